@@ -11,8 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// What undoes an ownership that is over leaves its lock taken only if nobody has released it: an
-// acquisition that is executed late, after the release was confirmed, is removed.
+// When an ownership that is over is undone, its lock stays taken only if the hold was not released. An
+// acquisition that arrives late, after a confirmed release, is removed.
 func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 	for why, cause := range map[string]error{"lost": ErrLost, "released": nil} {
 		t.Run(why, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 	}
 }
 
-// The time is not over sooner because the wall clock is set forward.
+// Setting the wall clock forward does not end the time sooner.
 func TestAtLeast_counts_by_the_monotonic_clock(t *testing.T) {
 	start := transport.Stamp{Mono: time.Hour, Wall: time.Hour}
 	least := newTimeBound(time.Minute, start)
@@ -49,7 +49,7 @@ func TestAtLeast_counts_by_the_monotonic_clock(t *testing.T) {
 	require.Zero(t, (*timeBound)(nil).rest(start))
 }
 
-// A holder is read as it stands in Redis, and written so again.
+// Each form of a holder in Redis parses, and encodes to the same text again.
 func TestHolders_that_are_kept(t *testing.T) {
 	owner := ownerOf(ownerA)
 	for text, want := range map[string]Holder{

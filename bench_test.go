@@ -24,7 +24,7 @@ func benchClient(b *testing.B) *Client {
 	return c
 }
 
-// BenchmarkFloor is what the two scripts cost without the library.
+// BenchmarkFloor measures the two scripts without the library.
 func BenchmarkFloor(b *testing.B) {
 	c := benchClient(b)
 	each(b, func(key string) func(context.Context) error {
@@ -38,14 +38,14 @@ func BenchmarkFloor(b *testing.B) {
 	})
 }
 
-// BenchmarkLock is the same through the library.
+// BenchmarkLock measures the same commands through the library.
 func BenchmarkLock(b *testing.B) {
 	c := benchClient(b)
 	each(b, func(key string) func(context.Context) error { return pair(c.NewLock(key)) })
 }
 
-// BenchmarkBorrowed is BenchmarkLock with a client that New has borrowed, which is not known
-// to return when a context ends.
+// BenchmarkBorrowed is BenchmarkLock with a client that was passed to New. The library does not know whether
+// calls of such a client return when a context ends.
 func BenchmarkBorrowed(b *testing.B) {
 	own := benchClient(b)
 	c, err := New(own.rueidis, Options{})
@@ -56,7 +56,7 @@ func BenchmarkBorrowed(b *testing.B) {
 	each(b, func(key string) func(context.Context) error { return pair(c.NewLock(key)) })
 }
 
-// BenchmarkMutex is the plain lock, with one command and one script.
+// BenchmarkMutex measures the plain lock: one command and one script.
 func BenchmarkMutex(b *testing.B) {
 	c := benchClient(b)
 	each(b, func(key string) func(context.Context) error { return pair(c.NewMutex(key)) })

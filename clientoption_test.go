@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// openFields says of every field of rueidis.ClientOption what becomes of it. One that a new
-// version adds has to be decided on.
+// openFields says what Open does with each field of rueidis.ClientOption. A field that a new version adds needs
+// a decision.
 var openFields = map[string]string{
 	"TLSConfig": "kept", "DialCtxFn": "kept", "AuthCredentialsFn": "kept", "RetryDelay": "kept", "Username": "kept",
 	"Password": "kept", "ClientName": "kept", "ClientSetInfo": "kept", "InitAddress": "kept", "SelectDB": "kept",
@@ -48,7 +48,7 @@ func TestOpen_decides_on_every_field(t *testing.T) {
 	}
 }
 
-// fill sets a value to something that is not zero.
+// fill sets a value to something other than zero.
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Bool:
@@ -79,7 +79,7 @@ func fill(v reflect.Value) {
 	}
 }
 
-// What is bounded is refused beyond the bounds, by its name.
+// A value out of bounds is refused, and the error names the field.
 func TestOpen_names_the_field_that_is_out_of_bounds(t *testing.T) {
 	for field, set := range map[string]func(*rueidis.ClientOption){
 		"InitAddress":                         func(o *rueidis.ClientOption) { o.InitAddress = nil },

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A round that gets the lock in the moment in which the time of the call ends has got it, for
-// MultiLock and RedLock alike, in line or not.
+// A round that gets the lock just as the time of the call ends succeeds, for MultiLock and RedLock alike, in
+// line or not.
 func TestRounds_success_at_the_end_of_the_time(t *testing.T) {
 	for what, line := range map[string]*compositeLine{"in line": {&RedLock{}, newWaitQueues(noHolds{}), "key"}, "without a line": nil} {
 		t.Run(what, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestRounds_success_at_the_end_of_the_time(t *testing.T) {
 	}
 }
 
-// A round is the last if it says so, and of a call that does not wait.
+// A round is the last if it says so, or if the call does not wait.
 func TestRounds_end(t *testing.T) {
 	for name, c := range map[string]struct {
 		waits, again bool

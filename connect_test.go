@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// scripted is a server that answers as the test says: answer gets the words of a command,
-// in capitals, and an empty reply closes the connection.
+// scripted starts a server that answers as the test says: answer gets the words of a command in capitals, and an
+// empty reply closes the connection.
 func scripted(t *testing.T, answer func(command string) string) (addr string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -64,8 +64,8 @@ func serveScripted(conn net.Conn, answer func(string) string) {
 
 const helloReply = "%2\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:3\r\n"
 
-// A server that does not say what it is, because it is in trouble, is not taken for one
-// without a cluster: in a cluster that would lose every key that another node has.
+// A server that cannot say what it is, because it is in trouble, does not count as one without a cluster. In a
+// cluster, every key on another node would be lost.
 func TestConnect_does_not_guess_whether_there_is_a_cluster(t *testing.T) {
 	for name, trouble := range map[string]string{"loading": "-LOADING later\r\n", "cut": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -87,8 +87,7 @@ func TestConnect_does_not_guess_whether_there_is_a_cluster(t *testing.T) {
 	}
 }
 
-// One that refuses both questions is a server without a cluster, and one that refuses
-// only the first may be in one.
+// A server that refuses both queries has no cluster. A server that refuses only the first may be in a cluster.
 func TestConnect_asks_in_another_way_where_HELLO_is_refused(t *testing.T) {
 	addr := scripted(t, func(command string) string {
 		switch {
@@ -105,8 +104,7 @@ func TestConnect_asks_in_another_way_where_HELLO_is_refused(t *testing.T) {
 	require.NoError(t, c.Close(context.Background()))
 }
 
-// lazy is a client of a scripted server that counts the commands which are not part of
-// connecting.
+// lazy returns a client of a scripted server that counts the commands that are not part of connecting.
 func lazy(t *testing.T, options Options, answer func(command string) string) (c *Client, commands *atomic.Int32) {
 	t.Helper()
 	commands = new(atomic.Int32)
@@ -133,7 +131,7 @@ func lazy(t *testing.T, options Options, answer func(command string) string) (c 
 
 const clusterReply = "%1\r\n$4\r\nmode\r\n$7\r\ncluster\r\n"
 
-// A cluster is not taken for a single server, of which each key would be anywhere.
+// A cluster does not count as a single server: its keys are spread over many nodes.
 func TestLazyConnect_sends_nothing_to_a_cluster(t *testing.T) {
 	c, commands := lazy(t, Options{}, func(command string) string {
 		if command == "HELLO" {
@@ -143,7 +141,7 @@ func TestLazyConnect_sends_nothing_to_a_cluster(t *testing.T) {
 	})
 	for _, acquire := range []func() error{
 		func() error { _, err := c.NewLock("x").TryLock(context.Background()); return err },
-		func() error { _, err := c.NewLock("x").Lock(context.Background()); return err }, // which would wait for ever
+		func() error { _, err := c.NewLock("x").Lock(context.Background()); return err }, // it would wait forever
 	} {
 		err := acquire()
 		require.ErrorIs(t, err, ErrInvalid)
@@ -154,7 +152,7 @@ func TestLazyConnect_sends_nothing_to_a_cluster(t *testing.T) {
 	require.Zero(t, commands.Load())
 }
 
-// As long as the server does not say what it is, nothing is sent; the call waits for it.
+// While the server does not say what it is, the client sends nothing and the call waits.
 func TestLazyConnect_does_not_guess_what_the_server_is(t *testing.T) {
 	for name, trouble := range map[string]string{"loading": "-LOADING later\r\n", "cut": "cut"} {
 		t.Run(name, func(t *testing.T) {
@@ -178,7 +176,7 @@ func TestLazyConnect_does_not_guess_what_the_server_is(t *testing.T) {
 	}
 }
 
-// That WAIT is forbidden comes out before the first lock is taken without it.
+// The client learns that WAIT is forbidden before it takes the first lock.
 func TestLazyConnect_tries_WAIT_first(t *testing.T) {
 	c, commands := lazy(t, Options{Replicas: Replicas{Min: 1}}, func(command string) string {
 		switch {
@@ -194,7 +192,7 @@ func TestLazyConnect_tries_WAIT_first(t *testing.T) {
 	require.Zero(t, commands.Load())
 }
 
-// Where it makes no sense it is refused at once.
+// LazyConnect is refused at once where it makes no sense.
 func TestLazyConnect_is_refused_for_several_nodes_and_for_New(t *testing.T) {
 	_, err := Connect(context.Background(), "redis://a:1?addr=b:1", Options{LazyConnect: true})
 	require.ErrorIs(t, err, ErrInvalid)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each message says what is wrong with the URL and what is wanted. No secret is in it.
+// Each message says what is wrong with the URL and what Connect wants. No message contains a secret.
 func TestConnect_says_what_is_wrong_with_a_URL(t *testing.T) {
 	known := "known are addr, client_name, db, dial_timeout, master_set, protocol, skip_verify, write_timeout"
 	for url, want := range map[string]string{
@@ -46,7 +46,7 @@ func TestConnect_says_what_is_wrong_with_a_URL(t *testing.T) {
 	}
 }
 
-// Every parameter that Connect knows has its effect.
+// Every parameter that Connect knows takes effect.
 func TestConnect_understands_what_it_knows(t *testing.T) {
 	settings, err := parseURL("rediss://u:p@h:1/3?addr=g:2&addr=i:6379&client_name=me&dial_timeout=5s&write_timeout=7s" +
 		"&protocol=2&skip_verify=true&master_set=main")
@@ -65,8 +65,8 @@ func TestConnect_understands_what_it_knows(t *testing.T) {
 	assert.Equal(t, 4, settings.SelectDB)
 }
 
-// TLS with a port that does not speak it is told from a server that is silent, whether
-// the dial timeout or the caller ends it.
+// The error distinguishes TLS on a port that does not speak it from a server that is silent, whether the dial
+// timeout or the caller ends the attempt.
 func TestConnect_says_that_there_was_no_TLS_handshake(t *testing.T) {
 	mute := silent(t)
 	_, err := Connect(context.Background(), "rediss://"+mute+"?dial_timeout=50ms", Options{})
@@ -91,7 +91,7 @@ func TestConnect_says_that_there_was_no_TLS_handshake(t *testing.T) {
 	require.ErrorContains(t, err, "no TLS handshake with "+plain)
 }
 
-// silent is a server that accepts connections and says nothing.
+// silent starts a server that accepts connections and sends nothing.
 func silent(t *testing.T) (addr string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -100,7 +100,7 @@ func silent(t *testing.T) (addr string) {
 	return listener.Addr().String()
 }
 
-// answerAll says the same to everybody.
+// answerAll sends the same text on every connection.
 func answerAll(listener net.Listener, text string) {
 	for {
 		conn, err := listener.Accept()
@@ -112,7 +112,7 @@ func answerAll(listener net.Listener, text string) {
 	}
 }
 
-// A caller whose context ends learns how far it came.
+// A caller whose context ends learns how far Connect got.
 func TestConnect_says_how_far_it_came(t *testing.T) {
 	mute := silent(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDocumentation reads the documentation as go doc shows it: methods that come from an
-// embedded type stand among those of each type that has them.
+// TestDocumentation checks the documentation as go doc shows it: methods of an embedded type appear under each
+// type that embeds it.
 func TestDocumentation(t *testing.T) {
 	for _, folder := range []string{".", transportFolder} {
 		pkg := documentation(t, folder)
@@ -28,8 +28,8 @@ func TestDocumentation(t *testing.T) {
 	}
 }
 
-// TestContractsAreInFull sees that whoever reads the documentation of one method of one lock
-// learns each error that it returns.
+// TestContractsAreInFull checks that the documentation of each method of each lock names every error that the
+// method returns.
 func TestContractsAreInFull(t *testing.T) {
 	methods := map[string]string{}
 	for _, each := range documentation(t, ".").Types {
@@ -72,7 +72,7 @@ func contains(t *testing.T, docs map[string]string, method string, words ...stri
 	}
 }
 
-// checkDocumented wants a sentence at least, and one that says what it is about itself.
+// checkDocumented requires at least one sentence, which says what the name is.
 func checkDocumented(t *testing.T, name, text string) {
 	t.Helper()
 	sentence := new(doc.Package).Synopsis(text)
@@ -84,7 +84,7 @@ func checkDocumented(t *testing.T, name, text string) {
 	}
 }
 
-// documentation is that of the package in a folder, without its tests.
+// documentation returns the documentation of the package in a folder, without its tests.
 func documentation(t *testing.T, folder string) *doc.Package {
 	t.Helper()
 	set := token.NewFileSet()

@@ -9,7 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// What each event makes possible, on its own and a minute later.
+// TestDoubt_events checks what each event makes possible, on its own and a minute later.
 func TestDoubt_events(t *testing.T) {
 	type answers struct{ late, last, wait, held bool }
 	sent, lease := leaseStart, 30*time.Second
@@ -36,8 +36,8 @@ func TestDoubt_events(t *testing.T) {
 	}
 }
 
-// Acquisitions in doubt are settled together by an answer only if no connection broke between
-// them, and the last one decides for how long one of them may come.
+// One answer settles several acquisitions in doubt only if no connection broke between them. The last acquisition
+// decides how long a late one may still arrive.
 func TestDoubt_of_several_acquisitions(t *testing.T) {
 	first, second := transport.Generation{Here: 1, Anywhere: 1}, transport.Generation{Here: 1, Anywhere: 2}
 	var d doubt
@@ -59,8 +59,8 @@ func TestDoubt_of_extensions_lasts_as_long_as_the_longest(t *testing.T) {
 	require.Equal(t, time.Hour, d.span(time.Minute))
 }
 
-// An owner that is gone is a loss, unless a release of its own may have been executed: then
-// the lease has to have been certain when that began.
+// A missing owner is a loss, unless its own release may have been executed and the lease was certain when that
+// release began.
 func TestDoubt_explains_what_a_release_finds(t *testing.T) {
 	for _, each := range []struct {
 		d                   doubt

@@ -16,7 +16,7 @@ type dueThing struct {
 func (e *dueThing) dueAt() time.Duration { return e.due }
 func (e *dueThing) place() *int32        { return &e.index }
 
-// Whatever is added, moved and removed, what is due first comes first.
+// Items come out in the order in which they are due, whatever is added, moved and removed.
 func TestDueHeap_keeps_the_order(t *testing.T) {
 	var h dueHeap[*dueThing]
 	require.Equal(t, noDeadline, h.next())
@@ -27,7 +27,7 @@ func TestDueHeap_keeps_the_order(t *testing.T) {
 	}
 	for i, each := range all {
 		if i == len(all)/2 {
-			h.next() // those that are left are not fresh any more
+			h.next() // the remaining items are not fresh any more
 		}
 		switch i % 3 {
 		case 0:

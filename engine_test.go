@@ -98,7 +98,7 @@ func TestWaitQueue_gives_others_a_chance(t *testing.T) {
 	require.Zero(t, q.yieldPause())
 }
 
-// fakeClock has a monotonic and a wall clock that part on request.
+// fakeClock has a monotonic and a wall clock that diverge on request.
 type fakeClock struct{ sleep atomic.Int64 }
 
 func (f *fakeClock) now() transport.Stamp {
@@ -133,8 +133,7 @@ func TestWatchdog_notices_that_the_machine_has_slept(t *testing.T) {
 	}
 }
 
-// Contexts end soon after the machine has woken up: how soon does not depend on anything
-// that happens.
+// Contexts end soon after the machine wakes up. How soon does not depend on other events.
 func TestContext_ends_soon_after_the_machine_has_slept(t *testing.T) {
 	var clock fakeClock
 	c := newTestClient(t, Options{clock: clock.now, Logger: quiet()})
@@ -153,15 +152,15 @@ func TestContext_ends_soon_after_the_machine_has_slept(t *testing.T) {
 	require.Less(t, late/times, 250*time.Millisecond, "on average")
 }
 
-// asleep reports whether the timekeeper rests.
+// asleep reports whether the timekeeper sleeps.
 func (w *watchdog) asleep() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.wakeAt > w.clock().Mono && len(w.signals) == 0
 }
 
-// The machine sleeps for a good part of the lease. The hold is renewed at once: what is
-// left of the lease is not enough to wait for a third of it.
+// The machine sleeps for a large part of the lease. The hold is renewed at once, because the rest of the lease is
+// too short to wait for a third of it.
 func TestWatchdog_renews_what_the_machine_has_nearly_overslept(t *testing.T) {
 	var clock fakeClock
 	c := newTestClient(t, Options{clock: clock.now, Logger: quiet()})
@@ -211,7 +210,7 @@ func TestBorrowed_client_stays_open(t *testing.T) {
 	require.ErrorIs(t, err, ErrInvalid)
 }
 
-// awaitFront joins the line and returns when the caller is in front.
+// awaitFront joins the line and returns when the caller is at the front.
 func awaitFront(ctx context.Context, q *waitQueue, stop <-chan struct{}) error {
 	_, err := q.await(ctx, stop, q.join(nil))
 	return err

@@ -10,7 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// One of several processes leads, and everybody can find out which.
+// Run makes one of several processes the leader. Leader tells any process who that is.
 func ExampleElection_Run() {
 	ctx, stop := context.WithCancel(context.Background())
 	client, done := embedded()
@@ -23,8 +23,8 @@ func ExampleElection_Run() {
 			return err
 		}
 		fmt.Println(leader.Value, "leads in term", l.Term()) // send the term with every write
-		stop()                                               // as at the end of the program
-		<-ctx.Done()                                         // which also ends when the leadership is lost
+		stop()                                               // as the program does when it ends
+		<-ctx.Done()                                         // ctx also ends when the leadership is lost
 		return nil
 	})
 	leader, _ := scheduler.Leader(context.Background())
@@ -34,7 +34,7 @@ func ExampleElection_Run() {
 	// <nil> true
 }
 
-// An observer is told of each leader, and when nobody leads.
+// Observe yields each new leader, and also reports when nobody leads.
 func ExampleElection_Observe() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -68,7 +68,7 @@ func ExampleElection_Observe() {
 	// nobody leads again
 }
 
-// A campaign without Run: the program decides itself when it leads and when it resigns.
+// Campaign without Run: the program itself decides when to campaign and when to resign.
 func ExampleLeadership() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -80,7 +80,7 @@ func ExampleLeadership() {
 	}
 	work := leadership.Context(ctx) // ends with ErrLost if the leadership is lost
 	fmt.Println("term", leadership.Term(), work.Err())
-	fmt.Println(leadership.Proclaim(ctx, "10.0.0.7:9090")) // from now on it is found here
+	fmt.Println(leadership.Proclaim(ctx, "10.0.0.7:9090")) // from now on Leader returns this address
 	fmt.Println(leadership.Resign(ctx))
 	// Output:
 	// term 1 <nil>
@@ -88,7 +88,7 @@ func ExampleLeadership() {
 	// <nil>
 }
 
-// Who leads, as anybody can ask.
+// Any client can query who leads.
 func ExampleLeader() {
 	ctx := context.Background()
 	client, done := embedded()

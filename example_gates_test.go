@@ -12,7 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// Workers wait at a wait queue until all services have started. A service that is restarted counts once.
+// Workers wait at a latch until all services have started. A service that restarts counts only once.
 func Example_startupGate() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -47,8 +47,8 @@ func Example_startupGate() {
 	// a worker begins, with 2 services
 }
 
-// Workers go through the steps of a job together: nobody begins a step before all are done with
-// the one before, and one of them reports.
+// Workers go through the steps of a job together: no worker begins a step before all have finished the
+// previous one. The last to arrive reports.
 func ExampleBarrier() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -68,7 +68,7 @@ func ExampleBarrier() {
 				if arrival.Last() {
 					fmt.Println("step", step, "is done by", finished.Load())
 				}
-				if _, err = phase.Await(ctx, latchkey.Wait(time.Minute)); err != nil { // until that is told
+				if _, err = phase.Await(ctx, latchkey.Wait(time.Minute)); err != nil { // until the report is printed
 					log.Fatal(err)
 				}
 			}
@@ -80,7 +80,7 @@ func ExampleBarrier() {
 	// step 2 is done by 6
 }
 
-// A latch opens when it has been counted down, and stays open.
+// A latch opens when its count reaches zero, and stays open.
 func ExampleCountDownLatch() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -100,7 +100,7 @@ func ExampleCountDownLatch() {
 	// <nil>
 }
 
-// The last party of a generation does what has to be done once.
+// The last party of a generation does the work that must be done once.
 func ExampleArrival() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -116,7 +116,7 @@ func ExampleArrival() {
 	// Output: the last of 1
 }
 
-// Who waits at a barrier, and how long each counts without another sign of life.
+// State lists the waiting parties, and how long each still counts if its client sends nothing more.
 func ExampleBarrierParty() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -143,7 +143,7 @@ func ExampleBarrierParty() {
 	// <nil>
 }
 
-// Before anybody has come, a barrier is open to any number of parties.
+// Before the first party arrives, a barrier does not fix the number of parties.
 func ExampleBarrierState() {
 	ctx := context.Background()
 	client, done := embedded()

@@ -11,9 +11,9 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// A job that each instance of a service starts at the same time, by its own clock, is done once. The
-// lock stays taken for a minute, although the job is done at once: an instance whose clock is behind
-// finds it taken.
+// Every instance of a service starts a job at the same time by its own clock, but the job runs only once. The
+// lock stays taken for a minute although the job takes far less, so an instance whose clock is behind finds it
+// taken.
 func ExampleAtLeast() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -41,8 +41,7 @@ func ExampleAtLeast() {
 	// b has nothing to do
 }
 
-// A store that remembers the largest token refuses a holder that lost the lock and has not
-// noticed yet.
+// A store that remembers the largest token refuses a holder that lost the lock and has not noticed yet.
 func ExampleFencedLock() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -77,7 +76,7 @@ func ExampleFencedLock() {
 	// <nil> true
 }
 
-// A fair lock is granted in the order in which it was asked for.
+// A fair lock serves its waiters in the order in which they came.
 func ExampleFairLock() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -107,7 +106,7 @@ func ExampleFairLock() {
 			}
 		})
 		for queue() <= i { // until the customer is in the queue
-			time.Sleep(time.Millisecond) // no event tells of a waiter
+			time.Sleep(time.Millisecond) // no event reports a waiter
 		}
 	}
 	if err := hold.Unlock(ctx); err != nil {
@@ -120,7 +119,7 @@ func ExampleFairLock() {
 	// third
 }
 
-// A writer goes on reading the data that it has written, and nobody writes in between.
+// A writer keeps reading the data it has written, and no other writer gets in between.
 func ExampleHold_Downgrade() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -150,7 +149,7 @@ func ExampleHold_Downgrade() {
 	// <nil> <nil>
 }
 
-// A mutex is the recipe SET NX PX: programs in other languages exclude each other by the same key.
+// A mutex is one key, set with SET NX PX: programs in other languages can use the same lock.
 func ExampleMutex() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -158,7 +157,7 @@ func ExampleMutex() {
 
 	report := client.NewMutex("report:daily")
 	err := report.Do(ctx, func(ctx context.Context) error {
-		_, err := report.TryLock(ctx) // a mutex is not entered again, not even by its holder
+		_, err := report.TryLock(ctx) // nobody can re-enter a mutex, not even its holder
 		fmt.Println("entered twice:", err == nil)
 		return nil
 	})
@@ -168,7 +167,7 @@ func ExampleMutex() {
 	// <nil>
 }
 
-// A spin lock waits by asking again, with pauses of the shape that its Backoff describes.
+// A spin lock polls the server. Its Backoff sets the pauses between attempts.
 func ExampleSpinLock() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -179,7 +178,7 @@ func ExampleSpinLock() {
 	// Output: <nil>
 }
 
-// Pauses of always the same length suit a server that is far away.
+// Pauses of constant length suit a distant server.
 func ExampleBackoff() {
 	client, done := embedded()
 	defer done()
@@ -189,7 +188,7 @@ func ExampleBackoff() {
 	// Output: counter
 }
 
-// Many read, or one writes.
+// Any number of readers, or one writer, hold a read/write lock.
 func ExampleRWLock() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -226,7 +225,7 @@ func ExampleReadLock() {
 	// Output: <nil> <nil>
 }
 
-// A writer may read what it writes, and nobody else may.
+// The holder of the write lock may also acquire the read lock.
 func ExampleWriteLock() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -245,7 +244,7 @@ func ExampleWriteLock() {
 	// <nil>
 }
 
-// What takes a Locker works with every kind of lock.
+// A function that takes a Locker works with every kind of lock.
 func ExampleLocker() {
 	ctx := context.Background()
 	client, done := embedded()

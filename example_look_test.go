@@ -11,7 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
-// What stands under a name, and how it is freed from a holder that is gone.
+// Inspect shows the state of a lock. ForceUnlock frees it from a holder that is gone.
 func ExampleInspection() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -29,7 +29,7 @@ func ExampleInspection() {
 	// freed: true <nil>
 }
 
-// The holder of a lock, and how often it has entered.
+// Holder says who holds a lock, and how often that owner has entered it.
 func ExampleHolder() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -53,7 +53,7 @@ func ExampleHolder() {
 	// <nil>
 }
 
-// Who waits for a fair lock, in order.
+// Waiters lists the waiters of a fair lock in order.
 func ExampleWaiter() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -79,7 +79,7 @@ func ExampleWaiter() {
 	// <nil> <nil>
 }
 
-// One object of a server.
+// Object describes one object on the server.
 func ExampleObject() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -93,7 +93,7 @@ func ExampleObject() {
 	// Output: semaphore 4 of 4 <nil>
 }
 
-// Kinds tell objects apart.
+// Kind says what kind of object a name belongs to.
 func ExampleKind() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -111,14 +111,14 @@ func ExampleKind() {
 	// a lock of that name: false
 }
 
-// A name of which nobody knows the characters is looked for as it is.
+// QuotePattern escapes the special characters of a name, so that the pattern matches the name literally.
 func ExampleQuotePattern() {
 	fmt.Println(latchkey.QuotePattern("orders[1]*") + "*")
 	// Output: orders\[1\]\**
 }
 
-// The observer is told what happens to locks: for metrics, traces and logs of your own. The module latchkeyotel
-// has one for OpenTelemetry.
+// The observer receives an event for whatever happens to a lock, for your own metrics, traces and logs. The module
+// latchkeyotel provides an observer for OpenTelemetry.
 func ExampleEvent() {
 	server, err := latchkeytest.Start()
 	if err != nil {
@@ -127,7 +127,7 @@ func ExampleEvent() {
 	events := make(chan latchkey.Event, 10)
 	client := server.Client(latchkey.Options{Observer: func(e latchkey.Event) { events <- e }})
 	err = client.NewLock("orders:42").Do(context.Background(), func(context.Context) error { return nil })
-	server.Close() // the last events have been delivered then
+	server.Close() // after Close, all events have been delivered
 	close(events)
 	for e := range events {
 		fmt.Println(e.Type, e.Kind, e.Name)
@@ -140,13 +140,13 @@ func ExampleEvent() {
 	// <nil>
 }
 
-// Types of events are good to print.
+// An EventType prints as words.
 func ExampleEventType() {
 	fmt.Println(latchkey.EventLost, latchkey.EventRenewalFailed)
 	// Output: lost renewal failed
 }
 
-// A hold goes to another process: that one enters by the owner, then the first one leaves.
+// One process hands its hold to another: the second enters with the owner of the first, and then the first unlocks.
 func ExampleOwner() {
 	ctx := context.Background()
 	server, err := latchkeytest.Start()
@@ -160,7 +160,7 @@ func ExampleOwner() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	text := hold.Owner().String() // in a message of the program
+	text := hold.Owner().String() // the program sends it in a message
 	owner, err := latchkey.ParseOwner(text)
 	if err != nil {
 		log.Fatal(err)
@@ -179,7 +179,7 @@ func ExampleOwner() {
 	// <nil>
 }
 
-// Code that cannot pass the context of a hold on enters again by a common owner.
+// Code that cannot pass on the context of a hold re-enters with a common owner.
 func ExampleWithOwner() {
 	client, done := embedded()
 	defer done()
@@ -198,7 +198,7 @@ func ExampleWithOwner() {
 	// <nil> <nil>
 }
 
-// The permits of a pool, with what their holders say of themselves.
+// Holders lists the permits of a pool that are held, with the label and the note of each holder.
 func ExamplePermitHolder() {
 	ctx := context.Background()
 	client, done := embedded()

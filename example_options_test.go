@@ -10,7 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// A function of your own takes options and passes them on.
+// A function of your own can take options and pass them on.
 func ExampleLockOption() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -23,7 +23,7 @@ func ExampleLockOption() {
 	// Output: <nil>
 }
 
-// Without Wait, Lock waits for as long as its context lasts.
+// Wait limits how long Lock waits. Without it, Lock waits until its context ends.
 func ExampleWait() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -38,7 +38,7 @@ func ExampleWait() {
 	// Output: busy: true
 }
 
-// A hold with a fixed lease is not renewed: it ends by itself.
+// A hold with a fixed lease is not renewed: it ends when the lease does.
 func ExampleLease() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -53,7 +53,7 @@ func ExampleLease() {
 	// Output: lost: true
 }
 
-// A hold is renewed, but not for ever: work that hangs gives the lock back.
+// The hold is renewed, but not forever: after MaxHold, work that hangs loses the lock.
 func ExampleMaxHold() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -67,7 +67,7 @@ func ExampleMaxHold() {
 	// Output: too long: true
 }
 
-// Acquire waits for a while until there are permits.
+// Wait limits how long Acquire waits for free permits.
 func ExampleAcquireOption() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -79,7 +79,7 @@ func ExampleAcquireOption() {
 	// Output: nobody has set it: true
 }
 
-// A worker that starts before the program that sets the permits waits for that too.
+// A worker that starts before the program that sets the permits waits until they are set.
 func ExampleAwaitSet() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -98,7 +98,7 @@ func ExampleAwaitSet() {
 	// Output: <nil>
 }
 
-// Redisson deletes a latch when it opens, so a later Await finds none.
+// Redisson deletes a latch when it opens, so a later Await finds no latch. UnsetIsOpen treats that as open.
 func ExampleUnsetIsOpen() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -108,7 +108,7 @@ func ExampleUnsetIsOpen() {
 	// Output: <nil>
 }
 
-// A pool that is set by a job ends with it, also if the job is killed.
+// A job sets up a pool that expires on its own, even if the job is killed.
 func ExampleTTL() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -119,7 +119,7 @@ func ExampleTTL() {
 	// Output: true <nil>
 }
 
-// A permit with a limit.
+// MaxHold limits how long a permit is held.
 func ExamplePermitOption() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -134,7 +134,7 @@ func ExamplePermitOption() {
 	// Output: <nil>
 }
 
-// An attempt takes no Wait: that would not compile.
+// Try methods accept no Wait: the code would not compile.
 func ExampleTryPermitOption() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -149,7 +149,7 @@ func ExampleTryPermitOption() {
 	// Output: <nil>
 }
 
-// A party gives up if the others do not come. Its generation is broken then, for all who wait.
+// A party gives up if the others do not come. That breaks the generation for all parties that wait.
 func ExampleBarrierOption() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -160,15 +160,15 @@ func ExampleBarrierOption() {
 	// Output: nobody else came: true
 }
 
-// With replicas that confirm each hold, a failover to one of them keeps it.
+// With replicas that confirm each hold, a failover to one of them keeps the hold.
 func ExampleReplicas() {
 	options := latchkey.Options{Replicas: latchkey.Replicas{Min: 1, Timeout: 500 * time.Millisecond}}
 	fmt.Println("replicas that confirm:", options.Replicas.Min)
-	// A program passes them to Connect: ErrNotReplicated tells that too few have confirmed.
+	// Pass the options to Connect. ErrNotReplicated reports that too few replicas confirmed.
 	// Output: replicas that confirm: 1
 }
 
-// In a cluster messages travel by shard where the server can do that. Off is for processes of Redisson that
+// In a cluster, messages travel by shard if the server can do that. Turn this off if processes with Redisson
 // listen in the classic way.
 func ExampleShardedPubSub() {
 	options := latchkey.Options{ShardedPubSub: latchkey.ShardedOff}

@@ -12,7 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// Ten jobs, and at most three at once, in however many processes.
+// Ten jobs run, at most three at once, no matter how many processes run them.
 func Example_workerPool() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -48,7 +48,7 @@ func Example_workerPool() {
 	// 3 permits are free again <nil>
 }
 
-// One process acquires a permit, and another, which has its id, releases it.
+// One process acquires a permit. Another process that knows its ID releases it.
 func ExamplePermitSemaphore_Release() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -71,7 +71,7 @@ func ExamplePermitSemaphore_Release() {
 	// [unknown] true
 }
 
-// A counter of permits without owners: who acquires is not who has to release, and nothing comes back after a crash.
+// A Semaphore counts permits that have no owner: anyone may release, and a crash does not give permits back.
 func ExampleSemaphore() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -91,7 +91,7 @@ func ExampleSemaphore() {
 	// <nil>
 }
 
-// Total and Available are of one moment.
+// Stats reads Total and Available together, in one step.
 func ExampleSemaphoreStats() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -109,7 +109,7 @@ func ExampleSemaphoreStats() {
 	// Output: 3 of 5 <nil>
 }
 
-// The function that works under a permit finds it in its context.
+// PermitFrom returns the permit from the context that Do passes to its function.
 func ExamplePermit() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -130,7 +130,7 @@ func ExamplePermit() {
 	// <nil>
 }
 
-// What became of each permit that was to be released.
+// Release reports the outcome for each permit.
 func ExamplePermitState() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -149,7 +149,7 @@ func ExamplePermitState() {
 	// Output: true released <nil>
 }
 
-// How busy a pool is.
+// Stats shows how busy a pool is.
 func ExamplePermitStats() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -167,7 +167,7 @@ func ExamplePermitStats() {
 	// Output: 3 of 4 in use <nil>
 }
 
-// A large request gets its permits although small ones come all the time: nobody overtakes it.
+// A large request gets its permits although small ones keep coming: no request overtakes it.
 func ExampleFairSemaphore() {
 	ctx := context.Background()
 	client, done := embedded()

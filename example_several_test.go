@@ -12,7 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
-// Two accounts are locked together, in whichever order the program names them.
+// A MultiLock locks two accounts together, in whichever order the program names them.
 func ExampleMultiLock() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -31,7 +31,7 @@ func ExampleMultiLock() {
 	// Output: <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil> <nil>
 }
 
-// The hold of several locks gives the hold of each, and so their fencing tokens.
+// Member returns the hold of one lock of a MultiLock. That hold has the fencing token of the lock.
 func ExampleHold_Member() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -52,7 +52,7 @@ func ExampleHold_Member() {
 	// <nil>
 }
 
-// A majority of independent servers: the lock survives the loss of one of three.
+// A RedLock needs a majority of independent servers: it survives the loss of one of three.
 func ExampleRedLock() {
 	ctx := context.Background()
 	var members []latchkey.Locker
@@ -77,7 +77,7 @@ func ExampleRedLock() {
 	// one of three: true
 }
 
-// Servers in other regions need more time than the default of 50 ms.
+// Servers in other regions need more time for each attempt, and longer pauses between attempts.
 func ExampleRedLockOptions() {
 	client, done := embedded()
 	defer done()

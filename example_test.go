@@ -13,8 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
-// embedded starts a server in place of Redis, so that the examples run anywhere. A
-// program calls latchkey.Connect(ctx, "redis://localhost:6379", latchkey.Options{}) instead.
+// embedded starts an in-process server in place of Redis, so that the examples run anywhere. A real program
+// calls latchkey.Connect(ctx, "redis://localhost:6379", latchkey.Options{}) instead.
 func embedded() (*latchkey.Client, func()) {
 	server, err := latchkeytest.Start()
 	if err != nil {
@@ -52,8 +52,8 @@ func Example() {
 	// charged
 }
 
-// A handler answers 409 if somebody else has the lock, and 503 if the server of the locks
-// cannot be asked.
+// The handler answers 409 Conflict if another process holds the lock, and 503 Service Unavailable if the
+// client cannot reach the lock server.
 func ExampleLock_Do_http() {
 	server, err := latchkeytest.Start()
 	if err != nil {
@@ -106,8 +106,8 @@ func ExampleLock_Do_http() {
 	// dead: 503
 }
 
-// Only one process does the work; the others do not wait. The error of Unlock is kept: it
-// matches ErrLost if the lock was lost meanwhile.
+// Only one process does the work; the others do not wait. The example keeps the error of Unlock: it matches
+// ErrLost if the lock was lost during the work.
 func ExampleLock_TryLock() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -132,7 +132,7 @@ func ExampleLock_TryLock() {
 	// <nil>
 }
 
-// Inside Do the hold is at hand, and with it the fencing token.
+// HoldFrom returns the hold inside Do. The hold has the fencing token.
 func ExampleHoldFrom() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -151,7 +151,7 @@ func ExampleHoldFrom() {
 	// <nil>
 }
 
-// Code that is called under a lock acquires the same lock again.
+// Code that runs under a lock acquires the same lock again with the context of the hold.
 func ExampleHold_Context() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -177,7 +177,7 @@ func ExampleHold_Context() {
 	// released: <nil>
 }
 
-// A lock for code that expects a sync.Locker.
+// SyncLocker adapts a lock to code that expects a sync.Locker.
 func ExampleSyncLocker() {
 	client, done := embedded()
 	defer done()
@@ -189,7 +189,7 @@ func ExampleSyncLocker() {
 	// Output: inside
 }
 
-// What is locked under a prefix, and by how many it is wanted.
+// Objects lists the objects under a prefix, with their holders and the number of waiters.
 func ExampleClient_Objects() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -209,7 +209,7 @@ func ExampleClient_Objects() {
 	// Output: orders:42 lock true 0
 }
 
-// Who holds a lock, and what for.
+// Inspect shows who holds a lock and why.
 func ExampleNote() {
 	ctx := context.Background()
 	server, err := latchkeytest.Start()
@@ -234,7 +234,7 @@ func ExampleNote() {
 	// Output: held by payments-7 for order 1234
 }
 
-// A program starts although its server is down: busy and unreachable are told apart.
+// With LazyConnect a program starts while its server is down. Busy and unreachable are different errors.
 func ExampleOptions_lazyConnect() {
 	ctx := context.Background()
 	client, err := latchkey.Connect(ctx, "redis://localhost:1", latchkey.Options{

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each exported type and function has an example in the documentation: of itself, of what makes it, or of one of
-// its methods. A constructor that is a method of Client has that of the type which it returns.
+// Each exported function has an example in the documentation, and each exported type has one of its own, of a
+// constructor or of a method. A constructor that is a method of Client needs none: the type that it returns has one.
 func TestEachTypeHasAnExample(t *testing.T) {
 	set := token.NewFileSet()
 	paths, err := filepath.Glob("example*_test.go")

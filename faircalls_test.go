@@ -8,7 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// calls executes a script and returns its reply and the commands that it has called.
+// calls executes a script and returns its reply and the commands that the script called.
 func (s fairScripts) calls(c call) (reply any, commands []string) {
 	s.t.Helper()
 	const before = `local commands, server = {}, redis
@@ -29,7 +29,7 @@ func (s fairScripts) calls(c call) (reply any, commands []string) {
 	return both[0], commands
 }
 
-// What an acquisition in turn costs inside the server does not creep up unnoticed.
+// The number of commands of an acquisition in turn does not grow unnoticed.
 func TestFairScripts_commands(t *testing.T) {
 	s := newFairScripts(t)
 	acquire := func(most int, owner, ticket string) any {

@@ -10,20 +10,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The clients of ownerB and ownerC, which are one.
+// clientB is the client of ownerB and of ownerC.
 var clientB, _, _ = strings.Cut(ownerB, ":")
 
-// A client of which nobody listens.
+// clientD is a client that does not listen.
 const clientD = "55555555-5555-4555-8555-555555555555"
 
-// granting is a fair lock whose waiters are granted it for 5 s.
+// granting returns a fair lock that grants its waiters leases of 5 s.
 func granting(t *testing.T) fairScripts {
 	s := newFairScripts(t)
 	s.lease = "5000"
 	return s
 }
 
-// hears subscribes to a channel, and returns what is published there.
+// hears subscribes to a channel and returns the messages that are published on it.
 func (s fairScripts) hears(channel string) <-chan string {
 	s.t.Helper()
 	heard := make(chan string, 100)
@@ -34,19 +34,19 @@ func (s fairScripts) hears(channel string) <-chan string {
 	return heard
 }
 
-// clientHears is what a client is told on its own channel.
+// clientHears returns the messages on the channel of a client.
 func (s fairScripts) clientHears(client string) <-chan string {
 	s.t.Helper()
 	return s.hears("latchkey:{" + client + "}")
 }
 
-// grantOf is the message that tells of a grant.
+// grantOf returns the message that reports a grant.
 func (s fairScripts) grantOf(owner, token string) string {
 	return "grant f " + owner + " " + token + " " + s.keys.key
 }
 
-// A release makes the first of the queue the owner: it has the lock for the short lease, is out of
-// the queue, and its client is told. Redisson sees what it would have written itself.
+// A release makes the first of the queue the owner: the owner holds the lock for the short lease, leaves the
+// queue, and its client gets a message. Redisson sees what it would have written itself.
 func TestFairGrant_release(t *testing.T) {
 	s := granting(t)
 	heard := s.clientHears(clientB)
@@ -68,7 +68,7 @@ func TestFairGrant_release(t *testing.T) {
 	require.Empty(t, heard)
 }
 
-// A copy of a release, or of an attempt, that comes after the grant changes nothing.
+// A copy of a release or an attempt that arrives after the grant changes nothing.
 func TestFairGrant_late_copies(t *testing.T) {
 	s := granting(t)
 	s.clientHears(clientB)
@@ -82,8 +82,8 @@ func TestFairGrant_late_copies(t *testing.T) {
 	require.Equal(t, state, s.state())
 }
 
-// Nobody listens for the clients of the first waiters: they are passed over with all their
-// places, and who is next has the lock.
+// If the clients of the first waiters do not listen, all their places are passed over and the next waiter gets
+// the lock.
 func TestFairGrant_clients_that_are_gone(t *testing.T) {
 	for _, gone := range []int{1, 7} {
 		for _, each := range []int{1, 3, 20} {
@@ -110,10 +110,10 @@ func TestFairGrant_clients_that_are_gone(t *testing.T) {
 	}
 }
 
-// pruneInOneScript is how many dead waiters a script removes at least.
+// pruneInOneScript is the least number of dead waiters that a script removes.
 const pruneInOneScript = 64
 
-// One whose client was gone only for a moment has its place again when it asks.
+// A waiter whose client was gone only briefly gets its place back when it tries again.
 func TestFairGrant_client_that_comes_back(t *testing.T) {
 	s := granting(t)
 	s.clientHears(clientB)
@@ -127,7 +127,7 @@ func TestFairGrant_client_that_comes_back(t *testing.T) {
 	require.Equal(t, []string{clientD + ":1", ownerC}, s.state().queue)
 }
 
-// Where not all who listen are counted, the lease alone decides.
+// If listeners cannot be counted, the lease alone decides.
 func TestFairGrant_without_a_count(t *testing.T) {
 	s := granting(t)
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
@@ -138,8 +138,8 @@ func TestFairGrant_without_a_count(t *testing.T) {
 	require.Equal(t, map[string]string{ownerB: "1"}, s.state().lock)
 }
 
-// A waiter of Redisson, and one of this library that asks for itself, are told on their own
-// channels that the lock is free. Who can be granted it waits for its turn.
+// A waiter of Redisson, and a waiter of this library that polls for itself, learn on their own channels that the
+// lock is free. A waiter that can be granted the lock waits for its turn.
 func TestFairGrant_waiters_that_ask(t *testing.T) {
 	s := granting(t)
 	grants := s.clientHears(clientB)
@@ -163,7 +163,7 @@ func TestFairGrant_waiters_that_ask(t *testing.T) {
 	require.Equal(t, s.grantOf(ownerB, "0"), <-grants)
 }
 
-// holder is who has the lock.
+// holder returns the owner of the lock.
 func (s fairScripts) holder() string {
 	for owner := range s.state().lock {
 		return owner
@@ -171,8 +171,8 @@ func (s fairScripts) holder() string {
 	return ""
 }
 
-// A grant to a fenced lock carries a token, larger than all before; a waiter of an ordinary fair
-// lock of the same name wants none.
+// A grant of a fenced lock carries a token that is larger than all earlier ones. A waiter of an ordinary fair lock
+// of the same name gets no token.
 func TestFairGrant_tokens(t *testing.T) {
 	s := granting(t)
 	s.fenced = "1"
@@ -190,7 +190,7 @@ func TestFairGrant_tokens(t *testing.T) {
 	require.Equal(t, "3", s.acquire(ownerC, s.stale, ""), "it asks once more, and has the same token")
 }
 
-// The server refuses a token: the first of the queue is told to ask, and learns why.
+// If the server refuses a token, the first of the queue gets a message to try, and then learns why.
 func TestFairGrant_token_refused(t *testing.T) {
 	s := granting(t)
 	s.fenced = "1"
@@ -204,7 +204,7 @@ func TestFairGrant_token_refused(t *testing.T) {
 	require.Implements(t, (*error)(nil), s.once(s.acquireCall(ownerB, "1", s.stale, ticket)))
 }
 
-// A lock that has become free without a release goes to the first of the queue, whoever comes by.
+// Any call that finds the lock free without a release grants it to the first of the queue.
 func TestFairGrant_free_lock(t *testing.T) {
 	acts := map[string]func(s fairScripts){
 		"one attempt":      func(s fairScripts) { require.IsType(s.t, []any{}, s.acquire(ownerA, "", "")) },
@@ -230,8 +230,8 @@ func TestFairGrant_free_lock(t *testing.T) {
 	}
 }
 
-// An owner of this library without a note has lost it, or is used up and back with an old queue. It
-// counts as one that gives no sign of life from the first look on, whatever its deadline is.
+// An owner of this library without a note has lost the note, or was already used and reappears with an old queue.
+// It counts as silent from the first look on, whatever its deadline is.
 func TestFairGrant_owner_without_a_note(t *testing.T) {
 	s := granting(t)
 	s.stale = "200"
@@ -249,8 +249,8 @@ func TestFairGrant_owner_without_a_note(t *testing.T) {
 	require.Nil(t, s.once(s.acquireCall(ownerB, "1", s.stale, "")))
 }
 
-// What a waiter is to be granted stands in its note, outlives its signs of life, and changes when
-// it asks.
+// The note of a waiter says what it is to be granted. This part outlives its signs of life, and changes when the
+// waiter tries again.
 func TestFairGrant_note(t *testing.T) {
 	s := granting(t)
 	note := func() string {
@@ -271,8 +271,7 @@ func TestFairGrant_note(t *testing.T) {
 	require.Equal(t, "200:1:", note())
 }
 
-// A waiter is told whether it has to listen to waiters of Redisson, who wake it on a channel of its
-// own.
+// A waiter learns whether it must listen to waiters of Redisson. These wake it on a channel of its own.
 func TestFairGrant_strangers_ahead(t *testing.T) {
 	s := granting(t)
 	ahead := func(reply any) any { return reply.([]any)[3] }
@@ -286,7 +285,7 @@ func TestFairGrant_strangers_ahead(t *testing.T) {
 	require.Equal(t, int64(1), ahead(s.acquire(ownerC+"2", s.stale, s.state().places[ownerC+"2"])))
 }
 
-// One acquisition among others costs the server 21 commands inside its two scripts.
+// One acquisition among others costs 21 commands in its two scripts.
 func TestFairGrant_commands(t *testing.T) {
 	s := granting(t)
 	s.clientHears(clientB)

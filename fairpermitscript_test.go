@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The ids of permits that are asked for together tell of each other.
+// The IDs of permits that are acquired together identify each other.
 func TestGroupIDs(t *testing.T) {
 	c := newSemScripts(t).c
 	for _, n := range []int{1, 2, 256, 257, maxPermits} {
@@ -28,7 +28,7 @@ func TestGroupIDs(t *testing.T) {
 	}
 }
 
-// fairsemScripts is one fair semaphore, driven by its bare scripts.
+// fairsemScripts drives one fair semaphore by its bare scripts.
 type fairsemScripts struct {
 	*semScripts
 	lock *primitive
@@ -49,7 +49,7 @@ func (s *semScripts) do(words ...string) any {
 	return reply
 }
 
-// entry is that of a waiter for n permits.
+// entry returns the entry of a waiter for n permits.
 func (s fairsemScripts) entry(n int) string { return semClient + ":" + s.c.newGroupIDs(n)[0] }
 
 func (s fairsemScripts) acquire(entry, stale, ticket, grant string) any {
@@ -66,7 +66,7 @@ func (s fairsemScripts) queue() []string {
 	return all
 }
 
-// leave gives up an acquisition, or gives back its permits one by one.
+// leave gives up an acquisition, or returns its permits one by one.
 func (s fairsemScripts) leave(id, entry string) any {
 	if id != "" {
 		id = rawID(id)
@@ -109,7 +109,7 @@ func TestFairsemScripts_twice(t *testing.T) {
 	require.Empty(t, s.queue())
 }
 
-// Damage to any of the three keys of a queue never lets a script fail, or a permit get lost.
+// No damage to one of the three keys of a queue makes a script fail or loses a permit.
 func TestFairsemScripts_damage(t *testing.T) {
 	for i := 2; i < 5; i++ {
 		for _, replaced := range []bool{false, true} {
@@ -140,13 +140,13 @@ func TestFairsemScripts_damage(t *testing.T) {
 	}
 }
 
-// Many who died are passed over, some in one call.
+// Many dead waiters are passed over, some in one call.
 func TestFairsemScripts_dead(t *testing.T) {
 	s := newFairsemScripts(t, 1)
 	a := s.entry(1)
 	require.Nil(t, s.acquire(a, "5000", "", "5000"))
 	for range 300 {
-		s.acquire(s.entry(1), "-1", "", "5000") // dead as soon as it comes
+		s.acquire(s.entry(1), "-1", "", "5000") // dead as soon as it arrives
 	}
 	b := s.entry(1)
 	ticket := s.acquire(b, "5000", "", "5000").([]any)[1].(string)
@@ -160,7 +160,7 @@ func TestFairsemScripts_dead(t *testing.T) {
 	require.Empty(t, s.queue())
 	s.leave(b[37:], "")
 	for range 300 {
-		s.do("ZADD", s.lock.keys().fairPermitKeys()[2], "1", s.entry(1)) // whose signs of life are lost
+		s.do("ZADD", s.lock.keys().fairPermitKeys()[2], "1", s.entry(1)) // its signs of life are lost
 	}
 	require.Nil(t, s.acquire(s.entry(1), "", "", ""), "nobody of them is alive")
 	require.Empty(t, s.queue())

@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// line puts waiters into the queue behind a holder: ours begin with G, Redisson's with J.
-// It returns the tickets of ours.
+// line puts waiters into the queue behind a holder: names of ours begin with G, names of Redisson's with J. It
+// returns the tickets of ours.
 func (s fairScripts) line(waiters ...string) map[string]string {
 	s.t.Helper()
 	require.Nil(s.t, s.acquire(ownerA, s.stale, ""))
@@ -31,7 +31,7 @@ func (s fairScripts) line(waiters ...string) map[string]string {
 	return tickets
 }
 
-// loses takes the place of a waiter, as Redisson does, and perhaps its note.
+// loses removes the place of a waiter, as Redisson does, and its note if note is true.
 func (s fairScripts) loses(waiter string, note bool) {
 	s.t.Helper()
 	k := s.keys.fairKeys()
@@ -42,8 +42,8 @@ func (s fairScripts) loses(waiter string, note bool) {
 	}
 }
 
-// A place that was lost is given back in front of whoever came later, also if waiters of
-// Redisson, which have no tickets, stand between.
+// A waiter that lost its place gets it back ahead of every later waiter, even if waiters of Redisson, which have
+// no tickets, are in between.
 func TestFairScripts_place_among_waiters_of_Redisson(t *testing.T) {
 	for _, queue := range []string{
 		"G1 G2 J1 G3 J2", "G1 J1 J2 J3 G2 J4 J5 J6 J7 J8 G3", "G2 G1", "G1 J1", "J1 G1 J2 J3 G2", "G3 G1 J1 J2 J3 G2 G4",
@@ -62,7 +62,7 @@ func TestFairScripts_place_among_waiters_of_Redisson(t *testing.T) {
 	}
 }
 
-// after lists those of ours that stand behind one.
+// after lists our waiters behind the given one.
 func after(queue []string, waiter string) []string {
 	behind, found := []string{}, false
 	for _, each := range queue {
@@ -74,9 +74,8 @@ func after(queue []string, waiter string) []string {
 	return behind
 }
 
-// All notes are gone, and one waiter has lost its place as well. When all have asked
-// again they stand in the order of their tickets, whoever asks first, and nobody of
-// Redisson was overtaken by more of them than before.
+// All notes are gone, and one waiter has lost its place as well. After all have tried again they are in the order
+// of their tickets, no matter which tries first, and no waiter of Redisson has more of them ahead of it than before.
 func TestFairScripts_order_after_an_eviction_of_the_notes(t *testing.T) {
 	for _, order := range []string{"G1 G2 G3 G4", "G4 G3 G2 G1", "G3 G1 G4 G2", "G2 G4 G1 G3"} {
 		t.Run(order, func(t *testing.T) {
@@ -92,8 +91,8 @@ func TestFairScripts_order_after_an_eviction_of_the_notes(t *testing.T) {
 	}
 }
 
-// The notes are gone again before all have asked: one who came back to the end of the
-// queue for want of tickets goes to the front when it asks once more.
+// The notes are gone again before all waiters have tried. A waiter that came back at the end of the queue, for want
+// of tickets, goes to the front when it tries once more.
 func TestFairScripts_order_after_two_evictions_of_the_notes(t *testing.T) {
 	for _, order := range []string{"G2 G3 G4 G1", "G4 G3 G2 G1", "G2 G1 G4 G3", "G1 G2 G3 G4"} {
 		t.Run(order, func(t *testing.T) {
@@ -111,8 +110,8 @@ func TestFairScripts_order_after_two_evictions_of_the_notes(t *testing.T) {
 	}
 }
 
-// A waiter that asks for a free lock finds that another, whose place is before it, stands
-// behind it: that one is told.
+// A waiter that tries to acquire a free lock finds that a waiter with an earlier place is behind it. The earlier
+// waiter moves to the front and gets a message.
 func TestFairScripts_whoever_is_brought_to_the_front_is_told(t *testing.T) {
 	s := newFairScripts(t)
 	tickets := s.line("G1", "G2")
@@ -131,8 +130,8 @@ func TestFairScripts_whoever_is_brought_to_the_front_is_told(t *testing.T) {
 	require.Nil(t, s.acquire("G1", s.stale, tickets["G1"]))
 }
 
-// A waiter whose note was evicted stands behind waiters of Redisson. It has still what
-// they will take off its deadline: no more than all ahead of it can take.
+// A waiter whose note was evicted is behind waiters of Redisson. Its deadline still allows for what they will
+// subtract: at most what all waiters ahead of it can subtract.
 func TestFairScripts_allowance_after_an_eviction_of_the_notes(t *testing.T) {
 	s := newFairScripts(t)
 	tickets := s.line("J1", "G1", "J2", "G2", "G3", "G4")
@@ -151,8 +150,7 @@ func TestFairScripts_allowance_after_an_eviction_of_the_notes(t *testing.T) {
 	}
 }
 
-// An owner in the deadlines that does not stand in the queue is gone with the queue, and
-// before that as soon as its time is over.
+// An owner that has a deadline but no place in the queue goes with the queue, or earlier, when its time is over.
 func TestFairScripts_deadline_without_a_place(t *testing.T) {
 	const orphan = "55555555-5555-4555-8555-555555555555:1"
 	ends := map[string]func(s fairScripts, ticket string){
@@ -181,11 +179,10 @@ func TestFairScripts_deadline_without_a_place(t *testing.T) {
 	}
 }
 
-// A waiter leaves the middle of a queue whose notes were evicted. What is noted then
-// expires like all notes.
+// A waiter leaves the middle of a queue whose notes were evicted. The note of its departure expires like all notes.
 func TestFairScripts_notes_of_a_leaver_expire(t *testing.T) {
 	s := newFairScripts(t)
-	s.stale = "60000" // the test may take longer than the usual
+	s.stale = "60000" // the test may take longer than the default
 	k := s.keys.fairKeys()
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
 	for i := range 3 * 300 {
@@ -197,8 +194,8 @@ func TestFairScripts_notes_of_a_leaver_expire(t *testing.T) {
 	require.Positive(t, s.c.pttl(t, k[3]))
 }
 
-// The key of the tokens has become something else. An attempt that finds that out
-// changes nothing else: nobody enters, and nobody joins the queue.
+// The key of the tokens has a wrong type. An attempt that finds this changes nothing else: nobody enters, and nobody
+// joins the queue.
 func TestFairScripts_token_key_of_another_type(t *testing.T) {
 	for what, spoil := range map[string][]string{
 		"a list": {"RPUSH"}, "a text": {"SET"},
@@ -223,7 +220,7 @@ func TestFairScripts_token_key_of_another_type(t *testing.T) {
 	}
 }
 
-// Redis 6.2.0 to 6.2.4 answer HRANDFIELD of a key that is missing with null.
+// Redis 6.2.0 to 6.2.4 answer HRANDFIELD of a missing key with null.
 func TestFairScripts_HRANDFIELD_may_be_null(t *testing.T) {
 	const older = `local redis = setmetatable({call = function(command, ...)
 		local reply = redis.call(command, ...)

@@ -15,15 +15,15 @@ import (
 
 const ownerC = "22222222-2222-4222-8222-222222222222:10"
 
-// fairScripts is one fair lock, driven by its bare scripts. Every call is sent
-// twice, and the second has to change nothing, as after a lost reply.
+// fairScripts drives one fair lock by its bare scripts. It sends every call twice, and the second must change
+// nothing, as after a lost reply.
 type fairScripts struct {
 	t      *testing.T
 	c      *Client
 	keys   *keys
 	stale  string
 	fenced string // "1" or "0"
-	lease  string // for which waiters are granted the lock, or ""
+	lease  string // that a grant gives to waiters, or ""
 }
 
 func newFairScripts(t *testing.T) fairScripts {
@@ -34,7 +34,7 @@ func newFairScripts(t *testing.T) fairScripts {
 	return fairScripts{t, c, names, "5000", "0", ""}
 }
 
-// fairState is everything that stands in Redis, with the times left out that go on.
+// fairState is everything in Redis, except for times that keep running.
 type fairState struct {
 	lock    map[string]string
 	queue   []string
@@ -114,7 +114,7 @@ func (s fairScripts) acquire(owner, stale, ticket string) any {
 	return s.twice(s.acquireCall(owner, "1", stale, ticket))
 }
 
-// wait is an attempt that joins the queue, and returns the ticket.
+// wait makes an attempt that joins the queue, and returns the ticket.
 func (s fairScripts) wait(owner string) string {
 	s.t.Helper()
 	reply, is := s.acquire(owner, s.stale, "").([]any)
@@ -132,13 +132,13 @@ func (s fairScripts) refresh(owners ...string) any {
 	return s.twice(s.refreshCall(owners...))
 }
 
-// join is wait for one of a crowd, sent once.
+// join is wait for one waiter of a crowd, sent once.
 func (s fairScripts) join(owner string) {
 	s.t.Helper()
 	require.IsType(s.t, []any{}, s.once(s.acquireCall(owner, "1", "60000", "")))
 }
 
-// stranger puts a waiter of Redisson at the end of the queue, of whom there are so many.
+// stranger puts the waiter of Redisson with that number at the end of the queue.
 func (s fairScripts) stranger(number int) string {
 	s.t.Helper()
 	owner, k := "99999999-9999-4999-8999-999999999999:"+strconv.Itoa(number), s.keys.fairKeys()
@@ -148,7 +148,7 @@ func (s fairScripts) stranger(number int) string {
 	return owner
 }
 
-// strangerAcquires takes the first of the queue out of it, as Redisson does.
+// strangerAcquires removes the first waiter from the queue, as Redisson does.
 func (s fairScripts) strangerAcquires(owner string) {
 	s.t.Helper()
 	k := s.keys.fairKeys()
@@ -159,7 +159,7 @@ func (s fairScripts) strangerAcquires(owner string) {
 	}
 }
 
-// deadline is in how much time Redisson gives the owner up.
+// deadline returns the time until Redisson gives up the owner.
 func (s fairScripts) deadline(owner string) time.Duration {
 	s.t.Helper()
 	score, err := s.do("ZSCORE", s.keys.fairKeys()[2], owner).AsFloat64()
@@ -167,7 +167,7 @@ func (s fairScripts) deadline(owner string) time.Duration {
 	return time.Duration(int64(score)-time.Now().UnixMilli()) * time.Millisecond
 }
 
-// life is for how long the owner counts as alive.
+// life returns how long the owner counts as alive.
 func (s fairScripts) life(owner string) time.Duration {
 	s.t.Helper()
 	_, until, _ := strings.Cut(s.c.hash(s.t, s.keys.fairKeys()[3])[owner], ":")
@@ -176,7 +176,7 @@ func (s fairScripts) life(owner string) time.Duration {
 	return time.Duration(ms-time.Now().UnixMilli()) * time.Millisecond
 }
 
-// age makes a waiter look as if that time had passed since its last sign of life.
+// age makes a waiter look as if its last sign of life were that much older.
 func (s fairScripts) age(owner string, by time.Duration) {
 	s.t.Helper()
 	k := s.keys.fairKeys()
@@ -212,7 +212,7 @@ func TestFairScripts_sent_twice_count_once(t *testing.T) {
 	require.Equal(t, fairState{lock: map[string]string{}, queue: []string{}, places: map[string]string{}}, s.state())
 }
 
-// No deadline but the own is written, whatever is done: Redisson would move all.
+// No script writes any deadline but that of its own waiter. Redisson would move all of them.
 func TestFairScripts_touch_nobody_else(t *testing.T) {
 	s := newFairScripts(t)
 	deadline := func(owner string) string {
@@ -246,11 +246,11 @@ func TestFairScripts_late_copies_do_no_lasting_harm(t *testing.T) {
 	require.Empty(t, s.state().queue)
 }
 
-// In the middle of a long queue nobody is searched for: whoever leaves there is
-// marked, keeps no place, and goes when its turn comes.
+// In a long queue no script searches the middle: a waiter that leaves there is marked, loses its place, and is
+// removed when its turn comes.
 func TestFairScripts_leaver_in_the_middle(t *testing.T) {
 	s := newFairScripts(t)
-	s.stale = "60000" // the test may take longer than the usual
+	s.stale = "60000" // the test may take longer than the default
 	const around = 300
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
 	first := s.wait(ownerB)
@@ -268,7 +268,7 @@ func TestFairScripts_leaver_in_the_middle(t *testing.T) {
 	require.Contains(t, state.places[ownerC], "left")
 	require.Equal(t, []any{int64(0)}, s.refresh(ownerC), "but has no place")
 
-	s.do("LTRIM", s.keys.fairKeys()[1], strconv.Itoa(around+1), "-1") // its turn has come
+	s.do("LTRIM", s.keys.fairKeys()[1], strconv.Itoa(around+1), "-1") // its turn comes
 	for i := range around {
 		s.do("ZREM", s.keys.fairKeys()[2], "44444444-4444-4444-8444-444444444444:"+strconv.Itoa(i))
 	}
@@ -280,7 +280,7 @@ func TestFairScripts_leaver_in_the_middle(t *testing.T) {
 	require.NotEmpty(t, first)
 }
 
-// A waiter whose place is gone gets it back by its ticket, wherever that was.
+// A waiter whose place is gone gets it back by its ticket, wherever the place was.
 func TestFairScripts_lost_place_is_restored(t *testing.T) {
 	s := newFairScripts(t)
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
@@ -298,9 +298,8 @@ func TestFairScripts_lost_place_is_restored(t *testing.T) {
 	}
 }
 
-// Redisson takes its own wait timeout off every deadline when it acquires. A waiter
-// of ours behind one of its own keeps its place all the same; in front of all its
-// deadline is what its sign of life says.
+// Redisson subtracts its own wait timeout from every deadline when it acquires. A waiter of ours behind a waiter of
+// Redisson still keeps its place. At the front, its deadline is what its sign of life says.
 func TestFairScripts_deadlines_among_waiters_of_Redisson(t *testing.T) {
 	s := newFairScripts(t)
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
@@ -317,8 +316,8 @@ func TestFairScripts_deadlines_among_waiters_of_Redisson(t *testing.T) {
 	require.Equal(t, []string{ownerB, ownerC}, s.state().queue)
 }
 
-// What else stands in the notes does not count: a note of the waiter itself, or of
-// others, whom Redisson has removed. Nor do dead waiters of this library.
+// Other notes do not count: a note of the waiter itself, or notes of waiters that Redisson has removed. Dead waiters
+// of this library do not count either.
 func TestFairScripts_deadline_counts_waiters_of_Redisson(t *testing.T) {
 	ghost := func(s fairScripts, owner string) { s.do("HSET", s.keys.fairKeys()[3], owner, "17:42") }
 	ghosts := func(s fairScripts) {
@@ -354,7 +353,7 @@ func TestFairScripts_deadline_counts_waiters_of_Redisson(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			s := newFairScripts(t)
-			s.stale = "60000" // the test may take longer than the usual
+			s.stale = "60000" // the test may take longer than the default
 			require.Nil(t, s.acquire(ownerA, s.stale, ""))
 			c.prepare(s)
 			s.wait(ownerC)
@@ -363,7 +362,7 @@ func TestFairScripts_deadline_counts_waiters_of_Redisson(t *testing.T) {
 	}
 }
 
-// A waiter that comes back to life where it stands has still as much to lose.
+// A waiter that comes back to life in its place gets its full deadline back.
 func TestFairScripts_revived_waiter_keeps_its_deadline(t *testing.T) {
 	s := newFairScripts(t)
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
@@ -375,8 +374,8 @@ func TestFairScripts_revived_waiter_keeps_its_deadline(t *testing.T) {
 	require.InDelta(t, 305*time.Second, s.deadline(ownerB), float64(time.Second))
 }
 
-// A Redisson waiter counts its deadline from that of the last. The dead of this
-// library do not stay there: not when somebody comes, leaves, or is refreshed.
+// A Redisson waiter counts its deadline from that of the last waiter. Dead waiters of this library do not stay at the
+// end: they are removed when a waiter comes, leaves or is refreshed.
 func TestFairScripts_no_dead_at_the_end(t *testing.T) {
 	acts := map[string]func(s fairScripts){
 		"who comes":   func(s fairScripts) { s.wait(ownerC); s.release(ownerC, 0, "1") },
@@ -401,11 +400,10 @@ func TestFairScripts_no_dead_at_the_end(t *testing.T) {
 	}
 }
 
-// Who leaves the middle is not dead long ago, and is out of the queue once nobody is
-// behind it.
+// A waiter that leaves the middle of the queue dies now, not earlier, and is removed once nobody is behind it.
 func TestFairScripts_leaver_does_not_stay_at_the_end(t *testing.T) {
 	s := newFairScripts(t)
-	s.stale = "60000" // the test may take longer than the usual
+	s.stale = "60000" // the test may take longer than the default
 	const around = 300
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
 	s.stranger(1)
@@ -427,10 +425,10 @@ func TestFairScripts_leaver_does_not_stay_at_the_end(t *testing.T) {
 	require.NotContains(t, state.places, ownerC)
 }
 
-// Notes of waiters whom Redisson has removed do not add up.
+// Notes of waiters that Redisson has removed do not accumulate.
 func TestFairScripts_leaked_notes_are_swept(t *testing.T) {
 	s := newFairScripts(t)
-	s.stale = "60000" // the test may take longer than the usual
+	s.stale = "60000" // the test may take longer than the default
 	notes := s.keys.fairKeys()[3]
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
 	s.wait(ownerB)
@@ -452,8 +450,8 @@ func TestFairScripts_leaked_notes_are_swept(t *testing.T) {
 	require.Empty(t, s.state().places, "the last takes all with it")
 }
 
-// The clock of the server was set back by more than a waiter may be ahead: its life is
-// taken back to where it would be, so that its death is noticed.
+// If the clock of the server is set back far, the life of a waiter is reset to what it would be, so that its death
+// is noticed.
 func TestFairScripts_clock_set_back(t *testing.T) {
 	acts := map[string]func(s fairScripts, ticket string){
 		"refreshed": func(s fairScripts, _ string) { s.refresh(ownerB) },
@@ -476,10 +474,10 @@ func TestFairScripts_clock_set_back(t *testing.T) {
 	}
 }
 
-// A lock is free, and nobody in its long queue is alive: one attempt gets it.
+// A lock is free, and nobody in its long queue is alive: one attempt acquires it.
 func TestFairScripts_one_attempt_passes_over_any_number_of_dead(t *testing.T) {
 	s := newFairScripts(t)
-	s.stale = "60000" // the test may take longer than the usual
+	s.stale = "60000" // the test may take longer than the default
 	k := s.keys.fairKeys()
 	for what, stale := range map[string]string{"does not wait": "", "waits": s.stale} {
 		for i := range 500 {
@@ -495,10 +493,10 @@ func TestFairScripts_one_attempt_passes_over_any_number_of_dead(t *testing.T) {
 	}
 }
 
-// One that is alive behind as many dead keeps its place.
+// A live waiter behind many dead ones keeps its place.
 func TestFairScripts_one_alive_behind_many_dead(t *testing.T) {
 	s := newFairScripts(t)
-	s.stale = "60000" // the test may take longer than the usual
+	s.stale = "60000" // the test may take longer than the default
 	k := s.keys.fairKeys()
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
 	s.wait(ownerB)
@@ -516,8 +514,7 @@ func TestFairScripts_one_alive_behind_many_dead(t *testing.T) {
 	require.Equal(t, []string{ownerB}, s.state().queue)
 }
 
-// The key of the lock has become something else: a release is an error, and a waiter
-// leaves the queue all the same.
+// The key of the lock has a wrong type: a release fails, but a waiter still leaves the queue.
 func TestFairScripts_leaving_a_wrong_key(t *testing.T) {
 	s := newFairScripts(t)
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
@@ -531,8 +528,7 @@ func TestFairScripts_leaving_a_wrong_key(t *testing.T) {
 	require.Equal(t, fairState{lock: map[string]string{}, queue: []string{}, places: map[string]string{}}, s.state())
 }
 
-// Waiters whose clocks are ten minutes fast or slow wait in the order in which they
-// came, and nobody counts as dead.
+// Waiters whose clocks are ten minutes fast or slow wait in the order in which they came, and none counts as dead.
 func TestFairLock_skewed_clocks_change_nothing(t *testing.T) {
 	c := newTestClient(t, Options{StaleWaiterTimeout: time.Second})
 	name := uniqueName(t, c)
@@ -554,14 +550,14 @@ func TestFairLock_skewed_clocks_change_nothing(t *testing.T) {
 			return err == nil && len(list) == i+1
 		}, 5*time.Second, time.Millisecond)
 	}
-	time.Sleep(3 * time.Second) // several stale periods: what is tested is that nothing happens
+	time.Sleep(3 * time.Second) // several stale periods, to see that nothing happens
 	require.NoError(t, holder.Unlock(t.Context()))
 	for want := range 6 {
 		require.Equal(t, want, <-inside)
 	}
 }
 
-// skewed returns another client of the same server whose clocks are off.
+// skewed returns another client of the same server, whose clocks are off by skew.
 func skewed(t *testing.T, c *Client, skew time.Duration) *Client {
 	t.Helper()
 	other, err := New(c.rueidis, Options{StaleWaiterTimeout: time.Second, clock: func() transport.Stamp {
@@ -573,8 +569,8 @@ func skewed(t *testing.T, c *Client, skew time.Duration) *Client {
 	return other
 }
 
-// A waiter that was never told its ticket has none to be put back by when the notes are lost,
-// and keeps its place before those who have come since.
+// A waiter that never received its ticket cannot be restored by it when the notes are lost, but keeps its place ahead
+// of later waiters.
 func TestFairScripts_untold_ticket_and_lost_notes(t *testing.T) {
 	s := newFairScripts(t)
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))

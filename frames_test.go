@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Between a call of Lock and the command in the hands of rueidis are few functions of this
-// module: a reader can follow them, and a profile shows them.
+// Few functions of this module are between a call of Lock and the command that rueidis gets, so that a reader can
+// follow them and a profile stays clear.
 func TestUncontendedLockIsFewFramesDeep(t *testing.T) {
 	var answers sync.RWMutex // held for writing, no answer arrives
 	c, err := Open(t.Context(), rueidis.ClientOption{
@@ -44,7 +44,7 @@ func TestUncontendedLockIsFewFramesDeep(t *testing.T) {
 	require.LessOrEqual(t, len(frames), 10, "%s", strings.Join(frames, "\n"))
 }
 
-// heldUpConn keeps what it has read while somebody holds the answers up.
+// heldUpConn holds back what it has read while answers is locked.
 type heldUpConn struct {
 	net.Conn
 
@@ -58,8 +58,8 @@ func (c *heldUpConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// ownFrames are the functions of this module on the stack of the goroutine that is in both
-// functions, the innermost first, from the first function on.
+// ownFrames returns the functions of this module on the stack of the goroutine that is in both outer and inner, the
+// innermost first, up to outer.
 func ownFrames(outer, inner string) (own []string) {
 	stacks := make([]byte, 1<<20)
 	for stack := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {

@@ -11,8 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// handoverScripts is one lock with its queue, driven by the bare scripts: a mutex, or a hash
-// with a counter of tokens.
+// handoverScripts drives one lock and its queue by the bare scripts. The lock is a mutex, or a hash with a counter
+// of tokens.
 type handoverScripts struct {
 	*modelServer
 
@@ -26,7 +26,7 @@ const (
 	ownerA2 = "11111111-1111-4111-8111-111111111111:8"
 )
 
-// handedOver is a lock and what stands beside it.
+// handedOver is a lock with its queue and its counter.
 type handedOver struct {
 	owner string // "" if it is free
 	queue []string
@@ -42,7 +42,7 @@ func eachHandover(t *testing.T, test func(t *testing.T, s handoverScripts)) {
 	t.Run("server", func(t *testing.T) { eachHandoverOn(t, realModelServer, test) })
 }
 
-// eachHandoverOn runs a test for a mutex and a fenced lock, on a server that is started for each.
+// eachHandoverOn runs a test for a mutex and a fenced lock, and starts a server for each.
 func eachHandoverOn(t *testing.T, start func(t *testing.T) (*modelServer, string), test func(t *testing.T, s handoverScripts)) {
 	t.Helper()
 	for kind, mutex := range map[string]bool{"mutex": true, "fenced": false} {
@@ -56,7 +56,7 @@ func eachHandoverOn(t *testing.T, start func(t *testing.T) (*modelServer, string
 	}
 }
 
-// entry is that of an owner, which a grant gives 5 s and two tokens.
+// entry returns the entry of an owner. A grant to it has a lease of 5 s and two tokens.
 func (s handoverScripts) entry(owner string) string {
 	if s.mutex {
 		return owner + " 5000 0s"
@@ -69,7 +69,7 @@ func (s handoverScripts) run(cmd transport.Command, keys []string, args ...strin
 	return s.do(append(append([]string{"EVALSHA", cmd.Digest, strconv.Itoa(len(keys))}, keys...), args...)...)
 }
 
-// ask is an attempt with an entry to wait with, and one that may stand in the queue.
+// ask makes an attempt with an entry to wait with, and an entry that may already be in the queue.
 func (s handoverScripts) ask(owner, entry, standing string) any {
 	s.t.Helper()
 	if s.mutex {
@@ -78,13 +78,13 @@ func (s handoverScripts) ask(owner, entry, standing string) any {
 	return s.run(lockAcquire, s.keys.fenced(), owner, "30000", "1", "", "", "2", entry, standing)
 }
 
-// wait is an attempt that is refused, and waits.
+// wait makes an attempt that is refused and waits.
 func (s handoverScripts) wait(owner string) {
 	s.t.Helper()
 	require.IsType(s.t, []any{}, s.ask(owner, s.entry(owner), ""))
 }
 
-// release releases with the entries of the owner and of the next one.
+// release releases with the entries of the owner and of the next owner.
 func (s handoverScripts) release(owner, own, next string) any {
 	s.t.Helper()
 	args := []string{own, next, "latchkey:{", "}", "1", "30000"}
@@ -94,7 +94,7 @@ func (s handoverScripts) release(owner, own, next string) any {
 	return s.run(lockRelease, s.keys.fenced(), append([]string{owner, s.keys.channel, "0", "", "0", "PUBLISH"}, args...)...)
 }
 
-// state is what stands in Redis.
+// state returns what is in Redis.
 func (s handoverScripts) state() handedOver {
 	s.t.Helper()
 	reply, is := s.script(modelState, s.keys.fenced()).([]any)
@@ -113,7 +113,7 @@ func (s handoverScripts) state() handedOver {
 	return h
 }
 
-// stands checks what stands in Redis; the tokens are those of a fenced lock.
+// stands checks what is in Redis. The token applies to a fenced lock only.
 func (s handoverScripts) stands(owner, token string, waiting ...string) {
 	s.t.Helper()
 	want := handedOver{owner: owner, token: token}
@@ -126,10 +126,10 @@ func (s handoverScripts) stands(owner, token string, waiting ...string) {
 	require.Equal(s.t, want, s.state())
 }
 
-// granted is the reply of a release that makes the next owner of this client the owner.
+// granted returns the reply of a release that grants the lock to the next owner of the same client.
 func (s handoverScripts) granted(owner, token string) any { return []any{owner, s.tokenOf(token)} }
 
-// acquired is the reply to an attempt that succeeds.
+// acquired returns the reply to a successful attempt.
 func (s handoverScripts) acquired(token string) any {
 	if s.mutex {
 		return nil
@@ -144,7 +144,7 @@ func (s handoverScripts) tokenOf(token string) string {
 	return token
 }
 
-// told is the message that tells of a grant.
+// told returns the message that reports a grant.
 func (s handoverScripts) told(owner, token string) string {
 	kind := "h "
 	if s.mutex {
@@ -153,7 +153,7 @@ func (s handoverScripts) told(owner, token string) string {
 	return "grant " + kind + owner + " " + s.tokenOf(token) + " " + s.keys.key
 }
 
-// unstamped is a message without the score of the entry.
+// unstamped returns a message without the score of the entry.
 func unstamped(message string) string {
 	words := strings.Fields(message)
 	for i := range words {
@@ -162,7 +162,7 @@ func unstamped(message string) string {
 	return strings.Join(words, " ")
 }
 
-// hear subscribes to the channels of the clients of owners, and returns what is told there.
+// hear subscribes to the channels of the clients of owners and returns their messages.
 func (s handoverScripts) hear(owners ...string) <-chan string {
 	s.t.Helper()
 	channels := make([]string, len(owners))
@@ -178,7 +178,7 @@ func (s handoverScripts) hearOn(channels ...string) <-chan string {
 	return s.hears(s.t, channels...)
 }
 
-// The life of a contended lock: what stands in Redis after each step, and each command twice.
+// The life of a contended lock: the state in Redis after each step, with every command sent twice.
 func TestHandoverScripts_step_by_step(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		heard := s.hear(ownerB, ownerC, ownerE)
@@ -220,8 +220,8 @@ func TestHandoverScripts_step_by_step(t *testing.T) {
 	})
 }
 
-// The release that wants the lock again gets it in its reply if nobody else waits, or stands at
-// the end of the queue; twice, or if it frees nothing, it does neither.
+// A release that wants the lock again gets it in its reply if nobody else waits, and otherwise joins the end of the
+// queue. The second copy, or a release that frees nothing, does neither.
 func TestHandoverScripts_next_owner(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		s.ask(ownerA, "", "")
@@ -244,13 +244,13 @@ func TestHandoverScripts_next_owner(t *testing.T) {
 	})
 }
 
-// Who waits is told since when, the same each time, and so is his client when he is granted the lock:
-// that grant is later than all those refusals. If he has to wait again, it is since another time.
+// A waiter learns since when it waits, the same time with each refusal. So does its client with the grant, which is
+// later than all those refusals. A waiter that has to wait again does so since another time.
 func TestHandoverScripts_since_when(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		heard := s.hear(ownerB)
 		s.ask(ownerA, "", "")
-		number := func(text string) float64 { // the embedded server writes numbers in two ways
+		number := func(text string) float64 { // the embedded server writes numbers in two forms
 			n, err := strconv.ParseFloat(text, 64)
 			require.NoError(t, err)
 			return n
@@ -275,7 +275,7 @@ func TestHandoverScripts_since_when(t *testing.T) {
 	})
 }
 
-// Who takes a free lock leaves the queue, whether it would wait there again or not.
+// An owner that takes a free lock leaves the queue, whether its command had an entry to wait with or not.
 func TestHandoverScripts_taker_leaves_the_queue(t *testing.T) {
 	for _, again := range []bool{true, false} {
 		eachHandover(t, func(t *testing.T, s handoverScripts) {
@@ -293,7 +293,7 @@ func TestHandoverScripts_taker_leaves_the_queue(t *testing.T) {
 	}
 }
 
-// Who gives up leaves the queue; a lock that it finds free goes to the next.
+// A waiter that gives up leaves the queue. If it finds the lock free, the next waiter gets it.
 func TestHandoverScripts_way_out(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		heard := s.hear(ownerB, ownerE)
@@ -312,8 +312,8 @@ func TestHandoverScripts_way_out(t *testing.T) {
 	})
 }
 
-// An owner whose client nobody hears is passed over, and so are one that is used up and what is
-// no entry.
+// A grant passes over an owner whose client does not listen, an entry that was already used, and text that is no
+// entry.
 func TestHandoverScripts_passed_over(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		heard := s.hear(ownerA, ownerB)
@@ -328,8 +328,7 @@ func TestHandoverScripts_passed_over(t *testing.T) {
 	})
 }
 
-// Of many that nobody hears 64 are passed over in one call. The lock is free then, and the next
-// call goes on.
+// One call passes over 64 of many waiters that do not listen. The lock is then free, and the next call goes on.
 func TestHandoverScripts_many_dead(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		heard := s.hear(ownerB)
@@ -346,7 +345,7 @@ func TestHandoverScripts_many_dead(t *testing.T) {
 	})
 }
 
-// A release of one kind of lock gives it to nobody who waits for the other, whose format it is not.
+// A release of one kind of lock never grants it to a waiter of the other kind, whose entries have another format.
 func TestHandoverScripts_kinds_do_not_mix(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		heard := s.hear(ownerB, ownerC, ownerE)
@@ -361,8 +360,8 @@ func TestHandoverScripts_kinds_do_not_mix(t *testing.T) {
 	})
 }
 
-// If strangers listen, and it is their turn, the lock is free, and the first who hears it is told
-// to ask. One that nobody hears is not told again and again.
+// If strangers listen and it is their turn, the lock becomes free, and the first waiter that listens gets a message
+// to try. A waiter that does not listen leaves the queue instead.
 func TestHandoverScripts_strangers(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		strangers, heard := s.hearOn(s.keys.channel), s.hear(ownerB)
@@ -386,8 +385,8 @@ func TestHandoverScripts_strangers(t *testing.T) {
 	})
 }
 
-// A mutex that is left to those who poll is free, and the first of the queue is told when to ask. If
-// several wait, that is so once out of so many times. Twice, it goes to the first of the queue.
+// A mutex that is left to pollers is free, and the first of the queue learns when to try. If several wait, only some
+// releases leave it free. The second copy of the release grants the mutex to the first of the queue.
 func TestHandoverScripts_left_free(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		if !s.mutex {
@@ -416,7 +415,7 @@ func TestHandoverScripts_left_free(t *testing.T) {
 	})
 }
 
-// On an empty server nothing comes into being but by an attempt.
+// On an empty server, only an attempt creates keys.
 func TestHandoverScripts_on_an_empty_server(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		for range 2 {
@@ -428,9 +427,9 @@ func TestHandoverScripts_on_an_empty_server(t *testing.T) {
 	})
 }
 
-// A server that is out of memory lets nobody wait, and a lock go to those who do.
+// A server that is out of memory accepts no new waiter, but still grants the lock to those that wait.
 func TestHandoverScripts_out_of_memory(t *testing.T) {
-	eachHandoverOn(t, realModelServer, func(t *testing.T, s handoverScripts) { // the embedded one knows no limit
+	eachHandoverOn(t, realModelServer, func(t *testing.T, s handoverScripts) { // the embedded server has no limit
 		heard := s.hear(ownerB)
 		s.ask(ownerA, "", "")
 		s.wait(ownerB)
@@ -447,7 +446,7 @@ func TestHandoverScripts_out_of_memory(t *testing.T) {
 	})
 }
 
-// What cannot be handed over is free: the keys beside the lock are somebody else's.
+// A lock that cannot be handed over, because the keys next to it belong to somebody else, becomes free.
 func TestHandoverScripts_keys_of_others(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		s.ask(ownerA, "", "")
@@ -470,8 +469,7 @@ func TestHandoverScripts_keys_of_others(t *testing.T) {
 	})
 }
 
-// Tokens that follow the clock do so when they are reserved by a grant, also if the counter was
-// lost.
+// Tokens that follow the clock also do so when a grant reserves them, even if the counter was lost.
 func TestHandoverScripts_tokens_follow_the_clock(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		if s.mutex {
@@ -490,7 +488,7 @@ func TestHandoverScripts_tokens_follow_the_clock(t *testing.T) {
 	})
 }
 
-// Where not all who listen are counted, the first is granted the lock whether it is heard or not.
+// If listeners cannot be counted, the first waiter gets the grant whether its client listens or not.
 func TestHandoverScripts_without_a_count(t *testing.T) {
 	eachHandover(t, func(_ *testing.T, s handoverScripts) {
 		s.ask(ownerA, "", "")

@@ -15,8 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// newTestClient returns a client of the server that LATCHKEY_TEST_REDIS names, or
-// of an embedded one. Black-box tests against real servers are in tests/.
+// newTestClient returns a client of the server that LATCHKEY_TEST_REDIS names, or of an embedded server. Black-box
+// tests against real servers are in tests/.
 func newTestClient(t *testing.T, options Options) *Client {
 	t.Helper()
 	url := os.Getenv("LATCHKEY_TEST_REDIS")
@@ -41,7 +41,7 @@ func newClientOf(t *testing.T, url string, options Options) *Client {
 	return c
 }
 
-// uniqueName keeps tests apart that share a server.
+// uniqueName keeps tests that share a server apart.
 func uniqueName(t *testing.T, c *Client) string {
 	t.Helper()
 	return t.Name() + ":" + c.ID()
@@ -64,7 +64,7 @@ func (c *Client) script(cmd transport.Command, keys []string, args ...string) an
 	return value
 }
 
-// hash returns what stands in a lock.
+// hash returns the fields of a lock.
 func (c *Client) hash(t *testing.T, key string) map[string]string {
 	t.Helper()
 	m, err := c.rueidis.Do(context.Background(), c.rueidis.B().Hgetall().Key(key).Build()).AsStrMap()
@@ -79,7 +79,7 @@ func (c *Client) pttl(t *testing.T, key string) int64 {
 	return ms
 }
 
-// logTo returns a logger whose messages go to a channel, if there is room.
+// logTo returns a logger that sends its messages to a channel, if there is room.
 func logTo(messages chan string) *slog.Logger {
 	return slog.New(&channelHandler{slog.DiscardHandler, messages})
 }

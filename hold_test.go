@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A nil Hold, and one that nobody made, behave as released.
+// A nil Hold and a zero Hold behave like a released one.
 func TestHold_nil(t *testing.T) {
 	ctx := context.Background()
 	for name, h := range map[string]*Hold{"nil": nil, "zero": {}} {

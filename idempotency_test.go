@@ -24,15 +24,15 @@ func TestOps_in_doubt_are_given_up_in_time(t *testing.T) {
 	o := c.newOperation(s.key)
 	o.followUp = call{semRelease, []string{s.key, s.beside, o.record}, []string{o.number, strconv.Itoa(1), "release", c.publish, s.channel}}
 	require.Equal(t, int64(1), c.script(o.followUp.cmd, o.followUp.keys, o.followUp.args...))        // executed, its reply lost
-	offset = 25 * time.Minute                                                                        // in which the server could not be reached
-	require.NoError(t, c.rueidis.Do(t.Context(), c.rueidis.B().Del().Key(o.record).Build()).Error()) // its 20 minutes are over
+	offset = 25 * time.Minute                                                                        // the server could not be reached
+	require.NoError(t, c.rueidis.Do(t.Context(), c.rueidis.B().Del().Key(o.record).Build()).Error()) // the 20 minutes of the record are over
 	require.True(t, c.undo.atOnce(o.undo), "it is given up")
 	stats, err := s.Stats(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 6, stats.Available, "released once")
 }
 
-// What is undone in the name of an acquisition of several is undone for all of them.
+// Undoing one permit of a joint acquisition undoes all of them.
 func TestPermitScripts_one_mark_for_all(t *testing.T) {
 	s := newSemScripts(t)
 	s.setPermits(3, "try")
@@ -42,7 +42,7 @@ func TestPermitScripts_one_mark_for_all(t *testing.T) {
 	s.counts(3, 0)
 }
 
-// So it is when others of them are held still: what was released does not come back.
+// The same is true while other permits of the acquisition are still held: a released permit does not come back.
 func TestPermitScripts_one_mark_beside_held_ones(t *testing.T) {
 	s := newSemScripts(t)
 	s.setPermits(4, "try")
@@ -53,7 +53,7 @@ func TestPermitScripts_one_mark_beside_held_ones(t *testing.T) {
 	s.counts(2, 2)
 }
 
-// A repetition acquires anew what has expired since, and begins the lease of all again.
+// A repetition acquires expired permits again, and restarts the lease of all of them.
 func TestPermitScripts_repeated_late(t *testing.T) {
 	s := newSemScripts(t)
 	s.setPermits(4, "try")

@@ -15,8 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// latchScripts is one latch, driven by its bare scripts. Every call is sent twice, and
-// the second has to answer the same and change nothing, as after a lost reply.
+// latchScripts drives one latch by its bare scripts. It sends every call twice: the second must get the same answer
+// and change nothing, as after a lost reply.
 type latchScripts struct {
 	t      *testing.T
 	l      *CountDownLatch
@@ -34,7 +34,7 @@ func (s latchScripts) do(words ...string) rueidis.RedisResult {
 	return c.Do(context.Background(), c.B().Arbitrary(words...).Build())
 }
 
-// dump is everything that stands on the server.
+// dump returns everything that the server stores for the latch.
 func (s latchScripts) dump() string {
 	s.t.Helper()
 	count, _ := s.do("GET", s.l.key).ToString()
@@ -43,7 +43,7 @@ func (s latchScripts) dump() string {
 	return fmt.Sprint(count, s.l.client.hash(s.t, s.l.state), done)
 }
 
-// op is a new operation, number and note; note is what it is sent with.
+// op returns the number of a new operation, and the keys to send it with; the last is its record.
 func (s latchScripts) op() (number string, keys []string) {
 	*s.number++
 	return strconv.Itoa(*s.number), []string{s.l.key, s.l.state, s.l.done, "latchkey_op:{" + s.l.key + "}:test:1"}
@@ -58,7 +58,7 @@ func (s latchScripts) twice(cmd transport.Command, keys []string, args ...string
 	return first
 }
 
-// withoutTime leaves out of a look what goes on.
+// withoutTime removes the part of a look that changes with time.
 func withoutTime(reply any) any {
 	if words, is := reply.([]any); is {
 		return words[:3]
@@ -100,7 +100,7 @@ func (s latchScripts) is(want string, round ...string) string {
 	return which
 }
 
-// opened runs a whole round.
+// opened runs a whole round and returns its number.
 func (s latchScripts) opened() string {
 	s.t.Helper()
 	_, last := s.look()
@@ -142,7 +142,7 @@ func number(t *testing.T, round string) float64 {
 	return n
 }
 
-// A copy that is delivered after the session has gone on does nothing.
+// A copy that arrives after its session has moved on does nothing.
 func TestLatchScripts_late_copies(t *testing.T) {
 	s := newLatchScripts(t)
 	require.Equal(t, int64(1), s.set("0", 9, ""))
@@ -225,9 +225,8 @@ func TestLatchScripts_expiry(t *testing.T) {
 	s.is("open")
 }
 
-// A time to live runs out by itself.
-// Time is moved by the test: an embedded server that is left to the real time can delete a key
-// a moment before the time that its TIME tells, as no real one does.
+// A latch with a TTL expires on its own. The test moves the clock: with real time, an embedded server can delete a
+// key shortly before its own TIME says so, and no real server does that.
 func TestLatchScripts_time_passes(t *testing.T) {
 	server := miniredis.RunT(t)
 	server.ClockTTL(true)
@@ -244,13 +243,13 @@ func TestLatchScripts_time_passes(t *testing.T) {
 	s.is("gone", round)
 }
 
-// What Redisson does with the bare key is understood.
+// The scripts understand what Redisson does with the bare key.
 func TestLatchScripts_Redisson(t *testing.T) {
 	s := newLatchScripts(t)
 	s.do("SET", s.l.key, "2")
 	first := s.is("closed")
 	require.Equal(t, int64(1), s.down(first, 1, "a"))
-	s.do("DEL", s.l.key) // counted down, or deleted: nobody can tell
+	s.do("DEL", s.l.key) // counted down or deleted: nobody can say which
 	require.Equal(t, first, s.is("open"))
 	s.do("SET", s.l.key, "1")
 	second := s.is("closed")
@@ -270,11 +269,11 @@ func TestLatchScripts_Redisson(t *testing.T) {
 	s.is("open")
 }
 
-// Only what is known to have opened counts as open, for as long as rounds are remembered.
+// Only a round that is known to have opened counts as open, for as long as the server remembers rounds.
 func TestLatchScripts_rounds_that_nobody_knows(t *testing.T) {
 	s := newLatchScripts(t)
 	first := s.opened()
-	lost := integer(number(t, first) + 1) // by a failover, say
+	lost := integer(number(t, first) + 1) // for example by a failover
 	second := s.opened()
 	s.is("open", first)
 	s.is("gone", lost)
@@ -293,7 +292,7 @@ func TestLatchScripts_rounds_that_nobody_knows(t *testing.T) {
 
 func integer(n float64) string { return strconv.FormatFloat(n, 'f', 0, 64) }
 
-// Who has waited for a latch to be set awaits the first round since.
+// A caller that waits for a latch to be set awaits the first round since it began to wait.
 func TestLatchScripts_the_round_that_follows(t *testing.T) {
 	s := newLatchScripts(t)
 	require.Equal(t, "0", s.is("unset", "0", "1"))
@@ -315,7 +314,7 @@ func TestLatchScripts_the_round_that_follows(t *testing.T) {
 	require.Equal(t, fourth, s.is("closed", lost, "1"))
 }
 
-// On a server that was emptied nothing fails, and nothing comes to life.
+// On an emptied server no script fails, and only a new round creates keys.
 func TestLatchScripts_empty_server(t *testing.T) {
 	s := newLatchScripts(t)
 	round := integer(float64(time.Now().UnixMicro()))

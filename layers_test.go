@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// floors says on which floor each file of the package is, the lowest first. A file refers
-// to its own floor and to those below it.
+// floors lists the files of the package by floor, the lowest first. A file may refer only to its own floor and to
+// lower ones.
 var floors = []string{
 	0: "doc errors owner kinds mutexes parallel",
 	1: "script reply replicas acquireerrors drift pause",
@@ -31,7 +31,7 @@ var floors = []string{
 	7: "check composite compositehold multilock redlock redround redfailure distinctservers compositeinspect compositemembers compositerelease compositepassing compositeline redline compositeevents multiline memberorder memberholds multiround",
 }
 
-// A file refers to nothing on a floor above its own.
+// No file refers to a floor above its own.
 func TestLayers(t *testing.T) {
 	floorOf := map[string]int{}
 	for floor, files := range floors {
@@ -54,8 +54,8 @@ func TestLayers(t *testing.T) {
 // use is a reference from one file to a name in another.
 type use struct{ from, to string }
 
-// references type-checks the package without what it imports, and returns its files, and
-// the names by which they refer to each other.
+// references type-checks the package without its imports. It returns the files, and the names by which they refer to
+// each other.
 func references(t *testing.T) (files []string, uses map[use]map[string]bool) {
 	t.Helper()
 	set := token.NewFileSet()
@@ -86,7 +86,7 @@ func references(t *testing.T) (files []string, uses map[use]map[string]bool) {
 	return files, uses
 }
 
-// The map in CONTRIBUTING.md has each file, on its floor.
+// The map in CONTRIBUTING.md lists each file on its floor.
 func TestMapOfTheFiles(t *testing.T) {
 	text, err := os.ReadFile("CONTRIBUTING.md")
 	require.NoError(t, err)
@@ -114,7 +114,7 @@ func TestMapOfTheFiles(t *testing.T) {
 
 const transportFolder = "internal/transport"
 
-// What sends commands imports rueidis and the standard library, and so nothing of the floors.
+// The code that sends commands imports only rueidis and the standard library, so it depends on no floor.
 func TestLayers_transport_is_below_all(t *testing.T) {
 	for _, path := range sources(t, transportFolder) {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
@@ -128,7 +128,7 @@ func TestLayers_transport_is_below_all(t *testing.T) {
 	}
 }
 
-// sources are the paths of the files in a folder, without the tests.
+// sources returns the paths of the Go files in a folder, without the tests.
 func sources(t *testing.T, folder string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))

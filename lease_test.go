@@ -11,7 +11,7 @@ import (
 
 var leaseStart = transport.Stamp{Mono: time.Hour, Wall: 1000 * time.Hour}
 
-// later is a stamp so long after leaseStart, on both clocks.
+// later returns a stamp that is d after leaseStart on both clocks.
 func later(d time.Duration) transport.Stamp { return leaseStart.Before(-d) }
 
 func TestLease_ends_before_that_of_the_server(t *testing.T) {
@@ -80,8 +80,8 @@ func TestLimit_of_nothing_allows_everything(t *testing.T) {
 	require.Equal(t, noDeadline, none.valid(later(MaxLease)))
 }
 
-// A lease that was granted is short. A short hold needs no renewal, however long its owner has waited;
-// if one fails, there is time for others.
+// A granted lease is short. A short hold needs no renewal, however long its owner has waited. If a renewal fails,
+// there is time for more.
 func TestLease_granted_is_not_renewed_at_once(t *testing.T) {
 	const granted = 5 * time.Second
 	r := &request{lease: time.Minute, renew: true, renewLease: time.Minute}

@@ -22,8 +22,8 @@ var (
 	pageNamed  = regexp.MustCompile(`\bdocs/[\w/-]+\.md\b`)
 )
 
-// Every link in a page leads to a file of the repository and, if it names one, to a heading of that
-// page. Links to other sites are not followed.
+// Every link in a page leads to a file of the repository and, if it names a heading, to a heading of that page. The
+// test does not follow links to other sites.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	anchors := map[string]map[string]bool{}
@@ -50,7 +50,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// Code, messages and scripts name pages that exist.
+// Pages that code, messages and scripts name exist.
 func TestPagesThatCodeNames(t *testing.T) {
 	t.Parallel()
 	for _, file := range files(t, ".go", ".lua", ".sh", ".yaml") {
@@ -60,7 +60,7 @@ func TestPagesThatCodeNames(t *testing.T) {
 	}
 }
 
-// Every page of docs/ can be reached from its index.
+// The index of docs/ links to every page.
 func TestIndexHasEveryPage(t *testing.T) {
 	t.Parallel()
 	index := read(t, "docs/README.md")
@@ -73,7 +73,7 @@ func TestIndexHasEveryPage(t *testing.T) {
 
 func pages(t *testing.T) []string { t.Helper(); return files(t, ".md") }
 
-// files returns the files of the repository whose names end so. Hidden folders and results are no part of it.
+// files returns the files of the repository with one of the endings, except hidden folders and results.
 func files(t *testing.T, endings ...string) (found []string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
@@ -101,7 +101,7 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// anchorsOf returns the anchors that GitHub makes of the headings of a page.
+// anchorsOf returns the anchors that GitHub generates from the headings of a page.
 func anchorsOf(text string) map[string]bool {
 	anchors := map[string]bool{}
 	for _, title := range pageTitle.FindAllStringSubmatch(codeFences.ReplaceAllString(text, ""), -1) {

@@ -14,28 +14,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The scripts are held against models: for each primitive a reference of what its objects
-// are and what its clients believe, and random sequences of what clients, the wire, time and
-// damage do to them. The calls are those that the library builds; the server is a real one,
-// and the embedded one, whose clock stands still until a step of the sequence moves it, so
-// that nothing depends on the machine.
+// The scripts are tested against models. Each primitive has a reference of the state of its objects and of what its
+// clients believe. Random sequences mix what clients, the wire, time and damage do to them. The calls are those
+// that the library builds. They run on a real server and on the embedded one. The clock of the server stands still
+// until a step moves it, so that nothing depends on the machine.
 //
-// LATCHKEY_TEST_MODEL_TIME is how long all models run together (1m), LATCHKEY_TEST_MODEL_SEED
-// the first seed. A failure names its seed, and prints the shortest sequence that still
-// fails and a line for LATCHKEY_TEST_MODEL_REPLAY, which runs it alone. Those that
-// have found something stand in testdata/model and run each time.
+// LATCHKEY_TEST_MODEL_TIME is how long all models run together (1m), and LATCHKEY_TEST_MODEL_SEED is the first
+// seed. A failure names its seed. It prints the shortest sequence that still fails, and a line for
+// LATCHKEY_TEST_MODEL_REPLAY that runs this sequence alone. Sequences that have found a defect are in
+// testdata/model and run every time.
 //
-// A model is a type with actions, which are drawn by their weights, and a check that
-// follows each of them. It stands in a file of its own; modelparty_test.go is what all
-// locks share, modeljava_test.go has the scripts of Redisson, and modelworld_test.go the
-// wire.
+// A model is a type with actions, which are drawn by weight, and a check that runs after each action. Each model
+// has its own file. modelparty_test.go has what all locks share, modeljava_test.go the scripts of Redisson, and
+// modelworld_test.go the wire.
 
-// model is a reference of one primitive, for one sequence.
+// model is the reference of one primitive, for one sequence.
 type model interface {
 	actions() []modelAction
 	// check fails the sequence if a property does not hold.
 	check()
-	// finish gives everything back, and checks that nothing is left.
+	// finish releases everything, and checks that nothing is left.
 	finish()
 }
 
@@ -46,14 +44,14 @@ type modelAction struct {
 	do     func(d dice)
 }
 
-// dice are the random numbers of a step, 0 to 999.
+// dice are the random numbers of a step, from 0 to 999.
 type dice [5]int
 
-// fate is what happens to the message of a step.
+// fate returns what happens to the message of a step.
 func (d dice) fate() int { return d[4] % 100 }
 
-// step is an action with its numbers. It means something in any state, if only that
-// nothing happens, so that steps can be left out of a sequence.
+// step is an action with its random numbers. A step is valid in any state, even if it does nothing there, so that
+// steps can be removed from a sequence.
 type step struct {
 	action string
 	d      dice
@@ -63,10 +61,10 @@ func (s step) String() string {
 	return fmt.Sprintf("%s:%d,%d,%d,%d,%d", s.action, s.d[0], s.d[1], s.d[2], s.d[3], s.d[4])
 }
 
-// models are all of them. A line of testdata/model begins with one of the names.
+// models has every model by name. A line of testdata/model begins with such a name.
 var models = map[string]func(*world) model{}
 
-// draw makes a sequence from a seed.
+// draw generates a sequence from a seed.
 func draw(actions []modelAction, seed uint64) []step {
 	random := rand.New(rand.NewPCG(seed, 0))
 	all := 0
@@ -89,7 +87,7 @@ func draw(actions []modelAction, seed uint64) []step {
 	return steps
 }
 
-// play runs a sequence and returns why it failed, or "", and how many steps it came.
+// play runs a sequence. It returns why the sequence failed, or "", and how many steps it ran.
 func (w *world) play(build func(*world) model, steps []step) (why string, played int) {
 	defer func() {
 		switch v := recover().(type) {
@@ -119,7 +117,7 @@ func (w *world) play(build func(*world) model, steps []step) (why string, played
 	return "", played
 }
 
-// shrink leaves out of a sequence that fails what it fails without.
+// shrink removes from a failing sequence whatever the failure does not need.
 func (w *world) shrink(build func(*world) model, steps []step) []step {
 	end := time.Now().Add(20 * time.Second)
 	fails := func(steps []step) bool {
@@ -152,7 +150,7 @@ func (w *world) shrink(build func(*world) model, steps []step) []step {
 	return steps
 }
 
-// try plays a sequence, and reports a failure in a form that a human can read.
+// try plays a sequence, and reports a failure in a readable form.
 func (w *world) try(t *testing.T, name, from string, steps []step) (ok bool) {
 	t.Helper()
 	build := models[name]
@@ -172,7 +170,7 @@ func (w *world) try(t *testing.T, name, from string, steps []step) (ok bool) {
 	return false
 }
 
-// story is the log, without the middle if it is long.
+// story returns the log, without the middle if it is long.
 func (w *world) story() []string {
 	if len(w.log) < 60 {
 		return w.log
@@ -180,7 +178,7 @@ func (w *world) story() []string {
 	return slices.Concat(w.log[:30], []string{"…"}, w.log[len(w.log)-20:])
 }
 
-// parseSequence reads what a failure has printed.
+// parseSequence reads the line that a failure has printed.
 func parseSequence(t *testing.T, line string) (name string, steps []step) {
 	t.Helper()
 	words := strings.Fields(line)
@@ -200,7 +198,7 @@ func parseSequence(t *testing.T, line string) (name string, steps []step) {
 	return words[0], steps
 }
 
-// keptSequences are those that have found a defect: file and line.
+// keptSequences returns the sequences that have found a defect: file and line.
 func keptSequences(t *testing.T) (kept [][2]string) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/model/*.txt")
@@ -254,7 +252,7 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// runModels runs the sequences that are kept, and then as many as there is time for.
+// runModels runs the kept sequences, and then as many new ones as the time allows.
 func runModels(t *testing.T, s *modelServer, budget time.Duration, seed uint64) {
 	t.Helper()
 	w := newWorld(t, s)

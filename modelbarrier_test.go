@@ -10,8 +10,7 @@ import (
 
 func init() { models["barrier"] = newBarrierModel }
 
-// barrierModel is the barrier: generations that are complete or broken, and parties that learn
-// which.
+// barrierModel is the barrier: its generations complete or break, and its parties learn which.
 type barrierModel struct {
 	w       *world
 	notes   opReference
@@ -19,13 +18,13 @@ type barrierModel struct {
 	keys    *Barrier
 
 	last    int64                 // number of the last generation, 0 if the server knows none
-	n       int                   // parties of the barrier, 0 if that is open
-	open    *barrierGeneration    // the one in which parties wait, or nil
-	waiting map[string]int64      // ms at which the lease of each party is over
-	past    []*barrierGeneration  // those that the server remembers
-	all     []*barrierGeneration  // that there were
+	n       int                   // parties of the barrier, 0 if not fixed
+	open    *barrierGeneration    // the generation in which parties wait, or nil
+	waiting map[string]int64      // ms at which the lease of each party ends
+	past    []*barrierGeneration  // the generations that the server remembers
+	all     []*barrierGeneration  // all generations so far
 	ends    map[string]int64      // ms at which a key expires
-	placed  map[int64]map[int]any // who was told to go on, by generation and index
+	placed  map[int64]map[int]any // who was let through, by generation and index
 }
 
 // barrierGeneration is a generation as it really was.
@@ -37,7 +36,7 @@ type barrierGeneration struct {
 	who     string
 }
 
-// barrierParty performs one Await after the other.
+// barrierParty performs one Await after another.
 type barrierParty struct {
 	m       *barrierModel
 	name    string
@@ -78,7 +77,7 @@ func (m *barrierModel) actions() []modelAction {
 
 func (m *barrierModel) party(d dice) *barrierParty { return m.parties[d[0]%len(m.parties)] }
 
-// lapse has the keys expire whose time is over.
+// lapse removes keys whose time is over.
 func (m *barrierModel) lapse() {
 	for key, at := range m.ends {
 		if m.w.expired(at) {
@@ -87,7 +86,7 @@ func (m *barrierModel) lapse() {
 	}
 }
 
-// forget is what becomes of the barrier without one of its keys.
+// forget updates the reference after the loss of a key.
 func (m *barrierModel) forget(key string) {
 	delete(m.ends, key)
 	switch key {
@@ -104,7 +103,7 @@ func (m *barrierModel) outlive(key string) {
 	m.ends[key] = max(m.ends[key], m.w.ms()+600_000+modelBarrierLease)
 }
 
-// finish ends the generation.
+// end ends the generation.
 func (m *barrierModel) end(how, who string) {
 	m.open.how, m.open.who = how, who
 	m.past, m.open = append(m.past, m.open), nil
@@ -113,7 +112,7 @@ func (m *barrierModel) end(how, who string) {
 	delete(m.ends, m.keys.waiting)
 }
 
-// sync is what most scripts begin with.
+// sync is the beginning of most scripts.
 func (m *barrierModel) sync() {
 	if m.open == nil {
 		return
@@ -127,14 +126,14 @@ func (m *barrierModel) sync() {
 	}
 }
 
-// first is the party whose lease ends first.
+// first returns the party whose lease ends first.
 func (m *barrierModel) first() string {
 	names := slices.Sorted(maps.Keys(m.waiting))
 	slices.SortStableFunc(names, func(a, b string) int { return int(m.waiting[a] - m.waiting[b]) })
 	return names[0]
 }
 
-// report is what is said of a generation.
+// report returns what a script reports about a generation.
 func (m *barrierModel) report(number int64, index string) any {
 	how, who, ms := "lost", "", int64(-1)
 	if m.open != nil && m.open.number == number {
@@ -148,7 +147,7 @@ func (m *barrierModel) report(number int64, index string) any {
 	return []any{how, who, strconv.FormatInt(number, 10), index, strconv.FormatInt(ms, 10)}
 }
 
-// arrived is barrier_arrive.lua.
+// arrived is the reference of barrier_arrive.lua.
 func (m *barrierModel) arrived(words []string) any {
 	o := m.w.operationOf(words)
 	party, n := o.arg(1), int(numeral(o.arg(2)))
@@ -194,7 +193,7 @@ func (m *barrierModel) arrived(words []string) any {
 	return m.report(g.number, strconv.Itoa(index))
 }
 
-// looked is barrier_look.lua.
+// looked is the reference of barrier_look.lua.
 func (m *barrierModel) looked(number int64, party string) any {
 	m.sync()
 	if m.open != nil && m.open.number == number && m.waiting[party] == 0 {
@@ -203,7 +202,7 @@ func (m *barrierModel) looked(number int64, party string) any {
 	return m.report(number, "")
 }
 
-// left is barrier_leave.lua.
+// left is the reference of barrier_leave.lua.
 func (m *barrierModel) left(words []string) any {
 	keys, _ := strconv.Atoi(words[2])
 	args := words[3+keys:]
@@ -230,7 +229,7 @@ func (m *barrierModel) left(words []string) any {
 	return m.report(number, index)
 }
 
-// message is a command whose every execution is compared with the reference.
+// message returns a command, and compares each of its executions with the reference.
 func (p *barrierParty) message(what string, c call, light bool, reference func(words []string) any) *message {
 	words := p.m.w.words(c)
 	m := &message{what: p.name + " " + what, words: words, light: light, silent: func() {}, answered: func(any) {}}
@@ -270,7 +269,7 @@ func (p *barrierParty) arrive(n, fate int) {
 	p.m.w.send(p.arrival, fate)
 }
 
-// heard has the party learn what became of its generation.
+// heard gives the party the outcome of its generation.
 func (p *barrierParty) heard(reply any) {
 	if isReplyError(reply) { // it is not counted
 		p.over()
@@ -292,7 +291,7 @@ func (p *barrierParty) heard(reply any) {
 	}
 }
 
-// goesOn checks that all have arrived when one goes on, and that it is alone in its place.
+// goesOn checks that all have arrived when a party goes on, and that no other has its index.
 func (m *barrierModel) goesOn(p *barrierParty, v barrierView) {
 	number, index := numeral(v.generation), int(numeral(v.index))
 	for _, g := range m.all {
@@ -352,7 +351,7 @@ func (p *barrierParty) leave(why string, fate int) {
 	p.m.w.send(p.leaving, fate)
 }
 
-// renew renews the parties of one client that wait, with one command.
+// renew renews the waiting parties of one client with one command.
 func (m *barrierModel) renew(d dice) {
 	first := m.party(d)
 	var c call
@@ -369,7 +368,7 @@ func (m *barrierModel) renew(d dice) {
 	m.w.send(first.message("and others are renewed", c, true, func([]string) any { return m.renewed(names) }), d.fate())
 }
 
-// renewed is barrier_renew.lua.
+// renewed is the reference of barrier_renew.lua.
 func (m *barrierModel) renewed(names []string) any {
 	reply := make([]any, len(names))
 	for i, name := range names {

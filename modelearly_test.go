@@ -2,25 +2,25 @@ package latchkey
 
 import "fmt"
 
-// keptReference is what early releases have promised: the lock stays taken until then. Early releases of
-// clients and of their guests share it.
+// keptReference holds what early releases have promised: until when the lock stays taken. Early releases of clients
+// and of their guests share it.
 type keptReference struct {
 	w       *world
 	lock    *primitive
 	promise []keptPromise
 }
 
-// keptPromise is that of one early release.
+// keptPromise is the promise of one early release.
 type keptPromise struct {
 	owner string
 	until int64 // ms
 }
 
-// modelRests are for how many ms a lock is to stay taken after a release.
+// modelRests are the times, in ms, for which a lock is to stay taken after a release.
 var modelRests = []int64{1, 50, 700, 2500, 20000}
 
-// release is an early release of the only hold of a party, after which the lock is to stay taken for no longer than
-// the lease that the party is certain of.
+// release makes an early release of the only hold of a party. After it the lock stays taken, but no longer than the
+// lease that the party is certain of.
 func (k *keptReference) release(p *party, d dice) {
 	if p.t == nil || p.phase != held || len(p.grips) != 1 || !p.holds() {
 		return
@@ -50,7 +50,7 @@ func (k *keptReference) release(p *party, d dice) {
 	p.w.send(m, d.fate())
 }
 
-// seen looks at what an early release has done. One that finds nothing changes nothing.
+// seen checks the effect of an early release. A release that finds nothing must change nothing.
 func (k *keptReference) seen(t *ownership, what string, reply any, rest int64, had entry) {
 	now := k.state()
 	if isReplyError(reply) || reply == nil {
@@ -59,7 +59,7 @@ func (k *keptReference) seen(t *ownership, what string, reply any, rest int64, h
 		}
 		return
 	}
-	if now.ttl > max(had.ttl, 1) { // in its last ms it has 0
+	if now.ttl > max(had.ttl, 1) { // in its last ms a key has a TTL of 0
 		k.w.fail("%s, and lengthens its time from %d to %d", what, had.ttl, now.ttl)
 	}
 	if left := min(rest, had.ttl); now.ttl < left {
@@ -72,7 +72,7 @@ func (k *keptReference) seen(t *ownership, what string, reply any, rest int64, h
 
 func (k *keptReference) state() entry { return k.w.state(k.lock.key)[0] }
 
-// live are the promises that are to be kept still.
+// live returns the promises that still have to be kept.
 func (k *keptReference) live() (live []keptPromise) {
 	for _, p := range k.promise {
 		if !k.w.expired(p.until) && p.until > k.w.ms() {
@@ -83,10 +83,10 @@ func (k *keptReference) live() (live []keptPromise) {
 	return live
 }
 
-// forget lets promises be broken that damage has made void.
+// forget drops promises that damage has made void.
 func (k *keptReference) forget() { k.promise = nil }
 
-// check checks that the lock is taken as was promised, and shown as that.
+// check checks that the lock is taken as promised, and that its state shows it.
 func (k *keptReference) check() {
 	for _, p := range k.live() {
 		now := k.state()

@@ -11,15 +11,15 @@ import (
 
 func init() { models["election"] = newElectionModel }
 
-// electionModel is the lock of an election, and what its leaders say of themselves, late, twice, and
-// when they do not lead any more.
+// electionModel is the lock of an election, and the values that leaders announce: late, twice, and after they no
+// longer lead.
 type electionModel struct {
 	*lockModel
 
 	record    string
 	terms     map[string]int64 // of all leaders, by their owners
-	revisions map[string]int64 // how many values each has had
-	last      int64            // the term of the leader that was seen last
+	revisions map[string]int64 // how many values each leader has announced
+	last      int64            // the term of the last leader seen
 }
 
 func newElectionModel(w *world) model {
@@ -37,7 +37,7 @@ func (m *electionModel) actions() []modelAction {
 		modelAction{"retire", 8, m.retire})
 }
 
-// announce has a leader, or one that was, announce its next value, or the same once more.
+// announce makes a leader or a former leader announce its next value, or repeat the last one.
 func (m *electionModel) announce(d dice) {
 	owner := m.tokenOf
 	if others := slices.Sorted(maps.Keys(m.terms)); d[0]%4 == 0 && len(others) > 0 {
@@ -46,7 +46,7 @@ func (m *electionModel) announce(d dice) {
 		m.terms[owner] = m.token
 	}
 	if m.terms[owner] == 0 {
-		return // nobody has won, or the counter was lost meanwhile
+		return // nobody has won, or the counter was lost
 	}
 	if d[2]%4 > 0 || m.revisions[owner] == 0 {
 		m.revisions[owner]++
@@ -67,7 +67,7 @@ func (m *electionModel) announce(d dice) {
 
 func (m *electionModel) keys() []string { return []string{m.lock.key, m.record, m.lock.keys().token} }
 
-// leads reports whether an owner has the lock, and its term was the last to be counted.
+// leads reports whether an owner holds the lock and its term was the last to be counted.
 func (m *electionModel) leads(lock entry, owner, term string) bool {
 	last := m.w.state(m.lock.keys().token)[0]
 	return lock.count(owner) > 0 && (last.kind == "none" || last.text == term)
@@ -78,8 +78,8 @@ func (m *electionModel) state() (lock, record entry) {
 	return both[0], both[1]
 }
 
-// announced checks what an announcement has done: all, if its owner leads and has said nothing later, else
-// nothing.
+// announced checks the effect of an announcement: it takes effect if its owner leads and has announced nothing later,
+// and otherwise changes nothing.
 func (m *electionModel) announced(lock, before entry, leads bool, reply any, owner, term, revision, value string) {
 	_, after := m.state()
 	want := maps.Clone(before.fields)
@@ -108,7 +108,7 @@ func asInt(text string) int {
 	return n
 }
 
-// retire has one that does not lead any more remove what it has said.
+// retire makes a former leader remove its value.
 func (m *electionModel) retire(d dice) {
 	var over []string
 	for _, owner := range slices.Sorted(maps.Keys(m.terms)) {
@@ -138,10 +138,10 @@ func (m *electionModel) retires(owner string, fate int) {
 	}, fate)
 }
 
-// check asks who leads. It is the owner of the lock with its own term and value, or nobody.
+// check reads who leads. The leader must be the owner of the lock, with its own term and value, or nobody.
 func (m *electionModel) check() {
 	m.lockModel.check()
-	lost := m.token == 0 // the counter: the next term may be smaller than that of who leads
+	lost := m.token == 0 // without the counter, the next term may be smaller than that of the leader
 	if lost {
 		m.last = 0
 	}

@@ -8,32 +8,30 @@ import (
 
 func init() { models["fair"] = newFairModel }
 
-// fairModel is the fair lock: one owner at a time, in the order in which they came. A
-// waiter that gives signs of life keeps its place.
+// fairModel is the fair lock: one owner at a time, in order of arrival. A waiter that gives signs of life keeps its
+// place.
 type fairModel struct {
 	*lockModel
 
 	waiters map[*party]*modelFairWaiter
-	waits   map[*javaThread]bool // those that stand in the queue
+	waits   map[*javaThread]bool // the waiters of Redisson in the queue
 
 	queue, deadlines, notes entry
-	lost                    bool // the notes were lost, and with them who came first
+	lost                    bool // the notes were lost, and with them the order of arrival
 	torn                    bool // the queue or the deadlines were deleted without the other
-	// muddled says that a waiter is, or was, odd: those who come back are put in order with its ticket, and not with
-	// its place.
+	// muddled says that a waiter is, or was, odd: waiters that come back are placed by its ticket, not by its place.
 	muddled bool
 }
 
 // modelFairWaiter is what a party knows of its place.
 type modelFairWaiter struct {
-	ticket uint64 // 0: not told yet
-	asked  int64  // ms: the first attempt since which it can have the place
+	ticket uint64 // 0: not received yet
+	asked  int64  // ms: the first attempt that may have given it its place
 	sign   int64  // ms: the last sign of life, 0 if it has no place
-	// odd says that its place is not that of its ticket. The first ticket may have been lost
-	// before it was told; or a late copy of the first attempt may have given another place, after
-	// the waiter had died and lost its own.
+	// odd says that its place is not that of its ticket. The reply with the first ticket may have been lost; or the
+	// waiter had died and lost its place, and a late copy of its first attempt gave it another.
 	odd    bool
-	broken bool // it may have no place: it was told so, or damage is done
+	broken bool // it may have no place: a reply said so, or there was damage
 }
 
 // stale is how long a waiter counts as alive, in ms.
@@ -49,14 +47,14 @@ func newFairModel(w *world) model {
 	return m
 }
 
-// grants checks that nobody was before who has been made the owner while it waited. It finds
-// out when it asks.
+// grants checks that a waiter that was made the owner did not overtake anybody. The waiter itself finds out when it
+// tries again.
 func (m *fairModel) grants(before entry) {
 	for _, p := range m.parties {
 		f := m.waiter(p)
 		if f != nil && m.before.count(p.t.wire) > 0 && before.count(p.t.wire) == 0 {
 			m.w.say("%s is the owner", p.name)
-			if !m.lost { // else the same step may have put the queue in order
+			if !m.lost { // otherwise the same step may have put the queue in order
 				m.overtakes(p.name, p.t.wire, f)
 			}
 			f.sign, f.asked = 0, 0
@@ -64,7 +62,7 @@ func (m *fairModel) grants(before entry) {
 	}
 }
 
-// waiter is what a party knows of its place, nil if it wants none.
+// waiter returns what a party knows of its place, nil if it wants none.
 func (m *fairModel) waiter(p *party) *modelFairWaiter {
 	if p.t == nil || p.phase != acquiring || p.inQueue() == nil {
 		delete(m.waiters, p)
@@ -77,8 +75,8 @@ func (m *fairModel) waiter(p *party) *modelFairWaiter {
 	return m.waiters[p]
 }
 
-// live reports whether a party has to have its place. One that has died may have got
-// another by a late copy of its first attempt.
+// live reports whether a party must have its place. A party that has died may have got another place by a late copy of
+// its first attempt.
 func (m *fairModel) live(p *party) bool {
 	f := m.waiter(p)
 	if f == nil {
@@ -90,7 +88,7 @@ func (m *fairModel) live(p *party) bool {
 	return !f.broken && f.sign > 0 && f.ticket > 0 && m.w.ms() < f.sign+stale
 }
 
-// noted is the ticket of an owner that the server knows, or 0.
+// noted returns the ticket that the server knows for an owner, or 0.
 func (m *fairModel) noted(owner string) uint64 {
 	since, _, _ := strings.Cut(m.notes.fields[owner], ":")
 	ticket, _ := strconv.ParseUint(since, 10, 64)
@@ -110,7 +108,7 @@ func (m *fairModel) refused(p *party, reply any) {
 	f := m.waiter(p)
 	list, is := reply.([]any)
 	if !p.waits || !is {
-		return // an array names the holder to who does not wait
+		return // for a caller that does not wait, the array names the holder
 	}
 	if f == nil {
 		m.w.fail("%s is queued and did not want to wait", p.name)
@@ -127,7 +125,7 @@ func (m *fairModel) refused(p *party, reply any) {
 	}
 }
 
-// granted checks that nobody was before who is granted a free lock.
+// granted checks that an owner that is granted a free lock did not overtake anybody.
 func (m *fairModel) granted(p *party) {
 	f := m.waiters[p]
 	delete(m.waiters, p)
@@ -136,11 +134,11 @@ func (m *fairModel) granted(p *party) {
 	}
 }
 
-// overtakes fails if somebody who is alive came before an owner that is granted a free lock.
-// Who has lost its place and has a ticket may come to the front from outside the queue.
+// overtakes fails if a live waiter came before an owner that is granted a free lock. A waiter that lost its place but
+// has a ticket may come to the front from outside the queue.
 func (m *fairModel) overtakes(name, owner string, f *modelFairWaiter) {
 	at := slices.Index(m.queue.list, owner)
-	ticket := m.noted(owner) // it may not have been told
+	ticket := m.noted(owner) // the waiter may not have received it
 	if f != nil && f.ticket > 0 {
 		ticket = f.ticket
 	}
@@ -177,7 +175,7 @@ func (m *fairModel) actions() []modelAction {
 		modelAction{"force", 1, m.force})
 }
 
-// refresh gives signs of life for the waiters of a client.
+// refresh sends signs of life for the waiters of a client.
 func (m *fairModel) refresh(d dice) {
 	c := m.w.clients[d[0]%len(m.w.clients)]
 	var places []*fairWaiter
@@ -205,7 +203,7 @@ func (m *fairModel) refresh(d dice) {
 			switch {
 			case states[i] != int64(0):
 				f.sign, f.broken = msg.sent/1000, false
-			default: // it has to ask for its place
+			default: // it must try again to get its place
 				f.sign, f.asked, f.broken = 0, 0, true
 			}
 		}
@@ -242,8 +240,8 @@ func (m *fairModel) javaTakes(j *javaThread, reply any, waits bool) {
 	j.granted(reply)
 }
 
-// damage deletes keys. Without the notes everybody keeps its place; who has lost it
-// otherwise gets it back when it asks.
+// damage deletes keys. Without the notes all waiters keep their places. A waiter that lost its place in another way
+// gets it back when it tries again.
 func (m *fairModel) damage(d dice) {
 	keys := m.lock.keys().fair
 	i := d[0] % 7
@@ -274,7 +272,7 @@ func (m *fairModel) damage(d dice) {
 	m.torn = true
 	for _, f := range m.waiters {
 		f.broken = true
-		f.odd = f.odd || f.ticket == 0 // it may come to stand twice, and be granted the lock in its first place
+		f.odd = f.odd || f.ticket == 0 // it may be in the queue twice, and be granted the lock in its first place
 	}
 	clear(m.waits)
 }
@@ -309,8 +307,7 @@ func (m *fairModel) check() {
 	m.ordered()
 }
 
-// ordered checks that those who are alive stand in the order in which they came, as soon as
-// the server knows that order.
+// ordered checks that live waiters are in order of arrival, as soon as the server knows that order.
 func (m *fairModel) ordered() {
 	if m.muddled {
 		return
@@ -329,7 +326,7 @@ func (m *fairModel) ordered() {
 	}
 }
 
-// readTicket names those in the queue.
+// lineUp names the waiters in the queue.
 func (m *fairModel) lineUp() (names []string) {
 	for _, owner := range m.queue.list {
 		name := "somebody"
@@ -348,11 +345,11 @@ func (m *fairModel) lineUp() (names []string) {
 	return names
 }
 
-// finish lets everybody have its turn.
+// finish lets every waiter have its turn.
 func (m *fairModel) finish() {
 	for len(m.w.late) > 0 {
 		m.w.deliver(0)
-		m.check() // two of them may make one the owner, and let another one come behind it
+		m.check() // two late copies may make a waiter the owner and put another behind it
 	}
 	for _, j := range m.java {
 		if slices.Contains(m.queue.list, j.owner) {
@@ -384,8 +381,7 @@ func (m *fairModel) finish() {
 	m.w.nothingLeft(m.lock.keys().fair[2])
 }
 
-// advanceDeadlines lets pass all that stands in the queue of waiters that have died, and
-// has somebody come by.
+// advanceDeadlines makes one attempt, which removes all dead waiters from the queue and acquires the lock.
 func (m *fairModel) advanceDeadlines() {
 	p := m.parties[0]
 	p.want(modelLeases[1], false, 0)

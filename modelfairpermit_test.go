@@ -8,23 +8,23 @@ import (
 
 func init() { models["fairpermits"] = newFairPermitModel }
 
-// fairPermitModel is the fair semaphore: what the semaphore with leased permits is, and in the order in
-// which they came. A waiter that gives signs of life keeps its place.
+// fairPermitModel is the fair semaphore: the semaphore with leased permits, which are granted in order of arrival. A
+// waiter that gives signs of life keeps its place.
 type fairPermitModel struct {
 	*permitModel
 
 	waiters map[*party]*modelPermitWaiter
-	tickets map[*party]uint64 // of those that have their permits
+	tickets map[*party]uint64 // of the parties that have their permits
 	before  fairPermitState
 }
 
 // modelPermitWaiter is what a party knows of its place.
 type modelPermitWaiter struct {
-	ticket uint64 // 0: not told yet
+	ticket uint64 // 0: not received yet
 	sign   int64  // ms: the last sign of life that was answered, 0 if it may have no place
 }
 
-// fairPermitState is what stands on the server.
+// fairPermitState is what the server stores.
 type fairPermitState struct {
 	queue, alive, grants, ids entry
 }
@@ -55,7 +55,7 @@ func newFairPermitModel(w *world) model {
 	return m
 }
 
-// newFairOwnerships are those of permits that are acquired together, with ids that are the same each time.
+// newFairOwnerships returns the ownerships of permits that are acquired together. Their IDs are the same in every run.
 func (m *fairPermitModel) newFairOwnerships(s *primitive, size int) (first *ownership, others []*ownership) {
 	m.ids++
 	ids := groupOf(fmt.Sprintf("%024x%04x0000", m.ids, size))
@@ -73,7 +73,7 @@ func (m *fairPermitModel) actions() []modelAction {
 		modelAction{"damage", 2, m.damage})
 }
 
-// asks notes what may give the party its first place.
+// asks records that an attempt may give the party its first place.
 func (m *fairPermitModel) asks(p *party) {
 	if p.waits && m.waiters[p] == nil {
 		m.waiters[p] = &modelPermitWaiter{}
@@ -113,7 +113,7 @@ func (m *fairPermitModel) state() fairPermitState {
 	return fairPermitState{ids: s[0], queue: s[1], alive: s[2], grants: s[3]}
 }
 
-// refresh gives signs of life for the waiters of a client.
+// refresh sends signs of life for the waiters of a client.
 func (m *fairPermitModel) refresh(d dice) {
 	c := m.w.clients[d[0]%len(m.w.clients)]
 	var places []*fairWaiter
@@ -140,14 +140,14 @@ func (m *fairPermitModel) refresh(d dice) {
 			if f := m.waiting(p); f != nil && states[i] == int64(inPlace) {
 				f.sign = msg.sent / 1000
 			} else if f != nil {
-				f.sign = 0 // it has to ask
+				f.sign = 0 // it must try again
 			}
 		}
 	}
 	m.w.send(msg, d.fate())
 }
 
-// waiting is what a party knows of its place, nil if it wants none.
+// waiting returns what a party knows of its place, nil if it wants none.
 func (m *fairPermitModel) waiting(p *party) *modelPermitWaiter {
 	if p.t == nil || p.phase != acquiring || !p.waits {
 		delete(m.waiters, p)
@@ -155,14 +155,14 @@ func (m *fairPermitModel) waiting(p *party) *modelPermitWaiter {
 	return m.waiters[p]
 }
 
-// told has a message arrive that tells of a grant, if there was one.
+// told delivers the message that reports a grant, if there was a grant.
 func (m *fairPermitModel) told(d dice) {
 	p := m.parties[d[0]%len(m.parties)]
 	if m.waiting(p) == nil || !m.has(m.state(), p) || slices.Contains(m.state().queue.list, p.t.permitEntry()) {
 		return
 	}
 	if p.t.doubt.acquisition() {
-		return // it may have acquired them itself, of which it is not told
+		return // it may have acquired them itself, and then no message comes
 	}
 	p.told(modelMessage{p.t.wire, "0"})
 }
@@ -177,7 +177,7 @@ func (m *fairPermitModel) has(s fairPermitState, p *party) bool {
 	return true
 }
 
-// damage deletes keys. Who has lost its place gets it back when it asks.
+// damage deletes keys. A waiter that lost its place gets it back when it tries again.
 func (m *fairPermitModel) damage(d dice) {
 	keys := m.parties[0].lock.keys().fairPermitKeys()
 	if i := 2 + d[0]%4; i < len(keys) {
@@ -192,8 +192,8 @@ func (m *fairPermitModel) damage(d dice) {
 	m.before = m.state()
 }
 
-// ticket is the place of a party, as far as anybody knows. The queue may have another for a moment, by a late
-// copy of a command: what the party was told counts.
+// ticket returns the place of a party, if it is known. A late copy of a command may give the queue another place for a
+// short time: the ticket that the party received counts.
 func (m *fairPermitModel) ticket(p *party) uint64 {
 	if f := m.waiting(p); f != nil && f.ticket > 0 {
 		return f.ticket
@@ -226,7 +226,7 @@ func (m *fairPermitModel) check() {
 		}
 		if !slices.Contains(now.queue.list, p.t.permitEntry()) && !m.has(now, p) && m.set {
 			if m.has(m.before, p) || m.hadGrant(p) {
-				f.sign = 0 // its grant has run out: it has to ask
+				f.sign = 0 // its grant has expired: it must try again
 				continue
 			}
 			m.w.fail("%s has lost its place, %d ms after its last sign of life", p.name, m.w.ms()-f.sign)
@@ -235,14 +235,13 @@ func (m *fairPermitModel) check() {
 	m.before = now
 }
 
-// hadGrant reports whether the permits of a party were held, and their leases are over.
+// hadGrant reports whether the permits of a party were held and their leases are now over.
 func (m *fairPermitModel) hadGrant(p *party) bool {
 	_, there := m.before.ids.fields[rawID(p.t.wire)]
 	return there
 }
 
-// overtakes fails if somebody waits on who is alive and came before a party that has just been given its
-// permits.
+// overtakes fails if a live waiter that came before a party still waits when that party gets its permits.
 func (m *fairPermitModel) overtakes(p *party, now fairPermitState) {
 	for _, other := range m.parties {
 		if other == p || m.waiting(other) == nil || int64(len(other.together())) > m.total {
@@ -257,7 +256,7 @@ func (m *fairPermitModel) overtakes(p *party, now fairPermitState) {
 	}
 }
 
-// finish lets everybody have its turn.
+// finish lets every waiter have its turn.
 func (m *fairPermitModel) finish() {
 	for len(m.w.late) > 0 {
 		m.w.deliver(0)

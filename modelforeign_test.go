@@ -11,8 +11,7 @@ import (
 
 // An operation of one kind changes nothing about an object of another kind.
 
-// foreigners are the kinds of objects, by what their keys look like, each with the
-// operations of that kind.
+// foreigners are the kinds of objects, by the form of their keys, with the operations of each kind.
 var foreigners = map[string]func(c *Client) []func(){
 	"counter": func(c *Client) []func() {
 		return append(append(semaphoreOperations(c), permitOperations(c)...), latchOperations(c)...)
@@ -29,8 +28,7 @@ var foreigners = map[string]func(c *Client) []func(){
 	},
 }
 
-// intrude has an operation sent that is meant for another kind of object than the one
-// that is there, which looks like own.
+// intrude sends an operation for a kind of object other than the existing one, which has the form own.
 func (w *world) intrude(d dice, key, own string) {
 	if w.state(key)[0].kind == "none" {
 		return
@@ -43,7 +41,7 @@ func (w *world) intrude(d dice, key, own string) {
 	operation := operations[d[2]%len(operations)]
 	words := w.record(operation)
 	if words == nil {
-		return // it was answered without a change
+		return // answered without a change
 	}
 	before := w.dump()
 	reply := w.do(words...)
@@ -62,7 +60,7 @@ func (w *world) intrude(d dice, key, own string) {
 	}
 }
 
-// dump is all that is there, but for the notes of operations.
+// dump returns the content of all keys, except the records of operations.
 func (w *world) dump() map[string]string {
 	keys := slices.DeleteFunc(w.everything(), func(key string) bool { return strings.HasPrefix(key, "latchkey_op:") })
 	all := map[string]string{}
@@ -73,7 +71,7 @@ func (w *world) dump() map[string]string {
 	return all
 }
 
-// describe names the script of a command and its arguments.
+// describe returns the name and the arguments of the script of a command.
 func (w *world) describe(words []string) string {
 	if words[0] != "EVALSHA" {
 		return strings.Join(words, " ")

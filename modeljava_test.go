@@ -6,9 +6,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// The scripts of Redisson, as far as the formats that are shared need them.
+// This file has the scripts of Redisson, as far as the shared formats need them.
 
-// javaLease is the lease of Redisson without a lease: its watchdog's.
+// javaLease is the lease that Redisson's watchdog renews when the caller gives none.
 const javaLease = 30000
 
 // javaThread is a thread of a Redisson process.
@@ -60,7 +60,7 @@ redis.call('del', KEYS[1])
 redis.call('publish', KEYS[2], '0')
 return 1`)
 
-// javaRenew is the watchdog's, also of the write side of a read/write lock.
+// javaRenew is the script of the watchdog, also for the write side of a read/write lock.
 var javaRenew = newModelScript(`
 if redis.call('hexists', KEYS[1], ARGV[1]) == 1 then
   redis.call('pexpire', KEYS[1], ARGV[2])
@@ -78,7 +78,7 @@ func (j *javaThread) granted(reply any) {
 	}
 }
 
-// lock, unlock and renew are those of the re-entrant lock.
+// lock, unlock and renew are the calls of the re-entrant lock.
 func (j *javaThread) lock(k *keys) any {
 	reply := j.run("locks", javaLock, []string{k.key}, j.owner, strconv.Itoa(javaLease))
 	j.granted(reply)
@@ -125,7 +125,7 @@ if mode == 'read' or redis.call('hexists', KEYS[1], ARGV[1] .. ':write') == 1 th
 end
 return redis.call('pttl', KEYS[1])`)
 
-// javaReadUnlock looks at all lease keys of all holders, as Redisson does.
+// javaReadUnlock reads all lease keys of all holders, as Redisson does.
 var javaReadUnlock = newModelScript(`
 if not redis.call('hget', KEYS[1], 'mode') then
   redis.call('publish', KEYS[3], '0')
@@ -206,7 +206,7 @@ else
 end
 return 1`)
 
-// readLock, readUnlock and readRenew are those of the read side of a read/write lock.
+// readLock, readUnlock and readRenew are the calls of the read side of a read/write lock.
 func (j *javaThread) readLock(k *keys) any {
 	reply := j.run("locks to read", javaReadLock, j.readKeys(k), j.owner, strconv.Itoa(javaLease))
 	j.granted(reply)
@@ -232,7 +232,7 @@ func (j *javaThread) readKeys(k *keys) []string {
 	return []string{k.key, transport.HashTag(k.key) + ":" + j.owner + ":rwlock_timeout", rwChannel(k.key)}
 }
 
-// writeLock, writeUnlock and writeRenew are those of its write side.
+// writeLock, writeUnlock and writeRenew are the calls of the write side.
 func (j *javaThread) writeLock(k *keys) any {
 	reply := j.run("locks to write", javaWriteLock, []string{k.key}, j.owner+":write", strconv.Itoa(javaLease))
 	j.granted(reply)
@@ -253,8 +253,8 @@ func (j *javaThread) writeRenew(k *keys) {
 	}
 }
 
-// javaPrune begins the scripts of the fair lock: it removes the dead from the head of the
-// queue. KEYS are lock, queue and deadlines, ARGV[1] is the time of the client.
+// javaPrune begins the scripts of the fair lock: it removes dead waiters from the head of the queue. KEYS are lock,
+// queue and deadlines, and ARGV[1] is the time of the client.
 const javaPrune = `
 local now = tonumber(ARGV[1])
 while true do
@@ -268,7 +268,7 @@ while true do
 end
 `
 
-// javaFairTake is an attempt: ARGV[2] owner, ARGV[3] lease, ARGV[4] how long each waits.
+// javaFairTake is an attempt. ARGV[2] is the owner, ARGV[3] the lease, and ARGV[4] how long each waiter waits.
 const javaFairTake = javaPrune + `
 local owner, lease, wait = ARGV[2], ARGV[3], tonumber(ARGV[4])
 local head = redis.call('lindex', KEYS[2], 0)
@@ -402,9 +402,8 @@ return value`)
 	javaDelete = newModelScript(`return redis.call('del', KEYS[1])`)
 )
 
-// javaReclaim begins the scripts of the permit semaphore: it takes back permits whose leases
-// are over. KEYS are permits, channel and ids, ARGV[1] is the time of the client, ARGV[2] how
-// many are taken back.
+// javaReclaim begins the scripts of the permit semaphore: it takes back permits whose leases are over. KEYS are
+// permits, channel and ids. ARGV[1] is the time of the client, and ARGV[2] how many permits to take back.
 const javaReclaim = `
 local over = redis.call('zrangebyscore', KEYS[3], 0, ARGV[1], 'limit', 0, ARGV[2])
 if #over > 0 then
@@ -417,7 +416,7 @@ end
 `
 
 var (
-	// ARGV[3] is when the leases end, the rest are ids.
+	// ARGV[3] is when the leases end; the rest are IDs.
 	javaPermitAcquire = newModelScript(javaReclaim + `
 local value = redis.call('get', KEYS[1])
 if value and tonumber(value) >= #ARGV - 3 then
@@ -432,7 +431,7 @@ if value and tonumber(value) >= #ARGV - 3 then
   return 1
 end
 return 0`)
-	// ARGV[3] is an id.
+	// ARGV[3] is an ID.
 	javaPermitRelease = newModelScript(`
 local score = redis.call('zscore', KEYS[3], ARGV[3])
 if redis.call('zrem', KEYS[3], ARGV[3]) == 0 then

@@ -10,34 +10,34 @@ import (
 
 func init() { models["latch"] = newLatchModel }
 
-// latchModel is the latch: rounds, each of which opens, expires or is deleted, and whoever
-// awaits one learns which.
+// latchModel is the latch: each of its rounds opens, expires or is deleted, and every caller that awaits a round
+// learns which.
 type latchModel struct {
 	w       *world
 	notes   opReference
 	clients []*latchClient
 	keys    *CountDownLatch
 
-	rounds  []*latchRound            // that there were, in order
-	current *latchRound              // the one that is closed, or nil
-	known   map[string][]*latchRound // by their numbers; several if Redisson has hidden the change
+	rounds  []*latchRound            // all rounds so far, in order
+	current *latchRound              // the closed round, or nil
+	known   map[string][]*latchRound // by number; several if Redisson has hidden the change
 	newest  string                   // the last number
 	counted map[string]bool          // participants, by number and name
-	over    map[string]int64         // ms at which a round is over, as a look has told
+	over    map[string]int64         // ms at which a round ends, as reported by a look
 	damages int                      // how often keys were deleted
 }
 
-// moment is when a client has looked.
+// moment says when a client looked.
 type moment struct{ rounds, damages int }
 
 // latchRound is a round as it really was.
 type latchRound struct {
 	java     bool   // Redisson began it
-	left     int64  // to count
+	left     int64  // the count that remains
 	ends     int64  // ms, 0: never
 	how      string // open, expired or deleted, once it is over
 	byJava   bool   // Redisson ended it
-	seen     int64  // ms at which this library saw that it is over, 0: not yet
+	seen     int64  // ms at which this library saw that it was over, 0: not yet
 	replaced bool   // the next one began before that
 }
 
@@ -46,7 +46,7 @@ type latchClient struct {
 	operator
 
 	latch *CountDownLatch
-	round string // that it awaits, or ''
+	round string // the round that it awaits, or ''
 }
 
 func newLatchModel(w *world) model {
@@ -81,7 +81,7 @@ func (m *latchModel) actions() []modelAction {
 
 func (m *latchModel) client(d dice) *latchClient { return m.clients[d[0]%len(m.clients)] }
 
-// brink lets time go on to the last ms of the round.
+// brink advances the clock to the last ms of the round.
 func (m *latchModel) brink() {
 	if m.current != nil && m.current.ends > m.w.ms() {
 		m.w.advance(m.current.ends - m.w.ms())
@@ -107,8 +107,7 @@ func (m *latchModel) begin(r *latchRound) {
 	m.rounds, m.current = append(m.rounds, r), r
 }
 
-// observe is what every script of this library begins with: it sees what Redisson and time
-// have done.
+// observe is the beginning of every script of this library: it sees what Redisson and time have done.
 func (m *latchModel) observe() {
 	if m.is(m.newest) {
 		return // nothing has changed, or Redisson has hidden it
@@ -120,8 +119,8 @@ func (m *latchModel) observe() {
 	}
 }
 
-// is reports whether a number stands for the round that is closed. It may stand for one of
-// Redisson that began unseen after one that Redisson had ended.
+// is reports whether a number is that of the closed round. It may also be that of a round of Redisson that began
+// unseen after a round that Redisson had ended.
 func (m *latchModel) is(number string) bool {
 	rounds := m.known[number]
 	if m.current == nil || len(rounds) == 0 {
@@ -144,14 +143,14 @@ func (m *latchModel) is(number string) bool {
 	return true
 }
 
-// outcome checks what somebody is told of a round that is over: that it has opened, or not.
+// verdict checks what a client learns about a round that is over: whether it opened.
 func (m *latchModel) verdict(who, number string, opened bool) {
 	rounds := m.known[number]
 	if len(rounds) == 0 {
 		return // damage has made it unknown
 	}
 	for _, r := range rounds {
-		// Of a round that Redisson has ended only that is known, and not even that if the time
+		// A script knows only that Redisson ended the round. It does not even know that if the time of the round
 		// was over before anybody looked.
 		open := r.how == "open" || r.how == "deleted" && r.byJava
 		gone := r.how == "expired" || r.how == "deleted" && !r.byJava
@@ -202,7 +201,7 @@ func (m *latchModel) remove(d dice) {
 	}
 }
 
-// perform has an operation sent. The look that it begins with is never lost.
+// perform sends an operation. The look that precedes it is never lost.
 func (m *latchModel) perform(c *latchClient, what string, light bool, send func(), fate int) {
 	m.look(c, "", false)
 	at := moment{len(m.rounds), m.damages}
@@ -210,7 +209,7 @@ func (m *latchModel) perform(c *latchClient, what string, light bool, send func(
 	c.perform(what, repeated, light, send, fate)
 }
 
-// executed is the reference of the scripts that change something.
+// executed is the reference of the scripts that change the latch.
 func (m *latchModel) executed(c *latchClient, o modelOperation, at moment) any {
 	return m.notes.once(o, func() any {
 		m.observe()
@@ -226,8 +225,8 @@ func (m *latchModel) executed(c *latchClient, o modelOperation, at moment) any {
 	})
 }
 
-// begun is the reply to the beginning of a round. It names the last one that its client saw:
-// if another has begun since, it does nothing.
+// begun checks the reply to a command that begins a round. The command names the last round that its client saw, and
+// does nothing if another has begun since.
 func (m *latchModel) begun(o modelOperation, at moment) any {
 	return judged(func(reply any) {
 		since := m.rounds[at.rounds:]
@@ -272,7 +271,7 @@ func (m *latchModel) down(c *latchClient, o modelOperation) any {
 	return m.notes.done(o, left)
 }
 
-// past is the reply to a count in a round that is over.
+// past checks the reply to a count in a round that is over.
 func (m *latchModel) past(c *latchClient, o modelOperation, number string) any {
 	return judged(func(reply any) {
 		m.verdict(c.name, number, reply == int64(0))
@@ -298,7 +297,7 @@ func (m *latchModel) removed(c *latchClient, o modelOperation, at moment) any {
 	})
 }
 
-// look is what latch_look.lua tells, and has to be true.
+// look runs latch_look.lua and checks that what it reports is true.
 func (m *latchModel) look(c *latchClient, number string, following bool) latchView {
 	m.w.tick()
 	v, _, err := c.latch.look(context.Background(), number, following)
@@ -321,7 +320,7 @@ func (m *latchModel) look(c *latchClient, number string, following bool) latchVi
 	return v
 }
 
-// closed checks a look at a round that is closed.
+// closed checks a look at a closed round.
 func (m *latchModel) closed(c *latchClient, v latchView) {
 	if m.current == nil {
 		m.w.fail("%s sees a closed latch, and it is not", c.name)
@@ -346,7 +345,7 @@ func (m *latchModel) closed(c *latchClient, v latchView) {
 	}
 }
 
-// await is one question of somebody who awaits a round.
+// await makes one query of a client that awaits a round.
 func (m *latchModel) await(d dice) {
 	c := m.client(d)
 	v := m.look(c, c.round, false)
@@ -387,7 +386,7 @@ func (m *latchModel) javaActs(d dice) {
 	}
 }
 
-// damage deletes keys. Without its state nobody knows the rounds before.
+// damage deletes keys. Without the state, nobody knows the earlier rounds.
 func (m *latchModel) damage(d dice) {
 	m.damages++
 	if d[0]%2 == 0 {
@@ -408,7 +407,7 @@ func (m *latchModel) damage(d dice) {
 }
 
 func (m *latchModel) foreign(d dice) {
-	m.look(m.client(d), "", false) // what time has done is seen now
+	m.look(m.client(d), "", false) // sees what time has done
 	m.w.intrude(d, m.keys.key, "counter")
 }
 

@@ -13,8 +13,8 @@ func init() {
 	models["fenced"] = func(w *world) model { return newLockModel(w, always(fencedSpec)) }
 }
 
-// lockModel is the mutex, the re-entrant lock and the fenced lock: one owner at a time,
-// with its guests; tokens that grow.
+// lockModel is the mutex, the re-entrant lock and the fenced lock: one owner at a time, with its guests, and tokens
+// that grow.
 type lockModel struct {
 	w       *world
 	kind    *spec
@@ -25,10 +25,10 @@ type lockModel struct {
 	kept    *keptReference
 
 	before    entry  // the lock as it was after the last step
-	token     int64  // the largest that was given
-	tokenOf   string // and to which owner
+	token     int64  // the largest token so far
+	tokenOf   string // its owner
 	lostCount bool   // the counter of tokens was deleted
-	looks     string // what the key looks like
+	looks     string // the form of the key
 }
 
 func always(kind *spec) func(*Client) *spec { return func(*Client) *spec { return kind } }
@@ -78,7 +78,7 @@ func (m *lockModel) add(p *party) {
 	m.parties = append(m.parties, p)
 }
 
-// addGuest lets a client join the holds of a party of another.
+// addGuest lets a client join the holds of a party of another client.
 func (m *lockModel) addGuest(c *Client, host *party) {
 	lock := newPrimitive(c, m.kind, modelName)
 	guest := &party{w: m.w, name: host.name + "*", lock: lock}
@@ -93,7 +93,7 @@ func (m *lockModel) addGuest(c *Client, host *party) {
 	m.add(guest)
 }
 
-// granted checks the token of a hold that was granted.
+// granted checks the token of a new hold.
 func (m *lockModel) granted(p *party, reply any) {
 	text, _ := reply.(string)
 	if !m.kind.fenced || reply == "" {
@@ -132,7 +132,7 @@ func (m *lockModel) actions() []modelAction {
 	return actions
 }
 
-// modelPause is for how many ms nothing happens.
+// modelPause returns for how many ms nothing happens.
 func modelPause(d dice) int64 {
 	pauses := []int64{1, 10, 100, 500, 999, 1000, 1500, 3000, 4999, 10000, 20000, 30001}
 	return pauses[d[0]%len(pauses)]
@@ -172,7 +172,7 @@ func (m *lockModel) damage(d dice) {
 	m.excuse()
 }
 
-// excuse lets holds end that something outside has ended.
+// excuse permits holds to end because something outside ended them.
 func (m *lockModel) excuse() {
 	m.kept.forget()
 	for _, p := range m.parties {
@@ -186,7 +186,7 @@ func (m *lockModel) excuse() {
 	}
 }
 
-// force is ForceUnlock.
+// force calls ForceUnlock.
 func (m *lockModel) force(dice) {
 	if m.w.force(m.lock) {
 		m.excuse()
@@ -225,12 +225,12 @@ func (m *lockModel) check() {
 		}
 	}
 	for _, each := range m.kept.live() {
-		alone("the former holder", each.owner) // of whom guests may be in
+		alone("the former holder", each.owner) // its guests may be inside
 	}
 	m.kept.check()
 }
 
-// stands checks that the server knows of a hold, for as long as the client relies on it.
+// stands checks that the server has a hold for as long as the client relies on it.
 func (m *lockModel) stands(p *party, lock entry) {
 	mine := lock.count(p.t.wire) - lock.count(p.t.wire+"@")
 	switch {
@@ -255,7 +255,7 @@ func (m *lockModel) finish() {
 	m.w.nothingLeft(m.lock.keys().token)
 }
 
-// nothingLeft checks that no keys are left but some.
+// nothingLeft checks that no keys are left except the given ones.
 func (w *world) nothingLeft(but ...string) {
 	for _, key := range w.everything() {
 		if !slices.Contains(but, key) {

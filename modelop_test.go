@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// opReference is what the server has to remember of operations that count once: the last
-// of each session, for a time.
+// opReference is what the server must remember of operations that count once: the last operation of each session, for
+// some time.
 type opReference struct {
 	w     *world
 	notes map[string]opNote
@@ -18,7 +18,7 @@ type opNote struct {
 	at     int64
 }
 
-// modelOperation is one of them, as its command names it.
+// modelOperation is such an operation, as its command names it.
 type modelOperation struct {
 	script string
 	note   string
@@ -26,7 +26,7 @@ type modelOperation struct {
 	args   []string
 }
 
-// arg is an argument, ” if the script takes fewer.
+// arg returns an argument, or "" if the script takes fewer.
 func (o modelOperation) arg(i int) string {
 	if i < len(o.args) {
 		return o.args[i]
@@ -34,7 +34,7 @@ func (o modelOperation) arg(i int) string {
 	return ""
 }
 
-// operationOf reads a command of a script that notes its operation.
+// operationOf parses a command of a script that records its operation.
 func (w *world) operationOf(words []string) modelOperation {
 	keys, _ := strconv.Atoi(words[2])
 	o := modelOperation{script: w.names[words[1]], args: words[3+keys:]}
@@ -67,8 +67,7 @@ func (r *opReference) remember(o modelOperation, result any) {
 	r.notes[o.note] = opNote{o.number, result, r.w.ms()}
 }
 
-// once returns the reply to an operation: that of perform, which remembers its result, or
-// what it was before.
+// once returns the reply to an operation: the remembered result, or that of perform, which remembers its result.
 func (r *opReference) once(o modelOperation, perform func() any) any {
 	result, past := r.recall(o)
 	switch {
@@ -86,7 +85,7 @@ func (r *opReference) done(o modelOperation, result any) any {
 	return result
 }
 
-// void is op_void.lua.
+// void is the reference of op_void.lua.
 func (r *opReference) void(o modelOperation) any {
 	if result, past := r.recall(o); past || result != nil {
 		return int64(0)
@@ -95,7 +94,7 @@ func (r *opReference) void(o modelOperation) any {
 	return int64(1)
 }
 
-// expect compares a reply with what it has to be.
+// expect compares a reply with the expected one.
 func (w *world) expect(what string, reply, want any) {
 	if code, is := want.(replyError); is && hasErrorCode(reply, string(code)) {
 		return
@@ -105,7 +104,7 @@ func (w *world) expect(what string, reply, want any) {
 	}
 }
 
-// operator is a client that performs one operation after the other.
+// operator is a client that performs one operation after another.
 type operator struct {
 	w       *world
 	name    string
@@ -114,16 +113,16 @@ type operator struct {
 	execute func(o modelOperation) any
 }
 
-// Ways to settle an operation that is not answered.
+// settling is how to settle an operation that got no answer.
 type settling int
 
 const (
 	repeated settling = iota // it is sent again
 	voided                   // it is given up
-	undone                   // what it took is given back
+	undone                   // its effect is reversed
 )
 
-// perform sends an operation. A light one works on a server without memory.
+// perform sends an operation. A light operation works on a server without memory.
 func (p *operator) perform(what string, way settling, light bool, send func(), fate int) {
 	words := p.w.record(send)
 	if words == nil {
@@ -143,7 +142,7 @@ func (p *operator) perform(what string, way settling, light bool, send func(), f
 	p.w.send(m, fate)
 }
 
-// settling is what ends an operation, whatever has come of it.
+// settling returns the message that ends an operation, whatever its outcome.
 func (p *operator) settling(what string, way settling, o modelOperation) *message {
 	c := call{opVoid, []string{o.note}, []string{strconv.FormatUint(o.number, 10)}}
 	if way == undone {
@@ -155,7 +154,7 @@ func (p *operator) settling(what string, way settling, o modelOperation) *messag
 	return m
 }
 
-// message is a command whose every execution is compared with the reference.
+// message returns a command, and compares each of its executions with the reference.
 func (p *operator) message(what string, words []string, light bool) *message {
 	o, execute := p.w.operationOf(words), p.execute
 	m := &message{what: p.name + " " + what, words: words, light: light}
@@ -173,8 +172,8 @@ func (p *operator) message(what string, words []string, light bool) *message {
 	return m
 }
 
-// judged is what a reference replies that has to see the reply first.
+// judged is the answer of a reference that has to see the reply first.
 type judged func(reply any)
 
-// retry sends again what settles the last operation.
+// retry sends the message that settles the last operation again.
 func (p *operator) retry(fate int) { p.w.send(p.settle, fate) }

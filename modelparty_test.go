@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// party is one owner that wants, has or leaves a lock, as its client sees it. It sends
-// what an ownership sends: counts are absolute, one command after the other, what was not
-// answered is repeated or undone.
+// party is one owner that wants, holds or releases a lock, as its client sees it. It sends what an ownership sends:
+// counts are absolute, commands go out one after another, and an unanswered command is repeated or undone.
 type party struct {
 	w            *world
 	name         string
@@ -17,19 +16,19 @@ type party struct {
 	writer       *party            // under whose hold it reads, if it does
 
 	t           *ownership   // nil: it wants nothing
-	others      []*ownership // that are asked for together with it
+	others      []*ownership // acquired together with it
 	phase       phase        // acquiring, held or releasing
 	lease       modelLease
 	waits       bool
 	round       int // attempts of the acquisition
 	acquisition *acquisition
-	grips       []modelLease    // of the holds that have not been released
-	sent        int64           // ms: before the command was sent that has set the lease
+	grips       []modelLease    // of the holds that are not released
+	sent        int64           // ms: before the command that set the lease was sent
 	granted     int64           // the lease that it set, in ms
-	unheard     bool            // a release was not answered
-	owing       bool            // the count of the server may be another
-	excused     bool            // damage has ended the hold, and it has not been told yet
-	toUndo      []*ownership    // over, but the server may know or yet hear of them
+	unheard     bool            // a release got no answer
+	owing       bool            // the count on the server may differ
+	excused     bool            // damage has ended the hold, and the party does not know yet
+	toUndo      []*ownership    // over, but the server may know them or still receive them
 	made        int64           // ms: when the owner was made
 	queue       *queueReference // in which it may wait, or nil
 
@@ -39,7 +38,7 @@ type party struct {
 	onRefusal func(reply any)
 }
 
-// modelLease is what an acquisition asks for.
+// modelLease is the lease that an acquisition requests.
 type modelLease struct {
 	ms    int64
 	renew bool
@@ -56,8 +55,8 @@ func (l modelLease) String() string {
 
 func fromMS(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
 
-// left is for how many ms the client relies on its hold, without the margin for clocks
-// that drift: here there is one clock.
+// left returns for how many ms the client relies on its hold. There is no margin for clock drift, because there is only
+// one clock.
 func (p *party) left() int64 {
 	if p.t == nil || p.phase != held {
 		return 0
@@ -65,7 +64,7 @@ func (p *party) left() int64 {
 	return max(p.sent+p.granted-p.w.ms(), 0)
 }
 
-// holds reports whether the client relies on its hold, and is right to.
+// holds reports whether the client relies on its hold and is right to do so.
 func (p *party) holds() bool { return p.left() > 0 && !p.excused }
 
 // want begins an acquisition.
@@ -80,7 +79,7 @@ func (p *party) want(lease modelLease, waits bool, fate int) {
 	p.ask(fate)
 }
 
-// ask is one attempt.
+// ask makes one attempt.
 func (p *party) ask(fate int) {
 	p.t.noteCount(1, false)
 	p.acquisition.lease = fromMS(p.lease.ms)
@@ -103,7 +102,7 @@ func (p *party) ask(fate int) {
 		case int64, []any:
 			p.refused(reply)
 		case nil:
-			if bare { // it may be ourselves, if an answer was lost
+			if bare { // it may be this party, if an answer was lost
 				t.doubt.sent = &sentInDoubt{acquisition: true}
 				return
 			}
@@ -115,7 +114,7 @@ func (p *party) ask(fate int) {
 	p.w.send(m, fate)
 }
 
-// writerGone reports whether the write hold is over under which the party wants to read.
+// writerGone reports whether the write hold under which the party wants to read is over.
 func (p *party) writerGone() bool {
 	return p.writer != nil && (!p.writer.holds() || p.writer.t.owner() != p.t.owner())
 }
@@ -124,7 +123,7 @@ func (p *party) accept(m *message, reply any) {
 	p.begin(m.sent/1000, p.lease.ms, reply)
 }
 
-// begin begins a hold that was granted for a lease that counts from then.
+// begin begins a hold whose lease starts at sent.
 func (p *party) begin(sent, lease int64, reply any) {
 	p.phase, p.grips = held, []modelLease{p.lease}
 	p.t.holds.count = 1
@@ -148,7 +147,7 @@ func (p *party) refused(reply any) {
 	}
 }
 
-// abandon ends an acquisition, and has it undone if it may have left something.
+// giveUp ends an acquisition, and has it undone if it may have left something.
 func (p *party) giveUp() {
 	if p.t.doubt.mayWait() {
 		p.undoLater()
@@ -173,7 +172,7 @@ func (p *party) enterQueue() {
 	p.t.ownEntry(p.t.lock.client.clock()).lease = min(fromMS(p.lease.ms), DefaultStaleWaiterTimeout)
 }
 
-// inQueue is that place, or nil.
+// inQueue returns that place, or nil.
 func (p *party) inQueue() *fairWaiter {
 	switch fair := p.t.protocol().(type) {
 	case fairProtocol:
@@ -237,7 +236,7 @@ func (p *party) extend(sent, lease int64) {
 	}
 }
 
-// lost is what the client concludes when the server says that it holds nothing.
+// lost ends the hold when the server says that the client holds nothing.
 func (p *party) lost(when string) {
 	if p.holds() {
 		p.w.fail("%s loses its hold %s, %d ms before the end of its lease", p.name, when, p.left())
@@ -251,8 +250,8 @@ func (p *party) over() {
 	p.t = nil
 }
 
-// undoLater has what may be left of the ownership undone, and of those that were acquired with it. The first of
-// several in a queue leaves it for all.
+// undoLater schedules the undo of what may be left of the ownership, and of those that were acquired with it. The first
+// of several in a queue leaves the queue for all.
 func (p *party) undoLater() {
 	p.toUndo = append(p.toUndo, p.t)
 	if _, fair := p.t.protocol().(fairPermitProtocol); !fair || p.phase != acquiring || p.t.doubt.acquisition() {
@@ -260,10 +259,10 @@ func (p *party) undoLater() {
 	}
 }
 
-// together are the ownerships that were asked for together.
+// together returns the ownerships that were requested together.
 func (p *party) together() []*ownership { return append([]*ownership{p.t}, p.others...) }
 
-// release gives one hold back.
+// release releases one hold.
 func (p *party) release(pick, fate int) {
 	i := pick % len(p.grips)
 	p.grips = slices.Delete(p.grips, i, i+1)
@@ -274,7 +273,7 @@ func (p *party) release(pick, fate int) {
 	p.settle(stood, fate)
 }
 
-// renewal is the lease for a renewal, 0 if no hold wants one.
+// renewal returns the lease for a renewal, 0 if no hold wants one.
 func (p *party) renewal() int64 {
 	if p.t == nil || p.phase != held {
 		return 0
@@ -287,8 +286,8 @@ func (p *party) renewal() int64 {
 	return 0
 }
 
-// settle makes the count of the server equal to that of the client. stood says that the
-// hold was certain when the last release began.
+// settle makes the count on the server equal to that of the client. stood says that the hold was certain when the last
+// release began.
 func (p *party) settle(stood bool, fate int) {
 	t, others, count := p.t, p.others, len(p.grips)
 	t.holds.count = count
@@ -336,17 +335,17 @@ func (p *party) undo(pick, fate int) {
 	p.w.send(m, fate)
 }
 
-// watch has a release looked at, of a lock that has a queue.
+// watch checks a release of a lock that has a queue.
 func (p *party) watch(m *message) {
 	if p.queue != nil {
 		p.queue.watch(m, "")
 	}
 }
 
-// renew renews holds of one client with one command.
+// renewAll renews holds of one client with one command.
 func renewAll(w *world, parties []*party, fate int) {
 	var c call
-	var due []*party // each as often as it has permits
+	var due []*party // each party once per permit
 	var ownerships []*ownership
 	name := ""
 	for _, p := range parties {
@@ -370,7 +369,7 @@ func renewAll(w *world, parties []*party, fate int) {
 		}
 		for i, p := range due {
 			if p.t != ownerships[i] {
-				continue // lost with one before it
+				continue // lost with an earlier one
 			}
 			if states[i] != int64(1) {
 				p.lost("when it is renewed")
@@ -382,7 +381,7 @@ func renewAll(w *world, parties []*party, fate int) {
 	w.send(m, fate)
 }
 
-// settleAll gives everything back and lets all that is late arrive, and then an hour go by.
+// settleAll releases everything, delivers all late messages, and then lets an hour pass.
 func (w *world) settleAll(parties []*party, java []*javaThread) {
 	for _, p := range parties {
 		p.leave()
@@ -396,7 +395,7 @@ func (w *world) settleAll(parties []*party, java []*javaThread) {
 	w.advance(3600_000)
 }
 
-// crash forgets everything. Copies that are on their way arrive all the same.
+// crash forgets everything. Copies in flight still arrive.
 func (p *party) crash() {
 	if p.t != nil {
 		p.w.say("%s crashes", p.name)
@@ -404,7 +403,7 @@ func (p *party) crash() {
 	p.t, p.toUndo = nil, nil
 }
 
-// act lets the party do one of what it can do now.
+// act performs one of the actions that are possible now.
 func (p *party) act(d dice) {
 	fate := d.fate()
 	switch {
@@ -438,7 +437,7 @@ func (p *party) end() {
 	}
 }
 
-// leave gives everything back.
+// leave releases everything.
 func (p *party) leave() {
 	if p.t != nil && p.phase == acquiring {
 		p.giveUp()

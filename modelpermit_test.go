@@ -9,16 +9,16 @@ import (
 
 func init() { models["permits"] = newPermitModel }
 
-// permitModel is the semaphore whose permits have ids and leases: no permit is made or lost,
-// those that are acquired together are all or none, and a lease lasts.
+// permitModel is the semaphore whose permits have IDs and leases: no permit is created or lost, permits that are
+// acquired together are granted all or none, and a lease lasts its full time.
 type permitModel struct {
 	w         *world
 	notes     opReference
 	operators []*operator
 	parties   []*party
 	keys      *PermitSemaphore
-	java      []string // ids that a process of Redisson has
-	ids       int      // that were made
+	java      []string // IDs that a process of Redisson holds
+	ids       int      // how many were made
 
 	set    bool  // somebody has set the permits
 	total  int64 // in all
@@ -49,8 +49,7 @@ func newPermitModel(w *world) model {
 	return m
 }
 
-// newOwnerships are those of permits that are acquired together, with ids that are the same each
-// time.
+// newOwnerships returns the ownerships of permits that are acquired together. Their IDs are the same in every run.
 func (m *permitModel) newOwnerships(s *primitive, size int) (first *ownership, others []*ownership) {
 	first, others = freshPermits(&acquisition{request: request{together: size}, lock: s})
 	for _, t := range append([]*ownership{first}, others...) {
@@ -79,7 +78,7 @@ func (m *permitModel) actions() []modelAction {
 	}
 }
 
-// lapse lets the semaphore go when its time is over.
+// lapse ends the semaphore when its time is over.
 func (m *permitModel) lapse() {
 	if m.set && m.ends > 0 && m.w.expired(m.ends) {
 		m.gone()
@@ -94,7 +93,7 @@ func (m *permitModel) gone() {
 	}
 }
 
-// free is how many there are to acquire, and how many are held.
+// free returns how many permits are available, and how many are held.
 func (m *permitModel) free() (free, held int64) {
 	words := m.w.state(m.keys.key, idsKey(m.keys.key))
 	free, held = numeral(words[0].text), int64(len(words[1].list))
@@ -174,7 +173,7 @@ func (m *permitModel) change(d dice) {
 	}
 }
 
-// release gives a permit of somebody else back.
+// release releases a permit of another party.
 func (m *permitModel) release(d dice) {
 	o, p := m.operators[d[0]%len(m.operators)], m.parties[d[1]%len(m.parties)]
 	if o.settle != nil || p.t == nil || p.phase != held {
@@ -207,7 +206,7 @@ func (m *permitModel) retryOne(o *operator, fate int) {
 	}
 }
 
-// asks notes that permits may be kept for a waiter.
+// asks records that permits may be kept for a waiter.
 func (m *permitModel) asks(p *party) {
 	if p.t.doubt.queued {
 		m.keptAt = m.w.ms()
@@ -221,8 +220,8 @@ func (m *permitModel) refused(p *party) {
 	}
 }
 
-// patience has somebody ask for one permit, again and again, while others wait and hold as
-// they do. If there is one all the time, it is granted in the end.
+// patience makes a party try for one permit again and again while others wait and hold permits. If one is always
+// available, the party gets it in the end.
 func (m *permitModel) patience(d dice) {
 	p := m.parties[4*(d[0]%len(m.operators))]
 	if p.t != nil || len(p.toUndo) > 0 {

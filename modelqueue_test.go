@@ -7,30 +7,29 @@ import (
 	"strings"
 )
 
-// queueReference is what the queue of a lock has to do, and the messages that tell of grants.
+// queueReference is what the queue of a lock must do, with the messages that report grants.
 type queueReference struct {
 	w     *world
 	lock  *primitive
 	stood []string       // the entries before a command
-	told  []modelMessage // that have not arrived yet
+	told  []modelMessage // the messages that have not arrived yet
 }
 
-// modelMessage tells of a grant.
+// modelMessage reports a grant.
 type modelMessage struct {
 	owner string
 	token string // "" if it was drawn from a counter that is lost
 }
 
-// loseCount notes that the counter of the tokens is lost: those that were drawn from it say
-// nothing about those to come.
+// loseCount records that the counter of the tokens is lost: earlier tokens say nothing about later ones.
 func (r *queueReference) loseCount() {
 	for i := range r.told {
 		r.told[i].token = ""
 	}
 }
 
-// watch has a release looked at: whom it grants the lock, and what it leaves in the queue. next is
-// the entry that it is to put there, or "".
+// watch checks a release: who gets the lock, and what stays in the queue. next is the entry that the release is to add,
+// or "".
 func (r *queueReference) watch(m *message, next string) {
 	m.before = func() { r.stood = r.entries() }
 	m.seen = func(reply any) {
@@ -53,7 +52,7 @@ func (r *queueReference) watch(m *message, next string) {
 				r.w.fail("%s frees nothing, and lets %s wait", m.what, next)
 			}
 		}
-		// A lock that is found free is handed over as well.
+		// A release that finds the lock free also hands it over.
 		if owner := r.owner(); reply == nil && owner != "" && r.waited(owner) && !r.waits(stands, owner) {
 			r.told = append(r.told, modelMessage{owner, r.token(owner)})
 		}
@@ -68,7 +67,7 @@ func (*queueReference) waits(entries []string, owner string) bool {
 	return slices.ContainsFunc(entries, func(e string) bool { return strings.HasPrefix(e, owner+" ") })
 }
 
-// owner is who has the lock, or "".
+// owner returns the owner of the lock, or "".
 func (r *queueReference) owner() string {
 	e := r.w.state(r.lock.key)[0]
 	switch {
@@ -84,8 +83,8 @@ func (r *queueReference) owner() string {
 	return e.text
 }
 
-// mayStayFree reports whether nobody in the queue need have the lock: it is the turn of readers, or they
-// have it, or no writer counts as alive.
+// mayStayFree reports whether the lock may stay free although the queue is not empty: it is the turn of readers, or
+// they hold the lock, or no writer counts as alive.
 func (r *queueReference) mayStayFree() bool {
 	if r.lock.spec.side == "" {
 		return false
@@ -101,7 +100,7 @@ func (r *queueReference) mayStayFree() bool {
 	return all[0].kind != "none" || open > r.w.ms() || !alive
 }
 
-// token is the first of those that were just reserved for an owner.
+// token returns the first of the tokens just reserved for an owner.
 func (r *queueReference) token(owner string) string {
 	for _, e := range r.stood {
 		if words := strings.Fields(e); words[0] == owner && words[2] != "0" {
@@ -113,7 +112,7 @@ func (r *queueReference) token(owner string) string {
 	return "0"
 }
 
-// deliver has one of the messages arrive, or be lost.
+// deliver delivers or loses one of the messages.
 func (r *queueReference) deliver(d dice, parties []*party) {
 	if len(r.told) == 0 {
 		return
@@ -136,7 +135,7 @@ func (r *queueReference) deliver(d dice, parties []*party) {
 	r.giveBack(m.owner, d.fate())
 }
 
-// giveBack releases a lock that was granted to an owner that nobody waits under.
+// giveBack releases a lock that was granted to an owner for which nobody waits any more.
 func (r *queueReference) giveBack(owner string, fate int) {
 	name := ownerOf(owner)
 	for _, c := range r.w.clients {
@@ -150,8 +149,7 @@ func (r *queueReference) giveBack(owner string, fate int) {
 	}
 }
 
-// told begins the hold of an owner that was granted the lock, if there is time left by the
-// reckoning of its client.
+// told begins the hold of an owner that was granted the lock, if by the reckoning of its client there is time left.
 func (p *party) told(m modelMessage) {
 	short := millis(p.t.entry.lease)
 	if p.made+short <= p.w.ms() {
@@ -162,7 +160,7 @@ func (p *party) told(m modelMessage) {
 	p.begin(p.made, short, m.token)
 }
 
-// releaseFor is the last release of a hold, with which the client asks for the lock again.
+// releaseFor is the last release of a hold, in which the client requests the lock again.
 func (p *party) releaseFor(fate int) {
 	t, next := p.t, p.newOwnership()
 	p.grips, p.phase, t.holds.count = nil, releasing, 0

@@ -4,13 +4,13 @@ import "fmt"
 
 func init() { models["rwlock"] = newRWModel }
 
-// rwModel is the read/write lock: many may read, or one may write, and read besides.
+// rwModel is the read/write lock: many may read, or one may write and also read.
 type rwModel struct {
 	w       *world
 	lock    *primitive
 	parties []*party
 	java    []*javaThread
-	writes  map[*javaThread]bool // those of them that write
+	writes  map[*javaThread]bool // those that write
 
 	queue  *queueReference
 	kept   *keptReference
@@ -72,7 +72,7 @@ func (m *rwModel) actions() []modelAction {
 	}
 }
 
-// act lets a party do something. Only who writes can read besides.
+// act lets a party do something. Only a writer can also read.
 func (m *rwModel) act(p *party, d dice) {
 	if p.t == nil && p.writer != nil && p.writer.left() == 0 && len(p.toUndo) == 0 {
 		return
@@ -161,9 +161,8 @@ func (m *rwModel) javaActs(d dice) {
 	}
 }
 
-// damage deletes keys. Without those that this library keeps beside the lock, nobody else
-// gets in, and nobody is told that a hold is lost; but who reads under a write hold is known
-// by the notes only.
+// damage deletes keys. After the loss of a key of this library next to the lock, nobody else gets in and nobody loses a
+// hold. The exception is a read under a write hold, which only the notes know.
 func (m *rwModel) damage(d dice) {
 	keys := rwKeys(m.lock.key)
 	switch i := []int{0, 1, 1, 2, 3, 4}[d[0]%6]; {
@@ -197,14 +196,14 @@ func (m *rwModel) excuse(all, nested bool) {
 	}
 }
 
-// force is ForceUnlock.
+// force calls ForceUnlock.
 func (m *rwModel) force(dice) {
 	if m.w.force(m.lock) {
 		m.excuse(true, true)
 	}
 }
 
-// rwHolder is who relies on a hold.
+// rwHolder is a holder that relies on its hold.
 type rwHolder struct {
 	name, owner  string
 	writes, java bool
@@ -239,7 +238,7 @@ func (m *rwModel) check() {
 	}
 }
 
-// stands checks that the server knows of a hold, for as long as the client relies on it.
+// stands checks that the server has a hold for as long as the client relies on it.
 func (m *rwModel) stands(p *party, h rwHolder) {
 	lock, field := m.before[0], h.owner
 	if h.writes {

@@ -10,7 +10,7 @@ import (
 
 func init() { models["semaphore"] = newSemaphoreModel }
 
-// semaphoreModel is the semaphore: a number, on which every operation counts once.
+// semaphoreModel is the semaphore: a number on which every operation counts once.
 type semaphoreModel struct {
 	w       *world
 	notes   opReference
@@ -18,10 +18,10 @@ type semaphoreModel struct {
 	keys    *Semaphore // for its keys
 
 	set   bool  // somebody has set the permits
-	free  int64 // how many there are
+	free  int64 // how many are available
 	total int64 // in all, or unknown
 	ends  int64 // ms, 0: never
-	knows int64 // ms until which the total is known, 0: for ever
+	knows int64 // ms until which the total is known, 0: forever
 
 	keptAt int64 // ms: the last time that a waiter may have had permits kept for it
 }
@@ -74,7 +74,7 @@ func (s *semaphoreClient) idle() bool { return s.settle == nil && s.wanted == ni
 
 func (s *semaphoreClient) forget() { s.settle, s.wanted = nil, nil }
 
-// lapse lets the semaphore go when its time is over.
+// lapse ends the semaphore when its time is over.
 func (m *semaphoreModel) lapse() {
 	if m.knows > 0 && m.w.expired(m.knows) {
 		m.total, m.knows = unknown, 0
@@ -84,7 +84,7 @@ func (m *semaphoreModel) lapse() {
 	}
 }
 
-// forgetAll is the state of a semaphore that is not there.
+// forgetAll is the state of a semaphore that does not exist.
 func (m *semaphoreModel) forgetAll() {
 	m.set, m.free, m.ends, m.total, m.knows = false, 0, 0, unknown, 0
 }
@@ -251,7 +251,7 @@ func (m *semaphoreModel) expire(d dice) {
 	}
 }
 
-// acquire begins an acquisition, or goes on with it, or gives it up.
+// acquire begins an acquisition, continues it, or gives it up.
 func (m *semaphoreModel) acquire(d dice) {
 	s := m.client(d)
 	switch {
@@ -276,7 +276,7 @@ func (m *semaphoreModel) want(s *semaphoreClient, n int64, waits bool, fate int)
 	m.ask(s, fate)
 }
 
-// ask is one attempt.
+// ask makes one attempt.
 func (m *semaphoreModel) ask(s *semaphoreClient, fate int) {
 	wanted, n := s.wanted, s.n
 	words := m.w.record(func() { _, _ = wanted.attempt(context.Background(), 0) })
@@ -315,8 +315,8 @@ func (m *semaphoreModel) conclude(s *semaphoreClient) {
 	s.wanted = nil
 }
 
-// keeping is for how many ms a waiter may keep permits from others at most, whatever it
-// wants, and after it has died.
+// keeping is how long, in ms, a waiter may keep permits from others at most, no matter how many it wants, and even
+// after it has died.
 const keeping = 120_000
 
 // acquired is the reference of sem_acquire.lua.
@@ -347,8 +347,8 @@ func (m *semaphoreModel) acquired(what string, o modelOperation, n int64, reply 
 	}
 }
 
-// patience has somebody ask for one permit, again and again, while others wait as they are.
-// If there is one all the time, it is granted in the end.
+// patience makes a client try for one permit again and again while others wait. If one is always available, the client
+// gets it in the end.
 func (m *semaphoreModel) patience(d dice) {
 	s := m.client(d)
 	if !s.idle() {

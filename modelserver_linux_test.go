@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// realModelServer starts redis-server or valkey-server, or what LATCHKEY_TEST_MODEL_SERVER
-// names, with a wall clock that the test moves. Without one it says why.
+// realModelServer starts redis-server or valkey-server, or the program that LATCHKEY_TEST_MODEL_SERVER names, with a
+// wall clock that the test moves. If there is no server, without says why.
 func realModelServer(t *testing.T) (s *modelServer, without string) {
 	t.Helper()
 	program, err := modelServerProgram()
@@ -36,9 +36,8 @@ func realModelServer(t *testing.T) (s *modelServer, without string) {
 	s.set(modelEpoch)
 	s.start(t, program, dir, library)
 	s.connect(t)
-	// Redis 8 expires a key in the background in the last ms of its time already, and on
-	// access only after it. Without the background the time of a step alone decides; the
-	// embedded server is the one on which keys go early.
+	// Redis 8 expires a key in the background in the last ms of its time, but on access only after it. Without the
+	// background, the time of a step alone decides. On the embedded server keys expire early.
 	s.must("DEBUG", "SET-ACTIVE-EXPIRE", "0")
 	s.full = func(on bool) {
 		limit := "0"
@@ -53,7 +52,7 @@ func realModelServer(t *testing.T) (s *modelServer, without string) {
 	return s, ""
 }
 
-// start starts the program, with the library preloaded, and waits until it listens.
+// start starts the program with the library preloaded, and waits until it listens.
 func (s *modelServer) start(t *testing.T, program, dir, library string) {
 	t.Helper()
 	options := []string{"--port", "0", "--unixsocket", s.address, "--save", "", "--appendonly", "no", "--dir", dir}
@@ -75,8 +74,8 @@ func (s *modelServer) start(t *testing.T, program, dir, library string) {
 	}, 30*time.Second, 5*time.Millisecond, "the server does not start")
 }
 
-// debugOptions are those that let a server obey DEBUG. Redis 6.2 obeys it without, and knows
-// no such option.
+// debugOptions returns the options that let a server obey DEBUG. Redis 6.2 obeys it without them, and does not know
+// them.
 func debugOptions(t *testing.T, program string) []string {
 	t.Helper()
 	version, err := exec.Command(program, "--version").Output()
@@ -98,7 +97,7 @@ func modelServerProgram() (string, error) {
 	return program, err
 }
 
-// fileClock is a clock in a file, as testdata/clock.c reads it.
+// fileClock returns a clock in a file, as testdata/clock.c reads it.
 func fileClock(t *testing.T, name string) func(micros int64) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(name, make([]byte, 8), 0o600))

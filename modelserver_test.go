@@ -3,7 +3,7 @@ package latchkey
 import (
 	"bufio"
 	"context"
-	"crypto/sha1" //nolint:gosec // by which Redis knows scripts
+	"crypto/sha1" //nolint:gosec // Redis identifies scripts by it
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -21,29 +21,28 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// A model runs against a server whose clock the test moves.
+// modelServer is a server for models, whose clock the test moves.
 type modelServer struct {
 	name    string
 	network string
 	address string
 	// set moves the clock, to µs since 1970.
 	set func(micros int64)
-	// full makes the server refuse what needs memory, or permit it again; nil if the
-	// server cannot.
+	// full makes the server refuse commands that need memory, or accept them again; nil if the server cannot.
 	full func(on bool)
 	// pause is how much time passes between two commands, in µs.
 	pause int64
-	// early says that a key is gone in the last ms of its time already.
+	// early says that a key is already gone in the last ms of its time.
 	early bool
 
 	conn    net.Conn
 	replies *bufio.Reader
-	loaded  map[string]string // text of scripts by their digests
-	names   map[string]string // and the names of those of the library
+	loaded  map[string]string // texts of scripts by digest
+	names   map[string]string // names of the scripts of the library by digest
 }
 
-// embeddedModelServer is miniredis. It knows no limit of memory, and a key has its time to
-// the µs: so that it comes out even, whole ms pass.
+// embeddedModelServer starts miniredis. It has no memory limit, and expires keys to the µs. Its pause is a whole ms, so
+// that times come out even.
 func embeddedModelServer(t *testing.T) *modelServer {
 	t.Helper()
 	redis := miniredis.RunT(t)
@@ -52,7 +51,7 @@ func embeddedModelServer(t *testing.T) *modelServer {
 	s := &modelServer{name: "embedded", network: "tcp", address: redis.Addr(), pause: 1000, early: true}
 	s.set = func(micros int64) {
 		redis.SetTime(time.UnixMicro(micros))
-		redis.DB(0) // lets expire what is over by then
+		redis.DB(0) // removes keys that have expired
 	}
 	s.connect(t)
 	return s
@@ -73,19 +72,19 @@ func (s *modelServer) connect(t *testing.T) {
 	}
 }
 
-// listen keeps a connection that is subscribed to channels, and forgets what is told there.
+// listen keeps a connection that is subscribed to channels, and discards the messages.
 func (s *modelServer) listen(t *testing.T, channels ...string) {
 	t.Helper()
 	ear := s.subscribe(t, channels)
 	go func() { _, _ = io.Copy(io.Discard, ear.conn) }()
 }
 
-// hears returns what is told on channels from now on.
+// hears returns the messages on channels from now on.
 func (s *modelServer) hears(t *testing.T, channels ...string) <-chan string {
 	t.Helper()
 	ear, heard := s.subscribe(t, channels), make(chan string, 100)
 	go func() {
-		defer func() { _ = recover() }() // the connection is closed at the end
+		defer func() { _ = recover() }() // the test closes the connection at the end
 		for {
 			message, is := ear.read().([]any)
 			if is && len(message) == 3 {
@@ -111,12 +110,12 @@ func (s *modelServer) subscribe(t *testing.T, channels []string) *modelServer {
 	return ear
 }
 
-// replyError is an error that the server has replied.
+// replyError is an error reply of the server.
 type replyError string
 
 func (e replyError) Error() string { return string(e) }
 
-// do executes a command. The reply is nil, an int64, a string, a []any or an replyError.
+// do executes a command. The reply is nil, an int64, a string, a []any or a replyError.
 func (s *modelServer) do(words ...string) any {
 	s.write(words)
 	reply := s.read()
@@ -178,7 +177,7 @@ func (s *modelServer) read() any {
 	return list
 }
 
-// must is do for what has to succeed.
+// must is do for a command that must succeed.
 func (s *modelServer) must(words ...string) any {
 	reply := s.do(words...)
 	if err, is := reply.(replyError); is {
@@ -187,16 +186,16 @@ func (s *modelServer) must(words ...string) any {
 	return reply
 }
 
-// script executes a script that is no part of the library.
+// script executes a script that is not part of the library.
 func (s *modelServer) script(script modelScript, keys []string, args ...string) any {
 	return s.do(script.words(s, keys, args)...)
 }
 
-// modelScript is such a script.
+// modelScript is a script that is not part of the library.
 type modelScript struct{ text, digest string }
 
 func newModelScript(text string) modelScript {
-	digest := sha1.Sum([]byte(text)) //nolint:gosec // by which Redis knows scripts
+	digest := sha1.Sum([]byte(text)) //nolint:gosec // Redis identifies scripts by it
 	return modelScript{text, hex.EncodeToString(digest[:])}
 }
 
@@ -206,9 +205,8 @@ func (m modelScript) words(s *modelServer, keys, args []string) []string {
 	return append(words, args...)
 }
 
-// recorder stands in the place of the connection of a Client: it takes down what would be
-// sent, and refuses it. Only looks that change nothing are executed, since what follows depends
-// on them.
+// recorder replaces the connection of a Client: it records what would be sent, and refuses it. It executes only looks,
+// which change nothing, because later commands depend on their replies.
 type recorder struct {
 	rueidis.Client
 
@@ -220,7 +218,7 @@ func (r *recorder) Do(ctx context.Context, c rueidis.Completed) rueidis.RedisRes
 	if asks(latchLook, words[1]) || asks(inspectQuery, words[1]) {
 		return r.Client.Do(ctx, c)
 	}
-	if r.sent == nil { // what follows asks why the first was refused
+	if r.sent == nil { // the next command queries why the first was refused
 		r.sent = slices.Clone(words)
 		if words[0] == "EVAL" { // the first use of a script
 			script := newModelScript(words[1])

@@ -18,13 +18,13 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// modelEpoch is when every sequence begins, in µs since 1970.
+// modelEpoch is the time at which every sequence begins, in µs since 1970.
 const modelEpoch int64 = 1_900_000_000_000_000
 
-const modelName = "thing" // of the object that a sequence is about
+const modelName = "thing" // of the object that a sequence uses
 
-// world is what a sequence runs in: a server, its time, clients, and the wire between
-// them, on which messages are lost, doubled and late.
+// world is the environment of a sequence: a server, its time, clients, and the wire between them, which loses, doubles
+// and delays messages.
 type world struct {
 	*modelServer
 
@@ -33,7 +33,7 @@ type world struct {
 	wire    *recorder
 	log     []string
 	late    []*message // copies that have not arrived yet
-	steady  bool       // the wire does no harm
+	steady  bool       // the wire does no damage
 	limited bool       // the server has no memory
 	elapsed func()     // called when time has passed, or nil
 }
@@ -60,12 +60,12 @@ func newWorld(t *testing.T, s *modelServer) *world {
 	}
 	w.begin()
 	for _, c := range w.clients {
-		s.listen(t, "latchkey:{"+c.id+"}") // a client that nobody hears of counts as gone
+		s.listen(t, "latchkey:{"+c.id+"}") // a client that does not listen counts as gone
 	}
 	return w
 }
 
-// begin is the beginning of a sequence: nothing is there, and all names begin anew.
+// begin prepares a sequence: the server is empty, and all names start over.
 func (w *world) begin() {
 	w.now, w.log, w.late, w.steady, w.elapsed = modelEpoch, nil, nil, false, nil
 	if w.limited {
@@ -90,10 +90,10 @@ func (w *world) stamp() transport.Stamp {
 	return transport.Stamp{Mono: time.Duration(w.now) * 1000, Wall: time.Duration(w.now) * 1000}
 }
 
-// ms is the time in ms, as scripts see it.
+// ms returns the time in ms, as scripts see it.
 func (w *world) ms() int64 { return w.now / 1000 }
 
-// expired reports whether a key is gone that expires at that time, in ms.
+// expired reports whether a key that expires at that time, in ms, is gone.
 func (w *world) expired(at int64) bool { return w.ms() > at || w.early && w.ms() == at }
 
 func (w *world) advance(ms int64) {
@@ -102,7 +102,7 @@ func (w *world) advance(ms int64) {
 	w.late = slices.DeleteFunc(w.late, func(m *message) bool { return w.now-m.sent > longestDelay })
 }
 
-// tick lets as little time pass as there is between two commands.
+// tick advances the clock by the time between two commands.
 func (w *world) tick() { w.moveClock(w.pause) }
 
 func (w *world) moveClock(micros int64) {
@@ -113,7 +113,7 @@ func (w *world) moveClock(micros int64) {
 	}
 }
 
-// longestDelay is how late a copy of a command arrives at most, in µs.
+// longestDelay is the longest delay of a copy of a command, in µs.
 const longestDelay = 15 * 60 * 1_000_000
 
 func (w *world) say(format string, args ...any) {
@@ -126,7 +126,7 @@ func (w *world) fail(format string, args ...any) {
 	panic(violation{fmt.Sprintf(format, args...)})
 }
 
-// message is a command on its way.
+// message is a command in flight.
 type message struct {
 	what  string // for the log
 	words []string
@@ -134,9 +134,9 @@ type message struct {
 
 	before   func()          // called before each execution, if anything is
 	seen     func(reply any) // what the reference makes of each execution, if anything
-	answered func(reply any) // what its client makes of the answer
+	answered func(reply any) // what its client does with the answer
 	silent   func()          // what its client does if no answer comes
-	light    bool            // it has to work on a server without memory
+	light    bool            // it must work on a server without memory
 }
 
 // record returns the command that a client would send.
@@ -146,22 +146,22 @@ func (w *world) record(send func()) []string {
 	return w.wire.sent
 }
 
-// words are those of a call.
+// words returns the words of a call.
 func (w *world) words(c call) []string {
 	return w.record(func() { c.cmd.Send(context.Background(), w.wire, c.keys, c.args) })
 }
 
-// Fates of a message, of 100.
+// Fates of a message, 0 to 99: each constant is the first number of its range.
 const (
 	fateLost      = 56 // executed, but the answer is lost
 	fateDouble    = 66 // executed twice in a row
-	fateStraggler = 74 // executed and answered, and once more later
+	fateStraggler = 74 // executed and answered, and executed once more later
 	fateLate      = 80 // not answered, and executed later
 	fateNever     = 87 // not answered and never executed
 	fateFull      = 92 // executed while the server has no memory
 )
 
-// send sends a message and has it meet its fate, 0 to 99.
+// send sends a message and applies its fate, 0 to 99.
 func (w *world) send(m *message, fate int) {
 	m.sent = w.now
 	if w.steady {
@@ -221,7 +221,7 @@ func (w *world) execute(m *message, how string) any {
 	return reply
 }
 
-// deliver executes a copy that is late.
+// deliver executes a late copy.
 func (w *world) deliver(pick int) {
 	if len(w.late) == 0 {
 		return
@@ -251,7 +251,7 @@ func show(reply any) string {
 	return fmt.Sprint(reply)
 }
 
-// entry is what stands under a key.
+// entry is the content of a key.
 type entry struct {
 	kind   string
 	ttl    int64
@@ -315,13 +315,13 @@ func newEntry(kind string, ttl int64, content []any) entry {
 	return e
 }
 
-// count is a number in a hash, 0 if there is none.
+// count returns a number in a hash, 0 if there is none.
 func (e entry) count(field string) int {
 	n, _ := strconv.Atoi(e.fields[field])
 	return n
 }
 
-// everything lists all keys, in order.
+// everything returns all keys in order.
 func (w *world) everything() []string {
 	var keys []string
 	for _, key := range w.must("KEYS", "*").([]any) {

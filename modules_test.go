@@ -19,8 +19,8 @@ func goCommand(t *testing.T, args ...string) []byte {
 	return output
 }
 
-// What a module requires leaks into every program that uses it, as the least version it can
-// have. A new requirement has to be added here, with a reason.
+// A requirement of a module becomes a minimum version in every program that uses the module. A new requirement must be
+// added here, with a reason.
 func TestModuleRequirements(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{
@@ -57,8 +57,8 @@ func TestModulesThatUsersCompile(t *testing.T) {
 	}, list("./latchkeytest"))
 }
 
-// The go command refuses to install a program from a module with replace directives, and ignores those of a
-// module that another one requires.
+// The go command refuses to install a program from a module with replace directives, and ignores the replace
+// directives of required modules.
 func TestModulesBesideCanBeReleased(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{"cmd/latchkey", "latchkeyotel", "latchkeycron"} {
@@ -69,7 +69,7 @@ func TestModulesBesideCanBeReleased(t *testing.T) {
 	}
 }
 
-// Whoever measures with latchkeyotel gets the interfaces of OpenTelemetry, and no implementation.
+// latchkeyotel requires only the interfaces of OpenTelemetry, and no implementation.
 func TestModuleRequirementsOfLatchkeyotel(t *testing.T) {
 	t.Parallel()
 	assert.ElementsMatch(t, []string{
@@ -78,7 +78,7 @@ func TestModuleRequirementsOfLatchkeyotel(t *testing.T) {
 	}, readModule(t, "latchkeyotel").requires())
 }
 
-// Whoever runs jobs with latchkeycron gets gocron and what gocron requires; the rest is for tests.
+// latchkeycron requires gocron and what gocron requires; the rest is for tests.
 func TestModuleRequirementsOfLatchkeycron(t *testing.T) {
 	t.Parallel()
 	assert.ElementsMatch(t, []string{
@@ -87,7 +87,7 @@ func TestModuleRequirementsOfLatchkeycron(t *testing.T) {
 	}, readModule(t, "latchkeycron").requires())
 }
 
-// The examples show what needs nothing else: the standard library, and databases that can be fenced.
+// The examples need only the standard library and databases that support fencing.
 func TestModuleRequirementsOfExamples(t *testing.T) {
 	t.Parallel()
 	assert.ElementsMatch(t, []string{
@@ -111,7 +111,7 @@ func readModule(t *testing.T, folder string) (module moduleFile) {
 	return module
 }
 
-// requires are the paths of what it imports itself.
+// requires returns the paths of the direct requirements.
 func (m moduleFile) requires() (paths []string) {
 	for _, required := range m.Require {
 		if !required.Indirect {

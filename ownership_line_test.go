@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// behind is the wait queue of a key, or nil.
+// behind returns the wait queue of a lock's key, or nil.
 func behind(l *Lock) *waitQueue { return l.client.waitQueues.known(l.key) }
 
 func ownershipOf(h *Hold) *ownership { return h.inner().(*holdState).ownership }
@@ -26,7 +26,7 @@ func TestHold_that_nobody_contends_for_has_no_wait_queue(t *testing.T) {
 		} {
 			h, err := acquire()
 			require.NoError(t, err)
-			if what != "write" || try == "TryLock" { // one that has two lines keeps them
+			if what != "write" || try == "TryLock" { // a lock with two lines keeps them
 				require.Nil(t, c.waitQueues.known(ownershipOf(h).lock.key), "%s %s", what, try)
 			}
 			require.NoError(t, h.Unlock(ctx))
@@ -36,7 +36,7 @@ func TestHold_that_nobody_contends_for_has_no_wait_queue(t *testing.T) {
 	}
 }
 
-// A waiter that comes and goes leaves the wait queue behind, since it may have learned something.
+// The wait queue stays after a waiter has come and gone, since it may have learned something.
 func TestHold_keeps_a_wait_queue_in_which_somebody_waited(t *testing.T) {
 	c := newTestClient(t, Options{})
 	ctx := context.Background()
@@ -54,7 +54,7 @@ func TestHold_keeps_a_wait_queue_in_which_somebody_waited(t *testing.T) {
 	require.Nil(t, behind(lock), "it goes with the last user")
 }
 
-// An ownership that nobody waits for asks nobody.
+// An ownership without waiters has no wait queue.
 func TestHold_without_a_wait_queue(t *testing.T) {
 	c := newTestClient(t, Options{})
 	ctx := context.Background()
@@ -76,7 +76,7 @@ func TestHold_without_a_wait_queue(t *testing.T) {
 	require.Nil(t, behind(lock))
 }
 
-// One who comes to a key that is held waits, and comes to the front at the release, or when the release fails.
+// A caller that finds a key held waits, and comes to the front when the hold is released or the release fails.
 func TestHold_uses_the_wait_queue_of_the_first_waiter(t *testing.T) {
 	c := newTestClient(t, Options{})
 	ctx := context.Background()
@@ -101,8 +101,7 @@ func TestHold_uses_the_wait_queue_of_the_first_waiter(t *testing.T) {
 	}
 }
 
-// A call that gives up while another of its owner is under way is told that the lock is busy: the server was not in
-// trouble.
+// A call that gives up while another call of its owner is in flight gets ErrNotAcquired: the server had no problem.
 func TestHold_is_what_the_second_call_of_an_owner_waits_for(t *testing.T) {
 	c := newTestClient(t, Options{})
 	ctx := context.Background()
@@ -111,7 +110,7 @@ func TestHold_is_what_the_second_call_of_an_owner_waits_for(t *testing.T) {
 	require.NoError(t, err)
 	owner := c.NewOwner()
 	first := c.registry.find(lock.primitive, owner)
-	require.NoError(t, first.turn.Lock(ctx)) // a TryLock of that owner is under way
+	require.NoError(t, first.turn.Lock(ctx)) // a TryLock of that owner is in flight
 	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
 	_, err = lock.Lock(short, By(owner))
@@ -120,7 +119,7 @@ func TestHold_is_what_the_second_call_of_an_owner_waits_for(t *testing.T) {
 	require.NoError(t, h.Unlock(ctx))
 }
 
-// After a release that has failed nobody who comes later waits for it.
+// After a failed release, later callers do not wait for the hold.
 func TestHold_whose_release_failed_lets_others_ask(t *testing.T) {
 	c := newTestClient(t, Options{})
 	h, err := c.NewLock(uniqueName(t, c)).Lock(context.Background())
@@ -134,7 +133,7 @@ func TestHold_whose_release_failed_lets_others_ask(t *testing.T) {
 	require.Nil(t, c.waitQueues.known(o.lock.key))
 }
 
-// Keys may have the same hash. Each has its own holds.
+// Two keys may have the same hash. Each has its own holds.
 func TestLiveOwnerships_with_the_same_hash(t *testing.T) {
 	c := newTestClient(t, Options{})
 	live := newLiveOwnerships()
@@ -159,7 +158,8 @@ func TestLiveOwnerships_with_the_same_hash(t *testing.T) {
 	require.Empty(t, live.shards[7])
 }
 
-// A front that lets strangers go first may be gone when their time is over. Who uses the wait queue next is not woken by that.
+// The front may be gone when the time that it left to strangers is over. The next user of the wait queue is not
+// woken by that.
 func TestWaitQueue_a_pause_for_strangers_outlives_all_users(t *testing.T) {
 	all := newWaitQueues(noHolds{})
 	q := all.use("job")
@@ -169,7 +169,7 @@ func TestWaitQueue_a_pause_for_strangers_outlives_all_users(t *testing.T) {
 	q.reliedUntil = time.Now().Add(-time.Second)
 	require.True(t, q.retire(0), "nobody relies on the subscription")
 	q.done()
-	time.Sleep(2 * strangerPause) // a timer of the queue runs meanwhile
+	time.Sleep(2 * strangerPause) // a timer of the queue is running
 	again := all.use("job")
 	require.Same(t, q, again)
 	require.Empty(t, again.signals)

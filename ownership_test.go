@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What an ownership is made of stays few: what belongs together is a type of its own, such as
-// leaseTerm, doubt, holdSet and acquisition.
+// An ownership has few fields: fields that belong together form a type of their own, such as leaseTerm, doubt, holdSet
+// and acquisition.
 func TestOwnership_has_few_fields(t *testing.T) {
 	require.LessOrEqual(t, reflect.TypeFor[ownership]().NumField(), 20)
 }

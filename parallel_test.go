@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Work in parallel is done once each, and never more of it at a time than is allowed.
+// Each piece of work runs once, and never more than limit at a time.
 func TestInParallel(t *testing.T) {
 	const limit = 3
 	var underWay, calls atomic.Int32
@@ -22,7 +22,7 @@ func TestInParallel(t *testing.T) {
 			close(full)
 		}
 		if n <= limit {
-			<-full // the first are under way at the same time
+			<-full // the first calls run at the same time
 		}
 	})
 	require.EqualValues(t, 50, calls.Load())

@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever the server says is left, waiters of all kinds rest for some time, and for no
-// longer than the settings allow.
+// Whatever time the server reports, waiters of all kinds pause for some time, but no longer than the settings allow.
 func TestPauses_are_positive_and_capped(t *testing.T) {
 	c := newTestClient(t, Options{PollCeiling: time.Second, StaleWaiterTimeout: 2 * time.Second, Logger: quiet()})
 	rw := c.NewRWLock("rw")
@@ -44,7 +43,7 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 
 func acquisitionOf(p *primitive) *acquisition { return p.newAcquisition("lock", true, nil) }
 
-// inQueue is an acquisition with that place in the queue of a fair lock.
+// inQueue returns an acquisition with that ticket in the queue of a fair lock.
 func inQueue(c *Client, ticket uint64) attempter {
 	a := acquisitionOf(c.NewFairLock("fair").primitive)
 	a.start()

@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// newPermitQueue returns a wait queue with a front that wants so many permits, and its client has
-// some to pass on.
+// newPermitQueue returns a wait queue whose front wants that many permits, and whose client has permits to pass on.
 func newPermitQueue(wants int) (q *waitQueue, front *permitRequest) {
 	q, front = newWaitQueues(noHolds{}).use("job"), &permitRequest{count: wants}
 	q.join(front)
@@ -17,7 +16,7 @@ func newPermitQueue(wants int) (q *waitQueue, front *permitRequest) {
 	return q, front
 }
 
-// A front that is passed permits in the moment in which its wait ends has them.
+// A front that is passed permits just as its wait ends has them.
 func TestPassPermits_to_a_front_that_gives_up(t *testing.T) {
 	q, front := newPermitQueue(1)
 	require.True(t, q.passPermits(1))
@@ -26,7 +25,7 @@ func TestPassPermits_to_a_front_that_gives_up(t *testing.T) {
 	require.False(t, q.passPermits(1), "nobody waits any more")
 }
 
-// So has one that has come to the front, and does not know it yet.
+// The same is true for a waiter that has come to the front and does not know it yet.
 func TestPassPermits_to_one_that_comes_to_the_front(t *testing.T) {
 	q, front := newPermitQueue(1)
 	next := &permitRequest{count: 1}
@@ -38,7 +37,7 @@ func TestPassPermits_to_one_that_comes_to_the_front(t *testing.T) {
 	require.Nil(t, q.join(&permitRequest{count: 1}), "the front is free")
 }
 
-// While the front asks, those behind it are served in their order, unless it wants more.
+// While the front polls, waiters behind it are served in order, unless the front wants more permits.
 func TestPassPermits_in_order(t *testing.T) {
 	q, front := newPermitQueue(2)
 	first, second := &permitRequest{count: 2}, &permitRequest{count: 2}
@@ -58,7 +57,7 @@ func TestPassPermits_in_order(t *testing.T) {
 	require.True(t, front.passed && second.passed)
 }
 
-// The turn of permits that were granted ends for itself, and a release goes to the server then.
+// The turn of granted permits ends on its own. After that, a release goes to the server.
 func TestPassPermits_for_a_turn(t *testing.T) {
 	q, _ := newPermitQueue(1)
 	q.endTurns()
@@ -69,8 +68,8 @@ func TestPassPermits_for_a_turn(t *testing.T) {
 	require.True(t, q.passPermits(1))
 }
 
-// Of the clients that hear of permits those ask first that have heard of the most releases since they
-// were granted some, and one that has some to pass on last.
+// Among the clients that learn of available permits, the first to try are those that have seen the most releases since
+// their last grant. A client that has permits to pass on tries last.
 func TestPassPermits_in_the_order_of_clients(t *testing.T) {
 	q, _ := newPermitQueue(1)
 	require.GreaterOrEqual(t, q.pauseForOthers(), yieldFor/2, "it has some to pass on")
@@ -85,8 +84,8 @@ func TestPassPermits_in_the_order_of_clients(t *testing.T) {
 	require.Zero(t, q.releases)
 }
 
-// After a release the front asks when others have had time to, if there were too few permits, unless nobody
-// else listens, or it is passed permits.
+// If there were too few permits, the front tries after a release only when others have had time to. It does not wait if
+// nobody else listens, or if it is passed permits.
 func TestPassPermits_asks_after_others(t *testing.T) {
 	q, front := newPermitQueue(1)
 	q.frontRests(front, ErrNotAcquired)
@@ -110,8 +109,8 @@ func besideStrangers() *waitQueue {
 	return q
 }
 
-// Beside strangers a client asks later if it has had more than its share, and passes permits on if it has
-// had less.
+// With strangers present, a client tries later if it has had more than its share, and passes permits on if it has had
+// less.
 func TestPassPermits_shares_with_strangers(t *testing.T) {
 	q := besideStrangers()
 	require.Zero(t, q.yieldPause())
@@ -134,7 +133,7 @@ func TestPassPermits_shares_with_strangers(t *testing.T) {
 	require.False(t, q.mayPassPermits(1))
 }
 
-// The messages of its own releases are no sign of others. Those that take nothing are not waited for.
+// Messages of a client's own releases say nothing about others. The client does not wait for strangers that take nothing.
 func TestPassPermits_beside_strangers_that_take_nothing(t *testing.T) {
 	q := besideStrangers()
 	q.sub = &subscription{}

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// afterTurn returns a wait queue of a client that has had its mutex for a whole turn.
+// afterTurn returns a wait queue of a client that has held its mutex for a whole turn.
 func afterTurn(lasted time.Duration) *waitQueue {
 	q := newWaitQueues(noHolds{}).use("job")
 	q.openFor(time.Now())
@@ -17,8 +17,8 @@ func afterTurn(lasted time.Duration) *waitQueue {
 	return q
 }
 
-// A client that takes a mutex again at once leaves it free for a moment after a turn, whether
-// others are in line at that release or come at once.
+// A client that would take a mutex again at once leaves it free briefly after a turn, whether other callers are already
+// in line at that release or come right after it.
 func TestPollerTurns_of_pollers_that_are_not_seen(t *testing.T) {
 	q := afterTurn(unseenTurn)
 	require.Equal(t, unseenOpen, q.openFor(time.Now()))
@@ -28,7 +28,7 @@ func TestPollerTurns_of_pollers_that_are_not_seen(t *testing.T) {
 	assert.Equal(t, 2*unseenTurn, q.mayLast, "nobody has come")
 }
 
-// A mutex that was free for as long meanwhile need not be left free.
+// A mutex that was free for that long during the turn need not be left free.
 func TestPollerTurns_of_a_mutex_that_is_free_at_times(t *testing.T) {
 	q := afterTurn(unseenTurn)
 	q.leftFree(0, false)
@@ -36,8 +36,8 @@ func TestPollerTurns_of_a_mutex_that_is_free_at_times(t *testing.T) {
 	assert.WithinDuration(t, time.Now(), q.ours, unseenTurn/2, "a turn has begun")
 }
 
-// The turn of a poller begins when it is seen in the time for which the mutex is left to it, and lasts for
-// half as long as that of this client.
+// The turn of a poller begins when it is seen in the time for which the mutex is left free, and lasts half as long as
+// that of this client.
 func TestPollerTurns_begin_when_a_poller_is_seen(t *testing.T) {
 	q := afterTurn(time.Second)
 	q.leftFree(unseenOpen, false)

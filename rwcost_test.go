@@ -17,7 +17,7 @@ type rwCosts struct {
 	counter string
 }
 
-// costs checks that a script calls so many commands at most, and returns its reply.
+// costs checks that a script calls at most that many commands, and returns its reply.
 func (s rwCosts) costs(most int, what, script string, keys []string, args ...string) any {
 	s.t.Helper()
 	const count = `local function countedCall(...) redis.call('incr', ARGV[#ARGV]) return redis.call(...) end
@@ -62,8 +62,8 @@ func (s rwCosts) renew(most int, what, owner, side string, reads int) any {
 	return s.costs(most, what, "rw_renew", keys, owner, side, "", "40000", strconv.Itoa(reads))
 }
 
-// The scripts cost what their headers say. The limits are those of a server before Redis 7, which
-// raises the time of a key in two commands.
+// The scripts cost what their headers say. The limits are for a server before Redis 7, which needs two commands to
+// raise the TTL of a key.
 func TestRWScripts_costs(t *testing.T) {
 	s := rwCosts{newRWScripts(t), ""}
 	s.counter = s.keys.key + ":calls"

@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// writers are those who wait to write in the queue on the server.
+// writers are the writers that wait in the queue on the server.
 type writers struct{ rwScripts }
 
-// newWriters returns those who wait, in that order, while ownerA writes.
+// newWriters returns a lock that ownerA holds for writing, with waiting writers in that order.
 func newWriters(t *testing.T, waiting ...string) writers {
 	t.Helper()
 	w := writers{newRWScripts(t)}
@@ -23,27 +23,27 @@ func newWriters(t *testing.T, waiting ...string) writers {
 
 func (writers) entry(owner string) string { return owner + " 5000 0w" }
 
-// wait is an attempt to write that is refused, and waits.
+// wait makes an attempt to write that is refused and waits.
 func (w writers) wait(owner string) {
 	w.t.Helper()
 	reply := w.c.script(rwWriteWait, w.withQueue(), owner, "30000", "1", "5000", w.entry(owner), "", w.keys.queue)
 	require.Len(w.t, reply, 3, "since when it waits as well: %v", reply)
 }
 
-// release ends a write for which next comes to the end of the queue, unless that is "".
+// release ends a write. next joins the end of the queue, unless it is "".
 func (w writers) release(owner, next string) any {
 	w.t.Helper()
 	return w.c.script(rwWriteHand, w.withQueue(), w.unwriteArgs(owner, 0, "0", "", next)...)
 }
 
-// hears returns what the client of an owner is told, without stamps.
+// hears returns the messages to the client of an owner, without stamps.
 func (w writers) hears(owner string) func() string {
 	client, _, _ := strings.Cut(owner, ":")
 	heard := fairScripts{t: w.t, c: w.c}.hears("latchkey:{" + client + "}")
 	return func() string { return unstamped(<-heard) }
 }
 
-// stands checks who has the lock, and who waits, in order.
+// stands checks who holds the lock and who waits, in order.
 func (w writers) stands(lock map[string]string, waiting ...string) {
 	w.t.Helper()
 	require.Equal(w.t, lock, w.state().lock)
@@ -58,8 +58,8 @@ func writtenBy(owner string) map[string]string {
 	return map[string]string{"mode": "write", owner + ":write": "1"}
 }
 
-// The release of a write makes the first of those who wait the writer, and tells its client alone. Twice, it
-// changes nothing.
+// The release of a write makes the first waiter the writer, and notifies only its client. The second copy changes
+// nothing.
 func TestRWHandover_to_the_next_writer(t *testing.T) {
 	w := newWriters(t, ownerB, ownerC)
 	heard := w.hears(ownerB)
@@ -75,7 +75,7 @@ func TestRWHandover_to_the_next_writer(t *testing.T) {
 	require.Greater(t, w.c.pttl(t, w.keys.key), int64(20000), "it asks for the whole lease")
 }
 
-// A writer whose client is gone is passed over, and the client that releases has its next owner in line.
+// A writer whose client is gone is passed over, and the next owner of the releasing client gets the lock.
 func TestRWHandover_to_the_next_owner_of_the_client(t *testing.T) {
 	w := newWriters(t, ownerC)
 	require.Equal(t, []any{ownerA2, "0"}, w.release(ownerA, w.entry(ownerA2)), "nobody hears of the grant to the other")
@@ -85,8 +85,8 @@ func TestRWHandover_to_the_next_owner_of_the_client(t *testing.T) {
 	w.nothingLeft()
 }
 
-// Readers that have waited for the end of a write go first. The first writer is told to ask after their
-// turn, and the last of them hands the lock over.
+// Readers that have waited for the end of a write go first. The first writer gets a message to try after their turn,
+// and the last reader hands the lock over.
 func TestRWHandover_after_the_turn_of_readers(t *testing.T) {
 	w := newWriters(t)
 	heard := w.hears(ownerB)
@@ -107,7 +107,7 @@ func TestRWHandover_after_the_turn_of_readers(t *testing.T) {
 	w.stands(writtenBy(ownerB))
 }
 
-// Without the queue among the keys nothing is handed over, and everybody is told.
+// Without the queue among the keys, nothing is handed over and all listeners are notified.
 func TestRWHandover_without_the_queue(t *testing.T) {
 	w := newWriters(t, ownerB)
 	heard := fairScripts{t: t, c: w.c}.hears(rwChannel(w.keys.key))
@@ -117,7 +117,7 @@ func TestRWHandover_without_the_queue(t *testing.T) {
 	w.stands(map[string]string{}, ownerB)
 }
 
-// The first writer has given up: the release of its owner, on a lock that is free, tells the next one.
+// If the first writer gives up and its release finds the lock free, the next writer gets the lock.
 func TestRWHandover_heals_what_was_lost(t *testing.T) {
 	w := newWriters(t, ownerB, ownerC)
 	heard := w.hears(ownerC)
@@ -127,7 +127,7 @@ func TestRWHandover_heals_what_was_lost(t *testing.T) {
 	w.stands(writtenBy(ownerC))
 }
 
-// Whoever finds the lock free takes it, and waits no more.
+// A caller that finds the lock free takes it and leaves the queue.
 func TestRWHandover_of_a_free_lock(t *testing.T) {
 	w := newWriters(t, ownerB, ownerC)
 	w.do("DEL", w.keys.key, rwKeys(w.keys.key)[1])

@@ -6,8 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A call that was to read under a write hold which ends just then does not read along with whoever has
-// the hold next.
+// If a write hold ends just before a call reads under it, the call does not read along with the next holder.
 func TestNest_under_a_hold_that_has_ended(t *testing.T) {
 	t.Parallel()
 	rw := newTestClient(t, Options{}).NewRWLock("nest")

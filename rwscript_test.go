@@ -11,8 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// rwScripts is one read/write lock, driven by its bare scripts. Every call is sent
-// twice, and the second has to change nothing, as after a lost reply.
+// rwScripts drives one read/write lock by its bare scripts. It sends every call twice, and the second must change
+// nothing, as after a lost reply.
 type rwScripts struct {
 	t    *testing.T
 	c    *Client
@@ -85,7 +85,7 @@ func (s rwScripts) read(owner string, count int, number string, lease ...string)
 	return s.readOnce(owner, count, number, append(lease, "30000")[0], "1")
 }
 
-// readAgain is an attempt of a reader that has been refused before.
+// readAgain makes an attempt of a reader that was refused before.
 func (s rwScripts) readAgain(owner string) any {
 	s.t.Helper()
 	return s.readOnce(owner, 1, "", "30000", "2")
@@ -97,7 +97,7 @@ func (s rwScripts) readOnce(owner string, count int, number, lease, waits string
 	return s.twice(rwReadAcquire, append(rwKeys(s.keys.key), leaseKeys(s.keys.key, owner)+holds), owner, lease, holds, number, waits, "5000")
 }
 
-// withQueue are the keys with the queue of the writers.
+// withQueue returns the keys with the queue of the writers.
 func (s rwScripts) withQueue() []string { return append(rwKeys(s.keys.key), s.keys.queue) }
 
 func (s rwScripts) unread(owner string, count int, number string) any {
@@ -107,7 +107,7 @@ func (s rwScripts) unread(owner string, count int, number string) any {
 		append([]string{owner, strconv.Itoa(count), number}, s.unreadArgs()...)...)
 }
 
-// unreadArgs are what the release of a read hold is told besides.
+// unreadArgs returns the further arguments of the release of a read hold.
 func (s rwScripts) unreadArgs() []string {
 	return []string{"PUBLISH", rwChannel(s.keys.key), "0", "latchkey:{", "}", "1", presenceChannel(s.keys.key), s.keys.queue}
 }
@@ -117,13 +117,13 @@ func (s rwScripts) write(owner string, count int, stale string, lease ...string)
 	return s.left(s.twice(rwWriteAcquire, rwKeys(s.keys.key), s.writeArgs(owner, append(lease, "30000")[0], count, stale)...))
 }
 
-// writeArgs are what an attempt to write is told that does not wait in the queue.
+// writeArgs returns the arguments of an attempt to write that does not wait in the queue.
 func (s rwScripts) writeArgs(owner, lease string, count int, stale string) []string {
 	return []string{owner, lease, strconv.Itoa(count), stale, "", "", s.keys.queue}
 }
 
-// left is the time after which to ask again, if a writer is refused by others of this library, or the
-// reply.
+// left returns the time after which to try again, if a writer is refused because of others of this library, and
+// otherwise the reply.
 func (rwScripts) left(reply any) any {
 	if refusal, is := reply.([]any); is && refusal[1] == "" {
 		return refusal[0]
@@ -136,8 +136,8 @@ func (s rwScripts) unwrite(owner string, count int, waiting string) any {
 	return s.twice(rwWriteRelease, s.withQueue(), s.unwriteArgs(owner, count, waiting, "", "")...)
 }
 
-// unwriteArgs are what the release of a write hold is told, with the entries of the owner and of the
-// next one.
+// unwriteArgs returns the arguments of the release of a write hold, with the entries of the owner and of the next
+// owner.
 func (s rwScripts) unwriteArgs(owner string, count int, waiting, own, next string) []string {
 	return []string{owner, strconv.Itoa(count), waiting, "PUBLISH", rwChannel(s.keys.key), "0",
 		own, next, "latchkey:{", "}", "1", "30000", presenceChannel(s.keys.key), "5000", s.keys.queue}
@@ -161,7 +161,7 @@ func (s rwScripts) evict(fields ...string) any {
 	return s.twice(rwEvict, s.withQueue(), append(s.evictArgs(), fields...)...)
 }
 
-// evictArgs are what a forced release is told besides the holders.
+// evictArgs returns the arguments of a forced release, after the holders.
 func (s rwScripts) evictArgs() []string {
 	return []string{"PUBLISH", rwChannel(s.keys.key), "latchkey:{", "}", "1", s.keys.queue}
 }
@@ -233,7 +233,7 @@ func TestRWScripts_downgrade(t *testing.T) {
 	s.nothingLeft()
 }
 
-// A writer is told whether one of Redisson keeps it out, whose lease is not noted.
+// A refused writer learns whether a writer of Redisson holds the lock. The lease of that writer is not noted.
 func TestRWScripts_writer_of_Redisson(t *testing.T) {
 	s := newRWScripts(t)
 	require.NoError(t, s.do("HSET", s.keys.key, "mode", "write", ownerC+":write", "1").Error())
@@ -249,7 +249,7 @@ func TestRWScripts_writer_of_Redisson(t *testing.T) {
 	require.IsType(t, int64(0), s.write(ownerB, 1, "5000"), "this one is of this library")
 }
 
-// A nested read that is given back touches neither the write lease nor the write hold.
+// The release of a nested read touches neither the write lease nor the write hold.
 func TestRWScripts_nested_read_leaves_the_write_lease(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.write(ownerA, 1, "", "60000"))
@@ -262,7 +262,7 @@ func TestRWScripts_nested_read_leaves_the_write_lease(t *testing.T) {
 	require.Greater(t, s.c.pttl(t, s.keys.key), int64(55000), "nor does a renewal shorten it")
 }
 
-// What is delivered late of an earlier nested read does not touch the next.
+// A late copy of an earlier nested read does not touch the next one.
 func TestRWScripts_late_copies_of_nested_reads(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.write(ownerA, 1, ""))
@@ -277,8 +277,8 @@ func TestRWScripts_late_copies_of_nested_reads(t *testing.T) {
 	require.Equal(t, []any{int64(1)}, s.renew(ownerA, "read", "9", "30000"))
 }
 
-// Each reader has its own lease. One that is over is no longer in a writer's way,
-// whatever the renewals of others; and the lock lasts as long as the longest left.
+// Each reader has its own lease. A reader whose lease is over no longer blocks a writer, whatever others renew. The
+// lock lasts as long as its longest remaining lease.
 func TestRWScripts_leases_of_readers(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.read(ownerA, 1, "", "60000"))
@@ -298,8 +298,8 @@ func TestRWScripts_leases_of_readers(t *testing.T) {
 	require.Nil(t, s.write(ownerC, 1, ""))
 }
 
-// A reader of Redisson is in the hash and not among our leases: it is never removed,
-// and the time of the lock is never shortened under it.
+// A reader of Redisson is in the hash but not among our leases. It is never removed, and the TTL of the lock is never
+// shortened below its lease.
 func TestRWScripts_readers_of_Redisson(t *testing.T) {
 	s := newRWScripts(t)
 	stranger := "99999999-9999-4999-8999-999999999999:1"
@@ -331,18 +331,18 @@ func TestRWScripts_waiting_writer_bars_new_readers(t *testing.T) {
 	require.Nil(t, s.read(ownerB, 1, ""))
 	require.IsType(t, int64(0), s.write(ownerC, 1, "5000"))
 	require.IsType(t, int64(0), s.read(ownerC+"1", 1, ""))
-	s.do("ZADD", rwKeys(s.keys.key)[2], "1", ownerC) // it has died
+	s.do("ZADD", rwKeys(s.keys.key)[2], "1", ownerC) // it is dead
 	require.Nil(t, s.read(ownerC+"1", 1, ""))
 }
 
-// After a write, readers that have been waiting go before the next writer, and others do not.
+// After a write, readers that have been waiting go before the next writer, and other readers do not.
 func TestRWScripts_readers_turn_after_a_write(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.write(ownerA, 1, "5000"))
 	require.IsType(t, int64(0), s.read(ownerB, 1, ""))
 	require.IsType(t, int64(0), s.write(ownerC, 1, "5000"))
 	require.Equal(t, int64(0), s.unwrite(ownerA, 0, "0"))
-	const longer = 60000 // their turn, 100 ms, may be over before the next command comes
+	const longer = 60000 // the turn of the readers, 100 ms, may be over before the next command arrives
 	for _, end := range []string{"open", "since"} {
 		s.do("HINCRBY", rwKeys(s.keys.key)[3], end, strconv.Itoa(longer))
 	}
@@ -356,8 +356,8 @@ func TestRWScripts_readers_turn_after_a_write(t *testing.T) {
 	s.nothingLeft()
 }
 
-// A write hold ends with its own lease although a read of its owner goes on: for readers,
-// who come in, and for the lock, which the last of them frees.
+// A write hold ends with its own lease even if a read of its owner goes on. Other readers come in, and the last of them
+// frees the lock.
 func TestRWScripts_write_lease_ends_beside_a_read(t *testing.T) {
 	s := newRWScripts(t)
 	lapse := func() { s.do("ZADD", rwKeys(s.keys.key)[1], "1", ownerA+":write") }
@@ -384,8 +384,7 @@ func TestRWScripts_write_lease_ends_beside_a_read(t *testing.T) {
 	require.Equal(t, map[string]string{"mode": "read", ownerB: "1"}, s.state().lock)
 }
 
-// A lease that is left of an owner whom Redisson has thrown out says nothing about the
-// writer that came after.
+// The old lease of an owner that Redisson has removed says nothing about the next writer.
 func TestRWScripts_stale_leases(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.write(ownerA, 1, ""))

@@ -19,8 +19,8 @@ const (
 	guest2 = "44444444-4444-4444-8444-444444444444"
 )
 
-// lockScripts is one lock, driven by its bare scripts. Every call is sent twice,
-// and the second answer has to be the first, as after a lost reply.
+// lockScripts drives one lock by its bare scripts. It sends every call twice, and both replies must be the same, as
+// after a lost reply.
 type lockScripts struct {
 	t   *testing.T
 	c   *Client
@@ -44,7 +44,7 @@ func (s lockScripts) twice(cmd transport.Command, keys []string, args ...string)
 	return first
 }
 
-// keys are the lock, its queue and its counter.
+// keys returns the keys of the lock and its queue.
 func (s lockScripts) keys() []string {
 	k := keysOfKey(s.key, s.key)
 	return k.fenced()[:2:2]
@@ -81,7 +81,7 @@ func TestLockScripts_sent_twice_count_once(t *testing.T) {
 	require.Equal(t, int64(-2), s.c.pttl(t, s.key))
 }
 
-// What a script takes for granted is what the client leaves out.
+// The defaults of the scripts are the arguments that the client omits.
 func TestScripts_take_the_usual_for_granted(t *testing.T) {
 	c := newTestClient(t, Options{})
 	name := uniqueName(t, c)
@@ -99,7 +99,7 @@ func TestScripts_take_the_usual_for_granted(t *testing.T) {
 	}
 	text := func(s string) func(*keys) string { return func(*keys) string { return s } }
 	channel := func(k *keys) string { return k.channel }
-	for range 2 { // the second time it has happened
+	for range 2 { // the second time it finds its own effect
 		same(lockAcquire, (*keys).queued, usualOfAcquire, text(ownerA), text("30000"))
 		require.Equal(t, c.hash(t, full.key), c.hash(t, cut.key))
 	}

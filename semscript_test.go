@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// semScripts is one semaphore, driven by its bare scripts. Every call is sent twice, and
-// the second has to change nothing, as after a lost reply.
+// semScripts drives one semaphore by its bare scripts. It sends every call twice, and the second must change nothing,
+// as after a lost reply.
 type semScripts struct {
 	t                   *testing.T
 	c                   *Client
@@ -58,8 +58,7 @@ func (s *semScripts) state() semState {
 	return semState{get(s.key), get(s.total), get(s.reserve), ids}
 }
 
-// twice sends a call two times. The reply is the same, unless the call is one of those
-// whose repetition finds nothing.
+// twice sends a call two times. Both replies are the same, unless a repetition of the call finds nothing.
 func (s *semScripts) twice(cmd transport.Command, keys []string, args ...string) any {
 	s.t.Helper()
 	first := s.c.script(cmd, keys, args...)
@@ -133,7 +132,7 @@ func TestSemScripts_count_once(t *testing.T) {
 	requireCode(t, s.give(5, "add"), "LATCHKEY_RANGE")
 }
 
-// What was undone, or is past in its session, is not executed any more when it arrives.
+// An operation that was undone, or is past in its session, is not executed when it arrives late.
 func TestSemScripts_late_copies(t *testing.T) {
 	s := newSemScripts(t)
 	s.set(5, "")
@@ -170,7 +169,7 @@ func TestSemScripts_drain_and_its_undo(t *testing.T) {
 	s.free(-3)
 }
 
-// kept is how many permits are kept for somebody.
+// kept returns how many permits are kept for a waiter.
 func (s *semScripts) kept() string {
 	s.t.Helper()
 	words := strings.Fields(s.state().reserve)
@@ -180,7 +179,7 @@ func (s *semScripts) kept() string {
 	return words[1]
 }
 
-// elapse lets so many ms of a reservation pass.
+// elapse lets that many ms of a reservation pass.
 func (s *semScripts) elapse(ms int) {
 	s.t.Helper()
 	words := strings.Fields(s.state().reserve)
@@ -191,7 +190,7 @@ func (s *semScripts) elapse(ms int) {
 	require.NoError(s.t, s.c.rueidis.Do(context.Background(), set).Error())
 }
 
-// Permits are kept for who has waited long; others get what is left beside.
+// Permits are kept for a waiter that has waited long; others get the rest.
 func TestSemScripts_reservation(t *testing.T) {
 	s := newSemScripts(t)
 	s.set(9, "")
@@ -216,7 +215,7 @@ func TestSemScripts_reservation(t *testing.T) {
 	require.Equal(t, "0", s.kept(), "it was given up")
 }
 
-// After a bar comes a pause that is as long, then others first, then twice the bar.
+// After a bar comes a pause of the same length. Then others go first, and the next bar is twice as long.
 func TestSemScripts_bars_and_pauses(t *testing.T) {
 	s := newSemScripts(t)
 	s.set(9, "")
@@ -224,7 +223,7 @@ func TestSemScripts_bars_and_pauses(t *testing.T) {
 	asks := func(session int) func() string {
 		number := s.number()
 		return func() string {
-			// Not twice: the second is a sign of life.
+			// Sent only once: a second copy is a sign of life.
 			require.Equal(t, int64(-1), s.c.script(semAcquire, []string{s.key, s.reserve, s.note(session), s.total},
 				semClient, number, strconv.Itoa(9-session), "5000", "PUBLISH", s.channel))
 			return s.kept()
@@ -250,8 +249,8 @@ func TestSemScripts_bars_and_pauses(t *testing.T) {
 	require.Equal(t, "10000", strings.Fields(s.state().reserve)[4], "that bar was not too short")
 }
 
-// The clock of the server is set back by an hour, which a reservation must not last. The
-// one for whom permits were kept acquires them all the same.
+// When the clock of the server is set back by an hour, a reservation does not last that hour. The waiter for which
+// permits were kept still acquires them.
 func TestSemScripts_clock_set_back(t *testing.T) {
 	s := newSemScripts(t)
 	s.set(9, "")
@@ -290,7 +289,7 @@ func (s *semScripts) setPermits(n int, how string) any {
 	return s.twice(permitSet, []string{s.key, s.ids, s.note(1)}, s.number(), strconv.Itoa(n), how, "", "PUBLISH", s.channel)
 }
 
-// lapse lets the lease of a permit be over.
+// lapse ends the lease of a permit.
 func (s *semScripts) lapse(id string) {
 	s.c.rueidis.Do(context.Background(), s.c.rueidis.B().Zadd().Key(s.ids).ScoreMember().ScoreMember(1000, id).Build())
 }
@@ -323,7 +322,7 @@ func TestPermitScripts(t *testing.T) {
 	requireCode(t, s.permit([]string{"c"}, "", ""), "LATCHKEY_PAST")
 }
 
-// What has expired is available, is put back once, and is not renewed.
+// An expired permit is available, is put back once, and is not renewed.
 func TestPermitScripts_expiry(t *testing.T) {
 	s := newSemScripts(t)
 	s.setPermits(3, "try")
@@ -343,7 +342,7 @@ func TestPermitScripts_expiry(t *testing.T) {
 	s.counts(2, 1)
 }
 
-// Ids that are left of a semaphore that has gone do not make permits.
+// IDs that are left of a semaphore that is gone create no permits.
 func TestPermitScripts_number_has_gone(t *testing.T) {
 	s := newSemScripts(t)
 	s.setPermits(3, "try")

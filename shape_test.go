@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the fragments in lua/ say of a key.
+// Lines of Lua that apply the rules of the fragments in lua/ to a key.
 const (
 	askString = `return isToken(redis.call('get', KEYS[1]), redis.call('pttl', KEYS[1])) and 1 or 0`
 	askHash   = `return isForeign(KEYS[1]) and 0 or 1`
 )
 
-// askShape runs a line of Lua behind the fragment that has the rule.
+// askShape runs a line of Lua after the fragment that has the rule.
 func askShape(t *testing.T, c *Client, line, key string) bool {
 	t.Helper()
 	script := scriptText("shape_token") + line
@@ -31,7 +31,7 @@ func store(t *testing.T, c *Client, words ...string) {
 
 const anOwner = "11111111-1111-4111-8111-111111111111:7"
 
-// stringShapes are examples of strings, and whether they are tokens with an expiry.
+// stringShapes has strings, and whether they count as tokens with an expiry.
 var stringShapes = map[string]bool{
 	"": false, "x": false, "locked": false, "1234567": false, "somebody": true, "processing": true,
 	"1": false, "-5": false, "1700000000": false, "1700000000123456789": false, "-1700000000123456789": false,
@@ -60,7 +60,7 @@ func TestShapeOfStrings(t *testing.T) {
 	}
 }
 
-// agreeOnString checks that the scripts and inspection say the same of a string.
+// agreeOnString checks that the scripts and Inspect agree on a string.
 func agreeOnString(t *testing.T, c *Client, key, value string) {
 	t.Helper()
 	store(t, c, "SET", key, value)
@@ -69,7 +69,7 @@ func agreeOnString(t *testing.T, c *Client, key, value string) {
 	require.Equal(t, isToken(value, true), askShape(t, c, askString, key), "%q", value)
 }
 
-// randomValue is bytes of which many are at an edge of the rule.
+// randomValue returns bytes, many of which are edge cases of the rule.
 func randomValue() string {
 	edges := []byte("0-+. {[_a\x00\t\n\r\x0e\x7f\x80\x8f\x90\x9f\xa0\xbf\xc1\xc2\xdf\xe0\xed\xef\xf0\xf4\xf5\xff")
 	value := make([]byte, rand.IntN(30))
@@ -115,8 +115,8 @@ func TestShapeOfHashes(t *testing.T) {
 	}
 }
 
-// A forced release names the holder that inspection found. If data of an application has
-// taken the place of the lock since, or a lock of another kind, it stays.
+// A forced release names the holder that Inspect found. Data of an application, or a lock of another kind, that has
+// taken the place of the lock since then stays.
 func TestForcedReleaseChecksTheKind(t *testing.T) {
 	for _, content := range [][]string{
 		{anOwner, "1", "name", "Ann"}, {anOwner, "Ann"}, {"mode", "read", anOwner, "1"}, {"name", "Ann"},

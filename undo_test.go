@@ -11,7 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// owed is something to be undone by a server that answers as it is told to.
+// owed is work to undo, with a server that answers as the test says.
 type owed struct {
 	asked   *atomic.Int32
 	verdict transport.Outcome
@@ -20,12 +20,12 @@ type owed struct {
 
 func (o *owed) undo(context.Context, <-chan struct{}) transport.Outcome {
 	o.asked.Add(1)
-	time.Sleep(o.takes) // as a slow server does: the test is about what is under way meanwhile
+	time.Sleep(o.takes) // a slow server: the test is about what is in flight
 	return o.verdict
 }
 
-// Closing waits for what is under way, not for all that is owed: with a silent server
-// each would take its time.
+// Close waits for what is in flight, not for everything that is owed: with a silent server, each item would take its
+// time.
 func TestUndo_close_does_not_ask_for_everything(t *testing.T) {
 	u := newUndoer(newTestClient(t, Options{}))
 	var asked atomic.Int32
@@ -39,8 +39,7 @@ func TestUndo_close_does_not_ask_for_everything(t *testing.T) {
 	require.Less(t, asked.Load()-before, int32(all/4))
 }
 
-// While a server is silent, nothing is asked twice before all have been, and what waits
-// for it is bounded.
+// While a server is silent, nothing is sent twice before everything was sent once, and the backlog is bounded.
 func TestUndo_waits_for_a_silent_server_with_one_probe(t *testing.T) {
 	u := newUndoer(newTestClient(t, Options{}))
 	defer u.close(t.Context())
@@ -58,7 +57,7 @@ func TestUndo_waits_for_a_silent_server_with_one_probe(t *testing.T) {
 	require.LessOrEqual(t, len(u.pending), undoLine+1)
 }
 
-// The times at which the undo of an acquisition is repeated, by its lease.
+// TestUndo_schedule checks the times at which the undo of an acquisition is repeated, by its lease.
 func TestUndo_schedule(t *testing.T) {
 	for lease, commands := range map[time.Duration]int{
 		100 * time.Millisecond: 3, time.Second: 3, DefaultLease: 3, time.Minute: 4, time.Hour: 5, MaxLease: 5,

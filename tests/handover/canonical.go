@@ -1,13 +1,13 @@
 package handover
 
-// canonical returns the state with what does not matter taken out, and with the clients in an
-// order of their own: states that differ by the names of clients only are one.
+// canonical returns the state without details that make no difference, and with the clients in a fixed order: states
+// that differ only in the names of clients are the same.
 func (m *Model) canonical(s state) state {
 	s, _ = m.ordered(s)
 	return s
 }
 
-// ordered is canonical, and tells which client has come to which place.
+// ordered is canonical, and also reports which client has which new place.
 func (m *Model) ordered(s state) (state, [clients]int) {
 	m.simplify(&s)
 	var order [clients]int
@@ -26,7 +26,7 @@ func (m *Model) ordered(s state) (state, [clients]int) {
 	return s.renamed(order), order
 }
 
-// simplify takes out what can make no difference.
+// simplify removes what can make no difference.
 func (m *Model) simplify(s *state) {
 	old := s.flight
 	s.flight = [room]message{}
@@ -57,8 +57,8 @@ func (m *Model) simplify(s *state) {
 	}
 }
 
-// mayGrant reports whether a grant of a place is under way or may follow: nothing else makes a
-// difference to those who know since when it is there.
+// mayGrant reports whether a grant of a place is in flight or may follow. Otherwise it makes no difference to anybody
+// since when the owner has been there.
 func (s *state) mayGrant(flight []message, o owner, since uint8) bool {
 	for _, f := range flight {
 		if f.kind == granted && f.owner == o && f.since == since {
@@ -69,7 +69,7 @@ func (s *state) mayGrant(flight []message, o owner, since uint8) bool {
 	return i >= 0 && s.times[i] == since
 }
 
-// rank is what clients are ordered by.
+// rank is the key by which clients are ordered.
 func (s *state) rank(i int) uint64 {
 	c := &s.clients[i]
 	k := uint64(c.phase)<<60 | uint64(c.left)<<56 | uint64(c.number)<<52 | uint64(c.born)<<48 |
@@ -96,7 +96,7 @@ func (s *state) rank(i int) uint64 {
 	return k
 }
 
-// renamed gives the clients new names: the first is order[0], and so on.
+// renamed gives the clients new names: client order[0] becomes the first, and so on.
 func (s *state) renamed(order [clients]int) state {
 	n := *s
 	var name [clients]int

@@ -2,9 +2,9 @@ package handover
 
 import "slices"
 
-// What a client does by itself, and what it does with what it hears.
+// This file has what a client does on its own, and how it handles answers and messages.
 
-// begin starts a hold. It reports what is wrong with it.
+// begin starts a hold, and reports what is wrong with it.
 func (m *Model) begin(s *state, c int, valid uint8, token int8, passes, turn uint8) string {
 	p := &s.clients[c]
 	o := s.mine(c)
@@ -31,12 +31,12 @@ func (m *Model) mayPass(c *client) bool {
 	return turn && tokens && c.valid > 0
 }
 
-// drop ends the use of an owner, for good.
+// drop ends the use of an owner for good.
 func (c *client) drop(to phase) {
 	*c = client{phase: to, left: c.left, number: c.number + 1, born: c.born, deaf: c.deaf}
 }
 
-// actions are the things that a client may do at any time.
+// actions yields what a client may do at any time.
 func (m *Model) actions(s *state, c int, yield func(step, state)) {
 	p := s.clients[c]
 	o := s.mine(c)
@@ -83,7 +83,7 @@ func (m *Model) actions(s *state, c int, yield func(step, state)) {
 	}
 }
 
-// waits is what a client may do whose front waits.
+// waits tries what a client may do while its front waits.
 func (m *Model) waits(s *state, c int, try func(rule, func(*state) string)) {
 	o := s.mine(c)
 	if m.Fault != NoPoll && !s.asking(o) && s.mayPoll(o) {
@@ -109,7 +109,7 @@ func (m *Model) waits(s *state, c int, try func(rule, func(*state) string)) {
 	})
 }
 
-// holds is what a client may do whose hold ends.
+// holds tries what a client may do when its hold ends.
 func (m *Model) holds(s *state, c int, try func(rule, func(*state) string)) {
 	p, o := s.clients[c], s.mine(c)
 	if p.left > 1 && m.mayPass(&p) {
@@ -151,8 +151,8 @@ func (m *Model) sendAsk(s *state, c int) {
 	s.send(message{kind: ask, owner: s.mine(c)})
 }
 
-// call has the client ask, once more if an ask is under way: its answer may be older than the
-// reason to ask.
+// call makes the client ask. If an ask is in flight, the client asks once more, because the answer may be older than
+// the reason to ask.
 func (m *Model) call(s *state, c int) {
 	switch p := &s.clients[c]; {
 	case m.Fault == NoPoll:
@@ -163,8 +163,7 @@ func (m *Model) call(s *state, c int) {
 	}
 }
 
-// hears delivers an answer or a message to its client. It reports what is wrong with a hold
-// that begins.
+// hears delivers an answer or a message to its client. It reports what is wrong with a hold that begins.
 func (m *Model) hears(s *state, a message) (wrong string) {
 	c := a.owner.client()
 	p := &s.clients[c]
@@ -175,7 +174,7 @@ func (m *Model) hears(s *state, a message) (wrong string) {
 		m.hearsRefused(s, c, a)
 	case hint:
 		switch {
-		case !s.current(a.owner) || p.phase != waiting: // a late one, or for an entry by a late ask
+		case !s.current(a.owner) || p.phase != waiting: // a late one, or an answer to an entry made by a late ask
 		case a.in == 0:
 			m.call(s, c)
 		default:
@@ -201,13 +200,13 @@ func (m *Model) hearsRefused(s *state, c int, a message) {
 		p.setAlarm(a.in)
 	}
 	learns := a.foreign && !p.foreign
-	p.foreign = p.foreign || a.foreign // until it has the lock: an answer may be a late one
-	if learns || p.again {             // subscribed now: a release before that was missed
+	p.foreign = p.foreign || a.foreign // until it has the lock: an answer may be late
+	if learns || p.again {             // subscribed now: it missed any release before that
 		m.sendAsk(s, c)
 	}
 }
 
-// giveBack releases an owner that is used up, unless that is under way.
+// giveBack releases an owner that is used up, unless that release is in flight.
 func (s *state) giveBack(o owner) {
 	r := message{kind: release, owner: o}
 	if !slices.Contains(s.flight[:], r) {
@@ -215,15 +214,14 @@ func (s *state) giveBack(o owner) {
 	}
 }
 
-// setAlarm has the client ask in so many ticks, or earlier if it is to ask earlier already.
+// setAlarm makes the client ask in that many ticks, unless it is to ask earlier already.
 func (c *client) setAlarm(in uint8) {
 	if c.alarm == 0 || in < c.alarm {
 		c.alarm = in
 	}
 }
 
-// lose ends a hold that cannot be relied on any more. What the server may still have of it is
-// undone.
+// lose ends a hold that the client can no longer rely on. What the server may still have of it is undone.
 func (m *Model) lose(s *state, c int) {
 	p, o := &s.clients[c], s.mine(c)
 	p.left--
@@ -235,7 +233,7 @@ func (m *Model) hearsGrant(s *state, c int, a message) (wrong string) {
 	p := &s.clients[c]
 	adopts := m.Fault == GrantNotChecked && a.message && p.phase == waiting
 	if adopts && !s.current(a.owner) {
-		p.number = a.owner.number() // the next in line gets it, under that name
+		p.number = a.owner.number() // the next in line gets it, under that owner
 	}
 	if !s.current(a.owner) || p.phase != waiting { // nobody wants it any more
 		if m.Fault == UnwantedGrantKept {
@@ -246,10 +244,10 @@ func (m *Model) hearsGrant(s *state, c int, a message) (wrong string) {
 	}
 	lease, age := m.Lease, a.age // of an answer: from when its ask was sent
 	if a.message {
-		lease, age = m.Short, p.since // of a grant: from the first ask for this owner
+		lease, age = m.Short, p.since // of a grant: from the first ask of this owner
 	}
 	if a.message && a.since != 0 && a.since == p.place {
-		age = p.seen // or from the last that found the place which is granted: the grant is later
+		age = p.seen // or from the last ask that found the granted place: the grant is later
 	}
 	if a.message && m.Fault == LeaseFromArrival {
 		age = 0

@@ -5,7 +5,7 @@ import (
 	"hash/maphash"
 )
 
-// Result is what an exploration has found.
+// Result is the result of an exploration.
 type Result struct {
 	States, Steps int
 	Depth         int    // the longest of the shortest ways to a state
@@ -13,16 +13,16 @@ type Result struct {
 	Trace         []string
 }
 
-// graph is all states that can be reached, and how they lead to each other.
+// graph has all reachable states, and the steps between them.
 type graph struct {
 	model  *Model
 	states []state
 	seed   maphash.Seed
-	table  []slot // the states by their hashes, half empty at least; its length is a power of two
+	table  []slot // the states by hash, at least half empty; its length is a power of two
 	parent []int32
 	depth  []uint16
-	edges  []edge   // progress and timers only, by where they begin
-	begin  []uint32 // where those of a state begin in edges
+	edges  []edge   // progress and timers only, by the state in which they begin
+	begin  []uint32 // where the edges of a state begin in edges
 	steps  int
 }
 
@@ -37,8 +37,8 @@ type edge uint32
 
 const byTimer edge = 1 << 31
 
-// Explore goes through all states, nearest first, until a property fails. At the end it looks
-// whether everybody who waits is served from each of them.
+// Explore visits all states, nearest first, until a property fails. At the end it checks that from each of them
+// everybody who waits is served.
 func (m *Model) Explore() Result {
 	g := &graph{model: m, seed: maphash.MakeSeed()}
 	g.add(m.canonical(m.first()), -1)
@@ -78,10 +78,10 @@ func (g *graph) add(s state, parent int32) int32 {
 	return i
 }
 
-// wrap is the place in the table that a number leads to.
+// wrap returns the place in the table for a number.
 func (g *graph) wrap(n uint32) uint32 { return n & uint32(len(g.table)-1) }
 
-// grow makes room in the table.
+// grow enlarges the table.
 func (g *graph) grow() {
 	old := g.table
 	g.table = make([]slot, max(1<<10, 4*len(old)))
@@ -97,7 +97,7 @@ func (g *graph) grow() {
 	}
 }
 
-// expand finds what follows a state, until something is wrong: then last is the state.
+// expand finds the states that follow a state, until a property fails: then last is the state that is wrong.
 func (g *graph) expand(i int32) (wrong string, last int32) {
 	m := g.model
 	g.begin = append(g.begin, uint32(len(g.edges)))
@@ -128,9 +128,9 @@ func (g *graph) expand(i int32) (wrong string, last int32) {
 	return wrong, last
 }
 
-// stranded finds a state from which somebody who waits is never served. First a state
-// in which nothing was lost so far, from which messages alone do not lead there: no poll, no end of a
-// lease. Then any state, with time and polls, but without further faults.
+// stranded finds a state from which a waiter is never served. It first looks for a state in which nothing was lost so
+// far and from which messages alone do not lead there, without a poll or the end of a lease. Then it looks for any
+// state from which time and polls do not lead there without further faults.
 func (g *graph) stranded() (wrong string, last int32) {
 	m := g.model
 	prompt := g.served(func(e edge) bool { return e&byTimer == 0 })
@@ -148,7 +148,7 @@ func (g *graph) stranded() (wrong string, last int32) {
 	return "", -1
 }
 
-// served finds the states from which some of the edges lead to one where nobody waits.
+// served returns the states from which the chosen edges lead to a state where nobody waits.
 func (g *graph) served(use func(edge) bool) []bool {
 	begin := make([]uint32, len(g.states)+2) // shifted by one while it is filled
 	for _, e := range g.edges {
@@ -196,7 +196,7 @@ func (g *graph) result(wrong string, last int32) Result {
 	return r
 }
 
-// String is a line for a test's log.
+// String returns a line for a test's log.
 func (r Result) String() string {
 	return fmt.Sprintf("%d states, %d steps, the farthest state is %d steps away", r.States, r.Steps, r.Depth)
 }

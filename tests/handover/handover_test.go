@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// usual are bounds that most explorations share: a lease of two ticks, of one if it comes by a
-// grant, and turns of one tick with two tokens.
+// usual returns bounds that most explorations share: a lease of two ticks, or one for a grant, and turns of one tick
+// with two tokens.
 func usual(a, b, c uint8) Model {
 	return Model{Acquisitions: [clients]uint8{a, b, c}, Lease: 2, Short: 1, Passes: 1, Turn: 1}
 }
@@ -24,19 +24,19 @@ func failover(m Model) Model { m.Failover = true; return m }
 
 func strangers(n uint8, m Model) Model { m.Strangers = n; return m }
 
-// told has refusals say since when the owner waits.
+// told makes refusals say since when the owner waits.
 func told(m Model) Model { m.Since = true; return m }
 
-// spared has so many commands go without the queue.
+// spared makes up to n commands run without the queue.
 func spared(n uint8, m Model) Model { m.Spared = n; return m }
 
-// scenario is a model to be explored, in words.
+// scenario is a model to explore, with its description.
 type scenario struct {
 	name  string
 	model Model
 }
 
-// always are explored each time.
+// always has the scenarios of every run.
 var always = []scenario{
 	{"one client has two in line", usual(2, 1, 0)},
 	{"three clients", usual(1, 1, 1)},
@@ -48,13 +48,13 @@ var always = []scenario{
 	{"one client has two in line, a command without the queue", spared(1, usual(2, 1, 0))},
 }
 
-// unlessShort is left out in a hurry.
+// unlessShort has scenarios that short runs skip.
 var unlessShort = []scenario{
 	{"three clients, a fault", faults(1, usual(1, 1, 1))},
 	{"three clients, told since when they wait", told(usual(1, 1, 1))},
 }
 
-// onRequest takes minutes and gigabytes.
+// onRequest has scenarios that take minutes and gigabytes.
 var onRequest = []scenario{
 	{"three clients, a fair lock", fair(usual(1, 1, 1))},
 	{"two clients, two faults", faults(2, usual(1, 1, 0))},
@@ -86,7 +86,7 @@ func TestProtocol(t *testing.T) {
 	}
 }
 
-// explore explores a model, and logs how to come to what is wrong.
+// explore explores a model, and logs the way to a failure.
 func explore(t *testing.T, m Model) Result {
 	t.Helper()
 	r := m.Explore()

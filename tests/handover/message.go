@@ -2,8 +2,7 @@ package handover
 
 import "fmt"
 
-// kind is what is in flight: a command on its way to the server, or an answer or a message
-// on its way to a client.
+// kind is the kind of what is in flight: a command to the server, or an answer or a message to a client.
 type kind uint8
 
 const (
@@ -20,25 +19,25 @@ const (
 
 var kindNames = [...]string{"nothing", "ask", "release", "renew", "refused", "granted", "renewed", "denied", "hint"}
 
-// message is anything in flight. It takes any time. What is in one line stays in order: the
-// commands of a client, the answers to them, and the messages for it. A fault may lose what
-// comes next, or deliver it twice, or take it out of the line.
+// message is anything in flight. It may take any time. The commands of a client, the answers to them, and the messages
+// for it are each a line, which stays in order. A fault may lose the first of a line, deliver it twice, or take it out
+// of the line.
 type message struct {
 	kind    kind
 	owner   owner
-	next    owner // release: who is to wait instead
-	age     uint8 // ticks since the command was sent, or the one that it answers
+	next    owner // release: the owner that is to wait instead
+	age     uint8 // ticks since the command, or the command that it answers, was sent
 	in      uint8 // hint: ticks until it is time; refused: ticks until the lease of a grant ends
-	since   uint8 // refused, or granted by message: since when the owner stands in the queue, or stood there
+	since   uint8 // refused, or granted by message: since when the owner is or was in the queue
 	token   int8  // granted: the server's counter minus the first token
-	foreign bool  // refused: a stranger has the lock
+	foreign bool  // refused: a stranger holds the lock
 	message bool  // granted: by message, not by answer
 	late    bool  // out of its line
 }
 
 func (m message) command() bool { return m.kind == ask || m.kind == release || m.kind == renew }
 
-// line is what keeps its order. What is late is in none.
+// line returns the line to which a message belongs. A late message belongs to none.
 func (m message) line() int {
 	switch {
 	case m.late:
@@ -51,8 +50,7 @@ func (m message) line() int {
 	return 4*m.owner.client() + 2
 }
 
-// less is the order in which things in flight are kept: by lines, and in no line by what
-// they are.
+// less is the order in which messages in flight are kept: by line, and late messages by content.
 func (m message) less(n message) bool {
 	if l, k := m.line(), n.line(); l != k {
 		return l < k
@@ -72,7 +70,7 @@ func (m message) key() uint64 {
 	return k
 }
 
-// send puts something in flight, in its place.
+// send puts a message in flight, in its place.
 func (s *state) send(m message) {
 	if s.flight[room-1].kind != nothing {
 		panic(fmt.Sprintf("the model has too little room for %v and %v in flight", m, s.flight))
@@ -84,7 +82,7 @@ func (s *state) send(m message) {
 	s.flight[i] = m
 }
 
-// take removes what is in flight at an index.
+// take removes the message in flight at an index.
 func (s *state) take(i int) message {
 	m := s.flight[i]
 	copy(s.flight[i:], s.flight[i+1:])
@@ -92,7 +90,7 @@ func (s *state) take(i int) message {
 	return m
 }
 
-// next reports whether what is in flight at an index can be delivered.
+// next reports whether the message in flight at an index can be delivered.
 func (s *state) next(i int) bool {
 	f := s.flight[i]
 	switch {
@@ -104,7 +102,7 @@ func (s *state) next(i int) bool {
 	return i == 0 || s.flight[i-1].line() != f.line()
 }
 
-// flying reports whether such a thing is in flight for an owner, and not late.
+// flying reports whether a message of one of the kinds is in flight for an owner and not late.
 func (s *state) flying(o owner, kinds ...kind) bool {
 	for _, m := range s.flight {
 		for _, k := range kinds {
@@ -126,8 +124,8 @@ func (s *state) asking(o owner) bool {
 	return false
 }
 
-// mayPoll bounds the model: a client polls while one grant is on its way to it, if that one has
-// run out, and not while there are two.
+// mayPoll bounds the model: while one grant is in flight to it, a client polls only if that grant has expired, and
+// while two are, it does not poll.
 func (s *state) mayPoll(o owner) bool {
 	n := 0
 	for _, m := range s.flight {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// mistake is one that is found by the property that they break, in bounds that show it.
+// mistake is a mistake in the protocol, the property that finds it, and bounds that show it.
 type mistake struct {
 	name  string
 	fault Fault
@@ -39,7 +39,7 @@ var mistakes = []mistake{
 	{"nobody polls", NoPoll, faults(1, usual(1, 1, 0)), Stranded},
 }
 
-// rareMistakes show among millions of states only.
+// rareMistakes show only among millions of states.
 var rareMistakes = []mistake{
 	{"the new first does not hear that it is", NoHintOnLeave, faults(1, usual(2, 1, 1)), Idle},
 	{"nobody heeds the answer of a release", NoAnswerHeeded, faults(1, usual(2, 1, 0)), Slow},

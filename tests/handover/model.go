@@ -1,20 +1,20 @@
 package handover
 
-// Model is a protocol with bounds, and perhaps with a fault in it.
+// Model is a protocol with bounds, and possibly with a mistake in it.
 type Model struct {
 	Acquisitions [clients]uint8 // how many goroutines of each client want the lock once
-	Strangers    uint8          // how often a client wants it that knows nothing of the queue
+	Strangers    uint8          // how often a client that knows nothing of the queue wants it
 	Faults       uint8          // how many things go wrong in one run
-	Failover     bool           // faults of the server's memory are among them
-	Spared       uint8          // how many commands go without the queue, because its key cannot be used
+	Failover     bool           // faults include failures of the server's memory
+	Spared       uint8          // how many commands run without the queue, because its key cannot be used
 	Since        bool           // a refusal says since when the owner waits, and the lease of its grant counts from then
-	Fair         bool           // nobody overtakes the queue, nothing is passed on in memory
-	Lease        uint8          // ticks that an acquisition asks for
+	Fair         bool           // nobody overtakes the queue, and nothing is passed on in memory
+	Lease        uint8          // ticks that an acquisition requests
 	Short        uint8          // ticks that a grant sets
-	Passes       uint8          // tokens that a turn reserves beside the first: one for each time it passes on
+	Passes       uint8          // tokens that a turn reserves in addition to the first: one for each time it passes on
 	Turn         uint8          // ticks in which the holds of one turn begin
 	Fault        Fault          // in the protocol itself
-	Only         string         // the property that is looked at, or "" for all
+	Only         string         // the property to check, or "" for all
 }
 
 // Fault is a mistake that the exploration has to find.
@@ -23,31 +23,31 @@ type Fault int
 // The mistakes.
 const (
 	None               Fault = iota
-	GrantNotChecked          // a client takes a grant for whoever waits, not for the owner that it names
-	OwnerUsedAgain           // the next acquisition waits under the owner of one that has given up
-	PassesInDoubt            // an ownership is passed on whose release has been sent
-	PassesAfterTurn          // it is passed on for as long as the lease lasts
-	PassesWithoutToken       // it is passed on when the tokens of the turn are used up
-	TokensNotReserved        // a turn has one token from the server and counts on by itself
+	GrantNotChecked          // a client takes a grant for its current owner, whichever owner the grant names
+	OwnerUsedAgain           // the next acquisition waits under the owner of an acquisition that has given up
+	PassesInDoubt            // an ownership is passed on after its release was sent
+	PassesAfterTurn          // an ownership is passed on for as long as the lease lasts
+	PassesWithoutToken       // an ownership is passed on after the tokens of the turn are used up
+	TokensNotReserved        // a turn has one token from the server and counts on from it
 	EntryWantsLess           // an entry says one token, and the asks of its owner say more
-	LeaseFromArrival         // the lease of a grant counts from when the message comes
-	LeaseFromLastAsk         // it counts from the last ask, which may be later than the grant
-	RefusedMovesStamp        // it counts from the last ask that was refused
-	ReleaseOfAnyOwner        // a release frees the lock, whoever has it
+	LeaseFromArrival         // the lease of a grant counts from when the message arrives
+	LeaseFromLastAsk         // the lease counts from the last ask, which may be later than the grant
+	RefusedMovesStamp        // the lease counts from the last ask that was refused
+	ReleaseOfAnyOwner        // a release frees the lock even if another owner holds it
 	RenewalRevives           // a renewal makes its owner the owner of a free lock
-	GrantKeepsEntry          // whoever is granted the lock stays in the queue
+	GrantKeepsEntry          // an owner that is granted the lock stays in the queue
 	NoOwnGrantSeen           // an ask does not see that its owner has the lock
 	NoPoll                   // a waiter relies on messages alone
-	UnwantedGrantKept        // a grant that nobody wants is left to its lease
-	NoAnswerHeeded           // nobody looks whether the release that lets the next owner wait did so
-	NoHint                   // nobody tells the first of the queue anything
-	NoHintOfGrant            // nobody tells it of a grant to the one before it
-	NoHintOnLeave            // nobody tells the new first when the one before it gives up
-	CallDropped              // a client that is told to ask while it does forgets that
-	WaitsInLateRelease       // a release that frees nothing lets the next owner wait all the same
-	PlaceKeepsTime           // an owner that is put into the queue again stands there since the first time
-	SparedNotHeeded          // nobody looks whether the release went without the queue that lets the next owner wait
-	SparedWaits              // whoever is refused without the queue waits as if it stood there
+	UnwantedGrantKept        // an unwanted grant is left to its lease
+	NoAnswerHeeded           // nobody checks whether the release that lets the next owner wait did so
+	NoHint                   // nobody sends the first of the queue any message
+	NoHintOfGrant            // nobody notifies the first of the queue of a grant to the one before it
+	NoHintOnLeave            // nobody notifies the new first when the one before it gives up
+	CallDropped              // a client forgets a hint that arrives while its ask is in flight
+	WaitsInLateRelease       // a release that frees nothing still lets the next owner wait
+	PlaceKeepsTime           // an owner that is put into the queue again keeps its first time
+	SparedNotHeeded          // nobody checks whether the release that lets the next owner wait ran without the queue
+	SparedWaits              // an owner that is refused without the queue waits as if it were in it
 )
 
 // rule is a kind of step.
@@ -79,7 +79,7 @@ const (
 	strangerReleases
 )
 
-// class tells what a property may count on.
+// class says what a property may count on.
 type class uint8
 
 const (
@@ -114,7 +114,7 @@ func (m *Model) first() state {
 	return s
 }
 
-// next calls yield for each step that is possible.
+// next calls yield for each possible step.
 func (m *Model) next(s state, yield func(step, state)) {
 	m.deliveries(&s, yield)
 	for c := range s.clients {
@@ -125,7 +125,7 @@ func (m *Model) next(s state, yield func(step, state)) {
 	yield(step{rule: ticks}, m.tick(s))
 }
 
-// The properties, by what is said when they do not hold.
+// The properties, by the message for a failure.
 const (
 	Overlap   = "two clients rely on the lock at once"
 	Unfounded = "a client relies on what the server has not given it"
@@ -137,7 +137,7 @@ const (
 	Stranded  = "somebody who waits is never served"
 )
 
-// wrong tells which property does not hold in a state, or "".
+// wrong returns the property that does not hold in a state, or "".
 func (m *Model) wrong(s *state) string {
 	relying := 0
 	if s.strangerPhase == holding {
@@ -165,8 +165,8 @@ func (m *Model) wrong(s *state) string {
 	return ""
 }
 
-// idle reports whether a grant has run out while the first of the queue, who was told all that
-// it should have been, neither asks nor is about to.
+// idle reports whether a grant has expired while the first of the queue, which got all its messages, neither asks nor
+// is about to.
 func (m *Model) idle(s *state) bool {
 	o := s.queue[0]
 	free := s.owner == nobody && s.brief && s.told

@@ -2,5 +2,5 @@
 
 package handover
 
-// raced is whether the race detector makes everything ten times slower.
+// raced reports whether the race detector makes everything ten times slower.
 const raced = false

@@ -2,6 +2,6 @@
 
 package handover
 
-// raced is whether the race detector makes everything ten times slower. There is nothing to
-// find for it: an exploration is one goroutine.
+// raced reports whether the race detector makes everything ten times slower. It has nothing to find: an exploration is
+// one goroutine.
 const raced = true

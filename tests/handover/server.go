@@ -2,10 +2,10 @@ package handover
 
 import "slices"
 
-// The scripts. Each is atomic. Where the world decides, for instance whether a server still
-// counts the subscription of a client that has died, yield is called for each outcome.
+// This file has the scripts. Each is atomic. Where a script has several outcomes, for example whether a server still
+// counts the subscription of a dead client, it calls yield for each.
 
-// ask is the script that acquires the lock for an owner, or lets the owner wait.
+// ask is the script that acquires the lock for an owner, or puts the owner into the queue.
 func (m *Model) ask(s state, c message, yield func(state)) {
 	switch {
 	case s.owner == c.owner && m.Fault != NoOwnGrantSeen:
@@ -15,7 +15,7 @@ func (m *Model) ask(s state, c message, yield func(state)) {
 		s.leaveQueue(c.owner)
 		s.own(c.owner, m.Lease, m.reserved(), m)
 		s.answerGranted(m, c)
-	case s.owner == nobody: // in order: whoever is first gets it, whoever asks
+	case s.owner == nobody: // in order: the first gets it, no matter which owner asks
 		s.enqueue(m, c.owner)
 		m.grant(s, yield)
 		return // if the owner itself is first, the message is the answer
@@ -28,8 +28,8 @@ func (m *Model) ask(s state, c message, yield func(state)) {
 	yield(s)
 }
 
-// release is the script that gives the lock back and grants it to the first of the queue. It
-// takes its owner out of the queue as well, so it is also the way out and the undo.
+// release is the script that releases the lock and grants it to the first of the queue. It also takes its owner out of
+// the queue, so it serves to leave the queue and to undo as well.
 func (m *Model) release(s state, c message, yield func(state)) {
 	first := s.leaveQueue(c.owner)
 	freed := s.owner == c.owner || s.owner != nobody && m.Fault == ReleaseOfAnyOwner
@@ -62,8 +62,8 @@ func (m *Model) release(s state, c message, yield func(state)) {
 	})
 }
 
-// withoutQueue executes an ask or a release that does without the queue, because the server lets
-// nobody use its key, for instance while it moves to another node.
+// withoutQueue executes an ask or a release without the queue, because its key cannot be used, for example while it
+// moves to another node.
 func (m *Model) withoutQueue(s state, c message) state {
 	s.spared--
 	switch {
@@ -72,17 +72,16 @@ func (m *Model) withoutQueue(s state, c message) state {
 	case s.owner == c.owner:
 		s.ttl, s.brief = max(s.ttl, m.Lease), false
 		s.answerGranted(m, c)
-	case s.owner == nobody: // what it has of places stays
+	case s.owner == nobody: // its places stay
 		s.own(c.owner, m.Lease, m.reserved(), m)
 		s.answerGranted(m, c)
-	default: // it hears of the lock as strangers do
+	default: // it learns of the lock as strangers do
 		s.send(message{kind: refused, owner: c.owner, foreign: m.Fault != SparedWaits})
 	}
 	return s
 }
 
-// releaseAlone is a release without the queue. Those who stand there are not told, and have to
-// poll.
+// releaseAlone is a release without the queue. The waiters in it get no message, and have to poll.
 func (s *state) releaseAlone(m *Model, c message) {
 	if c.next != nobody && m.Fault != SparedNotHeeded {
 		s.send(message{kind: hint, owner: c.next}) // the answer: it does not wait yet
@@ -97,7 +96,7 @@ func (s *state) releaseAlone(m *Model, c message) {
 	s.tellStrangers()
 }
 
-// tellStrangers tells those who listen as strangers do that the lock is free.
+// tellStrangers notifies the clients that listen as strangers do that the lock is free.
 func (s *state) tellStrangers() {
 	for i := range s.clients {
 		h := message{kind: hint, owner: s.mine(i)}
@@ -107,7 +106,7 @@ func (s *state) tellStrangers() {
 	}
 }
 
-// grant makes the first of the queue who listens the owner of a free lock.
+// grant grants a free lock to the first of the queue that listens.
 func (m *Model) grant(s state, yield func(state)) {
 	o, since := s.queue[0], s.times[0]
 	if o == nobody {
@@ -128,14 +127,14 @@ func (m *Model) grant(s state, yield func(state)) {
 	s.brief = true
 	if s.hears(o) {
 		s.send(message{kind: granted, owner: o, token: tokens - 1, since: since, message: true})
-	} // else the connection still counts, and the message is lost
+	} // otherwise the connection still counts, and the message is lost
 	if m.Fault != NoHintOfGrant {
 		s.hintFirst(m, m.Short)
 	}
 	yield(s)
 }
 
-// renew is the script that prolongs the lease of an owner.
+// renew is the script that extends the lease of an owner.
 func (m *Model) renew(s state, c message, yield func(state)) {
 	switch {
 	case s.owner == c.owner:
@@ -150,19 +149,19 @@ func (m *Model) renew(s state, c message, yield func(state)) {
 	yield(s)
 }
 
-// own makes a free lock the owner's, with tokens for its whole turn.
+// own makes an owner the owner of a free lock, with tokens for its whole turn.
 func (s *state) own(o owner, lease uint8, tokens int8, m *Model) {
 	s.owner, s.ttl, s.brief = o, lease, false
 	s.reserve(tokens, m.far())
 }
 
-// answerGranted tells the owner of the lock its tokens: the last that were reserved.
+// answerGranted sends the owner of the lock its tokens: the last that were reserved.
 func (s *state) answerGranted(m *Model, c message) {
 	s.send(message{kind: granted, owner: c.owner, age: c.age, token: m.reserved() - 1})
 }
 
-// answerRefused tells an owner that waits when the lock expires, if that is the lease of a
-// grant: for other leases the model has polls.
+// answerRefused sends a waiting owner the time at which the lock expires, if that is the lease of a grant. For other
+// leases the model has polls.
 func (s *state) answerRefused(m *Model, c message) {
 	a := message{kind: refused, owner: c.owner, foreign: s.owner == stranger}
 	if s.brief {
@@ -180,21 +179,21 @@ func (s *state) answerRefused(m *Model, c message) {
 // hears reports whether the client of an owner gets its messages.
 func (s *state) hears(o owner) bool { return s.living(o) && !s.clients[o.client()].deaf }
 
-// hintFirst tells the first of the queue to ask now, or in so many ticks. One that is on its way is
-// as good as two. One that only sets an alarm takes no time: the model has polls at any time
-// already, and looks whether there is an alarm at all.
+// hintFirst notifies the first of the queue to ask now, or in that many ticks. A second hint adds nothing to a hint in
+// flight. A hint that only sets an alarm takes no time: the model already has polls at any time, and checks only
+// whether there is an alarm.
 func (s *state) hintFirst(m *Model, in uint8) {
 	h := message{kind: hint, owner: s.queue[0], in: in}
 	switch {
 	case h.owner == nobody || !s.hears(h.owner) || m.Fault == NoHint:
 	case in > 0:
-		m.hears(s, h) // at once: polls come at any time anyway
+		m.hears(s, h) // at once: polls may come at any time anyway
 	case !slices.Contains(s.flight[:], h):
 		s.send(h)
 	}
 }
 
-// reserved is how many tokens go with a turn.
+// reserved is the number of tokens of a turn.
 func (m *Model) reserved() int8 {
 	if m.Fault == TokensNotReserved {
 		return 1
@@ -202,5 +201,5 @@ func (m *Model) reserved() int8 {
 	return int8(m.Passes) + 1
 }
 
-// far is a token so old that how old does not matter.
+// far is a token so old that its age makes no difference.
 func (m *Model) far() int8 { return 2*int8(m.Passes) + 4 }

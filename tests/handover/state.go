@@ -1,10 +1,10 @@
 package handover
 
-// Bounds of the model. What does not fit ends the exploration with a panic.
+// Bounds of the model. A state that exceeds them ends the exploration with a panic.
 const (
 	clients = 3
 	places  = 5  // in the queue
-	room    = 11 // for what is in flight
+	room    = 11 // for messages in flight
 )
 
 // owner is a name that a client uses for one turn and never again: the client and a number.
@@ -30,61 +30,61 @@ const (
 	dead
 )
 
-// client is all that one process remembers. Its line of goroutines is the number of
-// acquisitions that are left: the first is the one that waits or holds.
+// client is everything that one process remembers. Its line of goroutines is the number of acquisitions left: the first
+// of them waits or holds.
 type client struct {
 	phase   phase
 	left    uint8
 	number  uint8 // of the current owner; all lower ones are used up
 	born    uint8 // the first number of this process
-	valid   uint8 // ticks for which the hold is relied on
+	valid   uint8 // ticks for which the client relies on the hold
 	token   int8  // the server's counter minus the token of the hold
-	passes  uint8 // tokens that are left of the turn
-	turn    uint8 // ticks that are left of the turn
-	since   uint8 // waiting: ticks since the first ask for this owner, at most those of a grant
-	place   uint8 // waiting: since when it stood in the queue when it was last refused there, or 0
-	seen    uint8 // waiting: ticks since the ask that was refused so
-	alarm   uint8 // waiting: ticks until it asks because it was told to, 0 if it was not
-	again   bool  // waiting: something has told it to ask while an ask was under way
+	passes  uint8 // tokens left of the turn
+	turn    uint8 // ticks left of the turn
+	since   uint8 // waiting: ticks since the first ask of this owner, at most those of a grant
+	place   uint8 // waiting: since when it was in the queue at its last refusal there, or 0
+	seen    uint8 // waiting: ticks since the ask that was refused
+	alarm   uint8 // waiting: ticks until it asks because of a hint, 0 if there was none
+	again   bool  // waiting: a reason to ask came while an ask was in flight
 	deaf    bool  // not subscribed
 	foreign bool  // subscribed to the channel of strangers
 }
 
-// state is everything: server, network, clients, and what the properties have to remember.
-// Time and tokens are relative, so that there are finitely many states.
+// state is everything: server, network, clients, and what the properties have to remember. Time and tokens are
+// relative, so that the number of states is finite.
 type state struct {
 	owner   owner // of the lock
 	ttl     uint8 // ticks until the lock expires
-	brief   bool  // what the server last set was the lease of a grant
+	brief   bool  // the server last set the lease of a grant
 	queue   [places]owner
-	times   [places]uint8 // since when they stand there: numbers that tell the places of one owner apart
-	flight  [room]message // sorted, so that the order does not tell states apart
+	times   [places]uint8 // since when they are there: numbers that distinguish the places of one owner
+	flight  [room]message // sorted, so that the order does not distinguish states
 	clients [clients]client
 
 	strangerPhase phase
 	strangerLeft  uint8
 
 	faults uint8 // that may still happen
-	spared uint8 // commands that may still go without the queue
-	calm   bool  // nothing was lost yet, no client died, and the lock has never expired
-	told   bool  // nothing was lost yet but grants
+	spared uint8 // commands that may still run without the queue
+	calm   bool  // nothing was lost so far, no client died, and the lock has never expired
+	told   bool  // nothing but grants was lost so far
 	high   int8  // the server's counter minus the largest token used
-	run    owner // who has begun the last holds
+	run    owner // the owner of the last holds
 	lasts  uint8 // ticks since the first of them began
 }
 
-// living reports whether the process that made the owner runs.
+// living reports whether the process that made the owner is running.
 func (s *state) living(o owner) bool {
 	c := &s.clients[o.client()]
 	return c.phase != dead && o.number() >= c.born
 }
 
-// current reports whether the owner is the one that its client uses now.
+// current reports whether the owner is the current one of its client.
 func (s *state) current(o owner) bool {
 	return s.living(o) && o.number() == s.clients[o.client()].number
 }
 
-// mine is the owner that a client uses now.
+// mine returns the current owner of a client.
 func (s *state) mine(c int) owner { return ownerOf(c, s.clients[c].number) }
 
 func (s *state) place(o owner) int {
@@ -96,7 +96,7 @@ func (s *state) place(o owner) int {
 	return -1
 }
 
-// enqueue puts an owner at the end of the queue, if it is not there. An entry never changes.
+// enqueue puts an owner at the end of the queue if it is not there. An entry never changes.
 func (s *state) enqueue(m *Model, o owner) {
 	if s.place(o) >= 0 {
 		return
@@ -108,7 +108,7 @@ func (s *state) enqueue(m *Model, o owner) {
 	s.queue[i], s.times[i] = o, s.newTime(m, o)
 }
 
-// newTime is a time at which the owner comes into the queue: not one that anybody still knows.
+// newTime returns a time for a new place of the owner in the queue, which nobody still knows.
 func (s *state) newTime(m *Model, o owner) uint8 {
 	if !m.Since || !s.current(o) {
 		return 0
@@ -120,8 +120,7 @@ func (s *state) newTime(m *Model, o owner) uint8 {
 	}
 }
 
-// knownTime reports whether anybody knows that the owner, which is not in the queue, came there at
-// that time.
+// knownTime reports whether anybody knows of a place that the owner, which is not in the queue, had since that time.
 func (s *state) knownTime(o owner, t uint8) bool {
 	for _, f := range s.flight {
 		if f.owner == o && f.since == t {
@@ -153,7 +152,7 @@ func (s *state) done() bool {
 	return s.strangerLeft == 0 || s.strangerPhase == dead
 }
 
-// reserve moves the server's counter on by n.
+// reserve advances the server's counter by n.
 func (s *state) reserve(n int8, far int8) {
 	s.high = min(s.high+n, far)
 	for i := range s.clients {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// trace is the shortest way to a state, told with the names that clients have from the start:
-// the states of the graph have them in an order of their own.
+// trace returns the shortest way to a state, with the names that clients have at the start. The states of the graph
+// have the clients in another order.
 func (g *graph) trace(last int32) (lines []string) {
 	var way []int32
 	for i := last; i > 0; i = g.parent[i] {
@@ -40,7 +40,7 @@ func (g *graph) trace(last int32) (lines []string) {
 	return lines
 }
 
-// named gives the clients of a step the names that they have from the start.
+// named gives the clients of a step the names that they have at the start.
 func (st step) named(names [clients]int) step {
 	rename := func(o owner) owner {
 		if o == nobody || o == stranger {
@@ -104,7 +104,7 @@ func (st step) String() string {
 	return fmt.Sprintf("%c %s", 'A'+st.client, ruleNames[st.rule])
 }
 
-// String tells what stands on the server, and who relies on the lock.
+// String returns the state of the server, and which clients rely on the lock.
 func (s *state) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "lock: %s", s.owner)

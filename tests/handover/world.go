@@ -1,9 +1,9 @@
 package handover
 
-// What nobody decides: time, delivery, faults, and strangers.
+// This file has the steps that no client chooses: time, delivery, faults, and strangers.
 
-// tick lets the smallest unit of time pass, for all clocks at once. What is in flight may
-// stay there for any number of ticks.
+// tick lets the smallest unit of time pass, for all clocks at once. A message may stay in flight for any number of
+// ticks.
 func (m *Model) tick(s state) state {
 	if s.owner != stranger && s.ttl > 0 {
 		if s.ttl--; s.ttl == 0 {
@@ -36,7 +36,7 @@ func (m *Model) tick(s state) state {
 	return s
 }
 
-// age lets a tick pass for a client. Who is to ask at this time does.
+// age lets a tick pass for a client. A client whose time to ask has come asks.
 func (m *Model) age(s *state, i int) {
 	c := &s.clients[i]
 	switch c.phase {
@@ -74,7 +74,7 @@ func (m *Model) deliver(s state, f message, yield func(string, state)) {
 	}
 }
 
-// deliveries are all deliveries that are possible, and what faults make of them.
+// deliveries yields all possible deliveries, and what faults make of them.
 func (m *Model) deliveries(s *state, yield func(step, state)) {
 	for i, f := range s.flight {
 		if !s.next(i) {
@@ -103,10 +103,10 @@ func (m *Model) deliveries(s *state, yield func(step, state)) {
 	}
 }
 
-// fault uses up one of those that may happen.
+// fault uses up one of the possible faults.
 func (s *state) fault() { s.faults--; s.calm = false }
 
-// faults are those that befall clients and the server.
+// faults yields the faults of clients and of the server.
 func (m *Model) faults(s *state, yield func(step, state)) {
 	if s.faults == 0 {
 		return
@@ -132,7 +132,7 @@ func (m *Model) faults(s *state, yield func(step, state)) {
 	}
 }
 
-// failovers lose the queue, or bring back an entry that it had.
+// failovers yields failovers that lose the queue, or bring back an earlier entry.
 func (m *Model) failovers(s *state, yield func(step, state)) {
 	n := *s
 	n.fault()
@@ -157,7 +157,7 @@ func (m *Model) failovers(s *state, yield func(step, state)) {
 	}
 }
 
-// strangers is what a client does that knows nothing of the queue.
+// strangers yields what a client that knows nothing of the queue does.
 func (m *Model) strangers(s *state, yield func(step, state)) {
 	n := *s
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// patience is for how long a history is searched for an order.
+// patience limits the search for an order of a history.
 const patience = time.Minute
 
 // CheckStays fails the test if more permits were held at once than each object has, or if
@@ -23,12 +23,12 @@ func CheckStays(tb testing.TB, capacity int, stays []Stay) {
 	CheckPermits(tb, capacity, calls(stays))
 }
 
-// Fit reports whether an object with so many permits has room for the stays.
+// Fit reports whether an object with that many permits has room for the stays.
 func Fit(capacity int, stays []Stay) bool {
 	return porcupine.CheckOperations(permitModel(capacity), permitOperations(calls(stays)))
 }
 
-// withoutToken returns the key of a fenced lock of which not every hold has a token, or "".
+// withoutToken returns the key of a fenced lock if some of its holds have no token, or "".
 func withoutToken(stays []Stay) string {
 	fenced := map[string]bool{}
 	for _, s := range stays {
@@ -42,15 +42,13 @@ func withoutToken(stays []Stay) string {
 	return ""
 }
 
-// CheckPermits fails the test if the calls are not those of objects that had so many permits
-// each when they began.
+// CheckPermits fails the test if the calls cannot be those of objects that began with that many permits each.
 func CheckPermits(tb testing.TB, capacity int, calls []PermitCall) {
 	tb.Helper()
 	check(tb, permitModel(capacity), permitOperations(calls))
 }
 
-// CheckLatch fails the test if the calls are not those of a latch that was open when they
-// began.
+// CheckLatch fails the test if the calls cannot be those of a latch that was open at the beginning.
 func CheckLatch(tb testing.TB, calls []LatchCall) {
 	tb.Helper()
 	check(tb, latchModel, latchOperations(calls))
@@ -64,7 +62,7 @@ func check(tb testing.TB, model porcupine.Model, ops []porcupine.Operation) {
 	}
 }
 
-// picture draws the longest order that was found, for a browser, and returns the file.
+// picture draws the longest order that was found, for a browser, and returns the name of the file.
 func picture(model porcupine.Model, info porcupine.LinearizationInfo) string {
 	name := filepath.Join(os.TempDir(), fmt.Sprintf("latchkey-history-%d.html", time.Now().UnixNano()))
 	if err := porcupine.VisualizePath(model, info, name); err != nil {

@@ -10,7 +10,7 @@ import (
 type LatchCall struct {
 	Caller     int
 	What       LatchVerb
-	N          int // the count that is set, or what is left
+	N          int // the count that is set, or the count left
 	Begin, End int64
 }
 

@@ -6,8 +6,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// A lock is an object with one permit. A read/write lock has many: a reader takes one of
-// them, a writer all. So one model does for locks and semaphores.
+// A lock is an object with one permit. A read/write lock has many: a reader takes one of them, a writer all. So one
+// model serves locks and semaphores.
 
 // PermitCall is a call of an object with permits that has returned, in nanoseconds.
 type PermitCall struct {
@@ -15,29 +15,29 @@ type PermitCall struct {
 	Caller     int
 	What       PermitVerb
 	N          int
-	Token      int64 // that was issued, or 0
+	Token      int64 // the token that was issued, or 0
 	Begin, End int64
 }
 
-// PermitVerb is what was called, and what came of it.
+// PermitVerb is the call and its outcome.
 type PermitVerb string
 
 // The calls of an object with permits.
 const (
 	Take    PermitVerb = "take"    // N permits
-	Refused PermitVerb = "refused" // N permits: there were not so many
-	Give    PermitVerb = "give"    // N permits back
-	Free    PermitVerb = "free"    // N permits are there
-	Drain   PermitVerb = "drain"   // all that are there, N
+	Refused PermitVerb = "refused" // N permits: not enough were available
+	Give    PermitVerb = "give"    // N permits returned
+	Free    PermitVerb = "free"    // N permits are available
+	Drain   PermitVerb = "drain"   // all N available permits
 )
 
 // permits is the state of the model.
 type permits struct {
 	free  int
-	token int64 // the last that was issued
+	token int64 // the last token issued
 }
 
-// permitModel is the model of objects that begin with so many permits each.
+// permitModel is the model of objects that begin with that many permits each.
 func permitModel(capacity int) porcupine.Model {
 	return porcupine.Model{
 		Partition: byKey,
@@ -72,7 +72,7 @@ func (p permits) step(call PermitCall, capacity int) (possible bool, after permi
 	return false, p
 }
 
-// byKey separates the objects, which know nothing of each other.
+// byKey separates the objects, which are independent.
 func byKey(history []porcupine.Operation) (parts [][]porcupine.Operation) {
 	index := map[string]int{}
 	for _, op := range history {

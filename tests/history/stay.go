@@ -1,9 +1,8 @@
-// Package history checks what the users of a lock, a semaphore or a latch have seen: whether
-// their calls could have been executed one after the other, each at some moment between its
-// beginning and its end, by an object that works. The search is that of porcupine.
+// Package history checks what the users of a lock, a semaphore or a latch have seen: whether a correct object could
+// have executed their calls one after another, each at some point between its beginning and its end. The search is
+// that of porcupine.
 //
-// The users may be processes in any language. They take their times from one clock, that of
-// the machine.
+// The users may be processes in any language. They take their times from one clock, that of the machine.
 package history
 
 import (
@@ -18,7 +17,7 @@ type Stay struct {
 	Key      string
 	From, To int64
 	Permits  int   // of the capacity of the object
-	Token    int64 // fencing token, 0 for a lock without
+	Token    int64 // fencing token, 0 for a lock without tokens
 }
 
 // Append adds the stay to text, as a line that [Read] understands.
@@ -26,8 +25,7 @@ func (s Stay) Append(text []byte) []byte {
 	return fmt.Appendln(text, s.From, s.To, s.Permits, s.Token, s.Key)
 }
 
-// Read returns the stays in files. A last line that a killed process has not finished does
-// not count.
+// Read returns the stays in files. An incomplete last line, left by a killed process, does not count.
 func Read(files ...string) (stays []Stay, err error) {
 	for _, name := range files {
 		if stays, err = read(name, stays); err != nil {
@@ -55,7 +53,7 @@ func read(name string, stays []Stay) ([]Stay, error) {
 	return stays, nil
 }
 
-// calls are what is certain of stays: permits were held from one moment to another.
+// calls returns what stays prove: permits were held from one time to another.
 func calls(stays []Stay) []PermitCall {
 	all := make([]PermitCall, 0, 2*len(stays))
 	for i, s := range stays {

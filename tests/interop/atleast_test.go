@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A lock that is released early stays taken for Redisson too, whose waiters know of the lease of
-// the holder, 30 s: they are told, and sleep for what is left.
+// A lock that is released early stays taken for Redisson too. Its waiters know of a lease of 30 s: they get a message,
+// and sleep for the rest of the time.
 func TestAtLeastKeepsJavaOut(t *testing.T) {
 	const d = 3 * time.Second
 	eachVersion(t, func(t *testing.T, version string) {

@@ -10,11 +10,10 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// What is promised on a cluster is what is promised on one server: the backend cluster
-// runs all tests of this package there. Those of this file are about clusters alone, and
-// bring their own.
+// A cluster has the same guarantees as one server: the backend cluster runs all tests of this package there. The tests
+// in this file are about clusters alone, and bring their own.
 
-// A fleet that is told to use classic messages in a cluster needs the same on this side.
+// A fleet that is configured to use classic messages in a cluster needs the same setting on this side.
 func TestClusterClassic(t *testing.T) {
 	where := at(t, rig.NewCluster(t).Server())
 	stage := where.stage(t, latest, latchkey.Options{ShardedPubSub: latchkey.ShardedOff},
@@ -24,8 +23,8 @@ func TestClusterClassic(t *testing.T) {
 	}
 }
 
-// Redisson cannot use latches whose names have braces on a cluster: its second key has
-// them twice. Those of this library can be used there, without it.
+// On a cluster, Redisson cannot use latches whose names have braces: its second key has them twice. This library can
+// use such latches, but not together with Redisson.
 func TestClusterLatchWithBraces(t *testing.T) {
 	where := at(t, rig.NewCluster(t).Server())
 	latch := where.connect(t).NewCountDownLatch("{tag}" + rig.Name(t))

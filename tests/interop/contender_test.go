@@ -16,13 +16,13 @@ import (
 // alone is the weight of a stay that tolerates no other.
 const alone = 1000
 
-// poolSize is the number of permits that are contended for.
+// poolSize is the number of permits for which the contestants contend.
 const poolSize = 3
 
-// contender passes once, and says whether to go on.
+// contender passes once, and returns whether to go on.
 type contender func(ctx context.Context) (again bool, err error)
 
-// newContender makes what one thread does. The classes in driver/ do the same.
+// newContender returns what one thread does. The classes in driver/ do the same.
 func newContender(c contest, client *latchkey.Client, raw rueidis.Client, d *diary) contender {
 	counter := counter{raw, c.Name}
 	switch c.Kind {
@@ -43,7 +43,7 @@ func newContender(c contest, client *latchkey.Client, raw rueidis.Client, d *dia
 
 func (c contest) hold() time.Duration { return time.Duration(c.Hold) * time.Millisecond }
 
-// counter is a number in Redis that nothing protects but the lock that is tried.
+// counter is a number in Redis, protected only by the lock under test.
 type counter struct {
 	raw  rueidis.Client
 	name string
@@ -61,7 +61,7 @@ func (c counter) count(ctx context.Context) error {
 	return c.raw.Do(ctx, c.raw.B().Set().Key(c.key()).Value(strconv.FormatInt(n+1, 10)).Build()).Error()
 }
 
-// watch fails if the number changes while it is looked at.
+// watch fails if the number changes while it looks.
 func (c counter) watch(ctx context.Context) error {
 	before, err := c.read(ctx)
 	if err != nil {
@@ -127,7 +127,7 @@ func (p pair) pass(ctx context.Context) (bool, error) {
 	return true, errors.Join(err, hold.Unlock(ctx))
 }
 
-// library has readers, writers, and writers that go on reading.
+// library has readers, writers, and writers that keep reading.
 type library struct {
 	lock    *latchkey.RWLock
 	counter counter
@@ -161,7 +161,7 @@ func (l library) read(ctx context.Context, hold *latchkey.Hold) error {
 	return errors.Join(err, hold.Unlock(ctx))
 }
 
-// write returns the hold that it has become, if it is to.
+// write writes under the hold. It returns the downgraded hold if downgrade is true.
 func (l library) write(ctx context.Context, hold *latchkey.Hold, downgrade bool) (*latchkey.Hold, error) {
 	from := time.Now()
 	err := l.counter.count(ctx)
@@ -172,7 +172,7 @@ func (l library) write(ctx context.Context, hold *latchkey.Hold, downgrade bool)
 	return hold.Downgrade(ctx)
 }
 
-// pool is a semaphore of which one or two permits are taken.
+// pool is a semaphore from which one or two permits are taken.
 type pool struct {
 	semaphore *latchkey.Semaphore
 	counter   counter
@@ -186,7 +186,7 @@ func (p pool) pass(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	from := p.diary.waited(start)
-	_, err := p.counter.read(ctx) // which only takes time
+	_, err := p.counter.read(ctx) // only takes time
 	<-time.After(p.hold)
 	p.diary.stay(p.semaphore.Name(), from, time.Now(), permits, 0)
 	return true, errors.Join(err, p.semaphore.Release(ctx, permits))

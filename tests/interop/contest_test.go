@@ -18,14 +18,14 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// contest is what a process of this library is told to do; the driver is told the same.
+// contest is the job of a process of this library; the driver gets the same.
 type contest struct {
 	URL     string `json:"url"`
 	Kind    string `json:"kind"`
 	Name    string `json:"name"`
 	Threads int    `json:"threads"`
 	Millis  int64  `json:"millis"`
-	Hold    int64  `json:"hold"`    // ms for which each keeps it, of single locks and semaphores
+	Hold    int64  `json:"hold"`    // ms for which each thread keeps a lock or permits
 	From    int64  `json:"from"`    // when all begin, in ns of the clock; 0: at once
 	Diary   string `json:"diary"`   // the file for the stays
 	Parties int    `json:"parties"` // of a latch: all threads of all processes
@@ -35,8 +35,8 @@ type contest struct {
 // outcome is what the threads of a process achieved.
 type outcome struct {
 	Passes int64   `json:"passes"`
-	Shares []int64 `json:"shares"` // of each thread, without what came after the end
-	Waits  []int64 `json:"waits"`  // ns, every wait of everybody
+	Shares []int64 `json:"shares"` // of each thread, without passes after the end
+	Waits  []int64 `json:"waits"`  // ns, every wait of every thread
 }
 
 func (o *outcome) add(other outcome) {
@@ -45,7 +45,7 @@ func (o *outcome) add(other outcome) {
 	o.Waits = append(o.Waits, other.Waits...)
 }
 
-// wait is the part of all waits that were not longer, such as 0.99, and 1 for the longest.
+// wait returns the time within which that part of all waits ended, such as 0.99, or 1 for the longest.
 func (o *outcome) wait(part float64) time.Duration {
 	if len(o.Waits) == 0 {
 		return 0
@@ -54,8 +54,7 @@ func (o *outcome) wait(part float64) time.Duration {
 	return time.Duration(o.Waits[int(part*float64(len(o.Waits)-1))])
 }
 
-// contestant is a process of this library in a contest. Contest.java is the same for
-// Redisson.
+// contestant is a process of this library in a contest. Contest.java is its counterpart for Redisson.
 var contestant = rig.Child("contestant", func(ctx context.Context, args []string) error {
 	c := contest{}
 	if err := json.Unmarshal([]byte(args[0]), &c); err != nil {
@@ -110,11 +109,11 @@ func (c contest) contend(ctx context.Context, pass contender, d *diary) error {
 	return nil
 }
 
-// diary is what one thread notes of its stays.
+// diary is what one thread records of its stays.
 type diary struct {
 	stays  []byte // as history.Read understands them
 	passes int64
-	inTime int64 // passes that did not end only when the others had stopped
+	inTime int64 // passes that ended before the others stopped
 	waits  []int64
 }
 
@@ -122,7 +121,7 @@ func (d *diary) stay(key string, from, to time.Time, permits int, token int64) {
 	d.stays = history.Stay{Key: key, From: from.UnixNano(), To: to.UnixNano(), Permits: permits, Token: token}.Append(d.stays)
 }
 
-// waited notes a wait that is over now, and returns the time.
+// waited records a wait that ends now, and returns the time.
 func (d *diary) waited(since time.Time) time.Time {
 	now := time.Now()
 	d.waits = append(d.waits, int64(now.Sub(since)))

@@ -16,11 +16,11 @@ import (
 // driver is the Java program, compiled against one version of Redisson.
 type driver struct {
 	dir     string
-	missing string // why it cannot be had here; the tests are skipped
+	missing string // why it is not available here; the tests are skipped
 	err     error  // it does not compile; the tests fail
 }
 
-// drivers holds what was built in this run, by version.
+// drivers holds the drivers built in this run, by version.
 var drivers sync.Map
 
 // driverFor returns the directory of the program for a version of Redisson.
@@ -37,7 +37,7 @@ func driverFor(t *testing.T, version string) string {
 	return d.dir
 }
 
-// buildDriver takes the program from the cache or lets Maven make it there.
+// buildDriver takes the program from the cache, or lets Maven build it there.
 func buildDriver(version string) driver {
 	for _, tool := range []string{"java", "mvn"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -54,8 +54,7 @@ func buildDriver(version string) driver {
 	return compile(version, home)
 }
 
-// cacheDir is where the program for a version is kept: its name changes with the
-// sources.
+// cacheDir returns the folder for the program of a version. Its name changes with the sources.
 func cacheDir(version string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -73,8 +72,8 @@ func cacheDir(version string) (string, error) {
 	return filepath.Join(cache, "latchkey-interop", version+"-"+hex.EncodeToString(sum.Sum(nil))[:12]), err
 }
 
-// compile builds beside home and moves the result there, so that home is complete
-// or not there, also when two runs build at once.
+// compile builds in a folder next to home and then renames it, so that home is either complete or missing, even if two
+// runs build at once.
 func compile(version, home string) driver {
 	if err := os.MkdirAll(filepath.Dir(home), 0o755); err != nil {
 		return driver{err: err}
@@ -105,7 +104,7 @@ func move(work, home string) driver {
 	return driver{dir: home}
 }
 
-// firstError is the line in which Maven says what went wrong.
+// firstError returns the line in which Maven reports what went wrong.
 func firstError(output []byte) string {
 	for line := range strings.Lines(string(output)) {
 		if text, found := strings.CutPrefix(line, "[ERROR] "); found {

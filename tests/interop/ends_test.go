@@ -12,14 +12,13 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// notHeld is what Redisson throws when somebody releases what it does not hold.
+// notHeld is what Redisson throws when a thread releases a lock that it does not hold.
 const notHeld = "java.lang.IllegalMonitorStateException"
 
-// fixedLease is one that is not renewed.
+// fixedLease is a lease that is not renewed.
 const fixedLease = time.Second
 
-// This library can take a lock from Redisson by force. The thread that had it is told when
-// it releases.
+// This library can take a lock from Redisson by force. The thread that held it gets an error when it releases.
 func TestGoForces(t *testing.T) {
 	t.Parallel()
 	eachPairing(t, allKinds, latchkey.Options{}, goForces)
@@ -33,10 +32,10 @@ func goForces(t *testing.T, p *pairing) {
 		return two.start("lock.try", merge(p.f, fields{"wait": patience.Milliseconds()}))
 	}
 	var waiting <-chan answer
-	if p.kind != "read" { // which would be let in
+	if p.kind != "read" { // the other side gets in at once
 		waiting = acquire()
 	}
-	if p.kind != "spin" && p.kind != "read" { // which need no message
+	if p.kind != "spin" && p.kind != "read" { // these need no message
 		listening(t, p.admin, p.name)
 	}
 	freed, err := p.lock.ForceUnlock(within(t, soon))
@@ -55,7 +54,7 @@ func goForces(t *testing.T, p *pairing) {
 	assert.False(t, freed, "it is free")
 }
 
-// Redisson can take a lock from this library by force. The hold is lost, and says so.
+// Redisson can take a lock from this library by force. The hold is lost, and reports it.
 func TestJavaForces(t *testing.T) {
 	t.Parallel()
 	eachPairing(t, allKinds, latchkey.Options{Lease: shortLease}, javaForces)
@@ -69,7 +68,7 @@ func javaForces(t *testing.T, p *pairing) {
 	assert.False(t, p.java.on("one").truth("lock.force", p.f), "it is free")
 }
 
-// endsLost takes a hold away and checks that it says so: it is renewed after a third of
+// endsLost takes a hold away and checks that the hold reports its loss. It learns of it at a renewal, after a third of
 // the lease at most.
 func (p *pairing) endsLost(hold *latchkey.Hold, take func()) {
 	p.t.Helper()
@@ -84,7 +83,7 @@ func (p *pairing) endsLost(hold *latchkey.Hold, take func()) {
 	assert.ErrorIs(p.t, err, latchkey.ErrLost)
 }
 
-// A lock object of Redisson that is deleted is a lost hold here, and free for the next.
+// When Redisson deletes a lock object, the hold here is lost, and the lock is free.
 func TestJavaDeletes(t *testing.T) {
 	t.Parallel()
 	eachPairing(t, allKinds, latchkey.Options{Lease: shortLease}, javaDeletes)
@@ -99,8 +98,8 @@ func javaDeletes(t *testing.T, p *pairing) {
 	mustUnlock(t, mustLock(t, p.lock))
 }
 
-// A fixed lease of Redisson that is over frees the lock for this library; the thread that
-// had it is told when it releases.
+// The end of a fixed lease of Redisson frees the lock for this library. The thread that held it gets an error when it
+// releases.
 func TestJavaLeaseEnds(t *testing.T) {
 	t.Parallel()
 	eachPairing(t, locks, latchkey.Options{}, javaLeaseEnds)
@@ -117,8 +116,7 @@ func javaLeaseEnds(t *testing.T, p *pairing) {
 	mustUnlock(t, hold)
 }
 
-// A fixed lease of this library that is over frees the lock for Redisson; the hold says
-// that it is lost before.
+// The end of a fixed lease of this library frees the lock for Redisson. The hold reports its loss before that.
 func TestGoLeaseEnds(t *testing.T) {
 	t.Parallel()
 	eachPairing(t, locks, latchkey.Options{}, goLeaseEnds)

@@ -21,13 +21,13 @@ import (
 type contestants struct {
 	processes int // of this library
 	java      []*java
-	threads   int // of each
+	threads   int // of each process
 	lasts     time.Duration
 }
 
-// Processes of this library and of two versions of Redisson contend for one name: what
-// all have written down shows that never too many were inside. LATCHKEY_TEST_INTEROP_TIME
-// sets for how long, and then more of them contend.
+// Processes of this library and of two versions of Redisson contend for one name. The stays that they write down show
+// that there were never too many inside. LATCHKEY_TEST_INTEROP_TIME sets for how long they contend, and adds
+// processes.
 func TestExclusion(t *testing.T) {
 	const variable = "LATCHKEY_TEST_INTEROP_TIME"
 	each := 2
@@ -49,7 +49,7 @@ func TestExclusion(t *testing.T) {
 	}
 }
 
-// arena is a contest about one name, of both sides.
+// arena is a contest for one name between both sides.
 type arena struct {
 	contestants
 	t       *testing.T
@@ -80,7 +80,7 @@ func (a *arena) capacity() int {
 	return alone
 }
 
-// hold holds the contest, checks what came of it, and returns what each side achieved.
+// hold runs the contest, checks its result, and returns what each side achieved.
 func (a *arena) hold() map[string]outcome {
 	a.t.Helper()
 	outcomes := a.run()
@@ -102,7 +102,7 @@ func (a *arena) hold() map[string]outcome {
 	return outcomes
 }
 
-// checkPool checks that all permits have come back: the counter, and no id is held.
+// checkPool checks that all permits have come back: the counter is full, and no ID is held.
 func (a *arena) checkPool() {
 	a.t.Helper()
 	left, err := readNumber(a.t.Context(), a.raw, a.contest.Name)
@@ -114,11 +114,11 @@ func (a *arena) checkPool() {
 	assert.Zero(a.t, held, "ids that are held at the end")
 }
 
-// subscriptionTimeout is the error of Redisson, among its own threads as well, when many of one client
+// subscriptionTimeout is an error that Redisson also has among its own threads, when many threads of one client
 // subscribe and unsubscribe on a busy machine.
 const subscriptionTimeout = "Unable to acquire subscription lock"
 
-// run lets all contend and returns what each side achieved.
+// run lets all contestants contend and returns what each side achieved.
 func (a *arena) run() map[string]outcome {
 	a.t.Helper()
 	var children []*rig.ChildProcess
@@ -171,11 +171,11 @@ func (a *arena) javaJob() (f fields) {
 	text, err := json.Marshal(a.job())
 	require.NoError(a.t, err)
 	require.NoError(a.t, json.Unmarshal(text, &f))
-	f["until"], f["from"] = a.contest.Until, a.contest.From // which as floats would lose digits
+	f["until"], f["from"] = a.contest.Until, a.contest.From // as floats they would lose digits
 	return f
 }
 
-// checkCounters compares each unprotected counter with the stays that counted.
+// checkCounters compares each unprotected counter with the stays that counted it.
 func (a *arena) checkCounters(stays []history.Stay) {
 	a.t.Helper()
 	counted := map[string]int64{}

@@ -14,13 +14,13 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// expiring is what both kinds of semaphores have.
+// expiring is what both kinds of semaphores have in common.
 type expiring interface {
 	TrySetPermits(ctx context.Context, n int, options ...latchkey.SetOption) (bool, error)
 	SetTTL(ctx context.Context, d time.Duration) (bool, error)
 }
 
-// statsError is the error of Stats of either kind.
+// statsError returns the error of Stats for either kind.
 func statsError(ctx context.Context, s expiring) error {
 	if p, is := s.(*latchkey.PermitSemaphore); is {
 		_, err := p.Stats(ctx)
@@ -30,7 +30,7 @@ func statsError(ctx context.Context, s expiring) error {
 	return err
 }
 
-// A semaphore that is given a time to live by one side goes on both.
+// A TTL that one side sets on a semaphore ends the semaphore for both.
 func TestSemaphoresExpire(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, version string) {

@@ -34,7 +34,7 @@ type queue struct {
 	client *latchkey.Client
 	java   *java
 	turns  chan turn
-	length int64 // waiters that have come
+	length int64 // waiters so far
 }
 
 func newQueue(t *testing.T, where place, version string, fairWait time.Duration) *queue {
@@ -62,7 +62,7 @@ func (q *queue) do(words ...string) rueidis.RedisResult {
 	return q.raw.Do(within(q.t, soon), q.raw.B().Arbitrary(words[0]).Keys(words[1]).Args(words[2:]...).Build())
 }
 
-// stand is how many stand in the queue.
+// stand returns the number of waiters in the queue.
 func (q *queue) stand() int64 {
 	q.t.Helper()
 	n, err := q.do("LLEN", "redisson_lock_queue:{"+q.name+"}").AsInt64()
@@ -70,7 +70,7 @@ func (q *queue) stand() int64 {
 	return n
 }
 
-// grown waits until one more stands in the queue.
+// grown waits until one more waiter is in the queue.
 func (q *queue) grown() {
 	q.t.Helper()
 	q.length++
@@ -82,10 +82,10 @@ func (q *queue) grown() {
 	})
 }
 
-// stay is how long each waiter keeps the lock, in ms.
+// stayMillis is how long each waiter keeps the lock, in ms.
 const stayMillis = 5
 
-// addGo lets a waiter of this library come.
+// addGo adds a waiter of this library.
 func (q *queue) addGo(number int) {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -105,7 +105,7 @@ func (q *queue) addGo(number int) {
 	q.grown()
 }
 
-// addJava lets a waiter of Redisson come.
+// addJava adds a waiter of Redisson.
 func (q *queue) addJava(number int) {
 	answers := q.java.on("waiter-"+strconv.Itoa(number)).start("lock.pass",
 		fields{"kind": "fair", "name": q.name, "millis": stayMillis})
@@ -120,8 +120,7 @@ func (q *queue) addJava(number int) {
 	q.grown()
 }
 
-// served waits until n waiters have had their turns, and checks that they had them one
-// after the other, in the order in which they came.
+// served waits until n waiters have had their turns, and checks that they came one after another, in order of arrival.
 func (q *queue) served(n int) {
 	q.t.Helper()
 	turns := make([]turn, n)
@@ -140,8 +139,7 @@ func (q *queue) served(n int) {
 // fairWait is the fairLockWaitTimeout that the page on compatibility recommends.
 const fairWait = 5 * time.Second
 
-// fairWaits are the settings of the Java side under which queues are tried: 0 is the
-// default.
+// fairWaits are the settings of the Java side to test queues with: 0 is the default.
 func fairWaits(t *testing.T, version string) []time.Duration {
 	t.Helper()
 	if fairWaitFixed(t, version) {
@@ -162,14 +160,14 @@ func eachFairWait(t *testing.T, test func(t *testing.T, version string, wait tim
 	})
 }
 
-// Fifty waiters, alternating, are served in the order in which they came, after a hold
-// that is longer than Redisson's wait timeout of 5 s.
+// Fifty waiters of alternating sides are served in order of arrival, after a hold that is longer than Redisson's wait
+// timeout of 5 s.
 func TestMixedQueue(t *testing.T) {
 	t.Parallel()
 	where := here(t)
 	eachFairWait(t, func(t *testing.T, version string, wait time.Duration) {
-		// The place of a Java waiter behind one of ours lasts for that and its own wait
-		// timeout, and the hold takes longer than the sum of 5 s each on a busy machine.
+		// The place of a Java waiter behind one of ours lasts for the stale time of ours plus its own wait
+		// timeout. On a busy machine, the hold takes longer than the sum of 5 s each.
 		q := newQueueWith(t, where, version, wait, latchkey.Options{StaleWaiterTimeout: 20 * time.Second})
 		hold, err := q.client.NewFairLock(q.name).Lock(within(t, soon))
 		require.NoError(t, err)

@@ -15,8 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// bystanders is a process of this library whose waiters will die. Its arguments:
-// URL, name, how many.
+// bystanders is a process of this library whose waiters will die. Its arguments are the URL, the name and the number
+// of waiters.
 var bystanders = rig.Child("bystanders", func(ctx context.Context, args []string) error {
 	client, err := latchkey.Connect(ctx, args[0], latchkey.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -32,10 +32,10 @@ var bystanders = rig.Child("bystanders", func(ctx context.Context, args []string
 	select {}
 })
 
-// dead is how many die.
+// dead is how many waiters die.
 const dead = 3
 
-// addDeadGo lets waiters of this library come and kills them.
+// addDeadGo adds waiters of this library and kills them.
 func (q *queue) addDeadGo() {
 	q.t.Helper()
 	child := bystanders.Start(q.t, q.where.server.URL(), q.name, strconv.Itoa(dead))
@@ -44,9 +44,9 @@ func (q *queue) addDeadGo() {
 	child.Kill()
 }
 
-// deadJava starts a process whose waiters come, and are killed, when that is called: Java
-// takes long to start, and others may wait by then whose places do not last for ever.
-// If it is to be seen, somebody of this library sees that it listens before it dies.
+// deadJava starts a process. Its waiters come, and are killed, when the returned function is called: Java takes long to
+// start, and the places of others would not last. If seen is true, somebody of this library sees that the process
+// listens before it dies.
 func (q *queue) deadJava(version string, settings fields, seen bool) (come func()) {
 	q.t.Helper()
 	own := startJVM(q.t, version)
@@ -65,7 +65,7 @@ func (q *queue) deadJava(version string, settings fields, seen bool) (come func(
 	}
 }
 
-// sees waits until somebody of this library has seen that a client of Redisson listens.
+// sees waits until a waiter of this library has seen that a client of Redisson listens.
 func (q *queue) sees(id string) {
 	q.t.Helper()
 	rig.Eventually(q.t, soon, "its subscription is seen", func() error {
@@ -77,8 +77,8 @@ func (q *queue) sees(id string) {
 	})
 }
 
-// around lets waiters of both sides come before and after some that die, and returns
-// how long all who live wait from the release on.
+// around adds waiters of both sides before and after some that die, and returns how long all live ones wait from the
+// release on.
 func (q *queue) around(die func()) time.Duration {
 	q.t.Helper()
 	hold, err := q.client.NewFairLock(q.name).Lock(within(q.t, soon))
@@ -98,8 +98,8 @@ func (q *queue) around(die func()) time.Duration {
 	return time.Since(released)
 }
 
-// Dead waiters of this library are passed over all together, whatever Redisson's wait
-// timeout is, as long as somebody of this library waits.
+// Dead waiters of this library are passed over all together, whatever Redisson's wait timeout is, as long as a waiter
+// of this library is in the queue.
 func TestMixedQueueWithDeadGo(t *testing.T) {
 	t.Parallel()
 	where := here(t)
@@ -110,7 +110,7 @@ func TestMixedQueueWithDeadGo(t *testing.T) {
 	})
 }
 
-// So are dead waiters of Redisson.
+// The same is true for dead waiters of Redisson.
 func TestMixedQueueWithDeadJava(t *testing.T) {
 	t.Parallel()
 	where := here(t)
@@ -126,8 +126,8 @@ func TestMixedQueueWithDeadJava(t *testing.T) {
 	})
 }
 
-// A process of Redisson that died before anybody of this library saw it listen may listen
-// elsewhere: it keeps its places for up to five minutes, as among Java processes.
+// A process of Redisson that died before a waiter of this library saw it listen may be listening elsewhere. It
+// keeps its places for up to five minutes, as among Java processes.
 func TestDeadJavaThatNobodySaw(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, version string) {

@@ -13,8 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// addBrief lets a waiter of one side come that will give up, and returns a channel that
-// closes when it has.
+// addBrief adds a waiter of one side that will give up, and returns a channel that closes when it has.
 func (q *queue) addBrief(side string, number int) <-chan struct{} {
 	wait, gone := time.Second, make(chan struct{})
 	if side == "Go" {

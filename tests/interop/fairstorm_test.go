@@ -14,7 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// stormLease is the lease of all who contend in a storm.
+// stormLease is the lease of all contenders in a storm.
 const stormLease = 3 * time.Second
 
 // storm is a fair lock for which goroutines contend all the time.
@@ -26,7 +26,7 @@ type storm struct {
 
 	mu      sync.Mutex
 	passes  int
-	longest time.Duration // that anybody waited
+	longest time.Duration // wait so far
 }
 
 func startStorm(t *testing.T, lock *latchkey.FairLock, contenders int) *storm {
@@ -64,9 +64,8 @@ func (s *storm) passed() int {
 	return s.passes
 }
 
-// A JVM is killed while its threads wait, or one of them holds the lock. Whoever waits
-// behind them waits for the lease of the one and for one period for all others, whatever
-// Redisson's wait timeout is.
+// A JVM is killed while its threads wait or one of them holds the lock. A waiter behind them waits for one lease
+// and one stale period in total, whatever Redisson's wait timeout is.
 func TestKilledJVMInAStormOfFairWaiters(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, version string) {
@@ -90,8 +89,8 @@ func TestKilledJVMInAStormOfFairWaiters(t *testing.T) {
 	})
 }
 
-// contend lets six threads of Redisson contend, and returns when the last of them has
-// passed once, and a pass that it will not come to.
+// contend lets six threads of Redisson contend. first gets an answer when the last thread has passed once; last belongs
+// to a pass that is never reached.
 func contend(j *java, name string) (first, last <-chan answer) {
 	for _, thread := range []string{"a", "b", "c", "d", "e", "f"} {
 		for i := range 500 {
@@ -104,7 +103,7 @@ func contend(j *java, name string) (first, last <-chan answer) {
 	return first, last
 }
 
-// after is a condition: so many have passed.
+// after is the condition that there were that many passes.
 func (s *storm) after(passes int) func() error {
 	return func() error {
 		if n := s.passed(); n < passes {

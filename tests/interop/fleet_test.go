@@ -9,8 +9,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// envShares is for how long shares are measured. Then it is for all times for which
-// something is held, and in larger fleets too.
+// envShares sets for how long shares are measured. If it is set, the test runs with all hold times, and in larger
+// fleets too.
 const envShares = "LATCHKEY_TEST_SHARES"
 
 const (
@@ -18,18 +18,17 @@ const (
 	fleetStart   = time.Second
 )
 
-// fleet says how many processes of this library, and clients of Redisson with connections of
-// their own, want the same, with four threads each.
+// fleet says how many processes of this library, and clients of Redisson with connections of their own, want the same
+// object, with four threads each.
 type fleet struct{ processes, java int }
 
 func (f fleet) String() string { return fmt.Sprintf("%d of Go, %d of Java", f.processes, f.java) }
 
-// beside is the fleet of as many threads that are all of Java.
+// beside returns the fleet with as many threads, all of Java.
 func (f fleet) beside() fleet { return fleet{0, f.processes + f.java} }
 
-// Processes of this library and of Redisson want the same all the time. A thread of either
-// gets no more than twice of what one of the other gets, and those of Java wait no longer
-// than among themselves.
+// Processes of this library and of Redisson want the same object all the time. No thread gets more than twice as
+// much as a thread of the other side, and Java threads wait no longer than among themselves.
 func TestMixedFleetShares(t *testing.T) {
 	fleets, holds := []fleet{{1, 1}}, []time.Duration{time.Millisecond}
 	if os.Getenv(envShares) != "" {
@@ -66,7 +65,7 @@ func (f fleet) contend(t *testing.T, kind string, hold time.Duration) sides {
 	return sides{outcomes["Go"], outcomes["Redisson "+version]}
 }
 
-// each is what one thread got on average, of all passes in time.
+// each returns the passes in time of all threads, and their mean.
 func (o *outcome) each() (sum, mean float64) {
 	for _, n := range o.Shares {
 		sum += float64(n)
@@ -74,7 +73,7 @@ func (o *outcome) each() (sum, mean float64) {
 	return sum, sum / float64(max(len(o.Shares), 1))
 }
 
-// noise is what a wait may seem to be longer by chance.
+// noise is the factor by which a wait may seem longer by chance.
 const noise = 1.1
 
 func compare(t *testing.T, mixed, alone sides) {

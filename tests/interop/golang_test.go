@@ -10,7 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// within is a context for what must be over soon.
+// within returns a context for something that must end soon.
 func within(t *testing.T, d time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), d)
@@ -40,7 +40,7 @@ func lockOf(client *latchkey.Client, kind, name string) anyLock {
 // locks are the kinds that exclude.
 var locks = []string{"lock", "spin", "fenced", "fair", "write"}
 
-// result is what came of something that ran in another goroutine.
+// result is the result of something that ran in another goroutine.
 type result[T any] struct {
 	value T
 	err   error
@@ -56,7 +56,7 @@ func inBackground[T any](f func() (T, error)) <-chan result[T] {
 	return done
 }
 
-// subscribed waits until so many connections listen to a channel.
+// subscribed waits until at least n connections listen to a channel.
 func subscribed(t *testing.T, admin *rig.Admin, channel string, n int64) {
 	t.Helper()
 	rig.Eventually(t, soon, "a waiter listens to "+channel, func() error {

@@ -12,10 +12,10 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// soon is time enough for anything that should happen at once, on a busy machine.
+// soon is enough time, on a busy machine, for anything that should happen at once.
 const soon = 15 * time.Second
 
-// java is a Redisson client, for one test.
+// java is a Redisson client for one test.
 type java struct {
 	t   *testing.T
 	jvm *jvm
@@ -64,7 +64,7 @@ func (th thread) start(op string, f fields) <-chan answer {
 	return th.jvm.send(th.id+"-"+th.name, op, all)
 }
 
-// try executes an operation and returns what came of it.
+// try executes an operation and returns its answer.
 func (th thread) try(op string, f fields) answer {
 	th.t.Helper()
 	return rig.Await(th.t, soon, "Java's answer to "+op, th.start(op, f))
@@ -78,7 +78,7 @@ func (th thread) do(op string, f fields) answer {
 	return a
 }
 
-// value reads the result of an operation.
+// value decodes the result of an operation.
 func value[T any](t testing.TB, a answer) T {
 	t.Helper()
 	var v T

@@ -9,8 +9,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// checkLog fails the test if Redisson has logged an error or an exception since the
-// log was checked last. With tests beside each other it may be another one's.
+// checkLog fails the test if Redisson has logged an error or an exception since the last check. If tests run in
+// parallel, it may belong to another test.
 func (j *jvm) checkLog(t *testing.T) {
 	t.Helper()
 	j.mu.Lock()
@@ -27,7 +27,7 @@ func (j *jvm) checkLog(t *testing.T) {
 	}
 }
 
-// firstComplaint returns the first lines from one that speaks of an error.
+// firstComplaint returns the first lines from the one that mentions an error.
 func firstComplaint(log string) string {
 	lines := strings.SplitAfter(log, "\n")
 	for i, line := range lines {
@@ -38,7 +38,7 @@ func firstComplaint(log string) string {
 	return ""
 }
 
-// The check sees what Redisson logs: here of a message that is no number.
+// The check sees what Redisson logs: here a message that is not a number.
 func TestLogIsChecked(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, version string) {

@@ -22,15 +22,15 @@ type jvm struct {
 	exited  chan struct{}
 
 	mu      sync.Mutex
-	last    int64 // id of a command
+	last    int64 // ID of a command
 	waiting map[int64]chan answer
-	checked int64 // how much of the log was looked at
+	checked int64 // how much of the log was checked
 }
 
 // fields are the arguments of a command.
 type fields map[string]any
 
-// answer is what came of a command. A JVM that has died answers with an error.
+// answer is the answer to a command. A JVM that has died answers with an error.
 type answer struct {
 	ID      int64           `json:"id"`
 	Value   json.RawMessage `json:"value"`
@@ -52,7 +52,7 @@ func (a answer) err() error {
 	return fmt.Errorf("%s: %s", a.Error, a.Message)
 }
 
-// startJVM starts a driver of the test's own, for tests that kill it.
+// startJVM starts a separate driver for a test that kills it.
 func startJVM(t *testing.T, version string) *jvm {
 	t.Helper()
 	j := launch(t, version, t.TempDir())
@@ -67,7 +67,7 @@ func launch(t *testing.T, version, dir string) *jvm {
 		version: version, log: filepath.Join(dir, "java-"+version+".log"),
 		exited: make(chan struct{}), waiting: map[int64]chan answer{},
 	}
-	// A small, quickly started machine: what is measured is Redis, not Java.
+	// A small JVM that starts quickly: the test measures Redis, not Java.
 	j.cmd = exec.Command("java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
 		"-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
 		"-cp", filepath.Join(home, "classes")+":"+filepath.Join(home, "lib", "*"), "interop.Main")
@@ -98,7 +98,7 @@ func (j *jvm) run() error {
 	return nil
 }
 
-// read hands out answers until the JVM ends.
+// read distributes answers until the JVM ends.
 func (j *jvm) read(output io.Reader) {
 	lines := bufio.NewReader(output)
 	for {
@@ -160,6 +160,6 @@ func (j *jvm) send(thread, op string, f fields) <-chan answer {
 
 // kill ends the JVM with SIGKILL and reaps it.
 func (j *jvm) kill() {
-	_ = j.cmd.Process.Kill() // an error only says that it has ended
+	_ = j.cmd.Process.Kill() // an error only says that the process has ended
 	<-j.exited
 }

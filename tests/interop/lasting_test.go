@@ -16,18 +16,17 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// shortLease is the lease, and the watchdog timeout of Redisson, in tests that wait for
-// its end.
+// shortLease is the lease, and the watchdog timeout of Redisson, in tests that wait for its end.
 const shortLease = 3 * time.Second
 
-// lasting is something that is held for as long as its process lives, and what waits
-// for it: kinds of locks, "multi" or "permit".
+// lasting is something that is held for as long as its process lives, and what waits for it: kinds of locks, "multi" or
+// "permit".
 type lasting struct {
 	Holds, Waits string
 	Name         string
 }
 
-// allLasting are one of each kind, with names of their own.
+// allLasting returns one of each kind, each with its own name.
 func allLasting(t *testing.T) (all []lasting) {
 	t.Helper()
 	for _, kind := range append(locks, "multi", "permit") {
@@ -36,7 +35,7 @@ func allLasting(t *testing.T) (all []lasting) {
 	return append(all, lasting{"read", "write", rig.Name(t)}, lasting{"write", "read", rig.Name(t)})
 }
 
-// prepare sets the only permit.
+// prepare creates the only permit.
 func (l lasting) prepare(t *testing.T, client *latchkey.Client) {
 	t.Helper()
 	if l.Holds == "permit" {
@@ -44,8 +43,8 @@ func (l lasting) prepare(t *testing.T, client *latchkey.Client) {
 	}
 }
 
-// goAcquire acquires by this library, and waits if there is a time for that; what it gets
-// is never released but by the end of the client.
+// goAcquire acquires with this library, and waits if wait is positive. Only the end of the client releases what it
+// gets.
 func goAcquire(ctx context.Context, client *latchkey.Client, kind, name string, wait time.Duration) (err error) {
 	var lock latchkey.Locker
 	switch kind {
@@ -69,7 +68,7 @@ func goAcquire(ctx context.Context, client *latchkey.Client, kind, name string, 
 	return err
 }
 
-// javaTry starts an attempt of Redisson that waits at most so long.
+// javaTry starts an attempt of Redisson that waits at most that long.
 func javaTry(th thread, kind, name string, wait time.Duration) <-chan answer {
 	f := merge(lasting{Holds: kind, Name: name}.inJava(), fields{"wait": wait.Milliseconds()})
 	if kind == "permit" {
@@ -79,7 +78,7 @@ func javaTry(th thread, kind, name string, wait time.Duration) <-chan answer {
 	return th.start("lock.try", f)
 }
 
-// inJava names what is held for the driver.
+// inJava returns the fields that describe it to the driver.
 func (l lasting) inJava() fields {
 	f := fields{"name": l.Name, "kind": l.Holds}
 	if l.Holds == "multi" {
@@ -101,8 +100,8 @@ func javaGot(t *testing.T, a answer) bool {
 	return assert.NotEmpty(t, value[[]string](t, a))
 }
 
-// keeper is a process of this library that holds everything it is told to until it is
-// killed. Its arguments: URL, what to hold.
+// keeper is a process of this library that holds everything in its arguments until it is killed. Its arguments are the
+// URL and what to hold.
 var keeper = rig.Child("keeper", func(ctx context.Context, args []string) error {
 	var all []lasting
 	if err := json.Unmarshal([]byte(args[1]), &all); err != nil {
@@ -123,7 +122,7 @@ var keeper = rig.Child("keeper", func(ctx context.Context, args []string) error 
 	select {}
 })
 
-// waitFor acquires with Wait and tells when.
+// waitFor acquires with Wait and reports when it succeeded.
 func waitFor(t *testing.T, client *latchkey.Client, l lasting, wait time.Duration) <-chan result[bool] {
 	t.Helper()
 	return inBackground(func() (bool, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// gatehouse is a latch and a client of each side.
+// gatehouse is a latch with a client of each side.
 type gatehouse struct {
 	t     *testing.T
 	admin *rig.Admin
@@ -59,7 +59,7 @@ func (g *gatehouse) count() {
 	require.NoError(g.t, err)
 }
 
-// awaiters lets one of each side wait.
+// awaiters starts one awaiter of each side.
 func (g *gatehouse) awaiters() (<-chan result[int], <-chan answer) {
 	g.t.Helper()
 	goWaiter := inBackground(func() (int, error) { return 0, g.latch.Await(within(g.t, patience)) })
@@ -68,7 +68,7 @@ func (g *gatehouse) awaiters() (<-chan result[int], <-chan answer) {
 	return goWaiter, javaWaiter
 }
 
-// Every operation on a latch by one side is seen by both.
+// Both sides see the effect of every operation on a latch by one side.
 func TestLatchQueries(t *testing.T) {
 	t.Parallel()
 	eachGatehouse(t, func(t *testing.T, g *gatehouse) {
@@ -102,7 +102,7 @@ func TestLatchQueries(t *testing.T) {
 	})
 }
 
-// The last count of either side lets the awaiters of both go on, round after round.
+// The last count of either side releases the awaiters of both, round after round.
 func TestLatchOpens(t *testing.T) {
 	t.Parallel()
 	eachGatehouse(t, func(t *testing.T, g *gatehouse) {
@@ -128,9 +128,8 @@ func TestLatchOpens(t *testing.T) {
 	})
 }
 
-// Java opens a latch, which removes it, before a process of this library comes: to that
-// it looks as if nobody had set it. It passes if it says that it would as a process of
-// Java, and is told so if it does not.
+// Java opens a latch, which removes it, before a process of this library comes. To that process the latch looks as
+// if it was never set. Await passes with UnsetIsOpen, and otherwise returns an error that names this option.
 func TestGoComesAfterJavaHasOpened(t *testing.T) {
 	t.Parallel()
 	eachGatehouse(t, func(t *testing.T, g *gatehouse) {
@@ -144,7 +143,7 @@ func TestGoComesAfterJavaHasOpened(t *testing.T) {
 	})
 }
 
-// Once anybody of this library has seen the latch closed, all who come late pass.
+// Once a client of this library has seen the latch closed, all late callers pass.
 func TestGoComesLateToALatchThatGoHasSeen(t *testing.T) {
 	t.Parallel()
 	eachGatehouse(t, func(t *testing.T, g *gatehouse) {
@@ -155,7 +154,7 @@ func TestGoComesLateToALatchThatGoHasSeen(t *testing.T) {
 	})
 }
 
-// A latch that is deleted by this library releases all awaiters: ours with an error.
+// When this library deletes a latch, all awaiters are released: ours with an error.
 func TestLatchDeleted(t *testing.T) {
 	t.Parallel()
 	eachGatehouse(t, func(t *testing.T, g *gatehouse) {
@@ -169,19 +168,19 @@ func TestLatchDeleted(t *testing.T) {
 	})
 }
 
-// Redisson's own deletion wakes nobody of its own, and is an open latch here: it removes
-// the same key as the last count.
+// A deletion by Redisson wakes none of its own awaiters, and here counts as an open latch, because it removes the same
+// key as the last count.
 func TestLatchDeletedByJava(t *testing.T) {
 	t.Parallel()
 	eachGatehouse(t, func(t *testing.T, g *gatehouse) {
 		require.True(t, g.set(2))
 		goWaiter, javaWaiter := g.awaiters()
-		// Redisson looks once more when it has subscribed, and nothing tells when it has.
+		// Redisson looks once more after it has subscribed, and nothing shows when that is over.
 		rig.Throughout(t, time.Second, "it is closed", func() error { require.Empty(t, javaWaiter); return nil })
 		assert.True(t, g.truth("latch.delete", g.f(0)))
 		assert.NoError(t, rig.Await(t, wakeLimit, "Go goes on", goWaiter).err)
 		rig.Throughout(t, time.Second, "Java's awaiter waits on", func() error { require.Empty(t, javaWaiter); return nil })
-		require.True(t, g.set(1)) // for that one
+		require.True(t, g.set(1)) // so that the awaiter of Java goes on
 		g.count()
 		assert.True(t, value[bool](t, rig.Await(t, wakeLimit, "Java goes on", javaWaiter)))
 	})

@@ -17,7 +17,7 @@ const (
 	enough = 2
 )
 
-// meeting is rounds in which nobody passes the latch before all have come to it.
+// meeting has rounds in which nobody passes the latch before all have come to it.
 type meeting struct {
 	client  *latchkey.Client
 	raw     rueidis.Client
@@ -43,8 +43,7 @@ func (m *meeting) pass(ctx context.Context) (bool, error) {
 	if _, err := latch.CountDown(ctx); err != nil {
 		return false, err
 	}
-	// Whoever opens it with Redisson removes the key: the round that Await looks for
-	// may be over already.
+	// A Redisson client that opens the latch removes the key: the round that Await looks for may already be over.
 	if err := latch.Await(ctx, latchkey.UnsetIsOpen(), latchkey.Wait(patience)); err != nil {
 		return false, fmt.Errorf("%s: %w", name, err)
 	}
@@ -55,8 +54,7 @@ func (m *meeting) pass(ctx context.Context) (bool, error) {
 	return true, err
 }
 
-// another reports whether there is another round. All must agree: who asks first
-// decides.
+// another reports whether there is another round. All must agree: the first to call it decides.
 func (m *meeting) another(ctx context.Context, name string) (bool, error) {
 	verdict, key := enough, "interop-verdict:{"+name+"}"
 	if time.Now().UnixNano() < m.contest.Until {

@@ -10,7 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// fewRounds are enough to see that both sides mean the same.
+// fewRounds are enough to see that both sides use the same object.
 const fewRounds = 5
 
 // A name mapper of Redisson that adds a prefix is Options.KeyPrefix.
@@ -32,8 +32,8 @@ func TestNameMapper(t *testing.T) {
 	})
 }
 
-// Redisson before 3.52.0 maps the name of a fair lock, and not those of its queue and its
-// deadlines. On a cluster they fall apart into several slots.
+// Redisson before 3.52.0 maps the name of a fair lock, but not those of its queue and its deadlines. On a cluster these
+// keys end up in several slots.
 func TestQueueIsNotMapped(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, version string) {
@@ -57,7 +57,7 @@ func TestQueueIsNotMapped(t *testing.T) {
 	})
 }
 
-// Names with braces, which choose a slot of a cluster, mean the same on both sides.
+// Names with braces, which choose the slot of a cluster, mean the same on both sides.
 func TestBraces(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, version string) {

@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// The locks of Redisson that cannot be entered again, which only newer versions have, and
-// those of this library exclude and wake each other.
+// The non-reentrant locks of Redisson, which only newer versions have, and the locks of this library exclude and wake
+// each other.
 func TestNonReentrant(t *testing.T) {
 	t.Parallel()
 	where := here(t)
@@ -34,7 +34,7 @@ func TestNonReentrant(t *testing.T) {
 			assert.Equal(t, notHeld, one.try("lock.lock", f).Error, "it cannot be entered again")
 			one.do("lock.unlock", f)
 
-			// Another name: the subscription of Java's waiter may linger.
+			// A new name: the subscription of Java's waiter may linger.
 			name = rig.Name(t)
 			lock, f = lockOf(client, ours, name), fields{"name": name, "kind": kind}
 			one.do("lock.lock", f)
@@ -49,8 +49,7 @@ func TestNonReentrant(t *testing.T) {
 	}
 }
 
-// Redisson's asynchronous calls name an owner by a number of the caller's. Here it is an
-// owner like any other.
+// In Redisson's asynchronous calls, the caller passes a number as the owner. Here that is an owner like any other.
 func TestOwnersByNumber(t *testing.T) {
 	t.Parallel()
 	eachPairing(t, []string{"lock", "fair", "write"}, latchkey.Options{}, func(t *testing.T, p *pairing) {
@@ -69,9 +68,9 @@ func TestOwnersByNumber(t *testing.T) {
 	})
 }
 
-// A process of this library may enter what a thread of Redisson holds. The lock is free
-// when both have left, whoever leaves first; Redisson takes the guest for a re-entry. Its
-// lease must not be shorter than the guest's: what it does sets the time of the lock.
+// A process of this library may enter the hold of a Redisson thread. The lock is free when both have left, in
+// whichever order; Redisson takes the guest for a re-entry. Redisson's lease must not be shorter than the guest's,
+// because it sets the TTL of the lock.
 func TestGuestOfJava(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, version string) {
@@ -116,7 +115,7 @@ func (p *pairing) guest(first string) {
 	mustUnlock(p.t, mustLock(p.t, p.lock))
 }
 
-// ownerOf is the owner of that text.
+// ownerOf parses an owner.
 func ownerOf(t *testing.T, text string) latchkey.Owner {
 	t.Helper()
 	owner, err := latchkey.ParseOwner(text)

@@ -11,23 +11,23 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// patience is for how long anybody waits for what another test step will release.
+// patience is how long a test waits for something that another step of it will release.
 const patience = 45 * time.Second
 
-// party is one side's way to hold something and to wait for it. Two of them, one of
-// each side, play the tests in which something goes from one side to the other.
+// party is how one side holds something and waits for it. The tests in which something goes from one side to the other
+// use one party of each side.
 type party struct {
 	hold    func()
 	release func() time.Time        // returns when it began
 	wait    func() <-chan time.Time // delivers when it was granted; closes if it was refused
-	leave   func()                  // gives back what wait got
+	leave   func()                  // releases what wait got
 }
 
-// play is what a test of one primitive needs: both parties, for a fresh name.
+// play returns both parties for a test of one primitive, with a new name.
 type play func(t *testing.T, g *latchkey.Client, j *java, name string) (goSide, javaSide party)
 
-// plays are the primitives whose waiters are woken by messages, and spin locks apart
-// from them. A side of a read/write lock waits for a holder of the other.
+// plays are the primitives whose waiters are woken by messages. Spin locks are separate. A side of a read/write lock
+// waits for a holder of the other side.
 var plays = map[string]play{
 	"lock":        lockPlay("lock", "lock"),
 	"fenced":      lockPlay("fenced", "fenced"),
@@ -41,7 +41,7 @@ var plays = map[string]play{
 	"latch":       latchPlay,
 }
 
-// goParty makes a party of functions that may fail.
+// goParty makes a party from functions that may fail.
 func goParty(t *testing.T, hold, release, wait, leave func(context.Context) error) party {
 	t.Helper()
 	must := func(f func(context.Context) error) {
@@ -71,7 +71,7 @@ func goWait(t *testing.T, wait func(context.Context) error) <-chan time.Time {
 	return granted
 }
 
-// javaWait turns an answer into the time at which it was granted.
+// javaWait turns an answer into the time of the grant.
 func javaWait(t *testing.T, answers <-chan answer) <-chan time.Time {
 	t.Helper()
 	granted := make(chan time.Time, 1)
@@ -84,7 +84,7 @@ func javaWait(t *testing.T, answers <-chan answer) <-chan time.Time {
 	return granted
 }
 
-// locker acquires and releases through a hold that it keeps.
+// locker acquires and releases, and keeps its hold.
 type locker struct {
 	lock anyLock
 	hold *latchkey.Hold
@@ -97,7 +97,7 @@ func (l *locker) acquire(ctx context.Context) (err error) {
 
 func (l *locker) release(ctx context.Context) error { return l.hold.Unlock(ctx) }
 
-// lockPlay holds by a lock of one kind and waits by one of another.
+// lockPlay holds with a lock of one kind and waits with one of another.
 func lockPlay(holds, waits string) play {
 	return func(t *testing.T, g *latchkey.Client, j *java, name string) (goSide, javaSide party) {
 		t.Helper()
@@ -127,7 +127,7 @@ func multiPlay(t *testing.T, g *latchkey.Client, j *java, name string) (goSide, 
 	return goSide, javaLocking(t, j, fields{"names": names}, fields{"names": names})
 }
 
-// semaphorePlay is about a single permit.
+// semaphorePlay uses a single permit.
 func semaphorePlay(t *testing.T, g *latchkey.Client, j *java, name string) (goSide, javaSide party) {
 	t.Helper()
 	s := g.NewSemaphore(name)
@@ -174,7 +174,7 @@ func javaPermits(t *testing.T, j *java, name string) party {
 	}
 }
 
-// latchPlay holds by a count of one, and waits by awaiting it.
+// latchPlay holds with a count of one, and waits with Await.
 func latchPlay(t *testing.T, g *latchkey.Client, j *java, name string) (goSide, javaSide party) {
 	t.Helper()
 	l := g.NewCountDownLatch(name)

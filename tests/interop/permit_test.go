@@ -11,7 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// bench is a semaphore whose permits have leases, and a client of each side.
+// bench is a semaphore whose permits have leases, with a client of each side.
 type bench struct {
 	t      *testing.T
 	admin  *rig.Admin
@@ -33,7 +33,7 @@ func eachBench(t *testing.T, options latchkey.Options, test func(t *testing.T, b
 	})
 }
 
-// f are the fields of a command, in pairs of name and value.
+// f returns the fields of a command, from pairs of name and value.
 func (b *bench) f(pairs ...any) fields {
 	f := fields{"name": b.name}
 	for i := 0; i < len(pairs); i += 2 {
@@ -70,8 +70,7 @@ func (b *bench) javaAcquire(n int, lease time.Duration) []string {
 	return value[[]string](b.t, b.do("permit.acquire", f))
 }
 
-// left asks both sides for what is left of a permit's lease. Redisson before 3.41 cannot
-// tell.
+// left compares what both sides report as the rest of a permit's lease. Redisson before 3.41 cannot report it.
 func (b *bench) left(id string, want time.Duration) {
 	b.t.Helper()
 	got, err := b.s.RemainingLease(within(b.t, soon), id)
@@ -89,8 +88,8 @@ func (b *bench) left(id string, want time.Duration) {
 	assert.InDelta(b.t, want, javas, float64(5*time.Second), "for Java")
 }
 
-// Every operation on permits by one side is seen by the queries of both, and permits go
-// from one side to the other by their ids.
+// The queries of both sides see every operation on permits by one side. Permits go from one side to the other by their
+// IDs.
 func TestPermitQueries(t *testing.T) {
 	t.Parallel()
 	eachBench(t, latchkey.Options{}, func(t *testing.T, b *bench) {
@@ -139,7 +138,7 @@ func TestPermitQueries(t *testing.T) {
 	})
 }
 
-// Several permits at once.
+// Both sides can acquire several permits at once.
 func TestPermitsAtOnce(t *testing.T) {
 	t.Parallel()
 	eachBench(t, latchkey.Options{}, func(t *testing.T, b *bench) {
@@ -170,8 +169,7 @@ func TestPermitsAtOnce(t *testing.T) {
 	})
 }
 
-// A permit whose lease is over goes back on both sides, whoever had it; its holder on the
-// other side learns of it.
+// A permit whose lease is over returns on both sides, whichever side held it. A holder on the other side learns of it.
 func TestPermitsExpire(t *testing.T) {
 	t.Parallel()
 	eachBench(t, latchkey.Options{Lease: shortLease, PollCeiling: time.Second}, func(t *testing.T, b *bench) {
@@ -192,7 +190,7 @@ func TestPermitsExpire(t *testing.T) {
 		b.do("permit.release", b.f("permit", id))
 
 		renewed := b.acquire()
-		b.do("permit.release", b.f("permit", renewed.ID())) // by force, so to speak
+		b.do("permit.release", b.f("permit", renewed.ID())) // by force
 		rig.Await(t, recovery, "the holder learns of it", renewed.Lost())
 		b.counts(1, 0)
 		assert.True(t, b.truth("permit.delete", b.f()))
@@ -201,8 +199,7 @@ func TestPermitsExpire(t *testing.T) {
 	})
 }
 
-// A waiter on either side is woken by every operation of the other that makes permits
-// available.
+// Every operation of one side that makes permits available wakes a waiter of the other.
 func TestPermitWakers(t *testing.T) {
 	t.Parallel()
 	eachBench(t, latchkey.Options{PollCeiling: wakeCeiling}, func(t *testing.T, b *bench) {
@@ -230,7 +227,7 @@ func TestPermitWakers(t *testing.T) {
 	})
 }
 
-// fresh is a semaphore of the current name with so many permits.
+// fresh returns a semaphore of the current name with that many permits.
 func (b *bench) fresh(permits int) *latchkey.PermitSemaphore {
 	b.t.Helper()
 	s := b.client.NewPermitSemaphore(b.name)
@@ -238,7 +235,7 @@ func (b *bench) fresh(permits int) *latchkey.PermitSemaphore {
 	return s
 }
 
-// woken lets a waiter of one side wait, wakes it, and returns how long that took.
+// woken starts a waiter of one side, wakes it, and returns how long that took.
 func (b *bench) woken(side string, wake func() error) time.Duration {
 	b.t.Helper()
 	var goWaiter <-chan result[*latchkey.Permit]
@@ -261,7 +258,7 @@ func (b *bench) woken(side string, wake func() error) time.Duration {
 	return a.ended().Sub(began)
 }
 
-// A waiter of Redisson learns of a lease that is made shorter here.
+// A waiter of Redisson learns of a lease that this library shortens.
 func TestShorterLeaseWakesJava(t *testing.T) {
 	t.Parallel()
 	eachBench(t, latchkey.Options{}, func(t *testing.T, b *bench) {

@@ -12,7 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// place is where both sides meet: one server, a cluster, or what Sentinels watch.
+// place is where both sides meet: one server, a cluster, or a master that Sentinels watch.
 type place struct {
 	server *rig.Server
 	admin  *rig.Admin
@@ -30,7 +30,7 @@ func at(t *testing.T, server *rig.Server) place {
 	return place{server, rig.NewAdmin(t, server)}
 }
 
-// address is the place for the driver.
+// address returns the address of the place for the driver.
 func (p place) address() fields {
 	option := rueidis.MustParseURL(p.server.URL())
 	var all []string
@@ -46,7 +46,7 @@ func (p place) address() fields {
 	return fields{"address": all[0]}
 }
 
-// connect opens a client of this library at the place, closed at the end of the test.
+// connect opens a client of this library at the place. The end of the test closes it.
 func (p place) connect(t *testing.T, options ...latchkey.Options) *latchkey.Client {
 	t.Helper()
 	option := append(options, latchkey.Options{})[0]
@@ -63,8 +63,8 @@ func (p place) connect(t *testing.T, options ...latchkey.Options) *latchkey.Clie
 	return client
 }
 
-// java opens a client of Redisson there, in the shared JVM of a version. Settings have
-// the names that Redisson's documentation uses.
+// java opens a client of Redisson there, in the shared JVM of a version. Settings have the names from Redisson's
+// documentation.
 func (p place) java(t *testing.T, version string, settings ...fields) *java {
 	t.Helper()
 	return p.javaIn(t, sharedJVM(t, version), settings...)
@@ -79,7 +79,7 @@ func (p place) raw(t *testing.T) rueidis.Client {
 	return client
 }
 
-// openRaw finds out by itself whether the URL is that of a cluster.
+// openRaw finds out on its own whether the URL is that of a cluster.
 func openRaw(url string) (rueidis.Client, error) {
 	option, err := rueidis.ParseURL(url)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// pairing is one lock of one kind, and a client of each side.
+// pairing is one lock of one kind, with a client of each side.
 type pairing struct {
 	t     *testing.T
 	admin *rig.Admin
@@ -38,7 +38,7 @@ func eachPairing(t *testing.T, kinds []string, options latchkey.Options, test fu
 	})
 }
 
-// pairing is one lock of a kind for two clients.
+// pairing returns one lock of a kind for two clients.
 func (p place) pairing(t *testing.T, client *latchkey.Client, j *java, kind string) *pairing {
 	t.Helper()
 	name := rig.Name(t)
@@ -48,7 +48,7 @@ func (p place) pairing(t *testing.T, client *latchkey.Client, j *java, kind stri
 	}
 }
 
-// as is the client in a subtest.
+// as returns the client for a subtest.
 func (c *java) as(t *testing.T) *java {
 	t.Helper()
 	return &java{t: t, jvm: c.jvm, id: c.id}
@@ -57,7 +57,7 @@ func (c *java) as(t *testing.T) *java {
 // allKinds are the locks that exclude, and readers.
 var allKinds = append([]string{"read"}, locks...)
 
-// What one side holds is seen by the queries of the other.
+// The queries of each side see what the other side holds.
 func TestLockQueries(t *testing.T) {
 	t.Parallel()
 	eachPairing(t, allKinds, latchkey.Options{}, func(t *testing.T, p *pairing) {
@@ -80,7 +80,7 @@ func TestLockQueries(t *testing.T) {
 		assert.True(t, locked)
 		left, err := p.lock.RemainingLease(ctx)
 		require.NoError(t, err)
-		// Redisson adds up the times of a write lock that is entered again.
+		// Redisson adds up the times of a write lock that is re-entered.
 		assert.Less(t, left, 2*latchkey.DefaultLease+time.Second)
 		assert.Greater(t, left, latchkey.DefaultLease-5*time.Second)
 		assert.Equal(t, []latchkey.Holder{{Owner: ownerOf(t, p.javaOwner("one")), Count: 2, Write: p.kind == "write"}}, p.holders())
@@ -100,7 +100,7 @@ func (p *pairing) holders() []latchkey.Holder {
 	return inspection.Holders
 }
 
-// javaOwner is the owner that a thread of Redisson is.
+// javaOwner returns the owner of a thread of Redisson.
 func (p *pairing) javaOwner(name string) string {
 	p.t.Helper()
 	id := value[string](p.t, p.java.on("main").do("client.id", nil))
@@ -120,7 +120,7 @@ func TestTokens(t *testing.T) {
 			last = one.number("lock.lockToken", p.f)
 			assert.Equal(t, hold.Token()+1, last)
 			one.do("lock.lock", p.f)
-			last++ // Redisson takes one for a re-entry as well
+			last++ // Redisson also takes a token for a re-entry
 			inspection, err := p.lock.Inspect(within(t, soon))
 			require.NoError(t, err)
 			assert.Equal(t, last, inspection.Token)

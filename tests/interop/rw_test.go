@@ -13,7 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// shelf is a read/write lock and a client of each side.
+// shelf is a read/write lock with a client of each side.
 type shelf struct {
 	t           *testing.T
 	where       place
@@ -58,7 +58,7 @@ func mustUnlock(t *testing.T, hold *latchkey.Hold) {
 // nobodyWrites checks that neither side can write now.
 func (s *shelf) nobodyWrites() { s.t.Helper(); s.refused(s.lock.Writer(), s.write) }
 
-// refused checks that neither side can have one side of the lock now.
+// refused checks that neither side can acquire one side of the lock now.
 func (s *shelf) refused(lock anyLock, f fields) {
 	s.t.Helper()
 	_, err := lock.TryLock(within(s.t, soon))
@@ -66,7 +66,7 @@ func (s *shelf) refused(lock anyLock, f fields) {
 	require.False(s.t, s.java.on("other").truth("lock.try", f))
 }
 
-// readable checks that both sides can come in to read, and leave.
+// readable checks that both sides can acquire and release the read side.
 func (s *shelf) readable() {
 	s.t.Helper()
 	mustUnlock(s.t, s.goRead())
@@ -78,7 +78,7 @@ func (s *shelf) readable() {
 // unreadable checks that neither side can read now.
 func (s *shelf) unreadable() { s.t.Helper(); s.refused(s.lock.Reader(), s.read) }
 
-// free checks that both sides can write, and that nothing of Redisson's format stays.
+// free checks that both sides can write, and that nothing of Redisson's format is left.
 func (s *shelf) free() {
 	s.t.Helper()
 	mustUnlock(s.t, s.goWrite())
@@ -92,8 +92,8 @@ func (s *shelf) free() {
 	}
 }
 
-// Whoever of the readers leaves, the others of either side go on to read, and nobody
-// writes, also after the lease that the first came with.
+// When a reader leaves, the others of either side keep reading and nobody can write, even after the lease of the first
+// reader.
 func TestReadersOfBothSides(t *testing.T) {
 	t.Parallel()
 	short := latchkey.Options{Lease: shortLease}
@@ -129,8 +129,7 @@ func TestReadersOfBothSides(t *testing.T) {
 	})
 }
 
-// A writer of Redisson that goes on reading lets readers of both sides in, and no writer
-// before it has left.
+// A writer of Redisson that keeps reading lets in readers of both sides, but no writer until it has left.
 func TestJavaDowngrade(t *testing.T) {
 	t.Parallel()
 	eachShelf(t, latchkey.Options{}, nil, func(t *testing.T, s *shelf) {
@@ -154,7 +153,7 @@ func TestJavaDowngrade(t *testing.T) {
 	})
 }
 
-// A writer of this library that goes on reading wakes readers of Redisson.
+// A writer of this library that keeps reading wakes readers of Redisson.
 func TestGoDowngrade(t *testing.T) {
 	t.Parallel()
 	eachShelf(t, latchkey.Options{PollCeiling: wakeCeiling}, nil, func(t *testing.T, s *shelf) {
@@ -178,8 +177,8 @@ func TestGoDowngrade(t *testing.T) {
 	})
 }
 
-// A writer of this library that has entered the read side as well, and leaves the write
-// side first, is a reader for Redisson.
+// A writer of this library that has also entered the read side, and leaves the write side first, is a reader for
+// Redisson.
 func TestGoWriterReads(t *testing.T) {
 	t.Parallel()
 	eachShelf(t, latchkey.Options{}, nil, func(t *testing.T, s *shelf) {
@@ -201,7 +200,7 @@ func TestGoWriterReads(t *testing.T) {
 	})
 }
 
-// anyLock is what every lock has.
+// anyLock has the methods of every lock.
 type anyLock interface {
 	latchkey.Locker
 	IsLocked(ctx context.Context) (bool, error)

@@ -14,10 +14,9 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A reader of this library that has been killed does not keep writers out when the
-// readers of Redisson who were with it have left. Redisson before 4.4.0 renews the
-// leases of all readers, also of those that are dead, for as long as one of its own
-// reads; what comes after that is the same.
+// A killed reader of this library does not keep writers out after the Redisson readers next to it have left. Redisson
+// before 4.4.0 renews the leases of all readers, including dead ones, as long as one of its own reads. After that the
+// behavior is the same.
 func TestKilledGoReader(t *testing.T) {
 	t.Parallel()
 	watchdog := fields{"lockWatchdogTimeout": shortLease.Milliseconds()}
@@ -43,8 +42,7 @@ func TestKilledGoReader(t *testing.T) {
 	})
 }
 
-// A reader of Redisson that has been killed does not keep writers out for longer than
-// its lease, and a lease of ours.
+// A killed reader of Redisson does not keep writers out for longer than its lease plus a lease of ours.
 func TestKilledJavaReader(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, version string) {
@@ -79,10 +77,9 @@ func merge(all ...fields) fields {
 	return merged
 }
 
-// The watchdog of a reader of Redisson sets the time of the lock to its own timeout, also
-// when a reader of this library has a longer lease; before 4.4.0 also the lease of that
-// reader. The page on compatibility says what follows. Should this fail, Redisson has
-// changed.
+// The watchdog of a Redisson reader sets the TTL of the lock to its own timeout, even if a reader of this library has a
+// longer lease. Before 4.4.0 it also sets the lease of that reader. The page on compatibility says what follows from
+// this. If this test fails, Redisson has changed.
 func TestJavaReaderCutsLongLease(t *testing.T) {
 	t.Parallel()
 	watchdog := fields{"lockWatchdogTimeout": shortLease.Milliseconds()}
@@ -108,15 +105,15 @@ func TestJavaReaderCutsLongLease(t *testing.T) {
 	})
 }
 
-// A lease of this library that ended by Redisson's force does not count as a reader: it
-// would hide a reader of Redisson, whose lock must not be cut to a lease of ours.
+// A lease of this library that Redisson ended by force does not count as a reader. It would hide a reader of Redisson,
+// whose lock must not be cut to a lease of ours.
 func TestForcedReaderIsForgotten(t *testing.T) {
 	t.Parallel()
 	eachShelf(t, latchkey.Options{}, nil, func(t *testing.T, s *shelf) {
 		one := s.java.on("one")
 		forced := s.goRead()
 		require.True(t, one.truth("lock.force", s.read))
-		one.do("lock.lock", s.read) // for 30 s, renewed after 10
+		one.do("lock.lock", s.read) // for 30 s, renewed after 10 s
 		short := mustLock(t, s.lock.Reader(), latchkey.Lease(shortLease))
 		mustUnlock(t, s.goRead())
 		assert.Greater(t, s.admin.PTTL(s.name), 10*time.Second, "the lock that Redisson's reader holds")

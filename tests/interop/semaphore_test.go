@@ -12,7 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Every operation on a semaphore by one side is seen by the queries of both.
+// The queries of both sides see every operation on a semaphore by one side.
 func TestSemaphoreQueries(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, version string) {
@@ -75,8 +75,7 @@ func TestSemaphoreQueries(t *testing.T) {
 	})
 }
 
-// A waiter on either side is woken by every operation of the other that makes permits
-// available.
+// Every operation of one side that makes permits available wakes a waiter of the other.
 func TestSemaphoreWakers(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, version string) {
@@ -114,8 +113,7 @@ func TestSemaphoreWakers(t *testing.T) {
 	})
 }
 
-// A debt that Java makes is announced with a negative number: waiters of this library
-// wait on.
+// A debt that Java makes is announced with a negative number, and waiters of this library keep waiting.
 func TestDebtIsNoWakeUp(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, version string) {
@@ -126,7 +124,7 @@ func TestDebtIsNoWakeUp(t *testing.T) {
 		waiter := inBackground(func() (int, error) { return 0, s.Acquire(within(t, patience), 1) })
 		subscribed(t, where.admin, "redisson_sc:{"+name+"}", 1)
 		j.do("semaphore.add", fields{"name": name, "n": -2})
-		require.NoError(t, s.Release(context.Background(), 2)) // the debt is paid
+		require.NoError(t, s.Release(context.Background(), 2)) // pays the debt
 		require.Empty(t, waiter)
 		j.do("semaphore.release", fields{"name": name})
 		require.NoError(t, rig.Await(t, wakeLimit, "the waiter", waiter).err)

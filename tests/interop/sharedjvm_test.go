@@ -6,17 +6,17 @@ import (
 	"testing"
 )
 
-// sharedJVMs are the drivers that all tests use together, one for each version.
+// sharedJVMs are the drivers that all tests share, one for each version.
 var sharedJVMs = struct {
 	sync.Mutex
 	dir  string
 	jvms map[string]*jvm
 }{jvms: map[string]*jvm{}}
 
-// sharedJVM returns the driver for a version, and starts it when it is wanted first.
+// sharedJVM returns the driver for a version, and starts it on first use.
 func sharedJVM(t *testing.T, version string) *jvm {
 	t.Helper()
-	driverFor(t, version) // which may skip the test
+	driverFor(t, version) // may skip the test
 	sharedJVMs.Lock()
 	defer sharedJVMs.Unlock()
 	j := sharedJVMs.jvms[version]
@@ -27,7 +27,7 @@ func sharedJVM(t *testing.T, version string) *jvm {
 	return j
 }
 
-// sharedDir outlives the test that needs it first.
+// sharedDir returns a folder that outlives the first test that needs it.
 func sharedDir(t *testing.T) string {
 	t.Helper()
 	if sharedJVMs.dir == "" {

@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// latest and oldest are the released versions of Redisson that the promise is for.
+// latest and oldest are the released versions of Redisson that are supported.
 const (
 	latest = "4.7.0"
 	oldest = "3.24.3"
 )
 
-// versions are those to test against, the newest first.
+// versions returns the versions to test against, the newest first.
 func versions() []string {
 	if chosen := os.Getenv("LATCHKEY_TEST_REDISSON"); chosen != "" {
 		return strings.Split(chosen, ",")
@@ -34,7 +34,7 @@ func eachVersion(t *testing.T, test func(t *testing.T, version string)) {
 	}
 }
 
-// before reports whether a version is older than one that changed something.
+// before reports whether a version is older than the given one.
 func before(t *testing.T, version string, major, minor int) bool {
 	t.Helper()
 	var ma, mi int
@@ -43,9 +43,9 @@ func before(t *testing.T, version string, major, minor int) bool {
 	return ma < major || ma == major && mi < minor
 }
 
-// fairHangs reports whether fair waiters of a version sleep on when the holder has
-// died: before 3.32.0 one that is refused after the time that it was first told gets a
-// negative hint, which Redisson takes for no limit. Java holders do that to it, too.
+// fairHangs reports whether fair waiters of a version keep sleeping when the holder has died. Before 3.32.0 a
+// waiter that is refused after the time of its first hint gets a negative hint, which Redisson takes for no limit.
+// This also happens with Java holders.
 func fairHangs(t *testing.T, version string) bool { t.Helper(); return before(t, version, 3, 32) }
 
 // fairWaitFixed reports whether a version lacks the setting fairLockWaitTimeout.

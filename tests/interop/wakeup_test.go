@@ -13,17 +13,15 @@ import (
 )
 
 const (
-	// wakeCeiling is how long a waiter of ours sleeps here if no message reaches it; one
-	// of Redisson sleeps until the lease is over, 30 s.
+	// wakeCeiling is how long a waiter of ours sleeps here if no message reaches it. A waiter of Redisson sleeps until
+	// the lease is over, 30 s.
 	wakeCeiling = 20 * time.Second
-	// wakeLimit is far below that, and far above what a busy machine needs: the medians
-	// are some milliseconds.
+	// wakeLimit is far below that, and far above what a busy machine needs: the medians are a few milliseconds.
 	wakeLimit  = 2 * time.Second
 	wakeRounds = 25
 )
 
-// A release on one side wakes a waiter on the other by a message, not by a poll or the
-// end of a lease.
+// A release on one side wakes a waiter on the other by a message, not by a poll or the end of a lease.
 func TestWakeUp(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version string) {
 		where := here(t)
@@ -41,7 +39,7 @@ func (p place) stage(t *testing.T, version string, options latchkey.Options, set
 	return stage{client: p.connect(t, options), java: p.java(t, version, settings), admin: p.admin}
 }
 
-// listening waits until somebody listens to a channel that has the name in it.
+// listening waits until somebody listens to a channel whose name contains name.
 func listening(t *testing.T, admin *rig.Admin, name string) {
 	t.Helper()
 	rig.Eventually(t, soon, "a waiter listens", func() error {
@@ -52,7 +50,7 @@ func listening(t *testing.T, admin *rig.Admin, name string) {
 	})
 }
 
-// stage is where things go from one side to the other.
+// stage has a client of each side, and passes objects from one side to the other.
 type stage struct {
 	client *latchkey.Client
 	java   *java
@@ -64,7 +62,7 @@ func (s stage) measure(t *testing.T, play play, rounds int) {
 	t.Helper()
 	toGo, toJava := make([]time.Duration, rounds), make([]time.Duration, rounds)
 	for i := range rounds {
-		// A name of its own for each, since a subscription may linger.
+		// A new name for each, because a subscription may linger.
 		name := s.prefix + rig.Name(t)
 		goSide, javaSide := play(t, s.client, s.java, name)
 		toGo[i] = s.pass(t, name, javaSide, goSide)
@@ -76,8 +74,7 @@ func (s stage) measure(t *testing.T, play play, rounds int) {
 	report(t, "Go releases, Java acquires", toJava)
 }
 
-// pass lets one party hold and release what the other waits for, and returns how long
-// the way took.
+// pass makes one party hold and release what the other waits for, and returns how long the hand-over took.
 func (s stage) pass(t *testing.T, name string, from, to party) time.Duration {
 	t.Helper()
 	from.hold()

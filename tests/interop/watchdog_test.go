@@ -12,10 +12,10 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// twoLeases is longer than any hold lasts that is not renewed.
+// twoLeases is longer than any hold that is not renewed.
 const twoLeases = 2*shortLease + shortLease/2
 
-// What this library holds survives two leases with Redisson contending for it.
+// Holds of this library survive two leases while Redisson contends for them.
 func TestGoHoldsAreRenewed(t *testing.T) {
 	t.Parallel()
 	where := here(t)
@@ -35,8 +35,8 @@ func TestGoHoldsAreRenewed(t *testing.T) {
 	})
 }
 
-// What Redisson holds survives two of its watchdog timeouts with this library contending
-// for it. Its permits are not renewed.
+// Holds of Redisson survive two of its watchdog timeouts while this library contends for them. Redisson does not renew
+// permits.
 func TestJavaHoldsAreRenewed(t *testing.T) {
 	t.Parallel()
 	where := here(t)
@@ -55,16 +55,16 @@ func TestJavaHoldsAreRenewed(t *testing.T) {
 			got := rig.Await(t, twoLeases+soon, "Go gives up", c)
 			require.NoError(t, got.err, l)
 			assert.False(t, got.value, "%v was taken away by Go", l)
-			j.on(l.Name).do("lock.unlock", l.inJava()) // or closing cuts a renewal short, and is logged
+			j.on(l.Name).do("lock.unlock", l.inJava()) // otherwise closing interrupts a renewal, and Redisson logs that
 		}
 	})
 }
 
-// recovery is how soon after a death what it held has a new holder: the lease, and what
-// a waiter needs to notice.
+// recovery is how soon after the death of a holder there must be a new one: the lease, and the time that a waiter needs
+// to notice.
 const recovery = shortLease + 2*time.Second
 
-// What a killed JVM held comes to Go when its lease is over.
+// What a killed JVM held goes to Go when its lease is over.
 func TestKilledJVM(t *testing.T) {
 	t.Parallel()
 	where := here(t)
@@ -89,7 +89,7 @@ func TestKilledJVM(t *testing.T) {
 	})
 }
 
-// What a killed process of this library held comes to Java when its lease is over.
+// What a killed process of this library held goes to Java when its lease is over.
 func TestKilledGo(t *testing.T) {
 	t.Parallel()
 	where := here(t)

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 )
 
-// set is a set of mutexes, by their numbers.
+// set is a set of mutexes, by number.
 type set uint64
 
 func (s set) each(do func(m int)) {
@@ -26,7 +26,7 @@ func (s set) each(do func(m int)) {
 // analysis is the state of one run of Of.
 type analysis struct {
 	fset       *token.FileSet
-	own        map[*types.Package]bool // those that are analysed
+	own        map[*types.Package]bool // the packages to analyse
 	first      *types.Package
 	mutexTypes []string
 
@@ -44,7 +44,7 @@ type analysis struct {
 // summary is what a call of a function does with mutexes.
 type summary struct {
 	takes   set // locks, at any depth
-	leaves  set // has locked when it returns
+	leaves  set // has still locked when it returns
 	drops   set // unlocks without having locked it
 	through map[int]step
 }
@@ -55,8 +55,7 @@ type step struct {
 	callee *ssa.Function
 }
 
-// run follows all functions until nothing more comes to light, and then once more to note
-// what is found.
+// run follows all functions until nothing new is found, and then once more to record the result.
 func (a *analysis) run(all map[*ssa.Function]bool) {
 	for f := range all {
 		if len(f.Blocks) > 0 && a.ours(f) {
@@ -77,7 +76,7 @@ func (a *analysis) run(all map[*ssa.Function]bool) {
 	}
 }
 
-// ours reports whether a function is one of those that are analysed, or was made of one.
+// ours reports whether a function is one of those to analyse, or was generated from one.
 func (a *analysis) ours(f *ssa.Function) bool {
 	switch {
 	case f.Parent() != nil:
@@ -97,7 +96,7 @@ func (a *analysis) order() *Order {
 	return a.found
 }
 
-// follow goes all ways through a function with what is held on each.
+// follow goes all ways through a function, with the mutexes held on each.
 func (a *analysis) follow(f *ssa.Function) {
 	held, seen := make([]set, len(f.Blocks)), make([]bool, len(f.Blocks))
 	work := []*ssa.BasicBlock{f.Blocks[0]}
@@ -162,8 +161,7 @@ func (a *analysis) waits(instr ssa.Instruction) bool {
 	return false
 }
 
-// reports tells whether a goroutine sends something when it is done: then somebody may wait
-// for it.
+// reports reports whether a goroutine sends something when it is done: then somebody may wait for it.
 func reports(g *ssa.Go) bool {
 	f := literal(g.Call.Value)
 	if f == nil {
@@ -179,7 +177,7 @@ func reports(g *ssa.Go) bool {
 	return false
 }
 
-// dropped is what a deferred call unlocks.
+// dropped returns the mutexes that a deferred call unlocks.
 func (a *analysis) dropped(d *ssa.Defer) set {
 	if op, mutexes := a.operation(d); op == unlocks {
 		return mutexes
@@ -191,7 +189,7 @@ func (a *analysis) dropped(d *ssa.Defer) set {
 	return drops
 }
 
-// droppedAtEnd is what the deferred calls of a function unlock.
+// droppedAtEnd returns the mutexes that the deferred calls of a function unlock.
 func (a *analysis) droppedAtEnd(f *ssa.Function) set {
 	drops := set(0)
 	for _, b := range f.Blocks {
@@ -238,7 +236,7 @@ func (a *analysis) grow(s *set, by set) {
 	}
 }
 
-// take notes that a function takes a mutex.
+// take records that a function takes a mutex.
 func (a *analysis) take(f *ssa.Function, m int, held set, at step) {
 	s := a.summaries[f]
 	a.grow(&s.takes, 1<<m)
@@ -256,7 +254,7 @@ func (a *analysis) take(f *ssa.Function, m int, held set, at step) {
 	})
 }
 
-// trace is the way to a place that takes a mutex.
+// trace returns the calls that lead to a place that takes a mutex.
 func (a *analysis) trace(f *ssa.Function, m int, at step) (calls []string) {
 	for {
 		calls = append(calls, f.Name()+" at "+a.place(at.at))

@@ -9,17 +9,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	_ "github.com/latchkey-go/latchkey" // so that no result is kept when the library changes
+	_ "github.com/latchkey-go/latchkey" // so that a change of the library invalidates cached results
 )
 
 // row is a line of the table in mutexes.go.
 type row struct {
 	place int
-	long  bool            // it is held during waits
+	long  bool            // held during waits
 	also  map[string]bool // under which others it may be locked, and what else may happen under it
 }
 
-// table reads the comment in mutexes.go.
+// table parses the comment in mutexes.go.
 func table(t *testing.T) map[string]row {
 	t.Helper()
 	text, err := os.ReadFile("../../mutexes.go")
@@ -47,8 +47,8 @@ func table(t *testing.T) map[string]row {
 	return rows
 }
 
-// The library locks its mutexes in the order that mutexes.go tells, and keeps the short ones
-// free of waits and of foreign code.
+// The library locks its mutexes in the order that mutexes.go documents. Under short ones it neither waits nor calls
+// foreign code.
 func TestOrderOfMutexes(t *testing.T) {
 	t.Parallel()
 	rows := table(t)
@@ -93,7 +93,7 @@ func TestOrderOfMutexes(t *testing.T) {
 	}
 }
 
-// What the analysis has to see, and what it must not see, in a package made for that.
+// The analysis finds exactly the nestings in a package made for this test.
 func TestNestingsAreFound(t *testing.T) {
 	t.Parallel()
 	order, err := Of("testdata/sample", []string{"turn"}, ".")

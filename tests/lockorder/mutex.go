@@ -16,7 +16,7 @@ const (
 	unlocks = "unlocks"
 )
 
-// operation says what a call does itself, and with which mutexes.
+// operation returns what a call itself does with mutexes, and with which.
 func (a *analysis) operation(site ssa.CallInstruction) (op string, mutexes set) {
 	callee := site.Common().StaticCallee()
 	if callee == nil || callee.Signature.Recv() == nil || !a.isMutex(callee.Signature.Recv().Type()) {
@@ -47,8 +47,8 @@ func (a *analysis) isMutex(t types.Type) bool {
 	return pkg.Path() == "sync" && (name == "Mutex" || name == "RWMutex") || a.own[pkg] && slices.Contains(a.mutexTypes, name)
 }
 
-// failed is what is not held on one of the ways out of a block, because the call that should
-// have locked it says that it has not: with an error, or false.
+// failed returns the mutexes that are not held on one of the ways out of a block, because the call that should have
+// locked them has failed, with an error or false.
 func (a *analysis) failed(b *ssa.BasicBlock, way int) set {
 	branch, is := b.Instrs[len(b.Instrs)-1].(*ssa.If)
 	if !is {
@@ -77,7 +77,7 @@ func (a *analysis) failed(b *ssa.BasicBlock, way int) set {
 	return a.locked(call)
 }
 
-// locked is what a call has locked when it returns, if it succeeds.
+// locked returns the mutexes that a call has locked when it returns successfully.
 func (a *analysis) locked(call *ssa.Call) set {
 	op, mutexes := a.operation(call)
 	if op == unlocks {
@@ -89,7 +89,7 @@ func (a *analysis) locked(call *ssa.Call) set {
 	return mutexes
 }
 
-// pointed are the mutexes to which a value may point.
+// pointed returns the mutexes to which a value may point.
 func (a *analysis) pointed(v ssa.Value, seen map[ssa.Value]bool) (s set) {
 	if seen[v] {
 		return 0
@@ -125,8 +125,7 @@ func (a *analysis) pointed(v ssa.Value, seen map[ssa.Value]bool) (s set) {
 	return s
 }
 
-// stores are what a variable may hold: what is stored in it, or what it is outside of the
-// closure that uses it.
+// stores returns what a variable may hold: the values stored in it, or its value outside the closure that uses it.
 func stores(v ssa.Value) (values []ssa.Value) {
 	if free, is := v.(*ssa.FreeVar); is {
 		closure := free.Parent()
@@ -148,7 +147,7 @@ func stores(v ssa.Value) (values []ssa.Value) {
 	return values
 }
 
-// results are the mutexes to which a result of a call may point.
+// results returns the mutexes to which a result of a call may point.
 func (a *analysis) results(v ssa.Value, i int, seen map[ssa.Value]bool) (s set) {
 	call, is := v.(*ssa.Call)
 	if !is {
@@ -164,7 +163,7 @@ func (a *analysis) results(v ssa.Value, i int, seen map[ssa.Value]bool) (s set) 
 	return s
 }
 
-// field is the mutex that is a field of a struct. A generic struct counts once, whatever it is of.
+// field returns the mutex that is a field of a struct. All instances of a generic struct count as one.
 func (a *analysis) field(v *ssa.FieldAddr) set {
 	holder := v.X.Type().Underlying().(*types.Pointer).Elem()
 	field := holder.Underlying().(*types.Struct).Field(v.Field)
@@ -178,7 +177,7 @@ func (a *analysis) field(v *ssa.FieldAddr) set {
 	return a.number(name + "." + field.Name())
 }
 
-// qualifier is how a package stands in the name of a mutex: not at all if it is the first.
+// qualifier returns the package in the name of a mutex: "" for the first package.
 func (a *analysis) qualifier(p *types.Package) string {
 	if p == a.first {
 		return ""

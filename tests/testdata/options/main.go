@@ -1,5 +1,5 @@
-// Command options gives every option to every family of calls. TestOptionsThatDoNotCompile
-// builds it: the lines that are marked are errors, and no other line is.
+// Command options passes every option to every family of calls. TestOptionsThatDoNotCompile builds it: exactly the
+// marked lines are errors.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package sample has functions that lock one mutex under another, in each of the ways that
-// have to be seen, and others that seem to.
+// Package sample has functions that lock one mutex under another in each of the ways that the analysis must find, and
+// others that only seem to.
 package sample
 
 import (
@@ -45,7 +45,7 @@ func (x *c) locked(do func()) {
 	do()
 }
 
-// a.mu → b.mu: in a callee, which leaves it locked to its caller.
+// a.mu → b.mu: in a callee that leaves it locked for its caller.
 func deferred(x *a, y *b) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -85,7 +85,7 @@ func conditional(z *d, x *e, y *a) error {
 	return nil
 }
 
-// A mutex that is only tried for is not waited for; e.turn → f.mu.
+// A try-lock does not wait for its mutex; e.turn → f.mu.
 func tried(x *e, z *f) {
 	z.mu.Lock()
 	if x.turn.tryLock() {
@@ -96,7 +96,7 @@ func tried(x *e, z *f) {
 	z.mu.Unlock()
 }
 
-// g.mu → g.mu: of two values.
+// g.mu → g.mu: the mutexes of two values.
 func nested(x *g) {
 	x.mu.Lock()
 	x.outer.mu.Lock()
@@ -114,7 +114,7 @@ func goroutine(x *h, y *a) {
 	}()
 }
 
-// but f.mu → h.mu: by functions of other packages, and by goroutines that are waited for.
+// but f.mu → h.mu: by functions of other packages, and by goroutines that the function waits for.
 func outside(z *f, x *h, all []int) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
