@@ -1,8 +1,8 @@
 // Package handover is a model of the hand-over of contended locks: how a release grants the lock to the next client
 // in a queue, and how a client passes it on in memory. The model is small enough to visit all of its states: three
 // clients, a network that delays, loses and duplicates messages, clients that die and restart, a server that fails
-// over, and a stranger that knows nothing of the queue. README.md describes the protocol in full, with the scripts
-// as they are to be written, and what the exploration has shown.
+// over, and a stranger that knows nothing of the queue. README.md describes the protocol in full, the scripts that
+// follow from it, and what the exploration has shown.
 //
 // Time passes in ticks for everybody at once. Any number of ticks may pass before a command is executed or a message
 // arrives. The commands of a client stay in order. So do the answers, and the messages, which have a connection of
