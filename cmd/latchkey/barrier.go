@@ -22,7 +22,7 @@ func barrierCommand() *cli.Command {
 }
 
 func barrierWaitCommand() *cli.Command {
-	timeout := waitFlag("give up after `TIME`, exit code 75", time.Millisecond)
+	timeout := waitFlag("give up after `TIME` with exit code 75", time.Millisecond)
 	timeout.Aliases = []string{"timeout"}
 	return &cli.Command{
 		Name:      "wait",

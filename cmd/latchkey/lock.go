@@ -64,7 +64,7 @@ func lockCommand() *cli.Command {
 		ArgsUsage: "NAME",
 		Description: `Waits for the lock, prints a line that names the owner, and holds the lock until a
 signal arrives, or, if standard input is a pipe, until it ends. The lease is renewed
-all that time. To hold a lock while a command runs, use latchkey run.
+until then. To hold a lock while a command runs, use latchkey run.
 
 Other input is not read and never ends the hold: with /dev/null, a file or a terminal
 the lock is held until a signal arrives. /dev/null is the input of a background

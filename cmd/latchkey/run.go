@@ -24,7 +24,7 @@ program is killed, the lock becomes free when the lease ends.
 
 Many commands with --read run at once, but none while a command with --write runs.
 A name belongs to one kind of lock: always use it with --read or --write, or never.
-With --fenced ` + tokenEnv + ` in the command's environment contains
+With --fenced, ` + tokenEnv + ` in the command's environment contains
 the fencing token. For a job that many machines start at the same time, use
 latchkey cron.
 

@@ -41,7 +41,7 @@ ends. ` + permitEnv + ` in the command's environment contains its id.
 
 The first command sets the semaphore to N permits. If the semaphore already has a
 different number, that number applies, and a line on standard error says so; --set
-changes it to N. If more are held than that, no holder loses one, but none is
+changes it to N. If more permits are held than that, no holder loses one, but none is
 granted until enough are released.
 
 With --fair, waiting commands get permits in order of arrival, across all machines.
@@ -144,7 +144,7 @@ func semSetCommand() *cli.Command {
 		Usage:     "set the number of permits of a semaphore",
 		ArgsUsage: "NAME N",
 		Description: `Changes the number of permits, or creates the semaphore, and prints it as inspect
-does. If more are held than that, no holder loses one, but none is granted until
+does. If more permits are held than that, no holder loses one, but none is granted until
 enough are released; 0 lets running commands finish and starts no new ones.
 
   latchkey sem set imports 8`,

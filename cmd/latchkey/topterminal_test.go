@@ -169,7 +169,7 @@ func TestTopForcesAfterTheQuestionOnly(t *testing.T) {
 	p.keys("y")
 	p.await("orders is unlocked")
 	assert.False(t, isLocked(t, server, "orders"))
-	p.await("none: it is free, or gone")
+	p.await("none: free or gone")
 	p.keys("C-c")
 	p.await("code 0")
 }

@@ -26,8 +26,8 @@ func watchCommand() *cli.Command {
 		ArgsUsage: "NAME",
 		Description: `Polls the object and prints its state and then each change: of its holders, their
 counts, its waiters, permits or counts. For a lock with more than 64 holders, it
-prints only their number. Changes between two polls are not seen. Each poll costs
-one command, because no message reports all changes. While the server does not
+prints only their number. A change that is reversed before the next poll is not seen.
+No message reports all changes, so it costs one command per poll. While the server does not
 answer, it reports the error and keeps polling.
 
 A signal ends it: exit code 128+n.
