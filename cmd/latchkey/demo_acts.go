@@ -35,7 +35,7 @@ func playWithoutLock(ctx context.Context, s *stage) (*proof, error) {
 // holder.
 func playWithLock(ctx context.Context, s *stage) (*proof, error) {
 	s.explain(
-		"The same again, but each worker acquires the lock before it reads the counter.",
+		"The same again, but each worker acquires the lock first.",
 		fmt.Sprintf("Meanwhile, worker %d, a separate process, is killed while it holds the lock.", s.workers+1))
 	arena := newArena(s, "protected")
 	defer arena.sweep()

@@ -201,9 +201,9 @@ func (a *accident) story() string {
 // outcome is the last part of the proof.
 func (a *accident) outcome() string {
 	if !a.back {
-		return a.prize.kind + " not recovered after a death"
+		return a.prize.kind + " not back after a death"
 	}
-	return fmt.Sprintf("%s recovered in %s", a.prize.kind, seconds(a.after))
+	return fmt.Sprintf("%s back in %s", a.prize.kind, seconds(a.after))
 }
 
 func (a *accident) rows(c *crew) []string {
