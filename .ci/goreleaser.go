@@ -17,5 +17,5 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	fmt.Println(os.Args[1], "has known settings only")
+	fmt.Println(os.Args[1], "has only known settings")
 }

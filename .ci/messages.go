@@ -21,7 +21,7 @@ var without = map[string]bool{"tests": true, "bench": true, "testdata": true}
 
 func main() {
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "messages: want a folder")
+		fmt.Fprintln(os.Stderr, "usage: messages DIR")
 		os.Exit(64)
 	}
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {

@@ -25,7 +25,7 @@ func barrierOfTwoSteps(c *counting) ([]step, error) {
 			go func() { _, err := first.Await(c.ctx); waiting <- err }()
 			return nil
 		}},
-		{"Await, last, and the first goes on", func() error {
+		{"Await, last, and the first continues", func() error {
 			if _, err := last.Await(c.ctx); err != nil {
 				return err
 			}

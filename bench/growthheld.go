@@ -59,7 +59,7 @@ func (s *stopwatch) timeRenewals() error {
 		took, holds = took+script.took, holds+script.keys
 	}
 	if holds == 0 {
-		return errors.New("nothing was renewed")
+		return errors.New("no hold was renewed")
 	}
 	s.times[renewOne] = []float64{micros(took) / float64(holds)}
 	return nil

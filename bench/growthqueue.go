@@ -112,7 +112,7 @@ func inBackground(ctx context.Context, lock latchkey.Locker) <-chan attempt {
 // refused returns an error if an attempt was not refused.
 func refused(hold *latchkey.Hold, err error) error {
 	if hold != nil {
-		return errors.New("a lock that is held was acquired")
+		return errors.New("a lock that another client holds was acquired")
 	}
 	if errors.Is(err, latchkey.ErrNotAcquired) {
 		return nil
@@ -133,5 +133,5 @@ func (e *env) awaitLength(command, key string, want int64) error {
 			return err
 		}
 	}
-	return fmt.Errorf("%s has not got %d members within %v", key, want, drainLimit)
+	return fmt.Errorf("%s did not get %d members within %v", key, want, drainLimit)
 }

@@ -46,14 +46,14 @@ type settings struct {
 func parseFlags(args []string) (*settings, error) {
 	s := &settings{lease: 6 * time.Second, many: 10_000}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.BoolVar(&s.quick, "quick", false, "one short repetition, and 1000 held locks and waiters")
+	flags.BoolVar(&s.quick, "quick", false, "one short repetition, with 1000 held locks and waiters")
 	flags.IntVar(&s.repetitions, "reps", 3, "number of repetitions")
-	flags.DurationVar(&s.time, "dur", 500*time.Millisecond, "measured time of one measurement")
+	flags.DurationVar(&s.time, "dur", 500*time.Millisecond, "duration of one measurement")
 	flags.StringVar(&s.only, "only", "*", "comma-separated workloads; * matches any text")
-	flags.StringVar(&s.peers, "peers", "*", "comma-separated peers; * matches any text; ratios need floor")
-	links := flags.String("link", "0,2ms", "comma-separated round trips to the server; 0 is the loopback interface alone")
+	flags.StringVar(&s.peers, "peers", "*", "comma-separated peers; * matches any text; ratios need the peer floor")
+	links := flags.String("link", "0,2ms", "comma-separated round-trip times to the server; 0 uses the loopback interface without delay")
 	flags.StringVar(&s.out, "out", "results", "directory for results.md and the plots")
-	flags.StringVar(&s.docs, "docs", "", "directory for the plots of a page, DIR.md, whose tables are filled in; ../docs/performance")
+	flags.StringVar(&s.docs, "docs", "", "`DIR` for the plots of the page DIR.md, whose tables are filled in; usually ../docs/performance")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
@@ -73,9 +73,9 @@ func parseFlags(args []string) (*settings, error) {
 func (s *settings) check() error {
 	switch {
 	case s.repetitions < 1:
-		return errors.New("-reps: at least 1")
+		return errors.New("-reps: must be at least 1")
 	case s.time < time.Millisecond:
-		return errors.New("-dur: at least 1ms")
+		return errors.New("-dur: must be at least 1ms")
 	case len(s.chosenWorkloads())+len(s.chosenGrowths()) == 0 && !matches(s.only, costsName):
 		return fmt.Errorf("-only: no workload matches %q", s.only)
 	}
@@ -87,7 +87,7 @@ func parseLinks(text string) ([]time.Duration, error) {
 	for part := range strings.SplitSeq(text, ",") {
 		d, err := time.ParseDuration(part)
 		if err != nil || d < 0 {
-			return nil, fmt.Errorf("-link: %q is no round trip", part)
+			return nil, fmt.Errorf("-link: %q is not a round-trip time", part)
 		}
 		links = append(links, d)
 	}

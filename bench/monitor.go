@@ -22,14 +22,18 @@ func watch(ctx context.Context, addr string) (*monitor, error) {
 	}
 	marker, err := dialer.DialContext(ctx, "tcp", addr)
 	if err != nil {
+		conn.Close()
 		return nil, err
 	}
 	m := &monitor{conn: conn, marker: marker, lines: bufio.NewReader(conn)}
-	if _, err := conn.Write([]byte("MONITOR\r\n")); err != nil {
+	if _, err = conn.Write([]byte("MONITOR\r\n")); err == nil {
+		_, err = m.lines.ReadString('\n')
+	}
+	if err != nil {
+		m.close()
 		return nil, err
 	}
-	_, err = m.lines.ReadString('\n')
-	return m, err
+	return m, nil
 }
 
 func (m *monitor) close() {

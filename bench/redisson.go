@@ -28,7 +28,7 @@ func (redisson) About() string {
 
 // Open fails: there is no client in this process.
 func (redisson) Open(context.Context, string, time.Duration) (Client, error) {
-	return nil, errors.New("the clients of Redisson are in another process")
+	return nil, errors.New("the clients of Redisson run in another process")
 }
 
 // javaWarmup is the warm-up of a JVM, as a multiple of the measured time. A JVM compiles code that
@@ -55,7 +55,7 @@ func (redisson) Run(e *env) (Metrics, error) {
 	}
 	m, err := readJava(e, output)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = fmt.Errorf("the JVM has ended: %s", strings.TrimSpace(stderr.String()))
+		err = fmt.Errorf("the JVM exited: %s", strings.TrimSpace(stderr.String()))
 	}
 	// The result of the JVM counts, not how it ends.
 	_ = input.Close()

@@ -14,7 +14,7 @@ type rueidislockPeer struct{}
 func (rueidislockPeer) Name() string { return "rueidislock" }
 
 func (rueidislockPeer) About() string {
-	return "rueidislock, KeyMajority 1 and NoLoopTracking (Redis 7.0.5 or newer), as its README says for one server"
+	return "rueidislock, KeyMajority 1 and NoLoopTracking (Redis 7.0.5 or newer), as its README recommends for one server"
 }
 
 func (rueidislockPeer) Open(_ context.Context, addr string, lease time.Duration) (Client, error) {

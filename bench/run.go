@@ -13,7 +13,7 @@ import (
 const lease = 30 * time.Second
 
 // errOverlap says that a lock had more holders than it may have.
-var errOverlap = errors.New("a lock was held by more than may hold it: see the column " + overlapsMetric)
+var errOverlap = errors.New("a lock had more holders than it allows: see the column " + overlapsMetric)
 
 // A bench is one run of the program.
 type bench struct {
@@ -85,7 +85,7 @@ func (b *bench) choosePeers(ctx context.Context) error {
 		if p.Name() == (redisson{}).Name() && len(b.chosenWorkloads()) > 0 {
 			var err error
 			if b.java, err = buildRedisson(ctx); err != nil {
-				fmt.Println("Redisson is left out:", err)
+				fmt.Println("Redisson is omitted:", err)
 				continue
 			}
 		}

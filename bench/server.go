@@ -92,7 +92,7 @@ func (s *server) awaitAnswer(ctx context.Context) error {
 		select {
 		case <-s.exited:
 			log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
-			return fmt.Errorf("%s has ended: %s", s.command.Path, log)
+			return fmt.Errorf("%s exited: %s", s.command.Path, log)
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(20 * time.Millisecond):

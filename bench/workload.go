@@ -48,7 +48,7 @@ type env struct {
 }
 
 // errMissing says that a peer has no such lock.
-var errMissing = errors.New("the peer has no such lock")
+var errMissing = errors.New("the peer does not have such a lock")
 
 func (e *env) open() (Client, error) { return e.peer.Open(e.ctx, e.Addr, e.Lease) }
 

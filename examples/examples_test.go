@@ -15,60 +15,60 @@ import (
 
 // printed has the output of each example that runs to its end on one server.
 var printed = map[string]string{
-	"buildslots": `two slots are free, and nobody overtakes: true
+	"buildslots": `two slots are free, and no build takes them out of turn: true
 release builds, slots: 3
 docs builds, slots: 2
 fix builds, slots: 2
 lint builds, slots: 1
-nightly has left the line: true
+nightly has left the queue: true
 `,
 	"cache": `4 pods read version 1, built 1 time
 a reader cannot become a writer: true
 `,
-	"cron": `run 1: 1 of 3 pods did the job, 2 left it to another, 0 lost the lock meanwhile
-run 2: 0 of 1 pods did the job, 0 left it to another, 1 lost the lock meanwhile
+	"cron": `run 1: 1 of 3 pods did the job, 2 left it to another, 0 lost the lock
+run 2: 0 of 1 pods did the job, 0 left it to another, 1 lost the lock
 `,
 	"fencing": `the account is in SQLite
 the first pod is paused for longer than its lease
-the first pod is told that it lost the lock: true
+the first pod learns that it lost the lock: true
 the database refuses its write: true
 the balance is 50
 `,
 	"leader": `the first leader resigns: true
-everybody finds the second one: true
+everybody finds the second leader: true
 it is deposed, and stops: true
-the terms grow: true
+the terms increase: true
 `,
 	"phases": `phase 1 is done: [3 5 4]
 a worker dies in phase 2
 phase 2 is done: [8 9 7]
 phase 3 is done: [17 16 15]
-both others were told: true
+both other workers get an error: true
 `,
 	"startupgate": `cache is up, 1 to go
 cache is up again after a restart, which counts once, 1 to go
 database is up, 0 to go
 the latch let 3 workers in
-the latch without a cache stays closed: true
+without a cache, the latch stays closed: true
 `,
-	"tickets": `dan comes as number 1
-ada comes as number 2
-cleo comes as number 3
-ben comes as number 4
-eve has left the line: true
+	"tickets": `dan arrives as number 1
+ada arrives as number 2
+cleo arrives as number 3
+ben arrives as number 4
+eve has left the queue: true
 the desk opens
 dan gets ticket 1
 ada gets ticket 2
 cleo gets ticket 3
-ben gets none
+ben gets no ticket
 `,
 	"transfer": `ada has 90, ben has 110
-too much is refused: true
+a transfer of too much is refused: true
 ben is locked elsewhere, and ada is free: true
 `,
 	"workerpool": `12 jobs are done, at most three at once: true
 no permit is free: true
-the permit of the worker that hung came back: true
+the permit of the worker that hung was recovered: true
 `,
 }
 

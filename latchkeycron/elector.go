@@ -137,7 +137,7 @@ func (e *Elector) lead(ctx context.Context, l *latchkey.Leadership) error {
 // error is final.
 func (e *Elector) refused(err error) (final bool) {
 	if e.refusal.Swap(&err) == nil && !errors.Is(err, latchkey.ErrClosed) {
-		e.logger.Error("latchkeycron: the campaign failed; no job is run here", "election", e.election.Name(), "error", err)
+		e.logger.Error("latchkeycron: the campaign failed; this process runs no jobs", "election", e.election.Name(), "error", err)
 	}
 	return errors.Is(err, latchkey.ErrClosed) || errors.Is(err, latchkey.ErrInvalid)
 }

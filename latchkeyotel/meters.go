@@ -43,12 +43,12 @@ func newMeters(meter metric.Meter, l *labels) (*meters, error) {
 		errs = append(errs, err)
 		return h
 	}
-	m.waits = histogram("latchkey.wait.duration", "How long calls took to get what they asked for, or to give up.", waitBounds)
+	m.waits = histogram("latchkey.wait.duration", "How long calls took to succeed or to give up.", waitBounds)
 	m.held = histogram("latchkey.hold.duration", "How long locks and permits were held.", holdBounds)
 	m.losses = counter("latchkey.losses", "{hold}", "Holds that ended without a release.")
 	m.attempts = counter("latchkey.attempts", "{attempt}", "Attempts to acquire a lock or permits on the server.")
 	m.renewals = counter("latchkey.renewals", "{renewal}", "Renewals of leases.")
-	m.undone = counter("latchkey.undone", "{acquisition}", "Acquisitions that nobody was told of, and that were taken back.")
+	m.undone = counter("latchkey.undone", "{acquisition}", "Acquisitions that were undone because no caller received them.")
 	m.acquired = counter("latchkey.permits.acquired", "{permit}", "Permits of semaphores without ids that were acquired.")
 	m.released = counter("latchkey.permits.released", "{permit}", "Permits of semaphores without ids that were released.")
 	m.countdowns = counter("latchkey.latch.countdowns", "{call}", "Calls that counted a latch down.")

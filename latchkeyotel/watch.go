@@ -64,9 +64,9 @@ type gauges struct{ waiters, available, limit, count metric.Int64ObservableGauge
 func newGauges(meter metric.Meter) (g gauges, err error) {
 	var errs [4]error
 	g.waiters, errs[0] = meter.Int64ObservableGauge("latchkey.waiters", metric.WithUnit("{waiter}"), metric.WithDescription("Waiters in the queue of a fair lock or a fair semaphore."))
-	g.available, errs[1] = meter.Int64ObservableGauge("latchkey.permits.available", metric.WithUnit("{permit}"), metric.WithDescription("Permits that can be acquired."))
-	g.limit, errs[2] = meter.Int64ObservableGauge("latchkey.permits.limit", metric.WithUnit("{permit}"), metric.WithDescription("All permits of a semaphore."))
-	g.count, errs[3] = meter.Int64ObservableGauge("latchkey.latch.count", metric.WithUnit("{count}"), metric.WithDescription("What is left to count until a latch opens."))
+	g.available, errs[1] = meter.Int64ObservableGauge("latchkey.permits.available", metric.WithUnit("{permit}"), metric.WithDescription("Available permits of a semaphore."))
+	g.limit, errs[2] = meter.Int64ObservableGauge("latchkey.permits.limit", metric.WithUnit("{permit}"), metric.WithDescription("Total permits of a semaphore."))
+	g.count, errs[3] = meter.Int64ObservableGauge("latchkey.latch.count", metric.WithUnit("{count}"), metric.WithDescription("Remaining count of a latch."))
 	return g, errors.Join(errs[:]...)
 }
 

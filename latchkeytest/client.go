@@ -48,7 +48,7 @@ func (s *Server) Crash(client *latchkey.Client) {
 	s.helper()
 	l := s.lineOf(client)
 	if l == nil {
-		s.fail("Crash needs a client that Client of this server returned")
+		s.fail("Crash needs a client that Server.Client of the same server returned")
 	}
 	s.network.kill(l)
 }
@@ -90,7 +90,7 @@ func atMostOne(options []latchkey.Options) (latchkey.Options, error) {
 	case 1:
 		return options[0], nil
 	default:
-		return latchkey.Options{}, fmt.Errorf("%d sets of options, at most one is taken", len(options))
+		return latchkey.Options{}, fmt.Errorf("%d sets of options, want at most one", len(options))
 	}
 }
 

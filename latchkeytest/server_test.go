@@ -109,7 +109,7 @@ func TestClientTakesOneSetOfOptions(t *testing.T) {
 	server, err := latchkeytest.Start()
 	require.NoError(t, err)
 	defer server.Close()
-	assert.PanicsWithValue(t, "latchkeytest: making a client: 2 sets of options, at most one is taken", func() {
+	assert.PanicsWithValue(t, "latchkeytest: making a client: 2 sets of options, want at most one", func() {
 		server.Client(latchkey.Options{}, latchkey.Options{})
 	})
 	assert.Panics(t, func() { server.Client(latchkey.Options{Lease: -1}) })

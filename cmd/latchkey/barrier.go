@@ -12,7 +12,7 @@ import (
 )
 
 func barrierCommand() *cli.Command {
-	return group("barrier", "let programs wait for each other", `Each program that has come to a point waits until all others are there too.
+	return group("barrier", "let programs wait for each other", `Each program waits at the barrier until all others have arrived.
 
   ./load && latchkey barrier wait loaded --parties 4 && ./compute`,
 		barrierWaitCommand(),
@@ -22,25 +22,24 @@ func barrierCommand() *cli.Command {
 }
 
 func barrierWaitCommand() *cli.Command {
-	timeout := waitFlag("give up after `TIME`, exit code 75", time.Millisecond)
+	timeout := waitFlag("give up after `TIME` with exit code 75", time.Millisecond)
 	timeout.Aliases = []string{"timeout"}
 	return &cli.Command{
 		Name:      "wait",
-		Usage:     "wait until N programs wait",
+		Usage:     "wait until N programs have arrived",
 		ArgsUsage: "NAME",
-		Description: `Waits until as many programs as the barrier has parties wait at it; then all of them
-go on, and the barrier can be used again. With --json the last line says which
-generation it was, and the place of this program, from 0: the last one may do what
-one has to do for all.
+		Description: `Waits until N programs have arrived; then all continue, and the barrier can be used
+again. --json prints the generation and the index of this program, from 0. The
+program with the last index can do work that only one should do.
 
-Exit code: 0 when all have arrived; 75 when they had not in time, which ends the
-wait of the others with 76; 76 when another one gave up or crashed, or the barrier
-was reset; 128+n when signal n ended the wait; 69 when the server cannot be reached;
-64 for a mistake on the command line, or a barrier of another number of parties.
+Exit code: 0 when all have arrived; 75 when not all arrived in time, and the others
+then exit with 76; 76 when another program gave up or crashed, or the barrier was
+reset; 128+n when signal n ended the wait; 69 when the server cannot be reached;
+64 for a mistake on the command line, or a different number of parties.
 
   latchkey barrier wait loaded --parties 4 --wait 60s`,
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "parties", Usage: "how many wait for each other, `N`", Required: true, Validator: atLeast(1)},
+			&cli.IntFlag{Name: "parties", Usage: "wait for `N` programs, including this one", Required: true, Validator: atLeast(1)},
 			timeout,
 			jsonFlag(),
 		},
@@ -75,7 +74,7 @@ func barrierWait(ctx context.Context, cmd *cli.Command, client *latchkey.Client,
 // notTogether returns the error of a failed wait, with its exit code.
 func notTogether(err error, name string, limit time.Duration) error {
 	if errors.Is(err, latchkey.ErrNotAcquired) {
-		return exitWith(exitNotAcquired, "not all have arrived at %q, waited %v", name, limit)
+		return exitWith(exitNotAcquired, "not all arrived at %q, waited %v", name, limit)
 	}
 	return libraryError(err)
 }
@@ -100,7 +99,7 @@ func barrierInspectCommand() *cli.Command {
 		Name:      "inspect",
 		Usage:     "show who waits at a barrier",
 		ArgsUsage: "NAME",
-		Description: `Reads only. A barrier at which nobody waits is an answer and no error: exit code 0.
+		Description: `Read-only. A barrier at which nobody waits is not an error: exit code 0.
 
   latchkey barrier inspect loaded`,
 		Flags:  []cli.Flag{jsonFlag()},
@@ -140,10 +139,10 @@ func writeBarrier(cmd *cli.Command, reply barrierReply) error {
 func barrierResetCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "reset",
-		Usage:     "end the wait of those who wait at a barrier",
+		Usage:     "end all waits at a barrier",
 		ArgsUsage: "NAME",
-		Description: `They are told that the barrier was broken, with exit code 76. Also has it forget how
-many parties it has. One at which nobody waits is not an error: exit code 0.
+		Description: `Waiting programs exit with 76. The barrier forgets its number of parties. If nobody
+waits, that is not an error: exit code 0.
 
   latchkey barrier reset loaded`,
 		Action: atName(func(ctx context.Context, _ *cli.Command, client *latchkey.Client, name string) error {

@@ -62,7 +62,7 @@ func (j job) busyText(ctx context.Context, client *latchkey.Client) string {
 			more = fmt.Sprintf(" and %d more", n)
 		}
 		if o.kept {
-			more = ", who released it; it is kept until it expires"
+			more = ", released, kept until it expires"
 		}
 		if o.left > 0 {
 			more += ", " + shortTTL(o.left) + " left"

@@ -14,18 +14,18 @@ import (
 func checkCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "check",
-		Usage:     "try out whether the server does and permits what locks need",
+		Usage:     "check that the server supports and permits what locks need",
 		UsageText: "latchkey check [--prefix PREFIX]",
-		Description: `Takes, renews and releases a lock of a name of its own, publishes, subscribes, and
-asks whether the server evicts keys. It also tries to list objects, for a second
-at most, which needs the permission for SCAN; without it, everything but ls and top works.
+		Description: `Acquires, renews and releases a lock with a unique name, publishes, subscribes, and
+checks the eviction policy. Also tries to list objects, for at most a second. That
+needs permission for SCAN; without it, only ls and top fail.
 
-Exit code: 0 when all is well, 69 when something is wrong or the server cannot
-be reached; a line for each says what to do.
+Exit code: 0 when everything works, 69 when something is wrong or the server cannot
+be reached. For each known problem, a line says what to do.
 
   latchkey check && ./start
   latchkey check --prefix orders:`,
-		Flags:  []cli.Flag{&cli.StringFlag{Name: "prefix", Usage: "`PREFIX` of the names that the user may lock"}},
+		Flags:  []cli.Flag{&cli.StringFlag{Name: "prefix", Usage: "`PREFIX` of the names that the server lets this user lock"}},
 		Action: check,
 	}
 }
@@ -43,7 +43,7 @@ func check(ctx context.Context, cmd *cli.Command) error {
 		out := cmd.Root().Writer
 		err = client.Check(ctx)
 		if err == nil {
-			_, err = fmt.Fprintln(out, "locks, renewal, messages and eviction: well")
+			_, err = fmt.Fprintln(out, "locks, renewal, messages and eviction: ok")
 			if failed := tryToList(ctx, client); failed != nil && err == nil {
 				_, err = fmt.Fprintf(out, "ls and top: %s\n", listAdvice(plainError{failed}))
 			}
@@ -82,10 +82,10 @@ func listAdvice(err error) string {
 func advice(err error) string {
 	text := err.Error()
 	for _, known := range [][2]string{
-		{"NOPERM", "give the user the permissions of docs/reference/keys.md, and set --prefix to the prefix that they are for"},
-		{"maxmemory-policy", "set maxmemory-policy noeviction, or give locks a server of their own"},
-		{"OOM ", "the server is out of memory: give it more, or remove what is not needed"},
-		{"READONLY", "this is a replica: connect to the master, or by way of Sentinel"},
+		{"NOPERM", "give the user the permissions of docs/reference/keys.md, and set --prefix to the prefix that they cover"},
+		{"maxmemory-policy", "set maxmemory-policy noeviction, or use a separate server for locks"},
+		{"OOM ", "the server is out of memory: give it more, or delete unneeded data"},
+		{"READONLY", "this is a replica: connect to the master, or through Sentinel"},
 	} {
 		if strings.Contains(text, known[0]) {
 			text += "\n  " + known[1]

@@ -17,9 +17,9 @@ var bashCompletion string
 // configureCompletion makes the command of the cli library that writes completion scripts visible.
 func configureCompletion(cmd *cli.Command) {
 	cmd.Hidden = false
-	cmd.Usage = "write a script that has a shell complete command lines"
-	cmd.Description = `Completes commands and flags. Names of objects are not completed: that would need
-a walk over all keys of the server.
+	cmd.Usage = "print a completion script for a shell"
+	cmd.Description = `Completes commands and flags. Names of objects are not completed, because that would
+need a scan of all keys of the server.
 
 bash  in ~/.bashrc: source <(latchkey completion bash)
 zsh   in ~/.zshrc, after compinit: source <(latchkey completion zsh)

@@ -31,7 +31,7 @@ func redisFlag() cli.Flag {
 }
 
 func verboseFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "verbose", Usage: "write the log of the library to standard error"}
+	return &cli.BoolFlag{Name: "verbose", Usage: "write the library's log to standard error"}
 }
 
 // serverURL returns the server of all commands but demo. An empty environment
@@ -66,10 +66,10 @@ func connectError(err error) error {
 	}
 	text := plainError{err}.Error()
 	if server, _, found := strings.Cut(text, ": NOAUTH "); found {
-		return exitWith(exitUnavailable, "%s: NOAUTH: the server wants a password; give it in the URL: redis://:PASSWORD@host", server)
+		return exitWith(exitUnavailable, "%s: NOAUTH: the server requires a password; put it in the URL: redis://:PASSWORD@host", server)
 	}
 	if strings.Contains(text, "connection reset by peer") {
-		return exitWith(exitUnavailable, "%w (does the server want TLS (rediss://) or a client certificate?)", plainError{err})
+		return exitWith(exitUnavailable, "%w (does the server require TLS (rediss://) or a client certificate?)", plainError{err})
 	}
 	return libraryError(err)
 }
@@ -113,9 +113,9 @@ func deleteObject(ctx context.Context, cmd *cli.Command, object deletable) error
 	if cmd.Bool("json") {
 		return writeJSON(out, deleteReply{Name: object.Name(), There: there})
 	}
-	text := "was not there"
+	text := "did not exist"
 	if there {
-		text = "is deleted"
+		text = "was deleted"
 	}
 	_, err = fmt.Fprintf(out, "%s %s\n", object.Name(), text)
 	return err

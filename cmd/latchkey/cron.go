@@ -16,28 +16,28 @@ const defaultAtLeast = time.Minute
 func cronCommand(args []string) *cli.Command {
 	return &cli.Command{
 		Name:      "cron",
-		Usage:     "run a command once, although many machines start it",
+		Usage:     "run a command once, even if many machines start it",
 		UsageText: "latchkey cron [--at-least 1m] NAME -- CMD [ARGS…]",
-		Description: `Makes one attempt at the lock NAME. If it succeeds, the command runs. The lock
-stays taken for --at-least, counted from the start, even if the command ends
-earlier or this machine dies. If it fails, the command runs elsewhere or has run
-there, and the exit code is 0. A terminal is told so; otherwise nothing is
-printed, so that cron sends no mail. See --conflict-exit-code and --verbose.
+		Description: `Makes one attempt to acquire the lock NAME. If it succeeds, the command runs. The
+lock is kept for --at-least, counted from the start, even if the command ends
+earlier or this machine dies. If the attempt fails, the command is running or has
+run elsewhere, and the exit code is 0. A message says so only on a terminal, so that
+cron sends no mail. See --conflict-exit-code and --verbose.
 
 Put the same line into the crontab of each machine:
 
   0 3 * * *  latchkey cron --at-least 10m nightly -- /usr/local/bin/report
 
-The clocks of the machines may differ by --at-least, which must be shorter than
-the time between two runs. It does not end the command: one that takes longer
-holds the lock, renewed, until it is done, and a run that is due meanwhile is
-left out. A run that fails is not repeated elsewhere.
+The clocks of the machines may differ by up to --at-least, which must be shorter
+than the time between two runs. --at-least does not limit the command: a longer
+command keeps the lock, which is renewed, until it ends, and runs that are due in
+that time are skipped. A run that fails is not repeated elsewhere.
 
-` + jobHelp("lock", "0, or the\nN of --conflict-exit-code, when it runs elsewhere", ""),
+` + jobHelp("lock", "0, or the\nN of --conflict-exit-code, when the command runs elsewhere", ""),
 		Flags: append([]cli.Flag{
-			&cli.DurationFlag{Name: "at-least", Usage: "`TIME` for which the lock stays taken", Value: defaultAtLeast,
+			&cli.DurationFlag{Name: "at-least", Usage: "`TIME` for which the lock is kept, from the start", Value: defaultAtLeast,
 				Validator: between(latchkey.MinLease, latchkey.MaxLease)},
-			&cli.IntFlag{Name: "conflict-exit-code", Usage: "exit with `N` when it runs elsewhere", Validator: between(0, 255)},
+			&cli.IntFlag{Name: "conflict-exit-code", Usage: "exit with `N` when the command runs elsewhere", Validator: between(0, 255)},
 		}, guardFlags("lock")...),
 		Action: func(ctx context.Context, cmd *cli.Command) error {
 			return cron(ctx, cmd, args)
@@ -56,7 +56,7 @@ func cron(ctx context.Context, cmd *cli.Command, args []string) error {
 		return err
 	}
 	j.thing = fmt.Sprintf("the lock %q", name)
-	j.busy = fmt.Sprintf("%q runs elsewhere, or ran there less than %v ago:", name, atLeast)
+	j.busy = fmt.Sprintf("%q is running elsewhere, or ran less than %v ago:", name, atLeast)
 	j.occupants = occupantsOf(name)
 	j.refused = func(text string) error {
 		if conflict != 0 || cmd.Bool("verbose") || isTerminal(cmd.Root().ErrWriter) {

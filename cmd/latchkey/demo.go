@@ -17,32 +17,32 @@ import (
 func demoCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "demo",
-		Usage: "watch workers share a lock and a pool, die, and start together",
-		Description: `Several workers, each a client of its own, advance one counter in Redis by
-reading it and writing it back: first without a lock, then with one. On the way
-a worker is killed while it holds the lock. Then they do jobs under a semaphore
+		Usage: "watch workers share a lock and a pool, crash and elect leaders",
+		Description: `Several workers, each with its own client, increment one counter in Redis by
+reading it and writing it back: first without a lock, then with one. Meanwhile, a
+worker is killed while it holds the lock. Then the workers do jobs under a semaphore
 that has fewer permits than there are workers, and again one is killed while it
-holds a permit. They wait at a latch until all preparations are done, and at last
-elect leaders, each of which resigns.
+holds a permit. They wait at a latch until all preparations are done. Finally they
+elect leaders in turn, and each leader resigns.
 
-The last lines prove, or disprove, that no increment was lost, that no two
-workers had the lock at once and never more than there are permits worked at
-once, that what the dead held came back, that nobody passed the latch early, and
-that no two led at once; the exit code is 1 if one of the proofs fails. It all takes
-half a minute.
+The last lines prove or disprove that no increment was lost, that no two workers
+held the lock at once, and that no more workers than permits worked at once. They
+also prove or disprove that the lock and the permit of the killed workers were
+recovered, that no worker passed the latch early, and that no two led at once. If a
+proof fails, the exit code is 1. The demo takes half a minute.
 
-Nothing needs to be installed: without --redis and LATCHKEY_REDIS the demo brings
-its own server. On yours it uses keys with "latchkey-demo:" in their names and
-removes them at the end, except small notes of the library that expire within
+Nothing needs to be installed: without --redis and LATCHKEY_REDIS the demo starts its
+own server. On your server it uses keys with "latchkey-demo:" in their names and
+removes them at the end, except small records of the library that expire within
 20 minutes.
 
   latchkey demo
   latchkey --redis redis://localhost:6379 demo --workers 3 --for 5s`,
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "workers", Usage: "`NUMBER` of workers, besides those that die", Value: 5, Validator: between(2, 50)},
-			&cli.DurationFlag{Name: "for", Usage: "`TIME` of the second act, and again of the third", Value: 10 * time.Second,
+			&cli.IntFlag{Name: "workers", Usage: "`NUMBER` of workers, in addition to those that are killed", Value: 5, Validator: between(2, 50)},
+			&cli.DurationFlag{Name: "for", Usage: "`TIME` of the second act, and of the third", Value: 10 * time.Second,
 				Validator: atLeast(time.Second)},
-			&cli.DurationFlag{Name: "lease", Usage: "lease of the workers that die", Value: 2 * time.Second,
+			&cli.DurationFlag{Name: "lease", Usage: "lease of the workers that are killed", Value: 2 * time.Second,
 				Validator: atLeast(100 * time.Millisecond)},
 		},
 		Action: demoAction,
@@ -128,13 +128,13 @@ func stageFrom(cmd *cli.Command) (*stage, error) {
 // openServer connects to the server of --redis, or to one that it starts in this
 // process.
 func (s *stage) openServer(cmd *cli.Command) (closer func(), err error) {
-	server, closeEmbedded := "the server you named", func() {}
+	server, closeEmbedded := "as named by --redis or LATCHKEY_REDIS", func() {}
 	if s.url = cmd.String("redis"); s.url == "" {
 		embedded, err := latchkeytest.Start()
 		if err != nil {
-			return nil, exitWith(exitSoftware, "the embedded server does not start: %w", err)
+			return nil, exitWith(exitSoftware, "cannot start the embedded server: %w", err)
 		}
-		server, closeEmbedded = "embedded in this process; --redis URL takes yours", embedded.Close
+		server, closeEmbedded = "embedded in this process; --redis URL uses yours", embedded.Close
 		s.url = embedded.URL()
 	}
 	if s.redis, err = rawClient(s.url); err != nil {

@@ -35,8 +35,8 @@ func playWithoutLock(ctx context.Context, s *stage) (*proof, error) {
 // holder.
 func playWithLock(ctx context.Context, s *stage) (*proof, error) {
 	s.explain(
-		"The same again, but each worker takes the lock before it touches the counter.",
-		fmt.Sprintf("On the way worker %d, a process of its own, is killed while it holds the lock.", s.workers+1))
+		"The same again, but each worker acquires the lock first.",
+		fmt.Sprintf("Meanwhile, worker %d, a separate process, is killed while it holds the lock.", s.workers+1))
 	arena := newArena(s, "protected")
 	defer arena.sweep()
 	prize := theLock(s.prefix + "lock")

@@ -76,7 +76,7 @@ type accident struct {
 }
 
 func newAccident(s *stage, p prize) *accident {
-	return &accident{stage: s, prize: p, status: "not here yet"}
+	return &accident{stage: s, prize: p, status: "not started yet"}
 }
 
 // watch lets a crew work and the accident happen, and shows both, until the time of
@@ -165,7 +165,7 @@ func (a *accident) awaitReturn(ctx context.Context, died time.Time, next <-chan 
 		a.returned(entered.Sub(died))
 		return nil
 	case <-ctx.Done():
-		a.set(killed + ", and the " + a.prize.kind + " has not come back")
+		a.set(killed + "; the " + a.prize.kind + " has not been recovered")
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return nil // the proof shows it
 		}
@@ -174,7 +174,7 @@ func (a *accident) awaitReturn(ctx context.Context, died time.Time, next <-chan 
 }
 
 func (a *accident) returned(after time.Duration) {
-	a.set("killed; the " + a.prize.kind + " came back " + seconds(after) + " later")
+	a.set("killed; the " + a.prize.kind + " was recovered " + seconds(after) + " later")
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.after, a.back = after, true
@@ -192,9 +192,9 @@ func (a *accident) name() string { return fmt.Sprintf("worker %d", a.stage.worke
 func (a *accident) story() string {
 	text := fmt.Sprintf("Worker %d was killed while it held %s.", a.stage.workers+1, a.prize.one)
 	if !a.back {
-		return text + " The " + a.prize.kind + " has not come back."
+		return text + " The " + a.prize.kind + " has not been recovered."
 	}
-	return text + fmt.Sprintf(" Nobody gave it back: its lease of %v ran out, and %s %s after the death.",
+	return text + fmt.Sprintf(" It was never released: its lease of %v expired, and %s %s after the death.",
 		a.stage.lease, a.prize.again, seconds(a.after))
 }
 
@@ -277,7 +277,7 @@ func startVictim(ctx context.Context, s *stage, p prize) (*victim, error) {
 func (v *victim) awaitInside() error {
 	line, err := bufio.NewReader(v.output).ReadString('\n')
 	if err != nil || line != insideWord+"\n" {
-		return fmt.Errorf("it never was inside (%q, %w)", line, err)
+		return fmt.Errorf("it never entered (%q, %w)", line, err)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 func playElection(ctx context.Context, s *stage) (*proof, error) {
 	s.explain(
 		fmt.Sprintf("%d workers stand for election. A leader resigns after %v, and the next one leads.", s.workers, s.duration/20),
-		"Each leader has a term, which is larger than all before.")
+		"Each leader's term is larger than all terms before it.")
 	e := &electorate{stage: s, name: s.prefix + "election", leaders: make(chan termLeader)}
 	ctx, cancel := context.WithCancel(ctx)
 	defer e.dismiss()
@@ -98,7 +98,7 @@ func (e *electorate) follow(ctx context.Context) (*proof, error) {
 	most := e.gauge.peak()
 	return &proof{
 		holds: most == 1 && slices.IsSorted(terms) && len(slices.Compact(terms)) == len(terms),
-		text:  fmt.Sprintf("%d leaders in turn, at most %d at once, in the terms %v", len(terms), most, terms),
+		text:  fmt.Sprintf("%d leaders in turn, at most %d at once, in terms %v", len(terms), most, terms),
 	}, nil
 }
 

@@ -19,7 +19,7 @@ const steps = 3
 func playLatch(ctx context.Context, s *stage) (*proof, error) {
 	s.explain(
 		fmt.Sprintf("%d workers wait at a latch until %d preparations are done.", s.workers, steps),
-		"The second preparation is reported twice, as by a process that was restarted.")
+		"The second preparation is reported twice, as if after a restart.")
 	client, err := s.connect(ctx)
 	if err != nil {
 		return nil, err

@@ -13,9 +13,9 @@ import (
 func playPool(ctx context.Context, s *stage) (*proof, error) {
 	permits, job := (s.workers+1)/2, s.duration/50
 	s.explain(
-		fmt.Sprintf("%d workers have jobs to do, of %v each.", s.workers, job),
-		fmt.Sprintf("A semaphore has %d permits: no more may work at once.", permits),
-		fmt.Sprintf("On the way worker %d, a process of its own, is killed while it holds a permit.", s.workers+1))
+		fmt.Sprintf("%d workers do jobs of %v each.", s.workers, job),
+		fmt.Sprintf("A semaphore has %d permits, so no more than that may work at once.", permits),
+		fmt.Sprintf("Meanwhile, worker %d, a separate process, is killed while it holds a permit.", s.workers+1))
 	client, err := s.connect(ctx)
 	if err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ func theLock(key string) prize {
 	return prize{
 		flag: "lock", key: key, room: 1,
 		door: func(c *latchkey.Client) door { return lockDoor{Locker: c.NewLock(key)} },
-		kind: "lock", one: "the lock", tasks: "increments", again: "the others went on",
+		kind: "lock", one: "the lock", tasks: "increments", again: "the others continued",
 	}
 }
 

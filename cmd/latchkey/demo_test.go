@@ -29,7 +29,7 @@ func TestDemoProves(t *testing.T) {
 	assert.Regexp(t, `\n\nPROOF: counter (\d+) = \d+ increments, at most 1 inside, lock back in \d\.\d\ds\n`+
 		`PROOF: \d+ jobs with 3 permits, at most 3 inside, permit back in \d\.\d\ds\n`+
 		`PROOF: 5 of 5 workers passed the latch, 0 of them too early\n`+
-		`PROOF: 3 leaders in turn, at most 1 at once, in the terms \[1 2 3\]\n\nWhat next:\n\n  latchkey run`, got.stdout)
+		`PROOF: 3 leaders in turn, at most 1 at once, in terms \[1 2 3\]\n\nWhat next:\n\n  latchkey run`, got.stdout)
 	assert.Regexp(t, `(?m)(^   preparation 2 is reported, 1 to go; .*\n){2}`, got.stdout, "it counts once")
 	assert.NotContains(t, got.stdout, "\x1b", "no terminal, no control characters")
 }

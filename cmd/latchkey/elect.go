@@ -18,21 +18,21 @@ func electCommand(args []string) *cli.Command {
 		Name:      "elect",
 		Usage:     "run a command while leading",
 		UsageText: "latchkey elect NAME [--value TEXT] [--once] [--wait 10s] -- CMD [ARGS…]",
-		Description: `Campaigns until it leads, and runs the command. When the leadership is lost the
-command is ended, and the campaign begins anew; with --once this program ends
-then, with exit code 76. When the command ends by itself this program resigns,
-and ends with the code of the command: the next candidate leads at once.
+		Description: `Campaigns until it leads, then runs the command. When the leadership is lost, the
+command is ended and the campaign starts again; with --once, this program exits
+with 76 instead. When the command ends by itself, this program resigns and exits
+with the code of the command, and the next candidate leads at once.
 
-` + tokenEnv + ` in the command's environment is the term. Have it sent along with
-what the command writes, and smaller ones refused: a leader that is paused may
-not know that another one leads.
+` + tokenEnv + ` in the command's environment contains the term. Send it along with
+each write, and make the receiver refuse smaller terms: a paused leader may not
+know that another one leads.
 
 One scheduler, on any number of machines:
 
   latchkey elect scheduler --value "$(hostname):8080" -- ./scheduler
   curl "http://$(latchkey leader scheduler --value)/status"
 
-` + jobHelp("leadership", "75 when\nit was not elected in time", ", with --once or\nafter a signal that was to end it"),
+` + jobHelp("leadership", "75 when\nit was not elected in time", ", with --once or\nafter a signal to end it"),
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "value", Usage: "`TEXT` that the leader announces", DefaultText: "the name of this host"},
 			&cli.BoolFlag{Name: "once", Usage: "do not campaign again after a loss"},
@@ -73,16 +73,15 @@ func leaderCommand() *cli.Command {
 		Name:      "leader",
 		Usage:     "show who leads an election, and since when",
 		ArgsUsage: "NAME",
-		Description: `Reads only. With --watch it goes on, and writes a line at each change, until a
-signal ends it.
+		Description: `Read-only. With --watch it prints a line at each change, until a signal ends it.
 
   latchkey leader scheduler --value
 
-Exit code: 0 when somebody leads, 75 when nobody does, 69 when the server cannot
-be reached; with --watch 128+n when signal n ended it.`,
+Exit code: 0 when there is a leader, 75 when there is none, 69 when the server
+cannot be reached; with --watch 128+n when signal n ended it.`,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "watch", Usage: "follow who leads"},
-			&cli.BoolFlag{Name: "value", Usage: "write the leader's value alone, for scripts"},
+			&cli.BoolFlag{Name: "watch", Usage: "print each change of the leader"},
+			&cli.BoolFlag{Name: "value", Usage: "print only the leader's value, for scripts"},
 			jsonFlag(),
 		},
 		Action: atName(leader, "json", "value"),

@@ -20,7 +20,7 @@ import (
 const leastLease = 10 * time.Millisecond
 
 func jsonFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "json", Usage: "write the answer as JSON"}
+	return &cli.BoolFlag{Name: "json", Usage: "print JSON"}
 }
 
 // waitFlag limits a wait. Its value must be at least least.
@@ -34,13 +34,13 @@ func leaseFlag(usage string, usual time.Duration) cli.Flag {
 
 // everyFlag sets how often a command queries the server.
 func everyFlag(usual, least time.Duration) cli.Flag {
-	return &cli.DurationFlag{Name: "every", Usage: "look again after `TIME`", Value: usual, Validator: atLeast(least)}
+	return &cli.DurationFlag{Name: "every", Usage: "poll every `TIME`", Value: usual, Validator: atLeast(least)}
 }
 
 func atLeast[T cmp.Ordered](least T) func(T) error {
 	return func(value T) error {
 		if value < least {
-			return fmt.Errorf("want at least %v", least)
+			return fmt.Errorf("must be at least %v", least)
 		}
 		return nil
 	}
@@ -49,7 +49,7 @@ func atLeast[T cmp.Ordered](least T) func(T) error {
 func between[T cmp.Ordered](least, most T) func(T) error {
 	return func(value T) error {
 		if value < least || value > most {
-			return fmt.Errorf("want %v to %v", least, most)
+			return fmt.Errorf("must be %v to %v", least, most)
 		}
 		return nil
 	}
@@ -62,7 +62,7 @@ func exclude(cmd *cli.Command, flags ...string) error {
 		switch {
 		case !cmd.IsSet(flag):
 		case first != "":
-			return usageError("--%s and --%s exclude each other; see %s --help", first, flag, cmd.FullName())
+			return usageError("--%s and --%s cannot be used together; see %s --help", first, flag, cmd.FullName())
 		default:
 			first = flag
 		}
@@ -127,9 +127,9 @@ func onUsageError(_ context.Context, cmd *cli.Command, err error, _ bool) error 
 		reason := found[3]
 		switch {
 		case strings.HasPrefix(reason, "time: "):
-			reason = "want a time such as 500ms, 10s or 5m"
+			reason = "must be a time such as 500ms, 10s or 5m"
 		case strings.HasPrefix(reason, "strconv."):
-			reason = "want a number"
+			reason = "must be a number"
 		}
 		text = fmt.Sprintf("--%s %s: %s", found[2], strings.Trim(found[1], `"`), reason)
 	}

@@ -135,7 +135,7 @@ func helpCommand() *cli.Command {
 		Name:      "help",
 		Usage:     "explain a command",
 		ArgsUsage: "[COMMAND…]",
-		Description: `Writes what the command writes with --help.
+		Description: `Prints the same text as the command with --help.
 
   latchkey help sem run`,
 		Action: func(ctx context.Context, cmd *cli.Command) error {

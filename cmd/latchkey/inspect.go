@@ -15,9 +15,9 @@ import (
 func inspectCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "inspect",
-		Usage:     "show who holds a lock, how often and for how long",
+		Usage:     "show who holds a lock, how many times, and until when",
 		ArgsUsage: "NAME",
-		Description: `Reads only. A free lock is an answer and no error: exit code 0.
+		Description: `Read-only. A free lock is not an error: exit code 0.
 
   latchkey inspect orders:42
   latchkey inspect --json orders:42 | jq .ttl_ms`,
@@ -104,7 +104,7 @@ func writeInspection(out io.Writer, found latchkey.Inspection) error {
 		text += row("held by", holderText(found, holder))
 	}
 	if found.Token > 0 {
-		text += row("token", fmt.Sprintf("%d was the last one issued", found.Token))
+		text += row("token", fmt.Sprintf("%d, the last one issued", found.Token))
 	}
 	if look != "" {
 		text += row("look", look+" "+printable(found.Name))
@@ -126,7 +126,7 @@ func state(found latchkey.Inspection) string {
 	case lookers[found.Kind] != "":
 		return fmt.Sprintf("%s is %s\n", found.Name, found.What)
 	case found.Kind != latchkey.KindNone:
-		return fmt.Sprintf("%s is something else than a lock\n", found.Name)
+		return fmt.Sprintf("%s is not a lock\n", found.Name)
 	default:
 		return fmt.Sprintf("%s is free\n", found.Name)
 	}
@@ -180,7 +180,7 @@ func ownerText(label, owner string) string {
 // may be anything.
 func mutexHolder(token string) string {
 	if _, err := latchkey.ParseOwner(token); err != nil {
-		return fmt.Sprintf("%.80q; probably a mutex of another library, or else data of an application", token)
+		return fmt.Sprintf("%.80q; probably a mutex of another library, or application data", token)
 	}
 	return token
 }

@@ -77,7 +77,7 @@ func TestInspectOfSomethingElse(t *testing.T) {
 
 	got := latchkeyCLI(t, server, "inspect", "list")
 	assert.Zero(t, got.code)
-	assert.Contains(t, got.stdout, "list is something else than a lock\n")
+	assert.Contains(t, got.stdout, "list is not a lock\n")
 
 	got = latchkeyCLI(t, server, "inspect", "list", "--json")
 	var reply struct {
@@ -105,7 +105,7 @@ func TestUnlock(t *testing.T) {
 	<-held.Lost()
 
 	got = latchkeyCLI(t, server, "unlock", "--force", "orders")
-	assert.Equal(t, result{stdout: "orders was free already\n"}, got)
+	assert.Equal(t, result{stdout: "orders was already free\n"}, got)
 }
 
 func TestUnlockAsJSON(t *testing.T) {
@@ -173,7 +173,7 @@ func TestUnlockByKind(t *testing.T) {
 		got := latchkeyCLI(t, server, "unlock", "--force", "--kind", kind, lock.Name())
 		assert.Equal(t, result{stdout: lock.Name() + " is unlocked\n"}, got)
 		got = latchkeyCLI(t, server, "unlock", "--force", "--kind", kind, lock.Name())
-		assert.Equal(t, result{stdout: lock.Name() + " was free already\n"}, got)
+		assert.Equal(t, result{stdout: lock.Name() + " was already free\n"}, got)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestInspectAndUnlockOfForeignData(t *testing.T) {
 			assert.True(t, strings.HasSuffix(got.stdout, "\n  look     "+look+"\n"), got.stdout)
 			assert.Equal(t, 1, strings.Count(got.stdout, what), got.stdout)
 		} else {
-			assert.Contains(t, got.stdout, name+" is something else than a lock\n")
+			assert.Contains(t, got.stdout, name+" is not a lock\n")
 			assert.Contains(t, got.stdout, "  what     "+what+"\n")
 		}
 		assert.NotContains(t, got.stdout, "held by")
@@ -223,7 +223,7 @@ func TestInspectAndUnlockOfForeignData(t *testing.T) {
 		assert.True(t, exists, name)
 	}
 	got := latchkeyCLI(t, server, "inspect", "session")
-	assert.Contains(t, got.stdout, "or else data of an application")
+	assert.Contains(t, got.stdout, "or application data")
 	got = latchkeyCLI(t, server, "unlock", "--force", "session")
 	assert.Equal(t, exitSoftware, got.code)
 	assert.Contains(t, got.stderr, "alice@example.com")

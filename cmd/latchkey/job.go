@@ -48,26 +48,26 @@ func guardFlags(thing string) []cli.Flag {
 // acquisitionFlags returns the flags of commands that wait.
 func acquisitionFlags(thing string) []cli.Flag {
 	return append([]cli.Flag{
-		waitFlag("give up after `TIME`, exit code 75", 0),
-		&cli.BoolFlag{Name: "no-wait", Aliases: []string{"n"}, Usage: "try once: the same as --wait 0s"},
+		waitFlag("give up after `TIME` with exit code 75", 0),
+		&cli.BoolFlag{Name: "no-wait", Aliases: []string{"n"}, Usage: "try once, like --wait 0s"},
 		holdingFlag(thing),
 	}, nameFlags(thing)...)
 }
 
 func holdingFlag(thing string) cli.Flag {
-	return leaseFlag("`TIME` until the "+thing+" ends if this is killed", latchkey.DefaultLease)
+	return leaseFlag("`TIME` after which the "+thing+" is free if this program is killed", latchkey.DefaultLease)
 }
 
 // nameFlags returns the flags that show people who holds the thing, and what for.
 func nameFlags(thing string) []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "label", Usage: "`NAME` that others see, - for none", DefaultText: "host:pid"},
-		&cli.StringFlag{Name: "note", Usage: "`TEXT` that others see beside the " + thing},
+		&cli.StringFlag{Name: "label", Usage: "`NAME` shown to others, - for none", DefaultText: "host:pid"},
+		&cli.StringFlag{Name: "note", Usage: "`TEXT` shown to others with the " + thing},
 	}
 }
 
 func graceFlag() cli.Flag {
-	return &cli.DurationFlag{Name: "grace", Usage: "`TIME` from SIGTERM to SIGKILL after a loss", Value: defaultGrace,
+	return &cli.DurationFlag{Name: "grace", Usage: "`TIME` between SIGTERM and SIGKILL after a loss", Value: defaultGrace,
 		Validator: atLeast(time.Duration(0))}
 }
 
@@ -82,22 +82,22 @@ func notes(cmd *cli.Command) []latchkey.NoteOption {
 // jobHelp returns the part of the help text that all jobs share. refused describes the exit code after a failed
 // acquisition. onlyIf, which may be "", says when a loss ends the program.
 func jobHelp(thing, refused, onlyIf string) string {
-	return fmt.Sprintf(`Standard input, output and error are the command's. SIGINT, SIGTERM, SIGHUP and
-SIGQUIT are passed on to the command and its children, SIGUSR1 and SIGUSR2 to
-the command alone. A signal that arrives before the %[1]s does ends the wait.
+	return fmt.Sprintf(`The command inherits standard input, output and error. SIGINT, SIGTERM, SIGHUP and
+SIGQUIT are passed to the command and its children, SIGUSR1 and SIGUSR2 only to the
+command. A signal that arrives before the %[1]s is acquired ends the wait.
 
-When the %[1]s is lost (taken away, or the server was silent for a whole lease)
-the command and its children get SIGTERM and, after --grace, SIGKILL. Children
-that made themselves a process group of their own are not reached.
+When the %[1]s is lost (taken away, or the server did not answer for a whole lease),
+the command and its children get SIGTERM and, after --grace, SIGKILL. Children that
+created their own process group do not get these signals.
 
-The command gets the terminal, if there is one. Ctrl-Z there (SIGTSTP) stops the
-command and this program, fg and bg continue both. Nothing renews the %[1]s
-meanwhile: if they are stopped for longer than --lease, it is lost, and the command
-is ended when it is continued.
+If there is a terminal, the command gets it. Ctrl-Z (SIGTSTP) then stops the command
+and this program; fg and bg continue both. While both are stopped, nothing renews
+the %[1]s: after --lease it is lost, and the command is ended as soon as it
+continues.
 
 Exit code: the command's own, or 128+n when signal n ended it; %[2]s;
-76 when the %[1]s was lost before the command ended%[3]s; 127 and 126 when the command
-was not found or cannot be executed; 69 when the server cannot be reached or does
+76 when the %[1]s was lost before the command ended%[3]s; 127 when the command was
+not found, 126 when it cannot be executed; 69 when the server cannot be reached or does
 not answer; 64 for a mistake on the command line.`, thing, refused, onlyIf)
 }
 
@@ -115,7 +115,7 @@ func nameAndCommand(cmd *cli.Command, args []string) (name string, argv []string
 	case dashes < 0 && len(before) > 1:
 		return "", nil, usageError("put -- in front of the command: %s %s -- %s …", synopsis, before[0], before[1])
 	case len(before) > 1:
-		return "", nil, usageError("%s takes one NAME, and %q is one more", cmd.Name, before[1])
+		return "", nil, usageError("%s takes only one NAME; %q is extra", cmd.Name, before[1])
 	case len(argv) == 0:
 		return "", nil, usageError("%s needs a command: %s %s -- CMD [ARGS…]", cmd.Name, synopsis, before[0])
 	}
@@ -149,7 +149,7 @@ func newJob(cmd *cli.Command) (job, error) {
 		grace: cmd.Duration("grace"),
 	}
 	if j.once && j.wait > 0 {
-		return j, usageError("--no-wait and --wait %v exclude each other", j.wait)
+		return j, usageError("--no-wait and --wait %v cannot be used together", j.wait)
 	}
 	return j, nil
 }
@@ -336,7 +336,7 @@ func (j job) ended(code int, released error) error {
 	case errors.Is(released, latchkey.ErrNotHeld):
 		return exitWith(exitLost, "%s is lost", j.thing)
 	case released != nil:
-		j.say("%s stays until its lease is over: %v", j.thing, plainError{released})
+		j.say("%s was not released and lasts until its lease expires: %v", j.thing, plainError{released})
 	}
 	return silently(code)
 }

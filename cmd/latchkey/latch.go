@@ -12,8 +12,8 @@ import (
 )
 
 func latchCommand() *cli.Command {
-	return group("latch", "let programs wait until something has happened a number of times", `One sets the latch, others count it down, and those that wait go on when nothing is
-left to count.
+	return group("latch", "let programs wait until something has happened N times", `One program sets the latch, others count it down, and waiting programs continue when
+the count reaches 0.
 
   latchkey latch set ready 2
   latchkey latch wait ready --wait 60s && ./start
@@ -29,18 +29,18 @@ left to count.
 func latchSetCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "set",
-		Usage:     "close a latch until it has been counted down N times",
+		Usage:     "close a latch until it is counted down N times",
 		ArgsUsage: "NAME N",
-		Description: `Shows the latch as inspect does. One that is closed already stays as it is, and a
-line on standard error says so; the exit code is 0 all the same, so that each of
-several programs may begin with it.
+		Description: `Prints the latch as inspect does. A latch that is already closed is left unchanged,
+and a line on standard error says so. The exit code is still 0, so several programs
+can all begin with this command.
 
-With --ttl the latch goes when the time is over. Programs that wait for it then are
-told that it is gone, with exit code 76.
+With --ttl, the latch is deleted after that time. Programs that are waiting for it
+exit with 76.
 
   latchkey latch set ready 3 --ttl 1h`,
 		Flags: []cli.Flag{
-			&cli.DurationFlag{Name: "ttl", Usage: "`TIME` for which the latch stays", DefaultText: "until it is deleted",
+			&cli.DurationFlag{Name: "ttl", Usage: "delete the latch after `TIME`", DefaultText: "never",
 				Validator: between(latchkey.MinLease, latchkey.MaxLease)},
 			jsonFlag(),
 		},
@@ -64,7 +64,7 @@ func latchSet(ctx context.Context, cmd *cli.Command) error {
 			return libraryError(err)
 		}
 		if !done {
-			say(cmd.Root().ErrWriter, "%q was closed already and stays as it is", name)
+			say(cmd.Root().ErrWriter, "%q was already closed and is unchanged", name)
 		}
 		return showLatch(ctx, cmd, l)
 	})
@@ -75,14 +75,14 @@ func latchDownCommand() *cli.Command {
 		Name:      "down",
 		Usage:     "count a latch down",
 		ArgsUsage: "NAME",
-		Description: `Counts once, or N times, and shows what is left as inspect does. At zero the
-latch opens. On one that is open it does nothing.
+		Description: `Counts once, or N times, and prints the remaining count as inspect does. At 0 the
+latch opens. If the latch is open, the command does nothing.
 
-With --as only the first count of each participant counts, so that a program that
-was restarted may do its work, and count, again. That is also the way to repeat a
-count after exit code 69: nobody knows then whether it arrived.
+With --as, only the first count of each participant has an effect, so a restarted
+program can do its work and count again. It also makes it safe to repeat a count
+after exit code 69, which does not say whether the count arrived.
 
-Exit code: 70 when nobody has set the latch, 76 when its time is over.
+Exit code: 70 when the latch is not set, 76 when it has expired.
 
   latchkey latch down ready
   latchkey latch down ready --as database`,
@@ -113,17 +113,17 @@ func latchDown(ctx context.Context, cmd *cli.Command, client *latchkey.Client, n
 func latchWaitCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "wait",
-		Usage:     "wait until a latch is open, in scripts that start something",
+		Usage:     "wait until a latch is open, as in start scripts",
 		ArgsUsage: "NAME",
-		Description: `Waits until the latch has been counted down, and until it has been set, if nobody
-has done that yet. It goes on at once if the latch was opened before.
+		Description: `Waits until the latch has been counted down. If it is not set yet, also waits until
+it is set. It returns at once if the latch is already open.
 
-Exit code: 0 when the latch is open; 75 when it was not in time; 76 when it was
-deleted or its time was over before it opened; 128+n when signal n ended the
+Exit code: 0 when the latch is open; 75 when it did not open in time; 76 when it was
+deleted or expired before it opened; 128+n when signal n ended the
 wait; 69 when the server cannot be reached; 64 for a mistake on the command line.
 
   latchkey latch wait ready --wait 60s && ./start`,
-		Flags:  []cli.Flag{waitFlag("give up after `TIME`, exit code 75; 0s only looks", 0)},
+		Flags:  []cli.Flag{waitFlag("give up after `TIME` with exit code 75; 0s checks without waiting", 0)},
 		Action: atName(latchWait),
 	}
 }
@@ -162,10 +162,10 @@ func awaited(err error, name string, limit time.Duration, onlyLooks bool) error 
 func latchInspectCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "inspect",
-		Usage:     "show whether a latch is open, and how much is left to count",
+		Usage:     "show whether a latch is open, and its remaining count",
 		ArgsUsage: "NAME",
-		Description: `Reads only. A latch that nobody has set, or whose time is over, is an answer and
-no error: exit code 0.
+		Description: `Read-only. A latch that is not set, or that has expired, is not an error: exit
+code 0.
 
   latchkey latch inspect ready`,
 		Flags: []cli.Flag{jsonFlag()},
@@ -178,11 +178,10 @@ no error: exit code 0.
 func latchDeleteCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "delete",
-		Usage:     "remove a latch, open or closed",
+		Usage:     "delete a latch, open or closed",
 		ArgsUsage: "NAME",
-		Description: `Programs that wait for it are told that it is gone, with exit code 76; those that
-come later wait for it to be set again. One that was not there is not an error: exit
-code 0.
+		Description: `Programs that are waiting for it exit with 76. Programs that come later wait until
+it is set again. Deleting a latch that does not exist is not an error: exit code 0.
 
   latchkey latch delete ready`,
 		Flags: []cli.Flag{jsonFlag()},
@@ -226,7 +225,7 @@ func writeLatch(cmd *cli.Command, reply latchReply) error {
 		return writeJSON(out, reply)
 	}
 	text := map[string]string{
-		"closed":  fmt.Sprintf("is closed, left to count: %d", reply.Left),
+		"closed":  fmt.Sprintf("is closed, remaining count: %d", reply.Left),
 		"open":    "is open",
 		"unset":   "is not set",
 		"expired": "has expired",

@@ -32,7 +32,7 @@ func setReady(t *testing.T, server *latchkeytest.Server, n int, options ...latch
 }
 
 func closedFor(left int) result {
-	return result{stdout: "ready is closed, left to count: " + strconv.Itoa(left) + "\n"}
+	return result{stdout: "ready is closed, remaining count: " + strconv.Itoa(left) + "\n"}
 }
 
 var isOpen = result{stdout: "ready is open\n"}
@@ -86,10 +86,10 @@ func TestLatchAsJSON(t *testing.T) {
 func TestLatchDelete(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	l := setReady(t, server, 2)
-	assert.Equal(t, result{stdout: "ready is deleted\n"}, latchkeyCLI(t, server, "latch", "delete", "ready"))
+	assert.Equal(t, result{stdout: "ready was deleted\n"}, latchkeyCLI(t, server, "latch", "delete", "ready"))
 	_, err := l.Count(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrNotSet)
-	assert.Equal(t, result{stdout: "ready was not there\n"}, latchkeyCLI(t, server, "latch", "delete", "ready"))
+	assert.Equal(t, result{stdout: "ready did not exist\n"}, latchkeyCLI(t, server, "latch", "delete", "ready"))
 }
 
 func TestLatchDownOfNone(t *testing.T) {

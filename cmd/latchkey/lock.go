@@ -14,10 +14,10 @@ import (
 // lockFlags returns the flags that choose the kind of lock.
 func lockFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "fair", Usage: "first come, first served, on all machines"},
-		&cli.BoolFlag{Name: "read", Usage: "the read side of a read/write lock, which many may hold"},
-		&cli.BoolFlag{Name: "write", Usage: "the write side of a read/write lock"},
-		&cli.BoolFlag{Name: "fenced", Usage: "take a fencing token"},
+		&cli.BoolFlag{Name: "fair", Usage: "first come, first served, across all machines"},
+		&cli.BoolFlag{Name: "read", Usage: "hold the read side of a read/write lock, which readers share"},
+		&cli.BoolFlag{Name: "write", Usage: "hold the write side of a read/write lock"},
+		&cli.BoolFlag{Name: "fenced", Usage: "issue a fencing token"},
 	}
 }
 
@@ -26,9 +26,9 @@ func lockBy(cmd *cli.Command) (func(*latchkey.Client, string) latchkey.Locker, e
 	fair, read, write, fenced := cmd.Bool("fair"), cmd.Bool("read"), cmd.Bool("write"), cmd.Bool("fenced")
 	switch {
 	case read && write:
-		return nil, usageError("--read and --write exclude each other")
+		return nil, usageError("--read and --write cannot be used together")
 	case (read || write) && (fair || fenced):
-		return nil, usageError("a read/write lock is neither --fair nor --fenced")
+		return nil, usageError("a read/write lock cannot be --fair or --fenced")
 	case read:
 		return func(c *latchkey.Client, name string) latchkey.Locker { return c.NewRWLock(name).Reader() }, nil
 	case write:
@@ -60,22 +60,22 @@ func (j *job) behindLock(name string) error {
 func lockCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "lock",
-		Usage:     "hold a lock, without a command",
+		Usage:     "hold a lock without running a command",
 		ArgsUsage: "NAME",
-		Description: `Waits for the lock, writes a line that names the owner, and holds the lock until a
-signal comes, or until standard input ends, if that is a pipe. The lease is renewed
-meanwhile. To hold it while a command runs, use latchkey run.
+		Description: `Waits for the lock, prints a line that names the owner, and holds the lock until a
+signal arrives, or, if standard input is a pipe, until it ends. The lease is renewed
+until then. To hold a lock while a command runs, use latchkey run.
 
-Other input never ends it, and is not read: with /dev/null, a file or a terminal
-the lock is held until a signal comes. /dev/null is the input of a command in the
-background of a script, and of a service of systemd.
+Other input is not read and never ends the hold: with /dev/null, a file or a terminal
+the lock is held until a signal arrives. /dev/null is the input of a background
+command in a script, and of a systemd service.
 
 In a terminal, to keep others out until Ctrl-C:
 
   latchkey lock deploy
 
-In a bash script, for as long as file descriptor 9 is open, that is, at most until
-the script ends, however it ends:
+In a bash script, while file descriptor 9 is open, at most until the script ends,
+however it ends:
 
   coproc latchkey lock deploy -n
   read -ru "${COPROC[0]}" held || { echo busy; exit 75; }
@@ -83,7 +83,7 @@ the script ends, however it ends:
   ./deploy
   exec 9>&-
 
-Exit code: 0 when standard input has ended; 128+n when signal n came; 75 when the
+Exit code: 0 when standard input has ended; 128+n when signal n arrived; 75 when the
 lock was not acquired in time; 76 when it was lost; 69 when the server cannot be
 reached; 64 for a mistake on the command line.`,
 		Flags:  append(append(lockFlags(), jsonFlag()), acquisitionFlags("lock")...),

@@ -114,10 +114,10 @@ func TestSemDelete(t *testing.T) {
 	holder.line()
 	waiter := invoke(t, server, "sem", "run", "--name", "pool", "--permits", "1", "--", "echo", "ran")
 	awaitListener(t, server, "redisson_sc:{pool}", 1)
-	assert.Equal(t, result{stdout: "pool is deleted\n"}, latchkeyCLI(t, server, "sem", "delete", "pool"))
+	assert.Equal(t, result{stdout: "pool was deleted\n"}, latchkeyCLI(t, server, "sem", "delete", "pool"))
 	assert.Equal(t, exitLost, holder.end().code)
 	assert.Equal(t, exitSoftware, waiter.end().code)
-	assert.Equal(t, result{stdout: "pool was not there\n"}, latchkeyCLI(t, server, "sem", "delete", "pool"))
+	assert.Equal(t, result{stdout: "pool did not exist\n"}, latchkeyCLI(t, server, "sem", "delete", "pool"))
 }
 
 func TestLsByPrefixFlag(t *testing.T) {

@@ -23,19 +23,18 @@ func lsCommand() *cli.Command {
 		Name:      "ls",
 		Usage:     "list held locks, semaphores, closed latches and barriers",
 		ArgsUsage: "[PREFIX]",
-		Description: `Lists all objects whose names begin with PREFIX, in the order of their names.
-It walks all keys of the server in small pieces, including keys that are no
-objects.
+		Description: `Lists all objects whose names begin with PREFIX, sorted by name. It scans all keys of
+the server in small batches, including keys that are not objects.
 
-HOLDERS  how many hold a lock; permits acquired, of all; what is left to count
-         of a latch; parties that wait at a barrier, of all; ? of number?
-WAITERS  how many wait: owners in queues, or clients that listen, which they do
-         for some seconds after the last wait, too
-kinds    lock: re-entrant, fenced, spin or fair; mutex?: maybe data of an
-         application; number?: a semaphore of whose permits none is acquired,
-         one or a latch of Redisson, or a counter
+HOLDERS  holders of a lock; acquired/total permits; remaining count of a latch;
+         waiting/total parties of a barrier; ? for number?
+WAITERS  owners in queues, or clients that listen, which they still do for some
+         seconds after their last wait
+kinds    lock: re-entrant, fenced, spin or fair; mutex?: possibly application
+         data; number?: a semaphore with no permit acquired, a semaphore or latch
+         of Redisson, or a counter
 
-A walk that finds nothing is not an error: exit code 0.
+If nothing is found, that is not an error: exit code 0.
 
   latchkey ls orders:
   latchkey ls --match 'orders:*:eu' --json`,
@@ -66,11 +65,11 @@ func ls(ctx context.Context, cmd *cli.Command) error {
 }
 
 func prefixFlag() cli.Flag {
-	return &cli.StringFlag{Name: "prefix", Usage: "the same as the argument `PREFIX`"}
+	return &cli.StringFlag{Name: "prefix", Usage: "same as the argument `PREFIX`"}
 }
 
 func matchFlag() cli.Flag {
-	return &cli.StringFlag{Name: "match", Usage: "names that match a `PATTERN` with *, ? and [a-z]"}
+	return &cli.StringFlag{Name: "match", Usage: "only names that match `PATTERN`, which may contain *, ? and [a-z]"}
 }
 
 // patternOf returns the pattern of the names, from a flag or the argument.
@@ -261,7 +260,7 @@ func holding(o latchkey.Object) int64 {
 
 func heldBy(o latchkey.Object) string {
 	if o.Kind == latchkey.KindNumber {
-		return fmt.Sprintf("it is %d", o.Count)
+		return fmt.Sprintf("value %d", o.Count)
 	}
 	if len(o.Holders) == 0 {
 		return ""

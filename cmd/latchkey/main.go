@@ -107,8 +107,8 @@ func app(args []string) *cli.Command {
 	return root
 }
 
-const rootDescription = `Shows what the locks, elections, semaphores, latches and barriers of this library
-do, and brings them to the shell. Begin with:
+const rootDescription = `Shows the locks, elections, semaphores, latches and barriers of this library, and
+lets shell scripts use them. Start with:
 
   latchkey demo
   latchkey run --lock backup -- ./backup.sh
@@ -116,13 +116,13 @@ do, and brings them to the shell. Begin with:
 
 Exit codes:
 
-0  done; of a command that is run: its own code, whatever it is
+0  success; if a command is run: its own code, whatever it is
 1  a proof of the demo failed
 64  the command line is wrong
 69  the server cannot be reached, or refuses; check: something is wrong
-70  anything else, such as a name of another kind, or a latch that nobody has set
+70  any other error, such as a name of another kind, or a latch that is not set
 75  not acquired, not open, not all arrived in time, or nobody leads: try again
-76  lost, or the latch gone or the barrier broken, before the end
+76  the lock was lost, the latch was deleted or expired, or the barrier was broken
 126  the command cannot be executed
 127  the command was not found
 128+n  ended by signal n`

@@ -329,9 +329,9 @@ func TestServerOutOfReach(t *testing.T) {
 // The message for a server that refuses to talk says why, and what to do.
 func TestServerThatWantsMoreThanTheURL(t *testing.T) {
 	for text, want := range map[string]string{
-		`latchkey: "redis://db:6379": NOAUTH HELLO must be called with the client already authenticated`: `"redis://db:6379": NOAUTH: the server wants a password; give it in the URL: redis://:PASSWORD@host`,
+		`latchkey: "redis://db:6379": NOAUTH HELLO must be called with the client already authenticated`: `"redis://db:6379": NOAUTH: the server requires a password; put it in the URL: redis://:PASSWORD@host`,
 		`latchkey: connect "redis://db:6379": server unavailable: read: connection reset by peer`: `"redis://db:6379": server unavailable: read: connection reset by peer ` +
-			`(does the server want TLS (rediss://) or a client certificate?)`,
+			`(does the server require TLS (rediss://) or a client certificate?)`,
 	} {
 		var exit *exitError
 		require.ErrorAs(t, connectError(fmt.Errorf("%w", stringError(text))), &exit)

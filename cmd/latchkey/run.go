@@ -15,17 +15,17 @@ func runCommand(args []string) *cli.Command {
 		Name:      "run",
 		Usage:     "run a command while holding a lock",
 		UsageText: "latchkey run --lock NAME [flags] -- CMD [ARGS…]",
-		Description: `Waits for the lock, runs the command, and releases the lock when the command
-has ended, however it ended. The lease is renewed for as long as the command
-runs; if this program is killed, the lock comes back when the lease is over.
+		Description: `Waits for the lock, runs the command, and releases the lock when the command has
+ended, however it ended. The lease is renewed as long as the command runs. If this
+program is killed, the lock becomes free when the lease ends.
 
   latchkey run --lock backup --no-wait -- pg_dump -f shop.sql shop
   latchkey run --lock catalog --read -- ./export
 
-With --read many such commands run at once, and none while one with --write
-does. A name belongs to one kind of lock: use it with --read and --write, or
-without both. With --fenced ` + tokenEnv + ` in the command's environment is the
-fencing token. For a job that is due on many machines at the same time, there is
+Many commands with --read run at once, but none while a command with --write runs.
+A name belongs to one kind of lock: always use it with --read or --write, or never.
+With --fenced, ` + tokenEnv + ` in the command's environment contains
+the fencing token. For a job that many machines start at the same time, use
 latchkey cron.
 
 ` + jobHelp("lock", "75 when\nit was not acquired in time", ""),

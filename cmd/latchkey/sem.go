@@ -17,7 +17,7 @@ import (
 const permitEnv = "LATCHKEY_PERMIT"
 
 func semCommand(args []string) *cli.Command {
-	return group("sem", "limit how many do something at once, on all machines together", `A semaphore has permits; a program that works holds one of them.
+	return group("sem", "limit how many programs work at once, across all machines", `A semaphore has permits; each working program holds one.
 
   latchkey sem run --name imports --permits 3 -- ./import
   latchkey sem inspect imports`,
@@ -33,27 +33,27 @@ func semRunCommand(args []string) *cli.Command {
 		Name:      "run",
 		Usage:     "run a command while holding one of N permits",
 		UsageText: "latchkey sem run --name POOL --permits N [flags] -- CMD [ARGS…]",
-		Description: `Waits for a permit of the semaphore, runs the command, and releases the permit
-when the command has ended, however it ended. So at most N such commands run at
-once, on all machines that use the same server. The permit is renewed for as
-long as the command runs; if this program is killed, the permit comes back when
-the lease is over. ` + permitEnv + ` in the command's environment is its id.
+		Description: `Waits for a permit of the semaphore, runs the command, and releases the permit when
+the command has ended, however it ended. So at most N such commands run at once,
+on all machines that use the same server. The permit is renewed as long as the
+command runs. If this program is killed, the permit becomes free when the lease
+ends. ` + permitEnv + ` in the command's environment contains its id.
 
-The first to come sets the semaphore to N permits. If it has another number of
-them, that number applies, and a line on standard error says so; with --set it
-is changed to N. If there are fewer than are held then, nobody loses one, but
-nobody gets one either until enough are released.
+The first command sets the semaphore to N permits. If the semaphore already has a
+different number, that number applies, and a line on standard error says so; --set
+changes it to N. If more permits are held than that, no holder loses one, but none is
+granted until enough are released.
 
-With --fair the waiting commands get permits in the order in which they came, on
-all machines. Use it everywhere or nowhere: without it a command takes any free
-permit, ahead of those that wait.
+With --fair, waiting commands get permits in order of arrival, across all machines.
+Use it everywhere or nowhere: a command without it takes any free permit, ahead of
+waiting commands.
 
   latchkey sem run --name imports --permits 3 --wait 10m -- ./import
 
 ` + jobHelp("permit", "75 when\nit was not acquired in time", ""),
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "name", Usage: "`POOL` of permits: the name of the semaphore"},
-			&cli.IntFlag{Name: "permits", Usage: "`N` such commands may run at once", HideDefault: true},
+			&cli.IntFlag{Name: "permits", Usage: "let at most `N` such commands run at once", HideDefault: true},
 			&cli.BoolFlag{Name: "set", Usage: "change the semaphore to N permits"},
 			&cli.BoolFlag{Name: "fair", Usage: "first come, first served"},
 		}, jobFlags("permit")...),
@@ -66,7 +66,7 @@ permit, ahead of those that wait.
 func semRun(ctx context.Context, cmd *cli.Command, args []string) error {
 	name, total, set := cmd.String("name"), cmd.Int("permits"), cmd.Bool("set")
 	if name == "" || total < 1 {
-		return usageError("sem run needs --name POOL and --permits N, from 1 on; see latchkey sem run --help")
+		return usageError("sem run needs --name POOL and --permits N, at least 1; see latchkey sem run --help")
 	}
 	j, err := jobFrom(cmd, cmd.Args().Slice(), args, fmt.Sprintf("sem run --name %s --permits %d", name, total))
 	if err != nil {
@@ -126,9 +126,9 @@ func permitCount(n int) string {
 func semInspectCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "inspect",
-		Usage:     "show how many permits a semaphore has, how many are acquired, and by whom",
+		Usage:     "show the number of permits of a semaphore, and who holds them",
 		ArgsUsage: "NAME",
-		Description: `Reads only. A semaphore that nobody has set is an answer and no error: exit code 0.
+		Description: `Read-only. A semaphore that is not set is not an error: exit code 0.
 
   latchkey sem inspect imports`,
 		Flags: []cli.Flag{jsonFlag()},
@@ -141,12 +141,11 @@ func semInspectCommand() *cli.Command {
 func semSetCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "set",
-		Usage:     "set how many permits a semaphore has",
+		Usage:     "set the number of permits of a semaphore",
 		ArgsUsage: "NAME N",
-		Description: `Changes the number of a semaphore, or makes the semaphore, and shows it as
-inspect does. If there are fewer permits than are held then, nobody loses one,
-but nobody gets one either until enough are released: 0 lets those finish who
-are at work, and nobody begin.
+		Description: `Changes the number of permits, or creates the semaphore, and prints it as inspect
+does. If more permits are held than that, no holder loses one, but none is granted until
+enough are released; 0 lets running commands finish and starts no new ones.
 
   latchkey sem set imports 8`,
 		Flags: []cli.Flag{jsonFlag()},
@@ -168,11 +167,12 @@ are at work, and nobody begin.
 func semDeleteCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "delete",
-		Usage:     "remove a semaphore with its permits",
+		Usage:     "delete a semaphore and its permits",
 		ArgsUsage: "NAME",
-		Description: `Commands that hold a permit are ended when they next renew it, within a third of
-their lease. Commands that wait for one end with exit code 70. The next sem run
-sets the semaphore anew. One that was not there is not an error: exit code 0.
+		Description: `Commands that hold a permit are ended at their next renewal, within a third of their
+lease. Commands that wait for a permit exit with 70. The next sem run sets the
+semaphore again. Deleting a semaphore that does not exist is not an error: exit
+code 0.
 
   latchkey sem delete imports`,
 		Flags: []cli.Flag{jsonFlag()},
@@ -229,7 +229,7 @@ func (p permitReply) text() string {
 		text += fmt.Sprintf(", %q", p.Note)
 	}
 	if p.Lease < 0 {
-		return text + ", without an end"
+		return text + ", never expires"
 	}
 	return text + fmt.Sprintf(", expires in %v unless renewed", time.Duration(p.Lease)*time.Millisecond)
 }
@@ -327,8 +327,8 @@ func plainSemaphore(ctx context.Context, client *latchkey.Client, name string) (
 
 // errPlain says that sem run cannot use a semaphore of NewSemaphore.
 func errPlain(name string) error {
-	return exitWith(exitSoftware, "%q is a plain semaphore (NewSemaphore), not one whose permits have leases "+
-		"(NewPermitSemaphore), which sem run needs; use another name", name)
+	return exitWith(exitSoftware, "%q is a plain semaphore (NewSemaphore); sem run needs one whose permits have leases "+
+		"(NewPermitSemaphore): use another name", name)
 }
 
 // setPermits sets how many permits a semaphore has, of either kind.

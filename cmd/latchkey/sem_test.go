@@ -245,7 +245,7 @@ func TestSemInspect(t *testing.T) {
 	eventually(t, "who holds the permit", func() bool {
 		got = latchkeyCLI(t, server, "sem", "inspect", "pool")
 		return got == result{stdout: "pool has permits: 5, acquired: 1, available: 4\n" +
-			"  held by  worker-1 (" + held.ID() + "), \"job 7\", without an end\n"}
+			"  held by  worker-1 (" + held.ID() + "), \"job 7\", never expires\n"}
 	})
 	got = latchkeyCLI(t, server, "sem", "inspect", "--json", "pool")
 	assert.Zero(t, got.code)
@@ -298,7 +298,7 @@ func TestSemOfAPlainSemaphore(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 5, left.Available, "no permit was forgotten")
 
-	assert.Equal(t, result{stdout: "pool is deleted\n"}, latchkeyCLI(t, server, "sem", "delete", "pool"))
+	assert.Equal(t, result{stdout: "pool was deleted\n"}, latchkeyCLI(t, server, "sem", "delete", "pool"))
 	for range 2 { // its total is gone too
 		assert.Equal(t, result{}, pooled(t, server, 2, "true").end())
 	}

@@ -21,25 +21,25 @@ func topCommand() *cli.Command {
 		Name:      "top",
 		Usage:     "show what is locked, live: waiters, holders, ages, rates",
 		ArgsUsage: "[PREFIX]",
-		Description: `Shows all objects whose names begin with PREFIX, and looks again every 2 seconds.
-Each look walks all keys of the server in small pieces.
+		Description: `Shows all objects whose names begin with PREFIX, and polls every 2 seconds. Each poll
+scans all keys of the server in small batches.
 
-HOLD    how many hold a lock; permits acquired, of all; what is left to count of
-        a latch; parties that wait at a barrier, of all
-WAIT    how many wait: owners in queues, or clients that listen, which they do
-        for some seconds after the last wait, too
-TTL     until the key expires, unless it is renewed
-HELD    for how long top has seen the same holders, which may have come before
-ACQ/S   holders seen a second that the look before did not see; one that comes and
-        goes between two looks is not seen
-LOST/S  holders gone a second whose lease may have run out between two looks; the
-        others have released, or were forced to; of a lock that more than 64 hold,
-        ACQ/S and LOST/S only compare how many do
+HOLD    holders of a lock; acquired/total permits; remaining count of a latch;
+        waiting/total parties of a barrier; ? for number?
+WAIT    owners in queues, or clients that listen, which they still do for some
+        seconds after their last wait
+TTL     time until the key expires, unless it is renewed
+HELD    how long top has seen the same holders; they may have held it before
+ACQ/S   new holders per second; a holder that comes and goes between two polls is
+        not counted
+LOST/S  holders per second that are gone and whose lease may have expired between
+        two polls; others that are gone released the lock or were forced out; for
+        a lock with more than 64 holders, ACQ/S and LOST/S compare only their number
 
 Keys: up, down, page up, page down, home, end; enter shows one object; sort by w
-(waiters) h (holders) a (held) t (TTL) c (ACQ/S) l (LOST/S) n (name), once more
-turns the order around; / filters, f takes a lock away, after a question; p pauses,
-space looks at once, Ctrl-Z stops top until fg, q quits.
+(waiters) h (holders) a (held) t (TTL) c (ACQ/S) l (LOST/S) n (name), the same key
+again reverses the order; / filters; f takes a lock from its holders if you confirm;
+p pauses; space polls at once; Ctrl-Z stops top until fg; q quits.
 
   latchkey top
   latchkey top orders: --every 500ms`,
@@ -58,7 +58,7 @@ func top(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	if !isTerminal(cmd.Root().Writer) || !isTerminal(os.Stdin) {
-		return usageError("top needs a terminal; to list the same once: latchkey ls")
+		return usageError("top needs a terminal; for the same list without one: latchkey ls")
 	}
 	return atServer(ctx, cmd, func(ctx context.Context, client *latchkey.Client) error {
 		screen, err := tcell.NewScreen()

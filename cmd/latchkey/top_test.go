@@ -75,7 +75,7 @@ func TestTopOfALockThatIsKept(t *testing.T) {
 	assert.False(t, sameHolders(held, kept), "it is held no longer")
 	assert.Equal(t, "released, kept: "+owner.String(), heldBy(kept))
 	held.Holders[0].Label = "web-1"
-	assert.Equal(t, "Take x from web-1? It may be at work. y: yes, other keys: no", forceQuestion(held, 80))
+	assert.Equal(t, "Take x from web-1? It may be working. y: yes, other keys: no", forceQuestion(held, 80))
 	assert.Equal(t, "Free x? Nobody holds it; it is kept for 1.0s. y: yes, other keys: no", forceQuestion(kept, 80))
 }
 
@@ -184,7 +184,7 @@ func TestTopQuestionsFit(t *testing.T) {
 			assert.Regexp(t, "^"+about+".* y: yes, other keys: no$", text)
 		}
 	}
-	assert.Contains(t, forceQuestion(one, 80), " It may be at work.")
+	assert.Contains(t, forceQuestion(one, 80), " It may be working.")
 	assert.Contains(t, forceQuestion(many, 60), " and 2 more?")
 }
 

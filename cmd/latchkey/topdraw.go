@@ -85,7 +85,7 @@ func (v *topView) drawList(width, height int) {
 	case v.paused:
 		state = "paused"
 	case l.at.IsZero():
-		state = "looking"
+		state = "scanning"
 	}
 	v.line(0, width, strong, fmt.Sprintf("latchkey top  %s  %s  %s", printable(v.pattern), l.at.Format("15:04:05"), state))
 	v.line(1, width, plain, fmt.Sprintf("%d objects, %d locked, %d waiting; %s acquired/s, %s lost/s seen",
@@ -163,7 +163,7 @@ func (v *topView) drawDetails(width, height int) {
 	o := d.object
 	lines := []string{"", row("kind", kindLine(d)), row("key", printable(o.Key)), row("expires", expiry(o.Inspection))}
 	if o.Token > 0 {
-		lines = append(lines, row("token", strconv.FormatInt(o.Token, 10)+" was the last one issued"))
+		lines = append(lines, row("token", strconv.FormatInt(o.Token, 10)+", the last one issued"))
 	}
 	if o.Kind == latchkey.KindNumber {
 		lines = append(lines, row("value", strconv.FormatInt(o.Count, 10)))
@@ -191,7 +191,7 @@ func kindLine(d *topDetails) string {
 	case !d.loaded:
 		return kindText(d.object)
 	case d.object.What == "":
-		return "none: it is free, or gone"
+		return "none: free or gone"
 	}
 	return d.object.What
 }
@@ -202,11 +202,11 @@ func (v *topView) foot(width int) string {
 	case v.asking != nil:
 		return forceQuestion(*v.asking, width)
 	case v.typing:
-		return "filter: " + v.list.filter + "_  (enter: keep, escape: none)"
+		return "filter: " + v.list.filter + "_  (enter: keep, esc: clear)"
 	case v.notice != "":
 		return v.notice
 	case v.details != nil:
-		return "esc back  f force  space look  q quit"
+		return "esc back  f force  space poll  q quit"
 	case v.list.filter != "":
 		return withNames(width, "filter: %s  / change  enter details  f force  q quit", v.list.filter)
 	}
@@ -220,9 +220,9 @@ func forceQuestion(o latchkey.Object, width int) string {
 		return question(width, "Free %s?", " Nobody holds it; it is kept for "+shortTTL(o.TTL)+".", o.Name)
 	}
 	if more := o.HolderCount - 1; more > 0 {
-		return question(width, "Take %s from %s and "+strconv.Itoa(more)+" more?", " They may be at work.", o.Name, holderName(o))
+		return question(width, "Take %s from %s and "+strconv.Itoa(more)+" more?", " They may be working.", o.Name, holderName(o))
 	}
-	return question(width, "Take %s from %s?", " It may be at work.", o.Name, holderName(o))
+	return question(width, "Take %s from %s?", " It may be working.", o.Name, holderName(o))
 }
 
 // question returns a line that always shows the keys. It omits the remark if the names would not have enough room.

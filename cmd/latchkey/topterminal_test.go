@@ -155,7 +155,7 @@ func TestTopForcesAfterTheQuestionOnly(t *testing.T) {
 	p.await("1 objects, 1 locked")
 	for _, no := range []string{"n", "Enter", "Escape", "f", "q", "Y"} {
 		p.keys("f")
-		p.await("Take orders from "+held.Owner().String()[:8], "? It may be at work. y: yes, other keys: no")
+		p.await("Take orders from "+held.Owner().String()[:8], "? It may be working. y: yes, other keys: no")
 		p.keys(no)
 		p.await("nothing was done")
 		assert.True(t, isLocked(t, server, "orders"), no)
@@ -169,7 +169,7 @@ func TestTopForcesAfterTheQuestionOnly(t *testing.T) {
 	p.keys("y")
 	p.await("orders is unlocked")
 	assert.False(t, isLocked(t, server, "orders"))
-	p.await("none: it is free, or gone")
+	p.await("none: free or gone")
 	p.keys("C-c")
 	p.await("code 0")
 }

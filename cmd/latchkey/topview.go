@@ -164,13 +164,13 @@ func (v *topView) ask() {
 	switch {
 	case o.Name == "":
 	case !o.Locked():
-		v.notice = fmt.Sprintf("%s is not a lock that is held", printable(o.Name))
+		v.notice = fmt.Sprintf("%s is not a held lock", printable(o.Name))
 	default:
 		v.asking = &o
 	}
 }
 
-var errHolderChanged = errors.New("its holder has changed meanwhile: nothing was done")
+var errHolderChanged = errors.New("its holder has changed: nothing was done")
 
 // force takes a lock away from the holders that the question named.
 func (v *topView) force(ctx context.Context, asked latchkey.Object) {
@@ -184,7 +184,7 @@ func (v *topView) force(ctx context.Context, asked latchkey.Object) {
 			case held:
 				v.notice = name + " is unlocked"
 			default:
-				v.notice = name + " was free already"
+				v.notice = name + " was already free"
 			}
 			v.next.Reset(0)
 		}

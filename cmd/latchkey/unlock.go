@@ -12,22 +12,22 @@ import (
 func unlockCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "unlock",
-		Usage:     "take a lock away from its holder",
+		Usage:     "take a lock from its holders",
 		ArgsUsage: "NAME",
-		Description: `Its holders are not asked. Those that use this library learn of it at their next
-renewal, within a third of their lease; until then they may go on working as if
-they held it. Use it when a holder is known to be gone and its lease is long.
-A lock that was free already is not an error: exit code 0.
+		Description: `Does not ask the holders. Holders that use this library learn of the loss at their
+next renewal, within a third of their lease; until then they may keep working as if
+they held the lock. Use it when a holder is known to be gone and its lease is long.
+A lock that is already free is not an error: exit code 0.
 
   latchkey inspect orders:42
   latchkey unlock --force orders:42
 
-An object that is not a lock stays as it is: exit code 70. A mutex is a string in
-Redis, and data of an application can look the same, so --kind mutex is needed to
-remove one.`,
+An object that is not a lock is left unchanged: exit code 70. A mutex is a string in
+Redis, and application data can look the same, so a mutex is removed only with
+--kind mutex.`,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "force", Usage: "yes, from under its holders"},
-			&cli.StringFlag{Name: "kind", Usage: "only if it is a `KIND`: mutex, lock or rwlock"},
+			&cli.BoolFlag{Name: "force", Usage: "confirm that holders lose the lock"},
+			&cli.StringFlag{Name: "kind", Usage: "only if it is of this `KIND`: mutex, lock or rwlock"},
 			jsonFlag(),
 		},
 		Action: unlock,
@@ -46,8 +46,8 @@ func unlock(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	if !cmd.Bool("force") {
-		return usageError("unlock would take %q away from a holder that may be at work; "+
-			"look with: latchkey inspect %[1]s; then, if you are sure: latchkey unlock --force %[1]s", name)
+		return usageError("unlock would take %q from a holder that may be working; "+
+			"check with: latchkey inspect %[1]s; then, if you are sure: latchkey unlock --force %[1]s", name)
 	}
 	force, err := forceBy(cmd.String("kind"))
 	if err != nil {
@@ -82,7 +82,7 @@ func forceBy(kind string) (forcing, error) {
 	case string(latchkey.KindRWLock):
 		return forceBothSides, nil
 	}
-	return nil, usageError("--kind %q is not mutex, lock or rwlock", kind)
+	return nil, usageError("--kind %q: must be mutex, lock or rwlock", kind)
 }
 
 // forceByKey forces the lock under a key. It refuses a mutex, which cannot be distinguished from data of an application.
@@ -92,7 +92,7 @@ func forceByKey(ctx context.Context, client *latchkey.Client, name string) (bool
 		return false, libraryError(err)
 	}
 	if found.Kind == latchkey.KindMutex {
-		return false, exitWith(exitSoftware, "%q is a string with the value %.80q, which may be a mutex or data of an application; "+
+		return false, exitWith(exitSoftware, "%q is a string with the value %.80q, which may be a mutex or application data; "+
 			"if it is a mutex: latchkey unlock --force --kind mutex %[1]s", name, found.Holders[0].Owner.String())
 	}
 	held, err := client.ForceUnlock(ctx, name)
@@ -114,7 +114,7 @@ func writeUnlocked(cmd *cli.Command, reply unlockReply) error {
 	if cmd.Bool("json") {
 		return writeJSON(out, reply)
 	}
-	text := "was free already"
+	text := "was already free"
 	if reply.Held {
 		text = "is unlocked"
 	}

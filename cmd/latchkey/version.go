@@ -12,8 +12,8 @@ import (
 func versionCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "version",
-		Usage: "print the version of this program and of its Go",
-		Description: `For a report of a defect.
+		Usage: "print the version of this program and its Go version",
+		Description: `Include it in bug reports.
 
   latchkey version`,
 		Action: func(_ context.Context, cmd *cli.Command) error {

@@ -13,15 +13,16 @@ import (
 func waitersCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "waiters",
-		Usage:     "list who waits for a lock or a fair semaphore, or at a barrier",
+		Usage:     "list the waiters of a lock, a fair semaphore or a barrier",
 		ArgsUsage: "NAME",
-		Description: `Lists the owners in the queues of a lock, in their order, or the parties at a
-barrier, at most 1000. The queue of a fair lock or a fair semaphore has
-each waiter; that of another lock has each client of this library once, for all
-its goroutines. A client that waits for another semaphore, for a latch, or to read, and one of Redisson that waits for a lock that
-is not fair, is in no queue, but listens for a message: the last line counts it.
+		Description: `Lists the owners in the queues of a lock, in order, or the parties at a barrier, at
+most 1000. The queue of a fair lock or a fair semaphore contains each waiter. The
+queue of another lock contains each client of this library once, for all its
+goroutines. Clients that wait for another semaphore, for a latch, or to read are not
+in a queue: they listen for a message, and the last line counts them. The same holds
+for Redisson clients that wait for a lock that is not fair.
 
-Reads only. A lock for which nobody waits is not an error: exit code 0.
+Read-only. A lock for which nobody waits is not an error: exit code 0.
 
   latchkey waiters orders:42`,
 		Flags:  []cli.Flag{jsonFlag()},
@@ -134,9 +135,9 @@ func waiterText(kind latchkey.Kind, w latchkey.Waiter) string {
 	switch {
 	case w.Alive != 0:
 	case kind == latchkey.KindBarrier:
-		text += "  silent, the others will be told that the barrier is broken"
+		text += "  not responding, the barrier will break"
 	default:
-		text += "  silent, will be passed over"
+		text += "  not responding, will be skipped"
 	}
 	return text
 }

@@ -22,21 +22,21 @@ const (
 func watchCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "watch",
-		Usage:     "print a line whenever the holder or the waiters of an object change",
+		Usage:     "print a line whenever the holders or waiters of an object change",
 		ArgsUsage: "NAME",
-		Description: `Looks at the object again and again, and prints how it is at first and then each
-change: of its holders, their counts, its waiters, permits or counts. Of a lock that
-more than 64 hold it tells only how many do. What comes and goes between two looks
-is not seen. No message tells of all changes, so it costs one
-command each time. While the server does not answer it says so and goes on.
+		Description: `Polls the object and prints its state and then each change: of its holders, their
+counts, its waiters, permits or counts. For a lock with more than 64 holders, it
+prints only their number. A change that is reversed before the next poll is not seen.
+No message reports all changes, so it costs one command per poll. While the server does not
+answer, it reports the error and keeps polling.
 
-It ends with a signal: exit code 128+n.
+A signal ends it: exit code 128+n.
 
   latchkey watch orders:42
   latchkey watch --json --every 100ms orders:42 >>orders.log`,
 		Flags: []cli.Flag{
 			everyFlag(watchEvery, watchOftest),
-			&cli.BoolFlag{Name: "json", Usage: "write each change as a line of JSON"},
+			&cli.BoolFlag{Name: "json", Usage: "print each change as a line of JSON"},
 		},
 		Action: atName(watch),
 	}
@@ -72,7 +72,7 @@ func (w *watcher) run(ctx context.Context, client *latchkey.Client, name string,
 			return libraryError(err)
 		case !w.failed:
 			w.failed = true
-			say(w.errs, "%v (going on)", plainError{err})
+			say(w.errs, "%v (still trying)", plainError{err})
 		}
 		select {
 		case <-ticker.C:
@@ -108,7 +108,7 @@ func changeText(o latchkey.Object) string {
 	case latchkey.KindSemaphore:
 		return fmt.Sprintf("permits: %d, acquired: %d, available: %d, %s", o.Total, o.HolderCount, o.Available, waiting)
 	case latchkey.KindLatch:
-		return fmt.Sprintf("left to count: %d, %s", o.Count, waiting)
+		return fmt.Sprintf("remaining count: %d, %s", o.Count, waiting)
 	case latchkey.KindBarrier:
 		return fmt.Sprintf("parties: %d, arrived: %d, %s", o.Total, o.Queued, waiting)
 	case latchkey.KindNumber:

@@ -69,7 +69,7 @@ func inOrder(ctx context.Context, pods []*latchkey.Client) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("two slots are free, and nobody overtakes:", stats.Available == 2)
+	fmt.Println("two slots are free, and no build takes them out of turn:", stats.Available == 2)
 
 	if err := running.Release(ctx); err != nil {
 		return err
@@ -101,7 +101,7 @@ func givesUp(ctx context.Context, pods []*latchkey.Client) error {
 	go func() { lint <- build(ctx, pods[2].NewFairSemaphore(name), "lint", 1) }()
 
 	err = <-lint // it begins although the first build still runs
-	fmt.Println("nightly has left the line:", errors.Is(<-nightly, latchkey.ErrNotAcquired))
+	fmt.Println("nightly has left the queue:", errors.Is(<-nightly, latchkey.ErrNotAcquired))
 	return errors.Join(err, running.Release(ctx))
 }
 

@@ -68,7 +68,7 @@ func tick(ctx context.Context, n int, pods []*latchkey.Client, job func(context.
 		}
 		time.Sleep(drift) // the clock of the next pod is behind
 	}
-	fmt.Printf("run %d: %d of %d pods did the job, %d left it to another, %d lost the lock meanwhile\n", n, done, len(pods), skipped, lost)
+	fmt.Printf("run %d: %d of %d pods did the job, %d left it to another, %d lost the lock\n", n, done, len(pods), skipped, lost)
 	return nil
 }
 

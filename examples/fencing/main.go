@@ -35,7 +35,7 @@ const (
 	write  = `UPDATE latchkey_example_account SET balance = $1 WHERE id = 7 AND last_token = $2`
 )
 
-var errFenced = errors.New("a later holder has been here")
+var errFenced = errors.New("a later holder has written")
 
 func main() { fleet.Main(run) }
 
@@ -57,7 +57,7 @@ func run(ctx context.Context, f *fleet.Fleet) (err error) {
 		return context.WithoutCancel(ctx), withdraw(ctx, db, pods[1], 50, quick) // the first pod has already checked
 	}
 	err = withdraw(ctx, db, pods[0], 30, slow, latchkey.Lease(time.Second))
-	fmt.Println("the first pod is told that it lost the lock:", errors.Is(err, latchkey.ErrLost))
+	fmt.Println("the first pod learns that it lost the lock:", errors.Is(err, latchkey.ErrLost))
 	fmt.Println("the database refuses its write:", errors.Is(err, errFenced))
 	var balance int64
 	err = db.QueryRowContext(ctx, read).Scan(&balance)

@@ -122,13 +122,13 @@ func (s *service) load(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil:
 	case errors.Is(err, latchkey.ErrNotAcquired):
-		http.Error(w, "another pod imports this", http.StatusConflict)
+		http.Error(w, "another pod is importing this", http.StatusConflict)
 	case errors.Is(err, latchkey.ErrUnavailable), errors.Is(err, latchkey.ErrClosed):
 		w.Header().Set("Retry-After", "5")
-		http.Error(w, "no locks at the moment", http.StatusServiceUnavailable)
+		http.Error(w, "locks are unavailable", http.StatusServiceUnavailable)
 	default: // ErrLost: the import stopped halfway, and another pod may have begun it
 		log.Print(err)
-		http.Error(w, "the import was not finished", http.StatusInternalServerError)
+		http.Error(w, "the import did not finish", http.StatusInternalServerError)
 	}
 }
 

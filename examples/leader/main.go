@@ -67,14 +67,14 @@ func run(ctx context.Context, f *fleet.Fleet) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Println("everybody finds the second one:", leader.Value == second.address && leader.Term == second.term)
+	fmt.Println("everybody finds the second leader:", leader.Value == second.address && leader.Term == second.term)
 	if _, err := pods[0].ForceUnlock(ctx, name); err != nil {
 		return err
 	}
 	fmt.Println("it is deposed, and stops:", errors.Is(<-second.ended, latchkey.ErrLost))
 
 	third := <-reigns
-	fmt.Println("the terms grow:", first.term < second.term && second.term < third.term)
+	fmt.Println("the terms increase:", first.term < second.term && second.term < third.term)
 	return nil
 }
 

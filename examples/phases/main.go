@@ -71,7 +71,7 @@ func run(ctx context.Context, f *fleet.Fleet) error {
 			return err
 		}
 	}
-	fmt.Println("both others were told:", c.broken.Load() == workers-1)
+	fmt.Println("both other workers get an error:", c.broken.Load() == workers-1)
 	return nil
 }
 

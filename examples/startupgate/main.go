@@ -79,7 +79,7 @@ func closed(ctx context.Context, f *fleet.Fleet, name string) error {
 		return err
 	}
 	err = latch.Await(ctx, latchkey.Wait(200*time.Millisecond))
-	fmt.Println("the latch without a cache stays closed:", errors.Is(err, latchkey.ErrNotAcquired))
+	fmt.Println("without a cache, the latch stays closed:", errors.Is(err, latchkey.ErrNotAcquired))
 	_, err = latch.Delete(ctx) // a waiter would get ErrGone
 	return err
 }

@@ -40,7 +40,7 @@ func run(ctx context.Context, f *fleet.Fleet) error {
 				return context.Cause(ctx)
 			}
 			if sold == tickets {
-				fmt.Println(customer, "gets none")
+				fmt.Println(customer, "gets no ticket")
 				return nil
 			}
 			sold++
@@ -56,10 +56,10 @@ func run(ctx context.Context, f *fleet.Fleet) error {
 		if err := fleet.InLine(ctx, desk, i+1); err != nil { // the next customer must come later
 			return err
 		}
-		fmt.Printf("%s comes as number %d\n", customer, i+1)
+		fmt.Printf("%s arrives as number %d\n", customer, i+1)
 	}
 	err = pods[0].NewFairLock(name).Do(ctx, serve("eve"), latchkey.Wait(100*time.Millisecond))
-	fmt.Println("eve has left the line:", errors.Is(err, latchkey.ErrNotAcquired))
+	fmt.Println("eve has left the queue:", errors.Is(err, latchkey.ErrNotAcquired))
 
 	fmt.Println("the desk opens")
 	if err := hold.Unlock(ctx); err != nil {

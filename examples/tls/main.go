@@ -63,7 +63,7 @@ func run(ctx context.Context, files, address string) (err error) {
 
 	stranger, err := connect(ctx, files, address, "orders:", false)
 	if err == nil {
-		return errors.Join(errors.New("a client without a certificate is let in"), stranger.Close(ctx))
+		return errors.Join(errors.New("a client without a certificate is accepted"), stranger.Close(ctx))
 	}
 	fmt.Println("a client without a certificate is refused:", errors.Is(err, latchkey.ErrUnavailable))
 	return nil

@@ -47,7 +47,7 @@ func run(ctx context.Context, f *fleet.Fleet) error {
 		}
 	}
 	fmt.Printf("ada has %d, ben has %d\n", *b.balance["ada"], *b.balance["ben"])
-	fmt.Println("too much is refused:", errors.Is(b.transfer(ctx, pods[0], "ada", "ben", 1000), errFunds))
+	fmt.Println("a transfer of too much is refused:", errors.Is(b.transfer(ctx, pods[0], "ada", "ben", 1000), errFunds))
 	return b.busy(ctx, pods)
 }
 

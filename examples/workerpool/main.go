@@ -101,7 +101,7 @@ func full(ctx context.Context, pool *latchkey.PermitSemaphore) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("the permit of the worker that hung came back:", errors.Is(hung.Err(), latchkey.ErrLost))
+	fmt.Println("the permit of the worker that hung was recovered:", errors.Is(hung.Err(), latchkey.ErrLost))
 	for _, p := range append(rest, permit) {
 		err = errors.Join(err, p.Release(ctx))
 	}

@@ -33,7 +33,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	log.Printf("metrics are at http://%s/metrics; end with ctrl-c", listener.Addr())
+	log.Printf("metrics are at http://%s/metrics; press ctrl-c to end", listener.Addr())
 	if err := run(ctx, listener); err != nil {
 		log.Fatal(err)
 	}
