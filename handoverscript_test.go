@@ -328,21 +328,24 @@ func TestHandoverScripts_passed_over(t *testing.T) {
 	})
 }
 
-// One call passes over 64 of many waiters that do not listen. The lock is then free, and the next call goes on.
+// One call passes over 64 waiters that do not listen. The lock is then free, and the next call goes on with the 65th.
 func TestHandoverScripts_many_dead(t *testing.T) {
-	eachHandover(t, func(t *testing.T, s handoverScripts) {
-		heard := s.hear(ownerB)
-		s.ask(ownerA, "", "")
-		for i := range 100 {
-			s.do("ZADD", s.keys.queue, strconv.Itoa(i), s.entry(ownerE+strconv.Itoa(i)))
-		}
-		s.do("ZADD", s.keys.queue, "100", s.entry(ownerB))
-		require.Equal(t, int64(0), s.release(ownerA, "", ""))
-		require.Empty(t, s.state().owner)
-		require.Nil(t, s.release(ownerA, "", ""))
-		require.Contains(t, <-heard, ownerB)
-		require.Equal(t, ownerB, s.state().owner)
-	})
+	for _, dead := range []int{64, 100} {
+		eachHandover(t, func(t *testing.T, s handoverScripts) {
+			heard := s.hear(ownerB)
+			s.ask(ownerA, "", "")
+			for i := range dead {
+				s.do("ZADD", s.keys.queue, strconv.Itoa(i), s.entry(ownerE+strconv.Itoa(i)))
+			}
+			s.do("ZADD", s.keys.queue, strconv.Itoa(dead), s.entry(ownerB))
+			require.Equal(t, int64(0), s.release(ownerA, "", ""))
+			require.Empty(t, s.state().owner)
+			require.Contains(t, s.state().queue, s.entry(ownerB))
+			require.Nil(t, s.release(ownerA, "", ""))
+			require.Contains(t, <-heard, ownerB)
+			require.Equal(t, ownerB, s.state().owner)
+		})
+	}
 }
 
 // A release of one kind of lock never grants it to a waiter of the other kind, whose entries have another format.
@@ -370,7 +373,6 @@ func TestHandoverScripts_strangers(t *testing.T) {
 		since := s.do("ZSCORE", s.keys.queue, s.entry(ownerB))
 		require.Equal(t, int64(1), s.release(ownerA, "", ""))
 		require.Equal(t, since, s.do("ZSCORE", s.keys.queue, s.entry(ownerB)), "it keeps its place")
-		require.Positive(t, s.do("PTTL", s.keys.queue), "the queue expires")
 		require.Equal(t, "2", <-strangers)
 		require.Equal(t, "0", <-strangers)
 		require.Equal(t, "ask 2 "+ownerB+" "+s.keys.key, unstamped(<-heard))

@@ -12,16 +12,17 @@
 
 --@include listened
 
--- grant makes first, the entry and the score that were popped from the queue, the owner, by the function
--- give, and sends to its client 'grant <kind> <owner> <first token>@<score> <key>'. listens tells whether
--- that client listens; if it is nil, grant asks the server. grant drops an entry whose client does not
--- listen, one that was already used, which an old queue may bring back, and one that waits for another
+-- grant pops the first entry from the queue, makes its owner the owner by the function give, and
+-- sends to its client 'grant <kind> <owner> <first token>@<score> <key>'. listens tells whether the client
+-- of the first entry listens; if it is nil, grant asks the server. grant drops an entry whose client does
+-- not listen, one that was already used, which an old queue may bring back, and one that waits for another
 -- kind of lock, and pops the next, 64 at most. It publishes nothing for the entry own, because its client
 -- reads the reply, and gives that entry the lease full. It returns the owner and its first token, or
 -- nothing. It writes the lock first: in a slot that migrates the server may refuse the write, and then no
 -- client may receive a grant.
-local function grant(kind, key, give, own, full, first, listens)
+local function grant(kind, key, give, own, full, listens)
   for _ = 1, 64 do
+    local first = redis.call('zpopmin', queue)
     local entry, since = first[1], first[2]
     if not entry then
       return nil
@@ -46,6 +47,6 @@ local function grant(kind, key, give, own, full, first, listens)
       end
       redis.call('del', key)
     end
-    first, listens = redis.call('zpopmin', queue), nil
+    listens = nil
   end
 end

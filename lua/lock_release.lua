@@ -29,7 +29,7 @@
 -- it does neither. A lock that is found free is handed over too: this repairs a hand-over that
 -- was lost.
 --
--- Cost: 4 commands for the last release with nobody in the queue, 7 with a grant. Works
+-- Cost: 4 commands for the last release with nobody in the queue, 8 with a grant. Works
 -- on a server that is out of memory. Idempotent: counts are absolute; on a lock of
 -- somebody else it does nothing, and only the call that frees the lock enters ARGV[8].
 local key, queue, counter = KEYS[1], KEYS[2], KEYS[3]
@@ -52,8 +52,8 @@ end
 if left == 'HELD' then
   return redis.status_reply(left)
 end
-local first = left == 'FREE' and next == '' and queue and redis.pcall('zpopmin', queue) or nil
-if left == 'FREE' and next == '' and not (first and first[1]) then
+local head = left == 'FREE' and next == '' and queue and redis.pcall('zrange', queue, 0, 0)[1]
+if left == 'FREE' and next == '' and not head then
   return tell(publish, channel)
 end
 if not left and not (queue and redis.call('exists', key) == 0 and redis.pcall('exists', queue) == 1) then
@@ -67,7 +67,7 @@ local function give(to, lease)
 end
 
 if left == 'FREE' then
-  return handOver('h', key, give, next, ARGV[12], first)
+  return handOver('h', key, give, next, ARGV[12], head)
 end
 pcall(toFirst, 'h', key, give, '')
 return false

@@ -1,4 +1,4 @@
--- Fragment: toFirst(kind, key, give, next, full, waits, first) puts the entry next at the end of the queue,
+-- Fragment: toFirst(kind, key, give, next, full, waits, head) puts the entry next at the end of the queue,
 -- unless it is '', and gives a lock that has become free to the first of the queue. If next is the
 -- first, it holds the lock for the lease full. toFirst needs tell.lua, the locals of grant.lua, and
 -- channel, on which Redisson listens.
@@ -10,16 +10,14 @@
 -- queue listen.
 --
 -- It returns an array of the new owner and its first token, or nil if the lock stays free and nobody
--- was notified of that. The caller may have popped the head of the queue already: first is that entry and
--- its score, or nil.
-local function toFirst(kind, key, give, next, full, waits, first)
-  --@include enqueue
+-- was notified of that. head is the first entry of the queue, if the caller has read it.
+local function toFirst(kind, key, give, next, full, waits, head)
   if next ~= '' then
+    --@include enqueue
     enqueue(next)
   end
-  first = first or redis.call('zpopmin', queue)
-  local entry, since = first[1], first[2]
-  if not entry then
+  head = head or redis.call('zrange', queue, 0, 0)[1]
+  if not head then
     return nil
   end
   -- Each stranger that listens has its turn as often as a client in the queue, by the microsecond in
@@ -27,18 +25,17 @@ local function toFirst(kind, key, give, next, full, waits, first)
   -- They are told to pause, by a message that Redisson ignores. The same command tells whether the
   -- client of the first listens.
   local numsub = publish == 'PUBLISH' and 'numsub' or 'shardnumsub'
-  local inbox = prefix .. (string.match(entry, '^(%S+):%d+ ') or '') .. suffix
+  local inbox = prefix .. (string.match(head, '^(%S+):%d+ ') or '') .. suffix
   local count = waits and redis.pcall('pubsub', numsub, channel, inbox, waits) or redis.pcall('pubsub', numsub, channel, inbox)
   local listen = (count[2] or 0) - (count[6] or 0)
-  local ours = listen > 0 and redis.call('zcard', queue) + 1
+  local ours = listen > 0 and redis.call('zcard', queue)
   if ours and redis.call('time')[2] % ours < math.max(1, waits and listen or listen - ours) then
-    enqueue(entry, since)
     --@include ask_first
     askFirst(key, 2)
     tell(publish, channel, '2')
     return nil
   end
   --@include grant
-  local to, token = grant(kind, key, give, next, full, first, entry == next or counted ~= '1' or count[4] ~= 0)
+  local to, token = grant(kind, key, give, next, full, head == next or counted ~= '1' or count[4] ~= 0)
   return to and {to, token}
 end

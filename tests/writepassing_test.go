@@ -1,7 +1,9 @@
 package tests
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -47,21 +49,44 @@ func TestWritePassing(t *testing.T) {
 	r.requireFree(t)
 }
 
-// Readers of the client go before its writers.
+// readersTurn is the time for which a release keeps the lock for readers that have waited.
+const readersTurn = 100 * time.Millisecond
+
+// Readers of the client go before its writers, if they come in time.
 func TestWritePassing_lets_readers_go_first(t *testing.T) {
 	t.Parallel()
-	r := newReaders(t, longTurn)
-	hold, others := r.heldForWriters(t, 1)
-	reader := lockInBackground(within(t, soon), r.rw.Reader())
-	parked(t, rig.NewAdmin(t, rig.Shared()), r.name)
-	mustUnlock(t, hold)
-	read := rig.Await(t, soon, "the reader", reader)
-	require.NoError(t, read.err)
-	require.Empty(t, others[0])
-	mustUnlock(t, read.hold)
-	next := rig.Await(t, soon, "the writer", others[0])
-	require.NoError(t, next.err)
-	mustUnlock(t, next.hold)
+	refused := make(chan struct{}, 100)
+	options := longTurn
+	options.Observer = func(e latchkey.Event) {
+		if e.Type == latchkey.EventAttempt && errors.Is(e.Err, latchkey.ErrNotAcquired) {
+			refused <- struct{}{}
+		}
+	}
+	r := newReaders(t, options)
+	for readerCameFirst := false; !readerCameFirst; {
+		hold, writers := r.heldForWriters(t, 1)
+		for len(refused) > 0 { // by the hold before
+			<-refused
+		}
+		reader, writer := lockInBackground(within(t, soon), r.rw.Reader()), writers[0]
+		rig.Await(t, soon, "the reader is refused", refused)
+		began := time.Now()
+		mustUnlock(t, hold)
+		for range 2 {
+			select {
+			case read := <-reader:
+				require.NoError(t, read.err)
+				readerCameFirst = readerCameFirst || writer != nil
+				mustUnlock(t, read.hold)
+				reader = nil
+			case written := <-writer:
+				require.NoError(t, written.err)
+				require.True(t, reader == nil || time.Since(began) > readersTurn, "a writer came before the reader")
+				mustUnlock(t, written.hold)
+				writer = nil
+			}
+		}
+	}
 }
 
 // With a negative turn, each write hold begins and ends on the server.
