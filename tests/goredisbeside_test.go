@@ -72,6 +72,7 @@ func TestGoRedis_work_under_a_lost_lock(t *testing.T) {
 	start := time.Now()
 	go func() { popped <- other.BLPop(ctx, time.Second, name+":list").Err() }()
 	<-hold.Lost()
+	<-ctx.Done()
 	require.ErrorIs(t, context.Cause(ctx), latchkey.ErrLost)
 	err := other.Set(ctx, name+":data", "late", 0).Err()
 	require.ErrorIs(t, err, context.Canceled)
