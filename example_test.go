@@ -74,7 +74,7 @@ func ExampleLock_Do_http() {
 		switch {
 		case err == nil:
 		case errors.Is(err, latchkey.ErrNotAcquired):
-			http.Error(w, "somebody else pays this order", http.StatusConflict)
+			http.Error(w, "another request is paying for this order", http.StatusConflict)
 		case errors.Is(err, latchkey.ErrUnavailable):
 			w.Header().Set("Retry-After", "5")
 			http.Error(w, "try again later", http.StatusServiceUnavailable)
@@ -169,11 +169,11 @@ func ExampleHold_Context() {
 
 	brief, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer cancel()
-	fmt.Println("beside it:", errors.Is(reserve(brief), latchkey.ErrNotAcquired))
+	fmt.Println("outside the hold:", errors.Is(reserve(brief), latchkey.ErrNotAcquired))
 	fmt.Println("released:", hold.Unlock(ctx))
 	// Output:
 	// under the hold: <nil>
-	// beside it: true
+	// outside the hold: true
 	// released: <nil>
 }
 

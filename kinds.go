@@ -9,7 +9,7 @@ const (
 	KindMutex    Kind = "mutex"    // the plain lock of NewMutex and many other libraries
 	KindLock     Kind = "lock"     // re-entrant lock
 	KindFenced   Kind = "fenced"   // re-entrant lock with fencing tokens
-	KindSpin     Kind = "spin"     // re-entrant lock, waited for without messages
+	KindSpin     Kind = "spin"     // re-entrant lock whose waiters poll
 	KindFair     Kind = "fair"     // re-entrant lock, first come first served
 	KindRead     Kind = "read"     // the read side of a read/write lock
 	KindWrite    Kind = "write"    // its write side

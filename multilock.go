@@ -13,7 +13,7 @@ import (
 // same key on different servers have no order among them. A call waits for one of those for about a
 // second, then releases everything, and tries again after a short pause.
 //
-// Goroutines of one program that want the same members, of the same clients, stand in one line if
+// Goroutines of one program that want the same members, of the same clients, wait in one line if
 // all members are of kinds that a client can pass on (locks, fenced and spin locks, mutexes, write
 // sides). Only the first in line waits for members. Unlock passes the hold to the next in memory,
 // as for a single lock, for the shortest [Options].Turn of the clients; docs/reference/several.md
@@ -77,7 +77,7 @@ func (l *MultiLock) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 }
 
 // TryLock makes one attempt to acquire all members at the same time, and does not wait. It does not
-// stand in line. The options are [Lease] and [MaxHold].
+// wait in line. The options are [Lease] and [MaxHold].
 //
 // ErrNotAcquired means that another owner holds a member; the members that were free have been
 // released again. ErrUnavailable means that the server of a member could not be reached: an attempt

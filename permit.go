@@ -27,8 +27,8 @@ func (p *Permit) ID() string {
 //
 // A nil error means that the permit was held until this call, and is over now. ErrNotHeld means that it was
 // over before: released already, or lost (then ErrLost matches too). Any other error means that no answer came
-// (ErrUnknownOutcome), that the server could not be reached (ErrUnavailable) or that it refused. Then the
-// permit is no longer renewed, and the release is repeated in the background until its lease has ended; you may
+// (ErrUnknownOutcome), that the server could not be reached (ErrUnavailable) or that it refused. The
+// client then stops renewing the permit and repeats the release in the background until the lease ends; you may
 // call Release again to wait for it.
 func (p *Permit) Release(ctx context.Context) error { return p.inner().Unlock(ctx) }
 

@@ -14,7 +14,7 @@ import (
 
 // A round of a RedLock that gets no majority ends with
 //
-//	too many failed for good for a majority to be possible      the first of their errors, at once
+//	too many failed permanently for a majority to be possible      the first of their errors, at once
 //	too many failed, were silent or were lost for a majority    ErrUnavailable
 //	now, or the majority came too late
 //	otherwise: others hold the missing members                  ErrNotAcquired
@@ -27,7 +27,7 @@ type failure struct {
 	place int
 	err   error
 	final bool // waiting cannot help
-	busy  bool // somebody else has it
+	busy  bool // another owner has it
 }
 
 func failureOf(r memberResult) failure {
@@ -100,7 +100,7 @@ func (t *tries) member(place int) string {
 	return fmt.Sprintf("member %d %q", place+1, t.members[place].Name())
 }
 
-// forGood returns the error of members that failed for good: that of the first, with the text of the others.
+// forGood returns the error of members that failed permanently: that of the first, with the text of the others.
 func (t *tries) forGood() error {
 	var all []error
 	for _, f := range t.failures {

@@ -12,7 +12,7 @@ import (
 // of its members are, so it survives the loss of the others. With [Mutex] members it excludes redsync,
 // node-redlock and other clients that follow that algorithm on the same keys.
 //
-// All members are tried at once, each for at most RedLockOptions.MemberTimeout. The hold begins when a majority
+// Lock tries all members at once, each for at most RedLockOptions.MemberTimeout. The hold begins when a majority
 // is held and enough of the leases is left after the time that has passed and a drift margin ([Hold.ValidFor]).
 // Otherwise all members are released, and tried again after a random pause. While the hold lasts, missing
 // members are tried again at a third of the lease.
@@ -108,7 +108,7 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 //   - ErrUnavailable: so many servers could not be reached, or did not answer, that there was no
 //     majority in the last round. If requests were sent and not answered, the error also
 //     matches ErrUnknownOutcome: the clients undo in the background what they may have acquired
-//   - ErrClosed, ErrWrongKind, *rueidis.RedisError and others: so many members failed for good
+//   - ErrClosed, ErrWrongKind, *rueidis.RedisError and others: so many members failed permanently
 //     that a majority is impossible; returned at once
 //   - ErrInvalid: the members or an option cannot be used; some cases are detected only when the
 //     servers have answered

@@ -115,7 +115,7 @@ func (r *registry) findSide(p *primitive, owner Owner) (*ownership, error) {
 // re-entered, Downgrade returns an ErrInvalid. The same holds for a hold of any other lock, and for a hold with
 // [AtLeast] before that time is over.
 //
-// An error means that neither hold can be relied on. It matches ErrNotHeld if the write hold was already over;
+// If Downgrade returns an error, rely on neither hold. It matches ErrNotHeld if the write hold was already over;
 // otherwise the lock is released in the background, as after an Unlock that failed.
 func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 	if h == nil {

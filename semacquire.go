@@ -49,7 +49,7 @@ type semAcquisition struct {
 	reserved bool            // permits may be reserved for it
 }
 
-// run makes one attempt, or stands in line and repeats it until there are enough permits.
+// run makes one attempt, or waits in line and repeats it until there are enough permits.
 func (s *semAcquisition) run(ctx context.Context) error {
 	if !s.request.waits {
 		_, err := s.attempt(ctx, 0)

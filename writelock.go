@@ -73,7 +73,7 @@ func (l *WriteLock) IsLocked(ctx context.Context) (bool, error) { return l.isLoc
 // ForceUnlock ends the write hold, and read holds of the same owner, wakes waiters, and reports
 // whether there was one. While others read it does nothing, and reports false.
 //
-// The former holders are not asked. Those of this library notice at their next renewal, at most a
+// The former holders are not notified. Those of this library notice at their next renewal, at most a
 // third of their lease later, or within Options.PollCeiling if goroutines of their client are in
 // line to write. Their holds then end with ErrLost. Until then they continue, alongside the next
 // holder. A hold that begins after ForceUnlock has looked is not touched.

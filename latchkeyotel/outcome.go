@@ -12,7 +12,7 @@ const (
 	OutcomeAcquired      = "acquired"
 	OutcomeOpened        = "opened" // of the Await of a latch
 	OutcomeRenewed       = "renewed"
-	OutcomeNotAcquired   = "not_acquired"   // [latchkey.ErrNotAcquired]: somebody else has it
+	OutcomeNotAcquired   = "not_acquired"   // [latchkey.ErrNotAcquired]: another owner has it
 	OutcomeUnavailable   = "unavailable"    // [latchkey.ErrUnavailable], [latchkey.ErrUnknownOutcome]
 	OutcomeCanceled      = "canceled"       // the caller canceled its context, whatever the server answered before
 	OutcomeNotReplicated = "not_replicated" // [latchkey.ErrNotReplicated]

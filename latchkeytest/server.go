@@ -11,8 +11,8 @@ import (
 )
 
 // Server is a Redis server inside this process. Its methods may be called from
-// any number of goroutines. A method that cannot do what it is called for ends
-// the test by tb.Fatalf; on a server made by [Start] it panics.
+// any number of goroutines. If a method fails, it
+// ends the test with tb.Fatalf; on a server made by [Start] it panics.
 type Server struct {
 	tb      testing.TB // nil on a server made by Start
 	redis   *miniredis.Miniredis

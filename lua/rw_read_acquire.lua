@@ -8,7 +8,7 @@
 -- ARGV[3] read holds of the owner after this call; above 1 it is a re-entry
 -- ARGV[4] number of this read ownership if the owner also writes, else ''
 -- ARGV[5] '1' if the caller waits, '2' if it was refused before, else '0'
--- ARGV[6] ms for which waiting writers bar new readers the first time
+-- ARGV[6] ms for which waiting writers keep new readers out the first time
 --
 -- Reply   nil: acquired
 --         integer: refused; ms after which to retry, -1 if the lock has no expiry

@@ -7,7 +7,7 @@
 --            in their lease keys, and has to look at all of them to know who still reads;
 --            it loses the lease of a writer when the writer also reads.
 --   writers  sorted set owner -> ms until which a waiting writer counts as alive
---   notes    hash: since = ms from which waiting writers bar new readers, readers =
+--   notes    hash: since = ms from which waiting writers keep new readers out, readers =
 --            ms until which readers are known to wait, open = ms until which it is
 --            their turn after a write; <owner> = number of the read ownership of an
 --            owner that also writes

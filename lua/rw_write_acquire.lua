@@ -20,7 +20,7 @@
 --         changed
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
--- A waiting writer is noted, and bars new readers (see rw_read_acquire.lua). If it retries within
+-- A waiting writer is noted, and keeps new readers out (see rw_read_acquire.lua). If it retries within
 -- a tenth of the time in ARGV[4], it is not noted again. Holders whose leases are over are removed,
 -- 64 at most in one call.
 --

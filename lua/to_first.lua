@@ -4,10 +4,10 @@
 -- channel, on which Redisson listens.
 --
 -- Strangers are Redisson and all others that wait on that channel and not in the queue. When it is
--- their turn, the lock stays free, and the client of the first listening waiter in the queue is told
--- to retry after a short pause: 'ask <ms> <owner> <key>'. waits is a second channel, on which each
--- client of this library listens that listens on channel, or nil if on channel only the clients in the
--- queue listen.
+-- their turn, the lock stays free, and the client of the first listening waiter in the queue receives
+-- a message to retry after a short pause: 'ask <ms> <owner> <key>'. waits is a second channel: each
+-- client of this library that listens on channel also listens there. It is nil if only the clients in
+-- the queue listen on channel.
 --
 -- It returns an array of the new owner and its first token, or nil if the lock stays free and nobody
 -- was notified of that. head is the first entry of the queue, if the caller has read it.

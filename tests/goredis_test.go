@@ -29,7 +29,7 @@ import (
 
 // The functions up to the first test are also in docs/howto/go-redis.md: TestGoRedis_page compares them.
 
-// locksOf is what connections for locks are called beside those of a client with that name.
+// locksOf returns the name of the lock connections of a client with that name.
 func locksOf(name string) string {
 	if name == "" {
 		return ""
@@ -37,7 +37,7 @@ func locksOf(name string) string {
 	return name + "-locks"
 }
 
-// clientOption returns what Latchkey needs of the settings of a go-redis client.
+// clientOption converts the settings of a go-redis client for Latchkey.
 func clientOption(o *redis.Options) rueidis.ClientOption {
 	option := rueidis.ClientOption{
 		InitAddress: []string{cmp.Or(o.Addr, "localhost:6379")},
@@ -68,7 +68,7 @@ func clientOption(o *redis.Options) rueidis.ClientOption {
 	return option
 }
 
-// credentials returns what is called for every connection, or nil if name and password do not change.
+// credentials returns the function that supplies the credentials of each connection, or nil if they never change.
 func credentials(o *redis.Options) func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
 	switch {
 	case o.StreamingCredentialsProvider != nil:
@@ -116,7 +116,7 @@ func (s *stream) credentials(rueidis.AuthCredentialsContext) (rueidis.AuthCreden
 		s.mu.Unlock()
 	}
 	username, password := newest.BasicAuth()
-	again := time.Now().Add(time.Minute) // an open connection then authenticates with what is newest
+	again := time.Now().Add(time.Minute) // an open connection then authenticates again, with the newest credentials
 	return rueidis.AuthCredentials{Username: username, Password: password, RefreshAfter: again}, nil
 }
 
@@ -136,7 +136,7 @@ func clusterOption(o *redis.ClusterOptions) rueidis.ClientOption {
 // failoverOption is clientOption for a master that Sentinels know.
 func failoverOption(o *redis.FailoverOptions) (rueidis.ClientOption, error) {
 	if o.CredentialsProvider != nil || o.CredentialsProviderContext != nil || o.StreamingCredentialsProvider != nil {
-		return rueidis.ClientOption{}, errors.New("the Sentinels would be given the credentials of the master")
+		return rueidis.ClientOption{}, errors.New("this would send the credentials of the master to the Sentinels")
 	}
 	option := clientOption(&redis.Options{
 		Username: o.Username, Password: o.Password, DB: o.DB, ClientName: o.ClientName, TLSConfig: o.TLSConfig,
@@ -160,8 +160,8 @@ redis.call('HSET', KEYS[1], 'token', ARGV[1], 'value', ARGV[2])
 return 1
 `)
 
-// fencedSet writes under the fenced lock whose work has ctx. It fails for a holder that has lost the lock and does not
-// know it yet, if the next holder has written.
+// fencedSet writes value under the fenced lock that ctx carries. If a later holder has already written, it returns
+// ErrLost.
 func fencedSet(ctx context.Context, data redis.Scripter, key, value string) error {
 	written, err := setIfNewest.Run(ctx, data, []string{key}, latchkey.HoldFrom(ctx).Token(), value).Int()
 	if err == nil && written == 0 {
