@@ -54,7 +54,7 @@ func ExamplePermitSemaphore_Release() {
 	client, done := embedded()
 	defer done()
 
-	pool := client.NewPermitSemaphore("licences")
+	pool := client.NewPermitSemaphore("licenses")
 	if _, err := pool.TrySetPermits(ctx, 1); err != nil {
 		log.Fatal(err)
 	}

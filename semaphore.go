@@ -139,7 +139,7 @@ func (s *Semaphore) SetPermits(ctx context.Context, n int) error {
 }
 
 // Drain acquires all available permits and returns their number. A negative number means that
-// permits were missing, and that Drain has cancelled this debt. Drain does not wait for permits;
+// permits were missing, and that Drain has canceled this debt. Drain does not wait for permits;
 // ctx and Options.RetryBudget bound the call.
 //
 // ErrUnknownOutcome means that the request was sent and not answered: the client gives back in the

@@ -88,7 +88,7 @@ func (t table) addBars(p *plot.Plot, rows []row) error {
 	if err != nil {
 		return err
 	}
-	labels, err := plotter.NewLabels(labelled(spread.XYs, rows))
+	labels, err := plotter.NewLabels(labeled(spread.XYs, rows))
 	if err != nil {
 		return err
 	}
@@ -103,8 +103,8 @@ func (t table) addBars(p *plot.Plot, rows []row) error {
 	return nil
 }
 
-// labelled puts the value of each bar at the end of its line.
-func labelled(points plotter.XYs, rows []row) plotter.XYLabels {
+// labeled puts the value of each bar at the end of its line.
+func labeled(points plotter.XYs, rows []row) plotter.XYLabels {
 	labels := plotter.XYLabels{}
 	for i, point := range points {
 		labels.XYs = append(labels.XYs, plotter.XY{X: rows[i].high, Y: point.Y})

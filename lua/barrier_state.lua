@@ -14,7 +14,7 @@
 --
 --   done     all parties have arrived
 --   crashed  the lease of the party ended
---   left, timeout, closed  the party gave up: its context was cancelled, its time
+--   left, timeout, closed  the party gave up: its context was canceled, its time
 --            was over, its client was closed
 --   reset    by Reset
 --   lost     the server lost it, or forgot its outcome

@@ -183,7 +183,7 @@ func TestBarrierGenerations(t *testing.T) {
 }
 
 // With more callers than parties, exactly the number of parties goes on in each generation. At the end all callers are
-// cancelled at an arbitrary time.
+// canceled at an arbitrary time.
 func TestBarrierWithMoreCallersThanParties(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	const parties, callers, enough = 3, 20, 100
@@ -256,7 +256,7 @@ func TestBarrierGivenUp(t *testing.T) {
 			ended := arriveInBackground(ctx, b)
 			atBarrier(t, b, 3-1)
 			cancel()
-			err := rig.Await(t, soon, "who is cancelled", ended).err
+			err := rig.Await(t, soon, "who is canceled", ended).err
 			assert.ErrorIs(t, err, context.Canceled)
 			return err
 		}, "has given up"},
@@ -305,7 +305,7 @@ func TestBarrierCompleteWhenAPartyGivesUp(t *testing.T) {
 	require.NoError(t, err)
 	quietArrival(t, waiting)
 	cancel()
-	a := rig.Await(t, soon, "the one that was cancelled", waiting)
+	a := rig.Await(t, soon, "the one that was canceled", waiting)
 	require.NoError(t, a.err)
 	assert.Equal(t, last.Generation, a.Generation)
 	assert.Zero(t, a.Index)

@@ -9,15 +9,15 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// neighbours are clients close to the server whose goroutines release a lock and try to acquire it again at once.
-type neighbours struct{ clients, goroutines int }
+// neighbors are clients close to the server whose goroutines release a lock and try to acquire it again at once.
+type neighbors struct{ clients, goroutines int }
 
 // A client with one goroutine is a millisecond away from the server. Others, close to the server, keep the lock for 20
 // ms and try to acquire it again at once. The far client gets at least half of the share that it would have if all
 // goroutines had equal shares.
 func TestFarClientGetsItsShare(t *testing.T) {
 	for _, k := range []kind{lockKind, writeKind, mutexKind} {
-		for _, n := range []neighbours{{1, 1}, {2, 2}, {3, 2}} {
+		for _, n := range []neighbors{{1, 1}, {2, 2}, {3, 2}} {
 			t.Run(fmt.Sprintf("%s beside %d clients of %d", k.name, n.clients, n.goroutines), func(t *testing.T) {
 				t.Parallel() // they sleep nearly all the time
 				farClientGetsItsShare(t, k, n)
@@ -26,7 +26,7 @@ func TestFarClientGetsItsShare(t *testing.T) {
 	}
 }
 
-func farClientGetsItsShare(t *testing.T, k kind, n neighbours) {
+func farClientGetsItsShare(t *testing.T, k kind, n neighbors) {
 	t.Helper()
 	server, name := rig.Shared(), rig.Name(t)
 	c := &contest{hold: 20 * time.Millisecond, lasts: sharesFor(t, 3*time.Second), dump: dumpOf(t, []*rig.Server{server}, name)}
@@ -40,7 +40,7 @@ func farClientGetsItsShare(t *testing.T, k kind, n neighbours) {
 	link.DelayReplies(time.Millisecond)
 	join("the far one", far, 1)
 	for i := range n.clients {
-		join(fmt.Sprint("neighbour ", i), connect(t, server), n.goroutines)
+		join(fmt.Sprint("neighbor ", i), connect(t, server), n.goroutines)
 	}
 	c.run(t)
 	share, fair := c.share(0)

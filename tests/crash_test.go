@@ -91,7 +91,7 @@ func TestStoppedHolderKnowsThatItLost(t *testing.T) {
 	})
 }
 
-// A waiter that is cancelled leaves no key, no subscription and no goroutine.
+// A waiter that is canceled leaves no key, no subscription and no goroutine.
 func TestCancelledWaiterLeavesNothing(t *testing.T) {
 	server := lone(t)
 	admin := rig.NewAdmin(t, server)
@@ -128,7 +128,7 @@ func TestCancelledWaiterLeavesNothing(t *testing.T) {
 	}
 	cancel()
 	for _, waiter := range waiters {
-		got := rig.Await(t, soon, "a cancelled waiter", waiter)
+		got := rig.Await(t, soon, "a canceled waiter", waiter)
 		assert.ErrorIs(t, got.err, context.Canceled)
 	}
 	asking := map[string]bool{} // attempts in flight at the cancellation
@@ -179,7 +179,7 @@ func subscribed(admin *rig.Admin, name string) error {
 	return nil
 }
 
-// Acquisitions are cancelled at random instants, around the time that they take. None leaves a hold behind.
+// Acquisitions are canceled at random instants, around the time that they take. None leaves a hold behind.
 func TestCancelledAtRandomInstants(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -189,23 +189,23 @@ func TestCancelledAtRandomInstants(t *testing.T) {
 		lock := func(lane int) anyLock {
 			return k.open(connect(t, server), fmt.Sprintf("%s lane %d", name, lane))
 		}
-		var cancelled sync.Map
+		var canceled sync.Map
 		var all sync.WaitGroup
 		for lane := range lanes {
 			l := lock(lane)
-			all.Go(func() { cancelled.Store(lane, cancelOften(t, l, runs/lanes)) })
+			all.Go(func() { canceled.Store(lane, cancelOften(t, l, runs/lanes)) })
 		}
 		all.Wait()
 		total := 0
-		cancelled.Range(func(_, n any) bool { total += n.(int); return true })
-		t.Logf("%d of %d were cancelled", total, runs)
-		assert.Positive(t, total, "the test cancelled nothing")
+		canceled.Range(func(_, n any) bool { total += n.(int); return true })
+		t.Logf("%d of %d were canceled", total, runs)
+		assert.Positive(t, total, "the test canceled nothing")
 		rig.Eventually(t, undoBudget, "nothing is held", free(rig.NewAdmin(t, server), name))
 	})
 }
 
-// cancelOften acquires and releases, and returns how often it was cancelled.
-func cancelOften(t *testing.T, lock anyLock, runs int) (cancelled int) {
+// cancelOften acquires and releases, and returns how often it was canceled.
+func cancelOften(t *testing.T, lock anyLock, runs int) (canceled int) {
 	t.Helper()
 	for range runs {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -220,13 +220,13 @@ func cancelOften(t *testing.T, lock anyLock, runs int) (cancelled int) {
 			toldBusy(t, err) // the previous acquisition has not been undone yet
 		case errors.Is(err, latchkey.ErrNotAcquired):
 			toldBusy(t, err) // a member of a group was busy, and the reply of another did not arrive
-			cancelled++
+			canceled++
 		default:
 			toldUnavailable(t, err)
-			cancelled++
+			canceled++
 		}
 	}
-	return cancelled
+	return canceled
 }
 
 // Unlock works although its context has ended.
@@ -241,7 +241,7 @@ func TestUnlockOnADeadContext(t *testing.T) {
 	})
 }
 
-// A call with a cancelled context acquires nothing and sends nothing.
+// A call with a canceled context acquires nothing and sends nothing.
 func TestDeadContextSendsNothing(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		tap := rig.NewTap(t, rig.Shared())

@@ -265,7 +265,7 @@ func TestKilledHolderFreesTheGroup(t *testing.T) {
 	}
 }
 
-// Acquisitions of groups are cancelled at random instants. Nothing is left on any server.
+// Acquisitions of groups are canceled at random instants. Nothing is left on any server.
 func TestGroupsCancelledAtRandomInstants(t *testing.T) {
 	m := newMasters(t, 3)
 	for _, which := range []string{"multi", "red"} {

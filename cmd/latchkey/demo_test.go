@@ -390,7 +390,7 @@ func TestScreenForgetsRowsWhenItWasStopped(t *testing.T) {
 
 func TestScreenHasColoursOnATerminalOnly(t *testing.T) {
 	assert.Equal(t, "text", newScreen(&bytes.Buffer{}).paint(good, "text"))
-	assert.Equal(t, "\x1b[32mtext\x1b[0m", (&screen{colours: true}).paint(good, "text"))
+	assert.Equal(t, "\x1b[32mtext\x1b[0m", (&screen{colors: true}).paint(good, "text"))
 }
 
 func TestBars(t *testing.T) {

@@ -12,13 +12,13 @@ import (
 // The demo is readable at any width: the terminal breaks no line, and overwrites none. The demo ends with the next
 // steps.
 func TestDemoOnTerminals(t *testing.T) {
-	for width, colours := range map[int]bool{60: true, 80: false, 200: true} {
-		t.Run(fmt.Sprintf("%d columns, colours: %v", width, colours), func(t *testing.T) {
-			noColour := map[bool]string{false: "export NO_COLOR=1", true: "unset NO_COLOR"}[colours]
-			p := onScreen(t, width, "", noColour+`; "$LATCHKEY" demo --for 2s --lease 1s`)
+	for width, colors := range map[int]bool{60: true, 80: false, 200: true} {
+		t.Run(fmt.Sprintf("%d columns, colors: %v", width, colors), func(t *testing.T) {
+			noColor := map[bool]string{false: "export NO_COLOR=1", true: "unset NO_COLOR"}[colors]
+			p := onScreen(t, width, "", noColor+`; "$LATCHKEY" demo --for 2s --lease 1s`)
 			p.await("code 0")
 			raw := p.tmux("capture-pane", "-e", "-p", "-S", "-")
-			assert.Equal(t, colours, strings.Contains(raw, "\x1b[32m"), "green")
+			assert.Equal(t, colors, strings.Contains(raw, "\x1b[32m"), "green")
 			lines := strings.Split(withoutStyle(raw), "\n")
 			text := strings.Join(lines, "\n")
 			for _, line := range lines {

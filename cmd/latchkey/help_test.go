@@ -83,7 +83,7 @@ func TestSuggestions(t *testing.T) {
 
 func TestSuggestionsAreClose(t *testing.T) {
 	for _, args := range [][]string{
-		{"completion", "nope"}, {"help", "nonsense"}, {"nonsense"}, {"sem", "orders"}, {"run", "--colour", "--", "true"}, {"run", "-x"},
+		{"completion", "nope"}, {"help", "nonsense"}, {"nonsense"}, {"sem", "orders"}, {"run", "--color", "--", "true"}, {"run", "-x"},
 	} {
 		got := latchkeyCLI(t, nil, args...)
 		assert.Equal(t, exitUsage, got.code)

@@ -27,7 +27,7 @@ const (
 type screen struct {
 	out     io.Writer
 	live    bool
-	colours bool
+	colors bool
 	rows    []string // on the screen now, below all text of say
 	drawn   time.Time
 	stopped atomic.Bool // the program was stopped at least once
@@ -36,7 +36,7 @@ type screen struct {
 
 func newScreen(out io.Writer) *screen {
 	live := isTerminal(out)
-	return &screen{out: out, live: live, colours: live && os.Getenv("NO_COLOR") == ""}
+	return &screen{out: out, live: live, colors: live && os.Getenv("NO_COLOR") == ""}
 }
 
 // isTerminal reports whether out is a terminal on which text can be redrawn.
@@ -57,7 +57,7 @@ func terminalWidth(out io.Writer) int {
 	return width
 }
 
-// style is the style of a text on a terminal with colours.
+// style is the style of a text on a terminal with colors.
 type style string
 
 const (
@@ -68,7 +68,7 @@ const (
 )
 
 func (s *screen) paint(as style, text string) string {
-	if !s.colours {
+	if !s.colors {
 		return text
 	}
 	return "\x1b[" + string(as) + "m" + text + "\x1b[0m"

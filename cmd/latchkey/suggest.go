@@ -16,7 +16,7 @@ func closest(word string, names []string) (meant string) {
 }
 
 // editDistance returns how many edits turn a into b. An edit inserts, removes or replaces a letter, or swaps two
-// neighbours.
+// neighbors.
 func editDistance(a, b []rune) int {
 	var last []int // the row before
 	row := make([]int, len(b)+1)

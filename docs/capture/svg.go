@@ -4,7 +4,7 @@
 //
 // A frame is a file that tmux capture-pane -e -p writes. Its name ends with a dot and the time of the capture, in
 // milliseconds. One frame makes a still. Several frames make an animation, which stays at the last frame for a while and
-// then repeats. A reader who prefers reduced motion sees only the last frame. The colours are those of a dark terminal,
+// then repeats. A reader who prefers reduced motion sees only the last frame. The colors are those of a dark terminal,
 // which is readable on both light and dark pages.
 package main
 

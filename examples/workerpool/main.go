@@ -1,5 +1,5 @@
 // Command workerpool runs twelve jobs in three pods with four workers each, at most three jobs at once in all pods
-// together. The limit stands for a licence with three seats, or an API that takes three calls at a time.
+// together. The limit stands for a license with three seats, or an API that takes three calls at a time.
 //
 //	go run ./examples/workerpool
 //

@@ -27,7 +27,7 @@ type delivery struct {
 const (
 	underWay  int32 = iota // it has not reached a connection yet
 	passed                 // it is sent, or about to be
-	cancelled              // the caller has left
+	canceled              // the caller has left
 )
 
 func newDelivery(ctx context.Context) *delivery {
@@ -40,14 +40,14 @@ func newDelivery(ctx context.Context) *delivery {
 // Err implements [context.Context].
 func (d *delivery) Err() error {
 	d.state.CompareAndSwap(underWay, passed)
-	if d.state.Load() == cancelled {
+	if d.state.Load() == canceled {
 		return errUnsent
 	}
 	return nil
 }
 
 // cancel withholds the command, and reports whether it was in time.
-func (d *delivery) cancel() bool { return d.state.Swap(cancelled) == underWay }
+func (d *delivery) cancel() bool { return d.state.Swap(canceled) == underWay }
 
 // stuck reports whether the command did not reach a connection.
 func (d *delivery) stuck() bool { return d.state.Load() == underWay }

@@ -26,7 +26,7 @@ func (s set) each(do func(m int)) {
 // analysis is the state of one run of Of.
 type analysis struct {
 	fset       *token.FileSet
-	own        map[*types.Package]bool // the packages to analyse
+	own        map[*types.Package]bool // the packages to analyze
 	first      *types.Package
 	mutexTypes []string
 
@@ -76,7 +76,7 @@ func (a *analysis) run(all map[*ssa.Function]bool) {
 	}
 }
 
-// ours reports whether a function is one of those to analyse, or was generated from one.
+// ours reports whether a function is one of those to analyze, or was generated from one.
 func (a *analysis) ours(f *ssa.Function) bool {
 	switch {
 	case f.Parent() != nil:
