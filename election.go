@@ -59,7 +59,7 @@ func leaderChannel(key string) string { return "latchkey:" + transport.HashTag(k
 // that comes while nobody leads is elected at once. The other options are [Lease] and [MaxHold].
 // With [By] or [AtLeast] Campaign returns ErrInvalid.
 //
-// The client renews the leadership until Resign, unless Lease fixes its lease. Cancelling ctx after
+// The client renews the leadership until Resign, unless Lease fixes its lease. Canceling ctx after
 // Campaign returns does not affect it. An election is not re-entrant: under the context of its own
 // leadership ([Leadership.Context]) Campaign returns ErrInvalid at once.
 //

@@ -57,7 +57,7 @@ func newFairLock(c *Client, fenced bool, name string) *FairLock {
 // A Lock that gives up leaves the queue and passes the lock on. If it cannot reach the server, the
 // next waiter waits for one StaleWaiterTimeout. [FairLock.Waiters] shows the queue.
 //
-// The client renews the hold until Unlock, unless Lease fixes its lease. Cancelling ctx after Lock
+// The client renews the hold until Unlock, unless Lease fixes its lease. Canceling ctx after Lock
 // returns does not affect the hold. If ctx carries a hold of this lock ([Hold.Context]), or By or
 // [WithOwner] names its owner, Lock re-enters that hold at once, ahead of all waiters, and returns
 // a Hold of its own, which needs its own Unlock.

@@ -33,7 +33,7 @@ func (c *Client) NewFencedLock(name string) *FencedLock {
 // keeps its counter ([Options.TimeFencing] helps when it does not). Pass the token to the storage
 // that the lock protects, and let the storage refuse a smaller one. Tokens have gaps.
 //
-// The client renews the hold until Unlock, unless Lease fixes its lease. Cancelling ctx after Lock
+// The client renews the hold until Unlock, unless Lease fixes its lease. Canceling ctx after Lock
 // returns does not affect the hold. If ctx carries a hold of this lock ([Hold.Context]), or By or
 // [WithOwner] names its owner, Lock re-enters that hold at once. It returns a Hold of its own, with
 // the same token, which needs its own Unlock.

@@ -27,7 +27,7 @@ type Locker interface {
 // [Wait] is over; with neither, it waits without limit. The other options are [Lease], [MaxHold],
 // [AtLeast] and [By].
 //
-// The client renews the hold until Unlock, unless Lease fixes its lease. Cancelling ctx after Lock
+// The client renews the hold until Unlock, unless Lease fixes its lease. Canceling ctx after Lock
 // returns does not affect the hold. If ctx carries a hold of this lock ([Hold.Context]), or By or
 // [WithOwner] names its owner, Lock re-enters that hold at once and returns a Hold of its own,
 // which needs its own Unlock.

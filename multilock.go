@@ -54,7 +54,7 @@ var _ Locker = (*MultiLock)(nil)
 //
 // The other options are [Lease] and [MaxHold]. They apply to the whole and begin when the last
 // member is held. Without Lease, every member is renewed until Unlock. [By] is an ErrInvalid. If
-// ctx carries a hold of a member ([Hold.Context]), Lock re-enters that member. Cancelling ctx after
+// ctx carries a hold of a member ([Hold.Context]), Lock re-enters that member. Canceling ctx after
 // Lock returns does not affect the hold.
 //
 // A nil error means that you hold every member. After any other error nothing is held: Lock

@@ -53,7 +53,7 @@ const maxPermits = 1000
 //
 // A nil error means that you hold the permit, until you release it or it is lost ([Permit.Context]); with any
 // other error you do not. If ctx has already ended, Acquire returns an error even if a permit is available.
-// Cancelling ctx after Acquire returns does not affect the permit.
+// Canceling ctx after Acquire returns does not affect the permit.
 //
 // The error matches one of
 //

@@ -24,7 +24,7 @@ type ReadLock struct{ *primitive }
 // see [RWLock].
 //
 // The client renews the hold until Unlock, unless Lease fixes its lease; each read hold has
-// its own lease. Cancelling ctx after Lock returns does not affect the hold.
+// its own lease. Canceling ctx after Lock returns does not affect the hold.
 //
 // A nil error means that you hold the lock to read. After any other error this call holds nothing, and a hold
 // that it tried to re-enter is not affected. While the server cannot be reached, Lock keeps trying. The error

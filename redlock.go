@@ -97,7 +97,7 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 //
 // The other options are [Lease] and [MaxHold], which apply to every member. [By] is an ErrInvalid. Without
 // Lease the members are renewed until Unlock. If ctx carries a hold of a member ([Hold.Context]), that hold is
-// re-entered. Cancelling ctx after Lock returns does not affect the hold.
+// re-entered. Canceling ctx after Lock returns does not affect the hold.
 //
 // A nil error means that you hold a majority, for at least [Hold.ValidFor]. After any other error you hold
 // nothing: members that were acquired, or may have been, are released, in the background if a server does not

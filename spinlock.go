@@ -35,7 +35,7 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 // release as late as one Backoff.Max, and a waiter costs commands for as long as it waits. Of the
 // waiters of one client only the first sends commands.
 //
-// The client renews the hold until Unlock, unless Lease fixes its lease. Cancelling ctx after
+// The client renews the hold until Unlock, unless Lease fixes its lease. Canceling ctx after
 // Lock returns does not affect the hold. If ctx carries a hold of this lock
 // ([Hold.Context]), or By or [WithOwner] names its owner, Lock enters that hold again at once
 // and returns a Hold of its own, which needs its own Unlock.

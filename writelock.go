@@ -23,7 +23,7 @@ type WriteLock struct{ *primitive }
 // the hold only reads, Lock returns ErrUpgrade at once, since it would wait for itself. For an owner
 // of another client it returns ErrInvalid.
 //
-// The client renews the hold until Unlock, unless Lease fixes its lease. Cancelling ctx after
+// The client renews the hold until Unlock, unless Lease fixes its lease. Canceling ctx after
 // Lock returns does not affect the hold. [Hold.Downgrade] turns it into a read hold.
 //
 // A nil error means that you hold the lock to write. After any other error this call holds nothing,

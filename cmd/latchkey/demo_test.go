@@ -388,7 +388,7 @@ func TestScreenForgetsRowsWhenItWasStopped(t *testing.T) {
 	assert.Equal(t, "   a\n   b\n   c\n   d\n\x1b[2A\x1b[J   e\n", out.String())
 }
 
-func TestScreenHasColoursOnATerminalOnly(t *testing.T) {
+func TestScreenHasColorsOnATerminalOnly(t *testing.T) {
 	assert.Equal(t, "text", newScreen(&bytes.Buffer{}).paint(good, "text"))
 	assert.Equal(t, "\x1b[32mtext\x1b[0m", (&screen{colors: true}).paint(good, "text"))
 }

@@ -27,7 +27,7 @@ const (
 type screen struct {
 	out     io.Writer
 	live    bool
-	colors bool
+	colors  bool
 	rows    []string // on the screen now, below all text of say
 	drawn   time.Time
 	stopped atomic.Bool // the program was stopped at least once

@@ -25,8 +25,8 @@ type delivery struct {
 }
 
 const (
-	underWay  int32 = iota // it has not reached a connection yet
-	passed                 // it is sent, or about to be
+	underWay int32 = iota // it has not reached a connection yet
+	passed                // it is sent, or about to be
 	canceled              // the caller has left
 )
 
