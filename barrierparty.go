@@ -140,7 +140,7 @@ func (arrivingParty) pause(_ *waitQueue, _ int, _ time.Duration) time.Duration {
 	return transport.LongPause
 }
 
-func (p *barrierAwaiter) what() string { return p.name }
+func (p *barrierAwaiter) what() (Kind, string) { return p.kind, p.name }
 
 // end has the party leave unless it knows that its generation is over, and returns the outcome. err
 // is why it stopped waiting.

@@ -28,6 +28,7 @@ type Client struct {
 
 	sender          *transport.Sender
 	waitQueues      *waitQueues
+	waiting         waitCounts
 	notifier        *notifier
 	watchdog        *watchdog
 	undo            *undoer
@@ -139,6 +140,7 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	c.undo = newUndoer(c)
 	c.registry = newRegistry(c)
 	c.waitQueues = newWaitQueues(c.registry.live)
+	c.waiting = newWaitCounts()
 	c.handover = newHandover(c)
 	c.record = newClientRecord(c)
 	c.labels = newKnownLabels(c)

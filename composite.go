@@ -100,14 +100,17 @@ func (l *compositeLock) run(ctx context.Context, r *request, settings []setting)
 	case err != nil:
 		return nil, err
 	case r.waits:
-		return l.waitInLine(ctx, r, settings)
+		var mark waitMark
+		defer mark.end()
+		return l.waitInLine(ctx, r, settings, &mark)
 	}
-	return l.rounds(ctx, r, settings, nil)
+	return l.rounds(ctx, r, settings, nil, nil)
 }
 
 // rounds makes rounds until one gets the lock, waiting cannot help, or the time is over. At the
-// front of a line, a signal ends the pause between two rounds.
-func (l *compositeLock) rounds(ctx context.Context, r *request, settings []setting, q *waitQueue) (*Hold, error) {
+// front of a line, a signal ends the pause between two rounds. mark counts a call that waits from
+// that pause on.
+func (l *compositeLock) rounds(ctx context.Context, r *request, settings []setting, q *waitQueue, mark *waitMark) (*Hold, error) {
 	round, hint := l.round, (<-chan struct{})(nil)
 	if q != nil {
 		round, hint = l.roundInFront, q.signals
@@ -123,11 +126,15 @@ func (l *compositeLock) rounds(ctx context.Context, r *request, settings []setti
 			return nil, roundError(ctx, began, err, before)
 		}
 		before = err
+		l.beginWait(mark)
 		if transport.Delay(ctx, nil, hint, transport.Jitter(l.pause)) != nil {
 			return nil, withContextEnd(ctx, err)
 		}
 	}
 }
+
+// beginWait counts a call that waits for the lock, in the client of the first member.
+func (l *compositeLock) beginWait(mark *waitMark) { mark.begin(l.primitives()[0].client, l.kind) }
 
 // forMembers returns the settings for each member. Wait is left out because it applies to the
 // whole.

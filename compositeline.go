@@ -104,9 +104,9 @@ func (w *compositeWaiter) successor() *compositeHold { return w.lock.line.newHol
 
 // waitInLine acquires after the earlier calls of this program. A call that re-enters members does
 // not wait behind calls that may be waiting for it.
-func (l *compositeLock) waitInLine(ctx context.Context, r *request, settings []setting) (*Hold, error) {
+func (l *compositeLock) waitInLine(ctx context.Context, r *request, settings []setting, mark *waitMark) (*Hold, error) {
 	if l.line == nil || l.mayReenter(ctx) {
-		return l.rounds(ctx, r, settings, nil)
+		return l.rounds(ctx, r, settings, nil, mark)
 	}
 	q, w, began := l.line.use(), &compositeWaiter{lock: l, request: r, settings: settings}, time.Now()
 	defer q.done()
@@ -114,7 +114,11 @@ func (l *compositeLock) waitInLine(ctx context.Context, r *request, settings []s
 	if err := l.line.check(ctx, settings, q); err != nil {
 		return nil, err
 	}
-	switch at, err := q.await(ctx, nil, q.join(w)); at {
+	behind := q.join(w)
+	if behind != nil {
+		l.beginWait(mark)
+	}
+	switch at, err := q.await(ctx, nil, behind); at {
 	case hasHold:
 		l.line.begins(ctx, w.passed, r, settings)
 		noteMembers(w.passed.latestMembers(), r.note)
@@ -131,7 +135,7 @@ func (l *compositeLock) waitInLine(ctx context.Context, r *request, settings []s
 	if ctx.Err() != nil { // as the context of the previous front did, very likely
 		return nil, l.waitError(ctx, q, transport.ContextError(ctx))
 	}
-	return l.rounds(ctx, r, settings, q)
+	return l.rounds(ctx, r, settings, q, mark)
 }
 
 // mayReenter reports whether an acquisition may re-enter a member, by a hold on its context or by

@@ -45,6 +45,9 @@ func (c *Client) NewFairSemaphore(name string) *FairSemaphore {
 // Name returns the name as the program gave it.
 func (s *FairSemaphore) Name() string { return s.pool.Name() }
 
+// Client returns the client that made the semaphore.
+func (s *FairSemaphore) Client() *Client { return s.pool.Client() }
+
 // Acquire takes a permit in its turn. It waits until there is one and every earlier waiter, in any
 // process, has received its permits or has left. It gives up when ctx ends or the time of [Wait] is
 // over. The options are Wait, [Lease], [MaxHold] and [AwaitSet].

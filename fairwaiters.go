@@ -95,7 +95,9 @@ func (l *fairWaitList) wait(ctx context.Context, a *acquisition) error {
 	e.lease, e.waiter = min(a.lease, l.client.options.StaleWaiterTimeout), w
 	a.queued = l.queue.attempts(w)
 	defer l.remove(w)
-	return l.client.waitInFront(ctx, w.queue, fairAttempter{a, l, w})
+	var mark waitMark
+	defer mark.end()
+	return l.client.waitInFront(ctx, w.queue, fairAttempter{a, l, w}, &mark)
 }
 
 // fairAttempter makes the attempts of an acquisition that waits in the queue on the server.

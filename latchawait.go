@@ -66,4 +66,4 @@ func (w *awaiter) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
 	return pauseUntil(left, w.client.pollPause())
 }
 
-func (w *awaiter) what() string { return w.name }
+func (w *awaiter) what() (Kind, string) { return w.kind, w.name }

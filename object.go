@@ -32,6 +32,9 @@ func newObject(c *Client, kind Kind, name string, channel func(key string) strin
 // Name returns the name as the program gave it.
 func (o *object) Name() string { return o.name }
 
+// Client returns the client that made the object.
+func (o *object) Client() *Client { return o.client }
+
 // begin counts a call that Close waits for. If it returns nil, the caller must call client.working.Done.
 func (o *object) begin() error {
 	switch {

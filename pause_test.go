@@ -30,11 +30,12 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 		4 * c.options.StaleWaiterTimeout: {behind},
 	} {
 		for _, a := range askers {
+			_, name := a.what()
 			for _, left := range []time.Duration{math.MinInt64, -1, 0, 1, time.Millisecond, time.Hour, NoExpiry - 1, NoExpiry} {
 				for round := range 100 {
 					pause := a.pause(c.waitQueues.use("any"), round, left)
-					require.Positive(t, pause, "%s: %v", a.what(), left)
-					require.LessOrEqual(t, pause, ceiling, "%s: %v", a.what(), left)
+					require.Positive(t, pause, "%s: %v", name, left)
+					require.LessOrEqual(t, pause, ceiling, "%s: %v", name, left)
 				}
 			}
 		}

@@ -89,3 +89,6 @@ func (p *primitive) Name() string {
 	}
 	return p.key[len(p.client.options.KeyPrefix):]
 }
+
+// Client returns the client that made the lock.
+func (p *primitive) Client() *Client { return p.client }

@@ -73,6 +73,9 @@ func (c *Client) NewRWLock(name string) *RWLock {
 // Name returns the name as the program gave it.
 func (l *RWLock) Name() string { return l.read.Name() }
 
+// Client returns the client that made the lock.
+func (l *RWLock) Client() *Client { return l.read.Client() }
+
 // Reader returns the read side. It does not lock: call [ReadLock.Lock] on it.
 func (l *RWLock) Reader() *ReadLock { return l.read }
 

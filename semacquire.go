@@ -120,7 +120,7 @@ func (s *semAcquisition) pause(q *waitQueue, _ int, left time.Duration) time.Dur
 	return pauseUntil(left, pause)
 }
 
-func (s *semAcquisition) what() string { return s.name }
+func (s *semAcquisition) what() (Kind, string) { return s.kind, s.name }
 
 // conclude ends the operation. If it failed and may have left something behind, conclude has it
 // undone.

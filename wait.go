@@ -17,8 +17,9 @@ type attempter interface {
 	attempt(ctx context.Context, round int) (left time.Duration, err error)
 	// pause prepares the rest after ErrNotAcquired, and returns its longest duration.
 	pause(q *waitQueue, round int, left time.Duration) time.Duration
-	// what names the object, for the log.
-	what() string
+	// what returns the kind of the object, under which the call is counted while it waits, and its
+	// name, for the log. With KindNone the call is not counted.
+	what() (Kind, string)
 }
 
 // wait waits in one of the lines of the key, and then in front of it, until the attempter has what
@@ -29,7 +30,10 @@ func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last
 	if call, is := a.(*acquisition); is {
 		call.stoodInLine = w != nil
 	}
+	var mark waitMark
+	defer mark.end()
 	if w != nil {
+		mark.beginFor(c, a)
 		if at, err := c.waitInLine(ctx, q, w, a, last); at != inFront {
 			q.whole().done()
 			return err
@@ -38,7 +42,7 @@ func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last
 	}
 	takeOver(left, a)
 	defer exit(q, a)
-	err := c.waitInFront(ctx, q, a)
+	err := c.waitInFront(ctx, q, a, &mark)
 	if q.frontEnds(a) {
 		err = nil
 	}
@@ -77,8 +81,9 @@ func (c *Client) waitInLine(ctx context.Context, q *waitQueue, w *waiter, a atte
 // until a new attempt may succeed: after a message, the beginning or end of the subscription, a
 // release inside this client, the end of the holder's lease, or the poll ceiling. The first refusal
 // subscribes, and its confirmation starts another attempt, so that a release just before it is not
-// missed. A front that waits for permits may receive them while it rests.
-func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter) error {
+// missed. A front that waits for permits may receive them while it rests. mark counts the call from
+// its first rest on.
+func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter, mark *waitMark) error {
 	for round := 0; ; round++ {
 		if err := c.yield(ctx, q, a); err != nil {
 			return q.waitError(ctx, err, nil)
@@ -102,10 +107,17 @@ func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter) err
 			pause = c.pause(q, a, round, left, err)
 			q.frontRests(a, err)
 		}
+		mark.beginFor(c, a)
 		if err := transport.Delay(ctx, c.closing, q.signals, pause); err != nil {
 			return q.waitError(ctx, err, nil)
 		}
 	}
+}
+
+// beginFor counts the call of an attempter.
+func (m *waitMark) beginFor(c *Client, a attempter) {
+	kind, _ := a.what()
+	m.begin(c, kind)
 }
 
 // yield rests while the front lets others go first. While a mutex is left to pollers, the front
@@ -166,11 +178,12 @@ func (c *Client) pause(q *waitQueue, a attempter, round int, left time.Duration,
 	if errors.Is(err, ErrNotAcquired) {
 		return a.pause(q, round, left)
 	}
-	c.reporter.log(noticeTrouble, a.what(), slog.Any("error", err))
+	_, name := a.what()
+	c.reporter.log(noticeTrouble, name, slog.Any("error", err))
 	return transport.Jitter(transport.LongPause)
 }
 
-func (a *acquisition) what() string { return a.lock.Name() }
+func (a *acquisition) what() (Kind, string) { return a.lock.spec.kind, a.lock.Name() }
 
 // pause relies on messages, and tries as often as the kind of lock requires.
 func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Duration {

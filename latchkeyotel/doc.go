@@ -25,9 +25,13 @@
 //	latchkey.permits.released   counter          permits of semaphores without ids
 //	latchkey.latch.countdowns   counter          calls that counted a latch down
 //
+// [Observer.WatchClient] adds a value that the client knows:
+//
+//	latchkey.calls.waiting      up-down counter  calls of this process that wait now
+//
 // [Observer.Watch] adds values that the server reports for chosen objects:
 //
-//	latchkey.waiters            gauge            waiters in the queue of a fair lock or semaphore
+//	latchkey.waiters            gauge            waiters in the queue of an object
 //	latchkey.permits.available  gauge            permits that can be acquired
 //	latchkey.permits.limit      gauge            all permits
 //	latchkey.latch.count        gauge            the remaining count

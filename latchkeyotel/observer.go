@@ -14,6 +14,7 @@ const scope = "github.com/latchkey-go/latchkey/latchkeyotel"
 type Observer struct {
 	meters  *meters
 	tracers *tracers
+	calls   *calls
 	next    func(latchkey.Event) // or nil
 }
 
@@ -28,7 +29,11 @@ func New(options ...Option) (*Observer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Observer{meters: m, tracers: newTracers(s.tracers.Tracer(scope), l), next: s.next}, nil
+	waiting, err := newCalls(m.meter)
+	if err != nil {
+		return nil, err
+	}
+	return &Observer{meters: m, tracers: newTracers(s.tracers.Tracer(scope), l), calls: waiting, next: s.next}, nil
 }
 
 // Observe records the event and then calls the observer of [WithNext]. Pass it as [latchkey.Options].Observer.

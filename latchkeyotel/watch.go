@@ -17,17 +17,28 @@ import (
 const watchPatience = 2 * time.Second
 
 // Object is a named object of a client, such as a [latchkey.Semaphore].
-type Object interface{ Name() string }
+type Object interface {
+	Name() string
+	Client() *latchkey.Client
+}
 
 // Watch adds metrics whose values each collection queries from the server, with the names of the objects as the
-// attribute latchkey.name. It takes a [latchkey.FairLock] (latchkey.waiters), a [latchkey.Semaphore] or a
-// [latchkey.PermitSemaphore] (latchkey.permits.available, latchkey.permits.limit), a [latchkey.FairSemaphore] (all
-// three), and a [latchkey.CountDownLatch] (latchkey.latch.count), and returns an error for anything else. An object that
-// is not set has no values.
+// attribute latchkey.name. It takes
 //
-// Each object costs a round trip per collection; a [latchkey.FairSemaphore] costs two. A collection takes 2 s at most:
-// later values are missing, and the error goes to the OpenTelemetry error handler. Watch an object in one process only;
-// otherwise each process reports the same values.
+//   - a [latchkey.Mutex], [latchkey.Lock], [latchkey.FencedLock], [latchkey.FairLock], [latchkey.RWLock],
+//     [latchkey.Election] or [latchkey.Barrier]: latchkey.waiters
+//   - a [latchkey.Semaphore] or [latchkey.PermitSemaphore]: latchkey.permits.available, latchkey.permits.limit
+//   - a [latchkey.FairSemaphore]: all three
+//   - a [latchkey.CountDownLatch]: latchkey.latch.count
+//
+// and returns an error for anything else. latchkey.waiters is the length of the queue on the server, of all processes.
+// The queue of a fair lock or semaphore, of writers and of a barrier has each waiter. The queue of another lock has each
+// client once, for all its goroutines: [Observer.WatchClient] counts those. The waiters of a spin lock, of a latch and of
+// a semaphore that is not fair, and readers, are in no queue.
+//
+// An object that is not set has no values. Each object costs one or two round trips per collection. A collection takes
+// 2 s at most: later values are missing, and the error goes to the OpenTelemetry error handler. Watch an object in one
+// process only; otherwise each process reports the same values.
 //
 // Unregister the result before you close the client of the objects.
 func (o *Observer) Watch(objects ...Object) (metric.Registration, error) {
@@ -38,7 +49,7 @@ func (o *Observer) Watch(objects ...Object) (metric.Registration, error) {
 	looks := make([]look, len(objects))
 	for i, object := range objects {
 		if looks[i] = gauges.lookAt(object); looks[i] == nil {
-			return nil, fmt.Errorf("latchkeyotel: a %T cannot be watched: it is not a fair lock, a semaphore or a latch", object)
+			return nil, fmt.Errorf("latchkeyotel: a %T cannot be watched: it has no queue on the server", object)
 		}
 	}
 	collect := func(ctx context.Context, to metric.Observer) error {
@@ -63,7 +74,7 @@ type gauges struct{ waiters, available, limit, count metric.Int64ObservableGauge
 
 func newGauges(meter metric.Meter) (g gauges, err error) {
 	var errs [4]error
-	g.waiters, errs[0] = meter.Int64ObservableGauge("latchkey.waiters", metric.WithUnit("{waiter}"), metric.WithDescription("Waiters in the queue of a fair lock or a fair semaphore."))
+	g.waiters, errs[0] = meter.Int64ObservableGauge("latchkey.waiters", metric.WithUnit("{waiter}"), metric.WithDescription("Waiters in the queue of an object on the server."))
 	g.available, errs[1] = meter.Int64ObservableGauge("latchkey.permits.available", metric.WithUnit("{permit}"), metric.WithDescription("Available permits of a semaphore."))
 	g.limit, errs[2] = meter.Int64ObservableGauge("latchkey.permits.limit", metric.WithUnit("{permit}"), metric.WithDescription("Total permits of a semaphore."))
 	g.count, errs[3] = meter.Int64ObservableGauge("latchkey.latch.count", metric.WithUnit("{count}"), metric.WithDescription("Remaining count of a latch."))
@@ -73,63 +84,109 @@ func newGauges(meter metric.Meter) (g gauges, err error) {
 // lookAt returns how to query an object, or nil if it cannot be watched.
 func (g gauges) lookAt(object Object) look {
 	switch o := object.(type) {
+	case *latchkey.Mutex:
+		return g.queued(latchkey.KindMutex, o)
+	case *latchkey.Lock:
+		return g.queued(latchkey.KindLock, o)
+	case *latchkey.FencedLock:
+		return g.queued(latchkey.KindFenced, o)
+	case *latchkey.RWLock:
+		return g.queued(latchkey.KindRWLock, o)
+	case *latchkey.Election:
+		return g.queued(latchkey.KindElection, o)
+	case *latchkey.Barrier:
+		return g.queued(latchkey.KindBarrier, o)
 	case *latchkey.FairLock:
-		of := watched(latchkey.KindFair, o)
+		return g.listed(latchkey.KindFair, o)
+	case *latchkey.FairSemaphore:
+		waiters, permits := g.listed(latchkey.KindFairPermit, o), g.permits(latchkey.KindFairPermit, o)
 		return func(ctx context.Context, to metric.Observer) error {
-			waiters, err := o.Waiters(ctx)
-			if err == nil {
-				to.ObserveInt64(g.waiters, int64(len(waiters)), of)
-			}
-			return err
-		}
-	case *latchkey.Semaphore:
-		of := watched(latchkey.KindSemaphore, o)
-		return func(ctx context.Context, to metric.Observer) error {
-			stats, err := o.Stats(ctx)
-			if err == nil {
-				to.ObserveInt64(g.available, int64(stats.Available), of)
-			}
-			if err == nil && stats.TotalKnown {
-				to.ObserveInt64(g.limit, int64(stats.Total), of)
-			}
-			return err
+			return errors.Join(waiters(ctx, to), permits(ctx, to))
 		}
 	case *latchkey.PermitSemaphore:
-		of := watched(latchkey.KindPermit, o)
-		return func(ctx context.Context, to metric.Observer) error {
-			stats, err := o.Stats(ctx)
-			if err == nil {
-				to.ObserveInt64(g.available, int64(stats.Available), of)
-				to.ObserveInt64(g.limit, int64(stats.Total), of)
-			}
-			return err
-		}
-	case *latchkey.FairSemaphore:
-		of := watched(latchkey.KindFairPermit, o)
-		return func(ctx context.Context, to metric.Observer) error {
-			waiters, err := o.Waiters(ctx)
-			if err != nil {
-				return err
-			}
-			to.ObserveInt64(g.waiters, int64(len(waiters)), of)
-			stats, err := o.Stats(ctx)
-			if err == nil {
-				to.ObserveInt64(g.available, int64(stats.Available), of)
-				to.ObserveInt64(g.limit, int64(stats.Total), of)
-			}
-			return err
-		}
+		return g.permits(latchkey.KindPermit, o)
+	case *latchkey.Semaphore:
+		return g.semaphore(o)
 	case *latchkey.CountDownLatch:
-		of := watched(latchkey.KindLatch, o)
-		return func(ctx context.Context, to metric.Observer) error {
-			count, err := o.Count(ctx)
-			if err == nil {
-				to.ObserveInt64(g.count, int64(count), of)
-			}
-			return err
-		}
+		return g.latch(o)
 	}
 	return nil
+}
+
+// queued observes how many waiters the server counts in the queue of an object.
+func (g gauges) queued(kind latchkey.Kind, o Object) look {
+	of := watched(kind, o)
+	return func(ctx context.Context, to metric.Observer) error {
+		found, err := o.Client().Object(ctx, o.Name())
+		if err == nil {
+			to.ObserveInt64(g.waiters, int64(found.Queued), of)
+		}
+		return err
+	}
+}
+
+// lister is an object whose queue may have entries of waiters that have left, which its list leaves out.
+type lister interface {
+	Object
+	Waiters(ctx context.Context) ([]latchkey.Waiter, error)
+}
+
+// listed observes how many waiters an object lists.
+func (g gauges) listed(kind latchkey.Kind, o lister) look {
+	of := watched(kind, o)
+	return func(ctx context.Context, to metric.Observer) error {
+		waiters, err := o.Waiters(ctx)
+		if err == nil {
+			to.ObserveInt64(g.waiters, int64(len(waiters)), of)
+		}
+		return err
+	}
+}
+
+// leased is a semaphore whose permits have leases.
+type leased interface {
+	Object
+	Stats(ctx context.Context) (latchkey.PermitStats, error)
+}
+
+// permits observes the permits of a semaphore that always knows its total.
+func (g gauges) permits(kind latchkey.Kind, o leased) look {
+	of := watched(kind, o)
+	return func(ctx context.Context, to metric.Observer) error {
+		stats, err := o.Stats(ctx)
+		if err == nil {
+			to.ObserveInt64(g.available, int64(stats.Available), of)
+			to.ObserveInt64(g.limit, int64(stats.Total), of)
+		}
+		return err
+	}
+}
+
+// semaphore observes the permits of a semaphore that may not know its total.
+func (g gauges) semaphore(o *latchkey.Semaphore) look {
+	of := watched(latchkey.KindSemaphore, o)
+	return func(ctx context.Context, to metric.Observer) error {
+		stats, err := o.Stats(ctx)
+		if err == nil {
+			to.ObserveInt64(g.available, int64(stats.Available), of)
+		}
+		if err == nil && stats.TotalKnown {
+			to.ObserveInt64(g.limit, int64(stats.Total), of)
+		}
+		return err
+	}
+}
+
+// latch observes the remaining count of a latch.
+func (g gauges) latch(o *latchkey.CountDownLatch) look {
+	of := watched(latchkey.KindLatch, o)
+	return func(ctx context.Context, to metric.Observer) error {
+		count, err := o.Count(ctx)
+		if err == nil {
+			to.ObserveInt64(g.count, int64(count), of)
+		}
+		return err
+	}
 }
 
 // watched returns the attributes of a watched object.

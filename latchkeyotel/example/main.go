@@ -2,6 +2,9 @@
 //
 //	go run ./latchkeyotel/example
 //	curl http://localhost:9464/metrics
+//
+// With Docker, compose.yaml starts it together with a Prometheus that has the alert rules, and a Grafana that shows the
+// dashboard.
 package main
 
 import (
@@ -68,6 +71,7 @@ func run(ctx context.Context, listener net.Listener) error {
 		return err
 	}
 	defer func() { _ = watch.Unregister() }()
+	defer observer.WatchClient(client)()
 
 	var all sync.WaitGroup
 	defer all.Wait()

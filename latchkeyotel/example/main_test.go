@@ -27,6 +27,7 @@ func TestPageHasTheMetrics(t *testing.T) {
 		`latchkey_holds{latchkey_kind="lock"`,
 		`latchkey_attempts_total{latchkey_kind="lock",latchkey_outcome="acquired"`,
 		`latchkey_permits_acquired_total{latchkey_kind="semaphore"`,
+		`latchkey_calls_waiting{latchkey_kind="lock"`,
 		`latchkey_permits_limit{latchkey_kind="semaphore",latchkey_name="pool"`,
 	}
 	for deadline := time.Now().Add(30 * time.Second); len(missing) > 0; {

@@ -252,8 +252,100 @@ func TestWatchedObjects(t *testing.T) {
 	<-waits
 	require.NoError(t, watch.Unregister())
 	assert.Empty(t, b.values(t))
-	_, err = b.observer.Watch(client.NewLock("lock"))
-	assert.ErrorContains(t, err, "*latchkey.Lock cannot be watched")
+	_, err = b.observer.Watch(client.NewSpinLock("spin", latchkey.Backoff{}))
+	assert.ErrorContains(t, err, "*latchkey.SpinLock cannot be watched")
+}
+
+// Each kind of object with a queue on the server reports the waiters of another client.
+func TestWatchedQueues(t *testing.T) {
+	b, server := newBench(t), latchkeytest.NewServer(t)
+	client, other := server.Client(), server.Client()
+	locks := func(c *latchkey.Client) []latchkey.Locker {
+		return []latchkey.Locker{c.NewMutex("mutex"), c.NewLock("lock"), c.NewFencedLock("fenced"), c.NewFairLock("fair"), c.NewRWLock("rwlock").Writer()}
+	}
+	watch, err := b.observer.Watch(client.NewMutex("mutex"), client.NewLock("lock"), client.NewFencedLock("fenced"), client.NewFairLock("fair"),
+		client.NewRWLock("rwlock"), client.NewElection("election"), client.NewBarrier("barrier", 3), client.NewFairSemaphore("fairpermit"))
+	require.NoError(t, err)
+	none := map[string]int64{}
+	for _, name := range []string{"mutex", "lock", "fenced", "fair", "rwlock", "election", "barrier", "fairpermit"} {
+		none["latchkey.waiters{"+name+","+name+"}"] = 0
+	}
+	assert.Equal(t, none, b.values(t))
+
+	for _, lock := range locks(client) {
+		_, err := lock.Lock(t.Context())
+		require.NoError(t, err)
+	}
+	_, err = client.NewElection("election").Campaign(t.Context(), "first")
+	require.NoError(t, err)
+	slots := client.NewFairSemaphore("fairpermit")
+	_, err = slots.TrySetPermits(t.Context(), 1)
+	require.NoError(t, err)
+	_, err = slots.Acquire(t.Context())
+	require.NoError(t, err)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	wait := func(call func(context.Context) error) {
+		all.Go(func() { assert.ErrorIs(t, call(ctx), context.Canceled) })
+	}
+	for _, lock := range locks(other) {
+		wait(func(ctx context.Context) error { _, err := lock.Lock(ctx); return err })
+	}
+	wait(func(ctx context.Context) error {
+		_, err := other.NewElection("election").Campaign(ctx, "second")
+		return err
+	})
+	wait(func(ctx context.Context) error { _, err := other.NewBarrier("barrier", 3).Await(ctx); return err })
+	wait(func(ctx context.Context) error {
+		_, err := other.NewFairSemaphore("fairpermit").Acquire(ctx)
+		return err
+	})
+	waits := func(n int64) func() bool {
+		return func() bool {
+			values := b.values(t)
+			for name := range none {
+				if values[name] != n {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	require.Eventually(t, waits(1), soon, 10*time.Millisecond, b.values(t))
+	cancel()
+	all.Wait()
+	require.Eventually(t, waits(0), soon, 10*time.Millisecond, b.values(t))
+	require.NoError(t, watch.Unregister())
+	assert.Empty(t, b.values(t))
+}
+
+// The waiting calls of all watched clients are added up, by kind, also with names.
+func TestWaitingCalls(t *testing.T) {
+	b, server := newBench(t, latchkeyotel.WithNames()), latchkeytest.NewServer(t)
+	first, second := server.Client(), server.Client()
+	assert.Empty(t, b.values(t), "no client is watched")
+	stopFirst, stopSecond := b.observer.WatchClient(first), b.observer.WatchClient(second)
+	assert.Empty(t, b.values(t), "no call has waited")
+	held, err := first.NewLock("job").Lock(t.Context())
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for _, client := range []*latchkey.Client{first, first, second} {
+		all.Go(func() {
+			_, err := client.NewLock("job").Lock(ctx)
+			assert.ErrorIs(t, err, context.Canceled)
+		})
+	}
+	require.Eventually(t, func() bool { return b.values(t)["latchkey.calls.waiting{lock}"] == 3 }, soon, time.Millisecond)
+	stopSecond()
+	assert.Equal(t, map[string]int64{"latchkey.calls.waiting{lock}": 2}, b.values(t))
+	cancel()
+	all.Wait()
+	assert.Equal(t, map[string]int64{"latchkey.calls.waiting{lock}": 0}, b.values(t), "the series continues")
+	require.NoError(t, held.Unlock(t.Context()))
+	stopFirst()
+	assert.Empty(t, b.values(t))
 }
 
 // One observer serves several clients at once, while its metrics are collected.

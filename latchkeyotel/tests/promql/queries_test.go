@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -49,7 +50,7 @@ func newProgram(t *testing.T) *program {
 	)
 	require.NoError(t, err)
 	p.client = p.redis.Client(latchkey.Options{
-		Lease: 300 * time.Millisecond, RetryBudget: 50 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+		Lease: time.Second, RetryBudget: 300 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 		Observer: func(e latchkey.Event) {
 			e.Wait += p.longer
 			p.observer.Observe(e)
@@ -104,9 +105,31 @@ func (p *program) other(t *testing.T) {
 	if p.name++; p.name == 1 {
 		_, err = p.observer.Watch(pool, gate, fair)
 		require.NoError(t, err)
+		t.Cleanup(p.observer.WatchClient(p.client))
+		lock := p.client.NewLock("busy")
+		hold, err := lock.Lock(t.Context())
+		require.NoError(t, err)
+		stop := p.wait(t, 1, latchkey.KindLock, func(ctx context.Context) error { _, err := lock.Lock(ctx); return err })
+		p.scrape(t)
+		stop()
+		require.NoError(t, hold.Unlock(t.Context()))
 	}
 	// A real event of this type needs a network that loses a reply.
 	p.observer.Observe(latchkey.Event{Type: latchkey.EventUndone, Kind: latchkey.KindLock, Context: t.Context()})
+}
+
+// wait makes that many calls wait until the test or stop ends them.
+func (p *program) wait(t *testing.T, n int, kind latchkey.Kind, call func(context.Context) error) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for range n {
+		all.Go(func() { assert.ErrorIs(t, call(ctx), context.Canceled) })
+	}
+	stop = func() { cancel(); all.Wait() }
+	t.Cleanup(stop)
+	require.Eventually(t, func() bool { return p.client.Waiting()[kind] == n }, soon, time.Millisecond)
+	return stop
 }
 
 // renewed holds a lock until it is renewed.
@@ -188,7 +211,25 @@ func TestAlertRules(t *testing.T) {
 	assert.Equal(t, []string{"LatchkeyWaitsLong"}, p.firing(t))
 	p.longer = 0
 
-	_, err := p.client.NewLock("fixed").Lock(t.Context(), latchkey.Lease(time.Hour))
+	line := p.client.NewFairLock("line")
+	_, err := p.observer.Watch(line)
+	require.NoError(t, err)
+	defer p.observer.WatchClient(p.client)()
+	held, err := p.redis.Client().NewFairLock("line").Lock(t.Context()) // not a hold of this program
+	require.NoError(t, err)
+	stop := p.wait(t, 101, latchkey.KindFair, func(ctx context.Context) error { _, err := line.Lock(ctx); return err })
+	require.Eventually(t, func() bool {
+		waiters, err := line.Waiters(t.Context())
+		return assert.NoError(t, err) && len(waiters) == 101
+	}, soon, time.Millisecond)
+	p.scrapes(t, func() {})
+	assert.ElementsMatch(t, []string{"LatchkeyManyCallsWait", "LatchkeyQueueLong"}, p.firing(t))
+	stop()
+	require.NoError(t, held.Unlock(t.Context()))
+	p.scrapes(t, func() { p.work(t) })
+	assert.Empty(t, p.firing(t), "nobody waits")
+
+	_, err = p.client.NewLock("fixed").Lock(t.Context(), latchkey.Lease(time.Hour))
 	require.NoError(t, err)
 	p.scrapes(t, func() { p.work(t) })
 	assert.Empty(t, p.firing(t), "others end")
