@@ -136,6 +136,9 @@ func (a *acquisition) each(yield func(*ownership) bool) {
 	}
 }
 
+// permits returns how many permits the call requests.
+func (a *acquisition) permits() int { return 1 + len(a.others) }
+
 // start makes the ownership with a fresh owner, at the first attempt.
 func (a *acquisition) start() {
 	if a.since == (transport.Stamp{}) {

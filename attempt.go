@@ -23,7 +23,7 @@ func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duratio
 			a.observeAttempt(nil)
 			return 0, nil
 		case known && round == 0:
-			return longestEntryPause, a.busyWith("", longestEntryPause)
+			return longestEntryPause, a.busyWith("", -1)
 		}
 	}
 	on := o.noteCount(1, a.waits) // these three lines repeat send, to save a stack frame
@@ -150,7 +150,7 @@ func (a *acquisition) readHolder(ans transport.Answer) (left time.Duration, err 
 
 // busyWith is the error of an attempt that found the lock held. holder is its owner, or "" if
 // unknown. left is what remains of its lease, negative if that does not tell when to try again.
-func (a *acquisition) busyWith(holder string, left time.Duration) error {
+func (a *acquisition) busyWith(holder string, left time.Duration) *busyError {
 	a.holder, a.byStranger = holder, holder != "" && !isOurs(holder)
 	busy := &busyError{holder: holder, labels: a.lock.client.labels, left: left, at: time.Now(), here: a.lock.client.registry.holds(a.lock.key)}
 	if h := holderOf(holder, 1, false); h.Kept {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -155,62 +154,6 @@ func (e *kindError) Unwrap() []error {
 		return []error{ErrWrongKind}
 	}
 	return []error{ErrWrongKind, e.cause}
-}
-
-// busyError is ErrNotAcquired with what the client knows of the holder.
-type busyError struct {
-	holder string        // its owner, or ""
-	labels labels        // names of clients, or nil
-	left   time.Duration // of its lease at that time; negative if unknown
-	at     time.Time
-	here   bool // this client is the holder
-	kept   bool // the holder has released the lock, which stays taken
-}
-
-// labels knows the labels of clients.
-type labels interface{ labelOf(owner string) string }
-
-func (e *busyError) Error() string {
-	who := e.holder
-	if e.labels != nil && who != "" && !e.here {
-		if label := e.labels.labelOf(who); label != "" {
-			who = label + " (owner " + who + ")"
-		}
-	}
-	if e.here {
-		who = strings.TrimSpace("this client " + e.holder)
-	}
-	if who == "" && e.left >= 0 {
-		who = "somebody else"
-	}
-	text := ErrNotAcquired.Error()
-	switch {
-	case e.kept && who != "":
-		text += ": released by " + who + ", kept until it expires"
-	case who != "":
-		text += ": held by " + who
-	}
-	switch left := e.left; {
-	case left >= time.Second:
-		text += ", " + left.Truncate(time.Second).String() + " left"
-	case left > 0:
-		text += ", " + left.Truncate(time.Millisecond).String() + " left"
-	}
-	if e.here {
-		text += ": to enter it again, use the context of its hold"
-	}
-	return text
-}
-
-func (e *busyError) Unwrap() error { return ErrNotAcquired }
-
-// later returns the error for the end of a wait, when less of the lease is left.
-func (e *busyError) later() *busyError {
-	later := *e
-	if e.left >= 0 {
-		later.left = max(e.left-time.Since(e.at), -1)
-	}
-	return &later
 }
 
 // notA is the error for a key that holds another kind of object than want. found describes it.

@@ -173,19 +173,20 @@ func (p fairProtocol) readRefusal(a *acquisition, ans transport.Answer) (left ti
 	if p.waiter == nil || err != nil {
 		return a.readHolder(ans)
 	}
-	if len(reply) < 4 {
+	if len(reply) < 5 {
 		return 0, errReply
 	}
 	pause, err1 := reply[0].AsInt64()
 	ticket, err2 := reply[1].AsUint64()
 	holder, err3 := reply[2].ToString()
 	ahead, err4 := reply[3].AsInt64()
+	lease, err5 := reply[4].AsInt64()
 	a.ownership.markQueued()
 	p.waiters.setPlace(p.waiter, ticket, ahead > 0 || holder != "" && !isOurs(holder))
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return 0, errors.Join(errReply, err)
 	}
-	return fromMillis(pause), a.busyWith(holder, -1) // the pause may end sooner than the lease
+	return fromMillis(pause), a.busyWith(holder, fromMillis(lease)) // the pause may end sooner than the lease
 }
 
 func (fairProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {

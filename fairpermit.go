@@ -201,24 +201,16 @@ func (p fairPermitProtocol) acquireCall(a *acquisition, _, _ int) call {
 
 // readRefusal reads the place in the queue that the script gave to a waiting ownership.
 func (p fairPermitProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
-	reply, err := ans.Message.ToArray()
-	if p.waiter == nil || err != nil {
-		return p.permitProtocol.readRefusal(a, ans)
+	left, place, err := readPermitRefusal(ans, a.permits())
+	if p.waiter == nil || place == nil {
+		return left, err
 	}
-	if len(reply) != 3 {
-		return 0, errReply
-	}
-	pause, err1 := reply[0].AsInt64()
-	ticket, err2 := reply[1].AsUint64()
-	unset, err3 := reply[2].AsInt64()
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return 0, errors.Join(errReply, err)
-	}
-	p.waiters.setPlace(p.waiter, ticket, true)
+	ticket, unset := place[0], place[1]
+	p.waiters.setPlace(p.waiter, uint64(ticket), true)
 	if unset == 1 {
-		return fromMillis(pause), errors.Join(ErrNotAcquired, ErrNotSet)
+		return left, errors.Join(ErrNotAcquired, ErrNotSet)
 	}
-	return fromMillis(pause), ErrNotAcquired
+	return left, err
 }
 
 // releaseCall, for the first of a group that was never acquired, gives up the whole group and its

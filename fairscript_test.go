@@ -102,7 +102,8 @@ func (s fairScripts) twice(c call) any {
 		return first
 	}
 	if refused, is := first.([]any); is && cmd == fairAcquire {
-		require.Equal(s.t, refused[1:], second.([]any)[1:], "the same ticket, the same holder")
+		last := min(len(refused), 4) // what follows is a time
+		require.Equal(s.t, refused[1:last], second.([]any)[1:last], "the same ticket, the same holder")
 	} else if _, is := first.(int64); !is {
 		require.Equal(s.t, first, second)
 	}

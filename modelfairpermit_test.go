@@ -83,18 +83,18 @@ func (m *fairPermitModel) asks(p *party) {
 func (m *fairPermitModel) refused(p *party, reply any) {
 	list, is := reply.([]any)
 	if !p.waits {
-		if is {
+		if len(list) != 3 {
 			m.w.fail("%s is queued and did not want to wait", p.name)
 		}
 		return
 	}
-	if !is || len(list) != 3 {
+	if !is || len(list) != 5 {
 		m.w.fail("%s waits, and is told %v", p.name, reply)
 	}
-	ticket, err := strconv.ParseUint(list[1].(string), 10, 64)
+	ticket, err := strconv.ParseUint(list[3].(string), 10, 64)
 	f := m.waiters[p]
 	if err != nil || f.ticket > 0 && ticket != f.ticket {
-		m.w.fail("%s is told the ticket %v after %d", p.name, list[1], f.ticket)
+		m.w.fail("%s is told the ticket %v after %d", p.name, list[3], f.ticket)
 	}
 	f.ticket, p.inQueue().ticket, f.sign = ticket, ticket, m.w.ms()
 	now := m.state()

@@ -285,7 +285,7 @@ func (m *semaphoreModel) ask(s *semaphoreClient, fate int) {
 	msg.seen = func(reply any) { m.acquired(msg.what, o, n, reply) }
 	msg.silent = func() { wanted.doubt = true }
 	msg.answered = func(reply any) {
-		if _, refused := reply.(int64); refused && wanted.request.waits {
+		if _, refused := reply.([]any); refused && wanted.request.waits {
 			return
 		}
 		if reply == "OK" {
@@ -329,7 +329,7 @@ func (m *semaphoreModel) acquired(what string, o modelOperation, n int64, reply 
 		m.keptAt = m.w.ms()
 	}
 	result, past := m.notes.recall(o)
-	_, refused := reply.(int64)
+	_, refused := reply.([]any)
 	switch {
 	case past:
 		m.w.expect(what, reply, replyError("LATCHKEY_PAST"))

@@ -2,7 +2,6 @@ package latchkey
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"time"
 
@@ -208,13 +207,9 @@ func (p permitProtocol) leaseText(a *acquisition) string {
 	return a.lock.client.leaseText(a.lease)
 }
 
-// readRefusal returns no remaining lease, which would be that of one permit of many.
-func (permitProtocol) readRefusal(_ *acquisition, ans transport.Answer) (time.Duration, error) {
-	ms, err := ans.Message.AsInt64()
-	if err != nil {
-		return 0, errors.Join(errReply, err)
-	}
-	return fromMillis(ms), ErrNotAcquired
+func (permitProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
+	left, _, err := readPermitRefusal(ans, a.permits())
+	return left, err
 }
 
 func (p permitProtocol) releaseCall(o *ownership, count int, _ int64, args []string) call {

@@ -35,8 +35,8 @@ local function triedCall(...) redis.call('incr', ARGV[#ARGV]) return redis.pcall
 
 func (s rwCosts) read(most int, what, owner string) any {
 	s.t.Helper()
-	return s.costs(most, what, "rw_read_acquire", append(rwKeys(s.keys.key), leaseKeys(s.keys.key, owner)+"1"),
-		owner, "30000", "1", "", "1", "5000")
+	return s.left(s.costs(most, what, "rw_read_acquire", append(rwKeys(s.keys.key), leaseKeys(s.keys.key, owner)+"1"),
+		owner, "30000", "1", "", "1", "5000"))
 }
 
 func (s rwCosts) unread(most int, what, owner string) any {

@@ -1,7 +1,6 @@
 package latchkey
 
 import (
-	"errors"
 	"strconv"
 	"time"
 
@@ -32,7 +31,7 @@ func (p readProtocol) acquireCall(a *acquisition, count, round int) call {
 }
 
 func (readProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
-	return readRWRefusal(a, ans)
+	return a.readRWRefusal(ans, "waiting writers")
 }
 
 func (p readProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {
@@ -83,20 +82,7 @@ func (writeProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dur
 	if a.inLine {
 		a.ownership.markQueued()
 	}
-	left, err := readRWRefusal(a, ans)
-	a.byStranger = a.holder != ""
-	return left, err
-}
-
-// readRWRefusal leaves two things out of the error: the rest of the lease, because others may have their turn
-// after it, and the holder.
-func readRWRefusal(a *acquisition, ans transport.Answer) (left time.Duration, err error) {
-	left, err = a.readHolder(ans)
-	var busy *busyError
-	if errors.As(err, &busy) {
-		busy.left, busy.holder = -1, ""
-	}
-	return left, err
+	return a.readRWRefusal(ans, "waiting readers")
 }
 
 func (writeProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {

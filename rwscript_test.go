@@ -63,11 +63,10 @@ func (s rwScripts) twice(cmd transport.Command, keys []string, args ...string) a
 	if _, is := first.(error); is {
 		return first
 	}
-	switch n, is := first.(int64); {
-	case cmd == rwWriteAcquire && first != nil:
+	switch _, is := first.(int64); {
+	case (cmd == rwWriteAcquire || cmd == rwReadAcquire) && first != nil:
 		require.InDelta(s.t, first.([]any)[0], second.([]any)[0], 1000, "a refusal")
-	case is && cmd == rwReadAcquire:
-		require.InDelta(s.t, n, second, 1000, "a refusal")
+		require.Equal(s.t, first.([]any)[1:], second.([]any)[1:], "a refusal")
 	case is && cmd == rwDowngrade:
 		require.Equal(s.t, int64(-2), second)
 	case cmd == rwEvict:
@@ -94,7 +93,7 @@ func (s rwScripts) readAgain(owner string) any {
 func (s rwScripts) readOnce(owner string, count int, number, lease, waits string) any {
 	s.t.Helper()
 	holds := strconv.Itoa(count)
-	return s.twice(rwReadAcquire, append(rwKeys(s.keys.key), leaseKeys(s.keys.key, owner)+holds), owner, lease, holds, number, waits, "5000")
+	return s.left(s.twice(rwReadAcquire, append(rwKeys(s.keys.key), leaseKeys(s.keys.key, owner)+holds), owner, lease, holds, number, waits, "5000"))
 }
 
 // withQueue returns the keys with the queue of the writers.
@@ -122,10 +121,10 @@ func (s rwScripts) writeArgs(owner, lease string, count int, stale string) []str
 	return []string{owner, lease, strconv.Itoa(count), stale, "", "", s.keys.queue}
 }
 
-// left returns the time after which to try again, if a writer is refused because of others of this library, and
+// left returns the time after which to try again, if an owner is refused because of others of this library, and
 // otherwise the reply.
 func (rwScripts) left(reply any) any {
-	if refusal, is := reply.([]any); is && refusal[1] == "" {
+	if refusal, is := reply.([]any); is && refusal[3] != inRedisson {
 		return refusal[0]
 	}
 	return reply
@@ -242,11 +241,46 @@ func TestRWScripts_writer_of_Redisson(t *testing.T) {
 		refused := s.c.script(rwWriteAcquire, rwKeys(s.keys.key), s.writeArgs(ownerA, "30000", 1, "5000")...)
 		require.IsType(t, []any{}, refused)
 		require.InDelta(t, 30000, refused.([]any)[0], 1000)
-		require.Equal(t, "redisson", refused.([]any)[1])
+		require.Equal(t, []any{"write", ownerC + ":write", inRedisson}, refused.([]any)[1:])
 	}
 	require.NoError(t, s.do("DEL", s.keys.key).Error())
 	require.Nil(t, s.write(ownerA, 1, "5000"))
 	require.IsType(t, int64(0), s.write(ownerB, 1, "5000"), "this one is of this library")
+}
+
+// A refusal names the holder with the longest lease, says whether others hold the lock too, and whether the waiting
+// owners of the other side go first.
+func TestRWScripts_refusals_name_the_holder(t *testing.T) {
+	s := newRWScripts(t)
+	refusal := func(reply any) []any {
+		t.Helper()
+		require.IsType(t, []any{}, reply)
+		return reply.([]any)[1:]
+	}
+	read := func(owner string) any {
+		return s.c.script(rwReadAcquire, append(rwKeys(s.keys.key), leaseKeys(s.keys.key, owner)+"1"), owner, "30000", "1", "", "1", "5000")
+	}
+	write := func(owner, stale string) any {
+		return s.c.script(rwWriteAcquire, rwKeys(s.keys.key), s.writeArgs(owner, "30000", 1, stale)...)
+	}
+	require.Nil(t, s.write(ownerA, 1, ""))
+	held := []any{"write", ownerA + ":write", ""}
+	require.Equal(t, held, refusal(write(ownerB, "")))
+	require.Equal(t, held, refusal(read(ownerB)))
+	require.Nil(t, s.read(ownerA, 1, "8", "60000"), "the writer also reads")
+	require.Equal(t, []any{"write", ownerA, ""}, refusal(write(ownerB, "")))
+	require.Equal(t, "HELD", s.unread(ownerA, 0, "8"))
+	s.do("DEL", rwKeys(s.keys.key)[3]) // the readers that have waited
+	require.IsType(t, int64(0), s.unwrite(ownerA, 0, ""))
+
+	require.Nil(t, s.read(ownerA, 1, "", "20000"))
+	require.Equal(t, []any{"read", ownerA, ""}, refusal(write(ownerC, "")))
+	require.Nil(t, s.read(ownerB, 1, ""))
+	require.Equal(t, []any{"read", ownerB, "others"}, refusal(write(ownerC, "")))
+	require.Equal(t, []any{"read", ownerB, "others"}, refusal(write(ownerC, "5000")))
+	require.Equal(t, []any{"", "", ""}, refusal(read(ownerC[:len(ownerC)-1]+"99")), "a writer waits")
+	require.NoError(t, s.do("HSET", s.keys.key, ownerC[:len(ownerC)-1]+"98", "1").Error(), "a reader of Redisson")
+	require.Equal(t, []any{"read", ownerB, inRedisson}, refusal(write(ownerC, "5000")))
 }
 
 // The release of a nested read touches neither the write lease nor the write hold.

@@ -76,9 +76,9 @@ func (s *semAcquisition) ask(ctx context.Context) (left time.Duration, err error
 	if err != nil {
 		return -1, s.request.waitForSet(err)
 	}
-	if a.Message.IsInt64() {
-		ms, err := a.Message.AsInt64()
-		return fromMillis(ms), errors.Join(ErrNotAcquired, err)
+	if a.Message.IsArray() {
+		left, _, err = readPermitRefusal(a, s.count)
+		return left, err
 	}
 	select {
 	case <-s.client.closing:

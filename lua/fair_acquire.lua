@@ -22,8 +22,9 @@
 --         array: refused, single attempt; remaining ms of the holder, -1 if it has no
 --         expiry, and its owner; or an integer alone, 0 if the lock is free but others wait
 --         array: refused and in the queue; ms after which to retry (-1: the holder has no
---         expiry), the ticket, the owner of the holder or '', and 1 if waiters of Redisson
---         are ahead of the owner, else 0
+--         expiry), the ticket, the owner of the holder or '', 1 if waiters of Redisson are
+--         ahead of the owner, else 0, and the remaining ms of the holder, -1 if it has no
+--         expiry or nobody holds the lock
 --         error LATCHKEY_GONE, error WRONGTYPE: as in lock_acquire.lua
 --
 -- A free lock goes to the first waiter of the queue, not to the caller (see fair_grant.lua);
@@ -50,8 +51,8 @@ local fresh = stale and ARGV[9] == ''
 local holder, ticket
 
 -- refused returns the reply to an owner that waits.
-local function refused(pause)
-  return {pause, ticket, holder or '', ahead and 1 or 0}
+local function refused(pause, left)
+  return {pause, ticket, holder or '', ahead and 1 or 0, left}
 end
 
 -- Usually the hash has one field, the owner of somebody else, and the caller joins the queue.
@@ -66,7 +67,7 @@ if ttl >= 0 and count == 1 then
     end
     ticket = fresh and not counter and join()
     if ticket then
-      return refused(ttl)
+      return refused(ttl, ttl)
     end
   end
 end
@@ -127,7 +128,7 @@ if ttl == -2 then
   if not granted and (not head or head == owner) then
     return takeTurn(head)
   end
-  holder, pause = granted, left
+  holder, pause, ttl = granted, left, granted and left or -1
 elseif not joined or ttl < 0 then
   local head, left = front()
   if head ~= owner and (ttl < 0 or left < ttl) then
@@ -137,4 +138,4 @@ end
 if not stale then
   return holder and {pause, holder} or 0
 end
-return refused(pause)
+return refused(pause, ttl)

@@ -15,9 +15,11 @@
 -- ARGV[11] '1' if the server counts all listeners of these channels
 --
 -- Reply   nil: acquired
---         integer: refused, single attempt; ms after which the next lease ends, -1 if none does
---         array: refused; ms after which to retry, -1 if that is not known; the ticket; 1 if
---         nobody has set the permits, else 0
+--         array: refused, single attempt; ms after which the next lease ends, -1 if none does; how
+--         many permits are available, and how many there are in total
+--         array: refused; ms after which to retry, -1 if that is not known; how many permits are
+--         available, and how many there are in total; the ticket; 1 if nobody has set the
+--         permits, else 0
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_UNSET: nobody has set the permits; nothing was acquired
 --         error LATCHKEY_PAST: the acquisition was given up; nothing was acquired
@@ -76,7 +78,7 @@ end
 
 if not free then
   if stale and ARGV[6] == '1' then
-    return {-1, join(), 1}
+    return {-1, 0, 0, join(), 1}
   end
   return unset()
 end
@@ -106,7 +108,8 @@ if n == 0 or empty and free >= n then
   return take()
 end
 
-local possible, joined = n <= free + redis.call('zcard', held), nil
+local total = free + redis.call('zcard', held)
+local possible, joined = n <= total, nil
 if stale and possible then
   joined = join()
 end
@@ -124,10 +127,10 @@ if first and free >= n then
   return false
 end
 if not stale then
-  return nextEnd()
+  return {nextEnd(), free, total}
 elseif not possible then
   ticket = place()
   drop({entry})
-  return {-1, ticket, 0}
+  return {-1, free, total, ticket, 0}
 end
-return {head == entry and nextEnd() or left or 0, joined, 0}
+return {head == entry and nextEnd() or left or 0, free, total, joined, 0}

@@ -11,7 +11,8 @@
 -- ARGV[6...] ids, as bytes
 --
 -- Reply   nil: acquired
---         integer: refused; ms after which to retry, -1 if that is not known
+--         array: refused; ms after which to retry, -1 if that is not known; how many permits are
+--         available, and how many there are in total
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_UNSET: nobody has set the permits; nothing was acquired
 --         error LATCHKEY_PAST: the acquisition was given up; nothing changed
@@ -60,10 +61,11 @@ if n > 0 and free < n + kept then
   if back > 0 then
     offer(free) -- other waiters may want fewer
   end
-  if ARGV[2] ~= '' and n <= free + redis.call('zcard', held) then
+  local total = free + redis.call('zcard', held)
+  if ARGV[2] ~= '' and n <= total then
     keep(last, n, tonumber(ARGV[2]))
   end
-  return free >= n and left or nextEnd()
+  return {free >= n and left or nextEnd(), free, total}
 end
 if n > 0 then
   redis.call('decrby', key, n)

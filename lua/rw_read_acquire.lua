@@ -11,7 +11,7 @@
 -- ARGV[6] ms for which waiting writers keep new readers out the first time
 --
 -- Reply   nil: acquired
---         integer: refused; ms after which to retry, -1 if the lock has no expiry
+--         array: refused (see rw_refusal.lua)
 --         error LATCHKEY_GONE: the hold to be entered is over; nothing changed
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
@@ -81,7 +81,8 @@ end
 if not quiet and reads == 0 and writes == 0 then
   local pause = refused(mode)
   if pause then
-    return pause
+    --@include rw_refusal
+    return refusal(pause, mode == 'write' and mode)
   end
 end
 if not mode then

@@ -17,8 +17,9 @@ local reapBatch, turn, longestBar = 64, 100, 60000
 --@include clock
 
 -- Of the noted leases, lastEnd is when the last one ends. Of those that are not the given owner's,
--- other is the field of the longest, and otherEnd is when it ends. nil: not known.
-local lastEnd, other, otherEnd
+-- other is the field of the longest, otherEnd is when it ends, and nextEnd when the one before it ends.
+-- nil: not known.
+local lastEnd, other, otherEnd, nextEnd
 
 -- findLast sets these. Call it before look, which checks that other still holds the lock: a holder
 -- that Redisson removed may still be noted.
@@ -29,7 +30,7 @@ local function findLast(owner)
   if some[at] == owner then
     at = at - 2
   end
-  other, otherEnd = some[at], tonumber(some[at + 1])
+  other, otherEnd, nextEnd = some[at], tonumber(some[at + 1]), tonumber(some[at - 1])
 end
 
 -- lasts reports whether the hold that findLast has found is not over.
@@ -39,6 +40,10 @@ end
 
 -- quiet says that the lock is free and has no other keys: nobody waits, and it is nobody's turn.
 local quiet
+
+-- found is the field of a holder if other is not known: that of an owner of Redisson, whose lease is not
+-- noted.
+local found
 
 -- look returns the mode, and the read holds and write holds of an owner. It returns an error for a key
 -- that is another kind of lock, or not a lock.
@@ -51,7 +56,7 @@ local function look(owner)
     foreign, quiet = there >= 3, there == 0
   elseif not (state[2] or state[3] or other) then
     --@include shape_hash
-    foreign = isForeign(key)
+    foreign, found = isForeign(key)
   end
   if foreign then
     return nil, nil, nil, redis.error_reply('WRONGTYPE the key holds no read/write lock')

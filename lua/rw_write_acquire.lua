@@ -13,8 +13,8 @@
 -- ARGV[7] name of the queue
 --
 -- Reply   nil: acquired
---         array: refused; ms after which to retry, -1 if the lock has no expiry; 'redisson' if
---         a holder is of Redisson, else ''; and the score of the entry if it waits in the queue
+--         array: refused (see rw_refusal.lua); whether a holder is of Redisson is known only if
+--         the owner waits
 --         error LATCHKEY_GONE: a re-entry, but the hold is over; nothing changed
 --         error LATCHKEY_UPGRADE: the owner reads, and would wait for itself; nothing
 --         changed
@@ -95,7 +95,8 @@ if pause then
     --@include enqueue
     since = enqueue(ARGV[5])
   end
-  return {pause, stranger and 'redisson' or '', since}
+  --@include rw_refusal
+  return refusal(pause, mode, stranger, since)
 end
 
 begin('write', owner .. ':write', count, lease)

@@ -9,7 +9,8 @@
 -- ARGV[5] PUBLISH or SPUBLISH, ARGV[6] channel
 --
 -- Reply   status OK: acquired
---         integer: refused; ms after which to retry, -1 if that is not known
+--         array: refused; ms after which to retry, -1 if that is not known; how many permits are
+--         available, and how many there are in total, -1 if that is not known
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_UNSET: nobody has set the permits; nothing changed
 --         error LATCHKEY_PAST: the operation was given up; nothing changed
@@ -46,7 +47,8 @@ if free >= n + kept then
   end
   return redis.status_reply('OK')
 end
-if ARGV[4] ~= '' and n <= tonumber(redis.call('get', KEYS[4]) or 0) then
+local total = tonumber(redis.pcall('get', KEYS[4]) or nil) or -1
+if ARGV[4] ~= '' and n <= total then
   keep(last, n, tonumber(ARGV[4]))
 end
-return free >= n and left or -1
+return {free >= n and left or -1, free, total}

@@ -36,32 +36,160 @@ func says(want string, err error) error {
 func TestTextBusy(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
-	for _, k := range []kind{mutexKind, lockKind, fencedKind, spinKind, fairKind} {
+	for _, k := range append(kinds, readKind) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			name := rig.Name(t)
-			hold := mustLock(t, k.open(connect(t, server), name), latchkey.Lease(time.Minute))
-			lock := k.open(connect(t, server), name)
-			holder := hold.Owner().String()
-			_, err := lock.TryLock(t.Context())
-			text(t, `^latchkey: try lock "`+name+`": not acquired: held by `+holder+`, 5\ds left$`, err)
-			left := `, 5\ds left`
-			if k.queued {
-				left = "" // its reply says when to try again instead
+			name, holding := rig.Name(t), k
+			if k.name == readKind.name {
+				holding = writeKind
 			}
-			// A wait that ends while a query is in flight says that too, and the check is retried.
+			hold := mustLock(t, holding.open(connect(t, server), name), latchkey.Lease(time.Minute))
+			isBusy(t, k.open(connect(t, server), name), `held by `+hold.Owner().String())
+		})
+	}
+}
+
+// isBusy checks the errors of a lock whose holder has less than a minute left. why describes the holder.
+func isBusy(t *testing.T, lock anyLock, why string) {
+	t.Helper()
+	const left = `, 5\ds left`
+	_, err := lock.TryLock(t.Context())
+	text(t, `^latchkey: try lock "`+lock.Name()+`": not acquired: `+why+left+`$`, err)
+	// A wait that ends while a query is in flight says that too, and the check is retried.
+	assert.NoError(t, rig.InTime(t, func(int) error {
+		_, err := lock.Lock(t.Context(), latchkey.Wait(time.Second))
+		return says(`^latchkey: lock "`+lock.Name()+`": not acquired: `+why+left+`; the wait of 1s is over$`, err)
+	}))
+	assert.NoError(t, rig.InTime(t, func(int) error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := lock.Lock(ctx)
+		return says(`not acquired: `+why+left+`; context deadline exceeded$`, err)
+	}))
+}
+
+// The error for a writer names one of the readers, the one whose lease ends last. A new reader is told that writers
+// wait.
+func TestTextBusyReaders(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	open := func() *latchkey.RWLock { return connect(t, server).NewRWLock(name) }
+	writer := open().Writer()
+	reader := mustLock(t, open().Reader(), latchkey.Lease(time.Minute)).Owner().String()
+	isBusy(t, writer, `held by reader `+reader)
+	brief := mustLock(t, open().Reader(), latchkey.Lease(30*time.Second))
+	isBusy(t, writer, `held by reader `+reader+` and others`)
+	mustUnlock(t, brief)
+	isBusy(t, writer, `held by reader `+reader)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	waiting := lockInBackground(ctx, writer)
+	rig.Eventually(t, soon, "readers are kept out", func() error {
+		hold, err := open().Reader().TryLock(t.Context())
+		if err == nil {
+			mustUnlock(t, hold)
+		}
+		return says(`^latchkey: try lock "`+name+`": not acquired: waiting writers go first$`, err)
+	})
+	cancel()
+	require.ErrorIs(t, rig.Await(t, soon, "the writer", waiting).err, context.Canceled)
+}
+
+// A client that reads a lock with others does not take their hold for its own.
+func TestTextBusyReadersHere(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	client := connect(t, server)
+	mustLock(t, client.NewRWLock(name).Reader())
+	mustLock(t, connect(t, server).NewRWLock(name).Reader(), latchkey.Lease(5*time.Minute))
+	_, err := client.NewRWLock(name).Writer().TryLock(t.Context())
+	text(t, `not acquired: held by this client, 4m\d+s left: to enter it again, use the context of its hold$`, err)
+}
+
+// The error for a semaphore without enough permits says how many are free, and how many there are.
+func TestTextBusyPermits(t *testing.T) {
+	t.Parallel()
+	server := rig.Shared()
+	ctx := func(t *testing.T) context.Context { t.Helper(); return within(t, soon) }
+	for what, open := range map[string]func(c *latchkey.Client, name string) permitSource{
+		"Semaphore": func(c *latchkey.Client, name string) permitSource {
+			s := c.NewSemaphore(name)
+			return permitSource{s.TrySetPermits, s.TryAcquire,
+				func(ctx context.Context, n int, wait time.Duration) error {
+					return s.Acquire(ctx, n, latchkey.Wait(wait))
+				}}
+		},
+		"PermitSemaphore": func(c *latchkey.Client, name string) permitSource {
+			s := c.NewPermitSemaphore(name)
+			return permitSource{s.TrySetPermits,
+				func(ctx context.Context, n int) error { _, err := s.TryAcquireN(ctx, n); return err },
+				func(ctx context.Context, n int, wait time.Duration) error {
+					_, err := s.AcquireN(ctx, n, latchkey.Wait(wait))
+					return err
+				}}
+		},
+		"FairSemaphore": func(c *latchkey.Client, name string) permitSource {
+			s := c.NewFairSemaphore(name)
+			return permitSource{s.TrySetPermits,
+				func(ctx context.Context, n int) error { _, err := s.TryAcquireN(ctx, n); return err },
+				func(ctx context.Context, n int, wait time.Duration) error {
+					_, err := s.AcquireN(ctx, n, latchkey.Wait(wait))
+					return err
+				}}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			name := rig.Name(t)
+			holder, other := open(connect(t, server), name), open(connect(t, server), name)
+			_, err := holder.set(ctx(t), 4)
+			require.NoError(t, err)
+			require.NoError(t, holder.try(ctx(t), 2))
+			text(t, `^latchkey: try acquire "`+name+`": not acquired: only 2 permits are free: 2 of 4 acquired$`, other.try(ctx(t), 3))
+			require.NoError(t, holder.try(ctx(t), 1))
+			text(t, `: not acquired: only 1 permit is free: 3 of 4 acquired$`, other.try(ctx(t), 2))
+			require.NoError(t, holder.try(ctx(t), 1))
+			text(t, `: not acquired: no permit is free: 4 of 4 acquired$`, other.try(ctx(t), 1))
 			assert.NoError(t, rig.InTime(t, func(int) error {
-				_, err := lock.Lock(t.Context(), latchkey.Wait(time.Second))
-				return says(`^latchkey: lock "`+name+`": not acquired: held by `+holder+left+`; the wait of 1s is over$`, err)
-			}))
-			assert.NoError(t, rig.InTime(t, func(int) error {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				_, err := lock.Lock(ctx)
-				return says(`not acquired: held by `+holder+left+`; context deadline exceeded$`, err)
+				return says(`^latchkey: acquire "`+name+`": not acquired: no permit is free: 4 of 4 acquired; the wait of 1s is over$`,
+					other.wait(t.Context(), 1, time.Second))
 			}))
 		})
 	}
+}
+
+// A free permit that somebody waits for in the queue of a fair semaphore is for that waiter.
+func TestTextBusyPermitsOfWaiters(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	open := func() *latchkey.FairSemaphore { return connect(t, server).NewFairSemaphore(name) }
+	s := open()
+	_, err := s.TrySetPermits(t.Context(), 3)
+	require.NoError(t, err)
+	_, err = s.AcquireN(within(t, soon), 2)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan error, 1)
+	go func() { _, err := open().AcquireN(ctx, 2); gone <- err }()
+	last := open()
+	rig.Eventually(t, soon, "the waiter is in the queue", func() error {
+		waiters, err := last.Waiters(t.Context())
+		if err == nil && len(waiters) != 1 {
+			err = fmt.Errorf("%d wait", len(waiters))
+		}
+		return err
+	})
+	_, err = last.TryAcquire(t.Context())
+	text(t, `^latchkey: try acquire "`+name+`": not acquired: others go first: 2 of 3 acquired$`, err)
+	cancel()
+	require.ErrorIs(t, rig.Await(t, soon, "the waiter", gone), context.Canceled)
+}
+
+// permitSource is a semaphore of any kind.
+type permitSource struct {
+	set  func(ctx context.Context, n int, options ...latchkey.SetOption) (bool, error)
+	try  func(ctx context.Context, n int) error
+	wait func(ctx context.Context, n int, wait time.Duration) error
 }
 
 // The error for a lock that stays taken after its release says who released it.

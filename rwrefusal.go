@@ -1,0 +1,48 @@
+package latchkey
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// readRWRefusal reads the reply of rw_refusal.lua: when to try again, and who holds the lock. first names those
+// who go first if nobody holds the lock against the caller.
+func (a *acquisition) readRWRefusal(ans transport.Answer, first string) (left time.Duration, err error) {
+	reply, err := ans.Message.ToArray()
+	if err != nil || len(reply) < 4 || len(reply) > 5 {
+		return 0, errReply
+	}
+	ms, err := reply[0].AsInt64()
+	mode, err1 := reply[1].ToString()
+	field, err2 := reply[2].ToString()
+	more, err3 := reply[3].ToString()
+	since := ""
+	if len(reply) == 5 && err == nil {
+		since, err = reply[4].ToString()
+	}
+	if err := errors.Join(err, err1, err2, err3); err != nil {
+		return 0, errors.Join(errReply, err)
+	}
+	if since != "" {
+		a.ownership.seenInQueue(since, ans.Sent)
+	}
+	left = fromMillis(ms)
+	busy := a.busyWith(strings.TrimSuffix(field, writeSuffix), left)
+	a.byStranger = more == inRedisson
+	if mode == "" {
+		busy.left, busy.first = -1, first
+		return left, busy
+	}
+	busy.reads = mode == "read"
+	busy.others = busy.reads && (more == "others" || more == inRedisson && isOurs(field))
+	if busy.here && !strings.HasPrefix(field, a.lock.client.id) {
+		busy.holder = "" // the other reader does not hold it for this client
+	}
+	return left, busy
+}
+
+// inRedisson is how the scripts say that a process of Redisson is among the holders of a read/write lock.
+const inRedisson = "redisson"
