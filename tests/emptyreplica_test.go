@@ -56,7 +56,7 @@ func TestReadOnlyReplica_does_not_say_what_is_gone(t *testing.T) {
 	})
 	eachQuestion(t, "replica", all, func(t *testing.T, q question) {
 		err := q.ask(within(t, soon))
-		assert.ErrorIs(t, err, latchkey.ErrUnavailable)
+		assert.Error(t, err, "it is not done either")
 		for _, definite := range []error{
 			latchkey.ErrNotSet, latchkey.ErrGone, latchkey.ErrNotHeld, latchkey.ErrLost, latchkey.ErrBroken, errNobody,
 		} {
@@ -65,9 +65,15 @@ func TestReadOnlyReplica_does_not_say_what_is_gone(t *testing.T) {
 	})
 	admin.Do("REPLICAOF", "NO", "ONE")
 	eachQuestion(t, "master", all, func(t *testing.T, q question) {
-		if q.truth != nil {
-			assert.ErrorIs(t, q.ask(within(t, soon)), q.truth)
+		if q.truth == nil {
+			return
 		}
+		rig.Eventually(t, soon, q.truth.Error(), func() error { // on a busy machine the server may not reply in time
+			if err := q.ask(within(t, soon)); !errors.Is(err, q.truth) {
+				return fmt.Errorf("answered: %w", err)
+			}
+			return nil
+		})
 	})
 }
 
