@@ -83,13 +83,13 @@ func TestRWScripts_costs(t *testing.T) {
 	require.IsType(t, int64(0), s.read(4, "read, refused again", d))
 	require.IsType(t, int64(0), s.write(15, "write, refused", d))
 	require.Equal(t, int64(0), s.unwrite(11, "stop to write, others wait", ownerC, true))
-	require.Nil(t, s.unwrite(9, "stop to wait", d, true))
+	require.Nil(t, s.unwrite(10, "stop to wait", d, true))
 	s.do("DEL", rwKeys(s.keys.key)[3]) // the turn of the readers
 
 	require.Nil(t, s.write(8, "write, a free lock", ownerC))
 	require.Equal(t, []any{int64(1)}, s.renew(8, "renew a writer", ownerC, "write", 0))
 	require.Equal(t, int64(0), s.unwrite(5, "stop to write, nobody waits", ownerC, false))
-	require.Nil(t, s.unwrite(2, "undo of a write, nothing there", d, false))
+	require.Nil(t, s.unwrite(3, "undo of a write, nothing there", d, false))
 	require.Nil(t, s.read(9, "read, a free lock", ownerA))
 	require.Equal(t, int64(0), s.unread(6, "stop to read, nobody waits", ownerA))
 	require.Nil(t, s.unread(4, "undo of a read, nothing there", ownerA))

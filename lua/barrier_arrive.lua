@@ -46,6 +46,7 @@ if before then
   return report(of, index)
 end
 if parties > 0 and parties ~= wanted then
+  --@include only_master
   return redis.error_reply('LATCHKEY_PARTIES ' .. integer(parties))
 end
 if arrived > 0 and generation <= over then

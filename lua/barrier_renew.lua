@@ -25,6 +25,7 @@ for i = 1, #KEYS / 2 do
   if type(score) == 'table' and score['err'] then
     renewed[i] = string.find(score['err'], 'WRONGTYPE', 1, true) and 0 or -1
   elseif not score or tonumber(score) <= clock() then
+    --@include only_master
     renewed[i] = 0
   else
     redis.call('zadd', waiting, 'xx', 'gt', leaseEnd(lease), party)

@@ -19,6 +19,7 @@ if wrong then
   return wrong
 end
 if integer(generation) ~= ARGV[1] then
+  --@include only_master
   return 0
 end
 if arrived > 0 then

@@ -91,6 +91,7 @@ local function fate(number)
   end
   local ended = redis.call('zrangebyscore', past, number, number)[1]
   if not ended then
+    --@include only_master
     return 'lost', '', -1
   end
   local how, who = string.match(ended, '^%d+ (%a+) (.*)$')

@@ -27,6 +27,8 @@ local owner, term, revision, value = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 --@include election_leads
 if not leads(owner, term) then
+  local key = record
+  --@include only_master
   return 0
 end
 local there = redis.call('hmget', record, 'owner', 'revision', 'since')

@@ -8,11 +8,13 @@
 --         (-1 without an expiry), value, label of its client or ''
 --         error WRONGTYPE: a key is another kind of object
 --
--- Cost: 5 commands, 2 if nobody leads. Idempotent: changes nothing.
+-- Cost: 5 commands, 3 if nobody leads. Idempotent: changes nothing.
 local lock, record, counter = KEYS[1], KEYS[2], KEYS[3]
 --@include election_leads
 local there = redis.call('hmget', record, 'owner', 'term', 'since', 'value', 'label')
 if not leads(there[1], there[2]) then
+  local key = record
+  --@include only_master
   return false
 end
 local time = redis.call('time')

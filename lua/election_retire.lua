@@ -10,11 +10,13 @@
 --
 -- Cost: 3 commands. Works on a server that is out of memory. Idempotent: the record of another
 -- leader stays.
+local key = KEYS[1]
 --@include tell
 
-if redis.call('hget', KEYS[1], 'owner') ~= ARGV[1] then
+if redis.call('hget', key, 'owner') ~= ARGV[1] then
+  --@include only_master
   return 0
 end
-redis.call('del', KEYS[1])
+redis.call('del', key)
 tell(ARGV[2], ARGV[3])
 return 1

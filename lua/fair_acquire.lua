@@ -76,6 +76,7 @@ end
 local first
 if ttl == -2 then
   if count > 1 then
+    --@include only_master
     return redis.error_reply('LATCHKEY_GONE the hold is over')
   end
   first = redis.call('lindex', queue, '0')

@@ -72,8 +72,11 @@ local left = leave(count, tonumber(ARGV[6]))
 if left == 'HELD' then
   return redis.status_reply(left)
 end
-if not left and redis.call('exists', key) == 1 then
-  return false
+if not left then
+  --@include only_master
+  if redis.call('exists', key) == 1 then
+    return false
+  end
 end
 -- A queue that is damaged must not turn a lock that is released into an error.
 local sound, told = pcall(first)

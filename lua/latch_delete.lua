@@ -24,6 +24,7 @@ local number, which = ARGV[1], ARGV[2]
 --@include latch_once
 
 if round ~= which then
+  --@include only_master
   return -1
 end
 room()

@@ -14,8 +14,8 @@
 --
 --         error WRONGTYPE: the key is another kind of object
 --
--- Cost: 2 commands, 5 for a round that expires, at most 20 if Redisson or time has changed
--- it. Works on a server that is out of memory. Idempotent.
+-- Cost: 3 commands, 2 while it is closed, 5 for a round that expires, at most 21 if Redisson or time
+-- has changed it. Works on a server that is out of memory. Idempotent.
 local key, latch, done = KEYS[1], KEYS[2], KEYS[3]
 --@include latch_state
 
@@ -28,6 +28,7 @@ if ARGV[2] == '1' then
   which = following(which)
   if not which then
     local lost = tonumber(ARGV[1]) > tonumber(round)
+    --@include only_master
     return {'unset', lost and round or ARGV[1], '0', '-1'}
   end
 end
@@ -36,6 +37,9 @@ if which ~= '' then
 else
   which = round
   what = state == 'set' and 'closed' or state == 'deleted' and 'unset' or state
+end
+if what ~= 'closed' then
+  --@include only_master
 end
 local ms = -1
 if what == 'closed' and ends then

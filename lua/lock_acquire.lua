@@ -65,6 +65,7 @@ end
 --@include lock_hash
 if ttl == -2 then
   if count > 1 then
+    --@include only_master
     return redis.error_reply('LATCHKEY_GONE the hold is over')
   end
   local first = take(tokens)

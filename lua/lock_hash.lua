@@ -44,6 +44,7 @@ local function enter(ttl, tokens)
   end
   if not held[1] then
     if count > 1 then
+      --@include only_master
       return true, redis.error_reply('LATCHKEY_GONE the hold is over')
     end
     --@include shape_hash
@@ -56,6 +57,7 @@ local function enter(ttl, tokens)
   local guests = tonumber(held[2] or 0)
   local mine = me == '' and held[1] - guests or tonumber(held[3] or 0)
   if count > 1 and mine < 1 then
+    --@include only_master
     return true, redis.error_reply('LATCHKEY_GONE the hold is over, others of the same owner go on')
   end
   local token = issued(tokens) or counter and issue(tokens)

@@ -52,6 +52,9 @@ end
 if left == 'HELD' then
   return redis.status_reply(left)
 end
+if not left then
+  --@include only_master
+end
 local head = left == 'FREE' and next == '' and queue and redis.pcall('zrange', queue, 0, 0)[1]
 if left == 'FREE' and next == '' and not head then
   return tell(publish, channel)

@@ -30,6 +30,9 @@ if queue and own ~= '' then
 end
 local holder = redis.call('get', key)
 local mine = holder == owner
+if not mine then
+  --@include only_master
+end
 if holder and not mine then
   return false
 end

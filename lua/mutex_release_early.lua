@@ -22,6 +22,7 @@ if queue and ARGV[5] ~= '' then
   redis.pcall('zrem', queue, ARGV[5])
 end
 if redis.call('get', key) ~= owner then
+  --@include only_master
   return false
 end
 local left = timeLeft(tonumber(ARGV[2]))

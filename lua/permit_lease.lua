@@ -7,7 +7,7 @@
 --         integer: remaining ms, -1 without an end
 --         error WRONGTYPE: the key is another kind of object
 --
--- Cost: 3 commands; O(log p). Changes nothing.
+-- Cost: at most 4 commands; O(log p). Changes nothing.
 local key, held = KEYS[1], KEYS[2]
 local publish, channel
 --@include tell
@@ -19,6 +19,7 @@ if wrong then
 end
 local score = redis.call('zscore', held, ARGV[1])
 if not score or lapsed(score) then
+  --@include only_master
   return false
 end
 if tonumber(score) >= never then

@@ -8,7 +8,7 @@
 --
 -- A renewal never brings a permit back and never shortens its lease.
 --
--- Cost: 2 commands for each permit, O(log p). Works on a server that is out of memory,
+-- Cost: 2 commands, and 2 for each permit; O(log p). Works on a server that is out of memory,
 -- because updating an existing member needs no memory. Idempotent.
 local key, held, publish, channel
 --@include tell
@@ -18,14 +18,15 @@ if KEYS[1] then
   redis.pcall('zrem', KEYS[1], '') -- lets the rest run on a server that is out of memory
 end
 local renewed = {}
-for i, each in ipairs(KEYS) do
-  local score = redis.pcall('zscore', each, ARGV[2 * i - 1])
+for i, key in ipairs(KEYS) do
+  local score = redis.pcall('zscore', key, ARGV[2 * i - 1])
   if type(score) == 'table' and score['err'] then
     renewed[i] = string.find(score['err'], 'WRONGTYPE', 1, true) and 0 or -1
   elseif not score or lapsed(score) then
+    --@include only_master
     renewed[i] = 0
   else
-    redis.call('zadd', each, 'xx', 'gt', ends(ARGV[2 * i]), ARGV[2 * i - 1])
+    redis.call('zadd', key, 'xx', 'gt', ends(ARGV[2 * i]), ARGV[2 * i - 1])
     renewed[i] = 1
   end
 end

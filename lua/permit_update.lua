@@ -26,6 +26,7 @@ local publish, channel = ARGV[4], ARGV[5]
 
 local score = redis.call('zscore', held, ARGV[2])
 if not score or lapsed(score) then
+  --@include only_master
   return 0
 end
 room()

@@ -35,7 +35,9 @@ local renewed = {}
 for i, key in ipairs(KEYS) do
   local lease = tonumber(ARGV[4 * i])
   renewed[i] = holds(ARGV[4 * i - 3], key, ARGV[4 * i - 2], ARGV[4 * i - 1])
-  if renewed[i] == 1 and redis.call('pttl', key) < lease then
+  if renewed[i] == 0 then
+    --@include only_master
+  elseif renewed[i] == 1 and redis.call('pttl', key) < lease then
     redis.call('pexpire', key, lease)
   end
 end

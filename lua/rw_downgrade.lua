@@ -31,6 +31,7 @@ if writes == 0 then
   if reads == count and redis.call('hget', notes, owner) == number then
     return -2
   end
+  --@include only_master
   return false
 end
 redis.call('hdel', key, '') -- lets the rest run on a server that is out of memory

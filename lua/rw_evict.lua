@@ -27,6 +27,7 @@ if wrong then
   return wrong
 end
 if not mode then
+  --@include only_master
   return false
 end
 local function free()
@@ -43,6 +44,7 @@ local left, gone = remove({unpack(ARGV, 7)}, mode)
 if not left then
   free()
 elseif gone == 0 then
+  --@include only_master
   return false
 elseif left ~= mode then
   tellAll(publish, channel)

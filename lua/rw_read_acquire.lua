@@ -75,6 +75,7 @@ local known = number ~= '' and redis.call('hget', notes, owner)
 if known and tonumber(known) > tonumber(number)
   or count > 1 and reads == 0
   or number ~= '' and writes == 0 and (reads == 0 or known ~= number) then
+  --@include only_master
   return redis.error_reply('LATCHKEY_GONE the hold is over')
 end
 

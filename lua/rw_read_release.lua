@@ -76,6 +76,7 @@ if not mode or reads == 0 then
   return false
 end
 if number ~= '' and redis.call('hget', notes, owner) ~= number then
+  --@include only_master
   return false
 end
 

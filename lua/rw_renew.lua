@@ -53,7 +53,9 @@ for i = 1, #ARGV / 5 do
   end
   local state, reads = holds(owner, ARGV[5 * i - 3], number)
   renewed[i] = state
-  if state == 1 then
+  if state == 0 then
+    --@include only_master
+  elseif state == 1 then
     if not next(raised) then
       redis.call('hdel', key, '') -- lets the rest run on a server that is out of memory
     end

@@ -64,6 +64,7 @@ if wrong then
   return wrong
 end
 if count > 1 and writes == 0 then
+  --@include only_master
   return redis.error_reply('LATCHKEY_GONE the hold is over')
 end
 if writes > 0 then

@@ -27,8 +27,8 @@
 -- A lock that becomes free goes to the next writer in the queue, unless readers have waited. A lock
 -- that is found free is handed over too: this repairs a hand-over that was lost.
 --
--- Cost: 5 commands if nobody waits, 11 if readers do, 19 with a grant, 6 more with ARGV[8]; 9 to stop
--- waiting; 3 at most if nothing changes. O(log n) in the readers and the waiting writers. Works on a
+-- Cost: 5 commands if nobody waits, 11 if readers do, 19 with a grant, 6 more with ARGV[8]; 10 to stop
+-- waiting; 4 at most if nothing changes. O(log n) in the readers and the waiting writers. Works on a
 -- server that is out of memory. Idempotent: counts are absolute; only the call that frees the lock
 -- enters ARGV[8].
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -78,6 +78,7 @@ if wrong then
   return wrong
 end
 if writes == 0 then
+  --@include only_master
   if not (mode or quiet) then
     heal()
   end

@@ -41,6 +41,7 @@ if wrong then
   return wrong
 end
 if writes == 0 then
+  --@include only_master
   return false
 end
 local left = timeLeft(tonumber(ARGV[2]))

@@ -23,6 +23,7 @@ local function look()
 end
 
 local function unset()
+  --@include only_master
   return redis.error_reply('LATCHKEY_UNSET nobody has set the permits')
 end
 

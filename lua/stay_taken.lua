@@ -43,5 +43,6 @@ if left == 'HELD' then
   return redis.status_reply(left)
 end
 if not left then
+  --@include only_master
   return false
 end

@@ -1,0 +1,241 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// errNobody is the answer that nobody leads.
+var errNobody = errors.New("nobody leads")
+
+// question is a call about an object that the master has and the replica does not.
+type question struct {
+	name string
+	ask  func(context.Context) error
+	// The answer of a master without data. If it is nil, the call cannot be repeated.
+	truth error
+}
+
+// A server with objects becomes a replica of an empty one, as after a failover in which the former master restarts
+// without data. The client is still connected to it. No call may return an error that says that the object is gone: the
+// next master has it. When the same server becomes a master, the same calls return that error.
+func TestReadOnlyReplica_does_not_say_what_is_gone(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Settings, rig.Process)
+	notInCluster(t, "a replica of a cluster sends clients to its master")
+	master, server := rig.Fresh(t), rig.Fresh(t)
+	admin := rig.NewAdmin(t, server)
+	options := latchkey.Options{RetryBudget: 300 * time.Millisecond, PollCeiling: 300 * time.Millisecond, Lease: time.Minute}
+	var all []question
+	for _, about := range []func(*testing.T, func() *latchkey.Client) []question{
+		aboutLocks, aboutReentry, aboutReadWriteLocks, aboutSemaphores, aboutPermits, aboutLatches, aboutElections, aboutBarriers, aboutWaiters,
+	} {
+		all = append(all, about(t, func() *latchkey.Client { return connect(t, server, options) })...)
+	}
+
+	host, port, err := net.SplitHostPort(master.Addr())
+	require.NoError(t, err)
+	admin.Do("REPLICAOF", host, port)
+	rig.Eventually(t, soon, "the replica is empty", func() error {
+		info, keys := admin.Text("INFO", "replication"), admin.Int("DBSIZE")
+		if !strings.Contains(info, "master_link_status:up") || keys != 0 {
+			return fmt.Errorf("%d keys: %s", keys, info)
+		}
+		return nil
+	})
+	eachQuestion(t, "replica", all, func(t *testing.T, q question) {
+		err := q.ask(within(t, soon))
+		assert.Error(t, err, "it is not done either")
+		for _, definite := range []error{
+			latchkey.ErrNotSet, latchkey.ErrGone, latchkey.ErrNotHeld, latchkey.ErrLost, latchkey.ErrBroken, errNobody,
+		} {
+			assert.NotErrorIs(t, err, definite)
+		}
+	})
+	admin.Do("REPLICAOF", "NO", "ONE")
+	eachQuestion(t, "master", all, func(t *testing.T, q question) {
+		if q.truth == nil {
+			return
+		}
+		rig.Eventually(t, soon, q.truth.Error(), func() error { // on a busy machine the server may not reply in time
+			if err := q.ask(within(t, soon)); !errors.Is(err, q.truth) {
+				return fmt.Errorf("answered: %w", err)
+			}
+			return nil
+		})
+	})
+}
+
+// eachQuestion runs a test for all questions at the same time.
+func eachQuestion(t *testing.T, group string, all []question, test func(*testing.T, question)) {
+	t.Run(group, func(t *testing.T) {
+		for _, q := range all {
+			t.Run(q.name, func(t *testing.T) {
+				t.Parallel()
+				test(t, q)
+			})
+		}
+	})
+}
+
+func aboutLocks(t *testing.T, open func() *latchkey.Client) (all []question) {
+	for _, k := range append(kinds, readKind) {
+		extended, released := mustLock(t, k.open(open(), k.name+" extended")), mustLock(t, k.open(open(), k.name+" released"))
+		all = append(all,
+			question{k.name + " Extend", func(ctx context.Context) error { return extended.Extend(ctx, 2*time.Minute) }, latchkey.ErrLost},
+			question{k.name + " Unlock", released.Unlock, nil},
+		)
+		if k.name != readKind.name {
+			early := mustLock(t, k.open(open(), k.name+" released early"), latchkey.AtLeast(50*time.Second))
+			all = append(all, question{k.name + " Unlock, stays taken", early.Unlock, nil})
+		}
+	}
+	return all
+}
+
+// aboutReentry is about acquisitions that need an outer hold.
+func aboutReentry(t *testing.T, open func() *latchkey.Client) (all []question) {
+	for _, k := range append(kinds, readKind) {
+		if !k.reentrant {
+			continue
+		}
+		lock := k.open(open(), k.name+" outer")
+		outer := mustLock(t, lock)
+		all = append(all, question{k.name + " Lock again", func(ctx context.Context) error {
+			_, err := lock.TryLock(outer.Context(ctx))
+			return err
+		}, latchkey.ErrLost})
+	}
+	return all
+}
+
+func aboutReadWriteLocks(t *testing.T, open func() *latchkey.Client) []question {
+	writing := mustLock(t, open().NewRWLock("downgraded").Writer())
+	lock := open().NewRWLock("nested")
+	outer := mustLock(t, lock.Writer())
+	inner, err := lock.Reader().Lock(outer.Context(t.Context()))
+	require.NoError(t, err)
+	return []question{
+		{"Downgrade", func(ctx context.Context) error { _, err := writing.Downgrade(ctx); return err }, latchkey.ErrLost},
+		{"nested Extend", func(ctx context.Context) error { return inner.Extend(ctx, 2*time.Minute) }, latchkey.ErrLost},
+	}
+}
+
+func aboutSemaphores(t *testing.T, open func() *latchkey.Client) []question {
+	s := open().NewSemaphore("semaphore")
+	require.NoError(t, s.SetPermits(t.Context(), 2))
+	return []question{
+		{"Semaphore Acquire", func(ctx context.Context) error { return s.Acquire(ctx, 1, latchkey.Wait(time.Second)) }, latchkey.ErrNotSet},
+		{"Semaphore TryAcquire", func(ctx context.Context) error { return s.TryAcquire(ctx, 1) }, latchkey.ErrNotSet},
+		{"Semaphore Drain", func(ctx context.Context) error { _, err := s.Drain(ctx); return err }, latchkey.ErrNotSet},
+		{"Semaphore Stats", func(ctx context.Context) error { _, err := s.Stats(ctx); return err }, latchkey.ErrNotSet},
+	}
+}
+
+func aboutPermits(t *testing.T, open func() *latchkey.Client) []question {
+	s, fair, other := open().NewPermitSemaphore("permits"), open().NewFairSemaphore("fair"), open().NewPermitSemaphore("permits")
+	require.NoError(t, s.SetPermits(t.Context(), 3))
+	require.NoError(t, fair.SetPermits(t.Context(), 3))
+	permit, err := s.Acquire(t.Context())
+	require.NoError(t, err)
+	return []question{
+		{"PermitSemaphore TryAcquire", func(ctx context.Context) error { _, err := s.TryAcquire(ctx); return err }, latchkey.ErrNotSet},
+		{"PermitSemaphore Stats", func(ctx context.Context) error { _, err := s.Stats(ctx); return err }, latchkey.ErrNotSet},
+		{"PermitSemaphore Holders", func(ctx context.Context) error { _, err := s.Holders(ctx); return err }, latchkey.ErrNotSet},
+		{"FairSemaphore TryAcquire", func(ctx context.Context) error { _, err := fair.TryAcquire(ctx); return err }, latchkey.ErrNotSet},
+		{"PermitSemaphore RemainingLease", func(ctx context.Context) error {
+			_, err := other.RemainingLease(ctx, permit.ID())
+			return err
+		}, latchkey.ErrNotHeld},
+		{"PermitSemaphore SetLease", func(ctx context.Context) error {
+			return other.SetLease(ctx, permit.ID(), time.Minute)
+		}, latchkey.ErrNotHeld},
+		{"Permit Extend", func(ctx context.Context) error { return permit.Extend(ctx, 2*time.Minute) }, latchkey.ErrLost},
+	}
+}
+
+func aboutLatches(t *testing.T, open func() *latchkey.Client) []question {
+	l := open().NewCountDownLatch("latch")
+	set, err := l.TrySetCount(t.Context(), 1)
+	require.NoError(t, err)
+	require.True(t, set)
+	return []question{
+		{"CountDownLatch Await", func(ctx context.Context) error { return l.Await(ctx, latchkey.Wait(time.Second)) }, latchkey.ErrNotSet},
+		{"CountDownLatch Await, UnsetIsOpen", func(ctx context.Context) error {
+			return l.Await(ctx, latchkey.Wait(time.Second), latchkey.UnsetIsOpen())
+		}, nil},
+		{"CountDownLatch CountDown", func(ctx context.Context) error { _, err := l.CountDown(ctx); return err }, latchkey.ErrNotSet},
+		{"CountDownLatch Count", func(ctx context.Context) error { _, err := l.Count(ctx); return err }, latchkey.ErrNotSet},
+	}
+}
+
+func aboutElections(t *testing.T, open func() *latchkey.Client) []question {
+	e := open().NewElection("election")
+	leading, err := e.Campaign(t.Context(), "value")
+	require.NoError(t, err)
+	return []question{
+		{"Election Leader", func(ctx context.Context) error {
+			leader, err := e.Leader(ctx)
+			if err == nil && leader.IsZero() {
+				err = errNobody
+			}
+			return err
+		}, errNobody},
+		{"Leadership Proclaim", func(ctx context.Context) error { return leading.Proclaim(ctx, "next") }, latchkey.ErrLost},
+	}
+}
+
+func aboutBarriers(t *testing.T, open func() *latchkey.Client) []question {
+	b, admin := open().NewBarrier("barrier", 2), open()
+	done := make(chan error, 1)
+	go func() {
+		_, err := b.Await(context.Background(), latchkey.Wait(5*time.Second))
+		done <- err
+	}()
+	rig.Eventually(t, soon, "the party waits", func() error {
+		state, err := admin.NewBarrier("barrier", 2).State(t.Context())
+		if err == nil && state.Waiting != 1 {
+			err = fmt.Errorf("%+v", state)
+		}
+		return err
+	})
+	return []question{{"Barrier Await", func(context.Context) error { return <-done }, nil}}
+}
+
+// aboutWaiters is about calls that wait already.
+func aboutWaiters(t *testing.T, open func() *latchkey.Client) []question {
+	s, l := open().NewFairSemaphore("queue"), open().NewCountDownLatch("waiting")
+	require.NoError(t, s.SetPermits(t.Context(), 1))
+	_, err := s.Acquire(t.Context())
+	require.NoError(t, err)
+	_, err = l.TrySetCount(t.Context(), 1)
+	require.NoError(t, err)
+	acquired, opened := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := s.Acquire(context.Background(), latchkey.Wait(5*time.Second))
+		acquired <- err
+	}()
+	go func() { opened <- l.Await(context.Background(), latchkey.Wait(5*time.Second)) }()
+	rig.Eventually(t, soon, "it waits", func() error {
+		all, err := s.Waiters(t.Context())
+		if err == nil && len(all) != 1 {
+			err = fmt.Errorf("%d wait", len(all))
+		}
+		return err
+	})
+	return []question{
+		{"FairSemaphore Acquire, waiting", func(context.Context) error { return <-acquired }, nil},
+		{"CountDownLatch Await, waiting", func(context.Context) error { return <-opened }, nil},
+	}
+}
