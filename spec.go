@@ -18,12 +18,12 @@ type spec struct {
 	fenced    bool
 	side      Kind // of a lock with two sides, or ""
 	line      line // in which its waiters stand
-	shared    bool // several owners may hold it
-	joint     bool // others may hold it after its owner has released it
+	permit    bool // its owners are permits of a semaphore, not holders of a lock
+	party     bool // its owners are parties of a barrier, not holders of a lock
 	renewals  int  // how many of its holds one script renews
 	passes    bool // its ownerships are passed on inside a client, and from client to client
 	public    bool // its owners are known to all, so no ownership is passed on inside a client
-	along     bool // several goroutines of a client may share an ownership of it
+	along     bool // several goroutines of a client may share an ownership of it: see readalong.go
 	handsOver bool // its release may grant it to a waiting owner
 	// lost is called when a hold ends without a call that ended it, and handles that. If it is nil,
 	// the program is notified of a loss.
@@ -58,6 +58,16 @@ func (s *spec) entryTokens() string {
 	}
 	return "0"
 }
+
+// isLock reports whether it is a kind of lock: its owners are neither permits nor parties.
+func (s *spec) isLock() bool { return !s.permit && !s.party }
+
+// isShared reports whether several owners may hold the lock at once.
+func (s *spec) isShared() bool { return s.line == sharedLine }
+
+// maySurviveRelease reports whether the lock may still be held when its owner has released it: by other
+// readers, or on the other side.
+func (s *spec) maySurviveRelease() bool { return s.side != "" }
 
 // lineRests reports whether the waiters in line send nothing while this client holds the lock.
 func (s *spec) lineRests() bool { return s.line == onlyLine || s.passes }

@@ -222,7 +222,7 @@ func (a *acquisition) showWaiting() {
 
 // reportNoExpiry logs a lock without an expiry, which a refusal shows by its remaining time.
 func (a *acquisition) reportNoExpiry(left time.Duration) {
-	if left < 0 && !a.lock.spec.shared {
+	if left < 0 && a.lock.spec.isLock() {
 		a.lock.client.reporter.log(noticeNoExpiry, a.lock.key)
 	}
 }
