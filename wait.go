@@ -181,8 +181,8 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 	if s.ceiling != nil {
 		pause = min(pause, s.ceiling(c))
 	}
-	if a.waitsToBeTold(round) && !q.strangersMayLeaveLast() {
-		q.relyOnGrant()
+	if a.awaitsGrant(round) && !q.strangersMayLeaveLast() {
+		q.noteAwaitsGrant()
 		return pauseUntil(left, min(pause, longestEntryPause))
 	}
 	if s.passes {
