@@ -10,7 +10,16 @@ import (
 )
 
 // attempter is what waits at the front of a wait queue: an acquisition, or another call that waits
-// for a change on the server.
+// for a change on the server. It may also implement
+//
+//   - [recipient]: a hold of this client can be passed to it
+//   - [permitWaiter]: permits of this client can be passed to it
+//   - [companion]: when it has acquired, others in line may share that
+//   - [successor]: when it leaves, the next in line goes on with its place in the queue on the server
+//   - missedHint: it tried before it joined a shared line, and may have missed a hint
+//
+// The wait loop asks an *acquisition for more. It does not ask a [spinner], which embeds one: a spin
+// lock polls, and neither relies on messages nor waits in the queue on the server.
 type attempter interface {
 	// attempt makes one attempt on the server. With ErrNotAcquired it returns the time after which
 	// to try again if no message comes, negative if that is unknown.
@@ -26,7 +35,7 @@ type attempter interface {
 // the error of an earlier attempt, or nil.
 func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last error) error {
 	q, w, left := c.waitQueues.enter(key, l, a)
-	if call, is := a.(*acquisition); is {
+	if call, is := a.(*acquisition); is { // not a spinner, which is never used again
 		call.stoodInLine = w != nil
 	}
 	if w != nil {
@@ -115,7 +124,7 @@ func (c *Client) yield(ctx context.Context, q *waitQueue, a attempter) error {
 		return c.yieldPermits(ctx, q)
 	}
 	for pause := q.yieldPause(); pause > 0; pause = q.yieldPause() {
-		mutex, is := a.(*acquisition)
+		mutex, is := a.(*acquisition) // a mutex has no spinner
 		looks := is && mutex.lock.spec.recipe && q.isOpen()
 		if looks {
 			pause = min(pause, pollFast)
