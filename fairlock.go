@@ -103,7 +103,7 @@ func newFairWaiters(c *Client) kindState {
 	l := newFairWaitList(c)
 	l.queue = fairLockQueue{l}
 	l.plain, l.fenced = l.newSpec(false), l.newSpec(true)
-	c.handover.addSpec("f", &spec{kind: KindFair, protocol: fairProtocol{waiters: l}})
+	c.handover.addSpec("f", l.plain)
 	return l
 }
 
@@ -138,7 +138,7 @@ func fairSpec(c *Client, fenced bool) *spec {
 func (l *fairWaitList) newSpec(fenced bool) *spec {
 	return &spec{kind: KindFair, family: KindFair, stored: KindLock,
 		protocol: fairProtocol{waiters: l}, renew: renewScript, renewals: renewBatch, reentrant: true, fenced: fenced, handsOver: true,
-		resolve: resolveOwner, fresh: freshOwner, wait: l.wait}
+		resolve: resolveOwner, fresh: freshOwner, wait: l.wait, moreKeys: (*keys).setFair}
 }
 
 // fairProtocol is the protocol of the hash of a re-entrant lock with a queue next to it.
