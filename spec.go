@@ -25,6 +25,9 @@ type spec struct {
 	public    bool // its owners are known to all, so no ownership is passed on inside a client
 	along     bool // several goroutines of a client may share an ownership of it: see readalong.go
 	handsOver bool // its release may grant it to a waiting owner
+	// grantMark is the letter by which entries in the queue and grants name it, or "" for a lock in a
+	// hash: see grant.lua.
+	grantMark string
 	// lost is called when a hold ends without a call that ended it, and handles that. If it is nil,
 	// the program is notified of a loss.
 	lost func(*ownership)
@@ -51,15 +54,7 @@ type spec struct {
 
 // entryTokens is the token field of an owner's queue entry if the owner wants no tokens. It
 // includes the kind of lock that the owner wants: see grant.lua.
-func (s *spec) entryTokens() string {
-	switch {
-	case s.stored == KindMutex:
-		return "0s"
-	case s.side == KindWrite:
-		return "0w"
-	}
-	return "0"
-}
+func (s *spec) entryTokens() string { return "0" + s.grantMark }
 
 // isLock reports whether it is a kind of lock: its owners are neither permits nor parties.
 func (s *spec) isLock() bool { return !s.permit && !s.party }
