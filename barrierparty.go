@@ -38,7 +38,7 @@ type barrierAwaiter struct {
 }
 
 var barrierSpec = &spec{kind: KindBarrier, family: KindBarrier, stored: KindBarrier,
-	protocol: barrierProtocol{}, renew: barrierRenew, renewals: renewBatch, shared: true,
+	protocol: barrierProtocol{}, renew: barrierRenew, renewals: renewBatch, party: true,
 	lost: wakeParties}
 
 func (b *Barrier) newParty(r *request) *barrierAwaiter {

@@ -60,7 +60,7 @@ func (c *Client) endHolds() []*ownership {
 			return true
 		}
 		o.endHold(0)
-		return o.lock.spec.lost != nil
+		return o.lock.spec.party
 	})
 }
 

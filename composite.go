@@ -64,6 +64,18 @@ func (l *compositeLock) primitives() (all []*primitive) {
 	return all
 }
 
+// isShared reports whether several owners may hold the lock at once, even if one of them holds all members: each
+// then needs only members that are shared.
+func (l *compositeLock) isShared() bool {
+	shared := 0
+	for _, m := range l.members {
+		if m.isShared() {
+			shared++
+		}
+	}
+	return shared >= l.need
+}
+
 var errNoMembers = invalid("there are no members")
 
 // acquire checks the request, bounds it in time, and runs it.

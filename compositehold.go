@@ -54,7 +54,7 @@ func newCompositeHold(name string, n, need int, patience time.Duration) *composi
 func (c *compositeHold) lockName() string { return c.name }
 func (c *compositeHold) owner() Owner     { return Owner{} }
 func (c *compositeHold) token() int64     { return 0 }
-func (c *compositeHold) isShared() bool   { return false }
+func (c *compositeHold) isPermit() bool   { return false }
 
 func (c *compositeHold) life() (*lifecycle, *sync.Mutex) { return &c.lifecycle, &c.mu }
 

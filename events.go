@@ -63,7 +63,7 @@ func asTold(err error) error {
 // event returns an event about the owner of a lock or a permit.
 func (p *primitive) event(t EventType, number uint64, owner Owner) Event {
 	e := Event{Type: t, Kind: p.spec.kind, Name: p.Name(), Owner: owner}
-	if p.spec.family == KindPermit {
+	if p.spec.permit {
 		e.Permit, e.Owner = owner.String(), Owner{client: p.client.id, number: number}
 	}
 	return e
@@ -72,7 +72,7 @@ func (p *primitive) event(t EventType, number uint64, owner Owner) Event {
 // observe reports what happened to the ownership, or to the hold s, which is the outermost one if s is nil. A
 // party of a barrier is not a hold: it has only the events of its Await.
 func (o *ownership) observe(t EventType, s *holdState, err error) {
-	if o.lock.client.options.Observer == nil || o.lock.spec.lost != nil {
+	if o.lock.client.options.Observer == nil || o.lock.spec.party {
 		return
 	}
 	e := o.lock.event(t, o.number, o.owner())

@@ -103,7 +103,6 @@ func newFairWaiters(c *Client) kindState {
 	l := newFairWaitList(c)
 	l.queue = fairLockQueue{l}
 	l.plain, l.fenced = l.newSpec(false), l.newSpec(true)
-	c.handover.addSpec("f", &spec{kind: KindFair, protocol: fairProtocol{waiters: l}})
 	return l
 }
 
@@ -137,8 +136,8 @@ func fairSpec(c *Client, fenced bool) *spec {
 // newSpec makes the spec of the fair locks of a client.
 func (l *fairWaitList) newSpec(fenced bool) *spec {
 	return &spec{kind: KindFair, family: KindFair, stored: KindLock,
-		protocol: fairProtocol{waiters: l}, renew: renewScript, renewals: renewBatch, reentrant: true, fenced: fenced, handsOver: true,
-		resolve: resolveOwner, fresh: freshOwner, wait: l.wait}
+		protocol: fairProtocol{waiters: l}, renew: renewScript, renewals: renewBatch, reentrant: true, fenced: fenced, handsOver: true, grantMark: "f",
+		resolve: resolveOwner, fresh: freshOwner, wait: l.wait, moreKeys: (*keys).setFair}
 }
 
 // fairProtocol is the protocol of the hash of a re-entrant lock with a queue next to it.

@@ -33,8 +33,7 @@ func newFairPermitQueue(c *Client) kindState {
 	s := *permitSpec
 	q.spec = &s
 	s.kind, s.protocol, s.fresh, s.wait, s.handsOver = KindFairPermit, fairPermitProtocol{}, freshFairPermits, q.waiters.wait, true
-	s.inUse, s.channel = permitsInUse, semaphoreChannel
-	c.handover.addSpec("p", q.spec)
+	s.grantMark, s.inUse, s.channel = "p", permitsInUse, semaphoreChannel
 	return q
 }
 

@@ -27,22 +27,18 @@ type grant struct {
 // handover knows the owners of a client that wait in queues, and listens for messages about them.
 type handover struct {
 	client  *Client
-	own     string           // the channel of this client, unless messages are sharded
-	counted string           // '1' if the server counts all receivers of a message
-	specs   map[string]*spec // for locks to be given back, by the kind that a message names
-
-	any atomic.Bool // there are channels, so messages about an owner may arrive
+	own     string      // the channel of this client, unless messages are sharded
+	counted string      // '1' if the server counts all receivers of a message
+	any     atomic.Bool // there are channels, so messages about an owner may arrive
 
 	mu       sync.Mutex
 	channels map[string]*clientChannel
+	specs    map[string]*spec // for locks to be given back, by the kind that a grant names
 }
 
 func newHandover(c *Client) *handover {
 	h := &handover{client: c, own: "latchkey:{" + c.id + "}", counted: "1", channels: map[string]*clientChannel{}}
-	h.specs = map[string]*spec{
-		"h": {kind: KindLock, protocol: hashProtocol{}},
-		"s": {kind: KindMutex, protocol: stringProtocol{}},
-	}
+	h.specs = map[string]*spec{"h": {kind: KindLock, protocol: hashProtocol{}}} // for all kinds in a hash
 	if c.cluster && c.publish == "PUBLISH" {
 		h.counted = "0" // a node counts its own subscribers only
 	}
@@ -72,14 +68,6 @@ func (h *handover) ownChannel(key string) string {
 func (h *handover) channelArgs(to []string, key string) []string {
 	prefix, suffix := h.channelOf(key)
 	return append(to, prefix, suffix, h.counted)
-}
-
-// addSpec registers the spec with which an unwanted grant is given back, by the kind that the
-// message names.
-func (h *handover) addSpec(kind string, s *spec) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.specs[kind] = s
 }
 
 // giveBack releases a lock that was granted to an owner that no longer waits, unless the owner has

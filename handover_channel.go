@@ -42,7 +42,8 @@ func (h *handover) expects(o *ownership) {
 }
 
 // expect directs messages about an owner to the ownership, which has an entry. An owner that may be
-// in a queue is always expected: grants to other owners are released. h.mu is held.
+// in a queue is always expected: grants to other owners are released, by the spec that is kept here.
+// h.mu is held.
 func (h *handover) expect(o *ownership) *clientChannel {
 	c := o.entry.heard
 	if c == nil {
@@ -53,6 +54,9 @@ func (h *handover) expect(o *ownership) *clientChannel {
 			h.any.Store(true)
 		}
 		o.entry.heard, c.waiting[o.wire] = c, o
+		if s := o.lock.spec; s.grantMark != "" {
+			h.specs[s.grantMark] = s
+		}
 	}
 	c.usedAt = time.Now()
 	return c

@@ -53,7 +53,7 @@ func (h *Hold) Context(parent context.Context) context.Context {
 // nothing to the server, and also returns a hold that is over: see [Hold.Err]. It ignores permits:
 // see [PermitFrom]. For a [MultiLock] or a [RedLock] it returns the hold of all members together.
 func HoldFrom(ctx context.Context) *Hold {
-	return innermost(ctx, func(h *Hold) bool { return !h.isShared() })
+	return innermost(ctx, func(h *Hold) bool { return !h.isPermit() })
 }
 
 // innermost returns the innermost hold on ctx for which wanted returns true, or nil.
@@ -67,7 +67,7 @@ func innermost(ctx context.Context, wanted func(*Hold) bool) *Hold {
 	return nil
 }
 
-func (h *Hold) isShared() bool { return h.inner().isShared() }
+func (h *Hold) isPermit() bool { return h.inner().isPermit() }
 
 // rootOf returns a context that ends when parent does, and is the same for as many parents as
 // possible.

@@ -13,7 +13,7 @@ type holdBackend interface {
 	lockName() string
 	owner() Owner // zero if it has none of its own
 	token() int64 // 0 if the lock has no tokens
-	isShared() bool
+	isPermit() bool
 
 	// err is nil while it is held, else why it is not, as of the time of the call.
 	err() error
@@ -48,7 +48,7 @@ type noHold struct{}
 func (noHold) lockName() string                            { return "" }
 func (noHold) owner() Owner                                { return Owner{} }
 func (noHold) token() int64                                { return 0 }
-func (noHold) isShared() bool                              { return false }
+func (noHold) isPermit() bool                              { return false }
 func (noHold) err() error                                  { return ErrNotHeld }
 func (noHold) validFor() time.Duration                     { return 0 }
 func (noHold) count() int                                  { return 0 }

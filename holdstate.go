@@ -70,7 +70,7 @@ func (s *holdState) observeFrom(acquired transport.Stamp, parent *context.Contex
 func (s *holdState) lockName() string { return s.ownership.lock.Name() }
 func (s *holdState) owner() Owner     { return s.ownership.shownOwner(s) }
 func (s *holdState) token() int64     { return s.fencing }
-func (s *holdState) isShared() bool   { return s.ownership.lock.spec.shared }
+func (s *holdState) isPermit() bool   { return s.ownership.lock.spec.permit }
 
 // handle implements [holdBackend].
 func (s *holdState) handle() *Hold {
@@ -152,7 +152,7 @@ func (s *holdState) unreleased() *Client {
 	o := s.ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !s.active() || o.lock.spec.shared && !s.renew {
+	if !s.active() || !o.lock.spec.isLock() && !s.renew {
 		return nil
 	}
 	return o.lock.client

@@ -135,6 +135,9 @@ func idsKey(key string) string { return transport.HashTag(key) + ":timeout" }
 
 func reserveKey(key string) string { return "latchkey_sc_reserve:" + transport.HashTag(key) }
 
+// setFair sets the keys of a fair lock.
+func (k *keys) setFair() { k.fair = k.fairKeys() }
+
 // fairKeys returns the keys that every script for a fair lock takes.
 func (k *keys) fairKeys() []string {
 	tag := transport.HashTag(k.key)

@@ -62,7 +62,7 @@ func (o *ownership) endLost(cause error, why string) bool {
 // still extend the key or take it again, or if other clients of the owner or other readers keep the
 // key alive.
 func (o *ownership) removeLater() {
-	if o.lock.spec.lost != nil {
+	if o.lock.spec.party {
 		return
 	}
 	o.mu.Lock()

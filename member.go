@@ -13,12 +13,14 @@ type member interface {
 	order() (key, kind string) // what members are ordered by
 	primitives() []*primitive  // the primitives that it consists of
 	noun() string
+	isShared() bool // several owners may hold it at once
 }
 
 func (p *primitive) self() member              { return p }
 func (p *primitive) fault() error              { return p.invalid() }
 func (p *primitive) order() (key, kind string) { return p.key, string(p.spec.kind) }
 func (p *primitive) primitives() []*primitive  { return []*primitive{p} }
+func (p *primitive) isShared() bool            { return p.spec.isShared() }
 
 func (p *primitive) noun() string {
 	switch p.spec.kind {

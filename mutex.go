@@ -110,5 +110,5 @@ func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 
 // mutexSpec polls more often than the other specs: see waitqueue_pollers.go.
 var mutexSpec = &spec{kind: KindMutex, family: KindMutex, stored: KindMutex,
-	protocol: stringProtocol{}, renew: renewScript, renewals: renewBatch, passes: true, handsOver: true, recipe: true,
+	protocol: stringProtocol{}, renew: renewScript, renewals: renewBatch, passes: true, handsOver: true, grantMark: "s", recipe: true,
 	resolve: resolveOwner, fresh: freshOwner}

@@ -16,7 +16,7 @@ func (o *ownership) chooseNext() {
 	if !o.lock.spec.passes || o.lock.keys().noQueue.Load() {
 		return
 	}
-	first, is := o.firstInLine().(*acquisition)
+	first, is := o.firstInLine().(*acquisition) // not a spinner: it would not learn of a grant
 	if !is || first.lock.spec != o.lock.spec || first.lock.Name() != o.lock.Name() {
 		return
 	}

@@ -69,7 +69,7 @@ func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
 // [PermitSemaphore.Do] it returns the permit, and with it the id. It returns nil if ctx runs under no permit; a
 // nil Permit behaves like one that was released.
 func PermitFrom(ctx context.Context) *Permit {
-	if h := innermost(ctx, (*Hold).isShared); h != nil {
+	if h := innermost(ctx, (*Hold).isPermit); h != nil {
 		return &Permit{h}
 	}
 	return nil

@@ -26,7 +26,7 @@ type PermitSemaphore struct {
 }
 
 var permitSpec = &spec{kind: KindPermit, family: KindPermit, stored: KindSemaphore,
-	protocol: permitProtocol{}, renew: permitRenew, renewals: renewBatch, shared: true,
+	protocol: permitProtocol{}, renew: permitRenew, renewals: renewBatch, permit: true,
 	line:    exclusiveLine, // whose front does not wait for a hold of this client to end
 	resolve: noOwner, fresh: freshPermits, ceiling: (*Client).patienceInFront}
 

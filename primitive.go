@@ -32,8 +32,8 @@ func (s *spec) complete(k *keys) {
 	if s.channel != nil {
 		k.channel = s.channel(k.key)
 	}
-	if s.kind == KindFair {
-		k.fair = k.fairKeys()
+	if s.moreKeys != nil {
+		s.moreKeys(k)
 	}
 }
 

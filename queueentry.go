@@ -114,10 +114,10 @@ func (o *ownership) seenInQueue(since string, sent transport.Stamp) {
 	}
 }
 
-// waitsToBeTold prepares the wait of an attempt that was refused. It reports whether the server will send a
+// awaitsGrant prepares the wait of an attempt that was refused. It reports whether the server will send a
 // message when this client has the lock: the holder of the lock knows the queue, and the owner waits there, or
 // will as soon as the server confirms that this client listens.
-func (a *acquisition) waitsToBeTold(round int) bool {
+func (a *acquisition) awaitsGrant(round int) bool {
 	o := a.ownership
 	if o == nil || !o.lock.spec.passes || o.isGuest || o.lock.keys().noQueue.Load() {
 		return false

@@ -2,20 +2,16 @@ package latchkey
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // This file has the rules of a RedLock for the line of its program. Between programs nobody grants: all poll.
+// If the lock is shared, a hold of this program does not keep the line waiting: each comes to the front when the
+// one before it has acquired.
 
 var _ lineRules = (*RedLock)(nil)
-
-// hasOrder reports whether only one can have the lock at a time, so that its waiters wait in line.
-func (l *RedLock) hasOrder() bool {
-	return !slices.ContainsFunc(l.primitives(), func(p *primitive) bool { return p.spec.shared })
-}
 
 // check implements [lineRules]: the front starts new rounds again and again.
 func (*RedLock) check(context.Context, []setting, *waitQueue) error { return nil }

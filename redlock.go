@@ -19,6 +19,7 @@ import (
 //
 // Goroutines of one program that want the same RedLock wait in one line, and only the first of them sends
 // requests. Two RedLock values are the same if they have the same members, of the same clients, in any order.
+// Several goroutines hold a RedLock at once if a majority of its members are read sides, as several programs do.
 // Unlock passes the hold in memory to the next goroutine, as that of a lock does, for the shortest
 // [Options].Turn of its clients; docs/reference/several.md says when. Between programs there is no order.
 //
@@ -83,7 +84,7 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 	need := len(members)/2 + 1
 	lock := compositeLock{kind: KindRed, members: members, need: need, invalid: err, pause: options.RetryDelay}
 	l := &RedLock{compositeLock: lock, options: options, servers: newRedServers(members, need)}
-	if err == nil && l.hasOrder() {
+	if err == nil {
 		l.standInLine(l)
 	}
 	l.prepare, l.round = l.askServers, l.acquireMajority

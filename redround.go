@@ -24,7 +24,7 @@ func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []se
 		t.collect(c)
 		close(c.allAnswered)
 	}()
-	if l.line != nil {
+	if !l.isShared() {
 		c.stand(l.line.use())
 	}
 	l.mend(ctx, c, r, settings)

@@ -155,7 +155,7 @@ func (o *ownership) finishRelease(a transport.Answer) {
 		o.lock.client.reporter.log(noticePublish, o.lock.keys().channel)
 	}
 	o.observe(EventReleased, nil, nil) // before the next one can acquire
-	if o.lock.spec.joint && !freed(a) {
+	if o.lock.spec.maySurviveRelease() && !freed(a) {
 		o.leaveHold()
 	} else {
 		o.endHold(told)
@@ -248,7 +248,7 @@ func (o *ownership) uncount(s *holdState) {
 		o.doubt.stood = o.valid() > 0
 		// Only the holder publishes the release of an exclusive lock. A read lock has several holders, so
 		// messages of this client are handled like all others.
-		o.echo = !o.lock.spec.joint && !o.lock.spec.shared && o.releaseBegins()
+		o.echo = o.lock.spec.isLock() && !o.lock.spec.maySurviveRelease() && o.releaseBegins()
 	}
 }
 

@@ -51,11 +51,11 @@ var (
 var (
 	// A script renews fewer of these holds than of others: a reader takes four times as long.
 	readSpec = &spec{kind: KindRead, family: KindRWLock, stored: KindRWLock, protocol: readProtocol{},
-		renew: rwRenew, channel: rwChannel, renewals: renewBatch / 4, reentrant: true, side: KindRead, line: sharedLine, joint: true, along: true,
+		renew: rwRenew, channel: rwChannel, renewals: renewBatch / 4, reentrant: true, side: KindRead, line: sharedLine, along: true,
 		resolve: resolveSide, fresh: freshOwner, wait: waitToRead, ceiling: signOfLife}
 	writeSpec = &spec{kind: KindWrite, family: KindRWLock, stored: KindRWLock, protocol: writeProtocol{},
-		renew: rwRenew, channel: rwChannel, renewals: renewBatch / 4, reentrant: true, side: KindWrite, line: exclusiveLine, joint: true,
-		passes: true, handsOver: true,
+		renew: rwRenew, channel: rwChannel, renewals: renewBatch / 4, reentrant: true, side: KindWrite, line: exclusiveLine,
+		passes: true, handsOver: true, grantMark: "w",
 		resolve: resolveSide, fresh: freshOwner, ceiling: signOfLife}
 )
 
@@ -66,7 +66,6 @@ func signOfLife(c *Client) time.Duration { return c.options.StaleWaiterTimeout /
 // NewRWLock returns the read/write lock with that name. It sends nothing.
 func (c *Client) NewRWLock(name string) *RWLock {
 	read, write := newPrimitive(c, readSpec, name), newPrimitive(c, writeSpec, name)
-	c.handover.addSpec("w", writeSpec)
 	return &RWLock{read: &ReadLock{read}, write: &WriteLock{write}}
 }
 

@@ -18,13 +18,16 @@ type spec struct {
 	fenced    bool
 	side      Kind // of a lock with two sides, or ""
 	line      line // in which its waiters stand
-	shared    bool // several owners may hold it
-	joint     bool // others may hold it after its owner has released it
+	permit    bool // its owners are permits of a semaphore, not holders of a lock
+	party     bool // its owners are parties of a barrier, not holders of a lock
 	renewals  int  // how many of its holds one script renews
 	passes    bool // its ownerships are passed on inside a client, and from client to client
 	public    bool // its owners are known to all, so no ownership is passed on inside a client
-	along     bool // several goroutines of a client may share an ownership of it
+	along     bool // several goroutines of a client may share an ownership of it: see readalong.go
 	handsOver bool // its release may grant it to a waiting owner
+	// grantMark is the letter by which entries in the queue and grants name it, or "" for a lock in a
+	// hash: see grant.lua.
+	grantMark string
 	// lost is called when a hold ends without a call that ended it, and handles that. If it is nil,
 	// the program is notified of a loss.
 	lost func(*ownership)
@@ -41,6 +44,8 @@ type spec struct {
 	// wait makes attempts until one acquires. It is nil for the kinds whose acquisitions stand in
 	// one line for each key.
 	wait func(context.Context, *acquisition) error
+	// moreKeys sets the keys that only this kind has; or nil.
+	moreKeys func(*keys)
 	// channel is where its release is published, or nil for the channel of a lock.
 	channel func(key string) string
 	// ceiling is the longest time between two attempts of the front, or nil for the poll ceiling.
@@ -49,15 +54,17 @@ type spec struct {
 
 // entryTokens is the token field of an owner's queue entry if the owner wants no tokens. It
 // includes the kind of lock that the owner wants: see grant.lua.
-func (s *spec) entryTokens() string {
-	switch {
-	case s.stored == KindMutex:
-		return "0s"
-	case s.side == KindWrite:
-		return "0w"
-	}
-	return "0"
-}
+func (s *spec) entryTokens() string { return "0" + s.grantMark }
+
+// isLock reports whether it is a kind of lock: its owners are neither permits nor parties.
+func (s *spec) isLock() bool { return !s.permit && !s.party }
+
+// isShared reports whether several owners may hold the lock at once.
+func (s *spec) isShared() bool { return s.line == sharedLine }
+
+// maySurviveRelease reports whether the lock may still be held when its owner has released it: by other
+// readers, or on the other side.
+func (s *spec) maySurviveRelease() bool { return s.side != "" }
 
 // lineRests reports whether the waiters in line send nothing while this client holds the lock.
 func (s *spec) lineRests() bool { return s.line == onlyLine || s.passes }

@@ -85,7 +85,7 @@ func (r *lastRelease) undo(ctx context.Context, stop <-chan struct{}) transport.
 		return transport.Answered
 	case err != nil:
 		return transport.Classify(err)
-	case r.lock.spec.lost == nil && freed(a): // a party of a barrier has left, which is not an undo
+	case !r.lock.spec.party && freed(a): // that a party has left is not an undo
 		c.observe(nil, r.lock.event(EventUndone, r.number, r.owner))
 	}
 	return transport.Answered

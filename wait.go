@@ -10,7 +10,16 @@ import (
 )
 
 // attempter is what waits at the front of a wait queue: an acquisition, or another call that waits
-// for a change on the server.
+// for a change on the server. It may also implement
+//
+//   - [recipient]: a hold of this client can be passed to it
+//   - [permitWaiter]: permits of this client can be passed to it
+//   - [companion]: when it has acquired, others in line may share that
+//   - [successor]: when it leaves, the next in line goes on with its place in the queue on the server
+//   - missedHint: it tried before it joined a shared line, and may have missed a hint
+//
+// The wait loop asks an *acquisition for more. It does not ask a [spinner], which embeds one: a spin
+// lock polls, and neither relies on messages nor waits in the queue on the server.
 type attempter interface {
 	// attempt makes one attempt on the server. With ErrNotAcquired it returns the time after which
 	// to try again if no message comes, negative if that is unknown.
@@ -27,7 +36,7 @@ type attempter interface {
 // the error of an earlier attempt, or nil.
 func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last error) error {
 	q, w, left := c.waitQueues.enter(key, l, a)
-	if call, is := a.(*acquisition); is {
+	if call, is := a.(*acquisition); is { // not a spinner, which is never used again
 		call.stoodInLine = w != nil
 	}
 	var mark waitMark
@@ -127,7 +136,7 @@ func (c *Client) yield(ctx context.Context, q *waitQueue, a attempter) error {
 		return c.yieldPermits(ctx, q)
 	}
 	for pause := q.yieldPause(); pause > 0; pause = q.yieldPause() {
-		mutex, is := a.(*acquisition)
+		mutex, is := a.(*acquisition) // a mutex has no spinner
 		looks := is && mutex.lock.spec.recipe && q.isOpen()
 		if looks {
 			pause = min(pause, pollFast)
@@ -194,8 +203,8 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 	if s.ceiling != nil {
 		pause = min(pause, s.ceiling(c))
 	}
-	if a.waitsToBeTold(round) && !q.strangersMayLeaveLast() {
-		q.relyOnGrant()
+	if a.awaitsGrant(round) && !q.strangersMayLeaveLast() {
+		q.noteAwaitsGrant()
 		return pauseUntil(left, min(pause, longestEntryPause))
 	}
 	if s.passes {
@@ -235,7 +244,7 @@ func (a *acquisition) showWaiting() {
 
 // reportNoExpiry logs a lock without an expiry, which a refusal shows by its remaining time.
 func (a *acquisition) reportNoExpiry(left time.Duration) {
-	if left < 0 && !a.lock.spec.shared {
+	if left < 0 && a.lock.spec.isLock() {
 		a.lock.client.reporter.log(noticeNoExpiry, a.lock.key)
 	}
 }

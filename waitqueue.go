@@ -60,7 +60,7 @@ func (q *waitQueue) join(who any) *waiter {
 // takePlace is join. shard.mu is held.
 func (q *waitQueue) takePlace(who any) *waiter {
 	if !q.busy && q.standing == 0 {
-		q.busy, q.front, q.asksNow, q.waitsToBeTold = true, permitsOf(who), false, false
+		q.busy, q.front, q.asksNow, q.awaitsGrant = true, permitsOf(who), false, false
 		return nil
 	}
 	q.contended = true
@@ -240,7 +240,7 @@ func (q *waitQueue) takeLeft(inFront bool) any {
 // next moves the line up, unless this client holds the key. shard.mu is held.
 func (q *waitQueue) next() {
 	first := q.line.first
-	q.busy, q.front, q.asksNow, q.waitsToBeTold = first != nil && q.standing == 0, nil, false, false
+	q.busy, q.front, q.asksNow, q.awaitsGrant = first != nil && q.standing == 0, nil, false, false
 	if q.busy {
 		q.line.remove(first)
 		q.front = first.request

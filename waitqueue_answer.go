@@ -22,7 +22,7 @@ type lastAnswer struct {
 func (q *waitQueue) asks() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.waitsToBeTold = false
+	q.awaitsGrant = false
 	if q.asking.IsZero() {
 		q.asking = time.Now()
 	}

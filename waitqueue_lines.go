@@ -57,11 +57,11 @@ func (q *waitQueue) whole() *waitQueue {
 	return q
 }
 
-// wakeFronts wakes the fronts that rely on the messages of the key. The front of an exclusive line
-// does not if the server will tell it when it has the key.
+// wakeFronts wakes the fronts that need the messages of the key. The front of an exclusive line does
+// not if it awaits a grant.
 func (q *waitQueue) wakeFronts() {
 	l := q.lines.Load()
-	if l == nil || !l.exclusive.relies() {
+	if l == nil || !l.exclusive.frontAwaitsGrant() {
 		q.signal()
 		return
 	}
@@ -71,18 +71,18 @@ func (q *waitQueue) wakeFronts() {
 	l.shared.callFirst(calledAtOnce)
 }
 
-// relies reports whether the front relies on the server to tell it that it has the key.
-func (q *waitQueue) relies() bool {
+// frontAwaitsGrant reports whether the server will tell the front when it has the key.
+func (q *waitQueue) frontAwaitsGrant() bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return q.waitsToBeTold
+	return q.awaitsGrant
 }
 
-// relyOnGrant notes that the front relies on the grant, until its next attempt.
-func (q *waitQueue) relyOnGrant() {
+// noteAwaitsGrant notes that the front awaits a grant, until its next attempt.
+func (q *waitQueue) noteAwaitsGrant() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.waitsToBeTold = true
+	q.awaitsGrant = true
 }
 
 // readersFirst reports whether the shared line next to this one goes first, as it does after each

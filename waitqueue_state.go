@@ -26,9 +26,9 @@ type waitState struct {
 
 // waitLine is a line of waiters with at most one in front.
 type waitLine struct {
-	busy          bool // somebody is in front
-	waitsToBeTold bool // the server will tell it when it has the key; it needs no other message
-	line          waiterList
+	busy        bool // somebody is in front
+	awaitsGrant bool // the server will tell it when it has the key; it needs no other message
+	line        waiterList
 }
 
 func newWaitState() waitState { return waitState{signals: make(chan struct{}, 1)} }
