@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
-	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -21,7 +20,7 @@ import (
 //
 // No party goes on before all parties of its generation have arrived. While a party waits, its
 // client renews a lease of Options.Lease for it; a party whose process dies breaks its generation
-// when that lease ends. The barrier does not know of a party that dies before it arrives: the
+// when that lease ends. The same is true while a party runs the function of its [Barrier.Do]. The barrier does not know of a party that dies before it arrives: the
 // others wait for it until their contexts end or the time of [Wait] is over.
 type Barrier struct {
 	object
@@ -91,13 +90,15 @@ func (a Arrival) Last() bool { return a.Index == a.Parties-1 }
 //   - ErrBroken: something other than this call broke the generation
 //   - ErrNotAcquired: not all parties had arrived when ctx ended (the error then also matches that
 //     of ctx) or the time of Wait was over. This call has broken the generation: the others get
-//     ErrBroken
+//     ErrBroken. While the parties of a [Barrier.Do] run their functions, the call waits for them
+//     to be done and breaks nothing
 //   - ErrUnavailable: the server could not be reached or did not answer in time, or ctx had ended
 //     before the call. If it is unknown whether the others go on or get ErrBroken, the error also
 //     matches ErrUnknownOutcome; the party leaves in the background, or when its lease ends
 //   - ErrClosed: the client is closed, or was closed during the call, which broke the generation
 //   - ErrInvalid: the name, the number of parties or an option is unusable, or the barrier has
-//     another number of parties; the text then names both. Nothing was changed
+//     another number of parties (the text then names both), or the other parties call Do. Nothing
+//     was changed
 //   - ErrWrongKind: the key holds something else
 //   - *rueidis.RedisError: the server refuses for a reason that waiting does not change
 //
@@ -108,60 +109,26 @@ func (a Arrival) Last() bool { return a.Index == a.Parties-1 }
 // arrival and one query when the generation ends. While they wait, all parties of a client together
 // poll as often as one would. Each party's lease is renewed in addition.
 func (b *Barrier) Await(ctx context.Context, options ...BarrierOption) (Arrival, error) {
-	const verb = "await"
+	p, err := b.beginParty("await", "", options)
+	if err != nil {
+		return Arrival{}, err
+	}
+	defer b.client.working.Done()
+	if err = p.meet(ctx, arrivingParty{p}); err != nil {
+		return Arrival{}, err
+	}
+	return p.arrival, nil
+}
+
+// beginParty begins a call with a new party. Unless it fails, the caller ends the call with
+// client.working.Done.
+func (b *Barrier) beginParty(verb, stage string, options []BarrierOption) (*barrierAwaiter, error) {
 	r, err := newRequest(b.client.options.Lease, true, settingsOf(options))
 	if err = errors.Join(b.invalid, err); err == nil {
 		err = b.begin()
 	}
 	if err != nil {
-		return Arrival{}, fail(verb, b.name, err)
+		return nil, fail(verb, b.name, err)
 	}
-	defer b.client.working.Done()
-	began, parent := time.Now(), b.client.parentOf(ctx)
-	arrival, err := b.awaitAs(ctx, verb, &r)
-	b.observeCall(parent, EventOpened, 0, began, err)
-	return arrival, err
-}
-
-// awaitAs is one Await, with a new party.
-func (b *Barrier) awaitAs(ctx context.Context, verb string, r *request) (Arrival, error) {
-	ctx, cancel := r.bound(ctx)
-	defer cancel()
-	p := b.newParty(r)
-	err := p.arrive(ctx)
-	if err == nil && p.view.how == barrierWaiting {
-		err = p.wait(ctx)
-	}
-	switch err = p.end(ctx, err); {
-	case err == nil:
-		return p.arrival, nil
-	case errors.Is(err, ErrBroken):
-		return Arrival{}, fail(verb, b.name, err)
-	}
-	return Arrival{}, fail(verb, b.name, explain(b.client.wrongKind(ctx, b.keys, b.kind, err))...)
-}
-
-// Do waits for all parties, calls fn, and waits for all parties again: no party begins before all
-// have arrived, and Do returns when all are done. It uses two generations of the barrier. Use such
-// a barrier for nothing else, with exactly as many callers as it has parties.
-//
-// If the first Await fails, Do returns its error without calling fn. Otherwise Do returns the error
-// of fn joined with that of the second Await, which it makes whatever fn returns and even if fn
-// panics. The options apply to each Await. If ctx has ended when fn returns, the second Await gets
-// Options.RetryBudget, so that the others do not keep waiting for this party.
-func (b *Barrier) Do(ctx context.Context, fn func(context.Context) error, options ...BarrierOption) (err error) {
-	if _, err = b.Await(ctx, options...); err != nil {
-		return err
-	}
-	defer func() {
-		under := ctx
-		if ctx.Err() != nil {
-			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.client.options.RetryBudget)
-			defer cancel()
-			under = bounded
-		}
-		_, left := b.Await(under, options...)
-		err = errors.Join(err, left)
-	}()
-	return fn(ctx)
+	return b.newParty(verb, stage, &r), nil
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// barrierAwaiter is one Await by one party. It arrives and waits. It is over when its generation is
-// over or when it has left.
+// barrierAwaiter is one party, in the one generation of an Await or in the two of a Do. It arrives
+// and waits. It is over when its generation is over or when it has left.
 //
 //	          arrive              wait                 the generation ends
 //	unknown ─────────▶ waiting ─────────────────────────────────────────▶ over
@@ -20,6 +20,8 @@ import (
 //	    │ or refused      │ which breaks the generation unless it is over  │
 //	    └─────────────────┴────────────────────────────────────────────────┘
 //
+// The second generation of a Do is known from the start: see [barrierStay].
+//
 // While it waits, an ownership renews its lease, which is the lease of its name in the set of
 // waiting parties. If the name is missing there, that is not a loss but a hint that the generation
 // is over.
@@ -27,12 +29,15 @@ type barrierAwaiter struct {
 	*Barrier
 	hintMark
 
+	verb    string
+	stage   string // as in barrier_state.lua, or ""
 	request *request
 	stands  *ownership // named after the party
-	sent    *operation // the arrival
+	sent    *operation // the arrival, or the first of a Do
 	doubt   bool       // the arrival was sent and may be executed
 	known   bool       // the arrival was answered
 	begun   bool       // the lease is renewed
+	counted bool       // the server has counted the arrival in the stage run
 	view    barrierView
 	arrival Arrival
 }
@@ -41,15 +46,40 @@ var barrierSpec = &spec{kind: KindBarrier, family: KindBarrier, stored: KindBarr
 	protocol: barrierProtocol{}, renew: barrierRenew, renewals: renewBatch, party: true,
 	lost: wakeParties}
 
-func (b *Barrier) newParty(r *request) *barrierAwaiter {
-	return &barrierAwaiter{Barrier: b, request: r, stands: b.client.registry.fresh(b.stand), sent: b.client.newOperation(b.key)}
+func (b *Barrier) newParty(verb, stage string, r *request) *barrierAwaiter {
+	return &barrierAwaiter{Barrier: b, verb: verb, stage: stage, request: r, stands: b.client.registry.fresh(b.stand), sent: b.client.newOperation(b.key)}
+}
+
+// meet is one generation, from the arrival a to the end, and reports its outcome.
+func (p *barrierAwaiter) meet(ctx context.Context, a attempter) error {
+	began, parent := time.Now(), p.client.parentOf(ctx)
+	bounded, cancel := p.request.bound(ctx)
+	defer cancel()
+	err := p.arrive(bounded, a)
+	if err == nil && p.view.how == barrierWaiting {
+		err = p.wait(bounded)
+	}
+	err = p.outcome(bounded, err)
+	p.observeCall(parent, EventOpened, 0, began, err)
+	return err
+}
+
+// outcome ends the generation for the party, and explains why it failed. err is why the party
+// stopped waiting.
+func (p *barrierAwaiter) outcome(ctx context.Context, err error) error {
+	switch err = p.end(ctx, err); {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrBroken):
+		return fail(p.verb, p.name, err)
+	}
+	return fail(p.verb, p.name, explain(p.client.wrongKind(ctx, p.keys, p.kind, err))...)
 }
 
 // arrive returns when the server has counted the party or refuses, or the time is over. The party
 // does not queue behind others of its client, because they may be waiting for this party.
-func (p *barrierAwaiter) arrive(ctx context.Context) error {
+func (p *barrierAwaiter) arrive(ctx context.Context, a attempter) error {
 	p.hintMark = p.client.waitQueues.mark(p.key)
-	a := arrivingParty{p}
 	_, err := a.attempt(ctx, 0)
 	if err == nil || !worthWaiting(ctx, err) {
 		return p.mismatch(withContextEnd(ctx, err))
@@ -73,9 +103,12 @@ func (a arrivingParty) attempt(ctx context.Context, _ int) (time.Duration, error
 		p.doubt = true
 		return -1, err
 	}
+	if p.view.how == barrierBusy {
+		return p.view.ends, ErrNotAcquired
+	}
 	p.known = true
 	p.sent.done()
-	if err = p.noteArrival(); err == nil && p.view.how == barrierWaiting {
+	if err = p.noteArrival(); err == nil && (p.view.how == barrierWaiting || p.goesOn()) {
 		p.begun = true
 		p.stands.makeRare().protocol = barrierProtocol{p.Barrier}
 		p.stands.begin(p.request, answer, p.client.clock())
@@ -83,9 +116,18 @@ func (a arrivingParty) attempt(ctx context.Context, _ int) (time.Duration, error
 	return 0, err
 }
 
-// mismatch explains the server's refusal when the barrier has another number of parties.
+// pause implements [attempter]. The end of a generation that is busy is announced.
+func (a arrivingParty) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
+	return a.barrierAwaiter.pause(q, 0, left)
+}
+
+// mismatch explains the server's refusal when the other parties have another number of parties, or
+// call another method.
 func (p *barrierAwaiter) mismatch(err error) error {
-	if !transport.HasCode(err, "LATCHKEY_PARTIES") {
+	switch {
+	case transport.HasCode(err, "LATCHKEY_MIXED"):
+		return invalid("some parties of the barrier call Do and others Await")
+	case !transport.HasCode(err, "LATCHKEY_PARTIES"):
 		return err
 	}
 	_, number, _ := strings.Cut(err.Error(), "LATCHKEY_PARTIES ")
@@ -135,17 +177,13 @@ func (p *barrierAwaiter) pause(q *waitQueue, _ int, left time.Duration) time.Dur
 	return pauseUntil(left, p.client.pollPause())
 }
 
-// pause implements [attempter]. An arrival waits only if the server is in trouble.
-func (arrivingParty) pause(_ *waitQueue, _ int, _ time.Duration) time.Duration {
-	return transport.LongPause
-}
-
 func (p *barrierAwaiter) what() (Kind, string) { return p.kind, p.name }
 
 // end has the party leave unless it knows that its generation is over, and returns the outcome. err
 // is why it stopped waiting.
 func (p *barrierAwaiter) end(ctx context.Context, err error) error {
-	if p.begun && p.stands.end(nil) {
+	stays := err == nil && p.goesOn()
+	if p.begun && !stays && p.stands.end(nil) {
 		p.stands.leaveHold()
 	}
 	switch {
@@ -200,7 +238,11 @@ func (p *barrierAwaiter) leaveLater(c call, err error) error {
 // verdict says how a finished generation ended.
 func (p *barrierAwaiter) verdict() error {
 	p.noteOver(p.arrival.Generation)
-	if p.view.how == barrierDone {
+	switch {
+	case p.goesOn():
+		p.goOn()
+		return nil
+	case p.view.how == barrierDone:
 		return nil
 	}
 	return &brokenError{p.view}
@@ -211,6 +253,8 @@ func reasonToLeave(err error) string {
 	switch {
 	case errors.Is(err, ErrClosed):
 		return barrierClosed
+	case errors.Is(err, ErrBroken):
+		return barrierCrashed
 	case errors.Is(err, context.Canceled):
 		return barrierLeft
 	}
@@ -221,12 +265,16 @@ func reasonToLeave(err error) string {
 func (p *barrierAwaiter) arriving() call {
 	return call{barrierArrive, append(p.all(), p.sent.record),
 		[]string{p.sent.number, p.stands.wire, strconv.Itoa(p.n), p.client.leaseText(p.request.lease), p.client.publish, p.channel,
-			strconv.FormatInt(p.lastOver.Load(), 10)}}
+			strconv.FormatInt(p.lastOver.Load(), 10), p.stage}}
 }
 
 // looking returns the query for the outcome of the party's generation.
 func (p *barrierAwaiter) looking() call {
-	return call{barrierLook, p.all(), []string{p.view.generation, p.stands.wire, p.client.publish, p.channel}}
+	member := p.stands.wire
+	if p.counted {
+		member = barrierReturned + member
+	}
+	return call{barrierLook, p.all(), []string{p.view.generation, member, p.client.publish, p.channel}}
 }
 
 // leaving returns the command with which the party leaves.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -12,7 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// The states of a generation in the replies of barrier_state.lua.
+// The states of a generation in the replies of barrier_state.lua, and those that only a client
+// knows.
 const (
 	barrierWaiting  = "waiting"
 	barrierDone     = "done"
@@ -21,12 +23,23 @@ const (
 	barrierTimeout  = "timeout"
 	barrierClosed   = "closed"
 	barrierWasReset = "reset"
+	barrierBusy     = "busy" // for those that are not in it
+
+	barrierUnrenewed = "unrenewed" // so its party is no longer in it, as far as its client knows
+)
+
+// The stages of a Do, and the prefix of a party that has arrived in the second: see
+// barrier_state.lua.
+const (
+	barrierEnter    = "enter"
+	barrierRun      = "run"
+	barrierReturned = "returned "
 )
 
 // barrierView is a generation as the server sees it.
 type barrierView struct {
 	how        string
-	who        string // the party that broke it, or ""
+	who        string // the party that broke it, or the second generation of a Do, or ""
 	generation string
 	index      string        // of the arrival, or "" if the script does not return it
 	ends       time.Duration // until the first lease of a waiting party ends, or negative
@@ -50,11 +63,12 @@ type brokenError struct{ barrierView }
 
 func (e *brokenError) Error() string {
 	text := map[string]string{
-		barrierCrashed:  "the lease of party %s ran out while it waited",
-		barrierLeft:     "party %s has given up",
-		barrierTimeout:  "party %s has waited for too long",
-		barrierClosed:   "the client of party %s was closed",
-		barrierWasReset: "it was reset",
+		barrierCrashed:   "the lease of party %s ran out",
+		barrierLeft:      "party %s has given up",
+		barrierTimeout:   "party %s has waited for too long",
+		barrierClosed:    "the client of party %s was closed",
+		barrierWasReset:  "it was reset",
+		barrierUnrenewed: "the lease of this party, %s, could not be renewed",
 	}[e.how]
 	switch {
 	case text == "":
@@ -77,21 +91,22 @@ type BarrierState struct {
 	Parties int
 	// Waiting is how many parties have arrived in the generation, or 0 if it is over.
 	Waiting int
-	// The parties that wait, at most 1000, in the order in which their leases end.
+	// The parties of the generation, at most 1000, in the order in which their leases end.
 	Who []BarrierParty
 }
 
-// BarrierParty is a party that waits at a barrier.
+// BarrierParty is a party that waits at a barrier, or that runs the function of its Do.
 type BarrierParty struct {
-	Owner Owner         // identifies one Await; includes the id of its client
-	Label string        // the label of its client, or "": see [Holder]
-	Lease time.Duration // until its lease ends; 0 if it has ended, which the others will find out
+	Owner   Owner         // identifies one Await or Do; includes the id of its client
+	Label   string        // the label of its client, or "": see [Holder]
+	Lease   time.Duration // until its lease ends; 0 if it has ended, which the others will find out
+	Running bool          // the party runs the function of its Do, and does not wait
 }
 
 // shownParties is how many parties a BarrierState lists.
 const shownParties = 1000
 
-// State returns who waits at the barrier. It changes nothing. The answer may be out of date when it
+// State returns the parties of the generation. It changes nothing. The answer may be out of date when it
 // arrives. State does not use the number of parties of this Barrier.
 //
 // While the server is in trouble, State retries for Options.RetryBudget. The error matches
@@ -126,7 +141,7 @@ func (c *Client) describeParties(ctx context.Context, all []BarrierParty) {
 // barrierStateOf reads the reply of barrier_inspect.lua.
 func barrierStateOf(reply rueidis.RedisMessage) (s BarrierState, err error) {
 	words, err := reply.AsStrSlice()
-	if err != nil || len(words) < 3 || len(words)%2 != 1 {
+	if err != nil || len(words) < 3 || len(words)%3 != 0 {
 		return s, errors.Join(errReply, err)
 	}
 	number := func(word string) int64 {
@@ -137,13 +152,13 @@ func barrierStateOf(reply rueidis.RedisMessage) (s BarrierState, err error) {
 		return n
 	}
 	s = BarrierState{Generation: number(words[0]), Parties: int(number(words[1])), Waiting: int(number(words[2]))}
-	for i := 3; i < len(words); i += 2 {
-		s.Who = append(s.Who, BarrierParty{Owner: ownerOf(words[i]), Lease: fromMillis(number(words[i+1]))})
+	for p := range slices.Chunk(words[3:], 3) {
+		s.Who = append(s.Who, BarrierParty{Owner: ownerOf(p[0]), Lease: fromMillis(number(p[1])), Running: p[2] == "1"})
 	}
 	return s, err
 }
 
-// Reset breaks the generation if parties wait in one: they get ErrBroken. The barrier also forgets
+// Reset breaks the generation if one is in progress: its parties get ErrBroken. The barrier also forgets
 // how many parties it has, so that the next one to arrive decides. Reset does not wait.
 //
 // While the server is in trouble, Reset retries for Options.RetryBudget. The error matches

@@ -21,6 +21,7 @@ type barrierModel struct {
 	n       int                   // parties of the barrier, 0 if not fixed
 	open    *barrierGeneration    // the generation in which parties wait, or nil
 	waiting map[string]int64      // ms at which the lease of each party ends
+	done    map[string]bool       // parties whose function has returned
 	past    []*barrierGeneration  // the generations that the server remembers
 	all     []*barrierGeneration  // all generations so far
 	ends    map[string]int64      // ms at which a key expires
@@ -30,26 +31,27 @@ type barrierModel struct {
 // barrierGeneration is a generation as it really was.
 type barrierGeneration struct {
 	number  int64
+	stage   string // of a Do, or ""
 	n       int
 	arrived int
 	how     string
 	who     string
 }
 
-// barrierParty performs one Await after another.
+// barrierParty performs one Await or Do after another.
 type barrierParty struct {
 	m       *barrierModel
 	name    string
 	barrier *Barrier
 	await   *barrierAwaiter // or nil
 	leaving *message        // or nil
-	arrival *message        // until it is answered
+	arrival *message        // until it is answered; the second of a Do too
 }
 
 const modelBarrierLease = 5000 // ms
 
 func newBarrierModel(w *world) model {
-	m := &barrierModel{w: w, notes: opReference{w, map[string]opNote{}}, ends: map[string]int64{}, waiting: map[string]int64{}, placed: map[int64]map[int]any{}}
+	m := &barrierModel{w: w, notes: opReference{w, map[string]opNote{}}, ends: map[string]int64{}, waiting: map[string]int64{}, done: map[string]bool{}, placed: map[int64]map[int]any{}}
 	for i := range 5 {
 		c := w.clients[i%len(w.clients)]
 		m.parties = append(m.parties, &barrierParty{m: m, name: fmt.Sprintf("P%d", i+1), barrier: c.NewBarrier(modelName, 3)})
@@ -61,7 +63,8 @@ func newBarrierModel(w *world) model {
 
 func (m *barrierModel) actions() []modelAction {
 	return []modelAction{
-		{"arrive", 40, func(d dice) { m.party(d).arrive(3-d[1]%20/19, d.fate()) }},
+		{"arrive", 40, func(d dice) { m.party(d).arrive(m.stage(d), 3-d[1]%20/19, d.fate()) }},
+		{"return", 25, func(d dice) { m.party(d).comeBack(d.fate()) }},
 		{"retry", 20, func(d dice) { m.party(d).retry(d.fate()) }},
 		{"look", 25, func(d dice) { m.party(d).look(d.fate()) }},
 		{"renew", 15, func(d dice) { m.renew(d) }},
@@ -95,8 +98,14 @@ func (m *barrierModel) forget(key string) {
 	case m.keys.past:
 		m.past = nil
 	default:
-		clear(m.waiting)
+		m.nobody()
 	}
+}
+
+// nobody forgets all parties.
+func (m *barrierModel) nobody() {
+	clear(m.waiting)
+	clear(m.done)
 }
 
 func (m *barrierModel) outlive(key string) {
@@ -105,11 +114,18 @@ func (m *barrierModel) outlive(key string) {
 
 // end ends the generation.
 func (m *barrierModel) end(how, who string) {
-	m.open.how, m.open.who = how, who
-	m.past, m.open = append(m.past, m.open), nil
-	clear(m.waiting)
-	m.ends[m.keys.past], m.ends[m.keys.key] = m.w.ms()+600_000, m.w.ms()+600_000
+	m.record(how, who)
+	m.open = nil
+	m.nobody()
+	m.ends[m.keys.key] = m.w.ms() + 600_000
 	delete(m.ends, m.keys.waiting)
+}
+
+// record notes how the generation ended.
+func (m *barrierModel) record(how, who string) {
+	m.open.how, m.open.who = how, who
+	m.past = append(m.past, m.open)
+	m.ends[m.keys.past] = m.w.ms() + 600_000
 }
 
 // sync is the beginning of most scripts.
@@ -117,7 +133,7 @@ func (m *barrierModel) sync() {
 	if m.open == nil {
 		return
 	}
-	if len(m.waiting) != m.open.arrived {
+	if len(m.waiting)+len(m.done) != m.open.arrived+m.open.inside() {
 		m.end("lost", "")
 		return
 	}
@@ -133,15 +149,20 @@ func (m *barrierModel) first() string {
 	return names[0]
 }
 
+func (m *barrierModel) untilFirstEnd() int64 { return max(0, m.waiting[m.first()]-m.w.ms()) }
+
 // report returns what a script reports about a generation.
 func (m *barrierModel) report(number int64, index string) any {
 	how, who, ms := "lost", "", int64(-1)
 	if m.open != nil && m.open.number == number {
-		how, ms = barrierWaiting, max(0, m.waiting[m.first()]-m.w.ms())
+		how, ms = barrierWaiting, m.untilFirstEnd()
 	}
 	for _, g := range m.past {
 		if g.number == number {
 			how, who = g.how, g.who
+			if m.runs() && who == strconv.FormatInt(m.last, 10) {
+				ms = m.untilFirstEnd()
+			}
 		}
 	}
 	return []any{how, who, strconv.FormatInt(number, 10), index, strconv.FormatInt(ms, 10)}
@@ -172,31 +193,51 @@ func (m *barrierModel) arrived(words []string) any {
 	if m.open != nil && m.last <= seen {
 		m.end("lost", "")
 	}
-	if m.open == nil {
-		m.last, m.n = max(m.w.ms()*1000, m.last+1, seen+1), n
-		m.open = &barrierGeneration{number: m.last, n: n}
-		m.all = append(m.all, m.open)
-		clear(m.waiting)
+	stage := o.arg(7)
+	switch {
+	case m.runs():
+		return []any{barrierBusy, "", strconv.FormatInt(m.last, 10), "", strconv.FormatInt(m.untilFirstEnd(), 10)}
+	case m.open != nil && m.open.stage != stage:
+		return replyError("LATCHKEY_MIXED")
+	case m.open == nil:
+		m.n = n
+		m.begin(stage, max(m.w.ms()*1000, m.last+1, seen+1))
+		m.nobody()
 		delete(m.ends, m.keys.waiting)
 	}
 	g := m.open
 	index := g.arrived
 	m.notes.remember(o, [2]int64{g.number, int64(index)})
 	g.arrived++
-	if g.arrived == n {
+	switch {
+	case g.arrived < n:
+		m.join(party)
+	case stage == barrierEnter:
+		m.run(party)
+	default:
 		m.end(barrierDone, "")
-	} else {
-		m.waiting[party] = m.w.ms() + modelBarrierLease
-		m.outlive(m.keys.key)
-		m.outlive(m.keys.waiting)
 	}
 	return m.report(g.number, strconv.Itoa(index))
 }
 
+// begin begins a generation.
+func (m *barrierModel) begin(stage string, number int64) {
+	m.last = number
+	m.open = &barrierGeneration{number: number, stage: stage, n: m.n}
+	m.all = append(m.all, m.open)
+}
+
+// join adds a party to the generation.
+func (m *barrierModel) join(party string) {
+	m.waiting[party] = m.w.ms() + modelBarrierLease
+	m.outlive(m.keys.key)
+	m.outlive(m.keys.waiting)
+}
+
 // looked is the reference of barrier_look.lua.
-func (m *barrierModel) looked(number int64, party string) any {
+func (m *barrierModel) looked(number int64, party string, counted bool) any {
 	m.sync()
-	if m.open != nil && m.open.number == number && m.waiting[party] == 0 {
+	if m.open != nil && m.open.number == number && (m.waiting[party] == 0 || counted && !m.done[party]) {
 		m.end("lost", "")
 	}
 	return m.report(number, "")
@@ -221,6 +262,9 @@ func (m *barrierModel) left(words []string) any {
 		number, index = at[0], strconv.FormatInt(at[1], 10)
 	}
 	m.sync()
+	if m.runs() && m.waiting[party] > 0 {
+		number = m.last
+	}
 	if m.open != nil && m.open.number == number {
 		if _, waits := m.waiting[party]; waits {
 			m.end(why, party)
@@ -250,17 +294,17 @@ func (m *barrierModel) expect(what string, reply, want any) {
 	}
 }
 
-func (p *barrierParty) arrive(n, fate int) {
+func (p *barrierParty) arrive(stage string, n, fate int) {
 	if p.await != nil {
 		return
 	}
 	p.barrier.n = n
-	p.await = p.barrier.newParty(&request{lease: fromMS(modelBarrierLease)})
+	p.await = p.barrier.newParty("await", stage, &request{lease: fromMS(modelBarrierLease)})
 	p.await.stands.makeRare().protocol = barrierProtocol{p.barrier}
 	await := p.await
 	p.arrival = p.message("arrives", p.await.arriving(), false, p.m.arrived)
 	p.arrival.answered = func(reply any) {
-		if p.await != await {
+		if p.await != await || isBusy(reply) {
 			return
 		}
 		p.await.known = !isReplyError(reply)
@@ -285,7 +329,11 @@ func (p *barrierParty) heard(reply any) {
 	if v.how == barrierDone {
 		p.m.goesOn(p, v)
 	}
-	if v.how != barrierWaiting {
+	switch {
+	case v.how == barrierWaiting:
+	case p.await.goesOn():
+		p.enter(numeral(v.generation))
+	default:
 		p.barrier.noteOver(numeral(v.generation))
 		p.over()
 	}
@@ -299,6 +347,9 @@ func (m *barrierModel) goesOn(p *barrierParty, v barrierView) {
 			m.w.fail("%s goes on, and %d of %d have arrived", p.name, g.arrived, g.n)
 		}
 	}
+	if v.index == "" { // of a Do that is over
+		return
+	}
 	if m.placed[number] == nil {
 		m.placed[number] = map[int]any{}
 	}
@@ -309,7 +360,9 @@ func (m *barrierModel) goesOn(p *barrierParty, v barrierView) {
 }
 
 func (p *barrierParty) over() {
-	p.await.sent.done()
+	if p.await.stage != barrierRun {
+		p.await.sent.done()
+	}
 	p.forget()
 }
 
@@ -331,8 +384,8 @@ func (p *barrierParty) look(fate int) {
 	if !p.waits() {
 		return
 	}
-	number, wire := numeral(p.await.view.generation), p.await.stands.wire
-	m := p.message("looks", p.await.looking(), true, func([]string) any { return p.m.looked(number, wire) })
+	number, wire, counted := numeral(p.await.view.generation), p.await.stands.wire, p.await.counted
+	m := p.message("looks", p.await.looking(), true, func([]string) any { return p.m.looked(number, wire, counted) })
 	m.answered = p.heard
 	p.m.w.send(m, fate)
 }
@@ -428,13 +481,21 @@ func (m *barrierModel) check() {
 	if e[0].count("arrived") != waiting || e[0].count("parties") != m.n || numeral(e[0].fields["generation"]) != m.last {
 		m.w.fail("the barrier is %v, and has to have %d of %d in generation %d", e[0], waiting, m.n, m.last)
 	}
+	if stage := e[0].fields["stage"]; m.open == nil && stage != "" || m.open != nil && stage != m.open.stage {
+		m.w.fail("the stage is %q", stage)
+	}
+	for name := range m.done {
+		if e[1].fields[barrierReturned+name] != "inf" {
+			m.w.fail("%s does not count as returned in %v", name, e[1].fields)
+		}
+	}
 	for name, ms := range m.waiting {
 		if numeral(e[1].fields[name]) != ms {
 			m.w.fail("the lease of %s ends at %s, and has to at %d", name, e[1].fields[name], ms)
 		}
 	}
-	if len(e[1].fields) != len(m.waiting) {
-		m.w.fail("%v wait, and %v have to", e[1].fields, m.waiting)
+	if len(e[1].fields) != len(m.waiting)+len(m.done) {
+		m.w.fail("%v wait, and %v have to, %v having returned", e[1].fields, m.waiting, m.done)
 	}
 	for i, key := range m.keys.all() {
 		if at := m.ends[key]; at > 0 && e[i].ttl != at-m.w.ms() {

@@ -145,7 +145,7 @@ func latchOperations(c *Client) []func() {
 func barrierOperations(b *Barrier) []func() {
 	send := func(build func(p *barrierAwaiter) call) func() {
 		return func() {
-			p := b.newParty(&request{lease: 5 * time.Second})
+			p := b.newParty("await", "", &request{lease: 5 * time.Second})
 			p.view.generation = "1"
 			c := build(p)
 			p.sent.done()
@@ -155,6 +155,7 @@ func barrierOperations(b *Barrier) []func() {
 	return []func(){
 		send((*barrierAwaiter).arriving),
 		send((*barrierAwaiter).looking),
+		send((*barrierAwaiter).returning),
 		send(func(p *barrierAwaiter) call { p.known = true; return p.leaving(barrierLeft) }),
 		send(func(p *barrierAwaiter) call { return barrierProtocol{b}.renewalCall(p.stands, p.request.lease) }),
 		send(func(*barrierAwaiter) call {

@@ -72,6 +72,7 @@ var (
 	electionSet    = loadScript("election_announce").Guarded()
 	electionRetire = loadScript("election_retire").Guarded().Reserved()
 	barrierArrive  = loadScript("barrier_arrive").Guarded()
+	barrierReturn  = loadScript("barrier_return").Guarded().Reserved()
 	barrierLook    = loadScript("barrier_look").Guarded().Reserved()
 	barrierLeave   = loadScript("barrier_leave").Guarded().Reserved()
 	barrierRenew   = loadScript("barrier_renew").Reserved()

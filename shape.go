@@ -108,6 +108,7 @@ func isBarrier(content []string) bool {
 	var fields int
 	for pair := range slices.Chunk(content, 2) {
 		switch {
+		case pair[0] == "stage" && (pair[1] == "enter" || pair[1] == "run"):
 		case !countShape.MatchString(pair[1]):
 			return false
 		case pair[0] == "generation", pair[0] == "arrived":

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -13,6 +14,7 @@ func barrierSteps(c *counting) ([]step, error) {
 	return []step{
 		{"Await", func() error { _, err := b.Await(c.ctx); return err }},
 		{"State", func() error { _, err := b.State(c.ctx); return err }},
+		{"Do", func() error { return b.Do(c.ctx, func(context.Context) error { return nil }) }},
 	}, nil
 }
 

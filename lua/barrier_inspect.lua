@@ -3,11 +3,13 @@
 -- KEYS[1] barrier, KEYS[2] waiting (see barrier_state.lua)
 -- ARGV[1] how many parties to list at most
 --
--- Reply   list of strings: generation, parties, arrived, then each waiting party and the
---         remaining ms of its lease, in the order in which the leases end
+-- Reply   list of strings: generation, parties, arrived, then each party of the generation, the
+--         remaining ms of its lease, and 1 if it runs its function, else 0; in the order in
+--         which the leases end
 --         error WRONGTYPE: the key is another kind of object
 --
--- Cost: at most 4 commands; O(log n + m) for m listed parties. Writes nothing: a generation with
+-- Cost: at most 4 commands, and one for each listed party in the stage run; O(log n + m) for m
+-- listed parties, or O(m log n). Writes nothing: a generation with
 -- a crashed party is reported unchanged until a script that may break it runs.
 local key, waiting, past, publish, channel = KEYS[1], KEYS[2], nil, nil, nil
 --@include tell
@@ -17,11 +19,17 @@ if wrong then
   return wrong
 end
 local reply = {integer(generation), integer(parties), integer(arrived)}
-if arrived > 0 then
+if open() then
   local found = redis.call('zrange', waiting, 0, tonumber(ARGV[1]) - 1, 'withscores')
   for i = 1, #found, 2 do
-    reply[#reply + 1] = found[i]
-    reply[#reply + 1] = integer(math.max(0, tonumber(found[i + 1]) - clock()))
+    local party, ends = found[i], found[i + 1]
+    if ends == 'inf' then
+      break
+    end
+    local runs = stage == 'run' and not redis.call('zscore', waiting, returned(party))
+    reply[#reply + 1] = party
+    reply[#reply + 1] = integer(math.max(0, tonumber(ends) - clock()))
+    reply[#reply + 1] = runs and '1' or '0'
   end
 end
 return reply

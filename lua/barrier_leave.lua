@@ -13,7 +13,9 @@
 --         that this party ended the generation.
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
--- Cost: at most 16 commands; O(log n). Works on a server that is out of memory. Idempotent:
+-- If ARGV[2] is the first generation of a Do, and is complete, the party leaves the second one.
+--
+-- Cost: at most 18 commands; O(log n). Works on a server that is out of memory. Idempotent:
 -- a party leaves only once.
 local key, waiting, past, note = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local party, number, why = ARGV[1], ARGV[3], ARGV[4]
@@ -38,7 +40,10 @@ local wrong = sync()
 if wrong then
   return wrong
 end
-if arrived > 0 and of == integer(generation) then -- so the party still waits: only it can leave
+if of ~= integer(generation) and stage == 'run' and redis.call('zscore', waiting, party) then
+  of = integer(generation)
+end
+if open() and of == integer(generation) then -- so the party is in it: only the party can leave
   finish(why, party)
 end
 return report(of, index)

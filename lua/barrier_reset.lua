@@ -9,7 +9,7 @@
 --
 -- Because the caller names the generation, a copy that is executed late cannot break a later one.
 --
--- Cost: at most 11 commands; O(log n). Works on a server that is out of memory. Idempotent:
+-- Cost: at most 12 commands; O(log n). Works on a server that is out of memory. Idempotent:
 -- a retry finds the generation broken.
 local key, waiting, past, publish, channel = KEYS[1], KEYS[2], KEYS[3], ARGV[2], ARGV[3]
 --@include tell
@@ -22,7 +22,7 @@ if integer(generation) ~= ARGV[1] then
   --@include only_master
   return 0
 end
-if arrived > 0 then
+if open() then
   finish('reset')
 end
 redis.call('hdel', key, 'parties')

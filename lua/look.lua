@@ -55,7 +55,7 @@ end
 
 -- barrier describes a hash if it is a barrier (see barrier_state.lua).
 local function barrier(key, tag, size)
-  if size > 3 or not text('hget', key, 'generation') or not text('hget', key, 'arrived') then
+  if size > 4 or not text('hget', key, 'generation') or not text('hget', key, 'arrived') then
     return false
   end
   local arrived = tonumber(text('hget', key, 'arrived') or 0) or 0

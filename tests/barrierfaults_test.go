@@ -16,7 +16,7 @@ import (
 )
 
 // barrierWorker is a process that awaits a barrier for several generations and prints its progress. Its arguments:
-// name, the server's ticket, parties, generations.
+// name, the server's ticket, parties, generations. With 0 generations it connects and never arrives.
 var barrierWorker = rig.Child("barrier worker", func(ctx context.Context, args []string) error {
 	server, err := rig.Attach(args[1])
 	if err != nil {
@@ -29,6 +29,11 @@ var barrierWorker = rig.Child("barrier worker", func(ctx context.Context, args [
 		return err
 	}
 	b := client.NewBarrier(args[0], parties)
+	if generations == 0 {
+		_, err = b.State(ctx)
+		fmt.Println("connected", err)
+		<-time.After(time.Minute) // it is killed
+	}
 	for g := range generations {
 		if _, err = b.Await(ctx, latchkey.Wait(8*crashLease)); err != nil {
 			fmt.Println("ended", errors.Is(err, latchkey.ErrBroken) || errors.Is(err, latchkey.ErrNotAcquired))
@@ -57,16 +62,21 @@ func TestBarrierKilledParty(t *testing.T) {
 		child.Kill()
 		killed := time.Now()
 		err := rig.Await(t, soon, "the other", waiting).err
-		toldBroken(t, err, "ran out while it waited")
+		toldBroken(t, err, "ran out")
 		t.Logf("broken %v after the kill, lease %v", time.Since(killed).Round(time.Millisecond), crashLease)
 		assert.Less(t, time.Since(killed), crashLease+leeway)
 		completes(t, b)
 	})
 	t.Run("before it arrives", func(t *testing.T) {
 		t.Parallel()
-		b := connect(t, rig.Shared(), patient).NewBarrier(rig.Name(t), 2)
-		_, err := b.Await(t.Context(), latchkey.Wait(2*crashLease))
-		toldBusy(t, err)
+		server := rig.Shared()
+		b := connect(t, server, patient).NewBarrier(rig.Name(t), 2)
+		child := barrierWorker.Start(t, b.Name(), server.Ticket(), "2", "0")
+		child.Line(t, soon, "connected <nil>")
+		waiting := arriveInBackground(t.Context(), b, latchkey.Wait(2*crashLease))
+		atBarrier(t, b, 1)
+		child.Kill()
+		toldBusy(t, rig.Await(t, soon, "the other", waiting).err)
 		completes(t, b)
 	})
 	t.Run("when the generation is complete", func(t *testing.T) {
@@ -93,7 +103,7 @@ func TestBarrierKilledParty(t *testing.T) {
 		child.Kill()
 		_, err = b.Await(within(t, soon))
 		if err != nil { // its lease had ended before
-			toldBroken(t, err, "ran out while it waited")
+			toldBroken(t, err, "ran out")
 		}
 		completes(t, b)
 	})
@@ -110,11 +120,11 @@ func TestBarrierPartyThatVanishes(t *testing.T) {
 	waiting, lost := arriveInBackground(within(t, soon), b), arriveInBackground(within(t, soon), gone)
 	atBarrier(t, b, 2)
 	stop := tap.LoseAll(rig.Any, rig.CutRequest)
-	toldBroken(t, rig.Await(t, crashLease+leeway, "the other", waiting).err, "ran out while it waited")
+	toldBroken(t, rig.Await(t, crashLease+leeway, "the other", waiting).err, "ran out")
 	next := arriveInBackground(within(t, soon), b)
 	atBarrier(t, b, 1)
 	stop()
-	toldBroken(t, rig.Await(t, soon, "the one that was gone", lost).err, "ran out while it waited")
+	toldBroken(t, rig.Await(t, soon, "the one that was gone", lost).err, "ran out")
 	atBarrier(t, b, 1)
 	quietArrival(t, next)
 }

@@ -171,7 +171,7 @@ func TestMigration_of_a_barrier(t *testing.T) {
 				one := rig.Await(t, lease+2*soon, "the party that waits", waiting)
 				if one.err != nil {
 					assert.Greater(t, time.Since(arrived), lease, "in this time it need not be renewed")
-					toldBroken(t, one.err, "ran out while it waited")
+					toldBroken(t, one.err, "ran out")
 					one = rig.Await(t, 2*soon, "it, once more", arriveInBackground(within(t, time.Minute), first))
 				}
 				other := rig.Await(t, 2*soon, "the party that comes", meanwhile)

@@ -89,9 +89,10 @@ type barrierReply struct {
 }
 
 type partyReply struct {
-	Owner latchkey.Owner `json:"owner"`
-	Label string         `json:"label,omitempty"` // of its client
-	Lease int64          `json:"lease_ms"`        // remaining
+	Owner   latchkey.Owner `json:"owner"`
+	Label   string         `json:"label,omitempty"`   // of its client
+	Lease   int64          `json:"lease_ms"`          // remaining
+	Running bool           `json:"running,omitempty"` // the function of its Do
 }
 
 func barrierInspectCommand() *cli.Command {
@@ -114,7 +115,7 @@ func barrierInspect(ctx context.Context, cmd *cli.Command, client *latchkey.Clie
 	}
 	reply := barrierReply{Name: name, Generation: s.Generation, Parties: s.Parties, Waiting: s.Waiting, Who: []partyReply{}}
 	for _, p := range s.Who {
-		reply.Who = append(reply.Who, partyReply{p.Owner, p.Label, p.Lease.Milliseconds()})
+		reply.Who = append(reply.Who, partyReply{p.Owner, p.Label, p.Lease.Milliseconds(), p.Running})
 	}
 	return writeBarrier(cmd, reply)
 }
@@ -131,7 +132,7 @@ func writeBarrier(cmd *cli.Command, reply barrierReply) error {
 	text = fmt.Sprintf("%s: %s\n", reply.Name, text)
 	for _, p := range reply.Who {
 		lease := time.Duration(p.Lease) * time.Millisecond
-		text += fmt.Sprintf("  %s, expires in %v unless renewed\n", ownerText(p.Label, p.Owner.String()), lease.Round(100*time.Millisecond))
+		text += fmt.Sprintf("  %s%s, expires in %v unless renewed\n", ownerText(p.Label, p.Owner.String()), map[bool]string{true: ", running"}[p.Running], lease.Round(100*time.Millisecond))
 	}
 	return writeLines(out, text)
 }

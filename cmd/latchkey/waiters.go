@@ -74,6 +74,9 @@ func partiesAt(ctx context.Context, b *latchkey.Barrier) ([]latchkey.Waiter, err
 	state, err := b.State(ctx)
 	var all []latchkey.Waiter
 	for _, p := range state.Who {
+		if p.Running {
+			continue
+		}
 		all = append(all, latchkey.Waiter{Owner: p.Owner, Label: p.Label, Alive: p.Lease})
 	}
 	return all, err

@@ -1,0 +1,158 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// Do waits for all parties, calls fn, and waits for all parties again: no party begins before all
+// have arrived, and Do returns when all are done. It takes two generations of the barrier. All
+// parties must call Do. A caller that comes while the functions run waits for the next round.
+//
+// The parties of the second generation are those of the first. While fn runs, the client renews the
+// lease of the party. A party that crashes, or whose client is closed, breaks the generation: the
+// others get ErrBroken. The context of fn then ends, and [context.Cause] matches ErrBroken, or
+// ErrClosed in the client that was closed. It ends also if the client cannot renew the lease: the
+// party is then no longer in the generation. It may end up to Options.PollCeiling late.
+//
+// If the parties do not meet, Do returns the error, as Await does, and does not call fn. Otherwise
+// Do returns the error of fn joined with the outcome of the second generation. The party arrives
+// there whatever fn returns and even if fn panics. The options apply to each wait, and not to the
+// time of fn. If ctx has ended when fn returns, the second wait gets Options.RetryBudget, so that
+// the others do not keep waiting for this party.
+//
+// The second generation costs one script for the arrival and one query when it ends, as an Await
+// does. A function that runs for longer than Options.PollCeiling costs what a waiting party costs.
+func (b *Barrier) Do(ctx context.Context, fn func(context.Context) error, options ...BarrierOption) (err error) {
+	p, err := b.beginParty("do", barrierEnter, options)
+	if err != nil {
+		return err
+	}
+	err = p.meet(ctx, arrivingParty{p})
+	if err == nil && (p.view.ends < 0 || !p.stands.live()) {
+		err = p.meet(ctx, p) // the second generation is over, or will be: to learn how it ends
+	}
+	if err != nil {
+		b.client.working.Done()
+		return err
+	}
+	s := p.stay(ctx)
+	defer func() { err = errors.Join(err, s.leave(ctx)) }()
+	return fn(s.inside)
+}
+
+// barrierStay is a party in the second generation of a Do, in which it is from the start. While its
+// function runs, a goroutine watches the generation. Whichever comes first ends the stay: the
+// goroutine finds that the generation is over for the party, or the function returns, and the party
+// arrives.
+type barrierStay struct {
+	party  *barrierAwaiter
+	lease  *Hold           // of the party
+	inside context.Context // of the function
+	end    context.CancelCauseFunc
+	stop   context.CancelFunc // ends the watch
+	over   chan error         // the outcome; closed without one if the function returned first
+}
+
+// goesOn reports whether the first generation of a Do is complete.
+func (p *barrierAwaiter) goesOn() bool { return p.stage == barrierEnter && p.view.how == barrierDone }
+
+// goOn moves the party to the second generation of its Do.
+func (p *barrierAwaiter) goOn() {
+	p.view = barrierView{how: barrierWaiting, generation: p.view.who, ends: p.view.ends}
+	p.arrival.Generation, _ = strconv.ParseInt(p.view.generation, 10, 64)
+	p.stage = barrierRun
+}
+
+// stay begins the stay. The goroutine takes over the caller's part in client.working.
+func (p *barrierAwaiter) stay(ctx context.Context) *barrierStay {
+	s := &barrierStay{party: p, lease: &Hold{backend: &p.stands.holds.first}, over: make(chan error, 1)}
+	s.inside, s.end = context.WithCancelCause(ctx)
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s.stop = stop
+	unrenewed := func(cause error) {
+		if !errors.Is(cause, ErrNotHeld) { // otherwise the party has ended it
+			s.end(p.endOfLease(cause))
+		}
+	}
+	if err := s.lease.onEnd(unrenewed); err != nil {
+		unrenewed(err)
+	}
+	go s.watch(watching)
+	return s
+}
+
+// endOfLease explains why the lease of the party has ended.
+func (p *barrierAwaiter) endOfLease(cause error) error {
+	if errors.Is(cause, ErrClosed) {
+		return cause
+	}
+	generation := strconv.FormatInt(p.arrival.Generation, 10)
+	return &brokenError{barrierView{how: barrierUnrenewed, who: p.stands.wire, generation: generation}}
+}
+
+// watch waits until the generation is over for the party, or the watch ends. It sends nothing for
+// the first poll pause: most functions return earlier.
+func (s *barrierStay) watch(ctx context.Context) {
+	defer close(s.over)
+	p := s.party
+	err := transport.Rest(ctx, p.client.closing, pauseUntil(p.view.ends, p.client.pollPause()))
+	if err == nil {
+		err = p.wait(ctx)
+	}
+	if err != nil && ctx.Err() != nil && !errors.Is(err, ErrClosed) {
+		return
+	}
+	defer p.client.working.Done()
+	err = p.outcome(context.WithoutCancel(ctx), err)
+	s.end(err)
+	s.over <- err
+}
+
+// leave ends the stay when the function has returned, and returns the outcome.
+func (s *barrierStay) leave(ctx context.Context) error {
+	s.stop()
+	if err, over := <-s.over; over {
+		return err
+	}
+	p := s.party
+	s.end(nil)
+	defer p.client.working.Done()
+	if err := s.lease.Err(); err != nil {
+		return p.outcome(ctx, p.endOfLease(err))
+	}
+	if ctx.Err() != nil {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.client.options.RetryBudget)
+		defer cancel()
+		ctx = bounded
+	}
+	return p.meet(ctx, returningParty{arrivingParty{p}})
+}
+
+// returningParty is a party whose function has returned, and that the server has not counted yet.
+type returningParty struct{ arrivingParty }
+
+// attempt implements [attempter].
+func (r returningParty) attempt(ctx context.Context, _ int) (time.Duration, error) {
+	p := r.barrierAwaiter
+	c := p.returning()
+	answer, err := p.client.sender.Call(ctx, p.client.closing, c.cmd, c.keys, c.args)
+	if err != nil {
+		return -1, err
+	}
+	v, err := barrierViewOf(answer.Message)
+	if err != nil {
+		return -1, err
+	}
+	p.view, p.counted = v, true
+	return 0, nil
+}
+
+// returning returns the command with which the party arrives in the second generation.
+func (p *barrierAwaiter) returning() call {
+	return call{barrierReturn, p.all(), []string{p.view.generation, p.stands.wire, p.client.publish, p.channel}}
+}

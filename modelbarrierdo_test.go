@@ -1,0 +1,83 @@
+package latchkey
+
+import "strconv"
+
+// The parties of a Do in the barrier model.
+
+// stage returns how a party arrives: as the other parties do, in most cases.
+func (m *barrierModel) stage(d dice) string {
+	switch {
+	case m.open != nil && !m.runs() && d[3]%10 > 0:
+		return m.open.stage
+	case d[2]%5 > 0:
+		return barrierEnter
+	}
+	return ""
+}
+
+// runs reports whether the parties of a Do run their functions.
+func (m *barrierModel) runs() bool { return m.open != nil && m.open.stage == barrierRun }
+
+// inside returns how many parties a generation has from the start.
+func (g *barrierGeneration) inside() int {
+	if g.stage == barrierRun {
+		return g.n
+	}
+	return 0
+}
+
+// run completes the first generation of a Do, and begins the second. Its parties are those of the first.
+func (m *barrierModel) run(last string) {
+	second := max(m.w.ms()*1000, m.last+1)
+	m.record(barrierDone, strconv.FormatInt(second, 10))
+	m.begin(barrierRun, second)
+	m.join(last)
+}
+
+func isBusy(reply any) bool {
+	words, is := reply.([]any)
+	return is && words[0] == barrierBusy
+}
+
+// enter moves a party to the second generation.
+func (p *barrierParty) enter(first int64) {
+	p.barrier.noteOver(first)
+	p.await.sent.done()
+	p.await.known = true
+	p.await.goOn()
+	p.arrival, p.leaving = nil, nil
+}
+
+// comeBack has the function of a party return.
+func (p *barrierParty) comeBack(fate int) {
+	if !p.waits() || p.await.stage != barrierRun || p.await.counted || p.arrival != nil {
+		return
+	}
+	await, number, wire := p.await, numeral(p.await.view.generation), p.await.stands.wire
+	p.arrival = p.message("returns", await.returning(), true, func([]string) any { return p.m.returned(number, wire) })
+	p.arrival.answered = func(reply any) {
+		if p.await == await {
+			p.await.counted = true
+			p.heard(reply)
+		}
+	}
+	p.m.w.send(p.arrival, fate)
+}
+
+// returned is the reference of barrier_return.lua.
+func (m *barrierModel) returned(number int64, party string) any {
+	m.sync()
+	if m.open == nil || m.open.number != number {
+		return m.report(number, "")
+	}
+	switch {
+	case m.waiting[party] == 0:
+		m.end("lost", "")
+	case !m.done[party]:
+		m.done[party] = true
+		if m.open.arrived++; m.open.arrived == m.open.n {
+			m.end(barrierDone, "")
+		}
+	}
+	return m.report(number, "")
+}
