@@ -18,8 +18,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Schedulers of gocron run side by side on a real server. The module latchkeycron tests single ticks, over an hour and
-// more, with a clock of its own.
+// Schedulers of gocron run side by side, by the clock of the machine. cronticks_test.go moves their clocks.
 
 // cronTick is the time between two runs. The schedulers are cronSkew apart, and the lock stays taken for cronLeast.
 const (
@@ -44,37 +43,36 @@ func startScheduler(t *testing.T, name string, first time.Time, with gocron.Sche
 // timed is a locker that records when each lock was acquired, and by which scheduler.
 type timed struct {
 	gocron.Locker
-	who   int
-	since time.Time
-	all   *acquisitions
+	who int
+	all *acquisitions
 }
 
 type acquisitions struct {
 	mu  sync.Mutex
-	all []tickAttempt // each with the number of the scheduler as its tick
+	all tickAttempts
 }
 
 func (l timed) Lock(ctx context.Context, key string) (gocron.Lock, error) {
-	a := tickAttempt{tick: l.who, before: time.Since(l.since)}
+	a := tickAttempt{scheduler: l.who, before: time.Now(), least: cronLeast}
 	lock, err := l.Locker.Lock(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	a.after, a.ran = time.Since(l.since), true
+	a.after = time.Now()
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
 	l.all.all = append(l.all.all, a)
 	return lock, nil
 }
 
-func (r *acquisitions) seen() []tickAttempt {
+func (r *acquisitions) seen() tickAttempts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.all)
 }
 
 // await waits for n more acquisitions and returns them.
-func (r *acquisitions) await(t *testing.T, n int) []tickAttempt {
+func (r *acquisitions) await(t *testing.T, n int) tickAttempts {
 	t.Helper()
 	before := len(r.seen())
 	rig.Eventually(t, soon+time.Duration(2*n)*cronTick, fmt.Sprint(n, " runs"), func() error {
@@ -99,7 +97,7 @@ func TestCronLockerOncePerTick(t *testing.T) {
 	began := time.Now()
 	schedulers := make([]gocron.Scheduler, 3)
 	for i, client := range []*latchkey.Client{cut, closed, last} {
-		locker := timed{latchkeycron.NewLocker(client, latchkeycron.WithAtLeast(cronLeast), latchkeycron.WithKeyPrefix("")), i, began, &all}
+		locker := timed{latchkeycron.NewLocker(client, latchkeycron.WithAtLeast(cronLeast), latchkeycron.WithKeyPrefix("")), i, &all}
 		first := began.Add(cronTick + time.Duration(i)*cronSkew)
 		schedulers[i] = startScheduler(t, name, first, gocron.WithDistributedLocker(locker), func() { jobs.Add(1) })
 	}
@@ -109,14 +107,14 @@ func TestCronLockerOncePerTick(t *testing.T) {
 	require.NoError(t, schedulers[1].Shutdown())
 	require.NoError(t, closed.Close(t.Context()))
 	for _, a := range all.await(t, n) {
-		assert.Equal(t, 2, a.tick, "who is gone runs jobs")
+		assert.Equal(t, 2, a.scheduler, "who is gone runs jobs")
 	}
 	require.NoError(t, schedulers[2].Shutdown())
 
 	seen := all.seen()
 	assert.EqualValues(t, len(seen), jobs.Load())
-	checkGaps(t, seen, cronLeast)
-	took := seen[len(seen)-1].before - seen[0].before
+	checkGaps(t, seen)
+	took := seen[len(seen)-1].before.Sub(seen[0].before)
 	t.Logf("%d runs in %v: %.2f in a tick", len(seen), took, float64(len(seen)-1)*cronTick.Seconds()/took.Seconds())
 }
 

@@ -1,16 +1,12 @@
 package tests
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -18,137 +14,150 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-const electionLease = 500 * time.Millisecond
+// electionFleet is the processes of an election, whose leaders are killed and stopped.
+type electionFleet struct {
+	t       *testing.T
+	server  *rig.Server
+	admin   *rig.Admin
+	name    string
+	entered int
+	running map[string]*rig.ChildProcess // by their values
+	watched <-chan observed
+	leader  latchkey.Leader // as the observer saw it last
+	gaps    []time.Duration // between the end of a leader and the next one
+}
 
-var electionOptions = latchkey.Options{Lease: electionLease, StaleWaiterTimeout: electionLease}
-
-// register is a storage that leaders write to, as in docs/reference/election.md: it remembers the largest term and
-// refuses smaller ones. It also remembers who had each term, and counts violations.
-var register = rueidis.NewLuaScript(`
-local term, who = tonumber(ARGV[1]), ARGV[2]
-local last = tonumber(redis.call('hget', KEYS[1], 'term') or 0)
-local whose = redis.call('hget', KEYS[1], 'of ' .. term)
-if whose and whose ~= who then
-  redis.call('hincrby', KEYS[1], 'two in one term', 1)
-end
-if term < last then
-  redis.call('hincrby', KEYS[1], 'refused', 1)
-  return 0
-end
-redis.call('hset', KEYS[1], 'term', term, 'of ' .. term, who)
-redis.call('hincrby', KEYS[1], 'written', 1)
-return 1`)
-
-func registerKey(name string) string { return "register:{" + name + "}" }
-
-// refusedInTerm counts writes that were refused although the leadership was valid when the reply arrived: there were
-// two leaders at once.
-const refusedInTerm = "refused in a term that lasts"
-
-// candidate is a process that leads again and again, and writes to the register all the time. Its arguments: the name,
-// its value, the server, and the address by which to reach it.
-var candidate = rig.Child("candidate", func(ctx context.Context, args []string) error {
-	name, value := args[0], args[1]
-	server, err := rig.Attach(args[2])
-	if err != nil {
-		return err
-	}
-	raw, err := server.Client()
-	if err != nil {
-		return err
-	}
-	client, _, err := dial(server, args[3], electionOptions)
-	if err != nil {
-		return err
-	}
-	fmt.Println("campaigns")
-	return client.NewElection(name).Run(ctx, value, func(ctx context.Context, l *latchkey.Leadership) error {
-		for ctx.Err() == nil {
-			accepted, err := register.Exec(ctx, raw, []string{registerKey(name)}, []string{strconv.FormatInt(l.Term(), 10), value}).AsInt64()
-			if err == nil && accepted == 0 && l.Err() == nil {
-				_ = raw.Do(ctx, raw.B().Hincrby().Key(registerKey(name)).Field(refusedInTerm).Increment(1).Build()).Error()
-			}
-			rest(time.Millisecond)
-		}
-		return nil
-	})
-})
-
-// Leaders are killed again and again. The next one leads within a lease, terms grow, two never lead at once, and an
-// observer sees each leader.
-func TestElection_killedLeaders(t *testing.T) {
-	t.Parallel()
-	kills := 15
-	if n, err := strconv.Atoi(os.Getenv("LATCHKEY_TEST_ELECTION_KILLS")); err == nil {
-		kills = n
-	}
-	kills = rig.Sized(kills)
-	const candidates = 3
+func newElectionFleet(t *testing.T, candidates int) *electionFleet {
 	server, name := rig.Shared(), rig.Name(t)
-	processes := map[string]*rig.ChildProcess{}
-	enter := func(n int) {
-		value := fmt.Sprint("candidate ", n)
-		processes[value] = candidate.Start(t, name, value, server.Ticket(), server.Addr())
-		processes[value].Line(t, soon, "campaigns")
+	e := &electionFleet{t: t, server: server, admin: rig.NewAdmin(t, server), name: name, running: map[string]*rig.ChildProcess{}}
+	for range candidates {
+		e.enter()
 	}
-	for n := range candidates {
-		enter(n)
-	}
-	watched := leaders(t.Context(), connect(t, server, electionOptions).NewElection(name))
-	leading := newer(t, watched, 0)
-	var gaps []time.Duration
-	kill := func() time.Duration {
-		processes[leading.Value].Kill()
-		killed := time.Now()
-		delete(processes, leading.Value)
-		leading = newer(t, watched, leading.Term)
-		for processes[leading.Value] == nil { // on a busy machine a process led once more before it was killed
-			leading = newer(t, watched, leading.Term)
-		}
-		gap := time.Since(killed)
-		gaps = append(gaps, gap)
-		enter(candidates + len(gaps))
-		return gap
-	}
-	for len(gaps) < kills {
-		assert.NoError(t, rig.InTime(t, func(int) error {
-			if gap := kill(); gap > electionLease+leeway/5 {
-				return fmt.Errorf("nobody led for %v, with a lease of %v", gap.Round(time.Millisecond), electionLease)
-			}
-			return nil
-		}))
-	}
-	slices.Sort(gaps)
-	t.Logf("%d kills; the next leader was seen after %v (median), %v (at most); the lease is %v",
-		len(gaps), gaps[len(gaps)/2].Round(time.Millisecond), gaps[len(gaps)-1].Round(time.Millisecond), electionLease)
-	written := rig.NewAdmin(t, server).Do("HGETALL", registerKey(name))
-	counts, err := written.AsStrMap()
-	require.NoError(t, err)
-	assert.NotContains(t, counts, "two in one term")
-	assert.NotContains(t, counts, refusedInTerm)
-	t.Logf("%s writes of leaders, refused: %q", counts["written"], counts["refused"])
-	for _, p := range processes {
-		p.Kill()
+	e.watched = leaders(t.Context(), connect(t, server, electionOptions).NewElection(name))
+	e.awaitLeader()
+	e.awaitWrite()
+	return e
+}
+
+// enter starts one more candidate.
+func (e *electionFleet) enter() {
+	value := fmt.Sprint("candidate ", e.entered)
+	e.entered++
+	e.running[value] = candidate.Start(e.t, e.name, value, e.server.Ticket(), e.server.Addr())
+	e.running[value].Line(e.t, soon, "campaigns")
+}
+
+// awaitLeader waits until the observer sees a running process lead in a larger term. On a busy machine a process may
+// have led once more before it was killed or stopped.
+func (e *electionFleet) awaitLeader() {
+	e.t.Helper()
+	e.leader = newer(e.t, e.watched, e.leader.Term)
+	for e.running[e.leader.Value] == nil {
+		e.leader = newer(e.t, e.watched, e.leader.Term)
 	}
 }
 
-// newer waits until an observer yields a leader with a larger term, and checks that terms never decrease.
-func newer(t *testing.T, all <-chan observed, term int64) latchkey.Leader {
-	t.Helper()
-	for {
-		each := rig.Await(t, soon, "a new leader", all)
-		if errors.Is(each.err, latchkey.ErrUnavailable) { // on a busy machine
-			continue
+// awaitWrite waits until the leader has written in its term. On a busy machine there may be another leader by then.
+func (e *electionFleet) awaitWrite() {
+	e.t.Helper()
+	for written := int64(-1); written != e.leader.Term; {
+		if written > e.leader.Term {
+			e.awaitLeader()
 		}
-		require.NoError(t, each.err)
-		if each.IsZero() {
-			continue
-		}
-		require.GreaterOrEqual(t, each.Term, term)
-		if each.Term > term {
-			return each.Leader
-		}
+		rig.Eventually(e.t, soon, "the leader writes", func() error {
+			if written = termWritten(e.admin, e.name); written < e.leader.Term {
+				return fmt.Errorf("the last write is of term %d, not %d", written, e.leader.Term)
+			}
+			return nil
+		})
 	}
+}
+
+// end kills or stops the leader, and waits until the next one has written.
+func (e *electionFleet) end(how func(*rig.ChildProcess)) (gone *rig.ChildProcess, gap time.Duration) {
+	e.t.Helper()
+	gone = e.running[e.leader.Value]
+	delete(e.running, e.leader.Value)
+	how(gone)
+	ended := time.Now()
+	e.awaitLeader()
+	gap = time.Since(ended)
+	e.gaps = append(e.gaps, gap)
+	e.awaitWrite()
+	return gone, gap
+}
+
+// kill kills the leader and starts another candidate.
+func (e *electionFleet) kill() (gap time.Duration) {
+	e.t.Helper()
+	_, gap = e.end((*rig.ChildProcess).Kill)
+	e.enter()
+	return gap
+}
+
+// resumption is the end of a leadership whose process was stopped.
+type resumption struct {
+	ending
+
+	stopped, resumed time.Time
+}
+
+// stop stops the leader until the next one has written, and lets it continue.
+func (e *electionFleet) stop() (r resumption, gap time.Duration) {
+	e.t.Helper()
+	was := e.leader
+	process, gap := e.end(func(p *rig.ChildProcess) { p.Stop(e.t); r.stopped = time.Now() })
+	r.resumed = time.Now()
+	process.Continue(e.t)
+	e.running[was.Value] = process
+	r.ending = endingOf(e.t, process, was.Term)
+	return r, gap
+}
+
+// inTime requires that a leader is followed by the next one within its lease.
+func (e *electionFleet) inTime(end func() (gap time.Duration)) {
+	e.t.Helper()
+	assert.NoError(e.t, rig.InTime(e.t, func(int) error {
+		if gap := end(); gap > electionLease+leeway/5 {
+			return fmt.Errorf("nobody led for %v, with a lease of %v", gap.Round(time.Millisecond), electionLease)
+		}
+		return nil
+	}))
+}
+
+// Leaders are stopped for longer than their lease and continue, and are killed, again and again. The next one leads
+// within a lease, terms grow, two never lead at once, and an observer sees each leader. A leader that continues learns
+// that its leadership is lost, and what it still writes is refused.
+func TestElection_killedLeaders(t *testing.T) {
+	t.Parallel()
+	n := rig.Count(t, "LATCHKEY_TEST_ELECTION_KILLS", rig.Sized(10))
+	e := newElectionFleet(t, 3)
+	kills := 0
+	var noticed []time.Duration // after the process continued
+	for len(noticed) < n {
+		e.inTime(func() time.Duration {
+			r, gap := e.stop()
+			if r.noticed.Before(r.stopped) {
+				t.Log("on a busy machine a leadership was lost before its process was stopped")
+				return gap
+			}
+			noticed = append(noticed, r.noticed.Sub(r.resumed))
+			assert.True(t, r.lost, "the process that continued knows that its leadership is lost")
+			assert.False(t, r.accepted, "a write was accepted after the next leader had written")
+			return gap
+		})
+		e.inTime(func() time.Duration { kills++; return e.kill() })
+	}
+	median, most := spread(e.gaps)
+	t.Logf("%d kills, %d leaders stopped; the next leader was seen after %v (median), %v (at most); the lease is %v",
+		kills, len(noticed), median, most, electionLease)
+	median, most = spread(noticed)
+	t.Logf("all %d learned of their loss when they continued, after %v (median), %v (at most)", len(noticed), median, most)
+	for _, p := range e.running {
+		p.Kill()
+	}
+	accepted, refused := checkRegister(t, e.admin, e.name)
+	t.Logf("%s writes of leaders were accepted, %s refused", accepted, refused)
 }
 
 // A leader that is stopped for longer than its lease, while another one is elected, campaigns again when it continues.
@@ -169,107 +178,27 @@ func TestElection_stoppedLeader(t *testing.T) {
 	stopped.Kill()
 }
 
-// An observer whose connections are cut or fall silent sees each leader that lasts.
-func TestElectionObserve_connectionCut(t *testing.T) {
-	t.Parallel()
-	server, name := rig.Shared(), rig.Name(t)
-	tap := rig.NewTap(t, server)
-	options := latchkey.Options{PollCeiling: 500 * time.Millisecond}
-	watched := leaders(t.Context(), connectVia(t, server, tap.Addr(), options).NewElection(name))
-	sees(t, watched, "")
-	e := connect(t, server).NewElection(name)
-	for n := range 6 {
-		switch n % 3 {
-		case 0:
-			tap.Cut()
-		case 1:
-			tap.CutSubscribers()
-		case 2:
-			tap.FreezeSubscribers()
-		}
-		value := fmt.Sprint("leader ", n)
-		l := mustLead(t, e, value)
-		assert.Equal(t, l.Term(), sees(t, watched, value).Term)
-		require.NoError(t, l.Proclaim(t.Context(), value+" again"))
-		sees(t, watched, value+" again")
-		mustResign(t, l)
-		sees(t, watched, "")
-	}
+// spread returns the median and the maximum.
+func spread(all []time.Duration) (median, most time.Duration) {
+	slices.Sort(all)
+	return all[len(all)/2].Round(time.Millisecond), all[len(all)-1].Round(time.Millisecond)
 }
 
-// patientObserver relies on messages, on the end of a lease and on its subscription, and hardly polls.
-var patientObserver = latchkey.Options{Lease: 4 * time.Minute, PollCeiling: time.Minute, StaleWaiterTimeout: time.Minute}
-
-// An observer does not miss what is published while its subscription is down: it queries the leader when the
-// subscription is back.
-func TestElectionObserve_resubscribes(t *testing.T) {
-	t.Parallel()
-	server, name := rig.Shared(), rig.Name(t)
-	tap := rig.NewTap(t, server)
-	watched := leaders(t.Context(), connectVia(t, server, tap.Addr(), patientObserver).NewElection(name))
-	sees(t, watched, "")
-	e := connect(t, server).NewElection(name)
-	for n := range 5 {
-		rig.Eventually(t, soon, "it listens", func() error {
-			if tap.CutSubscribers() == 0 {
-				return fmt.Errorf("it does not")
-			}
-			return nil
-		})
-		value := fmt.Sprint("leader ", n)
-		l := mustLead(t, e, value)
-		sees(t, watched, value)
-		mustResign(t, l)
-		sees(t, watched, "")
-	}
-}
-
-// While the server is unavailable an observer yields an error once, and afterwards the leader.
-func TestElectionObserve_unavailable(t *testing.T) {
-	t.Parallel()
-	server, name := rig.Shared(), rig.Name(t)
-	link := rig.NewLink(t, server)
-	options := latchkey.Options{PollCeiling: 300 * time.Millisecond, RetryBudget: 300 * time.Millisecond}
-	l := mustLead(t, connect(t, server).NewElection(name), "a")
-	watched := leaders(t.Context(), connectVia(t, server, link.Addr(), options).NewElection(name))
-	sees(t, watched, "a")
-	link.Silence()
-	told := rig.Await(t, soon, "the observer is told", watched)
-	require.ErrorIs(t, told.err, latchkey.ErrUnavailable)
-	require.True(t, told.IsZero())
-	rig.Throughout(t, time.Second, "it is told once", func() error {
-		if len(watched) > 0 {
-			return fmt.Errorf("%d more", len(watched))
+// newer waits until an observer yields a leader with a larger term, and checks that terms never decrease.
+func newer(t *testing.T, all <-chan observed, term int64) latchkey.Leader {
+	t.Helper()
+	for {
+		each := rig.Await(t, soon, "a new leader", all)
+		if errors.Is(each.err, latchkey.ErrUnavailable) { // on a busy machine
+			continue
 		}
-		return nil
-	})
-	link.Heal()
-	sees(t, watched, "a")
-	mustResign(t, l)
-	sees(t, watched, "")
-}
-
-// An observer that stops, or whose context ends, leaves nothing.
-func TestElectionObserve_leavesNothing(t *testing.T) {
-	t.Parallel()
-	server, name := rig.Shared(), rig.Name(t)
-	admin, e := rig.NewAdmin(t, server), connect(t, server).NewElection(name)
-	ctx, cancel := context.WithCancel(t.Context())
-	watched := leaders(ctx, e)
-	sees(t, watched, "")
-	rig.Eventually(t, soon, "it listens", func() error {
-		if subscribed(admin, name) == nil {
-			return fmt.Errorf("nobody does")
+		require.NoError(t, each.err)
+		if each.IsZero() {
+			continue
 		}
-		return nil
-	})
-	cancel()
-	_, open := <-watched
-	require.False(t, open, "no error at the end of the context")
-	for leader, err := range e.Observe(t.Context()) {
-		require.NoError(t, err)
-		require.True(t, leader.IsZero())
-		break
+		require.GreaterOrEqual(t, each.Term, term)
+		if each.Term > term {
+			return each.Leader
+		}
 	}
-	rig.Eventually(t, soon, "nobody listens", func() error { return subscribed(admin, name) })
 }

@@ -2,6 +2,7 @@ package rig
 
 import (
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +100,21 @@ func Sized(full int) int {
 		return max(full/10, 1)
 	}
 	return Paced(full)
+}
+
+// Count returns how often something is done: the value of the environment variable, for a long
+// campaign, on any backend, or else usual.
+func Count(tb testing.TB, variable string, usual int) int {
+	tb.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		tb.Fatalf("rig: %s: %v", variable, err)
+	}
+	return n
 }
 
 // Paced returns how much a server does in a given time, regardless of short mode: full, or a tenth
