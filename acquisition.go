@@ -52,10 +52,10 @@ func (p *primitive) newAcquisition(verb string, waits bool, settings []setting) 
 		a.fault = p.checkAtLeast(&a.request)
 	}
 	if a.fault == nil && a.note != "" && p.client.options.Label == NoLabel {
-		a.fault = invalid("a client with NoLabel has no notes")
+		a.fault = invalid("Note does not apply to a client with NoLabel")
 	}
 	if a.fault == nil && !p.spec.reentrant && a.by != nil {
-		a.fault = invalid("%s is not re-entrant and has no use for By", nouns[p.spec.family])
+		a.fault = invalid("By does not apply to %s, which is not re-entrant", nouns[p.spec.family])
 	}
 	return a
 }

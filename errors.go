@@ -192,9 +192,9 @@ func (e *busyError) Error() string {
 	}
 	switch left := e.left; {
 	case left >= time.Second:
-		text += ", " + left.Truncate(time.Second).String() + " left"
+		text += ", " + transport.DurationText(left.Truncate(time.Second)) + " left"
 	case left > 0:
-		text += ", " + left.Truncate(time.Millisecond).String() + " left"
+		text += ", " + transport.DurationText(left.Truncate(time.Millisecond)) + " left"
 	}
 	if e.here {
 		text += ": to enter it again, use the context of its hold"
@@ -220,5 +220,10 @@ func notA(want Kind, found string, cause error) error {
 
 // invalid builds an ErrInvalid that names the value at fault.
 func invalid(format string, args ...any) error {
+	for i, arg := range args {
+		if d, is := arg.(time.Duration); is {
+			args[i] = transport.DurationText(d)
+		}
+	}
 	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
 }
