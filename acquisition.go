@@ -12,6 +12,7 @@ import (
 // only until the call has its hold or its error.
 type acquisition struct {
 	request
+	ownWait
 
 	lock  *primitive
 	verb  string          // the call in words
@@ -97,6 +98,7 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 	ctx, cancel := a.bound(ctx)
 	defer cancel()
 	a.began = c.clock()
+	a.noteLimit(ctx)
 	h, err := a.reenter(ctx)
 	entered := h != nil
 	if h == nil && err == nil {

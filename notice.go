@@ -29,6 +29,9 @@ var (
 		"latchkey: the server refuses the heartbeat channel, so a silent subscription goes unnoticed", "channel", standingPeriod}
 	noticeNoExpiry = notice{slog.LevelWarn,
 		"latchkey: the key has no expiry: the lock is damaged, or another program wrote the key; still waiting", "key", standingPeriod}
+	noticeOwnWait = notice{slog.LevelWarn,
+		"latchkey: a call waits without a limit for a lock that a call of this client holds; " +
+			"if it runs under that hold, pass it the context of the hold", "lock", standingPeriod}
 	noticeTrouble = notice{slog.LevelWarn,
 		"latchkey: the server does not answer; still waiting", "lock", noticePeriod}
 	noticeSubscription = notice{slog.LevelWarn,

@@ -176,6 +176,7 @@ func (a *acquisition) what() string { return a.lock.Name() }
 func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Duration {
 	c, s := a.lock.client, a.lock.spec
 	a.reportNoExpiry(left)
+	a.reportOwnWait()
 	a.showWaiting()
 	pause := c.pollPause()
 	if s.ceiling != nil {
