@@ -12,6 +12,7 @@ import (
 // only until the call has its hold or its error.
 type acquisition struct {
 	request
+	ownWait
 
 	lock  *primitive
 	verb  string          // the call in words
@@ -52,10 +53,10 @@ func (p *primitive) newAcquisition(verb string, waits bool, settings []setting) 
 		a.fault = p.checkAtLeast(&a.request)
 	}
 	if a.fault == nil && a.note != "" && p.client.options.Label == NoLabel {
-		a.fault = invalid("a client with NoLabel has no notes")
+		a.fault = invalid("Note does not apply to a client with NoLabel")
 	}
 	if a.fault == nil && !p.spec.reentrant && a.by != nil {
-		a.fault = invalid("%s is not re-entrant and has no use for By", nouns[p.spec.family])
+		a.fault = invalid("By does not apply to %s, which is not re-entrant", nouns[p.spec.family])
 	}
 	return a
 }
@@ -97,6 +98,7 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 	ctx, cancel := a.bound(ctx)
 	defer cancel()
 	a.began = c.clock()
+	a.noteLimit(ctx)
 	h, err := a.reenter(ctx)
 	entered := h != nil
 	if h == nil && err == nil {

@@ -46,7 +46,7 @@ func (p *primitive) checkAtLeast(r *request) error {
 	return nil
 }
 
-var errNoAtLeast = invalid("AtLeast is for a lock that one owner has: not for readers, several locks or an election")
+var errNoAtLeast = invalid("AtLeast does not apply to read locks, MultiLocks, RedLocks and elections")
 
 // restAfter is how long the lock stays taken after a release that leaves count holds. Before the ownership
 // has begun, it is called only with o.mu held.

@@ -38,7 +38,7 @@ func (c *Client) NewBarrier(name string, parties int) *Barrier {
 	o := newObject(c, KindBarrier, name, barrierChannel)
 	o.refuseWholeTag("a barrier")
 	if parties < 1 || parties > maxCount {
-		o.invalid = errors.Join(o.invalid, invalid("%d is not a number of parties", parties))
+		o.invalid = errors.Join(o.invalid, invalid("%d parties, want at least 1 and at most %d", parties, maxCount))
 	}
 	tag := transport.HashTag(o.key)
 	b := &Barrier{object: o, n: parties, waiting: "latchkey_barrier_waiting:" + tag, past: "latchkey_barrier_past:" + tag}

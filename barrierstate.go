@@ -72,7 +72,7 @@ func (e *brokenError) Error() string {
 	}[e.how]
 	switch {
 	case text == "":
-		text = "the server has lost it, or its outcome was forgotten"
+		text = "the server lost the generation, or no longer remembers how it ended"
 	case e.who != "":
 		text = fmt.Sprintf(text, e.who)
 	}

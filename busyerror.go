@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // busyError is ErrNotAcquired with what the client knows of the holder.
@@ -36,9 +38,9 @@ func (e *busyError) Error() string {
 	}
 	switch left := e.left; {
 	case left >= time.Second:
-		text += ", " + left.Truncate(time.Second).String() + " left"
+		text += ", " + transport.DurationText(left.Truncate(time.Second)) + " left"
 	case left > 0:
-		text += ", " + left.Truncate(time.Millisecond).String() + " left"
+		text += ", " + transport.DurationText(left.Truncate(time.Millisecond)) + " left"
 	}
 	if e.here {
 		text += ": to enter it again, use the context of its hold"

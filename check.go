@@ -36,7 +36,7 @@ func (c *Client) Check(ctx context.Context) error {
 func checkLock(ctx context.Context, lock *Lock) error {
 	h, err := lock.TryLock(ctx)
 	if err != nil {
-		return fmt.Errorf("a lock cannot be taken: %w", withoutName(err))
+		return fmt.Errorf("cannot acquire a lock: %w", withoutName(err))
 	}
 	return errors.Join(h.Extend(ctx, lock.client.options.Lease), h.Unlock(ctx))
 }
@@ -59,7 +59,7 @@ func (c *Client) checkPublish(ctx context.Context, channel string) error {
 		return client.Do(ctx, publish())
 	}).Error()
 	if err != nil {
-		return fmt.Errorf("messages cannot be published, so waiters poll: %w", err)
+		return fmt.Errorf("the client cannot publish, so waiters poll: %w", err)
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func (c *Client) checkSubscribe(ctx context.Context, channel string) error {
 	})
 	err := reply.Error()
 	if err != nil {
-		return fmt.Errorf("messages cannot be heard, so waiters poll: %w", err)
+		return fmt.Errorf("the client cannot subscribe, so waiters poll: %w", err)
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func conflicts(s *rueidis.ClientOption) []conflict {
 		{"PipelineMultiplex", s.PipelineMultiplex > 0, order},
 		{"DisableAutoPipelining", s.DisableAutoPipelining, order},
 		{"ConnLifetime", s.ConnLifetime != 0, "commands in flight at its end would be sent again"},
-		{"ForceSingleClient", s.ForceSingleClient, "whether the server belongs to a cluster is found out"},
+		{"ForceSingleClient", s.ForceSingleClient, "Open detects by itself whether the server belongs to a cluster"},
 		{"RingScaleEachConn", s.RingScaleEachConn != 0 && s.RingScaleEachConn < ringScale,
 			"below 10, callers would wait for each other past their deadlines"},
 		{"BlockingPoolSize", s.BlockingPoolSize != 0 && s.BlockingPoolSize < leastPooling,

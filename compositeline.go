@@ -75,6 +75,8 @@ func (l *compositeLine) use() *waitQueue { return l.queues.use(l.key) }
 
 // compositeWaiter is an acquisition that waits in line for a composite lock.
 type compositeWaiter struct {
+	ownWait
+
 	lock     *compositeLock
 	request  *request
 	settings []setting      // for each member
@@ -88,6 +90,14 @@ func (w *compositeWaiter) wants(from any) bool { return from == w }
 
 // mayBeLetIn implements [recipient]. A composite lock is never shared.
 func (*compositeWaiter) mayBeLetIn() bool { return false }
+
+// isStuckBehind implements [ownWaiter]. Of the members, which are held together, the first one counts.
+func (w *compositeWaiter) isStuckBehind(o *ownership, now, limit time.Duration) bool {
+	return sameLock(w.lock.members[0], &o.lock) && w.isStuck(o.number, now, limit)
+}
+
+// what implements [ownWaiter].
+func (w *compositeWaiter) what() (Kind, string) { return w.lock.kind, w.lock.Name() }
 
 // receive implements [recipient].
 func (w *compositeWaiter) receive(hold any) { w.passed = hold.(*compositeHold) }
@@ -109,6 +119,7 @@ func (l *compositeLock) waitInLine(ctx context.Context, r *request, settings []s
 		return l.rounds(ctx, r, settings, nil, mark)
 	}
 	q, w, began := l.line.use(), &compositeWaiter{lock: l, request: r, settings: settings}, time.Now()
+	_, w.quiet = ctx.Deadline()
 	defer q.done()
 	defer l.line.keep()()
 	if err := l.line.check(ctx, settings, q); err != nil {

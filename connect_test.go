@@ -147,7 +147,7 @@ func TestLazyConnect_sends_nothing_to_a_cluster(t *testing.T) {
 		require.ErrorIs(t, err, ErrInvalid)
 		require.NotErrorIs(t, err, ErrUnavailable)
 		require.NotErrorIs(t, err, ErrUnknownOutcome)
-		require.ErrorContains(t, err, "this server belongs to a cluster, so make its client without it")
+		require.ErrorContains(t, err, "this server belongs to a cluster, so create its client without LazyConnect")
 	}
 	require.Zero(t, commands.Load())
 }

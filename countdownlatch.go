@@ -216,7 +216,7 @@ func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) erro
 	const verb = "await"
 	r, err := newRequest(l.client.options.Lease, true, settingsOf(options))
 	if r.awaitSet && r.unsetIsOpen {
-		err = invalid("a latch that is not set is awaited, or open")
+		err = invalid("AwaitSet and UnsetIsOpen cannot be used together")
 	}
 	if err = errors.Join(l.invalid, err); err == nil {
 		err = l.begin()
@@ -240,7 +240,7 @@ func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) erro
 
 func checkDown(n int) error {
 	if n < 1 || n > maxCount {
-		return invalid("%d cannot be counted", n)
+		return invalid("count %d, want at least 1 and at most %d", n, maxCount)
 	}
 	return nil
 }

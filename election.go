@@ -56,8 +56,8 @@ func leaderChannel(key string) string { return "latchkey:" + transport.HashTag(k
 // Campaign waits until the caller is the leader, and announces value to everybody. It waits until
 // ctx ends or the time of [Wait] is over; without either limit it waits forever. Clients are served
 // in the order in which they began to wait, and so are the candidates of one client. A candidate
-// that comes while nobody leads is elected at once. The other options are [Lease] and [MaxHold].
-// With [By] or [AtLeast] Campaign returns ErrInvalid.
+// that comes while nobody leads is elected at once. The other options are [Lease], [MaxHold]
+// and [Note]. With [By] or [AtLeast] Campaign returns ErrInvalid.
 //
 // The client renews the leadership until Resign, unless Lease fixes its lease. Canceling ctx after
 // Campaign returns does not affect it. An election is not re-entrant: under the context of its own
@@ -88,7 +88,7 @@ func (e *Election) Campaign(ctx context.Context, value string, options ...LockOp
 }
 
 // TryCampaign makes one attempt to become the leader. It does not wait for the present leader. The
-// options are [Lease] and [MaxHold].
+// options are [Lease], [MaxHold] and [Note].
 //
 // ErrNotAcquired means that another candidate leads, or that the leadership was lost before its
 // value was announced (ErrLost matches too). ErrUnavailable means that the server could not be

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -163,5 +164,10 @@ func notA(want Kind, found string, cause error) error {
 
 // invalid builds an ErrInvalid that names the value at fault.
 func invalid(format string, args ...any) error {
+	for i, arg := range args {
+		if d, is := arg.(time.Duration); is {
+			args[i] = transport.DurationText(d)
+		}
+	}
 	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
 }

@@ -77,6 +77,31 @@ func ExampleRedLock() {
 	// one of three: true
 }
 
+// With LazyConnect, a program starts although one of the three servers is down.
+func ExampleRedLock_lazyConnect() {
+	ctx := context.Background()
+	var members []latchkey.Locker
+	for i := range 3 {
+		server, err := latchkeytest.Start()
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer server.Close()
+		if i == 0 {
+			server.Close() // it is down when the program starts
+		}
+		client, err := latchkey.Connect(ctx, server.URL(), latchkey.Options{LazyConnect: true})
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer func() { _ = client.Close(ctx) }()
+		members = append(members, client.NewLock("orders:42"))
+	}
+	lock := latchkey.NewRedLock(latchkey.RedLockOptions{}, members...)
+	fmt.Println(lock.Do(ctx, func(context.Context) error { return nil }))
+	// Output: <nil>
+}
+
 // Servers in other regions need more time for each attempt, and longer pauses between attempts.
 func ExampleRedLockOptions() {
 	client, done := embedded()

@@ -27,14 +27,14 @@ type FairLock struct{ *primitive }
 
 var _ Locker = (*FairLock)(nil)
 
-// NewFairLock returns the fair lock of that name. Nothing is sent.
+// NewFairLock returns the fair lock with that name. It sends nothing.
 func (c *Client) NewFairLock(name string) *FairLock {
 	return newFairLock(c, false, name)
 }
 
 // NewFencedFairLock returns the fair lock of that name, whose holds have fencing tokens like those
 // of a [FencedLock]. Redisson has no such lock; its fair lock of the same name sees an ordinary
-// fair lock. Nothing is sent.
+// fair lock. It sends nothing.
 func (c *Client) NewFencedFairLock(name string) *FairLock {
 	return newFairLock(c, true, name)
 }
@@ -46,7 +46,7 @@ func newFairLock(c *Client, fenced bool, name string) *FairLock {
 // Lock acquires the lock in its turn. It waits until nobody holds the lock and every earlier
 // waiter, in any process, has held it or has left. It gives up when ctx ends or the time of [Wait]
 // is over; with neither, it waits without limit. The other options are [Lease], [MaxHold],
-// [AtLeast] and [By].
+// [AtLeast], [By] and [Note].
 //
 // The place in the queue is that of the first attempt that reached the server. The waiter keeps it
 // for as long as this process is alive and reaches the server, and takes it again, in the old
@@ -86,8 +86,8 @@ func (l *FairLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 }
 
 // TryLock makes one attempt to acquire the lock. It does not join the queue, and succeeds only if
-// nobody holds the lock and nobody waits for it. The options are [Lease], [MaxHold], [AtLeast] and
-// [By].
+// nobody holds the lock and nobody waits for it. The options are [Lease], [MaxHold], [AtLeast],
+// [By] and [Note].
 //
 // ErrNotAcquired means that another owner holds the lock or waits for it. A dead waiter counts
 // until it has been silent for Options.StaleWaiterTimeout. ErrUnavailable means that the server

@@ -33,7 +33,7 @@ type FairSemaphore struct {
 	pool PermitSemaphore
 }
 
-// NewFairSemaphore returns the fair semaphore of that name. Nothing is sent. If braces enclose the
+// NewFairSemaphore returns the fair semaphore with that name. It sends nothing. If braces enclose the
 // whole name, as in {x}, each call returns ErrInvalid: the semaphore would share keys with x.
 func (c *Client) NewFairSemaphore(name string) *FairSemaphore {
 	s := &FairSemaphore{}
@@ -50,7 +50,7 @@ func (s *FairSemaphore) Client() *Client { return s.pool.Client() }
 
 // Acquire takes a permit in its turn. It waits until there is one and every earlier waiter, in any
 // process, has received its permits or has left. It gives up when ctx ends or the time of [Wait] is
-// over. The options are Wait, [Lease], [MaxHold] and [AwaitSet].
+// over. The options are Wait, [Lease], [MaxHold], [AwaitSet] and [Note].
 //
 // The place in the queue is that of the first attempt that reached the server. The waiter keeps it
 // for as long as this process is alive and reaches the server. A process that is silent for

@@ -124,6 +124,7 @@ func (f fairAttempter) attempt(ctx context.Context, round int) (left time.Durati
 func (f fairAttempter) pause(_ *waitQueue, _ int, left time.Duration) time.Duration {
 	c := f.waiters.client
 	f.reportNoExpiry(left)
+	f.reportOwnWait()
 	f.showWaiting()
 	if !f.ownership.isGuest {
 		c.handover.listen(f.ownership)

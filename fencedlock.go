@@ -14,7 +14,7 @@ type FencedLock struct{ *primitive }
 
 var _ Locker = (*FencedLock)(nil)
 
-// NewFencedLock returns the fenced lock of that name. Nothing is sent.
+// NewFencedLock returns the fenced lock with that name. It sends nothing.
 func (c *Client) NewFencedLock(name string) *FencedLock {
 	var l struct { // both in one allocation
 		FencedLock
@@ -27,7 +27,7 @@ func (c *Client) NewFencedLock(name string) *FencedLock {
 
 // Lock acquires the lock. It waits while another owner holds it, until ctx ends or the time of
 // [Wait] is over; with neither, it waits without limit. The other options are [Lease], [MaxHold],
-// [AtLeast] and [By].
+// [AtLeast], [By] and [Note].
 //
 // [Hold.Token] of the result is larger than the token of every earlier hold, as long as the server
 // keeps its counter ([Options.TimeFencing] helps when it does not). Pass the token to the storage
@@ -62,8 +62,8 @@ func (l *FencedLock) Lock(ctx context.Context, options ...LockOption) (*Hold, er
 }
 
 // TryLock makes one attempt to acquire the lock and does not wait for its holder. The options are
-// [Lease], [MaxHold], [AtLeast] and [By]. [Hold.Token] of the result is larger than that of every
-// earlier hold; a re-entry has the token of the hold that it enters.
+// [Lease], [MaxHold], [AtLeast], [By] and [Note]. [Hold.Token] of the result is larger than that of
+// every earlier hold; a re-entry has the token of the hold that it enters.
 //
 // ErrNotAcquired means that another owner holds the lock. ErrUnavailable means that the server
 // could not be reached: an attempt that meets a server in trouble (silent, loading, failing over)

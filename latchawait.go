@@ -33,7 +33,7 @@ func (w *awaiter) await(ctx context.Context) error {
 // errUnset says what ErrNotSet may mean to an awaiter: Redisson removes a latch when it opens, and
 // keeps no record of it.
 var errUnset = &subError{
-	text:   ErrNotSet.Error() + ", or opened by Redisson before anybody of this library saw it: UnsetIsOpen takes it for open",
+	text:   ErrNotSet.Error() + ", or already opened by Redisson; with UnsetIsOpen such a latch counts as open",
 	parent: ErrNotSet,
 }
 

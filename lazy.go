@@ -57,4 +57,4 @@ func dialKnown(settings rueidis.ClientOption, options Options) (rueidis.Client, 
 
 // errLazyCluster is an ErrInvalid that only a query of the server can find.
 var errLazyCluster = transport.Refusal(fmt.Errorf("%w: Options.LazyConnect is for single servers and Sentinel; "+
-	"this server belongs to a cluster, so make its client without it", ErrInvalid))
+	"this server belongs to a cluster, so create its client without LazyConnect", ErrInvalid))

@@ -155,7 +155,7 @@ func (l *Leadership) announce(ctx context.Context, v *announcedValue) (transport
 // no release has begun by now, this client did not end the leadership: it is lost.
 func (l *Leadership) gone() error {
 	if o := l.hold.inner().(*holdState).ownership; o.live() {
-		o.lose(ErrLost, "it was gone when its value was announced")
+		o.lose(ErrLost, "the key was gone when the leader announced its value")
 	}
 	return notHeld(l.Err())
 }

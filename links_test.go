@@ -1,13 +1,16 @@
 package latchkey_test
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -22,8 +25,7 @@ var (
 	pageNamed  = regexp.MustCompile(`\bdocs/[\w/-]+\.md\b`)
 )
 
-// Every link in a page leads to a file of the repository and, if it names a heading, to a heading of that page. The
-// test does not follow links to other sites.
+// Every link in a page leads to a file of the repository and, if it names a heading, to a heading of that page.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	anchors := map[string]map[string]bool{}
@@ -48,6 +50,63 @@ func TestLinks(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Links to other sites lead somewhere. That needs the network and changes by itself, so only a weekly workflow sets
+// LATCHKEY_TEST_LINKS.
+func TestExternalLinks(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("LATCHKEY_TEST_LINKS") == "" {
+		return
+	}
+	linkedBy := map[string]string{}
+	for _, page := range pages(t) {
+		text := codeBlock.ReplaceAllString(read(t, page), "")
+		for _, link := range pageLink.FindAllStringSubmatch(text, -1) {
+			if url, _, _ := strings.Cut(link[1], "#"); strings.HasPrefix(url, "http") {
+				linkedBy[url] = page
+			}
+		}
+	}
+	for url, page := range linkedBy {
+		t.Run(url, func(t *testing.T) {
+			t.Parallel()
+			assert.NoError(t, reached(t.Context(), url), "%s links to it", page)
+		})
+	}
+}
+
+// reached requests a page, up to three times. A site that refuses programs has the page, as far as this test knows.
+func reached(ctx context.Context, url string) error {
+	var err error
+	for range 3 {
+		var status int
+		status, err = get(ctx, url)
+		switch {
+		case err != nil:
+		case status == http.StatusNotFound, status == http.StatusGone:
+			return fmt.Errorf("%s: status %d", url, status)
+		case status >= http.StatusInternalServerError:
+			err = fmt.Errorf("%s: status %d", url, status)
+		default:
+			return nil
+		}
+	}
+	return err
+}
+
+func get(ctx context.Context, url string) (status int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, err
+	}
+	reply, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	return reply.StatusCode, reply.Body.Close()
 }
 
 // Pages that code, messages and scripts name exist.

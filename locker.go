@@ -25,7 +25,7 @@ type Locker interface {
 
 // Lock acquires the lock. It waits while another owner holds it, until ctx ends or the time of
 // [Wait] is over; with neither, it waits without limit. The other options are [Lease], [MaxHold],
-// [AtLeast] and [By].
+// [AtLeast], [By] and [Note].
 //
 // The client renews the hold until Unlock, unless Lease fixes its lease. Canceling ctx after Lock
 // returns does not affect the hold. If ctx carries a hold of this lock ([Hold.Context]), or By or
@@ -56,7 +56,7 @@ func (p *primitive) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 }
 
 // TryLock makes one attempt to acquire the lock and does not wait for its holder. The options
-// are [Lease], [MaxHold], [AtLeast] and [By].
+// are [Lease], [MaxHold], [AtLeast], [By] and [Note].
 //
 // ErrNotAcquired means that another owner holds the lock. ErrUnavailable means that the server
 // could not be reached: an attempt that meets a server in trouble (silent, loading, failing over)

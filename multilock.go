@@ -29,7 +29,7 @@ import (
 type MultiLock struct{ compositeLock }
 
 // NewMultiLock returns the lock that consists of all the given locks. A lock that is given twice
-// counts once. Nothing is sent. Every method returns ErrInvalid if there is no lock, if one cannot
+// counts once. It sends nothing. Every method returns ErrInvalid if there is no lock, if one cannot
 // be used, or if two different ones share a key (the sides of a read/write lock, a RedLock and its
 // member, two RedLocks over one lock).
 func NewMultiLock(locks ...Locker) *MultiLock {
@@ -52,7 +52,7 @@ var _ Locker = (*MultiLock)(nil)
 // over; with neither, it waits without limit. While it waits for a member it holds those before it,
 // and no others; while it waits in line it holds none.
 //
-// The other options are [Lease] and [MaxHold]. They apply to the whole and begin when the last
+// The other options are [Lease], [MaxHold] and [Note]. They apply to the whole and begin when the last
 // member is held. Without Lease, every member is renewed until Unlock. [By] is an ErrInvalid. If
 // ctx carries a hold of a member ([Hold.Context]), Lock re-enters that member. Canceling ctx after
 // Lock returns does not affect the hold.
@@ -77,7 +77,7 @@ func (l *MultiLock) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 }
 
 // TryLock makes one attempt to acquire all members at the same time, and does not wait. It does not
-// wait in line. The options are [Lease] and [MaxHold].
+// wait in line. The options are [Lease], [MaxHold] and [Note].
 //
 // ErrNotAcquired means that another owner holds a member; the members that were free have been
 // released again. ErrUnavailable means that the server of a member could not be reached: an attempt

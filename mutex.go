@@ -18,7 +18,7 @@ type Mutex struct{ *primitive }
 
 var _ Locker = (*Mutex)(nil)
 
-// NewMutex returns the plain lock of that name. Nothing is sent.
+// NewMutex returns the plain lock with that name. It sends nothing.
 func (c *Client) NewMutex(name string) *Mutex {
 	var l struct { // both in one allocation
 		Mutex
@@ -30,8 +30,8 @@ func (c *Client) NewMutex(name string) *Mutex {
 }
 
 // Lock acquires the mutex. It waits while another owner holds it, until ctx ends or the time of
-// [Wait] is over; with neither, it waits without limit. The other options are [Lease], [MaxHold]
-// and [AtLeast].
+// [Wait] is over; with neither, it waits without limit. The other options are [Lease], [MaxHold],
+// [AtLeast] and [Note].
 //
 // A mutex is not re-entrant. Under the context of its own hold ([Hold.Context]) Lock returns
 // ErrInvalid at once, as it does with [By]. An owner that [WithOwner] put on ctx has no effect.
@@ -61,7 +61,7 @@ func (m *Mutex) Lock(ctx context.Context, options ...LockOption) (*Hold, error) 
 }
 
 // TryLock makes one attempt to acquire the mutex and does not wait for its holder. The options
-// are [Lease], [MaxHold] and [AtLeast].
+// are [Lease], [MaxHold], [AtLeast] and [Note].
 //
 // ErrNotAcquired means that another owner holds the mutex. Under the context of its own hold
 // TryLock returns ErrInvalid: a mutex is not re-entrant. ErrUnavailable means that the server could

@@ -26,11 +26,14 @@ var (
 	noticeSubscribe = notice{slog.LevelWarn,
 		"latchkey: the server refuses a subscription, waiters poll", "channel", standingPeriod}
 	noticeBeat = notice{slog.LevelWarn,
-		"latchkey: the server refuses the channel by which a silent subscription is noticed", "channel", standingPeriod}
+		"latchkey: the server refuses the heartbeat channel, so a silent subscription goes unnoticed", "channel", standingPeriod}
 	noticeNoExpiry = notice{slog.LevelWarn,
-		"latchkey: the key has no expiry, so it is damaged or no lock of ours; waiting all the same", "key", standingPeriod}
+		"latchkey: the key has no expiry: the lock is damaged, or another program wrote the key; still waiting", "key", standingPeriod}
+	noticeOwnWait = notice{slog.LevelWarn,
+		"latchkey: a call waits without a limit for a lock that a call of this client holds; " +
+			"if it runs under that hold, pass it the context of the hold", "lock", standingPeriod}
 	noticeTrouble = notice{slog.LevelWarn,
-		"latchkey: the server is in trouble, waiting on", "lock", noticePeriod}
+		"latchkey: the server does not answer; still waiting", "lock", noticePeriod}
 	noticeSubscription = notice{slog.LevelWarn,
 		"latchkey: subscription lost, waiters poll until it is back", "node", noticePeriod}
 	noticeRenewal = notice{slog.LevelWarn,

@@ -110,7 +110,7 @@ func (o *object) explain(ctx context.Context, a transport.Answer, err error) []e
 	case transport.HasCode(err, "LATCHKEY_UNSET"):
 		return []error{ErrNotSet}
 	case transport.HasCode(err, "LATCHKEY_RANGE"):
-		return []error{invalid("the sum is more than %d", maxCount)}
+		return []error{invalid("the sum is larger than %d, the maximum", maxCount)}
 	case transport.HasCode(err, "WRONGTYPE"):
 		return []error{o.client.wrongKind(ctx, o.keys, o.kind, err)}
 	}

@@ -186,7 +186,7 @@ func (s *PermitSemaphore) setOwnLease(ctx context.Context, verb string, o *owner
 		o.fixLease(sent, min(d, permanentLease), false)
 		s.client.record.use(sent.Mono, min(d, permanentLease))
 	case errors.Is(err, ErrNotHeld):
-		o.lose(ErrLost, "it was gone when its lease was set")
+		o.lose(ErrLost, "the permit was gone when its lease was set")
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -48,7 +48,7 @@ func (s *PermitSemaphore) init(c *Client, name string, permits *spec) {
 const maxPermits = 1000
 
 // Acquire acquires a permit. It waits until ctx ends or the time of [Wait] is over. The options are Wait,
-// [Lease], [MaxHold] and [AwaitSet].
+// [Lease], [MaxHold], [AwaitSet] and [Note].
 //
 // A nil error means that you hold the permit, until you release it or it is lost ([Permit.Context]); with any
 // other error you do not. If ctx has already ended, Acquire returns an error even if a permit is available.

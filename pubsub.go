@@ -21,7 +21,7 @@ const (
 
 var (
 	errNothingHeard = errors.New("latchkey: the subscription gets no messages")
-	errElsewhere    = errors.New("latchkey: the subscription is at another server than the one that commands go to")
+	errElsewhere    = errors.New("latchkey: the subscription is on a different server than the commands")
 	errLink         = errors.New("latchkey: the subscription connection broke")
 )
 

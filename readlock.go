@@ -10,7 +10,8 @@ type ReadLock struct{ *primitive }
 
 // Lock acquires the lock to read, together with other readers. It waits while an owner other than the caller's
 // writes, and while a waiting writer keeps new readers out. It waits until ctx ends or the time of [Wait] is
-// over; with neither, without a limit. The other options are [Lease], [MaxHold] and [By].
+// over; with neither, without a limit. The other options are [Lease], [MaxHold], [By] and
+// [Note].
 //
 // A waiting writer keeps new readers out for one Options.StaleWaiterTimeout at first, then for longer, up to a
 // minute at a time; in between, readers are admitted. A waiting writer that has died keeps them out for one
@@ -52,9 +53,9 @@ func (l *ReadLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 	return l.acquire(ctx, "lock", true, usualSettings(options))
 }
 
-// TryLock makes one attempt to acquire the lock to read and does not wait. The options are [Lease], [MaxHold]
-// and [By]. It succeeds alongside other readers, and under a write hold of the caller's own. Like Lock, it may
-// let the caller read along with another goroutine of this client.
+// TryLock makes one attempt to acquire the lock to read and does not wait. The options are [Lease], [MaxHold],
+// [By] and [Note]. It succeeds alongside other readers, and under a write hold of the caller's own. Like Lock,
+// it may let the caller read along with another goroutine of this client.
 //
 // ErrNotAcquired means that another owner writes, or that a waiting writer keeps new readers out.
 // ErrUnavailable means that the server could not be reached: if the server is in trouble (silent, loading,

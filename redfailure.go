@@ -74,7 +74,7 @@ func (t *tries) noMajority(held, need int, late bool) (again bool, _ error) {
 	}
 	e := &noMajorityError{sentinel: ErrNotAcquired, text: fmt.Sprintf("%d of %d members acquired, %d needed", held, n, need)}
 	if late {
-		e.text += ", but so late that too little of the lease is left"
+		e.text += ", but too late: too little of the lease is left"
 	}
 	if late || n-held-busy > n-need {
 		e.sentinel = ErrUnavailable
@@ -146,7 +146,7 @@ func (e *noMajorityError) Unwrap() []error {
 func (e *noMajorityError) add(f failure, member string, timeout time.Duration) {
 	reason := memberReason(f.err)
 	if reason == nil {
-		reason = fmt.Errorf("no answer within %v", timeout)
+		reason = fmt.Errorf("no answer within %s", transport.DurationText(timeout))
 	}
 	reason = fmt.Errorf("%s: %w", member, reason)
 	down := !f.final && !f.busy

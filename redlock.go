@@ -96,7 +96,7 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 // what it got and tries again after a random pause of at most RedLockOptions.RetryDelay, until ctx ends or the
 // time of [Wait] is over; with neither, without a limit.
 //
-// The other options are [Lease] and [MaxHold], which apply to every member. [By] is an ErrInvalid. Without
+// The other options are [Lease], [MaxHold] and [Note], which apply to every member. [By] is an ErrInvalid. Without
 // Lease the members are renewed until Unlock. If ctx carries a hold of a member ([Hold.Context]), that hold is
 // re-entered. Canceling ctx after Lock returns does not affect the hold.
 //
@@ -123,7 +123,7 @@ func (l *RedLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error
 
 // TryLock makes one attempt: it tries all members at once, each for RedLockOptions.MemberTimeout, and does not
 // try again. It does not wait in line: the servers decide whether the lock is free, even while this program
-// holds it. The options are [Lease] and [MaxHold].
+// holds it. The options are [Lease], [MaxHold] and [Note].
 //
 // ErrNotAcquired means that others hold too many members. ErrUnavailable means that too many servers could not
 // be reached or did not answer. All other errors are as for Lock.

@@ -21,7 +21,7 @@ func (a *acquisition) reenter(ctx context.Context) (*Hold, error) {
 			return nil, err
 		}
 		if a.note != "" && o.isGuest {
-			return nil, invalid("a guest has no note: another client has made the owner")
+			return nil, invalid("Note does not apply to a guest: the owner belongs to another client")
 		}
 		if err := a.awaitTurn(ctx, o); err != nil {
 			return nil, err
@@ -99,7 +99,7 @@ func (a *acquisition) addOne(ctx context.Context) (h *Hold, again bool, err erro
 	case again:
 		return nil, true, err
 	case transport.HasCode(err, "LATCHKEY_GONE"):
-		o.lose(ErrLost, "it was gone when it was entered again")
+		o.lose(ErrLost, "the key was gone when the hold was re-entered")
 		return nil, false, errors.Join(ErrNotAcquired, ErrLost)
 	case err != nil:
 		return nil, false, a.entryFailed(ans, err)

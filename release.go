@@ -36,7 +36,7 @@ func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
 	case err != nil:
 		return o.releaseFailed(a.Answer, err)
 	case a.Null && !o.explains(a):
-		o.lose(ErrLost, "it was gone when it was released")
+		o.lose(ErrLost, "the key was gone when the hold was released")
 		return fail("unlock", o.lock.Name(), ErrNotHeld, ErrLost)
 	}
 	o.released(s, a)

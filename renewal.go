@@ -145,6 +145,7 @@ func (w *watchdog) renewBatch(batch []renewal) (parts [][]*ownership) {
 			r.ownership.observe(EventRenewalFailed, nil, asTold(cmp.Or(err, errNotRenewed)))
 		default:
 			r.ownership.renewed(sent, r.lease)
+			r.ownership.reportStuck()
 		}
 		r.ownership.turn.Unlock()
 	}

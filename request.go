@@ -45,7 +45,7 @@ func newRequest(defaultLease time.Duration, waits bool, settings []setting) (req
 	}
 	switch {
 	case r.permanent && r.together == 0:
-		return r, invalid("only permits may be without an end")
+		return r, invalid("Lease(NoExpiry) applies to permits only")
 	case r.maxHold > 0 && !r.renew && r.lease > r.maxHold:
 		return r, invalid("the lease %v is longer than the maximum hold %v", r.lease, r.maxHold)
 	case r.atLeast > r.lease && !r.renew:

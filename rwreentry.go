@@ -44,7 +44,7 @@ func resolveSide(ctx context.Context, a *acquisition) (*ownership, error) {
 		return nil, nil //nolint:nilnil // no owner is not an error
 	}
 	if owner.client != p.client.id {
-		return nil, invalid("the owner %v is of another client, which a read/write lock has no room for", owner)
+		return nil, invalid("owner %v belongs to another client and cannot join a hold of a read/write lock", owner)
 	}
 	return p.client.registry.findSide(p, owner)
 }
@@ -165,7 +165,7 @@ func (o *ownership) downgrade(ctx context.Context, s *holdState) (*Hold, error) 
 		_, err = a.abandonEntry(err)
 		return nil, errors.Join(err, o.releaseFailed(ans, err))
 	case ans.Null:
-		o.lose(ErrLost, "it was gone when it was downgraded")
+		o.lose(ErrLost, "the key was gone when the hold was downgraded")
 		_, err = a.abandonEntry(ErrLost)
 		return nil, errors.Join(ErrNotHeld, err)
 	}
@@ -189,7 +189,7 @@ func (o *ownership) mayDowngrade(s *holdState) error {
 	case o.valid() <= 0:
 		return errors.Join(ErrNotHeld, ErrLost)
 	case o.restAfter(0) > 0:
-		return invalid("the write lock stays taken because of AtLeast, and its hold cannot be downgraded before")
+		return invalid("the hold cannot be downgraded before its AtLeast is over")
 	case o.holds.count > 1:
 		return invalid("the write lock is held %d times, and only the last hold can be downgraded", o.holds.count)
 	}

@@ -38,7 +38,7 @@ import (
 // reserved while the total number of permits is unknown: see SetPermits.
 type Semaphore struct{ permitCount }
 
-// NewSemaphore returns the semaphore of that name. Nothing is sent.
+// NewSemaphore returns the semaphore with that name. It sends nothing.
 func (c *Client) NewSemaphore(name string) *Semaphore {
 	o := newObject(c, KindSemaphore, name, semaphoreChannel)
 	return &Semaphore{permitCount{object: o, beside: totalKey(transport.HashTag(o.key)), script: semaphoreChange}}

@@ -28,7 +28,7 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 
 // Lock acquires the lock. It waits while another owner holds it, until ctx ends or the time of
 // [Wait] is over; with neither, it waits without limit. The other options are [Lease], [MaxHold],
-// [AtLeast] and [By].
+// [AtLeast], [By] and [Note].
 //
 // Lock subscribes to nothing. It tries again after pauses that grow from Backoff.Initial to
 // Backoff.Max, by the factor Backoff.Multiplier; up to half of each is random. So it may notice a
@@ -113,7 +113,8 @@ func (b Backoff) withDefaults() Backoff {
 
 func (b Backoff) check() error {
 	if b.Initial < time.Millisecond || b.Max < b.Initial || b.Multiplier < 1 || b.Multiplier > 100 {
-		return invalid("the back-off from %v to %v by %v does not grow from at least 1ms", b.Initial, b.Max, b.Multiplier)
+		return invalid("Backoff{Initial: %v, Max: %v, Multiplier: %v}, want Initial of at least 1ms, Max of at least Initial, "+
+			"Multiplier from 1 to 100", b.Initial, b.Max, b.Multiplier)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func (o *ownership) countSent(a releaseAnswer) {
 	phase := o.currentPhase()
 	if phase == releasing && a.count == 0 {
 		if a.Null && !o.explains(a) {
-			o.lose(ErrLost, "it was gone when it was released")
+			o.lose(ErrLost, "the key was gone when the hold was released")
 			return
 		}
 		o.finishRelease(a.Answer)

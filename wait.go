@@ -198,6 +198,7 @@ func (a *acquisition) what() (Kind, string) { return a.lock.spec.kind, a.lock.Na
 func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Duration {
 	c, s := a.lock.client, a.lock.spec
 	a.reportNoExpiry(left)
+	a.reportOwnWait()
 	a.showWaiting()
 	pause := c.pollPause()
 	if s.ceiling != nil {

@@ -10,7 +10,7 @@ type WriteLock struct{ *primitive }
 
 // Lock acquires the lock to write, alone. It waits while another owner reads or writes, until ctx
 // ends or the time of [Wait] is over; with neither, it waits without limit. The other options are
-// [Lease], [MaxHold], [AtLeast] and [By].
+// [Lease], [MaxHold], [AtLeast], [By] and [Note].
 //
 // While it waits it keeps new readers out: for one Options.StaleWaiterTimeout at first, then, after
 // a pause of a fifth of it, for twice as long, up to a minute at a time. So Lock succeeds if the
@@ -52,7 +52,7 @@ func (l *WriteLock) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 }
 
 // TryLock makes one attempt to acquire the lock to write, does not wait, and keeps no readers out.
-// The options are [Lease], [MaxHold], [AtLeast] and [By].
+// The options are [Lease], [MaxHold], [AtLeast], [By] and [Note].
 //
 // ErrNotAcquired means that another owner reads or writes. ErrUpgrade means that the caller reads:
 // release the read hold first. ErrUnavailable means that the server could not be reached: an

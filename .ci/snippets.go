@@ -82,6 +82,7 @@ var imports = map[string]string{
 	"metric":     "go.opentelemetry.io/otel/sdk/metric",
 	"otel":       "go.opentelemetry.io/otel",
 	"prometheus": "go.opentelemetry.io/otel/exporters/prometheus",
+	"promhttp":   "github.com/prometheus/client_golang/prometheus/promhttp",
 }
 
 var (

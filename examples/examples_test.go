@@ -45,7 +45,7 @@ phase 2 is done: [8 9 7]
 phase 3 is done: [17 16 15]
 both other workers get an error: true
 `,
-	"startupgate": `cache is up, 1 to go
+	"startup": `cache is up, 1 to go
 cache is up again after a restart, which counts once, 1 to go
 database is up, 0 to go
 the latch let 3 workers in

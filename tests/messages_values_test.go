@@ -7,11 +7,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
 // The error for an invalid permit id or number of permits states the bounds, and nothing is sent.
@@ -40,6 +42,32 @@ func TestMessagesOfPermits(t *testing.T) {
 			assert.True(t, strings.HasPrefix(err.Error(), want), "%v, want %s", err, want)
 		}
 	})
+}
+
+// The error for an option or a number that a call cannot use names it, and says what is possible. Nothing is sent.
+func TestMessagesOfOptions(t *testing.T) {
+	sendsNothing(t, func(client *latchkey.Client) {
+		ctx, lock, latch := t.Context(), client.NewLock("x"), client.NewCountDownLatch("x")
+		const every = "want at least 1 and at most 2147483647"
+		for want, err := range map[string]error{
+			`await "x": 0 parties, ` + every:                                                               firstOf(client.NewBarrier("x", 0).Await(ctx)),
+			`count down "x": count 0, ` + every:                                                            firstOf(latch.CountDownN(ctx, 0)),
+			`await "x": AwaitSet and UnsetIsOpen cannot be used together`:                                  latch.Await(ctx, latchkey.AwaitSet(), latchkey.UnsetIsOpen()),
+			`lock "x": AtLeast does not apply to read locks, MultiLocks, RedLocks and elections`:           firstOf(client.NewRWLock("x").Reader().Lock(ctx, latchkey.AtLeast(time.Second))),
+			`try lock "x": By does not apply to a mutex, which is not re-entrant`:                          firstOf(client.NewMutex("x").TryLock(ctx, latchkey.By(client.NewOwner()))),
+			`lock "x": Lease(NoExpiry) applies to permits only`:                                            firstOf(lock.Lock(ctx, latchkey.Lease(latchkey.NoExpiry))),
+			`lock "x": the lease 87601h is not between 1ms and 10 years (87600h)`:                          firstOf(lock.Lock(ctx, latchkey.Lease(latchkey.MaxLease+time.Hour))),
+			`lock "x": the lease 5m is shorter than AtLeast(1h)`:                                           firstOf(lock.Lock(ctx, latchkey.Lease(5*time.Minute), latchkey.AtLeast(time.Hour))),
+			`lock "x": Backoff{Initial: 2s, Max: 1s, Multiplier: 2}, want Initial of at least 1ms, Max of`: firstOf(client.NewSpinLock("x", latchkey.Backoff{Initial: 2 * time.Second, Max: time.Second}).Lock(ctx)),
+		} {
+			want := "latchkey: " + strings.Replace(want, "\": ", "\": invalid argument: ", 1)
+			require.ErrorIs(t, err, latchkey.ErrInvalid, want)
+			assert.True(t, strings.HasPrefix(err.Error(), want), "%v, want %s", err, want)
+		}
+	})
+	client := connect(t, rig.Shared(), latchkey.Options{Label: latchkey.NoLabel})
+	_, err := client.NewLock("x").TryLock(t.Context(), latchkey.Note("why"))
+	assert.EqualError(t, err, `latchkey: try lock "x": invalid argument: Note does not apply to a client with NoLabel`)
 }
 
 // An option that a call cannot use does not compile: the compiler refuses each marked line of the

@@ -74,7 +74,7 @@ func barrierWait(ctx context.Context, cmd *cli.Command, client *latchkey.Client,
 // notTogether returns the error of a failed wait, with its exit code.
 func notTogether(err error, name string, limit time.Duration) error {
 	if errors.Is(err, latchkey.ErrNotAcquired) {
-		return exitWith(exitNotAcquired, "not all arrived at %q, waited %v", name, limit)
+		return exitWith(exitNotAcquired, "not all arrived at %q, waited %s", name, timeText(limit))
 	}
 	return libraryError(err)
 }
@@ -132,7 +132,7 @@ func writeBarrier(cmd *cli.Command, reply barrierReply) error {
 	text = fmt.Sprintf("%s: %s\n", reply.Name, text)
 	for _, p := range reply.Who {
 		lease := time.Duration(p.Lease) * time.Millisecond
-		text += fmt.Sprintf("  %s%s, expires in %v unless renewed\n", ownerText(p.Label, p.Owner.String()), map[bool]string{true: ", running"}[p.Running], lease.Round(100*time.Millisecond))
+		text += fmt.Sprintf("  %s%s, expires in %s unless renewed\n", ownerText(p.Label, p.Owner.String()), map[bool]string{true: ", running"}[p.Running], timeText(lease.Round(100*time.Millisecond)))
 	}
 	return writeLines(out, text)
 }

@@ -69,7 +69,7 @@ func (j job) busyText(ctx context.Context, client *latchkey.Client) string {
 		}
 	}
 	if j.wait > 0 {
-		more += fmt.Sprintf(", waited %v", j.wait)
+		more += fmt.Sprintf(", waited %s", timeText(j.wait))
 	}
 	const least = 12
 	if width := terminalWidth(j.cmd.Root().ErrWriter); width > 0 {

@@ -35,7 +35,7 @@ that time are skipped. A run that fails is not repeated elsewhere.
 
 ` + jobHelp("lock", "0, or the\nN of --conflict-exit-code, when the command runs elsewhere", ""),
 		Flags: append([]cli.Flag{
-			&cli.DurationFlag{Name: "at-least", Usage: "`TIME` for which the lock is kept, from the start", Value: defaultAtLeast,
+			&cli.DurationFlag{Name: "at-least", Usage: "`TIME` for which the lock is kept, from the start", Value: defaultAtLeast, DefaultText: timeText(defaultAtLeast),
 				Validator: between(latchkey.MinLease, latchkey.MaxLease)},
 			&cli.IntFlag{Name: "conflict-exit-code", Usage: "exit with `N` when the command runs elsewhere", Validator: between(0, 255)},
 		}, guardFlags("lock")...),
@@ -56,7 +56,7 @@ func cron(ctx context.Context, cmd *cli.Command, args []string) error {
 		return err
 	}
 	j.thing = fmt.Sprintf("the lock %q", name)
-	j.busy = fmt.Sprintf("%q is running elsewhere, or ran less than %v ago:", name, atLeast)
+	j.busy = fmt.Sprintf("%q is running elsewhere, or ran less than %s ago:", name, timeText(atLeast))
 	j.occupants = occupantsOf(name)
 	j.refused = func(text string) error {
 		if conflict != 0 || cmd.Bool("verbose") || isTerminal(cmd.Root().ErrWriter) {

@@ -277,7 +277,7 @@ func startVictim(ctx context.Context, s *stage, p prize) (*victim, error) {
 func (v *victim) awaitInside() error {
 	line, err := bufio.NewReader(v.output).ReadString('\n')
 	if err != nil || line != insideWord+"\n" {
-		return fmt.Errorf("it never entered (%q, %w)", line, err)
+		return fmt.Errorf("the worker never acquired the lock (%q, %w)", line, err)
 	}
 	return nil
 }

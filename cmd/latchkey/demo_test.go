@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -21,17 +22,38 @@ import (
 // brief has the arguments of a demo with just enough time for everything.
 var brief = []string{"demo", "--for", "2s", "--lease", "400ms"}
 
+// proofs is how the demo ends.
+const proofs = `\n\nPROOF: counter (\d+) = \d+ increments, at most 1 inside, lock back in \d\.\d\ds\n` +
+	`PROOF: \d+ jobs with 3 permits, at most 3 inside, permit back in \d\.\d\ds\n` +
+	`PROOF: 5 of 5 workers passed the latch, 0 of them too early\n` +
+	`PROOF: 3 leaders in turn, at most 1 at once, in terms \[1 2 3\]`
+
 func TestDemoProves(t *testing.T) {
 	t.Parallel()
 	got := latchkeyCLI(t, nil, brief...)
 	assert.Zero(t, got.code, got.stderr)
 	assert.Empty(t, got.stderr)
-	assert.Regexp(t, `\n\nPROOF: counter (\d+) = \d+ increments, at most 1 inside, lock back in \d\.\d\ds\n`+
-		`PROOF: \d+ jobs with 3 permits, at most 3 inside, permit back in \d\.\d\ds\n`+
-		`PROOF: 5 of 5 workers passed the latch, 0 of them too early\n`+
-		`PROOF: 3 leaders in turn, at most 1 at once, in terms \[1 2 3\]\n\nWhat next:\n\n  latchkey run`, got.stdout)
+	assert.Regexp(t, proofs+`\n\nWhat next:\n\n  latchkey run`, got.stdout)
 	assert.Regexp(t, `(?m)(^   preparation 2 is reported, 1 to go; .*\n){2}`, got.stdout, "it counts once")
 	assert.NotContains(t, got.stdout, "\x1b", "no terminal, no control characters")
+}
+
+// The captures of the demo in the documentation show the demo as it is: docs/capture/demo.sh makes them.
+func TestDemoCaptures(t *testing.T) {
+	t.Parallel()
+	const folder = "../../docs/capture/"
+	text, err := os.ReadFile(folder + "demo.txt")
+	require.NoError(t, err)
+	picture, err := os.ReadFile(folder + "demo.svg")
+	require.NoError(t, err)
+	for i, act := range acts {
+		title := fmt.Sprintf("%d. %s", i+1, act.title)
+		assert.Contains(t, string(text), "\n"+title+"\n")
+		assert.Contains(t, string(picture), title)
+	}
+	assert.Regexp(t, proofs+`\n\nWhat next:`, string(text))
+	assert.Equal(t, len(acts), strings.Count(string(text), "PROOF: ")+1, "all acts but the first prove something")
+	assert.Contains(t, string(text), nextSteps)
 }
 
 func TestDemoOnANamedServerLeavesNothingBehind(t *testing.T) {

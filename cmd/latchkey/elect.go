@@ -155,7 +155,7 @@ func writeLeader(cmd *cli.Command, name string, l latchkey.Leader) error {
 
 // leaderText is the text for people, in one line with --watch.
 func leaderText(name string, l latchkey.Leader, watch bool) string {
-	since := fmt.Sprintf("%s, for %v", l.Since.Format(time.RFC3339), l.Age.Round(time.Second))
+	since := fmt.Sprintf("%s, for %s", l.Since.Format(time.RFC3339), timeText(l.Age.Round(time.Second)))
 	switch {
 	case l.IsZero():
 		return fmt.Sprintf("%s has no leader\n", name)
@@ -167,7 +167,7 @@ func leaderText(name string, l latchkey.Leader, watch bool) string {
 		return fmt.Sprintf("%s is led by %s, term %d since %s\n", name, by, l.Term, since)
 	}
 	return fmt.Sprintf("%s is led by %s\n", name, shown(l.Value)) + row("term", strconv.FormatInt(l.Term, 10)) +
-		row("since", since) + row("expires", fmt.Sprintf("in %v unless renewed", l.Lease.Round(time.Millisecond))) +
+		row("since", since) + row("expires", fmt.Sprintf("in %s unless renewed", timeText(l.Lease.Round(time.Millisecond)))) +
 		row("held by", ownerText(l.Label, l.Owner.String()))
 }
 

@@ -40,7 +40,7 @@ func everyFlag(usual, least time.Duration) cli.Flag {
 func atLeast[T cmp.Ordered](least T) func(T) error {
 	return func(value T) error {
 		if value < least {
-			return fmt.Errorf("must be at least %v", least)
+			return fmt.Errorf("must be at least %s", valueText(least))
 		}
 		return nil
 	}
@@ -49,10 +49,35 @@ func atLeast[T cmp.Ordered](least T) func(T) error {
 func between[T cmp.Ordered](least, most T) func(T) error {
 	return func(value T) error {
 		if value < least || value > most {
-			return fmt.Errorf("must be %v to %v", least, most)
+			return fmt.Errorf("must be %s to %s", valueText(least), valueText(most))
 		}
 		return nil
 	}
+}
+
+// valueText returns the value of a flag for messages.
+func valueText(value any) string {
+	if d, is := value.(time.Duration); is {
+		return timeText(d)
+	}
+	return fmt.Sprint(value)
+}
+
+const year = 365 * 24 * time.Hour
+
+// timeText returns a duration for messages, as the library does: 5m rather than 5m0s, and "10 years (87600h)".
+func timeText(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	if years := d / year; years > 1 && d%year == 0 {
+		return fmt.Sprintf("%d years (%s)", years, text)
+	}
+	return text
 }
 
 // exclude returns an error if more than one of these flags is set.

@@ -103,14 +103,14 @@ func TestMessagesAreThoseOfTheCommandLine(t *testing.T) {
 	_, err := server.Client().NewCountDownLatch("ready").TrySetCount(t.Context(), 2)
 	require.NoError(t, err)
 	for want, args := range map[string][]string{
-		"--lease 1ms: must be 10ms to 87600h0m0s; see latchkey run --help":   {"run", "--lock", "a", "--lease", "1ms", "--", "true"},
-		"--wait soon: must be a time such as 500ms, 10s or 5m; see latchke":  {"run", "--lock", "a", "--wait", "soon", "--", "true"},
-		"--wait -1s: must be at least 1ms; see latchkey barrier wait --he":   {"barrier", "wait", "b", "--parties", "2", "--wait=-1s"},
-		"--parties is missing; see latchkey barrier wait --help":             {"barrier", "wait", "b"},
-		"--parties two: must be a number; see latchkey barrier wait --help":  {"barrier", "wait", "b", "--parties", "two"},
-		"--at-least 0s: must be 1ms to 87600h0m0s; see latchkey cron --help": {"cron", "--at-least", "0s", "a", "--", "true"},
-		`"ready" is a latch, not a lock`:                                     {"run", "--lock", "ready", "--", "true"},
-		`"ready" is a latch, not a read/write lock`:                          {"lock", "ready", "--read", "-n"},
+		"--lease 1ms: must be 10ms to 10 years (87600h); see latchkey run --help":   {"run", "--lock", "a", "--lease", "1ms", "--", "true"},
+		"--wait soon: must be a time such as 500ms, 10s or 5m; see latchke":         {"run", "--lock", "a", "--wait", "soon", "--", "true"},
+		"--wait -1s: must be at least 1ms; see latchkey barrier wait --he":          {"barrier", "wait", "b", "--parties", "2", "--wait=-1s"},
+		"--parties is missing; see latchkey barrier wait --help":                    {"barrier", "wait", "b"},
+		"--parties two: must be a number; see latchkey barrier wait --help":         {"barrier", "wait", "b", "--parties", "two"},
+		"--at-least 0s: must be 1ms to 10 years (87600h); see latchkey cron --help": {"cron", "--at-least", "0s", "a", "--", "true"},
+		`"ready" is a latch, not a lock`:                                            {"run", "--lock", "ready", "--", "true"},
+		`"ready" is a latch, not a read/write lock`:                                 {"lock", "ready", "--read", "-n"},
 		`"nope": not set`: {"latch", "down", "nope"},
 		`"orders": -1 permits, want at least 0 and at most 2147483647`:   {"sem", "set", "orders", "-1"},
 		`"{}": the name "{}" has stray, nested or empty braces`:          {"inspect", "{}"},

@@ -141,9 +141,9 @@ func expiry(found latchkey.Inspection) string {
 	case found.TTL == latchkey.NoExpiry:
 		return "never"
 	case !found.Locked(), len(found.Holders) == 1 && found.Holders[0].Kept:
-		return fmt.Sprintf("in %v", found.TTL.Round(time.Millisecond))
+		return "in " + timeText(found.TTL.Round(time.Millisecond))
 	}
-	return fmt.Sprintf("in %v unless renewed", found.TTL.Round(time.Millisecond))
+	return fmt.Sprintf("in %s unless renewed", timeText(found.TTL.Round(time.Millisecond)))
 }
 
 func holderText(found latchkey.Inspection, holder latchkey.Holder) string {

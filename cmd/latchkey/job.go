@@ -149,7 +149,7 @@ func newJob(cmd *cli.Command) (job, error) {
 		grace: cmd.Duration("grace"),
 	}
 	if j.once && j.wait > 0 {
-		return j, usageError("--no-wait and --wait %v cannot be used together", j.wait)
+		return j, usageError("--no-wait and --wait %s cannot be used together", timeText(j.wait))
 	}
 	return j, nil
 }

@@ -151,9 +151,9 @@ func awaited(err error, name string, limit time.Duration, onlyLooks bool) error 
 	busy, notSet := errors.Is(err, latchkey.ErrNotAcquired), errors.Is(err, latchkey.ErrNotSet)
 	switch {
 	case busy && !notSet:
-		return exitWith(exitNotAcquired, "%q is closed, waited %v", name, limit)
+		return exitWith(exitNotAcquired, "%q is closed, waited %s", name, timeText(limit))
 	case busy, onlyLooks && (notSet || errors.Is(err, latchkey.ErrGone)):
-		return exitWith(exitNotAcquired, "%q is not set, waited %v", name, limit)
+		return exitWith(exitNotAcquired, "%q is not set, waited %s", name, timeText(limit))
 	default:
 		return libraryError(err)
 	}

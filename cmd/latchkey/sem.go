@@ -231,7 +231,7 @@ func (p permitReply) text() string {
 	if p.Lease < 0 {
 		return text + ", never expires"
 	}
-	return text + fmt.Sprintf(", expires in %v unless renewed", time.Duration(p.Lease)*time.Millisecond)
+	return text + fmt.Sprintf(", expires in %s unless renewed", timeText(time.Duration(p.Lease)*time.Millisecond))
 }
 
 func showSemaphore(ctx context.Context, cmd *cli.Command, client *latchkey.Client, name string) error {

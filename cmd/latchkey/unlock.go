@@ -14,9 +14,9 @@ func unlockCommand() *cli.Command {
 		Name:      "unlock",
 		Usage:     "take a lock from its holders",
 		ArgsUsage: "NAME",
-		Description: `Does not ask the holders. Holders that use this library learn of the loss at their
-next renewal, within a third of their lease; until then they may keep working as if
-they held the lock. Use it when a holder is known to be gone and its lease is long.
+		Description: `Takes the lock without notifying its holders. Holders that use this library notice
+at their next renewal, within a third of their lease; until then they may keep
+working as if they held the lock. Use it when a holder is known to be gone and its lease is long.
 A lock that is already free is not an error: exit code 0.
 
   latchkey inspect orders:42

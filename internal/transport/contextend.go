@@ -53,7 +53,7 @@ func (e *EndedContextError) As(target any) bool { return e.cause != nil && error
 // is not an error of the caller's context.
 type waitOverError struct{ wait time.Duration }
 
-func (e *waitOverError) Error() string { return "the wait of " + e.wait.String() + " is over" }
+func (e *waitOverError) Error() string { return "the wait of " + DurationText(e.wait) + " is over" }
 
 // WithWait returns a context that ends when the wait is over, if not earlier. [IsWaitOver]
 // distinguishes that from an end of ctx.

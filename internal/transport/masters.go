@@ -49,7 +49,7 @@ func (t *Topology) masters(there map[string]rueidis.Client) (all []Master, err e
 	delete(slots, t.common) // slots that no node serves
 	for n, its := range slots {
 		if there[n.address] == nil {
-			return nil, fmt.Errorf("%w: nothing leads to %s", ErrSilent, n.address)
+			return nil, fmt.Errorf("%w: no connection to %s", ErrSilent, n.address)
 		}
 		all = append(all, Master{n.address + rangesOf(its), peer{n, there[n.address]}})
 	}

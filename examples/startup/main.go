@@ -1,6 +1,6 @@
-// Command startupgate makes workers wait until the services that they need are up.
+// Command startup makes workers wait until the services that they need are up.
 //
-//	go run ./examples/startupgate
+//	go run ./examples/startup
 //
 // It uses one latchkey.CountDownLatch per roll-out, with one count for each service. A service that restarts in between
 // counts once. The second latch stays closed, because one of its services does not start.

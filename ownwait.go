@@ -1,0 +1,118 @@
+package latchkey
+
+import (
+	"context"
+	"time"
+)
+
+// A call that runs under a hold and requests the same lock with the context of the caller, instead of that of
+// the hold, waits for itself. Without a deadline and without [Wait] that never ends. The client does not know
+// which goroutine has a hold, so it cannot refuse the call. It logs a line if such a call has waited for a
+// whole lease behind one and the same ownership of its own client.
+//
+// Calls in line are checked when the watchdog has renewed the hold; the front checks itself when the server
+// has refused it. So a short wait costs nothing.
+
+// ownWait is what is known of the ownership of its own client behind which a call waits. The mutex of the
+// call's wait queue guards it, once others know the call.
+type ownWait struct {
+	quiet  bool          // nothing is to be logged: the wait may be long, or the line was logged
+	behind uint64        // the number of that ownership at the last check, or 0
+	since  time.Duration // of the first check that found it, on the monotonic clock
+}
+
+// isStuck reports, once, whether the call has waited for longer than limit behind the ownership of its client
+// with that number; 0 is none.
+func (w *ownWait) isStuck(behind uint64, now, limit time.Duration) bool {
+	switch {
+	case w.quiet:
+		return false
+	case w.behind != behind:
+		w.behind, w.since = behind, now
+		return false
+	case behind == 0 || now-w.since < limit:
+		return false
+	}
+	w.quiet = true
+	return true
+}
+
+// ownWaiter is a call in line that is checked.
+type ownWaiter interface {
+	// isStuckBehind is isStuck for an ownership behind which the call is in line.
+	isStuckBehind(o *ownership, now, limit time.Duration) bool
+	what() (Kind, string)
+}
+
+// noteLimit notes whether the wait may be long: it has a deadline, or it is not for one hold to end, or the
+// candidates of an election wait, which is their purpose.
+func (a *acquisition) noteLimit(ctx context.Context) {
+	_, limited := ctx.Deadline()
+	a.quiet = limited || !a.lock.spec.isLock() || a.lock.spec.kind == KindElection
+}
+
+// isStuckBehind implements [ownWaiter].
+func (a *acquisition) isStuckBehind(o *ownership, now, limit time.Duration) bool {
+	return a.isStuck(o.number, now, limit)
+}
+
+// reportStuck logs a line if the first in line behind the ownership, or behind the composite lock of which it
+// is a member, waits for itself.
+func (o *ownership) reportStuck() {
+	c := o.lock.client
+	name, stuck := o.lineIsStuck()
+	if group := o.rarely().group.Load(); !stuck && group != nil {
+		name, stuck = group.isStuckBehind(o)
+	}
+	if stuck {
+		c.reporter.log(noticeOwnWait, name)
+	}
+}
+
+func (o *ownership) lineIsStuck() (name string, stuck bool) {
+	defer o.lockShard().mu.Unlock()
+	if o.onKey.queue == nil {
+		return "", false
+	}
+	return o.onKey.queue.firstIsStuck(o)
+}
+
+func (q *waitQueue) isStuckBehind(o *ownership) (name string, stuck bool) {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	return q.firstIsStuck(o)
+}
+
+// firstIsStuck checks the first in line. shard.mu is held.
+func (q *waitQueue) firstIsStuck(o *ownership) (name string, stuck bool) {
+	if q.line.first == nil {
+		return "", false
+	}
+	w, is := q.line.first.recipient.(ownWaiter)
+	if !is || !w.isStuckBehind(o, o.lock.client.clock().Mono, o.lock.client.options.Lease) {
+		return "", false
+	}
+	_, name = w.what()
+	return name, true
+}
+
+// reportOwnWait logs a line if the call, which the server has refused, waits for itself.
+func (a *acquisition) reportOwnWait() {
+	if !a.quiet && a.isBehindOwn() {
+		a.lock.client.reporter.log(noticeOwnWait, a.lock.Name())
+	}
+}
+
+// isBehindOwn checks the call against the oldest ownership of its client on the key.
+func (a *acquisition) isBehindOwn() bool {
+	c, oldest := a.lock.client, uint64(0)
+	shard, hash := c.waitQueues.locate(a.lock.key)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	for o := range c.registry.live.on(a.lock.key, hash) {
+		if oldest == 0 || o.number < oldest {
+			oldest = o.number
+		}
+	}
+	return a.isStuck(oldest, c.clock().Mono, c.options.Lease)
+}
