@@ -18,6 +18,7 @@ func TestRounds_success_at_the_end_of_the_time(t *testing.T) {
 			defer end()
 			rounds := 0
 			lock := compositeLock{
+				members: []member{newTestClient(t, Options{}).NewMutex("member").self()},
 				prepare: func(_ context.Context, _ *request, settings []setting) ([]setting, error) { return settings, nil },
 				round: func(context.Context, *request, []setting, *waitQueue) (*Hold, bool, error) {
 					if rounds++; rounds == 1 {
