@@ -132,7 +132,7 @@ func (c *Client) describeParties(ctx context.Context, all []BarrierParty) {
 	for i, p := range all {
 		owners[i] = p.Owner
 	}
-	said := c.describe(ctx, owners)
+	said := c.describe(ctx, owners, 0)
 	for i, p := range all {
 		all[i].Label = said[p.Owner].label
 	}

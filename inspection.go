@@ -62,7 +62,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
 	if err != nil {
 		return i, fail("inspect", name, err)
 	}
-	c.describeHolders(ctx, i.Holders)
+	c.describeHolders(ctx, 0, i.Holders)
 	return i, nil
 }
 

@@ -120,7 +120,7 @@ func (p *primitive) RemainingLease(ctx context.Context) (time.Duration, error) {
 func (p *primitive) Inspect(ctx context.Context) (Inspection, error) {
 	i, err := p.inspect(ctx)
 	if err == nil {
-		p.client.describeHolders(ctx, i.Holders)
+		p.client.describeHolders(ctx, 0, i.Holders)
 	}
 	return i, err
 }

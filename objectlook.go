@@ -41,13 +41,15 @@ func (c *Client) look(ctx context.Context, m transport.Master, names []*keys) ([
 		return nil, nil
 	}
 	groups := c.lookGroups(names)
-	sent := make([][]string, len(groups))
+	args := []string{c.numsub(), lookFields}
+	loads := make([]transport.Load, len(groups))
 	for i, group := range groups {
+		loads[i].Args = args
 		for _, each := range group {
-			sent[i] = append(sent[i], each.lookKeys()...)
+			loads[i].Keys = append(loads[i].Keys, each.lookKeys()...)
 		}
 	}
-	results, err := c.sender.SendEach(ctx, c.closing, m, lookAt, sent, []string{c.numsub(), lookFields})
+	results, err := c.sender.SendEach(ctx, c.closing, m, lookAt, loads)
 	if err != nil {
 		return nil, err
 	}

@@ -67,6 +67,9 @@ func (o Object) Waiters() int { return max(o.Queued, o.Listeners) }
 // cluster it visits every master. It blocks other commands for no longer than a look at 64 objects takes, and
 // keeps one piece in memory.
 //
+// For five seconds, the client does not read the label of another client again that had no notes. So the first
+// note of a client may be missing for that long, unless [Client.Inspect] or [Client.Object] has read it.
+//
 // The guarantees are those of SCAN. An object that exists during the whole walk is yielded at least once; it
 // may be yielded several times, so remember the Key if that matters. An object that appears or disappears
 // during the walk may be yielded or not; one that is gone when the walk looks at it is not. Each Object is a
@@ -110,7 +113,7 @@ func (c *Client) Object(ctx context.Context, name string) (Object, error) {
 	if err != nil {
 		return Object{}, fail("object", name, err)
 	}
-	c.describeHolders(ctx, o.Holders)
+	c.describeHolders(ctx, 0, o.Holders)
 	return o, nil
 }
 

@@ -68,7 +68,7 @@ func (c *Client) describeWaiters(ctx context.Context, all []Waiter) {
 	for i, w := range all {
 		owners[i] = w.Owner
 	}
-	said, named := c.describe(ctx, owners), c.registry.named()
+	said, named := c.describe(ctx, owners, 0), c.registry.named()
 	for i := range all {
 		w := &all[i]
 		w.Label = said[w.Owner].label

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -15,6 +16,8 @@ import (
 const (
 	// walkPiece is how many keys SCAN looks at for one piece.
 	walkPiece = "512"
+	// walkTrust is how long a walk relies on what it has read about a client without notes.
+	walkTrust = 5 * time.Second
 	// walkRounds is how often a walk may start again while servers keep being replaced.
 	walkRounds = 16
 )
@@ -124,7 +127,7 @@ func (c *Client) piece(ctx context.Context, m transport.Master, cursor, pattern 
 	for i, o := range objects {
 		holders[i] = o.Holders
 	}
-	c.describeHolders(ctx, holders...)
+	c.describeHolders(ctx, walkTrust, holders...)
 	return objects, next, err
 }
 

@@ -76,7 +76,7 @@ func (c *Client) describePermits(ctx context.Context, all []PermitHolder) {
 	for i, p := range all {
 		owners[i] = Owner{text: p.ID}
 	}
-	said := c.describe(ctx, owners)
+	said := c.describe(ctx, owners, 0)
 	for i := range all {
 		each := said[owners[i]]
 		all[i].Label, all[i].Note = each.label, each.note

@@ -41,12 +41,19 @@ func withBinary(run func() int) int {
 	defer func() { _ = os.RemoveAll(dir) }()
 	heedSignals()
 	binary = filepath.Join(dir, "latchkey")
-	build := exec.Command("go", append(append([]string{"build"}, buildFlags...), "-o", binary, ".")...)
-	if output, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "%s%v\n", output, err)
+	if err := buildBinary(binary, buildFlags...); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return run()
+}
+
+func buildBinary(path string, flags ...string) error {
+	output, err := exec.Command("go", append(append([]string{"build"}, flags...), "-o", path, ".")...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s%w", output, err)
+	}
+	return nil
 }
 
 // heedSignals makes signals effective that nohup or a background job has made

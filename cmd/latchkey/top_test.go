@@ -32,7 +32,7 @@ func TestTopRates(t *testing.T) {
 	l := newTopList()
 	look := func(found ...latchkey.Object) {
 		at = at.Add(2 * time.Second)
-		l.apply(topLook{began: at, ended: at, found: found})
+		l.apply(topLook{began: at, found: found})
 	}
 	look(seen("x", 30*time.Second, a))
 	first := at
@@ -152,6 +152,8 @@ func TestTopFitsTheScreen(t *testing.T) {
 		}})
 		v.draw()
 		v.details = &topDetails{name: "a\nb", object: seen("a\nb", time.Second, client.NewOwner()), loaded: true}
+		v.draw()
+		v.helping = true
 		v.draw()
 		screen.Fini()
 		name, owner := topWidths(size[0])

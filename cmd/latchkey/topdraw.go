@@ -49,13 +49,26 @@ const (
 	leastOwner = 24
 )
 
-// draw draws the whole screen. Only changes are sent to the terminal.
+// draw draws the whole screen. If the result of a look is new on the screen, it draws again, to show how long the
+// refresh took: from the first query until its result was drawn.
 func (v *topView) draw() {
+	v.drawScreen()
+	if !v.undrawn.IsZero() {
+		v.took, v.undrawn = time.Since(v.undrawn), time.Time{}
+		v.drawScreen()
+	}
+}
+
+// drawScreen sends what has changed to the terminal.
+func (v *topView) drawScreen() {
 	v.screen.Clear()
 	width, height := v.screen.Size()
-	if v.details != nil {
+	switch {
+	case v.helping:
+		v.drawHelp(width, height)
+	case v.details != nil:
 		v.drawDetails(width, height)
-	} else {
+	default:
 		v.drawList(width, height)
 	}
 	v.line(height-1, width, marked, v.foot(width))
@@ -75,19 +88,30 @@ func (v *topView) line(y, width int, style tcell.Style, text string) {
 	}
 }
 
-func (v *topView) drawList(width, height int) {
-	l := v.list
-	locks, waiting := l.totals()
-	state := fmt.Sprintf("every %v, took %v", v.every, v.took.Round(time.Millisecond))
+// title returns the first line of the list.
+func (v *topView) title() string {
+	state := fmt.Sprintf("every %v", v.every)
 	switch {
 	case v.failed != nil:
 		state = "FAILED: " + plainError{v.failed}.Error()
 	case v.paused:
 		state = "paused"
-	case l.at.IsZero():
+	case v.list.at.IsZero():
 		state = "scanning"
+	case v.took > 0:
+		state += fmt.Sprintf(", took %v", v.took.Round(time.Millisecond))
 	}
-	v.line(0, width, strong, fmt.Sprintf("latchkey top  %s  %s  %s", printable(v.pattern), l.at.Format("15:04:05"), state))
+	text := "latchkey top  " + printable(v.pattern)
+	if !v.list.at.IsZero() {
+		text += v.list.at.Format("  15:04:05")
+	}
+	return text + "  " + state
+}
+
+func (v *topView) drawList(width, height int) {
+	l := v.list
+	locks, waiting := l.totals()
+	v.line(0, width, strong, v.title())
 	v.line(1, width, plain, fmt.Sprintf("%d objects, %d locked, %d waiting; %s acquired/s, %s lost/s seen",
 		len(l.rows), locks, waiting, rateText(l.acquired), rateText(l.lost)))
 	name, owner := topWidths(width)
@@ -158,6 +182,14 @@ func rowText(row *topRow, now time.Time, name, owner int) string {
 	return text
 }
 
+func (v *topView) drawHelp(width, height int) {
+	v.line(0, width, strong, "latchkey top")
+	lines := strings.Split(wrapped(topHelp, width), "\n")
+	for i, text := range lines[:min(len(lines), max(0, height-3))] {
+		v.line(2+i, width, plain, text)
+	}
+}
+
 func (v *topView) drawDetails(width, height int) {
 	d := v.details
 	o := d.object
@@ -201,6 +233,8 @@ func (v *topView) foot(width int) string {
 	switch {
 	case v.asking != nil:
 		return forceQuestion(*v.asking, width)
+	case v.helping:
+		return "esc back  q quit"
 	case v.typing:
 		return "filter: " + v.list.filter + "_  (enter: keep, esc: clear)"
 	case v.notice != "":
@@ -210,7 +244,7 @@ func (v *topView) foot(width int) string {
 	case v.list.filter != "":
 		return withNames(width, "filter: %s  / change  enter details  f force  q quit", v.list.filter)
 	}
-	return "sort: w h a t c l n  / filter  enter details  f force  p pause  q quit"
+	return "sort: w h a t c l n  / filter  enter details  f force  p pause  ? help  q quit"
 }
 
 // forceQuestion returns the question before a lock is forced. A lock that is kept has no holders left.

@@ -39,6 +39,9 @@ func (v *topView) key(ctx context.Context, key *tcell.EventKey) (quit bool) {
 		} else {
 			v.notice = "nothing was done"
 		}
+	case v.helping:
+		v.helping = false
+		return key.Key() == tcell.KeyRune && key.Rune() == 'q'
 	case v.typing:
 		v.typeFilter(key)
 	default:
@@ -106,6 +109,8 @@ func (v *topView) letter(ctx context.Context, letter rune) (quit bool) {
 		}
 	case ' ':
 		v.look(ctx)
+	case '?':
+		v.helping = true
 	case '/':
 		v.typing, v.details = true, nil
 	case rune(byWaiters), rune(byHolders), rune(byAge), rune(byTTL), rune(byAcquired), rune(byLost), rune(byName):

@@ -20,9 +20,9 @@ type topRow struct {
 
 // topLook is the result of one walk.
 type topLook struct {
-	began, ended time.Time
-	found        []latchkey.Object
-	err          error
+	began time.Time
+	found []latchkey.Object
+	err   error
 }
 
 // topList has the result of the latest look, in the chosen order.

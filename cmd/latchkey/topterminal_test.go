@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -143,6 +145,10 @@ func TestTopShowsWhatIsThere(t *testing.T) {
 	eventually(t, "the filter", func() bool { return rowOf(p.lines(), "rw") == nil && rowOf(p.lines(), "job:1") != nil })
 	p.keys("/", "Escape")
 	p.await("ready")
+	p.keys("?")
+	p.await("holders per second that are gone", "q quits.", "esc back")
+	p.keys("Escape")
+	p.await("ready", "? help")
 	p.keys("q")
 	p.await("code 0")
 }
@@ -265,59 +271,121 @@ func startRedis(t *testing.T) string {
 	return url
 }
 
-var (
-	tookText  = regexp.MustCompile(`took ([0-9.]+m?s)`)
-	callsText = regexp.MustCompile(`cmdstat_(scan|evalsha|eval):calls=([0-9]+),usec=([0-9]+)`)
-)
-
-// A look at ten thousand locks costs at most a SCAN for each 512 keys and a script for each 64, and top shows them.
-func TestTopWithTenThousandLocks(t *testing.T) {
-	const n = 10_000
-	url := startRedis(t)
-	raw, err := rawClient(url)
-	require.NoError(t, err)
-	defer raw.Close()
-	client, err := latchkey.Connect(t.Context(), url, latchkey.Options{Label: latchkey.NoLabel})
-	require.NoError(t, err)
-	defer closeClient(client)
+// manyLocks makes n locks, job:00000 and on, that are held by so many clients with labels.
+func manyLocks(t *testing.T, raw rueidis.Client, n, clients int) {
+	t.Helper()
+	idOf := func(client int) string { return fmt.Sprintf("%08x-0000-8000-8000-000000000000", client) }
 	var commands []rueidis.Completed
+	for i := range clients {
+		record := "latchkey_client:{" + idOf(i)[:18] + "}"
+		commands = append(commands, raw.B().Hset().Key(record).FieldValue().FieldValue("label", fmt.Sprintf("worker-%03d", i)).Build())
+	}
 	for i := range n {
-		owner := client.NewOwner().String()
-		commands = append(commands, raw.B().Hset().Key(fmt.Sprintf("job:%05d", i)).FieldValue().FieldValue(owner, "1").Build(),
-			raw.B().Pexpire().Key(fmt.Sprintf("job:%05d", i)).Milliseconds(time.Hour.Milliseconds()).Build())
+		commands = append(commands, lockCommands(raw, i, fmt.Sprintf("%s:%d", idOf(i%clients), i))...)
 	}
 	for _, result := range raw.DoMulti(t.Context(), commands...) {
 		require.NoError(t, result.Error())
 	}
-	calls := func() map[string]int {
-		info, err := raw.Do(t.Context(), raw.B().Info().Section("commandstats").Build()).ToString()
-		require.NoError(t, err)
-		all := map[string]int{}
-		for _, found := range callsText.FindAllStringSubmatch(info, -1) {
-			all[found[1]], _ = strconv.Atoi(found[2])
-			all[found[1]+" µs"], _ = strconv.Atoi(found[3])
-		}
-		return all
-	}
+}
 
-	before := calls()
-	found, err := allObjects(t.Context(), client, "job:*")
+// lockCommands makes the lock with that number.
+func lockCommands(raw rueidis.Client, i int, owner string) []rueidis.Completed {
+	key := fmt.Sprintf("job:%05d", i)
+	return []rueidis.Completed{raw.B().Hset().Key(key).FieldValue().FieldValue(owner, "1").Build(),
+		raw.B().Pexpire().Key(key).Milliseconds(time.Hour.Milliseconds()).Build()}
+}
+
+var (
+	tookText  = regexp.MustCompile(`took ([0-9.]+m?s)`)
+	callsText = regexp.MustCompile(`cmdstat_(scan|evalsha|eval):calls=([0-9]+)`)
+	usedText  = regexp.MustCompile(`used_cpu_(?:user|sys):([0-9.]+)`)
+)
+
+// usage is what a server, and a top that watches it, have done so far.
+type usage struct {
+	scans, scripts int
+	processor      time.Duration // of both processes, 0 if that is unknown
+}
+
+// usageOf asks a server, and Linux about the process whose number is in the file.
+func usageOf(t *testing.T, raw rueidis.Client, pidFile string) (u usage) {
+	t.Helper()
+	info, err := raw.Do(t.Context(), raw.B().Arbitrary("INFO").Args("everything").Build()).ToString()
 	require.NoError(t, err)
-	require.Len(t, found, n)
-	after := calls()
-	scans, looks := after["scan"]-before["scan"], after["evalsha"]+after["eval"]-before["evalsha"]-before["eval"]
-	t.Logf("%d objects: %d SCAN, %d scripts of %d µs on the server", n, scans, looks,
-		(after["evalsha µs"]+after["eval µs"]-before["evalsha µs"]-before["eval µs"])/looks)
-	assert.LessOrEqual(t, scans, 2*n/512)
-	assert.LessOrEqual(t, looks, n/64+scans)
+	for _, found := range callsText.FindAllStringSubmatch(info, -1) {
+		n, err := strconv.Atoi(found[2])
+		require.NoError(t, err)
+		if found[1] == "scan" {
+			u.scans += n
+		} else {
+			u.scripts += n
+		}
+	}
+	pid, err := os.ReadFile(pidFile)
+	require.NoError(t, err)
+	stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
+	if err != nil {
+		return u
+	}
+	_, after, _ := strings.Cut(string(stat), ") ")
+	for _, ticks := range strings.Fields(after)[11:13] { // in user mode, and in the kernel
+		n, err := strconv.Atoi(ticks)
+		require.NoError(t, err)
+		u.processor += time.Duration(n) * 10 * time.Millisecond
+	}
+	for _, found := range usedText.FindAllStringSubmatch(info, -1) {
+		seconds, err := strconv.ParseFloat(found[1], 64)
+		require.NoError(t, err)
+		u.processor += time.Duration(seconds * float64(time.Second))
+	}
+	return u
+}
 
-	p := onScreen(t, 80, url, `"$LATCHKEY" top --every 200ms`)
-	lines := p.await("10000 objects, 10000 locked", "job:00000")
-	took := tookText.FindStringSubmatch(lines[0])
-	require.NotNil(t, took, lines[0])
-	t.Logf("top says that a look took %s", took[1])
+// top refreshes ten thousand locks of five hundred clients in less than a second, with walk, labels and drawing. It sends
+// at most a SCAN for 512 keys, a script for 64 objects and one for the labels of 64 clients, and, since a SCAN may find
+// fewer, one more script of each kind for each SCAN.
+//
+// On a busy machine the processor time of top and its server counts, if it is less. It is all that a refresh takes on an
+// idle machine, where their round trips take no time. Without the race detector, which makes programs many times slower.
+func TestTopWithTenThousandLocks(t *testing.T) {
+	const n, clients, tries = 10_000, 500, 10
+	url := startRedis(t)
+	raw, err := rawClient(url)
+	require.NoError(t, err)
+	defer raw.Close()
+	manyLocks(t, raw, n, clients)
+	dir := t.TempDir()
+	program, pidFile := filepath.Join(dir, "latchkey"), filepath.Join(dir, "pid")
+	require.NoError(t, buildBinary(program))
+	p := onScreen(t, 120, url, fmt.Sprintf(`sh -c 'echo $$ >%s; exec %s top --every 1h'`, pidFile, program))
+	var before usage
+	best := time.Duration(math.MaxInt64)
+	for i := range tries {
+		lines := p.await(fmt.Sprintf("%d objects, %d locked", n+i, n+i), "took ", "job:00000", "worker-000")
+		took, err := time.ParseDuration(tookText.FindStringSubmatch(lines[0])[1])
+		require.NoError(t, err)
+		now := usageOf(t, raw, pidFile)
+		scans, scripts, processor := now.scans-before.scans, now.scripts-before.scripts, now.processor-before.processor
+		t.Logf("refresh %d took %v, and %v of processor time; %d SCAN, %d scripts", i, took, processor, scans, scripts)
+		assert.LessOrEqual(t, scans, 2*(n+clients)/512)
+		assert.LessOrEqual(t, scripts, (n+i)/64+clients/64+2*scans)
+		if best = min(best, took); processor > 0 {
+			best = min(best, processor)
+		}
+		for _, result := range raw.DoMulti(t.Context(), lockCommands(raw, n+i, "00000001-0000-8000-8000-000000000000:1")...) {
+			require.NoError(t, result.Error())
+		}
+		before = usageOf(t, raw, pidFile)
+		p.keys("Space")
+		if i > 0 && best < time.Second {
+			break
+		}
+	}
+	assert.Less(t, best, time.Second)
+	p.keys("n", "n")
+	p.await("job:10001")
 	p.keys("End")
-	p.await("job:09999")
+	p.await("job:00000")
 	p.keys("q")
 	p.await("code 0")
 }

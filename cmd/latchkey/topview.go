@@ -20,7 +20,8 @@ type topView struct {
 	every   time.Duration
 
 	list    *topList
-	took    time.Duration // length of the latest look
+	undrawn time.Time     // when the look began whose result is not on the screen yet, or zero
+	took    time.Duration // by the latest refresh: a look, and drawing its result
 	failed  error         // of the latest look, or nil
 	looking bool
 	paused  bool
@@ -30,6 +31,7 @@ type topView struct {
 	typing   bool   // the filter
 	asking   *latchkey.Object
 	details  *topDetails
+	helping  bool
 	notice   string // the result of the last action
 
 	results chan func() // apply the results of other goroutines
@@ -109,19 +111,18 @@ func (v *topView) look(ctx context.Context) {
 	v.later(ctx, func(ctx context.Context) func() {
 		look := topLook{began: time.Now()}
 		look.found, look.err = allObjects(ctx, v.client, v.pattern)
-		look.ended = time.Now()
 		return func() { v.takeLook(look) }
 	})
 }
 
 func (v *topView) takeLook(look topLook) {
 	v.looking, v.failed = false, look.err
-	v.took = look.ended.Sub(look.began)
 	if look.err == nil {
 		v.list.apply(look)
+		v.undrawn = look.began
 	}
 	if !v.paused {
-		v.next.Reset(max(topOftest/2, v.every-v.took))
+		v.next.Reset(max(topOftest/2, v.every-time.Since(look.began)))
 	}
 }
 

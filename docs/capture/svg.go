@@ -87,7 +87,7 @@ func draw(frames []frame, columns int) string {
 				class += " n"
 			}
 		}
-		body.WriteString(line(s, class))
+		body.WriteString(line(s, class, columns))
 	}
 	width, height := float64(columns)*cellWidth+2*padding, float64(rows)*cellHeight+2*padding
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f">
@@ -160,8 +160,9 @@ func intervalsOf(frames []frame, rows int) (all []shown) {
 
 var escape = regexp.MustCompile("\x1b\\[([0-9;]*)m|\x1b[()].|[\x0e\x0f]")
 
-// line returns the text of a row with its styles. Each piece is as wide as its cells, whatever the font is.
-func line(s shown, class string) string {
+// line returns the text of a row with its styles. Each piece is as wide as its cells, whatever the font is. A row that
+// ends in reverse video is reverse up to the last column: tmux omits the blanks.
+func line(s shown, class string, columns int) string {
 	var out strings.Builder
 	y := padding + float64(s.row)*cellHeight
 	open := "<g>"
@@ -220,6 +221,10 @@ func line(s shown, class string) string {
 			}
 		}
 	}
-	write(s.text[at:])
+	rest := s.text[at:]
+	if reverse {
+		rest += strings.Repeat(" ", max(0, columns-column-utf8.RuneCountInString(rest)))
+	}
+	write(rest)
 	return out.String() + "</g>\n"
 }

@@ -1,6 +1,7 @@
 #!/bin/bash
 # top.sh: writes what `latchkey top` shows at 80 columns, while some programs hold locks and wait for them, as top.txt
-# and top.svg. It needs go, redis-server and tmux.
+# and top.svg; and the same with ten thousand more locks of five hundred clients, as top-many.txt and top-many.svg. It
+# needs go, redis-server, redis-cli and tmux.
 set -euo pipefail
 cd "$(dirname "$0")"
 work=$(mktemp -d)
@@ -43,8 +44,21 @@ holding 3 sem run --name imports --permits 2 -- sleep 5
 sleep 2
 
 tmux -S "$work/tmux" -f /dev/null new-session -d -x 80 -y 14 "'$work/latchkey' top --every 1s"
-sleep 6
-tmux -S "$work/tmux" capture-pane -p >top.txt
-tmux -S "$work/tmux" capture-pane -e -p >"$work/frame.0"
-go run svg.go top.svg 80 "$work/frame.0"
-cat top.txt
+capture() { # capture NAME: writes what the terminal shows as NAME.txt and NAME.svg
+  sleep 6
+  tmux -S "$work/tmux" capture-pane -p >"$1.txt"
+  tmux -S "$work/tmux" capture-pane -e -p >"$work/frame.0"
+  go run svg.go "$1.svg" 80 "$work/frame.0"
+  cat "$1.txt"
+}
+capture top
+
+awk 'BEGIN {
+  for (i = 0; i < 500; i++) printf "HSET latchkey_client:{%08x-0000-8000} label worker-%03d\r\n", i, i
+  for (i = 0; i < 10000; i++) {
+    printf "HSET order:%05d %08x-0000-8000-8000-000000000000:%d 1\r\n", i, i * 7 % 500, i
+    printf "PEXPIRE order:%05d %d\r\n", i, 600000 + i * 7919 % 3000000
+  }
+}' | redis-cli -s "$work/redis" --pipe >/dev/null
+tmux -S "$work/tmux" resize-window -x 80 -y 24
+capture top-many

@@ -1,0 +1,109 @@
+package latchkey
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// knownLabels are the labels of other clients that this client has read. Errors name the holder by them
+// without a query, and a walk over many objects reads the same label less often.
+type knownLabels struct {
+	client *Client
+
+	mu        sync.Mutex
+	labels    map[string]knownLabel // by record
+	notBefore time.Time             // no query before that, after a refusal
+}
+
+// knownLabel is a label, or "" if there was none at that time.
+type knownLabel struct {
+	label string
+	at    time.Time
+	noted bool // the client had notes then, or before
+}
+
+// mostLabels is how many labels of other clients a client remembers.
+const mostLabels = 10_000
+
+func newKnownLabels(c *Client) *knownLabels {
+	return &knownLabels{client: c, labels: map[string]knownLabel{}}
+}
+
+// labelOf returns the label of an owner as it is in Redis, or "" if it is unknown.
+func (k *knownLabels) labelOf(owner string) string {
+	record, _ := recordOf(ownerOf(owner))
+	if record == k.client.record.id {
+		return k.client.Label()
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.labels[record].label
+}
+
+// ask reads the label of an owner in the background, unless it is known, or was missing recently.
+func (k *knownLabels) ask(owner string) {
+	record, _ := recordOf(ownerOf(owner))
+	if record == "" || k.client.options.Label == NoLabel || !k.mayAsk() {
+		return
+	}
+	k.mu.Lock()
+	known, was := k.labels[record]
+	again := !was || known.label == "" && time.Since(known.at) > recordRefresh
+	k.mu.Unlock()
+	if !again || record == k.client.record.id {
+		return
+	}
+	k.learn(record, "", false) // keeps other calls from reading it at the same time
+	k.client.sender.Background(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), recordPatience)
+		defer cancel()
+		k.client.describe(ctx, []Owner{ownerOf(owner)}, 0)
+	})
+}
+
+// withoutNotes returns the label of a client that had no notes less than trust ago, and never had any as far
+// as is known. It returns "" for any other client.
+func (k *knownLabels) withoutNotes(record string, trust time.Duration) string {
+	if trust == 0 {
+		return ""
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known := k.labels[record]
+	if known.noted || time.Since(known.at) > trust {
+		return ""
+	}
+	return known.label
+}
+
+// learn remembers a label, and whether its client has notes. A label never changes, but a missing one may
+// appear.
+func (k *knownLabels) learn(record, label string, noted bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known, was := k.labels[record]
+	if !was && len(k.labels) >= mostLabels {
+		clear(k.labels)
+	}
+	k.labels[record] = knownLabel{label, time.Now(), known.noted || noted}
+}
+
+// mayAsk reports whether the server has not refused recently.
+func (k *knownLabels) mayAsk() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return time.Now().After(k.notBefore)
+}
+
+// failed notes that records could not be read. After a refusal the client does not retry at once.
+func (k *knownLabels) failed(err error) {
+	if err == nil || transport.Classify(err) != transport.Refused {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.notBefore = time.Now().Add(recordRefresh)
+}
