@@ -31,7 +31,7 @@ type acquisition struct {
 	args      *[8]string      // of the command, or nil
 
 	inLine      bool // it waits, and the server should know that
-	hasTurn     bool // it holds the turn of the ownership, which other goroutines may know
+	hasSendMu   bool // it has locked sendMu of the ownership, which other goroutines may know
 	noQueue     bool // the last attempt was sent without the queue of the lock
 	tooFew      bool // the grant was confirmed by too few replicas
 	stoodInLine bool // other goroutines may know this acquisition
@@ -102,7 +102,7 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 	h, err := a.reenter(ctx)
 	entered := h != nil
 	if h == nil && err == nil {
-		defer a.giveTurnBack()
+		defer a.unlockSendMu()
 		switch wait := a.lock.spec.wait; {
 		case !a.waits:
 			_, err = a.attempt(ctx, 0)
@@ -204,7 +204,7 @@ func (a *acquisition) markUnwanted() {
 // Nothing else knows the ownerships yet.
 func (a *acquisition) undoAtOnce() bool {
 	for o := range a.each {
-		if !o.lock.client.undo.atOnce(o.undoInTurn) {
+		if !o.lock.client.undo.atOnce(o.undoLocked) {
 			return false
 		}
 		o.observe(EventUndone, nil, nil)

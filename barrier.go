@@ -23,7 +23,7 @@ import (
 // when that lease ends. The same is true while a party runs the function of its [Barrier.Do]. The barrier does not know of a party that dies before it arrives: the
 // others wait for it until their contexts end or the time of [Wait] is over.
 type Barrier struct {
-	object
+	synchronizer
 
 	n             int    // parties
 	waiting, past string // keys
@@ -35,13 +35,13 @@ type Barrier struct {
 // sends nothing. All parties must give the same number. If braces enclose the whole name, as in
 // {x}, every call returns ErrInvalid, because the barrier would share keys with x.
 func (c *Client) NewBarrier(name string, parties int) *Barrier {
-	o := newObject(c, KindBarrier, name, barrierChannel)
+	o := newSynchronizer(c, KindBarrier, name, barrierChannel)
 	o.refuseWholeTag("a barrier")
 	if parties < 1 || parties > maxCount {
 		o.invalid = errors.Join(o.invalid, invalid("%d parties, want at least 1 and at most %d", parties, maxCount))
 	}
 	tag := transport.HashTag(o.key)
-	b := &Barrier{object: o, n: parties, waiting: "latchkey_barrier_waiting:" + tag, past: "latchkey_barrier_past:" + tag}
+	b := &Barrier{synchronizer: o, n: parties, waiting: "latchkey_barrier_waiting:" + tag, past: "latchkey_barrier_past:" + tag}
 	names := keysOfKey(name, b.waiting)
 	names.channel, names.invalid = b.channel, b.invalid
 	b.stand = &primitive{}

@@ -107,10 +107,10 @@ func (c *Client) releaseAll(ctx context.Context, ended []*ownership) {
 }
 
 func (o *ownership) releaseAtClose(ctx context.Context) error {
-	if err := o.turn.Lock(ctx); err != nil {
+	if err := o.sendMu.Lock(ctx); err != nil {
 		return fail("close", o.lock.Name(), ErrUnknownOutcome, transport.Unavailable(transport.ContextError(ctx)))
 	}
-	defer o.turn.Unlock()
+	defer o.sendMu.Unlock()
 	unlocking := o.isReleasing()
 	if !unlocking && o.wasReleased() {
 		return nil

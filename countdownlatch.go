@@ -29,16 +29,16 @@ import (
 // round and begins another between two queries of this library, the two count as one. Redisson
 // removes a latch that opens, so a process that comes late has to await it with [UnsetIsOpen].
 type CountDownLatch struct {
-	object
+	synchronizer
 
 	state, done string // keys
 }
 
 // NewCountDownLatch returns the latch with that name. It sends nothing.
 func (c *Client) NewCountDownLatch(name string) *CountDownLatch {
-	o := newObject(c, KindLatch, name, c.latchChannel)
+	o := newSynchronizer(c, KindLatch, name, c.latchChannel)
 	tag := transport.HashTag(o.key)
-	return &CountDownLatch{object: o, state: latchKey(tag), done: "latchkey_latch_done:" + tag}
+	return &CountDownLatch{synchronizer: o, state: latchKey(tag), done: "latchkey_latch_done:" + tag}
 }
 
 // latchChannel returns Redisson's channel. If the key has braces, that channel is in another slot,

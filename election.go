@@ -24,7 +24,7 @@ const MaxValueLength = 64 << 10
 // a leader writes must carry the term, so that the storage can refuse a smaller one. See
 // docs/reference/election.md for what else a leader must not assume.
 type Election struct {
-	object
+	synchronizer
 
 	lock *primitive
 	seen []string // the keys of the lock, of the leader's announcement, and of the terms
@@ -34,13 +34,13 @@ type Election struct {
 // name, as in {x}, every call returns ErrInvalid, because the election would share the counter of
 // terms with x.
 func (c *Client) NewElection(name string) *Election {
-	o := newObject(c, KindLock, name, leaderChannel)
+	o := newSynchronizer(c, KindLock, name, leaderChannel)
 	o.refuseWholeTag("an election")
 	names := keysOfKey(o.name, o.key)
 	names.invalid = o.invalid
 	p := &primitive{}
 	p.initOf(c, electionSpec, names)
-	return &Election{object: o, lock: p, seen: []string{o.key, leaderKey(transport.HashTag(o.key)), o.token}}
+	return &Election{synchronizer: o, lock: p, seen: []string{o.key, leaderKey(transport.HashTag(o.key)), o.token}}
 }
 
 // electionSpec is a fenced lock whose owners are public. It is not re-entrant: if a candidate

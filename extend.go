@@ -34,14 +34,14 @@ func (s *holdState) extend(ctx context.Context, d time.Duration) error {
 		return fail("extend", o.lock.Name(), ErrClosed)
 	}
 	defer o.lock.client.working.Done()
-	if err := o.turn.Lock(ctx); err != nil {
+	if err := o.sendMu.Lock(ctx); err != nil {
 		return fail("extend", o.lock.Name(), transport.Unavailable(transport.ContextError(ctx)))
 	}
-	defer o.turn.Unlock()
+	defer o.sendMu.Unlock()
 	return o.extendBy(ctx, s, d)
 }
 
-// extendBy sends a renewal of one hold. The caller holds the turn.
+// extendBy sends a renewal of one hold. The caller holds sendMu.
 func (o *ownership) extendBy(ctx context.Context, s *holdState, d time.Duration) error {
 	if err := o.mayExtend(s, d); err != nil {
 		return fail("extend", o.lock.Name(), err)
@@ -82,7 +82,7 @@ func readExtension(a transport.Answer, err error) (gone bool, causes []error) {
 	return results[0] == 0, nil
 }
 
-// mayExtend checks, under the turn, that the hold can be extended by d.
+// mayExtend checks, under sendMu, that the hold can be extended by d.
 func (o *ownership) mayExtend(s *holdState, d time.Duration) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 // which the client wants the lock next into the queue, in the same command.
 
 // chooseNext makes the owner with which this client wants the lock again, when it releases the lock and others
-// are in line: the release puts that owner into the queue. The turn is held.
+// are in line: the release puts that owner into the queue. sendMu is held.
 func (o *ownership) chooseNext() {
 	if !o.lock.spec.passes || o.lock.keys().noQueue.Load() {
 		return

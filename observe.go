@@ -2,105 +2,159 @@ package latchkey
 
 import (
 	"context"
-	"log/slog"
+	"errors"
 	"time"
 )
 
-// EventType says what happened to a lock or another object.
-type EventType int
+// This file sends the events of calls and ownerships to the client's observer. Without an observer it does
+// nothing.
 
-// The events of a lock's life, and those of other objects.
-const (
-	// EventAttempt: the client sent one attempt to acquire the lock. Err is nil if it was granted,
-	// ErrNotAcquired if the lock is held, ErrUnavailable if the server is in trouble, otherwise the reason for
-	// the refusal. Permits that are requested together are one attempt, under the id of one of them.
-	EventAttempt EventType = iota + 1
-	// EventAcquired: an outermost acquisition or a re-entry succeeded after Wait. For a
-	// semaphore, Count permits were acquired.
-	EventAcquired
-	// EventReleased: this client released the lock completely, after Held. Another client that joined the hold
-	// may still have it. For a semaphore, Count permits were released.
-	EventReleased
-	// EventRenewed: the lease was renewed.
-	EventRenewed
-	// EventLost: the hold ended without a release after Held; Err is the cause.
-	EventLost
-	// EventUndone: an acquisition whose outcome was unknown turned out to have happened, and was undone.
-	EventUndone
-	// EventGaveUp: a call ended after Wait without success; Err is what it returned. It is also sent for a
-	// TryLock, for the Await of a latch or a barrier, and for a MultiLock or RedLock in addition to its
-	// members. It is not sent for a call that failed with ErrInvalid or ErrClosed before it began.
-	EventGaveUp
-	// EventRenewalFailed: a renewal was not confirmed, for the reason Err, as in EventAttempt. The lease
-	// continues, and the renewal is repeated. If the lease ends first, EventLost follows.
-	EventRenewalFailed
-	// EventCountedDown: this client counted a latch down. Count is what remains.
-	EventCountedDown
-	// EventOpened: an Await found its latch open, or its barrier complete, after Wait.
-	EventOpened
-)
-
-var eventNames = [...]string{
-	"", "attempt", "acquired", "released", "renewed", "lost", "undone", "gave up", "renewal failed", "counted down", "opened",
+// parentOf returns the values of a context for the events of a call, or nil if there is no observer. It
+// returns a pointer because each hold stores one.
+func (c *Client) parentOf(ctx context.Context) *context.Context {
+	if c.options.Observer == nil {
+		return nil
+	}
+	parent := context.WithoutCancel(ctx)
+	return &parent
 }
 
-// String returns the name of the event in lower case.
-func (t EventType) String() string {
-	if t < 1 || int(t) >= len(eventNames) {
-		return "unknown"
+// observe sends the observer, if there is one, an event of a call with that parent.
+func (c *Client) observe(parent *context.Context, e Event) {
+	if c.options.Observer == nil {
+		return
 	}
-	return eventNames[t]
+	if e.Context = context.Background(); parent != nil {
+		e.Context = *parent
+	}
+	e.Time = time.Now()
+	c.reporter.observe(e)
 }
 
-// Event is passed to [Options.Observer], for metrics, traces and logs.
-type Event struct {
-	Type EventType
-	Time time.Time // when it happened, by the clock of this machine; the observer may be called later
-	Kind Kind      // of the object; KindPermit or KindFairPermit for a permit
-	Name string    // as the program gave it
-	// Owner is the owner that requested or held the lock. The owner of a permit cannot re-enter anything; like
-	// all owners of this client, it begins with the client's id. Semaphores, latches and barriers have no
-	// owner, and neither does a call that gave up before it sent a request.
-	Owner  Owner
-	Permit string // the id of a permit ([Permit.ID]), or ""
-	Count  int    // permits of a semaphore, or what remains of a latch; else 0
-	// Reentry is true for an EventAcquired that re-entered a hold. A re-entry has no EventReleased or EventLost
-	// of its own: these belong to the outermost acquisition.
-	Reentry bool
-	Wait    time.Duration // EventAcquired, EventGaveUp, EventOpened: since the call
-	Held    time.Duration // EventReleased, EventLost: since the acquisition
-	Err     error         // EventAttempt, EventLost, EventGaveUp, EventRenewalFailed
-	// Context has the values of the context of the call that acquired the lock, or that the event is about, so
-	// that a span can be the child of another. It never ends, and is never nil. An event that belongs to no
-	// call has none of these values: EventUndone, and any event of a hold that was passed on inside the client
-	// and whose call has not returned yet.
-	Context context.Context
+// observeCall reports the outcome of a call on an object that has no ownership: it succeeded or gave up.
+func (o *synchronizer) observeCall(parent *context.Context, got EventType, count int, began time.Time, err error) {
+	e := Event{Type: got, Kind: o.kind, Name: o.name, Count: count, Wait: time.Since(began), Err: err}
+	if err != nil {
+		e.Type = EventGaveUp
+	}
+	o.client.observe(parent, e)
 }
 
-// LogValue returns the event as a group of attributes for package log/slog, without those that do not apply and
-// without the time, which every log line has.
-func (e Event) LogValue() slog.Value {
-	attrs := []slog.Attr{
-		slog.String("type", e.Type.String()), slog.String("kind", string(e.Kind)),
-		slog.String("name", e.Name), slog.Any("owner", e.Owner),
+// observeAttempt reports one attempt to acquire count permits.
+func (o *synchronizer) observeAttempt(parent *context.Context, count int, err error) {
+	if parent != nil {
+		o.client.observe(parent, Event{Type: EventAttempt, Kind: o.kind, Name: o.name, Count: count, Err: asTold(err)})
 	}
-	if e.Permit != "" {
-		attrs = append(attrs, slog.String("permit", e.Permit))
+}
+
+// asTold returns the error of a command as a call that ends with it returns it, in the errors of this
+// package.
+func asTold(err error) error {
+	if err == nil {
+		return nil
 	}
-	if e.Count != 0 || e.Type == EventCountedDown {
-		attrs = append(attrs, slog.Int("count", e.Count))
+	told := explain(err)
+	if len(told) == 1 {
+		return told[0]
 	}
-	if e.Reentry {
-		attrs = append(attrs, slog.Bool("reentry", true))
+	return errors.Join(told...)
+}
+
+// event returns an event about the owner of a lock or a permit.
+func (p *primitive) event(t EventType, number uint64, owner Owner) Event {
+	e := Event{Type: t, Kind: p.spec.kind, Name: p.Name(), Owner: owner}
+	if p.spec.permit {
+		e.Permit, e.Owner = owner.String(), Owner{client: p.client.id, number: number}
 	}
-	switch e.Type {
-	case EventAcquired, EventGaveUp, EventOpened:
-		attrs = append(attrs, slog.Duration("wait", e.Wait))
-	case EventReleased, EventLost:
-		attrs = append(attrs, slog.Duration("held", e.Held))
+	return e
+}
+
+// observe reports what happened to the ownership, or to the hold s, which is the outermost one if s is nil. A
+// party of a barrier is not a hold: it has only the events of its Await.
+func (o *ownership) observe(t EventType, s *holdState, err error) {
+	if o.lock.client.options.Observer == nil || o.lock.spec.party {
+		return
 	}
-	if e.Err != nil {
-		attrs = append(attrs, slog.Any("err", e.Err))
+	e := o.lock.event(t, o.number, o.owner())
+	e.Err = err
+	now := o.lock.client.clock()
+	o.mu.Lock()
+	if s == nil {
+		s = o.holds.outermost()
 	}
-	return slog.GroupValue(attrs...)
+	var parent *context.Context
+	if s != nil && s.rare != nil {
+		parent = s.rare.parent
+		if t == EventLost || t == EventReleased {
+			e.Held = now.Since(s.rare.acquired)
+		}
+	}
+	o.mu.Unlock()
+	o.lock.client.observe(parent, e)
+}
+
+// observeEnd reports one event for each outermost hold that has ended. Holds that read along were acquired
+// separately, so each has its own event.
+func (o *ownership) observeEnd(t EventType, err error) {
+	if o.lock.client.options.Observer == nil {
+		return
+	}
+	o.mu.Lock()
+	var roots []*holdState
+	for h := range o.holds.roots {
+		roots = append(roots, h)
+	}
+	o.mu.Unlock()
+	for _, h := range roots {
+		o.observe(t, h, err)
+	}
+}
+
+// observeAttempt reports one attempt.
+func (a *acquisition) observeAttempt(err error) {
+	if o := a.ownership; a.parent != nil {
+		e := o.lock.event(EventAttempt, o.number, o.owner())
+		e.Err = asTold(err)
+		o.lock.client.observe(a.parent, e)
+	}
+}
+
+// observeEnd reports the outcome of the call: a hold, possibly a re-entry, or an error.
+func (a *acquisition) observeEnd(reentry bool, err error) {
+	if a.parent == nil {
+		return
+	}
+	c := a.lock.client
+	wait := c.clock().Since(a.began)
+	if err != nil {
+		var e Event
+		if o := a.ownership; o != nil {
+			e = o.lock.event(EventGaveUp, o.number, o.owner())
+		} else {
+			e = Event{Type: EventGaveUp, Kind: a.lock.spec.kind, Name: a.lock.Name()}
+		}
+		e.Err, e.Wait = err, wait
+		c.observe(a.parent, e)
+		return
+	}
+	for o := range a.each {
+		o.observeAcquired(a.parent, wait, reentry)
+	}
+}
+
+// observeAcquired reports a hold that a call with that parent got after waiting for that time.
+func (o *ownership) observeAcquired(parent *context.Context, wait time.Duration, reentry bool) {
+	e := o.lock.event(EventAcquired, o.number, o.owner())
+	e.Wait, e.Reentry = wait, reentry
+	o.lock.client.observe(parent, e)
+}
+
+// madeFor notes which call received a hold that was passed on.
+func (s *holdState) madeFor(parent *context.Context) {
+	if parent == nil {
+		return
+	}
+	s.ownership.mu.Lock()
+	defer s.ownership.mu.Unlock()
+	s.makeRare().parent = parent
 }

@@ -12,14 +12,14 @@ import (
 // ownership is the time in which one owner has one lock, from the outermost acquisition to the last release,
 // including all re-entries. Holds are handles on it.
 //
-// Every request for an ownership (acquire, re-enter, renew, release, undo) is sent under its turn, one after
+// Every request for an ownership (acquire, re-enter, renew, release, undo) is sent under its sendMu, one after
 // the other.
 type ownership struct {
 	lock   primitive
 	wire   string // the owner as it is in Redis
 	number uint64 // of this ownership in this client
 
-	turn      transport.FIFOMutex
+	sendMu    transport.FIFOMutex
 	schedule  schedule   // the watchdog's
 	onKey     placeOnKey // guarded by the mutex of the shard of the key
 	rare      atomic.Pointer[rareOfOwnership]
@@ -221,7 +221,7 @@ func (o *ownership) valid() time.Duration { return o.lease.valid(o.lock.client.c
 // span returns the longest time for which the key may live. o.mu is held.
 func (o *ownership) span() time.Duration { return o.doubt.span(o.lease.span()) }
 
-// terms returns the bounds of an acquisition or a release. The call has the turn of the ownership, and the next
+// terms returns the bounds of an acquisition or a release. The call has sendMu of the ownership, and the next
 // renewal waits for it. So while the ownership is held, the bound is at most a part of the lease. o.mu is held.
 func (o *ownership) terms(waits bool) transport.Terms {
 	on := transport.Terms{Patience: o.lock.client.sender.Patience, Waits: waits}

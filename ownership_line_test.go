@@ -110,12 +110,12 @@ func TestHold_is_what_the_second_call_of_an_owner_waits_for(t *testing.T) {
 	require.NoError(t, err)
 	owner := c.NewOwner()
 	first := c.registry.find(lock.primitive, owner)
-	require.NoError(t, first.turn.Lock(ctx)) // a TryLock of that owner is in flight
+	require.NoError(t, first.sendMu.Lock(ctx)) // a TryLock of that owner is in flight
 	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
 	_, err = lock.Lock(short, By(owner))
 	require.ErrorIs(t, err, ErrNotAcquired)
-	first.turn.Unlock()
+	first.sendMu.Unlock()
 	require.NoError(t, h.Unlock(ctx))
 }
 

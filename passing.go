@@ -105,10 +105,10 @@ func (o *ownership) passOn(s *holdState) bool {
 // succeed ends the only hold of the ownership and returns the next one, if the ownership may be passed on and
 // taken reports that somebody takes it; else it returns nil. taken is called under o.mu.
 func (o *ownership) succeed(s *holdState, taken func() bool) *holdState {
-	if !o.lock.spec.passes || !o.turn.TryLock() {
+	if !o.lock.spec.passes || !o.sendMu.TryLock() {
 		return nil
 	}
-	defer o.turn.Unlock()
+	defer o.sendMu.Unlock()
 	now := o.lock.client.clock()
 	o.mu.Lock()
 	if !o.mayPass(s, now) || !taken() {

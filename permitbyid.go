@@ -175,10 +175,10 @@ func (s *PermitSemaphore) SetLease(ctx context.Context, id string, d time.Durati
 
 // setOwnLease sets the lease of a permit of this client, and ends its renewal.
 func (s *PermitSemaphore) setOwnLease(ctx context.Context, verb string, o *ownership, d time.Duration, ms string) error {
-	if err := o.turn.Lock(ctx); err != nil {
+	if err := o.sendMu.Lock(ctx); err != nil {
 		return fail(verb, s.name, transport.Unavailable(transport.ContextError(ctx)))
 	}
-	defer o.turn.Unlock()
+	defer o.sendMu.Unlock()
 	o.fixLease(s.client.clock(), min(d, permanentLease), true)
 	sent, err := s.update(ctx, verb, o.wire, ms)
 	switch {

@@ -11,7 +11,7 @@ import (
 // permitCount is the number of permits of a semaphore of either kind. Both kinds set it, add to it, limit its
 // time and delete it in the same way, with scripts of their own.
 type permitCount struct {
-	object
+	synchronizer
 
 	beside string // the key of the total of a Semaphore, or of the ids of a PermitSemaphore
 	script func(c *permitCount, o *operation, how permitChange, n int, ttl string) call

@@ -38,8 +38,8 @@ func (c *Client) NewPermitSemaphore(name string) *PermitSemaphore {
 }
 
 func (s *PermitSemaphore) init(c *Client, name string, permits *spec) {
-	o := newObject(c, KindSemaphore, name, semaphoreChannel)
-	s.permitCount = permitCount{object: o, beside: idsKey(o.key), script: permitsChange}
+	o := newSynchronizer(c, KindSemaphore, name, semaphoreChannel)
+	s.permitCount = permitCount{synchronizer: o, beside: idsKey(o.key), script: permitsChange}
 	s.permits = &primitive{}
 	s.permits.initOf(c, permits, s.keys)
 }

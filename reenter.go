@@ -8,8 +8,8 @@ import (
 )
 
 // reenter re-enters the hold that the call is for. If it returns neither a hold nor an error, the caller begins
-// a hold: for a.ownership, whose turn the call then has, or for a fresh owner if that is nil. If an ownership
-// ends while reenter waits for its turn, reenter resolves it again.
+// a hold: for a.ownership, whose sendMu the call then has locked, or for a fresh owner if that is nil. If an ownership
+// ends while reenter waits for its sendMu, reenter resolves it again.
 func (a *acquisition) reenter(ctx context.Context) (*Hold, error) {
 	for {
 		a.ownership, a.under = nil, nil // what was to be re-entered before may be over
@@ -23,7 +23,7 @@ func (a *acquisition) reenter(ctx context.Context) (*Hold, error) {
 		if a.note != "" && o.isGuest {
 			return nil, invalid("Note does not apply to a guest: the owner belongs to another client")
 		}
-		if err := a.awaitTurn(ctx, o); err != nil {
+		if err := a.lockSendMu(ctx, o); err != nil {
 			return nil, err
 		}
 		h, again, err := a.enter(ctx, o)
@@ -39,16 +39,16 @@ func (a *acquisition) reenter(ctx context.Context) (*Hold, error) {
 	}
 }
 
-// awaitTurn waits for another call of the same owner. A call that uses the lock waits only for the server; a
+// lockSendMu waits for another call of the same owner. A call that uses the lock waits only for the server; a
 // call that acquires it waits for whatever delays the acquisition.
-func (a *acquisition) awaitTurn(ctx context.Context, o *ownership) error {
-	if o.turn.TryLock() {
+func (a *acquisition) lockSendMu(ctx context.Context, o *ownership) error {
+	if o.sendMu.TryLock() {
 		return nil
 	}
 	if !a.waits && !o.live() {
 		return ErrNotAcquired
 	}
-	if o.turn.Lock(ctx) == nil {
+	if o.sendMu.Lock(ctx) == nil {
 		return nil
 	}
 	err := transport.ContextError(ctx)
@@ -60,23 +60,23 @@ func (a *acquisition) awaitTurn(ctx context.Context, o *ownership) error {
 	return q.in(o.lock.spec.line).waitError(ctx, err, nil)
 }
 
-// giveTurnBack releases the turn of an ownership that others may know.
-func (a *acquisition) giveTurnBack() {
-	if a.hasTurn {
-		a.ownership.turn.Unlock()
+// unlockSendMu unlocks sendMu of an ownership that others may know.
+func (a *acquisition) unlockSendMu() {
+	if a.hasSendMu {
+		a.ownership.sendMu.Unlock()
 	}
 }
 
-// enter acts on the phase of the ownership. The caller has its turn, and keeps it only if the ownership is to
+// enter acts on the phase of the ownership. The caller has locked sendMu, and keeps it only if the ownership is to
 // begin. again tells the caller to resolve the ownership again: at once if err is nil, else after a pause, in
-// which other calls, above all the renewal, get the turn.
+// which other calls, above all the renewal, get sendMu.
 func (a *acquisition) enter(ctx context.Context, o *ownership) (h *Hold, again bool, err error) {
 	phase := o.currentPhase()
 	if phase == acquiring {
-		a.ownership, a.hasTurn = o, true
+		a.ownership, a.hasSendMu = o, true
 		return nil, false, nil
 	}
-	defer o.turn.Unlock()
+	defer o.sendMu.Unlock()
 	if phase != held || !o.mayBeEntered(a.under) {
 		return nil, true, nil
 	}
@@ -118,7 +118,7 @@ func (a *acquisition) addOne(ctx context.Context) (h *Hold, again bool, err erro
 func (a *acquisition) entryFailed(ans transport.Answer, err error) error {
 	o := a.ownership
 	counted := errors.Is(err, ErrNotReplicated)
-	known := counted && o.lock.client.undo.atOnce(o.undoInTurn)
+	known := counted && o.lock.client.undo.atOnce(o.undoLocked)
 	if ans.Doubt || counted && !known {
 		o.undoLater(0, a.lease)
 	}
@@ -147,6 +147,6 @@ func (a *acquisition) askToEnter(ctx context.Context, count int) (ans transport.
 		if stopped := transport.Rest(ctx, o.lock.client.closing, transport.Jitter(transport.LongPause)); stopped != nil {
 			return ans, false, transport.StoppedAfter(err, stopped)
 		}
-		o.turn.Lend()
+		o.sendMu.Lend()
 	}
 }

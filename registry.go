@@ -170,10 +170,10 @@ func (r *registry) remove(o *ownership) {
 // forgetUnused ends an ownership for which nothing was sent, unless another goroutine is about to use it. A
 // call that finds it over resolves its owner again.
 func (o *ownership) forgetUnused() {
-	if !o.turn.TryLock() {
+	if !o.sendMu.TryLock() {
 		return
 	}
-	defer o.turn.Unlock()
+	defer o.sendMu.Unlock()
 	o.mu.Lock()
 	unused := o.phase == acquiring
 	if unused {

@@ -9,7 +9,7 @@ import (
 )
 
 // releaseHold releases one hold: to the next goroutine in line, or to the server. It uncounts the hold before
-// it has the turn, so that a delayed turn cannot keep the hold alive.
+// it has sendMu, so that a wait for sendMu cannot keep the hold alive.
 func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
 	awaited := o.firstInLine() != nil
 	if awaited && o.passOn(s) {
@@ -18,10 +18,10 @@ func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
 	if done, err := o.beginRelease(s); done || err != nil {
 		return err
 	}
-	if !o.turnToRelease(ctx) {
+	if !o.lockToRelease(ctx) {
 		return o.releaseFailed(transport.Answer{}, transport.Unavailable(transport.ErrSilent))
 	}
-	defer o.turn.Unlock()
+	defer o.sendMu.Unlock()
 	if done, err := o.reportRelease(s); done {
 		return err
 	}
@@ -44,14 +44,14 @@ func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
 	return err
 }
 
-// turnToRelease takes the turn. It waits for it even if ctx ends, for as long as a release may take.
-func (o *ownership) turnToRelease(ctx context.Context) bool {
-	if o.turn.TryLock() {
+// lockToRelease locks sendMu. It waits for it even if ctx ends, for as long as a release may take.
+func (o *ownership) lockToRelease(ctx context.Context) bool {
+	if o.sendMu.TryLock() {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.lock.client.options.RetryBudget)
 	defer cancel()
-	return o.turn.Lock(ctx) == nil
+	return o.sendMu.Lock(ctx) == nil
 }
 
 // reportRelease returns the result of Unlock if the hold is over by now. The result is nil for the first call
@@ -186,7 +186,7 @@ type releaseAnswer struct {
 }
 
 // sendCount makes the server's count equal to the client's. It is the release, and the undo of an acquisition
-// whose outcome is unknown. It does no harm if it runs twice, late, or for an ownership that is over. The turn
+// whose outcome is unknown. It does no harm if it runs twice, late, or for an ownership that is over. sendMu
 // is held.
 func (o *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releaseAnswer, error) {
 	o.mu.Lock()

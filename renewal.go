@@ -31,7 +31,7 @@ func (w *watchdog) renewAll(r *route, due []*ownership) bool {
 
 // renewSoon renews a batch as soon as the route has a place for it, and does not wait for the answer. If the
 // whole batch is refused, it is divided, and its parts wait for places like any other batch, without holding a
-// place or a turn.
+// place or for sendMu.
 func (w *watchdog) renewSoon(r *route, batch []*ownership) bool {
 	select {
 	case r.Places <- struct{}{}:
@@ -48,20 +48,20 @@ func (w *watchdog) renewSoon(r *route, batch []*ownership) bool {
 	return true
 }
 
-// renewal is one hold in a batch, with its turn taken: no release of it is sent before the renewal has
+// renewal is one hold in a batch, with sendMu locked: no release of it is sent before the renewal has
 // returned, and no renewal follows a release that has begun.
 type renewal struct {
 	ownership *ownership
 	lease     time.Duration
 }
 
-// reserve takes the turn of each ownership that still needs renewal. A busy ownership is renewed alone when its
-// turn is free.
+// reserve locks sendMu of each ownership that still needs renewal. A busy ownership is renewed alone when its
+// sendMu is free.
 func (w *watchdog) reserve(r *route, batch []*ownership) []renewal {
 	renewals := make([]renewal, 0, len(batch))
 	for _, o := range batch {
-		if !o.turn.TryLock() {
-			w.tasks.Go(func() { w.renewInTurn(r, o) })
+		if !o.sendMu.TryLock() {
+			w.tasks.Go(func() { w.renewAlone(r, o) })
 			continue
 		}
 		renewals = o.reserved(renewals)
@@ -69,26 +69,26 @@ func (w *watchdog) reserve(r *route, batch []*ownership) []renewal {
 	return renewals
 }
 
-// reserved appends the ownership, whose turn is taken, to renewals, or releases the turn if there is nothing to
+// reserved appends the ownership, whose sendMu is locked, to renewals, or unlocks it if there is nothing to
 // renew.
 func (o *ownership) reserved(renewals []renewal) []renewal {
 	lease := o.nextLease()
 	if lease == 0 {
-		o.turn.Unlock()
+		o.sendMu.Unlock()
 		return renewals
 	}
 	return append(renewals, renewal{o, lease})
 }
 
-// renewInTurn waits for the turn of an ownership in line with other calls: a call that retries again and again
+// renewAlone waits for sendMu of an ownership in line with other calls: a call that retries again and again
 // must not keep a renewal out.
-func (w *watchdog) renewInTurn(r *route, o *ownership) {
+func (w *watchdog) renewAlone(r *route, o *ownership) {
 	o.mu.Lock()
 	period := o.lease.period()
 	o.mu.Unlock()
 	ctx, cancel := context.WithTimeout(w.open, period)
 	defer cancel()
-	if o.turn.LockToRenew(ctx) != nil {
+	if o.sendMu.LockToRenew(ctx) != nil {
 		o.renewLater()
 		return
 	}
@@ -96,8 +96,8 @@ func (w *watchdog) renewInTurn(r *route, o *ownership) {
 	case r.Places <- struct{}{}:
 		w.renewBatch(o.reserved(nil))
 		<-r.Places
-	default: // a release must not wait for the turn until other renewals are answered
-		o.turn.Unlock()
+	default: // a release must not wait for sendMu until other renewals are answered
+		o.sendMu.Unlock()
 		o.renewLater()
 	}
 }
@@ -123,7 +123,7 @@ func (w *watchdog) batches(all []*ownership) [][]*ownership {
 	return batches
 }
 
-// renewBatch sends one script, passes the result to each ownership, and releases the turns. If the server
+// renewBatch sends one script, passes the result to each ownership, and unlocks each sendMu. If the server
 // refuses a batch for one of its keys, it returns the parts to send again.
 func (w *watchdog) renewBatch(batch []renewal) (parts [][]*ownership) {
 	if len(batch) == 0 {
@@ -147,7 +147,7 @@ func (w *watchdog) renewBatch(batch []renewal) (parts [][]*ownership) {
 			r.ownership.renewed(sent, r.lease)
 			r.ownership.reportStuck()
 		}
-		r.ownership.turn.Unlock()
+		r.ownership.sendMu.Unlock()
 	}
 	if err != nil {
 		w.client.reporter.log(noticeRenewal, batch[0].ownership.lock.Name(), slog.Int("holds", len(batch)), slog.Any("error", err))
@@ -168,7 +168,7 @@ func divisible(err error) bool {
 func divide(batch []renewal) [][]*ownership {
 	all := make([]*ownership, len(batch))
 	for i, r := range batch {
-		r.ownership.turn.Unlock()
+		r.ownership.sendMu.Unlock()
 		all[i] = r.ownership
 	}
 	half := len(all) / 2

@@ -141,10 +141,10 @@ func (o *ownership) downgrade(ctx context.Context, s *holdState) (*Hold, error) 
 	n, began := o.nest(newPrimitive(o.lock.client, readSpec, o.lock.Name()), nil), o.lock.client.clock()
 	defer n.forgetUnused()
 	for _, each := range []*ownership{o, n} {
-		if err := each.turn.Lock(ctx); err != nil {
+		if err := each.sendMu.Lock(ctx); err != nil {
 			return nil, transport.Unavailable(transport.ContextError(ctx))
 		}
-		defer each.turn.Unlock()
+		defer each.sendMu.Unlock()
 	}
 	if err := o.mayDowngrade(s); err != nil {
 		return nil, err
@@ -179,7 +179,7 @@ func (o *ownership) downgrade(ctx context.Context, s *holdState) (*Hold, error) 
 	return read, err
 }
 
-// mayDowngrade checks that the hold is the only one. The turn is held.
+// mayDowngrade checks that the hold is the only one. sendMu is held.
 func (o *ownership) mayDowngrade(s *holdState) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -40,8 +40,8 @@ type Semaphore struct{ permitCount }
 
 // NewSemaphore returns the semaphore with that name. It sends nothing.
 func (c *Client) NewSemaphore(name string) *Semaphore {
-	o := newObject(c, KindSemaphore, name, semaphoreChannel)
-	return &Semaphore{permitCount{object: o, beside: totalKey(transport.HashTag(o.key)), script: semaphoreChange}}
+	o := newSynchronizer(c, KindSemaphore, name, semaphoreChannel)
+	return &Semaphore{permitCount{synchronizer: o, beside: totalKey(transport.HashTag(o.key)), script: semaphoreChange}}
 }
 
 // Acquire acquires n permits, all or none. It waits until ctx ends or the time of [Wait] is over.

@@ -21,7 +21,7 @@ const serverPatience = 50 * time.Millisecond
 // serverIdentity is the run id of the server of a client. The client queries it once, and again
 // after a connection has broken: another server may have taken its place.
 type serverIdentity struct {
-	turn transport.FIFOMutex // of the goroutine that queries the server
+	queryMu transport.FIFOMutex // of the goroutine that queries the server
 
 	mu         sync.Mutex
 	told       bool
@@ -50,17 +50,17 @@ func (c *Client) serverID(ctx context.Context) (id string, told bool) {
 		return "", true
 	}
 	defer c.working.Done()
-	if c.serverIdentity.turn.Lock(ctx) != nil {
+	if c.serverIdentity.queryMu.Lock(ctx) != nil {
 		return "", false
 	}
-	defer c.serverIdentity.turn.Unlock()
+	defer c.serverIdentity.queryMu.Unlock()
 	if id, known := c.knownServerID(); known {
 		return id, true
 	}
 	return c.askServerID(ctx)
 }
 
-// askServerID is serverID with the turn held.
+// askServerID is serverID with queryMu held.
 func (c *Client) askServerID(ctx context.Context) (id string, told bool) {
 	i := &c.serverIdentity
 	generation := c.topology.Generation()

@@ -51,7 +51,7 @@ func (a *acquisition) takeOver(left any) bool {
 // queue.
 func (a *acquisition) leave() any {
 	o := a.ownership
-	if o == nil || a.hasTurn || a.tooFew || !o.lock.spec.passes {
+	if o == nil || a.hasSendMu || a.tooFew || !o.lock.spec.passes {
 		return nil
 	}
 	o.mu.Lock()

@@ -28,15 +28,15 @@ func (o *ownership) undoLater(delay, lease time.Duration) {
 
 // undo implements [undoable].
 func (o *ownership) undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
-	if !o.turn.TryLock() {
+	if !o.sendMu.TryLock() {
 		return transport.TryLater // another command for it is in flight
 	}
-	defer o.turn.Unlock()
-	return o.undoInTurn(ctx, stop)
+	defer o.sendMu.Unlock()
+	return o.undoLocked(ctx, stop)
 }
 
-// undoInTurn is undo with the turn held.
-func (o *ownership) undoInTurn(ctx context.Context, stop <-chan struct{}) transport.Outcome {
+// undoLocked is undo with sendMu held.
+func (o *ownership) undoLocked(ctx context.Context, stop <-chan struct{}) transport.Outcome {
 	a, err := o.sendCount(ctx, stop)
 	if err != nil {
 		return transport.Classify(err)

@@ -12,17 +12,17 @@ import (
 	_ "github.com/latchkey-go/latchkey" // so that a change of the library invalidates cached results
 )
 
-// row is a line of the table in mutexes.go.
+// row is a line of the table in mutexorder.go.
 type row struct {
 	place int
 	long  bool            // held during waits
 	also  map[string]bool // under which others it may be locked, and what else may happen under it
 }
 
-// table parses the comment in mutexes.go.
+// table parses the comment in mutexorder.go.
 func table(t *testing.T) map[string]row {
 	t.Helper()
-	text, err := os.ReadFile("../../mutexes.go")
+	text, err := os.ReadFile("../../mutexorder.go")
 	require.NoError(t, err)
 	rows, blocks := map[string]row{}, 0
 	for line := range strings.Lines(string(text)) {
@@ -47,7 +47,7 @@ func table(t *testing.T) map[string]row {
 	return rows
 }
 
-// The library locks its mutexes in the order that mutexes.go documents. Under short ones it neither waits nor calls
+// The library locks its mutexes in the order that mutexorder.go documents. Under short ones it neither waits nor calls
 // foreign code.
 func TestOrderOfMutexes(t *testing.T) {
 	t.Parallel()
@@ -56,10 +56,10 @@ func TestOrderOfMutexes(t *testing.T) {
 	require.NoError(t, err)
 	for _, name := range order.Mutexes {
 		_, listed := rows[name]
-		assert.True(t, listed, "%s has no line in the table of mutexes.go", name)
+		assert.True(t, listed, "%s has no line in the table of mutexorder.go", name)
 	}
 	for name := range rows {
-		assert.True(t, slices.Contains(order.Mutexes, name), "%s is in the table of mutexes.go, and is no mutex", name)
+		assert.True(t, slices.Contains(order.Mutexes, name), "%s is in the table of mutexorder.go, and is no mutex", name)
 	}
 	if t.Failed() {
 		return

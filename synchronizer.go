@@ -6,8 +6,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// object is a named thing other than a lock: it has no owner and no lease.
-type object struct {
+// synchronizer is what all named objects other than locks share: they have no owner and no lease.
+type synchronizer struct {
 	*keys
 	client *Client
 	kind   Kind
@@ -15,28 +15,28 @@ type object struct {
 
 // refuseWholeTag makes a name that is entirely in braces an ErrInvalid: {x} and x have the same hash tag, and
 // would share the other keys of the object.
-func (o *object) refuseWholeTag(what string) {
+func (o *synchronizer) refuseWholeTag(what string) {
 	if o.invalid == nil && wholeTag(o.key) {
 		o.invalid = invalid("%s cannot be named %q: it would share keys with %q", what, o.key, o.key[1:len(o.key)-1])
 	}
 }
 
-func newObject(c *Client, kind Kind, name string, channel func(key string) string) object {
+func newSynchronizer(c *Client, kind Kind, name string, channel func(key string) string) synchronizer {
 	names, err := c.options.keysOf(name)
 	if err == nil {
 		names.channel = channel(names.key)
 	}
-	return object{keys: names, client: c, kind: kind}
+	return synchronizer{keys: names, client: c, kind: kind}
 }
 
 // Name returns the name as the program gave it.
-func (o *object) Name() string { return o.name }
+func (o *synchronizer) Name() string { return o.name }
 
 // Client returns the client that made the object.
-func (o *object) Client() *Client { return o.client }
+func (o *synchronizer) Client() *Client { return o.client }
 
 // begin counts a call that Close waits for. If it returns nil, the caller must call client.working.Done.
-func (o *object) begin() error {
+func (o *synchronizer) begin() error {
 	switch {
 	case o.invalid != nil:
 		return o.invalid
@@ -47,7 +47,7 @@ func (o *object) begin() error {
 }
 
 // query sends a call that changes nothing, or that may run twice.
-func (o *object) query(ctx context.Context, verb string, c call) (transport.Answer, error) {
+func (o *synchronizer) query(ctx context.Context, verb string, c call) (transport.Answer, error) {
 	if err := o.begin(); err != nil {
 		return transport.Answer{}, fail(verb, o.name, err)
 	}
@@ -60,12 +60,12 @@ func (o *object) query(ctx context.Context, verb string, c call) (transport.Answ
 }
 
 // sendOrRepeat sends an operation that counts once. If its outcome stays unknown, the background repeats it.
-func (o *object) sendOrRepeat(ctx context.Context, verb string, build func(*operation) call) (transport.Answer, error) {
+func (o *synchronizer) sendOrRepeat(ctx context.Context, verb string, build func(*operation) call) (transport.Answer, error) {
 	return o.perform(ctx, nil, verb, build, build)
 }
 
 // sendLater leaves an operation that counts once to the background.
-func (o *object) sendLater(build func(*operation) call) {
+func (o *synchronizer) sendLater(build func(*operation) call) {
 	each := o.client.newOperation(o.key)
 	each.followUp = build(each)
 	each.repeatLater()
@@ -73,7 +73,7 @@ func (o *object) sendLater(build func(*operation) call) {
 
 // sendOrVoid sends an operation that takes effect once, and not late: if its outcome stays unknown, the
 // background voids it.
-func (o *object) sendOrVoid(ctx context.Context, verb string, build func(*operation) call) (transport.Answer, error) {
+func (o *synchronizer) sendOrVoid(ctx context.Context, verb string, build func(*operation) call) (transport.Answer, error) {
 	return o.perform(ctx, nil, verb, build, func(each *operation) call {
 		return call{opVoid, []string{each.record}, []string{each.number}}
 	})
@@ -81,7 +81,7 @@ func (o *object) sendOrVoid(ctx context.Context, verb string, build func(*operat
 
 // perform sends an operation until stop is closed. If its outcome is unknown, the background sends the call
 // that settle builds.
-func (o *object) perform(ctx context.Context, stop <-chan struct{}, verb string, build, settle func(*operation) call) (transport.Answer, error) {
+func (o *synchronizer) perform(ctx context.Context, stop <-chan struct{}, verb string, build, settle func(*operation) call) (transport.Answer, error) {
 	if err := o.begin(); err != nil {
 		return transport.Answer{}, fail(verb, o.name, err)
 	}
@@ -103,7 +103,7 @@ func (o *object) perform(ctx context.Context, stop <-chan struct{}, verb string,
 }
 
 // explain puts the sentinel error for err in front of it.
-func (o *object) explain(ctx context.Context, a transport.Answer, err error) []error {
+func (o *synchronizer) explain(ctx context.Context, a transport.Answer, err error) []error {
 	switch {
 	case a.Doubt:
 		return []error{ErrUnknownOutcome, err}

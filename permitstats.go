@@ -82,7 +82,7 @@ func (s *PermitSemaphore) Stats(ctx context.Context) (PermitStats, error) {
 }
 
 // stats queries a semaphore and returns the three parts of the reply.
-func (o *object) stats(ctx context.Context, c call) ([]rueidis.RedisMessage, error) {
+func (o *synchronizer) stats(ctx context.Context, c call) ([]rueidis.RedisMessage, error) {
 	a, err := o.query(ctx, "stats", c)
 	if err != nil {
 		return nil, err

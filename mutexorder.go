@@ -11,8 +11,8 @@ package latchkey
 //	mutex                   | guards                                                     | also
 //	syncLocker.mu           | the hold of a SyncLocker, for as long as it is held        |
 //	compositeHold.unlocking | the releases of a composite hold, one at a time            | itself
-//	serverIdentity.turn     | the requests for the id of a server, one at a time         |
-//	ownership.turn          | the commands for an ownership, one at a time               | itself
+//	serverIdentity.queryMu  | the requests for the id of a server, one at a time         |
+//	ownership.sendMu        | the commands for an ownership, one at a time               | itself
 //
 // The others are held for a short time. While one is held, nothing waits and no foreign code runs.
 // One is locked while another is held only if its line names that one.
