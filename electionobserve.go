@@ -106,5 +106,5 @@ func (o *observer) pause(q *waitQueue, _ int, left time.Duration) time.Duration 
 	return pauseUntil(left, o.client.pollPause())
 }
 
-// what implements [attempter]. A loop that observes is no waiting call.
+// what implements [attempter]. A loop that observes is not a waiting call.
 func (o *observer) what() (Kind, string) { return KindNone, o.name }

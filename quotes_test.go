@@ -2,7 +2,6 @@ package latchkey
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"os"
 	"regexp"
@@ -107,6 +106,6 @@ func TestQuotedLogLines(t *testing.T) {
 		assert.True(t, known, "the page does not list %q", line[1])
 	}
 	for _, quote := range quoted {
-		assert.True(t, used[quote], fmt.Sprintf("the page lists %q, which is not logged", quote))
+		assert.True(t, used[quote], "the page lists %q, which is not logged", quote)
 	}
 }

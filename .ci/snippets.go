@@ -41,6 +41,8 @@ var (
 	obtained      *redislock.Lock
 )
 `,
+	"docs/howto/monitoring.md": "var observer *latchkeyotel.Observer\n",
+	"latchkeyotel/README.md":   "var observer *latchkeyotel.Observer\n",
 	"docs/reference/barrier.md": `
 var (
 	steps             int

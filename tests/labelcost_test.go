@@ -2,6 +2,7 @@ package tests
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -122,8 +123,8 @@ func TestLabelCost_in_one_round_trip(t *testing.T) {
 		for tick := time.Tick(time.Millisecond); ; {
 			err := missing(records, tap.Commands())
 			select {
-			case <-done:
-				return err
+			case failed := <-done:
+				return errors.Join(failed, err)
 			case <-tick:
 				if err == nil {
 					return nil

@@ -198,8 +198,10 @@ func TestObservingIsNotWaiting(t *testing.T) {
 	seen, over := make(chan struct{}, 10), make(chan struct{})
 	go func() {
 		defer close(over)
-		for range client.NewElection(name).Observe(ctx) {
-			seen <- struct{}{}
+		for _, err := range client.NewElection(name).Observe(ctx) {
+			if err == nil {
+				seen <- struct{}{}
+			}
 		}
 	}()
 	rig.Await(t, soon, "that nobody leads", seen)
