@@ -409,9 +409,9 @@ func TestBarrierDoLostByTheServer(t *testing.T) {
 	all[0].goes <- nil
 	atBarrier(t, b, 1)
 	rig.NewAdmin(t, server).Do("FLUSHALL")
-	toldBroken(t, all[0].outcome(t), "has lost it")
-	all[1].isToldBroken(t, leeway+pollCeiling, "has lost it")
-	toldBroken(t, all[1].leaves(t), "has lost it")
+	toldBroken(t, all[0].outcome(t), "the server lost the generation")
+	all[1].isToldBroken(t, leeway+pollCeiling, "the server lost the generation")
+	toldBroken(t, all[1].leaves(t), "the server lost the generation")
 	doesComplete(t, b)
 }
 

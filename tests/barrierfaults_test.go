@@ -244,7 +244,7 @@ func TestBarrierLostByTheServer(t *testing.T) {
 		waiting := arriveInBackground(within(t, soon), b)
 		atBarrier(t, b, 1)
 		rig.NewAdmin(t, server).Do("FLUSHALL")
-		toldBroken(t, rig.Await(t, pollCeiling+leeway, "the party", waiting).err, "has lost it")
+		toldBroken(t, rig.Await(t, pollCeiling+leeway, "the party", waiting).err, "the server lost the generation")
 		completes(t, b)
 	})
 	t.Run("emptied, and others go on", func(t *testing.T) {
@@ -254,7 +254,7 @@ func TestBarrierLostByTheServer(t *testing.T) {
 		atBarrier(t, b, 1)
 		rig.NewAdmin(t, server).Do("FLUSHALL")
 		completes(t, b)
-		toldBroken(t, rig.Await(t, pollCeiling+leeway, "the party", waiting).err, "has lost it")
+		toldBroken(t, rig.Await(t, pollCeiling+leeway, "the party", waiting).err, "the server lost the generation")
 	})
 	t.Run("restarted", func(t *testing.T) {
 		rig.Need(t, rig.Process)
@@ -264,7 +264,7 @@ func TestBarrierLostByTheServer(t *testing.T) {
 		atBarrier(t, b, 1)
 		server.Kill(t)
 		server.Restart(t)
-		toldBroken(t, rig.Await(t, soon, "the party", waiting).err, "has lost it")
+		toldBroken(t, rig.Await(t, soon, "the party", waiting).err, "the server lost the generation")
 		completes(t, b)
 	})
 	t.Run("silent", func(t *testing.T) {

@@ -385,7 +385,7 @@ func TestElection_badInput(t *testing.T) {
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
 	_, err = e.Campaign(t.Context(), "a", latchkey.By(client.NewOwner()))
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
-	require.ErrorContains(t, err, "an election is not re-entrant")
+	require.ErrorContains(t, err, "an election, which is not re-entrant")
 	_, err = client.NewElection("").Campaign(t.Context(), "a")
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
 	_, err = client.NewElection("").Leader(t.Context())

@@ -114,11 +114,12 @@ func (e *electionFleet) stop() (r resumption, gap time.Duration) {
 	return r, gap
 }
 
-// inTime requires that a leader is followed by the next one within its lease.
+// inTime requires that a leader is followed by the next one within its lease. The processes of the fleet may be late
+// without this one being late, so that the bound is loose; the median of many is not.
 func (e *electionFleet) inTime(end func() (gap time.Duration)) {
 	e.t.Helper()
 	assert.NoError(e.t, rig.InTime(e.t, func(int) error {
-		if gap := end(); gap > electionLease+leeway/5 {
+		if gap := end(); gap > electionLease+leeway {
 			return fmt.Errorf("nobody led for %v, with a lease of %v", gap.Round(time.Millisecond), electionLease)
 		}
 		return nil
@@ -151,6 +152,9 @@ func TestElection_killedLeaders(t *testing.T) {
 	median, most := spread(e.gaps)
 	t.Logf("%d kills, %d leaders stopped; the next leader was seen after %v (median), %v (at most); the lease is %v",
 		kills, len(noticed), median, most, electionLease)
+	if len(e.gaps) > 9 {
+		assert.Less(t, median, electionLease+leeway/5, "the median")
+	}
 	median, most = spread(noticed)
 	t.Logf("all %d learned of their loss when they continued, after %v (median), %v (at most)", len(noticed), median, most)
 	for _, p := range e.running {
