@@ -36,7 +36,8 @@ func TestReadOnlyReplica_does_not_say_what_is_gone(t *testing.T) {
 	notInCluster(t, "a replica of a cluster sends clients to its master")
 	master, server := rig.Fresh(t), rig.Fresh(t)
 	admin := rig.NewAdmin(t, server)
-	options := latchkey.Options{RetryBudget: 300 * time.Millisecond, PollCeiling: 300 * time.Millisecond, Lease: time.Minute}
+	// The leases outlast the test on any machine.
+	options := latchkey.Options{RetryBudget: 300 * time.Millisecond, PollCeiling: 300 * time.Millisecond, Lease: time.Hour}
 	var all []question
 	for _, about := range []func(*testing.T, func() *latchkey.Client) []question{
 		aboutLocks, aboutReentry, aboutReadWriteLocks, aboutSemaphores, aboutPermits, aboutLatches, aboutElections, aboutBarriers, aboutWaiters,
@@ -93,7 +94,7 @@ func aboutLocks(t *testing.T, open func() *latchkey.Client) (all []question) {
 	for _, k := range append(kinds, readKind) {
 		extended, released := mustLock(t, k.open(open(), k.name+" extended")), mustLock(t, k.open(open(), k.name+" released"))
 		all = append(all,
-			question{k.name + " Extend", func(ctx context.Context) error { return extended.Extend(ctx, 2*time.Minute) }, latchkey.ErrLost},
+			question{k.name + " Extend", func(ctx context.Context) error { return extended.Extend(ctx, 2*time.Hour) }, latchkey.ErrLost},
 			question{k.name + " Unlock", released.Unlock, nil},
 		)
 		if k.name != readKind.name {
@@ -128,7 +129,7 @@ func aboutReadWriteLocks(t *testing.T, open func() *latchkey.Client) []question 
 	require.NoError(t, err)
 	return []question{
 		{"Downgrade", func(ctx context.Context) error { _, err := writing.Downgrade(ctx); return err }, latchkey.ErrLost},
-		{"nested Extend", func(ctx context.Context) error { return inner.Extend(ctx, 2*time.Minute) }, latchkey.ErrLost},
+		{"nested Extend", func(ctx context.Context) error { return inner.Extend(ctx, 2*time.Hour) }, latchkey.ErrLost},
 	}
 }
 
@@ -161,7 +162,7 @@ func aboutPermits(t *testing.T, open func() *latchkey.Client) []question {
 		{"PermitSemaphore SetLease", func(ctx context.Context) error {
 			return other.SetLease(ctx, permit.ID(), time.Minute)
 		}, latchkey.ErrNotHeld},
-		{"Permit Extend", func(ctx context.Context) error { return permit.Extend(ctx, 2*time.Minute) }, latchkey.ErrLost},
+		{"Permit Extend", func(ctx context.Context) error { return permit.Extend(ctx, 2*time.Hour) }, latchkey.ErrLost},
 	}
 }
 
