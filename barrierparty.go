@@ -132,7 +132,7 @@ func (p *barrierAwaiter) mismatch(err error) error {
 	}
 	_, number, _ := strings.Cut(err.Error(), "LATCHKEY_PARTIES ")
 	number, _, _ = strings.Cut(number, " ")
-	return invalid("the barrier has %s parties and not %d; Reset forgets the number", number, p.n)
+	return invalid("the barrier has %s parties, not %d; to change the number, reset the barrier", number, p.n)
 }
 
 // noteArrival reads the place in the generation from the reply.

@@ -325,7 +325,7 @@ func (j job) verdict(code int, lost bool, released error) error {
 	case lost:
 		return silently(exitLost)
 	case errors.Is(released, latchkey.ErrNotHeld):
-		return exitWith(exitLost, "%s was lost before the command ended, with code %d", j.thing, code)
+		return exitWith(exitLost, "%s was lost before the command ended (exit code of the command: %d)", j.thing, code)
 	}
 	return j.ended(code, released)
 }

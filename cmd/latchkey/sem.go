@@ -111,7 +111,7 @@ func (j job) provide(ctx context.Context, s permitPool, name string, total int, 
 	}
 	stats, err := s.Stats(ctx)
 	if err == nil && stats.Total != total {
-		j.say("%q has %s, not %d; --set changes the number", name, permitCount(stats.Total), total)
+		j.say("%q has %s, not %d: continuing; --set changes the number", name, permitCount(stats.Total), total)
 	}
 	return err
 }

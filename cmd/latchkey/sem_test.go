@@ -165,7 +165,7 @@ func TestSemRunGoesOnWithTheTotalThatIsSet(t *testing.T) {
 	assert.Zero(t, got.code)
 	assert.Equal(t, "ran\n", got.stdout)
 	assertOneLine(t, got.stderr)
-	assert.Contains(t, got.stderr, `"pool" has 5 permits, not 2; --set changes the number`)
+	assert.Contains(t, got.stderr, `"pool" has 5 permits, not 2: continuing; --set changes the number`)
 	assert.Equal(t, 5, permits(t, server))
 
 	assert.Equal(t, result{stdout: "ran\n"}, pooled(t, server, 5, "echo ran").end())
