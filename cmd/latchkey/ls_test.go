@@ -145,3 +145,15 @@ func TestWaitingTextLeavesOutWhatIsNone(t *testing.T) {
 	assert.Equal(t, "2 listening", waitingText(o, 0))
 	assert.Equal(t, "3 in queues, 2 listening", waitingText(o, 3))
 }
+
+// Application data is not watched as if it were a lock.
+func TestWatchOfForeignData(t *testing.T) {
+	server := latchkeytest.NewServer(t)
+	raw := rawTo(t, server)
+	for name, words := range map[string][]string{"list": {"RPUSH", "list", "a"}, "text": {"SET", "text", "hello world"}} {
+		require.NoError(t, raw.Do(t.Context(), raw.B().Arbitrary(words...).Build()).Error(), name)
+		got := latchkeyCLI(t, server, "watch", name)
+		assert.Equal(t, exitSoftware, got.code, name)
+		assert.Contains(t, got.stderr, ", not a lock", name)
+	}
+}

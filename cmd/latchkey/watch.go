@@ -30,7 +30,7 @@ prints only their number. A change that is reversed before the next poll is not 
 No message reports all changes, so it costs one command per poll. While the server does not
 answer, it reports the error and keeps polling.
 
-A signal ends it: exit code 128+n.
+A signal ends it: exit code 128+n. If the name has application data, the exit code is 70.
 
   latchkey watch orders:42
   latchkey watch --json --every 100ms orders:42 >>orders.log`,
@@ -44,6 +44,9 @@ A signal ends it: exit code 128+n.
 
 func watch(ctx context.Context, cmd *cli.Command, client *latchkey.Client, name string) error {
 	w := watcher{out: cmd.Root().Writer, errs: cmd.Root().ErrWriter, json: cmd.Bool("json")}
+	if found, err := client.Inspect(ctx, name); err == nil && found.Kind == latchkey.KindUnknown {
+		return exitWith(exitSoftware, "%q is %s, not a lock", name, found.What)
+	}
 	return w.run(ctx, client, name, cmd.Duration("every"))
 }
 

@@ -122,13 +122,15 @@ func (s *Server) Options(addr string) rueidis.ClientOption {
 	return option
 }
 
-// Raw opens a client for assertions, closed at the end of the test.
+// Raw opens a client for assertions, closed at the end of the test. A busy server may drop a
+// connection, so Raw dials again for a while.
 func (s *Server) Raw(tb testing.TB) rueidis.Client {
 	tb.Helper()
-	client, err := s.Client()
-	if err != nil {
-		tb.Fatalf("rig: cannot connect to %s: %v", s.describe(), err)
-	}
+	var client rueidis.Client
+	Eventually(tb, healPatience, "a connection to "+s.describe(), func() (err error) {
+		client, err = s.Client()
+		return err
+	})
 	tb.Cleanup(client.Close)
 	return client
 }
