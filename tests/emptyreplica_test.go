@@ -131,7 +131,7 @@ func aboutReadWriteLocks(t *testing.T, open func() *latchkey.Client) []question 
 	inner, err := lock.Reader().Lock(outer.Context(t.Context()))
 	require.NoError(t, err)
 	return []question{
-		{"Downgrade", func(ctx context.Context) error { _, err := writing.Downgrade(ctx); return err }, latchkey.ErrLost},
+		{"Downgrade", func(ctx context.Context) error { _, err := writing.Downgrade(ctx); return err }, latchkey.ErrNotHeld},
 		{"nested Extend", func(ctx context.Context) error { return inner.Extend(ctx, 2*time.Hour) }, latchkey.ErrLost},
 	}
 }

@@ -401,7 +401,7 @@ func TestFairSemaphoreBesideOthers(t *testing.T) {
 		"elsewhere":      func(id string) { _, err := plain.Release(ctx, id); require.NoError(t, err) },
 		"one is added":   func(string) { require.NoError(t, s.AddPermits(ctx, 1)) },
 		"more are set":   func(string) { require.NoError(t, plain.SetPermits(ctx, 3)) },
-		"its lease ends": func(id string) { require.NoError(t, plain.SetLease(ctx, id, 50*time.Millisecond)) },
+		"its lease ends": func(id string) { require.NoError(t, plain.SetLease(ctx, id, 500*time.Millisecond)) },
 	}
 	for how, give := range ways {
 		require.NoError(t, s.SetPermits(ctx, 1))
