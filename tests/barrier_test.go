@@ -332,7 +332,7 @@ func TestBarrierMismatch(t *testing.T) {
 	before := atBarrier(t, b, 1)
 	_, err := wrong.Await(ctx)
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
-	assert.ErrorContains(t, err, "has 2 parties and not 5")
+	assert.ErrorContains(t, err, "has 2 parties, not 5")
 	after, err := wrong.State(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, before.Who[0].Owner, after.Who[0].Owner)
