@@ -115,7 +115,7 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 		h, err = a.conclude(err)
 	}
 	if err != nil {
-		err = fail(a.verb, a.lock.Name(), explain(c.wrongKind(ctx, a.lock.keys(), a.lock.spec.stored, err))...)
+		err = a.failure(ctx, err)
 		a.observeEnd(entered, err)
 		return nil, err
 	}
@@ -136,6 +136,14 @@ func (a *acquisition) each(yield func(*ownership) bool) {
 			return
 		}
 	}
+}
+
+// failure returns the error of the call. It is not inlined, because the stack of each goroutine that waits would
+// have room for it.
+//
+//go:noinline
+func (a *acquisition) failure(ctx context.Context, err error) error {
+	return fail(a.verb, a.lock.Name(), explain(a.lock.client.wrongKind(ctx, a.lock.keys(), a.lock.spec.stored, err))...)
 }
 
 // permits returns how many permits the call requests.
