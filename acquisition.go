@@ -95,9 +95,9 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 	}
 	defer c.working.Done()
 	a.parent = c.parentOf(ctx)
+	a.began = c.clock() // before the deadline is set, so that a call that ran into it waited at least that long
 	ctx, cancel := a.bound(ctx)
 	defer cancel()
-	a.began = c.clock()
 	a.noteLimit(ctx)
 	h, err := a.reenter(ctx)
 	entered := h != nil
