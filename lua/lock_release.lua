@@ -1,9 +1,9 @@
 -- Give back a re-entrant lock, in part or in whole; also the undo of an
 -- acquisition, the way out of the queue, and the forced release. A lock that becomes
--- free is handed over: see hand_over.lua.
+-- free is handed over: see to_first.lua.
 --
 -- KEYS[1] lock hash (see lock_acquire.lua)
--- KEYS[2] queue (see grant.lua), KEYS[3] fencing counter; without them nothing is handed over
+-- KEYS[2] queue (see to_first.lua), KEYS[3] fencing counter; without them nothing is handed over
 -- ARGV[1] owner
 -- ARGV[2] channel of the lock
 -- ARGV[3] hold count of this client after this call, '0' for the last release; -1 drops
@@ -29,7 +29,7 @@
 -- it does neither. A lock that is found free is handed over too: this repairs a hand-over that
 -- was lost.
 --
--- Cost: 4 commands for the last release with nobody in the queue, 8 with a grant. Works
+-- Cost: 4 commands for the last release with nobody in the queue, 7 with a grant. Works
 -- on a server that is out of memory. Idempotent: counts are absolute; on a lock of
 -- somebody else it does nothing, and only the call that frees the lock enters ARGV[8].
 local key, queue, counter = KEYS[1], KEYS[2], KEYS[3]
@@ -55,22 +55,25 @@ end
 if not left then
   --@include only_master
 end
-local head = left == 'FREE' and next == '' and queue and redis.pcall('zrange', queue, 0, 0)[1]
-if left == 'FREE' and next == '' and not head then
+local first = left == 'FREE' and next == '' and queue and redis.pcall('zpopmin', queue)
+if left == 'FREE' and next == '' and not (first and first[1]) then
   return tell(publish, channel)
 end
 if not left and not (queue and redis.call('exists', key) == 0 and redis.pcall('exists', queue) == 1) then
   return false
 end
 
---@include hand_over
+--@include to_first
 local function give(to, lease)
   redis.call('hset', key, to, '1')
   redis.call('pexpire', key, lease)
 end
 
-if left == 'FREE' then
-  return handOver('h', key, give, next, ARGV[12], head)
+local worked, granted
+if queue then -- a lock that cannot be handed over is free
+  worked, granted = pcall(toFirst, 'h', key, give, left and next or '', ARGV[12], nil, first)
 end
-pcall(toFirst, 'h', key, give, '')
-return false
+if not left then
+  return false
+end
+return worked and granted or tell(publish, channel)

@@ -1,7 +1,7 @@
 -- Give back a read hold, in part or in whole; also the undo of an acquisition.
 --
 -- KEYS[1] lock, KEYS[2] leases, KEYS[3] writers, KEYS[4] notes (see rw_state.lua)
--- KEYS[5] queue (see grant.lua), unless it cannot be used: then nothing is handed over
+-- KEYS[5] queue (see to_first.lua), unless it cannot be used: then nothing is handed over
 -- then    lease key of hold i of the owner, for all holds that it may have had
 -- ARGV[1] owner
 -- ARGV[2] read holds of the owner after this call
@@ -25,7 +25,7 @@
 -- reader of Redisson is left, whose lease is not known here.
 --
 -- Cost: 5 commands alongside others, 5 more if the longest lease goes; 6 if nobody is left, 9 if a
--- writer waits, 17 with a grant; 4 at most if nothing changes. O(log n) in the readers. Works on a
+-- writer waits, 16 with a grant; 4 at most if nothing changes. O(log n) in the readers. Works on a
 -- server that is out of memory. Idempotent: counts are absolute.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, count, number, publish, channel = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]

@@ -2,7 +2,7 @@
 -- reads; also the undo of an acquisition, and the way out for a writer that waits.
 --
 -- KEYS[1] lock, KEYS[2] leases, KEYS[3] writers, KEYS[4] notes (see rw_state.lua)
--- KEYS[5] queue (see grant.lua), unless it cannot be used: then nothing is handed over
+-- KEYS[5] queue (see to_first.lua), unless it cannot be used: then nothing is handed over
 -- ARGV[1] owner
 -- ARGV[2] write holds of the owner after this call
 -- ARGV[3] '1' if the owner may be noted as a waiting writer
@@ -27,7 +27,7 @@
 -- A lock that becomes free goes to the next writer in the queue, unless readers have waited. A lock
 -- that is found free is handed over too: this repairs a hand-over that was lost.
 --
--- Cost: 5 commands if nobody waits, 11 if readers do, 19 with a grant, 6 more with ARGV[8]; 10 to stop
+-- Cost: 5 commands if nobody waits, 11 if readers do, 18 with a grant, 6 more with ARGV[8]; 10 to stop
 -- waiting; 4 at most if nothing changes. O(log n) in the readers and the waiting writers. Works on a
 -- server that is out of memory. Idempotent: counts are absolute; only the call that frees the lock
 -- enters ARGV[8].

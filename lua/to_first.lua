@@ -1,41 +1,78 @@
--- Fragment: toFirst(kind, key, give, next, full, waits, head) puts the entry next at the end of the queue,
--- unless it is '', and gives a lock that has become free to the first of the queue. If next is the
--- first, it holds the lock for the lease full. toFirst needs tell.lua, the locals of grant.lua, and
--- channel, on which Redisson listens.
+-- Fragment: toFirst(kind, key, give, next, full, waits, first) grants a lock that has become free to the first
+-- owner in its queue whose client listens, or leaves it free for strangers. First it puts the entry next at
+-- the end of the queue, unless that is ''. It needs tell.lua and these locals: queue and counter, the keys of
+-- the queue and of the fencing tokens; prefix and suffix, which enclose the id of a client in the name of
+-- its channel; publish, PUBLISH or SPUBLISH; counted, '1' if the server reports the number of all receivers;
+-- channel, on which Redisson listens; and owner, which was already used and gets no grant.
 --
--- Strangers are Redisson and all others that wait on that channel and not in the queue. When it is
--- their turn, the lock stays free, and the client of the first listening waiter in the queue receives
--- a message to retry after a short pause: 'ask <ms> <owner> <key>'. waits is a second channel: each
--- client of this library that listens on channel also listens there. It is nil if only the clients in
--- the queue listen on channel.
+-- The queue is a sorted set. An entry is '<owner> <lease> <tokens>'. The owner is the id of a
+-- client, a colon and a number. The lease in ms is what a grant gives it. The tokens are how many
+-- fencing tokens a grant reserves, 0 for none, followed by t if they must not fall below the
+-- server's clock. An s or a w after them says that the owner wants a mutex, or to write.
+-- The score is the time of the server, in µs, when the entry came.
 --
--- It returns an array of the new owner and its first token, or nil if the lock stays free and nobody
--- was notified of that. head is the first entry of the queue, if the caller has read it.
-local function toFirst(kind, key, give, next, full, waits, head)
+-- Strangers are Redisson and all others that wait on channel and not in the queue. Each stranger that
+-- listens has its turn as often as a client in the queue, by the microsecond in which the script runs. Then
+-- the lock stays free, and the client of the first listening waiter in the queue receives a message to retry
+-- after a short pause: 'ask <ms> <owner> <key>'. waits is a second channel: each client of this library
+-- that listens on channel also listens there. If it is nil, the clients in the queue usually listen on
+-- channel too. They are told to pause, by a message that Redisson ignores.
+--
+-- To grant, toFirst makes an owner the owner of the lock by the function give, and sends to its client
+-- 'grant <kind> <owner> <first token>@<score> <key>'. It sends nothing for the entry next, because its
+-- client reads the reply, and gives that entry the lease full. It writes the lock first: in a slot that
+-- migrates the server may refuse the write, and then no client may receive a grant. It announces no grant to
+-- a client that does not listen at this server: it would take the grant back, but a former master may forward
+-- the message, and the client would believe that it holds the lock.
+--
+-- toFirst pops each entry before it knows whether its client may have the lock. It drops an entry whose
+-- client does not listen, one that was already used, which an old queue may bring back, and one that
+-- waits for another kind of lock, and pops the next, 64 at most. first is the reply of ZPOPMIN, if the
+-- caller has popped the first entry.
+--
+-- It returns an array of the new owner and its first token, or nil if the lock stays free.
+local function toFirst(kind, key, give, next, full, waits, first)
   if next ~= '' then
     --@include enqueue
     enqueue(next)
   end
-  head = head or redis.call('zrange', queue, 0, 0)[1]
-  if not head then
-    return nil
-  end
-  -- Each stranger that listens has its turn as often as a client in the queue, by the microsecond in
-  -- which the script runs. Without waits, the clients in the queue usually listen on the channel too.
-  -- They are told to pause, by a message that Redisson ignores. The same command tells whether the
-  -- client of the first listens.
   local numsub = publish == 'PUBLISH' and 'numsub' or 'shardnumsub'
-  local inbox = prefix .. (string.match(head, '^(%S+):%d+ ') or '') .. suffix
-  local count = waits and redis.pcall('pubsub', numsub, channel, inbox, waits) or redis.pcall('pubsub', numsub, channel, inbox)
-  local listen = (count[2] or 0) - (count[6] or 0)
-  local ours = listen > 0 and redis.call('zcard', queue)
-  if ours and redis.call('time')[2] % ours < math.max(1, waits and listen or listen - ours) then
-    --@include ask_first
-    askFirst(key, 2)
-    tell(publish, channel, '2')
-    return nil
+  for _ = 1, 64 do
+    first = first or redis.call('zpopmin', queue)
+    local entry, since = first[1], first[2]
+    first = nil
+    if not entry then
+      return nil
+    end
+    local to, client, lease, tokens, mark = string.match(entry, '^((%S+):%d+) (%d+) (%d+)(%a?)$')
+    if to and to ~= owner and (mark == kind or kind == 'h' and (mark == '' or mark == 't')) then
+      local mine, inbox = entry == next, prefix .. client .. suffix
+      local count = waits and redis.pcall('pubsub', numsub, channel, inbox, waits) or redis.pcall('pubsub', numsub, channel, inbox)
+      local strangers = (count[2] or 0) - (count[6] or 0)
+      if strangers > 0 then
+        local ours = redis.call('zcard', queue) + 1
+        if redis.call('time')[2] % ours < math.max(1, waits and strangers or strangers - ours) then
+          --@include enqueue
+          enqueue(entry, since)
+          --@include ask_first
+          askFirst(key, 2)
+          tell(publish, channel, '2')
+          return nil
+        end
+      end
+      local token, heard = '0', mine and 1 or 0
+      if tokens ~= '0' then
+        --@include reserve
+        token = reserve(counter, tonumber(tokens), mark == 't')
+      end
+      give(to, mine and full or lease)
+      if not mine and (counted ~= '1' or count[4] ~= 0) then
+        heard = redis.pcall(publish, inbox, 'grant ' .. kind .. ' ' .. to .. ' ' .. token .. '@' .. since .. ' ' .. key)
+      end
+      if type(heard) == 'number' and (heard > 0 or counted ~= '1') then
+        return {to, token}
+      end
+      redis.call('del', key)
+    end
   end
-  --@include grant
-  local to, token = grant(kind, key, give, next, full, head == next or counted ~= '1' or count[4] ~= 0)
-  return to and {to, token}
 end
