@@ -373,6 +373,7 @@ func TestHandoverScripts_strangers(t *testing.T) {
 		since := s.do("ZSCORE", s.keys.queue, s.entry(ownerB))
 		require.Equal(t, int64(1), s.release(ownerA, "", ""))
 		require.Equal(t, since, s.do("ZSCORE", s.keys.queue, s.entry(ownerB)), "it keeps its place")
+		require.Greater(t, s.do("PTTL", s.keys.queue), int64(50000), "an abandoned queue goes away")
 		require.Equal(t, "2", <-strangers)
 		require.Equal(t, "0", <-strangers)
 		require.Equal(t, "ask 2 "+ownerB+" "+s.keys.key, unstamped(<-heard))

@@ -34,7 +34,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// ticks returns the number of ticks of a test with a fleet: LATCHKEY_TEST_CRON_TICKS=1000 is the long form.
+// ticks returns the number of ticks of a test with a fleet. LATCHKEY_TEST_CRON_TICKS=1000 is the long form, which
+// runs without -race: the race detector of Go 1.26 becomes slow in a bubble that starts very many timers, and then
+// crashes. With 36 ticks that happened in 2 of 25 runs.
 func ticks(t *testing.T) int {
 	t.Helper()
 	if text := os.Getenv("LATCHKEY_TEST_CRON_TICKS"); text != "" {
@@ -42,7 +44,7 @@ func ticks(t *testing.T) int {
 		require.NoError(t, err)
 		return n
 	}
-	return 36
+	return 12
 }
 
 // skewed is a clock that is ahead of the clock of the test.
