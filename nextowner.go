@@ -99,13 +99,6 @@ func (o *ownership) noteHandover(a transport.Answer) {
 	}
 }
 
-// noteStrangers records whether anybody except this client received the message that the lock is free.
-func (o *ownership) noteStrangers(a transport.Answer) {
-	if told, err := a.Message.AsInt64(); err == nil && o.lock.spec.passes {
-		o.strangersTold(told)
-	}
-}
-
 // takeNext returns the next owner, for the goroutine that comes to the front, or nil. o.mu is held.
 func (o *ownership) takeNext() any {
 	next := o.local.next

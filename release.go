@@ -148,9 +148,11 @@ func (o *ownership) finishRelease(a transport.Answer) {
 		return
 	}
 	o.noteHandover(a)
-	o.noteStrangers(a)
+	told, free := receiversOf(a)
+	if free && o.lock.spec.passes {
+		o.strangersTold(told)
+	}
 	o.noteOpen(a)
-	told, _ := a.Message.AsInt64()
 	if told == -1 {
 		o.lock.client.reporter.log(noticePublish, o.lock.keys().channel)
 	}

@@ -92,6 +92,16 @@ func granted(a transport.Answer) bool {
 // freed reports whether the answer to a release says that the lock became free, even if only to be handed over.
 func freed(a transport.Answer) bool { return a.Message.IsInt64() || a.Message.IsArray() }
 
+// receiversOf returns how many subscribers received the message of a release that left the lock free, -1 if the
+// server refused the message. It reports false for any other answer.
+func receiversOf(release transport.Answer) (n int64, free bool) {
+	if !release.Message.IsInt64() {
+		return 0, false
+	}
+	n, _ = release.Message.AsInt64()
+	return n, true
+}
+
 // denials returns the results of a script about several holds that replicas did not confirm, or nil. Only a 0
 // counts: that a hold is gone needs no confirmation.
 func denials(err error) []int64 {
