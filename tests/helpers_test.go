@@ -268,6 +268,16 @@ func countInRedis(t testing.TB, admin *rig.Admin, name string) int64 {
 	return n
 }
 
+// mentioning returns the commands through a tap that mention a name.
+func mentioning(tap *rig.Tap, name string) (found []rig.Command) {
+	for _, c := range tap.Commands() {
+		if rig.Mentions(name)(c) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
 // eachName calls f for n names, in the given number of goroutines.
 func eachName(t testing.TB, n, goroutines int, f func(name string)) {
 	t.Helper()

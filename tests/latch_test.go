@@ -855,15 +855,6 @@ func TestLatchAwaitersCostWhatOneCosts(t *testing.T) {
 	assert.Less(t, idle, 5.0)
 }
 
-func mentioning(tap *rig.Tap, name string) (found []rig.Command) {
-	for _, c := range tap.Commands() {
-		if rig.Mentions(name)(c) {
-			found = append(found, c)
-		}
-	}
-	return found
-}
-
 // In a cluster a latch with any name opens by message.
 func TestCluster_latch(t *testing.T) {
 	t.Parallel()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -63,13 +62,7 @@ func (p hotPair) sent() (sent []rig.Command) {
 // with the result of that goroutine, which next starts.
 func (p hotPair) hold(t *testing.T, next func() <-chan acquisition, options ...latchkey.LockOption) (acquisition, <-chan acquisition) {
 	t.Helper()
-	before := mustLock(t, p.lock)
-	_ = before.Members()[0].Owner() // so that it is not passed on
-	granted := lockInLine(within(t, soon), t, p.lock, options...)
-	waiting := next()
-	mustUnlock(t, before)
-	first := rig.Await(t, soon, "the first hold", granted)
-	require.NoError(t, first.err)
+	first, waiting := holdBeforeWaiter(t, p.lock, mustLock(t, p.lock), next, options...)
 	p.tap.Forget()
 	return first, waiting
 }
@@ -77,19 +70,9 @@ func (p hotPair) hold(t *testing.T, next func() <-chan acquisition, options ...l
 // pass returns a hold that was passed on, and the hold that followed it.
 func (p hotPair) pass(t *testing.T, to latchkey.Locker, during func(first *latchkey.Hold)) (first, next *latchkey.Hold) {
 	t.Helper()
-	for {
-		holder, waiting := p.hold(t, func() <-chan acquisition { return lockInLine(within(t, soon), t, to) })
-		during(holder.hold)
-		mustUnlock(t, holder.hold)
-		follower := rig.Await(t, soon, "the next hold", waiting)
-		require.NoError(t, follower.err)
-		sent := p.sent()
-		if len(sent) == 0 {
-			return holder.hold, follower.hold
-		}
-		mustUnlock(t, follower.hold)
-		require.Greater(t, time.Since(holder.at), latchkey.MaxTurn/2, "the turn lasts, and there was sent %v", sent)
-	}
+	return passOn(t, func() (acquisition, <-chan acquisition) {
+		return p.hold(t, func() <-chan acquisition { return lockInLine(within(t, soon), t, to) })
+	}, during, p.sent)
 }
 
 // A release passes all members to the first waiter in line, whichever value of the lock it waits for,
@@ -413,27 +396,7 @@ func TestMultiPassing_of_a_closed_client(t *testing.T) {
 func TestMultiPassing_loses_no_hold(t *testing.T) {
 	t.Parallel()
 	p := newHotPair(t, lockKind, longTurn)
-	hold, had := mustLock(t, p.lock), 0
-	tries := rig.Sized(1500)
-	for i := range tries {
-		ctx, cancel := context.WithCancel(t.Context())
-		waiting := lockInLine(ctx, t, p.lock)
-		go cancel()
-		for range i % 8 {
-			runtime.Gosched()
-		}
-		mustUnlock(t, hold)
-		next := rig.Await(t, soon, "the waiter", waiting)
-		if next.err != nil {
-			require.ErrorIs(t, next.err, context.Canceled)
-			hold = mustLock(t, p.lock)
-			continue
-		}
-		hold, had = next.hold, had+1
-		require.NoError(t, hold.Err())
-	}
-	mustUnlock(t, hold)
-	t.Logf("%d of %d had it", had, tries)
+	losesNoHold(t, p.lock)
 	rig.Eventually(t, soon, "nothing is left", free(p.admin, p.name))
 }
 

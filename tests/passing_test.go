@@ -3,6 +3,7 @@ package tests
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,30 +22,6 @@ func passes(k kind) bool { return !k.queued && k.name != spinKind.name }
 
 // longTurn lets a client pass locks on for as long as possible.
 var longTurn = latchkey.Options{Turn: latchkey.MaxTurn}
-
-// waitingContext reports when a goroutine waits for its end: a call that wants a lock is then in
-// line.
-type waitingContext struct {
-	context.Context
-
-	once  sync.Once
-	waits chan struct{}
-}
-
-func (c *waitingContext) Done() <-chan struct{} {
-	c.once.Do(func() { close(c.waits) })
-	return c.Context.Done()
-}
-
-// lockInLine acquires in another goroutine, and returns when that goroutine is in line for a lock
-// that its client holds.
-func lockInLine(ctx context.Context, t *testing.T, lock latchkey.Locker, options ...latchkey.LockOption) <-chan acquisition {
-	t.Helper()
-	waiting := &waitingContext{Context: ctx, waits: make(chan struct{})}
-	done := lockInBackground(waiting, lock, options...)
-	rig.Await(t, soon, "the call waits", waiting.waits)
-	return done
-}
 
 // hotLock is a lock of a client that passes it on, with a tap on the client's commands.
 type hotLock struct {
@@ -65,44 +42,84 @@ func newHotLock(t *testing.T, k kind, options latchkey.Options) hotLock {
 // with the result of that goroutine, which next starts.
 func (c hotLock) hold(t *testing.T, next func() <-chan acquisition, options ...latchkey.LockOption) (acquisition, <-chan acquisition) {
 	t.Helper()
-	before := mustLock(t, c.lock)
-	_ = before.Owner() // so that it is not passed on
-	granted := lockInLine(within(t, soon), t, c.lock, options...)
-	waiting := next()
-	mustUnlock(t, before)
-	first := rig.Await(t, soon, "the first hold", granted)
-	require.NoError(t, first.err)
+	first, waiting := holdBeforeWaiter(t, c.lock, mustLock(t, c.lock), next, options...)
 	c.tap.Forget()
 	return first, waiting
 }
 
-// sent returns the commands that were sent for the lock since the last Forget of the tap.
-func (c hotLock) sent() (sent []rig.Command) {
-	for _, command := range c.tap.Commands() {
-		if rig.Mentions(c.name)(command) {
-			sent = append(sent, command)
-		}
+// holdBeforeWaiter releases before, and returns the next hold of the lock, which the servers granted while another
+// goroutine was in line, and the channel with the result of that goroutine, which next starts.
+func holdBeforeWaiter(t *testing.T, lock latchkey.Locker, before *latchkey.Hold, next func() <-chan acquisition, options ...latchkey.LockOption) (acquisition, <-chan acquisition) {
+	t.Helper()
+	shown := before
+	if members := before.Members(); len(members) > 0 {
+		shown = members[0]
 	}
-	return sent
+	_ = shown.Owner() // so that it is not passed on
+	granted := lockInLine(within(t, soon), t, lock, options...)
+	waiting := next()
+	mustUnlock(t, before)
+	first := rig.Await(t, soon, "the first hold", granted)
+	require.NoError(t, first.err)
+	return first, waiting
 }
+
+// sent returns the commands that were sent for the lock since the last Forget of the tap.
+func (c hotLock) sent() []rig.Command { return mentioning(c.tap, c.name) }
 
 // pass returns a hold that was passed on and the hold that followed it. It calls during with the
 // first while that is held.
 func (c hotLock) pass(t *testing.T, during func(first *latchkey.Hold)) (first, next *latchkey.Hold) {
 	t.Helper()
+	return passOn(t, func() (acquisition, <-chan acquisition) {
+		return c.hold(t, func() <-chan acquisition { return lockInLine(within(t, soon), t, c.lock) })
+	}, during, c.sent)
+}
+
+// passOn returns a hold that was passed on and the hold that followed it. It releases holds that begin returns with a
+// waiter in line, until nothing is sent for a release. It calls during with a hold while that is held.
+func passOn(t *testing.T, begin func() (acquisition, <-chan acquisition), during func(first *latchkey.Hold), sent func() []rig.Command) (first, next *latchkey.Hold) {
+	t.Helper()
 	for {
-		holder, waiting := c.hold(t, func() <-chan acquisition { return lockInLine(within(t, soon), t, c.lock) })
+		holder, waiting := begin()
 		during(holder.hold)
 		mustUnlock(t, holder.hold)
 		follower := rig.Await(t, soon, "the next hold", waiting)
 		require.NoError(t, follower.err)
-		sent := c.sent()
-		if len(sent) == 0 {
+		commands := sent()
+		if len(commands) == 0 {
 			return holder.hold, follower.hold
 		}
 		mustUnlock(t, follower.hold)
-		require.Greater(t, time.Since(holder.at), latchkey.MaxTurn/2, "the turn lasts, and there was sent %v", sent)
+		require.Greater(t, time.Since(holder.at), latchkey.MaxTurn/2, "the turn lasts, and there was sent %v", commands)
 	}
+}
+
+// losesNoHold checks a lock that is passed on to waiters whose contexts end at that moment. Each of them gets the hold
+// or does not, and learns which.
+func losesNoHold(t *testing.T, lock latchkey.Locker) {
+	t.Helper()
+	hold, had := mustLock(t, lock), 0
+	tries := rig.Sized(1500)
+	for i := range tries {
+		ctx, cancel := context.WithCancel(t.Context())
+		waiting := lockInLine(ctx, t, lock)
+		go cancel()
+		for range i % 8 {
+			runtime.Gosched()
+		}
+		mustUnlock(t, hold)
+		next := rig.Await(t, soon, "the waiter", waiting)
+		if next.err != nil {
+			require.ErrorIs(t, next.err, context.Canceled)
+			hold = mustLock(t, lock)
+			continue
+		}
+		hold, had = next.hold, had+1
+		require.NoError(t, hold.Err())
+	}
+	mustUnlock(t, hold)
+	t.Logf("%d of %d had it", had, tries)
 }
 
 func untouched(*latchkey.Hold) {}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync"
@@ -88,56 +87,17 @@ func (p redProgram) sent() (sent []rig.Command) {
 	return sent
 }
 
-// lineContext reports when a call that wants a RedLock is in line: the call uses the context once
-// before that.
-type lineContext struct {
-	context.Context
-
-	looks  atomic.Int32
-	inLine chan struct{}
-}
-
-func (c *lineContext) Done() <-chan struct{} {
-	if c.looks.Add(1) == 2 {
-		close(c.inLine)
-	}
-	return c.Context.Done()
-}
-
-// joinLine acquires in another goroutine, and returns when that goroutine is in line.
-func joinLine(ctx context.Context, t *testing.T, lock latchkey.Locker, options ...latchkey.LockOption) <-chan acquisition {
-	t.Helper()
-	waiting := &lineContext{Context: ctx, inLine: make(chan struct{})}
-	done := lockInBackground(waiting, lock, options...)
-	rig.Await(t, soon, "the call stands in line", waiting.inLine)
-	return done
-}
-
 // pass releases a hold that was granted while others were in line, and repeats that until the hold
 // is passed on with nothing sent.
 func (p redProgram) pass(t *testing.T, during func(first *latchkey.Hold)) (first, next *latchkey.Hold) {
 	t.Helper()
-	for {
-		before := p.hold(t)
-		_ = before.Members()[0].Owner() // so that it is not passed on
-		granted, waiting := joinLine(within(t, soon), t, p.lock), joinLine(within(t, soon), t, p.lock)
-		mustUnlock(t, before)
-		holder := rig.Await(t, soon, "the first hold", granted)
-		require.NoError(t, holder.err)
-		first = holder.hold
-		rig.Eventually(t, soon, "all members", func() error { return complete(first, 3) })
-		during(first)
+	return passOn(t, func() (acquisition, <-chan acquisition) {
+		next := func() <-chan acquisition { return lockInLine(within(t, soon), t, p.lock) }
+		first, waiting := holdBeforeWaiter(t, p.lock, p.hold(t), next)
+		rig.Eventually(t, soon, "all members", func() error { return complete(first.hold, 3) })
 		p.forget()
-		mustUnlock(t, first)
-		got := rig.Await(t, soon, "the next hold", waiting)
-		require.NoError(t, got.err)
-		if sent := p.sent(); len(sent) > 0 {
-			mustUnlock(t, got.hold)
-			require.Greater(t, time.Since(holder.at), latchkey.MaxTurn/2, "the turn lasts, and there was sent %v", sent)
-			continue
-		}
-		return first, got.hold
-	}
+		return first, waiting
+	}, during, p.sent)
 }
 
 // A release passes the hold to the first in line, and nothing is sent. The released hold is over,
@@ -188,7 +148,7 @@ func TestRedLine_is_in_order_and_silent(t *testing.T) {
 		if i%10 == 9 {
 			lock = reversed
 		}
-		waiting = append(waiting, joinLine(within(t, time.Minute), t, lock))
+		waiting = append(waiting, lockInLine(within(t, time.Minute), t, lock))
 	}
 	rest(300 * time.Millisecond) // each of them would have polled
 	require.Empty(t, p.sent())
@@ -276,7 +236,7 @@ func TestRedLine_of_what_is_not_clean(t *testing.T) {
 			t.Parallel()
 			p := newRedProgram(t, someLock, longTurn)
 			first := p.hold(t, is.first...)
-			waiting := joinLine(within(t, soon), t, p.lock, is.next...)
+			waiting := lockInLine(within(t, soon), t, p.lock, is.next...)
 			if is.during != nil {
 				is.during(t, p, first)
 			}
@@ -295,7 +255,7 @@ func TestRedLine_is_passed_by_who_enters_again(t *testing.T) {
 	t.Parallel()
 	p := newRedProgram(t, someLock, longTurn)
 	hold := p.hold(t)
-	waiting := joinLine(within(t, soon), t, p.lock)
+	waiting := lockInLine(within(t, soon), t, p.lock)
 	inner, err := p.lock.Lock(hold.Context(within(t, soon)))
 	require.NoError(t, err)
 	mustUnlock(t, hold)
@@ -313,27 +273,7 @@ func TestRedLine_is_passed_by_who_enters_again(t *testing.T) {
 func TestRedLine_loses_no_hold(t *testing.T) {
 	t.Parallel()
 	p := newRedProgram(t, someMutex, longTurn)
-	hold, had := mustLock(t, p.lock), 0
-	tries := rig.Sized(1500)
-	for range tries {
-		ctx, cancel := context.WithCancel(t.Context())
-		waiting := joinLine(ctx, t, p.lock)
-		go cancel()
-		for range rand.N(8) {
-			runtime.Gosched()
-		}
-		mustUnlock(t, hold)
-		next := rig.Await(t, soon, "the waiter", waiting)
-		if next.err != nil {
-			require.ErrorIs(t, next.err, context.Canceled)
-			hold = mustLock(t, p.lock)
-			continue
-		}
-		hold, had = next.hold, had+1
-		require.NoError(t, hold.Err())
-	}
-	mustUnlock(t, hold)
-	t.Logf("%d of %d had it", had, tries)
+	losesNoHold(t, p.lock)
 	p.comesTo(t, "x", 0)
 }
 
@@ -344,7 +284,7 @@ func TestRedLine_late_members_join_the_next_hold(t *testing.T) {
 	for {
 		reply := p.taps[2].HoldReply(rig.Mentions("x"))
 		first := mustLock(t, p.lock)
-		waiting := joinLine(within(t, soon), t, p.lock)
+		waiting := lockInLine(within(t, soon), t, p.lock)
 		rig.Await(t, soon, "the late answer", reply.Arrived)
 		mustUnlock(t, first)
 		got := rig.Await(t, soon, "the next hold", waiting)
@@ -367,7 +307,7 @@ func TestRedLine_next_hold_mends_itself(t *testing.T) {
 	var next *latchkey.Hold
 	for passed := false; !passed; {
 		first := mustLock(t, p.lock)
-		waiting := joinLine(within(t, soon), t, p.lock)
+		waiting := lockInLine(within(t, soon), t, p.lock)
 		rig.Eventually(t, soon, "the other members", func() error { return complete(first, 2) })
 		p.forget()
 		mustUnlock(t, first)
@@ -500,8 +440,8 @@ func TestRedLine_of_closed_clients(t *testing.T) {
 	t.Parallel()
 	p := newRedProgram(t, someMutex, longTurn)
 	hold := p.hold(t)
-	next, later := joinLine(within(t, soon), t, p.lock), joinLine(within(t, soon), t, p.lock)
-	last := joinLine(within(t, soon), t, p.lock)
+	next, later := lockInLine(within(t, soon), t, p.lock), lockInLine(within(t, soon), t, p.lock)
+	last := lockInLine(within(t, soon), t, p.lock)
 	require.NoError(t, p.clients[0].Close(t.Context()))
 	require.NoError(t, hold.Err())
 	mustUnlock(t, hold)
@@ -523,7 +463,7 @@ func TestRedLine_does_not_wait_for_silent_servers(t *testing.T) {
 	m.comesTo(t, "x", 0)
 	hold := mustLock(t, l)
 	rig.Eventually(t, soon, "all members", func() error { return complete(hold, 3) })
-	waiting := joinLine(within(t, soon), t, l, latchkey.MaxHold(time.Minute)) // so that it is not passed on
+	waiting := lockInLine(within(t, soon), t, l, latchkey.MaxHold(time.Minute)) // so that it is not passed on
 	m.links[0].Silence()
 	released := make(chan error, 1)
 	go func() { released <- hold.Unlock(t.Context()) }()

@@ -39,7 +39,7 @@ func newHotSemaphore(t *testing.T, permits int, options latchkey.Options) hotSem
 // acquireInLine acquires in another goroutine, and returns when that goroutine waits.
 func (s hotSemaphore) acquireInLine(ctx context.Context, t *testing.T, n int) <-chan error {
 	t.Helper()
-	waiting := &waitingContext{Context: ctx, waits: make(chan struct{})}
+	waiting := newWaitingContext(ctx, 1)
 	done := make(chan error, 1)
 	go func() { done <- s.Acquire(waiting, n) }()
 	rig.Await(t, soon, "the call waits", waiting.waits)
@@ -253,7 +253,7 @@ func TestPermitPassing_keeps_the_order(t *testing.T) {
 	order := make(chan int, waiters)
 	var all sync.WaitGroup
 	for i := range waiters {
-		waiting := &waitingContext{Context: within(t, soon), waits: make(chan struct{})}
+		waiting := newWaitingContext(within(t, soon), 1)
 		all.Go(func() {
 			assert.NoError(t, s.Acquire(waiting, 1))
 			order <- i
