@@ -168,34 +168,30 @@ func TestFailover_refuses_the_announcement_of_a_lost_term(t *testing.T) {
 func TestMigration_of_an_election(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
-	cluster := rig.NewCluster(t)
-	for half, which := range halves() {
-		t.Run(half, func(t *testing.T) {
-			t.Parallel()
-			client, other := connectCluster(t, cluster, latchkey.Options{Lease: lease}), connectCluster(t, cluster, latchkey.Options{Lease: lease})
-			name := "{" + rig.Name(t) + "}:election"
-			watched := leaders(t.Context(), other.NewElection(name))
-			l := mustLead(t, client.NewElection(name), "first")
-			sees(t, watched, "first")
-			next := campaignInBackground(within(t, time.Minute), other.NewElection(name), "second")
-			electionQueued(t, rig.NewAdmin(t, cluster.Server()), name, 1)
-			moveKeys, finish := cluster.BeginMove(name)
-			moveKeys(which)
-			rig.Throughout(t, 3*lease, "it leads", l.Err)
-			proclaimed := make(chan error, 1)
-			go func() { proclaimed <- l.Proclaim(within(t, 2*soon), "again") }()
-			moveKeys(rig.EveryKey)
-			finish()
-			require.NoError(t, rig.Await(t, 2*soon, "the announcement", proclaimed))
-			sees(t, skippingErrors(watched), "again")
-			mustResign(t, l)
-			got := rig.Await(t, 2*soon, "the next leader", next)
-			require.NoError(t, got.err)
-			assert.Greater(t, got.leadership.Term(), l.Term())
-			leaderIs(t, client.NewElection(name), "second", got.leadership.Term())
-			mustResign(t, got.leadership)
-		})
-	}
+	eachHalf(t, func(t *testing.T, cluster *rig.Cluster, which func(key string) bool) {
+		client, other := connectCluster(t, cluster, latchkey.Options{Lease: lease}), connectCluster(t, cluster, latchkey.Options{Lease: lease})
+		name := "{" + rig.Name(t) + "}:election"
+		watched := leaders(t.Context(), other.NewElection(name))
+		l := mustLead(t, client.NewElection(name), "first")
+		sees(t, watched, "first")
+		next := campaignInBackground(within(t, time.Minute), other.NewElection(name), "second")
+		electionQueued(t, rig.NewAdmin(t, cluster.Server()), name, 1)
+		moveKeys, finish := cluster.BeginMove(name)
+		moveKeys(which)
+		rig.Throughout(t, 3*lease, "it leads", l.Err)
+		proclaimed := make(chan error, 1)
+		go func() { proclaimed <- l.Proclaim(within(t, 2*soon), "again") }()
+		moveKeys(rig.EveryKey)
+		finish()
+		require.NoError(t, rig.Await(t, 2*soon, "the announcement", proclaimed))
+		sees(t, skippingErrors(watched), "again")
+		mustResign(t, l)
+		got := rig.Await(t, 2*soon, "the next leader", next)
+		require.NoError(t, got.err)
+		assert.Greater(t, got.leadership.Term(), l.Term())
+		leaderIs(t, client.NewElection(name), "second", got.leadership.Term())
+		mustResign(t, got.leadership)
+	})
 }
 
 // skippingErrors drops the errors that an observer yields while the server is unavailable.

@@ -332,48 +332,44 @@ func TestFailover_that_loses_a_grant_of_a_fair_semaphore(t *testing.T) {
 func TestMigration_of_a_fair_semaphore(t *testing.T) {
 	t.Parallel()
 	const lease, stale = 10 * time.Second, 4 * time.Second
-	cluster := rig.NewCluster(t)
-	for half, which := range halves() {
-		t.Run(half, func(t *testing.T) {
-			t.Parallel()
-			options := latchkey.Options{Lease: lease, StaleWaiterTimeout: stale, PollCeiling: time.Second}
-			open := func(name string) *latchkey.FairSemaphore {
-				return connectCluster(t, cluster, options).NewFairSemaphore(name)
-			}
-			ctx, admin := within(t, 2*time.Minute), rig.NewAdmin(t, cluster.Server())
-			s := open("{" + rig.Name(t) + "}:pool")
-			require.NoError(t, s.SetPermits(ctx, 2))
-			held, err := s.AcquireN(ctx, 2)
-			require.NoError(t, err)
-			var waiting []<-chan permitsGot
-			for _, n := range []int{1, 2, 1} {
-				waiting = append(waiting, stand(ctx, t, admin, open(s.Name()), n))
-			}
-			moveKeys, finish := cluster.BeginMove(s.Name())
-			moveKeys(which)
-			rig.Throughout(t, 2*stale, "the permits are held", func() error {
-				return errors.Join(held[0].Err(), held[1].Err())
-			})
-			moveKeys(rig.EveryKey)
-			finish()
-			rig.Eventually(t, 2*soon, "all have their places", func() error {
-				all, err := s.Waiters(ctx)
-				alive := 0
-				for _, w := range all {
-					if w.Alive > 0 {
-						alive++
-					}
-				}
-				if err == nil && alive != len(waiting) {
-					err = fmt.Errorf("%+v", all)
-				}
-				return err
-			})
-			cluster.AwaitListening(len(waiting), s.Name())
-			permitsGot{permits: held}.release(t)
-			serves(t, waiting...)
-			fairCounts(t, s, 2, 0)
-			nothingWaits(t, admin, s.Name())
+	eachHalf(t, func(t *testing.T, cluster *rig.Cluster, which func(key string) bool) {
+		options := latchkey.Options{Lease: lease, StaleWaiterTimeout: stale, PollCeiling: time.Second}
+		open := func(name string) *latchkey.FairSemaphore {
+			return connectCluster(t, cluster, options).NewFairSemaphore(name)
+		}
+		ctx, admin := within(t, 2*time.Minute), rig.NewAdmin(t, cluster.Server())
+		s := open("{" + rig.Name(t) + "}:pool")
+		require.NoError(t, s.SetPermits(ctx, 2))
+		held, err := s.AcquireN(ctx, 2)
+		require.NoError(t, err)
+		var waiting []<-chan permitsGot
+		for _, n := range []int{1, 2, 1} {
+			waiting = append(waiting, stand(ctx, t, admin, open(s.Name()), n))
+		}
+		moveKeys, finish := cluster.BeginMove(s.Name())
+		moveKeys(which)
+		rig.Throughout(t, 2*stale, "the permits are held", func() error {
+			return errors.Join(held[0].Err(), held[1].Err())
 		})
-	}
+		moveKeys(rig.EveryKey)
+		finish()
+		rig.Eventually(t, 2*soon, "all have their places", func() error {
+			all, err := s.Waiters(ctx)
+			alive := 0
+			for _, w := range all {
+				if w.Alive > 0 {
+					alive++
+				}
+			}
+			if err == nil && alive != len(waiting) {
+				err = fmt.Errorf("%+v", all)
+			}
+			return err
+		})
+		cluster.AwaitListening(len(waiting), s.Name())
+		permitsGot{permits: held}.release(t)
+		serves(t, waiting...)
+		fairCounts(t, s, 2, 0)
+		nothingWaits(t, admin, s.Name())
+	})
 }
