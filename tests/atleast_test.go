@@ -296,11 +296,7 @@ var leaver = rig.Child("leaver", func(ctx context.Context, args []string) error 
 	if err != nil {
 		return err
 	}
-	server, err := rig.Attach(args[2])
-	if err != nil {
-		return err
-	}
-	client, _, err := dial(server, server.Addr(), latchkey.Options{Lease: crashLease, StaleWaiterTimeout: crashLease})
+	client, _, err := dialTicket(args[2], "", latchkey.Options{Lease: crashLease, StaleWaiterTimeout: crashLease})
 	if err != nil {
 		return err
 	}

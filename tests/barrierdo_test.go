@@ -20,12 +20,8 @@ import (
 // barrierDoer is a process that calls Do with a function that ends with its context, or at once if told to. Its
 // arguments: name, the server's ticket, parties, and "stay" or "return".
 var barrierDoer = rig.Child("barrier doer", func(ctx context.Context, args []string) error {
-	server, err := rig.Attach(args[1])
-	if err != nil {
-		return err
-	}
 	parties, err1 := strconv.Atoi(args[2])
-	client, closeAll, err := dial(server, server.Addr(), latchkey.Options{Lease: crashLease})
+	client, closeAll, err := dialTicket(args[1], "", latchkey.Options{Lease: crashLease})
 	if err = errors.Join(err, err1); err != nil {
 		return err
 	}

@@ -18,13 +18,9 @@ import (
 // barrierWorker is a process that awaits a barrier for several generations and prints its progress. Its arguments:
 // name, the server's ticket, parties, generations. With 0 generations it connects and never arrives.
 var barrierWorker = rig.Child("barrier worker", func(ctx context.Context, args []string) error {
-	server, err := rig.Attach(args[1])
-	if err != nil {
-		return err
-	}
 	parties, err1 := strconv.Atoi(args[2])
 	generations, err2 := strconv.Atoi(args[3])
-	client, closeAll, err := dial(server, server.Addr(), latchkey.Options{Lease: crashLease})
+	client, closeAll, err := dialTicket(args[1], "", latchkey.Options{Lease: crashLease})
 	if err = errors.Join(err, err1, err2); err != nil {
 		return err
 	}

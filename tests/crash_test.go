@@ -26,12 +26,8 @@ var keeper = rig.Child("keeper", func(ctx context.Context, args []string) error 
 	if err != nil {
 		return err
 	}
-	server, err := rig.Attach(args[2])
-	if err != nil {
-		return err
-	}
-	addr := append(args, server.Addr())[3]
-	client, closeAll, err := dial(server, addr, latchkey.Options{Lease: crashLease, StaleWaiterTimeout: crashLease})
+	addr := append(args, "")[3]
+	client, closeAll, err := dialTicket(args[2], addr, latchkey.Options{Lease: crashLease, StaleWaiterTimeout: crashLease})
 	if err != nil {
 		return err
 	}

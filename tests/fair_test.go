@@ -54,11 +54,7 @@ var bystanders = rig.Child("bystanders", func(ctx context.Context, args []string
 	if err != nil {
 		return err
 	}
-	server, err := rig.Attach(args[1])
-	if err != nil {
-		return err
-	}
-	client, _, err := dial(server, server.Addr(), latchkey.Options{
+	client, _, err := dialTicket(args[1], "", latchkey.Options{
 		StaleWaiterTimeout: stale, PollCeiling: 20 * time.Second,
 		Observer: func(e latchkey.Event) {
 			if e.Type == latchkey.EventAttempt {

@@ -22,11 +22,7 @@ import (
 var sitter = rig.Child("sitter", func(ctx context.Context, args []string) error {
 	waiters, _ := strconv.Atoi(args[2])
 	n, _ := strconv.Atoi(args[3])
-	server, err := rig.Attach(args[1])
-	if err != nil {
-		return err
-	}
-	client, _, err := dial(server, server.Addr(), latchkey.Options{Lease: crashLease})
+	client, _, err := dialTicket(args[1], "", latchkey.Options{Lease: crashLease})
 	if err != nil {
 		return err
 	}

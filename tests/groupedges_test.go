@@ -210,11 +210,7 @@ func TestDroppedGroupIsReported(t *testing.T) {
 var groupKeeper = rig.Child("groupKeeper", func(ctx context.Context, args []string) error {
 	var members []latchkey.Locker
 	for _, ticket := range args[2:] {
-		server, err := rig.Attach(ticket)
-		if err != nil {
-			return err
-		}
-		client, _, err := dial(server, server.Addr(), latchkey.Options{Lease: crashLease})
+		client, _, err := dialTicket(ticket, "", latchkey.Options{Lease: crashLease})
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -119,6 +120,15 @@ func dial(server *rig.Server, addr string, options latchkey.Options) (client *la
 		return client, client.Close, nil
 	}
 	return borrow(likeOurs(server.Options(addr)), options)
+}
+
+// dialTicket is dial for a child process that has the ticket of a server. Without an addr it uses the server's own.
+func dialTicket(ticket, addr string, options latchkey.Options) (client *latchkey.Client, closeAll func(context.Context) error, err error) {
+	server, err := rig.Attach(ticket)
+	if err != nil {
+		return nil, nil, err
+	}
+	return dial(server, cmp.Or(addr, server.Addr()), options)
 }
 
 // notInCluster skips a test of something that clusters do not have.

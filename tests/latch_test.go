@@ -367,15 +367,11 @@ func TestLatchOpensBeforeTheSubscriptionIsConfirmed(t *testing.T) {
 // latchAwaiter is a process with many awaiters. Its arguments: name, the server's ticket, the address to use, number of
 // awaiters.
 var latchAwaiter = rig.Child("latch awaiter", func(ctx context.Context, args []string) error {
-	server, err := rig.Attach(args[1])
-	if err != nil {
-		return err
-	}
 	n, err := strconv.Atoi(args[3])
 	if err != nil {
 		return err
 	}
-	client, closeAll, err := dial(server, args[2], latchkey.Options{})
+	client, closeAll, err := dialTicket(args[1], args[2], latchkey.Options{})
 	if err != nil {
 		return err
 	}

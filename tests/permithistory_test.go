@@ -56,11 +56,7 @@ var hoarder = rig.Child("hoarder", func(_ context.Context, args []string) error 
 	ctx, cancel := context.WithTimeout(context.Background(), lasts)
 	defer cancel()
 	fmt.Println("begins")
-	server, err := rig.Attach(args[1])
-	if err != nil {
-		return err
-	}
-	client, closeAll, err := dial(server, args[2], latchkey.Options{Lease: time.Second, RetryBudget: 500 * time.Millisecond, StaleWaiterTimeout: time.Second})
+	client, closeAll, err := dialTicket(args[1], args[2], latchkey.Options{Lease: time.Second, RetryBudget: 500 * time.Millisecond, StaleWaiterTimeout: time.Second})
 	if err != nil {
 		return err
 	}
