@@ -303,23 +303,13 @@ func TestBarrierCompleteWhenAPartyGivesUp(t *testing.T) {
 	quiet(t, tap)
 	last, err := b.Await(within(t, soon))
 	require.NoError(t, err)
-	quietArrival(t, waiting)
+	staysPending(t, waiting)
 	cancel()
 	a := rig.Await(t, soon, "the one that was canceled", waiting)
 	require.NoError(t, a.err)
 	assert.Equal(t, last.Generation, a.Generation)
 	assert.Zero(t, a.Index)
 	assert.True(t, last.Last())
-}
-
-func quietArrival(t *testing.T, call <-chan arrival) {
-	t.Helper()
-	rig.Throughout(t, 100*time.Millisecond, "it waits", func() error {
-		if len(call) > 0 {
-			return errors.New("it has ended")
-		}
-		return nil
-	})
 }
 
 // All parties must give the same number of parties. A mismatch changes nothing.

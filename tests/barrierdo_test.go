@@ -358,41 +358,28 @@ func TestGoldenBarrierDo(t *testing.T) {
 func TestBarrierDoLostReplies(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)
-	for _, each := range losses {
-		for n := 1; n <= 6; n++ {
-			for _, first := range []bool{true, false} {
-				t.Run(fmt.Sprintf("%s %d, first %v", each.name, n, first), func(t *testing.T) {
-					t.Parallel()
-					server := rig.Shared()
-					tap := rig.NewTap(t, server)
-					direct := connect(t, server, polling).NewBarrier(rig.Name(t), 2)
-					lossy := connectVia(t, server, tap.Addr(),
-						latchkey.Options{RetryBudget: time.Second, PollCeiling: pollCeiling}).NewBarrier(direct.Name(), 2)
-					tap.Lose(n, rig.Mentions(direct.Name()), each.loss)
-					order := []*latchkey.Barrier{direct, lossy}
-					if first {
-						slices.Reverse(order)
-					}
-					one := goInside(within(t, time.Minute), order[0])
-					atBarrier(t, direct, 1)
-					other := goInside(within(t, time.Minute), order[1])
-					one.isIn(t)
-					other.isIn(t)
-					one.goes <- nil
-					atBarrier(t, direct, 1)
-					require.NoError(t, other.leaves(t))
-					require.NoError(t, one.outcome(t))
-					for _, c := range tap.Executed(rig.Mentions(direct.Name())) {
-						deliverLate(t, server, c.Args)
-						s, err := direct.State(t.Context())
-						require.NoError(t, err)
-						assert.Empty(t, s.Who, c.Args)
-					}
-					doesComplete(t, direct)
-				})
-			}
+	eachBarrierLoss(t, 6, func(t *testing.T, direct, lossy *latchkey.Barrier, tap *rig.Tap, first bool) {
+		order := []*latchkey.Barrier{direct, lossy}
+		if first {
+			slices.Reverse(order)
 		}
-	}
+		one := goInside(within(t, time.Minute), order[0])
+		atBarrier(t, direct, 1)
+		other := goInside(within(t, time.Minute), order[1])
+		one.isIn(t)
+		other.isIn(t)
+		one.goes <- nil
+		atBarrier(t, direct, 1)
+		require.NoError(t, other.leaves(t))
+		require.NoError(t, one.outcome(t))
+		for _, c := range tap.Executed(rig.Mentions(direct.Name())) {
+			deliverLate(t, rig.Shared(), c.Args)
+			s, err := direct.State(t.Context())
+			require.NoError(t, err)
+			assert.Empty(t, s.Who, c.Args)
+		}
+		doesComplete(t, direct)
+	})
 }
 
 // If the server loses the generation, all are told.

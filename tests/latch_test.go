@@ -722,7 +722,7 @@ func TestLatchOfRedisson(t *testing.T) {
 
 	javaSets("1")
 	second := awaitInBackground(within(t, soon), latch)
-	quietFor(t, second)
+	staysPending(t, second)
 	javaCounts()
 	require.NoError(t, rig.Await(t, 2*time.Second, "the awaiter", second))
 
@@ -740,17 +740,6 @@ func TestLatchOfRedisson(t *testing.T) {
 	admin.Do("DEL", name) // its delete; the message wakes our awaiters, but none of its own
 	admin.Publish(latchChannelOf(name), "1")
 	assert.NoError(t, latch.Await(within(t, soon)))
-}
-
-// quietFor checks that a call does not end for 100 ms.
-func quietFor(t *testing.T, call <-chan error) {
-	t.Helper()
-	rig.Throughout(t, 100*time.Millisecond, "it waits", func() error {
-		if len(call) > 0 {
-			return errors.New("it has ended")
-		}
-		return nil
-	})
 }
 
 // On a server that is out of memory a latch cannot be set, but it can be counted down, awaited and deleted.
@@ -893,7 +882,7 @@ func TestLatchPermissions(t *testing.T) {
 		setLatch(t, latch, 2, options...)
 		assert.Equal(t, "1", rig.Await(t, soon, "the message of the set", heard))
 		opened := awaitInBackground(within(t, soon), latch)
-		quietFor(t, opened)
+		staysPending(t, opened)
 		_, err = latch.CountDownAs(ctx, "a")
 		require.NoError(t, err)
 		countDown(t, latch, 0)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/tests/rig"
@@ -95,4 +96,15 @@ func lockInLine(ctx context.Context, t *testing.T, lock latchkey.Locker, options
 	done := lockInBackground(waiting, lock, options...)
 	rig.Await(t, soon, "the call waits", waiting.waits)
 	return done
+}
+
+// staysPending checks that a call in another goroutine does not end for 100 ms.
+func staysPending[T any](t *testing.T, call <-chan T) {
+	t.Helper()
+	rig.Throughout(t, 100*time.Millisecond, "it waits", func() error {
+		if len(call) > 0 {
+			return errors.New("it has ended")
+		}
+		return nil
+	})
 }
