@@ -290,8 +290,8 @@ func TestAtLeastOutlivesClose(t *testing.T) {
 	})
 }
 
-// leaver takes a lock for longer than its lease and does not release it.
-var leaver = rig.Child("leaver", func(ctx context.Context, args []string) error {
+// atLeastProcess takes a lock for longer than its lease and does not release it.
+var atLeastProcess = rig.Child("AtLeast holder", func(ctx context.Context, args []string) error {
 	k, err := kindNamed(args[0])
 	if err != nil {
 		return err
@@ -316,7 +316,7 @@ func TestAtLeastOutlivesAKilledHolder(t *testing.T) {
 		t.Parallel()
 		server, name := rig.Shared(), rig.Name(t)
 		at := stayTaken{admin: rig.NewAdmin(t, server), name: name, d: 3 * crashLease, before: time.Now()}
-		child := leaver.Start(t, k.name, name, server.Ticket())
+		child := atLeastProcess.Start(t, k.name, name, server.Ticket())
 		child.Line(t, soon, "held")
 		at.after = time.Now()
 		rest(crashLease / 2) // it is renewed during this time

@@ -16,19 +16,19 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// fairPools are fair semaphores during failovers. Their waiters count as alive for longer than a failover takes, so
+// failoverPools are fair semaphores during failovers. Their waiters count as alive for longer than a failover takes, so
 // that none is passed over, and they soon listen to the next master.
-type fairPools struct {
-	c    *campaign
+type failoverPools struct {
+	c    *failoverSeries
 	a, b *latchkey.Client
-	gate turnstile
+	gate permitExcess
 	name string
 }
 
-func newFairPools(c *campaign) *fairPools {
+func newFailoverPools(c *failoverSeries) *failoverPools {
 	options := c.options
 	options.StaleWaiterTimeout, options.PollCeiling = 20*time.Second, 250*time.Millisecond
-	p := &fairPools{c: c, a: c.connect(options), b: c.connect(options), gate: turnstile{room: 3}, name: c.prefix + "pool"}
+	p := &failoverPools{c: c, a: c.connect(options), b: c.connect(options), gate: permitExcess{room: 3}, name: c.prefix + "pool"}
 	rig.Eventually(c.t, soon, "there are permits", func() error {
 		return p.a.NewFairSemaphore(p.name).SetPermits(c.t.Context(), p.gate.room)
 	})
@@ -36,7 +36,7 @@ func newFairPools(c *campaign) *fairPools {
 }
 
 // churn acquires and releases without end.
-func (p *fairPools) churn(ctx context.Context, i int) {
+func (p *failoverPools) churn(ctx context.Context, i int) {
 	s := []*latchkey.Client{p.a, p.b}[i%2].NewFairSemaphore(p.name)
 	for ctx.Err() == nil {
 		permits, err := s.AcquireN(ctx, 1+rand.N(2))
@@ -52,7 +52,7 @@ func (p *fairPools) churn(ctx context.Context, i int) {
 // queue lets waiters queue behind a holder of all permits through a failover. The function that it returns makes the
 // holder leave, and checks that the holder and the server agree and that all waiters are served, in order unless one of
 // them had to join the queue again.
-func (p *fairPools) queue(name string) (end func()) {
+func (p *failoverPools) queue(name string) (end func()) {
 	ctx, s := within(p.c.t, time.Minute), p.a.NewFairSemaphore(name)
 	require.NoError(p.c.t, s.SetPermits(ctx, 2))
 	held := p.insist(ctx, s, 2)
@@ -106,7 +106,7 @@ func (p *fairPools) queue(name string) (end func()) {
 }
 
 // insist acquires, and retries as long as replicas are missing.
-func (p *fairPools) insist(ctx context.Context, s *latchkey.FairSemaphore, n int) (got permitsGot) {
+func (p *failoverPools) insist(ctx context.Context, s *latchkey.FairSemaphore, n int) (got permitsGot) {
 	got.err = p.c.again(ctx, func() (err error) { got.permits, err = s.AcquireN(ctx, n); return err })
 	return got
 }
@@ -120,8 +120,8 @@ func listed(holders []latchkey.PermitHolder, permit *latchkey.Permit) bool {
 	return false
 }
 
-// turnstile records how often more permits are held than there are, and for how long.
-type turnstile struct {
+// permitExcess records how often more permits are held than there are, and for how long.
+type permitExcess struct {
 	mu      sync.Mutex
 	room    int
 	inside  int
@@ -131,7 +131,7 @@ type turnstile struct {
 }
 
 // stay is inside until it is time to leave, or until permits are lost.
-func (t *turnstile) stay(permits []*latchkey.Permit, leave <-chan time.Time) {
+func (t *permitExcess) stay(permits []*latchkey.Permit, leave <-chan time.Time) {
 	t.change(len(permits))
 	defer t.change(-len(permits))
 	select {
@@ -141,7 +141,7 @@ func (t *turnstile) stay(permits []*latchkey.Permit, leave <-chan time.Time) {
 	}
 }
 
-func (t *turnstile) change(by int) {
+func (t *permitExcess) change(by int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.inside += by
@@ -240,7 +240,7 @@ func TestFailover_that_brings_an_old_queue_of_a_fair_semaphore(t *testing.T) {
 	f := newPoolFailover(t, 1)
 	held, err := f.another().Acquire(t.Context())
 	require.NoError(t, err)
-	killed := sitter.Start(t, f.name, f.Master.Ticket(), "1", "1")
+	killed := fairPermitProcess.Start(t, f.name, f.Master.Ticket(), "1", "1")
 	grantable(t, f.master, f.name, 1)
 	impatient, leave := context.WithCancel(t.Context())
 	ctx := within(t, time.Minute)

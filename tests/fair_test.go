@@ -46,9 +46,9 @@ func TestFairLockIsGrantedInOrder(t *testing.T) {
 	})
 }
 
-// bystanders queues many waiters for a fair lock until it is killed, and prints which of them have tried to acquire the
-// lock. Its arguments: name, server, number of waiters, stale timeout.
-var bystanders = rig.Child("bystanders", func(ctx context.Context, args []string) error {
+// fairWaiterProcess queues many waiters for a fair lock until it is killed, and prints which of them have tried to
+// acquire the lock. Its arguments: name, server, number of waiters, stale timeout.
+var fairWaiterProcess = rig.Child("fair waiters", func(ctx context.Context, args []string) error {
 	waiters, _ := strconv.Atoi(args[2])
 	stale, err := time.ParseDuration(args[3])
 	if err != nil {
@@ -102,7 +102,7 @@ func TestDeadWaitersDelayByOnePeriod(t *testing.T) {
 				server, name := rig.Shared(), rig.Name(t)
 				admin, lock := rig.NewAdmin(t, server), connect(t, server).NewFairLock(name)
 				holder := mustLock(t, lock)
-				child := bystanders.Start(t, name, server.Ticket(), strconv.Itoa(dead), stale.String())
+				child := fairWaiterProcess.Start(t, name, server.Ticket(), strconv.Itoa(dead), stale.String())
 				queueLength(t, admin, name, int64(dead))
 				waiter := lockInBackground(within(t, time.Minute), lock)
 				queueLength(t, admin, name, int64(dead)+1)

@@ -206,7 +206,7 @@ func TestMultiPassing_of_a_hot_lock(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		p := newHotPair(t, k, latchkey.Options{})
 		c := &contest{lasts: rig.Lasting(time.Second), passes: 1000,
-			parties: []party{{name: "client", goroutines: 8, acquire: lockingMember(p.lock)}}}
+			contenders: []contender{{name: "client", goroutines: 8, acquire: lockingMember(p.lock)}}}
 		c.dump = dumpOf(t, []*rig.Server{rig.Shared()}, p.name)
 		p.tap.Forget()
 		c.run(t)
@@ -418,7 +418,7 @@ func TestMultiPassing_leaves_others_their_share(t *testing.T) {
 				locks = append(locks, client.NewLock(name))
 			}
 			one := contests[fmt.Sprint(each)]
-			one.parties = append(one.parties, party{name: fmt.Sprint(each), goroutines: 3, acquire: locking(latchkey.NewMultiLock(locks...))})
+			one.contenders = append(one.contenders, contender{name: fmt.Sprint(each), goroutines: 3, acquire: locking(latchkey.NewMultiLock(locks...))})
 		}
 	}
 	for what, each := range contests {

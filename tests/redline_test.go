@@ -169,7 +169,7 @@ func TestRedLine_is_in_order_and_silent(t *testing.T) {
 // of them acquire it equally often.
 func TestRedLine_of_a_hot_lock(t *testing.T) {
 	p := newRedProgram(t, someMutex, latchkey.Options{})
-	c := &contest{lasts: rig.Lasting(time.Second), passes: 1000, parties: []party{{name: "program", goroutines: 8, acquire: locking(p.lock)}}}
+	c := &contest{lasts: rig.Lasting(time.Second), passes: 1000, contenders: []contender{{name: "program", goroutines: 8, acquire: locking(p.lock)}}}
 	c.dump = dumpOf(t, p.servers, "x")
 	p.forget()
 	c.run(t)
@@ -413,7 +413,7 @@ func TestRedLine_goes_on_without_a_minority(t *testing.T) {
 	l := m.lock(t, "x")
 	mustUnlock(t, mustLock(t, l))
 	acquire := locking(l)
-	c := &contest{passes: 300, dump: dumpOf(t, m.servers, "x"), parties: []party{{name: "program", goroutines: 4,
+	c := &contest{passes: 300, dump: dumpOf(t, m.servers, "x"), contenders: []contender{{name: "program", goroutines: 4,
 		acquire: func(ctx context.Context) (taken, error) {
 			had, err := acquire(ctx)
 			release := had.release

@@ -270,7 +270,7 @@ const evictionPeriod = time.Second
 func TestKilledReaderIsForgotten(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
-	child := keeper.Start(t, "ReadLock", name, server.Ticket())
+	child := holderProcess.Start(t, "ReadLock", name, server.Ticket())
 	child.Line(t, soon, "held")
 	admin := rig.NewAdmin(t, server)
 	options := latchkey.Options{Lease: 2 * crashLease}
@@ -383,7 +383,7 @@ func TestDeadWaitingWriterBarsForOnePeriod(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	rw := connect(t, server).NewRWLock(name)
 	hold := mustLock(t, rw.Reader())
-	child := keeper.Start(t, "WriteLock", name, server.Ticket())
+	child := holderProcess.Start(t, "WriteLock", name, server.Ticket())
 	rig.Eventually(t, soon, "the writer keeps readers out", func() error {
 		other, err := rw.Reader().TryLock(t.Context())
 		if err == nil {
