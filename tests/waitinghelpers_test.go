@@ -108,3 +108,18 @@ func staysPending[T any](t *testing.T, call <-chan T) {
 		return nil
 	})
 }
+
+// quiet waits until a client has queried after its subscription and sends nothing more.
+func quiet(t *testing.T, tap *rig.Tap) {
+	t.Helper()
+	before, since := -1, time.Now()
+	rig.Eventually(t, soon, "the client rests", func() error {
+		if n := len(tap.Commands()); n != before {
+			before, since = n, time.Now()
+		}
+		if time.Since(since) < 100*time.Millisecond {
+			return errors.New("it asked just now")
+		}
+		return nil
+	})
+}
