@@ -51,9 +51,13 @@ func inLine(t *testing.T, tap *rig.Tap, name string) {
 	})
 }
 
-// process starts the first waiter in a process of its own.
-func (o *twoWaiters) process() *rig.ChildProcess {
-	return holderProcess.Start(o.t, o.kind.name, o.name, o.server.Ticket(), o.tap.Addr())
+// newFirstInProcess is newTwoWaiters with the first waiter in a process of its own.
+func newFirstInProcess(t *testing.T, k kind) (o *twoWaiters, first *rig.ChildProcess) {
+	t.Helper()
+	o = newTwoWaiters(t, k, func(o *twoWaiters) {
+		first = holderProcess.Start(o.t, o.kind.name, o.name, o.server.Ticket(), o.tap.Addr())
+	})
+	return o, first
 }
 
 // secondGoesOn releases the lock and returns the hold of the second waiter. It prints and bounds the time in between.
@@ -78,8 +82,7 @@ func TestFirstWaiter_killed_is_passed_over(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		var child *rig.ChildProcess
-		o := newTwoWaiters(t, k, func(o *twoWaiters) { child = o.process() })
+		o, child := newFirstInProcess(t, k)
 		child.Kill()
 		limit := time.Duration(0)
 		if k.queued {
@@ -95,8 +98,7 @@ func TestFirstWaiter_stopped_costs_a_short_lease(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		var child *rig.ChildProcess
-		o := newTwoWaiters(t, k, func(o *twoWaiters) { child = o.process() })
+		o, child := newFirstInProcess(t, k)
 		child.Stop(t)
 		second := o.secondGoesOn(nothing, crashLease)
 		o.tap.Forget()
@@ -114,8 +116,7 @@ func TestFirstWaiter_killed_with_the_grant_costs_a_short_lease(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		var child *rig.ChildProcess
-		o := newTwoWaiters(t, k, func(o *twoWaiters) { child = o.process() })
+		o, child := newFirstInProcess(t, k)
 		child.Stop(t)
 		mustUnlock(t, o.secondGoesOn(child.Kill, crashLease))
 	}, messages)
