@@ -80,22 +80,9 @@ func TestMultiPassing_sends_nothing(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		p := newHotPair(t, k, longTurn)
-		var work context.Context
-		var members []*latchkey.Hold
-		first, next := p.pass(t, p.reversed(), func(first *latchkey.Hold) {
-			work, members = first.Context(t.Context()), first.Members() //nolint:fatcontext // one hold, not one under another
+		next, members := passMembersOn(t, k, 2, func(during func(first *latchkey.Hold)) (first, next *latchkey.Hold) {
+			return p.pass(t, p.reversed(), during)
 		})
-		assert.ErrorIs(t, first.Err(), latchkey.ErrNotHeld)
-		assert.ErrorIs(t, first.Unlock(t.Context()), latchkey.ErrNotHeld)
-		assert.ErrorIs(t, context.Cause(work), latchkey.ErrNotHeld)
-		assert.Zero(t, first.ValidFor())
-		for i, member := range members {
-			assert.ErrorIs(t, member.Unlock(t.Context()), latchkey.ErrNotHeld, "it is a member no more")
-			if k.fenced {
-				assert.Greater(t, next.Members()[i].Token(), member.Token())
-			}
-		}
-		require.NoError(t, complete(next, 2))
 		for i, member := range next.Members() {
 			assert.Equal(t, members[i].Name(), member.Name())
 		}
@@ -186,16 +173,7 @@ func TestMultiPassing_is_in_order_and_silent(t *testing.T) {
 		waiting = append(waiting, lockInLine(within(t, time.Minute), t, lock))
 	}
 	require.Empty(t, p.sent())
-	for i, next := range waiting {
-		mustUnlock(t, hold)
-		got := rig.Await(t, soon, "the next", next)
-		require.NoError(t, got.err)
-		hold = got.hold
-		for _, later := range waiting[i+1:] {
-			require.Empty(t, later)
-		}
-	}
-	mustUnlock(t, hold)
+	servedInOrder(t, hold, waiting)
 	rig.Eventually(t, soon, "nothing is left", free(p.admin, p.name))
 }
 
@@ -290,16 +268,7 @@ func TestMultiPassing_is_passed_by_who_enters_again(t *testing.T) {
 	t.Parallel()
 	p := newHotPair(t, lockKind, longTurn)
 	hold := mustLock(t, p.lock)
-	waiting := lockInLine(within(t, soon), t, p.lock)
-	inner, err := p.lock.Lock(hold.Context(within(t, soon)))
-	require.NoError(t, err)
-	mustUnlock(t, hold)
-	require.NoError(t, inner.Err())
-	require.Empty(t, waiting)
-	mustUnlock(t, inner)
-	next := rig.Await(t, soon, "the waiter", waiting)
-	require.NoError(t, next.err)
-	mustUnlock(t, next.hold)
+	reenterAheadOfALine(t, p.lock, hold)
 	rig.Eventually(t, soon, "nothing is left", free(p.admin, p.name))
 }
 

@@ -2,7 +2,6 @@ package tests
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -56,20 +55,6 @@ func (p redProgram) hold(t *testing.T, options ...latchkey.LockOption) *latchkey
 	return hold
 }
 
-// complete checks that exactly want members are held.
-func complete(hold *latchkey.Hold, want int) error {
-	n := 0
-	for _, member := range hold.Members() {
-		if member.Err() == nil {
-			n++
-		}
-	}
-	if n != want {
-		return fmt.Errorf("%d members are held", n)
-	}
-	return nil
-}
-
 func (p redProgram) forget() {
 	for _, tap := range p.taps {
 		tap.Forget()
@@ -103,22 +88,7 @@ func TestRedLine_passes_the_hold_on(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		p := newRedProgram(t, some(k), longTurn)
-		var work context.Context
-		var members []*latchkey.Hold
-		first, next := p.pass(t, func(first *latchkey.Hold) {
-			work, members = first.Context(t.Context()), first.Members() //nolint:fatcontext // one hold, not one under another
-		})
-		assert.ErrorIs(t, first.Err(), latchkey.ErrNotHeld)
-		assert.ErrorIs(t, first.Unlock(t.Context()), latchkey.ErrNotHeld)
-		assert.ErrorIs(t, context.Cause(work), latchkey.ErrNotHeld)
-		assert.Zero(t, first.ValidFor())
-		for i, member := range members {
-			assert.ErrorIs(t, member.Unlock(t.Context()), latchkey.ErrNotHeld, "it is a member no more")
-			if k.fenced {
-				assert.Greater(t, next.Members()[i].Token(), member.Token())
-			}
-		}
-		require.NoError(t, complete(next, 3))
+		next, _ := passMembersOn(t, k, 3, func(during func(first *latchkey.Hold)) (first, next *latchkey.Hold) { return p.pass(t, during) })
 		assert.Greater(t, next.ValidFor(), latchkey.DefaultLease/2)
 		_, err := p.lock.TryLock(t.Context())
 		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
@@ -149,16 +119,7 @@ func TestRedLine_is_in_order_and_silent(t *testing.T) {
 	}
 	rest(300 * time.Millisecond) // each of them would have polled
 	require.Empty(t, p.sent())
-	for i, next := range waiting {
-		mustUnlock(t, hold)
-		got := rig.Await(t, soon, "the next", next)
-		require.NoError(t, got.err)
-		hold = got.hold
-		for _, later := range waiting[i+1:] {
-			require.Empty(t, later)
-		}
-	}
-	mustUnlock(t, hold)
+	servedInOrder(t, hold, waiting)
 	p.comesTo(t, "x", 0)
 }
 
@@ -252,16 +213,7 @@ func TestRedLine_is_passed_by_who_enters_again(t *testing.T) {
 	t.Parallel()
 	p := newRedProgram(t, someLock, longTurn)
 	hold := p.hold(t)
-	waiting := lockInLine(within(t, soon), t, p.lock)
-	inner, err := p.lock.Lock(hold.Context(within(t, soon)))
-	require.NoError(t, err)
-	mustUnlock(t, hold)
-	require.NoError(t, inner.Err())
-	require.Empty(t, waiting)
-	mustUnlock(t, inner)
-	next := rig.Await(t, soon, "the waiter", waiting)
-	require.NoError(t, next.err)
-	mustUnlock(t, next.hold)
+	reenterAheadOfALine(t, p.lock, hold)
 	p.comesTo(t, "x", 0)
 }
 
