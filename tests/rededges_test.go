@@ -66,7 +66,7 @@ func TestRedLockWithMaxHoldDoesNotMend(t *testing.T) {
 	const limit = 2 * time.Second
 	hold := mustLock(t, l, latchkey.MaxHold(limit))
 	m.giveBackAfterTheRound(t, 0, "x")
-	rig.Throughout(t, limit/2, "it is not mended", func() error { return free(m.admins[0], "x")() })
+	rig.Throughout(t, limit/2, "the missing member is left alone", func() error { return free(m.admins[0], "x")() })
 	rig.Await(t, soon, "the end", hold.Lost())
 	assert.ErrorIs(t, hold.Err(), latchkey.ErrMaxHold)
 	m.comesTo(t, "x", 0)

@@ -37,8 +37,8 @@ func TestRedLine_tells_all_what_the_servers_say(t *testing.T) {
 		matches(t, `.*1 of 3 members acquired, 2 needed; member 1 "x": .*; member 2 "x": .*`, got.err)
 		require.ErrorContains(t, got.err, "the wait of 1.5s is over")
 	}
-	m.links[0].Mend()
-	m.links[1].Mend()
+	m.links[0].Restore()
+	m.links[1].Restore()
 	mustUnlock(t, mustLock(t, l))
 	m.takeAway(0, "x")
 	m.takeAway(1, "x")
@@ -93,7 +93,7 @@ func TestRedLine_survives_a_lost_majority(t *testing.T) {
 		b.Cut()
 		rest(300 * time.Millisecond)
 		a.Heal()
-		b.Mend()
+		b.Restore()
 	}
 	stop()
 	all.Wait()
