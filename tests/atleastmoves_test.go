@@ -82,56 +82,52 @@ func TestAtLeastOutlivesAFailover(t *testing.T) {
 func TestMigration_of_locks_that_stay_taken(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
-	cluster := rig.NewCluster(t)
-	for half, which := range halves() {
-		t.Run(half, func(t *testing.T) {
-			t.Parallel()
-			client, other := connectCluster(t, cluster, latchkey.Options{Lease: lease}), connectCluster(t, cluster, latchkey.Options{Lease: lease})
-			hasty := connectCluster(t, cluster, latchkey.Options{Lease: lease, RetryBudget: 100 * time.Millisecond})
-			tag, admin := "{"+rig.Name(t)+"}", rig.NewAdmin(t, cluster.Server())
-			type taken struct {
-				stayTaken
-				kind  kind
-				hold  *latchkey.Hold
-				owner latchkey.Owner
+	eachHalf(t, func(t *testing.T, cluster *rig.Cluster, which func(key string) bool) {
+		client, other := connectCluster(t, cluster, latchkey.Options{Lease: lease}), connectCluster(t, cluster, latchkey.Options{Lease: lease})
+		hasty := connectCluster(t, cluster, latchkey.Options{Lease: lease, RetryBudget: 100 * time.Millisecond})
+		tag, admin := "{"+rig.Name(t)+"}", rig.NewAdmin(t, cluster.Server())
+		type taken struct {
+			stayTaken
+			kind  kind
+			hold  *latchkey.Hold
+			owner latchkey.Owner
+		}
+		takeAll := func(what string, d time.Duration) (all []taken) {
+			for _, k := range kinds {
+				hold, at := take(t, admin, k.open(client, tag+":"+k.name+what), d)
+				all = append(all, taken{at, k, hold, hold.Owner()})
 			}
-			takeAll := func(what string, d time.Duration) (all []taken) {
-				for _, k := range kinds {
-					hold, at := take(t, admin, k.open(client, tag+":"+k.name+what), d)
-					all = append(all, taken{at, k, hold, hold.Owner()})
-				}
-				return all
-			}
-			released, held, short := takeAll("released", time.Minute), takeAll("held", time.Minute), takeAll("short", 2*lease)
-			var waiters []func()
-			for _, each := range short {
-				waiters = append(waiters, each.waitsFor(t, each.kind.open(other, each.name)))
-				mustUnlock(t, each.hold)
-			}
-			for _, each := range released {
-				mustUnlock(t, each.hold)
-			}
-			moveKeys, finish := cluster.BeginMove(tag)
-			moveKeys(which)
-			for start := time.Now(); time.Since(start) < 3*lease; {
-				for _, each := range append(released, held...) {
-					_, err := each.kind.open(hasty, each.name).TryLock(within(t, soon))
-					if !errors.Is(err, latchkey.ErrUnavailable) { // the slot is being moved
-						require.ErrorIs(t, err, latchkey.ErrNotAcquired, each.name)
-					}
-				}
-			}
-			moveKeys(rig.EveryKey)
-			finish()
-			for _, each := range held {
-				require.NoError(t, each.hold.Unlock(context.Background()), each.name)
-			}
+			return all
+		}
+		released, held, short := takeAll("released", time.Minute), takeAll("held", time.Minute), takeAll("short", 2*lease)
+		var waiters []func()
+		for _, each := range short {
+			waiters = append(waiters, each.waitsFor(t, each.kind.open(other, each.name)))
+			mustUnlock(t, each.hold)
+		}
+		for _, each := range released {
+			mustUnlock(t, each.hold)
+		}
+		moveKeys, finish := cluster.BeginMove(tag)
+		moveKeys(which)
+		for start := time.Now(); time.Since(start) < 3*lease; {
 			for _, each := range append(released, held...) {
-				each.staysTaken(t, each.owner, each.kind.open(other, each.name))
+				_, err := each.kind.open(hasty, each.name).TryLock(within(t, soon))
+				if !errors.Is(err, latchkey.ErrUnavailable) { // the slot is being moved
+					require.ErrorIs(t, err, latchkey.ErrNotAcquired, each.name)
+				}
 			}
-			for _, check := range waiters {
-				check()
-			}
-		})
-	}
+		}
+		moveKeys(rig.EveryKey)
+		finish()
+		for _, each := range held {
+			require.NoError(t, each.hold.Unlock(context.Background()), each.name)
+		}
+		for _, each := range append(released, held...) {
+			each.staysTaken(t, each.owner, each.kind.open(other, each.name))
+		}
+		for _, check := range waiters {
+			check()
+		}
+	})
 }

@@ -2,7 +2,6 @@ package tests
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/tests/rig"
@@ -51,14 +49,6 @@ func atBarrier(t testing.TB, b *latchkey.Barrier, n int) latchkey.BarrierState {
 		return err
 	})
 	return s
-}
-
-// toldBroken checks that a party learned that its generation was broken, and how.
-func toldBroken(t testing.TB, err error, how string) {
-	t.Helper()
-	require.ErrorIs(t, err, latchkey.ErrBroken)
-	assert.NotErrorIs(t, err, latchkey.ErrNotAcquired)
-	assert.ErrorContains(t, err, how)
 }
 
 // completes checks that the barrier works: its number of parties arrives, and all go on.
@@ -227,282 +217,6 @@ func TestBarrierOfOne(t *testing.T) {
 	}
 }
 
-// A party that gives up breaks the generation for the others and gets an error of its own. The next generation works
-// normally.
-func TestBarrierGivenUp(t *testing.T) {
-	server := rig.Shared()
-	b := connect(t, server, patient).NewBarrier(rig.Name(t), 3)
-	other := connect(t, server, patient).NewBarrier(b.Name(), 3)
-	for what, each := range map[string]struct {
-		giveUp func(t *testing.T) error
-		how    string
-	}{
-		"time": {func(t *testing.T) error {
-			t.Helper()
-			_, err := b.Await(t.Context(), latchkey.Wait(300*time.Millisecond))
-			toldBusy(t, err)
-			assert.NotErrorIs(t, err, context.DeadlineExceeded)
-			return err
-		}, "has waited for too long"},
-		"deadline": {func(t *testing.T) error {
-			t.Helper()
-			_, err := b.Await(within(t, 300*time.Millisecond))
-			assert.ErrorIs(t, err, context.DeadlineExceeded)
-			return err
-		}, "has waited for too long"},
-		"cancel": {func(t *testing.T) error {
-			t.Helper()
-			ctx, cancel := context.WithCancel(t.Context())
-			ended := arriveInBackground(ctx, b)
-			atBarrier(t, b, 3-1)
-			cancel()
-			err := rig.Await(t, soon, "who is canceled", ended).err
-			assert.ErrorIs(t, err, context.Canceled)
-			return err
-		}, "has given up"},
-	} {
-		t.Run(what, func(t *testing.T) {
-			waiting := arriveInBackground(within(t, soon), other)
-			who := atBarrier(t, b, 1).Who[0].Owner
-			err := each.giveUp(t)
-			toldBusy(t, err)
-			assert.NotErrorIs(t, err, latchkey.ErrBroken)
-			assert.NotErrorIs(t, err, latchkey.ErrUnknownOutcome)
-			err = rig.Await(t, 2*time.Second, "the other", waiting).err
-			toldBroken(t, err, each.how)
-			assert.NotContains(t, err.Error(), who.String(), "it was not this one")
-			completes(t, b)
-		})
-	}
-}
-
-// A call whose context has ended does not arrive.
-func TestBarrierEndedContext(t *testing.T) {
-	b := connect(t, rig.Shared()).NewBarrier(rig.Name(t), 2)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := b.Await(ctx)
-	assert.ErrorIs(t, err, context.Canceled)
-	toldUnavailable(t, err)
-	assert.NotErrorIs(t, err, latchkey.ErrUnknownOutcome)
-	s, err := b.State(t.Context())
-	require.NoError(t, err)
-	assert.Zero(t, s)
-}
-
-// If the generation is complete, a party goes on like the others even if its context ends before it learns this.
-func TestBarrierCompleteWhenAPartyGivesUp(t *testing.T) {
-	server := rig.Shared()
-	tap := rig.NewTap(t, server)
-	b := connect(t, server, patient).NewBarrier(rig.Name(t), 2)
-	deaf := connectVia(t, server, tap.Addr(), patient).NewBarrier(b.Name(), 2)
-	tap.DropMessages(true)
-	ctx, cancel := context.WithCancel(t.Context())
-	waiting := arriveInBackground(ctx, deaf)
-	atBarrier(t, b, 1)
-	quiet(t, tap)
-	last, err := b.Await(within(t, soon))
-	require.NoError(t, err)
-	quietArrival(t, waiting)
-	cancel()
-	a := rig.Await(t, soon, "the one that was canceled", waiting)
-	require.NoError(t, a.err)
-	assert.Equal(t, last.Generation, a.Generation)
-	assert.Zero(t, a.Index)
-	assert.True(t, last.Last())
-}
-
-func quietArrival(t *testing.T, call <-chan arrival) {
-	t.Helper()
-	rig.Throughout(t, 100*time.Millisecond, "it waits", func() error {
-		if len(call) > 0 {
-			return errors.New("it has ended")
-		}
-		return nil
-	})
-}
-
-// All parties must give the same number of parties. A mismatch changes nothing.
-func TestBarrierMismatch(t *testing.T) {
-	server, ctx := rig.Shared(), t.Context()
-	admin := rig.NewAdmin(t, server)
-	b := connect(t, server, patient).NewBarrier(rig.Name(t), 2)
-	wrong := connect(t, server).NewBarrier(b.Name(), 5)
-	waiting := arriveInBackground(within(t, soon), b)
-	before := atBarrier(t, b, 1)
-	_, err := wrong.Await(ctx)
-	require.ErrorIs(t, err, latchkey.ErrInvalid)
-	assert.ErrorContains(t, err, "has 2 parties, not 5")
-	after, err := wrong.State(ctx)
-	require.NoError(t, err)
-	assert.Equal(t, before.Who[0].Owner, after.Who[0].Owner)
-	assert.Equal(t, 2, after.Parties)
-	assert.Equal(t, 5, wrong.Parties())
-	_, err = b.Await(ctx)
-	require.NoError(t, err)
-	require.NoError(t, rig.Await(t, soon, "the first", waiting).err)
-	_, err = wrong.Await(ctx)
-	require.ErrorIs(t, err, latchkey.ErrInvalid, "nor between two generations")
-	require.NoError(t, wrong.Reset(ctx))
-	assert.Equal(t, "0", admin.Text("HGET", b.Name(), "arrived"))
-	completes(t, wrong)
-}
-
-func TestBarrierBadInput(t *testing.T) {
-	sendsNothing(t, func(client *latchkey.Client) {
-		ctx := t.Context()
-		for _, name := range []string{"", "a{b", "a}b", "a{}b", "{a{b}}", "a\xffb", strings.Repeat("x", latchkey.MaxNameLength+1)} {
-			b := client.NewBarrier(name, 2)
-			_, await := b.Await(ctx)
-			_, state := b.State(ctx)
-			for _, err := range []error{await, state, b.Reset(ctx), b.Do(ctx, nil)} {
-				assert.ErrorIs(t, err, latchkey.ErrInvalid, name)
-			}
-		}
-		for _, parties := range []int{0, -1, 1 << 31} {
-			_, err := client.NewBarrier("name", parties).Await(ctx)
-			assert.ErrorIs(t, err, latchkey.ErrInvalid)
-		}
-		for _, option := range []latchkey.BarrierOption{latchkey.Wait(0), latchkey.Wait(-1), nil} {
-			_, err := client.NewBarrier("name", 2).Await(ctx, option)
-			assert.ErrorIs(t, err, latchkey.ErrInvalid)
-		}
-	})
-}
-
-func TestBarrierOfAnotherKind(t *testing.T) {
-	server, name, ctx := rig.Shared(), rig.Name(t), t.Context()
-	admin, client := rig.NewAdmin(t, server), connect(t, server)
-	hold := mustLock(t, client.NewLock(name))
-	before := admin.Dump(name)[name].Hash
-	b := client.NewBarrier(name, 2)
-	_, await := b.Await(ctx)
-	_, state := b.State(ctx)
-	for _, err := range []error{await, state, b.Reset(ctx)} {
-		assert.ErrorIs(t, err, latchkey.ErrWrongKind)
-	}
-	assert.Equal(t, before, admin.Dump(name)[name].Hash)
-	mustUnlock(t, hold)
-
-	waiting := arriveInBackground(within(t, soon), b)
-	atBarrier(t, b, 1)
-	_, err := client.NewLock(name).TryLock(ctx)
-	assert.ErrorIs(t, err, latchkey.ErrWrongKind)
-	i, err := client.Inspect(ctx, name)
-	require.NoError(t, err)
-	assert.Equal(t, latchkey.KindBarrier, i.Kind)
-	assert.Equal(t, "a barrier", i.What)
-	assert.False(t, i.Locked())
-	_, err = b.Await(ctx)
-	require.NoError(t, err)
-	require.NoError(t, rig.Await(t, soon, "the first", waiting).err)
-}
-
-// Reset wakes all parties and does not break a later generation.
-func TestBarrierReset(t *testing.T) {
-	server := rig.Shared()
-	tap := rig.NewTap(t, server)
-	b := connect(t, server, patient).NewBarrier(rig.Name(t), 40)
-	require.NoError(t, b.Reset(t.Context()), "one that is not there")
-	for range 2 {
-		var all []<-chan arrival
-		for range 39 {
-			all = append(all, arriveInBackground(within(t, soon), b))
-		}
-		atBarrier(t, b, 39)
-		require.NoError(t, b.Reset(t.Context()))
-		for _, each := range all {
-			toldBroken(t, rig.Await(t, 2*time.Second, "a party", each).err, "it was reset")
-		}
-	}
-	b = connect(t, server, patient).NewBarrier(b.Name(), 2)
-	late := connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: 8 * time.Second}).NewBarrier(b.Name(), 2)
-	held := tap.HoldNthCommand(2, rig.Both(rig.Mentions(b.Name()), rig.Named("EVALSHA", "EVAL"))) // after the query
-	done := make(chan error, 1)
-	go func() { done <- late.Reset(context.Background()) }()
-	rig.Await(t, soon, "the reset at the tap", held.Arrived)
-	waiting := arriveInBackground(within(t, soon), b)
-	atBarrier(t, b, 1)
-	_, err := b.Await(within(t, soon))
-	require.NoError(t, err, "nobody has reset it yet")
-	require.NoError(t, rig.Await(t, soon, "the first", waiting).err)
-	held.Release()
-	require.NoError(t, rig.Await(t, soon, "the late one", done))
-	b = connect(t, server).NewBarrier(b.Name(), 3)
-	completes(t, b)
-}
-
-// Close breaks the generations in which its client waits, and leaves no goroutine.
-func TestBarrierClose(t *testing.T) {
-	server := rig.Fresh(t)
-	other := connect(t, server, patient).NewBarrier("phase", 12)
-	waiting := arriveInBackground(within(t, soon), other)
-	atBarrier(t, other, 1)
-	parked(t, rig.NewAdmin(t, server), "phase") // its connection for messages is open
-	before := goleak.IgnoreCurrent()
-	client, closeAll, err := dial(server, server.Addr(), latchkey.Options{})
-	require.NoError(t, err)
-	b := client.NewBarrier("phase", 12)
-	var all []<-chan arrival
-	for range 10 {
-		all = append(all, arriveInBackground(context.Background(), b))
-	}
-	atBarrier(t, other, 11)
-	require.NoError(t, closeAll(within(t, soon)))
-	for _, each := range all {
-		a := rig.Await(t, soon, "a party", each)
-		if !errors.Is(a.err, latchkey.ErrClosed) {
-			toldBroken(t, a.err, "was closed") // broken by another party that left before
-		}
-		assert.NotErrorIs(t, a.err, latchkey.ErrNotAcquired)
-		assert.NotErrorIs(t, a.err, latchkey.ErrUnknownOutcome)
-	}
-	toldBroken(t, rig.Await(t, 2*time.Second, "the other", waiting).err, "was closed")
-	_, err = b.Await(t.Context())
-	assert.ErrorIs(t, err, latchkey.ErrClosed)
-	assert.ErrorIs(t, b.Reset(t.Context()), latchkey.ErrClosed)
-	assert.NoError(t, goleak.Find(before))
-}
-
-// With Do all parties begin together and leave together, even if the work of some fails.
-func TestBarrierDo(t *testing.T) {
-	server, name := rig.Shared(), rig.Name(t)
-	const parties = 6
-	failed := errors.New("failed")
-	var mu sync.Mutex
-	begun, done := 0, 0
-	ready := 0
-	var all sync.WaitGroup
-	for i := range parties {
-		b := connect(t, server, patient).NewBarrier(name, parties)
-		all.Go(func() {
-			mu.Lock()
-			ready++
-			mu.Unlock()
-			err := b.Do(within(t, time.Minute), func(context.Context) error {
-				mu.Lock()
-				defer mu.Unlock()
-				assert.Equal(t, parties, ready)
-				begun++
-				if done++; i == 0 {
-					return failed
-				}
-				return nil
-			})
-			mu.Lock()
-			defer mu.Unlock()
-			assert.Equal(t, parties, done, "nobody leaves before all are done")
-			if i == 0 {
-				assert.ErrorIs(t, err, failed)
-			} else {
-				assert.NoError(t, err)
-			}
-		})
-	}
-	all.Wait()
-	assert.Equal(t, parties, begun)
-}
-
 // A generation costs no more than docs/reference/barrier.md says.
 func TestBarrierCost(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
@@ -562,30 +276,6 @@ func TestBarrierPermissions(t *testing.T) {
 	require.NoError(t, b.Reset(ctx))
 	completes(t, b)
 	nothingDenied(t, rig.NewAdmin(t, server))
-}
-
-// A name in braces is refused: it would share its keys with the name inside the braces.
-func TestBarrierRefusesANameInBraces(t *testing.T) {
-	t.Parallel()
-	_, err := connect(t, rig.Shared()).NewBarrier("{"+rig.Name(t)+"}", 1).Await(t.Context())
-	require.ErrorIs(t, err, latchkey.ErrInvalid)
-}
-
-// A party of Do arrives at the end even if its context ended during the work, so that the others do not wait in vain.
-func TestBarrierDoArrivesAlsoIfItsContextHasEnded(t *testing.T) {
-	t.Parallel()
-	client, name := connect(t, rig.Shared()), rig.Name(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 2)
-	go func() {
-		ended <- client.NewBarrier(name, 2).Do(ctx, func(context.Context) error { cancel(); return nil })
-	}()
-	go func() {
-		ended <- client.NewBarrier(name, 2).Do(within(t, time.Minute), func(context.Context) error { return nil })
-	}()
-	for range 2 {
-		require.NoError(t, rig.Await(t, 30*time.Second, "a party", ended))
-	}
 }
 
 // A party that gives up reports only that: its lease causes no events of a hold.

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,29 +16,6 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
-
-// barrierDoer is a process that calls Do with a function that ends with its context, or at once if told to. Its
-// arguments: name, the server's ticket, parties, and "stay" or "return".
-var barrierDoer = rig.Child("barrier doer", func(ctx context.Context, args []string) error {
-	server, err := rig.Attach(args[1])
-	if err != nil {
-		return err
-	}
-	parties, err1 := strconv.Atoi(args[2])
-	client, closeAll, err := dial(server, server.Addr(), latchkey.Options{Lease: crashLease})
-	if err = errors.Join(err, err1); err != nil {
-		return err
-	}
-	err = client.NewBarrier(args[0], parties).Do(ctx, func(ctx context.Context) error {
-		fmt.Println("inside")
-		if args[3] == "stay" {
-			<-ctx.Done()
-		}
-		return nil
-	})
-	fmt.Println("ended", err)
-	return closeAll(context.Background())
-})
 
 // insider is a party of a Do in the background, whose function stays inside until it is sent away.
 type insider struct {
@@ -110,46 +87,6 @@ func doesComplete(t *testing.T, b *latchkey.Barrier) {
 	}
 }
 
-// A process that is killed while its function runs breaks the generation for all within its lease: for a party that is
-// done and waits, and for one whose function runs.
-func TestBarrierDoKilledInside(t *testing.T) {
-	t.Parallel()
-	server := rig.Shared()
-	b := connect(t, server, patient).NewBarrier(rig.Name(t), 3)
-	child := barrierDoer.Start(t, b.Name(), server.Ticket(), "3", "stay")
-	all := allInside(t, b, connect(t, server, patient).NewBarrier(b.Name(), 3))
-	waits, works := all[0], all[1]
-	child.Line(t, soon, "inside")
-	waits.goes <- nil
-	atBarrier(t, b, 1)
-	rest(2 * crashLease) // all are renewed during this time
-	require.NoError(t, works.ctx.Err())
-	child.Kill()
-	killed := time.Now()
-	toldBroken(t, waits.outcome(t), "ran out")
-	works.isToldBroken(t, leeway, "ran out")
-	t.Logf("broken %v after the kill, lease %v", time.Since(killed).Round(time.Millisecond), crashLease)
-	assert.Less(t, time.Since(killed), crashLease+leeway)
-	toldBroken(t, works.leaves(t), "ran out")
-	doesComplete(t, b)
-}
-
-// If only functions run, and nobody waits, their contexts end as soon.
-func TestBarrierDoKilledInsideAndNobodyWaits(t *testing.T) {
-	t.Parallel()
-	server := rig.Shared()
-	b := connect(t, server, latchkey.Options{PollCeiling: pollCeiling}).NewBarrier(rig.Name(t), 3)
-	child := barrierDoer.Start(t, b.Name(), server.Ticket(), "3", "stay")
-	all := allInside(t, b, connect(t, server, patient).NewBarrier(b.Name(), 3))
-	child.Line(t, soon, "inside")
-	child.Kill()
-	for _, each := range all {
-		each.isToldBroken(t, crashLease+leeway, "ran out")
-		toldBroken(t, each.leaves(t), "ran out")
-	}
-	doesComplete(t, b)
-}
-
 // A party that is stopped when the first generation is complete, and has not learned that, is in the second one. That
 // does not complete without it, and breaks if it is killed.
 func TestBarrierDoOfASlowParty(t *testing.T) {
@@ -198,23 +135,6 @@ func TestBarrierDoClosedInside(t *testing.T) {
 	err = all[1].leaves(t)
 	require.ErrorIs(t, err, latchkey.ErrClosed)
 	assert.NotErrorIs(t, err, latchkey.ErrBroken)
-	doesComplete(t, b)
-}
-
-// A party that cannot be reached learns that from its own clock, and the others from the server.
-func TestBarrierDoOfAPartyThatVanishes(t *testing.T) {
-	t.Parallel()
-	server := rig.Shared()
-	tap := rig.NewTap(t, server)
-	b := connect(t, server, polling).NewBarrier(rig.Name(t), 2)
-	gone := connectVia(t, server, tap.Addr(), latchkey.Options{Lease: crashLease, RetryBudget: 500 * time.Millisecond}).NewBarrier(b.Name(), 2)
-	all := allInside(t, b, gone)
-	stop := tap.LoseAll(rig.Any, rig.CutRequest)
-	all[1].isToldBroken(t, crashLease+leeway, "could not be renewed")
-	all[0].isToldBroken(t, crashLease+leeway, "ran out")
-	stop()
-	toldBroken(t, all[0].leaves(t), "ran out")
-	require.ErrorIs(t, all[1].leaves(t), latchkey.ErrBroken)
 	doesComplete(t, b)
 }
 
@@ -358,76 +278,58 @@ func TestGoldenBarrierDo(t *testing.T) {
 	assert.Empty(t, heard)
 }
 
-// Each reply is lost in turn, in every way. All enter and leave, and a late copy of any command has no effect.
-func TestBarrierDoLostReplies(t *testing.T) {
-	t.Parallel()
-	rig.Long(t)
-	for _, each := range losses {
-		for n := 1; n <= 6; n++ {
-			for _, first := range []bool{true, false} {
-				t.Run(fmt.Sprintf("%s %d, first %v", each.name, n, first), func(t *testing.T) {
-					t.Parallel()
-					server := rig.Shared()
-					tap := rig.NewTap(t, server)
-					direct := connect(t, server, polling).NewBarrier(rig.Name(t), 2)
-					lossy := connectVia(t, server, tap.Addr(),
-						latchkey.Options{RetryBudget: time.Second, PollCeiling: pollCeiling}).NewBarrier(direct.Name(), 2)
-					tap.Lose(n, rig.Mentions(direct.Name()), each.loss)
-					order := []*latchkey.Barrier{direct, lossy}
-					if first {
-						slices.Reverse(order)
-					}
-					one := goInside(within(t, time.Minute), order[0])
-					atBarrier(t, direct, 1)
-					other := goInside(within(t, time.Minute), order[1])
-					one.isIn(t)
-					other.isIn(t)
-					one.goes <- nil
-					atBarrier(t, direct, 1)
-					require.NoError(t, other.leaves(t))
-					require.NoError(t, one.outcome(t))
-					for _, c := range tap.Executed(rig.Mentions(direct.Name())) {
-						deliverLate(t, server, c.Args)
-						s, err := direct.State(t.Context())
-						require.NoError(t, err)
-						assert.Empty(t, s.Who, c.Args)
-					}
-					doesComplete(t, direct)
-				})
+// With Do all parties begin together and leave together, even if the work of some fails.
+func TestBarrierDo(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	const parties = 6
+	failed := errors.New("failed")
+	var mu sync.Mutex
+	begun, done := 0, 0
+	ready := 0
+	var all sync.WaitGroup
+	for i := range parties {
+		b := connect(t, server, patient).NewBarrier(name, parties)
+		all.Go(func() {
+			mu.Lock()
+			ready++
+			mu.Unlock()
+			err := b.Do(within(t, time.Minute), func(context.Context) error {
+				mu.Lock()
+				defer mu.Unlock()
+				assert.Equal(t, parties, ready)
+				begun++
+				if done++; i == 0 {
+					return failed
+				}
+				return nil
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			assert.Equal(t, parties, done, "nobody leaves before all are done")
+			if i == 0 {
+				assert.ErrorIs(t, err, failed)
+			} else {
+				assert.NoError(t, err)
 			}
-		}
+		})
 	}
+	all.Wait()
+	assert.Equal(t, parties, begun)
 }
 
-// If the server loses the generation, all are told.
-func TestBarrierDoLostByTheServer(t *testing.T) {
+// A party of Do arrives at the end even if its context ended during the work, so that the others do not wait in vain.
+func TestBarrierDoArrivesAlsoIfItsContextHasEnded(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Private)
-	server := rig.Fresh(t)
-	b := connect(t, server, polling).NewBarrier("phase", 2)
-	all := allInside(t, b, connect(t, server, polling).NewBarrier("phase", 2))
-	all[0].goes <- nil
-	atBarrier(t, b, 1)
-	rig.NewAdmin(t, server).Do("FLUSHALL")
-	toldBroken(t, all[0].outcome(t), "the server lost the generation")
-	all[1].isToldBroken(t, leeway+pollCeiling, "the server lost the generation")
-	toldBroken(t, all[1].leaves(t), "the server lost the generation")
-	doesComplete(t, b)
-}
-
-// On a server that is out of memory the parties inside are renewed, and can leave.
-func TestBarrierDoOutOfMemory(t *testing.T) {
-	t.Parallel()
-	rig.Need(t, rig.Settings)
-	server := rig.Fresh(t)
-	b := connect(t, server, latchkey.Options{Lease: crashLease}).NewBarrier("phase", 2)
-	doesComplete(t, b) // so that the server knows the scripts
-	all := allInside(t, b, b)
-	rig.NewAdmin(t, server).Do("CONFIG", "SET", "maxmemory", "1")
-	rest(2 * crashLease)
-	all[0].goes <- nil
-	require.NoError(t, all[1].leaves(t))
-	require.NoError(t, all[0].outcome(t))
-	rig.NewAdmin(t, server).Do("CONFIG", "SET", "maxmemory", "0")
-	doesComplete(t, b)
+	client, name := connect(t, rig.Shared()), rig.Name(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 2)
+	go func() {
+		ended <- client.NewBarrier(name, 2).Do(ctx, func(context.Context) error { cancel(); return nil })
+	}()
+	go func() {
+		ended <- client.NewBarrier(name, 2).Do(within(t, time.Minute), func(context.Context) error { return nil })
+	}()
+	for range 2 {
+		require.NoError(t, rig.Await(t, 30*time.Second, "a party", ended))
+	}
 }

@@ -18,13 +18,9 @@ import (
 // barrierWorker is a process that awaits a barrier for several generations and prints its progress. Its arguments:
 // name, the server's ticket, parties, generations. With 0 generations it connects and never arrives.
 var barrierWorker = rig.Child("barrier worker", func(ctx context.Context, args []string) error {
-	server, err := rig.Attach(args[1])
-	if err != nil {
-		return err
-	}
 	parties, err1 := strconv.Atoi(args[2])
 	generations, err2 := strconv.Atoi(args[3])
-	client, closeAll, err := dial(server, server.Addr(), latchkey.Options{Lease: crashLease})
+	client, closeAll, err := dialTicket(args[1], "", latchkey.Options{Lease: crashLease})
 	if err = errors.Join(err, err1, err2); err != nil {
 		return err
 	}
@@ -58,7 +54,7 @@ func TestBarrierKilledParty(t *testing.T) {
 		waiting := arriveInBackground(within(t, soon), b)
 		atBarrier(t, b, 2)
 		rest(crashLease / 2) // it is renewed during this time
-		quietArrival(t, waiting)
+		staysPending(t, waiting)
 		child.Kill()
 		killed := time.Now()
 		err := rig.Await(t, soon, "the other", waiting).err
@@ -126,7 +122,35 @@ func TestBarrierPartyThatVanishes(t *testing.T) {
 	stop()
 	toldBroken(t, rig.Await(t, soon, "the one that was gone", lost).err, "ran out")
 	atBarrier(t, b, 1)
-	quietArrival(t, next)
+	staysPending(t, next)
+}
+
+// barrierBehindTap returns the same barrier of two parties for a client with a direct connection, and for a client with
+// these options behind a tap.
+func barrierBehindTap(t *testing.T, options latchkey.Options) (direct, lossy *latchkey.Barrier, tap *rig.Tap) {
+	t.Helper()
+	server := rig.Shared()
+	tap = rig.NewTap(t, server)
+	direct = connect(t, server, polling).NewBarrier(rig.Name(t), 2)
+	return direct, connectVia(t, server, tap.Addr(), options).NewBarrier(direct.Name(), 2), tap
+}
+
+// eachBarrierLoss runs a test in which one of the first most commands of a party is lost, in every way. first says
+// whether that party arrives first.
+func eachBarrierLoss(t *testing.T, most int, test func(t *testing.T, direct, lossy *latchkey.Barrier, tap *rig.Tap, first bool)) {
+	t.Helper()
+	for _, each := range losses {
+		for n := 1; n <= most; n++ {
+			for _, first := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s %d, first %v", each.name, n, first), func(t *testing.T) {
+					t.Parallel()
+					direct, lossy, tap := barrierBehindTap(t, latchkey.Options{RetryBudget: time.Second, PollCeiling: pollCeiling})
+					tap.Lose(n, rig.Mentions(direct.Name()), each.loss)
+					test(t, direct, lossy, tap, first)
+				})
+			}
+		}
+	}
 }
 
 // Each reply is lost in turn, in every way. An arrival counts once, all parties go on together, and the barrier works
@@ -134,41 +158,28 @@ func TestBarrierPartyThatVanishes(t *testing.T) {
 func TestBarrierLostReplies(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)
-	for _, each := range losses {
-		for n := 1; n <= 4; n++ {
-			for _, first := range []bool{true, false} {
-				t.Run(fmt.Sprintf("%s %d, first %v", each.name, n, first), func(t *testing.T) {
-					t.Parallel()
-					server := rig.Shared()
-					tap := rig.NewTap(t, server)
-					direct := connect(t, server, polling).NewBarrier(rig.Name(t), 2)
-					lossy := connectVia(t, server, tap.Addr(),
-						latchkey.Options{RetryBudget: time.Second, PollCeiling: pollCeiling}).NewBarrier(direct.Name(), 2)
-					tap.Lose(n, rig.Mentions(direct.Name()), each.loss)
-					var mine, other <-chan arrival
-					if first {
-						mine = arriveInBackground(within(t, 2*soon), lossy)
-						atBarrier(t, direct, 1)
-						other = arriveInBackground(within(t, 2*soon), direct)
-					} else {
-						other = arriveInBackground(within(t, 2*soon), direct)
-						atBarrier(t, direct, 1)
-						mine = arriveInBackground(within(t, 2*soon), lossy)
-					}
-					a, b := rig.Await(t, 2*soon, "the one with losses", mine), rig.Await(t, 2*soon, "the other", other)
-					require.NoError(t, a.err)
-					require.NoError(t, b.err)
-					assert.Equal(t, a.Generation, b.Generation)
-					assert.Equal(t, first, b.Last())
-					assert.Equal(t, !first, a.Last())
-					s, err := direct.State(t.Context())
-					require.NoError(t, err)
-					assert.Zero(t, s.Waiting, "nobody counts twice")
-					completes(t, direct)
-				})
-			}
+	eachBarrierLoss(t, 4, func(t *testing.T, direct, lossy *latchkey.Barrier, _ *rig.Tap, first bool) {
+		var mine, other <-chan arrival
+		if first {
+			mine = arriveInBackground(within(t, 2*soon), lossy)
+			atBarrier(t, direct, 1)
+			other = arriveInBackground(within(t, 2*soon), direct)
+		} else {
+			other = arriveInBackground(within(t, 2*soon), direct)
+			atBarrier(t, direct, 1)
+			mine = arriveInBackground(within(t, 2*soon), lossy)
 		}
-	}
+		a, b := rig.Await(t, 2*soon, "the one with losses", mine), rig.Await(t, 2*soon, "the other", other)
+		require.NoError(t, a.err)
+		require.NoError(t, b.err)
+		assert.Equal(t, a.Generation, b.Generation)
+		assert.Equal(t, first, b.Last())
+		assert.Equal(t, !first, a.Last())
+		s, err := direct.State(t.Context())
+		require.NoError(t, err)
+		assert.Zero(t, s.Waiting, "nobody counts twice")
+		completes(t, direct)
+	})
 }
 
 // An arrival without a reply is undone when its party gives up: it does not count in a later generation. If the arrival
@@ -179,10 +190,7 @@ func TestBarrierArrivalInDoubt(t *testing.T) {
 		for _, last := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, last %v", each.name, last), func(t *testing.T) {
 				t.Parallel()
-				server := rig.Shared()
-				tap := rig.NewTap(t, server)
-				direct := connect(t, server, polling).NewBarrier(rig.Name(t), 2)
-				lossy := connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: 400 * time.Millisecond}).NewBarrier(direct.Name(), 2)
+				direct, lossy, tap := barrierBehindTap(t, latchkey.Options{RetryBudget: 400 * time.Millisecond})
 				var other <-chan arrival
 				if last {
 					other = arriveInBackground(within(t, soon), direct)

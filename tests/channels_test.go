@@ -19,28 +19,28 @@ import (
 // Redisson's rule for hash tags gives the locks "x" and "{x}" the same channel. They share nothing else. The clients
 // listen there while a stranger holds a lock.
 
-// twins are two locks with one channel. A stranger holds both, and a client waits for both.
-type twins struct {
-	holds   [2]strangersHold
+// locksOfOneChannel are two locks with one channel. A stranger holds both, and a client waits for both.
+type locksOfOneChannel struct {
+	holds   [2]redissonHold
 	waiting [2]<-chan acquisition
 }
 
-// strangersHold is a lock held by a Redisson client.
-type strangersHold struct {
+// redissonHold is a lock held by a Redisson client.
+type redissonHold struct {
 	raw           rueidis.Client
 	name, publish string
 	channel       string
 }
 
-// holdAsStranger acquires a lock as Redisson does. Its release publishes with the given command.
-func holdAsStranger(t *testing.T, raw rueidis.Client, publish, name string) strangersHold {
+// holdAsRedisson acquires a lock as Redisson does. Its release publishes with the given command.
+func holdAsRedisson(t *testing.T, raw rueidis.Client, publish, name string) redissonHold {
 	t.Helper()
-	h := strangersHold{raw, name, publish, channelOf(strings.Trim(name, "{}"))}
+	h := redissonHold{raw, name, publish, channelOf(strings.Trim(name, "{}"))}
 	h.eval(t, "redis.call('hset', KEYS[1], 'd1c7a3d0-3f5f-4b0c-9c55-0a7d6b0f9a11:1', 1) redis.call('pexpire', KEYS[1], 600000)")
 	return h
 }
 
-func (h strangersHold) eval(t *testing.T, script string) {
+func (h redissonHold) eval(t *testing.T, script string) {
 	t.Helper()
 	err := h.raw.Do(t.Context(), h.raw.B().Eval().Script(script).Numkeys(1).Key(h.name).Arg(h.channel, h.publish).Build()).Error()
 	if !rueidis.IsRedisNil(err) {
@@ -49,7 +49,7 @@ func (h strangersHold) eval(t *testing.T, script string) {
 }
 
 // release releases the lock and publishes a message, as Redisson does. A server before Redis 7 has no sharded messages.
-func (h strangersHold) release(t *testing.T) {
+func (h redissonHold) release(t *testing.T) {
 	t.Helper()
 	h.eval(t, `redis.call('del', KEYS[1])
 local told = redis.pcall(ARGV[2], ARGV[1], '0')
@@ -58,12 +58,12 @@ if type(told) == 'table' then
 end`)
 }
 
-// newTwins starts the second waiter after the channel is subscribed for the first.
-func newTwins(t *testing.T, raw rueidis.Client, publish string, waiting *latchkey.Client, name string) *twins {
+// newLocksOfOneChannel starts the second waiter after the channel is subscribed for the first.
+func newLocksOfOneChannel(t *testing.T, raw rueidis.Client, publish string, waiting *latchkey.Client, name string) *locksOfOneChannel {
 	t.Helper()
-	w := &twins{}
+	w := &locksOfOneChannel{}
 	for i, name := range []string{name, "{" + name + "}"} {
-		w.holds[i] = holdAsStranger(t, raw, publish, name)
+		w.holds[i] = holdAsRedisson(t, raw, publish, name)
 		w.waiting[i] = lockInBackground(within(t, time.Minute), waiting.NewLock(name))
 		rest(500 * time.Millisecond)
 	}
@@ -71,7 +71,7 @@ func newTwins(t *testing.T, raw rueidis.Client, publish string, waiting *latchke
 }
 
 // handOver releases one of the two locks and checks that its waiter is woken and the other still waits.
-func (w *twins) handOver(t *testing.T, i int) {
+func (w *locksOfOneChannel) handOver(t *testing.T, i int) {
 	t.Helper()
 	start := time.Now()
 	w.holds[i].release(t)
@@ -90,7 +90,7 @@ func TestChannelShared_wakes_both_waiters(t *testing.T) {
 	admin := rig.NewAdmin(t, server)
 	waiting := connect(t, server, patient)
 	for _, first := range []int{0, 1, 0} {
-		w := newTwins(t, server.Raw(t), server.PublishCommand(), waiting, name)
+		w := newLocksOfOneChannel(t, server.Raw(t), server.PublishCommand(), waiting, name)
 		require.EqualValues(t, 1, admin.Subscribers(channelOf(name)))
 		w.handOver(t, first)
 		rest(4 * time.Second)
@@ -137,7 +137,7 @@ func TestChannelShared_comes_back_for_both(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
-	w := newTwins(t, server.Raw(t), server.PublishCommand(), connectVia(t, server, tap.Addr(), patient), name)
+	w := newLocksOfOneChannel(t, server.Raw(t), server.PublishCommand(), connectVia(t, server, tap.Addr(), patient), name)
 	before := tap.Accepted()
 	require.Positive(t, tap.CutSubscribers())
 	rig.Eventually(t, soon, "another connection", func() error {
@@ -159,8 +159,8 @@ func TestChannelShared_second_waiter_looks_again(t *testing.T) {
 	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
 	raw, publish := server.Raw(t), server.PublishCommand()
 	waiting := connectVia(t, server, tap.Addr(), patient)
-	holdAsStranger(t, raw, publish, name)
-	braced := holdAsStranger(t, raw, publish, "{"+name+"}")
+	holdAsRedisson(t, raw, publish, name)
+	braced := holdAsRedisson(t, raw, publish, "{"+name+"}")
 	lockInBackground(within(t, time.Minute), waiting.NewLock(name))
 	rig.Eventually(t, soon, "the channel is subscribed", func() error {
 		if admin.Subscribers(channelOf(name)) == 0 {
@@ -188,7 +188,7 @@ func TestChannelShared_leaves_nothing(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	waiting, closeWaiting, err := dial(server, server.Addr(), patient)
 	require.NoError(t, err)
-	w := newTwins(t, raw, server.PublishCommand(), waiting, "x")
+	w := newLocksOfOneChannel(t, raw, server.PublishCommand(), waiting, "x")
 	w.handOver(t, 1)
 	w.handOver(t, 0)
 	rig.Eventually(t, soon, "the subscription connection is closed", func() error {
@@ -212,7 +212,7 @@ func TestChannelShared_in_a_cluster(t *testing.T) {
 			raw, publish := cluster.Server().Raw(t), map[string]string{"sharded": "SPUBLISH", "classic": "PUBLISH"}[mode]
 			name := "x " + mode
 			for range 4 { // the slot passes through every master more than once
-				w := newTwins(t, raw, publish, waiting, name)
+				w := newLocksOfOneChannel(t, raw, publish, waiting, name)
 				cluster.MoveSlot(name)
 				rest(700 * time.Millisecond) // for the new subscription
 				w.handOver(t, 0)

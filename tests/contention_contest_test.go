@@ -22,7 +22,7 @@ import (
 // turn is how long a client may pass a lock among its own goroutines while others wait.
 const turn = 10 * time.Millisecond
 
-// acquire acquires what the parties of a contest want.
+// acquire acquires what the contenders of a contest want.
 type acquire func(ctx context.Context) (taken, error)
 
 // taken is what was acquired.
@@ -52,12 +52,12 @@ func taking(s *latchkey.Semaphore) acquire {
 	}
 }
 
-// party is a client in a contest whose goroutines acquire, hold and release again and again.
-type party struct {
+// contender is a client in a contest whose goroutines acquire, hold and release again and again.
+type contender struct {
 	name       string
 	goroutines int
 	acquire    acquire
-	work       func(c *contest, worker int) error // replaces acquire if the party is another process
+	work       func(c *contest, worker int) error // replaces acquire if the contender is another process
 	weight     int32                              // what one acquisition takes of the whole; 0 means all of it
 	polls      bool                               // it enters only if it happens to find what it wants free
 }
@@ -65,18 +65,18 @@ type party struct {
 // contest lets goroutines of several clients contend for the same thing. All run in this process, which can therefore
 // detect without a command that too many are inside.
 type contest struct {
-	parties  []party
-	hold     time.Duration // how long each keeps what it acquired
-	door     string        // a file that exists while somebody is inside, if other processes take part
-	lasts    time.Duration // the contest goes on for this long, and
-	passes   int64         // until all parties together have passed this often, and
-	both     bool          // until the first party and another one have passed, up to a time limit
-	disturb  func(n int)   // disturbs the server for the n-th time, from 0,
-	every    time.Duration // at this interval, or never
-	dump     func() any    // what to print of the server when a waiter is stranded
-	punctual time.Duration // holds may be lost if the machine is ever later than this; 0: none may
+	contenders []contender
+	hold       time.Duration // how long each keeps what it acquired
+	door       string        // a file that exists while somebody is inside, if other processes take part
+	lasts      time.Duration // the contest goes on for this long, and
+	passes     int64         // until all contenders together have passed this often, and
+	both       bool          // until the first contender and another one have passed, up to a time limit
+	disturb    func(n int)   // disturbs the server for the n-th time, from 0,
+	every      time.Duration // at this interval, or never
+	dump       func() any    // what to print of the server when a waiter is stranded
+	punctual   time.Duration // holds may be lost if the machine is ever later than this; 0: none may
 
-	tally    *rig.Tally // of the goroutines, those of the first party first
+	tally    *rig.Tally // of the goroutines, those of the first contender first
 	waits    []waiting  // in the same order
 	start    time.Time
 	took     time.Duration
@@ -98,7 +98,7 @@ func (c *contest) run(t testing.TB) {
 	c.watch(t, cancel, c.begin(ctx))
 	c.check(t)
 	assert.Positive(t, c.total.Load(), "nobody passed")
-	assert.True(t, !c.both || c.bothPassed(), "somebody never passed: %v", c.byParty())
+	assert.True(t, !c.both || c.bothPassed(), "somebody never passed: %v", c.byContender())
 }
 
 // check reports what went wrong after all have ended.
@@ -117,9 +117,9 @@ func (c *contest) check(t testing.TB) {
 
 // begin starts all goroutines. The channel delivers their errors when all have ended.
 func (c *contest) begin(ctx context.Context) <-chan error {
-	var each []party // once for each of its goroutines
-	for _, p := range c.parties {
-		each = append(each, slices.Repeat([]party{p}, p.goroutines)...)
+	var each []contender // once for each of its goroutines
+	for _, p := range c.contenders {
+		each = append(each, slices.Repeat([]contender{p}, p.goroutines)...)
 	}
 	n := len(each)
 	c.tally, c.waits, c.start = rig.NewTally(n), make([]waiting, n), time.Now()
@@ -138,7 +138,7 @@ func (c *contest) begin(ctx context.Context) <-chan error {
 	return ended
 }
 
-func (c *contest) work(ctx context.Context, worker int, p party) error {
+func (c *contest) work(ctx context.Context, worker int, p contender) error {
 	if p.work != nil {
 		return p.work(c, worker)
 	}
@@ -167,9 +167,9 @@ func (c *contest) over() bool {
 	return c.finished.Load() || lasted >= c.lasts && c.total.Load() >= c.passes && (!c.both || c.bothPassed() || lasted >= c.lasts+3*soon)
 }
 
-// bothPassed reports whether the first party has passed and another has too.
+// bothPassed reports whether the first contender has passed and another has too.
 func (c *contest) bothPassed() bool {
-	first := int64(c.byParty()[0])
+	first := int64(c.byContender()[0])
 	return 0 < first && first < c.total.Load()
 }
 
@@ -183,7 +183,7 @@ func (c *contest) count(worker int, wait time.Duration) {
 	c.total.Add(1)
 }
 
-func (c *contest) enter(p party, token int64) {
+func (c *contest) enter(p contender, token int64) {
 	weight := cmp.Or(p.weight, whole)
 	if c.inside.Add(weight) > whole || !c.closeDoor() {
 		c.overlaps.Add(1)
@@ -219,10 +219,10 @@ func sharesFor(t *testing.T, full time.Duration) time.Duration {
 	return rig.Campaign(t, "LATCHKEY_TEST_SHARES", full)
 }
 
-// byParty returns how often each party has passed.
-func (c *contest) byParty() (sums []int) {
+// byContender returns how often each contender has passed.
+func (c *contest) byContender() (sums []int) {
 	counts := c.tally.Counts()
-	for _, p := range c.parties {
+	for _, p := range c.contenders {
 		sum := 0
 		for _, n := range counts[:p.goroutines] {
 			sum += n
@@ -232,32 +232,32 @@ func (c *contest) byParty() (sums []int) {
 	return sums
 }
 
-// share returns the share that a party has of all passes, and its share if all goroutines had passed equally often.
-func (c *contest) share(party int) (got, fair float64) {
-	return float64(c.byParty()[party]) / float64(max(c.total.Load(), 1)),
-		float64(c.parties[party].goroutines) / float64(len(c.waits))
+// share returns the share that a contender has of all passes, and its share if all goroutines had passed equally often.
+func (c *contest) share(contender int) (got, fair float64) {
+	return float64(c.byContender()[contender]) / float64(max(c.total.Load(), 1)),
+		float64(c.contenders[contender].goroutines) / float64(len(c.waits))
 }
 
 func (c *contest) String() string {
 	return fmt.Sprintf("%v; %.0f/s; Jain %.3f over clients %v, %.3f over goroutines", c.tally,
-		float64(c.total.Load())/c.took.Seconds(), rig.Jain(c.byParty()), c.byParty(), rig.Jain(c.tally.Counts()))
+		float64(c.total.Load())/c.took.Seconds(), rig.Jain(c.byContender()), c.byContender(), rig.Jain(c.tally.Counts()))
 }
 
 // targetFairness compares the contest with the target for every lock: nobody starves.
 func (c *contest) targetFairness(t testing.TB, longest time.Duration) {
 	t.Helper()
-	if c.took < 20*turn*time.Duration(len(c.parties)) {
+	if c.took < 20*turn*time.Duration(len(c.contenders)) {
 		return // too few turns to tell
 	}
-	clients, goroutines := rig.Jain(c.byParty()), rig.Jain(c.tally.Counts())
+	clients, goroutines := rig.Jain(c.byContender()), rig.Jain(c.tally.Counts())
 	rig.Target(t, clients >= 0.99, "Jain over clients %.3f, want 0.99", clients)
 	rig.Target(t, goroutines >= 0.99, "Jain over goroutines %.3f, want 0.99", goroutines)
 	rig.Target(t, c.tally.Longest() <= longest, "the longest wait %v, want %v at most", c.tally.Longest(), longest)
 }
 
-// polling reports whether a goroutine belongs to a party that polls.
+// polling reports whether a goroutine belongs to a contender that polls.
 func (c *contest) polling(worker int) bool {
-	for _, p := range c.parties {
+	for _, p := range c.contenders {
 		if worker < p.goroutines {
 			return p.polls
 		}
@@ -349,7 +349,7 @@ func (c *contest) reportStranded(t testing.TB) {
 	for i := range c.waits {
 		if !c.polling(i) && c.waits[i].stranded(passes, len(c.waits)) {
 			t.Errorf("goroutine %d is stranded: it has waited for more than %v; %v; the server has %v",
-				i, strandedAfter, c.byParty(), c.dump())
+				i, strandedAfter, c.byContender(), c.dump())
 		}
 	}
 }

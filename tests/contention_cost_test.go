@@ -28,8 +28,8 @@ func TestHotClientCostsFewCommands(t *testing.T) {
 				clients = append(clients, connect(t, server))
 			}
 			c := &contest{lasts: time.Second, dump: dumpOf(t, servers, name)}
-			c.parties = l.parties(clients, name, "the client", 16/len(l.roles(clients, name)))
-			passOnce(t, c.parties)
+			c.contenders = l.contenders(clients, name, "the client", 16/len(l.roles(clients, name)))
+			passOnce(t, c.contenders)
 			var monitors []*rig.Monitor
 			for _, server := range servers {
 				monitors = append(monitors, rig.NewAdmin(t, server).Watch())
@@ -64,9 +64,9 @@ func hotKinds() []contended {
 }
 
 // passOnce makes the servers load the scripts.
-func passOnce(t *testing.T, parties []party) {
+func passOnce(t *testing.T, contenders []contender) {
 	t.Helper()
-	for _, p := range parties {
+	for _, p := range contenders {
 		got, err := p.acquire(within(t, soon))
 		require.NoError(t, err)
 		require.NoError(t, got.release(t.Context()))

@@ -128,7 +128,7 @@ func TestContention_in_trouble(t *testing.T) {
 						for n, server := range servers {
 							clients = append(clients, connectVia(t, server, x.taps[n].Addr(), faultOptions))
 						}
-						c.parties = append(c.parties, l.parties(clients, x.name, fmt.Sprint("client ", i), 2)...)
+						c.contenders = append(c.contenders, l.contenders(clients, x.name, fmt.Sprint("client ", i), 2)...)
 					}
 					c.every, c.disturb, c.punctual = 50*time.Millisecond, cause(x), faultLease/5
 					c.run(t)

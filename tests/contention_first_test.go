@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// ordeal is a held lock with two waiters. Something happens to the first of them.
-type ordeal struct {
+// twoWaiters is a held lock with two waiters. Something happens to the first of them.
+type twoWaiters struct {
 	t      *testing.T
 	kind   kind
 	server *rig.Server
@@ -23,18 +23,18 @@ type ordeal struct {
 	second <-chan acquisition
 }
 
-var ordealOptions = latchkey.Options{Lease: crashLease, StaleWaiterTimeout: crashLease}
+var twoWaitersOptions = latchkey.Options{Lease: crashLease, StaleWaiterTimeout: crashLease}
 
-// newOrdeal acquires the lock and calls first, which starts the first waiter through the tap.
-func newOrdeal(t *testing.T, k kind, first func(o *ordeal)) *ordeal {
+// newTwoWaiters acquires the lock and calls first, which starts the first waiter through the tap.
+func newTwoWaiters(t *testing.T, k kind, first func(o *twoWaiters)) *twoWaiters {
 	t.Helper()
-	o := &ordeal{t: t, kind: k, server: rig.Shared(), name: rig.Name(t)}
+	o := &twoWaiters{t: t, kind: k, server: rig.Shared(), name: rig.Name(t)}
 	o.tap = rig.NewTap(t, o.server)
 	o.holder = mustLock(t, k.open(connect(t, o.server), o.name), latchkey.Lease(time.Minute))
 	first(o)
 	inLine(t, o.tap, o.name)
 	behind := rig.NewTap(t, o.server)
-	client := connectVia(t, o.server, behind.Addr(), ordealOptions)
+	client := connectVia(t, o.server, behind.Addr(), twoWaitersOptions)
 	o.second = lockInBackground(within(t, time.Minute), k.open(client, o.name))
 	inLine(t, behind, o.name)
 	return o
@@ -51,13 +51,17 @@ func inLine(t *testing.T, tap *rig.Tap, name string) {
 	})
 }
 
-// process starts the first waiter in a process of its own.
-func (o *ordeal) process() *rig.ChildProcess {
-	return keeper.Start(o.t, o.kind.name, o.name, o.server.Ticket(), o.tap.Addr())
+// newFirstInProcess is newTwoWaiters with the first waiter in a process of its own.
+func newFirstInProcess(t *testing.T, k kind) (o *twoWaiters, first *rig.ChildProcess) {
+	t.Helper()
+	o = newTwoWaiters(t, k, func(o *twoWaiters) {
+		first = holderProcess.Start(o.t, o.kind.name, o.name, o.server.Ticket(), o.tap.Addr())
+	})
+	return o, first
 }
 
 // secondGoesOn releases the lock and returns the hold of the second waiter. It prints and bounds the time in between.
-func (o *ordeal) secondGoesOn(after func(), limit time.Duration) *latchkey.Hold {
+func (o *twoWaiters) secondGoesOn(after func(), limit time.Duration) *latchkey.Hold {
 	o.t.Helper()
 	mustUnlock(o.t, o.holder)
 	released := time.Now()
@@ -78,8 +82,7 @@ func TestFirstWaiter_killed_is_passed_over(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		var child *rig.ChildProcess
-		o := newOrdeal(t, k, func(o *ordeal) { child = o.process() })
+		o, child := newFirstInProcess(t, k)
 		child.Kill()
 		limit := time.Duration(0)
 		if k.queued {
@@ -95,8 +98,7 @@ func TestFirstWaiter_stopped_costs_a_short_lease(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		var child *rig.ChildProcess
-		o := newOrdeal(t, k, func(o *ordeal) { child = o.process() })
+		o, child := newFirstInProcess(t, k)
 		child.Stop(t)
 		second := o.secondGoesOn(nothing, crashLease)
 		o.tap.Forget()
@@ -114,8 +116,7 @@ func TestFirstWaiter_killed_with_the_grant_costs_a_short_lease(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		var child *rig.ChildProcess
-		o := newOrdeal(t, k, func(o *ordeal) { child = o.process() })
+		o, child := newFirstInProcess(t, k)
 		child.Stop(t)
 		mustUnlock(t, o.secondGoesOn(child.Kill, crashLease))
 	}, messages)
@@ -137,8 +138,8 @@ func TestFirstWaiter_leaving_costs_nothing(t *testing.T) {
 					defer cancel()
 					var client *latchkey.Client
 					var first <-chan acquisition
-					o := newOrdeal(t, k, func(o *ordeal) {
-						client = connectVia(t, o.server, o.tap.Addr(), ordealOptions)
+					o := newTwoWaiters(t, k, func(o *twoWaiters) {
+						client = connectVia(t, o.server, o.tap.Addr(), twoWaitersOptions)
 						first = lockInBackground(ctx, k.open(client, o.name))
 					})
 					away := func() { leaves(client, cancel) }
@@ -164,9 +165,9 @@ func TestFirstWaiter_without_messages_asks(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		var first <-chan acquisition
-		o := newOrdeal(t, k, func(o *ordeal) {
+		o := newTwoWaiters(t, k, func(o *twoWaiters) {
 			o.tap.DropMessages(true)
-			client := connectVia(t, o.server, o.tap.Addr(), ordealOptions)
+			client := connectVia(t, o.server, o.tap.Addr(), twoWaitersOptions)
 			first = lockInBackground(within(t, time.Minute), k.open(client, o.name))
 		})
 		mustUnlock(t, o.holder)

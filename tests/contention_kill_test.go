@@ -20,11 +20,11 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-var rusherOptions = latchkey.Options{Lease: crashLease, StaleWaiterTimeout: crashLease}
+var contenderOptions = latchkey.Options{Lease: crashLease, StaleWaiterTimeout: crashLease}
 
-// rusher is a process in which two goroutines in each role contend all the time. Its arguments: the kind, the name of
-// the lock, a name for itself, and for each server its ticket and the address by which to reach it.
-var rusher = rig.Child("rusher", func(ctx context.Context, args []string) error {
+// contenderProcess is a process in which two goroutines in each role contend all the time. Its arguments: the kind, the
+// name of the lock, a name for itself, and for each server its ticket and the address by which to reach it.
+var contenderProcess = rig.Child("contender", func(ctx context.Context, args []string) error {
 	l, err := contendedNamed(args[0])
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ var rusher = rig.Child("rusher", func(ctx context.Context, args []string) error 
 		if err != nil {
 			return err
 		}
-		client, _, err := dial(server, each[1], rusherOptions)
+		client, _, err := dial(server, each[1], contenderOptions)
 		if err == nil && raw == nil {
 			raw, err = server.Client()
 		}
@@ -50,14 +50,14 @@ var rusher = rig.Child("rusher", func(ctx context.Context, args []string) error 
 	for _, r := range l.roles(clients, args[1]) {
 		r = entrance{raw, args[1], args[2]}.guarded(r)
 		for range 2 {
-			go func() { failed <- r.rush(ctx, passed) }()
+			go func() { failed <- r.contend(ctx, passed) }()
 		}
 	}
 	return <-failed
 })
 
 // rush acquires and releases without end.
-func (r role) rush(ctx context.Context, passed func()) error {
+func (r role) contend(ctx context.Context, passed func()) error {
 	for {
 		got, err := r.acquire(ctx)
 		if err == nil {
@@ -105,11 +105,11 @@ func (s *survivors) compete() {
 	for i := range 2 {
 		var clients []*latchkey.Client
 		for _, server := range s.servers {
-			clients = append(clients, connect(s.t, server, rusherOptions))
+			clients = append(clients, connect(s.t, server, contenderOptions))
 		}
-		for _, p := range s.of.parties(clients, s.name, fmt.Sprint("survivor ", i), 2) {
+		for _, p := range s.of.contenders(clients, s.name, fmt.Sprint("survivor ", i), 2) {
 			p.acquire = s.entrance.guarded(role{p.acquire, p.weight}).acquire
-			s.parties = append(s.parties, p)
+			s.contenders = append(s.contenders, p)
 		}
 	}
 	s.passes, s.punctual, s.dump = math.MaxInt64, crashLease/5, dumpOf(s.t, s.servers, s.name)
@@ -125,7 +125,7 @@ func (s *survivors) newcomer(addr string) (child *rig.ChildProcess, who string) 
 		args = append(args, server.Ticket(), cmp.Or(addr, server.Addr()))
 		addr = ""
 	}
-	return rusher.Start(s.t, args...), who
+	return contenderProcess.Start(s.t, args...), who
 }
 
 // kill kills a process and waits until the survivors have gone on, all clients in all roles.
@@ -144,11 +144,11 @@ const slowness = 4
 // goOn waits until all survivors have gone on, and returns how long that took.
 func (s *survivors) goOn() time.Duration {
 	s.t.Helper()
-	began, before := time.Now(), s.byParty()
+	began, before := time.Now(), s.byContender()
 	rig.Eventually(s.t, soon, "the survivors go on", func() error {
-		for i, n := range s.byParty() {
+		for i, n := range s.byContender() {
 			if n < before[i]+4 { // one for each of the two goroutines, and as many again to be sure
-				return fmt.Errorf("%v passes, and before %v", s.byParty(), before)
+				return fmt.Errorf("%v passes, and before %v", s.byContender(), before)
 			}
 		}
 		return nil
@@ -174,7 +174,7 @@ func (s *survivors) finish() {
 // dead ones of both sides, and then for each other.
 func (s *survivors) limit() time.Duration {
 	switch {
-	case len(s.parties) > 2:
+	case len(s.contenders) > 2:
 		return 3*crashLease + leeway
 	case s.of.queued:
 		return 2*crashLease + leeway

@@ -21,17 +21,17 @@ type role struct {
 type contended struct {
 	name    string
 	servers int
-	// roles returns the roles of one party, which has a client for each of the servers.
+	// roles returns the roles of one contender, which has a client for each of the servers.
 	roles   func(clients []*latchkey.Client, name string) []role
 	queued  bool // waiters have a queue in Redis, in which they wait for dead ones
 	lasting bool // what a killed process holds is never given back
 	shown   bool // fairness is only printed and has no target
 }
 
-// parties returns a party with the given number of goroutines for each role.
-func (l contended) parties(clients []*latchkey.Client, name, who string, goroutines int) (all []party) {
+// contenders returns a contender with the given number of goroutines for each role.
+func (l contended) contenders(clients []*latchkey.Client, name, who string, goroutines int) (all []contender) {
 	for _, r := range l.roles(clients, name) {
-		all = append(all, party{name: who, goroutines: goroutines, acquire: r.acquire, weight: r.weight})
+		all = append(all, contender{name: who, goroutines: goroutines, acquire: r.acquire, weight: r.weight})
 	}
 	return all
 }

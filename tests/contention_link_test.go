@@ -31,7 +31,7 @@ func farClientGetsItsShare(t *testing.T, k kind, n neighbors) {
 	server, name := rig.Shared(), rig.Name(t)
 	c := &contest{hold: 20 * time.Millisecond, lasts: sharesFor(t, 3*time.Second), dump: dumpOf(t, []*rig.Server{server}, name)}
 	join := func(who string, client *latchkey.Client, goroutines int) {
-		c.parties = append(c.parties, party{name: who, goroutines: goroutines, acquire: locking(k.open(client, name))})
+		c.contenders = append(c.contenders, contender{name: who, goroutines: goroutines, acquire: locking(k.open(client, name))})
 	}
 	link := rig.NewLink(t, server)
 	far := connectVia(t, server, link.Addr())

@@ -22,8 +22,8 @@ func permitContest(t *testing.T, permits int, hold time.Duration, goroutines ...
 		s := connect(t, server).NewSemaphore(name)
 		_, err := s.TrySetPermits(t.Context(), permits)
 		require.NoError(t, err)
-		p := party{name: fmt.Sprint("client ", i), goroutines: n, acquire: taking(s), weight: whole / int32(permits)}
-		c.parties = append(c.parties, p)
+		p := contender{name: fmt.Sprint("client ", i), goroutines: n, acquire: taking(s), weight: whole / int32(permits)}
+		c.contenders = append(c.contenders, p)
 	}
 	return c, name
 }
@@ -39,7 +39,7 @@ func TestPermitPassing_for_many_clients(t *testing.T) {
 				c.lasts = sharesFor(t, time.Second/2)
 				late := rig.WatchLateness()
 				c.run(t)
-				bound := time.Duration(len(c.parties))*turn + hold
+				bound := time.Duration(len(c.contenders))*turn + hold
 				bound = max(bound, time.Duration(len(c.waits))*hold/time.Duration(permits)) // each passes once
 				t.Logf("the longest wait %v, to be compared with %v, this process was %v late: %v",
 					c.tally.Longest().Round(time.Millisecond), bound, late().Round(time.Millisecond), c)
@@ -96,7 +96,7 @@ func TestPermitPassing_beside_who_polls(t *testing.T) {
 				c, name := permitContest(t, permits, hold, 4)
 				c.lasts, c.both = sharesFor(t, time.Second/2), true
 				other := pollingForPermits(rig.Shared().Raw(t), name, max(hold, 5*time.Millisecond))
-				c.parties = append(c.parties, party{name: "who polls", goroutines: 1, acquire: other, weight: c.parties[0].weight, polls: true})
+				c.contenders = append(c.contenders, contender{name: "who polls", goroutines: 1, acquire: other, weight: c.contenders[0].weight, polls: true})
 				c.run(t)
 				t.Log(c)
 			})
@@ -145,7 +145,7 @@ func TestPermitPassing_beside_who_hears(t *testing.T) {
 			t.Run(fmt.Sprintf("%d clients, hold %v", clients, hold), func(t *testing.T) {
 				c, name := permitContest(t, 2, hold, slices.Repeat([]int{4}, clients)...)
 				c.lasts, c.both = sharesFor(t, time.Second/2), true
-				c.parties = append(c.parties, party{name: "who hears", goroutines: 4, acquire: hearingOfPermits(t, name), weight: c.parties[0].weight})
+				c.contenders = append(c.contenders, contender{name: "who hears", goroutines: 4, acquire: hearingOfPermits(t, name), weight: c.contenders[0].weight})
 				c.run(t)
 				share, fair := c.share(clients)
 				t.Logf("who hears has %.3f of all passes, its fair share is %.3f: %v", share, fair, c)

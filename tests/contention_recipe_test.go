@@ -100,7 +100,7 @@ func mutexAmongStrangers(t *testing.T, who string, goroutines int, hold time.Dur
 	t.Helper()
 	server, name := rig.Shared(), rig.Name(t)
 	c := &contest{hold: hold, lasts: sharesFor(t, time.Second), both: true, dump: dumpOf(t, []*rig.Server{server}, name)}
-	c.parties = []party{{name: "ours", goroutines: goroutines, acquire: locking(connect(t, server).NewMutex(name))}}
+	c.contenders = []contender{{name: "ours", goroutines: goroutines, acquire: locking(connect(t, server).NewMutex(name))}}
 	c.pollers(t, server, name, who, 2)
 	rig.NewAdmin(t, server).Do("SET", name, "a-token-of-another-library", "PX", "300") // all wait at first
 	c.run(t)
@@ -118,7 +118,7 @@ func TestMutexIsFreeNowAndThen(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	mutex := connect(t, server).NewMutex(name)
 	busy := &contest{hold: time.Millisecond, lasts: 4 * soon, dump: dumpOf(t, []*rig.Server{server}, name)}
-	busy.parties = []party{{name: "ours", goroutines: 3, acquire: locking(mutex)}}
+	busy.contenders = []contender{{name: "ours", goroutines: 3, acquire: locking(mutex)}}
 	ended := busy.begin(t.Context())
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	defer func() { assert.NoError(t, client.Close()) }()

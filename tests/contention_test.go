@@ -25,7 +25,7 @@ func (l contended) contest(t *testing.T, servers []*rig.Server) *contest {
 		for _, server := range servers {
 			each = append(each, connect(t, server))
 		}
-		c.parties = append(c.parties, l.parties(each, name, fmt.Sprint("client ", i), goroutines)...)
+		c.contenders = append(c.contenders, l.contenders(each, name, fmt.Sprint("client ", i), goroutines)...)
 	}
 	c.dump = dumpOf(t, servers, name)
 	return c
@@ -81,7 +81,7 @@ func TestContention_excludes_and_strands_nobody(t *testing.T) {
 			c.run(t)
 			t.Log(c)
 			if !l.shown {
-				c.targetFairness(t, 3*time.Duration(len(c.parties))*turn)
+				c.targetFairness(t, 3*time.Duration(len(c.contenders))*turn)
 			}
 		})
 	}
@@ -112,7 +112,7 @@ func TestContention_on_servers_that_stop(t *testing.T) {
 			c.run(t)
 			t.Log(c)
 			if !l.shown {
-				c.targetFairness(t, 3*time.Duration(len(c.parties))*turn+2*stopFor)
+				c.targetFairness(t, 3*time.Duration(len(c.contenders))*turn+2*stopFor)
 			}
 		})
 	}

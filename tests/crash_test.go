@@ -19,19 +19,15 @@ import (
 
 const crashLease = time.Second
 
-// keeper holds a lock and reports when it loses it. Its arguments: kind of lock, name, server, and optionally the
-// address of a proxy.
-var keeper = rig.Child("keeper", func(ctx context.Context, args []string) error {
+// holderProcess holds a lock and reports when it loses it. Its arguments: kind of lock, name, server, and optionally
+// the address of a proxy.
+var holderProcess = rig.Child("holder", func(ctx context.Context, args []string) error {
 	k, err := kindNamed(args[0])
 	if err != nil {
 		return err
 	}
-	server, err := rig.Attach(args[2])
-	if err != nil {
-		return err
-	}
-	addr := append(args, server.Addr())[3]
-	client, closeAll, err := dial(server, addr, latchkey.Options{Lease: crashLease, StaleWaiterTimeout: crashLease})
+	addr := append(args, "")[3]
+	client, closeAll, err := dialTicket(args[2], addr, latchkey.Options{Lease: crashLease, StaleWaiterTimeout: crashLease})
 	if err != nil {
 		return err
 	}
@@ -52,7 +48,7 @@ func TestKilledHolderFreesTheLock(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		server, name := rig.Shared(), rig.Name(t)
-		child := keeper.Start(t, k.name, name, server.Ticket())
+		child := holderProcess.Start(t, k.name, name, server.Ticket())
 		child.Line(t, soon, "held")
 		waiter := lockInBackground(within(t, soon), k.open(connect(t, server), name))
 		rest(rand.N(crashLease)) // it is renewed during this time, so the kill comes at any point of the lease
@@ -76,7 +72,7 @@ func TestStoppedHolderKnowsThatItLost(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		server, name := rig.Shared(), rig.Name(t)
-		child := keeper.Start(t, k.name, name, server.Ticket())
+		child := holderProcess.Start(t, k.name, name, server.Ticket())
 		child.Line(t, soon, "held")
 		child.Stop(t)
 		next := mustLock(t, k.open(connect(t, server), name), latchkey.Lease(20*time.Second))

@@ -86,9 +86,9 @@ func TestGoroutinesExclude(t *testing.T) {
 	})
 }
 
-// contender is a process of several goroutines that contend for a lock. Its
-// arguments: kind of lock, name, server, goroutines, passes of each.
-var contender = rig.Child("contender", func(ctx context.Context, args []string) error {
+// exclusionProcess is a process of several goroutines that contend for a lock. Its arguments: kind of lock, name,
+// server, goroutines, passes of each.
+var exclusionProcess = rig.Child("exclusion", func(ctx context.Context, args []string) error {
 	k, err := kindNamed(args[0])
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func TestProcessesExclude(t *testing.T) {
 		start := time.Now()
 		var children []*rig.ChildProcess
 		for range processes {
-			children = append(children, contender.Start(t, k.name, name, server.Ticket(),
+			children = append(children, exclusionProcess.Start(t, k.name, name, server.Ticket(),
 				strconv.Itoa(goroutines), strconv.Itoa(passes)))
 		}
 		var longest time.Duration

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -69,7 +68,7 @@ func TestFailover(t *testing.T) {
 			_, short := failovers()
 			for _, way := range []string{"asked", "killed", "paused"} {
 				t.Run(way, func(t *testing.T) {
-					c := newCampaign(t, top, latchkey.Options{Lease: 4 * time.Second})
+					c := newFailoverSeries(t, top, latchkey.Options{Lease: 4 * time.Second})
 					c.run(top.ways[way])
 					if name == "Cluster" && way == "asked" { // a manual failover waits for the replica
 						assert.Zero(t, c.guard.overlaps, "nothing is lost")
@@ -80,7 +79,7 @@ func TestFailover(t *testing.T) {
 					continue
 				}
 				t.Run(way+" with acknowledgement", func(t *testing.T) {
-					c := newCampaign(t, top, latchkey.Options{Lease: 20 * time.Second, Replicas: latchkey.Replicas{Min: 1}})
+					c := newFailoverSeries(t, top, latchkey.Options{Lease: 20 * time.Second, Replicas: latchkey.Replicas{Min: 1}})
 					c.run(top.ways[way])
 					assert.Equal(t, c.holds, c.kept, "a hold that was granted survives")
 					assert.Zero(t, c.guard.overlaps, "and is the only one")
@@ -91,38 +90,38 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// campaign is a series of failovers and their outcome.
-type campaign struct {
-	t       *testing.T
-	top     topology
-	options latchkey.Options
-	a, b    *latchkey.Client
-	witness *latchkey.Client // its acquisitions wait for the replica
-	prefix  string
-	guard   guard
-	reign   *reign
-	phases  *phases
-	pools   *fairPools
+// failoverSeries is a series of failovers and their outcome.
+type failoverSeries struct {
+	t        *testing.T
+	top      topology
+	options  latchkey.Options
+	a, b     *latchkey.Client
+	witness  *latchkey.Client // its acquisitions wait for the replica
+	prefix   string
+	guard    overlapDetector
+	election *failoverElection
+	barrier  *failoverBarrier
+	pools    *failoverPools
 
 	holds, kept, told int
 	wait              time.Duration // the longest wait of a waiter after everything worked again
 }
 
-func newCampaign(t *testing.T, top topology, options latchkey.Options) *campaign {
-	c := &campaign{t: t, top: top, options: options, prefix: rig.Name(t) + shard, guard: guard{inside: map[string][]*visit{}}}
+func newFailoverSeries(t *testing.T, top topology, options latchkey.Options) *failoverSeries {
+	c := &failoverSeries{t: t, top: top, options: options, prefix: rig.Name(t) + shard, guard: overlapDetector{inside: map[string][]*stay{}}}
 	c.a, c.b = c.connect(options), c.connect(options)
 	c.witness = c.connect(latchkey.Options{Replicas: latchkey.Replicas{Min: 1}})
-	c.reign, c.phases, c.pools = newReign(c), newPhases(c), newFairPools(c)
+	c.election, c.barrier, c.pools = newFailoverElection(c), newFailoverBarrier(c), newFailoverPools(c)
 	return c
 }
 
 // replicate returns when the replica has everything that was written before the call. What a failover loses because a
 // replica lags behind is up to Redis.
-func (c *campaign) replicate() {
+func (c *failoverSeries) replicate() {
 	_ = c.insist(c.witness.NewMutex(c.prefix + "witness")).Unlock(context.Background())
 }
 
-func (c *campaign) connect(options latchkey.Options) *latchkey.Client {
+func (c *failoverSeries) connect(options latchkey.Options) *latchkey.Client {
 	options.Logger = slog.New(slog.DiscardHandler)
 	client, err := latchkey.Connect(within(c.t, soon), c.top.url, options)
 	require.NoError(c.t, err)
@@ -130,7 +129,7 @@ func (c *campaign) connect(options latchkey.Options) *latchkey.Client {
 	return client
 }
 
-func (c *campaign) run(lose func()) {
+func (c *failoverSeries) run(lose func()) {
 	var churn sync.WaitGroup
 	ctx, stop := context.WithCancel(c.t.Context())
 	defer func() { stop(); churn.Wait() }()
@@ -138,10 +137,10 @@ func (c *campaign) run(lose func()) {
 		churn.Go(func() { c.churn(ctx, i) })
 	}
 	for i := range 3 {
-		churn.Go(func() { c.reign.churn(ctx, i) })
+		churn.Go(func() { c.election.churn(ctx, i) })
 	}
 	for i := range 2 {
-		churn.Go(func() { c.phases.churn(ctx, i) })
+		churn.Go(func() { c.barrier.churn(ctx, i) })
 	}
 	for i := range 4 {
 		churn.Go(func() { c.pools.churn(ctx, i) })
@@ -161,7 +160,7 @@ func (c *campaign) run(lose func()) {
 }
 
 // churn acquires and releases without end.
-func (c *campaign) churn(ctx context.Context, i int) {
+func (c *failoverSeries) churn(ctx context.Context, i int) {
 	client := []*latchkey.Client{c.a, c.b}[i%2]
 	for ctx.Err() == nil {
 		k := kinds[rand.N(len(kinds))]
@@ -177,14 +176,14 @@ func (c *campaign) churn(ctx context.Context, i int) {
 }
 
 // round is one failover.
-func (c *campaign) round(i int, lose func()) {
+func (c *failoverSeries) round(i int, lose func()) {
 	name := fmt.Sprint(c.prefix, i)
-	var staying, leaving []*occupant
+	var staying, leaving []*heldLock
 	for _, k := range kinds {
 		staying = append(staying, c.stay(k, name+"stays"))
 		leaving = append(leaving, c.stay(k, name+"leaves"))
 	}
-	others, leader, phase := c.others(name), c.reign.leads(name+"election"), c.phases.arrives(name+"phase")
+	others, leader, phase := c.others(name), c.election.leads(name+"election"), c.barrier.arrives(name+"phase")
 	queue := c.pools.queue(name + "pool")
 	c.replicate()
 	var departures sync.WaitGroup
@@ -197,7 +196,7 @@ func (c *campaign) round(i int, lose func()) {
 	whole := time.Now()
 	rest(c.options.Lease/3 + leeway) // for the next renewal
 	for _, s := range staying {
-		c.judge(s)
+		c.compare(s)
 	}
 	for _, s := range append(staying, leaving...) {
 		next := rig.Await(c.t, c.options.Lease+soon, "the waiter for "+s.kind.name, s.next)
@@ -208,12 +207,12 @@ func (c *campaign) round(i int, lose func()) {
 	leader()
 	phase()
 	queue()
-	c.phases.wantProgress(whole)
+	c.barrier.wantProgress(whole)
 	c.guard.wantGrant(c.t, whole)
 }
 
-// occupant holds a lock that somebody else waits for.
-type occupant struct {
+// heldLock is a lock that is held while somebody else waits for it.
+type heldLock struct {
 	kind  kind
 	hold  *latchkey.Hold
 	leave func()
@@ -221,9 +220,9 @@ type occupant struct {
 	next  <-chan acquisition
 }
 
-func (c *campaign) stay(k kind, name string) *occupant {
+func (c *failoverSeries) stay(k kind, name string) *heldLock {
 	name += k.name
-	s := &occupant{kind: k, gone: make(chan error, 1)}
+	s := &heldLock{kind: k, gone: make(chan error, 1)}
 	s.hold = c.insist(k.open(c.a, name))
 	leave := make(chan time.Time)
 	s.leave = sync.OnceFunc(func() { close(leave) })
@@ -245,7 +244,7 @@ func (c *campaign) stay(k kind, name string) *occupant {
 }
 
 // insist acquires, and retries as long as replicas are missing.
-func (c *campaign) insist(lock anyLock) *latchkey.Hold {
+func (c *failoverSeries) insist(lock anyLock) *latchkey.Hold {
 	for {
 		hold, err := lock.Lock(c.t.Context())
 		if err == nil {
@@ -259,7 +258,7 @@ func (c *campaign) insist(lock anyLock) *latchkey.Hold {
 }
 
 // judge compares what a holder knows with the state of the server.
-func (c *campaign) judge(s *occupant) {
+func (c *failoverSeries) compare(s *heldLock) {
 	c.holds++
 	known := s.hold.Err()
 	i, err := s.kind.open(c.b, s.hold.Name()).Inspect(within(c.t, soon))
@@ -283,7 +282,7 @@ func (c *campaign) judge(s *occupant) {
 
 // others lets waiters for permits and for a latch go through a failover. The function that it returns ends their wait
 // and checks that all of them return.
-func (c *campaign) others(name string) (end func()) {
+func (c *failoverSeries) others(name string) (end func()) {
 	ctx := within(c.t, time.Minute)
 	sem, latch := c.a.NewSemaphore(name+"sem"), c.a.NewCountDownLatch(name+"latch")
 	permits := c.a.NewPermitSemaphore(name + "permits")
@@ -318,7 +317,7 @@ func (c *campaign) others(name string) (end func()) {
 }
 
 // again repeats an acquisition while replicas are missing.
-func (c *campaign) again(ctx context.Context, acquire func() error) error {
+func (c *failoverSeries) again(ctx context.Context, acquire func() error) error {
 	for {
 		err := acquire()
 		if ctx.Err() != nil || !errors.Is(err, latchkey.ErrNotReplicated) {
@@ -326,80 +325,4 @@ func (c *campaign) again(ctx context.Context, acquire func() error) error {
 		}
 		rest(20 * time.Millisecond)
 	}
-}
-
-// guard detects that two are inside at once. All of its holders are in this process and use the same clock.
-type guard struct {
-	mu       sync.Mutex
-	inside   map[string][]*visit // by name, in the order of arrival
-	overlaps int
-	longest  time.Duration
-	grants   int
-	last     time.Time
-	gap      time.Duration
-}
-
-// stay is inside until the hold is lost, or until it is time to leave.
-func (g *guard) stay(name string, hold *latchkey.Hold, leave <-chan time.Time) {
-	if hold == nil || hold.Err() != nil {
-		return
-	}
-	v := g.enter(name)
-	defer g.leave(name, v)
-	select {
-	case <-leave:
-	case <-hold.Lost():
-	}
-}
-
-// visit is the visit of one holder.
-type visit struct{ joined time.Time } // when the next holder entered, if one has
-
-func (g *guard) enter(name string) *visit {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	now := time.Now()
-	if g.grants++; g.grants > 1 {
-		g.gap = max(g.gap, now.Sub(g.last))
-	}
-	g.last = now
-	for _, v := range g.inside[name] {
-		if v.joined.IsZero() {
-			g.overlaps++
-			v.joined = now
-		}
-	}
-	v := &visit{}
-	g.inside[name] = append(g.inside[name], v)
-	return v
-}
-
-// leave measures how long the visitor was not alone without knowing it, even if the other one has left.
-func (g *guard) leave(name string, v *visit) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !v.joined.IsZero() {
-		g.longest = max(g.longest, time.Since(v.joined))
-	}
-	g.inside[name] = slices.DeleteFunc(g.inside[name], func(other *visit) bool { return other == v })
-}
-
-// seen returns how often a holder has entered so far, and how often another one was inside.
-func (g *guard) seen() (grants, overlaps int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.grants, g.overlaps
-}
-
-// wantGrant waits until a lock is acquired after the given time.
-func (g *guard) wantGrant(t *testing.T, after time.Time) {
-	t.Helper()
-	rig.Eventually(t, soon, "locks are granted again", func() error {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if g.last.Before(after) {
-			return fmt.Errorf("the last one was at %v", g.last)
-		}
-		return nil
-	})
 }

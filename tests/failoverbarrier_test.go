@@ -15,20 +15,20 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// phases are a barrier during failovers: parties of two clients go through generations without end.
-type phases struct {
-	c        *campaign
+// failoverBarrier is a barrier during failovers: parties of two clients go through generations without end.
+type failoverBarrier struct {
+	c        *failoverSeries
 	barriers []*latchkey.Barrier
 	last     atomic.Int64 // when somebody went on, in Unix nanoseconds
 }
 
-func newPhases(c *campaign) *phases {
-	name := c.prefix + "phases"
-	return &phases{c: c, barriers: []*latchkey.Barrier{c.a.NewBarrier(name, 2), c.b.NewBarrier(name, 2)}}
+func newFailoverBarrier(c *failoverSeries) *failoverBarrier {
+	name := c.prefix + "barrier"
+	return &failoverBarrier{c: c, barriers: []*latchkey.Barrier{c.a.NewBarrier(name, 2), c.b.NewBarrier(name, 2)}}
 }
 
 // churn is one party. After a broken generation it goes on with the next one.
-func (p *phases) churn(ctx context.Context, i int) {
+func (p *failoverBarrier) churn(ctx context.Context, i int) {
 	for ctx.Err() == nil {
 		_, err := p.barriers[i].Await(ctx, latchkey.Wait(p.c.options.Lease))
 		if err == nil {
@@ -40,7 +40,7 @@ func (p *phases) churn(ctx context.Context, i int) {
 }
 
 // wantProgress waits until a party goes on after the given time.
-func (p *phases) wantProgress(after time.Time) {
+func (p *failoverBarrier) wantProgress(after time.Time) {
 	p.c.t.Helper()
 	rig.Eventually(p.c.t, p.c.options.Lease+soon, "parties go on again", func() error {
 		if p.last.Load() < after.UnixNano() {
@@ -52,7 +52,7 @@ func (p *phases) wantProgress(after time.Time) {
 
 // arrives lets a party wait through a failover. The function that it returns lets the other party arrive, and checks
 // that both go on together: in that generation, or in a later one if the failover lost it.
-func (p *phases) arrives(name string) (end func()) {
+func (p *failoverBarrier) arrives(name string) (end func()) {
 	ctx := within(p.c.t, time.Minute)
 	first, second := p.c.a.NewBarrier(name, 2), p.c.b.NewBarrier(name, 2)
 	waiting := make(chan arrival, 1)
@@ -69,7 +69,7 @@ func (p *phases) arrives(name string) (end func()) {
 }
 
 // insist awaits a barrier until a generation is complete.
-func (p *phases) insist(ctx context.Context, b *latchkey.Barrier) arrival {
+func (p *failoverBarrier) insist(ctx context.Context, b *latchkey.Barrier) arrival {
 	for {
 		a, err := b.Await(ctx)
 		if err == nil || ctx.Err() != nil {

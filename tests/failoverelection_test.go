@@ -16,24 +16,24 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// reign is an election during failovers: candidates of two clients lead briefly, one after the other. The clients count
-// terms by the time of the server, so that a lost counter does not repeat a term.
-type reign struct {
-	c      *campaign
+// failoverElection is an election during failovers: candidates of two clients lead briefly, one after the other. The
+// clients count terms by the time of the server, so that a lost counter does not repeat a term.
+type failoverElection struct {
+	c      *failoverSeries
 	a, b   *latchkey.Client
 	mu     sync.Mutex
 	terms  map[int64]string
 	latest int64
 }
 
-func newReign(c *campaign) *reign {
+func newFailoverElection(c *failoverSeries) *failoverElection {
 	options := c.options
 	options.TimeFencing = true
-	return &reign{c: c, a: c.connect(options), b: c.connect(options), terms: map[int64]string{}}
+	return &failoverElection{c: c, a: c.connect(options), b: c.connect(options), terms: map[int64]string{}}
 }
 
 // churn makes a candidate lead without end.
-func (r *reign) churn(ctx context.Context, i int) {
+func (r *failoverElection) churn(ctx context.Context, i int) {
 	e, value := []*latchkey.Client{r.a, r.b}[i%2].NewElection(r.c.prefix+"election"), fmt.Sprint("candidate ", i)
 	for ctx.Err() == nil {
 		err := e.Run(ctx, value, func(ctx context.Context, l *latchkey.Leadership) error {
@@ -48,7 +48,7 @@ func (r *reign) churn(ctx context.Context, i int) {
 }
 
 // note checks that no other leader was given this term, and that terms grow.
-func (r *reign) note(l *latchkey.Leadership) {
+func (r *failoverElection) note(l *latchkey.Leadership) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	assert.Empty(r.c.t, r.terms[l.Term()], "two believe in the term %d", l.Term())
@@ -58,7 +58,7 @@ func (r *reign) note(l *latchkey.Leadership) {
 
 // leads lets a candidate lead through a failover while another one campaigns. The function that it returns checks that
 // the leader and the server agree, and that the other candidate leads next, in a larger term.
-func (r *reign) leads(name string) (end func()) {
+func (r *failoverElection) leads(name string) (end func()) {
 	ctx := within(r.c.t, time.Minute)
 	var l *latchkey.Leadership
 	_ = r.c.again(ctx, func() (err error) { l, err = r.a.NewElection(name).Campaign(ctx, "first"); return err })
@@ -168,34 +168,30 @@ func TestFailover_refuses_the_announcement_of_a_lost_term(t *testing.T) {
 func TestMigration_of_an_election(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
-	cluster := rig.NewCluster(t)
-	for half, which := range halves() {
-		t.Run(half, func(t *testing.T) {
-			t.Parallel()
-			client, other := connectCluster(t, cluster, latchkey.Options{Lease: lease}), connectCluster(t, cluster, latchkey.Options{Lease: lease})
-			name := "{" + rig.Name(t) + "}:election"
-			watched := leaders(t.Context(), other.NewElection(name))
-			l := mustLead(t, client.NewElection(name), "first")
-			sees(t, watched, "first")
-			next := campaignInBackground(within(t, time.Minute), other.NewElection(name), "second")
-			electionQueued(t, rig.NewAdmin(t, cluster.Server()), name, 1)
-			moveKeys, finish := cluster.BeginMove(name)
-			moveKeys(which)
-			rig.Throughout(t, 3*lease, "it leads", l.Err)
-			proclaimed := make(chan error, 1)
-			go func() { proclaimed <- l.Proclaim(within(t, 2*soon), "again") }()
-			moveKeys(rig.EveryKey)
-			finish()
-			require.NoError(t, rig.Await(t, 2*soon, "the announcement", proclaimed))
-			sees(t, skippingErrors(watched), "again")
-			mustResign(t, l)
-			got := rig.Await(t, 2*soon, "the next leader", next)
-			require.NoError(t, got.err)
-			assert.Greater(t, got.leadership.Term(), l.Term())
-			leaderIs(t, client.NewElection(name), "second", got.leadership.Term())
-			mustResign(t, got.leadership)
-		})
-	}
+	eachHalf(t, func(t *testing.T, cluster *rig.Cluster, which func(key string) bool) {
+		client, other := connectCluster(t, cluster, latchkey.Options{Lease: lease}), connectCluster(t, cluster, latchkey.Options{Lease: lease})
+		name := "{" + rig.Name(t) + "}:election"
+		watched := leaders(t.Context(), other.NewElection(name))
+		l := mustLead(t, client.NewElection(name), "first")
+		sees(t, watched, "first")
+		next := campaignInBackground(within(t, time.Minute), other.NewElection(name), "second")
+		electionQueued(t, rig.NewAdmin(t, cluster.Server()), name, 1)
+		moveKeys, finish := cluster.BeginMove(name)
+		moveKeys(which)
+		rig.Throughout(t, 3*lease, "it leads", l.Err)
+		proclaimed := make(chan error, 1)
+		go func() { proclaimed <- l.Proclaim(within(t, 2*soon), "again") }()
+		moveKeys(rig.EveryKey)
+		finish()
+		require.NoError(t, rig.Await(t, 2*soon, "the announcement", proclaimed))
+		sees(t, skippingErrors(watched), "again")
+		mustResign(t, l)
+		got := rig.Await(t, 2*soon, "the next leader", next)
+		require.NoError(t, got.err)
+		assert.Greater(t, got.leadership.Term(), l.Term())
+		leaderIs(t, client.NewElection(name), "second", got.leadership.Term())
+		mustResign(t, got.leadership)
+	})
 }
 
 // skippingErrors drops the errors that an observer yields while the server is unavailable.

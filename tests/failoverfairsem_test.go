@@ -16,19 +16,19 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// fairPools are fair semaphores during failovers. Their waiters count as alive for longer than a failover takes, so
+// failoverPools are fair semaphores during failovers. Their waiters count as alive for longer than a failover takes, so
 // that none is passed over, and they soon listen to the next master.
-type fairPools struct {
-	c    *campaign
+type failoverPools struct {
+	c    *failoverSeries
 	a, b *latchkey.Client
-	gate turnstile
+	gate permitExcess
 	name string
 }
 
-func newFairPools(c *campaign) *fairPools {
+func newFailoverPools(c *failoverSeries) *failoverPools {
 	options := c.options
 	options.StaleWaiterTimeout, options.PollCeiling = 20*time.Second, 250*time.Millisecond
-	p := &fairPools{c: c, a: c.connect(options), b: c.connect(options), gate: turnstile{room: 3}, name: c.prefix + "pool"}
+	p := &failoverPools{c: c, a: c.connect(options), b: c.connect(options), gate: permitExcess{room: 3}, name: c.prefix + "pool"}
 	rig.Eventually(c.t, soon, "there are permits", func() error {
 		return p.a.NewFairSemaphore(p.name).SetPermits(c.t.Context(), p.gate.room)
 	})
@@ -36,7 +36,7 @@ func newFairPools(c *campaign) *fairPools {
 }
 
 // churn acquires and releases without end.
-func (p *fairPools) churn(ctx context.Context, i int) {
+func (p *failoverPools) churn(ctx context.Context, i int) {
 	s := []*latchkey.Client{p.a, p.b}[i%2].NewFairSemaphore(p.name)
 	for ctx.Err() == nil {
 		permits, err := s.AcquireN(ctx, 1+rand.N(2))
@@ -52,7 +52,7 @@ func (p *fairPools) churn(ctx context.Context, i int) {
 // queue lets waiters queue behind a holder of all permits through a failover. The function that it returns makes the
 // holder leave, and checks that the holder and the server agree and that all waiters are served, in order unless one of
 // them had to join the queue again.
-func (p *fairPools) queue(name string) (end func()) {
+func (p *failoverPools) queue(name string) (end func()) {
 	ctx, s := within(p.c.t, time.Minute), p.a.NewFairSemaphore(name)
 	require.NoError(p.c.t, s.SetPermits(ctx, 2))
 	held := p.insist(ctx, s, 2)
@@ -106,7 +106,7 @@ func (p *fairPools) queue(name string) (end func()) {
 }
 
 // insist acquires, and retries as long as replicas are missing.
-func (p *fairPools) insist(ctx context.Context, s *latchkey.FairSemaphore, n int) (got permitsGot) {
+func (p *failoverPools) insist(ctx context.Context, s *latchkey.FairSemaphore, n int) (got permitsGot) {
 	got.err = p.c.again(ctx, func() (err error) { got.permits, err = s.AcquireN(ctx, n); return err })
 	return got
 }
@@ -120,8 +120,8 @@ func listed(holders []latchkey.PermitHolder, permit *latchkey.Permit) bool {
 	return false
 }
 
-// turnstile records how often more permits are held than there are, and for how long.
-type turnstile struct {
+// permitExcess records how often more permits are held than there are, and for how long.
+type permitExcess struct {
 	mu      sync.Mutex
 	room    int
 	inside  int
@@ -131,7 +131,7 @@ type turnstile struct {
 }
 
 // stay is inside until it is time to leave, or until permits are lost.
-func (t *turnstile) stay(permits []*latchkey.Permit, leave <-chan time.Time) {
+func (t *permitExcess) stay(permits []*latchkey.Permit, leave <-chan time.Time) {
 	t.change(len(permits))
 	defer t.change(-len(permits))
 	select {
@@ -141,7 +141,7 @@ func (t *turnstile) stay(permits []*latchkey.Permit, leave <-chan time.Time) {
 	}
 }
 
-func (t *turnstile) change(by int) {
+func (t *permitExcess) change(by int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.inside += by
@@ -240,7 +240,7 @@ func TestFailover_that_brings_an_old_queue_of_a_fair_semaphore(t *testing.T) {
 	f := newPoolFailover(t, 1)
 	held, err := f.another().Acquire(t.Context())
 	require.NoError(t, err)
-	killed := sitter.Start(t, f.name, f.Master.Ticket(), "1", "1")
+	killed := fairPermitProcess.Start(t, f.name, f.Master.Ticket(), "1", "1")
 	grantable(t, f.master, f.name, 1)
 	impatient, leave := context.WithCancel(t.Context())
 	ctx := within(t, time.Minute)
@@ -332,48 +332,44 @@ func TestFailover_that_loses_a_grant_of_a_fair_semaphore(t *testing.T) {
 func TestMigration_of_a_fair_semaphore(t *testing.T) {
 	t.Parallel()
 	const lease, stale = 10 * time.Second, 4 * time.Second
-	cluster := rig.NewCluster(t)
-	for half, which := range halves() {
-		t.Run(half, func(t *testing.T) {
-			t.Parallel()
-			options := latchkey.Options{Lease: lease, StaleWaiterTimeout: stale, PollCeiling: time.Second}
-			open := func(name string) *latchkey.FairSemaphore {
-				return connectCluster(t, cluster, options).NewFairSemaphore(name)
-			}
-			ctx, admin := within(t, 2*time.Minute), rig.NewAdmin(t, cluster.Server())
-			s := open("{" + rig.Name(t) + "}:pool")
-			require.NoError(t, s.SetPermits(ctx, 2))
-			held, err := s.AcquireN(ctx, 2)
-			require.NoError(t, err)
-			var waiting []<-chan permitsGot
-			for _, n := range []int{1, 2, 1} {
-				waiting = append(waiting, stand(ctx, t, admin, open(s.Name()), n))
-			}
-			moveKeys, finish := cluster.BeginMove(s.Name())
-			moveKeys(which)
-			rig.Throughout(t, 2*stale, "the permits are held", func() error {
-				return errors.Join(held[0].Err(), held[1].Err())
-			})
-			moveKeys(rig.EveryKey)
-			finish()
-			rig.Eventually(t, 2*soon, "all have their places", func() error {
-				all, err := s.Waiters(ctx)
-				alive := 0
-				for _, w := range all {
-					if w.Alive > 0 {
-						alive++
-					}
-				}
-				if err == nil && alive != len(waiting) {
-					err = fmt.Errorf("%+v", all)
-				}
-				return err
-			})
-			cluster.AwaitListening(len(waiting), s.Name())
-			permitsGot{permits: held}.release(t)
-			serves(t, waiting...)
-			fairCounts(t, s, 2, 0)
-			nothingWaits(t, admin, s.Name())
+	eachHalf(t, func(t *testing.T, cluster *rig.Cluster, which func(key string) bool) {
+		options := latchkey.Options{Lease: lease, StaleWaiterTimeout: stale, PollCeiling: time.Second}
+		open := func(name string) *latchkey.FairSemaphore {
+			return connectCluster(t, cluster, options).NewFairSemaphore(name)
+		}
+		ctx, admin := within(t, 2*time.Minute), rig.NewAdmin(t, cluster.Server())
+		s := open("{" + rig.Name(t) + "}:pool")
+		require.NoError(t, s.SetPermits(ctx, 2))
+		held, err := s.AcquireN(ctx, 2)
+		require.NoError(t, err)
+		var waiting []<-chan permitsGot
+		for _, n := range []int{1, 2, 1} {
+			waiting = append(waiting, stand(ctx, t, admin, open(s.Name()), n))
+		}
+		moveKeys, finish := cluster.BeginMove(s.Name())
+		moveKeys(which)
+		rig.Throughout(t, 2*stale, "the permits are held", func() error {
+			return errors.Join(held[0].Err(), held[1].Err())
 		})
-	}
+		moveKeys(rig.EveryKey)
+		finish()
+		rig.Eventually(t, 2*soon, "all have their places", func() error {
+			all, err := s.Waiters(ctx)
+			alive := 0
+			for _, w := range all {
+				if w.Alive > 0 {
+					alive++
+				}
+			}
+			if err == nil && alive != len(waiting) {
+				err = fmt.Errorf("%+v", all)
+			}
+			return err
+		})
+		cluster.AwaitListening(len(waiting), s.Name())
+		permitsGot{permits: held}.release(t)
+		serves(t, waiting...)
+		fairCounts(t, s, 2, 0)
+		nothingWaits(t, admin, s.Name())
+	})
 }

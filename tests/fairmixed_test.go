@@ -205,7 +205,7 @@ func TestClockSetBackHidesNoDeath(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin := rig.NewAdmin(t, server)
 	holder := mustLock(t, connect(t, server).NewFairLock(name))
-	child := bystanders.Start(t, name, server.Ticket(), "1", stale.String())
+	child := fairWaiterProcess.Start(t, name, server.Ticket(), "1", stale.String())
 	queueLength(t, admin, name, 1)
 	owner, before := admin.Text("LINDEX", queueOf(name), "0"), time.Now().Add(time.Minute)
 	admin.Do("HSET", notesOf(name), owner, fmt.Sprintf("%d:%d", before.UnixMicro(), before.UnixMilli()))

@@ -17,16 +17,12 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// sitter waits for permits of a fair semaphore and keeps what it gets, until it is killed. Its arguments: name, server,
-// number of waiters, number of permits for each.
-var sitter = rig.Child("sitter", func(ctx context.Context, args []string) error {
+// fairPermitProcess waits for permits of a fair semaphore and keeps what it gets, until it is killed. Its arguments:
+// name, server, number of waiters, number of permits for each.
+var fairPermitProcess = rig.Child("fair permits", func(ctx context.Context, args []string) error {
 	waiters, _ := strconv.Atoi(args[2])
 	n, _ := strconv.Atoi(args[3])
-	server, err := rig.Attach(args[1])
-	if err != nil {
-		return err
-	}
-	client, _, err := dial(server, server.Addr(), latchkey.Options{Lease: crashLease})
+	client, _, err := dialTicket(args[1], "", latchkey.Options{Lease: crashLease})
 	if err != nil {
 		return err
 	}
@@ -59,7 +55,7 @@ func TestFairSemaphoreKilledWaitersArePassedOver(t *testing.T) {
 	s := newFairPermits(t, connect(t, server), 2)
 	held, err := s.AcquireN(ctx, 2)
 	require.NoError(t, err)
-	child := sitter.Start(t, s.Name(), server.Ticket(), "100", "1")
+	child := fairPermitProcess.Start(t, s.Name(), server.Ticket(), "100", "1")
 	grantable(t, admin, s.Name(), 100)
 	behind := stand(within(t, time.Minute), t, admin, s, 2)
 	child.Kill()
@@ -85,7 +81,7 @@ func TestFairSemaphoreKilledHolderGivesItsPermitsBack(t *testing.T) {
 	server := rig.Shared()
 	admin := rig.NewAdmin(t, server)
 	s := newFairPermits(t, connect(t, server), 4)
-	child := sitter.Start(t, s.Name(), server.Ticket(), "2", "2")
+	child := fairPermitProcess.Start(t, s.Name(), server.Ticket(), "2", "2")
 	child.Line(t, soon, "acquired")
 	child.Line(t, soon, "acquired")
 	first := stand(within(t, time.Minute), t, admin, s, 3)
@@ -108,7 +104,7 @@ func TestFairSemaphoreGrantToADyingClient(t *testing.T) {
 	s := newFairPermits(t, connect(t, server), 2)
 	held, err := s.AcquireN(ctx, 2)
 	require.NoError(t, err)
-	child := sitter.Start(t, s.Name(), server.Ticket(), "1", "2")
+	child := fairPermitProcess.Start(t, s.Name(), server.Ticket(), "1", "2")
 	grantable(t, admin, s.Name(), 1)
 	behind := stand(within(t, time.Minute), t, admin, s, 1)
 	child.Stop(t) // its connections stay open, but nobody reads from them
@@ -131,7 +127,7 @@ func TestFairSemaphoreStoppedWaiter(t *testing.T) {
 	s := newFairPermits(t, connect(t, server), 1)
 	held, err := s.Acquire(ctx)
 	require.NoError(t, err)
-	child := sitter.Start(t, s.Name(), server.Ticket(), "1", "1")
+	child := fairPermitProcess.Start(t, s.Name(), server.Ticket(), "1", "1")
 	grantable(t, admin, s.Name(), 1)
 	behind := stand(within(t, time.Minute), t, admin, s, 1)
 	child.Stop(t)

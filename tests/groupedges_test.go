@@ -206,15 +206,11 @@ func TestDroppedGroupIsReported(t *testing.T) {
 	assert.True(t, locked, "it is not released: the program may still be inside")
 }
 
-// groupKeeper holds a MultiLock or a RedLock over servers. Its arguments: which of them, name, servers.
-var groupKeeper = rig.Child("groupKeeper", func(ctx context.Context, args []string) error {
+// groupHolderProcess holds a MultiLock or a RedLock over servers. Its arguments: which of them, name, servers.
+var groupHolderProcess = rig.Child("group holder", func(ctx context.Context, args []string) error {
 	var members []latchkey.Locker
 	for _, ticket := range args[2:] {
-		server, err := rig.Attach(ticket)
-		if err != nil {
-			return err
-		}
-		client, _, err := dial(server, server.Addr(), latchkey.Options{Lease: crashLease})
+		client, _, err := dialTicket(ticket, "", latchkey.Options{Lease: crashLease})
 		if err != nil {
 			return err
 		}
@@ -248,7 +244,7 @@ func TestKilledHolderFreesTheGroup(t *testing.T) {
 				args = append(args, server.Ticket())
 				members = append(members, connect(t, server, latchkey.Options{Lease: crashLease}).NewLock(which))
 			}
-			child := groupKeeper.Start(t, args...)
+			child := groupHolderProcess.Start(t, args...)
 			child.Line(t, soon, "held")
 			waiter := lockInBackground(within(t, soon), groupOf(which, members))
 			rest(rand.N(crashLease)) // it is renewed during this time, so the kill comes at any point of the lease

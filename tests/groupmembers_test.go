@@ -80,7 +80,7 @@ func TestMembersOfARedLock(t *testing.T) {
 	require.Nil(t, hold.Members()[0])
 	require.NoError(t, hold.Member("x").Err())
 	require.Positive(t, hold.Member("x").Token())
-	m.links[0].Mend()
+	m.links[0].Restore()
 	m.comesTo(t, "x", 3)
 	rig.Eventually(t, soon, "the first is a member", func() error { return hold.Members()[0].Err() })
 	lost := hold.Members()[1]
@@ -92,6 +92,6 @@ func TestMembersOfARedLock(t *testing.T) {
 	// On a busy machine the reply may take longer than the retry budget.
 	rig.Eventually(t, soon, "a member is given up", func() error { return hold.Members()[2].Unlock(context.Background()) })
 	rig.Await(t, soon, "a member that is given up is no vote any more", hold.Lost())
-	m.links[1].Mend()
+	m.links[1].Restore()
 	m.comesTo(t, "x", 0)
 }

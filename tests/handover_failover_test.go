@@ -199,7 +199,7 @@ func TestHandover_failover_that_brings_an_old_queue(t *testing.T) {
 		holder := f.connect(f.tap())
 		hold := mustLock(t, k.open(holder, f.name), latchkey.Lease(time.Minute))
 		other := mustLock(t, k.open(holder, f.name+":other"), latchkey.Lease(time.Minute))
-		killed := keeper.Start(t, k.name, f.name, f.Master.Ticket(), f.tap().Addr())
+		killed := holderProcess.Start(t, k.name, f.name, f.Master.Ticket(), f.tap().Addr())
 		f.comesTo(f.master, 1)
 		impatient, leave := context.WithCancel(t.Context())
 		deaf, ctx := f.tap(), within(t, time.Minute)

@@ -21,7 +21,7 @@ import (
 type rivals struct {
 	t     *testing.T
 	locks []anyLock
-	guard atomic.Pointer[guard] // for the acquisitions that begin now
+	guard atomic.Pointer[overlapDetector] // for the acquisitions that begin now
 	turns []atomic.Int64
 	all   sync.WaitGroup
 }
@@ -47,8 +47,8 @@ func (r *rivals) run(ctx context.Context) {
 }
 
 // renew returns what was seen so far. From then on only acquisitions that begin later are watched.
-func (r *rivals) renew() *guard {
-	return r.guard.Swap(&guard{inside: map[string][]*visit{}})
+func (r *rivals) renew() *overlapDetector {
+	return r.guard.Swap(&overlapDetector{inside: map[string][]*stay{}})
 }
 
 // goOn waits until each client has acquired the lock this many times more.
@@ -118,7 +118,7 @@ func TestHandover_failover_that_leaves_subscriptions_behind(t *testing.T) {
 		})
 		between := r.renew()
 		r.goOn(200)
-		for when, guard := range map[string]*guard{"before": before, "until the subscriptions move": between, "then": r.renew()} {
+		for when, guard := range map[string]*overlapDetector{"before": before, "until the subscriptions move": between, "then": r.renew()} {
 			grants, overlaps := guard.seen()
 			t.Logf("%s: %d grants, %d times two held at once", when, grants, overlaps)
 			assert.Zero(t, overlaps, when)

@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -119,6 +120,15 @@ func dial(server *rig.Server, addr string, options latchkey.Options) (client *la
 		return client, client.Close, nil
 	}
 	return borrow(likeOurs(server.Options(addr)), options)
+}
+
+// dialTicket is dial for a child process that has the ticket of a server. Without an addr it uses the server's own.
+func dialTicket(ticket, addr string, options latchkey.Options) (client *latchkey.Client, closeAll func(context.Context) error, err error) {
+	server, err := rig.Attach(ticket)
+	if err != nil {
+		return nil, nil, err
+	}
+	return dial(server, cmp.Or(addr, server.Addr()), options)
 }
 
 // notInCluster skips a test of something that clusters do not have.
@@ -266,6 +276,16 @@ func countInRedis(t testing.TB, admin *rig.Admin, name string) int64 {
 	_, err := fmt.Sscan(counts[0], &n)
 	require.NoError(t, err)
 	return n
+}
+
+// mentioning returns the commands through a tap that mention a name.
+func mentioning(tap *rig.Tap, name string) (found []rig.Command) {
+	for _, c := range tap.Commands() {
+		if rig.Mentions(name)(c) {
+			found = append(found, c)
+		}
+	}
+	return found
 }
 
 // eachName calls f for n names, in the given number of goroutines.

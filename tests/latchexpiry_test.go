@@ -98,3 +98,36 @@ func TestParticipantsCountOnceUntilTheEnd(t *testing.T) {
 		}
 	}
 }
+
+// At the end of its time to live a latch frees its awaiters with an error, and later calls return that error too. A
+// participant that died does not keep others waiting.
+func TestLatchExpires(t *testing.T) {
+	t.Parallel()
+	server, ctx := rig.Shared(), t.Context()
+	admin := rig.NewAdmin(t, server)
+	const ttl = 2 * time.Second
+	start := time.Now()
+	latch := newLatch(t, connect(t, server), 2, latchkey.TTL(ttl))
+	_, err := latch.CountDownAs(ctx, "who lives")
+	require.NoError(t, err)
+	waiting := connect(t, server, patient).NewCountDownLatch(latch.Name())
+	strict, lenient := awaitInBackground(within(t, soon), waiting), awaitInBackground(within(t, soon), waiting, latchkey.UnsetIsOpen())
+	assert.ErrorIs(t, rig.Await(t, soon, "the awaiter", strict), latchkey.ErrGone)
+	took := time.Since(start)
+	t.Logf("told %v after it was set for %v", took.Round(time.Millisecond), ttl)
+	assert.GreaterOrEqual(t, took, ttl)
+	assert.Less(t, took, ttl+leeway)
+	assert.NoError(t, rig.Await(t, soon, "the lenient awaiter", lenient))
+
+	_, err = latch.CountDown(ctx)
+	assert.ErrorIs(t, err, latchkey.ErrGone)
+	_, err = latch.Count(ctx)
+	assert.ErrorIs(t, err, latchkey.ErrGone)
+	assert.ErrorIs(t, latch.Await(within(t, soon)), latchkey.ErrGone)
+	for key, entry := range admin.Dump(latch.Name()) {
+		assert.Positive(t, entry.TTL, "%s goes by itself", key)
+	}
+	setLatch(t, latch, 1)
+	countDown(t, latch, 0)
+	assert.NoError(t, latch.Await(within(t, soon)))
+}

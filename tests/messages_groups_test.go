@@ -122,7 +122,7 @@ func TestTextOfARedLockThatOthersHold(t *testing.T) {
 	m.links[2].Cut() // now only two servers are left
 	_, err = l.TryLock(t.Context())
 	toldUnavailable(t, err)
-	m.links[2].Mend()
+	m.links[2].Restore()
 	m.comesTo(t, "x", 0, 2, 3)
 }
 

@@ -30,6 +30,18 @@ func halves() map[string]func(key string) bool {
 	}
 }
 
+// eachHalf runs a test in each of these states, all in one cluster.
+func eachHalf(t *testing.T, test func(t *testing.T, cluster *rig.Cluster, which func(key string) bool)) {
+	t.Helper()
+	cluster := rig.NewCluster(t)
+	for half, which := range halves() {
+		t.Run(half, func(t *testing.T) {
+			t.Parallel()
+			test(t, cluster, which)
+		})
+	}
+}
+
 // isLock reports whether a key is that of a lock. The keys stored next to a lock have a prefix or a
 // suffix.
 func isLock(key string) bool {
@@ -83,40 +95,36 @@ func guardAll(t *testing.T, client *latchkey.Client, tag string) []guarded {
 func TestMigration_nothing_is_lost(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
-	cluster := rig.NewCluster(t)
-	for half, which := range halves() {
-		t.Run(half, func(t *testing.T) {
-			t.Parallel()
-			client := connectCluster(t, cluster, latchkey.Options{Lease: lease})
-			tag := "{" + rig.Name(t) + "}"
-			all := guardAll(t, client, tag)
-			moveKeys, finish := cluster.BeginMove(tag)
-			moveKeys(which)
-			rest(3 * lease)
-			for _, each := range all {
-				assert.NoError(t, each.err(), "%s in a slot that is half moved", each.what)
-				if each.single {
-					assert.NoError(t, each.release(context.Background()), "release of %s", each.what)
-					hold, err := each.lock.TryLock(within(t, soon))
-					if assert.NoError(t, err, "new acquisition of %s", each.what) {
-						assert.NoError(t, hold.Unlock(context.Background()), "its release, of %s", each.what)
-					}
+	eachHalf(t, func(t *testing.T, cluster *rig.Cluster, which func(key string) bool) {
+		client := connectCluster(t, cluster, latchkey.Options{Lease: lease})
+		tag := "{" + rig.Name(t) + "}"
+		all := guardAll(t, client, tag)
+		moveKeys, finish := cluster.BeginMove(tag)
+		moveKeys(which)
+		rest(3 * lease)
+		for _, each := range all {
+			assert.NoError(t, each.err(), "%s in a slot that is half moved", each.what)
+			if each.single {
+				assert.NoError(t, each.release(context.Background()), "release of %s", each.what)
+				hold, err := each.lock.TryLock(within(t, soon))
+				if assert.NoError(t, err, "new acquisition of %s", each.what) {
+					assert.NoError(t, hold.Unlock(context.Background()), "its release, of %s", each.what)
 				}
 			}
-			moveKeys(rig.EveryKey)
-			finish()
-			for _, each := range all {
-				if !each.single {
-					assert.NoError(t, each.release(context.Background()), "release of %s after the move", each.what)
-				}
+		}
+		moveKeys(rig.EveryKey)
+		finish()
+		for _, each := range all {
+			if !each.single {
+				assert.NoError(t, each.release(context.Background()), "release of %s after the move", each.what)
 			}
-			for _, each := range all {
-				if each.lock != nil {
-					mustUnlock(t, mustLock(t, each.lock))
-				}
+		}
+		for _, each := range all {
+			if each.lock != nil {
+				mustUnlock(t, mustLock(t, each.lock))
 			}
-		})
-	}
+		}
+	})
 }
 
 // A hold is also renewed while its owner waits to re-enter it or to release one level of it, which
@@ -179,50 +187,46 @@ func TestMigration_doubtful_reentry_keeps_the_hold(t *testing.T) {
 // so. An operation that had begun is finished once the slot has moved.
 func TestMigration_says_what_stalls(t *testing.T) {
 	t.Parallel()
-	cluster := rig.NewCluster(t)
-	for half, which := range halves() {
-		t.Run(half, func(t *testing.T) {
-			t.Parallel()
-			client := connectCluster(t, cluster, latchkey.Options{})
-			tag := "{" + rig.Name(t) + "}"
-			all := guardAll(t, client, tag)
-			moveKeys, finish := cluster.BeginMove(tag)
-			moveKeys(which)
-			works := map[string]string{}
-			try := func(what string, ask func(context.Context) error) {
-				works[what] = "works"
-				rig.Eventually(t, soon, "an answer to: "+what, func() error {
-					err := ask(within(t, 300*time.Millisecond))
-					if saysMove(err) {
-						works[what], err = "stalls", nil
-					}
-					return err // a busy machine may not reply in time
-				})
-			}
-			for _, each := range all {
-				try("release of "+each.what, each.release)
-			}
-			for what, ask := range questions(client, tag+":new") {
-				try(what, ask)
-			}
-			for _, what := range slices.Sorted(maps.Keys(works)) {
-				t.Logf("%s: %s %s", half, what, works[what])
-			}
-			for _, what := range ofOneKey {
-				assert.Equal(t, "works", works[what], what)
-			}
-			moveKeys(rig.EveryKey)
-			finish()
-			for _, each := range all {
-				if each.lock != nil {
-					mustUnlock(t, mustLock(t, each.lock))
+	eachHalf(t, func(t *testing.T, cluster *rig.Cluster, which func(key string) bool) {
+		client := connectCluster(t, cluster, latchkey.Options{})
+		tag := "{" + rig.Name(t) + "}"
+		all := guardAll(t, client, tag)
+		moveKeys, finish := cluster.BeginMove(tag)
+		moveKeys(which)
+		works := map[string]string{}
+		try := func(what string, ask func(context.Context) error) {
+			works[what] = "works"
+			rig.Eventually(t, soon, "an answer to: "+what, func() error {
+				err := ask(within(t, 300*time.Millisecond))
+				if saysMove(err) {
+					works[what], err = "stalls", nil
 				}
+				return err // a busy machine may not reply in time
+			})
+		}
+		for _, each := range all {
+			try("release of "+each.what, each.release)
+		}
+		for what, ask := range questions(client, tag+":new") {
+			try(what, ask)
+		}
+		for _, what := range slices.Sorted(maps.Keys(works)) {
+			t.Logf("%s %s", what, works[what])
+		}
+		for _, what := range ofOneKey {
+			assert.Equal(t, "works", works[what], what)
+		}
+		moveKeys(rig.EveryKey)
+		finish()
+		for _, each := range all {
+			if each.lock != nil {
+				mustUnlock(t, mustLock(t, each.lock))
 			}
-			for what, ask := range questions(client, tag+":newer") {
-				assert.NoError(t, ask(within(t, soon)), what)
-			}
-		})
-	}
+		}
+		for what, ask := range questions(client, tag+":newer") {
+			assert.NoError(t, ask(within(t, soon)), what)
+		}
+	})
 }
 
 func saysMove(err error) bool {

@@ -29,13 +29,13 @@ func TestMovingOfALockInSteps(t *testing.T) {
 				return latchkey.NewMultiLock(client.NewMutex(before), client.NewFencedLock(after))
 			}
 			c := &contest{lasts: time.Second, both: true, hold: time.Millisecond, dump: dumpOf(t, []*rig.Server{server}, before)}
-			c.parties = []party{{name: "both", goroutines: 2, acquire: locking(both())}}
+			c.contenders = []contender{{name: "both", goroutines: 2, acquire: locking(both())}}
 			if step == "the first and the second" {
-				c.parties = append(c.parties,
-					party{name: "redsync", goroutines: 1, acquire: redsyncingOn(plainRedis(t, server), before), polls: true},
-					party{name: "mutex", goroutines: 1, acquire: locking(connect(t, server).NewMutex(before))})
+				c.contenders = append(c.contenders,
+					contender{name: "redsync", goroutines: 1, acquire: redsyncingOn(plainRedis(t, server), before), polls: true},
+					contender{name: "mutex", goroutines: 1, acquire: locking(connect(t, server).NewMutex(before))})
 			} else {
-				c.parties = append(c.parties, party{name: "fenced", goroutines: 2, acquire: locking(connect(t, server).NewFencedLock(after))})
+				c.contenders = append(c.contenders, contender{name: "fenced", goroutines: 2, acquire: locking(connect(t, server).NewFencedLock(after))})
 			}
 			c.run(t)
 		})

@@ -25,7 +25,7 @@ func TestMultiLock_contended_in_both_orders(t *testing.T) {
 		tap := rig.NewTap(t, rig.Shared())
 		client := connectVia(t, rig.Shared(), tap.Addr())
 		lock := latchkey.NewMultiLock(client.NewLock(order[0]), client.NewLock(order[1]))
-		c.parties = append(c.parties, party{name: order[0], goroutines: 4, acquire: locking(lock)})
+		c.contenders = append(c.contenders, contender{name: order[0], goroutines: 4, acquire: locking(lock)})
 		taps = append(taps, tap)
 	}
 	c.dump = dumpOf(t, []*rig.Server{rig.Shared()}, name)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -63,13 +61,7 @@ func (p hotPair) sent() (sent []rig.Command) {
 // with the result of that goroutine, which next starts.
 func (p hotPair) hold(t *testing.T, next func() <-chan acquisition, options ...latchkey.LockOption) (acquisition, <-chan acquisition) {
 	t.Helper()
-	before := mustLock(t, p.lock)
-	_ = before.Members()[0].Owner() // so that it is not passed on
-	granted := lockInLine(within(t, soon), t, p.lock, options...)
-	waiting := next()
-	mustUnlock(t, before)
-	first := rig.Await(t, soon, "the first hold", granted)
-	require.NoError(t, first.err)
+	first, waiting := holdBeforeWaiter(t, p.lock, mustLock(t, p.lock), next, options...)
 	p.tap.Forget()
 	return first, waiting
 }
@@ -77,19 +69,9 @@ func (p hotPair) hold(t *testing.T, next func() <-chan acquisition, options ...l
 // pass returns a hold that was passed on, and the hold that followed it.
 func (p hotPair) pass(t *testing.T, to latchkey.Locker, during func(first *latchkey.Hold)) (first, next *latchkey.Hold) {
 	t.Helper()
-	for {
-		holder, waiting := p.hold(t, func() <-chan acquisition { return lockInLine(within(t, soon), t, to) })
-		during(holder.hold)
-		mustUnlock(t, holder.hold)
-		follower := rig.Await(t, soon, "the next hold", waiting)
-		require.NoError(t, follower.err)
-		sent := p.sent()
-		if len(sent) == 0 {
-			return holder.hold, follower.hold
-		}
-		mustUnlock(t, follower.hold)
-		require.Greater(t, time.Since(holder.at), latchkey.MaxTurn/2, "the turn lasts, and there was sent %v", sent)
-	}
+	return passOn(t, func() (acquisition, <-chan acquisition) {
+		return p.hold(t, func() <-chan acquisition { return lockInLine(within(t, soon), t, to) })
+	}, during, p.sent)
 }
 
 // A release passes all members to the first waiter in line, whichever value of the lock it waits for,
@@ -98,22 +80,9 @@ func TestMultiPassing_sends_nothing(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		p := newHotPair(t, k, longTurn)
-		var work context.Context
-		var members []*latchkey.Hold
-		first, next := p.pass(t, p.reversed(), func(first *latchkey.Hold) {
-			work, members = first.Context(t.Context()), first.Members() //nolint:fatcontext // one hold, not one under another
+		next, members := passMembersOn(t, k, 2, func(during func(first *latchkey.Hold)) (first, next *latchkey.Hold) {
+			return p.pass(t, p.reversed(), during)
 		})
-		assert.ErrorIs(t, first.Err(), latchkey.ErrNotHeld)
-		assert.ErrorIs(t, first.Unlock(t.Context()), latchkey.ErrNotHeld)
-		assert.ErrorIs(t, context.Cause(work), latchkey.ErrNotHeld)
-		assert.Zero(t, first.ValidFor())
-		for i, member := range members {
-			assert.ErrorIs(t, member.Unlock(t.Context()), latchkey.ErrNotHeld, "it is a member no more")
-			if k.fenced {
-				assert.Greater(t, next.Members()[i].Token(), member.Token())
-			}
-		}
-		require.NoError(t, complete(next, 2))
 		for i, member := range next.Members() {
 			assert.Equal(t, members[i].Name(), member.Name())
 		}
@@ -204,16 +173,7 @@ func TestMultiPassing_is_in_order_and_silent(t *testing.T) {
 		waiting = append(waiting, lockInLine(within(t, time.Minute), t, lock))
 	}
 	require.Empty(t, p.sent())
-	for i, next := range waiting {
-		mustUnlock(t, hold)
-		got := rig.Await(t, soon, "the next", next)
-		require.NoError(t, got.err)
-		hold = got.hold
-		for _, later := range waiting[i+1:] {
-			require.Empty(t, later)
-		}
-	}
-	mustUnlock(t, hold)
+	servedInOrder(t, hold, waiting)
 	rig.Eventually(t, soon, "nothing is left", free(p.admin, p.name))
 }
 
@@ -223,7 +183,7 @@ func TestMultiPassing_of_a_hot_lock(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		p := newHotPair(t, k, latchkey.Options{})
 		c := &contest{lasts: rig.Lasting(time.Second), passes: 1000,
-			parties: []party{{name: "client", goroutines: 8, acquire: lockingMember(p.lock)}}}
+			contenders: []contender{{name: "client", goroutines: 8, acquire: lockingMember(p.lock)}}}
 		c.dump = dumpOf(t, []*rig.Server{rig.Shared()}, p.name)
 		p.tap.Forget()
 		c.run(t)
@@ -308,103 +268,7 @@ func TestMultiPassing_is_passed_by_who_enters_again(t *testing.T) {
 	t.Parallel()
 	p := newHotPair(t, lockKind, longTurn)
 	hold := mustLock(t, p.lock)
-	waiting := lockInLine(within(t, soon), t, p.lock)
-	inner, err := p.lock.Lock(hold.Context(within(t, soon)))
-	require.NoError(t, err)
-	mustUnlock(t, hold)
-	require.NoError(t, inner.Err())
-	require.Empty(t, waiting)
-	mustUnlock(t, inner)
-	next := rig.Await(t, soon, "the waiter", waiting)
-	require.NoError(t, next.err)
-	mustUnlock(t, next.hold)
-	rig.Eventually(t, soon, "nothing is left", free(p.admin, p.name))
-}
-
-// A waiter in line whose time is over gets an error that names the member at fault: the one that the
-// first in line waits for, or the first member if their own program holds all.
-func TestMultiPassing_names_the_member(t *testing.T) {
-	t.Parallel()
-	p := newHotPair(t, lockKind, latchkey.Options{})
-	rival := mustLock(t, connect(t, rig.Shared()).NewLock(p.name+":b"))
-	front := lockInBackground(within(t, soon), p.lock)
-	parked(t, p.admin, p.name+":b")
-	told := func(member string) {
-		t.Helper()
-		var waiting []<-chan acquisition
-		for range 3 {
-			waiting = append(waiting, lockInBackground(t.Context(), p.lock, latchkey.Wait(50*time.Millisecond)))
-		}
-		for _, each := range waiting {
-			err := rig.Await(t, soon, "the error", each).err
-			toldBusy(t, err)
-			require.NotErrorIs(t, err, context.DeadlineExceeded)
-			matches(t, `latchkey: lock "multi\(.*\)": lock "`+regexp.QuoteMeta(p.name+member)+`": not acquired.*; the wait of 50ms is over`, err)
-		}
-	}
-	told(":b")
-	mustUnlock(t, rival)
-	got := rig.Await(t, soon, "the front", front)
-	require.NoError(t, got.err)
-	told(":a")
-	mustUnlock(t, got.hold)
-}
-
-// While the first in line waits for a member, another member becomes impossible to acquire. Callers
-// that arrive then get the error that says so.
-func TestMultiPassing_of_what_cannot_be_had(t *testing.T) {
-	t.Parallel()
-	p := newHotPair(t, lockKind, latchkey.Options{})
-	rival := mustLock(t, connect(t, rig.Shared()).NewLock(p.name+":a"))
-	front := lockInBackground(within(t, soon), p.lock)
-	queued(t, p.admin, p.name+":a", 1)
-	p.admin.Do("RPUSH", p.name+":b", "1")
-	rig.Eventually(t, soon, "the error", func() error {
-		if _, err := p.lock.Lock(t.Context(), latchkey.Wait(300*time.Millisecond)); !errors.Is(err, latchkey.ErrWrongKind) {
-			return fmt.Errorf("it is %w", err)
-		}
-		return nil
-	})
-	mustUnlock(t, rival)
-	require.ErrorIs(t, rig.Await(t, soon, "the front", front).err, latchkey.ErrWrongKind)
-}
-
-// A member is taken from the holder long before its next renewal. The holder and the waiters in line
-// behind it notice soon.
-func TestMultiPassing_of_a_member_that_was_taken(t *testing.T) {
-	t.Parallel()
-	for what, options := range map[string][]latchkey.LockOption{"renewed": nil, "a fixed lease": {latchkey.Lease(time.Minute)}} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			p := newHotPair(t, lockKind, latchkey.Options{Lease: time.Minute, PollCeiling: time.Second})
-			hold := mustLock(t, p.lock, options...)
-			waiting := lockInLine(within(t, time.Minute), t, p.lock)
-			forced, err := connect(t, rig.Shared()).ForceUnlock(t.Context(), p.name+":b")
-			require.NoError(t, err)
-			require.True(t, forced)
-			next := rig.Await(t, soon, "the waiter", waiting)
-			require.NoError(t, next.err)
-			assert.ErrorIs(t, hold.Err(), latchkey.ErrLost)
-			mustUnlock(t, next.hold)
-			rig.Eventually(t, soon, "nothing is left", free(p.admin, p.name))
-		})
-	}
-}
-
-// A client is closed while its goroutines wait in line.
-func TestMultiPassing_of_a_closed_client(t *testing.T) {
-	t.Parallel()
-	p := newHotPair(t, lockKind, latchkey.Options{})
-	rival := mustLock(t, connect(t, rig.Shared()).NewLock(p.name+":a"))
-	var waiting []<-chan acquisition
-	for range 3 {
-		waiting = append(waiting, lockInLine(within(t, soon), t, p.lock))
-	}
-	require.NoError(t, p.client.Close(t.Context()))
-	for _, each := range waiting {
-		require.ErrorIs(t, rig.Await(t, soon/2, "the error", each).err, latchkey.ErrClosed)
-	}
-	mustUnlock(t, rival)
+	reenterAheadOfALine(t, p.lock, hold)
 	rig.Eventually(t, soon, "nothing is left", free(p.admin, p.name))
 }
 
@@ -413,27 +277,7 @@ func TestMultiPassing_of_a_closed_client(t *testing.T) {
 func TestMultiPassing_loses_no_hold(t *testing.T) {
 	t.Parallel()
 	p := newHotPair(t, lockKind, longTurn)
-	hold, had := mustLock(t, p.lock), 0
-	tries := rig.Sized(1500)
-	for i := range tries {
-		ctx, cancel := context.WithCancel(t.Context())
-		waiting := lockInLine(ctx, t, p.lock)
-		go cancel()
-		for range i % 8 {
-			runtime.Gosched()
-		}
-		mustUnlock(t, hold)
-		next := rig.Await(t, soon, "the waiter", waiting)
-		if next.err != nil {
-			require.ErrorIs(t, next.err, context.Canceled)
-			hold = mustLock(t, p.lock)
-			continue
-		}
-		hold, had = next.hold, had+1
-		require.NoError(t, hold.Err())
-	}
-	mustUnlock(t, hold)
-	t.Logf("%d of %d had it", had, tries)
+	losesNoHold(t, p.lock)
 	rig.Eventually(t, soon, "nothing is left", free(p.admin, p.name))
 }
 
@@ -455,7 +299,7 @@ func TestMultiPassing_leaves_others_their_share(t *testing.T) {
 				locks = append(locks, client.NewLock(name))
 			}
 			one := contests[fmt.Sprint(each)]
-			one.parties = append(one.parties, party{name: fmt.Sprint(each), goroutines: 3, acquire: locking(latchkey.NewMultiLock(locks...))})
+			one.contenders = append(one.contenders, contender{name: fmt.Sprint(each), goroutines: 3, acquire: locking(latchkey.NewMultiLock(locks...))})
 		}
 	}
 	for what, each := range contests {

@@ -191,14 +191,6 @@ func canCountListeners(admin *rig.Admin) bool {
 // unhurried is for walks on the embedded server, when the machine is busy.
 var unhurried = latchkey.Options{RetryBudget: 20 * time.Second}
 
-// fewer is n, or a twentieth of it on the embedded server, which scans all its keys for each command.
-func fewer(n int) int {
-	if rig.Shared().Embedded() {
-		return n / 20
-	}
-	return n
-}
-
 // Objects that Redisson stores are found. Where their keys do not show the exact kind, the reported kind is less
 // specific.
 func TestObjectsOfRedisson(t *testing.T) {
@@ -229,65 +221,6 @@ func TestObjectsOfRedisson(t *testing.T) {
 	require.Len(t, who, 1)
 	assert.Equal(t, b, who[0].Owner.String())
 	assert.False(t, who[0].AgeKnown)
-}
-
-// Each object is found among thousands of keys of applications and of keys stored next to objects.
-func TestObjectsAmongThousands(t *testing.T) {
-	t.Parallel()
-	server, prefix := rig.Shared(), rig.Name(t)+":"
-	client, admin := connect(t, server, unhurried), rig.NewAdmin(t, server)
-	n := fewer(2000)
-	want := map[string]bool{}
-	eachName(t, n, 16, func(name string) {
-		_, err := client.NewFencedLock(prefix+name).TryLock(context.Background(), latchkey.Lease(time.Hour))
-		assert.NoError(t, err)
-	})
-	eachName(t, n, 1, func(name string) { want[prefix+name] = true })
-	for i := range fewer(300) {
-		number := strconv.Itoa(i)
-		admin.Do("SET", prefix+"text"+number, "hello world "+number)
-		admin.Do("HSET", prefix+"record"+number, "name", "Ann", "visits", number)
-		admin.Do("RPUSH", prefix+"list"+number, "a")
-		admin.Do("ZADD", "{"+prefix+"z"+number+"}:timeout", "1", "a")
-		admin.Do("SET", "latchkey_op:{"+prefix+number+"}:a:b", "12")
-		admin.Do("SET", "{"+prefix+number+"}:0b7c4c8a-0000-4000-8000-000000000000:1:rwlock_timeout:1", "1", "PX", "3600000")
-	}
-	found := allObjects(t, client, allUnder(prefix))
-	assert.Len(t, found, n)
-	for name := range want {
-		assert.Contains(t, found, name)
-	}
-	everything := allObjects(t, client, "*"+latchkey.QuotePattern(prefix)+"*")
-	assert.Len(t, everything, n, "fencing counters and notes are not objects")
-}
-
-// A walk costs one SCAN per 512 keys, and one script for every 64 objects that a SCAN finds.
-func TestObjectsCostOneLookForEachPiece(t *testing.T) {
-	t.Parallel()
-	rig.Need(t, rig.Private)
-	if rig.Shared().Embedded() {
-		t.Skip("the embedded server looks at all its keys for each command, which takes too long")
-	}
-	notInCluster(t, "how many pieces there are depends on where the keys are")
-	server := rig.Fresh(t)
-	const n = 2000
-	maker, tap := connect(t, server), rig.NewTap(t, server)
-	eachName(t, n, 16, func(name string) {
-		_, err := maker.NewLock("job:"+name).TryLock(context.Background(), latchkey.Lease(time.Hour))
-		assert.NoError(t, err)
-	})
-	client := connectVia(t, server, tap.Addr())
-	require.Len(t, allObjects(t, client, "job:*"), n)
-	tap.Forget()
-	require.Len(t, allObjects(t, client, "job:*"), n)
-	counts := map[string]int{}
-	for _, c := range tap.Commands() {
-		counts[c.Name()]++
-	}
-	pieces := counts["SCAN"]
-	assert.LessOrEqual(t, pieces, 2*n/512+2)
-	assert.LessOrEqual(t, counts["EVALSHA"], n/64+pieces, "a script looks at 64")
-	assert.Len(t, counts, 2, "%v", counts)
 }
 
 // An object that disappears between the SCAN and the look is left out, and all others are found.
@@ -367,21 +300,6 @@ func TestObjectsUnderAKeyPrefix(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []string{"", name + "mapped"}, []string{o.Name, o.Key})
 	}
-}
-
-// A lock with more owners than are listed still reports how many there are.
-func TestObjectsWithManyHolders(t *testing.T) {
-	t.Parallel()
-	client, name := connect(t, rig.Shared(), latchkey.Options{Turn: -1}), rig.Name(t)
-	for range 100 {
-		_, err := client.NewRWLock(name).Reader().TryLock(t.Context(), latchkey.MaxHold(time.Minute))
-		require.NoError(t, err)
-	}
-	o, err := client.Object(t.Context(), name)
-	require.NoError(t, err)
-	assert.Equal(t, latchkey.KindRWLock, o.Kind)
-	assert.Equal(t, 100, o.HolderCount)
-	assert.LessOrEqual(t, len(o.Holders), 65)
 }
 
 // A walk ends with its context, with the client, or when the caller stops. Bad patterns are not sent.

@@ -33,32 +33,28 @@ func walkAround(t *testing.T, client *latchkey.Client, pattern string, do func()
 // walk has already visited is found there.
 func TestMigration_nothing_is_missed_by_a_walk(t *testing.T) {
 	t.Parallel()
-	cluster := rig.NewCluster(t)
-	for half, which := range halves() {
-		t.Run(half, func(t *testing.T) {
-			t.Parallel()
-			client := connectCluster(t, cluster, latchkey.Options{})
-			tag := "{" + rig.Name(t) + "}"
-			names := []string{}
-			for _, k := range kinds {
-				mustLock(t, k.open(client, tag+k.name), latchkey.Lease(time.Hour))
-				names = append(names, tag+k.name)
-			}
-			moveKeys, finish := cluster.BeginMove(tag)
-			moveKeys(which)
-			seen := walkAround(t, client, tag+"*", func() {})
-			for _, name := range names {
-				assert.Contains(t, seen, name, "in a slot that is half moved")
-			}
-			seen = walkAround(t, client, tag+"*", func() {
-				moveKeys(rig.EveryKey)
-				finish()
-			})
-			for _, name := range names {
-				assert.Contains(t, seen, name, "in a slot that moves during the walk")
-			}
+	eachHalf(t, func(t *testing.T, cluster *rig.Cluster, which func(key string) bool) {
+		client := connectCluster(t, cluster, latchkey.Options{})
+		tag := "{" + rig.Name(t) + "}"
+		names := []string{}
+		for _, k := range kinds {
+			mustLock(t, k.open(client, tag+k.name), latchkey.Lease(time.Hour))
+			names = append(names, tag+k.name)
+		}
+		moveKeys, finish := cluster.BeginMove(tag)
+		moveKeys(which)
+		seen := walkAround(t, client, tag+"*", func() {})
+		for _, name := range names {
+			assert.Contains(t, seen, name, "in a slot that is half moved")
+		}
+		seen = walkAround(t, client, tag+"*", func() {
+			moveKeys(rig.EveryKey)
+			finish()
 		})
-	}
+		for _, name := range names {
+			assert.Contains(t, seen, name, "in a slot that moves during the walk")
+		}
+	})
 }
 
 // A connection that breaks may be replaced by one to another server, where the cursor means nothing. The walk

@@ -184,7 +184,7 @@ func TestMutexAndRedislock(t *testing.T) {
 		return taken{release: lock.Release}, nil
 	}
 	c := &contest{lasts: time.Second, both: true, hold: time.Millisecond, dump: dumpOf(t, []*rig.Server{server}, name)}
-	c.parties = []party{
+	c.contenders = []contender{
 		{name: "ours", goroutines: 2, acquire: locking(connect(t, server).NewMutex(name))},
 		{name: "redislock", goroutines: 2, acquire: obtaining, polls: true},
 	}

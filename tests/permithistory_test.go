@@ -42,7 +42,7 @@ func poolOf(client *latchkey.Client, fair bool, name string) leasedPool {
 }
 
 // hoarder does random things with a semaphore until it is killed or its time is over. Its
-// arguments: name, ticket of the server, address to reach it by, file of its diary, duration, and
+// arguments: name, ticket of the server, address to reach it by, file for its stays, duration, and
 // whether the semaphore is fair.
 var hoarder = rig.Child("hoarder", func(_ context.Context, args []string) error {
 	lasts, err := time.ParseDuration(args[4])
@@ -56,11 +56,7 @@ var hoarder = rig.Child("hoarder", func(_ context.Context, args []string) error 
 	ctx, cancel := context.WithTimeout(context.Background(), lasts)
 	defer cancel()
 	fmt.Println("begins")
-	server, err := rig.Attach(args[1])
-	if err != nil {
-		return err
-	}
-	client, closeAll, err := dial(server, args[2], latchkey.Options{Lease: time.Second, RetryBudget: 500 * time.Millisecond, StaleWaiterTimeout: time.Second})
+	client, closeAll, err := dialTicket(args[1], args[2], latchkey.Options{Lease: time.Second, RetryBudget: 500 * time.Millisecond, StaleWaiterTimeout: time.Second})
 	if err != nil {
 		return err
 	}
@@ -215,7 +211,7 @@ func sum(ctx context.Context, raw rueidis.Client, name string) error {
 	return errors.Join(err, err1, err2)
 }
 
-// readPermits reads the diaries. A stay ends where its process said so, or where its validity
+// readPermits reads the files of stays. A stay ends where its process said so, or where its validity
 // ended.
 func readPermits(t *testing.T, files []string) (stays []history.Stay) {
 	t.Helper()

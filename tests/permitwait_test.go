@@ -179,13 +179,9 @@ func TestPermitsKeptForTheDeadComeBack(t *testing.T) {
 // holdAll acquires all permits and waits to be killed. Its arguments: name, ticket, number of
 // permits, lease.
 var holdAll = rig.Child("hold-all", func(ctx context.Context, args []string) error {
-	server, err := rig.Attach(args[1])
-	if err != nil {
-		return err
-	}
 	n, err1 := strconv.Atoi(args[2])
 	lease, err2 := time.ParseDuration(args[3])
-	client, _, err3 := dial(server, server.Addr(), latchkey.Options{Lease: lease})
+	client, _, err3 := dialTicket(args[1], "", latchkey.Options{Lease: lease})
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}

@@ -172,12 +172,12 @@ func (c *contest) pollers(t *testing.T, server *rig.Server, name, who string, pr
 	t.Helper()
 	c.door = filepath.Join(t.TempDir(), "inside")
 	for range processes {
-		p := party{name: who, goroutines: 1, polls: true}
+		p := contender{name: who, goroutines: 1, polls: true}
 		if pollingPrograms[who] != nil {
 			p.work = startPoller(t, server, who, name, c.hold, c.door).work
 		} else {
 			p.acquire = redsyncing(t, server, name)
 		}
-		c.parties = append(c.parties, p)
+		c.contenders = append(c.contenders, p)
 	}
 }

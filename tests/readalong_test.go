@@ -36,14 +36,7 @@ func newReaders(t *testing.T, options latchkey.Options) *readers {
 }
 
 // sent returns how many commands were sent for the lock.
-func (r *readers) sent() (n int) {
-	for _, command := range r.tap.Commands() {
-		if rig.Mentions(r.name)(command) {
-			n++
-		}
-	}
-	return n
-}
+func (r *readers) sent() int { return len(mentioning(r.tap, r.name)) }
 
 // group returns n holds for which only one command was sent.
 func (r *readers) group(t *testing.T, n int, options ...latchkey.LockOption) []*latchkey.Hold {
@@ -127,7 +120,7 @@ func TestReadAlong_after_a_write(t *testing.T) {
 	writer := mustLock(t, connect(t, rig.Shared()).NewRWLock(r.name).Writer())
 	done := make(chan error, n)
 	for range n {
-		waiting := &waitingContext{Context: within(t, soon), waits: make(chan struct{})}
+		waiting := newWaitingContext(within(t, soon), 1)
 		go func() { done <- r.rw.Reader().Do(waiting, func(context.Context) error { return nil }) }()
 		rig.Await(t, soon, "the call waits", waiting.waits)
 	}

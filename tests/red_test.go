@@ -180,7 +180,7 @@ func TestRedLockMendsItself(t *testing.T) {
 	m.links[0].Cut()
 	hold := mustLock(t, l)
 	m.comesTo(t, "x", 2)
-	m.links[0].Mend()
+	m.links[0].Restore()
 	m.comesTo(t, "x", 3)
 	m.admins[1].Do("DEL", "x")
 	m.comesTo(t, "x", 3)
@@ -279,7 +279,7 @@ func TestRedLockUnderContention(t *testing.T) {
 		m.links[b].Cut()
 		_ = pause(ctx, 500*time.Millisecond)
 		m.links[a].Heal()
-		m.links[b].Mend()
+		m.links[b].Restore()
 		_ = pause(ctx, 100*time.Millisecond)
 	}
 	all.Wait()

@@ -27,8 +27,8 @@ func TestRedLockMadeWhileServersAreDown(t *testing.T) {
 
 	hold := mustLock(t, l)
 	m.comesTo(t, "x", 3)
-	m.links[0].Mend()
-	m.links[1].Mend()
+	m.links[0].Restore()
+	m.links[1].Restore()
 	m.comesTo(t, "x", 5)
 	mustUnlock(t, hold)
 	m.comesTo(t, "x", 0)

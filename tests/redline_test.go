@@ -2,13 +2,8 @@ package tests
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"math/rand/v2"
-	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,20 +55,6 @@ func (p redProgram) hold(t *testing.T, options ...latchkey.LockOption) *latchkey
 	return hold
 }
 
-// complete checks that exactly want members are held.
-func complete(hold *latchkey.Hold, want int) error {
-	n := 0
-	for _, member := range hold.Members() {
-		if member.Err() == nil {
-			n++
-		}
-	}
-	if n != want {
-		return fmt.Errorf("%d members are held", n)
-	}
-	return nil
-}
-
 func (p redProgram) forget() {
 	for _, tap := range p.taps {
 		tap.Forget()
@@ -88,56 +69,17 @@ func (p redProgram) sent() (sent []rig.Command) {
 	return sent
 }
 
-// lineContext reports when a call that wants a RedLock is in line: the call uses the context once
-// before that.
-type lineContext struct {
-	context.Context
-
-	looks  atomic.Int32
-	inLine chan struct{}
-}
-
-func (c *lineContext) Done() <-chan struct{} {
-	if c.looks.Add(1) == 2 {
-		close(c.inLine)
-	}
-	return c.Context.Done()
-}
-
-// joinLine acquires in another goroutine, and returns when that goroutine is in line.
-func joinLine(ctx context.Context, t *testing.T, lock latchkey.Locker, options ...latchkey.LockOption) <-chan acquisition {
-	t.Helper()
-	waiting := &lineContext{Context: ctx, inLine: make(chan struct{})}
-	done := lockInBackground(waiting, lock, options...)
-	rig.Await(t, soon, "the call stands in line", waiting.inLine)
-	return done
-}
-
 // pass releases a hold that was granted while others were in line, and repeats that until the hold
 // is passed on with nothing sent.
 func (p redProgram) pass(t *testing.T, during func(first *latchkey.Hold)) (first, next *latchkey.Hold) {
 	t.Helper()
-	for {
-		before := p.hold(t)
-		_ = before.Members()[0].Owner() // so that it is not passed on
-		granted, waiting := joinLine(within(t, soon), t, p.lock), joinLine(within(t, soon), t, p.lock)
-		mustUnlock(t, before)
-		holder := rig.Await(t, soon, "the first hold", granted)
-		require.NoError(t, holder.err)
-		first = holder.hold
-		rig.Eventually(t, soon, "all members", func() error { return complete(first, 3) })
-		during(first)
+	return passOn(t, func() (acquisition, <-chan acquisition) {
+		next := func() <-chan acquisition { return lockInLine(within(t, soon), t, p.lock) }
+		first, waiting := holdBeforeWaiter(t, p.lock, p.hold(t), next)
+		rig.Eventually(t, soon, "all members", func() error { return complete(first.hold, 3) })
 		p.forget()
-		mustUnlock(t, first)
-		got := rig.Await(t, soon, "the next hold", waiting)
-		require.NoError(t, got.err)
-		if sent := p.sent(); len(sent) > 0 {
-			mustUnlock(t, got.hold)
-			require.Greater(t, time.Since(holder.at), latchkey.MaxTurn/2, "the turn lasts, and there was sent %v", sent)
-			continue
-		}
-		return first, got.hold
-	}
+		return first, waiting
+	}, during, p.sent)
 }
 
 // A release passes the hold to the first in line, and nothing is sent. The released hold is over,
@@ -146,22 +88,7 @@ func TestRedLine_passes_the_hold_on(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		p := newRedProgram(t, some(k), longTurn)
-		var work context.Context
-		var members []*latchkey.Hold
-		first, next := p.pass(t, func(first *latchkey.Hold) {
-			work, members = first.Context(t.Context()), first.Members() //nolint:fatcontext // one hold, not one under another
-		})
-		assert.ErrorIs(t, first.Err(), latchkey.ErrNotHeld)
-		assert.ErrorIs(t, first.Unlock(t.Context()), latchkey.ErrNotHeld)
-		assert.ErrorIs(t, context.Cause(work), latchkey.ErrNotHeld)
-		assert.Zero(t, first.ValidFor())
-		for i, member := range members {
-			assert.ErrorIs(t, member.Unlock(t.Context()), latchkey.ErrNotHeld, "it is a member no more")
-			if k.fenced {
-				assert.Greater(t, next.Members()[i].Token(), member.Token())
-			}
-		}
-		require.NoError(t, complete(next, 3))
+		next, _ := passMembersOn(t, k, 3, func(during func(first *latchkey.Hold)) (first, next *latchkey.Hold) { return p.pass(t, during) })
 		assert.Greater(t, next.ValidFor(), latchkey.DefaultLease/2)
 		_, err := p.lock.TryLock(t.Context())
 		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
@@ -188,20 +115,11 @@ func TestRedLine_is_in_order_and_silent(t *testing.T) {
 		if i%10 == 9 {
 			lock = reversed
 		}
-		waiting = append(waiting, joinLine(within(t, time.Minute), t, lock))
+		waiting = append(waiting, lockInLine(within(t, time.Minute), t, lock))
 	}
 	rest(300 * time.Millisecond) // each of them would have polled
 	require.Empty(t, p.sent())
-	for i, next := range waiting {
-		mustUnlock(t, hold)
-		got := rig.Await(t, soon, "the next", next)
-		require.NoError(t, got.err)
-		hold = got.hold
-		for _, later := range waiting[i+1:] {
-			require.Empty(t, later)
-		}
-	}
-	mustUnlock(t, hold)
+	servedInOrder(t, hold, waiting)
 	p.comesTo(t, "x", 0)
 }
 
@@ -209,7 +127,7 @@ func TestRedLine_is_in_order_and_silent(t *testing.T) {
 // of them acquire it equally often.
 func TestRedLine_of_a_hot_lock(t *testing.T) {
 	p := newRedProgram(t, someMutex, latchkey.Options{})
-	c := &contest{lasts: rig.Lasting(time.Second), passes: 1000, parties: []party{{name: "program", goroutines: 8, acquire: locking(p.lock)}}}
+	c := &contest{lasts: rig.Lasting(time.Second), passes: 1000, contenders: []contender{{name: "program", goroutines: 8, acquire: locking(p.lock)}}}
 	c.dump = dumpOf(t, p.servers, "x")
 	p.forget()
 	c.run(t)
@@ -276,7 +194,7 @@ func TestRedLine_of_what_is_not_clean(t *testing.T) {
 			t.Parallel()
 			p := newRedProgram(t, someLock, longTurn)
 			first := p.hold(t, is.first...)
-			waiting := joinLine(within(t, soon), t, p.lock, is.next...)
+			waiting := lockInLine(within(t, soon), t, p.lock, is.next...)
 			if is.during != nil {
 				is.during(t, p, first)
 			}
@@ -295,16 +213,7 @@ func TestRedLine_is_passed_by_who_enters_again(t *testing.T) {
 	t.Parallel()
 	p := newRedProgram(t, someLock, longTurn)
 	hold := p.hold(t)
-	waiting := joinLine(within(t, soon), t, p.lock)
-	inner, err := p.lock.Lock(hold.Context(within(t, soon)))
-	require.NoError(t, err)
-	mustUnlock(t, hold)
-	require.NoError(t, inner.Err())
-	require.Empty(t, waiting)
-	mustUnlock(t, inner)
-	next := rig.Await(t, soon, "the waiter", waiting)
-	require.NoError(t, next.err)
-	mustUnlock(t, next.hold)
+	reenterAheadOfALine(t, p.lock, hold)
 	p.comesTo(t, "x", 0)
 }
 
@@ -313,27 +222,7 @@ func TestRedLine_is_passed_by_who_enters_again(t *testing.T) {
 func TestRedLine_loses_no_hold(t *testing.T) {
 	t.Parallel()
 	p := newRedProgram(t, someMutex, longTurn)
-	hold, had := mustLock(t, p.lock), 0
-	tries := rig.Sized(1500)
-	for range tries {
-		ctx, cancel := context.WithCancel(t.Context())
-		waiting := joinLine(ctx, t, p.lock)
-		go cancel()
-		for range rand.N(8) {
-			runtime.Gosched()
-		}
-		mustUnlock(t, hold)
-		next := rig.Await(t, soon, "the waiter", waiting)
-		if next.err != nil {
-			require.ErrorIs(t, next.err, context.Canceled)
-			hold = mustLock(t, p.lock)
-			continue
-		}
-		hold, had = next.hold, had+1
-		require.NoError(t, hold.Err())
-	}
-	mustUnlock(t, hold)
-	t.Logf("%d of %d had it", had, tries)
+	losesNoHold(t, p.lock)
 	p.comesTo(t, "x", 0)
 }
 
@@ -344,7 +233,7 @@ func TestRedLine_late_members_join_the_next_hold(t *testing.T) {
 	for {
 		reply := p.taps[2].HoldReply(rig.Mentions("x"))
 		first := mustLock(t, p.lock)
-		waiting := joinLine(within(t, soon), t, p.lock)
+		waiting := lockInLine(within(t, soon), t, p.lock)
 		rig.Await(t, soon, "the late answer", reply.Arrived)
 		mustUnlock(t, first)
 		got := rig.Await(t, soon, "the next hold", waiting)
@@ -367,7 +256,7 @@ func TestRedLine_next_hold_mends_itself(t *testing.T) {
 	var next *latchkey.Hold
 	for passed := false; !passed; {
 		first := mustLock(t, p.lock)
-		waiting := joinLine(within(t, soon), t, p.lock)
+		waiting := lockInLine(within(t, soon), t, p.lock)
 		rig.Eventually(t, soon, "the other members", func() error { return complete(first, 2) })
 		p.forget()
 		mustUnlock(t, first)
@@ -381,156 +270,4 @@ func TestRedLine_next_hold_mends_itself(t *testing.T) {
 	rig.Eventually(t, soon, "the missing member", func() error { return complete(next, 3) })
 	mustUnlock(t, next)
 	p.comesTo(t, "x", 0)
-}
-
-// When a majority is gone, the waiters in line get the same error as the call in front.
-func TestRedLine_tells_all_what_the_servers_say(t *testing.T) {
-	t.Parallel()
-	m := newMasters(t, 3)
-	l := m.lock(t, "x", latchkey.Options{RetryBudget: time.Second})
-	mustUnlock(t, mustLock(t, l))
-	m.comesTo(t, "x", 0)
-	m.links[0].Cut()
-	m.links[1].Cut()
-	var waiting []<-chan acquisition
-	for range 5 {
-		waiting = append(waiting, lockInBackground(t.Context(), l, latchkey.Wait(1500*time.Millisecond)))
-	}
-	for _, each := range waiting {
-		got := rig.Await(t, soon, "the error", each)
-		toldUnavailable(t, got.err)
-		matches(t, `.*1 of 3 members acquired, 2 needed; member 1 "x": .*; member 2 "x": .*`, got.err)
-		require.ErrorContains(t, got.err, "the wait of 1.5s is over")
-	}
-	m.links[0].Mend()
-	m.links[1].Mend()
-	mustUnlock(t, mustLock(t, l))
-	m.takeAway(0, "x")
-	m.takeAway(1, "x")
-	waiting = nil
-	for range 5 {
-		waiting = append(waiting, lockInBackground(t.Context(), l, latchkey.Wait(1500*time.Millisecond)))
-	}
-	for _, each := range waiting {
-		toldBusy(t, rig.Await(t, soon, "the error", each).err)
-	}
-}
-
-// A majority is lost while a program passes its hold on. The program goes on when the servers are
-// back, and there are never two inside.
-func TestRedLine_survives_a_lost_majority(t *testing.T) {
-	t.Parallel()
-	m := newMasters(t, 3)
-	options := latchkey.Options{Lease: time.Second, RetryBudget: 300 * time.Millisecond}
-	programs := []*latchkey.RedLock{m.lock(t, "x", options), m.lock(t, "x", options)}
-	var inside, passes atomic.Int32
-	ctx, stop := context.WithCancel(t.Context())
-	var all sync.WaitGroup
-	for _, l := range programs {
-		for range 4 {
-			all.Go(func() {
-				for ctx.Err() == nil {
-					hold, err := l.Lock(ctx)
-					if err != nil {
-						continue
-					}
-					if n := inside.Add(1); n > 1 {
-						t.Errorf("%d are inside", n)
-					}
-					runtime.Gosched()
-					inside.Add(-1)
-					passes.Add(1)
-					_ = hold.Unlock(context.Background())
-				}
-			})
-		}
-	}
-	for round := range 4 {
-		before := passes.Load()
-		rig.Eventually(t, soon, "they pass", func() error {
-			if passes.Load() < before+20 {
-				return fmt.Errorf("%d passes", passes.Load()-before)
-			}
-			return nil
-		})
-		a, b := m.links[round%3], m.links[(round+1)%3]
-		a.Silence()
-		b.Cut()
-		rest(300 * time.Millisecond)
-		a.Heal()
-		b.Mend()
-	}
-	stop()
-	all.Wait()
-	m.comesTo(t, "x", 0)
-	t.Logf("%d passes", passes.Load())
-}
-
-// While one server is silent, a program that contends for the lock goes on.
-func TestRedLine_goes_on_without_a_minority(t *testing.T) {
-	t.Parallel()
-	m := newMasters(t, 3)
-	l := m.lock(t, "x")
-	mustUnlock(t, mustLock(t, l))
-	acquire := locking(l)
-	c := &contest{passes: 300, dump: dumpOf(t, m.servers, "x"), parties: []party{{name: "program", goroutines: 4,
-		acquire: func(ctx context.Context) (taken, error) {
-			had, err := acquire(ctx)
-			release := had.release
-			had.release = func(ctx context.Context) error {
-				if err := release(ctx); !errors.Is(err, latchkey.ErrUnknownOutcome) {
-					return err
-				}
-				return nil // from the silent member, which was held before
-			}
-			return had, err
-		}}}}
-	c.disturb, c.every = func(n int) {
-		if n == 0 {
-			m.links[1].Silence()
-		}
-	}, 10*time.Millisecond
-	c.run(t)
-	t.Log(c)
-}
-
-// The client of one member is closed while others are in line: a majority is left, and the next
-// waiter gets it. When no majority is possible any more, all waiters get ErrClosed.
-func TestRedLine_of_closed_clients(t *testing.T) {
-	t.Parallel()
-	p := newRedProgram(t, someMutex, longTurn)
-	hold := p.hold(t)
-	next, later := joinLine(within(t, soon), t, p.lock), joinLine(within(t, soon), t, p.lock)
-	last := joinLine(within(t, soon), t, p.lock)
-	require.NoError(t, p.clients[0].Close(t.Context()))
-	require.NoError(t, hold.Err())
-	mustUnlock(t, hold)
-	got := rig.Await(t, soon, "the next", next)
-	require.NoError(t, got.err)
-	require.NoError(t, p.clients[1].Close(t.Context()))
-	rig.Await(t, soon, "the loss", got.hold.Lost())
-	require.ErrorIs(t, rig.Await(t, soon, "a waiter", later).err, latchkey.ErrClosed)
-	require.ErrorIs(t, rig.Await(t, soon, "another", last).err, latchkey.ErrClosed)
-	p.comesTo(t, "x", 0)
-}
-
-// The waiters in line go on once a majority is released, whatever happens to the other servers.
-func TestRedLine_does_not_wait_for_silent_servers(t *testing.T) {
-	t.Parallel()
-	m := newMasters(t, 3)
-	l := m.unhurried(t, "x")
-	mustUnlock(t, mustLock(t, l))
-	m.comesTo(t, "x", 0)
-	hold := mustLock(t, l)
-	rig.Eventually(t, soon, "all members", func() error { return complete(hold, 3) })
-	waiting := joinLine(within(t, soon), t, l, latchkey.MaxHold(time.Minute)) // so that it is not passed on
-	m.links[0].Silence()
-	released := make(chan error, 1)
-	go func() { released <- hold.Unlock(t.Context()) }()
-	next := rig.Await(t, soon/2, "the next hold", waiting)
-	require.NoError(t, next.err)
-	require.Empty(t, released)
-	m.links[0].Heal()
-	require.NoError(t, rig.Await(t, 2*soon, "the release", released))
-	mustUnlock(t, next.hold)
 }

@@ -67,10 +67,10 @@ func TestRedLine_of_readers_waits_as_one(t *testing.T) {
 	p.forget()
 	var waiting []<-chan acquisition
 	for range readers {
-		waiting = append(waiting, joinLine(within(t, time.Minute), t, lock))
+		waiting = append(waiting, lockInLine(within(t, time.Minute), t, lock))
 	}
 	impatient, cancel := context.WithCancel(t.Context())
-	gone := joinLine(impatient, t, lock)
+	gone := lockInLine(impatient, t, lock)
 	cancel()
 	require.ErrorIs(t, rig.Await(t, soon, "the end of a wait", gone).err, context.Canceled)
 	mustUnlock(t, write)
@@ -165,7 +165,7 @@ func TestRedLine_of_mixed_members(t *testing.T) {
 				_, err := other.TryLock(t.Context())
 				require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 			}
-			waiting, released := joinLine(within(t, soon), t, lock), time.Now()
+			waiting, released := lockInLine(within(t, soon), t, lock), time.Now()
 			mustUnlock(t, hold)
 			got := rig.Await(t, soon, "the next", waiting)
 			require.NoError(t, got.err)

@@ -27,29 +27,29 @@ import (
 // of them.
 const shares = 1000
 
-// diary collects stays and writes them to a file.
-type diary struct {
+// stayLog collects stays and writes them to a file.
+type stayLog struct {
 	mu      sync.Mutex
 	file    *bufio.Writer
 	longest time.Duration // the longest wait
 }
 
-func (d *diary) write(s history.Stay) error {
+func (d *stayLog) write(s history.Stay) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	_, err := d.file.Write(s.Append(nil))
 	return err
 }
 
-func (d *diary) waited(t time.Duration) {
+func (d *stayLog) waited(t time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.longest = max(d.longest, t)
 }
 
-// wanderer does random things with a read/write lock. Its arguments: name, server, file of its
-// diary, duration.
-var wanderer = rig.Child("wanderer", func(_ context.Context, args []string) error {
+// rwHistoryProcess does random things with a read/write lock. Its arguments: name, server, file for its stays,
+// duration.
+var rwHistoryProcess = rig.Child("history of a read-write lock", func(_ context.Context, args []string) error {
 	lasts, err := time.ParseDuration(args[3])
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ var wanderer = rig.Child("wanderer", func(_ context.Context, args []string) erro
 	if err != nil {
 		return err
 	}
-	d := &diary{file: bufio.NewWriter(file)}
+	d := &stayLog{file: bufio.NewWriter(file)}
 	ctx, cancel := context.WithTimeout(context.Background(), lasts)
 	defer cancel()
 	err = withClients(args[1], func(client *latchkey.Client, _ rueidis.Client) error {
@@ -66,7 +66,7 @@ var wanderer = rig.Child("wanderer", func(_ context.Context, args []string) erro
 		failed := make(chan error, 4)
 		for range cap(failed) {
 			all.Go(func() {
-				w := walk{client: client, name: args[0], diary: d}
+				w := rwHistoryWorker{client: client, name: args[0], log: d}
 				for ctx.Err() == nil {
 					if err := w.step(context.Background()); err != nil {
 						failed <- err
@@ -83,15 +83,15 @@ var wanderer = rig.Child("wanderer", func(_ context.Context, args []string) erro
 	return errors.Join(err, d.file.Flush(), file.Close())
 })
 
-// walk is the work of one goroutine.
-type walk struct {
+// rwHistoryWorker is the work of one goroutine.
+type rwHistoryWorker struct {
 	client *latchkey.Client
 	name   string
-	diary  *diary
+	log    *stayLog
 }
 
 // step acquires one of two locks, may re-enter or downgrade it, and releases it.
-func (w walk) step(ctx context.Context) error {
+func (w rwHistoryWorker) step(ctx context.Context) error {
 	name := fmt.Sprint(w.name, rand.IntN(2))
 	rw := w.client.NewRWLock(name)
 	started := time.Now()
@@ -104,7 +104,7 @@ func (w walk) step(ctx context.Context) error {
 	if hold == nil {
 		return err
 	}
-	w.diary.waited(time.Since(started))
+	w.log.waited(time.Since(started))
 	s := history.Stay{Key: name, From: time.Now().UnixNano(), Permits: 1}
 	if err := w.inside(hold, rw, write); err != nil {
 		return err
@@ -118,12 +118,12 @@ func (w walk) step(ctx context.Context) error {
 		s.Permits = shares
 	}
 	s.To = time.Now().UnixNano()
-	return errors.Join(hold.Err(), w.diary.write(s), hold.Unlock(ctx))
+	return errors.Join(hold.Err(), w.log.write(s), hold.Unlock(ctx))
 }
 
 // acquire waits, tries, or gives up soon. It returns neither a hold nor an error if the lock was
 // busy.
-func (w walk) acquire(ctx context.Context, lock anyLock) (*latchkey.Hold, error) {
+func (w rwHistoryWorker) acquire(ctx context.Context, lock anyLock) (*latchkey.Hold, error) {
 	var hold *latchkey.Hold
 	var err error
 	switch rand.IntN(4) {
@@ -141,7 +141,7 @@ func (w walk) acquire(ctx context.Context, lock anyLock) (*latchkey.Hold, error)
 }
 
 // inside stays for a short time, and may re-enter or request an upgrade, which must be refused.
-func (w walk) inside(hold *latchkey.Hold, rw *latchkey.RWLock, write bool) error {
+func (w rwHistoryWorker) inside(hold *latchkey.Hold, rw *latchkey.RWLock, write bool) error {
 	ctx := hold.Context(context.Background())
 	var inner *latchkey.Hold
 	var err error
@@ -163,13 +163,13 @@ func (w walk) inside(hold *latchkey.Hold, rw *latchkey.RWLock, write bool) error
 }
 
 // downgrade ends the write and goes on reading: it gives all shares but one back.
-func (w walk) downgrade(hold *latchkey.Hold, s history.Stay) (*latchkey.Hold, error) {
+func (w rwHistoryWorker) downgrade(hold *latchkey.Hold, s history.Stay) (*latchkey.Hold, error) {
 	s.Permits, s.To = shares-1, time.Now().UnixNano()
 	read, err := hold.Downgrade(context.Background())
 	if err == nil {
 		rest(rand.N(time.Millisecond))
 	}
-	return read, errors.Join(err, w.diary.write(s))
+	return read, errors.Join(err, w.log.write(s))
 }
 
 // Eight processes do random things with two locks. A writer was always alone, and readers
@@ -186,7 +186,7 @@ func historyOfAReadWriteLock(t *testing.T, lasts time.Duration) {
 	var files []string
 	for i := range processes {
 		files = append(files, filepath.Join(t.TempDir(), strconv.Itoa(i)))
-		children = append(children, wanderer.Start(t, name, server.Ticket(), files[i], lasts.String()))
+		children = append(children, rwHistoryProcess.Start(t, name, server.Ticket(), files[i], lasts.String()))
 	}
 	var longest time.Duration
 	for _, child := range children {

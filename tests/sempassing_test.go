@@ -39,7 +39,7 @@ func newHotSemaphore(t *testing.T, permits int, options latchkey.Options) hotSem
 // acquireInLine acquires in another goroutine, and returns when that goroutine waits.
 func (s hotSemaphore) acquireInLine(ctx context.Context, t *testing.T, n int) <-chan error {
 	t.Helper()
-	waiting := &waitingContext{Context: ctx, waits: make(chan struct{})}
+	waiting := newWaitingContext(ctx, 1)
 	done := make(chan error, 1)
 	go func() { done <- s.Acquire(waiting, n) }()
 	rig.Await(t, soon, "the call waits", waiting.waits)
@@ -78,6 +78,21 @@ func workers(ctx context.Context, t *testing.T, s *latchkey.Semaphore, n int, do
 	return &all
 }
 
+// acquireAndRelease has goroutines each acquire a permit and call release for the given number of passes.
+func acquireAndRelease(t *testing.T, s *latchkey.Semaphore, goroutines, passes int, release func()) {
+	t.Helper()
+	var all sync.WaitGroup
+	for range goroutines {
+		all.Go(func() {
+			for range passes {
+				assert.NoError(t, s.Acquire(t.Context(), 1))
+				release()
+			}
+		})
+	}
+	all.Wait()
+}
+
 // allBack checks that all permits are available again.
 func allBack(t *testing.T, s *latchkey.Semaphore, permits int) {
 	t.Helper()
@@ -94,16 +109,7 @@ func TestPermitPassing_of_a_hot_semaphore(t *testing.T) {
 	s := newHotSemaphore(t, 2, longTurn)
 	const goroutines = 8
 	passes := rig.Sized(5000)
-	var all sync.WaitGroup
-	for range goroutines {
-		all.Go(func() {
-			for range passes {
-				assert.NoError(t, s.Acquire(t.Context(), 1))
-				assert.NoError(t, s.Release(t.Context(), 1))
-			}
-		})
-	}
-	all.Wait()
+	acquireAndRelease(t, s.Semaphore, goroutines, passes, func() { assert.NoError(t, s.Release(t.Context(), 1)) })
 	sent, releases := s.sent()
 	t.Logf("%d commands, %d of them releases, for %d acquisitions", sent, releases, goroutines*passes)
 	assert.Less(t, sent, goroutines*passes/4, "an eighth of what permits cost that are not passed on")
@@ -115,16 +121,7 @@ func TestPermitPassing_can_be_switched_off(t *testing.T) {
 	t.Parallel()
 	s := newHotSemaphore(t, 1, latchkey.Options{Turn: -1})
 	const goroutines, passes = 4, 20
-	var all sync.WaitGroup
-	for range goroutines {
-		all.Go(func() {
-			for range passes {
-				assert.NoError(t, s.Acquire(t.Context(), 1))
-				assert.NoError(t, s.Release(t.Context(), 1))
-			}
-		})
-	}
-	all.Wait()
+	acquireAndRelease(t, s.Semaphore, goroutines, passes, func() { assert.NoError(t, s.Release(t.Context(), 1)) })
 	_, releases := s.sent()
 	assert.GreaterOrEqual(t, releases, goroutines*passes)
 }
@@ -253,7 +250,7 @@ func TestPermitPassing_keeps_the_order(t *testing.T) {
 	order := make(chan int, waiters)
 	var all sync.WaitGroup
 	for i := range waiters {
-		waiting := &waitingContext{Context: within(t, soon), waits: make(chan struct{})}
+		waiting := newWaitingContext(within(t, soon), 1)
 		all.Go(func() {
 			assert.NoError(t, s.Acquire(waiting, 1))
 			order <- i
@@ -358,16 +355,7 @@ func TestPermitPassing_beside_a_stranger(t *testing.T) {
 		last = time.Now()
 		mu.Unlock()
 	}
-	var all sync.WaitGroup
-	for range goroutines {
-		all.Go(func() {
-			for range passes {
-				assert.NoError(t, s.Acquire(t.Context(), 1))
-				release()
-			}
-		})
-	}
-	all.Wait()
+	acquireAndRelease(t, s.Semaphore, goroutines, passes, release)
 	_, releases := s.sent()
 	t.Logf("%d releases on the server, %d times it knew of nobody", releases, unaware)
 	least := goroutines*passes - unaware*passesOfATurn - mostCredit

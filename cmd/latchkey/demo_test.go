@@ -126,15 +126,7 @@ func TestInterruptedDemoCleansUp(t *testing.T) {
 
 func TestInterruptedDemoReleasesTheLock(t *testing.T) {
 	t.Parallel()
-	server := latchkeytest.NewServer(t)
-	demo := invoke(t, server, "demo", "--for", "2s", "--workers", "2")
-	client := rawTo(t, server)
-	eventually(t, "workers hold the lock", func() bool {
-		return keyEnding(t, client, ":lock") != ""
-	})
-	require.NoError(t, demo.Process.Signal(os.Interrupt))
-	assert.Equal(t, exitSignalled+2, demo.end().code)
-	assert.Empty(t, keys(t, client))
+	interruptedDemoLeavesNothing(t, ":lock", "--for", "2s", "--workers", "2")
 }
 
 func TestDemoNoticesTooManyInside(t *testing.T) {
@@ -167,14 +159,20 @@ func TestDemoNoticesAPermitThatIsTakenAway(t *testing.T) {
 	assert.Contains(t, got.stderr, "PROOF FAILED")
 }
 
-func TestInterruptedDemoRemovesThePool(t *testing.T) {
-	t.Parallel()
+// interruptedDemoLeavesNothing interrupts a demo when a key with this end exists, and checks that no key is left.
+func interruptedDemoLeavesNothing(t *testing.T, suffix string, flags ...string) {
+	t.Helper()
 	server := latchkeytest.NewServer(t)
-	demo := invoke(t, server, "demo", "--for", "1s", "--lease", "400ms")
-	awaitKey(t, server, ":pool")
+	demo := invoke(t, server, append([]string{"demo"}, flags...)...)
+	awaitKey(t, server, suffix)
 	require.NoError(t, demo.Process.Signal(os.Interrupt))
 	assert.Equal(t, exitSignalled+2, demo.end().code)
 	assert.Empty(t, keys(t, rawTo(t, server)))
+}
+
+func TestInterruptedDemoRemovesThePool(t *testing.T) {
+	t.Parallel()
+	interruptedDemoLeavesNothing(t, ":pool", "--for", "1s", "--lease", "400ms")
 }
 
 func TestDemoNoticesWhoPassesTheLatchEarly(t *testing.T) {
@@ -205,23 +203,13 @@ func TestDemoNoticesALatchThatIsGone(t *testing.T) {
 
 func TestInterruptedDemoRemovesTheLatch(t *testing.T) {
 	t.Parallel()
-	server := latchkeytest.NewServer(t)
-	demo := invoke(t, server, "demo", "--for", "2s", "--lease", "100ms")
-	awaitKey(t, server, ":latch")
-	require.NoError(t, demo.Process.Signal(os.Interrupt))
-	assert.Equal(t, exitSignalled+2, demo.end().code)
-	assert.Empty(t, keys(t, rawTo(t, server)))
+	interruptedDemoLeavesNothing(t, ":latch", "--for", "2s", "--lease", "100ms")
 }
 
 // A demo that is interrupted during a term leaves no key of the term behind.
 func TestInterruptedDemoRemovesTheElection(t *testing.T) {
 	t.Parallel()
-	server := latchkeytest.NewServer(t)
-	demo := invoke(t, server, "demo", "--for", "2s", "--lease", "100ms")
-	awaitKey(t, server, ":election")
-	require.NoError(t, demo.Process.Signal(os.Interrupt))
-	assert.Equal(t, exitSignalled+2, demo.end().code)
-	assert.Empty(t, keys(t, rawTo(t, server)))
+	interruptedDemoLeavesNothing(t, ":election", "--for", "2s", "--lease", "100ms")
 }
 
 // If somebody takes the leadership away, two workers lead at once, or the election ends.

@@ -21,7 +21,7 @@ func TestAtLeastKeepsJavaOut(t *testing.T) {
 		for _, kinds := range [][2]string{{"lock", "lock"}, {"fenced", "fenced"}, {"fair", "fair"}, {"write", "write"}, {"write", "read"}} {
 			t.Run(kinds[0]+", "+kinds[1], func(t *testing.T) {
 				name := s.prefix + rig.Name(t)
-				_, javaSide := lockPlay(kinds[0], kinds[1])(t, s.client, s.java, name)
+				_, javaSide := lockParticipants(kinds[0], kinds[1])(t, s.client, s.java, name)
 				before := time.Now()
 				hold, err := lockOf(s.client, kinds[0], name).Lock(within(t, soon), latchkey.AtLeast(d))
 				require.NoError(t, err)

@@ -19,7 +19,7 @@ func TestClusterClassic(t *testing.T) {
 	stage := where.stage(t, latest, latchkey.Options{ShardedPubSub: latchkey.ShardedOff},
 		fields{"shardedSubscriptionMode": "OFF"})
 	for _, kind := range []string{"lock", "fair", "write", "semaphore", "permit", "latch"} {
-		t.Run(kind, func(t *testing.T) { stage.measure(t, plays[kind], wakeRounds) })
+		t.Run(kind, func(t *testing.T) { stage.measure(t, allParticipants[kind], wakeRounds) })
 	}
 }
 

@@ -21,10 +21,10 @@ const fixedLease = time.Second
 // This library can take a lock from Redisson by force. The thread that held it gets an error when it releases.
 func TestGoForces(t *testing.T) {
 	t.Parallel()
-	eachPairing(t, allKinds, latchkey.Options{}, goForces)
+	eachCommonLock(t, allKinds, latchkey.Options{}, goForces)
 }
 
-func goForces(t *testing.T, p *pairing) {
+func goForces(t *testing.T, p *commonLock) {
 	t.Helper()
 	one, two := p.java.on("one"), p.java.on("two")
 	one.do("lock.lock", p.f)
@@ -57,10 +57,10 @@ func goForces(t *testing.T, p *pairing) {
 // Redisson can take a lock from this library by force. The hold is lost, and reports it.
 func TestJavaForces(t *testing.T) {
 	t.Parallel()
-	eachPairing(t, allKinds, latchkey.Options{Lease: shortLease}, javaForces)
+	eachCommonLock(t, allKinds, latchkey.Options{Lease: shortLease}, javaForces)
 }
 
-func javaForces(t *testing.T, p *pairing) {
+func javaForces(t *testing.T, p *commonLock) {
 	t.Helper()
 	p.endsLost(mustLock(t, p.lock), func() {
 		assert.True(t, p.java.on("one").truth("lock.force", p.f))
@@ -70,7 +70,7 @@ func javaForces(t *testing.T, p *pairing) {
 
 // endsLost takes a hold away and checks that the hold reports its loss. It learns of it at a renewal, after a third of
 // the lease at most.
-func (p *pairing) endsLost(hold *latchkey.Hold, take func()) {
+func (p *commonLock) endsLost(hold *latchkey.Hold, take func()) {
 	p.t.Helper()
 	work := hold.Context(p.t.Context())
 	take()
@@ -86,10 +86,10 @@ func (p *pairing) endsLost(hold *latchkey.Hold, take func()) {
 // When Redisson deletes a lock object, the hold here is lost, and the lock is free.
 func TestJavaDeletes(t *testing.T) {
 	t.Parallel()
-	eachPairing(t, allKinds, latchkey.Options{Lease: shortLease}, javaDeletes)
+	eachCommonLock(t, allKinds, latchkey.Options{Lease: shortLease}, javaDeletes)
 }
 
-func javaDeletes(t *testing.T, p *pairing) {
+func javaDeletes(t *testing.T, p *commonLock) {
 	t.Helper()
 	one := p.java.on("one")
 	p.endsLost(mustLock(t, p.lock), func() { assert.True(t, one.truth("lock.delete", p.f)) })
@@ -102,10 +102,10 @@ func javaDeletes(t *testing.T, p *pairing) {
 // releases.
 func TestJavaLeaseEnds(t *testing.T) {
 	t.Parallel()
-	eachPairing(t, locks, latchkey.Options{}, javaLeaseEnds)
+	eachCommonLock(t, locks, latchkey.Options{}, javaLeaseEnds)
 }
 
-func javaLeaseEnds(t *testing.T, p *pairing) {
+func javaLeaseEnds(t *testing.T, p *commonLock) {
 	t.Helper()
 	one := p.java.on("one")
 	one.do("lock.lock", merge(p.f, fields{"lease": fixedLease.Milliseconds()}))
@@ -119,10 +119,10 @@ func javaLeaseEnds(t *testing.T, p *pairing) {
 // The end of a fixed lease of this library frees the lock for Redisson. The hold reports its loss before that.
 func TestGoLeaseEnds(t *testing.T) {
 	t.Parallel()
-	eachPairing(t, locks, latchkey.Options{}, goLeaseEnds)
+	eachCommonLock(t, locks, latchkey.Options{}, goLeaseEnds)
 }
 
-func goLeaseEnds(t *testing.T, p *pairing) {
+func goLeaseEnds(t *testing.T, p *commonLock) {
 	t.Helper()
 	if p.kind == "fair" && fairHangs(t, p.java.jvm.version) {
 		t.Log("fair waiters of this version sleep on: see fairHangs")

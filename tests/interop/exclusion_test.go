@@ -43,14 +43,14 @@ func TestExclusion(t *testing.T) {
 				for _, version := range versions() {
 					java = append(java, where.java(t, version))
 				}
-				newArena(t, where, kind, contestants{processes: each, java: java, threads: each, lasts: lasts}).hold()
+				newExclusionContest(t, where, kind, contestants{processes: each, java: java, threads: each, lasts: lasts}).hold()
 			})
 		})
 	}
 }
 
-// arena is a contest for one name between both sides.
-type arena struct {
+// exclusionContest is a contest for one name between both sides.
+type exclusionContest struct {
 	contestants
 	t       *testing.T
 	raw     rueidis.Client
@@ -59,9 +59,9 @@ type arena struct {
 	diaries []string
 }
 
-func newArena(t *testing.T, where place, kind string, who contestants) *arena {
+func newExclusionContest(t *testing.T, where place, kind string, who contestants) *exclusionContest {
 	t.Helper()
-	a := &arena{contestants: who, t: t, raw: where.raw(t), dir: t.TempDir()}
+	a := &exclusionContest{contestants: who, t: t, raw: where.raw(t), dir: t.TempDir()}
 	a.contest = contest{
 		URL: where.server.URL(), Kind: kind, Name: rig.Name(t), Threads: a.threads, Millis: a.lasts.Milliseconds(),
 		Parties: a.threads * (a.processes + len(a.java)), Until: time.Now().Add(a.lasts).UnixNano(),
@@ -73,7 +73,7 @@ func newArena(t *testing.T, where place, kind string, who contestants) *arena {
 	return a
 }
 
-func (a *arena) capacity() int {
+func (a *exclusionContest) capacity() int {
 	if a.contest.Kind == "semaphore" || a.contest.Kind == "permit" {
 		return poolSize
 	}
@@ -81,7 +81,7 @@ func (a *arena) capacity() int {
 }
 
 // hold runs the contest, checks its result, and returns what each side achieved.
-func (a *arena) hold() map[string]outcome {
+func (a *exclusionContest) hold() map[string]outcome {
 	a.t.Helper()
 	outcomes := a.run()
 	stays, err := history.Read(a.diaries...)
@@ -103,7 +103,7 @@ func (a *arena) hold() map[string]outcome {
 }
 
 // checkPool checks that all permits have come back: the counter is full, and no ID is held.
-func (a *arena) checkPool() {
+func (a *exclusionContest) checkPool() {
 	a.t.Helper()
 	left, err := readNumber(a.t.Context(), a.raw, a.contest.Name)
 	require.NoError(a.t, err)
@@ -119,7 +119,7 @@ func (a *arena) checkPool() {
 const subscriptionTimeout = "Unable to acquire subscription lock"
 
 // run lets all contestants contend and returns what each side achieved.
-func (a *arena) run() map[string]outcome {
+func (a *exclusionContest) run() map[string]outcome {
 	a.t.Helper()
 	var children []*rig.ChildProcess
 	for range a.processes {
@@ -147,7 +147,7 @@ func (a *arena) run() map[string]outcome {
 	return outcomes
 }
 
-func (a *arena) childOutcomes(children []*rig.ChildProcess) (sum outcome) {
+func (a *exclusionContest) childOutcomes(children []*rig.ChildProcess) (sum outcome) {
 	a.t.Helper()
 	for _, child := range children {
 		o := outcome{}
@@ -159,14 +159,14 @@ func (a *arena) childOutcomes(children []*rig.ChildProcess) (sum outcome) {
 }
 
 // job is the contest with a diary of its own.
-func (a *arena) job() contest {
+func (a *exclusionContest) job() contest {
 	job := a.contest
 	job.Diary = filepath.Join(a.dir, strconv.Itoa(len(a.diaries)))
 	a.diaries = append(a.diaries, job.Diary)
 	return job
 }
 
-func (a *arena) javaJob() (f fields) {
+func (a *exclusionContest) javaJob() (f fields) {
 	a.t.Helper()
 	text, err := json.Marshal(a.job())
 	require.NoError(a.t, err)
@@ -176,7 +176,7 @@ func (a *arena) javaJob() (f fields) {
 }
 
 // checkCounters compares each unprotected counter with the stays that counted it.
-func (a *arena) checkCounters(stays []history.Stay) {
+func (a *exclusionContest) checkCounters(stays []history.Stay) {
 	a.t.Helper()
 	counted := map[string]int64{}
 	for _, s := range stays {

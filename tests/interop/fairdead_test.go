@@ -15,9 +15,9 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// bystanders is a process of this library whose waiters will die. Its arguments are the URL, the name and the number
-// of waiters.
-var bystanders = rig.Child("bystanders", func(ctx context.Context, args []string) error {
+// fairWaiterProcess is a process of this library whose waiters will die. Its arguments are the URL, the name and the
+// number of waiters.
+var fairWaiterProcess = rig.Child("fair waiters", func(ctx context.Context, args []string) error {
 	client, err := latchkey.Connect(ctx, args[0], latchkey.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ const dead = 3
 // addDeadGo adds waiters of this library and kills them.
 func (q *queue) addDeadGo() {
 	q.t.Helper()
-	child := bystanders.Start(q.t, q.where.server.URL(), q.name, strconv.Itoa(dead))
+	child := fairWaiterProcess.Start(q.t, q.where.server.URL(), q.name, strconv.Itoa(dead))
 	q.length += dead - 1
 	q.grown()
 	child.Kill()

@@ -58,7 +58,7 @@ func (f fleet) contend(t *testing.T, kind string, hold time.Duration) sides {
 	for range f.java {
 		clients = append(clients, where.java(t, version))
 	}
-	a := newArena(t, where, kind, contestants{processes: f.processes, java: clients, threads: fleetThreads, lasts: lasts})
+	a := newExclusionContest(t, where, kind, contestants{processes: f.processes, java: clients, threads: fleetThreads, lasts: lasts})
 	a.contest.Hold = hold.Milliseconds()
 	a.contest.From = time.Now().Add(fleetStart).UnixNano()
 	outcomes := a.hold()

@@ -100,9 +100,9 @@ func javaGot(t *testing.T, a answer) bool {
 	return assert.NotEmpty(t, value[[]string](t, a))
 }
 
-// keeper is a process of this library that holds everything in its arguments until it is killed. Its arguments are the
-// URL and what to hold.
-var keeper = rig.Child("keeper", func(ctx context.Context, args []string) error {
+// holderProcess is a process of this library that holds everything in its arguments until it is killed. Its arguments
+// are the URL and what to hold.
+var holderProcess = rig.Child("holder", func(ctx context.Context, args []string) error {
 	var all []lasting
 	if err := json.Unmarshal([]byte(args[1]), &all); err != nil {
 		return err

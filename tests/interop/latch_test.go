@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// gatehouse is a latch with a client of each side.
-type gatehouse struct {
+// commonLatch is a latch with a client of each side.
+type commonLatch struct {
 	t     *testing.T
 	admin *rig.Admin
 	name  string
@@ -21,24 +21,24 @@ type gatehouse struct {
 	thread
 }
 
-func eachGatehouse(t *testing.T, test func(t *testing.T, g *gatehouse)) {
+func eachCommonLatch(t *testing.T, test func(t *testing.T, g *commonLatch)) {
 	t.Helper()
 	eachVersion(t, func(t *testing.T, version string) {
 		where, name := here(t), rig.Name(t)
 		client := where.connect(t, latchkey.Options{PollCeiling: wakeCeiling})
-		test(t, &gatehouse{
+		test(t, &commonLatch{
 			t: t, admin: where.admin, name: name,
 			latch: client.NewCountDownLatch(name), thread: where.java(t, version).on("main"),
 		})
 	})
 }
 
-func (g *gatehouse) f(n int) fields {
+func (g *commonLatch) f(n int) fields {
 	return fields{"name": g.name, "n": n, "wait": patience.Milliseconds()}
 }
 
 // left compares the counts of both sides.
-func (g *gatehouse) left(want int) {
+func (g *commonLatch) left(want int) {
 	g.t.Helper()
 	got, err := g.latch.Count(within(g.t, soon))
 	require.NoError(g.t, err)
@@ -46,21 +46,21 @@ func (g *gatehouse) left(want int) {
 	assert.EqualValues(g.t, want, g.number("latch.count", g.f(0)), "for Java")
 }
 
-func (g *gatehouse) set(n int) bool {
+func (g *commonLatch) set(n int) bool {
 	g.t.Helper()
 	done, err := g.latch.TrySetCount(within(g.t, soon), n)
 	require.NoError(g.t, err)
 	return done
 }
 
-func (g *gatehouse) count() {
+func (g *commonLatch) count() {
 	g.t.Helper()
 	_, err := g.latch.CountDown(within(g.t, soon))
 	require.NoError(g.t, err)
 }
 
 // awaiters starts one awaiter of each side.
-func (g *gatehouse) awaiters() (<-chan result[int], <-chan answer) {
+func (g *commonLatch) awaiters() (<-chan result[int], <-chan answer) {
 	g.t.Helper()
 	goWaiter := inBackground(func() (int, error) { return 0, g.latch.Await(within(g.t, patience)) })
 	javaWaiter := g.on("waiter").start("latch.await", g.f(0))
@@ -71,7 +71,7 @@ func (g *gatehouse) awaiters() (<-chan result[int], <-chan answer) {
 // Both sides see the effect of every operation on a latch by one side.
 func TestLatchQueries(t *testing.T) {
 	t.Parallel()
-	eachGatehouse(t, func(t *testing.T, g *gatehouse) {
+	eachCommonLatch(t, func(t *testing.T, g *commonLatch) {
 		assert.True(t, g.truth("latch.trySet", g.f(4)))
 		assert.False(t, g.set(7), "Java has set it")
 		g.left(4)
@@ -105,7 +105,7 @@ func TestLatchQueries(t *testing.T) {
 // The last count of either side releases the awaiters of both, round after round.
 func TestLatchOpens(t *testing.T) {
 	t.Parallel()
-	eachGatehouse(t, func(t *testing.T, g *gatehouse) {
+	eachCommonLatch(t, func(t *testing.T, g *commonLatch) {
 		for round := range 10 {
 			require.True(t, g.set(2))
 			goWaiter, javaWaiter := g.awaiters()
@@ -132,7 +132,7 @@ func TestLatchOpens(t *testing.T) {
 // if it was never set. Await passes with UnsetIsOpen, and otherwise returns an error that names this option.
 func TestGoComesAfterJavaHasOpened(t *testing.T) {
 	t.Parallel()
-	eachGatehouse(t, func(t *testing.T, g *gatehouse) {
+	eachCommonLatch(t, func(t *testing.T, g *commonLatch) {
 		assert.True(t, g.truth("latch.trySet", g.f(1)))
 		g.do("latch.countDown", g.f(0))
 		assert.True(t, g.truth("latch.await", g.f(0)), "Java passes")
@@ -146,7 +146,7 @@ func TestGoComesAfterJavaHasOpened(t *testing.T) {
 // Once a client of this library has seen the latch closed, all late callers pass.
 func TestGoComesLateToALatchThatGoHasSeen(t *testing.T) {
 	t.Parallel()
-	eachGatehouse(t, func(t *testing.T, g *gatehouse) {
+	eachCommonLatch(t, func(t *testing.T, g *commonLatch) {
 		assert.True(t, g.truth("latch.trySet", g.f(2)))
 		g.count()
 		g.do("latch.countDown", g.f(0))
@@ -157,7 +157,7 @@ func TestGoComesLateToALatchThatGoHasSeen(t *testing.T) {
 // When this library deletes a latch, all awaiters are released: ours with an error.
 func TestLatchDeleted(t *testing.T) {
 	t.Parallel()
-	eachGatehouse(t, func(t *testing.T, g *gatehouse) {
+	eachCommonLatch(t, func(t *testing.T, g *commonLatch) {
 		require.True(t, g.set(2))
 		goWaiter, javaWaiter := g.awaiters()
 		gone, err := g.latch.Delete(context.Background())
@@ -172,7 +172,7 @@ func TestLatchDeleted(t *testing.T) {
 // key as the last count.
 func TestLatchDeletedByJava(t *testing.T) {
 	t.Parallel()
-	eachGatehouse(t, func(t *testing.T, g *gatehouse) {
+	eachCommonLatch(t, func(t *testing.T, g *commonLatch) {
 		require.True(t, g.set(2))
 		goWaiter, javaWaiter := g.awaiters()
 		// Redisson looks once more after it has subscribed, and nothing shows when that is over.

@@ -19,11 +19,11 @@ func TestNameMapper(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version string) {
 		where := here(t)
 		stage := where.stage(t, version, latchkey.Options{KeyPrefix: "app:"}, fields{"nameMapper": "app:"})
-		for kind, play := range plays {
+		for kind, both := range allParticipants {
 			if kind == "fair" && before(t, version, 3, 52) {
 				continue // see TestQueueIsNotMapped
 			}
-			t.Run(kind, func(t *testing.T) { stage.measure(t, play, fewRounds) })
+			t.Run(kind, func(t *testing.T) { stage.measure(t, both, fewRounds) })
 		}
 		name := rig.Name(t)
 		stage.java.on("main").do("lock.lock", fields{"kind": "lock", "name": name})
@@ -63,11 +63,11 @@ func TestBraces(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version string) {
 		stage := here(t).stage(t, version, latchkey.Options{}, nil)
 		stage.prefix = "{tag}"
-		for kind, play := range plays {
+		for kind, both := range allParticipants {
 			if kind == "latch" && rig.Shared().Clustered() {
 				continue // see TestClusterLatchWithBraces
 			}
-			t.Run(kind, func(t *testing.T) { stage.measure(t, play, fewRounds) })
+			t.Run(kind, func(t *testing.T) { stage.measure(t, both, fewRounds) })
 		}
 	})
 }

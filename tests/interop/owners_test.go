@@ -52,7 +52,7 @@ func TestNonReentrant(t *testing.T) {
 // In Redisson's asynchronous calls, the caller passes a number as the owner. Here that is an owner like any other.
 func TestOwnersByNumber(t *testing.T) {
 	t.Parallel()
-	eachPairing(t, []string{"lock", "fair", "write"}, latchkey.Options{}, func(t *testing.T, p *pairing) {
+	eachCommonLock(t, []string{"lock", "fair", "write"}, latchkey.Options{}, func(t *testing.T, p *commonLock) {
 		one, two := p.java.on("one"), p.java.on("two")
 		f := merge(p.f, fields{"owner": 123_456_789_012})
 		one.do("lock.lockFor", f)
@@ -81,14 +81,14 @@ func TestGuestOfJava(t *testing.T) {
 			for _, first := range []string{"Go", "Java"} {
 				t.Run(kind+", "+first+" leaves first", func(t *testing.T) {
 					t.Parallel()
-					where.pairing(t, client, j, kind).guest(first)
+					where.newCommonLock(t, client, j, kind).guest(first)
 				})
 			}
 		}
 	})
 }
 
-func (p *pairing) guest(first string) {
+func (p *commonLock) guest(first string) {
 	p.t.Helper()
 	one, two := p.java.on("one"), p.java.on("two")
 	one.do("lock.lock", p.f)

@@ -11,8 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// bench is a semaphore whose permits have leases, with a client of each side.
-type bench struct {
+// commonPermits is a semaphore whose permits have leases, with a client of each side.
+type commonPermits struct {
 	t      *testing.T
 	admin  *rig.Admin
 	name   string
@@ -21,12 +21,12 @@ type bench struct {
 	thread
 }
 
-func eachBench(t *testing.T, options latchkey.Options, test func(t *testing.T, b *bench)) {
+func eachCommonPermits(t *testing.T, options latchkey.Options, test func(t *testing.T, b *commonPermits)) {
 	t.Helper()
 	eachVersion(t, func(t *testing.T, version string) {
 		where, name := here(t), rig.Name(t)
 		client := where.connect(t, options)
-		test(t, &bench{
+		test(t, &commonPermits{
 			t: t, admin: where.admin, name: name, client: client,
 			s: client.NewPermitSemaphore(name), thread: where.java(t, version).on("main"),
 		})
@@ -34,7 +34,7 @@ func eachBench(t *testing.T, options latchkey.Options, test func(t *testing.T, b
 }
 
 // f returns the fields of a command, from pairs of name and value.
-func (b *bench) f(pairs ...any) fields {
+func (b *commonPermits) f(pairs ...any) fields {
 	f := fields{"name": b.name}
 	for i := 0; i < len(pairs); i += 2 {
 		f[pairs[i].(string)] = pairs[i+1]
@@ -43,7 +43,7 @@ func (b *bench) f(pairs ...any) fields {
 }
 
 // counts compares the queries of both sides.
-func (b *bench) counts(available, acquired int) {
+func (b *commonPermits) counts(available, acquired int) {
 	b.t.Helper()
 	stats, err := b.s.Stats(within(b.t, soon))
 	require.NoError(b.t, err)
@@ -54,14 +54,14 @@ func (b *bench) counts(available, acquired int) {
 	}
 }
 
-func (b *bench) acquire(options ...latchkey.TryPermitOption) *latchkey.Permit {
+func (b *commonPermits) acquire(options ...latchkey.TryPermitOption) *latchkey.Permit {
 	b.t.Helper()
 	permit, err := b.s.TryAcquire(within(b.t, soon), options...)
 	require.NoError(b.t, err)
 	return permit
 }
 
-func (b *bench) javaAcquire(n int, lease time.Duration) []string {
+func (b *commonPermits) javaAcquire(n int, lease time.Duration) []string {
 	b.t.Helper()
 	f := b.f("n", n)
 	if lease != 0 {
@@ -71,7 +71,7 @@ func (b *bench) javaAcquire(n int, lease time.Duration) []string {
 }
 
 // left compares what both sides report as the rest of a permit's lease. Redisson before 3.41 cannot report it.
-func (b *bench) left(id string, want time.Duration) {
+func (b *commonPermits) left(id string, want time.Duration) {
 	b.t.Helper()
 	got, err := b.s.RemainingLease(within(b.t, soon), id)
 	require.NoError(b.t, err)
@@ -92,7 +92,7 @@ func (b *bench) left(id string, want time.Duration) {
 // IDs.
 func TestPermitQueries(t *testing.T) {
 	t.Parallel()
-	eachBench(t, latchkey.Options{}, func(t *testing.T, b *bench) {
+	eachCommonPermits(t, latchkey.Options{}, func(t *testing.T, b *commonPermits) {
 		ctx := within(t, soon)
 		assert.True(t, b.truth("permit.trySet", b.f("n", 4)))
 		done, err := b.s.TrySetPermits(ctx, 9)
@@ -141,7 +141,7 @@ func TestPermitQueries(t *testing.T) {
 // Both sides can acquire several permits at once.
 func TestPermitsAtOnce(t *testing.T) {
 	t.Parallel()
-	eachBench(t, latchkey.Options{}, func(t *testing.T, b *bench) {
+	eachCommonPermits(t, latchkey.Options{}, func(t *testing.T, b *commonPermits) {
 		ctx := within(t, soon)
 		require.NoError(t, b.s.SetPermits(ctx, 5))
 		ids := b.javaAcquire(3, time.Minute)
@@ -172,7 +172,7 @@ func TestPermitsAtOnce(t *testing.T) {
 // A permit whose lease is over returns on both sides, whichever side held it. A holder on the other side learns of it.
 func TestPermitsExpire(t *testing.T) {
 	t.Parallel()
-	eachBench(t, latchkey.Options{Lease: shortLease, PollCeiling: time.Second}, func(t *testing.T, b *bench) {
+	eachCommonPermits(t, latchkey.Options{Lease: shortLease, PollCeiling: time.Second}, func(t *testing.T, b *commonPermits) {
 		ctx := within(t, 2*soon)
 		require.NoError(t, b.s.SetPermits(ctx, 1))
 		id := b.javaAcquire(1, shortLease)[0]
@@ -202,7 +202,7 @@ func TestPermitsExpire(t *testing.T) {
 // Every operation of one side that makes permits available wakes a waiter of the other.
 func TestPermitWakers(t *testing.T) {
 	t.Parallel()
-	eachBench(t, latchkey.Options{PollCeiling: wakeCeiling}, func(t *testing.T, b *bench) {
+	eachCommonPermits(t, latchkey.Options{PollCeiling: wakeCeiling}, func(t *testing.T, b *commonPermits) {
 		var held *latchkey.Permit
 		waker := b.on("waker")
 		must := func(op string, f fields) { waker.do(op, f) }
@@ -228,7 +228,7 @@ func TestPermitWakers(t *testing.T) {
 }
 
 // fresh returns a semaphore of the current name with that many permits.
-func (b *bench) fresh(permits int) *latchkey.PermitSemaphore {
+func (b *commonPermits) fresh(permits int) *latchkey.PermitSemaphore {
 	b.t.Helper()
 	s := b.client.NewPermitSemaphore(b.name)
 	require.NoError(b.t, s.SetPermits(within(b.t, soon), permits))
@@ -236,7 +236,7 @@ func (b *bench) fresh(permits int) *latchkey.PermitSemaphore {
 }
 
 // woken starts a waiter of one side, wakes it, and returns how long that took.
-func (b *bench) woken(side string, wake func() error) time.Duration {
+func (b *commonPermits) woken(side string, wake func() error) time.Duration {
 	b.t.Helper()
 	var goWaiter <-chan result[*latchkey.Permit]
 	var javaWaiter <-chan answer
@@ -261,7 +261,7 @@ func (b *bench) woken(side string, wake func() error) time.Duration {
 // A waiter of Redisson learns of a lease that this library shortens.
 func TestShorterLeaseWakesJava(t *testing.T) {
 	t.Parallel()
-	eachBench(t, latchkey.Options{}, func(t *testing.T, b *bench) {
+	eachCommonPermits(t, latchkey.Options{}, func(t *testing.T, b *commonPermits) {
 		b.s = b.fresh(1)
 		id := b.javaAcquire(1, time.Minute)[0]
 		waiting := b.on("waiter").start("permit.acquire", b.f("lease", 60_000))

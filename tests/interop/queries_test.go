@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// pairing is one lock of one kind, with a client of each side.
-type pairing struct {
+// commonLock is one lock of one kind, with a client of each side.
+type commonLock struct {
 	t     *testing.T
 	admin *rig.Admin
 	kind  string
@@ -23,8 +23,8 @@ type pairing struct {
 	f     fields
 }
 
-// eachPairing runs a test for every kind of lock, with every version of Redisson.
-func eachPairing(t *testing.T, kinds []string, options latchkey.Options, test func(t *testing.T, p *pairing)) {
+// eachCommonLock runs a test for every kind of lock, with every version of Redisson.
+func eachCommonLock(t *testing.T, kinds []string, options latchkey.Options, test func(t *testing.T, p *commonLock)) {
 	t.Helper()
 	where := here(t)
 	eachVersion(t, func(t *testing.T, version string) {
@@ -32,17 +32,17 @@ func eachPairing(t *testing.T, kinds []string, options latchkey.Options, test fu
 		for _, kind := range kinds {
 			t.Run(kind, func(t *testing.T) {
 				t.Parallel()
-				test(t, where.pairing(t, client, j, kind))
+				test(t, where.newCommonLock(t, client, j, kind))
 			})
 		}
 	})
 }
 
-// pairing returns one lock of a kind for two clients.
-func (p place) pairing(t *testing.T, client *latchkey.Client, j *java, kind string) *pairing {
+// newCommonLock returns one lock of a kind for two clients.
+func (p place) newCommonLock(t *testing.T, client *latchkey.Client, j *java, kind string) *commonLock {
 	t.Helper()
 	name := rig.Name(t)
-	return &pairing{
+	return &commonLock{
 		t: t, admin: p.admin, kind: kind, name: name, lock: lockOf(client, kind, name),
 		java: j.as(t), f: fields{"kind": kind, "name": name},
 	}
@@ -60,7 +60,7 @@ var allKinds = append([]string{"read"}, locks...)
 // The queries of each side see what the other side holds.
 func TestLockQueries(t *testing.T) {
 	t.Parallel()
-	eachPairing(t, allKinds, latchkey.Options{}, func(t *testing.T, p *pairing) {
+	eachCommonLock(t, allKinds, latchkey.Options{}, func(t *testing.T, p *commonLock) {
 		ctx, one := within(t, soon), p.java.on("one")
 		hold := mustLock(t, p.lock)
 		again := mustLock(t, p.lock, latchkey.By(hold.Owner()))
@@ -93,7 +93,7 @@ func TestLockQueries(t *testing.T) {
 	})
 }
 
-func (p *pairing) holders() []latchkey.Holder {
+func (p *commonLock) holders() []latchkey.Holder {
 	p.t.Helper()
 	inspection, err := p.lock.Inspect(within(p.t, soon))
 	require.NoError(p.t, err)
@@ -101,7 +101,7 @@ func (p *pairing) holders() []latchkey.Holder {
 }
 
 // javaOwner returns the owner of a thread of Redisson.
-func (p *pairing) javaOwner(name string) string {
+func (p *commonLock) javaOwner(name string) string {
 	p.t.Helper()
 	id := value[string](p.t, p.java.on("main").do("client.id", nil))
 	return fmt.Sprintf("%s:%d", id, p.java.on(name).number("lock.threadId", p.f))
@@ -110,7 +110,7 @@ func (p *pairing) javaOwner(name string) string {
 // Tokens of one name grow, whichever side takes them.
 func TestTokens(t *testing.T) {
 	t.Parallel()
-	eachPairing(t, []string{"fenced"}, latchkey.Options{}, func(t *testing.T, p *pairing) {
+	eachCommonLock(t, []string{"fenced"}, latchkey.Options{}, func(t *testing.T, p *commonLock) {
 		one, last := p.java.on("one"), int64(0)
 		for range 5 {
 			hold := mustLock(t, p.lock)

@@ -13,8 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// shelf is a read/write lock with a client of each side.
-type shelf struct {
+// commonRWLock is a read/write lock with a client of each side.
+type commonRWLock struct {
 	t           *testing.T
 	where       place
 	admin       *rig.Admin
@@ -24,10 +24,10 @@ type shelf struct {
 	read, write fields
 }
 
-func newShelf(t *testing.T, version string, options latchkey.Options, settings fields) *shelf {
+func newCommonRWLock(t *testing.T, version string, options latchkey.Options, settings fields) *commonRWLock {
 	t.Helper()
 	where, name := here(t), rig.Name(t)
-	return &shelf{
+	return &commonRWLock{
 		t: t, where: where, admin: where.admin, name: name,
 		lock: where.connect(t, options).NewRWLock(name), java: where.java(t, version, settings),
 		read:  fields{"kind": "read", "name": name},
@@ -35,13 +35,13 @@ func newShelf(t *testing.T, version string, options latchkey.Options, settings f
 	}
 }
 
-func eachShelf(t *testing.T, options latchkey.Options, settings fields, test func(t *testing.T, s *shelf)) {
+func eachShelf(t *testing.T, options latchkey.Options, settings fields, test func(t *testing.T, s *commonRWLock)) {
 	t.Helper()
-	eachVersion(t, func(t *testing.T, version string) { test(t, newShelf(t, version, options, settings)) })
+	eachVersion(t, func(t *testing.T, version string) { test(t, newCommonRWLock(t, version, options, settings)) })
 }
 
-func (s *shelf) goRead() *latchkey.Hold  { s.t.Helper(); return mustLock(s.t, s.lock.Reader()) }
-func (s *shelf) goWrite() *latchkey.Hold { s.t.Helper(); return mustLock(s.t, s.lock.Writer()) }
+func (s *commonRWLock) goRead() *latchkey.Hold  { s.t.Helper(); return mustLock(s.t, s.lock.Reader()) }
+func (s *commonRWLock) goWrite() *latchkey.Hold { s.t.Helper(); return mustLock(s.t, s.lock.Writer()) }
 
 func mustLock(t *testing.T, lock anyLock, options ...latchkey.LockOption) *latchkey.Hold {
 	t.Helper()
@@ -56,10 +56,10 @@ func mustUnlock(t *testing.T, hold *latchkey.Hold) {
 }
 
 // nobodyWrites checks that neither side can write now.
-func (s *shelf) nobodyWrites() { s.t.Helper(); s.refused(s.lock.Writer(), s.write) }
+func (s *commonRWLock) nobodyWrites() { s.t.Helper(); s.refused(s.lock.Writer(), s.write) }
 
 // refused checks that neither side can acquire one side of the lock now.
-func (s *shelf) refused(lock anyLock, f fields) {
+func (s *commonRWLock) refused(lock anyLock, f fields) {
 	s.t.Helper()
 	_, err := lock.TryLock(within(s.t, soon))
 	require.ErrorIs(s.t, err, latchkey.ErrNotAcquired)
@@ -67,7 +67,7 @@ func (s *shelf) refused(lock anyLock, f fields) {
 }
 
 // readable checks that both sides can acquire and release the read side.
-func (s *shelf) readable() {
+func (s *commonRWLock) readable() {
 	s.t.Helper()
 	mustUnlock(s.t, s.goRead())
 	other := s.java.on("other")
@@ -76,10 +76,10 @@ func (s *shelf) readable() {
 }
 
 // unreadable checks that neither side can read now.
-func (s *shelf) unreadable() { s.t.Helper(); s.refused(s.lock.Reader(), s.read) }
+func (s *commonRWLock) unreadable() { s.t.Helper(); s.refused(s.lock.Reader(), s.read) }
 
 // free checks that both sides can write, and that nothing of Redisson's format is left.
-func (s *shelf) free() {
+func (s *commonRWLock) free() {
 	s.t.Helper()
 	mustUnlock(s.t, s.goWrite())
 	other := s.java.on("other")
@@ -98,7 +98,7 @@ func TestReadersOfBothSides(t *testing.T) {
 	t.Parallel()
 	short := latchkey.Options{Lease: shortLease}
 	watchdog := fields{"lockWatchdogTimeout": shortLease.Milliseconds()}
-	eachShelf(t, short, watchdog, func(t *testing.T, s *shelf) {
+	eachShelf(t, short, watchdog, func(t *testing.T, s *commonRWLock) {
 		one, two := s.java.on("one"), s.java.on("two")
 		first, second := s.goRead(), s.goRead()
 		again, err := s.lock.Reader().Lock(first.Context(within(t, soon)))
@@ -132,7 +132,7 @@ func TestReadersOfBothSides(t *testing.T) {
 // A writer of Redisson that keeps reading lets in readers of both sides, but no writer until it has left.
 func TestJavaDowngrade(t *testing.T) {
 	t.Parallel()
-	eachShelf(t, latchkey.Options{}, nil, func(t *testing.T, s *shelf) {
+	eachShelf(t, latchkey.Options{}, nil, func(t *testing.T, s *commonRWLock) {
 		one := s.java.on("one")
 		one.do("lock.lock", s.write)
 		one.do("lock.lock", s.write)
@@ -156,7 +156,7 @@ func TestJavaDowngrade(t *testing.T) {
 // A writer of this library that keeps reading wakes readers of Redisson.
 func TestGoDowngrade(t *testing.T) {
 	t.Parallel()
-	eachShelf(t, latchkey.Options{PollCeiling: wakeCeiling}, nil, func(t *testing.T, s *shelf) {
+	eachShelf(t, latchkey.Options{PollCeiling: wakeCeiling}, nil, func(t *testing.T, s *commonRWLock) {
 		one := s.java.on("one")
 		writer := s.goWrite()
 		s.unreadable()
@@ -181,7 +181,7 @@ func TestGoDowngrade(t *testing.T) {
 // Redisson.
 func TestGoWriterReads(t *testing.T) {
 	t.Parallel()
-	eachShelf(t, latchkey.Options{}, nil, func(t *testing.T, s *shelf) {
+	eachShelf(t, latchkey.Options{}, nil, func(t *testing.T, s *commonRWLock) {
 		writer := s.goWrite()
 		reader, err := s.lock.Reader().Lock(writer.Context(within(t, soon)))
 		require.NoError(t, err)

@@ -26,8 +26,8 @@ func TestWakeUp(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version string) {
 		where := here(t)
 		stage := where.stage(t, version, latchkey.Options{}, nil)
-		for kind, play := range plays {
-			t.Run(kind, func(t *testing.T) { stage.measure(t, play, wakeRounds) })
+		for kind, both := range allParticipants {
+			t.Run(kind, func(t *testing.T) { stage.measure(t, both, wakeRounds) })
 		}
 	})
 }
@@ -58,24 +58,24 @@ type stage struct {
 	prefix string // of every name
 }
 
-func (s stage) measure(t *testing.T, play play, rounds int) {
+func (s stage) measure(t *testing.T, both participants, rounds int) {
 	t.Helper()
 	toGo, toJava := make([]time.Duration, rounds), make([]time.Duration, rounds)
 	for i := range rounds {
 		// A new name for each, because a subscription may linger.
 		name := s.prefix + rig.Name(t)
-		goSide, javaSide := play(t, s.client, s.java, name)
+		goSide, javaSide := both(t, s.client, s.java, name)
 		toGo[i] = s.pass(t, name, javaSide, goSide)
 		name = s.prefix + rig.Name(t)
-		goSide, javaSide = play(t, s.client, s.java, name)
+		goSide, javaSide = both(t, s.client, s.java, name)
 		toJava[i] = s.pass(t, name, goSide, javaSide)
 	}
 	report(t, "Java releases, Go acquires", toGo)
 	report(t, "Go releases, Java acquires", toJava)
 }
 
-// pass makes one party hold and release what the other waits for, and returns how long the hand-over took.
-func (s stage) pass(t *testing.T, name string, from, to party) time.Duration {
+// pass makes one participant hold and release what the other waits for, and returns how long the hand-over took.
+func (s stage) pass(t *testing.T, name string, from, to participant) time.Duration {
 	t.Helper()
 	from.hold()
 	granted := to.wait()

@@ -101,7 +101,7 @@ func TestKilledGo(t *testing.T) {
 		}
 		text, err := json.Marshal(all)
 		require.NoError(t, err)
-		victim := keeper.Start(t, where.server.URL(), string(text))
+		victim := holderProcess.Start(t, where.server.URL(), string(text))
 		victim.Line(t, soon, "holding")
 		answers := map[lasting]<-chan answer{}
 		for _, l := range all {

@@ -103,8 +103,8 @@ func (l *Link) Cut() {
 	}
 }
 
-// Mend ends a Cut.
-func (l *Link) Mend() {
+// Restore ends a Cut.
+func (l *Link) Restore() {
 	l.tb.Helper()
 	for _, proxy := range l.proxies {
 		if err := proxy.Start(); err != nil {

@@ -89,8 +89,8 @@ func TestLinkSilenceAndCut(t *testing.T) {
 
 	link.Cut()
 	assert.Error(t, get())
-	link.Mend()
-	rig.Eventually(t, soon, "the link is mended", get)
+	link.Restore()
+	rig.Eventually(t, soon, "the link is restored", get)
 
 	link.DelayReplies(100 * time.Millisecond)
 	start := time.Now()

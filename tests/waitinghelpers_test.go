@@ -1,9 +1,12 @@
 package tests
 
 import (
+	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/tests/rig"
@@ -59,4 +62,64 @@ func atRest(t testing.TB, refused <-chan struct{}) {
 	for range 2 {
 		rig.Await(t, soon, "the waiter is told that the lock is busy", refused)
 	}
+}
+
+// waitingContext reports when a call waits for the end of its context. A call that wants a lock is then in line.
+type waitingContext struct {
+	context.Context
+
+	uses  atomic.Int32
+	nth   int32 // the use that waits
+	waits chan struct{}
+}
+
+func newWaitingContext(ctx context.Context, nth int32) *waitingContext {
+	return &waitingContext{Context: ctx, nth: nth, waits: make(chan struct{})}
+}
+
+func (c *waitingContext) Done() <-chan struct{} {
+	if c.uses.Add(1) == c.nth {
+		close(c.waits)
+	}
+	return c.Context.Done()
+}
+
+// lockInLine acquires in another goroutine, and returns when that goroutine is in line for a lock
+// that its client holds.
+func lockInLine(ctx context.Context, t *testing.T, lock latchkey.Locker, options ...latchkey.LockOption) <-chan acquisition {
+	t.Helper()
+	nth := int32(1)
+	if _, is := lock.(*latchkey.RedLock); is {
+		nth = 2 // it uses the context once before that
+	}
+	waiting := newWaitingContext(ctx, nth)
+	done := lockInBackground(waiting, lock, options...)
+	rig.Await(t, soon, "the call waits", waiting.waits)
+	return done
+}
+
+// staysPending checks that a call in another goroutine does not end for 100 ms.
+func staysPending[T any](t *testing.T, call <-chan T) {
+	t.Helper()
+	rig.Throughout(t, 100*time.Millisecond, "it waits", func() error {
+		if len(call) > 0 {
+			return errors.New("it has ended")
+		}
+		return nil
+	})
+}
+
+// quiet waits until a client has queried after its subscription and sends nothing more.
+func quiet(t *testing.T, tap *rig.Tap) {
+	t.Helper()
+	before, since := -1, time.Now()
+	rig.Eventually(t, soon, "the client rests", func() error {
+		if n := len(tap.Commands()); n != before {
+			before, since = n, time.Now()
+		}
+		if time.Since(since) < 100*time.Millisecond {
+			return errors.New("it asked just now")
+		}
+		return nil
+	})
 }

@@ -66,12 +66,7 @@ func fewAttempts(t *testing.T, server *rig.Server, name string, wait func(contex
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	require.ErrorIs(t, wait(ctx, client), latchkey.ErrNotAcquired)
-	mentioned := 0
-	for _, c := range tap.Commands() {
-		if rig.Mentions(name)(c) {
-			mentioned++
-		}
-	}
+	mentioned := len(mentioning(tap, name))
 	t.Logf("%d commands", mentioned)
 	assert.Less(t, mentioned, 40, "a spin lock, which asks most, has 12 pauses in that time")
 }

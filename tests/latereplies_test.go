@@ -14,30 +14,30 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// late is a re-entrant lock behind a tap that can hold replies back, and the same lock of another client, which sees
-// what the server does.
-type late struct {
+// delayedLock is a re-entrant lock behind a tap that can hold replies back, and the same lock of another client, which
+// sees what the server does.
+type delayedLock struct {
 	tap   *rig.Tap
 	lock  *latchkey.Lock
 	other *latchkey.Lock
 }
 
-func newLate(t *testing.T, options latchkey.Options) late {
+func newDelayedLock(t *testing.T, options latchkey.Options) delayedLock {
 	t.Helper()
 	server, name := rig.Shared(), rig.Name(t)
 	tap := rig.NewTap(t, server)
-	l := late{tap, connectVia(t, server, tap.Addr(), options).NewLock(name), connect(t, server).NewLock(name)}
+	l := delayedLock{tap, connectVia(t, server, tap.Addr(), options).NewLock(name), connect(t, server).NewLock(name)}
 	mustUnlock(t, mustLock(t, l.lock)) // the connection is up, the scripts are known
 	return l
 }
 
 // mine matches the commands that name the lock.
-func (l late) mine() rig.Match { return rig.Mentions(l.lock.Name()) }
+func (l delayedLock) mine() rig.Match { return rig.Mentions(l.lock.Name()) }
 
 // A re-entry is executed, but its reply arrives after the hold has ended. It must not revive the hold.
 func TestReentryAnsweredAfterTheLoss(t *testing.T) {
 	t.Parallel()
-	l := newLate(t, latchkey.Options{})
+	l := newDelayedLock(t, latchkey.Options{})
 	outer := mustLock(t, l.lock, latchkey.Lease(2*time.Second))
 	ctx := context.WithoutCancel(outer.Context(t.Context()))
 	reply := l.tap.HoldReply(l.mine())
@@ -80,7 +80,7 @@ func TestReentryAnsweredDuringClose(t *testing.T) {
 // An extension whose reply arrives after the hold has ended fails.
 func TestExtensionAnsweredAfterTheLoss(t *testing.T) {
 	t.Parallel()
-	l := newLate(t, latchkey.Options{})
+	l := newDelayedLock(t, latchkey.Options{})
 	hold := mustLock(t, l.lock, latchkey.Lease(2*time.Second))
 	reply := l.tap.HoldReply(l.mine())
 	extended := make(chan error, 1)
@@ -94,7 +94,7 @@ func TestExtensionAnsweredAfterTheLoss(t *testing.T) {
 
 // The contexts of a hold end when Unlock begins, because the server may free the lock long before its reply arrives.
 func TestContextsEndBeforeTheLockIsFree(t *testing.T) {
-	l := newLate(t, latchkey.Options{})
+	l := newDelayedLock(t, latchkey.Options{})
 	hold := mustLock(t, l.lock)
 	work := hold.Context(t.Context())
 	reply := l.tap.HoldReply(l.mine())
@@ -111,7 +111,7 @@ func TestContextsEndBeforeTheLockIsFree(t *testing.T) {
 // longer renewed and ends.
 func TestUnlockBehindAStalledReentry(t *testing.T) {
 	t.Parallel()
-	l := newLate(t, latchkey.Options{Lease: 2 * time.Second, RetryBudget: 200 * time.Millisecond})
+	l := newDelayedLock(t, latchkey.Options{Lease: 2 * time.Second, RetryBudget: 200 * time.Millisecond})
 	outer := mustLock(t, l.lock)
 	command := l.tap.HoldCommand(l.mine())
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(outer.Context(t.Context())), time.Second)
@@ -130,7 +130,7 @@ func TestUnlockBehindAStalledReentry(t *testing.T) {
 // Re-entries and extensions shorter than the lease do not delay its renewal.
 func TestShortReentriesDoNotStarveRenewal(t *testing.T) {
 	t.Parallel()
-	l := newLate(t, latchkey.Options{Lease: 3 * time.Second})
+	l := newDelayedLock(t, latchkey.Options{Lease: 3 * time.Second})
 	outer := mustLock(t, l.lock)
 	ctx := outer.Context(t.Context())
 	for range 25 {

@@ -14,11 +14,11 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// stormLease is the lease of all contenders in a storm.
-const stormLease = 3 * time.Second
+// fairContentionLease is the lease of all contenders for a fair lock.
+const fairContentionLease = 3 * time.Second
 
-// storm is a fair lock for which goroutines contend all the time.
-type storm struct {
+// fairContention is a fair lock for which goroutines contend all the time.
+type fairContention struct {
 	t    *testing.T
 	lock *latchkey.FairLock
 	stop context.CancelFunc
@@ -29,10 +29,10 @@ type storm struct {
 	longest time.Duration // wait so far
 }
 
-func startStorm(t *testing.T, lock *latchkey.FairLock, contenders int) *storm {
+func startFairContention(t *testing.T, lock *latchkey.FairLock, contenders int) *fairContention {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	s := &storm{t: t, lock: lock, stop: stop}
+	s := &fairContention{t: t, lock: lock, stop: stop}
 	for range contenders {
 		s.done.Go(func() {
 			for ctx.Err() == nil {
@@ -43,7 +43,7 @@ func startStorm(t *testing.T, lock *latchkey.FairLock, contenders int) *storm {
 	return s
 }
 
-func (s *storm) pass() {
+func (s *fairContention) pass() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	start := time.Now()
@@ -58,7 +58,7 @@ func (s *storm) pass() {
 	s.longest = max(s.longest, waited)
 }
 
-func (s *storm) passed() int {
+func (s *fairContention) passed() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.passes
@@ -70,11 +70,11 @@ func TestKilledJVMInAStormOfFairWaiters(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, version string) {
 		where, name := here(t), rig.Name(t)
-		client := where.connect(t, latchkey.Options{Lease: stormLease})
+		client := where.connect(t, latchkey.Options{Lease: fairContentionLease})
 		for range 3 {
 			own := startJVM(t, version)
-			j := where.javaIn(t, own, fields{"lockWatchdogTimeout": stormLease.Milliseconds()})
-			s := startStorm(t, client.NewFairLock(name), 4)
+			j := where.javaIn(t, own, fields{"lockWatchdogTimeout": fairContentionLease.Milliseconds()})
+			s := startFairContention(t, client.NewFairLock(name), 4)
 			first, last := contend(j, name)
 			rig.Await(t, patience, "Java contends", first)
 			rig.Eventually(t, patience, "Go contends", s.after(50))
@@ -84,7 +84,7 @@ func TestKilledJVMInAStormOfFairWaiters(t *testing.T) {
 			s.stop()
 			s.done.Wait()
 			t.Logf("%d passes, nobody waited longer than %v", s.passes, s.longest)
-			assert.Less(t, s.longest, stormLease+latchkey.DefaultStaleWaiterTimeout+4*time.Second)
+			assert.Less(t, s.longest, fairContentionLease+latchkey.DefaultStaleWaiterTimeout+4*time.Second)
 		}
 	})
 }
@@ -104,7 +104,7 @@ func contend(j *java, name string) (first, last <-chan answer) {
 }
 
 // after is the condition that there were that many passes.
-func (s *storm) after(passes int) func() error {
+func (s *fairContention) after(passes int) func() error {
 	return func() error {
 		if n := s.passed(); n < passes {
 			return fmt.Errorf("%d of %d", n, passes)

@@ -14,42 +14,42 @@ import (
 // patience is how long a test waits for something that another step of it will release.
 const patience = 45 * time.Second
 
-// party is how one side holds something and waits for it. The tests in which something goes from one side to the other
-// use one party of each side.
-type party struct {
+// participant is how one side holds something and waits for it. The tests in which something goes from one side to the
+// other use one participant of each side.
+type participant struct {
 	hold    func()
 	release func() time.Time        // returns when it began
 	wait    func() <-chan time.Time // delivers when it was granted; closes if it was refused
 	leave   func()                  // releases what wait got
 }
 
-// play returns both parties for a test of one primitive, with a new name.
-type play func(t *testing.T, g *latchkey.Client, j *java, name string) (goSide, javaSide party)
+// participants returns both participants for a test of one primitive, with a new name.
+type participants func(t *testing.T, g *latchkey.Client, j *java, name string) (goSide, javaSide participant)
 
-// plays are the primitives whose waiters are woken by messages. Spin locks are separate. A side of a read/write lock
-// waits for a holder of the other side.
-var plays = map[string]play{
-	"lock":        lockPlay("lock", "lock"),
-	"fenced":      lockPlay("fenced", "fenced"),
-	"fair":        lockPlay("fair", "fair"),
-	"write":       lockPlay("write", "write"),
-	"write, read": lockPlay("write", "read"),
-	"read, write": lockPlay("read", "write"),
-	"multi":       multiPlay,
-	"semaphore":   semaphorePlay,
-	"permit":      permitPlay,
-	"latch":       latchPlay,
+// allParticipants are the primitives whose waiters are woken by messages. Spin locks are separate. A side of a
+// read/write lock waits for a holder of the other side.
+var allParticipants = map[string]participants{
+	"lock":        lockParticipants("lock", "lock"),
+	"fenced":      lockParticipants("fenced", "fenced"),
+	"fair":        lockParticipants("fair", "fair"),
+	"write":       lockParticipants("write", "write"),
+	"write, read": lockParticipants("write", "read"),
+	"read, write": lockParticipants("read", "write"),
+	"multi":       multiParticipants,
+	"semaphore":   semaphoreParticipants,
+	"permit":      permitParticipants,
+	"latch":       latchParticipants,
 }
 
-// goParty makes a party from functions that may fail.
-func goParty(t *testing.T, hold, release, wait, leave func(context.Context) error) party {
+// goParticipant makes a participant from functions that may fail.
+func goParticipant(t *testing.T, hold, release, wait, leave func(context.Context) error) participant {
 	t.Helper()
 	must := func(f func(context.Context) error) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		require.NoError(t, f(ctx))
 	}
-	return party{
+	return participant{
 		hold:    func() { must(hold) },
 		release: func() time.Time { began := time.Now(); must(release); return began },
 		wait:    func() <-chan time.Time { return goWait(t, wait) },
@@ -97,20 +97,20 @@ func (l *locker) acquire(ctx context.Context) (err error) {
 
 func (l *locker) release(ctx context.Context) error { return l.hold.Unlock(ctx) }
 
-// lockPlay holds with a lock of one kind and waits with one of another.
-func lockPlay(holds, waits string) play {
-	return func(t *testing.T, g *latchkey.Client, j *java, name string) (goSide, javaSide party) {
+// lockParticipants holds with a lock of one kind and waits with one of another.
+func lockParticipants(holds, waits string) participants {
+	return func(t *testing.T, g *latchkey.Client, j *java, name string) (goSide, javaSide participant) {
 		t.Helper()
 		holder, waiter := &locker{lock: lockOf(g, holds, name)}, &locker{lock: lockOf(g, waits, name)}
-		goSide = goParty(t, holder.acquire, holder.release, waiter.acquire, waiter.release)
+		goSide = goParticipant(t, holder.acquire, holder.release, waiter.acquire, waiter.release)
 		return goSide, javaLocking(t, j, fields{"kind": holds, "name": name}, fields{"kind": waits, "name": name})
 	}
 }
 
-func javaLocking(t *testing.T, j *java, held, waited fields) party {
+func javaLocking(t *testing.T, j *java, held, waited fields) participant {
 	t.Helper()
 	holder, waiter := j.on("holder"), j.on("waiter")
-	return party{
+	return participant{
 		hold:    func() { holder.do("lock.lock", held) },
 		release: func() time.Time { return holder.do("lock.unlock", held).began() },
 		wait:    func() <-chan time.Time { return javaWait(t, waiter.start("lock.lock", waited)) },
@@ -118,17 +118,17 @@ func javaLocking(t *testing.T, j *java, held, waited fields) party {
 	}
 }
 
-func multiPlay(t *testing.T, g *latchkey.Client, j *java, name string) (goSide, javaSide party) {
+func multiParticipants(t *testing.T, g *latchkey.Client, j *java, name string) (goSide, javaSide participant) {
 	t.Helper()
 	names := []string{name + ":1", name + ":2"}
 	both := latchkey.NewMultiLock(g.NewLock(names[0]), g.NewLock(names[1]))
 	holder, waiter := &locker{lock: both}, &locker{lock: both}
-	goSide = goParty(t, holder.acquire, holder.release, waiter.acquire, waiter.release)
+	goSide = goParticipant(t, holder.acquire, holder.release, waiter.acquire, waiter.release)
 	return goSide, javaLocking(t, j, fields{"names": names}, fields{"names": names})
 }
 
-// semaphorePlay uses a single permit.
-func semaphorePlay(t *testing.T, g *latchkey.Client, j *java, name string) (goSide, javaSide party) {
+// semaphoreParticipants uses a single permit.
+func semaphoreParticipants(t *testing.T, g *latchkey.Client, j *java, name string) (goSide, javaSide participant) {
 	t.Helper()
 	s := g.NewSemaphore(name)
 	_, err := s.TrySetPermits(within(t, soon), 1)
@@ -137,7 +137,7 @@ func semaphorePlay(t *testing.T, g *latchkey.Client, j *java, name string) (goSi
 	release := func(ctx context.Context) error { return s.Release(ctx, 1) }
 	f := fields{"name": name}
 	holder, waiter := j.on("holder"), j.on("waiter")
-	return goParty(t, acquire, release, acquire, release), party{
+	return goParticipant(t, acquire, release, acquire, release), participant{
 		hold:    func() { holder.do("semaphore.acquire", f) },
 		release: func() time.Time { return holder.do("semaphore.release", f).began() },
 		wait:    func() <-chan time.Time { return javaWait(t, waiter.start("semaphore.acquire", f)) },
@@ -145,7 +145,7 @@ func semaphorePlay(t *testing.T, g *latchkey.Client, j *java, name string) (goSi
 	}
 }
 
-func permitPlay(t *testing.T, g *latchkey.Client, j *java, name string) (goSide, javaSide party) {
+func permitParticipants(t *testing.T, g *latchkey.Client, j *java, name string) (goSide, javaSide participant) {
 	t.Helper()
 	s := g.NewPermitSemaphore(name)
 	_, err := s.TrySetPermits(within(t, soon), 1)
@@ -156,15 +156,15 @@ func permitPlay(t *testing.T, g *latchkey.Client, j *java, name string) (goSide,
 		return err
 	}
 	release := func(ctx context.Context) error { return permit.Release(ctx) }
-	return goParty(t, acquire, release, acquire, release), javaPermits(t, j, name)
+	return goParticipant(t, acquire, release, acquire, release), javaPermits(t, j, name)
 }
 
-func javaPermits(t *testing.T, j *java, name string) party {
+func javaPermits(t *testing.T, j *java, name string) participant {
 	t.Helper()
 	var id string
 	f := fields{"name": name, "lease": 60_000}
 	holder, waiter := j.on("holder"), j.on("waiter")
-	return party{
+	return participant{
 		hold: func() { id = value[[]string](t, holder.do("permit.acquire", f))[0] },
 		release: func() time.Time {
 			return holder.do("permit.release", fields{"name": name, "permit": id}).began()
@@ -174,8 +174,8 @@ func javaPermits(t *testing.T, j *java, name string) party {
 	}
 }
 
-// latchPlay holds with a count of one, and waits with Await.
-func latchPlay(t *testing.T, g *latchkey.Client, j *java, name string) (goSide, javaSide party) {
+// latchParticipants holds with a count of one, and waits with Await.
+func latchParticipants(t *testing.T, g *latchkey.Client, j *java, name string) (goSide, javaSide participant) {
 	t.Helper()
 	l := g.NewCountDownLatch(name)
 	set := func(ctx context.Context) error { _, err := l.TrySetCount(ctx, 1); return err }
@@ -183,7 +183,7 @@ func latchPlay(t *testing.T, g *latchkey.Client, j *java, name string) (goSide, 
 	nothing := func(context.Context) error { return nil }
 	f := fields{"name": name, "n": 1, "wait": patience.Milliseconds()}
 	holder, waiter := j.on("holder"), j.on("waiter")
-	return goParty(t, set, count, func(ctx context.Context) error { return l.Await(ctx) }, nothing), party{
+	return goParticipant(t, set, count, func(ctx context.Context) error { return l.Await(ctx) }, nothing), participant{
 		hold:    func() { holder.do("latch.trySet", f) },
 		release: func() time.Time { return holder.do("latch.countDown", f).began() },
 		wait:    func() <-chan time.Time { return javaWait(t, waiter.start("latch.await", f)) },

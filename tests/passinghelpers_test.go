@@ -1,0 +1,200 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// Helpers for holds that are passed on inside a client.
+
+func passes(k kind) bool { return !k.queued && k.name != spinKind.name }
+
+// longTurn lets a client pass locks on for as long as possible.
+var longTurn = latchkey.Options{Turn: latchkey.MaxTurn}
+
+// hotLock is a lock of a client that passes it on, with a tap on the client's commands.
+type hotLock struct {
+	client *latchkey.Client
+	tap    *rig.Tap
+	lock   anyLock
+	name   string
+}
+
+func newHotLock(t *testing.T, k kind, options latchkey.Options) hotLock {
+	t.Helper()
+	tap, name := rig.NewTap(t, rig.Shared()), rig.Name(t)
+	client := connectVia(t, rig.Shared(), tap.Addr(), options)
+	return hotLock{client, tap, k.open(client, name), name}
+}
+
+// hold returns a hold that the server granted while another goroutine was in line, and the channel
+// with the result of that goroutine, which next starts.
+func (c hotLock) hold(t *testing.T, next func() <-chan acquisition, options ...latchkey.LockOption) (acquisition, <-chan acquisition) {
+	t.Helper()
+	first, waiting := holdBeforeWaiter(t, c.lock, mustLock(t, c.lock), next, options...)
+	c.tap.Forget()
+	return first, waiting
+}
+
+// holdBeforeWaiter releases before, and returns the next hold of the lock, which the servers granted while another
+// goroutine was in line, and the channel with the result of that goroutine, which next starts.
+func holdBeforeWaiter(t *testing.T, lock latchkey.Locker, before *latchkey.Hold, next func() <-chan acquisition, options ...latchkey.LockOption) (acquisition, <-chan acquisition) {
+	t.Helper()
+	shown := before
+	if members := before.Members(); len(members) > 0 {
+		shown = members[0]
+	}
+	_ = shown.Owner() // so that it is not passed on
+	granted := lockInLine(within(t, soon), t, lock, options...)
+	waiting := next()
+	mustUnlock(t, before)
+	first := rig.Await(t, soon, "the first hold", granted)
+	require.NoError(t, first.err)
+	return first, waiting
+}
+
+// sent returns the commands that were sent for the lock since the last Forget of the tap.
+func (c hotLock) sent() []rig.Command { return mentioning(c.tap, c.name) }
+
+// pass returns a hold that was passed on and the hold that followed it. It calls during with the
+// first while that is held.
+func (c hotLock) pass(t *testing.T, during func(first *latchkey.Hold)) (first, next *latchkey.Hold) {
+	t.Helper()
+	return passOn(t, func() (acquisition, <-chan acquisition) {
+		return c.hold(t, func() <-chan acquisition { return lockInLine(within(t, soon), t, c.lock) })
+	}, during, c.sent)
+}
+
+// passOn returns a hold that was passed on and the hold that followed it. It releases holds that begin returns with a
+// waiter in line, until nothing is sent for a release. It calls during with a hold while that is held.
+func passOn(t *testing.T, begin func() (acquisition, <-chan acquisition), during func(first *latchkey.Hold), sent func() []rig.Command) (first, next *latchkey.Hold) {
+	t.Helper()
+	for {
+		holder, waiting := begin()
+		during(holder.hold)
+		mustUnlock(t, holder.hold)
+		follower := rig.Await(t, soon, "the next hold", waiting)
+		require.NoError(t, follower.err)
+		commands := sent()
+		if len(commands) == 0 {
+			return holder.hold, follower.hold
+		}
+		mustUnlock(t, follower.hold)
+		require.Greater(t, time.Since(holder.at), latchkey.MaxTurn/2, "the turn lasts, and there was sent %v", commands)
+	}
+}
+
+// losesNoHold checks a lock that is passed on to waiters whose contexts end at that moment. Each of them gets the hold
+// or does not, and learns which.
+func losesNoHold(t *testing.T, lock latchkey.Locker) {
+	t.Helper()
+	hold, had := mustLock(t, lock), 0
+	tries := rig.Sized(1500)
+	for i := range tries {
+		ctx, cancel := context.WithCancel(t.Context())
+		waiting := lockInLine(ctx, t, lock)
+		go cancel()
+		for range i % 8 {
+			runtime.Gosched()
+		}
+		mustUnlock(t, hold)
+		next := rig.Await(t, soon, "the waiter", waiting)
+		if next.err != nil {
+			require.ErrorIs(t, next.err, context.Canceled)
+			hold = mustLock(t, lock)
+			continue
+		}
+		hold, had = next.hold, had+1
+		require.NoError(t, hold.Err())
+	}
+	mustUnlock(t, hold)
+	t.Logf("%d of %d had it", had, tries)
+}
+
+func untouched(*latchkey.Hold) {}
+
+// lasts checks that a hold is valid for longer than least. A hold that another release granted has
+// a short lease at first, which the client extends soon.
+func lasts(hold *latchkey.Hold, least time.Duration) func() error {
+	return func() error {
+		if valid := hold.ValidFor(); valid <= least {
+			return fmt.Errorf("it is valid for %v", valid)
+		}
+		return nil
+	}
+}
+
+// passMembersOn has a hold of several locks passed on, and checks that the released hold is over. It returns the next
+// hold, and the members that the released one had.
+func passMembersOn(t *testing.T, k kind, count int, pass func(during func(first *latchkey.Hold)) (first, next *latchkey.Hold)) (next *latchkey.Hold, members []*latchkey.Hold) {
+	t.Helper()
+	var work context.Context
+	first, next := pass(func(first *latchkey.Hold) {
+		work, members = first.Context(t.Context()), first.Members() //nolint:fatcontext // one hold, not one under another
+	})
+	assert.ErrorIs(t, first.Err(), latchkey.ErrNotHeld)
+	assert.ErrorIs(t, first.Unlock(t.Context()), latchkey.ErrNotHeld)
+	assert.ErrorIs(t, context.Cause(work), latchkey.ErrNotHeld)
+	assert.Zero(t, first.ValidFor())
+	for i, member := range members {
+		assert.ErrorIs(t, member.Unlock(t.Context()), latchkey.ErrNotHeld, "it is a member no more")
+		if k.fenced {
+			assert.Greater(t, next.Members()[i].Token(), member.Token())
+		}
+	}
+	require.NoError(t, complete(next, count))
+	return next, members
+}
+
+// servedInOrder releases a hold, and then each hold of those that wait in line, and checks that they come in their order.
+func servedInOrder(t *testing.T, hold *latchkey.Hold, waiting []<-chan acquisition) {
+	t.Helper()
+	for i, next := range waiting {
+		mustUnlock(t, hold)
+		got := rig.Await(t, soon, "the next", next)
+		require.NoError(t, got.err)
+		hold = got.hold
+		for _, later := range waiting[i+1:] {
+			require.Empty(t, later)
+		}
+	}
+	mustUnlock(t, hold)
+}
+
+// reenterAheadOfALine re-enters a hold while another goroutine is in line behind it, and releases both.
+func reenterAheadOfALine(t *testing.T, lock latchkey.Locker, hold *latchkey.Hold) {
+	t.Helper()
+	waiting := lockInLine(within(t, soon), t, lock)
+	inner, err := lock.Lock(hold.Context(within(t, soon)))
+	require.NoError(t, err)
+	mustUnlock(t, hold)
+	require.NoError(t, inner.Err())
+	require.Empty(t, waiting)
+	mustUnlock(t, inner)
+	next := rig.Await(t, soon, "the waiter", waiting)
+	require.NoError(t, next.err)
+	mustUnlock(t, next.hold)
+}
+
+// complete checks that exactly want members are held.
+func complete(hold *latchkey.Hold, want int) error {
+	n := 0
+	for _, member := range hold.Members() {
+		if member.Err() == nil {
+			n++
+		}
+	}
+	if n != want {
+		return fmt.Errorf("%d members are held", n)
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package tests
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// Replicas of several servers, of a cluster, and replicas that come and go.
+
+// Many holds are renewed while the replica comes and goes for less than their lease. When one of
+// them is lost, only that one is reported.
+func TestReplicas_come_and_go(t *testing.T) {
+	t.Parallel()
+	const lease = 4 * time.Second
+	r := rig.NewReplicated(t, 1, 0)
+	admin := rig.NewAdmin(t, r.Master)
+	options := confirmed(600 * time.Millisecond)
+	options.Lease = lease
+	client := connect(t, r.Master, options)
+	var holds []*latchkey.Hold
+	for i := range 250 {
+		holds = append(holds, mustLock(t, kinds[i%len(kinds)].open(client, rig.Name(t))))
+	}
+	stood := func() error {
+		for _, h := range holds[1:] {
+			if err := h.Err(); err != nil {
+				return fmt.Errorf("%s: %w", h.Name(), err)
+			}
+		}
+		return nil
+	}
+	for range 4 {
+		r.Replicas[0].Pause(t)
+		rig.Throughout(t, lease/4, "they stand", stood)
+		r.Replicas[0].Resume(t)
+		rig.Throughout(t, lease/2, "they stand", stood)
+	}
+	admin.Do("DEL", holds[0].Name())
+	rig.Await(t, lease, "one is lost", holds[0].Lost())
+	rig.Throughout(t, lease, "the others are not", stood)
+	for _, h := range holds[1:] {
+		mustUnlock(t, h)
+	}
+}
+
+// The replicas of the shard that has the key confirm, and continue to do so while the slot moves to
+// another shard.
+func TestReplicas_in_a_cluster(t *testing.T) {
+	t.Parallel()
+	const lease = 1500 * time.Millisecond
+	cluster := rig.NewCluster(t)
+	options := confirmed(500 * time.Millisecond)
+	options.Lease = lease
+	client := connectCluster(t, cluster, options)
+	for _, k := range takers {
+		name := rig.Name(t)
+		giveBack, key, want, err := k.take(within(t, soon), client, name)
+		require.NoError(t, err, k.name)
+		_, replica := cluster.Replica(name)
+		replica.Do("READONLY")
+		assert.NoError(t, k.has(replica, key, want), k.name)
+		assert.NoError(t, giveBack(), k.name)
+	}
+	name := rig.Name(t)
+	lock := client.NewLock(name)
+	hold := mustLock(t, lock)
+	moveKeys, finish := cluster.BeginMove(name)
+	rig.Throughout(t, 2*lease, "it is renewed before the key moves", hold.Err)
+	moveKeys(rig.EveryKey)
+	rig.Throughout(t, 2*lease, "and after it has", hold.Err)
+	worst := rig.WatchLateness()
+	finish()
+	moved := time.Now()
+	mustUnlock(t, mustReenter(t, hold, lock))
+	took := time.Since(moved)
+	t.Logf("re-entered %v after the move", took.Round(time.Millisecond))
+	assert.Less(t, took, 700*time.Millisecond+10*worst(), "rueidis takes up to a second to learn of it")
+	rig.Throughout(t, 2*lease, "and when the slot has", hold.Err)
+	mustUnlock(t, mustReenter(t, hold, lock))
+	mustUnlock(t, hold)
+	paused, _ := cluster.Replica(name)
+	paused.Pause(t)
+	_, err := lock.TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrNotReplicated)
+	paused.Resume(t)
+}
+
+// If the replicas of one member do not confirm, a MultiLock leaves no member held, and a RedLock
+// gets along with the majority.
+func TestReplicas_of_several(t *testing.T) {
+	t.Parallel()
+	var masters []*rig.Replicated
+	var locks []latchkey.Locker
+	name := rig.Name(t)
+	for range 3 {
+		r := rig.NewReplicated(t, 1, 0)
+		masters = append(masters, r)
+		locks = append(locks, connect(t, r.Master, confirmed(600*time.Millisecond)).NewLock(name))
+	}
+	masters[1].Replicas[0].Pause(t)
+	_, err := latchkey.NewMultiLock(locks...).Lock(within(t, soon))
+	require.ErrorIs(t, err, latchkey.ErrNotReplicated)
+	for _, r := range masters {
+		rig.Eventually(t, soon, "none stays", free(rig.NewAdmin(t, r.Master), name))
+	}
+	most := latchkey.NewRedLock(latchkey.RedLockOptions{MemberTimeout: 3 * time.Second}, locks...)
+	hold, err := most.Lock(within(t, soon))
+	require.NoError(t, err)
+	assert.True(t, rig.NewAdmin(t, masters[0].Replicas[0]).Exists(name))
+	assert.True(t, rig.NewAdmin(t, masters[2].Replicas[0]).Exists(name))
+	mustUnlock(t, hold)
+	masters[2].Replicas[0].Pause(t)
+	_, err = most.TryLock(t.Context())
+	// The attempt may meet a late acquisition that was meant to complete the first hold and is
+	// being undone.
+	require.True(t, errors.Is(err, latchkey.ErrNotReplicated) || errors.Is(err, latchkey.ErrNotAcquired), "%v", err)
+	for _, r := range masters {
+		rig.Eventually(t, soon, "none stays", free(rig.NewAdmin(t, r.Master), name))
+	}
+	masters[1].Replicas[0].Resume(t)
+	masters[2].Replicas[0].Resume(t)
+}

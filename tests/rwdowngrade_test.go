@@ -1,0 +1,119 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// A downgrade is one step: readers come in at once, writers do not, and the hold is renewed.
+func TestDowngrade(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	options := byMessageOnly
+	options.Lease, options.PollCeiling = 3*time.Second, 2900*time.Millisecond
+	rw := connect(t, server, options).NewRWLock(name)
+	other := connect(t, server, byMessageOnly).NewRWLock(name)
+	writer := mustLock(t, rw.Writer())
+	writing := writer.Context(t.Context())
+	reader := lockInBackground(within(t, soon), other.Reader())
+	parked(t, rig.NewAdmin(t, server), name)
+
+	hold, err := writer.Downgrade(t.Context())
+	require.NoError(t, err)
+	came := rig.Await(t, soon, "the reader", reader)
+	require.NoError(t, came.err)
+	assert.Equal(t, writer.Owner(), hold.Owner())
+	assert.ErrorIs(t, context.Cause(writing), latchkey.ErrNotHeld)
+	require.ErrorIs(t, writer.Unlock(t.Context()), latchkey.ErrNotHeld, "it is over")
+	_, err = writer.Downgrade(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrNotHeld)
+	mustUnlock(t, came.hold)
+
+	rig.Throughout(t, 2*options.Lease, "it reads, and nobody writes", func() error {
+		_, err := other.Writer().TryLock(t.Context())
+		if !errors.Is(err, latchkey.ErrNotAcquired) {
+			return fmt.Errorf("a writer: %w", err)
+		}
+		return hold.Err()
+	})
+	mustUnlock(t, mustLock(t, other.Reader()))
+	_, err = rw.Writer().TryLock(hold.Context(t.Context()))
+	require.ErrorIs(t, err, latchkey.ErrUpgrade)
+	mustUnlock(t, hold)
+	mustUnlock(t, mustLock(t, other.Writer()))
+}
+
+// The reply to each command of a downgrade is lost in turn: the caller still learns the true
+// outcome.
+func TestDowngradeWithALostReply(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	tap := rig.NewTap(t, server)
+	rw := connectVia(t, server, tap.Addr()).NewRWLock(name)
+	other := connect(t, server).NewRWLock(name)
+	writer := mustLock(t, rw.Writer())
+	tap.Lose(1, rig.Mentions(name), rig.Cut)
+	hold, err := writer.Downgrade(t.Context())
+	require.NoError(t, err)
+	mustUnlock(t, mustLock(t, other.Reader()))
+	_, err = other.Writer().TryLock(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	mustUnlock(t, hold)
+	assert.NoError(t, free(rig.NewAdmin(t, server), name)())
+}
+
+func TestDowngradeIsForTheOnlyWriteHold(t *testing.T) {
+	rw := connect(t, rig.Shared()).NewRWLock(rig.Name(t))
+	reader := mustLock(t, rw.Reader())
+	_, err := reader.Downgrade(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
+	mustUnlock(t, reader)
+	outer := mustLock(t, rw.Writer())
+	inner, err := rw.Writer().Lock(outer.Context(t.Context()))
+	require.NoError(t, err)
+	_, err = outer.Downgrade(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
+	mustUnlock(t, inner)
+	read, err := rw.Reader().Lock(outer.Context(t.Context()))
+	require.NoError(t, err)
+	hold, err := outer.Downgrade(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 2, hold.Count(), "the one that read before, and the new one")
+	mustUnlock(t, read)
+	mustUnlock(t, hold)
+}
+
+// Two readers request the write lock, under the context of their hold and by their owner: both are
+// refused without waiting.
+func TestUpgradeIsRefusedAtOnce(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	var all sync.WaitGroup
+	for range 2 {
+		client := connect(t, server)
+		rw := client.NewRWLock(name)
+		ctx := latchkey.WithOwner(t.Context(), client.NewOwner())
+		hold, err := rw.Reader().Lock(ctx)
+		require.NoError(t, err)
+		for _, upgrade := range []context.Context{hold.Context(t.Context()), ctx} {
+			all.Go(func() {
+				start := time.Now()
+				_, err := rw.Writer().Lock(upgrade)
+				assert.ErrorIs(t, err, latchkey.ErrUpgrade)
+				_, err = rw.Writer().Lock(upgrade, latchkey.Wait(time.Minute))
+				assert.ErrorIs(t, err, latchkey.ErrUpgrade)
+				assert.Less(t, time.Since(start), leeway)
+			})
+		}
+		defer func() { mustUnlock(t, hold) }()
+	}
+	all.Wait()
+}
