@@ -48,8 +48,8 @@ func newCompositeLines(*Client) kindState { return compositeLines{newWaitQueues(
 
 func (compositeLines) close() {}
 
-// standInLine gives the lock a line for the goroutines of this program that want it.
-func (l *compositeLock) standInLine(rules lineRules) {
+// initLine gives the lock a line for the goroutines of this program that want it.
+func (l *compositeLock) initLine(rules lineRules) {
 	first := slices.MinFunc(l.primitives(), func(a, b *primitive) int { return strings.Compare(a.client.id, b.client.id) }).client
 	l.line = &compositeLine{rules, first.kindState(l.kind, newCompositeLines).(compositeLines).waitQueues, identityOf(l.kind, l.members)}
 }

@@ -30,9 +30,9 @@ func (c *compositeHold) beginTurn() {
 	}
 }
 
-// stand makes other goroutines of this program that want the lock wait in line until the hold is
+// blockLine makes other goroutines of this program that want the lock wait in line until the hold is
 // over.
-func (c *compositeHold) stand(q *waitQueue) {
+func (c *compositeHold) blockLine(q *waitQueue) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.active() {

@@ -220,8 +220,8 @@ func (m *fairModel) javaActs(d dice) {
 	case j.count > 0 && d[1]%3 == 0:
 		j.renew(k)
 	case j.count > 0 && d[1]%3 == 1:
-		stood := j.holds()
-		j.released(stood, j.fair("unlocks", javaFairUnlock, k))
+		certain := j.holds()
+		j.released(certain, j.fair("unlocks", javaFairUnlock, k))
 	case m.waits[j] && d[1]%9 == 2:
 		j.fair("cancels", javaFairCancel, k)
 		m.waits[j] = false
@@ -319,7 +319,7 @@ func (m *fairModel) ordered() {
 				continue
 			}
 			if last != nil && m.waiters[last].ticket > m.waiters[p].ticket {
-				m.w.fail("%s stands before %s, who came first: %v", last.name, p.name, m.lineUp())
+				m.w.fail("%s is queued before %s, who came first: %v", last.name, p.name, m.lineUp())
 			}
 			last = p
 		}

@@ -164,7 +164,7 @@ func (m *fairPermitModel) told(d dice) {
 	if p.t.doubt.acquisition() {
 		return // it may have acquired them itself, and then no message comes
 	}
-	p.told(modelMessage{p.t.wire, "0"})
+	p.receiveGrant(modelMessage{p.t.wire, "0"})
 }
 
 // has reports whether the permits of a party are held.
@@ -248,9 +248,9 @@ func (m *fairPermitModel) overtakes(p *party, now fairPermitState) {
 			continue
 		}
 		entry := other.t.permitEntry()
-		before, stood := m.before.queue.fields[entry]
-		_, stands := now.queue.fields[entry]
-		if stood && stands && numeral(now.alive.fields[entry]) > m.w.ms() && uint64(numeral(before)) < m.ticket(p) {
+		before, wasQueued := m.before.queue.fields[entry]
+		_, isQueued := now.queue.fields[entry]
+		if wasQueued && isQueued && numeral(now.alive.fields[entry]) > m.w.ms() && uint64(numeral(before)) < m.ticket(p) {
 			m.w.fail("%s overtakes %s", p.name, other.name)
 		}
 	}

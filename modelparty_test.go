@@ -266,11 +266,11 @@ func (p *party) together() []*ownership { return append([]*ownership{p.t}, p.oth
 func (p *party) release(pick, fate int) {
 	i := pick % len(p.grips)
 	p.grips = slices.Delete(p.grips, i, i+1)
-	stood := p.holds()
+	certain := p.holds()
 	if len(p.grips) == 0 {
 		p.phase = releasing
 	}
-	p.settle(stood, fate)
+	p.settle(certain, fate)
 }
 
 // renewal returns the lease for a renewal, 0 if no hold wants one.
@@ -286,9 +286,9 @@ func (p *party) renewal() int64 {
 	return 0
 }
 
-// settle makes the count on the server equal to that of the client. stood says that the hold was certain when the last
-// release began.
-func (p *party) settle(stood bool, fate int) {
+// settle makes the count on the server equal to that of the client. certain says that the lease was certainly valid when
+// the last release began.
+func (p *party) settle(certain bool, fate int) {
 	t, others, count := p.t, p.others, len(p.grips)
 	t.holds.count = count
 	c := t.protocol().releaseCall(t, count, p.renewal(), nil)
@@ -308,7 +308,7 @@ func (p *party) settle(stood bool, fate int) {
 		}
 		switch {
 		case count == 0:
-			if reply == nil && stood && !p.unheard && !p.excused {
+			if reply == nil && certain && !p.unheard && !p.excused {
 				p.w.fail("%s finds nothing to release before its lease is over", p.name)
 			}
 			if t.doubt.acquisition() || p.unheard {

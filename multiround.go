@@ -149,7 +149,7 @@ func (l *MultiLock) combine(ctx context.Context, r *request, holds []*Hold) (*Ho
 	}
 	if l.line != nil {
 		c.beginTurn()
-		c.stand(l.line.use())
+		c.blockLine(l.line.use())
 	}
 	return newHold(c), nil
 }

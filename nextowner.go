@@ -28,7 +28,7 @@ func (o *ownership) chooseNext() {
 	if o.phase != releasing { // nobody would take the owner
 		return
 	}
-	next.entry.asked, next.doubt.queued = true, true
+	next.entry.mayBeQueued, next.doubt.queued = true, true
 	o.lock.client.handover.expects(next)
 	o.local.next = next
 }

@@ -99,7 +99,7 @@ func (o *ownership) releaseFails(next any) (left any) {
 	if o.onKey.queue == nil {
 		return next
 	}
-	return o.onKey.queue.standsNoMore(next)
+	return o.onKey.queue.unblock(next)
 }
 
 // leaveLine ends the hold for the goroutines in line. told, noEcho, next and left are as for waitQueue.endHold.

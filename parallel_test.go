@@ -32,6 +32,6 @@ func TestInParallel(t *testing.T) {
 			return bad
 		}
 		return nil
-	}), "errors stand at the places of what they are about")
+	}), "each error has the index of what it is about")
 	require.Empty(t, atOnce([]int{}, func(int) error { return bad }))
 }

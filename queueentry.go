@@ -13,18 +13,18 @@ import (
 // queueEntry is the entry of an owner in the queue of a lock. ownership.mu guards the fields that
 // change.
 type queueEntry struct {
-	text   string          // the entry, "" if the owner does not wait in a queue
-	lease  time.Duration   // the lease that a grant gives it
-	wanted time.Duration   // the lease that its acquisition asks for
-	made   transport.Stamp // before the server knew the owner
-	heard  *clientChannel  // where messages about it arrive, or nil; handover.mu guards it
-	asked  bool            // the entry may be in the queue
-	since  string          // when it joined the queue, by the server, as last seen
-	seen   transport.Stamp // before the request was sent whose reply said since
-	known  bool            // the entry is in the queue, or its owner has been granted the lock
-	unsure bool            // known must not be set any more: see mustAsk
-	grant  *grant          // the grant that has arrived, or nil
-	waiter waker           // the waiter for the owner, or nil for the front of the lock
+	text        string          // the entry, "" if the owner does not wait in a queue
+	lease       time.Duration   // the lease that a grant gives it
+	wanted      time.Duration   // the lease that its acquisition asks for
+	made        transport.Stamp // before the server knew the owner
+	heard       *clientChannel  // where messages about it arrive, or nil; handover.mu guards it
+	mayBeQueued bool            // the entry may be in the queue
+	since       string          // when it joined the queue, by the server, as last seen
+	seen        transport.Stamp // before the request was sent whose reply said since
+	known       bool            // the entry is in the queue, or its owner has been granted the lock
+	unsure      bool            // known must not be set any more: see mustAsk
+	grant       *grant          // the grant that has arrived, or nil
+	waiter      waker           // the waiter for the owner, or nil for the front of the lock
 }
 
 // noEntry is the entry of an owner that has none yet. Nothing in it ever changes.
@@ -68,9 +68,9 @@ func (o *ownership) makeEntry(a *acquisition) {
 	e.text = o.wire + " " + strconv.FormatInt(millis(e.lease), 10) + " " + tokens
 }
 
-// queueEntry returns the entry with which an attempt waits, or "" if it does not; standing is an entry that may
+// queueEntry returns the entry with which an attempt waits, or "" if it does not; oldEntry is an entry that may
 // be in the queue already, or "".
-func (a *acquisition) queueEntry() (entry, standing string) {
+func (a *acquisition) queueEntry() (entry, oldEntry string) {
 	o := a.ownership
 	if !a.inLine || !o.lock.spec.passes || o.isGuest || o.lock.keys().noQueue.Load() {
 		return "", ""
@@ -85,21 +85,21 @@ func (a *acquisition) queueEntry() (entry, standing string) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.entry.asked {
-		standing = o.entry.text
+	if o.entry.mayBeQueued {
+		oldEntry = o.entry.text
 	}
 	if listens {
 		entry = o.entry.text
-		o.entry.asked, o.doubt.queued = true, true
+		o.entry.mayBeQueued, o.doubt.queued = true, true
 	}
-	return entry, standing
+	return entry, oldEntry
 }
 
-// mayStandInQueue reports whether the entry of the owner may be in the queue.
-func (o *ownership) mayStandInQueue() bool {
+// mayBeQueued reports whether the entry of the owner may be in the queue.
+func (o *ownership) mayBeQueued() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.entry.asked
+	return o.entry.mayBeQueued
 }
 
 // seenInQueue records that an attempt found the entry of the owner in the queue, and since when it has been
@@ -126,7 +126,7 @@ func (a *acquisition) awaitsGrant(round int) bool {
 	mayListen := o.lock.client.handover.listen(o)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return !a.noQueue && (o.entry.asked || mayListen && round < confirmRounds) && (!a.byStranger)
+	return !a.noQueue && (o.entry.mayBeQueued || mayListen && round < confirmRounds) && (!a.byStranger)
 }
 
 // stopWaiting ends the wait for messages about the owner.

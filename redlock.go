@@ -85,7 +85,7 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 	lock := compositeLock{kind: KindRed, members: members, need: need, invalid: err, pause: options.RetryDelay}
 	l := &RedLock{compositeLock: lock, options: options, servers: newRedServers(members, need)}
 	if err == nil {
-		l.standInLine(l)
+		l.initLine(l)
 	}
 	l.prepare, l.round = l.askServers, l.acquireMajority
 	return l

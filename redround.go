@@ -25,7 +25,7 @@ func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []se
 		close(c.allAnswered)
 	}()
 	if !l.isShared() {
-		c.stand(l.line.use())
+		c.blockLine(l.line.use())
 	}
 	l.mend(ctx, c, r, settings)
 	return newHold(c), false, nil

@@ -42,7 +42,7 @@ func (l *liveOwnerships) attach(q *waitQueue, hash uint64) {
 		o.attach(q)
 		o.onKey.queue.held++
 		if !o.othersAsk {
-			o.onKey.queue.standing++
+			o.onKey.queue.blocking++
 		}
 	}
 }

@@ -245,7 +245,7 @@ var releaseBuffers = sync.Pool{New: func() any { return new([16]string) }}
 func (o *ownership) uncount(s *holdState) {
 	if o.holds.uncount(s) {
 		o.phase = releasing
-		o.doubt.stood = o.valid() > 0
+		o.doubt.validAtRelease = o.valid() > 0
 		// Only the holder publishes the release of an exclusive lock. A read lock has several holders, so
 		// messages of this client are handled like all others.
 		o.echo = o.lock.spec.isLock() && !o.lock.spec.maySurviveRelease() && o.releaseBegins()

@@ -31,7 +31,7 @@ type request struct {
 	awaited     bool // others wait in line for the lock of which this one is to be a member
 }
 
-// permanentLease stands for a lease that does not end.
+// permanentLease means a lease that does not end.
 const permanentLease = 100 * 365 * 24 * time.Hour
 
 // newRequest checks the options of one acquisition. waits says whether the method waits for longer than one

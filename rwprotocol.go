@@ -62,18 +62,18 @@ func (p readProtocol) renewalCalls(o *ownership, lease time.Duration) []call {
 type writeProtocol struct{}
 
 func (writeProtocol) acquireCall(a *acquisition, count, _ int) call {
-	o, stale, entry, standing := a.ownership, "", "", ""
+	o, stale, entry, oldEntry := a.ownership, "", "", ""
 	if a.inLine {
 		stale = o.lock.client.staleMS
 	}
 	if count == 1 {
-		entry, standing = a.queueEntry()
+		entry, oldEntry = a.queueEntry()
 	}
 	c := call{cmd: rwWriteAcquire, keys: rwKeys(o.lock.key)}
-	if entry != "" || standing != "" {
+	if entry != "" || oldEntry != "" {
 		c.cmd, c.keys = rwWriteWait, append(c.keys, o.lock.keys().queue)
 	}
-	c.args = []string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), stale, entry, standing, o.lock.keys().queue}
+	c.args = []string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), stale, entry, oldEntry, o.lock.keys().queue}
 	return c
 }
 

@@ -37,7 +37,7 @@ type attempter interface {
 func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last error) error {
 	q, w, left := c.waitQueues.enter(key, l, a)
 	if call, is := a.(*acquisition); is { // not a spinner, which is never used again
-		call.stoodInLine = w != nil
+		call.wasInLine = w != nil
 	}
 	var mark waitMark
 	defer mark.end()

@@ -24,7 +24,7 @@ type waitQueue struct {
 	users    int32 // goroutines in line or in front, and live holds
 	attached int32 // ownerships among the users
 	held     int32 // live holds of this client
-	standing int32 // holds of this client whose release has not failed: while there are any, nobody is in front
+	blocking int32 // holds of this client whose release has not failed: while there are any, nobody is in front
 	waitState
 }
 
@@ -59,7 +59,7 @@ func (q *waitQueue) join(who any) *waiter {
 
 // takePlace is join. shard.mu is held.
 func (q *waitQueue) takePlace(who any) *waiter {
-	if !q.busy && q.standing == 0 {
+	if !q.busy && q.blocking == 0 {
 		q.busy, q.front, q.asksNow, q.awaitsGrant = true, permitsOf(who), false, false
 		return nil
 	}
@@ -240,7 +240,7 @@ func (q *waitQueue) takeLeft(inFront bool) any {
 // next moves the line up, unless this client holds the key. shard.mu is held.
 func (q *waitQueue) next() {
 	first := q.line.first
-	q.busy, q.front, q.asksNow, q.awaitsGrant = first != nil && q.standing == 0, nil, false, false
+	q.busy, q.front, q.asksNow, q.awaitsGrant = first != nil && q.blocking == 0, nil, false, false
 	if q.busy {
 		q.line.remove(first)
 		q.front = first.request

@@ -33,7 +33,7 @@ func (q *waitQueue) holdBegan() {
 // countHold is holdBegan, and returns how many times the hold may be passed on. shard.mu is held.
 func (q *waitQueue) countHold() (passes int) {
 	q.held++
-	q.standing++
+	q.blocking++
 	q.turnGoesOn()
 	q.lastAnswer = lastAnswer{last: ErrNotAcquired}
 	q.drain()
@@ -74,19 +74,19 @@ func (q *waitQueue) holdReleased(next any) {
 // subscribes, -1 if it could not be published. If other clients received it, this client must not
 // take the key again and again.
 //
-// noEcho means that releaseBegins counted a message that was never published. stood means that the
+// noEcho means that releaseBegins counted a message that was never published. blocked means that the
 // hold kept everybody from the front until now.
 //
 // next is for the next waiter in front, or nil. It is returned as left if nobody waits. used
 // reports whether the wait queue has other users: their front is to be woken if others may hold the
 // key now.
-func (q *waitQueue) endHold(told int64, noEcho, stood bool, next any) (left any, used bool) {
+func (q *waitQueue) endHold(told int64, noEcho, blocked bool, next any) (left any, used bool) {
 	whole := q.whole()
 	defer whole.endUse()
 	q.noteRelease(told, noEcho)
 	q.held--
-	if stood {
-		next = q.standsNoMore(next)
+	if blocked {
+		next = q.unblock(next)
 	}
 	return next, whole.users > 1
 }
@@ -109,10 +109,10 @@ func (s *waitState) noteRelease(told int64, noEcho bool) {
 	}
 }
 
-// standsNoMore counts one hold less that keeps everybody from the front. shard.mu is held.
-func (q *waitQueue) standsNoMore(next any) (left any) {
-	q.standing--
-	if q.standing > 0 || q.busy {
+// unblock counts one hold less that keeps everybody from the front. shard.mu is held.
+func (q *waitQueue) unblock(next any) (left any) {
+	q.blocking--
+	if q.blocking > 0 || q.busy {
 		return next // nobody may come to the front yet, or the one in front has an owner already
 	}
 	q.next()

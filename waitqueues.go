@@ -157,7 +157,7 @@ func (s *queueShard) drop(q *waitQueue) {
 	}
 	if len(s.spare) < spareQueues {
 		q.lines.Store(nil)
-		q.users, q.attached, q.held, q.standing, q.noLinger = 0, 0, 0, 0, false
+		q.users, q.attached, q.held, q.blocking, q.noLinger = 0, 0, 0, 0, false
 		s.spare = append(s.spare, q)
 	}
 }
