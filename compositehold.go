@@ -159,7 +159,7 @@ func (c *compositeHold) extend(ctx context.Context, d time.Duration) error {
 	if err := c.err(); err != nil {
 		return fail("extend", c.name, ErrNotHeld, err)
 	}
-	members := c.places()
+	members := c.allMembers()
 	errs := callUntil(context.Background(), members, c.need, c.patience, func(h *Hold) error { return h.Extend(ctx, d) })
 	done := 0
 	for i, err := range errs {

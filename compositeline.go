@@ -104,9 +104,9 @@ func (w *compositeWaiter) receive(hold any) { w.passed = hold.(*compositeHold) }
 
 // takes implements [groupRecipient]. It refuses if the hold must be confined when all members are
 // there: such a hold has to be acquired.
-func (w *compositeWaiter) takes(place int, o *ownership) bool {
+func (w *compositeWaiter) takes(index int, o *ownership) bool {
 	r, err := newRequest(o.lock.client.options.Lease, false, w.settings)
-	return err == nil && !r.untilWhole && sameLock(w.lock.members[place], &o.lock) && o.suits(&r)
+	return err == nil && !r.untilWhole && sameLock(w.lock.members[index], &o.lock) && o.suits(&r)
 }
 
 // successor implements [groupRecipient].
@@ -130,12 +130,12 @@ func (l *compositeLock) waitInLine(ctx context.Context, r *request, settings []s
 		l.beginWait(mark)
 	}
 	switch at, err := q.await(ctx, nil, behind); at {
-	case hasHold:
+	case received:
 		l.line.begins(ctx, w.passed, r, settings)
 		noteMembers(w.passed.latestMembers(), r.note)
 		w.passed.observeAcquired(r.parent, time.Since(began))
 		return newHold(w.passed), nil
-	case outside:
+	case leftLine:
 		q.takeLeft(false)
 		return nil, l.waitError(ctx, q, err)
 	}
@@ -163,11 +163,11 @@ func (l *compositeLock) mayReenter(ctx context.Context) bool {
 // waitError is the error of a wait in line that ended with err. While the front waits for a
 // member, every call in line gets the error of a wait for that member.
 func (l *compositeLock) waitError(ctx context.Context, q *waitQueue, err error) error {
-	place, waits := q.awaitedPlace()
+	index, waits := q.awaitedMember()
 	if !waits {
 		return l.line.named(q.waitError(ctx, err, nil))
 	}
-	p := l.members[place].(*primitive)
+	p := l.members[index].(*primitive)
 	of := p.client.waitQueues.use(p.key)
 	defer of.done()
 	return fail("lock", p.Name(), explain(of.in(p.spec.line).waitError(ctx, err, ErrNotAcquired))...)

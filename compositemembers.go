@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// add makes a hold a member. It returns false if the whole is over or the place is taken; the
+// add makes a hold a member. It returns false if the whole is over or already has that member; the
 // caller must then release the hold.
 func (c *compositeHold) add(i int, h *Hold) bool {
 	c.mu.Lock()
@@ -56,24 +56,24 @@ func (c *compositeHold) held() int {
 	return c.liveMembers
 }
 
-// missing returns the places without a member, or nil if the whole is over.
+// missing returns the indexes without a member, or nil if the whole is over.
 func (c *compositeHold) missing() []int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.active() {
 		return nil
 	}
-	var places []int
+	var indexes []int
 	for i, h := range c.members {
 		if h == nil {
-			places = append(places, i)
+			indexes = append(indexes, i)
 		}
 	}
-	return places
+	return indexes
 }
 
-// places returns the members in the order of the locks, nil where there is none.
-func (c *compositeHold) places() []*Hold {
+// allMembers returns the members in the order of the locks, nil where there is none.
+func (c *compositeHold) allMembers() []*Hold {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.members)
@@ -81,5 +81,5 @@ func (c *compositeHold) places() []*Hold {
 
 // present returns the members that are there.
 func (c *compositeHold) present() []*Hold {
-	return slices.DeleteFunc(c.places(), func(h *Hold) bool { return h == nil })
+	return slices.DeleteFunc(c.allMembers(), func(h *Hold) bool { return h == nil })
 }

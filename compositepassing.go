@@ -14,9 +14,9 @@ import (
 type groupRecipient interface {
 	recipient
 
-	// takes reports whether the ownership held at a place is what the recipient wants there. The
-	// caller holds the mutex of the ownership.
-	takes(place int, o *ownership) bool
+	// takes reports whether the ownership of the member with that index is what the recipient wants
+	// there. The caller holds the mutex of the ownership.
+	takes(index int, o *ownership) bool
 	// successor makes the hold that will be passed to the recipient, still without members.
 	successor() *compositeHold
 }
@@ -142,7 +142,7 @@ func (c *compositeHold) recipient() (groupRecipient, *waitQueue) {
 
 // mayPassTo reports whether each member may be passed on and is what the recipient wants.
 func (c *compositeHold) mayPassTo(to groupRecipient, members []*Hold) bool {
-	return !slices.ContainsFunc(indexes(members), func(i int) bool {
+	return !slices.ContainsFunc(indexesOf(members), func(i int) bool {
 		if members[i] == nil {
 			return false
 		}
@@ -158,9 +158,9 @@ func (c *compositeHold) mayPassTo(to groupRecipient, members []*Hold) bool {
 }
 
 // succeed returns the hold that follows the hold of a member, or nil.
-func succeed(h *Hold, place int, to groupRecipient) *holdState {
+func succeed(h *Hold, index int, to groupRecipient) *holdState {
 	s := h.inner().(*holdState)
-	return s.ownership.succeed(s, func() bool { return to.takes(place, s.ownership) })
+	return s.ownership.succeed(s, func() bool { return to.takes(index, s.ownership) })
 }
 
 // takeBack returns to the hold the members that were meant to be passed on, so that it releases

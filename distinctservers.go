@@ -17,7 +17,7 @@ type redServers struct {
 	heard   chan struct{} // closed when enough is known that calls no longer wait
 
 	mu      sync.Mutex
-	ids     map[int]string // by the places of the members; "" for a server that does not tell
+	ids     map[int]string // by the indexes of the members; "" for a server that does not tell
 	looking bool
 	hearing sync.Once
 	twice   error
@@ -30,8 +30,8 @@ func newRedServers(members []member, need int) *redServers {
 // check returns an ErrInvalid once two members are known to be on one server. A server
 // that does not tell its id counts as distinct.
 func (s *redServers) check(ctx context.Context) error {
-	if places := s.startLooking(); places != nil {
-		go s.look(places)
+	if indexes := s.startLooking(); indexes != nil {
+		go s.look(indexes)
 	}
 	select {
 	case <-s.heard:
@@ -45,7 +45,7 @@ func (s *redServers) check(ctx context.Context) error {
 
 // startLooking returns the members whose servers neither this lock nor their clients
 // know. It returns nil if there are none, or another call is already looking.
-func (s *redServers) startLooking() (places []int) {
+func (s *redServers) startLooking() (indexes []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.looking {
@@ -60,26 +60,26 @@ func (s *redServers) startLooking() (places []int) {
 			s.note(i, id)
 			continue
 		}
-		places = append(places, i)
+		indexes = append(indexes, i)
 		if p, is := l.(*primitive); is && p.client.serverIdentity.overdue() {
 			silent++
 		}
 	}
-	s.looking = places != nil
+	s.looking = indexes != nil
 	switch {
 	case len(s.ids) < s.need:
-	case silent == len(places): // earlier calls have waited for them
+	case silent == len(indexes): // earlier calls have waited for them
 		s.tell()
 	default:
 		time.AfterFunc(minMemberTimeout, s.tell)
 	}
-	return places
+	return indexes
 }
 
-func (s *redServers) look(places []int) {
+func (s *redServers) look(indexes []int) {
 	ctx, cancel := context.WithTimeout(context.Background(), maxMemberTimeout)
 	defer cancel()
-	inParallel(len(places), places, func(i int) { s.learn(ctx, i) })
+	inParallel(len(indexes), indexes, func(i int) { s.learn(ctx, i) })
 	s.mu.Lock()
 	s.looking = false
 	s.mu.Unlock()

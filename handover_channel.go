@@ -80,7 +80,7 @@ func (h *handover) listen(o *ownership) bool {
 	switch {
 	case fresh:
 		h.client.notifier.add(s)
-	case !expected && s.live(): // it became live after the owner was refused without a place
+	case !expected && s.live(): // it became live after the owner was refused and not queued
 		o.wakeFront()
 	}
 	return !s.refused.Load()

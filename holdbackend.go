@@ -36,7 +36,7 @@ type holdBackend interface {
 	// unreleased returns the client that reports a handle that was dropped, or nil if there
 	// is nothing to report.
 	unreleased() *Client
-	// handle returns the place for the handle of the hold, or nil if a dropped handle may have to
+	// handle returns where to store the handle of the hold, or nil if a dropped handle may have to
 	// be reported. It returns the same each time.
 	handle() *Hold
 }

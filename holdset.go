@@ -78,7 +78,7 @@ func (s *holdSet) current(h *holdState) bool { return h.active() || s.has(h.oute
 
 // has reports whether a hold is the outermost, or reads along with it.
 func (s *holdSet) has(h *holdState) bool {
-	return h == s.outermost() || int(h.place) < len(s.along()) && s.along()[h.place] == h
+	return h == s.outermost() || int(h.alongIndex) < len(s.along()) && s.along()[h.alongIndex] == h
 }
 
 // roots yields the holds that were not entered under another: the outermost, and those that read
@@ -102,7 +102,7 @@ func (s *holdSet) isOnly(h *holdState) bool {
 // join adds a hold that reads along with the outermost.
 func (s *holdSet) join(h *holdState) {
 	others := s.more()
-	h.place = int32(len(others.along)) //nolint:gosec // there are fewer goroutines
+	h.alongIndex = int32(len(others.along)) //nolint:gosec // there are fewer goroutines
 	others.along = append(others.along, h)
 	if h.renew {
 		s.renewing++
@@ -123,7 +123,7 @@ func (s *holdSet) leave(h *holdState) (left bool, endings []*ending) {
 	case h == s.outermost():
 		others.outermost = successor
 	case h != successor:
-		successor.place, others.along[h.place] = h.place, successor
+		successor.alongIndex, others.along[h.alongIndex] = h.alongIndex, successor
 	}
 	if h.renew {
 		s.renewing--

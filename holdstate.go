@@ -14,13 +14,13 @@ import (
 type holdState struct {
 	lifecycle
 
-	own       Hold // see handle
-	ownership *ownership
-	fencing   int64 // the token, or 0
-	place     int32 // among those that read along
-	shown     bool  // the program has seen the owner, under this outermost hold
-	renew     bool  // the hold wants renewal
-	rare      *rareOfHold
+	own        Hold // see handle
+	ownership  *ownership
+	fencing    int64 // the token, or 0
+	alongIndex int32 // among those that read along
+	shown      bool  // the program has seen the owner, under this outermost hold
+	renew      bool  // the hold wants renewal
+	rare       *rareOfHold
 }
 
 // rareOfHold is state that few holds need. It is nil for the others.

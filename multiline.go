@@ -83,9 +83,9 @@ func (l *MultiLock) named(err error) error {
 }
 
 // busyWith records, for the waiters in line, which member the front waits for, and why.
-func (l *MultiLock) busyWith(q *waitQueue, place int, err error) {
+func (l *MultiLock) busyWith(q *waitQueue, index int, err error) {
 	if q != nil {
 		q.told(err)
-		q.awaits(place)
+		q.awaitsMember(index)
 	}
 }

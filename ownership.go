@@ -20,8 +20,8 @@ type ownership struct {
 	number uint64 // of this ownership in this client
 
 	sendMu    transport.FIFOMutex
-	schedule  schedule   // the watchdog's
-	onKey     placeOnKey // guarded by the mutex of the shard of the key
+	schedule  schedule // the watchdog's
+	onKey     keyLinks // guarded by the mutex of the shard of the key
 	rare      atomic.Pointer[rareOfOwnership]
 	othersAsk bool // its last release failed, so other waiters may query the server; guarded like onKey
 

@@ -94,7 +94,7 @@ func TestHold_uses_the_wait_queue_of_the_first_waiter(t *testing.T) {
 		ends(o)
 		at, err := q.await(ctx, nil, w)
 		require.NoError(t, err)
-		require.Equal(t, inFront, at)
+		require.Equal(t, atFront, at)
 		require.Nil(t, q.exit(nil))
 		require.Nil(t, c.waitQueues.known(o.lock.key), what)
 		require.NoError(t, c.rueidis.Do(ctx, c.rueidis.B().Del().Key(o.lock.key).Build()).Error())

@@ -33,7 +33,7 @@ func TestPassPermits_to_one_that_comes_to_the_front(t *testing.T) {
 	q.frontEnds(front)
 	q.leaveFront()
 	require.True(t, q.passPermits(1))
-	require.Equal(t, hasHold, q.leave(w))
+	require.Equal(t, received, q.leave(w))
 	require.Nil(t, q.join(&permitRequest{count: 1}), "the front is free")
 }
 
@@ -50,7 +50,7 @@ func TestPassPermits_in_order(t *testing.T) {
 	require.False(t, front.passed || second.passed)
 	at, err := q.await(context.Background(), nil, w)
 	require.NoError(t, err)
-	require.Equal(t, hasHold, at)
+	require.Equal(t, received, at)
 	q.frontRests(front, ErrNotAcquired)
 	require.False(t, q.passPermits(3), "not as many as are asked for")
 	require.True(t, q.passPermits(4))

@@ -67,12 +67,12 @@ type tries struct {
 
 // try begins to try some members, or all. The attempts do not end with the caller's context: a member that is
 // no longer needed is released when it arrives.
-func (l *RedLock) try(ctx context.Context, timeout time.Duration, settings []setting, places ...int) *tries {
-	if places == nil {
-		places = indexes(l.members)
+func (l *RedLock) try(ctx context.Context, timeout time.Duration, settings []setting, indexes ...int) *tries {
+	if indexes == nil {
+		indexes = indexesOf(l.members)
 	}
 	ctx, cancel := transport.WithWait(context.WithoutCancel(ctx), timeout)
-	calls := callMembers(places, func(i int) (*Hold, error) {
+	calls := callMembers(indexes, func(i int) (*Hold, error) {
 		return l.members[i].acquire(ctx, "try lock", false, settings)
 	})
 	return &tries{memberCalls: calls, members: l.members, timeout: timeout, cancel: cancel}
@@ -86,7 +86,7 @@ func (t *tries) gather(ctx context.Context, c *compositeHold) {
 		case !heard:
 			return
 		case r.err == nil:
-			c.add(r.place, r.hold)
+			c.add(r.index, r.hold)
 		default:
 			t.failures = append(t.failures, failureOf(r))
 		}
@@ -101,7 +101,7 @@ func (t *tries) collect(c *compositeHold) {
 		if !heard {
 			return
 		}
-		if r.err == nil && !c.adopt(r.place, r.hold) {
+		if r.err == nil && !c.adopt(r.index, r.hold) {
 			giveBack(context.Background(), []*Hold{r.hold}, 0) // the server may be silent by now, and others wait behind it
 		}
 	}
@@ -124,8 +124,8 @@ func (l *RedLock) retryMissingLater(ctx context.Context, c *compositeHold, r *re
 	c.retryTimer = time.AfterFunc(period, func() {
 		select {
 		case <-c.allAnswered:
-			if places := c.missing(); len(places) > 0 {
-				l.try(ctx, l.memberTimeout(r), settings, places...).collect(c)
+			if indexes := c.missing(); len(indexes) > 0 {
+				l.try(ctx, l.memberTimeout(r), settings, indexes...).collect(c)
 			}
 		default: // do not try members again that are late
 		}

@@ -19,8 +19,8 @@ func newLiveOwnerships() *liveOwnerships {
 	return l
 }
 
-// placeOnKey is the place of an ownership among the live ones. shard.mu guards it.
-type placeOnKey struct {
+// keyLinks are what a live ownership is linked to by its key. shard.mu guards them.
+type keyLinks struct {
 	next  *ownership // another on a key with the same hash, or nil
 	queue *waitQueue // the line in which holds of its kind are passed on, or the whole queue; nil if there is none
 }

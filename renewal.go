@@ -29,18 +29,18 @@ func (w *watchdog) renewAll(r *route, due []*ownership) bool {
 	return true
 }
 
-// renewSoon renews a batch as soon as the route has a place for it, and does not wait for the answer. If the
-// whole batch is refused, it is divided, and its parts wait for places like any other batch, without holding a
-// place or for sendMu.
+// renewSoon renews a batch as soon as the route has a slot for it, and does not wait for the answer. If the
+// whole batch is refused, it is divided, and its parts wait for slots like any other batch, without holding a
+// slot or for sendMu.
 func (w *watchdog) renewSoon(r *route, batch []*ownership) bool {
 	select {
-	case r.Places <- struct{}{}:
+	case r.Slots <- struct{}{}:
 	case <-w.open.Done():
 		return false
 	}
 	w.tasks.Go(func() {
 		parts := w.renewBatch(w.reserve(r, batch))
-		<-r.Places
+		<-r.Slots
 		for _, part := range parts {
 			w.renewSoon(r, part)
 		}
@@ -93,9 +93,9 @@ func (w *watchdog) renewAlone(r *route, o *ownership) {
 		return
 	}
 	select {
-	case r.Places <- struct{}{}:
+	case r.Slots <- struct{}{}:
 		w.renewBatch(o.reserved(nil))
-		<-r.Places
+		<-r.Slots
 	default: // a release must not wait for sendMu until other renewals are answered
 		o.sendMu.Unlock()
 		o.renewLater()

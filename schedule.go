@@ -11,7 +11,7 @@ type schedule struct {
 	dueTimes
 
 	plannedAtLook int32 // the watchdog's look at which it was planned; a future look if it need not be verified
-	index         int32 // its place in the watchdog's queue
+	index         int32 // its index in the watchdog's queue
 }
 
 // dueTimes says when an ownership is next due, on the monotonic clock.
@@ -20,13 +20,13 @@ type dueTimes struct {
 	deadline time.Duration // when the hold can no longer be relied on
 }
 
-func newSchedule() schedule { return schedule{index: nowhere} }
+func newSchedule() schedule { return schedule{index: notInHeap} }
 
 // dueAt implements [dueItem].
 func (o *ownership) dueAt() time.Duration { return min(o.schedule.renewAt, o.schedule.deadline) }
 
-// place implements [dueItem].
-func (o *ownership) place() *int32 { return &o.schedule.index }
+// heapIndex implements [dueItem].
+func (o *ownership) heapIndex() *int32 { return &o.schedule.index }
 
 // plan tells the watchdog when to renew and when to give up. o.mu is held.
 func (o *ownership) plan() { o.planFrom(o.lock.client.clock()) }

@@ -50,7 +50,7 @@ func (w *watchdog) verify(now time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, o := range found {
-		if o.schedule.index != nowhere && w.isUnheard(o) { // it may be over by now, or renewed
+		if o.schedule.index != notInHeap && w.isUnheard(o) { // it may be over by now, or renewed
 			w.startRenewal(o)
 		}
 	}

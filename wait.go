@@ -43,7 +43,7 @@ func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last
 	defer mark.end()
 	if w != nil {
 		mark.beginFor(c, a)
-		if at, err := c.waitInLine(ctx, q, w, a, last); at != inFront {
+		if at, err := c.waitInLine(ctx, q, w, a, last); at != atFront {
 			q.whole().done()
 			return err
 		}
@@ -62,25 +62,25 @@ func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last
 	return err
 }
 
-// waitInLine waits in line. It returns inFront, or how the wait has ended. last is as for wait. A
+// waitInLine waits in line. It returns atFront, or how the wait has ended. last is as for wait. A
 // waiter that tried before it entered a shared line tries once more if it has missed a hint,
 // since the waiter in front may wait for something else.
-func (c *Client) waitInLine(ctx context.Context, q *waitQueue, w *waiter, a attempter, last error) (place, error) {
+func (c *Client) waitInLine(ctx context.Context, q *waitQueue, w *waiter, a attempter, last error) (waitResult, error) {
 	if m, is := a.(interface{ missedHint(q *waitQueue) bool }); is && m.missedHint(q.whole()) {
 		signal(w.called)
 	}
 	for {
 		switch at, err := q.await(ctx, c.closing, w); at {
-		case hasHold, inFront:
+		case received, atFront:
 			return at, nil
-		case outside:
+		case leftLine:
 			abandonLeft(q.takeLeft(false))
-			return outside, q.waitError(ctx, err, last)
+			return leftLine, q.waitError(ctx, err, last)
 		}
 		_, err := a.attempt(ctx, 1)
 		if err == nil || !worthWaiting(ctx, err) {
 			q.leave(w)
-			return outside, q.waitError(ctx, err, last)
+			return leftLine, q.waitError(ctx, err, last)
 		}
 		last = err
 	}

@@ -39,32 +39,32 @@ type recipient interface {
 	receive(hold any)
 }
 
-// waiter is a place in the line.
+// waiter is somebody who waits in the line.
 type waiter struct {
 	recipient recipient      // of a hold, or nil if no hold can be passed to it
 	request   *permitRequest // of permits, or nil if no permits can be passed to it
-	inFront   chan struct{}  // closed when it comes to the front, or receives something
+	ready     chan struct{}  // closed when it comes to the front, or receives something
 	called    chan struct{}  // holds a call to try without leaving the line
 	taken     bool           // out of the line, to receive something; shard.mu guards it until then
 	asks      bool           // called, and attempting now; shard.mu guards it
 	inList                   // shard.mu guards it
 }
 
-// join takes a place in the line. If it takes the front instead, it returns nil.
+// join puts a waiter at the end of the line. If it takes the front instead, it returns nil.
 func (q *waitQueue) join(who any) *waiter {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return q.takePlace(who)
+	return q.joinLocked(who)
 }
 
-// takePlace is join. shard.mu is held.
-func (q *waitQueue) takePlace(who any) *waiter {
+// joinLocked is join. shard.mu is held.
+func (q *waitQueue) joinLocked(who any) *waiter {
 	if !q.busy && q.blocking == 0 {
 		q.busy, q.front, q.asksNow, q.awaitsGrant = true, permitsOf(who), false, false
 		return nil
 	}
 	q.contended = true
-	w := &waiter{inFront: make(chan struct{}), request: permitsOf(who)}
+	w := &waiter{ready: make(chan struct{}), request: permitsOf(who)}
 	w.recipient, _ = who.(recipient)
 	if q.together {
 		w.called = make(chan struct{}, 1)
@@ -73,32 +73,32 @@ func (q *waitQueue) takePlace(who any) *waiter {
 	return w
 }
 
-// place is where a waiter is after a wait.
-type place int
+// waitResult is what a wait in line has led to.
+type waitResult int
 
 const (
-	inLine place = iota
-	inFront
-	hasHold // it received the hold, or permits, and is out of the line
-	outside // it has left
+	stillInLine waitResult = iota // it was called, to make an attempt in line
+	atFront
+	received // it received the hold, or permits, and is out of the line
+	leftLine // it is out of the line, with nothing
 )
 
 // await returns when the waiter has come to the front, has received the hold, or is called.
-func (q *waitQueue) await(ctx context.Context, stop <-chan struct{}, w *waiter) (place, error) {
+func (q *waitQueue) await(ctx context.Context, stop <-chan struct{}, w *waiter) (waitResult, error) {
 	if w == nil {
-		return inFront, nil
+		return atFront, nil
 	}
 	q.asksNoMore(w)
 	var err error
 	select {
-	case <-w.inFront:
-		return w.reached(), nil
+	case <-w.ready:
+		return w.result(), nil
 	case <-w.called:
 		if q.mayAsk(w) {
-			return inLine, nil
+			return stillInLine, nil
 		}
-		<-w.inFront
-		return hasHold, nil
+		<-w.ready
+		return received, nil
 	case <-stop:
 		err = ErrClosed
 	case <-ctx.Done():
@@ -107,22 +107,22 @@ func (q *waitQueue) await(ctx context.Context, stop <-chan struct{}, w *waiter) 
 	return q.leave(w), err
 }
 
-// reached returns the place of a waiter whose channel is closed.
-func (w *waiter) reached() place {
+// result returns what the wait has led to. The channel ready is closed.
+func (w *waiter) result() waitResult {
 	if w.taken {
-		return hasHold
+		return received
 	}
-	return inFront
+	return atFront
 }
 
 // leave takes a waiter out of the line. If it is in front by now, the next waiter comes to the front.
 // If something is being passed to it, it keeps that.
-func (q *waitQueue) leave(w *waiter) place {
+func (q *waitQueue) leave(w *waiter) waitResult {
 	if q.remove(w) {
-		return outside
+		return leftLine
 	}
-	<-w.inFront // soon: only the previous hold has to end first
-	return hasHold
+	<-w.ready // soon: only the previous hold has to end first
+	return received
 }
 
 // remove takes a waiter out of the line or the front, unless it was already taken out to receive
@@ -134,7 +134,7 @@ func (q *waitQueue) remove(w *waiter) bool {
 		return false
 	}
 	select {
-	case <-w.inFront:
+	case <-w.ready:
 		q.next()
 		return w.request == nil || !w.request.passed
 	default:
@@ -170,7 +170,7 @@ func (q *waitQueue) takeFirstFor(from any) *waiter {
 // pass gives a hold to a waiter that was taken out of the line.
 func (w *waiter) pass(hold any) {
 	w.recipient.receive(hold)
-	close(w.inFront)
+	close(w.ready)
 }
 
 // first returns the first in line, or nil.
@@ -244,7 +244,7 @@ func (q *waitQueue) next() {
 	if q.busy {
 		q.line.remove(first)
 		q.front = first.request
-		close(first.inFront)
+		close(first.ready)
 	}
 }
 

@@ -14,7 +14,7 @@ type lastAnswer struct {
 	asking time.Time // when the front sent the request that it waits for, or zero
 	last   error     // why the front had to wait on, or nil before the first answer
 	at     time.Time // when that answer came, or zero
-	place  int       // number of the member of a composite lock for which the front waits, from 1, or 0
+	member int       // number of the member of a composite lock for which the front waits, from 1, or 0
 }
 
 // asks notes that the front sends a request. The time counts from the first request that has no
@@ -26,7 +26,7 @@ func (q *waitQueue) asks() {
 	if q.asking.IsZero() {
 		q.asking = time.Now()
 	}
-	q.place = 0
+	q.member = 0
 }
 
 // told notes the outcome of the request: err is why the front has to wait on, or nil if it
@@ -38,18 +38,18 @@ func (q *waitQueue) told(err error) {
 	q.lastAnswer = lastAnswer{last: cmp.Or(err, ErrNotAcquired), at: time.Now()}
 }
 
-// awaits notes that the front waits for a member of a composite lock.
-func (q *waitQueue) awaits(place int) {
+// awaitsMember notes that the front waits for a member of a composite lock.
+func (q *waitQueue) awaitsMember(index int) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.place = place + 1
+	q.member = index + 1
 }
 
-// awaitedPlace returns the member for which the front waits, if it waits for one.
-func (q *waitQueue) awaitedPlace() (place int, waits bool) {
+// awaitedMember returns the index of the member for which the front waits, if it waits for one.
+func (q *waitQueue) awaitedMember() (index int, waits bool) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return q.place - 1, q.place > 0
+	return q.member - 1, q.member > 0
 }
 
 // asksAgain reports whether the front still waits and its last answer is at least that old. The
@@ -57,7 +57,7 @@ func (q *waitQueue) awaitedPlace() (place int, waits bool) {
 func (q *waitQueue) asksAgain(after time.Duration) bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	if !q.busy || q.place == 0 || time.Since(q.at) < after {
+	if !q.busy || q.member == 0 || time.Since(q.at) < after {
 		return false
 	}
 	q.at = time.Now()

@@ -139,7 +139,7 @@ func (q *waitQueue) passPermits(n int) bool {
 		w := q.line.first
 		q.line.remove(w)
 		w.request.passed, w.taken = true, true
-		close(w.inFront)
+		close(w.ready)
 	}
 	return true
 }

@@ -48,7 +48,7 @@ type watchdog struct {
 	skew    time.Duration // between the clocks, at the last look
 }
 
-// route is the way to one node: the holds that wait to be renewed there, and the places of the
+// route is the way to one node: the holds that wait to be renewed there, and the slots for the
 // renewals in flight.
 type route = transport.NodeLine[*ownership]
 
