@@ -177,17 +177,17 @@ func (l *compositeLock) waitError(ctx context.Context, q *waitQueue, err error) 
 // their time, it returns what was known before.
 func (l *compositeLock) roundInFront(ctx context.Context, r *request, settings []setting, q *waitQueue) (h *Hold, again bool, err error) {
 	q.drain()
-	q.asks()
+	q.attemptBegins()
 	if q.hasLine() {
 		settings = append(slices.Clone(settings), setting{kind: settingAwaited})
 	}
 	began := time.Now()
 	h, again, err = l.round(ctx, r, settings, q)
 	if ctx.Err() == nil {
-		q.told(err)
+		q.attemptAnswered(err)
 	}
 	if err == nil {
 		return h, false, nil // even if the time has ended during the round
 	}
-	return nil, again, roundError(ctx, began, err, l.line.named(q.lastTold()))
+	return nil, again, roundError(ctx, began, err, l.line.named(q.lastError()))
 }

@@ -31,9 +31,9 @@ func (c *compositeHold) unlock(ctx context.Context) error {
 	defer c.unlocking.Unlock()
 	lost := c.err()
 	c.mu.Lock()
-	told, again, cause := c.reported, c.again, c.cause()
+	reported, again, cause := c.reported, c.again, c.cause()
 	c.mu.Unlock()
-	if told {
+	if reported {
 		return fail("unlock", c.name, ErrNotHeld, cause)
 	}
 	enough := c.need

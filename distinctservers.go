@@ -9,7 +9,7 @@ import (
 )
 
 // redServers detects two members on one server, which would count one vote twice. It
-// queries each server until the server has told its id. Only the first acquisition waits
+// queries each server until the server has returned its id. Only the first acquisition waits
 // for that, and not for silent servers.
 type redServers struct {
 	members []member
@@ -91,8 +91,8 @@ func (s *redServers) tell() { s.hearing.Do(func() { close(s.heard) }) }
 // learn queries one server. When a majority has answered, the others get minMemberTimeout
 // more.
 func (s *redServers) learn(ctx context.Context, i int) {
-	id, told := serverOf(ctx, s.members[i])
-	if !told {
+	id, known := serverOf(ctx, s.members[i])
+	if !known {
 		return
 	}
 	s.mu.Lock()
@@ -113,7 +113,7 @@ func (s *redServers) note(i int, id string) {
 	s.ids[i] = id
 }
 
-func serverOf(ctx context.Context, l member) (id string, told bool) {
+func serverOf(ctx context.Context, l member) (id string, known bool) {
 	if p, is := l.(*primitive); is {
 		return p.client.serverID(ctx)
 	}

@@ -43,7 +43,7 @@ type doubt struct {
 	queued         bool // in the queue of a fair lock, or among the waiting writers
 	renewal        bool // or an extension
 	release        bool
-	unreleased     bool         // the last release failed and is being repeated: see ownership.othersAsk
+	unreleased     bool         // the last release failed and is being repeated: see ownership.othersMayAttempt
 	validAtRelease bool         // explains why the lock is gone when a release in doubt is repeated
 	sent           *sentInDoubt // acquisitions and extensions, or nil
 }

@@ -111,7 +111,7 @@ type fairAttempter struct {
 // attempt implements [attempter]. A guest is not grantable: the server would send the grant to the
 // client that made the owner.
 func (f fairAttempter) attempt(ctx context.Context, round int) (left time.Duration, err error) {
-	f.waiters.asks(f.waiter)
+	f.waiters.attemptBegins(f.waiter)
 	if !f.ownership.isGuest {
 		f.waiters.setGrantable(f.waiter, f.waiters.client.handover.listens(f.ownership) && !f.permanent)
 	}
@@ -162,8 +162,8 @@ func (l *fairWaitList) grantText(w *fairWaiter) string {
 	return l.client.leaseText(w.ownership.entry.lease)
 }
 
-// asks notes that a waiter is about to make an attempt.
-func (l *fairWaitList) asks(w *fairWaiter) {
+// attemptBegins notes that a waiter is about to make an attempt.
+func (l *fairWaitList) attemptBegins(w *fairWaiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w.called = false

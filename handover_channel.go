@@ -126,7 +126,7 @@ func (c *clientChannel) reconnected() {
 	}
 	c.mu.Unlock()
 	for _, o := range all {
-		o.mustAsk()
+		o.mustQuery()
 		if w := o.waiter(); w != nil {
 			w.reconnected()
 		}
@@ -166,7 +166,7 @@ func (c *clientChannel) message(text string) {
 	case "ask":
 		ms, _ := strconv.ParseInt(first, 10, 64)
 		if o := c.find(owner); o != nil {
-			time.AfterFunc(fromMillis(ms), o.toldToAsk)
+			time.AfterFunc(fromMillis(ms), o.wakeToQuery)
 		}
 	}
 }

@@ -144,8 +144,8 @@ func (s handoverScripts) tokenOf(token string) string {
 	return token
 }
 
-// told returns the message that reports a grant.
-func (s handoverScripts) told(owner, token string) string {
+// grantMessage returns the message that reports a grant.
+func (s handoverScripts) grantMessage(owner, token string) string {
 	kind := "h "
 	if s.mutex {
 		kind = "s "
@@ -197,7 +197,7 @@ func TestHandoverScripts_step_by_step(t *testing.T) {
 		require.Equal(t, int64(60000), s.do("PTTL", s.keys.queue))
 
 		require.Equal(t, s.granted(ownerB, "3"), s.release(ownerA, "", ""))
-		require.Equal(t, s.told(ownerB, "3"), unstamped(<-heard))
+		require.Equal(t, s.grantMessage(ownerB, "3"), unstamped(<-heard))
 		require.Equal(t, int64(5000), s.do("PTTL", s.keys.key))
 		for range 2 {
 			s.check(ownerB, "4", ownerE)
@@ -211,7 +211,7 @@ func TestHandoverScripts_step_by_step(t *testing.T) {
 		require.Equal(t, int64(30000), s.do("PTTL", s.keys.key))
 
 		require.Equal(t, s.granted(ownerE, "5"), s.release(ownerB, s.entry(ownerB), ""))
-		require.Equal(t, s.told(ownerE, "5"), unstamped(<-heard))
+		require.Equal(t, s.grantMessage(ownerE, "5"), unstamped(<-heard))
 		s.check(ownerE, "6")
 		require.Equal(t, int64(0), s.release(ownerE, "", ""))
 		require.Nil(t, s.release(ownerE, "", ""))
@@ -236,7 +236,7 @@ func TestHandoverScripts_next_owner(t *testing.T) {
 		s.set(modelEpoch + 1000)
 		require.Equal(t, s.granted(ownerB, "5"), s.release(ownerA2, "", s.entry(ownerA)))
 		require.Equal(t, int64(5000), s.do("PTTL", s.keys.key), "the lease of a grant")
-		require.Equal(t, s.told(ownerB, "5"), unstamped(<-heard))
+		require.Equal(t, s.grantMessage(ownerB, "5"), unstamped(<-heard))
 		s.check(ownerB, "6", ownerA)
 		require.Nil(t, s.release(ownerA2, "", s.entry(ownerA)))
 		require.Nil(t, s.release(ownerE, "", s.entry(ownerE)), "it has nothing to free")
@@ -307,7 +307,7 @@ func TestHandoverScripts_way_out(t *testing.T) {
 		}
 		s.do("DEL", s.keys.key)
 		require.Nil(t, s.release(ownerB, s.entry(ownerB), ""))
-		require.Equal(t, s.told(ownerE, "3"), unstamped(<-heard))
+		require.Equal(t, s.grantMessage(ownerE, "3"), unstamped(<-heard))
 		s.check(ownerE, "4")
 	})
 }
@@ -322,7 +322,7 @@ func TestHandoverScripts_passed_over(t *testing.T) {
 			s.do("ZADD", s.keys.queue, strconv.Itoa(i), entry)
 		}
 		require.Equal(t, s.granted(ownerB, "5"), s.release(ownerA, "", ""), "what is reserved for the dead is not given out")
-		require.Equal(t, s.told(ownerB, "5"), unstamped(<-heard))
+		require.Equal(t, s.grantMessage(ownerB, "5"), unstamped(<-heard))
 		s.check(ownerB, "6")
 		require.Empty(t, heard)
 	})
@@ -356,7 +356,7 @@ func TestHandoverScripts_kinds_do_not_mix(t *testing.T) {
 		other := handoverScripts{s.modelServer, t, s.keys, !s.mutex}
 		s.do("ZADD", s.keys.queue, "1", other.entry(ownerB), "2", s.entry(ownerC), "3", other.entry(ownerE))
 		require.Equal(t, s.granted(ownerC, "3"), s.release(ownerA, "", ""))
-		require.Equal(t, s.told(ownerC, "3"), unstamped(<-heard))
+		require.Equal(t, s.grantMessage(ownerC, "3"), unstamped(<-heard))
 		require.Equal(t, int64(0), s.release(ownerC, "", ""), "free, and not the other kind's")
 		s.check("", "4")
 		require.Empty(t, heard)
@@ -407,7 +407,7 @@ func TestHandoverScripts_left_free(t *testing.T) {
 		require.Equal(t, "ask 20 "+ownerB+" "+s.keys.key, unstamped(<-heard))
 		s.check("", "", ownerB, ownerA2)
 		require.Nil(t, release(ownerA, s.entry(ownerA2)))
-		require.Equal(t, s.told(ownerB, ""), unstamped(<-heard))
+		require.Equal(t, s.grantMessage(ownerB, ""), unstamped(<-heard))
 		s.check(ownerB, "", ownerA2)
 
 		s.wait(ownerE)
@@ -441,7 +441,7 @@ func TestHandoverScripts_out_of_memory(t *testing.T) {
 		s.check(ownerA, "2", ownerB)
 		s.set(modelEpoch + 1000)
 		require.Equal(t, s.granted(ownerB, "3"), s.release(ownerA, s.entry(ownerA), s.entry(ownerA2)))
-		require.Equal(t, s.told(ownerB, "3"), unstamped(<-heard))
+		require.Equal(t, s.grantMessage(ownerB, "3"), unstamped(<-heard))
 		s.check(ownerB, "4", ownerA2)
 		s.do("DEL", s.keys.key)
 		require.Nil(t, s.release(ownerB, s.entry(ownerB), ""), "nor does this")

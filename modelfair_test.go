@@ -42,7 +42,7 @@ func newFairModel(w *world) model {
 	for _, p := range m.parties {
 		p.onGrant = func(any) { m.granted(p) }
 		p.onRefusal = func(reply any) { m.refused(p, reply) }
-		p.onAsk = func() { m.asks(p) }
+		p.onAttempt = func() { m.noteAttempt(p) }
 	}
 	return m
 }
@@ -95,7 +95,7 @@ func (m *fairModel) noted(owner string) uint64 {
 	return ticket
 }
 
-func (m *fairModel) asks(p *party) {
+func (m *fairModel) noteAttempt(p *party) {
 	if p.round == 1 {
 		delete(m.waiters, p)
 	}
@@ -366,7 +366,7 @@ func (m *fairModel) finish() {
 		for _, p := range m.parties {
 			switch {
 			case waiting(p):
-				p.ask(0)
+				p.sendAttempt(0)
 			case p.t != nil:
 				p.leave()
 			case len(p.toUndo) > 0:

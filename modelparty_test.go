@@ -33,7 +33,7 @@ type party struct {
 	queue       *queueReference // in which it may wait, or nil
 
 	unset     func() bool // whether there is nothing to acquire yet
-	onAsk     func()
+	onAttempt func()
 	onGrant   func(reply any)
 	onRefusal func(reply any)
 }
@@ -76,18 +76,18 @@ func (p *party) want(lease modelLease, waits bool, fate int) {
 	}
 	p.acquisition = &acquisition{lock: p.lock, ownership: p.t, others: p.others, inLine: waits, since: p.t.lock.client.clock()}
 	p.grips, p.unheard, p.owing, p.excused = nil, false, false, false
-	p.ask(fate)
+	p.sendAttempt(fate)
 }
 
-// ask makes one attempt.
-func (p *party) ask(fate int) {
+// sendAttempt makes one attempt.
+func (p *party) sendAttempt(fate int) {
 	p.t.noteCount(1, false)
 	p.acquisition.lease = fromMS(p.lease.ms)
 	c := p.t.protocol().acquireCall(p.acquisition, 1, p.round)
 	t, bare := p.t, c.cmd.Text == ""
 	p.round++
-	if p.onAsk != nil {
-		p.onAsk()
+	if p.onAttempt != nil {
+		p.onAttempt()
 	}
 	m := &message{what: fmt.Sprintf("%s acquires for %v", p.name, p.lease), words: p.w.words(c)}
 	m.silent = func() { t.doubt.sent = &sentInDoubt{acquisition: true} }
@@ -415,7 +415,7 @@ func (p *party) act(d dice) {
 		p.w.say("%s gives up", p.name)
 		p.giveUp()
 	case p.phase == acquiring:
-		p.ask(fate)
+		p.sendAttempt(fate)
 	case p.phase == releasing:
 		p.settle(false, fate)
 	case p.owing && d[1]%2 == 0:

@@ -28,7 +28,7 @@ func (l *MultiLock) isPassedOn() bool {
 // check implements [lineRules]. While the front waits for a member, a later member may have become
 // something that can never be acquired.
 func (l *MultiLock) check(ctx context.Context, settings []setting, q *waitQueue) error {
-	if !q.asksAgain(checkEvery) {
+	if !q.claimCheck(checkEvery) {
 		return nil
 	}
 	holds := make([]*Hold, len(l.members))
@@ -85,7 +85,7 @@ func (l *MultiLock) named(err error) error {
 // busyWith records, for the waiters in line, which member the front waits for, and why.
 func (l *MultiLock) busyWith(q *waitQueue, index int, err error) {
 	if q != nil {
-		q.told(err)
+		q.attemptAnswered(err)
 		q.awaitsMember(index)
 	}
 }

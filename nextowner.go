@@ -101,8 +101,8 @@ func (o *ownership) noteHandover(a transport.Answer) {
 
 // noteStrangers records whether anybody except this client received the message that the lock is free.
 func (o *ownership) noteStrangers(a transport.Answer) {
-	if told, err := a.Message.AsInt64(); err == nil && o.lock.spec.passes {
-		o.strangersTold(told)
+	if receivers, err := a.Message.AsInt64(); err == nil && o.lock.spec.passes {
+		o.noteReceivers(receivers)
 	}
 }
 

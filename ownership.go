@@ -19,11 +19,11 @@ type ownership struct {
 	wire   string // the owner as it is in Redis
 	number uint64 // of this ownership in this client
 
-	sendMu    transport.FIFOMutex
-	schedule  schedule // the watchdog's
-	onKey     keyLinks // guarded by the mutex of the shard of the key
-	rare      atomic.Pointer[rareOfOwnership]
-	othersAsk bool // its last release failed, so other waiters may query the server; guarded like onKey
+	sendMu           transport.FIFOMutex
+	schedule         schedule // the watchdog's
+	onKey            keyLinks // guarded by the mutex of the shard of the key
+	rare             atomic.Pointer[rareOfOwnership]
+	othersMayAttempt bool // its last release failed, so other waiters may query the server; guarded like onKey
 
 	mu      sync.Mutex // guards the fields below, except isGuest
 	phase   phase

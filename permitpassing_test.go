@@ -43,7 +43,7 @@ func TestPassPermits_in_order(t *testing.T) {
 	first, second := &permitRequest{count: 2}, &permitRequest{count: 2}
 	w := q.join(first)
 	q.join(second)
-	q.frontAsks(front, true)
+	q.frontAttempts(front, true)
 	require.False(t, q.passPermits(1), "the front wants more")
 	require.True(t, q.passPermits(2))
 	require.True(t, first.passed)
@@ -74,7 +74,7 @@ func TestPassPermits_in_the_order_of_clients(t *testing.T) {
 	q, _ := newPermitQueue(1)
 	require.GreaterOrEqual(t, q.pauseForOthers(), yieldFor/2, "it has some to pass on")
 	q.permitsReturn(10)
-	q.permitsReturned(10, listeners{told: 4, clients: 4, known: true, all: true})
+	q.permitsReturned(10, listeners{count: 4, clients: 4, known: true, all: true})
 	for last := yieldFor; last > 0; last = q.pauseForOthers() {
 		q.message("10")
 		require.Less(t, q.pauseForOthers(), last)
@@ -91,13 +91,13 @@ func TestPassPermits_asks_after_others(t *testing.T) {
 	q.frontRests(front, ErrNotAcquired)
 	q.permitsReturn(5)
 	require.Positive(t, q.yieldPause())
-	q.permitsReturned(5, listeners{told: 2, clients: 2, known: true, all: true})
+	q.permitsReturned(5, listeners{count: 2, clients: 2, known: true, all: true})
 	require.Positive(t, q.yieldPause(), "another client listens")
 	require.True(t, q.passPermits(1))
 	require.True(t, front.passed)
 	require.Zero(t, q.yieldPause())
 	front.passed = false
-	q.permitsReturned(5, listeners{told: 0, known: true, all: true})
+	q.permitsReturned(5, listeners{count: 0, known: true, all: true})
 	require.Zero(t, q.yieldPause(), "nobody else listens")
 }
 
@@ -105,7 +105,7 @@ func TestPassPermits_asks_after_others(t *testing.T) {
 func besideStrangers() *waitQueue {
 	q, _ := newPermitQueue(1)
 	q.permitsReturn(10)
-	q.permitsReturned(10, listeners{told: 3, clients: 1, known: true, all: true})
+	q.permitsReturned(10, listeners{count: 3, clients: 1, known: true, all: true})
 	return q
 }
 
@@ -143,14 +143,14 @@ func TestPassPermits_beside_strangers_that_take_nothing(t *testing.T) {
 		q.permitsGranted(1, -1)
 		q.permitsReturn(1)
 		q.message("1")
-		q.permitsReturned(1, listeners{told: 3, clients: 1, known: true, all: true})
+		q.permitsReturned(1, listeners{count: 3, clients: 1, known: true, all: true})
 	}
 	require.Zero(t, q.yieldPause())
 	q.unclaimedUntil = time.Now()
 	q.message("1")
 	require.Positive(t, q.yieldPause())
 	q.permitsReturn(1)
-	q.permitsReturned(1, listeners{told: 1, clients: 1, known: true, all: true})
+	q.permitsReturned(1, listeners{count: 1, clients: 1, known: true, all: true})
 	q.message("1")
 	require.Zero(t, q.yieldPause(), "nobody listens any more")
 }

@@ -22,7 +22,7 @@ type queueEntry struct {
 	since       string          // when it joined the queue, by the server, as last seen
 	seen        transport.Stamp // before the request was sent whose reply said since
 	known       bool            // the entry is in the queue, or its owner has been granted the lock
-	unsure      bool            // known must not be set any more: see mustAsk
+	unsure      bool            // known must not be set any more: see mustQuery
 	grant       *grant          // the grant that has arrived, or nil
 	waiter      waker           // the waiter for the owner, or nil for the front of the lock
 }
@@ -207,16 +207,16 @@ func (o *ownership) wakeFront() {
 	}
 }
 
-// toldToAsk makes the waiter for the owner query the server, whatever is known of its place.
-func (o *ownership) toldToAsk() {
-	o.mustAsk()
+// wakeToQuery makes the waiter for the owner query the server, whatever is known of its place.
+func (o *ownership) wakeToQuery() {
+	o.mustQuery()
 	o.wakeFront()
 }
 
-// mustAsk notes that the server must be queried about the owner. That holds even if the reply to
+// mustQuery notes that the server must be queried about the owner. That holds even if the reply to
 // the release that queued the owner arrives only now: messages after that release may have been
 // lost.
-func (o *ownership) mustAsk() {
+func (o *ownership) mustQuery() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.entry.known, o.entry.unsure = false, true

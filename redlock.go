@@ -87,7 +87,7 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 	if err == nil {
 		l.initLine(l)
 	}
-	l.prepare, l.round = l.askServers, l.acquireMajority
+	l.prepare, l.round = l.checkServers, l.acquireMajority
 	return l
 }
 
@@ -148,8 +148,8 @@ func (l *RedLock) Do(ctx context.Context, fn func(context.Context) error, option
 	return do(ctx, l, fn, settingsOf(options))
 }
 
-// askServers checks that no two members are on one server.
-func (l *RedLock) askServers(ctx context.Context, _ *request, settings []setting) ([]setting, error) {
+// checkServers checks that no two members are on one server.
+func (l *RedLock) checkServers(ctx context.Context, _ *request, settings []setting) ([]setting, error) {
 	if ctx.Err() != nil {
 		return nil, transport.ContextError(ctx)
 	}

@@ -41,7 +41,7 @@ func (l *liveOwnerships) attach(q *waitQueue, hash uint64) {
 	for o := range l.on(q.key, hash) {
 		o.attach(q)
 		o.onKey.queue.held++
-		if !o.othersAsk {
+		if !o.othersMayAttempt {
 			o.onKey.queue.blocking++
 		}
 	}

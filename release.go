@@ -150,15 +150,15 @@ func (o *ownership) finishRelease(a transport.Answer) {
 	o.noteHandover(a)
 	o.noteStrangers(a)
 	o.noteOpen(a)
-	told, _ := a.Message.AsInt64()
-	if told == -1 {
+	receivers, _ := a.Message.AsInt64()
+	if receivers == -1 {
 		o.lock.client.reporter.log(noticePublish, o.lock.keys().channel)
 	}
 	o.observe(EventReleased, nil, nil) // before the next one can acquire
 	if o.lock.spec.maySurviveRelease() && !freed(a) {
 		o.leaveHold()
 	} else {
-		o.endHold(told)
+		o.endHold(receivers)
 	}
 	if late, span := o.mayComeLate(); late {
 		o.undoLater(undoPause, span) // this release was the first undo

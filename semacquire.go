@@ -60,13 +60,13 @@ func (s *semAcquisition) run(ctx context.Context) error {
 
 // attempt implements [attempter].
 func (s *semAcquisition) attempt(ctx context.Context, _ int) (left time.Duration, err error) {
-	left, err = s.ask(ctx)
+	left, err = s.sendAttempt(ctx)
 	s.observeAttempt(s.request.parent, s.count, err)
 	return left, err
 }
 
-// ask sends one attempt to the server.
-func (s *semAcquisition) ask(ctx context.Context) (left time.Duration, err error) {
+// sendAttempt sends one attempt to the server.
+func (s *semAcquisition) sendAttempt(ctx context.Context) (left time.Duration, err error) {
 	c := s.call()
 	a, err := s.client.sender.CallOn(ctx, s.client.closing, transport.Terms{Patience: s.client.sender.Patience, Waits: s.request.waits}, c.cmd, c.keys, c.args)
 	if err == nil && s.client.confirmCalls != nil && granted(a) {

@@ -98,17 +98,17 @@ func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter, mar
 			return q.waitError(ctx, err, nil)
 		}
 		var pause time.Duration
-		switch passed, known := q.frontAsks(a, round == 0); {
+		switch passed, known := q.frontAttempts(a, round == 0); {
 		case passed:
 			return nil
 		case known:
 			pause = a.pause(q, round, -1)
 		default:
 			q.drain()
-			q.asks()
+			q.attemptBegins()
 			left, err := a.attempt(ctx, round)
 			if !transport.IsContextEnd(err) {
-				q.told(err)
+				q.attemptAnswered(err)
 			}
 			if err == nil || !worthWaiting(ctx, err) {
 				return q.waitError(ctx, err, nil)
@@ -239,7 +239,7 @@ func (a *acquisition) showWaiting() {
 	c := a.lock.client
 	c.record.use(c.clock().Mono, c.options.StaleWaiterTimeout)
 	if a.holder != "" {
-		c.labels.ask(a.holder)
+		c.labels.fetch(a.holder)
 	}
 }
 

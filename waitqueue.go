@@ -41,13 +41,13 @@ type recipient interface {
 
 // waiter is somebody who waits in the line.
 type waiter struct {
-	recipient recipient      // of a hold, or nil if no hold can be passed to it
-	request   *permitRequest // of permits, or nil if no permits can be passed to it
-	ready     chan struct{}  // closed when it comes to the front, or receives something
-	called    chan struct{}  // holds a call to try without leaving the line
-	taken     bool           // out of the line, to receive something; shard.mu guards it until then
-	asks      bool           // called, and attempting now; shard.mu guards it
-	inList                   // shard.mu guards it
+	recipient  recipient      // of a hold, or nil if no hold can be passed to it
+	request    *permitRequest // of permits, or nil if no permits can be passed to it
+	ready      chan struct{}  // closed when it comes to the front, or receives something
+	called     chan struct{}  // holds a call to try without leaving the line
+	taken      bool           // out of the line, to receive something; shard.mu guards it until then
+	attempting bool           // called, and attempting now; shard.mu guards it
+	inList                    // shard.mu guards it
 }
 
 // join puts a waiter at the end of the line. If it takes the front instead, it returns nil.
@@ -60,7 +60,7 @@ func (q *waitQueue) join(who any) *waiter {
 // joinLocked is join. shard.mu is held.
 func (q *waitQueue) joinLocked(who any) *waiter {
 	if !q.busy && q.blocking == 0 {
-		q.busy, q.front, q.asksNow, q.awaitsGrant = true, permitsOf(who), false, false
+		q.busy, q.front, q.attempting, q.awaitsGrant = true, permitsOf(who), false, false
 		return nil
 	}
 	q.contended = true
@@ -88,13 +88,13 @@ func (q *waitQueue) await(ctx context.Context, stop <-chan struct{}, w *waiter) 
 	if w == nil {
 		return atFront, nil
 	}
-	q.asksNoMore(w)
+	q.attemptOver(w)
 	var err error
 	select {
 	case <-w.ready:
 		return w.result(), nil
 	case <-w.called:
-		if q.mayAsk(w) {
+		if q.mayAttempt(w) {
 			return stillInLine, nil
 		}
 		<-w.ready
@@ -240,7 +240,7 @@ func (q *waitQueue) takeLeft(inFront bool) any {
 // next moves the line up, unless this client holds the key. shard.mu is held.
 func (q *waitQueue) next() {
 	first := q.line.first
-	q.busy, q.front, q.asksNow, q.awaitsGrant = first != nil && q.blocking == 0, nil, false, false
+	q.busy, q.front, q.attempting, q.awaitsGrant = first != nil && q.blocking == 0, nil, false, false
 	if q.busy {
 		q.line.remove(first)
 		q.front = first.request

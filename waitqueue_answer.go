@@ -11,31 +11,31 @@ import (
 // lastAnswer is what the front of a wait queue has learned from the server. It is kept while the
 // queue is in use, and decides the error of every wait that ends. shard.mu guards it.
 type lastAnswer struct {
-	asking time.Time // when the front sent the request that it waits for, or zero
-	last   error     // why the front had to wait on, or nil before the first answer
-	at     time.Time // when that answer came, or zero
-	member int       // number of the member of a composite lock for which the front waits, from 1, or 0
+	unansweredSince time.Time // when the front sent the request that it waits for, or zero
+	err             error     // why the front had to wait on, or nil before the first answer
+	at              time.Time // when that answer came, or zero
+	member          int       // number of the member of a composite lock for which the front waits, from 1, or 0
 }
 
-// asks notes that the front sends a request. The time counts from the first request that has no
-// answer yet, even if the goroutine that sent it has left.
-func (q *waitQueue) asks() {
+// attemptBegins notes that the front sends a request. The time counts from the first request that
+// has no answer yet, even if the goroutine that sent it has left.
+func (q *waitQueue) attemptBegins() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.awaitsGrant = false
-	if q.asking.IsZero() {
-		q.asking = time.Now()
+	if q.unansweredSince.IsZero() {
+		q.unansweredSince = time.Now()
 	}
 	q.member = 0
 }
 
-// told notes the outcome of the request: err is why the front has to wait on, or nil if it
-// acquired.
-func (q *waitQueue) told(err error) {
+// attemptAnswered notes the outcome of the request: err is why the front has to wait on, or nil if
+// it acquired.
+func (q *waitQueue) attemptAnswered(err error) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.contended = q.contended || err != nil
-	q.lastAnswer = lastAnswer{last: cmp.Or(err, ErrNotAcquired), at: time.Now()}
+	q.lastAnswer = lastAnswer{err: cmp.Or(err, ErrNotAcquired), at: time.Now()}
 }
 
 // awaitsMember notes that the front waits for a member of a composite lock.
@@ -52,9 +52,9 @@ func (q *waitQueue) awaitedMember() (index int, waits bool) {
 	return q.member - 1, q.member > 0
 }
 
-// asksAgain reports whether the front still waits and its last answer is at least that old. The
+// claimCheck reports whether the front still waits and its last answer is at least that old. The
 // caller then queries the server; others do not, for the same time.
-func (q *waitQueue) asksAgain(after time.Duration) bool {
+func (q *waitQueue) claimCheck(after time.Duration) bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	if !q.busy || q.member == 0 || time.Since(q.at) < after {
@@ -64,11 +64,11 @@ func (q *waitQueue) asksAgain(after time.Duration) bool {
 	return true
 }
 
-// lastTold returns why the front had to wait on, or nil.
-func (q *waitQueue) lastTold() error {
+// lastError returns why the front had to wait on, or nil.
+func (q *waitQueue) lastError() error {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return q.last
+	return q.err
 }
 
 // waitError returns the error of a wait that has ended with err. The front's last answer decides,
@@ -76,13 +76,13 @@ func (q *waitQueue) lastTold() error {
 func (q *waitQueue) waitError(ctx context.Context, err, last error) error {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	if q.last != nil {
-		last = q.last
+	if q.err != nil {
+		last = q.err
 	}
 	if err != nil && ctx.Err() != nil && !transport.IsContextEnd(err) && !isFinal(err) {
 		last, err = err, transport.ContextError(ctx) // the answer came at the same time as the end
 	}
-	return waitEnded(err, last, q.isHeld(), !q.asking.IsZero() && time.Since(q.asking) > cutOff)
+	return waitEnded(err, last, q.isHeld(), !q.unansweredSince.IsZero() && time.Since(q.unansweredSince) > cutOff)
 }
 
 // forgetAnswers drops what the users of the wait queue learned. shard.mu is held.

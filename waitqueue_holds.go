@@ -35,7 +35,7 @@ func (q *waitQueue) countHold() (passes int) {
 	q.held++
 	q.blocking++
 	q.turnGoesOn()
-	q.lastAnswer = lastAnswer{last: ErrNotAcquired}
+	q.lastAnswer = lastAnswer{err: ErrNotAcquired}
 	q.drain()
 	return q.passesOfTurn()
 }
@@ -70,9 +70,9 @@ func (q *waitQueue) holdReleased(next any) {
 
 // endHold ends one hold and its use of the queue. shard.mu is held.
 //
-// told is how many subscribers received the message of the release: 0 if none was sent or nobody
-// subscribes, -1 if it could not be published. If other clients received it, this client must not
-// take the key again and again.
+// receivers is how many subscribers received the message of the release: 0 if none was sent or
+// nobody subscribes, -1 if it could not be published. If other clients received it, this client
+// must not take the key again and again.
 //
 // noEcho means that releaseBegins counted a message that was never published. blocked means that the
 // hold kept everybody from the front until now.
@@ -80,10 +80,10 @@ func (q *waitQueue) holdReleased(next any) {
 // next is for the next waiter in front, or nil. It is returned as left if nobody waits. used
 // reports whether the wait queue has other users: their front is to be woken if others may hold the
 // key now.
-func (q *waitQueue) endHold(told int64, noEcho, blocked bool, next any) (left any, used bool) {
+func (q *waitQueue) endHold(receivers int64, noEcho, blocked bool, next any) (left any, used bool) {
 	whole := q.whole()
 	defer whole.endUse()
-	q.noteRelease(told, noEcho)
+	q.noteRelease(receivers, noEcho)
 	q.held--
 	if blocked {
 		next = q.unblock(next)
@@ -93,15 +93,15 @@ func (q *waitQueue) endHold(told int64, noEcho, blocked bool, next any) (left an
 
 // noteRelease notes how many received the message of a release. noEcho is as for endHold. shard.mu
 // is held.
-func (s *waitState) noteRelease(told int64, noEcho bool) {
+func (s *waitState) noteRelease(receivers int64, noEcho bool) {
 	if noEcho && s.ownMessages > 0 {
 		s.ownMessages--
 	}
 	if s.sub.live() {
-		told--
+		receivers--
 	}
 	s.consecutive++
-	if told <= 0 {
+	if receivers <= 0 {
 		s.consecutive = 0
 	}
 	if s.consecutive >= consecutiveLimit {

@@ -160,23 +160,23 @@ func (q *waitQueue) callFirst(n int) {
 	}
 }
 
-// mayAsk reports whether a called waiter is still in line. It is not let in until it comes back,
-// because the server may grant its attempt in the meantime.
-func (q *waitQueue) mayAsk(w *waiter) bool {
+// mayAttempt reports whether a called waiter is still in line. It is not let in until it comes
+// back, because the server may grant its attempt in the meantime.
+func (q *waitQueue) mayAttempt(w *waiter) bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	w.asks = !w.taken
-	return w.asks
+	w.attempting = !w.taken
+	return w.attempting
 }
 
-// asksNoMore notes that a called waiter is back.
-func (q *waitQueue) asksNoMore(w *waiter) {
+// attemptOver notes that a called waiter is back.
+func (q *waitQueue) attemptOver(w *waiter) {
 	if !q.together {
 		return
 	}
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	w.asks = false
+	w.attempting = false
 }
 
 // takeAll takes those waiters out of a shared line that can share what others hold, to let them in.
@@ -186,7 +186,7 @@ func (q *waitQueue) takeAll(what any) (taken []*waiter) {
 	var next *waiter
 	for w := q.line.first; w != nil; w = next {
 		next = w.after
-		if w.asks || w.recipient == nil || !w.recipient.wants(what) {
+		if w.attempting || w.recipient == nil || !w.recipient.wants(what) {
 			continue
 		}
 		q.line.remove(w)

@@ -31,19 +31,19 @@ func permitsOf(who any) *permitRequest {
 
 // permitFront is the front of a wait queue for permits, and what it knows. shard.mu guards it.
 type permitFront struct {
-	front   *permitRequest // or nil
-	asksNow bool           // it is querying the server, and receives nothing until the answer
-	refused bool           // as far as is known, the server has too few
+	front      *permitRequest // or nil
+	attempting bool           // it is querying the server, and receives nothing until the answer
+	refused    bool           // as far as is known, the server has too few
 
 	// announced is the number of permits in the last message, 0 if there was none since the front's
-	// last attempt; atAsk is what announced was before that attempt.
-	announced, atAsk int
+	// last attempt; announcedBefore is what announced was before that attempt.
+	announced, announcedBefore int
 }
 
-// frontAsks notes that the front makes an attempt now, unless the permits were passed to it
+// frontAttempts notes that the front makes an attempt now, unless the permits were passed to it
 // (passed), or it has just come and knows the answer (known): the previous front was refused, and
 // no message has come since.
-func (q *waitQueue) frontAsks(who any, first bool) (passed, known bool) {
+func (q *waitQueue) frontAttempts(who any, first bool) (passed, known bool) {
 	if permitsOf(who) == nil {
 		return false, false
 	}
@@ -57,8 +57,8 @@ func (q *waitQueue) frontAsks(who any, first bool) (passed, known bool) {
 	case first && q.refused && !q.heard && q.sub.live():
 		return false, true
 	}
-	q.asksNow, q.refused, q.freedBefore = true, false, q.freed
-	q.atAsk, q.announced = q.announced, 0
+	q.attempting, q.refused, q.freedBefore = true, false, q.freed
+	q.announcedBefore, q.announced = q.announced, 0
 	q.heard = false
 	return false, false
 }
@@ -73,7 +73,7 @@ func (q *waitQueue) frontRests(who any, err error) {
 	if q.front == nil {
 		return
 	}
-	q.asksNow, q.refused = false, errors.Is(err, ErrNotAcquired)
+	q.attempting, q.refused = false, errors.Is(err, ErrNotAcquired)
 	if q.refused {
 		q.inVain = 0
 		q.noteTaken(q.front.count)
@@ -83,8 +83,8 @@ func (q *waitQueue) frontRests(who any, err error) {
 // frontTook notes that the server has granted n permits to the front. There may be more, unless the
 // last message announced no more. shard.mu is held.
 func (q *waitQueue) frontTook(n int) {
-	q.refused = 0 < q.atAsk && q.atAsk <= n
-	q.atAsk = 0
+	q.refused = 0 < q.announcedBefore && q.announcedBefore <= n
+	q.announcedBefore = 0
 }
 
 // noteAnnounced notes the number of permits in a message. It is 0 if the semaphore does not exist.
@@ -110,7 +110,7 @@ func (q *waitQueue) frontEnds(who any) (passed bool) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	passed = q.front != nil && q.front.passed
-	q.front, q.asksNow = nil, false
+	q.front, q.attempting = nil, false
 	return passed
 }
 
@@ -151,7 +151,7 @@ func (q *waitQueue) takersOf(n int) (takers int, front bool) {
 	switch f := q.front; {
 	case f == nil && q.busy, f != nil && !f.passed && f.count > n:
 		return 0, false
-	case f != nil && !f.passed && !q.asksNow:
+	case f != nil && !f.passed && !q.attempting:
 		front = true
 		n -= f.count
 	}

@@ -38,9 +38,9 @@ func (q *waitQueue) takeTurns() {
 	q.takesTurns = true
 }
 
-// strangersTold notes that other clients received the message that the lock is free. shard.mu is
+// noteStrangers notes that other clients received the message that the lock is free. shard.mu is
 // held.
-func (q *waitQueue) strangersTold() {
+func (q *waitQueue) noteStrangers() {
 	q.contended = true
 	q.strangersUntil = time.Now().Add(strangersLinger)
 }

@@ -61,7 +61,7 @@ func (q *waitQueue) newTurn(n int) permitTurn {
 func (q *waitQueue) permitsGranted(n int, turn time.Duration) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	if q.asksNow {
+	if q.attempting {
 		q.frontTook(n)
 	}
 	q.releases = 0
@@ -113,7 +113,7 @@ func (q *waitQueue) permitsReturn(n int) {
 	q.returning++
 	q.ownReleases++
 	if !q.alone && q.refused {
-		q.letOthersTake(askLast())
+		q.letOthersTake(pauseToGoLast())
 	}
 	for len(q.turns) > 0 && q.turns[0].count <= n {
 		n -= q.turns[0].count
@@ -126,7 +126,7 @@ func (q *waitQueue) permitsReturn(n int) {
 
 // listeners are the clients that received the message of a release.
 type listeners struct {
-	told    int64 // how many, including this client
+	count   int64 // how many, including this client
 	clients int64 // how many of them are clients of this library
 	known   bool  // the server has said so
 	all     bool  // it counts all of them
@@ -143,15 +143,15 @@ func (q *waitQueue) permitsReturned(n int, l listeners) {
 	if (!l.known || here == 0) && q.ownReleases > 0 {
 		q.ownReleases-- // this client does not receive its message
 	}
-	q.alone = l.known && l.all && l.told == here
+	q.alone = l.known && l.all && l.count == here
 	q.clients = int(l.clients)
 	switch {
 	case q.alone:
 		q.othersUntil = time.Time{}
 		q.freed += n
 		q.beginTurns()
-	case l.known && l.told > max(l.clients, here):
-		q.reckonWith(int(l.told-max(l.clients, here)), strangersLinger)
+	case l.known && l.count > max(l.clients, here):
+		q.reckonWith(int(l.count-max(l.clients, here)), strangersLinger)
 		fallthrough
 	default:
 		q.freed = 0
@@ -225,7 +225,7 @@ func (q *waitQueue) pauseForOthers() time.Duration {
 	now, last := time.Now(), len(q.turns)-1
 	switch {
 	case last >= 0 && now.Before(q.turns[last].ends):
-		return askLast()
+		return pauseToGoLast()
 	case q.releases < q.clients:
 		return yieldFor * time.Duration(q.clients-q.releases) / time.Duration(q.clients)
 	}
@@ -242,8 +242,8 @@ func (q *waitQueue) longestYield() time.Duration {
 	return yieldFor * 3 / 2
 }
 
-// askLast returns the delay of a client that lets all others try first.
-func askLast() time.Duration { return yieldFor/2 + rand.N(yieldFor) }
+// pauseToGoLast returns the delay of a client that lets all others try first.
+func pauseToGoLast() time.Duration { return yieldFor/2 + rand.N(yieldFor) }
 
 // permitPause returns how long the front lets other clients try first. shard.mu is held.
 func (q *waitQueue) permitPause() time.Duration {
