@@ -32,17 +32,17 @@ func (c *compositeHold) add(i int, h *Hold) bool {
 // memberEnded records that a member is over.
 func (c *compositeHold) memberEnded(i int, h *Hold, cause error) {
 	c.mu.Lock()
-	var endings []*ending
+	var dependents []*dependent
 	if c.members[i] == h && !c.releasing {
 		c.members[i] = nil
 		c.liveMembers--
 	}
 	ends := c.open && c.liveMembers < c.need && c.active()
 	if ends {
-		endings = c.end(cmp.Or(cause, ErrLost))
+		dependents = c.end(cmp.Or(cause, ErrLost))
 	}
 	c.mu.Unlock()
-	endAll(endings, cause)
+	endDependents(dependents, cause)
 	if ends {
 		c.leaveLine()
 		c.releaseRest()

@@ -12,13 +12,13 @@ import (
 func (c *compositeHold) beginRelease() []*Hold {
 	c.mu.Lock()
 	c.releasing = true
-	endings := c.takeEndings()
+	dependents := c.takeDependents()
 	if c.retryTimer != nil {
 		c.retryTimer.Stop()
 	}
 	members := slices.Clone(c.members)
 	c.mu.Unlock()
-	endAll(endings, ErrNotHeld)
+	endDependents(dependents, ErrNotHeld)
 	return members
 }
 

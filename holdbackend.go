@@ -61,5 +61,5 @@ func (noHold) unreleased() *Client                         { return nil }
 func (noHold) handle() *Hold                               { return new(Hold) }
 
 func (noHold) life() (*lifecycle, *sync.Mutex) {
-	return &lifecycle{tail: &ended{cause: ErrNotHeld}}, new(sync.Mutex)
+	return &lifecycle{rare: &rareOfLifecycle{cause: ErrNotHeld}}, new(sync.Mutex)
 }

@@ -46,7 +46,7 @@ func (r *clientRecord) noteHold(s *holdState, text string) {
 	o.mu.Lock()
 	ended := !s.active()
 	if !ended {
-		s.keep(n, &ending{end: func(error) { r.dropNote(field, n, o.live()) }})
+		s.addDependent(n, &dependent{end: func(error) { r.dropNote(field, n, o.live()) }})
 	}
 	o.mu.Unlock()
 	if ended {

@@ -111,7 +111,7 @@ func (s *holdSet) join(h *holdState) {
 
 // leave ends a hold, as a release does, if another one remains for which the server's count stays
 // the same. It reports whether it did, and returns what ends with the hold.
-func (s *holdSet) leave(h *holdState) (left bool, endings []*ending) {
+func (s *holdSet) leave(h *holdState) (left bool, dependents []*dependent) {
 	if len(s.along()) == 0 || !s.has(h) {
 		return false, nil
 	}
@@ -175,7 +175,7 @@ func (s *holdSet) isKnown() bool {
 
 // replace ends the only hold, as a release does, and puts another in its place. It returns what
 // ends with the first.
-func (s *holdSet) replace(h, next *holdState) []*ending {
+func (s *holdSet) replace(h, next *holdState) []*dependent {
 	s.more().outermost = next
 	h.reported = true
 	return h.end(nil)
@@ -215,7 +215,7 @@ func (s *holdSet) stopRenewal(h *holdState) {
 }
 
 // remove ends a re-entry that is no longer counted, and returns what ends with it.
-func (s *holdSet) remove(h *holdState, cause error) []*ending {
+func (s *holdSet) remove(h *holdState, cause error) []*dependent {
 	if s.others != nil {
 		s.others.entered = slices.DeleteFunc(s.others.entered, func(e *holdState) bool { return e == h })
 	}
@@ -223,16 +223,16 @@ func (s *holdSet) remove(h *holdState, cause error) []*ending {
 }
 
 // clear ends all holds, counted or not, and returns what ends with them.
-func (s *holdSet) clear(cause error) []*ending {
+func (s *holdSet) clear(cause error) []*dependent {
 	s.count, s.renewing = 0, 0
-	var endings []*ending
+	var dependents []*dependent
 	for h := range s.roots {
-		endings = append(endings, h.end(cause)...)
+		dependents = append(dependents, h.end(cause)...)
 	}
 	for _, h := range s.reentries() {
-		endings = append(endings, h.end(cause)...)
+		dependents = append(dependents, h.end(cause)...)
 	}
-	return endings
+	return dependents
 }
 
 // pastLimit returns the re-entries that are past their own limits.

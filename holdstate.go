@@ -159,7 +159,7 @@ func (s *holdState) unreleased() *Client {
 }
 
 // end is [lifecycle.end], and stops the timer of the hold's own limit. ownership.mu is held.
-func (s *holdState) end(cause error) []*ending {
+func (s *holdState) end(cause error) []*dependent {
 	if s.rare != nil && s.rare.timer != nil {
 		s.rare.timer.Stop()
 	}

@@ -99,7 +99,7 @@ func (o *ownership) end(cause error) bool {
 	if cause != nil {
 		o.makeRare().cause = cause
 	}
-	endings := o.holds.clear(cause)
+	dependents := o.holds.clear(cause)
 	o.lock.client.watchdog.drop(o)
 	o.mu.Unlock()
 	o.lock.client.registry.remove(o)
@@ -109,6 +109,6 @@ func (o *ownership) end(cause error) bool {
 	if cause == nil {
 		cause = ErrNotHeld
 	}
-	endAll(endings, cause)
+	endDependents(dependents, cause)
 	return true
 }

@@ -116,9 +116,9 @@ func (o *ownership) succeed(s *holdState, taken func() bool) *holdState {
 		return nil
 	}
 	next := o.nextHold(s, now)
-	endings := o.holds.replace(s, next)
+	dependents := o.holds.replace(s, next)
 	o.mu.Unlock()
-	endAll(endings, ErrNotHeld)
+	endDependents(dependents, ErrNotHeld)
 	o.observe(EventReleased, s, nil)
 	return next
 }

@@ -85,14 +85,14 @@ func (o *ownership) beginRelease(s *holdState) (done bool, err error) {
 		o.mu.Unlock()
 		return false, nil
 	}
-	done, endings := o.holds.leave(s)
+	done, dependents := o.holds.leave(s)
 	if !done {
 		o.uncount(s)
-		endings = s.takeEndings()
+		dependents = s.takeDependents()
 	}
 	o.mu.Unlock()
 	// Before anything is sent: the server may free the lock long before it answers.
-	endAll(endings, ErrNotHeld)
+	endDependents(dependents, ErrNotHeld)
 	if done {
 		o.observe(EventReleased, s, nil)
 	}
