@@ -79,9 +79,9 @@ func TestPassPermits_in_the_order_of_clients(t *testing.T) {
 		q.message("10")
 		require.Less(t, q.pauseForOthers(), last)
 	}
-	require.Equal(t, 4, q.releases, "each of the others has had its turn")
+	require.Equal(t, 4, q.permits.releasesHeard, "each of the others has had its turn")
 	q.permitsGranted(1, -1)
-	require.Zero(t, q.releases)
+	require.Zero(t, q.permits.releasesHeard)
 }
 
 // If there were too few permits, the front tries after a release only when others have had time to. It does not wait if
@@ -139,14 +139,14 @@ func TestPassPermits_beside_strangers_that_take_nothing(t *testing.T) {
 	q.sub = &subscription{}
 	q.sub.confirmed.Store(true)
 	for range 1 + vainPauses {
-		require.True(t, q.unclaimedUntil.IsZero())
+		require.True(t, q.permits.unclaimedUntil.IsZero())
 		q.permitsGranted(1, -1)
 		q.permitsReturn(1)
 		q.message("1")
 		q.permitsReturned(1, listeners{count: 3, clients: 1, known: true, all: true})
 	}
 	require.Zero(t, q.yieldPause())
-	q.unclaimedUntil = time.Now()
+	q.permits.unclaimedUntil = time.Now()
 	q.message("1")
 	require.Positive(t, q.yieldPause())
 	q.permitsReturn(1)

@@ -60,7 +60,7 @@ func (q *waitQueue) join(who any) *waiter {
 // joinLocked is join. shard.mu is held.
 func (q *waitQueue) joinLocked(who any) *waiter {
 	if !q.busy && q.blocking == 0 {
-		q.busy, q.front, q.attempting, q.awaitsGrant = true, permitsOf(who), false, false
+		q.busy, q.permits.front, q.permits.attempting, q.awaitsGrant = true, permitsOf(who), false, false
 		return nil
 	}
 	q.contended = true
@@ -162,7 +162,7 @@ func (q *waitQueue) takeFirstFor(from any) *waiter {
 	}
 	q.line.remove(w)
 	w.taken = true
-	q.consecutive = consecutiveLimit // this client has had its turn
+	q.releases.consecutive = consecutiveLimit // this client has had its turn
 	q.turnGoesOn()
 	return w
 }
@@ -240,10 +240,10 @@ func (q *waitQueue) takeLeft(inFront bool) any {
 // next moves the line up, unless this client holds the key. shard.mu is held.
 func (q *waitQueue) next() {
 	first := q.line.first
-	q.busy, q.front, q.attempting, q.awaitsGrant = first != nil && q.blocking == 0, nil, false, false
+	q.busy, q.permits.front, q.permits.attempting, q.awaitsGrant = first != nil && q.blocking == 0, nil, false, false
 	if q.busy {
 		q.line.remove(first)
-		q.front = first.request
+		q.permits.front = first.request
 		close(first.ready)
 	}
 }

@@ -23,10 +23,10 @@ func (q *waitQueue) attemptBegins() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.awaitsGrant = false
-	if q.unansweredSince.IsZero() {
-		q.unansweredSince = time.Now()
+	if q.answer.unansweredSince.IsZero() {
+		q.answer.unansweredSince = time.Now()
 	}
-	q.member = 0
+	q.answer.member = 0
 }
 
 // attemptAnswered notes the outcome of the request: err is why the front has to wait on, or nil if
@@ -35,21 +35,21 @@ func (q *waitQueue) attemptAnswered(err error) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.contended = q.contended || err != nil
-	q.lastAnswer = lastAnswer{err: cmp.Or(err, ErrNotAcquired), at: time.Now()}
+	q.answer = lastAnswer{err: cmp.Or(err, ErrNotAcquired), at: time.Now()}
 }
 
 // awaitsMember notes that the front waits for a member of a composite lock.
 func (q *waitQueue) awaitsMember(index int) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.member = index + 1
+	q.answer.member = index + 1
 }
 
 // awaitedMember returns the index of the member for which the front waits, if it waits for one.
 func (q *waitQueue) awaitedMember() (index int, waits bool) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return q.member - 1, q.member > 0
+	return q.answer.member - 1, q.answer.member > 0
 }
 
 // claimCheck reports whether the front still waits and its last answer is at least that old. The
@@ -57,10 +57,10 @@ func (q *waitQueue) awaitedMember() (index int, waits bool) {
 func (q *waitQueue) claimCheck(after time.Duration) bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	if !q.busy || q.member == 0 || time.Since(q.at) < after {
+	if !q.busy || q.answer.member == 0 || time.Since(q.answer.at) < after {
 		return false
 	}
-	q.at = time.Now()
+	q.answer.at = time.Now()
 	return true
 }
 
@@ -68,7 +68,7 @@ func (q *waitQueue) claimCheck(after time.Duration) bool {
 func (q *waitQueue) lastError() error {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return q.err
+	return q.answer.err
 }
 
 // waitError returns the error of a wait that has ended with err. The front's last answer decides,
@@ -76,19 +76,19 @@ func (q *waitQueue) lastError() error {
 func (q *waitQueue) waitError(ctx context.Context, err, last error) error {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	if q.err != nil {
-		last = q.err
+	if q.answer.err != nil {
+		last = q.answer.err
 	}
 	if err != nil && ctx.Err() != nil && !transport.IsContextEnd(err) && !isFinal(err) {
 		last, err = err, transport.ContextError(ctx) // the answer came at the same time as the end
 	}
-	return waitEnded(err, last, q.isHeld(), !q.unansweredSince.IsZero() && time.Since(q.unansweredSince) > cutOff)
+	return waitEnded(err, last, q.isHeld(), !q.answer.unansweredSince.IsZero() && time.Since(q.answer.unansweredSince) > cutOff)
 }
 
 // forgetAnswers drops what the users of the wait queue learned. shard.mu is held.
 func (q *waitQueue) forgetAnswers() {
-	q.lastAnswer = lastAnswer{}
+	q.answer = lastAnswer{}
 	if l := q.lines.Load(); l != nil {
-		l.shared.lastAnswer, l.exclusive.lastAnswer = lastAnswer{}, lastAnswer{}
+		l.shared.answer, l.exclusive.answer = lastAnswer{}, lastAnswer{}
 	}
 }

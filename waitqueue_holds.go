@@ -18,7 +18,7 @@ const (
 
 // recentReleases is what a wait queue knows of the releases of its own client. shard.mu guards it.
 type recentReleases struct {
-	ownMessages int  // messages of our own releases that have not come back yet
+	echoes      int  // messages of our own releases that have not come back yet
 	consecutive int  // releases in a row after which this client took the key again
 	yields      bool // the front lets other clients go first
 }
@@ -35,7 +35,7 @@ func (q *waitQueue) countHold() (passes int) {
 	q.held++
 	q.blocking++
 	q.turnGoesOn()
-	q.lastAnswer = lastAnswer{err: ErrNotAcquired}
+	q.answer = lastAnswer{err: ErrNotAcquired}
 	q.drain()
 	return q.passesOfTurn()
 }
@@ -53,7 +53,7 @@ func (q *waitQueue) releaseBegins() bool {
 	if !q.sub.live() {
 		return false
 	}
-	q.ownMessages++
+	q.releases.echoes++
 	return true
 }
 
@@ -94,18 +94,18 @@ func (q *waitQueue) endHold(receivers int64, noEcho, blocked bool, next any) (le
 // noteRelease notes how many received the message of a release. noEcho is as for endHold. shard.mu
 // is held.
 func (s *waitState) noteRelease(receivers int64, noEcho bool) {
-	if noEcho && s.ownMessages > 0 {
-		s.ownMessages--
+	if noEcho && s.releases.echoes > 0 {
+		s.releases.echoes--
 	}
 	if s.sub.live() {
 		receivers--
 	}
-	s.consecutive++
+	s.releases.consecutive++
 	if receivers <= 0 {
-		s.consecutive = 0
+		s.releases.consecutive = 0
 	}
-	if s.consecutive >= consecutiveLimit {
-		s.consecutive, s.yields = 0, true
+	if s.releases.consecutive >= consecutiveLimit {
+		s.releases.consecutive, s.releases.yields = 0, true
 	}
 }
 
@@ -123,11 +123,11 @@ func (q *waitQueue) unblock(next any) (left any) {
 func (q *waitQueue) yieldPause() time.Duration {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	pause := max(q.permitPause(), until(q.openUntil))
-	if !q.yields {
+	pause := max(q.permitPause(), until(q.pollers.openUntil))
+	if !q.releases.yields {
 		return pause
 	}
-	q.yields = false
+	q.releases.yields = false
 	return max(pause, yieldFor/2+rand.N(yieldFor), q.strangersPause())
 }
 
@@ -150,7 +150,7 @@ func (q *waitQueue) subscribe(n *notifier, channel string, presentOn ...string) 
 func (q *waitQueue) ownTurnEnds() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.consecutive = 0
+	q.releases.consecutive = 0
 }
 
 // relyFor sets how long the subscription is needed. After that, the key is wanted only by this
@@ -175,15 +175,15 @@ func (q *waitQueue) newSubscription(wanted bool, channel string) *subscription {
 // message implements [subscriber].
 func (q *waitQueue) message(text string) {
 	q.shard.mu.Lock()
-	if q.takesTurns && text == strangersFirst {
+	if q.strangers.takesTurns && text == strangersFirst {
 		q.letStrangersFirst()
 		q.shard.mu.Unlock()
 		return
 	}
 	q.noteAnnounced(text)
-	own := q.ownMessages > 0
+	own := q.releases.echoes > 0
 	if own {
-		q.ownMessages--
+		q.releases.echoes--
 	}
 	q.letOthersTake(q.pauseForOthers())
 	waits := !own && q.letStrangerPass()
@@ -196,7 +196,7 @@ func (q *waitQueue) message(text string) {
 // reconnected implements [subscriber]. The front has to make an attempt.
 func (q *waitQueue) reconnected() {
 	q.shard.mu.Lock()
-	q.ownMessages, q.ownReleases = 0, 0
+	q.releases.echoes, q.permits.echoes = 0, 0
 	q.shard.mu.Unlock()
 	q.signal()
 }

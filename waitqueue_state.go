@@ -15,13 +15,18 @@ type waitState struct {
 	open        any           // what others may share with the holders of this client, or nil
 	left        any           // what the next front continues with, or nil: see exit
 	waitLine
-	recentReleases
-	beside
-	besidePollers
+	releases  recentReleases
+	strangers strangerTurns
+	pollers   pollerTurns
+	permits   permitState
+	answer    lastAnswer
+}
+
+// permitState is what a wait queue for permits knows. shard.mu guards it.
+type permitState struct {
 	permitFront
 	permitTurns
 	permitShare
-	lastAnswer
 }
 
 // waitLine is a line of waiters with at most one in front.
