@@ -57,7 +57,7 @@ func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last
 	}
 	if err == nil {
 		letIn(q, a)
-		q.callAll()
+		q.wakeAll()
 	}
 	return err
 }
@@ -67,7 +67,7 @@ func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last
 // since the waiter in front may wait for something else.
 func (c *Client) waitInLine(ctx context.Context, q *waitQueue, w *waiter, a attempter, last error) (waitResult, error) {
 	if m, is := a.(interface{ missedHint(q *waitQueue) bool }); is && m.missedHint(q.whole()) {
-		signal(w.called)
+		signal(w.wake)
 	}
 	for {
 		switch at, err := q.await(ctx, c.closing, w); at {

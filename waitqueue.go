@@ -44,9 +44,9 @@ type waiter struct {
 	recipient  recipient      // of a hold, or nil if no hold can be passed to it
 	request    *permitRequest // of permits, or nil if no permits can be passed to it
 	ready      chan struct{}  // closed when it comes to the front, or receives something
-	called     chan struct{}  // holds a call to try without leaving the line
+	wake       chan struct{}  // holds a signal to try without leaving the line
 	taken      bool           // out of the line, to receive something; shard.mu guards it until then
-	attempting bool           // called, and attempting now; shard.mu guards it
+	attempting bool           // woken in line, and attempting now; shard.mu guards it
 	inList                    // shard.mu guards it
 }
 
@@ -67,7 +67,7 @@ func (q *waitQueue) joinLocked(who any) *waiter {
 	w := &waiter{ready: make(chan struct{}), request: permitsOf(who)}
 	w.recipient, _ = who.(recipient)
 	if q.together {
-		w.called = make(chan struct{}, 1)
+		w.wake = make(chan struct{}, 1)
 	}
 	q.line.add(w)
 	return w
@@ -77,13 +77,13 @@ func (q *waitQueue) joinLocked(who any) *waiter {
 type waitResult int
 
 const (
-	stillInLine waitResult = iota // it was called, to make an attempt in line
+	stillInLine waitResult = iota // it was woken, to make an attempt in line
 	atFront
 	received // it received the hold, or permits, and is out of the line
 	leftLine // it is out of the line, with nothing
 )
 
-// await returns when the waiter has come to the front, has received the hold, or is called.
+// await returns when the waiter has come to the front, has received the hold, or is woken in line.
 func (q *waitQueue) await(ctx context.Context, stop <-chan struct{}, w *waiter) (waitResult, error) {
 	if w == nil {
 		return atFront, nil
@@ -93,7 +93,7 @@ func (q *waitQueue) await(ctx context.Context, stop <-chan struct{}, w *waiter) 
 	select {
 	case <-w.ready:
 		return w.result(), nil
-	case <-w.called:
+	case <-w.wake:
 		if q.mayAttempt(w) {
 			return stillInLine, nil
 		}
@@ -255,7 +255,7 @@ func (q *waitQueue) signal() {
 		l.hints.Add(1)
 		l.exclusive.signal()
 		l.shared.signal()
-		l.shared.callFirst(calledAtOnce)
+		l.shared.wakeFirst(wakesPerHint)
 	}
 }
 
