@@ -120,7 +120,7 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 		return nil, err
 	}
 	if a.note != "" {
-		a.noteHolds(h)
+		a.attachNotes(h)
 	}
 	a.observeEnd(entered, nil)
 	return h, nil

@@ -132,7 +132,7 @@ func (l *compositeLock) waitInLine(ctx context.Context, r *request, settings []s
 	switch at, err := q.await(ctx, nil, behind); at {
 	case received:
 		l.line.begins(ctx, w.passed, r, settings)
-		noteMembers(w.passed.latestMembers(), r.note)
+		attachMemberNotes(w.passed.latestMembers(), r.note)
 		w.passed.observeAcquired(r.parent, time.Since(began))
 		return newHold(w.passed), nil
 	case leftLine:
