@@ -30,7 +30,7 @@ type acquisition struct {
 	holder    string          // of the lock, when the last attempt was refused, or ""
 	args      *[8]string      // of the command, or nil
 
-	inLine    bool // it waits, and the server should know that
+	isWaiting bool // it waits, and the server should know
 	hasSendMu bool // it has locked sendMu of the ownership, which other goroutines may know
 	noQueue   bool // the last attempt was sent without the queue of the lock
 	tooFew    bool // the grant was confirmed by too few replicas
@@ -109,7 +109,7 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 		case wait != nil:
 			err = wait(ctx, a)
 		default:
-			a.inLine = true
+			a.isWaiting = true
 			err = c.wait(ctx, a.lock.key, a.lock.spec.line, a, nil)
 		}
 		h, err = a.conclude(err)
@@ -212,7 +212,7 @@ func (a *acquisition) markUnwanted() {
 // Nothing else knows the ownerships yet.
 func (a *acquisition) undoAtOnce() bool {
 	for o := range a.each {
-		if !o.lock.client.undo.atOnce(o.undoLocked) {
+		if !o.lock.client.undo.undoNow(o.undoLocked) {
 			return false
 		}
 		o.observe(EventUndone, nil, nil)

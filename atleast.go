@@ -63,7 +63,7 @@ func (o *ownership) sendEarly(ctx context.Context, stop <-chan struct{}, on tran
 	c := o.protocol().(earlyReleaser).earlyCall(o).earlyFor(rest)
 	a, err := o.lock.client.sender.CallOn(ctx, stop, on, c.cmd, c.keys, c.args)
 	o.lock.noteSpared(a, err)
-	o.lock.client.record.keep(a.Sent.Mono + rest)
+	o.lock.client.record.keepUntil(a.Sent.Mono + rest)
 	return a, err
 }
 

@@ -188,7 +188,7 @@ func (p *barrierAwaiter) end(ctx context.Context, err error) error {
 	}
 	switch {
 	case err == nil:
-		return p.verdict()
+		return p.generationOutcome()
 	case !p.known && !p.doubt:
 		p.sent.done()
 		return err
@@ -217,7 +217,7 @@ func (p *barrierAwaiter) leave(ctx context.Context, why string, err error) error
 	p.view = v
 	switch {
 	case v.who != p.ownership.wire || v.how != why:
-		return errors.Join(p.noteArrival(), p.verdict())
+		return errors.Join(p.noteArrival(), p.generationOutcome())
 	case transport.IsContextEnd(err): // the server has now said that not all had arrived
 		return errors.Join(ErrNotAcquired, transport.ContextEnd(err))
 	}
@@ -235,8 +235,8 @@ func (p *barrierAwaiter) leaveLater(c call, err error) error {
 	return errors.Join(err, ErrUnknownOutcome)
 }
 
-// verdict says how a finished generation ended.
-func (p *barrierAwaiter) verdict() error {
+// generationOutcome says how a finished generation ended.
+func (p *barrierAwaiter) generationOutcome() error {
 	p.noteOver(p.arrival.Generation)
 	switch {
 	case p.goesOn():

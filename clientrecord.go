@@ -89,8 +89,8 @@ func (r *clientRecord) last(now, lease time.Duration) {
 	}
 }
 
-// keep notes until when a lock stays taken after its release.
-func (r *clientRecord) keep(until time.Duration) {
+// keepUntil notes until when a lock stays taken after its release.
+func (r *clientRecord) keepUntil(until time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.kept = max(r.kept, until)

@@ -22,8 +22,8 @@ type compositeHold struct {
 	// nil if all answer before the hold exists.
 	allAnswered chan struct{}
 
-	granted time.Time                      // when the servers granted it; kept when the hold is passed on
-	current *atomic.Pointer[compositeHold] // shared by the holds that were passed on: the latest of them
+	grantedAt time.Time                      // when the servers granted it; kept when the hold is passed on
+	current   *atomic.Pointer[compositeHold] // shared by the holds that were passed on: the latest of them
 
 	unlocking sync.Mutex // serializes releases
 
@@ -46,7 +46,7 @@ type compositeHold struct {
 // newCompositeHold makes the hold of n locks, still without members.
 func newCompositeHold(name string, n, need int, patience time.Duration) *compositeHold {
 	c := &compositeHold{name: name, need: need, patience: patience, members: make([]*Hold, n), latest: make([]*Hold, n)}
-	c.granted, c.current = time.Now(), new(atomic.Pointer[compositeHold])
+	c.grantedAt, c.current = time.Now(), new(atomic.Pointer[compositeHold])
 	c.current.Store(c)
 	return c
 }

@@ -28,8 +28,8 @@ type compositeLine struct {
 type lineRules interface {
 	// check runs before the call joins the line. It returns an error if waiting cannot help.
 	check(ctx context.Context, settings []setting, q *waitQueue) error
-	// keep keeps what is known about other waiters for the members, until done is called.
-	keep() (done func())
+	// retainQueues keeps what is known about other waiters for the members, until done is called.
+	retainQueues() (done func())
 	// letOthersGo is the first step of the front. left is how long this program has just had the
 	// lock, or nil.
 	letOthersGo(ctx context.Context, left any) error
@@ -109,8 +109,8 @@ func (w *compositeWaiter) takes(index int, o *ownership) bool {
 	return err == nil && !r.untilWhole && sameLock(w.lock.members[index], &o.lock) && o.suits(&r)
 }
 
-// successor implements [groupRecipient].
-func (w *compositeWaiter) successor() *compositeHold { return w.lock.line.newHold(w.request) }
+// newHold implements [groupRecipient].
+func (w *compositeWaiter) newHold() *compositeHold { return w.lock.line.newHold(w.request) }
 
 // waitInLine acquires after the earlier calls of this program. A call that re-enters members does
 // not wait behind calls that may be waiting for it.
@@ -121,7 +121,7 @@ func (l *compositeLock) waitInLine(ctx context.Context, r *request, settings []s
 	q, w, began := l.line.use(), &compositeWaiter{lock: l, request: r, settings: settings}, time.Now()
 	_, w.quiet = ctx.Deadline()
 	defer q.done()
-	defer l.line.keep()()
+	defer l.line.retainQueues()()
 	if err := l.line.check(ctx, settings, q); err != nil {
 		return nil, err
 	}

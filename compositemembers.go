@@ -49,8 +49,8 @@ func (c *compositeHold) memberEnded(i int, h *Hold, cause error) {
 	}
 }
 
-// held is how many members are present.
-func (c *compositeHold) held() int {
+// memberCount is how many members are present.
+func (c *compositeHold) memberCount() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.liveMembers

@@ -17,8 +17,8 @@ type groupRecipient interface {
 	// takes reports whether the ownership of the member with that index is what the recipient wants
 	// there. The caller holds the mutex of the ownership.
 	takes(index int, o *ownership) bool
-	// successor makes the hold that will be passed to the recipient, still without members.
-	successor() *compositeHold
+	// newHold makes the hold that will be passed to the recipient, still without members.
+	newHold() *compositeHold
 }
 
 // beginTurn begins the turns of the members again when the last one is there.
@@ -59,7 +59,7 @@ func tellLine(h *Hold, q *waitQueue) {
 // program had the lock. The hold is over, or it is unknown whether it is.
 func (c *compositeHold) leaveLine() {
 	if q := c.moveLine(nil); q != nil {
-		q.holdReleased(time.Since(c.granted))
+		q.holdReleased(time.Since(c.grantedAt))
 	}
 }
 
@@ -98,8 +98,8 @@ func (c *compositeHold) passOn(members []*Hold) bool {
 	if to == nil || !c.mayPassTo(to, members) {
 		return false
 	}
-	next := to.successor()
-	next.allAnswered, next.granted, next.current = c.allAnswered, c.granted, c.current
+	next := to.newHold()
+	next.allAnswered, next.grantedAt, next.current = c.allAnswered, c.grantedAt, c.current
 	left := slices.Clone(members)
 	for i, h := range members {
 		if h == nil {

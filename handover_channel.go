@@ -160,7 +160,7 @@ func (c *clientChannel) message(text string) {
 		what, key, _ := strings.Cut(rest, " ")
 		token, since, _ := strings.Cut(what, "@")
 		n, _ := strconv.ParseInt(token, 10, 64)
-		if o := c.find(owner); o == nil || !o.granted(n, since) {
+		if o := c.find(owner); o == nil || !o.receiveGrant(n, since) {
 			c.giveBack(first, owner, key)
 		}
 	case "ask":

@@ -74,7 +74,7 @@ func (p *party) want(lease modelLease, waits bool, fate int) {
 	if waits {
 		p.enterQueue()
 	}
-	p.acquisition = &acquisition{lock: p.lock, ownership: p.t, others: p.others, inLine: waits, since: p.t.lock.client.clock()}
+	p.acquisition = &acquisition{lock: p.lock, ownership: p.t, others: p.others, isWaiting: waits, since: p.t.lock.client.clock()}
 	p.grips, p.unheard, p.owing, p.excused = nil, false, false, false
 	p.sendAttempt(fate)
 }

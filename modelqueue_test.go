@@ -165,16 +165,16 @@ func (p *party) receiveGrant(m modelMessage) {
 func (p *party) releaseFor(fate int) {
 	t, next := p.t, p.newOwnership()
 	p.grips, p.phase, t.holds.count = nil, releasing, 0
-	wish := &acquisition{request: request{lease: fromMS(p.lease.ms)}, lock: p.lock, ownership: next, inLine: true}
+	wanted := &acquisition{request: request{lease: fromMS(p.lease.ms)}, lock: p.lock, ownership: next, isWaiting: true}
 	next.ownEntry(next.lock.client.clock())
-	next.makeEntry(wish)
+	next.makeEntry(wanted)
 	next.entry.mayBeQueued, next.doubt.queued = true, true
 	t.local.next = next
 	m := &message{what: fmt.Sprintf("%s releases, and waits again", p.name), words: p.w.words(t.protocol().releaseCall(t, 0, 0, nil)), light: true}
 	t.local.next = nil
 	p.toUndo = append(p.toUndo, t)
 	p.t, p.phase, p.made, p.waits, p.round, p.excused, p.unheard, p.owing = next, acquiring, p.w.ms(), true, 1, false, false, false
-	p.acquisition = wish
+	p.acquisition = wanted
 	m.silent = func() { next.doubt.sent = &sentInDoubt{acquisition: true} }
 	m.answered = func(reply any) {
 		if isReplyError(reply) {

@@ -40,8 +40,9 @@ func (l *MultiLock) check(ctx context.Context, settings []setting, q *waitQueue)
 	return err
 }
 
-// keep implements [lineRules]. Between two turns nobody else uses the wait queues of the members.
-func (l *MultiLock) keep() (done func()) {
+// retainQueues implements [lineRules]. Between two turns nobody else uses the wait queues of the
+// members.
+func (l *MultiLock) retainQueues() (done func()) {
 	queues := make([]*waitQueue, len(l.members))
 	for i, p := range l.primitives() {
 		queues[i] = p.client.waitQueues.use(p.key)

@@ -81,7 +81,7 @@ func (l *MultiLock) acquireInOrder(ctx context.Context, r *request, settings []s
 // tryFrom tries all members from the given index on, and releases those that it acquired after the
 // first that was busy.
 func (l *MultiLock) tryFrom(ctx context.Context, settings []setting, holds []*Hold, from int) (first int, err error) {
-	errs := atOnce(indexesOf(holds)[from:], func(i int) (err error) {
+	errs := parallelErrors(indexesOf(holds)[from:], func(i int) (err error) {
 		holds[i], err = l.members[i].acquire(ctx, "try lock", false, settings)
 		return err
 	})

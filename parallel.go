@@ -17,8 +17,8 @@ func inParallel[T any](limit int, all []T, f func(T)) {
 	calls.Wait()
 }
 
-// atOnce calls f for all elements at the same time, and returns their errors by index.
-func atOnce[T any](all []T, f func(T) error) []error {
+// parallelErrors calls f for all elements at the same time, and returns their errors by index.
+func parallelErrors[T any](all []T, f func(T) error) []error {
 	errs := make([]error, len(all))
 	inParallel(len(all), indexesOf(all), func(i int) { errs[i] = f(all[i]) })
 	return errs

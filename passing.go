@@ -78,7 +78,7 @@ func (o *ownership) reserveTokens(a *acquisition) int64 {
 // of which it is to be a member.
 func (a *acquisition) isAwaited() bool {
 	q := a.lock.client.waitQueues.known(a.lock.key)
-	return a.awaited || a.inLine && q != nil && q.hasLine()
+	return a.awaited || a.isWaiting && q != nil && q.hasLine()
 }
 
 // mayEverPass reports whether the ownership may be passed on once it has begun. An ownership that is known to

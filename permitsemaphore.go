@@ -188,7 +188,7 @@ func (p permitProtocol) keys(o *ownership) []string {
 
 func (p permitProtocol) acquireCall(a *acquisition, _, _ int) call {
 	o, keep := a.ownership, ""
-	if a.inLine && o.lock.client.clock().Since(a.since) > o.lock.client.patienceInFront() {
+	if a.isWaiting && o.lock.client.clock().Since(a.since) > o.lock.client.patienceInFront() {
 		keep = o.lock.client.staleMS
 		o.markQueued()
 	}

@@ -72,7 +72,7 @@ func (o *ownership) makeEntry(a *acquisition) {
 // be in the queue already, or "".
 func (a *acquisition) queueEntry() (entry, oldEntry string) {
 	o := a.ownership
-	if !a.inLine || !o.lock.spec.passes || o.isGuest || o.lock.keys().noQueue.Load() {
+	if !a.isWaiting || !o.lock.spec.passes || o.isGuest || o.lock.keys().noQueue.Load() {
 		return "", ""
 	}
 	listens := false
@@ -222,9 +222,9 @@ func (o *ownership) mustQuery() {
 	o.entry.known, o.entry.unsure = false, true
 }
 
-// granted notes that the server has given the lock to the owner, and reports whether the grant is
+// receiveGrant notes that the server has given the lock to the owner, and reports whether the grant is
 // wanted.
-func (o *ownership) granted(token int64, since string) bool {
+func (o *ownership) receiveGrant(token int64, since string) bool {
 	o.mu.Lock()
 	wanted := o.phase == acquiring || o.phase == held
 	if o.phase == acquiring {

@@ -14,7 +14,7 @@ func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []se
 	t := l.try(ctx, l.memberTimeout(r), settings)
 	t.gather(ctx, c)
 	if late, reached := c.beginMajority(r); !reached {
-		again, err := t.noMajority(c.held(), l.need, late)
+		again, err := t.noMajority(c.memberCount(), l.need, late)
 		t.cancel()
 		go t.collect(c)
 		c.abandon(ctx)
@@ -33,7 +33,7 @@ func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []se
 
 // beginMajority makes a hold of a majority, if there is one. A majority that came too late does not count.
 func (c *compositeHold) beginMajority(r *request) (late, reached bool) {
-	if c.held() < c.need || c.begin() != nil {
+	if c.memberCount() < c.need || c.begin() != nil {
 		return false, false
 	}
 	late = c.validFor() < leastValidity(r)
@@ -80,7 +80,7 @@ func (l *RedLock) try(ctx context.Context, timeout time.Duration, settings []set
 
 // gather adds members to the hold until it is complete, or the outcome is certain, or ctx ends.
 func (t *tries) gather(ctx context.Context, c *compositeHold) {
-	for c.held() < c.need && t.open(c.need) {
+	for c.memberCount() < c.need && t.open(c.need) {
 		r, heard := t.next(ctx, nil)
 		switch {
 		case !heard:

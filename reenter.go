@@ -118,7 +118,7 @@ func (a *acquisition) addOne(ctx context.Context) (h *Hold, again bool, err erro
 func (a *acquisition) entryFailed(ans transport.Answer, err error) error {
 	o := a.ownership
 	counted := errors.Is(err, ErrNotReplicated)
-	known := counted && o.lock.client.undo.atOnce(o.undoLocked)
+	known := counted && o.lock.client.undo.undoNow(o.undoLocked)
 	if ans.Doubt || counted && !known {
 		o.undoLater(0, a.lease)
 	}

@@ -136,7 +136,7 @@ func (o *ownership) released(s *holdState, a releaseAnswer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.holds.remove(s, nil) // what ends with it ended when its release began
-	if raised := o.raised(); raised > 0 && o.lock.client.confirmCalls == nil {
+	if raised := o.releaseLease(); raised > 0 && o.lock.client.confirmCalls == nil {
 		o.lease.extend(a.Sent, raised) // no replica confirms this
 	}
 	o.plan()
@@ -190,7 +190,7 @@ type releaseAnswer struct {
 // is held.
 func (o *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releaseAnswer, error) {
 	o.mu.Lock()
-	count, raised, on := o.holds.count, o.raised(), o.terms(false)
+	count, raised, on := o.holds.count, o.releaseLease(), o.terms(false)
 	rest := o.restAfter(count)
 	o.mu.Unlock()
 	var a transport.Answer
@@ -211,13 +211,13 @@ func (o *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releas
 	return releaseAnswer{a, count}, err
 }
 
-// raised returns the lease to which a release raises the remaining time of the key if the ownership stays held,
+// releaseLease returns the lease to which a release raises the remaining time of the key if the ownership stays held,
 // or 0. o.mu is held.
-func (o *ownership) raised() time.Duration {
+func (o *ownership) releaseLease() time.Duration {
 	if o.holds.renewing == 0 {
 		return 0
 	}
-	return o.lease.raised()
+	return o.lease.releaseLease()
 }
 
 func (o *ownership) sendRelease(

@@ -18,7 +18,7 @@ func waitToRead(ctx context.Context, a *acquisition) error {
 		_, err := a.attempt(ctx, 0)
 		return err
 	}
-	a.inLine = true
+	a.isWaiting = true
 	return a.lock.client.wait(ctx, a.lock.key, a.lock.spec.line, a, nil)
 }
 

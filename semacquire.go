@@ -137,7 +137,7 @@ func (s *semAcquisition) conclude(err error) error {
 		return err
 	}
 	s.op.followUp = s.undo(s.op)
-	if granted && s.client.undo.atOnce(s.op.undo) {
+	if granted && s.client.undo.undoNow(s.op.undo) {
 		return err
 	}
 	s.op.repeatLater()

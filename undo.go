@@ -232,9 +232,9 @@ func (u *undoer) try(ctx context.Context, once func(context.Context, <-chan stru
 	return once(ctx, u.open.Done())
 }
 
-// atOnce undoes something for a call that has to report the outcome, and reports whether it is
+// undoNow undoes something for a call that has to report the outcome, and reports whether it is
 // done.
-func (u *undoer) atOnce(once func(context.Context, <-chan struct{}) transport.Outcome) bool {
+func (u *undoer) undoNow(once func(context.Context, <-chan struct{}) transport.Outcome) bool {
 	return u.try(context.Background(), once).Final()
 }
 
