@@ -10,8 +10,8 @@ import (
 type schedule struct {
 	dueTimes
 
-	plannedAtLook int32 // the watchdog's look at which it was planned; a future look if it need not be verified
-	index         int32 // its index in the watchdog's queue
+	plannedInRound int32 // the verify round in which it was planned; a future one if it need not be verified
+	index          int32 // its index in the watchdog's queue
 }
 
 // dueTimes says when an ownership is next due, on the monotonic clock.
