@@ -83,7 +83,7 @@ type compositeWaiter struct {
 	passed   *compositeHold // the hold that was passed to it, or nil
 }
 
-var _ groupRecipient = (*compositeWaiter)(nil)
+var _ compositeRecipient = (*compositeWaiter)(nil)
 
 // wants implements [recipient]. The hold that suits the waiter is made for this waiter alone.
 func (w *compositeWaiter) wants(from any) bool { return from == w }
@@ -102,14 +102,14 @@ func (w *compositeWaiter) what() (Kind, string) { return w.lock.kind, w.lock.Nam
 // receive implements [recipient].
 func (w *compositeWaiter) receive(hold any) { w.passed = hold.(*compositeHold) }
 
-// takes implements [groupRecipient]. It refuses if the hold must be confined when all members are
-// there: such a hold has to be acquired.
+// takes implements [compositeRecipient]. It refuses if the hold must be confined when all members
+// are there: such a hold has to be acquired.
 func (w *compositeWaiter) takes(index int, o *ownership) bool {
 	r, err := newRequest(o.lock.client.options.Lease, false, w.settings)
-	return err == nil && !r.untilWhole && sameLock(w.lock.members[index], &o.lock) && o.suits(&r)
+	return err == nil && !r.untilComplete && sameLock(w.lock.members[index], &o.lock) && o.suits(&r)
 }
 
-// newHold implements [groupRecipient].
+// newHold implements [compositeRecipient].
 func (w *compositeWaiter) newHold() *compositeHold { return w.lock.line.newHold(w.request) }
 
 // waitInLine acquires after the earlier calls of this program. A call that re-enters members does

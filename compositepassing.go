@@ -10,8 +10,8 @@ import (
 // The hold of a composite lock is passed on like that of one lock (passing.go): the release ends
 // the hold of each member and puts the next hold in its place. Nothing is sent.
 
-// groupRecipient is a call that waits in line for a composite hold.
-type groupRecipient interface {
+// compositeRecipient is a call that waits in line for a composite hold.
+type compositeRecipient interface {
 	recipient
 
 	// takes reports whether the ownership of the member with that index is what the recipient wants
@@ -51,7 +51,7 @@ func (c *compositeHold) blockLine(q *waitQueue) {
 // tellLine tells a member in which line others wait for the whole.
 func tellLine(h *Hold, q *waitQueue) {
 	if s, is := h.inner().(*holdState); is {
-		s.ownership.makeRare().group.Store(q)
+		s.ownership.makeRare().compositeQueue.Store(q)
 	}
 }
 
@@ -129,19 +129,19 @@ func (c *compositeHold) passOn(members []*Hold) bool {
 }
 
 // recipient returns the first in line and the line, or nil if the hold must not be passed on.
-func (c *compositeHold) recipient() (groupRecipient, *waitQueue) {
+func (c *compositeHold) recipient() (compositeRecipient, *waitQueue) {
 	c.mu.Lock()
 	q, confined := c.queue, c.confined != nil
 	c.mu.Unlock()
 	if q == nil || confined {
 		return nil, nil
 	}
-	first, _ := q.first().(groupRecipient)
+	first, _ := q.first().(compositeRecipient)
 	return first, q
 }
 
 // mayPassTo reports whether each member may be passed on and is what the recipient wants.
-func (c *compositeHold) mayPassTo(to groupRecipient, members []*Hold) bool {
+func (c *compositeHold) mayPassTo(to compositeRecipient, members []*Hold) bool {
 	return !slices.ContainsFunc(indexesOf(members), func(i int) bool {
 		if members[i] == nil {
 			return false
@@ -158,7 +158,7 @@ func (c *compositeHold) mayPassTo(to groupRecipient, members []*Hold) bool {
 }
 
 // succeed returns the hold that follows the hold of a member, or nil.
-func succeed(h *Hold, index int, to groupRecipient) *holdState {
+func succeed(h *Hold, index int, to compositeRecipient) *holdState {
 	s := h.inner().(*holdState)
 	return s.ownership.succeed(s, func() bool { return to.takes(index, s.ownership) })
 }

@@ -394,7 +394,7 @@ func (m *semaphoreModel) damage(d dice) {
 		m.set, m.free, m.ends = false, 0, 0
 	case 1:
 		m.w.say("the total is deleted")
-		m.w.must("DEL", m.keys.beside)
+		m.w.must("DEL", m.keys.secondKey)
 		m.total, m.knows = unknown, 0
 	default:
 		m.w.say("all is deleted")
@@ -455,5 +455,5 @@ func (m *semaphoreModel) finish() {
 	}
 	m.w.advance(3600_000)
 	m.check()
-	m.w.nothingLeft(m.keys.key, m.keys.beside)
+	m.w.nothingLeft(m.keys.key, m.keys.secondKey)
 }

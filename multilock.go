@@ -41,7 +41,7 @@ func NewMultiLock(locks ...Locker) *MultiLock {
 	if err == nil && l.isPassedOn() {
 		l.initLine(l)
 	}
-	l.prepare, l.round = l.lastUntilComplete, l.acquireAll
+	l.prepare, l.round = l.renewUntilComplete, l.acquireAll
 	return l
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// lastUntilComplete makes the client renew members until the last one is acquired.
-func (*MultiLock) lastUntilComplete(_ context.Context, r *request, settings []setting) ([]setting, error) {
+// renewUntilComplete makes the client renew members until the last one is acquired.
+func (*MultiLock) renewUntilComplete(_ context.Context, r *request, settings []setting) ([]setting, error) {
 	if r.confines() {
 		settings = append(settings, setting{kind: settingUntilComplete})
 	}

@@ -47,7 +47,7 @@ func (o *ownership) beginTurn(r *request, token int64, passes int, now transport
 		o.local.began = now.Mono
 		o.local.ends = o.local.began + o.lock.client.options.Turn
 		o.local.passes = int32(passes) //nolint:gosec // there are fewer goroutines
-	case o.lock.spec.along && !r.untilWhole: // which will be confined and stay alone
+	case o.lock.spec.along && !r.untilComplete: // which will be confined and stay alone
 		o.local.ends = now.Mono + o.lock.client.options.Turn
 		o.openLine()
 	}
@@ -137,7 +137,7 @@ func (o *ownership) nextHold(s *holdState, now transport.Stamp) *holdState {
 
 // mayPass reports whether the ownership may be passed on to the next in line. o.mu is held.
 func (o *ownership) mayPass(s *holdState, now transport.Stamp) bool {
-	return o.mayHaveOthers(now) && o.local.passes > 0 && o.rarely().least == nil &&
+	return o.mayHaveOthers(now) && o.local.passes > 0 && o.rarely().keptUntil == nil &&
 		o.holds.isOnly(s) && s.limit() == nil &&
 		(!o.lock.spec.fenced || s.fencing < o.holds.first.fencing+int64(o.local.tokens)-1)
 }
@@ -184,7 +184,7 @@ func (o *ownership) suits(r *request) bool {
 func (a *acquisition) wants(from any) bool {
 	o := from.(*ownership)
 	return a.ownership == nil && a.lock.spec == o.lock.spec && a.lock.Name() == o.lock.Name() &&
-		!(o.lock.spec.along && a.untilWhole) && o.suits(&a.request)
+		!(o.lock.spec.along && a.untilComplete) && o.suits(&a.request)
 }
 
 // receive implements [recipient].

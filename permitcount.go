@@ -13,8 +13,8 @@ import (
 type permitCount struct {
 	synchronizer
 
-	beside string // the key of the total of a Semaphore, or of the ids of a PermitSemaphore
-	script func(c *permitCount, o *operation, how permitChange, n int, ttl string) call
+	secondKey string // the key of the total of a Semaphore, or of the ids of a PermitSemaphore
+	script    func(c *permitCount, o *operation, how permitChange, n int, ttl string) call
 }
 
 // permitChange is a way to change the number of permits, as permit_set.lua names it.
@@ -66,7 +66,7 @@ func (c *permitCount) setTTL(ctx context.Context, d time.Duration) (bool, error)
 	}
 	defer c.endTurns()
 	return boolOf(c.sendOrVoid(ctx, "set ttl", func(o *operation) call {
-		return call{semExpire, []string{c.key, o.record, c.beside}, []string{o.number, ms}}
+		return call{semExpire, []string{c.key, o.record, c.secondKey}, []string{o.number, ms}}
 	}))
 }
 
@@ -74,7 +74,7 @@ func (c *permitCount) setTTL(ctx context.Context, d time.Duration) (bool, error)
 func (c *permitCount) delete(ctx context.Context) (bool, error) {
 	defer c.endTurns()
 	return boolOf(c.sendOrVoid(ctx, "delete", func(o *operation) call {
-		return call{semDelete, []string{c.key, o.record, c.beside, c.reserve()},
+		return call{semDelete, []string{c.key, o.record, c.secondKey, c.reserve()},
 			[]string{o.number, c.client.publish, c.channel}}
 	}))
 }

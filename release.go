@@ -25,7 +25,7 @@ func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
 	if done, err := o.reportRelease(s); done {
 		return err
 	}
-	if o.restAfter(0) == 0 {
+	if o.keptAfter(0) == 0 {
 		if awaited {
 			o.chooseNext()
 		}
@@ -191,7 +191,7 @@ type releaseAnswer struct {
 func (o *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releaseAnswer, error) {
 	o.mu.Lock()
 	count, raised, on := o.holds.count, o.releaseLease(), o.terms(false)
-	rest := o.restAfter(count)
+	rest := o.keptAfter(count)
 	o.mu.Unlock()
 	var a transport.Answer
 	var err error

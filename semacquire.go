@@ -101,7 +101,7 @@ func (s *semAcquisition) call() call {
 	if s.request.waits && s.client.clock().Since(s.since) > s.client.patienceInFront() {
 		reserve, s.reserved = s.client.staleMS, true
 	}
-	return call{semAcquire, []string{s.key, s.reserve(), s.op.record, s.beside},
+	return call{semAcquire, []string{s.key, s.reserve(), s.op.record, s.secondKey},
 		[]string{s.client.id, s.op.number, strconv.Itoa(s.count), reserve, s.client.publish, s.channel}}
 }
 

@@ -40,8 +40,8 @@ func (w *watchdog) isUnheard(o *ownership) bool {
 // isWaitedFor reports whether goroutines of this client are in line behind the ownership, or behind
 // the composite lock of which it is a member.
 func (o *ownership) isWaitedFor() bool {
-	group := o.rarely().group.Load()
-	return o.hasLine() || group != nil && group.hasLine()
+	composite := o.rarely().compositeQueue.Load()
+	return o.hasLine() || composite != nil && composite.hasLine()
 }
 
 // verify starts the verification of holds with waiters, if it is time for a round. There may

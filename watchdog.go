@@ -45,7 +45,7 @@ type watchdog struct {
 	verifyAt     time.Duration // when to look for holds to verify
 	verifyRounds int32         // how many times it has looked
 	wakeAt       time.Duration // when the timekeeper wakes next
-	skew         time.Duration // between the clocks, at the last look
+	skew         time.Duration // between the clocks, when the timekeeper last ran
 }
 
 // route is the way to one node: the holds that wait to be renewed there, and the slots for the
