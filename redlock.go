@@ -33,7 +33,7 @@ import (
 type RedLock struct {
 	compositeLock
 	options RedLockOptions
-	servers *redServers
+	servers *distinctServers
 }
 
 // RedLockOptions are the settings of a [RedLock].
@@ -83,7 +83,7 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 	setDefault(&options.RetryDelay, DefaultRedLockRetryDelay)
 	need := len(members)/2 + 1
 	lock := compositeLock{kind: KindRed, members: members, need: need, invalid: err, pause: options.RetryDelay}
-	l := &RedLock{compositeLock: lock, options: options, servers: newRedServers(members, need)}
+	l := &RedLock{compositeLock: lock, options: options, servers: newDistinctServers(members, need)}
 	if err == nil {
 		l.initLine(l)
 	}
