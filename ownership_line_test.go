@@ -173,5 +173,5 @@ func TestWaitQueue_a_pause_for_strangers_outlives_all_users(t *testing.T) {
 	again := all.use("job")
 	require.Same(t, q, again)
 	require.Empty(t, again.signals)
-	require.False(t, again.heard)
+	require.False(t, again.signaled)
 }

@@ -138,7 +138,7 @@ func TestPassPermits_beside_strangers_that_take_nothing(t *testing.T) {
 	q := besideStrangers()
 	q.sub = &subscription{}
 	q.sub.confirmed.Store(true)
-	for range 1 + vainPauses {
+	for range 1 + maxUselessPauses {
 		require.True(t, q.permits.unclaimedUntil.IsZero())
 		q.permitsGranted(1, -1)
 		q.permitsReturn(1)

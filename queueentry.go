@@ -17,7 +17,7 @@ type queueEntry struct {
 	lease       time.Duration   // the lease that a grant gives it
 	wanted      time.Duration   // the lease that its acquisition asks for
 	made        transport.Stamp // before the server knew the owner
-	heard       *clientChannel  // where messages about it arrive, or nil; handover.mu guards it
+	channel     *clientChannel  // where messages about it arrive, or nil; handover.mu guards it
 	mayBeQueued bool            // the entry may be in the queue
 	since       string          // when it joined the queue, by the server, as last seen
 	seen        transport.Stamp // before the request was sent whose reply said since

@@ -163,7 +163,7 @@ func (q *waitQueue) takeFirstFor(from any) *waiter {
 	q.line.remove(w)
 	w.taken = true
 	q.releases.consecutive = consecutiveLimit // this client has had its turn
-	q.turnGoesOn()
+	q.countOwnHold()
 	return w
 }
 
@@ -263,7 +263,7 @@ func (q *waitQueue) signal() {
 func (q *waitQueue) signalFront() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.heard = true
+	q.signaled = true
 	signal(q.signals)
 }
 

@@ -34,7 +34,7 @@ func (q *waitQueue) holdBegan() {
 func (q *waitQueue) countHold() (passes int) {
 	q.held++
 	q.blocking++
-	q.turnGoesOn()
+	q.countOwnHold()
 	q.answer = lastAnswer{err: ErrNotAcquired}
 	q.drain()
 	return q.passesOfTurn()
@@ -186,7 +186,7 @@ func (q *waitQueue) message(text string) {
 		q.releases.echoes--
 	}
 	q.letOthersTake(q.pauseForOthers())
-	waits := !own && q.letStrangerPass()
+	waits := !own && q.letStrangerGoFirst()
 	q.shard.mu.Unlock()
 	if !own && !waits {
 		q.wakeFronts()

@@ -54,12 +54,12 @@ func (q *waitQueue) frontAttempts(who any, first bool) (passed, known bool) {
 		return false, false
 	case q.permits.front.passed:
 		return true, false
-	case first && q.permits.refused && !q.heard && q.sub.live():
+	case first && q.permits.refused && !q.signaled && q.sub.live():
 		return false, true
 	}
 	q.permits.attempting, q.permits.refused, q.permits.freedBefore = true, false, q.permits.freed
 	q.permits.announcedBefore, q.permits.announced = q.permits.announced, 0
-	q.heard = false
+	q.signaled = false
 	return false, false
 }
 
@@ -75,7 +75,7 @@ func (q *waitQueue) frontRests(who any, err error) {
 	}
 	q.permits.attempting, q.permits.refused = false, errors.Is(err, ErrNotAcquired)
 	if q.permits.refused {
-		q.permits.inVain = 0
+		q.permits.uselessPauses = 0
 		q.noteTaken(q.permits.front.count)
 	}
 }

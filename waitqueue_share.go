@@ -12,10 +12,10 @@ const (
 	mostCredit = 8
 	// slowDebt is the debt, in acquisitions, beyond which strangers are taken to be slow.
 	slowDebt = 2
-	// vainPauses is how many times in a row a client waits for strangers that take nothing. It then
-	// stops waiting for them for unclaimedFor: they may want more permits than there are.
-	vainPauses   = 3
-	unclaimedFor = 50 * time.Millisecond
+	// maxUselessPauses is how many times in a row a client waits for strangers that take nothing.
+	// It then stops waiting for them for unclaimedFor: they may want more permits than there are.
+	maxUselessPauses = 3
+	unclaimedFor     = 50 * time.Millisecond
 )
 
 // permitShare is what a wait queue knows of its client's share of permits if there are strangers.
@@ -27,26 +27,26 @@ type permitShare struct {
 	credit         int
 	echoes         int       // of this client, whose messages have not come back yet
 	paused         bool      // the front lets strangers go first
-	inVain         int       // pauses in a row after which the permits were still there
+	uselessPauses  int       // pauses in a row after which the permits were still there
 	unclaimedUntil time.Time // until then the front does not wait for strangers
 }
 
 // others returns how many share the permits with this client. shard.mu is held.
 func (q *waitQueue) others() int { return max(q.permits.clients-1, 0) + q.permits.strangers }
 
-// reckonWith notes how many strangers want permits, and how long to take them into account.
+// expectStrangers notes how many strangers want permits, and how long to take them into account.
 // shard.mu is held.
-func (q *waitQueue) reckonWith(strangers int, d time.Duration) {
+func (q *waitQueue) expectStrangers(strangers int, d time.Duration) {
 	if !q.strangersKnown() {
 		q.permits.permitShare = permitShare{echoes: q.permits.echoes}
 	}
 	q.permits.strangers, q.strangers.until = strangers, time.Now().Add(d)
 }
 
-// reckonWithUnseen notes that a client that cannot be seen took permits. shard.mu is held.
-func (q *waitQueue) reckonWithUnseen() {
+// expectUnseen notes that a client that cannot be seen took permits. shard.mu is held.
+func (q *waitQueue) expectUnseen() {
 	if !q.strangersKnown() {
-		q.reckonWith(1, unseenLinger)
+		q.expectStrangers(1, unseenLinger)
 	}
 }
 
@@ -56,7 +56,7 @@ func (q *waitQueue) creditRelease() {
 		q.permits.echoes--
 		return
 	}
-	q.permits.credit, q.permits.inVain = min(q.permits.credit+1, mostCredit*q.others()), 0
+	q.permits.credit, q.permits.uselessPauses = min(q.permits.credit+1, mostCredit*q.others()), 0
 }
 
 // chargeFor notes that this client acquired permits that many times. shard.mu is held.
@@ -68,10 +68,10 @@ func (q *waitQueue) chargeFor(acquisitions int) {
 func (q *waitQueue) chargeGrant() {
 	q.chargeFor(1)
 	if q.permits.paused {
-		q.permits.inVain++
+		q.permits.uselessPauses++
 	}
-	if q.permits.inVain >= vainPauses {
-		q.permits.inVain, q.permits.unclaimedUntil = 0, time.Now().Add(unclaimedFor)
+	if q.permits.uselessPauses >= maxUselessPauses {
+		q.permits.uselessPauses, q.permits.unclaimedUntil = 0, time.Now().Add(unclaimedFor)
 	}
 	if q.strangersKnown() {
 		q.letStrangersTake()

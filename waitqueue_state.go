@@ -5,8 +5,8 @@ import "time"
 // waitState is the part of a wait queue that is reset for each key. shard.mu guards it. signals
 // does not change while anybody is in front.
 type waitState struct {
-	signals chan struct{} // holds one signal for the front
-	heard   bool          // there was one since the front's last attempt
+	signals  chan struct{} // holds one signal for the front
+	signaled bool          // there was one since the front's last attempt
 
 	contended   bool          // somebody waited since the queue came into use, or others are known to want the key
 	sub         *subscription // to the messages of the key, or nil

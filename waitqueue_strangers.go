@@ -26,7 +26,7 @@ type strangerTurns struct {
 	until         time.Time // until when strangers are taken into account
 	ourHolds      int       // holds of this client since the strangers' last one
 	ourLastTurn   int       // holds in the last turn of this client
-	letPass       int       // releases of strangers after which another stranger may go first
+	turnLeft      int       // releases of strangers after which another stranger may go first
 	releasesHeard int       // releases of strangers that were heard in their turn
 }
 
@@ -60,20 +60,20 @@ func (q *waitQueue) strangerHolds(first bool) {
 // beginStrangersTurn lets strangers have as many holds as this client had in its last turn, even if
 // it had none since theirs. The front may try after the last of them. shard.mu is held.
 func (q *waitQueue) beginStrangersTurn() {
-	if q.strangers.ourHolds == 0 && q.strangers.letPass > 0 {
+	if q.strangers.ourHolds == 0 && q.strangers.turnLeft > 0 {
 		return // their turn continues
 	}
 	if q.strangers.ourHolds > 0 {
 		q.strangers.ourLastTurn, q.strangers.ourHolds = q.strangers.ourHolds, 0
 	}
-	q.strangers.letPass = min(max(q.strangers.ourLastTurn-1, 0), q.exclusive().line.length)
+	q.strangers.turnLeft = min(max(q.strangers.ourLastTurn-1, 0), q.exclusive().line.length)
 }
 
-// turnGoesOn counts a hold of this client, in a turn of its own. shard.mu is held.
-func (q *waitQueue) turnGoesOn() {
+// countOwnHold counts a hold of this client, in a turn of its own. shard.mu is held.
+func (q *waitQueue) countOwnHold() {
 	whole := q.whole()
 	whole.strangers.ourHolds++
-	whole.strangers.letPass = 0
+	whole.strangers.turnLeft = 0
 }
 
 // strangersKnown reports whether strangers have just been seen. shard.mu is held.
@@ -113,23 +113,23 @@ const strangersFirst = "2"
 // within strangerPause. shard.mu is held.
 func (q *waitQueue) letStrangersFirst() {
 	q.beginStrangersTurn()
-	q.strangers.letPass++
-	q.letStrangerPass()
+	q.strangers.turnLeft++
+	q.letStrangerGoFirst()
 	if q.lines.Load() != nil {
-		q.strangers.letPass++ // the release of such a lock publishes two messages
+		q.strangers.turnLeft++ // the release of such a lock publishes two messages
 	}
 	if q.releases.echoes == 0 {
-		q.strangers.letPass++
+		q.strangers.turnLeft++
 	}
 }
 
-// letStrangerPass reports whether other strangers may go first, now that one has released the lock.
-// The front tries if no message of theirs comes within strangerPause. shard.mu is held.
-func (q *waitQueue) letStrangerPass() bool {
-	if q.strangers.letPass == 0 {
+// letStrangerGoFirst reports whether other strangers may go first, now that one has released the
+// lock. The front tries if no message of theirs comes within strangerPause. shard.mu is held.
+func (q *waitQueue) letStrangerGoFirst() bool {
+	if q.strangers.turnLeft == 0 {
 		return false
 	}
-	q.strangers.letPass--
+	q.strangers.turnLeft--
 	q.strangers.releasesHeard++
 	heard := q.strangers.releasesHeard
 	time.AfterFunc(strangerPause, func() {

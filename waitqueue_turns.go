@@ -151,7 +151,7 @@ func (q *waitQueue) permitsReturned(n int, l listeners) {
 		q.permits.freed += n
 		q.beginTurns()
 	case l.known && l.count > max(l.clients, here):
-		q.reckonWith(int(l.count-max(l.clients, here)), strangersLinger)
+		q.expectStrangers(int(l.count-max(l.clients, here)), strangersLinger)
 		fallthrough
 	default:
 		q.permits.freed = 0
@@ -187,7 +187,7 @@ func (q *waitQueue) notePass(acquisitions int) {
 // nobody else subscribed, a client that cannot be seen has taken them. shard.mu is held.
 func (q *waitQueue) noteTaken(n int) {
 	if n <= min(q.permits.freed, q.permits.freedBefore) {
-		q.reckonWithUnseen()
+		q.expectUnseen()
 	}
 	q.permits.freed -= max(q.permits.freedBefore, 0)
 }
