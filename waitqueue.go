@@ -7,8 +7,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// A waitQueue is where the goroutines of a client that want one key wait. They form one line, and
-// only its front sends commands: ten thousand local waiters cost the server as much as one. While a
+// A waitQueue is where the goroutines of a client that want one key wait: the line of the key in the
+// words of the pages, which call the waiters on the server a queue. It is one line, and only its
+// front sends commands: ten thousand local waiters cost the server as much as one. While a
 // goroutine of this client holds the key, nobody is in front, since the server would refuse. The
 // hold is then passed to the first in line (passing.go), or it ends and the first in line comes to
 // the front.
