@@ -18,7 +18,7 @@ func (c *compositeHold) add(i int, h *Hold) bool {
 	confined, queue := c.confined, c.queue
 	c.mu.Unlock()
 	if queue != nil {
-		tellLine(h, queue)
+		setMemberLine(h, queue)
 	}
 	if confined != nil {
 		h.inner().confine(*confined)

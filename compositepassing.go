@@ -43,13 +43,13 @@ func (c *compositeHold) blockLine(q *waitQueue) {
 	c.queue = q
 	for _, h := range c.members {
 		if h != nil {
-			tellLine(h, q)
+			setMemberLine(h, q)
 		}
 	}
 }
 
-// tellLine tells a member in which line others wait for the whole.
-func tellLine(h *Hold, q *waitQueue) {
+// setMemberLine records in a member the line in which others wait for the whole.
+func setMemberLine(h *Hold, q *waitQueue) {
 	if s, is := h.inner().(*holdState); is {
 		s.ownership.makeRare().compositeQueue.Store(q)
 	}
