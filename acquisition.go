@@ -30,11 +30,11 @@ type acquisition struct {
 	holder    string          // of the lock, when the last attempt was refused, or ""
 	args      *[8]string      // of the command, or nil
 
-	inLine      bool // it waits, and the server should know that
-	hasSendMu   bool // it has locked sendMu of the ownership, which other goroutines may know
-	noQueue     bool // the last attempt was sent without the queue of the lock
-	tooFew      bool // the grant was confirmed by too few replicas
-	stoodInLine bool // other goroutines may know this acquisition
+	isWaiting bool // it waits, and the server should know
+	hasSendMu bool // it has locked sendMu of the ownership, which other goroutines may know
+	noQueue   bool // the last attempt was sent without the queue of the lock
+	tooFew    bool // the grant was confirmed by too few replicas
+	wasInLine bool // it waited in line: other goroutines may know it
 	// byStranger says that the last attempt was refused because of a stranger, and stranger that
 	// any attempt was: see waitqueue_strangers.go.
 	byStranger, stranger bool
@@ -65,7 +65,7 @@ func (p *primitive) newAcquisition(verb string, waits bool, settings []setting) 
 func (p *primitive) acquire(ctx context.Context, verb string, waits bool, settings []setting) (*Hold, error) {
 	a := p.newAcquisition(verb, waits, settings)
 	h, err := a.run(ctx)
-	if err == nil && !a.stoodInLine && p.spec.wait == nil {
+	if err == nil && !a.wasInLine && p.spec.wait == nil {
 		*a = acquisition{args: a.args}
 		acquisitions.Put(a)
 	}
@@ -109,7 +109,7 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 		case wait != nil:
 			err = wait(ctx, a)
 		default:
-			a.inLine = true
+			a.isWaiting = true
 			err = c.wait(ctx, a.lock.key, a.lock.spec.line, a, nil)
 		}
 		h, err = a.conclude(err)
@@ -120,7 +120,7 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 		return nil, err
 	}
 	if a.note != "" {
-		a.noteHolds(h)
+		a.attachNotes(h)
 	}
 	a.observeEnd(entered, nil)
 	return h, nil
@@ -153,7 +153,7 @@ func (a *acquisition) permits() int { return 1 + len(a.others) }
 func (a *acquisition) start() {
 	if a.since == (transport.Stamp{}) {
 		a.since = a.began
-		if a.stoodInLine {
+		if a.wasInLine {
 			a.since = a.lock.client.clock()
 		}
 	}
@@ -212,7 +212,7 @@ func (a *acquisition) markUnwanted() {
 // Nothing else knows the ownerships yet.
 func (a *acquisition) undoAtOnce() bool {
 	for o := range a.each {
-		if !o.lock.client.undo.atOnce(o.undoLocked) {
+		if !o.lock.client.undo.undoNow(o.undoLocked) {
 			return false
 		}
 		o.observe(EventUndone, nil, nil)

@@ -14,9 +14,9 @@ import (
 // owner by one with keptSuffix, which expires when the time is over. Nothing can acquire as that owner, so
 // nothing can enter the lock by the former owner.
 
-// rest is the remaining time for which a lock stays taken. It counts from the answer to the acquisition, by
+// keptFor is the remaining time for which a lock stays taken. It counts from the answer to the acquisition, by
 // the monotonic clock alone: setting the wall clock forward does not shorten it.
-func (l *timeBound) rest(now transport.Stamp) time.Duration {
+func (l *timeBound) keptFor(now transport.Stamp) time.Duration {
 	if l == nil {
 		return 0
 	}
@@ -48,14 +48,14 @@ func (p *primitive) checkAtLeast(r *request) error {
 
 var errNoAtLeast = invalid("AtLeast does not apply to read locks, MultiLocks, RedLocks and elections")
 
-// restAfter is how long the lock stays taken after a release that leaves count holds. Before the ownership
+// keptAfter is how long the lock stays taken after a release that leaves count holds. Before the ownership
 // has begun, it is called only with o.mu held.
-func (o *ownership) restAfter(count int) time.Duration {
-	least := o.rarely().least
-	if count > 0 || least == nil {
+func (o *ownership) keptAfter(count int) time.Duration {
+	keptUntil := o.rarely().keptUntil
+	if count > 0 || keptUntil == nil {
 		return 0
 	}
-	return least.rest(o.lock.client.clock())
+	return keptUntil.keptFor(o.lock.client.clock())
 }
 
 // sendEarly sends the release of an ownership whose lock stays taken.
@@ -63,14 +63,14 @@ func (o *ownership) sendEarly(ctx context.Context, stop <-chan struct{}, on tran
 	c := o.protocol().(earlyReleaser).earlyCall(o).earlyFor(rest)
 	a, err := o.lock.client.sender.CallOn(ctx, stop, on, c.cmd, c.keys, c.args)
 	o.lock.noteSpared(a, err)
-	o.lock.client.record.keep(a.Sent.Mono + rest)
+	o.lock.client.record.keepUntil(a.Sent.Mono + rest)
 	return a, err
 }
 
 // earlyRelease undoes an ownership that was lost while its lock must stay taken.
 type earlyRelease struct {
-	call  call
-	least *timeBound
+	call      call
+	keptUntil *timeBound
 }
 
 // earlyRelease returns nil if the lock need not stay taken: the ownership never began, or the server has
@@ -78,20 +78,20 @@ type earlyRelease struct {
 func (o *ownership) earlyRelease() *earlyRelease {
 	o.mu.Lock()
 	rare := o.rarely()
-	least, lost := rare.least, rare.cause != nil
+	keptUntil, lost := rare.keptUntil, rare.cause != nil
 	o.mu.Unlock()
-	if least == nil || !lost {
+	if keptUntil == nil || !lost {
 		return nil
 	}
-	return &earlyRelease{o.protocol().(earlyReleaser).earlyCall(o), least}
+	return &earlyRelease{o.protocol().(earlyReleaser).earlyCall(o), keptUntil}
 }
 
 // or returns the call of the early release, or the other call if the time is over.
 func (e *earlyRelease) or(release call, now transport.Stamp) call {
-	if e == nil || e.least.rest(now) == 0 {
+	if e == nil || e.keptUntil.keptFor(now) == 0 {
 		return release
 	}
-	return e.call.earlyFor(e.least.rest(now))
+	return e.call.earlyFor(e.keptUntil.keptFor(now))
 }
 
 func (stringProtocol) earlyCall(o *ownership) call {

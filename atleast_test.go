@@ -19,7 +19,7 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 			c := newTestClient(t, Options{})
 			lock := newPrimitive(c, lockSpec, uniqueName(t, c))
 			o := c.registry.fresh(lock)
-			o.phase, o.makeRare().cause, o.makeRare().least = over, cause, newTimeBound(time.Minute, c.clock())
+			o.phase, o.makeRare().cause, o.makeRare().keptUntil = over, cause, newTimeBound(time.Minute, c.clock())
 			c.script(lockAcquire, lock.keys().queued(), o.wire, "90000")
 			undo := o.lastRelease()
 			require.Equal(t, transport.Answered, undo.undo(context.Background(), nil))
@@ -31,7 +31,7 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 			require.Equal(t, map[string]string{o.wire + keptSuffix: "1"}, c.hash(t, lock.key))
 			require.InDelta(t, 60000, left, 5000)
 
-			undo.early.least.d = 0 // it is over
+			undo.early.keptUntil.d = 0 // it is over
 			c.script(lockRelease, lock.keys().queued(), o.wire+keptSuffix, lock.keys().channel)
 			c.script(lockAcquire, lock.keys().queued(), o.wire, "90000")
 			require.Equal(t, transport.Answered, undo.undo(context.Background(), nil))
@@ -44,9 +44,9 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 func TestAtLeast_counts_by_the_monotonic_clock(t *testing.T) {
 	start := transport.Stamp{Mono: time.Hour, Wall: time.Hour}
 	least := newTimeBound(time.Minute, start)
-	require.Equal(t, 50*time.Second, least.rest(transport.Stamp{Mono: time.Hour + 10*time.Second, Wall: 3 * time.Hour}))
-	require.Zero(t, least.rest(transport.Stamp{Mono: 3 * time.Hour, Wall: time.Hour}))
-	require.Zero(t, (*timeBound)(nil).rest(start))
+	require.Equal(t, 50*time.Second, least.keptFor(transport.Stamp{Mono: time.Hour + 10*time.Second, Wall: 3 * time.Hour}))
+	require.Zero(t, least.keptFor(transport.Stamp{Mono: 3 * time.Hour, Wall: time.Hour}))
+	require.Zero(t, (*timeBound)(nil).keptFor(start))
 }
 
 // Each form of a holder in Redis parses, and encodes to the same text again.

@@ -61,7 +61,7 @@ func (a *acquisition) protocol() protocol {
 	return a.ownership.protocol()
 }
 
-// send asks the server to add count holds.
+// send adds count holds on the server.
 func (a *acquisition) send(ctx context.Context, count, round int) (transport.Answer, error) {
 	o := a.ownership
 	on := o.noteCount(count, a.waits)

@@ -25,9 +25,9 @@ import (
 type Barrier struct {
 	synchronizer
 
-	n             int    // parties
-	waiting, past string // keys
-	stand         *primitive
+	n             int          // parties
+	waiting, past string       // keys
+	waitingSet    *primitive   // the set of waiting parties, which are renewed as the owners of a lock are
 	lastOver      atomic.Int64 // the last generation known to be over
 }
 
@@ -44,8 +44,8 @@ func (c *Client) NewBarrier(name string, parties int) *Barrier {
 	b := &Barrier{synchronizer: o, n: parties, waiting: "latchkey_barrier_waiting:" + tag, past: "latchkey_barrier_past:" + tag}
 	names := keysOfKey(name, b.waiting)
 	names.channel, names.invalid = b.channel, b.invalid
-	b.stand = &primitive{}
-	b.stand.initOf(c, barrierSpec, names)
+	b.waitingSet = &primitive{}
+	b.waitingSet.initOf(c, barrierSpec, names)
 	return b
 }
 

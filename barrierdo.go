@@ -33,7 +33,7 @@ func (b *Barrier) Do(ctx context.Context, fn func(context.Context) error, option
 		return err
 	}
 	err = p.meet(ctx, arrivingParty{p})
-	if err == nil && (p.view.ends < 0 || !p.stands.live()) {
+	if err == nil && (p.view.ends < 0 || !p.ownership.live()) {
 		err = p.meet(ctx, p) // the second generation is over, or will be: to learn how it ends
 	}
 	if err != nil {
@@ -70,7 +70,7 @@ func (p *barrierAwaiter) goOn() {
 
 // stay begins the stay. The goroutine takes over the caller's part in client.working.
 func (p *barrierAwaiter) stay(ctx context.Context) *barrierStay {
-	s := &barrierStay{party: p, lease: &Hold{backend: &p.stands.holds.first}, over: make(chan error, 1)}
+	s := &barrierStay{party: p, lease: &Hold{backend: &p.ownership.holds.first}, over: make(chan error, 1)}
 	s.inside, s.end = context.WithCancelCause(ctx)
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
@@ -92,7 +92,7 @@ func (p *barrierAwaiter) endOfLease(cause error) error {
 		return cause
 	}
 	generation := strconv.FormatInt(p.arrival.Generation, 10)
-	return &brokenError{barrierView{how: barrierUnrenewed, who: p.stands.wire, generation: generation}}
+	return &brokenError{barrierView{how: barrierUnrenewed, who: p.ownership.wire, generation: generation}}
 }
 
 // watch waits until the generation is over for the party, or the watch ends. It sends nothing for
@@ -154,5 +154,5 @@ func (r returningParty) attempt(ctx context.Context, _ int) (time.Duration, erro
 
 // returning returns the command with which the party arrives in the second generation.
 func (p *barrierAwaiter) returning() call {
-	return call{barrierReturn, p.all(), []string{p.view.generation, p.stands.wire, p.client.publish, p.channel}}
+	return call{barrierReturn, p.all(), []string{p.view.generation, p.ownership.wire, p.client.publish, p.channel}}
 }

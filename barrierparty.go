@@ -29,17 +29,17 @@ type barrierAwaiter struct {
 	*Barrier
 	hintMark
 
-	verb    string
-	stage   string // as in barrier_state.lua, or ""
-	request *request
-	stands  *ownership // named after the party
-	sent    *operation // the arrival, or the first of a Do
-	doubt   bool       // the arrival was sent and may be executed
-	known   bool       // the arrival was answered
-	begun   bool       // the lease is renewed
-	counted bool       // the server has counted the arrival in the stage run
-	view    barrierView
-	arrival Arrival
+	verb      string
+	stage     string // as in barrier_state.lua, or ""
+	request   *request
+	ownership *ownership // named after the party
+	sent      *operation // the arrival, or the first of a Do
+	doubt     bool       // the arrival was sent and may be executed
+	known     bool       // the arrival was answered
+	begun     bool       // the lease is renewed
+	counted   bool       // the server has counted the arrival in the stage run
+	view      barrierView
+	arrival   Arrival
 }
 
 var barrierSpec = &spec{kind: KindBarrier, family: KindBarrier, stored: KindBarrier,
@@ -47,7 +47,7 @@ var barrierSpec = &spec{kind: KindBarrier, family: KindBarrier, stored: KindBarr
 	lost: wakeParties}
 
 func (b *Barrier) newParty(verb, stage string, r *request) *barrierAwaiter {
-	return &barrierAwaiter{Barrier: b, verb: verb, stage: stage, request: r, stands: b.client.registry.fresh(b.stand), sent: b.client.newOperation(b.key)}
+	return &barrierAwaiter{Barrier: b, verb: verb, stage: stage, request: r, ownership: b.client.registry.fresh(b.waitingSet), sent: b.client.newOperation(b.key)}
 }
 
 // meet is one generation, from the arrival a to the end, and reports its outcome.
@@ -84,7 +84,7 @@ func (p *barrierAwaiter) arrive(ctx context.Context, a attempter) error {
 	if err == nil || !worthWaiting(ctx, err) {
 		return p.mismatch(withContextEnd(ctx, err))
 	}
-	return p.mismatch(p.client.wait(ctx, "latchkey_barrier_party:"+p.stands.wire, onlyLine, a, err))
+	return p.mismatch(p.client.wait(ctx, "latchkey_barrier_party:"+p.ownership.wire, onlyLine, a, err))
 }
 
 // arrivingParty is a party that the server has not counted yet.
@@ -110,8 +110,8 @@ func (a arrivingParty) attempt(ctx context.Context, _ int) (time.Duration, error
 	p.sent.done()
 	if err = p.noteArrival(); err == nil && (p.view.how == barrierWaiting || p.goesOn()) {
 		p.begun = true
-		p.stands.makeRare().protocol = barrierProtocol{p.Barrier}
-		p.stands.begin(p.request, answer, p.client.clock())
+		p.ownership.makeRare().protocol = barrierProtocol{p.Barrier}
+		p.ownership.begin(p.request, answer, p.client.clock())
 	}
 	return 0, err
 }
@@ -183,12 +183,12 @@ func (p *barrierAwaiter) what() (Kind, string) { return p.kind, p.name }
 // is why it stopped waiting.
 func (p *barrierAwaiter) end(ctx context.Context, err error) error {
 	stays := err == nil && p.goesOn()
-	if p.begun && !stays && p.stands.end(nil) {
-		p.stands.leaveHold()
+	if p.begun && !stays && p.ownership.end(nil) {
+		p.ownership.leaveHold()
 	}
 	switch {
 	case err == nil:
-		return p.verdict()
+		return p.generationOutcome()
 	case !p.known && !p.doubt:
 		p.sent.done()
 		return err
@@ -216,8 +216,8 @@ func (p *barrierAwaiter) leave(ctx context.Context, why string, err error) error
 	}
 	p.view = v
 	switch {
-	case v.who != p.stands.wire || v.how != why:
-		return errors.Join(p.noteArrival(), p.verdict())
+	case v.who != p.ownership.wire || v.how != why:
+		return errors.Join(p.noteArrival(), p.generationOutcome())
 	case transport.IsContextEnd(err): // the server has now said that not all had arrived
 		return errors.Join(ErrNotAcquired, transport.ContextEnd(err))
 	}
@@ -227,7 +227,7 @@ func (p *barrierAwaiter) leave(ctx context.Context, why string, err error) error
 // leaveLater has the party leave in the background.
 func (p *barrierAwaiter) leaveLater(c call, err error) error {
 	if p.known {
-		p.client.undo.add(&lastRelease{lock: *p.stand, number: p.stands.number, owner: p.stands.owner(), call: c}, undoPlan{key: p.key, lease: p.request.lease})
+		p.client.undo.add(&lastRelease{lock: *p.waitingSet, number: p.ownership.number, owner: p.ownership.owner(), call: c}, undoPlan{key: p.key, lease: p.request.lease})
 	} else {
 		p.sent.followUp = c
 		p.sent.repeatLater()
@@ -235,8 +235,8 @@ func (p *barrierAwaiter) leaveLater(c call, err error) error {
 	return errors.Join(err, ErrUnknownOutcome)
 }
 
-// verdict says how a finished generation ended.
-func (p *barrierAwaiter) verdict() error {
+// generationOutcome says how a finished generation ended.
+func (p *barrierAwaiter) generationOutcome() error {
 	p.noteOver(p.arrival.Generation)
 	switch {
 	case p.goesOn():
@@ -264,13 +264,13 @@ func reasonToLeave(err error) string {
 // arriving returns the command with which the party arrives.
 func (p *barrierAwaiter) arriving() call {
 	return call{barrierArrive, append(p.all(), p.sent.record),
-		[]string{p.sent.number, p.stands.wire, strconv.Itoa(p.n), p.client.leaseText(p.request.lease), p.client.publish, p.channel,
+		[]string{p.sent.number, p.ownership.wire, strconv.Itoa(p.n), p.client.leaseText(p.request.lease), p.client.publish, p.channel,
 			strconv.FormatInt(p.lastOver.Load(), 10), p.stage}}
 }
 
 // looking returns the query for the outcome of the party's generation.
 func (p *barrierAwaiter) looking() call {
-	member := p.stands.wire
+	member := p.ownership.wire
 	if p.counted {
 		member = barrierReturned + member
 	}
@@ -280,10 +280,10 @@ func (p *barrierAwaiter) looking() call {
 // leaving returns the command with which the party leaves.
 func (p *barrierAwaiter) leaving(why string) call {
 	if p.known {
-		return call{barrierLeave, p.all(), []string{p.stands.wire, p.view.generation, "", why, p.client.publish, p.channel}}
+		return call{barrierLeave, p.all(), []string{p.ownership.wire, p.view.generation, "", why, p.client.publish, p.channel}}
 	}
 	return call{barrierLeave, append(p.all(), p.sent.record),
-		[]string{p.stands.wire, "", p.sent.number, why, p.client.publish, p.channel}}
+		[]string{p.ownership.wire, "", p.sent.number, why, p.client.publish, p.channel}}
 }
 
 // barrierProtocol renews the name of a party among the waiting parties as if it were a hold. Await

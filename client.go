@@ -126,7 +126,7 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	}
 	c.confirmCalls = options.Replicas.confirmation(c.id, maxWaits)
 	c.confirmRenewals = options.Replicas.confirmation(c.id, 2*c.renewFlights()) // renewals that timed out may still wait
-	sharded, err := c.askAtStart()
+	sharded, err := c.queryAtStart()
 	if err != nil {
 		return nil, err
 	}
@@ -147,9 +147,9 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	return c, nil
 }
 
-// askAtStart finds out what must be known before the first lock: whether messages are
+// queryAtStart finds out what must be known before the first lock: whether messages are
 // sharded, and, if replicas have to confirm, whether the server knows WAIT.
-func (c *Client) askAtStart() (sharded bool, err error) {
+func (c *Client) queryAtStart() (sharded bool, err error) {
 	if sharded, err = meetCluster(c.sender, c.options); err != nil {
 		return false, fail("connect", "cluster", unanswered(err))
 	}

@@ -52,7 +52,7 @@ type clientRecord struct {
 	kept      time.Duration          // until when a lock that the client has released stays taken
 	notes     map[string][]*holdNote // of live holds, by the field of their owner
 	changed   map[string]struct{}    // fields to write
-	told      map[string]struct{}    // fields that the server has
+	stored    map[string]struct{}    // fields that the server has
 }
 
 // never is a time that does not come, and longAgo one that has passed, on a clock with any starting point.
@@ -63,7 +63,7 @@ const (
 
 func newClientRecord(c *Client) *clientRecord {
 	r := &clientRecord{client: c, id: c.id[:recordID], until: longAgo, wanted: longAgo, notBefore: longAgo, kept: longAgo,
-		notes: map[string][]*holdNote{}, changed: map[string]struct{}{}, told: map[string]struct{}{}}
+		notes: map[string][]*holdNote{}, changed: map[string]struct{}{}, stored: map[string]struct{}{}}
 	r.open, r.end = context.WithCancel(context.Background())
 	r.due.Store(longAgo)
 	if r.closed = c.options.Label == NoLabel; r.closed {
@@ -89,8 +89,8 @@ func (r *clientRecord) last(now, lease time.Duration) {
 	}
 }
 
-// keep notes until when a lock stays taken after its release.
-func (r *clientRecord) keep(until time.Duration) {
+// keepUntil notes until when a lock stays taken after its release.
+func (r *clientRecord) keepUntil(until time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.kept = max(r.kept, until)
@@ -152,7 +152,7 @@ func (r *clientRecord) next(first bool) *recordWrite {
 		delete(r.changed, field)
 		if text := r.note(field); text != "" {
 			w.texts = append(w.texts, field, text)
-		} else if _, told := r.told[field]; told {
+		} else if _, stored := r.stored[field]; stored {
 			w.gone = append(w.gone, field)
 		}
 	}
@@ -185,17 +185,17 @@ func (r *clientRecord) sent(w *recordWrite, fresh bool, err error) {
 		return
 	}
 	r.until, r.refreshAt = w.at+w.life, w.at+recordRefresh
-	if fresh && len(r.told) > 0 { // the server has lost it
-		clear(r.told)
+	if fresh && len(r.stored) > 0 { // the server has lost it
+		clear(r.stored)
 		for field := range r.notes {
 			r.changed[field] = struct{}{}
 		}
 	}
 	for i := 0; i < len(w.texts); i += 2 {
-		r.told[w.texts[i]] = struct{}{}
+		r.stored[w.texts[i]] = struct{}{}
 	}
 	for _, field := range w.gone {
-		delete(r.told, field)
+		delete(r.stored, field)
 	}
 }
 
@@ -211,7 +211,7 @@ func (r *clientRecord) failed(w *recordWrite, err error) {
 	r.notBefore = r.client.clock().Mono + pause
 	for i := 0; i < len(w.texts); i += 2 {
 		r.changed[w.texts[i]] = struct{}{}
-		r.told[w.texts[i]] = struct{}{} // the server may have it
+		r.stored[w.texts[i]] = struct{}{} // the server may have it
 	}
 	for _, field := range w.gone {
 		r.changed[field] = struct{}{}

@@ -64,7 +64,7 @@ func (c *Client) describe(ctx context.Context, owners []Owner, trust time.Durati
 			more[record] = append(more[record], owner)
 		}
 	}
-	if len(asked) == 0 || !c.labels.mayAsk() || !c.begin() {
+	if len(asked) == 0 || !c.labels.mayFetch() || !c.begin() {
 		return found
 	}
 	defer c.working.Done()

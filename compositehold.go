@@ -22,8 +22,8 @@ type compositeHold struct {
 	// nil if all answer before the hold exists.
 	allAnswered chan struct{}
 
-	granted time.Time                      // when the servers granted it; kept when the hold is passed on
-	current *atomic.Pointer[compositeHold] // shared by the holds that were passed on: the latest of them
+	grantedAt time.Time                      // when the servers granted it; kept when the hold is passed on
+	current   *atomic.Pointer[compositeHold] // shared by the holds that were passed on: the latest of them
 
 	unlocking sync.Mutex // serializes releases
 
@@ -46,7 +46,7 @@ type compositeHold struct {
 // newCompositeHold makes the hold of n locks, still without members.
 func newCompositeHold(name string, n, need int, patience time.Duration) *compositeHold {
 	c := &compositeHold{name: name, need: need, patience: patience, members: make([]*Hold, n), latest: make([]*Hold, n)}
-	c.granted, c.current = time.Now(), new(atomic.Pointer[compositeHold])
+	c.grantedAt, c.current = time.Now(), new(atomic.Pointer[compositeHold])
 	c.current.Store(c)
 	return c
 }
@@ -159,7 +159,7 @@ func (c *compositeHold) extend(ctx context.Context, d time.Duration) error {
 	if err := c.err(); err != nil {
 		return fail("extend", c.name, ErrNotHeld, err)
 	}
-	members := c.places()
+	members := c.allMembers()
 	errs := callUntil(context.Background(), members, c.need, c.patience, func(h *Hold) error { return h.Extend(ctx, d) })
 	done := 0
 	for i, err := range errs {

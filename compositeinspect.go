@@ -51,7 +51,7 @@ func (l *compositeLock) inspectBy(look func(member) (Inspection, error)) (Inspec
 		return whole, fail("inspect", whole.Name, err)
 	}
 	found := make([]Inspection, len(l.members))
-	errs := atOnce(indexes(l.members), func(i int) (err error) {
+	errs := parallelErrors(indexesOf(l.members), func(i int) (err error) {
 		found[i], err = look(l.members[i])
 		return ofMember(i, err)
 	})
@@ -90,7 +90,7 @@ func (l *compositeLock) ForceUnlock(ctx context.Context) (bool, error) {
 		return false, fail("force unlock", l.Name(), err)
 	}
 	held := make([]bool, len(l.members))
-	errs := atOnce(indexes(l.members), func(i int) (err error) {
+	errs := parallelErrors(indexesOf(l.members), func(i int) (err error) {
 		held[i], err = l.members[i].ForceUnlock(ctx)
 		return ofMember(i, err)
 	})

@@ -28,8 +28,8 @@ type compositeLine struct {
 type lineRules interface {
 	// check runs before the call joins the line. It returns an error if waiting cannot help.
 	check(ctx context.Context, settings []setting, q *waitQueue) error
-	// keep keeps what is known about other waiters for the members, until done is called.
-	keep() (done func())
+	// retainQueues keeps what is known about other waiters for the members, until done is called.
+	retainQueues() (done func())
 	// letOthersGo is the first step of the front. left is how long this program has just had the
 	// lock, or nil.
 	letOthersGo(ctx context.Context, left any) error
@@ -48,8 +48,8 @@ func newCompositeLines(*Client) kindState { return compositeLines{newWaitQueues(
 
 func (compositeLines) close() {}
 
-// standInLine gives the lock a line for the goroutines of this program that want it.
-func (l *compositeLock) standInLine(rules lineRules) {
+// initLine gives the lock a line for the goroutines of this program that want it.
+func (l *compositeLock) initLine(rules lineRules) {
 	first := slices.MinFunc(l.primitives(), func(a, b *primitive) int { return strings.Compare(a.client.id, b.client.id) }).client
 	l.line = &compositeLine{rules, first.kindState(l.kind, newCompositeLines).(compositeLines).waitQueues, identityOf(l.kind, l.members)}
 }
@@ -83,7 +83,7 @@ type compositeWaiter struct {
 	passed   *compositeHold // the hold that was passed to it, or nil
 }
 
-var _ groupRecipient = (*compositeWaiter)(nil)
+var _ compositeRecipient = (*compositeWaiter)(nil)
 
 // wants implements [recipient]. The hold that suits the waiter is made for this waiter alone.
 func (w *compositeWaiter) wants(from any) bool { return from == w }
@@ -102,15 +102,15 @@ func (w *compositeWaiter) what() (Kind, string) { return w.lock.kind, w.lock.Nam
 // receive implements [recipient].
 func (w *compositeWaiter) receive(hold any) { w.passed = hold.(*compositeHold) }
 
-// takes implements [groupRecipient]. It refuses if the hold must be confined when all members are
-// there: such a hold has to be acquired.
-func (w *compositeWaiter) takes(place int, o *ownership) bool {
+// takes implements [compositeRecipient]. It refuses if the hold must be confined when all members
+// are there: such a hold has to be acquired.
+func (w *compositeWaiter) takes(index int, o *ownership) bool {
 	r, err := newRequest(o.lock.client.options.Lease, false, w.settings)
-	return err == nil && !r.untilWhole && sameLock(w.lock.members[place], &o.lock) && o.suits(&r)
+	return err == nil && !r.untilComplete && sameLock(w.lock.members[index], &o.lock) && o.suits(&r)
 }
 
-// successor implements [groupRecipient].
-func (w *compositeWaiter) successor() *compositeHold { return w.lock.line.newHold(w.request) }
+// newHold implements [compositeRecipient].
+func (w *compositeWaiter) newHold() *compositeHold { return w.lock.line.newHold(w.request) }
 
 // waitInLine acquires after the earlier calls of this program. A call that re-enters members does
 // not wait behind calls that may be waiting for it.
@@ -121,7 +121,7 @@ func (l *compositeLock) waitInLine(ctx context.Context, r *request, settings []s
 	q, w, began := l.line.use(), &compositeWaiter{lock: l, request: r, settings: settings}, time.Now()
 	_, w.quiet = ctx.Deadline()
 	defer q.done()
-	defer l.line.keep()()
+	defer l.line.retainQueues()()
 	if err := l.line.check(ctx, settings, q); err != nil {
 		return nil, err
 	}
@@ -130,12 +130,12 @@ func (l *compositeLock) waitInLine(ctx context.Context, r *request, settings []s
 		l.beginWait(mark)
 	}
 	switch at, err := q.await(ctx, nil, behind); at {
-	case hasHold:
+	case received:
 		l.line.begins(ctx, w.passed, r, settings)
-		noteMembers(w.passed.latestMembers(), r.note)
+		attachMemberNotes(w.passed.latestMembers(), r.note)
 		w.passed.observeAcquired(r.parent, time.Since(began))
 		return newHold(w.passed), nil
-	case outside:
+	case leftLine:
 		q.takeLeft(false)
 		return nil, l.waitError(ctx, q, err)
 	}
@@ -163,11 +163,11 @@ func (l *compositeLock) mayReenter(ctx context.Context) bool {
 // waitError is the error of a wait in line that ended with err. While the front waits for a
 // member, every call in line gets the error of a wait for that member.
 func (l *compositeLock) waitError(ctx context.Context, q *waitQueue, err error) error {
-	place, waits := q.awaitedPlace()
+	index, waits := q.awaitedMember()
 	if !waits {
 		return l.line.named(q.waitError(ctx, err, nil))
 	}
-	p := l.members[place].(*primitive)
+	p := l.members[index].(*primitive)
 	of := p.client.waitQueues.use(p.key)
 	defer of.done()
 	return fail("lock", p.Name(), explain(of.in(p.spec.line).waitError(ctx, err, ErrNotAcquired))...)
@@ -177,17 +177,17 @@ func (l *compositeLock) waitError(ctx context.Context, q *waitQueue, err error) 
 // their time, it returns what was known before.
 func (l *compositeLock) roundInFront(ctx context.Context, r *request, settings []setting, q *waitQueue) (h *Hold, again bool, err error) {
 	q.drain()
-	q.asks()
+	q.attemptBegins()
 	if q.hasLine() {
 		settings = append(slices.Clone(settings), setting{kind: settingAwaited})
 	}
 	began := time.Now()
 	h, again, err = l.round(ctx, r, settings, q)
 	if ctx.Err() == nil {
-		q.told(err)
+		q.attemptAnswered(err)
 	}
 	if err == nil {
 		return h, false, nil // even if the time has ended during the round
 	}
-	return nil, again, roundError(ctx, began, err, l.line.named(q.lastTold()))
+	return nil, again, roundError(ctx, began, err, l.line.named(q.lastError()))
 }

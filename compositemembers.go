@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// add makes a hold a member. It returns false if the whole is over or the place is taken; the
+// add makes a hold a member. It returns false if the whole is over or already has that member; the
 // caller must then release the hold.
 func (c *compositeHold) add(i int, h *Hold) bool {
 	c.mu.Lock()
@@ -18,7 +18,7 @@ func (c *compositeHold) add(i int, h *Hold) bool {
 	confined, queue := c.confined, c.queue
 	c.mu.Unlock()
 	if queue != nil {
-		tellLine(h, queue)
+		setMemberLine(h, queue)
 	}
 	if confined != nil {
 		h.inner().confine(*confined)
@@ -32,48 +32,48 @@ func (c *compositeHold) add(i int, h *Hold) bool {
 // memberEnded records that a member is over.
 func (c *compositeHold) memberEnded(i int, h *Hold, cause error) {
 	c.mu.Lock()
-	var endings []*ending
+	var dependents []*dependent
 	if c.members[i] == h && !c.releasing {
 		c.members[i] = nil
 		c.liveMembers--
 	}
 	ends := c.open && c.liveMembers < c.need && c.active()
 	if ends {
-		endings = c.end(cmp.Or(cause, ErrLost))
+		dependents = c.end(cmp.Or(cause, ErrLost))
 	}
 	c.mu.Unlock()
-	endAll(endings, cause)
+	endDependents(dependents, cause)
 	if ends {
 		c.leaveLine()
 		c.releaseRest()
 	}
 }
 
-// held is how many members are present.
-func (c *compositeHold) held() int {
+// memberCount is how many members are present.
+func (c *compositeHold) memberCount() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.liveMembers
 }
 
-// missing returns the places without a member, or nil if the whole is over.
+// missing returns the indexes without a member, or nil if the whole is over.
 func (c *compositeHold) missing() []int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.active() {
 		return nil
 	}
-	var places []int
+	var indexes []int
 	for i, h := range c.members {
 		if h == nil {
-			places = append(places, i)
+			indexes = append(indexes, i)
 		}
 	}
-	return places
+	return indexes
 }
 
-// places returns the members in the order of the locks, nil where there is none.
-func (c *compositeHold) places() []*Hold {
+// allMembers returns the members in the order of the locks, nil where there is none.
+func (c *compositeHold) allMembers() []*Hold {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.members)
@@ -81,5 +81,5 @@ func (c *compositeHold) places() []*Hold {
 
 // present returns the members that are there.
 func (c *compositeHold) present() []*Hold {
-	return slices.DeleteFunc(c.places(), func(h *Hold) bool { return h == nil })
+	return slices.DeleteFunc(c.allMembers(), func(h *Hold) bool { return h == nil })
 }

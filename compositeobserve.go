@@ -21,10 +21,10 @@ func (l *compositeLock) observeGaveUp(parent *context.Context, began time.Time, 
 		return
 	}
 	e := Event{Type: EventGaveUp, Kind: l.kind, Name: l.Name(), Wait: time.Since(began), Err: err}
-	told := map[*Client]bool{}
+	seen := map[*Client]bool{}
 	for _, p := range l.primitives() {
-		if !told[p.client] {
-			told[p.client] = true
+		if !seen[p.client] {
+			seen[p.client] = true
 			p.client.observe(parent, e)
 		}
 	}

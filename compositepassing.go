@@ -10,15 +10,15 @@ import (
 // The hold of a composite lock is passed on like that of one lock (passing.go): the release ends
 // the hold of each member and puts the next hold in its place. Nothing is sent.
 
-// groupRecipient is a call that waits in line for a composite hold.
-type groupRecipient interface {
+// compositeRecipient is a call that waits in line for a composite hold.
+type compositeRecipient interface {
 	recipient
 
-	// takes reports whether the ownership held at a place is what the recipient wants there. The
-	// caller holds the mutex of the ownership.
-	takes(place int, o *ownership) bool
-	// successor makes the hold that will be passed to the recipient, still without members.
-	successor() *compositeHold
+	// takes reports whether the ownership of the member with that index is what the recipient wants
+	// there. The caller holds the mutex of the ownership.
+	takes(index int, o *ownership) bool
+	// newHold makes the hold that will be passed to the recipient, still without members.
+	newHold() *compositeHold
 }
 
 // beginTurn begins the turns of the members again when the last one is there.
@@ -30,9 +30,9 @@ func (c *compositeHold) beginTurn() {
 	}
 }
 
-// stand makes other goroutines of this program that want the lock wait in line until the hold is
+// blockLine makes other goroutines of this program that want the lock wait in line until the hold is
 // over.
-func (c *compositeHold) stand(q *waitQueue) {
+func (c *compositeHold) blockLine(q *waitQueue) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.active() {
@@ -43,15 +43,15 @@ func (c *compositeHold) stand(q *waitQueue) {
 	c.queue = q
 	for _, h := range c.members {
 		if h != nil {
-			tellLine(h, q)
+			setMemberLine(h, q)
 		}
 	}
 }
 
-// tellLine tells a member in which line others wait for the whole.
-func tellLine(h *Hold, q *waitQueue) {
+// setMemberLine records in a member the line in which others wait for the whole.
+func setMemberLine(h *Hold, q *waitQueue) {
 	if s, is := h.inner().(*holdState); is {
-		s.ownership.makeRare().group.Store(q)
+		s.ownership.makeRare().compositeQueue.Store(q)
 	}
 }
 
@@ -59,7 +59,7 @@ func tellLine(h *Hold, q *waitQueue) {
 // program had the lock. The hold is over, or it is unknown whether it is.
 func (c *compositeHold) leaveLine() {
 	if q := c.moveLine(nil); q != nil {
-		q.holdReleased(time.Since(c.granted))
+		q.holdReleased(time.Since(c.grantedAt))
 	}
 }
 
@@ -98,8 +98,8 @@ func (c *compositeHold) passOn(members []*Hold) bool {
 	if to == nil || !c.mayPassTo(to, members) {
 		return false
 	}
-	next := to.successor()
-	next.allAnswered, next.granted, next.current = c.allAnswered, c.granted, c.current
+	next := to.newHold()
+	next.allAnswered, next.grantedAt, next.current = c.allAnswered, c.grantedAt, c.current
 	left := slices.Clone(members)
 	for i, h := range members {
 		if h == nil {
@@ -129,20 +129,20 @@ func (c *compositeHold) passOn(members []*Hold) bool {
 }
 
 // recipient returns the first in line and the line, or nil if the hold must not be passed on.
-func (c *compositeHold) recipient() (groupRecipient, *waitQueue) {
+func (c *compositeHold) recipient() (compositeRecipient, *waitQueue) {
 	c.mu.Lock()
 	q, confined := c.queue, c.confined != nil
 	c.mu.Unlock()
 	if q == nil || confined {
 		return nil, nil
 	}
-	first, _ := q.first().(groupRecipient)
+	first, _ := q.first().(compositeRecipient)
 	return first, q
 }
 
 // mayPassTo reports whether each member may be passed on and is what the recipient wants.
-func (c *compositeHold) mayPassTo(to groupRecipient, members []*Hold) bool {
-	return !slices.ContainsFunc(indexes(members), func(i int) bool {
+func (c *compositeHold) mayPassTo(to compositeRecipient, members []*Hold) bool {
+	return !slices.ContainsFunc(indexesOf(members), func(i int) bool {
 		if members[i] == nil {
 			return false
 		}
@@ -158,9 +158,9 @@ func (c *compositeHold) mayPassTo(to groupRecipient, members []*Hold) bool {
 }
 
 // succeed returns the hold that follows the hold of a member, or nil.
-func succeed(h *Hold, place int, to groupRecipient) *holdState {
+func succeed(h *Hold, index int, to compositeRecipient) *holdState {
 	s := h.inner().(*holdState)
-	return s.ownership.succeed(s, func() bool { return to.takes(place, s.ownership) })
+	return s.ownership.succeed(s, func() bool { return to.takes(index, s.ownership) })
 }
 
 // takeBack returns to the hold the members that were meant to be passed on, so that it releases

@@ -12,13 +12,13 @@ import (
 func (c *compositeHold) beginRelease() []*Hold {
 	c.mu.Lock()
 	c.releasing = true
-	endings := c.takeEndings()
+	dependents := c.takeDependents()
 	if c.retryTimer != nil {
 		c.retryTimer.Stop()
 	}
 	members := slices.Clone(c.members)
 	c.mu.Unlock()
-	endAll(endings, ErrNotHeld)
+	endDependents(dependents, ErrNotHeld)
 	return members
 }
 
@@ -31,9 +31,9 @@ func (c *compositeHold) unlock(ctx context.Context) error {
 	defer c.unlocking.Unlock()
 	lost := c.err()
 	c.mu.Lock()
-	told, again, cause := c.reported, c.again, c.cause()
+	reported, again, cause := c.reported, c.again, c.cause()
 	c.mu.Unlock()
-	if told {
+	if reported {
 		return fail("unlock", c.name, ErrNotHeld, cause)
 	}
 	enough := c.need

@@ -30,7 +30,7 @@ func (s *holdState) confine(bounds confinement) {
 	switch {
 	case bounds.max == 0:
 	case s == o.holds.outermost():
-		o.lease.bind(newTimeBound(bounds.max, start))
+		o.lease.setLimit(newTimeBound(bounds.max, start))
 	default:
 		s.makeRare().limit = newTimeBound(bounds.max, start)
 		o.limitHold(s)

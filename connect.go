@@ -167,17 +167,17 @@ func inCluster(ctx context.Context, client rueidis.Client) (clustered bool, err 
 	ctx, cancel := context.WithTimeout(ctx, transport.DialTimeout)
 	defer cancel()
 	for pause := transport.FirstPause; ; pause = min(2*pause, transport.LongPause) {
-		clustered, err = askForCluster(ctx, client)
+		clustered, err = queryCluster(ctx, client)
 		if err == nil || transport.Classify(err) == transport.Refused || transport.Rest(ctx, nil, pause) != nil {
 			return clustered, err
 		}
 	}
 }
 
-// askForCluster sends HELLO, which needs no permission. To servers that do not know it
+// queryCluster sends HELLO, which needs no permission. To servers that do not know it
 // without arguments it sends CLUSTER INFO. A server that refuses both is not in a
 // cluster.
-func askForCluster(ctx context.Context, client rueidis.Client) (clustered bool, err error) {
+func queryCluster(ctx context.Context, client rueidis.Client) (clustered bool, err error) {
 	reply := client.Do(ctx, client.B().Arbitrary("HELLO").Build())
 	if hello, err := reply.ToMap(); err == nil {
 		mode := hello["mode"]

@@ -8,47 +8,47 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// redServers detects two members on one server, which would count one vote twice. It
-// queries each server until the server has told its id. Only the first acquisition waits
+// distinctServers detects two members on one server, which would count one vote twice. It
+// queries each server until the server has returned its id. Only the first acquisition waits
 // for that, and not for silent servers.
-type redServers struct {
+type distinctServers struct {
 	members []member
 	need    int
-	heard   chan struct{} // closed when enough is known that calls no longer wait
+	ready   chan struct{} // closed when enough is known that calls no longer wait
 
-	mu      sync.Mutex
-	ids     map[int]string // by the places of the members; "" for a server that does not tell
-	looking bool
-	hearing sync.Once
-	twice   error
+	mu        sync.Mutex
+	ids       map[int]string // by the indexes of the members; "" for a server that does not tell
+	querying  bool
+	readyOnce sync.Once
+	duplicate error
 }
 
-func newRedServers(members []member, need int) *redServers {
-	return &redServers{members: members, need: need, heard: make(chan struct{}), ids: map[int]string{}}
+func newDistinctServers(members []member, need int) *distinctServers {
+	return &distinctServers{members: members, need: need, ready: make(chan struct{}), ids: map[int]string{}}
 }
 
 // check returns an ErrInvalid once two members are known to be on one server. A server
 // that does not tell its id counts as distinct.
-func (s *redServers) check(ctx context.Context) error {
-	if places := s.startLooking(); places != nil {
-		go s.look(places)
+func (s *distinctServers) check(ctx context.Context) error {
+	if indexes := s.beginQueries(); indexes != nil {
+		go s.query(indexes)
 	}
 	select {
-	case <-s.heard:
+	case <-s.ready:
 	case <-ctx.Done():
 		return transport.ContextError(ctx)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.twice
+	return s.duplicate
 }
 
-// startLooking returns the members whose servers neither this lock nor their clients
-// know. It returns nil if there are none, or another call is already looking.
-func (s *redServers) startLooking() (places []int) {
+// beginQueries returns the indexes of the members whose servers neither this lock nor their clients
+// know. It returns nil if there are none, or another call already queries them.
+func (s *distinctServers) beginQueries() (indexes []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.looking {
+	if s.querying {
 		return nil
 	}
 	silent := 0
@@ -57,63 +57,63 @@ func (s *redServers) startLooking() (places []int) {
 			continue
 		}
 		if id, known := knownServerOf(l); known {
-			s.note(i, id)
+			s.record(i, id)
 			continue
 		}
-		places = append(places, i)
+		indexes = append(indexes, i)
 		if p, is := l.(*primitive); is && p.client.serverIdentity.overdue() {
 			silent++
 		}
 	}
-	s.looking = places != nil
+	s.querying = indexes != nil
 	switch {
 	case len(s.ids) < s.need:
-	case silent == len(places): // earlier calls have waited for them
-		s.tell()
+	case silent == len(indexes): // earlier calls have waited for them
+		s.markReady()
 	default:
-		time.AfterFunc(minMemberTimeout, s.tell)
+		time.AfterFunc(minMemberTimeout, s.markReady)
 	}
-	return places
+	return indexes
 }
 
-func (s *redServers) look(places []int) {
+func (s *distinctServers) query(indexes []int) {
 	ctx, cancel := context.WithTimeout(context.Background(), maxMemberTimeout)
 	defer cancel()
-	inParallel(len(places), places, func(i int) { s.learn(ctx, i) })
+	inParallel(len(indexes), indexes, func(i int) { s.queryOne(ctx, i) })
 	s.mu.Lock()
-	s.looking = false
+	s.querying = false
 	s.mu.Unlock()
-	s.tell()
+	s.markReady()
 }
 
-func (s *redServers) tell() { s.hearing.Do(func() { close(s.heard) }) }
+func (s *distinctServers) markReady() { s.readyOnce.Do(func() { close(s.ready) }) }
 
-// learn queries one server. When a majority has answered, the others get minMemberTimeout
+// queryOne queries one server. When a majority has answered, the others get minMemberTimeout
 // more.
-func (s *redServers) learn(ctx context.Context, i int) {
-	id, told := serverOf(ctx, s.members[i])
-	if !told {
+func (s *distinctServers) queryOne(ctx context.Context, i int) {
+	id, known := serverOf(ctx, s.members[i])
+	if !known {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.note(i, id)
+	s.record(i, id)
 	if len(s.ids) == s.need {
-		time.AfterFunc(minMemberTimeout, s.tell)
+		time.AfterFunc(minMemberTimeout, s.markReady)
 	}
 }
 
-// note records the id of a member's server. The caller holds s.mu.
-func (s *redServers) note(i int, id string) {
+// record records the id of a member's server. The caller holds s.mu.
+func (s *distinctServers) record(i int, id string) {
 	for other, known := range s.ids {
 		if id != "" && id == known {
-			s.twice = invalid("%q and %q are on one server", s.members[other].Name(), s.members[i].Name())
+			s.duplicate = invalid("%q and %q are on one server", s.members[other].Name(), s.members[i].Name())
 		}
 	}
 	s.ids[i] = id
 }
 
-func serverOf(ctx context.Context, l member) (id string, told bool) {
+func serverOf(ctx context.Context, l member) (id string, known bool) {
 	if p, is := l.(*primitive); is {
 		return p.client.serverID(ctx)
 	}

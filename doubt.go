@@ -33,19 +33,19 @@ import (
 //
 //	the last release fails   unreleased     the ownership is over     nothing is held
 //
-//	the last release begins  stood          the ownership is over     -
+//	the last release begins  validAtRelease the ownership is over     -
 //	while the lease is certainly valid
 //
 // Only queued and renewal are ever reset: an ownership that begins while one of its acquisitions
 // is in doubt stays in doubt.
 type doubt struct {
-	unwanted   bool // the grant came too late, to too few replicas, or to a client that closes
-	queued     bool // in the queue of a fair lock, or among the waiting writers
-	renewal    bool // or an extension
-	release    bool
-	unreleased bool         // the last release failed and is being repeated: see ownership.othersAsk
-	stood      bool         // explains why the lock is gone when a release in doubt is repeated
-	sent       *sentInDoubt // acquisitions and extensions, or nil
+	unwanted       bool // the grant came too late, to too few replicas, or to a client that closes
+	queued         bool // in the queue of a fair lock, or among the waiting writers
+	renewal        bool // or an extension
+	release        bool
+	unreleased     bool         // the last release failed and is being repeated: see ownership.othersMayAttempt
+	validAtRelease bool         // explains why the lock is gone when a release in doubt is repeated
+	sent           *sentInDoubt // acquisitions and extensions, or nil
 }
 
 // sentInDoubt is when acquisitions in doubt were sent, and how long extensions in doubt may last.
@@ -127,4 +127,4 @@ func (d *doubt) mayBeHeld() bool { return d.acquisition() || d.unwanted }
 // explainsLoss reports whether an earlier release of ours explains that the owner is gone when
 // the last release is sent. That is so if the earlier release began while the lease was certainly
 // valid, and either it or the command that found the owner gone may have been executed before.
-func (d *doubt) explainsLoss(repeated bool) bool { return d.stood && (d.release || repeated) }
+func (d *doubt) explainsLoss(repeated bool) bool { return d.validAtRelease && (d.release || repeated) }

@@ -24,7 +24,7 @@ func TestDoubt_events(t *testing.T) {
 		"a renewal is sent":              {func(d *doubt) { d.renewal = true }, answers{last: true}, answers{last: true}},
 		"an extension is not answered":   {func(d *doubt) { d.extensionInDoubt(time.Hour) }, answers{last: true}, answers{last: true}},
 		"a release is not answered":      {func(d *doubt) { d.release = true }, answers{last: true}, answers{last: true}},
-		"the last release begins":        {func(d *doubt) { d.stood = true }, answers{}, answers{}},
+		"the last release begins":        {func(d *doubt) { d.validAtRelease = true }, answers{}, answers{}},
 	} {
 		var d doubt
 		each.happens(&d)
@@ -68,9 +68,9 @@ func TestDoubt_explains_what_a_release_finds(t *testing.T) {
 	}{
 		{doubt{}, false, false},
 		{doubt{}, true, false},
-		{doubt{stood: true}, false, false},
-		{doubt{stood: true}, true, true},
-		{doubt{stood: true, release: true}, false, true},
+		{doubt{validAtRelease: true}, false, false},
+		{doubt{validAtRelease: true}, true, true},
+		{doubt{validAtRelease: true, release: true}, false, true},
 		{doubt{release: true}, true, false},
 	} {
 		require.Equal(t, each.explained, each.d.explainsLoss(each.repeated), "%+v", each)

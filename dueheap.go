@@ -9,13 +9,13 @@ import (
 type dueItem interface {
 	// dueAt is the time by which the heap is ordered, on the monotonic clock.
 	dueAt() time.Duration
-	// place is where the item stores its place: its place in the heap, from 0 upwards; its place
-	// among the fresh items, from -2 downwards; or nowhere, -1.
-	place() *int32
+	// heapIndex is where the item stores its index: in the heap, from 0 upwards; among the fresh
+	// items, from -2 downwards; or notInHeap, -1.
+	heapIndex() *int32
 }
 
-// nowhere is the place of an item that is in no heap.
-const nowhere = -1
+// notInHeap is the index of an item that is in no heap.
+const notInHeap = -1
 
 // freshKept is the number of fresh items for which a heap keeps room.
 const freshKept = 256
@@ -31,27 +31,27 @@ type dueHeap[T dueItem] struct {
 
 // put adds an item, or moves it after its due time has changed.
 func (h *dueHeap[T]) put(item T) {
-	switch at := *item.place(); {
+	switch at := *item.heapIndex(); {
 	case at >= 0:
 		heap.Fix(&h.items, int(at))
-	case at == nowhere: // an item that is already fresh has no order yet
-		*item.place() = nowhere - 1 - int32(len(h.fresh)) //nolint:gosec // there are fewer
+	case at == notInHeap: // an item that is already fresh has no order yet
+		*item.heapIndex() = notInHeap - 1 - int32(len(h.fresh)) //nolint:gosec // there are fewer
 		h.fresh = append(h.fresh, item)
 	}
 }
 
 // remove removes an item if it is in the heap.
 func (h *dueHeap[T]) remove(item T) {
-	switch at := *item.place(); {
+	switch at := *item.heapIndex(); {
 	case at >= 0:
 		heap.Remove(&h.items, int(at))
-	case at < nowhere:
+	case at < notInHeap:
 		last := len(h.fresh) - 1
 		moved := h.fresh[last]
-		h.fresh[nowhere-1-at], *moved.place() = moved, at
+		h.fresh[notInHeap-1-at], *moved.heapIndex() = moved, at
 		clear(h.fresh[last:])
 		h.fresh = h.fresh[:last]
-		*item.place() = nowhere
+		*item.heapIndex() = notInHeap
 	}
 }
 
@@ -97,13 +97,13 @@ func (q dueItems[T]) Less(i, j int) bool { return q[i].dueAt() < q[j].dueAt() }
 
 func (q dueItems[T]) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
-	*q[i].place(), *q[j].place() = int32(i), int32(j) //nolint:gosec // there are fewer
+	*q[i].heapIndex(), *q[j].heapIndex() = int32(i), int32(j) //nolint:gosec // there are fewer
 }
 
 // Push implements [heap.Interface].
 func (q *dueItems[T]) Push(x any) {
 	item := x.(T)
-	*item.place() = int32(len(*q)) //nolint:gosec // there are fewer
+	*item.heapIndex() = int32(len(*q)) //nolint:gosec // there are fewer
 	*q = append(*q, item)
 }
 
@@ -113,6 +113,6 @@ func (q *dueItems[T]) Pop() any {
 	item := (*q)[last]
 	clear((*q)[last:])
 	*q = (*q)[:last]
-	*item.place() = nowhere
+	*item.heapIndex() = notInHeap
 	return item
 }

@@ -14,7 +14,7 @@ type dueThing struct {
 }
 
 func (e *dueThing) dueAt() time.Duration { return e.due }
-func (e *dueThing) place() *int32        { return &e.index }
+func (e *dueThing) heapIndex() *int32    { return &e.index }
 
 // Items come out in the order in which they are due, whatever is added, moved and removed.
 func TestDueHeap_keeps_the_order(t *testing.T) {
@@ -22,7 +22,7 @@ func TestDueHeap_keeps_the_order(t *testing.T) {
 	require.Equal(t, noDeadline, h.next())
 	all := make([]*dueThing, 100)
 	for i := range all {
-		all[i] = &dueThing{due: rand.N(time.Hour), index: nowhere}
+		all[i] = &dueThing{due: rand.N(time.Hour), index: notInHeap}
 		h.put(all[i])
 	}
 	for i, each := range all {
@@ -33,7 +33,7 @@ func TestDueHeap_keeps_the_order(t *testing.T) {
 		case 0:
 			h.remove(each)
 			h.remove(each)
-			require.EqualValues(t, nowhere, each.index)
+			require.EqualValues(t, notInHeap, each.index)
 		case 1:
 			each.due = rand.N(time.Hour)
 			h.put(each)
@@ -43,7 +43,7 @@ func TestDueHeap_keeps_the_order(t *testing.T) {
 	for last := time.Duration(0); h.next() != noDeadline; left-- {
 		require.GreaterOrEqual(t, h.next(), last)
 		last = h.next()
-		require.EqualValues(t, nowhere, h.pop().index)
+		require.EqualValues(t, notInHeap, h.pop().index)
 	}
 	require.Zero(t, left)
 }

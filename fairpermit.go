@@ -86,11 +86,11 @@ func (h *fairPermitChannel) reconnected() {
 	if line == nil {
 		return
 	}
-	l.call(line.Front().Value.(*fairWaiter))
+	l.wake(line.Front().Value.(*fairWaiter))
 	e := line.Front().Next()
 	for i := 1; i < nearest && e != nil; i++ { // the front may want more than there are in all
 		if w := e.Value.(*fairWaiter); !w.grantable {
-			l.call(w)
+			l.wake(w)
 		}
 		e = e.Next()
 	}

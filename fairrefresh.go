@@ -105,9 +105,9 @@ func (l *fairWaitList) refreshAll(batches []*refreshing, flights int) error {
 // refreshing is what one script refreshes.
 type refreshing struct {
 	call
-	queue  fairQueue
-	places []*fairWaiter
-	groups [][]*fairWaiter // the same, lock by lock
+	queue   fairQueue
+	waiters []*fairWaiter
+	groups  [][]*fairWaiter // the same, lock by lock
 }
 
 // batches collects the waiters on one node, or on all nodes if wanted is nil. l.mu is held.
@@ -122,7 +122,7 @@ func (l *fairWaitList) batches(wanted *transport.Node) map[*transport.Node][]*re
 		node := l.client.topology.Serving(slot)
 		for e := line.Front(); e != nil && (wanted == nil || wanted == node); {
 			b := open[slot]
-			if b == nil || len(b.places) >= refreshBatch {
+			if b == nil || len(b.waiters) >= refreshBatch {
 				b = l.newRefreshing()
 				all[node], open[slot] = append(all[node], b), b
 			}
@@ -141,33 +141,33 @@ func (l *fairWaitList) newRefreshing() *refreshing {
 
 // fill adds waiters of one lock, from e on, and returns the first that did not fit.
 func (b *refreshing) fill(e *list.Element) *list.Element {
-	var places []*fairWaiter
-	for ; e != nil && len(b.places)+len(places) < refreshBatch; e = e.Next() {
-		places = append(places, e.Value.(*fairWaiter))
+	var waiters []*fairWaiter
+	for ; e != nil && len(b.waiters)+len(waiters) < refreshBatch; e = e.Next() {
+		waiters = append(waiters, e.Value.(*fairWaiter))
 	}
-	b.add(places)
+	b.add(waiters)
 	return e
 }
 
 // add adds waiters of one lock.
-func (b *refreshing) add(places []*fairWaiter) {
-	lock := places[0].ownership.lock
+func (b *refreshing) add(waiters []*fairWaiter) {
+	lock := waiters[0].ownership.lock
 	b.keys = append(b.keys, b.queue.keys(&lock)...)
 	clients, _ := lock.client.handover.channelOf(lock.key)
-	b.args = append(b.args, b.queue.channel(&lock), clients, strconv.Itoa(len(places)))
-	for _, w := range places {
+	b.args = append(b.args, b.queue.channel(&lock), clients, strconv.Itoa(len(waiters)))
+	for _, w := range waiters {
 		b.args = append(b.args, b.queue.entry(w.ownership))
 	}
-	b.places = append(b.places, places...)
-	b.groups = append(b.groups, places)
+	b.waiters = append(b.waiters, waiters...)
+	b.groups = append(b.groups, waiters)
 }
 
 // split makes a batch for each lock.
 func (l *fairWaitList) split(b *refreshing) []*refreshing {
 	each := make([]*refreshing, len(b.groups))
-	for i, places := range b.groups {
+	for i, waiters := range b.groups {
 		each[i] = l.newRefreshing()
-		each[i].add(places)
+		each[i].add(waiters)
 	}
 	return each
 }
@@ -189,10 +189,10 @@ func (l *fairWaitList) refresh(b *refreshing) error {
 		return l.refreshEach(b, err)
 	case err != nil:
 		return err
-	case len(states) != len(b.places):
+	case len(states) != len(b.waiters):
 		return errReply
 	}
-	for i, w := range b.places {
+	for i, w := range b.waiters {
 		if states[i] != inPlace && (states[i] != isUnset || !w.awaitsSet) {
 			w.queue.signal()
 		}
@@ -212,7 +212,7 @@ func (l *fairWaitList) refreshEach(b *refreshing, refusal error) error {
 	case transport.Classify(refusal) != transport.Refused:
 		return refusal
 	}
-	for _, w := range b.places {
+	for _, w := range b.waiters {
 		w.queue.signal()
 	}
 	return refusal

@@ -265,7 +265,7 @@ func TestFairScripts_leaver_in_the_middle(t *testing.T) {
 	others("55555555-5555-4555-8555-555555555555:")
 	s.release(ownerC, 0, "1")
 	state := s.state()
-	require.Len(t, state.queue, 2*around+2, "it stands there still")
+	require.Len(t, state.queue, 2*around+2, "it is still queued")
 	require.Contains(t, state.places[ownerC], "left")
 	require.Equal(t, []any{int64(0)}, s.refresh(ownerC), "but has no place")
 

@@ -67,7 +67,7 @@ type fairWaiter struct {
 	near      bool
 	grantable bool // the client listens
 	strangers bool // an owner of Redisson holds the lock, or waits ahead of it
-	called    bool // to try, since its last attempt
+	woken     bool // to try, since its last attempt
 }
 
 // newFairWaitList makes the list of the waiters in the queues of one kind.
@@ -111,7 +111,7 @@ type fairAttempter struct {
 // attempt implements [attempter]. A guest is not grantable: the server would send the grant to the
 // client that made the owner.
 func (f fairAttempter) attempt(ctx context.Context, round int) (left time.Duration, err error) {
-	f.waiters.asks(f.waiter)
+	f.waiters.attemptBegins(f.waiter)
 	if !f.ownership.isGuest {
 		f.waiters.setGrantable(f.waiter, f.waiters.client.handover.listens(f.ownership) && !f.permanent)
 	}
@@ -120,7 +120,7 @@ func (f fairAttempter) attempt(ctx context.Context, round int) (left time.Durati
 
 // pause implements [attempter]. The first refusal makes the client listen. A waiter near the front,
 // or with no place in the line yet, pauses for as long as the server said. The others rest until
-// they are called.
+// they are woken.
 func (f fairAttempter) pause(_ *waitQueue, _ int, left time.Duration) time.Duration {
 	c := f.waiters.client
 	f.reportNoExpiry(left)
@@ -162,16 +162,16 @@ func (l *fairWaitList) grantText(w *fairWaiter) string {
 	return l.client.leaseText(w.ownership.entry.lease)
 }
 
-// asks notes that a waiter is about to make an attempt.
-func (l *fairWaitList) asks(w *fairWaiter) {
+// attemptBegins notes that a waiter is about to make an attempt.
+func (l *fairWaitList) attemptBegins(w *fairWaiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w.called = false
+	w.woken = false
 }
 
-// call makes a waiter try. l.mu is held.
-func (l *fairWaitList) call(w *fairWaiter) {
-	w.called = true
+// wake makes a waiter try. l.mu is held.
+func (l *fairWaitList) wake(w *fairWaiter) {
+	w.woken = true
 	w.signal()
 }
 
@@ -254,8 +254,8 @@ func (l *fairWaitList) remove(w *fairWaiter) {
 			delete(l.byKey, w.ownership.lock.key)
 		}
 		l.listen(line)
-		if w.called && line.Len() > 0 { // since its last attempt: there may be more
-			l.call(line.Front().Value.(*fairWaiter))
+		if w.woken && line.Len() > 0 { // since its last attempt: there may be more
+			l.wake(line.Front().Value.(*fairWaiter))
 		}
 	}
 	l.mu.Unlock()

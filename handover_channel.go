@@ -45,7 +45,7 @@ func (h *handover) expects(o *ownership) {
 // in a queue is always expected: grants to other owners are released, by the spec that is kept here.
 // h.mu is held.
 func (h *handover) expect(o *ownership) *clientChannel {
-	c := o.entry.heard
+	c := o.entry.channel
 	if c == nil {
 		name := h.ownChannel(o.lock.key)
 		if c = h.channels[name]; c == nil {
@@ -53,7 +53,7 @@ func (h *handover) expect(o *ownership) *clientChannel {
 			h.channels[name] = c
 			h.any.Store(true)
 		}
-		o.entry.heard, c.waiting[o.wire] = c, o
+		o.entry.channel, c.waiting[o.wire] = c, o
 		if s := o.lock.spec; s.grantMark != "" {
 			h.specs[s.grantMark] = s
 		}
@@ -69,7 +69,7 @@ func (h *handover) listen(o *ownership) bool {
 		return false
 	}
 	h.mu.Lock()
-	expected := o.entry.heard != nil
+	expected := o.entry.channel != nil
 	c := h.expect(o)
 	s, fresh := c.subscription, c.subscription == nil
 	if fresh {
@@ -80,7 +80,7 @@ func (h *handover) listen(o *ownership) bool {
 	switch {
 	case fresh:
 		h.client.notifier.add(s)
-	case !expected && s.live(): // it became live after the owner was refused without a place
+	case !expected && s.live(): // it became live after the owner was refused and not queued
 		o.wakeFront()
 	}
 	return !s.refused.Load()
@@ -88,16 +88,16 @@ func (h *handover) listen(o *ownership) bool {
 
 // forget stops directing messages to an ownership, whose wait is over.
 func (h *handover) forget(o *ownership) {
-	if o.entry.heard == nil { // only the goroutine that drives the ownership changes it
+	if o.entry.channel == nil { // only the goroutine that drives the ownership changes it
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	c := o.entry.heard
+	c := o.entry.channel
 	if c == nil {
 		return
 	}
-	o.entry.heard = nil
+	o.entry.channel = nil
 	delete(c.waiting, o.wire)
 	if c.subscription == nil && len(c.waiting) == 0 {
 		c.drop()
@@ -126,7 +126,7 @@ func (c *clientChannel) reconnected() {
 	}
 	c.mu.Unlock()
 	for _, o := range all {
-		o.mustAsk()
+		o.mustQuery()
 		if w := o.waiter(); w != nil {
 			w.reconnected()
 		}
@@ -160,13 +160,13 @@ func (c *clientChannel) message(text string) {
 		what, key, _ := strings.Cut(rest, " ")
 		token, since, _ := strings.Cut(what, "@")
 		n, _ := strconv.ParseInt(token, 10, 64)
-		if o := c.find(owner); o == nil || !o.granted(n, since) {
+		if o := c.find(owner); o == nil || !o.receiveGrant(n, since) {
 			c.giveBack(first, owner, key)
 		}
 	case "ask":
 		ms, _ := strconv.ParseInt(first, 10, 64)
 		if o := c.find(owner); o != nil {
-			time.AfterFunc(fromMillis(ms), o.toldToAsk)
+			time.AfterFunc(fromMillis(ms), o.wakeToQuery)
 		}
 	}
 }

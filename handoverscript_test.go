@@ -69,19 +69,19 @@ func (s handoverScripts) run(cmd transport.Command, keys []string, args ...strin
 	return s.do(append(append([]string{"EVALSHA", cmd.Digest, strconv.Itoa(len(keys))}, keys...), args...)...)
 }
 
-// ask makes an attempt with an entry to wait with, and an entry that may already be in the queue.
-func (s handoverScripts) ask(owner, entry, standing string) any {
+// attempt makes an attempt with an entry to wait with, and an entry that may already be in the queue.
+func (s handoverScripts) attempt(owner, entry, oldEntry string) any {
 	s.t.Helper()
 	if s.mutex {
-		return s.run(mutexAcquire, s.keys.queued(), owner, "30000", entry, standing)
+		return s.run(mutexAcquire, s.keys.queued(), owner, "30000", entry, oldEntry)
 	}
-	return s.run(lockAcquire, s.keys.fenced(), owner, "30000", "1", "", "", "2", entry, standing)
+	return s.run(lockAcquire, s.keys.fenced(), owner, "30000", "1", "", "", "2", entry, oldEntry)
 }
 
 // wait makes an attempt that is refused and waits.
 func (s handoverScripts) wait(owner string) {
 	s.t.Helper()
-	require.IsType(s.t, []any{}, s.ask(owner, s.entry(owner), ""))
+	require.IsType(s.t, []any{}, s.attempt(owner, s.entry(owner), ""))
 }
 
 // release releases with the entries of the owner and of the next owner.
@@ -113,8 +113,8 @@ func (s handoverScripts) state() handedOver {
 	return h
 }
 
-// stands checks what is in Redis. The token applies to a fenced lock only.
-func (s handoverScripts) stands(owner, token string, waiting ...string) {
+// check checks what is in Redis. The token applies to a fenced lock only.
+func (s handoverScripts) check(owner, token string, waiting ...string) {
 	s.t.Helper()
 	want := handedOver{owner: owner, token: token}
 	if s.mutex {
@@ -144,8 +144,8 @@ func (s handoverScripts) tokenOf(token string) string {
 	return token
 }
 
-// told returns the message that reports a grant.
-func (s handoverScripts) told(owner, token string) string {
+// grantMessage returns the message that reports a grant.
+func (s handoverScripts) grantMessage(owner, token string) string {
 	kind := "h "
 	if s.mutex {
 		kind = "s "
@@ -183,39 +183,39 @@ func TestHandoverScripts_step_by_step(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		heard := s.hear(ownerB, ownerC, ownerE)
 		for range 2 {
-			require.Equal(t, s.acquired("1"), s.ask(ownerA, s.entry(ownerA), ""))
-			s.stands(ownerA, "2")
+			require.Equal(t, s.acquired("1"), s.attempt(ownerA, s.entry(ownerA), ""))
+			s.check(ownerA, "2")
 		}
 		for range 2 {
 			s.wait(ownerB)
-			s.stands(ownerA, "2", ownerB)
+			s.check(ownerA, "2", ownerB)
 		}
 		s.set(modelEpoch + 1000)
 		s.wait(ownerE)
 		s.wait(ownerB)
-		s.stands(ownerA, "2", ownerB, ownerE)
+		s.check(ownerA, "2", ownerB, ownerE)
 		require.Equal(t, int64(60000), s.do("PTTL", s.keys.queue))
 
 		require.Equal(t, s.granted(ownerB, "3"), s.release(ownerA, "", ""))
-		require.Equal(t, s.told(ownerB, "3"), unstamped(<-heard))
+		require.Equal(t, s.grantMessage(ownerB, "3"), unstamped(<-heard))
 		require.Equal(t, int64(5000), s.do("PTTL", s.keys.key))
 		for range 2 {
-			s.stands(ownerB, "4", ownerE)
+			s.check(ownerB, "4", ownerE)
 			require.Nil(t, s.release(ownerA, s.entry(ownerA), s.entry(ownerA2)), "late, and with a next owner")
 		}
-		s.stands(ownerB, "4", ownerE)
+		s.check(ownerB, "4", ownerE)
 		for range 2 {
-			require.Equal(t, s.acquired("3"), s.ask(ownerB, s.entry(ownerB), s.entry(ownerB)), "it is confirmed")
-			s.stands(ownerB, "4", ownerE)
+			require.Equal(t, s.acquired("3"), s.attempt(ownerB, s.entry(ownerB), s.entry(ownerB)), "it is confirmed")
+			s.check(ownerB, "4", ownerE)
 		}
 		require.Equal(t, int64(30000), s.do("PTTL", s.keys.key))
 
 		require.Equal(t, s.granted(ownerE, "5"), s.release(ownerB, s.entry(ownerB), ""))
-		require.Equal(t, s.told(ownerE, "5"), unstamped(<-heard))
-		s.stands(ownerE, "6")
+		require.Equal(t, s.grantMessage(ownerE, "5"), unstamped(<-heard))
+		s.check(ownerE, "6")
 		require.Equal(t, int64(0), s.release(ownerE, "", ""))
 		require.Nil(t, s.release(ownerE, "", ""))
-		s.stands("", "6")
+		s.check("", "6")
 		require.Empty(t, heard)
 	})
 }
@@ -224,23 +224,23 @@ func TestHandoverScripts_step_by_step(t *testing.T) {
 // queue. The second copy, or a release that frees nothing, does neither.
 func TestHandoverScripts_next_owner(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
-		s.ask(ownerA, "", "")
+		s.attempt(ownerA, "", "")
 		require.Equal(t, s.granted(ownerA2, "3"), s.release(ownerA, "", s.entry(ownerA2)), "nobody has to hear it")
 		require.Equal(t, int64(30000), s.do("PTTL", s.keys.key), "the lease that it asked for")
-		s.stands(ownerA2, "4")
+		s.check(ownerA2, "4")
 		require.Nil(t, s.release(ownerA, "", s.entry(ownerA2)))
-		s.stands(ownerA2, "4")
+		s.check(ownerA2, "4")
 
 		heard := s.hear(ownerB)
 		s.wait(ownerB)
 		s.set(modelEpoch + 1000)
 		require.Equal(t, s.granted(ownerB, "5"), s.release(ownerA2, "", s.entry(ownerA)))
 		require.Equal(t, int64(5000), s.do("PTTL", s.keys.key), "the lease of a grant")
-		require.Equal(t, s.told(ownerB, "5"), unstamped(<-heard))
-		s.stands(ownerB, "6", ownerA)
+		require.Equal(t, s.grantMessage(ownerB, "5"), unstamped(<-heard))
+		s.check(ownerB, "6", ownerA)
 		require.Nil(t, s.release(ownerA2, "", s.entry(ownerA)))
 		require.Nil(t, s.release(ownerE, "", s.entry(ownerE)), "it has nothing to free")
-		s.stands(ownerB, "6", ownerA)
+		s.check(ownerB, "6", ownerA)
 	})
 }
 
@@ -249,14 +249,14 @@ func TestHandoverScripts_next_owner(t *testing.T) {
 func TestHandoverScripts_since_when(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		heard := s.hear(ownerB)
-		s.ask(ownerA, "", "")
+		s.attempt(ownerA, "", "")
 		number := func(text string) float64 { // the embedded server writes numbers in two forms
 			n, err := strconv.ParseFloat(text, 64)
 			require.NoError(t, err)
 			return n
 		}
 		since := func() float64 {
-			reply := s.ask(ownerB, s.entry(ownerB), s.entry(ownerB)).([]any)
+			reply := s.attempt(ownerB, s.entry(ownerB), s.entry(ownerB)).([]any)
 			require.Len(t, reply, 3)
 			return number(reply[2].(string))
 		}
@@ -267,7 +267,7 @@ func TestHandoverScripts_since_when(t *testing.T) {
 		_, told, _ := strings.Cut(strings.Fields(<-heard)[3], "@")
 		require.InDelta(t, first, number(told), 0)
 		s.do("DEL", s.keys.key)
-		s.ask(ownerA, "", "")
+		s.attempt(ownerA, "", "")
 		s.set(modelEpoch + 2000)
 		second := since()
 		require.Greater(t, second, first)
@@ -284,11 +284,11 @@ func TestHandoverScripts_taker_leaves_the_queue(t *testing.T) {
 			if again {
 				entry = s.entry(ownerB)
 			}
-			s.ask(ownerA, "", "")
+			s.attempt(ownerA, "", "")
 			s.wait(ownerB)
 			s.do("DEL", s.keys.key)
-			require.Equal(t, s.acquired("3"), s.ask(ownerB, entry, s.entry(ownerB)))
-			s.stands(ownerB, "4")
+			require.Equal(t, s.acquired("3"), s.attempt(ownerB, entry, s.entry(ownerB)))
+			s.check(ownerB, "4")
 		})
 	}
 }
@@ -297,18 +297,18 @@ func TestHandoverScripts_taker_leaves_the_queue(t *testing.T) {
 func TestHandoverScripts_way_out(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		heard := s.hear(ownerB, ownerE)
-		s.ask(ownerA, "", "")
+		s.attempt(ownerA, "", "")
 		s.wait(ownerB)
 		s.set(modelEpoch + 1000)
 		s.wait(ownerE)
 		for range 2 {
 			require.Nil(t, s.release(ownerB, s.entry(ownerB), ""))
-			s.stands(ownerA, "2", ownerE)
+			s.check(ownerA, "2", ownerE)
 		}
 		s.do("DEL", s.keys.key)
 		require.Nil(t, s.release(ownerB, s.entry(ownerB), ""))
-		require.Equal(t, s.told(ownerE, "3"), unstamped(<-heard))
-		s.stands(ownerE, "4")
+		require.Equal(t, s.grantMessage(ownerE, "3"), unstamped(<-heard))
+		s.check(ownerE, "4")
 	})
 }
 
@@ -317,13 +317,13 @@ func TestHandoverScripts_way_out(t *testing.T) {
 func TestHandoverScripts_passed_over(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		heard := s.hear(ownerA, ownerB)
-		s.ask(ownerA, "", "")
+		s.attempt(ownerA, "", "")
 		for i, entry := range []string{s.entry(ownerE), s.entry(ownerA), "nonsense", s.entry(ownerB)} {
 			s.do("ZADD", s.keys.queue, strconv.Itoa(i), entry)
 		}
 		require.Equal(t, s.granted(ownerB, "5"), s.release(ownerA, "", ""), "what is reserved for the dead is not given out")
-		require.Equal(t, s.told(ownerB, "5"), unstamped(<-heard))
-		s.stands(ownerB, "6")
+		require.Equal(t, s.grantMessage(ownerB, "5"), unstamped(<-heard))
+		s.check(ownerB, "6")
 		require.Empty(t, heard)
 	})
 }
@@ -333,7 +333,7 @@ func TestHandoverScripts_many_dead(t *testing.T) {
 	for _, dead := range []int{64, 100} {
 		eachHandover(t, func(t *testing.T, s handoverScripts) {
 			heard := s.hear(ownerB)
-			s.ask(ownerA, "", "")
+			s.attempt(ownerA, "", "")
 			for i := range dead {
 				s.do("ZADD", s.keys.queue, strconv.Itoa(i), s.entry(ownerE+strconv.Itoa(i)))
 			}
@@ -352,13 +352,13 @@ func TestHandoverScripts_many_dead(t *testing.T) {
 func TestHandoverScripts_kinds_do_not_mix(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		heard := s.hear(ownerB, ownerC, ownerE)
-		s.ask(ownerA, "", "")
+		s.attempt(ownerA, "", "")
 		other := handoverScripts{s.modelServer, t, s.keys, !s.mutex}
 		s.do("ZADD", s.keys.queue, "1", other.entry(ownerB), "2", s.entry(ownerC), "3", other.entry(ownerE))
 		require.Equal(t, s.granted(ownerC, "3"), s.release(ownerA, "", ""))
-		require.Equal(t, s.told(ownerC, "3"), unstamped(<-heard))
+		require.Equal(t, s.grantMessage(ownerC, "3"), unstamped(<-heard))
 		require.Equal(t, int64(0), s.release(ownerC, "", ""), "free, and not the other kind's")
-		s.stands("", "4")
+		s.check("", "4")
 		require.Empty(t, heard)
 	})
 }
@@ -368,7 +368,7 @@ func TestHandoverScripts_kinds_do_not_mix(t *testing.T) {
 func TestHandoverScripts_strangers(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		strangers, heard := s.hearOn(s.keys.channel), s.hear(ownerB)
-		s.ask(ownerA, "", "")
+		s.attempt(ownerA, "", "")
 		s.wait(ownerB)
 		since := s.do("ZSCORE", s.keys.queue, s.entry(ownerB))
 		require.Equal(t, int64(1), s.release(ownerA, "", ""))
@@ -377,14 +377,14 @@ func TestHandoverScripts_strangers(t *testing.T) {
 		require.Equal(t, "2", <-strangers)
 		require.Equal(t, "0", <-strangers)
 		require.Equal(t, "ask 2 "+ownerB+" "+s.keys.key, unstamped(<-heard))
-		s.stands("", "2", ownerB)
+		s.check("", "2", ownerB)
 
-		s.ask(ownerB, "", s.entry(ownerB))
+		s.attempt(ownerB, "", s.entry(ownerB))
 		s.wait(ownerE)
 		require.Equal(t, int64(1), s.release(ownerB, "", ""))
 		require.Equal(t, "2", <-strangers)
 		require.Equal(t, "0", <-strangers)
-		s.stands("", "4")
+		s.check("", "4")
 	})
 }
 
@@ -400,21 +400,21 @@ func TestHandoverScripts_left_free(t *testing.T) {
 		}
 		heard := s.hear(ownerB)
 		require.Nil(t, release(ownerA, s.entry(ownerA2)), "nothing to free")
-		s.stands("", "")
-		s.ask(ownerA, "", "")
+		s.check("", "")
+		s.attempt(ownerA, "", "")
 		s.wait(ownerB)
 		s.set(modelEpoch + 1000)
 		require.Equal(t, int64(0), release(ownerA, s.entry(ownerA2)))
 		require.Equal(t, "ask 20 "+ownerB+" "+s.keys.key, unstamped(<-heard))
-		s.stands("", "", ownerB, ownerA2)
+		s.check("", "", ownerB, ownerA2)
 		require.Nil(t, release(ownerA, s.entry(ownerA2)))
-		require.Equal(t, s.told(ownerB, ""), unstamped(<-heard))
-		s.stands(ownerB, "", ownerA2)
+		require.Equal(t, s.grantMessage(ownerB, ""), unstamped(<-heard))
+		s.check(ownerB, "", ownerA2)
 
 		s.wait(ownerE)
 		s.set(modelEpoch + 1001)
 		require.Equal(t, []any{ownerA2, "0"}, release(ownerB, s.entry(ownerA2)), "not this time")
-		s.stands(ownerA2, "", ownerE)
+		s.check(ownerA2, "", ownerE)
 	})
 }
 
@@ -425,8 +425,8 @@ func TestHandoverScripts_on_an_empty_server(t *testing.T) {
 			require.Nil(t, s.release(ownerA, s.entry(ownerA), s.entry(ownerA2)))
 			require.Empty(t, s.do("KEYS", "*"))
 		}
-		require.Equal(t, s.acquired("1"), s.ask(ownerB, s.entry(ownerB), s.entry(ownerB)))
-		s.stands(ownerB, "2")
+		require.Equal(t, s.acquired("1"), s.attempt(ownerB, s.entry(ownerB), s.entry(ownerB)))
+		s.check(ownerB, "2")
 	})
 }
 
@@ -434,16 +434,16 @@ func TestHandoverScripts_on_an_empty_server(t *testing.T) {
 func TestHandoverScripts_out_of_memory(t *testing.T) {
 	eachHandoverOn(t, realModelServer, func(t *testing.T, s handoverScripts) { // the embedded server has no limit
 		heard := s.hear(ownerB)
-		s.ask(ownerA, "", "")
+		s.attempt(ownerA, "", "")
 		s.wait(ownerB)
 		s.full(true)
-		require.True(t, outOfMemory(s.ask(ownerE, s.entry(ownerE), "")))
-		require.IsType(t, []any{}, s.ask(ownerE, "", ""), "who does not wait is told who holds it")
-		s.stands(ownerA, "2", ownerB)
+		require.True(t, outOfMemory(s.attempt(ownerE, s.entry(ownerE), "")))
+		require.IsType(t, []any{}, s.attempt(ownerE, "", ""), "who does not wait is told who holds it")
+		s.check(ownerA, "2", ownerB)
 		s.set(modelEpoch + 1000)
 		require.Equal(t, s.granted(ownerB, "3"), s.release(ownerA, s.entry(ownerA), s.entry(ownerA2)))
-		require.Equal(t, s.told(ownerB, "3"), unstamped(<-heard))
-		s.stands(ownerB, "4", ownerA2)
+		require.Equal(t, s.grantMessage(ownerB, "3"), unstamped(<-heard))
+		s.check(ownerB, "4", ownerA2)
 		s.do("DEL", s.keys.key)
 		require.Nil(t, s.release(ownerB, s.entry(ownerB), ""), "nor does this")
 	})
@@ -452,7 +452,7 @@ func TestHandoverScripts_out_of_memory(t *testing.T) {
 // A lock that cannot be handed over, because the keys next to it belong to somebody else, becomes free.
 func TestHandoverScripts_keys_of_others(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
-		s.ask(ownerA, "", "")
+		s.attempt(ownerA, "", "")
 		s.do("SET", s.keys.queue, "somebody's")
 		require.Equal(t, int64(0), s.release(ownerA, s.entry(ownerA), s.entry(ownerA2)))
 		require.Nil(t, s.release(ownerA, s.entry(ownerA), s.entry(ownerA2)))
@@ -463,7 +463,7 @@ func TestHandoverScripts_keys_of_others(t *testing.T) {
 		}
 		s.hear(ownerB)
 		s.do("DEL", s.keys.queue)
-		s.ask(ownerA, "", "")
+		s.attempt(ownerA, "", "")
 		s.wait(ownerB)
 		s.do("DEL", s.keys.token)
 		s.do("LPUSH", s.keys.token, "somebody's")
@@ -494,7 +494,7 @@ func TestHandoverScripts_tokens_follow_the_clock(t *testing.T) {
 // If listeners cannot be counted, the first waiter gets the grant whether its client listens or not.
 func TestHandoverScripts_without_a_count(t *testing.T) {
 	eachHandover(t, func(_ *testing.T, s handoverScripts) {
-		s.ask(ownerA, "", "")
+		s.attempt(ownerA, "", "")
 		s.wait(ownerB)
 		args := []string{"", "", "latchkey:{", "}", "0", "0"}
 		if s.mutex {
@@ -502,6 +502,6 @@ func TestHandoverScripts_without_a_count(t *testing.T) {
 		} else {
 			s.run(lockRelease, s.keys.fenced(), slices.Concat([]string{ownerA, s.keys.channel, "0", "", "0", "PUBLISH"}, args)...)
 		}
-		s.stands(ownerB, "4")
+		s.check(ownerB, "4")
 	})
 }

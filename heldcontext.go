@@ -123,12 +123,12 @@ func (h *Hold) lifeUnder(parent context.Context) (context.Context, error) {
 	var key any // nil if parent is not comparable
 	if reflect.ValueOf(parent).Comparable() {
 		key = parent
-		if e := l.endingOf(mu, key); e != nil {
+		if e := l.dependentUnder(mu, key); e != nil {
 			return e.ctx, nil
 		}
 	}
 	ctx, cancel := context.WithCancelCause(parent)
-	e := &ending{ctx: ctx, end: cancel}
+	e := &dependent{ctx: ctx, end: cancel}
 	life, err := l.addContext(mu, cmp.Or(key, any(e)), e)
 	if life != ctx {
 		cancel(err)
@@ -147,8 +147,8 @@ func (h *Hold) onEnd(f context.CancelCauseFunc) error {
 	if err := l.overBecause(); err != nil {
 		return err
 	}
-	e := &ending{end: f}
-	l.keep(e, e)
+	e := &dependent{end: f}
+	l.addDependent(e, e)
 	return nil
 }
 

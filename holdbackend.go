@@ -36,7 +36,7 @@ type holdBackend interface {
 	// unreleased returns the client that reports a handle that was dropped, or nil if there
 	// is nothing to report.
 	unreleased() *Client
-	// handle returns the place for the handle of the hold, or nil if a dropped handle may have to
+	// handle returns where to store the handle of the hold, or nil if a dropped handle may have to
 	// be reported. It returns the same each time.
 	handle() *Hold
 }
@@ -61,5 +61,5 @@ func (noHold) unreleased() *Client                         { return nil }
 func (noHold) handle() *Hold                               { return new(Hold) }
 
 func (noHold) life() (*lifecycle, *sync.Mutex) {
-	return &lifecycle{tail: &ended{cause: ErrNotHeld}}, new(sync.Mutex)
+	return &lifecycle{rare: &rareOfLifecycle{cause: ErrNotHeld}}, new(sync.Mutex)
 }

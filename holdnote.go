@@ -21,32 +21,32 @@ func Note(text string) NoteOption { return setting{kind: settingNote, note: text
 // holdNote is the note of one hold.
 type holdNote struct{ text string }
 
-// noteHolds attaches the note to the holds of an acquisition, which are held by then.
-func (a *acquisition) noteHolds(h *Hold) {
-	a.lock.client.record.noteHold(h.backend.(*holdState), a.note)
+// attachNotes attaches the note to the holds of an acquisition, which are held by then.
+func (a *acquisition) attachNotes(h *Hold) {
+	a.lock.client.record.attachNote(h.backend.(*holdState), a.note)
 	for _, o := range a.others {
-		a.lock.client.record.noteHold(&o.holds.first, a.note)
+		a.lock.client.record.attachNote(&o.holds.first, a.note)
 	}
 }
 
-// noteMembers attaches a note to the holds of members, unless it is "".
-func noteMembers(members []*Hold, text string) {
+// attachMemberNotes attaches a note to the holds of members, unless it is "".
+func attachMemberNotes(members []*Hold, text string) {
 	for _, h := range members {
 		if s, is := h.inner().(*holdState); is && text != "" {
-			s.ownership.lock.client.record.noteHold(s, text)
+			s.ownership.lock.client.record.attachNote(s, text)
 		}
 	}
 }
 
-// noteHold keeps the note of a hold on the server until the hold ends.
-func (r *clientRecord) noteHold(s *holdState, text string) {
+// attachNote keeps the note of a hold on the server until the hold ends.
+func (r *clientRecord) attachNote(s *holdState, text string) {
 	o, n := s.ownership, &holdNote{text}
 	_, field := recordOf(o.owner())
 	r.addNote(field, n)
 	o.mu.Lock()
 	ended := !s.active()
 	if !ended {
-		s.keep(n, &ending{end: func(error) { r.dropNote(field, n, o.live()) }})
+		s.addDependent(n, &dependent{end: func(error) { r.dropNote(field, n, o.live()) }})
 	}
 	o.mu.Unlock()
 	if ended {

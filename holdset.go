@@ -78,7 +78,7 @@ func (s *holdSet) current(h *holdState) bool { return h.active() || s.has(h.oute
 
 // has reports whether a hold is the outermost, or reads along with it.
 func (s *holdSet) has(h *holdState) bool {
-	return h == s.outermost() || int(h.place) < len(s.along()) && s.along()[h.place] == h
+	return h == s.outermost() || int(h.alongIndex) < len(s.along()) && s.along()[h.alongIndex] == h
 }
 
 // roots yields the holds that were not entered under another: the outermost, and those that read
@@ -102,7 +102,7 @@ func (s *holdSet) isOnly(h *holdState) bool {
 // join adds a hold that reads along with the outermost.
 func (s *holdSet) join(h *holdState) {
 	others := s.more()
-	h.place = int32(len(others.along)) //nolint:gosec // there are fewer goroutines
+	h.alongIndex = int32(len(others.along)) //nolint:gosec // there are fewer goroutines
 	others.along = append(others.along, h)
 	if h.renew {
 		s.renewing++
@@ -111,7 +111,7 @@ func (s *holdSet) join(h *holdState) {
 
 // leave ends a hold, as a release does, if another one remains for which the server's count stays
 // the same. It reports whether it did, and returns what ends with the hold.
-func (s *holdSet) leave(h *holdState) (left bool, endings []*ending) {
+func (s *holdSet) leave(h *holdState) (left bool, dependents []*dependent) {
 	if len(s.along()) == 0 || !s.has(h) {
 		return false, nil
 	}
@@ -123,7 +123,7 @@ func (s *holdSet) leave(h *holdState) (left bool, endings []*ending) {
 	case h == s.outermost():
 		others.outermost = successor
 	case h != successor:
-		successor.place, others.along[h.place] = h.place, successor
+		successor.alongIndex, others.along[h.alongIndex] = h.alongIndex, successor
 	}
 	if h.renew {
 		s.renewing--
@@ -175,7 +175,7 @@ func (s *holdSet) isKnown() bool {
 
 // replace ends the only hold, as a release does, and puts another in its place. It returns what
 // ends with the first.
-func (s *holdSet) replace(h, next *holdState) []*ending {
+func (s *holdSet) replace(h, next *holdState) []*dependent {
 	s.more().outermost = next
 	h.reported = true
 	return h.end(nil)
@@ -215,7 +215,7 @@ func (s *holdSet) stopRenewal(h *holdState) {
 }
 
 // remove ends a re-entry that is no longer counted, and returns what ends with it.
-func (s *holdSet) remove(h *holdState, cause error) []*ending {
+func (s *holdSet) remove(h *holdState, cause error) []*dependent {
 	if s.others != nil {
 		s.others.entered = slices.DeleteFunc(s.others.entered, func(e *holdState) bool { return e == h })
 	}
@@ -223,16 +223,16 @@ func (s *holdSet) remove(h *holdState, cause error) []*ending {
 }
 
 // clear ends all holds, counted or not, and returns what ends with them.
-func (s *holdSet) clear(cause error) []*ending {
+func (s *holdSet) clear(cause error) []*dependent {
 	s.count, s.renewing = 0, 0
-	var endings []*ending
+	var dependents []*dependent
 	for h := range s.roots {
-		endings = append(endings, h.end(cause)...)
+		dependents = append(dependents, h.end(cause)...)
 	}
 	for _, h := range s.reentries() {
-		endings = append(endings, h.end(cause)...)
+		dependents = append(dependents, h.end(cause)...)
 	}
-	return endings
+	return dependents
 }
 
 // pastLimit returns the re-entries that are past their own limits.

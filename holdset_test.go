@@ -52,9 +52,9 @@ func TestHolds_end_together(t *testing.T) {
 	s.uncount(leaver)
 	ended := 0
 	for _, h := range []*holdState{&s.first, inner, leaver} {
-		h.keep(t, &ending{end: func(error) { ended++ }})
+		h.addDependent(t, &dependent{end: func(error) { ended++ }})
 	}
-	endAll(s.clear(ErrLost), ErrLost)
+	endDependents(s.clear(ErrLost), ErrLost)
 	require.Equal(t, 3, ended)
 	for _, h := range []*holdState{&s.first, inner, leaver} {
 		require.Equal(t, ErrLost, h.cause(), "also one whose release is not answered")

@@ -14,13 +14,13 @@ import (
 type holdState struct {
 	lifecycle
 
-	own       Hold // see handle
-	ownership *ownership
-	fencing   int64 // the token, or 0
-	place     int32 // among those that read along
-	shown     bool  // the program has seen the owner, under this outermost hold
-	renew     bool  // the hold wants renewal
-	rare      *rareOfHold
+	own        Hold // see handle
+	ownership  *ownership
+	fencing    int64 // the token, or 0
+	alongIndex int32 // among those that read along
+	shown      bool  // the program has seen the owner, under this outermost hold
+	renew      bool  // the hold wants renewal
+	rare       *rareOfHold
 }
 
 // rareOfHold is state that few holds need. It is nil for the others.
@@ -159,7 +159,7 @@ func (s *holdState) unreleased() *Client {
 }
 
 // end is [lifecycle.end], and stops the timer of the hold's own limit. ownership.mu is held.
-func (s *holdState) end(cause error) []*ending {
+func (s *holdState) end(cause error) []*dependent {
 	if s.rare != nil && s.rare.timer != nil {
 		s.rare.timer.Stop()
 	}

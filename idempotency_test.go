@@ -22,11 +22,11 @@ func TestOps_in_doubt_are_given_up_in_time(t *testing.T) {
 	_, err := s.TrySetPermits(t.Context(), 5)
 	require.NoError(t, err)
 	o := c.newOperation(s.key)
-	o.followUp = call{semRelease, []string{s.key, s.beside, o.record}, []string{o.number, strconv.Itoa(1), "release", c.publish, s.channel}}
+	o.followUp = call{semRelease, []string{s.key, s.secondKey, o.record}, []string{o.number, strconv.Itoa(1), "release", c.publish, s.channel}}
 	require.Equal(t, int64(1), c.script(o.followUp.cmd, o.followUp.keys, o.followUp.args...))        // executed, its reply lost
 	offset = 25 * time.Minute                                                                        // the server could not be reached
 	require.NoError(t, c.rueidis.Do(t.Context(), c.rueidis.B().Del().Key(o.record).Build()).Error()) // the 20 minutes of the record are over
-	require.True(t, c.undo.atOnce(o.undo), "it is given up")
+	require.True(t, c.undo.undoNow(o.undo), "it is given up")
 	stats, err := s.Stats(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 6, stats.Available, "released once")

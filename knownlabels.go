@@ -43,10 +43,10 @@ func (k *knownLabels) labelOf(owner string) string {
 	return k.labels[record].label
 }
 
-// ask reads the label of an owner in the background, unless it is known, or was missing recently.
-func (k *knownLabels) ask(owner string) {
+// fetch reads the label of an owner in the background, unless it is known, or was missing recently.
+func (k *knownLabels) fetch(owner string) {
 	record, _ := recordOf(ownerOf(owner))
-	if record == "" || k.client.options.Label == NoLabel || !k.mayAsk() {
+	if record == "" || k.client.options.Label == NoLabel || !k.mayFetch() {
 		return
 	}
 	k.mu.Lock()
@@ -91,8 +91,8 @@ func (k *knownLabels) learn(record, label string, noted bool) {
 	k.labels[record] = knownLabel{label, time.Now(), known.noted || noted}
 }
 
-// mayAsk reports whether the server has not refused recently.
-func (k *knownLabels) mayAsk() bool {
+// mayFetch reports whether the server has not refused recently.
+func (k *knownLabels) mayFetch() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return time.Now().After(k.notBefore)

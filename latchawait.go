@@ -17,7 +17,7 @@ type awaiter struct {
 	outcome   error  // why the round did not open, once that is known
 }
 
-// await returns nil when the outcome is known. The awaiters of this client stand in one line, and
+// await returns nil when the outcome is known. The awaiters of this client wait in one line, and
 // only its front waits for the server. At a hint, or when the front knows its outcome, those behind
 // it query the server too, all at once and without leaving the line: each awaits a round of its
 // own.

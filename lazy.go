@@ -41,7 +41,7 @@ func dialKnown(settings rueidis.ClientOption, options Options) (rueidis.Client, 
 	defer cancel()
 	if single {
 		var clustered bool
-		if clustered, err = askForCluster(ctx, client); clustered {
+		if clustered, err = queryCluster(ctx, client); clustered {
 			err = errLazyCluster
 		}
 	}

@@ -21,8 +21,8 @@ type leaseTerm struct {
 
 // leaseBounds has the bounds that few leases need.
 type leaseBounds struct {
-	limit *timeBound // of the ownership as a whole
-	raise *timeBound // the next renewal raises an otherwise unrenewed lease to it
+	limit  *timeBound // of the ownership as a whole
+	wanted *timeBound // the next renewal raises an otherwise unrenewed lease to it
 }
 
 // limit is the limit of the ownership as a whole, or nil.
@@ -33,18 +33,18 @@ func (l *leaseTerm) limit() *timeBound {
 	return l.bounds.limit
 }
 
-// raise is the lease to which the next renewal raises one that is not renewed otherwise, or nil.
-func (l *leaseTerm) raise() *timeBound {
+// wanted is the lease to which the next renewal raises one that is not renewed otherwise, or nil.
+func (l *leaseTerm) wanted() *timeBound {
 	if l.bounds == nil {
 		return nil
 	}
-	return l.bounds.raise
+	return l.bounds.wanted
 }
 
-// bind sets the limit.
-func (l *leaseTerm) bind(limit *timeBound) {
+// setLimit sets the limit.
+func (l *leaseTerm) setLimit(limit *timeBound) {
 	if limit != nil || l.bounds != nil {
-		l.bounds = &leaseBounds{limit, l.raise()}
+		l.bounds = &leaseBounds{limit, l.wanted()}
 	}
 }
 
@@ -52,7 +52,7 @@ func (l *leaseTerm) bind(limit *timeBound) {
 // lease.
 func newLeaseTerm(sent transport.Stamp, granted, full, maxHold time.Duration) leaseTerm {
 	l := leaseTerm{full: full, sent: sent, granted: granted}
-	l.bind(newTimeBound(maxHold, sent))
+	l.setLimit(newTimeBound(maxHold, sent))
 	return l
 }
 
@@ -65,7 +65,7 @@ func newGrantedTerm(made, now transport.Stamp, granted time.Duration, r *request
 	due := max(granted/3-now.Since(made), granted/4)
 	l.unrenewed = l.period() - due - now.Since(made)
 	if !r.renew && r.lease > granted {
-		l.bounds = &leaseBounds{raise: newTimeBound(r.lease, now)}
+		l.bounds = &leaseBounds{wanted: newTimeBound(r.lease, now)}
 	}
 	return l
 }
@@ -89,24 +89,24 @@ func (l *leaseTerm) fits(now transport.Stamp, lease time.Duration, renewed bool)
 	case renewed:
 		least = lease / 2
 	}
-	return l.limit() == nil && max(l.left(now), l.wish()) <= lease && l.valid(now) > least
+	return l.limit() == nil && max(l.left(now), l.wantedLease()) <= lease && l.valid(now) > least
 }
 
 // isToBecome reports whether the next renewal raises the lease to the given one, and most of that
 // is left.
 func (l *leaseTerm) isToBecome(now transport.Stamp, lease time.Duration) bool {
-	return l.wish() == lease && l.raise().left(now) > lease*9/10
+	return l.wantedLease() == lease && l.wanted().left(now) > lease*9/10
 }
 
 // span is the longest time for which the key may live, as far as is known.
 func (l *leaseTerm) span() time.Duration { return max(l.full, l.granted) }
 
-// wish is the lease to which the next renewal raises this one, or 0.
-func (l *leaseTerm) wish() time.Duration {
-	if l.raise() == nil {
+// wantedLease is the lease to which the next renewal raises this one, or 0.
+func (l *leaseTerm) wantedLease() time.Duration {
+	if l.wanted() == nil {
 		return 0
 	}
-	return l.raise().d
+	return l.wanted().d
 }
 
 // extend moves the end of the lease, never to an earlier time.
@@ -138,24 +138,24 @@ func (l *leaseTerm) atLimit() bool { return l.granted >= l.limit().left(l.sent) 
 
 // next is the lease for a renewal that is about to be sent. It never extends past the limit.
 func (l *leaseTerm) next(now transport.Stamp) time.Duration {
-	if l.raise() != nil {
-		return l.raise().left(now)
+	if l.wanted() != nil {
+		return l.wanted().left(now)
 	}
 	return min(l.full, l.limit().left(now))
 }
 
-// noteRaised notes a lease that was set. A lease shorter than the wish does not end the wish.
-func (l *leaseTerm) noteRaised(sent transport.Stamp, lease time.Duration) {
-	if l.raise() != nil && lease >= l.raise().left(sent) {
+// noteLease notes a lease that was set. A lease shorter than the wanted one leaves that wanted.
+func (l *leaseTerm) noteLease(sent transport.Stamp, lease time.Duration) {
+	if l.wanted() != nil && lease >= l.wanted().left(sent) {
 		limit := l.limit()
 		l.bounds = nil
-		l.bind(limit)
+		l.setLimit(limit)
 	}
 }
 
-// raised is the lease to which a partial release raises the remaining time of the key, or 0 if
-// there is a limit.
-func (l *leaseTerm) raised() time.Duration {
+// releaseLease is the lease to which a partial release raises the remaining time of the key, or 0
+// if there is a limit.
+func (l *leaseTerm) releaseLease() time.Duration {
 	if l.limit() != nil {
 		return 0
 	}

@@ -14,31 +14,31 @@ import (
 type lifecycle struct {
 	releasing bool // its release has begun
 	released  bool
-	reported  bool   // Unlock has returned the outcome
-	tail      *ended // or nil: most holds are released, and nothing ends with them
+	reported  bool             // Unlock has returned the outcome
+	rare      *rareOfLifecycle // or nil: most holds are released, and nothing ends with them
 }
 
-// ended is why a hold was lost, and what ends with it.
-type ended struct {
-	cause   error           // why it was lost
-	lost    chan struct{}   // made on demand
-	endings map[any]*ending // contexts by their parents, and composite holds
+// rareOfLifecycle is why a hold was lost, and what ends with it.
+type rareOfLifecycle struct {
+	cause      error              // why it was lost
+	lost       chan struct{}      // made on demand
+	dependents map[any]*dependent // contexts by their parents, and composite holds
 }
 
 // cause is why the hold was lost, or nil.
 func (l *lifecycle) cause() error {
-	if l.tail == nil {
+	if l.rare == nil {
 		return nil
 	}
-	return l.tail.cause
+	return l.rare.cause
 }
 
-// ended returns the tail, and makes it if it is nil.
-func (l *lifecycle) ended() *ended {
-	if l.tail == nil {
-		l.tail = &ended{}
+// makeRare returns the rare part, and makes it if it is nil.
+func (l *lifecycle) makeRare() *rareOfLifecycle {
+	if l.rare == nil {
+		l.rare = &rareOfLifecycle{}
 	}
-	return l.tail
+	return l.rare
 }
 
 func (l *lifecycle) over() bool { return l.released || l.cause() != nil }
@@ -59,25 +59,25 @@ func (l *lifecycle) overBecause() error {
 
 // end ends a hold: released, or lost with a cause. It returns what ends with it. The mutex of the
 // hold is held.
-func (l *lifecycle) end(cause error) []*ending {
+func (l *lifecycle) end(cause error) []*dependent {
 	if l.over() {
 		return nil
 	}
 	l.released = cause == nil
 	if !l.released {
-		l.ended().cause = cause
-		if l.tail.lost != nil {
-			close(l.tail.lost)
+		l.makeRare().cause = cause
+		if l.rare.lost != nil {
+			close(l.rare.lost)
 		}
 	}
-	return l.takeEndings()
+	return l.takeDependents()
 }
 
 // whenLost returns the channel that closes with the loss. mu guards the hold.
 func (l *lifecycle) whenLost(mu *sync.Mutex) <-chan struct{} {
 	mu.Lock()
 	defer mu.Unlock()
-	e := l.ended()
+	e := l.makeRare()
 	if e.lost == nil {
 		e.lost = make(chan struct{})
 		if e.cause != nil {
@@ -87,16 +87,16 @@ func (l *lifecycle) whenLost(mu *sync.Mutex) <-chan struct{} {
 	return e.lost
 }
 
-// ending is what ends with a hold: a context, or the part of the hold in a composite one.
-type ending struct {
+// dependent is what ends with a hold: a context, or the part of the hold in a composite one.
+type dependent struct {
 	ctx  context.Context // nil for a composite hold
 	end  context.CancelCauseFunc
 	stop func() bool // cancels the call of forget when ctx ends; nil for a composite hold
 }
 
-// endAll ends what takeEndings returned. No mutex is held.
-func endAll(endings []*ending, cause error) {
-	for _, e := range endings {
+// endDependents ends what takeDependents returned. No mutex is held.
+func endDependents(dependents []*dependent, cause error) {
+	for _, e := range dependents {
 		if e.stop != nil {
 			e.stop()
 		}
@@ -104,54 +104,54 @@ func endAll(endings []*ending, cause error) {
 	}
 }
 
-// endingOf is the ending with the context under a parent, or nil. mu guards the hold.
-func (l *lifecycle) endingOf(mu *sync.Mutex, key any) *ending {
+// dependentUnder is the context under a parent, or nil. mu guards the hold.
+func (l *lifecycle) dependentUnder(mu *sync.Mutex, key any) *dependent {
 	mu.Lock()
 	defer mu.Unlock()
-	return l.ended().endings[key]
+	return l.makeRare().dependents[key]
 }
 
 // addContext adds a context under a key, or returns the one that another goroutine has added. It
 // fails if the hold is over. mu guards the hold.
-func (l *lifecycle) addContext(mu *sync.Mutex, key any, e *ending) (context.Context, error) {
+func (l *lifecycle) addContext(mu *sync.Mutex, key any, e *dependent) (context.Context, error) {
 	mu.Lock()
 	defer mu.Unlock()
 	if err := l.overBecause(); err != nil {
 		return nil, err
 	}
-	if other := l.ended().endings[key]; other != nil {
+	if other := l.makeRare().dependents[key]; other != nil {
 		return other.ctx, nil
 	}
 	e.stop = context.AfterFunc(e.ctx, func() { l.forget(mu, key) })
-	l.keep(key, e)
+	l.addDependent(key, e)
 	return e.ctx, nil
 }
 
-// forget drops an ending whose context ended before the hold. mu guards the hold.
+// forget drops a dependent whose context ended before the hold. mu guards the hold.
 func (l *lifecycle) forget(mu *sync.Mutex, key any) {
 	mu.Lock()
 	defer mu.Unlock()
-	delete(l.ended().endings, key)
+	delete(l.makeRare().dependents, key)
 }
 
-// keep adds an ending. The mutex of the hold is held.
-func (l *lifecycle) keep(key any, e *ending) {
-	if l.ended().endings == nil {
-		l.tail.endings = map[any]*ending{}
+// addDependent adds a dependent. The mutex of the hold is held.
+func (l *lifecycle) addDependent(key any, e *dependent) {
+	if l.makeRare().dependents == nil {
+		l.rare.dependents = map[any]*dependent{}
 	}
-	l.tail.endings[key] = e
+	l.rare.dependents[key] = e
 }
 
-// takeEndings returns the endings, which the caller ends after it has unlocked the mutex of the
-// hold.
-func (l *lifecycle) takeEndings() []*ending {
-	if l.tail == nil {
+// takeDependents returns the dependents, which the caller ends after it has unlocked the mutex of
+// the hold.
+func (l *lifecycle) takeDependents() []*dependent {
+	if l.rare == nil {
 		return nil
 	}
-	endings := make([]*ending, 0, len(l.tail.endings))
-	for _, e := range l.tail.endings {
-		endings = append(endings, e)
+	dependents := make([]*dependent, 0, len(l.rare.dependents))
+	for _, e := range l.rare.dependents {
+		dependents = append(dependents, e)
 	}
-	l.tail.endings = nil
-	return endings
+	l.rare.dependents = nil
+	return dependents
 }

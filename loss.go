@@ -71,13 +71,13 @@ func (o *ownership) removeLater() {
 	o.undoLater(margin, span)
 }
 
-// endHold lets the next local waiter try. told is how many subscribers received the message
+// endHold lets the next local waiter try. receivers is how many subscribers received the message
 // of the release: 0 if none was sent or nobody listens, -1 if it could not be published.
-func (o *ownership) endHold(told int64) {
+func (o *ownership) endHold(receivers int64) {
 	o.mu.Lock()
 	next := o.takeNext()
 	o.mu.Unlock()
-	left, q := o.leaveLine(told, o.echo && told <= 0, next)
+	left, q := o.leaveLine(receivers, o.echo && receivers <= 0, next)
 	abandonLeft(left)
 	if q != nil { // if its users leave now, and it serves another key, a waiter queries once too often
 		q.wakeFronts()
@@ -99,7 +99,7 @@ func (o *ownership) end(cause error) bool {
 	if cause != nil {
 		o.makeRare().cause = cause
 	}
-	endings := o.holds.clear(cause)
+	dependents := o.holds.clear(cause)
 	o.lock.client.watchdog.drop(o)
 	o.mu.Unlock()
 	o.lock.client.registry.remove(o)
@@ -109,6 +109,6 @@ func (o *ownership) end(cause error) bool {
 	if cause == nil {
 		cause = ErrNotHeld
 	}
-	endAll(endings, cause)
+	endDependents(dependents, cause)
 	return true
 }

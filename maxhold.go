@@ -54,11 +54,11 @@ func (o *ownership) limitReached(s *holdState) {
 		return
 	}
 	o.uncount(s)
-	endings := o.holds.remove(s, ErrMaxHold)
+	dependents := o.holds.remove(s, ErrMaxHold)
 	o.plan()
 	lease := o.lease.span()
 	o.mu.Unlock()
-	endAll(endings, ErrMaxHold)
+	endDependents(dependents, ErrMaxHold)
 	o.undoLater(0, lease)
 }
 

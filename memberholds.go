@@ -16,14 +16,14 @@ func giveBack(ctx context.Context, holds []*Hold, patience time.Duration) {
 	callUntil(ctx, holds, 0, patience, func(h *Hold) error { return h.Unlock(context.Background()) })
 }
 
-// callUntil calls f for all holds at once, and returns the errors by place. Once enough calls have
+// callUntil calls f for all holds at once, and returns the errors by index. Once enough calls have
 // succeeded, it waits for the others for patience only; when ctx ends, it stops waiting. In place
 // of a missing result it returns [transport.ErrSilent]. Every call is made in any case, and the
 // caller may change holds as soon as callUntil returns.
 func callUntil(ctx context.Context, holds []*Hold, enough int, patience time.Duration, f func(*Hold) error) []error {
 	holds = slices.Clone(holds) // a call may begin after callUntil has returned
-	places := slices.DeleteFunc(indexes(holds), func(i int) bool { return holds[i] == nil })
-	calls := callMembers(places, func(i int) (*Hold, error) { return holds[i], f(holds[i]) })
+	indexes := slices.DeleteFunc(indexesOf(holds), func(i int) bool { return holds[i] == nil })
+	calls := callMembers(indexes, func(i int) (*Hold, error) { return holds[i], f(holds[i]) })
 	errs := make([]error, len(holds))
 	var silence <-chan time.Time
 	for {
@@ -34,7 +34,7 @@ func callUntil(ctx context.Context, holds []*Hold, enough int, patience time.Dur
 		if !heard {
 			break
 		}
-		errs[r.place] = ofMember(r.place, r.err)
+		errs[r.index] = ofMember(r.index, r.err)
 		if r.err == nil {
 			enough--
 		}
@@ -48,20 +48,20 @@ func callUntil(ctx context.Context, holds []*Hold, enough int, patience time.Dur
 // memberCalls are calls of members that are in flight, all at the same time.
 type memberCalls struct {
 	results chan memberResult
-	pending map[int]bool // the places of members whose results are missing
+	pending map[int]bool // the indexes of members whose results are missing
 }
 
 // memberResult is the result of one call of a member.
 type memberResult struct {
-	place int
+	index int
 	hold  *Hold
 	err   error
 }
 
-// callMembers begins a call for each place.
-func callMembers(places []int, call func(place int) (*Hold, error)) memberCalls {
-	c := memberCalls{results: make(chan memberResult, len(places)), pending: map[int]bool{}}
-	for _, i := range places {
+// callMembers begins a call for each index.
+func callMembers(indexes []int, call func(index int) (*Hold, error)) memberCalls {
+	c := memberCalls{results: make(chan memberResult, len(indexes)), pending: map[int]bool{}}
+	for _, i := range indexes {
 		c.pending[i] = true
 		go func() {
 			h, err := call(i)
@@ -78,7 +78,7 @@ func (c *memberCalls) next(ctx context.Context, silence <-chan time.Time) (r mem
 	}
 	select {
 	case r = <-c.results:
-		delete(c.pending, r.place)
+		delete(c.pending, r.index)
 		return r, true
 	case <-silence:
 	case <-ctx.Done():
@@ -95,11 +95,11 @@ func lastedBy(n int, times []time.Duration) time.Duration {
 	return times[len(times)-n]
 }
 
-// ofMember adds the place of a member to its error: members of a composite lock often share their
+// ofMember adds the number of a member to its error: members of a composite lock often share their
 // name.
-func ofMember(place int, err error) error {
+func ofMember(index int, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("member %d: %w", place+1, err)
+	return fmt.Errorf("member %d: %w", index+1, err)
 }

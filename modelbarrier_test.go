@@ -300,7 +300,7 @@ func (p *barrierParty) arrive(stage string, n, fate int) {
 	}
 	p.barrier.n = n
 	p.await = p.barrier.newParty("await", stage, &request{lease: fromMS(modelBarrierLease)})
-	p.await.stands.makeRare().protocol = barrierProtocol{p.barrier}
+	p.await.ownership.makeRare().protocol = barrierProtocol{p.barrier}
 	await := p.await
 	p.arrival = p.message("arrives", p.await.arriving(), false, p.m.arrived)
 	p.arrival.answered = func(reply any) {
@@ -384,7 +384,7 @@ func (p *barrierParty) look(fate int) {
 	if !p.waits() {
 		return
 	}
-	number, wire, counted := numeral(p.await.view.generation), p.await.stands.wire, p.await.counted
+	number, wire, counted := numeral(p.await.view.generation), p.await.ownership.wire, p.await.counted
 	m := p.message("looks", p.await.looking(), true, func([]string) any { return p.m.looked(number, wire, counted) })
 	m.answered = p.heard
 	p.m.w.send(m, fate)
@@ -411,8 +411,8 @@ func (m *barrierModel) renew(d dice) {
 	var names []string
 	for _, p := range m.parties {
 		if p.barrier.client == first.barrier.client && p.waits() {
-			c.add(barrierProtocol{p.barrier}.renewalCall(p.await.stands, fromMS(modelBarrierLease)))
-			names = append(names, p.await.stands.wire)
+			c.add(barrierProtocol{p.barrier}.renewalCall(p.await.ownership, fromMS(modelBarrierLease)))
+			names = append(names, p.await.ownership.wire)
 		}
 	}
 	if names == nil {

@@ -29,7 +29,7 @@ func (k *keptReference) release(p *party, d dice) {
 	if !is {
 		return
 	}
-	t, others, rest, stood := p.t, p.others, min(modelRests[d[1]%len(modelRests)], p.left()), p.holds()
+	t, others, rest, certain := p.t, p.others, min(modelRests[d[1]%len(modelRests)], p.left()), p.holds()
 	p.grips, p.phase, t.holds.count = nil, releasing, 0
 	c := early.earlyCall(t).earlyFor(fromMS(rest))
 	m := &message{what: fmt.Sprintf("%s releases, and the lock is to stay taken for %d ms", p.name, rest), words: p.w.words(c), light: true}
@@ -41,7 +41,7 @@ func (k *keptReference) release(p *party, d dice) {
 		if isReplyError(reply) {
 			p.w.fail("%s gets %v", m.what, reply)
 		}
-		if reply == nil && stood && !p.excused {
+		if reply == nil && certain && !p.excused {
 			p.w.fail("%s finds nothing to release before its lease is over", p.name)
 		}
 		p.toUndo = append(append(p.toUndo, t), others...)

@@ -42,7 +42,7 @@ func newFairModel(w *world) model {
 	for _, p := range m.parties {
 		p.onGrant = func(any) { m.granted(p) }
 		p.onRefusal = func(reply any) { m.refused(p, reply) }
-		p.onAsk = func() { m.asks(p) }
+		p.onAttempt = func() { m.noteAttempt(p) }
 	}
 	return m
 }
@@ -95,7 +95,7 @@ func (m *fairModel) noted(owner string) uint64 {
 	return ticket
 }
 
-func (m *fairModel) asks(p *party) {
+func (m *fairModel) noteAttempt(p *party) {
 	if p.round == 1 {
 		delete(m.waiters, p)
 	}
@@ -220,8 +220,8 @@ func (m *fairModel) javaActs(d dice) {
 	case j.count > 0 && d[1]%3 == 0:
 		j.renew(k)
 	case j.count > 0 && d[1]%3 == 1:
-		stood := j.holds()
-		j.released(stood, j.fair("unlocks", javaFairUnlock, k))
+		certain := j.holds()
+		j.released(certain, j.fair("unlocks", javaFairUnlock, k))
 	case m.waits[j] && d[1]%9 == 2:
 		j.fair("cancels", javaFairCancel, k)
 		m.waits[j] = false
@@ -319,7 +319,7 @@ func (m *fairModel) ordered() {
 				continue
 			}
 			if last != nil && m.waiters[last].ticket > m.waiters[p].ticket {
-				m.w.fail("%s stands before %s, who came first: %v", last.name, p.name, m.lineUp())
+				m.w.fail("%s is queued before %s, who came first: %v", last.name, p.name, m.lineUp())
 			}
 			last = p
 		}
@@ -366,7 +366,7 @@ func (m *fairModel) finish() {
 		for _, p := range m.parties {
 			switch {
 			case waiting(p):
-				p.ask(0)
+				p.sendAttempt(0)
 			case p.t != nil:
 				p.leave()
 			case len(p.toUndo) > 0:

@@ -42,7 +42,7 @@ func newFairPermitModel(w *world) model {
 			delete(m.tickets, p)
 			return t
 		}
-		p.onAsk = func() { m.asks(p) }
+		p.onAttempt = func() { m.noteAttempt(p) }
 		p.onGrant = func(any) {
 			p.t.lease.granted = fromMS(p.granted)
 			if f := m.waiters[p]; f != nil && f.ticket > 0 {
@@ -69,12 +69,12 @@ func (m *fairPermitModel) actions() []modelAction {
 	actions := slices.DeleteFunc(m.permitModel.actions(), func(a modelAction) bool { return a.name == "patience" || a.name == "damage" })
 	return append(actions,
 		modelAction{"refresh", 20, m.refresh},
-		modelAction{"told", 10, m.told},
+		modelAction{"told", 10, m.deliverGrant},
 		modelAction{"damage", 2, m.damage})
 }
 
-// asks records that an attempt may give the party its first place.
-func (m *fairPermitModel) asks(p *party) {
+// noteAttempt records that an attempt may give the party its first place.
+func (m *fairPermitModel) noteAttempt(p *party) {
 	if p.waits && m.waiters[p] == nil {
 		m.waiters[p] = &modelPermitWaiter{}
 	}
@@ -155,8 +155,8 @@ func (m *fairPermitModel) waiting(p *party) *modelPermitWaiter {
 	return m.waiters[p]
 }
 
-// told delivers the message that reports a grant, if there was a grant.
-func (m *fairPermitModel) told(d dice) {
+// deliverGrant delivers the message that reports a grant, if there was a grant.
+func (m *fairPermitModel) deliverGrant(d dice) {
 	p := m.parties[d[0]%len(m.parties)]
 	if m.waiting(p) == nil || !m.has(m.state(), p) || slices.Contains(m.state().queue.list, p.t.permitEntry()) {
 		return
@@ -164,7 +164,7 @@ func (m *fairPermitModel) told(d dice) {
 	if p.t.doubt.acquisition() {
 		return // it may have acquired them itself, and then no message comes
 	}
-	p.told(modelMessage{p.t.wire, "0"})
+	p.receiveGrant(modelMessage{p.t.wire, "0"})
 }
 
 // has reports whether the permits of a party are held.
@@ -248,9 +248,9 @@ func (m *fairPermitModel) overtakes(p *party, now fairPermitState) {
 			continue
 		}
 		entry := other.t.permitEntry()
-		before, stood := m.before.queue.fields[entry]
-		_, stands := now.queue.fields[entry]
-		if stood && stands && numeral(now.alive.fields[entry]) > m.w.ms() && uint64(numeral(before)) < m.ticket(p) {
+		before, wasQueued := m.before.queue.fields[entry]
+		_, isQueued := now.queue.fields[entry]
+		if wasQueued && isQueued && numeral(now.alive.fields[entry]) > m.w.ms() && uint64(numeral(before)) < m.ticket(p) {
 			m.w.fail("%s overtakes %s", p.name, other.name)
 		}
 	}
@@ -275,7 +275,7 @@ func (m *fairPermitModel) finish() {
 		for _, p := range m.parties {
 			switch {
 			case wants(p):
-				p.ask(0)
+				p.sendAttempt(0)
 			case p.t != nil && p.phase != acquiring:
 				p.leave()
 			case len(p.toUndo) > 0:

@@ -157,7 +157,7 @@ func barrierOperations(b *Barrier) []func() {
 		send((*barrierAwaiter).looking),
 		send((*barrierAwaiter).returning),
 		send(func(p *barrierAwaiter) call { p.known = true; return p.leaving(barrierLeft) }),
-		send(func(p *barrierAwaiter) call { return barrierProtocol{b}.renewalCall(p.stands, p.request.lease) }),
+		send(func(p *barrierAwaiter) call { return barrierProtocol{b}.renewalCall(p.ownership, p.request.lease) }),
 		send(func(*barrierAwaiter) call {
 			return call{barrierReset, b.all(), []string{"0", b.client.publish, b.channel}}
 		}),

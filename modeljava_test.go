@@ -86,13 +86,13 @@ func (j *javaThread) lock(k *keys) any {
 }
 
 func (j *javaThread) unlock(k *keys) {
-	stood := j.holds()
+	certain := j.holds()
 	reply := j.run("unlocks", javaUnlock, []string{k.key, k.channel}, j.owner, strconv.Itoa(javaLease))
-	j.released(stood, reply)
+	j.released(certain, reply)
 }
 
-func (j *javaThread) released(stood bool, reply any) {
-	if reply == nil && stood {
+func (j *javaThread) released(certain bool, reply any) {
+	if reply == nil && certain {
 		j.w.fail("%s has lost its hold", j.name)
 	}
 	j.count = max(j.count-1, 0)
@@ -214,9 +214,9 @@ func (j *javaThread) readLock(k *keys) any {
 }
 
 func (j *javaThread) readUnlock(k *keys) {
-	stood, until := j.holds(), j.until
+	certain, until := j.holds(), j.until
 	reply := j.run("stops to read", javaReadUnlock, j.readKeys(k), j.owner, transport.HashTag(k.key))
-	j.released(stood, reply)
+	j.released(certain, reply)
 	j.until = until
 }
 
@@ -240,9 +240,9 @@ func (j *javaThread) writeLock(k *keys) any {
 }
 
 func (j *javaThread) writeUnlock(k *keys) {
-	stood := j.holds()
+	certain := j.holds()
 	reply := j.run("stops to write", javaWriteUnlock, []string{k.key, rwChannel(k.key)}, j.owner+":write", strconv.Itoa(javaLease))
-	j.released(stood, reply)
+	j.released(certain, reply)
 }
 
 func (j *javaThread) writeRenew(k *keys) {

@@ -143,8 +143,8 @@ func (m *latchModel) is(number string) bool {
 	return true
 }
 
-// verdict checks what a client learns about a round that is over: whether it opened.
-func (m *latchModel) verdict(who, number string, opened bool) {
+// checkRound checks what a client learns about a round that is over: whether it opened.
+func (m *latchModel) checkRound(who, number string, opened bool) {
 	rounds := m.known[number]
 	if len(rounds) == 0 {
 		return // damage has made it unknown
@@ -274,7 +274,7 @@ func (m *latchModel) down(c *latchClient, o modelOperation) any {
 // past checks the reply to a count in a round that is over.
 func (m *latchModel) past(c *latchClient, o modelOperation, number string) any {
 	return judged(func(reply any) {
-		m.verdict(c.name, number, reply == int64(0))
+		m.checkRound(c.name, number, reply == int64(0))
 		m.notes.remember(o, reply)
 	})
 }
@@ -310,9 +310,9 @@ func (m *latchModel) look(c *latchClient, number string, following bool) latchVi
 	case latchClosed:
 		m.closed(c, v)
 	case latchOpen:
-		m.verdict(c.name, v.round, true)
+		m.checkRound(c.name, v.round, true)
 	case latchGone, latchExpired:
-		m.verdict(c.name, v.round, false)
+		m.checkRound(c.name, v.round, false)
 	}
 	if number == "" && m.current != nil && v.what != latchClosed {
 		m.w.fail("%s sees no closed latch, and it is closed", c.name)
@@ -353,7 +353,7 @@ func (m *latchModel) await(d dice) {
 		c.round = v.round
 	} else if v.what != latchClosed {
 		if c.round != "" {
-			m.verdict(c.name, c.round, v.what == latchOpen)
+			m.checkRound(c.name, c.round, v.what == latchOpen)
 		}
 		c.round = ""
 	}

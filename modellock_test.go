@@ -182,7 +182,7 @@ func (m *lockModel) excuse() {
 		j.crash()
 	}
 	if m.queue != nil {
-		m.queue.told = nil
+		m.queue.inFlight = nil
 	}
 }
 
@@ -216,7 +216,7 @@ func (m *lockModel) check() {
 		p.end()
 		if p.holds() {
 			alone(p.name, p.t.wire)
-			m.stands(p, lock)
+			m.checkHold(p, lock)
 		}
 	}
 	for _, j := range m.java {
@@ -230,8 +230,8 @@ func (m *lockModel) check() {
 	m.kept.check()
 }
 
-// stands checks that the server has a hold for as long as the client relies on it.
-func (m *lockModel) stands(p *party, lock entry) {
+// checkHold checks that the server has a hold for as long as the client relies on it.
+func (m *lockModel) checkHold(p *party, lock entry) {
 	mine := lock.count(p.t.wire) - lock.count(p.t.wire+"@")
 	switch {
 	case m.kind == mutexSpec:

@@ -33,7 +33,7 @@ type party struct {
 	queue       *queueReference // in which it may wait, or nil
 
 	unset     func() bool // whether there is nothing to acquire yet
-	onAsk     func()
+	onAttempt func()
 	onGrant   func(reply any)
 	onRefusal func(reply any)
 }
@@ -74,20 +74,20 @@ func (p *party) want(lease modelLease, waits bool, fate int) {
 	if waits {
 		p.enterQueue()
 	}
-	p.acquisition = &acquisition{lock: p.lock, ownership: p.t, others: p.others, inLine: waits, since: p.t.lock.client.clock()}
+	p.acquisition = &acquisition{lock: p.lock, ownership: p.t, others: p.others, isWaiting: waits, since: p.t.lock.client.clock()}
 	p.grips, p.unheard, p.owing, p.excused = nil, false, false, false
-	p.ask(fate)
+	p.sendAttempt(fate)
 }
 
-// ask makes one attempt.
-func (p *party) ask(fate int) {
+// sendAttempt makes one attempt.
+func (p *party) sendAttempt(fate int) {
 	p.t.noteCount(1, false)
 	p.acquisition.lease = fromMS(p.lease.ms)
 	c := p.t.protocol().acquireCall(p.acquisition, 1, p.round)
 	t, bare := p.t, c.cmd.Text == ""
 	p.round++
-	if p.onAsk != nil {
-		p.onAsk()
+	if p.onAttempt != nil {
+		p.onAttempt()
 	}
 	m := &message{what: fmt.Sprintf("%s acquires for %v", p.name, p.lease), words: p.w.words(c)}
 	m.silent = func() { t.doubt.sent = &sentInDoubt{acquisition: true} }
@@ -266,11 +266,11 @@ func (p *party) together() []*ownership { return append([]*ownership{p.t}, p.oth
 func (p *party) release(pick, fate int) {
 	i := pick % len(p.grips)
 	p.grips = slices.Delete(p.grips, i, i+1)
-	stood := p.holds()
+	certain := p.holds()
 	if len(p.grips) == 0 {
 		p.phase = releasing
 	}
-	p.settle(stood, fate)
+	p.settle(certain, fate)
 }
 
 // renewal returns the lease for a renewal, 0 if no hold wants one.
@@ -286,9 +286,9 @@ func (p *party) renewal() int64 {
 	return 0
 }
 
-// settle makes the count on the server equal to that of the client. stood says that the hold was certain when the last
-// release began.
-func (p *party) settle(stood bool, fate int) {
+// settle makes the count on the server equal to that of the client. certain says that the lease was certainly valid when
+// the last release began.
+func (p *party) settle(certain bool, fate int) {
 	t, others, count := p.t, p.others, len(p.grips)
 	t.holds.count = count
 	c := t.protocol().releaseCall(t, count, p.renewal(), nil)
@@ -308,7 +308,7 @@ func (p *party) settle(stood bool, fate int) {
 		}
 		switch {
 		case count == 0:
-			if reply == nil && stood && !p.unheard && !p.excused {
+			if reply == nil && certain && !p.unheard && !p.excused {
 				p.w.fail("%s finds nothing to release before its lease is over", p.name)
 			}
 			if t.doubt.acquisition() || p.unheard {
@@ -415,7 +415,7 @@ func (p *party) act(d dice) {
 		p.w.say("%s gives up", p.name)
 		p.giveUp()
 	case p.phase == acquiring:
-		p.ask(fate)
+		p.sendAttempt(fate)
 	case p.phase == releasing:
 		p.settle(false, fate)
 	case p.owing && d[1]%2 == 0:

@@ -40,7 +40,7 @@ func newPermitModel(w *world) model {
 				return t
 			}
 			p.unset = func() bool { return !m.set }
-			p.onAsk = func() { m.asks(p) }
+			p.onAttempt = func() { m.noteAttempt(p) }
 			p.onRefusal = func(any) { m.refused(p) }
 			m.parties = append(m.parties, p)
 		}
@@ -206,8 +206,8 @@ func (m *permitModel) retryOne(o *operator, fate int) {
 	}
 }
 
-// asks records that permits may be kept for a waiter.
-func (m *permitModel) asks(p *party) {
+// noteAttempt records that permits may be kept for a waiter.
+func (m *permitModel) noteAttempt(p *party) {
 	if p.t.doubt.queued {
 		m.keptAt = m.w.ms()
 	}
@@ -234,7 +234,7 @@ func (m *permitModel) patience(d dice) {
 		for _, other := range m.parties {
 			other.end()
 			if other.t != nil && other.phase == acquiring && other.waits {
-				other.ask(0)
+				other.sendAttempt(0)
 			}
 			renewAll(m.w, []*party{other}, 0)
 		}

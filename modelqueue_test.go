@@ -9,10 +9,10 @@ import (
 
 // queueReference is what the queue of a lock must do, with the messages that report grants.
 type queueReference struct {
-	w     *world
-	lock  *primitive
-	stood []string       // the entries before a command
-	told  []modelMessage // the messages that have not arrived yet
+	w        *world
+	lock     *primitive
+	before   []string       // the entries before a command
+	inFlight []modelMessage // the messages that have not arrived yet
 }
 
 // modelMessage reports a grant.
@@ -23,45 +23,45 @@ type modelMessage struct {
 
 // loseCount records that the counter of the tokens is lost: earlier tokens say nothing about later ones.
 func (r *queueReference) loseCount() {
-	for i := range r.told {
-		r.told[i].token = ""
+	for i := range r.inFlight {
+		r.inFlight[i].token = ""
 	}
 }
 
 // watch checks a release: who gets the lock, and what stays in the queue. next is the entry that the release is to add,
 // or "".
 func (r *queueReference) watch(m *message, next string) {
-	m.before = func() { r.stood = r.entries() }
+	m.before = func() { r.before = r.entries() }
 	m.seen = func(reply any) {
-		stands := r.entries()
+		after := r.entries()
 		switch got := reply.(type) {
 		case []any:
 			owner := got[0].(string)
-			if slices.ContainsFunc(stands, func(e string) bool { return strings.HasPrefix(e, owner+" ") }) {
+			if slices.ContainsFunc(after, func(e string) bool { return strings.HasPrefix(e, owner+" ") }) {
 				r.w.fail("%s grants the lock to %s, which waits on", m.what, owner)
 			}
 			if next == "" || !strings.HasPrefix(next, owner+" ") {
-				r.told = append(r.told, modelMessage{owner, got[1].(string)})
+				r.inFlight = append(r.inFlight, modelMessage{owner, got[1].(string)})
 			}
 		case int64:
-			if len(stands) > 0 && !r.mayStayFree() {
-				r.w.fail("%s leaves the lock free, and %v wait", m.what, stands)
+			if len(after) > 0 && !r.mayStayFree() {
+				r.w.fail("%s leaves the lock free, and %v wait", m.what, after)
 			}
 		default:
-			if next != "" && slices.Contains(stands, next) && !slices.Contains(r.stood, next) {
+			if next != "" && slices.Contains(after, next) && !slices.Contains(r.before, next) {
 				r.w.fail("%s frees nothing, and lets %s wait", m.what, next)
 			}
 		}
 		// A release that finds the lock free also hands it over.
-		if owner := r.owner(); reply == nil && owner != "" && r.waited(owner) && !r.waits(stands, owner) {
-			r.told = append(r.told, modelMessage{owner, r.token(owner)})
+		if owner := r.owner(); reply == nil && owner != "" && r.waited(owner) && !r.waits(after, owner) {
+			r.inFlight = append(r.inFlight, modelMessage{owner, r.token(owner)})
 		}
 	}
 }
 
 func (r *queueReference) entries() []string { return r.w.state(r.lock.keys().queue)[0].list }
 
-func (r *queueReference) waited(owner string) bool { return r.waits(r.stood, owner) }
+func (r *queueReference) waited(owner string) bool { return r.waits(r.before, owner) }
 
 func (*queueReference) waits(entries []string, owner string) bool {
 	return slices.ContainsFunc(entries, func(e string) bool { return strings.HasPrefix(e, owner+" ") })
@@ -102,7 +102,7 @@ func (r *queueReference) mayStayFree() bool {
 
 // token returns the first of the tokens just reserved for an owner.
 func (r *queueReference) token(owner string) string {
-	for _, e := range r.stood {
+	for _, e := range r.before {
 		if words := strings.Fields(e); words[0] == owner && words[2] != "0" {
 			last, _ := strconv.Atoi(r.w.state(r.lock.keys().token)[0].text)
 			reserved, _ := strconv.Atoi(strings.TrimSuffix(words[2], "t"))
@@ -114,12 +114,12 @@ func (r *queueReference) token(owner string) string {
 
 // deliver delivers or loses one of the messages.
 func (r *queueReference) deliver(d dice, parties []*party) {
-	if len(r.told) == 0 {
+	if len(r.inFlight) == 0 {
 		return
 	}
-	i := d[0] % len(r.told)
-	m := r.told[i]
-	r.told = slices.Delete(r.told, i, i+1)
+	i := d[0] % len(r.inFlight)
+	m := r.inFlight[i]
+	r.inFlight = slices.Delete(r.inFlight, i, i+1)
 	if d[1]%6 == 0 {
 		r.w.say("the message to %s is lost", m.owner)
 		return
@@ -127,7 +127,7 @@ func (r *queueReference) deliver(d dice, parties []*party) {
 	for _, p := range parties {
 		if p.t != nil && p.t.wire == m.owner {
 			if p.phase == acquiring {
-				p.told(m)
+				p.receiveGrant(m)
 			}
 			return
 		}
@@ -149,8 +149,9 @@ func (r *queueReference) giveBack(owner string, fate int) {
 	}
 }
 
-// told begins the hold of an owner that was granted the lock, if by the reckoning of its client there is time left.
-func (p *party) told(m modelMessage) {
+// receiveGrant begins the hold of an owner that was granted the lock, if by the reckoning of its client there is time
+// left.
+func (p *party) receiveGrant(m modelMessage) {
 	short := millis(p.t.entry.lease)
 	if p.made+short <= p.w.ms() {
 		p.w.say("the grant for %s is old", p.name)
@@ -164,16 +165,16 @@ func (p *party) told(m modelMessage) {
 func (p *party) releaseFor(fate int) {
 	t, next := p.t, p.newOwnership()
 	p.grips, p.phase, t.holds.count = nil, releasing, 0
-	wish := &acquisition{request: request{lease: fromMS(p.lease.ms)}, lock: p.lock, ownership: next, inLine: true}
+	wanted := &acquisition{request: request{lease: fromMS(p.lease.ms)}, lock: p.lock, ownership: next, isWaiting: true}
 	next.ownEntry(next.lock.client.clock())
-	next.makeEntry(wish)
-	next.entry.asked, next.doubt.queued = true, true
+	next.makeEntry(wanted)
+	next.entry.mayBeQueued, next.doubt.queued = true, true
 	t.local.next = next
 	m := &message{what: fmt.Sprintf("%s releases, and waits again", p.name), words: p.w.words(t.protocol().releaseCall(t, 0, 0, nil)), light: true}
 	t.local.next = nil
 	p.toUndo = append(p.toUndo, t)
 	p.t, p.phase, p.made, p.waits, p.round, p.excused, p.unheard, p.owing = next, acquiring, p.w.ms(), true, 1, false, false, false
-	p.acquisition = wish
+	p.acquisition = wanted
 	m.silent = func() { next.doubt.sent = &sentInDoubt{acquisition: true} }
 	m.answered = func(reply any) {
 		if isReplyError(reply) {

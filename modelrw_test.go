@@ -96,7 +96,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 		reader.t, reader.phase, reader.grips = reader.newOwnership(), acquiring, nil
 		reader.unheard, reader.owing, reader.excused = false, false, false
 	}
-	stood, lease := writer.holds(), modelLease{30000, true}
+	certain, lease := writer.holds(), modelLease{30000, true}
 	words := m.w.record(func() {
 		_, _ = (&acquisition{request: request{lease: fromMS(lease.ms)}, lock: reader.lock, ownership: reader.t}).sendDowngrade()
 	})
@@ -125,7 +125,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 			} else {
 				reader.extend(msg.sent/1000, lease.ms)
 			}
-		case stood:
+		case certain:
 			m.w.fail("%s has lost its hold when it downgrades", writer.name)
 		default:
 			reader.t.doubt.sent = &sentInDoubt{acquisition: true}
@@ -192,7 +192,7 @@ func (m *rwModel) excuse(all, nested bool) {
 		m.kept.forget()
 	}
 	if all {
-		m.queue.told = nil
+		m.queue.inFlight = nil
 	}
 }
 
@@ -217,7 +217,7 @@ func (m *rwModel) check() {
 		if p.holds() {
 			h := rwHolder{name: p.name, owner: p.t.wire, writes: p.lock.spec.side == KindWrite}
 			all = append(all, h)
-			m.stands(p, h)
+			m.checkHold(p, h)
 		}
 	}
 	for _, j := range m.java {
@@ -238,8 +238,8 @@ func (m *rwModel) check() {
 	}
 }
 
-// stands checks that the server has a hold for as long as the client relies on it.
-func (m *rwModel) stands(p *party, h rwHolder) {
+// checkHold checks that the server has a hold for as long as the client relies on it.
+func (m *rwModel) checkHold(p *party, h rwHolder) {
 	lock, field := m.before[0], h.owner
 	if h.writes {
 		field += ":write"

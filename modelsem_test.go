@@ -263,7 +263,7 @@ func (m *semaphoreModel) acquire(d dice) {
 		m.w.say("%s gives up", s.name)
 		m.conclude(s)
 	default:
-		m.ask(s, d.fate())
+		m.attempt(s, d.fate())
 	}
 }
 
@@ -273,11 +273,11 @@ func (m *semaphoreModel) want(s *semaphoreClient, n int64, waits bool, fate int)
 		panic(err)
 	}
 	s.n, s.wanted = n, &semAcquisition{Semaphore: s.semaphore, request: &r, permitRequest: permitRequest{count: int(n)}}
-	m.ask(s, fate)
+	m.attempt(s, fate)
 }
 
-// ask makes one attempt.
-func (m *semaphoreModel) ask(s *semaphoreClient, fate int) {
+// attempt makes one attempt.
+func (m *semaphoreModel) attempt(s *semaphoreClient, fate int) {
 	wanted, n := s.wanted, s.n
 	words := m.w.record(func() { _, _ = wanted.attempt(context.Background(), 0) })
 	o := m.w.operationOf(words)
@@ -364,7 +364,7 @@ func (m *semaphoreModel) patience(d dice) {
 		}
 		for _, other := range m.clients {
 			if other.wanted != nil {
-				m.ask(other, 0)
+				m.attempt(other, 0)
 			}
 		}
 		free := m.free
@@ -394,7 +394,7 @@ func (m *semaphoreModel) damage(d dice) {
 		m.set, m.free, m.ends = false, 0, 0
 	case 1:
 		m.w.say("the total is deleted")
-		m.w.must("DEL", m.keys.beside)
+		m.w.must("DEL", m.keys.secondKey)
 		m.total, m.knows = unknown, 0
 	default:
 		m.w.say("all is deleted")
@@ -455,5 +455,5 @@ func (m *semaphoreModel) finish() {
 	}
 	m.w.advance(3600_000)
 	m.check()
-	m.w.nothingLeft(m.keys.key, m.keys.beside)
+	m.w.nothingLeft(m.keys.key, m.keys.secondKey)
 }

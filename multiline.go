@@ -28,7 +28,7 @@ func (l *MultiLock) isPassedOn() bool {
 // check implements [lineRules]. While the front waits for a member, a later member may have become
 // something that can never be acquired.
 func (l *MultiLock) check(ctx context.Context, settings []setting, q *waitQueue) error {
-	if !q.asksAgain(checkEvery) {
+	if !q.claimCheck(checkEvery) {
 		return nil
 	}
 	holds := make([]*Hold, len(l.members))
@@ -40,8 +40,9 @@ func (l *MultiLock) check(ctx context.Context, settings []setting, q *waitQueue)
 	return err
 }
 
-// keep implements [lineRules]. Between two turns nobody else uses the wait queues of the members.
-func (l *MultiLock) keep() (done func()) {
+// retainQueues implements [lineRules]. Between two turns nobody else uses the wait queues of the
+// members.
+func (l *MultiLock) retainQueues() (done func()) {
 	queues := make([]*waitQueue, len(l.members))
 	for i, p := range l.primitives() {
 		queues[i] = p.client.waitQueues.use(p.key)
@@ -83,9 +84,9 @@ func (l *MultiLock) named(err error) error {
 }
 
 // busyWith records, for the waiters in line, which member the front waits for, and why.
-func (l *MultiLock) busyWith(q *waitQueue, place int, err error) {
+func (l *MultiLock) busyWith(q *waitQueue, index int, err error) {
 	if q != nil {
-		q.told(err)
-		q.awaits(place)
+		q.attemptAnswered(err)
+		q.awaitsMember(index)
 	}
 }

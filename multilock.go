@@ -39,9 +39,9 @@ func NewMultiLock(locks ...Locker) *MultiLock {
 	}
 	l := &MultiLock{compositeLock{kind: KindMulti, members: members, need: len(members), invalid: err, pause: deadlockPause}}
 	if err == nil && l.isPassedOn() {
-		l.standInLine(l)
+		l.initLine(l)
 	}
-	l.prepare, l.round = l.lastUntilComplete, l.acquireAll
+	l.prepare, l.round = l.renewUntilComplete, l.acquireAll
 	return l
 }
 

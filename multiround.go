@@ -11,8 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// lastUntilComplete makes the client renew members until the last one is acquired.
-func (*MultiLock) lastUntilComplete(_ context.Context, r *request, settings []setting) ([]setting, error) {
+// renewUntilComplete makes the client renew members until the last one is acquired.
+func (*MultiLock) renewUntilComplete(_ context.Context, r *request, settings []setting) ([]setting, error) {
 	if r.confines() {
 		settings = append(settings, setting{kind: settingUntilComplete})
 	}
@@ -78,10 +78,10 @@ func (l *MultiLock) acquireInOrder(ctx context.Context, r *request, settings []s
 	return nil
 }
 
-// tryFrom tries all members from the given place on, and releases those that it acquired after the
+// tryFrom tries all members from the given index on, and releases those that it acquired after the
 // first that was busy.
 func (l *MultiLock) tryFrom(ctx context.Context, settings []setting, holds []*Hold, from int) (first int, err error) {
-	errs := atOnce(indexes(holds)[from:], func(i int) (err error) {
+	errs := parallelErrors(indexesOf(holds)[from:], func(i int) (err error) {
 		holds[i], err = l.members[i].acquire(ctx, "try lock", false, settings)
 		return err
 	})
@@ -149,7 +149,7 @@ func (l *MultiLock) combine(ctx context.Context, r *request, holds []*Hold) (*Ho
 	}
 	if l.line != nil {
 		c.beginTurn()
-		c.stand(l.line.use())
+		c.blockLine(l.line.use())
 	}
 	return newHold(c), nil
 }

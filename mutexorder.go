@@ -29,8 +29,8 @@ package latchkey
 //	knownLabels.mu          | the labels of other clients                                |
 //	undoer.mu               | what is to be undone, and when                             |
 //	dedupSessions.mu        | the sessions of operations that count once                 |
-//	redServers.mu           | which members of a RedLock share a server                  |
-//	serverIdentity.mu       | the id of the server, as last reported                     | redServers.mu
+//	distinctServers.mu      | which members of a RedLock share a server                  |
+//	serverIdentity.mu       | the id of the server, as last reported                     | distinctServers.mu
 //	fairWaitList.mu         | the waiters for fair locks, and their tickets              | foreign code
 //	queueShard.mu           | wait queues, live ownerships: lines, uses, last answers    | compositeHold.mu, ownership.mu, fairWaitList.mu
 //	notifier.mu             | the listeners, and the nodes that own slots                | fairWaitList.mu

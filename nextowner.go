@@ -21,14 +21,14 @@ func (o *ownership) chooseNext() {
 		return
 	}
 	next := o.lock.client.registry.fresh(first.lock)
-	wish := &acquisition{request: first.request, lock: first.lock, ownership: next, inLine: true, since: o.lock.client.clock()}
-	next.makeEntry(wish)
+	wanted := &acquisition{request: first.request, lock: first.lock, ownership: next, isWaiting: true, since: o.lock.client.clock()}
+	next.makeEntry(wanted)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.phase != releasing { // nobody would take the owner
 		return
 	}
-	next.entry.asked, next.doubt.queued = true, true
+	next.entry.mayBeQueued, next.doubt.queued = true, true
 	o.lock.client.handover.expects(next)
 	o.local.next = next
 }

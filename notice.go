@@ -16,22 +16,22 @@ type notice struct {
 const (
 	// noticePeriod is for events that may happen again.
 	noticePeriod = 10 * time.Second
-	// standingPeriod is for conditions that last until somebody changes a setting.
-	standingPeriod = time.Hour
+	// rarePeriod is for conditions that last until somebody changes a setting.
+	rarePeriod = time.Hour
 )
 
 var (
 	noticePublish = notice{slog.LevelWarn,
-		"latchkey: the server refuses to publish releases, waiters of other processes poll", "channel", standingPeriod}
+		"latchkey: the server refuses to publish releases, waiters of other processes poll", "channel", rarePeriod}
 	noticeSubscribe = notice{slog.LevelWarn,
-		"latchkey: the server refuses a subscription, waiters poll", "channel", standingPeriod}
+		"latchkey: the server refuses a subscription, waiters poll", "channel", rarePeriod}
 	noticeBeat = notice{slog.LevelWarn,
-		"latchkey: the server refuses the heartbeat channel, so a silent subscription goes unnoticed", "channel", standingPeriod}
+		"latchkey: the server refuses the heartbeat channel, so a silent subscription goes unnoticed", "channel", rarePeriod}
 	noticeNoExpiry = notice{slog.LevelWarn,
-		"latchkey: the key has no expiry: the lock is damaged, or another program wrote the key; still waiting", "key", standingPeriod}
+		"latchkey: the key has no expiry: the lock is damaged, or another program wrote the key; still waiting", "key", rarePeriod}
 	noticeOwnWait = notice{slog.LevelWarn,
 		"latchkey: a call waits without a limit for a lock that a call of this client holds; " +
-			"if it runs under that hold, pass it the context of the hold", "lock", standingPeriod}
+			"if it runs under that hold, pass it the context of the hold", "lock", rarePeriod}
 	noticeTrouble = notice{slog.LevelWarn,
 		"latchkey: the server does not answer; still waiting", "lock", noticePeriod}
 	noticeSubscription = notice{slog.LevelWarn,
@@ -41,7 +41,7 @@ var (
 	noticeRefresh = notice{slog.LevelWarn,
 		"latchkey: fair waiters could not be refreshed, repeating it", "node", noticePeriod}
 	noticeLabel = notice{slog.LevelWarn,
-		"latchkey: the server refuses the label of this client, others see its owners by their ids", "label", standingPeriod}
+		"latchkey: the server refuses the label of this client, others see its owners by their ids", "label", rarePeriod}
 	noticeGivenUp = notice{slog.LevelError,
 		"latchkey: an operation whose outcome is unknown was given up", "note", noticePeriod}
 	noticeUnreleased = notice{slog.LevelError,

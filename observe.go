@@ -43,21 +43,21 @@ func (o *synchronizer) observeCall(parent *context.Context, got EventType, count
 // observeAttempt reports one attempt to acquire count permits.
 func (o *synchronizer) observeAttempt(parent *context.Context, count int, err error) {
 	if parent != nil {
-		o.client.observe(parent, Event{Type: EventAttempt, Kind: o.kind, Name: o.name, Count: count, Err: asTold(err)})
+		o.client.observe(parent, Event{Type: EventAttempt, Kind: o.kind, Name: o.name, Count: count, Err: asReturned(err)})
 	}
 }
 
-// asTold returns the error of a command as a call that ends with it returns it, in the errors of this
+// asReturned returns the error of a command as a call that ends with it returns it, in the errors of this
 // package.
-func asTold(err error) error {
+func asReturned(err error) error {
 	if err == nil {
 		return nil
 	}
-	told := explain(err)
-	if len(told) == 1 {
-		return told[0]
+	returned := explain(err)
+	if len(returned) == 1 {
+		return returned[0]
 	}
-	return errors.Join(told...)
+	return errors.Join(returned...)
 }
 
 // event returns an event about the owner of a lock or a permit.
@@ -114,7 +114,7 @@ func (o *ownership) observeEnd(t EventType, err error) {
 func (a *acquisition) observeAttempt(err error) {
 	if o := a.ownership; a.parent != nil {
 		e := o.lock.event(EventAttempt, o.number, o.owner())
-		e.Err = asTold(err)
+		e.Err = asReturned(err)
 		o.lock.client.observe(a.parent, e)
 	}
 }

@@ -19,11 +19,11 @@ type ownership struct {
 	wire   string // the owner as it is in Redis
 	number uint64 // of this ownership in this client
 
-	sendMu    transport.FIFOMutex
-	schedule  schedule   // the watchdog's
-	onKey     placeOnKey // guarded by the mutex of the shard of the key
-	rare      atomic.Pointer[rareOfOwnership]
-	othersAsk bool // its last release failed, so other waiters may query the server; guarded like onKey
+	sendMu           transport.FIFOMutex
+	schedule         schedule // the watchdog's
+	onKey            keyLinks // guarded by the mutex of the shard of the key
+	rare             atomic.Pointer[rareOfOwnership]
+	othersMayAttempt bool // its last release failed, so other waiters may query the server; guarded like onKey
 
 	mu      sync.Mutex // guards the fields below, except isGuest
 	phase   phase
@@ -39,12 +39,12 @@ type ownership struct {
 // rareOfOwnership has the fields that few ownerships need. The others, and there may be many, only have a nil
 // pointer to it.
 type rareOfOwnership struct {
-	protocol protocol                  // one that knows more of this ownership than the lock's, or nil; set when it is made
-	group    atomic.Pointer[waitQueue] // the line for the multi-lock or RedLock of which it is a member, or nil
+	protocol       protocol                  // one that knows more of this ownership than the lock's, or nil; set when it is made
+	compositeQueue atomic.Pointer[waitQueue] // the line for the multi-lock or RedLock of which it is a member, or nil
 
 	// Guarded by ownership.mu.
-	least *timeBound // until when the lock stays taken, or nil; set when it begins
-	cause error      // why it was lost
+	keptUntil *timeBound // until when the lock stays taken, or nil; set when it begins
+	cause     error      // why it was lost
 	// sibling is the ownership of the same owner on the other side of the lock, if one of the two was made
 	// while the other existed, or nil. An ownership that reads has it from the start.
 	sibling *ownership
@@ -123,7 +123,7 @@ func (o *ownership) beginWith(r *request, lease leaseTerm, acquired, now transpo
 	o.phase, o.doubt.queued = held, false
 	o.lease = lease
 	if r.atLeast > 0 {
-		o.makeRare().least = newTimeBound(r.atLeast, now)
+		o.makeRare().keptUntil = newTimeBound(r.atLeast, now)
 	}
 	o.holds.begin(r)
 	o.holds.first.observeFrom(acquired, r.parent)

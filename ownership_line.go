@@ -70,16 +70,16 @@ func (o *ownership) leftFree(open time.Duration, given bool) {
 	}
 }
 
-// strangersTold records how many subscribers received the message that the lock is free.
-func (o *ownership) strangersTold(told int64) {
+// noteReceivers records how many subscribers received the message that the lock is free.
+func (o *ownership) noteReceivers(receivers int64) {
 	shard, hash := o.lock.client.waitQueues.locate(o.lock.key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	if o.onKey.queue != nil && o.onKey.queue.sub.live() {
-		told--
+		receivers--
 	}
-	if told > 0 {
-		shard.queueOf(o.lock.key, hash).strangersTold()
+	if receivers > 0 {
+		shard.queueOf(o.lock.key, hash).noteStrangers()
 	}
 }
 
@@ -95,16 +95,16 @@ func (o *ownership) releaseBegins() bool {
 // as left. o.mu is held: an ownership that is over is no longer counted.
 func (o *ownership) releaseFails(next any) (left any) {
 	defer o.lockShard().mu.Unlock()
-	o.othersAsk = true
+	o.othersMayAttempt = true
 	if o.onKey.queue == nil {
 		return next
 	}
-	return o.onKey.queue.standsNoMore(next)
+	return o.onKey.queue.unblock(next)
 }
 
-// leaveLine ends the hold for the goroutines in line. told, noEcho, next and left are as for waitQueue.endHold.
+// leaveLine ends the hold for the goroutines in line. receivers, noEcho, next and left are as for waitQueue.endHold.
 // It returns the wait queue if its front may have to be woken.
-func (o *ownership) leaveLine(told int64, noEcho bool, next any) (left any, whole *waitQueue) {
+func (o *ownership) leaveLine(receivers int64, noEcho bool, next any) (left any, whole *waitQueue) {
 	shard, hash := o.lock.client.waitQueues.locate(o.lock.key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
@@ -115,7 +115,7 @@ func (o *ownership) leaveLine(told int64, noEcho bool, next any) (left any, whol
 	}
 	whole, o.onKey.queue = q.whole(), nil
 	whole.attached--
-	left, used := q.endHold(told, noEcho, !o.othersAsk, next)
+	left, used := q.endHold(receivers, noEcho, !o.othersMayAttempt, next)
 	if !used {
 		return left, nil
 	}

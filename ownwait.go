@@ -61,8 +61,8 @@ func (a *acquisition) isStuckBehind(o *ownership, now, limit time.Duration) bool
 func (o *ownership) reportStuck() {
 	c := o.lock.client
 	name, stuck := o.lineIsStuck()
-	if group := o.rarely().group.Load(); !stuck && group != nil {
-		name, stuck = group.isStuckBehind(o)
+	if composite := o.rarely().compositeQueue.Load(); !stuck && composite != nil {
+		name, stuck = composite.isStuckBehind(o)
 	}
 	if stuck {
 		c.reporter.log(noticeOwnWait, name)

@@ -5,30 +5,30 @@ import "sync"
 // inParallel calls f for each element, at most limit at the same time, and returns when all calls have
 // returned.
 func inParallel[T any](limit int, all []T, f func(T)) {
-	places := make(chan struct{}, limit)
+	slots := make(chan struct{}, limit)
 	var calls sync.WaitGroup
 	for _, each := range all {
-		places <- struct{}{}
+		slots <- struct{}{}
 		calls.Go(func() {
-			defer func() { <-places }()
+			defer func() { <-slots }()
 			f(each)
 		})
 	}
 	calls.Wait()
 }
 
-// atOnce calls f for all elements at the same time, and returns their errors by index.
-func atOnce[T any](all []T, f func(T) error) []error {
+// parallelErrors calls f for all elements at the same time, and returns their errors by index.
+func parallelErrors[T any](all []T, f func(T) error) []error {
 	errs := make([]error, len(all))
-	inParallel(len(all), indexes(all), func(i int) { errs[i] = f(all[i]) })
+	inParallel(len(all), indexesOf(all), func(i int) { errs[i] = f(all[i]) })
 	return errs
 }
 
-// indexes returns the indexes of all.
-func indexes[T any](all []T) []int {
-	places := make([]int, len(all))
-	for i := range places {
-		places[i] = i
+// indexesOf returns the indexes of all.
+func indexesOf[T any](all []T) []int {
+	indexes := make([]int, len(all))
+	for i := range indexes {
+		indexes[i] = i
 	}
-	return places
+	return indexes
 }

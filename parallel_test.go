@@ -27,11 +27,11 @@ func TestInParallel(t *testing.T) {
 	})
 	require.EqualValues(t, 50, calls.Load())
 	bad := errors.New("bad")
-	require.Equal(t, []error{nil, bad, nil}, atOnce([]int{0, 1, 2}, func(i int) error {
+	require.Equal(t, []error{nil, bad, nil}, parallelErrors([]int{0, 1, 2}, func(i int) error {
 		if i == 1 {
 			return bad
 		}
 		return nil
-	}), "errors stand at the places of what they are about")
-	require.Empty(t, atOnce([]int{}, func(int) error { return bad }))
+	}), "each error has the index of what it is about")
+	require.Empty(t, parallelErrors([]int{}, func(int) error { return bad }))
 }

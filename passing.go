@@ -47,7 +47,7 @@ func (o *ownership) beginTurn(r *request, token int64, passes int, now transport
 		o.local.began = now.Mono
 		o.local.ends = o.local.began + o.lock.client.options.Turn
 		o.local.passes = int32(passes) //nolint:gosec // there are fewer goroutines
-	case o.lock.spec.along && !r.untilWhole: // which will be confined and stay alone
+	case o.lock.spec.along && !r.untilComplete: // which will be confined and stay alone
 		o.local.ends = now.Mono + o.lock.client.options.Turn
 		o.openLine()
 	}
@@ -78,7 +78,7 @@ func (o *ownership) reserveTokens(a *acquisition) int64 {
 // of which it is to be a member.
 func (a *acquisition) isAwaited() bool {
 	q := a.lock.client.waitQueues.known(a.lock.key)
-	return a.awaited || a.inLine && q != nil && q.hasLine()
+	return a.awaited || a.isWaiting && q != nil && q.hasLine()
 }
 
 // mayEverPass reports whether the ownership may be passed on once it has begun. An ownership that is known to
@@ -116,9 +116,9 @@ func (o *ownership) succeed(s *holdState, taken func() bool) *holdState {
 		return nil
 	}
 	next := o.nextHold(s, now)
-	endings := o.holds.replace(s, next)
+	dependents := o.holds.replace(s, next)
 	o.mu.Unlock()
-	endAll(endings, ErrNotHeld)
+	endDependents(dependents, ErrNotHeld)
 	o.observe(EventReleased, s, nil)
 	return next
 }
@@ -137,7 +137,7 @@ func (o *ownership) nextHold(s *holdState, now transport.Stamp) *holdState {
 
 // mayPass reports whether the ownership may be passed on to the next in line. o.mu is held.
 func (o *ownership) mayPass(s *holdState, now transport.Stamp) bool {
-	return o.mayHaveOthers(now) && o.local.passes > 0 && o.rarely().least == nil &&
+	return o.mayHaveOthers(now) && o.local.passes > 0 && o.rarely().keptUntil == nil &&
 		o.holds.isOnly(s) && s.limit() == nil &&
 		(!o.lock.spec.fenced || s.fencing < o.holds.first.fencing+int64(o.local.tokens)-1)
 }
@@ -184,7 +184,7 @@ func (o *ownership) suits(r *request) bool {
 func (a *acquisition) wants(from any) bool {
 	o := from.(*ownership)
 	return a.ownership == nil && a.lock.spec == o.lock.spec && a.lock.Name() == o.lock.Name() &&
-		!(o.lock.spec.along && a.untilWhole) && o.suits(&a.request)
+		!(o.lock.spec.along && a.untilComplete) && o.suits(&a.request)
 }
 
 // receive implements [recipient].

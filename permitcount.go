@@ -13,8 +13,8 @@ import (
 type permitCount struct {
 	synchronizer
 
-	beside string // the key of the total of a Semaphore, or of the ids of a PermitSemaphore
-	script func(c *permitCount, o *operation, how permitChange, n int, ttl string) call
+	secondKey string // the key of the total of a Semaphore, or of the ids of a PermitSemaphore
+	script    func(c *permitCount, o *operation, how permitChange, n int, ttl string) call
 }
 
 // permitChange is a way to change the number of permits, as permit_set.lua names it.
@@ -66,7 +66,7 @@ func (c *permitCount) setTTL(ctx context.Context, d time.Duration) (bool, error)
 	}
 	defer c.endTurns()
 	return boolOf(c.sendOrVoid(ctx, "set ttl", func(o *operation) call {
-		return call{semExpire, []string{c.key, o.record, c.beside}, []string{o.number, ms}}
+		return call{semExpire, []string{c.key, o.record, c.secondKey}, []string{o.number, ms}}
 	}))
 }
 
@@ -74,7 +74,7 @@ func (c *permitCount) setTTL(ctx context.Context, d time.Duration) (bool, error)
 func (c *permitCount) delete(ctx context.Context) (bool, error) {
 	defer c.endTurns()
 	return boolOf(c.sendOrVoid(ctx, "delete", func(o *operation) call {
-		return call{semDelete, []string{c.key, o.record, c.beside, c.reserve()},
+		return call{semDelete, []string{c.key, o.record, c.secondKey, c.reserve()},
 			[]string{o.number, c.client.publish, c.channel}}
 	}))
 }
@@ -101,14 +101,14 @@ func checkAdded(n int) error {
 }
 
 // readPermitRefusal reads a reply that refuses permits: after what time to try again, and how many permits are free
-// and how many there are in all, which the error says. place is what else the reply says.
-func readPermitRefusal(a transport.Answer, wanted int) (left time.Duration, place []int64, err error) {
+// and how many there are in all, which the error says. more is what else the reply says.
+func readPermitRefusal(a transport.Answer, wanted int) (left time.Duration, more []int64, err error) {
 	n, err := a.Message.AsIntSlice()
 	if err != nil || len(n) != 3 && len(n) != 5 {
 		return 0, nil, errors.Join(errReply, err)
 	}
 	if len(n) == 5 {
-		place = n[3:]
+		more = n[3:]
 	}
-	return fromMillis(n[0]), place, &permitsError{wanted: wanted, free: int(n[1]), total: int(n[2])}
+	return fromMillis(n[0]), more, &permitsError{wanted: wanted, free: int(n[1]), total: int(n[2])}
 }

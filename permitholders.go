@@ -35,7 +35,7 @@ func (s *PermitSemaphore) Holders(ctx context.Context) ([]PermitHolder, error) {
 	const verb = "holders"
 	var all []PermitHolder
 	for from := 0; ; from += permitsPage {
-		a, err := s.query(ctx, verb, call{permitHolders, []string{s.key, s.beside}, []string{strconv.Itoa(from), strconv.Itoa(from + permitsPage - 1)}})
+		a, err := s.query(ctx, verb, call{permitHolders, []string{s.key, s.secondKey}, []string{strconv.Itoa(from), strconv.Itoa(from + permitsPage - 1)}})
 		if err != nil {
 			return nil, err
 		}

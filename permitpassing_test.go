@@ -33,7 +33,7 @@ func TestPassPermits_to_one_that_comes_to_the_front(t *testing.T) {
 	q.frontEnds(front)
 	q.leaveFront()
 	require.True(t, q.passPermits(1))
-	require.Equal(t, hasHold, q.leave(w))
+	require.Equal(t, received, q.leave(w))
 	require.Nil(t, q.join(&permitRequest{count: 1}), "the front is free")
 }
 
@@ -43,14 +43,14 @@ func TestPassPermits_in_order(t *testing.T) {
 	first, second := &permitRequest{count: 2}, &permitRequest{count: 2}
 	w := q.join(first)
 	q.join(second)
-	q.frontAsks(front, true)
+	q.frontAttempts(front, true)
 	require.False(t, q.passPermits(1), "the front wants more")
 	require.True(t, q.passPermits(2))
 	require.True(t, first.passed)
 	require.False(t, front.passed || second.passed)
 	at, err := q.await(context.Background(), nil, w)
 	require.NoError(t, err)
-	require.Equal(t, hasHold, at)
+	require.Equal(t, received, at)
 	q.frontRests(front, ErrNotAcquired)
 	require.False(t, q.passPermits(3), "not as many as are asked for")
 	require.True(t, q.passPermits(4))
@@ -74,14 +74,14 @@ func TestPassPermits_in_the_order_of_clients(t *testing.T) {
 	q, _ := newPermitQueue(1)
 	require.GreaterOrEqual(t, q.pauseForOthers(), yieldFor/2, "it has some to pass on")
 	q.permitsReturn(10)
-	q.permitsReturned(10, listeners{told: 4, clients: 4, known: true, all: true})
+	q.permitsReturned(10, listeners{count: 4, clients: 4, known: true, all: true})
 	for last := yieldFor; last > 0; last = q.pauseForOthers() {
 		q.message("10")
 		require.Less(t, q.pauseForOthers(), last)
 	}
-	require.Equal(t, 4, q.releases, "each of the others has had its turn")
+	require.Equal(t, 4, q.permits.releasesHeard, "each of the others has had its turn")
 	q.permitsGranted(1, -1)
-	require.Zero(t, q.releases)
+	require.Zero(t, q.permits.releasesHeard)
 }
 
 // If there were too few permits, the front tries after a release only when others have had time to. It does not wait if
@@ -91,13 +91,13 @@ func TestPassPermits_asks_after_others(t *testing.T) {
 	q.frontRests(front, ErrNotAcquired)
 	q.permitsReturn(5)
 	require.Positive(t, q.yieldPause())
-	q.permitsReturned(5, listeners{told: 2, clients: 2, known: true, all: true})
+	q.permitsReturned(5, listeners{count: 2, clients: 2, known: true, all: true})
 	require.Positive(t, q.yieldPause(), "another client listens")
 	require.True(t, q.passPermits(1))
 	require.True(t, front.passed)
 	require.Zero(t, q.yieldPause())
 	front.passed = false
-	q.permitsReturned(5, listeners{told: 0, known: true, all: true})
+	q.permitsReturned(5, listeners{count: 0, known: true, all: true})
 	require.Zero(t, q.yieldPause(), "nobody else listens")
 }
 
@@ -105,7 +105,7 @@ func TestPassPermits_asks_after_others(t *testing.T) {
 func besideStrangers() *waitQueue {
 	q, _ := newPermitQueue(1)
 	q.permitsReturn(10)
-	q.permitsReturned(10, listeners{told: 3, clients: 1, known: true, all: true})
+	q.permitsReturned(10, listeners{count: 3, clients: 1, known: true, all: true})
 	return q
 }
 
@@ -138,19 +138,19 @@ func TestPassPermits_beside_strangers_that_take_nothing(t *testing.T) {
 	q := besideStrangers()
 	q.sub = &subscription{}
 	q.sub.confirmed.Store(true)
-	for range 1 + vainPauses {
-		require.True(t, q.unclaimedUntil.IsZero())
+	for range 1 + maxUselessPauses {
+		require.True(t, q.permits.unclaimedUntil.IsZero())
 		q.permitsGranted(1, -1)
 		q.permitsReturn(1)
 		q.message("1")
-		q.permitsReturned(1, listeners{told: 3, clients: 1, known: true, all: true})
+		q.permitsReturned(1, listeners{count: 3, clients: 1, known: true, all: true})
 	}
 	require.Zero(t, q.yieldPause())
-	q.unclaimedUntil = time.Now()
+	q.permits.unclaimedUntil = time.Now()
 	q.message("1")
 	require.Positive(t, q.yieldPause())
 	q.permitsReturn(1)
-	q.permitsReturned(1, listeners{told: 1, clients: 1, known: true, all: true})
+	q.permitsReturned(1, listeners{count: 1, clients: 1, known: true, all: true})
 	q.message("1")
 	require.Zero(t, q.yieldPause(), "nobody listens any more")
 }

@@ -39,7 +39,7 @@ func (c *Client) NewPermitSemaphore(name string) *PermitSemaphore {
 
 func (s *PermitSemaphore) init(c *Client, name string, permits *spec) {
 	o := newSynchronizer(c, KindSemaphore, name, semaphoreChannel)
-	s.permitCount = permitCount{synchronizer: o, beside: idsKey(o.key), script: permitsChange}
+	s.permitCount = permitCount{synchronizer: o, secondKey: idsKey(o.key), script: permitsChange}
 	s.permits = &primitive{}
 	s.permits.initOf(c, permits, s.keys)
 }
@@ -154,7 +154,7 @@ func (s *PermitSemaphore) AddPermits(ctx context.Context, n int) error {
 
 // permitsChange returns the call that changes the number of permits of a PermitSemaphore.
 func permitsChange(c *permitCount, o *operation, how permitChange, n int, ttl string) call {
-	return call{permitSet, []string{c.key, c.beside, o.record},
+	return call{permitSet, []string{c.key, c.secondKey, o.record},
 		[]string{o.number, strconv.Itoa(n), string(how), ttl, c.client.publish, c.channel}}
 }
 
@@ -188,7 +188,7 @@ func (p permitProtocol) keys(o *ownership) []string {
 
 func (p permitProtocol) acquireCall(a *acquisition, _, _ int) call {
 	o, keep := a.ownership, ""
-	if a.inLine && o.lock.client.clock().Since(a.since) > o.lock.client.patienceInFront() {
+	if a.isWaiting && o.lock.client.clock().Since(a.since) > o.lock.client.patienceInFront() {
 		keep = o.lock.client.staleMS
 		o.markQueued()
 	}

@@ -12,8 +12,8 @@ import (
 func afterTurn(lasted time.Duration) *waitQueue {
 	q := newWaitQueues(noHolds{}).use("job")
 	q.openFor(time.Now())
-	q.ours = q.ours.Add(-lasted)
-	q.began = q.ours
+	q.pollers.oursSince = q.pollers.oursSince.Add(-lasted)
+	q.pollers.oursBegan = q.pollers.oursSince
 	return q
 }
 
@@ -25,7 +25,7 @@ func TestPollerTurns_of_pollers_that_are_not_seen(t *testing.T) {
 	q.leftFree(unseenOpen, false)
 	assert.True(t, q.isOpen())
 	assert.Zero(t, q.openFor(time.Now()), "a turn has begun")
-	assert.Equal(t, 2*unseenTurn, q.mayLast, "nobody has come")
+	assert.Equal(t, 2*unseenTurn, q.pollers.mayLast, "nobody has come")
 }
 
 // A mutex that was free for that long during the turn need not be left free.
@@ -33,7 +33,7 @@ func TestPollerTurns_of_a_mutex_that_is_free_at_times(t *testing.T) {
 	q := afterTurn(unseenTurn)
 	q.leftFree(0, false)
 	require.Zero(t, q.openFor(time.Now().Add(unseenOpen)))
-	assert.WithinDuration(t, time.Now(), q.ours, unseenTurn/2, "a turn has begun")
+	assert.WithinDuration(t, time.Now(), q.pollers.oursSince, unseenTurn/2, "a turn has begun")
 }
 
 // The turn of a poller begins when it is seen in the time for which the mutex is left free, and lasts half as long as
@@ -44,8 +44,8 @@ func TestPollerTurns_begin_when_a_poller_is_seen(t *testing.T) {
 	pause := q.pollerHolds("token")
 	assert.False(t, q.isOpen())
 	assert.Greater(t, pause, pollSlow/2-time.Millisecond)
-	q.theirs = q.theirs.Add(-time.Second)
+	q.pollers.since = q.pollers.since.Add(-time.Second)
 	assert.LessOrEqual(t, q.pollerHolds("another token"), pollFast*5/4)
 	assert.Zero(t, q.openFor(time.Now()))
-	assert.InDelta(t, time.Second, q.mayLast, float64(100*time.Millisecond), "as long as they had it")
+	assert.InDelta(t, time.Second, q.pollers.mayLast, float64(100*time.Millisecond), "as long as they had it")
 }

@@ -47,7 +47,7 @@ func (p *primitive) keys() *keys {
 	if k := p.client.names.find(p.spec.family, p.Name()); k != nil && k.key == p.key {
 		return k
 	}
-	return p.client.keep(p.spec, keysOfKey(p.Name(), p.key))
+	return p.client.cacheKeys(p.spec, keysOfKey(p.Name(), p.key))
 }
 
 // keysFor returns the keys of a lock, from the cache if the client used them recently.
@@ -59,11 +59,11 @@ func keysFor(c *Client, s *spec, name string) *keys {
 	if err != nil {
 		return k
 	}
-	return c.keep(s, k)
+	return c.cacheKeys(s, k)
 }
 
-// keep completes the keys of a lock, and caches them.
-func (c *Client) keep(s *spec, k *keys) *keys {
+// cacheKeys completes the keys of a lock, and caches them.
+func (c *Client) cacheKeys(s *spec, k *keys) *keys {
 	s.complete(k)
 	k.family = s.family
 	c.names.add(k)

@@ -40,15 +40,15 @@ type stringProtocol struct{}
 
 func (stringProtocol) acquireCall(a *acquisition, _, round int) call {
 	o := a.ownership
-	if round == 0 && !o.mayStandInQueue() {
+	if round == 0 && !o.mayBeQueued() {
 		return call{mutexSet, a.lock.keys().alone(), append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease))}
 	}
-	entry, standing := a.queueEntry()
+	entry, oldEntry := a.queueEntry()
 	keys := a.lock.keys().alone()
-	if entry != "" || standing != "" {
+	if entry != "" || oldEntry != "" {
 		keys = a.lock.keys().queued()
 	}
-	return call{mutexAcquire, keys, append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease), entry, standing)}
+	return call{mutexAcquire, keys, append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease), entry, oldEntry)}
 }
 
 func (stringProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
@@ -73,19 +73,19 @@ func (stringProtocol) renewalCall(o *ownership, lease time.Duration) call {
 type hashProtocol struct{}
 
 func (hashProtocol) acquireCall(a *acquisition, count, _ int) call {
-	o, tokens, entry, standing := a.ownership, "", "", ""
+	o, tokens, entry, oldEntry := a.ownership, "", "", ""
 	names := a.lock.keys()
 	c, queued := call{lockAcquire, names.alone(), nil}, names.queued()
 	if o.lock.spec.fenced {
 		c.keys, queued, tokens = names.counted(), names.fenced(), strconv.FormatInt(o.reserveTokens(a), 10)
 	}
 	if count == 1 {
-		entry, standing = a.queueEntry()
+		entry, oldEntry = a.queueEntry()
 	}
-	if entry != "" || standing != "" {
+	if entry != "" || oldEntry != "" {
 		c.cmd, c.keys = lockWait, queued
 	}
-	c.args = withoutUsual(append(a.acquireArgs(count), tokens, entry, standing), usualOfAcquire)
+	c.args = withoutUsual(append(a.acquireArgs(count), tokens, entry, oldEntry), usualOfAcquire)
 	return c
 }
 

@@ -39,12 +39,12 @@ type subscriber interface {
 
 // subscription connects a channel to its listener.
 type subscription struct {
-	channel   string
-	to        subscriber
-	confirmed atomic.Bool // the server has confirmed it on the current link
-	refused   atomic.Bool // the server has refused it
-	retired   atomic.Bool // nobody needs it any more
-	asked     *link       // the link on which it was requested, guarded by listener.mu
+	channel     string
+	to          subscriber
+	confirmed   atomic.Bool // the server has confirmed it on the current link
+	refused     atomic.Bool // the server has refused it
+	retired     atomic.Bool // nobody needs it any more
+	requestedOn *link       // the link on which it was requested, guarded by listener.mu
 }
 
 // live reports whether messages are expected to arrive.

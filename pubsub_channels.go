@@ -34,8 +34,8 @@ func (l *listener) subscribeNew(k *link) error {
 	for channel, subs := range l.subs {
 		fresh := false
 		for _, s := range subs {
-			fresh = fresh || s.asked != k
-			s.asked = k
+			fresh = fresh || s.requestedOn != k
+			s.requestedOn = k
 		}
 		if fresh {
 			channels = append(channels, channel)

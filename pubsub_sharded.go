@@ -130,7 +130,7 @@ func (l *listener) move(s *subscription) {
 		return
 	}
 	l.mu.Lock()
-	s.asked = nil
+	s.requestedOn = nil
 	l.mu.Unlock()
 	l.notifier.add(s)
 }

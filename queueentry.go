@@ -13,18 +13,18 @@ import (
 // queueEntry is the entry of an owner in the queue of a lock. ownership.mu guards the fields that
 // change.
 type queueEntry struct {
-	text   string          // the entry, "" if the owner does not wait in a queue
-	lease  time.Duration   // the lease that a grant gives it
-	wanted time.Duration   // the lease that its acquisition asks for
-	made   transport.Stamp // before the server knew the owner
-	heard  *clientChannel  // where messages about it arrive, or nil; handover.mu guards it
-	asked  bool            // the entry may be in the queue
-	since  string          // when it joined the queue, by the server, as last seen
-	seen   transport.Stamp // before the request was sent whose reply said since
-	known  bool            // the entry is in the queue, or its owner has been granted the lock
-	unsure bool            // known must not be set any more: see mustAsk
-	grant  *grant          // the grant that has arrived, or nil
-	waiter waker           // the waiter for the owner, or nil for the front of the lock
+	text        string          // the entry, "" if the owner does not wait in a queue
+	lease       time.Duration   // the lease that a grant gives it
+	wanted      time.Duration   // the lease that its acquisition asks for
+	made        transport.Stamp // before the server knew the owner
+	channel     *clientChannel  // where messages about it arrive, or nil; handover.mu guards it
+	mayBeQueued bool            // the entry may be in the queue
+	since       string          // when it joined the queue, by the server, as last seen
+	seen        transport.Stamp // before the request was sent whose reply said since
+	known       bool            // the entry is in the queue, or its owner has been granted the lock
+	unsure      bool            // known must not be set any more: see mustQuery
+	grant       *grant          // the grant that has arrived, or nil
+	waiter      waker           // the waiter for the owner, or nil for the front of the lock
 }
 
 // noEntry is the entry of an owner that has none yet. Nothing in it ever changes.
@@ -68,11 +68,11 @@ func (o *ownership) makeEntry(a *acquisition) {
 	e.text = o.wire + " " + strconv.FormatInt(millis(e.lease), 10) + " " + tokens
 }
 
-// queueEntry returns the entry with which an attempt waits, or "" if it does not; standing is an entry that may
+// queueEntry returns the entry with which an attempt waits, or "" if it does not; oldEntry is an entry that may
 // be in the queue already, or "".
-func (a *acquisition) queueEntry() (entry, standing string) {
+func (a *acquisition) queueEntry() (entry, oldEntry string) {
 	o := a.ownership
-	if !a.inLine || !o.lock.spec.passes || o.isGuest || o.lock.keys().noQueue.Load() {
+	if !a.isWaiting || !o.lock.spec.passes || o.isGuest || o.lock.keys().noQueue.Load() {
 		return "", ""
 	}
 	listens := false
@@ -85,21 +85,21 @@ func (a *acquisition) queueEntry() (entry, standing string) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.entry.asked {
-		standing = o.entry.text
+	if o.entry.mayBeQueued {
+		oldEntry = o.entry.text
 	}
 	if listens {
 		entry = o.entry.text
-		o.entry.asked, o.doubt.queued = true, true
+		o.entry.mayBeQueued, o.doubt.queued = true, true
 	}
-	return entry, standing
+	return entry, oldEntry
 }
 
-// mayStandInQueue reports whether the entry of the owner may be in the queue.
-func (o *ownership) mayStandInQueue() bool {
+// mayBeQueued reports whether the entry of the owner may be in the queue.
+func (o *ownership) mayBeQueued() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.entry.asked
+	return o.entry.mayBeQueued
 }
 
 // seenInQueue records that an attempt found the entry of the owner in the queue, and since when it has been
@@ -126,7 +126,7 @@ func (a *acquisition) awaitsGrant(round int) bool {
 	mayListen := o.lock.client.handover.listen(o)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return !a.noQueue && (o.entry.asked || mayListen && round < confirmRounds) && (!a.byStranger)
+	return !a.noQueue && (o.entry.mayBeQueued || mayListen && round < confirmRounds) && (!a.byStranger)
 }
 
 // stopWaiting ends the wait for messages about the owner.
@@ -207,24 +207,24 @@ func (o *ownership) wakeFront() {
 	}
 }
 
-// toldToAsk makes the waiter for the owner query the server, whatever is known of its place.
-func (o *ownership) toldToAsk() {
-	o.mustAsk()
+// wakeToQuery makes the waiter for the owner query the server, whatever is known of its place.
+func (o *ownership) wakeToQuery() {
+	o.mustQuery()
 	o.wakeFront()
 }
 
-// mustAsk notes that the server must be queried about the owner. That holds even if the reply to
+// mustQuery notes that the server must be queried about the owner. That holds even if the reply to
 // the release that queued the owner arrives only now: messages after that release may have been
 // lost.
-func (o *ownership) mustAsk() {
+func (o *ownership) mustQuery() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.entry.known, o.entry.unsure = false, true
 }
 
-// granted notes that the server has given the lock to the owner, and reports whether the grant is
+// receiveGrant notes that the server has given the lock to the owner, and reports whether the grant is
 // wanted.
-func (o *ownership) granted(token int64, since string) bool {
+func (o *ownership) receiveGrant(token int64, since string) bool {
 	o.mu.Lock()
 	wanted := o.phase == acquiring || o.phase == held
 	if o.phase == acquiring {

@@ -46,7 +46,7 @@ func TestQuotedError_no_majority(t *testing.T) {
 	for place := range 3 {
 		round.members = append(round.members, c.NewLock("job").primitive)
 		if place > 0 {
-			round.failures = append(round.failures, failure{place: place, err: ErrUnavailable})
+			round.failures = append(round.failures, failure{index: place, err: ErrUnavailable})
 		}
 	}
 	_, err := round.noMajority(1, 2, false)

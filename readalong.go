@@ -66,7 +66,7 @@ func (a *acquisition) readsAlong() bool {
 
 // mayBeLetIn implements [recipient]. A call for a chosen owner reads alone, and so does a writer.
 func (a *acquisition) mayBeLetIn() bool {
-	return a.lock.spec.along && a.lock.client.options.Turn > 0 && !a.hasSendMu && !a.untilWhole && a.maxHold == 0
+	return a.lock.spec.along && a.lock.client.options.Turn > 0 && !a.hasSendMu && !a.untilComplete && a.maxHold == 0
 }
 
 // forgetUnused forgets the owner for which the call was refused. It reports whether there was none, or the

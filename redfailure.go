@@ -24,7 +24,7 @@ import (
 
 // failure is why a member was not acquired.
 type failure struct {
-	place int
+	index int
 	err   error
 	final bool // waiting cannot help
 	busy  bool // another owner has it
@@ -32,7 +32,7 @@ type failure struct {
 
 func failureOf(r memberResult) failure {
 	final := isFinalForMember(r.err)
-	return failure{r.place, r.err, final, !final && errors.Is(r.err, ErrNotAcquired)}
+	return failure{r.index, r.err, final, !final && errors.Is(r.err, ErrNotAcquired)}
 }
 
 // open reports whether pending members can still change the outcome of the round: to a majority, to the
@@ -66,7 +66,7 @@ func (t *tries) count() (final, busy int) {
 // noMajority returns the error of a round in which too few members were acquired, or too late, and whether
 // another round may succeed.
 func (t *tries) noMajority(held, need int, late bool) (again bool, _ error) {
-	slices.SortFunc(t.failures, func(a, b failure) int { return cmp.Compare(a.place, b.place) })
+	slices.SortFunc(t.failures, func(a, b failure) int { return cmp.Compare(a.index, b.index) })
 	n := len(t.members)
 	final, busy := t.count()
 	if final > n-need {
@@ -80,10 +80,10 @@ func (t *tries) noMajority(held, need int, late bool) (again bool, _ error) {
 		e.sentinel = ErrUnavailable
 	}
 	for _, f := range t.failures {
-		e.add(f, t.member(f.place), t.timeout)
+		e.add(f, t.member(f.index), t.timeout)
 	}
-	for _, place := range slices.Sorted(maps.Keys(t.pending)) {
-		e.reasons = append(e.reasons, fmt.Errorf("%s: no answer so far", t.member(place)))
+	for _, index := range slices.Sorted(maps.Keys(t.pending)) {
+		e.reasons = append(e.reasons, fmt.Errorf("%s: no answer so far", t.member(index)))
 		e.unknown, e.pending = true, true
 	}
 	return true, e
@@ -96,15 +96,15 @@ func incomplete(err error) bool {
 }
 
 // member returns the name of a member in errors.
-func (t *tries) member(place int) string {
-	return fmt.Sprintf("member %d %q", place+1, t.members[place].Name())
+func (t *tries) member(index int) string {
+	return fmt.Sprintf("member %d %q", index+1, t.members[index].Name())
 }
 
 // forGood returns the error of members that failed permanently: that of the first, with the text of the others.
 func (t *tries) forGood() error {
 	var all []error
 	for _, f := range t.failures {
-		switch err := fmt.Errorf("%s: %w", t.member(f.place), memberReason(f.err)); {
+		switch err := fmt.Errorf("%s: %w", t.member(f.index), memberReason(f.err)); {
 		case !f.final:
 		case all == nil:
 			all = append(all, err)

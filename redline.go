@@ -16,8 +16,8 @@ var _ lineRules = (*RedLock)(nil)
 // check implements [lineRules]: the front starts new rounds again and again.
 func (*RedLock) check(context.Context, []setting, *waitQueue) error { return nil }
 
-// keep implements [lineRules]: others get time in any case.
-func (*RedLock) keep() (done func()) { return func() {} }
+// retainQueues implements [lineRules]: others get time in any case.
+func (*RedLock) retainQueues() (done func()) { return func() {} }
 
 // letOthersGo implements [lineRules]. If this program has just had the lock, the front pauses for as long as the
 // program had it, so that others, which poll, get a chance. The pause is not longer than that after a lost round.

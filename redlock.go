@@ -33,7 +33,7 @@ import (
 type RedLock struct {
 	compositeLock
 	options RedLockOptions
-	servers *redServers
+	servers *distinctServers
 }
 
 // RedLockOptions are the settings of a [RedLock].
@@ -83,11 +83,11 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 	setDefault(&options.RetryDelay, DefaultRedLockRetryDelay)
 	need := len(members)/2 + 1
 	lock := compositeLock{kind: KindRed, members: members, need: need, invalid: err, pause: options.RetryDelay}
-	l := &RedLock{compositeLock: lock, options: options, servers: newRedServers(members, need)}
+	l := &RedLock{compositeLock: lock, options: options, servers: newDistinctServers(members, need)}
 	if err == nil {
-		l.standInLine(l)
+		l.initLine(l)
 	}
-	l.prepare, l.round = l.askServers, l.acquireMajority
+	l.prepare, l.round = l.checkServers, l.acquireMajority
 	return l
 }
 
@@ -148,8 +148,8 @@ func (l *RedLock) Do(ctx context.Context, fn func(context.Context) error, option
 	return do(ctx, l, fn, settingsOf(options))
 }
 
-// askServers checks that no two members are on one server.
-func (l *RedLock) askServers(ctx context.Context, _ *request, settings []setting) ([]setting, error) {
+// checkServers checks that no two members are on one server.
+func (l *RedLock) checkServers(ctx context.Context, _ *request, settings []setting) ([]setting, error) {
 	if ctx.Err() != nil {
 		return nil, transport.ContextError(ctx)
 	}

@@ -14,7 +14,7 @@ func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []se
 	t := l.try(ctx, l.memberTimeout(r), settings)
 	t.gather(ctx, c)
 	if late, reached := c.beginMajority(r); !reached {
-		again, err := t.noMajority(c.held(), l.need, late)
+		again, err := t.noMajority(c.memberCount(), l.need, late)
 		t.cancel()
 		go t.collect(c)
 		c.abandon(ctx)
@@ -25,7 +25,7 @@ func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []se
 		close(c.allAnswered)
 	}()
 	if !l.isShared() {
-		c.stand(l.line.use())
+		c.blockLine(l.line.use())
 	}
 	l.mend(ctx, c, r, settings)
 	return newHold(c), false, nil
@@ -33,7 +33,7 @@ func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []se
 
 // beginMajority makes a hold of a majority, if there is one. A majority that came too late does not count.
 func (c *compositeHold) beginMajority(r *request) (late, reached bool) {
-	if c.held() < c.need || c.begin() != nil {
+	if c.memberCount() < c.need || c.begin() != nil {
 		return false, false
 	}
 	late = c.validFor() < leastValidity(r)
@@ -67,12 +67,12 @@ type tries struct {
 
 // try begins to try some members, or all. The attempts do not end with the caller's context: a member that is
 // no longer needed is released when it arrives.
-func (l *RedLock) try(ctx context.Context, timeout time.Duration, settings []setting, places ...int) *tries {
-	if places == nil {
-		places = indexes(l.members)
+func (l *RedLock) try(ctx context.Context, timeout time.Duration, settings []setting, indexes ...int) *tries {
+	if indexes == nil {
+		indexes = indexesOf(l.members)
 	}
 	ctx, cancel := transport.WithWait(context.WithoutCancel(ctx), timeout)
-	calls := callMembers(places, func(i int) (*Hold, error) {
+	calls := callMembers(indexes, func(i int) (*Hold, error) {
 		return l.members[i].acquire(ctx, "try lock", false, settings)
 	})
 	return &tries{memberCalls: calls, members: l.members, timeout: timeout, cancel: cancel}
@@ -80,13 +80,13 @@ func (l *RedLock) try(ctx context.Context, timeout time.Duration, settings []set
 
 // gather adds members to the hold until it is complete, or the outcome is certain, or ctx ends.
 func (t *tries) gather(ctx context.Context, c *compositeHold) {
-	for c.held() < c.need && t.open(c.need) {
+	for c.memberCount() < c.need && t.open(c.need) {
 		r, heard := t.next(ctx, nil)
 		switch {
 		case !heard:
 			return
 		case r.err == nil:
-			c.add(r.place, r.hold)
+			c.add(r.index, r.hold)
 		default:
 			t.failures = append(t.failures, failureOf(r))
 		}
@@ -101,7 +101,7 @@ func (t *tries) collect(c *compositeHold) {
 		if !heard {
 			return
 		}
-		if r.err == nil && !c.adopt(r.place, r.hold) {
+		if r.err == nil && !c.adopt(r.index, r.hold) {
 			giveBack(context.Background(), []*Hold{r.hold}, 0) // the server may be silent by now, and others wait behind it
 		}
 	}
@@ -124,8 +124,8 @@ func (l *RedLock) retryMissingLater(ctx context.Context, c *compositeHold, r *re
 	c.retryTimer = time.AfterFunc(period, func() {
 		select {
 		case <-c.allAnswered:
-			if places := c.missing(); len(places) > 0 {
-				l.try(ctx, l.memberTimeout(r), settings, places...).collect(c)
+			if indexes := c.missing(); len(indexes) > 0 {
+				l.try(ctx, l.memberTimeout(r), settings, indexes...).collect(c)
 			}
 		default: // do not try members again that are late
 		}

@@ -94,7 +94,7 @@ func (a *acquisition) addOne(ctx context.Context) (h *Hold, again bool, err erro
 	}
 	a.lease = min(a.lease, max(o.lease.limit().left(o.lock.client.clock()), MinLease))
 	o.mu.Unlock()
-	ans, again, err := a.askToEnter(ctx, count)
+	ans, again, err := a.sendReentry(ctx, count)
 	switch {
 	case again:
 		return nil, true, err
@@ -118,7 +118,7 @@ func (a *acquisition) addOne(ctx context.Context) (h *Hold, again bool, err erro
 func (a *acquisition) entryFailed(ans transport.Answer, err error) error {
 	o := a.ownership
 	counted := errors.Is(err, ErrNotReplicated)
-	known := counted && o.lock.client.undo.atOnce(o.undoLocked)
+	known := counted && o.lock.client.undo.undoNow(o.undoLocked)
 	if ans.Doubt || counted && !known {
 		o.undoLater(0, a.lease)
 	}
@@ -128,10 +128,10 @@ func (a *acquisition) entryFailed(ans transport.Answer, err error) error {
 	return err
 }
 
-// askToEnter sends the new count to the server. If the server cannot count it now, the request is repeated for
-// as long as the call has time and the hold lasts. After an attempt whose outcome is unknown, askToEnter itself
+// sendReentry sends the new count to the server. If the server cannot count it now, the request is repeated for
+// as long as the call has time and the hold lasts. After an attempt whose outcome is unknown, sendReentry itself
 // repeats it: in between, only a renewal may be sent. Otherwise again is true, and the caller repeats it.
-func (a *acquisition) askToEnter(ctx context.Context, count int) (ans transport.Answer, again bool, err error) {
+func (a *acquisition) sendReentry(ctx context.Context, count int) (ans transport.Answer, again bool, err error) {
 	o := a.ownership
 	for doubt := false; ; {
 		ans, err = a.send(ctx, count, 0)

@@ -49,7 +49,7 @@ func (r *registry) find(p *primitive, owner Owner) *ownership {
 // known returns the ownership that is registered for an explicit owner, or the live one that has this owner in
 // Redis, or nil.
 func (r *registry) known(name ownedName) *ownership {
-	if o := r.called(name); o != nil {
+	if o := r.registered(name); o != nil {
 		return o
 	}
 	if o := r.liveOn(name.key, name.owner); o != nil && o.lock.spec.side == name.side {
@@ -58,8 +58,8 @@ func (r *registry) known(name ownedName) *ownership {
 	return nil
 }
 
-// called returns the ownership that is registered under a name, or nil.
-func (r *registry) called(name ownedName) *ownership {
+// registered returns the ownership that is registered under a name, or nil.
+func (r *registry) registered(name ownedName) *ownership {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.byName[name]

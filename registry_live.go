@@ -19,8 +19,8 @@ func newLiveOwnerships() *liveOwnerships {
 	return l
 }
 
-// placeOnKey is the place of an ownership among the live ones. shard.mu guards it.
-type placeOnKey struct {
+// keyLinks are what a live ownership is linked to by its key. shard.mu guards them.
+type keyLinks struct {
 	next  *ownership // another on a key with the same hash, or nil
 	queue *waitQueue // the line in which holds of its kind are passed on, or the whole queue; nil if there is none
 }
@@ -41,8 +41,8 @@ func (l *liveOwnerships) attach(q *waitQueue, hash uint64) {
 	for o := range l.on(q.key, hash) {
 		o.attach(q)
 		o.onKey.queue.held++
-		if !o.othersAsk {
-			o.onKey.queue.standing++
+		if !o.othersMayAttempt {
+			o.onKey.queue.blocking++
 		}
 	}
 }

@@ -25,7 +25,7 @@ func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
 	if done, err := o.reportRelease(s); done {
 		return err
 	}
-	if o.restAfter(0) == 0 {
+	if o.keptAfter(0) == 0 {
 		if awaited {
 			o.chooseNext()
 		}
@@ -85,14 +85,14 @@ func (o *ownership) beginRelease(s *holdState) (done bool, err error) {
 		o.mu.Unlock()
 		return false, nil
 	}
-	done, endings := o.holds.leave(s)
+	done, dependents := o.holds.leave(s)
 	if !done {
 		o.uncount(s)
-		endings = s.takeEndings()
+		dependents = s.takeDependents()
 	}
 	o.mu.Unlock()
 	// Before anything is sent: the server may free the lock long before it answers.
-	endAll(endings, ErrNotHeld)
+	endDependents(dependents, ErrNotHeld)
 	if done {
 		o.observe(EventReleased, s, nil)
 	}
@@ -136,7 +136,7 @@ func (o *ownership) released(s *holdState, a releaseAnswer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.holds.remove(s, nil) // what ends with it ended when its release began
-	if raised := o.raised(); raised > 0 && o.lock.client.confirmCalls == nil {
+	if raised := o.releaseLease(); raised > 0 && o.lock.client.confirmCalls == nil {
 		o.lease.extend(a.Sent, raised) // no replica confirms this
 	}
 	o.plan()
@@ -148,19 +148,19 @@ func (o *ownership) finishRelease(a transport.Answer) {
 		return
 	}
 	o.noteHandover(a)
-	told, free := receiversOf(a)
+	receivers, free := receiversOf(a)
 	if free && o.lock.spec.passes {
-		o.strangersTold(told)
+		o.noteReceivers(receivers)
 	}
 	o.noteOpen(a)
-	if told == -1 {
+	if receivers == -1 {
 		o.lock.client.reporter.log(noticePublish, o.lock.keys().channel)
 	}
 	o.observe(EventReleased, nil, nil) // before the next one can acquire
 	if o.lock.spec.maySurviveRelease() && !freed(a) {
 		o.leaveHold()
 	} else {
-		o.endHold(told)
+		o.endHold(receivers)
 	}
 	if late, span := o.mayComeLate(); late {
 		o.undoLater(undoPause, span) // this release was the first undo
@@ -192,8 +192,8 @@ type releaseAnswer struct {
 // is held.
 func (o *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releaseAnswer, error) {
 	o.mu.Lock()
-	count, raised, on := o.holds.count, o.raised(), o.terms(false)
-	rest := o.restAfter(count)
+	count, raised, on := o.holds.count, o.releaseLease(), o.terms(false)
+	rest := o.keptAfter(count)
 	o.mu.Unlock()
 	var a transport.Answer
 	var err error
@@ -213,13 +213,13 @@ func (o *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releas
 	return releaseAnswer{a, count}, err
 }
 
-// raised returns the lease to which a release raises the remaining time of the key if the ownership stays held,
+// releaseLease returns the lease to which a release raises the remaining time of the key if the ownership stays held,
 // or 0. o.mu is held.
-func (o *ownership) raised() time.Duration {
+func (o *ownership) releaseLease() time.Duration {
 	if o.holds.renewing == 0 {
 		return 0
 	}
-	return o.lease.raised()
+	return o.lease.releaseLease()
 }
 
 func (o *ownership) sendRelease(
@@ -247,7 +247,7 @@ var releaseBuffers = sync.Pool{New: func() any { return new([16]string) }}
 func (o *ownership) uncount(s *holdState) {
 	if o.holds.uncount(s) {
 		o.phase = releasing
-		o.doubt.stood = o.valid() > 0
+		o.doubt.validAtRelease = o.valid() > 0
 		// Only the holder publishes the release of an exclusive lock. A read lock has several holders, so
 		// messages of this client are handled like all others.
 		o.echo = o.lock.spec.isLock() && !o.lock.spec.maySurviveRelease() && o.releaseBegins()

@@ -29,18 +29,18 @@ func (w *watchdog) renewAll(r *route, due []*ownership) bool {
 	return true
 }
 
-// renewSoon renews a batch as soon as the route has a place for it, and does not wait for the answer. If the
-// whole batch is refused, it is divided, and its parts wait for places like any other batch, without holding a
-// place or for sendMu.
+// renewSoon renews a batch as soon as the route has a slot for it, and does not wait for the answer. If the
+// whole batch is refused, it is divided, and its parts wait for slots like any other batch, without holding a
+// slot or for sendMu.
 func (w *watchdog) renewSoon(r *route, batch []*ownership) bool {
 	select {
-	case r.Places <- struct{}{}:
+	case r.Slots <- struct{}{}:
 	case <-w.open.Done():
 		return false
 	}
 	w.tasks.Go(func() {
 		parts := w.renewBatch(w.reserve(r, batch))
-		<-r.Places
+		<-r.Slots
 		for _, part := range parts {
 			w.renewSoon(r, part)
 		}
@@ -93,9 +93,9 @@ func (w *watchdog) renewAlone(r *route, o *ownership) {
 		return
 	}
 	select {
-	case r.Places <- struct{}{}:
+	case r.Slots <- struct{}{}:
 		w.renewBatch(o.reserved(nil))
-		<-r.Places
+		<-r.Slots
 	default: // a release must not wait for sendMu until other renewals are answered
 		o.sendMu.Unlock()
 		o.renewLater()
@@ -142,7 +142,7 @@ func (w *watchdog) renewBatch(batch []renewal) (parts [][]*ownership) {
 			r.ownership.lose(ErrLost, "the key is gone or belongs to another owner")
 		case err != nil || results[i] < 0:
 			r.ownership.renewLater()
-			r.ownership.observe(EventRenewalFailed, nil, asTold(cmp.Or(err, errNotRenewed)))
+			r.ownership.observe(EventRenewalFailed, nil, asReturned(cmp.Or(err, errNotRenewed)))
 		default:
 			r.ownership.renewed(sent, r.lease)
 			r.ownership.reportStuck()
@@ -183,7 +183,7 @@ func (w *watchdog) sendRenewal(batch []renewal) (sent transport.Stamp, results [
 		patience = min(patience, r.patience())
 	}
 	sent = w.clock()
-	results, err = w.ask(all, patience)
+	results, err = w.sendRenewals(all, patience)
 	if err == nil && len(results) != len(batch) {
 		results, err = nil, transport.ErrSilent
 	}
@@ -197,8 +197,8 @@ func (r renewal) patience() time.Duration {
 	return max(r.ownership.lease.patience(), 10*time.Millisecond)
 }
 
-// ask sends renewals. With an error it returns the results that count regardless: see denials.
-func (w *watchdog) ask(c call, patience time.Duration) ([]int64, error) {
+// sendRenewals sends renewals. With an error it returns the results that count regardless: see denials.
+func (w *watchdog) sendRenewals(c call, patience time.Duration) ([]int64, error) {
 	if r := w.client.confirmRenewals; r != nil {
 		patience = max(patience, r.Patience()) // a replica that confirms within that time is in time
 	}
@@ -219,7 +219,7 @@ func (w *watchdog) renewKeyByKey(r renewal, refusal error) ([]int64, error) {
 		return nil, refusal
 	}
 	for _, c := range p.renewalCalls(r.ownership, r.lease) {
-		results, err := w.ask(c, r.patience())
+		results, err := w.sendRenewals(c, r.patience())
 		switch {
 		case err == nil && len(results) != 1:
 			return nil, errReply

@@ -60,7 +60,7 @@ func (r *reporter) observe(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.closed && !r.put(report{event: e}, maxReports) {
-		r.note(noticeDropped, e.Type.String())
+		r.logLocked(noticeDropped, e.Type.String())
 	}
 }
 
@@ -71,12 +71,12 @@ func (r *reporter) log(n notice, subject string, attrs ...slog.Attr) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.closed {
-		r.note(n, subject, attrs...)
+		r.logLocked(n, subject, attrs...)
 	}
 }
 
-// note is log with r.mu held.
-func (r *reporter) note(n notice, subject string, attrs ...slog.Attr) {
+// logLocked is log with r.mu held.
+func (r *reporter) logLocked(n notice, subject string, attrs ...slog.Attr) {
 	line := n.line(subject, attrs)
 	p := r.periods[n.text]
 	if p == nil || p.timer == nil && !line.Time.Before(p.ends) {

@@ -21,17 +21,17 @@ type request struct {
 	together   int
 	parent     *context.Context // of its events, or nil: see Client.parentOf
 
-	waits       bool // for longer than one attempt
-	bounded     bool // by wait
-	renew       bool
-	awaitSet    bool
-	unsetIsOpen bool
-	permanent   bool
-	untilWhole  bool // see confinement
-	awaited     bool // others wait in line for the lock of which this one is to be a member
+	waits         bool // for longer than one attempt
+	bounded       bool // by wait
+	renew         bool
+	awaitSet      bool
+	unsetIsOpen   bool
+	permanent     bool
+	untilComplete bool // see confinement
+	awaited       bool // others wait in line for the lock of which this one is to be a member
 }
 
-// permanentLease stands for a lease that does not end.
+// permanentLease means a lease that does not end.
 const permanentLease = 100 * 365 * 24 * time.Hour
 
 // newRequest checks the options of one acquisition. waits says whether the method waits for longer than one
@@ -57,7 +57,7 @@ func newRequest(defaultLease time.Duration, waits bool, settings []setting) (req
 	if r.maxHold > 0 {
 		r.lease = min(r.lease, r.maxHold)
 	}
-	if r.untilWhole {
+	if r.untilComplete {
 		r.renew, r.renewLease, r.maxHold = true, r.lease, 0
 	}
 	return r, nil
@@ -135,7 +135,7 @@ func (r *request) apply(s setting) error {
 	case settingUnsetIsOpen:
 		r.unsetIsOpen = true
 	case settingUntilComplete:
-		r.untilWhole = true
+		r.untilComplete = true
 	case settingAwaited:
 		r.awaited = true
 	case settingTogether:

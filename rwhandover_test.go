@@ -43,8 +43,8 @@ func (w writers) hears(owner string) func() string {
 	return func() string { return unstamped(<-heard) }
 }
 
-// stands checks who holds the lock and who waits, in order.
-func (w writers) stands(lock map[string]string, waiting ...string) {
+// check checks who holds the lock and who waits, in order.
+func (w writers) check(lock map[string]string, waiting ...string) {
 	w.t.Helper()
 	require.Equal(w.t, lock, w.state().lock)
 	var entries []string
@@ -63,15 +63,15 @@ func writtenBy(owner string) map[string]string {
 func TestRWHandover_to_the_next_writer(t *testing.T) {
 	w := newWriters(t, ownerB, ownerC)
 	heard := w.hears(ownerB)
-	w.stands(writtenBy(ownerA), ownerB, ownerC)
+	w.check(writtenBy(ownerA), ownerB, ownerC)
 	require.Equal(t, []any{ownerB, "0"}, w.release(ownerA, ""))
 	require.Equal(t, "grant w "+ownerB+" 0 "+w.keys.key, heard())
-	w.stands(writtenBy(ownerB), ownerC)
+	w.check(writtenBy(ownerB), ownerC)
 	require.LessOrEqual(t, w.c.pttl(t, w.keys.key), int64(5000), "a short lease")
 	require.Nil(t, w.release(ownerA, ""))
-	w.stands(writtenBy(ownerB), ownerC)
+	w.check(writtenBy(ownerB), ownerC)
 	require.Nil(t, w.c.script(rwWriteWait, w.withQueue(), ownerB, "30000", "1", "5000", w.entry(ownerB), w.entry(ownerB), w.keys.queue))
-	w.stands(writtenBy(ownerB), ownerC)
+	w.check(writtenBy(ownerB), ownerC)
 	require.Greater(t, w.c.pttl(t, w.keys.key), int64(20000), "it asks for the whole lease")
 }
 
@@ -79,7 +79,7 @@ func TestRWHandover_to_the_next_writer(t *testing.T) {
 func TestRWHandover_to_the_next_owner_of_the_client(t *testing.T) {
 	w := newWriters(t, ownerC)
 	require.Equal(t, []any{ownerA2, "0"}, w.release(ownerA, w.entry(ownerA2)), "nobody hears of the grant to the other")
-	w.stands(writtenBy(ownerA2))
+	w.check(writtenBy(ownerA2))
 	require.Greater(t, w.c.pttl(t, w.keys.key), int64(20000), "with the lease that it wants")
 	require.Equal(t, int64(0), w.release(ownerA2, ""))
 	w.nothingLeft()
@@ -94,7 +94,7 @@ func TestRWHandover_after_the_turn_of_readers(t *testing.T) {
 	w.wait(ownerB)
 	require.Equal(t, int64(0), w.release(ownerA, ""))
 	require.Equal(t, "ask 100 "+ownerB+" "+w.keys.key, heard())
-	w.stands(map[string]string{}, ownerB)
+	w.check(map[string]string{}, ownerB)
 	w.do("HINCRBY", rwKeys(w.keys.key)[3], "open", "60000") // their turn may be over before the next command comes
 	w.do("HINCRBY", rwKeys(w.keys.key)[3], "since", "60000")
 	require.Nil(t, w.readAgain(ownerC))
@@ -102,9 +102,9 @@ func TestRWHandover_after_the_turn_of_readers(t *testing.T) {
 	keys := appendLeaseKeys(w.withQueue(), w.keys.key, ownerC, 1)
 	require.Equal(t, []any{ownerB, "0"}, w.c.script(rwReadLast, keys, args...))
 	require.Equal(t, "grant w "+ownerB+" 0 "+w.keys.key, heard())
-	w.stands(writtenBy(ownerB))
+	w.check(writtenBy(ownerB))
 	require.Nil(t, w.c.script(rwReadLast, keys, args...), "twice")
-	w.stands(writtenBy(ownerB))
+	w.check(writtenBy(ownerB))
 }
 
 // Without the queue among the keys, nothing is handed over and all listeners are notified.
@@ -114,7 +114,7 @@ func TestRWHandover_without_the_queue(t *testing.T) {
 	require.Equal(t, int64(1), w.c.script(rwWriteRelease, rwKeys(w.keys.key), w.unwriteArgs(ownerA, 0, "0", "", "")...))
 	require.Equal(t, "1", <-heard)
 	require.Equal(t, "0", <-heard)
-	w.stands(map[string]string{}, ownerB)
+	w.check(map[string]string{}, ownerB)
 }
 
 // If the first writer gives up and its release finds the lock free, the next writer gets the lock.
@@ -124,7 +124,7 @@ func TestRWHandover_heals_what_was_lost(t *testing.T) {
 	w.do("DEL", w.keys.key, rwKeys(w.keys.key)[1])
 	require.Nil(t, w.c.script(rwWriteHand, w.withQueue(), w.unwriteArgs(ownerB, 0, "1", w.entry(ownerB), "")...))
 	require.Equal(t, "grant w "+ownerC+" 0 "+w.keys.key, heard())
-	w.stands(writtenBy(ownerC))
+	w.check(writtenBy(ownerC))
 }
 
 // A caller that finds the lock free takes it and leaves the queue.
@@ -132,6 +132,6 @@ func TestRWHandover_of_a_free_lock(t *testing.T) {
 	w := newWriters(t, ownerB, ownerC)
 	w.do("DEL", w.keys.key, rwKeys(w.keys.key)[1])
 	require.Nil(t, w.c.script(rwWriteWait, w.withQueue(), ownerC, "30000", "1", "5000", w.entry(ownerC), w.entry(ownerC), w.keys.queue))
-	w.stands(writtenBy(ownerC), ownerB)
+	w.check(writtenBy(ownerC), ownerB)
 	require.Equal(t, []string{ownerB}, w.strings("ZRANGE", rwKeys(w.keys.key)[2], "0", "-1"))
 }

@@ -21,9 +21,9 @@ func (p readProtocol) acquireCall(a *acquisition, count, round int) call {
 	o, holds := a.ownership, strconv.Itoa(count)
 	waits := "0"
 	switch {
-	case a.inLine && round > 0:
+	case a.isWaiting && round > 0:
 		waits = "2"
-	case a.inLine:
+	case a.isWaiting:
 		waits = "1"
 	}
 	return call{rwReadAcquire, append(rwKeys(o.lock.key), leaseKeys(o.lock.key, o.wire)+holds),
@@ -62,24 +62,24 @@ func (p readProtocol) renewalCalls(o *ownership, lease time.Duration) []call {
 type writeProtocol struct{}
 
 func (writeProtocol) acquireCall(a *acquisition, count, _ int) call {
-	o, stale, entry, standing := a.ownership, "", "", ""
-	if a.inLine {
+	o, stale, entry, oldEntry := a.ownership, "", "", ""
+	if a.isWaiting {
 		stale = o.lock.client.staleMS
 	}
 	if count == 1 {
-		entry, standing = a.queueEntry()
+		entry, oldEntry = a.queueEntry()
 	}
 	c := call{cmd: rwWriteAcquire, keys: rwKeys(o.lock.key)}
-	if entry != "" || standing != "" {
+	if entry != "" || oldEntry != "" {
 		c.cmd, c.keys = rwWriteWait, append(c.keys, o.lock.keys().queue)
 	}
-	c.args = []string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), stale, entry, standing, o.lock.keys().queue}
+	c.args = []string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), stale, entry, oldEntry, o.lock.keys().queue}
 	return c
 }
 
 // readRefusal records that the server counts a waiting writer, and whether a stranger keeps it out.
 func (writeProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
-	if a.inLine {
+	if a.isWaiting {
 		a.ownership.markQueued()
 	}
 	return a.readRWRefusal(ans, "waiting readers")

@@ -18,7 +18,7 @@ func waitToRead(ctx context.Context, a *acquisition) error {
 		_, err := a.attempt(ctx, 0)
 		return err
 	}
-	a.inLine = true
+	a.isWaiting = true
 	return a.lock.client.wait(ctx, a.lock.key, a.lock.spec.line, a, nil)
 }
 
@@ -188,7 +188,7 @@ func (o *ownership) mayDowngrade(s *holdState) error {
 		return notHeld(o.errOf(s))
 	case o.valid() <= 0:
 		return errors.Join(ErrNotHeld, ErrLost)
-	case o.restAfter(0) > 0:
+	case o.keptAfter(0) > 0:
 		return invalid("the hold cannot be downgraded before its AtLeast is over")
 	case o.holds.count > 1:
 		return invalid("the write lock is held %d times, and only the last hold can be downgraded", o.holds.count)

@@ -10,8 +10,8 @@ import (
 type schedule struct {
 	dueTimes
 
-	plannedAtLook int32 // the watchdog's look at which it was planned; a future look if it need not be verified
-	index         int32 // its place in the watchdog's queue
+	plannedInRound int32 // the verify round in which it was planned; a future one if it need not be verified
+	index          int32 // its index in the watchdog's queue
 }
 
 // dueTimes says when an ownership is next due, on the monotonic clock.
@@ -20,13 +20,13 @@ type dueTimes struct {
 	deadline time.Duration // when the hold can no longer be relied on
 }
 
-func newSchedule() schedule { return schedule{index: nowhere} }
+func newSchedule() schedule { return schedule{index: notInHeap} }
 
 // dueAt implements [dueItem].
 func (o *ownership) dueAt() time.Duration { return min(o.schedule.renewAt, o.schedule.deadline) }
 
-// place implements [dueItem].
-func (o *ownership) place() *int32 { return &o.schedule.index }
+// heapIndex implements [dueItem].
+func (o *ownership) heapIndex() *int32 { return &o.schedule.index }
 
 // plan tells the watchdog when to renew and when to give up. o.mu is held.
 func (o *ownership) plan() { o.planFrom(o.lock.client.clock()) }
@@ -47,7 +47,7 @@ func (o *ownership) planAt(now transport.Stamp, renewAt time.Duration) {
 
 // renews reports whether the lease is to be renewed and a renewal would extend it. o.mu is held.
 func (o *ownership) renews() bool {
-	return o.phase == held && (o.holds.renewing > 0 || o.lease.raise() != nil) && !o.lease.atLimit()
+	return o.phase == held && (o.holds.renewing > 0 || o.lease.wanted() != nil) && !o.lease.atLimit()
 }
 
 // nextLease returns the lease for a renewal that is about to be sent, or 0 if there is nothing to
@@ -79,7 +79,7 @@ func (o *ownership) renewed(sent transport.Stamp, lease time.Duration) {
 	}
 	o.doubt.renewal = false
 	o.lease.extend(sent, lease)
-	o.lease.noteRaised(sent, lease)
+	o.lease.noteLease(sent, lease)
 	o.plan()
 	o.mu.Unlock()
 	o.lock.client.record.use(sent.Mono, lease)

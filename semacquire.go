@@ -60,13 +60,13 @@ func (s *semAcquisition) run(ctx context.Context) error {
 
 // attempt implements [attempter].
 func (s *semAcquisition) attempt(ctx context.Context, _ int) (left time.Duration, err error) {
-	left, err = s.ask(ctx)
+	left, err = s.sendAttempt(ctx)
 	s.observeAttempt(s.request.parent, s.count, err)
 	return left, err
 }
 
-// ask sends one attempt to the server.
-func (s *semAcquisition) ask(ctx context.Context) (left time.Duration, err error) {
+// sendAttempt sends one attempt to the server.
+func (s *semAcquisition) sendAttempt(ctx context.Context) (left time.Duration, err error) {
 	c := s.call()
 	a, err := s.client.sender.CallOn(ctx, s.client.closing, transport.Terms{Patience: s.client.sender.Patience, Waits: s.request.waits}, c.cmd, c.keys, c.args)
 	if err == nil && s.client.confirmCalls != nil && granted(a) {
@@ -101,7 +101,7 @@ func (s *semAcquisition) call() call {
 	if s.request.waits && s.client.clock().Since(s.since) > s.client.patienceInFront() {
 		reserve, s.reserved = s.client.staleMS, true
 	}
-	return call{semAcquire, []string{s.key, s.reserve(), s.op.record, s.beside},
+	return call{semAcquire, []string{s.key, s.reserve(), s.op.record, s.secondKey},
 		[]string{s.client.id, s.op.number, strconv.Itoa(s.count), reserve, s.client.publish, s.channel}}
 }
 
@@ -137,7 +137,7 @@ func (s *semAcquisition) conclude(err error) error {
 		return err
 	}
 	s.op.followUp = s.undo(s.op)
-	if granted && s.client.undo.atOnce(s.op.undo) {
+	if granted && s.client.undo.undoNow(s.op.undo) {
 		return err
 	}
 	s.op.repeatLater()

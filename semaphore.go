@@ -41,7 +41,7 @@ type Semaphore struct{ permitCount }
 // NewSemaphore returns the semaphore with that name. It sends nothing.
 func (c *Client) NewSemaphore(name string) *Semaphore {
 	o := newSynchronizer(c, KindSemaphore, name, semaphoreChannel)
-	return &Semaphore{permitCount{synchronizer: o, beside: totalKey(transport.HashTag(o.key)), script: semaphoreChange}}
+	return &Semaphore{permitCount{synchronizer: o, secondKey: totalKey(transport.HashTag(o.key)), script: semaphoreChange}}
 }
 
 // Acquire acquires n permits, all or none. It waits until ctx ends or the time of [Wait] is over.
@@ -176,7 +176,7 @@ func (s *Semaphore) Delete(ctx context.Context) (bool, error) {
 
 // release returns the call that releases permits, or adds them to the total as well.
 func (c *permitCount) release(o *operation, how string, n int) call {
-	return call{semRelease, []string{c.key, c.beside, o.record},
+	return call{semRelease, []string{c.key, c.secondKey, o.record},
 		[]string{o.number, strconv.Itoa(n), how, c.client.publish, c.channel, presenceChannel(c.key)}}
 }
 
@@ -189,6 +189,6 @@ func semaphoreChange(c *permitCount, o *operation, how permitChange, n int, ttl 
 	case changeSet:
 		change = "1"
 	}
-	return call{semSet, []string{c.key, c.beside, o.record},
+	return call{semSet, []string{c.key, c.secondKey, o.record},
 		[]string{o.number, strconv.Itoa(n), ttl, change, c.client.publish, c.channel}}
 }

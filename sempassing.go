@@ -64,9 +64,9 @@ func (s *Semaphore) listenersOf(a transport.Answer, err error) (l listeners) {
 	if err != nil || len(reply) != 2 {
 		return l
 	}
-	told, err1 := reply[0].AsInt64()
+	count, err1 := reply[0].AsInt64()
 	clients, err2 := reply[1].AsInt64()
-	return listeners{told, clients, err1 == nil && err2 == nil, s.client.handover.counted == "1"}
+	return listeners{count, clients, err1 == nil && err2 == nil, s.client.handover.counted == "1"}
 }
 
 // noteGranted notes that the server has granted permits. They may be passed on.

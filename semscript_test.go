@@ -29,7 +29,7 @@ func newSemScripts(t *testing.T) *semScripts {
 	t.Helper()
 	c := newTestClient(t, Options{})
 	s := c.NewSemaphore(uniqueName(t, c))
-	return &semScripts{t: t, c: c, key: s.key, total: s.beside, reserve: s.reserve(), ids: idsKey(s.key), channel: s.channel}
+	return &semScripts{t: t, c: c, key: s.key, total: s.secondKey, reserve: s.reserve(), ids: idsKey(s.key), channel: s.channel}
 }
 
 func (s *semScripts) note(session int) string {

@@ -24,7 +24,7 @@ type serverIdentity struct {
 	queryMu transport.FIFOMutex // of the goroutine that queries the server
 
 	mu         sync.Mutex
-	told       bool
+	known      bool
 	id         string // "" if the server does not say
 	generation transport.Generation
 	at         time.Time
@@ -39,13 +39,13 @@ func (c *Client) knownServerID() (id string, known bool) {
 	i := &c.serverIdentity
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	fresh := i.told && c.topology.IsStill(i.generation) && (c.owned || time.Since(i.at) < identityAge)
+	fresh := i.known && c.topology.IsStill(i.generation) && (c.owned || time.Since(i.at) < identityAge)
 	return i.id, fresh
 }
 
-// serverID returns the identity of the server, "" if the server does not say. told is false if the
+// serverID returns the identity of the server, "" if the server does not say. known is false if the
 // server may still answer.
-func (c *Client) serverID(ctx context.Context) (id string, told bool) {
+func (c *Client) serverID(ctx context.Context) (id string, known bool) {
 	if !c.begin() {
 		return "", true
 	}
@@ -57,11 +57,11 @@ func (c *Client) serverID(ctx context.Context) (id string, told bool) {
 	if id, known := c.knownServerID(); known {
 		return id, true
 	}
-	return c.askServerID(ctx)
+	return c.queryServerID(ctx)
 }
 
-// askServerID is serverID with queryMu held.
-func (c *Client) askServerID(ctx context.Context) (id string, told bool) {
+// queryServerID is serverID with queryMu held.
+func (c *Client) queryServerID(ctx context.Context) (id string, known bool) {
 	i := &c.serverIdentity
 	generation := c.topology.Generation()
 	i.mu.Lock()
@@ -80,7 +80,7 @@ func (c *Client) askServerID(ctx context.Context) (id string, told bool) {
 	id, _, _ = strings.Cut(id, "\r")
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.told, i.id, i.generation, i.at, i.since = true, id, generation, time.Now(), time.Time{}
+	i.known, i.id, i.generation, i.at, i.since = true, id, generation, time.Now(), time.Time{}
 	return id, true
 }
 

@@ -17,7 +17,7 @@ type spec struct {
 	reentrant bool
 	fenced    bool
 	side      Kind // of a lock with two sides, or ""
-	line      line // in which its waiters stand
+	line      line // in which its waiters wait
 	permit    bool // its owners are permits of a semaphore, not holders of a lock
 	party     bool // its owners are parties of a barrier, not holders of a lock
 	renewals  int  // how many of its holds one script renews
@@ -37,11 +37,11 @@ type spec struct {
 	recipe bool // other libraries implement it too, and publish nothing when they release it
 
 	// resolve finds the ownership, possibly shared with other calls, that an acquisition is for;
-	// nil stands for a new owner.
+	// nil means a new owner.
 	resolve func(context.Context, *acquisition) (*ownership, error)
 	// fresh makes the ownership of a new owner, and others that begin together with it.
 	fresh func(*acquisition) (o *ownership, others []*ownership)
-	// wait makes attempts until one acquires. It is nil for the kinds whose acquisitions stand in
+	// wait makes attempts until one acquires. It is nil for the kinds whose acquisitions wait in
 	// one line for each key.
 	wait func(context.Context, *acquisition) error
 	// moreKeys sets the keys that only this kind has; or nil.

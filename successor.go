@@ -56,7 +56,7 @@ func (a *acquisition) leave() any {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.phase != acquiring || !o.entry.asked || o.local.shown || o.doubt.mayBeHeld() {
+	if o.phase != acquiring || !o.entry.mayBeQueued || o.local.shown || o.doubt.mayBeHeld() {
 		return nil
 	}
 	a.ownership = nil

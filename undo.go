@@ -57,8 +57,8 @@ const (
 	undoGrowth = 16
 	// undoRetry is the pause after an answer that means "not now".
 	undoRetry = transport.LongPause
-	// undoPlaces is how many undo commands can be in flight to one node.
-	undoPlaces = 16
+	// undosInFlight is how many undo commands can be in flight to one node.
+	undosInFlight = 16
 	// undoProbePause is the pause between two probes of a silent node. Each probe is repeated until
 	// the client's patience is over.
 	undoProbePause = transport.LongPause
@@ -87,7 +87,7 @@ type undoPlan struct {
 type pendingUndo struct {
 	what       undoable
 	slot       uint16
-	index      int32                // its place in the queue; nowhere if it is in the line of its node, or in flight
+	index      int32                // its index in the queue; notInHeap if it is in the line of its node, or in flight
 	again      bool                 // it was added again while it was in flight
 	due        time.Duration        // when the next command is to be sent
 	pause      time.Duration        // after the answer to that command
@@ -114,7 +114,7 @@ func (u *undoer) add(what undoable, plan undoPlan) {
 	case known == nil:
 		u.pending[what] = p
 		u.queue.put(p)
-	case known.index != nowhere:
+	case known.index != notInHeap:
 		p.due = min(p.due, known.due)
 		known.merge(p)
 		u.queue.put(known)
@@ -129,7 +129,7 @@ func newPendingUndo(what undoable, plan undoPlan, now time.Duration) *pendingUnd
 	start := now + plan.delay
 	lease := min(plan.lease+driftMargin(plan.lease), lateDelivery)
 	p := &pendingUndo{
-		what: what, slot: transport.KeySlot(plan.key), index: nowhere,
+		what: what, slot: transport.KeySlot(plan.key), index: notInHeap,
 		due: start, pause: min(undoPause, lease/(undoGrowth-1)),
 		late: plan.late, generation: plan.generation,
 		window: start + lease, expiry: start + lease,
@@ -182,7 +182,7 @@ func (u *undoer) dispatch() {
 
 // send puts an undo into the line of its node. u.mu is held.
 func (u *undoer) send(p *pendingUndo) {
-	line := transport.LineOf[*pendingUndo](u.client.topology.Serving(p.slot), u, undoPlaces)
+	line := transport.LineOf[*pendingUndo](u.client.topology.Serving(p.slot), u, undosInFlight)
 	if line.Add(p) {
 		u.tasks.Go(func() {
 			line.Serve(u.open, func() time.Duration { return transport.Jitter(undoProbePause) }, u.attempt)
@@ -232,9 +232,9 @@ func (u *undoer) try(ctx context.Context, once func(context.Context, <-chan stru
 	return once(ctx, u.open.Done())
 }
 
-// atOnce undoes something for a call that has to report the outcome, and reports whether it is
+// undoNow undoes something for a call that has to report the outcome, and reports whether it is
 // done.
-func (u *undoer) atOnce(once func(context.Context, <-chan struct{}) transport.Outcome) bool {
+func (u *undoer) undoNow(once func(context.Context, <-chan struct{}) transport.Outcome) bool {
 	return u.try(context.Background(), once).Final()
 }
 
@@ -259,5 +259,5 @@ func (u *undoer) close(ctx context.Context) {
 // dueAt implements [dueItem].
 func (p *pendingUndo) dueAt() time.Duration { return p.due }
 
-// place implements [dueItem].
-func (p *pendingUndo) place() *int32 { return &p.index }
+// heapIndex implements [dueItem].
+func (p *pendingUndo) heapIndex() *int32 { return &p.index }

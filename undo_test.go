@@ -14,14 +14,14 @@ import (
 // owed is work to undo, with a server that answers as the test says.
 type owed struct {
 	asked   *atomic.Int32
-	verdict transport.Outcome
+	outcome transport.Outcome
 	takes   time.Duration
 }
 
 func (o *owed) undo(context.Context, <-chan struct{}) transport.Outcome {
 	o.asked.Add(1)
 	time.Sleep(o.takes) // a slow server: the test is about what is in flight
-	return o.verdict
+	return o.outcome
 }
 
 // Close waits for what is in flight, not for everything that is owed: with a silent server, each item would take its

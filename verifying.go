@@ -14,33 +14,37 @@ const (
 	// verifyOnly is the lease of a renewal that only checks whether the owner holds the lock. It is
 	// shorter than any remaining lease, so the renewal changes nothing.
 	verifyOnly = -time.Second
-	// shortestLook is the shortest time between two looks for such holds.
-	shortestLook = 10 * time.Millisecond
-	// looksUnheard is how many looks without news of a hold pass before it is verified: three to
-	// four pauses, a poll ceiling at most.
-	looksUnheard = 4
+	// shortestVerifyPause is the shortest time between two rounds that look for such holds.
+	shortestVerifyPause = 10 * time.Millisecond
+	// roundsUnheard is how many rounds without news of a hold pass before it is verified: three
+	// to four pauses, a poll ceiling at most.
+	roundsUnheard = 4
 )
 
-// lookPause is how often the watchdog looks for holds that are to be verified.
-func (c *Client) lookPause() time.Duration { return max(c.options.PollCeiling/4, shortestLook) }
+// verifyPause is how often the watchdog looks for holds that are to be verified.
+func (c *Client) verifyPause() time.Duration {
+	return max(c.options.PollCeiling/4, shortestVerifyPause)
+}
 
-// putOffLook excludes a hold from verification until it is planned again. w.mu is held.
-func (w *watchdog) putOffLook(o *ownership) { o.schedule.plannedAtLook = w.looks + math.MaxInt32/2 }
+// skipVerifying excludes a hold from verification until it is planned again. w.mu is held.
+func (w *watchdog) skipVerifying(o *ownership) {
+	o.schedule.plannedInRound = w.verifyRounds + math.MaxInt32/2
+}
 
 // isUnheard reports whether a hold is to be verified because there was no news of it for a while.
 // w.mu is held.
 func (w *watchdog) isUnheard(o *ownership) bool {
-	return w.looks-o.schedule.plannedAtLook >= looksUnheard
+	return w.verifyRounds-o.schedule.plannedInRound >= roundsUnheard
 }
 
 // isWaitedFor reports whether goroutines of this client are in line behind the ownership, or behind
 // the composite lock of which it is a member.
 func (o *ownership) isWaitedFor() bool {
-	group := o.rarely().group.Load()
-	return o.hasLine() || group != nil && group.hasLine()
+	composite := o.rarely().compositeQueue.Load()
+	return o.hasLine() || composite != nil && composite.hasLine()
 }
 
-// verify starts the verification of holds with waiters, if it is time to look for them. There may
+// verify starts the verification of holds with waiters, if it is time for a round. There may
 // be many holds, so it looks for their waiters without holding w.mu.
 func (w *watchdog) verify(now time.Duration) {
 	found := slices.DeleteFunc(w.unheard(now), func(o *ownership) bool { return !o.isWaitedFor() })
@@ -50,22 +54,22 @@ func (w *watchdog) verify(now time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, o := range found {
-		if o.schedule.index != nowhere && w.isUnheard(o) { // it may be over by now, or renewed
+		if o.schedule.index != notInHeap && w.isUnheard(o) { // it may be over by now, or renewed
 			w.startRenewal(o)
 		}
 	}
 	signal(w.renew)
 }
 
-// unheard returns the holds without news for a while, if it is time to look.
+// unheard returns the holds without news for a while, if it is time for a round.
 func (w *watchdog) unheard(now time.Duration) (found []*ownership) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if now < w.lookAt {
+	if now < w.verifyAt {
 		return nil
 	}
-	w.lookAt = now + w.client.lookPause()
-	w.looks++
+	w.verifyAt = now + w.client.verifyPause()
+	w.verifyRounds++
 	for _, o := range w.queue.all() {
 		if w.isUnheard(o) && now < o.schedule.deadline {
 			found = append(found, o)

@@ -37,13 +37,13 @@ type attempter interface {
 func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last error) error {
 	q, w, left := c.waitQueues.enter(key, l, a)
 	if call, is := a.(*acquisition); is { // not a spinner, which is never used again
-		call.stoodInLine = w != nil
+		call.wasInLine = w != nil
 	}
 	var mark waitMark
 	defer mark.end()
 	if w != nil {
 		mark.beginFor(c, a)
-		if at, err := c.waitInLine(ctx, q, w, a, last); at != inFront {
+		if at, err := c.waitInLine(ctx, q, w, a, last); at != atFront {
 			q.whole().done()
 			return err
 		}
@@ -57,30 +57,30 @@ func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last
 	}
 	if err == nil {
 		letIn(q, a)
-		q.callAll()
+		q.wakeAll()
 	}
 	return err
 }
 
-// waitInLine waits in line. It returns inFront, or how the wait has ended. last is as for wait. A
+// waitInLine waits in line. It returns atFront, or how the wait has ended. last is as for wait. A
 // waiter that tried before it entered a shared line tries once more if it has missed a hint,
 // since the waiter in front may wait for something else.
-func (c *Client) waitInLine(ctx context.Context, q *waitQueue, w *waiter, a attempter, last error) (place, error) {
+func (c *Client) waitInLine(ctx context.Context, q *waitQueue, w *waiter, a attempter, last error) (waitResult, error) {
 	if m, is := a.(interface{ missedHint(q *waitQueue) bool }); is && m.missedHint(q.whole()) {
-		signal(w.called)
+		signal(w.wake)
 	}
 	for {
 		switch at, err := q.await(ctx, c.closing, w); at {
-		case hasHold, inFront:
+		case received, atFront:
 			return at, nil
-		case outside:
+		case leftLine:
 			abandonLeft(q.takeLeft(false))
-			return outside, q.waitError(ctx, err, last)
+			return leftLine, q.waitError(ctx, err, last)
 		}
 		_, err := a.attempt(ctx, 1)
 		if err == nil || !worthWaiting(ctx, err) {
 			q.leave(w)
-			return outside, q.waitError(ctx, err, last)
+			return leftLine, q.waitError(ctx, err, last)
 		}
 		last = err
 	}
@@ -98,17 +98,17 @@ func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter, mar
 			return q.waitError(ctx, err, nil)
 		}
 		var pause time.Duration
-		switch passed, known := q.frontAsks(a, round == 0); {
+		switch passed, known := q.frontAttempts(a, round == 0); {
 		case passed:
 			return nil
 		case known:
 			pause = a.pause(q, round, -1)
 		default:
 			q.drain()
-			q.asks()
+			q.attemptBegins()
 			left, err := a.attempt(ctx, round)
 			if !transport.IsContextEnd(err) {
-				q.told(err)
+				q.attemptAnswered(err)
 			}
 			if err == nil || !worthWaiting(ctx, err) {
 				return q.waitError(ctx, err, nil)
@@ -239,7 +239,7 @@ func (a *acquisition) showWaiting() {
 	c := a.lock.client
 	c.record.use(c.clock().Mono, c.options.StaleWaiterTimeout)
 	if a.holder != "" {
-		c.labels.ask(a.holder)
+		c.labels.fetch(a.holder)
 	}
 }
 

@@ -7,8 +7,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// A waitQueue is where the goroutines of a client that want one key wait. They form one line, and
-// only its front sends commands: ten thousand local waiters cost the server as much as one. While a
+// A waitQueue is where the goroutines of a client that want one key wait: the line of the key in the
+// words of the pages, which call the waiters on the server a queue. It is one line, and only its
+// front sends commands: ten thousand local waiters cost the server as much as one. While a
 // goroutine of this client holds the key, nobody is in front, since the server would refuse. The
 // hold is then passed to the first in line (passing.go), or it ends and the first in line comes to
 // the front.
@@ -24,7 +25,7 @@ type waitQueue struct {
 	users    int32 // goroutines in line or in front, and live holds
 	attached int32 // ownerships among the users
 	held     int32 // live holds of this client
-	standing int32 // holds of this client whose release has not failed: while there are any, nobody is in front
+	blocking int32 // holds of this client whose release has not failed: while there are any, nobody is in front
 	waitState
 }
 
@@ -39,66 +40,66 @@ type recipient interface {
 	receive(hold any)
 }
 
-// waiter is a place in the line.
+// waiter is somebody who waits in the line.
 type waiter struct {
-	recipient recipient      // of a hold, or nil if no hold can be passed to it
-	request   *permitRequest // of permits, or nil if no permits can be passed to it
-	inFront   chan struct{}  // closed when it comes to the front, or receives something
-	called    chan struct{}  // holds a call to try without leaving the line
-	taken     bool           // out of the line, to receive something; shard.mu guards it until then
-	asks      bool           // called, and attempting now; shard.mu guards it
-	inList                   // shard.mu guards it
+	recipient  recipient      // of a hold, or nil if no hold can be passed to it
+	request    *permitRequest // of permits, or nil if no permits can be passed to it
+	ready      chan struct{}  // closed when it comes to the front, or receives something
+	wake       chan struct{}  // holds a signal to try without leaving the line
+	taken      bool           // out of the line, to receive something; shard.mu guards it until then
+	attempting bool           // woken in line, and attempting now; shard.mu guards it
+	inList                    // shard.mu guards it
 }
 
-// join takes a place in the line. If it takes the front instead, it returns nil.
+// join puts a waiter at the end of the line. If it takes the front instead, it returns nil.
 func (q *waitQueue) join(who any) *waiter {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return q.takePlace(who)
+	return q.joinLocked(who)
 }
 
-// takePlace is join. shard.mu is held.
-func (q *waitQueue) takePlace(who any) *waiter {
-	if !q.busy && q.standing == 0 {
-		q.busy, q.front, q.asksNow, q.awaitsGrant = true, permitsOf(who), false, false
+// joinLocked is join. shard.mu is held.
+func (q *waitQueue) joinLocked(who any) *waiter {
+	if !q.busy && q.blocking == 0 {
+		q.busy, q.permits.front, q.permits.attempting, q.awaitsGrant = true, permitsOf(who), false, false
 		return nil
 	}
 	q.contended = true
-	w := &waiter{inFront: make(chan struct{}), request: permitsOf(who)}
+	w := &waiter{ready: make(chan struct{}), request: permitsOf(who)}
 	w.recipient, _ = who.(recipient)
 	if q.together {
-		w.called = make(chan struct{}, 1)
+		w.wake = make(chan struct{}, 1)
 	}
 	q.line.add(w)
 	return w
 }
 
-// place is where a waiter is after a wait.
-type place int
+// waitResult is what a wait in line has led to.
+type waitResult int
 
 const (
-	inLine place = iota
-	inFront
-	hasHold // it received the hold, or permits, and is out of the line
-	outside // it has left
+	stillInLine waitResult = iota // it was woken, to make an attempt in line
+	atFront
+	received // it received the hold, or permits, and is out of the line
+	leftLine // it is out of the line, with nothing
 )
 
-// await returns when the waiter has come to the front, has received the hold, or is called.
-func (q *waitQueue) await(ctx context.Context, stop <-chan struct{}, w *waiter) (place, error) {
+// await returns when the waiter has come to the front, has received the hold, or is woken in line.
+func (q *waitQueue) await(ctx context.Context, stop <-chan struct{}, w *waiter) (waitResult, error) {
 	if w == nil {
-		return inFront, nil
+		return atFront, nil
 	}
-	q.asksNoMore(w)
+	q.attemptOver(w)
 	var err error
 	select {
-	case <-w.inFront:
-		return w.reached(), nil
-	case <-w.called:
-		if q.mayAsk(w) {
-			return inLine, nil
+	case <-w.ready:
+		return w.result(), nil
+	case <-w.wake:
+		if q.mayAttempt(w) {
+			return stillInLine, nil
 		}
-		<-w.inFront
-		return hasHold, nil
+		<-w.ready
+		return received, nil
 	case <-stop:
 		err = ErrClosed
 	case <-ctx.Done():
@@ -107,22 +108,22 @@ func (q *waitQueue) await(ctx context.Context, stop <-chan struct{}, w *waiter) 
 	return q.leave(w), err
 }
 
-// reached returns the place of a waiter whose channel is closed.
-func (w *waiter) reached() place {
+// result returns what the wait has led to. The channel ready is closed.
+func (w *waiter) result() waitResult {
 	if w.taken {
-		return hasHold
+		return received
 	}
-	return inFront
+	return atFront
 }
 
 // leave takes a waiter out of the line. If it is in front by now, the next waiter comes to the front.
 // If something is being passed to it, it keeps that.
-func (q *waitQueue) leave(w *waiter) place {
+func (q *waitQueue) leave(w *waiter) waitResult {
 	if q.remove(w) {
-		return outside
+		return leftLine
 	}
-	<-w.inFront // soon: only the previous hold has to end first
-	return hasHold
+	<-w.ready // soon: only the previous hold has to end first
+	return received
 }
 
 // remove takes a waiter out of the line or the front, unless it was already taken out to receive
@@ -134,7 +135,7 @@ func (q *waitQueue) remove(w *waiter) bool {
 		return false
 	}
 	select {
-	case <-w.inFront:
+	case <-w.ready:
 		q.next()
 		return w.request == nil || !w.request.passed
 	default:
@@ -162,15 +163,15 @@ func (q *waitQueue) takeFirstFor(from any) *waiter {
 	}
 	q.line.remove(w)
 	w.taken = true
-	q.consecutive = consecutiveLimit // this client has had its turn
-	q.turnGoesOn()
+	q.releases.consecutive = consecutiveLimit // this client has had its turn
+	q.countOwnHold()
 	return w
 }
 
 // pass gives a hold to a waiter that was taken out of the line.
 func (w *waiter) pass(hold any) {
 	w.recipient.receive(hold)
-	close(w.inFront)
+	close(w.ready)
 }
 
 // first returns the first in line, or nil.
@@ -240,11 +241,11 @@ func (q *waitQueue) takeLeft(inFront bool) any {
 // next moves the line up, unless this client holds the key. shard.mu is held.
 func (q *waitQueue) next() {
 	first := q.line.first
-	q.busy, q.front, q.asksNow, q.awaitsGrant = first != nil && q.standing == 0, nil, false, false
+	q.busy, q.permits.front, q.permits.attempting, q.awaitsGrant = first != nil && q.blocking == 0, nil, false, false
 	if q.busy {
 		q.line.remove(first)
-		q.front = first.request
-		close(first.inFront)
+		q.permits.front = first.request
+		close(first.ready)
 	}
 }
 
@@ -255,7 +256,7 @@ func (q *waitQueue) signal() {
 		l.hints.Add(1)
 		l.exclusive.signal()
 		l.shared.signal()
-		l.shared.callFirst(calledAtOnce)
+		l.shared.wakeFirst(wakesPerHint)
 	}
 }
 
@@ -263,7 +264,7 @@ func (q *waitQueue) signal() {
 func (q *waitQueue) signalFront() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.heard = true
+	q.signaled = true
 	signal(q.signals)
 }
 

@@ -11,64 +11,64 @@ import (
 // lastAnswer is what the front of a wait queue has learned from the server. It is kept while the
 // queue is in use, and decides the error of every wait that ends. shard.mu guards it.
 type lastAnswer struct {
-	asking time.Time // when the front sent the request that it waits for, or zero
-	last   error     // why the front had to wait on, or nil before the first answer
-	at     time.Time // when that answer came, or zero
-	place  int       // number of the member of a composite lock for which the front waits, from 1, or 0
+	unansweredSince time.Time // when the front sent the request that it waits for, or zero
+	err             error     // why the front had to wait on, or nil before the first answer
+	at              time.Time // when that answer came, or zero
+	member          int       // number of the member of a composite lock for which the front waits, from 1, or 0
 }
 
-// asks notes that the front sends a request. The time counts from the first request that has no
-// answer yet, even if the goroutine that sent it has left.
-func (q *waitQueue) asks() {
+// attemptBegins notes that the front sends a request. The time counts from the first request that
+// has no answer yet, even if the goroutine that sent it has left.
+func (q *waitQueue) attemptBegins() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.awaitsGrant = false
-	if q.asking.IsZero() {
-		q.asking = time.Now()
+	if q.answer.unansweredSince.IsZero() {
+		q.answer.unansweredSince = time.Now()
 	}
-	q.place = 0
+	q.answer.member = 0
 }
 
-// told notes the outcome of the request: err is why the front has to wait on, or nil if it
-// acquired.
-func (q *waitQueue) told(err error) {
+// attemptAnswered notes the outcome of the request: err is why the front has to wait on, or nil if
+// it acquired.
+func (q *waitQueue) attemptAnswered(err error) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.contended = q.contended || err != nil
-	q.lastAnswer = lastAnswer{last: cmp.Or(err, ErrNotAcquired), at: time.Now()}
+	q.answer = lastAnswer{err: cmp.Or(err, ErrNotAcquired), at: time.Now()}
 }
 
-// awaits notes that the front waits for a member of a composite lock.
-func (q *waitQueue) awaits(place int) {
+// awaitsMember notes that the front waits for a member of a composite lock.
+func (q *waitQueue) awaitsMember(index int) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.place = place + 1
+	q.answer.member = index + 1
 }
 
-// awaitedPlace returns the member for which the front waits, if it waits for one.
-func (q *waitQueue) awaitedPlace() (place int, waits bool) {
+// awaitedMember returns the index of the member for which the front waits, if it waits for one.
+func (q *waitQueue) awaitedMember() (index int, waits bool) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return q.place - 1, q.place > 0
+	return q.answer.member - 1, q.answer.member > 0
 }
 
-// asksAgain reports whether the front still waits and its last answer is at least that old. The
+// claimCheck reports whether the front still waits and its last answer is at least that old. The
 // caller then queries the server; others do not, for the same time.
-func (q *waitQueue) asksAgain(after time.Duration) bool {
+func (q *waitQueue) claimCheck(after time.Duration) bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	if !q.busy || q.place == 0 || time.Since(q.at) < after {
+	if !q.busy || q.answer.member == 0 || time.Since(q.answer.at) < after {
 		return false
 	}
-	q.at = time.Now()
+	q.answer.at = time.Now()
 	return true
 }
 
-// lastTold returns why the front had to wait on, or nil.
-func (q *waitQueue) lastTold() error {
+// lastError returns why the front had to wait on, or nil.
+func (q *waitQueue) lastError() error {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return q.last
+	return q.answer.err
 }
 
 // waitError returns the error of a wait that has ended with err. The front's last answer decides,
@@ -76,19 +76,19 @@ func (q *waitQueue) lastTold() error {
 func (q *waitQueue) waitError(ctx context.Context, err, last error) error {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	if q.last != nil {
-		last = q.last
+	if q.answer.err != nil {
+		last = q.answer.err
 	}
 	if err != nil && ctx.Err() != nil && !transport.IsContextEnd(err) && !isFinal(err) {
 		last, err = err, transport.ContextError(ctx) // the answer came at the same time as the end
 	}
-	return waitEnded(err, last, q.isHeld(), !q.asking.IsZero() && time.Since(q.asking) > cutOff)
+	return waitEnded(err, last, q.isHeld(), !q.answer.unansweredSince.IsZero() && time.Since(q.answer.unansweredSince) > cutOff)
 }
 
 // forgetAnswers drops what the users of the wait queue learned. shard.mu is held.
 func (q *waitQueue) forgetAnswers() {
-	q.lastAnswer = lastAnswer{}
+	q.answer = lastAnswer{}
 	if l := q.lines.Load(); l != nil {
-		l.shared.lastAnswer, l.exclusive.lastAnswer = lastAnswer{}, lastAnswer{}
+		l.shared.answer, l.exclusive.answer = lastAnswer{}, lastAnswer{}
 	}
 }

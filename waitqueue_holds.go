@@ -18,7 +18,7 @@ const (
 
 // recentReleases is what a wait queue knows of the releases of its own client. shard.mu guards it.
 type recentReleases struct {
-	ownMessages int  // messages of our own releases that have not come back yet
+	echoes      int  // messages of our own releases that have not come back yet
 	consecutive int  // releases in a row after which this client took the key again
 	yields      bool // the front lets other clients go first
 }
@@ -33,9 +33,9 @@ func (q *waitQueue) holdBegan() {
 // countHold is holdBegan, and returns how many times the hold may be passed on. shard.mu is held.
 func (q *waitQueue) countHold() (passes int) {
 	q.held++
-	q.standing++
-	q.turnGoesOn()
-	q.lastAnswer = lastAnswer{last: ErrNotAcquired}
+	q.blocking++
+	q.countOwnHold()
+	q.answer = lastAnswer{err: ErrNotAcquired}
 	q.drain()
 	return q.passesOfTurn()
 }
@@ -53,7 +53,7 @@ func (q *waitQueue) releaseBegins() bool {
 	if !q.sub.live() {
 		return false
 	}
-	q.ownMessages++
+	q.releases.echoes++
 	return true
 }
 
@@ -70,49 +70,49 @@ func (q *waitQueue) holdReleased(next any) {
 
 // endHold ends one hold and its use of the queue. shard.mu is held.
 //
-// told is how many subscribers received the message of the release: 0 if none was sent or nobody
-// subscribes, -1 if it could not be published. If other clients received it, this client must not
-// take the key again and again.
+// receivers is how many subscribers received the message of the release: 0 if none was sent or
+// nobody subscribes, -1 if it could not be published. If other clients received it, this client
+// must not take the key again and again.
 //
-// noEcho means that releaseBegins counted a message that was never published. stood means that the
+// noEcho means that releaseBegins counted a message that was never published. blocked means that the
 // hold kept everybody from the front until now.
 //
 // next is for the next waiter in front, or nil. It is returned as left if nobody waits. used
 // reports whether the wait queue has other users: their front is to be woken if others may hold the
 // key now.
-func (q *waitQueue) endHold(told int64, noEcho, stood bool, next any) (left any, used bool) {
+func (q *waitQueue) endHold(receivers int64, noEcho, blocked bool, next any) (left any, used bool) {
 	whole := q.whole()
 	defer whole.endUse()
-	q.noteRelease(told, noEcho)
+	q.noteRelease(receivers, noEcho)
 	q.held--
-	if stood {
-		next = q.standsNoMore(next)
+	if blocked {
+		next = q.unblock(next)
 	}
 	return next, whole.users > 1
 }
 
 // noteRelease notes how many received the message of a release. noEcho is as for endHold. shard.mu
 // is held.
-func (s *waitState) noteRelease(told int64, noEcho bool) {
-	if noEcho && s.ownMessages > 0 {
-		s.ownMessages--
+func (s *waitState) noteRelease(receivers int64, noEcho bool) {
+	if noEcho && s.releases.echoes > 0 {
+		s.releases.echoes--
 	}
 	if s.sub.live() {
-		told--
+		receivers--
 	}
-	s.consecutive++
-	if told <= 0 {
-		s.consecutive = 0
+	s.releases.consecutive++
+	if receivers <= 0 {
+		s.releases.consecutive = 0
 	}
-	if s.consecutive >= consecutiveLimit {
-		s.consecutive, s.yields = 0, true
+	if s.releases.consecutive >= consecutiveLimit {
+		s.releases.consecutive, s.releases.yields = 0, true
 	}
 }
 
-// standsNoMore counts one hold less that keeps everybody from the front. shard.mu is held.
-func (q *waitQueue) standsNoMore(next any) (left any) {
-	q.standing--
-	if q.standing > 0 || q.busy {
+// unblock counts one hold less that keeps everybody from the front. shard.mu is held.
+func (q *waitQueue) unblock(next any) (left any) {
+	q.blocking--
+	if q.blocking > 0 || q.busy {
 		return next // nobody may come to the front yet, or the one in front has an owner already
 	}
 	q.next()
@@ -123,11 +123,11 @@ func (q *waitQueue) standsNoMore(next any) (left any) {
 func (q *waitQueue) yieldPause() time.Duration {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	pause := max(q.permitPause(), until(q.openUntil))
-	if !q.yields {
+	pause := max(q.permitPause(), until(q.pollers.openUntil))
+	if !q.releases.yields {
 		return pause
 	}
-	q.yields = false
+	q.releases.yields = false
 	return max(pause, yieldFor/2+rand.N(yieldFor), q.strangersPause())
 }
 
@@ -150,7 +150,7 @@ func (q *waitQueue) subscribe(n *notifier, channel string, presentOn ...string) 
 func (q *waitQueue) ownTurnEnds() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.consecutive = 0
+	q.releases.consecutive = 0
 }
 
 // relyFor sets how long the subscription is needed. After that, the key is wanted only by this
@@ -175,18 +175,18 @@ func (q *waitQueue) newSubscription(wanted bool, channel string) *subscription {
 // message implements [subscriber].
 func (q *waitQueue) message(text string) {
 	q.shard.mu.Lock()
-	if q.takesTurns && text == strangersFirst {
+	if q.strangers.takesTurns && text == strangersFirst {
 		q.letStrangersFirst()
 		q.shard.mu.Unlock()
 		return
 	}
 	q.noteAnnounced(text)
-	own := q.ownMessages > 0
+	own := q.releases.echoes > 0
 	if own {
-		q.ownMessages--
+		q.releases.echoes--
 	}
 	q.letOthersTake(q.pauseForOthers())
-	waits := !own && q.letStrangerPass()
+	waits := !own && q.letStrangerGoFirst()
 	q.shard.mu.Unlock()
 	if !own && !waits {
 		q.wakeFronts()
@@ -196,7 +196,7 @@ func (q *waitQueue) message(text string) {
 // reconnected implements [subscriber]. The front has to make an attempt.
 func (q *waitQueue) reconnected() {
 	q.shard.mu.Lock()
-	q.ownMessages, q.ownReleases = 0, 0
+	q.releases.echoes, q.permits.echoes = 0, 0
 	q.shard.mu.Unlock()
 	q.signal()
 }

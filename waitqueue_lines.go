@@ -11,16 +11,16 @@ const (
 	exclusiveLine             // the line next to a shared line
 )
 
-// calledAtOnce is how many waiters of a shared line try after a hint, in addition to the front.
+// wakesPerHint is how many waiters of a shared line try after a hint, in addition to the front.
 // The rest follow when one of them acquires.
-const calledAtOnce = 32
+const wakesPerHint = 32
 
 // queueLines are the lines of a key that has two. They have one subscription: what wakes the wait
 // queue wakes both fronts. While this client shares the key with others, both fronts send commands;
 // while it holds the key alone, only the front of the shared line does.
 type queueLines struct {
 	shared, exclusive *waitQueue
-	hints             atomic.Uint64 // how many times those in the shared line were called
+	hints             atomic.Uint64 // how many times those in the shared line were woken
 }
 
 // in returns the wait queue of a line. For onlyLine that is the wait queue itself.
@@ -68,7 +68,7 @@ func (q *waitQueue) wakeFronts() {
 	q.signalFront()
 	l.hints.Add(1)
 	l.shared.signal()
-	l.shared.callFirst(calledAtOnce)
+	l.shared.wakeFirst(wakesPerHint)
 }
 
 // frontAwaitsGrant reports whether the server will tell the front when it has the key.
@@ -107,11 +107,11 @@ func (q *waitQueue) newLine(together bool) *waitQueue {
 	return &waitQueue{shard: q.shard, key: q.key, main: q, together: together, waitState: newWaitState()}
 }
 
-// callAll lets all waiters of a shared line try.
-func (q *waitQueue) callAll() {
+// wakeAll lets all waiters of a shared line try.
+func (q *waitQueue) wakeAll() {
 	if q.together {
 		q.main.lines.Load().hints.Add(1)
-		q.callFirst(-1)
+		q.wakeFirst(-1)
 	}
 }
 
@@ -143,9 +143,9 @@ func (q *waitQueue) mark() hintMark {
 	return hintMark{l, l.hints.Load()}
 }
 
-// callFirst lets the first n waiters of a shared line try, except those that others may let in.
+// wakeFirst lets the first n waiters of a shared line try, except those that others may let in.
 // If n is negative, it lets all waiters try.
-func (q *waitQueue) callFirst(n int) {
+func (q *waitQueue) wakeFirst(n int) {
 	if !q.together {
 		return
 	}
@@ -155,28 +155,28 @@ func (q *waitQueue) callFirst(n int) {
 		if n > 0 && w.recipient != nil && w.recipient.mayBeLetIn() {
 			continue
 		}
-		signal(w.called)
+		signal(w.wake)
 		n--
 	}
 }
 
-// mayAsk reports whether a called waiter is still in line. It is not let in until it comes back,
-// because the server may grant its attempt in the meantime.
-func (q *waitQueue) mayAsk(w *waiter) bool {
+// mayAttempt reports whether a woken waiter is still in line. It is not let in until it comes
+// back, because the server may grant its attempt in the meantime.
+func (q *waitQueue) mayAttempt(w *waiter) bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	w.asks = !w.taken
-	return w.asks
+	w.attempting = !w.taken
+	return w.attempting
 }
 
-// asksNoMore notes that a called waiter is back.
-func (q *waitQueue) asksNoMore(w *waiter) {
+// attemptOver notes that a woken waiter is back.
+func (q *waitQueue) attemptOver(w *waiter) {
 	if !q.together {
 		return
 	}
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	w.asks = false
+	w.attempting = false
 }
 
 // takeAll takes those waiters out of a shared line that can share what others hold, to let them in.
@@ -186,7 +186,7 @@ func (q *waitQueue) takeAll(what any) (taken []*waiter) {
 	var next *waiter
 	for w := q.line.first; w != nil; w = next {
 		next = w.after
-		if w.asks || w.recipient == nil || !w.recipient.wants(what) {
+		if w.attempting || w.recipient == nil || !w.recipient.wants(what) {
 			continue
 		}
 		q.line.remove(w)

@@ -31,35 +31,35 @@ func permitsOf(who any) *permitRequest {
 
 // permitFront is the front of a wait queue for permits, and what it knows. shard.mu guards it.
 type permitFront struct {
-	front   *permitRequest // or nil
-	asksNow bool           // it is querying the server, and receives nothing until the answer
-	refused bool           // as far as is known, the server has too few
+	front      *permitRequest // or nil
+	attempting bool           // it is querying the server, and receives nothing until the answer
+	refused    bool           // as far as is known, the server has too few
 
 	// announced is the number of permits in the last message, 0 if there was none since the front's
-	// last attempt; atAsk is what announced was before that attempt.
-	announced, atAsk int
+	// last attempt; announcedBefore is what announced was before that attempt.
+	announced, announcedBefore int
 }
 
-// frontAsks notes that the front makes an attempt now, unless the permits were passed to it
+// frontAttempts notes that the front makes an attempt now, unless the permits were passed to it
 // (passed), or it has just come and knows the answer (known): the previous front was refused, and
 // no message has come since.
-func (q *waitQueue) frontAsks(who any, first bool) (passed, known bool) {
+func (q *waitQueue) frontAttempts(who any, first bool) (passed, known bool) {
 	if permitsOf(who) == nil {
 		return false, false
 	}
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	switch {
-	case q.front == nil:
+	case q.permits.front == nil:
 		return false, false
-	case q.front.passed:
+	case q.permits.front.passed:
 		return true, false
-	case first && q.refused && !q.heard && q.sub.live():
+	case first && q.permits.refused && !q.signaled && q.sub.live():
 		return false, true
 	}
-	q.asksNow, q.refused, q.freedBefore = true, false, q.freed
-	q.atAsk, q.announced = q.announced, 0
-	q.heard = false
+	q.permits.attempting, q.permits.refused, q.permits.freedBefore = true, false, q.permits.freed
+	q.permits.announcedBefore, q.permits.announced = q.permits.announced, 0
+	q.signaled = false
 	return false, false
 }
 
@@ -70,21 +70,21 @@ func (q *waitQueue) frontRests(who any, err error) {
 	}
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	if q.front == nil {
+	if q.permits.front == nil {
 		return
 	}
-	q.asksNow, q.refused = false, errors.Is(err, ErrNotAcquired)
-	if q.refused {
-		q.inVain = 0
-		q.noteTaken(q.front.count)
+	q.permits.attempting, q.permits.refused = false, errors.Is(err, ErrNotAcquired)
+	if q.permits.refused {
+		q.permits.uselessPauses = 0
+		q.noteTaken(q.permits.front.count)
 	}
 }
 
 // frontTook notes that the server has granted n permits to the front. There may be more, unless the
 // last message announced no more. shard.mu is held.
 func (q *waitQueue) frontTook(n int) {
-	q.refused = 0 < q.atAsk && q.atAsk <= n
-	q.atAsk = 0
+	q.permits.refused = 0 < q.permits.announcedBefore && q.permits.announcedBefore <= n
+	q.permits.announcedBefore = 0
 }
 
 // noteAnnounced notes the number of permits in a message. It is 0 if the semaphore does not exist.
@@ -94,9 +94,9 @@ func (q *waitQueue) noteAnnounced(text string) {
 	if err != nil {
 		return
 	}
-	q.releases++
+	q.permits.releasesHeard++
 	q.creditRelease()
-	if q.announced = n; n == 0 {
+	if q.permits.announced = n; n == 0 {
 		q.endTurns()
 	}
 }
@@ -109,8 +109,8 @@ func (q *waitQueue) frontEnds(who any) (passed bool) {
 	}
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	passed = q.front != nil && q.front.passed
-	q.front, q.asksNow = nil, false
+	passed = q.permits.front != nil && q.permits.front.passed
+	q.permits.front, q.permits.attempting = nil, false
 	return passed
 }
 
@@ -132,14 +132,14 @@ func (q *waitQueue) passPermits(n int) bool {
 	}
 	q.notePass(acquisitions)
 	if toFront {
-		q.front.passed = true
+		q.permits.front.passed = true
 		signal(q.signals)
 	}
 	for range takers {
 		w := q.line.first
 		q.line.remove(w)
 		w.request.passed, w.taken = true, true
-		close(w.inFront)
+		close(w.ready)
 	}
 	return true
 }
@@ -148,10 +148,10 @@ func (q *waitQueue) passPermits(n int) bool {
 // too. While the front queries the server, those behind it go first, unless it wants more than n.
 // shard.mu is held.
 func (q *waitQueue) takersOf(n int) (takers int, front bool) {
-	switch f := q.front; {
+	switch f := q.permits.front; {
 	case f == nil && q.busy, f != nil && !f.passed && f.count > n:
 		return 0, false
-	case f != nil && !f.passed && !q.asksNow:
+	case f != nil && !f.passed && !q.permits.attempting:
 		front = true
 		n -= f.count
 	}

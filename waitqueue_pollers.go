@@ -32,14 +32,14 @@ const (
 	longestOpen  = 150 * time.Millisecond
 )
 
-// besidePollers is what a wait queue knows of pollers. shard.mu guards it.
-type besidePollers struct {
+// pollerTurns is what a wait queue knows of pollers. shard.mu guards it.
+type pollerTurns struct {
 	token     string        // of the poller that held the mutex at the front's last attempt
 	pace      time.Duration // of the front while pollers hold the mutex
 	forgotten time.Time     // when the pollers that were seen are forgotten
-	theirs    time.Time     // since when they hold the mutex, or zero
-	ours      time.Time     // since when this client holds it, again and again, or zero
-	began     time.Time     // start of this client's first turn since theirs, or zero
+	since     time.Time     // since when they hold the mutex, or zero
+	oursSince time.Time     // since when this client holds it, again and again, or zero
+	oursBegan time.Time     // start of this client's first turn since theirs, or zero
 	mayLast   time.Duration // longest duration of the current turn
 	openUntil time.Time     // until then the mutex is left to them
 	freeSince time.Time     // when a release of this client left the mutex free, or zero
@@ -52,34 +52,34 @@ func (q *waitQueue) pollerHolds(token string) time.Duration {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	now := time.Now()
-	if q.theirs.IsZero() {
+	if q.pollers.since.IsZero() {
 		q.beginTheirTurn(now)
 	}
 	switch {
-	case now.After(q.forgotten):
-		q.pace = pollSlow
-	case token != q.token:
-		q.pace = pollFast
+	case now.After(q.pollers.forgotten):
+		q.pollers.pace = pollSlow
+	case token != q.pollers.token:
+		q.pollers.pace = pollFast
 	default:
-		q.pace = min(q.pace*3/2, pollSlow)
+		q.pollers.pace = min(q.pollers.pace*3/2, pollSlow)
 	}
-	q.token, q.ours, q.forgotten = token, time.Time{}, now.Add(pollersLinger)
-	q.openUntil, q.freeSince = time.Time{}, time.Time{}
+	q.pollers.token, q.pollers.oursSince, q.pollers.forgotten = token, time.Time{}, now.Add(pollersLinger)
+	q.pollers.openUntil, q.pollers.freeSince = time.Time{}, time.Time{}
 	slow := transport.Jitter(pollSlow)
-	if left := q.mayLast - now.Sub(q.theirs); left > 0 {
+	if left := q.pollers.mayLast - now.Sub(q.pollers.since); left > 0 {
 		return min(left, slow)
 	}
-	return min(q.pace+rand.N(q.pace/4), slow)
+	return min(q.pollers.pace+rand.N(q.pollers.pace/4), slow)
 }
 
 // beginTheirTurn begins a turn of pollers. For half as long as this client had the mutex, the front
 // tries rarely. shard.mu is held.
 func (q *waitQueue) beginTheirTurn(now time.Time) {
-	q.theirs, q.mayLast = now, 0
-	if !q.began.IsZero() {
-		q.mayLast = min(now.Sub(q.began), longestTurn) / 2
+	q.pollers.since, q.pollers.mayLast = now, 0
+	if !q.pollers.oursBegan.IsZero() {
+		q.pollers.mayLast = min(now.Sub(q.pollers.oursBegan), longestTurn) / 2
 	}
-	q.began = time.Time{}
+	q.pollers.oursBegan = time.Time{}
 }
 
 // openFor returns how long the release that begins now is to leave the mutex to pollers, or 0. Even
@@ -88,20 +88,20 @@ func (q *waitQueue) beginTheirTurn(now time.Time) {
 // held.
 func (q *waitQueue) openFor(taken time.Time) time.Duration {
 	now := time.Now()
-	if !q.freeSince.IsZero() {
-		q.wasFree += taken.Sub(q.freeSince)
-		q.freeSince = time.Time{}
+	if !q.pollers.freeSince.IsZero() {
+		q.pollers.wasFree += taken.Sub(q.pollers.freeSince)
+		q.pollers.freeSince = time.Time{}
 	}
 	seen := q.hasPollers()
-	if !seen && q.wasFree >= unseenOpen { // any poller has had its chance
-		q.ours, q.began, q.mayLast = time.Time{}, time.Time{}, 0
+	if !seen && q.pollers.wasFree >= unseenOpen { // any poller has had its chance
+		q.pollers.oursSince, q.pollers.oursBegan, q.pollers.mayLast = time.Time{}, time.Time{}, 0
 	}
 	switch {
-	case q.ours.IsZero():
+	case q.pollers.oursSince.IsZero():
 		q.beginOurTurn(now)
-	case now.Sub(q.ours) < q.mayLast:
+	case now.Sub(q.pollers.oursSince) < q.pollers.mayLast:
 	case seen:
-		return min(q.mayLast/4, longestOpen)
+		return min(q.pollers.mayLast/4, longestOpen)
 	default:
 		return unseenOpen
 	}
@@ -111,17 +111,17 @@ func (q *waitQueue) openFor(taken time.Time) time.Duration {
 // beginOurTurn begins a turn that lasts about as long as the pollers' turn did, and longer if none
 // has come since the mutex was left to them. shard.mu is held.
 func (q *waitQueue) beginOurTurn(now time.Time) {
-	had, shortest := 2*q.mayLast, shortestTurn
-	if !q.theirs.IsZero() {
-		had = now.Sub(q.theirs)
+	had, shortest := 2*q.pollers.mayLast, shortestTurn
+	if !q.pollers.since.IsZero() {
+		had = now.Sub(q.pollers.since)
 	}
 	if !q.hasPollers() {
 		shortest = unseenTurn
 	}
-	if q.began.IsZero() {
-		q.began = now
+	if q.pollers.oursBegan.IsZero() {
+		q.pollers.oursBegan = now
 	}
-	q.ours, q.theirs, q.wasFree, q.mayLast = now, time.Time{}, 0, min(max(had, shortest), longestTurn)
+	q.pollers.oursSince, q.pollers.since, q.pollers.wasFree, q.pollers.mayLast = now, time.Time{}, 0, min(max(had, shortest), longestTurn)
 }
 
 // leftFree notes the effect of a release: the mutex is free, or given to another client, which
@@ -130,21 +130,21 @@ func (q *waitQueue) leftFree(open time.Duration, given bool) {
 	now := time.Now()
 	switch {
 	case given && open > 0:
-		q.ours = now
+		q.pollers.oursSince = now
 	case given:
 	case open > 0:
-		q.ours, q.openUntil = time.Time{}, now.Add(open)
+		q.pollers.oursSince, q.pollers.openUntil = time.Time{}, now.Add(open)
 	default:
-		q.freeSince = now
+		q.pollers.freeSince = now
 	}
 }
 
 // hasPollers reports whether pollers have been seen. shard.mu is held.
-func (q *waitQueue) hasPollers() bool { return until(q.forgotten) > 0 }
+func (q *waitQueue) hasPollers() bool { return until(q.pollers.forgotten) > 0 }
 
 // isOpen reports whether the mutex is left to pollers.
 func (q *waitQueue) isOpen() bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return until(q.openUntil) > 0
+	return until(q.pollers.openUntil) > 0
 }

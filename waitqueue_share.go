@@ -12,10 +12,10 @@ const (
 	mostCredit = 8
 	// slowDebt is the debt, in acquisitions, beyond which strangers are taken to be slow.
 	slowDebt = 2
-	// vainPauses is how many times in a row a client waits for strangers that take nothing. It then
-	// stops waiting for them for unclaimedFor: they may want more permits than there are.
-	vainPauses   = 3
-	unclaimedFor = 50 * time.Millisecond
+	// maxUselessPauses is how many times in a row a client waits for strangers that take nothing.
+	// It then stops waiting for them for unclaimedFor: they may want more permits than there are.
+	maxUselessPauses = 3
+	unclaimedFor     = 50 * time.Millisecond
 )
 
 // permitShare is what a wait queue knows of its client's share of permits if there are strangers.
@@ -25,53 +25,53 @@ type permitShare struct {
 	// credit of this client grows by 1 with each release by others. Each acquisition costs as much
 	// as the number of others that share the permits.
 	credit         int
-	ownReleases    int       // of this client, whose messages have not come back yet
+	echoes         int       // of this client, whose messages have not come back yet
 	paused         bool      // the front lets strangers go first
-	inVain         int       // pauses in a row after which the permits were still there
+	uselessPauses  int       // pauses in a row after which the permits were still there
 	unclaimedUntil time.Time // until then the front does not wait for strangers
 }
 
 // others returns how many share the permits with this client. shard.mu is held.
-func (q *waitQueue) others() int { return max(q.clients-1, 0) + q.strangers }
+func (q *waitQueue) others() int { return max(q.permits.clients-1, 0) + q.permits.strangers }
 
-// reckonWith notes how many strangers want permits, and how long to take them into account.
+// expectStrangers notes how many strangers want permits, and how long to take them into account.
 // shard.mu is held.
-func (q *waitQueue) reckonWith(strangers int, d time.Duration) {
+func (q *waitQueue) expectStrangers(strangers int, d time.Duration) {
 	if !q.strangersKnown() {
-		q.permitShare = permitShare{ownReleases: q.ownReleases}
+		q.permits.permitShare = permitShare{echoes: q.permits.echoes}
 	}
-	q.strangers, q.strangersUntil = strangers, time.Now().Add(d)
+	q.permits.strangers, q.strangers.until = strangers, time.Now().Add(d)
 }
 
-// reckonWithUnseen notes that a client that cannot be seen took permits. shard.mu is held.
-func (q *waitQueue) reckonWithUnseen() {
+// expectUnseen notes that a client that cannot be seen took permits. shard.mu is held.
+func (q *waitQueue) expectUnseen() {
 	if !q.strangersKnown() {
-		q.reckonWith(1, unseenLinger)
+		q.expectStrangers(1, unseenLinger)
 	}
 }
 
 // creditRelease notes the message of a release. shard.mu is held.
 func (q *waitQueue) creditRelease() {
-	if q.ownReleases > 0 {
-		q.ownReleases--
+	if q.permits.echoes > 0 {
+		q.permits.echoes--
 		return
 	}
-	q.credit, q.inVain = min(q.credit+1, mostCredit*q.others()), 0
+	q.permits.credit, q.permits.uselessPauses = min(q.permits.credit+1, mostCredit*q.others()), 0
 }
 
 // chargeFor notes that this client acquired permits that many times. shard.mu is held.
 func (q *waitQueue) chargeFor(acquisitions int) {
-	q.credit = max(q.credit-acquisitions*q.others(), -mostCredit*q.others())
+	q.permits.credit = max(q.permits.credit-acquisitions*q.others(), -mostCredit*q.others())
 }
 
 // chargeGrant notes that the server has granted this client permits. shard.mu is held.
 func (q *waitQueue) chargeGrant() {
 	q.chargeFor(1)
-	if q.paused {
-		q.inVain++
+	if q.permits.paused {
+		q.permits.uselessPauses++
 	}
-	if q.inVain >= vainPauses {
-		q.inVain, q.unclaimedUntil = 0, time.Now().Add(unclaimedFor)
+	if q.permits.uselessPauses >= maxUselessPauses {
+		q.permits.uselessPauses, q.permits.unclaimedUntil = 0, time.Now().Add(unclaimedFor)
 	}
 	if q.strangersKnown() {
 		q.letStrangersTake()
@@ -82,16 +82,16 @@ func (q *waitQueue) chargeGrant() {
 func (q *waitQueue) letStrangersTake() {
 	now := time.Now()
 	pause := q.pauseForStrangers(now)
-	q.paused, q.othersUntil = pause > 0, now.Add(pause)
+	q.permits.paused, q.permits.othersUntil = pause > 0, now.Add(pause)
 }
 
 // pauseForStrangers returns how long strangers have to take the free permits. They have longer if
 // they were too slow before. shard.mu is held.
 func (q *waitQueue) pauseForStrangers(now time.Time) time.Duration {
 	switch {
-	case q.credit >= 0, q.alone, now.Before(q.unclaimedUntil):
+	case q.permits.credit >= 0, q.permits.alone, now.Before(q.permits.unclaimedUntil):
 		return 0
-	case q.credit >= -slowDebt*q.others():
+	case q.permits.credit >= -slowDebt*q.others():
 		return strangerPause
 	}
 	return longestStrangerPause
@@ -99,4 +99,6 @@ func (q *waitQueue) pauseForStrangers(now time.Time) time.Duration {
 
 // mayPassBesideStrangers reports whether permits that are passed on belong to this client's share,
 // regardless of turns. shard.mu is held.
-func (q *waitQueue) mayPassBesideStrangers() bool { return q.lasts > 0 && q.credit >= q.others() }
+func (q *waitQueue) mayPassBesideStrangers() bool {
+	return q.permits.turnLength > 0 && q.permits.credit >= q.others()
+}

@@ -5,8 +5,8 @@ import "time"
 // waitState is the part of a wait queue that is reset for each key. shard.mu guards it. signals
 // does not change while anybody is in front.
 type waitState struct {
-	signals chan struct{} // holds one signal for the front
-	heard   bool          // there was one since the front's last attempt
+	signals  chan struct{} // holds one signal for the front
+	signaled bool          // there was one since the front's last attempt
 
 	contended   bool          // somebody waited since the queue came into use, or others are known to want the key
 	sub         *subscription // to the messages of the key, or nil
@@ -15,13 +15,18 @@ type waitState struct {
 	open        any           // what others may share with the holders of this client, or nil
 	left        any           // what the next front continues with, or nil: see exit
 	waitLine
-	recentReleases
-	beside
-	besidePollers
+	releases  recentReleases
+	strangers strangerTurns
+	pollers   pollerTurns
+	permits   permitState
+	answer    lastAnswer
+}
+
+// permitState is what a wait queue for permits knows. shard.mu guards it.
+type permitState struct {
 	permitFront
 	permitTurns
 	permitShare
-	lastAnswer
 }
 
 // waitLine is a line of waiters with at most one in front.

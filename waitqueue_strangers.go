@@ -20,14 +20,14 @@ const (
 	longestStrangerPause = 2 * strangerPause
 )
 
-// beside is what a wait queue knows of strangers. shard.mu guards it.
-type beside struct {
-	takesTurns     bool      // its lock takes turns with strangers
-	strangersUntil time.Time // until when strangers are taken into account
-	had            int       // holds of this client since the strangers' last one
-	lastTurn       int       // holds in the last turn of this client
-	letPass        int       // releases of strangers after which another stranger may go first
-	passed         int       // releases of strangers that were heard in their turn
+// strangerTurns is what a wait queue knows of strangers. shard.mu guards it.
+type strangerTurns struct {
+	takesTurns    bool      // its lock takes turns with strangers
+	until         time.Time // until when strangers are taken into account
+	ourHolds      int       // holds of this client since the strangers' last one
+	ourLastTurn   int       // holds in the last turn of this client
+	turnLeft      int       // releases of strangers after which another stranger may go first
+	releasesHeard int       // releases of strangers that were heard in their turn
 }
 
 // takeTurns notes that the lock takes turns with strangers. For other kinds of objects the same
@@ -35,14 +35,14 @@ type beside struct {
 func (q *waitQueue) takeTurns() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.takesTurns = true
+	q.strangers.takesTurns = true
 }
 
-// strangersTold notes that other clients received the message that the lock is free. shard.mu is
+// noteStrangers notes that other clients received the message that the lock is free. shard.mu is
 // held.
-func (q *waitQueue) strangersTold() {
+func (q *waitQueue) noteStrangers() {
 	q.contended = true
-	q.strangersUntil = time.Now().Add(strangersLinger)
+	q.strangers.until = time.Now().Add(strangersLinger)
 }
 
 // strangerHolds notes that the front was refused because a stranger holds the lock. The first such
@@ -51,8 +51,8 @@ func (q *waitQueue) strangersTold() {
 func (q *waitQueue) strangerHolds(first bool) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.strangersUntil = time.Now().Add(strangersLinger)
-	if first && q.had > 0 {
+	q.strangers.until = time.Now().Add(strangersLinger)
+	if first && q.strangers.ourHolds > 0 {
 		q.beginStrangersTurn()
 	}
 }
@@ -60,30 +60,30 @@ func (q *waitQueue) strangerHolds(first bool) {
 // beginStrangersTurn lets strangers have as many holds as this client had in its last turn, even if
 // it had none since theirs. The front may try after the last of them. shard.mu is held.
 func (q *waitQueue) beginStrangersTurn() {
-	if q.had == 0 && q.letPass > 0 {
+	if q.strangers.ourHolds == 0 && q.strangers.turnLeft > 0 {
 		return // their turn continues
 	}
-	if q.had > 0 {
-		q.lastTurn, q.had = q.had, 0
+	if q.strangers.ourHolds > 0 {
+		q.strangers.ourLastTurn, q.strangers.ourHolds = q.strangers.ourHolds, 0
 	}
-	q.letPass = min(max(q.lastTurn-1, 0), q.exclusive().line.length)
+	q.strangers.turnLeft = min(max(q.strangers.ourLastTurn-1, 0), q.exclusive().line.length)
 }
 
-// turnGoesOn counts a hold of this client, in a turn of its own. shard.mu is held.
-func (q *waitQueue) turnGoesOn() {
+// countOwnHold counts a hold of this client, in a turn of its own. shard.mu is held.
+func (q *waitQueue) countOwnHold() {
 	whole := q.whole()
-	whole.had++
-	whole.letPass = 0
+	whole.strangers.ourHolds++
+	whole.strangers.turnLeft = 0
 }
 
 // strangersKnown reports whether strangers have just been seen. shard.mu is held.
-func (q *waitQueue) strangersKnown() bool { return until(q.whole().strangersUntil) > 0 }
+func (q *waitQueue) strangersKnown() bool { return until(q.whole().strangers.until) > 0 }
 
 // strangersMayLeaveLast reports whether the last holder to leave the lock may be a stranger.
 func (q *waitQueue) strangersMayLeaveLast() bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return q.main != nil && time.Since(q.main.strangersUntil) < strangersMayShare
+	return q.main != nil && time.Since(q.main.strangers.until) < strangersMayShare
 }
 
 // strangersPause returns how long known strangers have to acquire a lock. shard.mu is held.
@@ -113,28 +113,28 @@ const strangersFirst = "2"
 // within strangerPause. shard.mu is held.
 func (q *waitQueue) letStrangersFirst() {
 	q.beginStrangersTurn()
-	q.letPass++
-	q.letStrangerPass()
+	q.strangers.turnLeft++
+	q.letStrangerGoFirst()
 	if q.lines.Load() != nil {
-		q.letPass++ // the release of such a lock publishes two messages
+		q.strangers.turnLeft++ // the release of such a lock publishes two messages
 	}
-	if q.ownMessages == 0 {
-		q.letPass++
+	if q.releases.echoes == 0 {
+		q.strangers.turnLeft++
 	}
 }
 
-// letStrangerPass reports whether other strangers may go first, now that one has released the lock.
-// The front tries if no message of theirs comes within strangerPause. shard.mu is held.
-func (q *waitQueue) letStrangerPass() bool {
-	if q.letPass == 0 {
+// letStrangerGoFirst reports whether other strangers may go first, now that one has released the
+// lock. The front tries if no message of theirs comes within strangerPause. shard.mu is held.
+func (q *waitQueue) letStrangerGoFirst() bool {
+	if q.strangers.turnLeft == 0 {
 		return false
 	}
-	q.letPass--
-	q.passed++
-	heard := q.passed
+	q.strangers.turnLeft--
+	q.strangers.releasesHeard++
+	heard := q.strangers.releasesHeard
 	time.AfterFunc(strangerPause, func() {
 		q.shard.mu.Lock()
-		quiet := q.passed == heard // they may all have left
+		quiet := q.strangers.releasesHeard == heard // they may all have left
 		q.shard.mu.Unlock()
 		if quiet {
 			q.signal()

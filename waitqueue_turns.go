@@ -27,14 +27,14 @@ const unseenLinger = 100 * time.Millisecond
 
 // permitTurns is what a wait queue knows of the permits of its client. shard.mu guards it.
 type permitTurns struct {
-	turns     []permitTurn  // of permits that the server has granted, the oldest first
-	lasts     time.Duration // the duration of a turn
-	alone     bool          // the message of the last release reached no other client
-	returning int           // releases in flight
+	turns      []permitTurn  // of permits that the server has granted, the oldest first
+	turnLength time.Duration // the duration of a turn
+	alone      bool          // the message of the last release reached no other client
+	returning  int           // releases in flight
 
-	othersUntil time.Time // until then other clients may try before the front
-	clients     int       // clients of this library that received the message of this client's last release
-	releases    int       // releases that were heard since the server granted permits
+	othersUntil   time.Time // until then other clients may try before the front
+	clients       int       // clients of this library that received the message of this client's last release
+	releasesHeard int       // releases that were heard since the server granted permits
 
 	// freed counts permits that were released while nobody else subscribed, and that this client
 	// has not acquired again. freedBefore is what freed was at the front's last attempt.
@@ -50,8 +50,8 @@ type permitTurn struct {
 
 // newTurn returns a turn that begins now. shard.mu is held.
 func (q *waitQueue) newTurn(n int) permitTurn {
-	t := permitTurn{n, time.Now().Add(q.lasts), passesOfPermits}
-	if q.alone {
+	t := permitTurn{n, time.Now().Add(q.permits.turnLength), passesOfPermits}
+	if q.permits.alone {
 		t.passes = math.MaxInt
 	}
 	return t
@@ -61,18 +61,18 @@ func (q *waitQueue) newTurn(n int) permitTurn {
 func (q *waitQueue) permitsGranted(n int, turn time.Duration) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	if q.asksNow {
+	if q.permits.attempting {
 		q.frontTook(n)
 	}
-	q.releases = 0
+	q.permits.releasesHeard = 0
 	q.chargeGrant()
-	if q.freed > 0 || q.returning > 0 { // the answer to the release may not have come yet
-		q.freed -= n
+	if q.permits.freed > 0 || q.permits.returning > 0 { // the answer to the release may not have come yet
+		q.permits.freed -= n
 	}
 	if turn > 0 {
-		q.lasts = turn
+		q.permits.turnLength = turn
 		q.forgetTurns()
-		q.turns = append(q.turns, q.newTurn(n))
+		q.permits.turns = append(q.permits.turns, q.newTurn(n))
 	}
 }
 
@@ -80,10 +80,10 @@ func (q *waitQueue) permitsGranted(n int, turn time.Duration) {
 // kept. shard.mu is held.
 func (q *waitQueue) forgetTurns() {
 	kept := 0
-	for kept < len(q.turns) && time.Since(q.turns[kept].ends) > q.lasts {
+	for kept < len(q.permits.turns) && time.Since(q.permits.turns[kept].ends) > q.permits.turnLength {
 		kept++
 	}
-	q.turns = q.turns[kept:]
+	q.permits.turns = q.permits.turns[kept:]
 }
 
 // mayPassPermits reports whether this client has at least n permits and the turn of none is over.
@@ -94,10 +94,10 @@ func (q *waitQueue) mayPassPermits(n int) bool {
 	if q.strangersKnown() {
 		return q.mayPassBesideStrangers()
 	}
-	if len(q.turns) == 0 || !time.Now().Before(q.turns[0].ends) && (!q.alone || q.returning == 0) {
+	if len(q.permits.turns) == 0 || !time.Now().Before(q.permits.turns[0].ends) && (!q.permits.alone || q.permits.returning == 0) {
 		return false
 	}
-	for _, t := range q.turns {
+	for _, t := range q.permits.turns {
 		if n -= t.count; n <= 0 {
 			return true
 		}
@@ -110,23 +110,23 @@ func (q *waitQueue) mayPassPermits(n int) bool {
 func (q *waitQueue) permitsReturn(n int) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.returning++
-	q.ownReleases++
-	if !q.alone && q.refused {
-		q.letOthersTake(askLast())
+	q.permits.returning++
+	q.permits.echoes++
+	if !q.permits.alone && q.permits.refused {
+		q.letOthersTake(pauseToGoLast())
 	}
-	for len(q.turns) > 0 && q.turns[0].count <= n {
-		n -= q.turns[0].count
-		q.turns = q.turns[1:]
+	for len(q.permits.turns) > 0 && q.permits.turns[0].count <= n {
+		n -= q.permits.turns[0].count
+		q.permits.turns = q.permits.turns[1:]
 	}
-	if len(q.turns) > 0 {
-		q.turns[0].count -= n
+	if len(q.permits.turns) > 0 {
+		q.permits.turns[0].count -= n
 	}
 }
 
 // listeners are the clients that received the message of a release.
 type listeners struct {
-	told    int64 // how many, including this client
+	count   int64 // how many, including this client
 	clients int64 // how many of them are clients of this library
 	known   bool  // the server has said so
 	all     bool  // it counts all of them
@@ -139,24 +139,24 @@ func (q *waitQueue) permitsReturned(n int, l listeners) {
 	if q.sub.live() {
 		here = 1
 	}
-	q.returning--
-	if (!l.known || here == 0) && q.ownReleases > 0 {
-		q.ownReleases-- // this client does not receive its message
+	q.permits.returning--
+	if (!l.known || here == 0) && q.permits.echoes > 0 {
+		q.permits.echoes-- // this client does not receive its message
 	}
-	q.alone = l.known && l.all && l.told == here
-	q.clients = int(l.clients)
+	q.permits.alone = l.known && l.all && l.count == here
+	q.permits.clients = int(l.clients)
 	switch {
-	case q.alone:
-		q.othersUntil = time.Time{}
-		q.freed += n
+	case q.permits.alone:
+		q.permits.othersUntil = time.Time{}
+		q.permits.freed += n
 		q.beginTurns()
-	case l.known && l.told > max(l.clients, here):
-		q.reckonWith(int(l.told-max(l.clients, here)), strangersLinger)
+	case l.known && l.count > max(l.clients, here):
+		q.expectStrangers(int(l.count-max(l.clients, here)), strangersLinger)
 		fallthrough
 	default:
-		q.freed = 0
+		q.permits.freed = 0
 	}
-	alone := q.alone
+	alone := q.permits.alone
 	q.shard.mu.Unlock()
 	if alone {
 		q.signal() // the front may have put the message off
@@ -165,8 +165,8 @@ func (q *waitQueue) permitsReturned(n int, l listeners) {
 
 // beginTurns restarts the turns of all permits. shard.mu is held.
 func (q *waitQueue) beginTurns() {
-	for i, t := range q.turns {
-		q.turns[i] = q.newTurn(t.count)
+	for i, t := range q.permits.turns {
+		q.permits.turns[i] = q.newTurn(t.count)
 	}
 }
 
@@ -174,10 +174,10 @@ func (q *waitQueue) beginTurns() {
 // the permits whose turn ends first. shard.mu is held.
 func (q *waitQueue) notePass(acquisitions int) {
 	q.chargeFor(acquisitions)
-	if len(q.turns) == 0 {
+	if len(q.permits.turns) == 0 {
 		return
 	}
-	first := &q.turns[0]
+	first := &q.permits.turns[0]
 	if first.passes--; first.passes <= 0 {
 		first.ends = time.Now()
 	}
@@ -186,18 +186,18 @@ func (q *waitQueue) notePass(acquisitions int) {
 // noteTaken notes that there are fewer than n permits. If this client has released as many, and
 // nobody else subscribed, a client that cannot be seen has taken them. shard.mu is held.
 func (q *waitQueue) noteTaken(n int) {
-	if n <= min(q.freed, q.freedBefore) {
-		q.reckonWithUnseen()
+	if n <= min(q.permits.freed, q.permits.freedBefore) {
+		q.expectUnseen()
 	}
-	q.freed -= max(q.freedBefore, 0)
+	q.permits.freed -= max(q.permits.freedBefore, 0)
 }
 
 // endTurns ends the turns of all permits, because the semaphore has been changed. shard.mu is held.
 func (q *waitQueue) endTurns() {
-	for i := range q.turns {
-		q.turns[i].ends = time.Now()
+	for i := range q.permits.turns {
+		q.permits.turns[i].ends = time.Now()
 	}
-	q.credit = min(q.credit, 0)
+	q.permits.credit = min(q.permits.credit, 0)
 }
 
 // permitsChanged ends turns after this client has changed the semaphore.
@@ -214,7 +214,7 @@ func (q *waitQueue) letOthersTake(pause time.Duration) {
 		q.letStrangersTake()
 		return
 	}
-	q.othersUntil = time.Now().Add(pause)
+	q.permits.othersUntil = time.Now().Add(pause)
 }
 
 // pauseForOthers returns how long other clients have to take announced permits. A client with
@@ -222,12 +222,12 @@ func (q *waitQueue) letOthersTake(pause time.Duration) {
 // releases since their last grant; a client that has just released permits is late. shard.mu is
 // held.
 func (q *waitQueue) pauseForOthers() time.Duration {
-	now, last := time.Now(), len(q.turns)-1
+	now, last := time.Now(), len(q.permits.turns)-1
 	switch {
-	case last >= 0 && now.Before(q.turns[last].ends):
-		return askLast()
-	case q.releases < q.clients:
-		return yieldFor * time.Duration(q.clients-q.releases) / time.Duration(q.clients)
+	case last >= 0 && now.Before(q.permits.turns[last].ends):
+		return pauseToGoLast()
+	case q.permits.releasesHeard < q.permits.clients:
+		return yieldFor * time.Duration(q.permits.clients-q.permits.releasesHeard) / time.Duration(q.permits.clients)
 	}
 	return 0
 }
@@ -242,13 +242,13 @@ func (q *waitQueue) longestYield() time.Duration {
 	return yieldFor * 3 / 2
 }
 
-// askLast returns the delay of a client that lets all others try first.
-func askLast() time.Duration { return yieldFor/2 + rand.N(yieldFor) }
+// pauseToGoLast returns the delay of a client that lets all others try first.
+func pauseToGoLast() time.Duration { return yieldFor/2 + rand.N(yieldFor) }
 
 // permitPause returns how long the front lets other clients try first. shard.mu is held.
 func (q *waitQueue) permitPause() time.Duration {
-	if q.front == nil || q.front.passed {
+	if q.permits.front == nil || q.permits.front.passed {
 		return 0
 	}
-	return max(0, until(q.othersUntil))
+	return max(0, until(q.permits.othersUntil))
 }

@@ -71,14 +71,14 @@ func (all *waitQueues) use(key string) *waitQueue {
 	return shard.use(key, hash)
 }
 
-// enter takes a place in a line of the wait queue of a key, or the front. At the front it returns
-// no waiter, but what was left for it. The caller counts as a user of the whole wait queue.
+// enter joins a line of the wait queue of a key, or takes the front. At the front it returns no
+// waiter, but what was left for it. The caller counts as a user of the whole wait queue.
 func (all *waitQueues) enter(key string, l line, who any) (q *waitQueue, w *waiter, left any) {
 	shard, hash := all.locate(key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	q = shard.use(key, hash).lineOf(l)
-	if w = q.takePlace(who); w == nil {
+	if w = q.joinLocked(who); w == nil {
 		left, q.left = q.left, nil
 	}
 	return q, w, left
@@ -157,7 +157,7 @@ func (s *queueShard) drop(q *waitQueue) {
 	}
 	if len(s.spare) < spareQueues {
 		q.lines.Store(nil)
-		q.users, q.attached, q.held, q.standing, q.noLinger = 0, 0, 0, 0, false
+		q.users, q.attached, q.held, q.blocking, q.noLinger = 0, 0, 0, 0, false
 		s.spare = append(s.spare, q)
 	}
 }

@@ -38,17 +38,17 @@ type watchdog struct {
 	end     context.CancelFunc
 	tasks   sync.WaitGroup
 
-	mu      sync.Mutex
-	started bool
-	queue   dueHeap[*ownership]
-	due     []*ownership  // to be renewed now
-	lookAt  time.Duration // when to look for holds to verify
-	looks   int32         // how many times it has looked for them
-	wakeAt  time.Duration // when the timekeeper wakes next
-	skew    time.Duration // between the clocks, at the last look
+	mu           sync.Mutex
+	started      bool
+	queue        dueHeap[*ownership]
+	due          []*ownership  // to be renewed now
+	verifyAt     time.Duration // when to look for holds to verify
+	verifyRounds int32         // how many times it has looked
+	wakeAt       time.Duration // when the timekeeper wakes next
+	skew         time.Duration // between the clocks, when the timekeeper last ran
 }
 
-// route is the way to one node: the holds that wait to be renewed there, and the places of the
+// route is the way to one node: the holds that wait to be renewed there, and the slots for the
 // renewals in flight.
 type route = transport.NodeLine[*ownership]
 
@@ -82,9 +82,9 @@ func (w *watchdog) plan(o *ownership, due dueTimes) {
 		return
 	default:
 	}
-	o.schedule.dueTimes, o.schedule.plannedAtLook = due, w.looks
+	o.schedule.dueTimes, o.schedule.plannedInRound = due, w.verifyRounds
 	if !o.lock.spec.lineRests() {
-		w.putOffLook(o)
+		w.skipVerifying(o)
 	}
 	w.queue.put(o)
 	w.start()
@@ -153,7 +153,7 @@ func (w *watchdog) sleep(signaled bool) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.clock().Mono
-	w.wakeAt = min(now+longestSleep, w.lookAt)
+	w.wakeAt = min(now+longestSleep, w.verifyAt)
 	switch {
 	case w.queue.next() != noDeadline:
 		w.wakeAt = min(w.wakeAt, w.queue.next())
@@ -195,7 +195,7 @@ func (w *watchdog) collect(now transport.Stamp) (overdue []*ownership) {
 // counts.
 func (w *watchdog) startRenewal(o *ownership) {
 	o.schedule.renewAt = noDeadline
-	w.putOffLook(o)
+	w.skipVerifying(o)
 	w.queue.put(o)
 	w.due = append(w.due, o)
 }

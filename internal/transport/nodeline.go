@@ -11,8 +11,8 @@ import (
 // While there is work, a goroutine serves the line: with [NodeLine.Serve], or the owner does it
 // with [NodeLine.TakeAll]. The line belongs to the node, and is dropped with it.
 type NodeLine[T any] struct {
-	// Places holds one element for each piece of work in flight, if the owner counts them.
-	Places chan struct{}
+	// Slots holds one element for each piece of work in flight, if the owner counts them.
+	Slots chan struct{}
 
 	mu      sync.Mutex
 	waiting []T
@@ -21,11 +21,11 @@ type NodeLine[T any] struct {
 }
 
 // LineOf returns the line of a node for the work of an owner, which is a pointer to anything.
-// places is how many pieces of its work can be in flight to the node at once.
-func LineOf[T any](n *Node, owner any, places int) *NodeLine[T] {
+// slots is how many pieces of its work can be in flight to the node at once.
+func LineOf[T any](n *Node, owner any, slots int) *NodeLine[T] {
 	known, found := n.lines.Load(owner)
 	if !found {
-		known, _ = n.lines.LoadOrStore(owner, &NodeLine[T]{Places: make(chan struct{}, places)})
+		known, _ = n.lines.LoadOrStore(owner, &NodeLine[T]{Slots: make(chan struct{}, slots)})
 	}
 	return known.(*NodeLine[T])
 }
@@ -67,7 +67,7 @@ func (l *NodeLine[T]) TakeAll() []T {
 }
 
 // Serve does the work in the line until there is none, or ctx ends. The first piece goes alone, to
-// find out whether the node answers. Others follow, as many at a time as there are places, until
+// find out whether the node answers. Others follow, as many at a time as there are slots, until
 // none is left or the node is silent. Then Serve pauses, and starts again with one piece.
 //
 // do reports whether the node answered. It adds unfinished work to the line again.
@@ -122,7 +122,7 @@ func (l *NodeLine[T]) note(heard bool) (several int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.silent = !heard
-	return min(len(l.waiting), cap(l.Places))
+	return min(len(l.waiting), cap(l.Slots))
 }
 
 func (l *NodeLine[T]) leave() {

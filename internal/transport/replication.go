@@ -53,15 +53,15 @@ func TryWait(ctx context.Context, client rueidis.Client, key string) rueidis.Red
 // Patience returns how long one command with its confirmation may take.
 func (r *Replication) Patience() time.Duration { return r.Timeout + waitSlack }
 
-// reserve waits for a place among those that wait for the replicas of a node. It comes before
+// reserve waits for a slot among those that wait for the replicas of a node. It comes before
 // anything is sent, so that no command of a caller that leaves in the meantime is executed late.
 func (r *Replication) reserve(ctx context.Context, n *Node, until time.Time) (free func(), err error) {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
-	places := LineOf[struct{}](n, r, r.Waits).Places
+	slots := LineOf[struct{}](n, r, r.Waits).Slots
 	select {
-	case places <- struct{}{}:
-		return func() { <-places }, nil
+	case slots <- struct{}{}:
+		return func() { <-slots }, nil
 	case <-ctx.Done():
 		return nil, errSlots
 	case <-timer.C:

@@ -219,7 +219,7 @@ func (s *Sender) direct(ctx context.Context, end limit) context.Context {
 	return nil
 }
 
-// confirmed is attempt for a command that replicas have to confirm. Once the command has a place,
+// confirmed is attempt for a command that replicas have to confirm. Once the command has a slot,
 // the replicas get their full time, since the outcome would be in doubt otherwise.
 func (s *Sender) confirmed(ctx context.Context, n *Node, end time.Time, cmd Command, keys, args []string) rueidis.RedisResult {
 	free, err := cmd.replication.reserve(ctx, n, end)
