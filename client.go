@@ -2,6 +2,7 @@ package latchkey
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -224,6 +225,11 @@ func (c *Client) begin() bool {
 		c.working.Add(1)
 		return true
 	}
+}
+
+// send sends a call until it is answered, the client's patience is over, or Close begins.
+func (c *Client) send(ctx context.Context, each call) (transport.Answer, error) {
+	return c.sender.Call(ctx, c.closing, each.cmd, each.keys, each.args)
 }
 
 // leaseText returns a lease as it is sent. For the default lease it allocates nothing.

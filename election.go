@@ -185,11 +185,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 
 // look asks the server who leads. It changes nothing, so its outcome is never unknown.
 func (e *Election) look(ctx context.Context) (Leader, error) {
-	if err := e.begin(); err != nil {
-		return Leader{}, err
-	}
-	defer e.client.working.Done()
-	a, err := e.client.sender.Call(ctx, e.client.closing, electionLook, e.seen, nil)
+	a, err := e.send(ctx, call{electionLook, e.seen, nil})
 	if err != nil || a.Null {
 		return Leader{}, err
 	}

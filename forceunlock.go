@@ -82,7 +82,7 @@ var errMutexByName error = &kindError{
 // evict removes the holders that were found, and reports whether any of them was still there.
 func (c *Client) evict(ctx context.Context, names *keys, i Inspection) (gone bool, err error) {
 	for _, each := range c.evictions(names, i) {
-		a, err := c.sender.Call(ctx, c.closing, each.cmd, each.keys, each.args)
+		a, err := c.send(ctx, each)
 		switch {
 		case err != nil && a.Doubt:
 			return gone, fail("force unlock", names.name, ErrUnknownOutcome, err)

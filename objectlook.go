@@ -143,7 +143,7 @@ func (o *Object) isDerived() bool {
 
 // lookOnce looks at one name.
 func (c *Client) lookOnce(ctx context.Context, names *keys) (Object, error) {
-	a, err := c.sender.Call(ctx, c.closing, lookAt, names.lookKeys(), []string{c.numsub(), lookFields})
+	a, err := c.send(ctx, call{lookAt, names.lookKeys(), []string{c.numsub(), lookFields}})
 	if err != nil {
 		return Object{}, err
 	}
