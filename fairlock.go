@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -208,34 +206,6 @@ func (c *Client) fairArgs(to []string, key string) []string {
 // waiterChannel is the channel on which the lock tells an owner that its turn has come.
 func (k *keys) waiterChannel(owner string) string { return k.channel + ":" + owner }
 
-// Waiter is an owner that waits for a lock.
-type Waiter struct {
-	// Owner is the owner that the waiter will be once it holds the lock.
-	Owner Owner
-	// Label is the label of the waiter's client, or "": see [Holder].
-	Label string
-	// Mine reports whether the waiter belongs to the client that listed it.
-	Mine bool
-	// By is the owner that the waiting call named, with [By] or [WithOwner], if Mine is true. A
-	// program can find its own place with it. By is the zero Owner if the call named none. It
-	// differs from Owner, since each acquisition has an owner of its own in Redis.
-	By Owner
-	// Age is how long the waiter has been waiting, by the clock of the server. It is 0 if AgeKnown
-	// is false.
-	Age time.Duration
-	// AgeKnown is false for a waiter of Redisson, which does not record when it began to wait, and
-	// for a waiter for a read/write lock whose place in the queue is lost.
-	AgeKnown bool
-	// Alive is how long the waiter keeps its place without another sign of life. It is 0 if the
-	// waiter will be passed over, and NoExpiry in a queue that does not record this.
-	Alive time.Duration
-	// Permits is how many permits the waiter of a [FairSemaphore] waits for; 0 otherwise.
-	Permits int
-}
-
-// waitersPage is how many waiters one request lists, so that a long list does not block the server.
-const waitersPage = 500
-
 // Waiters lists the owners that wait for the lock, in the order in which they will be granted it;
 // nil if there are none. It changes nothing. It requests 500 waiters at a time, and repeats a
 // request for at most Options.RetryBudget. In a list of more than 500, waiters that come or go
@@ -245,67 +215,5 @@ const waitersPage = 500
 // The error matches ErrInvalid for a bad name (nothing was sent), ErrWrongKind if the key is not a
 // lock, ErrClosed, or ErrUnavailable if the server did not answer.
 func (l *FairLock) Waiters(ctx context.Context) ([]Waiter, error) {
-	all, err := l.waitersOnServer(ctx)
-	l.client.describeWaiters(ctx, all)
-	return all, err
+	return l.client.waiters(ctx, l.keys(), (*Client).fairWaiters)
 }
-
-// waitersOnServer is Waiters with only what the server replies.
-func (l *FairLock) waitersOnServer(ctx context.Context) ([]Waiter, error) {
-	if err := l.invalid(); err != nil {
-		return nil, fail("waiters", l.Name(), err)
-	}
-	if !l.client.begin() {
-		return nil, fail("waiters", l.Name(), ErrClosed)
-	}
-	defer l.client.working.Done()
-	var all []Waiter
-	for from := 0; ; from += waitersPage {
-		args := []string{strconv.Itoa(from), strconv.Itoa(from + waitersPage - 1)}
-		a, err := l.client.sender.Call(ctx, l.client.closing, fairWaiters, l.keys().fair, args)
-		if err != nil {
-			return nil, fail("waiters", l.Name(), l.client.wrongKind(ctx, l.keys(), KindLock, err))
-		}
-		page, size, err := readWaiters(a.Message)
-		if err != nil {
-			return nil, fail("waiters", l.Name(), err)
-		}
-		all = append(all, page...)
-		if int64(from+waitersPage) >= size {
-			return all, nil
-		}
-	}
-}
-
-// readWaiters parses the reply of fair_waiters.lua or list_waiters.lua. Waiters that have left are
-// still in the queue; it leaves them out.
-func readWaiters(reply rueidis.RedisMessage) (page []Waiter, size int64, err error) {
-	parts, err := reply.ToArray()
-	if err != nil || len(parts)%3 != 1 {
-		return nil, 0, errReply
-	}
-	size, err = parts[0].AsInt64()
-	for i := 1; i < len(parts) && err == nil; i += 3 {
-		var owner string
-		owner, err = parts[i].ToString()
-		age, _ := parts[i+1].AsInt64()
-		aliveFor, _ := parts[i+2].AsInt64()
-		w := Waiter{
-			Owner:    ownerOf(owner),
-			Age:      time.Duration(max(age, 0)) * time.Microsecond,
-			AgeKnown: age >= 0,
-			Alive:    time.Duration(max(aliveFor, 0)) * time.Millisecond,
-		}
-		if parts[i+2].IsNil() {
-			w.Alive = NoExpiry
-		}
-		if aliveFor > -leftLongAgo {
-			page = append(page, w)
-		}
-	}
-	return page, size, err
-}
-
-// leftLongAgo is longer, in ms, than any waiter can have been dead. When a waiter leaves, its sign
-// of life is set to the beginning of time.
-const leftLongAgo = 10 * 365 * 24 * 3600 * 1000

@@ -1,8 +1,6 @@
 package latchkey
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"slices"
 	"strconv"
@@ -111,46 +109,9 @@ func (h *fairPermitChannel) retire(linger time.Duration) bool {
 	return true
 }
 
-// fairPermitKeys returns the keys that every script for a fair semaphore takes.
-func (k *keys) fairPermitKeys() []string {
-	tag := transport.HashTag(k.key)
-	return []string{k.key, idsKey(k.key), permitQueueKey(tag), "latchkey_sc_alive:" + tag, "latchkey_sc_grants:" + tag}
-}
-
 // permitEntry is the entry of an ownership in the queue. Permits that are requested together have
 // one entry, named after the first of them.
 func (o *ownership) permitEntry() string { return o.lock.client.id + ":" + o.wire }
-
-// Offsets in the bytes of an id: how many permits were requested together, and which of them this
-// one is.
-const (
-	groupSize  = 12
-	groupIndex = 14
-)
-
-// newGroupIDs makes ids for permits that are requested together. They begin as those of
-// [Client.newPermitID] do.
-func (c *Client) newGroupIDs(n int) []string {
-	var id [groupIndex + 2 - recordBytes]byte
-	binary.BigEndian.PutUint32(id[:], uint32(c.registry.number()))    //nolint:gosec // see freshFairPermits
-	binary.BigEndian.PutUint16(id[groupSize-recordBytes:], uint16(n)) //nolint:gosec // maxPermits at most
-	return groupOf(c.permitIDs() + hex.EncodeToString(id[:]))
-}
-
-// groupOf returns the ids of all permits that were requested together with the given one. It
-// returns nil if the id is not of that form.
-func groupOf(id string) []string {
-	raw, err := hex.DecodeString(id)
-	if err != nil || len(raw) != groupIndex+2 {
-		return nil
-	}
-	all := make([]string, binary.BigEndian.Uint16(raw[groupSize:]))
-	for i := range all {
-		binary.BigEndian.PutUint16(raw[groupIndex:], uint16(i)) //nolint:gosec // there are fewer
-		all[i] = hex.EncodeToString(raw)
-	}
-	return all
-}
 
 // freshFairPermits is freshPermits for a fair semaphore.
 func freshFairPermits(a *acquisition) (first *ownership, others []*ownership) {

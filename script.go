@@ -2,6 +2,7 @@ package latchkey
 
 import (
 	"embed"
+	"strconv"
 	"strings"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -124,4 +125,18 @@ func (c *call) add(more call) {
 	c.cmd = more.cmd
 	c.keys = append(c.keys, more.keys...)
 	c.args = append(c.args, more.args...)
+}
+
+// pageSize is how many elements of a list one request reads, so that a long list does not block the server.
+const pageSize = 500
+
+// readPages reads a list page by page. It gives read the positions of the first and the last element of a page, as
+// arguments of a script. read returns the size of the whole list.
+func readPages(read func(positions []string) (size int64, err error)) error {
+	for from := 0; ; from += pageSize {
+		size, err := read([]string{strconv.Itoa(from), strconv.Itoa(from + pageSize - 1)})
+		if err != nil || int64(from+pageSize) >= size {
+			return err
+		}
+	}
 }
