@@ -26,8 +26,9 @@ type fairPermitQueue struct {
 }
 
 func newFairPermitQueue(c *Client) kindState {
-	q := &fairPermitQueue{waiters: newFairWaitList(c), heard: map[string]*fairPermitChannel{}}
-	q.waiters.queue, q.waiters.oneChannel = q, true
+	q := &fairPermitQueue{heard: map[string]*fairPermitChannel{}}
+	q.waiters = newFairWaitList(c, q)
+	q.waiters.sharedChannel = true
 	s := *permitSpec
 	q.spec = &s
 	s.kind, s.protocol, s.fresh, s.wait, s.handsOver = KindFairPermit, fairPermitProtocol{}, freshFairPermits, q.waiters.wait, true
@@ -44,7 +45,7 @@ func (*fairPermitQueue) keys(p *primitive) []string  { return p.keys().fairPermi
 func (*fairPermitQueue) channel(p *primitive) string { return p.keys().channel }
 func (*fairPermitQueue) entry(o *ownership) string   { return o.permitEntry() }
 
-func (q *fairPermitQueue) attempts(w *fairWaiter) protocol {
+func (q *fairPermitQueue) protocolFor(w *fairWaiter) protocol {
 	p := w.ownership.protocol().(fairPermitProtocol)
 	p.waiters, p.waiter = q.waiters, w
 	return p

@@ -21,16 +21,14 @@ const nearest = 4
 type fairWaitList struct {
 	client *Client
 	queue  fairQueue
-	// oneChannel says that waiters have no channels of their own. Those that joined before their
+	// sharedChannel says that waiters have no channels of their own. Those that joined before their
 	// client listened then try once more, to become grantable.
-	oneChannel bool
-	shift      string // ms that a Redisson process subtracts from deadlines
-	period     time.Duration
-	open       context.Context // ends with close
-	end        context.CancelFunc
-	tasks      sync.WaitGroup
-
-	plain, fenced *spec // of its locks
+	sharedChannel bool
+	redissonWait  string // ms that a Redisson process subtracts from deadlines
+	period        time.Duration
+	open          context.Context // ends with close
+	end           context.CancelFunc
+	tasks         sync.WaitGroup
 
 	mu     sync.Mutex
 	byKey  map[string]*list.List // of *fairWaiter, in the order of their tickets
@@ -39,8 +37,8 @@ type fairWaitList struct {
 
 // fairQueue is what differs between the queues of fair locks and of fair semaphores.
 type fairQueue interface {
-	// attempts returns the protocol for the attempts of a waiter.
-	attempts(w *fairWaiter) protocol
+	// protocolFor returns the protocol for the attempts of a waiter.
+	protocolFor(w *fairWaiter) protocol
 	// listen subscribes a waiter near the front to the channel on which it may be told to try, in
 	// addition to the client's channel. fairWaitList.mu is held.
 	listen(w *fairWaiter)
@@ -71,16 +69,17 @@ type fairWaiter struct {
 }
 
 // newFairWaitList makes the list of the waiters in the queues of one kind.
-func newFairWaitList(c *Client) *fairWaitList {
+func newFairWaitList(c *Client, q fairQueue) *fairWaitList {
 	o := c.options
 	open, end := context.WithCancel(context.Background())
 	return &fairWaitList{
-		client: c,
-		shift:  strconv.FormatInt(millis(o.RedissonFairWait), 10),
-		period: max(min(o.StaleWaiterTimeout/3, o.PollCeiling), time.Millisecond),
-		open:   open,
-		end:    end,
-		byKey:  map[string]*list.List{},
+		client:       c,
+		queue:        q,
+		redissonWait: strconv.FormatInt(millis(o.RedissonFairWait), 10),
+		period:       max(min(o.StaleWaiterTimeout/3, o.PollCeiling), time.Millisecond),
+		open:         open,
+		end:          end,
+		byKey:        map[string]*list.List{},
 	}
 }
 
@@ -93,7 +92,7 @@ func (l *fairWaitList) wait(ctx context.Context, a *acquisition) error {
 	w.queue.doNotLinger()
 	e := o.ownEntry(a.since)
 	e.lease, e.waiter = min(a.lease, l.client.options.StaleWaiterTimeout), w
-	a.queued = l.queue.attempts(w)
+	a.queued = l.queue.protocolFor(w)
 	defer l.remove(w)
 	var mark waitMark
 	defer mark.end()
@@ -200,7 +199,7 @@ func (w *fairWaiter) signal() { w.queue.signal() }
 // reconnected implements [waker]. Waiters behind the first few cannot have missed a message.
 func (w *fairWaiter) reconnected() {
 	w.list.mu.Lock()
-	near := w.near || w.elem == nil || w.list.oneChannel && !w.grantable
+	near := w.near || w.elem == nil || w.list.sharedChannel && !w.grantable
 	w.list.mu.Unlock()
 	if near {
 		w.queue.signal()
