@@ -122,20 +122,9 @@ func (b *Barrier) State(ctx context.Context) (BarrierState, error) {
 	if err != nil {
 		return s, fail(verb, b.name, err)
 	}
-	b.client.describeParties(ctx, s.Who)
+	describeEach(ctx, b.client, 0, [][]BarrierParty{s.Who}, func(p BarrierParty) Owner { return p.Owner },
+		func(p *BarrierParty, d description) { p.Label = d.label })
 	return s, nil
-}
-
-// describeParties adds the labels of the clients to parties.
-func (c *Client) describeParties(ctx context.Context, all []BarrierParty) {
-	owners := make([]Owner, len(all))
-	for i, p := range all {
-		owners[i] = p.Owner
-	}
-	said := c.describe(ctx, owners, 0)
-	for i, p := range all {
-		all[i].Label = said[p.Owner].label
-	}
 }
 
 // barrierStateOf reads the reply of barrier_inspect.lua.

@@ -45,7 +45,8 @@ func (s *PermitSemaphore) Holders(ctx context.Context) ([]PermitHolder, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.client.describePermits(ctx, all)
+	describeEach(ctx, s.client, 0, [][]PermitHolder{all}, func(p PermitHolder) Owner { return Owner{text: p.ID} },
+		func(p *PermitHolder, d description) { p.Label, p.Note = d.label, d.note })
 	return all, nil
 }
 
@@ -66,17 +67,4 @@ func readPermits(reply rueidis.RedisMessage) (page []PermitHolder, size int64, e
 		return nil, 0, errors.Join(errReply, err)
 	}
 	return page, size, nil
-}
-
-// describePermits adds labels and notes to permits.
-func (c *Client) describePermits(ctx context.Context, all []PermitHolder) {
-	owners := make([]Owner, len(all))
-	for i, p := range all {
-		owners[i] = Owner{text: p.ID}
-	}
-	said := c.describe(ctx, owners, 0)
-	for i := range all {
-		each := said[owners[i]]
-		all[i].Label, all[i].Note = each.label, each.note
-	}
 }

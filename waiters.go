@@ -163,16 +163,10 @@ const leftLongAgo = 10 * 365 * 24 * 3600 * 1000
 
 // describeWaiters adds labels to waiters, and marks those of this client.
 func (c *Client) describeWaiters(ctx context.Context, all []Waiter) {
-	owners := make([]Owner, len(all))
-	for i, w := range all {
-		owners[i] = w.Owner
-	}
-	said, named := c.describe(ctx, owners, 0), c.registry.named()
-	for i := range all {
-		w := &all[i]
-		w.Label = said[w.Owner].label
-		w.By = named[w.Owner]
+	named := c.registry.named()
+	describeEach(ctx, c, 0, [][]Waiter{all}, func(w Waiter) Owner { return w.Owner }, func(w *Waiter, d description) {
 		record, _ := recordOf(w.Owner)
+		w.Label, w.By = d.label, named[w.Owner]
 		w.Mine = !w.By.IsZero() || record == c.record.id
-	}
+	})
 }
