@@ -3,7 +3,6 @@ package latchkey
 import (
 	"context"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -33,7 +32,7 @@ type earlyReleaser interface {
 // argument.
 func (c call) earlyFor(rest time.Duration) call {
 	c.args = slices.Clone(c.args)
-	c.args[1] = strconv.FormatInt(millis(rest), 10)
+	c.args[1] = millisText(rest)
 	return c
 }
 

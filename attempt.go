@@ -98,11 +98,9 @@ func (c *Client) confirm(ctx context.Context, first transport.Answer, again call
 // lease has ended.
 func (a *acquisition) accept(ans transport.Answer) error {
 	c := a.lock.client
-	select {
-	case <-c.closing:
+	if isClosed(c.closing) {
 		a.markUnwanted()
 		return ErrClosed
-	default:
 	}
 	now := c.clock()
 	if a.lease-driftMargin(a.lease) <= now.Since(ans.Sent) {

@@ -297,7 +297,7 @@ func (barrierProtocol) readRefusal(*acquisition, transport.Answer) (time.Duratio
 func (barrierProtocol) releaseCall(*ownership, int, int64, []string) call { return call{} }
 
 func (b barrierProtocol) renewalCall(o *ownership, lease time.Duration) call {
-	return call{barrierRenew, []string{b.barrier.key, b.barrier.waiting}, []string{o.wire, strconv.FormatInt(millis(lease), 10)}}
+	return call{barrierRenew, []string{b.barrier.key, b.barrier.waiting}, []string{o.wire, millisText(lease)}}
 }
 
 // wakeParties has the parties of a client ask the server how their generations ended, because the

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -106,8 +105,8 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 		names:      newNameCache(),
 		publish:    "PUBLISH",
 		kindStates: map[Kind]kindState{},
-		leaseMS:    strconv.FormatInt(millis(options.Lease), 10),
-		staleMS:    strconv.FormatInt(millis(options.StaleWaiterTimeout), 10),
+		leaseMS:    millisText(options.Lease),
+		staleMS:    millisText(options.StaleWaiterTimeout),
 		closing:    make(chan struct{}),
 		closed:     make(chan struct{}),
 	}
@@ -218,13 +217,11 @@ func (c *Client) closeKindStates() {
 func (c *Client) begin() bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	select {
-	case <-c.closing:
+	if isClosed(c.closing) {
 		return false
-	default:
-		c.working.Add(1)
-		return true
 	}
+	c.working.Add(1)
+	return true
 }
 
 // send sends a call until it is answered, the client's patience is over, or Close begins.
@@ -232,12 +229,20 @@ func (c *Client) send(ctx context.Context, each call) (transport.Answer, error) 
 	return c.sender.Call(ctx, c.closing, each.cmd, each.keys, each.args)
 }
 
+// slotOf returns the slot of a key in a cluster, and 0 elsewhere.
+func (c *Client) slotOf(key string) uint16 {
+	if !c.cluster {
+		return 0
+	}
+	return transport.KeySlot(key)
+}
+
 // leaseText returns a lease as it is sent. For the default lease it allocates nothing.
 func (c *Client) leaseText(lease time.Duration) string {
 	if lease == c.options.Lease {
 		return c.leaseMS
 	}
-	return strconv.FormatInt(millis(lease), 10)
+	return millisText(lease)
 }
 
 // pollPause is how long a waiter relies on messages this time: the ceiling less up to a

@@ -3,7 +3,6 @@ package latchkey
 import (
 	"errors"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -185,7 +184,7 @@ func (p fairPermitProtocol) releaseCall(o *ownership, count int, _ int64, args [
 		id, entry = "", o.permitEntry()
 	}
 	if p.permanent && o.mayBeAcquired() {
-		mark = strconv.FormatInt(millis(lateDelivery), 10)
+		mark = millisText(lateDelivery)
 	}
 	args = append(args, id, entry, mark, o.lock.client.publish, o.lock.keys().channel)
 	return call{fairsemLeave, p.keys(o), o.lock.client.handover.channelArgs(args, o.lock.key)}

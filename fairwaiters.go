@@ -75,7 +75,7 @@ func newFairWaitList(c *Client, q fairQueue) *fairWaitList {
 	return &fairWaitList{
 		client:       c,
 		queue:        q,
-		redissonWait: strconv.FormatInt(millis(o.RedissonFairWait), 10),
+		redissonWait: millisText(o.RedissonFairWait),
 		period:       max(min(o.StaleWaiterTimeout/3, o.PollCeiling), time.Millisecond),
 		open:         open,
 		end:          end,

@@ -68,10 +68,7 @@ func (c *Client) look(ctx context.Context, m transport.Master, names []*keys) ([
 func (c *Client) lookGroups(names []*keys) (groups [][]*keys) {
 	open := map[uint16]int{}
 	for _, each := range names {
-		slot := uint16(0)
-		if c.cluster {
-			slot = transport.KeySlot(each.key)
-		}
+		slot := c.slotOf(each.key)
 		at, begun := open[slot]
 		if !begun || len(groups[at]) == lookBatch {
 			at = len(groups)

@@ -127,5 +127,5 @@ func (hashProtocol) renewalCall(o *ownership, lease time.Duration) call {
 }
 
 func renewalOf(o *ownership, where, owner string, lease time.Duration) call {
-	return call{o.lock.spec.renew, []string{o.lock.key}, []string{where, owner, o.guestID(), strconv.FormatInt(millis(lease), 10)}}
+	return call{o.lock.spec.renew, []string{o.lock.key}, []string{where, owner, o.guestID(), millisText(lease)}}
 }

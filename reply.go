@@ -63,6 +63,9 @@ func millis(d time.Duration) int64 {
 	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }
 
+// millisText returns the ms of a duration as they are sent.
+func millisText(d time.Duration) string { return strconv.FormatInt(millis(d), 10) }
+
 // maxCount is the largest count that Redisson supports.
 const maxCount = math.MaxInt32
 

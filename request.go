@@ -3,7 +3,6 @@ package latchkey
 import (
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -150,5 +149,5 @@ func ttlText(d time.Duration) (string, error) {
 	if d == NoExpiry {
 		return "", nil
 	}
-	return strconv.FormatInt(millis(d), 10), checkLease("the TTL", d)
+	return millisText(d), checkLease("the TTL", d)
 }

@@ -118,14 +118,14 @@ func rwRenewal(o *ownership, side, number string, reads int, lease time.Duration
 		keys = append(keys, all[3])
 	}
 	return call{rwRenew, keys,
-		[]string{o.wire, side, number, strconv.FormatInt(millis(lease), 10), strconv.Itoa(reads)}}
+		[]string{o.wire, side, number, millisText(lease), strconv.Itoa(reads)}}
 }
 
 // rwRenewals returns renewals of the leases first and of the lock last, which decides.
 func rwRenewals(o *ownership, field, number string, reads int, lease time.Duration) []call {
 	all := rwKeys(o.lock.key)
 	renew := func(what, key string) call {
-		return call{rwRenewKey, []string{key}, []string{what, field, strconv.FormatInt(millis(lease), 10), number}}
+		return call{rwRenewKey, []string{key}, []string{what, field, millisText(lease), number}}
 	}
 	calls := []call{renew("leases", all[1])}
 	for _, key := range appendLeaseKeys(nil, o.lock.key, o.wire, reads) {

@@ -77,10 +77,8 @@ func newWatchdog(c *Client) *watchdog {
 func (w *watchdog) plan(o *ownership, due dueTimes) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	select {
-	case <-w.open.Done():
+	if isClosed(w.open.Done()) {
 		return
-	default:
 	}
 	o.schedule.dueTimes, o.schedule.plannedAtLook = due, w.looks
 	if !o.lock.spec.lineRests() {
@@ -231,11 +229,8 @@ func (w *watchdog) keepRenewing() {
 
 // send puts a hold into the line of the node that has its key. w.mu is held.
 func (w *watchdog) send(o *ownership) {
-	slot := uint16(0)
-	if w.client.cluster {
-		slot = transport.KeySlot(o.lock.key)
-	}
-	r := transport.LineOf[*ownership](w.client.topology.Serving(slot), w, w.client.renewFlights())
+	node := w.client.topology.Serving(w.client.slotOf(o.lock.key))
+	r := transport.LineOf[*ownership](node, w, w.client.renewFlights())
 	if r.Add(o) {
 		w.tasks.Go(func() { w.serve(r) })
 	}
