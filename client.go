@@ -3,6 +3,7 @@ package latchkey
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -160,6 +161,15 @@ func (c *Client) askAtStart() (sharded bool, err error) {
 		return false, fail("connect", "replicas", unanswered(err))
 	}
 	return sharded, nil
+}
+
+// unanswered adds ErrUnavailable to the error of a failed connection attempt, unless the
+// server refused or the options are invalid.
+func unanswered(err error) error {
+	if errors.Is(err, ErrInvalid) || transport.Classify(err) == transport.Refused {
+		return err
+	}
+	return transport.Unavailable(err)
 }
 
 // newClientID makes a UUID of version 8. Redisson uses version 4, so the version tells

@@ -22,11 +22,11 @@ import (
 // lower ones.
 var floors = []string{
 	0: "doc errors busyerror owner kinds mutexorder parallel",
-	1: "script reply replicas acquireerrors drift pause",
-	2: "keys namecache options calloption report notice event shape label",
+	1: "script reply replicas acquireerrors drift pause leasebounds",
+	2: "keys namecache options calloption report notice event shape label rueidisoption connecturl lifecycle doubt lease timebound request dueheap",
 	3: "waitqueue waitqueues waitqueue_state waiterlist waitqueue_holds waitqueue_answer waitqueue_lines waitqueue_strangers waitqueue_pollers waitqueue_permits waitqueue_turns waitqueue_share waitqueue_presence pubsub pubsub_listener pubsub_channels pubsub_sharded",
-	4: "client rueidisoption connect connecturl lazy hold holdstate release extend passing readalong handover handover_channel queueentry nextowner successor queuekeys lease loss maxhold heldcontext confine ownership ownership_line registry registry_live watchdog renewal undo undoownership idempotency synchronizer primitive spec protocol acquisition resolve attempt reenter wait waiting request serveridentity inspection schedule verifying holdbackend lifecycle holdmembers doubt holdset dueheap close observe atleast clientrecord holdnote permitids clientrecordread knownlabels ownwait",
-	5: "locker member do synclocker objects objectwalk objectlook waiters",
+	4: "client hold holdstate release extend passing readalong handover handover_channel queueentry nextowner successor queuekeys loss maxhold heldcontext confine ownership ownership_line registry registry_live watchdog renewal undo undoownership idempotency synchronizer primitive spec protocol acquisition resolve attempt reenter wait waiting serveridentity inspection schedule verifying holdbackend holdmembers holdset close observe atleast clientrecord holdnote permitids clientrecordread knownlabels ownwait",
+	5: "connect lazy locker member do synclocker objects objectwalk objectlook waiters",
 	6: "mutex lock fencedlock spinlock forceunlock fairlock fairprotocol fairwaiters fairrefresh rwlock readlock writelock rwprotocol rwrefusal rwreentry semaphore semacquire sempassing permitsemaphore permitcount permitstats permit permitbyid fairsemaphore fairpermit countdownlatch latchround latchawait election leadership electionobserve electionrun barrier barrierstate barrierparty barrierdo permitholders",
 	7: "check composite compositehold multilock redlock redround redfailure distinctservers compositeinspect compositemembers compositerelease compositepassing compositeline redline compositeobserve multiline memberorder memberholds multiround",
 }

@@ -30,9 +30,6 @@ type request struct {
 	awaited     bool // others wait in line for the lock of which this one is to be a member
 }
 
-// permanentLease stands for a lease that does not end.
-const permanentLease = 100 * 365 * 24 * time.Hour
-
 // newRequest checks the options of one acquisition. waits says whether the method waits for longer than one
 // attempt.
 func newRequest(defaultLease time.Duration, waits bool, settings []setting) (request, error) {

@@ -2,7 +2,6 @@ package latchkey
 
 import (
 	"context"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -22,8 +21,6 @@ const (
 	idleSleep = time.Hour
 	// clockJump is how far the clocks may diverge before every hold is checked.
 	clockJump = 5 * time.Millisecond
-
-	noDeadline = time.Duration(math.MaxInt64)
 )
 
 // watchdog renews the holds of a client and ends those that it cannot renew. It has two goroutines,
