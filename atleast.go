@@ -38,8 +38,8 @@ func (c call) earlyFor(rest time.Duration) call {
 
 // checkAtLeast refuses the option for a lock that cannot stay taken, and for the lock of an election, which
 // must go to the next candidate at once.
-func (p *primitive) checkAtLeast(r *request) error {
-	if _, is := p.spec.protocol.(earlyReleaser); r.atLeast > 0 && (!is || p.spec.public) {
+func (p *primitive) checkAtLeast() error {
+	if _, is := p.spec.protocol.(earlyReleaser); !is || p.spec.public {
 		return errNoAtLeast
 	}
 	return nil
