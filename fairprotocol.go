@@ -104,19 +104,15 @@ func (p fairProtocol) readRefusal(a *acquisition, ans transport.Answer) (left ti
 
 func (fairProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {
 	waiting := o.waitingArg()
-	args = append(args, o.wire, strconv.Itoa(count), o.guestID(), o.lock.client.publish, o.lock.keys().channel, strconv.FormatInt(raise, 10), waiting)
-	return call{fairRelease, o.lock.keys().fair, o.lock.client.fairArgs(args, o.lock.key)}
+	args = append(args, o.wire, strconv.Itoa(count), o.guestID(), o.lock.client.publish, o.lock.keys().channel, strconv.FormatInt(raise, 10), waiting,
+		o.lock.client.staleMS)
+	return call{fairRelease, o.lock.keys().fair, o.lock.client.handover.channelArgs(args, o.lock.key)}
 }
 
 func (p fairProtocol) earlyCall(o *ownership) call {
 	waiting := o.waitingArg()
-	args := []string{o.wire, "", o.guestID(), o.lock.keys().channel, o.lock.client.publish, waiting}
-	return call{fairEarly, o.lock.keys().fair, append(o.lock.client.fairArgs(args, o.lock.key), p.waiters.redissonWait)}
-}
-
-// fairArgs appends the arguments that a script needs to pass a fair lock on.
-func (c *Client) fairArgs(to []string, key string) []string {
-	return c.handover.channelArgs(append(to, c.staleMS), key)
+	args := []string{o.wire, "", o.guestID(), o.lock.keys().channel, o.lock.client.publish, waiting, o.lock.client.staleMS}
+	return call{fairEarly, o.lock.keys().fair, append(o.lock.client.handover.channelArgs(args, o.lock.key), p.waiters.redissonWait)}
 }
 
 // waiterChannel is the channel on which the lock tells an owner that its turn has come.

@@ -105,10 +105,10 @@ func (c *Client) evictions(names *keys, i Inspection) []call {
 	default:
 		// It may be a fair lock, whose waiters listen elsewhere.
 		owner := i.Holders[0].field()
-		fair := []string{owner, "-1", "", c.publish, names.channel, "0", "0"}
+		fair := []string{owner, "-1", "", c.publish, names.channel, "0", "0", c.staleMS}
 		lock := []string{owner, names.channel, "-1", "", "0", c.publish}
 		return []call{
-			{fairRelease, names.fairKeys(), c.fairArgs(fair, names.key)},
+			{fairRelease, names.fairKeys(), c.handover.channelArgs(fair, names.key)},
 			{lockRelease, names.fenced(), c.handover.args(lock, names.key, "", "", 0)},
 		}
 	}

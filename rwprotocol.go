@@ -163,6 +163,16 @@ func appendLeaseKeys(to []string, key, owner string, holds int) []string {
 // evictBatch is how many holders one script removes, so that no script takes long.
 const evictBatch = 200
 
+// heldBy returns the side on which a read/write lock is held.
+func (i *Inspection) heldBy() Kind {
+	for _, h := range i.Holders {
+		if h.Write {
+			return KindWrite
+		}
+	}
+	return KindRead
+}
+
 // rwEvictions returns the calls that remove all holders of a read/write lock.
 func (c *Client) rwEvictions(names *keys, holders []Holder) (calls []call) {
 	keys := append(rwKeys(names.key), names.queue)
