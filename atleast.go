@@ -96,13 +96,13 @@ func (e *earlyRelease) or(release call, now transport.Stamp) call {
 func (stringProtocol) earlyCall(o *ownership) call {
 	names := o.lock.keys()
 	args := o.earlyArgs([]string{o.wire, "", names.channel, o.lock.client.publish})
-	return call{mutexEarly, names.released(names.queued()), args}
+	return call{mutexReleaseEarly, names.released(names.queued()), args}
 }
 
 func (hashProtocol) earlyCall(o *ownership) call {
 	names := o.lock.keys()
 	args := o.earlyArgs([]string{o.wire, "", o.guestID(), names.channel, o.lock.client.publish})
-	return call{lockEarly, names.released(names.queued()), args}
+	return call{lockReleaseEarly, names.released(names.queued()), args}
 }
 
 // earlyArgs appends the arguments of an early release that concern the queue.

@@ -112,7 +112,7 @@ func (fairProtocol) releaseCall(o *ownership, count int, raise int64, args []str
 func (p fairProtocol) earlyCall(o *ownership) call {
 	waiting := o.waitingArg()
 	args := []string{o.wire, "", o.guestID(), o.lock.keys().channel, o.lock.client.publish, waiting, o.lock.client.staleMS}
-	return call{fairEarly, o.lock.keys().fair, append(o.lock.client.handover.channelArgs(args, o.lock.key), p.waiters.redissonWait)}
+	return call{fairReleaseEarly, o.lock.keys().fair, append(o.lock.client.handover.channelArgs(args, o.lock.key), p.waiters.redissonWait)}
 }
 
 // waiterChannel is the channel on which the lock tells an owner that its turn has come.

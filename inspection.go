@@ -73,7 +73,7 @@ func (c *Client) inspect(ctx context.Context, names *keys) (Inspection, error) {
 		return i, ErrClosed
 	}
 	defer c.working.Done()
-	a, err := c.send(ctx, call{inspectQuery, []string{names.key, names.token}, nil})
+	a, err := c.send(ctx, call{inspectScript, []string{names.key, names.token}, nil})
 	if err != nil {
 		return i, err
 	}

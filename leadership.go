@@ -137,7 +137,7 @@ func (l *Leadership) begin(ctx context.Context, waits bool) error {
 // leadership.
 func (l *Leadership) announce(ctx context.Context, v *announcedValue) (transport.Answer, error) {
 	e := l.election
-	a, err := e.send(ctx, call{electionSet, e.seen, []string{
+	a, err := e.send(ctx, call{electionAnnounce, e.seen, []string{
 		l.owner, strconv.FormatInt(l.Term(), 10), strconv.FormatInt(v.revision, 10), v.value, e.client.publish, e.channel, e.client.Label(),
 	}})
 	leads, err := boolOf(a, err)

@@ -83,7 +83,7 @@ func (hashProtocol) acquireCall(a *acquisition, count, _ int) call {
 		entry, standing = a.queueEntry()
 	}
 	if entry != "" || standing != "" {
-		c.cmd, c.keys = lockWait, queued
+		c.cmd, c.keys = lockAcquireQueued, queued
 	}
 	c.args = withoutUsual(append(a.acquireArgs(count), tokens, entry, standing), usualOfAcquire)
 	return c

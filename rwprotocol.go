@@ -35,7 +35,7 @@ func (readProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dura
 }
 
 func (p readProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {
-	c := o.rwRelease(rwReadRelease, rwReadLast)
+	c := o.rwRelease(rwReadRelease, rwReadReleaseQueued)
 	c.keys = appendLeaseKeys(c.keys, o.lock.key, o.wire, o.mostHolds())
 	args = append(args, o.wire, strconv.Itoa(count), p.number, o.lock.client.publish, o.lock.keys().channel, strconv.FormatInt(raise, 10))
 	c.args = append(o.lock.client.handover.channelArgs(args, o.lock.key), presenceChannel(o.lock.key), o.lock.keys().queue)
@@ -71,7 +71,7 @@ func (writeProtocol) acquireCall(a *acquisition, count, _ int) call {
 	}
 	c := call{cmd: rwWriteAcquire, keys: rwKeys(o.lock.key)}
 	if entry != "" || standing != "" {
-		c.cmd, c.keys = rwWriteWait, append(c.keys, o.lock.keys().queue)
+		c.cmd, c.keys = rwWriteAcquireQueued, append(c.keys, o.lock.keys().queue)
 	}
 	c.args = []string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), stale, entry, standing, o.lock.keys().queue}
 	return c
@@ -87,7 +87,7 @@ func (writeProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dur
 
 func (writeProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {
 	waiting := o.waitingArg()
-	c := o.rwRelease(rwWriteRelease, rwWriteHand)
+	c := o.rwRelease(rwWriteRelease, rwWriteReleaseQueued)
 	args = append(args, o.wire, strconv.Itoa(count), waiting, o.lock.client.publish, o.lock.keys().channel, strconv.FormatInt(raise, 10))
 	c.args = append(o.handoverArgs(args, count), presenceChannel(o.lock.key), o.lock.client.staleMS, o.lock.keys().queue)
 	return c
@@ -95,7 +95,7 @@ func (writeProtocol) releaseCall(o *ownership, count int, raise int64, args []st
 
 func (writeProtocol) earlyCall(o *ownership) call {
 	waiting := o.waitingArg()
-	c := o.rwRelease(rwWriteEarly, rwHandEarly)
+	c := o.rwRelease(rwWriteReleaseEarly, rwWriteReleaseEarlyQueued)
 	args := o.earlyArgs([]string{o.wire, "", waiting, o.lock.client.publish, o.lock.keys().channel})
 	c.args = append(args, o.lock.keys().queue)
 	return c
