@@ -61,7 +61,7 @@ func (o *ownership) restAfter(count int) time.Duration {
 func (o *ownership) sendEarly(ctx context.Context, stop <-chan struct{}, on transport.Terms, rest time.Duration) (transport.Answer, error) {
 	c := o.protocol().(earlyReleaser).earlyCall(o).earlyFor(rest)
 	a, err := o.lock.client.sender.CallOn(ctx, stop, on, c.cmd, c.keys, c.args)
-	o.lock.noteSpared(a, err)
+	o.lock.noteKeysOmitted(a, err)
 	o.lock.client.record.keep(a.Sent.Mono + rest)
 	return a, err
 }
