@@ -61,10 +61,9 @@ func terminalWidth(out io.Writer) int {
 type style string
 
 const (
-	bold  style = "1"
-	faint style = "2"
-	good  style = "32"
-	bad   style = "31"
+	bold style = "1"
+	good style = "32"
+	bad  style = "31"
 )
 
 func (s *screen) paint(as style, text string) string {
