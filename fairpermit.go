@@ -46,7 +46,7 @@ func (*fairPermitQueue) entry(o *ownership) string   { return o.permitEntry() }
 
 func (q *fairPermitQueue) protocolFor(w *fairWaiter) protocol {
 	p := w.ownership.protocol().(fairPermitProtocol)
-	p.waiters, p.waiter = q.waiters, w
+	p.waiter = w
 	return p
 }
 
@@ -134,8 +134,7 @@ func permitsInUse(r *registry, key, first string) bool {
 type fairPermitProtocol struct {
 	permitProtocol
 
-	waiters *fairWaitList
-	waiter  *fairWaiter // of an acquisition that waits in the queue, or nil
+	waiter *fairWaiter // of an acquisition that waits in the queue, or nil
 }
 
 func (p fairPermitProtocol) keys(o *ownership) []string {
@@ -147,9 +146,9 @@ func (p fairPermitProtocol) keys(o *ownership) []string {
 }
 
 func (p fairPermitProtocol) acquireCall(a *acquisition, _, _ int) call {
-	o, stale, ticket, grant, awaits := a.ownership, "", "", "", ""
+	o, awaits := a.ownership, ""
+	stale, ticket, grant := p.waiter.args()
 	if p.waiter != nil {
-		stale, ticket, grant = o.lock.client.staleMS, p.waiters.ticketText(p.waiter), p.waiters.grantText(p.waiter)
 		o.markQueued()
 	}
 	if a.awaitSet {
@@ -166,7 +165,7 @@ func (p fairPermitProtocol) readRefusal(a *acquisition, ans transport.Answer) (t
 		return left, err
 	}
 	ticket, unset := place[0], place[1]
-	p.waiters.setPlace(p.waiter, uint64(ticket), true)
+	p.waiter.list.setPlace(p.waiter, uint64(ticket), true)
 	if unset == 1 {
 		return left, errors.Join(ErrNotAcquired, ErrNotSet)
 	}

@@ -66,11 +66,8 @@ func (p fairProtocol) acquireCall(a *acquisition, count, round int) call {
 	if count > 1 {
 		return p.hashProtocol.acquireCall(a, count, round)
 	}
-	o, stale, ticket, grant := a.ownership, "", "", ""
-	if p.waiter != nil {
-		stale, ticket = o.lock.client.staleMS, p.waiters.ticketText(p.waiter)
-		grant = p.waiters.grantText(p.waiter)
-	}
+	o := a.ownership
+	stale, ticket, grant := p.waiter.args()
 	fenced := "0"
 	if o.lock.spec.fenced {
 		fenced = "1"

@@ -141,24 +141,23 @@ func (l *fairWaitList) isBehind(w *fairWaiter) bool {
 	return w.elem != nil && !w.near
 }
 
-// ticketText is the ticket of the waiter as text, or "" if it has none.
-func (l *fairWaitList) ticketText(w *fairWaiter) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if w.ticket == 0 {
-		return ""
+// args returns what an attempt says of the waiter: how many ms without a sign of life make it stale, its ticket, or
+// "" if it has none, and the lease, in ms, of a grant, or "" if it is not grantable. A call that does not wait has
+// a nil waiter, and sends "" for all of them.
+func (w *fairWaiter) args() (stale, ticket, grant string) {
+	if w == nil {
+		return "", "", ""
 	}
-	return strconv.FormatUint(w.ticket, 10)
-}
-
-// grantText is the lease, in ms, of a grant to the waiter, or "" if it is not grantable.
-func (l *fairWaitList) grantText(w *fairWaiter) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !w.grantable {
-		return ""
+	c := w.list.client
+	w.list.mu.Lock()
+	defer w.list.mu.Unlock()
+	if w.ticket != 0 {
+		ticket = strconv.FormatUint(w.ticket, 10)
 	}
-	return l.client.leaseText(w.ownership.entry.lease)
+	if w.grantable {
+		grant = c.leaseText(w.ownership.entry.lease)
+	}
+	return c.staleMS, ticket, grant
 }
 
 // asks notes that a waiter is about to make an attempt.
