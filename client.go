@@ -117,16 +117,7 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	if options.clock != nil {
 		c.clock = options.clock
 	}
-	c.topology = cmp.Or(topology, transport.NewTopology(c.cluster, options.MaxInFlight))
-	c.sender = &transport.Sender{
-		Client:          client,
-		CancelsPromptly: c.owned,
-		Topology:        c.topology,
-		Patience:        options.RetryBudget,
-		Clock:           options.clock,
-	}
-	c.confirmCalls = options.Replicas.confirmation(c.id, maxWaits)
-	c.confirmRenewals = options.Replicas.confirmation(c.id, 2*c.renewFlights()) // renewals that timed out may still wait
+	c.initSender(topology)
 	sharded, err := c.askAtStart()
 	if err != nil {
 		return nil, err
@@ -146,6 +137,20 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	c.record = newClientRecord(c)
 	c.labels = newKnownLabels(c)
 	return c, nil
+}
+
+// initSender makes what sends the commands of the client. topology is as for newClient.
+func (c *Client) initSender(topology *transport.Topology) {
+	c.topology = cmp.Or(topology, transport.NewTopology(c.cluster, c.options.MaxInFlight))
+	c.sender = &transport.Sender{
+		Client:          c.rueidis,
+		CancelsPromptly: c.owned,
+		Topology:        c.topology,
+		Patience:        c.options.RetryBudget,
+		Clock:           c.options.clock,
+	}
+	c.confirmCalls = c.options.Replicas.confirmation(c.id, maxWaits)
+	c.confirmRenewals = c.options.Replicas.confirmation(c.id, 2*c.renewFlights()) // renewals that timed out may still wait
 }
 
 // askAtStart finds out what must be known before the first lock: whether messages are

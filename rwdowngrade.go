@@ -58,9 +58,15 @@ func (o *ownership) downgrade(ctx context.Context, s *holdState) (*Hold, error) 
 	r.parent = o.lock.client.parentOf(ctx)
 	a := &acquisition{request: r, lock: &n.lock, ownership: n, began: began}
 	ans, err := a.sendDowngrade()
+	return o.downgradeAnswered(s, a, ans, err)
+}
+
+// downgradeAnswered ends the write hold s, and makes the hold of a if the server has granted it. sendMu of both
+// ownerships is held.
+func (o *ownership) downgradeAnswered(s *holdState, a *acquisition, ans transport.Answer, err error) (*Hold, error) {
 	switch {
 	case err != nil:
-		n.noteDoubt(ans)
+		a.ownership.noteDoubt(ans)
 		_, err = a.abandonEntry(err)
 		return nil, errors.Join(err, o.releaseFailed(ans, err))
 	case ans.Null:
