@@ -50,7 +50,7 @@ func (p *primitive) newAcquisition(verb string, waits bool, settings []setting) 
 	}
 	a.request, a.fault = newRequest(p.client.options.Lease, waits, settings)
 	if a.fault == nil && a.atLeast > 0 {
-		a.fault = p.checkAtLeast(&a.request)
+		a.fault = p.checkAtLeast()
 	}
 	if a.fault == nil && a.note != "" && p.client.options.Label == NoLabel {
 		a.fault = invalid("Note does not apply to a client with NoLabel")

@@ -3,7 +3,6 @@ package latchkey
 import (
 	"context"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -33,14 +32,14 @@ type earlyReleaser interface {
 // argument.
 func (c call) earlyFor(rest time.Duration) call {
 	c.args = slices.Clone(c.args)
-	c.args[1] = strconv.FormatInt(millis(rest), 10)
+	c.args[1] = millisText(rest)
 	return c
 }
 
 // checkAtLeast refuses the option for a lock that cannot stay taken, and for the lock of an election, which
 // must go to the next candidate at once.
-func (p *primitive) checkAtLeast(r *request) error {
-	if _, is := p.spec.protocol.(earlyReleaser); r.atLeast > 0 && (!is || p.spec.public) {
+func (p *primitive) checkAtLeast() error {
+	if _, is := p.spec.protocol.(earlyReleaser); !is || p.spec.public {
 		return errNoAtLeast
 	}
 	return nil
@@ -62,7 +61,7 @@ func (o *ownership) keptAfter(count int) time.Duration {
 func (o *ownership) sendEarly(ctx context.Context, stop <-chan struct{}, on transport.Terms, rest time.Duration) (transport.Answer, error) {
 	c := o.protocol().(earlyReleaser).earlyCall(o).earlyFor(rest)
 	a, err := o.lock.client.sender.CallOn(ctx, stop, on, c.cmd, c.keys, c.args)
-	o.lock.noteSpared(a, err)
+	o.lock.noteKeysOmitted(a, err)
 	o.lock.client.record.keepUntil(a.Sent.Mono + rest)
 	return a, err
 }
@@ -97,13 +96,13 @@ func (e *earlyRelease) or(release call, now transport.Stamp) call {
 func (stringProtocol) earlyCall(o *ownership) call {
 	names := o.lock.keys()
 	args := o.earlyArgs([]string{o.wire, "", names.channel, o.lock.client.publish})
-	return call{mutexEarly, names.released(names.queued()), args}
+	return call{mutexReleaseEarly, names.released(names.queued()), args}
 }
 
 func (hashProtocol) earlyCall(o *ownership) call {
 	names := o.lock.keys()
 	args := o.earlyArgs([]string{o.wire, "", o.guestID(), names.channel, o.lock.client.publish})
-	return call{lockEarly, names.released(names.queued()), args}
+	return call{lockReleaseEarly, names.released(names.queued()), args}
 }
 
 // earlyArgs appends the arguments of an early release that concern the queue.

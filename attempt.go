@@ -38,8 +38,8 @@ func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duratio
 		ans, err = a.confirmed(ctx, 1, round, ans, err)
 	}
 	a.noteDoubt(ans)
-	o.lock.noteSpared(ans, err)
-	a.noQueue, a.tooFew = ans.Spared != nil, errors.Is(err, ErrNotReplicated)
+	o.lock.noteKeysOmitted(ans, err)
+	a.noQueue, a.tooFew = ans.KeysOmitted != nil, errors.Is(err, ErrNotReplicated)
 	left = -1
 	switch {
 	case err != nil:
@@ -98,11 +98,9 @@ func (c *Client) confirm(ctx context.Context, first transport.Answer, again call
 // lease has ended.
 func (a *acquisition) accept(ans transport.Answer) error {
 	c := a.lock.client
-	select {
-	case <-c.closing:
+	if isClosed(c.closing) {
 		a.markUnwanted()
 		return ErrClosed
-	default:
 	}
 	now := c.clock()
 	if a.lease-driftMargin(a.lease) <= now.Since(ans.Sent) {

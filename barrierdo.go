@@ -139,8 +139,7 @@ type returningParty struct{ arrivingParty }
 // attempt implements [attempter].
 func (r returningParty) attempt(ctx context.Context, _ int) (time.Duration, error) {
 	p := r.barrierAwaiter
-	c := p.returning()
-	answer, err := p.client.sender.Call(ctx, p.client.closing, c.cmd, c.keys, c.args)
+	answer, err := p.client.send(ctx, p.returning())
 	if err != nil {
 		return -1, err
 	}

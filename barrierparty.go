@@ -93,8 +93,7 @@ type arrivingParty struct{ *barrierAwaiter }
 // attempt implements [attempter].
 func (a arrivingParty) attempt(ctx context.Context, _ int) (time.Duration, error) {
 	p := a.barrierAwaiter
-	c := p.arriving()
-	answer, err := p.client.sender.Call(ctx, p.client.closing, c.cmd, c.keys, c.args)
+	answer, err := p.client.send(ctx, p.arriving())
 	p.doubt = p.doubt || answer.Doubt
 	if err != nil {
 		return -1, err
@@ -154,8 +153,7 @@ func (p *barrierAwaiter) wait(ctx context.Context) error {
 
 // attempt implements [attempter]. It asks the server whether and how the generation ended.
 func (p *barrierAwaiter) attempt(ctx context.Context, _ int) (time.Duration, error) {
-	c := p.looking()
-	a, err := p.client.sender.Call(ctx, p.client.closing, c.cmd, c.keys, c.args)
+	a, err := p.client.send(ctx, p.looking())
 	if err != nil {
 		return -1, err
 	}
@@ -299,7 +297,7 @@ func (barrierProtocol) readRefusal(*acquisition, transport.Answer) (time.Duratio
 func (barrierProtocol) releaseCall(*ownership, int, int64, []string) call { return call{} }
 
 func (b barrierProtocol) renewalCall(o *ownership, lease time.Duration) call {
-	return call{barrierRenew, []string{b.barrier.key, b.barrier.waiting}, []string{o.wire, strconv.FormatInt(millis(lease), 10)}}
+	return call{barrierRenew, []string{b.barrier.key, b.barrier.waiting}, []string{o.wire, millisText(lease)}}
 }
 
 // wakeParties has the parties of a client ask the server how their generations ended, because the

@@ -114,7 +114,7 @@ const shownParties = 1000
 // *rueidis.RedisError if the server refuses.
 func (b *Barrier) State(ctx context.Context) (BarrierState, error) {
 	const verb = "state"
-	a, err := b.ask(ctx, call{barrierInspect, []string{b.key, b.waiting}, []string{strconv.Itoa(shownParties)}})
+	a, err := b.send(ctx, call{barrierInspect, []string{b.key, b.waiting}, []string{strconv.Itoa(shownParties)}})
 	if err != nil {
 		return BarrierState{}, fail(verb, b.name, b.explain(ctx, transport.Answer{}, err)...)
 	}
@@ -122,20 +122,9 @@ func (b *Barrier) State(ctx context.Context) (BarrierState, error) {
 	if err != nil {
 		return s, fail(verb, b.name, err)
 	}
-	b.client.describeParties(ctx, s.Who)
+	describeEach(ctx, b.client, 0, [][]BarrierParty{s.Who}, func(p BarrierParty) Owner { return p.Owner },
+		func(p *BarrierParty, d description) { p.Label = d.label })
 	return s, nil
-}
-
-// describeParties adds the labels of the clients to parties.
-func (c *Client) describeParties(ctx context.Context, all []BarrierParty) {
-	owners := make([]Owner, len(all))
-	for i, p := range all {
-		owners[i] = p.Owner
-	}
-	said := c.describe(ctx, owners, 0)
-	for i, p := range all {
-		all[i].Label = said[p.Owner].label
-	}
 }
 
 // barrierStateOf reads the reply of barrier_inspect.lua.
@@ -173,9 +162,9 @@ func (b *Barrier) Reset(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		a, err := b.ask(ctx, call{barrierReset, b.all(), []string{strconv.FormatInt(s.Generation, 10), b.client.publish, b.channel}})
+		a, err := b.query(ctx, verb, call{barrierReset, b.all(), []string{strconv.FormatInt(s.Generation, 10), b.client.publish, b.channel}})
 		if err != nil {
-			return fail(verb, b.name, b.explain(ctx, a, err)...)
+			return err
 		}
 		n, err := intOf(a)
 		switch {
@@ -189,12 +178,3 @@ func (b *Barrier) Reset(ctx context.Context) error {
 
 // all returns the keys of the barrier.
 func (b *Barrier) all() []string { return []string{b.key, b.waiting, b.past} }
-
-// ask sends a command that may safely be sent twice.
-func (b *Barrier) ask(ctx context.Context, c call) (transport.Answer, error) {
-	if err := b.begin(); err != nil {
-		return transport.Answer{}, err
-	}
-	defer b.client.working.Done()
-	return b.client.sender.Call(ctx, b.client.closing, c.cmd, c.keys, c.args)
-}

@@ -2,10 +2,11 @@ package latchkey
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -105,8 +106,8 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 		names:      newNameCache(),
 		publish:    "PUBLISH",
 		kindStates: map[Kind]kindState{},
-		leaseMS:    strconv.FormatInt(millis(options.Lease), 10),
-		staleMS:    strconv.FormatInt(millis(options.StaleWaiterTimeout), 10),
+		leaseMS:    millisText(options.Lease),
+		staleMS:    millisText(options.StaleWaiterTimeout),
 		closing:    make(chan struct{}),
 		closed:     make(chan struct{}),
 	}
@@ -116,16 +117,7 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	if options.clock != nil {
 		c.clock = options.clock
 	}
-	c.topology = cmp.Or(topology, transport.NewTopology(c.cluster, options.MaxInFlight))
-	c.sender = &transport.Sender{
-		Client:          client,
-		CancelsPromptly: c.owned,
-		Topology:        c.topology,
-		Patience:        options.RetryBudget,
-		Clock:           options.clock,
-	}
-	c.confirmCalls = options.Replicas.confirmation(c.id, maxWaits)
-	c.confirmRenewals = options.Replicas.confirmation(c.id, 2*c.renewFlights()) // renewals that timed out may still wait
+	c.initSender(topology)
 	sharded, err := c.queryAtStart()
 	if err != nil {
 		return nil, err
@@ -147,6 +139,20 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	return c, nil
 }
 
+// initSender makes what sends the commands of the client. topology is as for newClient.
+func (c *Client) initSender(topology *transport.Topology) {
+	c.topology = cmp.Or(topology, transport.NewTopology(c.cluster, c.options.MaxInFlight))
+	c.sender = &transport.Sender{
+		Client:          c.rueidis,
+		CancelsPromptly: c.owned,
+		Topology:        c.topology,
+		Patience:        c.options.RetryBudget,
+		Clock:           c.options.clock,
+	}
+	c.confirmCalls = c.options.Replicas.confirmation(c.id, maxWaits)
+	c.confirmRenewals = c.options.Replicas.confirmation(c.id, 2*c.renewFlights()) // renewals that timed out may still wait
+}
+
 // queryAtStart finds out what must be known before the first lock: whether messages are
 // sharded, and, if replicas have to confirm, whether the server knows WAIT.
 func (c *Client) queryAtStart() (sharded bool, err error) {
@@ -160,6 +166,15 @@ func (c *Client) queryAtStart() (sharded bool, err error) {
 		return false, fail("connect", "replicas", unanswered(err))
 	}
 	return sharded, nil
+}
+
+// unanswered adds ErrUnavailable to the error of a failed connection attempt, unless the
+// server refused or the options are invalid.
+func unanswered(err error) error {
+	if errors.Is(err, ErrInvalid) || transport.Classify(err) == transport.Refused {
+		return err
+	}
+	return transport.Unavailable(err)
 }
 
 // newClientID makes a UUID of version 8. Redisson uses version 4, so the version tells
@@ -217,13 +232,24 @@ func (c *Client) closeKindStates() {
 func (c *Client) begin() bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	select {
-	case <-c.closing:
+	if isClosed(c.closing) {
 		return false
-	default:
-		c.working.Add(1)
-		return true
 	}
+	c.working.Add(1)
+	return true
+}
+
+// send sends a call until it is answered, the client's patience is over, or Close begins.
+func (c *Client) send(ctx context.Context, each call) (transport.Answer, error) {
+	return c.sender.Call(ctx, c.closing, each.cmd, each.keys, each.args)
+}
+
+// slotOf returns the slot of a key in a cluster, and 0 elsewhere.
+func (c *Client) slotOf(key string) uint16 {
+	if !c.cluster {
+		return 0
+	}
+	return transport.KeySlot(key)
 }
 
 // leaseText returns a lease as it is sent. For the default lease it allocates nothing.
@@ -231,7 +257,7 @@ func (c *Client) leaseText(lease time.Duration) string {
 	if lease == c.options.Lease {
 		return c.leaseMS
 	}
-	return strconv.FormatInt(millis(lease), 10)
+	return millisText(lease)
 }
 
 // pollPause is how long a waiter relies on messages this time: the ceiling less up to a

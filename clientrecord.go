@@ -161,7 +161,7 @@ func (r *clientRecord) next(first bool) *recordWrite {
 
 // send sends one write, once. It reports whether the record did not exist before.
 func (r *clientRecord) send(w *recordWrite) (fresh bool, err error) {
-	args := append([]string{strconv.FormatInt(millis(w.life), 10), r.client.options.Label, strconv.Itoa(len(w.gone))}, w.gone...)
+	args := append([]string{millisText(w.life), r.client.options.Label, strconv.Itoa(len(w.gone))}, w.gone...)
 	ctx, cancel := context.WithTimeout(r.open, recordPatience)
 	defer cancel()
 	n, err := r.client.sender.SendOnce(ctx, labelWrite, []string{recordKey(r.id)}, append(args, w.texts...)).AsInt64()

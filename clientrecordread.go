@@ -129,22 +129,28 @@ func textOf(m rueidis.RedisMessage, longest int) string {
 	return cleanText(text, longest)
 }
 
-// describeHolders adds labels and notes to holders, as describe does.
-func (c *Client) describeHolders(ctx context.Context, trust time.Duration, lists ...[]Holder) {
+// describeEach describes the owners of all elements of lists, as describe does, and passes each description to set.
+func describeEach[T any](ctx context.Context, c *Client, trust time.Duration, lists [][]T, owner func(T) Owner, set func(*T, description)) {
 	var owners []Owner
 	for _, list := range lists {
-		for _, h := range list {
-			owners = append(owners, h.Owner)
+		for _, each := range list {
+			owners = append(owners, owner(each))
 		}
 	}
-	said := c.describe(ctx, owners, trust)
+	found := c.describe(ctx, owners, trust)
 	for _, list := range lists {
 		for i := range list {
-			each := said[list[i].Owner]
-			list[i].Label = each.label
-			if !list[i].Kept { // the hold is over: its client's note may be older, or about another hold
-				list[i].Note = each.note
-			}
+			set(&list[i], found[owner(list[i])])
 		}
 	}
+}
+
+// describeHolders adds labels and notes to holders.
+func (c *Client) describeHolders(ctx context.Context, trust time.Duration, lists ...[]Holder) {
+	describeEach(ctx, c, trust, lists, func(h Holder) Owner { return h.Owner }, func(h *Holder, d description) {
+		h.Label = d.label
+		if !h.Kept { // the hold is over: its client's note may be older, or about another hold
+			h.Note = d.note
+		}
+	})
 }

@@ -39,13 +39,11 @@ func (c *Client) Close(ctx context.Context) error {
 func (c *Client) startClosing() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	select {
-	case <-c.closing:
+	if isClosed(c.closing) {
 		return false
-	default:
-		close(c.closing)
-		return true
 	}
+	close(c.closing)
+	return true
 }
 
 // endHolds ends every hold with ErrClosed at once, and returns the ownerships whose locks

@@ -95,15 +95,6 @@ func open(ctx context.Context, name string, settings rueidis.ClientOption, optio
 	return c, err
 }
 
-// unanswered adds ErrUnavailable to the error of a failed connection attempt, unless the
-// server refused or the options are invalid.
-func unanswered(err error) error {
-	if errors.Is(err, ErrInvalid) || transport.Classify(err) == transport.Refused {
-		return err
-	}
-	return transport.Unavailable(err)
-}
-
 // opened is a rueidis client with its known connections.
 type opened struct {
 	client   rueidis.Client

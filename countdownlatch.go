@@ -209,7 +209,7 @@ func (l *CountDownLatch) Delete(ctx context.Context) (bool, error) {
 //   - *rueidis.RedisError: the server refuses for a reason that waiting does not change
 //
 // If ctx ended during the call, the error also matches that of ctx. The end of Wait matches no
-// error of a context. Await leaves nothing behind on the server. Each Await costs the server one
+// context error. Await leaves nothing behind on the server. Each Await costs the server one
 // query when it begins and one when it ends. While they wait, all calls of a client together poll
 // as often as one would.
 func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) error {

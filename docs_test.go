@@ -51,6 +51,23 @@ func TestContractsAreInFull(t *testing.T) {
 	contains(t, methods, "Election.Leader", "ErrUnavailable", "ErrClosed", "ErrWrongKind", "ErrInvalid", "out of date")
 	contains(t, methods, "Election.Observe", "ErrUnavailable", "ErrClosed", "ErrWrongKind", "ErrInvalid", "PollCeiling", "Terms never go back")
 	contains(t, methods, "Leadership.Proclaim", "ErrNotHeld", "ErrLost", "ErrUnknownOutcome", "ErrInvalid")
+	// What is the same for several locks is said in the same words.
+	const (
+		unavailable = "- ErrUnavailable: the server could not be reached or did not answer by the end of the wait, or ctx had ended before the call. " +
+			"If a request was sent and not answered, the error also matches ErrUnknownOutcome, and the client undoes in the background what the request may have acquired"
+		unconfirmed = "- ErrNotReplicated: fewer replicas than [Options.Replicas] requires confirmed the "
+		lastDecides = "No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. " +
+			"If ctx ended, the error also matches that of ctx. The end of Wait matches no context error."
+		lostBefore = "- ErrNotAcquired and ErrLost: the hold to be re-entered was lost before this call entered it"
+		unaffected = "After any other error this call holds nothing, and a hold that it tried to re-enter is not affected."
+	)
+	for _, method := range []string{"Mutex.Lock", "Lock.Lock", "FencedLock.Lock", "SpinLock.Lock", "FairLock.Lock", "ReadLock.Lock", "WriteLock.Lock", "Election.Campaign"} {
+		contains(t, methods, method, unavailable, unconfirmed, lastDecides)
+	}
+	for _, lock := range []string{"Lock", "FencedLock", "SpinLock", "FairLock", "ReadLock", "WriteLock"} {
+		contains(t, methods, lock+".Lock", lostBefore, unaffected)
+		contains(t, methods, lock+".TryLock", "an attempt that meets a server in trouble (silent, loading, failing over) is repeated until")
+	}
 	contains(t, methods, "Mutex.Lock", "not re-entrant")
 	contains(t, methods, "FencedLock.Lock", "[Hold.Token]")
 	contains(t, methods, "SpinLock.Lock", "Backoff.Max")

@@ -68,12 +68,11 @@ func leaderChannel(key string) string { return "latchkey:" + transport.HashTag(k
 // one of
 //
 //   - ErrNotAcquired: another candidate led until ctx ended or the time of Wait was over
-//   - ErrUnavailable: when the time was over, the server could not be reached or had not answered,
-//     or ctx had ended before the call. If a request was sent and got no answer, the error also
-//     matches ErrUnknownOutcome: in the background, the client undoes what the request may have
-//     acquired
-//   - ErrNotReplicated: too few of the replicas that [Options.Replicas] requires confirmed the
-//     leadership; it was undone
+//   - ErrUnavailable: the server could not be reached or did not answer by the end of the wait, or
+//     ctx had ended before the call. If a request was sent and not answered, the error also matches
+//     ErrUnknownOutcome, and the client undoes in the background what the request may have acquired
+//   - ErrNotReplicated: fewer replicas than [Options.Replicas] requires confirmed the leadership;
+//     it was undone
 //   - ErrClosed: the client is closed, or was closed during the call
 //   - ErrWrongKind: the key is another kind of object, or data of an application
 //   - ErrInvalid: the name, the value or an option is unusable, or ctx carries the leadership;
@@ -82,7 +81,7 @@ func leaderChannel(key string) string { return "latchkey:" + transport.HashTag(k
 //     missing permission or a lack of memory
 //
 // No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx ended,
-// the error also matches that of ctx. The end of Wait matches no error of a context.
+// the error also matches that of ctx. The end of Wait matches no context error.
 func (e *Election) Campaign(ctx context.Context, value string, options ...LockOption) (*Leadership, error) {
 	return e.campaign(ctx, "campaign", true, value, settingsOf(options))
 }
@@ -185,11 +184,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 
 // look asks the server who leads. It changes nothing, so its outcome is never unknown.
 func (e *Election) look(ctx context.Context) (Leader, error) {
-	if err := e.begin(); err != nil {
-		return Leader{}, err
-	}
-	defer e.client.working.Done()
-	a, err := e.client.sender.Call(ctx, e.client.closing, electionLook, e.seen, nil)
+	a, err := e.send(ctx, call{electionLook, e.seen, nil})
 	if err != nil || a.Null {
 		return Leader{}, err
 	}

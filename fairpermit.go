@@ -1,11 +1,8 @@
 package latchkey
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -28,8 +25,9 @@ type fairPermitQueue struct {
 }
 
 func newFairPermitQueue(c *Client) kindState {
-	q := &fairPermitQueue{waiters: newFairWaitList(c), heard: map[string]*fairPermitChannel{}}
-	q.waiters.queue, q.waiters.oneChannel = q, true
+	q := &fairPermitQueue{heard: map[string]*fairPermitChannel{}}
+	q.waiters = newFairWaitList(c, q)
+	q.waiters.sharedChannel = true
 	s := *permitSpec
 	q.spec = &s
 	s.kind, s.protocol, s.fresh, s.wait, s.handsOver = KindFairPermit, fairPermitProtocol{}, freshFairPermits, q.waiters.wait, true
@@ -46,9 +44,9 @@ func (*fairPermitQueue) keys(p *primitive) []string  { return p.keys().fairPermi
 func (*fairPermitQueue) channel(p *primitive) string { return p.keys().channel }
 func (*fairPermitQueue) entry(o *ownership) string   { return o.permitEntry() }
 
-func (q *fairPermitQueue) attempts(w *fairWaiter) protocol {
+func (q *fairPermitQueue) protocolFor(w *fairWaiter) protocol {
 	p := w.ownership.protocol().(fairPermitProtocol)
-	p.waiters, p.waiter = q.waiters, w
+	p.waiter = w
 	return p
 }
 
@@ -111,46 +109,9 @@ func (h *fairPermitChannel) retire(linger time.Duration) bool {
 	return true
 }
 
-// fairPermitKeys returns the keys that every script for a fair semaphore takes.
-func (k *keys) fairPermitKeys() []string {
-	tag := transport.HashTag(k.key)
-	return []string{k.key, idsKey(k.key), permitQueueKey(tag), "latchkey_sc_alive:" + tag, "latchkey_sc_grants:" + tag}
-}
-
 // permitEntry is the entry of an ownership in the queue. Permits that are requested together have
 // one entry, named after the first of them.
 func (o *ownership) permitEntry() string { return o.lock.client.id + ":" + o.wire }
-
-// Offsets in the bytes of an id: how many permits were requested together, and which of them this
-// one is.
-const (
-	groupSize  = 12
-	groupIndex = 14
-)
-
-// newGroupIDs makes ids for permits that are requested together. They begin as those of
-// [Client.newPermitID] do.
-func (c *Client) newGroupIDs(n int) []string {
-	var id [groupIndex + 2 - recordBytes]byte
-	binary.BigEndian.PutUint32(id[:], uint32(c.registry.number()))    //nolint:gosec // see freshFairPermits
-	binary.BigEndian.PutUint16(id[groupSize-recordBytes:], uint16(n)) //nolint:gosec // maxPermits at most
-	return groupOf(c.permitIDs() + hex.EncodeToString(id[:]))
-}
-
-// groupOf returns the ids of all permits that were requested together with the given one. It
-// returns nil if the id is not of that form.
-func groupOf(id string) []string {
-	raw, err := hex.DecodeString(id)
-	if err != nil || len(raw) != groupIndex+2 {
-		return nil
-	}
-	all := make([]string, binary.BigEndian.Uint16(raw[groupSize:]))
-	for i := range all {
-		binary.BigEndian.PutUint16(raw[groupIndex:], uint16(i)) //nolint:gosec // there are fewer
-		all[i] = hex.EncodeToString(raw)
-	}
-	return all
-}
 
 // freshFairPermits is freshPermits for a fair semaphore.
 func freshFairPermits(a *acquisition) (first *ownership, others []*ownership) {
@@ -173,8 +134,7 @@ func permitsInUse(r *registry, key, first string) bool {
 type fairPermitProtocol struct {
 	permitProtocol
 
-	waiters *fairWaitList
-	waiter  *fairWaiter // of an acquisition that waits in the queue, or nil
+	waiter *fairWaiter // of an acquisition that waits in the queue, or nil
 }
 
 func (p fairPermitProtocol) keys(o *ownership) []string {
@@ -186,9 +146,9 @@ func (p fairPermitProtocol) keys(o *ownership) []string {
 }
 
 func (p fairPermitProtocol) acquireCall(a *acquisition, _, _ int) call {
-	o, stale, ticket, grant, awaits := a.ownership, "", "", "", ""
+	o, awaits := a.ownership, ""
+	stale, ticket, grant := p.waiter.args()
 	if p.waiter != nil {
-		stale, ticket, grant = o.lock.client.staleMS, p.waiters.ticketText(p.waiter), p.waiters.grantText(p.waiter)
 		o.markQueued()
 	}
 	if a.awaitSet {
@@ -205,7 +165,7 @@ func (p fairPermitProtocol) readRefusal(a *acquisition, ans transport.Answer) (t
 		return left, err
 	}
 	ticket, unset := place[0], place[1]
-	p.waiters.setPlace(p.waiter, uint64(ticket), true)
+	p.waiter.list.setPlace(p.waiter, uint64(ticket), true)
 	if unset == 1 {
 		return left, errors.Join(ErrNotAcquired, ErrNotSet)
 	}
@@ -223,7 +183,7 @@ func (p fairPermitProtocol) releaseCall(o *ownership, count int, _ int64, args [
 		id, entry = "", o.permitEntry()
 	}
 	if p.permanent && o.mayBeAcquired() {
-		mark = strconv.FormatInt(millis(lateDelivery), 10)
+		mark = millisText(lateDelivery)
 	}
 	args = append(args, id, entry, mark, o.lock.client.publish, o.lock.keys().channel)
 	return call{fairsemLeave, p.keys(o), o.lock.client.handover.channelArgs(args, o.lock.key)}

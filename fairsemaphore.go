@@ -2,10 +2,7 @@ package latchkey
 
 import (
 	"context"
-	"strconv"
 	"time"
-
-	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // FairSemaphore is a [PermitSemaphore] that grants its permits in the order of arrival, among all
@@ -155,40 +152,5 @@ func (s *FairSemaphore) Holders(ctx context.Context) ([]PermitHolder, error) {
 // The error matches ErrInvalid for a bad name (nothing was sent), ErrWrongKind, ErrClosed, or
 // ErrUnavailable if the server did not answer.
 func (s *FairSemaphore) Waiters(ctx context.Context) ([]Waiter, error) {
-	if err := s.pool.begin(); err != nil {
-		return nil, fail("waiters", s.pool.name, err)
-	}
-	defer s.pool.client.working.Done()
-	all, err := s.pool.client.permitWaiters(ctx, s.pool.keys)
-	if err != nil {
-		return nil, fail("waiters", s.pool.name, err)
-	}
-	s.pool.client.describeWaiters(ctx, all)
-	return all, nil
-}
-
-// permitWaiters lists the waiters for a fair semaphore.
-func (c *Client) permitWaiters(ctx context.Context, k *keys) (all []Waiter, err error) {
-	sent := k.fairPermitKeys()[2:4]
-	for from := 0; ; from += waitersPage {
-		args := []string{strconv.Itoa(from), strconv.Itoa(from + waitersPage - 1)}
-		a, err := c.sender.Call(ctx, c.closing, fairsemWaiters, sent, args)
-		if transport.HasCode(err, "WRONGTYPE") {
-			err = c.wrongKind(ctx, k, KindSemaphore, err)
-		}
-		if err != nil {
-			return nil, err
-		}
-		page, size, err := readWaiters(a.Message)
-		if err != nil {
-			return nil, err
-		}
-		for i, w := range page {
-			page[i].Permits = len(groupOf(w.Owner.String()))
-		}
-		all = append(all, page...)
-		if int64(from+waitersPage) >= size {
-			return all, nil
-		}
-	}
+	return s.pool.client.waiters(ctx, s.pool.keys, (*Client).permitWaiters)
 }

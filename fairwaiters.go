@@ -21,16 +21,14 @@ const nearest = 4
 type fairWaitList struct {
 	client *Client
 	queue  fairQueue
-	// oneChannel says that waiters have no channels of their own. Those that joined before their
+	// sharedChannel says that waiters have no channels of their own. Those that joined before their
 	// client listened then try once more, to become grantable.
-	oneChannel bool
-	shift      string // ms that a Redisson process subtracts from deadlines
-	period     time.Duration
-	open       context.Context // ends with close
-	end        context.CancelFunc
-	tasks      sync.WaitGroup
-
-	plain, fenced *spec // of its locks
+	sharedChannel bool
+	redissonWait  string // ms that a Redisson process subtracts from deadlines
+	period        time.Duration
+	open          context.Context // ends with close
+	end           context.CancelFunc
+	tasks         sync.WaitGroup
 
 	mu     sync.Mutex
 	byKey  map[string]*list.List // of *fairWaiter, in the order of their tickets
@@ -39,8 +37,8 @@ type fairWaitList struct {
 
 // fairQueue is what differs between the queues of fair locks and of fair semaphores.
 type fairQueue interface {
-	// attempts returns the protocol for the attempts of a waiter.
-	attempts(w *fairWaiter) protocol
+	// protocolFor returns the protocol for the attempts of a waiter.
+	protocolFor(w *fairWaiter) protocol
 	// listen subscribes a waiter near the front to the channel on which it may be told to try, in
 	// addition to the client's channel. fairWaitList.mu is held.
 	listen(w *fairWaiter)
@@ -71,16 +69,17 @@ type fairWaiter struct {
 }
 
 // newFairWaitList makes the list of the waiters in the queues of one kind.
-func newFairWaitList(c *Client) *fairWaitList {
+func newFairWaitList(c *Client, q fairQueue) *fairWaitList {
 	o := c.options
 	open, end := context.WithCancel(context.Background())
 	return &fairWaitList{
-		client: c,
-		shift:  strconv.FormatInt(millis(o.RedissonFairWait), 10),
-		period: max(min(o.StaleWaiterTimeout/3, o.PollCeiling), time.Millisecond),
-		open:   open,
-		end:    end,
-		byKey:  map[string]*list.List{},
+		client:       c,
+		queue:        q,
+		redissonWait: millisText(o.RedissonFairWait),
+		period:       max(min(o.StaleWaiterTimeout/3, o.PollCeiling), time.Millisecond),
+		open:         open,
+		end:          end,
+		byKey:        map[string]*list.List{},
 	}
 }
 
@@ -93,7 +92,7 @@ func (l *fairWaitList) wait(ctx context.Context, a *acquisition) error {
 	w.queue.doNotLinger()
 	e := o.ownEntry(a.since)
 	e.lease, e.waiter = min(a.lease, l.client.options.StaleWaiterTimeout), w
-	a.queued = l.queue.attempts(w)
+	a.queued = l.queue.protocolFor(w)
 	defer l.remove(w)
 	var mark waitMark
 	defer mark.end()
@@ -142,24 +141,23 @@ func (l *fairWaitList) isBehind(w *fairWaiter) bool {
 	return w.elem != nil && !w.near
 }
 
-// ticketText is the ticket of the waiter as text, or "" if it has none.
-func (l *fairWaitList) ticketText(w *fairWaiter) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if w.ticket == 0 {
-		return ""
+// args returns what an attempt says of the waiter: how many ms without a sign of life make it stale, its ticket, or
+// "" if it has none, and the lease, in ms, of a grant, or "" if it is not grantable. A call that does not wait has
+// a nil waiter, and sends "" for all of them.
+func (w *fairWaiter) args() (stale, ticket, grant string) {
+	if w == nil {
+		return "", "", ""
 	}
-	return strconv.FormatUint(w.ticket, 10)
-}
-
-// grantText is the lease, in ms, of a grant to the waiter, or "" if it is not grantable.
-func (l *fairWaitList) grantText(w *fairWaiter) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !w.grantable {
-		return ""
+	c := w.list.client
+	w.list.mu.Lock()
+	defer w.list.mu.Unlock()
+	if w.ticket != 0 {
+		ticket = strconv.FormatUint(w.ticket, 10)
 	}
-	return l.client.leaseText(w.ownership.entry.lease)
+	if w.grantable {
+		grant = c.leaseText(w.ownership.entry.lease)
+	}
+	return c.staleMS, ticket, grant
 }
 
 // attemptBegins notes that a waiter is about to make an attempt.
@@ -200,7 +198,7 @@ func (w *fairWaiter) signal() { w.queue.signal() }
 // reconnected implements [waker]. Waiters behind the first few cannot have missed a message.
 func (w *fairWaiter) reconnected() {
 	w.list.mu.Lock()
-	near := w.near || w.elem == nil || w.list.oneChannel && !w.grantable
+	near := w.near || w.elem == nil || w.list.sharedChannel && !w.grantable
 	w.list.mu.Unlock()
 	if near {
 		w.queue.signal()

@@ -82,7 +82,7 @@ var errMutexByName error = &kindError{
 // evict removes the holders that were found, and reports whether any of them was still there.
 func (c *Client) evict(ctx context.Context, names *keys, i Inspection) (gone bool, err error) {
 	for _, each := range c.evictions(names, i) {
-		a, err := c.sender.Call(ctx, c.closing, each.cmd, each.keys, each.args)
+		a, err := c.send(ctx, each)
 		switch {
 		case err != nil && a.Doubt:
 			return gone, fail("force unlock", names.name, ErrUnknownOutcome, err)
@@ -105,10 +105,10 @@ func (c *Client) evictions(names *keys, i Inspection) []call {
 	default:
 		// It may be a fair lock, whose waiters listen elsewhere.
 		owner := i.Holders[0].field()
-		fair := []string{owner, "-1", "", c.publish, names.channel, "0", "0"}
+		fair := []string{owner, "-1", "", c.publish, names.channel, "0", "0", c.staleMS}
 		lock := []string{owner, names.channel, "-1", "", "0", c.publish}
 		return []call{
-			{fairRelease, names.fairKeys(), c.fairArgs(fair, names.key)},
+			{fairRelease, names.fairKeys(), c.handover.channelArgs(fair, names.key)},
 			{lockRelease, names.fenced(), c.handover.args(lock, names.key, "", "", 0)},
 		}
 	}

@@ -73,7 +73,7 @@ func (c *Client) inspect(ctx context.Context, names *keys) (Inspection, error) {
 		return i, ErrClosed
 	}
 	defer c.working.Done()
-	a, err := c.sender.Call(ctx, c.closing, inspectQuery, []string{names.key, names.token}, nil)
+	a, err := c.send(ctx, call{inspectScript, []string{names.key, names.token}, nil})
 	if err != nil {
 		return i, err
 	}
@@ -88,7 +88,7 @@ func (c *Client) inspect(ctx context.Context, names *keys) (Inspection, error) {
 // KindNumber.
 func (c *Client) kindOfNumber(ctx context.Context, key string) Kind {
 	tag := transport.HashTag(key)
-	a, err := c.sender.Call(ctx, c.closing, inspectNumber, []string{latchKey(tag), totalKey(tag), idsKey(key)}, nil)
+	a, err := c.send(ctx, call{inspectNumber, []string{latchKey(tag), totalKey(tag), idsKey(key)}, nil})
 	if err != nil {
 		return KindNumber
 	}

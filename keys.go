@@ -143,3 +143,9 @@ func (k *keys) fairKeys() []string {
 	tag := transport.HashTag(k.key)
 	return []string{k.key, fairQueueKey(tag), "redisson_lock_timeout:" + tag, "latchkey_fair:" + tag, k.token}
 }
+
+// fairPermitKeys returns the keys that every script for a fair semaphore takes.
+func (k *keys) fairPermitKeys() []string {
+	tag := transport.HashTag(k.key)
+	return []string{k.key, idsKey(k.key), permitQueueKey(tag), "latchkey_sc_alive:" + tag, "latchkey_sc_grants:" + tag}
+}

@@ -28,15 +28,11 @@ type latchView struct {
 
 // look queries the state of the latch, of the given round, or of the round that follows it.
 func (l *CountDownLatch) look(ctx context.Context, round string, following bool) (latchView, transport.Answer, error) {
-	if err := l.begin(); err != nil {
-		return latchView{}, transport.Answer{}, err
-	}
-	defer l.client.working.Done()
 	args := []string{round, ""}
 	if following {
 		args[1] = "1"
 	}
-	a, err := l.client.sender.Call(ctx, l.client.closing, latchLook, []string{l.key, l.state, l.done}, args)
+	a, err := l.send(ctx, call{latchLook, []string{l.key, l.state, l.done}, args})
 	if err != nil {
 		return latchView{}, a, err
 	}

@@ -22,68 +22,125 @@ import (
 // lower ones.
 var floors = []string{
 	0: "doc errors busyerror owner kinds mutexorder parallel",
-	1: "script reply replicas acquireerrors drift pause",
-	2: "keys namecache options calloption report notice event shape label",
+	1: "script reply replicas acquireerrors drift pause leasebounds",
+	2: "keys namecache options calloption report notice event shape label rueidisoption connecturl lifecycle doubt lease timebound request dueheap",
 	3: "waitqueue waitqueues waitqueue_state waiterlist waitqueue_holds waitqueue_answer waitqueue_lines waitqueue_strangers waitqueue_pollers waitqueue_permits waitqueue_turns waitqueue_share waitqueue_presence pubsub pubsub_listener pubsub_channels pubsub_sharded",
-	4: "client rueidisoption connect connecturl lazy hold holdstate release extend passing readalong handover handover_channel queueentry nextowner successor queuekeys lease loss maxhold heldcontext confine ownership ownership_line registry registry_live watchdog renewal undo undoownership idempotency synchronizer primitive spec protocol acquisition resolve attempt reenter wait waiting request serveridentity inspection schedule verifying holdbackend lifecycle holdmembers doubt holdset dueheap close observe atleast clientrecord holdnote clientrecordread knownlabels ownwait",
-	5: "locker member do synclocker objects objectwalk objectlook",
-	6: "mutex lock fencedlock spinlock forceunlock fairlock fairwaiters fairrefresh rwlock readlock writelock rwprotocol rwrefusal rwreentry semaphore semacquire sempassing permitsemaphore permitcount permitstats permit permitbyid fairsemaphore fairpermit countdownlatch latchround latchawait election leadership electionobserve electionrun barrier barrierstate barrierparty barrierdo waiters permitholders",
+	4: "client hold holdstate release extend passing readalong handover handover_channel queueentry nextowner successor queuekeys loss maxhold heldcontext confine ownership ownership_line registry registry_live watchdog renewal undo undoownership idempotency synchronizer primitive spec protocol acquisition resolve attempt reenter wait waiting serveridentity inspection schedule verifying holdbackend holdmembers holdset close observe atleast clientrecord holdnote permitids clientrecordread knownlabels ownwait",
+	5: "connect lazy locker member forceunlock rwprotocol rwrefusal do synclocker objects objectwalk objectlook waiters",
+	6: "mutex lock fencedlock spinlock fairlock fairprotocol fairwaiters fairrefresh rwlock readlock writelock rwreentry rwdowngrade semaphore semacquire sempassing permitsemaphore permitcount permitstats permit permitbyid fairsemaphore fairpermit countdownlatch latchround latchawait election leadership electionobserve electionrun barrier barrierstate barrierparty barrierdo permitholders",
 	7: "check composite compositehold multilock redlock redround redfailure distinctservers compositeinspect compositemembers compositerelease compositepassing compositeline redline compositeobserve multiline memberorder memberholds multiround",
 }
 
 // No file refers to a floor above its own.
 func TestLayers(t *testing.T) {
-	floorOf := map[string]int{}
-	for floor, files := range floors {
-		for _, file := range strings.Fields(files) {
-			floorOf[file] = floor
-		}
-	}
-	files, uses := references(t)
-	for _, file := range files {
+	floorOf := floorsOfFiles()
+	p := checkPackage(t)
+	for _, file := range p.files {
 		require.Contains(t, floorOf, file, "the file is on no floor: see floors")
 	}
-	require.Len(t, files, len(floorOf), "a file that is on a floor is gone")
-	for u, names := range uses {
+	require.Len(t, p.files, len(floorOf), "a file that is on a floor is gone")
+	for u, names := range p.uses() {
 		if floorOf[u.from] < floorOf[u.to] {
 			assert.Fail(t, "a reference to a floor above", "%s → %s: %v", u.from, u.to, slices.Sorted(maps.Keys(names)))
 		}
 	}
 }
 
-// use is a reference from one file to a name in another.
-type use struct{ from, to string }
+// A type does not get the methods that an interface requires from a floor above both of them.
+func TestLayers_methods_of_interfaces(t *testing.T) {
+	floorOf := floorsOfFiles()
+	p := checkPackage(t)
+	for _, i := range p.types() {
+		required, is := i.Type().Underlying().(*types.Interface)
+		if !is {
+			continue
+		}
+		for _, each := range p.types() {
+			pointer := types.NewPointer(each.Type())
+			if types.IsInterface(each.Type()) || !types.Implements(pointer, required) {
+				continue
+			}
+			from, methods := p.file(i.Pos()), types.NewMethodSet(pointer)
+			for m := range required.Methods() {
+				to := p.file(methods.Lookup(p.pkg, m.Name()).Obj().Pos())
+				assert.LessOrEqual(t, floorOf[to], max(floorOf[from], floorOf[p.file(each.Pos())]), "%s in %s requires %s of %s, which is in %s",
+					i.Name(), from, m.Name(), each.Name(), to)
+			}
+		}
+	}
+}
 
-// references type-checks the package without its imports. It returns the files, and the names by which they refer to
-// each other.
-func references(t *testing.T) (files []string, uses map[use]map[string]bool) {
+func floorsOfFiles() map[string]int {
+	floorOf := map[string]int{}
+	for floor, files := range floors {
+		for _, file := range strings.Fields(files) {
+			floorOf[file] = floor
+		}
+	}
+	return floorOf
+}
+
+// checkedPackage is the package, type-checked without its imports.
+type checkedPackage struct {
+	set   *token.FileSet
+	files []string
+	info  *types.Info
+	pkg   *types.Package
+}
+
+func checkPackage(t *testing.T) checkedPackage {
 	t.Helper()
-	set := token.NewFileSet()
+	p := checkedPackage{set: token.NewFileSet(), info: &types.Info{Uses: map[*ast.Ident]types.Object{}}}
 	var parsed []*ast.File
 	for _, path := range sources(t, ".") {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
-		file, err := parser.ParseFile(set, path, text, 0)
+		file, err := parser.ParseFile(p.set, path, text, 0)
 		require.NoError(t, err)
 		parsed = append(parsed, file)
-		files = append(files, strings.TrimSuffix(path, ".go"))
+		p.files = append(p.files, strings.TrimSuffix(path, ".go"))
 	}
-	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
-	config := types.Config{Importer: importer.ForCompiler(set, "source", nil), Error: func(error) {}}
-	pkg, _ := config.Check("latchkey", set, parsed, info)
-	uses = map[use]map[string]bool{}
-	name := func(at token.Pos) string { return strings.TrimSuffix(set.Position(at).Filename, ".go") }
-	for ident, object := range info.Uses {
-		if object.Pkg() != pkg {
+	config := types.Config{Importer: importer.ForCompiler(p.set, "source", nil), Error: func(error) {}}
+	p.pkg, _ = config.Check("latchkey", p.set, parsed, p.info)
+	return p
+}
+
+// file returns the name of the file at a position.
+func (p checkedPackage) file(at token.Pos) string {
+	return strings.TrimSuffix(p.set.Position(at).Filename, ".go")
+}
+
+// types returns the types of the package that have no parameters.
+func (p checkedPackage) types() (all []*types.TypeName) {
+	for _, name := range p.pkg.Scope().Names() {
+		found, is := p.pkg.Scope().Lookup(name).(*types.TypeName)
+		if !is {
 			continue
 		}
-		u := use{name(ident.Pos()), name(object.Pos())}
+		if named, is := found.Type().(*types.Named); is && named.TypeParams().Len() == 0 {
+			all = append(all, found)
+		}
+	}
+	return all
+}
+
+// use is a reference from one file to a name in another.
+type use struct{ from, to string }
+
+// uses returns the names by which the files refer to each other.
+func (p checkedPackage) uses() map[use]map[string]bool {
+	uses := map[use]map[string]bool{}
+	for ident, object := range p.info.Uses {
+		if object.Pkg() != p.pkg {
+			continue
+		}
+		u := use{p.file(ident.Pos()), p.file(object.Pos())}
 		if uses[u] == nil {
 			uses[u] = map[string]bool{}
 		}
 		uses[u][object.Name()] = true
 	}
-	return files, uses
+	return uses
 }
 
 // The map in CONTRIBUTING.md lists each file on its floor.

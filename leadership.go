@@ -137,13 +137,9 @@ func (l *Leadership) begin(ctx context.Context, waits bool) error {
 // leadership.
 func (l *Leadership) announce(ctx context.Context, v *announcedValue) (transport.Answer, error) {
 	e := l.election
-	if err := e.begin(); err != nil {
-		return transport.Answer{}, err
-	}
-	defer e.client.working.Done()
-	a, err := e.client.sender.Call(ctx, e.client.closing, electionSet, e.seen, []string{
+	a, err := e.send(ctx, call{electionAnnounce, e.seen, []string{
 		l.owner, strconv.FormatInt(l.Term(), 10), strconv.FormatInt(v.revision, 10), v.value, e.client.publish, e.channel, e.client.Label(),
-	})
+	}})
 	leads, err := boolOf(a, err)
 	if err == nil && !leads {
 		return transport.Answer{}, l.gone() // whatever an earlier attempt has written, nobody sees it
@@ -183,12 +179,7 @@ func (l *Leadership) Resign(ctx context.Context) error {
 // sees a leader that does not hold the lock.
 func (l *Leadership) retire(ctx context.Context) {
 	e := l.election
-	if e.begin() != nil {
-		return
-	}
-	defer e.client.working.Done()
-	_, _ = e.client.sender.Call(e.client.sender.Detached(ctx), e.client.closing, electionRetire, e.seen[1:2],
-		[]string{l.owner, e.client.publish, e.channel})
+	_, _ = e.send(e.client.sender.Detached(ctx), call{electionRetire, e.seen[1:2], []string{l.owner, e.client.publish, e.channel}})
 }
 
 // leaderOf reads the reply of election_look.lua.

@@ -57,7 +57,7 @@ func (m *electionModel) announce(d dice) {
 	var lock, record entry
 	m.w.send(&message{
 		what: fmt.Sprintf("%s announces %q", owner, value),
-		words: m.w.words(call{electionSet, m.keys(),
+		words: m.w.words(call{electionAnnounce, m.keys(),
 			[]string{owner, term, revision, value, "PUBLISH", leaderChannel(m.lock.key), "label of " + owner}}),
 		before:   func() { lock, record = m.state(); leads = m.leads(lock, owner, term) },
 		seen:     func(reply any) { m.announced(lock, record, leads, reply, owner, term, revision, value) },

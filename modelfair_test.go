@@ -190,7 +190,7 @@ func (m *fairModel) refresh(d dice) {
 	if places == nil {
 		return
 	}
-	b := c.kindState(KindFair, newFairWaiters).(*fairWaitList).newRefreshing()
+	b := c.kindState(KindFair, newFairLockQueue).(*fairLockQueue).waiters.newRefreshing()
 	b.add(places)
 	msg := &message{what: names + "alive", words: m.w.words(b.call), light: true, silent: func() {}}
 	msg.answered = func(reply any) {

@@ -60,7 +60,7 @@ func (m *fairPermitModel) newFairOwnerships(s *primitive, size int) (first *owne
 	m.ids++
 	ids := groupOf(fmt.Sprintf("%024x%04x0000", m.ids, size))
 	first, others = permitsOfIDs(&acquisition{lock: s}, ids, func(p permitProtocol) protocol {
-		return fairPermitProtocol{permitProtocol: p, waiters: s.client.kindState(KindFairPermit, newFairPermitQueue).(*fairPermitQueue).waiters}
+		return fairPermitProtocol{permitProtocol: p}
 	})
 	return first, others
 }

@@ -161,9 +161,10 @@ func (p *party) enterQueue() {
 	w := &fairWaiter{ownership: p.t, grantable: p.t.lock.client != p.w.clients[1]}
 	switch fair := p.t.protocol().(type) {
 	case fairProtocol:
-		fair.waiter = w
+		w.list, fair.waiter = fair.waiters, w
 		p.t.makeRare().protocol = fair
 	case fairPermitProtocol:
+		w.list = p.t.lock.client.kindState(KindFairPermit, newFairPermitQueue).(*fairPermitQueue).waiters
 		fair.waiter = w
 		p.t.makeRare().protocol = fair
 	default:

@@ -215,7 +215,7 @@ type recorder struct {
 
 func (r *recorder) Do(ctx context.Context, c rueidis.Completed) rueidis.RedisResult {
 	words := c.Commands()
-	if asks(latchLook, words[1]) || asks(inspectQuery, words[1]) {
+	if asks(latchLook, words[1]) || asks(inspectScript, words[1]) {
 		return r.Client.Do(ctx, c)
 	}
 	if r.sent == nil { // the next command queries why the first was refused

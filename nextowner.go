@@ -82,7 +82,7 @@ func (o *ownership) noteHandover(a transport.Answer) {
 	o.mu.Lock()
 	next := o.local.next
 	o.mu.Unlock()
-	if next == nil || !freed(a) || a.Spared != nil {
+	if next == nil || !freed(a) || a.KeysOmitted != nil {
 		return
 	}
 	next.mu.Lock()

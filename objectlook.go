@@ -49,7 +49,7 @@ func (c *Client) look(ctx context.Context, m transport.Master, names []*keys) ([
 			loads[i].Keys = append(loads[i].Keys, each.lookKeys()...)
 		}
 	}
-	results, err := c.sender.SendEach(ctx, c.closing, m, lookAt, loads)
+	results, err := c.sender.SendEach(ctx, c.closing, m, lookScript, loads)
 	if err != nil {
 		return nil, err
 	}
@@ -68,10 +68,7 @@ func (c *Client) look(ctx context.Context, m transport.Master, names []*keys) ([
 func (c *Client) lookGroups(names []*keys) (groups [][]*keys) {
 	open := map[uint16]int{}
 	for _, each := range names {
-		slot := uint16(0)
-		if c.cluster {
-			slot = transport.KeySlot(each.key)
-		}
+		slot := c.slotOf(each.key)
 		at, begun := open[slot]
 		if !begun || len(groups[at]) == lookBatch {
 			at = len(groups)
@@ -143,7 +140,7 @@ func (o *Object) isDerived() bool {
 
 // lookOnce looks at one name.
 func (c *Client) lookOnce(ctx context.Context, names *keys) (Object, error) {
-	a, err := c.sender.Call(ctx, c.closing, lookAt, names.lookKeys(), []string{c.numsub(), lookFields})
+	a, err := c.send(ctx, call{lookScript, names.lookKeys(), []string{c.numsub(), lookFields}})
 	if err != nil {
 		return Object{}, err
 	}

@@ -28,12 +28,6 @@ const (
 	DefaultMaxInFlight = 512
 )
 
-// MinLease is the shortest lease that is accepted; MaxLease the longest.
-const (
-	MinLease = time.Millisecond
-	MaxLease = 10 * 365 * 24 * time.Hour
-)
-
 // Upper bounds of [Options] for fair locks: no lock waits longer for a dead waiter.
 const (
 	MaxStaleWaiterTimeout = time.Hour
@@ -235,9 +229,3 @@ func (o Options) check() error {
 }
 
 // checkLease checks the length of a lease. All checks of leases use it.
-func checkLease(what string, d time.Duration) error {
-	if d < MinLease || d > MaxLease {
-		return invalid("%s %v is not between %v and %v", what, d, MinLease, MaxLease)
-	}
-	return nil
-}

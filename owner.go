@@ -3,7 +3,6 @@ package latchkey
 import (
 	"context"
 	"log/slog"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -130,12 +129,6 @@ func ownerOf(text string) Owner {
 // isOurs reports whether an owner, as it is in Redis, was made by this library: see
 // newClientID.
 func isOurs(owner string) bool { return len(owner) > 36 && owner[14] == '8' }
-
-// isOurPermit reports whether the id of a permit was made by this library: it begins with half of the client's
-// id.
-func isOurPermit(id string) bool { return permitShape.MatchString(id) }
-
-var permitShape = regexp.MustCompile(`^[0-9a-f]{12}8[0-9a-f]{19}$`)
 
 // reentrant reports whether o has the format of an owner that can re-enter a lock.
 func (o Owner) reentrant() bool { return o.client != "" }

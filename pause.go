@@ -22,6 +22,16 @@ func signal(signals chan struct{}) {
 	}
 }
 
+// isClosed reports whether a channel on which nothing is sent is closed.
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
 // until returns the time until t, and at most 0 if t is past or zero. Most times are zero; for them it does not
 // read the clock.
 func until(t time.Time) time.Duration {

@@ -2,10 +2,7 @@ package latchkey
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -235,34 +232,4 @@ func (o *ownership) fixLease(sent transport.Stamp, lease time.Duration, shorter 
 		o.lease.set(sent, lease)
 	}
 	o.plan()
-}
-
-// newPermitID returns a new unique id. It begins with half of the id of the client, so that others can find out
-// which client has the permit.
-func (c *Client) newPermitID() string {
-	var id [16 - recordBytes]byte
-	_, _ = rand.Read(id[:]) // never fails
-	return c.permitIDs() + hex.EncodeToString(id[:])
-}
-
-// permitIDs returns the beginning of the ids of a client's permits: recordBytes, in hexadecimal digits.
-func (c *Client) permitIDs() string { return strings.ReplaceAll(c.id[:recordID], "-", "") }
-
-// rawID returns an id as it is in Redis.
-func rawID(id string) string {
-	raw, _ := hex.DecodeString(id) // checked before
-	return string(raw)
-}
-
-func checkIDs(ids []string) error {
-	if len(ids) == 0 {
-		return invalid("no permit id")
-	}
-	for _, id := range ids {
-		raw, err := hex.DecodeString(id)
-		if err != nil || len(raw) == 0 || hex.EncodeToString(raw) != id {
-			return invalid("invalid permit id %.80q, want the hexadecimal digits of Permit.ID", id)
-		}
-	}
-	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -21,9 +20,6 @@ type PermitHolder struct {
 	Lease time.Duration
 }
 
-// permitsPage is how many permits one request reads.
-const permitsPage = 500
-
 // Holders lists the permits that are held, in the order in which their leases end; nil if there are none. It
 // reads 500 permits at a time, and the labels and notes as [Client.Inspect] does. In a list of more than 500,
 // permits that come or go during the call may be missing or listed twice. It changes nothing.
@@ -34,21 +30,24 @@ const permitsPage = 500
 func (s *PermitSemaphore) Holders(ctx context.Context) ([]PermitHolder, error) {
 	const verb = "holders"
 	var all []PermitHolder
-	for from := 0; ; from += permitsPage {
-		a, err := s.query(ctx, verb, call{permitHolders, []string{s.key, s.secondKey}, []string{strconv.Itoa(from), strconv.Itoa(from + permitsPage - 1)}})
+	err := readPages(func(positions []string) (size int64, err error) {
+		a, err := s.query(ctx, verb, call{permitHolders, []string{s.key, s.secondKey}, positions})
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
 		page, size, err := readPermits(a.Message)
 		if err != nil {
-			return nil, fail(verb, s.name, err)
+			return 0, fail(verb, s.name, err)
 		}
 		all = append(all, page...)
-		if int64(from+permitsPage) >= size {
-			s.client.describePermits(ctx, all)
-			return all, nil
-		}
+		return size, nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	describeEach(ctx, s.client, 0, [][]PermitHolder{all}, func(p PermitHolder) Owner { return Owner{text: p.ID} },
+		func(p *PermitHolder, d description) { p.Label, p.Note = d.label, d.note })
+	return all, nil
 }
 
 // readPermits reads the reply of permit_holders.lua.
@@ -68,17 +67,4 @@ func readPermits(reply rueidis.RedisMessage) (page []PermitHolder, size int64, e
 		return nil, 0, errors.Join(errReply, err)
 	}
 	return page, size, nil
-}
-
-// describePermits adds labels and notes to permits.
-func (c *Client) describePermits(ctx context.Context, all []PermitHolder) {
-	owners := make([]Owner, len(all))
-	for i, p := range all {
-		owners[i] = Owner{text: p.ID}
-	}
-	said := c.describe(ctx, owners, 0)
-	for i := range all {
-		each := said[owners[i]]
-		all[i].Label, all[i].Note = each.label, each.note
-	}
 }

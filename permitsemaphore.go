@@ -218,12 +218,12 @@ func (p permitProtocol) releaseCall(o *ownership, count int, _ int64, args []str
 	}
 	mark := ""
 	if p.permanent && o.mayWait() {
-		mark = strconv.FormatInt(millis(lateDelivery), 10)
+		mark = millisText(lateDelivery)
 	}
 	return call{permitLeave, p.keys(o), append(args, rawID(o.wire), o.wire, o.lock.client.publish, o.lock.keys().channel, mark)}
 }
 
 func (permitProtocol) renewalCall(o *ownership, lease time.Duration) call {
-	ms := strconv.FormatInt(millis(lease), 10)
+	ms := millisText(lease)
 	return call{permitRenew, []string{idsKey(o.lock.key)}, []string{rawID(o.wire), ms}}
 }

@@ -83,7 +83,7 @@ func (hashProtocol) acquireCall(a *acquisition, count, _ int) call {
 		entry, oldEntry = a.queueEntry()
 	}
 	if entry != "" || oldEntry != "" {
-		c.cmd, c.keys = lockWait, queued
+		c.cmd, c.keys = lockAcquireQueued, queued
 	}
 	c.args = withoutUsual(append(a.acquireArgs(count), tokens, entry, oldEntry), usualOfAcquire)
 	return c
@@ -127,5 +127,5 @@ func (hashProtocol) renewalCall(o *ownership, lease time.Duration) call {
 }
 
 func renewalOf(o *ownership, where, owner string, lease time.Duration) call {
-	return call{o.lock.spec.renew, []string{o.lock.key}, []string{where, owner, o.guestID(), strconv.FormatInt(millis(lease), 10)}}
+	return call{o.lock.spec.renew, []string{o.lock.key}, []string{where, owner, o.guestID(), millisText(lease)}}
 }

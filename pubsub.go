@@ -93,10 +93,8 @@ func (n *notifier) add(s *subscription) {
 	nodes := n.nodes()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	select {
-	case <-n.closed:
+	if isClosed(n.closed) {
 		return
-	default:
 	}
 	address := n.node(nodes, s.channel)
 	l := n.listeners[address]

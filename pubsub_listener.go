@@ -74,10 +74,8 @@ func (l *listener) run() {
 func (l *listener) idle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	select {
-	case <-l.closed:
+	if isClosed(l.closed) {
 		return true
-	default:
 	}
 	l.active = len(l.subs) > 0
 	return !l.active

@@ -65,7 +65,7 @@ func (o *ownership) makeEntry(a *acquisition) {
 			tokens += "t"
 		}
 	}
-	e.text = o.wire + " " + strconv.FormatInt(millis(e.lease), 10) + " " + tokens
+	e.text = o.wire + " " + millisText(e.lease) + " " + tokens
 }
 
 // queueEntry returns the entry with which an attempt waits, or "" if it does not; oldEntry is an entry that may
@@ -168,10 +168,8 @@ func (a *acquisition) takeGrant() (begun, known bool) {
 // the caller queries the server, which knows that the owner holds the lock.
 func (a *acquisition) isEnough(granted time.Duration, from transport.Stamp) bool {
 	c := a.lock.client
-	select {
-	case <-c.closing:
+	if isClosed(c.closing) {
 		return false
-	default:
 	}
 	left := granted - driftMargin(granted) - c.clock().Since(from)
 	least := granted / 2

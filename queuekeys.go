@@ -15,10 +15,10 @@ func (k *keys) released(all []string) []string {
 	return all
 }
 
-// noteSpared records that a command was sent without the queue. If the user lacks the permission, later
+// noteKeysOmitted records that a command was sent without the queue. If the user lacks the permission, later
 // commands do not try the queue.
-func (p *primitive) noteSpared(ans transport.Answer, err error) {
-	if err == nil && transport.HasCode(ans.Spared, "NOPERM") {
+func (p *primitive) noteKeysOmitted(ans transport.Answer, err error) {
+	if err == nil && transport.HasCode(ans.KeysOmitted, "NOPERM") {
 		p.keys().noQueue.Store(true)
 	}
 }

@@ -10,45 +10,41 @@ type ReadLock struct{ *primitive }
 
 // Lock acquires the lock to read, together with other readers. It waits while an owner other than the caller's
 // writes, and while a waiting writer keeps new readers out. It waits until ctx ends or the time of [Wait] is
-// over; with neither, without a limit. The other options are [Lease], [MaxHold], [By] and
-// [Note].
+// over; with neither, it waits without limit. The other options are [Lease], [MaxHold], [By] and [Note].
 //
 // A waiting writer keeps new readers out for one Options.StaleWaiterTimeout at first, then for longer, up to a
 // minute at a time; in between, readers are admitted. A waiting writer that has died keeps them out for one
 // StaleWaiterTimeout.
 //
-// If ctx carries a read or write hold of this lock ([Hold.Context]), or By or [WithOwner] name the owner of
+// If ctx carries a read or write hold of this lock ([Hold.Context]), or By or [WithOwner] names the owner of
 // one, Lock does not wait. It returns a read hold of its own, which needs its own Unlock and may outlive the
 // write hold. An owner of another client is an ErrInvalid.
 //
 // While another goroutine of this client reads, Lock may let the caller read along with it and send nothing:
 // see [RWLock].
 //
-// The client renews the hold until Unlock, unless Lease fixes its lease; each read hold has
-// its own lease. Canceling ctx after Lock returns does not affect the hold.
+// The client renews the hold until Unlock, unless Lease fixes its lease; each read hold has its own lease.
+// Canceling ctx after Lock returns does not affect the hold.
 //
 // A nil error means that you hold the lock to read. After any other error this call holds nothing, and a hold
 // that it tried to re-enter is not affected. While the server cannot be reached, Lock keeps trying. The error
 // matches one of
 //
-//   - ErrNotAcquired: another owner wrote, or waited to write, until ctx ended or the time
-//     of Wait was over
-//   - ErrUnavailable: the server could not be reached, or did not answer, when the time was
-//     over, or ctx had ended before the call. If a request was sent and not answered, the
-//     error also matches ErrUnknownOutcome: the client undoes in the background what the
-//     request may have acquired
-//   - ErrNotReplicated: too few of the replicas that [Options.Replicas] requires confirmed
-//     the acquisition; it was undone
-//   - ErrNotAcquired and ErrLost: the hold to re-enter was lost before this call
-//     entered it
+//   - ErrNotAcquired: another owner wrote, or waited to write, until ctx ended or the time of Wait was over
+//   - ErrUnavailable: the server could not be reached or did not answer by the end of the wait, or
+//     ctx had ended before the call. If a request was sent and not answered, the error also matches
+//     ErrUnknownOutcome, and the client undoes in the background what the request may have acquired
+//   - ErrNotReplicated: fewer replicas than [Options.Replicas] requires confirmed the acquisition;
+//     it was undone
+//   - ErrNotAcquired and ErrLost: the hold to be re-entered was lost before this call entered it
 //   - ErrClosed: the client is closed, or was closed during the call
 //   - ErrWrongKind: the key is another kind of object, or data of an application
 //   - ErrInvalid: the name or an option cannot be used; nothing was sent
 //   - *rueidis.RedisError: the server refuses for a reason that waiting does not change,
 //     such as a missing permission or a lack of memory
 //
-// No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx
-// ended, the error also matches that of ctx. The end of Wait matches no error of a context.
+// No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx ended,
+// the error also matches that of ctx. The end of Wait matches no context error.
 func (l *ReadLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return l.acquire(ctx, "lock", true, usualSettings(options))
 }
@@ -58,9 +54,9 @@ func (l *ReadLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 // it may let the caller read along with another goroutine of this client.
 //
 // ErrNotAcquired means that another owner writes, or that a waiting writer keeps new readers out.
-// ErrUnavailable means that the server could not be reached: if the server is in trouble (silent, loading,
-// failing over), the attempt is repeated until it is answered, ctx ends, or Options.RetryBudget is spent. All
-// other errors, the re-entry of a hold on ctx, and the state that remains after an error are as for Lock.
+// ErrUnavailable means that the server could not be reached: an attempt that meets a server in trouble
+// (silent, loading, failing over) is repeated until it is answered, ctx ends, or Options.RetryBudget is spent.
+// All other errors, the re-entry of a hold on ctx, and the state left behind are as for Lock.
 func (l *ReadLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
 	return l.acquire(ctx, "try lock", false, usualSettings(options))
 }

@@ -94,7 +94,7 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 // Lock acquires a majority of the members. It waits behind the goroutines of this program that came before.
 // Then it tries all members at once, each for RedLockOptions.MemberTimeout. Without a majority, it releases
 // what it got and tries again after a random pause of at most RedLockOptions.RetryDelay, until ctx ends or the
-// time of [Wait] is over; with neither, without a limit.
+// time of [Wait] is over; with neither, it waits without limit.
 //
 // The other options are [Lease], [MaxHold] and [Note], which apply to every member. [By] is an ErrInvalid. Without
 // Lease the members are renewed until Unlock. If ctx carries a hold of a member ([Hold.Context]), that hold is
@@ -116,7 +116,7 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 //
 // If the time of a call ends while it waits in line, its error is the last one that the first in line got. If
 // ctx ended during the call, the error also matches that of ctx. The end of Wait, and of a member's time,
-// matches no error of a context.
+// matches no context error.
 func (l *RedLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return l.acquire(ctx, "lock", true, settingsOf(options))
 }
@@ -134,15 +134,15 @@ func (l *RedLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold,
 // Do acquires the lock as Lock does, with the same options and the same waiting, calls fn,
 // and releases the lock when fn returns or panics.
 //
-// The context of fn carries the hold: it ends when the hold is lost (its cause then matches ErrLost) or ctx
-// ends, an acquisition of a member with it is a re-entry, and [HoldFrom] returns the hold. Like [Hold.Unlock],
-// the release does not depend on ctx.
+// The context of fn carries the hold: [HoldFrom] returns it, and an acquisition of a member under the context is
+// a re-entry. The context ends when ctx ends or the hold is lost (its cause then matches ErrLost). The release
+// works even if ctx has ended, as [Hold.Unlock] does.
 //
 // If the lock is not acquired, Do returns the error of Lock and does not call fn. Otherwise it returns the
-// error of fn. It joins that with [Hold.Err] (ErrLost, ErrMaxHold, ErrClosed) if the hold ended while fn ran,
-// or with the error of Unlock if the release failed, even if fn returned nil.
+// error of fn. It joins that with the error of [Hold.Err] (ErrLost, ErrMaxHold, ErrClosed) if the hold ended
+// while fn ran, even if fn returned nil, or with the error of Unlock if the release failed.
 //
-// ErrNotAcquired and ErrUnavailable from Do mean that fn was not called. If fn ran and the release was not
+// ErrNotAcquired and ErrUnavailable of this call mean that fn was not called. If fn ran and its release was not
 // confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable: do not repeat the work.
 func (l *RedLock) Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error {
 	return do(ctx, l, fn, settingsOf(options))

@@ -235,7 +235,7 @@ func (o *ownership) sendRelease(
 		clear(args[:])
 		releaseBuffers.Put(args)
 	}
-	o.lock.noteSpared(a, err)
+	o.lock.noteKeysOmitted(a, err)
 	return a, err
 }
 

@@ -110,10 +110,7 @@ func (w *watchdog) batches(all []*ownership) [][]*ownership {
 	}
 	groups := map[batchKey][]*ownership{}
 	for _, o := range all {
-		key := batchKey{script: o.lock.spec.renew}
-		if w.client.cluster {
-			key.slot = transport.KeySlot(o.lock.key)
-		}
+		key := batchKey{o.lock.spec.renew, w.client.slotOf(o.lock.key)}
 		groups[key] = append(groups[key], o)
 	}
 	var batches [][]*ownership

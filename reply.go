@@ -63,17 +63,11 @@ func millis(d time.Duration) int64 {
 	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }
 
+// millisText returns the ms of a duration as they are sent.
+func millisText(d time.Duration) string { return strconv.FormatInt(millis(d), 10) }
+
 // maxCount is the largest count that Redisson supports.
 const maxCount = math.MaxInt32
-
-// NoExpiry is the duration of something that does not end, in all arguments and results of this package. It is
-// the longest [time.Duration], so it compares as longer than every lease and every TTL; MaxLease is the longest
-// lease that ends. Do not add to it.
-//
-// As an argument, it is accepted by [Lease] for a permit, by [PermitSemaphore.SetLease], and by SetTTL of
-// semaphores and latches. As a result, it means that the lease of a permit, or the key of a semaphore or latch,
-// does not end. For a lock it means that the key is damaged, since every lock has a lease.
-const NoExpiry = time.Duration(math.MaxInt64)
 
 // tokenOf reads the fencing token from the reply of an acquisition.
 func tokenOf(a transport.Answer) int64 {

@@ -3,7 +3,6 @@ package latchkey
 import (
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -30,9 +29,6 @@ type request struct {
 	untilComplete bool // see confinement
 	awaited       bool // others wait in line for the lock of which this one is to be a member
 }
-
-// permanentLease means a lease that does not end.
-const permanentLease = 100 * 365 * 24 * time.Hour
 
 // newRequest checks the options of one acquisition. waits says whether the method waits for longer than one
 // attempt.
@@ -150,5 +146,5 @@ func ttlText(d time.Duration) (string, error) {
 	if d == NoExpiry {
 		return "", nil
 	}
-	return strconv.FormatInt(millis(d), 10), checkLease("the TTL", d)
+	return millisText(d), checkLease("the TTL", d)
 }

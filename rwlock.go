@@ -93,13 +93,3 @@ func (p *primitive) isLocked(ctx context.Context, write bool) (bool, error) {
 	}
 	return false, nil
 }
-
-// heldBy returns the side on which a read/write lock is held.
-func (i *Inspection) heldBy() Kind {
-	for _, h := range i.Holders {
-		if h.Write {
-			return KindWrite
-		}
-	}
-	return KindRead
-}

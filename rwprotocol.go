@@ -35,7 +35,7 @@ func (readProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dura
 }
 
 func (p readProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {
-	c := o.rwRelease(rwReadRelease, rwReadLast)
+	c := o.rwRelease(rwReadRelease, rwReadReleaseQueued)
 	c.keys = appendLeaseKeys(c.keys, o.lock.key, o.wire, o.mostHolds())
 	args = append(args, o.wire, strconv.Itoa(count), p.number, o.lock.client.publish, o.lock.keys().channel, strconv.FormatInt(raise, 10))
 	c.args = append(o.lock.client.handover.channelArgs(args, o.lock.key), presenceChannel(o.lock.key), o.lock.keys().queue)
@@ -71,7 +71,7 @@ func (writeProtocol) acquireCall(a *acquisition, count, _ int) call {
 	}
 	c := call{cmd: rwWriteAcquire, keys: rwKeys(o.lock.key)}
 	if entry != "" || oldEntry != "" {
-		c.cmd, c.keys = rwWriteWait, append(c.keys, o.lock.keys().queue)
+		c.cmd, c.keys = rwWriteAcquireQueued, append(c.keys, o.lock.keys().queue)
 	}
 	c.args = []string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), stale, entry, oldEntry, o.lock.keys().queue}
 	return c
@@ -87,7 +87,7 @@ func (writeProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dur
 
 func (writeProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {
 	waiting := o.waitingArg()
-	c := o.rwRelease(rwWriteRelease, rwWriteHand)
+	c := o.rwRelease(rwWriteRelease, rwWriteReleaseQueued)
 	args = append(args, o.wire, strconv.Itoa(count), waiting, o.lock.client.publish, o.lock.keys().channel, strconv.FormatInt(raise, 10))
 	c.args = append(o.handoverArgs(args, count), presenceChannel(o.lock.key), o.lock.client.staleMS, o.lock.keys().queue)
 	return c
@@ -95,7 +95,7 @@ func (writeProtocol) releaseCall(o *ownership, count int, raise int64, args []st
 
 func (writeProtocol) earlyCall(o *ownership) call {
 	waiting := o.waitingArg()
-	c := o.rwRelease(rwWriteEarly, rwHandEarly)
+	c := o.rwRelease(rwWriteReleaseEarly, rwWriteReleaseEarlyQueued)
 	args := o.earlyArgs([]string{o.wire, "", waiting, o.lock.client.publish, o.lock.keys().channel})
 	c.args = append(args, o.lock.keys().queue)
 	return c
@@ -118,14 +118,14 @@ func rwRenewal(o *ownership, side, number string, reads int, lease time.Duration
 		keys = append(keys, all[3])
 	}
 	return call{rwRenew, keys,
-		[]string{o.wire, side, number, strconv.FormatInt(millis(lease), 10), strconv.Itoa(reads)}}
+		[]string{o.wire, side, number, millisText(lease), strconv.Itoa(reads)}}
 }
 
 // rwRenewals returns renewals of the leases first and of the lock last, which decides.
 func rwRenewals(o *ownership, field, number string, reads int, lease time.Duration) []call {
 	all := rwKeys(o.lock.key)
 	renew := func(what, key string) call {
-		return call{rwRenewKey, []string{key}, []string{what, field, strconv.FormatInt(millis(lease), 10), number}}
+		return call{rwRenewKey, []string{key}, []string{what, field, millisText(lease), number}}
 	}
 	calls := []call{renew("leases", all[1])}
 	for _, key := range appendLeaseKeys(nil, o.lock.key, o.wire, reads) {
@@ -162,6 +162,16 @@ func appendLeaseKeys(to []string, key, owner string, holds int) []string {
 
 // evictBatch is how many holders one script removes, so that no script takes long.
 const evictBatch = 200
+
+// heldBy returns the side on which a read/write lock is held.
+func (i *Inspection) heldBy() Kind {
+	for _, h := range i.Holders {
+		if h.Write {
+			return KindWrite
+		}
+	}
+	return KindRead
+}
 
 // rwEvictions returns the calls that remove all holders of a read/write lock.
 func (c *Client) rwEvictions(names *keys, holders []Holder) (calls []call) {

@@ -80,14 +80,12 @@ func (s *semAcquisition) sendAttempt(ctx context.Context) (left time.Duration, e
 		left, _, err = readPermitRefusal(a, s.count)
 		return left, err
 	}
-	select {
-	case <-s.client.closing:
+	if isClosed(s.client.closing) {
 		s.doubt = true // it has to be given back
 		return 0, ErrClosed
-	default:
-		s.noteGranted(s.count)
-		return 0, nil
 	}
+	s.noteGranted(s.count)
+	return 0, nil
 }
 
 // call returns the command of an attempt. A request that has waited long enough in front has
@@ -149,11 +147,9 @@ func (s *semAcquisition) conclude(err error) error {
 
 // keepPassed gives passed permits back if the client was closed in the meantime.
 func (s *semAcquisition) keepPassed() error {
-	select {
-	case <-s.client.closing:
-		s.sendLater(func(o *operation) call { return s.release(o, "release", s.count) })
-		return ErrClosed
-	default:
+	if !isClosed(s.client.closing) {
 		return nil
 	}
+	s.sendLater(func(o *operation) call { return s.release(o, "release", s.count) })
+	return ErrClosed
 }

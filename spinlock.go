@@ -35,13 +35,13 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 // release as late as one Backoff.Max, and a waiter costs commands for as long as it waits. Of the
 // waiters of one client only the first sends commands.
 //
-// The client renews the hold until Unlock, unless Lease fixes its lease. Canceling ctx after
-// Lock returns does not affect the hold. If ctx carries a hold of this lock
-// ([Hold.Context]), or By or [WithOwner] names its owner, Lock enters that hold again at once
-// and returns a Hold of its own, which needs its own Unlock.
+// The client renews the hold until Unlock, unless Lease fixes its lease. Canceling ctx after Lock
+// returns does not affect the hold. If ctx carries a hold of this lock ([Hold.Context]), or By or
+// [WithOwner] names its owner, Lock re-enters that hold at once and returns a Hold of its own,
+// which needs its own Unlock.
 //
 // A nil error means that you hold the lock. After any other error this call holds nothing, and a
-// hold that it was to enter again is not affected. While the server cannot be reached, Lock keeps
+// hold that it tried to re-enter is not affected. While the server cannot be reached, Lock keeps
 // trying. The error matches one of
 //
 //   - ErrNotAcquired: another owner held the lock until ctx ended or the time of Wait was over
@@ -50,16 +50,15 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 //     ErrUnknownOutcome, and the client undoes in the background what the request may have acquired
 //   - ErrNotReplicated: fewer replicas than [Options.Replicas] requires confirmed the acquisition;
 //     it was undone
-//   - ErrNotAcquired and ErrLost: the hold to be entered again was lost before this call
-//     entered it
+//   - ErrNotAcquired and ErrLost: the hold to be re-entered was lost before this call entered it
 //   - ErrClosed: the client is closed, or was closed during the call
 //   - ErrWrongKind: the key is another kind of object, or data of an application
 //   - ErrInvalid: the name or an option cannot be used; nothing was sent
 //   - *rueidis.RedisError: the server refuses for a reason that waiting does not change,
 //     such as a missing permission or a lack of memory
 //
-// No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx
-// ended, the error also matches that of ctx. The end of Wait matches no error of a context.
+// No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx ended,
+// the error also matches that of ctx. The end of Wait matches no context error.
 func (l *SpinLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return l.acquire(ctx, "lock", true, usualSettings(options))
 }

@@ -46,13 +46,18 @@ func (o *synchronizer) begin() error {
 	return nil
 }
 
-// query sends a call that changes nothing, or that may run twice.
-func (o *synchronizer) query(ctx context.Context, verb string, c call) (transport.Answer, error) {
+// send sends a call that changes nothing, or that may run twice. Its error is not explained.
+func (o *synchronizer) send(ctx context.Context, c call) (transport.Answer, error) {
 	if err := o.begin(); err != nil {
-		return transport.Answer{}, fail(verb, o.name, err)
+		return transport.Answer{}, err
 	}
 	defer o.client.working.Done()
-	a, err := o.client.sender.Call(ctx, o.client.closing, c.cmd, c.keys, c.args)
+	return o.client.send(ctx, c)
+}
+
+// query is send with an error for the program.
+func (o *synchronizer) query(ctx context.Context, verb string, c call) (transport.Answer, error) {
+	a, err := o.send(ctx, c)
 	if err != nil {
 		return a, fail(verb, o.name, o.explain(ctx, a, err)...)
 	}

@@ -2,10 +2,38 @@ package latchkey
 
 import (
 	"context"
-	"strconv"
+	"slices"
+	"time"
+
+	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
+
+// Waiter is an owner that waits for a lock.
+type Waiter struct {
+	// Owner is the owner that the waiter will be once it holds the lock.
+	Owner Owner
+	// Label is the label of the waiter's client, or "": see [Holder].
+	Label string
+	// Mine reports whether the waiter belongs to the client that listed it.
+	Mine bool
+	// By is the owner that the waiting call named, with [By] or [WithOwner], if Mine is true. A
+	// program can find its own place with it. By is the zero Owner if the call named none. It
+	// differs from Owner, since each acquisition has an owner of its own in Redis.
+	By Owner
+	// Age is how long the waiter has been waiting, by the clock of the server. It is 0 if AgeKnown
+	// is false.
+	Age time.Duration
+	// AgeKnown is false for a waiter of Redisson, which does not record when it began to wait, and
+	// for a waiter for a read/write lock whose place in the queue is lost.
+	AgeKnown bool
+	// Alive is how long the waiter keeps its place without another sign of life. It is 0 if the
+	// waiter will be passed over, and NoExpiry in a queue that does not record this.
+	Alive time.Duration
+	// Permits is how many permits the waiter of a [FairSemaphore] waits for; 0 otherwise.
+	Permits int
+}
 
 // Waiters lists the owners in the queues of a lock of any kind, or of a fair semaphore, in queue order; nil if
 // there are none. The waiters of a fair lock come first, as [FairLock.Waiters] lists them. For a mutex or
@@ -18,62 +46,127 @@ import (
 // waits for a lock that is not fair is Mine for each of its goroutines, and By is the owner of the first of
 // them. The errors are those of FairLock.Waiters.
 func (c *Client) Waiters(ctx context.Context, name string) ([]Waiter, error) {
-	all, err := c.NewFairLock(name).waitersOnServer(ctx)
+	names, _ := c.options.keysOf(name)
+	return c.waiters(ctx, names, (*Client).allWaiters)
+}
+
+// waiters lists waiters as read does, and describes them.
+func (c *Client) waiters(ctx context.Context, names *keys, read func(*Client, context.Context, *keys) ([]Waiter, error)) ([]Waiter, error) {
+	const verb = "waiters"
+	switch {
+	case names.invalid != nil:
+		return nil, fail(verb, names.name, names.invalid)
+	case !c.begin():
+		return nil, fail(verb, names.name, ErrClosed)
+	}
+	defer c.working.Done()
+	all, err := read(c, ctx, names)
+	if err != nil {
+		return nil, fail(verb, names.name, err)
+	}
+	c.describeWaiters(ctx, all)
+	return all, nil
+}
+
+// allWaiters reads the queues that exist under a name.
+func (c *Client) allWaiters(ctx context.Context, names *keys) ([]Waiter, error) {
+	fair, err := c.fairWaiters(ctx, names)
 	if err != nil {
 		return nil, err
 	}
-	names, _ := c.options.keysOf(name) // the fair lock has checked it
-	if !c.begin() {
-		return nil, fail("waiters", name, ErrClosed)
+	others, err := c.queuedWaiters(ctx, names)
+	if err != nil {
+		return nil, err
 	}
-	defer c.working.Done()
-	listed := map[Owner]bool{}
-	for from := 0; ; from += waitersPage {
-		page, size, err := c.queueOf(ctx, names, from)
-		if err != nil {
-			return nil, fail("waiters", name, err)
-		}
-		for _, w := range page {
-			if !listed[w.Owner] {
-				listed[w.Owner] = true
-				all = append(all, w)
-			}
-		}
-		if int64(from+waitersPage) < size {
-			continue
-		}
-		permits, err := c.permitWaiters(ctx, names)
-		if err != nil && !transport.HasCode(err, "NOPERM") { // a user that may only use locks
-			return nil, fail("waiters", name, err)
-		}
-		all = append(all, permits...)
-		c.describeWaiters(ctx, all)
-		return all, nil
+	permits, err := c.permitWaiters(ctx, names)
+	if err != nil && !transport.HasCode(err, "NOPERM") { // a user that may only use locks
+		return nil, err
 	}
+	return slices.Concat(fair, others, permits), nil
 }
 
-// queueOf reads one page of the queue of a lock that is not fair.
-func (c *Client) queueOf(ctx context.Context, names *keys, from int) ([]Waiter, int64, error) {
-	sent := []string{names.queue, writersKey(transport.HashTag(names.key))}
-	a, err := c.sender.Call(ctx, c.closing, listWaiters, sent, []string{strconv.Itoa(from), strconv.Itoa(from + waitersPage - 1)})
-	if err != nil {
-		return nil, 0, c.wrongKind(ctx, names, KindLock, err)
-	}
-	return readWaiters(a.Message)
+// fairWaiters reads the queue of a fair lock.
+func (c *Client) fairWaiters(ctx context.Context, names *keys) ([]Waiter, error) {
+	return c.readQueue(ctx, names, KindLock, call{fairWaiters, names.fairKeys(), nil})
 }
+
+// queuedWaiters reads the queue of a lock that is not fair. A page may repeat waiters of the one before.
+func (c *Client) queuedWaiters(ctx context.Context, names *keys) ([]Waiter, error) {
+	all, err := c.readQueue(ctx, names, KindLock, call{listWaiters, []string{names.queue, writersKey(transport.HashTag(names.key))}, nil})
+	listed := map[Owner]bool{}
+	return slices.DeleteFunc(all, func(w Waiter) bool {
+		again := listed[w.Owner]
+		listed[w.Owner] = true
+		return again
+	}), err
+}
+
+// permitWaiters reads the queue of a fair semaphore.
+func (c *Client) permitWaiters(ctx context.Context, names *keys) ([]Waiter, error) {
+	all, err := c.readQueue(ctx, names, KindSemaphore, call{fairsemWaiters, names.fairPermitKeys()[2:4], nil})
+	for i, w := range all {
+		all[i].Permits = len(groupOf(w.Owner.String()))
+	}
+	return all, err
+}
+
+// readQueue reads a queue of a lock or semaphore of that kind.
+func (c *Client) readQueue(ctx context.Context, names *keys, kind Kind, read call) (all []Waiter, err error) {
+	err = readPages(func(positions []string) (size int64, err error) {
+		read.args = positions
+		a, err := c.send(ctx, read)
+		if err != nil {
+			return 0, c.wrongKind(ctx, names, kind, err)
+		}
+		page, size, err := readWaiters(a.Message)
+		all = append(all, page...)
+		return size, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// readWaiters parses the reply of fair_waiters.lua or list_waiters.lua. Waiters that have left are
+// still in the queue; it leaves them out.
+func readWaiters(reply rueidis.RedisMessage) (page []Waiter, size int64, err error) {
+	parts, err := reply.ToArray()
+	if err != nil || len(parts)%3 != 1 {
+		return nil, 0, errReply
+	}
+	size, err = parts[0].AsInt64()
+	for i := 1; i < len(parts) && err == nil; i += 3 {
+		var owner string
+		owner, err = parts[i].ToString()
+		age, _ := parts[i+1].AsInt64()
+		aliveFor, _ := parts[i+2].AsInt64()
+		w := Waiter{
+			Owner:    ownerOf(owner),
+			Age:      time.Duration(max(age, 0)) * time.Microsecond,
+			AgeKnown: age >= 0,
+			Alive:    time.Duration(max(aliveFor, 0)) * time.Millisecond,
+		}
+		if parts[i+2].IsNil() {
+			w.Alive = NoExpiry
+		}
+		if aliveFor > -leftLongAgo {
+			page = append(page, w)
+		}
+	}
+	return page, size, err
+}
+
+// leftLongAgo is longer, in ms, than any waiter can have been dead. When a waiter leaves, its sign
+// of life is set to the beginning of time.
+const leftLongAgo = 10 * 365 * 24 * 3600 * 1000
 
 // describeWaiters adds labels to waiters, and marks those of this client.
 func (c *Client) describeWaiters(ctx context.Context, all []Waiter) {
-	owners := make([]Owner, len(all))
-	for i, w := range all {
-		owners[i] = w.Owner
-	}
-	said, named := c.describe(ctx, owners, 0), c.registry.named()
-	for i := range all {
-		w := &all[i]
-		w.Label = said[w.Owner].label
-		w.By = named[w.Owner]
+	named := c.registry.named()
+	describeEach(ctx, c, 0, [][]Waiter{all}, func(w Waiter) Owner { return w.Owner }, func(w *Waiter, d description) {
 		record, _ := recordOf(w.Owner)
+		w.Label, w.By = d.label, named[w.Owner]
 		w.Mine = !w.By.IsZero() || record == c.record.id
-	}
+	})
 }

@@ -2,7 +2,6 @@ package latchkey
 
 import (
 	"context"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -22,8 +21,6 @@ const (
 	idleSleep = time.Hour
 	// clockJump is how far the clocks may diverge before every hold is checked.
 	clockJump = 5 * time.Millisecond
-
-	noDeadline = time.Duration(math.MaxInt64)
 )
 
 // watchdog renews the holds of a client and ends those that it cannot renew. It has two goroutines,
@@ -77,10 +74,8 @@ func newWatchdog(c *Client) *watchdog {
 func (w *watchdog) plan(o *ownership, due dueTimes) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	select {
-	case <-w.open.Done():
+	if isClosed(w.open.Done()) {
 		return
-	default:
 	}
 	o.schedule.dueTimes, o.schedule.plannedInRound = due, w.verifyRounds
 	if !o.lock.spec.lineRests() {
@@ -231,11 +226,8 @@ func (w *watchdog) keepRenewing() {
 
 // send puts a hold into the line of the node that has its key. w.mu is held.
 func (w *watchdog) send(o *ownership) {
-	slot := uint16(0)
-	if w.client.cluster {
-		slot = transport.KeySlot(o.lock.key)
-	}
-	r := transport.LineOf[*ownership](w.client.topology.Serving(slot), w, w.client.renewFlights())
+	node := w.client.topology.Serving(w.client.slotOf(o.lock.key))
+	r := transport.LineOf[*ownership](node, w, w.client.renewFlights())
 	if r.Add(o) {
 		w.tasks.Go(func() { w.serve(r) })
 	}

@@ -19,15 +19,15 @@ type WriteLock struct{ *primitive }
 // Writers are served in the order that [Lock] describes.
 //
 // If ctx carries a write hold of this lock ([Hold.Context]), or By or [WithOwner] names its owner,
-// Lock enters that hold again at once and returns a Hold of its own, which needs its own Unlock. If
+// Lock re-enters that hold at once and returns a Hold of its own, which needs its own Unlock. If
 // the hold only reads, Lock returns ErrUpgrade at once, since it would wait for itself. For an owner
 // of another client it returns ErrInvalid.
 //
-// The client renews the hold until Unlock, unless Lease fixes its lease. Canceling ctx after
-// Lock returns does not affect the hold. [Hold.Downgrade] turns it into a read hold.
+// The client renews the hold until Unlock, unless Lease fixes its lease. Canceling ctx after Lock
+// returns does not affect the hold. [Hold.Downgrade] turns it into a read hold.
 //
 // A nil error means that you hold the lock to write. After any other error this call holds nothing,
-// and a hold that it was to enter again is not affected. While the server cannot be reached, Lock
+// and a hold that it tried to re-enter is not affected. While the server cannot be reached, Lock
 // keeps trying. The error matches one of
 //
 //   - ErrNotAcquired: another owner read or wrote until ctx ended or the time of Wait was over
@@ -36,8 +36,7 @@ type WriteLock struct{ *primitive }
 //     ErrUnknownOutcome, and the client undoes in the background what the request may have acquired
 //   - ErrNotReplicated: fewer replicas than [Options.Replicas] requires confirmed the acquisition;
 //     it was undone
-//   - ErrNotAcquired and ErrLost: the hold to be entered again was lost before this call
-//     entered it
+//   - ErrNotAcquired and ErrLost: the hold to be re-entered was lost before this call entered it
 //   - ErrUpgrade: the caller reads; its read hold is not affected
 //   - ErrClosed: the client is closed, or was closed during the call
 //   - ErrWrongKind: the key is another kind of object, or data of an application
@@ -45,8 +44,8 @@ type WriteLock struct{ *primitive }
 //   - *rueidis.RedisError: the server refuses for a reason that waiting does not change,
 //     such as a missing permission or a lack of memory
 //
-// No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx
-// ended, the error also matches that of ctx. The end of Wait matches no error of a context.
+// No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx ended,
+// the error also matches that of ctx. The end of Wait matches no context error.
 func (l *WriteLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return l.acquire(ctx, "lock", true, usualSettings(options))
 }

@@ -23,9 +23,9 @@ type Command struct {
 	reserved bool
 	// guarded means that in a cluster the command names one more key, which never exists.
 	guarded bool
-	// The keys from spareFrom up to spareTo may be left out; none if spareTo is 0.
-	spareFrom, spareTo int
-	bareSpared         bool // without them it is not guarded
+	// The keys from optionalFrom up to optionalTo may be left out; none if optionalTo is 0.
+	optionalFrom, optionalTo int
+	unguardedWithout         bool // without them it is not guarded
 	// It may be sent in a group with other commands of together, where it has this number.
 	together *GroupScript
 	number   int
@@ -80,33 +80,33 @@ func (c Command) Guarded() Command {
 	return c
 }
 
-// Sparing returns the command with optional keys: those at from up to, not including, to. They are
+// OptionalKeys returns the command with optional keys: those at from up to, not including, to. They are
 // left out if the server refuses all keys together: because their slot migrates and they are not on
 // one node, or because the user has no permission for one of them. A script whose keys were left
 // out must not read any key again: it is not guarded.
-func (c Command) Sparing(from, to int) Command {
-	c.spareFrom, c.spareTo, c.bareSpared = from, to, true
+func (c Command) OptionalKeys(from, to int) Command {
+	c.optionalFrom, c.optionalTo, c.unguardedWithout = from, to, true
 	return c
 }
 
-// SparingGuarded is Sparing for a script that reads the remaining keys again.
-func (c Command) SparingGuarded(from, to int) Command {
-	c.spareFrom, c.spareTo = from, to
+// OptionalKeysGuarded is OptionalKeys for a script that reads the remaining keys again.
+func (c Command) OptionalKeysGuarded(from, to int) Command {
+	c.optionalFrom, c.optionalTo = from, to
 	return c
 }
 
-// spared returns the keys without the optional ones, or nil if that does not help after this
+// withoutOptional returns the keys without the optional ones, or nil if that does not help after this
 // refusal.
-func (c Command) spared(keys []string, refusal error) []string {
-	if c.spareTo == 0 || len(keys) <= c.spareFrom || !HasCode(refusal, "TRYAGAIN") && !HasCode(refusal, "NOPERM") {
+func (c Command) withoutOptional(keys []string, refusal error) []string {
+	if c.optionalTo == 0 || len(keys) <= c.optionalFrom || !HasCode(refusal, "TRYAGAIN") && !HasCode(refusal, "NOPERM") {
 		return nil
 	}
-	return slices.Delete(slices.Clone(keys), c.spareFrom, min(c.spareTo, len(keys)))
+	return slices.Delete(slices.Clone(keys), c.optionalFrom, min(c.optionalTo, len(keys)))
 }
 
 // keysFor returns the keys to send.
 func (c Command) keysFor(client rueidis.Client, keys []string) []string {
-	if !c.guarded || c.bareSpared && len(keys) == c.spareFrom || client.Mode() != rueidis.ClientModeCluster {
+	if !c.guarded || c.unguardedWithout && len(keys) == c.optionalFrom || client.Mode() != rueidis.ClientModeCluster {
 		return keys
 	}
 	return append(slices.Clip(keys), "latchkey_op:"+HashTag(keys[0])+":never")

@@ -48,8 +48,8 @@ type Answer struct {
 	Asked   Stamp                // just before the first attempt
 	Sent    Stamp                // just before the last attempt
 	Plain   bool                 // of a plain command, which returns less than a script
-	// Spared is why optional keys were left out, or nil: see [Command.Sparing].
-	Spared error
+	// KeysOmitted is why optional keys were left out, or nil: see [Command.OptionalKeys].
+	KeysOmitted error
 	// Doubt reports whether an attempt was sent whose outcome is unknown. It may still be executed
 	// late, even after a later answer.
 	Doubt   bool
@@ -95,8 +95,8 @@ func (s *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd
 		}
 		message, sentIn, err := s.try(ctx, end, cmd, keys, args)
 		err = silentOr(ctx, err)
-		if fewer := cmd.spared(keys, err); fewer != nil && a.Spared == nil {
-			keys, a.Spared = fewer, err
+		if fewer := cmd.withoutOptional(keys, err); fewer != nil && a.KeysOmitted == nil {
+			keys, a.KeysOmitted = fewer, err
 			continue
 		}
 		switch Classify(err) {

@@ -1,0 +1,116 @@
+package latchkey
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// fairSpec returns the spec of fair locks, with or without fencing tokens. The client keeps their waiters in a list.
+func fairSpec(c *Client, fenced bool) *spec {
+	q := c.kindState(KindFair, newFairLockQueue).(*fairLockQueue)
+	if fenced {
+		return q.fenced
+	}
+	return q.plain
+}
+
+// fairLockQueue holds the queues of the fair locks of a client.
+type fairLockQueue struct {
+	waiters       *fairWaitList
+	plain, fenced *spec
+}
+
+func newFairLockQueue(c *Client) kindState {
+	q := &fairLockQueue{}
+	q.waiters = newFairWaitList(c, q)
+	q.plain = &spec{kind: KindFair, family: KindFair, stored: KindLock,
+		protocol: fairProtocol{waiters: q.waiters}, renew: renewScript, renewals: renewBatch, reentrant: true, handsOver: true, grantMark: "f",
+		resolve: resolveOwner, fresh: freshOwner, wait: q.waiters.wait, moreKeys: (*keys).setFair}
+	fenced := *q.plain
+	fenced.fenced = true
+	q.fenced = &fenced
+	return q
+}
+
+// close implements [kindState].
+func (q *fairLockQueue) close() { q.waiters.close() }
+
+// protocolFor, refresh, keys, channel and entry implement [fairQueue].
+func (q *fairLockQueue) protocolFor(w *fairWaiter) protocol {
+	return fairProtocol{waiters: q.waiters, waiter: w}
+}
+func (*fairLockQueue) refresh() transport.Command  { return fairRefresh }
+func (*fairLockQueue) keys(p *primitive) []string  { return p.keys().fair }
+func (*fairLockQueue) channel(p *primitive) string { return p.keys().waiterChannel("") }
+func (*fairLockQueue) entry(o *ownership) string   { return o.wire }
+
+// listen implements [fairQueue]. Each waiter has a channel of its own.
+func (q *fairLockQueue) listen(w *fairWaiter) {
+	if w.strangers || !w.grantable {
+		w.queue.subscribe(q.waiters.client.notifier, w.ownership.lock.keys().waiterChannel(w.ownership.wire))
+	}
+}
+
+// fairProtocol is the protocol of the hash of a re-entrant lock with a queue next to it.
+type fairProtocol struct {
+	hashProtocol
+
+	waiters *fairWaitList
+	waiter  *fairWaiter // of an acquisition that waits in the queue, or nil
+}
+
+func (p fairProtocol) acquireCall(a *acquisition, count, round int) call {
+	if count > 1 {
+		return p.hashProtocol.acquireCall(a, count, round)
+	}
+	o := a.ownership
+	stale, ticket, grant := p.waiter.args()
+	fenced := "0"
+	if o.lock.spec.fenced {
+		fenced = "1"
+	}
+	args := append(a.acquireArgs(count),
+		o.lock.client.publish, o.lock.keys().waiterChannel(""), stale, ticket, p.waiters.redissonWait, fenced, grant)
+	return call{fairAcquire, o.lock.keys().fair, o.lock.client.handover.channelArgs(args, o.lock.key)}
+}
+
+// readRefusal reads the place in the queue that the script gave to a waiting ownership.
+func (p fairProtocol) readRefusal(a *acquisition, ans transport.Answer) (left time.Duration, err error) {
+	reply, err := ans.Message.ToArray()
+	if p.waiter == nil || err != nil {
+		return a.readHolder(ans)
+	}
+	if len(reply) < 5 {
+		return 0, errReply
+	}
+	pause, err1 := reply[0].AsInt64()
+	ticket, err2 := reply[1].AsUint64()
+	holder, err3 := reply[2].ToString()
+	ahead, err4 := reply[3].AsInt64()
+	lease, err5 := reply[4].AsInt64()
+	a.ownership.markQueued()
+	p.waiters.setPlace(p.waiter, ticket, ahead > 0 || holder != "" && !isOurs(holder))
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+		return 0, errors.Join(errReply, err)
+	}
+	return fromMillis(pause), a.busyWith(holder, fromMillis(lease)) // the pause may end sooner than the lease
+}
+
+func (fairProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {
+	waiting := o.waitingArg()
+	args = append(args, o.wire, strconv.Itoa(count), o.guestID(), o.lock.client.publish, o.lock.keys().channel, strconv.FormatInt(raise, 10), waiting,
+		o.lock.client.staleMS)
+	return call{fairRelease, o.lock.keys().fair, o.lock.client.handover.channelArgs(args, o.lock.key)}
+}
+
+func (p fairProtocol) earlyCall(o *ownership) call {
+	waiting := o.waitingArg()
+	args := []string{o.wire, "", o.guestID(), o.lock.keys().channel, o.lock.client.publish, waiting, o.lock.client.staleMS}
+	return call{fairReleaseEarly, o.lock.keys().fair, append(o.lock.client.handover.channelArgs(args, o.lock.key), p.waiters.redissonWait)}
+}
+
+// waiterChannel is the channel on which the lock tells an owner that its turn has come.
+func (k *keys) waiterChannel(owner string) string { return k.channel + ":" + owner }

@@ -1,0 +1,34 @@
+package latchkey
+
+import (
+	"math"
+	"time"
+)
+
+// MinLease is the shortest lease that is accepted; MaxLease the longest.
+const (
+	MinLease = time.Millisecond
+	MaxLease = 10 * 365 * 24 * time.Hour
+)
+
+// NoExpiry is the duration of something that does not end, in all arguments and results of this package. It is
+// the longest [time.Duration], so it compares as longer than every lease and every TTL; MaxLease is the longest
+// lease that ends. Do not add to it.
+//
+// As an argument, it is accepted by [Lease] for a permit, by [PermitSemaphore.SetLease], and by SetTTL of
+// semaphores and latches. As a result, it means that the lease of a permit, or the key of a semaphore or latch,
+// does not end. For a lock it means that the key is damaged, since every lock has a lease.
+const NoExpiry = time.Duration(math.MaxInt64)
+
+// noDeadline is the time until something that never happens.
+const noDeadline = time.Duration(math.MaxInt64)
+
+// permanentLease stands for a lease that does not end.
+const permanentLease = 100 * 365 * 24 * time.Hour
+
+func checkLease(what string, d time.Duration) error {
+	if d < MinLease || d > MaxLease {
+		return invalid("%s %v is not between %v and %v", what, d, MinLease, MaxLease)
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// Downgrade turns a write hold into a read hold, in one step: no other writer acquires the lock in between. The
+// write hold is over, as after Unlock. The new read hold is renewed, within what is left of MaxHold, and
+// waiting readers are admitted. The write hold must be the only one of its write side: if it has been
+// re-entered, Downgrade returns an ErrInvalid. The same holds for a hold of any other lock, and for a hold with
+// [AtLeast] before that time is over.
+//
+// If Downgrade returns an error, rely on neither hold. It matches ErrNotHeld if the write hold was already over;
+// otherwise the lock is released in the background, as after an Unlock that failed.
+func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
+	if h == nil {
+		return nil, ErrNotHeld
+	}
+	s, is := h.inner().(*holdState)
+	if !is || s.ownership.lock.spec.side != KindWrite {
+		return nil, fail("downgrade", h.Name(), invalid("only a write hold can be downgraded"))
+	}
+	o := s.ownership
+	if !o.lock.client.begin() {
+		return nil, fail("downgrade", h.Name(), ErrClosed)
+	}
+	defer o.lock.client.working.Done()
+	read, err := o.downgrade(ctx, s)
+	if err != nil {
+		return nil, fail("downgrade", h.Name(), o.lock.client.wrongKind(ctx, o.lock.keys(), KindRWLock, err))
+	}
+	return read, nil
+}
+
+func (o *ownership) downgrade(ctx context.Context, s *holdState) (*Hold, error) {
+	n, began := o.nest(newPrimitive(o.lock.client, readSpec, o.lock.Name()), nil), o.lock.client.clock()
+	defer n.forgetUnused()
+	for _, each := range []*ownership{o, n} {
+		if err := each.sendMu.Lock(ctx); err != nil {
+			return nil, transport.Unavailable(transport.ContextError(ctx))
+		}
+		defer each.sendMu.Unlock()
+	}
+	if err := o.mayDowngrade(s); err != nil {
+		return nil, err
+	}
+	r, err := o.downgraded(s)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := o.beginRelease(s); err != nil {
+		return nil, err
+	}
+	r.parent = o.lock.client.parentOf(ctx)
+	a := &acquisition{request: r, lock: &n.lock, ownership: n, began: began}
+	ans, err := a.sendDowngrade()
+	return o.downgradeAnswered(s, a, ans, err)
+}
+
+// downgradeAnswered ends the write hold s, and makes the hold of a if the server has granted it. sendMu of both
+// ownerships is held.
+func (o *ownership) downgradeAnswered(s *holdState, a *acquisition, ans transport.Answer, err error) (*Hold, error) {
+	switch {
+	case err != nil:
+		a.ownership.noteDoubt(ans)
+		_, err = a.abandonEntry(err)
+		return nil, errors.Join(err, o.releaseFailed(ans, err))
+	case ans.Null:
+		o.lose(ErrLost, "the key was gone when the hold was downgraded")
+		_, err = a.abandonEntry(ErrLost)
+		return nil, errors.Join(ErrNotHeld, err)
+	}
+	read, err := a.arrive(ans)
+	o.finishRelease(ans)
+	_, _ = o.reportRelease(s)
+	o.lock.client.record.tellChanges() // the owner continues without the note of the write hold
+	if err == nil {
+		a.observeEnd(false, nil)
+	}
+	return read, err
+}
+
+// mayDowngrade checks that the hold is the only one. sendMu is held.
+func (o *ownership) mayDowngrade(s *holdState) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.errOf(s) != nil:
+		return notHeld(o.errOf(s))
+	case o.valid() <= 0:
+		return errors.Join(ErrNotHeld, ErrLost)
+	case o.keptAfter(0) > 0:
+		return invalid("the hold cannot be downgraded before its AtLeast is over")
+	case o.holds.count > 1:
+		return invalid("the write lock is held %d times, and only the last hold can be downgraded", o.holds.count)
+	}
+	return nil
+}
+
+// downgraded returns the request for the read hold. The rest of the write hold's limit still applies to it.
+func (o *ownership) downgraded(s *holdState) (request, error) {
+	now := o.lock.client.clock()
+	left := s.limit().valid(now)
+	o.mu.Lock()
+	left = min(left, o.lease.limit().left(now))
+	o.mu.Unlock()
+	if left == noDeadline {
+		return newRequest(o.lock.client.options.Lease, true, nil)
+	}
+	return newRequest(o.lock.client.options.Lease, true, []setting{{kind: settingMaxHold, d: max(left, MinLease)}})
+}
+
+// downgradedBefore is the reply of rw_downgrade.lua to a repetition, which changes nothing.
+const downgradedBefore = -2
+
+// sendDowngrade requests one more read hold in place of the write hold. It does not stop when the caller's
+// context ends: the write hold is given up.
+func (a *acquisition) sendDowngrade() (transport.Answer, error) {
+	o, p := a.ownership, a.lock
+	count := o.count() + 1
+	o.noteCount(count, false)
+	ans, err := o.lock.client.sender.Call(o.lock.client.sender.Detached(context.Background()), nil, rwDowngrade.Confirmed(o.lock.client.confirmCalls),
+		append(rwKeys(p.key), leaseKeys(p.key, o.wire)+strconv.Itoa(count)),
+		[]string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), o.protocol().(readProtocol).number, o.lock.client.publish, p.keys().channel, presenceChannel(p.key)})
+	if receivers, _ := ans.Message.AsInt64(); receivers == downgradedBefore {
+		ans.Sent = ans.Asked // from an earlier attempt, with which the lease began
+	}
+	if errors.Is(err, ErrNotReplicated) && !ans.Doubt {
+		ans.Doubt, ans.DoubtAt, ans.DoubtGeneration = true, ans.Sent, transport.NoGeneration // it has happened, and must be undone
+	}
+	return ans, err
+}
+
+// arrive makes the hold of a read that the server has granted: the first of its ownership, or one more.
+func (a *acquisition) arrive(ans transport.Answer) (*Hold, error) {
+	o := a.ownership
+	if o.currentPhase() == acquiring {
+		return a.conclude(a.accept(ans))
+	}
+	s, cause := o.addHold(&a.request, a.under, ans)
+	if cause != nil {
+		return a.abandonEntry(cause)
+	}
+	return newHold(s), nil
+}
+
+// abandonEntry gives up a read that was requested: the server's count is reset.
+func (a *acquisition) abandonEntry(cause error) (*Hold, error) {
+	o := a.ownership
+	if o.currentPhase() == acquiring {
+		return a.conclude(cause)
+	}
+	o.undoLater(0, a.lease)
+	return nil, cause
+}
