@@ -59,7 +59,7 @@ func (l *MultiLock) retainQueues() (done func()) {
 func (l *MultiLock) letOthersGo(ctx context.Context, _ any) error {
 	for _, p := range l.primitives() {
 		q := p.client.waitQueues.known(p.key)
-		if err := p.client.yield(ctx, q.in(p.spec.line), p.newAcquisition("lock", true, nil)); err != nil {
+		if err := p.client.yield(ctx, q.in(p.spec.line), p.newAcquisition("lock", true, nil), nil); err != nil {
 			return err
 		}
 	}

@@ -53,7 +53,7 @@ func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last
 	takeOver(left, a)
 	defer exit(q, a)
 	err := c.waitInFront(ctx, q, a, &mark)
-	if q.frontEnds(a) {
+	if q.frontEnds(permitsOf(a)) {
 		err = nil
 	}
 	if err == nil {
@@ -94,12 +94,13 @@ func (c *Client) waitInLine(ctx context.Context, q *waitQueue, w *waiter, a atte
 // missed. A front that waits for permits may receive them while it rests. mark counts the call from
 // its first rest on.
 func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter, mark *waitMark) error {
+	request := permitsOf(a)
 	for round := 0; ; round++ {
-		if err := c.yield(ctx, q, a); err != nil {
+		if err := c.yield(ctx, q, a, request); err != nil {
 			return q.waitError(ctx, err, nil)
 		}
 		var pause time.Duration
-		switch passed, known := q.frontAttempts(a, round == 0); {
+		switch passed, known := q.frontAttempts(request, round == 0); {
 		case passed:
 			return nil
 		case known:
@@ -115,7 +116,7 @@ func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter, mar
 				return q.waitError(ctx, err, nil)
 			}
 			pause = c.pause(q, a, round, left, err)
-			q.frontRests(a, err)
+			q.frontRests(request, err)
 		}
 		mark.beginFor(c, a)
 		if err := transport.Delay(ctx, c.closing, q.signals, pause); err != nil {
@@ -130,10 +131,10 @@ func (m *waitMark) beginFor(c *Client, a attempter) {
 	m.begin(c, kind)
 }
 
-// yield rests while the front lets others go first. While a mutex is left to pollers, the front
-// looks for one that has taken it: the pollers' turn has then begun.
-func (c *Client) yield(ctx context.Context, q *waitQueue, a attempter) error {
-	if permitsOf(a) != nil {
+// yield rests while the front, which waits for request or for no permits, lets others go first. While a
+// mutex is left to pollers, the front looks for one that has taken it: the pollers' turn has then begun.
+func (c *Client) yield(ctx context.Context, q *waitQueue, a attempter, request *permitRequest) error {
+	if request != nil {
 		return c.yieldPermits(ctx, q)
 	}
 	for pause := q.yieldPause(); pause > 0; pause = q.yieldPause() {

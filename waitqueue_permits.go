@@ -40,11 +40,11 @@ type permitFront struct {
 	announced, announcedBefore int
 }
 
-// frontAttempts notes that the front makes an attempt now, unless the permits were passed to it
-// (passed), or it has just come and knows the answer (known): the previous front was refused, and
-// no message has come since.
-func (q *waitQueue) frontAttempts(who any, first bool) (passed, known bool) {
-	if permitsOf(who) == nil {
+// frontAttempts notes that the front, which waits for r or for no permits, makes an attempt now, unless
+// the permits were passed to it (passed), or it has just come and knows the answer (known): the previous
+// front was refused, and no message has come since.
+func (q *waitQueue) frontAttempts(r *permitRequest, first bool) (passed, known bool) {
+	if r == nil {
 		return false, false
 	}
 	q.shard.mu.Lock()
@@ -64,8 +64,8 @@ func (q *waitQueue) frontAttempts(who any, first bool) (passed, known bool) {
 }
 
 // frontRests notes that the front waits on. From now on permits can be passed to it.
-func (q *waitQueue) frontRests(who any, err error) {
-	if permitsOf(who) == nil {
+func (q *waitQueue) frontRests(r *permitRequest, err error) {
+	if r == nil {
 		return
 	}
 	q.shard.mu.Lock()
@@ -103,8 +103,8 @@ func (q *waitQueue) noteAnnounced(text string) {
 
 // frontEnds notes that nothing can be passed to the front any more, and reports whether something
 // was.
-func (q *waitQueue) frontEnds(who any) (passed bool) {
-	if permitsOf(who) == nil {
+func (q *waitQueue) frontEnds(r *permitRequest) (passed bool) {
+	if r == nil {
 		return false
 	}
 	q.shard.mu.Lock()
