@@ -62,7 +62,11 @@ func TestLayers_methods_of_interfaces(t *testing.T) {
 			}
 			from, methods := p.file(i.Pos()), types.NewMethodSet(pointer)
 			for m := range required.Methods() {
-				to := p.file(methods.Lookup(p.pkg, m.Name()).Obj().Pos())
+				found := methods.Lookup(p.pkg, m.Name())
+				if found == nil { // the package of an embedded type could not be loaded, as without a C compiler
+					continue
+				}
+				to := p.file(found.Obj().Pos())
 				assert.LessOrEqual(t, floorOf[to], max(floorOf[from], floorOf[p.file(each.Pos())]), "%s in %s requires %s of %s, which is in %s",
 					i.Name(), from, m.Name(), each.Name(), to)
 			}
