@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -92,7 +93,19 @@ type checkedPackage struct {
 	pkg   *types.Package
 }
 
+// checkPackage returns the package, which it checks once, since that takes seconds.
 func checkPackage(t *testing.T) checkedPackage {
+	t.Helper()
+	checked.Do(func() { thePackage = loadPackage(t) })
+	return thePackage
+}
+
+var (
+	checked    sync.Once
+	thePackage checkedPackage
+)
+
+func loadPackage(t *testing.T) checkedPackage {
 	t.Helper()
 	p := checkedPackage{set: token.NewFileSet(), info: &types.Info{Uses: map[*ast.Ident]types.Object{}}}
 	var parsed []*ast.File
