@@ -144,7 +144,7 @@ func (l *leaseTerm) next(now transport.Stamp) time.Duration {
 	return min(l.full, l.limit().left(now))
 }
 
-// noteLease notes a lease that was set. A lease shorter than the wanted one leaves that wanted.
+// noteLease notes a lease that was set. A lease shorter than the wanted one changes nothing.
 func (l *leaseTerm) noteLease(sent transport.Stamp, lease time.Duration) {
 	if l.wanted() != nil && lease >= l.wanted().left(sent) {
 		limit := l.limit()

@@ -63,10 +63,10 @@ func (o *ownership) openFor() time.Duration {
 }
 
 // leftFree records what the release of a mutex did: see waitQueue.leftFree.
-func (o *ownership) leftFree(open time.Duration, given bool) {
+func (o *ownership) leftFree(open time.Duration, granted bool) {
 	defer o.lockShard().mu.Unlock()
 	if o.onKey.queue != nil {
-		o.onKey.queue.leftFree(open, given)
+		o.onKey.queue.leftFree(open, granted)
 	}
 }
 

@@ -25,7 +25,7 @@ local channel, publish = ARGV[2], ARGV[3] or 'PUBLISH'
 local own, next, prefix, suffix, counted = ARGV[4] or '', ARGV[5] or '', ARGV[6] or 'latchkey:{', ARGV[7] or '}', ARGV[8] or '1'
 --@include tell
 
--- free deletes the mutex, which nobody has been granted, and tells all waiters.
+-- free deletes the mutex, which was granted to nobody, and notifies all waiters.
 local function free()
   redis.call('del', key)
   return tell(publish, channel)

@@ -1,8 +1,8 @@
 -- Fragment: toWriter(next, full) puts the entry next at the end of the queue, and gives a read/write
 -- lock that nobody holds to the first writer in the queue: see to_first.lua, whose reply it returns.
--- It needs rw_state.lua, its locals except counter, and waits, the channel of all
--- clients of this library that wait for the lock. It never fails: a lock that cannot be handed over is
--- free.
+-- It needs rw_state.lua, the locals of to_first.lua except counter, and waits, the channel of all
+-- clients of this library that wait for the lock. It never fails: a lock that cannot be handed over
+-- is free.
 local counter -- a writer has no token
 --@include to_first
 
