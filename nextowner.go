@@ -21,8 +21,8 @@ func (o *ownership) chooseNext() {
 		return
 	}
 	next := o.lock.client.registry.fresh(first.lock)
-	wanted := &acquisition{request: first.request, lock: first.lock, ownership: next, isWaiting: true, since: o.lock.client.clock()}
-	next.makeEntry(wanted)
+	a := &acquisition{request: first.request, lock: first.lock, ownership: next, isWaiting: true, since: o.lock.client.clock()}
+	next.makeEntry(a)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.phase != releasing { // nobody would take the owner

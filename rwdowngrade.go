@@ -126,7 +126,7 @@ func (a *acquisition) sendDowngrade() (transport.Answer, error) {
 	ans, err := o.lock.client.sender.Call(o.lock.client.sender.Detached(context.Background()), nil, rwDowngrade.Confirmed(o.lock.client.confirmCalls),
 		append(rwKeys(p.key), leaseKeys(p.key, o.wire)+strconv.Itoa(count)),
 		[]string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), o.protocol().(readProtocol).number, o.lock.client.publish, p.keys().channel, presenceChannel(p.key)})
-	if receivers, _ := ans.Message.AsInt64(); receivers == downgradedBefore {
+	if n, _ := ans.Message.AsInt64(); n == downgradedBefore {
 		ans.Sent = ans.Asked // from an earlier attempt, with which the lease began
 	}
 	if errors.Is(err, ErrNotReplicated) && !ans.Doubt {
