@@ -60,16 +60,16 @@ local function toFirst(kind, key, give, next, full, waits, first)
           return nil
         end
       end
-      local token, heard = '0', mine and 1 or 0
+      local token, receivers = '0', mine and 1 or 0
       if tokens ~= '0' then
         --@include reserve
         token = reserve(counter, tonumber(tokens), mark == 't')
       end
       give(to, mine and full or lease)
       if not mine and (counted ~= '1' or count[4] ~= 0) then
-        heard = redis.pcall(publish, inbox, 'grant ' .. kind .. ' ' .. to .. ' ' .. token .. '@' .. since .. ' ' .. key)
+        receivers = redis.pcall(publish, inbox, 'grant ' .. kind .. ' ' .. to .. ' ' .. token .. '@' .. since .. ' ' .. key)
       end
-      if type(heard) == 'number' and (heard > 0 or counted ~= '1') then
+      if type(receivers) == 'number' and (receivers > 0 or counted ~= '1') then
         return {to, token}
       end
       redis.call('del', key)
