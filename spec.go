@@ -26,7 +26,7 @@ type spec struct {
 	along     bool // several goroutines of a client may share an ownership of it: see readalong.go
 	handsOver bool // its release may grant it to a waiting owner
 	// grantMark is the letter by which entries in the queue and grants name it, or "" for a lock in a
-	// hash: see to_first.lua.
+	// hash: see hand_over.lua.
 	grantMark string
 	// lost is called when a hold ends without a call that ended it, and handles that. If it is nil,
 	// the program is notified of a loss.
@@ -53,7 +53,7 @@ type spec struct {
 }
 
 // entryTokens is the token field of an owner's queue entry if the owner wants no tokens. It
-// includes the kind of lock that the owner wants: see to_first.lua.
+// includes the kind of lock that the owner wants: see hand_over.lua.
 func (s *spec) entryTokens() string { return "0" + s.grantMark }
 
 // isLock reports whether it is a kind of lock: its owners are neither permits nor parties.

@@ -1,6 +1,6 @@
 -- Fragment: enqueue(entry, since) adds an entry to the queue of a lock, unless it is there, and extends the
 -- life of the queue. The entry goes to the end or, if since is given, to its old place. enqueue returns the
--- score of the entry: the time at which it came. It needs the local queue. See to_first.lua for the format
+-- score of the entry: the time at which it came. It needs the local queue. See hand_over.lua for the format
 -- of an entry.
 --
 -- The queue lives for a minute after the last call, much longer than the pause after which a waiter retries.

@@ -1,7 +1,7 @@
 -- Acquire a re-entrant lock, or enter it once more (Redisson RLock, RFencedLock).
 --
 -- KEYS[1] lock hash: field <owner> = hold count, the sum over all its clients
--- KEYS[2] queue (see to_first.lua), unless the owner has no entry or it cannot be used
+-- KEYS[2] queue (see hand_over.lua), unless the owner has no entry or it cannot be used
 -- the last of three, or the second without a queue: fencing counter, for a fenced lock only
 -- ARGV[1] owner
 -- ARGV[2] lease in ms

@@ -63,7 +63,7 @@ local function endWrite(reads)
   local readers, granted = beginTurn(reads), nil
   if reads == 0 and not readers then
     --@include rw_hand_over
-    granted = toWriter(next, full)
+    granted = handOverToWriter(next, full)
   end
   if mustWait(next, granted) then
     pcall(waitOn)
