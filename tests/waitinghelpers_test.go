@@ -14,9 +14,9 @@ import (
 
 // Helpers that detect that a client waits.
 
-// parked waits until a waiter is in a queue of the lock, or has subscribed to its channel. A waiter
+// awaitWaiter waits until a waiter is in a queue of the lock, or has subscribed to its channel. A waiter
 // does either only after it was refused.
-func parked(t testing.TB, admin *rig.Admin, name string) {
+func awaitWaiter(t testing.TB, admin *rig.Admin, name string) {
 	t.Helper()
 	rig.Eventually(t, soon, "a waiter waits", func() error {
 		fair := strings.NewReplacer("latchkey_queue_tag", "redisson_lock_queue", "latchkey_queue", "redisson_lock_queue").Replace(queueKey(name))
