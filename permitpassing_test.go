@@ -86,7 +86,7 @@ func TestPassPermits_in_the_order_of_clients(t *testing.T) {
 
 // If there were too few permits, the front tries after a release only when others have had time to. It does not wait if
 // nobody else listens, or if it is passed permits.
-func TestPassPermits_asks_after_others(t *testing.T) {
+func TestPassPermits_tries_after_others(t *testing.T) {
 	q, front := newPermitQueue(1)
 	q.frontRests(front, ErrNotAcquired)
 	q.permitsReturn(5)

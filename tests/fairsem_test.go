@@ -103,7 +103,7 @@ func TestFairSemaphoreAwaitsBeingSet(t *testing.T) {
 }
 
 // Waiters of a client share their queries, even while they wait for somebody to set the permits.
-func TestFairSemaphoreAwaitersOfASetAskTogether(t *testing.T) {
+func TestFairSemaphoreAwaitersOfASetQueryTogether(t *testing.T) {
 	rig.Need(t, rig.Stats)
 	server, ctx := rig.Shared(), within(t, time.Minute)
 	admin := rig.NewAdmin(t, server)

@@ -205,7 +205,7 @@ func TestLateCopyOfADeletion(t *testing.T) {
 }
 
 // When permits were reclaimed for a request that is refused anyway, a message still announces them.
-func TestPermitsPutBackAtARefusalAreTold(t *testing.T) {
+func TestPermitsPutBackAtARefusalAreAnnounced(t *testing.T) {
 	server := rig.Shared()
 	s := newPermits(t, connect(t, server), 2)
 	_, err := s.Acquire(t.Context())

@@ -74,7 +74,7 @@ func TestRedLockWithMaxHoldDoesNotMend(t *testing.T) {
 
 // A member whose reply is late is not tried a second time: read locks would grant that, and nobody
 // would know of one of the two holds.
-func TestRedLockAsksForAPlaceOnce(t *testing.T) {
+func TestRedLockTriesALateMemberOnce(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
 	tap := rig.NewTap(t, m.servers[0])
