@@ -133,7 +133,8 @@ func TestPassPermits_shares_with_strangers(t *testing.T) {
 	require.False(t, q.mayPassPermits(1))
 }
 
-// Messages of a client's own releases say nothing about others. The client does not wait for strangers that take nothing.
+// Messages of a client's own releases say nothing about others. The client does not wait for strangers that take
+// nothing.
 func TestPassPermits_beside_strangers_that_take_nothing(t *testing.T) {
 	q := besideStrangers()
 	q.sub = &subscription{}

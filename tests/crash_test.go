@@ -147,8 +147,8 @@ func TestCancelledWaiterLeavesNothing(t *testing.T) {
 	}
 }
 
-// singleServer returns a server without other nodes. A client might connect to those at any time, and many clients need a while
-// for it.
+// singleServer returns a server without other nodes. A client might connect to those at any time, and many clients
+// need a while for it.
 func singleServer(t *testing.T) *rig.Server {
 	t.Helper()
 	if rig.Shared().Clustered() {

@@ -186,8 +186,8 @@ func TestFairScriptsDoNotGrow(t *testing.T) {
 	checkScriptTimes(t, fairCosts, 50_000, func(what string) bool { return what != passDead })
 }
 
-// checkScriptTimes checks that scripts take less than a millisecond with many waiters and, where asked, no longer than with a
-// hundred. Other load can only make them slower, so each kind of script gets several chances.
+// checkScriptTimes checks that scripts take less than a millisecond with many waiters and, where asked, no longer than
+// with a hundred. Other load can only make them slower, so each kind of script gets several chances.
 func checkScriptTimes(t *testing.T, measure func(t *testing.T, n int) map[string][]time.Duration, many int, asked func(what string) bool) {
 	t.Helper()
 	faults := map[string]string{}

@@ -18,8 +18,8 @@ import (
 // readsLabels matches the commands that read records of clients.
 func readsLabels(c rig.Command) bool { return rig.MentionsPrefix("latchkey_client:")(c) }
 
-// labelled makes locks that are held by n clients, with two locks each, and returns the labels by the names of the locks.
-// The labels are on the server.
+// labelled makes locks that are held by n clients, with two locks each, and returns the labels by the names of the
+// locks. The labels are on the server.
 func labelled(t *testing.T, server *rig.Server, prefix string, n int) (want map[string]string, clients []*latchkey.Client) {
 	t.Helper()
 	admin, want := rig.NewAdmin(t, server), map[string]string{}

@@ -142,7 +142,8 @@ func TestLatchReleasesManyProcesses(t *testing.T) {
 	}
 }
 
-// awaitersQueried waits until n awaiters of a latch have learned what they await. Only their first query does not name a round.
+// awaitersQueried waits until n awaiters of a latch have learned what they await. Only their first query does not name
+// a round.
 func awaitersQueried(t *testing.T, tap *rig.Tap, name string, n int) {
 	t.Helper()
 	first := func(c rig.Command) bool {

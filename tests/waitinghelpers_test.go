@@ -41,22 +41,22 @@ func queueKey(name string) string {
 // connectRefused connects a client, and reports each of its attempts that finds a lock busy.
 func connectRefused(t testing.TB, server *rig.Server, options ...latchkey.Options) (client *latchkey.Client, refused <-chan struct{}) {
 	t.Helper()
-	told := make(chan struct{}, 100)
+	attempts := make(chan struct{}, 100)
 	o := append(options, latchkey.Options{})[0]
 	o.Observer = func(e latchkey.Event) {
 		if e.Type == latchkey.EventAttempt && errors.Is(e.Err, latchkey.ErrNotAcquired) {
 			select {
-			case told <- struct{}{}:
+			case attempts <- struct{}{}:
 			default: // nobody receives any more
 			}
 		}
 	}
-	return connect(t, server, o), told
+	return connect(t, server, o), attempts
 }
 
 // atRest waits until the only waiter of a client from connectRefused has no attempt in flight: it
 // has tried once, and again after it subscribed. A test that cancels the waiter then knows the last
-// reply it received. After parked, the second reply may still be on its way.
+// reply it received. After awaitWaiter, the second reply may still be on its way.
 func atRest(t testing.TB, refused <-chan struct{}) {
 	t.Helper()
 	for range 2 {
