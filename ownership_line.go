@@ -18,7 +18,7 @@ func (o *ownership) firstInLine() any {
 	if o.onKey.queue == nil {
 		return nil
 	}
-	return o.onKey.queue.firstInLine()
+	return o.onKey.queue.firstLocked()
 }
 
 // hasLine reports whether anybody waits in line behind the ownership.
@@ -33,7 +33,7 @@ func (o *ownership) takeFirst() *waiter {
 	if o.onKey.queue == nil {
 		return nil
 	}
-	return o.onKey.queue.takeFirstFor(o)
+	return o.onKey.queue.takeFirstLocked(o)
 }
 
 // openLine lets others have the hold along with its holder, until closeLine.

@@ -41,10 +41,10 @@ func poolOf(client *latchkey.Client, fair bool, name string) leasedPool {
 	return client.NewPermitSemaphore(name)
 }
 
-// hoarder does random things with a semaphore until it is killed or its time is over. Its
+// permitHistoryProcess does random things with a semaphore until it is killed or its time is over. Its
 // arguments: name, ticket of the server, address to reach it by, file for its stays, duration, and
 // whether the semaphore is fair.
-var hoarder = rig.Child("hoarder", func(_ context.Context, args []string) error {
+var permitHistoryProcess = rig.Child("history of permits", func(_ context.Context, args []string) error {
 	lasts, err := time.ParseDuration(args[4])
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func historyOfPermits(t *testing.T, fair bool, lasts time.Duration) {
 		if len(files)%2 == 0 {
 			address = tap.Addr()
 		}
-		child := hoarder.Start(t, s.Name(), server.Ticket(), address, files[len(files)-1], (lasts + soon).String(), strconv.FormatBool(fair))
+		child := permitHistoryProcess.Start(t, s.Name(), server.Ticket(), address, files[len(files)-1], (lasts + soon).String(), strconv.FormatBool(fair))
 		child.Line(t, soon, "begins")
 		return child
 	}
