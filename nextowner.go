@@ -29,7 +29,7 @@ func (o *ownership) chooseNext() {
 		return
 	}
 	next.entry.mayBeQueued, next.doubt.queued = true, true
-	o.lock.client.handover.expects(next)
+	o.lock.client.handover.expect(next)
 	o.local.next = next
 }
 
