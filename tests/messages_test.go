@@ -16,9 +16,10 @@ import (
 // patient makes a waiter rely on messages for longer than any test lasts.
 var patient = latchkey.Options{Lease: time.Minute, PollCeiling: 50 * time.Second}
 
-// polling makes a waiter poll again soon.
+// pollCeiling is the longest pause of a waiter that polls.
 const pollCeiling = 400 * time.Millisecond
 
+// polling makes a waiter poll again soon.
 var polling = latchkey.Options{Lease: 30 * time.Second, PollCeiling: pollCeiling}
 
 // handOver holds a lock, starts a waiter of another client, calls meanwhile, releases the lock, and
