@@ -20,8 +20,9 @@ import (
 //
 // No party goes on before all parties of its generation have arrived. While a party waits, its
 // client renews a lease of Options.Lease for it; a party whose process dies breaks its generation
-// when that lease ends. The same is true while a party runs the function of its [Barrier.Do]. The barrier does not know of a party that dies before it arrives: the
-// others wait for it until their contexts end or the time of [Wait] is over.
+// when that lease ends. The same is true while a party runs the function of its [Barrier.Do]. The
+// barrier does not know of a party that dies before it arrives: the others wait for it until their
+// contexts end or the time of [Wait] is over.
 type Barrier struct {
 	synchronizer
 

@@ -151,7 +151,7 @@ func (p *barrierAwaiter) wait(ctx context.Context) error {
 	return p.client.wait(ctx, p.key, sharedLine, p, ErrNotAcquired)
 }
 
-// attempt implements [attempter]. It asks the server whether and how the generation ended.
+// attempt implements [attempter]. It queries whether and how the generation ended.
 func (p *barrierAwaiter) attempt(ctx context.Context, _ int) (time.Duration, error) {
 	a, err := p.client.send(ctx, p.looking())
 	if err != nil {
@@ -300,7 +300,7 @@ func (b barrierProtocol) renewalCall(o *ownership, lease time.Duration) call {
 	return call{barrierRenew, []string{b.barrier.key, b.barrier.waiting}, []string{o.wire, millisText(lease)}}
 }
 
-// wakeParties has the parties of a client ask the server how their generations ended, because the
+// wakeParties has the parties of a client query how their generations ended, because the
 // server no longer lists one of them as waiting.
 func wakeParties(o *ownership) {
 	if q := o.lock.client.waitQueues.known(o.protocol().(barrierProtocol).barrier.key); q != nil {

@@ -55,7 +55,7 @@ func (c *Client) checkPublish(ctx context.Context, channel string) error {
 	if c.notifier.sharded {
 		publish = c.rueidis.B().Spublish().Channel(channel).Message("0").Build
 	}
-	err := c.sender.AskNodeOf(ctx, channel, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	err := c.sender.QueryNodeOf(ctx, channel, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return client.Do(ctx, publish())
 	}).Error()
 	if err != nil {
@@ -67,7 +67,7 @@ func (c *Client) checkPublish(ctx context.Context, channel string) error {
 // checkSubscribe subscribes to a classic channel even if messages are sharded: the
 // permissions are the same, and any connection will do.
 func (c *Client) checkSubscribe(ctx context.Context, channel string) error {
-	_, reply := c.sender.AskAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	_, reply := c.sender.QueryAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		conn, release := client.Dedicate()
 		defer release()
 		defer conn.Close()
@@ -83,7 +83,7 @@ func (c *Client) checkSubscribe(ctx context.Context, channel string) error {
 // checkEviction reports a server that evicts keys when its memory is full. The volatile
 // policies evict keys with an expiry, and every lock has one.
 func (c *Client) checkEviction(ctx context.Context) error {
-	_, reply := c.sender.AskAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	_, reply := c.sender.QueryAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return client.Do(ctx, client.B().Info().Section("memory").Build())
 	})
 	info, err := reply.ToString()

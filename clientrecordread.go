@@ -47,8 +47,8 @@ func (c *Client) describe(ctx context.Context, owners []Owner, trust time.Durati
 		return nil
 	}
 	found := map[Owner]description{}
-	asked := map[string][]Owner{} // by record
-	more := map[string][]Owner{}  // by record; for these only the label is read
+	byRecord := map[string][]Owner{}
+	more := map[string][]Owner{} // for these only the label is read
 	for _, owner := range owners {
 		record, field := recordOf(owner)
 		if record == "" {
@@ -58,52 +58,52 @@ func (c *Client) describe(ctx context.Context, owners []Owner, trust time.Durati
 			found[owner] = description{c.options.Label, c.record.noteOf(field)}
 		} else if label := c.labels.withoutNotes(record, trust); label != "" {
 			found[owner] = description{label: label}
-		} else if len(asked[record]) < recordFields {
-			asked[record] = append(asked[record], owner)
+		} else if len(byRecord[record]) < recordFields {
+			byRecord[record] = append(byRecord[record], owner)
 		} else {
 			more[record] = append(more[record], owner)
 		}
 	}
-	if len(asked) == 0 || !c.labels.mayFetch() || !c.begin() {
+	if len(byRecord) == 0 || !c.labels.mayFetch() || !c.begin() {
 		return found
 	}
 	defer c.working.Done()
-	c.readRecords(ctx, asked, found)
+	c.readRecords(ctx, byRecord, found)
 	for record, owners := range more {
 		for _, owner := range owners {
-			found[owner] = description{label: found[asked[record][0]].label}
+			found[owner] = description{label: found[byRecord[record][0]].label}
 		}
 	}
 	return found
 }
 
 // readRecords reads records, in one round trip to each node, and adds what they say of owners to found.
-func (c *Client) readRecords(ctx context.Context, asked map[string][]Owner, found map[Owner]description) {
+func (c *Client) readRecords(ctx context.Context, byRecord map[string][]Owner, found map[Owner]description) {
 	ctx, cancel := context.WithTimeout(ctx, recordPatience)
 	defer cancel()
 	size := describeBatch
 	if c.cluster { // each record is in a slot of its own
 		size = 1
 	}
-	batches := slices.Collect(slices.Chunk(slices.Sorted(maps.Keys(asked)), size))
+	batches := slices.Collect(slices.Chunk(slices.Sorted(maps.Keys(byRecord)), size))
 	loads := make([]transport.Load, len(batches))
 	for i, records := range batches {
 		for _, record := range records {
 			loads[i].Keys = append(loads[i].Keys, recordKey(record))
-			loads[i].Args = append(loads[i].Args, strconv.Itoa(len(asked[record])))
-			for _, owner := range asked[record] {
+			loads[i].Args = append(loads[i].Args, strconv.Itoa(len(byRecord[record])))
+			for _, owner := range byRecord[record] {
 				_, field := recordOf(owner)
 				loads[i].Args = append(loads[i].Args, field)
 			}
 		}
 	}
 	for i, result := range c.sender.SendEachOnce(ctx, labelRead, loads) {
-		c.takeRecords(result, batches[i], asked, found)
+		c.takeRecords(result, batches[i], byRecord, found)
 	}
 }
 
 // takeRecords reads the reply of one script.
-func (c *Client) takeRecords(result rueidis.RedisResult, records []string, asked map[string][]Owner, found map[Owner]description) {
+func (c *Client) takeRecords(result rueidis.RedisResult, records []string, byRecord map[string][]Owner, found map[Owner]description) {
 	replies, err := result.ToArray()
 	if err != nil || len(replies) != len(records) {
 		c.labels.failed(err)
@@ -111,13 +111,13 @@ func (c *Client) takeRecords(result rueidis.RedisResult, records []string, asked
 	}
 	for i, record := range records {
 		texts, err := replies[i].ToArray()
-		if err != nil || len(texts) != 2+len(asked[record]) {
+		if err != nil || len(texts) != 2+len(byRecord[record]) {
 			continue
 		}
 		fields, _ := texts[0].AsInt64()
 		label := textOf(texts[1], MaxLabelLength)
 		c.labels.learn(record, label, fields > 1)
-		for j, owner := range asked[record] {
+		for j, owner := range byRecord[record] {
 			found[owner] = description{label, textOf(texts[2+j], MaxNoteLength)}
 		}
 	}

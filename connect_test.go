@@ -88,7 +88,7 @@ func TestConnect_does_not_guess_whether_there_is_a_cluster(t *testing.T) {
 }
 
 // A server that refuses both queries has no cluster. A server that refuses only the first may be in a cluster.
-func TestConnect_asks_in_another_way_where_HELLO_is_refused(t *testing.T) {
+func TestConnect_queries_in_another_way_where_HELLO_is_refused(t *testing.T) {
 	addr := scripted(t, func(command string) string {
 		switch {
 		case strings.HasPrefix(command, "HELLO 3"):

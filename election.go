@@ -182,7 +182,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	return l, nil
 }
 
-// look asks the server who leads. It changes nothing, so its outcome is never unknown.
+// look queries who leads. It changes nothing, so its outcome is never unknown.
 func (e *Election) look(ctx context.Context) (Leader, error) {
 	a, err := e.send(ctx, call{electionLook, e.seen, nil})
 	if err != nil || a.Null {

@@ -60,7 +60,7 @@ func TestFairGrant_release(t *testing.T) {
 	require.InDelta(t, 5000, s.c.pttl(t, s.keys.key), 1000)
 	require.InDelta(t, before, s.deadline(ownerC), float64(time.Second), "no deadline of others moves")
 
-	require.Nil(t, s.acquire(ownerB, s.stale, "17"), "if it asks all the same, it has the lock")
+	require.Nil(t, s.acquire(ownerB, s.stale, "17"), "if it tries all the same, it has the lock")
 	require.Equal(t, int64(1), s.release(ownerB, 0, "0"))
 	require.Equal(t, s.grantOf(ownerC, "0"), <-heard)
 	require.Equal(t, int64(0), s.release(ownerC, 0, "0"))
@@ -78,7 +78,7 @@ func TestFairGrant_late_copies(t *testing.T) {
 	state := s.state()
 	require.Nil(t, s.once(s.releaseCall(ownerA, 0, "1")))
 	require.Nil(t, s.once(s.acquireCall(ownerB, "1", s.stale, "")))
-	require.Equal(t, []any{int64(0)}, s.once(s.refreshCall(ownerB)), "it has to ask, and finds that it has the lock")
+	require.Equal(t, []any{int64(0)}, s.once(s.refreshCall(ownerB)), "it has to retry, and finds that it has the lock")
 	require.Equal(t, state, s.state())
 }
 
@@ -140,7 +140,7 @@ func TestFairGrant_without_a_count(t *testing.T) {
 
 // A waiter of Redisson, and a waiter of this library that polls for itself, learn on their own channels that the
 // lock is free. A waiter that can be granted the lock waits for its turn.
-func TestFairGrant_waiters_that_ask(t *testing.T) {
+func TestFairGrant_waiters_that_retry(t *testing.T) {
 	s := granting(t)
 	grants := s.clientHears(clientB)
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
@@ -187,7 +187,7 @@ func TestFairGrant_tokens(t *testing.T) {
 		require.Equal(t, int64(1), plain.release(s.holder(), 0, "0"))
 		require.Equal(t, grant, <-heard)
 	}
-	require.Equal(t, "3", s.acquire(ownerC, s.stale, ""), "it asks once more, and has the same token")
+	require.Equal(t, "3", s.acquire(ownerC, s.stale, ""), "it tries once more, and has the same token")
 }
 
 // If the server refuses a token, the first of the queue gets a message to try, and then learns why.

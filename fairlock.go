@@ -1,8 +1,6 @@
 package latchkey
 
-import (
-	"context"
-)
+import "context"
 
 // FairLock is a re-entrant lock that is granted in the order of arrival, among all waiters of all
 // processes. It is wire-compatible with Redisson's fair lock. Apart from the order it behaves like

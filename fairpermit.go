@@ -19,13 +19,13 @@ func fairPermitSpec(c *Client) *spec {
 
 // fairPermitQueue holds the queues of the fair semaphores of a client.
 type fairPermitQueue struct {
-	waiters *fairWaitList
-	spec    *spec
-	heard   map[string]*fairPermitChannel // by the key of the semaphore; fairWaitList.mu guards it
+	waiters  *fairWaitList
+	spec     *spec
+	channels map[string]*fairPermitChannel // by the key of the semaphore; fairWaitList.mu guards it
 }
 
 func newFairPermitQueue(c *Client) kindState {
-	q := &fairPermitQueue{heard: map[string]*fairPermitChannel{}}
+	q := &fairPermitQueue{channels: map[string]*fairPermitChannel{}}
 	q.waiters = newFairWaitList(c, q)
 	q.waiters.sharedChannel = true
 	s := *permitSpec
@@ -54,11 +54,11 @@ func (q *fairPermitQueue) protocolFor(w *fairWaiter) protocol {
 // the first of them try again; the others receive grants.
 func (q *fairPermitQueue) listen(w *fairWaiter) {
 	lock := w.ownership.lock
-	if q.waiters.client.notifier == nil || q.heard[lock.key] != nil {
+	if q.waiters.client.notifier == nil || q.channels[lock.key] != nil {
 		return
 	}
 	h := &fairPermitChannel{queue: q, key: lock.key, usedAt: time.Now()}
-	q.heard[lock.key] = h
+	q.channels[lock.key] = h
 	s := &subscription{channel: lock.keys().channel, to: h}
 	q.waiters.client.notifier.add(&subscription{channel: presenceChannel(lock.key), to: presence{s}})
 	q.waiters.client.notifier.add(s)
@@ -105,7 +105,7 @@ func (h *fairPermitChannel) retire(linger time.Duration) bool {
 	if time.Since(h.usedAt) < linger {
 		return false
 	}
-	delete(h.queue.heard, h.key)
+	delete(h.queue.channels, h.key)
 	return true
 }
 

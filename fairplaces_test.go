@@ -112,7 +112,7 @@ func TestFairScripts_order_after_two_evictions_of_the_notes(t *testing.T) {
 
 // A waiter that tries to acquire a free lock finds that a waiter with an earlier place is behind it. The earlier
 // waiter moves to the front and gets a message.
-func TestFairScripts_whoever_is_brought_to_the_front_is_told(t *testing.T) {
+func TestFairScripts_whoever_is_brought_to_the_front_is_notified(t *testing.T) {
 	s := newFairScripts(t)
 	tickets := s.line("G1", "G2")
 	s.loses("G1", true)
@@ -140,7 +140,7 @@ func TestFairScripts_allowance_after_an_eviction_of_the_notes(t *testing.T) {
 		s.do("DEL", k[3])
 		for _, waiter := range []string{"G1", "G2", "G3", "G4"} {
 			s.do("ZADD", k[2], strconv.FormatInt(time.Now().Add(time.Second).UnixMilli(), 10), waiter)
-			require.Equal(t, []any{int64(0)}, s.refresh(waiter), "it has to ask")
+			require.Equal(t, []any{int64(0)}, s.refresh(waiter), "it has to retry")
 			require.IsType(t, []any{}, s.acquire(waiter, s.stale, tickets[waiter]))
 		}
 		for waiter, ahead := range map[string]int{"G1": 1, "G2": 2, "G3": 2, "G4": 2} {

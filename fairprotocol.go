@@ -8,7 +8,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// fairSpec returns the spec of fair locks, with or without fencing tokens. The client keeps their waiters in a list.
+// fairSpec returns the spec of fair locks, with or without fencing tokens. All fair locks of a client
+// share the list of its waiters.
 func fairSpec(c *Client, fenced bool) *spec {
 	q := c.kindState(KindFair, newFairLockQueue).(*fairLockQueue)
 	if fenced {

@@ -203,7 +203,7 @@ func TestFairScripts_sent_twice_count_once(t *testing.T) {
 	require.Equal(t, []any{int64(1), int64(1), int64(0)}, s.refresh(ownerB, ownerC, ownerA))
 
 	require.Equal(t, int64(0), s.release(ownerA, 0, "0"))
-	require.Equal(t, []any{int64(2), int64(1)}, s.refresh(ownerB, ownerC), "the first of a free lock is told")
+	require.Equal(t, []any{int64(2), int64(1)}, s.refresh(ownerB, ownerC), "the first of a free lock is notified")
 	require.IsType(t, []any{}, s.acquire(ownerC, s.stale, ticketC), "not its turn")
 	require.Equal(t, int64(0), s.acquire(ownerC+"1", "", ""), "free, but others wait")
 	require.Nil(t, s.acquire(ownerB, s.stale, ticketB))
@@ -293,7 +293,7 @@ func TestFairScripts_lost_place_is_restored(t *testing.T) {
 	for i, owner := range owners {
 		s.do("LREM", s.keys.fairKeys()[1], "0", owner)
 		s.do("ZREM", s.keys.fairKeys()[2], owner)
-		require.Equal(t, []any{int64(0)}, s.refresh(owner), "it is told")
+		require.Equal(t, []any{int64(0)}, s.refresh(owner), "it is notified")
 		s.acquire(owner, s.stale, tickets[i])
 		require.Equal(t, owners, s.state().queue)
 	}
@@ -456,7 +456,7 @@ func TestFairScripts_leaked_notes_are_swept(t *testing.T) {
 func TestFairScripts_clock_set_back(t *testing.T) {
 	acts := map[string]func(s fairScripts, ticket string){
 		"refreshed": func(s fairScripts, _ string) { s.refresh(ownerB) },
-		"asks":      func(s fairScripts, ticket string) { s.acquire(ownerB, s.stale, ticket) },
+		"retries":   func(s fairScripts, ticket string) { s.acquire(ownerB, s.stale, ticket) },
 	}
 	for what, act := range acts {
 		t.Run(what, func(t *testing.T) {
@@ -572,7 +572,7 @@ func skewed(t *testing.T, c *Client, skew time.Duration) *Client {
 
 // A waiter that never received its ticket cannot be restored by it when the notes are lost, but keeps its place ahead
 // of later waiters.
-func TestFairScripts_untold_ticket_and_lost_notes(t *testing.T) {
+func TestFairScripts_unknown_ticket_and_lost_notes(t *testing.T) {
 	s := newFairScripts(t)
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
 	s.wait(ownerB) // the answer is lost

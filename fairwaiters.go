@@ -141,9 +141,9 @@ func (l *fairWaitList) isBehind(w *fairWaiter) bool {
 	return w.elem != nil && !w.near
 }
 
-// args returns what an attempt says of the waiter: how many ms without a sign of life make it stale, its ticket, or
-// "" if it has none, and the lease, in ms, of a grant, or "" if it is not grantable. A call that does not wait has
-// a nil waiter, and sends "" for all of them.
+// args returns what an attempt says of the waiter: how many ms without a sign of life make it stale,
+// its ticket, or "" if it has none, and the lease, in ms, of a grant, or "" if it is not grantable. A
+// call that does not wait has a nil waiter, and sends "" for all of them.
 func (w *fairWaiter) args() (stale, ticket, grant string) {
 	if w == nil {
 		return "", "", ""

@@ -30,21 +30,21 @@ func (h *handover) listens(o *ownership) bool {
 	if c := h.channels[h.ownChannel(o.lock.key)]; c == nil || !c.subscription.live() {
 		return false
 	}
-	h.expect(o)
+	h.expectLocked(o)
 	return true
 }
 
-// expects directs messages about an owner to the ownership, whether the client listens or not.
-func (h *handover) expects(o *ownership) {
+// expect directs messages about an owner to the ownership, whether the client listens or not.
+func (h *handover) expect(o *ownership) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.expect(o)
+	h.expectLocked(o)
 }
 
-// expect directs messages about an owner to the ownership, which has an entry. An owner that may be
-// in a queue is always expected: grants to other owners are released, by the spec that is kept here.
-// h.mu is held.
-func (h *handover) expect(o *ownership) *clientChannel {
+// expectLocked is expect, and returns the channel. The ownership has an entry. An owner that may be in
+// a queue is always expected: grants to other owners are released, by the spec that is kept here. h.mu
+// is held.
+func (h *handover) expectLocked(o *ownership) *clientChannel {
 	c := o.entry.channel
 	if c == nil {
 		name := h.ownChannel(o.lock.key)
@@ -70,7 +70,7 @@ func (h *handover) listen(o *ownership) bool {
 	}
 	h.mu.Lock()
 	expected := o.entry.channel != nil
-	c := h.expect(o)
+	c := h.expectLocked(o)
 	s, fresh := c.subscription, c.subscription == nil
 	if fresh {
 		s = &subscription{channel: c.name, to: c}

@@ -123,13 +123,13 @@ func (h *Hold) lifeUnder(parent context.Context) (context.Context, error) {
 	var key any // nil if parent is not comparable
 	if reflect.ValueOf(parent).Comparable() {
 		key = parent
-		if e := l.dependentUnder(mu, key); e != nil {
-			return e.ctx, nil
+		if d := l.dependentUnder(mu, key); d != nil {
+			return d.ctx, nil
 		}
 	}
 	ctx, cancel := context.WithCancelCause(parent)
-	e := &dependent{ctx: ctx, end: cancel}
-	life, err := l.addContext(mu, cmp.Or(key, any(e)), e)
+	d := &dependent{ctx: ctx, end: cancel}
+	life, err := l.addContext(mu, cmp.Or(key, any(d)), d)
 	if life != ctx {
 		cancel(err)
 	}
@@ -147,8 +147,8 @@ func (h *Hold) onEnd(f context.CancelCauseFunc) error {
 	if err := l.overBecause(); err != nil {
 		return err
 	}
-	e := &dependent{end: f}
-	l.addDependent(e, e)
+	d := &dependent{end: f}
+	l.addDependent(d, d)
 	return nil
 }
 

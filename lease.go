@@ -16,35 +16,35 @@ type leaseTerm struct {
 	sent      transport.Stamp // before the command that set the lease was sent
 	granted   time.Duration   // the lease that it set
 	unrenewed time.Duration   // from the last full lease until sent; less than 0 if that lease was sent later
-	bounds    *leaseBounds    // or nil
+	rare      *rareOfLease    // or nil
 }
 
-// leaseBounds has the bounds that few leases need.
-type leaseBounds struct {
+// rareOfLease has the bounds that few leases have.
+type rareOfLease struct {
 	limit  *timeBound // of the ownership as a whole
 	wanted *timeBound // the next renewal raises an otherwise unrenewed lease to it
 }
 
 // limit is the limit of the ownership as a whole, or nil.
 func (l *leaseTerm) limit() *timeBound {
-	if l.bounds == nil {
+	if l.rare == nil {
 		return nil
 	}
-	return l.bounds.limit
+	return l.rare.limit
 }
 
 // wanted is the lease to which the next renewal raises one that is not renewed otherwise, or nil.
 func (l *leaseTerm) wanted() *timeBound {
-	if l.bounds == nil {
+	if l.rare == nil {
 		return nil
 	}
-	return l.bounds.wanted
+	return l.rare.wanted
 }
 
 // setLimit sets the limit.
 func (l *leaseTerm) setLimit(limit *timeBound) {
-	if limit != nil || l.bounds != nil {
-		l.bounds = &leaseBounds{limit, l.wanted()}
+	if limit != nil || l.rare != nil {
+		l.rare = &rareOfLease{limit, l.wanted()}
 	}
 }
 
@@ -65,7 +65,7 @@ func newGrantedTerm(made, now transport.Stamp, granted time.Duration, r *request
 	due := max(granted/3-now.Since(made), granted/4)
 	l.unrenewed = l.period() - due - now.Since(made)
 	if !r.renew && r.lease > granted {
-		l.bounds = &leaseBounds{wanted: newTimeBound(r.lease, now)}
+		l.rare = &rareOfLease{wanted: newTimeBound(r.lease, now)}
 	}
 	return l
 }
@@ -144,11 +144,11 @@ func (l *leaseTerm) next(now transport.Stamp) time.Duration {
 	return min(l.full, l.limit().left(now))
 }
 
-// noteLease notes a lease that was set. A lease shorter than the wanted one leaves that wanted.
+// noteLease notes a lease that was set. A lease shorter than the wanted one changes nothing.
 func (l *leaseTerm) noteLease(sent transport.Stamp, lease time.Duration) {
 	if l.wanted() != nil && lease >= l.wanted().left(sent) {
 		limit := l.limit()
-		l.bounds = nil
+		l.rare = nil
 		l.setLimit(limit)
 	}
 }

@@ -26,6 +26,7 @@ const noDeadline = time.Duration(math.MaxInt64)
 // permanentLease stands for a lease that does not end.
 const permanentLease = 100 * 365 * 24 * time.Hour
 
+// checkLease checks the length of a lease. All checks of leases use it.
 func checkLease(what string, d time.Duration) error {
 	if d < MinLease || d > MaxLease {
 		return invalid("%s %v is not between %v and %v", what, d, MinLease, MaxLease)

@@ -77,14 +77,14 @@ func (l *lifecycle) end(cause error) []*dependent {
 func (l *lifecycle) whenLost(mu *sync.Mutex) <-chan struct{} {
 	mu.Lock()
 	defer mu.Unlock()
-	e := l.makeRare()
-	if e.lost == nil {
-		e.lost = make(chan struct{})
-		if e.cause != nil {
-			close(e.lost)
+	rare := l.makeRare()
+	if rare.lost == nil {
+		rare.lost = make(chan struct{})
+		if rare.cause != nil {
+			close(rare.lost)
 		}
 	}
-	return e.lost
+	return rare.lost
 }
 
 // dependent is what ends with a hold: a context, or the part of the hold in a composite one.
@@ -96,11 +96,11 @@ type dependent struct {
 
 // endDependents ends what takeDependents returned. No mutex is held.
 func endDependents(dependents []*dependent, cause error) {
-	for _, e := range dependents {
-		if e.stop != nil {
-			e.stop()
+	for _, d := range dependents {
+		if d.stop != nil {
+			d.stop()
 		}
-		e.end(cause)
+		d.end(cause)
 	}
 }
 
@@ -113,7 +113,7 @@ func (l *lifecycle) dependentUnder(mu *sync.Mutex, key any) *dependent {
 
 // addContext adds a context under a key, or returns the one that another goroutine has added. It
 // fails if the hold is over. mu guards the hold.
-func (l *lifecycle) addContext(mu *sync.Mutex, key any, e *dependent) (context.Context, error) {
+func (l *lifecycle) addContext(mu *sync.Mutex, key any, d *dependent) (context.Context, error) {
 	mu.Lock()
 	defer mu.Unlock()
 	if err := l.overBecause(); err != nil {
@@ -122,9 +122,9 @@ func (l *lifecycle) addContext(mu *sync.Mutex, key any, e *dependent) (context.C
 	if other := l.makeRare().dependents[key]; other != nil {
 		return other.ctx, nil
 	}
-	e.stop = context.AfterFunc(e.ctx, func() { l.forget(mu, key) })
-	l.addDependent(key, e)
-	return e.ctx, nil
+	d.stop = context.AfterFunc(d.ctx, func() { l.forget(mu, key) })
+	l.addDependent(key, d)
+	return d.ctx, nil
 }
 
 // forget drops a dependent whose context ended before the hold. mu guards the hold.
@@ -135,11 +135,11 @@ func (l *lifecycle) forget(mu *sync.Mutex, key any) {
 }
 
 // addDependent adds a dependent. The mutex of the hold is held.
-func (l *lifecycle) addDependent(key any, e *dependent) {
+func (l *lifecycle) addDependent(key any, d *dependent) {
 	if l.makeRare().dependents == nil {
 		l.rare.dependents = map[any]*dependent{}
 	}
-	l.rare.dependents[key] = e
+	l.rare.dependents[key] = d
 }
 
 // takeDependents returns the dependents, which the caller ends after it has unlocked the mutex of
@@ -149,8 +149,8 @@ func (l *lifecycle) takeDependents() []*dependent {
 		return nil
 	}
 	dependents := make([]*dependent, 0, len(l.rare.dependents))
-	for _, e := range l.rare.dependents {
-		dependents = append(dependents, e)
+	for _, d := range l.rare.dependents {
+		dependents = append(dependents, d)
 	}
 	l.rare.dependents = nil
 	return dependents

@@ -79,7 +79,7 @@ func (o *ownership) endHold(receivers int64) {
 	o.mu.Unlock()
 	left, q := o.leaveLine(receivers, o.echo && receivers <= 0, next)
 	abandonLeft(left)
-	if q != nil { // if its users leave now, and it serves another key, a waiter queries once too often
+	if q != nil { // if its users leave now, and it serves another key, there is one useless attempt
 		q.wakeFronts()
 	}
 }

@@ -1,8 +1,6 @@
 package latchkey
 
-import (
-	"time"
-)
+import "time"
 
 // limitHold sets the timer of a re-entry, if it has a limit of its own. o.mu is held.
 func (o *ownership) limitHold(s *holdState) {

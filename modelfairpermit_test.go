@@ -69,7 +69,7 @@ func (m *fairPermitModel) actions() []modelAction {
 	actions := slices.DeleteFunc(m.permitModel.actions(), func(a modelAction) bool { return a.name == "patience" || a.name == "damage" })
 	return append(actions,
 		modelAction{"refresh", 20, m.refresh},
-		modelAction{"told", 10, m.deliverGrant},
+		modelAction{"deliver", 10, m.deliverGrant},
 		modelAction{"damage", 2, m.damage})
 }
 

@@ -124,7 +124,7 @@ func (m *lockModel) actions() []modelAction {
 		{"foreign", 3, func(d dice) { m.w.intrude(d, m.lock.key, m.looks) }},
 	}
 	if m.queue != nil {
-		actions = append(actions, modelAction{"told", 12, func(d dice) { m.queue.deliver(d, m.parties) }})
+		actions = append(actions, modelAction{"deliver", 12, func(d dice) { m.queue.deliver(d, m.parties) }})
 	}
 	if m.java != nil {
 		actions = append(actions, modelAction{"java", 12, m.javaActs})

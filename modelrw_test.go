@@ -68,7 +68,7 @@ func (m *rwModel) actions() []modelAction {
 		{"force", 1, m.force},
 		{"foreign", 3, func(d dice) { m.w.intrude(d, m.lock.key, "rwlock") }},
 		{"java", 14, m.javaActs},
-		{"told", 12, func(d dice) { m.queue.deliver(d, m.parties) }},
+		{"deliver", 12, func(d dice) { m.queue.deliver(d, m.parties) }},
 	}
 }
 

@@ -215,7 +215,7 @@ type recorder struct {
 
 func (r *recorder) Do(ctx context.Context, c rueidis.Completed) rueidis.RedisResult {
 	words := c.Commands()
-	if asks(latchLook, words[1]) || asks(inspectScript, words[1]) {
+	if isCommand(latchLook, words[1]) || isCommand(inspectScript, words[1]) {
 		return r.Client.Do(ctx, c)
 	}
 	if r.sent == nil { // the next command queries why the first was refused
@@ -228,8 +228,8 @@ func (r *recorder) Do(ctx context.Context, c rueidis.Completed) rueidis.RedisRes
 	return rueidis.NewErrorResult(&rueidis.RedisError{})
 }
 
-func asks(question transport.Command, word string) bool {
-	return word == question.Digest || word == question.Text
+func isCommand(cmd transport.Command, word string) bool {
+	return word == cmd.Digest || word == cmd.Text
 }
 
 func (*recorder) Mode() rueidis.ClientMode { return rueidis.ClientModeStandalone }

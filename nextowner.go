@@ -21,15 +21,15 @@ func (o *ownership) chooseNext() {
 		return
 	}
 	next := o.lock.client.registry.fresh(first.lock)
-	wanted := &acquisition{request: first.request, lock: first.lock, ownership: next, isWaiting: true, since: o.lock.client.clock()}
-	next.makeEntry(wanted)
+	a := &acquisition{request: first.request, lock: first.lock, ownership: next, isWaiting: true, since: o.lock.client.clock()}
+	next.makeEntry(a)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.phase != releasing { // nobody would take the owner
 		return
 	}
 	next.entry.mayBeQueued, next.doubt.queued = true, true
-	o.lock.client.handover.expects(next)
+	o.lock.client.handover.expect(next)
 	o.local.next = next
 }
 

@@ -106,7 +106,7 @@ func (c *Client) piece(ctx context.Context, m transport.Master, cursor, pattern 
 		return nil, "", ErrClosed
 	}
 	defer c.working.Done()
-	reply, err := c.sender.AskMaster(ctx, c.closing, m, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	reply, err := c.sender.QueryMaster(ctx, c.closing, m, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		// An arbitrary command, because a client may send a read-only one to a replica.
 		return client.Do(ctx, client.B().Arbitrary("SCAN", cursor, "MATCH", pattern, "COUNT", walkPiece).Build())
 	})

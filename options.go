@@ -227,5 +227,3 @@ func (o Options) check() error {
 	}
 	return nil
 }
-
-// checkLease checks the length of a lease. All checks of leases use it.

@@ -18,7 +18,7 @@ func (o *ownership) firstInLine() any {
 	if o.onKey.queue == nil {
 		return nil
 	}
-	return o.onKey.queue.firstInLine()
+	return o.onKey.queue.firstLocked()
 }
 
 // hasLine reports whether anybody waits in line behind the ownership.
@@ -33,7 +33,7 @@ func (o *ownership) takeFirst() *waiter {
 	if o.onKey.queue == nil {
 		return nil
 	}
-	return o.onKey.queue.takeFirstFor(o)
+	return o.onKey.queue.takeFirstLocked(o)
 }
 
 // openLine lets others have the hold along with its holder, until closeLine.
@@ -63,10 +63,10 @@ func (o *ownership) openFor() time.Duration {
 }
 
 // leftFree records what the release of a mutex did: see waitQueue.leftFree.
-func (o *ownership) leftFree(open time.Duration, given bool) {
+func (o *ownership) leftFree(open time.Duration, granted bool) {
 	defer o.lockShard().mu.Unlock()
 	if o.onKey.queue != nil {
-		o.onKey.queue.leftFree(open, given)
+		o.onKey.queue.leftFree(open, granted)
 	}
 }
 

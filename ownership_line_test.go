@@ -120,7 +120,7 @@ func TestHold_is_what_the_second_call_of_an_owner_waits_for(t *testing.T) {
 }
 
 // After a failed release, later callers do not wait for the hold.
-func TestHold_whose_release_failed_lets_others_ask(t *testing.T) {
+func TestHold_whose_release_failed_lets_others_try(t *testing.T) {
 	c := newTestClient(t, Options{})
 	h, err := c.NewLock(uniqueName(t, c)).Lock(context.Background())
 	require.NoError(t, err)

@@ -209,7 +209,7 @@ func (s *PermitSemaphore) update(ctx context.Context, verb, id, ms string) (sent
 	case 1:
 		return a.Sent, nil
 	case 2:
-		return a.Asked, nil // from an earlier attempt
+		return a.FirstSent, nil // from an earlier attempt
 	default:
 		return sent, fail(verb, s.name, ErrNotHeld, err)
 	}

@@ -86,7 +86,7 @@ func TestPassPermits_in_the_order_of_clients(t *testing.T) {
 
 // If there were too few permits, the front tries after a release only when others have had time to. It does not wait if
 // nobody else listens, or if it is passed permits.
-func TestPassPermits_asks_after_others(t *testing.T) {
+func TestPassPermits_tries_after_others(t *testing.T) {
 	q, front := newPermitQueue(1)
 	q.frontRests(front, ErrNotAcquired)
 	q.permitsReturn(5)
@@ -133,7 +133,8 @@ func TestPassPermits_shares_with_strangers(t *testing.T) {
 	require.False(t, q.mayPassPermits(1))
 }
 
-// Messages of a client's own releases say nothing about others. The client does not wait for strangers that take nothing.
+// Messages of a client's own releases say nothing about others. The client does not wait for strangers that take
+// nothing.
 func TestPassPermits_beside_strangers_that_take_nothing(t *testing.T) {
 	q := besideStrangers()
 	q.sub = &subscription{}

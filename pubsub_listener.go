@@ -171,7 +171,7 @@ func (l *listener) beat(k *link) {
 		l.lookForMaster(ctx, k)
 		return
 	}
-	_, reply := l.sender.AskAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	_, reply := l.sender.QueryAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return client.Do(ctx, client.B().Publish().Channel(l.beatName).Message("0").Build())
 	})
 	heard, err := reply.AsInt64()

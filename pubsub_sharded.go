@@ -36,7 +36,7 @@ func shardedMessages(ctx context.Context, c *transport.Sender, wanted ShardedPub
 	if wanted == ShardedOff {
 		return false, nil
 	}
-	_, reply := c.AskAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	_, reply := c.QueryAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return client.Do(ctx, client.B().PubsubShardnumsub().Build())
 	})
 	err := reply.Error()

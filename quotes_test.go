@@ -43,10 +43,10 @@ func TestQuotedError_busy(t *testing.T) {
 func TestQuotedError_no_majority(t *testing.T) {
 	c := newTestClient(t, Options{})
 	round := &tries{timeout: 300 * time.Millisecond}
-	for place := range 3 {
+	for i := range 3 {
 		round.members = append(round.members, c.NewLock("job").primitive)
-		if place > 0 {
-			round.failures = append(round.failures, failure{index: place, err: ErrUnavailable})
+		if i > 0 {
+			round.failures = append(round.failures, failure{index: i, err: ErrUnavailable})
 		}
 	}
 	_, err := round.noMajority(1, 2, false)

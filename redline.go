@@ -36,7 +36,7 @@ func (l *RedLock) newHold(r *request) *compositeHold {
 
 // begins implements [lineRules]: it looks for missing members.
 func (l *RedLock) begins(ctx context.Context, c *compositeHold, r *request, settings []setting) {
-	l.mend(ctx, c, r, settings)
+	l.retryMissing(ctx, c, r, settings)
 }
 
 // named implements [lineRules]: the error says for each member how it failed.

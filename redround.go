@@ -27,7 +27,7 @@ func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []se
 	if !l.isShared() {
 		c.blockLine(l.line.use())
 	}
-	l.mend(ctx, c, r, settings)
+	l.retryMissing(ctx, c, r, settings)
 	return newHold(c), false, nil
 }
 
@@ -107,8 +107,8 @@ func (t *tries) collect(c *compositeHold) {
 	}
 }
 
-// mend keeps trying missing members while the hold lasts: the more it has, the more it can lose.
-func (l *RedLock) mend(ctx context.Context, c *compositeHold, r *request, settings []setting) {
+// retryMissing keeps trying missing members while the hold lasts: the more it has, the more it can lose.
+func (l *RedLock) retryMissing(ctx context.Context, c *compositeHold, r *request, settings []setting) {
 	if r.renew && r.maxHold == 0 { // otherwise a member that arrived later would last longer
 		l.retryMissingLater(context.WithoutCancel(ctx), c, r, settings)
 	}

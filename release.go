@@ -55,7 +55,7 @@ func (o *ownership) lockToRelease(ctx context.Context) bool {
 }
 
 // reportRelease returns the result of Unlock if the hold is over by now. The result is nil for the first call
-// that asks about a release, even if the release happened in the background after Unlock had failed.
+// that reports on a release, even if the release happened in the background after Unlock had failed.
 func (o *ownership) reportRelease(s *holdState) (done bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

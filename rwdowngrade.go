@@ -126,8 +126,8 @@ func (a *acquisition) sendDowngrade() (transport.Answer, error) {
 	ans, err := o.lock.client.sender.Call(o.lock.client.sender.Detached(context.Background()), nil, rwDowngrade.Confirmed(o.lock.client.confirmCalls),
 		append(rwKeys(p.key), leaseKeys(p.key, o.wire)+strconv.Itoa(count)),
 		[]string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), o.protocol().(readProtocol).number, o.lock.client.publish, p.keys().channel, presenceChannel(p.key)})
-	if receivers, _ := ans.Message.AsInt64(); receivers == downgradedBefore {
-		ans.Sent = ans.Asked // from an earlier attempt, with which the lease began
+	if n, _ := ans.Message.AsInt64(); n == downgradedBefore {
+		ans.Sent = ans.FirstSent // from an earlier attempt, with which the lease began
 	}
 	if errors.Is(err, ErrNotReplicated) && !ans.Doubt {
 		ans.Doubt, ans.DoubtAt, ans.DoubtGeneration = true, ans.Sent, transport.NoGeneration // it has happened, and must be undone

@@ -11,8 +11,8 @@ import (
 //go:embed lua/*.lua
 var luaFiles embed.FS
 
-// Each command is named after its file. That of a file with a short name ends in Script, and one that may have
-// the queue of a lock among its keys ends in Queued.
+// Each command is named after its file, and ends in Script if that name is a single word. If a file has two commands,
+// the keys of the one that ends in Queued include the queue of the lock. mutexSet runs no file: it is SET NX PX.
 var (
 	lockAcquire               = together.Add(loadScript("lock_acquire"))
 	lockAcquireQueued         = lockAcquire.OptionalKeys(1, 2)

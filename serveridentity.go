@@ -69,7 +69,7 @@ func (c *Client) queryServerID(ctx context.Context) (id string, known bool) {
 		i.since = time.Now()
 	}
 	i.mu.Unlock()
-	_, reply := c.sender.AskAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	_, reply := c.sender.QueryAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return client.Do(ctx, client.B().Info().Section("server").Build())
 	})
 	info, err := reply.ToString()

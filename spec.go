@@ -16,17 +16,17 @@ type spec struct {
 	renew     transport.Command // the script that renews it
 	reentrant bool
 	fenced    bool
-	side      Kind // of a lock with two sides, or ""
-	line      line // in which its waiters wait
-	permit    bool // its owners are permits of a semaphore, not holders of a lock
-	party     bool // its owners are parties of a barrier, not holders of a lock
-	renewals  int  // how many of its holds one script renews
-	passes    bool // its ownerships are passed on inside a client, and from client to client
-	public    bool // its owners are known to all, so no ownership is passed on inside a client
-	along     bool // several goroutines of a client may share an ownership of it: see readalong.go
-	handsOver bool // its release may grant it to a waiting owner
+	side      Kind     // of a lock with two sides, or ""
+	line      lineKind // in which its waiters wait
+	permit    bool     // its owners are permits of a semaphore, not holders of a lock
+	party     bool     // its owners are parties of a barrier, not holders of a lock
+	renewals  int      // how many of its holds one script renews
+	passes    bool     // its ownerships are passed on inside a client, and from client to client
+	public    bool     // its owners are known to all, so no ownership is passed on inside a client
+	along     bool     // several goroutines of a client may share an ownership of it: see readalong.go
+	handsOver bool     // its release may grant it to a waiting owner
 	// grantMark is the letter by which entries in the queue and grants name it, or "" for a lock in a
-	// hash: see to_first.lua.
+	// hash: see hand_over.lua.
 	grantMark string
 	// lost is called when a hold ends without a call that ended it, and handles that. If it is nil,
 	// the program is notified of a loss.
@@ -53,7 +53,7 @@ type spec struct {
 }
 
 // entryTokens is the token field of an owner's queue entry if the owner wants no tokens. It
-// includes the kind of lock that the owner wants: see to_first.lua.
+// includes the kind of lock that the owner wants: see hand_over.lua.
 func (s *spec) entryTokens() string { return "0" + s.grantMark }
 
 // isLock reports whether it is a kind of lock: its owners are neither permits nor parties.

@@ -13,45 +13,45 @@ import (
 
 // owed is work to undo, with a server that answers as the test says.
 type owed struct {
-	asked   *atomic.Int32
+	sent    *atomic.Int32
 	outcome transport.Outcome
 	takes   time.Duration
 }
 
 func (o *owed) undo(context.Context, <-chan struct{}) transport.Outcome {
-	o.asked.Add(1)
+	o.sent.Add(1)
 	time.Sleep(o.takes) // a slow server: the test is about what is in flight
 	return o.outcome
 }
 
 // Close waits for what is in flight, not for everything that is owed: with a silent server, each item would take its
 // time.
-func TestUndo_close_does_not_ask_for_everything(t *testing.T) {
+func TestUndo_close_does_not_send_everything(t *testing.T) {
 	u := newUndoer(newTestClient(t, Options{}))
-	var asked atomic.Int32
+	var sent atomic.Int32
 	const all = 2000
 	for range all {
-		u.add(&owed{&asked, transport.Uncertain, 20 * time.Millisecond}, undoPlan{lease: time.Minute})
+		u.add(&owed{&sent, transport.Uncertain, 20 * time.Millisecond}, undoPlan{lease: time.Minute})
 	}
-	require.Eventually(t, func() bool { return asked.Load() > 0 }, time.Minute, time.Millisecond)
-	before := asked.Load()
+	require.Eventually(t, func() bool { return sent.Load() > 0 }, time.Minute, time.Millisecond)
+	before := sent.Load()
 	u.close(t.Context())
-	require.Less(t, asked.Load()-before, int32(all/4))
+	require.Less(t, sent.Load()-before, int32(all/4))
 }
 
 // While a server is silent, nothing is sent twice before everything was sent once, and the backlog is bounded.
 func TestUndo_waits_for_a_silent_server_with_one_probe(t *testing.T) {
 	u := newUndoer(newTestClient(t, Options{}))
 	defer u.close(t.Context())
-	var asked atomic.Int32
+	var sent atomic.Int32
 	plan := undoPlan{lease: time.Minute, late: true, generation: transport.NoGeneration}
-	u.add(&owed{&asked, transport.Uncertain, 0}, plan)
-	require.Eventually(t, func() bool { return asked.Load() == 1 }, time.Minute, time.Millisecond)
+	u.add(&owed{&sent, transport.Uncertain, 0}, plan)
+	require.Eventually(t, func() bool { return sent.Load() == 1 }, time.Minute, time.Millisecond)
 	for range undoLine + 1000 {
-		u.add(&owed{&asked, transport.Uncertain, 0}, plan)
+		u.add(&owed{&sent, transport.Uncertain, 0}, plan)
 	}
-	probes := asked.Load()
-	require.Eventually(t, func() bool { return asked.Load() >= probes+3 }, time.Minute, time.Millisecond)
+	probes := sent.Load()
+	require.Eventually(t, func() bool { return sent.Load() >= probes+3 }, time.Minute, time.Millisecond)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	require.LessOrEqual(t, len(u.pending), undoLine+1)
@@ -66,8 +66,8 @@ func TestUndo_schedule(t *testing.T) {
 		var now time.Duration
 		c.clock = func() transport.Stamp { return transport.Stamp{Mono: now, Wall: now} }
 		u := newUndoer(c)
-		var asked atomic.Int32
-		p := &owed{&asked, transport.Answered, 0}
+		var sent atomic.Int32
+		p := &owed{&sent, transport.Answered, 0}
 		u.add(p, undoPlan{delay: time.Hour, lease: lease, late: true, generation: transport.NoGeneration})
 		u.timer.Stop()
 		start, last := u.pending[p].due, time.Duration(0)
@@ -77,7 +77,7 @@ func TestUndo_schedule(t *testing.T) {
 			u.attempt(u.queue.pop())
 			u.timer.Stop()
 		}
-		require.EqualValues(t, commands, asked.Load(), "%v", lease)
+		require.EqualValues(t, commands, sent.Load(), "%v", lease)
 		require.Equal(t, min(lease+driftMargin(lease), lateDelivery), last, "%v", lease)
 	}
 }

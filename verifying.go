@@ -44,8 +44,8 @@ func (o *ownership) isWaitedFor() bool {
 	return o.hasLine() || composite != nil && composite.hasLine()
 }
 
-// verify starts the verification of holds with waiters, if it is time for a round. There may
-// be many holds, so it looks for their waiters without holding w.mu.
+// verify starts the verification of holds with waiters, if it is time for a round. There may be many
+// holds, so it looks for their waiters without holding w.mu.
 func (w *watchdog) verify(now time.Duration) {
 	found := slices.DeleteFunc(w.unheard(now), func(o *ownership) bool { return !o.isWaitedFor() })
 	if len(found) == 0 {

@@ -35,7 +35,7 @@ type attempter interface {
 // wait waits in one of the lines of the key, and then in front of it, until the attempter has what
 // it waits for. In a shared line, a hint lets all waiters try without leaving the line. last is
 // the error of an earlier attempt, or nil.
-func (c *Client) wait(ctx context.Context, key string, l line, a attempter, last error) error {
+func (c *Client) wait(ctx context.Context, key string, l lineKind, a attempter, last error) error {
 	q, w, left := c.waitQueues.enter(key, l, a)
 	if call, is := a.(*acquisition); is { // not a spinner, which is never used again
 		call.wasInLine = w != nil

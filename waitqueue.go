@@ -149,11 +149,11 @@ func (q *waitQueue) remove(w *waiter) bool {
 func (q *waitQueue) takeFirst(from any) *waiter {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return q.takeFirstFor(from)
+	return q.takeFirstLocked(from)
 }
 
-// takeFirstFor is takeFirst. shard.mu is held.
-func (q *waitQueue) takeFirstFor(from any) *waiter {
+// takeFirstLocked is takeFirst. shard.mu is held.
+func (q *waitQueue) takeFirstLocked(from any) *waiter {
 	w := q.line.first
 	if w == nil || q.busy || q.readersFirst() {
 		return nil
@@ -178,11 +178,11 @@ func (w *waiter) pass(hold any) {
 func (q *waitQueue) first() any {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return q.firstInLine()
+	return q.firstLocked()
 }
 
-// firstInLine is first. shard.mu is held.
-func (q *waitQueue) firstInLine() any {
+// firstLocked is first. shard.mu is held.
+func (q *waitQueue) firstLocked() any {
 	if q.busy {
 		return nil
 	}

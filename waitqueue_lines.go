@@ -2,13 +2,13 @@ package latchkey
 
 import "sync/atomic"
 
-// line is one of the lines in front of a key.
-type line int
+// lineKind says which line of a key is meant.
+type lineKind int
 
 const (
-	onlyLine      line = iota // of a key that has one
-	sharedLine                // those in it may hold the key together
-	exclusiveLine             // the line next to a shared line
+	onlyLine      lineKind = iota // of a key that has one
+	sharedLine                    // those in it may hold the key together
+	exclusiveLine                 // the line next to a shared line
 )
 
 // wakesPerHint is how many waiters of a shared line try after a hint, in addition to the front.
@@ -24,7 +24,7 @@ type queueLines struct {
 }
 
 // in returns the wait queue of a line. For onlyLine that is the wait queue itself.
-func (q *waitQueue) in(l line) *waitQueue {
+func (q *waitQueue) in(l lineKind) *waitQueue {
 	if l == onlyLine {
 		return q
 	}
@@ -34,7 +34,7 @@ func (q *waitQueue) in(l line) *waitQueue {
 }
 
 // lineOf is in. shard.mu is held.
-func (q *waitQueue) lineOf(l line) *waitQueue {
+func (q *waitQueue) lineOf(l lineKind) *waitQueue {
 	if l == onlyLine {
 		return q
 	}

@@ -124,14 +124,14 @@ func (q *waitQueue) beginOurTurn(now time.Time) {
 	q.pollers.oursSince, q.pollers.since, q.pollers.wasFree, q.pollers.mayLast = now, time.Time{}, 0, min(max(had, shortest), longestTurn)
 }
 
-// leftFree notes the effect of a release: the mutex is free, or given to another client, which
+// leftFree notes the effect of a release: the mutex is free, or granted to another client, which
 // continues the turn. If it was left to pollers, the turn of this client is over. shard.mu is held.
-func (q *waitQueue) leftFree(open time.Duration, given bool) {
+func (q *waitQueue) leftFree(open time.Duration, granted bool) {
 	now := time.Now()
 	switch {
-	case given && open > 0:
+	case granted && open > 0:
 		q.pollers.oursSince = now
-	case given:
+	case granted:
 	case open > 0:
 		q.pollers.oursSince, q.pollers.openUntil = time.Time{}, now.Add(open)
 	default:

@@ -73,7 +73,7 @@ func (all *waitQueues) use(key string) *waitQueue {
 
 // enter joins a line of the wait queue of a key, or takes the front. At the front it returns no
 // waiter, but what was left for it. The caller counts as a user of the whole wait queue.
-func (all *waitQueues) enter(key string, l line, who any) (q *waitQueue, w *waiter, left any) {
+func (all *waitQueues) enter(key string, l lineKind, who any) (q *waitQueue, w *waiter, left any) {
 	shard, hash := all.locate(key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
@@ -125,7 +125,7 @@ func (all *waitQueues) known(key string) *waitQueue {
 
 // knownLine is known for one of the lines of a key. A caller that only wakes waiters need not be a
 // user: if the queue serves another key by then, there is one useless attempt.
-func (all *waitQueues) knownLine(key string, l line) *waitQueue {
+func (all *waitQueues) knownLine(key string, l lineKind) *waitQueue {
 	shard := all.shard(key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()

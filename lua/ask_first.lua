@@ -1,6 +1,6 @@
 -- Fragment: askFirst(key, ms) tells the client of the first waiter in the queue to retry in ms.
 -- It drops entries whose clients do not receive the message, 64 at most. It needs tell.lua and
--- the locals of to_first.lua.
+-- the locals of hand_over.lua.
 local function askFirst(key, ms)
   for _ = 1, 64 do
     local entry = redis.call('zrange', queue, 0, 0)[1]

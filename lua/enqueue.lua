@@ -1,10 +1,9 @@
--- Fragment: enqueue(entry, since) adds an entry to the end of the queue of a lock, or with the score since
--- to its old place, unless it is in the queue, and extends the life of the queue. It returns the score of
--- the entry: the time at which it came. It needs the local queue. See to_first.lua for the format of an
--- entry.
+-- Fragment: enqueue(entry, since) adds an entry to the queue of a lock, unless it is there, and extends the
+-- life of the queue. The entry goes to the end or, if since is given, to its old place. enqueue returns the
+-- score of the entry: the time at which it came. It needs the local queue. See hand_over.lua for the format
+-- of an entry.
 --
--- The queue lives for a minute after the last call, much longer than the pause after which
--- a waiter retries.
+-- The queue lives for a minute after the last call, much longer than the pause after which a waiter retries.
 local queueLife = '60000'
 
 local function enqueue(entry, since)

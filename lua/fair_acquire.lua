@@ -91,7 +91,7 @@ end
 --@include fair_give
 --@include fair_grant
 --@include fair_open
---@include fair_stand
+--@include fair_ensure_place
 
 -- takeTurn makes the owner hold the lock. The owner is the head of the queue, if there is one.
 local function takeTurn(head)
@@ -121,7 +121,7 @@ if stale then
   issued()
   ticket = fresh and join()
   joined = ticket
-  ticket = ticket or stand(ARGV[9], tonumber(ARGV[10]))
+  ticket = ticket or ensurePlace(ARGV[9], tonumber(ARGV[10]))
 end
 local pause = ttl
 if ttl == -2 then

@@ -19,12 +19,12 @@ local function give(waiter, client, lease, token)
   redis.call('lpop', queue)
   redis.call('hset', key, waiter, '1')
   redis.call('pexpire', key, lease)
-  local told = 0
+  local receivers = 0
   if not counts or listened(clients .. client .. suffix) then
-    told = tell(publish, clients .. client .. suffix, 'grant f ' .. waiter .. ' ' .. token .. ' ' .. key)
+    receivers = tell(publish, clients .. client .. suffix, 'grant f ' .. waiter .. ' ' .. token .. ' ' .. key)
   end
-  if told == 0 and counts then
+  if receivers == 0 and counts then
     redis.call('del', key)
   end
-  return told
+  return receivers
 end

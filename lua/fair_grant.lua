@@ -10,11 +10,11 @@
 local grants = 8
 
 -- tokenFor returns the token that belongs to a grant, or false if the server refuses it.
-local function tokenFor(wish)
-  if wish == '0' then
+local function tokenFor(wanted)
+  if wanted == '0' then
     return '0'
   end
-  local sound, token = pcall(reserve, tokens, 1, wish == '1t')
+  local sound, token = pcall(reserve, tokens, 1, wanted == '1t')
   return sound and token
 end
 
@@ -28,18 +28,18 @@ local function pass(asker, always)
     if not head or left == 0 or head == asker then
       return 0, head, left
     end
-    local short, wish = wants(text)
+    local short, wanted = wants(text)
     if not short then
       return (always or pruned > 0) and tell(publish, prefix .. head) or 0, head, left
     end
     local client = clientOf(head)
-    local token = round < grants and tokenFor(wish)
+    local token = round < grants and tokenFor(wanted)
     if not token then
       return tell(publish, clients .. client .. suffix, 'ask 0 ' .. head .. ' ' .. key), head, left
     end
-    local told = give(head, client, short, token)
-    if told ~= 0 or not counts then
-      return told, nil, tonumber(short), head
+    local receivers = give(head, client, short, token)
+    if receivers ~= 0 or not counts then
+      return receivers, nil, tonumber(short), head
     end
     silent[client] = true
     pruned = pruned + 1

@@ -1,4 +1,4 @@
--- Fragment: mark and open, which fair_join.lua and fair_stand.lua use to record waiters.
+-- Fragment: mark and open, which fair_join.lua and fair_ensure_place.lua use to record waiters.
 --@include fair_keep
 
 -- mark notes that the owner waits, until when it counts as alive, and until when Redisson is to

@@ -60,8 +60,8 @@ local function first()
   elseif not lease then
     return tell(publish, prefix .. head)
   end
-  local told = give(head, string.match(head, '^(.*):') or head, lease, '0')
-  return (told ~= 0 or not counts) and told or nil
+  local receivers = give(head, string.match(head, '^(.*):') or head, lease, '0')
+  return (receivers ~= 0 or not counts) and receivers or nil
 end
 
 if ARGV[7] == '1' then
@@ -79,22 +79,22 @@ if not left then
   end
 end
 -- A queue that is damaged must not turn a lock that is released into an error.
-local sound, told = pcall(first)
+local sound, receivers = pcall(first)
 if not sound then
-  told = 0
-elseif not told then
+  receivers = 0
+elseif not receivers then
   --@include reserve
   --@include fair_notes
   --@include fair_queue
   --@include fair_grant
   local head, _, granted
-  sound, told, head, _, granted = pcall(pass, nil, true)
+  sound, receivers, head, _, granted = pcall(pass, nil, true)
   if sound and not head and not granted then
     redis.call('del', deadlines, notes)
   end
-  told = sound and told or 0
+  receivers = sound and receivers or 0
 end
 if count < 0 then
-  told = math.max(told, 0) + math.max(tell(publish, channel), 0)
+  receivers = math.max(receivers, 0) + math.max(tell(publish, channel), 0)
 end
-return left and told
+return left and receivers

@@ -46,5 +46,5 @@ local function tellFirst()
   tell(publish, clients .. client .. suffix, 'ask ' .. left + 1 .. ' ' .. head .. ' ' .. key)
   return tell(publish, prefix .. head)
 end
-local sound, told = pcall(tellFirst)
-return sound and told or 0
+local sound, receivers = pcall(tellFirst)
+return sound and receivers or 0

@@ -45,7 +45,7 @@ local free, wrong = look()
 if wrong then
   return wrong
 end
-local told = 0
+local receivers = 0
 if free and back > 0 then
   free = redis.call('incrby', key, back)
 end
@@ -53,10 +53,10 @@ if free and back + left > 0 then
   local head, dead
   free, head, dead = pass(free, true)
   if not head and not dead then
-    told = offer(free)
+    receivers = offer(free)
   end
 end
 if live then
-  return told
+  return receivers
 end
 return false

@@ -143,17 +143,17 @@ local function give(head, lease)
   if #ids > 0 then
     hold(ids, lease)
   end
-  local client, told = clientOf(head), 0
+  local client, receivers = clientOf(head), 0
   if not counts or listened(clients .. client .. suffix) then
-    told = tell(publish, clients .. client .. suffix, 'grant p ' .. string.sub(head, -32) .. ' 0 ' .. key)
+    receivers = tell(publish, clients .. client .. suffix, 'grant p ' .. string.sub(head, -32) .. ' 0 ' .. key)
   end
-  if told == 0 and counts then
+  if receivers == 0 and counts then
     gone[client] = true
     if #ids > 0 then
       redis.call('incrby', key, redis.call('zrem', held, unpack(ids)))
     end
   end
-  return told
+  return receivers
 end
 
 -- pass gives the free permits to the entries at the front of the queue. It stops at the first for

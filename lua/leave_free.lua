@@ -1,4 +1,5 @@
--- Fragment: leaves a mutex free for clients that poll for it. It needs what to_first.lua needs.
+-- Fragment: leaves a mutex free for clients that poll for it. It needs what hand_over.lua needs, and the
+-- locals key, of the mutex, and next, an entry or ''.
 
 -- mayStayFree reports whether it is the turn of clients that poll, by the microsecond in which the
 -- script runs: each client requests that turn as often as if it were the only one.

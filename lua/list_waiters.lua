@@ -1,6 +1,6 @@
 -- List a piece of the waiters for a mutex, a lock, or to write.
 --
--- KEYS[1] queue (see to_first.lua), KEYS[2] writers (see rw_state.lua), unless they cannot be read
+-- KEYS[1] queue (see hand_over.lua), KEYS[2] writers (see rw_state.lua), unless they cannot be read
 -- ARGV[1] first and ARGV[2] last index of the piece
 --
 -- Reply   array of the length of the longer of both, and for each waiter of the piece: owner, µs since

@@ -1,7 +1,7 @@
 -- Acquire a re-entrant lock, or enter it once more (Redisson RLock, RFencedLock).
 --
 -- KEYS[1] lock hash: field <owner> = hold count, the sum over all its clients
--- KEYS[2] queue (see to_first.lua), unless the owner has no entry or it cannot be used
+-- KEYS[2] queue (see hand_over.lua), unless the owner has no entry or it cannot be used
 -- the last of three, or the second without a queue: fencing counter, for a fenced lock only
 -- ARGV[1] owner
 -- ARGV[2] lease in ms
@@ -30,7 +30,7 @@
 -- 4 for a re-entry; a token adds one. Idempotent: counts are absolute, and a token is reserved only when
 -- a free lock becomes held.
 local key, queue, counter = KEYS[1], KEYS[2], KEYS[3]
-local owner, count, me, entry, standing = ARGV[1], ARGV[3] or '1', ARGV[4] or '', ARGV[7] or '', ARGV[8] or ''
+local owner, count, me, entry, oldEntry = ARGV[1], ARGV[3] or '1', ARGV[4] or '', ARGV[7] or '', ARGV[8] or ''
 local tokens = ARGV[6] or ''
 
 local ttl = redis.call('pttl', key)
@@ -39,8 +39,8 @@ local ttl = redis.call('pttl', key)
 if ttl == -2 and count == '1' and me == '' and tokens == '' and not counter then
   redis.call('hset', key, owner, '1')
   redis.call('pexpire', key, ARGV[2])
-  if standing ~= '' and queue then
-    redis.call('zrem', queue, standing)
+  if oldEntry ~= '' and queue then
+    redis.call('zrem', queue, oldEntry)
   end
   return nil
 end
@@ -69,8 +69,8 @@ if ttl == -2 then
     return redis.error_reply('LATCHKEY_GONE the hold is over')
   end
   local first = take(tokens)
-  if queue and standing ~= '' then
-    redis.call('zrem', queue, standing)
+  if queue and oldEntry ~= '' then
+    redis.call('zrem', queue, oldEntry)
   end
   return first
 end

@@ -1,9 +1,9 @@
 -- Give back a re-entrant lock, in part or in whole; also the undo of an
 -- acquisition, the way out of the queue, and the forced release. A lock that becomes
--- free is handed over: see to_first.lua.
+-- free is handed over: see hand_over.lua.
 --
 -- KEYS[1] lock hash (see lock_acquire.lua)
--- KEYS[2] queue (see to_first.lua), KEYS[3] fencing counter; without them nothing is handed over
+-- KEYS[2] queue (see hand_over.lua), KEYS[3] fencing counter; without them nothing is handed over
 -- ARGV[1] owner
 -- ARGV[2] channel of the lock
 -- ARGV[3] hold count of this client after this call, '0' for the last release; -1 drops
@@ -63,7 +63,7 @@ if not left and not (queue and redis.call('exists', key) == 0 and redis.pcall('e
   return false
 end
 
---@include to_first
+--@include hand_over
 local function give(to, lease)
   redis.call('hset', key, to, '1')
   redis.call('pexpire', key, lease)
@@ -71,7 +71,7 @@ end
 
 local worked, granted
 if queue then -- a lock that cannot be handed over is free
-  worked, granted = pcall(toFirst, 'h', key, give, left and next or '', ARGV[12], nil, first)
+  worked, granted = pcall(handOver, 'h', key, give, left and next or '', ARGV[12], nil, first)
 end
 if not left then
   return false

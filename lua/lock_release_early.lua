@@ -2,7 +2,7 @@
 -- stay_taken.lua. Nobody holds it until then.
 --
 -- KEYS[1] lock hash (see lock_acquire.lua)
--- KEYS[2] queue (see to_first.lua), unless it cannot be used
+-- KEYS[2] queue (see hand_over.lua), unless it cannot be used
 -- ARGV[1] owner
 -- ARGV[2] ms for which the lock is to stay taken
 -- ARGV[3] '' if the owner was made by this client, or the name of its part

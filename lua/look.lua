@@ -1,6 +1,6 @@
 -- Report the objects under any number of names, and the other keys of each object.
 --
--- KEYS    of each object: [1] its key, [2] fencing counter, [3] queue (see to_first.lua), [4] fair
+-- KEYS    of each object: [1] its key, [2] fencing counter, [3] queue (see hand_over.lua), [4] fair
 --         queue (see fair_notes.lua), [5] writers (see rw_state.lua), [6] total (see
 --         sem_state.lua), [7] ids (see permit_state.lua), [8] state of a latch (see
 --         latch_state.lua), [9] queue of a fair semaphore (see fairsem_queue.lua). For a single

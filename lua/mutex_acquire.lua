@@ -2,7 +2,7 @@
 -- SET NX PX was refused or its reply was lost.
 --
 -- KEYS[1] lock: a string with the token of its holder
--- KEYS[2] queue (see to_first.lua), unless the owner has no entry or it cannot be used
+-- KEYS[2] queue (see hand_over.lua), unless the owner has no entry or it cannot be used
 -- ARGV[1] token
 -- ARGV[2] lease in ms
 -- ARGV[3] the entry of the owner, to wait in the queue if it is refused, or ''

@@ -1,9 +1,9 @@
 -- Release a plain lock if the token is the holder's; also the undo of an
 -- acquisition, the way out of the queue, and the forced release. A lock that becomes
--- free is handed over: see to_first.lua.
+-- free is handed over: see hand_over.lua.
 --
 -- KEYS[1] lock: a string with the token of its holder
--- KEYS[2] queue (see to_first.lua); without it nothing is handed over
+-- KEYS[2] queue (see hand_over.lua); without it nothing is handed over
 -- ARGV[1] token
 -- ARGV[2] channel of the lock
 -- ARGV[3] 'PUBLISH', or SPUBLISH
@@ -25,7 +25,7 @@ local channel, publish = ARGV[2], ARGV[3] or 'PUBLISH'
 local own, next, prefix, suffix, counted = ARGV[4] or '', ARGV[5] or '', ARGV[6] or 'latchkey:{', ARGV[7] or '}', ARGV[8] or '1'
 --@include tell
 
--- free deletes the mutex, which nobody has been granted, and tells all waiters.
+-- free deletes the mutex, which was granted to nobody, and notifies all waiters.
 local function free()
   redis.call('del', key)
   return tell(publish, channel)
@@ -58,14 +58,14 @@ if open then
   end
 end
 
---@include to_first
+--@include hand_over
 local function give(to, lease)
   redis.call('set', key, to, 'px', lease)
 end
 
 local worked, granted
 if queue then -- a mutex that cannot be handed over is free
-  worked, granted = pcall(toFirst, 's', key, give, mine and next or '', ARGV[9], nil, first)
+  worked, granted = pcall(handOver, 's', key, give, mine and next or '', ARGV[9], nil, first)
 end
 if not mine then
   return false

@@ -2,7 +2,7 @@
 -- the lock has the token <token>:kept, which no acquisition uses.
 --
 -- KEYS[1] lock: a string with the token of its holder
--- KEYS[2] queue (see to_first.lua), unless it cannot be used
+-- KEYS[2] queue (see hand_over.lua), unless it cannot be used
 -- ARGV[1] token
 -- ARGV[2] ms for which the lock is to stay taken; never longer than its remaining lease
 -- ARGV[3] channel of the lock, ARGV[4] PUBLISH or SPUBLISH

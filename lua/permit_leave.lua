@@ -37,11 +37,11 @@ end
 if score and free then
   free = redis.call('incrby', key, 1)
 end
-local told = 0
+local receivers = 0
 if free and (kept or score) then
-  told = offer(free)
+  receivers = offer(free)
 end
 if score and not lapsed(score) then
-  return told
+  return receivers
 end
 return false

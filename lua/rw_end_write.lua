@@ -7,12 +7,12 @@
 -- announce notifies all listeners. It returns how many strangers received the message, -1 if the
 -- server refused it.
 local function announce()
-  local told = tellAll(publish, channel)
-  if told > 0 then
+  local receivers = tellAll(publish, channel)
+  if receivers > 0 then
     local ours = redis.pcall('pubsub', publish == 'PUBLISH' and 'numsub' or 'shardnumsub', waits)
-    told = math.max(0, told - (ours[2] or 0))
+    receivers = math.max(0, receivers - (ours[2] or 0))
   end
-  return told
+  return receivers
 end
 
 -- beginTurn begins the time for which the next writer keeps new readers out. It reports whether
@@ -63,7 +63,7 @@ local function endWrite(reads)
   local readers, granted = beginTurn(reads), nil
   if reads == 0 and not readers then
     --@include rw_hand_over
-    granted = toWriter(next, full)
+    granted = handOverToWriter(next, full)
   end
   if mustWait(next, granted) then
     pcall(waitOn)

@@ -1,7 +1,7 @@
 -- Remove holders from a read/write lock by force.
 --
 -- KEYS[1] lock, KEYS[2] leases, KEYS[3] writers, KEYS[4] notes (see rw_state.lua)
--- KEYS[5] queue (see to_first.lua), unless it cannot be used
+-- KEYS[5] queue (see hand_over.lua), unless it cannot be used
 -- ARGV[1] PUBLISH or SPUBLISH, ARGV[2] channel
 -- ARGV[3], ARGV[4] prefix and suffix of the channel of a client
 -- ARGV[5] '1' if the server counts all receivers of a message

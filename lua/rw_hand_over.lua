@@ -1,10 +1,10 @@
--- Fragment: toWriter(next, full) puts the entry next at the end of the queue, and gives a read/write
--- lock that nobody holds to the first writer in the queue: see to_first.lua, whose reply it returns.
--- It needs rw_state.lua, its locals except counter, and waits, the channel of all
--- clients of this library that wait for the lock. It never fails: a lock that cannot be handed over is
--- free.
+-- Fragment: handOverToWriter(next, full) puts the entry next at the end of the queue, and gives a read/write
+-- lock that nobody holds to the first writer in the queue: see hand_over.lua, whose reply it returns.
+-- It needs rw_state.lua, the locals of hand_over.lua except counter, and waits, the channel of all
+-- clients of this library that wait for the lock. It never fails: a lock that cannot be handed over
+-- is free.
 local counter -- a writer has no token
---@include to_first
+--@include hand_over
 
 local function give(to, lease)
   begin('write', to .. ':write', '1', lease)
@@ -12,9 +12,9 @@ local function give(to, lease)
   redis.call('zrem', writers, to)
 end
 
-local function toWriter(next, full)
+local function handOverToWriter(next, full)
   if queue then
-    local worked, granted = pcall(toFirst, 'w', key, give, next, full, waits)
+    local worked, granted = pcall(handOver, 'w', key, give, next, full, waits)
     if worked and granted then
       return granted
     end

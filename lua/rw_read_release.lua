@@ -1,7 +1,7 @@
 -- Give back a read hold, in part or in whole; also the undo of an acquisition.
 --
 -- KEYS[1] lock, KEYS[2] leases, KEYS[3] writers, KEYS[4] notes (see rw_state.lua)
--- KEYS[5] queue (see to_first.lua), unless it cannot be used: then nothing is handed over
+-- KEYS[5] queue (see hand_over.lua), unless it cannot be used: then nothing is handed over
 -- then    lease key of hold i of the owner, for all holds that it may have had
 -- ARGV[1] owner
 -- ARGV[2] read holds of the owner after this call
@@ -58,7 +58,7 @@ local function leave()
   delete(0, {key, leases})
   lastEnd = nil
   --@include rw_hand_over
-  return toWriter('') or tell(publish, channel)
+  return handOverToWriter('') or tell(publish, channel)
 end
 
 -- outlasts reports whether the lock must last as long as before, or at most a tenth shorter.

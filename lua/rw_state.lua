@@ -227,7 +227,7 @@ end
 -- sleep: a thread that was refused and does not sleep yet would miss it, and sleep until the end of
 -- the lease that it has seen. The '0' that follows is for that thread.
 local function tellAll(publish, channel)
-  local told = tell(publish, channel, '1')
+  local receivers = tell(publish, channel, '1')
   tell(publish, channel)
-  return told
+  return receivers
 end

@@ -2,7 +2,7 @@
 -- RReadWriteLock).
 --
 -- KEYS[1] lock, KEYS[2] leases, KEYS[3] writers, KEYS[4] notes (see rw_state.lua)
--- KEYS[5] queue (see to_first.lua), unless the owner has no entry or it cannot be used
+-- KEYS[5] queue (see hand_over.lua), unless the owner has no entry or it cannot be used
 -- ARGV[1] owner
 -- ARGV[2] lease in ms
 -- ARGV[3] write holds of the owner after this call; above 1 it is a re-entry

@@ -2,7 +2,7 @@
 -- reads; also the undo of an acquisition, and the way out for a writer that waits.
 --
 -- KEYS[1] lock, KEYS[2] leases, KEYS[3] writers, KEYS[4] notes (see rw_state.lua)
--- KEYS[5] queue (see to_first.lua), unless it cannot be used: then nothing is handed over
+-- KEYS[5] queue (see hand_over.lua), unless it cannot be used: then nothing is handed over
 -- ARGV[1] owner
 -- ARGV[2] write holds of the owner after this call
 -- ARGV[3] '1' if the owner may be noted as a waiting writer
@@ -63,7 +63,7 @@ local function heal()
     pcall(askFirst, key, open)
   else
     --@include rw_hand_over
-    toWriter('')
+    handOverToWriter('')
   end
 end
 

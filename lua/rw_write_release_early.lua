@@ -2,7 +2,7 @@
 -- writer <owner>:kept holds it, which no acquisition uses. If the owner also reads, it keeps reading.
 --
 -- KEYS[1] lock, KEYS[2] leases, KEYS[3] writers, KEYS[4] notes (see rw_state.lua)
--- KEYS[5] queue (see to_first.lua), unless it cannot be used
+-- KEYS[5] queue (see hand_over.lua), unless it cannot be used
 -- ARGV[1] owner
 -- ARGV[2] ms for which the lock is to stay taken; never longer than its remaining lease
 -- ARGV[3] '1' if the owner may be noted as a waiting writer

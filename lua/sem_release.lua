@@ -43,9 +43,9 @@ elseif how == 'add' then
   end
 end
 remember(1)
-local told = n > 0 and announce(now) or 0
-if told > 0 and how ~= 'add' then
+local receivers = n > 0 and announce(now) or 0
+if receivers > 0 and how ~= 'add' then
   local count = redis.pcall('pubsub', publish == 'PUBLISH' and 'numsub' or 'shardnumsub', ARGV[6])
-  return {told, type(count) == 'table' and tonumber(count[2]) or 0}
+  return {receivers, type(count) == 'table' and tonumber(count[2]) or 0}
 end
 return 1

@@ -3,9 +3,9 @@
 -- permit the message must not turn a released lock into an error. It returns how many
 -- subscribers received the message, or -1 if the server refused it.
 local function tell(command, channel, message)
-  local told = redis.pcall(command, channel, message or '0')
-  if type(told) ~= 'number' then
+  local receivers = redis.pcall(command, channel, message or '0')
+  if type(receivers) ~= 'number' then
     return -1
   end
-  return told
+  return receivers
 end

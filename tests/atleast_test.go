@@ -215,7 +215,7 @@ func keepsWaitersOut(t *testing.T, k kind, own bool) {
 		}()
 	}
 	if k.messages && !own {
-		parked(t, admin, name)
+		awaitWaiter(t, admin, name)
 	}
 	rest(100 * time.Millisecond) // most likely in the queue
 	mustUnlock(t, hold)
@@ -251,7 +251,7 @@ func TestAtLeastOfAWaiter(t *testing.T) {
 				}
 				waiter := lockInBackground(within(t, soon), k.open(waiting, name), latchkey.AtLeast(time.Minute))
 				if k.messages && !own {
-					parked(t, admin, name)
+					awaitWaiter(t, admin, name)
 				}
 				rest(20 * time.Millisecond) // most likely in the queue as well
 				at := stayTaken{admin: admin, name: name, d: time.Minute, before: time.Now()}

@@ -104,7 +104,7 @@ func TestGoldenBarrier(t *testing.T) {
 			assert.Greater(t, next.Generation, state.Generation)
 			require.NoError(t, b.Reset(t.Context()))
 			assert.Equal(t, "0", rig.Await(t, soon, "the message that it is broken", heard))
-			toldBroken(t, rig.Await(t, soon, "the first", first).err, "it was reset")
+			requireBroken(t, rig.Await(t, soon, "the first", first).err, "it was reset")
 			assert.Empty(t, heard)
 			for key, entry := range admin.Dump(name) {
 				assert.Positive(t, entry.TTL, "%s goes by itself", key)
@@ -272,7 +272,7 @@ func TestBarrierPermissions(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, rig.Await(t, soon, "the first", first).err)
 	_, err = b.Await(ctx, latchkey.Wait(100*time.Millisecond))
-	toldBusy(t, err)
+	requireBusy(t, err)
 	require.NoError(t, b.Reset(ctx))
 	completes(t, b)
 	nothingDenied(t, rig.NewAdmin(t, server))

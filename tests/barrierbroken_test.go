@@ -16,8 +16,8 @@ import (
 
 // How a generation is broken, and who learns of it.
 
-// toldBroken checks that a party learned that its generation was broken, and how.
-func toldBroken(t testing.TB, err error, how string) {
+// requireBroken checks that a party learned that its generation was broken, and how.
+func requireBroken(t testing.TB, err error, how string) {
 	t.Helper()
 	require.ErrorIs(t, err, latchkey.ErrBroken)
 	assert.NotErrorIs(t, err, latchkey.ErrNotAcquired)
@@ -37,7 +37,7 @@ func TestBarrierGivenUp(t *testing.T) {
 		"time": {func(t *testing.T) error {
 			t.Helper()
 			_, err := b.Await(t.Context(), latchkey.Wait(300*time.Millisecond))
-			toldBusy(t, err)
+			requireBusy(t, err)
 			assert.NotErrorIs(t, err, context.DeadlineExceeded)
 			return err
 		}, "has waited for too long"},
@@ -62,11 +62,11 @@ func TestBarrierGivenUp(t *testing.T) {
 			waiting := arriveInBackground(within(t, soon), other)
 			who := atBarrier(t, b, 1).Who[0].Owner
 			err := each.giveUp(t)
-			toldBusy(t, err)
+			requireBusy(t, err)
 			assert.NotErrorIs(t, err, latchkey.ErrBroken)
 			assert.NotErrorIs(t, err, latchkey.ErrUnknownOutcome)
 			err = rig.Await(t, 2*time.Second, "the other", waiting).err
-			toldBroken(t, err, each.how)
+			requireBroken(t, err, each.how)
 			assert.NotContains(t, err.Error(), who.String(), "it was not this one")
 			completes(t, b)
 		})
@@ -80,7 +80,7 @@ func TestBarrierEndedContext(t *testing.T) {
 	cancel()
 	_, err := b.Await(ctx)
 	assert.ErrorIs(t, err, context.Canceled)
-	toldUnavailable(t, err)
+	requireUnavailable(t, err)
 	assert.NotErrorIs(t, err, latchkey.ErrUnknownOutcome)
 	s, err := b.State(t.Context())
 	require.NoError(t, err)
@@ -123,7 +123,7 @@ func TestBarrierReset(t *testing.T) {
 		atBarrier(t, b, 39)
 		require.NoError(t, b.Reset(t.Context()))
 		for _, each := range all {
-			toldBroken(t, rig.Await(t, 2*time.Second, "a party", each).err, "it was reset")
+			requireBroken(t, rig.Await(t, 2*time.Second, "a party", each).err, "it was reset")
 		}
 	}
 	b = connect(t, server, patient).NewBarrier(b.Name(), 2)
@@ -149,7 +149,7 @@ func TestBarrierClose(t *testing.T) {
 	other := connect(t, server, patient).NewBarrier("phase", 12)
 	waiting := arriveInBackground(within(t, soon), other)
 	atBarrier(t, other, 1)
-	parked(t, rig.NewAdmin(t, server), "phase") // its connection for messages is open
+	awaitWaiter(t, rig.NewAdmin(t, server), "phase") // its connection for messages is open
 	before := goleak.IgnoreCurrent()
 	client, closeAll, err := dial(server, server.Addr(), latchkey.Options{})
 	require.NoError(t, err)
@@ -163,12 +163,12 @@ func TestBarrierClose(t *testing.T) {
 	for _, each := range all {
 		a := rig.Await(t, soon, "a party", each)
 		if !errors.Is(a.err, latchkey.ErrClosed) {
-			toldBroken(t, a.err, "was closed") // broken by another party that left before
+			requireBroken(t, a.err, "was closed") // broken by another party that left before
 		}
 		assert.NotErrorIs(t, a.err, latchkey.ErrNotAcquired)
 		assert.NotErrorIs(t, a.err, latchkey.ErrUnknownOutcome)
 	}
-	toldBroken(t, rig.Await(t, 2*time.Second, "the other", waiting).err, "was closed")
+	requireBroken(t, rig.Await(t, 2*time.Second, "the other", waiting).err, "was closed")
 	_, err = b.Await(t.Context())
 	assert.ErrorIs(t, err, latchkey.ErrClosed)
 	assert.ErrorIs(t, b.Reset(t.Context()), latchkey.ErrClosed)

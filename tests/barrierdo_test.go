@@ -54,8 +54,8 @@ func (i *insider) leaves(t *testing.T) error {
 	return i.outcome(t)
 }
 
-// isToldBroken checks that the context of the function ends because the generation is broken.
-func (i *insider) isToldBroken(t *testing.T, within time.Duration, how string) {
+// endsBroken checks that the context of the function ends because the generation is broken.
+func (i *insider) endsBroken(t *testing.T, within time.Duration, how string) {
 	t.Helper()
 	rig.Await(t, within, "the end of the context of the function", i.ctx.Done())
 	require.ErrorIs(t, context.Cause(i.ctx), latchkey.ErrBroken)
@@ -108,7 +108,7 @@ func TestBarrierDoOfASlowParty(t *testing.T) {
 			assert.Empty(t, fast.done)
 			if killed {
 				child.Kill()
-				toldBroken(t, fast.outcome(t), "ran out")
+				requireBroken(t, fast.outcome(t), "ran out")
 			} else {
 				child.Continue(t)
 				child.Line(t, soon, "inside")
@@ -130,8 +130,8 @@ func TestBarrierDoClosedInside(t *testing.T) {
 	all := allInside(t, b, client.NewBarrier(b.Name(), 2))
 	require.NoError(t, closeAll(within(t, soon)))
 	assert.ErrorIs(t, context.Cause(all[1].ctx), latchkey.ErrClosed)
-	all[0].isToldBroken(t, leeway+pollCeiling, "was closed")
-	toldBroken(t, all[0].leaves(t), "was closed")
+	all[0].endsBroken(t, leeway+pollCeiling, "was closed")
+	requireBroken(t, all[0].leaves(t), "was closed")
 	err = all[1].leaves(t)
 	require.ErrorIs(t, err, latchkey.ErrClosed)
 	assert.NotErrorIs(t, err, latchkey.ErrBroken)
@@ -147,12 +147,12 @@ func TestBarrierDoReset(t *testing.T) {
 	all[1].goes <- nil
 	atBarrier(t, b, 1)
 	require.NoError(t, b.Reset(t.Context()))
-	toldBroken(t, all[1].outcome(t), "it was reset")
-	all[0].isToldBroken(t, leeway+pollCeiling, "it was reset")
+	requireBroken(t, all[1].outcome(t), "it was reset")
+	all[0].endsBroken(t, leeway+pollCeiling, "it was reset")
 	next := connect(t, server, polling).NewBarrier(b.Name(), 3)
 	first := goInside(within(t, time.Minute), next)
 	atBarrier(t, next, 1)
-	toldBroken(t, all[0].leaves(t), "it was reset")
+	requireBroken(t, all[0].leaves(t), "it was reset")
 	assert.Equal(t, 1, atBarrier(t, next, 1).Waiting, "a party of the broken generation does not arrive in the next one")
 	rest := []*insider{first, goInside(within(t, time.Minute), next), goInside(within(t, time.Minute), next)}
 	for _, each := range rest {
@@ -173,9 +173,9 @@ func TestBarrierDoGivenUp(t *testing.T) {
 	works := goInside(within(t, time.Minute), connect(t, server, polling).NewBarrier(b.Name(), 2))
 	impatient.isIn(t)
 	works.isIn(t)
-	toldBusy(t, impatient.leaves(t))
-	works.isToldBroken(t, leeway+pollCeiling, "has waited for too long")
-	toldBroken(t, works.leaves(t), "has waited for too long")
+	requireBusy(t, impatient.leaves(t))
+	works.endsBroken(t, leeway+pollCeiling, "has waited for too long")
+	requireBroken(t, works.leaves(t), "has waited for too long")
 	doesComplete(t, b)
 }
 
@@ -187,7 +187,7 @@ func TestBarrierDoWithOneCallerTooMany(t *testing.T) {
 	all := allInside(t, b, connect(t, server, patient).NewBarrier(b.Name(), 2))
 	extra := goInside(within(t, time.Minute), connect(t, server, patient).NewBarrier(b.Name(), 2))
 	_, err := connect(t, server).NewBarrier(b.Name(), 2).Await(t.Context(), latchkey.Wait(200*time.Millisecond))
-	toldBusy(t, err)
+	requireBusy(t, err)
 	all[0].goes <- nil
 	atBarrier(t, b, 1)
 	assert.Empty(t, extra.entered)

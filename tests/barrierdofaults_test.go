@@ -53,11 +53,11 @@ func TestBarrierDoKilledInside(t *testing.T) {
 	require.NoError(t, works.ctx.Err())
 	child.Kill()
 	killed := time.Now()
-	toldBroken(t, waits.outcome(t), "ran out")
-	works.isToldBroken(t, leeway, "ran out")
+	requireBroken(t, waits.outcome(t), "ran out")
+	works.endsBroken(t, leeway, "ran out")
 	t.Logf("broken %v after the kill, lease %v", time.Since(killed).Round(time.Millisecond), crashLease)
 	assert.Less(t, time.Since(killed), crashLease+leeway)
-	toldBroken(t, works.leaves(t), "ran out")
+	requireBroken(t, works.leaves(t), "ran out")
 	doesComplete(t, b)
 }
 
@@ -71,8 +71,8 @@ func TestBarrierDoKilledInsideAndNobodyWaits(t *testing.T) {
 	child.Line(t, soon, "inside")
 	child.Kill()
 	for _, each := range all {
-		each.isToldBroken(t, crashLease+leeway, "ran out")
-		toldBroken(t, each.leaves(t), "ran out")
+		each.endsBroken(t, crashLease+leeway, "ran out")
+		requireBroken(t, each.leaves(t), "ran out")
 	}
 	doesComplete(t, b)
 }
@@ -86,10 +86,10 @@ func TestBarrierDoOfAPartyThatVanishes(t *testing.T) {
 	gone := connectVia(t, server, tap.Addr(), latchkey.Options{Lease: crashLease, RetryBudget: 500 * time.Millisecond}).NewBarrier(b.Name(), 2)
 	all := allInside(t, b, gone)
 	stop := tap.LoseAll(rig.Any, rig.CutRequest)
-	all[1].isToldBroken(t, crashLease+leeway, "could not be renewed")
-	all[0].isToldBroken(t, crashLease+leeway, "ran out")
+	all[1].endsBroken(t, crashLease+leeway, "could not be renewed")
+	all[0].endsBroken(t, crashLease+leeway, "ran out")
 	stop()
-	toldBroken(t, all[0].leaves(t), "ran out")
+	requireBroken(t, all[0].leaves(t), "ran out")
 	require.ErrorIs(t, all[1].leaves(t), latchkey.ErrBroken)
 	doesComplete(t, b)
 }
@@ -132,9 +132,9 @@ func TestBarrierDoLostByTheServer(t *testing.T) {
 	all[0].goes <- nil
 	atBarrier(t, b, 1)
 	rig.NewAdmin(t, server).Do("FLUSHALL")
-	toldBroken(t, all[0].outcome(t), "the server lost the generation")
-	all[1].isToldBroken(t, leeway+pollCeiling, "the server lost the generation")
-	toldBroken(t, all[1].leaves(t), "the server lost the generation")
+	requireBroken(t, all[0].outcome(t), "the server lost the generation")
+	all[1].endsBroken(t, leeway+pollCeiling, "the server lost the generation")
+	requireBroken(t, all[1].leaves(t), "the server lost the generation")
 	doesComplete(t, b)
 }
 

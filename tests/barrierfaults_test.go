@@ -58,7 +58,7 @@ func TestBarrierKilledParty(t *testing.T) {
 		child.Kill()
 		killed := time.Now()
 		err := rig.Await(t, soon, "the other", waiting).err
-		toldBroken(t, err, "ran out")
+		requireBroken(t, err, "ran out")
 		t.Logf("broken %v after the kill, lease %v", time.Since(killed).Round(time.Millisecond), crashLease)
 		assert.Less(t, time.Since(killed), crashLease+leeway)
 		completes(t, b)
@@ -72,7 +72,7 @@ func TestBarrierKilledParty(t *testing.T) {
 		waiting := arriveInBackground(t.Context(), b, latchkey.Wait(2*crashLease))
 		atBarrier(t, b, 1)
 		child.Kill()
-		toldBusy(t, rig.Await(t, soon, "the other", waiting).err)
+		requireBusy(t, rig.Await(t, soon, "the other", waiting).err)
 		completes(t, b)
 	})
 	t.Run("when the generation is complete", func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestBarrierKilledParty(t *testing.T) {
 		child.Kill()
 		_, err = b.Await(within(t, soon))
 		if err != nil { // its lease had ended before
-			toldBroken(t, err, "ran out")
+			requireBroken(t, err, "ran out")
 		}
 		completes(t, b)
 	})
@@ -116,11 +116,11 @@ func TestBarrierPartyThatVanishes(t *testing.T) {
 	waiting, lost := arriveInBackground(within(t, soon), b), arriveInBackground(within(t, soon), gone)
 	atBarrier(t, b, 2)
 	stop := tap.LoseAll(rig.Any, rig.CutRequest)
-	toldBroken(t, rig.Await(t, crashLease+leeway, "the other", waiting).err, "ran out")
+	requireBroken(t, rig.Await(t, crashLease+leeway, "the other", waiting).err, "ran out")
 	next := arriveInBackground(within(t, soon), b)
 	atBarrier(t, b, 1)
 	stop()
-	toldBroken(t, rig.Await(t, soon, "the one that was gone", lost).err, "ran out")
+	requireBroken(t, rig.Await(t, soon, "the one that was gone", lost).err, "ran out")
 	atBarrier(t, b, 1)
 	staysPending(t, next)
 }
@@ -252,7 +252,7 @@ func TestBarrierLostByTheServer(t *testing.T) {
 		waiting := arriveInBackground(within(t, soon), b)
 		atBarrier(t, b, 1)
 		rig.NewAdmin(t, server).Do("FLUSHALL")
-		toldBroken(t, rig.Await(t, pollCeiling+leeway, "the party", waiting).err, "the server lost the generation")
+		requireBroken(t, rig.Await(t, pollCeiling+leeway, "the party", waiting).err, "the server lost the generation")
 		completes(t, b)
 	})
 	t.Run("emptied, and others go on", func(t *testing.T) {
@@ -262,7 +262,7 @@ func TestBarrierLostByTheServer(t *testing.T) {
 		atBarrier(t, b, 1)
 		rig.NewAdmin(t, server).Do("FLUSHALL")
 		completes(t, b)
-		toldBroken(t, rig.Await(t, pollCeiling+leeway, "the party", waiting).err, "the server lost the generation")
+		requireBroken(t, rig.Await(t, pollCeiling+leeway, "the party", waiting).err, "the server lost the generation")
 	})
 	t.Run("restarted", func(t *testing.T) {
 		rig.Need(t, rig.Process)
@@ -272,7 +272,7 @@ func TestBarrierLostByTheServer(t *testing.T) {
 		atBarrier(t, b, 1)
 		server.Kill(t)
 		server.Restart(t)
-		toldBroken(t, rig.Await(t, soon, "the party", waiting).err, "the server lost the generation")
+		requireBroken(t, rig.Await(t, soon, "the party", waiting).err, "the server lost the generation")
 		completes(t, b)
 	})
 	t.Run("silent", func(t *testing.T) {
@@ -309,7 +309,7 @@ func TestBarrierOutOfMemory(t *testing.T) {
 	b, other := client.NewBarrier("phase", 3), client.NewBarrier("other", 3)
 	completes(t, b)
 	_, err := b.Await(ctx, latchkey.Wait(100*time.Millisecond)) // so that the server knows the scripts
-	toldBusy(t, err)
+	requireBusy(t, err)
 	leaving, stop := context.WithCancel(ctx)
 	defer stop()
 	waiting, mine := arriveInBackground(within(t, soon), b), arriveInBackground(leaving, b)
@@ -323,9 +323,9 @@ func TestBarrierOutOfMemory(t *testing.T) {
 	atBarrier(t, b, 2) // they are renewed
 	stop()
 	assert.ErrorIs(t, rig.Await(t, soon, "who leaves", mine).err, context.Canceled)
-	toldBroken(t, rig.Await(t, soon, "the other", waiting).err, "has given up")
+	requireBroken(t, rig.Await(t, soon, "the other", waiting).err, "has given up")
 	require.NoError(t, other.Reset(ctx))
-	toldBroken(t, rig.Await(t, soon, "the third", reset).err, "it was reset")
+	requireBroken(t, rig.Await(t, soon, "the third", reset).err, "it was reset")
 }
 
 // Processes go through generations at full speed, and one of them is killed at an arbitrary time. The others end within

@@ -104,7 +104,7 @@ func TestBorrowed_clients_obey_contexts_and_undo(t *testing.T) {
 		_, err := a.NewLock(name).Lock(ctx)
 		took := time.Since(start)
 		held.Release()
-		toldUnavailable(t, err)
+		requireUnavailable(t, err)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
 		require.Less(t, took, 100*time.Millisecond+leeway)

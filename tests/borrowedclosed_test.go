@@ -66,7 +66,7 @@ func TestClosedBorrowedClient_ends_every_wait(t *testing.T) {
 	for name, wait := range waits() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := lone(t)
+			server := singleServer(t)
 			redis, err := rueidis.NewClient(likeOurs(server.Options(server.Addr())))
 			require.NoError(t, err)
 			t.Cleanup(redis.Close)

@@ -146,7 +146,7 @@ func TestChannelShared_comes_back_for_both(t *testing.T) {
 		}
 		return nil
 	})
-	parked(t, admin, name)
+	awaitWaiter(t, admin, name)
 	rest(500 * time.Millisecond)
 	w.handOver(t, 0)
 	w.handOver(t, 1)

@@ -34,7 +34,7 @@ func newBusyClient(t *testing.T, k kind, server *rig.Server, client *latchkey.Cl
 		b.waiters = append(b.waiters, lockInBackground(context.Background(), k.open(b.client, "wanted")))
 	}
 	if k.messages {
-		parked(t, rig.NewAdmin(t, server), "wanted")
+		awaitWaiter(t, rig.NewAdmin(t, server), "wanted")
 	}
 	return b
 }

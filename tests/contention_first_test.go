@@ -160,7 +160,7 @@ func TestFirstWaiter_leaving_costs_nothing(t *testing.T) {
 }
 
 // If the first waiter receives no messages, one of the two goes on within the poll ceiling, and then the other.
-func TestFirstWaiter_without_messages_asks(t *testing.T) {
+func TestFirstWaiter_without_messages_polls(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()

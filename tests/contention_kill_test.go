@@ -56,7 +56,7 @@ var contenderProcess = rig.Child("contender", func(ctx context.Context, args []s
 	return <-failed
 })
 
-// rush acquires and releases without end.
+// contend acquires and releases without end.
 func (r role) contend(ctx context.Context, passed func()) error {
 	for {
 		got, err := r.acquire(ctx)

@@ -140,7 +140,7 @@ func TestMutexIsFreeNowAndThen(t *testing.T) {
 }
 
 // A waiter polls often while a mutex changes hands among others, and seldom while one of them keeps it.
-func TestMutexWaiterAsksOftenWhileStrangersChange(t *testing.T) {
+func TestMutexWaiterPollsOftenWhileStrangersChange(t *testing.T) {
 	rig.Need(t, rig.Single)
 	server, name := rig.Shared(), rig.Name(t)
 	tap := rig.NewTap(t, server)

@@ -92,7 +92,8 @@ const (
 	stopEvery = 500 * time.Millisecond
 )
 
-func stumble(t *testing.T, server *rig.Server) {
+// pauseBriefly pauses a server for stopFor.
+func pauseBriefly(t *testing.T, server *rig.Server) {
 	t.Helper()
 	server.Pause(t)
 	rest(stopFor)
@@ -108,7 +109,7 @@ func TestContention_on_servers_that_stop(t *testing.T) {
 			servers := freshServers(t, l.servers)
 			c := l.contest(t, servers)
 			c.every = stopEvery / time.Duration(len(servers))
-			c.disturb = func(n int) { stumble(t, servers[n%len(servers)]) }
+			c.disturb = func(n int) { pauseBriefly(t, servers[n%len(servers)]) }
 			c.run(t)
 			t.Log(c)
 			if !l.shown {

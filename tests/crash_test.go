@@ -89,7 +89,7 @@ func TestStoppedHolderKnowsThatItLost(t *testing.T) {
 
 // A waiter that is canceled leaves no key, no subscription and no goroutine.
 func TestCancelledWaiterLeavesNothing(t *testing.T) {
-	server := lone(t)
+	server := singleServer(t)
 	admin := rig.NewAdmin(t, server)
 	client := connect(t, server)
 	// Commands in flight at the cancellation are undone again and again for one lease, so the lease is short.
@@ -147,9 +147,9 @@ func TestCancelledWaiterLeavesNothing(t *testing.T) {
 	}
 }
 
-// lone returns a server without other nodes. A client might connect to those at any time, and many clients need a while
-// for it.
-func lone(t *testing.T) *rig.Server {
+// singleServer returns a server without other nodes. A client might connect to those at any time, and many clients
+// need a while for it.
+func singleServer(t *testing.T) *rig.Server {
 	t.Helper()
 	if rig.Shared().Clustered() {
 		return rig.Fresh(t)
@@ -213,12 +213,12 @@ func cancelOften(t *testing.T, lock anyLock, runs int) (canceled int) {
 		case err == nil:
 			assert.NoError(t, hold.Unlock(ctx), "although the context has ended")
 		case !errors.Is(err, context.Canceled):
-			toldBusy(t, err) // the previous acquisition has not been undone yet
+			requireBusy(t, err) // the previous acquisition has not been undone yet
 		case errors.Is(err, latchkey.ErrNotAcquired):
-			toldBusy(t, err) // a member of a group was busy, and the reply of another did not arrive
+			requireBusy(t, err) // a member of a group was busy, and the reply of another did not arrive
 			canceled++
 		default:
-			toldUnavailable(t, err)
+			requireUnavailable(t, err)
 			canceled++
 		}
 	}
@@ -246,10 +246,10 @@ func TestDeadContextSendsNothing(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := lock.Lock(ctx)
-		toldUnavailable(t, err)
+		requireUnavailable(t, err)
 		assert.ErrorIs(t, err, context.Canceled)
 		_, err = lock.TryLock(ctx)
-		toldUnavailable(t, err)
+		requireUnavailable(t, err)
 		assert.ErrorIs(t, err, context.Canceled)
 		assert.Empty(t, tap.Commands())
 	})
@@ -271,7 +271,7 @@ func TestCallersReturnFromASilentLink(t *testing.T) {
 			defer cancel()
 			_, err := k.open(client, fmt.Sprintf("%s %d", name, i)).Lock(ctx)
 			assert.ErrorIs(t, err, context.DeadlineExceeded)
-			toldUnavailable(t, err)
+			requireUnavailable(t, err)
 		})
 		t.Logf("the slowest of %d callers with %v came back after %v", callers, budget, slowest.Round(time.Millisecond))
 		assert.Less(t, slowest, budget+leeway)
@@ -323,7 +323,7 @@ func TestRepliesDelayedAroundTheLease(t *testing.T) {
 					}
 					return
 				}
-				toldUnavailable(t, err)
+				requireUnavailable(t, err)
 				assert.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
 				rig.Eventually(t, undoBudget, "the undo", free(admin, name))
 			})
@@ -349,7 +349,7 @@ func TestReplyAtTheEndOfTheWait(t *testing.T) {
 			if err == nil {
 				mustUnlock(t, hold)
 			} else {
-				toldUnavailable(t, err)
+				requireUnavailable(t, err)
 				assert.NotErrorIs(t, err, context.DeadlineExceeded, "the caller's context goes on")
 			}
 			rig.Eventually(t, undoBudget, "no key is left", free(admin, each))

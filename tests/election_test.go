@@ -61,7 +61,7 @@ func TestElection(t *testing.T) {
 func TestGoldenElection(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin := rig.NewAdmin(t, server)
-	e := called(t, server, "node-1").NewElection(name)
+	e := connectLabelled(t, server, "node-1").NewElection(name)
 	l := mustLead(t, e, "a:1")
 	leader := leaderIs(t, e, "a:1", 1)
 	requireOwner(t, leader.Owner.String())

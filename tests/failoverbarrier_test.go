@@ -108,7 +108,7 @@ func TestFailover_that_loses_a_barrier(t *testing.T) {
 	atBarrier(t, b, 2)
 	f.over()
 	for _, each := range all {
-		toldBroken(t, rig.Await(t, soon, "a party", each).err, "the server lost the generation")
+		requireBroken(t, rig.Await(t, soon, "a party", each).err, "the server lost the generation")
 	}
 	completes(t, b)
 }
@@ -121,8 +121,8 @@ func TestFailover_that_loses_an_arrival(t *testing.T) {
 	lost := arriveInBackground(within(t, soon), old)
 	atBarrier(t, old, 2)
 	f.over()
-	toldBroken(t, rig.Await(t, soon, "who is not known", lost).err, "the server lost the generation")
-	toldBroken(t, rig.Await(t, soon, "who is", waiting).err, "the server lost the generation")
+	requireBroken(t, rig.Await(t, soon, "who is not known", lost).err, "the server lost the generation")
+	requireBroken(t, rig.Await(t, soon, "who is", waiting).err, "the server lost the generation")
 	completes(t, next)
 }
 
@@ -137,7 +137,7 @@ func TestFailover_that_loses_the_end_of_a_generation(t *testing.T) {
 	f.over()
 	atBarrier(t, next, 1)
 	again := arriveInBackground(within(t, soon), old)
-	toldBroken(t, rig.Await(t, soon, "who waits", waiting).err, "the server lost the generation")
+	requireBroken(t, rig.Await(t, soon, "who waits", waiting).err, "the server lost the generation")
 	other, err := next.Await(within(t, soon))
 	require.NoError(t, err)
 	got := rig.Await(t, soon, "who went on before", again)
@@ -171,7 +171,7 @@ func TestMigration_of_a_barrier(t *testing.T) {
 				one := rig.Await(t, lease+2*soon, "the party that waits", waiting)
 				if one.err != nil {
 					assert.Greater(t, time.Since(arrived), lease, "in this time it need not be renewed")
-					toldBroken(t, one.err, "ran out")
+					requireBroken(t, one.err, "ran out")
 					one = rig.Await(t, 2*soon, "it, once more", arriveInBackground(within(t, time.Minute), first))
 				}
 				other := rig.Await(t, 2*soon, "the party that comes", meanwhile)

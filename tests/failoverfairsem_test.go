@@ -65,7 +65,7 @@ func (p *failoverPools) queue(name string) (end func()) {
 			served <- i
 			_ = got.giveBack()
 		}()
-		rig.Eventually(p.c.t, soon, "it stands in the queue", func() error {
+		rig.Eventually(p.c.t, soon, "it is in the queue", func() error {
 			all, err := s.Waiters(ctx)
 			if err == nil && len(all) != i+1 {
 				err = fmt.Errorf("%d wait", len(all))
@@ -176,10 +176,10 @@ func (f *poolFailover) another() *latchkey.FairSemaphore {
 	return connectVia(f.t, f.Master, f.tap().Addr(), poolOptions).NewFairSemaphore(f.name)
 }
 
-// stand makes another client wait.
-func (f *poolFailover) stand(ctx context.Context, n int) <-chan permitsGot {
+// queueForPermits makes another client wait.
+func (f *poolFailover) queueForPermits(ctx context.Context, n int) <-chan permitsGot {
 	f.t.Helper()
-	return stand(ctx, f.t, f.master, f.another(), n)
+	return queueForPermits(ctx, f.t, f.master, f.another(), n)
 }
 
 // serves checks that each waiter is served after those before it have released their permits.
@@ -204,8 +204,8 @@ func servesAll(t *testing.T, waiting ...<-chan permitsGot) {
 	}
 }
 
-// wellAt waits until the next master has all permits available and no queue.
-func (f *poolFailover) wellAt(permits int) {
+// awaitIdle waits until the next master has all permits available and no queue.
+func (f *poolFailover) awaitIdle(permits int) {
 	f.t.Helper()
 	fairCounts(f.t, f.pool, permits, 0)
 	nothingWaits(f.t, f.next, f.name)
@@ -222,14 +222,14 @@ func TestFailover_that_loses_the_queue_of_a_fair_semaphore(t *testing.T) {
 	ctx := within(t, time.Minute)
 	var waiting []<-chan permitsGot
 	for _, n := range []int{1, 2, 1, 1, 2} {
-		waiting = append(waiting, f.stand(ctx, n))
+		waiting = append(waiting, f.queueForPermits(ctx, n))
 	}
 	require.Zero(t, f.next.Int("EXISTS", permitQueueOf(f.name)))
 	f.over()
 	grantable(t, f.next, f.name, 5)
 	permitsGot{permits: held}.release(t)
 	serves(t, waiting...)
-	f.wellAt(2)
+	f.awaitIdle(2)
 }
 
 // The replica has an old queue. In front of the current waiters it has one whose process was killed, one that gave up,
@@ -244,7 +244,7 @@ func TestFailover_that_brings_an_old_queue_of_a_fair_semaphore(t *testing.T) {
 	grantable(t, f.master, f.name, 1)
 	impatient, leave := context.WithCancel(t.Context())
 	ctx := within(t, time.Minute)
-	left, early, behind := f.stand(impatient, 1), f.stand(ctx, 1), f.stand(ctx, 1)
+	left, early, behind := f.queueForPermits(impatient, 1), f.queueForPermits(ctx, 1), f.queueForPermits(ctx, 1)
 	grantable(t, f.master, f.name, 4)
 	f.fallBehind()
 	killed.Kill()
@@ -253,7 +253,7 @@ func TestFailover_that_brings_an_old_queue_of_a_fair_semaphore(t *testing.T) {
 	require.NoError(t, held.Release(t.Context()))
 	served := rig.Await(t, soon, "who is served before the failover", early)
 	require.NoError(t, served.err)
-	last := f.stand(ctx, 1)
+	last := f.queueForPermits(ctx, 1)
 	require.Equal(t, int64(4), f.next.Int("ZCARD", permitQueueOf(f.name)))
 	f.over()
 	start := time.Now()
@@ -270,7 +270,7 @@ func TestFailover_that_brings_an_old_queue_of_a_fair_semaphore(t *testing.T) {
 	}
 	servesAll(t, behind, last)
 	t.Logf("all are served %v after the failover", time.Since(start).Round(time.Millisecond))
-	f.wellAt(1)
+	f.awaitIdle(1)
 }
 
 // The replica does not know the last grants. It grants the permits to others, and the old holder learns of the loss
@@ -284,12 +284,12 @@ func TestFailover_that_loses_permits_of_a_fair_semaphore(t *testing.T) {
 	f.fallBehind()
 	lost, err := f.another().AcquireN(ctx, 2)
 	require.NoError(t, err)
-	waiting := f.stand(ctx, 2)
+	waiting := f.queueForPermits(ctx, 2)
 	f.over()
 	start := time.Now()
 	next := rig.Await(t, soon, "who waited for them", waiting)
 	require.NoError(t, next.err)
-	behind := stand(ctx, t, f.next, f.pool, 1)
+	behind := queueForPermits(ctx, t, f.next, f.pool, 1)
 	for _, permit := range lost {
 		rig.Await(t, poolOptions.Lease+leeway, "the old holder is told", permit.Lost())
 	}
@@ -301,7 +301,7 @@ func TestFailover_that_loses_permits_of_a_fair_semaphore(t *testing.T) {
 	next.release(t)
 	serves(t, behind)
 	require.NoError(t, known.Release(ctx))
-	f.wellAt(3)
+	f.awaitIdle(3)
 }
 
 // The old master grants a permit, and neither the client nor the replica learns of it. The waiter is still in the queue
@@ -312,8 +312,8 @@ func TestFailover_that_loses_a_grant_of_a_fair_semaphore(t *testing.T) {
 	ctx, tap := within(t, time.Minute), f.tap()
 	held, err := f.another().Acquire(ctx)
 	require.NoError(t, err)
-	deaf := stand(ctx, t, f.master, connectVia(t, f.Master, tap.Addr(), poolOptions).NewFairSemaphore(f.name), 1)
-	behind := f.stand(ctx, 1)
+	deaf := queueForPermits(ctx, t, f.master, connectVia(t, f.Master, tap.Addr(), poolOptions).NewFairSemaphore(f.name), 1)
+	behind := f.queueForPermits(ctx, 1)
 	grantable(t, f.master, f.name, 2)
 	f.fallBehind()
 	tap.DropMessages(true)
@@ -324,7 +324,7 @@ func TestFailover_that_loses_a_grant_of_a_fair_semaphore(t *testing.T) {
 	tap.DropMessages(false)
 	stop()
 	servesAll(t, deaf, behind)
-	f.wellAt(1)
+	f.awaitIdle(1)
 }
 
 // While the slot of a fair semaphore moves, its permits stay held, and its waiters wait. After the move they are served
@@ -344,7 +344,7 @@ func TestMigration_of_a_fair_semaphore(t *testing.T) {
 		require.NoError(t, err)
 		var waiting []<-chan permitsGot
 		for _, n := range []int{1, 2, 1} {
-			waiting = append(waiting, stand(ctx, t, admin, open(s.Name()), n))
+			waiting = append(waiting, queueForPermits(ctx, t, admin, open(s.Name()), n))
 		}
 		moveKeys, finish := cluster.BeginMove(s.Name())
 		moveKeys(which)

@@ -182,7 +182,7 @@ func TestLeavingHeadPassesTheWakeUpOn(t *testing.T) {
 	queueLength(t, admin, name, 1)
 	second := lockInBackground(within(t, soon), connect(t, server, quiet).NewFairLock(name))
 	queueLength(t, admin, name, 2)
-	parked(t, admin, name)
+	awaitWaiter(t, admin, name)
 
 	mustUnlock(t, holder)
 	assert.Empty(t, second, "it is not its turn")

@@ -183,12 +183,12 @@ func TestFairScriptsDoNotGrow(t *testing.T) {
 	rig.Long(t)
 	rig.Need(t, rig.Settings|rig.Stats|rig.Private)
 	// Passing over dead waiters is bounded, but by more than a hundred.
-	flat(t, fairCosts, 50_000, func(what string) bool { return what != passDead })
+	checkScriptTimes(t, fairCosts, 50_000, func(what string) bool { return what != passDead })
 }
 
-// flat checks that scripts take less than a millisecond with many waiters and, where asked, no longer than with a
-// hundred. Other load can only make them slower, so each kind of script gets several chances.
-func flat(t *testing.T, measure func(t *testing.T, n int) map[string][]time.Duration, many int, asked func(what string) bool) {
+// checkScriptTimes checks that scripts take less than a millisecond with many waiters and, where asked, no longer than
+// with a hundred. Other load can only make them slower, so each kind of script gets several chances.
+func checkScriptTimes(t *testing.T, measure func(t *testing.T, n int) map[string][]time.Duration, many int, asked func(what string) bool) {
 	t.Helper()
 	faults := map[string]string{}
 	for chance := range costChances {
@@ -201,7 +201,7 @@ func flat(t *testing.T, measure func(t *testing.T, n int) map[string][]time.Dura
 			t.Logf("%-36s beside 100: median %4v, longest %5v; beside many: median %4v, longest %5v, over %d scripts",
 				what, median(s), s[len(s)-1], median(l), l[len(l)-1], len(l))
 			delete(faults, what)
-			if fault := tooDear(s, l, asked(what)); fault != "" {
+			if fault := tooSlow(s, l, asked(what)); fault != "" {
 				faults[what] = fault
 			}
 		}
@@ -214,8 +214,8 @@ func flat(t *testing.T, measure func(t *testing.T, n int) map[string][]time.Dura
 
 const costChances = 5
 
-// tooDear returns what is wrong with the sorted times for a hundred and for many waiters.
-func tooDear(small, large []time.Duration, alike bool) string {
+// tooSlow returns what is wrong with the sorted times for a hundred and for many waiters.
+func tooSlow(small, large []time.Duration, alike bool) string {
 	most := large[(len(large)-1)*3/4]
 	switch {
 	case alike && median(large) >= 4*median(small)+50*time.Microsecond:

@@ -32,7 +32,7 @@ func TestGoldenFairSemaphore(t *testing.T) {
 	}
 	assert.ElementsMatch(t, []string{s.Name(), idsOf(s.Name())}, keysLeft(admin, s.Name()), "there is no queue")
 
-	waiter := stand(within(t, soon), t, admin, s, 2)
+	waiter := queueForPermits(within(t, soon), t, admin, s, 2)
 	var entry string
 	rig.Eventually(t, soon, "the client listens", func() error {
 		found, err := admin.Do("HGETALL", permitGrantsOf(s.Name())).AsStrMap()
@@ -82,8 +82,8 @@ func TestFairSemaphoreAwaitsBeingSet(t *testing.T) {
 	require.ErrorIs(t, err, latchkey.ErrNotSet)
 	_, err = s.TryAcquire(ctx)
 	require.ErrorIs(t, err, latchkey.ErrNotSet)
-	first := stand(within(t, time.Minute), t, admin, s, 1, latchkey.AwaitSet())
-	second := stand(within(t, time.Minute), t, admin, connect(t, server).NewFairSemaphore(s.Name()), 1, latchkey.AwaitSet())
+	first := queueForPermits(within(t, time.Minute), t, admin, s, 1, latchkey.AwaitSet())
+	second := queueForPermits(within(t, time.Minute), t, admin, connect(t, server).NewFairSemaphore(s.Name()), 1, latchkey.AwaitSet())
 	set, err := s.TrySetPermits(ctx, 1)
 	require.NoError(t, err)
 	require.True(t, set)
@@ -103,7 +103,7 @@ func TestFairSemaphoreAwaitsBeingSet(t *testing.T) {
 }
 
 // Waiters of a client share their queries, even while they wait for somebody to set the permits.
-func TestFairSemaphoreAwaitersOfASetAskTogether(t *testing.T) {
+func TestFairSemaphoreAwaitersOfASetQueryTogether(t *testing.T) {
 	rig.Need(t, rig.Stats)
 	server, ctx := rig.Shared(), within(t, time.Minute)
 	admin := rig.NewAdmin(t, server)
@@ -111,7 +111,7 @@ func TestFairSemaphoreAwaitersOfASetAskTogether(t *testing.T) {
 	const waiters = 60
 	var waiting []<-chan permitsGot
 	for range waiters {
-		waiting = append(waiting, stand(ctx, t, admin, s, 1, latchkey.AwaitSet()))
+		waiting = append(waiting, queueForPermits(ctx, t, admin, s, 1, latchkey.AwaitSet()))
 	}
 	watch := admin.Watch()
 	rest(4 * time.Second) // two periods, in which commands are counted
@@ -135,7 +135,7 @@ func TestFairSemaphoreDeletedUnderWaiters(t *testing.T) {
 	s := newFairPermits(t, client, 1)
 	held, err := s.Acquire(ctx)
 	require.NoError(t, err)
-	waiters := []<-chan permitsGot{stand(ctx, t, admin, s, 1), stand(ctx, t, admin, connect(t, server).NewFairSemaphore(s.Name()), 1)}
+	waiters := []<-chan permitsGot{queueForPermits(ctx, t, admin, s, 1), queueForPermits(ctx, t, admin, connect(t, server).NewFairSemaphore(s.Name()), 1)}
 	_, err = s.Delete(ctx)
 	require.NoError(t, err)
 	for _, w := range waiters {
@@ -162,7 +162,7 @@ func TestFairSemaphoreBesideOthers(t *testing.T) {
 		require.NoError(t, s.SetPermits(ctx, 1))
 		held, err := plain.Acquire(ctx)
 		require.NoError(t, err)
-		waiter := stand(within(t, time.Minute), t, admin, s, 1)
+		waiter := queueForPermits(within(t, time.Minute), t, admin, s, 1)
 		rest(50 * time.Millisecond) // until it listens
 		give(held.ID())
 		got := rig.Await(t, 4*time.Second, how, waiter)
@@ -179,8 +179,8 @@ func TestFairSemaphoreWakesAtTheEndOfALease(t *testing.T) {
 	s := newFairPermits(t, client, 2)
 	_, err := s.AcquireN(ctx, 2, latchkey.Lease(500*time.Millisecond))
 	require.NoError(t, err)
-	first := stand(within(t, time.Minute), t, admin, s, 1)
-	second := stand(within(t, time.Minute), t, admin, s, 1)
+	first := queueForPermits(within(t, time.Minute), t, admin, s, 1)
+	second := queueForPermits(within(t, time.Minute), t, admin, s, 1)
 	for _, w := range []<-chan permitsGot{first, second} {
 		got := rig.Await(t, 3*time.Second, "a waiter", w)
 		require.NoError(t, got.err)
@@ -195,7 +195,7 @@ func TestFairSemaphorePermitsWithoutAnEnd(t *testing.T) {
 	s := newFairPermits(t, client, 1)
 	held, err := s.Acquire(ctx, latchkey.Lease(latchkey.NoExpiry))
 	require.NoError(t, err)
-	waiter := stand(within(t, time.Minute), t, admin, s, 1, latchkey.Lease(latchkey.NoExpiry))
+	waiter := queueForPermits(within(t, time.Minute), t, admin, s, 1, latchkey.Lease(latchkey.NoExpiry))
 	rest(50 * time.Millisecond)
 	require.NoError(t, held.Release(ctx))
 	got := rig.Await(t, 3*time.Second, "the waiter", waiter)
@@ -215,7 +215,7 @@ func TestFairSemaphoreLeaseOfAGrant(t *testing.T) {
 	for _, options := range [][]latchkey.PermitOption{{latchkey.Lease(time.Minute)}, {}} {
 		held, err := s.AcquireN(ctx, 2)
 		require.NoError(t, err)
-		waiter := stand(within(t, time.Minute), t, admin, s, 2, options...)
+		waiter := queueForPermits(within(t, time.Minute), t, admin, s, 2, options...)
 		rest(50 * time.Millisecond)
 		permitsGot{permits: held}.release(t)
 		got := rig.Await(t, soon, "the waiter", waiter)
@@ -245,7 +245,7 @@ func TestFairSemaphoreWaiters(t *testing.T) {
 	require.NoError(t, err)
 	var waiting []<-chan permitsGot
 	for n := range 3 {
-		waiting = append(waiting, stand(within(t, time.Minute), t, admin, s, n+1))
+		waiting = append(waiting, queueForPermits(within(t, time.Minute), t, admin, s, n+1))
 	}
 	list, err = s.Waiters(ctx)
 	require.NoError(t, err)

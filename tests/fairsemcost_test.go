@@ -123,5 +123,5 @@ func TestFairSemaphoreScriptsDoNotGrow(t *testing.T) {
 	rig.Long(t)
 	rig.Need(t, rig.Settings|rig.Stats|rig.Private)
 	// Passing over dead waiters is bounded, but by more than a hundred.
-	flat(t, fairPermitCosts, 50_000, func(what string) bool { return what != passDead })
+	checkScriptTimes(t, fairPermitCosts, 50_000, func(what string) bool { return what != passDead })
 }

@@ -57,7 +57,7 @@ func TestFairSemaphoreKilledWaitersArePassedOver(t *testing.T) {
 	require.NoError(t, err)
 	child := fairPermitProcess.Start(t, s.Name(), server.Ticket(), "100", "1")
 	grantable(t, admin, s.Name(), 100)
-	behind := stand(within(t, time.Minute), t, admin, s, 2)
+	behind := queueForPermits(within(t, time.Minute), t, admin, s, 2)
 	child.Kill()
 	killed := time.Now()
 	permitsGot{permits: held}.release(t)
@@ -84,8 +84,8 @@ func TestFairSemaphoreKilledHolderGivesItsPermitsBack(t *testing.T) {
 	child := fairPermitProcess.Start(t, s.Name(), server.Ticket(), "2", "2")
 	child.Line(t, soon, "acquired")
 	child.Line(t, soon, "acquired")
-	first := stand(within(t, time.Minute), t, admin, s, 3)
-	second := stand(within(t, time.Minute), t, admin, s, 1)
+	first := queueForPermits(within(t, time.Minute), t, admin, s, 3)
+	second := queueForPermits(within(t, time.Minute), t, admin, s, 1)
 	rest(crashLease)
 	require.Empty(t, first, "its leases are renewed")
 	child.Kill()
@@ -106,7 +106,7 @@ func TestFairSemaphoreGrantToADyingClient(t *testing.T) {
 	require.NoError(t, err)
 	child := fairPermitProcess.Start(t, s.Name(), server.Ticket(), "1", "2")
 	grantable(t, admin, s.Name(), 1)
-	behind := stand(within(t, time.Minute), t, admin, s, 1)
+	behind := queueForPermits(within(t, time.Minute), t, admin, s, 1)
 	child.Stop(t) // its connections stay open, but nobody reads from them
 	permitsGot{permits: held}.release(t)
 	fairCounts(t, s, 0, 2)
@@ -129,7 +129,7 @@ func TestFairSemaphoreStoppedWaiter(t *testing.T) {
 	require.NoError(t, err)
 	child := fairPermitProcess.Start(t, s.Name(), server.Ticket(), "1", "1")
 	grantable(t, admin, s.Name(), 1)
-	behind := stand(within(t, time.Minute), t, admin, s, 1)
+	behind := queueForPermits(within(t, time.Minute), t, admin, s, 1)
 	child.Stop(t)
 	rig.Eventually(t, 2*latchkey.DefaultStaleWaiterTimeout, "it is passed over", func() error {
 		if n := admin.Int("ZCARD", permitQueueOf(s.Name())); n > 1 {
@@ -203,7 +203,7 @@ func TestFairSemaphoreQueueIsLostOrOld(t *testing.T) {
 		require.NoError(t, err)
 		var waiting []<-chan permitsGot
 		for i := range 6 {
-			waiting = append(waiting, stand(within(t, time.Minute), t, admin, clients[i%2].NewFairSemaphore(s.Name()), 1))
+			waiting = append(waiting, queueForPermits(within(t, time.Minute), t, admin, clients[i%2].NewFairSemaphore(s.Name()), 1))
 		}
 		grantable(t, admin, s.Name(), 6)
 		old := map[string]string{}
@@ -243,8 +243,8 @@ func TestFairSemaphoreOutOfMemory(t *testing.T) {
 	s := newFairPermits(t, connect(t, server, latchkey.Options{Lease: 2 * time.Second}), 2)
 	held, err := s.AcquireN(ctx, 2)
 	require.NoError(t, err)
-	first := stand(within(t, time.Minute), t, admin, s, 1)
-	second := stand(within(t, time.Minute), t, admin, s, 2)
+	first := queueForPermits(within(t, time.Minute), t, admin, s, 1)
+	second := queueForPermits(within(t, time.Minute), t, admin, s, 2)
 	grantable(t, admin, s.Name(), 2)
 	admin.Do("CONFIG", "SET", "maxmemory", "1")
 	_, err = s.TryAcquire(ctx)
@@ -279,7 +279,7 @@ func TestFairSemaphoreWithoutMessages(t *testing.T) {
 	require.NoError(t, err)
 	var waiting []<-chan permitsGot
 	for range 10 { // more than a client has woken at a time
-		waiting = append(waiting, stand(within(t, time.Minute), t, admin, s, 1))
+		waiting = append(waiting, queueForPermits(within(t, time.Minute), t, admin, s, 1))
 	}
 	require.NoError(t, held.Release(ctx))
 	for _, w := range waiting {

@@ -52,8 +52,8 @@ func (g permitsGot) giveBack() (err error) {
 	return err
 }
 
-// stand starts a waiter for n permits and returns when it is in the queue.
-func stand(ctx context.Context, t *testing.T, admin *rig.Admin, s *latchkey.FairSemaphore, n int, options ...latchkey.PermitOption) <-chan permitsGot {
+// queueForPermits starts a waiter for n permits and returns when it is in the queue.
+func queueForPermits(ctx context.Context, t *testing.T, admin *rig.Admin, s *latchkey.FairSemaphore, n int, options ...latchkey.PermitOption) <-chan permitsGot {
 	t.Helper()
 	before := admin.Int("ZCARD", permitQueueOf(s.Name()))
 	got := make(chan permitsGot, 1)

@@ -26,7 +26,7 @@ func TestFairSemaphoreIsInOrder(t *testing.T) {
 	require.NoError(t, err)
 	served := make(chan int, waiters)
 	for i := range waiters {
-		waiting := stand(within(t, time.Minute), t, admin, clients[i%3].NewFairSemaphore(s.Name()), 1+i%total)
+		waiting := queueForPermits(within(t, time.Minute), t, admin, clients[i%3].NewFairSemaphore(s.Name()), 1+i%total)
 		go func() {
 			got := <-waiting
 			assert.NoError(t, got.err)
@@ -60,7 +60,7 @@ func TestFairSemaphoreOfOneIsInOrder(t *testing.T) {
 	require.NoError(t, err)
 	served := make(chan int, waiters)
 	for i := range waiters {
-		waiting := stand(within(t, time.Minute), t, admin, clients[i%3].NewFairSemaphore(s.Name()), 1)
+		waiting := queueForPermits(within(t, time.Minute), t, admin, clients[i%3].NewFairSemaphore(s.Name()), 1)
 		go func() {
 			got := <-waiting
 			assert.NoError(t, got.err)
@@ -82,8 +82,8 @@ func TestFairSemaphoreKeepsPermitsForTheFirst(t *testing.T) {
 	s := newFairPermits(t, client, 3)
 	held, err := s.AcquireN(ctx, 3)
 	require.NoError(t, err)
-	large := stand(within(t, time.Minute), t, admin, s, 3)
-	small := stand(within(t, time.Minute), t, admin, connect(t, server).NewFairSemaphore(s.Name()), 1)
+	large := queueForPermits(within(t, time.Minute), t, admin, s, 3)
+	small := queueForPermits(within(t, time.Minute), t, admin, connect(t, server).NewFairSemaphore(s.Name()), 1)
 	for i, p := range held[:2] {
 		require.NoError(t, p.Release(ctx))
 		fairCounts(t, s, i+1, 2-i)
@@ -109,9 +109,9 @@ func TestFairSemaphoreWaiterGivesUp(t *testing.T) {
 	held, err := s.AcquireN(ctx, 2)
 	require.NoError(t, err)
 	impatient, cancel := context.WithCancel(ctx)
-	large := stand(impatient, t, admin, s, 2)
-	timed := stand(ctx, t, admin, s, 2, latchkey.Wait(200*time.Millisecond))
-	small := stand(within(t, time.Minute), t, admin, connect(t, server).NewFairSemaphore(s.Name()), 1)
+	large := queueForPermits(impatient, t, admin, s, 2)
+	timed := queueForPermits(ctx, t, admin, s, 2, latchkey.Wait(200*time.Millisecond))
+	small := queueForPermits(within(t, time.Minute), t, admin, connect(t, server).NewFairSemaphore(s.Name()), 1)
 	require.NoError(t, held[0].Release(ctx))
 	got := rig.Await(t, soon, "the time is over", timed)
 	require.ErrorIs(t, got.err, latchkey.ErrNotAcquired)
@@ -140,11 +140,11 @@ func TestFairSemaphoreRequestForMoreThanThereAre(t *testing.T) {
 		most <- permitsGot{permits, err}
 	}()
 	rest(100 * time.Millisecond) // it comes first
-	small := stand(within(t, time.Minute), t, admin, s, 1)
+	small := queueForPermits(within(t, time.Minute), t, admin, s, 1)
 	require.NoError(t, held[0].Release(ctx))
 	got := rig.Await(t, soon, "the small one", small)
 	require.NoError(t, got.err)
-	two := stand(within(t, time.Minute), t, admin, s, 2)
+	two := queueForPermits(within(t, time.Minute), t, admin, s, 2)
 	require.NoError(t, s.SetPermits(ctx, 3))
 	permitQueueLength(t, admin, s.Name(), 2)
 	require.NoError(t, held[1].Release(ctx))

@@ -147,7 +147,7 @@ func TestWaiterFindsForeignData(t *testing.T) {
 		mustLock(t, k.open(connect(t, server), name))
 		waiter := lockInBackground(within(t, time.Minute), k.open(connect(t, server, polling), name))
 		if k.messages {
-			parked(t, admin, name)
+			awaitWaiter(t, admin, name)
 		}
 		put(admin, name, "EVAL|redis.call('del', KEYS[1]) redis.call('hset', KEYS[1], 'name', 'Ann')|1|@")
 		got := rig.Await(t, soon, "the waiter", waiter)

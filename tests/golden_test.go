@@ -161,7 +161,7 @@ func TestGoldenForeignHolder(t *testing.T) {
 	assert.InDelta(t, 30, inspection.TTL.Seconds(), 3)
 
 	waiter := lockInBackground(within(t, soon), lock)
-	parked(t, admin, name)
+	awaitWaiter(t, admin, name)
 	admin.Do("DEL", name)
 	admin.Publish(channelOf(name), "0")
 	next := rig.Await(t, 2*time.Second, "the waiter", waiter)

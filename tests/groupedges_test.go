@@ -42,7 +42,7 @@ func newPair(t *testing.T, options ...latchkey.Options) *pair {
 func (p *pair) wait(t *testing.T, options ...latchkey.LockOption) <-chan acquisition {
 	t.Helper()
 	waiting := lockInBackground(within(t, soon), p.lock, options...)
-	parked(t, p.admin, p.b)
+	awaitWaiter(t, p.admin, p.b)
 	require.True(t, p.admin.Exists(p.a))
 	return waiting
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// called returns a client with the given label.
-func called(t testing.TB, server *rig.Server, label string) *latchkey.Client {
+// connectLabelled returns a client with the given label.
+func connectLabelled(t testing.TB, server *rig.Server, label string) *latchkey.Client {
 	t.Helper()
 	return connect(t, server, latchkey.Options{Label: label})
 }
@@ -54,7 +54,7 @@ func TestLabel_of_holder(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		name := rig.Name(t)
-		client, other := called(t, server, "payments-1"), called(t, server, "looks")
+		client, other := connectLabelled(t, server, "payments-1"), connectLabelled(t, server, "looks")
 		lock := k.open(client, name)
 		hold := mustLock(t, lock, latchkey.Note("order 42"))
 		found, err := lock.Inspect(t.Context())
@@ -82,7 +82,7 @@ func TestLabel_golden(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	admin := rig.NewAdmin(t, server)
-	client, silent, idle := called(t, server, "web-1:77"), connect(t, server), called(t, server, "idle")
+	client, silent, idle := connectLabelled(t, server, "web-1:77"), connect(t, server), connectLabelled(t, server, "idle")
 	_, err := idle.Inspect(t.Context(), name)
 	require.NoError(t, err)
 	mustUnlock(t, mustLock(t, silent.NewLock(name)))
@@ -107,7 +107,7 @@ func TestLabel_default(t *testing.T) {
 	t.Cleanup(func() { assert.NoError(t, client.Close(within(t, soon))) })
 	assert.Regexp(t, `^[^ :]+:\d+$`, client.Label())
 	mustLock(t, client.NewLock(name))
-	shows(t, called(t, server, "looks"), name, client.Label(), "")
+	shows(t, connectLabelled(t, server, "looks"), name, client.Label(), "")
 	assert.Contains(t, rig.NewAdmin(t, server).Text("CLIENT", "LIST"), " name=latchkey:"+client.Label()+" ")
 }
 
@@ -116,7 +116,7 @@ func TestLabel_default(t *testing.T) {
 func TestLabel_of_a_lock_that_stays_taken(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
-	client, other := called(t, server, "cron-1"), called(t, server, "looks")
+	client, other := connectLabelled(t, server, "cron-1"), connectLabelled(t, server, "looks")
 	owner := client.NewOwner()
 	hold := mustLock(t, client.NewLock(name), latchkey.AtLeast(time.Hour), latchkey.Note("of the run"), latchkey.By(owner))
 	shows(t, other, name, "cron-1", "of the run")
@@ -147,7 +147,7 @@ func TestLabel_that_somebody_else_has_written(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	admin := rig.NewAdmin(t, server)
-	client, other := called(t, server, "honest"), called(t, server, "looks")
+	client, other := connectLabelled(t, server, "honest"), connectLabelled(t, server, "looks")
 	hold := mustLock(t, client.NewLock(name))
 	written(t, admin, client)
 	_, number, _ := strings.Cut(hold.Owner().String(), ":")
@@ -172,10 +172,10 @@ func TestLabel_of_many(t *testing.T) {
 	want := map[string]string{}
 	for i := range 5 {
 		label, note := fmt.Sprintf("reader-%d", i), fmt.Sprintf("page %d", i)
-		hold := mustLock(t, called(t, server, label).NewRWLock(name).Reader(), latchkey.Note(note))
+		hold := mustLock(t, connectLabelled(t, server, label).NewRWLock(name).Reader(), latchkey.Note(note))
 		want[hold.Owner().String()] = label + " " + note
 	}
-	other := called(t, server, "looks")
+	other := connectLabelled(t, server, "looks")
 	rig.Eventually(t, soon, "all labels", func() error {
 		found, err := other.NewRWLock(name).Reader().Inspect(t.Context())
 		got := map[string]string{}
@@ -197,7 +197,7 @@ func TestLabel_bad(t *testing.T) {
 		_, err := latchkey.Connect(t.Context(), "redis://nowhere.invalid:1", latchkey.Options{Label: bad})
 		require.ErrorIs(t, err, latchkey.ErrInvalid)
 	}
-	client := called(t, rig.Shared(), "notes")
+	client := connectLabelled(t, rig.Shared(), "notes")
 	lock := client.NewLock(rig.Name(t))
 	for _, bad := range []string{"", " ", "a\nb", "\xff", long} {
 		_, err := lock.TryLock(t.Context(), latchkey.Note(bad))
@@ -207,7 +207,7 @@ func TestLabel_bad(t *testing.T) {
 	}
 	_, err := connect(t, rig.Shared()).NewLock(rig.Name(t)).TryLock(t.Context(), latchkey.Note("order 42"))
 	require.ErrorIs(t, err, latchkey.ErrInvalid, "a client with NoLabel has no notes")
-	_, err = lock.TryLock(t.Context(), latchkey.Note("order 42"), latchkey.By(called(t, rig.Shared(), "other").NewOwner()))
+	_, err = lock.TryLock(t.Context(), latchkey.Note("order 42"), latchkey.By(connectLabelled(t, rig.Shared(), "other").NewOwner()))
 	require.ErrorIs(t, err, latchkey.ErrInvalid, "nor has a guest")
 	mustUnlock(t, mustLock(t, lock, latchkey.Note(long[:256])))
 }
@@ -216,7 +216,7 @@ func TestLabel_bad(t *testing.T) {
 func TestLabel_of_permits(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
-	client, other := called(t, server, "worker-1"), called(t, server, "looks")
+	client, other := connectLabelled(t, server, "worker-1"), connectLabelled(t, server, "looks")
 	s := client.NewPermitSemaphore(name)
 	_, err := other.NewPermitSemaphore(name).Holders(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrNotSet)
@@ -259,7 +259,7 @@ func TestLabel_of_permits(t *testing.T) {
 func TestLabel_of_leader(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
-	leadership, err := called(t, server, "node-1").NewElection(name).Campaign(t.Context(), "value")
+	leadership, err := connectLabelled(t, server, "node-1").NewElection(name).Campaign(t.Context(), "value")
 	require.NoError(t, err)
 	election := connect(t, server).NewElection(name)
 	leader, err := election.Leader(t.Context())
@@ -281,13 +281,13 @@ func TestLabel_of_parties(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 1)
-	client := called(t, server, "party-1")
+	client := connectLabelled(t, server, "party-1")
 	go func() {
 		_, err := client.NewBarrier(name, 2).Await(ctx)
 		done <- err
 	}()
 	rig.Eventually(t, soon, "the party", func() error {
-		state, err := called(t, server, "looks").NewBarrier(name, 2).State(t.Context())
+		state, err := connectLabelled(t, server, "looks").NewBarrier(name, 2).State(t.Context())
 		if err == nil && (len(state.Who) != 1 || state.Who[0].Label != "party-1") {
 			err = fmt.Errorf("%+v", state)
 		}
@@ -305,8 +305,8 @@ func TestLabel_of_waiters(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			name := rig.Name(t)
-			hold := mustLock(t, k.open(called(t, server, "holder"), name))
-			first, second := called(t, server, "first"), called(t, server, "second")
+			hold := mustLock(t, k.open(connectLabelled(t, server, "holder"), name))
+			first, second := connectLabelled(t, server, "first"), connectLabelled(t, server, "second")
 			me := second.NewOwner()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -352,10 +352,10 @@ func TestTextBusyLabel(t *testing.T) {
 	for _, k := range []kind{mutexKind, lockKind, fencedKind, fairKind} {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			name, client := rig.Name(t), called(t, server, "web-1:77")
+			name, client := rig.Name(t), connectLabelled(t, server, "web-1:77")
 			hold := mustLock(t, k.open(client, name), latchkey.Lease(time.Minute))
 			written(t, rig.NewAdmin(t, server), client)
-			lock, want := k.open(called(t, server, "waits"), name), `not acquired: held by web-1:77 \(owner `+hold.Owner().String()+`\)`
+			lock, want := k.open(connectLabelled(t, server, "waits"), name), `not acquired: held by web-1:77 \(owner `+hold.Owner().String()+`\)`
 			assert.NoError(t, rig.InTime(t, func(int) error {
 				_, err := lock.Lock(t.Context(), latchkey.Wait(time.Second))
 				return says(want, err)

@@ -18,13 +18,13 @@ import (
 // readsLabels matches the commands that read records of clients.
 func readsLabels(c rig.Command) bool { return rig.MentionsPrefix("latchkey_client:")(c) }
 
-// labelled makes locks that are held by n clients, with two locks each, and returns the labels by the names of the locks.
-// The labels are on the server.
+// labelled makes locks that are held by n clients, with two locks each, and returns the labels by the names of the
+// locks. The labels are on the server.
 func labelled(t *testing.T, server *rig.Server, prefix string, n int) (want map[string]string, clients []*latchkey.Client) {
 	t.Helper()
 	admin, want := rig.NewAdmin(t, server), map[string]string{}
 	for i := range n {
-		client := called(t, server, fmt.Sprintf("worker-%d", i))
+		client := connectLabelled(t, server, fmt.Sprintf("worker-%d", i))
 		for _, name := range []string{fmt.Sprint(prefix, "a:", i), fmt.Sprint(prefix, "b:", i)} {
 			mustLock(t, client.NewLock(name), latchkey.Lease(time.Hour))
 			want[name] = client.Label()
@@ -81,7 +81,7 @@ func TestLabelCost_of_a_walk(t *testing.T) {
 		}
 		return nil
 	})
-	other := called(t, server, "also looks")
+	other := connectLabelled(t, server, "also looks")
 	for i := range 5 {
 		text := fmt.Sprint("next ", i)
 		inner, err := lock.Lock(hold.Context(t.Context()), latchkey.Note(text))
@@ -101,7 +101,7 @@ func TestLabelCost_in_one_round_trip(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	records := map[string]bool{}
 	for i := range n {
-		client := called(t, server, fmt.Sprintf("reader-%d", i))
+		client := connectLabelled(t, server, fmt.Sprintf("reader-%d", i))
 		mustLock(t, client.NewRWLock(name).Reader(), latchkey.Lease(time.Hour))
 		records[recordOf(client)] = true
 	}

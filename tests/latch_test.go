@@ -122,12 +122,12 @@ func TestLatchAdministration(t *testing.T) {
 	setLatch(t, latch, 5)
 	assert.Equal(t, 5, left(t, latch))
 	err = latch.Await(ctx, latchkey.Wait(500*time.Millisecond), latchkey.UnsetIsOpen())
-	toldBusy(t, err)
+	requireBusy(t, err)
 	assert.NotErrorIs(t, err, context.DeadlineExceeded, "the caller's context goes on")
 	brief, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
 	err = latch.Await(brief)
-	toldBusy(t, err)
+	requireBusy(t, err)
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
 	n, err := latch.CountDownN(ctx, 3)
 	require.NoError(t, err)
@@ -157,7 +157,7 @@ func TestLatchCountsAlthoughTheContextHasEnded(t *testing.T) {
 	assert.ErrorIs(t, err, context.Canceled)
 	err = latch.Await(ctx)
 	assert.ErrorIs(t, err, context.Canceled)
-	toldUnavailable(t, err)
+	requireUnavailable(t, err)
 }
 
 func TestLatchBadInput(t *testing.T) {
@@ -274,7 +274,7 @@ func TestLatchOutOfMemory(t *testing.T) {
 	require.NoError(t, err)
 	admin.Do("SET", "foreign", "1")
 	waiting := awaitInBackground(within(t, soon), latch)
-	parked(t, admin, latch.Name())
+	awaitWaiter(t, admin, latch.Name())
 	admin.Do("CONFIG", "SET", "maxmemory", "1")
 
 	_, err = unset.TrySetCount(ctx, 1)

@@ -30,7 +30,7 @@ func TestLatchOpens(t *testing.T) {
 	for range 20 {
 		all = append(all, awaitInBackground(within(t, time.Minute), waiting))
 	}
-	parked(t, rig.NewAdmin(t, server), latch.Name())
+	awaitWaiter(t, rig.NewAdmin(t, server), latch.Name())
 	countDown(t, latch, 1)
 	for _, each := range all {
 		assert.Empty(t, each)
@@ -142,8 +142,9 @@ func TestLatchReleasesManyProcesses(t *testing.T) {
 	}
 }
 
-// looked waits until n awaiters of a latch have learned what they await. Only their first query does not name a round.
-func looked(t *testing.T, tap *rig.Tap, name string, n int) {
+// awaitersQueried waits until n awaiters of a latch have learned what they await. Only their first query does not name
+// a round.
+func awaitersQueried(t *testing.T, tap *rig.Tap, name string, n int) {
 	t.Helper()
 	first := func(c rig.Command) bool {
 		return rig.Mentions(name)(c) && slices.Equal(c.Args[len(c.Args)-2:], []string{"", ""})
@@ -168,7 +169,7 @@ func TestLatchDeletedWhileAwaited(t *testing.T) {
 		strict = append(strict, awaitInBackground(within(t, soon), waiting))
 		lenient = append(lenient, awaitInBackground(within(t, soon), waiting, latchkey.UnsetIsOpen()))
 	}
-	looked(t, tap, latch.Name(), len(strict)+len(lenient))
+	awaitersQueried(t, tap, latch.Name(), len(strict)+len(lenient))
 	_, err := latch.Delete(t.Context())
 	require.NoError(t, err)
 	for i := range strict {
@@ -183,7 +184,7 @@ func TestLatchLostByTheServer(t *testing.T) {
 	server := rig.Fresh(t)
 	latch := newLatch(t, connect(t, server, polling), 2)
 	waiting := awaitInBackground(within(t, soon), latch)
-	parked(t, rig.NewAdmin(t, server), latch.Name())
+	awaitWaiter(t, rig.NewAdmin(t, server), latch.Name())
 	rig.NewAdmin(t, server).Do("FLUSHALL")
 	assert.ErrorIs(t, rig.Await(t, pollCeiling+leeway, "the awaiter", waiting), latchkey.ErrGone)
 }
@@ -204,7 +205,7 @@ func TestLatchAwaitSet(t *testing.T) {
 	for range 5 {
 		all = append(all, awaitInBackground(within(t, soon), waiting, latchkey.AwaitSet()))
 	}
-	parked(t, rig.NewAdmin(t, server), name)
+	awaitWaiter(t, rig.NewAdmin(t, server), name)
 	setLatch(t, latch, 2)
 	countDown(t, latch, 1)
 	quiet(t, tap)
@@ -241,7 +242,7 @@ func TestLatchClose(t *testing.T) {
 	for range 50 {
 		all = append(all, awaitInBackground(context.Background(), latch))
 	}
-	parked(t, admin, latch.Name())
+	awaitWaiter(t, admin, latch.Name())
 	require.NoError(t, closeAll(within(t, soon)))
 	for _, each := range all {
 		err := rig.Await(t, soon, "an awaiter", each)

@@ -46,7 +46,7 @@ func TestLatchThatExpiredUnseenAndJavasNext(t *testing.T) {
 		assert.Equal(t, 2, left, "it counts once in this round")
 	}
 	opened := awaitInBackground(within(t, soon), latch)
-	parked(t, admin, name)
+	awaitWaiter(t, admin, name)
 	before := admin.CommandStats()
 	rest(500 * time.Millisecond)
 	assert.Less(t, admin.Since(before)["evalsha"], int64(10), "looks of an awaiter of a closed latch")
@@ -65,7 +65,7 @@ func TestAwaiterOfARoundThatExpiredBeforeJavasNext(t *testing.T) {
 	admin := rig.NewAdmin(t, server)
 	setLatch(t, latch, 2, latchkey.TTL(2*time.Second))
 	opened := awaitInBackground(within(t, soon), latch)
-	parked(t, admin, name)
+	awaitWaiter(t, admin, name)
 	held := tap.HoldCommand(rig.Mentions(name))
 	rig.Await(t, soon, "it looks at the end", held.Arrived)
 	rig.Eventually(t, soon, "the round expires", func() error {

@@ -27,7 +27,7 @@ func TestLatchOfRedisson(t *testing.T) {
 		}
 	}
 	first := awaitInBackground(within(t, soon), latch, latchkey.AwaitSet())
-	parked(t, admin, name)
+	awaitWaiter(t, admin, name)
 	javaSets("2")
 	rig.Eventually(t, soon, "the set is seen", func() error { _, err := latch.Count(t.Context()); return err })
 	set, err := latch.TrySetCount(t.Context(), 5)

@@ -95,7 +95,7 @@ func TestLatchQuickReset(t *testing.T) {
 			latch := newLatch(t, connect(t, server), 1)
 			waiting := connectVia(t, server, tap.Addr(), patient).NewCountDownLatch(latch.Name())
 			opened := awaitInBackground(within(t, soon), waiting)
-			parked(t, rig.NewAdmin(t, server), latch.Name())
+			awaitWaiter(t, rig.NewAdmin(t, server), latch.Name())
 			quiet(t, tap)
 			held := tap.HoldCommand(rig.Mentions(latch.Name()))
 			each.end(t, latch)

@@ -267,7 +267,7 @@ func TestWaitOutlastsASilentServer(t *testing.T) {
 	holder, waiter := connect(t, server).NewLock("job"), connect(t, server).NewLock("job")
 	hold := mustLock(t, holder, latchkey.Lease(3*time.Second))
 	waiting := lockInBackground(within(t, time.Minute), waiter)
-	parked(t, rig.NewAdmin(t, server), "job")
+	awaitWaiter(t, rig.NewAdmin(t, server), "job")
 	server.Pause(t)
 	select {
 	case a := <-waiting:

@@ -92,7 +92,7 @@ func TestLazyConnect_wakes_and_renews(t *testing.T) {
 	comesUp()
 	holder := mustLock(t, connect(t, server).NewLock(name))
 	waiter := lockInBackground(within(t, soon), client.NewLock(name))
-	parked(t, rig.NewAdmin(t, server), name)
+	awaitWaiter(t, rig.NewAdmin(t, server), name)
 	mustUnlock(t, holder)
 	got := rig.Await(t, soon, "the waiter", waiter)
 	require.NoError(t, got.err)

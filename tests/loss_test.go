@@ -21,7 +21,7 @@ import (
 func TestSilentCutIsNoticedInTime(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		runs, lanes, server := max(rig.Sized(50), 10), 10, lone(t)
+		runs, lanes, server := max(rig.Sized(50), 10), 10, singleServer(t)
 		if server.Clustered() {
 			lanes = 5 // opening a client takes longer there, and must be done within the lease
 		}

@@ -137,7 +137,7 @@ func (r *lossRun) comesToCount(want int64) {
 func (r *lossRun) failed(hold *latchkey.Hold, err error, want int64) {
 	r.t.Helper()
 	assert.Nil(r.t, hold)
-	toldUnavailable(r.t, err)
+	requireUnavailable(r.t, err)
 	r.comesToCount(want)
 }
 
@@ -203,7 +203,7 @@ func TestReplyTooLateForTheCaller(t *testing.T) {
 		cancel()
 		got := rig.Await(t, soon, "the caller", caller)
 		require.ErrorIs(t, got.err, context.Canceled)
-		toldUnavailable(t, got.err)
+		requireUnavailable(t, got.err)
 		assert.ErrorIs(t, got.err, latchkey.ErrUnknownOutcome)
 		assert.Nil(t, got.hold)
 		held.Release()

@@ -71,13 +71,13 @@ func TestTextOfARedLockWithoutServers(t *testing.T) {
 	m.links[3].Silence()
 	down := `server unavailable: 2 of 5 members acquired, 3 needed; member 1 "x": ` + noServer + `; member 3 "x": ` + noServer + `; member 4 "x": ` + silent
 	_, err := l.Lock(t.Context(), latchkey.Wait(2500*time.Millisecond))
-	toldUnavailable(t, err)
+	requireUnavailable(t, err)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	matches(t, `latchkey: lock "red\(x, x, x, x, x\)": `+down+`; the wait of 2.5s is over`, err)
 
 	m.comesTo(t, "x", 0, 1, 4) // the previous call gives them back in the background
 	_, err = l.TryLock(t.Context())
-	toldUnavailable(t, err)
+	requireUnavailable(t, err)
 	matches(t, `latchkey: try lock "red\(x, x, x, x, x\)": `+down, err)
 	rig.Eventually(t, soon, "what lies underneath stays in the chain", func() error {
 		_, err := l.TryLock(t.Context())
@@ -88,12 +88,12 @@ func TestTextOfARedLockWithoutServers(t *testing.T) {
 		return nil
 	})
 	_, err = l.Lock(within(t, 2500*time.Millisecond))
-	toldUnavailable(t, err)
+	requireUnavailable(t, err)
 	require.ErrorIs(t, err, context.DeadlineExceeded, "the caller's own")
 	matches(t, `latchkey: lock "red\(x, x, x, x, x\)": `+down+`; context deadline exceeded`, err)
 	m.comesTo(t, "x", 0, 1, 4)
 	_, err = latchkey.NewMultiLock(l, connect(t, m.servers[1]).NewLock("y")).TryLock(t.Context())
-	toldUnavailable(t, err)
+	requireUnavailable(t, err)
 	matches(t, `latchkey: try lock "multi\(.*\)": try lock "red\(x, x, x, x, x\)": `+down, err)
 	m.comesTo(t, "x", 0, 1, 4)
 }
@@ -110,18 +110,18 @@ func TestTextOfARedLockThatOthersHold(t *testing.T) {
 	m.links[1].Silence()
 	m.takeAway(4, "x")
 	_, err := l.TryLock(t.Context())
-	toldBusy(t, err)
+	requireBusy(t, err)
 	require.NotErrorIs(t, err, latchkey.ErrUnknownOutcome)
 	matches(t, `latchkey: try lock "red\(x, x, x, x, x\)": not acquired: 2 of 5 members acquired, 3 needed; `+
 		`member 1 "x": `+noServer+`; member 2 "x": `+silent+`; member 5 "x": not acquired.*`, err)
 	_, err = l.Lock(t.Context(), latchkey.Wait(2500*time.Millisecond))
-	toldBusy(t, err)
+	requireBusy(t, err)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "; the wait of 2.5s is over")
 
 	m.links[2].Cut() // now only two servers are left
 	_, err = l.TryLock(t.Context())
-	toldUnavailable(t, err)
+	requireUnavailable(t, err)
 	m.links[2].Restore()
 	m.comesTo(t, "x", 0, 2, 3)
 }
@@ -135,16 +135,16 @@ func TestTextOfAMultiLock(t *testing.T) {
 	mustUnlock(t, mustLock(t, l))
 	rival := mustLock(t, connect(t, m.servers[1]).NewLock("b"))
 	_, err := l.TryLock(t.Context())
-	toldBusy(t, err)
+	requireBusy(t, err)
 	matches(t, `latchkey: try lock "multi\(a, b\)": try lock "b": not acquired.*`, err)
 	_, err = l.Lock(t.Context(), latchkey.Wait(time.Second))
-	toldBusy(t, err)
+	requireBusy(t, err)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	matches(t, `latchkey: lock "multi\(a, b\)": lock "b": not acquired.*; the wait of 1s is over`, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err = l.Lock(ctx)
-	toldBusy(t, err)
+	requireBusy(t, err)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	mustUnlock(t, rival)
 
@@ -155,7 +155,7 @@ func TestTextOfAMultiLock(t *testing.T) {
 	} {
 		m.comesTo(t, "a", 0, 0) // the previous call gives its member back in the background
 		_, err = acquire()
-		toldUnavailable(t, err)
+		requireUnavailable(t, err)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 		matches(t, `latchkey: `+verb+` "multi\(a, b\)": `+verb+` "b": server unavailable: `+noServer+`.*`, err)
 	}
@@ -170,14 +170,14 @@ func TestTextOfATiedMultiLock(t *testing.T) {
 	rival := mustLock(t, connect(t, m.servers[1]).NewMutex("x"))
 	l := latchkey.NewMultiLock(m.mutexes(t, "x", latchkey.Options{RetryBudget: 1500 * time.Millisecond})...)
 	_, err := l.Lock(t.Context(), latchkey.Wait(2*time.Second))
-	toldBusy(t, err)
+	requireBusy(t, err)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "the wait of 2s is over")
 	require.NotRegexp(t, "the wait of [^2]", err.Error())
 	mustUnlock(t, rival)
 	m.links[1].Cut()
 	_, err = l.Lock(t.Context(), latchkey.Wait(2*time.Second))
-	toldUnavailable(t, err)
+	requireUnavailable(t, err)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	require.Regexp(t, "connection refused|there is no connection|server unavailable; the wait of 2s is over", err.Error(),
 		"the second while another command dials, the third if the wait ends meanwhile")

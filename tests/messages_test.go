@@ -16,9 +16,10 @@ import (
 // patient makes a waiter rely on messages for longer than any test lasts.
 var patient = latchkey.Options{Lease: time.Minute, PollCeiling: 50 * time.Second}
 
-// polling makes a waiter poll again soon.
+// pollCeiling is the longest pause of a waiter that polls.
 const pollCeiling = 400 * time.Millisecond
 
+// polling makes a waiter poll again soon.
 var polling = latchkey.Options{Lease: 30 * time.Second, PollCeiling: pollCeiling}
 
 // handOver holds a lock, starts a waiter of another client, calls meanwhile, releases the lock, and
@@ -29,7 +30,7 @@ func handOver(t *testing.T, k kind, name string, waiting *latchkey.Client, meanw
 	holder := mustLock(t, k.open(connect(t, server, patient), name))
 	waiter := lockInBackground(within(t, time.Minute), k.open(waiting, name))
 	if k.messages {
-		parked(t, rig.NewAdmin(t, server), name)
+		awaitWaiter(t, rig.NewAdmin(t, server), name)
 	}
 	meanwhile()
 	start := time.Now()
@@ -157,7 +158,7 @@ func TestSubscriptionComesBack(t *testing.T) {
 				}
 				return errors.New("not yet")
 			})
-			parked(t, admin, name)
+			awaitWaiter(t, admin, name)
 		})
 		t.Logf("woken after %v", took)
 		assert.Less(t, took, soon)
@@ -250,7 +251,7 @@ func TestSilentDisappearance(t *testing.T) {
 				mustLock(t, k.open(connect(t, server), name), latchkey.Lease(20*time.Second))
 				waiter := lockInBackground(within(t, soon), k.open(connectVia(t, server, tap.Addr(), polling), name))
 				if k.messages {
-					parked(t, admin, name)
+					awaitWaiter(t, admin, name)
 				}
 				start := time.Now()
 				happen(admin, name)
@@ -304,7 +305,7 @@ func TestSubscriptionsAreGivenUp(t *testing.T) {
 	eachName(t, rig.Sized(2000), 32, func(name string) {
 		hold := mustLock(t, holding.NewLock(name))
 		waiter := lockInBackground(within(t, soon), waiting.NewLock(name))
-		parked(t, admin, name)
+		awaitWaiter(t, admin, name)
 		mustUnlock(t, hold)
 		next := rig.Await(t, soon, "the waiter", waiter)
 		if assert.NoError(t, next.err) {

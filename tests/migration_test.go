@@ -194,10 +194,10 @@ func TestMigration_says_what_stalls(t *testing.T) {
 		moveKeys, finish := cluster.BeginMove(tag)
 		moveKeys(which)
 		works := map[string]string{}
-		try := func(what string, ask func(context.Context) error) {
+		try := func(what string, call func(context.Context) error) {
 			works[what] = "works"
 			rig.Eventually(t, soon, "an answer to: "+what, func() error {
-				err := ask(within(t, 300*time.Millisecond))
+				err := call(within(t, 300*time.Millisecond))
 				if saysMove(err) {
 					works[what], err = "stalls", nil
 				}
@@ -207,8 +207,8 @@ func TestMigration_says_what_stalls(t *testing.T) {
 		for _, each := range all {
 			try("release of "+each.what, each.release)
 		}
-		for what, ask := range questions(client, tag+":new") {
-			try(what, ask)
+		for what, call := range firstCalls(client, tag+":new") {
+			try(what, call)
 		}
 		for _, what := range slices.Sorted(maps.Keys(works)) {
 			t.Logf("%s %s", what, works[what])
@@ -223,8 +223,8 @@ func TestMigration_says_what_stalls(t *testing.T) {
 				mustUnlock(t, mustLock(t, each.lock))
 			}
 		}
-		for what, ask := range questions(client, tag+":newer") {
-			assert.NoError(t, ask(within(t, soon)), what)
+		for what, call := range firstCalls(client, tag+":newer") {
+			assert.NoError(t, call(within(t, soon)), what)
 		}
 	})
 }
@@ -239,8 +239,8 @@ var ofOneKey = []string{
 	"release of FencedLock", "release of MultiLock",
 }
 
-// questions are first calls for objects that do not exist.
-func questions(client *latchkey.Client, name string) map[string]func(context.Context) error {
+// firstCalls are calls for objects that do not exist.
+func firstCalls(client *latchkey.Client, name string) map[string]func(context.Context) error {
 	all := map[string]func(context.Context) error{}
 	for _, k := range append(kinds, readKind) {
 		all["new "+k.name] = func(ctx context.Context) error {

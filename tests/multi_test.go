@@ -45,7 +45,7 @@ func TestMultiLock(t *testing.T) {
 	require.NoError(t, hold.Extend(t.Context(), time.Minute))
 
 	waiting := lockInBackground(within(t, soon), multi(b))
-	parked(t, admin, name+"1")
+	awaitWaiter(t, admin, name+"1")
 	mustUnlock(t, hold)
 	assert.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrNotHeld)
 	next := rig.Await(t, soon, "the waiter", waiting)
@@ -68,7 +68,7 @@ func TestMultiLockLeavesNothingBehind(t *testing.T) {
 		_, err := latchkey.NewMultiLock(locks...).TryLock(t.Context())
 		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 		_, err = latchkey.NewMultiLock(locks...).Lock(t.Context(), latchkey.Wait(time.Second))
-		toldBusy(t, err)
+		requireBusy(t, err)
 		require.NotErrorIs(t, err, context.DeadlineExceeded, "the context has none")
 		mustUnlock(t, holder)
 		rig.Eventually(t, soon, "nothing is left", free(admin, name))

@@ -102,7 +102,7 @@ func TestMultiPassing_of_other_kinds(t *testing.T) {
 		lock := latchkey.NewMultiLock(k.open(p.client, p.name+":0"), p.locks[0])
 		first := mustLock(t, lock)
 		waiting := lockInBackground(within(t, soon), lock)
-		parked(t, p.admin, p.name+":0")
+		awaitWaiter(t, p.admin, p.name+":0")
 		p.tap.Forget()
 		mustUnlock(t, first)
 		next := rig.Await(t, soon, "the next hold", waiting)

@@ -24,7 +24,7 @@ func TestMultiPassing_names_the_member(t *testing.T) {
 	p := newHotPair(t, lockKind, latchkey.Options{})
 	rival := mustLock(t, connect(t, rig.Shared()).NewLock(p.name+":b"))
 	front := lockInBackground(within(t, soon), p.lock)
-	parked(t, p.admin, p.name+":b")
+	awaitWaiter(t, p.admin, p.name+":b")
 	told := func(member string) {
 		t.Helper()
 		var waiting []<-chan acquisition
@@ -33,7 +33,7 @@ func TestMultiPassing_names_the_member(t *testing.T) {
 		}
 		for _, each := range waiting {
 			err := rig.Await(t, soon, "the error", each).err
-			toldBusy(t, err)
+			requireBusy(t, err)
 			require.NotErrorIs(t, err, context.DeadlineExceeded)
 			matches(t, `latchkey: lock "multi\(.*\)": lock "`+regexp.QuoteMeta(p.name+member)+`": not acquired.*; the wait of 50ms is over`, err)
 		}

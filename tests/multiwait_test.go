@@ -85,7 +85,7 @@ func TestMultiLockConfinesNestedGroups(t *testing.T) {
 			blocker := mustLock(t, client.NewLock("z"))
 			red := latchkey.NewRedLock(latchkey.RedLockOptions{}, each(m.clients(t), mutexX)...)
 			waiting := lockInBackground(within(t, time.Minute), latchkey.NewMultiLock(red, connect(t, m.servers[0]).NewLock("z")), c.option)
-			parked(t, m.admins[0], "z")
+			awaitWaiter(t, m.admins[0], "z")
 			rest(2 * short)
 			m.comesTo(t, "x", 3) // held, and kept
 			mustUnlock(t, blocker)

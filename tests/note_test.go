@@ -17,7 +17,7 @@ import (
 func TestNote_of_several_holds(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
-	client, other := called(t, server, "notes"), called(t, server, "looks")
+	client, other := connectLabelled(t, server, "notes"), connectLabelled(t, server, "looks")
 	lock := client.NewLock(name)
 	outer := mustLock(t, lock, latchkey.Note("outer"))
 	shows(t, other, name, "notes", "outer")
@@ -36,7 +36,7 @@ func TestNote_of_several_holds(t *testing.T) {
 func TestNote_of_a_hold_that_is_downgraded(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
-	client, other := called(t, server, "notes"), called(t, server, "looks")
+	client, other := connectLabelled(t, server, "notes"), connectLabelled(t, server, "looks")
 	write := mustLock(t, client.NewRWLock(name).Writer(), latchkey.Note("writes"))
 	shows(t, other, name, "notes", "writes")
 	rest(100 * time.Millisecond) // until all writes are done
@@ -51,7 +51,7 @@ func TestNote_of_a_hold_that_is_passed_on(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	client := connect(t, server, latchkey.Options{Label: "notes", Turn: time.Second})
-	other, lock := called(t, server, "looks"), client.NewMutex(name)
+	other, lock := connectLabelled(t, server, "looks"), client.NewMutex(name)
 	note := func() string {
 		found, err := client.Inspect(t.Context(), name)
 		require.NoError(t, err)
@@ -80,7 +80,7 @@ func TestNote_of_a_hold_that_is_passed_on(t *testing.T) {
 func TestNote_of_several_locks(t *testing.T) {
 	t.Parallel()
 	server, one, two := rig.Shared(), rig.Name(t)+"1", rig.Name(t)+"2"
-	client, other := called(t, server, "notes"), called(t, server, "looks")
+	client, other := connectLabelled(t, server, "notes"), connectLabelled(t, server, "looks")
 	hold := mustLock(t, latchkey.NewMultiLock(client.NewLock(one), client.NewFairLock(two)), latchkey.Note("both"))
 	shows(t, other, one, "notes", "both")
 	shows(t, other, two, "notes", "both")

@@ -162,7 +162,7 @@ func TestOpen_with_a_custom_dialer(t *testing.T) {
 	name := rig.Name(t)
 	hold := mustLock(t, open(t, settings, latchkey.Options{}).NewLock(name))
 	waiter := lockInBackground(within(t, soon), open(t, settings, latchkey.Options{}).NewLock(name))
-	parked(t, rig.NewAdmin(t, server), name)
+	awaitWaiter(t, rig.NewAdmin(t, server), name)
 	mustUnlock(t, hold)
 	got := rig.Await(t, soon, "the waiter", waiter)
 	require.NoError(t, got.err)

@@ -96,7 +96,7 @@ func lockThrough(t *testing.T, admin *rig.Admin, client, other *latchkey.Client,
 	}
 	if k.messages && k.name != readKind.name {
 		waiter := lockInBackground(within(t, soon), k.open(other, name))
-		parked(t, admin, name)
+		awaitWaiter(t, admin, name)
 		mustUnlock(t, hold)
 		next := rig.Await(t, soon, "the waiter", waiter)
 		require.NoError(t, next.err)

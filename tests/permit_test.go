@@ -86,7 +86,7 @@ func TestPermitsAreSetOnce(t *testing.T) {
 		p, err := s.Acquire(ctx, latchkey.AwaitSet())
 		waiting <- errors.Join(err, p.Release(context.WithoutCancel(ctx)))
 	}()
-	parked(t, rig.NewAdmin(t, server), s.Name())
+	awaitWaiter(t, rig.NewAdmin(t, server), s.Name())
 	other := connect(t, server).NewPermitSemaphore(s.Name())
 	set, err := other.TrySetPermits(ctx, 1)
 	require.NoError(t, err)

@@ -86,7 +86,7 @@ func TestImpossibleRequestKeepsNobodyOut(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- firstOf(greedy.AcquireN(ctx, 20)) }()
-	parked(t, rig.NewAdmin(t, server), s.Name())
+	awaitWaiter(t, rig.NewAdmin(t, server), s.Name())
 	rest(500 * time.Millisecond) // by now they would have been kept for it
 	p, err := s.Acquire(within(t, 3*time.Second))
 	assert.NoError(t, err, "10 of 10 are free")
@@ -146,7 +146,7 @@ func TestWaiterHearsOfAShorterLease(t *testing.T) {
 			waiting := make(chan error, 1)
 			w := connect(t, server, byMessages).NewPermitSemaphore(s.Name())
 			go func() { waiting <- firstOf(w.Acquire(within(t, 15*time.Second))) }()
-			parked(t, rig.NewAdmin(t, server), s.Name())
+			awaitWaiter(t, rig.NewAdmin(t, server), s.Name())
 			rest(100 * time.Millisecond)
 			if who == "another" {
 				s = connect(t, server).NewPermitSemaphore(s.Name())
@@ -205,7 +205,7 @@ func TestLateCopyOfADeletion(t *testing.T) {
 }
 
 // When permits were reclaimed for a request that is refused anyway, a message still announces them.
-func TestPermitsPutBackAtARefusalAreTold(t *testing.T) {
+func TestPermitsPutBackAtARefusalAreAnnounced(t *testing.T) {
 	server := rig.Shared()
 	s := newPermits(t, connect(t, server), 2)
 	_, err := s.Acquire(t.Context())

@@ -41,10 +41,10 @@ func poolOf(client *latchkey.Client, fair bool, name string) leasedPool {
 	return client.NewPermitSemaphore(name)
 }
 
-// hoarder does random things with a semaphore until it is killed or its time is over. Its
+// permitHistoryProcess does random things with a semaphore until it is killed or its time is over. Its
 // arguments: name, ticket of the server, address to reach it by, file for its stays, duration, and
 // whether the semaphore is fair.
-var hoarder = rig.Child("hoarder", func(_ context.Context, args []string) error {
+var permitHistoryProcess = rig.Child("history of permits", func(_ context.Context, args []string) error {
 	lasts, err := time.ParseDuration(args[4])
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ var hoarder = rig.Child("hoarder", func(_ context.Context, args []string) error 
 	}
 	failed := make(chan error, 4)
 	for range cap(failed) {
-		go func() { failed <- hoard(ctx, poolOf(client, args[5] == "true", args[0]), file) }()
+		go func() { failed <- acquireAtRandom(ctx, poolOf(client, args[5] == "true", args[0]), file) }()
 	}
 	for range cap(failed) {
 		err = errors.Join(err, <-failed)
@@ -70,9 +70,9 @@ var hoarder = rig.Child("hoarder", func(_ context.Context, args []string) error 
 	return errors.Join(err, closeAll(context.Background()), file.Close())
 })
 
-// hoard acquires permits and gives them back in every possible way. It writes each stay twice, at
+// acquireAtRandom acquires permits and gives them back in every possible way. It writes each stay twice, at
 // its beginning and at its end: a stay without an end was held until the process was killed.
-func hoard(ctx context.Context, s leasedPool, file *os.File) error {
+func acquireAtRandom(ctx context.Context, s leasedPool, file *os.File) error {
 	for ctx.Err() == nil {
 		options := []latchkey.PermitOption{latchkey.Wait(time.Microsecond + rand.N(300*time.Millisecond))}
 		if rand.IntN(3) == 0 {
@@ -92,7 +92,7 @@ func hoard(ctx context.Context, s leasedPool, file *os.File) error {
 		}
 		rest(rand.N(5 * time.Millisecond))
 		for _, p := range permits {
-			if err := errors.Join(entry(file, "-", p), letGo(s, p)); err != nil {
+			if err := errors.Join(entry(file, "-", p), releaseSomehow(s, p)); err != nil {
 				return err
 			}
 		}
@@ -107,9 +107,9 @@ func entry(file *os.File, sign string, p *latchkey.Permit) error {
 	return err
 }
 
-// letGo releases a permit, by itself or by its id, or leaves it to its lease. A network failure is
+// releaseSomehow releases a permit, by itself or by its id, or leaves it to its lease. A network failure is
 // not an error of the library.
-func letGo(s leasedPool, p *latchkey.Permit) (err error) {
+func releaseSomehow(s leasedPool, p *latchkey.Permit) (err error) {
 	if rand.IntN(2) == 0 {
 		err = p.Release(context.Background())
 	} else {
@@ -149,7 +149,7 @@ func historyOfPermits(t *testing.T, fair bool, lasts time.Duration) {
 		if len(files)%2 == 0 {
 			address = tap.Addr()
 		}
-		child := hoarder.Start(t, s.Name(), server.Ticket(), address, files[len(files)-1], (lasts + soon).String(), strconv.FormatBool(fair))
+		child := permitHistoryProcess.Start(t, s.Name(), server.Ticket(), address, files[len(files)-1], (lasts + soon).String(), strconv.FormatBool(fair))
 		child.Line(t, soon, "begins")
 		return child
 	}

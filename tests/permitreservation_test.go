@@ -91,7 +91,7 @@ func TestRequestsThatCannotBeSatisfiedStarveNobody(t *testing.T) {
 						assert.ErrorIs(t, err, context.Canceled)
 					})
 				}
-				parked(t, rig.NewAdmin(t, server), name)
+				awaitWaiter(t, rig.NewAdmin(t, server), name)
 				other, tries, got := connect(t, server, keepsShortly), 0, 0
 				for start := time.Now(); time.Since(start) < 4*time.Second; tries++ {
 					if give, err := p.take(t.Context(), other, name, 1, 0); err == nil {

@@ -132,7 +132,7 @@ func TestCloseWithPermits(t *testing.T) {
 	waiting := make(chan error, 2)
 	go func() { waiting <- firstOf(mine.Acquire(ctx)) }()
 	go func() { waiting <- client.NewSemaphore(s.Name()).Acquire(ctx, 1) }()
-	parked(t, rig.NewAdmin(t, server), s.Name())
+	awaitWaiter(t, rig.NewAdmin(t, server), s.Name())
 	require.NoError(t, client.Close(within(t, soon)))
 	for range 2 {
 		assert.ErrorIs(t, rig.Await(t, soon, "a waiter", waiting), latchkey.ErrClosed)

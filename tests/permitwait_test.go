@@ -71,7 +71,7 @@ func TestLargeRequestIsNotOvertakenByItsOwnClient(t *testing.T) {
 		go func() { granted <- grant{who, s.Acquire(within(t, soon), n)} }()
 	}
 	ask(0, 7)
-	parked(t, admin, giver.Name())
+	awaitWaiter(t, admin, giver.Name())
 	for who := 1; who < 4; who++ {
 		ask(who, 1)
 	}
@@ -206,7 +206,7 @@ func TestPermitsOfAKilledProcessComeBack(t *testing.T) {
 		_, err := s.AcquireN(within(t, soon), capacity)
 		taken <- err
 	}()
-	parked(t, rig.NewAdmin(t, server), s.Name())
+	awaitWaiter(t, rig.NewAdmin(t, server), s.Name())
 	child.Kill()
 	start := time.Now()
 	require.NoError(t, rig.Await(t, soon, "the waiter", taken))

@@ -124,7 +124,7 @@ func TestReadAlong_after_a_write(t *testing.T) {
 		go func() { done <- r.rw.Reader().Do(waiting, func(context.Context) error { return nil }) }()
 		rig.Await(t, soon, "the call waits", waiting.waits)
 	}
-	parked(t, rig.NewAdmin(t, rig.Shared()), r.name)
+	awaitWaiter(t, rig.NewAdmin(t, rig.Shared()), r.name)
 	r.tap.Forget()
 	mustUnlock(t, writer)
 	for range n {

@@ -140,12 +140,12 @@ func TestRedLockWithoutAMajority(t *testing.T) {
 	}
 	start := time.Now()
 	_, err := l.Lock(within(t, time.Second))
-	toldUnavailable(t, err)
+	requireUnavailable(t, err)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	assert.Less(t, time.Since(start), time.Second+leeway)
 	m.comesTo(t, "x", 0, 3, 4)
 	_, err = l.TryLock(t.Context())
-	toldUnavailable(t, err)
+	requireUnavailable(t, err)
 	m.comesTo(t, "x", 0, 3, 4)
 }
 
@@ -215,7 +215,7 @@ func TestRedLockValidity(t *testing.T) {
 	}
 	rig.Eventually(t, soon, "less than a tenth of the lease is left, and not nothing", func() error {
 		_, err := l.TryLock(t.Context(), latchkey.Lease(short))
-		toldUnavailable(t, err)
+		requireUnavailable(t, err)
 		if !strings.Contains(err.Error(), "too little of the lease is left") {
 			return err
 		}

@@ -74,7 +74,7 @@ func TestRedLockWithMaxHoldDoesNotMend(t *testing.T) {
 
 // A member whose reply is late is not tried a second time: read locks would grant that, and nobody
 // would know of one of the two holds.
-func TestRedLockAsksForAPlaceOnce(t *testing.T) {
+func TestRedLockTriesALateMemberOnce(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
 	tap := rig.NewTap(t, m.servers[0])
@@ -187,12 +187,12 @@ func TestRedLockWithAClosedMember(t *testing.T) {
 		return err
 	}
 	err := wait(l)
-	toldBusy(t, err)
+	requireBusy(t, err)
 	require.ErrorContains(t, err, "the wait of 1s is over", "it waited")
 	require.NotErrorIs(t, err, latchkey.ErrClosed)
 	require.ErrorContains(t, err, "closed")
 	err = wait(latchkey.NewMultiLock(l, clients[1].NewMutex("y")))
-	toldBusy(t, err)
+	requireBusy(t, err)
 	require.ErrorContains(t, err, "the wait of 1s is over", "as a member, too")
 	waiting := lockInBackground(within(t, soon), l)
 	rest(300 * time.Millisecond) // some rounds
@@ -252,7 +252,7 @@ func TestRedLockTellsWhoseTimeWasOver(t *testing.T) {
 	m.links[0].Silence()
 	m.links[1].Silence()
 	_, err := l.TryLock(t.Context())
-	toldUnavailable(t, err)
+	requireUnavailable(t, err)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	for _, member := range []string{"member 1 \"x\": no answer within", "member 2 \"x\": no answer within"} {
 		require.ErrorContains(t, err, member)
@@ -272,7 +272,7 @@ func TestRedLockTellsWhoseTimeWasOver(t *testing.T) {
 	m.links[1].Cut()
 	rig.Eventually(t, soon, "what was wrong with the member is still there", func() error {
 		_, err := l.TryLock(t.Context())
-		toldUnavailable(t, err)
+		requireUnavailable(t, err)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 		if network := (*net.OpError)(nil); !errors.As(err, &network) {
 			return err // the member timed out before a connection was refused

@@ -108,7 +108,7 @@ func TestRedLockReleasesWhoComesTooLate(t *testing.T) {
 		held = append(held, tap.HoldCommand(rig.Mentions("x")))
 	}
 	_, err := latchkey.NewRedLock(latchkey.RedLockOptions{}, each(clients, mutexX)...).TryLock(t.Context())
-	toldUnavailable(t, err)
+	requireUnavailable(t, err)
 	m.comesTo(t, "x", 0, 2)
 	for i, tap := range taps {
 		held[i].Release() // now the member grants

@@ -21,7 +21,7 @@ func TestRedLockMadeWhileServersAreDown(t *testing.T) {
 	m.comesTo(t, "x", 0)
 	m.takeAway(4, "x")
 	_, err := l.TryLock(t.Context())
-	toldBusy(t, err) // two would be a majority of the three reachable members
+	requireBusy(t, err) // two would be a majority of the three reachable members
 	require.ErrorContains(t, err, "2 of 5 members acquired, 3 needed")
 	m.admins[4].Do("DEL", "x")
 

@@ -33,7 +33,7 @@ func TestRedLine_tells_all_what_the_servers_say(t *testing.T) {
 	}
 	for _, each := range waiting {
 		got := rig.Await(t, soon, "the error", each)
-		toldUnavailable(t, got.err)
+		requireUnavailable(t, got.err)
 		matches(t, `.*1 of 3 members acquired, 2 needed; member 1 "x": .*; member 2 "x": .*`, got.err)
 		require.ErrorContains(t, got.err, "the wait of 1.5s is over")
 	}
@@ -47,7 +47,7 @@ func TestRedLine_tells_all_what_the_servers_say(t *testing.T) {
 		waiting = append(waiting, lockInBackground(t.Context(), l, latchkey.Wait(1500*time.Millisecond)))
 	}
 	for _, each := range waiting {
-		toldBusy(t, rig.Await(t, soon, "the error", each).err)
+		requireBusy(t, rig.Await(t, soon, "the error", each).err)
 	}
 }
 

@@ -55,7 +55,7 @@ func TestRedLine_of_readers_is_held_together(t *testing.T) {
 	p.comesTo(t, "x", 0)
 }
 
-// Readers that wait for a writer stand in line: one of them tries for all. When the writer leaves, all come in.
+// Readers that wait for a writer wait in line: one of them tries for all. When the writer leaves, all come in.
 func TestRedLine_of_readers_waits_as_one(t *testing.T) {
 	t.Parallel()
 	const readers = 100

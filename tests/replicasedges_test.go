@@ -279,7 +279,7 @@ func TestReplicas_context_ends_meanwhile(t *testing.T) {
 		name := rig.Name(t)
 		start := time.Now()
 		_, err := k.open(client, name).Lock(within(t, 200*time.Millisecond))
-		toldUnavailable(t, err)
+		requireUnavailable(t, err)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Less(t, time.Since(start), 200*time.Millisecond+leeway)
 		rig.Eventually(t, soon, "nothing is left", free(admin, name))
@@ -326,7 +326,7 @@ func TestReplicas_line_moves_on(t *testing.T) {
 		held := mustLock(t, k.open(other, name))
 		first := lockInBackground(within(t, soon), k.open(client, name))
 		if k.messages {
-			parked(t, admin, name)
+			awaitWaiter(t, admin, name)
 		}
 		second := make(chan acquisition, 1)
 		go func() {

@@ -29,7 +29,7 @@ func TestReplicas_come_and_go(t *testing.T) {
 	for i := range 250 {
 		holds = append(holds, mustLock(t, kinds[i%len(kinds)].open(client, rig.Name(t))))
 	}
-	stood := func() error {
+	live := func() error {
 		for _, h := range holds[1:] {
 			if err := h.Err(); err != nil {
 				return fmt.Errorf("%s: %w", h.Name(), err)
@@ -39,13 +39,13 @@ func TestReplicas_come_and_go(t *testing.T) {
 	}
 	for range 4 {
 		r.Replicas[0].Pause(t)
-		rig.Throughout(t, lease/4, "they stand", stood)
+		rig.Throughout(t, lease/4, "they are held", live)
 		r.Replicas[0].Resume(t)
-		rig.Throughout(t, lease/2, "they stand", stood)
+		rig.Throughout(t, lease/2, "they are held", live)
 	}
 	admin.Do("DEL", holds[0].Name())
 	rig.Await(t, lease, "one is lost", holds[0].Lost())
-	rig.Throughout(t, lease, "the others are not", stood)
+	rig.Throughout(t, lease, "the others are not", live)
 	for _, h := range holds[1:] {
 		mustUnlock(t, h)
 	}

@@ -76,7 +76,7 @@ func TestLogThatBlocksStopsNothing(t *testing.T) {
 
 	other := mustLock(t, connect(t, server).NewLock(name))
 	waiter := lockInBackground(within(t, soon), client.NewLock(name))
-	parked(t, rig.NewAdmin(t, server), name)
+	awaitWaiter(t, rig.NewAdmin(t, server), name)
 	mustUnlock(t, other)
 	mustUnlock(t, rig.Await(t, soon, "the waiter", waiter).hold)
 	closed := make(chan error, 1)
@@ -149,7 +149,7 @@ func TestSameTroubleIsLoggedOnce(t *testing.T) {
 	other := mustLock(t, connect(t, server).NewLock(name))
 	hold := mustLock(t, client.NewLock(name+" held"))
 	waiter := lockInBackground(within(t, lease), client.NewLock(name))
-	parked(t, rig.NewAdmin(t, server), name)
+	awaitWaiter(t, rig.NewAdmin(t, server), name)
 	link.Silence()
 	rig.Await(t, soon, "the loss", hold.Lost())
 	rig.Await(t, soon, "the waiter", waiter)

@@ -36,7 +36,7 @@ func TestHung_tries_keep_the_retry_budget(t *testing.T) {
 					start := time.Now()
 					_, err := lock.TryLock(ctx)
 					times.Add(i, time.Since(start))
-					toldUnavailable(t, err)
+					requireUnavailable(t, err)
 				})
 			}
 			trying.Wait()
@@ -67,7 +67,7 @@ func TestHung_what_was_not_sent_is_not_in_doubt(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 			defer cancel()
 			_, err := lock.TryLock(ctx)
-			toldUnavailable(t, err)
+			requireUnavailable(t, err)
 			assert.NotErrorIs(t, err, latchkey.ErrUnknownOutcome)
 		})
 	}

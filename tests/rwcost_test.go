@@ -13,8 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// crowdOfReaders lets n readers of other clients hold the lock for an hour.
-func crowdOfReaders(t *testing.T, server *rig.Server, name string, n int) {
+// holdForReaders lets n readers of other clients hold the lock for an hour.
+func holdForReaders(t *testing.T, server *rig.Server, name string, n int) {
 	t.Helper()
 	const fill = `
 		local later = redis.call('time')[1] * 1000 + 3600000
@@ -41,7 +41,7 @@ func rwCosts(t *testing.T, n int) map[string][]time.Duration {
 	server, name := rig.Fresh(t), rig.Name(t)
 	admin := rig.NewAdmin(t, server)
 	rw := connect(t, server, latchkey.Options{Lease: time.Second}).NewRWLock(name)
-	crowdOfReaders(t, server, name, n)
+	holdForReaders(t, server, name, n)
 	costs := map[string][]time.Duration{}
 	phase := func(what string, do func()) { costs[what] = scriptTimes(t, admin, do) }
 	var holds []*latchkey.Hold
@@ -66,7 +66,7 @@ func rwCosts(t *testing.T, n int) map[string][]time.Duration {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		waiter := lockInBackground(ctx, rw.Writer())
-		parked(t, admin, name)
+		awaitWaiter(t, admin, name)
 		for range some {
 			_, err := rw.Reader().TryLock(t.Context())
 			require.True(t, err == nil || errors.Is(err, latchkey.ErrNotAcquired))
@@ -81,5 +81,5 @@ func rwCosts(t *testing.T, n int) map[string][]time.Duration {
 func TestReadWriteScriptsDoNotGrow(t *testing.T) {
 	rig.Long(t)
 	rig.Need(t, rig.Settings|rig.Stats|rig.Private)
-	flat(t, rwCosts, 10_000, func(string) bool { return true })
+	checkScriptTimes(t, rwCosts, 10_000, func(string) bool { return true })
 }

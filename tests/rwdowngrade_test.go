@@ -26,7 +26,7 @@ func TestDowngrade(t *testing.T) {
 	writer := mustLock(t, rw.Writer())
 	writing := writer.Context(t.Context())
 	reader := lockInBackground(within(t, soon), other.Reader())
-	parked(t, rig.NewAdmin(t, server), name)
+	awaitWaiter(t, rig.NewAdmin(t, server), name)
 
 	hold, err := writer.Downgrade(t.Context())
 	require.NoError(t, err)

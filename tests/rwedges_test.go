@@ -115,7 +115,7 @@ func TestForceUnlockOfReadersAndWriters(t *testing.T) {
 	assert.False(t, freed, "nobody writes")
 
 	writer := lockInBackground(within(t, soon), connect(t, server, byMessageOnly).NewRWLock(name).Writer())
-	parked(t, rig.NewAdmin(t, server), name)
+	awaitWaiter(t, rig.NewAdmin(t, server), name)
 	freed, err = rw.Reader().ForceUnlock(t.Context())
 	require.NoError(t, err)
 	assert.True(t, freed)

@@ -169,7 +169,7 @@ func TestKilledReaderIsForgotten(t *testing.T) {
 		hold = next
 	}
 	writer := lockInBackground(within(t, soon), connect(t, server).NewRWLock(name).Writer())
-	parked(t, admin, name)
+	awaitWaiter(t, admin, name)
 	mustUnlock(t, hold)
 	start := time.Now()
 	next := rig.Await(t, soon, "the writer", writer)

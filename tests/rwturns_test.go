@@ -102,7 +102,7 @@ func TestWriterThatGivesUpLetsReadersIn(t *testing.T) {
 	hold := mustLock(t, connect(t, server).NewRWLock(name).Reader())
 	ctx, cancel := context.WithCancel(t.Context())
 	writer := lockInBackground(ctx, connect(t, server, byMessageOnly).NewRWLock(name).Writer())
-	parked(t, admin, name)
+	awaitWaiter(t, admin, name)
 	reader := lockInBackground(within(t, soon), connect(t, server, byMessageOnly).NewRWLock(name).Reader())
 	rig.Eventually(t, soon, "both wait", func() error {
 		if admin.Subscribers(rwChannelOf(name)) != 1 || inQueue(admin, name) != 1 {
@@ -165,7 +165,7 @@ func TestLastReaderWakesAWriter(t *testing.T) {
 		holds = append(holds, mustLock(t, connect(t, server).NewRWLock(name).Reader()))
 	}
 	writer := lockInBackground(within(t, soon), connect(t, server, byMessageOnly).NewRWLock(name).Writer())
-	parked(t, rig.NewAdmin(t, server), name)
+	awaitWaiter(t, rig.NewAdmin(t, server), name)
 	for _, hold := range holds {
 		require.Empty(t, writer, "somebody reads")
 		mustUnlock(t, hold)

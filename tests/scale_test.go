@@ -105,7 +105,7 @@ func TestManyWaitersCostWhatOneCosts(t *testing.T) {
 	defer cancel()
 
 	alone := lockInBackground(ctx, lock)
-	parked(t, admin, "wanted")
+	awaitWaiter(t, admin, "wanted")
 	one := idleCost(admin)
 	oneHeap := heapInUse()
 

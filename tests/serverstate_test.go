@@ -70,11 +70,11 @@ func TestServerDownWhileWaiting(t *testing.T) {
 		start := time.Now()
 		waiter := lockInBackground(within(t, soon), k.open(connect(t, server, brief), "down"), latchkey.Wait(wait))
 		if k.messages {
-			parked(t, admin, "down")
+			awaitWaiter(t, admin, "down")
 		}
 		server.Kill(t)
 		got := rig.Await(t, soon, "the waiter", waiter)
-		toldUnavailable(t, got.err)
+		requireUnavailable(t, got.err)
 		assert.NotErrorIs(t, got.err, context.DeadlineExceeded, "the caller's context goes on")
 		var network *net.OpError
 		assert.ErrorAs(t, got.err, &network, "the network error is in the chain")
@@ -95,7 +95,7 @@ func TestServerRestarts(t *testing.T) {
 		hold := mustLock(t, k.open(connect(t, server, options), "restarted"))
 		waiter := lockInBackground(within(t, soon), k.open(connect(t, server, options), "restarted"))
 		if k.messages {
-			parked(t, admin, "restarted")
+			awaitWaiter(t, admin, "restarted")
 		}
 		server.Kill(t)
 		server.Restart(t)
@@ -212,7 +212,7 @@ func TestMinimalPermissions(t *testing.T) {
 		rig.Throughout(t, 2*options.Lease, "it is renewed", hold.Err)
 		waiter := lockInBackground(within(t, soon), other)
 		if k.messages {
-			parked(t, rig.NewAdmin(t, server), "orders:1")
+			awaitWaiter(t, rig.NewAdmin(t, server), "orders:1")
 		}
 		mustUnlock(t, hold)
 		got := rig.Await(t, soon, "the waiter", waiter)

@@ -50,16 +50,16 @@ func newShards(t *testing.T, names int) *shards {
 	return s
 }
 
-// hush stops the silent master, and resumes it at the end of the test.
-func (s *shards) hush(t *testing.T) {
+// pauseSilent stops the silent master, and resumes it at the end of the test.
+func (s *shards) pauseSilent(t *testing.T) {
 	t.Helper()
 	s.silent.Pause(t)
 	t.Cleanup(func() { s.silent.Resume(t) })
 }
 
-// besiege lets a crowd of goroutines contend for locks on the silent master until the end of the
+// contend lets many goroutines contend for locks on the silent master until the end of the
 // test. Each attempt lasts up to a second.
-func (s *shards) besiege(t *testing.T, client *latchkey.Client, crowd int) {
+func (s *shards) contend(t *testing.T, client *latchkey.Client, crowd int) {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
 	var wanting sync.WaitGroup

@@ -26,10 +26,10 @@ func TestSilentShard_locks_of_others_go_on(t *testing.T) {
 	}
 	s := newShards(t, 64)
 	client := connectCluster(t, s.Cluster, latchkey.Options{})
-	s.besiege(t, client, 640)
+	s.contend(t, client, 640)
 	work(t, client, s.onOthers, lasts/4) // loads the scripts and opens the connections
 	before := work(t, client, s.onOthers, lasts)
-	s.hush(t)
+	s.pauseSilent(t)
 	during := work(t, client, s.onOthers, lasts)
 	s.silent.Resume(t)
 	after := work(t, client, s.onOthers, lasts)
@@ -50,7 +50,7 @@ func TestSilentShard_deadlines_are_kept(t *testing.T) {
 	client := connectCluster(t, s.Cluster, latchkey.Options{})
 	work(t, client, s.onOthers, time.Second/10)
 	work(t, client, s.onSilent, time.Second/10)
-	s.hush(t)
+	s.pauseSilent(t)
 	names := append(slices.Clone(s.onOthers), s.onSilent...)
 	require.NoError(t, rig.InTime(t, func(int) error {
 		over := rig.NewTally(callers) // by how much the calls outlast their deadlines
@@ -99,8 +99,8 @@ func TestSilentShard_renewals_and_releases_of_others_go_on(t *testing.T) {
 	for _, name := range s.onSilent {
 		stuck = append(stuck, mustLock(t, client.NewLock(name)))
 	}
-	s.hush(t)
-	s.besiege(t, client, 600)
+	s.pauseSilent(t)
+	s.contend(t, client, 600)
 	var releasing sync.WaitGroup
 	for _, hold := range stuck {
 		releasing.Go(func() { _ = hold.Unlock(context.Background()) })
@@ -133,8 +133,8 @@ func TestSilentShard_undo_of_others_goes_on(t *testing.T) {
 	client, other := connectVia(t, server, tap.Addr()), connectCluster(t, s.Cluster, latchkey.Options{})
 	work(t, client, s.onOthers, time.Second/10)
 	work(t, client, s.onSilent, time.Second/10)
-	s.hush(t)
-	s.besiege(t, client, 600)
+	s.pauseSilent(t)
+	s.contend(t, client, 600)
 	rest(2 * time.Second) // the outcomes of several hundred calls on the silent shard are unknown
 	for _, name := range s.onOthers[:4] {
 		name = "{" + name + "} in doubt"
@@ -154,7 +154,7 @@ func TestSilentShard_undo_of_others_goes_on(t *testing.T) {
 func TestSilentShard_clients_can_be_opened(t *testing.T) {
 	t.Parallel()
 	s := newShards(t, 4)
-	s.hush(t)
+	s.pauseSilent(t)
 	for range 5 {
 		client := connectCluster(t, s.Cluster, latchkey.Options{})
 		assert.Zero(t, work(t, client, s.onOthers, time.Second/10).failed)
@@ -169,8 +169,8 @@ func TestSilentShard_waiters_of_others_are_woken(t *testing.T) {
 			options := latchkey.Options{ShardedPubSub: mode, PollCeiling: byMessage, Lease: 2 * byMessage}
 			holder, waiter := connectCluster(t, s.Cluster, options), connectCluster(t, s.Cluster, options)
 			work(t, waiter, s.onSilent, time.Second/10)
-			s.hush(t)
-			s.besiege(t, waiter, 600)
+			s.pauseSilent(t)
+			s.contend(t, waiter, 600)
 			var slowest time.Duration
 			for _, name := range s.onOthers {
 				hold := mustLock(t, holder.NewLock(name))

@@ -22,9 +22,9 @@ import (
 
 const companions = 64
 
-// inCompany starts goroutines that each acquire and release a lock of their own, as often as they can, until
+// startOthers starts goroutines that each acquire and release a lock of their own, as often as they can, until
 // stop is called. stop returns the number of acquisitions.
-func inCompany(t *testing.T, client *latchkey.Client, prefix string) (stop func() int64) {
+func startOthers(t *testing.T, client *latchkey.Client, prefix string) (stop func() int64) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
@@ -53,7 +53,7 @@ func TestTogether_costs_few_commands(t *testing.T) {
 	rig.Need(t, rig.Single)
 	name, tap := rig.Name(t), rig.NewTap(t, rig.Shared())
 	client := connectVia(t, rig.Shared(), tap.Addr(), latchkey.Options{})
-	stop := inCompany(t, client, name)
+	stop := startOthers(t, client, name)
 	rest(time.Second)
 	acquired := stop()
 	sent := len(tap.Commands())
@@ -69,7 +69,7 @@ func TestTogether_keeps_errors_apart(t *testing.T) {
 	client := connect(t, rig.Shared())
 	admin.Do("SET", name+"string", "of an application that is no token")
 	admin.Do("LPUSH", name+"list", "x")
-	stop := inCompany(t, client, name)
+	stop := startOthers(t, client, name)
 	for range 50 {
 		for _, wrong := range []string{"string", "list"} {
 			_, err := client.NewLock(name + wrong).TryLock(t.Context())
@@ -89,7 +89,7 @@ func TestTogether_keeps_rights_apart(t *testing.T) {
 	client, err := latchkey.Open(within(t, soon), option, latchkey.Options{Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, client.Close(within(t, soon))) })
-	stop := inCompany(t, client, "mine")
+	stop := startOthers(t, client, "mine")
 	for range 50 {
 		var refusal *rueidis.RedisError
 		_, err := client.NewLock("theirs").TryLock(t.Context())
@@ -104,7 +104,7 @@ func TestTogether_a_caller_leaves(t *testing.T) {
 	rig.Need(t, rig.Single)
 	name, tap := rig.Name(t), rig.NewTap(t, rig.Shared())
 	client, admin := connectVia(t, rig.Shared(), tap.Addr(), latchkey.Options{}), rig.NewAdmin(t, rig.Shared())
-	stop := inCompany(t, client, name)
+	stop := startOthers(t, client, name)
 	for i := range 20 {
 		lock := fmt.Sprint(name, "leaves", i)
 		asked := tap.HoldReply(rig.Mentions(lock))
@@ -132,7 +132,7 @@ func TestTogether_waits_for_a_server_that_stands_still(t *testing.T) {
 			failed.Add(1)
 		}
 	}})
-	inCompany(t, client, "warm")()
+	startOthers(t, client, "warm")()
 	for round := range 5 {
 		rig.NewAdmin(t, server).Do("CLIENT", "PAUSE", "1000")
 		var all sync.WaitGroup
@@ -157,7 +157,7 @@ func TestTogether_callers_leave_and_groups_are_late(t *testing.T) {
 	t.Parallel()
 	server := rig.Fresh(t)
 	client, admin := connect(t, server), rig.NewAdmin(t, server)
-	stop := inCompany(t, client, "stays")
+	stop := startOthers(t, client, "stays")
 	ctx, cancel := context.WithTimeout(t.Context(), rig.Lasting(2*time.Second))
 	defer cancel()
 	var leaving sync.WaitGroup
@@ -192,7 +192,7 @@ func TestTogether_with_lost_replies(t *testing.T) {
 	rig.Need(t, rig.Single)
 	name, tap := rig.Name(t), rig.NewTap(t, rig.Shared())
 	client := connectVia(t, rig.Shared(), tap.Addr(), latchkey.Options{Lease: 2 * time.Second})
-	stop := inCompany(t, client, name)
+	stop := startOthers(t, client, name)
 	for range 10 {
 		rig.Await(t, soon, "a lost reply", tap.Lose(10, rig.MentionsPrefix(name), rig.Cut))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)

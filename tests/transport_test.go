@@ -26,7 +26,7 @@ func stall(t *testing.T, server *rig.Server, client *latchkey.Client, callers in
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
 			_, err := client.NewLock(fmt.Sprint(name, i)).TryLock(ctx)
-			toldUnavailable(t, err)
+			requireUnavailable(t, err)
 		})
 	}
 	leaving.Wait()
@@ -139,7 +139,7 @@ func borrowedTwo(t *testing.T, server *rig.Server, addr string) (rueidis.Client,
 // A closed rueidis client can do nothing more: calls end long before their budget, calls that send
 // nothing do not return ErrUnknownOutcome, and Close returns.
 func TestAClosedBorrowedClientIsGivenUp(t *testing.T) {
-	server := lone(t)
+	server := singleServer(t)
 	redis, client := borrowedTwo(t, server, server.Addr())
 	hold := mustLock(t, client.NewLock(rig.Name(t)))
 	redis.Close()
@@ -153,7 +153,7 @@ func TestAClosedBorrowedClientIsGivenUp(t *testing.T) {
 	_, err := client.NewLock(rig.Name(t)).TryLock(t.Context())
 	require.ErrorIs(t, err, rueidis.ErrClosing)
 	_, err = client.NewLock(rig.Name(t)).TryLock(t.Context())
-	toldUnavailable(t, err)
+	requireUnavailable(t, err)
 	require.ErrorIs(t, err, rueidis.ErrClosing)
 	require.NotErrorIs(t, err, latchkey.ErrUnknownOutcome)
 	require.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrUnknownOutcome)

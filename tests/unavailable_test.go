@@ -12,17 +12,17 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// toldBusy checks that an error says that somebody else holds the lock, and nothing about the
+// requireBusy checks that an error says that somebody else holds the lock, and nothing about the
 // server.
-func toldBusy(t testing.TB, err error) {
+func requireBusy(t testing.TB, err error) {
 	t.Helper()
 	assert.ErrorIs(t, err, latchkey.ErrNotAcquired)
 	assert.NotErrorIs(t, err, latchkey.ErrUnavailable)
 }
 
-// toldUnavailable checks that an error says that the server is unavailable, and not that somebody
+// requireUnavailable checks that an error says that the server is unavailable, and not that somebody
 // else holds the lock.
-func toldUnavailable(t testing.TB, err error) {
+func requireUnavailable(t testing.TB, err error) {
 	t.Helper()
 	assert.ErrorIs(t, err, latchkey.ErrUnavailable)
 	assert.NotErrorIs(t, err, latchkey.ErrNotAcquired)
@@ -113,13 +113,13 @@ func TestUnavailableIsNoContention(t *testing.T) {
 			ways := waysThrough(t, client, connect(t, server, patient))
 			for _, w := range ways {
 				if w.try != nil {
-					toldBusy(t, w.try(t.Context()))
+					requireBusy(t, w.try(t.Context()))
 				}
 				err := w.wait(t.Context(), latchkey.Wait(wait))
-				toldBusy(t, err)
+				requireBusy(t, err)
 				assert.NotErrorIs(t, err, context.DeadlineExceeded, "%s: the caller's context goes on", w.name)
 				err = w.wait(within(t, wait))
-				toldBusy(t, err)
+				requireBusy(t, err)
 				assert.ErrorIs(t, err, context.DeadlineExceeded, w.name)
 			}
 			outage.begin(t, server)
@@ -128,19 +128,19 @@ func TestUnavailableIsNoContention(t *testing.T) {
 					t.Parallel() // a silent connection is closed after a while, and then nothing is sent
 					if w.try != nil {
 						err := w.try(t.Context())
-						toldUnavailable(t, err)
+						requireUnavailable(t, err)
 						assert.NotErrorIs(t, err, context.DeadlineExceeded, "the caller's context goes on")
 					}
 					err := w.wait(t.Context(), latchkey.Wait(wait))
-					toldUnavailable(t, err)
+					requireUnavailable(t, err)
 					assert.NotErrorIs(t, err, context.DeadlineExceeded, "the caller's context goes on")
 					err = w.wait(within(t, wait))
-					toldUnavailable(t, err)
+					requireUnavailable(t, err)
 					assert.ErrorIs(t, err, context.DeadlineExceeded)
 					ctx, cancel := context.WithCancel(t.Context())
 					time.AfterFunc(wait, cancel)
 					err = w.wait(ctx)
-					toldUnavailable(t, err)
+					requireUnavailable(t, err)
 					assert.ErrorIs(t, err, context.Canceled)
 				})
 			}
@@ -169,7 +169,7 @@ func TestUnavailableInTheMiddleOfAWait(t *testing.T) {
 			rest(300 * time.Millisecond) // by then the lock is known to be busy
 			outage.begin(t, server)
 			for range cap(results) {
-				toldUnavailable(t, rig.Await(t, soon, "a waiter", results))
+				requireUnavailable(t, rig.Await(t, soon, "a waiter", results))
 			}
 		})
 	}
@@ -185,15 +185,15 @@ func TestHeldHereIsBusyWithoutAServer(t *testing.T) {
 	hold := mustLock(t, client.NewLock("here"))
 	server.Kill(t)
 	_, err := client.NewLock("here").Lock(t.Context(), latchkey.Wait(time.Second))
-	toldBusy(t, err)
+	requireBusy(t, err)
 	require.NoError(t, hold.Err())
 	_, err = client.NewLock("here").TryLock(t.Context())
-	toldUnavailable(t, err)
+	requireUnavailable(t, err)
 }
 
 // ErrClosed stands alone, both in calls after Close and in calls in flight.
 func TestClosedIsNeitherBusyNorUnavailable(t *testing.T) {
-	server := lone(t)
+	server := singleServer(t)
 	client, closeAll, err := dial(server, server.Addr(), latchkey.Options{})
 	require.NoError(t, err)
 	ways := waysThrough(t, client, connect(t, server, patient))
@@ -269,7 +269,7 @@ func TestUnavailableToAllOperations(t *testing.T) {
 	}
 	for name, answer := range told {
 		err := rig.Await(t, soon, name, answer)
-		toldUnavailable(t, err)
+		requireUnavailable(t, err)
 		assert.NotErrorIs(t, err, context.DeadlineExceeded, name)
 		if changes[name] != nil && name != "ForceUnlock" { // which only queries first
 			assert.ErrorIs(t, err, latchkey.ErrUnknownOutcome, name)
@@ -301,6 +301,6 @@ func TestReleaseAfterTheWorkIsNotUnavailable(t *testing.T) {
 	assert.Equal(t, 2, ran)
 	server.Pause(t)
 	err := client.NewLock("other").Do(t.Context(), work, latchkey.Wait(time.Second))
-	toldUnavailable(t, err)
+	requireUnavailable(t, err)
 	assert.Equal(t, 2, ran, "without the lock there is no work")
 }

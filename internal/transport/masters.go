@@ -23,7 +23,7 @@ func (s *Sender) Masters(ctx context.Context, stop <-chan struct{}) ([]Master, e
 	if !s.Topology.Cluster {
 		return []Master{{peer: peer{s.Topology.common, s.Client}}}, nil
 	}
-	asked, _ := s.now()
+	began, _ := s.now()
 	for pause := FirstPause; ; pause = min(2*pause, LongPause) {
 		err := ErrSilent
 		if s.Learn(ctx) {
@@ -33,7 +33,7 @@ func (s *Sender) Masters(ctx context.Context, stop <-chan struct{}) ([]Master, e
 			}
 		}
 		now, _ := s.now()
-		if err = restBeforeRetry(ctx, stop, pause, s.Patience-now.Since(asked), err); err != nil {
+		if err = restBeforeRetry(ctx, stop, pause, s.Patience-now.Since(began), err); err != nil {
 			return nil, err
 		}
 	}
@@ -81,14 +81,14 @@ func (m Master) Continuity() Continuity {
 	return Continuity{m.connections.dials.Load(), m.connections.breaks.Load()}
 }
 
-// AskMaster sends a query to a master until there is a definite answer, as Call does.
-func (s *Sender) AskMaster(ctx context.Context, stop <-chan struct{}, m Master, q Question) (rueidis.RedisResult, error) {
-	asked, _ := s.now()
+// QueryMaster sends a query to a master until there is a definite answer, as Call does.
+func (s *Sender) QueryMaster(ctx context.Context, stop <-chan struct{}, m Master, q Query) (rueidis.RedisResult, error) {
+	began, _ := s.now()
 	for pause := FirstPause; ; pause = min(2*pause, LongPause) {
 		if ctx.Err() != nil {
 			return rueidis.RedisResult{}, Unavailable(ContextError(ctx))
 		}
-		result := s.askNode(ctx, m.peer, q)
+		result := s.queryNode(ctx, m.peer, q)
 		err := silentOr(ctx, result.Error())
 		switch Classify(err) {
 		case Answered:
@@ -97,7 +97,7 @@ func (s *Sender) AskMaster(ctx context.Context, stop <-chan struct{}, m Master, 
 			return result, err
 		}
 		now, _ := s.now()
-		if err = restBeforeRetry(ctx, stop, pause, s.Patience-now.Since(asked), explained(err)); err != nil {
+		if err = restBeforeRetry(ctx, stop, pause, s.Patience-now.Since(began), explained(err)); err != nil {
 			return result, err
 		}
 	}

@@ -14,7 +14,7 @@ func atOnce() time.Duration { return 0 }
 
 // A silent node gets one command at a time. When it answers, all work is done in order, with as
 // many pieces at a time as there are places.
-func TestNodeLine_asks_a_silent_node_with_one_probe(t *testing.T) {
+func TestNodeLine_probes_a_silent_node_once(t *testing.T) {
 	const places, all, silence = 4, 100, 5
 	line := LineOf[int](NewTopology(false, 1).common, t, places)
 	require.True(t, line.Add(0), "nobody serves it")

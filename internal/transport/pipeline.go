@@ -14,7 +14,7 @@ type Load struct{ Keys, Args []string }
 // results in the order of the loads. The server need not know the script.
 func (s *Sender) SendEach(ctx context.Context, stop <-chan struct{}, m Master, cmd Command, loads []Load) ([]rueidis.RedisResult, error) {
 	results := make(chan []rueidis.RedisResult, 1) // of the answered attempt
-	_, err := s.AskMaster(ctx, stop, m, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	_, err := s.QueryMaster(ctx, stop, m, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return m.sendEach(ctx, client, cmd, loads, results)
 	})
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *Sender) SendEachOnce(ctx context.Context, cmd Command, loads []Load) []
 // sendPart sends a script once for each load to the node that serves them.
 func (s *Sender) sendPart(ctx context.Context, n *Node, cmd Command, loads []Load) []rueidis.RedisResult {
 	results := make(chan []rueidis.RedisResult, 1)
-	failed := s.askNode(ctx, peer{n, s.Client}, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	failed := s.queryNode(ctx, peer{n, s.Client}, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return n.sendEach(ctx, client, cmd, loads, results)
 	})
 	if failed.Error() == nil {

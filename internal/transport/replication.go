@@ -31,7 +31,7 @@ func (r *Replication) Check(s *Sender) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.Patience)
 	defer cancel()
 	key := ClientKey(r.ID, r.ID, "ack")
-	return s.AskNodeOf(ctx, key, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	return s.QueryNodeOf(ctx, key, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return TryWait(ctx, client, key)
 	}).Error()
 }

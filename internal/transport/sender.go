@@ -43,11 +43,11 @@ type Sender struct {
 
 // Answer is the outcome of a call.
 type Answer struct {
-	Message rueidis.RedisMessage // the reply
-	Null    bool                 // the reply was nil
-	Asked   Stamp                // just before the first attempt
-	Sent    Stamp                // just before the last attempt
-	Plain   bool                 // of a plain command, which returns less than a script
+	Message   rueidis.RedisMessage // the reply
+	Null      bool                 // the reply was nil
+	FirstSent Stamp                // just before the first attempt
+	Sent      Stamp                // just before the last attempt
+	Plain     bool                 // of a plain command, which returns less than a script
 	// KeysOmitted is why optional keys were left out, or nil: see [Command.OptionalKeys].
 	KeysOmitted error
 	// Doubt reports whether an attempt was sent whose outcome is unknown. It may still be executed
@@ -82,8 +82,8 @@ type Terms struct {
 
 // CallOn is Call for as long as its terms say.
 func (s *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd Command, keys, args []string) (Answer, error) {
-	asked, now := s.now()
-	a := Answer{Asked: asked, Sent: asked}
+	began, now := s.now()
+	a := Answer{FirstSent: began, Sent: began}
 	end := limit{now.Add(on.Patience), on.Waits}
 	var said error // by the server: this says more than that a later attempt was not sent
 	for pause := FirstPause; ; pause = min(2*pause, LongPause) {
@@ -115,7 +115,7 @@ func (s *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd
 			a.noteDoubt(sentIn)
 		}
 		failed, _ := s.now()
-		left := on.Patience - failed.Since(a.Asked)
+		left := on.Patience - failed.Since(a.FirstSent)
 		if err = restBeforeRetry(ctx, stop, pause, left, explained(err)); err != nil {
 			return a, err
 		}

@@ -80,11 +80,11 @@ type Topology struct {
 	common  *Node        // serves everything while nothing else is known
 	breaks  atomic.Int64 // of connections to any node
 
-	mu     sync.Mutex
-	nodes  map[string]*Node // by address
-	owners atomic.Pointer[slotOwners]
-	asking atomic.Bool
-	asked  atomic.Int64 // the time of the last query, as a time.Duration on the monotonic clock
+	mu        sync.Mutex
+	nodes     map[string]*Node // by address
+	owners    atomic.Pointer[slotOwners]
+	querying  atomic.Bool
+	queriedAt atomic.Int64 // the time of the last query, as a time.Duration on the monotonic clock
 }
 
 // slotOwners says which node serves each slot.
@@ -164,7 +164,7 @@ func (t *Topology) due(now time.Duration, troubled bool) bool {
 	if troubled || t.owners.Load() == nil {
 		age = troubledAge
 	}
-	return now-time.Duration(t.asked.Load()) > age && t.asking.CompareAndSwap(false, true)
+	return now-time.Duration(t.queriedAt.Load()) > age && t.querying.CompareAndSwap(false, true)
 }
 
 // keepKnown queries the nodes of a cluster in the background if it is time to.
@@ -178,12 +178,12 @@ func (s *Sender) keepKnown(troubled bool) {
 // reports whether one answered. If none does, the previous knowledge stays.
 func (s *Sender) Learn(ctx context.Context) (learned bool) {
 	t := s.Topology
-	defer t.asking.Store(false)
+	defer t.querying.Store(false)
 	now, _ := s.now()
-	t.asked.Store(int64(now.Mono))
+	t.queriedAt.Store(int64(now.Mono))
 	ctx, cancel := context.WithTimeout(ctx, topologyPatience)
 	defer cancel()
-	address, reply := s.AskAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	address, reply := s.QueryAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return client.Do(ctx, client.B().ClusterSlots().Build())
 	})
 	ranges, err := reply.ToArray()

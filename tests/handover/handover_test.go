@@ -27,8 +27,8 @@ func strangers(n uint8, m Model) Model { m.Strangers = n; return m }
 // told makes refusals say since when the owner waits.
 func told(m Model) Model { m.Since = true; return m }
 
-// spared makes up to n commands run without the queue.
-func spared(n uint8, m Model) Model { m.Spared = n; return m }
+// withoutQueue makes up to n commands run without the queue.
+func withoutQueue(n uint8, m Model) Model { m.WithoutQueue = n; return m }
 
 // scenario is a model to explore, with its description.
 type scenario struct {
@@ -45,7 +45,7 @@ var always = []scenario{
 	{"a stranger", strangers(1, usual(1, 1, 0))},
 	{"two clients, a fair lock, a fault", fair(faults(1, usual(1, 1, 0)))},
 	{"two clients, told since when they wait, a fault", told(faults(1, usual(1, 1, 0)))},
-	{"one client has two in line, a command without the queue", spared(1, usual(2, 1, 0))},
+	{"one client has two in line, a command without the queue", withoutQueue(1, usual(2, 1, 0))},
 }
 
 // unlessShort has scenarios that short runs skip.
@@ -64,8 +64,8 @@ var onRequest = []scenario{
 	{"one client has two in line, a fault", faults(1, usual(2, 1, 0))},
 	{"turns of three holds", with(usual(3, 1, 0), func(m *Model) { m.Passes = 2 })},
 	{"two clients, told since when they wait, two faults", told(faults(2, usual(1, 1, 0)))},
-	{"two clients, two commands without the queue, a fault", spared(2, faults(1, usual(1, 1, 0)))},
-	{"three clients, a command without the queue", spared(1, usual(1, 1, 1))},
+	{"two clients, two commands without the queue, a fault", withoutQueue(2, faults(1, usual(1, 1, 0)))},
+	{"three clients, a command without the queue", withoutQueue(1, usual(1, 1, 1))},
 	{"two clients, two faults, failovers among them", failover(faults(2, usual(1, 1, 0)))},
 }
 

@@ -34,8 +34,8 @@ var mistakes = []mistake{
 	{"a call to ask is dropped while an ask is under way", CallDropped, usual(1, 1, 0), Slow},
 	{"the first does not hear of a grant before it", NoHintOfGrant, faults(1, usual(1, 1, 1)), Idle},
 	{"a place that is taken again keeps its time", PlaceKeepsTime, told(usual(1, 1, 1)), Overlap},
-	{"nobody heeds that a release went without the queue", SparedNotHeeded, spared(1, usual(2, 0, 0)), Slow},
-	{"refused without the queue, and waits there", SparedWaits, spared(1, usual(1, 1, 0)), Slow},
+	{"nobody notices that a release ran without the queue", WithoutQueueIgnored, withoutQueue(1, usual(2, 0, 0)), Slow},
+	{"refused without the queue, and waits there", WithoutQueueWaits, withoutQueue(1, usual(1, 1, 0)), Slow},
 	{"nobody polls", NoPoll, faults(1, usual(1, 1, 0)), Stranded},
 }
 

@@ -6,7 +6,7 @@ type Model struct {
 	Strangers    uint8          // how often a client that knows nothing of the queue wants it
 	Faults       uint8          // how many things go wrong in one run
 	Failover     bool           // faults include failures of the server's memory
-	Spared       uint8          // how many commands run without the queue, because its key cannot be used
+	WithoutQueue uint8          // how many commands run without the queue, because its key cannot be used
 	Since        bool           // a refusal says since when the owner waits, and the lease of its grant counts from then
 	Fair         bool           // nobody overtakes the queue, and nothing is passed on in memory
 	Lease        uint8          // ticks that an acquisition requests
@@ -22,32 +22,32 @@ type Fault int
 
 // The mistakes.
 const (
-	None               Fault = iota
-	GrantNotChecked          // a client takes a grant for its current owner, whichever owner the grant names
-	OwnerUsedAgain           // the next acquisition waits under the owner of an acquisition that has given up
-	PassesInDoubt            // an ownership is passed on after its release was sent
-	PassesAfterTurn          // an ownership is passed on for as long as the lease lasts
-	PassesWithoutToken       // an ownership is passed on after the tokens of the turn are used up
-	TokensNotReserved        // a turn has one token from the server and counts on from it
-	EntryWantsLess           // an entry says one token, and the asks of its owner say more
-	LeaseFromArrival         // the lease of a grant counts from when the message arrives
-	LeaseFromLastAsk         // the lease counts from the last ask, which may be later than the grant
-	RefusedMovesStamp        // the lease counts from the last ask that was refused
-	ReleaseOfAnyOwner        // a release frees the lock even if another owner holds it
-	RenewalRevives           // a renewal makes its owner the owner of a free lock
-	GrantKeepsEntry          // an owner that is granted the lock stays in the queue
-	NoOwnGrantSeen           // an ask does not see that its owner has the lock
-	NoPoll                   // a waiter relies on messages alone
-	UnwantedGrantKept        // an unwanted grant is left to its lease
-	NoAnswerHeeded           // nobody checks whether the release that lets the next owner wait did so
-	NoHint                   // nobody sends the first of the queue any message
-	NoHintOfGrant            // nobody notifies the first of the queue of a grant to the one before it
-	NoHintOnLeave            // nobody notifies the new first when the one before it gives up
-	CallDropped              // a client forgets a hint that arrives while its ask is in flight
-	WaitsInLateRelease       // a release that frees nothing still lets the next owner wait
-	PlaceKeepsTime           // an owner that is put into the queue again keeps its first time
-	SparedNotHeeded          // nobody checks whether the release that lets the next owner wait ran without the queue
-	SparedWaits              // an owner that is refused without the queue waits as if it were in it
+	None                Fault = iota
+	GrantNotChecked           // a client takes a grant for its current owner, whichever owner the grant names
+	OwnerUsedAgain            // the next acquisition waits under the owner of an acquisition that has given up
+	PassesInDoubt             // an ownership is passed on after its release was sent
+	PassesAfterTurn           // an ownership is passed on for as long as the lease lasts
+	PassesWithoutToken        // an ownership is passed on after the tokens of the turn are used up
+	TokensNotReserved         // a turn has one token from the server and counts on from it
+	EntryWantsLess            // an entry says one token, and the asks of its owner say more
+	LeaseFromArrival          // the lease of a grant counts from when the message arrives
+	LeaseFromLastAsk          // the lease counts from the last ask, which may be later than the grant
+	RefusedMovesStamp         // the lease counts from the last ask that was refused
+	ReleaseOfAnyOwner         // a release frees the lock even if another owner holds it
+	RenewalRevives            // a renewal makes its owner the owner of a free lock
+	GrantKeepsEntry           // an owner that is granted the lock stays in the queue
+	NoOwnGrantSeen            // an ask does not see that its owner has the lock
+	NoPoll                    // a waiter relies on messages alone
+	UnwantedGrantKept         // an unwanted grant is left to its lease
+	NoAnswerHeeded            // nobody checks whether the release that lets the next owner wait did so
+	NoHint                    // nobody sends the first of the queue any message
+	NoHintOfGrant             // nobody notifies the first of the queue of a grant to the one before it
+	NoHintOnLeave             // nobody notifies the new first when the one before it gives up
+	CallDropped               // a client forgets a hint that arrives while its ask is in flight
+	WaitsInLateRelease        // a release that frees nothing still lets the next owner wait
+	PlaceKeepsTime            // an owner that is put into the queue again keeps its first time
+	WithoutQueueIgnored       // nobody checks whether the release that lets the next owner wait ran without the queue
+	WithoutQueueWaits         // an owner that is refused without the queue waits as if it were in it
 )
 
 // rule is a kind of step.
@@ -107,7 +107,7 @@ type step struct {
 }
 
 func (m *Model) first() state {
-	s := state{faults: m.Faults, spared: m.Spared, strangerLeft: m.Strangers, calm: true, told: true, high: m.far()}
+	s := state{faults: m.Faults, withoutQueue: m.WithoutQueue, strangerLeft: m.Strangers, calm: true, told: true, high: m.far()}
 	for i := range s.clients {
 		s.clients[i].left = m.Acquisitions[i]
 	}
@@ -156,7 +156,7 @@ func (m *Model) wrong(s *state) string {
 	if relying > 1 {
 		return Overlap
 	}
-	if s.owner != nobody && s.owner != stranger && !m.Failover && m.Spared == 0 && s.place(s.owner) >= 0 {
+	if s.owner != nobody && s.owner != stranger && !m.Failover && m.WithoutQueue == 0 && s.place(s.owner) >= 0 {
 		return Twice
 	}
 	if m.idle(s) {

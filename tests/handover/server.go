@@ -55,7 +55,7 @@ func (m *Model) release(s state, c message, yield func(state)) {
 		yield(o)
 	}
 	m.grant(s, func(n state) {
-		if freed && m.Spared > 0 && n.owner == nobody {
+		if freed && m.WithoutQueue > 0 && n.owner == nobody {
 			n.tellStrangers()
 		}
 		yield(n)
@@ -65,7 +65,7 @@ func (m *Model) release(s state, c message, yield func(state)) {
 // withoutQueue executes an ask or a release without the queue, because its key cannot be used, for example while it
 // moves to another node.
 func (m *Model) withoutQueue(s state, c message) state {
-	s.spared--
+	s.withoutQueue--
 	switch {
 	case c.kind == release:
 		s.releaseAlone(m, c)
@@ -76,14 +76,14 @@ func (m *Model) withoutQueue(s state, c message) state {
 		s.own(c.owner, m.Lease, m.reserved(), m)
 		s.answerGranted(m, c)
 	default: // it learns of the lock as strangers do
-		s.send(message{kind: refused, owner: c.owner, foreign: m.Fault != SparedWaits})
+		s.send(message{kind: refused, owner: c.owner, foreign: m.Fault != WithoutQueueWaits})
 	}
 	return s
 }
 
 // releaseAlone is a release without the queue. The waiters in it get no message, and have to poll.
 func (s *state) releaseAlone(m *Model, c message) {
-	if c.next != nobody && m.Fault != SparedNotHeeded {
+	if c.next != nobody && m.Fault != WithoutQueueIgnored {
 		s.send(message{kind: hint, owner: c.next}) // the answer: it does not wait yet
 	}
 	if s.owner != c.owner {

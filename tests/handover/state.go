@@ -64,13 +64,13 @@ type state struct {
 	strangerPhase phase
 	strangerLeft  uint8
 
-	faults uint8 // that may still happen
-	spared uint8 // commands that may still run without the queue
-	calm   bool  // nothing was lost so far, no client died, and the lock has never expired
-	told   bool  // nothing but grants was lost so far
-	high   int8  // the server's counter minus the largest token used
-	run    owner // the owner of the last holds
-	lasts  uint8 // ticks since the first of them began
+	faults       uint8 // that may still happen
+	withoutQueue uint8 // commands that may still run without the queue
+	calm         bool  // nothing was lost so far, no client died, and the lock has never expired
+	told         bool  // nothing but grants was lost so far
+	high         int8  // the server's counter minus the largest token used
+	run          owner // the owner of the last holds
+	lasts        uint8 // ticks since the first of them began
 }
 
 // living reports whether the process that made the owner is running.

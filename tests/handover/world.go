@@ -83,7 +83,7 @@ func (m *Model) deliveries(s *state, yield func(step, state)) {
 		n := *s
 		n.take(i)
 		m.deliver(n, f, func(wrong string, n state) { yield(step{rule: delivers, item: f, wrong: wrong}, n) })
-		if s.spared > 0 && (f.kind == ask || f.kind == release) {
+		if s.withoutQueue > 0 && (f.kind == ask || f.kind == release) {
 			yield(step{rule: spares, item: f}, m.withoutQueue(n, f))
 		}
 		if s.faults == 0 {

@@ -62,8 +62,8 @@ func (q *queue) do(words ...string) rueidis.RedisResult {
 	return q.raw.Do(within(q.t, soon), q.raw.B().Arbitrary(words[0]).Keys(words[1]).Args(words[2:]...).Build())
 }
 
-// stand returns the number of waiters in the queue.
-func (q *queue) stand() int64 {
+// onServer returns the number of waiters in the queue.
+func (q *queue) onServer() int64 {
 	q.t.Helper()
 	n, err := q.do("LLEN", "redisson_lock_queue:{"+q.name+"}").AsInt64()
 	require.NoError(q.t, err)
@@ -75,7 +75,7 @@ func (q *queue) grown() {
 	q.t.Helper()
 	q.length++
 	rig.Eventually(q.t, soon, "a waiter stands in the queue", func() error {
-		if n := q.stand(); n != q.length {
+		if n := q.onServer(); n != q.length {
 			return fmt.Errorf("%d of %d", n, q.length)
 		}
 		return nil
@@ -176,7 +176,7 @@ func TestMixedQueue(t *testing.T) {
 			q.addJava(2*i + 1)
 		}
 		rig.Throughout(t, fairWait+time.Second, "all wait", func() error {
-			if n := q.stand(); n != 50 {
+			if n := q.onServer(); n != 50 {
 				return fmt.Errorf("%d are in the queue", n)
 			}
 			return nil

@@ -35,7 +35,7 @@ func newCommonRWLock(t *testing.T, version string, options latchkey.Options, set
 	}
 }
 
-func eachShelf(t *testing.T, options latchkey.Options, settings fields, test func(t *testing.T, s *commonRWLock)) {
+func eachCommonRWLock(t *testing.T, options latchkey.Options, settings fields, test func(t *testing.T, s *commonRWLock)) {
 	t.Helper()
 	eachVersion(t, func(t *testing.T, version string) { test(t, newCommonRWLock(t, version, options, settings)) })
 }
@@ -98,7 +98,7 @@ func TestReadersOfBothSides(t *testing.T) {
 	t.Parallel()
 	short := latchkey.Options{Lease: shortLease}
 	watchdog := fields{"lockWatchdogTimeout": shortLease.Milliseconds()}
-	eachShelf(t, short, watchdog, func(t *testing.T, s *commonRWLock) {
+	eachCommonRWLock(t, short, watchdog, func(t *testing.T, s *commonRWLock) {
 		one, two := s.java.on("one"), s.java.on("two")
 		first, second := s.goRead(), s.goRead()
 		again, err := s.lock.Reader().Lock(first.Context(within(t, soon)))
@@ -132,7 +132,7 @@ func TestReadersOfBothSides(t *testing.T) {
 // A writer of Redisson that keeps reading lets in readers of both sides, but no writer until it has left.
 func TestJavaDowngrade(t *testing.T) {
 	t.Parallel()
-	eachShelf(t, latchkey.Options{}, nil, func(t *testing.T, s *commonRWLock) {
+	eachCommonRWLock(t, latchkey.Options{}, nil, func(t *testing.T, s *commonRWLock) {
 		one := s.java.on("one")
 		one.do("lock.lock", s.write)
 		one.do("lock.lock", s.write)
@@ -156,7 +156,7 @@ func TestJavaDowngrade(t *testing.T) {
 // A writer of this library that keeps reading wakes readers of Redisson.
 func TestGoDowngrade(t *testing.T) {
 	t.Parallel()
-	eachShelf(t, latchkey.Options{PollCeiling: wakeCeiling}, nil, func(t *testing.T, s *commonRWLock) {
+	eachCommonRWLock(t, latchkey.Options{PollCeiling: wakeCeiling}, nil, func(t *testing.T, s *commonRWLock) {
 		one := s.java.on("one")
 		writer := s.goWrite()
 		s.unreadable()
@@ -181,7 +181,7 @@ func TestGoDowngrade(t *testing.T) {
 // Redisson.
 func TestGoWriterReads(t *testing.T) {
 	t.Parallel()
-	eachShelf(t, latchkey.Options{}, nil, func(t *testing.T, s *commonRWLock) {
+	eachCommonRWLock(t, latchkey.Options{}, nil, func(t *testing.T, s *commonRWLock) {
 		writer := s.goWrite()
 		reader, err := s.lock.Reader().Lock(writer.Context(within(t, soon)))
 		require.NoError(t, err)

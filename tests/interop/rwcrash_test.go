@@ -20,7 +20,7 @@ import (
 func TestKilledGoReader(t *testing.T) {
 	t.Parallel()
 	watchdog := fields{"lockWatchdogTimeout": shortLease.Milliseconds()}
-	eachShelf(t, latchkey.Options{}, watchdog, func(t *testing.T, s *commonRWLock) {
+	eachCommonRWLock(t, latchkey.Options{}, watchdog, func(t *testing.T, s *commonRWLock) {
 		text, err := json.Marshal([]lasting{{Holds: "read", Name: s.name}})
 		require.NoError(t, err)
 		victim := holderProcess.Start(t, s.where.server.URL(), string(text))
@@ -83,7 +83,7 @@ func merge(all ...fields) fields {
 func TestJavaReaderCutsLongLease(t *testing.T) {
 	t.Parallel()
 	watchdog := fields{"lockWatchdogTimeout": shortLease.Milliseconds()}
-	eachShelf(t, latchkey.Options{}, watchdog, func(t *testing.T, s *commonRWLock) {
+	eachCommonRWLock(t, latchkey.Options{}, watchdog, func(t *testing.T, s *commonRWLock) {
 		reader := mustLock(t, s.lock.Reader(), latchkey.Lease(time.Minute))
 		one := s.java.on("one")
 		one.do("lock.lock", s.read)
@@ -109,7 +109,7 @@ func TestJavaReaderCutsLongLease(t *testing.T) {
 // whose lock must not be cut to a lease of ours.
 func TestForcedReaderIsForgotten(t *testing.T) {
 	t.Parallel()
-	eachShelf(t, latchkey.Options{}, nil, func(t *testing.T, s *commonRWLock) {
+	eachCommonRWLock(t, latchkey.Options{}, nil, func(t *testing.T, s *commonRWLock) {
 		one := s.java.on("one")
 		forced := s.goRead()
 		require.True(t, one.truth("lock.force", s.read))

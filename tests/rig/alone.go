@@ -30,7 +30,7 @@ func tryAlone(settings []string) (*localProcess, error) {
 	p.args = append(p.args, "--port", "0", "--unixsocket", p.socket(),
 		"--cluster-port", strconv.Itoa(nodes[0].bus), "--cluster-announce-port", strconv.Itoa(p.port))
 	p.prepare = func() error { return p.write("nodes.conf", nodes[0].configuration(nodes, placeholders)) }
-	p.debut = func() error { return p.reign(placeholders[0]) }
+	p.debut = func() error { return p.becomeMaster(placeholders[0]) }
 	if err := p.start(); err != nil {
 		p.remove()
 		return nil, err
@@ -40,8 +40,8 @@ func tryAlone(settings []string) (*localProcess, error) {
 
 func (p *localProcess) socket() string { return filepath.Join(p.dir, "socket") }
 
-// reign makes the server the master and then opens its port.
-func (p *localProcess) reign(placeholder *seat) error {
+// becomeMaster makes the server the master and then opens its port.
+func (p *localProcess) becomeMaster(placeholder *seat) error {
 	var n *node
 	if err := until("a server answers at its socket", func() (err error) {
 		n, err = p.behind()

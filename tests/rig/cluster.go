@@ -75,12 +75,12 @@ func tryCluster(masters, replicas int, timeout time.Duration, settings []string)
 		}
 		nodes = append(nodes, n)
 	}
-	return nodes, inaugurate(nodes, masters, placeholders)
+	return nodes, replacePlaceholders(nodes, masters, placeholders)
 }
 
-// inaugurate makes the first nodes take over from the placeholders, makes all nodes forget the
+// replacePlaceholders makes the first nodes take over from the placeholders, makes all nodes forget the
 // placeholders, and waits until all nodes serve.
-func inaugurate(nodes []*node, masters int, placeholders []*seat) error {
+func replacePlaceholders(nodes []*node, masters int, placeholders []*seat) error {
 	for _, n := range nodes[:masters] {
 		if err := n.takeOver(); err != nil {
 			return err

@@ -1,4 +1,4 @@
--- Fragment: stand(ticket, shift) gives the owner its place in the queue of fair_queue.lua, or
+-- Fragment: ensurePlace(ticket, shift) gives the owner its place in the queue of fair_queue.lua, or
 -- finds that it has one, if fair_join.lua could not give it one. It returns the ticket: since
 -- when the owner waits, in µs.
 --
@@ -135,7 +135,7 @@ local function enqueue(ticket, alive, shift)
   return ticket
 end
 
-local function stand(ticket, shift)
+local function ensurePlace(ticket, shift)
   clock()
   local alive = now + stale
   local text = redis.call('hget', notes, owner)

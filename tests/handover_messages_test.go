@@ -55,7 +55,7 @@ func (c keptAnswer) release(t *testing.T, hold *latchkey.Hold, meanwhile func())
 }
 
 // The client receives a message that tells it to try.
-func TestHandover_told_to_ask_before_the_answer(t *testing.T) {
+func TestHandover_message_to_retry_before_the_answer(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
@@ -127,7 +127,7 @@ func TestHandover_listens_before_the_refusal(t *testing.T) {
 
 // An owner receives its grant late: its client has already acquired the lock and is releasing it. The hold ends by its
 // own release and is not lost.
-func TestHandover_told_of_a_grant_at_the_release(t *testing.T) {
+func TestHandover_grant_during_the_release(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()

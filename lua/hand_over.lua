@@ -1,4 +1,4 @@
--- Fragment: toFirst(kind, key, give, next, full, waits, first) grants a lock that has become free to the first
+-- Fragment: handOver(kind, key, give, next, full, waits, first) grants a lock that has become free to the first
 -- owner in its queue whose client listens, or leaves it free for strangers. First it puts the entry next at
 -- the end of the queue, unless that is ''. It needs tell.lua and these locals: queue and counter, the keys of
 -- the queue and of the fencing tokens; prefix and suffix, which enclose the id of a client in the name of
@@ -18,20 +18,20 @@
 -- that listens on channel also listens there. If it is nil, the clients in the queue usually listen on
 -- channel too. They are told to pause, by a message that Redisson ignores.
 --
--- To grant, toFirst makes an owner the owner of the lock by the function give, and sends to its client
+-- To grant, handOver makes an owner the owner of the lock by the function give, and sends to its client
 -- 'grant <kind> <owner> <first token>@<score> <key>'. It sends nothing for the entry next, because its
 -- client reads the reply, and gives that entry the lease full. It writes the lock first: in a slot that
 -- migrates the server may refuse the write, and then no client may receive a grant. It announces no grant to
 -- a client that does not listen at this server: it would take the grant back, but a former master may forward
 -- the message, and the client would believe that it holds the lock.
 --
--- toFirst pops each entry before it knows whether its client may have the lock. It drops an entry whose
+-- handOver pops each entry before it knows whether its client may have the lock. It drops an entry whose
 -- client does not listen, one that was already used, which an old queue may bring back, and one that
 -- waits for another kind of lock, and pops the next, 64 at most. first is the reply of ZPOPMIN, if the
 -- caller has popped the first entry.
 --
 -- It returns an array of the new owner and its first token, or nil if the lock stays free.
-local function toFirst(kind, key, give, next, full, waits, first)
+local function handOver(kind, key, give, next, full, waits, first)
   if next ~= '' then
     --@include enqueue
     enqueue(next)
@@ -60,16 +60,16 @@ local function toFirst(kind, key, give, next, full, waits, first)
           return nil
         end
       end
-      local token, heard = '0', mine and 1 or 0
+      local token, receivers = '0', mine and 1 or 0
       if tokens ~= '0' then
         --@include reserve
         token = reserve(counter, tonumber(tokens), mark == 't')
       end
       give(to, mine and full or lease)
       if not mine and (counted ~= '1' or count[4] ~= 0) then
-        heard = redis.pcall(publish, inbox, 'grant ' .. kind .. ' ' .. to .. ' ' .. token .. '@' .. since .. ' ' .. key)
+        receivers = redis.pcall(publish, inbox, 'grant ' .. kind .. ' ' .. to .. ' ' .. token .. '@' .. since .. ' ' .. key)
       end
-      if type(heard) == 'number' and (heard > 0 or counted ~= '1') then
+      if type(receivers) == 'number' and (receivers > 0 or counted ~= '1') then
         return {to, token}
       end
       redis.call('del', key)

@@ -1,0 +1,64 @@
+package transport
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// queryPause is how long one node of a cluster may take before another is queried as well.
+const queryPause = 50 * time.Millisecond
+
+// Query is a query to a node, with a client that reaches the node. It may be sent several times.
+type Query func(ctx context.Context, client rueidis.Client) rueidis.RedisResult
+
+// QueryAnyNode sends a query to the server. In a cluster it does not wait for a silent node: after
+// queryPause it queries another one as well, and the first answer counts. It returns the address of
+// the node that answered.
+func (s *Sender) QueryAnyNode(ctx context.Context, q Query) (address string, result rueidis.RedisResult) {
+	if !s.Topology.Cluster {
+		return "", s.queryNode(ctx, peer{s.Topology.common, s.Client}, q)
+	}
+	type reply struct {
+		address string
+		result  rueidis.RedisResult
+	}
+	peers := s.Topology.peers(s.Client)
+	replies := make(chan reply, len(peers))
+	next := time.NewTimer(0)
+	defer next.Stop()
+	last := reply{"", rueidis.NewErrorResult(ErrSilent)}
+	for sent, answered := 0, 0; answered < len(peers); {
+		select {
+		case <-next.C:
+			if sent == len(peers) {
+				continue
+			}
+			p := peers[sent]
+			sent++
+			s.Background(func() { replies <- reply{p.address, s.queryNode(ctx, p, q)} })
+			next.Reset(queryPause)
+		case last = <-replies:
+			answered++
+			if Classify(last.result.Error()).Final() {
+				return last.address, last.result
+			}
+			next.Reset(0)
+		case <-ctx.Done():
+			return "", rueidis.NewErrorResult(ctx.Err())
+		}
+	}
+	return last.address, last.result
+}
+
+// queryNode sends a query to one node.
+func (s *Sender) queryNode(ctx context.Context, p peer, q Query) rueidis.RedisResult {
+	return s.send(ctx, p.Node, func(ctx context.Context) rueidis.RedisResult { return q(ctx, p.client) })
+}
+
+// QueryNodeOf sends a query to the node that serves a key, and returns the result. Its limit is the
+// sender's patience.
+func (s *Sender) QueryNodeOf(ctx context.Context, key string, q Query) rueidis.RedisResult {
+	return s.queryNode(ctx, peer{s.node(key), s.Client}, q)
+}
