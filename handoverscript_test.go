@@ -449,6 +449,20 @@ func TestHandoverScripts_out_of_memory(t *testing.T) {
 	})
 }
 
+// The same is true for an owner that has no place in the queue, and whose client wants the lock again.
+func TestHandoverScripts_out_of_memory_with_a_next_owner(t *testing.T) {
+	eachHandoverOn(t, realModelServer, func(t *testing.T, s handoverScripts) {
+		heard := s.hear(ownerB)
+		s.attempt(ownerA, "", "")
+		s.wait(ownerB)
+		s.set(modelEpoch + 1000)
+		s.full(true)
+		require.Equal(t, s.granted(ownerB, "3"), s.release(ownerA, "", s.entry(ownerA2)))
+		require.Equal(t, s.grantMessage(ownerB, "3"), unstamped(<-heard))
+		s.check(ownerB, "4", ownerA2)
+	})
+}
+
 // A lock that cannot be handed over, because the keys next to it belong to somebody else, becomes free.
 func TestHandoverScripts_keys_of_others(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {

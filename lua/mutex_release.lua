@@ -49,8 +49,10 @@ local first = not open and next == '' and queue and redis.pcall('zpopmin', queue
 if not open and next == '' and not (first and first[1]) then
   return mine and free()
 end
+if mine and (open or next ~= '') then
+  redis.call('del', key) -- lets the rest run on a server that is out of memory
+end
 if open then
-  redis.call('del', key)
   --@include leave_free
   if mayStayFree() then
     pcall(leaveFree)
