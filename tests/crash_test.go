@@ -92,11 +92,12 @@ func TestCancelledWaiterLeavesNothing(t *testing.T) {
 	server := singleServer(t)
 	admin := rig.NewAdmin(t, server)
 	client := connect(t, server)
-	// Commands in flight at the cancellation are undone again and again for one lease, so the lease is short.
-	asked := make(chan string, 10_000)
+	// What was sent before the cancellation is undone in the background, again and again for one lease, so the lease
+	// is short.
+	attempted := make(chan string, 10_000)
 	impatient := connect(t, server, latchkey.Options{Lease: 500 * time.Millisecond, Observer: func(e latchkey.Event) {
 		if e.Type == latchkey.EventAttempt {
-			asked <- e.Name
+			attempted <- e.Name
 		}
 	}})
 	var holders []*latchkey.Hold
@@ -115,11 +116,11 @@ func TestCancelledWaiterLeavesNothing(t *testing.T) {
 			waiters = append(waiters, lockInBackground(ctx, k.open(impatient, name)))
 		}
 	}
-	// The waiter in front tries to acquire, and once more after it has subscribed. Then nothing is in flight.
+	// The waiter in front tries to acquire, and once more after it has subscribed.
 	attempts := map[string]int{}
 	for name, k := range names {
 		for k.messages && attempts[name] < 2 {
-			attempts[rig.Await(t, soon, "an attempt", asked)]++
+			attempts[rig.Await(t, soon, "an attempt", attempted)]++
 		}
 	}
 	cancel()
@@ -127,17 +128,8 @@ func TestCancelledWaiterLeavesNothing(t *testing.T) {
 		got := rig.Await(t, soon, "a canceled waiter", waiter)
 		assert.ErrorIs(t, got.err, context.Canceled)
 	}
-	asking := map[string]bool{} // attempts in flight at the cancellation
-	for len(asked) > 0 {
-		asking[<-asked] = true
-	}
-	for _, holder := range holders {
+	for _, holder := range holders { // this may grant a lock to a canceled waiter, which gives it back
 		mustUnlock(t, holder)
-	}
-	for name, k := range names {
-		if k.messages && !k.queued && !k.sided && !asking[name] { // otherwise a command runs in the background
-			assert.NoError(t, free(admin, name)(), k.name)
-		}
 	}
 	rig.Eventually(t, soon, "no goroutine is left", func() error { return leaked(server, before) })
 	for name, k := range names {
