@@ -107,7 +107,7 @@ func TestGoldenBarrier(t *testing.T) {
 			requireBroken(t, rig.Await(t, soon, "the first", first).err, "it was reset")
 			assert.Empty(t, heard)
 			for key, entry := range admin.Dump(name) {
-				assert.Positive(t, entry.TTL, "%s goes by itself", key)
+				assert.Positive(t, entry.TTL, "%s expires", key)
 				assert.LessOrEqual(t, entry.TTL, 20*time.Minute, key)
 			}
 		})

@@ -98,7 +98,7 @@ func TestGoldenLatch(t *testing.T) {
 			assert.Equal(t, "0", rig.Await(t, soon, "the awaiters of Redisson are freed", heard))
 			assert.Empty(t, heard)
 			for key, entry := range admin.Dump(name) {
-				assert.Positive(t, entry.TTL, "%s goes by itself", key)
+				assert.Positive(t, entry.TTL, "%s expires", key)
 			}
 		})
 	}

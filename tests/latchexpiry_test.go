@@ -125,7 +125,7 @@ func TestLatchExpires(t *testing.T) {
 	assert.ErrorIs(t, err, latchkey.ErrGone)
 	assert.ErrorIs(t, latch.Await(within(t, soon)), latchkey.ErrGone)
 	for key, entry := range admin.Dump(latch.Name()) {
-		assert.Positive(t, entry.TTL, "%s goes by itself", key)
+		assert.Positive(t, entry.TTL, "%s expires", key)
 	}
 	setLatch(t, latch, 1)
 	countDown(t, latch, 0)

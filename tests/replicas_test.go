@@ -78,7 +78,7 @@ func TestReplicas_too_few(t *testing.T) {
 				name := rig.Name(t)
 				tooLate(t, func() error { _, err := k.open(client, name).Lock(within(t, soon), options...); return err })
 				assert.False(t, admin.Exists(name), "undone when the error is there")
-				rig.Eventually(t, soon, "nothing is left but what goes by itself", free(admin, name))
+				rig.Eventually(t, soon, "nothing is left but what expires", free(admin, name))
 			})
 		})
 	}
@@ -192,7 +192,7 @@ func TestReplicas_lost_replies(t *testing.T) {
 				require.NoError(t, err, "it tries again")
 				assert.EqualValues(t, 1, countInRedis(t, admin, name))
 				mustUnlock(t, hold)
-				rig.Eventually(t, soon, "nothing is left but what goes by itself", free(admin, name))
+				rig.Eventually(t, soon, "nothing is left but what expires", free(admin, name))
 			})
 		}
 	}
