@@ -17,6 +17,8 @@ const (
 	subscribeBatch = 500
 	// missedBeats is how many beats may be missing before the link is given up.
 	missedBeats = 2
+	// uncountedLinks is how many links in succession are given up that the server does not count.
+	uncountedLinks = 3
 )
 
 var (

@@ -132,7 +132,7 @@ func (l *listener) unconfirm() {
 }
 
 // sweep unsubscribes channels that nobody has waited on for a while, and returns how many remain.
-func (l *listener) sweep(k *link) (left int, err error) {
+func (l *listener) sweep(k *link) (remaining int, err error) {
 	idle := l.retire()
 	switch {
 	case len(idle) == 0:

@@ -20,6 +20,8 @@ type listener struct {
 	address string
 	signals chan struct{} // there is something to subscribe to
 
+	uncounted atomic.Int32 // beats that the server did not count, on links that it had not counted before
+
 	mu sync.Mutex
 	// subs holds the subscriptions by channel. The keys a and {a} share a channel, and so do semaphores of both
 	// kinds. A slice that find returned never changes.
@@ -129,7 +131,7 @@ func (l *listener) serve(k *link) error {
 			}
 			l.sender.Background(func() { l.beat(k) })
 		case <-sweep.C:
-			if left, err := l.sweep(k); err != nil || left == 0 {
+			if remaining, err := l.sweep(k); err != nil || remaining == 0 {
 				return err
 			}
 		case <-l.closed:
@@ -186,14 +188,16 @@ func (l *listener) beat(k *link) {
 	}
 }
 
-// recount records how many subscribers the server that receives the commands counted for a beat. If the master
-// has changed, and the former master replicates from the new one, the link still receives all messages. But the
-// new master counts no subscriber, and revokes its grants. Then the link is given up at once.
+// recount records how many subscribers the server that receives the commands counted for a beat. If it counts
+// nobody, the link leads to another server. That may be a former master, which now replicates from the new one:
+// the link receives all messages, but the new master sees no subscriber, and hands nothing over. Then the link is
+// given up at once. A server that has never counted a link is trusted after some of them: it may count nobody.
 func (l *listener) recount(k *link, heard int64) {
 	switch {
 	case heard > 0:
 		k.counted.Store(true)
-	case k.counted.Load():
+		l.uncounted.Store(0)
+	case k.counted.Load(), l.uncounted.Add(1) <= uncountedLinks:
 		l.giveUp(k)
 	}
 }

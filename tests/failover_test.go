@@ -24,6 +24,8 @@ type topology struct {
 	url  string
 	ways map[string]func() // to lose the master; they return when there is a new one
 	heal func()            // brings back what was lost
+	// listening returns an error unless the clients, which wait for permits of a fair semaphore, listen to the master.
+	listening func(name string, clients ...*latchkey.Client) error
 }
 
 // shard is the hash tag of everything that the tests below look at in a cluster.
@@ -31,11 +33,20 @@ const shard = "{shard}"
 
 func sentinels(t *testing.T) topology {
 	s := rig.NewSentinel(t, 1)
+	listening := func(name string, clients ...*latchkey.Client) error {
+		server, admin := s.Master()
+		for _, client := range clients {
+			if admin.Subscribers(permitChannelOf(server, client, name)) == 0 {
+				return fmt.Errorf("%s does not listen", client.ID())
+			}
+		}
+		return nil
+	}
 	return topology{s.URL(), map[string]func(){
 		"asked":  func() { s.Failover() },
 		"killed": func() { s.Successor(s.Kill()) },
 		"paused": func() { s.Successor(s.Pause()) },
-	}, s.Heal}
+	}, s.Heal, listening}
 }
 
 func clusters(t *testing.T) topology {
@@ -44,7 +55,7 @@ func clusters(t *testing.T) topology {
 		"asked":  func() { c.Failover(shard) },
 		"killed": func() { c.Successor(shard, c.Kill(shard)) },
 		"paused": func() { c.Successor(shard, c.Pause(shard)) },
-	}, c.Heal}
+	}, c.Heal, func(name string, clients ...*latchkey.Client) error { return c.Listening(len(clients), name) }}
 }
 
 // failovers returns how many failovers there are of each way. The short form has one, and acknowledgement for one way

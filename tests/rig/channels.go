@@ -83,19 +83,23 @@ func (s *Server) Subscribe(client rueidis.Client, channel string) rueidis.Comple
 	return client.B().Subscribe().Channel(channel).Build()
 }
 
-// AwaitListening waits until that many clients that wait for the object have subscribed at the
-// master of its slot. If messages are not sharded, any node passes them on, and AwaitListening
-// returns at once.
+// AwaitListening waits until [Cluster.Listening] returns nil.
 func (c *Cluster) AwaitListening(clients int, name string) {
 	c.tb.Helper()
+	Eventually(c.tb, 20*time.Second, "clients listen where the slot is", func() error { return c.Listening(clients, name) })
+}
+
+// Listening returns an error unless that many clients that wait for the object have subscribed at
+// the master of its slot. If messages are not sharded, any node passes them on, and Listening
+// returns nil.
+func (c *Cluster) Listening(clients int, name string) error {
+	c.tb.Helper()
 	if !c.Server().sharded() {
-		return
-	}
-	Eventually(c.tb, 20*time.Second, "clients listen where the slot is", func() error {
-		_, admin := c.Serving(name)
-		if all := admin.Strings("PUBSUB", "SHARDCHANNELS", "latchkey:"+name+":*-*"); len(all) != clients {
-			return fmt.Errorf("%v", all)
-		}
 		return nil
-	})
+	}
+	_, admin := c.Serving(name)
+	if all := admin.Strings("PUBSUB", "SHARDCHANNELS", "latchkey:"+name+":*-*"); len(all) != clients {
+		return fmt.Errorf("%v", all)
+	}
+	return nil
 }
