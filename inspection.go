@@ -68,12 +68,22 @@ func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
 
 // inspect is Inspect without labels and notes.
 func (c *Client) inspect(ctx context.Context, names *keys) (Inspection, error) {
+	return c.inspectOn(ctx, names, "")
+}
+
+// inspectMaster is inspect, but only a server that accepts writes may reply that the name is free.
+func (c *Client) inspectMaster(ctx context.Context, names *keys) (Inspection, error) {
+	return c.inspectOn(ctx, names, "1")
+}
+
+// inspectOn implements inspect and inspectMaster.
+func (c *Client) inspectOn(ctx context.Context, names *keys, onlyMaster string) (Inspection, error) {
 	i := Inspection{Name: names.name, Key: names.key}
 	if !c.begin() {
 		return i, ErrClosed
 	}
 	defer c.working.Done()
-	a, err := c.send(ctx, call{inspectScript, []string{names.key, names.token}, nil})
+	a, err := c.send(ctx, call{inspectScript, []string{names.key, names.token}, []string{onlyMaster}})
 	if err != nil {
 		return i, err
 	}

@@ -17,8 +17,11 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// errNobody is the answer that nobody leads.
-var errNobody = errors.New("nobody leads")
+// These are answers that are no errors: nobody leads, and a lock was not held.
+var (
+	errNobody = errors.New("nobody leads")
+	errFree   = errors.New("not held")
+)
 
 // question is a call about an object that the master has and the replica does not.
 type question struct {
@@ -74,7 +77,7 @@ func isNotDefinite(t *testing.T, q question) {
 	err := q.ask(within(t, soon))
 	assert.Error(t, err, "%s: it is not done either", q.name)
 	for _, definite := range []error{
-		latchkey.ErrNotSet, latchkey.ErrGone, latchkey.ErrNotHeld, latchkey.ErrLost, latchkey.ErrBroken, errNobody,
+		latchkey.ErrNotSet, latchkey.ErrGone, latchkey.ErrNotHeld, latchkey.ErrLost, latchkey.ErrBroken, errNobody, errFree,
 	} {
 		assert.NotErrorIs(t, err, definite, q.name)
 	}
@@ -95,6 +98,22 @@ func isTrue(t *testing.T, q question) {
 
 func aboutLocks(t *testing.T, open func() *latchkey.Client) (all []question) {
 	for _, k := range append(kinds, readKind) {
+		client := open()
+		forced := k.open(client, k.name+" forced")
+		mustLock(t, forced)
+		force := func(unlock func(context.Context) (bool, error)) func(context.Context) error {
+			return func(ctx context.Context) error {
+				held, err := unlock(ctx)
+				if err == nil && !held {
+					err = errFree
+				}
+				return err
+			}
+		}
+		all = append(all,
+			question{k.name + " ForceUnlock", force(forced.ForceUnlock), errFree},
+			question{k.name + " ForceUnlock by name", force(func(ctx context.Context) (bool, error) { return client.ForceUnlock(ctx, forced.Name()) }), errFree},
+		)
 		extended, released := mustLock(t, k.open(open(), k.name+" extended")), mustLock(t, k.open(open(), k.name+" released"))
 		all = append(all,
 			question{k.name + " Extend", func(ctx context.Context) error { return extended.Extend(ctx, 2*time.Hour) }, latchkey.ErrLost},
