@@ -18,7 +18,8 @@
 //	latchkey leader NAME [--watch] [--json]           show who leads, and since when
 //	latchkey sem run --name POOL --permits N [flags] -- CMD [ARGS…]
 //	                                                  run CMD, at most N at once
-//	latchkey sem inspect NAME [--json]                show the permits of a semaphore, and how many are free
+//	latchkey sem inspect NAME [--json]                show the permits of a semaphore, and who holds them
+//	latchkey sem release --force NAME ID… [--json]    take permits away from their holders
 //	latchkey sem set NAME N [--json]                  set the number of permits
 //	latchkey sem delete NAME [--json]
 //	latchkey latch set NAME N [--ttl 1h] [--json]     close a latch for N counts

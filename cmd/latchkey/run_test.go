@@ -122,7 +122,7 @@ func TestRunForwardsSignals(t *testing.T) {
 
 func TestRunEndsBySignal(t *testing.T) {
 	server := latchkeytest.NewServer(t)
-	run := script(t, server, "echo ready; sleep 600; true")
+	run := script(t, server, "sleep 600 & echo ready; wait; true") // a process that is just being started may miss the signal
 	require.Equal(t, "ready", run.line())
 	require.NoError(t, run.Process.Signal(syscall.SIGTERM))
 	assert.Equal(t, result{code: 128 + 15}, run.end(), "the shell and its sleep are both gone")

@@ -17,6 +17,7 @@ func semCommand(args []string) *cli.Command {
   latchkey sem inspect imports`,
 		semRunCommand(args),
 		semInspectCommand(),
+		semReleaseCommand(),
 		semSetCommand(),
 		semDeleteCommand(),
 	)

@@ -39,7 +39,7 @@ func TestInterruptFromTheTerminalArrivesOnce(t *testing.T) {
 }
 
 func TestDemoRedrawsOnATerminal(t *testing.T) {
-	_, echo := onTerminal(t, `unset LATCHKEY_REDIS; export NO_COLOR=1; "$LATCHKEY" demo --for 1s --lease 200ms`)
+	_, echo := onTerminal(t, `unset LATCHKEY_REDIS; export NO_COLOR=1; "$LATCHKEY" demo --for 1s --lease 2s`)
 	awaitLine(t, echo, "\x1b[6A\x1b[J   worker 1")
 	awaitLine(t, echo, "PROOF: ")
 }
