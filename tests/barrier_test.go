@@ -271,7 +271,7 @@ func TestBarrierPermissions(t *testing.T) {
 	_, err = b.Await(within(t, soon))
 	require.NoError(t, err)
 	require.NoError(t, rig.Await(t, soon, "the first", first).err)
-	_, err = b.Await(ctx, latchkey.Wait(100*time.Millisecond))
+	_, err = b.Await(ctx, latchkey.Wait(time.Second))
 	requireBusy(t, err)
 	require.NoError(t, b.Reset(ctx))
 	completes(t, b)

@@ -21,7 +21,7 @@ func connectCluster(t *testing.T, cluster *rig.Cluster, options latchkey.Options
 	options.Logger = slog.New(slog.DiscardHandler)
 	client, err := latchkey.Connect(within(t, soon), cluster.URL(), options)
 	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, client.Close(within(t, soon))) })
+	t.Cleanup(func() { assert.NoError(t, client.Close(within(t, 3*soon))) })
 	return client
 }
 

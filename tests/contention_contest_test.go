@@ -86,7 +86,7 @@ type contest struct {
 	overlaps atomic.Int64
 	token    atomic.Int64
 	backward atomic.Int64         // tokens that were not larger than the one before
-	lost     atomic.Int64         // holds that were not renewed in time
+	lost     atomic.Int64         // holds that were not renewed in time, and acquisitions and releases that were not answered in time
 	late     func() time.Duration // how late the machine was
 }
 
@@ -147,13 +147,17 @@ func (c *contest) work(ctx context.Context, worker int, p contender) error {
 		c.waits[worker].begin(start, c.total.Load())
 		got, err := p.acquire(ctx)
 		c.waits[worker].end()
-		if err != nil {
+		switch {
+		case c.punctual > 0 && errors.Is(err, latchkey.ErrUnavailable):
+			c.lost.Add(1)
+			continue
+		case err != nil:
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 		c.count(worker, time.Since(start))
 		c.enter(p, got.token)
 		switch err := got.release(ctx); {
-		case c.punctual > 0 && errors.Is(err, latchkey.ErrLost):
+		case c.punctual > 0 && (errors.Is(err, latchkey.ErrLost) || errors.Is(err, latchkey.ErrUnavailable)):
 			c.lost.Add(1)
 		case err != nil:
 			return fmt.Errorf("%s: %w", p.name, err)

@@ -26,11 +26,15 @@ type entrance struct {
 func (e entrance) inside() string { return "inside:{" + e.name + "}" }
 func (e entrance) found() string  { return "found:{" + e.name + "}" }
 
-// entering adds a visitor with its weight and records who was inside if the total weight is too large.
+// entering adds a visitor with its weight and records who was inside if the total weight is too large. A visitor whose
+// time is over when the command arrives is not added: the machine was busy, and somebody else may have the lock.
 var entering = rueidis.NewLuaScript(`
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('zremrangebyscore', KEYS[1], '-inf', now)
+if now >= tonumber(ARGV[2]) then
+  return 0
+end
 local before, weight = redis.call('zrange', KEYS[1], 0, -1), tonumber(ARGV[3])
 for _, each in ipairs(before) do
   weight = weight + string.match(each, ' (%d+) ')
@@ -40,7 +44,7 @@ if weight > tonumber(ARGV[4]) then
     redis.call('rpush', KEYS[2], (string.match(each, '^(.*) %d+ ')))
   end
 end
-redis.call('zadd', KEYS[1], now + ARGV[2], ARGV[1])
+redis.call('zadd', KEYS[1], ARGV[2], ARGV[1])
 return 1`)
 
 // pass enters and leaves with something that is valid for the given time, or for ever if that is 0.
@@ -48,9 +52,9 @@ func (e entrance) pass(ctx context.Context, weight int32, valid time.Duration) e
 	if valid == 0 {
 		valid = time.Hour
 	}
-	visit := fmt.Sprint(e.who, " ", weight, " ", rand.Int())
+	visit, ends := fmt.Sprint(e.who, " ", weight, " ", rand.Int()), time.Now().Add(valid) // the server has the same clock
 	err := entering.Exec(ctx, e.raw, []string{e.inside(), e.found()},
-		[]string{visit, strconv.FormatInt(valid.Milliseconds(), 10), strconv.Itoa(int(weight)), strconv.Itoa(whole)}).Error()
+		[]string{visit, strconv.FormatInt(ends.UnixMilli(), 10), strconv.Itoa(int(weight)), strconv.Itoa(whole)}).Error()
 	if err != nil {
 		return err
 	}

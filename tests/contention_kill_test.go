@@ -145,7 +145,7 @@ const slowness = 4
 func (s *survivors) goOn() time.Duration {
 	s.t.Helper()
 	began, before := time.Now(), s.byContender()
-	rig.Eventually(s.t, soon, "the survivors go on", func() error {
+	rig.Eventually(s.t, 3*soon, "the survivors go on", func() error {
 		for i, n := range s.byContender() {
 			if n < before[i]+4 { // one for each of the two goroutines, and as many again to be sure
 				return fmt.Errorf("%v passes, and before %v", s.byContender(), before)

@@ -34,7 +34,7 @@ func TestElection(t *testing.T) {
 
 	_, err = b.TryCampaign(t.Context(), "b:1")
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
-	_, err = b.Campaign(t.Context(), "b:1", latchkey.Wait(100*time.Millisecond))
+	_, err = b.Campaign(t.Context(), "b:1", latchkey.Wait(time.Second))
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 

@@ -73,7 +73,7 @@ func TestElectionObserve_unavailable(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	link := rig.NewLink(t, server)
-	options := latchkey.Options{PollCeiling: 300 * time.Millisecond, RetryBudget: 300 * time.Millisecond}
+	options := latchkey.Options{PollCeiling: 300 * time.Millisecond, RetryBudget: 3 * time.Second}
 	l := mustLead(t, connect(t, server).NewElection(name), "a")
 	watched := leaders(t.Context(), connectVia(t, server, link.Addr(), options).NewElection(name))
 	sees(t, watched, "a")

@@ -204,10 +204,10 @@ func TestReentryWaitsForTheServer(t *testing.T) {
 		t.Parallel()
 		server, name := rig.Shared(), rig.Name(t)
 		tap := rig.NewTap(t, server)
-		lock := k.open(connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: time.Second}), name)
+		lock := k.open(connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: 3 * time.Second}), name)
 		outer := mustLock(t, lock)
 		heal := tap.Refuse(rig.Mentions(name), "LOADING Redis is loading the dataset in memory")
-		time.AfterFunc(2*time.Second, heal)
+		time.AfterFunc(4*time.Second, heal) // longer than the budget
 		inner, err := lock.Lock(outer.Context(within(t, soon)))
 		require.NoError(t, err)
 		mustUnlock(t, inner)

@@ -186,8 +186,8 @@ func TestFairScriptsDoNotGrow(t *testing.T) {
 	checkScriptTimes(t, fairCosts, 50_000, func(what string) bool { return what != passDead })
 }
 
-// checkScriptTimes checks that scripts take less than a millisecond with many waiters and, where asked, no longer than
-// with a hundred. Other load can only make them slower, so each kind of script gets several chances.
+// checkScriptTimes checks that scripts take less than a millisecond with many waiters, or less than twice as long as
+// with a hundred, and, where asked, no longer than with a hundred. Other load can only make them slower, so each kind of script gets several chances.
 func checkScriptTimes(t *testing.T, measure func(t *testing.T, n int) map[string][]time.Duration, many int, asked func(what string) bool) {
 	t.Helper()
 	faults := map[string]string{}
@@ -216,16 +216,20 @@ const costChances = 5
 
 // tooSlow returns what is wrong with the sorted times for a hundred and for many waiters.
 func tooSlow(small, large []time.Duration, alike bool) string {
-	most := large[(len(large)-1)*3/4]
+	most, control := upperQuartile(large), upperQuartile(small)
 	switch {
 	case alike && median(large) >= 4*median(small)+50*time.Microsecond:
 		return fmt.Sprintf("it grows: from %v to %v", median(small), median(large))
-	case most >= time.Millisecond:
-		return fmt.Sprintf("three of four take up to %v", most)
+	case most >= max(time.Millisecond, 2*control): // on a slow machine a few scripts with cold caches take as long beside a hundred
+		return fmt.Sprintf("three of four take up to %v, beside 100 up to %v", most, control)
 	}
 	return ""
 }
 
+// upperQuartile returns what three of four of the sorted times do not exceed.
+func upperQuartile(times []time.Duration) time.Duration { return times[(len(times)-1)*3/4] }
+
+// median returns the median of sorted times.
 func median(times []time.Duration) time.Duration { return times[len(times)/2] }
 
 // ignoreNil drops the error of a nil reply.

@@ -3,6 +3,7 @@ package tests
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -40,9 +41,16 @@ func lazily(t *testing.T, server *rig.Server, options latchkey.Options) (client 
 	return client, func() { up.Store(true) }
 }
 
-// notSent checks the error of a call that found no server.
-func notSent(t *testing.T, err error) {
+// notSent checks the error of a call that finds no server. On a busy machine the time of the call may end while the
+// client is being opened. Then the outcome counts as unknown, and the call is repeated.
+func notSent(t *testing.T, call func() error) {
 	t.Helper()
+	err := call()
+	for range 4 {
+		if errors.Is(err, latchkey.ErrUnknownOutcome) {
+			err = call()
+		}
+	}
 	assert.ErrorIs(t, err, latchkey.ErrUnavailable)
 	assert.NotErrorIs(t, err, latchkey.ErrNotAcquired)
 	assert.NotErrorIs(t, err, latchkey.ErrUnknownOutcome)
@@ -61,12 +69,16 @@ func TestLazyConnect(t *testing.T) {
 		t.Parallel()
 		client, comesUp := lazily(t, rig.Shared(), brief)
 		lock := k.open(client, rig.Name(t))
-		start := time.Now()
-		_, err := lock.TryLock(t.Context())
-		notSent(t, err)
-		assert.Less(t, time.Since(start), brief.RetryBudget+leeway)
-		_, err = lock.IsLocked(t.Context())
-		notSent(t, err)
+		notSent(t, func() error {
+			start := time.Now()
+			_, err := lock.TryLock(t.Context())
+			assert.Less(t, time.Since(start), brief.RetryBudget+leeway)
+			return err
+		})
+		notSent(t, func() error {
+			_, err := lock.IsLocked(t.Context())
+			return err
+		})
 
 		waiter := lockInBackground(within(t, soon), lock)
 		comesUp()
@@ -87,8 +99,10 @@ func TestLazyConnect_wakes_and_renews(t *testing.T) {
 			renewed <- e
 		}
 	}})
-	_, err := client.NewLock(name).TryLock(t.Context(), latchkey.Lease(time.Minute))
-	notSent(t, err)
+	notSent(t, func() error {
+		_, err := client.NewLock(name).TryLock(t.Context(), latchkey.Lease(time.Minute))
+		return err
+	})
 	comesUp()
 	holder := mustLock(t, connect(t, server).NewLock(name))
 	waiter := lockInBackground(within(t, soon), client.NewLock(name))

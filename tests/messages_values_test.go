@@ -21,7 +21,7 @@ func TestMessagesOfPermits(t *testing.T) {
 	sendsNothing(t, func(client *latchkey.Client) {
 		ctx, pool, budget := t.Context(), client.NewPermitSemaphore("pool"), client.NewSemaphore("budget")
 		const (
-			badID = `invalid permit id "nonsense", want the hexadecimal digits of Permit.ID`
+			badID = `invalid permit id "nonsense", want lower-case hexadecimal digits, as Permit.ID and Holders return them`
 			few   = "want at least 1 and at most 1000"
 			every = "want at least 1 and at most 2147483647"
 		)

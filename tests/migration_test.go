@@ -94,7 +94,7 @@ func guardAll(t *testing.T, client *latchkey.Client, tag string) []guarded {
 // can be released and acquired during the move, all others when it is over.
 func TestMigration_nothing_is_lost(t *testing.T) {
 	t.Parallel()
-	const lease = 3 * time.Second
+	const lease = 5 * time.Second
 	eachHalf(t, func(t *testing.T, cluster *rig.Cluster, which func(key string) bool) {
 		client := connectCluster(t, cluster, latchkey.Options{Lease: lease})
 		tag := "{" + rig.Name(t) + "}"

@@ -241,7 +241,7 @@ func fairPermits(ctx context.Context, t *testing.T, client *latchkey.Client, nam
 	require.NoError(t, err)
 	_, err = s.TryAcquire(ctx)
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
-	_, err = s.Acquire(ctx, latchkey.Wait(50*time.Millisecond))
+	_, err = s.Acquire(ctx, latchkey.Wait(time.Second))
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 	waiting := make(chan error, 1)
 	go func() { waiting <- s.Do(ctx, func(context.Context) error { return nil }) }()

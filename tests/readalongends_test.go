@@ -126,8 +126,8 @@ func TestReadAlong_is_lost_together(t *testing.T) {
 // The lease is renewed for as long as any remaining hold is one that is renewed.
 func TestReadAlong_is_renewed(t *testing.T) {
 	t.Parallel()
-	const lease = 2 * time.Second
-	r := newReaders(t, latchkey.Options{Turn: latchkey.MaxTurn, Lease: lease, PollCeiling: time.Second, RetryBudget: time.Second})
+	const lease = 5 * time.Second
+	r := newReaders(t, latchkey.Options{Turn: latchkey.MaxTurn, Lease: lease, PollCeiling: time.Second, RetryBudget: 3 * time.Second})
 	holds := r.group(t, 3)
 	mustUnlock(t, holds[0])
 	mustUnlock(t, holds[2])
@@ -286,7 +286,7 @@ func TestReadAlong_while_the_client_closes(t *testing.T) {
 				}
 			})
 		}
-		rig.Await(t, soon, "the first hold", started)
+		rig.Await(t, time.Minute, "the first hold", started)
 		rest(rand.N(5 * time.Millisecond))
 		require.NoError(t, r.client.Close(within(t, soon)))
 		all.Wait()

@@ -302,8 +302,11 @@ func TestRedLockReentersWhatWasMended(t *testing.T) {
 			if err != nil {
 				return fmt.Errorf("under %s: %w", what, err)
 			}
-			assert.Equal(t, int64(2), countInRedis(t, m.admins[0], "x"), what)
-			return inner.Unlock(t.Context())
+			n := countInRedis(t, m.admins[0], "x")
+			if err := inner.Unlock(t.Context()); err != nil || n == 2 {
+				return err
+			}
+			return fmt.Errorf("a hold of its own under %s", what) // on a busy machine the member may be lost and mended again
 		})
 	}
 	mustUnlock(t, hold)

@@ -49,7 +49,7 @@ func TestRedLine_of_readers_is_held_together(t *testing.T) {
 			assert.Positive(t, later.ValidFor())
 		}
 		if i < len(holds)-1 {
-			require.Equal(t, 3, p.held("x"))
+			require.GreaterOrEqual(t, p.held("x"), 2, "a majority") // the third member may come later
 		}
 	}
 	p.comesTo(t, "x", 0)

@@ -20,7 +20,7 @@ import (
 func TestRenewalSurvivesTrouble(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)
-	const lease = time.Second
+	const lease = 2 * time.Second
 	faults := map[string]func(tap *rig.Tap, name string) (stop func()){
 		"refused":      func(tap *rig.Tap, name string) func() { return tap.Refuse(rig.Mentions(name), "LOADING later") },
 		"cut":          func(tap *rig.Tap, name string) func() { return tap.LoseAll(rig.Mentions(name), rig.CutRequest) },

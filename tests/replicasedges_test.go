@@ -179,9 +179,9 @@ func TestReplicas_downgrade(t *testing.T) {
 // A server that is out of memory still lets holds be renewed.
 func TestReplicas_out_of_memory(t *testing.T) {
 	t.Parallel()
-	const lease = 2 * time.Second
+	const lease = 5 * time.Second
 	r := rig.NewReplicated(t, 1, 0)
-	options := confirmed(600 * time.Millisecond)
+	options := confirmed(1500 * time.Millisecond)
 	options.Lease = lease
 	client := connect(t, r.Master, options)
 	permits := newPermits(t, client, 3)

@@ -273,8 +273,8 @@ func TestReplicas_minimal_permissions(t *testing.T) {
 	admin, replica := rig.NewAdmin(t, r.Master), rig.NewAdmin(t, r.Replicas[0])
 	narrow(t, r.Master, latchkey.Options{}) // creates the user
 	admin.Do("ACL", "SETUSER", "narrow", "+wait")
-	options := confirmed(600 * time.Millisecond)
-	options.Lease = 2 * time.Second
+	options := confirmed(1500 * time.Millisecond)
+	options.Lease = 5 * time.Second
 	client, err := latchkey.Connect(t.Context(), "redis://narrow:secret@"+r.Master.Addr(), options)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, client.Close(within(t, soon))) })

@@ -241,7 +241,8 @@ func TestPermitPassing_loses_none_to_who_gives_up(t *testing.T) {
 	allBack(t, s.Semaphore, 1)
 }
 
-// The waiters of one client are served in the order of arrival.
+// The waiters of one client are served in the order of arrival. Only the first of them queries the server. While it does,
+// the others go first, so that the permits do not wait for the answer.
 func TestPermitPassing_keeps_the_order(t *testing.T) {
 	t.Parallel()
 	s := newHotSemaphore(t, 1, longTurn)
@@ -258,21 +259,21 @@ func TestPermitPassing_keeps_the_order(t *testing.T) {
 		})
 		rig.Await(t, soon, "the call waits", waiting.waits)
 	}
-	admin := rig.NewAdmin(t, rig.Shared())
-	rig.Eventually(t, soon, "the first of them listens", func() error {
-		if len(admin.Channels(s.Name())) < 2 {
-			return errors.New("it does not")
-		}
-		return nil
-	})
 	s.tap.Forget()
 	require.NoError(t, s.Release(t.Context(), 1))
 	all.Wait()
-	for i := range waiters {
-		assert.Equal(t, i, <-order)
+	close(order)
+	late, last := 0, -1 // each waiter that comes after a later one
+	for i := range order {
+		if i < last {
+			late++
+		}
+		last = i
 	}
-	_, releases := s.sent()
-	assert.Less(t, releases, waiters/2, "most are passed on")
+	sent, releases := s.sent()
+	t.Logf("%d late, %d queries, %d releases", late, sent-releases, releases)
+	assert.LessOrEqual(t, late, sent-releases, "only a query makes a waiter late")
+	assert.Less(t, releases, waiters/2, "most permits are passed on")
 }
 
 // Two clients that want the same permits all the time get equal shares, and neither waits for the other longer than a

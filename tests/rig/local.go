@@ -16,7 +16,7 @@ import (
 )
 
 // startPatience is how long a server may take to answer its first PING.
-const startPatience = 10 * time.Second
+const startPatience = 30 * time.Second
 
 // startTries is how often a start is tried, each time on other ports.
 const startTries = 5
