@@ -19,10 +19,11 @@ import (
 )
 
 const (
-	// soon is long enough for anything that should happen at once.
-	soon = 10 * time.Second
+	// soon is long enough for anything that should happen at once, also on a busy machine. It is shorter than the
+	// default lease, so that a lock that is free soon was released.
+	soon = 20 * time.Second
 	// leeway is what a busy machine may add to a measured time.
-	leeway = 1500 * time.Millisecond
+	leeway = 5 * time.Second
 )
 
 // kind is one of the locks, for tests of what all locks have in common.

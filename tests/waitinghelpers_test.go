@@ -8,11 +8,32 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Helpers that detect that a client waits.
+// Helpers that detect that a client waits, or waits no longer.
+
+// refused makes a call that is refused, with a longer wait until the server answers within it, and returns the error.
+func refused(t testing.TB, call func(wait latchkey.WaitOption) error) (err error) {
+	t.Helper()
+	for wait := 50 * time.Millisecond; ; wait *= 2 {
+		err = call(latchkey.Wait(wait))
+		if !errors.Is(err, latchkey.ErrUnavailable) || wait > soon {
+			requireBusy(t, err)
+			return err
+		}
+	}
+}
+
+// tookAbout checks a measured time: what it should be, or what a busy machine may add to that.
+func tookAbout(t testing.TB, want, took time.Duration) {
+	t.Helper()
+	assert.GreaterOrEqual(t, took, want)
+	assert.Less(t, took, want+leeway)
+}
 
 // awaitWaiter waits until a waiter is in a queue of the lock, or has subscribed to its channel. A waiter
 // does either only after it was refused.
