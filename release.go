@@ -157,7 +157,8 @@ func (o *ownership) finishRelease(a transport.Answer) {
 		o.lock.client.reporter.log(noticePublish, o.lock.keys().channel)
 	}
 	o.observe(EventReleased, nil, nil) // before the next one can acquire
-	if o.lock.spec.maySurviveRelease() && !freed(a) && !a.Null { // null: an earlier release ran, and nobody knows who holds the lock now
+	// After a null reply, an earlier release has run, and nobody knows who holds the lock now.
+	if o.lock.spec.maySurviveRelease() && !freed(a) && !a.Null {
 		o.leaveHold()
 	} else {
 		o.endHold(receivers)
