@@ -1,7 +1,8 @@
 #!/bin/sh
 # test.sh [ARGUMENTS OF go test]: runs the tests of this repository.
 #
-#   ./test.sh                        everything
+#   ./test.sh                        everything, with long tests in their short form
+#   ./test.sh -short=false           everything in full, as in CI
 #   ./test.sh -run TestMutex -v      some of it
 #   ./test.sh ./latchkeytest         one package
 #
@@ -24,8 +25,12 @@
 #   sentinel   a master with a replica, behind three Sentinels
 #   cluster    three masters with a replica each
 #
-# Tests that a backend cannot run are skipped and listed at the end. The race detector is on
-# if there is a C compiler.
+# Tests that a backend cannot run are skipped; -v shows why. The race detector is on if there is a
+# C compiler.
+#
+# LATCHKEY_TEST_NOSKIP=1 makes a skipped test fail the run. LATCHKEY_TEST_UNSTEADY names a file: each
+# failed test runs again alone, twice at most, unless more than ten have failed. The run then passes if
+# each of them passes once, and the file gets the names of these unsteady tests.
 set -eu
 cd "$(dirname "$0")"
 
@@ -69,15 +74,46 @@ else
   echo "test.sh: no C compiler (or no race detector for this platform): running without -race"
 fi
 
-# If the arguments name no package, test all modules in go.work.
-# The slowest packages begin first.
-packages='./tests/... ./... ./cmd/latchkey ./examples ./examples/unittest ./latchkeyotel ./latchkeyotel/example ./latchkeyotel/tests/... ./latchkeycron'
+# If the arguments name no package, test all modules in go.work. The slowest packages begin first.
+packages=
+format=pkgname-and-test-fails
 for argument in "$@"; do
+  shift
   case $argument in
-  . | ./* | github.com/*) packages= ;;
+  . | ./* | github.com/*) packages="$packages $argument" ;;
+  *) set -- "$@" "$argument" ;;
   esac
+  case $argument in -v | -v=true) format=standard-verbose ;; esac
 done
+if [ -z "$packages" ]; then
+  packages='./tests/... ./... ./cmd/latchkey ./examples ./examples/unittest ./latchkeyotel ./latchkeyotel/example ./latchkeyotel/tests/... ./latchkeycron'
+fi
+
+gotestsum=$(cd .ci/tools && GOWORK=off go tool -n gotestsum)
+events=$(mktemp)
+report=$(mktemp)
+trap 'rm -f "$events" "$report"' EXIT
+trap 'exit 130' INT
+
+rerun=
+if [ -n "${LATCHKEY_TEST_UNSTEADY-}" ]; then
+  left=$((10 - $(wc -l <"$LATCHKEY_TEST_UNSTEADY")))
+  [ "$left" -le 0 ] || rerun="--rerun-fails=2 --rerun-fails-max-failures=$left --rerun-fails-run-root-test --rerun-fails-report=$report"
+fi
 
 # Results depend on the server, not on the files alone, so they are not cached.
-# shellcheck disable=SC2086 # two words, or none
-exec go run .ci/testrun.go $race -count=1 -timeout=30m $packages "$@"
+status=0
+# shellcheck disable=SC2086 # some words, or none
+"$gotestsum" --format $format --format-hide-empty-pkg --hide-summary=skipped --jsonfile "$events" $rerun \
+  --packages "$packages" -- $race -short -count=1 -timeout=30m "$@" || status=$?
+
+echo
+sed -n 's/.*"Output":"rig: \(backend [^"\\]*\).*/\1/p' "$events" | sed 's/ on port [0-9]*//' | sort -u
+if [ -n "$rerun" ] && [ $status = 0 ]; then
+  sed -n "s/: [0-9]* runs, [0-9]* failures\$//p" "$report" | sed "s|\(\.[A-Z][^/.]*\)/.*|\1|" | sort -u >>"$LATCHKEY_TEST_UNSTEADY"
+fi
+if [ "${LATCHKEY_TEST_NOSKIP-}" = 1 ] && grep '"Action":"skip".*"Test"' "$events"; then
+  echo "FAIL: nothing may be skipped in this run"
+  status=1
+fi
+exit $status

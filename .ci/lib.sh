@@ -1,0 +1,45 @@
+# shellcheck shell=bash
+# What the scripts in .ci/parts share. They run in the root of the repository. $work is a folder that is removed
+# at the end.
+set -euo pipefail
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# step TITLE COMMAND…: runs one step of a part.
+step() {
+  local began=$SECONDS
+  echo
+  echo "-- $1"
+  "${@:2}"
+  echo "-- $1: $((SECONDS - began)) s"
+}
+
+# note TEXT…: prints a note, also at the end of .ci/run.
+note() { echo "note: $*" | tee -a "${LATCHKEY_CI_NOTES:-/dev/null}"; }
+
+has() { command -v "$1" >/dev/null 2>&1; }
+
+# modules lists the folders of the modules of the workspace.
+modules() { go list -m -f '{{.Dir}}'; }
+
+# each_module COMMAND…: runs a command in the folder of each module.
+each_module() {
+  local dir
+  for dir in $(modules); do
+    echo "${dir#"$PWD"}/"
+    (cd "$dir" && "$@")
+  done
+}
+
+# tool PACKAGE VERSION installs a Go program and prints its path.
+tool() {
+  GOBIN=$work/bin go install "$1@$2" >&2
+  echo "$work/bin/${1##*/}"
+}
+
+# tested BACKEND ARGUMENTS…: runs tests, with the race detector if there is a C compiler.
+tested() {
+  LATCHKEY_TEST_BACKEND=$1 LATCHKEY_TEST_INSTALL=0 ./test.sh "${@:2}"
+}
