@@ -59,8 +59,8 @@ func TestAtLeastOutlivesAFailover(t *testing.T) {
 		t.Parallel()
 		f := newLockFailover(t, k)
 		holder, other := f.connect(f.tap()), f.connect(f.tap())
-		released, before := take(t, f.master, k.open(holder, f.name+":before"), time.Minute)
-		held, after := take(t, f.master, k.open(holder, f.name+":after"), time.Minute)
+		released, before := take(t, f.master, k.open(holder, f.name+":before"), time.Hour)
+		held, after := take(t, f.master, k.open(holder, f.name+":after"), time.Hour)
 		short, soonFree := take(t, f.master, k.open(holder, f.name+":short"), d)
 		ofOther, ofHolder := soonFree.waitsFor(t, k.open(other, short.Name())), soonFree.waitsFor(t, k.open(holder, short.Name()))
 		owner := held.Owner()
@@ -81,7 +81,7 @@ func TestAtLeastOutlivesAFailover(t *testing.T) {
 // end of the move.
 func TestMigration_of_locks_that_stay_taken(t *testing.T) {
 	t.Parallel()
-	const lease = 3 * time.Second
+	const lease = 2 * time.Second
 	eachHalf(t, func(t *testing.T, cluster *rig.Cluster, which func(key string) bool) {
 		client, other := connectCluster(t, cluster, latchkey.Options{Lease: lease}), connectCluster(t, cluster, latchkey.Options{Lease: lease})
 		hasty := connectCluster(t, cluster, latchkey.Options{Lease: lease, RetryBudget: 100 * time.Millisecond})
@@ -99,7 +99,7 @@ func TestMigration_of_locks_that_stay_taken(t *testing.T) {
 			}
 			return all
 		}
-		released, held, short := takeAll("released", time.Minute), takeAll("held", time.Minute), takeAll("short", 2*lease)
+		released, held, short := takeAll("released", time.Hour), takeAll("held", time.Hour), takeAll("short", 3*lease)
 		var waiters []func()
 		for _, each := range short {
 			waiters = append(waiters, each.waitsFor(t, each.kind.open(other, each.name)))
@@ -110,13 +110,14 @@ func TestMigration_of_locks_that_stay_taken(t *testing.T) {
 		}
 		moveKeys, finish := cluster.BeginMove(tag)
 		moveKeys(which)
-		for start := time.Now(); time.Since(start) < 3*lease; {
+		for start := time.Now(); time.Since(start) < 3*lease/2; {
 			for _, each := range append(released, held...) {
 				_, err := each.kind.open(hasty, each.name).TryLock(within(t, soon))
 				if !errors.Is(err, latchkey.ErrUnavailable) { // the slot is being moved
 					require.ErrorIs(t, err, latchkey.ErrNotAcquired, each.name)
 				}
 			}
+			rest(lease / 4)
 		}
 		moveKeys(rig.EveryKey)
 		finish()

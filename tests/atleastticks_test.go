@@ -120,7 +120,7 @@ func TestAtLeastOncePerTick(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		server, name, n := rig.Shared(), rig.Name(t), rig.Count(t, "LATCHKEY_TEST_CRON_TICKS", rig.Sized(500))
+		server, name, n := rig.Shared(), rig.Name(t), rig.Count(t, "LATCHKEY_TEST_CRON_TICKS", rig.Sized(200))
 		admin := rig.NewAdmin(t, server)
 		var locks [3]anyLock
 		for i := range locks {

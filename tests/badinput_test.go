@@ -32,15 +32,13 @@ func TestBadNames(t *testing.T) {
 		"stray opening brace": "a{b", "stray closing brace": "a}b", "empty braces": "a{}b", "nested braces": "{a{b}}",
 	}
 	eachKind(t, func(t *testing.T, k kind) {
-		for what, name := range bad {
-			t.Run(what, func(t *testing.T) {
-				sendsNothing(t, func(client *latchkey.Client) {
-					for _, err := range everyCall(t, client, k.open(client, name)) {
-						assert.ErrorIs(t, err, latchkey.ErrInvalid)
-					}
-				})
-			})
-		}
+		sendsNothing(t, func(client *latchkey.Client) {
+			for what, name := range bad {
+				for _, err := range everyCall(t, client, k.open(client, name)) {
+					assert.ErrorIs(t, err, latchkey.ErrInvalid, what)
+				}
+			}
+		})
 	})
 }
 
@@ -93,27 +91,25 @@ func TestBadDurations(t *testing.T) {
 		"no option":                     nil,
 	}
 	eachKind(t, func(t *testing.T, k kind) {
-		for what, option := range bad {
-			t.Run(what, func(t *testing.T) {
-				sendsNothing(t, func(client *latchkey.Client) {
-					lock := k.open(client, "name")
-					_, err := lock.Lock(t.Context(), option)
-					assert.ErrorIs(t, err, latchkey.ErrInvalid)
-					_, err = lock.TryLock(t.Context(), option)
-					assert.ErrorIs(t, err, latchkey.ErrInvalid)
-				})
-			})
-		}
+		sendsNothing(t, func(client *latchkey.Client) {
+			lock := k.open(client, "name")
+			for what, option := range bad {
+				_, err := lock.Lock(t.Context(), option)
+				assert.ErrorIs(t, err, latchkey.ErrInvalid, what)
+				_, err = lock.TryLock(t.Context(), option)
+				assert.ErrorIs(t, err, latchkey.ErrInvalid, what)
+			}
+		})
 	})
 }
 
 // Every duration gives either an error or a key with that time to live, rounded up to the millisecond.
 func TestAnyLeaseIsHonouredOrRefused(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		server := rig.Shared()
-		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
-		client := connectVia(t, server, tap.Addr())
-		for i := range 300 {
+		admin, client := rig.NewAdmin(t, server), connect(t, server)
+		for i := range 100 {
 			// Each has its own name, because a lease of a few milliseconds ends for the holder slightly before the key
 			// expires.
 			name, lease := fmt.Sprintf("%s %d", rig.Name(t), i), randomDuration()
@@ -124,17 +120,20 @@ func TestAnyLeaseIsHonouredOrRefused(t *testing.T) {
 				continue
 			}
 			ttl, took := admin.PTTL(name), time.Since(before)
-			if lease > 10*time.Second { // a shorter one may have expired by now
+			if lease > tooShort { // a shorter one may have expired by now
 				assert.LessOrEqual(t, ttl, lease+time.Millisecond)
 				assert.GreaterOrEqual(t, ttl, lease-took-time.Millisecond)
 			}
 			if err := hold.Unlock(t.Context()); err != nil {
-				assert.Less(t, lease, 10*time.Second)
+				assert.Less(t, lease, tooShort)
 				assert.ErrorIs(t, err, latchkey.ErrLost)
 			}
 		}
 	})
 }
+
+// tooShort is a lease that may end before the reply arrives, on a busy machine.
+const tooShort = 10 * time.Second
 
 // refusedLease accepts two reasons: the lease is invalid, or so short that it ended before the reply arrived.
 func refusedLease(t *testing.T, lease time.Duration, err error) {
@@ -143,7 +142,7 @@ func refusedLease(t *testing.T, lease time.Duration, err error) {
 		assert.ErrorIs(t, err, latchkey.ErrInvalid, "%v", lease)
 		return
 	}
-	assert.Less(t, lease, 100*time.Millisecond, "%v", err)
+	assert.Less(t, lease, tooShort, "%v", err)
 	assert.ErrorIs(t, err, latchkey.ErrUnavailable)
 }
 
@@ -213,9 +212,8 @@ func TestAddressMapper(t *testing.T) {
 	require.NoError(t, err)
 	mustUnlock(t, mustLock(t, client.NewLock(rig.Name(t))))
 	require.NoError(t, client.Close(within(t, soon)))
-	close(asked)
-	for address := range asked {
-		assert.Equal(t, "redis.internal:6379", address)
+	for range len(asked) {
+		assert.Equal(t, "redis.internal:6379", <-asked)
 	}
 }
 
@@ -258,11 +256,11 @@ func TestWrongKindOfKey(t *testing.T) {
 				client := connect(t, server)
 				lock := k.open(client, name)
 
-				start := time.Now()
-				hold, err := lock.Lock(within(t, soon))
+				ctx := within(t, 3*soon)
+				hold, err := lock.Lock(ctx)
 				assert.Nil(t, hold)
 				assert.ErrorIs(t, err, latchkey.ErrWrongKind)
-				assert.Less(t, time.Since(start), soon/2, "it is no use to wait")
+				assert.NoError(t, ctx.Err(), "it is no use to wait")
 				_, err = lock.TryLock(t.Context())
 				assert.ErrorIs(t, err, latchkey.ErrWrongKind)
 				_, err = lock.ForceUnlock(t.Context())

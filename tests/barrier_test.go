@@ -23,6 +23,12 @@ func barrierChannelOf(name string) string {
 	return "latchkey_barrier:{" + name + "}"
 }
 
+// With these options a party learns what happens by messages only, or by polls: its renewals are an hour apart.
+var (
+	onlyMessages = latchkey.Options{Lease: 3 * time.Hour, PollCeiling: 2 * time.Hour, RetryBudget: soon}
+	onlyPolls    = latchkey.Options{Lease: 3 * time.Hour, PollCeiling: pollCeiling, RetryBudget: soon}
+)
+
 // arrival is the outcome of an Await in the background.
 type arrival struct {
 	latchkey.Arrival
@@ -116,13 +122,13 @@ func TestGoldenBarrier(t *testing.T) {
 
 // In each generation nobody goes on before all have arrived. All get the same generation number and different places.
 func TestBarrierGenerations(t *testing.T) {
-	for what, options := range map[string]latchkey.Options{"by message": patient, "all messages dropped": polling} {
+	for what, options := range map[string]latchkey.Options{"by message": onlyMessages, "all messages dropped": onlyPolls} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			server, name := rig.Shared(), rig.Name(t)
 			tap := rig.NewTap(t, server)
 			tap.DropMessages(what != "by message")
-			parties, generations := 12, rig.Sized(100)
+			parties, generations := 12, rig.Sized(50)
 			if what != "by message" {
 				generations = 3
 			}
@@ -163,7 +169,6 @@ func TestBarrierGenerations(t *testing.T) {
 			}
 			all.Wait()
 			t.Logf("%d parties: %v for each generation", parties, time.Since(start)/time.Duration(generations))
-			assert.Less(t, time.Since(start), patient.Lease/4, "somebody has found out by a renewal")
 			for g := range generations {
 				assert.Len(t, places[g], parties)
 				assert.Len(t, numbers[g], 1)
@@ -175,15 +180,17 @@ func TestBarrierGenerations(t *testing.T) {
 // With more callers than parties, exactly the number of parties goes on in each generation. At the end all callers are
 // canceled at an arbitrary time.
 func TestBarrierWithMoreCallersThanParties(t *testing.T) {
+	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
-	const parties, callers, enough = 3, 20, 100
-	ctx, cancel := context.WithCancel(within(t, time.Minute))
+	const parties, callers = 3, 20
+	enough := max(rig.Sized(100), 20)
+	ctx, cancel := context.WithCancel(within(t, 2*time.Minute))
 	defer cancel()
 	var mu sync.Mutex
 	seen := map[int64]int{}
 	var all sync.WaitGroup
 	for range callers {
-		b := connect(t, server, patient).NewBarrier(name, parties)
+		b := connect(t, server, onlyMessages).NewBarrier(name, parties)
 		all.Go(func() {
 			for ctx.Err() == nil {
 				a, err := b.Await(ctx)
@@ -225,7 +232,7 @@ func TestBarrierCost(t *testing.T) {
 	const parties, generations = 5, 20
 	var clients []*latchkey.Client
 	for range parties {
-		clients = append(clients, connectVia(t, server, tap.Addr(), patient))
+		clients = append(clients, connectVia(t, server, tap.Addr(), onlyMessages))
 	}
 	round := func() {
 		var all sync.WaitGroup
@@ -261,18 +268,24 @@ func TestBarrierPermissions(t *testing.T) {
 		~job ~latchkey_barrier_*:{job} ~latchkey_op:{job}:*
 		&latchkey_barrier:{job}`)
 	client, err := latchkey.Connect(ctx, server.URLAs("barriers", "secret"),
-		latchkey.Options{Label: latchkey.NoLabel, Lease: 300 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+		latchkey.Options{Label: latchkey.NoLabel, Lease: 5 * time.Second, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, client.Close(within(t, soon))) })
 	b := client.NewBarrier("job", 2)
 	first := arriveInBackground(within(t, soon), b)
-	atBarrier(t, b, 1)
-	rest(time.Second) // it is renewed, or the generation breaks
+	before := atBarrier(t, b, 1).Who[0].Lease
+	rig.Eventually(t, soon, "it is renewed", func() error {
+		left := atBarrier(t, b, 1).Who[0].Lease
+		if left <= before {
+			before = left
+			return fmt.Errorf("%v left", left)
+		}
+		return nil
+	})
 	_, err = b.Await(within(t, soon))
 	require.NoError(t, err)
 	require.NoError(t, rig.Await(t, soon, "the first", first).err)
-	_, err = b.Await(ctx, latchkey.Wait(time.Second))
-	requireBusy(t, err)
+	_ = refused(t, func(wait latchkey.WaitOption) error { _, err := b.Await(ctx, wait); return err })
 	require.NoError(t, b.Reset(ctx))
 	completes(t, b)
 	nothingDenied(t, rig.NewAdmin(t, server))
@@ -281,9 +294,15 @@ func TestBarrierPermissions(t *testing.T) {
 // A party that gives up reports only that: its lease causes no events of a hold.
 func TestBarrierTellsOfItsAwaitsOnly(t *testing.T) {
 	t.Parallel()
-	client, next := observedClient(t, rig.Shared().Addr(), latchkey.Options{Lease: 300 * time.Millisecond})
-	_, err := client.NewBarrier(rig.Name(t), 2).Await(t.Context(), latchkey.Wait(time.Second))
-	require.Error(t, err)
+	const lease = 3 * time.Second
+	client, next := observedClient(t, rig.Shared().Addr(), latchkey.Options{Lease: lease})
+	b := client.NewBarrier(rig.Name(t), 2)
+	ctx, cancel := context.WithCancel(t.Context())
+	waiting := arriveInBackground(ctx, b)
+	atBarrier(t, b, 1)
+	rest(lease / 2) // it is renewed during this time
+	cancel()
+	require.Error(t, rig.Await(t, soon, "the end of the wait", waiting).err)
 	e := next(latchkey.EventGaveUp, latchkey.EventRenewed, latchkey.EventUndone, latchkey.EventReleased, latchkey.EventLost)
 	assert.Equal(t, latchkey.EventGaveUp, e.Type)
 }

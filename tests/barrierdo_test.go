@@ -55,9 +55,9 @@ func (i *insider) leaves(t *testing.T) error {
 }
 
 // endsBroken checks that the context of the function ends because the generation is broken.
-func (i *insider) endsBroken(t *testing.T, within time.Duration, how string) {
+func (i *insider) endsBroken(t *testing.T, how string) {
 	t.Helper()
-	rig.Await(t, within, "the end of the context of the function", i.ctx.Done())
+	rig.Await(t, soon, "the end of the context of the function", i.ctx.Done())
 	require.ErrorIs(t, context.Cause(i.ctx), latchkey.ErrBroken)
 	assert.ErrorContains(t, context.Cause(i.ctx), how)
 }
@@ -67,7 +67,7 @@ func allInside(t *testing.T, barriers ...*latchkey.Barrier) []*insider {
 	t.Helper()
 	var all []*insider
 	for _, b := range barriers {
-		all = append(all, goInside(within(t, time.Minute), b))
+		all = append(all, goInside(within(t, 3*soon), b))
 	}
 	for _, each := range all {
 		each.isIn(t)
@@ -91,15 +91,15 @@ func doesComplete(t *testing.T, b *latchkey.Barrier) {
 // does not complete without it, and breaks if it is killed.
 func TestBarrierDoOfASlowParty(t *testing.T) {
 	t.Parallel()
-	for _, killed := range []bool{false, true} {
+	for killed, lease := range map[bool]time.Duration{false: time.Hour, true: 3 * time.Second} {
 		t.Run(fmt.Sprint("killed ", killed), func(t *testing.T) {
 			t.Parallel()
 			server := rig.Shared()
-			b := connect(t, server, patient).NewBarrier(rig.Name(t), 2)
-			child := barrierDoer.Start(t, b.Name(), server.Ticket(), "2", "return")
+			b := connect(t, server, onlyMessages).NewBarrier(rig.Name(t), 2)
+			child := barrierDoer.Start(t, b.Name(), server.Ticket(), "2", "return", lease.String())
 			atBarrier(t, b, 1)
 			child.Stop(t)
-			fast := goInside(within(t, time.Minute), b)
+			fast := goInside(within(t, 3*soon), b)
 			fast.isIn(t)
 			fast.goes <- nil
 			who := atBarrier(t, b, 1).Who
@@ -124,13 +124,13 @@ func TestBarrierDoOfASlowParty(t *testing.T) {
 func TestBarrierDoClosedInside(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
-	b := connect(t, server, polling).NewBarrier(rig.Name(t), 2)
+	b := connect(t, server, onlyPolls).NewBarrier(rig.Name(t), 2)
 	client, closeAll, err := dial(server, server.Addr(), latchkey.Options{})
 	require.NoError(t, err)
 	all := allInside(t, b, client.NewBarrier(b.Name(), 2))
 	require.NoError(t, closeAll(within(t, soon)))
 	assert.ErrorIs(t, context.Cause(all[1].ctx), latchkey.ErrClosed)
-	all[0].endsBroken(t, leeway+pollCeiling, "was closed")
+	all[0].endsBroken(t, "was closed")
 	requireBroken(t, all[0].leaves(t), "was closed")
 	err = all[1].leaves(t)
 	require.ErrorIs(t, err, latchkey.ErrClosed)
@@ -142,19 +142,19 @@ func TestBarrierDoClosedInside(t *testing.T) {
 func TestBarrierDoReset(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
-	b := connect(t, server, polling).NewBarrier(rig.Name(t), 2)
-	all := allInside(t, b, connect(t, server, patient).NewBarrier(b.Name(), 2))
+	b := connect(t, server, onlyPolls).NewBarrier(rig.Name(t), 2)
+	all := allInside(t, b, connect(t, server, onlyMessages).NewBarrier(b.Name(), 2))
 	all[1].goes <- nil
 	atBarrier(t, b, 1)
 	require.NoError(t, b.Reset(t.Context()))
 	requireBroken(t, all[1].outcome(t), "it was reset")
-	all[0].endsBroken(t, leeway+pollCeiling, "it was reset")
-	next := connect(t, server, polling).NewBarrier(b.Name(), 3)
-	first := goInside(within(t, time.Minute), next)
+	all[0].endsBroken(t, "it was reset")
+	next := connect(t, server, onlyPolls).NewBarrier(b.Name(), 3)
+	first := goInside(within(t, 3*soon), next)
 	atBarrier(t, next, 1)
 	requireBroken(t, all[0].leaves(t), "it was reset")
 	assert.Equal(t, 1, atBarrier(t, next, 1).Waiting, "a party of the broken generation does not arrive in the next one")
-	rest := []*insider{first, goInside(within(t, time.Minute), next), goInside(within(t, time.Minute), next)}
+	rest := []*insider{first, goInside(within(t, 3*soon), next), goInside(within(t, 3*soon), next)}
 	for _, each := range rest {
 		each.isIn(t)
 		each.goes <- nil
@@ -168,14 +168,19 @@ func TestBarrierDoReset(t *testing.T) {
 func TestBarrierDoGivenUp(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
-	b := connect(t, server, patient).NewBarrier(rig.Name(t), 2)
-	impatient := goInside(within(t, time.Minute), b, latchkey.Wait(time.Second))
-	works := goInside(within(t, time.Minute), connect(t, server, polling).NewBarrier(b.Name(), 2))
+	b := connect(t, server, onlyMessages).NewBarrier(rig.Name(t), 2)
+	ctx, giveUp := context.WithCancel(t.Context())
+	defer giveUp()
+	impatient := goInside(ctx, b)
+	works := goInside(within(t, 3*soon), connect(t, server, onlyPolls).NewBarrier(b.Name(), 2))
 	impatient.isIn(t)
 	works.isIn(t)
-	requireBusy(t, impatient.leaves(t))
-	works.endsBroken(t, leeway+pollCeiling, "has waited for too long")
-	requireBroken(t, works.leaves(t), "has waited for too long")
+	impatient.goes <- nil
+	atBarrier(t, b, 1)
+	giveUp()
+	requireBusy(t, impatient.outcome(t))
+	works.endsBroken(t, "has given up")
+	requireBroken(t, works.leaves(t), "has given up")
 	doesComplete(t, b)
 }
 
@@ -183,18 +188,18 @@ func TestBarrierDoGivenUp(t *testing.T) {
 func TestBarrierDoWithOneCallerTooMany(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
-	b := connect(t, server, patient).NewBarrier(rig.Name(t), 2)
-	all := allInside(t, b, connect(t, server, patient).NewBarrier(b.Name(), 2))
-	extra := goInside(within(t, time.Minute), connect(t, server, patient).NewBarrier(b.Name(), 2))
-	_, err := connect(t, server).NewBarrier(b.Name(), 2).Await(t.Context(), latchkey.Wait(200*time.Millisecond))
-	requireBusy(t, err)
+	b := connect(t, server, onlyMessages).NewBarrier(rig.Name(t), 2)
+	all := allInside(t, b, connect(t, server, onlyMessages).NewBarrier(b.Name(), 2))
+	extra := goInside(within(t, 3*soon), connect(t, server, onlyMessages).NewBarrier(b.Name(), 2))
+	awaiting := connect(t, server).NewBarrier(b.Name(), 2)
+	_ = refused(t, func(wait latchkey.WaitOption) error { _, err := awaiting.Await(t.Context(), wait); return err })
 	all[0].goes <- nil
 	atBarrier(t, b, 1)
 	assert.Empty(t, extra.entered)
 	require.NoError(t, all[1].leaves(t))
 	require.NoError(t, all[0].outcome(t))
 	atBarrier(t, b, 1)
-	other := goInside(within(t, time.Minute), b)
+	other := goInside(within(t, 3*soon), b)
 	other.isIn(t)
 	extra.isIn(t)
 	other.goes <- nil
@@ -206,8 +211,8 @@ func TestBarrierDoWithOneCallerTooMany(t *testing.T) {
 func TestBarrierDoAndAwaitDoNotMix(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
-	b := connect(t, server, patient).NewBarrier(rig.Name(t), 2)
-	waiting := arriveInBackground(within(t, time.Minute), b)
+	b := connect(t, server, onlyMessages).NewBarrier(rig.Name(t), 2)
+	waiting := arriveInBackground(within(t, 3*soon), b)
 	atBarrier(t, b, 1)
 	err := b.Do(t.Context(), func(context.Context) error { panic("it must not run") })
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
@@ -215,11 +220,11 @@ func TestBarrierDoAndAwaitDoNotMix(t *testing.T) {
 	_, err = b.Await(within(t, soon))
 	require.NoError(t, err)
 	require.NoError(t, rig.Await(t, soon, "the first", waiting).err)
-	first := goInside(within(t, time.Minute), b)
+	first := goInside(within(t, 3*soon), b)
 	atBarrier(t, b, 1)
 	_, err = b.Await(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
-	second := goInside(within(t, time.Minute), b)
+	second := goInside(within(t, 3*soon), b)
 	first.isIn(t)
 	second.isIn(t)
 	first.goes <- nil
@@ -230,11 +235,11 @@ func TestBarrierDoAndAwaitDoNotMix(t *testing.T) {
 // A function that panics counts as one that is done.
 func TestBarrierDoPanics(t *testing.T) {
 	t.Parallel()
-	b := connect(t, rig.Shared(), patient).NewBarrier(rig.Name(t), 2)
-	other := goInside(within(t, time.Minute), b)
+	b := connect(t, rig.Shared(), onlyMessages).NewBarrier(rig.Name(t), 2)
+	other := goInside(within(t, 3*soon), b)
 	other.goes <- nil
 	assert.PanicsWithValue(t, "lost my way", func() {
-		_ = b.Do(within(t, time.Minute), func(context.Context) error { panic("lost my way") })
+		_ = b.Do(within(t, 3*soon), func(context.Context) error { panic("lost my way") })
 	})
 	require.NoError(t, other.outcome(t))
 }
@@ -244,11 +249,11 @@ func TestGoldenBarrierDo(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	admin, heard := rig.NewAdmin(t, server), subscribeRaw(t, server, barrierChannelOf(name))
-	b := connect(t, server, patient).NewBarrier(name, 2)
-	first := goInside(within(t, time.Minute), b)
+	b := connect(t, server, onlyMessages).NewBarrier(name, 2)
+	first := goInside(within(t, 3*soon), b)
 	generation := atBarrier(t, b, 1).Generation
 	assert.Equal(t, map[string]string{"generation": fmt.Sprint(generation), "parties": "2", "arrived": "1", "stage": "enter"}, admin.Dump(name)[name].Hash)
-	second := goInside(within(t, time.Minute), b)
+	second := goInside(within(t, 3*soon), b)
 	first.isIn(t)
 	second.isIn(t)
 	assert.Equal(t, "1", rig.Await(t, soon, "the message that all may begin", heard))
@@ -288,12 +293,12 @@ func TestBarrierDo(t *testing.T) {
 	ready := 0
 	var all sync.WaitGroup
 	for i := range parties {
-		b := connect(t, server, patient).NewBarrier(name, parties)
+		b := connect(t, server, onlyMessages).NewBarrier(name, parties)
 		all.Go(func() {
 			mu.Lock()
 			ready++
 			mu.Unlock()
-			err := b.Do(within(t, time.Minute), func(context.Context) error {
+			err := b.Do(within(t, 3*soon), func(context.Context) error {
 				mu.Lock()
 				defer mu.Unlock()
 				assert.Equal(t, parties, ready)
@@ -320,16 +325,16 @@ func TestBarrierDo(t *testing.T) {
 // A party of Do arrives at the end even if its context ended during the work, so that the others do not wait in vain.
 func TestBarrierDoArrivesAlsoIfItsContextHasEnded(t *testing.T) {
 	t.Parallel()
-	client, name := connect(t, rig.Shared()), rig.Name(t)
+	client, name := connect(t, rig.Shared(), onlyMessages), rig.Name(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 2)
 	go func() {
 		ended <- client.NewBarrier(name, 2).Do(ctx, func(context.Context) error { cancel(); return nil })
 	}()
 	go func() {
-		ended <- client.NewBarrier(name, 2).Do(within(t, time.Minute), func(context.Context) error { return nil })
+		ended <- client.NewBarrier(name, 2).Do(within(t, 3*soon), func(context.Context) error { return nil })
 	}()
 	for range 2 {
-		require.NoError(t, rig.Await(t, 30*time.Second, "a party", ended))
+		require.NoError(t, rig.Await(t, 3*soon, "a party", ended))
 	}
 }

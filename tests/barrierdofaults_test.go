@@ -19,11 +19,12 @@ import (
 // Barrier.Do when processes, links, replies and servers fail.
 
 // barrierDoer is a process that calls Do with a function that ends with its context, or at once if told to. Its
-// arguments: name, the server's ticket, parties, and "stay" or "return".
+// arguments: name, the server's ticket, parties, "stay" or "return", and its lease.
 var barrierDoer = rig.Child("barrier doer", func(ctx context.Context, args []string) error {
 	parties, err1 := strconv.Atoi(args[2])
-	client, closeAll, err := dialTicket(args[1], "", latchkey.Options{Lease: crashLease})
-	if err = errors.Join(err, err1); err != nil {
+	lease, err2 := time.ParseDuration(args[4])
+	client, closeAll, err := dialTicket(args[1], "", latchkey.Options{Lease: lease})
+	if err = errors.Join(err, err1, err2); err != nil {
 		return err
 	}
 	err = client.NewBarrier(args[0], parties).Do(ctx, func(ctx context.Context) error {
@@ -42,36 +43,42 @@ var barrierDoer = rig.Child("barrier doer", func(ctx context.Context, args []str
 func TestBarrierDoKilledInside(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
-	b := connect(t, server, patient).NewBarrier(rig.Name(t), 3)
-	child := barrierDoer.Start(t, b.Name(), server.Ticket(), "3", "stay")
-	all := allInside(t, b, connect(t, server, patient).NewBarrier(b.Name(), 3))
-	waits, works := all[0], all[1]
-	child.Line(t, soon, "inside")
-	waits.goes <- nil
-	atBarrier(t, b, 1)
-	rest(2 * crashLease) // all are renewed during this time
-	require.NoError(t, works.ctx.Err())
-	child.Kill()
-	killed := time.Now()
-	requireBroken(t, waits.outcome(t), "ran out")
-	works.endsBroken(t, leeway, "ran out")
-	t.Logf("broken %v after the kill, lease %v", time.Since(killed).Round(time.Millisecond), crashLease)
-	assert.Less(t, time.Since(killed), crashLease+leeway)
-	requireBroken(t, works.leaves(t), "ran out")
-	doesComplete(t, b)
+	require.NoError(t, rig.InTime(t, func(before int) error {
+		lease := crashLease << before
+		b := connect(t, server, onlyMessages).NewBarrier(fmt.Sprint(rig.Name(t), before), 3)
+		child := barrierDoer.Start(t, b.Name(), server.Ticket(), "3", "stay", lease.String())
+		all := allInside(t, b, connect(t, server, onlyMessages).NewBarrier(b.Name(), 3))
+		waits, works := all[0], all[1]
+		child.Line(t, soon, "inside")
+		waits.goes <- nil
+		select {
+		case err := <-waits.done:
+			return fmt.Errorf("it is not renewed: %w", err)
+		case <-time.After(2 * lease):
+		}
+		require.NoError(t, works.ctx.Err())
+		child.Kill()
+		killed := time.Now()
+		requireBroken(t, waits.outcome(t), "ran out")
+		works.endsBroken(t, "ran out")
+		t.Logf("broken %v after the kill, lease %v", time.Since(killed).Round(time.Millisecond), lease)
+		requireBroken(t, works.leaves(t), "ran out")
+		doesComplete(t, b)
+		return nil
+	}))
 }
 
 // If only functions run, and nobody waits, their contexts end as soon.
 func TestBarrierDoKilledInsideAndNobodyWaits(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
-	b := connect(t, server, latchkey.Options{PollCeiling: pollCeiling}).NewBarrier(rig.Name(t), 3)
-	child := barrierDoer.Start(t, b.Name(), server.Ticket(), "3", "stay")
-	all := allInside(t, b, connect(t, server, patient).NewBarrier(b.Name(), 3))
+	b := connect(t, server, onlyPolls).NewBarrier(rig.Name(t), 3)
+	child := barrierDoer.Start(t, b.Name(), server.Ticket(), "3", "stay", "3s")
+	all := allInside(t, b, connect(t, server, onlyMessages).NewBarrier(b.Name(), 3))
 	child.Line(t, soon, "inside")
 	child.Kill()
 	for _, each := range all {
-		each.endsBroken(t, crashLease+leeway, "ran out")
+		each.endsBroken(t, "ran out")
 		requireBroken(t, each.leaves(t), "ran out")
 	}
 	doesComplete(t, b)
@@ -82,12 +89,12 @@ func TestBarrierDoOfAPartyThatVanishes(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
 	tap := rig.NewTap(t, server)
-	b := connect(t, server, polling).NewBarrier(rig.Name(t), 2)
-	gone := connectVia(t, server, tap.Addr(), latchkey.Options{Lease: crashLease, RetryBudget: 500 * time.Millisecond}).NewBarrier(b.Name(), 2)
+	b := connect(t, server, onlyPolls).NewBarrier(rig.Name(t), 2)
+	gone := connectVia(t, server, tap.Addr(), latchkey.Options{Lease: 3 * time.Second, RetryBudget: 500 * time.Millisecond}).NewBarrier(b.Name(), 2)
 	all := allInside(t, b, gone)
 	stop := tap.LoseAll(rig.Any, rig.CutRequest)
-	all[1].endsBroken(t, crashLease+leeway, "could not be renewed")
-	all[0].endsBroken(t, crashLease+leeway, "ran out")
+	all[1].endsBroken(t, "could not be renewed")
+	all[0].endsBroken(t, "ran out")
 	stop()
 	requireBroken(t, all[0].leaves(t), "ran out")
 	require.ErrorIs(t, all[1].leaves(t), latchkey.ErrBroken)
@@ -103,9 +110,9 @@ func TestBarrierDoLostReplies(t *testing.T) {
 		if first {
 			slices.Reverse(order)
 		}
-		one := goInside(within(t, time.Minute), order[0])
+		one := goInside(within(t, 3*soon), order[0])
 		atBarrier(t, direct, 1)
-		other := goInside(within(t, time.Minute), order[1])
+		other := goInside(within(t, 3*soon), order[1])
 		one.isIn(t)
 		other.isIn(t)
 		one.goes <- nil
@@ -127,13 +134,13 @@ func TestBarrierDoLostByTheServer(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Private)
 	server := rig.Fresh(t)
-	b := connect(t, server, polling).NewBarrier("phase", 2)
-	all := allInside(t, b, connect(t, server, polling).NewBarrier("phase", 2))
+	b := connect(t, server, onlyPolls).NewBarrier("phase", 2)
+	all := allInside(t, b, connect(t, server, onlyPolls).NewBarrier("phase", 2))
 	all[0].goes <- nil
 	atBarrier(t, b, 1)
 	rig.NewAdmin(t, server).Do("FLUSHALL")
 	requireBroken(t, all[0].outcome(t), "the server lost the generation")
-	all[1].endsBroken(t, leeway+pollCeiling, "the server lost the generation")
+	all[1].endsBroken(t, "the server lost the generation")
 	requireBroken(t, all[1].leaves(t), "the server lost the generation")
 	doesComplete(t, b)
 }
@@ -143,14 +150,22 @@ func TestBarrierDoOutOfMemory(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)
 	server := rig.Fresh(t)
-	b := connect(t, server, latchkey.Options{Lease: crashLease}).NewBarrier("phase", 2)
-	doesComplete(t, b) // so that the server knows the scripts
-	all := allInside(t, b, b)
-	rig.NewAdmin(t, server).Do("CONFIG", "SET", "maxmemory", "1")
-	rest(2 * crashLease)
-	all[0].goes <- nil
-	require.NoError(t, all[1].leaves(t))
-	require.NoError(t, all[0].outcome(t))
-	rig.NewAdmin(t, server).Do("CONFIG", "SET", "maxmemory", "0")
-	doesComplete(t, b)
+	admin := rig.NewAdmin(t, server)
+	require.NoError(t, rig.InTime(t, func(before int) error {
+		lease := crashLease << before
+		b := connect(t, server, latchkey.Options{Lease: lease}).NewBarrier(fmt.Sprint("phase ", before), 2)
+		doesComplete(t, b) // so that the server knows the scripts
+		all := allInside(t, b, b)
+		admin.Do("CONFIG", "SET", "maxmemory", "1")
+		rest(2 * lease)
+		err := all[0].ctx.Err()
+		if err == nil {
+			all[0].goes <- nil
+			require.NoError(t, all[1].leaves(t))
+			require.NoError(t, all[0].outcome(t))
+		}
+		admin.Do("CONFIG", "SET", "maxmemory", "0")
+		doesComplete(t, b)
+		return err
+	}))
 }

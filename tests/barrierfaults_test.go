@@ -16,12 +16,13 @@ import (
 )
 
 // barrierWorker is a process that awaits a barrier for several generations and prints its progress. Its arguments:
-// name, the server's ticket, parties, generations. With 0 generations it connects and never arrives.
+// name, the server's ticket, parties, generations, and its lease. With 0 generations it connects and never arrives.
 var barrierWorker = rig.Child("barrier worker", func(ctx context.Context, args []string) error {
 	parties, err1 := strconv.Atoi(args[2])
 	generations, err2 := strconv.Atoi(args[3])
-	client, closeAll, err := dialTicket(args[1], "", latchkey.Options{Lease: crashLease})
-	if err = errors.Join(err, err1, err2); err != nil {
+	lease, err3 := time.ParseDuration(args[4])
+	client, closeAll, err := dialTicket(args[1], "", latchkey.Options{Lease: lease})
+	if err = errors.Join(err, err1, err2, err3); err != nil {
 		return err
 	}
 	b := client.NewBarrier(args[0], parties)
@@ -30,13 +31,15 @@ var barrierWorker = rig.Child("barrier worker", func(ctx context.Context, args [
 		fmt.Println("connected", err)
 		<-time.After(time.Minute) // it is killed
 	}
+	wait := time.Minute // until all have started
 	for g := range generations {
-		if _, err = b.Await(ctx, latchkey.Wait(8*crashLease)); err != nil {
+		if _, err = b.Await(ctx, latchkey.Wait(wait)); err != nil {
 			fmt.Println("ended", errors.Is(err, latchkey.ErrBroken) || errors.Is(err, latchkey.ErrNotAcquired))
 			break
 		}
 		if g == 0 {
 			fmt.Println("went on")
+			wait = 2 * lease
 		}
 	}
 	return closeAll(context.Background())
@@ -49,37 +52,36 @@ func TestBarrierKilledParty(t *testing.T) {
 	t.Run("while it waits", func(t *testing.T) {
 		t.Parallel()
 		server := rig.Shared()
-		b := connect(t, server, patient).NewBarrier(rig.Name(t), 3)
-		child := barrierWorker.Start(t, b.Name(), server.Ticket(), "3", "1")
-		waiting := arriveInBackground(within(t, soon), b)
+		b := connect(t, server, onlyMessages).NewBarrier(rig.Name(t), 3)
+		const lease = 3 * time.Second
+		child := barrierWorker.Start(t, b.Name(), server.Ticket(), "3", "1", lease.String())
+		waiting := arriveInBackground(within(t, 3*soon), b)
 		atBarrier(t, b, 2)
-		rest(crashLease / 2) // it is renewed during this time
-		staysPending(t, waiting)
 		child.Kill()
 		killed := time.Now()
-		err := rig.Await(t, soon, "the other", waiting).err
-		requireBroken(t, err, "ran out")
-		t.Logf("broken %v after the kill, lease %v", time.Since(killed).Round(time.Millisecond), crashLease)
-		assert.Less(t, time.Since(killed), crashLease+leeway)
+		requireBroken(t, rig.Await(t, soon, "the other", waiting).err, "ran out")
+		t.Logf("broken %v after the kill, lease %v", time.Since(killed).Round(time.Millisecond), lease)
 		completes(t, b)
 	})
 	t.Run("before it arrives", func(t *testing.T) {
 		t.Parallel()
 		server := rig.Shared()
-		b := connect(t, server, patient).NewBarrier(rig.Name(t), 2)
-		child := barrierWorker.Start(t, b.Name(), server.Ticket(), "2", "0")
+		b := connect(t, server, onlyMessages).NewBarrier(rig.Name(t), 2)
+		child := barrierWorker.Start(t, b.Name(), server.Ticket(), "2", "0", "200ms")
 		child.Line(t, soon, "connected <nil>")
-		waiting := arriveInBackground(t.Context(), b, latchkey.Wait(2*crashLease))
+		waiting := arriveInBackground(within(t, 3*soon), b)
 		atBarrier(t, b, 1)
 		child.Kill()
-		requireBusy(t, rig.Await(t, soon, "the other", waiting).err)
-		completes(t, b)
+		rest(300 * time.Millisecond)
+		_, err := b.Await(within(t, soon))
+		require.NoError(t, err)
+		require.NoError(t, rig.Await(t, soon, "the other", waiting).err)
 	})
 	t.Run("when the generation is complete", func(t *testing.T) {
 		t.Parallel()
 		server := rig.Shared()
-		b := connect(t, server, patient).NewBarrier(rig.Name(t), 2)
-		child := barrierWorker.Start(t, b.Name(), server.Ticket(), "2", "2")
+		b := connect(t, server, onlyMessages).NewBarrier(rig.Name(t), 2)
+		child := barrierWorker.Start(t, b.Name(), server.Ticket(), "2", "2", "1m")
 		atBarrier(t, b, 1)
 		child.Stop(t)
 		_, err := b.Await(within(t, soon))
@@ -90,8 +92,8 @@ func TestBarrierKilledParty(t *testing.T) {
 	t.Run("after it went on", func(t *testing.T) {
 		t.Parallel()
 		server := rig.Shared()
-		b := connect(t, server, patient).NewBarrier(rig.Name(t), 2)
-		child := barrierWorker.Start(t, b.Name(), server.Ticket(), "2", "2")
+		b := connect(t, server, onlyMessages).NewBarrier(rig.Name(t), 2)
+		child := barrierWorker.Start(t, b.Name(), server.Ticket(), "2", "2", "3s")
 		_, err := b.Await(within(t, soon))
 		require.NoError(t, err)
 		child.Line(t, soon, "went on")
@@ -111,13 +113,13 @@ func TestBarrierPartyThatVanishes(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
 	tap := rig.NewTap(t, server)
-	b := connect(t, server, patient).NewBarrier(rig.Name(t), 3)
-	gone := connectVia(t, server, tap.Addr(), latchkey.Options{Lease: crashLease, RetryBudget: 500 * time.Millisecond}).NewBarrier(b.Name(), 3)
-	waiting, lost := arriveInBackground(within(t, soon), b), arriveInBackground(within(t, soon), gone)
+	b := connect(t, server, onlyMessages).NewBarrier(rig.Name(t), 3)
+	gone := connectVia(t, server, tap.Addr(), latchkey.Options{Lease: 3 * time.Second, RetryBudget: 500 * time.Millisecond}).NewBarrier(b.Name(), 3)
+	waiting, lost := arriveInBackground(within(t, 3*soon), b), arriveInBackground(within(t, 3*soon), gone)
 	atBarrier(t, b, 2)
 	stop := tap.LoseAll(rig.Any, rig.CutRequest)
-	requireBroken(t, rig.Await(t, crashLease+leeway, "the other", waiting).err, "ran out")
-	next := arriveInBackground(within(t, soon), b)
+	requireBroken(t, rig.Await(t, soon, "the other", waiting).err, "ran out")
+	next := arriveInBackground(within(t, 3*soon), b)
 	atBarrier(t, b, 1)
 	stop()
 	requireBroken(t, rig.Await(t, soon, "the one that was gone", lost).err, "ran out")
@@ -131,7 +133,7 @@ func barrierBehindTap(t *testing.T, options latchkey.Options) (direct, lossy *la
 	t.Helper()
 	server := rig.Shared()
 	tap = rig.NewTap(t, server)
-	direct = connect(t, server, polling).NewBarrier(rig.Name(t), 2)
+	direct = connect(t, server, onlyPolls).NewBarrier(rig.Name(t), 2)
 	return direct, connectVia(t, server, tap.Addr(), options).NewBarrier(direct.Name(), 2), tap
 }
 
@@ -144,7 +146,7 @@ func eachBarrierLoss(t *testing.T, most int, test func(t *testing.T, direct, los
 			for _, first := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%s %d, first %v", each.name, n, first), func(t *testing.T) {
 					t.Parallel()
-					direct, lossy, tap := barrierBehindTap(t, latchkey.Options{RetryBudget: time.Second, PollCeiling: pollCeiling})
+					direct, lossy, tap := barrierBehindTap(t, latchkey.Options{RetryBudget: soon, PollCeiling: pollCeiling})
 					tap.Lose(n, rig.Mentions(direct.Name()), each.loss)
 					test(t, direct, lossy, tap, first)
 				})
@@ -196,8 +198,14 @@ func TestBarrierArrivalInDoubt(t *testing.T) {
 					other = arriveInBackground(within(t, soon), direct)
 					atBarrier(t, direct, 1)
 				}
+				arrived := tap.Lose(1, rig.Mentions(direct.Name()), each.loss)
 				stop := tap.LoseAll(rig.Mentions(direct.Name()), each.loss)
-				_, err := lossy.Await(t.Context(), latchkey.Wait(time.Second))
+				ctx, giveUp := context.WithCancel(t.Context())
+				defer giveUp()
+				lost := arriveInBackground(ctx, lossy)
+				rig.Await(t, soon, "the arrival", arrived)
+				giveUp()
+				err := rig.Await(t, soon, "who gives up", lost).err
 				t.Log(err)
 				require.Error(t, err)
 				stop()
@@ -208,14 +216,14 @@ func TestBarrierArrivalInDoubt(t *testing.T) {
 					require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
 					require.NoError(t, rig.Await(t, soon, "the other", other).err, "both had arrived")
 				}
-				rig.Eventually(t, undoBudget, "it is undone", func() error {
+				rig.Eventually(t, soon, "it is undone", func() error {
 					s, err := direct.State(t.Context())
 					if want := 0; err == nil && s.Waiting != want && !(last && each.loss == rig.CutRequest) {
 						return fmt.Errorf("%d wait", s.Waiting)
 					}
 					return err
 				})
-				rest(300 * time.Millisecond) // in case something arrives late
+				rest(200 * time.Millisecond) // in case something arrives late
 				if last && each.loss == rig.CutRequest {
 					_, err = direct.Await(within(t, soon))
 					require.NoError(t, err)
@@ -231,7 +239,7 @@ func TestBarrierArrivalInDoubt(t *testing.T) {
 func TestBarrierDelayedArrival(t *testing.T) {
 	server := rig.Shared()
 	tap := rig.NewTap(t, server)
-	b := connectVia(t, server, tap.Addr(), patient).NewBarrier(rig.Name(t), 2)
+	b := connectVia(t, server, tap.Addr(), onlyMessages).NewBarrier(rig.Name(t), 2)
 	completes(t, b)
 	for _, c := range tap.Executed(rig.Mentions(b.Name())) {
 		deliverLate(t, server, c.Args)
@@ -248,26 +256,26 @@ func TestBarrierLostByTheServer(t *testing.T) {
 	rig.Need(t, rig.Private)
 	t.Run("emptied", func(t *testing.T) {
 		server := rig.Fresh(t)
-		b := connect(t, server, polling).NewBarrier("phase", 2)
+		b := connect(t, server, onlyPolls).NewBarrier("phase", 2)
 		waiting := arriveInBackground(within(t, soon), b)
 		atBarrier(t, b, 1)
 		rig.NewAdmin(t, server).Do("FLUSHALL")
-		requireBroken(t, rig.Await(t, pollCeiling+leeway, "the party", waiting).err, "the server lost the generation")
+		requireBroken(t, rig.Await(t, soon, "the party", waiting).err, "the server lost the generation")
 		completes(t, b)
 	})
 	t.Run("emptied, and others go on", func(t *testing.T) {
 		server := rig.Fresh(t)
-		b := connect(t, server, patient).NewBarrier("phase", 2)
-		waiting := arriveInBackground(within(t, soon), connect(t, server, polling).NewBarrier("phase", 2))
+		b := connect(t, server, onlyMessages).NewBarrier("phase", 2)
+		waiting := arriveInBackground(within(t, soon), connect(t, server, onlyPolls).NewBarrier("phase", 2))
 		atBarrier(t, b, 1)
 		rig.NewAdmin(t, server).Do("FLUSHALL")
 		completes(t, b)
-		requireBroken(t, rig.Await(t, pollCeiling+leeway, "the party", waiting).err, "the server lost the generation")
+		requireBroken(t, rig.Await(t, soon, "the party", waiting).err, "the server lost the generation")
 	})
 	t.Run("restarted", func(t *testing.T) {
 		rig.Need(t, rig.Process)
 		server := rig.Fresh(t)
-		b := connect(t, server, polling).NewBarrier("phase", 2)
+		b := connect(t, server, onlyPolls).NewBarrier("phase", 2)
 		waiting := arriveInBackground(within(t, soon), b)
 		atBarrier(t, b, 1)
 		server.Kill(t)
@@ -278,18 +286,21 @@ func TestBarrierLostByTheServer(t *testing.T) {
 	t.Run("silent", func(t *testing.T) {
 		rig.Need(t, rig.Process)
 		server := rig.Fresh(t)
-		options := polling
+		options := onlyPolls
 		options.RetryBudget = 300 * time.Millisecond
 		b := connect(t, server, options).NewBarrier("phase", 2)
-		start := time.Now()
-		waiting := arriveInBackground(within(t, soon), b, latchkey.Wait(2*time.Second))
-		atBarrier(t, b, 1)
-		server.Pause(t)
-		err := rig.Await(t, soon, "the party", waiting).err
-		server.Resume(t)
-		assert.Less(t, time.Since(start), 2*time.Second+leeway)
-		require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
-		rig.Eventually(t, undoBudget, "it leaves", func() error {
+		require.NoError(t, rig.InTime(t, func(before int) error {
+			waiting := arriveInBackground(t.Context(), b, latchkey.Wait(time.Second<<before))
+			atBarrier(t, b, 1)
+			server.Pause(t)
+			err := rig.Await(t, 2*soon, "the party", waiting).err
+			server.Resume(t)
+			if !errors.Is(err, latchkey.ErrUnknownOutcome) {
+				return fmt.Errorf("the wait was over before: %w", err)
+			}
+			return nil
+		}))
+		rig.Eventually(t, soon, "it leaves", func() error {
 			s, err := b.State(t.Context())
 			if err == nil && s.Waiting > 0 {
 				err = errors.New("it waits")
@@ -304,28 +315,37 @@ func TestBarrierLostByTheServer(t *testing.T) {
 func TestBarrierOutOfMemory(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)
-	server, ctx := rig.Fresh(t), t.Context()
-	admin, client := rig.NewAdmin(t, server), connect(t, server, latchkey.Options{Lease: crashLease})
-	b, other := client.NewBarrier("phase", 3), client.NewBarrier("other", 3)
+	server := rig.Fresh(t)
+	require.NoError(t, rig.InTime(t, func(before int) error { return barrierOutOfMemory(t, server, crashLease<<before) }))
+}
+
+func barrierOutOfMemory(t *testing.T, server *rig.Server, lease time.Duration) error {
+	t.Helper()
+	ctx, admin, client := t.Context(), rig.NewAdmin(t, server), connect(t, server, latchkey.Options{Lease: lease})
+	b, other := client.NewBarrier("phase "+lease.String(), 3), client.NewBarrier("other "+lease.String(), 3)
 	completes(t, b)
-	_, err := b.Await(ctx, latchkey.Wait(100*time.Millisecond)) // so that the server knows the scripts
-	requireBusy(t, err)
+	// so that the server knows the scripts
+	_ = refused(t, func(wait latchkey.WaitOption) error { _, err := b.Await(ctx, wait); return err })
 	leaving, stop := context.WithCancel(ctx)
 	defer stop()
-	waiting, mine := arriveInBackground(within(t, soon), b), arriveInBackground(leaving, b)
+	waiting, mine := arriveInBackground(within(t, 3*soon), b), arriveInBackground(leaving, b)
 	atBarrier(t, b, 2)
-	reset := arriveInBackground(within(t, soon), other)
+	reset := arriveInBackground(within(t, 3*soon), other)
 	atBarrier(t, other, 1)
 	admin.Do("CONFIG", "SET", "maxmemory", "1")
-	_, err = b.Await(ctx)
+	defer admin.Do("CONFIG", "SET", "maxmemory", "0")
+	_, err := b.Await(ctx)
 	hasCode(t, err, "OOM")
-	rest(2 * crashLease)
-	atBarrier(t, b, 2) // they are renewed
+	rest(2 * lease)
+	if s, err := b.State(ctx); err != nil || s.Waiting != 2 || len(reset) > 0 {
+		return errors.Join(err, fmt.Errorf("they are not renewed: %d wait, %d left", s.Waiting, len(reset)))
+	}
 	stop()
 	assert.ErrorIs(t, rig.Await(t, soon, "who leaves", mine).err, context.Canceled)
 	requireBroken(t, rig.Await(t, soon, "the other", waiting).err, "has given up")
 	require.NoError(t, other.Reset(ctx))
 	requireBroken(t, rig.Await(t, soon, "the third", reset).err, "it was reset")
+	return nil
 }
 
 // Processes go through generations at full speed, and one of them is killed at an arbitrary time. The others end within
@@ -336,14 +356,14 @@ func TestBarrierProcesses(t *testing.T) {
 	const parties = 4
 	var children []*rig.ChildProcess
 	for range parties {
-		children = append(children, barrierWorker.Start(t, name, server.Ticket(), strconv.Itoa(parties), "1000000"))
+		children = append(children, barrierWorker.Start(t, name, server.Ticket(), strconv.Itoa(parties), "1000000", "2s"))
 	}
 	for _, child := range children {
-		child.Line(t, soon, "went on")
+		child.Line(t, 3*soon, "went on")
 	}
 	children[0].Kill()
 	for _, child := range children[1:] {
-		assert.Equal(t, "true", child.Line(t, 9*crashLease+soon, "ended"))
+		assert.Equal(t, "true", child.Line(t, 2*soon, "ended"))
 		child.Wait(t, soon)
 	}
 }

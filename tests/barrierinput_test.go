@@ -17,7 +17,7 @@ import (
 func TestBarrierMismatch(t *testing.T) {
 	server, ctx := rig.Shared(), t.Context()
 	admin := rig.NewAdmin(t, server)
-	b := connect(t, server, patient).NewBarrier(rig.Name(t), 2)
+	b := connect(t, server, onlyMessages).NewBarrier(rig.Name(t), 2)
 	wrong := connect(t, server).NewBarrier(b.Name(), 5)
 	waiting := arriveInBackground(within(t, soon), b)
 	before := atBarrier(t, b, 1)

@@ -21,15 +21,21 @@ func TestRefusedBatchIsDivided(t *testing.T) {
 	const lease, many = 6 * time.Second, 64
 	server, name := rig.Shared(), rig.Name(t)
 	tap := rig.NewTap(t, server)
-	client := connectVia(t, server, tap.Addr(), latchkey.Options{Lease: lease})
+	var mu sync.Mutex
+	alone, renewed := map[string]bool{}, map[string]bool{}
+	client := connectVia(t, server, tap.Addr(), latchkey.Options{Lease: lease, Observer: func(e latchkey.Event) {
+		if e.Type == latchkey.EventRenewed {
+			mu.Lock()
+			defer mu.Unlock()
+			renewed[e.Name] = true
+		}
+	}})
 	// One slot, so that a cluster gets a single batch too.
 	lockName := func(i int) string { return fmt.Sprintf("{%s}:%d:", name, i) }
 	holds := make([]*latchkey.Hold, many)
 	for i := range holds {
 		holds[i] = mustLock(t, client.NewLock(lockName(i)))
 	}
-	var mu sync.Mutex
-	alone := map[string]bool{}
 	stop := tap.Refuse(func(c rig.Command) bool {
 		keys := named(c, "{"+name+"}:")
 		mu.Lock()
@@ -39,10 +45,17 @@ func TestRefusedBatchIsDivided(t *testing.T) {
 		}
 		return strings.HasPrefix(c.Name(), "EVAL") && rig.Mentions(lockName(7))(c)
 	}, "NOPERM one of the keys may not be used")
-	rest(lease * 2 / 3)
+	rig.Eventually(t, soon, "all but one are renewed", func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(renewed) < many-1 || !alone[lockName(7)] {
+			return fmt.Errorf("%d of %d, alone %v", len(renewed), many, alone)
+		}
+		return nil
+	})
 	stop()
 	mu.Lock()
-	assert.NotEmpty(t, alone, "nothing was refused")
+	assert.NotContains(t, renewed, lockName(7))
 	assert.Less(t, len(alone), many/4, "renewed alone")
 	mu.Unlock()
 	for i, hold := range holds {

@@ -14,7 +14,7 @@ import (
 )
 
 // byMessage is a poll ceiling that no waiter of a test reaches: a waiter that wakes sooner was woken by a message.
-const byMessage = 20 * time.Second
+const byMessage = 5 * time.Minute
 
 func connectCluster(t *testing.T, cluster *rig.Cluster, options latchkey.Options) *latchkey.Client {
 	t.Helper()
@@ -31,6 +31,7 @@ func TestCluster_wakes_waiters_of_every_slot(t *testing.T) {
 	cluster := rig.NewCluster(t)
 	for name, mode := range map[string]latchkey.ShardedPubSub{"sharded": latchkey.ShardedAuto, "classic": latchkey.ShardedOff} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			options := latchkey.Options{ShardedPubSub: mode, PollCeiling: byMessage, Lease: 2 * byMessage}
 			a, b := connectCluster(t, cluster, options), connectCluster(t, cluster, options)
 			const locks = 30
@@ -47,8 +48,9 @@ func TestCluster_wakes_waiters_of_every_slot(t *testing.T) {
 				holds[i] = mustLock(t, lock(a, i))
 				waiting[i] = lockInBackground(within(t, byMessage), lock(b, i))
 			}
-			// The longest way to wait for a message: refused, redirected, subscribed, refused.
-			rest(time.Second)
+			// The longest way to wait for a message: refused, redirected, subscribed, refused. Most likely they have
+			// gone it then.
+			rest(300 * time.Millisecond)
 			start := time.Now()
 			for i := range locks {
 				mustUnlock(t, holds[i])
@@ -64,17 +66,30 @@ func TestCluster_wakes_waiters_of_every_slot(t *testing.T) {
 // Holds in many slots are renewed, and a hold whose slot moves is kept.
 func TestCluster_renews_across_slots_and_moves(t *testing.T) {
 	t.Parallel()
-	const lease = 2 * time.Second
 	cluster := rig.NewCluster(t)
-	client := connectCluster(t, cluster, latchkey.Options{Lease: lease})
+	renewed := make(chan string, 10_000)
+	client := connectCluster(t, cluster, latchkey.Options{Lease: 5 * time.Second, Observer: func(e latchkey.Event) {
+		if e.Type == latchkey.EventRenewed {
+			renewed <- e.Name
+		}
+	}})
 	name := rig.Name(t)
 	holds := make([]*latchkey.Hold, 20)
 	for i := range holds {
 		holds[i] = mustLock(t, client.NewLock(fmt.Sprint(name, i)))
 	}
-	rest(lease + lease/5)
+	allRenewed := func() {
+		t.Helper()
+		for left := len(renewed); left > 0; left-- {
+			<-renewed // it was renewed before
+		}
+		for seen := map[string]bool{}; len(seen) < len(holds); {
+			seen[rig.Await(t, soon, "a renewal", renewed)] = true
+		}
+	}
+	allRenewed()
 	cluster.MoveSlot(holds[0].Name())
-	rest(lease + lease/5)
+	allRenewed()
 	for _, hold := range holds {
 		require.NoError(t, hold.Err())
 		mustUnlock(t, hold)
@@ -88,13 +103,13 @@ func TestCluster_waiter_follows_its_slot(t *testing.T) {
 	cluster := rig.NewCluster(t)
 	options := latchkey.Options{PollCeiling: byMessage, Lease: 2 * byMessage}
 	holder, waiter := connectCluster(t, cluster, options), connectCluster(t, cluster, options)
-	name := rig.Name(t)
+	name := rig.Name(t) + shard
 	for range 4 { // the slot passes through every master more than once
 		hold := mustLock(t, holder.NewLock(name))
 		waiting := lockInBackground(within(t, byMessage), waiter.NewLock(name))
-		rest(500 * time.Millisecond)
+		cluster.AwaitListening(1, name)
 		cluster.MoveSlot(name)
-		rest(700 * time.Millisecond) // for the new subscription
+		cluster.AwaitListening(1, name)
 		start := time.Now()
 		mustUnlock(t, hold)
 		next := rig.Await(t, soon, "the waiter", waiting)

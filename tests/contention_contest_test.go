@@ -297,7 +297,7 @@ func (w *waiting) stranded(passes int64, others int) bool {
 	return true
 }
 
-const strandedAfter = 5 * time.Second
+const strandedAfter = soon / 2
 
 // watch disturbs the server and looks for stranded waiters until all have ended. It calls off a contest that makes no
 // progress.

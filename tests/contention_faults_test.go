@@ -122,7 +122,7 @@ func TestContention_in_trouble(t *testing.T) {
 			for _, l := range contendedKinds() {
 				t.Run(l.name, func(t *testing.T) {
 					x, servers := newTrouble(t, l)
-					c := &contest{lasts: rig.Lasting(2 * time.Second), passes: contendedPasses(t), dump: dumpOf(t, servers, x.name)}
+					c := &contest{lasts: rig.Lasting(time.Second / 2), passes: max(contendedPasses(t), 50), dump: dumpOf(t, servers, x.name)}
 					for i := range 3 {
 						var clients []*latchkey.Client
 						for n, server := range servers {

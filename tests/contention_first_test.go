@@ -23,10 +23,10 @@ type twoWaiters struct {
 	second <-chan acquisition
 }
 
-var twoWaitersOptions = latchkey.Options{Lease: crashLease, StaleWaiterTimeout: crashLease}
+var twoWaitersOptions = latchkey.Options{Lease: time.Minute, StaleWaiterTimeout: crashLease}
 
 // newTwoWaiters acquires the lock and calls first, which starts the first waiter through the tap.
-func newTwoWaiters(t *testing.T, k kind, first func(o *twoWaiters)) *twoWaiters {
+func newTwoWaiters(t *testing.T, k kind, options latchkey.Options, first func(o *twoWaiters)) *twoWaiters {
 	t.Helper()
 	o := &twoWaiters{t: t, kind: k, server: rig.Shared(), name: rig.Name(t)}
 	o.tap = rig.NewTap(t, o.server)
@@ -34,7 +34,7 @@ func newTwoWaiters(t *testing.T, k kind, first func(o *twoWaiters)) *twoWaiters 
 	first(o)
 	inLine(t, o.tap, o.name)
 	behind := rig.NewTap(t, o.server)
-	client := connectVia(t, o.server, behind.Addr(), twoWaitersOptions)
+	client := connectVia(t, o.server, behind.Addr(), options)
 	o.second = lockInBackground(within(t, time.Minute), k.open(client, o.name))
 	inLine(t, behind, o.name)
 	return o
@@ -54,23 +54,21 @@ func inLine(t *testing.T, tap *rig.Tap, name string) {
 // newFirstInProcess is newTwoWaiters with the first waiter in a process of its own.
 func newFirstInProcess(t *testing.T, k kind) (o *twoWaiters, first *rig.ChildProcess) {
 	t.Helper()
-	o = newTwoWaiters(t, k, func(o *twoWaiters) {
+	o = newTwoWaiters(t, k, twoWaitersOptions, func(o *twoWaiters) {
 		first = holderProcess.Start(o.t, o.kind.name, o.name, o.server.Ticket(), o.tap.Addr())
 	})
 	return o, first
 }
 
-// secondGoesOn releases the lock and returns the hold of the second waiter. It prints and bounds the time in between.
-func (o *twoWaiters) secondGoesOn(after func(), limit time.Duration) *latchkey.Hold {
+// secondGoesOn releases the lock and returns the hold of the second waiter. It prints the time in between.
+func (o *twoWaiters) secondGoesOn(after func()) *latchkey.Hold {
 	o.t.Helper()
 	mustUnlock(o.t, o.holder)
 	released := time.Now()
 	after()
-	next := rig.Await(o.t, limit+soon, "the second waiter", o.second)
+	next := rig.Await(o.t, soon, "the second waiter", o.second)
 	require.NoError(o.t, next.err)
-	took := next.at.Sub(released)
-	o.t.Logf("the second goes on %v after the release", took.Round(100*time.Microsecond))
-	assert.Less(o.t, took, limit+leeway)
+	o.t.Logf("the second goes on %v after the release", next.at.Sub(released).Round(100*time.Microsecond))
 	return next.hold
 }
 
@@ -84,11 +82,7 @@ func TestFirstWaiter_killed_is_passed_over(t *testing.T) {
 		t.Parallel()
 		o, child := newFirstInProcess(t, k)
 		child.Kill()
-		limit := time.Duration(0)
-		if k.queued {
-			limit = crashLease // a stale period, until others can tell that it is dead
-		}
-		mustUnlock(t, o.secondGoesOn(nothing, limit))
+		mustUnlock(t, o.secondGoesOn(nothing))
 	}, messages)
 }
 
@@ -100,7 +94,7 @@ func TestFirstWaiter_stopped_costs_a_short_lease(t *testing.T) {
 		t.Parallel()
 		o, child := newFirstInProcess(t, k)
 		child.Stop(t)
-		second := o.secondGoesOn(nothing, crashLease)
+		second := o.secondGoesOn(nothing)
 		o.tap.Forget()
 		child.Continue(t)
 		inLine(t, o.tap, o.name) // it has tried, or released what it was granted
@@ -118,11 +112,12 @@ func TestFirstWaiter_killed_with_the_grant_costs_a_short_lease(t *testing.T) {
 		t.Parallel()
 		o, child := newFirstInProcess(t, k)
 		child.Stop(t)
-		mustUnlock(t, o.secondGoesOn(child.Kill, crashLease))
+		mustUnlock(t, o.secondGoesOn(child.Kill))
 	}, messages)
 }
 
-// If the first waiter leaves, or its client is closed, just when its turn comes, the next one goes on at once.
+// If the first waiter leaves, or its client is closed, just when its turn comes, the next one goes on at once. A poll or a
+// stale period would take an hour.
 func TestFirstWaiter_leaving_costs_nothing(t *testing.T) {
 	t.Parallel()
 	leave := map[string]func(client *latchkey.Client, cancel func()){
@@ -138,8 +133,8 @@ func TestFirstWaiter_leaving_costs_nothing(t *testing.T) {
 					defer cancel()
 					var client *latchkey.Client
 					var first <-chan acquisition
-					o := newTwoWaiters(t, k, func(o *twoWaiters) {
-						client = connectVia(t, o.server, o.tap.Addr(), twoWaitersOptions)
+					o := newTwoWaiters(t, k, untold, func(o *twoWaiters) {
+						client = connectVia(t, o.server, o.tap.Addr(), untold)
 						first = lockInBackground(ctx, k.open(client, o.name))
 					})
 					away := func() { leaves(client, cancel) }
@@ -152,7 +147,7 @@ func TestFirstWaiter_leaving_costs_nothing(t *testing.T) {
 							_ = got.hold.Unlock(context.Background())
 						}
 					}()
-					mustUnlock(t, o.secondGoesOn(away, 0))
+					mustUnlock(t, o.secondGoesOn(away))
 				}, messages)
 			})
 		}
@@ -165,7 +160,7 @@ func TestFirstWaiter_without_messages_polls(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		var first <-chan acquisition
-		o := newTwoWaiters(t, k, func(o *twoWaiters) {
+		o := newTwoWaiters(t, k, twoWaitersOptions, func(o *twoWaiters) {
 			o.tap.DropMessages(true)
 			client := connectVia(t, o.server, o.tap.Addr(), twoWaitersOptions)
 			first = lockInBackground(within(t, time.Minute), k.open(client, o.name))
@@ -179,10 +174,11 @@ func TestFirstWaiter_without_messages_polls(t *testing.T) {
 				both[0] = nil
 			case next = <-both[1]:
 				both[1] = nil
+			case <-time.After(soon):
+				require.Fail(t, "nobody goes on")
 			}
 			require.NoError(t, next.err)
 			t.Logf("the next goes on %v after the release", next.at.Sub(released).Round(100*time.Microsecond))
-			assert.Less(t, next.at.Sub(released), latchkey.DefaultPollCeiling+leeway)
 			mustUnlock(t, next.hold)
 			released = time.Now()
 		}

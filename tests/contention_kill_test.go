@@ -3,6 +3,7 @@ package tests
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -20,7 +21,11 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-var contenderOptions = latchkey.Options{Lease: crashLease, StaleWaiterTimeout: crashLease}
+// contenderOptions are for those who are killed, and survivorOptions for those who go on.
+var (
+	contenderOptions = latchkey.Options{Lease: crashLease, StaleWaiterTimeout: crashLease}
+	survivorOptions  = latchkey.Options{Lease: soon, StaleWaiterTimeout: crashLease}
+)
 
 // contenderProcess is a process in which two goroutines in each role contend all the time. Its arguments: the kind, the
 // name of the lock, a name for itself, and for each server its ticket and the address by which to reach it.
@@ -56,17 +61,20 @@ var contenderProcess = rig.Child("contender", func(ctx context.Context, args []s
 	return <-failed
 })
 
-// contend acquires and releases without end.
+// contend acquires and releases without end. On a busy machine it may lose a hold, or get no answer in time.
 func (r role) contend(ctx context.Context, passed func()) error {
 	for {
 		got, err := r.acquire(ctx)
 		if err == nil {
 			err = got.release(ctx)
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, latchkey.ErrLost) || errors.Is(err, latchkey.ErrUnavailable):
+		case err != nil:
 			return err
+		default:
+			passed()
 		}
-		passed()
 	}
 }
 
@@ -105,7 +113,7 @@ func (s *survivors) compete() {
 	for i := range 2 {
 		var clients []*latchkey.Client
 		for _, server := range s.servers {
-			clients = append(clients, connect(s.t, server, contenderOptions))
+			clients = append(clients, connect(s.t, server, survivorOptions))
 		}
 		for _, p := range s.of.contenders(clients, s.name, fmt.Sprint("survivor ", i), 2) {
 			p.acquire = s.entrance.guarded(role{p.acquire, p.weight}).acquire
@@ -167,29 +175,20 @@ func (s *survivors) finish() {
 	s.t.Logf("%d kills; the others went on after %v (median), %v (at most); the longest wait %v",
 		len(s.gaps), s.gaps[len(s.gaps)/2].Round(time.Millisecond), s.gaps[len(s.gaps)-1].Round(time.Millisecond),
 		s.tally.Longest().Round(time.Millisecond))
-	assert.Less(s.t, s.excess, s.limit())
+	assert.Less(s.t, s.excess, limit)
 }
 
-// limit is one lease, plus a stale period for kinds whose waiters wait for dead ones. Readers and writers may wait for
-// dead ones of both sides, and then for each other.
-func (s *survivors) limit() time.Duration {
-	switch {
-	case len(s.contenders) > 2:
-		return 3*crashLease + leeway
-	case s.of.queued:
-		return 2*crashLease + leeway
-	}
-	return crashLease + leeway
-}
+// limit is well below the lease of survivors: what those wait for is the lease of the dead, plus a stale period for kinds
+// whose waiters wait for dead ones. Readers and writers may wait for dead ones of both sides, and then for each other.
+const limit = soon * 3 / 4
 
-// eachContended runs a test for all contended kinds in parallel.
+// eachContended runs a test for all contended kinds, or with -short for those that differ most.
 func eachContended(t *testing.T, test func(t *testing.T, l contended)) {
 	t.Helper()
 	for _, l := range contendedKinds() {
-		t.Run(l.name, func(t *testing.T) {
-			t.Parallel()
-			test(t, l)
-		})
+		if !testing.Short() || slices.Contains([]string{"Lock", "FairLock", "ReadWriteLock"}, l.name) {
+			t.Run(l.name, func(t *testing.T) { test(t, l) }) // not in parallel: each of them is busy all the time
+		}
 	}
 }
 
@@ -223,8 +222,9 @@ func killEach(t *testing.T, l contended, kills int, kill func(s *survivors, n in
 // If contending processes are killed at random instants, the others go on after one lease.
 func TestKilledContender_at_random_instants(t *testing.T) {
 	t.Parallel()
+	rig.Long(t)
 	eachContended(t, func(t *testing.T, l contended) {
-		killEach(t, l, rig.Sized(10), func(s *survivors, _ int) {
+		killEach(t, l, rig.Paced(5), func(s *survivors, _ int) {
 			child, who := s.newcomer("")
 			child.Line(t, soon, "passed")
 			rest(rand.N(20 * time.Millisecond))
@@ -238,7 +238,7 @@ func TestKilledContender_at_random_instants(t *testing.T) {
 func TestKilledContender_at_each_command(t *testing.T) {
 	t.Parallel()
 	eachContended(t, func(t *testing.T, l contended) {
-		killEach(t, l, 2*max(rig.Sized(8), 2), func(s *survivors, n int) {
+		killEach(t, l, 2*max(rig.Sized(6), 1), func(s *survivors, n int) {
 			hold := (*rig.Tap).HoldNthCommand
 			if n%2 == 1 {
 				hold = (*rig.Tap).HoldNthReply

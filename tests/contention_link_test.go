@@ -16,6 +16,8 @@ type neighbors struct{ clients, goroutines int }
 // ms and try to acquire it again at once. The far client gets at least half of the share that it would have if all
 // goroutines had equal shares.
 func TestFarClientGetsItsShare(t *testing.T) {
+	t.Parallel()
+	rig.Long(t)
 	for _, k := range []kind{lockKind, writeKind, mutexKind} {
 		for _, n := range []neighbors{{1, 1}, {2, 2}, {3, 2}} {
 			t.Run(fmt.Sprintf("%s beside %d clients of %d", k.name, n.clients, n.goroutines), func(t *testing.T) {
@@ -29,7 +31,7 @@ func TestFarClientGetsItsShare(t *testing.T) {
 func farClientGetsItsShare(t *testing.T, k kind, n neighbors) {
 	t.Helper()
 	server, name := rig.Shared(), rig.Name(t)
-	c := &contest{hold: 20 * time.Millisecond, lasts: sharesFor(t, 3*time.Second), dump: dumpOf(t, []*rig.Server{server}, name)}
+	c := &contest{hold: 20 * time.Millisecond, lasts: sharesFor(t, 2*time.Second), dump: dumpOf(t, []*rig.Server{server}, name)}
 	join := func(who string, client *latchkey.Client, goroutines int) {
 		c.contenders = append(c.contenders, contender{name: who, goroutines: goroutines, acquire: locking(k.open(client, name))})
 	}

@@ -81,10 +81,14 @@ func (r recipe) release(ctx context.Context, token string) error {
 // each release: redsync, redis-py and node-redlock, each set up as its users do. Both sides go on. This library gets at
 // least a third of an equal share of the passes, and so do the others if a pass takes longer than a few commands.
 func TestMutexAmongStrangersGetsItsShare(t *testing.T) {
+	t.Parallel()
 	rig.Need(t, rig.Single)
 	for _, who := range []string{"redsync", "redis-py", "node-redlock"} {
-		for _, hold := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
+		for _, hold := range []time.Duration{0, 20 * time.Millisecond} {
 			for _, goroutines := range []int{1, 2} {
+				if testing.Short() && (goroutines == 1 || hold == 0) {
+					continue
+				}
 				if goroutines == 1 && who != "redsync" && os.Getenv("LATCHKEY_TEST_SHARES") == "" {
 					continue // a process takes a second to start
 				}
@@ -117,7 +121,7 @@ func TestMutexIsFreeNowAndThen(t *testing.T) {
 	rig.Need(t, rig.Single)
 	server, name := rig.Shared(), rig.Name(t)
 	mutex := connect(t, server).NewMutex(name)
-	busy := &contest{hold: time.Millisecond, lasts: 4 * soon, dump: dumpOf(t, []*rig.Server{server}, name)}
+	busy := &contest{hold: time.Millisecond, lasts: time.Hour, dump: dumpOf(t, []*rig.Server{server}, name)}
 	busy.contenders = []contender{{name: "ours", goroutines: 3, acquire: locking(mutex)}}
 	ended := busy.begin(t.Context())
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
@@ -131,7 +135,7 @@ func TestMutexIsFreeNowAndThen(t *testing.T) {
 			}
 			return nil
 		})
-		got, err := other.acquire(within(t, soon))
+		got, err := other.acquire(within(t, 3*soon))
 		require.NoError(t, err)
 		require.NoError(t, got.release(t.Context()))
 	}
@@ -141,6 +145,7 @@ func TestMutexIsFreeNowAndThen(t *testing.T) {
 
 // A waiter polls often while a mutex changes hands among others, and seldom while one of them keeps it.
 func TestMutexWaiterPollsOftenWhileStrangersChange(t *testing.T) {
+	t.Parallel()
 	rig.Need(t, rig.Single)
 	server, name := rig.Shared(), rig.Name(t)
 	tap := rig.NewTap(t, server)
@@ -149,7 +154,7 @@ func TestMutexWaiterPollsOftenWhileStrangersChange(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	gaveUp := make(chan error, 1)
-	set := func(token string) { admin.Do("SET", name, token, "PX", "30000") }
+	set := func(token string) { admin.Do("SET", name, token, "PX", "600000") }
 	set("a-token-of-another-library")
 	go func() {
 		_, err := mutex.Lock(ctx)
@@ -166,8 +171,8 @@ func TestMutexWaiterPollsOftenWhileStrangersChange(t *testing.T) {
 		}
 		return float64(len(tap.Commands())) / time.Since(start).Seconds()
 	}
-	kept := asked(2*time.Second, false)
-	changing := asked(2*time.Second, true)
+	kept := asked(time.Second, false)
+	changing := asked(time.Second, true)
 	after := asked(2*time.Second, false)
 	t.Logf("%.0f commands a second, %.0f while it changes hands, %.0f after that", kept, changing, after)
 	assert.Less(t, kept, 12.0)

@@ -19,7 +19,7 @@ func (l contended) contest(t *testing.T, servers []*rig.Server) *contest {
 	t.Helper()
 	const clients, goroutines = 4, 4
 	name := rig.Name(t)
-	c := &contest{lasts: rig.Lasting(time.Second), passes: contendedPasses(t)}
+	c := &contest{lasts: rig.Lasting(time.Second / 2), passes: contendedPasses(t)}
 	for i := range clients {
 		var each []*latchkey.Client
 		for _, server := range servers {
@@ -70,6 +70,7 @@ func freshServers(t *testing.T, n int) (servers []*rig.Server) {
 // Several goroutines of several clients contend all the time: there are never too many inside, tokens grow, and no
 // waiter is forgotten.
 func TestContention_excludes_and_strands_nobody(t *testing.T) {
+	t.Parallel()
 	for _, l := range contendedKinds() {
 		t.Run(l.name, func(t *testing.T) {
 			servers := []*rig.Server{rig.Shared()}
@@ -89,7 +90,7 @@ func TestContention_excludes_and_strands_nobody(t *testing.T) {
 
 const (
 	stopFor   = 30 * time.Millisecond
-	stopEvery = 500 * time.Millisecond
+	stopEvery = 200 * time.Millisecond
 )
 
 // pauseBriefly pauses a server for stopFor.
@@ -100,9 +101,10 @@ func pauseBriefly(t *testing.T, server *rig.Server) {
 	server.Resume(t)
 }
 
-// The same while each server pauses for 30 ms twice a second.
+// The same while each server pauses for 30 ms five times a second.
 func TestContention_on_servers_that_stop(t *testing.T) {
 	t.Parallel()
+	rig.Long(t)
 	rig.Need(t, rig.Process)
 	for _, l := range contendedKinds() {
 		t.Run(l.name, func(t *testing.T) {

@@ -46,7 +46,7 @@ func under(t *testing.T, f func(t *testing.T, hold *latchkey.Hold, lose func(), 
 			t.Run(what, func(t *testing.T) {
 				t.Parallel()
 				server, name := rig.Shared(), rig.Name(t)
-				admin, client := rig.NewAdmin(t, server), connect(t, server, latchkey.Options{Lease: time.Second})
+				admin, client := rig.NewAdmin(t, server), connect(t, server, latchkey.Options{Lease: 5 * time.Second})
 				var lock anyLock = client.NewLock(name)
 				if several {
 					lock = latchkey.NewMultiLock(lock, client.NewLock(name+" too"))
@@ -150,7 +150,7 @@ func TestContextsCarryTheHold(t *testing.T) {
 // each has a parent of its own that has not ended.
 func TestContextsAreNotKept(t *testing.T) {
 	hold := mustLock(t, connect(t, rig.Shared()).NewLock(rig.Name(t)))
-	const calls = 30_000
+	const calls = 10_000
 	for what, parent := range parents(t) {
 		if what == "foreign" {
 			continue // it may be a different one each time

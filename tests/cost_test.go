@@ -16,11 +16,12 @@ import (
 
 // An uncontended lock and unlock are two commands and nothing else, as counted by the server.
 func TestLockAndUnlockAreTwoCommands(t *testing.T) {
+	t.Parallel()
 	rig.Need(t, rig.Stats)
+	server := rig.Fresh(t)
+	admin := rig.NewAdmin(t, server)
 	eachKind(t, func(t *testing.T, k kind) {
-		server := rig.Fresh(t)
-		admin := rig.NewAdmin(t, server)
-		lock := k.open(connect(t, server), "quiet")
+		lock := k.open(connect(t, server), k.name)
 		mustUnlock(t, mustLock(t, lock))
 
 		before, monitor := admin.CommandStats(), admin.Watch()
@@ -53,7 +54,7 @@ func TestLockAndUnlockAllocateLittle(t *testing.T) {
 		"Mutex": func(name string) latchkey.Locker { return client.NewMutex(name) },
 	} {
 		name := rig.Name(t) + what
-		allocations := testing.AllocsPerRun(1000, func() {
+		allocations := testing.AllocsPerRun(300, func() {
 			hold, err := open(name).Lock(context.Background(), latchkey.Lease(time.Minute))
 			if err != nil || hold.Unlock(context.Background()) != nil {
 				t.Error("not acquired, or not released")
@@ -67,7 +68,7 @@ func TestLockAndUnlockAllocateLittle(t *testing.T) {
 // A hold costs its client little memory: the state for waiters is created only when somebody waits.
 func TestHoldsCostLittleMemory(t *testing.T) {
 	rig.Need(t, rig.Stats) // not available in this process, where the memory of the server would count too
-	const many, most = 5000, 600
+	const many, most = 2000, 600
 	client := connect(t, rig.Shared())
 	ctx, name := context.Background(), rig.Name(t)
 	holds := make([]*latchkey.Hold, 0, many)
@@ -86,10 +87,13 @@ func TestHoldsCostLittleMemory(t *testing.T) {
 // The first lock and unlock of a client are also two commands, even on a server that does not know the scripts: the
 // client sends their text at once.
 func TestFirstLockAndUnlockAreTwoCommands(t *testing.T) {
+	t.Parallel()
 	rig.Need(t, rig.Stats)
+	server := rig.Fresh(t)
+	admin := rig.NewAdmin(t, server)
 	eachKind(t, func(t *testing.T, k kind) {
-		server := rig.Fresh(t)
-		admin, lock := rig.NewAdmin(t, server), k.open(connect(t, server), "first")
+		admin.Do("SCRIPT", "FLUSH")
+		lock := k.open(connect(t, server), k.name)
 		before := admin.CommandStats()
 		mustUnlock(t, mustLock(t, lock))
 		stats := admin.Since(before)
@@ -162,11 +166,11 @@ func TestTryAtABusyLockIsOneCommand(t *testing.T) {
 // No call fails if the script cache is emptied again and again while locks are used.
 func TestEmptyScriptCache(t *testing.T) {
 	t.Parallel()
+	server := rig.Fresh(t)
+	admin := rig.NewAdmin(t, server)
 	eachKind(t, func(t *testing.T, k kind) {
-		server, name := rig.Fresh(t), "scripts"
-		admin := rig.NewAdmin(t, server)
-		lock := k.open(connect(t, server), name)
-		for range 100 {
+		lock := k.open(connect(t, server), k.name)
+		for range rig.Sized(50) {
 			admin.Do("SCRIPT", "FLUSH")
 			hold, err := lock.Lock(t.Context())
 			require.NoError(t, err)

@@ -122,7 +122,7 @@ func countsOnce(t *testing.T, o counted, loss rig.Loss, n int, prepare preparati
 	server, name := rig.Shared(), rig.Name(t)
 	witness, tap := connect(t, server), rig.NewTap(t, server)
 	require.NoError(t, prepare(t, witness, name))
-	client := connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: time.Second})
+	client := connectVia(t, server, tap.Addr())
 	for range n {
 		tap.Lose(1, rig.Mentions(name), loss) // one after the other, including those of retries
 	}
@@ -144,7 +144,7 @@ func countsOnce(t *testing.T, o counted, loss rig.Loss, n int, prepare preparati
 		require.NoError(t, check())
 		return
 	}
-	rig.Eventually(t, 2*undoBudget, "what was told becomes true", check)
+	rig.Eventually(t, soon, "what was told becomes true", check)
 }
 
 // TrySetPermits reports that this call set the permits, even if its reply was lost.
@@ -190,6 +190,7 @@ func TestAcquisitionOfPermitsExecutedLate(t *testing.T) {
 	}
 	for what, acquire := range late {
 		t.Run(what, func(t *testing.T) {
+			t.Parallel()
 			server, name := rig.Shared(), rig.Name(t)
 			witness, tap := connect(t, server), rig.NewTap(t, server)
 			free := func() (int, error) { return freeIn(t.Context(), witness.NewSemaphore(name)) }
@@ -202,7 +203,13 @@ func TestAcquisitionOfPermitsExecutedLate(t *testing.T) {
 			client := connectVia(t, server, tap.Addr())
 			first := tap.Lose(1, rig.Mentions(name), rig.CutRequest)
 			heal := tap.LoseAll(rig.Mentions(name), rig.CutRequest)
-			require.ErrorIs(t, acquire(within(t, 100*time.Millisecond), client, name), latchkey.ErrUnknownOutcome)
+			ctx, giveUp := context.WithCancel(t.Context())
+			defer giveUp()
+			ended := make(chan error, 1)
+			go func() { ended <- acquire(ctx, client, name) }()
+			lost := rig.Await(t, soon, "the acquisition", first)
+			giveUp()
+			require.ErrorIs(t, rig.Await(t, soon, "the end of the call", ended), latchkey.ErrUnknownOutcome)
 			tap.Forget()
 			heal()
 			rig.Eventually(t, soon, "an undo arrives", func() error {
@@ -211,7 +218,7 @@ func TestAcquisitionOfPermitsExecutedLate(t *testing.T) {
 				}
 				return nil
 			})
-			deliverLate(t, server, rig.Await(t, soon, "the acquisition", first).Args)
+			deliverLate(t, server, lost.Args)
 			rig.Eventually(t, soon, "nothing was taken for good", func() error {
 				if n, err := free(); n != 3 || err != nil {
 					return errors.Join(err, fmt.Errorf("%d available", n))
@@ -227,7 +234,7 @@ func TestAcquisitionOfPermitsExecutedLate(t *testing.T) {
 func TestNotesOfOperationsAreFew(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	client := connect(t, server)
-	const names, goroutines = 100, 8
+	const names, goroutines = 50, 8
 	var all sync.WaitGroup
 	for g := range goroutines {
 		all.Go(func() {

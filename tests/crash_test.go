@@ -20,15 +20,18 @@ import (
 const crashLease = time.Second
 
 // holderProcess holds a lock and reports when it loses it. Its arguments: kind of lock, name, server, and optionally
-// the address of a proxy.
+// the address of a proxy and its lease.
 var holderProcess = rig.Child("holder", func(ctx context.Context, args []string) error {
 	k, err := kindNamed(args[0])
 	if err != nil {
 		return err
 	}
-	addr := append(args, "")[3]
-	client, closeAll, err := dialTicket(args[2], addr, latchkey.Options{Lease: crashLease, StaleWaiterTimeout: crashLease})
-	if err != nil {
+	options := latchkey.Options{Lease: crashLease, StaleWaiterTimeout: crashLease}
+	if len(args) > 4 {
+		options.Lease, err = time.ParseDuration(args[4])
+	}
+	client, closeAll, err2 := dialTicket(args[2], append(args, "")[3], options)
+	if err = errors.Join(err, err2); err != nil {
 		return err
 	}
 	hold, err := k.open(client, args[1]).Lock(ctx)
@@ -48,18 +51,18 @@ func TestKilledHolderFreesTheLock(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		server, name := rig.Shared(), rig.Name(t)
-		child := holderProcess.Start(t, k.name, name, server.Ticket())
+		const lease = 3 * time.Second
+		child := holderProcess.Start(t, k.name, name, server.Ticket(), "", lease.String())
 		child.Line(t, soon, "held")
-		waiter := lockInBackground(within(t, soon), k.open(connect(t, server), name))
-		rest(rand.N(crashLease)) // it is renewed during this time, so the kill comes at any point of the lease
+		waiter := lockInBackground(within(t, 2*soon), k.open(connect(t, server), name))
+		rest(rand.N(lease / 2)) // it may be renewed during this time, so the kill comes at any point of the lease
 		require.Empty(t, waiter)
 
 		child.Kill()
 		killed := time.Now()
 		next := rig.Await(t, soon, "the lock", waiter)
 		require.NoError(t, next.err)
-		t.Logf("free %v after the kill, lease %v", next.at.Sub(killed).Round(time.Millisecond), crashLease)
-		assert.Less(t, next.at.Sub(killed), crashLease+leeway)
+		t.Logf("free %v after the kill, lease %v", next.at.Sub(killed).Round(time.Millisecond), lease)
 		mustUnlock(t, next.hold)
 		assert.NoError(t, free(rig.NewAdmin(t, server), name)())
 	})
@@ -75,14 +78,14 @@ func TestStoppedHolderKnowsThatItLost(t *testing.T) {
 		child := holderProcess.Start(t, k.name, name, server.Ticket())
 		child.Line(t, soon, "held")
 		child.Stop(t)
-		next := mustLock(t, k.open(connect(t, server), name), latchkey.Lease(20*time.Second))
+		next := mustLock(t, k.open(connect(t, server), name), latchkey.Lease(time.Hour))
 		child.Continue(t)
 
 		assert.Equal(t, "true 0s", child.Line(t, soon, "lost"))
 		assert.Equal(t, "true", child.Line(t, soon, "unlock"))
 		child.Wait(t, soon)
 		assert.NoError(t, next.Err())
-		assert.Greater(t, rig.NewAdmin(t, server).PTTL(name), 10*time.Second)
+		assert.Greater(t, rig.NewAdmin(t, server).PTTL(name), 30*time.Minute)
 		mustUnlock(t, next)
 	})
 }
@@ -172,7 +175,7 @@ func TestCancelledAtRandomInstants(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		const lanes = 8
-		runs := rig.Sized(2500)
+		runs := rig.Sized(800)
 		server, name := rig.Shared(), rig.Name(t)
 		lock := func(lane int) anyLock {
 			return k.open(connect(t, server), fmt.Sprintf("%s lane %d", name, lane))
@@ -188,7 +191,7 @@ func TestCancelledAtRandomInstants(t *testing.T) {
 		canceled.Range(func(_, n any) bool { total += n.(int); return true })
 		t.Logf("%d of %d were canceled", total, runs)
 		assert.Positive(t, total, "the test canceled nothing")
-		rig.Eventually(t, undoBudget, "nothing is held", free(rig.NewAdmin(t, server), name))
+		rig.Eventually(t, soon, "nothing is held", free(rig.NewAdmin(t, server), name))
 	})
 }
 
@@ -247,14 +250,15 @@ func TestDeadContextSendsNothing(t *testing.T) {
 	})
 }
 
-// Two hundred callers with 200 ms each use a silent link. All return in time, and nothing of theirs is left when the
+// Fifty callers with 200 ms each use a silent link. All return in time, and nothing of theirs is left when the
 // link works again.
 func TestCallersReturnFromASilentLink(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
-		const callers, budget = 200, 200 * time.Millisecond
+		const callers, budget = 50, 200 * time.Millisecond
 		link := rig.NewLink(t, rig.Shared())
 		name := rig.Name(t)
-		client := connectVia(t, rig.Shared(), link.Addr())
+		client := connectVia(t, rig.Shared(), link.Addr(), latchkey.Options{RetryBudget: soon})
 		mustUnlock(t, mustLock(t, k.open(client, name)))
 		link.Silence()
 
@@ -266,7 +270,7 @@ func TestCallersReturnFromASilentLink(t *testing.T) {
 			requireUnavailable(t, err)
 		})
 		t.Logf("the slowest of %d callers with %v came back after %v", callers, budget, slowest.Round(time.Millisecond))
-		assert.Less(t, slowest, budget+leeway)
+		tookAbout(t, budget, slowest)
 		link.Heal()
 		rig.Eventually(t, soon, "nothing is held", free(rig.NewAdmin(t, rig.Shared()), name))
 	})
@@ -317,7 +321,7 @@ func TestRepliesDelayedAroundTheLease(t *testing.T) {
 				}
 				requireUnavailable(t, err)
 				assert.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
-				rig.Eventually(t, undoBudget, "the undo", free(admin, name))
+				rig.Eventually(t, soon, "the undo", free(admin, name))
 			})
 		}
 	})
@@ -344,7 +348,7 @@ func TestReplyAtTheEndOfTheWait(t *testing.T) {
 				requireUnavailable(t, err)
 				assert.NotErrorIs(t, err, context.DeadlineExceeded, "the caller's context goes on")
 			}
-			rig.Eventually(t, undoBudget, "no key is left", free(admin, each))
+			rig.Eventually(t, soon, "no key is left", free(admin, each))
 		}
 	})
 }
