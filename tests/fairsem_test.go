@@ -2,6 +2,7 @@ package tests
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ func TestGoldenFairSemaphore(t *testing.T) {
 	s := newFairPermits(t, client, 3)
 	heard := subscribeRaw(t, server, semaphoreChannelOf(s.Name()))
 
+	began := time.Now()
 	three, err := s.AcquireN(ctx, 3, latchkey.Lease(goldenLease))
 	require.NoError(t, err)
 	assert.Equal(t, "0", admin.Text("GET", s.Name()))
@@ -28,11 +30,11 @@ func TestGoldenFairSemaphore(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, raw, 16)
 		assert.Equal(t, []byte{0, 3, 0, byte(i)}, raw[12:], "how many, and which of them")
-		assert.InDelta(t, time.Now().Add(goldenLease).UnixMilli(), admin.Int("ZSCORE", idsOf(s.Name()), string(raw)), 3000)
+		assertExpiry(t, began, goldenLease, admin.Int("ZSCORE", idsOf(s.Name()), string(raw)))
 	}
 	assert.ElementsMatch(t, []string{s.Name(), idsOf(s.Name())}, keysLeft(admin, s.Name()), "there is no queue")
 
-	waiter := queueForPermits(within(t, soon), t, admin, s, 2)
+	waiter := queueForPermits(within(t, time.Minute), t, admin, s, 2)
 	var entry string
 	rig.Eventually(t, soon, "the client listens", func() error {
 		found, err := admin.Do("HGETALL", permitGrantsOf(s.Name())).AsStrMap()
@@ -49,8 +51,8 @@ func TestGoldenFairSemaphore(t *testing.T) {
 	assert.Equal(t, client.ID(), owner)
 	assert.Len(t, id, 32)
 	assert.Equal(t, "00020000", id[24:])
-	assert.InDelta(t, time.Now().UnixMicro(), admin.Int("ZSCORE", permitQueueOf(s.Name()), entry), 10e6)
-	assert.InDelta(t, time.Now().Add(5*time.Second).UnixMilli(), admin.Int("ZSCORE", permitAliveOf(s.Name()), entry), 5000)
+	assertExpiry(t, began, 0, admin.Int("ZSCORE", permitQueueOf(s.Name()), entry)/1000)
+	assertExpiry(t, began, 5*time.Second, admin.Int("ZSCORE", permitAliveOf(s.Name()), entry))
 	for _, key := range []string{permitQueueOf(s.Name()), permitAliveOf(s.Name()), permitGrantsOf(s.Name())} {
 		assert.InDelta(t, 110*time.Second, admin.PTTL(key), float64(20*time.Second), key)
 	}
@@ -105,16 +107,16 @@ func TestFairSemaphoreAwaitsBeingSet(t *testing.T) {
 // Waiters of a client share their queries, even while they wait for somebody to set the permits.
 func TestFairSemaphoreAwaitersOfASetQueryTogether(t *testing.T) {
 	rig.Need(t, rig.Stats)
+	const waiters, stale = 60, 2 * time.Second
 	server, ctx := rig.Shared(), within(t, time.Minute)
 	admin := rig.NewAdmin(t, server)
-	s := connect(t, server).NewFairSemaphore(rig.Name(t))
-	const waiters = 60
+	s := connect(t, server, latchkey.Options{StaleWaiterTimeout: stale}).NewFairSemaphore(rig.Name(t))
 	var waiting []<-chan permitsGot
 	for range waiters {
 		waiting = append(waiting, queueForPermits(ctx, t, admin, s, 1, latchkey.AwaitSet()))
 	}
 	watch := admin.Watch()
-	rest(4 * time.Second) // two periods, in which commands are counted
+	rest(3 * stale / 4) // two periods, in which commands are counted
 	sent := 0
 	for _, command := range watch.Stop() {
 		if strings.Contains(strings.ToLower(command), "evalsha") && strings.Contains(command, s.Name()) {
@@ -163,9 +165,9 @@ func TestFairSemaphoreBesideOthers(t *testing.T) {
 		held, err := plain.Acquire(ctx)
 		require.NoError(t, err)
 		waiter := queueForPermits(within(t, time.Minute), t, admin, s, 1)
-		rest(50 * time.Millisecond) // until it listens
+		grantable(t, admin, s.Name(), 1)
 		give(held.ID())
-		got := rig.Await(t, 4*time.Second, how, waiter)
+		got := rig.Await(t, soon, how, waiter)
 		require.NoError(t, got.err)
 		got.release(t)
 		_ = held.Release(ctx)
@@ -174,15 +176,16 @@ func TestFairSemaphoreBesideOthers(t *testing.T) {
 
 // The end of a lease wakes waiters without any action of others.
 func TestFairSemaphoreWakesAtTheEndOfALease(t *testing.T) {
+	t.Parallel()
 	server, ctx := rig.Shared(), t.Context()
 	admin, client := rig.NewAdmin(t, server), connect(t, server, seldom())
 	s := newFairPermits(t, client, 2)
-	_, err := s.AcquireN(ctx, 2, latchkey.Lease(500*time.Millisecond))
+	_, err := s.AcquireN(ctx, 2, latchkey.Lease(2*time.Second)) // while the waiters come
 	require.NoError(t, err)
 	first := queueForPermits(within(t, time.Minute), t, admin, s, 1)
 	second := queueForPermits(within(t, time.Minute), t, admin, s, 1)
 	for _, w := range []<-chan permitsGot{first, second} {
-		got := rig.Await(t, 3*time.Second, "a waiter", w)
+		got := rig.Await(t, soon, "a waiter", w)
 		require.NoError(t, got.err)
 		got.release(t)
 	}
@@ -196,9 +199,14 @@ func TestFairSemaphorePermitsWithoutAnEnd(t *testing.T) {
 	held, err := s.Acquire(ctx, latchkey.Lease(latchkey.NoExpiry))
 	require.NoError(t, err)
 	waiter := queueForPermits(within(t, time.Minute), t, admin, s, 1, latchkey.Lease(latchkey.NoExpiry))
-	rest(50 * time.Millisecond)
+	rig.Eventually(t, soon, "its client listens", func() error {
+		if admin.Subscribers(permitChannelOf(server, client, s.Name())) == 0 {
+			return errors.New("it does not")
+		}
+		return nil
+	})
 	require.NoError(t, held.Release(ctx))
-	got := rig.Await(t, 3*time.Second, "the waiter", waiter)
+	got := rig.Await(t, soon, "the waiter", waiter)
 	require.NoError(t, got.err)
 	assert.Equal(t, latchkey.NoExpiry, got.permits[0].ValidFor())
 	left, err := s.RemainingLease(ctx, got.permits[0].ID())
@@ -209,6 +217,7 @@ func TestFairSemaphorePermitsWithoutAnEnd(t *testing.T) {
 
 // Permits that were granted to a waiter get the lease that it requested.
 func TestFairSemaphoreLeaseOfAGrant(t *testing.T) {
+	t.Parallel()
 	server, ctx := rig.Shared(), t.Context()
 	admin, client := rig.NewAdmin(t, server), connect(t, server)
 	s := newFairPermits(t, client, 2)
@@ -216,7 +225,7 @@ func TestFairSemaphoreLeaseOfAGrant(t *testing.T) {
 		held, err := s.AcquireN(ctx, 2)
 		require.NoError(t, err)
 		waiter := queueForPermits(within(t, time.Minute), t, admin, s, 2, options...)
-		rest(50 * time.Millisecond)
+		grantable(t, admin, s.Name(), 1)
 		permitsGot{permits: held}.release(t)
 		got := rig.Await(t, soon, "the waiter", waiter)
 		require.NoError(t, got.err)
@@ -236,7 +245,7 @@ func TestFairSemaphoreLeaseOfAGrant(t *testing.T) {
 
 func TestFairSemaphoreWaiters(t *testing.T) {
 	server, ctx := rig.Shared(), t.Context()
-	admin, client := rig.NewAdmin(t, server), connect(t, server)
+	admin, client := rig.NewAdmin(t, server), connect(t, server, neverStale)
 	s := newFairPermits(t, client, 3)
 	list, err := s.Waiters(ctx)
 	require.NoError(t, err)
@@ -260,7 +269,7 @@ func TestFairSemaphoreWaiters(t *testing.T) {
 		assert.Equal(t, n+1, w.Permits)
 		assert.True(t, w.AgeKnown)
 		assert.Equal(t, w.Owner, everybody[n].Owner)
-		assert.InDelta(t, 5*time.Second, w.Alive, float64(4*time.Second))
+		assertLeft(t, neverStale.StaleWaiterTimeout, w.Alive)
 	}
 	permitsGot{permits: held}.release(t)
 	for n, w := range waiting {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -33,6 +34,9 @@ func newFairPermits(t *testing.T, client *latchkey.Client, permits int) *latchke
 	require.NoError(t, s.SetPermits(t.Context(), permits))
 	return s
 }
+
+// neverStale keeps a waiter in the queue, however long a busy machine does not let its client run.
+var neverStale = latchkey.Options{StaleWaiterTimeout: time.Minute}
 
 // permitsGot is the result of an acquisition.
 type permitsGot struct {

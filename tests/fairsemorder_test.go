@@ -2,6 +2,7 @@ package tests
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -17,10 +18,10 @@ import (
 // Waiters get their permits in the order in which they came, whatever client they belong to and however many permits
 // they want.
 func TestFairSemaphoreIsInOrder(t *testing.T) {
-	const waiters, total = 40, 4
+	const waiters, total = 20, 4
 	server := rig.Shared()
 	admin := rig.NewAdmin(t, server)
-	clients := []*latchkey.Client{connect(t, server), connect(t, server), connect(t, server)}
+	clients := []*latchkey.Client{connect(t, server, neverStale), connect(t, server, neverStale), connect(t, server, neverStale)}
 	s := newFairPermits(t, clients[0], total)
 	all, err := s.AcquireN(t.Context(), total)
 	require.NoError(t, err)
@@ -51,10 +52,10 @@ func TestFairSemaphoreIsInOrder(t *testing.T) {
 
 // A single permit shows the exact order.
 func TestFairSemaphoreOfOneIsInOrder(t *testing.T) {
-	const waiters = 30
+	const waiters = 15
 	server := rig.Shared()
 	admin := rig.NewAdmin(t, server)
-	clients := []*latchkey.Client{connect(t, server), connect(t, server), connect(t, server)}
+	clients := []*latchkey.Client{connect(t, server, neverStale), connect(t, server, neverStale), connect(t, server, neverStale)}
 	s := newFairPermits(t, clients[0], 1)
 	held, err := s.Acquire(t.Context())
 	require.NoError(t, err)
@@ -78,7 +79,7 @@ func TestFairSemaphoreOfOneIsInOrder(t *testing.T) {
 // A small request does not overtake a large one, and neither does TryAcquire.
 func TestFairSemaphoreKeepsPermitsForTheFirst(t *testing.T) {
 	server, ctx := rig.Shared(), t.Context()
-	admin, client := rig.NewAdmin(t, server), connect(t, server)
+	admin, client := rig.NewAdmin(t, server), connect(t, server, neverStale)
 	s := newFairPermits(t, client, 3)
 	held, err := s.AcquireN(ctx, 3)
 	require.NoError(t, err)
@@ -103,14 +104,15 @@ func TestFairSemaphoreKeepsPermitsForTheFirst(t *testing.T) {
 
 // A waiter that gives up leaves the queue, and those behind it go on.
 func TestFairSemaphoreWaiterGivesUp(t *testing.T) {
+	t.Parallel()
 	server, ctx := rig.Shared(), t.Context()
-	admin, client := rig.NewAdmin(t, server), connect(t, server)
+	admin, client := rig.NewAdmin(t, server), connect(t, server, neverStale)
 	s := newFairPermits(t, client, 2)
 	held, err := s.AcquireN(ctx, 2)
 	require.NoError(t, err)
 	impatient, cancel := context.WithCancel(ctx)
 	large := queueForPermits(impatient, t, admin, s, 2)
-	timed := queueForPermits(ctx, t, admin, s, 2, latchkey.Wait(200*time.Millisecond))
+	timed := queueForPermits(ctx, t, admin, s, 2, latchkey.Wait(2*time.Second)) // until it is seen in the queue
 	small := queueForPermits(within(t, time.Minute), t, admin, connect(t, server).NewFairSemaphore(s.Name()), 1)
 	require.NoError(t, held[0].Release(ctx))
 	got := rig.Await(t, soon, "the time is over", timed)
@@ -119,7 +121,7 @@ func TestFairSemaphoreWaiterGivesUp(t *testing.T) {
 	got = rig.Await(t, soon, "it gives up", large)
 	require.ErrorIs(t, got.err, latchkey.ErrNotAcquired)
 	require.ErrorIs(t, got.err, context.Canceled)
-	got = rig.Await(t, 3*time.Second, "the one behind, before they count as dead", small)
+	got = rig.Await(t, soon, "the one behind, before they count as dead", small)
 	require.NoError(t, got.err)
 	got.release(t)
 	require.NoError(t, held[1].Release(ctx))
@@ -129,17 +131,24 @@ func TestFairSemaphoreWaiterGivesUp(t *testing.T) {
 
 // A request for more permits than there are blocks nobody. It gets its old place when there are enough permits in all.
 func TestFairSemaphoreRequestForMoreThanThereAre(t *testing.T) {
+	t.Parallel()
 	server, ctx := rig.Shared(), t.Context()
-	admin, client := rig.NewAdmin(t, server), connect(t, server, latchkey.Options{StaleWaiterTimeout: time.Second})
-	s := newFairPermits(t, client, 2)
+	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
+	s := newFairPermits(t, connect(t, server), 2)
 	held, err := s.AcquireN(ctx, 2)
 	require.NoError(t, err)
+	large := connectVia(t, server, tap.Addr()).NewFairSemaphore(s.Name())
 	most := make(chan permitsGot, 1)
 	go func() {
-		permits, err := s.AcquireN(within(t, time.Minute), 3)
+		permits, err := large.AcquireN(within(t, time.Minute), 3)
 		most <- permitsGot{permits, err}
 	}()
-	rest(100 * time.Millisecond) // it comes first
+	rig.Eventually(t, soon, "it comes first", func() error {
+		if len(tap.Executed(rig.Both(rig.Named("EVALSHA"), rig.Mentions(s.Name())))) == 0 {
+			return errors.New("it has not asked")
+		}
+		return nil
+	})
 	small := queueForPermits(within(t, time.Minute), t, admin, s, 1)
 	require.NoError(t, held[0].Release(ctx))
 	got := rig.Await(t, soon, "the small one", small)

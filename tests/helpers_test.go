@@ -3,6 +3,7 @@ package tests
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -184,6 +185,9 @@ func borrow(option rueidis.ClientOption, options latchkey.Options) (*latchkey.Cl
 func connectVia(t testing.TB, server *rig.Server, addr string, options ...latchkey.Options) *latchkey.Client {
 	t.Helper()
 	client, closeAll, err := dial(server, addr, append(options, latchkey.Options{})[0])
+	for again := 0; again < 3 && errors.Is(err, latchkey.ErrUnavailable); again++ { // the machine is busy
+		client, closeAll, err = dial(server, addr, append(options, latchkey.Options{})[0])
+	}
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
