@@ -60,7 +60,6 @@ func TestGoRedis_credentials(t *testing.T) {
 	rig.Need(t, rig.Settings)
 	rig.Need(t, rig.Single)
 	server := rig.Fresh(t)
-	admin := rig.NewAdmin(t, server)
 	ways := map[string]func(*redis.Options, *provider){
 		"a provider": func(o *redis.Options, p *provider) { o.CredentialsProvider = p.current },
 		"a provider with a context": func(o *redis.Options, p *provider) {
@@ -73,6 +72,7 @@ func TestGoRedis_credentials(t *testing.T) {
 	}
 	for what, set := range ways {
 		t.Run(what, func(t *testing.T) {
+			admin := rig.NewAdmin(t, server)
 			user := func(password string) {
 				admin.Do("ACL", "SETUSER", "locks", "reset", "on", ">"+password, "~*", "&*", "+@all")
 			}

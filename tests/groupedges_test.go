@@ -51,7 +51,7 @@ func (p *pair) wait(t *testing.T, options ...latchkey.LockOption) <-chan acquisi
 // MultiLock gets the requested lease.
 func TestMultiLockTakesAnewWhatIsGone(t *testing.T) {
 	t.Parallel()
-	const lease = 5 * time.Second
+	const lease = time.Minute
 	p := newPair(t)
 	waiting := p.wait(t, latchkey.Lease(lease))
 	p.admin.Do("DEL", p.a)
@@ -62,7 +62,7 @@ func TestMultiLockTakesAnewWhatIsGone(t *testing.T) {
 	require.NoError(t, next.err)
 	require.NoError(t, next.hold.Err())
 	assert.GreaterOrEqual(t, next.at.Sub(released), 50*time.Millisecond, "it rests")
-	assert.Greater(t, next.hold.ValidFor(), lease/3)
+	assert.Greater(t, next.hold.ValidFor(), lease/2)
 	mustUnlock(t, next.hold)
 	rig.Eventually(t, soon, "nothing is left", free(p.admin, p.a))
 }
@@ -70,7 +70,7 @@ func TestMultiLockTakesAnewWhatIsGone(t *testing.T) {
 // A fixed lease does not start again when the last member is acquired, if that would exceed the MaxHold.
 func TestMultiLockKeepsToMaxHold(t *testing.T) {
 	p := newPair(t)
-	const lease = 5 * time.Second
+	const lease = time.Minute
 	waiting := p.wait(t, latchkey.Lease(lease), latchkey.MaxHold(lease))
 	mustUnlock(t, p.blocker)
 	next := rig.Await(t, soon, "both", waiting)
@@ -107,7 +107,7 @@ func TestGroupUnlockedByMany(t *testing.T) {
 		locks = append(locks, client.NewLock(fmt.Sprint(name, i)))
 	}
 	for what, l := range map[string]latchkey.Locker{"multi": latchkey.NewMultiLock(locks...), "nested": latchkey.NewMultiLock(locks[0], latchkey.NewRedLock(latchkey.RedLockOptions{}, latchkey.NewMultiLock(locks[1:]...)))} {
-		for range rig.Sized(200) {
+		for range rig.Sized(50) {
 			hold := mustLock(t, l)
 			var unlocked atomic.Int32
 			var all sync.WaitGroup
@@ -144,17 +144,15 @@ func TestMultiLockReturnsWhatCannotBeMended(t *testing.T) {
 func TestMultiLockIsLeftAtOnce(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 2)
-	members := m.mutexes(t, "x")
+	members := m.mutexes(t, "x", latchkey.Options{Lease: time.Minute, RetryBudget: time.Minute})
 	blocker := mustLock(t, connect(t, m.servers[1]).NewMutex("x"))
 	ctx, cancel := context.WithCancel(t.Context())
 	waiting := lockInBackground(ctx, latchkey.NewMultiLock(members[0], connect(t, m.servers[1]).NewMutex("x2"), members[1]))
 	m.comesTo(t, "x", 2)
 	m.links[0].Silence()
-	left := time.Now()
 	cancel()
-	got := rig.Await(t, soon, "the one who leaves", waiting)
+	got := rig.Await(t, soon, "the one who leaves, long before the retry budget", waiting)
 	require.ErrorIs(t, got.err, context.Canceled)
-	assert.Less(t, got.at.Sub(left), 2*time.Second, "the retry budget is three")
 	m.links[0].Heal()
 	m.comesTo(t, "x", 0, 0)
 	mustUnlock(t, blocker)
@@ -206,11 +204,14 @@ func TestDroppedGroupIsReported(t *testing.T) {
 	assert.True(t, locked, "it is not released: the program may still be inside")
 }
 
+// groupLease is long enough for a busy machine to renew it.
+const groupLease = 3 * time.Second
+
 // groupHolderProcess holds a MultiLock or a RedLock over servers. Its arguments: which of them, name, servers.
 var groupHolderProcess = rig.Child("group holder", func(ctx context.Context, args []string) error {
 	var members []latchkey.Locker
 	for _, ticket := range args[2:] {
-		client, _, err := dialTicket(ticket, "", latchkey.Options{Lease: crashLease})
+		client, _, err := dialTicket(ticket, "", latchkey.Options{Lease: groupLease})
 		if err != nil {
 			return err
 		}
@@ -235,26 +236,27 @@ func groupOf(which string, members []latchkey.Locker) anyLock {
 // A killed holder frees every member within one lease.
 func TestKilledHolderFreesTheGroup(t *testing.T) {
 	t.Parallel()
-	m := newMasters(t, 3)
 	for _, which := range []string{"multi", "red"} {
 		t.Run(which, func(t *testing.T) {
+			t.Parallel()
+			m := newMasters(t, 3)
 			args := []string{which, which}
 			var members []latchkey.Locker
 			for _, server := range m.servers {
 				args = append(args, server.Ticket())
-				members = append(members, connect(t, server, latchkey.Options{Lease: crashLease}).NewLock(which))
+				members = append(members, connect(t, server, latchkey.Options{Lease: groupLease}).NewLock(which))
 			}
 			child := groupHolderProcess.Start(t, args...)
 			child.Line(t, soon, "held")
 			waiter := lockInBackground(within(t, soon), groupOf(which, members))
-			rest(rand.N(crashLease)) // it is renewed during this time, so the kill comes at any point of the lease
+			rest(rand.N(groupLease / 2)) // so that the kill comes before or after a renewal
 			require.Empty(t, waiter)
-			child.Kill()
 			killed := time.Now()
+			child.Kill()
 			next := rig.Await(t, soon, "the group", waiter)
 			require.NoError(t, next.err)
 			// A member that is acquired again, or a tie, costs another round.
-			assert.Less(t, next.at.Sub(killed), crashLease+2*time.Second)
+			assert.Less(t, next.at.Sub(killed), groupLease+leeway)
 			mustUnlock(t, next.hold)
 			m.comesTo(t, which, 0)
 		})
@@ -263,13 +265,15 @@ func TestKilledHolderFreesTheGroup(t *testing.T) {
 
 // Acquisitions of groups are canceled at random instants. Nothing is left on any server.
 func TestGroupsCancelledAtRandomInstants(t *testing.T) {
-	m := newMasters(t, 3)
+	t.Parallel()
 	for _, which := range []string{"multi", "red"} {
 		t.Run(which, func(t *testing.T) {
+			t.Parallel()
+			m := newMasters(t, 3)
 			var all sync.WaitGroup
 			for range 3 { // with the same members, so that they also contend
 				l := groupOf(which, m.mutexes(t, which))
-				all.Go(func() { cancelOften(t, l, rig.Sized(300)) })
+				all.Go(func() { cancelOften(t, l, rig.Sized(100)) })
 			}
 			all.Wait()
 			m.comesTo(t, which, 0)

@@ -70,8 +70,8 @@ func TestOtherHoldsHaveNoMembers(t *testing.T) {
 func TestMembersOfARedLock(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
-	const lease = 3 * time.Second
-	l := latchkey.NewRedLock(latchkey.RedLockOptions{}, each(m.clients(t, latchkey.Options{Lease: lease, RetryBudget: time.Second}),
+	const lease = 5 * time.Second
+	l := latchkey.NewRedLock(latchkey.RedLockOptions{}, each(m.clients(t, latchkey.Options{Lease: lease}),
 		func(c *latchkey.Client) *latchkey.FencedLock { return c.NewFencedLock("x") })...)
 	m.links[0].Cut()
 	hold := mustLock(t, l)
