@@ -40,9 +40,11 @@ func queued(t *testing.T, admin *rig.Admin, name string, want int64) {
 // Four clients want a lock all the time. Each acquisition costs two commands. For a mutex it costs three, because the
 // client first tries the plain SET that every library uses.
 func TestHandover_costs_two_commands(t *testing.T) {
+	t.Parallel()
 	rig.Need(t, rig.Stats)
 	eachKind(t, func(t *testing.T, k kind) {
-		const passes = 100
+		t.Parallel()
+		passes := max(rig.Sized(100), 25)
 		server, name := rig.Fresh(t), "contended"
 		admin := rig.NewAdmin(t, server)
 		locks := make([]anyLock, 4)
@@ -96,7 +98,7 @@ func TestHandover_serves_in_order(t *testing.T) {
 		served := make(chan int, 8)
 		var all sync.WaitGroup
 		for i := range 8 {
-			lock := k.open(connect(t, server), name)
+			lock := k.open(connect(t, server, neverStale), name)
 			all.Go(func() {
 				assert.NoError(t, lock.Do(within(t, time.Minute), func(context.Context) error {
 					served <- i
@@ -121,7 +123,7 @@ func TestHandover_to_those_who_give_up(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		server, name := rig.Shared(), rig.Name(t)
-		lasts := rig.Lasting(3 * time.Second)
+		lasts := rig.Lasting(2 * time.Second)
 		var all sync.WaitGroup
 		var inside, turns atomic.Int64
 		var longest [3]time.Duration
@@ -134,7 +136,7 @@ func TestHandover_to_those_who_give_up(t *testing.T) {
 		}
 		end := time.Now().Add(lasts)
 		for c := range longest {
-			lock := k.open(connect(t, server, latchkey.Options{StaleWaiterTimeout: 30 * time.Second, Lease: time.Minute}), name)
+			lock := k.open(connect(t, server, latchkey.Options{StaleWaiterTimeout: time.Minute, Lease: time.Minute}), name)
 			for range 3 {
 				all.Go(func() {
 					for time.Now().Before(end) {
@@ -156,7 +158,7 @@ func TestHandover_to_those_who_give_up(t *testing.T) {
 		all.Wait()
 		t.Logf("%d turns, the longest waits %v", turns.Load(), longest)
 		for _, each := range longest {
-			assert.Less(t, each, latchkey.DefaultPollCeiling+leeway)
+			assert.Less(t, each, soon)
 		}
 		rig.Eventually(t, soon, "all is free", free(rig.NewAdmin(t, server), name))
 	}, handedOver)
@@ -168,11 +170,12 @@ func TestHandover_answer_of_the_release_lost(t *testing.T) {
 	t.Parallel()
 	for _, each := range losses {
 		t.Run(each.name, func(t *testing.T) {
+			t.Parallel()
 			eachKind(t, func(t *testing.T, k kind) {
 				t.Parallel()
 				server, name := rig.Shared(), rig.Name(t)
 				admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
-				options := latchkey.Options{RetryBudget: time.Second, Turn: -1}
+				options := latchkey.Options{RetryBudget: 2 * time.Second, Turn: -1}
 				client := connectVia(t, server, tap.Addr(), options)
 				lock := k.open(client, name)
 				hold := mustLock(t, lock)
@@ -180,9 +183,8 @@ func TestHandover_answer_of_the_release_lost(t *testing.T) {
 				queued(t, admin, name, 1)
 				var mine [2]<-chan acquisition
 				for i := range mine {
-					mine[i] = lockInBackground(within(t, time.Minute), lock)
+					mine[i] = lockInLine(within(t, time.Minute), t, lock) // inside the client, unknown to the server
 				}
-				rest(20 * time.Millisecond) // they wait inside the client, unknown to the server
 				lost := tap.Lose(1, rig.Mentions(name), each.loss)
 				_ = hold.Unlock(context.Background())
 				rig.Await(t, soon, "the loss", lost)
@@ -220,15 +222,13 @@ func TestHandover_by_force(t *testing.T) {
 		admin, client := rig.NewAdmin(t, server), connect(t, server)
 		lock := k.open(client, name)
 		mustLock(t, lock)
-		waiter := lockInBackground(within(t, time.Minute), k.open(connect(t, server), name))
+		waiter := lockInBackground(within(t, time.Minute), k.open(connect(t, server, seldom()), name))
 		queued(t, admin, name, 1)
 		held, err := lock.ForceUnlock(t.Context())
 		require.NoError(t, err)
 		require.True(t, held)
-		start := time.Now()
 		next := rig.Await(t, soon, "the waiter", waiter)
 		require.NoError(t, next.err)
-		assert.Less(t, next.at.Sub(start), time.Second)
 		mustUnlock(t, next.hold)
 	}, handedOver)
 }
@@ -265,13 +265,16 @@ func TestHandover_with_a_fixed_lease(t *testing.T) {
 		admin := rig.NewAdmin(t, server)
 		hold := mustLock(t, k.open(connect(t, server), name))
 		options := latchkey.Options{StaleWaiterTimeout: time.Second}
-		waiter := lockInBackground(within(t, time.Minute), k.open(connect(t, server, options), name), latchkey.Lease(3*time.Second))
+		waiter := lockInBackground(within(t, time.Minute), k.open(connect(t, server, options), name), latchkey.Lease(time.Minute))
 		queued(t, admin, name, 1)
 		mustUnlock(t, hold)
 		next := rig.Await(t, soon, "the waiter", waiter)
 		require.NoError(t, next.err)
 		require.NoError(t, next.hold.Extend(t.Context(), 100*time.Millisecond))
-		rig.Throughout(t, time.Until(next.at.Add(2500*time.Millisecond)), "it is held", next.hold.Err)
-		rig.Await(t, time.Second+leeway, "its end", next.hold.Lost())
+		rest(options.StaleWaiterTimeout + 200*time.Millisecond) // longer than the lease of the grant
+		require.NoError(t, next.hold.Err())
+		assert.Greater(t, next.hold.ValidFor(), soon)
+		assert.Greater(t, admin.PTTL(name), soon)
+		mustUnlock(t, next.hold)
 	}, handedOver)
 }

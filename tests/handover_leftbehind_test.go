@@ -101,7 +101,7 @@ func TestHandover_failover_that_leaves_subscriptions_behind(t *testing.T) {
 		for i, client := range clients {
 			awaitCounted(t, f.taps[i], client)
 		}
-		r.goOn(50)
+		r.goOn(20)
 		before := r.renew()
 		f.Swap(0, func(next *rig.Server) {
 			for _, tap := range f.taps {
@@ -117,7 +117,7 @@ func TestHandover_failover_that_leaves_subscriptions_behind(t *testing.T) {
 			return nil
 		})
 		between := r.renew()
-		r.goOn(200)
+		r.goOn(int64(max(rig.Sized(100), 30)))
 		for when, guard := range map[string]*overlapDetector{"before": before, "until the subscriptions move": between, "then": r.renew()} {
 			grants, overlaps := guard.seen()
 			t.Logf("%s: %d grants, %d times two held at once", when, grants, overlaps)
@@ -126,7 +126,7 @@ func TestHandover_failover_that_leaves_subscriptions_behind(t *testing.T) {
 				assert.Positive(t, grants)
 			}
 		}
-	}, granting)
+	}, granting, oneOfEach)
 }
 
 // A subscription is counted as soon as it exists, because a failover may follow at once.

@@ -32,7 +32,7 @@ func newKeptAnswer(t *testing.T, k kind) keptAnswer {
 	t.Helper()
 	rig.Need(t, rig.Single) // where a client receives the messages of all locks on one channel
 	options := seldom()
-	options.Turn = -1
+	options.Turn, options.RetryBudget = -1, time.Minute
 	server, tap := rig.Shared(), rig.NewTap(t, rig.Shared())
 	return keptAnswer{server, rig.NewAdmin(t, server), tap, connectVia(t, server, tap.Addr(), options), rig.Name(t), k.open}
 }
@@ -41,7 +41,7 @@ func newKeptAnswer(t *testing.T, k kind) keptAnswer {
 // waits until that goroutine has acquired the lock.
 func (c keptAnswer) release(t *testing.T, hold *latchkey.Hold, meanwhile func()) {
 	t.Helper()
-	waiter := lockInLine(within(t, soon), t, c.open(c.client, c.name))
+	waiter := lockInLine(within(t, time.Minute), t, c.open(c.client, c.name))
 	answer := c.tap.HoldReply(rig.Both(rig.Named("EVAL", "EVALSHA"), rig.Mentions(c.name)))
 	released := make(chan error, 1)
 	go func() { released <- hold.Unlock(context.Background()) }()
@@ -62,7 +62,7 @@ func TestHandover_message_to_retry_before_the_answer(t *testing.T) {
 		c := newKeptAnswer(t, k)
 		subscribeRaw(t, c.server, k.channelOf(c.name)) // a stranger
 		before := mustLock(t, k.open(connect(t, c.server), c.name))
-		waiting := lockInBackground(within(t, soon), c.open(c.client, c.name))
+		waiting := lockInBackground(within(t, time.Minute), c.open(c.client, c.name))
 		queued(t, c.admin, c.name, 1)
 		mustUnlock(t, before)
 		granted := rig.Await(t, soon, "the client listens, and has the lock", waiting)
@@ -70,7 +70,7 @@ func TestHandover_message_to_retry_before_the_answer(t *testing.T) {
 		told := subscribeRaw(t, c.server, "latchkey:{"+c.client.ID()+"}")
 		c.release(t, granted.hold, func() {
 			rig.Await(t, soon, "the call to ask", told)
-			rest(leeway / 30) // it tries shortly afterwards
+			rest(150 * time.Millisecond) // it tries shortly afterwards
 		})
 	}, handedOver)
 }
@@ -84,7 +84,7 @@ func TestHandover_listens_before_the_answer(t *testing.T) {
 		subscribeRaw(t, c.server, k.channelOf(c.name)) // a stranger
 		hold, busy := mustLock(t, c.open(c.client, c.name)), mustLock(t, k.open(connect(t, c.server), other))
 		listens := c.tap.HoldCommand(rig.Both(rig.Subscribing, rig.MentionsPrefix("latchkey:{")))
-		waiting := lockInBackground(within(t, soon), c.open(c.client, other))
+		waiting := lockInBackground(within(t, time.Minute), c.open(c.client, other))
 		rig.Await(t, soon, "the subscription", listens.Arrived)
 		c.release(t, hold, func() {
 			c.tap.Forget()
@@ -113,10 +113,10 @@ func TestHandover_listens_before_the_refusal(t *testing.T) {
 		mustLock(t, k.open(theirs, c.name))
 		mustLock(t, k.open(theirs, other))
 		listens := c.tap.HoldCommand(rig.Both(rig.Subscribing, rig.MentionsPrefix("latchkey:{")))
-		lockInBackground(within(t, soon), c.open(c.client, other))
+		lockInBackground(within(t, time.Minute), c.open(c.client, other))
 		rig.Await(t, soon, "the subscription", listens.Arrived)
 		answer := c.tap.HoldReply(rig.Both(rig.Named("EVAL", "EVALSHA"), rig.Mentions(c.name)))
-		lockInBackground(within(t, soon), c.open(c.client, c.name))
+		lockInBackground(within(t, time.Minute), c.open(c.client, c.name))
 		rig.Await(t, soon, "the refusal", answer.Arrived)
 		listens.Release()
 		queued(t, c.admin, other, 1) // the client knows that it listens
@@ -135,7 +135,7 @@ func TestHandover_grant_during_the_release(t *testing.T) {
 		channel := "latchkey:{" + c.client.ID() + "}"
 		told := subscribeRaw(t, c.server, channel)
 		before := mustLock(t, k.open(connect(t, c.server), c.name))
-		waiting := lockInBackground(within(t, soon), c.open(c.client, c.name))
+		waiting := lockInBackground(within(t, time.Minute), c.open(c.client, c.name))
 		queued(t, c.admin, c.name, 1)
 		mustUnlock(t, before)
 		grant := rig.Await(t, soon, "the grant", told)

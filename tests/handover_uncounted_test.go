@@ -68,14 +68,14 @@ func (m *misled) release(t *testing.T) {
 // heard of the failover. The client moves to the master at once, so that the lock is handed over to it.
 func TestHandover_subscription_opened_at_a_replica(t *testing.T) {
 	t.Parallel()
-	m := newMisled(t, 1, latchkey.Options{PollCeiling: 20 * time.Second})
+	m := newMisled(t, 1, seldom())
 	rig.Eventually(t, soon, "the subscription is at the master", func() error {
 		if m.master.Subscribers(beatOf(m.Client)) == 0 {
 			return errors.New("it is not")
 		}
 		return nil
 	})
-	assert.Equal(t, int32(2), m.dials.Load(), "it was at the replica first")
+	assert.GreaterOrEqual(t, m.dials.Load(), int32(2), "it was at the replica first")
 	rig.Eventually(t, soon, "the waiter is in the queue", func() error {
 		if m.master.Int("ZCARD", queueKey(m.lock)) == 0 {
 			return errors.New("it is not")
