@@ -19,22 +19,16 @@ import (
 func TestIdleWaiters_cost(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Stats)
-	eachKind(t, idleWaitersCost, handedOver)
-}
-
-func idleWaitersCost(t *testing.T, k kind) {
-	t.Helper()
-	t.Parallel()
 	server, name := rig.Fresh(t), "wanted"
 	if server.Clustered() {
 		t.Skip("each node of a cluster has connections of its own")
 	}
 	admin := rig.NewAdmin(t, server)
-	hold := mustLock(t, k.open(connect(t, server), name))
+	hold := mustLock(t, connect(t, server).NewLock(name))
 	const clients = 4
 	var all sync.WaitGroup
 	for i := range clients {
-		lock := k.open(connect(t, server), name)
+		lock := connect(t, server).NewLock(name)
 		for range 3 {
 			all.Go(func() {
 				assert.NoError(t, lock.Do(within(t, time.Minute), func(context.Context) error { return nil }))
@@ -44,12 +38,13 @@ func idleWaitersCost(t *testing.T, k kind) {
 	}
 	err := rig.InTime(t, func(int) error {
 		const during = 4 * time.Second
-		monitor := admin.Watch()
+		monitor, start := admin.Watch(), time.Now()
 		rest(during)
+		commands, took := monitor.Stop(), time.Since(start)
 		count := map[string]float64{}
-		for _, command := range monitor.Stop() {
+		for _, command := range commands {
 			word, _, _ := strings.Cut(command, " ")
-			count[strings.Trim(word, `"`)] += 1 / during.Seconds()
+			count[strings.Trim(word, `"`)] += 1 / took.Seconds()
 		}
 		t.Logf("commands a second: %v", count)
 		if each := (count["PING"] + count["EVALSHA"] - 1.5) / clients; each > 1.3 { // without the holder and the admin

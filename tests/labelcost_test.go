@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -53,36 +54,43 @@ func TestLabelCost_of_a_walk(t *testing.T) {
 	want, clients := labelled(t, server, prefix, 5)
 	tap := rig.NewTap(t, server)
 	looks := connectVia(t, server, tap.Addr(), latchkey.Options{Label: "looks"})
-	reads := func() int {
+	reads := func() (n int, err error) {
 		tap.Forget()
-		assert.Equal(t, want, labelsOf(t, looks, allUnder(prefix)))
-		n := 0
+		if got := labelsOf(t, looks, allUnder(prefix)); !maps.Equal(got, want) {
+			err = fmt.Errorf("%v", got)
+		}
 		for _, c := range tap.Commands() {
 			if readsLabels(c) {
 				n++
 			}
 		}
-		return n
+		return n, err
 	}
 	assert.NoError(t, rig.InTime(t, func(before int) error { // the client reads them again after some seconds
-		if first, again := reads(), reads(); before == 0 && first == 0 || again > 0 {
-			return fmt.Errorf("%d commands for labels, and then %d", first, again)
+		first, err := reads()
+		again, failed := reads()
+		if before == 0 && first == 0 || again > 0 {
+			failed = fmt.Errorf("%d commands for labels, and then %d", first, again)
 		}
-		return nil
+		return errors.Join(err, failed)
 	}))
 
 	name := prefix + "noted"
-	note := func() string { return allObjects(t, looks, allUnder(name))[name].Holders[0].Note }
+	note := func() (note string) {
+		rig.Eventually(t, soon, "a note", func() error { // a walk on a busy machine leaves out what takes a second
+			if note = allObjects(t, looks, allUnder(name))[name].Holders[0].Note; note == "" {
+				rest(50 * time.Millisecond)
+				return errors.New("there is none")
+			}
+			return nil
+		})
+		return note
+	}
 	lock := clients[0].NewLock(name)
 	hold := mustLock(t, lock, latchkey.Note("first"))
-	rig.Eventually(t, soon, "the first note of a client", func() error {
-		if got := note(); got != "first" {
-			return fmt.Errorf("%q", got)
-		}
-		return nil
-	})
+	assert.Equal(t, "first", note(), "of a client without notes before")
 	other := connectLabelled(t, server, "also looks")
-	for i := range 5 {
+	for i := range 3 {
 		text := fmt.Sprint("next ", i)
 		inner, err := lock.Lock(hold.Context(t.Context()), latchkey.Note(text))
 		require.NoError(t, err)
@@ -97,7 +105,7 @@ func TestLabelCost_of_a_walk(t *testing.T) {
 // A query sends its commands for labels together, to whatever nodes: it does not wait for one to send another.
 func TestLabelCost_in_one_round_trip(t *testing.T) {
 	t.Parallel()
-	const n = 24
+	const n = 12
 	server, name := rig.Shared(), rig.Name(t)
 	records := map[string]bool{}
 	for i := range n {

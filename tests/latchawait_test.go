@@ -35,12 +35,10 @@ func TestLatchOpens(t *testing.T) {
 	for _, each := range all {
 		assert.Empty(t, each)
 	}
-	start := time.Now()
 	countDown(t, latch, 0)
 	for _, each := range all {
-		require.NoError(t, rig.Await(t, 2*time.Second, "an awaiter", each))
+		require.NoError(t, rig.Await(t, soon, "an awaiter", each))
 	}
-	t.Logf("20 awaiters woken in %v", time.Since(start))
 }
 
 // The last count falls between the query and the confirmation of the subscription. All awaiters query again after the
@@ -53,24 +51,28 @@ func TestLatchOpensBeforeTheSubscriptionIsConfirmed(t *testing.T) {
 	waiting := connectVia(t, server, tap.Addr(), patient).NewCountDownLatch(latch.Name())
 	var all []<-chan error
 	for range 100 {
-		all = append(all, awaitInBackground(within(t, soon), waiting))
+		all = append(all, awaitInBackground(within(t, time.Minute), waiting))
 	}
 	rig.Await(t, soon, "the subscription", held.Arrived)
 	countDown(t, latch, 0) // nobody receives its message
 	held.Release()
 	for _, each := range all {
-		require.NoError(t, rig.Await(t, 2*time.Second, "an awaiter looks again", each))
+		require.NoError(t, rig.Await(t, soon, "an awaiter looks again", each))
 	}
 }
 
 // latchAwaiter is a process with many awaiters. Its arguments: name, the server's ticket, the address to use, number of
-// awaiters.
+// awaiters, poll ceiling.
 var latchAwaiter = rig.Child("latch awaiter", func(ctx context.Context, args []string) error {
 	n, err := strconv.Atoi(args[3])
 	if err != nil {
 		return err
 	}
-	client, closeAll, err := dialTicket(args[1], args[2], latchkey.Options{})
+	poll, err := time.ParseDuration(args[4])
+	if err != nil {
+		return err
+	}
+	client, closeAll, err := dialTicket(args[1], args[2], latchkey.Options{Lease: 2 * time.Minute, PollCeiling: poll})
 	if err != nil {
 		return err
 	}
@@ -82,30 +84,31 @@ var latchAwaiter = rig.Child("latch awaiter", func(ctx context.Context, args []s
 	}
 	fmt.Println("awaiting")
 	awaiting.Wait()
-	fmt.Println("released", time.Now().UnixMilli())
+	fmt.Println("released")
 	for range n {
 		err = errors.Join(err, <-results)
 	}
 	return errors.Join(err, closeAll(context.Background()))
 })
 
-// One count releases a thousand awaiters in eight processes: at once with messages, and within the poll ceiling without
-// any.
+// One count releases hundreds of awaiters in four processes: at once with messages, and at the next poll without any.
 func TestLatchReleasesManyProcesses(t *testing.T) {
-	const processes = 8
-	each := rig.Sized(125)
-	for what, limit := range map[string]time.Duration{
-		"by message":           2 * time.Second,
-		"all messages dropped": latchkey.DefaultPollCeiling + 4*leeway, // a thousand queries take a while
+	t.Parallel()
+	const processes = 4
+	each := rig.Sized(100)
+	for what, poll := range map[string]time.Duration{
+		"by message":           time.Minute,
+		"all messages dropped": latchkey.DefaultPollCeiling,
 	} {
 		t.Run(what, func(t *testing.T) {
+			t.Parallel()
 			server := rig.Shared()
 			admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
 			tap.DropMessages(what != "by message")
 			latch := newLatch(t, connect(t, server), 1)
 			var children []*rig.ChildProcess
 			for range processes {
-				children = append(children, latchAwaiter.Start(t, latch.Name(), server.Ticket(), tap.Addr(), strconv.Itoa(each)))
+				children = append(children, latchAwaiter.Start(t, latch.Name(), server.Ticket(), tap.Addr(), strconv.Itoa(each), poll.String()))
 			}
 			for _, child := range children {
 				child.Line(t, soon, "awaiting")
@@ -123,18 +126,11 @@ func TestLatchReleasesManyProcesses(t *testing.T) {
 				}
 				return nil
 			})
-			start := time.Now()
 			countDown(t, latch, 0)
-			var longest time.Duration
 			for _, child := range children {
-				ms, err := strconv.ParseInt(child.Line(t, 20*time.Second, "released"), 10, 64)
-				require.NoError(t, err)
-				longest = max(longest, time.UnixMilli(ms).Sub(start))
+				child.Line(t, soon, "released")
 				child.Wait(t, soon)
 			}
-			t.Logf("%d awaiters in %d processes released in %v; messages dropped: %d",
-				processes*each, processes, longest.Round(time.Millisecond), tap.DroppedMessages())
-			assert.Less(t, longest, limit)
 			if what != "by message" {
 				assert.Positive(t, tap.DroppedMessages(), "the test dropped nothing")
 			}
@@ -166,15 +162,15 @@ func TestLatchDeletedWhileAwaited(t *testing.T) {
 	waiting := connectVia(t, server, tap.Addr(), patient).NewCountDownLatch(latch.Name())
 	var strict, lenient []<-chan error
 	for range 3 {
-		strict = append(strict, awaitInBackground(within(t, soon), waiting))
-		lenient = append(lenient, awaitInBackground(within(t, soon), waiting, latchkey.UnsetIsOpen()))
+		strict = append(strict, awaitInBackground(within(t, time.Minute), waiting))
+		lenient = append(lenient, awaitInBackground(within(t, time.Minute), waiting, latchkey.UnsetIsOpen()))
 	}
 	awaitersQueried(t, tap, latch.Name(), len(strict)+len(lenient))
 	_, err := latch.Delete(t.Context())
 	require.NoError(t, err)
 	for i := range strict {
-		assert.ErrorIs(t, rig.Await(t, 2*time.Second, "an awaiter", strict[i]), latchkey.ErrGone)
-		assert.NoError(t, rig.Await(t, 2*time.Second, "a lenient awaiter", lenient[i]))
+		assert.ErrorIs(t, rig.Await(t, soon, "an awaiter", strict[i]), latchkey.ErrGone)
+		assert.NoError(t, rig.Await(t, soon, "a lenient awaiter", lenient[i]))
 	}
 }
 
@@ -183,10 +179,10 @@ func TestLatchLostByTheServer(t *testing.T) {
 	rig.Need(t, rig.Private)
 	server := rig.Fresh(t)
 	latch := newLatch(t, connect(t, server, polling), 2)
-	waiting := awaitInBackground(within(t, soon), latch)
+	waiting := awaitInBackground(within(t, time.Minute), latch)
 	awaitWaiter(t, rig.NewAdmin(t, server), latch.Name())
 	rig.NewAdmin(t, server).Do("FLUSHALL")
-	assert.ErrorIs(t, rig.Await(t, pollCeiling+leeway, "the awaiter", waiting), latchkey.ErrGone)
+	assert.ErrorIs(t, rig.Await(t, soon, "the awaiter", waiting), latchkey.ErrGone)
 }
 
 // A caller that waits until somebody sets the count awaits the first round that begins then.
@@ -196,14 +192,12 @@ func TestLatchAwaitSet(t *testing.T) {
 	tap := rig.NewTap(t, server)
 	latch := connect(t, server).NewCountDownLatch(name)
 	waiting := connectVia(t, server, tap.Addr(), patient).NewCountDownLatch(name)
-	err := waiting.Await(within(t, soon), latchkey.AwaitSet(), latchkey.Wait(time.Second))
-	assert.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	err := refused(t, func(wait latchkey.WaitOption) error { return waiting.Await(t.Context(), latchkey.AwaitSet(), wait) })
 	assert.ErrorIs(t, err, latchkey.ErrNotSet, "that is why")
-	assert.ErrorIs(t, waiting.Await(within(t, soon), latchkey.AwaitSet(), latchkey.Wait(500*time.Millisecond)), latchkey.ErrNotSet)
 
 	var all []<-chan error
 	for range 5 {
-		all = append(all, awaitInBackground(within(t, soon), waiting, latchkey.AwaitSet()))
+		all = append(all, awaitInBackground(within(t, time.Minute), waiting, latchkey.AwaitSet()))
 	}
 	awaitWaiter(t, rig.NewAdmin(t, server), name)
 	setLatch(t, latch, 2)
@@ -214,12 +208,12 @@ func TestLatchAwaitSet(t *testing.T) {
 	}
 	countDown(t, latch, 0)
 	for _, each := range all {
-		assert.NoError(t, rig.Await(t, 2*time.Second, "an awaiter", each))
+		assert.NoError(t, rig.Await(t, soon, "an awaiter", each))
 	}
 
 	_, err = latch.Delete(t.Context())
 	require.NoError(t, err)
-	opened := awaitInBackground(within(t, soon), waiting, latchkey.AwaitSet())
+	opened := awaitInBackground(within(t, time.Minute), waiting, latchkey.AwaitSet())
 	quiet(t, tap)
 	held := tap.HoldCommand(rig.Mentions(name))
 	setLatch(t, latch, 1)
@@ -227,7 +221,7 @@ func TestLatchAwaitSet(t *testing.T) {
 	countDown(t, latch, 0)
 	setLatch(t, latch, 1) // before it has queried
 	held.Release()
-	assert.NoError(t, rig.Await(t, 2*time.Second, "the awaiter of the first round", opened))
+	assert.NoError(t, rig.Await(t, soon, "the awaiter of the first round", opened))
 }
 
 // Close ends all awaiters and leaves no goroutine.
@@ -255,7 +249,7 @@ func TestLatchClose(t *testing.T) {
 	assert.ErrorIs(t, latch.Await(within(t, soon)), latchkey.ErrClosed)
 	_, err = latch.Count(t.Context())
 	assert.ErrorIs(t, err, latchkey.ErrClosed)
-	assert.NoError(t, goleak.Find(before))
+	rig.Eventually(t, soon, "all goroutines have ended", func() error { return goleak.Find(before) })
 }
 
 // Ten thousand awaiters of one client cost as much as one while they wait.
@@ -303,19 +297,25 @@ func TestCluster_latch(t *testing.T) {
 	cluster := rig.NewCluster(t)
 	for what, mode := range map[string]latchkey.ShardedPubSub{"sharded": latchkey.ShardedAuto, "classic": latchkey.ShardedOff} {
 		t.Run(what, func(t *testing.T) {
-			options := latchkey.Options{ShardedPubSub: mode, PollCeiling: byMessage, Lease: 2 * byMessage}
+			options := latchkey.Options{ShardedPubSub: mode, PollCeiling: 2 * soon, Lease: 4 * soon}
 			a, b := connectCluster(t, cluster, options), connectCluster(t, cluster, options)
-			for i := range 20 {
+			admin := rig.NewAdmin(t, cluster.Server())
+			var latches [10]*latchkey.CountDownLatch
+			var opened [10]<-chan error
+			for i := range latches {
 				name := fmt.Sprintf("%s:%d", t.Name(), i)
 				if i%2 == 0 {
 					name = fmt.Sprintf("%s:{tag %d}x", t.Name(), i)
 				}
-				latch := a.NewCountDownLatch(name)
-				setLatch(t, latch, 1)
-				opened := awaitInBackground(within(t, byMessage), b.NewCountDownLatch(name))
-				rest(100 * time.Millisecond) // the longest way to wait for a message
+				latches[i] = a.NewCountDownLatch(name)
+				setLatch(t, latches[i], 1)
+				opened[i] = awaitInBackground(within(t, time.Minute), b.NewCountDownLatch(name))
+				awaitWaiter(t, admin, name)
+			}
+			rest(100 * time.Millisecond) // then it asks once more
+			for i, latch := range latches {
 				countDown(t, latch, 0)
-				require.NoError(t, rig.Await(t, byMessage/2, "the awaiter of "+name, opened))
+				require.NoError(t, rig.Await(t, soon, "the awaiter of "+latch.Name(), opened[i]))
 			}
 		})
 	}
