@@ -13,7 +13,7 @@ import (
 
 // Admin inspects a server over connections of its own. It sees all nodes of a cluster.
 type Admin struct {
-	tb     testing.TB
+	tb     place
 	server *Server
 	client rueidis.Client
 	nodes  []rueidis.Client // of a cluster: one client per node, which uses only that node
@@ -22,7 +22,7 @@ type Admin struct {
 // NewAdmin connects an Admin to the server itself, past any proxy.
 func NewAdmin(tb testing.TB, server *Server) *Admin {
 	tb.Helper()
-	a := &Admin{tb: tb, server: server, client: server.Raw(tb)}
+	a := &Admin{tb: here(tb), server: server, client: server.Raw(tb)}
 	if server.Clustered() {
 		a.nodes = a.connect()
 	}

@@ -23,7 +23,7 @@ func tryAlone(settings []string) (*localProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := nodes[0].process(nobodyDies, settings)
+	p, err := nodes[0].process(settings)
 	if err != nil {
 		return nil, err
 	}

@@ -42,11 +42,9 @@ func (a *Admin) Subscribers(channel string) (total int64) {
 
 func (a *Admin) subscribers(client rueidis.Client, question, channel string) int64 {
 	a.tb.Helper()
-	reply, err := a.ask(client, "PUBSUB", question, channel).ToArray()
+	reply, err := a.ask(client, "PUBSUB", question, channel).AsIntMap() // of the channel alone
 	a.check(err)
-	n, err := reply[1].AsInt64()
-	a.check(err)
-	return n
+	return reply[channel]
 }
 
 // sharded reports whether locks use sharded messages on this server: a cluster of Redis 7 or later.

@@ -15,7 +15,7 @@ const (
 	// it dead.
 	clusterTimeout = 1500 * time.Millisecond
 	// healPatience is how long a topology may take to be whole again.
-	healPatience = 30 * time.Second
+	healPatience = time.Minute
 )
 
 // Cluster is a Redis Cluster of three masters, for one test.
@@ -24,7 +24,7 @@ type Cluster struct {
 
 	// moving is held while keys move: a node that is sending a key serves nobody, so two nodes that send
 	// keys to each other would deadlock.
-	moving sync.Mutex
+	moving *sync.Mutex
 }
 
 // NewCluster starts a cluster in which each master has a replica, and waits until all of its nodes agree.
@@ -48,8 +48,11 @@ func newCluster(tb testing.TB, replicas int, timeout time.Duration) *Cluster {
 		tb.Fatalf("rig: cluster: %v", err)
 	}
 	tb.Cleanup(func() { closeNodes(nodes) })
-	return &Cluster{ensemble: ensemble{tb, nodes}}
+	return &Cluster{newEnsemble(tb, nodes), new(sync.Mutex)}
 }
+
+// In returns the cluster for a subtest, which then ends when one of the cluster's methods fails.
+func (c *Cluster) In(tb testing.TB) *Cluster { return &Cluster{newEnsemble(tb, c.nodes), c.moving} }
 
 // startCluster returns the nodes of a cluster that is ready to serve, the masters first.
 func startCluster(masters, replicas int, timeout time.Duration, settings []string) (nodes []*node, err error) {
@@ -68,13 +71,28 @@ func tryCluster(masters, replicas int, timeout time.Duration, settings []string)
 		return nil, err
 	}
 	for _, s := range plan {
-		n, err := s.start(plan, placeholders, timeout, settings)
+		n, err := s.start(plan, placeholders, settings)
 		if err != nil {
 			return nodes, err
 		}
 		nodes = append(nodes, n)
 	}
-	return nodes, replacePlaceholders(nodes, masters, placeholders)
+	err = replacePlaceholders(nodes, masters, placeholders)
+	for _, n := range nodes {
+		if err == nil {
+			err = n.setTimeout(timeout)
+		}
+	}
+	return nodes, err
+}
+
+// setTimeout sets how long others may be silent before the node considers them dead. Until the cluster is whole that
+// is for ever: on a busy machine a start takes longer than the timeout, and the placeholders would count as dead.
+func (n *node) setTimeout(timeout time.Duration) error {
+	const name = "cluster-node-timeout"
+	millis := strconv.FormatInt(timeout.Milliseconds(), 10)
+	n.process.args = append(n.process.args, "--"+name, millis) // for a restart
+	return until(n.Addr()+" has its timeout", func() error { return n.do("CONFIG", "SET", name, millis).Error() })
 }
 
 // replacePlaceholders makes the first nodes take over from the placeholders, makes all nodes forget the
@@ -90,7 +108,7 @@ func replacePlaceholders(nodes []*node, masters int, placeholders []*seat) error
 	}
 	for _, n := range nodes {
 		for _, placeholder := range placeholders {
-			if _, err := n.ask("CLUSTER", "FORGET", placeholder.id); err != nil {
+			if err := n.forget(placeholder); err != nil {
 				return err
 			}
 		}
@@ -102,9 +120,26 @@ func replacePlaceholders(nodes []*node, masters int, placeholders []*seat) error
 func (n *node) takeOver() error {
 	err := until("a replica serves", n.serving)
 	if err == nil {
-		_, err = n.ask("CLUSTER", "FAILOVER", "TAKEOVER")
+		err = until("a replica takes over", func() error {
+			if fields, err := n.replication(); err == nil && fields["role"] == "master" {
+				return nil
+			}
+			_, err := n.ask("CLUSTER", "FAILOVER", "TAKEOVER")
+			return err
+		})
 	}
 	return err
+}
+
+// forget makes the node forget another one.
+func (n *node) forget(other *seat) error {
+	return until(n.Addr()+" forgets", func() error {
+		_, err := n.ask("CLUSTER", "FORGET", other.id)
+		if err != nil && strings.Contains(err.Error(), "Unknown node") { // an earlier try was late, not lost
+			return nil
+		}
+		return err
+	})
 }
 
 // serving returns nil if the node is ready to serve.
@@ -201,7 +236,7 @@ func clusterURL(nodes []*node) *url.URL {
 func (c *Cluster) ServePartly() {
 	c.tb.Helper()
 	for _, n := range c.nodes {
-		c.must(n.do("CONFIG", "SET", "cluster-require-full-coverage", "no").Error())
+		c.order(n, "CONFIG", "SET", "cluster-require-full-coverage", "no")
 	}
 }
 
@@ -224,8 +259,11 @@ func (c *Cluster) Replica(key string) (*Server, *Admin) {
 func (c *Cluster) Failover(key string) {
 	c.tb.Helper()
 	from := c.owner(key)
-	c.must(c.follower(from).do("CLUSTER", "FAILOVER").Error())
-	c.Successor(key, from.Server)
+	next := c.follower(from)
+	c.insist("a failover", func() error { return next.do("CLUSTER", "FAILOVER").Error() }, func() error {
+		_, err := c.find(key, from.Server)
+		return err
+	})
 	c.await()
 }
 
@@ -238,12 +276,7 @@ func (c *Cluster) Pause(key string) *Server { c.tb.Helper(); return c.pause(c.ow
 // Successor waits until a server other than of serves a key, and returns it.
 func (c *Cluster) Successor(key string, of *Server) *Server {
 	c.tb.Helper()
-	var found *node
-	Eventually(c.tb, healPatience, "a failover", func() (err error) {
-		found, err = c.find(key, of)
-		return err
-	})
-	return found.Server
+	return c.search("a failover", func() (*node, error) { return c.find(key, of) }).Server
 }
 
 // Heal restarts killed nodes, resumes paused ones, and waits until the cluster is whole.
@@ -261,9 +294,7 @@ func (c *Cluster) await() {
 // owner returns the master that serves a key.
 func (c *Cluster) owner(key string) *node {
 	c.tb.Helper()
-	n, err := c.find(key, nil)
-	c.must(err)
-	return n
+	return c.search("a master", func() (*node, error) { return c.find(key, nil) })
 }
 
 // find returns the master that serves a key. It ignores the server but.
@@ -279,12 +310,14 @@ func (c *Cluster) find(key string, but *Server) (*node, error) {
 // follower returns the replica of a master.
 func (c *Cluster) follower(of *node) *node {
 	c.tb.Helper()
-	n := c.first(func(n *node) bool {
-		fields, err := n.replication()
-		return err == nil && fields["role"] == "slave" && fields["master_port"] == strconv.Itoa(of.process.port)
+	return c.search("a replica", func() (*node, error) {
+		n := c.first(func(n *node) bool {
+			fields, err := n.replication()
+			return err == nil && fields["role"] == "slave" && fields["master_port"] == strconv.Itoa(of.process.port)
+		})
+		if n == nil {
+			return nil, fmt.Errorf("%s has no replica", of.Addr())
+		}
+		return n, nil
 	})
-	if n == nil {
-		c.tb.Fatalf("rig: %s has no replica", of.Addr())
-	}
-	return n
 }

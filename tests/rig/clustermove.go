@@ -24,8 +24,8 @@ func (c *Cluster) BeginMove(key string) (moveKeys func(which func(key string) bo
 	slot := strconv.Itoa(Slot(key))
 	from := c.owner(key)
 	to := c.after(from)
-	c.must(to.do("CLUSTER", "SETSLOT", slot, "IMPORTING", c.id(from)).Error())
-	c.must(from.do("CLUSTER", "SETSLOT", slot, "MIGRATING", c.id(to)).Error())
+	c.order(to, "CLUSTER", "SETSLOT", slot, "IMPORTING", c.id(from))
+	c.order(from, "CLUSTER", "SETSLOT", slot, "MIGRATING", c.id(to))
 	host, port, _ := net.SplitHostPort(to.Addr())
 	moveKeys = func(which func(key string) bool) {
 		c.tb.Helper()
@@ -33,7 +33,7 @@ func (c *Cluster) BeginMove(key string) (moveKeys func(which func(key string) bo
 		defer c.moving.Unlock()
 		for _, moving := range c.admin(from).Strings("CLUSTER", "GETKEYSINSLOT", slot, "1000") {
 			if which(moving) {
-				c.must(from.do("MIGRATE", host, port, moving, "0", "5000").Error())
+				c.order(from, "MIGRATE", host, port, moving, "0", "5000", "REPLACE") // what an earlier try has left
 			}
 		}
 	}
@@ -52,8 +52,8 @@ func (c *Cluster) Disagree(key string) (agree func()) {
 	c.tb.Helper()
 	slot, owner := strconv.Itoa(Slot(key)), c.owner(key)
 	other := c.after(owner)
-	c.must(other.do("CLUSTER", "SETSLOT", slot, "NODE", c.id(owner)).Error())
-	c.must(owner.do("CLUSTER", "SETSLOT", slot, "NODE", c.id(other)).Error())
+	c.order(other, "CLUSTER", "SETSLOT", slot, "NODE", c.id(owner))
+	c.order(owner, "CLUSTER", "SETSLOT", slot, "NODE", c.id(other))
 	return func() {
 		c.tb.Helper()
 		Eventually(c.tb, healPatience, "the nodes agree", func() error { return c.handOver(slot, owner) })
@@ -67,7 +67,10 @@ func (c *Cluster) handOver(slot string, to *node) error {
 	if err != nil {
 		return err
 	}
-	id := c.id(to)
+	id, err := to.id()
+	if err != nil {
+		return err
+	}
 	for _, n := range append([]*node{to}, masters...) {
 		if err := n.do("CLUSTER", "SETSLOT", slot, "NODE", id).Error(); err != nil {
 			return err
@@ -87,23 +90,27 @@ func settled(masters []*node, slot string, to *node) error {
 	return err
 }
 
-func (c *Cluster) id(n *node) string {
+func (n *node) id() (string, error) { return n.ask("CLUSTER", "MYID") }
+
+func (c *Cluster) id(n *node) (id string) {
 	c.tb.Helper()
-	id, err := n.ask("CLUSTER", "MYID")
-	c.must(err)
+	Eventually(c.tb, healPatience, "the id of "+n.Addr(), func() (err error) {
+		id, err = n.id()
+		return err
+	})
 	return id
 }
 
 // after returns the next master after n.
 func (c *Cluster) after(n *node) *node {
 	c.tb.Helper()
-	masters, err := leaders(c.nodes)
-	c.must(err)
-	for i, master := range masters {
-		if master == n {
-			return masters[(i+1)%len(masters)]
+	return c.search("the next master", func() (*node, error) {
+		masters, err := leaders(c.nodes)
+		for i, master := range masters {
+			if master == n {
+				return masters[(i+1)%len(masters)], nil
+			}
 		}
-	}
-	c.tb.Fatalf("rig: %s is no master", n.Addr())
-	return nil
+		return nil, fmt.Errorf("%s is no master: %w", n.Addr(), err)
+	})
 }

@@ -1,12 +1,21 @@
 package rig
 
-import "testing"
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+)
 
 // ensemble is the data nodes of a topology that belongs to one test.
 type ensemble struct {
-	tb    testing.TB
+	tb    place
 	nodes []*node
 }
+
+func newEnsemble(tb testing.TB, nodes []*node) ensemble { return ensemble{here(tb), nodes} }
 
 // pause suspends the process of a node.
 func (e *ensemble) pause(n *node) *Server { e.tb.Helper(); n.Pause(e.tb); return n.Server }
@@ -41,11 +50,56 @@ func (e *ensemble) first(is func(*node) bool) *node {
 	return nil
 }
 
-func (e *ensemble) must(err error) {
+// search waits until find finds a node: on a busy machine a node may answer late.
+func (e *ensemble) search(what string, find func() (*node, error)) *node {
 	e.tb.Helper()
-	if err != nil {
-		e.tb.Fatalf("rig: %v", err)
+	found := e.nodes[0] // for a caller that continues after a failure
+	Eventually(e.tb, healPatience, what, func() error {
+		n, err := find()
+		if err == nil {
+			found = n
+		}
+		return err
+	})
+	return found
+}
+
+// order has a node execute a command that may be executed twice, and repeats it until the node answers.
+func (e *ensemble) order(n *node, words ...string) {
+	e.tb.Helper()
+	var refusal error
+	Eventually(e.tb, healPatience, n.Addr()+": "+strings.Join(words, " "), func() error {
+		err := n.do(words...).Error()
+		if reply, answered := rueidis.IsRedisErr(err); answered && !strings.HasPrefix(reply.Error(), "IOERR") {
+			refusal = err
+			return nil
+		}
+		return err
+	})
+	if refusal != nil {
+		e.tb.Fatalf("rig: %s: %s: %v", n.Addr(), strings.Join(words, " "), refusal)
 	}
+}
+
+// orderAgainAfter is more than a server takes to carry out an order, or to give up.
+const orderAgainAfter = 10 * time.Second
+
+// insist gives an order, and repeats it after a while until it is carried out: on a busy machine a server may not
+// answer, or may give up what it was told to do.
+func (e *ensemble) insist(what string, order, done func() error) {
+	e.tb.Helper()
+	var last time.Time
+	var answer error
+	Eventually(e.tb, healPatience, what, func() error {
+		err := done()
+		if err != nil && time.Since(last) > orderAgainAfter {
+			answer, last = order(), time.Now()
+		}
+		if err == nil {
+			return nil
+		}
+		return errors.Join(err, answer)
+	})
 }
 
 // closeNodes ends nodes in any state.

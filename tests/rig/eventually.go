@@ -23,6 +23,7 @@ func Eventually(tb testing.TB, within time.Duration, what string, check func() e
 		select {
 		case <-deadline:
 			tb.Fatalf("not within %v: %s; last seen: %v", within, what, complaint)
+			return
 		case <-tick.C:
 		}
 	}

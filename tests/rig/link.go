@@ -16,7 +16,7 @@ import (
 // not commands; for those see [Tap]. In front of a topology it is the links to all data nodes, and
 // every call applies to all of them.
 type Link struct {
-	tb      testing.TB
+	tb      place
 	proxies []*toxiproxy.Proxy // one for each end of the server
 	toxics  []string
 }
@@ -24,7 +24,7 @@ type Link struct {
 // NewLink puts a link in front of the server, removed at the end of the test.
 func NewLink(tb testing.TB, server *Server) *Link {
 	tb.Helper()
-	l := &Link{tb: tb}
+	l := &Link{tb: here(tb)}
 	var err error
 	for range startTries {
 		if err = l.start(server); err == nil {

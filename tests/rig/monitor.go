@@ -6,21 +6,20 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 )
 
 // Monitor records every command that clients send to a server, or to any master of a cluster, as
 // MONITOR shows it. It leaves out commands that scripts execute.
 type Monitor struct {
-	tb    testing.TB
+	tb    place
 	admin *Admin
 	taps  []*monitored
 }
 
 // monitored is the MONITOR of one server.
 type monitored struct {
-	tb    testing.TB
+	tb    place
 	conn  net.Conn
 	lines *bufio.Reader
 }
@@ -46,8 +45,8 @@ func (a *Admin) watch(addr string) *monitored {
 	_, err = conn.Write([]byte("MONITOR\r\n"))
 	a.check(err)
 	m := &monitored{tb: a.tb, conn: conn, lines: bufio.NewReader(conn)}
-	if ok := m.line(); ok != "+OK" {
-		a.tb.Fatalf("rig: MONITOR: %s", ok)
+	if ok, err := m.line(); err != nil || ok != "+OK" {
+		a.tb.Fatalf("rig: MONITOR: %s, %v", ok, err)
 	}
 	return m
 }
@@ -74,9 +73,13 @@ func (m *Monitor) Stop() []string {
 func (m *monitored) until(marker string) (commands []seen) {
 	m.tb.Helper()
 	for {
+		line, err := m.line()
 		// +1700000000.000000 [0 127.0.0.1:1234] "SET" "key" "value"
-		origin, command, found := strings.Cut(m.line(), "] ")
+		origin, command, found := strings.Cut(line, "] ")
 		switch {
+		case err != nil:
+			m.tb.Fatalf("rig: MONITOR: %v", err)
+			return commands
 		case !found || strings.HasSuffix(origin, " lua"):
 		case strings.Contains(command, marker):
 			_ = m.conn.Close()
@@ -88,12 +91,8 @@ func (m *monitored) until(marker string) (commands []seen) {
 	}
 }
 
-func (m *monitored) line() string {
-	m.tb.Helper()
-	_ = m.conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+func (m *monitored) line() (string, error) {
+	_ = m.conn.SetReadDeadline(time.Now().Add(adminPatience))
 	line, err := m.lines.ReadString('\n')
-	if err != nil {
-		m.tb.Fatalf("rig: MONITOR: %v", err)
-	}
-	return strings.TrimRight(line, "\r\n")
+	return strings.TrimRight(line, "\r\n"), err
 }

@@ -10,7 +10,7 @@ import (
 
 // Replicated is a master with replicas, for one test. Nothing promotes a replica automatically.
 type Replicated struct {
-	tb       testing.TB
+	tb       place
 	Master   *Server
 	Replicas []*Server
 }
@@ -20,7 +20,7 @@ type Replicated struct {
 func NewReplicated(tb testing.TB, replicas int, lag time.Duration) *Replicated {
 	tb.Helper()
 	Need(tb, Topology)
-	r := &Replicated{tb: tb, Master: Fresh(tb, "--repl-diskless-sync-delay", "0", "--repl-timeout", "600")}
+	r := &Replicated{tb: here(tb), Master: Fresh(tb, "--repl-diskless-sync-delay", "0", "--repl-timeout", "600")}
 	link := NewLink(tb, r.Master)
 	if lag > 0 {
 		link.DelayReplies(lag)

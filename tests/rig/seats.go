@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
-	"time"
 )
 
 const clusterSlots = 16384
@@ -81,16 +80,16 @@ func (s *seat) configuration(nodes, placeholders []*seat) string {
 }
 
 // process returns the server of a seat, not started yet.
-func (s *seat) process(timeout time.Duration, settings []string) (*localProcess, error) {
+func (s *seat) process(settings []string) (*localProcess, error) {
 	return newProcess(s.port, append([]string{
 		"--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1",
-		"--cluster-node-timeout", strconv.FormatInt(timeout.Milliseconds(), 10), "--repl-diskless-sync-delay", "0",
+		"--cluster-node-timeout", strconv.FormatInt(nobodyDies.Milliseconds(), 10), "--repl-diskless-sync-delay", "0",
 	}, settings...)...)
 }
 
 // start starts the server of a seat.
-func (s *seat) start(nodes, placeholders []*seat, timeout time.Duration, settings []string) (*node, error) {
-	p, err := s.process(timeout, settings)
+func (s *seat) start(nodes, placeholders []*seat, settings []string) (*node, error) {
+	p, err := s.process(settings)
 	if err != nil {
 		return nil, err
 	}

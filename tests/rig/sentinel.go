@@ -28,18 +28,34 @@ func NewSentinel(tb testing.TB, replicas int) *Sentinel {
 		tb.Fatalf("rig: Sentinel: %v", err)
 	}
 	tb.Cleanup(func() { closeNodes(watchers); closeNodes(nodes) })
-	return &Sentinel{ensemble{tb, nodes}, watchers}
+	return &Sentinel{newEnsemble(tb, nodes), watchers}
 }
 
 func startSentinel(replicas, watchers int, down time.Duration, settings []string) (nodes, watching []*node, err error) {
 	if nodes, err = startReplicated(replicas, settings); err != nil {
 		return nil, nil, err
 	}
-	if watching, err = startWatchers(watchers, nodes, down); err != nil {
+	watching, err = startWatchers(watchers, nodes)
+	for _, w := range watching {
+		if err == nil {
+			err = w.setDown(down)
+		}
+	}
+	if err != nil {
+		closeNodes(watching)
 		closeNodes(nodes)
 		return nil, nil, err
 	}
 	return nodes, watching, nil
+}
+
+// setDown sets how long a server may be silent before a Sentinel considers it dead. Until the Sentinels see all that is
+// for ever: a busy machine may be silent for longer.
+func (n *node) setDown(down time.Duration) error {
+	return until(n.Addr()+" has its timeout", func() error {
+		return n.do("SENTINEL", "SET", masterSet, "down-after-milliseconds", strconv.FormatInt(down.Milliseconds(), 10),
+			"failover-timeout", strconv.FormatInt(3*down.Milliseconds(), 10)).Error()
+	})
 }
 
 // URL names the Sentinels.
@@ -54,9 +70,7 @@ func (s *Sentinel) Master() (*Server, *Admin) {
 
 func (s *Sentinel) master() *node {
 	s.tb.Helper()
-	n, err := s.elected(s.watchers[0])
-	s.must(err)
-	return n
+	return s.search("a master", func() (*node, error) { return s.elected(s.watchers[0]) })
 }
 
 // Replicas returns the servers that are not the master.
@@ -88,8 +102,14 @@ func (s *Sentinel) elected(by *node) (*node, error) {
 // the new master. The old master stays alive, and learns of the failover some time later.
 func (s *Sentinel) Failover() *Server {
 	s.tb.Helper()
-	old := s.master()
-	s.must(s.watchers[0].do("SENTINEL", "FAILOVER", masterSet).Error())
+	old, watcher := s.master(), s.watchers[0]
+	s.insist("a failover", func() error { return watcher.do("SENTINEL", "FAILOVER", masterSet).Error() }, func() error {
+		n, err := s.elected(watcher)
+		if n == old {
+			err = fmt.Errorf("%s is still the master", old.Addr())
+		}
+		return err
+	})
 	return s.Successor(old.Server)
 }
 
@@ -102,7 +122,7 @@ func (s *Sentinel) Pause() *Server { s.tb.Helper(); return s.pause(s.master()) }
 // Successor waits until all Sentinels name a master other than of, and returns it.
 func (s *Sentinel) Successor(of *Server) *Server {
 	s.tb.Helper()
-	var found *Server
+	found := of
 	Eventually(s.tb, healPatience, "a failover", func() error {
 		for _, w := range s.watchers {
 			n, err := s.elected(w)

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // masterSet is the name that the Sentinels of the rig use for a master.
@@ -14,13 +13,12 @@ const masterSet = "latchkey"
 
 // watchConfig returns a sentinel.conf. It names the other Sentinels and the replicas, so that no
 // Sentinel has to discover anything.
-func watchConfig(self int, ids []string, ports []int, nodes []*node, down time.Duration) string {
+func watchConfig(self int, ids []string, ports []int, nodes []*node) string {
 	var text strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
 	line("sentinel myid %s", ids[self])
 	line("sentinel monitor %s 127.0.0.1 %d %d", masterSet, nodes[0].process.port, len(ids)/2+1)
-	line("sentinel down-after-milliseconds %s %d", masterSet, down.Milliseconds())
-	line("sentinel failover-timeout %s %d", masterSet, 3*down.Milliseconds())
+	line("sentinel down-after-milliseconds %s %d", masterSet, nobodyDies.Milliseconds())
 	for _, replica := range nodes[1:] {
 		line("sentinel known-replica %s 127.0.0.1 %d", masterSet, replica.process.port)
 	}
@@ -34,9 +32,9 @@ func watchConfig(self int, ids []string, ports []int, nodes []*node, down time.D
 
 // startWatchers starts Sentinels for a master and its replicas, and waits until all of them see all
 // nodes.
-func startWatchers(count int, nodes []*node, down time.Duration) (watchers []*node, err error) {
+func startWatchers(count int, nodes []*node) (watchers []*node, err error) {
 	for range startTries {
-		if watchers, err = tryWatchers(count, nodes, down); err == nil {
+		if watchers, err = tryWatchers(count, nodes); err == nil {
 			return watchers, nil
 		}
 		closeNodes(watchers)
@@ -44,7 +42,7 @@ func startWatchers(count int, nodes []*node, down time.Duration) (watchers []*no
 	return nil, err
 }
 
-func tryWatchers(count int, nodes []*node, down time.Duration) (watchers []*node, err error) {
+func tryWatchers(count int, nodes []*node) (watchers []*node, err error) {
 	ports, err := freePorts(count)
 	if err != nil {
 		return nil, err
@@ -54,7 +52,7 @@ func tryWatchers(count int, nodes []*node, down time.Duration) (watchers []*node
 		ids[i] = nodeID()
 	}
 	for i, port := range ports {
-		w, err := startWatcher(port, watchConfig(i, ids, ports, nodes, down))
+		w, err := startWatcher(port, watchConfig(i, ids, ports, nodes))
 		if err != nil {
 			return watchers, err
 		}
