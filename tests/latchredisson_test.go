@@ -1,8 +1,8 @@
 package tests
 
 import (
+	"errors"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -15,7 +15,8 @@ import (
 func TestLatchOfRedisson(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin := rig.NewAdmin(t, server)
-	latch := connect(t, server, patient).NewCountDownLatch(name)
+	tap := rig.NewTap(t, server)
+	latch := connectVia(t, server, tap.Addr(), patient).NewCountDownLatch(name)
 	javaSets := func(n string) {
 		admin.Do("SET", name, n)
 		admin.Publish(latchChannelOf(name), "1")
@@ -35,20 +36,27 @@ func TestLatchOfRedisson(t *testing.T) {
 	assert.False(t, set)
 	javaCounts()
 	countDown(t, latch, 0)
-	require.NoError(t, rig.Await(t, 2*time.Second, "the awaiter", first))
+	require.NoError(t, rig.Await(t, soon, "the awaiter", first))
 
 	javaSets("1")
+	tap.Forget()
 	second := awaitInBackground(within(t, soon), latch)
+	rig.Eventually(t, soon, "it has looked", func() error {
+		if len(tap.Executed(rig.Mentions(name))) == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
 	staysPending(t, second)
 	javaCounts()
-	require.NoError(t, rig.Await(t, 2*time.Second, "the awaiter", second))
+	require.NoError(t, rig.Await(t, soon, "the awaiter", second))
 
 	setLatch(t, latch, 2) // set by this library, and both count
 	javaCounts()
 	assert.Equal(t, 1, left(t, latch))
 	third := awaitInBackground(within(t, soon), latch)
 	javaCounts()
-	require.NoError(t, rig.Await(t, 2*time.Second, "the awaiter", third))
+	require.NoError(t, rig.Await(t, soon, "the awaiter", third))
 
 	javaSets("0")
 	assert.Zero(t, left(t, latch), "set to nothing")

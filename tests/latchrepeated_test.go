@@ -60,8 +60,8 @@ func TestLatchOperationsCountOnce(t *testing.T) {
 							}
 							return nil
 						})
-					default: // the query had no reply
-						require.Contains(t, []string{"TrySetCount", "Delete"}, name, "%v", err)
+					default: // it was not sent
+						require.ErrorIs(t, err, latchkey.ErrUnavailable)
 						says, err = operation.do(t.Context(), direct)
 						require.NoError(t, err)
 						assert.Equal(t, operation.says, says, "nothing was done")
@@ -106,7 +106,7 @@ func TestLatchQuickReset(t *testing.T) {
 			}
 			setLatch(t, latch, 1)
 			held.Release()
-			err := rig.Await(t, 2*time.Second, "the awaiter", opened)
+			err := rig.Await(t, soon, "the awaiter", opened)
 			if each.want == nil {
 				assert.NoError(t, err)
 			} else {
@@ -137,7 +137,7 @@ func TestLatchDelayedOperations(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			tap := rig.NewTap(t, server)
 			latch := newLatch(t, connect(t, server), 1)
-			late := connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: 8 * time.Second}).NewCountDownLatch(latch.Name())
+			late := connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: soon}).NewCountDownLatch(latch.Name())
 			held := tap.HoldCommand(second(latch.Name()))
 			done := make(chan error, 1)
 			go func() {
@@ -161,7 +161,7 @@ func TestLatchDelayedOperations(t *testing.T) {
 	t.Run("TrySetCount", func(t *testing.T) {
 		tap, name := rig.NewTap(t, server), rig.Name(t)
 		latch := connect(t, server).NewCountDownLatch(name)
-		late := connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: 8 * time.Second}).NewCountDownLatch(name)
+		late := connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: soon}).NewCountDownLatch(name)
 		held := tap.HoldCommand(second(name))
 		done := make(chan bool, 1)
 		go func() {

@@ -70,9 +70,8 @@ func TestLazyConnect(t *testing.T) {
 		client, comesUp := lazily(t, rig.Shared(), brief)
 		lock := k.open(client, rig.Name(t))
 		notSent(t, func() error {
-			start := time.Now()
-			_, err := lock.TryLock(t.Context())
-			assert.Less(t, time.Since(start), brief.RetryBudget+leeway)
+			_, err := lock.TryLock(within(t, soon))
+			assert.NotErrorIs(t, err, context.DeadlineExceeded, "it ends with the retry budget")
 			return err
 		})
 		notSent(t, func() error {
@@ -84,21 +83,23 @@ func TestLazyConnect(t *testing.T) {
 		comesUp()
 		got := rig.Await(t, soon, "the waiter that came before the server", waiter)
 		require.NoError(t, got.err)
-		mustUnlock(t, got.hold)
-		mustUnlock(t, mustLock(t, lock))
+		unlockInTheEnd(t, got.hold)
+		unlockInTheEnd(t, mustLock(t, lock))
 	})
+}
+
+// unlockInTheEnd releases a hold whose client has a short retry budget, which a busy machine may use up.
+func unlockInTheEnd(t *testing.T, hold *latchkey.Hold) {
+	t.Helper()
+	rig.Eventually(t, soon, "the release", func() error { return hold.Unlock(within(t, soon)) })
 }
 
 // Waiters of a client that connected late are woken, and its holds are renewed.
 func TestLazyConnect_wakes_and_renews(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
-	renewed := make(chan latchkey.Event, 100)
-	client, comesUp := lazily(t, server, latchkey.Options{Lease: 3 * time.Second, Observer: func(e latchkey.Event) {
-		if e.Type == latchkey.EventRenewed {
-			renewed <- e
-		}
-	}})
+	renewed, observe := renewalsSeen()
+	client, comesUp := lazily(t, server, latchkey.Options{Lease: 5 * time.Second, RetryBudget: time.Second, Observer: observe})
 	notSent(t, func() error {
 		_, err := client.NewLock(name).TryLock(t.Context(), latchkey.Lease(time.Minute))
 		return err
@@ -110,11 +111,9 @@ func TestLazyConnect_wakes_and_renews(t *testing.T) {
 	mustUnlock(t, holder)
 	got := rig.Await(t, soon, "the waiter", waiter)
 	require.NoError(t, got.err)
-	for range 2 {
-		rig.Await(t, soon, "a renewal", renewed)
-	}
+	rig.Await(t, soon, "a renewal", renewed)
 	require.NoError(t, got.hold.Err())
-	mustUnlock(t, got.hold)
+	unlockInTheEnd(t, got.hold)
 }
 
 // A client connects to a server process that is started after it.
@@ -132,7 +131,7 @@ func TestLazyConnect_before_the_server_starts(t *testing.T) {
 	_, err = lock.TryLock(t.Context())
 	require.Error(t, err)
 	server.Restart(t)
-	mustUnlock(t, mustLock(t, lock))
+	unlockInTheEnd(t, mustLock(t, lock))
 }
 
 // Making a client and its locks dials nothing. A client that was never used closes at once.
@@ -179,7 +178,7 @@ func TestLazyConnect_to_a_silent_server(t *testing.T) {
 		assert.ErrorIs(t, err, latchkey.ErrUnavailable)
 		assert.NotErrorIs(t, err, latchkey.ErrUnknownOutcome)
 	})
-	assert.Less(t, time.Since(start), brief.RetryBudget+2*leeway)
+	assert.Less(t, time.Since(start), soon, "they do not wait one after the other")
 	link.Heal()
-	mustUnlock(t, mustLock(t, lock))
+	unlockInTheEnd(t, mustLock(t, lock))
 }

@@ -55,7 +55,7 @@ func TestLocksAreLinearizable(t *testing.T) {
 		name := rig.Name(t)
 		var calls record[history.PermitCall]
 		everybody(t, func(client *latchkey.Client, caller int) error {
-			for range rig.Sized(300) {
+			for range rig.Sized(150) {
 				if err := tryOnce(t.Context(), k.open(client, fmt.Sprint(name, rand.IntN(2))), 1, caller, &calls); err != nil {
 					return err
 				}
@@ -93,7 +93,7 @@ func TestReadWriteLocksAreLinearizable(t *testing.T) {
 	name := rig.Name(t)
 	var calls record[history.PermitCall]
 	everybody(t, func(client *latchkey.Client, caller int) error {
-		for range rig.Sized(300) {
+		for range rig.Sized(150) {
 			rw := client.NewRWLock(name)
 			var side anyLock = rw.Reader()
 			n := 1
@@ -117,7 +117,7 @@ func TestSemaphoresAreLinearizable(t *testing.T) {
 	var calls record[history.PermitCall]
 	everybody(t, func(client *latchkey.Client, caller int) error {
 		s, held := client.NewSemaphore(name), 0
-		for range rig.Sized(300) {
+		for range rig.Sized(150) {
 			call := history.PermitCall{Caller: caller, N: 1 + rand.IntN(4), Begin: now()}
 			var err error
 			switch rand.IntN(6) {
@@ -160,7 +160,7 @@ func TestPermitSemaphoresAreLinearizable(t *testing.T) {
 	var calls record[history.PermitCall]
 	everybody(t, func(client *latchkey.Client, caller int) error {
 		s := client.NewPermitSemaphore(name)
-		for range rig.Sized(200) {
+		for range rig.Sized(100) {
 			call := history.PermitCall{Caller: caller, What: history.Take, N: 1 + rand.IntN(4), Begin: now()}
 			permits, err := s.TryAcquireN(ctx, call.N)
 			call.End = now()
@@ -194,7 +194,7 @@ func TestLatchesAreLinearizable(t *testing.T) {
 	var calls record[history.LatchCall]
 	everybody(t, func(client *latchkey.Client, caller int) error {
 		latch := client.NewCountDownLatch(name)
-		for range rig.Sized(200) {
+		for range rig.Sized(100) {
 			call, err := latchCall(ctx, latch)
 			if err != nil {
 				return err

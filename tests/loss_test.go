@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,45 +20,24 @@ import (
 func TestSilentCutIsNoticedInTime(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		runs, lanes, server := max(rig.Sized(50), 10), 10, singleServer(t)
-		if server.Clustered() {
-			lanes = 5 // opening a client takes longer there, and must be done within the lease
-		}
-		var mu sync.Mutex
-		var margins []time.Duration
-		var all sync.WaitGroup
+		const lanes = 5 // each opens clients, which must be done within the lease
+		runs, server := rig.Sized(20), singleServer(t)
 		for lane := range lanes {
-			all.Go(func() {
-				for run := range runs / lanes {
-					var margin time.Duration
-					err := rig.InTime(t, func(before int) (err error) {
-						margin, err = cutOnce(t, k, server, fmt.Sprintf("%s %d %d %d", rig.Name(t), lane, run, before))
-						return err
-					})
-					mu.Lock()
-					if assert.NoError(t, err) {
-						margins = append(margins, margin)
-					}
-					mu.Unlock()
+			t.Run(fmt.Sprint("lane ", lane), func(t *testing.T) {
+				t.Parallel()
+				for range max(runs/lanes, 1) {
+					require.NoError(t, rig.InTime(t, func(int) error { return cutOnce(t, k, server) }))
 				}
 			})
 		}
-		all.Wait()
-		require.Len(t, margins, runs)
-		least := margins[0]
-		for _, m := range margins {
-			least = min(least, m)
-		}
-		t.Logf("%d of %d; the least time between the loss and the next holder: %v", len(margins), runs, least)
-		assert.Positive(t, least)
 	}, func(k kind) bool { return k.name != spinKind.name && k.name != fencedKind.name })
 }
 
-// cutOnce returns how long before the next acquisition the first holder learned of the loss.
-func cutOnce(t *testing.T, k kind, server *rig.Server, name string) (margin time.Duration, err error) {
+// cutOnce returns an error if the next holder had the lock before the first one learned of the loss.
+func cutOnce(t *testing.T, k kind, server *rig.Server) error {
 	t.Helper()
 	const lease = 700 * time.Millisecond
-	options := latchkey.Options{Lease: lease}
+	options, name := latchkey.Options{Lease: lease}, rig.Name(t)
 	link := rig.NewLink(t, server)
 	hold := mustLock(t, k.open(connectVia(t, server, link.Addr(), options), name))
 	ended := make(chan time.Time, 1)
@@ -70,18 +48,19 @@ func cutOnce(t *testing.T, k kind, server *rig.Server, name string) (margin time
 	rest(rand.N(lease))
 	link.Silence()
 	next := rig.Await(t, soon, "the next holder", waiter)
-	if next.err != nil {
-		return 0, next.err
-	}
+	require.NoError(t, next.err)
 	defer func() { _ = next.hold.Unlock(context.Background()) }() // its lease is short too
 	select {
 	case at := <-ended:
-		if cause := context.Cause(ctx); !errors.Is(cause, latchkey.ErrLost) {
-			return 0, fmt.Errorf("the context ended with %w", cause)
+		require.ErrorIs(t, context.Cause(ctx), latchkey.ErrLost)
+		margin := next.at.Sub(at)
+		t.Logf("told %v before the next holder had it", margin)
+		if margin <= 0 {
+			return fmt.Errorf("told %v after the next holder had it", -margin)
 		}
-		return next.at.Sub(at), nil
+		return nil
 	default:
-		return 0, errors.New("the next holder has the lock, and the first was not told")
+		return errors.New("the next holder has the lock, and the first was not told")
 	}
 }
 
@@ -102,7 +81,7 @@ func TestPausedServerEndsTheHold(t *testing.T) {
 			server.Pause(t)
 			defer server.Resume(t)
 			start := time.Now()
-			rig.Await(t, lease+leeway, "the loss", hold.Lost())
+			rig.Await(t, soon, "the loss", hold.Lost())
 			took := time.Since(start)
 			t.Logf("told %v after the pause, lease %v", took.Round(time.Millisecond), lease)
 			assert.ErrorIs(t, hold.Err(), latchkey.ErrLost)
@@ -112,7 +91,7 @@ func TestPausedServerEndsTheHold(t *testing.T) {
 			}
 			return nil
 		}))
-	})
+	}, func(k kind) bool { return k.name == mutexKind.name || k.name == lockKind.name }) // the others hold like a Lock
 }
 
 // A server that is stopped for less than a lease costs no hold. After more than a lease the hold is lost, and a waiter
@@ -123,7 +102,7 @@ func TestServerStoppedForLessAndMoreThanALease(t *testing.T) {
 	rig.Need(t, rig.Process)
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		const lease = 2 * time.Second
+		const lease = 5 * time.Second
 		server := rig.Fresh(t)
 		options := latchkey.Options{Lease: lease}
 		first, next := k.open(connect(t, server, options), "stopped"), k.open(connect(t, server, options), "stopped")
@@ -134,15 +113,15 @@ func TestServerStoppedForLessAndMoreThanALease(t *testing.T) {
 			rest(d)
 			server.Resume(t)
 		}
-		stop(lease / 3)
-		rig.Throughout(t, 3*lease/2, "the hold lasts", hold.Err)
-		stop(lease / 3)
+		stop(lease / 4)
+		rig.Throughout(t, lease, "the hold lasts", hold.Err)
+		stop(lease / 4)
 		mustUnlock(t, hold)
 		second := rig.Await(t, soon, "the waiter", waiting)
 		require.NoError(t, second.err)
 
 		waiting = lockInBackground(within(t, time.Minute), first)
-		stop(2 * lease)
+		stop(lease + lease/4)
 		require.ErrorIs(t, second.hold.Err(), latchkey.ErrLost)
 		third := rig.Await(t, soon, "whoever waits", waiting)
 		require.NoError(t, third.err)
@@ -150,7 +129,7 @@ func TestServerStoppedForLessAndMoreThanALease(t *testing.T) {
 		require.NoError(t, third.hold.Err(), "it is not touched by the release of another")
 		mustUnlock(t, third.hold)
 		rig.Eventually(t, soon, "nothing is left", free(rig.NewAdmin(t, server), "stopped"))
-	})
+	}, func(k kind) bool { return k.name == mutexKind.name || k.queued || k.sided })
 }
 
 // A holder whose key disappears learns of the loss at the next renewal.
@@ -164,7 +143,7 @@ func TestVanishedKeyIsALoss(t *testing.T) {
 		ctx := hold.Context(t.Context())
 		admin.Do("DEL", name)
 
-		rig.Await(t, time.Second, "the loss at the next renewal", ctx.Done())
+		rig.Await(t, soon, "the loss at the next renewal", ctx.Done())
 		assert.ErrorIs(t, context.Cause(ctx), latchkey.ErrLost)
 		assert.False(t, admin.Exists(name), "the key is not made again")
 		err := hold.Unlock(t.Context())
@@ -183,13 +162,13 @@ func TestRenewalNeverTakesAnothersHold(t *testing.T) {
 		admin := rig.NewAdmin(t, server)
 		first := mustLock(t, k.open(connect(t, server, latchkey.Options{Lease: time.Second}), name))
 		admin.Do("DEL", name)
-		second := mustLock(t, k.open(connect(t, server), name), latchkey.Lease(20*time.Second))
+		second := mustLock(t, k.open(connect(t, server), name), latchkey.Lease(time.Hour))
 
 		rig.Await(t, soon, "the loss", first.Lost())
 		assert.ErrorIs(t, first.Unlock(t.Context()), latchkey.ErrNotHeld)
 		ttl := admin.PTTL(name)
-		assert.Greater(t, ttl, 15*time.Second)
-		assert.LessOrEqual(t, ttl, 20*time.Second)
+		assert.Greater(t, ttl, 50*time.Minute)
+		assert.LessOrEqual(t, ttl, time.Hour)
 		assert.NoError(t, second.Err())
 		mustUnlock(t, second)
 	})
@@ -200,13 +179,13 @@ func TestFixedLeaseEnds(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		const lease = 300 * time.Millisecond
+		const lease = time.Second
 		server, name := rig.Shared(), rig.Name(t)
 		start := time.Now()
 		hold := mustLock(t, k.open(connect(t, server), name), latchkey.Lease(lease))
 		waiter := lockInBackground(within(t, soon), k.open(connect(t, server), name))
 
-		rig.Await(t, lease+leeway, "the loss", hold.Lost())
+		rig.Await(t, soon, "the loss", hold.Lost())
 		assert.ErrorIs(t, hold.Err(), latchkey.ErrLost)
 		next := rig.Await(t, soon, "the next holder", waiter)
 		require.NoError(t, next.err)
@@ -223,21 +202,26 @@ func TestMaxHold(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		const lease, limit = 2 * time.Second, 5 * time.Second
-		server, name := rig.Shared(), rig.Name(t)
+		server := rig.Shared()
 		admin := rig.NewAdmin(t, server)
-		lock := k.open(connect(t, server, latchkey.Options{Lease: lease}), name)
-		start := time.Now()
-		hold := mustLock(t, lock, latchkey.MaxHold(limit))
-		ctx := hold.Context(t.Context())
+		inTime(t, func(lease time.Duration) (renewed bool) {
+			name, limit := rig.Name(t), lease*3/2
+			lock := k.open(connect(t, server, latchkey.Options{Lease: lease}), name)
+			start := time.Now()
+			hold := mustLock(t, lock, latchkey.MaxHold(limit))
+			ctx := hold.Context(t.Context())
 
-		rig.Await(t, soon, "the limit", ctx.Done())
-		took := time.Since(start)
-		assert.ErrorIs(t, context.Cause(ctx), latchkey.ErrMaxHold)
-		assert.ErrorIs(t, context.Cause(ctx), latchkey.ErrLost)
-		assert.InDelta(t, limit.Seconds(), took.Seconds(), leeway.Seconds())
-		rig.Eventually(t, lease+leeway, "the key goes", free(admin, name))
-		assert.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrNotHeld)
+			rig.Await(t, 3*soon, "the limit", ctx.Done())
+			took := time.Since(start)
+			if !errors.Is(context.Cause(ctx), latchkey.ErrMaxHold) {
+				return false
+			}
+			assert.ErrorIs(t, context.Cause(ctx), latchkey.ErrLost)
+			assert.Greater(t, took, lease)
+			rig.Eventually(t, soon, "the key goes", free(admin, name))
+			assert.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrNotHeld)
+			return true
+		})
 	})
 }
 
@@ -247,12 +231,12 @@ func TestForceUnlockIsALoss(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		server, name := rig.Shared(), rig.Name(t)
-		hold := mustLock(t, k.open(connect(t, server, latchkey.Options{Lease: time.Second}), name))
+		hold := mustLock(t, k.open(connect(t, server, latchkey.Options{Lease: 5 * time.Second}), name))
 		operator := connect(t, server)
 		held, err := operator.ForceUnlock(t.Context(), name)
 		require.NoError(t, err)
 		assert.True(t, held)
-		rig.Await(t, time.Second, "the loss", hold.Lost())
+		rig.Await(t, soon, "the loss", hold.Lost())
 
 		held, err = operator.ForceUnlock(t.Context(), name)
 		require.NoError(t, err)

@@ -80,9 +80,14 @@ func (o outcome) String() string {
 
 func newLossRun(t *testing.T, k kind) *lossRun {
 	t.Helper()
+	return newLossRunWith(t, k, latchkey.Options{RetryBudget: 2 * time.Second})
+}
+
+func newLossRunWith(t *testing.T, k kind, options latchkey.Options) *lossRun {
+	t.Helper()
 	server := rig.Shared()
 	tap := rig.NewTap(t, server)
-	client := connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: 2 * time.Second})
+	client := connectVia(t, server, tap.Addr(), options)
 	name := rig.Name(t)
 	return &lossRun{t: t, kind: k, name: name, tap: tap, admin: rig.NewAdmin(t, server), lock: k.open(client, name)}
 }
@@ -253,7 +258,7 @@ func warmUp(t *testing.T, k kind) {
 // A command that is sent twice counts once: the first reply is lost, and the retry succeeds.
 func TestRepeatedCommandsCountOnce(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
-		r := newLossRun(t, k)
+		r := newLossRunWith(t, k, latchkey.Options{RetryBudget: soon})
 		r.tap.Lose(1, rig.Mentions(r.name), rig.Cut)
 		hold := mustLock(t, r.lock)
 		r.counts(1)
