@@ -28,7 +28,7 @@ func TestMovingOfALockInSteps(t *testing.T) {
 				client := connect(t, server)
 				return latchkey.NewMultiLock(client.NewMutex(before), client.NewFencedLock(after))
 			}
-			c := &contest{lasts: time.Second, both: true, hold: time.Millisecond, dump: dumpOf(t, []*rig.Server{server}, before)}
+			c := &contest{lasts: rig.Lasting(time.Second), both: true, hold: time.Millisecond, dump: dumpOf(t, []*rig.Server{server}, before)}
 			c.contenders = []contender{{name: "both", goroutines: 2, acquire: locking(both())}}
 			if step == "the first and the second" {
 				c.contenders = append(c.contenders,
@@ -45,7 +45,7 @@ func TestMovingOfALockInSteps(t *testing.T) {
 func redsyncingOn(client redis.UniversalClient, name string) acquire {
 	locks := redsync.New(goredis.NewPool(client))
 	return func(ctx context.Context) (taken, error) {
-		mu := locks.NewMutex(name, redsync.WithExpiry(recipeLease), redsync.WithTries(10_000), redsync.WithRetryDelay(2*time.Millisecond))
+		mu := locks.NewMutex(name, redsync.WithExpiry(recipeLease), redsync.WithTries(10_000), redsync.WithRetryDelay(2*time.Millisecond), unhurriedRedsync)
 		err := mu.LockContext(ctx)
 		return taken{release: func(ctx context.Context) error { return sure(mu.UnlockContext(ctx)) }}, err
 	}
@@ -59,13 +59,13 @@ func TestMovingFromAQuorum(t *testing.T) {
 		pools = append(pools, goredis.NewPool(plainRedis(t, server)))
 	}
 	client := connect(t, rig.Shared())
-	red := latchkey.NewRedLock(latchkey.RedLockOptions{}, m.mutexes(t, "x")...)
+	red := m.unhurried(t, "x")
 	after := client.NewFencedLock(rig.Name(t))
 	both := latchkey.NewMultiLock(red, after)
 
 	hold := mustLock(t, both)
 	require.Positive(t, hold.Member(after.Name()).Token())
-	theirs := redsync.New(pools...).NewMutex("x", redsync.WithTries(1))
+	theirs := redsync.New(pools...).NewMutex("x", redsync.WithTries(1), redsync.WithExpiry(recipeLease), unhurriedRedsync)
 	require.Error(t, theirs.LockContext(within(t, soon)), "the first step")
 	_, err := after.TryLock(within(t, soon))
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired, "the third step")

@@ -2,11 +2,11 @@ package tests
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
@@ -17,9 +17,15 @@ import (
 // equally often, nobody is stranded, and most holds are passed on. LATCHKEY_TEST_CONTENTION sets the minimum number of
 // acquisitions.
 func TestMultiLock_contended_in_both_orders(t *testing.T) {
-	name := rig.Name(t)
+	require.NoError(t, rig.InTime(t, func(int) error { return contendInBothOrders(t, rig.Name(t)) }))
+}
+
+// contendInBothOrders returns an error if the contest was not fair, or the holds were not passed on, which may be so on
+// a busy machine.
+func contendInBothOrders(t *testing.T, name string) error {
+	t.Helper()
 	a, b := name+":a", name+":b"
-	c := &contest{lasts: rig.Lasting(time.Second), passes: max(contendedPasses(t), 400)}
+	c := &contest{lasts: rig.Lasting(time.Second), passes: max(contendedPasses(t), 200)}
 	var taps []*rig.Tap
 	for _, order := range [][2]string{{a, b}, {b, a}} {
 		tap := rig.NewTap(t, rig.Shared())
@@ -40,8 +46,13 @@ func TestMultiLock_contended_in_both_orders(t *testing.T) {
 	}
 	perPass := float64(sent) / float64(c.total.Load())
 	t.Logf("%.2f commands for an acquisition; %v", perPass, c)
-	assert.Greater(t, rig.Jain(c.tally.Counts()), 0.9)
-	assert.Less(t, perPass, 2.0, "half of what holds cost that are not passed on, if nobody is in the way")
+	if jain := rig.Jain(c.tally.Counts()); jain <= 0.9 {
+		return fmt.Errorf("Jain %.3f", jain)
+	}
+	if perPass >= 2 { // half of what holds cost that are not passed on, if nobody is in the way
+		return fmt.Errorf("%.2f commands for an acquisition", perPass)
+	}
+	return nil
 }
 
 // A MultiLock gives up its wait for its last member at about the moment at which that member is granted to it. The next
@@ -49,11 +60,12 @@ func TestMultiLock_contended_in_both_orders(t *testing.T) {
 func TestMultiLock_gives_back_what_is_granted_late(t *testing.T) {
 	t.Parallel()
 	name, admin := rig.Name(t), rig.NewAdmin(t, rig.Shared())
-	holder, next := connect(t, rig.Shared()).NewLock(name+":b"), connect(t, rig.Shared()).NewLock(name+":b")
-	client := connect(t, rig.Shared())
+	options := latchkey.Options{Lease: 2 * time.Minute, StaleWaiterTimeout: time.Minute} // a grant ends long after soon
+	holder, next := connect(t, rig.Shared(), options).NewLock(name+":b"), connect(t, rig.Shared(), options).NewLock(name+":b")
+	client := connect(t, rig.Shared(), options)
 	both := latchkey.NewMultiLock(client.NewLock(name+":a"), client.NewLock(name+":b"))
 	had := 0
-	tries := rig.Sized(100)
+	tries := max(rig.Sized(30), 10)
 	for range tries {
 		hold := mustLock(t, holder)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -72,7 +84,7 @@ func TestMultiLock_gives_back_what_is_granted_late(t *testing.T) {
 		} else {
 			require.ErrorIs(t, got.err, context.Canceled)
 		}
-		got := rig.Await(t, latchkey.DefaultStaleWaiterTimeout/2, "who stands behind it, before a grant would end", behind)
+		got := rig.Await(t, soon, "who stands behind it, before a grant would end", behind)
 		require.NoError(t, got.err)
 		mustUnlock(t, got.hold)
 		rig.Eventually(t, soon, "nothing is left", free(admin, name+":a"))

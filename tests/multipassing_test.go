@@ -181,8 +181,8 @@ func TestMultiPassing_is_in_order_and_silent(t *testing.T) {
 // them acquire it equally often.
 func TestMultiPassing_of_a_hot_lock(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
-		p := newHotPair(t, k, latchkey.Options{})
-		c := &contest{lasts: rig.Lasting(time.Second), passes: 1000,
+		p := newHotPair(t, k, longTurn) // so that a turn has many passes on a busy machine too
+		c := &contest{lasts: rig.Lasting(400 * time.Millisecond), passes: 200,
 			contenders: []contender{{name: "client", goroutines: 8, acquire: lockingMember(p.lock)}}}
 		c.dump = dumpOf(t, []*rig.Server{rig.Shared()}, p.name)
 		p.tap.Forget()
@@ -192,7 +192,7 @@ func TestMultiPassing_of_a_hot_lock(t *testing.T) {
 		t.Logf("%d commands, %.2f for an acquisition, %.0f/s; %v", sent, float64(sent)/float64(c.total.Load()), perSecond, c)
 		assert.Greater(t, rig.Jain(c.tally.Counts()), 0.95)
 		assert.Less(t, sent, int(c.total.Load()), "a quarter of what holds cost that are not passed on")
-		rig.Target(t, perSecond <= 2*2*100, "%.0f commands a second, a release and an attempt for each member and turn", perSecond)
+		rig.Target(t, perSecond <= 2*2*2, "%.0f commands a second, a release and an attempt for each member and turn", perSecond)
 	}, passesAsMember)
 }
 
@@ -289,7 +289,7 @@ func TestMultiPassing_leaves_others_their_share(t *testing.T) {
 	wanted := [][]string{{a, b}, {b, c}, {c, a}, {a}, {b}}
 	contests := map[string]*contest{}
 	for _, each := range wanted {
-		contests[fmt.Sprint(each)] = &contest{lasts: rig.Lasting(2 * time.Second), passes: 20}
+		contests[fmt.Sprint(each)] = &contest{lasts: rig.Lasting(time.Second), passes: 20}
 	}
 	for range 2 {
 		client := connect(t, rig.Shared())
@@ -329,7 +329,7 @@ func TestMultiPassing_leaves_pollers_a_moment(t *testing.T) {
 	}
 	raw, name := rig.Shared().Raw(t), p.name+":a"
 	longest := time.Duration(0)
-	for range rig.Sized(30) {
+	for range rig.Sized(10) {
 		asked := time.Now()
 		rig.Eventually(t, soon, "a moment in which it is free", func() error {
 			return raw.Do(t.Context(), raw.B().Set().Key(name).Value("poller").Nx().PxMilliseconds(5000).Build()).Error()

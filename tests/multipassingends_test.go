@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,20 +24,23 @@ func TestMultiPassing_names_the_member(t *testing.T) {
 	t.Parallel()
 	p := newHotPair(t, lockKind, latchkey.Options{})
 	rival := mustLock(t, connect(t, rig.Shared()).NewLock(p.name+":b"))
-	front := lockInBackground(within(t, soon), p.lock)
+	front := lockInBackground(within(t, 5*soon), p.lock)
 	awaitWaiter(t, p.admin, p.name+":b")
 	told := func(member string) {
 		t.Helper()
-		var waiting []<-chan acquisition
-		for range 3 {
-			waiting = append(waiting, lockInBackground(t.Context(), p.lock, latchkey.Wait(50*time.Millisecond)))
-		}
-		for _, each := range waiting {
-			err := rig.Await(t, soon, "the error", each).err
-			requireBusy(t, err)
-			require.NotErrorIs(t, err, context.DeadlineExceeded)
-			matches(t, `latchkey: lock "multi\(.*\)": lock "`+regexp.QuoteMeta(p.name+member)+`": not acquired.*; the wait of 50ms is over`, err)
-		}
+		wait, all := refusedFrom(t, 50*time.Millisecond, func(wait time.Duration) (all error) {
+			var waiting []<-chan acquisition
+			for range 3 {
+				waiting = append(waiting, lockInBackground(t.Context(), p.lock, latchkey.Wait(wait)))
+			}
+			for _, each := range waiting {
+				all = errors.Join(all, rig.Await(t, 3*soon, "the error", each).err)
+			}
+			return all
+		})
+		require.NotErrorIs(t, all, context.DeadlineExceeded)
+		each := `latchkey: lock "multi\(.*\)": lock "` + regexp.QuoteMeta(p.name+member) + `": not acquired.*; the wait of ` + wait.String() + ` is over`
+		matches(t, strings.Join([]string{each, each, each}, "\n"), all)
 	}
 	told(":b")
 	mustUnlock(t, rival)
@@ -52,11 +56,13 @@ func TestMultiPassing_of_what_cannot_be_had(t *testing.T) {
 	t.Parallel()
 	p := newHotPair(t, lockKind, latchkey.Options{})
 	rival := mustLock(t, connect(t, rig.Shared()).NewLock(p.name+":a"))
-	front := lockInBackground(within(t, soon), p.lock)
+	front := lockInBackground(within(t, 5*soon), p.lock)
 	queued(t, p.admin, p.name+":a", 1)
 	p.admin.Do("RPUSH", p.name+":b", "1")
-	rig.Eventually(t, soon, "the error", func() error {
-		if _, err := p.lock.Lock(t.Context(), latchkey.Wait(300*time.Millisecond)); !errors.Is(err, latchkey.ErrWrongKind) {
+	wait := 100 * time.Millisecond
+	rig.Eventually(t, 3*soon, "the error", func() error {
+		wait *= 2
+		if _, err := p.lock.Lock(t.Context(), latchkey.Wait(wait)); !errors.Is(err, latchkey.ErrWrongKind) {
 			return fmt.Errorf("it is %w", err)
 		}
 		return nil
@@ -98,7 +104,7 @@ func TestMultiPassing_of_a_closed_client(t *testing.T) {
 	}
 	require.NoError(t, p.client.Close(t.Context()))
 	for _, each := range waiting {
-		require.ErrorIs(t, rig.Await(t, soon/2, "the error", each).err, latchkey.ErrClosed)
+		require.ErrorIs(t, rig.Await(t, soon, "the error", each).err, latchkey.ErrClosed)
 	}
 	mustUnlock(t, rival)
 	rig.Eventually(t, soon, "nothing is left", free(p.admin, p.name))

@@ -228,7 +228,7 @@ func TestObjectsThatVanish(t *testing.T) {
 	t.Parallel()
 	server, prefix := rig.Shared(), rig.Name(t)+":"
 	client := connect(t, server, unhurried)
-	n := fewer(600)
+	n := fewer(200)
 	eachName(t, n, 16, func(name string) {
 		_, err := client.NewLock(prefix+"stays"+name).TryLock(context.Background(), latchkey.Lease(time.Hour))
 		assert.NoError(t, err)
@@ -243,7 +243,7 @@ func TestObjectsThatVanish(t *testing.T) {
 			}
 		}
 	}()
-	for range fewer(20) {
+	for range max(rig.Sized(fewer(10)), 3) {
 		stays := 0
 		for name, o := range allObjects(t, client, allUnder(prefix)) {
 			if strings.HasPrefix(name, prefix+"stays") {

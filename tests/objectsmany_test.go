@@ -28,14 +28,14 @@ func TestObjectsAmongThousands(t *testing.T) {
 	t.Parallel()
 	server, prefix := rig.Shared(), rig.Name(t)+":"
 	client, admin := connect(t, server, unhurried), rig.NewAdmin(t, server)
-	n := fewer(2000)
+	n := fewer(1200) // more than two pieces of the walk
 	want := map[string]bool{}
 	eachName(t, n, 16, func(name string) {
 		_, err := client.NewFencedLock(prefix+name).TryLock(context.Background(), latchkey.Lease(time.Hour))
 		assert.NoError(t, err)
 	})
 	eachName(t, n, 1, func(name string) { want[prefix+name] = true })
-	for i := range fewer(300) {
+	for i := range fewer(50) {
 		number := strconv.Itoa(i)
 		admin.Do("SET", prefix+"text"+number, "hello world "+number)
 		admin.Do("HSET", prefix+"record"+number, "name", "Ann", "visits", number)
@@ -63,7 +63,7 @@ func TestObjectsCostOneLookForEachPiece(t *testing.T) {
 	}
 	notInCluster(t, "how many pieces there are depends on where the keys are")
 	server := rig.Fresh(t)
-	const n = 2000
+	const n = 1200
 	maker, tap := connect(t, server), rig.NewTap(t, server)
 	eachName(t, n, 16, func(name string) {
 		_, err := maker.NewLock("job:"+name).TryLock(context.Background(), latchkey.Lease(time.Hour))

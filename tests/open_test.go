@@ -127,7 +127,7 @@ func TestOpen_with_credentials_that_cannot_be_had(t *testing.T) {
 		},
 	}
 	lock := open(t, settings, brief).NewLock(rig.Name(t))
-	mustUnlock(t, mustLock(t, lock))
+	unlockInTheEnd(t, mustLock(t, lock))
 	sealed.Store(true)
 	rig.NewAdmin(t, server).Do("CLIENT", "KILL", "TYPE", "normal")
 
@@ -144,7 +144,7 @@ func TestOpen_with_credentials_that_cannot_be_had(t *testing.T) {
 	assert.ErrorIs(t, err, vault)
 
 	sealed.Store(false)
-	mustUnlock(t, mustLock(t, lock))
+	unlockInTheEnd(t, mustLock(t, lock))
 }
 
 // Every connection goes through the caller's dialer, including those of waiters.

@@ -64,7 +64,7 @@ func TestWaitForItselfIsLogged(t *testing.T) {
 			})
 			cancel()
 			rig.Await(t, soon, "the waiter", waiter)
-			mustUnlock(t, hold)
+			unlockInTheEnd(t, hold)
 			require.NoError(t, client.Close(within(t, soon)))
 			assert.Empty(t, lines, "one line, and none was left out")
 		})
@@ -91,13 +91,17 @@ func TestOrdinaryWaitsAreNotLogged(t *testing.T) {
 		defer cancel()
 		hold := mustLock(t, k.open(client, name), latchkey.Lease(time.Minute))
 		elsewhere := lockInBackground(ctx, k.open(other, name))
-		_, err := k.open(client, name).Lock(ctx, latchkey.Wait(4*shortLease))
-		requireBusy(t, err)
-		_, err = k.open(client, name).Lock(within(t, 2*shortLease))
-		requireBusy(t, err)
+		_, _ = refusedFrom(t, 2*shortLease, func(wait time.Duration) error {
+			_, err := k.open(client, name).Lock(ctx, latchkey.Wait(wait))
+			return err
+		})
+		_, _ = refusedFrom(t, 2*shortLease, func(wait time.Duration) error {
+			_, err := k.open(client, name).Lock(within(t, wait))
+			return err
+		})
 		cancel()
 		rig.Await(t, soon, "the other client", elsewhere)
-		mustUnlock(t, hold)
+		unlockInTheEnd(t, hold)
 		require.NoError(t, client.Close(within(t, soon)))
 		require.NoError(t, other.Close(within(t, soon)))
 		assert.Empty(t, lines)

@@ -82,7 +82,7 @@ func TestPassedHold_is_not_entered_any_more(t *testing.T) {
 	t.Parallel()
 	c := newHotLock(t, lockKind, longTurn)
 	var entered int
-	for range rig.Sized(1000) {
+	for range rig.Sized(200) {
 		var inside atomic.Int32
 		holder, waiting := c.hold(t, func() <-chan acquisition { return lockInLine(within(t, soon), t, c.lock) })
 		ctx := context.WithoutCancel(holder.hold.Context(t.Context()))
@@ -118,7 +118,7 @@ func TestPassedHold_is_never_lost(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		c := newHotLock(t, k, longTurn)
 		hold, had, tries := mustLock(t, c.lock), 0, 0
-		for ends := time.Now().Add(rig.Lasting(3 * time.Second)); time.Now().Before(ends); tries++ {
+		for ends := time.Now().Add(rig.Lasting(time.Second)); time.Now().Before(ends); tries++ {
 			ctx, cancel := context.WithCancel(t.Context())
 			waiting := lockInLine(ctx, t, c.lock)
 			go cancel()
@@ -155,7 +155,7 @@ func TestPassedHold_is_not_lost(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			c := newHotLock(t, lockKind, latchkey.Options{Turn: latchkey.MaxTurn, Lease: 3 * time.Second})
+			c := newHotLock(t, lockKind, latchkey.Options{Turn: latchkey.MaxTurn, Lease: 5 * time.Second})
 			first, next := c.pass(t, untouched)
 			after := lockInLine(within(t, soon), t, c.lock)
 			take(t, c.name)
@@ -195,7 +195,7 @@ func TestPassing_while_the_client_closes(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		for range rig.Sized(100) {
+		for range rig.Sized(20) {
 			c := newHotLock(t, k, longTurn)
 			done := make(chan error, 4)
 			started := make(chan struct{}, 4)
