@@ -3,6 +3,7 @@ package tests
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"os"
 	"regexp"
 	"strings"
@@ -54,8 +55,20 @@ func TestDocumentedPermissions(t *testing.T) {
 			}
 			renewed := make(chan string, 1000)
 			client, other := documentedClient(t, server, renewed), documentedClient(t, server, renewed)
-			for _, k := range append(kinds, readKind) {
-				lockThrough(t, admin, client, other, k, name+k.name, renewed)
+			all := append(kinds, readKind)
+			holds := map[string]*latchkey.Hold{} // by the names of the locks
+			for _, k := range all {
+				lock := k.open(client, name+k.name)
+				holds[lock.Name()] = mustLock(t, lock)
+				if k.reentrant {
+					mustUnlock(t, mustReenter(t, holds[lock.Name()], lock))
+				}
+			}
+			for missing := maps.Clone(holds); len(missing) > 0; {
+				delete(missing, rig.Await(t, soon, "all are renewed", renewed))
+			}
+			for _, k := range all {
+				lockThrough(t, admin, client, other, k, holds[name+k.name])
 			}
 			semaphoresThrough(t, client, name)
 			latchThrough(t, client, name+"latch")
@@ -72,7 +85,7 @@ func TestDocumentedPermissions(t *testing.T) {
 func documentedClient(t *testing.T, server *rig.Server, renewed chan<- string) *latchkey.Client {
 	t.Helper()
 	client, err := latchkey.Connect(t.Context(), server.URLAs("latchkey", "SECRET"),
-		latchkey.Options{Lease: 3 * time.Second, PollCeiling: 800 * time.Millisecond, Observer: func(e latchkey.Event) {
+		latchkey.Options{Lease: 5 * time.Second, PollCeiling: 800 * time.Millisecond, Observer: func(e latchkey.Event) {
 			if e.Type == latchkey.EventRenewed {
 				renewed <- e.Name
 			}
@@ -82,18 +95,12 @@ func documentedClient(t *testing.T, server *rig.Server, renewed chan<- string) *
 	return client
 }
 
-// lockThrough goes through the life of a lock: re-entry, renewal, a message to a waiter of another client if
-// the kind sends messages, and the forced end.
-func lockThrough(t *testing.T, admin *rig.Admin, client, other *latchkey.Client, k kind, name string, renewed <-chan string) {
+// lockThrough goes through the rest of the life of a hold: a message to a waiter of another client if the kind sends
+// messages, and the forced end.
+func lockThrough(t *testing.T, admin *rig.Admin, client, other *latchkey.Client, k kind, hold *latchkey.Hold) {
 	t.Helper()
+	name := hold.Name()
 	lock := k.open(client, name)
-	hold := mustLock(t, lock)
-	if k.reentrant {
-		mustUnlock(t, mustReenter(t, hold, lock))
-	}
-	for last := ""; last != name; {
-		last = rig.Await(t, soon, "it is renewed", renewed)
-	}
 	if k.messages && k.name != readKind.name {
 		waiter := lockInBackground(within(t, soon), k.open(other, name))
 		awaitWaiter(t, admin, name)
@@ -109,7 +116,7 @@ func lockThrough(t *testing.T, admin *rig.Admin, client, other *latchkey.Client,
 	require.True(t, forced)
 	require.Error(t, hold.Unlock(context.Background()))
 	if k.name != readKind.name {
-		mustUnlock(t, mustLock(t, lock, latchkey.AtLeast(time.Millisecond), latchkey.Lease(time.Second)))
+		mustUnlock(t, mustLock(t, lock, latchkey.AtLeast(time.Millisecond), latchkey.Lease(time.Minute)))
 		mustUnlock(t, mustLock(t, lock, latchkey.AtLeast(time.Minute)))
 		forced, err = lock.ForceUnlock(t.Context())
 		require.NoError(t, err)
@@ -124,7 +131,7 @@ func semaphoresThrough(t *testing.T, client *latchkey.Client, name string) {
 	_, err := s.TrySetPermits(ctx, 2)
 	require.NoError(t, err)
 	require.NoError(t, s.Acquire(ctx, 2))
-	require.ErrorIs(t, s.Acquire(ctx, 1, latchkey.Wait(time.Second)), latchkey.ErrNotAcquired)
+	_ = refused(t, func(wait latchkey.WaitOption) error { return s.Acquire(ctx, 1, wait) })
 	require.NoError(t, s.Release(ctx, 2))
 	require.NoError(t, s.SetPermits(ctx, 3))
 	_, err = s.Drain(ctx)
@@ -142,8 +149,7 @@ func semaphoresThrough(t *testing.T, client *latchkey.Client, name string) {
 	require.NoError(t, err)
 	forever, err := p.Acquire(ctx, latchkey.Lease(latchkey.NoExpiry))
 	require.NoError(t, err)
-	_, err = p.Acquire(ctx, latchkey.Wait(time.Second))
-	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	_ = refused(t, func(wait latchkey.WaitOption) error { return firstOf(p.Acquire(ctx, wait)) })
 	require.NoError(t, p.SetLease(ctx, forever.ID(), time.Minute))
 	require.NoError(t, permit.Release(ctx))
 	require.NoError(t, forever.Release(ctx))
@@ -241,8 +247,7 @@ func fairPermits(ctx context.Context, t *testing.T, client *latchkey.Client, nam
 	require.NoError(t, err)
 	_, err = s.TryAcquire(ctx)
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
-	_, err = s.Acquire(ctx, latchkey.Wait(time.Second))
-	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	_ = refused(t, func(wait latchkey.WaitOption) error { return firstOf(s.Acquire(ctx, wait)) })
 	waiting := make(chan error, 1)
 	go func() { waiting <- s.Do(ctx, func(context.Context) error { return nil }) }()
 	require.Eventually(t, func() bool {

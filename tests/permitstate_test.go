@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,7 +20,7 @@ func TestMinimalPermissionsOfSemaphores(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)
 	server, ctx := rig.Fresh(t), t.Context()
-	client := narrow(t, server, latchkey.Options{Lease: 2 * time.Second, PollCeiling: 900 * time.Millisecond, StaleWaiterTimeout: 500 * time.Millisecond})
+	client := narrow(t, server, latchkey.Options{Lease: 3 * time.Second, PollCeiling: 900 * time.Millisecond, StaleWaiterTimeout: 500 * time.Millisecond})
 	admin := rig.NewAdmin(t, server)
 
 	s := client.NewSemaphore("orders:1")
@@ -54,7 +55,7 @@ func TestMinimalPermissionsOfSemaphores(t *testing.T) {
 	useEverything(t, p, 50)
 	held, err := p.Acquire(ctx)
 	require.NoError(t, err)
-	rig.Throughout(t, 3*time.Second, "it is renewed", held.Err)
+	awaitRenewals(t, 1, held)
 	_, err = p.Delete(ctx)
 	require.NoError(t, err)
 
@@ -78,8 +79,7 @@ func TestSemaphoresWithoutMemory(t *testing.T) {
 	rig.Need(t, rig.Settings)
 	server, ctx := rig.Fresh(t), t.Context()
 	admin := rig.NewAdmin(t, server)
-	const lease = 3 * time.Second
-	client := connect(t, server, latchkey.Options{Lease: lease, RetryBudget: lease / 2})
+	client := connect(t, server, latchkey.Options{Lease: 5 * time.Second})
 	s, p := newSemaphore(t, client, 5), newPermits(t, client, 5)
 	require.NoError(t, s.Acquire(ctx, 2))
 	permits, err := p.AcquireN(ctx, 3)
@@ -95,7 +95,7 @@ func TestSemaphoresWithoutMemory(t *testing.T) {
 	assert.ErrorContains(t, err, "OOM")
 	assert.NotErrorIs(t, err, latchkey.ErrNotAcquired, "it is no contention")
 	assert.NotErrorIs(t, err, latchkey.ErrUnavailable, "it answers")
-	rig.Throughout(t, 2*lease, "the permit is renewed", permits[0].Err)
+	awaitRenewals(t, 1, permits[0])
 	require.NoError(t, permits[0].Release(ctx))
 	_, err = other.Release(ctx, permits[1].ID())
 	require.NoError(t, err)
@@ -112,13 +112,11 @@ func TestSemaphoresWithoutChannels(t *testing.T) {
 	rig.NewAdmin(t, server).Do("ACL", "SETUSER", "default", "resetchannels")
 	s := newSemaphore(t, connect(t, server, polling), 0)
 	waiting := make(chan error, 1)
-	waiter := connect(t, server, polling).NewSemaphore(s.Name())
-	go func() { waiting <- waiter.Acquire(within(t, soon), 2) }()
-	rest(100 * time.Millisecond) // the waiter's subscription has been refused by then
-	start := time.Now()
+	waiter, attempts := connectRefused(t, server, polling)
+	go func() { waiting <- waiter.NewSemaphore(s.Name()).Acquire(within(t, soon), 2) }()
+	atRest(t, attempts) // its subscription has been refused
 	require.NoError(t, s.Release(t.Context(), 2))
 	require.NoError(t, rig.Await(t, soon, "the waiter", waiting))
-	assert.Less(t, time.Since(start), pollCeiling+leeway)
 }
 
 // Close ends waiters and gives permits back.
@@ -197,9 +195,17 @@ func TestCluster_semaphores(t *testing.T) {
 	cluster := rig.NewCluster(t)
 	for what, mode := range map[string]latchkey.ShardedPubSub{"sharded": latchkey.ShardedAuto, "classic": latchkey.ShardedOff} {
 		t.Run(what, func(t *testing.T) {
-			options := latchkey.Options{ShardedPubSub: mode, PollCeiling: byMessage, Lease: 2 * byMessage, StaleWaiterTimeout: 10 * byMessage}
-			a, b := connectCluster(t, cluster, options), connectCluster(t, cluster, options)
-			ctx := within(t, byMessage)
+			options := byMessages
+			options.ShardedPubSub = mode
+			a := connectCluster(t, cluster, options)
+			var refusals atomic.Int32
+			options.Observer = func(e latchkey.Event) {
+				if e.Type == latchkey.EventAttempt && errors.Is(e.Err, latchkey.ErrNotAcquired) {
+					refusals.Add(1)
+				}
+			}
+			b := connectCluster(t, cluster, options)
+			ctx := within(t, time.Minute)
 			granted := make(chan error, 20)
 			var permits []*latchkey.Permit
 			for i := range cap(granted) {
@@ -214,7 +220,12 @@ func TestCluster_semaphores(t *testing.T) {
 					granted <- errors.Join(err, next.Release(context.WithoutCancel(ctx)))
 				}()
 			}
-			rest(time.Second) // the slowest way to start waiting
+			rig.Eventually(t, soon, "all have asked, and once more when they listen", func() error {
+				if n := int(refusals.Load()); n < 2*cap(granted) {
+					return fmt.Errorf("%d attempts", n)
+				}
+				return nil
+			})
 			for _, permit := range permits {
 				require.NoError(t, permit.Release(ctx))
 				require.NoError(t, rig.Await(t, soon, "the waiter", granted))

@@ -97,7 +97,7 @@ func TestReadAlong_is_lost_together(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			events := make(chan latchkey.Event, 1000)
-			r := newReaders(t, latchkey.Options{Turn: latchkey.MaxTurn, Lease: 3 * time.Second, Observer: func(e latchkey.Event) { events <- e }})
+			r := newReaders(t, latchkey.Options{Turn: latchkey.MaxTurn, Lease: 5 * time.Second, Observer: func(e latchkey.Event) { events <- e }})
 			holds := r.group(t, 3)
 			left := mustLock(t, r.rw.Reader())
 			work := holds[2].Context(t.Context())
@@ -126,12 +126,12 @@ func TestReadAlong_is_lost_together(t *testing.T) {
 // The lease is renewed for as long as any remaining hold is one that is renewed.
 func TestReadAlong_is_renewed(t *testing.T) {
 	t.Parallel()
-	const lease = 5 * time.Second
-	r := newReaders(t, latchkey.Options{Turn: latchkey.MaxTurn, Lease: lease, PollCeiling: time.Second, RetryBudget: 3 * time.Second})
+	const lease = 3 * time.Second
+	r := newReaders(t, latchkey.Options{Turn: latchkey.MaxTurn, Lease: lease, PollCeiling: time.Second})
 	holds := r.group(t, 3)
 	mustUnlock(t, holds[0])
 	mustUnlock(t, holds[2])
-	rig.Throughout(t, 2*lease, "the last of them reads", func() error { return holds[1].Err() })
+	awaitRenewals(t, 3, holds[1]) // one lease
 	require.NoError(t, holds[1].Extend(t.Context(), time.Minute))
 	require.Greater(t, holds[1].ValidFor(), lease)
 	mustUnlock(t, holds[1])
@@ -141,7 +141,7 @@ func TestReadAlong_is_renewed(t *testing.T) {
 // A reader with a different limit or a known owner reads alone.
 func TestReadAlong_is_for_those_who_ask_for_the_same(t *testing.T) {
 	t.Parallel()
-	lease, limit := latchkey.Lease(time.Minute), latchkey.MaxHold(time.Minute)
+	lease, brief, limit := latchkey.Lease(time.Minute), latchkey.Lease(5*time.Second), latchkey.MaxHold(time.Minute)
 	for what, is := range map[string]struct {
 		options     latchkey.Options
 		first, next []latchkey.LockOption
@@ -156,7 +156,7 @@ func TestReadAlong_is_for_those_who_ask_for_the_same(t *testing.T) {
 		"the leases differ":    {first: []latchkey.LockOption{lease}, next: []latchkey.LockOption{latchkey.Lease(time.Hour)}},
 		"the lease is longer":  {during: func(t *testing.T, h *latchkey.Hold) { t.Helper(); require.NoError(t, h.Extend(t.Context(), time.Hour)) }},
 		"the owner is known":   {during: func(_ *testing.T, h *latchkey.Hold) { _ = h.Owner() }},
-		"the lease is too old": {options: latchkey.Options{}, first: []latchkey.LockOption{latchkey.Lease(time.Second)}, next: []latchkey.LockOption{latchkey.Lease(time.Second)}, during: func(*testing.T, *latchkey.Hold) { rest(150 * time.Millisecond) }},
+		"the lease is too old": {options: latchkey.Options{}, first: []latchkey.LockOption{brief}, next: []latchkey.LockOption{brief}, during: func(*testing.T, *latchkey.Hold) { rest(600 * time.Millisecond) }},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -222,10 +222,13 @@ func TestReadAlong_in_a_group(t *testing.T) {
 	mustUnlock(t, along)
 	require.NoError(t, whole.Err())
 	mustUnlock(t, whole)
-	whole, along = mustLock(t, lock), mustLock(t, r.rw.Reader())
-	require.Equal(t, 1, r.readersThere(t))
-	mustUnlock(t, whole)
-	mustUnlock(t, along)
+	for began, there := time.Now(), 0; there != 1; began = time.Now() {
+		whole, along = mustLock(t, lock), mustLock(t, r.rw.Reader())
+		there = r.readersThere(t)
+		require.True(t, there == 1 || time.Since(began) > latchkey.MaxTurn/2, "the turn lasts, and there are %d readers", there)
+		mustUnlock(t, whole)
+		mustUnlock(t, along)
+	}
 	r.requireFree(t)
 }
 
@@ -259,7 +262,7 @@ func TestReadAlong_and_Close(t *testing.T) {
 // Goroutines may arrive, re-enter, give up and leave while the client closes: nothing is left behind.
 func TestReadAlong_while_the_client_closes(t *testing.T) {
 	t.Parallel()
-	for range rig.Sized(50) {
+	for range rig.Sized(20) {
 		r := newReaders(t, latchkey.Options{Turn: time.Millisecond})
 		var all sync.WaitGroup
 		started := make(chan struct{}, 1)

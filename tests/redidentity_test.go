@@ -23,7 +23,7 @@ func TestRedLockIsFreeToMake(t *testing.T) {
 	clients := m.clients(t)
 	clients[0] = connectVia(t, m.servers[0], tap.Addr())
 	use := func() {
-		mustUnlock(t, mustLock(t, latchkey.NewRedLock(latchkey.RedLockOptions{}, each(clients, mutexX)...)))
+		mustUnlock(t, mustLock(t, latchkey.NewRedLock(latchkey.RedLockOptions{MemberTimeout: soon}, each(clients, mutexX)...)))
 	}
 	asked := int64(0) // including our own queries
 	infos := func() int64 { asked++; return m.admins[0].CommandStats()["info"] - asked + 1 }
@@ -50,7 +50,7 @@ func TestRedLockIsFreeToMake(t *testing.T) {
 // with the other. Other load makes some uses slower, so the test compares medians, and the best of several series counts.
 func TestRedLockIsFreeToMakeBesideASilentMember(t *testing.T) {
 	t.Parallel()
-	const uses, usedToWait = 20, 50 * time.Millisecond
+	const uses, usedToWait = 10, 50 * time.Millisecond
 	m := newMasters(t, 3)
 	besideSilent, control := m.clients(t), make([]*latchkey.Client, len(m.servers))
 	for i, server := range m.servers {

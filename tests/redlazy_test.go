@@ -16,7 +16,7 @@ func TestRedLockMadeWhileServersAreDown(t *testing.T) {
 	m := newMasters(t, 5)
 	m.links[0].Cut()
 	m.links[1].Cut()
-	l := m.unhurried(t, "x", latchkey.Options{LazyConnect: true, Lease: 3 * time.Second})
+	l := m.unhurried(t, "x", latchkey.Options{LazyConnect: true, Lease: 5 * time.Second, RetryBudget: 2 * time.Second})
 	mustUnlock(t, mustLock(t, l))
 	m.comesTo(t, "x", 0)
 	m.takeAway(4, "x")

@@ -77,12 +77,10 @@ func TestMutexIsNotReentrant(t *testing.T) {
 	client := connect(t, rig.Shared())
 	lock := client.NewMutex(rig.Name(t))
 	hold := mustLock(t, lock)
-	start := time.Now()
 	_, err := lock.Lock(hold.Context(within(t, soon)))
 	assert.ErrorIs(t, err, latchkey.ErrInvalid)
 	_, err = lock.Lock(within(t, soon), latchkey.By(client.NewOwner()))
 	assert.ErrorIs(t, err, latchkey.ErrInvalid)
-	assert.Less(t, time.Since(start), soon/2)
 	mustUnlock(t, hold)
 }
 
@@ -92,17 +90,17 @@ func TestReentryKeepsTheLongerLease(t *testing.T) {
 		server, name := rig.Shared(), rig.Name(t)
 		admin := rig.NewAdmin(t, server)
 		lock := k.open(connect(t, server), name)
-		outer := mustLock(t, lock, latchkey.Lease(20*time.Second))
+		outer := mustLock(t, lock, latchkey.Lease(20*time.Minute))
 		inner, err := lock.Lock(outer.Context(t.Context()), latchkey.Lease(time.Second))
 		require.NoError(t, err)
-		assert.InDelta(t, 20, admin.PTTL(name).Seconds(), 2)
-		assert.InDelta(t, 20, inner.ValidFor().Seconds(), 2)
+		assert.InDelta(t, 20, admin.PTTL(name).Minutes(), 2)
+		assert.InDelta(t, 20, inner.ValidFor().Minutes(), 2)
 		mustUnlock(t, inner)
-		assert.InDelta(t, 20, admin.PTTL(name).Seconds(), 2)
+		assert.InDelta(t, 20, admin.PTTL(name).Minutes(), 2)
 
-		inner, err = lock.Lock(outer.Context(t.Context()), latchkey.Lease(40*time.Second))
+		inner, err = lock.Lock(outer.Context(t.Context()), latchkey.Lease(40*time.Minute))
 		require.NoError(t, err)
-		assert.InDelta(t, 40, admin.PTTL(name).Seconds(), 2, "and neither does it add up")
+		assert.InDelta(t, 40, admin.PTTL(name).Minutes(), 2, "and neither does it add up")
 		mustUnlock(t, inner)
 		mustUnlock(t, outer)
 	}, reentrant)
@@ -139,9 +137,9 @@ func TestConcurrentReentry(t *testing.T) {
 		outer := mustLock(t, lock)
 		ctx := outer.Context(t.Context())
 		var all sync.WaitGroup
-		for range 16 {
+		for range 8 {
 			all.Go(func() {
-				for range 25 {
+				for range rig.Sized(20) {
 					inner, err := lock.Lock(ctx)
 					if assert.NoError(t, err) {
 						assert.NoError(t, inner.Unlock(ctx))
@@ -193,7 +191,7 @@ func TestReentryGoesOnAfterTheLossAsAFreshOwner(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Shared(), rig.Name(t)
 		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
-		lock := k.open(connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: time.Second}), name)
+		lock := k.open(connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: soon}), name)
 		outer := mustLock(t, lock)
 		ctx := context.WithoutCancel(outer.Context(t.Context()))
 

@@ -18,6 +18,7 @@ import (
 func TestLateReleaseSparesTheNewerHold(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
 		server, name := rig.Shared(), rig.Name(t)
 		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
 		client := connectVia(t, server, tap.Addr(), brief)
@@ -46,9 +47,9 @@ func TestReleaseThatFailsAfterTheLease(t *testing.T) {
 		t.Parallel()
 		server, name := rig.Shared(), rig.Name(t)
 		tap := rig.NewTap(t, server)
-		lock := k.open(connectVia(t, server, tap.Addr(), brief), name)
-		for waiters := range 3 {
-			hold := mustLock(t, lock, latchkey.Lease(200*time.Millisecond))
+		lock := k.open(connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: 1200 * time.Millisecond}), name)
+		for _, waiters := range []int{0, 2} {
+			hold := mustLock(t, lock, latchkey.Lease(time.Second))
 			passed := make(chan error, waiters)
 			for range waiters {
 				go func() { passed <- lock.Do(within(t, soon), func(context.Context) error { return nil }) }()
@@ -69,6 +70,7 @@ func TestReleaseThatFailsAfterTheLease(t *testing.T) {
 func TestUnlockMayBeRepeated(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
 		server, name := rig.Shared(), rig.Name(t)
 		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
 		hold := mustLock(t, k.open(connectVia(t, server, tap.Addr(), brief), name))
@@ -78,7 +80,7 @@ func TestUnlockMayBeRepeated(t *testing.T) {
 		assert.NotErrorIs(t, err, latchkey.ErrNotHeld, "nobody knows that")
 		assert.True(t, admin.Exists(name))
 		heal()
-		assert.NoError(t, hold.Unlock(t.Context()))
+		rig.Eventually(t, soon, "the release", func() error { return hold.Unlock(t.Context()) })
 		assert.NoError(t, free(admin, name)())
 		assert.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrNotHeld)
 	})
@@ -88,13 +90,14 @@ func TestUnlockMayBeRepeated(t *testing.T) {
 func TestFailedReleaseIsRepeated(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
 		server, name := rig.Shared(), rig.Name(t)
 		tap := rig.NewTap(t, server)
 		hold := mustLock(t, k.open(connectVia(t, server, tap.Addr(), brief), name))
 		heal := tap.LoseAll(rig.Mentions(name), rig.CutRequest)
 		require.Error(t, hold.Unlock(t.Context()))
 		heal()
-		rig.Eventually(t, undoBudget, "the release, long before the lease ends", free(rig.NewAdmin(t, server), name))
+		rig.Eventually(t, soon, "the release, before the lease ends", free(rig.NewAdmin(t, server), name))
 	})
 }
 
@@ -104,7 +107,7 @@ func TestConcurrentUnlocks(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Shared(), rig.Name(t)
 		lock := k.open(connect(t, server), name)
-		for range 50 {
+		for range rig.Sized(50) {
 			hold := mustLock(t, lock)
 			var mu sync.Mutex
 			released := 0
@@ -159,9 +162,10 @@ func TestSyncLocker(t *testing.T) {
 		passed, refused := 0, 0
 		section := rig.NewSection(server.Raw(t), name)
 		var all sync.WaitGroup
-		for range 10 {
+		const goroutines, each = 5, 8
+		for range goroutines {
 			all.Go(func() {
-				for range 20 {
+				for range each {
 					locker.Lock()
 					if section.Pass(t.Context()) == nil {
 						passed++ // the locker guards it, or the race detector would complain
@@ -173,8 +177,8 @@ func TestSyncLocker(t *testing.T) {
 			})
 		}
 		all.Wait()
-		assert.Equal(t, 200, passed)
-		section.Verify(t, 200)
+		assert.Equal(t, goroutines*each, passed)
+		section.Verify(t, goroutines*each)
 
 		hold := mustLock(t, lock)
 		impatient := latchkey.SyncLocker(t.Context(), lock, latchkey.Wait(10*time.Millisecond))

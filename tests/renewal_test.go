@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -27,14 +28,18 @@ func TestRenewalSurvivesTrouble(t *testing.T) {
 		"replies lost": func(tap *rig.Tap, name string) func() { return tap.LoseAll(rig.Mentions(name), rig.Cut) },
 	}
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
 		for what, fault := range faults {
+			if what != "cut" && k.name != lockKind.name {
+				continue // the faults are the same for all kinds
+			}
 			t.Run(what, func(t *testing.T) {
 				t.Parallel()
 				require.NoError(t, rig.InTime(t, func(before int) error {
 					server, name := rig.Shared(), fmt.Sprint(rig.Name(t), before)
 					tap := rig.NewTap(t, server)
 					hold := mustLock(t, k.open(connectVia(t, server, tap.Addr(), latchkey.Options{Lease: lease}), name))
-					for range 3 {
+					for range 2 {
 						heal := fault(tap, name)
 						rest(lease * 6 / 10)
 						heal()
@@ -57,7 +62,7 @@ func TestRenewalThatFailsForTooLong(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		const lease = 2 * time.Second
+		const lease = 3 * time.Second
 		server, name := rig.Shared(), rig.Name(t)
 		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
 		hold := mustLock(t, k.open(connectVia(t, server, tap.Addr(), latchkey.Options{Lease: lease}), name))
@@ -66,7 +71,7 @@ func TestRenewalThatFailsForTooLong(t *testing.T) {
 		// tens of milliseconds late. Neither deadline moves any more, so one reply that is fast
 		// enough to show the order suffices.
 		var ends time.Time
-		rig.Eventually(t, lease/2, "the hold ends while the key is there", func() error {
+		rig.Eventually(t, lease*2/3, "the hold ends while the key is there", func() error {
 			asked := time.Now()
 			ttl := admin.PTTL(name)
 			ends = time.Now().Add(hold.ValidFor())
@@ -75,9 +80,9 @@ func TestRenewalThatFailsForTooLong(t *testing.T) {
 			}
 			return nil
 		})
-		rig.Await(t, lease+leeway, "the loss", hold.Lost())
+		rig.Await(t, soon, "the loss", hold.Lost())
 		assert.WithinDuration(t, ends, time.Now(), leeway)
-		rig.Eventually(t, lease, "the key goes", free(admin, name))
+		rig.Eventually(t, soon, "the key goes", free(admin, name))
 	})
 }
 
@@ -92,21 +97,20 @@ func TestOneBadKeyDoesNotSpoilTheBatch(t *testing.T) {
 		admin := rig.NewAdmin(t, server)
 		client := connect(t, server, latchkey.Options{Lease: lease})
 		var holds []*latchkey.Hold
-		for i := range 20 {
+		for i := range 10 {
 			holds = append(holds, mustLock(t, k.open(client, fmt.Sprintf("%s %d", name, i))))
 		}
 		poisoned := holds[7]
 		admin.Do("DEL", poisoned.Name())
 		admin.Do("RPUSH", poisoned.Name(), "poison")
 
-		rig.Await(t, lease+leeway, "the loss", poisoned.Lost())
-		rest(2 * lease)
-		for _, hold := range holds {
-			if hold != poisoned {
-				assert.NoError(t, hold.Err())
-				mustUnlock(t, hold)
-			}
+		rig.Await(t, soon, "the loss", poisoned.Lost())
+		var others []renewable
+		for _, hold := range slices.Delete(holds, 7, 8) {
+			others = append(others, hold)
+			defer mustUnlock(t, hold)
 		}
+		awaitRenewals(t, 2, others...)
 		assert.Equal(t, "list", admin.Text("TYPE", poisoned.Name()), "the poison is not touched")
 	})
 }
@@ -128,7 +132,7 @@ func TestNoRenewalAfterAFailedRelease(t *testing.T) {
 		require.Error(t, err)
 		assert.NotErrorIs(t, err, latchkey.ErrNotHeld)
 		last := admin.PTTL(name)
-		rig.Eventually(t, lease+leeway, "the key is gone within one lease", func() error {
+		rig.Eventually(t, soon, "the key is gone", func() error {
 			ttl := admin.PTTL(name)
 			assert.LessOrEqual(t, ttl, last, "it was renewed")
 			last = ttl
@@ -152,7 +156,7 @@ func TestNoFalseLoss(t *testing.T) {
 func holdBusily(t *testing.T, k kind, name string, lease time.Duration) error {
 	events := eventCounts{n: map[latchkey.EventType]int{}}
 	client := connect(t, rig.Shared(), latchkey.Options{Lease: lease, Observer: events.count})
-	lock, end := k.open(client, name), time.Now().Add(rig.Lasting(time.Second))
+	lock, end := k.open(client, name), time.Now().Add(rig.Lasting(time.Second/2))
 	var all sync.WaitGroup
 	errs := make([]error, 8)
 	for i := range errs {
@@ -188,18 +192,18 @@ func TestExtend(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Shared(), rig.Name(t)
 		admin := rig.NewAdmin(t, server)
-		hold := mustLock(t, k.open(connect(t, server), name), latchkey.Lease(5*time.Second))
-		require.NoError(t, hold.Extend(t.Context(), 20*time.Second))
-		assert.InDelta(t, 20, admin.PTTL(name).Seconds(), 2)
-		assert.InDelta(t, 20, hold.ValidFor().Seconds(), 2)
+		hold := mustLock(t, k.open(connect(t, server), name), latchkey.Lease(5*time.Minute))
+		require.NoError(t, hold.Extend(t.Context(), 20*time.Minute))
+		assert.InDelta(t, 20, admin.PTTL(name).Minutes(), 2)
+		assert.InDelta(t, 20, hold.ValidFor().Minutes(), 2)
 		require.NoError(t, hold.Extend(t.Context(), time.Second))
-		assert.InDelta(t, 20, admin.PTTL(name).Seconds(), 2)
+		assert.InDelta(t, 20, admin.PTTL(name).Minutes(), 2)
 		assert.ErrorIs(t, hold.Extend(t.Context(), 0), latchkey.ErrInvalid)
 		mustUnlock(t, hold)
 		assert.ErrorIs(t, hold.Extend(t.Context(), time.Second), latchkey.ErrNotHeld)
 
-		limited := mustLock(t, k.open(connect(t, server), name), latchkey.MaxHold(5*time.Second))
-		assert.ErrorIs(t, limited.Extend(t.Context(), 20*time.Second), latchkey.ErrMaxHold)
+		limited := mustLock(t, k.open(connect(t, server), name), latchkey.MaxHold(5*time.Minute))
+		assert.ErrorIs(t, limited.Extend(t.Context(), 20*time.Minute), latchkey.ErrMaxHold)
 		mustUnlock(t, limited)
 	})
 }
@@ -214,7 +218,7 @@ func TestDoReportsTheLoss(t *testing.T) {
 		err := lock.Do(t.Context(), func(ctx context.Context) error {
 			rig.Await(t, soon, "the loss", ctx.Done())
 			return nil
-		}, latchkey.Lease(200*time.Millisecond))
+		}, latchkey.Lease(time.Second))
 		assert.ErrorIs(t, err, latchkey.ErrLost)
 
 		failure := errors.New("of the work")
@@ -223,5 +227,34 @@ func TestDoReportsTheLoss(t *testing.T) {
 		assert.NotErrorIs(t, err, latchkey.ErrLost)
 		assert.Panics(t, func() { _ = lock.Do(t.Context(), func(context.Context) error { panic("at work") }) })
 		assert.NoError(t, free(rig.NewAdmin(t, server), name)(), "released also after a panic")
+	})
+}
+
+// renewable is a hold or a permit.
+type renewable interface {
+	Err() error
+	ValidFor() time.Duration
+}
+
+// awaitRenewals waits until each of the holds has been renewed n times. It fails the test when one of them is over.
+func awaitRenewals(t testing.TB, n int, holds ...renewable) {
+	t.Helper()
+	renewed, ends := make([]int, len(holds)), make([]time.Time, len(holds)) // when each hold ends at the latest
+	rig.Eventually(t, time.Minute, fmt.Sprintf("%d renewals of each hold", n), func() error {
+		for i, hold := range holds {
+			require.NoError(t, hold.Err())
+			asked := time.Now()
+			valid := hold.ValidFor()
+			switch latest := time.Now().Add(valid); {
+			case ends[i].IsZero():
+				ends[i] = latest
+			case asked.Add(valid).After(ends[i]):
+				renewed[i], ends[i] = renewed[i]+1, latest
+			}
+		}
+		if slices.Min(renewed) < n {
+			return fmt.Errorf("%d", renewed)
+		}
+		return nil
 	})
 }

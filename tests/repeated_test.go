@@ -43,12 +43,12 @@ func TestRepeatedDowngradeProlongsNothing(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	tap := rig.NewTap(t, server)
-	client := connectVia(t, server, tap.Addr())
+	client := connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: soon})
 	warm, err := mustLock(t, client.NewRWLock(name+"warm").Writer()).Downgrade(t.Context())
 	require.NoError(t, err)
 	mustUnlock(t, warm)
 	writer := mustLock(t, client.NewRWLock(name).Writer())
-	repeatedAfter(tap, name, 700*time.Millisecond)
+	repeatedAfter(tap, name, 300*time.Millisecond)
 	reader, err := writer.Downgrade(t.Context())
 	require.NoError(t, err)
 	notLongerThan(t, reader.ValidFor, connect(t, server).NewRWLock(name).Reader().RemainingLease)
@@ -61,12 +61,12 @@ func TestRepeatedUpdateOfALeaseProlongsNothing(t *testing.T) {
 	server := rig.Shared()
 	s := newPermits(t, connect(t, server), 1)
 	tap := rig.NewTap(t, server)
-	mine := connectVia(t, server, tap.Addr()).NewPermitSemaphore(s.Name())
+	mine := connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: soon}).NewPermitSemaphore(s.Name())
 	p, err := mine.Acquire(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, mine.SetLease(t.Context(), p.ID(), time.Minute)) // this loads the script
-	repeatedAfter(tap, s.Name(), 700*time.Millisecond)
-	require.NoError(t, mine.SetLease(t.Context(), p.ID(), 5*time.Second))
+	repeatedAfter(tap, s.Name(), 300*time.Millisecond)
+	require.NoError(t, mine.SetLease(t.Context(), p.ID(), 20*time.Second))
 	notLongerThan(t, p.ValidFor, func(ctx context.Context) (time.Duration, error) { return s.RemainingLease(ctx, p.ID()) })
 	require.NoError(t, p.Release(t.Context()))
 }
@@ -135,7 +135,7 @@ func TestOneOwnerOnBothSides(t *testing.T) {
 	client := connect(t, rig.Shared())
 	rw := client.NewRWLock(rig.Name(t))
 	ctx := latchkey.WithOwner(within(t, time.Minute), client.NewOwner())
-	stop := time.Now().Add(rig.Lasting(4 * time.Second))
+	stop := time.Now().Add(rig.Lasting(time.Second))
 	var all sync.WaitGroup
 	unlock := func(hold *latchkey.Hold, err error) {
 		if err == nil {
@@ -161,5 +161,5 @@ func TestOneOwnerOnBothSides(t *testing.T) {
 	}
 	over := make(chan struct{})
 	go func() { all.Wait(); close(over) }()
-	rig.Await(t, soon+4*time.Second, "their end", over)
+	rig.Await(t, 2*soon, "their end", over)
 }

@@ -38,21 +38,21 @@ func TestReplicas_late_attempts_are_undone(t *testing.T) {
 		}
 		return nil
 	})
-	rig.Eventually(t, undoBudget+time.Second, "and undone", free(admin, name))
+	rig.Eventually(t, soon, "and undone", free(admin, name))
 }
 
 // Renewals do not queue behind acquisitions.
 func TestReplicas_renewals_go_first(t *testing.T) {
 	t.Parallel()
-	const lag, lease = 300 * time.Millisecond, 3 * time.Second
+	const lag, lease = 300 * time.Millisecond, 5 * time.Second
 	r := rig.NewReplicated(t, 1, lag)
-	options := confirmed(time.Second)
+	options := confirmed(2 * time.Second)
 	options.Lease = lease
 	client := connect(t, r.Master, options)
 	hold := mustLock(t, client.NewLock(rig.Name(t)))
-	ctx, cancel := context.WithCancel(within(t, 4*lease))
+	ctx, cancel := context.WithCancel(within(t, time.Minute))
 	var crowd sync.WaitGroup
-	for i := range 200 {
+	for i := range rig.Sized(200) {
 		lock := client.NewLock(fmt.Sprint(rig.Name(t), i))
 		crowd.Go(func() {
 			for ctx.Err() == nil {
@@ -62,7 +62,7 @@ func TestReplicas_renewals_go_first(t *testing.T) {
 			}
 		})
 	}
-	rig.Throughout(t, 2*lease+lease/2, "it is renewed", hold.Err)
+	awaitRenewals(t, 2, hold)
 	cancel()
 	crowd.Wait()
 	mustUnlock(t, hold)
@@ -72,12 +72,11 @@ func TestReplicas_renewals_go_first(t *testing.T) {
 // proportion to the lease.
 func TestReplicas_slow_renewals(t *testing.T) {
 	t.Parallel()
-	const lease = 3 * time.Second
-	r := rig.NewReplicated(t, 1, 700*time.Millisecond)
-	options := confirmed(1400 * time.Millisecond)
-	options.Lease = lease
+	r := rig.NewReplicated(t, 1, 900*time.Millisecond)
+	options := confirmed(1900 * time.Millisecond)
+	options.Lease = 4 * time.Second
 	hold := mustLock(t, connect(t, r.Master, options).NewLock(rig.Name(t)))
-	rig.Throughout(t, 3*lease, "it is renewed", hold.Err)
+	awaitRenewals(t, 2, hold)
 	mustUnlock(t, hold)
 }
 
@@ -86,8 +85,8 @@ func TestReplicas_silent_connection(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
 	tap := rig.NewTap(t, r.Master)
-	options := confirmed(600 * time.Millisecond)
-	options.RetryBudget = 4 * time.Second
+	options := confirmed(1500 * time.Millisecond)
+	options.RetryBudget = soon
 	client := connectVia(t, r.Master, tap.Addr(), options)
 	mustUnlock(t, mustLock(t, client.NewLock(rig.Name(t))))
 	hit := tap.Lose(1, rig.Named("WAIT"), rig.Mute)
@@ -102,28 +101,38 @@ func TestReplicas_reentry(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
 	admin := rig.NewAdmin(t, r.Master)
-	client := connect(t, r.Master, confirmed(600*time.Millisecond))
-	reenter := func(t *testing.T, k kind) {
-		name := rig.Name(t)
-		lock := k.open(client, name)
-		outer := mustLock(t, lock)
-		r.Replicas[0].Pause(t)
-		_, err := lock.Lock(outer.Context(within(t, soon)))
-		counted := countInRedis(t, admin, name)
-		r.Replicas[0].Resume(t)
-		require.ErrorIs(t, err, latchkey.ErrNotReplicated)
-		assert.NotErrorIs(t, err, latchkey.ErrUnknownOutcome, "it has been undone")
-		assert.EqualValues(t, 1, counted)
-		require.NoError(t, outer.Err())
-		assert.Equal(t, 1, outer.Count())
-		r.AwaitInStep()
-		inner := mustReenter(t, outer, lock)
-		assert.Equal(t, 2, outer.Count())
-		mustUnlock(t, inner)
-		mustUnlock(t, outer)
-		rig.Eventually(t, soon, "nothing is left", free(admin, name))
+	client := connect(t, r.Master, confirmed(1500*time.Millisecond))
+	var locks []anyLock
+	var outer []*latchkey.Hold
+	for _, k := range kinds {
+		if k.reentrant {
+			locks = append(locks, k.open(client, rig.Name(t)))
+			outer = append(outer, mustLock(t, locks[len(locks)-1]))
+		}
 	}
-	eachKind(t, reenter, reentrant)
+	r.Replicas[0].Pause(t)
+	errs := make([]error, len(locks))
+	var calls sync.WaitGroup
+	for i, lock := range locks {
+		calls.Go(func() { _, errs[i] = lock.Lock(outer[i].Context(within(t, soon))) })
+	}
+	calls.Wait()
+	for i, lock := range locks {
+		assert.ErrorIs(t, errs[i], latchkey.ErrNotReplicated)
+		assert.NotErrorIs(t, errs[i], latchkey.ErrUnknownOutcome, "it has been undone")
+		assert.EqualValues(t, 1, countInRedis(t, admin, lock.Name()))
+	}
+	r.Replicas[0].Resume(t)
+	r.AwaitInStep()
+	for i, lock := range locks {
+		require.NoError(t, outer[i].Err())
+		assert.Equal(t, 1, outer[i].Count())
+		inner := mustReenter(t, outer[i], lock)
+		assert.Equal(t, 2, outer[i].Count())
+		mustUnlock(t, inner)
+		mustUnlock(t, outer[i])
+		rig.Eventually(t, soon, "nothing is left", free(admin, lock.Name()))
+	}
 }
 
 func mustReenter(t *testing.T, outer *latchkey.Hold, lock anyLock) *latchkey.Hold {
@@ -136,17 +145,14 @@ func mustReenter(t *testing.T, outer *latchkey.Hold, lock anyLock) *latchkey.Hol
 // The release of an inner hold extends the expiry of the lock, but no replica has confirmed that.
 func TestReplicas_inner_release(t *testing.T) {
 	t.Parallel()
-	const lease = 3 * time.Second
 	r := rig.NewReplicated(t, 1, 0)
-	options := confirmed(600 * time.Millisecond)
-	options.Lease = lease
-	client := connect(t, r.Master, options)
+	client := connect(t, r.Master, confirmed(2*time.Second))
 	lock := client.NewLock(rig.Name(t))
 	outer := mustLock(t, lock)
 	inner := mustReenter(t, outer, lock)
 	require.Equal(t, 2, outer.Count())
 	r.Replicas[0].Pause(t)
-	rig.Throughout(t, lease/4, "less is left than a lease", outer.Err)
+	rest(100 * time.Millisecond) // less is left than a lease
 	before := outer.ValidFor()
 	mustUnlock(t, inner)
 	assert.LessOrEqual(t, outer.ValidFor(), before)
@@ -159,7 +165,7 @@ func TestReplicas_downgrade(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
 	admin, replica := rig.NewAdmin(t, r.Master), rig.NewAdmin(t, r.Replicas[0])
-	client := connect(t, r.Master, confirmed(600*time.Millisecond))
+	client := connect(t, r.Master, confirmed(1500*time.Millisecond))
 	name := rig.Name(t)
 	write := mustLock(t, client.NewRWLock(name).Writer())
 	read, err := write.Downgrade(t.Context())
@@ -179,31 +185,20 @@ func TestReplicas_downgrade(t *testing.T) {
 // A server that is out of memory still lets holds be renewed.
 func TestReplicas_out_of_memory(t *testing.T) {
 	t.Parallel()
-	const lease = 5 * time.Second
 	r := rig.NewReplicated(t, 1, 0)
 	options := confirmed(1500 * time.Millisecond)
-	options.Lease = lease
+	options.Lease = 5 * time.Second
 	client := connect(t, r.Master, options)
-	permits := newPermits(t, client, 3)
-	var holds []*latchkey.Hold
-	eachKind(t, func(t *testing.T, k kind) { holds = append(holds, mustLock(t, k.open(client, rig.Name(t)))) })
-	permit, err := permits.Acquire(t.Context())
+	permit, err := newPermits(t, client, 3).Acquire(t.Context())
 	require.NoError(t, err)
+	holds := []renewable{permit}
+	for _, k := range kinds {
+		holds = append(holds, mustLock(t, k.open(client, rig.Name(t))))
+	}
 	rig.NewAdmin(t, r.Master).Do("CONFIG", "SET", "maxmemory", "1")
-	rig.Throughout(t, 2*lease, "they are renewed", func() error {
-		failed := []error{permit.Err()}
-		for _, h := range holds {
-			failed = append(failed, h.Err())
-		}
-		return errors.Join(failed...)
-	})
+	awaitRenewals(t, 1, holds...)
 	_, err = client.NewLock(rig.Name(t)).TryLock(t.Context())
 	require.ErrorContains(t, err, "OOM")
-	r.Replicas[0].Pause(t)
-	for _, h := range holds {
-		rig.Await(t, 2*lease, "the loss", h.Lost())
-	}
-	r.Replicas[0].Resume(t)
 }
 
 // The call waits for the reply "too few", however close the timeout of the replicas is to the retry
@@ -242,7 +237,7 @@ func TestReplicas_crowd(t *testing.T) {
 	}
 	r.Replicas[0].Pause(t)
 	var crowd sync.WaitGroup
-	for i := range 200 {
+	for i := range 100 {
 		crowd.Go(func() {
 			err := try(i)
 			assert.True(t, errors.Is(err, latchkey.ErrNotReplicated) || errors.Is(err, latchkey.ErrUnavailable), "%v", err)
@@ -250,7 +245,7 @@ func TestReplicas_crowd(t *testing.T) {
 		})
 	}
 	crowd.Wait()
-	rig.Eventually(t, 2*time.Second, "nothing is left", free(admin, name))
+	rig.Eventually(t, soon, "nothing is left", free(admin, name))
 	r.Replicas[0].Resume(t)
 	r.AwaitInStep()
 	mustUnlock(t, mustLock(t, client.NewLock(name)))
@@ -272,17 +267,17 @@ func TestReplicas_off_needs_no_timeout(t *testing.T) {
 func TestReplicas_context_ends_meanwhile(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
-	admin := rig.NewAdmin(t, r.Master)
 	client := connect(t, r.Master, confirmed(2*time.Second))
 	r.Replicas[0].Pause(t)
-	eachKind(t, func(t *testing.T, k kind) {
-		name := rig.Name(t)
-		start := time.Now()
-		_, err := k.open(client, name).Lock(within(t, 200*time.Millisecond))
-		requireUnavailable(t, err)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		assert.Less(t, time.Since(start), 200*time.Millisecond+leeway)
-		rig.Eventually(t, soon, "nothing is left", free(admin, name))
+	t.Run("all", func(t *testing.T) {
+		eachKind(t, func(t *testing.T, k kind) {
+			t.Parallel()
+			admin, name := rig.NewAdmin(t, r.Master), rig.Name(t)
+			_, err := k.open(client, name).Lock(within(t, 200*time.Millisecond))
+			requireUnavailable(t, err) // and not that there are too few replicas: it has not waited for them
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			rig.Eventually(t, soon, "nothing is left", free(admin, name))
+		})
 	})
 	r.Replicas[0].Resume(t)
 }
@@ -292,22 +287,23 @@ func TestReplicas_close_meanwhile(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
 	admin := rig.NewAdmin(t, r.Master)
-	client := connect(t, r.Master, confirmed(time.Second))
+	const calls, timeout = 5, 2500 * time.Millisecond
+	client := connect(t, r.Master, confirmed(timeout))
 	r.Replicas[0].Pause(t)
 	name := rig.Name(t)
 	var waiting []<-chan acquisition
-	for i := range 20 {
+	for i := range calls {
 		waiting = append(waiting, lockInBackground(within(t, soon), client.NewLock(fmt.Sprint(name, i))))
 	}
 	rig.Eventually(t, soon, "they are on their way", func() error {
-		if n := len(admin.KeysOf(name)); n < 20 {
+		if n := len(admin.KeysOf(name)); n < calls {
 			return fmt.Errorf("%d", n)
 		}
 		return nil
 	})
 	start := time.Now()
 	require.NoError(t, client.Close(within(t, soon)))
-	assert.Less(t, time.Since(start), 3*time.Second+leeway)
+	assert.Less(t, time.Since(start), timeout+leeway)
 	for _, w := range waiting {
 		require.Error(t, rig.Await(t, soon, "the end", w).err)
 	}
@@ -321,26 +317,30 @@ func TestReplicas_line_moves_on(t *testing.T) {
 	r := rig.NewReplicated(t, 1, 0)
 	admin := rig.NewAdmin(t, r.Master)
 	client, other := connect(t, r.Master, confirmed(600*time.Millisecond)), connect(t, r.Master)
-	eachKind(t, func(t *testing.T, k kind) {
+	var held []*latchkey.Hold
+	var waiting []<-chan acquisition
+	for _, k := range kinds {
 		name := rig.Name(t)
-		held := mustLock(t, k.open(other, name))
+		held = append(held, mustLock(t, k.open(other, name)))
 		first := lockInBackground(within(t, soon), k.open(client, name))
 		if k.messages {
 			awaitWaiter(t, admin, name)
 		}
-		second := make(chan acquisition, 1)
-		go func() {
-			h, err := k.open(client, name).Lock(within(t, soon), latchkey.Wait(soon))
-			second <- acquisition{hold: h, err: err}
-		}()
-		r.Replicas[0].Pause(t)
-		mustUnlock(t, held)
-		assert.ErrorIs(t, rig.Await(t, soon, "the first", first).err, latchkey.ErrNotReplicated)
-		assert.ErrorIs(t, rig.Await(t, soon, "the second", second).err, latchkey.ErrNotReplicated)
-		r.Replicas[0].Resume(t)
-		r.AwaitInStep()
-		rig.Eventually(t, soon, "nothing is left", free(admin, name))
-	})
+		second := lockInBackground(within(t, soon), k.open(client, name), latchkey.Wait(soon))
+		waiting = append(waiting, first, second)
+	}
+	r.Replicas[0].Pause(t)
+	for _, hold := range held {
+		mustUnlock(t, hold)
+	}
+	for _, each := range waiting {
+		assert.ErrorIs(t, rig.Await(t, soon, "the first or the second", each).err, latchkey.ErrNotReplicated)
+	}
+	r.Replicas[0].Resume(t)
+	r.AwaitInStep()
+	for _, hold := range held {
+		rig.Eventually(t, soon, "nothing is left", free(admin, hold.Name()))
+	}
 }
 
 // Without Replicas, nothing is sent for a confirmation. With it, an acquisition costs one more round trip.
@@ -365,6 +365,6 @@ func TestReplicas_cost(t *testing.T) {
 			first = "SET"
 		}
 		assert.Equal(t, []string{first, "EVALSHA"}, names())
-		assert.Equal(t, []string{first, "EVALSHA", "SET", "WAIT", "EVALSHA"}, names(confirmed(time.Second)))
+		assert.Equal(t, []string{first, "EVALSHA", "SET", "WAIT", "EVALSHA"}, names(confirmed(2*time.Second)))
 	})
 }
