@@ -189,9 +189,10 @@ func TestBadOwners(t *testing.T) {
 func TestReentryGoesOnAfterTheLossAsAFreshOwner(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
 		server, name := rig.Shared(), rig.Name(t)
 		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
-		lock := k.open(connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: soon}), name)
+		lock := k.open(connectVia(t, server, tap.Addr()), name)
 		outer := mustLock(t, lock)
 		ctx := context.WithoutCancel(outer.Context(t.Context()))
 

@@ -171,7 +171,7 @@ func TestReplicas_confirm_the_lease_of_a_permit(t *testing.T) {
 // A hold is not relied on for longer than the replica is known to have it.
 func TestReplicas_confirm_renewals(t *testing.T) {
 	t.Parallel()
-	const lease = 4 * time.Second
+	const lease = 3 * time.Second
 	r := rig.NewReplicated(t, 1, 0)
 	options := confirmed(1500 * time.Millisecond)
 	options.Lease = lease

@@ -22,7 +22,7 @@ func TestReplicas_late_attempts_are_undone(t *testing.T) {
 	r := rig.NewReplicated(t, 1, 0)
 	tap, admin := rig.NewTap(t, r.Master), rig.NewAdmin(t, r.Master)
 	options := confirmed(time.Second)
-	options.RetryBudget = soon // the same call makes the next attempt
+	options.RetryBudget = 8 * time.Second // the same call makes the next attempt, after a quarter of it
 	client := connectVia(t, r.Master, tap.Addr(), options)
 	mustUnlock(t, mustLock(t, client.NewFencedLock(rig.Name(t))))
 	name := rig.Name(t)
@@ -62,7 +62,7 @@ func TestReplicas_renewals_go_first(t *testing.T) {
 			}
 		})
 	}
-	awaitRenewals(t, 2, hold)
+	awaitRenewals(t, 1, hold)
 	cancel()
 	crowd.Wait()
 	mustUnlock(t, hold)
@@ -76,7 +76,7 @@ func TestReplicas_slow_renewals(t *testing.T) {
 	options := confirmed(1900 * time.Millisecond)
 	options.Lease = 4 * time.Second
 	hold := mustLock(t, connect(t, r.Master, options).NewLock(rig.Name(t)))
-	awaitRenewals(t, 2, hold)
+	awaitRenewals(t, 1, hold)
 	mustUnlock(t, hold)
 }
 
@@ -86,7 +86,7 @@ func TestReplicas_silent_connection(t *testing.T) {
 	r := rig.NewReplicated(t, 1, 0)
 	tap := rig.NewTap(t, r.Master)
 	options := confirmed(1500 * time.Millisecond)
-	options.RetryBudget = soon
+	options.RetryBudget = 8 * time.Second
 	client := connectVia(t, r.Master, tap.Addr(), options)
 	mustUnlock(t, mustLock(t, client.NewLock(rig.Name(t))))
 	hit := tap.Lose(1, rig.Named("WAIT"), rig.Mute)
@@ -131,6 +131,8 @@ func TestReplicas_reentry(t *testing.T) {
 		assert.Equal(t, 2, outer[i].Count())
 		mustUnlock(t, inner)
 		mustUnlock(t, outer[i])
+	}
+	for _, lock := range locks {
 		rig.Eventually(t, soon, "nothing is left", free(admin, lock.Name()))
 	}
 }
