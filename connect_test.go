@@ -67,8 +67,10 @@ const helloReply = "%2\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:3\r\n"
 // A server that cannot say what it is, because it is in trouble, does not count as one without a cluster. In a
 // cluster, every key on another node would be lost.
 func TestConnect_does_not_guess_whether_there_is_a_cluster(t *testing.T) {
+	t.Parallel()
 	for name, trouble := range map[string]string{"loading": "-LOADING later\r\n", "cut": ""} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			addr := scripted(t, func(command string) string {
 				switch {
 				case strings.HasPrefix(command, "HELLO 3"):
@@ -121,7 +123,7 @@ func lazy(t *testing.T, options Options, answer func(command string) string) (c 
 		commands.Add(1)
 		return "+OK\r\n"
 	})
-	options.LazyConnect, options.RetryBudget = true, 2*time.Second
+	options.LazyConnect, options.RetryBudget = true, 10*time.Second
 	options.Logger = slog.New(slog.DiscardHandler)
 	c, err := Connect(context.Background(), "redis://"+addr, options)
 	require.NoError(t, err)
@@ -168,7 +170,7 @@ func TestLazyConnect_does_not_guess_what_the_server_is(t *testing.T) {
 				}
 				return ""
 			})
-			h, err := c.NewMutex("x").Lock(context.Background(), Wait(10*time.Second))
+			h, err := c.NewMutex("x").Lock(context.Background(), Wait(time.Minute))
 			require.NoError(t, err)
 			require.Zero(t, early.Load())
 			_ = h.Unlock(context.Background())

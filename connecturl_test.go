@@ -68,12 +68,13 @@ func TestConnect_understands_what_it_knows(t *testing.T) {
 // The error distinguishes TLS on a port that does not speak it from a server that is silent, whether the dial
 // timeout or the caller ends the attempt.
 func TestConnect_says_that_there_was_no_TLS_handshake(t *testing.T) {
+	t.Parallel()
 	mute := silent(t)
-	_, err := Connect(context.Background(), "rediss://"+mute+"?dial_timeout=50ms", Options{})
-	require.EqualError(t, err, `latchkey: connect "rediss://`+mute+`?dial_timeout=50ms": server unavailable: no TLS handshake with `+mute+
+	_, err := Connect(context.Background(), "rediss://"+mute+"?dial_timeout=1s", Options{})
+	require.EqualError(t, err, `latchkey: connect "rediss://`+mute+`?dial_timeout=1s": server unavailable: no TLS handshake with `+mute+
 		": no answer in time; is this the port for TLS (rediss)?")
 
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // enough to connect on a busy machine
 	defer cancel()
 	_, err = Connect(ctx, "rediss://"+mute, Options{})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -114,8 +115,9 @@ func answerAll(listener net.Listener, text string) {
 
 // A caller whose context ends learns how far Connect got.
 func TestConnect_says_how_far_it_came(t *testing.T) {
+	t.Parallel()
 	mute := silent(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_, err := Connect(ctx, "redis://"+mute, Options{})
 	require.ErrorIs(t, err, ErrUnavailable)

@@ -58,7 +58,7 @@ func ExampleFencedLock() {
 	}
 
 	account := client.NewFencedLock("account:7")
-	slow, err := account.Lock(ctx, latchkey.Lease(10*time.Millisecond))
+	slow, err := account.Lock(ctx, latchkey.Lease(500*time.Millisecond))
 	if err != nil {
 		log.Fatal(err)
 	}

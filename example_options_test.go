@@ -19,7 +19,7 @@ func ExampleLockOption() {
 	charge := func(order string, options ...latchkey.LockOption) error {
 		return client.NewLock("orders:"+order).Do(ctx, func(context.Context) error { return nil }, options...)
 	}
-	fmt.Println(charge("42", latchkey.Wait(time.Second), latchkey.MaxHold(time.Minute)))
+	fmt.Println(charge("42", latchkey.Wait(5*time.Second), latchkey.MaxHold(time.Minute)))
 	// Output: <nil>
 }
 
@@ -33,7 +33,7 @@ func ExampleWait() {
 	if _, err := lock.Lock(ctx); err != nil {
 		log.Fatal(err)
 	}
-	_, err := lock.Lock(ctx, latchkey.Wait(20*time.Millisecond))
+	_, err := lock.Lock(ctx, latchkey.Wait(500*time.Millisecond))
 	fmt.Println("busy:", errors.Is(err, latchkey.ErrNotAcquired))
 	// Output: busy: true
 }
@@ -44,7 +44,7 @@ func ExampleLease() {
 	client, done := embedded()
 	defer done()
 
-	hold, err := client.NewLock("orders:42").Lock(ctx, latchkey.Lease(50*time.Millisecond))
+	hold, err := client.NewLock("orders:42").Lock(ctx, latchkey.Lease(500*time.Millisecond))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func ExampleMaxHold() {
 	err := client.NewLock("orders:42").Do(ctx, func(ctx context.Context) error {
 		<-ctx.Done() // work that hangs
 		return nil
-	}, latchkey.MaxHold(50*time.Millisecond))
+	}, latchkey.MaxHold(500*time.Millisecond))
 	fmt.Println("too long:", errors.Is(err, latchkey.ErrMaxHold))
 	// Output: too long: true
 }
@@ -73,7 +73,7 @@ func ExampleAcquireOption() {
 	client, done := embedded()
 	defer done()
 
-	options := []latchkey.AcquireOption{latchkey.Wait(20 * time.Millisecond), latchkey.AwaitSet()}
+	options := []latchkey.AcquireOption{latchkey.Wait(500 * time.Millisecond), latchkey.AwaitSet()}
 	err := client.NewSemaphore("slots").Acquire(ctx, 1, options...)
 	fmt.Println("nobody has set it:", errors.Is(err, latchkey.ErrNotSet))
 	// Output: nobody has set it: true
@@ -129,7 +129,7 @@ func ExamplePermitOption() {
 	if _, err := pool.TrySetPermits(ctx, 1); err != nil {
 		log.Fatal(err)
 	}
-	options := []latchkey.PermitOption{latchkey.Wait(time.Second), latchkey.MaxHold(time.Minute)}
+	options := []latchkey.PermitOption{latchkey.Wait(5 * time.Second), latchkey.MaxHold(time.Minute)}
 	fmt.Println(pool.Do(ctx, func(context.Context) error { return nil }, options...))
 	// Output: <nil>
 }
@@ -155,7 +155,7 @@ func ExampleBarrierOption() {
 	client, done := embedded()
 	defer done()
 
-	_, err := client.NewBarrier("phase", 2).Await(ctx, latchkey.Wait(20*time.Millisecond))
+	_, err := client.NewBarrier("phase", 2).Await(ctx, latchkey.Wait(500*time.Millisecond))
 	fmt.Println("nobody else came:", errors.Is(err, latchkey.ErrNotAcquired))
 	// Output: nobody else came: true
 }

@@ -64,7 +64,7 @@ func ExampleRedLock() {
 		}
 		defer server.Close()
 		servers = append(servers, server)
-		members = append(members, server.Client(latchkey.Options{RetryBudget: 100 * time.Millisecond}).NewLock("orders:42"))
+		members = append(members, server.Client(latchkey.Options{RetryBudget: time.Second}).NewLock("orders:42"))
 	}
 	lock := latchkey.NewRedLock(latchkey.RedLockOptions{}, members...)
 	servers[0].Stop()

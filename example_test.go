@@ -34,7 +34,7 @@ func Example() {
 		return ctx.Err() // ctx ends if the lock is lost
 	}
 	orders := client.NewLock("orders:42") // no state: share it freely
-	err := orders.Do(ctx, charge, latchkey.Wait(2*time.Second))
+	err := orders.Do(ctx, charge, latchkey.Wait(10*time.Second))
 	switch {
 	case err == nil:
 		fmt.Println("charged")
@@ -60,7 +60,7 @@ func ExampleLock_Do_http() {
 		log.Fatal(err)
 	}
 	ctx := context.Background()
-	client, err := latchkey.Connect(ctx, server.URL(), latchkey.Options{RetryBudget: 100 * time.Millisecond})
+	client, err := latchkey.Connect(ctx, server.URL(), latchkey.Options{RetryBudget: time.Second})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func ExampleLock_Do_http() {
 		err := order.Do(r.Context(), func(context.Context) error {
 			fmt.Fprintln(w, "paid")
 			return nil
-		}, latchkey.Wait(100*time.Millisecond))
+		}, latchkey.Wait(time.Second))
 		switch {
 		case err == nil:
 		case errors.Is(err, latchkey.ErrNotAcquired):
@@ -167,7 +167,7 @@ func ExampleHold_Context() {
 	}
 	fmt.Println("under the hold:", reserve(hold.Context(ctx)))
 
-	brief, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+	brief, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
 	fmt.Println("outside the hold:", errors.Is(reserve(brief), latchkey.ErrNotAcquired))
 	fmt.Println("released:", hold.Unlock(ctx))

@@ -34,7 +34,7 @@ func newClientOf(t *testing.T, url string, options Options) *Client {
 	c, err := Connect(context.Background(), url, options)
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		require.NoError(t, c.Close(ctx))
 	})

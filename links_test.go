@@ -113,8 +113,13 @@ func get(ctx context.Context, url string) (status int, err error) {
 func TestPagesThatCodeNames(t *testing.T) {
 	t.Parallel()
 	for _, file := range files(t, ".go", ".lua", ".sh", ".yaml") {
-		for _, page := range pageNamed.FindAllString(read(t, file), -1) {
-			assert.FileExists(t, page, "%s names it", file)
+		for line := range strings.Lines(read(t, file)) {
+			if !strings.Contains(line, "docs/") { // much quicker than the expression
+				continue
+			}
+			for _, page := range pageNamed.FindAllString(line, -1) {
+				assert.FileExists(t, page, "%s names it", file)
+			}
 		}
 	}
 }

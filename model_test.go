@@ -19,7 +19,7 @@ import (
 // that the library builds. They run on a real server and on the embedded one. The clock of the server stands still
 // until a step moves it, so that nothing depends on the machine.
 //
-// LATCHKEY_TEST_MODEL_TIME is how long all models run together (1m), and LATCHKEY_TEST_MODEL_SEED is the first
+// LATCHKEY_TEST_MODEL_TIME is how long all models run together (30s, or 3s with -short), and LATCHKEY_TEST_MODEL_SEED is the first
 // seed. A failure names its seed. It prints the shortest sequence that still fails, and a line for
 // LATCHKEY_TEST_MODEL_REPLAY that runs this sequence alone. Sequences that have found a defect are in
 // testdata/model and run every time.
@@ -223,9 +223,9 @@ func modelBudget(t *testing.T) time.Duration {
 		return budget
 	}
 	if testing.Short() {
-		return 5 * time.Second
+		return 3 * time.Second
 	}
-	return time.Minute
+	return 30 * time.Second
 }
 
 func modelSeed(t *testing.T) uint64 {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -26,11 +27,12 @@ func realModelServer(t *testing.T) (s *modelServer, without string) {
 		return nil, "no server: " + err.Error()
 	}
 	dir := t.TempDir()
-	library := filepath.Join(dir, "clock.so")
-	out, err := exec.Command("cc", "-shared", "-fPIC", "-O2", "-o", library, "testdata/clock.c").CombinedOutput()
+	code, err := clockLibrary()
 	if err != nil {
-		return nil, fmt.Sprintf("no C compiler for the clock of the server: %v %s", err, out)
+		return nil, fmt.Sprintf("no C compiler for the clock of the server: %v", err)
 	}
+	library := filepath.Join(dir, "clock.so")
+	require.NoError(t, os.WriteFile(library, code, 0o600))
 	s = &modelServer{name: filepath.Base(program), network: "unix", address: filepath.Join(dir, "socket"), pause: 10}
 	s.set = fileClock(t, filepath.Join(dir, "clock"))
 	s.set(modelEpoch)
@@ -51,6 +53,21 @@ func realModelServer(t *testing.T) (s *modelServer, without string) {
 	}
 	return s, ""
 }
+
+// clockLibrary compiles the clock of the servers, once for all tests.
+var clockLibrary = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "latchkey-clock")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	library := filepath.Join(dir, "clock.so")
+	out, err := exec.Command("cc", "-shared", "-fPIC", "-O2", "-o", library, "testdata/clock.c").CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("%w %s", err, out)
+	}
+	return os.ReadFile(library)
+})
 
 // start starts the program with the library preloaded, and waits until it listens.
 func (s *modelServer) start(t *testing.T, program, dir, library string) {
@@ -78,12 +95,24 @@ func (s *modelServer) start(t *testing.T, program, dir, library string) {
 // them.
 func debugOptions(t *testing.T, program string) []string {
 	t.Helper()
-	version, err := exec.Command(program, "--version").Output()
+	version, err := versionOf(program)
 	require.NoError(t, err)
-	if strings.Contains(string(version), " v=6.") {
+	if strings.Contains(version, " v=6.") {
 		return nil
 	}
 	return []string{"--enable-debug-command", "yes"}
+}
+
+// versions remembers what servers say about their versions.
+var versions sync.Map
+
+func versionOf(program string) (string, error) {
+	if known, is := versions.Load(program); is {
+		return known.(string), nil
+	}
+	version, err := exec.Command(program, "--version").Output()
+	versions.Store(program, string(version))
+	return string(version), err
 }
 
 func modelServerProgram() (string, error) {

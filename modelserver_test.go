@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -63,14 +64,23 @@ func (s *modelServer) connect(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	s.conn, s.replies, s.loaded, s.names = conn, bufio.NewReader(conn), map[string]string{}, map[string]string{}
-	files, err := luaFiles.ReadDir("lua")
+	scripts, err := libraryScripts()
 	require.NoError(t, err)
-	for _, file := range files {
-		name := strings.TrimSuffix(file.Name(), ".lua")
-		script := loadScript(name)
+	for name, script := range scripts {
 		s.loaded[script.Digest], s.names[script.Digest] = script.Text, name
 	}
 }
+
+// libraryScripts returns the scripts of the library by name, assembled once for all tests.
+var libraryScripts = sync.OnceValues(func() (map[string]transport.Command, error) {
+	files, err := luaFiles.ReadDir("lua")
+	scripts := map[string]transport.Command{}
+	for _, file := range files {
+		name := strings.TrimSuffix(file.Name(), ".lua")
+		scripts[name] = loadScript(name)
+	}
+	return scripts, err
+})
 
 // listen keeps a connection that is subscribed to channels, and discards the messages.
 func (s *modelServer) listen(t *testing.T, channels ...string) {

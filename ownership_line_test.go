@@ -46,7 +46,7 @@ func TestHold_keeps_a_wait_queue_in_which_somebody_waited(t *testing.T) {
 	gone, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { _, err := lock.Lock(gone); ended <- err }()
-	require.Eventually(t, ownershipOf(h).hasLine, 5*time.Second, time.Millisecond)
+	require.Eventually(t, ownershipOf(h).hasLine, time.Minute, time.Millisecond)
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
 	require.NotNil(t, behind(lock))
@@ -110,8 +110,8 @@ func TestHold_is_what_the_second_call_of_an_owner_waits_for(t *testing.T) {
 	require.NoError(t, err)
 	owner := c.NewOwner()
 	first := c.registry.find(lock.primitive, owner)
-	require.NoError(t, first.sendMu.Lock(ctx)) // a TryLock of that owner is in flight
-	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	require.NoError(t, first.sendMu.Lock(ctx))                      // a TryLock of that owner is in flight
+	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond) // nothing is sent, so nothing can be late
 	defer cancel()
 	_, err = lock.Lock(short, By(owner))
 	require.ErrorIs(t, err, ErrNotAcquired)

@@ -15,12 +15,14 @@ import (
 type owed struct {
 	sent    *atomic.Int32
 	outcome transport.Outcome
-	takes   time.Duration
+	answer  <-chan struct{} // closes when the server answers; nil: at once
 }
 
 func (o *owed) undo(context.Context, <-chan struct{}) transport.Outcome {
 	o.sent.Add(1)
-	time.Sleep(o.takes) // a slow server: the test is about what is in flight
+	if o.answer != nil {
+		<-o.answer
+	}
 	return o.outcome
 }
 
@@ -30,12 +32,17 @@ func TestUndo_close_does_not_send_everything(t *testing.T) {
 	u := newUndoer(newTestClient(t, Options{}))
 	var sent atomic.Int32
 	const all = 2000
+	answer := make(chan struct{}) // the server is silent until it closes
 	for range all {
-		u.add(&owed{&sent, transport.Uncertain, 20 * time.Millisecond}, undoPlan{lease: time.Minute})
+		u.add(&owed{&sent, transport.Uncertain, answer}, undoPlan{lease: time.Minute})
 	}
 	require.Eventually(t, func() bool { return sent.Load() > 0 }, time.Minute, time.Millisecond)
 	before := sent.Load()
-	u.close(t.Context())
+	closed := make(chan struct{})
+	go func() { u.close(t.Context()); close(closed) }()
+	<-u.open.Done()
+	close(answer)
+	<-closed
 	require.Less(t, sent.Load()-before, int32(all/4))
 }
 
@@ -45,10 +52,10 @@ func TestUndo_waits_for_a_silent_server_with_one_probe(t *testing.T) {
 	defer u.close(t.Context())
 	var sent atomic.Int32
 	plan := undoPlan{lease: time.Minute, late: true, generation: transport.NoGeneration}
-	u.add(&owed{&sent, transport.Uncertain, 0}, plan)
+	u.add(&owed{&sent, transport.Uncertain, nil}, plan)
 	require.Eventually(t, func() bool { return sent.Load() == 1 }, time.Minute, time.Millisecond)
 	for range undoLine + 1000 {
-		u.add(&owed{&sent, transport.Uncertain, 0}, plan)
+		u.add(&owed{&sent, transport.Uncertain, nil}, plan)
 	}
 	probes := sent.Load()
 	require.Eventually(t, func() bool { return sent.Load() >= probes+3 }, time.Minute, time.Millisecond)
@@ -67,7 +74,7 @@ func TestUndo_schedule(t *testing.T) {
 		c.clock = func() transport.Stamp { return transport.Stamp{Mono: now, Wall: now} }
 		u := newUndoer(c)
 		var sent atomic.Int32
-		p := &owed{&sent, transport.Answered, 0}
+		p := &owed{&sent, transport.Answered, nil}
 		u.add(p, undoPlan{delay: time.Hour, lease: lease, late: true, generation: transport.NoGeneration})
 		u.timer.Stop()
 		start, last := u.pending[p].due, time.Duration(0)

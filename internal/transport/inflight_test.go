@@ -11,7 +11,7 @@ import (
 // takeSlot takes a free slot, or one for a probe.
 func takeSlot(t *testing.T, f *inflight) inflightSlot {
 	t.Helper()
-	slot, err := f.reserve(context.Background(), time.Now().Add(time.Second))
+	slot, err := f.reserve(context.Background(), time.Now().Add(time.Minute))
 	require.NoError(t, err)
 	return slot
 }
@@ -32,7 +32,7 @@ func TestInflight_slots_can_be_waited_for_with_a_context(t *testing.T) {
 	_, err := f.reserve(ctx, start.Add(time.Minute))
 	require.ErrorIs(t, err, errSlots)
 	full(t, f, "until a time")
-	require.Less(t, time.Since(start), 5*time.Second)
+	require.Less(t, time.Since(start), time.Minute)
 }
 
 func TestInflight_slots_of_callers_that_left_come_back_after_a_time(t *testing.T) {
