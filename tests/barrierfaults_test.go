@@ -353,7 +353,7 @@ func barrierOutOfMemory(t *testing.T, server *rig.Server, lease time.Duration) e
 func TestBarrierProcesses(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
-	const parties = 4
+	const parties = 3
 	var children []*rig.ChildProcess
 	for range parties {
 		children = append(children, barrierWorker.Start(t, name, server.Ticket(), strconv.Itoa(parties), "1000000", "2s"))

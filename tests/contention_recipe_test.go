@@ -93,6 +93,9 @@ func TestMutexAmongStrangersGetsItsShare(t *testing.T) {
 					continue // a process takes a second to start
 				}
 				t.Run(fmt.Sprintf("%d beside %s, hold %v", goroutines, who, hold), func(t *testing.T) {
+					if testing.Short() {
+						t.Parallel() // the shares do not count
+					}
 					mutexAmongStrangers(t, who, goroutines, hold)
 				})
 			}

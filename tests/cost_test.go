@@ -170,7 +170,7 @@ func TestEmptyScriptCache(t *testing.T) {
 	admin := rig.NewAdmin(t, server)
 	eachKind(t, func(t *testing.T, k kind) {
 		lock := k.open(connect(t, server), k.name)
-		for range rig.Sized(50) {
+		for range rig.Sized(20) {
 			admin.Do("SCRIPT", "FLUSH")
 			hold, err := lock.Lock(t.Context())
 			require.NoError(t, err)
