@@ -81,9 +81,11 @@ func TestAtLeastOutlivesAFailover(t *testing.T) {
 // end of the move.
 func TestMigration_of_locks_that_stay_taken(t *testing.T) {
 	t.Parallel()
-	const lease = 2 * time.Second
+	rig.Long(t)
+	const lease = 4 * time.Second
 	eachHalf(t, func(t *testing.T, cluster *rig.Cluster, which func(key string) bool) {
-		client, other := connectCluster(t, cluster, latchkey.Options{Lease: lease}), connectCluster(t, cluster, latchkey.Options{Lease: lease})
+		client := connectCluster(t, cluster, latchkey.Options{Lease: lease, RetryBudget: lease})
+		other := connectCluster(t, cluster, latchkey.Options{Lease: time.Minute, RetryBudget: soon}) // it may release during the move
 		hasty := connectCluster(t, cluster, latchkey.Options{Lease: lease, RetryBudget: 100 * time.Millisecond})
 		tag, admin := "{"+rig.Name(t)+"}", rig.NewAdmin(t, cluster.Server())
 		type taken struct {
@@ -99,7 +101,7 @@ func TestMigration_of_locks_that_stay_taken(t *testing.T) {
 			}
 			return all
 		}
-		released, held, short := takeAll("released", time.Hour), takeAll("held", time.Hour), takeAll("short", 3*lease)
+		released, held, short := takeAll("released", time.Hour), takeAll("held", time.Hour), takeAll("short", 2*lease)
 		var waiters []func()
 		for _, each := range short {
 			waiters = append(waiters, each.waitsFor(t, each.kind.open(other, each.name)))
