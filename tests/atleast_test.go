@@ -215,14 +215,15 @@ func keepsWaitersOut(t *testing.T, k kind, own bool) {
 	if k.sided && own {
 		waiters = append(waiters, waiting.NewRWLock(name).Reader())
 	}
-	entered := make(chan time.Time, len(waiters))
+	entered := make(chan acquisition, len(waiters))
 	for _, lock := range waiters {
 		go func() {
-			hold, err := lock.Lock(within(t, 8*soon))
-			entered <- time.Now()
-			if assert.NoError(t, err) {
-				assert.NoError(t, hold.Unlock(context.Background()))
+			hold, err := lock.Lock(t.Context())
+			got := acquisition{at: time.Now(), err: err}
+			if err == nil {
+				got.err = hold.Unlock(context.Background())
 			}
+			entered <- got
 		}()
 	}
 	if k.messages && !own {
@@ -231,11 +232,12 @@ func keepsWaitersOut(t *testing.T, k kind, own bool) {
 	rest(100 * time.Millisecond) // most likely in the queue
 	mustUnlock(t, hold)
 	first := rig.Await(t, 4*soon, "the first waiter", entered)
+	require.NoError(t, first.err)
 	for range waiters[1:] {
-		rig.Await(t, 4*soon, "the next waiter", entered)
+		require.NoError(t, rig.Await(t, 4*soon, "the next waiter", entered).err)
 	}
-	assert.GreaterOrEqual(t, first.Sub(at.before), d, "not before")
-	t.Logf("the first %v after the end", first.Sub(at.after.Add(d)).Round(time.Millisecond))
+	assert.GreaterOrEqual(t, first.at.Sub(at.before), d, "not before")
+	t.Logf("the first %v after the end", first.at.Sub(at.after.Add(d)).Round(time.Millisecond))
 	rig.Eventually(t, soon, "the lock is free", free(admin, name))
 }
 

@@ -188,9 +188,12 @@ func TestBarrierWithMoreCallersThanParties(t *testing.T) {
 	defer cancel()
 	var mu sync.Mutex
 	seen := map[int64]int{}
+	var barriers [callers]*latchkey.Barrier
+	for i := range barriers {
+		barriers[i] = connect(t, server, onlyMessages).NewBarrier(name, parties)
+	}
 	var all sync.WaitGroup
-	for range callers {
-		b := connect(t, server, onlyMessages).NewBarrier(name, parties)
+	for _, b := range barriers {
 		all.Go(func() {
 			for ctx.Err() == nil {
 				a, err := b.Await(ctx)

@@ -291,9 +291,12 @@ func TestBarrierDo(t *testing.T) {
 	var mu sync.Mutex
 	begun, done := 0, 0
 	ready := 0
+	var barriers [parties]*latchkey.Barrier
+	for i := range barriers {
+		barriers[i] = connect(t, server, onlyMessages).NewBarrier(name, parties)
+	}
 	var all sync.WaitGroup
-	for i := range parties {
-		b := connect(t, server, onlyMessages).NewBarrier(name, parties)
+	for i, b := range barriers {
 		all.Go(func() {
 			mu.Lock()
 			ready++

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
@@ -106,7 +104,7 @@ func (x *trouble) breakSubscriptions(int) {
 }
 
 // Messages, connections or queues fail all the time: there are never too many inside, tokens grow, and no waiter is
-// forgotten.
+// forgotten: the contest is over when all have got in.
 func TestContention_in_trouble(t *testing.T) {
 	rig.Need(t, rig.Single, rig.Stats) // the embedded server cannot RESTORE
 	troubles := map[string]func(x *trouble) func(n int){
@@ -122,7 +120,7 @@ func TestContention_in_trouble(t *testing.T) {
 			for _, l := range contendedKinds() {
 				t.Run(l.name, func(t *testing.T) {
 					x, servers := newTrouble(t, l)
-					c := &contest{lasts: rig.Lasting(time.Second / 2), passes: max(contendedPasses(t), 50), dump: dumpOf(t, servers, x.name)}
+					c := &contest{lasts: rig.Lasting(time.Second / 2), passes: max(contendedPasses(t), 12), dump: dumpOf(t, servers, x.name)}
 					for i := range 3 {
 						var clients []*latchkey.Client
 						for n, server := range servers {
@@ -133,7 +131,6 @@ func TestContention_in_trouble(t *testing.T) {
 					c.every, c.disturb, c.punctual = 50*time.Millisecond, cause(x), faultLease/5
 					c.run(t)
 					t.Log(c)
-					assert.Less(t, c.tally.Longest(), soon)
 					rig.Target(t, c.tally.Longest() < 6*faultLease, "the longest wait %v, want a period for each who contends, %v",
 						c.tally.Longest(), 6*faultLease)
 				})

@@ -179,14 +179,14 @@ func TestCancelledAtRandomInstants(t *testing.T) {
 		const lanes = 8
 		runs := rig.Sized(800)
 		server, name := rig.Shared(), rig.Name(t)
-		lock := func(lane int) anyLock {
-			return k.open(connect(t, server), fmt.Sprintf("%s lane %d", name, lane))
+		var locks [lanes]anyLock
+		for lane := range locks {
+			locks[lane] = k.open(connect(t, server), fmt.Sprintf("%s lane %d", name, lane))
 		}
 		var canceled sync.Map
 		var all sync.WaitGroup
-		for lane := range lanes {
-			l := lock(lane)
-			all.Go(func() { canceled.Store(lane, cancelOften(t, l, runs/lanes)) })
+		for lane, lock := range locks {
+			all.Go(func() { canceled.Store(lane, cancelOften(t, lock, runs/lanes)) })
 		}
 		all.Wait()
 		total := 0
