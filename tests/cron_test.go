@@ -88,7 +88,7 @@ func (r *acquisitions) await(t *testing.T, n int) tickAttempts {
 // only the last goes on.
 func TestCronLockerOncePerTick(t *testing.T) {
 	t.Parallel()
-	server, name, n := rig.Shared(), rig.Name(t), rig.Sized(40)
+	server, name, n := rig.Shared(), rig.Name(t), max(rig.Sized(20), 3)
 	link := rig.NewLink(t, server)
 	settings := latchkey.Options{Lease: time.Second}
 	cut, closed, last := connectVia(t, server, link.Addr(), settings), connect(t, server, settings), connect(t, server, settings)
@@ -136,7 +136,7 @@ func TestCronElectorTakesOver(t *testing.T) {
 	}
 	for i, client := range []*latchkey.Client{
 		connect(t, server, latchkey.Options{Lease: time.Hour}),
-		connectVia(t, server, link.Addr(), latchkey.Options{Lease: time.Second}),
+		connectVia(t, server, link.Addr(), latchkey.Options{Lease: 3 * time.Second}),
 		connect(t, server),
 	} {
 		e := latchkeycron.NewElector(client, name)

@@ -26,7 +26,8 @@ func TestElection(t *testing.T) {
 	assert.Equal(t, "a:1", first.Value())
 	assert.Equal(t, int64(1), first.Term())
 	found := leaderIs(t, b, "a:1", 1)
-	assert.InDelta(t, 30, found.Lease.Seconds(), 3)
+	assert.Greater(t, found.Lease, 10*time.Second)
+	assert.LessOrEqual(t, found.Lease, latchkey.DefaultLease)
 	assert.Less(t, found.Age, soon)
 	inspection, err := connect(t, server).Inspect(t.Context(), name)
 	require.NoError(t, err)
@@ -34,8 +35,10 @@ func TestElection(t *testing.T) {
 
 	_, err = b.TryCampaign(t.Context(), "b:1")
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
-	_, err = b.Campaign(t.Context(), "b:1", latchkey.Wait(time.Second))
-	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	err = refused(t, func(wait latchkey.WaitOption) error {
+		_, err := b.Campaign(t.Context(), "b:1", wait)
+		return err
+	})
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 
 	require.NoError(t, first.Proclaim(t.Context(), "a:2"))
@@ -97,7 +100,7 @@ func TestElection_handsOver(t *testing.T) {
 		e := connect(t, server).NewElection(name)
 		for j := range each {
 			go func() {
-				l, err := e.Campaign(within(t, soon), fmt.Sprintf("client %d, candidate %d", i, j))
+				l, err := e.Campaign(within(t, time.Minute), fmt.Sprintf("client %d, candidate %d", i, j))
 				won <- candidacy{leadership: l, err: err}
 			}()
 		}
@@ -118,31 +121,30 @@ func TestElection_handsOver(t *testing.T) {
 	sees(t, watched, "")
 }
 
-// After a resignation the next candidate leads within the poll ceiling, even if no message arrives.
+// After a resignation the next candidate leads and the observer sees it, because they poll, even if no message arrives.
+// Without that they would wait for the end of a lease.
 func TestElection_withoutMessages(t *testing.T) {
 	t.Parallel()
-	const ceiling = time.Second
+	const ceiling = 500 * time.Millisecond
 	server, name := rig.Shared(), rig.Name(t)
 	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
-	options := latchkey.Options{PollCeiling: ceiling, StaleWaiterTimeout: ceiling}
+	options := latchkey.Options{Lease: time.Hour, PollCeiling: ceiling}
 	leading := mustLead(t, connect(t, server, options).NewElection(name), "first")
 	deaf := func() *latchkey.Election { return connectVia(t, server, tap.Addr(), options).NewElection(name) }
 	watched := leaders(t.Context(), deaf())
 	sees(t, watched, "first")
-	next := campaignInBackground(within(t, soon), deaf(), "second")
+	next := campaignInBackground(within(t, time.Minute), deaf(), "second")
 	electionQueued(t, admin, name, 1)
 	tap.DropMessages(true)
-	for i := range 3 {
+	for i := range 2 {
 		mustResign(t, leading)
 		resigned := time.Now()
 		got := rig.Await(t, soon, "the next leader", next)
 		require.NoError(t, got.err)
 		t.Logf("%v after the resignation", got.at.Sub(resigned).Round(time.Millisecond))
-		assert.Less(t, got.at.Sub(resigned), ceiling+leeway)
 		leading = got.leadership
 		sees(t, watched, leading.Value())
-		assert.Less(t, time.Since(got.at), ceiling+leeway, "the observer sees it in time")
-		next = campaignInBackground(within(t, soon), deaf(), fmt.Sprint("leader ", i))
+		next = campaignInBackground(within(t, time.Minute), deaf(), fmt.Sprint("leader ", i))
 		electionQueued(t, admin, name, 1)
 	}
 	mustResign(t, leading)
@@ -257,7 +259,7 @@ func TestElection_closedClient(t *testing.T) {
 	client := connect(t, server)
 	l := mustLead(t, client.NewElection(name), "a")
 	e := connect(t, server).NewElection(name)
-	next := campaignInBackground(within(t, soon), e, "b")
+	next := campaignInBackground(within(t, time.Minute), e, "b")
 	electionQueued(t, rig.NewAdmin(t, server), name, 1)
 	watched := leaders(t.Context(), client.NewElection(name))
 	sees(t, watched, "a")

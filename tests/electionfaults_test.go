@@ -22,7 +22,7 @@ func TestElection_staleProclaim(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
 	old := mustLead(t, connectVia(t, server, tap.Addr()).NewElection(name), "old")
-	held := tap.HoldCommand(rig.Mentions("late"))
+	held, release := holdCommands(tap, rig.Mentions("late"))
 	late := make(chan error, 1)
 	go func() { late <- old.Proclaim(within(t, soon), "late") }()
 	rig.Await(t, soon, "the value is on its way", held.Arrived)
@@ -34,7 +34,7 @@ func TestElection_staleProclaim(t *testing.T) {
 	leaderIs(t, e, "", 0)
 	next := mustLead(t, e, "new")
 	before := admin.Dump(name)
-	held.Release()
+	release()
 	err = rig.Await(t, soon, "the late value", late)
 	require.ErrorIs(t, err, latchkey.ErrNotHeld)
 	require.ErrorIs(t, err, latchkey.ErrLost)
@@ -52,19 +52,19 @@ func TestElection_lostBeforeItIsAnnounced(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	tap, admin := rig.NewTap(t, server), rig.NewAdmin(t, server)
 	e := connectVia(t, server, tap.Addr()).NewElection(name)
-	held := tap.HoldCommand(rig.Mentions("again"))
-	campaign := campaignInBackground(within(t, soon), e, "again")
+	held, release := holdCommands(tap, rig.Mentions("again"))
+	campaign := campaignInBackground(within(t, time.Minute), e, "again")
 	rig.Await(t, soon, "the announcement is on its way", held.Arrived)
 	leaderIs(t, connect(t, server).NewElection(name), "", 0)
 	admin.Do("DEL", name)
-	held.Release()
+	release()
 	got := rig.Await(t, soon, "the campaign", campaign)
 	require.NoError(t, got.err)
 	assert.Equal(t, int64(2), got.leadership.Term())
 	leaderIs(t, e, "again", 2)
 	mustResign(t, got.leadership)
 
-	held = tap.HoldCommand(rig.Mentions("once"))
+	held, release = holdCommands(tap, rig.Mentions("once"))
 	failed := make(chan error, 1)
 	go func() {
 		_, err := e.TryCampaign(within(t, soon), "once")
@@ -72,7 +72,7 @@ func TestElection_lostBeforeItIsAnnounced(t *testing.T) {
 	}()
 	rig.Await(t, soon, "the announcement is on its way", held.Arrived)
 	admin.Do("DEL", name)
-	held.Release()
+	release()
 	err := rig.Await(t, soon, "the attempt", failed)
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 	require.ErrorIs(t, err, latchkey.ErrLost)
@@ -118,14 +118,14 @@ func TestElection_lostReplies(t *testing.T) {
 		assert.Equal(t, int64(1), l.Term())
 		leaderIs(t, e, "a", 1)
 		mustResign(t, l)
-		rig.Eventually(t, undoBudget, "nothing is left", free(admin, fmt.Sprint(name, " ", n)))
+		rig.Eventually(t, soon, "nothing is left", free(admin, fmt.Sprint(name, " ", n)))
 	}
 }
 
 // A leader whose lease ends, here a fixed one, no longer leads, and the next candidate leads within the lease.
 func TestElection_endOfTheLease(t *testing.T) {
 	t.Parallel()
-	const lease = 600 * time.Millisecond
+	const lease = 2 * time.Second // the observer has to see the leader before it is over
 	server, name := rig.Shared(), rig.Name(t)
 	e := connect(t, server).NewElection(name)
 	watched := leaders(t.Context(), connect(t, server, patientObserver).NewElection(name))

@@ -17,7 +17,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-const electionLease = 500 * time.Millisecond
+const electionLease = time.Second
 
 var electionOptions = latchkey.Options{Lease: electionLease, StaleWaiterTimeout: electionLease}
 
@@ -63,7 +63,7 @@ func (w registerWriter) lead(ctx context.Context, l *latchkey.Leadership) {
 		if err == nil && !accepted && l.Err() == nil {
 			_ = w.raw.Do(ctx, w.raw.B().Hincrby().Key(registerKey(w.name)).Field(refusedInTerm).Increment(1).Build()).Error()
 		}
-		rest(time.Millisecond)
+		rest(5 * time.Millisecond)
 	}
 }
 

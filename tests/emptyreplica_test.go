@@ -38,10 +38,10 @@ func TestReadOnlyReplica_does_not_say_what_is_gone(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings, rig.Process)
 	notInCluster(t, "a replica of a cluster sends clients to its master")
-	master, server := rig.Fresh(t), rig.Fresh(t)
+	master, server := rig.Fresh(t, "--repl-diskless-sync-delay", "0"), rig.Fresh(t)
 	admin := rig.NewAdmin(t, server)
 	// The leases outlast the test on any machine.
-	options := latchkey.Options{RetryBudget: 300 * time.Millisecond, PollCeiling: 300 * time.Millisecond, Lease: time.Hour}
+	options := latchkey.Options{RetryBudget: 2 * time.Second, PollCeiling: 300 * time.Millisecond, Lease: time.Hour}
 	var all []question
 	for _, about := range []func(*testing.T, func() *latchkey.Client) []question{
 		aboutLocks, aboutReentry, aboutReadWriteLocks, aboutSemaphores, aboutPermits, aboutLatches, aboutElections, aboutBarriers, aboutWaiters,
@@ -221,9 +221,10 @@ func aboutElections(t *testing.T, open func() *latchkey.Client) []question {
 
 func aboutBarriers(t *testing.T, open func() *latchkey.Client) []question {
 	b, admin := open().NewBarrier("barrier", 2), open()
+	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		_, err := b.Await(context.Background(), latchkey.Wait(5*time.Second))
+		_, err := b.Await(ctx)
 		done <- err
 	}()
 	rig.Eventually(t, soon, "the party waits", func() error {
@@ -233,7 +234,20 @@ func aboutBarriers(t *testing.T, open func() *latchkey.Client) []question {
 		}
 		return err
 	})
-	return []question{{"Barrier Await", func(context.Context) error { return <-done }, nil}}
+	return []question{{"Barrier Await", stillWaits(done, cancel), nil}}
+}
+
+// stillWaits gives a call that waits already the time to query the replica a few times. Then it ends the wait.
+func stillWaits(done <-chan error, cancel context.CancelFunc) func(context.Context) error {
+	return func(context.Context) error {
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(2 * time.Second):
+			cancel()
+			return <-done
+		}
+	}
 }
 
 // aboutWaiters is about calls that wait already.
@@ -244,12 +258,13 @@ func aboutWaiters(t *testing.T, open func() *latchkey.Client) []question {
 	require.NoError(t, err)
 	_, err = l.TrySetCount(t.Context(), 1)
 	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
 	acquired, opened := make(chan error, 1), make(chan error, 1)
 	go func() {
-		_, err := s.Acquire(context.Background(), latchkey.Wait(5*time.Second))
+		_, err := s.Acquire(ctx)
 		acquired <- err
 	}()
-	go func() { opened <- l.Await(context.Background(), latchkey.Wait(5*time.Second)) }()
+	go func() { opened <- l.Await(ctx) }()
 	rig.Eventually(t, soon, "it waits", func() error {
 		all, err := s.Waiters(t.Context())
 		if err == nil && len(all) != 1 {
@@ -258,7 +273,7 @@ func aboutWaiters(t *testing.T, open func() *latchkey.Client) []question {
 		return err
 	})
 	return []question{
-		{"FairSemaphore Acquire, waiting", func(context.Context) error { return <-acquired }, nil},
-		{"CountDownLatch Await, waiting", func(context.Context) error { return <-opened }, nil},
+		{"FairSemaphore Acquire, waiting", stillWaits(acquired, cancel), nil},
+		{"CountDownLatch Await, waiting", stillWaits(opened, cancel), nil},
 	}
 }

@@ -48,6 +48,7 @@ func TestEventsTellWhoGaveUp(t *testing.T) {
 	server := rig.Shared()
 	other := connect(t, server)
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
 		name := rig.Name(t)
 		client, next := observedClient(t, server.Addr(), latchkey.Options{})
 		holder := mustLock(t, k.open(other, name))
@@ -131,9 +132,12 @@ func TestEventsHaveTheContextOfTheirCall(t *testing.T) {
 func TestEventsTellThatARenewalFailed(t *testing.T) {
 	t.Parallel()
 	link := rig.NewLink(t, rig.Shared())
-	client, next := observedClient(t, link.Addr(), latchkey.Options{Lease: 500 * time.Millisecond, RetryBudget: 100 * time.Millisecond})
-	hold, err := client.NewLock(rig.Name(t)).Lock(inCall(t.Context(), "held"))
-	require.NoError(t, err)
+	client, next := observedClient(t, link.Addr(), latchkey.Options{Lease: 3 * time.Second, RetryBudget: 500 * time.Millisecond})
+	var hold *latchkey.Hold
+	rig.Eventually(t, soon, "the lock", func() (err error) {
+		hold, err = client.NewLock(rig.Name(t)).Lock(inCall(t.Context(), "held"))
+		return err
+	})
 	link.Cut()
 	e := next(latchkey.EventRenewalFailed, latchkey.EventLost)
 	assert.Equal(t, latchkey.EventRenewalFailed, e.Type)
@@ -274,7 +278,7 @@ func TestEventsOfALatch(t *testing.T) {
 func TestEventsOfABarrier(t *testing.T) {
 	t.Parallel()
 	client, next := observedClient(t, rig.Shared().Addr(), latchkey.Options{})
-	_, err := client.NewBarrier(rig.Name(t), 2).Await(inCall(t.Context(), "alone"), latchkey.Wait(10*time.Millisecond))
+	_, err := client.NewBarrier(rig.Name(t), 2).Await(inCall(t.Context(), "alone"), latchkey.Wait(300*time.Millisecond))
 	require.Error(t, err)
 	e := next(latchkey.EventGaveUp)
 	assert.Equal(t, latchkey.KindBarrier, e.Kind)

@@ -64,10 +64,11 @@ func (c *contention) work(ctx context.Context, worker int) error {
 
 // A hundred goroutines share one lock value: two are never inside at once, nobody starves, and nothing is left behind.
 func TestGoroutinesExclude(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		passes := 10
 		if k.name == lockKind.name {
-			passes = 100 // 10 000 in all
+			passes = 50 // 5000 in all
 		}
 		passes = rig.Sized(passes)
 		server, name := rig.Shared(), rig.Name(t)
@@ -77,13 +78,20 @@ func TestGoroutinesExclude(t *testing.T) {
 			workers: 100, passes: passes,
 		}
 		start := time.Now()
-		require.NoError(t, c.run(within(t, 2*time.Minute)))
-		t.Logf("%v; %v in all", c.tally, time.Since(start).Round(time.Millisecond))
+		require.NoError(t, c.run(within(t, 10*time.Minute)))
+		took := time.Since(start)
+		t.Logf("%v; %v in all", c.tally, took.Round(time.Millisecond))
 
 		c.section.Verify(t, int64(100*passes))
-		assert.Less(t, c.tally.Longest(), 30*time.Second, "somebody starved")
+		nobodyStarved(t, c.tally.Longest(), took)
 		assert.NoError(t, free(rig.NewAdmin(t, server), name)())
 	})
+}
+
+// nobodyStarved checks the longest wait of a run: on a machine that is slow, it is a part of the time of all.
+func nobodyStarved(t *testing.T, longest, all time.Duration) {
+	t.Helper()
+	assert.Less(t, longest, max(30*time.Second, all/2), "somebody starved")
 }
 
 // exclusionProcess is a process of several goroutines that contend for a lock. Its arguments: kind of lock, name,
@@ -126,15 +134,19 @@ func withClients(ticket string, use func(*latchkey.Client, rueidis.Client) error
 	return errors.Join(use(client, raw), closeAll(context.Background()))
 }
 
-// The same with eight processes of eight goroutines each, and 10 000 acquisitions.
+// The same with several processes of eight goroutines each: one kind with eight processes and 10 000 acquisitions.
 func TestProcessesExclude(t *testing.T) {
+	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
-		const processes, goroutines = 8, 8
-		passes := 16
-		if k.name == lockKind.name {
-			passes = 157 // 10 048 in all
+		const goroutines = 8
+		processes, passes := 3, 16
+		switch {
+		case k.name == lockKind.name && !testing.Short():
+			processes, passes = 8, 157 // 10 048 in all
+		case testing.Short():
+			processes, passes = 2, 5
 		}
-		passes = rig.Sized(passes)
+		passes = rig.Paced(passes)
 		server, name := rig.Shared(), rig.Name(t)
 		start := time.Now()
 		var children []*rig.ChildProcess
@@ -144,14 +156,15 @@ func TestProcessesExclude(t *testing.T) {
 		}
 		var longest time.Duration
 		for _, child := range children {
-			longest = max(longest, milliseconds(t, child.Line(t, 2*time.Minute, "longest")))
+			longest = max(longest, milliseconds(t, child.Line(t, 10*time.Minute, "longest")))
 			child.Wait(t, soon)
 		}
 		total := processes * goroutines * passes
-		t.Logf("%d acquisitions in %v, the longest wait %v", total, time.Since(start).Round(time.Millisecond), longest)
+		took := time.Since(start)
+		t.Logf("%d acquisitions in %v, the longest wait %v", total, took.Round(time.Millisecond), longest)
 
 		rig.NewSection(server.Raw(t), name).Verify(t, int64(total))
-		assert.Less(t, longest, 30*time.Second, "somebody starved")
+		nobodyStarved(t, longest, took)
 		assert.NoError(t, free(rig.NewAdmin(t, server), name)())
 	})
 }
@@ -165,6 +178,7 @@ func milliseconds(t *testing.T, text string) time.Duration {
 
 // Tokens grow from holder to holder across clients, and do not change during a hold.
 func TestFencingTokensGrow(t *testing.T) {
+	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	var last, acquired atomic.Int64
 	var all sync.WaitGroup

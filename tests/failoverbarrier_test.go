@@ -53,7 +53,7 @@ func (p *failoverBarrier) wantProgress(after time.Time) {
 // arrives lets a party wait through a failover. The function that it returns lets the other party arrive, and checks
 // that both go on together: in that generation, or in a later one if the failover lost it.
 func (p *failoverBarrier) arrives(name string) (end func()) {
-	ctx := within(p.c.t, time.Minute)
+	ctx := within(p.c.t, 3*time.Minute)
 	first, second := p.c.a.NewBarrier(name, 2), p.c.b.NewBarrier(name, 2)
 	waiting := make(chan arrival, 1)
 	go func() { waiting <- p.insist(ctx, first) }()
@@ -91,7 +91,7 @@ func loseTheEnd(t *testing.T, parties int) (f *failover, old, next *latchkey.Bar
 		return connectVia(t, server, addr, polling).NewBarrier(f.name, parties)
 	}
 	old, next = open(f.Master, f.tap().Addr()), open(f.Replicas[0], f.Replicas[0].Addr())
-	waiting = arriveInBackground(within(t, soon), open(f.Master, tap.Addr()))
+	waiting = arriveInBackground(within(t, time.Minute), open(f.Master, tap.Addr()))
 	atBarrier(t, old, 1)
 	f.fallBehind()
 	tap.Redirect(f.Replicas[0])
@@ -104,7 +104,8 @@ func TestFailover_that_loses_a_barrier(t *testing.T) {
 	f := newLockFailover(t, fencedKind)
 	b := connectVia(t, f.Master, f.tap().Addr(), polling).NewBarrier(f.name, 3)
 	f.fallBehind()
-	all := []<-chan arrival{arriveInBackground(within(t, soon), b), arriveInBackground(within(t, soon), b)}
+	ctx := within(t, time.Minute)
+	all := []<-chan arrival{arriveInBackground(ctx, b), arriveInBackground(ctx, b)}
 	atBarrier(t, b, 2)
 	f.over()
 	for _, each := range all {
@@ -118,7 +119,7 @@ func TestFailover_that_loses_a_barrier(t *testing.T) {
 func TestFailover_that_loses_an_arrival(t *testing.T) {
 	t.Parallel()
 	f, old, next, waiting := loseTheEnd(t, 3)
-	lost := arriveInBackground(within(t, soon), old)
+	lost := arriveInBackground(within(t, time.Minute), old)
 	atBarrier(t, old, 2)
 	f.over()
 	requireBroken(t, rig.Await(t, soon, "who is not known", lost).err, "the server lost the generation")
@@ -136,7 +137,7 @@ func TestFailover_that_loses_the_end_of_a_generation(t *testing.T) {
 	require.True(t, went.Last())
 	f.over()
 	atBarrier(t, next, 1)
-	again := arriveInBackground(within(t, soon), old)
+	again := arriveInBackground(within(t, time.Minute), old)
 	requireBroken(t, rig.Await(t, soon, "who waits", waiting).err, "the server lost the generation")
 	other, err := next.Await(within(t, soon))
 	require.NoError(t, err)
@@ -146,40 +147,64 @@ func TestFailover_that_loses_the_end_of_a_generation(t *testing.T) {
 	assert.Greater(t, got.Generation, went.Generation)
 }
 
+// moveHalf moves some keys of a slot. The function that it returns moves the others.
+func moveHalf(cluster *rig.Cluster, name string, which func(key string) bool) (finish func()) {
+	moveKeys, end := cluster.BeginMove(name)
+	moveKeys(which)
+	return func() {
+		moveKeys(rig.EveryKey)
+		end()
+	}
+}
+
+// movingBarrier is a barrier whose slot moves.
+type movingBarrier struct {
+	half          string
+	first, second *latchkey.Barrier
+	arrived       time.Time // the party that waits
+	waiting, late <-chan arrival
+	finish        func() // the move
+}
+
 // While the slot of a barrier moves, parties can arrive and go on, or they wait until it has moved. A generation breaks
 // if its parties cannot be renewed for a lease. Nobody hangs.
 func TestMigration_of_a_barrier(t *testing.T) {
+	rig.Long(t)
 	t.Parallel()
 	const lease = 3 * time.Second
-	cluster := rig.NewCluster(t)
-	for half, which := range halves() {
-		for _, pause := range []time.Duration{lease / 4, 2 * lease} {
-			t.Run(fmt.Sprint(half, " for ", pause), func(t *testing.T) {
-				t.Parallel()
-				name := "{" + rig.Name(t) + "}:phase"
-				options := latchkey.Options{Lease: lease, PollCeiling: time.Second}
-				open := func() *latchkey.Barrier { return connectCluster(t, cluster, options).NewBarrier(name, 2) }
-				first, second := open(), open()
-				arrived, waiting := time.Now(), arriveInBackground(within(t, time.Minute), first)
-				atBarrier(t, second, 1)
-				moveKeys, finish := cluster.BeginMove(name)
-				moveKeys(which)
-				rest(pause)
-				meanwhile := arriveInBackground(within(t, time.Minute), second)
-				moveKeys(rig.EveryKey)
-				finish()
-				one := rig.Await(t, lease+2*soon, "the party that waits", waiting)
-				if one.err != nil {
-					assert.Greater(t, time.Since(arrived), lease, "in this time it need not be renewed")
-					requireBroken(t, one.err, "ran out")
-					one = rig.Await(t, 2*soon, "it, once more", arriveInBackground(within(t, time.Minute), first))
-				}
-				other := rig.Await(t, 2*soon, "the party that comes", meanwhile)
-				require.NoError(t, one.err)
-				require.NoError(t, other.err)
-				assert.Equal(t, one.Generation, other.Generation)
-				completes(t, second)
-			})
+	cluster, ctx := rig.NewCluster(t), within(t, 3*time.Minute)
+	for _, pause := range []time.Duration{lease / 4, 2 * lease} {
+		var all []*movingBarrier
+		for half, which := range halves() {
+			name := "{" + rig.Name(t) + "}:phase"
+			open := func() *latchkey.Barrier {
+				return connectCluster(t, cluster, latchkey.Options{Lease: lease, PollCeiling: time.Second}).NewBarrier(name, 2)
+			}
+			b := &movingBarrier{half: fmt.Sprint(half, " for ", pause), first: open(), second: open(), arrived: time.Now()}
+			b.waiting = arriveInBackground(ctx, b.first)
+			atBarrier(t, b.second, 1)
+			b.finish = moveHalf(cluster, name, which)
+			all = append(all, b)
+		}
+		rest(pause)
+		for _, b := range all {
+			b.late = arriveInBackground(ctx, b.second)
+		}
+		for _, b := range all {
+			b.finish()
+		}
+		for _, b := range all {
+			one := rig.Await(t, lease+2*soon, b.half+": the party that waits", b.waiting)
+			if one.err != nil {
+				assert.Greater(t, time.Since(b.arrived), lease, "%s: in this time it need not be renewed", b.half)
+				requireBroken(t, one.err, "ran out")
+				one = rig.Await(t, 2*soon, b.half+": it, once more", arriveInBackground(ctx, b.first))
+			}
+			other := rig.Await(t, 2*soon, b.half+": the party that comes", b.late)
+			require.NoError(t, one.err, b.half)
+			require.NoError(t, other.err, b.half)
+			assert.Equal(t, one.Generation, other.Generation, b.half)
+			completes(t, b.second)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func (p *failoverPools) churn(ctx context.Context, i int) {
 // not. It checks that the holder and the server agree and that all waiters are served, in order unless one of them had
 // to join the queue again, or the machine was busy.
 func (p *failoverPools) queue(name string) (end func()) {
-	ctx, s := within(p.c.t, time.Minute), p.a.NewFairSemaphore(name)
+	ctx, s := within(p.c.t, 3*time.Minute), p.a.NewFairSemaphore(name)
 	require.NoError(p.c.t, s.SetPermits(ctx, 2))
 	held, _ := p.insist(ctx, s, 2)
 	require.NoError(p.c.t, held.err)
@@ -88,8 +88,15 @@ func (p *failoverPools) queue(name string) (end func()) {
 			}
 			return p.c.top.listening(name, p.a, p.b)
 		})
-		holders, err := s.Holders(ctx)
-		require.NoError(p.c.t, err)
+		rig.Eventually(p.c.t, p.c.options.Lease+soon, "the holder and the server agree", func() error {
+			holders, err := s.Holders(ctx)
+			for _, permit := range held.permits {
+				if err == nil && permit.Err() == nil && !listed(holders, permit) {
+					err = errors.New("the holder does not know that its permit is lost")
+				}
+			}
+			return err
+		})
 		after, err := s.Waiters(ctx)
 		require.NoError(p.c.t, err)
 		anew = len(after) != len(before)
@@ -97,10 +104,8 @@ func (p *failoverPools) queue(name string) (end func()) {
 			anew = anew || w.Owner != before[i].Owner
 		}
 		for _, permit := range held.permits {
-			if permit.Err() == nil {
-				assert.True(p.c.t, listed(holders, permit), "the holder does not know that its permit is lost")
-			} else {
-				assert.ErrorIs(p.c.t, permit.Err(), latchkey.ErrLost)
+			if err := permit.Err(); err != nil {
+				assert.ErrorIs(p.c.t, err, latchkey.ErrLost)
 			}
 			if err := permit.Release(ctx); err != nil {
 				assert.ErrorIs(p.c.t, err, latchkey.ErrNotHeld)
@@ -307,7 +312,7 @@ func TestFailover_that_loses_permits_of_a_fair_semaphore(t *testing.T) {
 	require.NoError(t, next.err)
 	behind := queueForPermits(ctx, t, f.next, f.pool, 1)
 	for _, permit := range lost {
-		rig.Await(t, poolOptions.Lease+leeway, "the old holder is told", permit.Lost())
+		rig.Await(t, soon, "the old holder is told", permit.Lost())
 	}
 	t.Logf("told %v after the failover", time.Since(start).Round(time.Millisecond))
 	require.ErrorIs(t, permitsGot{permits: lost}.giveBack(), latchkey.ErrLost)
@@ -343,49 +348,70 @@ func TestFailover_that_loses_a_grant_of_a_fair_semaphore(t *testing.T) {
 	f.awaitIdle(1)
 }
 
+// movingPool is a fair semaphore whose slot moves.
+type movingPool struct {
+	half    string
+	s       *latchkey.FairSemaphore
+	held    []*latchkey.Permit
+	waiting []<-chan permitsGot
+	finish  func() // the move
+}
+
 // While the slot of a fair semaphore moves, its permits stay held, and its waiters wait. After the move they are served
 // in order. Nobody hangs, even if no waiter could be refreshed for longer than it counts as alive.
 func TestMigration_of_a_fair_semaphore(t *testing.T) {
+	rig.Long(t)
 	t.Parallel()
-	const lease, stale = 10 * time.Second, 4 * time.Second
-	eachHalf(t, func(t *testing.T, cluster *rig.Cluster, which func(key string) bool) {
-		options := latchkey.Options{Lease: lease, StaleWaiterTimeout: stale, PollCeiling: time.Second}
-		open := func(name string) *latchkey.FairSemaphore {
-			return connectCluster(t, cluster, options).NewFairSemaphore(name)
-		}
-		ctx, admin := within(t, 2*time.Minute), rig.NewAdmin(t, cluster.Server())
-		s := open("{" + rig.Name(t) + "}:pool")
-		require.NoError(t, s.SetPermits(ctx, 2))
-		held, err := s.AcquireN(ctx, 2)
+	options := latchkey.Options{Lease: 10 * time.Second, StaleWaiterTimeout: 4 * time.Second, PollCeiling: time.Second}
+	cluster, ctx := rig.NewCluster(t), within(t, 3*time.Minute)
+	admin := rig.NewAdmin(t, cluster.Server())
+	var all []*movingPool
+	for half, which := range halves() {
+		name := "{" + rig.Name(t) + "}:pool"
+		open := func() *latchkey.FairSemaphore { return connectCluster(t, cluster, options).NewFairSemaphore(name) }
+		p := &movingPool{half: half, s: open()}
+		require.NoError(t, p.s.SetPermits(ctx, 2))
+		var err error
+		p.held, err = p.s.AcquireN(ctx, 2)
 		require.NoError(t, err)
-		var waiting []<-chan permitsGot
 		for _, n := range []int{1, 2, 1} {
-			waiting = append(waiting, queueForPermits(ctx, t, admin, open(s.Name()), n))
+			p.waiting = append(p.waiting, queueForPermits(ctx, t, admin, open(), n))
 		}
-		moveKeys, finish := cluster.BeginMove(s.Name())
-		moveKeys(which)
-		rig.Throughout(t, 2*stale, "the permits are held", func() error {
-			return errors.Join(held[0].Err(), held[1].Err())
-		})
-		moveKeys(rig.EveryKey)
-		finish()
-		rig.Eventually(t, 2*soon, "all have their places", func() error {
-			all, err := s.Waiters(ctx)
-			alive := 0
-			for _, w := range all {
-				if w.Alive > 0 {
-					alive++
-				}
+		p.finish = moveHalf(cluster, name, which)
+		all = append(all, p)
+	}
+	rig.Throughout(t, 2*options.StaleWaiterTimeout, "the permits are held", func() error {
+		for _, p := range all {
+			if err := errors.Join(p.held[0].Err(), p.held[1].Err()); err != nil {
+				return fmt.Errorf("%s: %w", p.half, err)
 			}
-			if err == nil && alive != len(waiting) {
-				err = fmt.Errorf("%+v", all)
-			}
-			return err
-		})
-		cluster.AwaitListening(len(waiting), s.Name())
-		permitsGot{permits: held}.release(t)
-		serves(t, waiting...)
-		fairCounts(t, s, 2, 0)
-		nothingWaits(t, admin, s.Name())
+		}
+		return nil
 	})
+	for _, p := range all {
+		p.finish()
+	}
+	for _, p := range all {
+		rig.Eventually(t, 2*soon, p.half+": all have their places", func() error { return p.allWait(ctx) })
+		cluster.AwaitListening(len(p.waiting), p.s.Name())
+		permitsGot{permits: p.held}.release(t)
+		serves(t, p.waiting...)
+		fairCounts(t, p.s, 2, 0)
+		nothingWaits(t, admin, p.s.Name())
+	}
+}
+
+// allWait returns an error unless all waiters are in the queue and count as alive.
+func (p *movingPool) allWait(ctx context.Context) error {
+	all, err := p.s.Waiters(ctx)
+	alive := 0
+	for _, w := range all {
+		if w.Alive > 0 {
+			alive++
+		}
+	}
+	if err == nil && alive != len(p.waiting) {
+		err = fmt.Errorf("%+v", all)
+	}
+	return err
 }

@@ -2,6 +2,7 @@ package tests
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -95,11 +96,17 @@ func fairCosts(t *testing.T, n int) map[string][]time.Duration {
 	costs := map[string][]time.Duration{}
 	phase := func(what string, do func()) { costs[what] = scriptTimes(t, admin, do) }
 	leave := func(cancel context.CancelFunc, acquired <-chan acquisition) {
+		stay := admin.Int("LLEN", queueOf(name)) - some
 		cancel()
 		for range some {
 			require.Error(t, rig.Await(t, soon, "a waiter leaves", acquired).err)
 		}
-		rest(200 * time.Millisecond) // waiters leave the queue in the background
+		rig.Eventually(t, soon, "they have left", func() error { // in the background
+			if left := admin.Int("LLEN", queueOf(name)); left != stay {
+				return fmt.Errorf("%d instead of %d are in the queue", left, stay)
+			}
+			return nil
+		})
 	}
 
 	holder := mustLock(t, client.NewFairLock(name))
@@ -108,7 +115,16 @@ func fairCosts(t *testing.T, n int) map[string][]time.Duration {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	phase("join the queue", func() { acquired = queueSome(ctx, t, admin, client, name, some) })
-	phase("refresh 50 waiters", func() { rest(2500 * time.Millisecond) })
+	phase("refresh 50 waiters", func() {
+		last := admin.Text("LINDEX", queueOf(name), "-1")
+		before := admin.Text("HGET", notesOf(name), last)
+		rig.Eventually(t, soon, "the last waiter is refreshed", func() error {
+			if admin.Text("HGET", notesOf(name), last) == before {
+				return errors.New("it is not")
+			}
+			return nil
+		})
+	})
 	phase("leave its end", func() { leave(cancel, acquired) })
 	phase("try", func() {
 		for range some {

@@ -14,7 +14,7 @@ import (
 )
 
 // deadStale is the period after which waiters without a sign of life are passed over.
-const deadStale = 2 * time.Second
+const deadStale = 1500 * time.Millisecond
 
 // javaProcess is a Java process whose waiters listen, each on its own channel.
 type javaProcess struct {
@@ -93,13 +93,16 @@ func TestDeadJavaWaitersCostOnePeriod(t *testing.T) {
 	java.Kill()
 	java.unlock(0)
 	start := time.Now()
-	next := rig.Await(t, 3*deadStale, "the Go waiter", waiter)
-	require.NoError(t, next.err)
-	t.Logf("%v after the release", next.at.Sub(start))
-	mustUnlock(t, next.hold)
-	next = rig.Await(t, 3*deadStale, "the Go waiter behind the last", second)
-	require.NoError(t, next.err)
-	mustUnlock(t, next.hold)
+	served := make(chan acquisition, 2)
+	for _, w := range []<-chan acquisition{waiter, second} { // a late one may have lost its place to the other
+		go func() { served <- <-w }()
+	}
+	for range 2 {
+		next := rig.Await(t, soon, "a Go waiter", served)
+		require.NoError(t, next.err)
+		t.Logf("%v after the release", next.at.Sub(start))
+		mustUnlock(t, next.hold)
+	}
 }
 
 // A Java thread that may still come is not passed over, however long it takes.
@@ -162,7 +165,7 @@ func (j *javaProcess) isFirst() error {
 // behind it gets its turn afterwards.
 func (j *javaProcess) comesLate(behind <-chan acquisition) {
 	j.t.Helper()
-	rig.Throughout(j.t, 4*deadStale, "it keeps its place", j.isFirst)
+	rig.Throughout(j.t, 5*deadStale/2, "it keeps its place", j.isFirst)
 	assert.Empty(j.t, behind, "nobody was let in before it")
 	require.True(j.t, j.acquire(1))
 	j.unlock(1)
@@ -188,11 +191,12 @@ func TestLiveJavaWaiterAfterAFailover(t *testing.T) {
 	require.NoError(t, moved.noted(clientOf(javaOwner(0))))
 	waitBehind(t, next, moved.admin, "failover")
 	moved.unlock(0)
-	rig.Throughout(t, 4*deadStale, "it keeps its place", moved.isFirst)
+	rig.Throughout(t, 5*deadStale/2, "it keeps its place", moved.isFirst)
 }
 
 // In a cluster with classic messages a server does not know the listeners of other nodes. The waiter keeps its place.
 func TestLiveJavaWaiterInAClusterWithClassicMessages(t *testing.T) {
+	rig.Long(t)
 	t.Parallel()
 	cluster := rig.NewCluster(t)
 	server, _ := cluster.Serving("classic")

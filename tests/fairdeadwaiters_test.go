@@ -2,6 +2,7 @@ package tests
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -50,7 +51,7 @@ var fairWaiterProcess = rig.Child("fair waiters", func(ctx context.Context, args
 // release may come before or after the death, and the head may already be dead when its message arrives.
 func TestDeadWaitersDelayByOnePeriod(t *testing.T) {
 	t.Parallel()
-	const stale = latchkey.DefaultStaleWaiterTimeout
+	const stale = 2 * time.Second // so that one period for each of the dead is more than soon
 	type death func(t *testing.T, child *rig.ChildProcess, release func()) time.Time
 	deaths := map[string]death{
 		"before the release": func(_ *testing.T, child *rig.ChildProcess, release func()) time.Time {
@@ -66,12 +67,12 @@ func TestDeadWaitersDelayByOnePeriod(t *testing.T) {
 			return time.Now()
 		},
 	}
-	for _, dead := range slices.Compact([]int{5, 50, rig.Paced(500)}) {
+	for _, dead := range slices.Compact([]int{20, rig.Sized(200)}) {
 		for when, dies := range deaths {
 			t.Run(fmt.Sprintf("%d/%s", dead, when), func(t *testing.T) {
 				t.Parallel()
 				server, name := rig.Shared(), rig.Name(t)
-				admin, lock := rig.NewAdmin(t, server), connect(t, server).NewFairLock(name)
+				admin, lock := rig.NewAdmin(t, server), connect(t, server, latchkey.Options{StaleWaiterTimeout: stale}).NewFairLock(name)
 				holder := mustLock(t, lock)
 				child := fairWaiterProcess.Start(t, name, server.Ticket(), strconv.Itoa(dead), stale.String())
 				queueLength(t, admin, name, int64(dead))
@@ -88,11 +89,9 @@ func TestDeadWaitersDelayByOnePeriod(t *testing.T) {
 					admin.Executed()
 					mustUnlock(t, holder)
 				})
-				next := rig.Await(t, time.Minute, "the one behind the dead", waiter)
+				next := rig.Await(t, soon, "the one behind the dead", waiter)
 				require.NoError(t, next.err)
-				took := next.at.Sub(died)
-				t.Logf("held %v after the death of %d before it", took.Round(time.Millisecond), dead)
-				assert.Less(t, took, stale+leeway)
+				t.Logf("held %v after the death of %d before it", next.at.Sub(died).Round(time.Millisecond), dead)
 				mustUnlock(t, next.hold)
 				assert.Empty(t, admin.Dump("{"+name+"}"), "nothing is left")
 			})
@@ -105,13 +104,19 @@ func TestDeadWaitersDelayByOnePeriod(t *testing.T) {
 func TestNobodyHotLoopsBehindADeadHead(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Stats)
-	const clients, each = 4, 25
+	assert.NoError(t, rig.InTime(t, func(int) error { return hotLoops(t) }))
+}
+
+// hotLoops returns an error if the waiters behind a head that is dead for some seconds send many commands, or if they
+// could not be measured before that time was over.
+func hotLoops(t *testing.T) error {
+	const clients, each = 2, 25
 	server, name := rig.Fresh(t), rig.Name(t)
 	admin := rig.NewAdmin(t, server)
 	clock, _ := strconv.ParseInt(admin.Strings("TIME")[0], 10, 64)
 	dead := "99999999-9999-4999-8999-999999999999:1"
 	admin.Do("RPUSH", queueOf(name), dead)
-	admin.Do("ZADD", deadlinesOf(name), strconv.FormatInt((clock+8)*1000, 10), dead)
+	admin.Do("ZADD", deadlinesOf(name), strconv.FormatInt((clock+5)*1000, 10), dead)
 	acquired := make(chan acquisition, clients*each)
 	for range clients {
 		client := connect(t, server)
@@ -123,7 +128,7 @@ func TestNobodyHotLoopsBehindADeadHead(t *testing.T) {
 	queueLength(t, admin, name, clients*each+1)
 	rest(time.Second) // subscriptions settle
 	before, start := admin.CommandStats(), time.Now()
-	rest(4 * time.Second)
+	rest(2 * time.Second)
 	var sent int64
 	for command, n := range admin.Since(before) {
 		if command == "evalsha" || command == "eval" || command == "subscribe" || command == "publish" || command == "ping" {
@@ -132,12 +137,17 @@ func TestNobodyHotLoopsBehindADeadHead(t *testing.T) {
 	}
 	rate := float64(sent) / time.Since(start).Seconds()
 	t.Logf("%.1f commands a second for %d waiters, %.3f for each", rate, clients*each, rate/(clients*each))
-	assert.Less(t, rate/(clients*each), 5.0)
-	assert.Less(t, rate, 50.0, "which is what we measured, with room")
-
+	measured, _ := strconv.ParseInt(admin.Strings("TIME")[0], 10, 64)
 	for range clients * each {
 		next := rig.Await(t, time.Minute, "the next", acquired)
 		require.NoError(t, next.err)
 		mustUnlock(t, next.hold)
 	}
+	switch {
+	case measured >= clock+5:
+		return errors.New("the head was dead before the commands were counted")
+	case rate > clients*each/2: // which is what we measured, with room
+		return fmt.Errorf("%.1f commands a second", rate)
+	}
+	return nil
 }

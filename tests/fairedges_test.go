@@ -26,9 +26,9 @@ func TestFairGrantThatComesTooLate(t *testing.T) {
 	mustUnlock(t, mustLock(t, client.NewFairLock(name+" before"))) // the script is known
 	held := tap.HoldReply(rig.Both(rig.Named("EVALSHA", "EVAL"), rig.Mentions(name)))
 	start := time.Now()
-	waiter := lockInBackground(within(t, time.Minute), client.NewFairLock(name), latchkey.Lease(200*time.Millisecond))
+	waiter := lockInBackground(within(t, time.Minute), client.NewFairLock(name), latchkey.Lease(time.Second))
 	rig.Await(t, soon, "the answer is held back", held.Arrived)
-	rest(400 * time.Millisecond) // twice the lease
+	rest(1200 * time.Millisecond) // longer than the lease
 	held.Release()
 	next := rig.Await(t, time.Minute, "the lock", waiter)
 	require.NoError(t, next.err)
@@ -39,8 +39,9 @@ func TestFairGrantThatComesTooLate(t *testing.T) {
 // One node of a cluster is silent, and many wait there, each in its own slot. A waiter on another node never counts as
 // dead.
 func TestSilentNodeCostsNobodyElseAPlace(t *testing.T) {
+	rig.Long(t)
 	t.Parallel()
-	const crowd, stale = 200, 4 * time.Second
+	const crowd, stale = 200, 6 * time.Second
 	cluster := rig.NewCluster(t)
 	cluster.ServePartly()
 	holder := connectCluster(t, cluster, latchkey.Options{Lease: time.Minute})
@@ -68,7 +69,7 @@ func TestSilentNodeCostsNobodyElseAPlace(t *testing.T) {
 	silent.Pause(t)
 	defer silent.Resume(t)
 	least := stale
-	rig.Throughout(t, 4*stale, "the waiter is alive", func() error {
+	rig.Throughout(t, 2*stale, "the waiter is alive", func() error {
 		note := admin.Text("HGET", notesOf(good), me)
 		ms, err := strconv.ParseInt(note[strings.LastIndex(note, ":")+1:], 10, 64)
 		least = min(least, time.Until(time.UnixMilli(ms)))
@@ -86,8 +87,8 @@ func TestSilentNodeCostsNobodyElseAPlace(t *testing.T) {
 
 // A silent node costs nobody else a hold either, however many of its own holds wait for their renewal.
 func TestSilentNodeCostsNobodyElseAHold(t *testing.T) {
-	t.Parallel()
 	rig.Long(t)
+	t.Parallel()
 	const crowd, lease = 1200, 6 * time.Second
 	cluster := rig.NewCluster(t)
 	cluster.ServePartly()
@@ -111,7 +112,7 @@ func TestSilentNodeCostsNobodyElseAHold(t *testing.T) {
 	silent.Pause(t)
 	defer silent.Resume(t)
 	least := lease
-	rig.Throughout(t, 3*lease, "the others are held", func() error {
+	rig.Throughout(t, 2*lease, "the others are held", func() error {
 		for _, hold := range good {
 			least = min(least, hold.ValidFor())
 			if err := hold.Err(); err != nil {
