@@ -94,27 +94,35 @@ func nobodyStarved(t *testing.T, longest, all time.Duration) {
 	assert.Less(t, longest, max(30*time.Second, all/2), "somebody starved")
 }
 
-// exclusionProcess is a process of several goroutines that contend for a lock. Its arguments: kind of lock, name,
-// server, goroutines, passes of each.
+// exclusionProcess is a process of several goroutines that contend for one lock of each kind, one kind after the other.
+// It begins with each kind when it is told to. Its arguments: name, server, goroutines, passes of each, which are more
+// for one kind.
 var exclusionProcess = rig.Child("exclusion", func(ctx context.Context, args []string) error {
-	k, err := kindNamed(args[0])
-	if err != nil {
-		return err
-	}
-	goroutines, _ := strconv.Atoi(args[3])
-	passes, _ := strconv.Atoi(args[4])
-	return withClients(args[2], func(client *latchkey.Client, raw rueidis.Client) error {
-		c := contention{
-			lock: k.open(client, args[1]), section: rig.NewSection(raw, args[1]),
-			workers: goroutines, passes: passes,
+	goroutines, _ := strconv.Atoi(args[2])
+	passes, _ := strconv.Atoi(args[3])
+	more, _ := strconv.Atoi(args[4])
+	return withClients(args[1], func(client *latchkey.Client, raw rueidis.Client) error {
+		fmt.Println("ready")
+		for _, k := range kinds {
+			name := args[0] + k.name
+			if err := raw.Do(ctx, raw.B().Blpop().Key(startsOf(name)).Timeout(0).Build()).Error(); err != nil {
+				return err
+			}
+			c := contention{lock: k.open(client, name), section: rig.NewSection(raw, name), workers: goroutines, passes: passes}
+			if k.name == lockKind.name {
+				c.passes = more
+			}
+			if err := c.run(ctx); err != nil {
+				return err
+			}
+			fmt.Println("longest", k.name, c.tally.Longest().Milliseconds())
 		}
-		if err := c.run(ctx); err != nil {
-			return err
-		}
-		fmt.Println("longest", c.tally.Longest().Milliseconds())
 		return nil
 	})
 })
+
+// startsOf is a list with an element for each process that is to begin.
+func startsOf(name string) string { return "starts " + name }
 
 // withClients gives a child process a client of the library and a client for the section.
 func withClients(ticket string, use func(*latchkey.Client, rueidis.Client) error) error {
@@ -134,39 +142,46 @@ func withClients(ticket string, use func(*latchkey.Client, rueidis.Client) error
 	return errors.Join(use(client, raw), closeAll(context.Background()))
 }
 
-// The same with several processes of eight goroutines each: one kind with eight processes and 10 000 acquisitions.
+// The same with eight processes of eight goroutines each, and more than 10 000 acquisitions of one kind.
 func TestProcessesExclude(t *testing.T) {
 	t.Parallel()
-	eachKind(t, func(t *testing.T, k kind) {
-		const goroutines = 8
-		processes, passes := 3, 16
-		switch {
-		case k.name == lockKind.name && !testing.Short():
-			processes, passes = 8, 157 // 10 048 in all
-		case testing.Short():
-			processes, passes = 2, 5
+	const goroutines = 8
+	processes, passes, more := 8, rig.Paced(16), rig.Paced(157)
+	if testing.Short() {
+		processes, passes, more = 2, 3, 20
+	}
+	server, prefix := rig.Shared(), rig.Name(t)
+	admin := rig.NewAdmin(t, server)
+	var children []*rig.ChildProcess
+	for range processes {
+		children = append(children, exclusionProcess.Start(t, prefix, server.Ticket(),
+			strconv.Itoa(goroutines), strconv.Itoa(passes), strconv.Itoa(more)))
+	}
+	for _, child := range children {
+		child.Line(t, soon, "ready")
+	}
+	for _, k := range kinds {
+		name, total := prefix+k.name, processes*goroutines*passes
+		if k.name == lockKind.name {
+			total = processes * goroutines * more
 		}
-		passes = rig.Paced(passes)
-		server, name := rig.Shared(), rig.Name(t)
 		start := time.Now()
-		var children []*rig.ChildProcess
-		for range processes {
-			children = append(children, exclusionProcess.Start(t, k.name, name, server.Ticket(),
-				strconv.Itoa(goroutines), strconv.Itoa(passes)))
+		for range children {
+			admin.Do("RPUSH", startsOf(name), "begin")
 		}
 		var longest time.Duration
 		for _, child := range children {
-			longest = max(longest, milliseconds(t, child.Line(t, 10*time.Minute, "longest")))
-			child.Wait(t, soon)
+			longest = max(longest, milliseconds(t, child.Line(t, 10*time.Minute, "longest "+k.name)))
 		}
-		total := processes * goroutines * passes
 		took := time.Since(start)
-		t.Logf("%d acquisitions in %v, the longest wait %v", total, took.Round(time.Millisecond), longest)
-
+		t.Logf("%s: %d acquisitions in %v, the longest wait %v", k.name, total, took.Round(time.Millisecond), longest)
 		rig.NewSection(server.Raw(t), name).Verify(t, int64(total))
 		nobodyStarved(t, longest, took)
-		assert.NoError(t, free(rig.NewAdmin(t, server), name)())
-	})
+		assert.NoError(t, free(admin, name)())
+	}
+	for _, child := range children {
+		child.Wait(t, soon)
+	}
 }
 
 func milliseconds(t *testing.T, text string) time.Duration {
@@ -216,14 +231,14 @@ func TestFencingTokensGrowBeyondExactNumbers(t *testing.T) {
 		last.Store(hold.Token())
 		mustUnlock(t, hold)
 	}
-	rig.NewAdmin(t, server).Do("SET", tokenKey(name), strconv.Itoa(largest-10_000))
-	last.Store(largest - 10_000)
+	rig.NewAdmin(t, server).Do("SET", tokenKey(name), strconv.Itoa(largest-5000))
+	last.Store(largest - 5000)
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			for range 100 {
+			for range 50 {
 				assert.NoError(t, lock.Do(t.Context(), func(ctx context.Context) error {
-					rest(rand.N(100 * time.Microsecond))
+					rest(rand.N(200 * time.Microsecond))
 					return passToken(ctx, lock, &last)
 				}))
 			}
