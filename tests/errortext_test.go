@@ -56,10 +56,11 @@ func isBusy(t *testing.T, lock anyLock, why string) {
 	const left, ends = `, (4m\d+s|5m) left`, `(; outcome unknown)?$` // a query may be in flight when the wait ends
 	_, err := lock.TryLock(t.Context())
 	text(t, `^latchkey: try lock "`+lock.Name()+`": not acquired: `+why+left+`$`, err)
-	text(t, `^latchkey: lock "`+lock.Name()+`": not acquired: `+why+left+waitIsOver+ends, refused(t, func(wait latchkey.WaitOption) error {
+	err = refused(t, func(wait latchkey.WaitOption) error {
 		_, err := lock.Lock(t.Context(), wait)
 		return err
-	}))
+	})
+	text(t, `^latchkey: lock "`+lock.Name()+`": not acquired: `+why+left+waitIsOver+ends, err)
 	for given := 200 * time.Millisecond; ; given *= 2 {
 		_, err := lock.Lock(within(t, given))
 		if !errors.Is(err, latchkey.ErrUnavailable) || given > soon {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -139,39 +138,6 @@ func listed(holders []latchkey.PermitHolder, permit *latchkey.Permit) bool {
 		}
 	}
 	return false
-}
-
-// permitExcess records how often more permits are held than there are, and for how long.
-type permitExcess struct {
-	mu      sync.Mutex
-	room    int
-	inside  int
-	since   time.Time // since when there are too many, or the zero time
-	times   int
-	longest time.Duration
-}
-
-// stay is inside until it is time to leave, or until permits are lost.
-func (t *permitExcess) stay(permits []*latchkey.Permit, leave <-chan time.Time) {
-	t.change(len(permits))
-	defer t.change(-len(permits))
-	select {
-	case <-leave:
-	case <-permits[0].Lost():
-	case <-permits[len(permits)-1].Lost():
-	}
-}
-
-func (t *permitExcess) change(by int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.inside += by
-	switch over := t.inside > t.room; {
-	case over && t.since.IsZero():
-		t.since, t.times = time.Now(), t.times+1
-	case !over && !t.since.IsZero():
-		t.longest, t.since = max(t.longest, time.Since(t.since)), time.Time{}
-	}
 }
 
 // poolOptions let waiters count as alive for longer than a busy machine delays their refresh.

@@ -26,7 +26,10 @@ func TestFairLockIsGrantedInOrder(t *testing.T) {
 	const waiters = 20
 	server, name := rig.Shared(), rig.Name(t)
 	admin := rig.NewAdmin(t, server)
-	clients := []*latchkey.Client{connect(t, server, onlyMessages), connect(t, server, onlyMessages), connect(t, server, onlyMessages)}
+	var clients []*latchkey.Client
+	for range 3 {
+		clients = append(clients, connect(t, server, onlyMessages))
+	}
 	hold := mustLock(t, clients[0].NewFairLock(name))
 	inside := make(chan int, waiters)
 	for i := range waiters {
@@ -69,8 +72,8 @@ func waitAs(t *testing.T, admin *rig.Admin, client *latchkey.Client, name string
 	queueLength(t, admin, name, int64(number)+1)
 }
 
-// Waiters keep their order behind a holder that renews for several stale periods. No stored deadline is further away than
-// one period. A waiter that cannot run for a period loses its place.
+// Waiters keep their order behind a holder that renews for several stale periods. No stored deadline is further away
+// than one period. A waiter that cannot run for a period loses its place.
 func TestLiveWaitersKeepTheirPlaces(t *testing.T) {
 	t.Parallel()
 	const waiters = 4

@@ -97,7 +97,8 @@ func fairCosts(t *testing.T, n int) map[string][]time.Duration {
 	costs := map[string][]time.Duration{}
 	phase := func(what string, do func()) { costs[what] = scriptTimes(t, admin, do) }
 	leave := func(cancel context.CancelFunc, acquired <-chan acquisition) {
-		owners := admin.Strings("LRANGE", queueOf(name), strconv.Itoa(n), strconv.Itoa(n+some-1)) // behind the first strangers
+		// They are behind the first strangers.
+		owners := admin.Strings("LRANGE", queueOf(name), strconv.Itoa(n), strconv.Itoa(n+some-1))
 		cancel()
 		for range some {
 			require.Error(t, rig.Await(t, soon, "a waiter leaves", acquired).err)
