@@ -220,9 +220,10 @@ func TestClockSetBackHidesNoDeath(t *testing.T) {
 		}
 		return err
 	})
-	child.Kill()
-	waiter := lockInBackground(within(t, time.Minute), connect(t, server, latchkey.Options{StaleWaiterTimeout: stale}).NewFairLock(name))
+	behind := connect(t, server, latchkey.Options{StaleWaiterTimeout: stale}).NewFairLock(name)
+	waiter := lockInBackground(within(t, time.Minute), behind)
 	queueLength(t, admin, name, 2)
+	child.Kill()
 	mustUnlock(t, holder)
 	next := rig.Await(t, soon, "the one behind the dead", waiter)
 	require.NoError(t, next.err)
