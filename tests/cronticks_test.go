@@ -2,7 +2,9 @@ package tests
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,7 +25,7 @@ import (
 // module latchkeycron has such tests on the embedded server, where time is faked for both.
 
 // tickOptions make the lock of a scheduler that dies free soon.
-var tickOptions = latchkey.Options{Lease: 500 * time.Millisecond}
+var tickOptions = latchkey.Options{Lease: 2 * time.Second}
 
 // The first tick has the minimum time fleetLeast for its lock. After a tick in which the machine was too slow it is
 // longer.
@@ -230,6 +232,12 @@ func (f *tickFleet) runs(tick int) int {
 	return f.jobs[int64(tick)]
 }
 
+// answered reports whether the server has answered all attempts. On a busy machine it may not, and the lock may then be
+// taken for a while without a run.
+func (all tickAttempts) answered() bool {
+	return !slices.ContainsFunc(all, func(a tickAttempt) bool { return errors.Is(a.err, latchkey.ErrUnavailable) })
+}
+
 // Three schedulers, whose clocks differ, run each tick once, although machines die while they run the job, or shut down
 // after it. A tick for which the machine of the test was too slow proves nothing: there is another one instead.
 func TestCronTicksAreRunOnce(t *testing.T) {
@@ -242,7 +250,7 @@ func TestCronTicksAreRunOnce(t *testing.T) {
 	judged, asked := 0, 0
 	for ; judged < n && asked < 5*n; asked++ {
 		each := f.next()
-		if each.checkOnce(t) {
+		if each.answered() && each.checkOnce(t) {
 			judged++
 			assert.Equal(t, 1, f.runs(each[0].tick), "jobs in tick %d", each[0].tick)
 		} else {
