@@ -38,6 +38,14 @@ func newFairPermits(t *testing.T, client *latchkey.Client, permits int) *latchke
 // neverStale keeps a waiter in the queue, however long a busy machine does not let its client run.
 var neverStale = latchkey.Options{StaleWaiterTimeout: time.Minute}
 
+func neverStaleClients(t *testing.T, server *rig.Server, n int) (clients []*latchkey.Client) {
+	t.Helper()
+	for range n {
+		clients = append(clients, connect(t, server, neverStale))
+	}
+	return clients
+}
+
 // permitsGot is the result of an acquisition.
 type permitsGot struct {
 	permits []*latchkey.Permit

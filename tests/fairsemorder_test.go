@@ -21,7 +21,7 @@ func TestFairSemaphoreIsInOrder(t *testing.T) {
 	const waiters, total = 20, 4
 	server := rig.Shared()
 	admin := rig.NewAdmin(t, server)
-	clients := []*latchkey.Client{connect(t, server, neverStale), connect(t, server, neverStale), connect(t, server, neverStale)}
+	clients := neverStaleClients(t, server, 3)
 	s := newFairPermits(t, clients[0], total)
 	all, err := s.AcquireN(t.Context(), total)
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ func TestFairSemaphoreOfOneIsInOrder(t *testing.T) {
 	const waiters = 15
 	server := rig.Shared()
 	admin := rig.NewAdmin(t, server)
-	clients := []*latchkey.Client{connect(t, server, neverStale), connect(t, server, neverStale), connect(t, server, neverStale)}
+	clients := neverStaleClients(t, server, 3)
 	s := newFairPermits(t, clients[0], 1)
 	held, err := s.Acquire(t.Context())
 	require.NoError(t, err)

@@ -205,7 +205,7 @@ func TestDroppedGroupIsReported(t *testing.T) {
 }
 
 // groupLease is long enough for a busy machine to renew it.
-const groupLease = 3 * time.Second
+const groupLease = 5 * time.Second
 
 // groupHolderProcess holds a MultiLock or a RedLock over servers. Its arguments: which of them, name, servers.
 var groupHolderProcess = rig.Child("group holder", func(ctx context.Context, args []string) error {

@@ -265,7 +265,8 @@ func TestHandover_with_a_fixed_lease(t *testing.T) {
 		admin := rig.NewAdmin(t, server)
 		hold := mustLock(t, k.open(connect(t, server), name))
 		options := latchkey.Options{StaleWaiterTimeout: time.Second}
-		waiter := lockInBackground(within(t, time.Minute), k.open(connect(t, server, options), name), latchkey.Lease(time.Minute))
+		lock := k.open(connect(t, server, options), name)
+		waiter := lockInBackground(within(t, time.Minute), lock, latchkey.Lease(time.Minute))
 		queued(t, admin, name, 1)
 		mustUnlock(t, hold)
 		next := rig.Await(t, soon, "the waiter", waiter)

@@ -20,6 +20,9 @@ func granting(k kind) bool { return handedOver(k) || k.queued }
 // oneOfEach selects all kinds, or in short mode one of those whose releases hand over in the same way.
 func oneOfEach(k kind) bool { return !testing.Short() || k.name == lockKind.name || k.queued }
 
+// failoverOptions let a busy machine keep waiters in the queue until the replica takes over.
+var failoverOptions = latchkey.Options{StaleWaiterTimeout: 3 * time.Second, PollCeiling: faultPoll}
+
 // failover is a lock on a master whose replica falls behind and takes its place. Each client has a tap of its own,
 // whose address does not change.
 type failover struct {
@@ -47,7 +50,7 @@ func (f *failover) tap() *rig.Tap {
 
 func (f *failover) connect(tap *rig.Tap) *latchkey.Client {
 	f.t.Helper()
-	return connectVia(f.t, f.Master, tap.Addr(), faultOptions)
+	return connectVia(f.t, f.Master, tap.Addr(), failoverOptions)
 }
 
 // wait makes a client wait.
@@ -99,15 +102,15 @@ func (f *failover) over() {
 
 // listen returns nil if all owners in the queue of the next master listen there, except one that is dead.
 func (f *failover) listen() error {
-	heard := 0
-	for _, owner := range f.owners() {
+	heard, owners := 0, f.owners()
+	for _, owner := range owners {
 		id, _, _ := strings.Cut(owner, ":")
 		if f.next.Subscribers("latchkey:{"+id+"}") > 0 {
 			heard++
 		}
 	}
-	if heard < 3 {
-		return fmt.Errorf("%d listen", heard)
+	if heard < len(owners)-1 { // on a busy machine fewer may be left
+		return fmt.Errorf("%d of %d listen", heard, len(owners))
 	}
 	return nil
 }
@@ -186,7 +189,7 @@ func TestHandover_failover_that_loses_the_queue(t *testing.T) {
 		mustUnlock(t, hold)
 		longest := f.serve(waiters...)
 		t.Logf("one owner has it for %v at most", longest.Round(time.Millisecond))
-		assert.Less(t, longest, faultLease+leeway)
+		assert.Less(t, longest, failoverOptions.StaleWaiterTimeout+leeway)
 		rig.Eventually(t, soon, "all is free", free(f.next, f.name))
 	}, granting, oneOfEach)
 }
@@ -232,8 +235,8 @@ func TestHandover_failover_that_brings_an_old_queue(t *testing.T) {
 			require.NoError(t, got.err)
 			mustUnlock(t, got.hold)
 		}
-		t.Logf("one owner has it for %v at most, short lease %v", longest.Round(time.Millisecond), faultLease)
-		assert.Less(t, longest, faultLease+leeway)
+		t.Logf("one owner has it for %v at most, short lease %v", longest.Round(time.Millisecond), failoverOptions.StaleWaiterTimeout)
+		assert.Less(t, longest, failoverOptions.StaleWaiterTimeout+leeway)
 		rig.Eventually(t, soon, "all is free", free(f.next, f.name))
 	}, granting, oneOfEach)
 }

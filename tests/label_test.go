@@ -342,7 +342,8 @@ func TestLabel_of_waiters(t *testing.T) {
 			var all []latchkey.Waiter
 			rig.Eventually(t, soon, "both are named", func() (err error) {
 				all, err = second.Waiters(t.Context(), name)
-				slices.SortFunc(all, func(a, b latchkey.Waiter) int { return strings.Compare(a.Label, b.Label) }) // on a busy machine one may join again
+				// On a busy machine one may join again.
+				slices.SortFunc(all, func(a, b latchkey.Waiter) int { return strings.Compare(a.Label, b.Label) })
 				if err == nil && (len(all) != 2 || all[0].Label != "first" || all[1].Label != "second") {
 					err = fmt.Errorf("%+v", all)
 				}

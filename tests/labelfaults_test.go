@@ -121,7 +121,7 @@ func TestLabelFaults_silence(t *testing.T) {
 // Holds without a note cost nothing more once the label is written. A hold with a note costs one command at most.
 func TestLabelFaults_costs(t *testing.T) {
 	t.Parallel()
-	const passes = 50
+	const passes = 20
 	server, name, tap := rig.Shared(), rig.Name(t), rig.NewTap(t, rig.Shared())
 	client := connectVia(t, server, tap.Addr(), latchkey.Options{Label: "notes"})
 	lock := client.NewLock(name)

@@ -108,7 +108,8 @@ func TestLatchReleasesManyProcesses(t *testing.T) {
 			latch := newLatch(t, connect(t, server), 1)
 			var children []*rig.ChildProcess
 			for range processes {
-				children = append(children, latchAwaiter.Start(t, latch.Name(), server.Ticket(), tap.Addr(), strconv.Itoa(each), poll.String()))
+				children = append(children,
+					latchAwaiter.Start(t, latch.Name(), server.Ticket(), tap.Addr(), strconv.Itoa(each), poll.String()))
 			}
 			for _, child := range children {
 				child.Line(t, soon, "awaiting")
@@ -192,7 +193,9 @@ func TestLatchAwaitSet(t *testing.T) {
 	tap := rig.NewTap(t, server)
 	latch := connect(t, server).NewCountDownLatch(name)
 	waiting := connectVia(t, server, tap.Addr(), patient).NewCountDownLatch(name)
-	err := refused(t, func(wait latchkey.WaitOption) error { return waiting.Await(t.Context(), latchkey.AwaitSet(), wait) })
+	err := refused(t, func(wait latchkey.WaitOption) error {
+		return waiting.Await(t.Context(), latchkey.AwaitSet(), wait)
+	})
 	assert.ErrorIs(t, err, latchkey.ErrNotSet, "that is why")
 
 	var all []<-chan error
