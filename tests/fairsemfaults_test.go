@@ -219,7 +219,7 @@ func TestFairSemaphoreQueueIsLostOrOld(t *testing.T) {
 	rig.Need(t, rig.Stats) // the embedded server cannot RESTORE
 	server, ctx := rig.Shared(), t.Context()
 	admin := rig.NewAdmin(t, server)
-	options := latchkey.Options{StaleWaiterTimeout: 2 * time.Second}
+	options := latchkey.Options{StaleWaiterTimeout: 2 * time.Second, RetryBudget: soon}
 	clients := []*latchkey.Client{connect(t, server, options), connect(t, server, options)}
 	s := newFairPermits(t, clients[0], 1)
 	keys := []string{permitQueueOf(s.Name()), permitAliveOf(s.Name()), permitGrantsOf(s.Name())}

@@ -130,7 +130,17 @@ func dialTicket(ticket, addr string, options latchkey.Options) (client *latchkey
 	if err != nil {
 		return nil, nil, err
 	}
-	return dial(server, cmp.Or(addr, server.Addr()), options)
+	return dialPatiently(server, cmp.Or(addr, server.Addr()), options)
+}
+
+// dialPatiently is dial for a server that is there, on a machine that may be too busy for one try.
+func dialPatiently(server *rig.Server, addr string, options latchkey.Options) (client *latchkey.Client, closeAll func(context.Context) error, err error) {
+	for range 4 {
+		if client, closeAll, err = dial(server, addr, options); !errors.Is(err, latchkey.ErrUnavailable) {
+			break
+		}
+	}
+	return client, closeAll, err
 }
 
 // notInCluster skips a test of something that clusters do not have.
@@ -184,10 +194,7 @@ func borrow(option rueidis.ClientOption, options latchkey.Options) (*latchkey.Cl
 // broken link, but it must return.
 func connectVia(t testing.TB, server *rig.Server, addr string, options ...latchkey.Options) *latchkey.Client {
 	t.Helper()
-	client, closeAll, err := dial(server, addr, append(options, latchkey.Options{})[0])
-	for again := 0; again < 3 && errors.Is(err, latchkey.ErrUnavailable); again++ { // the machine is busy
-		client, closeAll, err = dial(server, addr, append(options, latchkey.Options{})[0])
-	}
+	client, closeAll, err := dialPatiently(server, addr, append(options, latchkey.Options{})[0])
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
