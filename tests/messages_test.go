@@ -308,7 +308,7 @@ func TestSubscriptionsAreGivenUp(t *testing.T) {
 			return
 		}
 		waiter := lockInBackground(ctx, waiting.NewLock(name))
-		for ctx.Err() == nil && len(admin.Channels(name)) == 0 {
+		for ctx.Err() == nil && !admin.Exists(queueKey(name)) {
 			rest(time.Millisecond)
 		}
 		assert.NoError(t, hold.Unlock(ctx))

@@ -243,7 +243,7 @@ func TestObjectsThatVanish(t *testing.T) {
 			}
 		}
 	}()
-	for range max(rig.Sized(fewer(10)), 3) {
+	for range max(rig.Sized(fewer(6)), 3) {
 		stays := 0
 		for name, o := range allObjects(t, client, allUnder(prefix)) {
 			if strings.HasPrefix(name, prefix+"stays") {

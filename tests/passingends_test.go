@@ -82,7 +82,7 @@ func TestPassedHold_is_not_entered_any_more(t *testing.T) {
 	t.Parallel()
 	c := newHotLock(t, lockKind, longTurn)
 	var entered int
-	for range rig.Sized(200) {
+	for range rig.Sized(100) {
 		var inside atomic.Int32
 		holder, waiting := c.hold(t, func() <-chan acquisition { return lockInLine(within(t, soon), t, c.lock) })
 		ctx := context.WithoutCancel(holder.hold.Context(t.Context()))
