@@ -181,19 +181,28 @@ func TestMultiPassing_is_in_order_and_silent(t *testing.T) {
 // them acquire it equally often.
 func TestMultiPassing_of_a_hot_lock(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
-		p := newHotPair(t, k, longTurn) // so that a turn has many passes on a busy machine too
-		c := &contest{lasts: rig.Lasting(400 * time.Millisecond), passes: 200,
-			contenders: []contender{{name: "client", goroutines: 8, acquire: lockingMember(p.lock)}}}
-		c.dump = dumpOf(t, []*rig.Server{rig.Shared()}, p.name)
-		p.tap.Forget()
-		c.run(t)
-		sent := len(p.sent())
-		perSecond := float64(sent) / c.took.Seconds()
-		t.Logf("%d commands, %.2f for an acquisition, %.0f/s; %v", sent, float64(sent)/float64(c.total.Load()), perSecond, c)
-		assert.Greater(t, rig.Jain(c.tally.Counts()), 0.95)
-		assert.Less(t, sent, int(c.total.Load()), "a quarter of what holds cost that are not passed on")
-		rig.Target(t, perSecond <= 2*2*2, "%.0f commands a second, a release and an attempt for each member and turn", perSecond)
+		require.NoError(t, rig.InTime(t, func(int) error { return contendInOneClient(t, k) }))
 	}, passesAsMember)
+}
+
+// contendInOneClient returns an error if the contest was not fair, which may be so on a busy machine.
+func contendInOneClient(t *testing.T, k kind) error {
+	t.Helper()
+	p := newHotPair(t, k, longTurn) // so that a turn has many passes on a busy machine too
+	c := &contest{lasts: rig.Lasting(400 * time.Millisecond), passes: 200,
+		contenders: []contender{{name: "client", goroutines: 8, acquire: lockingMember(p.lock)}}}
+	c.dump = dumpOf(t, []*rig.Server{rig.Shared()}, p.name)
+	p.tap.Forget()
+	c.run(t)
+	sent := len(p.sent())
+	perSecond := float64(sent) / c.took.Seconds()
+	t.Logf("%d commands, %.2f for an acquisition, %.0f/s; %v", sent, float64(sent)/float64(c.total.Load()), perSecond, c)
+	assert.Less(t, sent, int(c.total.Load()), "a quarter of what holds cost that are not passed on")
+	rig.Target(t, perSecond <= 2*2*2, "%.0f commands a second, a release and an attempt for each member and turn", perSecond)
+	if jain := rig.Jain(c.tally.Counts()); jain <= 0.95 {
+		return fmt.Errorf("Jain %.3f", jain)
+	}
+	return nil
 }
 
 // lockingMember is locking with the token of the first member.

@@ -53,7 +53,7 @@ func manyKinds(t *testing.T, client *latchkey.Client, prefix string) map[string]
 // Objects finds one object of every kind, and reports the same as the object's own methods.
 func TestObjectsOfEveryKind(t *testing.T) {
 	t.Parallel()
-	client, prefix := connect(t, rig.Shared()), rig.Name(t)+":"
+	client, prefix := connect(t, rig.Shared(), latchkey.Options{Lease: time.Hour}), rig.Name(t)+":"
 	holds := manyKinds(t, client, prefix)
 	inner, err := client.NewLock(prefix + "Lock").Lock(holds["Lock"].Context(t.Context()))
 	require.NoError(t, err)
@@ -188,7 +188,7 @@ func canCountListeners(admin *rig.Admin) bool {
 	return err == nil
 }
 
-// unhurried is for walks on the embedded server, when the machine is busy.
+// unhurried is for walks when the machine is busy.
 var unhurried = latchkey.Options{RetryBudget: 20 * time.Second}
 
 // Objects that Redisson stores are found. Where their keys do not show the exact kind, the reported kind is less

@@ -64,12 +64,12 @@ func TestObjectsCostOneLookForEachPiece(t *testing.T) {
 	notInCluster(t, "how many pieces there are depends on where the keys are")
 	server := rig.Fresh(t)
 	const n = 1200
-	maker, tap := connect(t, server), rig.NewTap(t, server)
+	maker, tap := connect(t, server, unhurried), rig.NewTap(t, server)
 	eachName(t, n, 16, func(name string) {
 		_, err := maker.NewLock("job:"+name).TryLock(context.Background(), latchkey.Lease(time.Hour))
 		assert.NoError(t, err)
 	})
-	client := connectVia(t, server, tap.Addr())
+	client := connectVia(t, server, tap.Addr(), unhurried)
 	require.Len(t, allObjects(t, client, "job:*"), n)
 	tap.Forget()
 	require.Len(t, allObjects(t, client, "job:*"), n)

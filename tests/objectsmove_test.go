@@ -67,7 +67,7 @@ func TestObjectsAfterABrokenConnection(t *testing.T) {
 	}
 	notInCluster(t, "the others go on")
 	tap := rig.NewTap(t, server)
-	client, maker := connectVia(t, server, tap.Addr()), connect(t, server)
+	client, maker := connectVia(t, server, tap.Addr(), unhurried), connect(t, server, unhurried)
 	const n = 1200
 	eachName(t, n, 16, func(name string) {
 		_, err := maker.NewLock(prefix+name).TryLock(t.Context(), latchkey.Lease(time.Hour))
