@@ -65,7 +65,7 @@ func TestMultiLock_gives_back_what_is_granted_late(t *testing.T) {
 	client := connect(t, rig.Shared(), options)
 	both := latchkey.NewMultiLock(client.NewLock(name+":a"), client.NewLock(name+":b"))
 	had := 0
-	tries := max(rig.Sized(30), 10)
+	tries := max(rig.Sized(20), 5)
 	for range tries {
 		hold := mustLock(t, holder)
 		ctx, cancel := context.WithCancel(t.Context())
