@@ -3,6 +3,7 @@ package tests
 import (
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,26 +21,35 @@ func TestReplicas_loss_needs_no_confirmation(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
 	admin := rig.NewAdmin(t, r.Master)
-	options := confirmed(time.Second)
-	options.Lease = 9 * time.Second
-	eachKind(t, func(t *testing.T, k kind) {
-		lines, options := make(chan string, 100), options
+	type losing struct {
+		gone, kept *latchkey.Hold
+		lines      chan string
+	}
+	all, base := map[string]losing{}, rig.Name(t)
+	for _, k := range kinds {
+		lines, options := make(chan string, 100), confirmedAtLast
 		options.Logger = slog.New(logFunc(func(r slog.Record) { lines <- r.Message }))
-		client, name := connect(t, r.Master, options), rig.Name(t)
-		gone, kept := mustLock(t, k.open(client, name)), mustLock(t, k.open(client, name+" kept"))
-		r.Replicas[0].Pause(t)
-		admin.Do("DEL", name)
-		rig.Await(t, soon, "the loss", gone.Lost())
-		require.NoError(t, kept.Err())
+		client := connect(t, r.Master, options)
+		all[k.name] = losing{mustLock(t, k.open(client, base+k.name)), mustLock(t, k.open(client, base+k.name+" kept")), lines}
+	}
+	r.Replicas[0].Pause(t)
+	for name := range all {
+		admin.Do("DEL", base+name)
+	}
+	for name, l := range all {
+		rig.Await(t, soon, "the loss", l.gone.Lost())
+		require.NoError(t, l.kept.Err(), name)
 		line := ""
 		for !strings.HasPrefix(line, "latchkey: hold lost") {
-			line = rig.Await(t, soon, "the line", lines)
+			line = rig.Await(t, soon, "the line", l.lines)
 		}
-		assert.Contains(t, line, "the key is gone")
-		r.Replicas[0].Resume(t)
-		mustUnlock(t, kept)
-		require.ErrorIs(t, gone.Unlock(t.Context()), latchkey.ErrLost)
-	})
+		assert.Contains(t, line, "the key is gone", name)
+	}
+	r.Replicas[0].Resume(t)
+	for name, l := range all {
+		mustUnlock(t, l.kept)
+		require.ErrorIs(t, l.gone.Unlock(t.Context()), latchkey.ErrLost, name)
+	}
 }
 
 // The same applies to Extend and SetLease.
@@ -47,24 +57,38 @@ func TestReplicas_extension_of_nothing_needs_no_confirmation(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
 	admin := rig.NewAdmin(t, r.Master)
-	client := connect(t, r.Master, confirmed(time.Second))
-	holds := map[string]*latchkey.Hold{}
-	eachKind(t, func(t *testing.T, k kind) {
-		name := rig.Name(t)
-		holds[name] = mustLock(t, k.open(client, name), latchkey.Lease(time.Minute))
-	})
-	permits := newPermits(t, client, 1)
-	permit, err := permits.Acquire(t.Context(), latchkey.Lease(time.Minute))
-	require.NoError(t, err)
-	r.Replicas[0].Pause(t)
-	for name, hold := range holds {
-		require.ErrorIs(t, hold.Extend(t.Context(), 2*time.Minute), latchkey.ErrNotReplicated, name)
-		admin.Do("DEL", name)
-		err := hold.Extend(t.Context(), 2*time.Minute)
-		assert.ErrorIs(t, err, latchkey.ErrNotHeld, name)
-		assert.ErrorIs(t, hold.Err(), latchkey.ErrLost, name)
+	options := confirmed(time.Second)
+	options.RetryBudget = 1500 * time.Millisecond
+	client := connect(t, r.Master, options)
+	var holds []*latchkey.Hold
+	for _, k := range kinds {
+		holds = append(holds, confirmedHold(t, k.open(client, rig.Name(t)+k.name), latchkey.Lease(time.Hour)))
 	}
-	_, err = connect(t, r.Master).NewPermitSemaphore(permits.Name()).Release(t.Context(), permit.ID())
+	permits := newPermits(t, client, 1)
+	var permit *latchkey.Permit
+	rig.Eventually(t, soon, "a permit", func() (err error) {
+		permit, err = permits.Acquire(t.Context(), latchkey.Lease(time.Hour))
+		return err
+	})
+	r.Replicas[0].Pause(t)
+	extendAll := func(want error) {
+		var extending sync.WaitGroup
+		for _, hold := range holds {
+			extending.Go(func() {
+				assert.ErrorIs(t, hold.Extend(t.Context(), 2*time.Hour), want, hold.Name())
+			})
+		}
+		extending.Wait()
+	}
+	extendAll(latchkey.ErrNotReplicated)
+	for _, hold := range holds {
+		admin.Do("DEL", hold.Name())
+	}
+	extendAll(latchkey.ErrNotHeld)
+	for _, hold := range holds {
+		assert.ErrorIs(t, hold.Err(), latchkey.ErrLost, hold.Name())
+	}
+	_, err := connect(t, r.Master).NewPermitSemaphore(permits.Name()).Release(t.Context(), permit.ID())
 	require.NoError(t, err)
 	assert.ErrorIs(t, permits.SetLease(t.Context(), permit.ID(), time.Hour), latchkey.ErrNotHeld)
 }

@@ -57,7 +57,7 @@ func renewedSince(t *testing.T, since time.Time, lease time.Duration, holds ...*
 func TestLogThatBlocksStopsNothing(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Speed)
-	const lease = 6 * time.Second
+	const lease = 12 * time.Second
 	server, name := rig.Shared(), rig.Name(t)
 	link := rig.NewLink(t, server)
 	called, block := stuck(t)
@@ -65,7 +65,7 @@ func TestLogThatBlocksStopsNothing(t *testing.T) {
 		Lease: lease, RetryBudget: time.Second, Logger: slog.New(logFunc(func(slog.Record) { block() })),
 	})
 	var holds []*latchkey.Hold
-	for i := range 1000 {
+	for i := range 300 {
 		holds = append(holds, mustLock(t, client.NewLock(fmt.Sprint(name, i))))
 	}
 	link.Silence()
@@ -89,7 +89,7 @@ func TestLogThatBlocksStopsNothing(t *testing.T) {
 // hand-over, loss and undo go on.
 func TestObserverThatBlocksStopsNothing(t *testing.T) {
 	t.Parallel()
-	const lease = 2 * time.Second
+	const lease = 6 * time.Second
 	server, name := rig.Shared(), rig.Name(t)
 	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
 	called, block := stuck(t)
@@ -106,9 +106,13 @@ func TestObserverThatBlocksStopsNothing(t *testing.T) {
 	admin.Do("DEL", name)
 	rig.Await(t, soon, "the loss", next.Lost())
 
+	executed := tap.Lose(1, rig.Mentions(name), rig.Cut)
 	heal := tap.LoseAll(rig.Mentions(name), rig.Cut)
-	_, err := client.NewLock(name).Lock(within(t, time.Second))
-	require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+	ctx, giveUp := context.WithCancel(t.Context())
+	doubtful := lockInBackground(ctx, client.NewLock(name))
+	rig.Await(t, soon, "an attempt without a reply", executed)
+	giveUp()
+	require.ErrorIs(t, rig.Await(t, soon, "the attempt", doubtful).err, latchkey.ErrUnknownOutcome)
 	heal()
 	rig.Eventually(t, soon, "nothing is left", free(admin, name))
 }
@@ -116,7 +120,7 @@ func TestObserverThatBlocksStopsNothing(t *testing.T) {
 // The log panics. Nothing else does.
 func TestLogThatPanicsBreaksNothing(t *testing.T) {
 	t.Parallel()
-	const lease = 2 * time.Second
+	const lease = 6 * time.Second
 	server, name := rig.Shared(), rig.Name(t)
 	lines := make(chan string, 1000)
 	client := connect(t, server, latchkey.Options{
@@ -141,17 +145,21 @@ func TestSameTroubleIsLoggedOnce(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	link := rig.NewLink(t, server)
 	lines := make(chan string, 1000)
-	const lease = 4 * time.Second
+	const lease, period = 3 * time.Second, 10 * time.Second // the log repeats after a period
+	start := time.Now()
 	client := connectVia(t, server, link.Addr(), latchkey.Options{
 		Lease: lease, RetryBudget: 200 * time.Millisecond,
 		Logger: slog.New(logFunc(func(r slog.Record) { lines <- r.Message })),
 	})
 	other := mustLock(t, connect(t, server).NewLock(name))
 	hold := mustLock(t, client.NewLock(name+" held"))
-	waiter := lockInBackground(within(t, lease), client.NewLock(name))
+	ctx, giveUp := context.WithCancel(t.Context())
+	defer giveUp()
+	waiter := lockInBackground(ctx, client.NewLock(name))
 	awaitWaiter(t, rig.NewAdmin(t, server), name)
 	link.Silence()
 	rig.Await(t, soon, "the loss", hold.Lost())
+	giveUp()
 	rig.Await(t, soon, "the waiter", waiter)
 	link.Heal()
 	mustUnlock(t, other)
@@ -163,17 +171,17 @@ func TestSameTroubleIsLoggedOnce(t *testing.T) {
 	}
 	t.Logf("%v", times)
 	for line, n := range times {
-		assert.LessOrEqual(t, n, 2, "%s: once, and how often it was repeated", line)
+		assert.LessOrEqual(t, n, 2+int(time.Since(start)/period), "%s: once, and how often it was repeated", line)
 	}
 	assert.NotEmpty(t, times)
 }
 
-// Thousands of holds are lost at once. That takes a few log lines, which together report all of
+// A thousand holds are lost at once. That takes a few log lines, which together report all of
 // them.
 func TestManyLossesAreFewLines(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Speed)
-	const holds = 2000
+	const holds = 1000
 	server := rig.Fresh(t)
 	var lines, told atomic.Int64
 	client := connect(t, server, latchkey.Options{Logger: slog.New(logFunc(func(r slog.Record) {
@@ -188,13 +196,18 @@ func TestManyLossesAreFewLines(t *testing.T) {
 			}
 			return true
 		})
-	})), Lease: 6 * time.Second})
-	var lost []*latchkey.Hold
-	for i := range holds {
-		lost = append(lost, mustLock(t, client.NewLock(fmt.Sprint("lost ", i))))
-	}
+	})), Lease: 3 * time.Second})
+	lost := make(chan *latchkey.Hold, holds)
+	eachName(t, holds, 64, func(name string) {
+		hold, err := client.NewLock(name).Lock(t.Context())
+		if assert.NoError(t, err) {
+			lost <- hold
+		}
+	})
+	close(lost)
+	require.Len(t, lost, holds)
 	rig.NewAdmin(t, server).Do("FLUSHALL")
-	for _, hold := range lost {
+	for hold := range lost {
 		rig.Await(t, soon, "a loss", hold.Lost())
 	}
 	require.NoError(t, client.Close(within(t, soon)))
@@ -270,15 +283,16 @@ func TestEventsThatFindNoRoomAreCounted(t *testing.T) {
 			})
 		})),
 	})
-	const goroutines, rounds = 16, 190 // three events each
+	const goroutines, rounds = 64, 48 // three events each
 	var all sync.WaitGroup
+	ctx := within(t, time.Minute)
 	for i := range goroutines {
 		all.Go(func() {
 			lock := client.NewLock(fmt.Sprint(name, i))
 			for range rounds {
-				hold, err := lock.Lock(t.Context())
+				hold, err := lock.Lock(ctx)
 				if assert.NoError(t, err) {
-					assert.NoError(t, hold.Unlock(t.Context()))
+					assert.NoError(t, hold.Unlock(ctx))
 				}
 			}
 		})
@@ -294,12 +308,14 @@ func TestEventsThatFindNoRoomAreCounted(t *testing.T) {
 func TestKeyWithoutExpiryIsReported(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Shared(), rig.Name(t)
-		holder := mustLock(t, k.open(connect(t, server), name), latchkey.Lease(20*time.Second))
+		holder := mustLock(t, k.open(connect(t, server), name), latchkey.Lease(time.Minute))
 		rig.NewAdmin(t, server).Do("PERSIST", name)
 		lines := make(chan string, 100)
 		client := connect(t, server, latchkey.Options{Logger: slog.New(logFunc(func(r slog.Record) { lines <- r.Message }))})
 		waiter := lockInBackground(within(t, soon), k.open(client, name))
-		assert.Contains(t, rig.Await(t, soon, "the report", lines), "the key has no expiry")
+		for !strings.Contains(rig.Await(t, soon, "the report", lines), "the key has no expiry") {
+			continue // a busy machine may be reason for other lines
+		}
 		mustUnlock(t, holder)
 		next := rig.Await(t, soon, "the waiter", waiter)
 		require.NoError(t, next.err)

@@ -37,10 +37,10 @@ func holdForReaders(t *testing.T, server *rig.Server, name string, n int) {
 // rwCosts measures what the scripts of a read/write lock cost while n readers hold it.
 func rwCosts(t *testing.T, n int) map[string][]time.Duration {
 	t.Helper()
-	const some = 50
+	const some, lease = 50, 6 * time.Second
 	server, name := rig.Fresh(t), rig.Name(t)
 	admin := rig.NewAdmin(t, server)
-	rw := connect(t, server, latchkey.Options{Lease: time.Second}).NewRWLock(name)
+	rw := connect(t, server, latchkey.Options{Lease: lease}).NewRWLock(name)
 	holdForReaders(t, server, name, n)
 	costs := map[string][]time.Duration{}
 	phase := func(what string, do func()) { costs[what] = scriptTimes(t, admin, do) }
@@ -50,7 +50,7 @@ func rwCosts(t *testing.T, n int) map[string][]time.Duration {
 			holds = append(holds, mustLock(t, rw.Reader()))
 		}
 	})
-	phase("renew 25 readers", func() { rest(2 * time.Second) })
+	phase("renew 25 readers", func() { renewedAgain(t, lease, holds...) })
 	phase("try to write", func() {
 		for range some {
 			_, err := rw.Writer().TryLock(t.Context())
@@ -63,14 +63,14 @@ func rwCosts(t *testing.T, n int) map[string][]time.Duration {
 		}
 	})
 	phase("a writer waits, readers are kept out", func() {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
+		ctx, giveUp := context.WithCancel(t.Context())
 		waiter := lockInBackground(ctx, rw.Writer())
 		awaitWaiter(t, admin, name)
 		for range some {
 			_, err := rw.Reader().TryLock(t.Context())
 			require.True(t, err == nil || errors.Is(err, latchkey.ErrNotAcquired))
 		}
+		giveUp()
 		require.Error(t, rig.Await(t, soon, "the writer", waiter).err)
 	})
 	return costs

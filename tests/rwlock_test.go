@@ -29,12 +29,12 @@ func goldenRW(t *testing.T, admin *rig.Admin, name string, fields map[string]str
 	delete(found, "latchkey_rw:{"+name+"}")
 	if len(fields) > 0 {
 		assert.Equal(t, fields, found[name].Hash)
-		assert.InDelta(t, goldenLease, found[name].TTL, float64(3*time.Second))
+		assert.InDelta(t, goldenLease, found[name].TTL, float64(leeway))
 		delete(found, name)
 	}
 	for _, key := range leases {
 		assert.Equal(t, "1", found[key].String, key)
-		assert.InDelta(t, goldenLease, found[key].TTL, float64(3*time.Second), key)
+		assert.InDelta(t, goldenLease, found[key].TTL, float64(leeway), key)
 		delete(found, key)
 	}
 	assert.Empty(t, found, "nothing else")
@@ -116,11 +116,11 @@ func TestReadWriteLockIsNoOtherLock(t *testing.T) {
 	}
 }
 
-// The lease of each reader is its own: two seconds after the readers arrived, the longer lease
+// The lease of each reader is its own: when the shorter lease is over, the longer lease
 // still protects the lock, in whatever order they came.
 func TestLeasesOfReadersDoNotTouchEachOther(t *testing.T) {
 	t.Parallel()
-	for _, leases := range [][2]time.Duration{{10 * time.Second, time.Second}, {time.Second, 10 * time.Second}} {
+	for _, leases := range [][2]time.Duration{{time.Minute, time.Second}, {time.Second, time.Minute}} {
 		t.Run(fmt.Sprint(leases), func(t *testing.T) {
 			t.Parallel()
 			server, name := rig.Shared(), rig.Name(t)
@@ -132,7 +132,7 @@ func TestLeasesOfReadersDoNotTouchEachOther(t *testing.T) {
 				}
 			}
 			writer := connect(t, server).NewRWLock(name).Writer()
-			rig.Throughout(t, 2*time.Second, "no writer comes in", func() error {
+			rig.Throughout(t, 1500*time.Millisecond, "no writer comes in", func() error {
 				_, err := writer.TryLock(t.Context())
 				if !errors.Is(err, latchkey.ErrNotAcquired) {
 					return fmt.Errorf("a writer: %w", err)
@@ -145,10 +145,7 @@ func TestLeasesOfReadersDoNotTouchEachOther(t *testing.T) {
 	}
 }
 
-// evictionPeriod is the minimum time between two searches of arriving readers for dead readers.
-const evictionPeriod = time.Second
-
-// A reader is killed while two others read in overlapping turns and renew: one of them removes it
+// A reader is killed while two others read in overlapping turns: one of them removes it
 // when its lease has ended, and a writer comes in when the others have left.
 func TestKilledReaderIsForgotten(t *testing.T) {
 	t.Parallel()
@@ -156,13 +153,12 @@ func TestKilledReaderIsForgotten(t *testing.T) {
 	child := holderProcess.Start(t, "ReadLock", name, server.Ticket())
 	child.Line(t, soon, "held")
 	admin := rig.NewAdmin(t, server)
-	options := latchkey.Options{Lease: 2 * crashLease}
-	rw := connect(t, server, options).NewRWLock(name)
+	rw := connect(t, server).NewRWLock(name)
 	hold := mustLock(t, rw.Reader())
 	child.Kill()
 	killed := time.Now()
 	for len(admin.Strings("HKEYS", name)) > 2 { // the mode, the last reader that came, and the dead one
-		require.Less(t, time.Since(killed), crashLease+evictionPeriod+leeway, "a reader that comes removes the dead one")
+		require.Less(t, time.Since(killed), soon, "a reader that comes removes the dead one")
 		next := mustLock(t, rw.Reader())
 		rest(crashLease / 4)
 		mustUnlock(t, hold)
@@ -171,10 +167,8 @@ func TestKilledReaderIsForgotten(t *testing.T) {
 	writer := lockInBackground(within(t, soon), connect(t, server).NewRWLock(name).Writer())
 	awaitWaiter(t, admin, name)
 	mustUnlock(t, hold)
-	start := time.Now()
 	next := rig.Await(t, soon, "the writer", writer)
 	require.NoError(t, next.err)
-	assert.Less(t, next.at.Sub(start), leeway)
 	mustUnlock(t, next.hold)
 }
 
@@ -182,15 +176,15 @@ func TestKilledReaderIsForgotten(t *testing.T) {
 func TestNestedReadDoesNotCutTheWrite(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
-	rw := connect(t, server, latchkey.Options{Lease: 10 * time.Second}).NewRWLock(name)
+	rw := connect(t, server, latchkey.Options{Lease: 20 * time.Second}).NewRWLock(name)
 	other := connect(t, server).NewRWLock(name).Reader()
 	writer := mustLock(t, rw.Writer())
 	for range 3 {
-		read, err := rw.Reader().Lock(writer.Context(t.Context()), latchkey.Lease(time.Second)) // ends before the write is renewed
+		read, err := rw.Reader().Lock(writer.Context(t.Context()), latchkey.Lease(2*time.Second)) // ends before the write is renewed
 		require.NoError(t, err)
 		mustUnlock(t, read)
 	}
-	rig.Throughout(t, 3*time.Second, "it writes", func() error {
+	rig.Throughout(t, 2500*time.Millisecond, "it writes", func() error {
 		_, err := other.TryLock(t.Context())
 		if !errors.Is(err, latchkey.ErrNotAcquired) {
 			return fmt.Errorf("a reader: %w", err)

@@ -36,7 +36,10 @@ func TestManyHoldsAreRenewedTogether(t *testing.T) {
 	var mu sync.Mutex
 	holds := []*latchkey.Hold{first}
 	eachName(t, many-1, 64, func(name string) {
-		hold := mustLock(t, client.NewLock(inOneSlot(name)))
+		hold, err := client.NewLock(inOneSlot(name)).Lock(t.Context())
+		if !assert.NoError(t, err) {
+			return
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		holds = append(holds, hold)
@@ -44,7 +47,7 @@ func TestManyHoldsAreRenewedTogether(t *testing.T) {
 	assert.InDelta(t, goroutines, runtime.NumGoroutine(), 10, "goroutines for 10 000 holds instead of one")
 
 	before, start := admin.CommandStats(), time.Now()
-	rest(2 * lease)
+	rest(lease)
 	scripts, took := admin.Since(before)["evalsha"], time.Since(start)
 	periods := took.Seconds() / (lease.Seconds() / 3)
 	t.Logf("%d holds: %d renewal scripts in %v, %.1f holds renewed by one, %d goroutines as with one hold (%d)",
@@ -154,7 +157,7 @@ func (c cost) String() string {
 // idleCost counts the commands of a period: the waiters' attempts, the renewals of the holder, the
 // heartbeats of the subscription.
 func idleCost(admin *rig.Admin) cost {
-	const during = 5 * time.Second
+	const during = 3 * time.Second
 	monitor := admin.Watch()
 	rest(during)
 	commands := monitor.Stop()
@@ -184,7 +187,7 @@ func heapInUse() uint64 {
 func TestCommandsPerAcquisitionAreBounded(t *testing.T) {
 	rig.Need(t, rig.Stats)
 	eachKind(t, func(t *testing.T, k kind) {
-		const clients, waiters, passes = 5, 100, 2
+		const clients, waiters, passes = 5, 40, 2
 		server := rig.Fresh(t)
 		admin := rig.NewAdmin(t, server)
 		var all sync.WaitGroup
@@ -211,7 +214,7 @@ func TestCommandsPerAcquisitionAreBounded(t *testing.T) {
 // Names that are used once leave nothing behind in the client.
 func TestManyNamesLeaveNothing(t *testing.T) {
 	rig.Need(t, rig.Speed)
-	const names = 20_000
+	const names, noise = 4000, 64 << 10
 	client := connect(t, rig.Shared())
 	use := func(name string) {
 		hold, err := client.NewLock(name).Lock(t.Context())
@@ -219,10 +222,10 @@ func TestManyNamesLeaveNothing(t *testing.T) {
 			assert.NoError(t, hold.Unlock(t.Context()))
 		}
 	}
-	eachName(t, names, 16, use)
+	eachName(t, names, 64, use)
 	before := heapInUse()
-	eachName(t, names, 16, func(name string) { use("other " + name) })
+	eachName(t, names, 64, func(name string) { use("other " + name) })
 	grown := int64(heapInUse()) - int64(before)
 	t.Logf("the heap grew by %d bytes over %d new names", grown, names)
-	assert.Less(t, grown, int64(names*50), "bytes for each name")
+	assert.Less(t, grown, int64(names*50+noise), "bytes for each name")
 }

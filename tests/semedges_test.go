@@ -29,7 +29,12 @@ func TestAcquisitionGivenUpWhileAnotherKindIsThere(t *testing.T) {
 			client := connectVia(t, server, tap.Addr())
 			first := tap.Lose(1, rig.Mentions(name), rig.CutRequest)
 			heal := tap.LoseAll(rig.Mentions(name), rig.CutRequest)
-			require.ErrorIs(t, acquire.do(within(t, 100*time.Millisecond), client, name), latchkey.ErrUnknownOutcome)
+			ctx, giveUp := context.WithCancel(t.Context())
+			acquiring := make(chan error, 1)
+			go func() { acquiring <- acquire.do(ctx, client, name) }()
+			late := rig.Await(t, soon, "the acquisition", first)
+			giveUp()
+			require.ErrorIs(t, rig.Await(t, soon, "its outcome", acquiring), latchkey.ErrUnknownOutcome)
 			admin.Do("RENAME", name, "{"+name+"}aside")
 			admin.Do("HSET", name, "another", "kind")
 			before := admin.CommandStats()
@@ -42,7 +47,7 @@ func TestAcquisitionGivenUpWhileAnotherKindIsThere(t *testing.T) {
 				return nil
 			})
 			admin.Do("RENAME", "{"+name+"}aside", name)
-			deliverLate(t, server, rig.Await(t, soon, "the acquisition", first).Args)
+			deliverLate(t, server, late.Args)
 			assert.Equal(t, 3, available(t, witness.NewSemaphore(name)))
 		})
 	}
@@ -95,11 +100,12 @@ func TestReleaseTellsOfExpiredPermits(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
+			t.Parallel()
 			server, ctx := rig.Shared(), t.Context()
 			s := newPermits(t, connect(t, server), 3)
 			p, err := s.Acquire(ctx)
 			require.NoError(t, err)
-			_, err = s.AcquireN(ctx, 2, latchkey.Lease(20*time.Millisecond))
+			_, err = s.AcquireN(ctx, 2, latchkey.Lease(time.Second))
 			require.NoError(t, err)
 			rig.Eventually(t, soon, "two leases end", func() error {
 				if n, err := freeIn(ctx, s); n != 2 || err != nil {
@@ -120,7 +126,7 @@ func TestPermitsOutliveTheTimeToLiveOfASemaphoreThatIsSetAnew(t *testing.T) {
 	t.Parallel()
 	server, ctx := rig.Shared(), t.Context()
 	s := connect(t, server).NewPermitSemaphore(rig.Name(t))
-	const ttl = 2 * time.Second
+	const ttl = 3 * time.Second
 	_, err := s.TrySetPermits(ctx, 3, latchkey.TTL(ttl))
 	require.NoError(t, err)
 	p, err := s.Acquire(ctx)
@@ -129,7 +135,7 @@ func TestPermitsOutliveTheTimeToLiveOfASemaphoreThatIsSetAnew(t *testing.T) {
 	set, err := s.TrySetPermits(ctx, 3)
 	require.NoError(t, err)
 	require.True(t, set)
-	rig.Throughout(t, ttl+ttl/4, "one of three is held", func() error {
+	rig.Throughout(t, ttl+ttl/10, "one of three is held", func() error {
 		if n, err := acquiredIn(ctx, s); n != 1 || err != nil {
 			return errors.Join(err, fmt.Errorf("%d are held", n))
 		}

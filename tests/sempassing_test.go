@@ -29,9 +29,13 @@ type hotSemaphore struct {
 	tap    *rig.Tap
 }
 
+// persistent repeats for long what a busy machine does not answer soon.
+var persistent = latchkey.Options{RetryBudget: soon}
+
 func newHotSemaphore(t *testing.T, permits int, options latchkey.Options) hotSemaphore {
 	t.Helper()
 	tap := rig.NewTap(t, rig.Shared())
+	options.RetryBudget = soon
 	client := connectVia(t, rig.Shared(), tap.Addr(), options)
 	return hotSemaphore{newSemaphore(t, client, permits), client, tap}
 }
@@ -108,7 +112,7 @@ func allBack(t *testing.T, s *latchkey.Semaphore, permits int) {
 func TestPermitPassing_of_a_hot_semaphore(t *testing.T) {
 	s := newHotSemaphore(t, 2, longTurn)
 	const goroutines = 8
-	passes := rig.Sized(5000)
+	passes := 500
 	acquireAndRelease(t, s.Semaphore, goroutines, passes, func() { assert.NoError(t, s.Release(t.Context(), 1)) })
 	sent, releases := s.sent()
 	t.Logf("%d commands, %d of them releases, for %d acquisitions", sent, releases, goroutines*passes)
@@ -120,7 +124,7 @@ func TestPermitPassing_of_a_hot_semaphore(t *testing.T) {
 func TestPermitPassing_can_be_switched_off(t *testing.T) {
 	t.Parallel()
 	s := newHotSemaphore(t, 1, latchkey.Options{Turn: -1})
-	const goroutines, passes = 4, 20
+	const goroutines, passes = 4, 10
 	acquireAndRelease(t, s.Semaphore, goroutines, passes, func() { assert.NoError(t, s.Release(t.Context(), 1)) })
 	_, releases := s.sent()
 	assert.GreaterOrEqual(t, releases, goroutines*passes)
@@ -135,12 +139,12 @@ func TestPermitPassing_keeps_the_number_of_permits(t *testing.T) {
 	var inside, had, gaveUp atomic.Int64
 	var all sync.WaitGroup
 	for range 2 {
-		s := connect(t, rig.Shared()).NewSemaphore(name)
+		s := connect(t, rig.Shared(), persistent).NewSemaphore(name)
 		_, err := s.TrySetPermits(t.Context(), permits)
 		require.NoError(t, err)
 		for range goroutines {
 			all.Go(func() {
-				for range rig.Sized(1000) {
+				for range rig.Sized(200) {
 					ctx, cancel := context.WithCancel(t.Context())
 					if rand.N(2) == 0 {
 						time.AfterFunc(rand.N(2*time.Millisecond), cancel)
@@ -204,7 +208,7 @@ func TestPermitPassing_loses_none_to_who_gives_up(t *testing.T) {
 	s := newHotSemaphore(t, 1, longTurn)
 	require.NoError(t, s.Acquire(t.Context(), 1))
 	had, tries := 0, 0
-	for ends := time.Now().Add(rig.Lasting(5 * time.Second)); time.Now().Before(ends); tries++ {
+	for ends := time.Now().Add(rig.Lasting(time.Second)); time.Now().Before(ends); tries++ {
 		ctx, cancel := context.WithCancel(t.Context())
 		var waiting, next <-chan error
 		if rand.N(2) == 0 { // the canceled waiter is first in line
@@ -281,14 +285,14 @@ func TestPermitPassing_keeps_the_order(t *testing.T) {
 func TestPermitPassing_shares_with_other_clients(t *testing.T) {
 	for _, permits := range []int{1, 3} {
 		t.Run(fmt.Sprint(permits), func(t *testing.T) {
-			first := newSemaphore(t, connect(t, rig.Shared()), permits)
-			other := connect(t, rig.Shared()).NewSemaphore(first.Name())
+			first := newSemaphore(t, connect(t, rig.Shared(), persistent), permits)
+			other := connect(t, rig.Shared(), persistent).NewSemaphore(first.Name())
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			var a, b atomic.Int64
 			workersA := workers(ctx, t, first, 4, &a)
 			workersB := workers(ctx, t, other, 4, &b)
-			const enough = 5000
+			const enough = 1000
 			rig.Eventually(t, time.Minute, "both have had permits often", func() error {
 				if a.Load() < enough || b.Load() < enough {
 					return fmt.Errorf("%d and %d", a.Load(), b.Load())
@@ -311,14 +315,16 @@ func TestPermitPassing_shares_with_other_clients(t *testing.T) {
 func TestPermitPassing_beside_a_large_request(t *testing.T) {
 	t.Parallel()
 	const permits = 4
-	small := newSemaphore(t, connect(t, rig.Shared(), keepsShortly), permits)
-	large := connect(t, rig.Shared(), keepsShortly).NewSemaphore(small.Name())
+	options := keepsShortly
+	options.RetryBudget = soon
+	small := newSemaphore(t, connect(t, rig.Shared(), options), permits)
+	large := connect(t, rig.Shared(), options).NewSemaphore(small.Name())
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var done atomic.Int64
 	all := workers(ctx, t, small, 8, &done)
 	for range 5 {
-		require.NoError(t, large.Acquire(within(t, soon), permits))
+		require.NoError(t, large.Acquire(within(t, time.Minute), permits))
 		assert.Zero(t, available(t, large), "nothing is passed on that is not there")
 		before := done.Load()
 		require.NoError(t, large.Release(t.Context(), permits))
@@ -342,7 +348,7 @@ func TestPermitPassing_beside_a_stranger(t *testing.T) {
 	t.Parallel()
 	s := newHotSemaphore(t, 1, longTurn)
 	listenRaw(t, rig.Shared(), semaphoreChannelOf(s.Name()), func() {})
-	const goroutines, passes, passesOfATurn, mostCredit, linger = 4, 250, 256, 8, time.Second
+	const goroutines, passes, passesOfATurn, mostCredit, linger = 4, 100, 256, 8, time.Second
 	var mu sync.Mutex
 	unaware, last := 1, time.Now() // how often the client knows of no other; the end of the last release
 	release := func() {
@@ -366,10 +372,10 @@ func TestPermitPassing_beside_a_stranger(t *testing.T) {
 // Permits that are passed on while the client closes either come back or have a holder.
 func TestPermitPassing_and_Close(t *testing.T) {
 	t.Parallel()
-	for range rig.Sized(200) {
+	observer := connect(t, rig.Shared(), persistent)
+	for range rig.Sized(60) {
 		const permits = 2
-		witness := newSemaphore(t, connect(t, rig.Shared()), permits)
-		client := connect(t, rig.Shared())
+		witness, client := newSemaphore(t, observer, permits), connect(t, rig.Shared(), persistent)
 		s := client.NewSemaphore(witness.Name())
 		var kept atomic.Int64
 		var all sync.WaitGroup
