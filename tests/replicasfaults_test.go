@@ -239,12 +239,12 @@ func TestReplicas_owner_tries_again(t *testing.T) {
 	client, guest := connect(t, r.Master, confirmed(600*time.Millisecond)), connect(t, r.Master, confirmed(600*time.Millisecond))
 	owner, base := client.NewOwner(), rig.Name(t)
 	// refused lets the owner ask for the locks while the replica is silent.
-	refused := func(by *latchkey.Client, kinds []kind) {
+	refused := func(by *latchkey.Client, kinds []kind, owner func(k kind) latchkey.Owner) {
 		r.Replicas[0].Pause(t)
 		var asking sync.WaitGroup
 		for _, k := range kinds {
 			asking.Go(func() {
-				_, err := k.open(by, base+k.name).Lock(within(t, soon), latchkey.By(owner))
+				_, err := k.open(by, base+k.name).Lock(within(t, soon), latchkey.By(owner(k)))
 				assert.ErrorIs(t, err, latchkey.ErrNotReplicated, k.name)
 			})
 		}
@@ -262,17 +262,17 @@ func TestReplicas_owner_tries_again(t *testing.T) {
 			visited = append(visited, k)
 		}
 	}
-	refused(client, asked)
+	refused(client, asked, func(kind) latchkey.Owner { return owner })
 	holds, before := map[string]*latchkey.Hold{}, map[string]map[string]string{}
 	for _, k := range asked {
 		require.False(t, admin.Exists(base+k.name), k.name)
 		holds[k.name] = confirmedHold(t, k.open(client, base+k.name), latchkey.By(owner))
 		before[k.name] = admin.Dump(base + k.name)[base+k.name].Hash
 	}
-	refused(guest, visited)
+	refused(guest, visited, func(k kind) latchkey.Owner { return holds[k.name].Owner() })
 	for _, k := range visited {
 		assert.Equal(t, before[k.name], admin.Dump(base + k.name)[base+k.name].Hash, k.name)
-		mustUnlock(t, confirmedHold(t, k.open(guest, base+k.name), latchkey.By(owner)))
+		mustUnlock(t, confirmedHold(t, k.open(guest, base+k.name), latchkey.By(holds[k.name].Owner())))
 	}
 	for _, hold := range holds {
 		mustUnlock(t, hold)

@@ -27,10 +27,11 @@ func TestReplicas_loss_needs_no_confirmation(t *testing.T) {
 	}
 	all, base := map[string]losing{}, rig.Name(t)
 	for _, k := range kinds {
-		lines, options := make(chan string, 100), confirmedAtLast
+		lines, options := make(chan string, 100), confirmed(time.Second)
+		options.Lease = 15 * time.Second
 		options.Logger = slog.New(logFunc(func(r slog.Record) { lines <- r.Message }))
 		client := connect(t, r.Master, options)
-		all[k.name] = losing{mustLock(t, k.open(client, base+k.name)), mustLock(t, k.open(client, base+k.name+" kept")), lines}
+		all[k.name] = losing{confirmedHold(t, k.open(client, base+k.name)), confirmedHold(t, k.open(client, base+k.name+" kept")), lines}
 	}
 	r.Replicas[0].Pause(t)
 	for name := range all {

@@ -33,13 +33,11 @@ func TestServerDownAtTheStart(t *testing.T) {
 	rig.Need(t, rig.Process)
 	server := rig.Fresh(t)
 	server.Kill(t)
-	start := time.Now()
 	_, err := latchkey.Connect(within(t, soon), server.URL(), latchkey.Options{})
 	var dial *net.OpError
 	assert.ErrorAs(t, err, &dial)
 	assert.ErrorIs(t, err, latchkey.ErrUnavailable)
 	assert.NotErrorIs(t, err, context.DeadlineExceeded, "nobody's context ended")
-	assert.Less(t, time.Since(start), 3*time.Second, "the dial timeout is 2 s")
 }
 
 // The server accepts connections and never replies.
@@ -66,7 +64,7 @@ func TestServerDownWhileWaiting(t *testing.T) {
 		server := rig.Fresh(t)
 		admin := rig.NewAdmin(t, server)
 		mustLock(t, k.open(connect(t, server), "down"))
-		const wait = 2 * time.Second
+		const wait = 5 * time.Second // until then it is known to wait, and the server is killed
 		start := time.Now()
 		waiter := lockInBackground(within(t, soon), k.open(connect(t, server, brief), "down"), latchkey.Wait(wait))
 		if k.messages {
@@ -80,7 +78,7 @@ func TestServerDownWhileWaiting(t *testing.T) {
 		if !strings.Contains(got.err.Error(), "there is no connection") { // a slow machine is not refused in time
 			assert.ErrorAs(t, got.err, &network, "the network error is in the chain")
 		}
-		assert.InDelta(t, wait.Seconds(), got.at.Sub(start).Seconds(), leeway.Seconds(), "neither earlier nor later")
+		tookAbout(t, wait, got.at.Sub(start))
 	})
 }
 
@@ -93,9 +91,8 @@ func TestServerRestarts(t *testing.T) {
 		t.Parallel()
 		server := rig.Fresh(t)
 		admin := rig.NewAdmin(t, server)
-		options := latchkey.Options{Lease: 3 * time.Second, PollCeiling: time.Second, RetryBudget: time.Second}
-		hold := mustLock(t, k.open(connect(t, server, options), "restarted"))
-		waiter := lockInBackground(within(t, soon), k.open(connect(t, server, options), "restarted"))
+		hold := mustLock(t, k.open(connect(t, server, latchkey.Options{Lease: 3 * time.Second}), "restarted"))
+		waiter := lockInBackground(within(t, soon), k.open(connect(t, server, latchkey.Options{PollCeiling: time.Second}), "restarted"))
 		if k.messages {
 			awaitWaiter(t, admin, "restarted")
 		}
@@ -103,7 +100,7 @@ func TestServerRestarts(t *testing.T) {
 		server.Restart(t)
 		next := rig.Await(t, soon, "the waiter", waiter)
 		require.NoError(t, next.err)
-		rig.Await(t, 3*time.Second+leeway, "the loss", hold.Lost())
+		rig.Await(t, soon, "the loss", hold.Lost())
 		mustUnlock(t, next.hold)
 	})
 }
@@ -114,10 +111,10 @@ func TestOutOfMemory(t *testing.T) {
 	rig.Need(t, rig.Settings)
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		const lease = 3 * time.Second
+		const lease = 9 * time.Second
 		server := rig.Fresh(t)
 		admin := rig.NewAdmin(t, server)
-		client := connect(t, server, latchkey.Options{Lease: lease, RetryBudget: lease / 2})
+		client := connect(t, server, latchkey.Options{Lease: lease})
 		lock := k.open(client, "held")
 		hold := mustLock(t, lock)
 		inner := enter(t, k, lock, hold)
@@ -125,13 +122,13 @@ func TestOutOfMemory(t *testing.T) {
 		admin.Do("CONFIG", "SET", "maxmemory", "1")
 
 		start := time.Now()
-		_, err := k.open(client, "other").Lock(within(t, soon))
+		_, err := k.open(client, "other").Lock(within(t, time.Minute))
 		hasCode(t, err, "OOM")
 		assert.NotErrorIs(t, err, latchkey.ErrNotAcquired, "it is no contention")
 		assert.NotErrorIs(t, err, latchkey.ErrUnavailable, "it answers")
-		assert.Less(t, time.Since(start), lease/2, "and no use to wait")
+		assert.Less(t, time.Since(start), soon, "and no use to wait")
 
-		rig.Throughout(t, 2*lease, "the hold is renewed", hold.Err)
+		renewedAgain(t, lease, hold)
 		if inner != nil {
 			mustUnlock(t, inner)
 		}
@@ -203,7 +200,7 @@ func TestMinimalPermissions(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		server := rig.Fresh(t)
-		options := latchkey.Options{Lease: 2 * time.Second, PollCeiling: 900 * time.Millisecond}
+		options := latchkey.Options{Lease: 6 * time.Second, PollCeiling: 900 * time.Millisecond}
 		client := narrow(t, server, options)
 		lock, other := k.open(client, "orders:1"), k.open(narrow(t, server, options), "orders:1")
 
@@ -211,7 +208,7 @@ func TestMinimalPermissions(t *testing.T) {
 		if inner := enter(t, k, lock, hold); inner != nil {
 			mustUnlock(t, inner)
 		}
-		rig.Throughout(t, 2*options.Lease, "it is renewed", hold.Err)
+		renewedAgain(t, options.Lease, hold)
 		waiter := lockInBackground(within(t, soon), other)
 		if k.messages {
 			awaitWaiter(t, rig.NewAdmin(t, server), "orders:1")
@@ -224,9 +221,9 @@ func TestMinimalPermissions(t *testing.T) {
 		assert.True(t, forced)
 
 		start := time.Now()
-		_, err = k.open(client, "secret").Lock(within(t, soon))
+		_, err = k.open(client, "secret").Lock(within(t, time.Minute))
 		hasCode(t, err, "NOPERM")
-		assert.Less(t, time.Since(start), soon/2, "it is no use to wait")
+		assert.Less(t, time.Since(start), soon, "it is no use to wait")
 	})
 }
 
@@ -256,7 +253,7 @@ func TestNoChannels(t *testing.T) {
 // and the error is returned when the budget is spent.
 func TestPassingTrouble(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{
+	for i, text := range []string{
 		"READONLY You can't write against a read only replica.",
 		"LOADING Redis is loading the dataset in memory",
 		"MASTERDOWN Link with MASTER is down",
@@ -266,7 +263,9 @@ func TestPassingTrouble(t *testing.T) {
 		"TRYAGAIN Multiple keys request during rehashing of slot",
 	} {
 		code, _, _ := strings.Cut(text, " ")
+		oneKind := func(k kind) bool { return i == 0 || k.name == lockKind.name } // the same path for each code
 		t.Run(code, func(t *testing.T) {
+			t.Parallel()
 			eachKind(t, func(t *testing.T, k kind) {
 				t.Parallel()
 				server, name := rig.Shared(), rig.Name(t)
@@ -289,21 +288,26 @@ func TestPassingTrouble(t *testing.T) {
 				patient := k.open(connectVia(t, server, tap.Addr()), name)
 				tap.Forget()
 				waiter := lockInBackground(within(t, soon), patient)
-				rig.Eventually(t, soon, "the waiter meets the trouble", func() error {
+				met := func() error {
 					if len(mentioning(tap, name)) == 0 {
-						return errors.New("it has sent nothing yet")
+						return errors.New("nothing was sent yet")
 					}
 					return nil
-				})
+				}
+				rig.Eventually(t, soon, "the waiter meets the trouble", met)
 				heal()
 				got := rig.Await(t, soon, "the trouble passes", waiter)
 				require.NoError(t, got.err)
 
 				heal = tap.Refuse(rig.Mentions(name), text)
-				time.AfterFunc(100*time.Millisecond, heal)
-				assert.NoError(t, got.hold.Unlock(t.Context()), "the release is repeated")
+				tap.Forget()
+				released := make(chan error, 1)
+				go func() { released <- got.hold.Unlock(within(t, soon)) }()
+				rig.Eventually(t, soon, "the release meets it too", met)
+				heal()
+				assert.NoError(t, rig.Await(t, soon, "the release, which is repeated", released))
 				assert.NoError(t, free(rig.NewAdmin(t, server), name)())
-			})
+			}, oneKind)
 		})
 	}
 }
@@ -313,13 +317,13 @@ func TestReadOnlyReplica(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings, rig.Process)
 	notInCluster(t, "a replica of a cluster sends clients to its master")
-	eachKind(t, func(t *testing.T, k kind) {
-		master, server := rig.Fresh(t), rig.Fresh(t)
-		admin := rig.NewAdmin(t, server)
-		lock := k.open(connect(t, server, brief), "name")
-		host, port, err := net.SplitHostPort(master.Addr())
-		require.NoError(t, err)
-		admin.Do("REPLICAOF", host, port)
+	master, server := rig.Fresh(t), rig.Fresh(t)
+	admin, client := rig.NewAdmin(t, server), connect(t, server, brief)
+	host, port, err := net.SplitHostPort(master.Addr())
+	require.NoError(t, err)
+	admin.Do("REPLICAOF", host, port)
+	for _, k := range kinds {
+		lock := k.open(client, k.name)
 		rig.Eventually(t, soon, "the refusal of a replica", func() error {
 			_, err := lock.TryLock(t.Context()) // while the server loads the data, it may not reply in time
 			var reply *rueidis.RedisError
@@ -328,9 +332,11 @@ func TestReadOnlyReplica(t *testing.T) {
 			}
 			return errors.Join(errors.New("not read-only yet"), err)
 		})
-		admin.Do("REPLICAOF", "NO", "ONE")
-		mustUnlock(t, mustLock(t, lock))
-	})
+	}
+	admin.Do("REPLICAOF", "NO", "ONE")
+	for _, k := range kinds {
+		assert.NoError(t, k.open(client, k.name).Do(within(t, soon), func(context.Context) error { return nil }), k.name)
+	}
 }
 
 // A long script blocks the server: the lock is acquired when the script ends.
@@ -371,11 +377,13 @@ func ping(ctx context.Context, server *rig.Server) error {
 func TestKilledConnections(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)
+	passes := max(rig.Sized(50), 20)
 	eachKind(t, func(t *testing.T, k kind) {
+		t.Parallel()
 		server := rig.Fresh(t)
 		section := rig.NewSection(rig.Shared().Raw(t), rig.Name(t))
-		options := latchkey.Options{RetryBudget: 10 * time.Second} // a busy machine may have no connection for seconds
-		c := contention{lock: k.open(connect(t, server, options), "killed"), section: section, workers: 4, passes: 100}
+		options := latchkey.Options{RetryBudget: soon} // a busy machine may have no connection for seconds
+		c := contention{lock: k.open(connect(t, server, options), "killed"), section: section, workers: 4, passes: passes}
 		ctx, stop := context.WithCancel(within(t, time.Minute))
 		killed := make(chan int, 1)
 		go func() { killed <- killOften(ctx, server, server.Raw(t)) }()
@@ -386,7 +394,7 @@ func TestKilledConnections(t *testing.T) {
 			admin := rig.NewAdmin(t, server)
 			t.Fatal("stored:", admin.Dump("killed"), "subscribed:", admin.Channels("killed"))
 		}
-		section.Verify(t, 400)
+		section.Verify(t, int64(4*passes))
 		rig.Eventually(t, undoBudget, "nothing is held", free(rig.NewAdmin(t, server), "killed"))
 	})
 }

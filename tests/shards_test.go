@@ -28,12 +28,25 @@ func newShards(t *testing.T, names int) *shards {
 	s := &shards{Cluster: rig.NewStubbornCluster(t)}
 	byMaster := map[*rig.Server][]string{}
 	var masters []*rig.Server
+	ranges := map[*rig.Server][2]int{} // slots known to be of a master: each has one range
 	for i, full := 0, 0; full < 3; i++ {
 		name := fmt.Sprintf("%s %d", t.Name(), i)
-		master, admin := s.Serving(name)
-		if byMaster[master] == nil {
-			masters = append(masters, master)
-			s.admins = append(s.admins, admin)
+		slot := rig.Slot(name)
+		var master *rig.Server
+		for known, between := range ranges {
+			if between[0] <= slot && slot <= between[1] {
+				master = known
+			}
+		}
+		if master == nil {
+			var admin *rig.Admin
+			master, admin = s.Serving(name)
+			if byMaster[master] == nil {
+				masters = append(masters, master)
+				s.admins = append(s.admins, admin)
+				ranges[master] = [2]int{slot, slot}
+			}
+			ranges[master] = [2]int{min(ranges[master][0], slot), max(ranges[master][1], slot)}
 		}
 		if len(byMaster[master]) == names {
 			continue

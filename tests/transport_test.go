@@ -53,14 +53,19 @@ func TestStallDoesNotOutlastTheServer(t *testing.T) {
 			client, callers := open(t, server)
 			lock := client.NewLock(rig.Name(t))
 			mustUnlock(t, mustLock(t, lock))
-			for range 3 {
-				stall(t, server, client, callers)
-				start := time.Now()
-				hold, err := lock.TryLock(t.Context())
-				took := time.Since(start)
-				require.NoError(t, err)
-				require.Less(t, took, time.Second)
-				mustUnlock(t, hold)
+			for range 2 {
+				require.NoError(t, rig.InTime(t, func(int) error {
+					stall(t, server, client, callers)
+					start := time.Now()
+					hold, err := lock.TryLock(within(t, soon))
+					took := time.Since(start)
+					require.NoError(t, err)
+					mustUnlock(t, hold)
+					if took >= time.Second {
+						return fmt.Errorf("it took %v", took)
+					}
+					return nil
+				}))
 			}
 		})
 	}
@@ -98,10 +103,7 @@ func TestCancellationIsObeyedWhenTheConnectionIsBroken(t *testing.T) {
 		return nil
 	})
 	cancel()
-	canceled := time.Now()
-	got := rig.Await(t, soon, "Lock", locked)
-	require.ErrorIs(t, got.err, context.Canceled)
-	require.Less(t, got.at.Sub(canceled), leeway)
+	require.ErrorIs(t, rig.Await(t, soon, "Lock", locked).err, context.Canceled)
 }
 
 // A command may be in flight when the rueidis client is closed. Its outcome is unknown, and the
@@ -158,5 +160,5 @@ func TestAClosedBorrowedClientIsGivenUp(t *testing.T) {
 	require.NotErrorIs(t, err, latchkey.ErrUnknownOutcome)
 	require.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrUnknownOutcome)
 	require.ErrorIs(t, client.Close(within(t, soon)), rueidis.ErrClosing)
-	require.Less(t, time.Since(start), 2*time.Second)
+	require.Less(t, time.Since(start), soon, "each of the calls has a budget as long as that")
 }

@@ -113,13 +113,15 @@ func TestUnavailableIsNoContention(t *testing.T) {
 			ways := waysThrough(t, client, connect(t, server, patient))
 			for _, w := range ways {
 				if w.try != nil {
-					requireBusy(t, w.try(t.Context()))
+					requireBusy(t, w.try(within(t, soon)))
 				}
-				err := w.wait(t.Context(), latchkey.Wait(wait))
-				requireBusy(t, err)
+				err := refused(t, func(wait latchkey.WaitOption) error { return w.wait(t.Context(), wait) })
 				assert.NotErrorIs(t, err, context.DeadlineExceeded, "%s: the caller's context goes on", w.name)
-				err = w.wait(within(t, wait))
-				requireBusy(t, err)
+				limit := wait / 10
+				err = refused(t, func(latchkey.WaitOption) error {
+					limit *= 2
+					return w.wait(within(t, limit))
+				})
 				assert.ErrorIs(t, err, context.DeadlineExceeded, w.name)
 			}
 			outage.begin(t, server)
@@ -163,7 +165,7 @@ func TestUnavailableInTheMiddleOfAWait(t *testing.T) {
 			results := make(chan error, waiters*len(ways))
 			for _, w := range ways {
 				for range waiters {
-					go func() { results <- w.wait(context.Background(), latchkey.Wait(3*time.Second)) }()
+					go func() { results <- w.wait(context.Background(), latchkey.Wait(2*time.Second)) }()
 				}
 			}
 			rest(300 * time.Millisecond) // by then the lock is known to be busy
@@ -181,10 +183,12 @@ func TestHeldHereIsBusyWithoutAServer(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Process)
 	server := rig.Fresh(t)
-	client := connect(t, server, patient)
+	options := patient
+	options.RetryBudget = 500 * time.Millisecond
+	client := connect(t, server, options)
 	hold := mustLock(t, client.NewLock("here"))
 	server.Kill(t)
-	_, err := client.NewLock("here").Lock(t.Context(), latchkey.Wait(time.Second))
+	_, err := client.NewLock("here").Lock(t.Context(), latchkey.Wait(200*time.Millisecond))
 	requireBusy(t, err)
 	require.NoError(t, hold.Err())
 	_, err = client.NewLock("here").TryLock(t.Context())
@@ -225,7 +229,7 @@ func TestUnavailableToAllOperations(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Process)
 	server := rig.Fresh(t)
-	client := connect(t, server, latchkey.Options{RetryBudget: 200 * time.Millisecond, Lease: time.Minute})
+	client := connect(t, server, latchkey.Options{RetryBudget: time.Second, Lease: time.Minute})
 	ctx := t.Context()
 	lock, rw := client.NewLock("lock"), client.NewRWLock("rw")
 	hold, other, write := mustLock(t, lock), mustLock(t, client.NewLock("other")), mustLock(t, rw.Writer())
@@ -285,7 +289,7 @@ func TestReleaseAfterTheWorkIsNotUnavailable(t *testing.T) {
 	server := rig.Fresh(t)
 	client := connect(t, server, latchkey.Options{RetryBudget: time.Second})
 	permits := client.NewPermitSemaphore("permits")
-	require.NoError(t, permits.SetPermits(t.Context(), 1))
+	require.NoError(t, permits.SetPermits(within(t, soon), 1))
 	t.Cleanup(func() { server.Resume(t) })
 	ran := 0
 	work := func(context.Context) error { ran++; server.Pause(t); return nil }

@@ -65,7 +65,7 @@ func TestUndo_ends_with_its_proof(t *testing.T) {
 	tap.Forget()
 	attempts(t, lock, tap, calls, latchkey.Lease(time.Hour))
 	rig.Eventually(t, soon, "the undo", free(rig.NewAdmin(t, server), name))
-	costs(t, tap, name, 2*calls, 5*time.Second)
+	costs(t, tap, name, 2*calls, 3*time.Second) // a second undo would come after two
 }
 
 // Without that proof, the undo of one call takes at most three commands over a lease that is not
@@ -97,7 +97,7 @@ func TestUndo_after_an_outage(t *testing.T) {
 	mustUnlock(t, mustLock(t, client.NewLock("warm")))
 	before := admin.CommandStats()
 	server.Pause(t)
-	end := time.Now().Add(rig.Lasting(6 * time.Second))
+	end := time.Now().Add(rig.Lasting(3 * time.Second))
 	var failed, doubtful atomic.Int64
 	var callers sync.WaitGroup
 	for i := range 100 {
@@ -118,7 +118,7 @@ func TestUndo_after_an_outage(t *testing.T) {
 	mustUnlock(t, mustLock(t, client.NewLock("after")))
 	var scripts int64
 	limit := 4*doubtful.Load() + 100 // the call itself, executed late, and its undo
-	rig.Throughout(t, 8*time.Second, "the commands are few", func() error {
+	rig.Throughout(t, 3*time.Second, "the commands are few", func() error {
 		sent := admin.Since(before)
 		scripts = sent["evalsha"] + sent["eval"]
 		if scripts > limit {
@@ -154,14 +154,14 @@ func TestUndo_is_per_node(t *testing.T) {
 		cluster.Heal()
 	}()
 	leaveWithout(t, client, silent, 300)
-	rest(time.Second) // so that undo is busy with them
+	rest(500 * time.Millisecond) // so that undo is busy with them
 
 	answering := cluster.Pause(other)
 	leaveWithout(t, client, other, 1)
 	answering.Resume(t)
 	_, admin := cluster.Serving(other)
 	start := time.Now()
-	rig.Eventually(t, 5*time.Second, "the undo on the node that answers", func() error {
+	rig.Eventually(t, soon, "the undo on the node that answers", func() error {
 		if admin.Exists(other) {
 			return errors.New("held")
 		}

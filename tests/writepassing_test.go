@@ -35,17 +35,21 @@ func (r *readers) heldForWriters(t *testing.T, n int) (hold *latchkey.Hold, othe
 func TestWritePassing(t *testing.T) {
 	t.Parallel()
 	r := newReaders(t, longTurn)
-	hold, others := r.heldForWriters(t, 3)
-	for _, other := range others {
+	for passed := false; !passed; {
+		began := time.Now()
+		hold, others := r.heldForWriters(t, 3)
+		for _, other := range others {
+			mustUnlock(t, hold)
+			require.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrNotHeld)
+			next := rig.Await(t, soon, "the next", other)
+			require.NoError(t, next.err)
+			assert.Equal(t, 1, next.hold.Count())
+			hold = next.hold
+		}
+		passed = r.sent() == 0
+		require.True(t, passed || time.Since(began) > latchkey.MaxTurn/2, "the turn lasts, and there was sent something")
 		mustUnlock(t, hold)
-		require.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrNotHeld)
-		next := rig.Await(t, soon, "the next", other)
-		require.NoError(t, next.err)
-		assert.Equal(t, 1, next.hold.Count())
-		hold = next.hold
 	}
-	require.Zero(t, r.sent())
-	mustUnlock(t, hold)
 	r.requireFree(t)
 }
 
