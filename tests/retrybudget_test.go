@@ -29,7 +29,9 @@ func TestHung_tries_keep_the_retry_budget(t *testing.T) {
 			t.Parallel()
 			server := rig.Fresh(t)
 			client := connect(t, server, latchkey.Options{RetryBudget: budget, MaxInFlight: inFlight})
-			require.NoError(t, client.NewLock("first").Do(within(t, soon), func(context.Context) error { return nil }))
+			rig.Eventually(t, soon, "the client has used the server", func() error {
+				return client.NewLock("first").Do(within(t, soon), func(context.Context) error { return nil })
+			})
 			server.Pause(t)
 			defer server.Resume(t)
 			var trying sync.WaitGroup

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -61,14 +60,15 @@ var rwHistoryProcess = rig.Child("history of a read-write lock", func(_ context.
 	d := &stayLog{file: bufio.NewWriter(file)}
 	ctx, cancel := context.WithTimeout(context.Background(), lasts)
 	defer cancel()
-	err = withClients(args[1], func(client *latchkey.Client, _ rueidis.Client) error {
+	client, closeAll, err := dialTicket(args[1], "", persistent)
+	if err == nil {
 		var all sync.WaitGroup
 		failed := make(chan error, 4)
 		for range cap(failed) {
 			all.Go(func() {
 				w := rwHistoryWorker{client: client, name: args[0], log: d}
 				for ctx.Err() == nil {
-					if err := w.step(); err != nil {
+					if err := w.step(context.Background()); err != nil {
 						failed <- err
 						return
 					}
@@ -77,8 +77,8 @@ var rwHistoryProcess = rig.Child("history of a read-write lock", func(_ context.
 		}
 		all.Wait()
 		close(failed)
-		return <-failed
-	})
+		err = errors.Join(<-failed, closeAll(context.Background()))
+	}
 	fmt.Println("longest", d.longest.Milliseconds())
 	return errors.Join(err, d.file.Flush(), file.Close())
 })
@@ -91,9 +91,7 @@ type rwHistoryWorker struct {
 }
 
 // step acquires one of two locks, may re-enter or downgrade it, and releases it.
-func (w rwHistoryWorker) step() error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // for a busy machine
-	defer cancel()
+func (w rwHistoryWorker) step(ctx context.Context) error {
 	name := fmt.Sprint(w.name, rand.IntN(2))
 	rw := w.client.NewRWLock(name)
 	started := time.Now()

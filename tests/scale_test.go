@@ -214,7 +214,7 @@ func TestCommandsPerAcquisitionAreBounded(t *testing.T) {
 // Names that are used once leave nothing behind in the client.
 func TestManyNamesLeaveNothing(t *testing.T) {
 	rig.Need(t, rig.Speed)
-	const names, noise = 4000, 64 << 10
+	const names, noise = 2000, 64 << 10
 	client := connect(t, rig.Shared())
 	use := func(name string) {
 		hold, err := client.NewLock(name).Lock(t.Context())

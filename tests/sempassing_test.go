@@ -29,9 +29,6 @@ type hotSemaphore struct {
 	tap    *rig.Tap
 }
 
-// persistent repeats for long what a busy machine does not answer soon.
-var persistent = latchkey.Options{RetryBudget: soon}
-
 func newHotSemaphore(t *testing.T, permits int, options latchkey.Options) hotSemaphore {
 	t.Helper()
 	tap := rig.NewTap(t, rig.Shared())

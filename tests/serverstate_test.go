@@ -285,7 +285,7 @@ func TestPassingTrouble(t *testing.T) {
 					return nil
 				})
 
-				patient := k.open(connectVia(t, server, tap.Addr()), name)
+				patient := k.open(connectVia(t, server, tap.Addr(), persistent), name)
 				tap.Forget()
 				waiter := lockInBackground(within(t, soon), patient)
 				met := func() error {
@@ -302,7 +302,7 @@ func TestPassingTrouble(t *testing.T) {
 				heal = tap.Refuse(rig.Mentions(name), text)
 				tap.Forget()
 				released := make(chan error, 1)
-				go func() { released <- got.hold.Unlock(within(t, soon)) }()
+				go func() { released <- got.hold.Unlock(t.Context()) }()
 				rig.Eventually(t, soon, "the release meets it too", met)
 				heal()
 				assert.NoError(t, rig.Await(t, soon, "the release, which is repeated", released))
@@ -318,7 +318,7 @@ func TestReadOnlyReplica(t *testing.T) {
 	rig.Need(t, rig.Settings, rig.Process)
 	notInCluster(t, "a replica of a cluster sends clients to its master")
 	master, server := rig.Fresh(t), rig.Fresh(t)
-	admin, client := rig.NewAdmin(t, server), connect(t, server, brief)
+	admin, client, later := rig.NewAdmin(t, server), connect(t, server, brief), connect(t, server, persistent)
 	host, port, err := net.SplitHostPort(master.Addr())
 	require.NoError(t, err)
 	admin.Do("REPLICAOF", host, port)
@@ -335,7 +335,7 @@ func TestReadOnlyReplica(t *testing.T) {
 	}
 	admin.Do("REPLICAOF", "NO", "ONE")
 	for _, k := range kinds {
-		assert.NoError(t, k.open(client, k.name).Do(within(t, soon), func(context.Context) error { return nil }), k.name)
+		assert.NoError(t, k.open(later, k.name).Do(within(t, soon), func(context.Context) error { return nil }), k.name)
 	}
 }
 

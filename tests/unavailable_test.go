@@ -113,7 +113,7 @@ func TestUnavailableIsNoContention(t *testing.T) {
 			ways := waysThrough(t, client, connect(t, server, patient))
 			for _, w := range ways {
 				if w.try != nil {
-					requireBusy(t, w.try(within(t, soon)))
+					refused(t, func(latchkey.WaitOption) error { return w.try(t.Context()) })
 				}
 				err := refused(t, func(wait latchkey.WaitOption) error { return w.wait(t.Context(), wait) })
 				assert.NotErrorIs(t, err, context.DeadlineExceeded, "%s: the caller's context goes on", w.name)
@@ -289,7 +289,7 @@ func TestReleaseAfterTheWorkIsNotUnavailable(t *testing.T) {
 	server := rig.Fresh(t)
 	client := connect(t, server, latchkey.Options{RetryBudget: time.Second})
 	permits := client.NewPermitSemaphore("permits")
-	require.NoError(t, permits.SetPermits(within(t, soon), 1))
+	require.NoError(t, connect(t, server, persistent).NewPermitSemaphore("permits").SetPermits(t.Context(), 1))
 	t.Cleanup(func() { server.Resume(t) })
 	ran := 0
 	work := func(context.Context) error { ran++; server.Pause(t); return nil }

@@ -83,7 +83,7 @@ func TestWaitingCallsAreCounted(t *testing.T) {
 	for kind, occupy := range occupations {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			name, holder, client := rig.Name(t), connect(t, rig.Shared()), connect(t, rig.Shared())
+			name, holder, client := rig.Name(t), connect(t, rig.Shared(), persistent), connect(t, rig.Shared(), persistent)
 			release, err := occupy(t.Context(), holder, name)
 			require.NoError(t, err)
 			assert.Empty(t, holder.Waiting(), "a call that succeeds at once does not wait")
@@ -118,7 +118,7 @@ func TestWaitingCallsAreCounted(t *testing.T) {
 // Several locks count as one, and the wait for one of them counts under its kind.
 func TestWaitingForSeveralLocksIsCounted(t *testing.T) {
 	t.Parallel()
-	name, holder, client := rig.Name(t), connect(t, rig.Shared()), connect(t, rig.Shared())
+	name, holder, client := rig.Name(t), connect(t, rig.Shared(), persistent), connect(t, rig.Shared(), persistent)
 	hold := mustLock(t, holder.NewLock(name+":a"))
 	both := latchkey.NewMultiLock(client.NewLock(name+":a"), client.NewLock(name+":b"))
 	first := lockInBackground(t.Context(), both)
@@ -161,7 +161,7 @@ func TestWaitingForAMajorityIsCounted(t *testing.T) {
 // Readers wait for a writer, awaiters for a latch, and parties for each other.
 func TestWaitingForOthersIsCounted(t *testing.T) {
 	t.Parallel()
-	name, client := rig.Name(t), connect(t, rig.Shared())
+	name, client := rig.Name(t), connect(t, rig.Shared(), persistent)
 	lock, latch, barrier := client.NewRWLock(name+":rw"), client.NewCountDownLatch(name+":latch"), client.NewBarrier(name+":barrier", 3)
 	writing := mustLock(t, lock.Writer())
 	_, err := latch.TrySetCount(t.Context(), 1)
@@ -192,7 +192,7 @@ func TestWaitingForOthersIsCounted(t *testing.T) {
 // A loop that observes an election, and tries, do not count as waiting calls.
 func TestObservingIsNotWaiting(t *testing.T) {
 	t.Parallel()
-	name, client := rig.Name(t), connect(t, rig.Shared())
+	name, client := rig.Name(t), connect(t, rig.Shared(), persistent)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	seen, over := make(chan struct{}, 10), make(chan struct{})

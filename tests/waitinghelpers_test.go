@@ -28,6 +28,9 @@ func refused(t testing.TB, call func(wait latchkey.WaitOption) error) (err error
 	}
 }
 
+// persistent repeats for long what a busy machine does not answer soon.
+var persistent = latchkey.Options{RetryBudget: soon}
+
 // tookAbout checks a measured time: what it should be, or what a busy machine may add to that.
 func tookAbout(t testing.TB, want, took time.Duration) {
 	t.Helper()
