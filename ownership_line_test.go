@@ -110,8 +110,8 @@ func TestHold_is_what_the_second_call_of_an_owner_waits_for(t *testing.T) {
 	require.NoError(t, err)
 	owner := c.NewOwner()
 	first := c.registry.find(lock.primitive, owner)
-	require.NoError(t, first.sendMu.Lock(ctx))                      // a TryLock of that owner is in flight
-	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond) // nothing is sent, so nothing can be late
+	require.NoError(t, first.sendMu.Lock(ctx)) // a TryLock of that owner is in flight, and nothing is sent before it ends
+	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
 	_, err = lock.Lock(short, By(owner))
 	require.ErrorIs(t, err, ErrNotAcquired)

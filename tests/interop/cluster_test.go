@@ -15,17 +15,21 @@ import (
 
 // A fleet that is configured to use classic messages in a cluster needs the same setting on this side.
 func TestClusterClassic(t *testing.T) {
+	rig.Long(t)
+	t.Parallel()
 	where := at(t, rig.NewCluster(t).Server())
 	stage := where.stage(t, latest, latchkey.Options{ShardedPubSub: latchkey.ShardedOff},
 		fields{"shardedSubscriptionMode": "OFF"})
 	for _, kind := range []string{"lock", "fair", "write", "semaphore", "permit", "latch"} {
-		t.Run(kind, func(t *testing.T) { stage.measure(t, allParticipants[kind], wakeRounds) })
+		t.Run(kind, func(t *testing.T) { stage.measure(t, allParticipants[kind], fewRounds) })
 	}
 }
 
 // On a cluster, Redisson cannot use latches whose names have braces: its second key has them twice. This library can
 // use such latches, but not together with Redisson.
 func TestClusterLatchWithBraces(t *testing.T) {
+	rig.Long(t)
+	t.Parallel()
 	where := at(t, rig.NewCluster(t).Server())
 	latch := where.connect(t).NewCountDownLatch("{tag}" + rig.Name(t))
 	t.Run("all", func(t *testing.T) {

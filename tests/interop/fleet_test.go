@@ -30,6 +30,7 @@ func (f fleet) beside() fleet { return fleet{0, f.processes + f.java} }
 // Processes of this library and of Redisson want the same object all the time. No thread gets more than twice as
 // much as a thread of the other side, and Java threads wait no longer than among themselves.
 func TestMixedFleetShares(t *testing.T) {
+	rig.Long(t)
 	fleets, holds := []fleet{{1, 1}}, []time.Duration{time.Millisecond}
 	if os.Getenv(envShares) != "" {
 		fleets, holds = append(fleets, fleet{4, 1}), append(holds, 0, 20*time.Millisecond)

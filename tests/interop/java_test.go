@@ -13,13 +13,14 @@ import (
 )
 
 // soon is enough time, on a busy machine, for anything that should happen at once.
-const soon = 15 * time.Second
+const soon = 20 * time.Second
 
 // java is a Redisson client for one test.
 type java struct {
-	t   *testing.T
-	jvm *jvm
-	id  string
+	t     *testing.T
+	jvm   *jvm
+	id    string
+	scope string // of the names of threads, so that parallel subtests have their own
 }
 
 var clients atomic.Int64
@@ -61,7 +62,7 @@ func (th thread) start(op string, f fields) <-chan answer {
 	for name, value := range f {
 		all[name] = value
 	}
-	return th.jvm.send(th.id+"-"+th.name, op, all)
+	return th.jvm.send(th.id+"-"+th.scope+th.name, op, all)
 }
 
 // try executes an operation and returns its answer.

@@ -16,8 +16,12 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// shortLease is the lease, and the watchdog timeout of Redisson, in tests that wait for its end.
-const shortLease = 3 * time.Second
+// shortLease is the lease, and the watchdog timeout of Redisson, of holds that are renewed until they or their processes
+// end. It is long enough for renewals on a busy machine.
+const shortLease = 5 * time.Second
+
+// briefLease is the lease of what is to expire.
+const briefLease = 2 * time.Second
 
 // lasting is something that is held for as long as its process lives, and what waits for it: kinds of locks, "multi" or
 // "permit".

@@ -106,7 +106,7 @@ func TestLatchQueries(t *testing.T) {
 func TestLatchOpens(t *testing.T) {
 	t.Parallel()
 	eachCommonLatch(t, func(t *testing.T, g *commonLatch) {
-		for round := range 10 {
+		for round := range 4 {
 			require.True(t, g.set(2))
 			goWaiter, javaWaiter := g.awaiters()
 			last := func() { g.count() }

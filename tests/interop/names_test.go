@@ -11,7 +11,7 @@ import (
 )
 
 // fewRounds are enough to see that both sides use the same object.
-const fewRounds = 5
+const fewRounds = 1
 
 // A name mapper of Redisson that adds a prefix is Options.KeyPrefix.
 func TestNameMapper(t *testing.T) {

@@ -100,7 +100,7 @@ func (p *commonLock) guest(first string) {
 	} else {
 		one.do("lock.unlock", p.f)
 	}
-	rig.Throughout(p.t, twoLeases, "one of them is left", func() error {
+	keeps(p.t, lastingLeases(), "one of them is left", func() error {
 		require.False(p.t, two.truth("lock.try", p.f))
 		if first == "Go" {
 			return nil

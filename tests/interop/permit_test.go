@@ -172,11 +172,11 @@ func TestPermitsAtOnce(t *testing.T) {
 // A permit whose lease is over returns on both sides, whichever side held it. A holder on the other side learns of it.
 func TestPermitsExpire(t *testing.T) {
 	t.Parallel()
-	eachCommonPermits(t, latchkey.Options{Lease: shortLease, PollCeiling: time.Second}, func(t *testing.T, b *commonPermits) {
+	eachCommonPermits(t, latchkey.Options{Lease: briefLease, PollCeiling: time.Second}, func(t *testing.T, b *commonPermits) {
 		ctx := within(t, 2*soon)
 		require.NoError(t, b.s.SetPermits(ctx, 1))
-		id := b.javaAcquire(1, shortLease)[0]
-		goWaiter := inBackground(func() (*latchkey.Permit, error) { return b.s.Acquire(ctx, latchkey.Lease(shortLease)) })
+		id := b.javaAcquire(1, briefLease)[0]
+		goWaiter := inBackground(func() (*latchkey.Permit, error) { return b.s.Acquire(ctx, latchkey.Lease(briefLease)) })
 		permit := rig.Await(t, recovery, "the permit of Java is over", goWaiter)
 		require.NoError(t, permit.err)
 		a := b.try("permit.release", b.f("permit", id))

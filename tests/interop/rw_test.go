@@ -114,12 +114,12 @@ func TestReadersOfBothSides(t *testing.T) {
 		two.do("lock.unlock", s.read)
 		one.do("lock.unlock", s.read)
 		s.nobodyWrites() // only Go reads
-		rig.Throughout(t, twoLeases, "Go goes on reading", first.Err)
+		keeps(t, lastingLeases(), "Go goes on reading", first.Err)
 		one.do("lock.lock", s.read)
 		mustUnlock(t, second)
 		mustUnlock(t, first)
 		s.nobodyWrites() // only Java reads
-		rig.Throughout(t, twoLeases, "Java goes on reading", func() error {
+		keeps(t, lastingLeases(), "Java goes on reading", func() error {
 			require.True(t, one.truth("lock.isHeld", s.read))
 			return nil
 		})

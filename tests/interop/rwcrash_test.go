@@ -18,6 +18,7 @@ import (
 // before 4.4.0 renews the leases of all readers, including dead ones, as long as one of its own reads. After that the
 // behavior is the same.
 func TestKilledGoReader(t *testing.T) {
+	rig.Long(t)
 	t.Parallel()
 	watchdog := fields{"lockWatchdogTimeout": shortLease.Milliseconds()}
 	eachCommonRWLock(t, latchkey.Options{}, watchdog, func(t *testing.T, s *commonRWLock) {
@@ -29,8 +30,8 @@ func TestKilledGoReader(t *testing.T) {
 		one.do("lock.lock", s.read)
 		victim.Kill()
 
-		waiting := s.java.on("writer").start("lock.try", merge(s.write, fields{"wait": soon.Milliseconds()}))
-		rig.Throughout(t, twoLeases, "the reader of Java keeps the lock", func() error {
+		waiting := s.java.on("writer").start("lock.try", merge(s.write, fields{"wait": patience.Milliseconds()}))
+		keeps(t, twoLeases, "the reader of Java keeps the lock", func() error {
 			require.Empty(t, waiting)
 			return nil
 		})
@@ -44,6 +45,7 @@ func TestKilledGoReader(t *testing.T) {
 
 // A killed reader of Redisson does not keep writers out for longer than its lease plus a lease of ours.
 func TestKilledJavaReader(t *testing.T) {
+	rig.Long(t)
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, version string) {
 		s := newCommonRWLock(t, version, latchkey.Options{Lease: shortLease}, nil)
@@ -52,8 +54,8 @@ func TestKilledJavaReader(t *testing.T) {
 		reader := s.goRead()
 		dying.on("one").do("lock.lock", s.read)
 		own.kill()
-		writer := inBackground(func() (*latchkey.Hold, error) { return s.lock.Writer().Lock(within(t, 2*soon)) })
-		rig.Throughout(t, twoLeases, "the reader of Go keeps the lock", func() error {
+		writer := inBackground(func() (*latchkey.Hold, error) { return s.lock.Writer().Lock(within(t, patience)) })
+		keeps(t, twoLeases, "the reader of Go keeps the lock", func() error {
 			require.Empty(t, writer)
 			return reader.Err()
 		})
@@ -114,7 +116,7 @@ func TestForcedReaderIsForgotten(t *testing.T) {
 		forced := s.goRead()
 		require.True(t, one.truth("lock.force", s.read))
 		one.do("lock.lock", s.read) // for 30 s, renewed after 10 s
-		short := mustLock(t, s.lock.Reader(), latchkey.Lease(shortLease))
+		short := mustLock(t, s.lock.Reader(), latchkey.Lease(10*time.Second))
 		mustUnlock(t, s.goRead())
 		assert.Greater(t, s.admin.PTTL(s.name), 10*time.Second, "the lock that Redisson's reader holds")
 		assert.ErrorIs(t, forced.Unlock(context.Background()), latchkey.ErrNotHeld)

@@ -37,7 +37,7 @@ func TestSpinAndOrdinary(t *testing.T) {
 		released := j.on("holder").do("lock.unlock", spin)
 		got := rig.Await(t, patience, "Go acquires", goWaiting)
 		require.NoError(t, got.err)
-		assert.Less(t, got.at.Sub(released.began()), ceiling+time.Second)
+		assert.Less(t, got.at.Sub(released.began()), ceiling+wakeLimit)
 		mustUnlock(t, got.value)
 	})
 }

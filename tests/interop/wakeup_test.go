@@ -15,11 +15,13 @@ import (
 const (
 	// wakeCeiling is how long a waiter of ours sleeps here if no message reaches it. A waiter of Redisson sleeps until
 	// the lease is over, 30 s.
-	wakeCeiling = 20 * time.Second
+	wakeCeiling = 29 * time.Second
 	// wakeLimit is far below that, and far above what a busy machine needs: the medians are a few milliseconds.
-	wakeLimit  = 2 * time.Second
-	wakeRounds = 25
+	wakeLimit = 15 * time.Second
 )
+
+// wakeRounds returns how often each side wakes the other.
+func wakeRounds() int { return max(rig.Sized(10), 2) }
 
 // A release on one side wakes a waiter on the other by a message, not by a poll or the end of a lease.
 func TestWakeUp(t *testing.T) {
@@ -27,7 +29,7 @@ func TestWakeUp(t *testing.T) {
 		where := here(t)
 		stage := where.stage(t, version, latchkey.Options{}, nil)
 		for kind, both := range allParticipants {
-			t.Run(kind, func(t *testing.T) { stage.measure(t, both, wakeRounds) })
+			t.Run(kind, func(t *testing.T) { stage.measure(t, both, wakeRounds()) })
 		}
 	})
 }
@@ -60,6 +62,7 @@ type stage struct {
 
 func (s stage) measure(t *testing.T, both participants, rounds int) {
 	t.Helper()
+	s.java = s.java.as(t)
 	toGo, toJava := make([]time.Duration, rounds), make([]time.Duration, rounds)
 	for i := range rounds {
 		// A new name for each, because a subscription may linger.

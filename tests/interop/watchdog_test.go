@@ -15,8 +15,25 @@ import (
 // twoLeases is longer than any hold that is not renewed.
 const twoLeases = 2*shortLease + shortLease/2
 
+// lastingLeases returns twoLeases, or far less in short mode, for tests that show other things too.
+func lastingLeases() time.Duration {
+	if testing.Short() {
+		return 300 * time.Millisecond
+	}
+	return twoLeases
+}
+
+// keeps checks a condition now and then during a period, which costs less than [rig.Throughout].
+func keeps(t *testing.T, during time.Duration, what string, check func() error) {
+	t.Helper()
+	for end := time.Now().Add(during); time.Now().Before(end); time.Sleep(min(during/4, 500*time.Millisecond)) {
+		require.NoError(t, check(), what)
+	}
+}
+
 // Holds of this library survive two leases while Redisson contends for them.
 func TestGoHoldsAreRenewed(t *testing.T) {
+	rig.Long(t)
 	t.Parallel()
 	where := here(t)
 	eachVersion(t, func(t *testing.T, version string) {
@@ -38,6 +55,7 @@ func TestGoHoldsAreRenewed(t *testing.T) {
 // Holds of Redisson survive two of its watchdog timeouts while this library contends for them. Redisson does not renew
 // permits.
 func TestJavaHoldsAreRenewed(t *testing.T) {
+	rig.Long(t)
 	t.Parallel()
 	where := here(t)
 	eachVersion(t, func(t *testing.T, version string) {
@@ -61,11 +79,12 @@ func TestJavaHoldsAreRenewed(t *testing.T) {
 }
 
 // recovery is how soon after the death of a holder there must be a new one: the lease, and the time that a waiter needs
-// to notice.
-const recovery = shortLease + 2*time.Second
+// to notice on a busy machine.
+const recovery = shortLease + wakeLimit
 
 // What a killed JVM held goes to Go when its lease is over.
 func TestKilledJVM(t *testing.T) {
+	rig.Long(t)
 	t.Parallel()
 	where := here(t)
 	eachVersion(t, func(t *testing.T, version string) {
@@ -76,12 +95,12 @@ func TestKilledJVM(t *testing.T) {
 		for _, l := range allLasting(t) {
 			l.prepare(t, client)
 			require.True(t, javaGot(t, rig.Await(t, soon, "Java acquires", javaTry(j.on(l.Name), l.Holds, l.Name, 0))), l)
-			waiting[l] = waitFor(t, client, l, soon)
+			waiting[l] = waitFor(t, client, l, patience)
 		}
 		own.kill()
 		death := time.Now()
 		for l, c := range waiting {
-			got := rig.Await(t, 2*soon, "Go acquires or gives up", c)
+			got := rig.Await(t, patience+soon, "Go acquires or gives up", c)
 			require.NoError(t, got.err, l)
 			assert.True(t, got.value, "%v never came to Go", l)
 			assert.Less(t, got.at.Sub(death), recovery, "%v", l)
@@ -91,6 +110,7 @@ func TestKilledJVM(t *testing.T) {
 
 // What a killed process of this library held goes to Java when its lease is over.
 func TestKilledGo(t *testing.T) {
+	rig.Long(t)
 	t.Parallel()
 	where := here(t)
 	eachVersion(t, func(t *testing.T, version string) {
@@ -108,12 +128,12 @@ func TestKilledGo(t *testing.T) {
 			if l.Waits == "fair" && fairHangs(t, version) {
 				continue
 			}
-			answers[l] = javaTry(j.on(l.Name), l.Waits, l.Name, soon)
+			answers[l] = javaTry(j.on(l.Name), l.Waits, l.Name, patience)
 		}
 		victim.Kill()
 		death := time.Now()
 		for l, c := range answers {
-			a := rig.Await(t, 2*soon, "Java acquires or gives up", c)
+			a := rig.Await(t, patience+soon, "Java acquires or gives up", c)
 			assert.True(t, javaGot(t, a), "%v never came to Java", l)
 			assert.Less(t, a.ended().Sub(death), recovery, "%v", l)
 		}
