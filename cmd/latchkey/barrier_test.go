@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,6 +18,7 @@ import (
 const phaseChannel = "latchkey_barrier:{phase}"
 
 func TestBarrierWaitsForAll(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	assert.Equal(t, result{stdout: "phase: nobody waits\n"}, latchkeyCLI(t, server, "barrier", "inspect", "phase"))
 	for range 2 {
@@ -41,6 +41,7 @@ func TestBarrierWaitsForAll(t *testing.T) {
 
 // The parties at a barrier are listed like the waiters for a lock.
 func TestWaitersAtABarrier(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	waiting := invoke(t, server, "barrier", "wait", "phase", "--parties", "2")
 	awaitListener(t, server, phaseChannel, 1)
@@ -62,6 +63,7 @@ func TestWaitersAtABarrier(t *testing.T) {
 }
 
 func TestBarrierWaitGivesUp(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	other := invoke(t, server, "barrier", "wait", "phase", "--parties", "3")
 	awaitListener(t, server, phaseChannel, 1)
@@ -72,6 +74,7 @@ func TestBarrierWaitGivesUp(t *testing.T) {
 }
 
 func TestBarrierReset(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	waiting := invoke(t, server, "barrier", "wait", "phase", "--parties", "3")
 	awaitListener(t, server, phaseChannel, 1)
@@ -83,16 +86,18 @@ func TestBarrierReset(t *testing.T) {
 }
 
 func TestSignalEndsTheWaitAtABarrier(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	waiting := invoke(t, server, "barrier", "wait", "phase", "--parties", "2")
 	awaitListener(t, server, phaseChannel, 1)
 	require.NoError(t, waiting.Process.Signal(syscall.SIGTERM))
 	assert.Equal(t, result{code: 128 + int(syscall.SIGTERM)}, waiting.end())
-	rest := latchkeyCLI(t, server, "barrier", "wait", "phase", "--parties", "2", "--wait", (50 * time.Millisecond).String())
+	rest := latchkeyCLI(t, server, "barrier", "wait", "phase", "--parties", "2", "--wait", "2s")
 	assert.Equal(t, exitNotAcquired, rest.code, "it has left")
 }
 
 func TestBarrierBadInput(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	for _, args := range [][]string{
 		{"wait", "phase"}, {"wait", "--parties", "2"}, {"wait", "phase", "--parties", "0"}, {"wait", "phase", "--parties", "2", "--wait", "-1s"},

@@ -24,6 +24,7 @@ func cronOf(t *testing.T, server *latchkeytest.Server, text string, flags ...str
 }
 
 func TestCronRunsOnce(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	var runs sync.WaitGroup
 	results := make([]result, 3)
@@ -52,6 +53,7 @@ func TestCronRunsOnce(t *testing.T) {
 }
 
 func TestCronRunsAgain(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	for range 2 {
 		assert.Equal(t, result{stdout: "ran\n"}, cronOf(t, server, "echo ran", "--at-least", "1ms").end())
@@ -60,6 +62,7 @@ func TestCronRunsAgain(t *testing.T) {
 }
 
 func TestCronPassesExitCodes(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	assert.Equal(t, 7, cronOf(t, server, "exit 7").end().code)
 	assert.Equal(t, 75, cronOf(t, server, "exit 7", "--conflict-exit-code", "75").end().code)
@@ -70,8 +73,9 @@ func TestCronPassesExitCodes(t *testing.T) {
 
 // The job is killed together with its machine: no other machine repeats it.
 func TestCronIsKilled(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
-	run := cronOf(t, server, "echo ready; cat", "--lease", "300ms")
+	run := cronOf(t, server, "echo ready; cat", "--lease", "5s")
 	require.Equal(t, "ready", run.line())
 	require.NoError(t, run.Process.Signal(os.Kill))
 	_ = run.end()
@@ -81,6 +85,7 @@ func TestCronIsKilled(t *testing.T) {
 }
 
 func TestRunTriesOnce(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	held := hold(t, server.Client().NewLock("orders"))
 	got := script(t, server, "echo ran", "--no-wait").end()
@@ -92,6 +97,7 @@ func TestRunTriesOnce(t *testing.T) {
 }
 
 func TestRunReadsAndWrites(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	first := script(t, server, "echo ready; cat", "--read")
 	require.Equal(t, "ready", first.line())
@@ -102,6 +108,7 @@ func TestRunReadsAndWrites(t *testing.T) {
 }
 
 func TestRunFair(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	fair := server.Client().NewFairLock("orders")
 	held, err := fair.TryLock(t.Context())
@@ -117,6 +124,7 @@ func TestRunFair(t *testing.T) {
 
 // The hand-written lines of the help texts are no wider than a terminal.
 func TestHelpIsNarrow(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{{"run"}, {"cron"}, {"sem", "run"}} {
 		got := latchkeyCLI(t, nil, append(args, "--help")...)
 		_, text, _ := strings.Cut(got.stdout, "DESCRIPTION:")

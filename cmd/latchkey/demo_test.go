@@ -57,6 +57,7 @@ func TestDemoCaptures(t *testing.T) {
 }
 
 func TestDemoOnANamedServerLeavesNothingBehind(t *testing.T) {
+	long(t)
 	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	got := latchkeyCLI(t, server, brief...)
@@ -94,6 +95,7 @@ func TestDemoNoticesALostIncrement(t *testing.T) {
 }
 
 func TestDemoNoticesALockThatIsTakenAway(t *testing.T) {
+	long(t)
 	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	demo := invoke(t, server, brief...)
@@ -125,11 +127,13 @@ func TestInterruptedDemoCleansUp(t *testing.T) {
 }
 
 func TestInterruptedDemoReleasesTheLock(t *testing.T) {
+	long(t)
 	t.Parallel()
 	interruptedDemoLeavesNothing(t, ":lock", "--for", "2s", "--workers", "2")
 }
 
 func TestDemoNoticesTooManyInside(t *testing.T) {
+	long(t)
 	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	demo := invoke(t, server, brief...)
@@ -141,6 +145,7 @@ func TestDemoNoticesTooManyInside(t *testing.T) {
 }
 
 func TestDemoNoticesAPermitThatIsTakenAway(t *testing.T) {
+	long(t)
 	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	demo := invoke(t, server, brief...)
@@ -171,11 +176,13 @@ func interruptedDemoLeavesNothing(t *testing.T, suffix string, flags ...string) 
 }
 
 func TestInterruptedDemoRemovesThePool(t *testing.T) {
+	long(t)
 	t.Parallel()
 	interruptedDemoLeavesNothing(t, ":pool", "--for", "1s", "--lease", "400ms")
 }
 
 func TestDemoNoticesWhoPassesTheLatchEarly(t *testing.T) {
+	long(t)
 	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	client := server.Client()
@@ -189,6 +196,7 @@ func TestDemoNoticesWhoPassesTheLatchEarly(t *testing.T) {
 }
 
 func TestDemoNoticesALatchThatIsGone(t *testing.T) {
+	long(t)
 	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	client := server.Client()
@@ -202,18 +210,21 @@ func TestDemoNoticesALatchThatIsGone(t *testing.T) {
 }
 
 func TestInterruptedDemoRemovesTheLatch(t *testing.T) {
+	long(t)
 	t.Parallel()
 	interruptedDemoLeavesNothing(t, ":latch", "--for", "2s", "--lease", "100ms")
 }
 
 // A demo that is interrupted during a term leaves no key of the term behind.
 func TestInterruptedDemoRemovesTheElection(t *testing.T) {
+	long(t)
 	t.Parallel()
 	interruptedDemoLeavesNothing(t, ":election", "--for", "2s", "--lease", "100ms")
 }
 
 // If somebody takes the leadership away, two workers lead at once, or the election ends.
 func TestDemoNoticesALeaderTooMany(t *testing.T) {
+	long(t)
 	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	demo := invoke(t, server, "demo", "--for", "6s", "--lease", "100ms")
@@ -304,6 +315,7 @@ func TestGaugeTellsWhoIsNext(t *testing.T) {
 }
 
 func TestProofNeedsEveryPart(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	a := &arena{redis: rawTo(t, server), key: "counter"}
 	c := &crew{gauge: &a.gauge, workers: []*worker{{task: a.increment}}}

@@ -12,10 +12,16 @@ import (
 // The demo is readable at any width: the terminal breaks no line, and overwrites none. The demo ends with the next
 // steps.
 func TestDemoOnTerminals(t *testing.T) {
-	for width, colors := range map[int]bool{60: true, 80: false, 200: true} {
+	t.Parallel()
+	widths := map[int]bool{60: true, 80: false, 200: true}
+	if testing.Short() {
+		widths = map[int]bool{80: true}
+	}
+	for width, colors := range widths {
 		t.Run(fmt.Sprintf("%d columns, colors: %v", width, colors), func(t *testing.T) {
+			t.Parallel()
 			noColor := map[bool]string{false: "export NO_COLOR=1", true: "unset NO_COLOR"}[colors]
-			p := onScreen(t, width, "", noColor+`; "$LATCHKEY" demo --for 2s --lease 1s`)
+			p := onScreen(t, width, "", noColor+`; "$LATCHKEY" demo --for 1s --lease 1s`)
 			p.await("code 0")
 			raw := p.tmux("capture-pane", "-e", "-p", "-S", "-")
 			assert.Equal(t, colors, strings.Contains(raw, "\x1b[32m"), "green")
@@ -38,6 +44,7 @@ func TestDemoOnTerminals(t *testing.T) {
 
 // A change of the terminal's width does not spoil later drawing.
 func TestDemoOnATerminalThatChanges(t *testing.T) {
+	long(t)
 	t.Parallel()
 	p := onScreen(t, 120, "", `"$LATCHKEY" demo --for 3s --lease 1s`)
 	for _, width := range []int{60, 100, 70} {

@@ -30,6 +30,7 @@ func leaderOf(t *testing.T, server *latchkeytest.Server) latchkey.Leader {
 }
 
 func TestElectPassesExitCodeAndResigns(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	for term, text := range []string{"echo $LATCHKEY_TOKEN; exit 7", "echo $LATCHKEY_TOKEN; kill -9 $$"} {
 		got := elected(t, server, text).end()
@@ -40,6 +41,7 @@ func TestElectPassesExitCodeAndResigns(t *testing.T) {
 }
 
 func TestElectAnnouncesItsValue(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	first := elected(t, server, "echo ready; cat", "--value", "first:80")
 	require.Equal(t, "ready", first.line())
@@ -54,8 +56,9 @@ func TestElectAnnouncesItsValue(t *testing.T) {
 }
 
 func TestElectCampaignsAgainAfterALoss(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
-	run := elected(t, server, `trap 'echo told; exit 0' TERM; echo term $LATCHKEY_TOKEN; `+untilSignal, "--lease", "300ms")
+	run := elected(t, server, `trap 'echo told; exit 0' TERM; echo term $LATCHKEY_TOKEN; `+untilSignal, "--lease", "5s")
 	require.Equal(t, "term 1", run.line())
 	forceUnlock(t, server)
 	assert.Equal(t, "told", run.line())
@@ -69,8 +72,9 @@ func TestElectCampaignsAgainAfterALoss(t *testing.T) {
 }
 
 func TestElectOnceEndsWithALoss(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
-	run := elected(t, server, "echo ready; exec sleep 600", "--lease", "300ms", "--once")
+	run := elected(t, server, "echo ready; exec sleep 600", "--lease", "5s", "--once")
 	require.Equal(t, "ready", run.line())
 	forceUnlock(t, server)
 	got := run.end()
@@ -80,8 +84,9 @@ func TestElectOnceEndsWithALoss(t *testing.T) {
 
 // A signal that ends the command also ends the campaigns, even if the leadership is lost.
 func TestSignalAfterALossEndsElect(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
-	run := elected(t, server, `trap 'echo told' TERM; trap 'exit 0' INT; echo ready; `+untilSignal, "--lease", "300ms", "--grace", "20s")
+	run := elected(t, server, `trap 'echo told' TERM; trap 'exit 0' INT; echo ready; `+untilSignal, "--lease", "5s", "--grace", "20s")
 	require.Equal(t, "ready", run.line())
 	forceUnlock(t, server)
 	require.Equal(t, "told", run.line())
@@ -90,10 +95,11 @@ func TestSignalAfterALossEndsElect(t *testing.T) {
 }
 
 func TestElectGivesUp(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	l, err := unnamed(server).NewElection("orders").TryCampaign(t.Context(), "")
 	require.NoError(t, err)
-	for _, wait := range []string{"0s", "100ms"} {
+	for _, wait := range []string{"0s", "2s"} {
 		got := elected(t, server, "echo ran", "--wait", wait).end()
 		assert.Equal(t, exitNotAcquired, got.code)
 		assert.Empty(t, got.stdout)
@@ -103,6 +109,7 @@ func TestElectGivesUp(t *testing.T) {
 }
 
 func TestSignalEndsTheCampaign(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	l, err := unnamed(server).NewElection("orders").TryCampaign(t.Context(), "")
 	require.NoError(t, err)
@@ -114,6 +121,7 @@ func TestSignalEndsTheCampaign(t *testing.T) {
 }
 
 func TestLeader(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	got := latchkeyCLI(t, server, "leader", "orders")
 	assert.Equal(t, result{code: exitNotAcquired, stdout: "orders has no leader\n"}, got)
@@ -137,6 +145,7 @@ func TestLeader(t *testing.T) {
 }
 
 func TestLeaderWatch(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	watch := invoke(t, server, "leader", "orders", "--watch")
 	assert.Equal(t, "orders has no leader", watch.line())

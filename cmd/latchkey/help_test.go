@@ -35,6 +35,7 @@ func commandPaths() [][]string {
 
 // Each command has a help text of 80 columns with an example, whichever way the user asks for help.
 func TestHelpOfEachCommand(t *testing.T) {
+	t.Parallel()
 	paths := commandPaths()
 	require.Greater(t, len(paths), 30)
 	for _, words := range paths {
@@ -56,6 +57,7 @@ func TestHelpOfEachCommand(t *testing.T) {
 }
 
 func TestHelpOfWhatDoesNotExist(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{
 		{"help", "inspct"}, {"help", "sem", "st"}, {"help", "run", "it"}, {"sem", "help", "st"}, {"--help", "inspct"},
 	} {
@@ -67,6 +69,7 @@ func TestHelpOfWhatDoesNotExist(t *testing.T) {
 }
 
 func TestSuggestions(t *testing.T) {
+	t.Parallel()
 	for meant, args := range map[string][]string{
 		`unknown command "inspct"; did you mean inspect? See latchkey --help`:          {"inspct", "orders"},
 		`unknown command "rnu"; did you mean run? See latchkey --help`:                 {"rnu", "--lock", "a", "--", "true"},
@@ -82,6 +85,7 @@ func TestSuggestions(t *testing.T) {
 }
 
 func TestSuggestionsAreClose(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{
 		{"completion", "nope"}, {"help", "nonsense"}, {"nonsense"}, {"sem", "orders"}, {"run", "--color", "--", "true"}, {"run", "-x"},
 	} {
@@ -93,12 +97,14 @@ func TestSuggestionsAreClose(t *testing.T) {
 }
 
 func TestHelpSaysThatEmptyInputEndsNoLock(t *testing.T) {
+	t.Parallel()
 	got := latchkeyCLI(t, nil, "lock", "--help")
 	assert.Contains(t, got.stdout, "with /dev/null")
 }
 
 // Messages name commands and flags, not the methods of the library.
 func TestMessagesAreThoseOfTheCommandLine(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	_, err := server.Client().NewCountDownLatch("ready").TrySetCount(t.Context(), 2)
 	require.NoError(t, err)
@@ -135,6 +141,7 @@ func (e stringError) Error() string { return string(e) }
 
 // Help fits the terminal, down to 40 columns.
 func TestHelpFitsTheTerminal(t *testing.T) {
+	t.Parallel()
 	for _, width := range []int{60, 80, 200} {
 		p := onScreen(t, width, "", `"$LATCHKEY" sem set --help`)
 		lines := p.await("GLOBAL OPTIONS", "code 0")
@@ -163,6 +170,7 @@ func TestLinesOfATerminal(t *testing.T) {
 
 // The scripts work in the shells themselves.
 func TestCompletion(t *testing.T) {
+	t.Parallel()
 	for shell, setUp := range map[string]string{
 		"bash": `exec bash --norc --noprofile -i`,
 		"zsh":  `exec zsh -f -i`,

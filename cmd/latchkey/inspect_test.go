@@ -14,6 +14,7 @@ import (
 )
 
 func TestInspectAsJSON(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t, latchkeytest.ManualTime())
 	held := hold(t, unnamed(server).NewFencedLock("orders"))
 
@@ -27,6 +28,7 @@ func TestInspectAsJSON(t *testing.T) {
 }
 
 func TestInspectFree(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 
 	got := latchkeyCLI(t, server, "inspect", "orders")
@@ -39,6 +41,7 @@ func TestInspectFree(t *testing.T) {
 }
 
 func TestInspectForPeople(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t, latchkeytest.ManualTime())
 	orders := unnamed(server).NewLock("orders")
 	held := hold(t, orders)
@@ -53,6 +56,7 @@ func TestInspectForPeople(t *testing.T) {
 }
 
 func TestInspectReadersAndWriters(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t, latchkeytest.ManualTime())
 	orders := unnamed(server).NewRWLock("orders")
 	held := hold(t, orders.Writer())
@@ -71,6 +75,7 @@ func TestInspectReadersAndWriters(t *testing.T) {
 }
 
 func TestInspectOfSomethingElse(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	client := rawTo(t, server)
 	require.NoError(t, client.Do(t.Context(), client.B().Rpush().Key("list").Element("a").Build()).Error())
@@ -90,6 +95,7 @@ func TestInspectOfSomethingElse(t *testing.T) {
 }
 
 func TestUnlock(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	held := hold(t, server.Client(latchkey.Options{Lease: 200 * time.Millisecond}).NewLock("orders"))
 
@@ -109,6 +115,7 @@ func TestUnlock(t *testing.T) {
 }
 
 func TestUnlockAsJSON(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	hold(t, unnamed(server).NewMutex("orders"))
 
@@ -120,6 +127,7 @@ func TestUnlockAsJSON(t *testing.T) {
 }
 
 func TestUnlockLeavesOtherThingsAlone(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	client := rawTo(t, server)
 	require.NoError(t, client.Do(t.Context(), client.B().Rpush().Key("list").Element("a").Build()).Error())
@@ -135,6 +143,7 @@ func TestUnlockLeavesOtherThingsAlone(t *testing.T) {
 // unlock removes a string only with --kind mutex, because data of an application can
 // look the same.
 func TestUnlockOfAMutexAsksForItsKind(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	mutex := unnamed(server).NewMutex("orders")
 	hold(t, mutex)
@@ -164,6 +173,7 @@ func TestUnlockOfAMutexAsksForItsKind(t *testing.T) {
 }
 
 func TestUnlockByKind(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	client := unnamed(server)
 	for kind, lock := range map[string]latchkey.Locker{
@@ -180,6 +190,7 @@ func TestUnlockByKind(t *testing.T) {
 // For data of an application, a semaphore and a latch, inspect shows the kind, and
 // unlock changes nothing. No value is taken for a holder.
 func TestInspectAndUnlockOfForeignData(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	client, raw := unnamed(server), rawTo(t, server)
 	for name, words := range map[string][]string{
@@ -231,6 +242,7 @@ func TestInspectAndUnlockOfForeignData(t *testing.T) {
 
 // Anybody with write access to the server may write an owner, which must not control the terminal.
 func TestOwnersDoNotSteerTheTerminal(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	raw := rawTo(t, server)
 	const id = "01234567-89ab-cdef-0123-456789abcdef:1:"

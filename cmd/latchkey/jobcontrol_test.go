@@ -42,7 +42,7 @@ func (p *pane) enter(line string, texts ...string) {
 // line that is typed while the terminal is still in the mode of the shell does not reach the program.
 func (p *pane) feed(line, answer string) {
 	p.t.Helper()
-	eventually(p.t, answer, func() bool {
+	p.eventually(answer, func() bool {
 		p.typeIn(line)
 		p.keys("Enter")
 		for range 50 {
@@ -60,7 +60,7 @@ func (p *pane) interrupt() {
 	p.t.Helper()
 	p.keys("C-c")
 	prompt := regexp.MustCompile(`\^C\n*>`)
-	eventually(p.t, "the prompt", func() bool { return prompt.MatchString(strings.Join(p.lines(), "\n")) })
+	p.eventually("the prompt", func() bool { return prompt.MatchString(strings.Join(p.lines(), "\n")) })
 }
 
 // awaitFree waits until the lock is released or its lease has ended. A query right at the end of the lease may fail.
@@ -74,6 +74,7 @@ func awaitFree(t *testing.T, server *latchkeytest.Server) {
 }
 
 func TestRunStopsAndGoesOnWithItsCommand(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	p := inShell(t, 100, server)
 	p.enter(`"$LATCHKEY" run --lock orders -- sh -c 'echo ready; while read x; do echo "got $x"; done'`, "\nready")
@@ -93,9 +94,10 @@ func TestRunStopsAndGoesOnWithItsCommand(t *testing.T) {
 
 // A program that is stopped does not renew its lock, so the command must not go on.
 func TestRunThatWasStoppedForTooLong(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	p := inShell(t, 100, server)
-	p.enter(`"$LATCHKEY" run --lock orders --lease 300ms -- sh -c 'trap "echo told; exit 3" TERM; echo ready; while :; do read x; echo "went on"; done'`, "\nready")
+	p.enter(`"$LATCHKEY" run --lock orders --lease 2s -- sh -c 'trap "echo told; exit 3" TERM; echo ready; while :; do read x; echo "went on"; done'`, "\nready")
 	p.keys("C-z")
 	p.await("Stopped")
 	awaitFree(t, server)
@@ -106,11 +108,12 @@ func TestRunThatWasStoppedForTooLong(t *testing.T) {
 
 // A command that was started in the background stops when it reads, and gets the terminal with fg.
 func TestRunFromTheBackground(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	p := inShell(t, 100, server)
 	p.enter(`"$LATCHKEY" run --lock orders -- cat &`, "[1]")
 	eventually(t, "it has the lock", func() bool { return isLocked(t, server, "orders") })
-	eventually(t, "it is stopped", func() bool {
+	p.eventually("it is stopped", func() bool {
 		p.keys("C-l")
 		p.enter("jobs", "run --lock")
 		return strings.Contains(strings.Join(p.lines(), "\n"), "Stopped")
@@ -124,11 +127,12 @@ func TestRunFromTheBackground(t *testing.T) {
 
 // SIGTSTP from another process has the same effect as Ctrl-Z.
 func TestRunIsToldToStop(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	p := inShell(t, 100, server)
 	p.enter(`"$LATCHKEY" run --lock orders -- sh -c 'echo re"ad"y; sleep 600' &`, "ready")
 	p.enter("kill -TSTP $!")
-	eventually(t, "it is stopped", func() bool {
+	p.eventually("it is stopped", func() bool {
 		p.enter("jobs", "run --lock")
 		return strings.Contains(strings.Join(p.lines(), "\n"), "Stopped")
 	})
@@ -139,6 +143,7 @@ func TestRunIsToldToStop(t *testing.T) {
 
 // The shell has the terminal while top is stopped. Afterwards top has it again, at the current size.
 func TestTopStopsAndGoesOn(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	hold(t, server.Client().NewLock("orders"))
 	p := inShell(t, 80, server)
@@ -156,13 +161,15 @@ func TestTopStopsAndGoesOn(t *testing.T) {
 
 // The demo goes on. TestScreenForgetsRowsWhenItWasStopped shows, without a race, that it goes on below later output.
 func TestDemoStopsAndGoesOn(t *testing.T) {
+	long(t)
+	t.Parallel()
 	p := inShell(t, 80, nil)
 	p.enter(`"$LATCHKEY" demo --for 4s --lease 400ms --workers 2`, "worker 1", "turns")
 	p.keys("C-z")
 	p.await("Stopped")
 	p.enter("echo shell $((40+2))", "\nshell 42")
-	p.keys("C-z")           // has no effect
-	time.Sleep(time.Second) // several frames, none of which may be drawn
+	p.keys("C-z")                      // has no effect
+	time.Sleep(300 * time.Millisecond) // several frames, none of which may be drawn
 	require.Contains(t, strings.Join(p.lines(), "\n"), "shell 42")
 	p.enter("fg", "A POOL WITH A LIMIT")
 }

@@ -17,6 +17,7 @@ import (
 
 // All commands that read show the label and the note of a command that runs.
 func TestLabelsAndNotes(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	inside := script(t, server, "echo in; sleep 60", "--label", "web-1", "--note", "order 42")
 	require.Equal(t, "in", inside.line())
@@ -31,10 +32,10 @@ func TestLabelsAndNotes(t *testing.T) {
 	waiting := invoke(t, server, "run", "--lock", "orders", "--label", "web-2", "--", "true")
 	shows("web-2 (", "waiters", "orders")
 	shows(`"label": "web-2"`, "waiters", "--json", "orders")
-	for _, busy := range [][]string{{"run", "--lock", "orders", "--no-wait", "--", "true"}, {"lock", "orders", "--wait", "10ms"}} {
+	for _, busy := range [][]string{{"run", "--lock", "orders", "--no-wait", "--", "true"}, {"lock", "orders", "--wait", "2s"}} {
 		got := latchkeyCLI(t, server, busy...)
 		assert.Equal(t, exitNotAcquired, got.code)
-		assert.Regexp(t, `^latchkey: "orders" is held by web-1, \d+s left(, waited 10ms)?\n$`, got.stderr)
+		assert.Regexp(t, `^latchkey: "orders" is held by web-1, \d+s left(, waited [2-9]s)?\n$`, got.stderr)
 	}
 	cron := latchkeyCLI(t, server, "cron", "--verbose", "orders", "--", "true")
 	assert.Regexp(t, `ago: web-1, \d+s left\n$`, cron.stderr)
@@ -63,6 +64,7 @@ func TestLabelsAndNotes(t *testing.T) {
 
 // The message for a lock that is kept after its release does not say that somebody is at work.
 func TestBusyTextOfALockThatIsKept(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	held, err := unnamed(server).NewLock("orders").TryLock(t.Context(), latchkey.AtLeast(time.Minute))
 	require.NoError(t, err)

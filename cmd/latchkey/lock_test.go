@@ -15,6 +15,7 @@ import (
 )
 
 func TestLockUntilInputEnds(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	run := invoke(t, server, "lock", "orders", "-n")
 	line := run.line()
@@ -33,6 +34,7 @@ func TestLockUntilInputEnds(t *testing.T) {
 }
 
 func TestLockUntilASignal(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	run := invoke(t, server, "lock", "orders", "--fenced")
 	assert.Regexp(t, ` is locked by \S+, token 1$`, run.line())
@@ -43,12 +45,22 @@ func TestLockUntilASignal(t *testing.T) {
 }
 
 func TestLockIsRenewedAndItsLossTold(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
-	run := invoke(t, server, "lock", "orders", "--lease", "1s", "--json")
+	run := invoke(t, server, "lock", "orders", "--lease", "5s", "--json")
 	var reply lockReply
 	require.NoError(t, json.NewDecoder(run.out).Decode(&reply))
 	assert.Equal(t, "orders", reply.Name)
-	time.Sleep(3 * time.Second) // several leases: only this shows that the lease is renewed
+	orders, before := server.Client().NewLock("orders"), time.Duration(0)
+	for renewals := 0; renewals < 2; {
+		now, err := orders.RemainingLease(t.Context())
+		require.NoError(t, err)
+		if before > 0 && now > before {
+			renewals++
+		}
+		before = now
+		time.Sleep(10 * time.Millisecond) // the lease reports no changes
+	}
 	found, err := server.Client().Inspect(t.Context(), "orders")
 	require.NoError(t, err)
 	require.Len(t, found.Holders, 1)
@@ -61,6 +73,7 @@ func TestLockIsRenewedAndItsLossTold(t *testing.T) {
 }
 
 func TestLockOfReaders(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	first, second := invoke(t, server, "lock", "orders", "--read"), invoke(t, server, "lock", "orders", "--read")
 	first.line()
@@ -72,6 +85,7 @@ func TestLockOfReaders(t *testing.T) {
 
 // Empty input, like that of a program in the background, does not end the lock command.
 func TestLockWithoutInput(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	run := invoke(t, server, "run", "--lock", "outer", "--", "sh", "-c",
 		`"$LATCHKEY" lock orders </dev/null & read x; kill $!; wait $!; echo "code $?"`)
@@ -85,6 +99,7 @@ func TestLockWithoutInput(t *testing.T) {
 
 // The example of the help text.
 func TestLockInAScript(t *testing.T) {
+	t.Parallel()
 	if !inPath("bash") {
 		t.Skip("bash is not in PATH: the script uses its coproc")
 	}
@@ -106,11 +121,12 @@ func TestLockInAScript(t *testing.T) {
 }
 
 func TestSemDelete(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	pool := server.Client().NewPermitSemaphore("pool")
 	_, err := pool.TrySetPermits(t.Context(), 1)
 	require.NoError(t, err)
-	holder := invoke(t, server, "sem", "run", "--name", "pool", "--permits", "1", "--lease", "300ms", "--", "sh", "-c", "echo ready; exec sleep 600")
+	holder := invoke(t, server, "sem", "run", "--name", "pool", "--permits", "1", "--lease", "5s", "--", "sh", "-c", "echo ready; exec sleep 600")
 	holder.line()
 	waiter := invoke(t, server, "sem", "run", "--name", "pool", "--permits", "1", "--", "echo", "ran")
 	awaitListener(t, server, "redisson_sc:{pool}", 1)
@@ -121,6 +137,7 @@ func TestSemDelete(t *testing.T) {
 }
 
 func TestLsByPrefixFlag(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	hold(t, server.Client().NewLock("orders:1"))
 	hold(t, server.Client().NewLock("invoices:1"))

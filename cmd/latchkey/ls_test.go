@@ -14,6 +14,7 @@ import (
 )
 
 func TestLs(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t, latchkeytest.ManualTime())
 	client := unnamed(server)
 	orders := hold(t, client.NewLock("orders:1"))
@@ -37,6 +38,7 @@ func TestLs(t *testing.T) {
 }
 
 func TestLsAsJSON(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t, latchkeytest.ManualTime())
 	client := unnamed(server)
 	held := hold(t, client.NewFencedLock("orders"))
@@ -53,6 +55,7 @@ func TestLsAsJSON(t *testing.T) {
 }
 
 func TestWaiters(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	hold(t, unnamed(server).NewLock("orders"))
 	other := unnamed(server)
@@ -69,6 +72,7 @@ func TestWaiters(t *testing.T) {
 
 // watch prints the object, and then each change, until a signal ends it.
 func TestWatch(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	lock := unnamed(server).NewLock("orders")
 	i := invoke(t, server, "watch", "--every", "50ms", "orders")
@@ -80,6 +84,7 @@ func TestWatch(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
+	t.Parallel()
 	got := latchkeyCLI(t, latchkeytest.NewServer(t), "check")
 	assert.Zero(t, got.code)
 	assert.Contains(t, got.stdout, ": ok")
@@ -87,6 +92,7 @@ func TestCheck(t *testing.T) {
 
 // check prints each problem with advice, and reports it by the exit code.
 func TestCheckFindsWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	url := startRedis(t)
 	raw, err := rawClient(url)
 	require.NoError(t, err)
@@ -117,6 +123,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 
 // The walk ends early, and only a refusal is answered with the missing permission.
 func TestCheckTriesToList(t *testing.T) {
+	t.Parallel()
 	client := latchkeytest.NewServer(t).Client()
 	require.NoError(t, tryToList(t.Context(), client))
 	over, cancel := context.WithCancel(t.Context())
@@ -148,6 +155,7 @@ func TestWaitingTextLeavesOutWhatIsNone(t *testing.T) {
 
 // Application data is not watched as if it were a lock.
 func TestWatchOfForeignData(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	raw := rawTo(t, server)
 	for name, words := range map[string][]string{"list": {"RPUSH", "list", "a"}, "text": {"SET", "text", "hello world"}} {

@@ -68,7 +68,15 @@ func heedSignals() {
 }
 
 // testPatience is far longer than anything here takes, so that a hang fails in time.
-const testPatience = 30 * time.Second
+const testPatience = 2 * time.Minute
+
+// long skips a test that takes seconds, with -short.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("a long one: not with -short")
+	}
+}
 
 // invocation is one run of the program.
 type invocation struct {
@@ -207,6 +215,7 @@ func hold(t *testing.T, lock latchkey.Locker) *latchkey.Hold {
 }
 
 func TestMistakesOnTheCommandLine(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string][]string{
 		"unknown command":      {"locks", "orders"},
 		"unknown global flag":  {"--nope"},
@@ -300,6 +309,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 }
 
 func TestHelpIsNoMistake(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{{}, {"--help"}, {"run", "--help"}, {"top", "--help"}, {"ls", "--help"}, {"watch", "--help"}, {"cron", "--help"}, {"sem"}, {"sem", "run", "--help"}, {"latch"}, {"latch", "wait", "--help"}, {"elect", "--help"}, {"leader", "--help"}, {"demo", "--help"}} {
 		got := latchkeyCLI(t, nil, args...)
 		assert.Zero(t, got.code)
@@ -310,6 +320,7 @@ func TestHelpIsNoMistake(t *testing.T) {
 }
 
 func TestServerOutOfReach(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	server.URL()
 	server.Stop()
@@ -351,12 +362,14 @@ func TestServerThatWantsMoreThanTheURL(t *testing.T) {
 }
 
 func TestPasswordStaysSecret(t *testing.T) {
+	t.Parallel()
 	got := latchkeyCLI(t, nil, "--redis", "redis://user:s3cret@127.0.0.1:1", "inspect", "orders")
 	assert.Equal(t, exitUnavailable, got.code)
 	assert.NotContains(t, got.stderr, "s3cret")
 }
 
 func TestVersion(t *testing.T) {
+	t.Parallel()
 	got := latchkeyCLI(t, nil, "version")
 	assert.Zero(t, got.code)
 	assert.Regexp(t, `^latchkey \S+ go\S+\n$`, got.stdout)

@@ -31,6 +31,7 @@ func script(t *testing.T, server *latchkeytest.Server, text string, flags ...str
 const untilSignal = `exec 2>/dev/null; while :; do sleep 0.01; done`
 
 func TestRunPassesExitCodeAndReleases(t *testing.T) {
+	t.Parallel()
 	for text, code := range map[string]int{
 		"true":          0,
 		"exit 7":        7,
@@ -48,6 +49,7 @@ func TestRunPassesExitCodeAndReleases(t *testing.T) {
 }
 
 func TestRunOfWhatCannotRun(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	plain, garbage := filepath.Join(dir, "plain"), filepath.Join(dir, "garbage")
 	require.NoError(t, os.WriteFile(plain, nil, 0o600))
@@ -67,6 +69,7 @@ func TestRunOfWhatCannotRun(t *testing.T) {
 }
 
 func TestRunPassesFilesAndArguments(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	run := invoke(t, server, "run", "--lock", "orders", "--",
 		"sh", "-c", `cat; echo "$@" >&2`, "sh", "--json", "--", "-x", "", "help")
@@ -76,6 +79,7 @@ func TestRunPassesFilesAndArguments(t *testing.T) {
 }
 
 func TestRunHoldsWhileTheCommandRuns(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	run := script(t, server, "echo ready; cat")
 	require.Equal(t, "ready", run.line())
@@ -84,7 +88,8 @@ func TestRunHoldsWhileTheCommandRuns(t *testing.T) {
 }
 
 func TestRunRenewsItsLease(t *testing.T) {
-	const lease = 600 * time.Millisecond
+	t.Parallel()
+	const lease = 5 * time.Second
 	server := latchkeytest.NewServer(t)
 	orders := server.Client().NewLock("orders")
 	run := script(t, server, "echo ready; cat", "--lease", lease.String())
@@ -103,6 +108,7 @@ func TestRunRenewsItsLease(t *testing.T) {
 }
 
 func TestRunForwardsSignals(t *testing.T) {
+	t.Parallel()
 	for name, sig := range map[string]syscall.Signal{
 		"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP,
 		"QUIT": syscall.SIGQUIT, "USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2,
@@ -121,6 +127,7 @@ func TestRunForwardsSignals(t *testing.T) {
 }
 
 func TestRunEndsBySignal(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	run := script(t, server, "sleep 600 & echo ready; wait; true") // a process that is just being started may miss the signal
 	require.Equal(t, "ready", run.line())
@@ -130,6 +137,7 @@ func TestRunEndsBySignal(t *testing.T) {
 }
 
 func TestRunUnderNohup(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	run := invoke(t, server, "run", "--lock", "orders", "--",
 		"sh", "-c", `trap '' HUP; "$LATCHKEY" run --lock invoices -- sh -c 'echo $PPID; cat'`)
@@ -140,6 +148,7 @@ func TestRunUnderNohup(t *testing.T) {
 }
 
 func TestRunFenced(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	for _, token := range []string{"1", "2"} {
 		got := script(t, server, "echo $LATCHKEY_TOKEN", "--fenced").end()
@@ -149,9 +158,10 @@ func TestRunFenced(t *testing.T) {
 }
 
 func TestRunGivesUp(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	held := hold(t, server.Client().NewLock("orders"))
-	for _, wait := range []string{"0s", "100ms"} {
+	for _, wait := range []string{"0s", "2s"} {
 		got := script(t, server, "echo ran", "--wait", wait).end()
 		assert.Equal(t, exitNotAcquired, got.code)
 		assert.Empty(t, got.stdout)
@@ -161,6 +171,7 @@ func TestRunGivesUp(t *testing.T) {
 }
 
 func TestRunWaits(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	held := hold(t, server.Client().NewLock("orders"))
 	run := script(t, server, "echo ran")
@@ -170,6 +181,7 @@ func TestRunWaits(t *testing.T) {
 }
 
 func TestSignalEndsTheWait(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	held := hold(t, server.Client().NewLock("orders"))
 	run := script(t, server, "echo ran")
@@ -200,8 +212,9 @@ func awaitListener(t *testing.T, server *latchkeytest.Server, channel string, pr
 }
 
 func TestLossEndsTheCommand(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
-	run := script(t, server, `trap 'echo told; exit 0' TERM; echo ready; `+untilSignal, "--lease", "300ms")
+	run := script(t, server, `trap 'echo told; exit 0' TERM; echo ready; `+untilSignal, "--lease", "5s")
 	require.Equal(t, "ready", run.line())
 	forceUnlock(t, server)
 	assert.Equal(t, "told", run.line())
@@ -211,8 +224,9 @@ func TestLossEndsTheCommand(t *testing.T) {
 }
 
 func TestLossKillsWhoDoesNotListen(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
-	run := script(t, server, `trap '' TERM; sleep 600 & echo $!; wait; wait`, "--lease", "300ms", "--grace", "50ms")
+	run := script(t, server, `trap '' TERM; sleep 600 & echo $!; wait; wait`, "--lease", "5s", "--grace", "50ms")
 	child := run.line()
 	forceUnlock(t, server)
 	assert.Equal(t, exitLost, run.end().code)
@@ -220,8 +234,9 @@ func TestLossKillsWhoDoesNotListen(t *testing.T) {
 }
 
 func TestLossKillsChildrenThatOutliveTheCommand(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
-	run := script(t, server, `(trap '' TERM; echo ready; exec sleep 600) & wait`, "--lease", "300ms", "--grace", "50ms")
+	run := script(t, server, `(trap '' TERM; echo ready; exec sleep 600) & wait`, "--lease", "5s", "--grace", "50ms")
 	require.Equal(t, "ready", run.line())
 	forceUnlock(t, server)
 	got := run.end() // also waits for all processes that have its output open
@@ -229,14 +244,16 @@ func TestLossKillsChildrenThatOutliveTheCommand(t *testing.T) {
 }
 
 func TestSilentServerEndsTheCommand(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
-	run := script(t, server, "echo ready; exec sleep 600", "--lease", "300ms")
+	run := script(t, server, "echo ready; exec sleep 600", "--lease", "2s")
 	require.Equal(t, "ready", run.line())
 	server.Stop()
 	assert.Equal(t, exitLost, run.end().code)
 }
 
 func TestLossThatTheCommandDidNotLiveToSee(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	got := script(t, server, `"$LATCHKEY" unlock --force orders >/dev/null`).end()
 	assert.Equal(t, exitLost, got.code, "part of the work was done without the lock")
@@ -244,8 +261,9 @@ func TestLossThatTheCommandDidNotLiveToSee(t *testing.T) {
 }
 
 func TestKilledRunLeavesTheLockToItsLease(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
-	run := script(t, server, `trap 'echo told; exit 0' TERM; echo ready; `+untilSignal, "--lease", "300ms")
+	run := script(t, server, `trap 'echo told; exit 0' TERM; echo ready; `+untilSignal, "--lease", "2s")
 	require.Equal(t, "ready", run.line())
 	require.NoError(t, run.Process.Kill())
 	if runtime.GOOS == "linux" {

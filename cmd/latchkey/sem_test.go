@@ -50,6 +50,7 @@ func permits(t *testing.T, server *latchkeytest.Server) int {
 }
 
 func TestSemRunPassesExitCodeAndReleases(t *testing.T) {
+	t.Parallel()
 	for text, code := range map[string]int{"true": 0, "exit 7": 7, "kill -9 $$": 128 + 9} {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()
@@ -62,6 +63,7 @@ func TestSemRunPassesExitCodeAndReleases(t *testing.T) {
 }
 
 func TestSemRunOfWhatCannotRun(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	garbage := filepath.Join(t.TempDir(), "garbage")
 	require.NoError(t, os.WriteFile(garbage, []byte("\x00\x01"), 0o700))
@@ -72,6 +74,7 @@ func TestSemRunOfWhatCannotRun(t *testing.T) {
 }
 
 func TestSemRunTellsTheIDOfThePermit(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	run := pooled(t, server, 2, "echo $LATCHKEY_PERMIT; cat")
 	left, err := pool(server).RemainingLease(t.Context(), run.line())
@@ -81,6 +84,7 @@ func TestSemRunTellsTheIDOfThePermit(t *testing.T) {
 }
 
 func TestSemRunLetsInAsManyAsThereArePermits(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	first, second := pooled(t, server, 2, "echo in; cat"), pooled(t, server, 2, "echo in; cat")
 	require.Equal(t, "in", first.line())
@@ -98,6 +102,7 @@ func TestSemRunLetsInAsManyAsThereArePermits(t *testing.T) {
 
 // The commands themselves count how many of them run at once.
 func TestSemRunNeverLetsInMore(t *testing.T) {
+	t.Parallel()
 	const permits, commands = 3, 12
 	server, dir := latchkeytest.NewServer(t), t.TempDir()
 	var all []*invocation
@@ -115,6 +120,7 @@ func TestSemRunNeverLetsInMore(t *testing.T) {
 }
 
 func TestSemRunForwardsSignals(t *testing.T) {
+	t.Parallel()
 	for name, sig := range map[string]syscall.Signal{
 		"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "USR1": syscall.SIGUSR1,
 	} {
@@ -132,10 +138,11 @@ func TestSemRunForwardsSignals(t *testing.T) {
 }
 
 func TestSemRunGivesUp(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	holder := pooled(t, server, 1, "echo in; cat")
 	require.Equal(t, "in", holder.line())
-	for _, wait := range []string{"0s", "100ms"} {
+	for _, wait := range []string{"0s", "2s"} {
 		got := pooled(t, server, 1, "echo ran", "--wait", wait).end()
 		assert.Equal(t, exitNotAcquired, got.code)
 		assert.Empty(t, got.stdout)
@@ -146,6 +153,7 @@ func TestSemRunGivesUp(t *testing.T) {
 }
 
 func TestSignalEndsTheWaitForAPermit(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	holder := pooled(t, server, 1, "echo in; cat")
 	require.Equal(t, "in", holder.line())
@@ -158,6 +166,7 @@ func TestSignalEndsTheWaitForAPermit(t *testing.T) {
 }
 
 func TestSemRunGoesOnWithTheTotalThatIsSet(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	require.NoError(t, pool(server).SetPermits(t.Context(), 5))
 
@@ -174,9 +183,10 @@ func TestSemRunGoesOnWithTheTotalThatIsSet(t *testing.T) {
 }
 
 func TestLostPermitEndsTheCommand(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	run := pooled(t, server, 1, `trap 'echo told; exit 0' TERM; echo $LATCHKEY_PERMIT; `+untilSignal,
-		"--lease", "300ms")
+		"--lease", "5s")
 	takeAway(t, server, run.line())
 	assert.Equal(t, "told", run.line())
 	got := run.end()
@@ -185,9 +195,10 @@ func TestLostPermitEndsTheCommand(t *testing.T) {
 }
 
 func TestLostPermitKillsWhoDoesNotListen(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	run := pooled(t, server, 1, `trap '' TERM; sleep 600 & echo $LATCHKEY_PERMIT; echo $!; wait; wait`,
-		"--lease", "300ms", "--grace", "50ms")
+		"--lease", "5s", "--grace", "50ms")
 	id, child := run.line(), run.line()
 	takeAway(t, server, id)
 	assert.Equal(t, exitLost, run.end().code)
@@ -195,8 +206,9 @@ func TestLostPermitKillsWhoDoesNotListen(t *testing.T) {
 }
 
 func TestKilledSemRunLeavesThePermitToItsLease(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
-	run := pooled(t, server, 1, `trap 'echo told; exit 0' TERM; echo ready; `+untilSignal, "--lease", "300ms")
+	run := pooled(t, server, 1, `trap 'echo told; exit 0' TERM; echo ready; `+untilSignal, "--lease", "2s")
 	require.Equal(t, "ready", run.line())
 	require.NoError(t, run.Process.Kill())
 	if runtime.GOOS == "linux" {
@@ -209,6 +221,7 @@ func TestKilledSemRunLeavesThePermitToItsLease(t *testing.T) {
 }
 
 func TestSemRunOfASemaphoreThatIsDeleted(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	holder := pooled(t, server, 1, "echo in; cat")
 	require.Equal(t, "in", holder.line())
@@ -232,6 +245,7 @@ func takeAway(t *testing.T, server *latchkeytest.Server, id string) {
 }
 
 func TestSemInspect(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	assert.Equal(t, result{stdout: "pool is not set\n"}, latchkeyCLI(t, server, "sem", "inspect", "pool"))
 	got := latchkeyCLI(t, server, "sem", "inspect", "pool", "--json")
@@ -254,6 +268,7 @@ func TestSemInspect(t *testing.T) {
 }
 
 func TestSemSet(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	got := latchkeyCLI(t, server, "sem", "set", "pool", "3")
 	assert.Equal(t, result{stdout: "pool has permits: 3, acquired: 0, available: 3\n"}, got)
@@ -267,6 +282,7 @@ func TestSemSet(t *testing.T) {
 
 // A semaphore of NewSemaphore has no leases. Its total is in a separate key.
 func TestSemOfAPlainSemaphore(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	plain := unnamed(server).NewSemaphore("pool")
 	_, err := plain.TrySetPermits(t.Context(), 5)
@@ -305,6 +321,7 @@ func TestSemOfAPlainSemaphore(t *testing.T) {
 }
 
 func TestSemOfSomethingElse(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	hold(t, unnamed(server).NewLock("pool"))
 	for _, args := range [][]string{
@@ -320,6 +337,7 @@ func TestSemOfSomethingElse(t *testing.T) {
 
 // With --fair the waiters are in a queue, which the command waiters lists.
 func TestSemRunFair(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	fair := func() *invocation {
 		return invoke(t, server, "sem", "run", "--name", "pool", "--permits", "1", "--fair", "--", "sh", "-c", "echo in; cat")

@@ -12,6 +12,7 @@ import (
 
 // A permit that never expires is released by its id, and goes to the first waiter of a fair semaphore.
 func TestSemRelease(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	fair := unnamed(server).NewFairSemaphore("pool")
 	require.NoError(t, fair.SetPermits(t.Context(), 1))
@@ -37,6 +38,7 @@ func TestSemRelease(t *testing.T) {
 }
 
 func TestSemRelease_of_no_permit(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	hold(t, unnamed(server).NewLock("pool"))
 	_, err := unnamed(server).NewSemaphore("plain").TrySetPermits(t.Context(), 1)

@@ -18,6 +18,7 @@ import (
 )
 
 func TestRunLendsTheTerminalToTheCommand(t *testing.T) {
+	t.Parallel()
 	typing, echo := onTerminal(t, `"$LATCHKEY" run --lock orders -- sh -c 'echo ready; read x; echo "command: $x"'
 		read y; echo "shell: $y"`)
 	awaitLine(t, echo, "ready")
@@ -28,6 +29,7 @@ func TestRunLendsTheTerminalToTheCommand(t *testing.T) {
 }
 
 func TestInterruptFromTheTerminalArrivesOnce(t *testing.T) {
+	t.Parallel()
 	typing, echo := onTerminal(t, `trap : INT
 		"$LATCHKEY" run --lock orders -- sh -c 'trap "n=x\$n" INT; echo ready; read x; read x; echo "caught $n"; exit 3'
 		echo "code $?"`)
@@ -39,6 +41,7 @@ func TestInterruptFromTheTerminalArrivesOnce(t *testing.T) {
 }
 
 func TestDemoRedrawsOnATerminal(t *testing.T) {
+	t.Parallel()
 	_, echo := onTerminal(t, `unset LATCHKEY_REDIS; export NO_COLOR=1; "$LATCHKEY" demo --for 1s --lease 2s`)
 	awaitLine(t, echo, "\x1b[6A\x1b[J   worker 1")
 	awaitLine(t, echo, "PROOF: ")

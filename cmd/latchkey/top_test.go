@@ -26,6 +26,7 @@ func seen(name string, ttl time.Duration, owners ...latchkey.Owner) latchkey.Obj
 // A new holder counts as acquired. A holder that is gone counts as lost only if its lease may have expired since the
 // last look: otherwise it has released.
 func TestTopRates(t *testing.T) {
+	t.Parallel()
 	client := latchkeytest.NewServer(t).Client()
 	a, b := client.NewOwner(), client.NewOwner()
 	at := time.Now()
@@ -61,6 +62,7 @@ func TestTopRates(t *testing.T) {
 
 // An owner that has released a lock that is kept does not hold it: it counts neither as acquired nor as lost.
 func TestTopOfALockThatIsKept(t *testing.T) {
+	t.Parallel()
 	owner := latchkeytest.NewServer(t).Client().NewOwner()
 	held := seen("x", time.Second, owner)
 	kept := seen("x", time.Second, owner)
@@ -81,6 +83,7 @@ func TestTopOfALockThatIsKept(t *testing.T) {
 
 // Each look at a lock with many holders shows a different sample of them: only their number shows a change.
 func TestTopOfASample(t *testing.T) {
+	t.Parallel()
 	client := latchkeytest.NewServer(t).Client()
 	sample := func(n int) latchkey.Object {
 		o := seen("x", time.Second, client.NewOwner(), client.NewOwner())
@@ -115,6 +118,7 @@ func TestTopSortsByWhatItShows(t *testing.T) {
 }
 
 func TestTopSortsAndFilters(t *testing.T) {
+	t.Parallel()
 	client := latchkeytest.NewServer(t).Client()
 	l := newTopList()
 	a, b := seen("a", 3*time.Second, client.NewOwner()), seen("b", 2*time.Second, client.NewOwner(), client.NewOwner())
@@ -140,6 +144,7 @@ func TestTopSortsAndFilters(t *testing.T) {
 
 // Each line has the width of the screen, for all screens and names.
 func TestTopFitsTheScreen(t *testing.T) {
+	t.Parallel()
 	client := latchkeytest.NewServer(t).Client()
 	for _, size := range [][2]int{{80, 24}, {120, 40}, {40, 10}, {10, 3}, {1, 1}} {
 		screen := tcell.NewSimulationScreen("UTF-8")
@@ -167,6 +172,7 @@ func TestTopFitsTheScreen(t *testing.T) {
 }
 
 func TestTopNeedsATerminal(t *testing.T) {
+	t.Parallel()
 	got := latchkeyCLI(t, latchkeytest.NewServer(t), "top")
 	assert.Equal(t, exitUsage, got.code)
 	assert.Contains(t, got.stderr, "latchkey ls")
@@ -174,6 +180,7 @@ func TestTopNeedsATerminal(t *testing.T) {
 
 // The line of a question always shows the keys that answer it, however long the names are.
 func TestTopQuestionsFit(t *testing.T) {
+	t.Parallel()
 	client := latchkeytest.NewServer(t).Client()
 	one := seen("orders:"+strings.Repeat("4", 60), time.Minute, client.NewOwner())
 	many := seen("orders:42", time.Minute, client.NewOwner(), client.NewOwner(), client.NewOwner())

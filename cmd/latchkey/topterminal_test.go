@@ -78,7 +78,7 @@ func inPath(program string) bool {
 func (p *pane) await(texts ...string) []string {
 	p.t.Helper()
 	var lines []string
-	eventually(p.t, strings.Join(texts, ", "), func() bool {
+	p.eventually(strings.Join(texts, ", "), func() bool {
 		lines = p.lines()
 		for _, text := range texts {
 			if !strings.Contains(strings.Join(lines, "\n"), text) {
@@ -88,6 +88,12 @@ func (p *pane) await(texts ...string) []string {
 		return true
 	})
 	return lines
+}
+
+// eventually is for conditions of the screen. Each look at it starts a process, so there are fewer.
+func (p *pane) eventually(what string, condition func() bool) {
+	p.t.Helper()
+	require.Eventually(p.t, condition, testPatience, 50*time.Millisecond, what)
 }
 
 // rowOf returns the row of an object without its name, or nil.
@@ -102,6 +108,7 @@ func rowOf(lines []string, name string) []string {
 
 // top shows what the server has, at any width.
 func TestTopShowsWhatIsThere(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	client, other := unnamed(server), unnamed(server)
 	job := hold(t, client.NewLock("job:1"))
@@ -140,9 +147,9 @@ func TestTopShowsWhatIsThere(t *testing.T) {
 	}
 	assert.Contains(t, strings.Join(p.lines(), "\n"), job.Owner().String()[:20], "there is room for who holds")
 	p.keys("n", "n")
-	eventually(t, "by name, backwards", func() bool { return strings.HasPrefix(p.lines()[3], "rw ") })
+	p.eventually("by name, backwards", func() bool { return strings.HasPrefix(p.lines()[3], "rw ") })
 	p.keys("/", "job", "Enter")
-	eventually(t, "the filter", func() bool { return rowOf(p.lines(), "rw") == nil && rowOf(p.lines(), "job:1") != nil })
+	p.eventually("the filter", func() bool { return rowOf(p.lines(), "rw") == nil && rowOf(p.lines(), "job:1") != nil })
 	p.keys("/", "Escape")
 	p.await("ready")
 	p.keys("?")
@@ -155,6 +162,7 @@ func TestTopShowsWhatIsThere(t *testing.T) {
 
 // top takes a lock away only after the question, and only if the answer is y.
 func TestTopForcesAfterTheQuestionOnly(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	held := hold(t, unnamed(server).NewLock("orders"))
 	p := onScreen(t, 80, server.URL(), `"$LATCHKEY" top --every 200ms`)
@@ -182,6 +190,7 @@ func TestTopForcesAfterTheQuestionOnly(t *testing.T) {
 
 // A lock is not taken away if its holder is not the one in the question.
 func TestForceFromTheHolderThatWasShown(t *testing.T) {
+	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	client := server.Client()
 	for name, lock := range map[string]latchkey.Locker{
@@ -210,6 +219,7 @@ func TestForceFromTheHolderThatWasShown(t *testing.T) {
 
 // The former owner of a lock that is kept does not hold it.
 func TestForceFromALockThatIsKept(t *testing.T) {
+	t.Parallel()
 	client := latchkeytest.NewServer(t).Client()
 	lock := client.NewLock("orders")
 	first, err := lock.TryLock(t.Context(), latchkey.AtLeast(time.Hour))
@@ -229,6 +239,7 @@ func TestForceFromALockThatIsKept(t *testing.T) {
 
 // Not all holders of a lock with many holders are shown. The lock can still be forced, unless a new holder came.
 func TestForceFromManyHolders(t *testing.T) {
+	t.Parallel()
 	client := latchkeytest.NewServer(t).Client(latchkey.Options{Turn: -1}) // each reader holds for itself
 	reader := client.NewRWLock("orders").Reader()
 	for range 100 {
@@ -348,6 +359,7 @@ func usageOf(t *testing.T, raw rueidis.Client, pidFile string) (u usage) {
 // On a busy machine the processor time of top and its server counts, if it is less. It is all that a refresh takes on an
 // idle machine, where their round trips take no time. Without the race detector, which makes programs many times slower.
 func TestTopWithTenThousandLocks(t *testing.T) {
+	long(t)
 	const n, clients, tries = 10_000, 500, 10
 	url := startRedis(t)
 	raw, err := rawClient(url)

@@ -30,14 +30,14 @@ func tick(context.Context, []string) error {
 
 func TestChildRunsWithItsArguments(t *testing.T) {
 	child := echo.Start(t, "a b", "")
-	assert.Equal(t, "[a b ]", child.Line(t, 10*time.Second, "got"))
-	child.Wait(t, 10*time.Second)
+	assert.Equal(t, "[a b ]", child.Line(t, soon, "got"))
+	child.Wait(t, soon)
 }
 
 func TestChildIsKilledAndReaped(t *testing.T) {
 	child := ticker.Start(t)
 	var pid int
-	_, err := fmt.Sscan(child.Line(t, 10*time.Second, "pid"), &pid)
+	_, err := fmt.Sscan(child.Line(t, soon, "pid"), &pid)
 	assert.NoError(t, err)
 	child.Kill()
 	assert.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH, "not even a zombie is left")
@@ -45,10 +45,10 @@ func TestChildIsKilledAndReaped(t *testing.T) {
 
 func TestChildStopsAndContinues(t *testing.T) {
 	child := ticker.Start(t)
-	child.Line(t, 10*time.Second, "tick")
+	child.Line(t, soon, "tick")
 	child.Stop(t)
 	child.Continue(t)
-	child.Line(t, 10*time.Second, "tick")
+	child.Line(t, soon, "tick")
 }
 
 // recorder is a testing.TB that records a failure instead of failing.
@@ -79,7 +79,7 @@ func failureOf(t *testing.T, f func(tb testing.TB)) (failure string) {
 
 func TestChildThatFailsIsNoticed(t *testing.T) {
 	child := failer.Start(t)
-	failure := failureOf(t, func(tb testing.TB) { child.Wait(tb, 10*time.Second) })
+	failure := failureOf(t, func(tb testing.TB) { child.Wait(tb, soon) })
 	assert.Contains(t, failure, "the child failed")
 }
 
