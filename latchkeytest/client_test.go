@@ -64,7 +64,7 @@ func TestClientMayBeClosedEarlier(t *testing.T) {
 
 func TestCrashLeavesTheLockToItsLease(t *testing.T) {
 	server := latchkeytest.NewServer(t, latchkeytest.ManualTime())
-	doomed := server.Client(latchkey.Options{RetryBudget: 50 * time.Millisecond})
+	doomed := server.Client(latchkey.Options{RetryBudget: 300 * time.Millisecond})
 	heir := server.Client().NewLock("orders")
 	hold, err := doomed.NewLock("orders").Lock(t.Context())
 	require.NoError(t, err)

@@ -70,7 +70,7 @@ func TestStopCutsAndRefuses(t *testing.T) {
 
 func TestStopReachesClientsInMemory(t *testing.T) {
 	server := latchkeytest.NewServer(t)
-	orders := server.Client(latchkey.Options{RetryBudget: 2 * time.Second}).NewLock("orders")
+	orders := server.Client(latchkey.Options{RetryBudget: 500 * time.Millisecond}).NewLock("orders")
 	hold, err := orders.Lock(t.Context())
 	require.NoError(t, err)
 

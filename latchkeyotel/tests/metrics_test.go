@@ -15,7 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
-var quick = latchkey.Options{Lease: 300 * time.Millisecond, RetryBudget: 50 * time.Millisecond}
+var quick = latchkey.Options{Lease: 2 * time.Second, RetryBudget: 300 * time.Millisecond}
 
 // contains asserts that all has the values in want.
 func contains(t *testing.T, all, want map[string]int64) {
@@ -109,7 +109,7 @@ func TestMetricsOfRenewalsAndLosses(t *testing.T) {
 		"latchkey.holds{lock}":              0,
 	})
 	server.Refuse("")
-	_, err = b.client(server, quick).NewLock("short").Lock(t.Context(), latchkey.MaxHold(50*time.Millisecond))
+	_, err = b.client(server, quick).NewLock("short").Lock(t.Context(), latchkey.MaxHold(time.Second))
 	require.NoError(t, err)
 	b.await(t, latchkey.EventLost)
 	contains(t, b.values(t), map[string]int64{"latchkey.losses{lock,max_hold}": 1, "latchkey.hold.duration{lock,max_hold}": 1})

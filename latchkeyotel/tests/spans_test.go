@@ -23,8 +23,13 @@ func TestSpansOfALock(t *testing.T) {
 	other, err := server.Client().NewLock("job").Lock(ctx)
 	require.NoError(t, err)
 	const busy = 50 * time.Millisecond
-	time.AfterFunc(busy, func() { assert.NoError(t, other.Unlock(context.Background())) })
-	hold, err := b.client(server, latchkey.Options{}).NewLock("job").Lock(ctx)
+	client := b.client(server, latchkey.Options{})
+	go func() {
+		assert.Eventually(t, func() bool { return client.Waiting()[latchkey.KindLock] == 1 }, soon, time.Millisecond)
+		time.Sleep(busy)
+		assert.NoError(t, other.Unlock(context.Background()))
+	}()
+	hold, err := client.NewLock("job").Lock(ctx)
 	require.NoError(t, err)
 	require.NoError(t, hold.Unlock(t.Context()))
 	b.await(t, latchkey.EventReleased)

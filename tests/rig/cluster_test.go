@@ -33,6 +33,7 @@ func incr(client rueidis.Client, key string) error {
 // Whatever happens to the master of a key, another node takes its place, and the cluster becomes
 // whole again.
 func TestClusterFailsOverAndHeals(t *testing.T) {
+	rig.Long(t)
 	t.Parallel()
 	cluster := rig.NewCluster(t)
 	client := clientOf(t, cluster.URL())
@@ -47,11 +48,7 @@ func TestClusterFailsOverAndHeals(t *testing.T) {
 	assert.Equal(t, before.Addr(), replica.Addr(), "the old master is the replica")
 	rig.Eventually(t, soon, "the client follows", works)
 
-	strikes := map[string]func(string) *rig.Server{"kill": cluster.Kill, "pause": cluster.Pause}
-	if testing.Short() {
-		delete(strikes, "pause")
-	}
-	for what, strike := range strikes {
+	for what, strike := range map[string]func(string) *rig.Server{"kill": cluster.Kill, "pause": cluster.Pause} {
 		struck := strike("key")
 		assert.NotEqual(t, struck.Addr(), cluster.Successor("key", struck).Addr(), what)
 		rig.Eventually(t, soon, "the client follows a "+what, works)
@@ -61,10 +58,15 @@ func TestClusterFailsOverAndHeals(t *testing.T) {
 	}
 }
 
+// The slot of a key is what the server says. A slot moves with its keys.
 func TestClusterMovesASlotWithItsKeys(t *testing.T) {
 	t.Parallel()
 	cluster := rig.NewCluster(t)
 	client := clientOf(t, cluster.URL())
+	_, node := cluster.Serving("x")
+	for _, key := range []string{"", "x", "123456789", "{a}b", "a{b}c", "{}a", "a{b", "a}b{c}", "{{a}}", "äöü"} {
+		assert.EqualValues(t, node.Int("CLUSTER", "KEYSLOT", key), rig.Slot(key), "%q", key)
+	}
 	rig.Eventually(t, soon, "it works", func() error { return incr(client, "key") })
 	before, admin := cluster.Serving("key")
 	assert.True(t, admin.Exists("key"))
@@ -74,12 +76,4 @@ func TestClusterMovesASlotWithItsKeys(t *testing.T) {
 	assert.NotEqual(t, before.Addr(), after.Addr())
 	assert.True(t, admin.Exists("key"))
 	rig.Eventually(t, soon, "the client follows", func() error { return incr(client, "key") })
-}
-
-func TestSlot(t *testing.T) {
-	t.Parallel()
-	_, admin := rig.NewCluster(t).Serving("x")
-	for _, key := range []string{"", "x", "123456789", "{a}b", "a{b}c", "{}a", "a{b", "a}b{c}", "{{a}}", "äöü"} {
-		assert.EqualValues(t, admin.Int("CLUSTER", "KEYSLOT", key), rig.Slot(key), "%q", key)
-	}
 }

@@ -50,7 +50,7 @@ func newProgram(t *testing.T) *program {
 	)
 	require.NoError(t, err)
 	p.client = p.redis.Client(latchkey.Options{
-		Lease: time.Second, RetryBudget: 300 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+		Lease: 2 * time.Second, RetryBudget: 300 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 		Observer: func(e latchkey.Event) {
 			e.Wait += p.longer
 			p.observer.Observe(e)
@@ -154,7 +154,7 @@ func (p *program) trouble(t *testing.T) {
 	<-hold.Lost()
 	p.await(t, latchkey.EventLost)
 	p.redis.Refuse("")
-	hold, err = p.client.NewLock("limited").Lock(t.Context(), latchkey.MaxHold(10*time.Millisecond))
+	hold, err = p.client.NewLock("limited").Lock(t.Context(), latchkey.MaxHold(time.Second))
 	require.NoError(t, err)
 	<-hold.Lost()
 	p.await(t, latchkey.EventLost)
