@@ -27,7 +27,7 @@ func TestHotClientCostsFewCommands(t *testing.T) {
 			for _, server := range servers {
 				clients = append(clients, connect(t, server))
 			}
-			c := &contest{lasts: rig.Lasting(time.Second / 2), dump: dumpOf(t, servers, name)}
+			c := &contest{lasts: rig.Lasting(time.Second / 2), passes: 100, dump: dumpOf(t, servers, name)}
 			c.contenders = l.contenders(clients, name, "the client", 16/len(l.roles(clients, name)))
 			passOnce(t, c.contenders)
 			var monitors []*rig.Monitor

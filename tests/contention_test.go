@@ -19,7 +19,7 @@ func (l contended) contest(t *testing.T, servers []*rig.Server) *contest {
 	t.Helper()
 	const clients, goroutines = 4, 4
 	name := rig.Name(t)
-	c := &contest{lasts: rig.Lasting(time.Second / 2), passes: contendedPasses(t)}
+	c := &contest{lasts: rig.Lasting(time.Second / 2), passes: max(contendedPasses(t), 32)}
 	for i := range clients {
 		var each []*latchkey.Client
 		for _, server := range servers {

@@ -2,6 +2,7 @@ package tests
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -30,6 +31,8 @@ func TestLockAndUnlockAreTwoCommands(t *testing.T) {
 		}
 		commands, stats := monitor.Stop(), admin.Since(before)
 		t.Logf("ten times lock and unlock: %v", stats)
+		// On a slow machine the client probes a connection that was silent for a second.
+		commands = slices.DeleteFunc(commands, func(c string) bool { return strings.HasPrefix(c, `"PING"`) })
 		assert.Len(t, commands, 20)
 		sent := stats["evalsha"]
 		if !k.reentrant {
