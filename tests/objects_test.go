@@ -226,7 +226,7 @@ func TestObjectsOfRedisson(t *testing.T) {
 // An object that disappears between the SCAN and the look is left out, and all others are found.
 func TestObjectsThatVanish(t *testing.T) {
 	t.Parallel()
-	server, prefix := rig.Shared(), rig.Name(t)+":"
+	server, prefix := rig.Fresh(t), rig.Name(t)+":"
 	client := connect(t, server, unhurried)
 	n := fewer(200)
 	eachName(t, n, 16, func(name string) {

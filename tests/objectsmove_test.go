@@ -61,11 +61,12 @@ func TestMigration_nothing_is_missed_by_a_walk(t *testing.T) {
 // begins again and misses nothing.
 func TestObjectsAfterABrokenConnection(t *testing.T) {
 	t.Parallel()
-	server, prefix := rig.Shared(), rig.Name(t)+":"
-	if server.Embedded() {
+	prefix := rig.Name(t) + ":"
+	if rig.Shared().Embedded() {
 		t.Skip("the client of the embedded server is borrowed: its connections are not seen")
 	}
 	notInCluster(t, "the others go on")
+	server := rig.Fresh(t)
 	tap := rig.NewTap(t, server)
 	client, maker := connectVia(t, server, tap.Addr(), unhurried), connect(t, server, unhurried)
 	const n = 1200
