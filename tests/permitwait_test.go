@@ -98,7 +98,7 @@ func TestLargeRequestIsNotOvertakenByItsOwnClient(t *testing.T) {
 func TestLargeRequestsAreNotStarved(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
-	options := latchkey.Options{StaleWaiterTimeout: 300 * time.Millisecond}
+	options := latchkey.Options{StaleWaiterTimeout: 300 * time.Millisecond, Turn: -1} // each pass is a grant of the server
 	giver := newSemaphore(t, connect(t, server, options), capacity)
 	const clients, enough = 10, 4
 	ctx, stop := context.WithCancel(t.Context())
@@ -117,7 +117,7 @@ func TestLargeRequestsAreNotStarved(t *testing.T) {
 						return
 					}
 					times[i].Add(1)
-					rest(10 * time.Millisecond)
+					rest(100 * time.Millisecond)
 					assert.NoError(t, s.Release(context.WithoutCancel(ctx), n))
 				}
 			})
