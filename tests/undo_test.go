@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
@@ -138,36 +139,37 @@ func TestUndo_after_an_outage(t *testing.T) {
 // A silent node does not delay the undo on other nodes.
 func TestUndo_is_per_node(t *testing.T) {
 	t.Parallel()
-	cluster := rig.NewCluster(t)
-	cluster.ServePartly()
-	client := connectCluster(t, cluster, latchkey.Options{})
+	cluster := rig.NewStubbornCluster(t)
 	names := byNode(t, cluster, rig.Name(t), 2)
 	silent, other := names[0], names[1]
+	undone := make(chan struct{}, 100)
+	client := connectCluster(t, cluster, latchkey.Options{Observer: func(e latchkey.Event) {
+		if e.Type == latchkey.EventUndone && e.Name == other {
+			undone <- struct{}{}
+		}
+	}})
 	for _, name := range names {
 		mustUnlock(t, mustLock(t, client.NewLock(name)))
 	}
-	_, replica := cluster.Replica(silent)
-	replica.Do("CONFIG", "SET", "cluster-replica-no-failover", "yes")
-	cluster.Pause(silent)
-	defer func() {
-		replica.Do("CONFIG", "SET", "cluster-replica-no-failover", "no")
-		cluster.Heal()
-	}()
+	paused := cluster.Pause(silent)
+	t.Cleanup(func() { paused.Resume(t) })
 	leaveWithout(t, client, silent, 300)
 	rest(500 * time.Millisecond) // so that undo is busy with them
 
 	answering := cluster.Pause(other)
-	leaveWithout(t, client, other, 1)
-	answering.Resume(t)
-	_, admin := cluster.Serving(other)
-	start := time.Now()
-	rig.Eventually(t, soon, "the undo on the node that answers", func() error {
-		if admin.Exists(other) {
-			return errors.New("held")
+	rig.Eventually(t, soon, "an attempt with an unknown outcome", func() error {
+		_, err := client.NewLock(other).TryLock(within(t, 100*time.Millisecond))
+		require.Error(t, err)
+		if !errors.Is(err, latchkey.ErrUnknownOutcome) {
+			return err // it was not sent in time
 		}
 		return nil
 	})
-	t.Logf("undone after %v", time.Since(start))
+	require.Empty(t, undone)
+	answering.Resume(t)
+	rig.Await(t, soon, "the undo on the node that answers", undone) // sooner than the lease ends
+	_, admin := cluster.Serving(other)
+	assert.False(t, admin.Exists(other))
 }
 
 // leaveWithout makes that many callers give up on a lock of a node that does not answer.
