@@ -28,7 +28,7 @@ func TestFairLockIsGrantedInOrder(t *testing.T) {
 	admin := rig.NewAdmin(t, server)
 	var clients []*latchkey.Client
 	for range 3 {
-		clients = append(clients, connect(t, server, onlyMessages))
+		clients = append(clients, connect(t, server, rarePolls))
 	}
 	hold := mustLock(t, clients[0].NewFairLock(name))
 	inside := make(chan int, waiters)
@@ -47,8 +47,8 @@ func TestFairLockIsGrantedInOrder(t *testing.T) {
 	})
 }
 
-// onlyMessages are the options of a client whose waiters hardly poll.
-var onlyMessages = latchkey.Options{Lease: 2 * time.Minute, PollCeiling: time.Minute, StaleWaiterTimeout: time.Minute}
+// rarePolls are the options of a client whose waiters hardly poll.
+var rarePolls = latchkey.Options{Lease: 2 * time.Minute, PollCeiling: time.Minute, StaleWaiterTimeout: time.Minute}
 
 // shortStale are the options of a client with a short stale period. The client keeps its place on a machine that stalls
 // for half of that period.
@@ -198,12 +198,12 @@ func TestLeavingHeadPassesTheWakeUpOn(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
-	holder := mustLock(t, connect(t, server, onlyMessages).NewFairLock(name))
+	holder := mustLock(t, connect(t, server, rarePolls).NewFairLock(name))
 	tap.DropMessages(true) // the first waiter does not get its message
 	ctx, cancel := context.WithCancel(t.Context())
-	first := lockInBackground(ctx, connectVia(t, server, tap.Addr(), onlyMessages).NewFairLock(name))
+	first := lockInBackground(ctx, connectVia(t, server, tap.Addr(), rarePolls).NewFairLock(name))
 	queueLength(t, admin, name, 1)
-	second := lockInBackground(within(t, time.Minute), connect(t, server, onlyMessages).NewFairLock(name))
+	second := lockInBackground(within(t, time.Minute), connect(t, server, rarePolls).NewFairLock(name))
 	queueLength(t, admin, name, 2)
 	awaitWaiter(t, admin, name)
 
@@ -245,7 +245,7 @@ func TestWaitersAreListed(t *testing.T) {
 	t.Parallel()
 	const waiters = 3
 	server, name := rig.Shared(), rig.Name(t)
-	admin, client := rig.NewAdmin(t, server), connect(t, server, onlyMessages)
+	admin, client := rig.NewAdmin(t, server), connect(t, server, rarePolls)
 	lock := client.NewFairLock(name)
 	none, err := lock.Waiters(t.Context())
 	require.NoError(t, err)
@@ -265,8 +265,8 @@ func TestWaitersAreListed(t *testing.T) {
 		assert.Equal(t, admin.Text("LINDEX", queueOf(name), strconv.Itoa(i)), w.Owner.String())
 		assert.True(t, w.AgeKnown)
 		assert.Positive(t, w.Age)
-		assert.Greater(t, w.Alive, onlyMessages.StaleWaiterTimeout/2)
-		assert.LessOrEqual(t, w.Alive, onlyMessages.StaleWaiterTimeout)
+		assert.Greater(t, w.Alive, rarePolls.StaleWaiterTimeout/2)
+		assert.LessOrEqual(t, w.Alive, rarePolls.StaleWaiterTimeout)
 		if i > 0 {
 			assert.Less(t, w.Age, list[i-1].Age, "the later, the younger")
 		}
