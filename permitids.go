@@ -69,7 +69,7 @@ func checkIDs(ids []string) error {
 	for _, id := range ids {
 		raw, err := hex.DecodeString(id)
 		if err != nil || len(raw) == 0 || hex.EncodeToString(raw) != id {
-			return invalid("invalid permit id %.80q, want the hexadecimal digits of Permit.ID", id)
+			return invalid("invalid permit id %.80q, want lower-case hexadecimal digits, as Permit.ID and Holders return them", id)
 		}
 	}
 	return nil

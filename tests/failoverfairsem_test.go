@@ -227,7 +227,7 @@ func TestFailover_that_brings_an_old_queue_of_a_fair_semaphore(t *testing.T) {
 	f := newPoolFailover(t, 1)
 	held, err := f.another().Acquire(t.Context())
 	require.NoError(t, err)
-	killed := fairPermitProcess.Start(t, f.name, f.Master.Ticket(), "1", "1")
+	killed := fairPermitProcess.Start(t, f.name, f.Master.Ticket(), "1", "1", "3s")
 	grantable(t, f.master, f.name, 1)
 	impatient, leave := context.WithCancel(t.Context())
 	ctx := within(t, time.Minute)
