@@ -36,7 +36,7 @@ local function triedCall(...) redis.call('incr', ARGV[#ARGV]) return redis.pcall
 func (s rwCosts) read(most int, what, owner string) any {
 	s.t.Helper()
 	return s.left(s.costs(most, what, "rw_read_acquire", append(rwKeys(s.keys.key), leaseKeys(s.keys.key, owner)+"1"),
-		owner, "30000", "1", "", "1", "5000"))
+		owner, "30000", "1", "", "1", "60000"))
 }
 
 func (s rwCosts) unread(most int, what, owner string) any {
@@ -47,7 +47,7 @@ func (s rwCosts) unread(most int, what, owner string) any {
 
 func (s rwCosts) write(most int, what, owner string) any {
 	s.t.Helper()
-	return s.left(s.costs(most, what, "rw_write_acquire", rwKeys(s.keys.key), s.writeArgs(owner, "30000", 1, "5000")...))
+	return s.left(s.costs(most, what, "rw_write_acquire", rwKeys(s.keys.key), s.writeArgs(owner, "30000", 1, "60000")...))
 }
 
 func (s rwCosts) unwrite(most int, what, owner string, waited bool) any {

@@ -22,6 +22,9 @@ import (
 // brief has the arguments of a demo with just enough time for everything.
 var brief = []string{"demo", "--for", "2s", "--lease", "400ms"}
 
+// slow has those of a demo whose jobs take three times as long, so that a busy machine can interfere with one.
+var slow = []string{"demo", "--for", "6s", "--lease", "400ms"}
+
 // proofs is how the demo ends.
 const proofs = `\n\nPROOF: counter (\d+) = \d+ increments, at most 1 inside, lock back in \d\.\d\ds\n` +
 	`PROOF: \d+ jobs with 3 permits, at most 3 inside, permit back in \d\.\d\ds\n` +
@@ -136,7 +139,7 @@ func TestDemoNoticesTooManyInside(t *testing.T) {
 	long(t)
 	t.Parallel()
 	server := latchkeytest.NewServer(t)
-	demo := invoke(t, server, brief...)
+	demo := invoke(t, server, slow...)
 	key := awaitKey(t, server, ":pool")
 	require.NoError(t, server.Client().NewPermitSemaphore(key).SetPermits(t.Context(), 4))
 	got := demo.end()
@@ -148,7 +151,7 @@ func TestDemoNoticesAPermitThatIsTakenAway(t *testing.T) {
 	long(t)
 	t.Parallel()
 	server := latchkeytest.NewServer(t)
-	demo := invoke(t, server, brief...)
+	demo := invoke(t, server, slow...)
 	key := awaitKey(t, server, ":pool")
 	client, pool := rawTo(t, server), server.Client().NewPermitSemaphore(key)
 	eventually(t, "a holder is robbed", func() bool {
