@@ -28,10 +28,16 @@ type masters struct {
 	taken   map[string]int64 // the commands of a server when a key was taken away
 }
 
+// newMasters starts servers for a test that is left out in short mode, because it needs that many.
 func newMasters(t *testing.T, n int) *masters {
 	t.Helper()
+	rig.Long(t)
+	return startMasters(t, n)
+}
+
+func startMasters(t *testing.T, n int) *masters {
+	t.Helper()
 	rig.Need(t, rig.Process)
-	rig.Long(t) // it needs that many servers
 	m := &masters{}
 	for range n {
 		server := rig.Fresh(t)
@@ -89,7 +95,7 @@ func (m *masters) comesTo(t *testing.T, name string, n int, servers ...int) {
 }
 
 func TestRedLock(t *testing.T) {
-	m := newMasters(t, 5)
+	m := startMasters(t, 5)
 	first, second := m.unhurried(t, "x"), m.unhurried(t, "x")
 	hold := mustLock(t, first)
 	m.comesTo(t, "x", 5)
