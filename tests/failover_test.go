@@ -280,7 +280,7 @@ func (c *failoverSeries) compare(s *heldLock) {
 	var known error
 	rig.Eventually(c.t, c.options.Lease+soon, s.kind.name, func() error {
 		if known = s.hold.Err(); known != nil {
-			return nil
+			return nil //nolint:nilerr // it knows of the loss
 		}
 		i, err := s.kind.open(c.b, s.hold.Name()).Inspect(c.t.Context())
 		if err != nil {

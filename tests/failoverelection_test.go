@@ -75,7 +75,7 @@ func (r *failoverElection) leads(name string) (end func()) {
 	return func() {
 		rig.Eventually(r.c.t, r.c.options.Lease+soon, "the leader and the server agree", func() error {
 			if l.Err() != nil {
-				return nil
+				return nil //nolint:nilerr // the leader knows of the loss
 			}
 			found, err := r.b.NewElection(name).Leader(ctx)
 			if err == nil && (found.Value != "first" || found.Term != l.Term()) {

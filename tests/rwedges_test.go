@@ -121,7 +121,7 @@ func TestForceUnlockOfReadersAndWriters(t *testing.T) {
 	require.NoError(t, got.err, "it was woken")
 
 	// A context of another client's hold enters nothing.
-	refused(t, func(wait latchkey.WaitOption) error {
+	_ = refused(t, func(wait latchkey.WaitOption) error {
 		return firstOf(rw.Reader().Lock(got.hold.Context(t.Context()), wait))
 	})
 	freed, err = rw.Reader().ForceUnlock(t.Context())
@@ -143,7 +143,7 @@ func TestNotesOutliveTheLeaseOfANestedRead(t *testing.T) {
 	reader, err := lock.Reader().Lock(writer.Context(t.Context()), latchkey.Lease(time.Hour))
 	require.NoError(t, err)
 	other := connect(t, server).NewRWLock(name).Reader()
-	refused(t, func(wait latchkey.WaitOption) error { return firstOf(other.Lock(t.Context(), wait)) })
+	_ = refused(t, func(wait latchkey.WaitOption) error { return firstOf(other.Lock(t.Context(), wait)) })
 	assert.Greater(t, rig.NewAdmin(t, server).PTTL("latchkey_rw:{"+name+"}"), 59*time.Minute)
 	mustUnlock(t, writer)
 	mustUnlock(t, reader)

@@ -113,7 +113,7 @@ func TestUnavailableIsNoContention(t *testing.T) {
 			ways := waysThrough(t, client, connect(t, server, patient))
 			for _, w := range ways {
 				if w.try != nil {
-					refused(t, func(latchkey.WaitOption) error { return w.try(t.Context()) })
+					_ = refused(t, func(latchkey.WaitOption) error { return w.try(t.Context()) })
 				}
 				err := refused(t, func(wait latchkey.WaitOption) error { return w.wait(t.Context(), wait) })
 				assert.NotErrorIs(t, err, context.DeadlineExceeded, "%s: the caller's context goes on", w.name)
