@@ -71,7 +71,7 @@ func TestLockAndUnlockAllocateLittle(t *testing.T) {
 // A hold costs its client little memory: the state for waiters is created only when somebody waits.
 func TestHoldsCostLittleMemory(t *testing.T) {
 	rig.Need(t, rig.Stats) // not available in this process, where the memory of the server would count too
-	const many, most = 2000, 600
+	const many, most = 2000, 1024
 	client := connect(t, rig.Shared())
 	ctx, name := context.Background(), rig.Name(t)
 	holds := make([]*latchkey.Hold, 0, many)
