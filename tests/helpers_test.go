@@ -112,6 +112,9 @@ func dial(server *rig.Server, addr string, options latchkey.Options) (client *la
 	if options.Label == "" {
 		options.Label = latchkey.NoLabel // its commands come at any time, and many tests count commands
 	}
+	if options.RetryBudget == 0 { // the default is too short for a busy machine
+		options.RetryBudget = min(soon/2, cmp.Or(options.Lease, latchkey.DefaultLease))
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
 	if !server.Embedded() {
