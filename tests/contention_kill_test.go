@@ -238,7 +238,7 @@ func TestKilledContender_at_random_instants(t *testing.T) {
 func TestKilledContender_at_each_command(t *testing.T) {
 	t.Parallel()
 	eachContended(t, func(t *testing.T, l contended) {
-		killEach(t, l, 2*max(rig.Sized(4), 1), func(s *survivors, n int) {
+		killEach(t, l, 2*max(rig.Sized(3), 1), func(s *survivors, n int) {
 			hold := (*rig.Tap).HoldNthCommand
 			if n%2 == 1 {
 				hold = (*rig.Tap).HoldNthReply

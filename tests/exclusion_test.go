@@ -66,9 +66,9 @@ func (c *contention) work(ctx context.Context, worker int) error {
 func TestGoroutinesExclude(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
-		passes := 10
+		passes := 5
 		if k.name == lockKind.name {
-			passes = 50 // 5000 in all
+			passes = 20 // 2000 in all
 		}
 		passes = rig.Sized(passes)
 		server, name := rig.Shared(), rig.Name(t)

@@ -93,21 +93,18 @@ func TestSilentNodeCostsNobodyElseAHold(t *testing.T) {
 	cluster := rig.NewCluster(t)
 	cluster.ServePartly()
 	client := connectCluster(t, cluster, latchkey.Options{Lease: lease})
-	alive, _ := cluster.Serving(t.Name())
-	var silent *rig.Server
+	alive, _ := cluster.Serving("{0}")
+	doomed, silent := "{0}", alive
+	for i := 1; silent == alive; i++ {
+		doomed = fmt.Sprintf("{%d}", i)
+		silent, _ = cluster.Serving(doomed)
+	}
 	var good []*latchkey.Hold
-	for i, doomed := 0, 0; doomed < crowd || len(good) < 50; i++ {
-		name := fmt.Sprintf("%s %d", t.Name(), i)
-		switch server, _ := cluster.Serving(name); {
-		case server == alive:
-			if len(good) < 50 {
-				good = append(good, mustLock(t, client.NewLock(name)))
-			}
-		case silent == nil || server == silent:
-			silent = server
-			mustLock(t, client.NewLock(name))
-			doomed++
+	for i := range crowd {
+		if i < 50 {
+			good = append(good, mustLock(t, client.NewLock("{0}"+strconv.Itoa(i))))
 		}
+		mustLock(t, client.NewLock(doomed+strconv.Itoa(i)))
 	}
 	silent.Pause(t)
 	defer silent.Resume(t)
