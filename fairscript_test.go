@@ -556,7 +556,7 @@ func TestFairLock_skewed_clocks_change_nothing(t *testing.T) {
 			return err == nil && len(list) == i+1
 		}, time.Minute, time.Millisecond)
 	}
-	time.Sleep(rest)
+	time.Sleep(rest)   // nobody may be taken for dead meanwhile
 	for i := range 3 { // each attempt removes the waiters that it takes for dead
 		_, err := skewed(t, c, stale, time.Duration(i-1)*10*time.Minute).NewFairLock(name).TryLock(t.Context())
 		require.ErrorIs(t, err, ErrNotAcquired)

@@ -134,7 +134,7 @@ func TestBarrierReset(t *testing.T) {
 		}
 	}
 	b = connect(t, server, onlyMessages).NewBarrier(b.Name(), 2)
-	late := connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: soon}).NewBarrier(b.Name(), 2)
+	late := connectVia(t, server, tap.Addr(), persistent).NewBarrier(b.Name(), 2)
 	held := tap.HoldNthCommand(2, rig.Both(rig.Mentions(b.Name()), rig.Named("EVALSHA", "EVAL"))) // after the query
 	done := make(chan error, 1)
 	go func() { done <- late.Reset(context.Background()) }()

@@ -260,7 +260,7 @@ func TestCallersReturnFromASilentLink(t *testing.T) {
 		const callers, budget = 50, 200 * time.Millisecond
 		link := rig.NewLink(t, rig.Shared())
 		name := rig.Name(t)
-		client := connectVia(t, rig.Shared(), link.Addr(), latchkey.Options{RetryBudget: soon})
+		client := connectVia(t, rig.Shared(), link.Addr(), persistent)
 		mustUnlock(t, mustLock(t, k.open(client, name)))
 		link.Silence()
 

@@ -137,7 +137,7 @@ func TestLatchDelayedOperations(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			tap := rig.NewTap(t, server)
 			latch := newLatch(t, connect(t, server), 1)
-			late := connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: soon}).NewCountDownLatch(latch.Name())
+			late := connectVia(t, server, tap.Addr(), persistent).NewCountDownLatch(latch.Name())
 			held := tap.HoldCommand(second(latch.Name()))
 			done := make(chan error, 1)
 			go func() {
@@ -161,7 +161,7 @@ func TestLatchDelayedOperations(t *testing.T) {
 	t.Run("TrySetCount", func(t *testing.T) {
 		tap, name := rig.NewTap(t, server), rig.Name(t)
 		latch := connect(t, server).NewCountDownLatch(name)
-		late := connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: soon}).NewCountDownLatch(name)
+		late := connectVia(t, server, tap.Addr(), persistent).NewCountDownLatch(name)
 		held := tap.HoldCommand(second(name))
 		done := make(chan bool, 1)
 		go func() {

@@ -37,7 +37,7 @@ func (l delayedLock) mine() rig.Match { return rig.Mentions(l.lock.Name()) }
 // A re-entry is executed, but its reply arrives after the hold has ended. It must not revive the hold.
 func TestReentryAnsweredAfterTheLoss(t *testing.T) {
 	t.Parallel()
-	l := newDelayedLock(t, latchkey.Options{RetryBudget: soon})
+	l := newDelayedLock(t, persistent)
 	var outer *latchkey.Hold
 	inTime(t, func(lease time.Duration) (executed bool) {
 		outer = mustLock(t, l.lock, latchkey.Lease(lease))
@@ -105,7 +105,7 @@ func TestReentryAnsweredDuringClose(t *testing.T) {
 // An extension whose reply arrives after the hold has ended fails.
 func TestExtensionAnsweredAfterTheLoss(t *testing.T) {
 	t.Parallel()
-	l := newDelayedLock(t, latchkey.Options{RetryBudget: soon})
+	l := newDelayedLock(t, persistent)
 	inTime(t, func(lease time.Duration) (executed bool) {
 		hold := mustLock(t, l.lock, latchkey.Lease(lease))
 		replies := l.tap.HoldReplies(l.mine())

@@ -258,7 +258,7 @@ func warmUp(t *testing.T, k kind) {
 // A command that is sent twice counts once: the first reply is lost, and the retry succeeds.
 func TestRepeatedCommandsCountOnce(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
-		r := newLossRunWith(t, k, latchkey.Options{RetryBudget: soon})
+		r := newLossRunWith(t, k, persistent)
 		r.tap.Lose(1, rig.Mentions(r.name), rig.Cut)
 		hold := mustLock(t, r.lock)
 		r.counts(1)

@@ -98,14 +98,14 @@ func TestFailover_during_a_walk(t *testing.T) {
 	t.Run("of a cluster", func(t *testing.T) {
 		t.Parallel()
 		cluster := rig.NewCluster(t)
-		client := connectCluster(t, cluster, latchkey.Options{RetryBudget: soon})
+		client := connectCluster(t, cluster, persistent)
 		lock(client)
 		assert.Len(t, walkAround(t, client, "name-*", func() { cluster.Failover("name-1") }), n)
 	})
 	t.Run("behind Sentinel", func(t *testing.T) {
 		t.Parallel()
 		group := rig.NewSentinel(t, 1)
-		client, err := latchkey.Connect(within(t, soon), group.URL(), latchkey.Options{RetryBudget: soon})
+		client, err := latchkey.Connect(within(t, soon), group.URL(), persistent)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = client.Close(within(t, soon)) })
 		lock(client)

@@ -43,7 +43,7 @@ func TestRepeatedDowngradeProlongsNothing(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	tap := rig.NewTap(t, server)
-	client := connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: soon})
+	client := connectVia(t, server, tap.Addr(), persistent)
 	warm, err := mustLock(t, client.NewRWLock(name+"warm").Writer()).Downgrade(t.Context())
 	require.NoError(t, err)
 	mustUnlock(t, warm)
@@ -61,7 +61,7 @@ func TestRepeatedUpdateOfALeaseProlongsNothing(t *testing.T) {
 	server := rig.Shared()
 	s := newPermits(t, connect(t, server), 1)
 	tap := rig.NewTap(t, server)
-	mine := connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: soon}).NewPermitSemaphore(s.Name())
+	mine := connectVia(t, server, tap.Addr(), persistent).NewPermitSemaphore(s.Name())
 	p, err := mine.Acquire(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, mine.SetLease(t.Context(), p.ID(), time.Minute)) // this loads the script

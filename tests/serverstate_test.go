@@ -382,8 +382,7 @@ func TestKilledConnections(t *testing.T) {
 		t.Parallel()
 		server := rig.Fresh(t)
 		section := rig.NewSection(rig.Shared().Raw(t), rig.Name(t))
-		options := latchkey.Options{RetryBudget: soon} // a busy machine may have no connection for seconds
-		c := contention{lock: k.open(connect(t, server, options), "killed"), section: section, workers: 4, passes: passes}
+		c := contention{lock: k.open(connect(t, server, persistent), "killed"), section: section, workers: 4, passes: passes}
 		ctx, stop := context.WithCancel(within(t, time.Minute))
 		killed := make(chan int, 1)
 		go func() { killed <- killOften(ctx, server, server.Raw(t)) }()

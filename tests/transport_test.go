@@ -133,7 +133,7 @@ func borrowedTwo(t *testing.T, server *rig.Server, addr string) (rueidis.Client,
 	redis, err := rueidis.NewClient(likeOurs(server.Options(addr)))
 	require.NoError(t, err)
 	t.Cleanup(redis.Close)
-	client, err := latchkey.New(redis, latchkey.Options{RetryBudget: soon})
+	client, err := latchkey.New(redis, persistent)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close(within(t, soon)) }) // its server is gone
 	mustUnlock(t, mustLock(t, client.NewLock(rig.Name(t))))

@@ -26,7 +26,7 @@ func TestSpansOfALock(t *testing.T) {
 	client := b.client(server, latchkey.Options{})
 	go func() {
 		assert.Eventually(t, func() bool { return client.Waiting()[latchkey.KindLock] == 1 }, soon, time.Millisecond)
-		time.Sleep(busy)
+		time.Sleep(busy) // the span of the wait lasts that long
 		assert.NoError(t, other.Unlock(context.Background()))
 	}()
 	hold, err := client.NewLock("job").Lock(ctx)
