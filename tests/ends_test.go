@@ -184,9 +184,9 @@ func TestLossesDoNotWaitForTheLog(t *testing.T) {
 	t.Parallel()
 	server := rig.Fresh(t)
 	const holds = 100
-	blocked := blockedHandler{slog.DiscardHandler, make(chan struct{})}
-	client := connect(t, server, latchkey.Options{Lease: 3 * time.Second, Logger: slog.New(blocked)})
-	defer close(blocked.until)
+	blocked := make(chan struct{})
+	client := connect(t, server, latchkey.Options{Lease: 3 * time.Second, Logger: slog.New(logFunc(func(slog.Record) { <-blocked }))})
+	defer close(blocked)
 	var lost []<-chan struct{}
 	for i := range holds {
 		lost = append(lost, mustLock(t, client.NewLock(fmt.Sprint("lost ", i))).Lost())
@@ -196,20 +196,6 @@ func TestLossesDoNotWaitForTheLog(t *testing.T) {
 		rig.Await(t, soon, "a loss", l)
 	}
 }
-
-// blockedHandler is a log that blocks until a channel closes.
-type blockedHandler struct {
-	slog.Handler
-	until chan struct{}
-}
-
-func (blockedHandler) Enabled(context.Context, slog.Level) bool { return true }
-func (h blockedHandler) Handle(context.Context, slog.Record) error {
-	<-h.until
-	return nil
-}
-func (h blockedHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
-func (h blockedHandler) WithGroup(string) slog.Handler      { return h }
 
 // The server is loading for longer than the retry budget. A re-entry waits for it like any acquisition.
 func TestReentryWaitsForTheServer(t *testing.T) {

@@ -73,13 +73,13 @@ func TestForeignDataIsNoLock(t *testing.T) {
 				before := content(admin, name)
 				lock := k.open(client, name)
 				for _, err := range []error{
-					telling(t, each.found, func() error { return second(lock.Lock(within(t, soon))) }),
-					telling(t, each.found, func() error { return second(lock.TryLock(t.Context())) }),
-					second(lock.ForceUnlock(t.Context())),
-					second(client.ForceUnlock(t.Context(), name)),
-					second(lock.Inspect(t.Context())),
-					second(lock.IsLocked(t.Context())),
-					second(lock.RemainingLease(t.Context())),
+					telling(t, each.found, func() error { return firstOf(lock.Lock(within(t, soon))) }),
+					telling(t, each.found, func() error { return firstOf(lock.TryLock(t.Context())) }),
+					firstOf(lock.ForceUnlock(t.Context())),
+					firstOf(client.ForceUnlock(t.Context(), name)),
+					firstOf(lock.Inspect(t.Context())),
+					firstOf(lock.IsLocked(t.Context())),
+					firstOf(lock.RemainingLease(t.Context())),
 				} {
 					assertForeign(t, err, name, each.found)
 				}
@@ -89,8 +89,6 @@ func TestForeignDataIsNoLock(t *testing.T) {
 		})
 	}
 }
-
-func second[T any](_ T, err error) error { return err }
 
 // tellsTooLittle reports whether a refusal does not say exactly what is there. The library queries that, but does not
 // delay the error for more than half a second.
@@ -211,7 +209,7 @@ func TestLocksOfOtherLibrariesAreLocks(t *testing.T) {
 		assert.NotEmpty(t, found.Holders, what)
 		before := content(admin, name)
 		for _, k := range kinds {
-			try := func() error { return second(k.open(client, name).TryLock(t.Context())) }
+			try := func() error { return firstOf(k.open(client, name).TryLock(t.Context())) }
 			if storedKind(k) == each.kind {
 				assert.ErrorIs(t, try(), latchkey.ErrNotAcquired, "%s %s", what, k.name)
 			} else {

@@ -75,19 +75,6 @@ func comesToSay(t *testing.T, pattern string, call func() error) {
 	})
 }
 
-// refusedFrom makes a call that is refused, first with the given wait, and with a longer one while the server does not
-// answer within it. It returns the error and the wait.
-func refusedFrom(t *testing.T, wait time.Duration, call func(wait time.Duration) error) (time.Duration, error) {
-	t.Helper()
-	for ; ; wait *= 2 {
-		err := call(wait)
-		if !errors.Is(err, latchkey.ErrUnavailable) || wait > soon {
-			requireBusy(t, err)
-			return wait, err
-		}
-	}
-}
-
 // With three of five servers down, a RedLock is unavailable, and its error names the members and
 // the reasons.
 func TestTextOfARedLockWithoutServers(t *testing.T) {

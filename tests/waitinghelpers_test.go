@@ -17,13 +17,21 @@ import (
 // Helpers that detect that a client waits, or waits no longer.
 
 // refused makes a call that is refused, with a longer wait until the server answers within it, and returns the error.
-func refused(t testing.TB, call func(wait latchkey.WaitOption) error) (err error) {
+func refused(t testing.TB, call func(wait latchkey.WaitOption) error) error {
 	t.Helper()
-	for wait := 50 * time.Millisecond; ; wait *= 2 {
-		err = call(latchkey.Wait(wait))
+	_, err := refusedFrom(t, 50*time.Millisecond, func(wait time.Duration) error { return call(latchkey.Wait(wait)) })
+	return err
+}
+
+// refusedFrom makes a call that is refused, first with the given wait, and with a longer one while the server does not
+// answer within it. It returns the error and the wait.
+func refusedFrom(t testing.TB, wait time.Duration, call func(wait time.Duration) error) (time.Duration, error) {
+	t.Helper()
+	for ; ; wait *= 2 {
+		err := call(wait)
 		if !errors.Is(err, latchkey.ErrUnavailable) || wait > soon {
 			requireBusy(t, err)
-			return err
+			return wait, err
 		}
 	}
 }
