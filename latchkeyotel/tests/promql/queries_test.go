@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -59,15 +60,13 @@ func newProgram(t *testing.T) *program {
 	return p
 }
 
-// await waits until an event of that type is recorded.
-func (p *program) await(t *testing.T, want latchkey.EventType) {
+// await waits until an event of each of these types is recorded, in any order.
+func (p *program) await(t *testing.T, want ...latchkey.EventType) {
 	t.Helper()
-	for timeout := time.After(soon); ; {
+	for timeout := time.After(soon); len(want) > 0; {
 		select {
 		case is := <-p.events:
-			if is == want {
-				return
-			}
+			want = slices.DeleteFunc(want, func(each latchkey.EventType) bool { return each == is })
 		case <-timeout:
 			require.Fail(t, "there was no event", want)
 		}
@@ -150,9 +149,8 @@ func (p *program) trouble(t *testing.T) {
 	p.redis.Refuse("LOADING Redis is loading the dataset in memory")
 	_, err = p.client.NewLock("other").TryLock(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrUnavailable)
-	p.await(t, latchkey.EventGaveUp)
 	<-hold.Lost()
-	p.await(t, latchkey.EventLost)
+	p.await(t, latchkey.EventGaveUp, latchkey.EventLost)
 	p.redis.Refuse("")
 	hold, err = p.client.NewLock("limited").Lock(t.Context(), latchkey.MaxHold(time.Second))
 	require.NoError(t, err)
