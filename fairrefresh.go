@@ -61,13 +61,13 @@ type nodeRefresh struct {
 // refreshNode refreshes the waiters on one node, unless the previous round there is still in
 // flight. After a failure it soon sends another round.
 func (l *fairWaitList) refreshNode(node *transport.Node, round nodeRefresh) {
-	line := transport.LineOf[nodeRefresh](node, l, 1)
+	line := transport.LineOf[nodeRefresh](node, l, 0, 1)
 	if !line.AddIfIdle(round) {
 		return
 	}
 	pause := func() time.Duration { return min(l.period, transport.Jitter(transport.LongPause)) }
 	l.tasks.Go(func() {
-		line.Serve(l.open, pause, func(r nodeRefresh) (heard bool) {
+		line.Serve(l.open, l.tasks.Go, pause, func(r nodeRefresh) (heard bool) {
 			err := l.refreshRound(node, r)
 			if err == nil || l.open.Err() != nil {
 				return true

@@ -57,8 +57,9 @@ const (
 	undoGrowth = 16
 	// undoRetry is the pause after an answer that means "not now".
 	undoRetry = transport.LongPause
-	// undosInFlight is how many undo commands can be in flight to one node.
-	undosInFlight = 16
+	// undosInFlight is how many undo commands can be in flight to one node: as many as callers give up
+	// within a round trip, or else the withdrawals of waiters fall behind.
+	undosInFlight = 1024
 	// undoProbePause is the pause between two probes of a silent node. Each probe is repeated until
 	// the client's patience is over.
 	undoProbePause = transport.LongPause
@@ -182,10 +183,10 @@ func (u *undoer) dispatch() {
 
 // send puts an undo into the line of its node. u.mu is held.
 func (u *undoer) send(p *pendingUndo) {
-	line := transport.LineOf[*pendingUndo](u.client.topology.Serving(p.slot), u, undosInFlight)
+	line := transport.LineOf[*pendingUndo](u.client.topology.Serving(p.slot), u, 0, undosInFlight)
 	if line.Add(p) {
 		u.tasks.Go(func() {
-			line.Serve(u.open, func() time.Duration { return transport.Jitter(undoProbePause) }, u.attempt)
+			line.Serve(u.open, u.tasks.Go, func() time.Duration { return transport.Jitter(undoProbePause) }, u.attempt)
 		})
 	}
 	if oldest, found := line.Shorten(undoLine, func(p *pendingUndo) bool { return p.late }); found {

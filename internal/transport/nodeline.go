@@ -14,24 +14,25 @@ type NodeLine[T any] struct {
 	// Slots holds one element for each piece of work in flight, if the owner counts them.
 	Slots chan struct{}
 
+	most    int // workers
 	mu      sync.Mutex
 	waiting []T
-	served  bool
+	workers int  // goroutines that serve the line
 	silent  bool // the node did not answer the last time
 }
 
-// LineOf returns the line of a node for the work of an owner, which is a pointer to anything.
-// slots is how many pieces of its work can be in flight to the node at once.
-func LineOf[T any](n *Node, owner any, slots int) *NodeLine[T] {
+// LineOf returns the line of a node for the work of an owner, which is a pointer to anything. workers
+// is how many goroutines may serve it at once.
+func LineOf[T any](n *Node, owner any, slots, workers int) *NodeLine[T] {
 	known, found := n.lines.Load(owner)
 	if !found {
-		known, _ = n.lines.LoadOrStore(owner, &NodeLine[T]{Slots: make(chan struct{}, slots)})
+		known, _ = n.lines.LoadOrStore(owner, &NodeLine[T]{Slots: make(chan struct{}, slots), most: workers})
 	}
 	return known.(*NodeLine[T])
 }
 
-// Add puts work at the end of the line. It returns true if nobody serves the line: the caller then
-// has to serve it.
+// Add puts work at the end of the line. It returns true if one more goroutine has to serve the
+// line: the caller then starts it.
 func (l *NodeLine[T]) Add(work T) (serve bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,17 +44,21 @@ func (l *NodeLine[T]) Add(work T) (serve bool) {
 func (l *NodeLine[T]) AddIfIdle(work T) (serve bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.served {
-		l.waiting = append(l.waiting, work)
+	if l.workers > 0 {
+		return false
 	}
+	l.waiting = append(l.waiting, work)
 	return l.begin()
 }
 
-// begin makes the caller serve the line, unless somebody does. l.mu is held.
+// begin reports whether one more goroutine may serve the line, and counts it. A silent node has one.
+// l.mu is held.
 func (l *NodeLine[T]) begin() bool {
-	begins := !l.served
-	l.served = true
-	return begins
+	if l.workers >= l.most || l.silent && l.workers > 0 {
+		return false
+	}
+	l.workers++
+	return true
 }
 
 // TakeAll returns the waiting work. If there is none, the goroutine that serves the line has to
@@ -62,52 +67,40 @@ func (l *NodeLine[T]) TakeAll() []T {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := l.waiting
-	l.waiting, l.served = nil, len(all) > 0
+	l.waiting = nil
+	if len(all) == 0 {
+		l.workers--
+	}
 	return all
 }
 
-// Serve does the work in the line until there is none, or ctx ends. The first piece goes alone, to
-// find out whether the node answers. Others follow, as many at a time as there are slots, until
-// none is left or the node is silent. Then Serve pauses, and starts again with one piece.
+// Serve does the work in the line until there is none, or ctx ends. A silent node gets one piece at
+// a time, with a pause after each. When it answers, more goroutines serve the line: start starts them.
 //
 // do reports whether the node answered. It adds unfinished work to the line again.
-func (l *NodeLine[T]) Serve(ctx context.Context, pause func() time.Duration, do func(T) (heard bool)) {
-	for {
-		probe, found := l.next(ctx, true)
-		if !found {
-			return
-		}
-		heard := do(probe)
-		if several := l.note(heard); heard {
-			l.drain(ctx, several, do)
-		} else if Rest(ctx, nil, pause()) != nil {
-			l.leave()
-			return
-		}
-	}
-}
-
-// drain does the work in the line, several pieces at once, until none is left or the node falls
-// silent.
-func (l *NodeLine[T]) drain(ctx context.Context, several int, do func(T) (heard bool)) {
-	var workers sync.WaitGroup
-	for range several {
-		workers.Go(func() {
-			for work, found := l.next(ctx, false); found && do(work); {
-				work, found = l.next(ctx, false)
+func (l *NodeLine[T]) Serve(
+	ctx context.Context, start func(serve func()), pause func() time.Duration, do func(T) (heard bool),
+) {
+	for work, found := l.next(ctx); found; work, found = l.next(ctx) {
+		if do(work) {
+			for range l.answered() {
+				start(func() { l.Serve(ctx, start, pause, do) })
 			}
-		})
+			continue
+		}
+		if l.isSilent() {
+			return // another goroutine goes on
+		}
+		_ = Rest(ctx, nil, pause())
 	}
-	workers.Wait()
 }
 
-// next takes the first piece out of the line. A goroutine that serves the line and finds none stops
-// serving.
-func (l *NodeLine[T]) next(ctx context.Context, serves bool) (work T, found bool) {
+// next takes the first piece out of the line. A goroutine that finds none stops serving.
+func (l *NodeLine[T]) next(ctx context.Context) (work T, found bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) == 0 || ctx.Err() != nil {
-		l.served = l.served && !serves
+		l.workers--
 		l.waiting = nil
 		return work, false
 	}
@@ -117,18 +110,28 @@ func (l *NodeLine[T]) next(ctx context.Context, serves bool) (work T, found bool
 	return work, true
 }
 
-// note notes whether the node answered, and returns how many pieces can be done at once.
-func (l *NodeLine[T]) note(heard bool) (several int) {
+// answered notes that the node has answered, and returns how many more goroutines shall serve the line.
+func (l *NodeLine[T]) answered() (more int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.silent = !heard
-	return min(len(l.waiting), cap(l.Slots))
+	l.silent = false
+	for more < len(l.waiting)-1 && l.begin() {
+		more++
+	}
+	return more
 }
 
-func (l *NodeLine[T]) leave() {
+// isSilent notes that the node did not answer, and reports whether the goroutine stops serving because
+// others do.
+func (l *NodeLine[T]) isSilent() (stop bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.served = false
+	l.silent = true
+	if l.workers > 1 {
+		l.workers--
+		return true
+	}
+	return false
 }
 
 // Shorten removes and returns the first piece that can be spared, if the node is silent and more

@@ -1,8 +1,10 @@
 package transport
 
 import (
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -12,41 +14,74 @@ import (
 
 func atOnce() time.Duration { return 0 }
 
-// A silent node gets one command at a time. When it answers, all work is done in order, with as
-// many pieces at a time as there are places.
+// While a node answers, as many pieces of work are under way as the line allows, also if there was less to do when it
+// began. While it is silent, there is one.
 func TestNodeLine_probes_a_silent_node_once(t *testing.T) {
-	const places, all, silence = 4, 100, 5
-	line := LineOf[int](NewTopology(false, 1).common, t, places)
-	require.True(t, line.Add(0), "nobody serves it")
-	for i := 1; i < all; i++ {
-		require.False(t, line.Add(i))
-	}
-	var asked, underWay, done atomic.Int32
-	line.Serve(t.Context(), atOnce, func(i int) bool {
+	const most, all, silence = 4, 100, 9
+	line := LineOf[int](NewTopology(false, 1).common, t, 0, most)
+	var workers sync.WaitGroup
+	var asked, underWay, done, together atomic.Int32
+	var add func(int)
+	do := func(i int) bool {
 		now := underWay.Add(1)
 		defer underWay.Add(-1)
-		if asked.Add(1) <= silence {
-			require.EqualValues(t, 1, now)
-			line.Add(i)
+		if n := asked.Add(1); n <= silence {
+			require.True(t, n <= most || now == 1, "attempt %d is one of %d", n, now)
+			add(i)
 			return false
 		}
-		require.LessOrEqual(t, now, int32(places))
+		together.Store(max(together.Load(), now))
 		done.Add(1)
+		time.Sleep(time.Millisecond)
 		return true
-	})
+	}
+	add = func(i int) {
+		if line.Add(i) {
+			workers.Go(func() { line.Serve(t.Context(), workers.Go, atOnce, do) })
+		}
+	}
+	for i := range all {
+		add(i)
+	}
+	workers.Wait()
 	require.EqualValues(t, all, done.Load())
+	require.EqualValues(t, most, together.Load())
 	require.True(t, line.Add(all), "it has been left")
 }
 
+// A line whose work arrives piece by piece has as many goroutines as one that was full when it began.
+func TestNodeLine_gets_more_goroutines_when_work_arrives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 4
+		line := LineOf[int](NewTopology(false, 1).common, t, 0, most)
+		var workers sync.WaitGroup
+		var underWay atomic.Int32
+		for i := range most + 1 {
+			if line.Add(i) {
+				workers.Go(func() {
+					line.Serve(t.Context(), workers.Go, atOnce, func(int) bool {
+						underWay.Add(1)
+						time.Sleep(time.Second)
+						return true
+					})
+				})
+			}
+			synctest.Wait()
+			require.EqualValues(t, min(i+1, most), underWay.Load())
+		}
+		workers.Wait()
+	})
+}
+
 func TestNodeLine_of_a_silent_node_is_bounded(t *testing.T) {
-	line := LineOf[int](NewTopology(false, 1).common, t, 1)
+	line := LineOf[int](NewTopology(false, 1).common, t, 0, 1)
 	odd := func(i int) bool { return i%2 == 1 }
 	for i := range 4 {
 		line.Add(i)
 	}
 	_, found := line.Shorten(3, odd)
 	require.False(t, found, "the node is not silent")
-	line.note(false)
+	line.isSilent()
 	out, found := line.Shorten(3, odd)
 	require.True(t, found)
 	require.Equal(t, 1, out)
@@ -58,8 +93,8 @@ func TestNodeLine_of_a_silent_node_is_bounded(t *testing.T) {
 // What is kept for a node is dropped with it.
 func TestNodeLine_is_forgotten_with_its_node(t *testing.T) {
 	topology := NewTopology(true, 1)
-	line := LineOf[int](topology.node("gone:1"), t, 1)
-	require.Same(t, line, LineOf[int](topology.node("gone:1"), t, 1))
+	line := LineOf[int](topology.node("gone:1"), t, 0, 1)
+	require.Same(t, line, LineOf[int](topology.node("gone:1"), t, 0, 1))
 	topology.forget(map[string]rueidis.Client{}, &slotOwners{nodes: []*Node{topology.common}})
-	require.NotSame(t, line, LineOf[int](topology.node("gone:1"), t, 1))
+	require.NotSame(t, line, LineOf[int](topology.node("gone:1"), t, 0, 1))
 }

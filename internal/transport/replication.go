@@ -58,7 +58,7 @@ func (r *Replication) Patience() time.Duration { return r.Timeout + waitSlack }
 func (r *Replication) reserve(ctx context.Context, n *Node, until time.Time) (free func(), err error) {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
-	slots := LineOf[struct{}](n, r, r.Waits).Slots
+	slots := LineOf[struct{}](n, r, r.Waits, 1).Slots
 	select {
 	case slots <- struct{}{}:
 		return func() { <-slots }, nil
