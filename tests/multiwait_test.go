@@ -2,6 +2,7 @@ package tests
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -53,10 +54,9 @@ func outlasts(t *testing.T, short time.Duration, options []latchkey.LockOption, 
 	stop()
 	valid := hold.Err() == nil
 	rig.Await(t, soon, "the end, long before the lease of the client", hold.Lost())
-	assert.ErrorIs(t, hold.Err(), ends)
-	lasted := time.Since(got)
+	lasted, end := time.Since(got), hold.Err()
 	rig.Eventually(t, soon, "nothing is left", free(admin, name))
-	return valid && lasted > short/2
+	return valid && lasted > short/2 && errors.Is(end, ends) // a renewal may have come too late for the lease
 }
 
 // busy has rivals hold a fair lock in turns, each for the given duration, so that it is never free.

@@ -72,9 +72,9 @@ func TestReplicas_renewals_go_first(t *testing.T) {
 // proportion to the lease.
 func TestReplicas_slow_renewals(t *testing.T) {
 	t.Parallel()
-	r := rig.NewReplicated(t, 1, 900*time.Millisecond)
-	options := confirmed(1900 * time.Millisecond)
-	options.Lease = 4 * time.Second
+	r := rig.NewReplicated(t, 1, 2*time.Second)
+	options := confirmed(5900 * time.Millisecond)
+	options.Lease = 12 * time.Second
 	hold := mustLock(t, connect(t, r.Master, options).NewLock(rig.Name(t)))
 	awaitRenewals(t, 1, hold)
 	mustUnlock(t, hold)
@@ -242,8 +242,11 @@ func TestReplicas_crowd(t *testing.T) {
 	for i := range 100 {
 		crowd.Go(func() {
 			err := try(i)
-			assert.True(t, errors.Is(err, latchkey.ErrNotReplicated) || errors.Is(err, latchkey.ErrUnavailable), "%v", err)
-			assert.NotErrorIs(t, err, latchkey.ErrUnknownOutcome, "nothing is unknown: it has been undone")
+			if errors.Is(err, latchkey.ErrNotReplicated) {
+				assert.NotErrorIs(t, err, latchkey.ErrUnknownOutcome, "nothing is unknown: it has been undone")
+				return
+			}
+			assert.ErrorIs(t, err, latchkey.ErrUnavailable)
 		})
 	}
 	crowd.Wait()
