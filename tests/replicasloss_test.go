@@ -59,7 +59,6 @@ func TestReplicas_extension_of_nothing_needs_no_confirmation(t *testing.T) {
 	r := rig.NewReplicated(t, 1, 0)
 	admin := rig.NewAdmin(t, r.Master)
 	options := confirmed(time.Second)
-	options.RetryBudget = 1500 * time.Millisecond
 	client := connect(t, r.Master, options)
 	var holds []*latchkey.Hold
 	for _, k := range kinds {
