@@ -181,8 +181,10 @@ func (p *barrierAwaiter) what() (Kind, string) { return p.kind, p.name }
 // is why it stopped waiting.
 func (p *barrierAwaiter) end(ctx context.Context, err error) error {
 	stays := err == nil && p.goesOn()
-	if p.begun && !stays && p.ownership.end(nil) {
-		p.ownership.leaveHold()
+	if p.begun && !stays {
+		if next, ended := p.ownership.end(nil); ended {
+			p.ownership.leave(next)
+		}
 	}
 	switch {
 	case err == nil:

@@ -54,10 +54,11 @@ func (c *Client) endHolds() []*ownership {
 		if o.isReleasing() {
 			return false // its Unlock is under way, and reports the outcome
 		}
-		if !o.end(ErrClosed) {
+		next, ended := o.end(ErrClosed)
+		if !ended {
 			return true
 		}
-		o.endHold(0)
+		o.leaveFree(next, 0)
 		return o.lock.spec.party
 	})
 }

@@ -44,7 +44,8 @@ func (o *ownership) lose(cause error, why string) {
 // endLost ends the ownership without a release, unless it is already over, and reports whether it
 // did.
 func (o *ownership) endLost(cause error, why string) bool {
-	if !o.end(cause) {
+	next, ended := o.end(cause)
+	if !ended {
 		return false
 	}
 	if o.lock.spec.lost != nil {
@@ -53,7 +54,7 @@ func (o *ownership) endLost(cause error, why string) bool {
 		o.lock.client.reporter.log(noticeLost(why), o.lock.Name(), slog.String("owner", o.wire))
 		o.observeEnd(EventLost, cause)
 	}
-	o.endHold(0)
+	o.leaveFree(next, 0)
 	return true
 }
 
@@ -71,12 +72,10 @@ func (o *ownership) removeLater() {
 	o.undoLater(margin, span)
 }
 
-// endHold lets the next local waiter try. receivers is how many subscribers received the message
-// of the release: 0 if none was sent or nobody listens, -1 if it could not be published.
-func (o *ownership) endHold(receivers int64) {
-	o.mu.Lock()
-	next := o.takeNext()
-	o.mu.Unlock()
+// leaveFree lets the next local waiter try, because nobody may hold the lock now. receivers is how many
+// subscribers received the message of the release: 0 if none was sent or nobody listens, -1 if it could not be
+// published. next is as for leave.
+func (o *ownership) leaveFree(next *ownership, receivers int64) {
 	left, q := o.leaveLine(receivers, o.echo && receivers <= 0, next)
 	abandonLeft(left)
 	if q != nil { // if its users leave now, and it serves another key, there is one useless attempt
@@ -84,20 +83,27 @@ func (o *ownership) endHold(receivers int64) {
 	}
 }
 
-// leaveHold is endHold for a lock that others still hold.
-func (o *ownership) leaveHold() { o.leaveLine(0, o.echo, nil) }
+// leave is leaveFree for a lock that others still hold: they wake the waiters. The waiter that comes to the front
+// goes on with next, which end has returned; if nobody comes, next is abandoned.
+func (o *ownership) leave(next *ownership) {
+	left, _ := o.leaveLine(0, o.echo, next)
+	abandonLeft(left)
+}
 
 // end ends the ownership, once, and everything that depends on it, and reports whether it did. The
-// cause is nil after a release.
-func (o *ownership) end(cause error) bool {
+// cause is nil after a release. It returns the owner with which this client wants the lock next, or nil. The
+// release may have granted the lock to that owner, so the caller passes it to leaveFree or leave.
+func (o *ownership) end(cause error) (next *ownership, ended bool) {
 	o.mu.Lock()
 	if !o.phase.begun() {
 		o.mu.Unlock()
-		return false
+		return nil, false
 	}
 	o.phase = over
+	next = o.takeNext()
 	if cause != nil {
 		o.makeRare().cause = cause
+		next.maybeNamed(o.lock.client.clock())
 	}
 	dependents := o.holds.clear(cause)
 	o.lock.client.watchdog.drop(o)
@@ -110,5 +116,5 @@ func (o *ownership) end(cause error) bool {
 		cause = ErrNotHeld
 	}
 	endDependents(dependents, cause)
-	return true
+	return next, true
 }

@@ -77,11 +77,16 @@ func (o *ownership) nextInDoubt(a transport.Answer) {
 	}
 }
 
-// noteHandover records for the next owner what the release did.
-func (o *ownership) noteHandover(a transport.Answer) {
-	o.mu.Lock()
-	next := o.local.next
-	o.mu.Unlock()
+// maybeNamed records that a release that is in flight when its ownership is lost may yet name the next owner, if
+// there is one.
+func (next *ownership) maybeNamed(now transport.Stamp) {
+	if next != nil {
+		next.noteDoubt(transport.Answer{Doubt: true, DoubtAt: now, DoubtGeneration: transport.NoGeneration})
+	}
+}
+
+// noteHandover records for the next owner, if there is one, what the release did.
+func (next *ownership) noteHandover(a transport.Answer) {
 	if next == nil || !freed(a) || a.KeysOmitted != nil {
 		return
 	}
@@ -100,9 +105,14 @@ func (o *ownership) noteHandover(a transport.Answer) {
 }
 
 // takeNext returns the next owner, for the goroutine that comes to the front, or nil. o.mu is held.
-func (o *ownership) takeNext() any {
+func (o *ownership) takeNext() *ownership {
 	next := o.local.next
 	o.local.next = nil
+	return next
+}
+
+// asLeft is what the next owner, or nil, is for a wait queue.
+func (next *ownership) asLeft() any {
 	if next == nil {
 		return nil
 	}

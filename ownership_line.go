@@ -93,29 +93,29 @@ func (o *ownership) releaseBegins() bool {
 // releaseFails lets the first in line query the server, because the last release has failed: it may have run,
 // or may never run. next is what the waiter that comes to the front goes on with; if there is none, it is returned
 // as left. o.mu is held: an ownership that is over is no longer counted.
-func (o *ownership) releaseFails(next any) (left any) {
+func (o *ownership) releaseFails(next *ownership) (left any) {
 	defer o.lockShard().mu.Unlock()
 	o.othersMayAttempt = true
 	if o.onKey.queue == nil {
-		return next
+		return next.asLeft()
 	}
-	return o.onKey.queue.unblock(next)
+	return o.onKey.queue.unblock(next.asLeft())
 }
 
 // leaveLine ends the hold for the goroutines in line. receivers, noEcho, next and left are as for waitQueue.endHold.
 // It returns the wait queue if its front may have to be woken.
-func (o *ownership) leaveLine(receivers int64, noEcho bool, next any) (left any, whole *waitQueue) {
+func (o *ownership) leaveLine(receivers int64, noEcho bool, next *ownership) (left any, whole *waitQueue) {
 	shard, hash := o.lock.client.waitQueues.locate(o.lock.key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	o.lock.client.registry.live.remove(o, hash)
 	q := o.onKey.queue
 	if q == nil {
-		return next, nil
+		return next.asLeft(), nil
 	}
 	whole, o.onKey.queue = q.whole(), nil
 	whole.attached--
-	left, used := q.endHold(receivers, noEcho, !o.othersMayAttempt, next)
+	left, used := q.endHold(receivers, noEcho, !o.othersMayAttempt, next.asLeft())
 	if !used {
 		return left, nil
 	}

@@ -81,8 +81,8 @@ func TestHold_uses_the_wait_queue_of_the_first_waiter(t *testing.T) {
 	c := newTestClient(t, Options{})
 	ctx := context.Background()
 	for what, ends := range map[string]func(o *ownership){
-		"released":         func(o *ownership) { o.endHold(0) },
-		"failed, released": func(o *ownership) { o.releaseFails(nil); o.endHold(0) },
+		"released":         func(o *ownership) { o.leaveFree(nil, 0) },
+		"failed, released": func(o *ownership) { o.releaseFails(nil); o.leaveFree(nil, 0) },
 	} {
 		name := uniqueName(t, c)
 		h, err := c.NewLock(name).Lock(ctx)

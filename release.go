@@ -144,10 +144,11 @@ func (o *ownership) released(s *holdState, a releaseAnswer) {
 
 // finishRelease ends an ownership that the server has released.
 func (o *ownership) finishRelease(a transport.Answer) {
-	if !o.end(nil) {
+	next, ended := o.end(nil)
+	if !ended {
 		return
 	}
-	o.noteHandover(a)
+	next.noteHandover(a)
 	receivers, free := receiversOf(a)
 	if free && o.lock.spec.passes {
 		o.noteReceivers(receivers)
@@ -157,11 +158,10 @@ func (o *ownership) finishRelease(a transport.Answer) {
 		o.lock.client.reporter.log(noticePublish, o.lock.keys().channel)
 	}
 	o.observe(EventReleased, nil, nil) // before the next one can acquire
-	// After a null reply, an earlier release has run, and nobody knows who holds the lock now.
-	if o.lock.spec.maySurviveRelease() && !freed(a) && !a.Null {
-		o.leaveHold()
+	if o.lock.spec.othersMayStay() && stays(a) {
+		o.leave(next)
 	} else {
-		o.endHold(receivers)
+		o.leaveFree(next, receivers)
 	}
 	if late, span := o.mayComeLate(); late {
 		o.undoLater(undoPause, span) // this release was the first undo
@@ -249,9 +249,7 @@ func (o *ownership) uncount(s *holdState) {
 	if o.holds.uncount(s) {
 		o.phase = releasing
 		o.doubt.validAtRelease = o.valid() > 0
-		// Only the holder publishes the release of an exclusive lock. A read lock has several holders, so
-		// messages of this client are handled like all others.
-		o.echo = o.lock.spec.isLock() && !o.lock.spec.maySurviveRelease() && o.releaseBegins()
+		o.echo = o.lock.spec.ignoresOwnRelease() && o.releaseBegins()
 	}
 }
 

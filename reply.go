@@ -86,6 +86,10 @@ func granted(a transport.Answer) bool {
 // freed reports whether the answer to a release says that the lock became free, even if only to be handed over.
 func freed(a transport.Answer) bool { return a.Message.IsInt64() || a.Message.IsArray() }
 
+// stays reports whether the answer to a release says that others still hold the lock. After a null reply nobody
+// knows: an earlier release has run, and may have granted the lock to the next owner of this client.
+func stays(a transport.Answer) bool { return !freed(a) && !a.Null }
+
 // receiversOf returns how many subscribers received the message of a release that left the lock free, -1 if the
 // server refused the message. It reports false for any other answer.
 func receiversOf(release transport.Answer) (n int64, free bool) {

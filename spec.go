@@ -62,9 +62,13 @@ func (s *spec) isLock() bool { return !s.permit && !s.party }
 // isShared reports whether several owners may hold the lock at once.
 func (s *spec) isShared() bool { return s.line == sharedLine }
 
-// maySurviveRelease reports whether the lock may still be held when its owner has released it: by other
-// readers, or on the other side.
-func (s *spec) maySurviveRelease() bool { return s.side != "" }
+// othersMayStay reports whether others may still hold the lock when its owner has released it: other readers,
+// or the owner itself on the other side.
+func (s *spec) othersMayStay() bool { return s.side != "" }
+
+// ignoresOwnRelease reports whether a client need not handle the message of its own release, because the end of
+// the hold wakes its waiters. A read/write lock has several holders, and the message may be of another one.
+func (s *spec) ignoresOwnRelease() bool { return s.isLock() && s.side == "" }
 
 // lineRests reports whether the waiters in line send nothing while this client holds the lock.
 func (s *spec) lineRests() bool { return s.line == onlyLine || s.passes }

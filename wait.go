@@ -45,6 +45,9 @@ func (c *Client) wait(ctx context.Context, key string, l lineKind, a attempter, 
 	if w != nil {
 		mark.beginFor(c, a)
 		if at, err := c.waitInLine(ctx, q, w, a, last); at != atFront {
+			if at == leftLine {
+				abandonLeft(q.takeLeft(false))
+			}
 			q.whole().done()
 			return err
 		}
@@ -75,7 +78,6 @@ func (c *Client) waitInLine(ctx context.Context, q *waitQueue, w *waiter, a atte
 		case received, atFront:
 			return at, nil
 		case leftLine:
-			abandonLeft(q.takeLeft(false))
 			return leftLine, q.waitError(ctx, err, last)
 		}
 		_, err := a.attempt(ctx, 1)

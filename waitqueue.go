@@ -225,8 +225,8 @@ func (q *waitQueue) leaveTo(left any) (nobodys any) {
 	return left
 }
 
-// takeLeft returns what the previous front, or a release of this client, has left, or nil. A
-// goroutine that leaves the line calls it too, and gets it if nobody is in front.
+// takeLeft returns what the previous front, or a release of this client, has left, or nil. For a goroutine that
+// has left the line, it returns that only if nobody is in front.
 func (q *waitQueue) takeLeft(inFront bool) any {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()

@@ -298,24 +298,3 @@ func TestUnlockAgainAfterAnUnknownOutcome(t *testing.T) {
 		}
 	}, func(k kind) bool { return !k.fenced })
 }
-
-// The reply to a release is lost that has made another owner of the same client the next holder. The release is
-// repeated, and the waiter gets the lock long before the lease of that owner ends.
-func TestLostReplyOfAReleaseThatGrants(t *testing.T) {
-	t.Parallel()
-	eachKind(t, func(t *testing.T, k kind) {
-		t.Parallel()
-		server, name := rig.Shared(), rig.Name(t)
-		tap := rig.NewTap(t, server)
-		lock := k.open(connectVia(t, server, tap.Addr(), latchkey.Options{Turn: -1}), name)
-		hold := mustLock(t, lock)
-		waiter := lockInLine(within(t, time.Minute), t, lock)
-		lost := tap.Lose(1, rig.Mentions(name), rig.Cut)
-		require.NoError(t, hold.Unlock(t.Context()))
-		rig.Await(t, soon, "the reply is lost", lost)
-		next := rig.Await(t, undoBudget, "the waiter", waiter)
-		require.NoError(t, next.err)
-		mustUnlock(t, next.hold)
-		rig.Eventually(t, undoBudget, "nothing is held", free(rig.NewAdmin(t, server), name))
-	})
-}
