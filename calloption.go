@@ -153,7 +153,6 @@ const (
 	settingTogether      // how many permits are acquired at once
 	settingUntilComplete // renewed without a limit, until it is confined
 	settingNote
-	settingAwaited // others wait in line for the lock of which this one is to be a member
 )
 
 func (s setting) setting() setting { return s }

@@ -178,9 +178,6 @@ func (l *compositeLock) waitError(ctx context.Context, q *waitQueue, err error) 
 func (l *compositeLock) roundInFront(ctx context.Context, r *request, settings []setting, q *waitQueue) (h *Hold, again bool, err error) {
 	q.drain()
 	q.attemptBegins()
-	if q.hasLine() {
-		settings = append(slices.Clone(settings), setting{kind: settingAwaited})
-	}
 	began := time.Now()
 	h, again, err = l.round(ctx, r, settings, q)
 	if ctx.Err() == nil {

@@ -17,8 +17,8 @@ const MaxValueLength = 64 << 10
 // is renewed, it ends with the lease if its client crashes, and its fencing token is the term.
 //
 // Terms grow with every leadership, however it was won, as long as the server keeps its counter
-// ([Options.TimeFencing] helps when it does not). A client does not pass leaderships on in memory
-// as it does other holds: the server knows each leader.
+// ([Options.TimeFencing] helps when it does not). The server knows each leader: a client does not pass
+// leaderships on in memory.
 //
 // A leader that is paused or cut off may not know yet that another one was elected. Everything that
 // a leader writes must carry the term, so that the storage can refuse a smaller one. See

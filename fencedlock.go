@@ -4,9 +4,9 @@ import "context"
 
 // FencedLock is a re-entrant [Lock] whose holds carry a fencing token ([Hold.Token]). It is
 // wire-compatible with Redisson's RFencedLock. The token of a hold is larger than that of any hold
-// before, and stays the same for the whole hold, re-entries included. Tokens have gaps: a client
-// with waiting goroutines reserves some thousands for a turn ([Options].Turn), and uses only those
-// that it needs. Waiters are served as those of a [Lock] are.
+// before, and stays the same for the whole hold, re-entries included. Each hold takes its token from
+// the server, so [Options].Turn does not apply: nothing is passed on in memory. Waiters are served as
+// those of a [Lock] are.
 //
 // Do not use a name as a FencedLock in one place and as a Lock in another. The two exclude each
 // other, but the Lock takes no tokens.
@@ -31,7 +31,7 @@ func (c *Client) NewFencedLock(name string) *FencedLock {
 //
 // [Hold.Token] of the result is larger than the token of every earlier hold, as long as the server
 // keeps its counter ([Options.TimeFencing] helps when it does not). Pass the token to the storage
-// that the lock protects, and let the storage refuse a smaller one. Tokens have gaps.
+// that the lock protects, and let the storage refuse a smaller one. Tokens may have gaps.
 //
 // The client renews the hold until Unlock, unless Lease fixes its lease. Canceling ctx after Lock
 // returns does not affect the hold. If ctx carries a hold of this lock ([Hold.Context]), or By or

@@ -56,12 +56,12 @@ func eachHandoverOn(t *testing.T, start func(t *testing.T) (*modelServer, string
 	}
 }
 
-// entry returns the entry of an owner. A grant to it has a lease of 5 s and two tokens.
+// entry returns the entry of an owner. A grant to it has a lease of 5 s and a token.
 func (s handoverScripts) entry(owner string) string {
 	if s.mutex {
 		return owner + " 5000 0s"
 	}
-	return owner + " 5000 2"
+	return owner + " 5000 1"
 }
 
 func (s handoverScripts) run(cmd transport.Command, keys []string, args ...string) any {
@@ -75,7 +75,7 @@ func (s handoverScripts) attempt(owner, entry, oldEntry string) any {
 	if s.mutex {
 		return s.run(mutexAcquire, s.keys.queued(), owner, "30000", entry, oldEntry)
 	}
-	return s.run(lockAcquire, s.keys.fenced(), owner, "30000", "1", "", "", "2", entry, oldEntry)
+	return s.run(lockAcquire, s.keys.fenced(), owner, "30000", "1", "", "", "1", entry, oldEntry)
 }
 
 // wait makes an attempt that is refused and waits.
@@ -184,38 +184,38 @@ func TestHandoverScripts_step_by_step(t *testing.T) {
 		heard := s.hear(ownerB, ownerC, ownerE)
 		for range 2 {
 			require.Equal(t, s.acquired("1"), s.attempt(ownerA, s.entry(ownerA), ""))
-			s.check(ownerA, "2")
+			s.check(ownerA, "1")
 		}
 		for range 2 {
 			s.wait(ownerB)
-			s.check(ownerA, "2", ownerB)
+			s.check(ownerA, "1", ownerB)
 		}
 		s.set(modelEpoch + 1000)
 		s.wait(ownerE)
 		s.wait(ownerB)
-		s.check(ownerA, "2", ownerB, ownerE)
+		s.check(ownerA, "1", ownerB, ownerE)
 		require.Equal(t, int64(60000), s.do("PTTL", s.keys.queue))
 
-		require.Equal(t, s.granted(ownerB, "3"), s.release(ownerA, "", ""))
-		require.Equal(t, s.grantMessage(ownerB, "3"), unstamped(<-heard))
+		require.Equal(t, s.granted(ownerB, "2"), s.release(ownerA, "", ""))
+		require.Equal(t, s.grantMessage(ownerB, "2"), unstamped(<-heard))
 		require.Equal(t, int64(5000), s.do("PTTL", s.keys.key))
 		for range 2 {
-			s.check(ownerB, "4", ownerE)
+			s.check(ownerB, "2", ownerE)
 			require.Nil(t, s.release(ownerA, s.entry(ownerA), s.entry(ownerA2)), "late, and with a next owner")
 		}
-		s.check(ownerB, "4", ownerE)
+		s.check(ownerB, "2", ownerE)
 		for range 2 {
-			require.Equal(t, s.acquired("3"), s.attempt(ownerB, s.entry(ownerB), s.entry(ownerB)), "it is confirmed")
-			s.check(ownerB, "4", ownerE)
+			require.Equal(t, s.acquired("2"), s.attempt(ownerB, s.entry(ownerB), s.entry(ownerB)), "it is confirmed")
+			s.check(ownerB, "2", ownerE)
 		}
 		require.Equal(t, int64(30000), s.do("PTTL", s.keys.key))
 
-		require.Equal(t, s.granted(ownerE, "5"), s.release(ownerB, s.entry(ownerB), ""))
-		require.Equal(t, s.grantMessage(ownerE, "5"), unstamped(<-heard))
-		s.check(ownerE, "6")
+		require.Equal(t, s.granted(ownerE, "3"), s.release(ownerB, s.entry(ownerB), ""))
+		require.Equal(t, s.grantMessage(ownerE, "3"), unstamped(<-heard))
+		s.check(ownerE, "3")
 		require.Equal(t, int64(0), s.release(ownerE, "", ""))
 		require.Nil(t, s.release(ownerE, "", ""))
-		s.check("", "6")
+		s.check("", "3")
 		require.Empty(t, heard)
 	})
 }
@@ -225,22 +225,22 @@ func TestHandoverScripts_step_by_step(t *testing.T) {
 func TestHandoverScripts_next_owner(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		s.attempt(ownerA, "", "")
-		require.Equal(t, s.granted(ownerA2, "3"), s.release(ownerA, "", s.entry(ownerA2)), "nobody has to hear it")
+		require.Equal(t, s.granted(ownerA2, "2"), s.release(ownerA, "", s.entry(ownerA2)), "nobody has to hear it")
 		require.Equal(t, int64(30000), s.do("PTTL", s.keys.key), "the lease that it asked for")
-		s.check(ownerA2, "4")
+		s.check(ownerA2, "2")
 		require.Nil(t, s.release(ownerA, "", s.entry(ownerA2)))
-		s.check(ownerA2, "4")
+		s.check(ownerA2, "2")
 
 		heard := s.hear(ownerB)
 		s.wait(ownerB)
 		s.set(modelEpoch + 1000)
-		require.Equal(t, s.granted(ownerB, "5"), s.release(ownerA2, "", s.entry(ownerA)))
+		require.Equal(t, s.granted(ownerB, "3"), s.release(ownerA2, "", s.entry(ownerA)))
 		require.Equal(t, int64(5000), s.do("PTTL", s.keys.key), "the lease of a grant")
-		require.Equal(t, s.grantMessage(ownerB, "5"), unstamped(<-heard))
-		s.check(ownerB, "6", ownerA)
+		require.Equal(t, s.grantMessage(ownerB, "3"), unstamped(<-heard))
+		s.check(ownerB, "3", ownerA)
 		require.Nil(t, s.release(ownerA2, "", s.entry(ownerA)))
 		require.Nil(t, s.release(ownerE, "", s.entry(ownerE)), "it has nothing to free")
-		s.check(ownerB, "6", ownerA)
+		s.check(ownerB, "3", ownerA)
 	})
 }
 
@@ -287,8 +287,8 @@ func TestHandoverScripts_taker_leaves_the_queue(t *testing.T) {
 			s.attempt(ownerA, "", "")
 			s.wait(ownerB)
 			s.do("DEL", s.keys.key)
-			require.Equal(t, s.acquired("3"), s.attempt(ownerB, entry, s.entry(ownerB)))
-			s.check(ownerB, "4")
+			require.Equal(t, s.acquired("2"), s.attempt(ownerB, entry, s.entry(ownerB)))
+			s.check(ownerB, "2")
 		})
 	}
 }
@@ -303,12 +303,12 @@ func TestHandoverScripts_way_out(t *testing.T) {
 		s.wait(ownerE)
 		for range 2 {
 			require.Nil(t, s.release(ownerB, s.entry(ownerB), ""))
-			s.check(ownerA, "2", ownerE)
+			s.check(ownerA, "1", ownerE)
 		}
 		s.do("DEL", s.keys.key)
 		require.Nil(t, s.release(ownerB, s.entry(ownerB), ""))
-		require.Equal(t, s.grantMessage(ownerE, "3"), unstamped(<-heard))
-		s.check(ownerE, "4")
+		require.Equal(t, s.grantMessage(ownerE, "2"), unstamped(<-heard))
+		s.check(ownerE, "2")
 	})
 }
 
@@ -321,9 +321,9 @@ func TestHandoverScripts_passed_over(t *testing.T) {
 		for i, entry := range []string{s.entry(ownerE), s.entry(ownerA), "nonsense", s.entry(ownerB)} {
 			s.do("ZADD", s.keys.queue, strconv.Itoa(i), entry)
 		}
-		require.Equal(t, s.granted(ownerB, "5"), s.release(ownerA, "", ""), "what is reserved for the dead is not given out")
-		require.Equal(t, s.grantMessage(ownerB, "5"), unstamped(<-heard))
-		s.check(ownerB, "6")
+		require.Equal(t, s.granted(ownerB, "2"), s.release(ownerA, "", ""), "the dead get no tokens")
+		require.Equal(t, s.grantMessage(ownerB, "2"), unstamped(<-heard))
+		s.check(ownerB, "2")
 		require.Empty(t, heard)
 	})
 }
@@ -355,10 +355,10 @@ func TestHandoverScripts_kinds_do_not_mix(t *testing.T) {
 		s.attempt(ownerA, "", "")
 		other := handoverScripts{s.modelServer, t, s.keys, !s.mutex}
 		s.do("ZADD", s.keys.queue, "1", other.entry(ownerB), "2", s.entry(ownerC), "3", other.entry(ownerE))
-		require.Equal(t, s.granted(ownerC, "3"), s.release(ownerA, "", ""))
-		require.Equal(t, s.grantMessage(ownerC, "3"), unstamped(<-heard))
+		require.Equal(t, s.granted(ownerC, "2"), s.release(ownerA, "", ""))
+		require.Equal(t, s.grantMessage(ownerC, "2"), unstamped(<-heard))
 		require.Equal(t, int64(0), s.release(ownerC, "", ""), "free, and not the other kind's")
-		s.check("", "4")
+		s.check("", "2")
 		require.Empty(t, heard)
 	})
 }
@@ -377,14 +377,14 @@ func TestHandoverScripts_strangers(t *testing.T) {
 		require.Equal(t, "2", <-strangers)
 		require.Equal(t, "0", <-strangers)
 		require.Equal(t, "ask 2 "+ownerB+" "+s.keys.key, unstamped(<-heard))
-		s.check("", "2", ownerB)
+		s.check("", "1", ownerB)
 
 		s.attempt(ownerB, "", s.entry(ownerB))
 		s.wait(ownerE)
 		require.Equal(t, int64(1), s.release(ownerB, "", ""))
 		require.Equal(t, "2", <-strangers)
 		require.Equal(t, "0", <-strangers)
-		s.check("", "4")
+		s.check("", "2")
 	})
 }
 
@@ -426,7 +426,7 @@ func TestHandoverScripts_on_an_empty_server(t *testing.T) {
 			require.Empty(t, s.do("KEYS", "*"))
 		}
 		require.Equal(t, s.acquired("1"), s.attempt(ownerB, s.entry(ownerB), s.entry(ownerB)))
-		s.check(ownerB, "2")
+		s.check(ownerB, "1")
 	})
 }
 
@@ -439,11 +439,11 @@ func TestHandoverScripts_out_of_memory(t *testing.T) {
 		s.full(true)
 		require.True(t, outOfMemory(s.attempt(ownerE, s.entry(ownerE), "")))
 		require.IsType(t, []any{}, s.attempt(ownerE, "", ""), "who does not wait is told who holds it")
-		s.check(ownerA, "2", ownerB)
+		s.check(ownerA, "1", ownerB)
 		s.set(modelEpoch + 1000)
-		require.Equal(t, s.granted(ownerB, "3"), s.release(ownerA, s.entry(ownerA), s.entry(ownerA2)))
-		require.Equal(t, s.grantMessage(ownerB, "3"), unstamped(<-heard))
-		s.check(ownerB, "4", ownerA2)
+		require.Equal(t, s.granted(ownerB, "2"), s.release(ownerA, s.entry(ownerA), s.entry(ownerA2)))
+		require.Equal(t, s.grantMessage(ownerB, "2"), unstamped(<-heard))
+		s.check(ownerB, "2", ownerA2)
 		s.do("DEL", s.keys.key)
 		require.Nil(t, s.release(ownerB, s.entry(ownerB), ""), "nor does this")
 	})
@@ -457,9 +457,9 @@ func TestHandoverScripts_out_of_memory_with_a_next_owner(t *testing.T) {
 		s.wait(ownerB)
 		s.set(modelEpoch + 1000)
 		s.full(true)
-		require.Equal(t, s.granted(ownerB, "3"), s.release(ownerA, "", s.entry(ownerA2)))
-		require.Equal(t, s.grantMessage(ownerB, "3"), unstamped(<-heard))
-		s.check(ownerB, "4", ownerA2)
+		require.Equal(t, s.granted(ownerB, "2"), s.release(ownerA, "", s.entry(ownerA2)))
+		require.Equal(t, s.grantMessage(ownerB, "2"), unstamped(<-heard))
+		s.check(ownerB, "2", ownerA2)
 	})
 }
 
@@ -486,7 +486,7 @@ func TestHandoverScripts_keys_of_others(t *testing.T) {
 	})
 }
 
-// Tokens that follow the clock also do so when a grant reserves them, even if the counter was lost.
+// Tokens that follow the clock also do so when a grant issues them, even if the counter was lost.
 func TestHandoverScripts_tokens_follow_the_clock(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		if s.mutex {
@@ -494,14 +494,14 @@ func TestHandoverScripts_tokens_follow_the_clock(t *testing.T) {
 		}
 		s.hear(ownerB)
 		now := strconv.FormatInt(modelEpoch/1000, 10)
-		require.Equal(t, now, s.run(lockAcquire, s.keys.fenced(), ownerA, "30000", "1", "", "1", "2", "", ""))
-		require.IsType(t, []any{}, s.run(lockAcquire, s.keys.fenced(), ownerB, "30000", "1", "", "1", "2", ownerB+" 5000 2t", ""))
+		require.Equal(t, now, s.run(lockAcquire, s.keys.fenced(), ownerA, "30000", "1", "", "1", "1", "", ""))
+		require.IsType(t, []any{}, s.run(lockAcquire, s.keys.fenced(), ownerB, "30000", "1", "", "1", "1", ownerB+" 5000 1t", ""))
 		s.do("DEL", s.keys.token)
 		s.set(modelEpoch + 2_000_000)
 		later := strconv.FormatInt(modelEpoch/1000+2000, 10)
 		require.Equal(t, []any{ownerB, later}, s.release(ownerA, "", ""))
-		require.Equal(t, strconv.FormatInt(modelEpoch/1000+2001, 10), s.state().token)
-		require.Equal(t, later, s.run(lockAcquire, s.keys.fenced(), ownerB, "30000", "1", "", "1", "2", "", ""), "the same if it is confirmed")
+		require.Equal(t, later, s.state().token)
+		require.Equal(t, later, s.run(lockAcquire, s.keys.fenced(), ownerB, "30000", "1", "", "1", "1", "", ""), "the same if it is confirmed")
 	})
 }
 
@@ -516,6 +516,6 @@ func TestHandoverScripts_without_a_count(t *testing.T) {
 		} else {
 			s.run(lockRelease, s.keys.fenced(), slices.Concat([]string{ownerA, s.keys.channel, "0", "", "0", "PUBLISH"}, args)...)
 		}
-		s.check(ownerB, "4")
+		s.check(ownerB, "2")
 	})
 }

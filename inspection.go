@@ -27,7 +27,7 @@ type Inspection struct {
 	What    string
 	TTL     time.Duration // time until the key expires: 0 when free, NoExpiry if it does not
 	Holders []Holder      // of a lock, in the order of their owners; empty otherwise
-	Token   int64         // the last fencing token issued or reserved under the name, 0 if none
+	Token   int64         // the last fencing token issued under the name, 0 if none
 }
 
 // Locked reports whether the name is a lock that is held. A semaphore, a latch, a barrier and data

@@ -100,13 +100,11 @@ func (r *queueReference) mayStayFree() bool {
 	return all[0].kind != "none" || open > r.w.ms() || !alive
 }
 
-// token returns the first of the tokens just reserved for an owner.
+// token returns the token just issued for an owner.
 func (r *queueReference) token(owner string) string {
 	for _, e := range r.before {
 		if words := strings.Fields(e); words[0] == owner && words[2] != "0" {
-			last, _ := strconv.Atoi(r.w.state(r.lock.keys().token)[0].text)
-			reserved, _ := strconv.Atoi(strings.TrimSuffix(words[2], "t"))
-			return strconv.Itoa(last - reserved + 1)
+			return r.w.state(r.lock.keys().token)[0].text
 		}
 	}
 	return "0"

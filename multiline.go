@@ -21,7 +21,7 @@ const checkEvery = time.Second
 func (l *MultiLock) isPassedOn() bool {
 	return !slices.ContainsFunc(l.members, func(m member) bool {
 		p, is := m.(*primitive)
-		return !is || !p.spec.passes || p.client.options.Turn <= 0
+		return !is || !p.spec.passesInside() || p.client.options.Turn <= 0
 	})
 }
 

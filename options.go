@@ -135,8 +135,9 @@ type Options struct {
 	Replicas Replicas
 
 	// TimeFencing keeps fencing tokens growing when their counter is lost (failover, eviction, flush): a token
-	// is then at least the server's time in milliseconds. Default: off; tokens count 1, 2, 3 … as Redisson's
-	// do.
+	// is then at least the server's time in milliseconds. That does not help while tokens are ahead of the
+	// clock, as after more than 1,000 acquisitions a second, or re-entries by Java. Default: off; tokens count
+	// 1, 2, 3 … as Redisson's do.
 	TimeFencing bool
 
 	// Label is the name of this client for people: in [Client.Inspect], [Client.Waiters], [Election.Leader],

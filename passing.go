@@ -9,17 +9,10 @@ import (
 // A lock that several goroutines of a client want is passed among them in memory: the release of one hold makes
 // the next in line the holder, under the same owner, and nothing is sent. For the server, the first of them
 // holds the lock until the last one releases it. This is lock cohorting (Dice, Marathe, Shavit: Lock Cohorting,
-// PPoPP 2012).
+// PPoPP 2012). Fenced locks are not passed on: each of their holds takes its token from the server.
 //
 // It lasts for one turn ([Options.Turn]), which bounds how long other clients wait. The next release after that
 // goes to the server.
-
-// tokensOfTurn is how many fencing tokens are reserved for a turn in which a lock may be passed on. Unused
-// numbers are never issued.
-const tokensOfTurn = 4096
-
-// exactTokens is the largest number up to which the scripts calculate exactly.
-const exactTokens = 1 << 53
 
 // localTurn is the time in which an ownership may be passed on. ownership.mu guards it.
 type localTurn struct {
@@ -27,7 +20,6 @@ type localTurn struct {
 	ends   time.Duration // on the same clock
 	next   *ownership    // with which this client wants the lock after the turn, or nil
 	openMS int32         // how long its release leaves a mutex to pollers, or 0
-	tokens int32         // how many are reserved; 0 before the request is sent
 	passes int32         // how often it may still be passed on while strangers compete
 	shown  bool          // the program knows the owner, and may re-enter the hold with it
 	passed bool          // the turn had other holds than its first
@@ -38,9 +30,6 @@ type localTurn struct {
 func (o *ownership) beginTurn(r *request, token int64, passes int, now transport.Stamp) {
 	if o.lock.spec.fenced {
 		o.holds.first.fencing = token
-		if token >= exactTokens {
-			o.local.tokens = 1
-		}
 	}
 	switch {
 	case o.lock.spec.passes:
@@ -63,30 +52,6 @@ func (o *ownership) beginTurnAnew(s *holdState) {
 	}
 }
 
-// reserveTokens returns how many tokens the ownership requests. The number never changes.
-func (o *ownership) reserveTokens(a *acquisition) int64 {
-	if o.local.tokens == 0 {
-		o.local.tokens = 1
-		if o.mayEverPass() && a.isAwaited() {
-			o.local.tokens = tokensOfTurn
-		}
-	}
-	return int64(o.local.tokens)
-}
-
-// isAwaited reports whether others wait in line for the lock behind the call, or for the multi-lock or RedLock
-// of which it is to be a member.
-func (a *acquisition) isAwaited() bool {
-	q := a.lock.client.waitQueues.known(a.lock.key)
-	return a.awaited || a.isWaiting && q != nil && q.hasLine()
-}
-
-// mayEverPass reports whether the ownership may be passed on once it has begun. An ownership that is known to
-// others from the start, such as that of a guest, may not.
-func (o *ownership) mayEverPass() bool {
-	return o.lock.spec.passes && o.lock.client.options.Turn > 0 && !o.local.shown
-}
-
 // passOn passes the ownership to the next goroutine in line, if possible, and reports whether it did. If so,
 // the hold is over.
 func (o *ownership) passOn(s *holdState) bool {
@@ -105,7 +70,7 @@ func (o *ownership) passOn(s *holdState) bool {
 // succeed ends the only hold of the ownership and returns the next one, if the ownership may be passed on and
 // taken reports that somebody takes it; else it returns nil. taken is called under o.mu.
 func (o *ownership) succeed(s *holdState, taken func() bool) *holdState {
-	if !o.lock.spec.passes || !o.sendMu.TryLock() {
+	if !o.sendMu.TryLock() {
 		return nil
 	}
 	defer o.sendMu.Unlock()
@@ -127,9 +92,6 @@ func (o *ownership) succeed(s *holdState, taken func() bool) *holdState {
 func (o *ownership) nextHold(s *holdState, now transport.Stamp) *holdState {
 	next := &holdState{ownership: o, renew: s.renew}
 	next.observeFrom(now, nil)
-	if o.lock.spec.fenced {
-		next.fencing = s.fencing + 1
-	}
 	o.local.passed = true
 	o.local.passes--
 	return next
@@ -137,9 +99,8 @@ func (o *ownership) nextHold(s *holdState, now transport.Stamp) *holdState {
 
 // mayPass reports whether the ownership may be passed on to the next in line. o.mu is held.
 func (o *ownership) mayPass(s *holdState, now transport.Stamp) bool {
-	return o.mayHaveOthers(now) && o.local.passes > 0 && o.rarely().keptUntil == nil &&
-		o.holds.isOnly(s) && s.limit() == nil &&
-		(!o.lock.spec.fenced || s.fencing < o.holds.first.fencing+int64(o.local.tokens)-1)
+	return o.lock.spec.passesInside() && o.mayHaveOthers(now) && o.local.passes > 0 && o.rarely().keptUntil == nil &&
+		o.holds.isOnly(s) && s.limit() == nil
 }
 
 // mayHaveOthers reports whether the turn lasts and the ownership is clean, so that another holder cannot tell

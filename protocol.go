@@ -73,11 +73,11 @@ func (stringProtocol) renewalCall(o *ownership, lease time.Duration) call {
 type hashProtocol struct{}
 
 func (hashProtocol) acquireCall(a *acquisition, count, _ int) call {
-	o, tokens, entry, oldEntry := a.ownership, "", "", ""
+	o, fenced, entry, oldEntry := a.ownership, "", "", ""
 	names := a.lock.keys()
 	c, queued := call{lockAcquire, names.alone(), nil}, names.queued()
 	if o.lock.spec.fenced {
-		c.keys, queued, tokens = names.counted(), names.fenced(), strconv.FormatInt(o.reserveTokens(a), 10)
+		c.keys, queued, fenced = names.counted(), names.fenced(), "1"
 	}
 	if count == 1 {
 		entry, oldEntry = a.queueEntry()
@@ -85,7 +85,7 @@ func (hashProtocol) acquireCall(a *acquisition, count, _ int) call {
 	if entry != "" || oldEntry != "" {
 		c.cmd, c.keys = lockAcquireQueued, queued
 	}
-	c.args = withoutUsual(append(a.acquireArgs(count), tokens, entry, oldEntry), usualOfAcquire)
+	c.args = withoutUsual(append(a.acquireArgs(count), fenced, entry, oldEntry), usualOfAcquire)
 	return c
 }
 

@@ -1,7 +1,6 @@
 package latchkey
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -56,16 +55,9 @@ func (o *ownership) makeEntry(a *acquisition) {
 	if e.text != "" {
 		return
 	}
-	c, tokens := o.lock.client, o.lock.spec.entryTokens()
-	e.wanted = a.lease
-	e.lease = min(a.lease, c.options.StaleWaiterTimeout)
-	if o.lock.spec.fenced {
-		tokens = strconv.FormatInt(o.reserveTokens(a), 10)
-		if c.options.TimeFencing {
-			tokens += "t"
-		}
-	}
-	e.text = o.wire + " " + millisText(e.lease) + " " + tokens
+	of := &o.lock.client.options
+	e.wanted, e.lease = a.lease, min(a.lease, of.StaleWaiterTimeout)
+	e.text = o.wire + " " + millisText(e.lease) + " " + o.lock.spec.entryTokens(of.TimeFencing)
 }
 
 // queueEntry returns the entry with which an attempt waits, or "" if it does not; oldEntry is an entry that may

@@ -27,7 +27,6 @@ type request struct {
 	unsetIsOpen   bool
 	permanent     bool
 	untilComplete bool // see confinement
-	awaited       bool // others wait in line for the lock of which this one is to be a member
 }
 
 // newRequest checks the options of one acquisition. waits says whether the method waits for longer than one
@@ -132,8 +131,6 @@ func (r *request) apply(s setting) error {
 		r.unsetIsOpen = true
 	case settingUntilComplete:
 		r.untilComplete = true
-	case settingAwaited:
-		r.awaited = true
 	case settingTogether:
 		r.together = s.n
 	default:

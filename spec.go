@@ -21,8 +21,8 @@ type spec struct {
 	permit    bool     // its owners are permits of a semaphore, not holders of a lock
 	party     bool     // its owners are parties of a barrier, not holders of a lock
 	renewals  int      // how many of its holds one script renews
-	passes    bool     // its ownerships are passed on inside a client, and from client to client
-	public    bool     // its owners are known to all, so no ownership is passed on inside a client
+	passes    bool     // its release passes it on to another owner: see passing.go and handover.go
+	public    bool     // the program may know its owners from the start
 	along     bool     // several goroutines of a client may share an ownership of it: see readalong.go
 	handsOver bool     // its release may grant it to a waiting owner
 	// grantMark is the letter by which entries in the queue and grants name it, or "" for a lock in a
@@ -52,9 +52,21 @@ type spec struct {
 	ceiling func(*Client) time.Duration
 }
 
-// entryTokens is the token field of an owner's queue entry if the owner wants no tokens. It
-// includes the kind of lock that the owner wants: see hand_over.lua.
-func (s *spec) entryTokens() string { return "0" + s.grantMark }
+// passesInside reports whether its ownerships are also passed on in memory. Each hold of a fenced lock takes its
+// token from the server.
+func (s *spec) passesInside() bool { return s.passes && !s.fenced }
+
+// entryTokens is the token field of an owner's queue entry, with the kind of lock that the owner wants: see
+// hand_over.lua.
+func (s *spec) entryTokens(timed bool) string {
+	switch {
+	case !s.fenced:
+		return "0" + s.grantMark
+	case timed:
+		return "1t"
+	}
+	return "1"
+}
 
 // isLock reports whether it is a kind of lock: its owners are neither permits nor parties.
 func (s *spec) isLock() bool { return !s.permit && !s.party }

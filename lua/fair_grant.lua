@@ -1,5 +1,5 @@
 -- Fragment: pass(asker, always) passes a free lock on to the first waiter of the queue
--- of fair_queue.lua. In addition to that fragment, reserve.lua and fair_give.lua it needs the
+-- of fair_queue.lua. In addition to that fragment, next_token.lua and fair_give.lua it needs the
 -- local tokens, the key of the fencing tokens.
 --
 -- A waiter whose note says so is granted the lock: the same script makes it the owner for
@@ -14,7 +14,7 @@ local function tokenFor(wanted)
   if wanted == '0' then
     return '0'
   end
-  local sound, token = pcall(reserve, tokens, 1, wanted == '1t')
+  local sound, token = pcall(nextToken, tokens, wanted == '1t')
   return sound and token
 end
 

@@ -22,7 +22,7 @@
 local stale, publish, suffix, counts = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4] == '1'
 local key, queue, deadlines, notes, tokens, prefix, clients
 --@include tell
---@include reserve
+--@include next_token
 --@include fair_clock
 --@include fair_notes
 --@include fair_queue

@@ -83,7 +83,7 @@ local sound, receivers = pcall(first)
 if not sound then
   receivers = 0
 elseif not receivers then
-  --@include reserve
+  --@include next_token
   --@include fair_notes
   --@include fair_queue
   --@include fair_grant

@@ -6,9 +6,9 @@
 -- channel, on which Redisson listens; and owner, which was already used and gets no grant.
 --
 -- The queue is a sorted set. An entry is '<owner> <lease> <tokens>'. The owner is the id of a
--- client, a colon and a number. The lease in ms is what a grant gives it. The tokens are how many
--- fencing tokens a grant reserves, 0 for none, followed by t if they must not fall below the
--- server's clock. An s or a w after them says that the owner wants a mutex, or to write.
+-- client, a colon and a number. The lease in ms is what a grant gives it. The tokens are 1 if a grant
+-- issues a fencing token, else 0, followed by t if it must not fall below the server's clock. An s or a w
+-- after them says that the owner wants a mutex, or to write.
 -- The score is the time of the server, in µs, when the entry came.
 --
 -- Strangers are Redisson and all others that wait on channel and not in the queue. Each stranger that
@@ -19,18 +19,18 @@
 -- channel too. They are told to pause, by a message that Redisson ignores.
 --
 -- To grant, handOver makes an owner the owner of the lock by the function give, and sends to its client
--- 'grant <kind> <owner> <first token>@<score> <key>'. It sends nothing for the entry next, because its
+-- 'grant <kind> <owner> <token>@<score> <key>'. It sends nothing for the entry next, because its
 -- client reads the reply, and gives that entry the lease full. It writes the lock first: in a slot that
 -- migrates the server may refuse the write, and then no client may receive a grant. It announces no grant to
 -- a client that does not listen at this server: it would take the grant back, but a former master may forward
 -- the message, and the client would believe that it holds the lock.
 --
 -- handOver pops each entry before it knows whether its client may have the lock. It drops an entry whose
--- client does not listen, one that was already used, which an old queue may bring back, and one that
--- waits for another kind of lock, and pops the next, 64 at most. first is the reply of ZPOPMIN, if the
--- caller has popped the first entry.
+-- client does not listen, for which it issues no token, one that was already used, which an old queue may
+-- bring back, and one that waits for another kind of lock, and pops the next, 64 at most. first is the
+-- reply of ZPOPMIN, if the caller has popped the first entry.
 --
--- It returns an array of the new owner and its first token, or nil if the lock stays free.
+-- It returns an array of the new owner and its token, or nil if the lock stays free.
 local function handOver(kind, key, give, next, full, waits, first)
   if next ~= '' then
     --@include enqueue
@@ -60,13 +60,14 @@ local function handOver(kind, key, give, next, full, waits, first)
           return nil
         end
       end
+      local listens = mine or counted ~= '1' or count[4] ~= 0
       local token, receivers = '0', mine and 1 or 0
-      if tokens ~= '0' then
-        --@include reserve
-        token = reserve(counter, tonumber(tokens), mark == 't')
+      if tokens ~= '0' and listens then
+        --@include next_token
+        token = nextToken(counter, mark == 't')
       end
       give(to, mine and full or lease)
-      if not mine and (counted ~= '1' or count[4] ~= 0) then
+      if listens and not mine then
         receivers = redis.pcall(publish, inbox, 'grant ' .. kind .. ' ' .. to .. ' ' .. token .. '@' .. since .. ' ' .. key)
       end
       if type(receivers) == 'number' and (receivers > 0 or counted ~= '1') then

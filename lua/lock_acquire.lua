@@ -9,13 +9,13 @@
 -- ARGV[4] '' if the owner was made by this client, else the name of this guest's
 --         part: the id of the client and a number that it uses once
 -- ARGV[5] '1' if tokens must not fall below the server's clock in ms
--- ARGV[6] number of tokens to reserve, for a fenced lock; the same in each call for the owner
+-- ARGV[6] '1' for a fenced lock
 -- ARGV[7] the entry of the owner, to wait in the queue if it is refused, or ''
 -- ARGV[8] the entry of the owner, if it may be in the queue already, or ''
 -- The usual value of ARGV[3] is '1', of the others ''. Trailing arguments from ARGV[3] on may be
 -- omitted if they have their usual values.
 --
--- Reply   nil, or the first fencing token as a string: acquired
+-- Reply   nil, or the fencing token as a string: acquired
 --         array: refused; remaining ms of the holder, -1 if it has no expiry, its owner, and
 --         the score of the entry if it waits in the queue; or the remaining ms alone if the
 --         holder has just gone
@@ -27,16 +27,16 @@
 -- hash has the one field that Redisson writes.
 --
 -- Cost: 3 commands when free, 2 when refused, 5 to join the queue and 6 if the entry is in it already,
--- 4 for a re-entry; a token adds one. Idempotent: counts are absolute, and a token is reserved only when
+-- 4 for a re-entry; a token adds one. Idempotent: counts are absolute, and a token is issued only when
 -- a free lock becomes held.
 local key, queue, counter = KEYS[1], KEYS[2], KEYS[3]
 local owner, count, me, entry, oldEntry = ARGV[1], ARGV[3] or '1', ARGV[4] or '', ARGV[7] or '', ARGV[8] or ''
-local tokens = ARGV[6] or ''
+local fenced = ARGV[6] == '1'
 
 local ttl = redis.call('pttl', key)
 -- Usually the lock is free, or its hash has one field, the owner of somebody else. Functions that
 -- these cases do not need are defined only later.
-if ttl == -2 and count == '1' and me == '' and tokens == '' and not counter then
+if ttl == -2 and count == '1' and me == '' and not fenced and not counter then
   redis.call('hset', key, owner, '1')
   redis.call('pexpire', key, ARGV[2])
   if oldEntry ~= '' and queue then
@@ -45,8 +45,8 @@ if ttl == -2 and count == '1' and me == '' and tokens == '' and not counter then
   return nil
 end
 local lease, floor = tonumber(ARGV[2]), ARGV[5]
-count, tokens = tonumber(count), tonumber(tokens)
-if tokens and #KEYS == 2 then
+count = tonumber(count)
+if fenced and #KEYS == 2 then
   counter = queue
   queue = nil
 end
@@ -68,13 +68,13 @@ if ttl == -2 then
     --@include only_master
     return redis.error_reply('LATCHKEY_GONE the hold is over')
   end
-  local first = take(tokens)
+  local token = take()
   if queue and oldEntry ~= '' then
     redis.call('zrem', queue, oldEntry)
   end
-  return first
+  return token
 end
-local entered, reply = enter(ttl, tokens)
+local entered, reply = enter(ttl)
 if entered then
   return reply
 end

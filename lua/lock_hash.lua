@@ -2,42 +2,39 @@
 -- needs the locals key, owner, lease, count, me and floor, and counter, the key of
 -- the fencing tokens or nil.
 
---@include reserve
+--@include next_token
 
--- issue reserves fencing tokens, one if tokens is nil, and returns the first.
-local function issue(tokens)
-  return reserve(counter, tokens or 1, floor == '1')
+-- issue issues the next fencing token.
+local function issue()
+  return nextToken(counter, floor == '1')
 end
 
--- issued returns the first of the tokens that were reserved for the owner of the lock. It fails
--- where issue would, because the key of the tokens may hold something else, and changes nothing.
-local function issued(tokens)
+-- issued returns the last fencing token, which is that of the owner of the lock. It fails where issue
+-- would, because the key of the tokens may hold something else, and changes nothing.
+local function issued()
   local value = counter and redis.call('get', counter)
   if value and not string.match(value, '^-?%d+$') then
     redis.call('incr', counter)
-  end
-  if value and (tokens or 1) > 1 and tonumber(value) < 9007199254740992 then
-    return string.format('%.0f', value - tokens + 1)
   end
   return value
 end
 
 -- take makes the owner hold a free lock. Commands that the server may refuse (no memory, a token
 -- key of another type) go first.
-local function take(tokens)
-  local first = counter and issue(tokens)
+local function take()
+  local token = counter and issue()
   if me == '' then
     redis.call('hset', key, owner, '1')
   else
     redis.call('hset', key, owner, 1, owner .. '@', 1, owner .. '@' .. me, 1)
   end
   redis.call('pexpire', key, lease)
-  return first
+  return token
 end
 
 -- enter makes the owner of a held lock hold it count times. It returns false and the holder
 -- if the lock is somebody else's, else true and the reply of the script.
-local function enter(ttl, tokens)
+local function enter(ttl)
   local held = redis.call('hmget', key, owner, owner .. '@', owner .. '@' .. me, 'mode')
   if held[4] then
     return true, redis.error_reply('WRONGTYPE the key holds a read/write lock')
@@ -60,7 +57,7 @@ local function enter(ttl, tokens)
     --@include only_master
     return true, redis.error_reply('LATCHKEY_GONE the hold is over, others of the same owner go on')
   end
-  local token = issued(tokens) or counter and issue(tokens)
+  local token = issued() or counter and issue()
   local more = count - mine
   if me == '' then
     redis.call('hset', key, owner, held[1] + more)

@@ -23,7 +23,7 @@
 --         status HELD: the owner still holds the lock
 --         integer: the lock is free; how many subscribers received the message, -1 if the
 --         server refused it
---         array: the lock has a new owner; that owner and its first fencing token
+--         array: the lock has a new owner; that owner and its fencing token
 --
 -- If the reply is an integer or an array, ARGV[8] is in the queue or owns the lock; otherwise
 -- it does neither. A lock that is found free is handed over too: this repairs a hand-over that

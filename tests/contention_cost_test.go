@@ -13,7 +13,7 @@ import (
 )
 
 // hotLockCommands is how many commands per second a hot lock on one client may cost the server, however often it
-// changes hands there: one per turn, renewals, and a reserve.
+// changes hands there: one per turn, and renewals.
 const hotLockCommands = 150
 
 // Sixteen goroutines of one client contend all the time. MONITOR counts the commands of the server, because INFO cannot
@@ -55,9 +55,9 @@ func TestHotClientCostsFewCommands(t *testing.T) {
 var costlyKinds = []string{"MultiLock", "ReadWriteLock", "ReadLock", "Semaphore"}
 
 // hotKinds are all contended kinds except those that a client does not pass on inside itself: fair locks, whose order
-// the server keeps, and permits with ids. Readers without writers are added.
+// the server keeps, fenced locks, whose tokens it counts, and permits with ids. Readers without writers are added.
 func hotKinds() []contended {
-	all := slices.DeleteFunc(contendedKinds(), func(l contended) bool { return l.queued || l.name == "PermitSemaphore" })
+	all := slices.DeleteFunc(contendedKinds(), func(l contended) bool { return l.queued || l.name == fencedKind.name || l.name == "PermitSemaphore" })
 	return append(all, contended{name: "ReadLock", servers: 1, roles: func(c []*latchkey.Client, name string) []role {
 		return sides(c, name)[:1]
 	}})

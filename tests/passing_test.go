@@ -2,9 +2,7 @@ package tests
 
 import (
 	"context"
-	"fmt"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,9 +30,6 @@ func TestPassing_sends_nothing(t *testing.T) {
 		assert.NoError(t, next.Err())
 		assert.Equal(t, 1, next.Count())
 		rig.Eventually(t, soon, "the whole lease", lasts(next, latchkey.DefaultLease/2))
-		if k.fenced {
-			assert.Greater(t, next.Token(), first.Token())
-		}
 		mustUnlock(t, next)
 		require.NoError(t, free(rig.NewAdmin(t, rig.Shared()), c.name)())
 	}, passes)
@@ -53,36 +48,6 @@ func TestPassing_of_a_hot_lock(t *testing.T) {
 		t.Logf("%d commands for %v", len(c.sent()), hot.tally)
 		assert.Less(t, len(c.sent()), 160, "a quarter of what 320 holds cost that are not passed on")
 	}, passes)
-}
-
-// Fencing tokens grow from hold to hold, across turns and clients.
-func TestPassing_tokens_grow(t *testing.T) {
-	t.Parallel()
-	for _, turn := range []time.Duration{time.Millisecond, latchkey.DefaultTurn} {
-		t.Run(turn.String(), func(t *testing.T) {
-			t.Parallel()
-			name := rig.Name(t)
-			var last atomic.Int64
-			var all sync.WaitGroup
-			for range 2 {
-				lock := connect(t, rig.Shared(), latchkey.Options{Turn: turn}).NewFencedLock(name)
-				for range 4 {
-					all.Go(func() {
-						for range rig.Sized(200) {
-							assert.NoError(t, lock.Do(t.Context(), func(ctx context.Context) error {
-								token := latchkey.HoldFrom(ctx).Token()
-								if before := last.Swap(token); before >= token {
-									return fmt.Errorf("token %d after %d", token, before)
-								}
-								return nil
-							}))
-						}
-					})
-				}
-			}
-			all.Wait()
-		})
-	}
 }
 
 // However many goroutines of one client want a lock all the time, another client gets it.
@@ -124,9 +89,6 @@ func TestPassing_can_be_switched_off(t *testing.T) {
 		next := rig.Await(t, soon, "the next hold", waiting)
 		require.NoError(t, next.err)
 		assert.Len(t, c.sent(), 1, "a release that hands the lock to the next owner")
-		if k.fenced {
-			assert.Equal(t, first.hold.Token()+1, next.hold.Token(), "no number is reserved")
-		}
 		mustUnlock(t, next.hold)
 	}, passes)
 }

@@ -138,7 +138,7 @@ func TestPassedHold_is_never_lost(t *testing.T) {
 		mustUnlock(t, hold)
 		t.Logf("%d of %d had it", had, tries)
 		require.NoError(t, free(rig.NewAdmin(t, rig.Shared()), c.name)())
-	}, passes, func(k kind) bool { return !k.fenced }) // which is passed on if more than one goroutine waits
+	}, passes)
 }
 
 // When the key disappears, only the current hold is lost, and none before it.

@@ -89,7 +89,7 @@ func TestRedLine_passes_the_hold_on(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		p := newRedProgram(t, some(k), longTurn)
-		next, _ := passMembersOn(t, k, 3, func(during func(first *latchkey.Hold)) (first, next *latchkey.Hold) { return p.pass(t, during) })
+		next, _ := passMembersOn(t, 3, func(during func(first *latchkey.Hold)) (first, next *latchkey.Hold) { return p.pass(t, during) })
 		assert.Greater(t, next.ValidFor(), latchkey.DefaultLease/2)
 		_, err := p.lock.TryLock(t.Context())
 		require.ErrorIs(t, err, latchkey.ErrNotAcquired)

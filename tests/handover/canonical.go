@@ -73,7 +73,7 @@ func (s *state) mayGrant(flight []message, o owner, since uint8) bool {
 func (s *state) rank(i int) uint64 {
 	c := &s.clients[i]
 	k := uint64(c.phase)<<60 | uint64(c.left)<<56 | uint64(c.number)<<52 | uint64(c.born)<<48 |
-		uint64(c.valid)<<44 | uint64(uint8(c.token))<<36 | uint64(c.passes)<<32 | uint64(c.turn)<<28 | uint64(c.since)<<24
+		uint64(c.valid)<<44 | uint64(uint8(c.token))<<36 | uint64(c.turn)<<28 | uint64(c.since)<<24
 	if c.deaf {
 		k |= 1 << 23
 	}

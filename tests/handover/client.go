@@ -4,11 +4,11 @@ import "slices"
 
 // This file has what a client does on its own, and how it handles answers and messages.
 
-// begin starts a hold, and reports what is wrong with it.
-func (m *Model) begin(s *state, c int, valid uint8, token int8, passes, turn uint8) string {
+// begin starts a hold, which the server has granted or which was passed on, and reports what is wrong with it.
+func (m *Model) begin(s *state, c int, valid uint8, token int8, turn uint8) string {
 	p := &s.clients[c]
-	o := s.mine(c)
-	p.phase, p.valid, p.token, p.passes, p.turn = holding, valid, token, passes, turn
+	o, granted := s.mine(c), p.phase != holding
+	p.phase, p.valid, p.token, p.turn = holding, valid, token, turn
 	p.since, p.place, p.seen, p.alarm, p.again, p.foreign = 0, 0, 0, 0, false, false
 	if s.run != o {
 		s.run, s.lasts = o, 0
@@ -16,7 +16,7 @@ func (m *Model) begin(s *state, c int, valid uint8, token int8, passes, turn uin
 	higher := token < s.high
 	s.high = min(s.high, token)
 	switch {
-	case !higher:
+	case granted && !higher:
 		return Token
 	case s.lasts > 0 && s.lasts >= m.Turn:
 		return Turn
@@ -27,8 +27,7 @@ func (m *Model) begin(s *state, c int, valid uint8, token int8, passes, turn uin
 // mayPass reports whether a hold that ends may be passed on in memory.
 func (m *Model) mayPass(c *client) bool {
 	turn := c.turn > 0 || m.Fault == PassesAfterTurn
-	tokens := c.passes > 0 || m.Fault == PassesWithoutToken
-	return turn && tokens && c.valid > 0
+	return turn && !m.Fair && c.valid > 0
 }
 
 // drop ends the use of an owner for good.
@@ -115,7 +114,7 @@ func (m *Model) holds(s *state, c int, try func(rule, func(*state) string)) {
 	if p.left > 1 && m.mayPass(&p) {
 		try(passesOn, func(n *state) string {
 			n.clients[c].left--
-			return m.begin(n, c, p.valid, p.token-1, p.passes-min(p.passes, 1), p.turn)
+			return m.begin(n, c, p.valid, p.token, p.turn)
 		})
 	}
 	if p.left > 1 {
@@ -130,7 +129,7 @@ func (m *Model) holds(s *state, c int, try func(rule, func(*state) string)) {
 		try(passesOn, func(n *state) string {
 			n.clients[c].left--
 			n.send(message{kind: release, owner: o}) // not answered in time
-			return m.begin(n, c, p.valid, p.token-1, p.passes-1, p.turn)
+			return m.begin(n, c, p.valid, p.token, p.turn)
 		})
 	}
 	try(ends, func(n *state) string {
@@ -256,5 +255,5 @@ func (m *Model) hearsGrant(s *state, c int, a message) (wrong string) {
 		m.call(s, c)
 		return ""
 	}
-	return m.begin(s, c, lease-age, a.token, m.Passes, m.Turn)
+	return m.begin(s, c, lease-age, a.token, m.Turn)
 }

@@ -5,10 +5,9 @@ import (
 	"testing"
 )
 
-// usual returns bounds that most explorations share: a lease of two ticks, or one for a grant, and turns of one tick
-// with two tokens.
+// usual returns bounds that most explorations share: a lease of two ticks, or one for a grant, and turns of one tick.
 func usual(a, b, c uint8) Model {
-	return Model{Acquisitions: [clients]uint8{a, b, c}, Lease: 2, Short: 1, Passes: 1, Turn: 1}
+	return Model{Acquisitions: [clients]uint8{a, b, c}, Lease: 2, Short: 1, Turn: 1}
 }
 
 func with(m Model, change func(*Model)) Model {
@@ -18,7 +17,7 @@ func with(m Model, change func(*Model)) Model {
 
 func faults(n uint8, m Model) Model { m.Faults = n; return m }
 
-func fair(m Model) Model { m.Fair, m.Passes = true, 0; return m }
+func fair(m Model) Model { m.Fair = true; return m }
 
 func failover(m Model) Model { m.Failover = true; return m }
 
@@ -67,7 +66,7 @@ var onRequest = []scenario{
 	{"a stranger, a fault", faults(1, strangers(1, usual(1, 1, 0)))},
 	{"three clients, one has two in line", usual(2, 1, 1)},
 	{"one client has two in line, a fault", faults(1, usual(2, 1, 0))},
-	{"turns of three holds", with(usual(3, 1, 0), func(m *Model) { m.Passes = 2 })},
+	{"turns of three holds", usual(3, 1, 0)},
 	{"two clients, told since when they wait, two faults", told(faults(2, usual(1, 1, 0)))},
 	{"two clients, two commands without the queue, a fault", withoutQueue(2, faults(1, usual(1, 1, 0)))},
 	{"three clients, a command without the queue", withoutQueue(1, usual(1, 1, 1))},

@@ -29,7 +29,7 @@ type message struct {
 	age     uint8 // ticks since the command, or the command that it answers, was sent
 	in      uint8 // hint: ticks until it is time; refused: ticks until the lease of a grant ends
 	since   uint8 // refused, or granted by message: since when the owner is or was in the queue
-	token   int8  // granted: the server's counter minus the first token
+	token   int8  // granted: the server's counter minus the token
 	foreign bool  // refused: a stranger holds the lock
 	message bool  // granted: by message, not by answer
 	late    bool  // out of its line

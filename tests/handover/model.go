@@ -11,7 +11,6 @@ type Model struct {
 	Fair         bool           // nobody overtakes the queue, and nothing is passed on in memory
 	Lease        uint8          // ticks that an acquisition requests
 	Short        uint8          // ticks that a grant sets
-	Passes       uint8          // tokens that a turn reserves in addition to the first: one for each time it passes on
 	Turn         uint8          // ticks in which the holds of one turn begin
 	Fault        Fault          // in the protocol itself
 	Only         string         // the property to check, or "" for all
@@ -27,9 +26,7 @@ const (
 	OwnerUsedAgain            // the next acquisition waits under the owner of an acquisition that has given up
 	PassesInDoubt             // an ownership is passed on after its release was sent
 	PassesAfterTurn           // an ownership is passed on for as long as the lease lasts
-	PassesWithoutToken        // an ownership is passed on after the tokens of the turn are used up
-	TokensNotReserved         // a turn has one token from the server and counts on from it
-	EntryWantsLess            // an entry says one token, and the asks of its owner say more
+	TokenNotIssued            // a grant carries the last token, and issues none
 	LeaseFromArrival          // the lease of a grant counts from when the message arrives
 	LeaseFromLastAsk          // the lease counts from the last ask, which may be later than the grant
 	RefusedMovesStamp         // the lease counts from the last ask that was refused
@@ -107,7 +104,7 @@ type step struct {
 }
 
 func (m *Model) first() state {
-	s := state{faults: m.Faults, withoutQueue: m.WithoutQueue, strangerLeft: m.Strangers, calm: true, told: true, high: m.far()}
+	s := state{faults: m.Faults, withoutQueue: m.WithoutQueue, strangerLeft: m.Strangers, calm: true, told: true, high: far}
 	for i := range s.clients {
 		s.clients[i].left = m.Acquisitions[i]
 	}

@@ -10,11 +10,11 @@ func (m *Model) ask(s state, c message, yield func(state)) {
 	switch {
 	case s.owner == c.owner && m.Fault != NoOwnGrantSeen:
 		s.ttl, s.brief = max(s.ttl, m.Lease), false
-		s.answerGranted(m, c)
+		s.answerGranted(c)
 	case s.owner == nobody && (!m.Fair || s.queue[0] == nobody || s.queue[0] == c.owner):
 		s.leaveQueue(c.owner)
-		s.own(c.owner, m.Lease, m.reserved(), m)
-		s.answerGranted(m, c)
+		s.own(c.owner, m.Lease, true)
+		s.answerGranted(c)
 	case s.owner == nobody: // in order: the first gets it, no matter which owner asks
 		s.enqueue(m, c.owner)
 		m.grant(s, yield)
@@ -71,10 +71,10 @@ func (m *Model) withoutQueue(s state, c message) state {
 		s.releaseAlone(m, c)
 	case s.owner == c.owner:
 		s.ttl, s.brief = max(s.ttl, m.Lease), false
-		s.answerGranted(m, c)
+		s.answerGranted(c)
 	case s.owner == nobody: // its places stay
-		s.own(c.owner, m.Lease, m.reserved(), m)
-		s.answerGranted(m, c)
+		s.own(c.owner, m.Lease, true)
+		s.answerGranted(c)
 	default: // it learns of the lock as strangers do
 		s.send(message{kind: refused, owner: c.owner, foreign: m.Fault != WithoutQueueWaits})
 	}
@@ -119,14 +119,10 @@ func (m *Model) grant(s state, yield func(state)) {
 	if !s.hears(o) { // no receivers: the next one
 		m.grant(s, yield)
 	}
-	tokens := m.reserved()
-	if m.Fault == EntryWantsLess {
-		tokens = 1
-	}
-	s.own(o, m.Short, tokens, m)
+	s.own(o, m.Short, m.Fault != TokenNotIssued)
 	s.brief = true
 	if s.hears(o) {
-		s.send(message{kind: granted, owner: o, token: tokens - 1, since: since, message: true})
+		s.send(message{kind: granted, owner: o, since: since, message: true})
 	} // otherwise the connection still counts, and the message is lost
 	if m.Fault != NoHintOfGrant {
 		s.hintFirst(m, m.Short)
@@ -141,7 +137,7 @@ func (m *Model) renew(s state, c message, yield func(state)) {
 		s.ttl, s.brief = max(s.ttl, m.Lease), false
 		s.send(message{kind: renewed, owner: c.owner, age: c.age})
 	case s.owner == nobody && m.Fault == RenewalRevives:
-		s.own(c.owner, m.Lease, m.reserved(), m)
+		s.own(c.owner, m.Lease, true)
 		s.send(message{kind: renewed, owner: c.owner, age: c.age})
 	default:
 		s.send(message{kind: denied, owner: c.owner})
@@ -149,15 +145,17 @@ func (m *Model) renew(s state, c message, yield func(state)) {
 	yield(s)
 }
 
-// own makes an owner the owner of a free lock, with tokens for its whole turn.
-func (s *state) own(o owner, lease uint8, tokens int8, m *Model) {
+// own makes an owner the owner of a free lock, and issues its token.
+func (s *state) own(o owner, lease uint8, issues bool) {
 	s.owner, s.ttl, s.brief = o, lease, false
-	s.reserve(tokens, m.far())
+	if issues {
+		s.issue()
+	}
 }
 
-// answerGranted sends the owner of the lock its tokens: the last that were reserved.
-func (s *state) answerGranted(m *Model, c message) {
-	s.send(message{kind: granted, owner: c.owner, age: c.age, token: m.reserved() - 1})
+// answerGranted sends the owner of the lock its token: the last that was issued.
+func (s *state) answerGranted(c message) {
+	s.send(message{kind: granted, owner: c.owner, age: c.age})
 }
 
 // answerRefused sends a waiting owner the time at which the lock expires, if that is the lease of a grant. For other
@@ -192,14 +190,3 @@ func (s *state) hintFirst(m *Model, in uint8) {
 		s.send(h)
 	}
 }
-
-// reserved is the number of tokens of a turn.
-func (m *Model) reserved() int8 {
-	if m.Fault == TokensNotReserved {
-		return 1
-	}
-	return int8(m.Passes) + 1
-}
-
-// far is a token so old that its age makes no difference.
-func (m *Model) far() int8 { return 2*int8(m.Passes) + 4 }

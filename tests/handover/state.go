@@ -39,7 +39,6 @@ type client struct {
 	born    uint8 // the first number of this process
 	valid   uint8 // ticks for which the client relies on the hold
 	token   int8  // the server's counter minus the token of the hold
-	passes  uint8 // tokens left of the turn
 	turn    uint8 // ticks left of the turn
 	since   uint8 // waiting: ticks since the first ask of this owner, at most those of a grant
 	place   uint8 // waiting: since when it was in the queue at its last refusal there, or 0
@@ -152,17 +151,20 @@ func (s *state) done() bool {
 	return s.strangerLeft == 0 || s.strangerPhase == dead
 }
 
-// reserve advances the server's counter by n.
-func (s *state) reserve(n int8, far int8) {
-	s.high = min(s.high+n, far)
+// far is a token so old that its age makes no difference.
+const far = 4
+
+// issue advances the server's counter.
+func (s *state) issue() {
+	s.high = min(s.high+1, far)
 	for i := range s.clients {
 		if c := &s.clients[i]; c.phase == holding {
-			c.token = min(c.token+n, far)
+			c.token = min(c.token+1, far)
 		}
 	}
 	for i := range s.flight {
 		if m := &s.flight[i]; m.kind == granted {
-			m.token = min(m.token+n, far)
+			m.token = min(m.token+1, far)
 		}
 	}
 }
