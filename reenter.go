@@ -17,13 +17,14 @@ func (a *acquisition) reenter(ctx context.Context) (*Hold, error) {
 			return nil, transport.ContextError(ctx)
 		}
 		o, err := a.lock.spec.resolve(ctx, a)
-		if o == nil || err != nil {
+		if o == nil {
 			return nil, err
 		}
-		if a.note != "" && o.isGuest {
-			return nil, invalid("Note does not apply to a guest: the owner belongs to another client")
+		if err == nil {
+			err = a.mayUse(ctx, o)
 		}
-		if err := a.lockSendMu(ctx, o); err != nil {
+		if err != nil {
+			o.forgetUnused()
 			return nil, err
 		}
 		h, again, err := a.enter(ctx, o)
@@ -37,6 +38,14 @@ func (a *acquisition) reenter(ctx context.Context) (*Hold, error) {
 			return nil, transport.StoppedAfter(err, stopped)
 		}
 	}
+}
+
+// mayUse locks sendMu of the ownership that the call is for, unless the call must not use it.
+func (a *acquisition) mayUse(ctx context.Context, o *ownership) error {
+	if a.note != "" && o.isGuest {
+		return invalid("Note does not apply to a guest: the owner belongs to another client")
+	}
+	return a.lockSendMu(ctx, o)
 }
 
 // lockSendMu waits for another call of the same owner. A call that uses the lock waits only for the server; a
