@@ -114,9 +114,10 @@ func MaxHold(d time.Duration) LeaseOption { return setting{kind: settingMaxHold,
 func AtLeast(d time.Duration) TryLockOption { return setting{kind: settingAtLeast, d: d} }
 
 // By acquires for an owner: if the owner holds the lock, the acquisition is a re-entry. With an owner that
-// another process made, the hold is that of a guest: the lock is free when both have released it. If the owner
-// is a thread of Redisson, its lease must not be shorter than its guest's: every operation of a Redisson owner
-// sets the time of the lock to its own lease.
+// another process made, the hold is that of a guest: the lock is free when both have released it. Guests need
+// the owner of the hold ([Hold.Owner]), since each acquisition has an owner of its own in Redis, whatever owner
+// it is for. If the owner is a thread of Redisson, its lease must not be shorter than its guest's: every
+// operation of a Redisson owner sets the time of the lock to its own lease.
 func By(owner Owner) TryLockOption { return setting{kind: settingBy, owner: owner} }
 
 // AwaitSet makes a call that waits for a semaphore or a latch also wait until somebody sets its permits or its
