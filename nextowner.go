@@ -41,7 +41,7 @@ func (o *ownership) chooseTurn() {
 	open := o.openFor()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.local.openMS = int32(millis(open)) //nolint:gosec // it is short
+	o.local.openMS = int16(millis(open)) //nolint:gosec // it is short
 }
 
 // turnBegan returns when the server gave the ownership the lock.

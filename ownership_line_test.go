@@ -2,6 +2,8 @@ package latchkey
 
 import (
 	"context"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -148,14 +150,46 @@ func TestLiveOwnerships_with_the_same_hash(t *testing.T) {
 		}
 		return all
 	}
-	require.ElementsMatch(t, []*ownership{a, a2}, on("a"))
+	require.Equal(t, []*ownership{a, a2}, on("a"), "the oldest first")
 	require.Equal(t, []*ownership{b}, on("b"))
 	live.remove(b, 7)
 	require.Empty(t, on("b"))
+	live.put(b, 7)
+	require.Equal(t, []*ownership{a, a2}, on("a"))
+	live.remove(b, 7)
 	live.remove(a2, 7)
 	require.Equal(t, []*ownership{a}, on("a"))
 	live.remove(a, 7)
 	require.Empty(t, live.shards[7])
+}
+
+// A client may have thousands of holds of one key, such as permits. They end in any order, and none takes longer than
+// another.
+func TestLiveOwnerships_of_one_key(t *testing.T) {
+	c := newTestClient(t, Options{})
+	p := newPrimitive(c, mutexSpec, "a")
+	all := make([]*ownership, 60_000)
+	for i := range all {
+		all[i] = c.registry.fresh(p)
+	}
+	removed := func(order []*ownership) time.Duration {
+		live := newLiveOwnerships()
+		for _, o := range all {
+			live.put(o, 7)
+		}
+		began := time.Now()
+		for _, o := range order {
+			live.remove(o, 7)
+		}
+		require.Empty(t, live.shards[7])
+		return time.Since(began)
+	}
+	order := slices.Clone(all)
+	slices.Reverse(order)
+	newestFirst := removed(order)
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	require.Less(t, removed(all), 20*newestFirst+time.Second, "the oldest first")
+	require.Less(t, removed(order), 20*newestFirst+time.Second, "in any order")
 }
 
 // The front may be gone when the time that it left to strangers is over. The next user of the wait queue is not

@@ -110,9 +110,8 @@ func (a *acquisition) isBehindOwn() bool {
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	for o := range c.registry.live.on(a.lock.key, hash) {
-		if oldest == 0 || o.number < oldest {
-			oldest = o.number
-		}
+		oldest = o.number
+		break
 	}
 	return a.isStuck(oldest, c.clock().Mono, c.options.Lease)
 }

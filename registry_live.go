@@ -5,7 +5,7 @@ import "iter"
 // A live ownership is registered by its key, from when it begins until it is over. It uses the wait queue of
 // that key while there is one.
 
-// liveOwnerships has the live ownerships of a client, by the hash of the key: the newest one, which links to
+// liveOwnerships has the live ownerships of a client, by the hash of the key: the oldest one, which links to
 // the others. The mutex of the shard of the key guards it.
 type liveOwnerships struct {
 	shards [queueShards]map[uint64]*ownership
@@ -21,11 +21,12 @@ func newLiveOwnerships() *liveOwnerships {
 
 // keyLinks are what a live ownership is linked to by its key. shard.mu guards them.
 type keyLinks struct {
-	next  *ownership // another on a key with the same hash, or nil
+	next  *ownership // the next newer one on a key with the same hash, or nil
+	prev  *ownership // the next older one; for the oldest, the newest
 	queue *waitQueue // the line in which holds of its kind are passed on, or the whole queue; nil if there is none
 }
 
-// on iterates over the ownerships on a key. shard.mu is held.
+// on iterates over the ownerships on a key, the oldest first. shard.mu is held.
 func (l *liveOwnerships) on(key string, hash uint64) iter.Seq[*ownership] {
 	return func(yield func(*ownership) bool) {
 		for o := l.shards[hash%queueShards][hash]; o != nil; o = o.onKey.next {
@@ -82,25 +83,31 @@ func (l *liveOwnerships) add(o *ownership) (passes int) {
 // put links an ownership in. shard.mu is held.
 func (l *liveOwnerships) put(o *ownership, hash uint64) {
 	all := l.shards[hash%queueShards]
-	o.onKey.next, all[hash] = all[hash], o
+	first := all[hash]
+	if first == nil {
+		all[hash], o.onKey.prev = o, o
+		return
+	}
+	o.onKey.prev, first.onKey.prev.onKey.next = first.onKey.prev, o
+	first.onKey.prev = o
 }
 
 // remove removes an ownership. shard.mu is held.
 func (l *liveOwnerships) remove(o *ownership, hash uint64) {
 	all := l.shards[hash%queueShards]
-	first := all[hash]
+	first, next, prev := all[hash], o.onKey.next, o.onKey.prev
 	switch {
 	case first != o:
-		for first.onKey.next != o {
-			first = first.onKey.next
-		}
-		first.onKey.next = o.onKey.next
-	case o.onKey.next != nil:
-		all[hash] = o.onKey.next
+		prev.onKey.next = next
+	case next != nil:
+		first, all[hash] = next, next
 	default:
 		delete(all, hash)
 	}
-	o.onKey.next = nil
+	if next == nil {
+		next = first
+	}
+	next.onKey.prev, o.onKey.next, o.onKey.prev = prev, nil, nil
 }
 
 // find returns this client's ownership on a key for an owner as it is in Redis, or nil.
