@@ -71,7 +71,11 @@ func (c *Client) checkSubscribe(ctx context.Context, channel string) error {
 		conn, release := client.Dedicate()
 		defer release()
 		defer conn.Close()
-		return conn.Do(ctx, conn.B().Subscribe().Channel(channel, c.notifier.beatName).Build())
+		result := conn.Do(ctx, conn.B().Subscribe().Channel(channel).Build())
+		if result.Error() == nil {
+			result = conn.Do(ctx, conn.B().Subscribe().Channel(c.notifier.beatName).Build())
+		}
+		return result
 	})
 	err := reply.Error()
 	if err != nil {

@@ -46,7 +46,7 @@ func dialKnown(settings rueidis.ClientOption, options Options) (rueidis.Client, 
 		}
 	}
 	if err == nil && options.Replicas.Min > 0 {
-		err = waitRefused(transport.TryWait(ctx, client, "").Error())
+		err = waitRefused(transport.TryWait(ctx, client).Error())
 	}
 	if err != nil {
 		client.Close()

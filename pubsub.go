@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// subscriptionLinger is how long a channel stays subscribed after the last wait: subscribing costs as much
+	// subscriptionLinger is how long a channel counts as wanted after the last wait: subscribing costs as much
 	// as a lock and an unlock.
 	subscriptionLinger = 2 * time.Second
-	// subscribeBatch is how many channels go into one SUBSCRIBE.
+	// subscribeBatch is how many channels are subscribed in one round trip.
 	subscribeBatch = 500
 	// missedBeats is how many beats may be missing before the link is given up.
 	missedBeats = 2
@@ -24,6 +24,7 @@ const (
 var (
 	errNothingHeard = errors.New("latchkey: the subscription gets no messages")
 	errElsewhere    = errors.New("latchkey: the subscription is on a different server than the commands")
+	errCrowded      = errors.New("latchkey: too many channels that nobody wants")
 	errLink         = errors.New("latchkey: the subscription connection broke")
 )
 

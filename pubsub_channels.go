@@ -2,7 +2,6 @@ package latchkey
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 
@@ -11,8 +10,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// This file manages the channels of a listener: they are subscribed when wait queues need them, and
-// unsubscribed when nobody has waited on them for a while.
+// This file manages the channels of a listener: they are subscribed when wait queues need them, and forgotten
+// when nobody has waited on them for a while.
 
 // add adds a subscription, and starts the goroutine of the listener if necessary.
 func (l *listener) add(s *subscription) {
@@ -39,15 +38,12 @@ func (l *listener) subscribeNew(k *link) error {
 		}
 		if fresh {
 			channels = append(channels, channel)
+			delete(k.unwanted, channel)
 		}
 	}
 	l.mu.Unlock()
-	batch := subscribeBatch
-	if l.sharded {
-		batch = 1 // the channels of one command would have to share a slot
-	}
 	for len(channels) > 0 {
-		some := channels[:min(len(channels), batch)]
+		some := channels[:min(len(channels), subscribeBatch)]
 		channels = channels[len(some):]
 		if err := l.subscribe(k, some); err != nil {
 			return err
@@ -56,46 +52,45 @@ func (l *listener) subscribeNew(k *link) error {
 	return nil
 }
 
-// subscribe returns when the server has confirmed, or returns an error if the link is unusable. If the server
-// refuses a batch for one of its channels, subscribe tries each channel alone. If it refuses a channel, the
-// waiters poll.
+// subscribe returns when the server has confirmed or refused each channel, or returns an error if the link is
+// unusable. Each channel has a command of its own, because a server may refuse some of them, and sharded channels
+// may have different slots. If the server refuses a channel, the waiters poll.
 func (l *listener) subscribe(k *link, channels []string) error {
-	err := l.do(k, l.subscribeCommand(k, channels))
-	switch {
-	case err == nil && l.sharded:
-		l.noteSlot(channels[0])
-		return nil
-	case transport.Classify(err) != transport.Refused:
-		return err
-	case l.sharded && l.redirect(channels[0], err):
-		return nil
-	case len(channels) == 1:
-		l.reporter.log(noticeSubscribe, channels[0], slog.Any("error", err))
-		for _, s := range l.find(channels[0]) {
-			s.refused.Store(true)
-			s.to.reconnected()
-		}
-		return nil
+	commands := make([]rueidis.Completed, len(channels))
+	for i, channel := range channels {
+		commands[i] = l.subscribeCommand(k, channel)
 	}
-	for _, channel := range channels {
-		if err := l.subscribe(k, []string{channel}); err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), l.sender.Patience)
+	defer cancel()
+	for i, result := range k.conn.DoMulti(ctx, commands...) {
+		channel, err := channels[i], result.Error()
+		switch {
+		case err == nil && l.sharded:
+			l.noteSlot(channel)
+		case err == nil:
+		case transport.Classify(err) != transport.Refused:
 			return err
+		case !l.sharded || !l.redirect(channel, err):
+			l.refuse(channel, err)
 		}
 	}
 	return nil
 }
 
-func (l *listener) subscribeCommand(k *link, channels []string) rueidis.Completed {
+func (l *listener) subscribeCommand(k *link, channel string) rueidis.Completed {
 	if l.sharded {
-		return k.conn.B().Ssubscribe().Channel(channels...).Build()
+		return k.conn.B().Ssubscribe().Channel(channel).Build()
 	}
-	return k.conn.B().Subscribe().Channel(channels...).Build()
+	return k.conn.B().Subscribe().Channel(channel).Build()
 }
 
-func (l *listener) do(k *link, cmd rueidis.Completed) error {
-	ctx, cancel := context.WithTimeout(context.Background(), l.sender.Patience)
-	defer cancel()
-	return k.conn.Do(ctx, cmd).Error()
+// refuse makes the waiters of a channel poll.
+func (l *listener) refuse(channel string, err error) {
+	l.reporter.log(noticeSubscribe, channel, slog.Any("error", err))
+	for _, s := range l.find(channel) {
+		s.refused.Store(true)
+		s.lost()
+	}
 }
 
 // onMessage runs in the reader of the link, and must not block.
@@ -131,21 +126,14 @@ func (l *listener) unconfirm() {
 	}
 }
 
-// sweep unsubscribes channels that nobody has waited on for a while, and returns how many remain.
-func (l *listener) sweep(k *link) (remaining int, err error) {
-	idle := l.retire()
-	switch {
-	case len(idle) == 0:
-	case l.sharded:
-		for _, channel := range idle {
-			err = errors.Join(err, l.do(k, k.conn.B().Sunsubscribe().Channel(channel).Build()))
-		}
-	default:
-		err = l.do(k, k.conn.B().Unsubscribe().Channel(idle...).Build())
+// sweep notes which channels nobody has waited on for a while, and returns how many others there are.
+func (l *listener) sweep(k *link) (wanted int) {
+	for _, channel := range l.retire() {
+		k.unwanted[channel] = struct{}{}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.subs), err
+	return len(l.subs)
 }
 
 // retire forgets the channels that nobody has waited on for a while, and returns them.

@@ -30,16 +30,6 @@ type listener struct {
 	active bool
 }
 
-// link is a subscription connection that is up.
-type link struct {
-	conn         rueidis.DedicatedClient
-	lost         <-chan error
-	unheardBeats atomic.Int32 // beats sent since the last one was received
-	beatRefused  atomic.Bool  // the server does not permit the beat
-	counted      atomic.Bool  // the server that receives the commands has counted it
-	elsewhere    atomic.Bool  // the master has changed, and the new one does not count it
-}
-
 func newListener(n *notifier, address string) *listener {
 	return &listener{
 		notifier: n,
@@ -83,26 +73,20 @@ func (l *listener) idle() bool {
 	return !l.active
 }
 
-// listen opens a link and serves it until it breaks (an error) or is no longer needed. It reports whether the
-// link ever worked.
+// listen keeps links up, one after the other, until one breaks (an error) or none is needed any more. It reports
+// whether a link ever worked.
 func (l *listener) listen() (worked bool, err error) {
-	client := l.client()
-	if client == nil {
-		return false, errLink
+	var k *link
+	for {
+		if k, err = l.open(k); err != nil {
+			return worked, err
+		}
+		worked = true
+		if err = l.serve(k); !errors.Is(err, errCrowded) {
+			l.end(k)
+			return worked, err
+		}
 	}
-	conn, release := client.Dedicate()
-	defer release()
-	defer conn.Close()
-	k := &link{conn: conn}
-	k.lost = conn.SetPubSubHooks(rueidis.PubSubHooks{
-		OnMessage:      func(m rueidis.PubSubMessage) { l.onMessage(k, m.Channel, m.Message) },
-		OnSubscription: l.onSubscription,
-	})
-	defer l.unconfirm()
-	if err := l.subscribeBeat(k); err != nil {
-		return false, err
-	}
-	return true, l.serve(k)
 }
 
 // serve is the loop of a link that is up.
@@ -131,8 +115,11 @@ func (l *listener) serve(k *link) error {
 			}
 			l.sender.Background(func() { l.beat(k) })
 		case <-sweep.C:
-			if remaining, err := l.sweep(k); err != nil || remaining == 0 {
-				return err
+			switch remaining := l.sweep(k); {
+			case remaining == 0:
+				return nil
+			case k.crowded(remaining, l.interval):
+				return errCrowded
 			}
 		case <-l.closed:
 			return nil
@@ -146,7 +133,9 @@ func (l *listener) subscribeBeat(k *link) error {
 	if l.sharded {
 		return nil
 	}
-	err := l.do(k, k.conn.B().Subscribe().Channel(l.beatName).Build())
+	ctx, cancel := context.WithTimeout(context.Background(), l.sender.Patience)
+	defer cancel()
+	err := k.conn.Do(ctx, k.conn.B().Subscribe().Channel(l.beatName).Build()).Error()
 	if transport.Classify(err) == transport.Refused {
 		l.reporter.log(noticeBeat, l.beatName, slog.Any("error", err))
 		k.beatRefused.Store(true)
@@ -167,7 +156,7 @@ func (l *listener) beat(k *link) {
 	defer cancel()
 	k.unheardBeats.Add(1) // first, because the beat may arrive before the answer
 	if l.sharded {
-		if k.conn.Do(ctx, k.conn.B().Ping().Build()).Error() == nil {
+		if k.conn.Do(ctx, k.conn.B().Ping().Build()).NonRedisError() == nil { // a refusal is an answer too
 			k.unheardBeats.Store(0)
 		}
 		l.lookForMaster(ctx, k)

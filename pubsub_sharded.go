@@ -92,12 +92,8 @@ const movePause = 50 * time.Millisecond
 
 // redirect moves a subscription to the node that a MOVED error names, and reports whether it names one.
 func (l *listener) redirect(channel string, err error) bool {
-	reply, is := rueidis.IsRedisErr(err)
-	if !is {
-		return false
-	}
-	address, moved := reply.IsMoved()
-	if !moved {
+	address, asks, redirected := transport.Redirection(err)
+	if asks || !redirected {
 		return false
 	}
 	slot := transport.KeySlot(channel)

@@ -10,7 +10,7 @@ answers='KeysAreDeclared EmptyScriptCache LockAndUnlockAreTwo Latch Barrier Sema
   DeletedQueue TryLockRespects Fenced Election Cron Label_ Note_'
 states='Check_ MinimalPermissions DocumentedPermissions NoChannels OutOfMemory ReadWriteLockWithoutMemory ReadOnlyReplica
   BusyServer KilledConnections ServerRestarts Open LazyConnect Close GoRedis_settings GoRedis_credentials GoRedis_users
-  GoRedis_fencing GoRedis_commands GoRedis_adapter LabelFaults'
+  GoRedis_fencing GoRedis_commands GoRedis_adapter LabelFaults RefusedPing'
 times='AnyLease LeaseIsRounded TimeBeyond WaitersDoNotSpin FixedLease VanishedKey WaiterWakesWhen LeaseOfAPermit
   ManyExpired HoldsOutlive KilledReader AtLeast Extend ForceUnlock ClockSetBack'
 messages='MessageWakes SubscriptionComesBack SubscriptionsAre ChannelShared GivingUp LastReader AllReaders ReleaseOfMany'

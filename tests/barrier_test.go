@@ -265,7 +265,7 @@ func TestBarrierPermissions(t *testing.T) {
 	rig.Need(t, rig.Settings)
 	server, ctx := rig.Fresh(t), t.Context()
 	grant(t, server, "barriers", `
-		-@all +evalsha +eval +subscribe +unsubscribe +ping &latchkey:beat:*
+		-@all +evalsha +eval +subscribe +ping &latchkey:beat:*
 		+get +set +del +exists +hmget +hset +hdel +pexpire +pttl +time +publish
 		+zadd +zcard +zpopmin +zrange +zrangebyscore +zrem +zscore
 		~job ~latchkey_barrier_*:{job} ~latchkey_op:{job}:*

@@ -122,6 +122,36 @@ func TestChannelShared_wakes_both_waiters(t *testing.T) {
 	}
 }
 
+// The channels of calls that have ended do not stay because another call still waits. That is so even if the pool of a
+// borrowed client has room for a single connection.
+func TestSubscriptionsOfEndedCallsEnd(t *testing.T) {
+	t.Parallel()
+	for _, poolSize := range []int{0, 1} {
+		t.Run(fmt.Sprint(poolSize), func(t *testing.T) {
+			t.Parallel()
+			server, name := rig.Shared(), rig.Name(t)
+			settings := likeOurs(server.Options(server.Addr()))
+			settings.BlockingPoolSize = poolSize
+			client, closeAll, err := borrow(settings, latchkey.Options{PollCeiling: 100 * time.Millisecond, RetryBudget: soon})
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = closeAll(within(t, soon)) })
+			admin, holder := rig.NewAdmin(t, server), connect(t, server)
+			kept, left := mustLock(t, holder.NewLock(name+"kept")), mustLock(t, holder.NewRWLock(name+"left").Writer())
+			waiter := lockInBackground(within(t, 3*soon), client.NewLock(name+"kept"))
+			refused(t, func(wait latchkey.WaitOption) error {
+				return firstOf(client.NewRWLock(name+"left").Reader().Lock(t.Context(), wait))
+			})
+			require.NotEmpty(t, admin.Channels(name+"left"))
+			rig.Eventually(t, soon, "the channels of the call have ended", unsubscribed(admin, name+"left"))
+			mustUnlock(t, kept)
+			next := rig.Await(t, soon, "the waiter", waiter)
+			require.NoError(t, next.err)
+			mustUnlock(t, next.hold)
+			mustUnlock(t, left)
+		})
+	}
+}
+
 func unsubscribed(admin *rig.Admin, name string) func() error {
 	return func() error {
 		if left := admin.Channels(name); len(left) > 0 {

@@ -297,7 +297,7 @@ func TestLatchPermissions(t *testing.T) {
 	rig.Need(t, rig.Settings)
 	server, ctx := rig.Fresh(t), t.Context()
 	grant(t, server, "latches", `
-		-@all +evalsha +eval +subscribe +unsubscribe +ping &latchkey:beat:*
+		-@all +evalsha +eval +subscribe +ping &latchkey:beat:*
 		+get +set +decrby +del +hmget +hset +hdel +persist +pexpire +pexpireat +pttl +sadd +time +publish
 		~job ~latchkey_latch:{job} ~latchkey_latch_done:{job} ~latchkey_op:{job}:*
 		&redisson_countdownlatch__channel__{job}`)

@@ -156,7 +156,7 @@ func grant(t *testing.T, server *rig.Server, user, rights string) {
 	words := append([]string{"ACL", "SETUSER", user, "reset", "resetchannels", "on", ">secret"}, strings.Fields(rights)...)
 	switch {
 	case server.Clustered():
-		words = append(words, strings.Fields("+cluster|slots +cluster|shards +pubsub|shardnumsub +spublish +ssubscribe +sunsubscribe")...)
+		words = append(words, strings.Fields("+cluster|slots +cluster|shards +pubsub|shardnumsub +spublish +ssubscribe")...)
 	case server.Watched():
 		words = append(words, "+role")
 	}

@@ -3,6 +3,8 @@ package transport
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/redis/rueidis"
 )
@@ -10,16 +12,23 @@ import (
 // connSender sends commands one after the other over one connection.
 type connSender func(ctx context.Context, commands ...rueidis.Completed) []rueidis.RedisResult
 
-// openSender returns a sender that follows no redirection, because that would separate commands
-// that belong together. A blocking command has a connection of its own anyway. Only the client of a
-// cluster needs a dedicated connection for this; it cleans that up on release, which takes a round
-// trip.
-func openSender(client rueidis.Client) (send connSender, release func()) {
-	if client.Mode() != rueidis.ClientModeCluster {
-		return client.DoMulti, func() {}
+// senderTo returns a sender to the node that serves a key. It follows no redirection, because that would separate
+// commands that belong together. A blocking command has a connection of its own anyway; only the client of a cluster
+// would split the commands, so there it is the client of the node. A dedicated connection is not used, because its
+// release would unsubscribe: see docs/explain/rueidis.md.
+func (s *Sender) senderTo(key string) connSender {
+	if !s.Topology.Cluster {
+		return s.Client.DoMulti
 	}
-	conn, release := client.Dedicate()
-	return conn.DoMulti, release
+	if node := s.Client.Nodes()[s.Topology.Serving(KeySlot(key)).Address()]; node != nil {
+		return node.DoMulti
+	}
+	for _, any := range s.Topology.peers(s.Client) { // it knows the right one
+		return any.client.DoMulti
+	}
+	return func(_ context.Context, commands ...rueidis.Completed) []rueidis.RedisResult {
+		return slices.Repeat([]rueidis.RedisResult{rueidis.NewErrorResult(rueidis.ErrNoSlot)}, len(commands))
+	}
 }
 
 // errElsewhere means that another node of the cluster has the key.
@@ -27,24 +36,41 @@ var errElsewhere = errors.New("latchkey: the slot is on another node")
 
 func redirected(err error) bool { return HasCode(err, "MOVED ") || HasCode(err, "ASK ") }
 
+// Redirection returns the address in a reply that names another node of the cluster. asks is true if the node is
+// only about to serve the slot. rueidis panics at such a reply if it has no address.
+func Redirection(err error) (address string, asks, ok bool) {
+	var reply *rueidis.RedisError
+	if !errors.As(err, &reply) || strings.Count(reply.Error(), " ") < 2 {
+		return "", false, false
+	}
+	if address, ok = reply.IsMoved(); ok {
+		return address, false, true
+	}
+	address, ok = reply.IsAsk()
+	return address, true, ok
+}
+
 // elsewhere returns a sender to the node that err names as the owner of the key, or nil. The client
 // itself learns of a moved slot only after up to a second, and never of keys that have moved before
-// their slot.
-func elsewhere(client rueidis.Client, err error) connSender {
-	var reply *rueidis.RedisError
-	if !errors.As(err, &reply) {
+// their slot. It learns of a new node by a command that it follows there.
+func (s *Sender) elsewhere(ctx context.Context, key string, err error) connSender {
+	address, asks, redirected := Redirection(err)
+	if !redirected {
 		return nil
 	}
-	moved, hasMoved := reply.IsMoved()
-	asked, importing := reply.IsAsk()
-	node := client.Nodes()[moved+asked]
+	s.keepKnown(true)
+	node := s.Client.Nodes()[address]
+	if node == nil {
+		s.Client.Do(ctx, s.Client.B().Exists().Key(key).Build())
+		node = s.Client.Nodes()[address]
+	}
 	switch {
-	case node != nil && hasMoved:
-		return node.DoMulti
-	case node != nil && importing:
+	case node == nil:
+		return nil
+	case asks:
 		return asking(node)
 	}
-	return nil
+	return node.DoMulti
 }
 
 // asking sends to a node that already has keys of a slot that it does not serve yet.

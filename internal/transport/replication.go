@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -32,22 +31,32 @@ func (r *Replication) Check(s *Sender) error {
 	defer cancel()
 	key := ClientKey(r.ID, r.ID, "ack")
 	return s.QueryNodeOf(ctx, key, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
-		return TryWait(ctx, client, key)
+		if !s.Topology.Cluster {
+			return TryWait(ctx, client)
+		}
+		return s.tryWaitAt(ctx, key)
 	}).Error()
 }
 
-// TryWait sends a WAIT that waits for no replica, and returns its result. In a cluster, a command
-// for key leads the connection to a master first.
-func TryWait(ctx context.Context, client rueidis.Client, key string) rueidis.RedisResult {
-	send, release := openSender(client)
-	defer release()
-	b := client.B()
-	commands := []rueidis.Completed{b.Wait().Numreplicas(0).Timeout(1).Build()}
-	if client.Mode() == rueidis.ClientModeCluster {
-		commands = slices.Insert(commands, 0, b.Exists().Key(key).Build())
+// TryWait sends a WAIT that waits for no replica, and returns its result.
+func TryWait(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	return client.Do(ctx, tryWait(client))
+}
+
+func tryWait(client rueidis.Client) rueidis.Completed {
+	return client.B().Wait().Numreplicas(0).Timeout(1).Build()
+}
+
+// tryWaitAt is TryWait on the master of a cluster that serves the key.
+func (s *Sender) tryWaitAt(ctx context.Context, key string) rueidis.RedisResult {
+	commands := func() []rueidis.Completed {
+		return []rueidis.Completed{s.Client.B().Exists().Key(key).Build(), tryWait(s.Client)}
 	}
-	results := send(ctx, commands...)
-	return results[len(results)-1]
+	results := s.senderTo(key)(ctx, commands()...)
+	if other := s.elsewhere(ctx, key, results[0].Error()); other != nil {
+		results = other(ctx, commands()...)
+	}
+	return results[1]
 }
 
 // Patience returns how long one command with its confirmation may take.
@@ -77,15 +86,17 @@ func (r *Replication) reserve(ctx context.Context, n *Node, until time.Time) (fr
 // out takes as long as the replicas do.
 func (r *Replication) send(ctx context.Context, s *Sender, script Command, keys, args []string) rueidis.RedisResult {
 	keys = script.keysFor(s.Client, keys)
-	send, release := openSender(s.Client)
-	defer s.Background(release) // nobody has to wait for it
+	send := s.senderTo(keys[0])
 	result := r.sendOver(ctx, send, s.Client.B(), script, keys, args)
-	if other := elsewhere(s.Client, result.Error()); other != nil {
+	if other := s.elsewhere(ctx, keys[0], result.Error()); other != nil {
 		send = other
 		result = r.sendOver(ctx, send, s.Client.B(), script.inFull(), keys, args)
 	}
 	if HasCode(result.Error(), "NOSCRIPT") {
 		result = r.sendOver(ctx, send, s.Client.B(), script.inFull(), keys, args)
+	}
+	if !Classify(result.Error()).Heard() && s.Topology.Cluster {
+		s.keepKnown(true) // another node may be the master now
 	}
 	if err := result.Error(); redirected(err) {
 		return rueidis.NewErrorResult(fmt.Errorf("%w: %v", errElsewhere, err)) //nolint:errorlint // no refusal

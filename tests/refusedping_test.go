@@ -1,0 +1,259 @@
+package tests
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// A server may refuse PING: while it cannot save, while a replica has lost its master, and to some users. rueidis sends
+// PING behind each UNSUBSCRIBE, and panics if the answer is an error that it does not know.
+
+// givesUp waits for each kind of object for a moment. Somebody else has them all.
+func givesUp(ctx context.Context, client *latchkey.Client, name string) error {
+	wait := latchkey.Wait(20 * time.Millisecond)
+	barrier, latch := client.NewBarrier(name+"barrier", 100), client.NewCountDownLatch(name+"latch")
+	calls := map[string]func() error{
+		"semaphore":      func() error { return client.NewSemaphore(name+"semaphore").Acquire(ctx, 1, wait) },
+		"permits":        func() error { return firstOf(client.NewPermitSemaphore(name+"permits").Acquire(ctx, wait)) },
+		"fair semaphore": func() error { return firstOf(client.NewFairSemaphore(name+"fair semaphore").Acquire(ctx, wait)) },
+		"latch":          func() error { return latch.Await(ctx, wait) },
+		"barrier":        func() error { return firstOf(barrier.Await(ctx, wait)) },
+		"election":       func() error { return firstOf(client.NewElection(name+"election").Campaign(ctx, "", wait)) },
+	}
+	for _, k := range append(kinds, readKind) {
+		calls[k.name] = func() error { return firstOf(k.open(client, name+k.name).Lock(ctx, wait)) }
+	}
+	for what, call := range calls {
+		err := call()
+		for errors.Is(err, latchkey.ErrUnavailable) { // a busy machine
+			err = call()
+		}
+		if err == nil {
+			return fmt.Errorf("%s did not have to wait", what)
+		}
+	}
+	brief, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+	defer cancel()
+	for range client.NewElection(name + "election").Observe(brief) {
+	}
+	return nil
+}
+
+// hasAll holds what givesUp waits for.
+func hasAll(t *testing.T, client *latchkey.Client, name string) {
+	t.Helper()
+	ctx := within(t, soon)
+	for _, k := range append(kinds, readKind) {
+		other := k
+		if k.sided {
+			other = writeKind
+		}
+		mustLock(t, other.open(client, name+k.name))
+	}
+	set := func(_ bool, err error) { require.NoError(t, err) }
+	set(client.NewSemaphore(name+"semaphore").TrySetPermits(ctx, 1))
+	set(client.NewPermitSemaphore(name+"permits").TrySetPermits(ctx, 1))
+	set(client.NewFairSemaphore(name+"fair semaphore").TrySetPermits(ctx, 1))
+	set(client.NewCountDownLatch(name+"latch").TrySetCount(ctx, 1))
+	require.NoError(t, client.NewSemaphore(name+"semaphore").Acquire(ctx, 1))
+	require.NoError(t, firstOf(client.NewPermitSemaphore(name+"permits").Acquire(ctx)))
+	require.NoError(t, firstOf(client.NewFairSemaphore(name+"fair semaphore").Acquire(ctx)))
+	require.NoError(t, firstOf(client.NewElection(name+"election").Campaign(ctx, "")))
+}
+
+// waiterProcess has one client in each mode. Each holds a lock, waits for each kind of object, gives up, and then tries to get one
+// lock for as long as it takes. Its arguments: server, modes, name, and optionally a lock for which it waits all the
+// time.
+var waiterProcess = rig.Child("waiter", func(ctx context.Context, args []string) error {
+	modes := strings.Split(args[1], "\n")
+	gaveUp, ended := make(chan struct{}), make(chan error)
+	for _, mode := range modes {
+		go func() { ended <- waitInMode(ctx, args, mode, gaveUp) }()
+	}
+	for range modes {
+		select {
+		case <-gaveUp:
+		case err := <-ended:
+			return err
+		}
+	}
+	fmt.Println("gave up")
+	for range modes {
+		if err := <-ended; err != nil {
+			return err
+		}
+	}
+	fmt.Println("goes on")
+	return nil
+})
+
+func waitInMode(ctx context.Context, args []string, mode string, gaveUp chan<- struct{}) error {
+	client, closeAll, err := waiterOf(args[0], mode)
+	if err != nil {
+		return err
+	}
+	if len(args) > 3 {
+		go func() {
+			for firstOf(client.NewMutex(args[3]).Lock(ctx)) != nil {
+				time.Sleep(10 * time.Millisecond)
+			}
+			fmt.Println("got what it waited for")
+		}()
+	}
+	if _, err := client.NewMutex(args[2] + "own " + mode).Lock(ctx); err != nil { // it is renewed
+		return err
+	}
+	if err := givesUp(ctx, client, args[2]); err != nil {
+		return err
+	}
+	gaveUp <- struct{}{}
+	for {
+		hold, err := client.NewMutex(args[2] + "after").TryLock(ctx)
+		if err == nil {
+			return errors.Join(hold.Unlock(ctx), closeAll(ctx))
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// waiterOf opens the client of a waiterProcess. mode has words for its settings, and what the server answers to PING
+// after the last colon.
+func waiterOf(ticket, mode string) (*latchkey.Client, func(context.Context) error, error) {
+	server, err := rig.Attach(ticket)
+	if err != nil {
+		return nil, nil, err
+	}
+	settings := likeOurs(server.Options(server.Addr()))
+	settings.AlwaysRESP2 = strings.Contains(mode, "RESP2")
+	if _, refusal, found := strings.Cut(mode, ":"); found {
+		refusePing(&settings, refusal)
+	}
+	options := latchkey.Options{PollCeiling: 300 * time.Millisecond, Label: latchkey.NoLabel, RetryBudget: soon}
+	if strings.Contains(mode, "replicas") {
+		options.Lease, options.RetryBudget = 3*time.Second, 2*time.Second
+		options.Replicas = latchkey.Replicas{Min: 1, Timeout: time.Second}
+	}
+	return borrow(settings, options)
+}
+
+// refusePing changes the settings of a client so that its data servers refuse PING.
+func refusePing(settings *rueidis.ClientOption, refusal string) {
+	dial, sentinel := settings.DialCtxFn, settings.Sentinel.MasterSet != ""
+	settings.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (conn net.Conn, err error) {
+		if dial != nil {
+			conn, err = dial(ctx, address, dialer, config)
+		} else {
+			conn, err = dialer.DialContext(ctx, "tcp", address)
+		}
+		if err != nil || sentinel && slices.Contains(settings.InitAddress, address) {
+			return conn, err
+		}
+		return &refusingConn{Conn: conn, refusal: refusal}, nil
+	}
+}
+
+// refusingConn is a connection to a server that refuses PING.
+type refusingConn struct {
+	net.Conn
+	refusal string
+	rest    []byte
+}
+
+func (c *refusingConn) Read(b []byte) (int, error) {
+	if len(c.rest) == 0 {
+		n, err := c.Conn.Read(b)
+		if err != nil {
+			return n, err
+		}
+		refusal := []byte("-" + c.refusal + "\r\n")
+		c.rest = bytes.ReplaceAll(b[:n:n], []byte("+PONG\r\n"), refusal)
+		c.rest = bytes.ReplaceAll(c.rest, []byte("*2\r\n$4\r\npong\r\n$0\r\n\r\n"), refusal) // of a RESP2 subscriber
+	}
+	n := copy(b, c.rest)
+	c.rest = c.rest[n:]
+	return n, nil
+}
+
+// waitAndGiveUp runs a waiterProcess that has to survive what trouble does. kept is as for the process.
+func waitAndGiveUp(t *testing.T, server *rig.Server, mode string, trouble func(*rig.Admin) (repair func()), kept ...string) {
+	t.Helper()
+	name := rig.Name(t)
+	admin, client := rig.NewAdmin(t, server), connect(t, server, latchkey.Options{Lease: time.Minute})
+	hasAll(t, client, name)
+	after := mustLock(t, client.NewMutex(name+"after"))
+	var awaited []*latchkey.Hold
+	for _, each := range kept {
+		awaited = append(awaited, mustLock(t, client.NewMutex(each)))
+	}
+	child := waiterProcess.Start(t, append([]string{server.Ticket(), mode, name}, kept...)...)
+	child.Line(t, soon, "gave up")
+	require.NotEmpty(t, admin.Channels(name))
+	repair := trouble(admin)
+	rig.Eventually(t, soon, "nothing is subscribed", unsubscribed(admin, name))
+	repair()
+	for _, hold := range awaited {
+		mustUnlock(t, hold)
+		child.Line(t, soon, "got what it waited for")
+	}
+	mustUnlock(t, after)
+	child.Line(t, soon, "goes on")
+	child.Wait(t, soon)
+}
+
+func fullDisk(admin *rig.Admin) (repair func()) { return admin.FillDisk() }
+
+// While the server refuses PING, the subscriptions of calls that have given up end, and the client goes on afterwards.
+func TestRefusedPing_on_a_full_disk(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Process)
+	for _, mode := range []string{"RESP3", "RESP2"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			waitAndGiveUp(t, rig.Fresh(t), mode, fullDisk)
+		})
+		t.Run(mode+" while others wait", func(t *testing.T) {
+			t.Parallel()
+			waitAndGiveUp(t, rig.Fresh(t), mode, fullDisk, "kept")
+		})
+	}
+}
+
+// A server, a proxy or the permissions of a user may refuse every PING, in any words.
+func TestRefusedPing_always(t *testing.T) {
+	t.Parallel()
+	var modes []string
+	for _, refusal := range []string{
+		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+		"NOAUTH Authentication required.",
+		"NOPERM User x has no permissions to run the 'ping' command",
+		"ERR unknown command 'PING', with args beginning with: ",
+		"upstream failure",
+	} {
+		modes = append(modes, "RESP3:"+refusal)
+		if !rig.Shared().Embedded() {
+			modes = append(modes, "RESP2:"+refusal)
+		}
+	}
+	waitAndGiveUp(t, rig.Shared(), strings.Join(modes, "\n"), func(*rig.Admin) func() { return func() {} })
+}
+
+// A command that replicas of a cluster confirm, such as a renewal, needs a connection of its own. Nothing unsubscribes
+// there either.
+func TestRefusedPing_replicas_of_a_cluster(t *testing.T) {
+	t.Parallel()
+	waitAndGiveUp(t, rig.NewCluster(t).Server(), "replicas", fullDisk)
+}
