@@ -87,11 +87,11 @@ func (a *acquisition) argsBuffer() []string {
 // kind of the lock requires. The call depth is small, so that profiles and stacks stay readable.
 func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 	c := a.lock.client
-	switch {
-	case a.fault != nil:
-		return nil, fail(a.verb, a.lock.Name(), a.fault)
-	case !c.begin():
-		return nil, fail(a.verb, a.lock.Name(), ErrClosed)
+	if a.fault == nil {
+		a.fault = c.begin(ctx)
+	}
+	if a.fault != nil {
+		return nil, a.notBegun(ctx)
 	}
 	defer c.working.Done()
 	a.parent = c.parentOf(ctx)
@@ -124,6 +124,16 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 	}
 	a.observeEnd(entered, nil)
 	return h, nil
+}
+
+// notBegun returns the error of a call that may not send anything. Only a context that has ended is worth an event.
+func (a *acquisition) notBegun(ctx context.Context) error {
+	err := fail(a.verb, a.lock.Name(), a.fault)
+	if transport.IsContextEnd(a.fault) {
+		a.parent, a.began = a.lock.client.parentOf(ctx), a.lock.client.clock()
+		a.observeEnd(false, err)
+	}
+	return err
 }
 
 // each iterates over the ownerships that the call requests.

@@ -93,9 +93,9 @@ func (a Arrival) Last() bool { return a.Index == a.Parties-1 }
 //     of ctx) or the time of Wait was over. This call has broken the generation: the others get
 //     ErrBroken. While the parties of a [Barrier.Do] run their functions, the call waits for them
 //     to be done and breaks nothing
-//   - ErrUnavailable: the server could not be reached or did not answer in time, or ctx had ended
-//     before the call. If it is unknown whether the others go on or get ErrBroken, the error also
-//     matches ErrUnknownOutcome; the party leaves in the background, or when its lease ends
+//   - ErrUnavailable: the server could not be reached or did not answer in time. If it is unknown
+//     whether the others go on or get ErrBroken, the error also matches ErrUnknownOutcome; the party
+//     leaves in the background, or when its lease ends
 //   - ErrClosed: the client is closed, or was closed during the call, which broke the generation
 //   - ErrInvalid: the name, the number of parties or an option is unusable, or the barrier has
 //     another number of parties (the text then names both), or the other parties call Do. Nothing
@@ -104,13 +104,14 @@ func (a Arrival) Last() bool { return a.Index == a.Parties-1 }
 //   - *rueidis.RedisError: the server refuses for a reason that waiting does not change
 //
 // If ctx ends when the generation is already complete, Await succeeds, because the other parties
-// have gone on. To find out, it queries the server once more, for up to Options.RetryBudget.
+// have gone on. To find out, it queries the server once more, for up to Options.RetryBudget. If ctx
+// had ended before the call, nothing was sent, and the error matches only that of ctx.
 //
 // An arrival counts once, however often it is sent. Each Await costs the server one script for the
 // arrival and one query when the generation ends. While they wait, all parties of a client together
 // poll as often as one would. Each party's lease is renewed in addition.
 func (b *Barrier) Await(ctx context.Context, options ...BarrierOption) (Arrival, error) {
-	p, err := b.beginParty("await", "", options)
+	p, err := b.beginParty(ctx, "await", "", options)
 	if err != nil {
 		return Arrival{}, err
 	}
@@ -123,13 +124,13 @@ func (b *Barrier) Await(ctx context.Context, options ...BarrierOption) (Arrival,
 
 // beginParty begins a call with a new party. Unless it fails, the caller ends the call with
 // client.working.Done.
-func (b *Barrier) beginParty(verb, stage string, options []BarrierOption) (*barrierAwaiter, error) {
+func (b *Barrier) beginParty(ctx context.Context, verb, stage string, options []BarrierOption) (*barrierAwaiter, error) {
 	r, err := newRequest(b.client.options.Lease, true, settingsOf(options))
 	if err = errors.Join(b.invalid, err); err == nil {
-		err = b.begin()
+		err = b.begin(ctx)
 	}
 	if err != nil {
-		return nil, fail(verb, b.name, err)
+		return nil, b.notBegun(ctx, verb, 0, err)
 	}
 	return b.newParty(verb, stage, &r), nil
 }

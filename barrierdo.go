@@ -28,7 +28,7 @@ import (
 // The second generation costs one script for the arrival and one query when it ends, as an Await
 // does. A function that runs for longer than Options.PollCeiling costs what a waiting party costs.
 func (b *Barrier) Do(ctx context.Context, fn func(context.Context) error, options ...BarrierOption) (err error) {
-	p, err := b.beginParty("do", barrierEnter, options)
+	p, err := b.beginParty(ctx, "do", barrierEnter, options)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package latchkey
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +19,8 @@ import (
 // If INFO is denied, Check does not check the eviction policy.
 func (c *Client) Check(ctx context.Context) error {
 	lock := c.NewLock("latchkey:check:" + c.id)
-	if lock.invalid() != nil {
-		return fail("check", lock.Name(), lock.invalid())
+	if err := cmp.Or(lock.invalid(), endedBefore(ctx)); err != nil {
+		return fail("check", lock.Name(), err)
 	}
 	problems := errors.Join(
 		checkLock(ctx, lock),

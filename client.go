@@ -228,15 +228,32 @@ func (c *Client) closeKindStates() {
 	}
 }
 
-// begin registers work that Close waits for. It reports false if Close has begun.
-func (c *Client) begin() bool {
+// begin registers a call, which Close then waits for. It returns an error, and the call sends nothing, if Close
+// has begun or ctx has ended. Every call of the program that takes a context begins here, or in endedBefore.
+func (c *Client) begin(ctx context.Context) error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if isClosed(c.closing) {
-		return false
+		return ErrClosed
+	}
+	if err := endedBefore(ctx); err != nil {
+		return err
 	}
 	c.working.Add(1)
-	return true
+	return nil
+}
+
+// endedBefore returns the error of a call whose context has ended before it began: that of the context alone,
+// since nothing was sent and nothing is known of the server.
+func endedBefore(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	err := transport.ContextError(ctx)
+	if transport.IsWaitOver(err) { // of a call of which this one is a step
+		return transport.Unavailable(err)
+	}
+	return err
 }
 
 // send sends a call until it is answered, the client's patience is over, or Close begins.

@@ -64,7 +64,7 @@ func (c *Client) describe(ctx context.Context, owners []Owner, trust time.Durati
 			more[record] = append(more[record], owner)
 		}
 	}
-	if len(byRecord) == 0 || !c.labels.mayFetch() || !c.begin() {
+	if len(byRecord) == 0 || !c.labels.mayFetch() || c.begin(ctx) != nil {
 		return found
 	}
 	defer c.working.Done()

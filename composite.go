@@ -94,6 +94,11 @@ func (l *compositeLock) acquire(ctx context.Context, verb string, waits bool, se
 	}
 	began := time.Now()
 	r.parent = l.parentOf(ctx)
+	if err := endedBefore(ctx); err != nil {
+		err = fail(verb, l.Name(), err)
+		l.observeGaveUp(r.parent, began, err)
+		return nil, err
+	}
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
 	h, err := l.run(ctx, &r, forMembers(settings))

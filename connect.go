@@ -33,7 +33,7 @@ import (
 // Connect blocks until the server has answered, until ctx ends, or until the server
 // cannot be reached, which takes at most the dial timeout (2 s). In the last two cases
 // the error matches [ErrUnavailable], and also that of ctx if that ended, and says which
-// step failed. If the server refuses (a wrong password), [errors.As] finds a
+// step failed. If ctx has already ended, nothing is dialed. If the server refuses (a wrong password), [errors.As] finds a
 // *rueidis.RedisError. With [Options.LazyConnect] Connect does not block and needs no
 // server.
 //
@@ -80,6 +80,9 @@ func open(ctx context.Context, name string, settings rueidis.ClientOption, optio
 	}
 	if options.LazyConnect {
 		return lazily(settings, options)
+	}
+	if err := endedBefore(ctx); err != nil {
+		return nil, fail("connect", name, err)
 	}
 	r, err := dialWithin(ctx, settings, options.withDefaults().MaxInFlight)
 	switch {

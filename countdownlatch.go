@@ -209,7 +209,8 @@ func (l *CountDownLatch) Delete(ctx context.Context) (bool, error) {
 //   - *rueidis.RedisError: the server refuses for a reason that waiting does not change
 //
 // If ctx ended during the call, the error also matches that of ctx. The end of Wait matches no
-// context error. Await leaves nothing behind on the server. Each Await costs the server one
+// context error. If ctx had ended before the call, nothing was sent, and the error matches only
+// that of ctx. Await leaves nothing behind on the server. Each Await costs the server one
 // query when it begins and one when it ends. While they wait, all calls of a client together poll
 // as often as one would.
 func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) error {
@@ -219,10 +220,10 @@ func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) erro
 		err = invalid("AwaitSet and UnsetIsOpen cannot be used together")
 	}
 	if err = errors.Join(l.invalid, err); err == nil {
-		err = l.begin()
+		err = l.begin(ctx)
 	}
 	if err != nil {
-		return fail(verb, l.name, err)
+		return l.notBegun(ctx, verb, 0, err)
 	}
 	defer l.client.working.Done()
 	began, parent := time.Now(), l.client.parentOf(ctx)

@@ -53,11 +53,13 @@ func TestContractsAreInFull(t *testing.T) {
 	contains(t, methods, "Leadership.Proclaim", "ErrNotHeld", "ErrLost", "ErrUnknownOutcome", "ErrInvalid")
 	// What is the same for several locks is said in the same words.
 	const (
-		unavailable = "- ErrUnavailable: the server could not be reached or did not answer by the end of the wait, or ctx had ended before the call. " +
-			"If a request was sent and not answered, the error also matches ErrUnknownOutcome, and the client undoes in the background what the request may have acquired"
+		unavailable = "- ErrUnavailable: the server could not be reached or did not answer by the end of the wait " +
+			"- ErrUnknownOutcome, besides one of these two: a request was sent and not answered, perhaps an earlier one; " +
+			"the client undoes in the background what it may have acquired"
 		unconfirmed = "- ErrNotReplicated: fewer replicas than [Options.Replicas] requires confirmed the "
 		lastDecides = "No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. " +
-			"If ctx ended, the error also matches that of ctx. The end of Wait matches no context error."
+			"If ctx ended, the error also matches that of ctx. The end of Wait matches no context error. " +
+			"If ctx had ended before the call, nothing was sent, and the error matches only that of ctx."
 		lostBefore = "- ErrNotAcquired and ErrLost: the hold to be re-entered was lost before this call entered it"
 		unaffected = "After any other error this call holds nothing, and a hold that it tried to re-enter is not affected."
 	)

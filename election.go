@@ -68,9 +68,9 @@ func leaderChannel(key string) string { return "latchkey:" + transport.HashTag(k
 // one of
 //
 //   - ErrNotAcquired: another candidate led until ctx ended or the time of Wait was over
-//   - ErrUnavailable: the server could not be reached or did not answer by the end of the wait, or
-//     ctx had ended before the call. If a request was sent and not answered, the error also matches
-//     ErrUnknownOutcome, and the client undoes in the background what the request may have acquired
+//   - ErrUnavailable: the server could not be reached or did not answer by the end of the wait
+//   - ErrUnknownOutcome, besides one of these two: a request was sent and not answered, perhaps an
+//     earlier one; the client undoes in the background what it may have acquired
 //   - ErrNotReplicated: fewer replicas than [Options.Replicas] requires confirmed the leadership;
 //     it was undone
 //   - ErrClosed: the client is closed, or was closed during the call
@@ -81,7 +81,8 @@ func leaderChannel(key string) string { return "latchkey:" + transport.HashTag(k
 //     missing permission or a lack of memory
 //
 // No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx ended,
-// the error also matches that of ctx. The end of Wait matches no context error.
+// the error also matches that of ctx. The end of Wait matches no context error. If ctx had ended
+// before the call, nothing was sent, and the error matches only that of ctx.
 func (e *Election) Campaign(ctx context.Context, value string, options ...LockOption) (*Leadership, error) {
 	return e.campaign(ctx, "campaign", true, value, settingsOf(options))
 }
@@ -119,8 +120,11 @@ func (e *Election) campaign(ctx context.Context, verb string, waits bool, value 
 		if left := l.Resign(ctx); !lost && left != nil {
 			err = errors.Join(err, left)
 		}
-		if !lost || !waits {
+		if !lost {
 			return nil, fail(verb, e.name, err)
+		}
+		if !waits || ctx.Err() != nil {
+			return nil, fail(verb, e.name, withContextEnd(ctx, err))
 		}
 	}
 }

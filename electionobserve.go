@@ -61,7 +61,7 @@ type observer struct {
 
 // next waits for a change. After an error without a fault there are no more changes.
 func (o *observer) next(ctx context.Context) error {
-	if err := o.begin(); err != nil {
+	if err := o.begin(ctx); err != nil {
 		o.fault = nil
 		return fail("observe", o.name, err)
 	}

@@ -15,6 +15,9 @@ import (
 // Redis that no retry can remove (out of memory, no permission …), which [errors.As] finds as a
 // *rueidis.RedisError. The underlying errors, such as those of the network or of the context,
 // always stay in the chain.
+//
+// The exception is a call whose context has ended before: it sends nothing, and its error matches
+// only that of the context, and its cause. Calls that clean up, such as Unlock, work all the same.
 var (
 	// ErrNotAcquired means that another owner has the lock: it was busy when the call tried it, or
 	// until the context ended (the error then also matches the context's error) or the time of
@@ -50,7 +53,8 @@ var (
 	ErrClosed = transport.ErrClosed
 
 	// ErrUnknownOutcome means that a command may or may not have been executed, because no answer
-	// came. From Unlock it can also mean that the release could not be sent yet. The client undoes
+	// came. A call that waits may get an answer later, and then returns it together with
+	// ErrNotAcquired. From Unlock it can also mean that the release could not be sent yet. The client undoes
 	// a failed acquisition in the background, and repeats a failed release there. If it cannot
 	// reach the server, the hold ends with its lease.
 	ErrUnknownOutcome = transport.ErrUnknownOutcome

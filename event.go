@@ -29,7 +29,8 @@ const (
 	EventUndone
 	// EventGaveUp: a call ended after Wait without success; Err is what it returned. It is also sent for a
 	// TryLock, for the Await of a latch or a barrier, and for a MultiLock or RedLock in addition to its
-	// members. It is not sent for a call that failed with ErrInvalid or ErrClosed before it began.
+	// members. It is not sent for a call that failed with ErrInvalid or ErrClosed before it began. The call of
+	// a context that had already ended gives up at once.
 	EventGaveUp
 	// EventRenewalFailed: a renewal was not confirmed, for the reason Err, as in EventAttempt. The lease
 	// continues, and the renewal is repeated. If the lease ends first, EventLost follows.

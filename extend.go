@@ -30,8 +30,8 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 
 func (s *holdState) extend(ctx context.Context, d time.Duration) error {
 	o := s.ownership
-	if !o.lock.client.begin() {
-		return fail("extend", o.lock.Name(), ErrClosed)
+	if err := o.lock.client.begin(ctx); err != nil {
+		return fail("extend", o.lock.Name(), err)
 	}
 	defer o.lock.client.working.Done()
 	if err := o.sendMu.Lock(ctx); err != nil {

@@ -58,9 +58,9 @@ func newFairLock(c *Client, fenced bool, name string) *FairLock {
 // trying. The error matches one of
 //
 //   - ErrNotAcquired: another owner held the lock until ctx ended or the time of Wait was over
-//   - ErrUnavailable: the server could not be reached or did not answer by the end of the wait, or
-//     ctx had ended before the call. If a request was sent and not answered, the error also matches
-//     ErrUnknownOutcome, and the client undoes in the background what the request may have acquired
+//   - ErrUnavailable: the server could not be reached or did not answer by the end of the wait
+//   - ErrUnknownOutcome, besides one of these two: a request was sent and not answered, perhaps an
+//     earlier one; the client undoes in the background what it may have acquired
 //   - ErrNotReplicated: fewer replicas than [Options.Replicas] requires confirmed the acquisition;
 //     it was undone
 //   - ErrNotAcquired and ErrLost: the hold to be re-entered was lost before this call entered it
@@ -71,7 +71,8 @@ func newFairLock(c *Client, fenced bool, name string) *FairLock {
 //     such as a missing permission or a lack of memory
 //
 // No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx ended,
-// the error also matches that of ctx. The end of Wait matches no context error.
+// the error also matches that of ctx. The end of Wait matches no context error. If ctx had ended
+// before the call, nothing was sent, and the error matches only that of ctx.
 func (l *FairLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return l.acquire(ctx, "lock", true, usualSettings(options))
 }

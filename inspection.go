@@ -79,8 +79,8 @@ func (c *Client) inspectMaster(ctx context.Context, names *keys) (Inspection, er
 // inspectOn implements inspect and inspectMaster.
 func (c *Client) inspectOn(ctx context.Context, names *keys, onlyMaster string) (Inspection, error) {
 	i := Inspection{Name: names.name, Key: names.key}
-	if !c.begin() {
-		return i, ErrClosed
+	if err := c.begin(ctx); err != nil {
+		return i, err
 	}
 	defer c.working.Done()
 	a, err := c.send(ctx, call{inspectScript, []string{names.key, names.token}, []string{onlyMaster}})

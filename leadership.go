@@ -128,7 +128,7 @@ func (l *Leadership) begin(ctx context.Context, waits bool) error {
 		case lost != nil:
 			return errors.Join(ErrNotAcquired, ErrLost)
 		case !waits || !errors.Is(err, ErrUnavailable) || !worthWaiting(ctx, err):
-			return l.election.client.wrongKind(ctx, l.election.keys, KindLock, err)
+			return errors.Join(explain(l.election.client.wrongKind(ctx, l.election.keys, KindLock, err))...)
 		}
 	}
 }

@@ -62,15 +62,17 @@ var _ Locker = (*MultiLock)(nil)
 //
 //   - ErrNotAcquired: another owner held a member until ctx ended or the time of Wait was over
 //   - ErrUnavailable: the server of a member could not be reached or did not answer by the end of
-//     the wait. If a request was sent and not answered, the error also matches ErrUnknownOutcome,
-//     and the client undoes in the background what the request may have acquired
+//     the wait
+//   - ErrUnknownOutcome, besides one of these two: a request was sent and not answered, perhaps an
+//     earlier one; the client undoes in the background what it may have acquired
 //   - ErrNotReplicated, ErrLost, ErrClosed, ErrWrongKind, ErrUpgrade: one member failed in that
 //     way, as its own Lock does; the call does not wait for the others
 //   - ErrInvalid: the members or an option cannot be used; nothing was sent
 //   - *rueidis.RedisError: a server refuses for a reason that waiting does not change
 //
 // If ctx ended during the call, the error also matches that of ctx. The end of Wait matches no
-// context error.
+// context error. If ctx had ended before the call, nothing was sent, and the error matches only
+// that of ctx.
 func (l *MultiLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return l.acquire(ctx, "lock", true, settingsOf(options))
 }

@@ -105,7 +105,7 @@ func (l *MultiLock) await(ctx context.Context, member member, settings []setting
 		return member.acquire(ctx, "lock", true, settings)
 	}
 	h, err := member.acquire(ctx, "lock", true, append(slices.Clone(settings), setting{kind: settingWait, d: deadlockPatience/2 + rand.N(deadlockPatience)}))
-	if err != nil && transport.IsWaitOver(err) { // if the caller's wait is over, rounds reports it
+	if err != nil && ctx.Err() == nil && transport.IsWaitOver(err) { // if the caller's wait is over, rounds reports it
 		return nil, newDeadlockError(member, err)
 	}
 	return h, err

@@ -80,7 +80,8 @@ func (o Object) Waiters() int { return max(o.Queued, o.Listeners) }
 // An error ends the walk, and comes with a zero Object. It matches ErrInvalid for a pattern that is empty or
 // longer than MaxNameLength (nothing was sent), ErrUnavailable if a server could not be reached for
 // Options.RetryBudget or until ctx ended, ErrClosed, or is a *rueidis.RedisError if the server refuses: SCAN
-// needs a permission of its own. Close waits for the request in flight, not for the whole walk.
+// needs a permission of its own. If ctx ended between two requests, the error matches only that of ctx. Close
+// waits for the request in flight, not for the whole walk.
 func (c *Client) Objects(ctx context.Context, pattern string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		if pattern == "" || len(pattern) > MaxNameLength {
@@ -105,8 +106,8 @@ func (c *Client) Object(ctx context.Context, name string) (Object, error) {
 	if err != nil {
 		return Object{}, fail("object", name, err)
 	}
-	if !c.begin() {
-		return Object{}, fail("object", name, ErrClosed)
+	if err := c.begin(ctx); err != nil {
+		return Object{}, fail("object", name, err)
 	}
 	defer c.working.Done()
 	o, err := c.lookOnce(ctx, names)

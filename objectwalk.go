@@ -67,8 +67,8 @@ func (w *walk) mayBeReplaced(err error) bool {
 
 // masters returns the current masters.
 func (w *walk) masters(ctx context.Context) ([]transport.Master, error) {
-	if !w.client.begin() {
-		return nil, ErrClosed
+	if err := w.client.begin(ctx); err != nil {
+		return nil, err
 	}
 	defer w.client.working.Done()
 	return w.client.sender.Masters(ctx, w.client.closing)
@@ -102,8 +102,8 @@ func (w *walk) master(ctx context.Context, m transport.Master) error {
 
 // piece reads one piece of the keys of a master, and looks at them. It returns the next cursor, "0" at the end.
 func (c *Client) piece(ctx context.Context, m transport.Master, cursor, pattern string) ([]Object, string, error) {
-	if !c.begin() {
-		return nil, "", ErrClosed
+	if err := c.begin(ctx); err != nil {
+		return nil, "", err
 	}
 	defer c.working.Done()
 	reply, err := c.sender.QueryMaster(ctx, c.closing, m, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {

@@ -51,7 +51,8 @@ const maxPermits = 1000
 // [Lease], [MaxHold], [AwaitSet] and [Note].
 //
 // A nil error means that you hold the permit, until you release it or it is lost ([Permit.Context]); with any
-// other error you do not. If ctx has already ended, Acquire returns an error even if a permit is available.
+// other error you do not. If ctx has already ended, Acquire sends nothing and returns an error that matches
+// only that of ctx.
 // Canceling ctx after Acquire returns does not affect the permit.
 //
 // The error matches one of
@@ -59,9 +60,10 @@ const maxPermits = 1000
 //   - ErrNotAcquired: no permit was available until ctx ended (the error then also matches that of
 //     ctx) or the time of Wait was over; with AwaitSet also: nobody had set the permits until then
 //   - ErrNotSet: the semaphore is not there
-//   - ErrUnavailable: the server could not be reached until then. If a request was sent and not
-//     answered, the error also matches ErrUnknownOutcome, and any permit that it may have acquired
-//     is undone in the background
+//   - ErrUnavailable: the server could not be reached until then
+//   - ErrUnknownOutcome, besides ErrNotAcquired or ErrUnavailable: a request was sent and not
+//     answered, perhaps an earlier one; any permit that it may have acquired is undone in the
+//     background
 //   - ErrNotReplicated: too few replicas confirmed the acquisition, and it was undone
 //   - ErrClosed: the client is closed
 //   - ErrWrongKind: the key is another kind of object, or data of an application

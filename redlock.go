@@ -116,7 +116,8 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 //
 // If the time of a call ends while it waits in line, its error is the last one that the first in line got. If
 // ctx ended during the call, the error also matches that of ctx. The end of Wait, and of a member's time,
-// matches no context error.
+// matches no context error. If ctx had ended before the call, nothing was sent, and the error matches only that
+// of ctx.
 func (l *RedLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return l.acquire(ctx, "lock", true, settingsOf(options))
 }

@@ -14,8 +14,12 @@ import (
 // re-entered, Downgrade returns an ErrInvalid. The same holds for a hold of any other lock, and for a hold with
 // [AtLeast] before that time is over.
 //
-// If Downgrade returns an error, rely on neither hold. It matches ErrNotHeld if the write hold was already over;
-// otherwise the lock is released in the background, as after an Unlock that failed.
+// Like Unlock, Downgrade works even if ctx has ended: it uses only the values of ctx, and Options.RetryBudget
+// bounds its time instead.
+//
+// If Downgrade returns an error, rely on neither hold. It matches ErrNotHeld if the write hold was already over,
+// and after an ErrInvalid the write hold goes on; otherwise the lock is released in the background, as after an
+// Unlock that failed.
 func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 	if h == nil {
 		return nil, ErrNotHeld
@@ -25,8 +29,8 @@ func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 		return nil, fail("downgrade", h.Name(), invalid("only a write hold can be downgraded"))
 	}
 	o := s.ownership
-	if !o.lock.client.begin() {
-		return nil, fail("downgrade", h.Name(), ErrClosed)
+	if err := o.lock.client.begin(context.Background()); err != nil {
+		return nil, fail("downgrade", h.Name(), err)
 	}
 	defer o.lock.client.working.Done()
 	read, err := o.downgrade(ctx, s)
@@ -40,8 +44,11 @@ func (o *ownership) downgrade(ctx context.Context, s *holdState) (*Hold, error) 
 	n, began := o.nest(newPrimitive(o.lock.client, readSpec, o.lock.Name()), nil), o.lock.client.clock()
 	defer n.forgetUnused()
 	for _, each := range []*ownership{o, n} {
-		if err := each.sendMu.Lock(ctx); err != nil {
-			return nil, transport.Unavailable(transport.ContextError(ctx))
+		if !each.lockToRelease(ctx) {
+			if _, err := o.beginRelease(s); err != nil {
+				return nil, err
+			}
+			return nil, o.releaseFailed(transport.Answer{}, transport.Unavailable(transport.ErrSilent))
 		}
 		defer each.sendMu.Unlock()
 	}

@@ -13,10 +13,10 @@ import (
 func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int, settings []setting) error {
 	r, err := newRequest(s.client.options.Lease, waits, settings)
 	if err = errors.Join(s.invalid, err, checkCount(n)); err == nil {
-		err = s.begin()
+		err = s.begin(ctx)
 	}
 	if err != nil {
-		return fail(verb, s.name, err)
+		return s.notBegun(ctx, verb, n, err)
 	}
 	defer s.client.working.Done()
 	began := time.Now()

@@ -46,17 +46,18 @@ func (c *Client) NewSemaphore(name string) *Semaphore {
 
 // Acquire acquires n permits, all or none. It waits until ctx ends or the time of [Wait] is over.
 // The options are Wait and [AwaitSet]. A nil error means that you have the permits; after any other
-// error you have none. If ctx has already ended, Acquire returns an error even if there are
-// permits.
+// error you have none. If ctx has already ended, Acquire sends nothing and returns an error that
+// matches only that of ctx.
 //
 // The error matches one of
 //
 //   - ErrNotAcquired: there were fewer than n until ctx ended (the error then also matches that of
 //     ctx) or the time of Wait was over; with AwaitSet also: nobody had set them until then
 //   - ErrNotSet: the semaphore does not exist
-//   - ErrUnavailable: the server could not be reached until then. If a request was sent and not
-//     answered, the error also matches ErrUnknownOutcome, and the client gives back in the
-//     background what it may have acquired
+//   - ErrUnavailable: the server could not be reached until then
+//   - ErrUnknownOutcome, besides ErrNotAcquired or ErrUnavailable: a request was sent and not
+//     answered, perhaps an earlier one; the client gives back in the background what it may have
+//     acquired
 //   - ErrNotReplicated: fewer replicas than [Options.Replicas] requires confirmed the acquisition;
 //     it was undone
 //   - ErrClosed: the client is closed

@@ -11,7 +11,7 @@ import (
 
 // passOn passes permits to the first waiters of this client, and reports whether it did.
 func (s *Semaphore) passOn(n int) bool {
-	if s.invalid != nil || n < 1 || !s.client.begin() {
+	if s.invalid != nil || n < 1 || s.client.begin(context.Background()) != nil {
 		return false
 	}
 	defer s.client.working.Done()

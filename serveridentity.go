@@ -46,7 +46,7 @@ func (c *Client) knownServerID() (id string, known bool) {
 // serverID returns the identity of the server, "" if the server does not say. known is false if the
 // server may still answer.
 func (c *Client) serverID(ctx context.Context) (id string, known bool) {
-	if !c.begin() {
+	if c.begin(context.Background()) != nil {
 		return "", true
 	}
 	defer c.working.Done()

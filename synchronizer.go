@@ -2,6 +2,7 @@ package latchkey
 
 import (
 	"context"
+	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -35,20 +36,26 @@ func (o *synchronizer) Name() string { return o.name }
 // Client returns the client that made the object.
 func (o *synchronizer) Client() *Client { return o.client }
 
-// begin counts a call that Close waits for. If it returns nil, the caller must call client.working.Done.
-func (o *synchronizer) begin() error {
-	switch {
-	case o.invalid != nil:
+// begin is begin of the client. If it returns nil, the caller must call client.working.Done.
+func (o *synchronizer) begin(ctx context.Context) error {
+	if o.invalid != nil {
 		return o.invalid
-	case !o.client.begin():
-		return ErrClosed
 	}
-	return nil
+	return o.client.begin(ctx)
+}
+
+// notBegun returns the error of a call that begin has refused. Only a context that has ended is worth an event.
+func (o *synchronizer) notBegun(ctx context.Context, verb string, count int, err error) error {
+	err = fail(verb, o.name, err)
+	if transport.IsContextEnd(err) {
+		o.observeCall(o.client.parentOf(ctx), EventGaveUp, count, time.Now(), err)
+	}
+	return err
 }
 
 // send sends a call that changes nothing, or that may run twice. Its error is not explained.
 func (o *synchronizer) send(ctx context.Context, c call) (transport.Answer, error) {
-	if err := o.begin(); err != nil {
+	if err := o.begin(ctx); err != nil {
 		return transport.Answer{}, err
 	}
 	defer o.client.working.Done()
@@ -87,7 +94,7 @@ func (o *synchronizer) sendOrVoid(ctx context.Context, verb string, build func(*
 // perform sends an operation until stop is closed. If its outcome is unknown, the background sends the call
 // that settle builds.
 func (o *synchronizer) perform(ctx context.Context, stop <-chan struct{}, verb string, build, settle func(*operation) call) (transport.Answer, error) {
-	if err := o.begin(); err != nil {
+	if err := o.begin(ctx); err != nil {
 		return transport.Answer{}, fail(verb, o.name, err)
 	}
 	defer o.client.working.Done()

@@ -53,11 +53,12 @@ func (c *Client) Waiters(ctx context.Context, name string) ([]Waiter, error) {
 // waiters lists waiters as read does, and describes them.
 func (c *Client) waiters(ctx context.Context, names *keys, read func(*Client, context.Context, *keys) ([]Waiter, error)) ([]Waiter, error) {
 	const verb = "waiters"
-	switch {
-	case names.invalid != nil:
-		return nil, fail(verb, names.name, names.invalid)
-	case !c.begin():
-		return nil, fail(verb, names.name, ErrClosed)
+	err := names.invalid
+	if err == nil {
+		err = c.begin(ctx)
+	}
+	if err != nil {
+		return nil, fail(verb, names.name, err)
 	}
 	defer c.working.Done()
 	all, err := read(c, ctx, names)
