@@ -13,6 +13,7 @@ import (
 type compositeHold struct {
 	lifecycle // guarded by mu
 
+	lock *compositeLock
 	name string
 	need int // how many members must last
 	// patience is how long to wait for silent members that are not needed.
@@ -43,9 +44,10 @@ type compositeHold struct {
 	again     bool
 }
 
-// newCompositeHold makes the hold of n locks, still without members.
-func newCompositeHold(name string, n, need int, patience time.Duration) *compositeHold {
-	c := &compositeHold{name: name, need: need, patience: patience, members: make([]*Hold, n), latest: make([]*Hold, n)}
+// newCompositeHold makes the hold of a lock, still without members.
+func newCompositeHold(l *compositeLock, patience time.Duration) *compositeHold {
+	n := len(l.members)
+	c := &compositeHold{lock: l, name: l.Name(), need: l.need, patience: patience, members: make([]*Hold, n), latest: make([]*Hold, n)}
 	c.grantedAt, c.current = time.Now(), new(atomic.Pointer[compositeHold])
 	c.current.Store(c)
 	return c
@@ -131,6 +133,16 @@ func (c *compositeHold) count() int {
 		}
 	}
 	return least
+}
+
+// HoldFrom returns the hold of this lock that ctx carries, as [Lock.HoldFrom] does: that of all
+// members together. A lock with the same members, of the same clients, counts as this one. For the
+// hold of one member use the HoldFrom of that member. HoldFrom sends nothing to the servers.
+func (l *compositeLock) HoldFrom(ctx context.Context) *Hold {
+	return holdOn(ctx, func(b holdBackend) bool {
+		c, is := b.(*compositeHold)
+		return is && (c.lock == l || identityOf(c.lock.kind, c.lock.members) == identityOf(l.kind, l.members))
+	})
 }
 
 // find returns the live hold of a lock, or of one side of it, among the present members,

@@ -41,7 +41,7 @@ func TestContractsAreInFull(t *testing.T) {
 	for _, lock := range []string{"Mutex", "Lock", "FencedLock", "SpinLock", "FairLock", "ReadLock", "WriteLock", "MultiLock", "RedLock"} {
 		contains(t, methods, lock+".Lock", append(common, "[Wait]", "[Lease]", "[MaxHold]", "[By]", "[Note]", "nil error", "ctx ended", "background")...)
 		contains(t, methods, lock+".TryLock", "ErrNotAcquired", "ErrUnavailable", "[Lease]", "[Note]", "not", "as for Lock")
-		contains(t, methods, lock+".Do", "error of Lock", "error of fn", "ErrLost", "panics", "[HoldFrom]")
+		contains(t, methods, lock+".Do", "error of Lock", "error of fn", "ErrLost", "panics", "HoldFrom returns it")
 		contains(t, methods, lock+".IsLocked", "out of date", "errors")
 		contains(t, methods, lock+".RemainingLease", "0 if", "errors")
 		contains(t, methods, lock+".Inspect", "ErrUnavailable", "ErrClosed", "ErrWrongKind", "ErrInvalid")

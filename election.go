@@ -170,6 +170,10 @@ type Leader struct {
 // IsZero reports whether nobody leads.
 func (l Leader) IsZero() bool { return l.Term == 0 && l.Owner.IsZero() }
 
+// HoldFrom returns the hold of the leadership that ctx carries ([Leadership.Context], [Election.Run]), or nil, as
+// [Lock.HoldFrom] does. Its [Hold.Token] is the term. It sends nothing to the server.
+func (e *Election) HoldFrom(ctx context.Context) *Hold { return e.lock.HoldFrom(ctx) }
+
 // Leader asks the server who leads. It returns the zero Leader if nobody leads, and
 // also between an election and its announcement: a leader never appears with the value of another.
 // It asks the master, never a replica. The answer may be out of date when it arrives.

@@ -43,7 +43,7 @@ func ExampleHolder() {
 				return err
 			}
 			holder := seen.Holders[0]
-			fmt.Println("it is me:", holder.Owner == latchkey.HoldFrom(ctx).Owner(), "entered:", holder.Count)
+			fmt.Println("it is me:", holder.Owner == lock.HoldFrom(ctx).Owner(), "entered:", holder.Count)
 			return nil
 		})
 	})

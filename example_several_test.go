@@ -39,7 +39,7 @@ func ExampleHold_Member() {
 
 	both := latchkey.NewMultiLock(client.NewFencedLock("account:1"), client.NewFencedLock("account:2"))
 	err := both.Do(ctx, func(ctx context.Context) error {
-		hold := latchkey.HoldFrom(ctx)
+		hold := both.HoldFrom(ctx)
 		for _, account := range []string{"account:1", "account:2"} {
 			fmt.Println(account, "token", hold.Member(account).Token())
 		}

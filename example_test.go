@@ -133,7 +133,7 @@ func ExampleLock_TryLock() {
 }
 
 // HoldFrom returns the hold inside Do. The hold has the fencing token.
-func ExampleHoldFrom() {
+func ExampleFencedLock_HoldFrom() {
 	ctx := context.Background()
 	client, done := embedded()
 	defer done()
@@ -142,8 +142,9 @@ func ExampleHoldFrom() {
 		fmt.Println("saving with token", token)
 		return nil
 	}
-	err := client.NewFencedLock("account:8").Do(ctx, func(ctx context.Context) error {
-		return save(ctx, latchkey.HoldFrom(ctx).Token())
+	account := client.NewFencedLock("account:8")
+	err := account.Do(ctx, func(ctx context.Context) error {
+		return save(ctx, account.HoldFrom(ctx).Token())
 	})
 	fmt.Println(err)
 	// Output:

@@ -21,7 +21,8 @@ type heldChain struct {
 // the context has ended when Context returns. Context sends nothing to the server.
 //
 // An acquisition of the same lock under the context is a re-entry; other locks are not affected.
-// [HoldFrom] finds the hold in the context, and in contexts that are derived from it.
+// The HoldFrom of the lock ([Lock.HoldFrom]) finds the hold in the context, and in contexts that are
+// derived from it.
 //
 // After the machine has slept, the context may end up to a fifth of a second late; Err and ValidFor
 // are right at once.
@@ -41,33 +42,73 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	return &heldContext{Context: parent, life: life, chain: &heldChain{h, outer}}
 }
 
-// HoldFrom returns the hold of the innermost lock under which ctx runs: the one whose
-// [Hold.Context], or whose Do, made ctx or the nearest of its ancestors. Inside Do it returns the
-// hold, and with it the fencing token:
+// HoldFrom returns the hold of this lock that ctx carries, or nil: the hold whose [Hold.Context], or
+// whose Do, made ctx or one of its ancestors, however many other locks are held in between. A lock
+// that is held as a member of a [MultiLock] or a [RedLock] counts. Of a read/write lock each side
+// has its own holds. HoldFrom sends nothing to the server. Inside Do it returns the hold, and with
+// it the fencing token:
 //
 //	err := lock.Do(ctx, func(ctx context.Context) error {
-//		return save(ctx, latchkey.HoldFrom(ctx).Token())
+//		return save(ctx, lock.HoldFrom(ctx).Token())
 //	})
 //
-// It returns nil if ctx runs under no lock; a nil Hold behaves like a released one. It sends
-// nothing to the server, and also returns a hold that is over: see [Hold.Err]. It ignores permits:
-// see [PermitFrom]. For a [MultiLock] or a [RedLock] it returns the hold of all members together.
-func HoldFrom(ctx context.Context) *Hold {
-	return innermost(ctx, func(h *Hold) bool { return !h.isPermit() })
+// If ctx carries several holds of the lock, as after a re-entry, it is the innermost one that is
+// still held. If none is held, it is the innermost one, which is over: [Hold.Err] tells whether ctx
+// holds the lock, also for the nil Hold, which behaves like a released one. Only holds of the
+// client that made this lock count; that includes a guest's, which entered [By] an owner.
+func (p *primitive) HoldFrom(ctx context.Context) *Hold {
+	return holdOn(ctx, func(b holdBackend) bool {
+		s, is := b.(*holdState)
+		return is && s.isOf(p)
+	})
 }
 
-// innermost returns the innermost hold on ctx for which wanted returns true, or nil.
-func innermost(ctx context.Context, wanted func(*Hold) bool) *Hold {
+// isOf reports whether it is a hold of that lock, or of that side of it, in that client.
+func (s *holdState) isOf(p *primitive) bool {
+	l := &s.ownership.lock
+	return l.client == p.client && l.key == p.key && l.spec.side == p.spec.side && l.spec.family == p.spec.family
+}
+
+// holdOn returns the innermost live hold on ctx, or the innermost one if none is live, for which
+// wanted returns true. Members of the holds on ctx count.
+func holdOn(ctx context.Context, wanted func(holdBackend) bool) *Hold {
+	var over *Hold
 	chain, _ := ctx.Value(heldKey{}).(*heldChain)
 	for ; chain != nil; chain = chain.outer {
-		if wanted(chain.hold) {
-			return chain.hold
+		switch h := chain.hold.among(wanted); {
+		case h == nil:
+		case h.Err() == nil:
+			return h
+		case over == nil:
+			over = h
+		}
+	}
+	return over
+}
+
+// among returns h, or the hold of a member of it, for which wanted returns true; or nil.
+func (h *Hold) among(wanted func(holdBackend) bool) *Hold {
+	if wanted(h.inner()) {
+		return h
+	}
+	for _, member := range h.inner().latestMembers() {
+		if found := member.among(wanted); found != nil {
+			return found
 		}
 	}
 	return nil
 }
 
-func (h *Hold) isPermit() bool { return h.inner().isPermit() }
+// innermostPermit returns the innermost hold on ctx that is a permit, or nil.
+func innermostPermit(ctx context.Context) *Hold {
+	chain, _ := ctx.Value(heldKey{}).(*heldChain)
+	for ; chain != nil; chain = chain.outer {
+		if chain.hold.inner().isPermit() {
+			return chain.hold
+		}
+	}
+	return nil
+}
 
 // rootOf returns a context that ends when parent does, and is the same for as many parents as
 // possible.

@@ -46,7 +46,7 @@ func (l *Leadership) held() *Hold {
 // client is closed (ErrClosed), and when Resign begins (ErrNotHeld). If the leadership is already
 // over, the context has ended when Context returns. Context sends nothing to the server.
 //
-// [HoldFrom] finds the hold of the lock in the context; its [Hold.Token] is the term. Otherwise
+// [Election.HoldFrom] finds the hold of the lock in the context; its [Hold.Token] is the term. Otherwise
 // Context behaves like [Hold.Context].
 func (l *Leadership) Context(parent context.Context) context.Context { return l.held().Context(parent) }
 

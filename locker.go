@@ -19,6 +19,9 @@ type Locker interface {
 	// Do acquires the lock, calls fn, and releases the lock.
 	Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error
 
+	// HoldFrom returns the hold of the lock that ctx carries, or nil. It sends nothing.
+	HoldFrom(ctx context.Context) *Hold
+
 	self() member // the lock itself, without a type that embeds it
 	acquire(ctx context.Context, verb string, waits bool, settings []setting) (*Hold, error)
 }
@@ -70,7 +73,7 @@ func (p *primitive) TryLock(ctx context.Context, options ...TryLockOption) (*Hol
 // Do acquires the lock as Lock does, with the same options and the same waiting, calls fn,
 // and releases the lock when fn returns or panics.
 //
-// The context of fn carries the hold: [HoldFrom] returns it, and an acquisition of this lock under
+// The context of fn carries the hold: HoldFrom returns it, and an acquisition of this lock under
 // the context is a re-entry. The context ends when ctx ends or the hold is lost (its cause then
 // matches ErrLost). The release works even if ctx has ended, as [Hold.Unlock] does.
 //

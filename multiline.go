@@ -68,7 +68,7 @@ func (l *MultiLock) letOthersGo(ctx context.Context, _ any) error {
 
 // newHold implements [lineRules].
 func (l *MultiLock) newHold(*request) *compositeHold {
-	return newCompositeHold(l.Name(), len(l.members), len(l.members), maxMemberTimeout)
+	return newCompositeHold(&l.compositeLock, maxMemberTimeout)
 }
 
 // begins implements [lineRules]. All members are held.

@@ -91,7 +91,7 @@ func (l *MultiLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hol
 // Do acquires the lock as Lock does, with the same options and the same waiting, calls fn,
 // and releases the lock when fn returns or panics.
 //
-// The context of fn carries the hold: [HoldFrom] returns it, and an acquisition of a member under
+// The context of fn carries the hold: HoldFrom returns it, and an acquisition of a member under
 // the context is a re-entry. The context ends when ctx ends or the hold is lost (its cause then
 // matches ErrLost). The release works even if ctx has ended, as [Hold.Unlock] does.
 //

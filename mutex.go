@@ -76,7 +76,7 @@ func (m *Mutex) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, e
 // Do acquires the mutex as Lock does, with the same options and the same waiting, calls fn,
 // and releases the mutex when fn returns or panics.
 //
-// The context of fn carries the hold: [HoldFrom] returns it, and another acquisition of the mutex
+// The context of fn carries the hold: HoldFrom returns it, and another acquisition of the mutex
 // under the context returns ErrInvalid. The context ends when ctx ends or the hold is lost (its
 // cause then matches ErrLost). The release works even if ctx has ended, as [Hold.Unlock] does.
 //

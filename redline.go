@@ -31,7 +31,7 @@ func (l *RedLock) letOthersGo(ctx context.Context, left any) error {
 
 // newHold implements [lineRules].
 func (l *RedLock) newHold(r *request) *compositeHold {
-	return newCompositeHold(l.Name(), len(l.members), l.need, l.memberTimeout(r))
+	return newCompositeHold(&l.compositeLock, l.memberTimeout(r))
 }
 
 // begins implements [lineRules]: it looks for missing members.

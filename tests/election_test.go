@@ -208,7 +208,7 @@ func TestElection_badInput(t *testing.T) {
 	require.ErrorIs(t, l.Proclaim(t.Context(), long), latchkey.ErrInvalid)
 	_, err = e.Campaign(l.Context(t.Context()), "a")
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
-	assert.Equal(t, l.Term(), latchkey.HoldFrom(l.Context(t.Context())).Token())
+	assert.Equal(t, l.Term(), e.HoldFrom(l.Context(t.Context())).Token())
 	leaderIs(t, e, long[1:], l.Term())
 	mustResign(t, l)
 

@@ -38,7 +38,7 @@ func (r *failoverElection) churn(ctx context.Context, i int) {
 	for ctx.Err() == nil {
 		err := e.Run(ctx, value, func(ctx context.Context, l *latchkey.Leadership) error {
 			r.note(l)
-			r.c.guard.stay(e.Name(), latchkey.HoldFrom(ctx), time.After(rand.N(20*time.Millisecond)))
+			r.c.guard.stay(e.Name(), e.HoldFrom(ctx), time.After(rand.N(20*time.Millisecond)))
 			return nil
 		})
 		if err != nil {

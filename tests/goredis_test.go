@@ -160,10 +160,10 @@ redis.call('HSET', KEYS[1], 'token', ARGV[1], 'value', ARGV[2])
 return 1
 `)
 
-// fencedSet writes value under the fenced lock that ctx carries. If a later holder has already written, it returns
+// fencedSet writes value under the lock, whose hold ctx carries. If a later holder has already written, it returns
 // ErrLost.
-func fencedSet(ctx context.Context, data redis.Scripter, key, value string) error {
-	written, err := setIfNewest.Run(ctx, data, []string{key}, latchkey.HoldFrom(ctx).Token(), value).Int()
+func fencedSet(ctx context.Context, lock *latchkey.FencedLock, data redis.Scripter, key, value string) error {
+	written, err := setIfNewest.Run(ctx, data, []string{key}, lock.HoldFrom(ctx).Token(), value).Int()
 	if err == nil && written == 0 {
 		err = latchkey.ErrLost
 	}

@@ -13,45 +13,118 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// HoldFrom returns the hold inside Do, and with it the token. It is the innermost one, even inside Do of a permit. A
-// hold that is over is returned too, so that the token of an outer lock does not take its place.
+// HoldFrom of a lock finds the hold of this lock in the context, however many others are in between, and sends nothing.
+// The context of another lock, of another kind of that name, or of another client has none.
 func TestHoldFrom(t *testing.T) {
-	client, ctx := connect(t, rig.Shared()), t.Context()
-	assert.Nil(t, latchkey.HoldFrom(ctx))
-	require.ErrorIs(t, latchkey.HoldFrom(ctx).Err(), latchkey.ErrNotHeld)
-	assert.Zero(t, latchkey.HoldFrom(ctx).Token())
-	outer, inner := client.NewFencedLock(rig.Name(t)), client.NewFencedLock(rig.Name(t)+" inner")
-	pool := newPermits(t, client, 1)
-	must := func(err error) { t.Helper(); require.NoError(t, err) }
-	must(outer.Do(ctx, func(ctx context.Context) error {
-		first := latchkey.HoldFrom(ctx)
-		assert.Equal(t, outer.Name(), first.Name())
-		assert.Positive(t, first.Token())
-		assert.Nil(t, latchkey.PermitFrom(ctx))
-		must(pool.Do(ctx, func(ctx context.Context) error {
-			assert.Same(t, first, latchkey.HoldFrom(ctx), "a permit is no hold")
-			return inner.Do(ctx, func(ctx context.Context) error {
-				assert.Equal(t, inner.Name(), latchkey.HoldFrom(ctx).Name())
-				assert.NotEmpty(t, latchkey.PermitFrom(ctx).ID(), "a hold is no permit")
+	server, ctx := rig.Shared(), t.Context()
+	for _, k := range append(kinds, readKind, multiKind, redKind) {
+		t.Run(k.name, func(t *testing.T) {
+			tap := rig.NewTap(t, server)
+			client, name := connectVia(t, server, tap.Addr()), rig.Name(t)
+			lock, pool, between := k.open(client, name), newPermits(t, client, 1), client.NewFencedLock(name+" between")
+			assert.Nil(t, lock.HoldFrom(ctx))
+			hold := mustLock(t, lock)
+			inner := mustLock(t, between)
+			permit, err := pool.Acquire(within(t, soon))
+			require.NoError(t, err)
+			tap.Forget()
+			deep := context.WithValue(permit.Context(inner.Context(hold.Context(ctx))), contextKey{}, 1)
+			deep, cancel := context.WithTimeout(deep, soon)
+			defer cancel()
+			assert.Same(t, hold, lock.HoldFrom(deep))
+			assert.Same(t, hold, k.open(client, name).HoldFrom(deep), "another handle of the lock")
+			assert.Same(t, hold, lock.HoldFrom(context.WithoutCancel(deep)))
+			assert.Same(t, inner, between.HoldFrom(deep))
+			assert.Nil(t, k.open(client, name+"2").HoldFrom(deep), "another lock")
+			assert.Nil(t, k.open(connect(t, server), name).HoldFrom(deep), "another client")
+			for _, other := range append(kinds, readKind, multiKind, redKind) {
+				if found := other.open(client, name).HoldFrom(deep); found != nil {
+					assert.Equal(t, family(k), family(other), other.name)
+				}
+			}
+			assert.Empty(t, tap.Commands())
+			mustUnlock(t, inner)
+			mustUnlock(t, hold)
+			assert.Same(t, hold, lock.HoldFrom(deep), "it is over, and there is no other")
+			assert.ErrorIs(t, lock.HoldFrom(deep).Err(), latchkey.ErrNotHeld)
+			require.NoError(t, lock.Do(ctx, func(work context.Context) error {
+				assert.NoError(t, lock.HoldFrom(work).Err())
+				if k.reentrant {
+					again, err := lock.TryLock(work)
+					require.NoError(t, err)
+					nested := again.Context(work)
+					assert.Same(t, again, lock.HoldFrom(nested), "the innermost")
+					mustUnlock(t, again)
+					assert.Same(t, lock.HoldFrom(work), lock.HoldFrom(nested), "the innermost that is still held")
+				}
 				return nil
-			})
-		}))
-		hold := mustLock(t, inner)
-		mustUnlock(t, hold)
-		work := hold.Context(ctx)
-		assert.Same(t, hold, latchkey.HoldFrom(work), "also when it is over")
-		require.ErrorIs(t, context.Cause(work), latchkey.ErrNotHeld)
-		require.ErrorIs(t, latchkey.HoldFrom(work).Err(), latchkey.ErrNotHeld)
-		child, cancel := context.WithCancel(context.WithValue(ctx, t, 1))
-		defer cancel()
-		assert.Same(t, first, latchkey.HoldFrom(child))
+			}))
+		})
+	}
+	var none *latchkey.Hold
+	require.ErrorIs(t, none.Err(), latchkey.ErrNotHeld)
+	assert.Zero(t, none.Token())
+	bad := connect(t, server).NewLock("a{")
+	assert.Nil(t, bad.HoldFrom(mustLock(t, connect(t, server).NewLock(rig.Name(t))).Context(ctx)))
+}
+
+// family is the same for kinds whose holds can enter each other.
+func family(k kind) string {
+	switch k.name {
+	case lockKind.name, fencedKind.name, spinKind.name:
+		return lockKind.name
+	}
+	return k.name
+}
+
+// multiKind and redKind are locks that consist of others.
+var (
+	multiKind = kind{name: "MultiLock", reentrant: true, open: func(c *latchkey.Client, name string) anyLock {
+		return latchkey.NewMultiLock(c.NewLock(name+"a"), c.NewLock(name+"b"))
+	}}
+	redKind = kind{name: "RedLock", reentrant: true, open: func(c *latchkey.Client, name string) anyLock {
+		return latchkey.NewRedLock(latchkey.RedLockOptions{}, c.NewLock(name+"c"))
+	}}
+)
+
+// The holds of members, guests and leaders are found too.
+func TestHoldFrom_of_members_guests_and_leaders(t *testing.T) {
+	server, name, ctx := rig.Shared(), rig.Name(t), t.Context()
+	client := connect(t, server)
+	one, two := client.NewFencedLock(name+"1"), client.NewFencedLock(name+"2")
+	both := latchkey.NewMultiLock(two, one)
+	require.NoError(t, latchkey.NewMultiLock(one, two).Do(ctx, func(ctx context.Context) error {
+		hold := both.HoldFrom(ctx)
+		require.NoError(t, hold.Err(), "the same members in another order")
+		assert.Same(t, hold.Member(name+"2"), two.HoldFrom(ctx))
+		assert.Positive(t, one.HoldFrom(ctx).Token())
+		assert.Nil(t, latchkey.NewMultiLock(one).HoldFrom(ctx), "another lock")
+		assert.Nil(t, latchkey.NewRedLock(latchkey.RedLockOptions{}, one, two).HoldFrom(ctx), "another kind")
 		return nil
 	}))
-	both := latchkey.NewMultiLock(outer, inner)
-	must(both.Do(ctx, func(ctx context.Context) error {
-		assert.Len(t, latchkey.HoldFrom(ctx).Members(), 2)
-		return nil
-	}))
+
+	other, hold := connect(t, server).NewFencedLock(name+"1"), mustLock(t, one)
+	guest := mustLock(t, other, latchkey.By(hold.Owner()))
+	assert.Same(t, guest, other.HoldFrom(guest.Context(hold.Context(ctx))))
+	assert.Same(t, hold, one.HoldFrom(guest.Context(hold.Context(ctx))))
+	assert.Nil(t, one.HoldFrom(latchkey.WithOwner(ctx, hold.Owner())), "an owner is no hold")
+	mustUnlock(t, guest)
+	mustUnlock(t, hold)
+
+	e := client.NewElection(name + "e")
+	l := mustLead(t, e, "value")
+	assert.Equal(t, l.Term(), e.HoldFrom(mustLock(t, two).Context(l.Context(ctx))).Token())
+	assert.Nil(t, e.HoldFrom(ctx))
+	mustResign(t, l)
+	assert.ErrorIs(t, e.HoldFrom(l.Context(ctx)).Err(), latchkey.ErrNotHeld)
+
+	lost := mustLock(t, other)
+	work := lost.Context(ctx)
+	_, err := client.ForceUnlock(ctx, name+"1")
+	require.NoError(t, err)
+	require.ErrorIs(t, lost.Extend(ctx, time.Hour), latchkey.ErrLost)
+	assert.Equal(t, lost.Token(), other.HoldFrom(work).Token(), "a late writer has its token")
+	assert.ErrorIs(t, other.HoldFrom(work).Err(), latchkey.ErrLost)
 }
 
 // Do of a PermitSemaphore keeps the contract of Do of a lock.

@@ -74,8 +74,9 @@ func withdraw(
 	ctx context.Context, db *sql.DB, pod *latchkey.Client, amount int64,
 	between func(context.Context, *latchkey.Hold) (context.Context, error), options ...latchkey.LockOption,
 ) error {
+	account := pod.NewFencedLock("account:7")
 	work := func(held context.Context) error {
-		hold := latchkey.HoldFrom(held)
+		hold := account.HoldFrom(held)
 		if err := update(db.ExecContext(held, show, hold.Token())); err != nil {
 			return err
 		}
@@ -89,7 +90,7 @@ func withdraw(
 		}
 		return update(db.ExecContext(late, write, balance-amount, hold.Token()))
 	}
-	return pod.NewFencedLock("account:7").Do(ctx, work, options...)
+	return account.Do(ctx, work, options...)
 }
 
 // update returns errFenced if a statement has changed no row.
