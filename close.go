@@ -2,9 +2,11 @@ package latchkey
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -17,13 +19,12 @@ import (
 // If ctx ends first, Close returns its error, and the remaining work goes on in the
 // background. Locks that could not be released end with their leases. If ctx has already
 // ended, as it often has at the end of a program, Close uses Options.RetryBudget instead.
-// Further calls wait for the first and return the same result.
+// It also does if ctx ends because the client is closed, as the context of a hold or of a
+// leadership does; the deadline of such a context counts if it is earlier. Further calls wait
+// for the first and return the same result.
 func (c *Client) Close(ctx context.Context) error {
-	if ctx.Err() != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), c.options.RetryBudget)
-		defer cancel()
-	}
+	ctx, cancel := c.closeContext(ctx)
+	defer cancel(nil)
 	if c.startClosing() {
 		go c.finish(ctx, c.endHolds())
 	}
@@ -31,8 +32,31 @@ func (c *Client) Close(ctx context.Context) error {
 	case <-c.closed:
 		return c.result
 	case <-ctx.Done():
-		return fail("close", "client", transport.ContextError(ctx))
+		return fail("close", "client", context.Cause(ctx))
 	}
+}
+
+// closeContext returns the context of a Close. It ends with the given one, unless that has ended
+// before or ends because the client is closed. Its cause is the error to return.
+func (c *Client) closeContext(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	closing, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	deadline, bounded := ctx.Deadline()
+	late := ctx.Err() != nil
+	stop := context.AfterFunc(ctx, func() {
+		ended := ctx
+		if late || errors.Is(context.Cause(ctx), ErrClosed) {
+			limit := c.options.RetryBudget
+			if bounded && !late {
+				limit = min(limit, time.Until(deadline))
+			}
+			var free context.CancelFunc
+			ended, free = context.WithTimeout(closing, limit)
+			defer free()
+			<-ended.Done()
+		}
+		cancel(transport.ContextError(ended))
+	})
+	return closing, func(cause error) { stop(); cancel(cause) }
 }
 
 // startClosing reports whether this is the first call of Close.
