@@ -38,17 +38,39 @@ func (k *keys) counted() []string { return k.sent[3:] }
 
 // keysOf maps a name and derives everything else from it. No other code validates names.
 func (o *Options) keysOf(name string) (*keys, error) {
-	if err := checkName(name); err != nil {
-		return &keys{name: name, invalid: err}, err
-	}
-	key := o.KeyPrefix + name
-	if o.NameMapper != nil {
-		key = o.NameMapper(name)
-	}
-	if err := checkName(key); err != nil {
+	key, err := o.keyOf(name)
+	if err != nil {
 		return &keys{name: name, invalid: err}, err
 	}
 	return keysOfKey(name, key), nil
+}
+
+// keyOf maps a name. With a NameMapper only the key counts: the mapper may be there to make keys of names that
+// are none.
+func (o *Options) keyOf(name string) (key string, err error) {
+	if o.NameMapper != nil {
+		key = o.NameMapper(name)
+		return key, checkKey("the key from Options.NameMapper", key)
+	}
+	key = o.KeyPrefix + name
+	if err = checkName(name); err == nil && o.KeyPrefix != "" {
+		err = checkKey("the name with Options.KeyPrefix", key)
+	}
+	return key, err
+}
+
+// maxPrefixLength is the longest KeyPrefix. It leaves room for the name of the lock of Check.
+const maxPrefixLength = MaxNameLength - 64
+
+// checkPrefix refuses a prefix with which every name would be refused.
+func checkPrefix(prefix string) error {
+	if prefix == "" {
+		return nil
+	}
+	if len(prefix) > maxPrefixLength {
+		return invalid("Options.KeyPrefix has %d bytes, more than %d", len(prefix), maxPrefixLength)
+	}
+	return checkKey("Options.KeyPrefix", prefix)
 }
 
 // keysOfKey derives the names of a lock from its key.
@@ -74,18 +96,21 @@ func queueKey(key string) string {
 // wholeTag reports whether braces enclose a whole key, as in {x}, which derives the same keys as x.
 func wholeTag(key string) bool { return strings.HasPrefix(key, "{") && strings.HasSuffix(key, "}") }
 
-// checkName refuses names whose derived keys would fall into another cluster slot than the name
-// itself, and names that Java cannot represent.
-func checkName(name string) error {
+// checkName is checkKey for a name.
+func checkName(name string) error { return checkKey("the name", name) }
+
+// checkKey refuses keys whose derived keys would fall into another cluster slot than the key
+// itself, and keys that Java cannot represent.
+func checkKey(what, key string) error {
 	switch {
-	case name == "":
-		return invalid("the name is empty")
-	case len(name) > MaxNameLength:
-		return invalid("the name has %d bytes, more than %d", len(name), MaxNameLength)
-	case !utf8.ValidString(name):
-		return invalid("the name %q is not UTF-8", name)
-	case !bracesPaired(name):
-		return invalid("the name %q has stray, nested or empty braces", name)
+	case key == "":
+		return invalid("%s is empty", what)
+	case len(key) > MaxNameLength:
+		return invalid("%s has %d bytes, more than %d", what, len(key), MaxNameLength)
+	case !utf8.ValidString(key):
+		return invalid("%s %q is not UTF-8", what, key)
+	case !bracesPaired(key):
+		return invalid("%s %q has stray, nested or empty braces", what, key)
 	}
 	return nil
 }

@@ -104,11 +104,13 @@ type Options struct {
 	// Default: DefaultMaxInFlight; at most 896.
 	MaxInFlight int
 
-	// KeyPrefix is put in front of every name. Redisson processes that share the
-	// locks need a NameMapper with the same prefix.
+	// KeyPrefix is put in front of every name. Redisson processes that share the locks need a NameMapper with
+	// the same prefix. It has at most 448 bytes, is UTF-8, and its braces are paired, as those of names are.
 	KeyPrefix string
 
 	// NameMapper maps a name to the key that is used in Redis. It must be deterministic. It excludes KeyPrefix.
+	// What is required of a name is then required of the key alone, so a mapper can make keys of long names, of
+	// names with odd braces, and of the empty name.
 	NameMapper func(name string) string
 
 	// AddressMapper maps an address (host:port) that a Sentinel, a cluster or the URL names to the address to
@@ -206,6 +208,9 @@ func (o Options) check() error {
 		return err
 	}
 	if err := checkText("Options.Label", o.Label, MaxLabelLength); err != nil {
+		return err
+	}
+	if err := checkPrefix(o.KeyPrefix); err != nil {
 		return err
 	}
 	switch {
