@@ -25,6 +25,9 @@ import (
 // repeats it in the background until the server answers, so do not repeat it. After any other error
 // nothing was changed.
 //
+// On the name of a semaphore, and on the name of a latch, closed or open, the operations of the other
+// kind return ErrWrongKind. Nothing shows what a number is that Redisson made.
+//
 // The library understands rounds of Redisson, but Redisson does not number them: if it ends one
 // round and begins another between two queries of this library, the two count as one. Redisson
 // removes a latch that opens, so a process that comes late has to await it with [UnsetIsOpen].

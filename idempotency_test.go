@@ -22,7 +22,7 @@ func TestOps_in_doubt_are_given_up_in_time(t *testing.T) {
 	_, err := s.TrySetPermits(t.Context(), 5)
 	require.NoError(t, err)
 	o := c.newOperation(s.key)
-	o.followUp = call{semRelease, []string{s.key, s.secondKey, o.record}, []string{o.number, strconv.Itoa(1), "release", c.publish, s.channel}}
+	o.followUp = call{semRelease, []string{s.key, s.secondKey, o.record, s.kindKey()}, []string{o.number, strconv.Itoa(1), "release", c.publish, s.channel}}
 	require.Equal(t, int64(1), c.script(o.followUp.cmd, o.followUp.keys, o.followUp.args...))        // executed, its reply lost
 	offset = 25 * time.Minute                                                                        // the server could not be reached
 	require.NoError(t, c.rueidis.Do(t.Context(), c.rueidis.B().Del().Key(o.record).Build()).Error()) // the 20 minutes of the record are over
@@ -37,7 +37,7 @@ func TestPermitScripts_one_mark_for_all(t *testing.T) {
 	s := newSemScripts(t)
 	s.setPermits(3, "try")
 	mark := s.key + ":void:a"
-	require.Nil(t, s.c.script(permitLeave, []string{s.key, s.ids, s.reserve, mark}, "b", "whob", "PUBLISH", s.channel, "1000"))
+	require.Nil(t, s.c.script(permitLeave, []string{s.key, s.ids, s.reserve, s.kind, mark}, "b", "whob", "PUBLISH", s.channel, "1000"))
 	requireCode(t, s.permit([]string{"a", "b"}, "", ""), "LATCHKEY_PAST")
 	s.counts(3, 0)
 }
@@ -48,7 +48,7 @@ func TestPermitScripts_one_mark_beside_held_ones(t *testing.T) {
 	s.setPermits(4, "try")
 	require.Nil(t, s.permit([]string{"a", "b", "c"}, "", ""))
 	mark := s.key + ":void:a"
-	require.NotNil(t, s.c.script(permitLeave, []string{s.key, s.ids, s.reserve, mark}, "b", "whob", "PUBLISH", s.channel, "1000"))
+	require.NotNil(t, s.c.script(permitLeave, []string{s.key, s.ids, s.reserve, s.kind, mark}, "b", "whob", "PUBLISH", s.channel, "1000"))
 	requireCode(t, s.permit([]string{"a", "b", "c"}, "", ""), "LATCHKEY_PAST")
 	s.counts(2, 2)
 }
@@ -63,6 +63,6 @@ func TestPermitScripts_repeated_late(t *testing.T) {
 	require.Nil(t, s.permit([]string{"a", "b", "c"}, "30000", ""))
 	s.counts(1, 3)
 	for _, id := range []string{"a", "b", "c"} {
-		require.InDelta(t, 30000, s.twice(permitLease, []string{s.key, s.ids}, id), 1000)
+		require.InDelta(t, 30000, s.twice(permitLease, []string{s.key, s.ids, s.kind}, id), 1000)
 	}
 }

@@ -98,7 +98,7 @@ func (c *Client) inspectOn(ctx context.Context, names *keys, onlyMaster string) 
 // KindNumber.
 func (c *Client) kindOfNumber(ctx context.Context, key string) Kind {
 	tag := transport.HashTag(key)
-	a, err := c.send(ctx, call{inspectNumber, []string{latchKey(tag), totalKey(tag), idsKey(key)}, nil})
+	a, err := c.send(ctx, call{inspectNumber, []string{latchKey(tag), totalKey(tag), idsKey(key), numberKindKey(key)}, nil})
 	if err != nil {
 		return KindNumber
 	}
@@ -160,6 +160,9 @@ func (i *Inspection) recognize(redisType string, content []string) {
 func (c *Client) wrongKind(ctx context.Context, names *keys, want Kind, err error) error {
 	if !transport.HasCode(err, "WRONGTYPE") || errors.Is(err, ErrWrongKind) {
 		return err
+	}
+	if _, kinds, told := strings.Cut(err.Error(), "LATCHKEY_KIND "); told {
+		return &kindError{kinds, err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*transport.LongPause)
 	defer cancel()

@@ -158,6 +158,10 @@ func permitVoidKey(key, id string) string {
 
 func idsKey(key string) string { return transport.HashTag(key) + ":timeout" }
 
+// numberKindKey is the key that says which kind of object a number is: see number_kind.lua. Its name is among those for
+// which users of any such kind have a permission.
+func numberKindKey(key string) string { return "latchkey_op:" + transport.HashTag(key) + ":kind" }
+
 func reserveKey(key string) string { return "latchkey_sc_reserve:" + transport.HashTag(key) }
 
 // setFair sets the keys of a fair lock.
@@ -172,5 +176,5 @@ func (k *keys) fairKeys() []string {
 // fairPermitKeys returns the keys that every script for a fair semaphore takes.
 func (k *keys) fairPermitKeys() []string {
 	tag := transport.HashTag(k.key)
-	return []string{k.key, idsKey(k.key), permitQueueKey(tag), "latchkey_sc_alive:" + tag, "latchkey_sc_grants:" + tag}
+	return []string{k.key, idsKey(k.key), permitQueueKey(tag), "latchkey_sc_alive:" + tag, "latchkey_sc_grants:" + tag, numberKindKey(k.key)}
 }

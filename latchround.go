@@ -32,7 +32,7 @@ func (l *CountDownLatch) look(ctx context.Context, round string, following bool)
 	if following {
 		args[1] = "1"
 	}
-	a, err := l.send(ctx, call{latchLook, []string{l.key, l.state, l.done}, args})
+	a, err := l.send(ctx, call{latchLook, []string{l.key, l.state, l.done, numberKindKey(l.key)}, args})
 	if err != nil {
 		return latchView{}, a, err
 	}
@@ -76,5 +76,5 @@ func (l *CountDownLatch) roundError(verb string, v latchView) error {
 
 // changeKeys are the keys of every script that changes a latch.
 func (l *CountDownLatch) changeKeys(o *operation) []string {
-	return []string{l.key, l.state, l.done, o.record}
+	return []string{l.key, l.state, l.done, o.record, numberKindKey(l.key)}
 }

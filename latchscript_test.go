@@ -46,7 +46,7 @@ func (s latchScripts) dump() string {
 // op returns the number of a new operation, and the keys to send it with; the last is its record.
 func (s latchScripts) op() (number string, keys []string) {
 	*s.number++
-	return strconv.Itoa(*s.number), []string{s.l.key, s.l.state, s.l.done, "latchkey_op:{" + s.l.key + "}:test:1"}
+	return strconv.Itoa(*s.number), []string{s.l.key, s.l.state, s.l.done, "latchkey_op:{" + s.l.key + "}:test:1", numberKindKey(s.l.key)}
 }
 
 func (s latchScripts) twice(cmd transport.Command, keys []string, args ...string) any {
@@ -87,7 +87,7 @@ func (s latchScripts) remove(round string) any {
 // look returns what the server says, and the round.
 func (s latchScripts) look(round ...string) (what, which string) {
 	s.t.Helper()
-	reply := s.twice(latchLook, []string{s.l.key, s.l.state, s.l.done}, append(round, "", "")[:2]...)
+	reply := s.twice(latchLook, []string{s.l.key, s.l.state, s.l.done, numberKindKey(s.l.key)}, append(round, "", "")[:2]...)
 	words, is := reply.([]any)
 	require.True(s.t, is, "%v", reply)
 	return words[0].(string), words[1].(string)
@@ -337,7 +337,9 @@ func TestLatchScripts_other_kinds_are_left_alone(t *testing.T) {
 				func() any { return s.down("", 1, "") },
 				func() any { return s.down("7", 1, "a") },
 				func() any { return s.remove("0") },
-				func() any { return s.twice(latchLook, []string{s.l.key, s.l.state, s.l.done}, "", "") },
+				func() any {
+					return s.twice(latchLook, []string{s.l.key, s.l.state, s.l.done, numberKindKey(s.l.key)}, "", "")
+				},
 			} {
 				reply, is := try().(error)
 				require.True(t, is && transport.HasCode(reply, "WRONGTYPE"), "%v", reply)

@@ -39,7 +39,7 @@ func (w *world) operationOf(words []string) modelOperation {
 	keys, _ := strconv.Atoi(words[2])
 	o := modelOperation{script: w.names[words[1]], args: words[3+keys:]}
 	for _, key := range words[3 : 3+keys] {
-		if strings.HasPrefix(key, "latchkey_op:") {
+		if strings.HasPrefix(key, "latchkey_op:") && key != numberKindKey(modelName) {
 			o.note = key
 		}
 	}

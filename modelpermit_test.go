@@ -313,5 +313,5 @@ func (m *permitModel) finish() {
 	if m.set && free != m.total {
 		m.w.fail("all is given back, and there are %d of %d, %d are held", free, m.total, held)
 	}
-	m.w.nothingLeft(m.keys.key, idsKey(m.keys.key))
+	m.w.nothingLeft(m.keys.key, idsKey(m.keys.key), numberKindKey(m.keys.key))
 }

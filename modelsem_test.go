@@ -455,5 +455,5 @@ func (m *semaphoreModel) finish() {
 	}
 	m.w.advance(3600_000)
 	m.check()
-	m.w.nothingLeft(m.keys.key, m.keys.secondKey)
+	m.w.nothingLeft(m.keys.key, m.keys.secondKey, m.keys.kindKey())
 }

@@ -113,7 +113,7 @@ func (s *PermitSemaphore) releaseByID(ctx context.Context, ids []string, some []
 		for _, i := range some {
 			args = append(args, rawID(ids[i]))
 		}
-		return call{permitRelease, []string{s.key, s.secondKey, o.record}, args}
+		return call{permitRelease, []string{s.key, s.secondKey, o.record, s.kindKey()}, args}
 	})
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func (s *PermitSemaphore) RemainingLease(ctx context.Context, id string) (time.D
 	if err := checkIDs([]string{id}); err != nil {
 		return 0, fail("remaining lease", s.name, err)
 	}
-	a, err := s.query(ctx, "remaining lease", call{permitLease, []string{s.key, s.secondKey}, []string{rawID(id)}})
+	a, err := s.query(ctx, "remaining lease", call{permitLease, []string{s.key, s.secondKey, s.kindKey()}, []string{rawID(id)}})
 	switch {
 	case err != nil:
 		return 0, err
@@ -196,7 +196,7 @@ func (s *PermitSemaphore) setOwnLease(ctx context.Context, verb string, o *owner
 // update sets a lease, which begins no earlier than sent. If no answer comes, the lease is not set later.
 func (s *PermitSemaphore) update(ctx context.Context, verb, id, ms string) (sent transport.Stamp, err error) {
 	a, err := s.sendOrVoid(ctx, verb, func(o *operation) call {
-		return call{permitUpdate.Confirmed(s.client.confirmCalls), []string{s.key, s.secondKey, o.record},
+		return call{permitUpdate.Confirmed(s.client.confirmCalls), []string{s.key, s.secondKey, o.record, s.kindKey()},
 			[]string{o.number, rawID(id), ms, s.client.publish, s.channel}}
 	})
 	switch {

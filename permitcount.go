@@ -14,6 +14,7 @@ type permitCount struct {
 	synchronizer
 
 	secondKey string // the key of the total of a Semaphore, or of the ids of a PermitSemaphore
+	numeral   string // its kind, as number_kind.lua names it
 	script    func(c *permitCount, o *operation, how permitChange, n int, ttl string) call
 }
 
@@ -27,6 +28,9 @@ const (
 )
 
 func semaphoreChannel(key string) string { return "redisson_sc:" + transport.HashTag(key) }
+
+// kindKey returns the key that says of which kind the number is.
+func (c *permitCount) kindKey() string { return numberKindKey(c.key) }
 
 // reserve returns the key of the permits that are reserved for a waiter.
 func (c *permitCount) reserve() string { return reserveKey(c.key) }
@@ -66,7 +70,7 @@ func (c *permitCount) setTTL(ctx context.Context, d time.Duration) (bool, error)
 	}
 	defer c.endTurns()
 	return boolOf(c.sendOrVoid(ctx, "set ttl", func(o *operation) call {
-		return call{semExpire, []string{c.key, o.record, c.secondKey}, []string{o.number, ms}}
+		return call{semExpire, []string{c.key, o.record, c.kindKey(), c.secondKey}, []string{o.number, ms, c.numeral}}
 	}))
 }
 
@@ -74,8 +78,8 @@ func (c *permitCount) setTTL(ctx context.Context, d time.Duration) (bool, error)
 func (c *permitCount) delete(ctx context.Context) (bool, error) {
 	defer c.endTurns()
 	return boolOf(c.sendOrVoid(ctx, "delete", func(o *operation) call {
-		return call{semDelete, []string{c.key, o.record, c.secondKey, c.reserve()},
-			[]string{o.number, c.client.publish, c.channel}}
+		return call{semDelete, []string{c.key, o.record, c.kindKey(), c.secondKey, c.reserve()},
+			[]string{o.number, c.client.publish, c.channel, c.numeral}}
 	}))
 }
 

@@ -31,7 +31,7 @@ func (s *PermitSemaphore) Holders(ctx context.Context) ([]PermitHolder, error) {
 	const verb = "holders"
 	var all []PermitHolder
 	err := readPages(func(positions []string) (size int64, err error) {
-		a, err := s.query(ctx, verb, call{permitHolders, []string{s.key, s.secondKey}, positions})
+		a, err := s.query(ctx, verb, call{permitHolders, []string{s.key, s.secondKey, s.kindKey()}, positions})
 		if err != nil {
 			return 0, err
 		}

@@ -17,6 +17,8 @@ import (
 // unless [AwaitSet] makes them wait. Waiters are served as those of a [Semaphore] are. The server's clock
 // decides when a lease ends.
 //
+// On the name of a [Semaphore] or a [CountDownLatch] every operation returns ErrWrongKind.
+//
 // Release by id, TrySetPermits, SetPermits and AddPermits count once, and return ErrUnknownOutcome, as
 // described for [Semaphore].
 type PermitSemaphore struct {
@@ -39,7 +41,7 @@ func (c *Client) NewPermitSemaphore(name string) *PermitSemaphore {
 
 func (s *PermitSemaphore) init(c *Client, name string, permits *spec) {
 	o := newSynchronizer(c, KindSemaphore, name, semaphoreChannel)
-	s.permitCount = permitCount{synchronizer: o, secondKey: idsKey(o.key), script: permitsChange}
+	s.permitCount = permitCount{synchronizer: o, secondKey: idsKey(o.key), numeral: "permit semaphore", script: permitsChange}
 	s.permits = &primitive{}
 	s.permits.initOf(c, permits, s.keys)
 }
@@ -156,7 +158,7 @@ func (s *PermitSemaphore) AddPermits(ctx context.Context, n int) error {
 
 // permitsChange returns the call that changes the number of permits of a PermitSemaphore.
 func permitsChange(c *permitCount, o *operation, how permitChange, n int, ttl string) call {
-	return call{permitSet, []string{c.key, c.secondKey, o.record},
+	return call{permitSet, []string{c.key, c.secondKey, o.record, c.kindKey()},
 		[]string{o.number, strconv.Itoa(n), string(how), ttl, c.client.publish, c.channel}}
 }
 
@@ -181,7 +183,7 @@ type permitProtocol struct {
 }
 
 func (p permitProtocol) keys(o *ownership) []string {
-	keys := append(make([]string, 0, 4), o.lock.key, idsKey(o.lock.key), reserveKey(o.lock.key))
+	keys := append(make([]string, 0, 5), o.lock.key, idsKey(o.lock.key), reserveKey(o.lock.key), numberKindKey(o.lock.key))
 	if p.permanent {
 		keys = append(keys, permitVoidKey(o.lock.key, p.leader))
 	}

@@ -44,7 +44,7 @@ type PermitStats struct {
 // else, ErrInvalid for a bad name (nothing was sent), ErrClosed, or ErrUnavailable if the server
 // did not answer within Options.RetryBudget.
 func (s *Semaphore) Stats(ctx context.Context) (SemaphoreStats, error) {
-	parts, err := s.stats(ctx, call{semStats, []string{s.key, s.secondKey}, nil})
+	parts, err := s.stats(ctx, call{semStats, []string{s.key, s.secondKey, s.kindKey()}, nil})
 	if err != nil {
 		return SemaphoreStats{}, err
 	}
@@ -68,7 +68,7 @@ func (s *Semaphore) Stats(ctx context.Context) (SemaphoreStats, error) {
 //
 // The errors are those of [Semaphore.Stats].
 func (s *PermitSemaphore) Stats(ctx context.Context) (PermitStats, error) {
-	parts, err := s.stats(ctx, call{permitStats, []string{s.key, s.secondKey}, nil})
+	parts, err := s.stats(ctx, call{permitStats, []string{s.key, s.secondKey, s.kindKey()}, nil})
 	if err != nil {
 		return PermitStats{}, err
 	}

@@ -33,7 +33,7 @@ func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int,
 
 // undo gives back what an acquisition may have taken, and drops its reservation.
 func (s *Semaphore) undo(o *operation) call {
-	return call{semUndo, []string{s.key, s.reserve(), o.record},
+	return call{semUndo, []string{s.key, s.reserve(), o.record, s.kindKey()},
 		[]string{s.client.id, o.number, s.client.publish, s.channel}}
 }
 
@@ -99,7 +99,7 @@ func (s *semAcquisition) call() call {
 	if s.request.waits && s.client.clock().Since(s.since) > s.client.patienceInFront() {
 		reserve, s.reserved = s.client.staleMS, true
 	}
-	return call{semAcquire, []string{s.key, s.reserve(), s.op.record, s.secondKey},
+	return call{semAcquire, []string{s.key, s.reserve(), s.op.record, s.secondKey, s.kindKey()},
 		[]string{s.client.id, s.op.number, strconv.Itoa(s.count), reserve, s.client.publish, s.channel}}
 }
 

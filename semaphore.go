@@ -20,7 +20,8 @@ import (
 // without an answer is abandoned: it has taken effect, or never will.
 //
 // Set the permits once, with TrySetPermits. Until then acquisitions fail with ErrNotSet, unless
-// [AwaitSet] makes them wait.
+// [AwaitSet] makes them wait. On the name of a [PermitSemaphore] or a [CountDownLatch] every
+// operation returns ErrWrongKind.
 //
 // Waiters of one client are served first come, first served, however many permits they want. There
 // is one exception: while the first of them queries the server, those behind it may get released
@@ -41,7 +42,7 @@ type Semaphore struct{ permitCount }
 // NewSemaphore returns the semaphore with that name. It sends nothing.
 func (c *Client) NewSemaphore(name string) *Semaphore {
 	o := newSynchronizer(c, KindSemaphore, name, semaphoreChannel)
-	return &Semaphore{permitCount{synchronizer: o, secondKey: totalKey(transport.HashTag(o.key)), script: semaphoreChange}}
+	return &Semaphore{permitCount{synchronizer: o, secondKey: totalKey(transport.HashTag(o.key)), numeral: "semaphore", script: semaphoreChange}}
 }
 
 // Acquire acquires n permits, all or none. It waits until ctx ends or the time of [Wait] is over.
@@ -149,7 +150,7 @@ func (s *Semaphore) SetPermits(ctx context.Context, n int) error {
 // ErrInvalid for a bad name, and a *rueidis.RedisError if the server refuses.
 func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 	a, err := s.perform(ctx, s.client.closing, "drain", func(o *operation) call {
-		return call{semDrain, []string{s.key, o.record}, []string{o.number}}
+		return call{semDrain, []string{s.key, o.record, s.kindKey()}, []string{o.number}}
 	}, s.undo)
 	if err != nil {
 		return 0, err
@@ -177,7 +178,7 @@ func (s *Semaphore) Delete(ctx context.Context) (bool, error) {
 
 // release returns the call that releases permits, or adds them to the total as well.
 func (c *permitCount) release(o *operation, how string, n int) call {
-	return call{semRelease, []string{c.key, c.secondKey, o.record},
+	return call{semRelease, []string{c.key, c.secondKey, o.record, c.kindKey()},
 		[]string{o.number, strconv.Itoa(n), how, c.client.publish, c.channel, presenceChannel(c.key)}}
 }
 
@@ -190,6 +191,6 @@ func semaphoreChange(c *permitCount, o *operation, how permitChange, n int, ttl 
 	case changeSet:
 		change = "1"
 	}
-	return call{semSet, []string{c.key, c.secondKey, o.record},
+	return call{semSet, []string{c.key, c.secondKey, o.record, c.kindKey()},
 		[]string{o.number, strconv.Itoa(n), ttl, change, c.client.publish, c.channel}}
 }

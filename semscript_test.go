@@ -19,7 +19,7 @@ type semScripts struct {
 	c                   *Client
 	key                 string
 	total, reserve, ids string
-	channel             string
+	channel, kind       string
 	numbers             int
 }
 
@@ -29,7 +29,7 @@ func newSemScripts(t *testing.T) *semScripts {
 	t.Helper()
 	c := newTestClient(t, Options{})
 	s := c.NewSemaphore(uniqueName(t, c))
-	return &semScripts{t: t, c: c, key: s.key, total: s.secondKey, reserve: s.reserve(), ids: idsKey(s.key), channel: s.channel}
+	return &semScripts{t: t, c: c, key: s.key, total: s.secondKey, reserve: s.reserve(), ids: idsKey(s.key), channel: s.channel, kind: s.kindKey()}
 }
 
 func (s *semScripts) note(session int) string {
@@ -94,22 +94,22 @@ func (s *semScripts) pause(refusal any) any {
 
 func (s *semScripts) take(session, n int, number, keep string) any {
 	s.t.Helper()
-	return s.twice(semAcquire, []string{s.key, s.reserve, s.note(session), s.total}, semClient, number, strconv.Itoa(n), keep, "PUBLISH", s.channel)
+	return s.twice(semAcquire, []string{s.key, s.reserve, s.note(session), s.total, s.kind}, semClient, number, strconv.Itoa(n), keep, "PUBLISH", s.channel)
 }
 
 func (s *semScripts) undo(session int, number string) any {
 	s.t.Helper()
-	return s.twice(semUndo, []string{s.key, s.reserve, s.note(session)}, semClient, number, "PUBLISH", s.channel)
+	return s.twice(semUndo, []string{s.key, s.reserve, s.note(session), s.kind}, semClient, number, "PUBLISH", s.channel)
 }
 
 func (s *semScripts) give(n int, how string) any {
 	s.t.Helper()
-	return s.twice(semRelease, []string{s.key, s.total, s.note(1)}, s.number(), strconv.Itoa(n), how, "PUBLISH", s.channel)
+	return s.twice(semRelease, []string{s.key, s.total, s.note(1), s.kind}, s.number(), strconv.Itoa(n), how, "PUBLISH", s.channel)
 }
 
 func (s *semScripts) set(n int, change string) any {
 	s.t.Helper()
-	return s.twice(semSet, []string{s.key, s.total, s.note(1)}, s.number(), strconv.Itoa(n), "", change, "PUBLISH", s.channel)
+	return s.twice(semSet, []string{s.key, s.total, s.note(1), s.kind}, s.number(), strconv.Itoa(n), "", change, "PUBLISH", s.channel)
 }
 
 func (s *semScripts) free(want int) {
@@ -163,7 +163,7 @@ func TestSemScripts_late_copies(t *testing.T) {
 func TestSemScripts_drain_and_its_undo(t *testing.T) {
 	s := newSemScripts(t)
 	drain := func(number string) any {
-		return s.twice(semDrain, []string{s.key, s.note(1)}, number)
+		return s.twice(semDrain, []string{s.key, s.note(1), s.kind}, number)
 	}
 	requireCode(t, drain(s.number()), "LATCHKEY_UNSET")
 	s.set(5, "")
@@ -211,7 +211,7 @@ func TestSemScripts_reservation(t *testing.T) {
 	large := s.number()
 	require.Equal(t, int64(-1), s.take(3, 7, large, "5000"))
 	require.Equal(t, "7", s.kept())
-	refused := s.c.script(semAcquire, []string{s.key, s.reserve, s.note(2), s.total}, semClient, s.number(), "1", "5000", "PUBLISH", s.channel)
+	refused := s.c.script(semAcquire, []string{s.key, s.reserve, s.note(2), s.total, s.kind}, semClient, s.number(), "1", "5000", "PUBLISH", s.channel)
 	require.InDelta(t, 5000, s.pause(refused), 1000, "until the reservation is over")
 	s.give(3, "release")
 	require.Equal(t, "OK", s.take(2, 1, s.number(), ""), "eight, of which seven are kept")
@@ -235,7 +235,7 @@ func TestSemScripts_bars_and_pauses(t *testing.T) {
 		number := s.number()
 		return func() string {
 			// Sent only once: a second copy is a sign of life.
-			require.Equal(t, int64(-1), s.pause(s.c.script(semAcquire, []string{s.key, s.reserve, s.note(session), s.total},
+			require.Equal(t, int64(-1), s.pause(s.c.script(semAcquire, []string{s.key, s.reserve, s.note(session), s.total, s.kind},
 				semClient, number, strconv.Itoa(9-session), "5000", "PUBLISH", s.channel)))
 			return s.kept()
 		}
@@ -278,7 +278,7 @@ func TestSemScripts_clock_set_back(t *testing.T) {
 
 func (s *semScripts) permit(ids []string, lease, keep string) any {
 	s.t.Helper()
-	keys := []string{s.key, s.ids, s.reserve}
+	keys := []string{s.key, s.ids, s.reserve, s.kind}
 	if lease == "" {
 		keys = append(keys, s.key+":void:"+ids[0])
 	}
@@ -287,17 +287,17 @@ func (s *semScripts) permit(ids []string, lease, keep string) any {
 
 func (s *semScripts) leave(id, mark string) any {
 	s.t.Helper()
-	return s.twice(permitLeave, []string{s.key, s.ids, s.reserve, s.key + ":void:" + id}, id, "who"+id, "PUBLISH", s.channel, mark)
+	return s.twice(permitLeave, []string{s.key, s.ids, s.reserve, s.kind, s.key + ":void:" + id}, id, "who"+id, "PUBLISH", s.channel, mark)
 }
 
 func (s *semScripts) release(ids ...string) any {
 	s.t.Helper()
-	return s.twice(permitRelease, []string{s.key, s.ids, s.note(1)}, append([]string{s.number(), "PUBLISH", s.channel}, ids...)...)
+	return s.twice(permitRelease, []string{s.key, s.ids, s.note(1), s.kind}, append([]string{s.number(), "PUBLISH", s.channel}, ids...)...)
 }
 
 func (s *semScripts) setPermits(n int, how string) any {
 	s.t.Helper()
-	return s.twice(permitSet, []string{s.key, s.ids, s.note(1)}, s.number(), strconv.Itoa(n), how, "", "PUBLISH", s.channel)
+	return s.twice(permitSet, []string{s.key, s.ids, s.note(1), s.kind}, s.number(), strconv.Itoa(n), how, "", "PUBLISH", s.channel)
 }
 
 // lapse ends the lease of a permit.
@@ -307,7 +307,7 @@ func (s *semScripts) lapse(id string) {
 
 func (s *semScripts) counts(free, held int64) {
 	s.t.Helper()
-	require.Equal(s.t, []any{free, held, int64(-1)}, s.twice(permitStats, []string{s.key, s.ids}))
+	require.Equal(s.t, []any{free, held, int64(-1)}, s.twice(permitStats, []string{s.key, s.ids, s.kind}))
 }
 
 func TestPermitScripts(t *testing.T) {
@@ -328,7 +328,7 @@ func TestPermitScripts(t *testing.T) {
 	require.Equal(t, int64(1), s.setPermits(2, "add"))
 	s.counts(1, 1)
 	require.Equal(t, []any{int64(1), int64(0)}, s.twice(permitRenew, []string{s.ids, s.ids}, "c", "30000", "x", "30000"))
-	require.Equal(t, int64(-1), s.twice(permitLease, []string{s.key, s.ids}, "c"), "a renewal never shortens")
+	require.Equal(t, int64(-1), s.twice(permitLease, []string{s.key, s.ids, s.kind}, "c"), "a renewal never shortens")
 	require.Equal(t, int64(0), s.leave("c", "1000"))
 	requireCode(t, s.permit([]string{"c"}, "", ""), "LATCHKEY_PAST")
 }
@@ -342,7 +342,7 @@ func TestPermitScripts_expiry(t *testing.T) {
 	s.lapse("b")
 	s.counts(2, 1)
 	require.Equal(t, []any{int64(0)}, s.twice(permitRenew, []string{s.ids}, "a", "30000"))
-	require.Equal(t, int64(0), s.twice(permitUpdate, []string{s.key, s.ids, s.note(2)}, s.number(), "a", "30000", "PUBLISH", s.channel))
+	require.Equal(t, int64(0), s.twice(permitUpdate, []string{s.key, s.ids, s.note(2), s.kind}, s.number(), "a", "30000", "PUBLISH", s.channel))
 	require.Equal(t, "ER", s.release("a", "c"))
 	s.counts(3, 0)
 	require.Nil(t, s.permit([]string{"d", "e"}, "30000", ""))
@@ -377,7 +377,7 @@ func TestSemScripts_other_kinds_are_left_alone(t *testing.T) {
 		func() any { return s.release("a") },
 		func() any { return s.setPermits(1, "try") },
 		func() any {
-			return s.twice(semDelete, []string{s.key, s.note(1), s.total}, s.number(), "PUBLISH", s.channel)
+			return s.twice(semDelete, []string{s.key, s.note(1), s.kind, s.total}, s.number(), "PUBLISH", s.channel, "semaphore")
 		},
 	} {
 		requireCode(t, try(), "WRONGTYPE")

@@ -2,7 +2,8 @@
 --
 -- KEYS[1] permits, KEYS[2] ids (see permit_state.lua)
 -- KEYS[3] queue, KEYS[4] alive, KEYS[5] grants (see fairsem_queue.lua)
--- KEYS[6] mark of an acquisition that was given up, for leases without an end only
+-- KEYS[6] kind (see number_kind.lua)
+-- KEYS[7] mark of an acquisition that was given up, for leases without an end only
 -- ARGV[1] entry (see fairsem_queue.lua)
 -- ARGV[2] lease in ms, '' without an end
 -- ARGV[3] '' for a single attempt, else the ms for which the entry counts as alive
@@ -27,12 +28,12 @@
 -- A waiter that is refused is in the queue, unless it wants more permits than there are in total.
 -- Free permits go to the front of the queue first, not to the caller.
 --
--- Cost: 7 commands if nobody waits, about 20 to join the queue; O(log w + n log p) for n permits
+-- Cost: 8 commands if nobody waits, about 20 to join the queue; O(log w + n log p) for n permits
 -- among p that are held and w that wait. Each grant to another waiter adds about 16 commands, for 64
 -- grants at most, and 128 dead entries are removed. An entry that is in the queue may retry on a
 -- server that is out of memory. Idempotent, except that the lease begins again: ids are used once,
 -- and an entry is in the queue only once.
-local key, held, queue, alive, grants = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local key, held, queue, alive, grants, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local entry, lease, stale, ticket, short = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local publish, channel, clients, suffix, counts = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11] == '1'
 --@include tell
@@ -86,7 +87,7 @@ local ids = idsOf(entry)
 local absent, back = missing(ids)
 free = free + back
 local n = #absent
-if n > 0 and KEYS[6] and redis.call('exists', KEYS[6]) == 1 then
+if n > 0 and KEYS[7] and redis.call('exists', KEYS[7]) == 1 then
   return redis.error_reply('LATCHKEY_PAST the acquisition was given up')
 end
 

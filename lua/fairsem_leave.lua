@@ -3,7 +3,8 @@
 --
 -- KEYS[1] permits, KEYS[2] ids (see permit_state.lua)
 -- KEYS[3] queue, KEYS[4] alive, KEYS[5] grants (see fairsem_queue.lua)
--- KEYS[6] mark of an acquisition that was given up, for leases without an end only
+-- KEYS[6] kind (see number_kind.lua)
+-- KEYS[7] mark of an acquisition that was given up, for leases without an end only
 -- ARGV[1] id, as bytes, of the permit to give back; '' for all permits of the entry
 -- ARGV[2] entry that leaves the queue, or ''
 -- ARGV[3] ms for which to keep the mark, '' for no mark
@@ -22,7 +23,7 @@
 --
 -- Cost: about 10 commands, about 16 more for each waiter that is granted its permits, 64 at most;
 -- O(log w + n log p). Works on a server that is out of memory. Idempotent: ids are used once.
-local key, held, queue, alive, grants = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local key, held, queue, alive, grants, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local publish, channel, clients, suffix, counts = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1'
 --@include tell
 --@include sem_state
@@ -39,7 +40,7 @@ end
 local back = redis.call('zrem', held, unpack(ids)) -- lets the rest run on a server that is out of memory
 local left = ARGV[2] ~= '' and drop({ARGV[2]}) or 0
 if ARGV[3] ~= '' then
-  redis.call('set', KEYS[6], '1', 'px', ARGV[3])
+  redis.call('set', KEYS[7], '1', 'px', ARGV[3])
 end
 local free, wrong = look()
 if wrong then

@@ -1,7 +1,7 @@
 -- Keep waiters of fair semaphores alive, many at once, and report their state.
 --
--- KEYS[5i-4] permits, KEYS[5i-3] ids (see permit_state.lua), KEYS[5i-2] queue, KEYS[5i-1] alive,
---         KEYS[5i] grants (see fairsem_queue.lua)
+-- KEYS[6i-5] permits, KEYS[6i-4] ids (see permit_state.lua), KEYS[6i-3] queue, KEYS[6i-2] alive,
+--         KEYS[6i-1] grants (see fairsem_queue.lua), KEYS[6i] kind (see number_kind.lua)
 -- ARGV[1] ms for which the waiters then count as alive
 -- ARGV[2] PUBLISH or SPUBLISH
 -- ARGV[3] suffix of the channels of clients
@@ -19,7 +19,7 @@
 -- permits, 64 at most, and 2 for each entry; O(log w) each. Works on a server that is out of memory.
 -- Idempotent.
 local stale, publish, suffix, counts = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4] == '1'
-local key, held, queue, alive, grants, channel, clients
+local key, held, queue, alive, grants, kind, channel, clients
 --@include tell
 --@include sem_state
 --@include permit_state
@@ -47,8 +47,8 @@ local function refresh(entries, set, reply)
 end
 
 local reply, arg = {}, 5
-for i = 1, #KEYS - 4, 5 do
-  key, held, queue, alive, grants = unpack(KEYS, i, i + 4)
+for i = 1, #KEYS - 5, 6 do
+  key, held, queue, alive, grants, kind = unpack(KEYS, i, i + 5)
   channel, clients = ARGV[arg], ARGV[arg + 1]
   local entries = {}
   for n = 1, tonumber(ARGV[arg + 2]) do

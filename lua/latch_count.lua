@@ -1,7 +1,7 @@
 -- Count a latch down.
 --
 -- KEYS[1] count, KEYS[2] state, KEYS[3] participants (see latch_state.lua)
--- KEYS[4] note (see op.lua)
+-- KEYS[4] note (see op.lua), KEYS[5] kind (see number_kind.lua)
 -- ARGV[1] number of the operation
 -- ARGV[2] the round, '' for the current one
 -- ARGV[3] by how much
@@ -15,9 +15,9 @@
 --
 -- Waiters get a message when the count reaches zero, and only then.
 --
--- Cost: at most 15 commands, 30 if Redisson or time has changed the latch. Works on a
+-- Cost: at most 17 commands, 34 if Redisson or time has changed the latch. Works on a
 -- server that is out of memory. Idempotent: the operation is noted.
-local key, latch, done, note = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local key, latch, done, note, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local number, which, n, who = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --@include tell
 --@include op

@@ -1,7 +1,7 @@
 -- Delete a latch.
 --
 -- KEYS[1] count, KEYS[2] state, KEYS[3] participants (see latch_state.lua)
--- KEYS[4] note (see op.lua)
+-- KEYS[4] note (see op.lua), KEYS[5] kind (see number_kind.lua)
 -- ARGV[1] number of the operation
 -- ARGV[2] its last round, as seen before
 -- ARGV[3] PUBLISH or SPUBLISH, ARGV[4] channel
@@ -14,9 +14,9 @@
 -- Waiters get a message and look at the latch again. Redisson's own message would leave the
 -- waiters of Redisson asleep.
 --
--- Cost: at most 14 commands, 30 if Redisson or time has changed the latch. Works on a
+-- Cost: at most 16 commands, 34 if Redisson or time has changed the latch. Works on a
 -- server that is out of memory. Idempotent: the operation is noted.
-local key, latch, done, note = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local key, latch, done, note, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local number, which = ARGV[1], ARGV[2]
 --@include tell
 --@include op
@@ -30,7 +30,7 @@ end
 room()
 local there = (state == 'set' or state == 'open') and 1 or 0
 local closed = state == 'set'
-redis.call('del', key)
+redis.call('del', key, kind)
 if closed then
   finish('deleted')
 elseif round ~= '0' then

@@ -1,6 +1,7 @@
 -- Report the state of a latch, or the outcome of one of its rounds.
 --
 -- KEYS[1] count, KEYS[2] state, KEYS[3] participants (see latch_state.lua)
+-- KEYS[4] kind (see number_kind.lua)
 -- ARGV[1] the round in question, '' for the state of the latch
 -- ARGV[2] '1' if the question is about the round after that one
 --
@@ -14,9 +15,9 @@
 --
 --         error WRONGTYPE: the key is another kind of object
 --
--- Cost: 3 commands, 2 while it is closed, 5 for a round that expires, at most 21 if Redisson or time
+-- Cost: 4 commands, 3 while it is closed, 6 for a round that expires, at most 24 if Redisson or time
 -- has changed it. Works on a server that is out of memory. Idempotent.
-local key, latch, done = KEYS[1], KEYS[2], KEYS[3]
+local key, latch, done, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 --@include latch_state
 
 local wrong = sync()

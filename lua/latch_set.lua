@@ -1,7 +1,7 @@
 -- Set the count of a latch that is not closed: begin a round.
 --
 -- KEYS[1] count, KEYS[2] state, KEYS[3] participants (see latch_state.lua)
--- KEYS[4] note (see op.lua)
+-- KEYS[4] note (see op.lua), KEYS[5] kind (see number_kind.lua)
 -- ARGV[1] number of the operation
 -- ARGV[2] the last round, as seen before; 0 if there was none
 -- ARGV[3] the count, at least 1
@@ -16,9 +16,9 @@
 -- Because the caller names the last round, a copy that is executed late cannot begin a round
 -- that nobody wants any more.
 --
--- Cost: at most 15 commands, 22 if Redisson or time has changed the latch. Idempotent: the
+-- Cost: at most 18 commands, 26 if Redisson or time has changed the latch. Idempotent: the
 -- operation is noted.
-local key, latch, done, note = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local key, latch, done, note, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local number, last, n, ttl = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --@include tell
 --@include op
@@ -34,6 +34,7 @@ if ttl ~= '' then
   at = math.floor(micros() / 1000) + tonumber(ttl)
   redis.call('pexpireat', key, integer(at))
 end
+markKind('') -- begin makes it expire
 begin(at)
 remember(1)
 tell(ARGV[5], ARGV[6], '1')

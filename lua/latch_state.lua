@@ -1,4 +1,4 @@
--- Fragment: a latch. It needs the locals key, latch and done.
+-- Fragment: a latch. It needs the locals key, latch, done and kind.
 --
 --   key    string: the count, Redisson's; deleted when it reaches zero
 --   latch  hash: what Redisson does not keep
@@ -8,12 +8,16 @@
 --            past   the last rounds that are over, in order
 --            gone   those among the last rounds that ended before they opened
 --   done   set: participants that have counted in this round
+--   kind   see number_kind.lua; of a latch that this library has set, for as long as it is closed or open
 --
 -- A round ends when the count reaches zero, or when the latch is deleted or expires. The
 -- hash remains so that waiters of the round learn the outcome, even if another round has
 -- begun. If the latch was deleted or has expired, the hash remains only for a while.
 local remembered = 600000 -- ms
 local rounds = 8 -- in past and in gone
+
+local mine = 'latch'
+--@include number_kind
 
 local left, round, state, ends, past, gone
 
@@ -57,9 +61,11 @@ local function begin(at)
   if at then
     redis.call('hset', latch, 'until', integer(at))
     redis.call('pexpireat', latch, integer(at + remembered))
+    redis.call('pexpireat', kind, integer(at))
   else
     redis.call('hdel', latch, 'until')
     redis.call('persist', latch)
+    redis.call('persist', kind)
   end
   redis.call('del', done)
 end
@@ -72,6 +78,9 @@ local function finish(how)
   if how ~= 'open' then
     gone = append(gone, round)
     redis.call('hset', latch, 'gone', gone)
+    redis.call('del', kind)
+  elseif ends then
+    redis.call('pexpireat', kind, integer(ends + remembered))
   end
   redis.call('del', done)
 end
@@ -96,13 +105,17 @@ local function expiry()
   return ttl >= 0 and at + ttl or nil
 end
 
--- sync reads the state, and notes what Redisson or time has done to it. A key that is not a
--- count is an error.
+-- sync reads the state, and notes what Redisson or time has done to it. Another kind of object is an
+-- error.
 local function sync()
   local value = redis.call('get', key)
   left = tonumber(string.match(value or '0', '^-?%d+$') or nil)
   if not left or value and #value > 20 then
     return redis.error_reply('WRONGTYPE the key holds no count')
+  end
+  local wrong = otherKind(value)
+  if wrong then
+    return wrong
   end
   local found = redis.call('hmget', latch, 'round', 'state', 'until', 'past', 'gone')
   round, state, ends = found[1] or '0', found[2] or 'unset', tonumber(found[3] or nil)

@@ -1,8 +1,8 @@
 -- Acquire permits with ids, all or none (Redisson RPermitExpirableSemaphore).
 --
 -- KEYS[1] permits, KEYS[2] ids (see permit_state.lua)
--- KEYS[3] reservation (see sem_reserve.lua)
--- KEYS[4] mark of an acquisition that was given up, for leases without an end only
+-- KEYS[3] reservation (see sem_reserve.lua), KEYS[4] kind (see number_kind.lua)
+-- KEYS[5] mark of an acquisition that was given up, for leases without an end only
 -- ARGV[1] lease in ms, '' without an end
 -- ARGV[2] ms for which permits are to be kept for this acquisition if there are not
 --         enough, '' if it has not waited long
@@ -21,10 +21,10 @@
 -- only the permits in excess of these. No permits are kept for an acquisition of more than
 -- there are in total.
 --
--- Cost: about 12 commands; O(n log p) for n ids among p that are held. Permits whose lease
+-- Cost: about 13 commands; O(n log p) for n ids among p that are held. Permits whose lease
 -- is over are put back, 64 or n at most. Idempotent, except that the lease begins again: ids
 -- are used once.
-local key, held, reserve, publish, channel = KEYS[1], KEYS[2], KEYS[3], ARGV[3], ARGV[4]
+local key, held, reserve, kind, publish, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[3], ARGV[4]
 local me, n = ARGV[5], #ARGV - 5
 --@include tell
 --@include sem_state
@@ -42,7 +42,7 @@ for i, score in ipairs(redis.call('zmscore', held, unpack(ARGV, 6))) do
   end
 end
 n = n - live
-if n > 0 and KEYS[4] and redis.call('exists', KEYS[4]) == 1 then
+if n > 0 and KEYS[5] and redis.call('exists', KEYS[5]) == 1 then
   return redis.error_reply('LATCHKEY_PAST the acquisition was given up')
 end
 local free, wrong = look()

@@ -1,6 +1,6 @@
 -- List a piece of the held permits of a semaphore.
 --
--- KEYS[1] permits, KEYS[2] ids (see permit_state.lua)
+-- KEYS[1] permits, KEYS[2] ids (see permit_state.lua), KEYS[3] kind (see number_kind.lua)
 -- ARGV[1] first and ARGV[2] last index of the piece, in the order in which the leases end
 --
 -- Reply   array: the number of ids, including those whose lease is over, and for each id of the piece
@@ -8,8 +8,8 @@
 --         error WRONGTYPE: the key is another kind of object
 --         error LATCHKEY_UNSET: nobody has set the permits
 --
--- Cost: 4 commands; O(log p + length of the piece) for p ids. Idempotent: changes nothing.
-local key, held = KEYS[1], KEYS[2]
+-- Cost: 5 commands; O(log p + length of the piece) for p ids. Idempotent: changes nothing.
+local key, held, kind = KEYS[1], KEYS[2], KEYS[3]
 local publish, channel
 --@include tell
 --@include sem_state

@@ -1,14 +1,14 @@
 -- Report the lease of a permit.
 --
--- KEYS[1] permits, KEYS[2] ids (see permit_state.lua)
+-- KEYS[1] permits, KEYS[2] ids (see permit_state.lua), KEYS[3] kind (see number_kind.lua)
 -- ARGV[1] id, as bytes
 --
 -- Reply   nil: the permit is not held, or its lease is over
 --         integer: remaining ms, -1 without an end
 --         error WRONGTYPE: the key is another kind of object
 --
--- Cost: at most 4 commands; O(log p). Changes nothing.
-local key, held = KEYS[1], KEYS[2]
+-- Cost: at most 5 commands; O(log p). Changes nothing.
+local key, held, kind = KEYS[1], KEYS[2], KEYS[3]
 local publish, channel
 --@include tell
 --@include sem_state

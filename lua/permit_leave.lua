@@ -2,8 +2,8 @@
 -- whose outcome is unknown, and the way out for an acquisition that no longer waits.
 --
 -- KEYS[1] permits, KEYS[2] ids (see permit_state.lua)
--- KEYS[3] reservation (see sem_reserve.lua)
--- KEYS[4] mark of an acquisition that was given up, for leases without an end only
+-- KEYS[3] reservation (see sem_reserve.lua), KEYS[4] kind (see number_kind.lua)
+-- KEYS[5] mark of an acquisition that was given up, for leases without an end only
 -- ARGV[1] id, as bytes
 -- ARGV[2] name of the acquisition
 -- ARGV[3] PUBLISH or SPUBLISH, ARGV[4] channel
@@ -15,9 +15,9 @@
 --         error WRONGTYPE: the key is another kind of object, to which nothing can be
 --         given back; the permit is no longer held
 --
--- Cost: about 8 commands; O(log p). Works on a server that is out of memory. Idempotent:
+-- Cost: about 9 commands; O(log p). Works on a server that is out of memory. Idempotent:
 -- ids are used once.
-local key, held, reserve, publish, channel = KEYS[1], KEYS[2], KEYS[3], ARGV[3], ARGV[4]
+local key, held, reserve, kind, publish, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[3], ARGV[4]
 local me = ARGV[2]
 --@include tell
 --@include sem_state
@@ -27,7 +27,7 @@ local me = ARGV[2]
 local score = redis.call('zscore', held, ARGV[1])
 redis.call('zrem', held, ARGV[1]) -- lets the rest run on a server that is out of memory
 if ARGV[5] ~= '' then
-  redis.call('set', KEYS[4], '1', 'px', ARGV[5])
+  redis.call('set', KEYS[5], '1', 'px', ARGV[5])
 end
 local kept = letGo(reserved())
 local free, wrong = look()

@@ -1,6 +1,7 @@
 -- Give back permits by their ids, no matter which client acquired them.
 --
 -- KEYS[1] permits, KEYS[2] ids (see permit_state.lua), KEYS[3] note (see op.lua)
+-- KEYS[4] kind (see number_kind.lua)
 -- ARGV[1] number of the operation
 -- ARGV[2] PUBLISH or SPUBLISH, ARGV[3] channel
 -- ARGV[4...] ids, as bytes
@@ -11,9 +12,9 @@
 --
 -- A permit that has expired, but was not put back yet, becomes available too.
 --
--- Cost: 2 commands for each id and about 6. Works on a server that is out of memory.
+-- Cost: 2 commands for each id and about 7. Works on a server that is out of memory.
 -- Idempotent: the operation is noted.
-local key, held, note = KEYS[1], KEYS[2], KEYS[3]
+local key, held, note, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local number, publish, channel = ARGV[1], ARGV[2], ARGV[3]
 --@include tell
 --@include op

@@ -10,7 +10,7 @@
 --
 -- Cost: 2 commands, and 2 for each permit; O(log p). Works on a server that is out of memory,
 -- because updating an existing member needs no memory. Idempotent.
-local key, held, publish, channel
+local key, held, publish, channel, mine
 --@include tell
 --@include permit_state
 

@@ -1,6 +1,7 @@
 -- Set the total number of permits, or add to it.
 --
 -- KEYS[1] permits, KEYS[2] ids (see permit_state.lua), KEYS[3] note (see op.lua)
+-- KEYS[4] kind (see number_kind.lua)
 -- ARGV[1] number of the operation
 -- ARGV[2] how many
 -- ARGV[3] 'try' if they are not set, 'set', or 'add'
@@ -14,9 +15,9 @@
 --
 -- Ids that remain of a semaphore whose number is gone count as held.
 --
--- Cost: about 8 commands; O(log p). Works on a server that is out of memory if the
+-- Cost: about 10 commands; O(log p). Works on a server that is out of memory if the
 -- semaphore exists. Idempotent: the operation is noted.
-local key, held, note = KEYS[1], KEYS[2], KEYS[3]
+local key, held, note, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local number, n, how, ttl = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local publish, channel = ARGV[5], ARGV[6]
 --@include tell
@@ -48,6 +49,7 @@ else
     redis.call('set', key, free, 'px', ttl)
     redis.call('pexpire', held, ttl)
   end
+  markKind(ttl)
 end
 remember(1)
 if move > 0 then

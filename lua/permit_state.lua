@@ -1,5 +1,4 @@
--- Fragment: a semaphore whose permits have ids and leases. It needs the locals key,
--- held, publish and channel.
+-- Fragment: a semaphore whose permits have ids and leases. It needs sem_state.lua and the local held.
 --
 --   key    string: number of free permits, may be negative; Redisson's
 --   held   sorted set: id -> ms at which its lease ends, or the number that means
@@ -9,6 +8,7 @@
 -- available; a script that needs them puts them back in batches.
 local never = 922337203685477
 local reapBatch = 64
+mine = 'permit semaphore'
 --@include clock
 
 -- ends is the score of a lease that begins now; '' is a lease without an end.

@@ -1,15 +1,15 @@
 -- Report how many permits of a semaphore are available and how many are acquired.
 --
--- KEYS[1] permits, KEYS[2] ids (see permit_state.lua)
+-- KEYS[1] permits, KEYS[2] ids (see permit_state.lua), KEYS[3] kind (see number_kind.lua)
 --
 -- Reply   array: available, including permits whose lease is over, negative if more are acquired
 --         than there are; acquired; ms until the semaphore expires, -1 without an expiry
 --         error WRONGTYPE: the key is another kind of object
 --         error LATCHKEY_UNSET: nobody has set the permits
 --
--- Cost: 5 commands; O(log p) for p ids, however many have expired. Idempotent: changes
+-- Cost: 6 commands; O(log p) for p ids, however many have expired. Idempotent: changes
 -- nothing.
-local key, held = KEYS[1], KEYS[2]
+local key, held, kind = KEYS[1], KEYS[2], KEYS[3]
 local publish, channel
 --@include tell
 --@include sem_state

@@ -1,6 +1,7 @@
 -- Set the lease of a permit, longer or shorter.
 --
 -- KEYS[1] permits, KEYS[2] ids (see permit_state.lua), KEYS[3] note (see op.lua)
+-- KEYS[4] kind (see number_kind.lua)
 -- ARGV[1] number of the operation
 -- ARGV[2] id, as bytes
 -- ARGV[3] ms from now, '' without an end
@@ -14,9 +15,9 @@
 -- Waiters get a message if the lease now ends earlier. It is '1', because Redisson wakes as
 -- many waiters as the message says.
 --
--- Cost: at most 8 commands; O(log p). Works on a server that is out of memory.
+-- Cost: at most 9 commands; O(log p). Works on a server that is out of memory.
 -- Idempotent: the operation is noted, so that a late copy shortens nothing.
-local key, held, note, number = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
+local key, held, note, kind, number = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]
 local publish, channel = ARGV[4], ARGV[5]
 --@include tell
 --@include op

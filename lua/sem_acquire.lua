@@ -1,7 +1,7 @@
 -- Acquire permits of a semaphore, all or none (Redisson RSemaphore).
 --
 -- KEYS[1] permits, KEYS[2] reservation (see sem_reserve.lua), KEYS[3] note (see op.lua)
--- KEYS[4] total (see sem_state.lua)
+-- KEYS[4] total (see sem_state.lua), KEYS[5] kind (see number_kind.lua)
 -- ARGV[1] client, ARGV[2] number of the operation
 -- ARGV[3] how many
 -- ARGV[4] ms for which permits are to be kept for this operation if there are not enough,
@@ -19,8 +19,8 @@
 -- only the permits in excess of these. No permits are kept for an acquisition of more than
 -- there are in total, or if the total is not known.
 --
--- Cost: at most 7 commands. Idempotent: the operation is noted.
-local key, reserve, note = KEYS[1], KEYS[2], KEYS[3]
+-- Cost: at most 8 commands. Idempotent: the operation is noted.
+local key, reserve, note, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[5]
 local me, number, n = ARGV[1] .. ':' .. ARGV[2], ARGV[2], tonumber(ARGV[3])
 local publish, channel = ARGV[5], ARGV[6]
 --@include tell

@@ -1,6 +1,6 @@
 -- Acquire all permits that a semaphore has, or pay its debt.
 --
--- KEYS[1] permits, KEYS[2] note (see op.lua)
+-- KEYS[1] permits, KEYS[2] note (see op.lua), KEYS[3] kind (see number_kind.lua)
 -- ARGV[1] number of the operation
 --
 -- Reply   integer: how many there were, negative for a debt
@@ -8,8 +8,8 @@
 --         error LATCHKEY_UNSET: nobody has set the permits; nothing changed
 --         error LATCHKEY_PAST: the operation was given up; nothing changed
 --
--- Cost: 4 commands. Idempotent: the operation is noted. sem_undo.lua gives back what it took.
-local key, note, number = KEYS[1], KEYS[2], ARGV[1]
+-- Cost: 5 commands. Idempotent: the operation is noted. sem_undo.lua gives back what it took.
+local key, note, kind, number = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 local publish, channel
 --@include tell
 --@include op

@@ -2,21 +2,24 @@
 --
 -- KEYS[1] permits
 -- KEYS[2] note (see op.lua)
--- KEYS[3...] the other keys of the semaphore
+-- KEYS[3] kind (see number_kind.lua)
+-- KEYS[4...] the other keys of the semaphore
 -- ARGV[1] number of the operation
 -- ARGV[2] ms, or '' for none
+-- ARGV[3] its kind, as in KEYS[3]
 --
 -- Reply   integer: 1 done, 0 there is no semaphore
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_PAST: the operation is over
 --
--- Cost: a command for each key, and 4. Works on a server that is out of memory.
+-- Cost: a command for each key, and 5. Works on a server that is out of memory.
 -- Idempotent: the operation is noted.
-local key, note, number = KEYS[1], KEYS[2], ARGV[1]
+local key, note, kind, number = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 local publish, channel
 --@include tell
 --@include op
 --@include sem_state
+mine = ARGV[3]
 --@include sem_once
 
 if not free then

@@ -1,6 +1,7 @@
 -- Give permits to a semaphore: release them, or add to the total.
 --
 -- KEYS[1] permits, KEYS[2] total (see sem_state.lua), KEYS[3] note (see op.lua)
+-- KEYS[4] kind (see number_kind.lua)
 -- ARGV[1] number of the operation
 -- ARGV[2] how many; a negative number removes permits
 -- ARGV[3] 'release', 'release if set' or 'add', which changes the total
@@ -15,9 +16,9 @@
 --
 -- A counter that does not exist is created, unless ARGV[3] forbids it.
 --
--- Cost: at most 8 commands. Works on a server that is out of memory. Idempotent: the
+-- Cost: at most 10 commands. Works on a server that is out of memory. Idempotent: the
 -- operation is noted, but not how many received the message.
-local key, total, note = KEYS[1], KEYS[2], KEYS[3]
+local key, total, note, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local number, n, how = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local publish, channel = ARGV[4], ARGV[5]
 --@include tell
@@ -33,6 +34,9 @@ if math.abs((free or 0) + n) > most then
 end
 room()
 local now = redis.call('incrby', key, n)
+if not free then
+  markKind('')
+end
 if not free and how ~= 'add' then
   redis.call('del', total) -- of a semaphore that has gone
 elseif how == 'add' then

@@ -1,6 +1,7 @@
 -- Set the permits of a semaphore.
 --
 -- KEYS[1] permits, KEYS[2] total (see sem_state.lua), KEYS[3] note (see op.lua)
+-- KEYS[4] kind (see number_kind.lua)
 -- ARGV[1] number of the operation
 -- ARGV[2] how many
 -- ARGV[3] ms that the semaphore lives, or ''
@@ -17,8 +18,8 @@
 -- A change adds the difference of the totals to the available permits, which may become
 -- negative.
 --
--- Cost: at most 7 commands. Idempotent: the operation is noted.
-local key, total, note = KEYS[1], KEYS[2], KEYS[3]
+-- Cost: at most 9 commands. Idempotent: the operation is noted.
+local key, total, note, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local number, n, ttl = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local publish, channel = ARGV[5], ARGV[6]
 --@include tell
@@ -52,6 +53,7 @@ for _, each in ipairs({key, total}) do
     redis.call('set', each, n, 'px', ttl)
   end
 end
+markKind(ttl)
 remember(1)
 announce(n)
 return 1

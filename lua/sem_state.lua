@@ -1,19 +1,24 @@
--- Fragment: the counter of a semaphore. It needs the locals key, publish and channel.
+-- Fragment: the counter of a semaphore. It needs the locals key, kind, publish and channel.
 --
 --   key    string: available permits, may be negative; Redisson's
 --   total  string: all permits, for a counter that this library has set; changes when
 --          permits are set or added, not when they are acquired or released
+--   kind   see number_kind.lua
 local most = 2147483647 -- Redisson's integers
+local mine = 'semaphore'
+--@include number_kind
 
--- look returns how many permits are available, nil if nobody has set them. A value that the
--- server cannot add to is an error, which look returns instead of raising it: some scripts
--- have more to do.
+-- look returns how many permits are available, nil if nobody has set them. Another kind of object, or
+-- a value that the server cannot add to, is an error, which look returns instead of raising it:
+-- some scripts have more to do.
 local function look()
   local value = redis.pcall('get', key)
-  if not value then
-    return
-  elseif type(value) == 'table' then
+  if type(value) == 'table' then
     return nil, value
+  end
+  local wrong = otherKind(value)
+  if wrong or not value then
+    return nil, wrong
   end
   local n = tonumber(value)
   if not n or math.abs(n) > 2 ^ 53 or string.format('%.0f', n) ~= value then

@@ -1,6 +1,6 @@
 -- Report how many permits a semaphore has.
 --
--- KEYS[1] permits, KEYS[2] total (see sem_state.lua)
+-- KEYS[1] permits, KEYS[2] total (see sem_state.lua), KEYS[3] kind (see number_kind.lua)
 --
 -- Reply   array: available, negative for a debt; ms until the semaphore expires, -1 without
 --         an expiry; the total, nil if that is not known
@@ -10,8 +10,8 @@
 -- This is a script so that the master of a cluster answers it, with numbers from the same
 -- moment.
 --
--- Cost: 3 commands. Idempotent: changes nothing.
-local key, total = KEYS[1], KEYS[2]
+-- Cost: 5 commands. Idempotent: changes nothing.
+local key, total, kind = KEYS[1], KEYS[2], KEYS[3]
 local publish, channel
 --@include tell
 --@include sem_state

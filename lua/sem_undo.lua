@@ -3,6 +3,7 @@
 -- late does nothing.
 --
 -- KEYS[1] permits, KEYS[2] reservation (see sem_reserve.lua), KEYS[3] note (see op.lua)
+-- KEYS[4] kind (see number_kind.lua)
 -- ARGV[1] client, ARGV[2] number of the operation
 -- ARGV[3] PUBLISH or SPUBLISH, ARGV[4] channel
 --
@@ -10,9 +11,9 @@
 --         error WRONGTYPE: the key is another kind of object, to which nothing can be
 --         given back; a late copy still does nothing
 --
--- Cost: at most 10 commands. Works on a server that is out of memory. Idempotent: the note
+-- Cost: at most 11 commands. Works on a server that is out of memory. Idempotent: the note
 -- says that the operation was given up.
-local key, reserve, note = KEYS[1], KEYS[2], KEYS[3]
+local key, reserve, note, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local me, number, publish, channel = ARGV[1] .. ':' .. ARGV[2], ARGV[2], ARGV[3], ARGV[4]
 --@include tell
 --@include op

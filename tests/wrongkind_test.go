@@ -18,7 +18,7 @@ import (
 
 // object is one object under a name: how to make it, and all its operations.
 type object struct {
-	sort string // the kind that errors report
+	sort string // the kind that errors report; objects of one sort share a name
 	make func(t *testing.T, client *latchkey.Client, name string)
 	use  func(ctx context.Context, client *latchkey.Client, name string) map[string]error
 }
@@ -33,13 +33,21 @@ var objects = map[string]object{
 	"read lock":  lockObject("a read/write lock", func(c *latchkey.Client, n string) anyLock { return c.NewRWLock(n).Reader() }),
 	"write lock": lockObject("a read/write lock", func(c *latchkey.Client, n string) anyLock { return c.NewRWLock(n).Writer() }),
 
-	"semaphore":             {"a semaphore", makeSemaphore(), useSemaphore},
-	"semaphore with a TTL":  {"a semaphore", makeSemaphore(latchkey.TTL(time.Hour)), useSemaphore},
-	"permits":               {"a semaphore", makePermits(), usePermits},
-	"permits with a TTL":    {"a semaphore", makePermits(latchkey.TTL(time.Hour)), usePermits},
-	"latch":                 {"a latch", makeLatch(), useLatch},
-	"latch with a TTL":      {"a latch", makeLatch(latchkey.TTL(time.Hour)), useLatch},
-	"record of application": {"a hash without any lock owner", putRecord, nil},
+	"semaphore":                {"a semaphore", makeSemaphore(), useSemaphore},
+	"semaphore with a TTL":     {"a semaphore", makeSemaphore(latchkey.TTL(time.Hour)), useSemaphore},
+	"semaphore by a release":   {"a semaphore", makeSemaphoreBy(func(s *latchkey.Semaphore) error { return s.Release(context.Background(), 2) }), nil},
+	"semaphore by an addition": {"a semaphore", makeSemaphoreBy(func(s *latchkey.Semaphore) error { return s.AddPermits(context.Background(), 2) }), nil},
+	"permits":                  {"a permit semaphore", makePermits(true), usePermits},
+	"permits with a TTL":       {"a permit semaphore", makePermits(true, latchkey.TTL(time.Hour)), usePermits},
+	"permits that are free":    {"a permit semaphore", makePermits(false), nil},
+	"fair permits":             {"a permit semaphore", makeFairPermits, useFairPermits},
+	"latch":                    {"a latch", makeLatch(), useLatch},
+	"latch with a TTL":         {"a latch", makeLatch(latchkey.TTL(time.Hour)), useLatch},
+	"open latch":               {"a latch", makeOpenLatch(), nil},
+	"open latch with a TTL":    {"a latch", makeOpenLatch(latchkey.TTL(time.Hour)), nil},
+	"election":                 {"a lock", makeElection, useElection},
+	"barrier":                  {"a barrier", makeBarrier, useBarrier},
+	"record of application":    {"a hash without any lock owner", putRecord, nil},
 }
 
 func putRecord(t *testing.T, _ *latchkey.Client, name string) {
@@ -85,12 +93,67 @@ func useSemaphore(ctx context.Context, client *latchkey.Client, name string) map
 	}
 }
 
-func makePermits(options ...latchkey.SetOption) func(*testing.T, *latchkey.Client, string) {
+func makeSemaphoreBy(first func(*latchkey.Semaphore) error) func(*testing.T, *latchkey.Client, string) {
+	return func(t *testing.T, client *latchkey.Client, name string) {
+		t.Helper()
+		require.NoError(t, first(client.NewSemaphore(name)))
+	}
+}
+
+func makePermits(held bool, options ...latchkey.SetOption) func(*testing.T, *latchkey.Client, string) {
 	return func(t *testing.T, client *latchkey.Client, name string) {
 		t.Helper()
 		s := client.NewPermitSemaphore(name)
 		require.NoError(t, firstOf(s.TrySetPermits(t.Context(), 5, options...)))
-		require.NoError(t, firstOf(s.Acquire(t.Context(), latchkey.Lease(time.Hour))))
+		if held {
+			require.NoError(t, firstOf(s.Acquire(t.Context(), latchkey.Lease(time.Hour))))
+		}
+	}
+}
+
+func makeFairPermits(t *testing.T, client *latchkey.Client, name string) {
+	t.Helper()
+	require.NoError(t, client.NewFairSemaphore(name).SetPermits(t.Context(), 5))
+}
+
+func useFairPermits(ctx context.Context, client *latchkey.Client, name string) map[string]error {
+	s := client.NewFairSemaphore(name)
+	return map[string]error{
+		"Acquire": firstOf(s.Acquire(ctx)), "AcquireN": firstOf(s.AcquireN(ctx, 2)), "TryAcquire": firstOf(s.TryAcquireN(ctx, 100)),
+		"AcquireUnset":  firstOf(s.Acquire(ctx, latchkey.AwaitSet())),
+		"TrySetPermits": firstOf(s.TrySetPermits(ctx, 1)), "SetPermits": s.SetPermits(ctx, 3), "AddPermits": s.AddPermits(ctx, 1),
+		"Stats": firstOf(s.Stats(ctx)), "Holders": firstOf(s.Holders(ctx)),
+		"Release": firstOf(s.Release(ctx, anID)), "RemainingLease": firstOf(s.RemainingLease(ctx, anID)), "SetLease": s.SetLease(ctx, anID, time.Hour),
+		"SetTTL": firstOf(s.SetTTL(ctx, time.Millisecond)), "Delete": firstOf(s.Delete(ctx)),
+	}
+}
+
+func makeElection(t *testing.T, client *latchkey.Client, name string) {
+	t.Helper()
+	require.NoError(t, firstOf(client.NewElection(name).Campaign(t.Context(), "me", latchkey.Lease(time.Hour))))
+}
+
+func useElection(ctx context.Context, client *latchkey.Client, name string) map[string]error {
+	e := client.NewElection(name)
+	return map[string]error{"Campaign": firstOf(e.Campaign(ctx, "me")), "TryCampaign": firstOf(e.TryCampaign(ctx, "me"))}
+}
+
+func makeBarrier(t *testing.T, client *latchkey.Client, name string) {
+	t.Helper()
+	b, ctx := client.NewBarrier(name, 2), t.Context()
+	go func() { _, _ = b.Await(ctx) }()
+	rig.Eventually(t, soon, "a party waits", func() error {
+		if s, err := b.State(ctx); err != nil || s.Waiting == 0 {
+			return fmt.Errorf("%+v, %w", s, err)
+		}
+		return nil
+	})
+}
+
+func useBarrier(ctx context.Context, client *latchkey.Client, name string) map[string]error {
+	b := client.NewBarrier(name, 1)
+	return map[string]error{
+		"Await": firstOf(b.Await(ctx)), "Do": b.Do(ctx, func(context.Context) error { return nil }), "State": firstOf(b.State(ctx)), "Reset": b.Reset(ctx),
 	}
 }
 
@@ -113,6 +176,14 @@ func makeLatch(options ...latchkey.SetOption) func(*testing.T, *latchkey.Client,
 	}
 }
 
+func makeOpenLatch(options ...latchkey.SetOption) func(*testing.T, *latchkey.Client, string) {
+	return func(t *testing.T, client *latchkey.Client, name string) {
+		t.Helper()
+		makeLatch(options...)(t, client, name)
+		require.NoError(t, firstOf(client.NewCountDownLatch(name).CountDownN(t.Context(), 5)))
+	}
+}
+
 func useLatch(ctx context.Context, client *latchkey.Client, name string) map[string]error {
 	l := client.NewCountDownLatch(name)
 	return map[string]error{
@@ -132,7 +203,7 @@ func TestEachKindOnTheKeyOfEachOther(t *testing.T) {
 			server, base := rig.Shared(), rig.Name(t)
 			admin, client, stranger := rig.NewAdmin(t, server), connect(t, server), connect(t, server)
 			for asked, user := range objects {
-				if user.use == nil || user.sort == owner.sort || isNumber(user) && isNumber(owner) {
+				if user.use == nil || user.sort == owner.sort || strings.HasPrefix(there, "open latch") && !isNumber(user) {
 					continue
 				}
 				name := base + " " + asked
@@ -143,7 +214,7 @@ func TestEachKindOnTheKeyOfEachOther(t *testing.T) {
 					came = user.use(within(t, soon), stranger, name)
 				}
 				for operation, err := range came {
-					assertWrongKind(t, err, asked+" "+operation, name, owner.sort)
+					assertWrongKind(t, err, asked+" "+operation, name, owner, user)
 				}
 				assert.Equal(t, before, content(admin, name), asked)
 			}
@@ -151,14 +222,18 @@ func TestEachKindOnTheKeyOfEachOther(t *testing.T) {
 	}
 }
 
-// isNumber reports whether objects of a kind are a number in Redis. Their operations cannot tell
-// such kinds apart.
-func isNumber(o object) bool { return o.sort == "a semaphore" || o.sort == "a latch" }
+// isNumber reports whether objects of a kind are a number in Redis. Only a key of this library beside the number
+// says of which kind it is.
+func isNumber(o object) bool { return strings.HasSuffix(o.sort, " semaphore") || o.sort == "a latch" }
 
-func assertWrongKind(t *testing.T, err error, what, name, found string) {
+func assertWrongKind(t *testing.T, err error, what, name string, owner, user object) {
 	t.Helper()
 	if !assert.ErrorIs(t, err, latchkey.ErrWrongKind, what) {
 		return
+	}
+	found := owner.sort
+	if !isNumber(user) && strings.HasSuffix(found, " semaphore") { // Inspect does not tell these apart
+		found = "a semaphore"
 	}
 	assert.ErrorContains(t, err, fmt.Sprintf("%q is %s, not ", name, found), what)
 	assert.Equal(t, 1, strings.Count(err.Error(), "latchkey: "), what)

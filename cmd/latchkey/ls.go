@@ -24,8 +24,7 @@ HOLDERS  holders of a lock; acquired/total permits; remaining count of a latch;
 WAITERS  owners in queues, or clients that listen, which they still do for some
          seconds after their last wait
 kinds    lock: re-entrant, fenced, spin or fair; mutex?: possibly application
-         data; number?: a semaphore with no permit acquired, a semaphore or latch
-         of Redisson, or a counter
+         data; number?: a semaphore or latch of Redisson, or a counter
 
 If nothing is found, that is not an error: exit code 0.
 
