@@ -162,7 +162,7 @@ func inCluster(ctx context.Context, client rueidis.Client) (clustered bool, err 
 	defer cancel()
 	for pause := transport.FirstPause; ; pause = min(2*pause, transport.LongPause) {
 		clustered, err = queryCluster(ctx, client)
-		if err == nil || transport.Classify(err) == transport.Refused || transport.Rest(ctx, nil, pause) != nil {
+		if err == nil || transport.Declined(err) || transport.Rest(ctx, nil, pause) != nil {
 			return clustered, err
 		}
 	}
@@ -178,11 +178,11 @@ func queryCluster(ctx context.Context, client rueidis.Client) (clustered bool, e
 		text, _ := mode.ToString()
 		return text == "cluster", nil
 	}
-	if err := reply.Error(); transport.Classify(err) != transport.Answered && transport.Classify(err) != transport.Refused {
+	if err := reply.Error(); err != nil && !transport.Declined(err) {
 		return false, err
 	}
 	info, err := client.Do(ctx, client.B().ClusterInfo().Build()).ToString()
-	if transport.Classify(err) == transport.Refused {
+	if transport.Declined(err) {
 		return false, nil
 	}
 	return strings.Contains(info, "cluster_state:"), err

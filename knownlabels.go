@@ -100,7 +100,7 @@ func (k *knownLabels) mayFetch() bool {
 
 // failed notes that records could not be read. After a refusal the client does not retry at once.
 func (k *knownLabels) failed(err error) {
-	if err == nil || transport.Classify(err) != transport.Refused {
+	if !transport.Declined(err) {
 		return
 	}
 	k.mu.Lock()

@@ -34,6 +34,8 @@ var (
 			"if it runs under that hold, pass it the context of the hold", "lock", rarePeriod}
 	noticeTrouble = notice{slog.LevelWarn,
 		"latchkey: the server does not answer; still waiting", "lock", noticePeriod}
+	noticeBusyServer = notice{slog.LevelWarn,
+		"latchkey: the server answers, but cannot serve the request now; still waiting", "lock", noticePeriod}
 	noticeSubscription = notice{slog.LevelWarn,
 		"latchkey: subscription lost, waiters poll until it is back", "node", noticePeriod}
 	noticeRenewal = notice{slog.LevelWarn,

@@ -68,7 +68,7 @@ func (l *listener) subscribe(k *link, channels []string) error {
 		case err == nil && l.sharded:
 			l.noteSlot(channel)
 		case err == nil:
-		case transport.Classify(err) != transport.Refused:
+		case !transport.Declined(err):
 			return err
 		case !l.sharded || !l.redirect(channel, err):
 			l.refuse(channel, err)

@@ -136,7 +136,7 @@ func (l *listener) subscribeBeat(k *link) error {
 	ctx, cancel := context.WithTimeout(context.Background(), l.sender.Patience)
 	defer cancel()
 	err := k.conn.Do(ctx, k.conn.B().Subscribe().Channel(l.beatName).Build()).Error()
-	if transport.Classify(err) == transport.Refused {
+	if transport.Declined(err) {
 		l.reporter.log(noticeBeat, l.beatName, slog.Any("error", err))
 		k.beatRefused.Store(true)
 		return nil
@@ -172,7 +172,7 @@ func (l *listener) beat(k *link) {
 	if transport.Classify(err) != transport.Answered {
 		k.unheardBeats.Add(-1)
 	}
-	if transport.Classify(err) == transport.Refused {
+	if transport.Declined(err) {
 		k.beatRefused.Store(true)
 	}
 }

@@ -43,7 +43,7 @@ func shardedMessages(ctx context.Context, c *transport.Sender, wanted ShardedPub
 	switch {
 	case transport.Classify(err) == transport.Answered:
 		return true, nil
-	case transport.Classify(err) != transport.Refused:
+	case !transport.Declined(err):
 		return false, err
 	case wanted == ShardedOn:
 		return false, invalid("Options.ShardedPubSub is ShardedOn: %v", errors.Join(errNoSharded, err))

@@ -158,7 +158,7 @@ var errNotRenewed = fmt.Errorf("%w: the server did not renew the lease", ErrUnav
 // divisible reports whether parts of a batch may succeed where the whole did not: a proxy, or a rule about one
 // of the keys, may have refused it, or the keys are on two nodes because their slot migrates.
 func divisible(err error) bool {
-	return transport.HasCode(err, "TRYAGAIN") || transport.Classify(err) == transport.Refused && !errors.Is(err, ErrNotReplicated)
+	return transport.HasCode(err, "TRYAGAIN") || transport.Declined(err) && !errors.Is(err, ErrNotReplicated)
 }
 
 // divide releases the turns of a batch and returns its halves.

@@ -73,7 +73,7 @@ func (c *Client) queryServerID(ctx context.Context) (id string, known bool) {
 		return client.Do(ctx, client.B().Info().Section("server").Build())
 	})
 	info, err := reply.ToString()
-	if err != nil && transport.Classify(err) != transport.Refused {
+	if err != nil && !transport.Declined(err) {
 		return "", false
 	}
 	_, id, _ = strings.Cut(info, "run_id:")

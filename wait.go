@@ -192,7 +192,11 @@ func (c *Client) pause(q *waitQueue, a attempter, round int, left time.Duration,
 		return a.pause(q, round, left)
 	}
 	_, name := a.what()
-	c.reporter.log(noticeTrouble, name, slog.Any("error", err))
+	trouble := noticeTrouble
+	if transport.Classify(err) == transport.TryLater {
+		trouble = noticeBusyServer
+	}
+	c.reporter.log(trouble, name, slog.Any("error", err))
 	return transport.Jitter(transport.LongPause)
 }
 

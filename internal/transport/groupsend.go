@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"runtime"
 
 	"github.com/redis/rueidis"
@@ -124,12 +125,25 @@ func (s *Sender) sendTogether(n *Node, g *group, members []*groupMember) (replie
 	if err := result.NonRedisError(); err != nil {
 		return nil, groupReply{err: err, sentIn: sentIn}
 	}
+	switch err := result.Error(); Classify(err) {
+	case Refused:
+		n.grouping.pause()
+		return nil, groupReply{alone: true}
+	case TryLater:
+		return nil, groupReply{err: err, sentIn: sentIn}
+	case Uncertain:
+		n.grouping.pause() // a proxy may refuse groups, and nothing else
+		return nil, groupReply{err: err, sentIn: NoGeneration}
+	}
 	if replies, _ = result.ToArray(); len(replies) != len(members) {
 		n.grouping.pause()
-		return nil, groupReply{alone: true} // the server has executed nothing
+		return nil, groupReply{err: errNoReplies, sentIn: NoGeneration}
 	}
 	return replies, groupReply{sentIn: sentIn}
 }
+
+// errNoReplies means that the reply to a group is not the replies to its members.
+var errNoReplies = errors.New("latchkey: the server has not answered each command of a group")
 
 // Settle returns when no command is in flight any more for a caller that has left its group, or
 // when ctx ends. Such a command cannot be executed after one that is sent later.

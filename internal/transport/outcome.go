@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 
 	"github.com/redis/rueidis"
 )
@@ -21,15 +20,16 @@ var ErrClientClosed = fmt.Errorf("latchkey: not sent: the rueidis client is clos
 //	a reply, nil included                      Answered   no error
 //	an error reply that retries cannot change  Refused    that reply, or what its code means
 //	too few replicas confirmed                 Refused    ErrNotReplicated
-//	LOADING, READONLY, MOVED … (temporary)     TryLater   ErrUnavailable
+//	LOADING, READONLY, MISCONF … (temporary)   TryLater   ErrUnavailable
 //	not dialed, no slot, no node, closed by    NotSent    ErrUnavailable
 //	the owner of a borrowed client
-//	a script stopped half way                  Uncertain  ErrUnavailable, ErrUnknownOutcome
+//	a script stopped half way, an error reply  Uncertain  ErrUnavailable, ErrUnknownOutcome
+//	that no known server sends
 //	a broken connection, no answer in time,    Uncertain  ErrUnavailable, ErrUnknownOutcome;
 //	the end of the caller's context                       the context's error
 //
-// All failures except refusals are repeated first, for as long as the call may take.
-// ErrUnknownOutcome is only for commands that change something.
+// replies.go says which error replies are which. All failures except refusals are repeated first,
+// for as long as the call may take. ErrUnknownOutcome is only for commands that change something.
 
 // Outcome is what an error says about a command.
 type Outcome int
@@ -49,19 +49,7 @@ func (o Outcome) Final() bool { return o == Answered || o == Refused }
 // Heard reports whether the server has answered at all, so that it is up.
 func (o Outcome) Heard() bool { return o.Final() || o == TryLater }
 
-// temporaryCodes are refusals that a server in trouble returns before it executes anything.
-var temporaryCodes = []string{
-	"LOADING", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "NOREPLICAS", "BUSY ", "max number of clients",
-	"MOVED ", "ASK ", // MOVED or ASK more often than rueidis follows: the nodes do not agree yet
-	"UNBLOCKED", // the master whose replicas a command waits for is no longer a master
-}
-
-// stoppedHalfWay is the error of a script that reaches a key which has moved to another node, with
-// part of its work done.
-const stoppedHalfWay = "non local key"
-
 // Classify returns the outcome for the error of one command, by the table above; nil is an answer.
-// It searches for codes anywhere in the text, because servers differ in their prefixes.
 func Classify(err error) Outcome {
 	if err == nil || rueidis.IsRedisNil(err) {
 		return Answered
@@ -78,13 +66,7 @@ func classifyFailure(err error) Outcome {
 	case IsContextEnd(err):
 		return Uncertain
 	case errors.As(err, &reply):
-		switch {
-		case containsAny(reply.Error(), temporaryCodes):
-			return TryLater
-		case strings.Contains(reply.Error(), stoppedHalfWay):
-			return Uncertain
-		}
-		return Refused
+		return parseReply(reply.Error()).class().outcome()
 	case errors.Is(err, ErrNotReplicated), errors.As(err, &refusal):
 		return Refused
 	case errors.Is(err, ErrClientClosed), errors.Is(err, errSlots), errors.Is(err, errUnsent), errors.Is(err, errElsewhere),
@@ -105,27 +87,27 @@ func (e *refusalError) Unwrap() error { return e.error }
 // attempt can change it. It matches everything that err matches.
 func Refusal(err error) error { return &refusalError{err} }
 
-func containsAny(text string, codes []string) bool {
-	for _, code := range codes {
-		if strings.Contains(text, code) {
-			return true
-		}
-	}
-	return false
+// Declined reports whether the server has replied to a query that it will not answer it. A reply
+// that no known server sends counts too: a query changes nothing.
+func Declined(err error) bool {
+	return Classify(err) == Refused || isReply(err, func(r errorReply) bool { return r.class() == unknownReply })
 }
 
-// HasCode reports whether err is a reply of the server that contains the code. The cause of an
-// ended context does not count.
+// HasCode reports whether err is a reply of the server with that code. The cause of an ended context
+// does not count.
 func HasCode(err error, code string) bool {
+	return isReply(err, func(r errorReply) bool { return r.code == code })
+}
+
+func anyReply(errorReply) bool { return true }
+
+// isReply reports whether err is an error reply of the server for which is returns true.
+func isReply(err error, is func(errorReply) bool) bool {
 	if err == nil || err == rueidis.Nil { //nolint:errorlint // most are, unwrapped
 		return false
 	}
-	return codeIn(err, code)
-}
-
-func codeIn(err error, code string) bool {
 	var reply *rueidis.RedisError
-	return !IsContextEnd(err) && errors.As(err, &reply) && strings.Contains(reply.Error(), code)
+	return !IsContextEnd(err) && errors.As(err, &reply) && is(parseReply(reply.Error()))
 }
 
 // halfMovedError is a reply about a migrating slot, with an explanation.
@@ -140,7 +122,8 @@ func (e *halfMovedError) Unwrap() error { return e.reply }
 
 // explained adds an explanation to a reply of the server if it needs one.
 func explained(err error) error {
-	if HasCode(err, "TRYAGAIN") || HasCode(err, stoppedHalfWay) {
+	halfMoved := func(r errorReply) bool { return r.code == "TRYAGAIN" || r.class() == halfWayReply }
+	if isReply(err, halfMoved) {
 		return &halfMovedError{err}
 	}
 	return err

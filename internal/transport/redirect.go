@@ -34,7 +34,7 @@ func (s *Sender) senderTo(key string) connSender {
 // errElsewhere means that another node of the cluster has the key.
 var errElsewhere = errors.New("latchkey: the slot is on another node")
 
-func redirected(err error) bool { return HasCode(err, "MOVED ") || HasCode(err, "ASK ") }
+func redirected(err error) bool { return HasCode(err, "MOVED") || HasCode(err, "ASK") }
 
 // Redirection returns the address in a reply that names another node of the cluster. asks is true if the node is
 // only about to serve the slot. rueidis panics at such a reply if it has no address.

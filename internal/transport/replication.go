@@ -117,7 +117,7 @@ func (r *Replication) sendOver(ctx context.Context, send connSender, b rueidis.B
 		return results[0]
 	}
 	err := r.shortage(results[1].Error(), results[2])
-	if HasCode(err, "OOM ") || HasCode(err, "ASK ") {
+	if HasCode(err, "OOM") || HasCode(err, "ASK") {
 		err = r.touchKeys(ctx, send, b, keys)
 	}
 	if err == nil {

@@ -112,6 +112,9 @@ func (s *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd
 				err = said
 			}
 		case Uncertain:
+			if isReply(err, anyReply) { // by a proxy, behind which the command may be executed later
+				sentIn = NoGeneration
+			}
 			a.noteDoubt(sentIn)
 		}
 		failed, _ := s.now()
