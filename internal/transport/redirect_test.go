@@ -22,7 +22,7 @@ func TestRedirection(t *testing.T) {
 		"ASK":                       {},
 		"ERR no such node here":     {},
 	} {
-		address, asks, ok := Redirection(errorReply(t, text))
+		address, asks, ok := Redirection(replied(t, text))
 		assert.Equal(t, want.ok, ok, text)
 		if ok {
 			assert.Equal(t, want.address, address, text)
@@ -34,7 +34,7 @@ func TestRedirection(t *testing.T) {
 }
 
 // errorReply returns the error of a reply with this text, which rueidis makes only of what it has stored or received.
-func errorReply(t *testing.T, text string) error {
+func replied(t *testing.T, text string) error {
 	t.Helper()
 	stored := append(make([]byte, 7), '-') // no expiry, an error
 	stored = append(binary.BigEndian.AppendUint64(stored, uint64(len(text))), text...)
