@@ -65,6 +65,8 @@ func TestWaitQueues_vanish_when_unused(t *testing.T) {
 		require.Empty(t, c.waitQueues.shards[i].queues)
 	}
 	require.Empty(t, c.registry.all())
+	c.watchdog.mu.Lock()
+	defer c.watchdog.mu.Unlock()
 	require.Empty(t, c.watchdog.queue.all())
 }
 

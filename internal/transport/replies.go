@@ -131,8 +131,10 @@ var raisedTexts = []struct {
 
 // scriptError matches an error that a command raised in a script: as Redis 6.2 reports it, with the
 // place in front, twice if the server itself refused the command; and as newer servers do, with the
-// place behind. Valkey 9 omits the digest. The first two parts cannot contain a name of the caller.
+// place behind. Valkey 9 omits the digest. The embedded server of latchkeytest calls it an error of compiling. What
+// is in front of the error cannot contain a name of the caller.
 var scriptError = regexp.MustCompile(`(?s)^Error running script \(call to f_[0-9a-f]{40}\): @user_script:\d+: (?:@user_script: \d+: -?)?(.*)$` +
+	`|^Error compiling script \(new function\): :\d+: (.*)$` +
 	`|^(.*) script: (?:[0-9a-f]{40}, )?on @user_script:\d+\.$`)
 
 // errorReply is the text of an error reply, taken apart.
@@ -149,7 +151,7 @@ func parseReply(text string) errorReply {
 		return errorReply{code: code, text: text}
 	}
 	if parts := scriptError.FindStringSubmatch(text); parts != nil {
-		inner := strings.TrimPrefix(parts[1]+parts[2], "ERR ")
+		inner := strings.TrimPrefix(parts[1]+parts[2]+parts[3], "ERR ")
 		return errorReply{code: codeOf(inner), text: inner, raised: true}
 	}
 	return errorReply{text: text}

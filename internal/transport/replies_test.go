@@ -42,6 +42,7 @@ func TestReplyCodes_in_each_form(t *testing.T) {
 			code + " for a reason. script: " + digest + ", on @user_script:7.",
 			code + " for a reason. script: on @user_script:7.",
 			"Error running script (call to f_" + digest + "): @user_script:7: " + code + " for a reason",
+			"Error compiling script (new function): :7: " + code + " for a reason stack traceback:  [G]: in function 'call'",
 			"ERR Error running script (call to f_" + digest + "): @user_script:7: @user_script: 7: -" + code + " for a reason ",
 		} {
 			require.Equal(t, want, parseReply(text).class(), "%s", text)
