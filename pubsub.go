@@ -47,7 +47,7 @@ type subscription struct {
 	confirmed   atomic.Bool // the server has confirmed it on the current link
 	refused     atomic.Bool // the server has refused it
 	retired     atomic.Bool // nobody needs it any more
-	requestedOn *link       // the link on which it was requested, guarded by listener.mu
+	requestedOn uint64      // number of the link on which it was requested, guarded by listener.mu
 }
 
 // live reports whether messages are expected to arrive.
@@ -72,6 +72,7 @@ type notifier struct {
 	counts   bool // one server counts all receivers of a message
 	closed   chan struct{}
 	running  sync.WaitGroup
+	links    atomic.Uint64 // opened so far
 
 	mu        sync.Mutex
 	listeners map[string]*listener // by the address of the node; "" for classic messages

@@ -33,8 +33,8 @@ func (l *listener) subscribeNew(k *link) error {
 	for channel, subs := range l.subs {
 		fresh := false
 		for _, s := range subs {
-			fresh = fresh || s.requestedOn != k
-			s.requestedOn = k
+			fresh = fresh || s.requestedOn != k.number
+			s.requestedOn = k.number
 		}
 		if fresh {
 			channels = append(channels, channel)

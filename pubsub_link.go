@@ -27,6 +27,7 @@ const (
 // refuses that: see docs/explain/rueidis.md. Channels that nobody wants any more end with their link. The last one
 // ends it; if there are others, another link replaces it from time to time.
 type link struct {
+	number   uint64 // of the links of all listeners; subscriptions that have ended must not keep the link
 	conn     rueidis.DedicatedClient
 	lost     <-chan error
 	openedAt time.Time
@@ -69,7 +70,7 @@ func (l *listener) dedicate(client rueidis.Client, old *link) *link {
 	late := time.AfterFunc(replaceTimeout, func() { l.end(old) })
 	defer late.Stop()
 	conn, release := client.Dedicate()
-	k := &link{conn: conn, openedAt: time.Now(), unwanted: map[string]struct{}{}}
+	k := &link{number: l.links.Add(1), conn: conn, openedAt: time.Now(), unwanted: map[string]struct{}{}}
 	k.close = sync.OnceFunc(func() {
 		conn.Close() // first: to release an open connection would unsubscribe
 		release()

@@ -126,7 +126,7 @@ func (l *listener) move(s *subscription) {
 		return
 	}
 	l.mu.Lock()
-	s.requestedOn = nil
+	s.requestedOn = 0
 	l.mu.Unlock()
 	l.notifier.add(s)
 }
