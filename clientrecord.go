@@ -52,7 +52,8 @@ type clientRecord struct {
 	kept      time.Duration          // until when a lock that the client has released stays taken
 	notes     map[string][]*holdNote // of live holds, by the field of their owner
 	changed   map[string]struct{}    // fields to write
-	stored    map[string]struct{}    // fields that the server has
+	stored    map[string]struct{}    // fields that the server may have
+	sending   map[string]struct{}    // fields that the write under way sets
 }
 
 // never is a time that does not come, and longAgo one that has passed, on a clock with any starting point.
@@ -63,7 +64,7 @@ const (
 
 func newClientRecord(c *Client) *clientRecord {
 	r := &clientRecord{client: c, id: c.id[:recordID], until: longAgo, wanted: longAgo, notBefore: longAgo, kept: longAgo,
-		notes: map[string][]*holdNote{}, changed: map[string]struct{}{}, stored: map[string]struct{}{}}
+		notes: map[string][]*holdNote{}, changed: map[string]struct{}{}, stored: map[string]struct{}{}, sending: map[string]struct{}{}}
 	r.open, r.end = context.WithCancel(context.Background())
 	r.due.Store(longAgo)
 	if r.closed = c.options.Label == NoLabel; r.closed {
@@ -152,6 +153,7 @@ func (r *clientRecord) next(first bool) *recordWrite {
 		delete(r.changed, field)
 		if text := r.note(field); text != "" {
 			w.texts = append(w.texts, field, text)
+			r.sending[field] = struct{}{}
 		} else if _, stored := r.stored[field]; stored {
 			w.gone = append(w.gone, field)
 		}
@@ -180,6 +182,7 @@ func (r *clientRecord) sent(w *recordWrite, fresh bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.written = true // even on an error: only the answer may be lost
+	clear(r.sending)
 	if err != nil {
 		r.failed(w, err)
 		return
@@ -204,17 +207,30 @@ func (r *clientRecord) failed(w *recordWrite, err error) {
 	if r.open.Err() != nil {
 		return
 	}
-	pause := recordRetry
-	if transport.Classify(err) == transport.Refused {
+	pause, refused := recordRetry, transport.Classify(err) == transport.Refused
+	if refused {
 		pause = recordRefresh
 	}
 	r.notBefore = r.client.clock().Mono + pause
 	for i := 0; i < len(w.texts); i += 2 {
-		r.changed[w.texts[i]] = struct{}{}
-		r.stored[w.texts[i]] = struct{}{} // the server may have it
+		if !refused {
+			r.stored[w.texts[i]] = struct{}{} // only the answer may be lost
+		}
+		r.mark(w.texts[i])
 	}
 	for _, field := range w.gone {
+		r.mark(field)
+	}
+}
+
+// mark has a field written, unless there is no note and the server cannot have one. The caller holds r.mu.
+func (r *clientRecord) mark(field string) {
+	_, stored := r.stored[field]
+	_, sending := r.sending[field]
+	if stored || sending || r.note(field) != "" {
 		r.changed[field] = struct{}{}
+	} else {
+		delete(r.changed, field)
 	}
 }
 

@@ -78,7 +78,7 @@ func (r *clientRecord) dropNote(field string, n *holdNote, goesOn bool) {
 	if r.note(field) == before {
 		return
 	}
-	r.changed[field] = struct{}{}
+	r.mark(field)
 	if goesOn {
 		r.start(r.client.clock().Mono)
 	}

@@ -1,0 +1,61 @@
+package latchkey
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// newTestRecord returns a record that is not written by itself.
+func newTestRecord() *clientRecord {
+	r := newClientRecord(&Client{id: newClientID(), clock: transport.SystemClock, options: Options{Label: "x"}})
+	r.writing = true
+	return r
+}
+
+// While nothing is written, a note that has ended takes no memory, unless the server may have it.
+func TestRecord_forgets_what_was_never_written(t *testing.T) {
+	r := newTestRecord()
+	for i := range 10 {
+		field, n := fmt.Sprint(i), &holdNote{"note"}
+		r.addNote(field, n)
+		r.dropNote(field, n, false)
+	}
+	assert.Empty(t, r.changed)
+	assert.Empty(t, r.notes)
+}
+
+// The same is so for a note that the server refuses. If the server may have it, it is removed.
+func TestRecord_after_a_failed_write(t *testing.T) {
+	refused := transport.Refusal(rueidis.ErrNoCache)
+	for _, each := range []struct {
+		name    string
+		err     error
+		changed int
+	}{{"refused", refused, 0}, {"no answer", transport.ErrSilent, 1}, {"written", nil, 1}} {
+		for _, during := range []bool{false, true} {
+			r := newTestRecord()
+			n := &holdNote{"note"}
+			r.addNote("field", n)
+			w := r.next(true)
+			assert.Equal(t, []string{"field", "note"}, w.texts)
+			if during {
+				r.dropNote("field", n, false)
+			}
+			r.sent(w, true, each.err)
+			if !during {
+				r.dropNote("field", n, false)
+			}
+			assert.Len(t, r.changed, each.changed, "%s, the hold ends during the write: %v", each.name, during)
+			assert.Empty(t, r.notes)
+			if each.changed > 0 {
+				r.notBefore = longAgo
+				assert.Equal(t, []string{"field"}, r.next(true).gone, each.name)
+			}
+		}
+	}
+}
