@@ -88,8 +88,10 @@ var takers = func() (all []taker) {
 			if _, err := s.TrySetPermits(ctx, 5); err != nil {
 				return nil, "", "", err
 			}
-			err := s.Acquire(ctx, 3)
-			return func() error { return s.Release(context.Background(), 3) }, name, "2", err
+			if err := s.Acquire(ctx, 3); err != nil {
+				return nil, "", "", err
+			}
+			return func() error { return s.Release(context.Background(), 3) }, name, "2", nil
 		}},
 	)
 }()
