@@ -141,17 +141,21 @@ func (a *acquisition) takeGrant() (begun, known bool) {
 		from = o.entry.seen
 	}
 	known = o.entry.known && granted == nil
+	lease := a.lease
+	if granted != nil {
+		lease = min(lease, granted.lease) // it may be longer than asked for: see wantLease
+	}
 	o.entry.grant, o.entry.known = nil, false
 	o.mu.Unlock()
 	if known {
 		known = o.lock.client.handover.listens(o)
 	}
-	if granted == nil || !a.isEnough(granted.lease, from) {
+	if granted == nil || !a.isEnough(lease, from) {
 		return false, known
 	}
 	now := o.lock.client.clock()
 	for each := range a.each {
-		each.beginWith(&a.request, newGrantedTerm(from, now, granted.lease, &a.request), now, now, granted.token)
+		each.beginWith(&a.request, newGrantedTerm(from, now, lease, &a.request), now, now, granted.token)
 	}
 	return true, false
 }
