@@ -117,7 +117,7 @@ func (e *Election) campaign(ctx context.Context, verb string, waits bool, value 
 			return l, nil
 		}
 		lost := errors.Is(err, ErrLost)
-		if left := l.Resign(ctx); !lost && left != nil {
+		if left := l.resignInTime(ctx); !lost && left != nil {
 			err = errors.Join(err, left)
 		}
 		if !lost {

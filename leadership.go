@@ -175,6 +175,25 @@ func (l *Leadership) Resign(ctx context.Context) error {
 	return nil
 }
 
+// resignPatience is how long a campaign that has failed waits for its release.
+const resignPatience = time.Second
+
+// resignInTime resigns for a campaign that has failed. If ctx ends first, or the server is silent, the background
+// goes on.
+func (l *Leadership) resignInTime(ctx context.Context) error {
+	resigned := make(chan error, 1)
+	go func() { resigned <- l.Resign(ctx) }()
+	silence := time.NewTimer(resignPatience)
+	defer silence.Stop()
+	select {
+	case err := <-resigned:
+		return err
+	case <-ctx.Done():
+	case <-silence.C:
+	}
+	return ErrUnknownOutcome
+}
+
 // retire removes what the leader has announced, and wakes observers. It need not succeed: nobody
 // sees a leader that does not hold the lock.
 func (l *Leadership) retire(ctx context.Context) {

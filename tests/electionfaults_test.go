@@ -3,6 +3,7 @@ package tests
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -139,4 +140,47 @@ func TestElection_endOfTheLease(t *testing.T) {
 	assert.Greater(t, next.Term(), l.Term())
 	sees(t, watched, "b")
 	mustResign(t, next)
+}
+
+// A campaign has won when the server falls silent, before the value is announced. The campaign ends when its time is
+// over, and resigns in the background.
+func TestElection_silentBeforeItIsAnnounced(t *testing.T) {
+	t.Parallel()
+	for what, campaign := range map[string]func(e *latchkey.Election) error{
+		"Wait": func(e *latchkey.Election) error {
+			_, err := e.Campaign(context.Background(), "me", latchkey.Wait(time.Second))
+			return err
+		},
+		"a deadline": func(e *latchkey.Election) error {
+			_, err := e.Campaign(within(t, time.Second), "me")
+			return err
+		},
+		"a try with a deadline": func(e *latchkey.Election) error {
+			_, err := e.TryCampaign(within(t, time.Second), "me")
+			return err
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			server, name := rig.Shared(), rig.Name(t)
+			tap := rig.NewTap(t, server)
+			e := connectVia(t, server, tap.Addr()).NewElection(name) // which releases for ten seconds
+			var announced atomic.Bool
+			leader := rig.Mentions("latchkey_leader:{" + name + "}")
+			_, release := holdCommands(tap, func(c rig.Command) bool {
+				announced.CompareAndSwap(false, leader(c))
+				return announced.Load()
+			})
+			defer release()
+			began := time.Now()
+			err := campaign(e)
+			require.True(t, announced.Load())
+			require.ErrorIs(t, err, latchkey.ErrUnavailable)
+			require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+			require.NotErrorIs(t, err, latchkey.ErrNotAcquired)
+			require.Less(t, time.Since(began), time.Second+leeway)
+			release()
+			rig.Eventually(t, soon, "all is free", free(rig.NewAdmin(t, server), name))
+		})
+	}
 }
