@@ -21,6 +21,7 @@ func (o *ownership) endIfDue() bool {
 		cause, why = ErrMaxHold, "its maximum hold time is over"
 	}
 	mayLast := o.doubt.mayLast(now, o.span())
+	o.local.next.maybeNamed(now) // the last release is in flight
 	o.mu.Unlock()
 	if !o.endLost(cause, why) {
 		return false
@@ -103,7 +104,6 @@ func (o *ownership) end(cause error) (next *ownership, ended bool) {
 	next = o.takeNext()
 	if cause != nil {
 		o.makeRare().cause = cause
-		next.maybeNamed(o.lock.client.clock())
 	}
 	dependents := o.holds.clear(cause)
 	o.lock.client.watchdog.drop(o)

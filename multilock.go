@@ -14,9 +14,9 @@ import (
 // second, then releases everything, and tries again after a short pause.
 //
 // Goroutines of one program that want the same members, of the same clients, wait in one line if
-// all members are of kinds that a client can pass on (locks, spin locks, mutexes, write sides). Only the first in line waits for members. Unlock passes the hold to the next in memory,
-// as for a single lock, for the shortest [Options].Turn of the clients; docs/reference/several.md
-// says when.
+// all members are of kinds that a client can pass on (locks, spin locks, mutexes, write sides). Only
+// the first in line waits for members. Unlock passes the hold to the next in memory, as for a single
+// lock, for the shortest [Options].Turn of the clients; docs/reference/several.md says when.
 //
 // The hold is lost when one member is. Unlock releases all members, even if some releases fail. A
 // failover that loses one member loses the whole: see [RedLock] for the opposite.

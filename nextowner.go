@@ -77,30 +77,30 @@ func (o *ownership) nextInDoubt(a transport.Answer) {
 	}
 }
 
-// maybeNamed records that a release that is in flight when its ownership is lost may yet name the next owner, if
+// maybeNamed records that a release that is in flight when its ownership is lost may yet name this next owner, if
 // there is one.
-func (next *ownership) maybeNamed(now transport.Stamp) {
-	if next != nil {
-		next.noteDoubt(transport.Answer{Doubt: true, DoubtAt: now, DoubtGeneration: transport.NoGeneration})
+func (o *ownership) maybeNamed(now transport.Stamp) {
+	if o != nil {
+		o.noteDoubt(transport.Answer{Doubt: true, DoubtAt: now, DoubtGeneration: transport.NoGeneration})
 	}
 }
 
-// noteHandover records for the next owner, if there is one, what the release did.
-func (next *ownership) noteHandover(a transport.Answer) {
-	if next == nil || !freed(a) || a.KeysOmitted != nil {
+// noteHandover records for this next owner, if there is one, what the release did.
+func (o *ownership) noteHandover(a transport.Answer) {
+	if o == nil || !freed(a) || a.KeysOmitted != nil {
 		return
 	}
-	next.mu.Lock()
-	defer next.mu.Unlock()
-	next.entry.known = !next.entry.unsure
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.entry.known = !o.entry.unsure
 	reply, err := a.Message.ToArray()
 	if err != nil || len(reply) != 2 {
 		return
 	}
-	if owner, err := reply[0].ToString(); err == nil && owner == next.wire {
+	if owner, err := reply[0].ToString(); err == nil && owner == o.wire {
 		token, _ := reply[1].ToString()
 		n, _ := strconv.ParseInt(token, 10, 64)
-		next.entry.grant = &grant{n, next.entry.wanted, ""}
+		o.entry.grant = &grant{n, o.entry.wanted, ""}
 	}
 }
 
@@ -111,12 +111,12 @@ func (o *ownership) takeNext() *ownership {
 	return next
 }
 
-// asLeft is what the next owner, or nil, is for a wait queue.
-func (next *ownership) asLeft() any {
-	if next == nil {
+// asLeft is what this next owner, or nil, is for a wait queue.
+func (o *ownership) asLeft() any {
+	if o == nil {
 		return nil
 	}
-	return next
+	return o
 }
 
 // handoverArgs appends the arguments of a release that concern the queue.

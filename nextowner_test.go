@@ -22,6 +22,7 @@ func TestOwnership_that_ends_leaves_no_next_owner(t *testing.T) {
 		"failed":             func(o *ownership) { _ = o.releaseFailed(transport.Answer{Doubt: true}, context.Canceled) },
 		"failed, released":   func(o *ownership) { _ = o.releaseFailed(null, context.Canceled); o.finishRelease(null) },
 		"lost":               func(o *ownership) { o.lose(ErrLost, "the test loses it") },
+		"its time is over":   func(o *ownership) { o.lease = leaseTerm{}; o.endIfDue() },
 		"the client closes":  func(o *ownership) { next, _ := o.end(ErrClosed); o.leaveFree(next, 0) },
 		"a party has left":   func(o *ownership) { next, _ := o.end(nil); o.leave(next) },
 		"released and freed": func(o *ownership) { o.finishRelease(null); o.finishRelease(null) },
@@ -43,7 +44,7 @@ func TestOwnership_that_ends_leaves_no_next_owner(t *testing.T) {
 		require.ErrorIs(t, <-ended, context.Canceled)
 		ends(o)
 		require.Equal(t, over, next.currentPhase(), what)
-		require.Equal(t, what == "lost" || what == "failed" || what == "the client closes", next.mayBeAcquired(), what)
+		require.Equal(t, what == "its time is over" || what == "failed", next.mayBeAcquired(), what)
 		require.False(t, next.receiveGrant(0, ""), "a grant that comes now is given back")
 		c.handover.mu.Lock()
 		for _, each := range c.handover.channels {

@@ -105,13 +105,12 @@ func (a *acquisition) reportOwnWait() {
 
 // isBehindOwn checks the call against the oldest ownership of its client on the key.
 func (a *acquisition) isBehindOwn() bool {
-	c, oldest := a.lock.client, uint64(0)
+	c := a.lock.client
 	shard, hash := c.waitQueues.locate(a.lock.key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	for o := range c.registry.live.on(a.lock.key, hash) {
-		oldest = o.number
-		break
+		return a.isStuck(o.number, c.clock().Mono, c.options.Lease)
 	}
-	return a.isStuck(oldest, c.clock().Mono, c.options.Lease)
+	return a.isStuck(0, c.clock().Mono, c.options.Lease)
 }

@@ -141,17 +141,17 @@ func (a *acquisition) takeGrant() (begun, known bool) {
 		from = o.entry.seen
 	}
 	known = o.entry.known && granted == nil
-	lease := a.lease
-	if granted != nil {
-		lease = min(lease, granted.lease) // it may be longer than asked for: see wantLease
-	}
 	o.entry.grant, o.entry.known = nil, false
 	o.mu.Unlock()
 	if known {
 		known = o.lock.client.handover.listens(o)
 	}
-	if granted == nil || !a.isEnough(lease, from) {
+	if granted == nil {
 		return false, known
+	}
+	lease := min(a.lease, granted.lease) // the grant may be longer than asked for: see wantLease
+	if !a.isEnough(lease, from) {
+		return false, false
 	}
 	now := o.lock.client.clock()
 	for each := range a.each {
