@@ -53,33 +53,33 @@ func (o *ownership) extendBy(ctx context.Context, s *holdState, d time.Duration)
 		o.doubt.extensionInDoubt(d)
 		o.mu.Unlock()
 	}
-	switch gone, causes := readExtension(a, err); {
+	switch result, causes := readExtension(a, err); {
 	case causes != nil:
 		return fail("extend", o.lock.Name(), causes...)
-	case gone:
+	case result == 0:
 		o.lose(ErrLost, "the key is gone or belongs to another owner")
 	default:
-		o.renewed(a.Sent, d)
+		o.renewed(a.Sent, d, result)
 	}
 	return o.extended(s, d)
 }
 
-// readExtension reads the outcome of a renewal: whether the owner had lost the key, or the causes
-// of an error.
-func readExtension(a transport.Answer, err error) (gone bool, causes []error) {
+// readExtension reads the outcome of a renewal: its result, 0 if the owner had lost the key, or the
+// causes of an error.
+func readExtension(a transport.Answer, err error) (result int64, causes []error) {
 	switch {
 	case deniedHold(err):
-		return true, nil
+		return 0, nil
 	case err != nil && a.Doubt:
-		return false, []error{ErrUnknownOutcome, err}
+		return 0, []error{ErrUnknownOutcome, err}
 	case err != nil:
-		return false, []error{err}
+		return 0, []error{err}
 	}
 	results, err := a.Message.AsIntSlice()
 	if err != nil || len(results) != 1 || results[0] < 0 {
-		return false, []error{ErrUnknownOutcome, transport.Unavailable(errors.Join(errReply, err))}
+		return 0, []error{ErrUnknownOutcome, transport.Unavailable(errors.Join(errReply, err))}
 	}
-	return results[0] == 0, nil
+	return results[0], nil
 }
 
 // mayExtend checks, under sendMu, that the hold can be extended by d.

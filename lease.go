@@ -126,6 +126,19 @@ func (l *leaseTerm) shorten(sent transport.Stamp, lease time.Duration) {
 	}
 }
 
+// endIn makes the lease end with the object that it belongs to. It plans a renewal for when a third of that time is over,
+// which finds out whether the object lives longer by then; in the last moments none.
+func (l *leaseTerm) endIn(sent transport.Stamp, left time.Duration) {
+	if l.left(sent) <= left {
+		return
+	}
+	l.set(sent, left)
+	l.unrenewed = l.period() - max(left/3, leastEndPause)
+}
+
+// leastEndPause is the shortest time between two renewals of a lease that ends with its object.
+const leastEndPause = 100 * time.Millisecond
+
 // set replaces the lease, whichever of the two ends first.
 func (l *leaseTerm) set(sent transport.Stamp, lease time.Duration) {
 	l.unrenewed += sent.Since(l.sent)

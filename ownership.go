@@ -122,6 +122,10 @@ func (o *ownership) beginWith(r *request, lease leaseTerm, acquired, now transpo
 	defer o.mu.Unlock()
 	o.phase, o.doubt.queued = held, false
 	o.lease = lease
+	if o.lock.spec.permit && token > 0 { // it is not a token, but the ms after which the semaphore ends
+		o.lease.endIn(lease.sent, fromMillis(token))
+		token = 0
+	}
 	if r.atLeast > 0 {
 		o.makeRare().keptUntil = newTimeBound(r.atLeast, now)
 	}

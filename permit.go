@@ -47,8 +47,8 @@ func (p *Permit) Lost() <-chan struct{} { return p.inner().Lost() }
 // cause of the loss (ErrLost, ErrMaxHold, ErrClosed). It sends nothing.
 func (p *Permit) Err() error { return p.inner().Err() }
 
-// ValidFor returns for how long the permit can be relied on if the server never answers again: NoExpiry if its
-// lease does not end, 0 when the permit is over. It sends nothing.
+// ValidFor returns for how long the permit can be relied on if the server never answers again: NoExpiry if neither
+// its lease nor, as far as is known, its semaphore ends, 0 when the permit is over. It sends nothing.
 func (p *Permit) ValidFor() time.Duration {
 	left := p.inner().ValidFor()
 	if left > MaxLease {

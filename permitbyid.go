@@ -166,7 +166,7 @@ func (s *PermitSemaphore) SetLease(ctx context.Context, id string, d time.Durati
 	if o := s.own(id); o != nil {
 		return s.setOwnLease(ctx, verb, o, d, ms)
 	}
-	_, err = s.update(ctx, verb, id, ms)
+	_, _, err = s.update(ctx, verb, id, ms)
 	return err
 }
 
@@ -177,11 +177,11 @@ func (s *PermitSemaphore) setOwnLease(ctx context.Context, verb string, o *owner
 	}
 	defer o.sendMu.Unlock()
 	o.fixLease(s.client.clock(), min(d, permanentLease), true)
-	sent, err := s.update(ctx, verb, o.wire, ms)
-	switch {
+	sent, end, err := s.update(ctx, verb, o.wire, ms)
+	switch lease := min(d, end, permanentLease); {
 	case err == nil:
-		o.fixLease(sent, min(d, permanentLease), false)
-		s.client.record.use(sent.Mono, min(d, permanentLease))
+		o.fixLease(sent, lease, false)
+		s.client.record.use(sent.Mono, lease)
 	case errors.Is(err, ErrNotHeld):
 		o.lose(ErrLost, "the permit was gone when its lease was set")
 	}
@@ -193,26 +193,30 @@ func (s *PermitSemaphore) setOwnLease(ctx context.Context, verb string, o *owner
 	return err
 }
 
-// update sets a lease, which begins no earlier than sent. If no answer comes, the lease is not set later.
-func (s *PermitSemaphore) update(ctx context.Context, verb, id, ms string) (sent transport.Stamp, err error) {
+// update sets a lease, which begins no earlier than sent. end is when the semaphore ends. If no answer comes, the lease
+// is not set later.
+func (s *PermitSemaphore) update(ctx context.Context, verb, id, ms string) (sent transport.Stamp, end time.Duration, err error) {
 	a, err := s.sendOrVoid(ctx, verb, func(o *operation) call {
 		return call{permitUpdate.Confirmed(s.client.confirmCalls), []string{s.key, s.secondKey, o.record, s.kindKey()},
 			[]string{o.number, rawID(id), ms, s.client.publish, s.channel}}
 	})
 	switch {
-	case deniedHold(err):
-		return sent, fail(verb, s.name, ErrNotHeld)
+	case deniedHold(err), err == nil && a.Message.IsInt64():
+		return sent, 0, fail(verb, s.name, ErrNotHeld)
 	case err != nil:
-		return sent, err
+		return sent, 0, err
 	}
-	switch set, err := a.Message.AsInt64(); set {
-	case 1:
-		return a.Sent, nil
-	case 2:
-		return a.FirstSent, nil // from an earlier attempt
-	default:
-		return sent, fail(verb, s.name, ErrNotHeld, err)
+	reply, err := a.Message.AsIntSlice()
+	if err != nil || len(reply) != 2 {
+		return sent, 0, fail(verb, s.name, ErrUnknownOutcome, errors.Join(errReply, err))
 	}
+	if end = NoExpiry; reply[1] > 0 {
+		end = fromMillis(reply[1])
+	}
+	if reply[0] == 2 {
+		return a.FirstSent, end, nil // from an earlier attempt
+	}
+	return a.Sent, end, nil
 }
 
 // fixLease ends the renewal of a permit whose lease is being set. With shorter, while the server has not

@@ -134,7 +134,7 @@ func (s *PermitSemaphore) acquire(ctx context.Context, verb string, waits bool, 
 
 // TrySetPermits sets the total number of permits if the semaphore is not there, wakes waiters, and reports
 // whether it did; an existing semaphore stays as it is. With [TTL] the semaphore and its permits end when the
-// time is over. n is 0 or more.
+// time is over, and the holders of permits know that. n is 0 or more.
 //
 // The errors are those of [Semaphore.Release]: after ErrUnknownOutcome do not repeat the call; after any other
 // error nothing has changed. ctx bounds the call.
@@ -163,8 +163,9 @@ func permitsChange(c *permitCount, o *operation, how permitChange, n int, ttl st
 }
 
 // SetTTL makes the semaphore and its permits end in d, or never with NoExpiry, and reports whether the
-// semaphore is there. The leases of held permits stay as they are, but end with the semaphore. The errors are
-// those of [Semaphore.SetTTL].
+// semaphore is there. The leases of held permits stay as they are, but end with the semaphore. Holders learn of
+// that at their next renewal, a third of the lease later at most, and those of permits that are not renewed do
+// not: let d be longer. The errors are those of [Semaphore.SetTTL].
 func (s *PermitSemaphore) SetTTL(ctx context.Context, d time.Duration) (bool, error) {
 	return s.setTTL(ctx, d)
 }

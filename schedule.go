@@ -65,8 +65,9 @@ func (o *ownership) nextLease() time.Duration {
 	return 0
 }
 
-// renewed notes that the server has renewed the lease or verified the hold.
-func (o *ownership) renewed(sent transport.Stamp, lease time.Duration) {
+// renewed notes that the server has renewed the lease or verified the hold. A result above 1 says that the lease ends
+// earlier, in result - 2 ms: see permit_renew.lua.
+func (o *ownership) renewed(sent transport.Stamp, lease time.Duration, result int64) {
 	o.mu.Lock()
 	if o.phase != held {
 		o.mu.Unlock()
@@ -80,6 +81,9 @@ func (o *ownership) renewed(sent transport.Stamp, lease time.Duration) {
 	o.doubt.renewal = false
 	o.lease.extend(sent, lease)
 	o.lease.noteLease(sent, lease)
+	if result > 1 {
+		o.lease.endIn(sent, fromMillis(result-2))
+	}
 	o.plan()
 	o.mu.Unlock()
 	o.lock.client.record.use(sent.Mono, lease)

@@ -16,6 +16,7 @@
 -- ARGV[11] '1' if the server counts all listeners of these channels
 --
 -- Reply   nil: acquired
+--         string: acquired; ms after which the semaphore ends, if that is before the lease ends
 --         array: refused, single attempt; ms after which the next lease ends, -1 if none does; how
 --         many permits are available, and how many there are in total
 --         array: refused; ms after which to retry, -1 if that is not known; how many permits are
@@ -28,7 +29,7 @@
 -- A waiter that is refused is in the queue, unless it wants more permits than there are in total.
 -- Free permits go to the front of the queue first, not to the caller.
 --
--- Cost: 8 commands if nobody waits, about 20 to join the queue; O(log w + n log p) for n permits
+-- Cost: 9 commands if nobody waits, about 20 to join the queue; O(log w + n log p) for n permits
 -- among p that are held and w that wait. Each grant to another waiter adds about 16 commands, for 64
 -- grants at most, and 128 dead entries are removed. An entry that is in the queue may retry on a
 -- server that is out of memory. Idempotent, except that the lease begins again: ids are used once,
@@ -94,7 +95,7 @@ end
 -- take makes the entry hold its permits.
 local function take()
   hold(ids, lease)
-  return false
+  return untilEnd(lease)
 end
 
 local empty = redis.call('exists', queue) == 0
@@ -123,9 +124,9 @@ if first and not head and free < n then
 end
 if first and free >= n then
   drop({entry})
-  take()
+  local taken = take()
   pass(look(), true)
-  return false
+  return taken
 end
 if not stale then
   return {nextEnd(), free, total}

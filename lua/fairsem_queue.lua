@@ -16,7 +16,7 @@
 -- The permits go to the first living entry of the queue, all or none, and then to the next. The
 -- script that finds them free makes that entry their owner, for a short lease, and sends to its client:
 --
---   "grant p <id> 0 <key>"
+--   "grant p <id> <ms after which the semaphore ends, 0 if that is not before the lease ends> <key>"
 --
 -- If nobody receives that, the client is gone, with all its places. If the client is not gone after
 -- all, its entries get their places back by their tickets when they retry. A grant that nobody uses
@@ -145,7 +145,8 @@ local function give(head, lease)
   end
   local client, receivers = clientOf(head), 0
   if not counts or listened(clients .. client .. suffix) then
-    receivers = tell(publish, clients .. client .. suffix, 'grant p ' .. string.sub(head, -32) .. ' 0 ' .. key)
+    local message = 'grant p ' .. string.sub(head, -32) .. ' ' .. (untilEnd(lease) or '0') .. ' ' .. key
+    receivers = tell(publish, clients .. client .. suffix, message)
   end
   if receivers == 0 and counts then
     gone[client] = true

@@ -11,6 +11,7 @@
 -- ARGV[6...] ids, as bytes
 --
 -- Reply   nil: acquired
+--         string: acquired; ms after which the semaphore ends, if that is before the lease ends
 --         array: refused; ms after which to retry, -1 if that is not known; how many permits are
 --         available, and how many there are in total
 --         error WRONGTYPE: the key is another kind of object; nothing changed
@@ -21,7 +22,7 @@
 -- only the permits in excess of these. No permits are kept for an acquisition of more than
 -- there are in total.
 --
--- Cost: about 13 commands; O(n log p) for n ids among p that are held. Permits whose lease
+-- Cost: about 14 commands; O(n log p) for n ids among p that are held. Permits whose lease
 -- is over are put back, 64 or n at most. Idempotent, except that the lease begins again: ids
 -- are used once.
 local key, held, reserve, kind, publish, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[3], ARGV[4]
@@ -85,4 +86,4 @@ end
 if letGo(last) or back > 0 then
   offer(free - n)
 end
-return false
+return untilEnd(ARGV[1])

@@ -4,11 +4,12 @@
 -- ARGV[2i-1]  id, as bytes
 -- ARGV[2i]    lease in ms
 --
--- Reply   array: 1 renewed, 0 not held, -1 unknown: the server returned an error
+-- Reply   array: 1 renewed; 2 + ms renewed, and the semaphore ends after so many ms, before the lease
+--         does; 0 not held; -1 unknown: the server returned an error
 --
 -- A renewal never brings a permit back and never shortens its lease.
 --
--- Cost: 2 commands, and 2 for each permit; O(log p). Works on a server that is out of memory,
+-- Cost: 2 commands, and 3 for each permit; O(log p). Works on a server that is out of memory,
 -- because updating an existing member needs no memory. Idempotent.
 local key, held, publish, channel, mine
 --@include tell
@@ -27,7 +28,9 @@ for i, key in ipairs(KEYS) do
     renewed[i] = 0
   else
     redis.call('zadd', key, 'xx', 'gt', ends(ARGV[2 * i]), ARGV[2 * i - 1])
-    renewed[i] = 1
+    held = key
+    local ms = untilEnd(ARGV[2 * i])
+    renewed[i] = ms and 2 + tonumber(ms) or 1
   end
 end
 return renewed

@@ -19,6 +19,13 @@ local function ends(lease)
   return string.format('%.0f', clock() + tonumber(lease))
 end
 
+-- untilEnd returns the ms, as text, after which the semaphore ends with its permits, if that is before the
+-- end of a lease that begins now; false if it is not.
+local function untilEnd(lease)
+  local ttl = redis.call('pttl', held)
+  return ttl >= 0 and (lease == '' or ttl < tonumber(lease)) and string.format('%.0f', math.max(ttl, 1))
+end
+
 -- lapsed reports whether the lease with a score is over.
 local function lapsed(score)
   return tonumber(score) >= 0 and tonumber(score) <= clock()
