@@ -85,13 +85,13 @@ func (l *CountDownLatch) TrySetCount(ctx context.Context, n int, options ...SetO
 // Any process may count, as often as it likes; see [CountDownLatch.CountDownAs].
 //
 // The error matches ErrNotSet if nobody has set the latch, ErrGone if it has expired, or
-// ErrUnavailable if the server could not be reached, and ErrUnknownOutcome as well if the count may
-// still take effect. It can also match ErrClosed, ErrWrongKind or ErrInvalid, or be a
-// *rueidis.RedisError if the server refuses.
+// ErrUnavailable and ErrUnknownOutcome if the server could not be reached or did not answer. It can
+// also match ErrClosed, ErrWrongKind or ErrInvalid, or be a *rueidis.RedisError if the server
+// refuses.
 //
 // After ErrUnknownOutcome the client repeats the count in the background, for up to 20 minutes. It
-// counts once: do not repeat it. If the server is silent from the start of the call, so that the
-// round is unknown, the count goes to the round that exists when the server answers again. After
+// counts once: do not repeat it. If the server does not answer from the start of the call, so that
+// the round is unknown, the count goes to the round that exists when the server answers again. After
 // any other error nothing was counted.
 func (l *CountDownLatch) CountDown(ctx context.Context) (left int, err error) {
 	return l.countDown(ctx, "count down", 1, "")
@@ -122,9 +122,9 @@ func (l *CountDownLatch) countDown(ctx context.Context, verb string, n int, part
 	ctx = l.client.sender.Detached(ctx)
 	v, a, err := l.look(ctx, "", false)
 	switch {
-	case err != nil && a.Doubt:
-		// The server is silent. The count must not be lost, so it goes to the round that exists
-		// when the server answers again.
+	case err != nil && (a.Doubt || mayStillRun(err)):
+		// The server does not answer. The count must not be lost, so it goes to the round that
+		// exists when the server answers again.
 		l.sendLater(l.countIn("", n, participant))
 		return 0, fail(verb, l.name, ErrUnknownOutcome, err)
 	case err != nil:
@@ -132,7 +132,7 @@ func (l *CountDownLatch) countDown(ctx context.Context, verb string, n int, part
 	case v.what != latchClosed:
 		return 0, l.roundError(verb, v)
 	}
-	a, err = l.sendOrRepeat(ctx, verb, l.countIn(v.round, n, participant))
+	a, err = l.sendUntilDone(ctx, verb, l.countIn(v.round, n, participant))
 	if err != nil {
 		return 0, err
 	}

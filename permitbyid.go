@@ -15,8 +15,8 @@ import (
 type PermitState int
 
 const (
-	// PermitUndecided means that no answer came: the release is repeated in the
-	// background.
+	// PermitUndecided means that no answer came: if the error matches ErrUnknownOutcome, the
+	// release is repeated in the background.
 	PermitUndecided PermitState = iota
 	// PermitReleased means that it was held until now.
 	PermitReleased
@@ -48,10 +48,10 @@ const releaseBatch = 100
 // Options.RetryBudget instead, for each 100 ids.
 //
 // The error is nil if all were released. It matches ErrNotHeld if some are [PermitExpired] or [PermitUnknown],
-// and ErrUnknownOutcome if no answer came for some, which are [PermitUndecided] and are released in the
-// background. It is ErrInvalid, and nothing was sent, if there is no id or one cannot be the id of a permit.
-// ErrUnavailable, ErrClosed, ErrWrongKind and a *rueidis.RedisError are possible for permits that are
-// PermitUndecided and were not released.
+// and ErrUnknownOutcome and ErrUnavailable if the server could not be reached or did not answer for some, which
+// are [PermitUndecided] and are released in the background. It is ErrInvalid, and nothing was sent, if there is
+// no id or one cannot be the id of a permit. ErrClosed, ErrWrongKind and a *rueidis.RedisError are possible for
+// permits that are PermitUndecided and were not released.
 func (s *PermitSemaphore) Release(ctx context.Context, ids ...string) ([]PermitState, error) {
 	if err := checkIDs(ids); err != nil {
 		return nil, fail("release", s.name, err)
@@ -108,7 +108,7 @@ func releaseOwn(ctx context.Context, o *ownership, errs []error) (PermitState, [
 
 // releaseByID releases some of the ids and fills in their states.
 func (s *PermitSemaphore) releaseByID(ctx context.Context, ids []string, some []int, states []PermitState) error {
-	a, err := s.sendOrRepeat(s.client.sender.Detached(ctx), "release", func(o *operation) call {
+	a, err := s.sendUntilDone(s.client.sender.Detached(ctx), "release", func(o *operation) call {
 		args := []string{o.number, s.client.publish, s.channel}
 		for _, i := range some {
 			args = append(args, rawID(ids[i]))

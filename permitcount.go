@@ -59,7 +59,11 @@ func (c *permitCount) change(ctx context.Context, verb string, how permitChange,
 		return false, fail(verb, c.name, bad)
 	}
 	defer c.endTurns()
-	return boolOf(c.sendOrRepeat(ctx, verb, func(o *operation) call { return c.script(c, o, how, n, ttl) }))
+	send := c.sendOrRepeat
+	if how == changeAdd {
+		send = c.sendUntilDone
+	}
+	return boolOf(send(ctx, verb, func(o *operation) call { return c.script(c, o, how, n, ttl) }))
 }
 
 // setTTL is SetTTL.

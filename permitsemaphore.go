@@ -136,8 +136,8 @@ func (s *PermitSemaphore) acquire(ctx context.Context, verb string, waits bool, 
 // whether it did; an existing semaphore stays as it is. With [TTL] the semaphore and its permits end when the
 // time is over, and the holders of permits know that. n is 0 or more.
 //
-// The errors are those of [Semaphore.Release]: after ErrUnknownOutcome do not repeat the call; after any other
-// error nothing has changed. ctx bounds the call.
+// The errors are those of [Semaphore.TrySetPermits]: after ErrUnknownOutcome do not repeat the call; after any
+// other error nothing has changed. ctx bounds the call.
 func (s *PermitSemaphore) TrySetPermits(ctx context.Context, n int, options ...SetOption) (bool, error) {
 	return s.trySet(ctx, n, options)
 }
@@ -151,7 +151,7 @@ func (s *PermitSemaphore) SetPermits(ctx context.Context, n int) error {
 
 // AddPermits adds n permits, and wakes waiters, or takes permits away if n is negative, as SetPermits does. If
 // the semaphore is not there, it is made with n permits. n is from -2,147,483,647 to 2,147,483,647 and not 0.
-// The errors are those of TrySetPermits.
+// The errors are those of [Semaphore.AddPermits].
 func (s *PermitSemaphore) AddPermits(ctx context.Context, n int) error {
 	return s.add(ctx, n)
 }

@@ -13,10 +13,12 @@ import (
 // lost until somebody releases them. Use [PermitSemaphore] where that matters. Any number of
 // goroutines may share one Semaphore.
 //
-// Every operation counts once, however often it is sent. Release, ReleaseIfExists, AddPermits,
-// TrySetPermits and SetPermits return ErrUnknownOutcome if no answer arrives in time. The client
-// then repeats them in the background until the server answers, so do not repeat them yourself. An
-// Acquire, TryAcquire or Drain without an answer is undone in the background. A SetTTL or Delete
+// Every operation counts once, however often it is sent. Release, ReleaseIfExists and AddPermits
+// return ErrUnknownOutcome if the server could not be reached, or did not answer, in time. The client
+// then repeats them in the background until the server answers, for up to 20 minutes, so do not
+// repeat them yourself. It does the same with TrySetPermits and SetPermits if they were sent; if
+// their error does not match ErrUnknownOutcome, they have changed nothing, and you may repeat them.
+// An Acquire, TryAcquire or Drain without an answer is undone in the background. A SetTTL or Delete
 // without an answer is abandoned: it has taken effect, or never will.
 //
 // Set the permits once, with TrySetPermits. Until then acquisitions fail with ErrNotSet, unless
@@ -84,10 +86,8 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
 //
 // The error matches one of
 //
-//   - ErrUnknownOutcome: the request was sent and not answered; the client repeats it in the
-//     background, so do not repeat it
-//   - ErrUnavailable, without ErrUnknownOutcome: the server could not be reached; no permit was
-//     released, and you may repeat the call
+//   - ErrUnknownOutcome and ErrUnavailable: the server could not be reached, or did not answer; the
+//     client repeats the release in the background, so do not repeat it
 //   - ErrClosed, ErrWrongKind: no permit was released
 //   - ErrInvalid: the name or n (1 to 2,147,483,647) cannot be used, or there would be more permits
 //     than Redisson can count; no permit was released
@@ -114,7 +114,7 @@ func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
 // AddPermits creates it with n permits.
 //
 // The errors are those of [Semaphore.Release]. n is from -2,147,483,647 to 2,147,483,647 and not 0.
-// ctx bounds the call.
+// ctx bounds the call; if ctx has ended before it, nothing is added.
 func (s *Semaphore) AddPermits(ctx context.Context, n int) error {
 	return s.add(ctx, n)
 }
@@ -123,7 +123,10 @@ func (s *Semaphore) AddPermits(ctx context.Context, n int) error {
 // for that, and reports whether it did. An existing semaphore does not change. With [TTL] the semaphore
 // ends when the time is over. n is 0 or more.
 //
-// The errors are those of [Semaphore.Release]. ctx bounds the call.
+// ErrUnknownOutcome means that the request was sent and not answered: the client repeats it in the
+// background, so do not repeat it. After ErrUnavailable without ErrUnknownOutcome, and after
+// ErrClosed, ErrWrongKind, ErrInvalid for a bad name or n, or a *rueidis.RedisError, nothing was
+// changed, and you may repeat the call. ctx bounds it.
 func (s *Semaphore) TrySetPermits(ctx context.Context, n int, options ...SetOption) (bool, error) {
 	return s.trySet(ctx, n, options)
 }
@@ -134,7 +137,7 @@ func (s *Semaphore) TrySetPermits(ctx context.Context, n int, options ...SetOpti
 //
 // The total counts what this library has set and added. It is unknown for a semaphore that Redisson
 // made: SetPermits then returns ErrNotSet and changes nothing. It is wrong for a semaphore that
-// Redisson has changed: use AddPermits. The other errors are those of [Semaphore.Release]. ctx
+// Redisson has changed: use AddPermits. The other errors are those of [Semaphore.TrySetPermits]. ctx
 // bounds the call.
 func (s *Semaphore) SetPermits(ctx context.Context, n int) error {
 	return s.set(ctx, n)
@@ -151,7 +154,7 @@ func (s *Semaphore) SetPermits(ctx context.Context, n int) error {
 func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 	a, err := s.perform(ctx, s.client.closing, "drain", func(o *operation) call {
 		return call{semDrain, []string{s.key, o.record, s.kindKey()}, []string{o.number}}
-	}, s.undo)
+	}, s.undo, false)
 	if err != nil {
 		return 0, err
 	}

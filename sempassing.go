@@ -34,7 +34,7 @@ func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int)
 		q.permitsReturn(n)
 		returned = func(l listeners) { q.permitsReturned(n, l) }
 	}
-	a, err := s.sendOrRepeat(s.client.sender.Detached(ctx), verb, func(o *operation) call {
+	a, err := s.sendUntilDone(s.client.sender.Detached(ctx), verb, func(o *operation) call {
 		return s.release(o, how, n)
 	})
 	l := s.listenersOf(a, err)

@@ -2,6 +2,7 @@ package latchkey
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -73,7 +74,19 @@ func (o *synchronizer) query(ctx context.Context, verb string, c call) (transpor
 
 // sendOrRepeat sends an operation that counts once. If its outcome stays unknown, the background repeats it.
 func (o *synchronizer) sendOrRepeat(ctx context.Context, verb string, build func(*operation) call) (transport.Answer, error) {
-	return o.perform(ctx, nil, verb, build, build)
+	return o.perform(ctx, nil, verb, build, build, false)
+}
+
+// sendUntilDone is sendOrRepeat for an operation that gives back or adds: its callers cannot wait for the end of an
+// outage, and it can be late. So the background repeats it even if it never reached the server.
+func (o *synchronizer) sendUntilDone(ctx context.Context, verb string, build func(*operation) call) (transport.Answer, error) {
+	return o.perform(ctx, nil, verb, build, build, true)
+}
+
+// mayStillRun reports whether an operation that was not sent, because of err, may be executed if it is repeated.
+func mayStillRun(err error) bool {
+	return transport.Classify(err) != transport.Refused && !errors.Is(err, transport.ErrClientClosed) &&
+		!errors.Is(err, ErrClosed) && !errors.Is(err, errReply)
 }
 
 // sendLater leaves an operation that counts once to the background.
@@ -88,12 +101,15 @@ func (o *synchronizer) sendLater(build func(*operation) call) {
 func (o *synchronizer) sendOrVoid(ctx context.Context, verb string, build func(*operation) call) (transport.Answer, error) {
 	return o.perform(ctx, nil, verb, build, func(each *operation) call {
 		return call{opVoid, []string{each.record}, []string{each.number}}
-	})
+	}, false)
 }
 
 // perform sends an operation until stop is closed. If its outcome is unknown, the background sends the call
-// that settle builds.
-func (o *synchronizer) perform(ctx context.Context, stop <-chan struct{}, verb string, build, settle func(*operation) call) (transport.Answer, error) {
+// that settle builds. With always it does so too if the operation never reached the server, and the outcome
+// counts as unknown.
+func (o *synchronizer) perform(
+	ctx context.Context, stop <-chan struct{}, verb string, build, settle func(*operation) call, always bool,
+) (transport.Answer, error) {
 	if err := o.begin(ctx); err != nil {
 		return transport.Answer{}, fail(verb, o.name, err)
 	}
@@ -101,12 +117,14 @@ func (o *synchronizer) perform(ctx context.Context, stop <-chan struct{}, verb s
 	each := o.client.newOperation(o.key)
 	c := build(each)
 	each.followUp = settle(each)
+	always = always && ctx.Err() == nil
 	a, err := o.client.sender.Call(ctx, stop, c.cmd, c.keys, c.args)
 	switch {
 	case err == nil:
 		each.done()
 		return a, nil
-	case a.Doubt:
+	case a.Doubt, always && mayStillRun(err):
+		a.Doubt = true
 		each.repeatLater()
 	default:
 		each.done()
