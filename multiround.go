@@ -21,8 +21,11 @@ func (*MultiLock) renewUntilComplete(_ context.Context, r *request, settings []s
 
 // acquireAll is a round: it acquires all members, and makes one hold of them.
 func (l *MultiLock) acquireAll(ctx context.Context, r *request, settings []setting, q *waitQueue) (h *Hold, again bool, err error) {
-	holds := make([]*Hold, len(l.members))
-	if err := l.acquireInOrder(ctx, r, settings, holds, q); err != nil {
+	holds, acquire := make([]*Hold, len(l.members)), l.acquireInOrder
+	if !r.waits {
+		acquire = l.tryInOrder
+	}
+	if err := acquire(ctx, r, settings, holds, q); err != nil {
 		giveBack(ctx, holds, maxMemberTimeout)
 		var deadlock *deadlockError
 		return nil, errors.As(err, &deadlock), err
@@ -65,7 +68,7 @@ func (l *MultiLock) acquireInOrder(ctx context.Context, r *request, settings []s
 		if err == nil {
 			return nil
 		}
-		if !r.waits || ctx.Err() != nil || isFinalForMember(err) {
+		if ctx.Err() != nil || isFinalForMember(err) {
 			return roundError(ctx, began, err, busy)
 		}
 		busy, began = err, time.Now()
@@ -74,6 +77,20 @@ func (l *MultiLock) acquireInOrder(ctx context.Context, r *request, settings []s
 			return roundError(ctx, began, err, busy)
 		}
 		from = first + 1
+	}
+	return nil
+}
+
+// tryInOrder tries one member after the other, and fills holds until one is busy. If several groups are tried at once,
+// those that fail do so because of a group that has come further in the order, and one of them is acquired. If all
+// members were tried at the same time, each group might acquire some. A group whose first member is busy touches no
+// other.
+func (l *MultiLock) tryInOrder(ctx context.Context, _ *request, settings []setting, holds []*Hold, _ *waitQueue) (err error) {
+	began := time.Now()
+	for i, m := range l.members {
+		if holds[i], err = m.acquire(ctx, "try lock", false, settings); err != nil {
+			return roundError(ctx, began, err, nil)
+		}
 	}
 	return nil
 }

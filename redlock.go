@@ -126,7 +126,8 @@ func (l *RedLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error
 // try again. It does not wait in line: the servers decide whether the lock is free, even while this program
 // holds it. The options are [Lease], [MaxHold] and [Note].
 //
-// ErrNotAcquired means that others hold too many members. ErrUnavailable means that too many servers could not
+// ErrNotAcquired means that others hold too many members; if three or more programs try at the same moment, each
+// may have got one, and none a majority. ErrUnavailable means that too many servers could not
 // be reached or did not answer. All other errors are as for Lock.
 func (l *RedLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
 	return l.acquire(ctx, "try lock", false, settingsOf(options))
