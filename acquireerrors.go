@@ -91,8 +91,8 @@ func worthWaiting(ctx context.Context, err error) bool {
 const cutOff = transport.LongPause
 
 // waitEnded is the error of a wait that ended with err. If err says only that the time is
-// over, the last answer decides; last is nil if there was none. heldHere says that this
-// client holds the lock, and silent that a query has been in flight for longer than
+// over, the last answer decides; last is nil if there was none. heldHere says that a hold
+// of this client keeps the caller out, and silent that a query has been in flight for longer than
 // cutOff.
 func waitEnded(err, last error, heldHere, silent bool) error {
 	var trouble error // of an earlier attempt, which says more than silence
@@ -103,7 +103,7 @@ func waitEnded(err, last error, heldHere, silent bool) error {
 	case err == nil || !transport.IsContextEnd(err):
 		return err
 	case heldHere:
-		return errors.Join(&busyError{left: -1, here: true}, transport.ContextEnd(err))
+		return errors.Join(&busyError{left: -1, here: true, bare: true}, transport.ContextEnd(err))
 	case besidesEnd(err):
 		return transport.Unavailable(errors.Join(trouble, err))
 	case last == nil, silent:

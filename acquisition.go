@@ -38,6 +38,8 @@ type acquisition struct {
 	// byStranger says that the last attempt was refused because of a stranger, and stranger that
 	// any attempt was: see waitqueue_strangers.go.
 	byStranger, stranger bool
+	// behindOwnReader says that the last attempt was refused for a writer that waits for a hold of this client.
+	behindOwnReader bool
 }
 
 // newAcquisition checks everything that can be checked before sending. waits is the default of
@@ -96,6 +98,7 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 	defer c.working.Done()
 	a.parent = c.parentOf(ctx)
 	a.began = c.clock() // before the deadline is set, so that a call that ran into it waited at least that long
+	given := ctx
 	ctx, cancel := a.bound(ctx)
 	defer cancel()
 	a.noteLimit(ctx)
@@ -115,7 +118,7 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 		h, err = a.conclude(err)
 	}
 	if err != nil {
-		err = a.failure(ctx, err)
+		err = a.failure(given, err)
 		a.observeEnd(entered, err)
 		return nil, err
 	}
@@ -148,12 +151,16 @@ func (a *acquisition) each(yield func(*ownership) bool) {
 	}
 }
 
-// failure returns the error of the call. It is not inlined, because the stack of each goroutine that waits would
+// failure returns the error of a call with that context. It is not inlined, because the stack of each goroutine that waits would
 // have room for it.
 //
 //go:noinline
 func (a *acquisition) failure(ctx context.Context, err error) error {
-	return fail(a.verb, a.lock.Name(), explain(a.lock.client.wrongKind(ctx, a.lock.keys(), a.lock.spec.stored, err))...)
+	causes := explain(a.lock.client.wrongKind(ctx, a.lock.keys(), a.lock.spec.stored, err))
+	if a.lock.spec.kind == KindElection && errors.Is(err, ErrNotAcquired) {
+		causes[0] = candidateError{causes[0]}
+	}
+	return fail(a.verb, a.lock.Name(), append(causes, a.lock.adviceFor(ctx, err))...)
 }
 
 // permits returns how many permits the call requests.

@@ -150,9 +150,12 @@ func (a *acquisition) readHolder(ans transport.Answer) (left time.Duration, err 
 // unknown. left is what remains of its lease, negative if that does not tell when to try again.
 func (a *acquisition) busyWith(holder string, left time.Duration) *busyError {
 	a.holder, a.byStranger = holder, holder != "" && !isOurs(holder)
-	busy := &busyError{holder: holder, labels: a.lock.client.labels, left: left, at: time.Now(), here: a.lock.client.registry.holds(a.lock.key)}
+	c := a.lock.client
+	busy := &busyError{holder: holder, labels: c.labels, left: left, at: time.Now()}
 	if h := holderOf(holder, 1, false); h.Kept {
-		busy.holder, busy.here, busy.kept = h.Owner.String(), false, true
+		busy.holder, busy.kept = h.Owner.String(), true
+	} else if own := c.registry.newestOn(a.lock.key); own != nil {
+		busy.here, busy.label, busy.note = true, c.Label(), c.noteOf(own)
 	}
 	return busy
 }

@@ -103,7 +103,7 @@ func (a arrivingParty) attempt(ctx context.Context, _ int) (time.Duration, error
 		return -1, err
 	}
 	if p.view.how == barrierBusy {
-		return p.view.ends, ErrNotAcquired
+		return p.view.ends, notYet("other parties run their functions")
 	}
 	p.known = true
 	p.sent.done()
@@ -148,7 +148,7 @@ func (p *barrierAwaiter) noteArrival() error {
 // wait returns nil when the generation is over. The parties of this client wait in one line, and
 // only the party at its front queries the server, as with awaiters of a latch.
 func (p *barrierAwaiter) wait(ctx context.Context) error {
-	return p.client.wait(ctx, p.key, sharedLine, p, ErrNotAcquired)
+	return p.client.wait(ctx, p.key, sharedLine, p, p.incomplete(""))
 }
 
 // attempt implements [attempter]. It queries whether and how the generation ended.
@@ -164,9 +164,21 @@ func (p *barrierAwaiter) attempt(ctx context.Context, _ int) (time.Duration, err
 	v.index = p.view.index
 	p.view = v
 	if v.how == barrierWaiting {
-		return v.ends, ErrNotAcquired
+		return v.ends, p.incomplete("")
 	}
 	return 0, nil
+}
+
+// incomplete is the error of a party that has waited in vain: so many had arrived, "" if that is unknown.
+func (p *barrierAwaiter) incomplete(arrived string) error {
+	done := "arrived"
+	if p.stage == barrierRun {
+		done = "are done"
+	}
+	if arrived == "" {
+		return notYet("not all of %d parties %s", p.n, done)
+	}
+	return notYet("%s of %d parties %s", arrived, p.n, done)
 }
 
 // pause implements [attempter].
@@ -206,10 +218,12 @@ func (p *barrierAwaiter) leave(ctx context.Context, why string, err error) error
 	}
 	a, failed := p.client.sender.CallOn(p.client.sender.Detached(ctx), nil, on, c.cmd, c.keys, c.args)
 	v, unclear := barrierViewOf(a.Message)
+	arrived := ""
 	switch {
 	case failed != nil || unclear != nil:
 		return p.leaveLater(c, err)
 	case p.known:
+		arrived = v.index
 		v.generation, v.index = p.view.generation, p.view.index
 	default:
 		p.sent.done()
@@ -219,7 +233,7 @@ func (p *barrierAwaiter) leave(ctx context.Context, why string, err error) error
 	case v.who != p.ownership.wire || v.how != why:
 		return errors.Join(p.noteArrival(), p.generationOutcome())
 	case transport.IsContextEnd(err): // the server has now said that not all had arrived
-		return errors.Join(ErrNotAcquired, transport.ContextEnd(err))
+		return errors.Join(p.incomplete(arrived), transport.ContextEnd(err))
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package latchkey
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,13 +15,18 @@ type busyError struct {
 	labels labels        // names of clients, or nil
 	left   time.Duration // of its lease at that time; negative if unknown
 	at     time.Time
-	here   bool // this client is the holder
 	kept   bool // the holder has released the lock, which stays taken
+
+	here  bool   // this client is the holder
+	label string // its label, or ""
+	note  string // of that hold, or ""
+	bare  bool   // nothing else is known of that hold so far: see Client.withOwnHold
 
 	// Of a read/write lock:
 	reads  bool   // the holder is a reader
 	others bool   // there are other readers
 	first  string // if nobody holds the lock against the caller: who goes first
+	inside bool   // and those wait for a hold of this client
 }
 
 // labels knows the labels of clients.
@@ -29,8 +35,11 @@ type labels interface{ labelOf(owner string) string }
 func (e *busyError) Error() string {
 	text := ErrNotAcquired.Error()
 	switch who := e.who(); {
-	case e.first != "" && !e.here:
+	case e.first != "":
 		text += ": " + e.first + " go first"
+		if e.inside {
+			text += ", and wait for a call of this process"
+		}
 	case e.kept && who != "":
 		text += ": released by " + who + ", kept until it expires"
 	case who != "":
@@ -42,9 +51,6 @@ func (e *busyError) Error() string {
 	case left > 0:
 		text += ", " + transport.DurationText(left.Truncate(time.Millisecond)) + " left"
 	}
-	if e.here {
-		text += ": to enter it again, use the context of its hold"
-	}
 	return text
 }
 
@@ -53,7 +59,7 @@ func (e *busyError) who() string {
 	who := e.holder
 	switch {
 	case e.here:
-		return strings.TrimSpace("this client " + who)
+		return e.whoHere()
 	case who == "" && e.reads:
 		return "readers"
 	case who == "" && e.left >= 0:
@@ -66,6 +72,28 @@ func (e *busyError) who() string {
 	}
 	if e.reads {
 		who = "reader " + who
+	}
+	if e.others {
+		who += " and others"
+	}
+	return who
+}
+
+// whoHere describes a holder in this client.
+func (e *busyError) whoHere() string {
+	who := "another call of this process"
+	if e.reads {
+		who = "a reader of this process"
+	}
+	var details []string
+	if e.label != "" {
+		details = append(details, e.label)
+	}
+	if e.note != "" {
+		details = append(details, strconv.Quote(e.note))
+	}
+	if details != nil {
+		who += " (" + strings.Join(details, ", ") + ")"
 	}
 	if e.others {
 		who += " and others"
@@ -109,3 +137,28 @@ func (e *permitsError) Error() string {
 }
 
 func (e *permitsError) Unwrap() error { return ErrNotAcquired }
+
+// waitError is the error of something that a call waits for and that is no lock: it matches some sentinels, and
+// says in its own words what has not happened.
+type waitError struct {
+	text string
+	is   []error
+}
+
+func notYet(format string, args ...any) error {
+	return &waitError{"latchkey: " + fmt.Sprintf(format, args...), []error{ErrNotAcquired}}
+}
+
+// errNotSetYet is for calls that wait until somebody has set the object.
+var errNotSetYet error = &waitError{ErrNotSet.Error(), []error{ErrNotAcquired, ErrNotSet}}
+
+func (e *waitError) Error() string   { return e.text }
+func (e *waitError) Unwrap() []error { return e.is }
+
+// candidateError is the error of a campaign. Its text speaks of a leader instead of a lock.
+type candidateError struct{ error }
+
+var leaderWords = strings.NewReplacer("not acquired: held by ", "another leads: ", "not acquired", "another leads")
+
+func (e candidateError) Error() string { return leaderWords.Replace(e.error.Error()) }
+func (e candidateError) Unwrap() error { return e.error }

@@ -165,12 +165,14 @@ func (l *compositeLock) mayReenter(ctx context.Context) bool {
 func (l *compositeLock) waitError(ctx context.Context, q *waitQueue, err error) error {
 	index, waits := q.awaitedMember()
 	if !waits {
-		return l.line.named(q.waitError(ctx, err, nil))
+		p := l.primitives()[0]
+		return l.line.named(p.client.withOwnHold(p.key, q.waitError(ctx, err, nil)))
 	}
 	p := l.members[index].(*primitive)
 	of := p.client.waitQueues.use(p.key)
 	defer of.done()
-	return fail("lock", p.Name(), explain(of.in(p.spec.line).waitError(ctx, err, ErrNotAcquired))...)
+	err = p.client.withOwnHold(p.key, of.in(p.spec.line).waitError(ctx, err, ErrNotAcquired))
+	return fail("lock", p.Name(), explain(err)...)
 }
 
 // roundInFront is a round whose error the others in line learn. If it ends before the members had

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // awaiter is one Await.
@@ -15,6 +17,7 @@ type awaiter struct {
 	round     string // the awaited round, once it is known
 	following bool   // the awaited round is the one after round
 	outcome   error  // why the round did not open, once that is known
+	shut      error  // why it waits, since the last answer
 }
 
 // await returns nil when the outcome is known. The awaiters of this client wait in one line, and
@@ -27,7 +30,11 @@ func (w *awaiter) await(ctx context.Context) error {
 	if last == nil || !w.request.waits || !worthWaiting(ctx, last) {
 		return withContextEnd(ctx, last)
 	}
-	return w.client.wait(ctx, w.key, sharedLine, w, last)
+	err := w.client.wait(ctx, w.key, sharedLine, w, last)
+	if errors.Is(err, ErrNotAcquired) && !errors.As(err, new(*waitError)) { // the front got what it waited for
+		err = errors.Join(w.shut, transport.ContextEnd(err))
+	}
+	return err
 }
 
 // errUnset says what ErrNotSet may mean to an awaiter: Redisson removes a latch when it opens, and
@@ -46,12 +53,14 @@ func (w *awaiter) attempt(ctx context.Context, _ int) (time.Duration, error) {
 	switch {
 	case v.what == latchClosed:
 		w.round, w.following = v.round, false
-		return v.ends, ErrNotAcquired
+		w.shut = notYet("not open, %d left", v.left)
+		return v.ends, w.shut
 	case v.what == latchOpen, w.request.unsetIsOpen:
 		return 0, nil
 	case v.what != latchGone && w.request.awaitSet && w.request.waits:
 		w.round, w.following = v.round, true
-		return -1, errors.Join(ErrNotAcquired, ErrNotSet)
+		w.shut = errNotSetYet
+		return -1, w.shut
 	case v.what == latchUnset:
 		w.outcome = errUnset
 	default:

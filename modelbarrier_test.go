@@ -267,6 +267,9 @@ func (m *barrierModel) left(words []string) any {
 	}
 	if m.open != nil && m.open.number == number {
 		if _, waits := m.waiting[party]; waits {
+			if args[1] != "" {
+				index = strconv.Itoa(m.open.arrived)
+			}
 			m.end(why, party)
 		}
 	}

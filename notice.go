@@ -32,6 +32,9 @@ var (
 	noticeOwnWait = notice{slog.LevelWarn,
 		"latchkey: a call waits without a limit for a lock that a call of this client holds; " +
 			"if it runs under that hold, pass it the context of the hold", "lock", rarePeriod}
+	noticeOwnReader = notice{slog.LevelWarn,
+		"latchkey: a call waits to read behind a writer, which waits for a call of this client to stop reading; " +
+			"if it runs under that hold, pass it the context of the hold", "lock", rarePeriod}
 	noticeTrouble = notice{slog.LevelWarn,
 		"latchkey: the server does not answer; still waiting", "lock", noticePeriod}
 	noticeBusyServer = notice{slog.LevelWarn,

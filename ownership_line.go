@@ -115,6 +115,7 @@ func (o *ownership) leaveLine(receivers int64, noEcho bool, next *ownership) (le
 	}
 	whole, o.onKey.queue = q.whole(), nil
 	whole.attached--
+	q.held -= o.keepsOut()
 	left, used := q.endHold(receivers, noEcho, !o.othersMayAttempt, next.asLeft())
 	if !used {
 		return left, nil

@@ -2,6 +2,9 @@ package latchkey
 
 import (
 	"context"
+	"errors"
+	"reflect"
+	"slices"
 	"time"
 )
 
@@ -9,6 +12,9 @@ import (
 // the hold, waits for itself. Without a deadline and without [Wait] that never ends. The client does not know
 // which goroutine has a hold, so it cannot refuse the call. It logs a line if such a call has waited for a
 // whole lease behind one and the same ownership of its own client.
+//
+// The same mistake of a reader costs a pause: a waiting writer of another client keeps new readers out, and waits for
+// the hold under which the call runs. That is worth a line sooner, and with a deadline too.
 //
 // Calls in line are checked when the watchdog has renewed the hold; the front checks itself when the server
 // has refused it. So a short wait costs nothing.
@@ -103,6 +109,16 @@ func (a *acquisition) reportOwnWait() {
 	}
 }
 
+// reportBehindOwnReader logs a line if a call that wants to read has waited for a while behind a writer that waits for
+// a reader of this client. If the call runs under that hold, it delays itself.
+func (a *acquisition) reportBehindOwnReader() {
+	c := a.lock.client
+	if !a.behindOwnReader || c.clock().Since(a.began) < c.patienceInFront() {
+		return
+	}
+	c.reporter.log(noticeOwnReader, a.lock.Name())
+}
+
 // isBehindOwn checks the call against the oldest ownership of its client on the key.
 func (a *acquisition) isBehindOwn() bool {
 	c := a.lock.client
@@ -113,4 +129,76 @@ func (a *acquisition) isBehindOwn() bool {
 		return a.isStuck(o.number, c.clock().Mono, c.options.Lease)
 	}
 	return a.isStuck(0, c.clock().Mono, c.options.Lease)
+}
+
+// withOwnHold completes the error of a wait that ended while a call of this client held the key: with what is left of
+// that hold, and its note. Nobody else knows such an error yet.
+func (c *Client) withOwnHold(key string, err error) error {
+	var busy *busyError
+	if err == nil || !errors.As(err, &busy) || !busy.bare {
+		return err
+	}
+	busy.bare, busy.label = false, c.Label()
+	if o := c.registry.newestOn(key); o != nil {
+		busy.note, busy.reads = c.noteOf(o), o.lock.spec.side == KindRead
+		o.mu.Lock()
+		busy.left = max(o.valid(), -1)
+		o.mu.Unlock()
+	}
+	return err
+}
+
+// noteOf returns the note of an ownership of this client, or "".
+func (c *Client) noteOf(o *ownership) string {
+	_, field := recordOf(o.owner())
+	return c.record.noteOf(field)
+}
+
+// errUnderHold advises a call that seems to run under the hold for which it has waited.
+var errUnderHold = errors.New("if this call runs under that hold, use the context of the hold")
+
+// adviceFor returns advice for a call with that context that found the lock busy, or nil. The call seems to run under
+// a hold of its client if the program has made a context for the work under that hold from the same context, or if its
+// context carries a hold of the lock, under an owner other than that of the call.
+func (p *primitive) adviceFor(ctx context.Context, err error) error {
+	var busy *busyError
+	if !errors.As(err, &busy) || !busy.here && !busy.inside {
+		return nil
+	}
+	if p.HoldFrom(ctx).Err() == nil || p.hasWorkUnder(ctx) {
+		return errUnderHold
+	}
+	return nil
+}
+
+// mostAsked is how many ownerships of a key hasWorkUnder asks.
+const mostAsked = 64
+
+// hasWorkUnder reports whether a hold of the key has a context that ends with ctx.
+func (p *primitive) hasWorkUnder(ctx context.Context) bool {
+	root := rootOf(ctx)
+	if root.Done() == nil || !reflect.ValueOf(root).Comparable() {
+		return false // it is the root of everything
+	}
+	var held []*ownership
+	shard, hash := p.client.waitQueues.locate(p.key)
+	shard.mu.Lock()
+	for o := range p.client.registry.live.on(p.key, hash) {
+		if held = append(held, o); len(held) == mostAsked {
+			break
+		}
+	}
+	shard.mu.Unlock()
+	return slices.ContainsFunc(held, func(o *ownership) bool { return o.hasWorkUnder(root) })
+}
+
+func (o *ownership) hasWorkUnder(root context.Context) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for h := range o.holds.roots {
+		if h.lifecycle.rare != nil && h.lifecycle.rare.dependents[root] != nil {
+			return true
+		}
+	}
+	return false
 }

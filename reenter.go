@@ -66,7 +66,7 @@ func (a *acquisition) lockSendMu(ctx context.Context, o *ownership) error {
 	if o.live() {
 		return transport.Unavailable(err)
 	}
-	return q.in(o.lock.spec.line).waitError(ctx, err, nil)
+	return a.lock.client.withOwnHold(o.lock.key, q.in(o.lock.spec.line).waitError(ctx, err, nil))
 }
 
 // unlockSendMu unlocks sendMu of an ownership that others may know.

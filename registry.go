@@ -144,15 +144,15 @@ func (r *registry) named() map[Owner]Owner {
 	return all
 }
 
-// holds reports whether the client holds a key.
-func (r *registry) holds(key string) bool {
+// newestOn returns the newest live ownership of this client on a key, or nil.
+func (r *registry) newestOn(key string) *ownership {
 	shard, hash := r.client.waitQueues.locate(key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	for range r.live.on(key, hash) {
-		return true
+	for o := range r.live.on(key, hash) {
+		return o
 	}
-	return false
+	return nil
 }
 
 // remove unregisters an ownership that is over.

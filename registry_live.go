@@ -41,7 +41,7 @@ func (l *liveOwnerships) on(key string, hash uint64) iter.Seq[*ownership] {
 func (l *liveOwnerships) attach(q *waitQueue, hash uint64) {
 	for o := range l.on(q.key, hash) {
 		o.attach(q)
-		o.onKey.queue.held++
+		o.onKey.queue.held += o.keepsOut()
 		if !o.othersMayAttempt {
 			o.onKey.queue.blocking++
 		}
@@ -77,7 +77,16 @@ func (l *liveOwnerships) add(o *ownership) (passes int) {
 		return endlessPasses
 	}
 	o.attach(q)
-	return o.onKey.queue.countHold()
+	o.onKey.queue.held += o.keepsOut()
+	return o.onKey.queue.countHold(!o.lock.spec.permit)
+}
+
+// keepsOut is 1 if the hold keeps anybody out, and 0 for a permit: others may have permits too.
+func (o *ownership) keepsOut() int32 {
+	if o.lock.spec.permit {
+		return 0
+	}
+	return 1
 }
 
 // put links an ownership in. shard.mu is held.

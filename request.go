@@ -2,7 +2,6 @@ package latchkey
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -85,7 +84,7 @@ func (r *request) bound(ctx context.Context) (context.Context, context.CancelFun
 // that.
 func (r *request) waitForSet(err error) error {
 	if r.awaitSet && r.waits && transport.HasCode(err, "LATCHKEY_UNSET") {
-		return errors.Join(ErrNotAcquired, ErrNotSet)
+		return errNotSetYet
 	}
 	return err
 }

@@ -33,14 +33,12 @@ func (a *acquisition) readRWRefusal(ans transport.Answer, first string) (left ti
 	busy := a.busyWith(strings.TrimSuffix(field, writeSuffix), left)
 	a.byStranger = more == inRedisson
 	if mode == "" {
-		busy.left, busy.first = -1, first
+		busy.left, busy.first, busy.here, busy.inside = -1, first, false, busy.here
+		a.behindOwnReader = busy.inside
 		return left, busy
 	}
 	busy.reads = mode == "read"
 	busy.others = busy.reads && (more == "others" || more == inRedisson && isOurs(field))
-	if busy.here && !strings.HasPrefix(field, a.lock.client.id) {
-		busy.holder = "" // the other reader does not hold it for this client
-	}
 	return left, busy
 }
 

@@ -49,7 +49,7 @@ func (c *Client) wait(ctx context.Context, key string, l lineKind, a attempter, 
 				abandonLeft(q.takeLeft(false))
 			}
 			q.whole().done()
-			return err
+			return c.withOwnHold(key, err)
 		}
 		left = q.takeLeft(true)
 	}
@@ -63,7 +63,7 @@ func (c *Client) wait(ctx context.Context, key string, l lineKind, a attempter, 
 		letIn(q, a)
 		q.wakeAll()
 	}
-	return err
+	return c.withOwnHold(key, err)
 }
 
 // waitInLine waits in line. It returns atFront, or how the wait has ended. last is as for wait. A
@@ -207,6 +207,7 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 	c, s := a.lock.client, a.lock.spec
 	a.reportNoExpiry(left)
 	a.reportOwnWait()
+	a.reportBehindOwnReader()
 	a.showWaiting()
 	pause := c.pollPause()
 	if s.ceiling != nil {

@@ -24,7 +24,7 @@ type waitQueue struct {
 	noLinger bool  // the key is used once, so lingering is useless
 	users    int32 // goroutines in line or in front, and live holds
 	attached int32 // ownerships among the users
-	held     int32 // live holds of this client
+	held     int32 // live holds of this client that keep others out
 	blocking int32 // holds of this client whose release has not failed: while there are any, nobody is in front
 	waitState
 }

@@ -27,23 +27,31 @@ type recentReleases struct {
 func (q *waitQueue) holdBegan() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.countHold()
+	q.held++
+	q.countHold(true)
 }
 
-// countHold is holdBegan, and returns how many times the hold may be passed on. shard.mu is held.
-func (q *waitQueue) countHold() (passes int) {
-	q.held++
+// countHold notes that a hold of this client has begun, and returns how many times the hold may be passed on.
+// busy says that the key is busy now. shard.mu is held.
+func (q *waitQueue) countHold(busy bool) (passes int) {
 	q.blocking++
 	q.countOwnHold()
-	q.answer = lastAnswer{err: ErrNotAcquired}
+	if busy {
+		q.answer = lastAnswer{err: ErrNotAcquired}
+	}
 	q.drain()
 	return q.passesOfTurn()
 }
 
-// isHeld reports whether this client holds the key. shard.mu is held.
+// isHeld reports whether a hold of this client keeps those in the line out. Those in a shared line are readers,
+// and other readers do not keep them out. shard.mu is held.
 func (q *waitQueue) isHeld() bool {
 	whole := q.whole()
-	return whole.held > 0 || whole.exclusive().held > 0
+	exclusive := whole.exclusive().held > 0
+	if l := whole.lines.Load(); l != nil && q == l.shared {
+		return exclusive
+	}
+	return exclusive || whole.held > 0
 }
 
 // releaseBegins is called before a release is sent. The message of the release must not wake the
@@ -61,6 +69,7 @@ func (q *waitQueue) releaseBegins() bool {
 // front.
 func (q *waitQueue) holdReleased(next any) {
 	q.shard.mu.Lock()
+	q.held--
 	_, used := q.endHold(0, false, true, next)
 	q.shard.mu.Unlock()
 	if used { // if all users leave now and it serves another key, there is one useless attempt
@@ -84,7 +93,6 @@ func (q *waitQueue) endHold(receivers int64, noEcho, blocked bool, next any) (le
 	whole := q.whole()
 	defer whole.endUse()
 	q.noteRelease(receivers, noEcho)
-	q.held--
 	if blocked {
 		next = q.unblock(next)
 	}

@@ -8,8 +8,8 @@
 -- ARGV[4] why: left, timeout or closed
 -- ARGV[5] PUBLISH or SPUBLISH, ARGV[6] channel
 --
--- Reply   list of strings, as in barrier_arrive.lua; the index is empty if ARGV[2] names the
---         generation. If the arrival was not executed, it never will be, and the reply says
+-- Reply   list of strings, as in barrier_arrive.lua. If ARGV[2] names the generation, in place of the
+--         index how many parties had arrived when this one broke it, else empty. If the arrival was not executed, it never will be, and the reply says
 --         that this party ended the generation.
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
@@ -44,6 +44,9 @@ if of ~= integer(generation) and stage == 'run' and redis.call('zscore', waiting
   of = integer(generation)
 end
 if open() and of == integer(generation) then -- so the party is in it: only the party can leave
+  if ARGV[2] ~= '' then
+    index = integer(arrived)
+  end
   finish(why, party)
 end
 return report(of, index)

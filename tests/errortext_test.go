@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -108,7 +110,7 @@ func TestTextBusyReadersHere(t *testing.T) {
 	mustLock(t, client.NewRWLock(name).Reader())
 	mustLock(t, connect(t, server).NewRWLock(name).Reader(), latchkey.Lease(5*time.Minute))
 	_, err := client.NewRWLock(name).Writer().TryLock(t.Context())
-	text(t, `not acquired: held by this client, (4m\d+s|5m) left: to enter it again, use the context of its hold$`, err)
+	text(t, `not acquired: held by a reader of this process and others, (4m\d+s|5m) left$`, err)
 }
 
 // The error for a semaphore without enough permits says how many are free, and how many there are.
@@ -214,25 +216,180 @@ func TestTextKept(t *testing.T) {
 	}
 }
 
-// A caller that tries to acquire a lock inside its own Do with the outer context gets an error that says what to do.
+// A lock that another call of the same client holds is busy as for others: the error says what is left of the lease, and
+// the label and the note, which the client knows. That is the usual case in a server. Only a call whose context is one
+// of those under which the hold works gets advice, in case it runs under that hold.
 func TestTextHeldByThisClient(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
+	const here, advice = `not acquired: held by another call of this process, (4m\d+s|5m) left`, `(; outcome unknown)?: if this call runs under that hold, use the context of the hold$`
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
-		lock := k.open(connect(t, server), rig.Name(t))
-		outer := t.Context()
+		name := rig.Name(t)
+		client := connect(t, server)
+		lock := k.open(client, name)
+		try := func(ctx context.Context) error { _, err := lock.TryLock(ctx); return err }
+		wait := func(ctx context.Context) error {
+			return refused(t, func(wait latchkey.WaitOption) error { _, err := lock.Lock(ctx, wait); return err })
+		}
+		outer, other := within(t, time.Minute), within(t, time.Minute)
 		require.NoError(t, lock.Do(outer, func(context.Context) error {
-			const want = `not acquired: held by this client.*: to enter it again, use the context of its hold`
-			_, err := lock.TryLock(outer)
-			text(t, want, err)
-			text(t, want+waitIsOver+`$`, refused(t, func(wait latchkey.WaitOption) error {
-				_, err := lock.Lock(outer, wait)
-				return err
-			}))
+			text(t, here+`$`, try(other))
+			text(t, here+waitIsOver+`(; outcome unknown)?$`, wait(other))
+			text(t, here+advice, try(outer))
+			text(t, here+waitIsOver+advice, wait(outer))
 			return nil
-		}))
+		}, latchkey.Lease(5*time.Minute)))
+		mustUnlock(t, mustLock(t, lock))
+
+		labelled := k.open(connect(t, server, latchkey.Options{Label: "web-1"}), name)
+		hold := mustLock(t, labelled, latchkey.Note("order 42"), latchkey.Lease(5*time.Minute))
+		_, err := labelled.TryLock(other)
+		text(t, `held by another call of this process \(web-1, "order 42"\), (4m\d+s|5m) left$`, err)
+		text(t, `held by another call of this process \(web-1, "order 42"\), (4m\d+s|5m) left`+waitIsOver+`(; outcome unknown)?$`,
+			refused(t, func(wait latchkey.WaitOption) error { _, err := labelled.Lock(other, wait); return err }))
+		mustUnlock(t, hold)
 	})
+}
+
+// A client that has permits is told of the permits, not of its own.
+func TestTextBusyPermitsHere(t *testing.T) {
+	t.Parallel()
+	client, ctx := connect(t, rig.Shared()), within(t, soon)
+	pool, fair, plain := client.NewPermitSemaphore(rig.Name(t)), client.NewFairSemaphore(rig.Name(t)), client.NewSemaphore(rig.Name(t))
+	for what, each := range map[string]struct {
+		set  func(context.Context, int) error
+		take func(...latchkey.WaitOption) error
+	}{
+		"PermitSemaphore": {pool.SetPermits, func(o ...latchkey.WaitOption) error {
+			_, err := pool.Acquire(ctx, permitOptions(o)...)
+			return err
+		}},
+		"FairSemaphore": {fair.SetPermits, func(o ...latchkey.WaitOption) error {
+			_, err := fair.Acquire(ctx, permitOptions(o)...)
+			return err
+		}},
+		"Semaphore": {plain.SetPermits, func(o ...latchkey.WaitOption) error {
+			if o == nil {
+				return plain.Acquire(ctx, 1)
+			}
+			return plain.Acquire(ctx, 1, o[0])
+		}},
+	} {
+		require.NoError(t, each.set(ctx, 1))
+		require.NoError(t, each.take(), what)
+		for range 2 {
+			text(t, `^latchkey: acquire ".*": not acquired: no permit is free: 1 of 1 acquired`+waitIsOver+`(; outcome unknown)?$`,
+				refused(t, func(wait latchkey.WaitOption) error { return each.take(wait) }))
+		}
+	}
+}
+
+func permitOptions(waits []latchkey.WaitOption) (options []latchkey.PermitOption) {
+	for _, o := range waits {
+		options = append(options, o)
+	}
+	return options
+}
+
+// A reader whose own client reads, and keeps a writer waiting, learns that from the error, and from the log if it waits.
+func TestTextReaderBehindItsOwnClient(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	lines := make(chan slog.Record, 100)
+	logger := slog.New(logFunc(func(r slog.Record) {
+		if strings.Contains(r.Message, "a call waits to read behind a writer") {
+			lines <- r
+		}
+	}))
+	client := connect(t, server, latchkey.Options{Logger: logger, StaleWaiterTimeout: 2 * time.Second, PollCeiling: 200 * time.Millisecond})
+	reader, outer := client.NewRWLock(name).Reader(), within(t, time.Minute)
+	require.NoError(t, reader.Do(outer, func(context.Context) error {
+		ctx, cancel := context.WithCancel(t.Context())
+		writer := lockInBackground(ctx, connect(t, server, latchkey.Options{StaleWaiterTimeout: 2 * time.Second}).NewRWLock(name).Writer())
+		rig.Eventually(t, soon, "the writer waits", func() error {
+			hold, err := reader.TryLock(outer)
+			if err == nil {
+				mustUnlock(t, hold)
+			}
+			return says(`not acquired: waiting writers go first, and wait for a call of this process: if this call runs under that hold, `+
+				`use the context of the hold$`, err)
+		})
+		mustUnlock(t, mustLock(t, reader)) // it is let in after a while
+		cancel()
+		require.ErrorIs(t, rig.Await(t, soon, "the writer", writer).err, context.Canceled)
+		return nil
+	}))
+	rig.Await(t, soon, "the line", lines)
+}
+
+// What is no lock is not "acquired": the error of a wait says what has not happened.
+func TestTextOfOtherWaits(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	client, ctx := connect(t, server), within(t, time.Minute)
+	check := func(want string, wait func(latchkey.WaitOption) error) {
+		t.Helper()
+		err := refused(t, wait)
+		text(t, `^latchkey: `+want+waitIsOver+`(; outcome unknown)?$`, err)
+		assert.NotContains(t, err.Error(), "not acquired")
+	}
+	latch := client.NewCountDownLatch(name + "l")
+	check(`await ".*": not set`, func(wait latchkey.WaitOption) error { return latch.Await(ctx, wait, latchkey.AwaitSet()) })
+	_, err := latch.TrySetCount(ctx, 2)
+	require.NoError(t, err)
+	check(`await ".*": not open, 2 left`, func(wait latchkey.WaitOption) error { return latch.Await(ctx, wait) })
+	_, err = latch.CountDown(ctx)
+	require.NoError(t, err)
+	check(`await ".*": not open, 1 left`, func(wait latchkey.WaitOption) error { return latch.Await(ctx, wait) })
+	check(`acquire ".*": not set`, func(wait latchkey.WaitOption) error {
+		return client.NewSemaphore(name+"s").Acquire(ctx, 1, wait, latchkey.AwaitSet())
+	})
+	check(`acquire ".*": not set`, func(wait latchkey.WaitOption) error {
+		_, err := client.NewPermitSemaphore(name+"p").Acquire(ctx, wait, latchkey.AwaitSet())
+		return err
+	})
+
+	leader := connect(t, server).NewElection(name + "e")
+	l := mustLead(t, leader, "value", latchkey.Lease(5*time.Minute))
+	e := client.NewElection(name + "e")
+	led := `another leads: ` + leader.HoldFrom(l.Context(ctx)).Owner().String() + `, (4m\d+s|5m) left`
+	check(`campaign ".*": `+led, func(wait latchkey.WaitOption) error { return firstOf(e.Campaign(ctx, "value", wait)) })
+	text(t, `^latchkey: try campaign ".*": `+led+`$`, firstOf(e.TryCampaign(ctx, "value")))
+	check(`campaign ".*": another leads: another call of this process, (4m\d+s|5m) left`,
+		func(wait latchkey.WaitOption) error { return firstOf(leader.Campaign(ctx, "value", wait)) })
+	mustResign(t, l)
+}
+
+// A party that gives up says how many had arrived.
+func TestTextOfABarrier(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	client, other, ctx := connect(t, server, patient), connect(t, server, patient), within(t, time.Minute)
+	err := refused(t, func(wait latchkey.WaitOption) error { return firstOf(client.NewBarrier(name, 3).Await(ctx, wait)) })
+	text(t, `^latchkey: await ".*": 1 of 3 parties arrived`+waitIsOver+`$`, err)
+
+	for given := time.Second; ; given *= 2 {
+		first := make(chan error, 1)
+		go func() { first <- firstOf(other.NewBarrier(name, 3).Await(ctx)) }()
+		rig.Eventually(t, soon, "one has arrived", func() error {
+			s, err := client.NewBarrier(name, 3).State(ctx)
+			if err == nil && s.Waiting != 1 {
+				err = fmt.Errorf("%d wait", s.Waiting)
+			}
+			return err
+		})
+		err = firstOf(client.NewBarrier(name, 3).Await(ctx, latchkey.Wait(given)))
+		require.ErrorIs(t, rig.Await(t, soon, "the first", first), latchkey.ErrBroken)
+		if errors.Is(err, latchkey.ErrNotAcquired) || given > soon {
+			break
+		}
+	}
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	text(t, `^latchkey: await ".*": 2 of 3 parties arrived`+waitIsOver+`$`, err)
+	text(t, `^latchkey: do ".*": 1 of 3 parties arrived`+waitIsOver+`$`, refused(t, func(wait latchkey.WaitOption) error {
+		return client.NewBarrier(name, 3).Do(ctx, func(context.Context) error { return nil }, wait)
+	}))
 }
 
 // The error for a key of another kind names the key and its kind.

@@ -308,3 +308,36 @@ func TestReleaseAfterTheWorkIsNotUnavailable(t *testing.T) {
 	requireUnavailable(t, err)
 	assert.Equal(t, 2, ran, "without the lock there is no work")
 }
+
+// A process that has a permit, or reads, is told of an outage as others are: what it holds keeps nobody out.
+func TestOutageBesideAHoldThatKeepsNobodyOut(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Process)
+	server := rig.Fresh(t)
+	client := connect(t, server, latchkey.Options{RetryBudget: soon, Lease: time.Minute})
+	ctx := t.Context()
+	pool, fair, reader := client.NewPermitSemaphore("p"), client.NewFairSemaphore("f"), client.NewRWLock("rw").Reader()
+	require.NoError(t, pool.SetPermits(ctx, 5))
+	require.NoError(t, fair.SetPermits(ctx, 5))
+	calls := map[string]func(options ...latchkey.WaitOption) error{
+		"PermitSemaphore": func(o ...latchkey.WaitOption) error { return firstOf(pool.Acquire(ctx, permitOptions(o)...)) },
+		"FairSemaphore":   func(o ...latchkey.WaitOption) error { return firstOf(fair.Acquire(ctx, permitOptions(o)...)) },
+		"Reader": func(o ...latchkey.WaitOption) error {
+			options := []latchkey.LockOption{latchkey.By(client.NewOwner())} // which reads along with nobody
+			for _, each := range o {
+				options = append(options, each)
+			}
+			return firstOf(reader.Lock(ctx, options...))
+		},
+	}
+	for what, call := range calls {
+		require.NoError(t, call(), what)
+	}
+	server.Pause(t)
+	t.Cleanup(func() { server.Resume(t) })
+	for what, call := range calls {
+		err := call(latchkey.Wait(time.Second / 2))
+		require.Error(t, err, what)
+		requireUnavailable(t, err)
+	}
+}
