@@ -142,8 +142,12 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 // initSender makes what sends the commands of the client. topology is as for newClient.
 func (c *Client) initSender(topology *transport.Topology) {
 	c.topology = cmp.Or(topology, transport.NewTopology(c.cluster, c.options.MaxInFlight))
+	sends := c.rueidis
+	if !c.owned {
+		sends = transport.NotStraying(sends)
+	}
 	c.sender = &transport.Sender{
-		Client:          c.rueidis,
+		Client:          sends,
 		CancelsPromptly: c.owned,
 		Topology:        c.topology,
 		Patience:        c.options.RetryBudget,

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/urfave/cli/v3"
 
 	"github.com/latchkey-go/latchkey"
@@ -18,7 +20,8 @@ func checkCommand() *cli.Command {
 		UsageText: "latchkey check [--prefix PREFIX]",
 		Description: `Acquires, renews and releases a lock with a unique name, publishes, subscribes, and
 checks the eviction policy. Also tries to list objects, for at most a second. That
-needs permission for SCAN; without it, only ls and top fail.
+needs permission for SCAN; without it, only ls and top fail. It opens a connection of
+its own, and says nothing about those of programs that run.
 
 Exit code: 0 when everything works, 69 when something is wrong or the server cannot
 be reached. For each known problem, a line says what to do.
@@ -43,7 +46,7 @@ func check(ctx context.Context, cmd *cli.Command) error {
 		out := cmd.Root().Writer
 		err = client.Check(ctx)
 		if err == nil {
-			_, err = fmt.Fprintln(out, "locks, renewal, messages and eviction: ok")
+			_, err = fmt.Fprintln(out, "over a new connection: locks, renewal, messages and eviction: ok")
 			if failed := tryToList(ctx, client); failed != nil && err == nil {
 				_, err = fmt.Fprintf(out, "ls and top: %s\n", listAdvice(plainError{failed}))
 			}
@@ -72,7 +75,7 @@ func tryToList(ctx context.Context, client *latchkey.Client) error {
 
 // listAdvice returns the text of an error of listing, and what to do if the user lacks the permission.
 func listAdvice(err error) string {
-	if strings.Contains(err.Error(), "NOPERM") {
+	if replied(err, "NOPERM") {
 		return err.Error() + "\n  give the user +scan"
 	}
 	return err.Error()
@@ -83,13 +86,32 @@ func advice(err error) string {
 	text := err.Error()
 	for _, known := range [][2]string{
 		{"NOPERM", "give the user the permissions of docs/reference/keys.md, and set --prefix to the prefix that they cover"},
-		{"maxmemory-policy", "set maxmemory-policy noeviction, or use a separate server for locks"},
-		{"OOM ", "the server is out of memory: give it more, or delete unneeded data"},
+		{"OOM", "the server is out of memory: give it more, or delete unneeded data"},
 		{"READONLY", "this is a replica: connect to the master, or through Sentinel"},
+		{"MISCONF", "the server cannot save its data: look at its disk"},
 	} {
-		if strings.Contains(text, known[0]) {
+		if replied(err, known[0]) {
 			text += "\n  " + known[1]
 		}
 	}
+	if strings.Contains(text, "maxmemory-policy is ") {
+		text += "\n  set maxmemory-policy noeviction, or use a separate server for locks"
+	}
 	return text
+}
+
+// replied reports whether the tree of an error has a reply of the server with that code. Its text may have the code
+// in the name of a key.
+func replied(err error, code string) bool {
+	if reply, is := err.(*rueidis.RedisError); is { //nolint:errorlint // it looks at each error in the tree
+		first, _, _ := strings.Cut(reply.Error(), " ")
+		return first == code
+	}
+	switch e := err.(type) { //nolint:errorlint // as above
+	case interface{ Unwrap() error }:
+		return replied(e.Unwrap(), code)
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(e.Unwrap(), func(each error) bool { return replied(each, code) })
+	}
+	return false
 }

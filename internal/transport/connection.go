@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/rueidis"
 )
@@ -19,6 +20,59 @@ type connTracker struct {
 	breaks  atomic.Int64  // total of connections that ended and commands that failed
 	heard   atomic.Int64  // value of breaks when the last answered command was sent
 	all     *atomic.Int64 // the breaks of all nodes
+
+	mu         sync.Mutex
+	open       map[*watchedConn]struct{}
+	replacedAt time.Time
+}
+
+// replacePause is how far apart replacements of connections are at least, so that a server that is
+// really a replica is not flooded with new ones.
+const replacePause = time.Second
+
+// replace closes all connections, so that rueidis opens others.
+func (t *connTracker) replace(why error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if time.Since(t.replacedAt) < replacePause {
+		return
+	}
+	t.replacedAt = time.Now()
+	for c := range t.open {
+		c.replaced.Store(&replacedError{why})
+		_ = c.Conn.Close()
+	}
+}
+
+// replacedError is why a connection was closed by replace.
+type replacedError struct{ reply error }
+
+func (e *replacedError) Error() string {
+	return "the client has left a server that answers: " + e.reply.Error()
+}
+
+// watch notes a connection that was opened.
+func (t *connTracker) watch(conn net.Conn) *watchedConn {
+	c := &watchedConn{
+		Conn:    conn,
+		tracker: t,
+		opened:  sync.OnceFunc(func() { t.opening.Add(-1) }),
+		broke:   sync.OnceFunc(t.broke),
+		silence: newSilence(conn),
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open == nil {
+		t.open = map[*watchedConn]struct{}{}
+	}
+	t.open[c] = struct{}{}
+	return c
+}
+
+func (t *connTracker) forget(c *watchedConn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.open, c)
 }
 
 // look reports whether a command that is sent now finds a connection, and returns the current
@@ -44,6 +98,7 @@ func (t *connTracker) broke() {
 // WatchConnections changes the settings of a client that is about to be opened, so that the
 // topology sees its connections.
 func (t *Topology) WatchConnections(settings *rueidis.ClientOption) {
+	t.fixed.Store(!t.Cluster && settings.Sentinel.MasterSet == "")
 	dial := DialOrTCP(settings.DialCtxFn)
 	settings.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
 		tracker := &t.node(address).connections
@@ -54,12 +109,7 @@ func (t *Topology) WatchConnections(settings *rueidis.ClientOption) {
 			tracker.opening.Add(-1)
 			return nil, &unopenedError{err}
 		}
-		return &watchedConn{
-			Conn:    conn,
-			opened:  sync.OnceFunc(func() { tracker.opening.Add(-1) }),
-			broke:   sync.OnceFunc(tracker.broke),
-			silence: newSilence(conn),
-		}, nil
+		return tracker.watch(conn), nil
 	}
 }
 
@@ -67,6 +117,8 @@ func (t *Topology) WatchConnections(settings *rueidis.ClientOption) {
 // noted before rueidis learns of it.
 type watchedConn struct {
 	net.Conn
+	tracker       *connTracker
+	replaced      atomic.Pointer[replacedError] // set by replace
 	opened, broke func()
 	heard         bool // used by the reader only
 	silence       *silence
@@ -78,6 +130,9 @@ func (c *watchedConn) Read(b []byte) (int, error) {
 	c.silence.read()
 	if err != nil {
 		c.broke()
+	}
+	if why := c.replaced.Load(); why != nil && err != nil {
+		err = why
 	}
 	if !c.heard && n == 0 && err != nil {
 		err = &unopenedError{err}
@@ -104,5 +159,6 @@ func (c *watchedConn) Close() error {
 	c.broke()
 	c.opened()
 	c.silence.stop()
+	c.tracker.forget(c)
 	return c.Conn.Close()
 }

@@ -1,10 +1,13 @@
 package transport
 
 import (
+	"errors"
 	"io"
 	"net"
-	"sync"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -38,7 +41,7 @@ func TestConnTracker_notices_the_end_of_a_connection(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := &NewTopology(false, 1).common.connections
 			here, there := net.Pipe()
-			conn := &watchedConn{Conn: here, opened: func() {}, broke: sync.OnceFunc(d.broke), silence: newSilence(here)}
+			conn := d.watch(here)
 			require.NoError(t, there.Close())
 			require.Error(t, use(conn))
 			require.False(t, steady(d))
@@ -46,4 +49,26 @@ func TestConnTracker_notices_the_end_of_a_connection(t *testing.T) {
 			require.EqualValues(t, 1, d.breaks.Load(), "one end")
 		})
 	}
+}
+
+// Connections are replaced, but not again and again.
+func TestConnTracker_replaces_connections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &NewTopology(false, 1).common.connections
+		replaced := func() bool {
+			here, there := net.Pipe()
+			conn := d.watch(here)
+			d.replace(errors.New("READONLY"))
+			time.AfterFunc(time.Millisecond, func() { _ = there.Close() })
+			_, err := conn.Read(make([]byte, 1))
+			require.Error(t, err)
+			require.NoError(t, conn.Close())
+			return strings.Contains(err.Error(), "a server that answers: READONLY")
+		}
+		require.True(t, replaced())
+		require.False(t, replaced(), "too soon")
+		time.Sleep(replacePause)
+		require.True(t, replaced())
+		require.Empty(t, d.open)
+	})
 }

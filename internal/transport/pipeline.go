@@ -15,7 +15,7 @@ type Load struct{ Keys, Args []string }
 func (s *Sender) SendEach(ctx context.Context, stop <-chan struct{}, m Master, cmd Command, loads []Load) ([]rueidis.RedisResult, error) {
 	results := make(chan []rueidis.RedisResult, 1) // of the answered attempt
 	_, err := s.QueryMaster(ctx, stop, m, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
-		return m.sendEach(ctx, client, cmd, loads, results)
+		return s.sendEach(ctx, m.Node, client, cmd, loads, results)
 	})
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (s *Sender) SendEachOnce(ctx context.Context, cmd Command, loads []Load) []
 func (s *Sender) sendPart(ctx context.Context, n *Node, cmd Command, loads []Load) []rueidis.RedisResult {
 	results := make(chan []rueidis.RedisResult, 1)
 	failed := s.queryNode(ctx, peer{n, s.Client}, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
-		return n.sendEach(ctx, client, cmd, loads, results)
+		return s.sendEach(ctx, n, client, cmd, loads, results)
 	})
 	if failed.Error() == nil {
 		return <-results
@@ -71,9 +71,12 @@ func (s *Sender) sendPart(ctx context.Context, n *Node, cmd Command, loads []Loa
 // sendEach sends a script once for each load. If the server has answered all of them, it passes the
 // results to the channel, unless that has some already. Otherwise it returns a result that is no
 // answer.
-func (n *Node) sendEach(ctx context.Context, client rueidis.Client, cmd Command, loads []Load, results chan<- []rueidis.RedisResult) rueidis.RedisResult {
+func (s *Sender) sendEach(
+	ctx context.Context, n *Node, client rueidis.Client, cmd Command, loads []Load, results chan<- []rueidis.RedisResult,
+) rueidis.RedisResult {
 	all := n.pipeline(ctx, client, cmd, loads)
 	for _, each := range all {
+		s.Topology.heed(n, each)
 		if !Classify(each.Error()).Heard() {
 			return each
 		}

@@ -286,6 +286,7 @@ func (s *Sender) heard(n *Node, sentIn Generation, result rueidis.RedisResult) {
 		n.connections.broke()
 	default:
 		n.connections.answered(sentIn)
+		s.Topology.heed(n, result)
 	}
 	if closed := errors.Is(err, rueidis.ErrClosing); s.closed.Load() != closed {
 		s.closed.Store(closed)

@@ -14,8 +14,7 @@ import (
 func watched(t *testing.T) (near *watchedConn, far net.Conn) {
 	t.Helper()
 	conn, far := net.Pipe()
-	nothing := func() {}
-	near = &watchedConn{Conn: conn, opened: nothing, broke: nothing, silence: newSilence(conn)}
+	near = NewTopology(false, 1).common.connections.watch(conn)
 	go func() {
 		for b := make([]byte, 64); ; {
 			if _, err := far.Read(b); err != nil {

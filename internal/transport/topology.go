@@ -76,9 +76,12 @@ func (n *Node) steady() (now Generation, steady bool) {
 // master may change, but it stays the same Node.
 type Topology struct {
 	Cluster bool // whether the servers are a cluster; never changes
-	limit   int
-	common  *Node        // serves everything while nothing else is known
-	breaks  atomic.Int64 // of connections to any node
+	// fixed means that the client opens all connections to one address and nobody tells it when
+	// another server takes over: only a new connection shows that.
+	fixed  atomic.Bool
+	limit  int
+	common *Node        // serves everything while nothing else is known
+	breaks atomic.Int64 // of connections to any node
 
 	mu        sync.Mutex
 	nodes     map[string]*Node // by address
@@ -99,6 +102,14 @@ func NewTopology(cluster bool, limit int) *Topology {
 	t := &Topology{Cluster: cluster, limit: limit, nodes: map[string]*Node{}}
 	t.common = t.newNode("")
 	return t
+}
+
+// heed looks at a reply of the node. If only a new connection can help, it closes those that there
+// are.
+func (t *Topology) heed(n *Node, result rueidis.RedisResult) {
+	if t.fixed.Load() && isAway(result) {
+		n.connections.replace(result.Error())
+	}
 }
 
 // node returns the node with an address.

@@ -121,6 +121,14 @@ func (t *Tap) Redirect(server *Server) {
 	t.Cut()
 }
 
+// RedirectNew is Redirect for new connections only: those that are open stay with the previous server,
+// as behind the fixed address of a managed service.
+func (t *Tap) RedirectNew(server *Server) {
+	t.mu.Lock()
+	t.ends = server.ends()
+	t.mu.Unlock()
+}
+
 // RedirectCommands is Redirect for all connections except those that have subscribed, which stay with
 // the previous server.
 func (t *Tap) RedirectCommands(server *Server) {
