@@ -68,9 +68,10 @@ func (l *listener) subscribe(k *link, channels []string) error {
 		case err == nil && l.sharded:
 			l.noteSlot(channel)
 		case err == nil:
+		case l.sharded && l.redirect(channel, err):
 		case !transport.Declined(err):
 			return err
-		case !l.sharded || !l.redirect(channel, err):
+		default:
 			l.refuse(channel, err)
 		}
 	}

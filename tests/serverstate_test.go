@@ -259,6 +259,7 @@ func TestPassingTrouble(t *testing.T) {
 		"MASTERDOWN Link with MASTER is down",
 		"BUSY Redis is busy running a script.",
 		"NOREPLICAS Not enough good replicas to write.",
+		"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
 		"CLUSTERDOWN The cluster is down",
 		"TRYAGAIN Multiple keys request during rehashing of slot",
 	} {

@@ -151,7 +151,7 @@ func (r *Replication) shortage(written error, waited rueidis.RedisResult) error 
 		return &tooFewError{confirmed: n, wanted: r.Min}
 	}
 	err = errors.Join(written, err)
-	if Classify(err) == Refused && !redirected(err) {
+	if Classify(err) == Refused {
 		return &tooFewError{confirmed: n, wanted: r.Min, cause: err}
 	}
 	return err
