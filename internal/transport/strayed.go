@@ -64,12 +64,13 @@ func (c *strayingClient) note(results ...rueidis.RedisResult) {
 	}
 }
 
-// overAnother sends over a connection of the pool.
+// overAnother sends over a connection of the pool. After an error the connection is closed: it may lead to the wrong
+// server, and to give it back would send PING, which must not be refused: see docs/explain/rueidis.md.
 func (c *strayingClient) overAnother(ctx context.Context, multi ...rueidis.Completed) []rueidis.RedisResult {
 	conn, release := c.Dedicate()
 	defer release()
 	results := conn.DoMulti(ctx, multi...)
-	if slices.ContainsFunc(results, isAway) {
+	if slices.ContainsFunc(results, func(r rueidis.RedisResult) bool { return Classify(r.Error()) != Answered }) {
 		conn.Close()
 	}
 	return results
