@@ -17,6 +17,7 @@ import (
 //	unix:///run/redis.sock?db=0
 //	redis://h1:26379?addr=h2:26379&master_set=main    by Sentinel
 //
+// Percent-encode what is special in a password: / is %2F, # is %23, ? is %3F, % is %25.
 // valkey:// and valkeys:// are the same as redis:// and rediss://. Connect detects
 // whether the server belongs to a cluster. These parameters can follow a question mark;
 // Connect refuses any other with [ErrInvalid]:

@@ -16,7 +16,7 @@ import (
 )
 
 // scripted starts a server that answers as the test says: answer gets the words of a command in capitals, and an
-// empty reply closes the connection.
+// empty reply closes the connection. One that ends in "close" is sent first.
 func scripted(t *testing.T, answer func(command string) string) (addr string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -56,7 +56,8 @@ func serveScripted(conn net.Conn, answer func(string) string) {
 		if reply == "" || reply == "cut" {
 			return
 		}
-		if _, err := io.WriteString(conn, reply); err != nil {
+		text, closes := strings.CutSuffix(reply, "close")
+		if _, err := io.WriteString(conn, text); err != nil || closes {
 			return
 		}
 	}
@@ -202,4 +203,81 @@ func TestLazyConnect_is_refused_for_several_nodes_and_for_New(t *testing.T) {
 	c, _ := lazy(t, Options{}, func(string) string { return "" })
 	_, err = New(c.rueidis, Options{LazyConnect: true})
 	require.ErrorIs(t, err, ErrInvalid)
+}
+
+// A server may end the connection of a client that it refuses, or at a command that it does not know. The error says
+// at which command, and what the server had replied.
+func TestConnect_says_why_the_server_closed_the_connection(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	go answerAll(listener, "-ERR max number of clients reached\r\n")
+	_, err = Connect(context.Background(), "redis://user:secret@"+listener.Addr().String(), Options{})
+	require.ErrorIs(t, err, ErrUnavailable)
+	require.ErrorContains(t, err, "the server closed the connection after HELLO, with the reply ERR max number of clients reached: ")
+	require.NotContains(t, err.Error(), "secret")
+
+	closes := func(at string) string {
+		return scripted(t, func(command string) string {
+			switch {
+			case strings.HasPrefix(command, at):
+				return "cut"
+			case strings.HasPrefix(command, "HELLO"):
+				return helloReply
+			}
+			return "+OK\r\n"
+		})
+	}
+	_, err = Connect(context.Background(), "redis://"+closes("HELLO"), Options{})
+	require.ErrorContains(t, err, "the server closed the connection after HELLO: EOF")
+	c, err := Connect(context.Background(), "redis://"+closes("EVAL"), Options{RetryBudget: 100 * time.Millisecond})
+	require.NoError(t, err)
+	_, err = c.NewLock("x").TryLock(context.Background())
+	require.ErrorIs(t, err, ErrUnavailable)
+	require.ErrorContains(t, err, "the server closed the connection after EVAL")
+	_ = c.Close(context.Background())
+}
+
+// While a server has too many clients, nothing is sent, so no outcome is unknown.
+func TestConnect_refused_later(t *testing.T) {
+	t.Parallel()
+	var full atomic.Bool
+	addr := scripted(t, func(command string) string {
+		switch {
+		case full.Load() && strings.HasPrefix(command, "HELLO"):
+			return "-ERR max number of clients reached\r\nclose"
+		case full.Load():
+			return "cut"
+		case strings.HasPrefix(command, "HELLO"):
+			return helloReply
+		}
+		return "+OK\r\n"
+	})
+	c, err := Connect(context.Background(), "redis://"+addr, Options{RetryBudget: 200 * time.Millisecond})
+	require.NoError(t, err)
+	full.Store(true)
+	_, _ = c.NewMutex("x").TryLock(context.Background()) // ends the connection that there is
+	_, err = c.NewMutex("x").TryLock(context.Background())
+	require.ErrorIs(t, err, ErrUnavailable)
+	require.NotErrorIs(t, err, ErrUnknownOutcome)
+	require.ErrorContains(t, err, "max number of clients reached")
+	_ = c.Close(context.Background())
+}
+
+// A cluster whose slots nobody has assigned is no silent server.
+func TestConnect_to_a_cluster_without_slots(t *testing.T) {
+	t.Parallel()
+	addr := scripted(t, func(command string) string {
+		switch {
+		case strings.HasPrefix(command, "HELLO"):
+			return clusterReply
+		case strings.HasPrefix(command, "CLUSTER"):
+			return "*0\r\n"
+		}
+		return "+OK\r\n"
+	})
+	_, err := Connect(context.Background(), "redis://"+addr, Options{})
+	require.ErrorIs(t, err, ErrUnavailable)
+	require.ErrorContains(t, err, "no node of the cluster serves any slot")
 }

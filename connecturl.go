@@ -26,8 +26,14 @@ const urlForm = "want redis://host:port"
 func parseURL(rawURL string) (rueidis.ClientOption, error) {
 	u, err := url.Parse(rawURL)
 	switch {
+	case secretCutOff(rawURL):
+		return rueidis.ClientOption{}, invalid("the URL of the server has a character in its password that ends the password; " +
+			"percent-encode it: / is %%2F, # is %%23, ? is %%3F, %% is %%25")
 	case !strings.Contains(rawURL, "://"):
 		return rueidis.ClientOption{}, invalid("%q is not the URL of a server; %s", redacted(rawURL), urlForm)
+	case err != nil && strings.Contains(rawURL, "@"):
+		return rueidis.ClientOption{}, invalid("the URL of the server cannot be parsed; percent-encode what is special in its password "+
+			"(%% is %%25, / is %%2F, # is %%23); %s", urlForm)
 	case err != nil:
 		return rueidis.ClientOption{}, invalid("the URL of the server cannot be parsed; %s", urlForm)
 	}
@@ -43,6 +49,28 @@ func parseURL(rawURL string) (rueidis.ClientOption, error) {
 	}
 
 	return settings, nil
+}
+
+// secretCutOff reports whether a part of the user or the password seems to be in the path, in the name of a
+// parameter or in the fragment, because it has a character that ends the password.
+func secretCutOff(rawURL string) bool {
+	scheme, rest, found := strings.Cut(rawURL, "://")
+	if !found || scheme == "unix" {
+		return false
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		return false
+	}
+	rest, fragment, _ := strings.Cut(rest[end:], "#")
+	path, query, _ := strings.Cut(rest, "?")
+	for _, parameter := range strings.Split(query, "&") {
+		name, _, _ := strings.Cut(parameter, "=")
+		if name != "client_name" && strings.Contains(parameter, "@") {
+			return true
+		}
+	}
+	return strings.Contains(path, "@") || strings.Contains(fragment, "@")
 }
 
 // urlFault says what is wrong with a URL, or returns "".

@@ -15,12 +15,15 @@ import (
 func TestConnect_says_what_is_wrong_with_a_URL(t *testing.T) {
 	known := "known are addr, client_name, db, dial_timeout, master_set, protocol, skip_verify, write_timeout"
 	for url, want := range map[string]string{
-		"":                                "\"\" is not the URL of a server; want redis://host:port",
-		"localhost:6379":                  `"localhost:6379" is not the URL of a server; want redis://host:port`,
-		"127.0.0.1:6379":                  `"127.0.0.1:6379" is not the URL of a server; want redis://host:port`,
-		"user:secret@localhost":           `"?" is not the URL of a server; want redis://host:port`,
-		"http://localhost":                `the URL "http://localhost" has an unknown scheme; want redis://host:port, rediss://host:port or unix:///path`,
-		"redis://a:secret@%zz":            "the URL of the server cannot be parsed; want redis://host:port",
+		"":                      "\"\" is not the URL of a server; want redis://host:port",
+		"localhost:6379":        `"localhost:6379" is not the URL of a server; want redis://host:port`,
+		"127.0.0.1:6379":        `"127.0.0.1:6379" is not the URL of a server; want redis://host:port`,
+		"user:secret@localhost": `"?" is not the URL of a server; want redis://host:port`,
+		"http://localhost":      `the URL "http://localhost" has an unknown scheme; want redis://host:port, rediss://host:port or unix:///path`,
+		"redis://a:secret@%zz": "the URL of the server cannot be parsed; percent-encode what is special in its password " +
+			"(% is %25, / is %2F, # is %23); want redis://host:port",
+		"redis://a:secret%zz@h": "the URL of the server cannot be parsed; percent-encode what is special in its password " +
+			"(% is %25, / is %2F, # is %23); want redis://host:port",
 		"redis://h:1,g:2":                 `the URL "redis://h:1,g:2" names several hosts; give the others as ?addr=host:port`,
 		"redis://h?addr=g":                `the URL "redis://h?addr=g" has an addr that is not host:port`,
 		"redis://h,g":                     `the URL "redis://h,g" names several hosts; give the others as ?addr=host:port`,
@@ -43,6 +46,27 @@ func TestConnect_says_what_is_wrong_with_a_URL(t *testing.T) {
 			assert.Equal(t, "latchkey: invalid argument: "+want, err.Error())
 			assert.NotContains(t, err.Error(), "secret")
 		})
+	}
+}
+
+// A password with a character that ends it is not taken for a database, a parameter or a host, and no part of it
+// is shown.
+func TestConnect_says_that_a_password_has_to_be_encoded(t *testing.T) {
+	for _, url := range []string{
+		"redis://u:12/secret@h:1", "redis://:sec/secret@h:1/0", "redis://u:12#secret@h", "redis://u:secret#secret@h:1/0",
+		"redis://u:12?secret@h", "redis://u:12?secret=secret@h", "redis://u:12?db=secret@h", "redis://:secret?@h:1", "redis://u:a@b/secret@h", "rediss://u:1/#?secret@h:1",
+		"redis://u:12/secret@h?client_name=me", "redis://secret/secret:p@h",
+	} {
+		t.Run(url, func(t *testing.T) {
+			_, err := Connect(context.Background(), url, Options{})
+			require.ErrorIs(t, err, ErrInvalid)
+			assert.ErrorContains(t, err, "percent-encode it: / is %2F, # is %23, ? is %3F, % is %25")
+			assert.NotContains(t, err.Error(), "sec")
+		})
+	}
+	for _, url := range []string{"redis://h?client_name=me@host", "redis://u:p@ss@h", "redis://u:%2F%23%3F%25@h:1/2", "unix:///run/a@b.sock"} {
+		_, err := parseURL(url)
+		require.NoError(t, err, url)
 	}
 }
 

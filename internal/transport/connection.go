@@ -121,6 +121,7 @@ type watchedConn struct {
 	replaced      atomic.Pointer[replacedError] // set by replace
 	opened, broke func()
 	heard         bool // used by the reader only
+	last          lastWords
 	silence       *silence
 }
 
@@ -131,11 +132,11 @@ func (c *watchedConn) Read(b []byte) (int, error) {
 	if err != nil {
 		c.broke()
 	}
-	if why := c.replaced.Load(); why != nil && err != nil {
-		err = why
+	if n > 0 {
+		c.last.read(b[:n])
 	}
-	if !c.heard && n == 0 && err != nil {
-		err = &unopenedError{err}
+	if err != nil {
+		err = c.ended(err, n)
 	}
 	if !c.heard {
 		c.heard = true
@@ -144,8 +145,21 @@ func (c *watchedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// ended returns the error of a read as rueidis gets it.
+func (c *watchedConn) ended(err error, n int) error {
+	if why := c.replaced.Load(); why != nil {
+		return why
+	}
+	unopened := n == 0 && (!c.heard || c.last.refused())
+	if err = c.last.explain(err); unopened {
+		return &unopenedError{err}
+	}
+	return err
+}
+
 // Write implements [net.Conn].
 func (c *watchedConn) Write(b []byte) (int, error) {
+	c.last.write(b)
 	c.silence.write()
 	n, err := c.Conn.Write(b)
 	if err != nil {

@@ -70,7 +70,7 @@ func classifyFailure(err error) Outcome {
 	case errors.Is(err, ErrNotReplicated), errors.As(err, &refusal):
 		return Refused
 	case errors.Is(err, ErrClientClosed), errors.Is(err, errSlots), errors.Is(err, errUnsent), errors.Is(err, errElsewhere),
-		errors.Is(err, rueidis.ErrNoSlot):
+		errors.Is(err, rueidis.ErrNoSlot), errors.Is(err, errNoNodes):
 		return NotSent
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return NotSent

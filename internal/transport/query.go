@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -9,6 +10,9 @@ import (
 
 // queryPause is how long one node of a cluster may take before another is queried as well.
 const queryPause = 50 * time.Millisecond
+
+// errNoNodes means that a cluster has no nodes to which a command could be sent.
+var errNoNodes = errors.New("latchkey: no node of the cluster serves any slot; see redis-cli --cluster create and --cluster fix")
 
 // Query is a query to a node, with a client that reaches the node. It may be sent several times.
 type Query func(ctx context.Context, client rueidis.Client) rueidis.RedisResult
@@ -25,6 +29,9 @@ func (s *Sender) QueryAnyNode(ctx context.Context, q Query) (address string, res
 		result  rueidis.RedisResult
 	}
 	peers := s.Topology.peers(s.Client)
+	if len(peers) == 0 {
+		return "", rueidis.NewErrorResult(errNoNodes)
+	}
 	replies := make(chan reply, len(peers))
 	next := time.NewTimer(0)
 	defer next.Stop()
