@@ -26,17 +26,25 @@ func TestRegistry_forgets_owners_of_failed_calls(t *testing.T) {
 		"read":   func(c *Client, name string) Locker { return c.NewRWLock(name).Reader() },
 		"write":  func(c *Client, name string) Locker { return c.NewRWLock(name).Writer() },
 	}
-	calls := map[string]func(lock Locker, by Owner) (*Hold, error){
-		"TryLock":             func(lock Locker, by Owner) (*Hold, error) { return lock.TryLock(ctx, By(by)) },
-		"TryLock with a note": func(lock Locker, by Owner) (*Hold, error) { return lock.TryLock(ctx, By(by), Note("why")) },
-		"Lock with a note": func(lock Locker, by Owner) (*Hold, error) {
-			return lock.Lock(ctx, By(by), Note("why"), Wait(time.Millisecond))
+	try := func(by Owner, options ...TryLockOption) func(Locker) (*Hold, error) {
+		return func(lock Locker) (*Hold, error) { return lock.TryLock(ctx, append(options, By(by))...) }
+	}
+	wait := func(ctx context.Context, by Owner, options ...LockOption) func(Locker) (*Hold, error) {
+		return func(lock Locker) (*Hold, error) {
+			return lock.Lock(ctx, append(options, By(by), Wait(time.Millisecond))...)
+		}
+	}
+	calls := map[string]func(by Owner) func(Locker) (*Hold, error){
+		"TryLock":                func(by Owner) func(Locker) (*Hold, error) { return try(by) },
+		"TryLock with a note":    func(by Owner) func(Locker) (*Hold, error) { return try(by, Note("why")) },
+		"a short lease":          func(by Owner) func(Locker) (*Hold, error) { return try(by, Lease(time.Nanosecond)) },
+		"a maximum hold":         func(by Owner) func(Locker) (*Hold, error) { return try(by, MaxHold(time.Minute)) },
+		"Lock":                   func(by Owner) func(Locker) (*Hold, error) { return wait(ctx, by) },
+		"Lock with a note":       func(by Owner) func(Locker) (*Hold, error) { return wait(ctx, by, Note("why")) },
+		"a context that is over": func(by Owner) func(Locker) (*Hold, error) { return wait(canceled, by) },
+		"an owner on a context": func(by Owner) func(Locker) (*Hold, error) {
+			return func(lock Locker) (*Hold, error) { return lock.TryLock(WithOwner(ctx, by), Note("why")) }
 		},
-		"Lock":                   func(lock Locker, by Owner) (*Hold, error) { return lock.Lock(ctx, By(by), Wait(time.Millisecond)) },
-		"a context that is over": func(lock Locker, by Owner) (*Hold, error) { return lock.Lock(canceled, By(by)) },
-		"an owner on a context":  func(lock Locker, by Owner) (*Hold, error) { return lock.TryLock(WithOwner(ctx, by), Note("why")) },
-		"a short lease":          func(lock Locker, by Owner) (*Hold, error) { return lock.TryLock(ctx, By(by), Lease(time.Nanosecond)) },
-		"a maximum hold":         func(lock Locker, by Owner) (*Hold, error) { return lock.TryLock(ctx, By(by), MaxHold(time.Minute)) },
 	}
 	for kind, open := range locks {
 		name := uniqueName(t, c) + kind
@@ -47,7 +55,7 @@ func TestRegistry_forgets_owners_of_failed_calls(t *testing.T) {
 		for what, call := range calls {
 			for whose, by := range map[string]Owner{"ours": c.NewOwner(), "theirs": other.NewOwner()} {
 				for _, on := range []string{name, foreign} {
-					got, err := call(open(c, on), by)
+					got, err := call(by)(open(c, on))
 					if kind == "read" && on == name && err == nil {
 						require.NoError(t, got.Unlock(ctx))
 						continue

@@ -57,7 +57,9 @@ var costlyKinds = []string{"MultiLock", "ReadWriteLock", "ReadLock", "Semaphore"
 // hotKinds are all contended kinds except those that a client does not pass on inside itself: fair locks, whose order
 // the server keeps, fenced locks, whose tokens it counts, and permits with ids. Readers without writers are added.
 func hotKinds() []contended {
-	all := slices.DeleteFunc(contendedKinds(), func(l contended) bool { return l.queued || l.name == fencedKind.name || l.name == "PermitSemaphore" })
+	all := slices.DeleteFunc(contendedKinds(), func(l contended) bool {
+		return l.queued || l.name == fencedKind.name || l.name == "PermitSemaphore"
+	})
 	return append(all, contended{name: "ReadLock", servers: 1, roles: func(c []*latchkey.Client, name string) []role {
 		return sides(c, name)[:1]
 	}})

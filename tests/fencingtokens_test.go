@@ -15,20 +15,25 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// numbered is a lock whose holds have tokens. It returns a function that acquires it, and returns the token.
+// numbering acquires a lock, and returns the token of the hold.
+type numbering func(ctx context.Context) (token int64, release func(context.Context) error, err error)
+
+// numbered is a lock whose holds have tokens.
 type numbered struct {
 	name string
-	open func(c *latchkey.Client, name string) func(ctx context.Context) (token int64, release func(context.Context) error, err error)
+	open func(c *latchkey.Client, name string) numbering
 }
 
 // numberedKinds are all that issue tokens.
 var numberedKinds = []numbered{
 	numberedLock("FencedLock", func(c *latchkey.Client, name string) latchkey.Locker { return c.NewFencedLock(name) }),
-	numberedLock("FencedFairLock", func(c *latchkey.Client, name string) latchkey.Locker { return c.NewFencedFairLock(name) }),
+	numberedLock("FencedFairLock", func(c *latchkey.Client, name string) latchkey.Locker {
+		return c.NewFencedFairLock(name)
+	}),
 	numberedLock("MultiLock", func(c *latchkey.Client, name string) latchkey.Locker {
 		return latchkey.NewMultiLock(c.NewFencedLock(name), c.NewFencedLock(name+" 2"))
 	}),
-	{"Election", func(c *latchkey.Client, name string) func(context.Context) (int64, func(context.Context) error, error) {
+	{"Election", func(c *latchkey.Client, name string) numbering {
 		e := c.NewElection(name)
 		return func(ctx context.Context) (int64, func(context.Context) error, error) {
 			l, err := e.Campaign(ctx, "me")
@@ -41,7 +46,7 @@ var numberedKinds = []numbered{
 }
 
 func numberedLock(kind string, open func(*latchkey.Client, string) latchkey.Locker) numbered {
-	return numbered{kind, func(c *latchkey.Client, name string) func(context.Context) (int64, func(context.Context) error, error) {
+	return numbered{kind, func(c *latchkey.Client, name string) numbering {
 		lock := open(c, name)
 		return func(ctx context.Context) (int64, func(context.Context) error, error) {
 			hold, err := lock.Lock(ctx)

@@ -198,13 +198,15 @@ func (w waitersOfLostRelease) goOn(t *testing.T, k kind, loss rig.Loss, name str
 	t.Helper()
 	server := rig.Shared()
 	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
-	options := latchkey.Options{RetryBudget: 2 * time.Second, Turn: -1, Lease: 5 * time.Minute}
+	const lease = 5 * time.Minute
+	options := latchkey.Options{RetryBudget: 2 * time.Second, Turn: -1, Lease: lease}
 	lock := k.open(connectVia(t, server, tap.Addr(), options), name)
 	hold := mustLock(t, lock)
 	next := make(chan acquisition, w.mine+w.theirs)
 	await := func(acquired <-chan acquisition) { go func() { next <- <-acquired }() }
 	for range w.theirs {
-		await(lockInBackground(within(t, time.Minute), k.open(connect(t, server, latchkey.Options{Lease: 5 * time.Minute}), name)))
+		other := k.open(connect(t, server, latchkey.Options{Lease: lease}), name)
+		await(lockInBackground(within(t, time.Minute), other))
 		if handedOver(k) {
 			queued(t, admin, name, 1)
 		}
