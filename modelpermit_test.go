@@ -142,6 +142,13 @@ func (m *permitModel) changed(o modelOperation) any {
 	if m.set && how == "try" {
 		return m.notes.done(o, int64(0))
 	}
+	total := m.total
+	if !m.set {
+		_, total = m.free()
+	}
+	if how == "add" && n < 0 && total+n < 0 {
+		return replyError("LATCHKEY_RANGE")
+	}
 	if !m.set {
 		_, held := m.free()
 		m.set, m.total, m.ends = true, held, 0

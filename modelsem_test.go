@@ -144,6 +144,8 @@ func (m *semaphoreModel) released(o modelOperation, n int64, how string) any {
 	switch {
 	case !m.set && how == "release if set":
 		return m.notes.done(o, int64(0))
+	case how == "add" && n < 0 && (!m.set || m.total != unknown && m.total+n < 0):
+		return replyError("LATCHKEY_RANGE")
 	case !m.set:
 		m.forgetAll()
 		m.set, m.free = true, n

@@ -150,7 +150,8 @@ func (s *PermitSemaphore) SetPermits(ctx context.Context, n int) error {
 }
 
 // AddPermits adds n permits, and wakes waiters, or takes permits away if n is negative, as SetPermits does. If
-// the semaphore is not there, it is made with n permits. n is from -2,147,483,647 to 2,147,483,647 and not 0.
+// the semaphore is not there, it is made with n permits, if n is positive. A total below 0 is ErrInvalid, and
+// nothing is taken away. n is from -2,147,483,647 to 2,147,483,647 and not 0.
 // The errors are those of [Semaphore.AddPermits].
 func (s *PermitSemaphore) AddPermits(ctx context.Context, n int) error {
 	return s.add(ctx, n)

@@ -110,8 +110,10 @@ func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
 }
 
 // AddPermits adds n permits and wakes waiters. If n is negative it removes permits: the number
-// available may then be negative until enough are released. If the semaphore does not exist,
-// AddPermits creates it with n permits.
+// available may then be negative until enough are released. The total cannot become negative: that is
+// ErrInvalid, and nothing is removed. If the semaphore does not exist, AddPermits creates it with n
+// permits, if n is positive. The total of a semaphore that Redisson made is unknown: its number may
+// become negative, as in Redisson.
 //
 // The errors are those of [Semaphore.Release]. n is from -2,147,483,647 to 2,147,483,647 and not 0.
 // ctx bounds the call; if ctx has ended before it, nothing is added.

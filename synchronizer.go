@@ -3,6 +3,7 @@ package latchkey
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -140,7 +141,8 @@ func (o *synchronizer) explain(ctx context.Context, a transport.Answer, err erro
 	case transport.HasCode(err, "LATCHKEY_UNSET"):
 		return []error{ErrNotSet}
 	case transport.HasCode(err, "LATCHKEY_RANGE"):
-		return []error{invalid("the sum is larger than %d, the maximum", maxCount)}
+		_, sum, _ := strings.Cut(err.Error(), "LATCHKEY_RANGE ")
+		return []error{invalid("there would be %s permits, want at least 0 and at most %d", sum, maxCount)}
 	case transport.HasCode(err, "WRONGTYPE"):
 		return []error{o.client.wrongKind(ctx, o.keys, o.kind, err)}
 	}

@@ -10,7 +10,8 @@
 --
 -- Reply   integer: 1 done by this call, 0 they were set before; nothing changed
 --         error WRONGTYPE: the key is another kind of object; nothing changed
---         error LATCHKEY_RANGE: there would be more than Redisson can count
+--         error LATCHKEY_RANGE <sum>: there would be fewer than 0 in all, or more than Redisson can count;
+--         nothing changed
 --         error LATCHKEY_PAST: the operation is over
 --
 -- Ids that remain of a semaphore whose number is gone count as held.
@@ -34,8 +35,9 @@ local move = n
 if how ~= 'add' then
   move = n - all
 end
-if math.abs(all + move) > most then
-  return redis.error_reply('LATCHKEY_RANGE more permits than can be counted')
+local wide = outOfRange(all + move, move, true)
+if wide then
+  return wide
 end
 if free then
   room()

@@ -11,12 +11,13 @@
 -- Reply   integer: 1 done, 0 nobody has set the permits; nothing changed
 --         array: done; how many subscribers received the message, how many listen to ARGV[6]
 --         error WRONGTYPE: the key is another kind of object; nothing changed
---         error LATCHKEY_RANGE: there would be more than Redisson can count
+--         error LATCHKEY_RANGE <sum>: there would be fewer than 0 in all, or more than Redisson can count;
+--         nothing changed
 --         error LATCHKEY_PAST: the operation is over
 --
 -- A counter that does not exist is created, unless ARGV[3] forbids it.
 --
--- Cost: at most 10 commands. Works on a server that is out of memory. Idempotent: the
+-- Cost: at most 11 commands. Works on a server that is out of memory. Idempotent: the
 -- operation is noted, but not how many received the message.
 local key, total, note, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local number, n, how = ARGV[1], tonumber(ARGV[2]), ARGV[3]
@@ -29,8 +30,13 @@ local publish, channel = ARGV[4], ARGV[5]
 if not free and how == 'release if set' then
   return nothing()
 end
-if math.abs((free or 0) + n) > most then
-  return redis.error_reply('LATCHKEY_RANGE more permits than can be counted')
+local wide = outOfRange((free or 0) + n, n)
+if how == 'add' and not wide then
+  local all = free and tonumber(redis.call('get', total) or nil) or not free and 0
+  wide = all and outOfRange(all + n, n, true)
+end
+if wide then
+  return wide
 end
 room()
 local now = redis.call('incrby', key, n)

@@ -12,7 +12,7 @@
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_UNSET: they are to be changed, but the total is not known;
 --         nothing changed
---         error LATCHKEY_RANGE: there would be more than Redisson can count
+--         error LATCHKEY_RANGE <sum>: more would be available than Redisson can count; nothing changed
 --         error LATCHKEY_PAST: the operation is over
 --
 -- A change adds the difference of the totals to the available permits, which may become
@@ -35,8 +35,9 @@ if free then
   if not all then
     return unset()
   end
-  if free + n - all > most then
-    return redis.error_reply('LATCHKEY_RANGE more permits than can be counted')
+  local wide = outOfRange(free + n - all, n - all)
+  if wide then
+    return wide
   end
   redis.call('set', total, n, 'keepttl')
   local now = redis.call('incrby', key, n - all)

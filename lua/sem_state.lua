@@ -27,6 +27,14 @@ local function look()
   return n
 end
 
+-- outOfRange returns an error if a change by n would lead to a sum that is not possible: of all permits, or, if
+-- their number is not known, of those that are available. A number that Redisson made negative may rise.
+local function outOfRange(sum, n, total)
+  if sum > most or sum < (total and 0 or -most) and n < 0 then
+    return redis.error_reply(string.format('LATCHKEY_RANGE %.0f', sum))
+  end
+end
+
 local function unset()
   --@include only_master
   return redis.error_reply('LATCHKEY_UNSET nobody has set the permits')
