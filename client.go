@@ -134,6 +134,7 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	c.waitQueues = newWaitQueues(c.registry.live)
 	c.waiting = newWaitCounts()
 	c.handover = newHandover(c)
+	c.notifier.unclaimed = c.handover.unclaimed
 	c.record = newClientRecord(c)
 	c.labels = newKnownLabels(c)
 	return c, nil

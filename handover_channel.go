@@ -170,3 +170,11 @@ func (c *clientChannel) message(text string) {
 		}
 	}
 }
+
+// unclaimed handles a message on a channel of this client that no waiter needs any more. The server still counts
+// the client as listening there, so it may grant a lock to an owner whose entry was left behind.
+func (h *handover) unclaimed(channel, text string) {
+	if strings.HasPrefix(channel, "latchkey:") && strings.Contains(channel, h.client.id) {
+		(&clientChannel{handover: h, name: channel}).message(text)
+	}
+}

@@ -73,6 +73,8 @@ type notifier struct {
 	closed   chan struct{}
 	running  sync.WaitGroup
 	links    atomic.Uint64 // opened so far
+	// unclaimed handles a message on a channel that is still subscribed, although nobody wants it any more.
+	unclaimed func(channel, text string)
 
 	mu        sync.Mutex
 	listeners map[string]*listener // by the address of the node; "" for classic messages

@@ -100,8 +100,12 @@ func (l *listener) onMessage(k *link, channel, text string) {
 		k.unheardBeats.Store(0)
 		return
 	}
-	for _, s := range l.find(channel) {
+	subs := l.find(channel)
+	for _, s := range subs {
 		s.to.message(text)
+	}
+	if len(subs) == 0 && l.unclaimed != nil {
+		l.unclaimed(channel, text)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -256,4 +257,35 @@ func TestRefusedPing_always(t *testing.T) {
 func TestRefusedPing_replicas_of_a_cluster(t *testing.T) {
 	t.Parallel()
 	waitAndGiveUp(t, rig.NewCluster(t).Server(), "replicas", fullDisk)
+}
+
+// A refused PING proves that the connection works. A client that listens for sharded messages sends it there.
+func TestRefusedPing_keeps_the_connection(t *testing.T) {
+	t.Parallel()
+	cluster := rig.NewCluster(t)
+	const pollCeiling = 300 * time.Millisecond // a PING every two
+	name := rig.Name(t)
+	settings := likeOurs(cluster.Server().Options(cluster.Server().Addr()))
+	refusePing(&settings, "MISCONF Redis is configured to save RDB snapshots")
+	var dials atomic.Int32
+	dial := settings.DialCtxFn
+	settings.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
+		dials.Add(1)
+		return dial(ctx, address, dialer, config)
+	}
+	client, closeAll, err := borrow(settings, latchkey.Options{PollCeiling: pollCeiling, RetryBudget: soon})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = closeAll(within(t, soon)) })
+	mustLock(t, connectCluster(t, cluster, latchkey.Options{Lease: time.Minute}).NewRWLock(name).Writer())
+	lockInBackground(within(t, soon), client.NewRWLock(name).Writer())
+	awaitWaiter(t, rig.NewAdmin(t, cluster.Server()), name)
+	require.NoError(t, rig.InTime(t, func(int) error {
+		rest(2 * pollCeiling) // it has its connections
+		before := dials.Load()
+		rest(5 * 2 * pollCeiling)
+		if now := dials.Load(); now > before {
+			return fmt.Errorf("%d more connections", now-before)
+		}
+		return nil
+	}))
 }
