@@ -141,7 +141,7 @@ func TestSubscriptionsOfEndedCallsEnd(t *testing.T) {
 			refused(t, func(wait latchkey.WaitOption) error {
 				return firstOf(client.NewRWLock(name+"left").Reader().Lock(t.Context(), wait))
 			})
-			require.NotEmpty(t, admin.Channels(name+"left"))
+			rig.Eventually(t, soon, "the call has subscribed", hasSubscribed(admin, name+"left"))
 			rig.Eventually(t, soon, "the channels of the call have ended", unsubscribed(admin, name+"left"))
 			mustUnlock(t, kept)
 			next := rig.Await(t, soon, "the waiter", waiter)
@@ -149,6 +149,15 @@ func TestSubscriptionsOfEndedCallsEnd(t *testing.T) {
 			mustUnlock(t, next.hold)
 			mustUnlock(t, left)
 		})
+	}
+}
+
+func hasSubscribed(admin *rig.Admin, name string) func() error {
+	return func() error {
+		if subscribed(admin, name) == nil {
+			return errors.New("nobody has")
+		}
+		return nil
 	}
 }
 

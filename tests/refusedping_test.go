@@ -202,7 +202,7 @@ func waitAndGiveUp(t *testing.T, server *rig.Server, mode string, trouble func(*
 	}
 	child := waiterProcess.Start(t, append([]string{server.Ticket(), mode, name}, kept...)...)
 	child.Line(t, soon, "gave up")
-	require.NotEmpty(t, admin.Channels(name))
+	rig.Eventually(t, soon, "the calls have subscribed", hasSubscribed(admin, name))
 	repair := trouble(admin)
 	rig.Eventually(t, soon, "nothing is subscribed", unsubscribed(admin, name))
 	repair()

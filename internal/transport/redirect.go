@@ -23,8 +23,8 @@ func (s *Sender) senderTo(key string) connSender {
 	if node := s.Client.Nodes()[s.Topology.Serving(KeySlot(key)).Address()]; node != nil {
 		return node.DoMulti
 	}
-	for _, any := range s.Topology.peers(s.Client) { // it knows the right one
-		return any.client.DoMulti
+	if all := s.Topology.peers(s.Client); len(all) > 0 { // any node knows the right one
+		return all[0].client.DoMulti
 	}
 	return func(_ context.Context, commands ...rueidis.Completed) []rueidis.RedisResult {
 		return slices.Repeat([]rueidis.RedisResult{rueidis.NewErrorResult(rueidis.ErrNoSlot)}, len(commands))
