@@ -68,7 +68,7 @@ func connectError(err error) error {
 	if server, _, found := strings.Cut(text, ": NOAUTH "); found {
 		return exitWith(exitUnavailable, "%s: NOAUTH: the server requires a password; put it in the URL: redis://:PASSWORD@host", server)
 	}
-	if strings.Contains(text, "connection reset by peer") {
+	if strings.Contains(text, "connection reset by peer") || strings.Contains(text, "after HELLO: EOF") {
 		return exitWith(exitUnavailable, "%w (does the server require TLS (rediss://) or a client certificate?)", plainError{err})
 	}
 	return libraryError(err)

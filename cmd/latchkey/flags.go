@@ -194,7 +194,8 @@ func unknownCommand(group *cli.Command, word string) error {
 
 var (
 	operation = regexp.MustCompile(`^[a-z]+(?: [a-z]+)*:? "`)
-	scriptRun = regexp.MustCompile(` script: [0-9a-f]{40}, on @\w+:\d+\.?`)
+	scriptRun = regexp.MustCompile(` script: (?:[0-9a-f]{40}, )?on @\w+:\d+\.?` +
+		`|Error running script \(call to f_[0-9a-f]{40}\): @user_script:\d+: (?:@user_script: \d+: -?)?`)
 )
 
 // plainError is an error of the library for users of the command line: its text does not name methods, nor scripts

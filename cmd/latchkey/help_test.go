@@ -130,9 +130,13 @@ func TestMessagesAreThoseOfTheCommandLine(t *testing.T) {
 }
 
 func TestPlainErrorsOfTheServer(t *testing.T) {
-	const refused = `latchkey: try lock "a": OOM command not allowed when used memory > 'maxmemory'. ` +
-		`script: e98c7e9b1f2a3b4c5d6e7f8091a2b3c4d5e6f708, on @user_script:12.`
-	assert.Equal(t, `"a": OOM command not allowed when used memory > 'maxmemory'.`, plainError{stringError(refused)}.Error())
+	const oom, digest = `OOM command not allowed when used memory > 'maxmemory'.`, "e98c7e9b1f2a3b4c5d6e7f8091a2b3c4d5e6f708"
+	for _, reply := range []string{
+		oom, oom + " script: " + digest + ", on @user_script:12.", oom + " script: on @user_script:12.", // Valkey 9
+		"Error running script (call to f_" + digest + "): @user_script:12: @user_script: 12: -" + oom, // Redis 6.2
+	} {
+		assert.Equal(t, `"a": `+oom, plainError{stringError(`latchkey: try lock "a": ` + reply)}.Error())
+	}
 }
 
 type stringError string
@@ -212,4 +216,18 @@ func TestCompletion(t *testing.T) {
 			assert.NoFileExists(t, mark, "completion runs nothing of the line")
 		})
 	}
+}
+
+// The advice goes by the code of a reply, not by a name in it.
+func TestAdviceGoesByTheCode(t *testing.T) {
+	t.Parallel()
+	server := latchkeytest.NewServer(t)
+	lock := server.Client().NewLock("READONLY")
+	server.Refuse("NOPERM No permissions to access a key 'OOM READONLY MISCONF'")
+	_, err := lock.TryLock(t.Context())
+	require.Error(t, err)
+	got := advice(plainError{err})
+	assert.Contains(t, got, "give the user the permissions")
+	assert.Equal(t, 1, strings.Count(got, "\n"), got)
+	server.Refuse("")
 }
