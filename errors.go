@@ -146,6 +146,15 @@ func fail(op, name string, causes ...error) error {
 	return e
 }
 
+// withVerb returns the error of an operation that the caller knows by another name.
+func withVerb(verb string, err error) error {
+	var failed *opError
+	if errors.As(err, &failed) {
+		return fail(verb, failed.name, failed.causes...)
+	}
+	return err
+}
+
 // kindError is ErrWrongKind with a description of the key.
 type kindError struct {
 	text  string

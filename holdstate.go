@@ -83,7 +83,13 @@ func (s *holdState) handle() *Hold {
 func (s *holdState) life() (*lifecycle, *sync.Mutex) { return &s.lifecycle, &s.ownership.mu }
 func (s *holdState) latestMembers() []*Hold          { return nil }
 
-func (s *holdState) unlock(ctx context.Context) error { return s.ownership.releaseHold(ctx, s) }
+func (s *holdState) unlock(ctx context.Context) error {
+	err := s.ownership.releaseHold(ctx, s)
+	if err != nil && s.isPermit() {
+		return withVerb("release", err)
+	}
+	return err
+}
 
 // err first ends a hold that should have ended already: no timer fires while the machine sleeps.
 func (s *holdState) err() error {

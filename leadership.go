@@ -165,11 +165,7 @@ func (l *Leadership) gone() error {
 // the lease has ended. You may call Resign again to wait for it: see [Hold.Unlock].
 func (l *Leadership) Resign(ctx context.Context) error {
 	if err := l.held().Unlock(ctx); err != nil {
-		var failed *opError
-		if errors.As(err, &failed) {
-			return fail("resign", failed.name, failed.causes...)
-		}
-		return err
+		return withVerb("resign", err)
 	}
 	l.retire(ctx)
 	return nil

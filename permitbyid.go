@@ -94,7 +94,7 @@ func (s *PermitSemaphore) own(id string) *ownership {
 }
 
 func releaseOwn(ctx context.Context, o *ownership, errs []error) (PermitState, []error) {
-	err := o.releaseHold(ctx, &o.holds.first)
+	err := o.holds.first.unlock(ctx)
 	switch {
 	case err == nil:
 		return PermitReleased, errs

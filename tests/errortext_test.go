@@ -429,3 +429,84 @@ func TestTextUnavailable(t *testing.T) {
 		return says(`^latchkey: try lock "x": server unavailable: dial tcp .*connection refused$`, err)
 	})
 }
+
+// Each error says which operation failed, by the name under which the caller knows it.
+func TestTextNamesTheOperation(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	ctx, client := within(t, soon), connect(t, server)
+	pool, fair := client.NewPermitSemaphore(name+"p"), client.NewFairSemaphore(name+"f")
+	require.NoError(t, pool.SetPermits(ctx, 9))
+	require.NoError(t, fair.SetPermits(ctx, 9))
+	permit := func(p *latchkey.Permit, err error) *latchkey.Permit {
+		t.Helper()
+		require.NoError(t, err)
+		require.NoError(t, p.Release(ctx))
+		return p
+	}
+	hold := func(l anyLock) *latchkey.Hold {
+		t.Helper()
+		h := mustLock(t, l)
+		mustUnlock(t, h)
+		return h
+	}
+	p, f := permit(pool.Acquire(ctx)), permit(fair.Acquire(ctx))
+	l, err := client.NewElection(name+"e").Campaign(ctx, "me")
+	require.NoError(t, err)
+	require.NoError(t, l.Resign(ctx))
+	lock := hold(client.NewLock(name + "l"))
+	group := latchkey.NewMultiLock(client.NewLock(name+"1"), client.NewLock(name+"2"))
+	both := hold(group)
+	writer, err := client.NewRWLock(name + "w").Writer().Lock(ctx)
+	require.NoError(t, err)
+	mustUnlock(t, writer)
+	lost, err := pool.Acquire(ctx)
+	require.NoError(t, err)
+	require.NoError(t, firstOf(connect(t, server).NewPermitSemaphore(pool.Name()).Release(ctx, lost.ID())))
+	for want, err := range map[string]error{
+		`release "` + name + `p": not held`:            p.Release(ctx),
+		`extend "` + name + `p": not held`:             p.Extend(ctx, time.Minute),
+		`release "` + name + `f": not held`:            f.Release(ctx),
+		`release "` + name + `p": not held: hold lost`: lost.Release(ctx),
+		`resign "` + name + `e": not held`:             l.Resign(ctx),
+		`proclaim "` + name + `e": not held`:           l.Proclaim(ctx, "me"),
+		`unlock "` + name + `l": not held`:             lock.Unlock(ctx),
+		`extend "` + name + `l": not held`:             lock.Extend(ctx, time.Minute),
+		`unlock "` + both.Name() + `": not held`:       both.Unlock(ctx),
+		`extend "` + both.Name() + `": not held`:       both.Extend(ctx, time.Minute),
+		`downgrade "` + name + `w": not held`:          firstOf(writer.Downgrade(ctx)),
+	} {
+		if assert.Error(t, err, want) {
+			assert.True(t, strings.HasPrefix(err.Error(), "latchkey: "+want), err.Error())
+		}
+	}
+
+	// The release at the end of a Do.
+	err = pool.Do(ctx, func(ctx context.Context) error { return latchkey.PermitFrom(ctx).Release(ctx) })
+	require.ErrorIs(t, err, latchkey.ErrNotHeld)
+	assert.NotContains(t, err.Error(), "unlock")
+	states, err := pool.Release(ctx, p.ID())
+	assert.Equal(t, []latchkey.PermitState{latchkey.PermitUnknown}, states)
+	text(t, `^latchkey: release "`+name+`p": not held$`, err)
+}
+
+// Without an answer, the errors name the operation too.
+func TestTextNamesTheOperationWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	server, name, ctx := rig.Shared(), rig.Name(t), within(t, soon)
+	link := rig.NewLink(t, server)
+	client := connectVia(t, server, link.Addr(), latchkey.Options{RetryBudget: 300 * time.Millisecond, Lease: time.Minute})
+	pool := client.NewPermitSemaphore(name + "p")
+	require.NoError(t, pool.SetPermits(ctx, 9))
+	p, err := pool.Acquire(ctx)
+	require.NoError(t, err)
+	own, err := pool.Acquire(ctx)
+	require.NoError(t, err)
+	l, err := client.NewElection(name+"e").Campaign(ctx, "me")
+	require.NoError(t, err)
+	link.Cut()
+	text(t, `^latchkey: release "`+name+`p": outcome unknown`, p.Release(ctx))
+	text(t, `^latchkey: release "`+name+`p": outcome unknown`, firstOf(pool.Release(ctx, own.ID())))
+	text(t, `^latchkey: resign "`+name+`e": outcome unknown`, l.Resign(ctx))
+	link.Restore()
+}
