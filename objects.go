@@ -26,9 +26,10 @@ type Object struct {
 	HolderCount int
 
 	// Queued is how many owners wait in the queues on the server, or how many parties wait at a barrier. Fair
-	// locks, fair semaphores and the write side of a read/write lock queue each owner. Any other lock queues
-	// each client of this library once, for all its goroutines. An owner that died counts until others notice,
-	// usually within a minute.
+	// locks and fair semaphores queue each owner. Any other lock, and the write side of a read/write lock, queues
+	// each client of this library once, for all its goroutines, and not while that client holds the lock itself:
+	// its goroutines then wait in memory only. An owner that died counts until others notice, usually within a
+	// minute.
 	Queued int
 	// Listeners is how many clients listen for a release, or for the end of a latch. Redisson's clients listen
 	// while they wait, for every kind of object. Clients of this library listen for semaphores, read/write
@@ -48,7 +49,8 @@ type Object struct {
 }
 
 // Waiters estimates how many wait for the object, by what the server knows: it is the larger of Queued and
-// Listeners, since a client may count in both. More wait if goroutines wait behind the first of their client.
+// Listeners, since a client may count in both. More wait if goroutines wait behind the first of their client, or
+// behind a hold of their client.
 // Fewer wait if a client still listens after its wait. [Client.Waiters] lists the owners in the queues.
 func (o Object) Waiters() int { return max(o.Queued, o.Listeners) }
 

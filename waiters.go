@@ -38,8 +38,9 @@ type Waiter struct {
 // Waiters lists the owners in the queues of a lock of any kind, or of a fair semaphore, in queue order; nil if
 // there are none. The waiters of a fair lock come first, as [FairLock.Waiters] lists them. For a mutex or
 // another lock that is not fair, the list has one owner for each client of this library; its other goroutines
-// wait behind it in memory. Some waiters are in no queue: those of a latch or of a semaphore that is not fair,
-// readers, and Redisson's waiters for a lock that is not fair. [Object] counts the clients that listen.
+// wait behind it in memory. Some waiters are in no queue: the goroutines of a client that holds the lock itself,
+// if it is not fair, those of a latch or of a semaphore that is not fair, readers, and Redisson's waiters for a
+// lock that is not fair. [Object] counts the clients that listen.
 //
 // Waiters reads 500 waiters at a time. In a list of more than 500, waiters that come or go during the call may
 // be missing. It changes nothing. Labels are read as [FairLock.Waiters] reads them. The entry of a client that

@@ -18,7 +18,13 @@ import (
 //
 // The lock stays taken for as long as the job runs, and at least for the time of [WithAtLeast] after it was acquired.
 // That time keeps a scheduler whose clock is late from repeating a quick job. A run that is due while the lock is taken
-// is skipped. If a process dies while it runs a job, the others skip the job until the lease of that client ends
+// is skipped.
+//
+// With gocron.LimitModeWait (in WithSingletonMode or WithLimitConcurrentJobs) a run that is due while an earlier one is
+// busy is queued, and asks for the lock when it starts. By then another scheduler may have run that tick and released the
+// lock: the tick runs twice. Use gocron.LimitModeReschedule, or a time of WithAtLeast that is longer than runs wait.
+//
+// If a process dies while it runs a job, the others skip the job until the lease of that client ends
 // (latchkey.Options.Lease, 30 s by default), or until the time of WithAtLeast is over, whichever is later.
 type Locker struct {
 	client  *latchkey.Client

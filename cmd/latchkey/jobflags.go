@@ -68,6 +68,11 @@ When the %[1]s is lost (taken away, or the server did not answer for a whole lea
 the command and its children get SIGTERM and, after --grace, SIGKILL. Children that
 created their own process group do not get these signals.
 
+If this program is killed (SIGKILL), nothing renews the %[1]s. On Linux the command
+then gets SIGTERM, but its children do not, and on other systems neither does. They go
+on while another process may have the %[1]s. A service manager or a container ends
+them all.
+
 If there is a terminal, the command gets it. Ctrl-Z (SIGTSTP) then stops the command
 and this program; fg and bg continue both. While both are stopped, nothing renews
 the %[1]s: after --lease it is lost, and the command is ended as soon as it
