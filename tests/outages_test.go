@@ -22,11 +22,11 @@ const (
 	outageRests = 4 * time.Second // until the next
 )
 
-// While all kinds of objects are in use, the server refuses everything for some seconds, again and again. No call
-// fails, no hold is lost, and everybody goes on within two seconds of each repair.
+// While all kinds of objects are in use, the server refuses everything for some seconds, or another takes its place,
+// again and again. No call fails, no hold is lost, and everybody goes on within two seconds of each repair.
 func TestOutages(t *testing.T) {
 	t.Parallel()
-	rig.Need(t, rig.Process, rig.Settings)
+	rig.Need(t, rig.Process, rig.Settings, rig.Topology)
 	rig.Long(t)
 	notInCluster(t, "its nodes refuse for themselves")
 	for what, begin := range map[string]func(t *testing.T, server *rig.Server) (end func()){
@@ -36,9 +36,18 @@ func TestOutages(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			server := rig.Fresh(t)
 			c := newOutageCampaign(t, server, server.Addr())
-			c.repeat(func() (end func()) { return begin(t, server) })
+			c.repeat(outageLasts, func() (end func()) { return begin(t, server) })
 		})
 	}
+	t.Run("changed endpoint", func(t *testing.T) {
+		f := newFixedEndpoint(t)
+		c := newOutageCampaign(t, f.pair.Master, f.tap.Addr())
+		c.repeat(0, func() (end func()) {
+			next := f.swap()
+			f.pair.Master, f.pair.Replicas[0] = next, f.pair.Master
+			return func() {}
+		})
+	})
 }
 
 // losesItsMaster makes the server a replica of a master that is not there.
@@ -142,7 +151,7 @@ func (c *outageCampaign) addOthers(client *latchkey.Client, i int) {
 }
 
 // repeat has outages, one after the other, while the users work.
-func (c *outageCampaign) repeat(begin func() (end func())) {
+func (c *outageCampaign) repeat(lasts time.Duration, begin func() (end func())) {
 	c.t.Helper()
 	ctx, stop := context.WithCancel(c.t.Context())
 	var all sync.WaitGroup
@@ -162,7 +171,7 @@ func (c *outageCampaign) repeat(begin func() (end func())) {
 	for ; time.Now().Before(end); outages++ {
 		c.allPass(c.counts())
 		repair := begin()
-		rest(outageLasts)
+		rest(lasts)
 		repair()
 		slowest = max(slowest, c.allPass(c.counts()))
 		rest(outageRests)
