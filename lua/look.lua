@@ -109,9 +109,9 @@ end
 local reply = {}
 for at = 1, #KEYS, each do
   local key = KEYS[at]
-  local token, queue, fair, writers, total, ids, latch, line, kind
+  local token, queue, fair, writers, total, ids, latch, line, numeral
   if each > 1 then
-    token, queue, fair, writers, total, ids, latch, line, kind = unpack(KEYS, at + 1, at + 9)
+    token, queue, fair, writers, total, ids, latch, line, numeral = unpack(KEYS, at + 1, at + 9)
   end
   local kind = redis.call('type', key)['ok']
   local tag = string.find(key, '{', 1, true) and key or '{' .. key .. '}'
@@ -123,7 +123,7 @@ for at = 1, #KEYS, each do
     if not value then
       found = false
     elseif #value <= 20 and string.find(value, '^-?%d+$') then
-      found = count(key, tag, value, total, ids, latch, line, kind)
+      found = count(key, tag, value, total, ids, latch, line, numeral)
     else
       local waiting, listen = number('zcard', queue), listening('redisson_lock__channel:' .. tag)
       found = {kind, redis.call('pttl', key), false, {value}, 0, waiting, listen}

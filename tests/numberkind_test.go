@@ -173,3 +173,21 @@ func TestNumberKinds_lost_key(t *testing.T) {
 		require.NoError(t, client.NewSemaphore(name).TryAcquire(t.Context(), 1), kind)
 	}
 }
+
+// Whoever looks at the number learns of which kind it is, even if no permit is acquired.
+func TestNumberKinds_are_shown(t *testing.T) {
+	server, ctx := rig.Shared(), within(t, soon)
+	client := connect(t, server)
+	name := rig.Name(t)
+	require.NoError(t, client.NewPermitSemaphore(name+"p").SetPermits(ctx, 3))
+	require.NoError(t, client.NewSemaphore(name+"s").Release(ctx, 3))
+	require.NoError(t, firstOf(client.NewCountDownLatch(name+"l").TrySetCount(ctx, 3)))
+	for each, want := range map[string]latchkey.Kind{"p": latchkey.KindSemaphore, "s": latchkey.KindSemaphore, "l": latchkey.KindLatch} {
+		found, err := client.Object(ctx, name+each)
+		require.NoError(t, err)
+		assert.Equal(t, want, found.Kind, each)
+		seen, err := client.Inspect(ctx, name+each)
+		require.NoError(t, err)
+		assert.Equal(t, want, seen.Kind, each)
+	}
+}
