@@ -172,7 +172,7 @@ func (l *listener) beat(k *link) {
 	if transport.Classify(err) != transport.Answered {
 		k.unheardBeats.Add(-1)
 	}
-	if transport.Declined(err) {
+	if transport.Classify(err) == transport.Refused {
 		k.beatRefused.Store(true)
 	}
 }
