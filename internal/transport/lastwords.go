@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// lastWords remembers what passed over a connection last, for the error when the server closes it: a
-// server may refuse a client or a command by an error reply and the end of the connection. rueidis
-// reports only the end.
+// lastWords remembers what passed over a connection last, for the error when the server closes it:
+// a server may refuse a client or a command by an error reply and the end of the connection.
+// rueidis reports only the end.
 type lastWords struct {
 	mu    sync.Mutex
 	sent  [64]byte // how the last write begins
@@ -31,7 +31,10 @@ func (w *lastWords) write(b []byte) {
 func (w *lastWords) read(b []byte) {
 	w.reads++
 	w.said = ""
-	if line, whole := bytes.CutSuffix(b, []byte("\r\n")); whole && b[0] == '-' && !bytes.Contains(line, []byte("\r\n")) {
+	if b[0] != '-' {
+		return
+	}
+	if line, whole := bytes.CutSuffix(b, []byte("\r\n")); whole && !bytes.Contains(line, []byte("\r\n")) {
 		w.said = string(line[1:])
 	}
 }

@@ -93,8 +93,8 @@ func Declined(err error) bool {
 	return Classify(err) == Refused || isReply(err, func(r errorReply) bool { return r.class() == unknownReply })
 }
 
-// HasCode reports whether err is a reply of the server with that code. The cause of an ended context
-// does not count.
+// HasCode reports whether err is a reply of the server with that code. The cause of an ended
+// context does not count.
 func HasCode(err error, code string) bool {
 	return isReply(err, func(r errorReply) bool { return r.code == code })
 }

@@ -27,8 +27,8 @@ func (c replyClass) outcome() Outcome {
 	return Uncertain
 }
 
-// replyCodes lists every code with which an error reply of Redis 6.2 to 8.2 or Valkey 7.2 to 9.1 begins.
-// docs/reference/errors.md shows it. Code that raises an error with another code must add it here.
+// replyCodes lists every code with which an error reply of Redis 6.2 to 8.2 or Valkey 7.2 to 9.1
+// begins. docs/reference/errors.md shows it.
 var replyCodes = map[string]replyClass{
 	"ASK":           awayReply,    // the key is on another node; more often than rueidis follows
 	"BUSY":          laterReply,   // a script or a module runs for too long
