@@ -278,6 +278,7 @@ func (s *Sender) node(key string) *Node {
 // heard notes whether a node is up, from the result of a command that was sent in a generation of
 // the connection.
 func (s *Sender) heard(n *Node, sentIn Generation, result rueidis.RedisResult) {
+	s.Topology.heed(n, result)
 	err := result.NonRedisError()
 	switch {
 	case errors.Is(err, errUnsent): // this says nothing new
@@ -286,7 +287,6 @@ func (s *Sender) heard(n *Node, sentIn Generation, result rueidis.RedisResult) {
 		n.connections.broke()
 	default:
 		n.connections.answered(sentIn)
-		s.Topology.heed(n, result)
 	}
 	if closed := errors.Is(err, rueidis.ErrClosing); s.closed.Load() != closed {
 		s.closed.Store(closed)

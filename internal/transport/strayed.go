@@ -72,6 +72,7 @@ func (c *strayingClient) overAnother(ctx context.Context, multi ...rueidis.Compl
 	results := conn.DoMulti(ctx, multi...)
 	if slices.ContainsFunc(results, func(r rueidis.RedisResult) bool { return Classify(r.Error()) != Answered }) {
 		conn.Close()
+		c.avoidUntil.Store(nil) // the shared one may be right again
 	}
 	return results
 }
