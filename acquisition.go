@@ -3,6 +3,7 @@ package latchkey
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -49,6 +50,9 @@ func (p *primitive) newAcquisition(verb string, waits bool, settings []setting) 
 	a.lock, a.verb = p, verb
 	if a.fault = p.invalid(); a.fault != nil {
 		return a
+	}
+	if limit := p.client.options.MaxHold; limit > 0 {
+		settings = append(slices.Clip(settings), setting{kind: settingOfClient, d: limit}) // others have the slice too
 	}
 	a.request, a.fault = newRequest(p.client.options.Lease, waits, settings)
 	if a.fault == nil && a.atLeast > 0 {

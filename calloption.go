@@ -154,6 +154,7 @@ const (
 	settingTogether      // how many permits are acquired at once
 	settingUntilComplete // renewed without a limit, until it is confined
 	settingNote
+	settingOfClient // Options.MaxHold
 )
 
 func (s setting) setting() setting { return s }

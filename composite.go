@@ -80,7 +80,13 @@ var errNoMembers = invalid("there are no members")
 
 // acquire checks the request, bounds it in time, and runs it.
 func (l *compositeLock) acquire(ctx context.Context, verb string, waits bool, settings []setting) (*Hold, error) {
+	if limit := l.maxHold(); limit > 0 {
+		settings = append(slices.Clip(settings), setting{kind: settingOfClient, d: limit}) // others have the slice too
+	}
 	r, err := newRequest(DefaultLease, waits, settings)
+	if err == nil && r.ofClient > 0 { // all members have the same limit, from when the whole is held
+		settings = append(slices.Clip(settings), setting{kind: settingMaxHold, d: r.maxHold})
+	}
 	switch {
 	case l.fault() != nil:
 		err = l.fault()
@@ -108,6 +114,16 @@ func (l *compositeLock) acquire(ctx context.Context, verb string, waits bool, se
 		return nil, err
 	}
 	return h, nil
+}
+
+// maxHold returns the shortest Options.MaxHold of the clients, or 0.
+func (l *compositeLock) maxHold() (shortest time.Duration) {
+	for _, p := range l.primitives() {
+		if d := p.client.options.MaxHold; d > 0 && (shortest == 0 || d < shortest) {
+			shortest = d
+		}
+	}
+	return shortest
 }
 
 // run prepares the rounds and makes them. A call that waits first waits for its turn in line.

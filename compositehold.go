@@ -60,9 +60,10 @@ func (c *compositeHold) isPermit() bool   { return false }
 
 func (c *compositeHold) life() (*lifecycle, *sync.Mutex) { return &c.lifecycle, &c.mu }
 
-// handle implements [holdBackend]. It returns nil because the clients of the members may differ
-// in what they report.
-func (c *compositeHold) handle() *Hold { return nil }
+// keepHandle implements [holdBackend]. A hold of several locks costs so much that a finalizer does not matter.
+func (*compositeHold) keepHandle(*Hold) bool { return false }
+
+func (*compositeHold) isWatched() bool { return true }
 
 // unreleased returns the client of a member.
 func (c *compositeHold) unreleased() *Client {

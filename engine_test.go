@@ -175,8 +175,16 @@ func TestWatchdog_renews_what_the_machine_has_nearly_overslept(t *testing.T) {
 }
 
 func TestClient_dropped_hold_is_reported(t *testing.T) {
+	for what, o := range map[string]Options{"from the start": {ReportDropped: true}, "once renewed": {Lease: time.Second}} {
+		t.Run(what, func(t *testing.T) { droppedHoldIsReported(t, o) })
+	}
+}
+
+func droppedHoldIsReported(t *testing.T, o Options) {
+	t.Helper()
 	logged := make(chan string, 10)
-	c := newTestClient(t, Options{Logger: logTo(logged), ReportDropped: true})
+	o.Logger = logTo(logged)
+	c := newTestClient(t, o)
 	func() {
 		_, err := c.NewLock(uniqueName(t, c)).Lock(context.Background())
 		require.NoError(t, err)

@@ -12,23 +12,22 @@ import (
 // behaves like a released one.
 type Hold struct{ backend holdBackend }
 
-// newHold makes the handle of a hold. The handle is part of the hold, unless the client reports
-// holds that the garbage collector finds and nobody released ([Options].ReportDropped). Such a hold
-// is never released: the program may still be in the critical section.
+// newHold makes the handle of a hold. Client reports a handle that the garbage collector finds while
+// the hold lasts, and never releases such a hold: the program may still be in the critical section.
+// A finalizer for each hold would cost a tenth of an uncontended Lock and Unlock. So a hold keeps its
+// handle until its first renewal (see watchHandle): most are over by then.
 func newHold(of holdBackend) *Hold {
-	h := of.handle()
-	if h == nil {
-		h = &Hold{}
+	h := &Hold{of}
+	if !of.keepHandle(h) {
 		runtime.SetFinalizer(h, (*Hold).abandoned)
 	}
-	h.backend = of
 	return h
 }
 
 // abandoned runs in the goroutine of the garbage collector, so it only reports.
 func (h *Hold) abandoned() {
 	client := h.backend.unreleased()
-	if client == nil || !client.options.ReportDropped {
+	if client == nil {
 		return
 	}
 	var attrs []slog.Attr
@@ -128,7 +127,7 @@ func (h *Hold) LogValue() slog.Value {
 func (h *Hold) Unlock(ctx context.Context) error {
 	of := h.inner()
 	err := of.unlock(ctx)
-	if h != nil && err == nil && of.handle() == nil {
+	if h != nil && err == nil && of.isWatched() {
 		runtime.SetFinalizer(h, nil)
 	}
 	runtime.KeepAlive(h) // until here it does not count as dropped

@@ -36,9 +36,11 @@ type holdBackend interface {
 	// unreleased returns the client that reports a handle that was dropped, or nil if there
 	// is nothing to report.
 	unreleased() *Client
-	// handle returns where to store the handle of the hold, or nil if a dropped handle may have to
-	// be reported. It returns the same each time.
-	handle() *Hold
+	// keepHandle keeps the handle of the hold until its first renewal. If it returns false, the
+	// handle has a finalizer from the start.
+	keepHandle(h *Hold) bool
+	// isWatched reports whether the handle has a finalizer, or is about to get one.
+	isWatched() bool
 }
 
 // noHold is the backend of a nil Hold. It behaves like a released hold whose loss has been
@@ -58,7 +60,8 @@ func (noHold) confine(confinement)                         {}
 func (noHold) find(*primitive, Kind) *holdState            { return nil }
 func (noHold) latestMembers() []*Hold                      { return nil }
 func (noHold) unreleased() *Client                         { return nil }
-func (noHold) handle() *Hold                               { return new(Hold) }
+func (noHold) keepHandle(*Hold) bool                       { return true }
+func (noHold) isWatched() bool                             { return false }
 
 func (noHold) life() (*lifecycle, *sync.Mutex) {
 	return &lifecycle{rare: &rareOfLifecycle{cause: ErrNotHeld}}, new(sync.Mutex)

@@ -94,6 +94,16 @@ func (s *holdSet) roots(yield func(*holdState) bool) {
 	}
 }
 
+// watchHandles has the garbage collector find holds that the program drops from now on. o.mu is held.
+func (o *ownership) watchHandles() {
+	for h := range o.holds.roots {
+		h.watchHandle()
+	}
+	for _, h := range o.holds.reentries() {
+		h.watchHandle()
+	}
+}
+
 // isOnly reports whether a hold is the outermost and the only one, and nothing has begun to end it.
 func (s *holdSet) isOnly(h *holdState) bool {
 	return h == s.outermost() && s.count == 1 && len(s.along()) == 0 && len(s.reentries()) == 0 && h.active()

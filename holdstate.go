@@ -3,7 +3,9 @@ package latchkey
 import (
 	"cmp"
 	"context"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -14,7 +16,7 @@ import (
 type holdState struct {
 	lifecycle
 
-	own        Hold // see handle
+	handle     atomic.Pointer[Hold] // until the first renewal: see newHold
 	ownership  *ownership
 	fencing    int64 // the token, or 0
 	alongIndex int32 // among those that read along
@@ -72,12 +74,22 @@ func (s *holdState) owner() Owner     { return s.ownership.shownOwner(s) }
 func (s *holdState) token() int64     { return s.fencing }
 func (s *holdState) isPermit() bool   { return s.ownership.lock.spec.permit }
 
-// handle implements [holdBackend].
-func (s *holdState) handle() *Hold {
+// keepHandle implements [holdBackend].
+func (s *holdState) keepHandle(h *Hold) bool {
 	if s.ownership.lock.client.options.ReportDropped {
-		return nil
+		return false
 	}
-	return &s.own
+	s.handle.Store(h)
+	return true
+}
+
+func (s *holdState) isWatched() bool { return s.handle.Load() == nil }
+
+// watchHandle leaves the handle to the program: if that drops it, the garbage collector finds it.
+func (s *holdState) watchHandle() {
+	if h := s.handle.Swap(nil); h != nil {
+		runtime.SetFinalizer(h, (*Hold).abandoned)
+	}
 }
 
 func (s *holdState) life() (*lifecycle, *sync.Mutex) { return &s.lifecycle, &s.ownership.mu }

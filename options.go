@@ -63,6 +63,12 @@ type Options struct {
 	// holder crashes, the lock is free again after at most this time. Default: DefaultLease.
 	Lease time.Duration
 
+	// MaxHold limits every renewed hold, permit and leadership of this client, as the option [MaxHold] of an
+	// acquisition does, which replaces it: it may be shorter or longer. It ends a hold that the program has
+	// forgotten, or whose work hangs. Holds with a fixed lease ([Lease]) end by themselves, and have no other
+	// limit. Holds with a limit are not passed on in memory (Turn). Default: no limit.
+	MaxHold time.Duration
+
 	// StaleWaiterTimeout is how long a lock waits for a silent waiter. In the queue of a fair lock, the waiter
 	// keeps its place for that time. When a release gives the lock to the next waiter, it is that waiter's
 	// first lease, unless the waiter requested a shorter one: a client that dies at that time has the lock for
@@ -165,9 +171,10 @@ type Options struct {
 	// dropped, and the log says how many were. Client.Close delivers the rest, so neither may wait for Close.
 	Observer func(Event)
 
-	// ReportDropped makes the client log a hold that the program has dropped without Unlock, when the garbage
-	// collector finds it. Such a hold is renewed until the client is closed. Set it in tests, or for a program
-	// that may drop holds: each hold then costs a finalizer. Default: off.
+	// ReportDropped is for tests. A hold that the program has dropped without Unlock is renewed until MaxHold is
+	// over or the client is closed. The client logs it when the garbage collector has found it: from its first
+	// renewal on, after a third of the lease, so that a hold costs next to nothing. With ReportDropped it is
+	// logged from the start, and so is a hold with a fixed lease: each hold then costs a finalizer. Default: off.
 	ReportDropped bool
 
 	clock func() transport.Stamp // for tests; default transport.SystemClock
@@ -212,6 +219,11 @@ func (o Options) check() error {
 	}
 	if err := checkPrefix(o.KeyPrefix); err != nil {
 		return err
+	}
+	if o.MaxHold != 0 {
+		if err := checkLease("Options.MaxHold", o.MaxHold); err != nil {
+			return err
+		}
 	}
 	switch {
 	case o.PollCeiling < time.Millisecond || o.PollCeiling >= o.Lease:

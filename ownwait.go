@@ -134,8 +134,16 @@ func (a *acquisition) isBehindOwn() bool {
 // withOwnHold completes the error of a wait that ended while a call of this client held the key: with what is left of
 // that hold, and its note. Nobody else knows such an error yet.
 func (c *Client) withOwnHold(key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return c.addOwnHold(key, err)
+}
+
+// addOwnHold is separate because its variables cost an allocation.
+func (c *Client) addOwnHold(key string, err error) error {
 	var busy *busyError
-	if err == nil || !errors.As(err, &busy) || !busy.bare {
+	if !errors.As(err, &busy) || !busy.bare {
 		return err
 	}
 	busy.bare, busy.label = false, c.Label()
@@ -161,6 +169,9 @@ var errUnderHold = errors.New("if this call runs under that hold, use the contex
 // a hold of its client if the program has made a context for the work under that hold from the same context, or if its
 // context carries a hold of the lock, under an owner other than that of the call.
 func (p *primitive) adviceFor(ctx context.Context, err error) error {
+	if !errors.Is(err, ErrNotAcquired) {
+		return nil
+	}
 	var busy *busyError
 	if !errors.As(err, &busy) || !busy.here && !busy.inside {
 		return nil

@@ -13,6 +13,7 @@ type request struct {
 	lease      time.Duration // to be sent
 	renewLease time.Duration // set by renewals
 	maxHold    time.Duration
+	ofClient   time.Duration // the MaxHold of the client, for a renewed hold without one of its own
 	atLeast    time.Duration // how long the lock stays taken at least, or 0
 	by         *Owner        // or nil
 	note       string        // of the hold, or ""
@@ -46,6 +47,12 @@ func newRequest(defaultLease time.Duration, waits bool, settings []setting) (req
 		return r, invalid("the lease %v is shorter than AtLeast(%v)", r.lease, r.atLeast)
 	case r.maxHold > 0 && r.atLeast > r.maxHold:
 		return r, invalid("the maximum hold %v is shorter than AtLeast(%v)", r.maxHold, r.atLeast)
+	}
+	if r.maxHold > 0 || !r.renew || r.untilComplete {
+		r.ofClient = 0
+	}
+	if r.ofClient > 0 {
+		r.maxHold = max(r.ofClient, r.atLeast)
 	}
 	r.lease = max(r.lease, r.atLeast) // in case the holder crashes
 	if r.maxHold > 0 {
@@ -130,6 +137,8 @@ func (r *request) apply(s setting) error {
 		r.unsetIsOpen = true
 	case settingUntilComplete:
 		r.untilComplete = true
+	case settingOfClient:
+		r.ofClient = s.d
 	case settingTogether:
 		r.together = s.n
 	default:

@@ -85,6 +85,7 @@ func (o *ownership) renewed(sent transport.Stamp, lease time.Duration, result in
 		o.lease.endIn(sent, fromMillis(result-2))
 	}
 	o.plan()
+	o.watchHandles()
 	o.mu.Unlock()
 	o.lock.client.record.use(sent.Mono, lease)
 	o.observe(EventRenewed, nil, nil)
