@@ -163,7 +163,7 @@ func TestSettingsThatNeverReachedTheServer(t *testing.T) {
 	cancel()
 	assert.NotErrorIs(t, s.AddPermits(ended, 1), latchkey.ErrUnknownOutcome, "a context that ended before")
 	link.Restore()
-	require.NoError(t, firstOf(client.Inspect(ctx, name)))
+	rig.Eventually(t, soon, "the connection", func() error { return firstOf(client.Inspect(ctx, name)) })
 	require.NoError(t, client.Close(ctx))
 	witness := connect(t, server)
 	assert.ErrorIs(t, firstOf(witness.NewSemaphore(s.Name()).Stats(ctx)), latchkey.ErrNotSet)

@@ -152,7 +152,7 @@ func TestHandover_grant_during_the_release(t *testing.T) {
 			})
 		}
 		extension := rig.Mentions("60000")
-		goOn := c.tap.Refuse(extension, "LOADING for a moment")
+		goOn := c.tap.Refuse(extension, "BUSY for a moment")
 		go func() { _ = granted.hold.Extend(context.Background(), time.Minute) }()
 		sent(extension) // which the release waits for
 		released := make(chan error, 1)

@@ -135,7 +135,10 @@ func TestALargeRequestOutlastsLongUses(t *testing.T) {
 					}
 				})
 			}
-			witness := connect(t, server).NewSemaphore(name)
+			var witness any = connect(t, server).NewSemaphore(name)
+			if what == "PermitSemaphore" {
+				witness = connect(t, server).NewPermitSemaphore(name)
+			}
 			rig.Eventually(t, soon, "all are in use", func() error {
 				if n, err := freeIn(t.Context(), witness); n > 0 || err != nil {
 					return errors.Join(err, fmt.Errorf("%d available", n))

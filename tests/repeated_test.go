@@ -97,7 +97,13 @@ func TestLateCopyOfWhatFoundNothing(t *testing.T) {
 	} {
 		t.Run(strings.ReplaceAll(what, " ", "_"), func(t *testing.T) {
 			name := rig.Name(t)
-			somebody := connect(t, server).NewSemaphore(name)
+			var somebody interface {
+				TrySetPermits(ctx context.Context, n int, options ...latchkey.SetOption) (bool, error)
+				Delete(ctx context.Context) (bool, error)
+			} = connect(t, server).NewSemaphore(name)
+			if strings.HasSuffix(what, "with ids") {
+				somebody = connect(t, server).NewPermitSemaphore(name)
+			}
 			turn := func(there bool) {
 				var done bool
 				var err error

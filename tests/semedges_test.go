@@ -19,12 +19,23 @@ import (
 // semaphore. When the acquisition is executed later, it still takes nothing.
 func TestAcquisitionGivenUpWhileAnotherKindIsThere(t *testing.T) {
 	rig.Need(t, rig.Stats)
-	for what, acquire := range map[string]counted{"Semaphore": onSemaphores[0], "PermitSemaphore for ever": onPermits[1]} {
+	for what, k := range map[string]struct {
+		acquire counted
+		set     func(ctx context.Context, c *latchkey.Client, name string) error
+		free    func(ctx context.Context, c *latchkey.Client, name string) (int, error)
+	}{
+		"Semaphore": {onSemaphores[0], func(ctx context.Context, c *latchkey.Client, name string) error {
+			return c.NewSemaphore(name).SetPermits(ctx, 5)
+		}, availablePermits},
+		"PermitSemaphore for ever": {onPermits[1], func(ctx context.Context, c *latchkey.Client, name string) error {
+			return c.NewPermitSemaphore(name).SetPermits(ctx, 5)
+		}, availableOfPermits},
+	} {
 		t.Run(what, func(t *testing.T) {
+			acquire := k.acquire
 			server, name := rig.Fresh(t), rig.Name(t)
 			admin, witness, tap := rig.NewAdmin(t, server), connect(t, server), rig.NewTap(t, server)
-			_, err := witness.NewSemaphore(name).TrySetPermits(t.Context(), 5)
-			require.NoError(t, err)
+			require.NoError(t, k.set(t.Context(), witness, name))
 			require.NoError(t, acquire.do(t.Context(), witness, name), "the server must know the script that is sent late")
 			client := connectVia(t, server, tap.Addr())
 			first := tap.Lose(1, rig.Mentions(name), rig.CutRequest)
@@ -48,7 +59,9 @@ func TestAcquisitionGivenUpWhileAnotherKindIsThere(t *testing.T) {
 			})
 			admin.Do("RENAME", "{"+name+"}aside", name)
 			deliverLate(t, server, late.Args)
-			assert.Equal(t, 3, available(t, witness.NewSemaphore(name)))
+			free, err := k.free(t.Context(), witness, name)
+			require.NoError(t, err)
+			assert.Equal(t, 3, free)
 		})
 	}
 }
