@@ -64,7 +64,8 @@ const (
 
 func newClientRecord(c *Client) *clientRecord {
 	r := &clientRecord{client: c, id: c.id[:recordID], until: longAgo, wanted: longAgo, notBefore: longAgo, kept: longAgo,
-		notes: map[string][]*holdNote{}, changed: map[string]struct{}{}, stored: map[string]struct{}{}, sending: map[string]struct{}{}}
+		notes: map[string][]*holdNote{}, changed: map[string]struct{}{}, stored: map[string]struct{}{},
+		sending: map[string]struct{}{}}
 	r.open, r.end = context.WithCancel(context.Background())
 	r.due.Store(longAgo)
 	if r.closed = c.options.Label == NoLabel; r.closed {

@@ -76,9 +76,9 @@ func hasAll(t *testing.T, client *latchkey.Client, name string) {
 	require.NoError(t, firstOf(client.NewElection(name+"election").Campaign(ctx, "")))
 }
 
-// waiterProcess has one client in each mode. Each holds a lock, waits for each kind of object, gives up, and then tries to get one
-// lock for as long as it takes. Its arguments: server, modes, name, and optionally a lock for which it waits all the
-// time.
+// waiterProcess has one client in each mode. Each holds a lock, waits for each kind of object, gives up, and then tries
+// to get one lock for as long as it takes. Its arguments: server, modes, name, and optionally a lock for which it waits
+// all the time.
 var waiterProcess = rig.Child("waiter", func(ctx context.Context, args []string) error {
 	modes := strings.Split(args[1], "\n")
 	gaveUp, ended := make(chan struct{}), make(chan error)
@@ -154,12 +154,13 @@ func waiterOf(ticket, mode string) (*latchkey.Client, func(context.Context) erro
 // refusePing changes the settings of a client so that its data servers refuse PING.
 func refusePing(settings *rueidis.ClientOption, refusal string) {
 	dial, sentinel := settings.DialCtxFn, settings.Sentinel.MasterSet != ""
-	settings.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (conn net.Conn, err error) {
-		if dial != nil {
-			conn, err = dial(ctx, address, dialer, config)
-		} else {
-			conn, err = dialer.DialContext(ctx, "tcp", address)
+	if dial == nil {
+		dial = func(ctx context.Context, address string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return dialer.DialContext(ctx, "tcp", address)
 		}
+	}
+	settings.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
+		conn, err := dial(ctx, address, dialer, config)
 		if err != nil || sentinel && slices.Contains(settings.InitAddress, address) {
 			return conn, err
 		}
@@ -267,11 +268,11 @@ func TestRefusedPing_keeps_the_connection(t *testing.T) {
 	name := rig.Name(t)
 	settings := likeOurs(cluster.Server().Options(cluster.Server().Addr()))
 	refusePing(&settings, "MISCONF Redis is configured to save RDB snapshots")
-	var dials atomic.Int32
+	var subscriptions atomic.Int32
 	dial := settings.DialCtxFn
 	settings.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
-		dials.Add(1)
-		return dial(ctx, address, dialer, config)
+		conn, err := dial(ctx, address, dialer, config)
+		return subscribingConn{conn, &subscriptions}, err
 	}
 	client, closeAll, err := borrow(settings, latchkey.Options{PollCeiling: pollCeiling, RetryBudget: soon})
 	require.NoError(t, err)
@@ -279,13 +280,26 @@ func TestRefusedPing_keeps_the_connection(t *testing.T) {
 	mustLock(t, connectCluster(t, cluster, latchkey.Options{Lease: time.Minute}).NewRWLock(name).Writer())
 	lockInBackground(within(t, soon), client.NewRWLock(name).Writer())
 	awaitWaiter(t, rig.NewAdmin(t, cluster.Server()), name)
+	rest(2 * pollCeiling) // most likely it has subscribed to all that it needs
 	require.NoError(t, rig.InTime(t, func(int) error {
-		rest(2 * pollCeiling) // it has its connections
-		before := dials.Load()
+		before := subscriptions.Load()
 		rest(5 * 2 * pollCeiling)
-		if now := dials.Load(); now > before {
-			return fmt.Errorf("%d more connections", now-before)
+		if now := subscriptions.Load(); now > before {
+			return fmt.Errorf("subscribed %d times more", now-before)
 		}
 		return nil
 	}))
+}
+
+// subscribingConn is a connection that counts how often it is used to subscribe.
+type subscribingConn struct {
+	net.Conn
+	count *atomic.Int32
+}
+
+func (c subscribingConn) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("SUBSCRIBE")) {
+		c.count.Add(1)
+	}
+	return c.Conn.Write(b)
 }

@@ -21,7 +21,9 @@ func (a *Admin) FillDisk() (repair func()) {
 		a.check(os.MkdirAll(filepath.Join(file, "obstacle"), 0o700)) // no file can get the name of the directory
 		obstacles = append(obstacles, file)
 		a.ask(client, "CONFIG", "SET", "save", "3600 1")
-		a.save(client, "it fails to save", func(err error) bool { return err != nil && strings.Contains(err.Error(), "MISCONF") })
+		a.save(client, "it fails to save", func(err error) bool {
+			return err != nil && strings.Contains(err.Error(), "MISCONF")
+		})
 	}
 	return func() {
 		a.tb.Helper()
