@@ -9,7 +9,7 @@ import (
 // If a write hold ends just before a call reads under it, the call does not read along with the next holder.
 func TestNest_under_a_hold_that_has_ended(t *testing.T) {
 	t.Parallel()
-	rw := newTestClient(t, Options{}).NewRWLock("nest")
+	rw := newTestClient(t, Options{Turn: MaxTurn}).NewRWLock("nest")
 	hold, err := rw.Writer().Lock(t.Context())
 	require.NoError(t, err)
 	s := hold.inner().(*holdState)
