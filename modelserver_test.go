@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha1" //nolint:gosec // Redis identifies scripts by it
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -235,7 +236,7 @@ func (r *recorder) Do(ctx context.Context, c rueidis.Completed) rueidis.RedisRes
 			r.sent[0], r.sent[1] = "EVALSHA", script.digest
 		}
 	}
-	return rueidis.NewErrorResult(&rueidis.RedisError{})
+	return rueidis.NewErrorResult(transport.Refusal(errors.New("recorded")))
 }
 
 func isCommand(cmd transport.Command, word string) bool {

@@ -44,6 +44,7 @@ func TestReplyCodes_in_each_form(t *testing.T) {
 			"Error running script (call to f_" + digest + "): @user_script:7: " + code + " for a reason",
 			"Error compiling script (new function): :7: " + code + " for a reason stack traceback:  [G]: in function 'call'",
 			"ERR Error running script (call to f_" + digest + "): @user_script:7: @user_script: 7: -" + code + " for a reason ",
+			"ERR Error compiling script (new function): :7: " + code + " for a reason stack traceback:  [G]: in function 'call'",
 		} {
 			require.Equal(t, want, parseReply(text).class(), "%s", text)
 			require.Equal(t, code, parseReply(text).code, "%s", text)
