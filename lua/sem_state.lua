@@ -8,6 +8,8 @@ local most = 2147483647 -- Redisson's integers
 local mine = 'semaphore'
 --@include number_kind
 
+local rightKind -- the key of which look has found that out
+
 -- look returns how many permits are available, nil if nobody has set them. Another kind of object, or
 -- a value that the server cannot add to, is an error, which look returns instead of raising it:
 -- some scripts have more to do.
@@ -16,9 +18,15 @@ local function look()
   if type(value) == 'table' then
     return nil, value
   end
-  local wrong = otherKind(value)
-  if wrong or not value then
-    return nil, wrong
+  if rightKind ~= key then
+    local wrong = otherKind(value)
+    if wrong then
+      return nil, wrong
+    end
+    rightKind = key
+  end
+  if not value then
+    return
   end
   local n = tonumber(value)
   if not n or math.abs(n) > 2 ^ 53 or string.format('%.0f', n) ~= value then
