@@ -155,8 +155,8 @@ func (a *acquisition) each(yield func(*ownership) bool) {
 	}
 }
 
-// failure returns the error of a call with that context. It is not inlined, because the stack of each goroutine that waits would
-// have room for it.
+// failure returns the error of a call with that context. It is not inlined, because the stack of each goroutine
+// that waits would have room for it.
 //
 //go:noinline
 func (a *acquisition) failure(ctx context.Context, err error) error {

@@ -31,12 +31,16 @@ import (
 //	protocol=2           RESP2, for servers and proxies that do not know RESP3 (protocol=3)
 //	skip_verify=true     rediss only: accept any certificate
 //
-// Connect blocks until the server has answered, until ctx ends, or until the server
-// cannot be reached, which takes at most the dial timeout (2 s). In the last two cases
-// the error matches [ErrUnavailable], and also that of ctx if that ended, and says which
-// step failed. If ctx has already ended, nothing is dialed. If the server refuses (a wrong password), [errors.As] finds a
-// *rueidis.RedisError. With [Options.LazyConnect] Connect does not block and needs no
-// server.
+// Connect blocks until the server has answered, until ctx ends, or until one step has failed:
+// each connection has the dial timeout (2 s), and so have the questions that Connect asks over
+// it, so a failure takes a few seconds at most. Connect does not dial again, however long ctx
+// lasts: repeat the call, or use [Options.LazyConnect], with which Connect does not block and
+// needs no server.
+//
+// If the server cannot be reached or ctx ends, the error matches [ErrUnavailable], and also
+// that of ctx if that ended, and says which step failed. If ctx has already ended, nothing is
+// dialed, and the error matches only that of ctx. If the server refuses (a wrong password),
+// [errors.As] finds a *rueidis.RedisError.
 //
 // Use [Open] for client certificates, changing credentials, or your own dialer.
 func Connect(ctx context.Context, rawURL string, options Options) (*Client, error) {

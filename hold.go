@@ -12,7 +12,7 @@ import (
 // behaves like a released one.
 type Hold struct{ backend holdBackend }
 
-// newHold makes the handle of a hold. Client reports a handle that the garbage collector finds while
+// newHold makes the handle of a hold. The client reports a handle that the garbage collector finds while
 // the hold lasts, and never releases such a hold: the program may still be in the critical section.
 // A finalizer for each hold would cost a tenth of an uncontended Lock and Unlock. So a hold keeps its
 // handle until its first renewal (see watchHandle): most are over by then.

@@ -19,8 +19,8 @@ const (
 	DefaultRedissonFairWait = 5 * time.Minute
 	// DefaultPollCeiling is the longest time for which a waiter relies on messages.
 	DefaultPollCeiling = 2 * time.Second
-	// DefaultRetryBudget is how long an operation without a deadline of its own is
-	// repeated while the server cannot be reached.
+	// DefaultRetryBudget is how long an operation that does not wait is repeated while
+	// the server cannot be reached.
 	DefaultRetryBudget = 3 * time.Second
 	// DefaultTurn is how long a client passes a lock among its own goroutines.
 	DefaultTurn = 10 * time.Millisecond
@@ -84,9 +84,11 @@ type Options struct {
 	// message was lost. Default: DefaultPollCeiling. It must be shorter than Lease.
 	PollCeiling time.Duration
 
-	// RetryBudget is how long the client repeats an operation without a deadline of its own (a try, a release,
-	// a query) while the server is unreachable, loading, or failing over. Default: DefaultRetryBudget. It must
-	// not exceed Lease.
+	// RetryBudget is how long the client repeats an operation that does not wait (a try, a release, a query)
+	// while the server is unreachable, loading, or failing over. A context that ends sooner ends it sooner,
+	// except a release; one that lasts longer does not prolong it. A call that waits, such as Lock, is repeated
+	// until its context or its Wait ends. Default: DefaultRetryBudget, or Lease if that is shorter. It must not
+	// exceed Lease.
 	RetryBudget time.Duration
 
 	// Turn is how long this client may keep a lock that several of its goroutines want before it lets other

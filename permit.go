@@ -66,8 +66,8 @@ func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
 }
 
 // PermitFrom returns the innermost permit under which ctx runs: inside [PermitSemaphore.Do] it returns the
-// permit, and with it the id. It sends nothing, and also returns a permit that is over. It returns nil if ctx runs under no permit; a
-// nil Permit behaves like one that was released.
+// permit, and with it the id. It sends nothing, and also returns a permit that is over. It returns nil if ctx
+// runs under no permit; a nil Permit behaves like one that was released.
 func PermitFrom(ctx context.Context) *Permit {
 	if h := innermostPermit(ctx); h != nil {
 		return &Permit{h}
