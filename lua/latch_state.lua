@@ -113,13 +113,16 @@ local function sync()
   if not left or value and #value > 20 then
     return redis.error_reply('WRONGTYPE the key holds no count')
   end
-  local wrong = otherKind(value)
+  local wrong, marked = otherKind(value)
   if wrong then
     return wrong
   end
   local found = redis.call('hmget', latch, 'round', 'state', 'until', 'past', 'gone')
   round, state, ends = found[1] or '0', found[2] or 'unset', tonumber(found[3] or nil)
   past, gone = found[4] or '', found[5] or ''
+  if marked and state == 'unset' and not value then -- both are lost
+    redis.call('del', kind)
+  end
   local how = state == 'set' and ends and overdue(value)
   if how then
     finish(how)

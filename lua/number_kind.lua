@@ -9,7 +9,8 @@
 -- A semaphore is gone when its number is gone, even if Redisson has left this key behind. A latch is
 -- open then.
 
--- otherKind returns an error if the name belongs to another kind. there says whether the number exists.
+-- otherKind returns an error if the name belongs to another kind. there says whether the number exists. The
+-- second value is what the key says, false if there is none.
 local function otherKind(there)
   local found = redis.pcall('get', kind)
   if type(found) == 'table' then
@@ -18,6 +19,7 @@ local function otherKind(there)
     --@include only_master
     return redis.error_reply('WRONGTYPE LATCHKEY_KIND a ' .. found .. ', not a ' .. mine)
   end
+  return nil, found
 end
 
 -- markKind notes the kind of a number that has just been set, to expire in ttl ms, or never with ''.
