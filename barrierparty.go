@@ -169,7 +169,7 @@ func (p *barrierAwaiter) attempt(ctx context.Context, _ int) (time.Duration, err
 	return 0, nil
 }
 
-// incomplete is the error of a party that has waited in vain: so many had arrived, "" if that is unknown.
+// incomplete is the error of a party whose wait is over: so many had arrived, "" if that is unknown.
 func (p *barrierAwaiter) incomplete(arrived string) error {
 	done := "arrived"
 	if p.stage == barrierRun {

@@ -138,7 +138,7 @@ func (e *permitsError) Error() string {
 
 func (e *permitsError) Unwrap() error { return ErrNotAcquired }
 
-// waitError is the error of something that a call waits for and that is no lock: it matches some sentinels, and
+// waitError is the error of a call that waits for something other than a lock: it matches some sentinels, and
 // says in its own words what has not happened.
 type waitError struct {
 	text string

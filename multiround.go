@@ -60,7 +60,7 @@ func newDeadlockError(m member, err error) error {
 // acquireInOrder fills holds. It tries all members at the same time. At the first in order that is
 // busy, it releases the ones after it, waits for that one, and goes on. If it fails, the members
 // that it acquired stay in holds.
-func (l *MultiLock) acquireInOrder(ctx context.Context, r *request, settings []setting, holds []*Hold, q *waitQueue) error {
+func (l *MultiLock) acquireInOrder(ctx context.Context, _ *request, settings []setting, holds []*Hold, q *waitQueue) error {
 	var busy error // the error of the previous try
 	for from := 0; from < len(holds); {
 		began := time.Now()

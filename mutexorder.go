@@ -41,6 +41,8 @@ package latchkey
 //	transport.grouping.mu   | the commands that are about to go to a node together       |
 //	transport.NodeLine.mu   | what waits for a node                                      | watchdog.mu, undoer.mu
 //	transport.silence.mu    | the timer of a connection that has to answer               |
+//	transport.connTracker.mu | the open connections to a node                            |
+//	transport.lastWords.mu  | what was sent last over a connection                       |
 //	transport.Sender.mu     | the goroutines that send                                   |
 //	transport.Topology.mu   | the nodes of a cluster, and their slots                    |
 //	transport.LazyClient.mu | the attempt to open a client                               | fairWaitList.mu

@@ -20,10 +20,14 @@ func (a *acquisition) reenter(ctx context.Context) (*Hold, error) {
 		if o == nil {
 			return nil, err
 		}
-		if err == nil {
-			err = a.mayUse(ctx, o)
+		if err == nil && a.note != "" && o.isGuest {
+			err = invalid("Note does not apply to a guest: the owner belongs to another client")
 		}
 		if err != nil {
+			o.forgetUnused()
+			return nil, err
+		}
+		if err := a.lockSendMu(ctx, o); err != nil {
 			o.forgetUnused()
 			return nil, err
 		}
@@ -38,14 +42,6 @@ func (a *acquisition) reenter(ctx context.Context) (*Hold, error) {
 			return nil, transport.StoppedAfter(err, stopped)
 		}
 	}
-}
-
-// mayUse locks sendMu of the ownership that the call is for, unless the call must not use it.
-func (a *acquisition) mayUse(ctx context.Context, o *ownership) error {
-	if a.note != "" && o.isGuest {
-		return invalid("Note does not apply to a guest: the owner belongs to another client")
-	}
-	return a.lockSendMu(ctx, o)
 }
 
 // lockSendMu waits for another call of the same owner. A call that uses the lock waits only for the server; a

@@ -3,7 +3,9 @@ package transport
 import (
 	"context"
 	"crypto/tls"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,16 +34,21 @@ const replacePause = time.Second
 
 // replace closes all connections, so that rueidis opens others.
 func (t *connTracker) replace(why error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if time.Since(t.replacedAt) < replacePause {
-		return
-	}
-	t.replacedAt = time.Now()
-	for c := range t.open {
+	for _, c := range t.toReplace() {
 		c.replaced.Store(&replacedError{why})
 		_ = c.Conn.Close()
 	}
+}
+
+// toReplace returns the open connections, unless that was done a moment ago.
+func (t *connTracker) toReplace() []*watchedConn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if time.Since(t.replacedAt) < replacePause {
+		return nil
+	}
+	t.replacedAt = time.Now()
+	return slices.Collect(maps.Keys(t.open))
 }
 
 // replacedError is why a connection was closed by replace.

@@ -72,6 +72,8 @@ func (c *strayingClient) overAnother(ctx context.Context, multi ...rueidis.Compl
 	results := conn.DoMulti(ctx, multi...)
 	if slices.ContainsFunc(results, func(r rueidis.RedisResult) bool { return Classify(r.Error()) != Answered }) {
 		conn.Close()
+	}
+	if slices.ContainsFunc(results, isAway) {
 		c.avoidUntil.Store(nil) // the shared one may be right again
 	}
 	return results
