@@ -372,10 +372,14 @@ func renewAll(w *world, parties []*party, fate int) {
 			if p.t != ownerships[i] {
 				continue // lost with an earlier one
 			}
-			if states[i] != int64(1) {
+			state, _ := states[i].(int64)
+			if state < 1 {
 				p.lost("when it is renewed")
 			} else if i+1 == len(due) || due[i+1] != p {
 				p.extend(m.sent/1000, p.renewal())
+			}
+			if state > 1 && p.t != nil { // the semaphore ends before the lease
+				p.granted = min(p.granted, m.sent/1000+state-2-p.sent)
 			}
 		}
 	}
