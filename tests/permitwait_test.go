@@ -222,7 +222,7 @@ func TestManyExpiredPermits(t *testing.T) {
 	require.True(t, warm, err)
 	expire(admin, s.Name(), n)
 	useEverything(t, s, n) // this loads the scripts
-	require.NoError(t, rig.InTime(t, func(int) error {
+	rig.Eventually(t, soon, "the slowest script is fast", func() error { // others may use the processor of the server
 		expire(admin, s.Name(), n)
 		times := scriptTimes(t, admin, func() { useEverything(t, s, n) })
 		require.Greater(t, len(times), 20)
@@ -232,7 +232,7 @@ func TestManyExpiredPermits(t *testing.T) {
 			return fmt.Errorf("a script took %v", slowest)
 		}
 		return nil
-	}))
+	})
 }
 
 // expire turns n of the available permits into expired ones.
