@@ -221,7 +221,7 @@ func TestManyExpiredPermits(t *testing.T) {
 	warm, err := s.TrySetPermits(ctx, n)
 	require.True(t, warm, err)
 	expire(admin, s.Name(), n)
-	useEverything(t, s, n) // this loads the scripts
+	useEverything(t, s, n)                                               // this loads the scripts
 	rig.Eventually(t, soon, "the slowest script is fast", func() error { // others may use the processor of the server
 		expire(admin, s.Name(), n)
 		times := scriptTimes(t, admin, func() { useEverything(t, s, n) })
