@@ -3,6 +3,7 @@ package latchkey
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -154,7 +155,7 @@ func (a *acquisition) busyWith(holder string, left time.Duration) *busyError {
 	busy := &busyError{holder: holder, labels: c.labels, left: left, at: time.Now()}
 	if h := holderOf(holder, 1, false); h.Kept {
 		busy.holder, busy.kept = h.Owner.String(), true
-	} else if own := c.registry.newestOn(a.lock.key); own != nil {
+	} else if own := c.registry.newestOn(a.lock.key); own != nil && (holder == "" || strings.HasPrefix(holder, c.id)) {
 		busy.here, busy.label, busy.note = true, c.Label(), c.noteOf(own)
 	}
 	return busy

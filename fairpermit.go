@@ -1,7 +1,6 @@
 package latchkey
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -167,7 +166,7 @@ func (p fairPermitProtocol) readRefusal(a *acquisition, ans transport.Answer) (t
 	ticket, unset := place[0], place[1]
 	p.waiter.list.setPlace(p.waiter, uint64(ticket), true)
 	if unset == 1 {
-		return left, errors.Join(ErrNotAcquired, ErrNotSet)
+		return left, errNotSetYet
 	}
 	return left, err
 }

@@ -149,7 +149,7 @@ func (c *clientChannel) retire(linger time.Duration) bool {
 
 // message implements [subscriber]:
 //
-//	grant <kind> <owner> <first token>@<score of its entry> <key>
+//	grant <kind> <owner> <token>@<score of its entry> <key>
 //	ask <ms> <owner> <key>
 func (c *clientChannel) message(text string) {
 	what, rest, _ := strings.Cut(text, " ")

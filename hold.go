@@ -61,10 +61,6 @@ func (h *Hold) Owner() Owner { return h.inner().owner() }
 // largest token it has seen, and refuses smaller ones, is safe from a holder that does not know yet
 // that it lost the lock. Other locks have no tokens and return 0; for the members of a [MultiLock]
 // see [Hold.Member].
-//
-// A guest, which entered [By] the owner of another client's hold, may have a larger token if other
-// goroutines of that client waited for the lock. If you make the owner before the hold, with
-// [Client.NewOwner], the guest has the same token.
 func (h *Hold) Token() int64 { return h.inner().token() }
 
 // Count returns how often this client holds the lock for this owner: 1 for an outermost hold, more

@@ -1,6 +1,7 @@
 package latchkey
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -32,7 +33,7 @@ func (w *awaiter) await(ctx context.Context) error {
 	}
 	err := w.client.wait(ctx, w.key, sharedLine, w, last)
 	if errors.Is(err, ErrNotAcquired) && !errors.As(err, new(*waitError)) { // the front got what it waited for
-		err = errors.Join(w.shut, transport.ContextEnd(err))
+		err = errors.Join(cmp.Or(w.shut, ErrNotAcquired), transport.ContextEnd(err))
 	}
 	return err
 }

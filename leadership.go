@@ -178,7 +178,7 @@ const resignPatience = time.Second
 // goes on.
 func (l *Leadership) resignInTime(ctx context.Context) error {
 	resigned := make(chan error, 1)
-	go func() { resigned <- l.Resign(ctx) }()
+	l.election.client.sender.Background(func() { resigned <- l.Resign(ctx) })
 	silence := time.NewTimer(resignPatience)
 	defer silence.Stop()
 	select {

@@ -67,9 +67,12 @@ func (l *listener) open(old *link) (*link, error) {
 // dedicate opens the connection of a link. If that takes long, it first ends the link that is to be replaced, which
 // may have the only place in the pool of a borrowed client.
 func (l *listener) dedicate(client rueidis.Client, old *link) *link {
-	late := time.AfterFunc(replaceTimeout, func() { l.end(old) })
-	defer late.Stop()
+	ended := make(chan struct{})
+	late := time.AfterFunc(replaceTimeout, func() { l.end(old); close(ended) })
 	conn, release := client.Dedicate()
+	if !late.Stop() {
+		<-ended
+	}
 	k := &link{number: l.links.Add(1), conn: conn, openedAt: time.Now(), unwanted: map[string]struct{}{}}
 	k.close = sync.OnceFunc(func() {
 		conn.Close() // first: to release an open connection would unsubscribe

@@ -149,10 +149,11 @@ func (r *registry) newestOn(key string) *ownership {
 	shard, hash := r.client.waitQueues.locate(key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
+	var newest *ownership
 	for o := range r.live.on(key, hash) {
-		return o
+		newest = o
 	}
-	return nil
+	return newest
 }
 
 // remove unregisters an ownership that is over.

@@ -57,9 +57,10 @@ const (
 	undoGrowth = 16
 	// undoRetry is the pause after an answer that means "not now".
 	undoRetry = transport.LongPause
-	// undosInFlight is how many undo commands can be in flight to one node: as many as callers give up
-	// within a round trip, or else the withdrawals of waiters fall behind.
-	undosInFlight = 1024
+	// undosInFlight is how many undo commands can be in flight to one node: about as many as callers give
+	// up within a round trip, or else the withdrawals of waiters fall behind. They share the slots that are
+	// reserved for renewals and releases, and must leave most of them free.
+	undosInFlight = 64
 	// undoProbePause is the pause between two probes of a silent node. Each probe is repeated until
 	// the client's patience is over.
 	undoProbePause = transport.LongPause

@@ -79,8 +79,8 @@ local function hold(ids, lease)
     redis.call('decrby', key, new)
   end
   local ttl = redis.call('pttl', key)
-  if ttl > 0 then
-    redis.call('pexpire', held, ttl)
+  if ttl >= 0 then -- 0 in its last millisecond
+    redis.call('pexpire', held, math.max(ttl, 1))
   else
     redis.call('persist', held)
   end

@@ -78,8 +78,8 @@ for i = 6, #ARGV do
 end
 redis.call('zadd', held, 'gt', unpack(members))
 local ttl = redis.call('pttl', key)
-if ttl > 0 then
-  redis.call('pexpire', held, ttl)
+if ttl >= 0 then -- 0 in its last millisecond
+  redis.call('pexpire', held, math.max(ttl, 1))
 else
   redis.call('persist', held)
 end

@@ -86,7 +86,7 @@ func TestBarrierEndedContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := b.Await(ctx)
-	onlyTheContexts(t, ctx, err, "Await")
+	onlyTheContexts(ctx, t, err, "Await")
 	s, err := b.State(t.Context())
 	require.NoError(t, err)
 	assert.Zero(t, s)

@@ -138,7 +138,7 @@ func TestSubscriptionsOfEndedCallsEnd(t *testing.T) {
 			admin, holder := rig.NewAdmin(t, server), connect(t, server)
 			kept, left := mustLock(t, holder.NewLock(name+"kept")), mustLock(t, holder.NewRWLock(name+"left").Writer())
 			waiter := lockInBackground(within(t, 3*soon), client.NewLock(name+"kept"))
-			refused(t, func(wait latchkey.WaitOption) error {
+			_ = refused(t, func(wait latchkey.WaitOption) error {
 				return firstOf(client.NewRWLock(name+"left").Reader().Lock(t.Context(), wait))
 			})
 			rig.Eventually(t, soon, "the call has subscribed", hasSubscribed(admin, name+"left"))

@@ -116,7 +116,7 @@ func TestCountsAfterAnOutage(t *testing.T) {
 				client := connectVia(t, server, link.Addr(), latchkey.Options{RetryBudget: 300 * time.Millisecond})
 				prepared, err := o.prepare(ctx, witness, name)
 				require.NoError(t, err)
-				require.NoError(t, firstOf(client.Inspect(ctx, name)), "it is connected")
+				rig.Eventually(t, soon, "it is connected", func() error { return firstOf(client.Inspect(ctx, name)) })
 				begin(link)
 				cutOff(t, client)
 				err = o.do(ctx, client, name, prepared)
@@ -149,7 +149,7 @@ func TestSettingsThatNeverReachedTheServer(t *testing.T) {
 	link := rig.NewLink(t, server)
 	client := connectVia(t, server, link.Addr(), latchkey.Options{RetryBudget: 300 * time.Millisecond})
 	s, p, l := client.NewSemaphore(name+"s"), client.NewPermitSemaphore(name+"p"), client.NewCountDownLatch(name+"l")
-	require.NoError(t, firstOf(client.Inspect(ctx, name)))
+	rig.Eventually(t, soon, "it is connected", func() error { return firstOf(client.Inspect(ctx, name)) })
 	link.Cut()
 	cutOff(t, client)
 	for what, err := range map[string]error{

@@ -40,7 +40,7 @@ func endedContexts(t *testing.T) map[string]context.Context {
 }
 
 // onlyTheContexts checks that an error is that of an ended context, and says nothing of the server.
-func onlyTheContexts(t *testing.T, ctx context.Context, err error, what string) {
+func onlyTheContexts(ctx context.Context, t *testing.T, err error, what string) {
 	t.Helper()
 	require.Error(t, err, what)
 	assert.ErrorIs(t, err, ctx.Err(), what)
@@ -70,7 +70,7 @@ func TestEndedContext(t *testing.T) {
 		for _, m := range methodsWithContext(object) {
 			for how, ctx := range ended {
 				if !cleanUps[m.Name] {
-					onlyTheContexts(t, ctx, callWith(t, object, m, ctx), reflect.TypeOf(object).String()+"."+m.Name+", "+how)
+					onlyTheContexts(ctx, t, callWith(ctx, t, object, m), reflect.TypeOf(object).String()+"."+m.Name+", "+how)
 				}
 			}
 		}
@@ -78,11 +78,11 @@ func TestEndedContext(t *testing.T) {
 	for how, ctx := range ended {
 		calls := 0
 		for _, err := range client.Objects(ctx, "*") {
-			onlyTheContexts(t, ctx, err, "Objects, "+how)
+			onlyTheContexts(ctx, t, err, "Objects, "+how)
 			calls++
 		}
 		assert.Equal(t, 1, calls, "Objects, "+how)
-		for range client.NewElection(name + "e").Observe(ctx) {
+		for range client.NewElection(name + "e").Observe(ctx) { //nolint:errcheck // it yields
 			t.Error("Observe yields")
 		}
 		assert.Panics(t, latchkey.SyncLocker(ctx, client.NewLock(name)).Lock, how)
@@ -92,16 +92,16 @@ func TestEndedContext(t *testing.T) {
 	accepted := tap.Accepted()
 	for how, ctx := range ended {
 		_, err := latchkey.Connect(ctx, server.URLVia(tap.Addr()), latchkey.Options{})
-		onlyTheContexts(t, ctx, err, "Connect, "+how)
+		onlyTheContexts(ctx, t, err, "Connect, "+how)
 		_, err = latchkey.Open(ctx, rueidis.ClientOption{InitAddress: []string{tap.Addr()}}, latchkey.Options{})
-		onlyTheContexts(t, ctx, err, "Open, "+how)
+		onlyTheContexts(ctx, t, err, "Open, "+how)
 	}
 	assert.Equal(t, accepted, tap.Accepted())
 
 	for _, object := range objects {
 		for _, m := range methodsWithContext(object) {
 			if _, closes := object.(*latchkey.Client); cleanUps[m.Name] && !closes {
-				require.NoError(t, callWith(t, object, m, ended["canceled"]), "%T.%s", object, m.Name)
+				require.NoError(t, callWith(ended["canceled"], t, object, m), "%T.%s", object, m.Name)
 			}
 		}
 	}
@@ -153,7 +153,7 @@ func methodsWithContext(object any) (all []reflect.Method) {
 }
 
 // callWith calls a method, with arguments that it accepts, and returns its error.
-func callWith(t *testing.T, object any, m reflect.Method, ctx context.Context) error {
+func callWith(ctx context.Context, t *testing.T, object any, m reflect.Method) error {
 	t.Helper()
 	in := []reflect.Value{reflect.ValueOf(object), reflect.ValueOf(ctx)}
 	for i := 2; i < m.Type.NumIn(); i++ {

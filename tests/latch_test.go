@@ -155,7 +155,7 @@ func TestLatchCountsAlthoughTheContextHasEnded(t *testing.T) {
 	assert.Zero(t, left(t, latch))
 	_, err = latch.TrySetCount(ctx, 1)
 	assert.ErrorIs(t, err, context.Canceled)
-	onlyTheContexts(t, ctx, latch.Await(ctx), "Await")
+	onlyTheContexts(ctx, t, latch.Await(ctx), "Await")
 }
 
 func TestLatchBadInput(t *testing.T) {

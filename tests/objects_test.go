@@ -319,7 +319,7 @@ func TestObjectsEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	err := first(ctx, client, allUnder(name))
-	onlyTheContexts(t, ctx, err, "Objects")
+	onlyTheContexts(ctx, t, err, "Objects")
 	for _, bad := range []string{"", strings.Repeat("x", latchkey.MaxNameLength+1)} {
 		require.ErrorIs(t, first(t.Context(), client, bad), latchkey.ErrInvalid)
 	}

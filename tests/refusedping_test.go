@@ -49,7 +49,7 @@ func givesUp(ctx context.Context, client *latchkey.Client, name string) error {
 	}
 	brief, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer cancel()
-	for range client.NewElection(name + "election").Observe(brief) {
+	for range client.NewElection(name + "election").Observe(brief) { //nolint:errcheck // it yields
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func waitAndGiveUp(t *testing.T, server *rig.Server, mode string, trouble func(*
 		awaited = append(awaited, mustLock(t, client.NewMutex(each)))
 	}
 	child := waiterProcess.Start(t, append([]string{server.Ticket(), mode, name}, kept...)...)
-	child.Line(t, soon, "gave up")
+	child.Line(t, 3*soon, "gave up")
 	rig.Eventually(t, soon, "the calls have subscribed", hasSubscribed(admin, name))
 	repair := trouble(admin)
 	rig.Eventually(t, soon, "nothing is subscribed", unsubscribed(admin, name))

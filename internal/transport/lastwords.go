@@ -59,9 +59,12 @@ func (w *lastWords) explain(err error) error {
 	return &closedError{err, w.command(), w.said}
 }
 
-// refused reports whether nothing but an error reply was received: then the server has refused the
-// connection, and rueidis has sent no command of a caller.
-func (w *lastWords) refused() bool { return w.reads == 1 && w.said != "" }
+// refused reports whether nothing but an error reply to the greeting was received: then the server has
+// refused the connection, and rueidis has sent no command of a caller.
+func (w *lastWords) refused() bool {
+	command := w.command()
+	return w.reads == 1 && w.said != "" && (command == "" || command == "HELLO" || command == "AUTH")
+}
 
 // closedError is the end of a connection that the server has closed.
 type closedError struct {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// NodeLine is the work of one owner for one node, in order, so that a silent node delays no other.
-// While there is work, a goroutine serves the line: with [NodeLine.Serve], or the owner does it
-// with [NodeLine.TakeAll]. The line belongs to the node, and is dropped with it.
+// NodeLine is the work of one owner for one node, so that a silent node delays no other. It is begun in
+// order. While there is work, goroutines serve the line with [NodeLine.Serve], or one does it with
+// [NodeLine.TakeAll]. The line belongs to the node, and is dropped with it.
 type NodeLine[T any] struct {
 	// Slots holds one element for each piece of work in flight, if the owner counts them.
 	Slots chan struct{}

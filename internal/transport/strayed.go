@@ -3,7 +3,7 @@ package transport
 import (
 	"context"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -14,12 +14,24 @@ import (
 const strayPause = 10 * time.Second
 
 // strayingClient is a borrowed client of a single server. Its shared connection is not ours to close,
-// even if only a new one would lead to the master. Then commands go over connections of its pool, of
-// which those that lead to the wrong server are closed.
+// even if only a new one would lead to the master. Then commands go over a connection of its pool for
+// a while, which is replaced if it leads to the wrong server too.
 type strayingClient struct {
 	rueidis.Client
 
-	avoidUntil atomic.Pointer[time.Time]
+	mu      sync.Mutex
+	other   *otherConn // used in place of the shared connection, or nil
+	opening bool
+}
+
+// otherConn is a connection of the pool that many commands share. It is closed, never given back: that
+// would send PING, which must not be refused (see docs/explain/rueidis.md).
+type otherConn struct {
+	rueidis.DedicatedClient
+
+	users   sync.WaitGroup
+	giveUp  func() // closes it
+	expires *time.Timer
 }
 
 // NotStraying returns a borrowed client such that commands do not stay with a server that is no
@@ -33,50 +45,91 @@ func NotStraying(client rueidis.Client) rueidis.Client {
 
 // Do sends a command.
 func (c *strayingClient) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
-	if c.strays() {
-		return c.overAnother(ctx, cmd)[0]
+	other := c.use()
+	if other == nil {
+		result := c.Client.Do(ctx, cmd)
+		c.note(nil, result)
+		return result
 	}
-	result := c.Client.Do(ctx, cmd)
-	c.note(result)
+	defer other.users.Done()
+	result := other.Do(ctx, cmd)
+	c.note(other, result)
 	return result
 }
 
 // DoMulti sends several commands.
 func (c *strayingClient) DoMulti(ctx context.Context, multi ...rueidis.Completed) []rueidis.RedisResult {
-	if c.strays() {
-		return c.overAnother(ctx, multi...)
+	other := c.use()
+	if other == nil {
+		results := c.Client.DoMulti(ctx, multi...)
+		c.note(nil, results...)
+		return results
 	}
-	results := c.Client.DoMulti(ctx, multi...)
-	c.note(results...)
+	defer other.users.Done()
+	results := other.DoMulti(ctx, multi...)
+	c.note(other, results...)
 	return results
 }
 
-func (c *strayingClient) strays() bool {
-	until := c.avoidUntil.Load()
-	return until != nil && time.Now().Before(*until)
+// use returns the connection to use in place of the shared one, or nil.
+func (c *strayingClient) use() *otherConn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.other != nil {
+		c.other.users.Add(1)
+	}
+	return c.other
 }
 
-// note looks at replies from the shared connection.
-func (c *strayingClient) note(results ...rueidis.RedisResult) {
-	if slices.ContainsFunc(results, isAway) {
-		until := time.Now().Add(strayPause)
-		c.avoidUntil.Store(&until)
+// note looks at replies. If they came over the shared connection and only another can help, commands
+// use another one from then on, as soon as the pool has one. If they came over that one, it is given up,
+// and the shared one may be right again.
+func (c *strayingClient) note(from *otherConn, results ...rueidis.RedisResult) {
+	broken := from != nil && slices.ContainsFunc(results, func(r rueidis.RedisResult) bool {
+		return !Classify(r.Error()).Heard() && !IsContextEnd(r.Error())
+	})
+	switch {
+	case !broken && !slices.ContainsFunc(results, isAway):
+	case from != nil:
+		c.drop(from)
+	case c.mayOpen():
+		go c.open()
 	}
 }
 
-// overAnother sends over a connection of the pool. After an error the connection is closed: it may lead to the wrong
-// server, and to give it back would send PING, which must not be refused: see docs/explain/rueidis.md.
-func (c *strayingClient) overAnother(ctx context.Context, multi ...rueidis.Completed) []rueidis.RedisResult {
+func (c *strayingClient) mayOpen() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.other != nil || c.opening {
+		return false
+	}
+	c.opening = true
+	return true
+}
+
+// open waits for a connection of the pool, and uses it for a while.
+func (c *strayingClient) open() {
 	conn, release := c.Dedicate()
-	defer release()
-	results := conn.DoMulti(ctx, multi...)
-	if slices.ContainsFunc(results, func(r rueidis.RedisResult) bool { return Classify(r.Error()) != Answered }) {
-		conn.Close()
+	other := &otherConn{DedicatedClient: conn, giveUp: func() { conn.Close(); release() }}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	other.expires = time.AfterFunc(strayPause, func() { c.drop(other) })
+	c.other, c.opening = other, false
+}
+
+// drop stops using the connection, and closes it when its last command has ended.
+func (c *strayingClient) drop(other *otherConn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.other != other {
+		return
 	}
-	if slices.ContainsFunc(results, isAway) {
-		c.avoidUntil.Store(nil) // the shared one may be right again
-	}
-	return results
+	c.other = nil
+	other.expires.Stop()
+	go func() {
+		other.users.Wait()
+		other.giveUp()
+	}()
 }
 
 // isAway reports whether only another connection can help.
