@@ -147,6 +147,12 @@ func (a *acquisition) readHolder(ans transport.Answer) (left time.Duration, err 
 	return left, a.busyWith(holder, left)
 }
 
+// mayBe reports whether the holder that the server has named is of the client of o, or if o reads, one of several
+// readers. "" is any holder.
+func (o *ownership) mayBe(holder string) bool {
+	return holder == "" || o.lock.spec.isShared() || strings.HasPrefix(holder, o.lock.client.id)
+}
+
 // busyWith is the error of an attempt that found the lock held. holder is its owner, or "" if
 // unknown. left is what remains of its lease, negative if that does not tell when to try again.
 func (a *acquisition) busyWith(holder string, left time.Duration) *busyError {
@@ -155,7 +161,7 @@ func (a *acquisition) busyWith(holder string, left time.Duration) *busyError {
 	busy := &busyError{holder: holder, labels: c.labels, left: left, at: time.Now()}
 	if h := holderOf(holder, 1, false); h.Kept {
 		busy.holder, busy.kept = h.Owner.String(), true
-	} else if own := c.registry.newestOn(a.lock.key); own != nil && (holder == "" || strings.HasPrefix(holder, c.id)) {
+	} else if own := c.registry.newestOn(a.lock.key); own != nil && own.mayBe(holder) {
 		busy.here, busy.label, busy.note = true, c.Label(), c.noteOf(own)
 	}
 	return busy
