@@ -160,7 +160,12 @@ func idsKey(key string) string { return transport.HashTag(key) + ":timeout" }
 
 // numberKindKey is the key that says which kind of object a number is: see number_kind.lua. Its name is among those for
 // which users of any such kind have a permission.
-func numberKindKey(key string) string { return "latchkey_op:" + transport.HashTag(key) + ":kind" }
+func numberKindKey(key string) string {
+	if wholeTag(key) { // x and {x} are two objects
+		return "latchkey_op:" + key + ":kind_tag"
+	}
+	return "latchkey_op:" + transport.HashTag(key) + ":kind"
+}
 
 func reserveKey(key string) string { return "latchkey_sc_reserve:" + transport.HashTag(key) }
 

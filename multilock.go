@@ -80,12 +80,12 @@ func (l *MultiLock) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 // TryLock makes one attempt to acquire each member, one after the other in their order, and does not
 // wait, neither for a member nor in line. The options are [Lease], [MaxHold] and [Note]. If several
 // programs try groups that overlap at the same moment, and all members are free, at least one group
-// is acquired.
+// is acquired, unless members with the same key are on different servers.
 //
 // ErrNotAcquired means that another owner holds a member; those before it have been released again,
-// and those after it were not tried. ErrUnavailable means that the server of a member could not be reached: an attempt
-// that meets a server in trouble is repeated until it is answered, ctx ends, or Options.RetryBudget
-// of that client is spent. All other errors are as for Lock.
+// and those after it were not tried. ErrUnavailable means that the server of a member could not be
+// reached: an attempt that meets a server in trouble is repeated until it is answered, ctx ends, or
+// Options.RetryBudget of that client is spent. All other errors are as for Lock.
 func (l *MultiLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
 	return l.acquire(ctx, "try lock", false, settingsOf(options))
 }

@@ -50,7 +50,7 @@ var (
 	noticeGivenUp = notice{slog.LevelError,
 		"latchkey: an operation whose outcome is unknown was given up", "note", noticePeriod}
 	noticeUnreleased = notice{slog.LevelError,
-		"latchkey: a hold was dropped without Unlock and stays until the client is closed", "lock", noticePeriod}
+		"latchkey: a hold was dropped without Unlock and is renewed until its MaxHold or until the client is closed", "lock", noticePeriod}
 	noticePanic = notice{slog.LevelError,
 		"latchkey: the observer panicked", "event", noticePeriod}
 	noticeDropped = notice{slog.LevelWarn,

@@ -191,3 +191,15 @@ func TestNumberKinds_are_shown(t *testing.T) {
 		assert.Equal(t, want, seen.Kind, each)
 	}
 }
+
+// The names x and {x} have the same hash tag, and are two objects.
+func TestNumberKinds_of_a_name_in_braces(t *testing.T) {
+	server, ctx := rig.Shared(), within(t, soon)
+	client, name := connect(t, server), rig.Name(t)
+	s, latch := client.NewSemaphore(name), client.NewCountDownLatch("{"+name+"}")
+	require.NoError(t, s.SetPermits(ctx, 1))
+	require.NoError(t, firstOf(latch.TrySetCount(ctx, 1)))
+	require.NoError(t, s.Release(ctx, 1))
+	require.NoError(t, firstOf(latch.Delete(ctx)))
+	assert.ErrorIs(t, firstOf(client.NewCountDownLatch(name).CountDown(ctx)), latchkey.ErrWrongKind)
+}

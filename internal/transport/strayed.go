@@ -13,15 +13,20 @@ import (
 // server that does not accept what is sent.
 const strayPause = 10 * time.Second
 
+// otherPause is how far apart other connections are opened at least. The pool may have several that lead
+// to the wrong server.
+const otherPause = 100 * time.Millisecond
+
 // strayingClient is a borrowed client of a single server. Its shared connection is not ours to close,
 // even if only a new one would lead to the master. Then commands go over a connection of its pool for
 // a while, which is replaced if it leads to the wrong server too.
 type strayingClient struct {
 	rueidis.Client
 
-	mu      sync.Mutex
-	other   *otherConn // used in place of the shared connection, or nil
-	opening bool
+	mu       sync.Mutex
+	other    *otherConn // used in place of the shared connection, or nil
+	opening  bool
+	openedAt time.Time
 }
 
 // otherConn is a connection of the pool that many commands share. It is closed, never given back: that
@@ -100,7 +105,7 @@ func (c *strayingClient) note(from *otherConn, results ...rueidis.RedisResult) {
 func (c *strayingClient) mayOpen() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.other != nil || c.opening {
+	if c.other != nil || c.opening || time.Since(c.openedAt) < otherPause {
 		return false
 	}
 	c.opening = true
@@ -114,7 +119,7 @@ func (c *strayingClient) open() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	other.expires = time.AfterFunc(strayPause, func() { c.drop(other) })
-	c.other, c.opening = other, false
+	c.other, c.opening, c.openedAt = other, false, time.Now()
 }
 
 // drop stops using the connection, and closes it when its last command has ended.
