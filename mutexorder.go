@@ -42,6 +42,7 @@ package latchkey
 //	transport.NodeLine.mu   | what waits for a node                                      | watchdog.mu, undoer.mu
 //	transport.silence.mu    | the timer of a connection that has to answer               |
 //	transport.connTracker.mu | the open connections to a node                            |
+//	transport.strayingClient.mu | the connection used in place of the shared one         |
 //	transport.lastWords.mu  | what was sent last over a connection                       |
 //	transport.Sender.mu     | the goroutines that send                                   |
 //	transport.Topology.mu   | the nodes of a cluster, and their slots                    |

@@ -25,7 +25,7 @@ func TestHung_tries_keep_the_retry_budget(t *testing.T) {
 	cancelable, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	for name, ctx := range map[string]context.Context{
-		"endless": context.Background(), "cancelable": cancelable, "ends later": within(t, time.Minute),
+		"endless": context.Background(), "cancelable": cancelable, "ends later": within(t, time.Hour), // the tests run later
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
