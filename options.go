@@ -66,7 +66,7 @@ type Options struct {
 	// MaxHold limits every renewed hold, permit and leadership of this client, as the option [MaxHold] of an
 	// acquisition does, which replaces it: it may be shorter or longer. It ends a hold that the program has
 	// forgotten, or whose work hangs. Holds with a fixed lease ([Lease]) have no other limit: they end by
-	// themselves, but for permits with [NoExpiry]. Holds with a limit are not passed on in memory (Turn). Default: no limit.
+	// themselves, except permits with [NoExpiry]. Holds with a limit are not passed on in memory (Turn). Default: no limit.
 	MaxHold time.Duration
 
 	// StaleWaiterTimeout is how long a lock waits for a silent waiter. In the queue of a fair lock, the waiter
