@@ -20,9 +20,9 @@ import (
 // given up leave the queue as fast as they come.
 func TestWithdrawalsKeepUp(t *testing.T) {
 	t.Parallel()
-	const callers = 150
+	const callers = 100
 	server, name := rig.Shared(), rig.Name(t)
-	lock := slowLink(t, server, 5*time.Millisecond).NewFairLock(name)
+	lock := slowLink(t, server, 20*time.Millisecond).NewFairLock(name)
 	near := connect(t, server).NewFairLock(name)
 	mustLock(t, near)
 	queued := func() int {
@@ -30,7 +30,7 @@ func TestWithdrawalsKeepUp(t *testing.T) {
 		require.NoError(t, err)
 		return len(waiters)
 	}
-	stop := callAgain(t, locking(lock), callers, 200*time.Millisecond, 400*time.Millisecond, new(atomic.Int64))
+	stop := callAgain(t, locking(lock), callers, 300*time.Millisecond, 500*time.Millisecond, new(atomic.Int64))
 	defer stop()
 	rig.Eventually(t, soon, "most wait", func() error {
 		if n := queued(); n < callers/2 {
