@@ -206,7 +206,7 @@ func TestLazyConnect_is_refused_for_several_nodes_and_for_New(t *testing.T) {
 }
 
 // A server may end the connection of a client that it refuses, or at a command that it does not know. The error says
-// at which command, and what the server had replied.
+// after which command, and the reply of the server.
 func TestConnect_says_why_the_server_closed_the_connection(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -192,6 +192,23 @@ func TestLiveOwnerships_of_one_key(t *testing.T) {
 	require.Less(t, removed(order), 20*newestFirst+time.Second, "in any order")
 }
 
+// The newest ownership on a key is found among those on other keys with the same hash.
+func TestLiveOwnerships_newest(t *testing.T) {
+	c, live := newTestClient(t, Options{}), newLiveOwnerships()
+	var all []*ownership
+	for _, name := range []string{"a", "b", "a", "b"} {
+		o := c.registry.fresh(newPrimitive(c, mutexSpec, name))
+		live.put(o, 7)
+		all = append(all, o)
+	}
+	require.Same(t, all[2], live.newest("a", 7))
+	require.Same(t, all[3], live.newest("b", 7))
+	require.Nil(t, live.newest("c", 7))
+	require.Nil(t, live.newest("a", 8))
+	live.remove(all[2], 7)
+	require.Same(t, all[0], live.newest("a", 7))
+}
+
 // The front may be gone when the time that it left to strangers is over. The next user of the wait queue is not
 // woken by that.
 func TestWaitQueue_a_pause_for_strangers_outlives_all_users(t *testing.T) {

@@ -149,11 +149,7 @@ func (r *registry) newestOn(key string) *ownership {
 	shard, hash := r.client.waitQueues.locate(key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	var newest *ownership
-	for o := range r.live.on(key, hash) {
-		newest = o
-	}
-	return newest
+	return r.live.newest(key, hash)
 }
 
 // remove unregisters an ownership that is over.

@@ -37,6 +37,20 @@ func (l *liveOwnerships) on(key string, hash uint64) iter.Seq[*ownership] {
 	}
 }
 
+// newest returns the newest ownership on a key, or nil. shard.mu is held.
+func (l *liveOwnerships) newest(key string, hash uint64) *ownership {
+	oldest := l.shards[hash%queueShards][hash]
+	for o := oldest; o != nil; {
+		if o = o.onKey.prev; o.lock.key == key { // from the newest on
+			return o
+		}
+		if o == oldest {
+			break
+		}
+	}
+	return nil
+}
+
 // attach implements [liveHolds].
 func (l *liveOwnerships) attach(q *waitQueue, hash uint64) {
 	for o := range l.on(q.key, hash) {

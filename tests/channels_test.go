@@ -108,7 +108,7 @@ func TestChannelShared_wakes_both_waiters(t *testing.T) {
 			w.handOver(t, first)
 			rest(3 * time.Second) // a subscription lingers for two
 			w.handOver(t, 1-first)
-			rig.Eventually(t, soon, "nothing is subscribed", unsubscribed(admin, name))
+			rig.Eventually(t, soon, "nothing is subscribed", func() error { return subscribed(admin, name) })
 			rig.Eventually(t, soon, "the connection for messages is closed", func() error {
 				if tap.Subscribers() > 0 {
 					return errors.New("still there")
@@ -142,7 +142,7 @@ func TestSubscriptionsOfEndedCallsEnd(t *testing.T) {
 				return firstOf(client.NewRWLock(name+"left").Reader().Lock(t.Context(), wait))
 			})
 			rig.Eventually(t, soon, "the call has subscribed", hasSubscribed(admin, name+"left"))
-			rig.Eventually(t, soon, "the channels of the call have ended", unsubscribed(admin, name+"left"))
+			rig.Eventually(t, soon, "the channels of the call have ended", func() error { return subscribed(admin, name+"left") })
 			mustUnlock(t, kept)
 			next := rig.Await(t, soon, "the waiter", waiter)
 			require.NoError(t, next.err)
@@ -156,15 +156,6 @@ func hasSubscribed(admin *rig.Admin, name string) func() error {
 	return func() error {
 		if subscribed(admin, name) == nil {
 			return errors.New("nobody has")
-		}
-		return nil
-	}
-}
-
-func unsubscribed(admin *rig.Admin, name string) func() error {
-	return func() error {
-		if left := admin.Channels(name); len(left) > 0 {
-			return errors.New(left[0])
 		}
 		return nil
 	}

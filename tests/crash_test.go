@@ -165,6 +165,7 @@ func leaked(server *rig.Server, before goleak.Option) error {
 	return goleak.Find(before, asking)
 }
 
+// subscribed is an error if anybody listens to a channel of the name.
 func subscribed(admin *rig.Admin, name string) error {
 	if channels := admin.Channels(name); len(channels) > 0 {
 		return fmt.Errorf("subscribed to %v", channels)

@@ -101,12 +101,7 @@ func TestElectionObserve_leavesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	watched := leaders(ctx, e)
 	sees(t, watched, "")
-	rig.Eventually(t, soon, "it listens", func() error {
-		if subscribed(admin, name) == nil {
-			return fmt.Errorf("nobody does")
-		}
-		return nil
-	})
+	rig.Eventually(t, soon, "it listens", hasSubscribed(admin, name))
 	cancel()
 	_, open := <-watched
 	require.False(t, open, "no error at the end of the context")

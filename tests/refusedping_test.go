@@ -110,7 +110,7 @@ func waitInMode(ctx context.Context, args []string, mode string, gaveUp chan<- s
 	if len(args) > 3 {
 		go func() {
 			for firstOf(client.NewMutex(args[3]).Lock(ctx)) != nil {
-				time.Sleep(10 * time.Millisecond)
+				time.Sleep(10 * time.Millisecond) // before it asks again
 			}
 			fmt.Println("got what it waited for")
 		}()
@@ -127,7 +127,7 @@ func waitInMode(ctx context.Context, args []string, mode string, gaveUp chan<- s
 		if err == nil {
 			return errors.Join(hold.Unlock(ctx), closeAll(ctx))
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // before it asks again
 	}
 }
 
@@ -205,7 +205,7 @@ func waitAndGiveUp(t *testing.T, server *rig.Server, mode string, trouble func(*
 	child.Line(t, 3*soon, "gave up")
 	rig.Eventually(t, soon, "the calls have subscribed", hasSubscribed(admin, name))
 	repair := trouble(admin)
-	rig.Eventually(t, soon, "nothing is subscribed", unsubscribed(admin, name))
+	rig.Eventually(t, soon, "nothing is subscribed", func() error { return subscribed(admin, name) })
 	repair()
 	for _, hold := range awaited {
 		mustUnlock(t, hold)

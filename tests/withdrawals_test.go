@@ -40,7 +40,7 @@ func TestWithdrawalsKeepUp(t *testing.T) {
 	})
 	lasts := sharesFor(t, 2*time.Second)
 	assert.NoError(t, rig.InTime(t, func(int) error {
-		for end := time.Now().Add(lasts); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(lasts); time.Now().Before(end); time.Sleep(20 * time.Millisecond) { // between two looks
 			if n := queued(); n > 2*callers {
 				return fmt.Errorf("%d are in the queue", n)
 			}
@@ -71,7 +71,7 @@ func TestShortWaitsGetTheLock(t *testing.T) {
 				var passes atomic.Int64
 				stop := callAgain(t, open(client, rig.Name(t)+least.String()), 200, least, most, &passes)
 				defer stop()
-				time.Sleep(5 * time.Second)
+				time.Sleep(5 * time.Second) // for so long they are counted
 				return passes.Load()
 			}
 			assert.NoError(t, rig.InTime(t, func(int) error {

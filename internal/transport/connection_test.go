@@ -67,7 +67,7 @@ func TestConnTracker_replaces_connections(t *testing.T) {
 		}
 		require.True(t, replaced())
 		require.False(t, replaced(), "too soon")
-		time.Sleep(replacePause)
+		time.Sleep(replacePause) // connections are replaced once in that time
 		require.True(t, replaced())
 		require.Empty(t, d.open)
 	})

@@ -88,7 +88,7 @@ func (l *NodeLine[T]) Serve(
 			}
 			continue
 		}
-		if l.isSilent() {
+		if l.unanswered() {
 			return // another goroutine goes on
 		}
 		_ = Rest(ctx, nil, pause())
@@ -121,9 +121,9 @@ func (l *NodeLine[T]) answered() (more int) {
 	return more
 }
 
-// isSilent notes that the node did not answer, and reports whether the goroutine stops serving because
+// unanswered notes that the node did not answer, and reports whether the goroutine stops serving because
 // others do.
-func (l *NodeLine[T]) isSilent() (stop bool) {
+func (l *NodeLine[T]) unanswered() (stop bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.silent = true

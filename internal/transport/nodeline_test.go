@@ -32,7 +32,7 @@ func TestNodeLine_probes_a_silent_node_once(t *testing.T) {
 		}
 		together.Store(max(together.Load(), now))
 		done.Add(1)
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // the others begin meanwhile
 		return true
 	}
 	add = func(i int) {
@@ -61,7 +61,7 @@ func TestNodeLine_gets_more_goroutines_when_work_arrives(t *testing.T) {
 				workers.Go(func() {
 					line.Serve(t.Context(), workers.Go, atOnce, func(int) bool {
 						underWay.Add(1)
-						time.Sleep(time.Second)
+						time.Sleep(time.Second) // in the bubble: longer than all the work arrives
 						return true
 					})
 				})
@@ -81,7 +81,7 @@ func TestNodeLine_of_a_silent_node_is_bounded(t *testing.T) {
 	}
 	_, found := line.Shorten(3, odd)
 	require.False(t, found, "the node is not silent")
-	line.isSilent()
+	line.unanswered()
 	out, found := line.Shorten(3, odd)
 	require.True(t, found)
 	require.Equal(t, 1, out)
