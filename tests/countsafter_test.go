@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -147,18 +148,27 @@ func TestSettingsThatNeverReachedTheServer(t *testing.T) {
 	t.Parallel()
 	server, name, ctx := rig.Shared(), rig.Name(t), within(t, soon)
 	link := rig.NewLink(t, server)
-	client := connectVia(t, server, link.Addr(), latchkey.Options{RetryBudget: 300 * time.Millisecond})
+	client := connectVia(t, server, link.Addr(), latchkey.Options{RetryBudget: 3 * time.Second})
 	s, p, l := client.NewSemaphore(name+"s"), client.NewPermitSemaphore(name+"p"), client.NewCountDownLatch(name+"l")
 	rig.Eventually(t, soon, "it is connected", func() error { return firstOf(client.Inspect(ctx, name)) })
 	link.Cut()
 	cutOff(t, client)
-	for what, err := range map[string]error{
-		"SetPermits": s.SetPermits(ctx, 1), "TrySetPermits": firstOf(p.TrySetPermits(ctx, 1)), "SetTTL": firstOf(s.SetTTL(ctx, time.Hour)),
-		"TrySetCount": firstOf(l.TrySetCount(ctx, 1)), "Delete": firstOf(p.Delete(ctx)), "Delete latch": firstOf(l.Delete(ctx)),
+	var all sync.WaitGroup
+	for what, set := range map[string]func() error{
+		"SetPermits":    func() error { return s.SetPermits(ctx, 1) },
+		"TrySetPermits": func() error { return firstOf(p.TrySetPermits(ctx, 1)) },
+		"SetTTL":        func() error { return firstOf(s.SetTTL(ctx, time.Hour)) },
+		"TrySetCount":   func() error { return firstOf(l.TrySetCount(ctx, 1)) },
+		"Delete":        func() error { return firstOf(p.Delete(ctx)) },
+		"Delete latch":  func() error { return firstOf(l.Delete(ctx)) },
 	} {
-		assert.ErrorIs(t, err, latchkey.ErrUnavailable, what)
-		assert.NotErrorIs(t, err, latchkey.ErrUnknownOutcome, what)
+		all.Go(func() {
+			err := set()
+			assert.ErrorIs(t, err, latchkey.ErrUnavailable, what)
+			assert.NotErrorIs(t, err, latchkey.ErrUnknownOutcome, what)
+		})
 	}
+	all.Wait()
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	assert.NotErrorIs(t, s.AddPermits(ended, 1), latchkey.ErrUnknownOutcome, "a context that ended before")

@@ -123,3 +123,26 @@ func TestPermitIsLostWithItsSemaphore(t *testing.T) {
 	require.NoError(t, firstOf(again.TryAcquire(ctx)))
 	assert.ErrorIs(t, p.Release(ctx), latchkey.ErrLost)
 }
+
+// No permit outlasts its semaphore, even one that was acquired in the last millisecond.
+func TestPermitsOfTheLastMillisecond(t *testing.T) {
+	t.Parallel()
+	for sort, open := range ttlPools {
+		t.Run(sort, func(t *testing.T) {
+			t.Parallel()
+			server, name, ctx := rig.Shared(), rig.Name(t), within(t, soon)
+			admin, client := rig.NewAdmin(t, server), connect(t, server)
+			s := open(client, name)
+			for range 50 { // an acquisition seldom comes in that millisecond
+				require.NoError(t, firstOf(s.TrySetPermits(ctx, 1000, latchkey.TTL(3*time.Millisecond))))
+				for range 100 {
+					if firstOf(s.Acquire(ctx, latchkey.Lease(time.Hour))) != nil {
+						break
+					}
+				}
+				gone(t, admin, name)
+				gone(t, admin, idsOf(name))
+			}
+		})
+	}
+}

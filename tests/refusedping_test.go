@@ -234,6 +234,21 @@ func TestRefusedPing_on_a_full_disk(t *testing.T) {
 	}
 }
 
+// A replica without a master refuses PING too, and the commands. A borrowed client then uses other connections, each for a
+// while.
+func TestRefusedPing_by_a_replica(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Process, rig.Topology)
+	notInCluster(t, "its nodes refuse for themselves")
+	for _, mode := range []string{"RESP3", "RESP2"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			server := rig.Fresh(t)
+			waitAndGiveUp(t, server, mode, func(*rig.Admin) (repair func()) { return losesItsMaster(t, server) }, "kept")
+		})
+	}
+}
+
 // A server, a proxy or the permissions of a user may refuse every PING, in any words.
 func TestRefusedPing_always(t *testing.T) {
 	t.Parallel()

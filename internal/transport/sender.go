@@ -151,8 +151,8 @@ func (a *Answer) noteDoubt(sentIn Generation) {
 }
 
 // restBeforeRetry rests after an attempt that failed with err. It returns the error of the call if
-// there is no further attempt: because ctx ends, stop closes, the rueidis client is closed, or the
-// pause is longer than the time left.
+// there is no further attempt: because ctx ends, stop closes, the rueidis client is closed, or no time
+// is left for a pause and, after it, an answer.
 func restBeforeRetry(ctx context.Context, stop <-chan struct{}, pause, left time.Duration, err error) error {
 	if ctx.Err() != nil {
 		if isContextError(err) {
@@ -160,7 +160,7 @@ func restBeforeRetry(ctx context.Context, stop <-chan struct{}, pause, left time
 		}
 		return Unavailable(errors.Join(err, ContextError(ctx)))
 	}
-	if errors.Is(err, ErrClientClosed) || pause > left {
+	if errors.Is(err, ErrClientClosed) || 2*pause > left {
 		return Unavailable(err)
 	}
 	if stopped := Rest(ctx, stop, Jitter(pause)); stopped != nil {
