@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -138,10 +139,11 @@ func TestSubscriptionsOfEndedCallsEnd(t *testing.T) {
 			admin, holder := rig.NewAdmin(t, server), connect(t, server)
 			kept, left := mustLock(t, holder.NewLock(name+"kept")), mustLock(t, holder.NewRWLock(name+"left").Writer())
 			waiter := lockInBackground(within(t, 3*soon), client.NewLock(name+"kept"))
-			_ = refused(t, func(wait latchkey.WaitOption) error {
-				return firstOf(client.NewRWLock(name+"left").Reader().Lock(t.Context(), wait))
-			})
+			ctx, leave := context.WithCancel(t.Context())
+			leaves := lockInBackground(ctx, client.NewRWLock(name+"left").Reader())
 			rig.Eventually(t, soon, "the call has subscribed", hasSubscribed(admin, name+"left"))
+			leave()
+			require.ErrorIs(t, rig.Await(t, soon, "the call", leaves).err, context.Canceled)
 			rig.Eventually(t, soon, "the channels of the call have ended", func() error { return subscribed(admin, name+"left") })
 			mustUnlock(t, kept)
 			next := rig.Await(t, soon, "the waiter", waiter)
