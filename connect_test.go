@@ -231,7 +231,7 @@ func TestConnect_says_why_the_server_closed_the_connection(t *testing.T) {
 	}
 	_, err = Connect(context.Background(), "redis://"+closes("HELLO"), Options{})
 	require.ErrorContains(t, err, "the server closed the connection after HELLO: EOF")
-	c, err := Connect(context.Background(), "redis://"+closes("EVAL"), Options{RetryBudget: 100 * time.Millisecond})
+	c, err := Connect(context.Background(), "redis://"+closes("EVAL"), Options{RetryBudget: 2 * time.Second})
 	require.NoError(t, err)
 	_, err = c.NewLock("x").TryLock(context.Background())
 	require.ErrorIs(t, err, ErrUnavailable)
@@ -254,7 +254,7 @@ func TestConnect_refused_later(t *testing.T) {
 		}
 		return "+OK\r\n"
 	})
-	c, err := Connect(context.Background(), "redis://"+addr, Options{RetryBudget: 200 * time.Millisecond})
+	c, err := Connect(context.Background(), "redis://"+addr, Options{RetryBudget: 2 * time.Second})
 	require.NoError(t, err)
 	full.Store(true)
 	_, _ = c.NewMutex("x").TryLock(context.Background()) // ends the connection that there is

@@ -495,7 +495,7 @@ func TestTextNamesTheOperationWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	server, name, ctx := rig.Shared(), rig.Name(t), within(t, soon)
 	link := rig.NewLink(t, server)
-	client := connectVia(t, server, link.Addr(), latchkey.Options{RetryBudget: 300 * time.Millisecond, Lease: time.Minute})
+	client := connectVia(t, server, link.Addr(), latchkey.Options{RetryBudget: 1500 * time.Millisecond, Lease: time.Minute})
 	pool := client.NewPermitSemaphore(name + "p")
 	require.NoError(t, pool.SetPermits(ctx, 9))
 	p, err := pool.Acquire(ctx)

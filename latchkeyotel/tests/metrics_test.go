@@ -15,7 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
-var quick = latchkey.Options{Lease: 2 * time.Second, RetryBudget: 300 * time.Millisecond}
+var quick = latchkey.Options{Lease: 2 * time.Second, RetryBudget: time.Second}
 
 // contains asserts that all has the values in want.
 func contains(t *testing.T, all, want map[string]int64) {
