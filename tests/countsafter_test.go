@@ -36,7 +36,7 @@ var countingOperations = map[string]countingOperation{
 		return c.NewSemaphore(name).AddPermits(ctx, 2)
 	}, availablePermits, 4},
 	"AddPermits, for a short time": {takenSemaphore, func(ctx context.Context, c *latchkey.Client, name string, _ any) error {
-		ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+		ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 		defer cancel()
 		return c.NewSemaphore(name).AddPermits(ctx, 2)
 	}, availablePermits, 4},

@@ -278,7 +278,7 @@ func TestReplicas_context_ends_meanwhile(t *testing.T) {
 		eachKind(t, func(t *testing.T, k kind) {
 			t.Parallel()
 			admin, name := rig.NewAdmin(t, r.Master), rig.Name(t)
-			_, err := k.open(client, name).Lock(within(t, 200*time.Millisecond))
+			_, err := k.open(client, name).Lock(within(t, time.Second))
 			requireUnavailable(t, err) // and not that there are too few replicas: it has not waited for them
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			rig.Eventually(t, soon, "nothing is left", free(admin, name))

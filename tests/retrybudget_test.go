@@ -81,7 +81,7 @@ func TestHung_what_was_not_sent_is_not_in_doubt(t *testing.T) {
 	for i := range callers {
 		lock := client.NewLock(fmt.Sprint("name ", i))
 		trying.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
 			_, err := lock.TryLock(ctx)
 			requireUnavailable(t, err)
