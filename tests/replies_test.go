@@ -74,7 +74,10 @@ func TestEveryReply(t *testing.T) {
 			heal := tap.Refuse(rig.Mentions(name), text)
 			once := connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: 100 * time.Millisecond}).NewLock(name)
 			_, err := once.TryLock(t.Context())
-			if errors.As(err, new(*rueidis.RedisError)) { // on a busy machine, the last try may be one without a reply
+			for try := 0; try < 10 && class != "unknown" && errors.Is(err, latchkey.ErrUnknownOutcome); try++ {
+				_, err = once.TryLock(t.Context()) // the reply was late, on a busy machine
+			}
+			if errors.As(err, new(*rueidis.RedisError)) { // the last try may be one without a reply too
 				replied(t, class, text, true, err)
 			}
 			_, err = once.Inspect(t.Context())
