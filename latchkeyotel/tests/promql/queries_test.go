@@ -51,7 +51,7 @@ func newProgram(t *testing.T) *program {
 	)
 	require.NoError(t, err)
 	p.client = p.redis.Client(latchkey.Options{
-		Lease: 2 * time.Second, RetryBudget: 2 * time.Second, Logger: slog.New(slog.DiscardHandler),
+		Lease: 2 * time.Second, RetryBudget: 2 * time.Second, StaleWaiterTimeout: time.Minute, Logger: slog.New(slog.DiscardHandler),
 		Observer: func(e latchkey.Event) {
 			e.Wait += p.longer
 			p.observer.Observe(e)
@@ -219,7 +219,7 @@ func TestAlertRules(t *testing.T) {
 	require.Eventually(t, func() bool {
 		waiters, err := line.Waiters(t.Context())
 		return err == nil && len(waiters) == 101
-	}, soon, time.Millisecond)
+	}, soon, 100*time.Millisecond)
 	p.scrapes(t, func() {})
 	assert.ElementsMatch(t, []string{"LatchkeyManyCallsWait", "LatchkeyQueueLong"}, p.firing(t))
 	stop()
