@@ -63,6 +63,6 @@ func TestPermitScripts_repeated_late(t *testing.T) {
 	require.Nil(t, s.permit([]string{"a", "b", "c"}, "30000", ""))
 	s.counts(1, 3)
 	for _, id := range []string{"a", "b", "c"} {
-		require.InDelta(t, 30000, s.twice(permitLease, []string{s.key, s.ids, s.kind}, id), 1000)
+		require.InDelta(t, 30000, s.twice(permitLease, []string{s.key, s.ids, s.kind}, id), 4000)
 	}
 }

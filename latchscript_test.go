@@ -167,7 +167,7 @@ func TestLatchScripts_participants_count_once_in_a_round(t *testing.T) {
 	round := s.is("closed")
 	require.Equal(t, int64(1), s.down(round, 1, "a"))
 	require.Equal(t, int64(1), s.down(round, 1, "a"), "another call of the same")
-	require.InDelta(t, 660000, s.l.client.pttl(t, s.l.done), 1000, "longer than the round")
+	require.InDelta(t, 660000, s.l.client.pttl(t, s.l.done), 4000, "longer than the round")
 	require.Equal(t, int64(0), s.down(round, 1, "b"))
 	require.Equal(t, int64(-2), s.l.client.pttl(t, s.l.done))
 	require.Equal(t, int64(1), s.set(round, 2, ""))
@@ -188,7 +188,7 @@ func TestLatchScripts_deletion(t *testing.T) {
 	require.Equal(t, int64(1), s.remove(round))
 	require.Equal(t, int64(0), s.remove(round))
 	require.Equal(t, int64(-2), s.l.client.pttl(t, s.l.key))
-	require.InDelta(t, 600000, s.l.client.pttl(t, s.l.state), 1000, "awaiters find out")
+	require.InDelta(t, 600000, s.l.client.pttl(t, s.l.state), 4000, "awaiters find out")
 	s.is("gone", round)
 	require.Equal(t, int64(-1), s.down(round, 1, ""))
 	require.Equal(t, round, s.is("unset"))
@@ -207,8 +207,8 @@ func TestLatchScripts_expiry(t *testing.T) {
 	s := newLatchScripts(t)
 	require.Equal(t, int64(1), s.set("0", 2, "60000"))
 	round := s.is("closed")
-	require.InDelta(t, 60000, s.l.client.pttl(t, s.l.key), 1000)
-	require.InDelta(t, 660000, s.l.client.pttl(t, s.l.state), 1000)
+	require.InDelta(t, 60000, s.l.client.pttl(t, s.l.key), 4000)
+	require.InDelta(t, 660000, s.l.client.pttl(t, s.l.state), 4000)
 	s.do("DEL", s.l.key)
 	s.do("HSET", s.l.state, "until", "1000") // its time is over
 	require.Equal(t, round, s.is("expired"))
@@ -220,7 +220,7 @@ func TestLatchScripts_expiry(t *testing.T) {
 
 	require.Equal(t, int64(1), s.set(round, 1, "60000"))
 	require.Equal(t, int64(0), s.down("", 1, ""))
-	require.InDelta(t, 660000, s.l.client.pttl(t, s.l.state), 1000)
+	require.InDelta(t, 660000, s.l.client.pttl(t, s.l.state), 4000)
 	s.do("HSET", s.l.state, "until", "1000")
 	s.is("open")
 }

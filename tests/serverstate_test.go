@@ -18,7 +18,7 @@ import (
 )
 
 // brief keeps a client from retrying for long what cannot succeed.
-var brief = latchkey.Options{RetryBudget: 500 * time.Millisecond}
+var brief = latchkey.Options{RetryBudget: 1500 * time.Millisecond}
 
 // hasCode checks that err wraps a server error with the given code.
 func hasCode(t *testing.T, err error, code string) {
