@@ -1,0 +1,50 @@
+package tests
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// Acquisitions that wait for a slow replica do not delay other calls of the client, also when a borrowed client has left a
+// former master.
+func TestBreakWaits(t *testing.T) {
+	t.Parallel()
+	f := newFixedEndpoint(t)
+	options := latchkey.Options{Replicas: latchkey.Replicas{Min: 1, Timeout: time.Second}, RetryBudget: 15 * time.Second, Label: latchkey.NoLabel}
+	client := lent(t, f.pair.Master.Options(f.tap.Addr()), options)
+	mustUnlock(t, mustLock(t, client.NewLock("before")))
+	slow := func(replica *rig.Server) time.Duration {
+		t.Helper()
+		replica.Pause(t)
+		defer replica.Resume(t)
+		tries := make(chan error, 5)
+		for range 5 {
+			go func() { tries <- firstOf(client.NewLock(rig.Name(t)).TryLock(within(t, soon))) }()
+		}
+		time.Sleep(200 * time.Millisecond)
+		start := time.Now()
+		_, err := client.NewLock("other").IsLocked(within(t, soon))
+		took := time.Since(start)
+		require.NoError(t, err)
+		return took
+	}
+	t.Logf("before: a query takes %v", slow(f.pair.Replicas[0]))
+	former := f.pair.Master
+	f.swap()
+	rig.Eventually(t, soon, "it has left", func() error {
+		h, err := client.NewLock("after").TryLock(within(t, soon))
+		if err == nil {
+			mustUnlock(t, h)
+		}
+		return err
+	})
+	took := slow(former)
+	t.Logf("after: %v", took)
+	assert.Less(t, took, 800*time.Millisecond)
+}
