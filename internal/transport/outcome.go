@@ -25,6 +25,8 @@ var ErrClientClosed = fmt.Errorf("latchkey: not sent: the rueidis client is clos
 //	the owner of a borrowed client
 //	a script stopped half way, an error reply  Uncertain  ErrUnavailable, ErrUnknownOutcome
 //	that no known server sends
+//	a script was executed, and any of these    Uncertain
+//	came instead of the confirmation
 //	a broken connection, no answer in time,    Uncertain  ErrUnavailable, ErrUnknownOutcome;
 //	the end of the caller's context                       the context's error
 //
@@ -62,11 +64,16 @@ func classifyFailure(err error) Outcome {
 	var reply *rueidis.RedisError
 	var dial *net.OpError
 	var refusal *refusalError
+	var executed *executedError
 	switch {
-	case IsContextEnd(err):
+	case IsContextEnd(err), errors.As(err, &executed):
 		return Uncertain
 	case errors.As(err, &reply):
-		return parseReply(reply.Error()).class().outcome()
+		outcome := parseReply(reply.Error()).class().outcome()
+		if outcome == Uncertain && errors.Is(err, errUnsent) { // it answers the greeting of a new connection
+			return NotSent
+		}
+		return outcome
 	case errors.Is(err, ErrNotReplicated), errors.As(err, &refusal):
 		return Refused
 	case errors.Is(err, ErrClientClosed), errors.Is(err, errSlots), errors.Is(err, errUnsent), errors.Is(err, errElsewhere),

@@ -120,11 +120,13 @@ func (r *Replication) sendOver(ctx context.Context, send connSender, b rueidis.B
 	if HasCode(err, "OOM") || HasCode(err, "ASK") {
 		err = r.touchKeys(ctx, send, b, keys)
 	}
-	if err == nil {
+	switch few := (*tooFewError)(nil); {
+	case err == nil:
 		return results[0]
-	}
-	if few := (*tooFewError)(nil); errors.As(err, &few) {
+	case errors.As(err, &few):
 		few.reply, _ = results[0].ToMessage()
+	case !HasCode(results[0].Error(), "NOSCRIPT"):
+		err = &executedError{err}
 	}
 	return rueidis.NewErrorResult(err)
 }
