@@ -115,10 +115,11 @@ func (o *ownership) downgraded(s *holdState) (request, error) {
 	o.mu.Lock()
 	left = min(left, o.lease.limit().left(now))
 	o.mu.Unlock()
-	if left == noDeadline {
-		return newRequest(o.lock.client.options.Lease, true, nil)
+	limit := setting{kind: settingMaxHold, d: max(left, MinLease)}
+	if left == noDeadline { // as of a hold with a fixed lease
+		limit = setting{kind: settingOfClient, d: o.lock.client.options.MaxHold}
 	}
-	return newRequest(o.lock.client.options.Lease, true, []setting{{kind: settingMaxHold, d: max(left, MinLease)}})
+	return newRequest(o.lock.client.options.Lease, true, []setting{limit})
 }
 
 // downgradedBefore is the reply of rw_downgrade.lua to a repetition, which changes nothing.
