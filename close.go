@@ -100,6 +100,7 @@ func (c *Client) finish(ctx context.Context, ended []*ownership) {
 	c.undo.close(ctx)
 	c.notifier.close()
 	c.sender.Finish()
+	transport.StopStraying(c.sender.Client)
 	if c.owned {
 		c.rueidis.Close()
 	}

@@ -27,6 +27,7 @@ type strayingClient struct {
 	other    *otherConn // used in place of the shared connection, or nil
 	opening  bool
 	openedAt time.Time
+	over     bool // no connection is used any more
 }
 
 // otherConn is a connection of the pool that many commands share. It is closed, never given back: that
@@ -70,10 +71,23 @@ func (c *strayingClient) DoMulti(ctx context.Context, multi ...rueidis.Completed
 		c.note(nil, results...)
 		return results
 	}
+	if slices.ContainsFunc(multi, func(cmd rueidis.Completed) bool { return cmd.IsBlock() }) {
+		other.users.Done()
+		return c.doAlone(ctx, multi)
+	}
 	defer other.users.Done()
 	results := other.DoMulti(ctx, multi...)
 	c.note(other, results...)
 	return results
+}
+
+// doAlone sends commands that block over a connection of their own, as rueidis does: others would wait for them.
+// It is not kept, because it may lead to the wrong server.
+func (c *strayingClient) doAlone(ctx context.Context, multi []rueidis.Completed) []rueidis.RedisResult {
+	conn, release := c.Dedicate()
+	defer release()
+	defer conn.Close()
+	return conn.DoMulti(ctx, multi...)
 }
 
 // use returns the connection to use in place of the shared one, or nil.
@@ -105,7 +119,7 @@ func (c *strayingClient) note(from *otherConn, results ...rueidis.RedisResult) {
 func (c *strayingClient) mayOpen() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.other != nil || c.opening || time.Since(c.openedAt) < otherPause {
+	if c.over || c.other != nil || c.opening || time.Since(c.openedAt) < otherPause {
 		return false
 	}
 	c.opening = true
@@ -118,6 +132,10 @@ func (c *strayingClient) open() {
 	other := &otherConn{DedicatedClient: conn, giveUp: func() { conn.Close(); release() }}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.over {
+		go other.giveUp()
+		return
+	}
 	other.expires = time.AfterFunc(strayPause, func() { c.drop(other) })
 	c.other, c.opening, c.openedAt = other, false, time.Now()
 }
@@ -135,6 +153,23 @@ func (c *strayingClient) drop(other *otherConn) {
 		other.users.Wait()
 		other.giveUp()
 	}()
+}
+
+// StopStraying gives back the connection that a client of [NotStraying] uses in place of the shared one.
+func StopStraying(client rueidis.Client) {
+	c, is := client.(*strayingClient)
+	if !is {
+		return
+	}
+	c.mu.Lock()
+	other := c.other
+	c.over, c.other = true, nil
+	c.mu.Unlock()
+	if other != nil {
+		other.expires.Stop()
+		other.users.Wait()
+		other.giveUp()
+	}
 }
 
 // isAway reports whether only another connection can help.
