@@ -49,6 +49,10 @@ func (l *listener) open(old *link) (*link, error) {
 		return nil, errLink
 	}
 	k := l.dedicate(client, old)
+	if k == nil {
+		l.end(old)
+		return nil, errLink
+	}
 	err := l.subscribeBeat(k)
 	if err == nil {
 		err = l.subscribeNew(k)
@@ -69,9 +73,12 @@ func (l *listener) open(old *link) (*link, error) {
 func (l *listener) dedicate(client rueidis.Client, old *link) *link {
 	ended := make(chan struct{})
 	late := time.AfterFunc(replaceTimeout, func() { l.end(old); close(ended) })
-	conn, release := client.Dedicate()
+	conn, release := l.fromPool(client)
 	if !late.Stop() {
 		<-ended
+	}
+	if conn == nil {
+		return nil
 	}
 	k := &link{number: l.links.Add(1), conn: conn, openedAt: time.Now(), unwanted: map[string]struct{}{}}
 	k.close = sync.OnceFunc(func() {
@@ -83,6 +90,31 @@ func (l *listener) dedicate(client rueidis.Client, old *link) *link {
 		OnSubscription: l.onSubscription,
 	})
 	return k
+}
+
+// fromPool takes a connection out of the pool of a client. It waits for one until the listener is closed, and then
+// returns nil.
+func (l *listener) fromPool(client rueidis.Client) (rueidis.DedicatedClient, func()) {
+	type pooled struct {
+		rueidis.DedicatedClient
+		release func()
+	}
+	taken := make(chan pooled, 1)
+	go func() {
+		conn, release := client.Dedicate()
+		taken <- pooled{conn, release}
+	}()
+	select {
+	case p := <-taken:
+		return p.DedicatedClient, p.release
+	case <-l.closed:
+	}
+	go func() { // the program has the whole pool
+		p := <-taken
+		p.Close()
+		p.release()
+	}()
+	return nil, nil
 }
 
 // end ends a link that no other has replaced, and wakes all waiters.
