@@ -206,7 +206,22 @@ func dial(settings rueidis.ClientOption) (rueidis.Client, error) {
 		settings.ClientName, settings.Sentinel.ClientName = "", ""
 		return dial(settings)
 	}
-	return nil, err
+	return nil, withoutSecrets(err, settings.Password, settings.Sentinel.Password)
+}
+
+// withoutSecrets returns an error whose text does not show passwords. A server that does not know a command may repeat
+// its arguments.
+func withoutSecrets(err error, secrets ...string) error {
+	text := err.Error()
+	for _, secret := range secrets {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, "xxxxx")
+		}
+	}
+	if text == err.Error() {
+		return err
+	}
+	return &subError{text: text, parent: err}
 }
 
 // named sets the names of connections in CLIENT LIST, unless the caller has set them.

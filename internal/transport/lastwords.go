@@ -35,7 +35,8 @@ func (w *lastWords) read(b []byte) {
 		return
 	}
 	if line, whole := bytes.CutSuffix(b, []byte("\r\n")); whole && !bytes.Contains(line, []byte("\r\n")) {
-		w.said = string(line[1:])
+		said, _, _ := strings.Cut(string(line[1:]), ", with args beginning with") // one may be a password
+		w.said = said
 	}
 }
 
