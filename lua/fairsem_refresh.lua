@@ -10,8 +10,8 @@
 --         of its entries in this call, and these entries
 --
 -- Reply   array, for each entry: 1 it has its place; 0 it has to retry: it has no place, it was
---         granted its permits, or it is the first, retries by itself, and there are enough
---         permits for it; 3 it has its place, and nobody has set the permits
+--         granted its permits, the key is another kind of object, or it is the first, retries by
+--         itself, and there are enough permits for it; 3 it has its place, and nobody has set the permits
 --
 -- The script gives no places. Free permits go to the front of the queue.
 --
@@ -55,7 +55,7 @@ for i = 1, #KEYS - 5, 6 do
     entries[n] = ARGV[arg + 2 + n]
   end
   arg = arg + 3 + #entries
-  local free = look()
+  local free, wrong = look()
   local index = refresh(entries, free, reply)
   removed, gone = 0, {}
   if free then
@@ -65,6 +65,9 @@ for i = 1, #KEYS - 5, 6 do
     end
   else
     front()
+    for _, each in pairs(wrong and index or {}) do
+      reply[each] = 0 -- its own attempt gets the error
+    end
   end
 end
 return reply
