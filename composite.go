@@ -21,14 +21,14 @@ type compositeLock struct {
 	// member.
 	prepare func(ctx context.Context, r *request, settings []setting) ([]setting, error)
 	round   round
-	pause   time.Duration  // the longest pause between two rounds
-	line    *compositeLine // of this program, or nil
+	pause   time.Duration // the longest pause between two rounds
+	// inLine acquires for a call that waits behind others of this program, or is nil if there is no line.
+	inLine func(ctx context.Context, r *request, settings []setting, mark *waitMark) (*Hold, error)
 }
 
 // round is one attempt to acquire as many members as are needed. After an error it holds nothing
-// except members that are being released; again reports whether another round may succeed. q is
-// the line at whose front the round is made, or nil.
-type round func(ctx context.Context, r *request, settings []setting, q *waitQueue) (h *Hold, again bool, err error)
+// except members that are being released; again reports whether another round may succeed.
+type round func(ctx context.Context, r *request, settings []setting) (h *Hold, again bool, err error)
 
 // Name returns the kind and the names of the members, such as "multi(a, b)".
 func (l *compositeLock) Name() string {
@@ -126,7 +126,7 @@ func (l *compositeLock) maxHold() (shortest time.Duration) {
 	return shortest
 }
 
-// run prepares the rounds and makes them. A call that waits first waits for its turn in line.
+// run prepares the rounds and makes them.
 func (l *compositeLock) run(ctx context.Context, r *request, settings []setting) (*Hold, error) {
 	settings, err := l.prepare(ctx, r, settings)
 	switch {
@@ -135,32 +135,37 @@ func (l *compositeLock) run(ctx context.Context, r *request, settings []setting)
 	case r.waits:
 		var mark waitMark
 		defer mark.end()
-		return l.waitInLine(ctx, r, settings, &mark)
+		if l.inLine != nil {
+			return l.inLine(ctx, r, settings, &mark)
+		}
+		return l.rounds(ctx, r, settings, nil, &mark)
 	}
 	return l.rounds(ctx, r, settings, nil, nil)
 }
 
-// rounds makes rounds until one gets the lock, waiting cannot help, or the time is over. At the
-// front of a line, a signal ends the pause between two rounds. mark counts a call that waits from
-// that pause on.
-func (l *compositeLock) rounds(ctx context.Context, r *request, settings []setting, q *waitQueue, mark *waitMark) (*Hold, error) {
-	round, hint := l.round, (<-chan struct{})(nil)
-	if q != nil {
-		round, hint = l.roundInFront, q.signals
-	}
+// rounds makes rounds until one gets the lock, waiting cannot help, or the time is over. The others in line, if
+// there is one, learn why the front waits. mark counts a call that waits from the first pause on.
+func (l *compositeLock) rounds(ctx context.Context, r *request, settings []setting, line *redLine, mark *waitMark) (*Hold, error) {
 	var before error // the error of the previous round
+	if line != nil {
+		before = line.lastError()
+	}
 	for {
 		began := time.Now()
-		h, again, err := round(ctx, r, settings, q)
-		switch {
-		case err == nil:
+		h, again, err := l.round(ctx, r, settings)
+		if err == nil {
 			return h, nil
-		case !again || !r.waits || ctx.Err() != nil:
-			return nil, roundError(ctx, began, err, before)
+		}
+		if line != nil && ctx.Err() == nil {
+			line.note(err)
+		}
+		err = roundError(ctx, began, err, before)
+		if !again || !r.waits || ctx.Err() != nil {
+			return nil, err
 		}
 		before = err
 		l.beginWait(mark)
-		if transport.Delay(ctx, nil, hint, transport.Jitter(l.pause)) != nil {
+		if transport.Rest(ctx, nil, transport.Jitter(l.pause)) != nil {
 			return nil, withContextEnd(ctx, err)
 		}
 	}

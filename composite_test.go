@@ -9,33 +9,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A round that gets the lock just as the time of the call ends succeeds, for MultiLock and RedLock alike, in
-// line or not.
+// A round that gets the lock just as the time of the call ends succeeds.
 func TestRounds_success_at_the_end_of_the_time(t *testing.T) {
-	for what, line := range map[string]*compositeLine{"in line": {&RedLock{}, newWaitQueues(noHolds{}), "key"}, "without a line": nil} {
-		t.Run(what, func(t *testing.T) {
-			ctx, end := context.WithCancel(context.Background())
-			defer end()
-			rounds := 0
-			lock := compositeLock{
-				members: []member{newTestClient(t, Options{}).NewMutex("member").self()},
-				prepare: func(_ context.Context, _ *request, settings []setting) ([]setting, error) { return settings, nil },
-				round: func(context.Context, *request, []setting, *waitQueue) (*Hold, bool, error) {
-					if rounds++; rounds == 1 {
-						return nil, true, ErrNotAcquired
-					}
-					end()
-					return &Hold{}, false, nil
-				},
-				pause: time.Millisecond,
-				line:  line,
+	ctx, end := context.WithCancel(context.Background())
+	defer end()
+	rounds := 0
+	lock := compositeLock{
+		members: []member{newTestClient(t, Options{}).NewMutex("member").self()},
+		prepare: func(_ context.Context, _ *request, settings []setting) ([]setting, error) { return settings, nil },
+		round: func(context.Context, *request, []setting) (*Hold, bool, error) {
+			if rounds++; rounds == 1 {
+				return nil, true, ErrNotAcquired
 			}
-			h, err := lock.run(ctx, &request{waits: true}, nil)
-			require.NoError(t, err)
-			require.NotNil(t, h)
-			require.Equal(t, 2, rounds)
-		})
+			end()
+			return &Hold{}, false, nil
+		},
+		pause: time.Millisecond,
 	}
+	h, err := lock.run(ctx, &request{waits: true}, nil)
+	require.NoError(t, err)
+	require.NotNil(t, h)
+	require.Equal(t, 2, rounds)
 }
 
 // A round is the last if it says so, or if the call does not wait.
@@ -46,7 +40,7 @@ func TestRounds_end(t *testing.T) {
 		rounds := 0
 		lock := compositeLock{
 			prepare: func(_ context.Context, _ *request, settings []setting) ([]setting, error) { return settings, nil },
-			round: func(context.Context, *request, []setting, *waitQueue) (*Hold, bool, error) {
+			round: func(context.Context, *request, []setting) (*Hold, bool, error) {
 				rounds++
 				return nil, c.again, ErrWrongKind
 			},

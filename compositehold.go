@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -23,8 +22,7 @@ type compositeHold struct {
 	// nil if all answer before the hold exists.
 	allAnswered chan struct{}
 
-	grantedAt time.Time                      // when the servers granted it; kept when the hold is passed on
-	current   *atomic.Pointer[compositeHold] // shared by the holds that were passed on: the latest of them
+	grantedAt time.Time // when the servers granted it
 
 	unlocking sync.Mutex // serializes releases
 
@@ -36,8 +34,7 @@ type compositeHold struct {
 	retryTimer  *time.Timer // tries again to acquire missing members, or nil
 	// confined limits members that are added from now on, or is nil.
 	confined *confinement
-	// queue is this program's line for the lock, in which the hold is, or nil.
-	queue *waitQueue
+	line     *redLine // the line that the hold keeps, or nil
 	// For a release: how many members were held until it, and whether it must be repeated because
 	// the outcome for some members is unknown.
 	confirmed int
@@ -47,10 +44,8 @@ type compositeHold struct {
 // newCompositeHold makes the hold of a lock, still without members.
 func newCompositeHold(l *compositeLock, patience time.Duration) *compositeHold {
 	n := len(l.members)
-	c := &compositeHold{lock: l, name: l.Name(), need: l.need, patience: patience, members: make([]*Hold, n), latest: make([]*Hold, n)}
-	c.grantedAt, c.current = time.Now(), new(atomic.Pointer[compositeHold])
-	c.current.Store(c)
-	return c
+	return &compositeHold{lock: l, name: l.Name(), need: l.need, patience: patience, grantedAt: time.Now(),
+		members: make([]*Hold, n), latest: make([]*Hold, n)}
 }
 
 func (c *compositeHold) lockName() string { return c.name }

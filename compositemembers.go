@@ -15,10 +15,10 @@ func (c *compositeHold) add(i int, h *Hold) bool {
 	}
 	c.members[i], c.latest[i] = h, h
 	c.liveMembers++
-	confined, queue := c.confined, c.queue
+	confined, line := c.confined, c.line
 	c.mu.Unlock()
-	if queue != nil {
-		setMemberLine(h, queue)
+	if line != nil {
+		setRedLine(h, line)
 	}
 	if confined != nil {
 		h.inner().confine(*confined)

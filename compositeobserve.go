@@ -29,13 +29,3 @@ func (l *compositeLock) observeGaveUp(parent *context.Context, began time.Time, 
 		}
 	}
 }
-
-// observeAcquired reports a hold that was passed on to a call with that parent.
-func (c *compositeHold) observeAcquired(parent *context.Context, wait time.Duration) {
-	for _, h := range c.present() {
-		if s, is := h.inner().(*holdState); is {
-			s.madeFor(parent)
-			s.ownership.observeAcquired(parent, wait, false)
-		}
-	}
-}

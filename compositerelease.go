@@ -41,9 +41,6 @@ func (c *compositeHold) unlock(ctx context.Context) error {
 		enough = 0 // the hold is lost: even a success is not a release
 	}
 	members := c.beginRelease()
-	if lost == nil && c.passOn(members) {
-		return nil
-	}
 	defer c.leaveLine()
 	errs := callUntil(context.Background(), members, enough, c.patience, c.countDown(func(h *Hold) error { return h.Unlock(ctx) }))
 	return c.concludeRelease(lost, errs, c.countReleased(members, errs))

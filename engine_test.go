@@ -74,7 +74,7 @@ func TestWaitQueue_own_message_wakes_nobody(t *testing.T) {
 	q := newWaitQueues(noHolds{}).use("job")
 	q.sub = &subscription{to: q}
 	q.sub.confirmed.Store(true)
-	q.holdBegan()
+	q.countHold(true)
 	require.True(t, q.releaseBegins())
 	q.message("0") // our own
 	require.Empty(t, q.signals)
@@ -93,7 +93,7 @@ func TestWaitQueue_gives_others_a_chance(t *testing.T) {
 	for range consecutiveLimit {
 		require.Zero(t, q.yieldPause())
 		q.users++
-		q.holdBegan()
+		q.countHold(true)
 		q.endHold(1, false, true, nil)
 	}
 	require.Positive(t, q.yieldPause(), "after many releases of which others heard")

@@ -29,15 +29,6 @@ func (a *acquisition) attachNotes(h *Hold) {
 	}
 }
 
-// attachMemberNotes attaches a note to the holds of members, unless it is "".
-func attachMemberNotes(members []*Hold, text string) {
-	for _, h := range members {
-		if s, is := h.inner().(*holdState); is && text != "" {
-			s.ownership.lock.client.record.attachNote(s, text)
-		}
-	}
-}
-
 // attachNote keeps the note of a hold on the server until the hold ends.
 func (r *clientRecord) attachNote(s *holdState, text string) {
 	o, n := s.ownership, &holdNote{text}

@@ -13,11 +13,6 @@ import (
 // same key on different servers have no order among them. A call waits for one of those for about a
 // second, then releases everything, and tries again after a short pause.
 //
-// Goroutines of one program that want the same members, of the same clients, wait in one line if
-// all members are of kinds that a client can pass on (locks, spin locks, mutexes, write sides). Only
-// the first in line waits for members. Unlock passes the hold to the next in memory, as for a single
-// lock, for the shortest [Options].Turn of the clients; docs/reference/several.md says when.
-//
 // The hold is lost when one member is. Unlock releases all members, even if some releases fail. A
 // failover that loses one member loses the whole: see [RedLock] for the opposite.
 //
@@ -37,19 +32,15 @@ func NewMultiLock(locks ...Locker) *MultiLock {
 		members, err = dropDuplicates(inOrder(flatten(members)))
 	}
 	l := &MultiLock{compositeLock{kind: KindMulti, members: members, need: len(members), invalid: err, pause: deadlockPause}}
-	if err == nil && l.isPassedOn() {
-		l.initLine(l)
-	}
 	l.prepare, l.round = l.renewUntilComplete, l.acquireAll
 	return l
 }
 
 var _ Locker = (*MultiLock)(nil)
 
-// Lock acquires all members, or none. It waits behind the goroutines of this program that came
-// before, and while another owner holds one of the members, until ctx ends or the time of [Wait] is
-// over; with neither, it waits without limit. While it waits for a member it holds those before it,
-// and no others; while it waits in line it holds none.
+// Lock acquires all members, or none. It waits while another owner holds one of the members, until
+// ctx ends or the time of [Wait] is over; with neither, it waits without limit. While it waits for a
+// member it holds those before it, and no others.
 //
 // The other options are [Lease], [MaxHold] and [Note]. They apply to the whole and begin when the last
 // member is held. Without Lease, every member is renewed until Unlock. [By] is an ErrInvalid. If
@@ -78,7 +69,7 @@ func (l *MultiLock) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 }
 
 // TryLock makes one attempt to acquire each member, one after the other in their order, and does not
-// wait, neither for a member nor in line. The options are [Lease], [MaxHold] and [Note]. If several
+// wait. The options are [Lease], [MaxHold] and [Note]. If several
 // programs try groups that overlap at the same moment, and all members are free, at least one group
 // is acquired, unless members with the same key are on different servers.
 //

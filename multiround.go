@@ -20,12 +20,12 @@ func (*MultiLock) renewUntilComplete(_ context.Context, r *request, settings []s
 }
 
 // acquireAll is a round: it acquires all members, and makes one hold of them.
-func (l *MultiLock) acquireAll(ctx context.Context, r *request, settings []setting, q *waitQueue) (h *Hold, again bool, err error) {
+func (l *MultiLock) acquireAll(ctx context.Context, r *request, settings []setting) (h *Hold, again bool, err error) {
 	holds, acquire := make([]*Hold, len(l.members)), l.acquireInOrder
 	if !r.waits {
 		acquire = l.tryInOrder
 	}
-	if err := acquire(ctx, r, settings, holds, q); err != nil {
+	if err := acquire(ctx, settings, holds); err != nil {
 		giveBack(ctx, holds, maxMemberTimeout)
 		var deadlock *deadlockError
 		return nil, errors.As(err, &deadlock), err
@@ -58,21 +58,23 @@ func newDeadlockError(m member, err error) error {
 }
 
 // acquireInOrder fills holds. It tries all members at the same time. At the first in order that is
-// busy, it releases the ones after it, waits for that one, and goes on. If it fails, the members
-// that it acquired stay in holds.
-func (l *MultiLock) acquireInOrder(ctx context.Context, _ *request, settings []setting, holds []*Hold, q *waitQueue) error {
+// busy, it releases the ones after it, waits for that one, and goes on. A member that others of this
+// program want is waited for at once, in its line. If it fails, the members that it acquired stay in
+// holds.
+func (l *MultiLock) acquireInOrder(ctx context.Context, settings []setting, holds []*Hold) error {
 	var busy error // the error of the previous try
 	for from := 0; from < len(holds); {
-		began := time.Now()
-		first, err := l.tryFrom(ctx, settings, holds, from)
-		if err == nil {
-			return nil
+		began, first := time.Now(), from
+		var err error
+		if !isWanted(l.members[from]) {
+			if first, err = l.tryFrom(ctx, settings, holds, from); err == nil {
+				return nil
+			}
+			if ctx.Err() != nil || isFinalForMember(err) {
+				return roundError(ctx, began, err, busy)
+			}
+			busy, began = err, time.Now()
 		}
-		if ctx.Err() != nil || isFinalForMember(err) {
-			return roundError(ctx, began, err, busy)
-		}
-		busy, began = err, time.Now()
-		l.busyWith(q, first, err)
 		if holds[first], err = l.await(ctx, l.members[first], settings); err != nil {
 			return roundError(ctx, began, err, busy)
 		}
@@ -81,11 +83,17 @@ func (l *MultiLock) acquireInOrder(ctx context.Context, _ *request, settings []s
 	return nil
 }
 
+// isWanted reports whether goroutines of this program have or want a member.
+func isWanted(m member) bool {
+	p, is := m.(*primitive)
+	return is && p.client.waitQueues.known(p.key) != nil
+}
+
 // tryInOrder tries one member after the other, and fills holds until one is busy. If several groups are tried at once,
 // those that fail do so because of a group that has come further in the order, and one of them is acquired. If all
 // members were tried at the same time, each group might acquire some. A group whose first member is busy touches no
 // other.
-func (l *MultiLock) tryInOrder(ctx context.Context, _ *request, settings []setting, holds []*Hold, _ *waitQueue) (err error) {
+func (l *MultiLock) tryInOrder(ctx context.Context, settings []setting, holds []*Hold) (err error) {
 	began := time.Now()
 	for i, m := range l.members {
 		if holds[i], err = m.acquire(ctx, "try lock", false, settings); err != nil {
@@ -143,7 +151,7 @@ func (l *MultiLock) unordered() bool {
 // combine makes one hold of all members. Fixed leases start again, so that the whole has the lease
 // that was asked for, however long the last member took.
 func (l *MultiLock) combine(ctx context.Context, r *request, holds []*Hold) (*Hold, error) {
-	c := l.newHold(r)
+	c := newCompositeHold(&l.compositeLock, maxMemberTimeout)
 	for i, h := range holds {
 		c.add(i, h)
 	}
@@ -163,10 +171,6 @@ func (l *MultiLock) combine(ctx context.Context, r *request, holds []*Hold) (*Ho
 	}
 	if r.confines() {
 		c.confine(confinement{!r.renew, r.maxHold, time.Now()})
-	}
-	if l.line != nil {
-		c.beginTurn()
-		c.blockLine(l.line.use())
 	}
 	return newHold(c), nil
 }

@@ -62,15 +62,10 @@ func (a *acquisition) isStuckBehind(o *ownership, now, limit time.Duration) bool
 	return a.isStuck(o.number, now, limit)
 }
 
-// reportStuck logs a line if the first in line behind the ownership, or behind the composite lock of which it
-// is a member, waits for itself.
+// reportStuck logs a line if the first in line behind the ownership waits for itself.
 func (o *ownership) reportStuck() {
 	c := o.lock.client
-	name, stuck := o.lineIsStuck()
-	if composite := o.rarely().compositeQueue.Load(); !stuck && composite != nil {
-		name, stuck = composite.isStuckBehind(o)
-	}
-	if stuck {
+	if name, stuck := o.lineIsStuck(); stuck {
 		c.reporter.log(noticeOwnWait, name)
 	}
 }
@@ -81,12 +76,6 @@ func (o *ownership) lineIsStuck() (name string, stuck bool) {
 		return "", false
 	}
 	return o.onKey.queue.firstIsStuck(o)
-}
-
-func (q *waitQueue) isStuckBehind(o *ownership) (name string, stuck bool) {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	return q.firstIsStuck(o)
 }
 
 // firstIsStuck checks the first in line. shard.mu is held.

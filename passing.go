@@ -42,50 +42,31 @@ func (o *ownership) beginTurn(r *request, token int64, passes int, now transport
 	}
 }
 
-// beginTurnAnew restarts the turn for the hold with which it began, unless there are other holds or the
-// ownership was passed on. Others wait for at most one more turn.
-func (o *ownership) beginTurnAnew(s *holdState) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.lock.spec.passes && o.phase == held && !o.local.passed && o.holds.isOnly(s) {
-		o.local.ends = o.lock.client.clock().Mono + o.lock.client.options.Turn
-	}
-}
-
 // passOn passes the ownership to the next goroutine in line, if possible, and reports whether it did. If so,
 // the hold is over.
 func (o *ownership) passOn(s *holdState) bool {
-	var w *waiter
-	next := o.succeed(s, func() bool {
-		w = o.takeFirst()
-		return w != nil
-	})
-	if next == nil {
-		return false
-	}
-	w.pass(next)
-	return true
-}
-
-// succeed ends the only hold of the ownership and returns the next one, if the ownership may be passed on and
-// taken reports that somebody takes it; else it returns nil. taken is called under o.mu.
-func (o *ownership) succeed(s *holdState, taken func() bool) *holdState {
 	if !o.sendMu.TryLock() {
-		return nil
+		return false
 	}
 	defer o.sendMu.Unlock()
 	now := o.lock.client.clock()
 	o.mu.Lock()
-	if !o.mayPass(s, now) || !taken() {
+	if !o.mayPass(s, now) {
 		o.mu.Unlock()
-		return nil
+		return false
+	}
+	w := o.takeFirst()
+	if w == nil {
+		o.mu.Unlock()
+		return false
 	}
 	next := o.nextHold(s, now)
 	dependents := o.holds.replace(s, next)
 	o.mu.Unlock()
 	endDependents(dependents, ErrNotHeld)
 	o.observe(EventReleased, s, nil)
-	return next
+	w.pass(next)
+	return true
 }
 
 // nextHold returns the hold that follows s. o.mu is held.

@@ -84,10 +84,7 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 	need := len(members)/2 + 1
 	lock := compositeLock{kind: KindRed, members: members, need: need, invalid: err, pause: options.RetryDelay}
 	l := &RedLock{compositeLock: lock, options: options, servers: newDistinctServers(members, need)}
-	if err == nil {
-		l.initLine(l)
-	}
-	l.prepare, l.round = l.checkServers, l.acquireMajority
+	l.prepare, l.round, l.inLine = l.checkServers, l.acquireMajority, l.waitInLine
 	return l
 }
 

@@ -8,8 +8,8 @@ import (
 )
 
 // acquireMajority is a round: it tries all members at once.
-func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []setting, _ *waitQueue) (h *Hold, again bool, err error) {
-	c := l.newHold(r)
+func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []setting) (h *Hold, again bool, err error) {
+	c := newCompositeHold(&l.compositeLock, l.memberTimeout(r))
 	c.allAnswered = make(chan struct{})
 	t := l.try(ctx, l.memberTimeout(r), settings)
 	t.gather(ctx, c)
@@ -24,9 +24,6 @@ func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []se
 		t.collect(c)
 		close(c.allAnswered)
 	}()
-	if !l.isShared() {
-		c.blockLine(l.line.use())
-	}
 	l.retryMissing(ctx, c, r, settings)
 	return newHold(c), false, nil
 }
@@ -101,7 +98,7 @@ func (t *tries) collect(c *compositeHold) {
 		if !heard {
 			return
 		}
-		if r.err == nil && !c.adopt(r.index, r.hold) {
+		if r.err == nil && !c.add(r.index, r.hold) {
 			giveBack(context.Background(), []*Hold{r.hold}, 0) // the server may be silent by now, and others wait behind it
 		}
 	}

@@ -1,8 +1,11 @@
 package latchkey
 
 import (
+	"context"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -14,13 +17,24 @@ func TestNest_under_a_hold_that_has_ended(t *testing.T) {
 	require.NoError(t, err)
 	s := hold.inner().(*holdState)
 	o := s.ownership
-	next := o.succeed(s, func() bool { return true })
-	require.NotNil(t, next)
+	granted := make(chan *Hold, 1)
+	go func() {
+		next, err := rw.Writer().Lock(context.WithoutCancel(t.Context()))
+		assert.NoError(t, err)
+		granted <- next
+	}()
+	for o.firstInLine() == nil {
+		time.Sleep(time.Millisecond) // until it is in line
+	}
+	require.NoError(t, hold.Unlock(t.Context()))
+	passed := <-granted
+	next := passed.inner().(*holdState)
+	require.Same(t, o, next.ownership, "passed on")
 	n, err := o.otherSide(rw.Reader().primitive, s)
 	require.NoError(t, err)
 	require.Nil(t, n)
 	n, err = o.otherSide(rw.Reader().primitive, next)
 	require.NoError(t, err)
 	require.NotNil(t, n)
-	require.NoError(t, newHold(next).Unlock(t.Context()))
+	require.NoError(t, passed.Unlock(t.Context()))
 }

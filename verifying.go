@@ -38,10 +38,10 @@ func (w *watchdog) isUnheard(o *ownership) bool {
 }
 
 // isWaitedFor reports whether goroutines of this client are in line behind the ownership, or behind
-// the composite lock of which it is a member.
+// the RedLock of which it is a member.
 func (o *ownership) isWaitedFor() bool {
-	composite := o.rarely().compositeQueue.Load()
-	return o.hasLine() || composite != nil && composite.hasLine()
+	line := o.rarely().redLine.Load()
+	return o.hasLine() || line != nil && line.isWaitedFor()
 }
 
 // verify starts the verification of holds with waiters, if it is time for a round. There may be many

@@ -13,8 +13,6 @@ import (
 type lastAnswer struct {
 	unansweredSince time.Time // when the front sent the request that it waits for, or zero
 	err             error     // why the front had to wait on, or nil before the first answer
-	at              time.Time // when that answer came, or zero
-	member          int       // number of the member of a composite lock for which the front waits, from 1, or 0
 }
 
 // attemptBegins notes that the front sends a request. The time counts from the first request that
@@ -26,7 +24,6 @@ func (q *waitQueue) attemptBegins() {
 	if q.answer.unansweredSince.IsZero() {
 		q.answer.unansweredSince = time.Now()
 	}
-	q.answer.member = 0
 }
 
 // attemptAnswered notes the outcome of the request: err is why the front has to wait on, or nil if
@@ -35,40 +32,7 @@ func (q *waitQueue) attemptAnswered(err error) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.contended = q.contended || err != nil
-	q.answer = lastAnswer{err: cmp.Or(err, ErrNotAcquired), at: time.Now()}
-}
-
-// awaitsMember notes that the front waits for a member of a composite lock.
-func (q *waitQueue) awaitsMember(index int) {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	q.answer.member = index + 1
-}
-
-// awaitedMember returns the index of the member for which the front waits, if it waits for one.
-func (q *waitQueue) awaitedMember() (index int, waits bool) {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	return q.answer.member - 1, q.answer.member > 0
-}
-
-// claimCheck reports whether the front still waits and its last answer is at least that old. The
-// caller then queries the server; others do not, for the same time.
-func (q *waitQueue) claimCheck(after time.Duration) bool {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	if !q.busy || q.answer.member == 0 || time.Since(q.answer.at) < after {
-		return false
-	}
-	q.answer.at = time.Now()
-	return true
-}
-
-// lastError returns why the front had to wait on, or nil.
-func (q *waitQueue) lastError() error {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	return q.answer.err
+	q.answer = lastAnswer{err: cmp.Or(err, ErrNotAcquired)}
 }
 
 // waitError returns the error of a wait that has ended with err. The front's last answer decides,

@@ -23,14 +23,6 @@ type recentReleases struct {
 	yields      bool // the front lets other clients go first
 }
 
-// holdBegan counts a live hold of a composite lock. Its use of the wait queue is already counted.
-func (q *waitQueue) holdBegan() {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	q.held++
-	q.countHold(true)
-}
-
 // countHold notes that a hold of this client has begun, and returns how many times the hold may be passed on.
 // busy says that the key is busy now. shard.mu is held.
 func (q *waitQueue) countHold(busy bool) (passes int) {
@@ -63,18 +55,6 @@ func (q *waitQueue) releaseBegins() bool {
 	}
 	q.releases.echoes++
 	return true
-}
-
-// holdReleased ends a hold of a composite lock and wakes the front. next is for the next waiter in
-// front.
-func (q *waitQueue) holdReleased(next any) {
-	q.shard.mu.Lock()
-	q.held--
-	_, used := q.endHold(0, false, true, next)
-	q.shard.mu.Unlock()
-	if used { // if all users leave now and it serves another key, there is one useless attempt
-		q.wakeFronts()
-	}
 }
 
 // endHold ends one hold and its use of the queue. shard.mu is held.

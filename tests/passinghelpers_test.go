@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
@@ -132,25 +131,6 @@ func lasts(hold *latchkey.Hold, least time.Duration) func() error {
 		}
 		return nil
 	}
-}
-
-// passMembersOn has a hold of several locks passed on, and checks that the released hold is over. It returns the next
-// hold, and the members that the released one had.
-func passMembersOn(t *testing.T, count int, pass func(during func(first *latchkey.Hold)) (first, next *latchkey.Hold)) (next *latchkey.Hold, members []*latchkey.Hold) {
-	t.Helper()
-	var work context.Context
-	first, next := pass(func(first *latchkey.Hold) {
-		work, members = first.Context(t.Context()), first.Members() //nolint:fatcontext // one hold, not one under another
-	})
-	assert.ErrorIs(t, first.Err(), latchkey.ErrNotHeld)
-	assert.ErrorIs(t, first.Unlock(t.Context()), latchkey.ErrNotHeld)
-	assert.ErrorIs(t, context.Cause(work), latchkey.ErrNotHeld)
-	assert.Zero(t, first.ValidFor())
-	for _, member := range members {
-		assert.ErrorIs(t, member.Unlock(t.Context()), latchkey.ErrNotHeld, "it is a member no more")
-	}
-	require.NoError(t, complete(next, count))
-	return next, members
 }
 
 // servedInOrder releases a hold, and then each hold of those that wait in line, and checks that they come in their order.
