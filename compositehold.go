@@ -34,7 +34,7 @@ type compositeHold struct {
 	retryTimer  *time.Timer // tries again to acquire missing members, or nil
 	// confined limits members that are added from now on, or is nil.
 	confined *confinement
-	line     *redLine // the line that the hold keeps, or nil
+	line     *line // the line that the hold keeps, or nil
 	// For a release: how many members were held until it, and whether it must be repeated because
 	// the outcome for some members is unknown.
 	confirmed int

@@ -11,7 +11,7 @@ import (
 func TestGroupIDs(t *testing.T) {
 	c := newSemScripts(t).c
 	for _, n := range []int{1, 2, 256, 257, maxPermits} {
-		ids := c.newGroupIDs(n)
+		ids := c.newPermitIDs(n)
 		require.Len(t, ids, n)
 		require.NoError(t, checkIDs(ids))
 		seen := map[string]bool{}
@@ -23,7 +23,7 @@ func TestGroupIDs(t *testing.T) {
 			}
 		}
 	}
-	first, second := c.newGroupIDs(1), c.newGroupIDs(1)
+	first, second := c.newPermitIDs(1), c.newPermitIDs(1)
 	require.NotEqual(t, first, second)
 	for _, id := range []string{"", "x", "00", "0000000000000000000000000000000", "zz000000000000000000000000000000"} {
 		require.Empty(t, groupOf(id), id)
@@ -52,7 +52,7 @@ func (s *semScripts) do(words ...string) any {
 }
 
 // entry returns the entry of a waiter for n permits.
-func (s fairsemScripts) entry(n int) string { return semClient + ":" + s.c.newGroupIDs(n)[0] }
+func (s fairsemScripts) entry(n int) string { return semClient + ":" + s.c.newPermitIDs(n)[0] }
 
 func (s fairsemScripts) acquire(entry, stale, ticket, grant string) any {
 	return s.c.script(fairsemAcquire, s.lock.keys().fairPermitKeys(), entry, "30000", stale, ticket, grant, "",

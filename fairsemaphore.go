@@ -6,7 +6,7 @@ import (
 )
 
 // FairSemaphore is a [PermitSemaphore] that grants its permits in the order of arrival, among all
-// waiters of all processes. Its permits have ids and leases in the same way, so the permits of a
+// goroutines of all processes and not only among clients. Its permits have ids and leases in the same way, so the permits of a
 // crashed process come back when their leases end. With Lease(NoExpiry) they stay acquired until
 // somebody releases them by their ids. A waiter costs more: each one has a place in a queue in
 // Redis.
@@ -14,18 +14,18 @@ import (
 // The order is the one in which waiters reached the server, whatever number of permits they want.
 // While the first waiter wants more than are free, no waiter behind it gets any. So small requests
 // do not starve a large one, and a large one keeps permits idle until there are enough. A request
-// for more permits than there are in all blocks nobody: it gets its place back as soon as there are
-// enough in all.
+// for more permits than there are in all blocks nobody while some are free: it gets its place back as
+// soon as there are enough in all.
 //
 // A live waiter keeps its place however long it waits, and gets it back if Redis lost it. A waiter
 // that is silent for Options.StaleWaiterTimeout, because its process was killed or cut off, is
 // passed over. If many waiters are silent, that time passes once, not once for each. Where the
 // server can tell that the process is gone, it passes the waiter over at once.
 //
-// It is wire-compatible with Redisson's RPermitExpirableSemaphore, and has a queue next to it. A
-// PermitSemaphore of the same name, and Redisson, share the permits but do not know the queue: they
-// take what is free when they try. Set the permits once, by TrySetPermits. Any number of goroutines
-// may share one FairSemaphore.
+// It is wire-compatible with Redisson's RPermitExpirableSemaphore, and has a queue next to it. The clients
+// of a PermitSemaphore of the same name wait in that queue too. Redisson shares the permits but does not
+// know the queue: it takes what is free when it tries. Set the permits once, by TrySetPermits. Any number
+// of goroutines may share one FairSemaphore.
 type FairSemaphore struct {
 	pool PermitSemaphore
 }
@@ -34,7 +34,7 @@ type FairSemaphore struct {
 // whole name, as in {x}, each call returns ErrInvalid: the semaphore would share keys with x.
 func (c *Client) NewFairSemaphore(name string) *FairSemaphore {
 	s := &FairSemaphore{}
-	s.pool.init(c, name, fairPermitSpec(c))
+	s.pool.init(c, name, c.permitQueues().fair)
 	s.pool.refuseWholeTag("a fair semaphore")
 	return s
 }

@@ -63,9 +63,11 @@ type fairWaiter struct {
 	ticket    uint64 // 0 before the server has given one
 	elem      *list.Element
 	near      bool
-	grantable bool // the client listens
-	strangers bool // an owner of Redisson holds the lock, or waits ahead of it
-	woken     bool // to try, since its last attempt
+	grantable bool  // the client listens
+	aside     bool  // it wants more permits than there are in all, and is not in the queue
+	line      *line // of which it is in front, or nil
+	strangers bool  // an owner of Redisson holds the lock, or waits ahead of it
+	woken     bool  // to try, since its last attempt
 }
 
 // newFairWaitList makes the list of the waiters in the queues of one kind.
@@ -86,17 +88,27 @@ func newFairWaitList(c *Client, q fairQueue) *fairWaitList {
 // wait waits in the queue on the server. The waiters of this client do not first line up behind
 // each other, because the server keeps the order.
 func (l *fairWaitList) wait(ctx context.Context, a *acquisition) error {
+	var mark waitMark
+	defer mark.end()
+	return l.waitFor(ctx, a, nil, &mark)
+}
+
+// waitFor is wait at the front of a line, or of none if that is nil. If the waiter gives up, the next one in line goes
+// on with its place. mark counts the call.
+func (l *fairWaitList) waitFor(ctx context.Context, a *acquisition, front *line, mark *waitMark) (err error) {
 	a.start()
 	o := a.ownership
 	w := &fairWaiter{list: l, ownership: o, queue: l.client.waitQueues.use(o.lock.keys().waiterChannel(o.wire)), awaitsSet: a.awaitSet}
+	if front != nil {
+		w.takePlace(front)
+		defer func() { w.leaveLine(err != nil) }()
+	}
 	w.queue.doNotLinger()
 	e := o.ownEntry(a.since)
 	e.lease, e.waiter = min(a.lease, l.client.options.StaleWaiterTimeout), w
 	a.queued = l.queue.protocolFor(w)
 	defer l.remove(w)
-	var mark waitMark
-	defer mark.end()
-	return l.client.waitInFront(ctx, w.queue, fairAttempter{a, l, w}, &mark)
+	return l.client.waitInFront(ctx, w.queue, fairAttempter{a, l, w}, mark)
 }
 
 // fairAttempter makes the attempts of an acquisition that waits in the queue on the server.
@@ -110,11 +122,19 @@ type fairAttempter struct {
 // attempt implements [attempter]. A guest is not grantable: the server would send the grant to the
 // client that made the owner.
 func (f fairAttempter) attempt(ctx context.Context, round int) (left time.Duration, err error) {
-	f.waiters.attemptBegins(f.waiter)
+	line := f.waiters.attemptBegins(f.waiter)
 	if !f.ownership.isGuest {
 		f.waiters.setGrantable(f.waiter, f.waiters.client.handover.listens(f.ownership) && !f.permanent)
 	}
-	return f.acquisition.attempt(ctx, round)
+	if line == nil {
+		return f.acquisition.attempt(ctx, round)
+	}
+	line.attemptBegins()
+	left, err = f.acquisition.attempt(ctx, round)
+	if !transport.IsContextEnd(err) {
+		line.attemptAnswered(err)
+	}
+	return left, err
 }
 
 // pause implements [attempter]. The first refusal makes the client listen. A waiter near the front,
@@ -160,11 +180,49 @@ func (w *fairWaiter) args() (stale, ticket, grant string) {
 	return c.staleMS, ticket, grant
 }
 
-// attemptBegins notes that a waiter is about to make an attempt.
-func (l *fairWaitList) attemptBegins(w *fairWaiter) {
+// attemptBegins notes that a waiter is about to make an attempt, and returns the line of which it is in front.
+func (l *fairWaitList) attemptBegins(w *fairWaiter) *line {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w.woken = false
+	return w.line
+}
+
+// takePlace puts a waiter in front of a line. It goes on with the place that the one before it has left.
+func (w *fairWaiter) takePlace(front *line) {
+	front.all.mu.Lock()
+	w.ticket, front.ticket = front.ticket, 0
+	front.all.mu.Unlock()
+	w.line = front
+}
+
+// leaveLine lets the next in line come to the front. If leaves is true, that one goes on with the place of the waiter.
+func (w *fairWaiter) leaveLine(leaves bool) {
+	w.list.mu.Lock()
+	front, ticket := w.line, w.ticket
+	w.line = nil
+	w.list.mu.Unlock()
+	if front == nil {
+		return
+	}
+	if leaves {
+		front.all.mu.Lock()
+		front.ticket = ticket
+		front.all.mu.Unlock()
+	}
+	front.Unlock()
+}
+
+// setPermitPlace notes the place that the server has given to a waiter for permits. One that is not in the queue makes
+// room for the next in its line, and keeps its ticket.
+func (l *fairWaitList) setPermitPlace(w *fairWaiter, ticket uint64, aside bool) {
+	l.setPlace(w, ticket, true)
+	l.mu.Lock()
+	w.aside = aside
+	l.mu.Unlock()
+	if aside {
+		w.leaveLine(false)
+	}
 }
 
 // wake makes a waiter try. l.mu is held.

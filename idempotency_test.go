@@ -31,38 +31,3 @@ func TestOps_in_doubt_are_given_up_in_time(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 6, stats.Available, "released once")
 }
-
-// Undoing one permit of a joint acquisition undoes all of them.
-func TestPermitScripts_one_mark_for_all(t *testing.T) {
-	s := newSemScripts(t)
-	s.setPermits(3, "try")
-	mark := s.key + ":void:a"
-	require.Nil(t, s.c.script(permitLeave, []string{s.key, s.ids, s.reserve, s.kind, mark}, "b", "whob", "PUBLISH", s.channel, "1000"))
-	requireCode(t, s.permit([]string{"a", "b"}, "", ""), "LATCHKEY_PAST")
-	s.counts(3, 0)
-}
-
-// The same is true while other permits of the acquisition are still held: a released permit does not come back.
-func TestPermitScripts_one_mark_beside_held_ones(t *testing.T) {
-	s := newSemScripts(t)
-	s.setPermits(4, "try")
-	require.Nil(t, s.permit([]string{"a", "b", "c"}, "", ""))
-	mark := s.key + ":void:a"
-	require.NotNil(t, s.c.script(permitLeave, []string{s.key, s.ids, s.reserve, s.kind, mark}, "b", "whob", "PUBLISH", s.channel, "1000"))
-	requireCode(t, s.permit([]string{"a", "b", "c"}, "", ""), "LATCHKEY_PAST")
-	s.counts(2, 2)
-}
-
-// A repetition acquires expired permits again, and restarts the lease of all of them.
-func TestPermitScripts_repeated_late(t *testing.T) {
-	s := newSemScripts(t)
-	s.setPermits(4, "try")
-	require.Nil(t, s.permit([]string{"a", "b", "c"}, "1000", ""))
-	s.lapse("b")
-	require.Equal(t, "R", s.release("c"))
-	require.Nil(t, s.permit([]string{"a", "b", "c"}, "30000", ""))
-	s.counts(1, 3)
-	for _, id := range []string{"a", "b", "c"} {
-		require.InDelta(t, 30000, s.twice(permitLease, []string{s.key, s.ids, s.kind}, id), 4000)
-	}
-}

@@ -1,15 +1,14 @@
 package latchkey
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 )
 
-func init() { models["fairpermits"] = newFairPermitModel }
+func init() { models["permits"] = newFairPermitModel }
 
-// fairPermitModel is the fair semaphore: the semaphore with leased permits, which are granted in order of arrival. A
-// waiter that gives signs of life keeps its place.
+// fairPermitModel is the semaphore whose permits have ids, which are granted in order of arrival. A waiter that gives
+// signs of life keeps its place.
 type fairPermitModel struct {
 	*permitModel
 
@@ -30,13 +29,13 @@ type fairPermitState struct {
 }
 
 func newFairPermitModel(w *world) model {
-	m := &fairPermitModel{permitModel: newPermitModel(w).(*permitModel), waiters: map[*party]*modelPermitWaiter{}, tickets: map[*party]uint64{}}
+	m := &fairPermitModel{permitModel: newPermitModel(w), waiters: map[*party]*modelPermitWaiter{}, tickets: map[*party]uint64{}}
 	for i, p := range m.parties {
 		s := p.lock.client.NewFairSemaphore(modelName).pool.permits
 		size := []int{1, 1, 2, 5}[i%4]
 		p.lock = s
 		p.newOwnership = func() *ownership {
-			t, others := m.newFairOwnerships(s, size)
+			t, others := m.newOwnerships(s, size)
 			p.others = others
 			delete(m.waiters, p)
 			delete(m.tickets, p)
@@ -55,19 +54,8 @@ func newFairPermitModel(w *world) model {
 	return m
 }
 
-// newFairOwnerships returns the ownerships of permits that are acquired together. Their IDs are the same in every run.
-func (m *fairPermitModel) newFairOwnerships(s *primitive, size int) (first *ownership, others []*ownership) {
-	m.ids++
-	ids := groupOf(fmt.Sprintf("%024x%04x0000", m.ids, size))
-	first, others = permitsOfIDs(&acquisition{lock: s}, ids, func(p permitProtocol) protocol {
-		return fairPermitProtocol{permitProtocol: p}
-	})
-	return first, others
-}
-
 func (m *fairPermitModel) actions() []modelAction {
-	actions := slices.DeleteFunc(m.permitModel.actions(), func(a modelAction) bool { return a.name == "patience" || a.name == "damage" })
-	return append(actions,
+	return append(m.permitModel.actions(),
 		modelAction{"refresh", 20, m.refresh},
 		modelAction{"deliver", 10, m.deliverGrant},
 		modelAction{"damage", 2, m.damage})
@@ -102,7 +90,7 @@ func (m *fairPermitModel) refused(p *party, reply any) {
 	if head := now.queue.list; len(head) > 0 && head[0] == p.t.permitEntry() && free >= int64(len(p.together())) {
 		m.w.fail("%s is the first, and is refused, and there are %d", p.name, free)
 	}
-	if n := int64(len(p.together())); !slices.Contains(now.queue.list, p.t.permitEntry()) && n <= m.total {
+	if n := int64(len(p.together())); !slices.Contains(now.queue.list, p.t.permitEntry()) && (n <= m.total || free <= 0) {
 		m.w.fail("%s is refused and not in the queue, and wants %d of %d", p.name, n, m.total)
 	}
 }
@@ -128,7 +116,7 @@ func (m *fairPermitModel) refresh(d dice) {
 	if places == nil {
 		return
 	}
-	b := c.kindState(KindFairPermit, newFairPermitQueue).(*fairPermitQueue).waiters.newRefreshing()
+	b := c.permitQueues().waiters.newRefreshing()
 	b.add(places)
 	msg := &message{what: names + "alive", words: m.w.words(b.call), light: true, silent: func() {}}
 	msg.answered = func(reply any) {

@@ -163,8 +163,8 @@ func (p *party) enterQueue() {
 	case fairProtocol:
 		w.list, fair.waiter = fair.waiters, w
 		p.t.makeRare().protocol = fair
-	case fairPermitProtocol:
-		w.list = p.t.lock.client.kindState(KindFairPermit, newFairPermitQueue).(*fairPermitQueue).waiters
+	case permitProtocol:
+		w.list = p.t.lock.client.permitQueues().waiters
 		fair.waiter = w
 		p.t.makeRare().protocol = fair
 	default:
@@ -178,7 +178,7 @@ func (p *party) inQueue() *fairWaiter {
 	switch fair := p.t.protocol().(type) {
 	case fairProtocol:
 		return fair.waiter
-	case fairPermitProtocol:
+	case permitProtocol:
 		return fair.waiter
 	}
 	return nil
@@ -189,7 +189,7 @@ func (p *party) leaveQueue() {
 	case fairProtocol:
 		fair.waiter = nil
 		p.t.makeRare().protocol = fair
-	case fairPermitProtocol:
+	case permitProtocol:
 		fair.waiter = nil
 		p.t.makeRare().protocol = fair
 	}
@@ -255,7 +255,7 @@ func (p *party) over() {
 // of several in a queue leaves the queue for all.
 func (p *party) undoLater() {
 	p.toUndo = append(p.toUndo, p.t)
-	if _, fair := p.t.protocol().(fairPermitProtocol); !fair || p.phase != acquiring || p.t.doubt.acquisition() {
+	if _, fair := p.t.protocol().(permitProtocol); !fair || p.phase != acquiring || p.t.doubt.acquisition() {
 		p.toUndo = append(p.toUndo, p.others...)
 	}
 }

@@ -7,10 +7,8 @@ import (
 	"time"
 )
 
-func init() { models["permits"] = newPermitModel }
-
 // permitModel is the semaphore whose permits have IDs and leases: no permit is created or lost, permits that are
-// acquired together are granted all or none, and a lease lasts its full time.
+// acquired together are granted all or none, and a lease lasts its full time. Its queue is in fairPermitModel.
 type permitModel struct {
 	w         *world
 	notes     opReference
@@ -20,13 +18,12 @@ type permitModel struct {
 	java      []string // IDs that a process of Redisson holds
 	ids       int      // how many were made
 
-	set    bool  // somebody has set the permits
-	total  int64 // in all
-	ends   int64 // ms, 0: never
-	keptAt int64 // ms: the last time that a waiter may have had permits kept for it
+	set   bool  // somebody has set the permits
+	total int64 // in all
+	ends  int64 // ms, 0: never
 }
 
-func newPermitModel(w *world) model {
+func newPermitModel(w *world) *permitModel {
 	m := &permitModel{w: w, notes: opReference{w, map[string]opNote{}}}
 	for i, c := range w.clients {
 		s := c.NewPermitSemaphore(modelName)
@@ -40,8 +37,6 @@ func newPermitModel(w *world) model {
 				return t
 			}
 			p.unset = func() bool { return !m.set }
-			p.onAttempt = func() { m.noteAttempt(p) }
-			p.onRefusal = func(any) { m.refused(p) }
 			m.parties = append(m.parties, p)
 		}
 	}
@@ -51,13 +46,9 @@ func newPermitModel(w *world) model {
 
 // newOwnerships returns the ownerships of permits that are acquired together. Their IDs are the same in every run.
 func (m *permitModel) newOwnerships(s *primitive, size int) (first *ownership, others []*ownership) {
-	first, others = freshPermits(&acquisition{request: request{together: size}, lock: s})
-	for _, t := range append([]*ownership{first}, others...) {
-		m.ids++
-		t.wire = fmt.Sprintf("%032x", m.ids)
-		t.makeRare().protocol = permitProtocol{leader: first.wire}
-	}
-	return first, others
+	m.ids++
+	ids := groupOf(fmt.Sprintf("%024x%04x0000", m.ids, size))
+	return permitsOfIDs(&acquisition{lock: s}, ids)
 }
 
 func (m *permitModel) actions() []modelAction {
@@ -73,8 +64,6 @@ func (m *permitModel) actions() []modelAction {
 		{"crash", 3, func(d dice) { m.parties[d[0]%len(m.parties)].crash() }},
 		{"java", 10, m.javaActs},
 		{"foreign", 3, func(d dice) { m.w.intrude(d, m.keys.key, "counter") }},
-		{"patience", 1, m.patience},
-		{"damage", 1, m.damage},
 	}
 }
 
@@ -211,49 +200,6 @@ func (m *permitModel) retryOne(o *operator, fate int) {
 	if o.settle != nil {
 		o.retry(fate)
 	}
-}
-
-// noteAttempt records that permits may be kept for a waiter.
-func (m *permitModel) noteAttempt(p *party) {
-	if p.t.doubt.queued {
-		m.keptAt = m.w.ms()
-	}
-}
-
-func (m *permitModel) refused(p *party) {
-	free, _ := m.free()
-	if free >= int64(len(p.together())) && (m.keptAt == 0 || m.w.ms() > m.keptAt+keeping) {
-		m.w.fail("%s is refused, and there are %d", p.name, free)
-	}
-}
-
-// patience makes a party try for one permit again and again while others wait and hold permits. If one is always
-// available, the party gets it in the end.
-func (m *permitModel) patience(d dice) {
-	p := m.parties[4*(d[0]%len(m.operators))]
-	if p.t != nil || len(p.toUndo) > 0 {
-		return
-	}
-	m.w.steady = true
-	defer func() { m.w.steady = false }()
-	for range 200 {
-		m.w.advance(1000)
-		for _, other := range m.parties {
-			other.end()
-			if other.t != nil && other.phase == acquiring && other.waits {
-				other.sendAttempt(0)
-			}
-			renewAll(m.w, []*party{other}, 0)
-		}
-		if free, _ := m.free(); !m.set || free < 1 {
-			return
-		}
-		if p.want(modelLeases[1], false, 0); p.t != nil || len(p.toUndo) > 0 {
-			return
-		}
-	}
-	free, _ := m.free()
-	m.w.fail("%s wants 1 permit, and for 200 s gets none of %d", p.name, free)
 }
 
 // damage deletes everything.

@@ -39,8 +39,8 @@ type ownership struct {
 // rareOfOwnership has the fields that few ownerships need. The others, and there may be many, only have a nil
 // pointer to it.
 type rareOfOwnership struct {
-	protocol protocol                // one that knows more of this ownership than the lock's, or nil; set when it is made
-	redLine  atomic.Pointer[redLine] // the line for the RedLock of which it is a member, or nil
+	protocol protocol             // one that knows more of this ownership than the lock's, or nil; set when it is made
+	redLine  atomic.Pointer[line] // the line for the RedLock of which it is a member, or nil
 
 	// Guarded by ownership.mu.
 	keptUntil *timeBound // until when the lock stays taken, or nil; set when it begins

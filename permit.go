@@ -77,21 +77,22 @@ func PermitFrom(ctx context.Context) *Permit {
 
 // freshPermits makes the ownerships of permits that are requested together. The first one requests all of them.
 func freshPermits(a *acquisition) (first *ownership, others []*ownership) {
-	ids := make([]string, max(a.together, 1))
-	for i := range ids {
-		ids[i] = a.lock.client.newPermitID()
+	c, n := a.lock.client, max(a.together, 1)
+	ids := c.newPermitIDs(n)
+	for permitsInUse(c.registry, a.lock.key, ids[0]) { // since before the numbers wrapped around
+		ids = c.newPermitIDs(n)
 	}
-	return permitsOfIDs(a, ids, func(p permitProtocol) protocol { return p })
+	return permitsOfIDs(a, ids)
 }
 
 // permitsOfIDs makes the ownerships of permits with those ids.
-func permitsOfIDs(a *acquisition, ids []string, as func(permitProtocol) protocol) (first *ownership, others []*ownership) {
+func permitsOfIDs(a *acquisition, ids []string) (first *ownership, others []*ownership) {
 	registry := a.lock.client.registry
 	all := make([]*ownership, len(ids))
 	for i, id := range ids {
 		o := registry.build(a.lock, Owner{text: id}, registry.number(), false)
 		all[i] = o
-		o.makeRare().protocol = as(permitProtocol{leader: ids[0], permanent: a.permanent})
+		o.makeRare().protocol = permitProtocol{leader: ids[0], permanent: a.permanent}
 		registry.replace(permitName(a.lock.key, id), o)
 	}
 	return all[0], all[1:]

@@ -1,7 +1,6 @@
 package latchkey
 
 import (
-	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
 	"regexp"
@@ -14,14 +13,6 @@ func isOurPermit(id string) bool { return permitShape.MatchString(id) }
 
 var permitShape = regexp.MustCompile(`^[0-9a-f]{12}8[0-9a-f]{19}$`)
 
-// newPermitID returns a new unique id. It begins with half of the id of the client, so that others can find out
-// which client has the permit.
-func (c *Client) newPermitID() string {
-	var id [16 - recordBytes]byte
-	_, _ = rand.Read(id[:]) // never fails
-	return c.permitIDs() + hex.EncodeToString(id[:])
-}
-
 // permitIDs returns the beginning of the ids of a client's permits: recordBytes, in hexadecimal digits.
 func (c *Client) permitIDs() string { return strings.ReplaceAll(c.id[:recordID], "-", "") }
 
@@ -32,11 +23,11 @@ const (
 	groupIndex = 14
 )
 
-// newGroupIDs makes ids for permits that are requested together. They begin as those of
-// [Client.newPermitID] do.
-func (c *Client) newGroupIDs(n int) []string {
+// newPermitIDs makes ids for permits that are requested together. They begin with half of the id of the client, so that
+// others can find out which client has the permits.
+func (c *Client) newPermitIDs(n int) []string {
 	var id [groupIndex + 2 - recordBytes]byte
-	binary.BigEndian.PutUint32(id[:], uint32(c.registry.number()))    //nolint:gosec // see freshFairPermits
+	binary.BigEndian.PutUint32(id[:], uint32(c.registry.number()))    //nolint:gosec // see freshPermits
 	binary.BigEndian.PutUint16(id[groupSize-recordBytes:], uint16(n)) //nolint:gosec // maxPermits at most
 	return groupOf(c.permitIDs() + hex.EncodeToString(id[:]))
 }

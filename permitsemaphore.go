@@ -4,8 +4,6 @@ import (
 	"context"
 	"strconv"
 	"time"
-
-	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // PermitSemaphore is a semaphore whose permits have ids and leases; on the wire it is Redisson's
@@ -14,8 +12,13 @@ import (
 // pools. Any number of goroutines may share one PermitSemaphore.
 //
 // The number of permits must be set once, with TrySetPermits: until then acquisitions fail with ErrNotSet,
-// unless [AwaitSet] makes them wait. Waiters are served as those of a [Semaphore] are. The server's clock
-// decides when a lease ends.
+// unless [AwaitSet] makes them wait. The server's clock decides when a lease ends.
+//
+// Each client has one place in a queue on the server, and its goroutines wait for that place in line, first
+// come, first served. So clients take turns, whatever their number of goroutines. Nobody overtakes: while a
+// large request is first, smaller ones wait, however long that takes. A request for more permits than there
+// are in all does not block others while some are free. A [FairSemaphore] of the same name shares the queue;
+// Redisson does not know it, and takes what is free when it tries.
 //
 // On the name of a [Semaphore] or a [CountDownLatch] every operation returns ErrWrongKind.
 //
@@ -27,15 +30,10 @@ type PermitSemaphore struct {
 	permits *primitive
 }
 
-var permitSpec = &spec{kind: KindPermit, family: KindPermit, stored: KindSemaphore,
-	protocol: permitProtocol{}, renew: permitRenew, renewals: renewBatch, permit: true,
-	line:    exclusiveLine, // whose front does not wait for a hold of this client to end
-	resolve: noOwner, fresh: freshPermits, ceiling: (*Client).patienceInFront}
-
 // NewPermitSemaphore returns the semaphore with that name. It sends nothing.
 func (c *Client) NewPermitSemaphore(name string) *PermitSemaphore {
 	s := &PermitSemaphore{}
-	s.init(c, name, permitSpec)
+	s.init(c, name, c.permitQueues().inLine)
 	return s
 }
 
@@ -75,8 +73,8 @@ func (s *PermitSemaphore) Acquire(ctx context.Context, options ...PermitOption) 
 	return onePermit(s.acquire(ctx, "acquire", true, 1, settingsOf(options)))
 }
 
-// TryAcquire acquires a permit if one is available, and does not wait. ErrNotAcquired means that none is
-// available, or that it is reserved for a request that has been waiting; the other errors are those of Acquire.
+// TryAcquire acquires a permit if one is available and nobody waits, and does not wait itself. ErrNotAcquired
+// means that none is available, or that somebody waits; the other errors are those of Acquire.
 // If the server is in trouble, the attempt is repeated for Options.RetryBudget.
 func (s *PermitSemaphore) TryAcquire(ctx context.Context, options ...TryPermitOption) (*Permit, error) {
 	return onePermit(s.acquire(ctx, "try acquire", false, 1, settingsOf(options)))
@@ -159,8 +157,14 @@ func (s *PermitSemaphore) AddPermits(ctx context.Context, n int) error {
 
 // permitsChange returns the call that changes the number of permits of a PermitSemaphore.
 func permitsChange(c *permitCount, o *operation, how permitChange, n int, ttl string) call {
-	return call{permitSet, []string{c.key, c.secondKey, o.record, c.kindKey()},
-		[]string{o.number, strconv.Itoa(n), string(how), ttl, c.client.publish, c.channel}}
+	return call{permitSet, c.queueKeys(o),
+		c.client.handover.channelArgs([]string{o.number, strconv.Itoa(n), string(how), ttl, c.client.publish, c.channel}, c.key)}
+}
+
+// queueKeys returns the keys of scripts that serve the queue.
+func (c *permitCount) queueKeys(o *operation) []string {
+	queue := c.keys.fairPermitKeys()[2:5]
+	return append([]string{c.key, c.secondKey, o.record, c.kindKey()}, queue...)
 }
 
 // SetTTL makes the semaphore and its permits end in d, or never with NoExpiry, and reports whether the
@@ -176,60 +180,4 @@ func (s *PermitSemaphore) SetTTL(ctx context.Context, d time.Duration) (bool, er
 // [Semaphore.SetTTL].
 func (s *PermitSemaphore) Delete(ctx context.Context) (bool, error) {
 	return s.delete(ctx)
-}
-
-// permitProtocol stores an id among those of a semaphore.
-type permitProtocol struct {
-	leader    string // the id of the first of the permits that were requested together
-	permanent bool   // they were requested with leases that do not end
-}
-
-func (p permitProtocol) keys(o *ownership) []string {
-	keys := append(make([]string, 0, 5), o.lock.key, idsKey(o.lock.key), reserveKey(o.lock.key), numberKindKey(o.lock.key))
-	if p.permanent {
-		keys = append(keys, permitVoidKey(o.lock.key, p.leader))
-	}
-	return keys
-}
-
-func (p permitProtocol) acquireCall(a *acquisition, _, _ int) call {
-	o, keep := a.ownership, ""
-	if a.isWaiting && o.lock.client.clock().Since(a.since) > o.lock.client.patienceInFront() {
-		keep = o.lock.client.staleMS
-		o.markQueued()
-	}
-	args := []string{p.leaseText(a), keep, o.lock.client.publish, o.lock.keys().channel, o.wire}
-	for each := range a.each {
-		args = append(args, rawID(each.wire))
-	}
-	return call{permitAcquire, p.keys(o), args}
-}
-
-// leaseText returns the lease as an argument for scripts, "" if it does not end.
-func (p permitProtocol) leaseText(a *acquisition) string {
-	if p.permanent {
-		return ""
-	}
-	return a.lock.client.leaseText(a.lease)
-}
-
-func (permitProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
-	left, _, err := readPermitRefusal(ans, a.permits())
-	return left, err
-}
-
-func (p permitProtocol) releaseCall(o *ownership, count int, _ int64, args []string) call {
-	if count > 0 {
-		return call{}
-	}
-	mark := ""
-	if p.permanent && o.mayWait() {
-		mark = millisText(lateDelivery)
-	}
-	return call{permitLeave, p.keys(o), append(args, rawID(o.wire), o.wire, o.lock.client.publish, o.lock.keys().channel, mark)}
-}
-
-func (permitProtocol) renewalCall(o *ownership, lease time.Duration) call {
-	ms := millisText(lease)
-	return call{permitRenew, []string{idsKey(o.lock.key)}, []string{rawID(o.wire), ms}}
 }

@@ -5,65 +5,28 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// The goroutines of a program that want the same RedLock wait in one line, and only the one in front sends
-// requests: each round of another would take members away from it. Between programs there is no queue, and
+// The goroutines of a program that want the same RedLock wait in one line: each round of another goroutine would
+// take members away from the one in front, or from a hold of the program. Between programs there is no queue, and
 // all poll.
 
-// redLine is the line of all RedLocks of a program with the same members. A goroutine has it from when it is
-// in front until it gives up or its hold ends.
-type redLine struct {
-	transport.FIFOMutex
-
-	all *redLines
-	key string
-
-	// Guarded by all.mu.
-	users int
-	held  bool          // a hold of this program has it
-	last  error         // why the front had to wait on, or nil
-	had   time.Duration // how long this program has just had the lock, or 0
-}
-
 // redLines are the lines that belong to a client.
-type redLines struct {
-	mu    sync.Mutex
-	lines map[string]*redLine
-}
+type redLines struct{ *lines }
 
-func newRedLines(*Client) kindState { return &redLines{lines: map[string]*redLine{}} }
+func newRedLines(*Client) kindState { return redLines{newLines()} }
 
-func (*redLines) close() {}
+func (redLines) close() {}
 
-// use returns the line of the lock, and counts the caller as a user. The line belongs to a client of one of
-// the members, the same for all locks with these members.
-func (l *RedLock) use() *redLine {
+// useLine returns the line of the lock, and counts the caller as a user. The line belongs to a client of one of the
+// members, the same for all locks with these members.
+func (l *RedLock) useLine() *line {
 	first := slices.MinFunc(l.primitives(), func(a, b *primitive) int { return strings.Compare(a.client.id, b.client.id) }).client
-	all, key := first.kindState(KindRed, newRedLines).(*redLines), identityOf(l.kind, l.members)
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	line := all.lines[key]
-	if line == nil {
-		line = &redLine{all: all, key: key}
-		all.lines[key] = line
-	}
-	line.users++
-	return line
-}
-
-// done ends a use of the line.
-func (l *redLine) done() {
-	l.all.mu.Lock()
-	defer l.all.mu.Unlock()
-	if l.users--; l.users == 0 {
-		delete(l.all.lines, l.key)
-	}
+	return first.kindState(KindRed, newRedLines).(redLines).use(identityOf(l.kind, l.members))
 }
 
 // identityOf returns a text that identifies the lock in this program. The order of the members does not
@@ -82,23 +45,16 @@ func identityOf(kind Kind, members []member) string {
 	return fmt.Sprintf("%s(%s)", kind, strings.Join(each, ", "))
 }
 
-// isWaitedFor reports whether others are in line behind a hold.
-func (l *redLine) isWaitedFor() bool {
-	l.all.mu.Lock()
-	defer l.all.mu.Unlock()
-	return l.held && l.users > 1
-}
-
-// begins makes a hold keep the line.
-func (l *redLine) begins() {
+// holdBegins makes a hold keep the line.
+func (l *line) holdBegins() {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
 	l.users++
-	l.held, l.last = true, nil
+	l.held, l.answer = true, lastAnswer{}
 }
 
-// ends lets the next in line try, after the hold of this program is over. had is how long it lasted.
-func (l *redLine) ends(had time.Duration) {
+// holdEnds lets the next in line try. had is how long the hold lasted.
+func (l *line) holdEnds(had time.Duration) {
 	l.all.mu.Lock()
 	l.held, l.had = false, had
 	l.all.mu.Unlock()
@@ -106,23 +62,16 @@ func (l *redLine) ends(had time.Duration) {
 	l.done()
 }
 
-// note notes why the front has to wait on.
-func (l *redLine) note(err error) {
+// isWaitedFor reports whether others are in line behind a hold.
+func (l *line) isWaitedFor() bool {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
-	l.last = err
-}
-
-// lastError returns why the front had to wait on, or nil.
-func (l *redLine) lastError() error {
-	l.all.mu.Lock()
-	defer l.all.mu.Unlock()
-	return l.last
+	return l.held && l.users > 1
 }
 
 // letOthersGo is the first step of the front. If this program has just had the lock, the front pauses for as
 // long, but no longer than longest, so that others, which poll, get a chance.
-func (l *redLine) letOthersGo(ctx context.Context, longest time.Duration) error {
+func (l *line) letOthersGo(ctx context.Context, longest time.Duration) error {
 	l.all.mu.Lock()
 	had := l.had
 	l.had = 0
@@ -133,44 +82,42 @@ func (l *redLine) letOthersGo(ctx context.Context, longest time.Duration) error 
 	return transport.Rest(ctx, nil, min(had, transport.Jitter(longest)))
 }
 
-// waitError is the error of a wait in line that ended with err.
-func (l *redLine) waitError(of *primitive, err error) error {
-	l.all.mu.Lock()
-	last, held := l.last, l.held
-	l.all.mu.Unlock()
-	return of.client.withOwnHold(of.key, waitEnded(err, last, held, false))
-}
-
 // waitInLine acquires after the earlier calls of this program. A call that re-enters members does not wait behind
 // calls that may be waiting for it.
 func (l *RedLock) waitInLine(ctx context.Context, r *request, settings []setting, mark *waitMark) (*Hold, error) {
 	if l.mayReenter(ctx) {
 		return l.rounds(ctx, r, settings, nil, mark)
 	}
-	line := l.use()
+	line := l.useLine()
 	defer line.done()
-	if !line.TryLock() {
-		l.beginWait(mark)
-		if line.Lock(ctx) != nil {
-			return nil, line.waitError(l.primitives()[0], transport.ContextError(ctx))
-		}
+	if err := line.enter(ctx, func() { l.beginWait(mark) }); err != nil {
+		return nil, l.waitError(line, err)
 	}
-	h, err := (*Hold)(nil), line.letOthersGo(ctx, l.pause)
-	if err == nil && ctx.Err() != nil {
-		err = transport.ContextError(ctx)
-	}
-	if err != nil {
-		err = line.waitError(l.primitives()[0], err)
-	} else {
-		h, err = l.rounds(ctx, r, settings, line, mark)
-	}
+	h, err := l.waitInFront(ctx, r, settings, line, mark)
 	if err != nil || l.isShared() {
 		line.Unlock()
 		return h, err
 	}
-	line.begins()
+	line.holdBegins()
 	h.inner().(*compositeHold).keepLine(line)
 	return h, nil
+}
+
+func (l *RedLock) waitInFront(ctx context.Context, r *request, settings []setting, line *line, mark *waitMark) (*Hold, error) {
+	err := line.letOthersGo(ctx, l.pause)
+	if err == nil && ctx.Err() != nil {
+		err = transport.ContextError(ctx)
+	}
+	if err != nil {
+		return nil, l.waitError(line, err)
+	}
+	return l.rounds(ctx, r, settings, line, mark)
+}
+
+// waitError is the error of a wait in line that ended with err.
+func (l *RedLock) waitError(line *line, err error) error {
+	p := l.primitives()[0]
+	return p.client.withOwnHold(p.key, line.waitError(err))
 }
 
 // mayReenter reports whether an acquisition may re-enter a member, by a hold on its context or by an owner.
@@ -184,7 +131,7 @@ func (l *compositeLock) mayReenter(ctx context.Context) bool {
 }
 
 // keepLine makes others of this program that want the lock wait in line until the hold is over.
-func (c *compositeHold) keepLine(line *redLine) {
+func (c *compositeHold) keepLine(line *line) {
 	c.mu.Lock()
 	active := c.active()
 	if active {
@@ -193,7 +140,7 @@ func (c *compositeHold) keepLine(line *redLine) {
 	members := slices.Clone(c.members)
 	c.mu.Unlock()
 	if !active {
-		line.ends(0)
+		line.holdEnds(0)
 		return
 	}
 	for _, h := range members {
@@ -202,7 +149,7 @@ func (c *compositeHold) keepLine(line *redLine) {
 }
 
 // setRedLine records in a member the line in which others wait for the whole.
-func setRedLine(h *Hold, line *redLine) {
+func setRedLine(h *Hold, line *line) {
 	if h == nil {
 		return
 	}
@@ -218,7 +165,7 @@ func (c *compositeHold) leaveLine() {
 	c.line = nil
 	c.mu.Unlock()
 	if line != nil {
-		line.ends(time.Since(c.grantedAt))
+		line.holdEnds(time.Since(c.grantedAt))
 	}
 }
 

@@ -53,8 +53,6 @@ var (
 	semDelete                 = loadScript("sem_delete").Guarded()
 	semExpire                 = loadScript("sem_expire").Guarded()
 	semStats                  = loadScript("sem_stats")
-	permitAcquire             = loadScript("permit_acquire").Guarded()
-	permitLeave               = loadScript("permit_leave").Guarded().Reserved()
 	permitRelease             = loadScript("permit_release").Guarded().Reserved()
 	permitRenew               = loadScript("permit_renew").Reserved()
 	permitLease               = loadScript("permit_lease")

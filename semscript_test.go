@@ -68,16 +68,16 @@ func (s *semScripts) twice(cmd transport.Command, keys []string, args ...string)
 	require.ElementsMatch(s.t, state.ids, after.ids, "the second time changes nothing")
 	state.ids, after.ids = nil, nil
 	require.Equal(s.t, state, after, "the second time changes nothing")
-	if refusal, is := first.([]any); is && (cmd == semAcquire || cmd == permitAcquire) {
+	if refusal, is := first.([]any); is && (cmd == semAcquire || cmd == fairsemAcquire) {
 		require.Equal(s.t, refusal[1:], second.([]any)[1:], "the numbers of permits")
 		first, second = s.pause(first), s.pause(second)
 	}
 	switch n, is := first.(int64); {
 	case cmd == semUndo:
 		require.Equal(s.t, int64(0), second, "it is undone")
-	case cmd == permitLeave:
+	case cmd == fairsemLeave:
 		require.Nil(s.t, second, "it is gone")
-	case is && n > 0 && (cmd == permitAcquire || cmd == permitLease):
+	case is && n > 0 && (cmd == fairsemAcquire || cmd == permitLease):
 		require.InDelta(s.t, n, second, 4000, "a time that passes")
 	default:
 		require.Equal(s.t, first, second)
@@ -277,106 +277,18 @@ func TestSemScripts_clock_set_back(t *testing.T) {
 	s.free(2)
 }
 
-func (s *semScripts) permit(ids []string, lease, keep string) any {
-	s.t.Helper()
-	keys := []string{s.key, s.ids, s.reserve, s.kind}
-	if lease == "" {
-		keys = append(keys, s.key+":void:"+ids[0])
-	}
-	return s.twice(permitAcquire, keys, append([]string{lease, keep, "PUBLISH", s.channel, "who" + ids[0]}, ids...)...)
-}
-
-func (s *semScripts) leave(id, mark string) any {
-	s.t.Helper()
-	return s.twice(permitLeave, []string{s.key, s.ids, s.reserve, s.kind, s.key + ":void:" + id}, id, "who"+id, "PUBLISH", s.channel, mark)
-}
-
-func (s *semScripts) release(ids ...string) any {
-	s.t.Helper()
-	return s.twice(permitRelease, []string{s.key, s.ids, s.note(1), s.kind}, append([]string{s.number(), "PUBLISH", s.channel}, ids...)...)
-}
-
-func (s *semScripts) setPermits(n int, how string) any {
-	s.t.Helper()
-	return s.twice(permitSet, []string{s.key, s.ids, s.note(1), s.kind}, s.number(), strconv.Itoa(n), how, "", "PUBLISH", s.channel)
-}
-
-// lapse ends the lease of a permit.
-func (s *semScripts) lapse(id string) {
-	s.c.rueidis.Do(context.Background(), s.c.rueidis.B().Zadd().Key(s.ids).ScoreMember().ScoreMember(1000, id).Build())
-}
-
-func (s *semScripts) counts(free, held int64) {
-	s.t.Helper()
-	require.Equal(s.t, []any{free, held, int64(-1)}, s.twice(permitStats, []string{s.key, s.ids, s.kind}))
-}
-
-func TestPermitScripts(t *testing.T) {
-	s := newSemScripts(t)
-	requireCode(t, s.permit([]string{"a"}, "30000", ""), "LATCHKEY_UNSET")
-	require.Equal(t, int64(1), s.setPermits(4, "try"))
-	require.Equal(t, int64(0), s.setPermits(9, "try"))
-	require.Nil(t, s.permit([]string{"a", "b"}, "30000", ""))
-	require.Nil(t, s.permit([]string{"c"}, "", ""))
-	s.counts(1, 3)
-	require.InDelta(t, 30000, s.permit([]string{"d", "e"}, "30000", ""), 4000, "until the next lease ends")
-	require.Equal(t, "RU", s.release("a", "x"))
-	require.Equal(t, int64(0), s.leave("b", ""))
-	require.Nil(t, s.leave("x", ""), "unknown")
-	s.counts(3, 1)
-	require.Equal(t, int64(1), s.setPermits(0, "set"))
-	s.counts(-1, 1)
-	require.Equal(t, int64(1), s.setPermits(2, "add"))
-	s.counts(1, 1)
-	require.Equal(t, []any{int64(1), int64(0)}, s.twice(permitRenew, []string{s.ids, s.ids}, "c", "30000", "x", "30000"))
-	require.Equal(t, int64(-1), s.twice(permitLease, []string{s.key, s.ids, s.kind}, "c"), "a renewal never shortens")
-	require.Equal(t, int64(0), s.leave("c", "1000"))
-	requireCode(t, s.permit([]string{"c"}, "", ""), "LATCHKEY_PAST")
-}
-
-// An expired permit is available, is put back once, and is not renewed.
-func TestPermitScripts_expiry(t *testing.T) {
-	s := newSemScripts(t)
-	s.setPermits(3, "try")
-	s.permit([]string{"a", "b", "c"}, "30000", "")
-	s.lapse("a")
-	s.lapse("b")
-	s.counts(2, 1)
-	require.Equal(t, []any{int64(0)}, s.twice(permitRenew, []string{s.ids}, "a", "30000"))
-	require.Equal(t, int64(0), s.twice(permitUpdate, []string{s.key, s.ids, s.note(2), s.kind}, s.number(), "a", "30000", "PUBLISH", s.channel))
-	require.Equal(t, "ER", s.release("a", "c"))
-	s.counts(3, 0)
-	require.Nil(t, s.permit([]string{"d", "e"}, "30000", ""))
-	s.counts(1, 2)
-	s.free(1)
-	s.lapse("d")
-	require.Nil(t, s.leave("d", ""), "it is given back, and was lost before")
-	s.counts(2, 1)
-}
-
-// IDs that are left of a semaphore that is gone create no permits.
-func TestPermitScripts_number_has_gone(t *testing.T) {
-	s := newSemScripts(t)
-	s.setPermits(3, "try")
-	s.permit([]string{"a", "b"}, "30000", "")
-	s.c.rueidis.Do(context.Background(), s.c.rueidis.B().Del().Key(s.key).Build())
-	requireCode(t, s.permit([]string{"c"}, "30000", ""), "LATCHKEY_UNSET")
-	require.Equal(t, int64(1), s.setPermits(3, "try"))
-	s.counts(1, 2)
-	require.Equal(t, "RR", s.release("a", "b"))
-	s.counts(3, 0)
-}
-
 func TestSemScripts_other_kinds_are_left_alone(t *testing.T) {
-	s := newSemScripts(t)
+	p := newFairsemScripts(t, 0)
+	s := p.semScripts
+	s.do("DEL", s.key)
 	s.c.rueidis.Do(context.Background(), s.c.rueidis.B().Hset().Key(s.key).FieldValue().FieldValue("a", "1").Build())
 	for _, try := range []func() any{
 		func() any { return s.take(1, 1, s.number(), "") },
 		func() any { return s.give(1, "release") },
 		func() any { return s.set(1, "") },
-		func() any { return s.permit([]string{"a"}, "30000", "") },
-		func() any { return s.release("a") },
-		func() any { return s.setPermits(1, "try") },
+		func() any { return p.permit(p.entry(1), "30000") },
+		func() any { return p.release("a") },
+		func() any { return p.setPermits(1, "try") },
 		func() any {
 			return s.twice(semDelete, []string{s.key, s.note(1), s.kind, s.total}, s.number(), "PUBLISH", s.channel, "semaphore")
 		},

@@ -21,9 +21,22 @@ func (q *waitQueue) attemptBegins() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.awaitsGrant = false
-	if q.answer.unansweredSince.IsZero() {
-		q.answer.unansweredSince = time.Now()
+	q.answer.begins()
+}
+
+// begins is attemptBegins.
+func (a *lastAnswer) begins() {
+	if a.unansweredSince.IsZero() {
+		a.unansweredSince = time.Now()
 	}
+}
+
+// answered is attemptAnswered.
+func (a *lastAnswer) answered(err error) { *a = lastAnswer{err: cmp.Or(err, ErrNotAcquired)} }
+
+// silent reports whether the front has waited for an answer for so long that the last one says nothing.
+func (a *lastAnswer) silent() bool {
+	return !a.unansweredSince.IsZero() && time.Since(a.unansweredSince) > cutOff
 }
 
 // attemptAnswered notes the outcome of the request: err is why the front has to wait on, or nil if
@@ -32,7 +45,7 @@ func (q *waitQueue) attemptAnswered(err error) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.contended = q.contended || err != nil
-	q.answer = lastAnswer{err: cmp.Or(err, ErrNotAcquired)}
+	q.answer.answered(err)
 }
 
 // waitError returns the error of a wait that has ended with err. The front's last answer decides,
@@ -46,7 +59,7 @@ func (q *waitQueue) waitError(ctx context.Context, err, last error) error {
 	if err != nil && ctx.Err() != nil && !transport.IsContextEnd(err) && !isFinal(err) {
 		last, err = err, transport.ContextError(ctx) // the answer came at the same time as the end
 	}
-	return waitEnded(err, last, q.isHeld(), !q.answer.unansweredSince.IsZero() && time.Since(q.answer.unansweredSince) > cutOff)
+	return waitEnded(err, last, q.isHeld(), q.answer.silent())
 }
 
 // forgetAnswers drops what the users of the wait queue learned. shard.mu is held.

@@ -1,4 +1,4 @@
--- Acquire permits of a fair semaphore, all or none, or wait in its queue.
+-- Acquire permits with ids, all or none (Redisson RPermitExpirableSemaphore), or wait in their queue.
 --
 -- KEYS[1] permits, KEYS[2] ids (see permit_state.lua)
 -- KEYS[3] queue, KEYS[4] alive, KEYS[5] grants (see fairsem_queue.lua)
@@ -20,13 +20,13 @@
 --         array: refused, single attempt; ms after which the next lease ends, -1 if none does; how
 --         many permits are available, and how many there are in total
 --         array: refused; ms after which to retry, -1 if that is not known; how many permits are
---         available, and how many there are in total; the ticket; 1 if nobody has set the
---         permits, else 0
+--         available, and how many there are in total; the ticket; 0 in the queue, 1 in the queue
+--         and nobody has set the permits, 2 not in the queue: it wants more than there are in total,
+--         and others can have what is free
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_UNSET: nobody has set the permits; nothing was acquired
 --         error LATCHKEY_PAST: the acquisition was given up; nothing was acquired
 --
--- A waiter that is refused is in the queue, unless it wants more permits than there are in total.
 -- Free permits go to the front of the queue first, not to the caller.
 --
 -- Cost: 9 commands if nobody waits, about 20 to join the queue; O(log w + n log p) for n permits
@@ -100,7 +100,7 @@ end
 
 local empty = redis.call('exists', queue) == 0
 if empty and free < n then
-  putBack(n - free)
+  back = back + putBack(n - free)
   free = look()
 end
 if n == 0 or empty and free >= n then
@@ -111,7 +111,7 @@ if n == 0 or empty and free >= n then
 end
 
 local total = free + redis.call('zcard', held)
-local possible, joined = n <= total, nil
+local possible, joined = n <= total or free <= 0, nil
 if stale and possible then
   joined = join()
 end
@@ -129,10 +129,13 @@ if first and free >= n then
   return taken
 end
 if not stale then
+  if back > 0 and not head and not left then
+    offer(free) -- others may want fewer
+  end
   return {nextEnd(), free, total}
 elseif not possible then
   ticket = place()
   drop({entry})
-  return {-1, free, total, ticket, 0}
+  return {-1, free, total, ticket, 2}
 end
 return {head == entry and nextEnd() or left or 0, free, total, joined, 0}

@@ -1,4 +1,4 @@
--- Give back one permit of a fair semaphore, or give up an acquisition: its entry leaves the queue,
+-- Give back one permit with an id, or give up an acquisition: its entry leaves the queue,
 -- and the permits that it may have been granted go back.
 --
 -- KEYS[1] permits, KEYS[2] ids (see permit_state.lua)
@@ -51,11 +51,7 @@ if free and back > 0 then
   free = redis.call('incrby', key, back)
 end
 if free and back + left > 0 then
-  local head, dead
-  free, head, dead = pass(free, true)
-  if not head and not dead then
-    receivers = offer(free)
-  end
+  receivers = serve(free)
 end
 if live then
   return receivers

@@ -1,4 +1,4 @@
--- Fragment: the queue of a fair semaphore. In addition to sem_state.lua and permit_state.lua it needs
+-- Fragment: the queue of a semaphore whose permits have ids. In addition to sem_state.lua and permit_state.lua it needs
 -- the locals queue, alive and grants, and
 --
 --   clients, suffix  prefix and suffix of the channels of clients
@@ -20,7 +20,9 @@
 --
 -- If nobody receives that, the client is gone, with all its places. If the client is not gone after
 -- all, its entries get their places back by their tickets when they retry. A grant that nobody uses
--- ends with its lease.
+-- ends with its lease. A client whose entry is to retry by itself gets:
+--
+--   "ask 0 <id> <key>"
 local deadBatch, grantsAtOnce = 128, 64
 local removed = 0
 local gone = {} -- clients that do not receive a grant: their waiters are dead
@@ -157,11 +159,16 @@ local function give(head, lease)
   return receivers
 end
 
+-- ask tells the client of an entry to retry.
+local function ask(entry)
+  tell(publish, clients .. clientOf(entry) .. suffix, 'ask 0 ' .. string.sub(entry, -32) .. ' ' .. key)
+end
+
 -- pass gives the free permits to the entries at the front of the queue. It stops at the first for
--- which there are too few, at the asker, and at an entry that retries by itself: that one is notified
--- if always is true, or if an entry ahead of it was removed. An entry that wants more permits than
--- there are in total would block the queue forever: pass removes it, and it comes back with its ticket
--- when it retries. pass returns how many permits are free, and the results of front.
+-- which there are too few, at the asker, and at an entry that retries by itself: that one is asked if
+-- always is true, or if an entry ahead of it was removed. An entry that wants more permits than there
+-- are in total would block the others while some are free: then pass removes it, and it comes back with
+-- its ticket when it retries. pass returns how many permits are free, and the results of front.
 local function pass(free, always, asker)
   for _ = 1, grantsAtOnce do
     local head, left = front()
@@ -173,7 +180,7 @@ local function pass(free, always, asker)
       putBack(n - free)
       free = look()
     end
-    if n < 1 or n > free + redis.call('zcard', held) then
+    if n < 1 or free > 0 and n > free + redis.call('zcard', held) then
       drop({head})
     elseif n > free or head == asker then
       return free, head, left
@@ -181,7 +188,7 @@ local function pass(free, always, asker)
       local lease = redis.call('hget', grants, head)
       if not lease then
         if always or removed > 0 then
-          announce(free)
+          ask(head)
         end
         return free, head, left
       end
@@ -189,7 +196,18 @@ local function pass(free, always, asker)
       free = look()
     end
   end
-  announce(free) -- the next caller has more to grant
   local head, left = front()
+  if head then
+    ask(head) -- there may be more to grant
+  end
   return free, head, left
+end
+
+-- serve passes permits on that have become free. If nobody is in the queue, the channel gets a message
+-- for listeners that do not use it. serve returns how many subscribers received that, 0 if somebody is
+-- in the queue.
+local function serve(free)
+  local head, dead
+  free, head, dead = pass(free, true)
+  return head and 0 or dead and 0 or offer(free)
 end

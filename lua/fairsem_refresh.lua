@@ -1,4 +1,4 @@
--- Keep waiters of fair semaphores alive, many at once, and report their state.
+-- Keep waiters for permits with ids alive, many at once, and report their state.
 --
 -- KEYS[6i-5] permits, KEYS[6i-4] ids (see permit_state.lua), KEYS[6i-3] queue, KEYS[6i-2] alive,
 --         KEYS[6i-1] grants (see fairsem_queue.lua), KEYS[6i] kind (see number_kind.lua)

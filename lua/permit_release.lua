@@ -2,24 +2,30 @@
 --
 -- KEYS[1] permits, KEYS[2] ids (see permit_state.lua), KEYS[3] note (see op.lua)
 -- KEYS[4] kind (see number_kind.lua)
+-- KEYS[5] queue, KEYS[6] alive, KEYS[7] grants (see fairsem_queue.lua)
 -- ARGV[1] number of the operation
 -- ARGV[2] PUBLISH or SPUBLISH, ARGV[3] channel
--- ARGV[4...] ids, as bytes
+-- ARGV[4], ARGV[5] prefix and suffix of the channels of clients
+-- ARGV[6] '1' if the server counts all listeners of these channels
+-- ARGV[7...] ids, as bytes
 --
 -- Reply   string with a letter for each id: R released, E its lease was over, U unknown
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_PAST: the operation is over
 --
--- A permit that has expired, but was not put back yet, becomes available too.
+-- A permit that has expired, but was not put back yet, becomes available too. Free permits then go to
+-- the front of the queue.
 --
--- Cost: 2 commands for each id and about 7. Works on a server that is out of memory.
+-- Cost: 2 commands for each id and about 9, about 16 more for each waiter that is granted its permits,
+-- 64 at most. Works on a server that is out of memory.
 -- Idempotent: the operation is noted.
-local key, held, note, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local number, publish, channel = ARGV[1], ARGV[2], ARGV[3]
+local key, held, note, kind, queue, alive, grants = unpack(KEYS)
+local number, publish, channel, clients, suffix, counts = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6] == '1'
 --@include tell
 --@include op
 --@include sem_state
 --@include permit_state
+--@include fairsem_queue
 
 local done, past = recall()
 if done or past then
@@ -29,21 +35,24 @@ local free, wrong = look()
 if wrong then
   return wrong
 end
-local scores = redis.call('zmscore', held, unpack(ARGV, 4))
+local scores = redis.call('zmscore', held, unpack(ARGV, 7))
 room()
 local report, back = {}, 0
 for i, score in ipairs(scores) do
   if not score then
     report[i] = 'U'
   else
-    local gone = redis.call('zrem', held, ARGV[i + 3]) -- 0 if the id is named twice
+    local gone = redis.call('zrem', held, ARGV[i + 6]) -- 0 if the id is named twice
     report[i] = gone == 0 and 'U' or lapsed(score) and 'E' or 'R'
     back = back + gone
   end
 end
 if free and back > 0 then
-  offer(redis.call('incrby', key, back))
+  free = redis.call('incrby', key, back)
 end
 local result = table.concat(report)
 remember(result)
+if free and back > 0 then
+  pcall(serve, free) -- what fails leaves the permits free
+end
 return result

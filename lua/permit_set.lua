@@ -2,11 +2,14 @@
 --
 -- KEYS[1] permits, KEYS[2] ids (see permit_state.lua), KEYS[3] note (see op.lua)
 -- KEYS[4] kind (see number_kind.lua)
+-- KEYS[5] queue, KEYS[6] alive, KEYS[7] grants (see fairsem_queue.lua)
 -- ARGV[1] number of the operation
 -- ARGV[2] how many
 -- ARGV[3] 'try' if they are not set, 'set', or 'add'
 -- ARGV[4] ms that a new semaphore lives, or ''
 -- ARGV[5] PUBLISH or SPUBLISH, ARGV[6] channel
+-- ARGV[7], ARGV[8] prefix and suffix of the channels of clients
+-- ARGV[9] '1' if the server counts all listeners of these channels
 --
 -- Reply   integer: 1 done by this call, 0 they were set before; nothing changed
 --         error WRONGTYPE: the key is another kind of object; nothing changed
@@ -14,17 +17,20 @@
 --         nothing changed
 --         error LATCHKEY_PAST: the operation is over
 --
--- Ids that remain of a semaphore whose number is gone count as held.
+-- Ids that remain of a semaphore whose number is gone count as held. New permits go to the front of
+-- the queue.
 --
--- Cost: about 10 commands; O(log p). Works on a server that is out of memory if the
+-- Cost: about 12 commands, about 16 more for each waiter that is granted its permits, 64 at most;
+-- O(log p). Works on a server that is out of memory if the
 -- semaphore exists. Idempotent: the operation is noted.
-local key, held, note, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local key, held, note, kind, queue, alive, grants = unpack(KEYS)
 local number, n, how, ttl = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
-local publish, channel = ARGV[5], ARGV[6]
+local publish, channel, clients, suffix, counts = ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9] == '1'
 --@include tell
 --@include op
 --@include sem_state
 --@include permit_state
+--@include fairsem_queue
 --@include sem_once
 
 if free and how == 'try' then
@@ -55,6 +61,9 @@ else
 end
 remember(1)
 if move > 0 then
-  offer(free)
+  local sound, told = pcall(serve, free) -- what fails leaves the permits free
+  if sound and told == 0 then
+    tell(publish, channel, '1') -- to waiters outside the queue, which wanted more than there were in all
+  end
 end
 return 1

@@ -1,0 +1,84 @@
+package latchkey
+
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// permitProtocol stores an id among those of a semaphore.
+type permitProtocol struct {
+	leader    string      // the id of the first of the permits that were requested together
+	permanent bool        // they were requested with leases that do not end
+	waiter    *fairWaiter // of an acquisition that waits in the queue, or nil
+}
+
+func (p permitProtocol) keys(o *ownership) []string {
+	keys := o.lock.keys().fairPermitKeys()
+	if p.permanent {
+		keys = append(keys, permitVoidKey(o.lock.key, p.leader))
+	}
+	return keys
+}
+
+func (p permitProtocol) acquireCall(a *acquisition, _, _ int) call {
+	o, awaits := a.ownership, ""
+	stale, ticket, grant := p.waiter.args()
+	if p.waiter != nil {
+		o.markQueued()
+	}
+	if a.awaitSet {
+		awaits = "1"
+	}
+	args := []string{o.permitEntry(), p.leaseText(a), stale, ticket, grant, awaits, o.lock.client.publish, o.lock.keys().channel}
+	return call{fairsemAcquire, p.keys(o), o.lock.client.handover.channelArgs(args, o.lock.key)}
+}
+
+// What fairsem_acquire.lua says of the place of a waiter: nobody has set the permits, or the waiter is not in the
+// queue, because it wants more than there are in all.
+const (
+	permitsUnset = 1
+	permitsAside = 2
+)
+
+// leaseText returns the lease as an argument for scripts, "" if it does not end.
+func (p permitProtocol) leaseText(a *acquisition) string {
+	if p.permanent {
+		return ""
+	}
+	return a.lock.client.leaseText(a.lease)
+}
+
+// readRefusal reads the place in the queue that the script gave to a waiting ownership.
+func (p permitProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
+	left, place, err := readPermitRefusal(ans, a.permits())
+	if p.waiter == nil || place == nil {
+		return left, err
+	}
+	p.waiter.list.setPermitPlace(p.waiter, uint64(place[0]), place[1] == permitsAside)
+	if place[1] == permitsUnset {
+		return left, errNotSetYet
+	}
+	return left, err
+}
+
+// releaseCall, for the first of a group that was never acquired, gives up the whole group and its
+// place in the queue.
+func (p permitProtocol) releaseCall(o *ownership, count int, _ int64, args []string) call {
+	if count > 0 {
+		return call{}
+	}
+	id, entry, mark := rawID(o.wire), "", ""
+	if !o.hasBegun() && (p.leader == o.wire || p.leader == "") {
+		id, entry = "", o.permitEntry()
+	}
+	if p.permanent && o.mayBeAcquired() {
+		mark = millisText(lateDelivery)
+	}
+	args = append(args, id, entry, mark, o.lock.client.publish, o.lock.keys().channel)
+	return call{fairsemLeave, p.keys(o), o.lock.client.handover.channelArgs(args, o.lock.key)}
+}
+
+func (permitProtocol) renewalCall(o *ownership, lease time.Duration) call {
+	return call{permitRenew, []string{idsKey(o.lock.key)}, []string{rawID(o.wire), millisText(lease)}}
+}

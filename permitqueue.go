@@ -1,0 +1,140 @@
+package latchkey
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// lua/fairsem_queue.lua describes how Redis stores permits with ids and their waiters. Each waiter of a
+// [FairSemaphore] has a place in the queue. The goroutines of a client that wait for the permits of a
+// [PermitSemaphore] stand in line, and the one in front has a place.
+
+// permitQueues holds the queues of the semaphores of a client whose permits have ids.
+type permitQueues struct {
+	waiters  *fairWaitList
+	lines    *lines // for a PermitSemaphore
+	fair     *spec
+	inLine   *spec
+	channels map[string]*permitChannel // by the key of the semaphore; fairWaitList.mu guards it
+}
+
+func (c *Client) permitQueues() *permitQueues {
+	return c.kindState(KindPermit, newPermitQueues).(*permitQueues)
+}
+
+func newPermitQueues(c *Client) kindState {
+	q := &permitQueues{lines: newLines(), channels: map[string]*permitChannel{}}
+	q.waiters = newFairWaitList(c, q)
+	q.waiters.sharedChannel = true
+	q.fair = &spec{kind: KindFairPermit, family: KindPermit, stored: KindSemaphore,
+		protocol: permitProtocol{}, renew: permitRenew, renewals: renewBatch, permit: true, handsOver: true, grantMark: "p",
+		line:    exclusiveLine, // whose front does not wait for a hold of this client to end
+		resolve: noOwner, fresh: freshPermits, wait: q.waiters.wait, inUse: permitsInUse, channel: semaphoreChannel}
+	inLine := *q.fair
+	inLine.kind, inLine.wait = KindPermit, q.waitInLine
+	q.inLine = &inLine
+	return q
+}
+
+// waitInLine waits in line, and then in the queue on the server. Calls that also wait for somebody to set the permits
+// have a line of their own.
+func (q *permitQueues) waitInLine(ctx context.Context, a *acquisition) error {
+	key := a.lock.key
+	if a.awaitSet {
+		key += " to be set"
+	}
+	l := q.lines.use(key)
+	defer l.done()
+	var mark waitMark
+	defer mark.end()
+	if err := l.enter(ctx, func() { a.wasInLine = true; mark.beginFor(a.lock.client, a) }); err != nil {
+		return l.waitError(err)
+	}
+	return q.waiters.waitFor(ctx, a, l, &mark)
+}
+
+// close implements [kindState].
+func (q *permitQueues) close() { q.waiters.close() }
+
+// refresh, keys, channel and entry implement [fairQueue].
+func (*permitQueues) refresh() transport.Command  { return fairsemRefresh }
+func (*permitQueues) keys(p *primitive) []string  { return p.keys().fairPermitKeys() }
+func (*permitQueues) channel(p *primitive) string { return p.keys().channel }
+func (*permitQueues) entry(o *ownership) string   { return o.permitEntry() }
+
+func (q *permitQueues) protocolFor(w *fairWaiter) protocol {
+	p := w.ownership.protocol().(permitProtocol)
+	p.waiter = w
+	return p
+}
+
+// listen implements [fairQueue]. All waiters of a client share one channel. A message on it makes
+// the first of them try again; the others receive grants.
+func (q *permitQueues) listen(w *fairWaiter) {
+	lock := w.ownership.lock
+	if q.waiters.client.notifier == nil || q.channels[lock.key] != nil {
+		return
+	}
+	h := &permitChannel{queue: q, key: lock.key, usedAt: time.Now()}
+	q.channels[lock.key] = h
+	s := &subscription{channel: lock.keys().channel, to: h}
+	q.waiters.client.notifier.add(&subscription{channel: presenceChannel(lock.key), to: presence{s}})
+	q.waiters.client.notifier.add(s)
+}
+
+// permitChannel is a channel that announces free permits that nobody has been granted. Its
+// usedAt is guarded by fairWaitList.mu.
+type permitChannel struct {
+	queue  *permitQueues
+	key    string
+	usedAt time.Time
+}
+
+// message implements [subscriber].
+func (h *permitChannel) message(string) { h.reconnected() }
+
+// reconnected implements [subscriber].
+func (h *permitChannel) reconnected() {
+	l := h.queue.waiters
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	line := l.byKey[h.key]
+	if line == nil {
+		return
+	}
+	l.wake(line.Front().Value.(*fairWaiter))
+	e := line.Front().Next()
+	for i := 1; i < nearest && e != nil; i++ {
+		if w := e.Value.(*fairWaiter); !w.grantable || w.aside {
+			l.wake(w)
+		}
+		e = e.Next()
+	}
+}
+
+// retire implements [subscriber].
+func (h *permitChannel) retire(linger time.Duration) bool {
+	l := h.queue.waiters
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byKey[h.key] != nil {
+		h.usedAt = time.Now()
+	}
+	if time.Since(h.usedAt) < linger {
+		return false
+	}
+	delete(h.queue.channels, h.key)
+	return true
+}
+
+// permitEntry is the entry of an ownership in the queue. Permits that are requested together have
+// one entry, named after the first of them.
+func (o *ownership) permitEntry() string { return o.lock.client.id + ":" + o.wire }
+
+// permitsInUse reports whether this client holds any permit of a group, or is acquiring one.
+func permitsInUse(r *registry, key, first string) bool {
+	return slices.ContainsFunc(groupOf(first), func(id string) bool { return r.known(permitName(key, id)) != nil })
+}

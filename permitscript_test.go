@@ -1,0 +1,174 @@
+package latchkey
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// newPermitScripts drives a semaphore that nobody has set.
+func newPermitScripts(t *testing.T) fairsemScripts {
+	t.Helper()
+	s := newFairsemScripts(t, 0)
+	s.do("DEL", s.key)
+	return s
+}
+
+// ids returns the ids of an entry, as bytes.
+func idsOf(entry string) (ids []string) {
+	for _, id := range groupOf(entry[37:]) {
+		ids = append(ids, rawID(id))
+	}
+	return ids
+}
+
+func (s fairsemScripts) marked(entry string) []string {
+	return append(s.lock.keys().fairPermitKeys(), s.key+":void:"+entry)
+}
+
+// permit makes a single attempt.
+func (s fairsemScripts) permit(entry, lease string) any {
+	s.t.Helper()
+	keys := s.lock.keys().fairPermitKeys()
+	if lease == "" {
+		keys = s.marked(entry)
+	}
+	return s.twice(fairsemAcquire, keys, entry, lease, "", "", "", "", "PUBLISH", s.channel, "latchkey:{", "}", "0")
+}
+
+// giveBack gives back one permit.
+func (s fairsemScripts) giveBack(id, mark string) any {
+	s.t.Helper()
+	return s.twice(fairsemLeave, s.lock.keys().fairPermitKeys(), id, "", mark, "PUBLISH", s.channel, "latchkey:{", "}", "0")
+}
+
+func (s fairsemScripts) served(note int) []string {
+	return append([]string{s.key, s.ids, s.note(note), s.kind}, s.lock.keys().fairPermitKeys()[2:5]...)
+}
+
+func (s fairsemScripts) release(ids ...string) any {
+	s.t.Helper()
+	return s.twice(permitRelease, s.served(1), append([]string{s.number(), "PUBLISH", s.channel, "latchkey:{", "}", "0"}, ids...)...)
+}
+
+func (s fairsemScripts) setPermits(n int, how string) any {
+	s.t.Helper()
+	return s.twice(permitSet, s.served(1), s.number(), strconv.Itoa(n), how, "", "PUBLISH", s.channel, "latchkey:{", "}", "0")
+}
+
+// lapse ends the lease of a permit.
+func (s fairsemScripts) lapse(id string) { s.do("ZADD", s.semScripts.ids, "1000", id) }
+
+func (s fairsemScripts) counts(free, held int64) {
+	s.t.Helper()
+	require.Equal(s.t, []any{free, held, int64(-1)}, s.twice(permitStats, []string{s.key, s.ids, s.kind}))
+}
+
+func TestPermitScripts(t *testing.T) {
+	s := newPermitScripts(t)
+	requireCode(t, s.permit(s.entry(1), "30000"), "LATCHKEY_UNSET")
+	require.Equal(t, int64(1), s.setPermits(4, "try"))
+	require.Equal(t, int64(0), s.setPermits(9, "try"))
+	two, one := s.entry(2), s.entry(1)
+	require.Nil(t, s.permit(two, "30000"))
+	require.Nil(t, s.permit(one, ""))
+	s.counts(1, 3)
+	require.InDelta(t, 30000, s.permit(s.entry(2), "30000"), 4000, "until the next lease ends")
+	ab, c := idsOf(two), idsOf(one)[0]
+	require.Equal(t, "RU", s.release(ab[0], "x"))
+	require.Equal(t, int64(0), s.giveBack(ab[1], ""))
+	require.Nil(t, s.giveBack("x", ""), "unknown")
+	s.counts(3, 1)
+	require.Equal(t, int64(1), s.setPermits(0, "set"))
+	s.counts(-1, 1)
+	require.Equal(t, int64(1), s.setPermits(2, "add"))
+	s.counts(1, 1)
+	require.Equal(t, []any{int64(1), int64(0)}, s.twice(permitRenew, []string{s.ids, s.ids}, c, "30000", "x", "30000"))
+	require.Equal(t, int64(-1), s.twice(permitLease, []string{s.key, s.ids, s.kind}, c), "a renewal never shortens")
+}
+
+// An expired permit is available, is put back once, and is not renewed.
+func TestPermitScripts_expiry(t *testing.T) {
+	s := newPermitScripts(t)
+	s.setPermits(3, "try")
+	three, two := s.entry(3), s.entry(2)
+	abc, de := idsOf(three), idsOf(two)
+	s.permit(three, "30000")
+	s.lapse(abc[0])
+	s.lapse(abc[1])
+	s.counts(2, 1)
+	require.Equal(t, []any{int64(0)}, s.twice(permitRenew, []string{s.ids}, abc[0], "30000"))
+	require.Equal(t, int64(0), s.twice(permitUpdate, []string{s.key, s.ids, s.note(2), s.kind}, s.number(), abc[0], "30000", "PUBLISH", s.channel))
+	require.Equal(t, "ER", s.release(abc[0], abc[2]))
+	s.counts(3, 0)
+	require.Nil(t, s.permit(two, "30000"))
+	s.counts(1, 2)
+	s.lapse(de[0])
+	require.Nil(t, s.giveBack(de[0], ""), "it is given back, and was lost before")
+	s.counts(2, 1)
+}
+
+// IDs that are left of a semaphore that is gone create no permits.
+func TestPermitScripts_number_has_gone(t *testing.T) {
+	s := newPermitScripts(t)
+	s.setPermits(3, "try")
+	two := s.entry(2)
+	s.permit(two, "30000")
+	s.do("DEL", s.key)
+	requireCode(t, s.permit(s.entry(1), "30000"), "LATCHKEY_UNSET")
+	require.Equal(t, int64(1), s.setPermits(3, "try"))
+	s.counts(1, 2)
+	require.Equal(t, "RR", s.release(idsOf(two)...))
+	s.counts(3, 0)
+}
+
+// Undoing one permit of a joint acquisition without an end undoes all of them, also while others are still held: a
+// released permit does not come back.
+func TestPermitScripts_one_mark_for_all(t *testing.T) {
+	s := newPermitScripts(t)
+	s.setPermits(4, "try")
+	for _, held := range []bool{false, true} {
+		three := s.entry(3)
+		if held {
+			require.Nil(t, s.permit(three, ""))
+		}
+		s.c.script(fairsemLeave, s.marked(three), idsOf(three)[1], "", "1000", "PUBLISH", s.channel, "latchkey:{", "}", "0")
+		requireCode(t, s.permit(three, ""), "LATCHKEY_PAST")
+	}
+	s.counts(2, 2)
+}
+
+// A repetition acquires expired permits again, and restarts the lease of all of them.
+func TestPermitScripts_repeated_late(t *testing.T) {
+	s := newPermitScripts(t)
+	s.setPermits(4, "try")
+	three := s.entry(3)
+	abc := idsOf(three)
+	require.Nil(t, s.permit(three, "1000"))
+	s.lapse(abc[1])
+	require.Equal(t, "R", s.release(abc[2]))
+	require.Nil(t, s.permit(three, "30000"))
+	s.counts(1, 3)
+	for _, id := range abc {
+		require.InDelta(t, 30000, s.twice(permitLease, []string{s.key, s.ids, s.kind}, id), 4000)
+	}
+}
+
+// New permits go to those in the queue, in their order, and permits that are given back by their ids do too. A waiter
+// keeps its place while there are none at all.
+func TestPermitScripts_serve(t *testing.T) {
+	s := newPermitScripts(t)
+	require.Equal(t, int64(1), s.setPermits(0, "try"))
+	a, b, c := s.entry(2), s.entry(1), s.entry(1)
+	for _, each := range []string{a, b, c} {
+		require.Len(t, s.acquire(each, "5000", "", "5000"), 5)
+	}
+	require.Equal(t, []string{a, b, c}, s.queue())
+	require.Equal(t, int64(1), s.setPermits(3, "set"))
+	require.Equal(t, []string{c}, s.queue())
+	s.counts(0, 3)
+	require.Equal(t, "R", s.release(idsOf(b)...))
+	require.Empty(t, s.queue())
+	s.counts(0, 3)
+}
