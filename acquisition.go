@@ -117,7 +117,7 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 			err = wait(ctx, a)
 		default:
 			a.isWaiting = true
-			err = c.wait(ctx, a.lock.key, a.lock.spec.line, a, nil)
+			err = c.wait(ctx, a.lock.lineKey(), a.lock.spec.line, a, nil)
 		}
 		h, err = a.conclude(err)
 	}

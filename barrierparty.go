@@ -79,12 +79,12 @@ func (p *barrierAwaiter) outcome(ctx context.Context, err error) error {
 // arrive returns when the server has counted the party or refuses, or the time is over. The party
 // does not queue behind others of its client, because they may be waiting for this party.
 func (p *barrierAwaiter) arrive(ctx context.Context, a attempter) error {
-	p.hintMark = p.client.waitQueues.mark(p.key)
+	p.hintMark = p.client.waitQueues.mark(lineKey{KindBarrier, p.key})
 	_, err := a.attempt(ctx, 0)
 	if err == nil || !worthWaiting(ctx, err) {
 		return p.mismatch(withContextEnd(ctx, err))
 	}
-	return p.mismatch(p.client.wait(ctx, "latchkey_barrier_party:"+p.ownership.wire, onlyLine, a, err))
+	return p.mismatch(p.client.wait(ctx, lineKey{KindBarrier, "party " + p.ownership.wire}, onlyLine, a, err))
 }
 
 // arrivingParty is a party that the server has not counted yet.
@@ -148,7 +148,7 @@ func (p *barrierAwaiter) noteArrival() error {
 // wait returns nil when the generation is over. The parties of this client wait in one line, and
 // only the party at its front queries the server, as with awaiters of a latch.
 func (p *barrierAwaiter) wait(ctx context.Context) error {
-	return p.client.wait(ctx, p.key, sharedLine, p, p.incomplete(""))
+	return p.client.wait(ctx, lineKey{KindBarrier, p.key}, sharedLine, p, p.incomplete(""))
 }
 
 // attempt implements [attempter]. It queries whether and how the generation ended.
@@ -319,7 +319,7 @@ func (b barrierProtocol) renewalCall(o *ownership, lease time.Duration) call {
 // wakeParties has the parties of a client query how their generations ended, because the
 // server no longer lists one of them as waiting.
 func wakeParties(o *ownership) {
-	if q := o.lock.client.waitQueues.known(o.protocol().(barrierProtocol).barrier.key); q != nil {
+	if q := o.lock.client.waitQueues.known(lineKey{KindBarrier, o.protocol().(barrierProtocol).barrier.key}); q != nil {
 		q.wakeFronts()
 	}
 }

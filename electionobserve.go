@@ -33,7 +33,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			return
 		}
 		o := &observer{Election: e, key: e.seen[1] + " " + strconv.FormatUint(e.client.registry.number(), 10)}
-		q := e.client.waitQueues.use(o.key) // so that the subscription lasts from step to step
+		q := e.client.waitQueues.use(lineKey{KindElection, o.key}) // so that the subscription lasts from step to step
 		q.doNotLinger()
 		defer q.done()
 		for {
@@ -66,7 +66,7 @@ func (o *observer) next(ctx context.Context) error {
 		return fail("observe", o.name, err)
 	}
 	defer o.client.working.Done()
-	err := o.client.wait(ctx, o.key, onlyLine, o, nil)
+	err := o.client.wait(ctx, lineKey{KindElection, o.key}, onlyLine, o, nil)
 	if err != nil {
 		o.fault = nil
 	} else {

@@ -13,7 +13,7 @@ import (
 )
 
 func TestWaitQueue_lets_waiters_in_one_by_one_in_order(t *testing.T) {
-	q := newWaitQueues(noHolds{}).use("job")
+	q := newWaitQueues(noHolds{}).use(lineKey{key: "job"})
 	ctx := context.Background()
 	require.NoError(t, awaitFront(ctx, q, nil))
 	const waiters = 100
@@ -41,7 +41,7 @@ func (q *waitQueue) waiting() int {
 }
 
 func TestWaitQueue_leaver_in_line_is_skipped(t *testing.T) {
-	q := newWaitQueues(noHolds{}).use("job")
+	q := newWaitQueues(noHolds{}).use(lineKey{key: "job"})
 	require.NoError(t, awaitFront(context.Background(), q, nil))
 	ctx, cancel := context.WithCancel(context.Background())
 	left := make(chan error, 1)
@@ -71,7 +71,7 @@ func TestWaitQueues_vanish_when_unused(t *testing.T) {
 }
 
 func TestWaitQueue_own_message_wakes_nobody(t *testing.T) {
-	q := newWaitQueues(noHolds{}).use("job")
+	q := newWaitQueues(noHolds{}).use(lineKey{key: "job"})
 	q.sub = &subscription{to: q}
 	q.sub.confirmed.Store(true)
 	q.countHold(true)
@@ -89,7 +89,7 @@ func TestWaitQueue_own_message_wakes_nobody(t *testing.T) {
 }
 
 func TestWaitQueue_gives_others_a_chance(t *testing.T) {
-	q := newWaitQueues(noHolds{}).use("job")
+	q := newWaitQueues(noHolds{}).use(lineKey{key: "job"})
 	for range consecutiveLimit {
 		require.Zero(t, q.yieldPause())
 		q.users++

@@ -26,12 +26,12 @@ type awaiter struct {
 // it query the server too, all at once and without leaving the line: each awaits a round of its
 // own.
 func (w *awaiter) await(ctx context.Context) error {
-	w.hintMark = w.client.waitQueues.mark(w.key)
+	w.hintMark = w.client.waitQueues.mark(lineKey{KindLatch, w.key})
 	_, last := w.attempt(ctx, 0)
 	if last == nil || !w.request.waits || !worthWaiting(ctx, last) {
 		return withContextEnd(ctx, last)
 	}
-	err := w.client.wait(ctx, w.key, sharedLine, w, last)
+	err := w.client.wait(ctx, lineKey{KindLatch, w.key}, sharedLine, w, last)
 	if errors.Is(err, ErrNotAcquired) && !errors.As(err, new(*waitError)) { // the front got what it waited for
 		err = errors.Join(cmp.Or(w.shut, ErrNotAcquired), transport.ContextEnd(err))
 	}

@@ -93,3 +93,10 @@ func (l *line) waitError(err error) error {
 	defer l.all.mu.Unlock()
 	return waitEnded(err, l.answer.err, l.held, l.answer.silent())
 }
+
+// isWaitedFor reports whether others are in line behind a hold.
+func (l *line) isWaitedFor() bool {
+	l.all.mu.Lock()
+	defer l.all.mu.Unlock()
+	return l.held && l.users > 1
+}

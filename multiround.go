@@ -86,7 +86,7 @@ func (l *MultiLock) acquireInOrder(ctx context.Context, settings []setting, hold
 // isWanted reports whether goroutines of this program have or want a member.
 func isWanted(m member) bool {
 	p, is := m.(*primitive)
-	return is && p.client.waitQueues.known(p.key) != nil
+	return is && p.client.waitQueues.known(p.lineKey()) != nil
 }
 
 // tryInOrder tries one member after the other, and fills holds until one is busy. If several groups are tried at once,

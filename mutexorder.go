@@ -2,14 +2,15 @@ package latchkey
 
 // The mutexes of the library, here and in internal/transport, in the order in which they are
 // locked: while one is held, only those below it may be locked. A line that says "itself" is an
-// exception for two of the same kind: a composite hold before its members, and a writing ownership
-// before the reading one of the same owner. tests/lockorder reads these tables, derives the order
+// exception for two of the same kind: a composite hold or a RedLock before its members, and a writing
+// ownership before the reading one of the same owner. tests/lockorder reads these tables, derives the order
 // from the code, and fails if the two differ.
 //
 // These may be held for long: during a request to the server, and while foreign code runs.
 //
 //	mutex                   | guards                                                     | also
 //	syncLocker.mu           | the hold of a SyncLocker, for as long as it is held        |
+//	line.FIFOMutex          | the front of a line, for a RedLock until its hold ends     | itself
 //	compositeHold.unlocking | the releases of a composite hold, one at a time            | itself
 //	serverIdentity.queryMu  | the requests for the id of a server, one at a time         |
 //	ownership.sendMu        | the commands for an ownership, one at a time               | itself
@@ -33,7 +34,7 @@ package latchkey
 //	distinctServers.mu      | which members of a RedLock share a server                  |
 //	serverIdentity.mu       | the id of the server, as last reported                     | distinctServers.mu
 //	fairWaitList.mu         | the waiters for fair locks, and their tickets              | foreign code
-//	queueShard.mu           | wait queues, live ownerships: lines, uses, last answers    | compositeHold.mu, ownership.mu, fairWaitList.mu
+//	queueShard.mu           | wait queues, live ownerships: lines, uses, last answers    | ownership.mu, fairWaitList.mu
 //	notifier.mu             | the listeners, and the nodes that own slots                | fairWaitList.mu
 //	listener.mu             | the subscriptions at a node                                | fairWaitList.mu, notifier.mu
 //	reporter.mu             | the reports that the program has yet to receive            |

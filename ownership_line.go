@@ -41,7 +41,7 @@ func (o *ownership) openLine() {
 	shard, hash := o.lock.client.waitQueues.locate(o.lock.key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	shard.queueOf(o.lock.key, hash)
+	shard.queueOf(o.lock.lineKey(), hash)
 	o.onKey.queue.open = o
 }
 
@@ -79,7 +79,7 @@ func (o *ownership) noteReceivers(receivers int64) {
 		receivers--
 	}
 	if receivers > 0 {
-		shard.queueOf(o.lock.key, hash).noteStrangers()
+		shard.queueOf(o.lock.lineKey(), hash).noteStrangers()
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // behind returns the wait queue of a lock's key, or nil.
-func behind(l *Lock) *waitQueue { return l.client.waitQueues.known(l.key) }
+func behind(l *Lock) *waitQueue { return l.client.waitQueues.known(l.lineKey()) }
 
 func ownershipOf(h *Hold) *ownership { return h.inner().(*holdState).ownership }
 
@@ -29,10 +29,10 @@ func TestHold_that_nobody_contends_for_has_no_wait_queue(t *testing.T) {
 			h, err := acquire()
 			require.NoError(t, err)
 			if what != "write" || try == "TryLock" { // a lock with two lines keeps them
-				require.Nil(t, c.waitQueues.known(ownershipOf(h).lock.key), "%s %s", what, try)
+				require.Nil(t, c.waitQueues.known(ownershipOf(h).lock.lineKey()), "%s %s", what, try)
 			}
 			require.NoError(t, h.Unlock(ctx))
-			require.Nil(t, c.waitQueues.known(ownershipOf(h).lock.key), "%s %s", what, try)
+			require.Nil(t, c.waitQueues.known(ownershipOf(h).lock.lineKey()), "%s %s", what, try)
 			require.Empty(t, c.registry.all())
 		}
 	}
@@ -90,7 +90,7 @@ func TestHold_uses_the_wait_queue_of_the_first_waiter(t *testing.T) {
 		h, err := c.NewLock(name).Lock(ctx)
 		require.NoError(t, err)
 		o := ownershipOf(h)
-		q, w, _ := c.waitQueues.enter(o.lock.key, onlyLine, nil)
+		q, w, _ := c.waitQueues.enter(o.lock.lineKey(), onlyLine, nil)
 		require.Same(t, q, o.onKey.queue)
 		require.NotNil(t, w, what)
 		ends(o)
@@ -98,7 +98,7 @@ func TestHold_uses_the_wait_queue_of_the_first_waiter(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, atFront, at)
 		require.Nil(t, q.exit(nil))
-		require.Nil(t, c.waitQueues.known(o.lock.key), what)
+		require.Nil(t, c.waitQueues.known(o.lock.lineKey()), what)
 		require.NoError(t, c.rueidis.Do(ctx, c.rueidis.B().Del().Key(o.lock.key).Build()).Error())
 	}
 }
@@ -128,11 +128,11 @@ func TestHold_whose_release_failed_lets_others_try(t *testing.T) {
 	require.NoError(t, err)
 	o := ownershipOf(h)
 	o.releaseFails(nil)
-	q, w, _ := c.waitQueues.enter(o.lock.key, onlyLine, nil)
+	q, w, _ := c.waitQueues.enter(o.lock.lineKey(), onlyLine, nil)
 	require.Nil(t, w, "it is in front")
 	require.Nil(t, q.exit(nil))
 	require.NoError(t, h.Unlock(context.Background()))
-	require.Nil(t, c.waitQueues.known(o.lock.key))
+	require.Nil(t, c.waitQueues.known(o.lock.lineKey()))
 }
 
 // Two keys may have the same hash. Each has its own holds.
@@ -213,7 +213,7 @@ func TestLiveOwnerships_newest(t *testing.T) {
 // woken by that.
 func TestWaitQueue_a_pause_for_strangers_outlives_all_users(t *testing.T) {
 	all := newWaitQueues(noHolds{})
-	q := all.use("job")
+	q := all.use(lineKey{key: "job"})
 	q.takeTurns()
 	q.sub = &subscription{to: q}
 	q.message(strangersFirst) // their time begins
@@ -221,7 +221,7 @@ func TestWaitQueue_a_pause_for_strangers_outlives_all_users(t *testing.T) {
 	require.True(t, q.retire(0), "nobody relies on the subscription")
 	q.done()
 	time.Sleep(2 * strangerPause) // a timer of the queue is running
-	again := all.use("job")
+	again := all.use(lineKey{key: "job"})
 	require.Same(t, q, again)
 	require.Empty(t, again.signals)
 	require.False(t, again.signaled)

@@ -33,7 +33,7 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 			_, name := a.what()
 			for _, left := range []time.Duration{math.MinInt64, -1, 0, 1, time.Millisecond, time.Hour, NoExpiry - 1, NoExpiry} {
 				for round := range 100 {
-					pause := a.pause(c.waitQueues.use("any"), round, left)
+					pause := a.pause(c.waitQueues.use(lineKey{key: "any"}), round, left)
 					require.Positive(t, pause, "%s: %v", name, left)
 					require.LessOrEqual(t, pause, ceiling, "%s: %v", name, left)
 				}
@@ -49,7 +49,7 @@ func inQueue(c *Client, ticket uint64) attempter {
 	a := acquisitionOf(c.NewFairLock("fair").primitive)
 	a.start()
 	list := a.ownership.protocol().(fairProtocol).waiters
-	w := &fairWaiter{list: list, ownership: a.ownership, queue: c.waitQueues.use(a.lock.keys().waiterChannel(a.ownership.wire))}
+	w := &fairWaiter{list: list, ownership: a.ownership, queue: c.waitQueues.use(lineKey{key: "fair"})}
 	list.setPlace(w, ticket, false)
 	return fairAttempter{a, list, w}
 }

@@ -10,7 +10,7 @@ import (
 
 // newPermitQueue returns a wait queue whose front wants that many permits, and whose client has permits to pass on.
 func newPermitQueue(wants int) (q *waitQueue, front *permitRequest) {
-	q, front = newWaitQueues(noHolds{}).use("job"), &permitRequest{count: wants}
+	q, front = newWaitQueues(noHolds{}).use(lineKey{key: "job"}), &permitRequest{count: wants}
 	q.join(front)
 	q.permitsGranted(10, time.Minute)
 	return q, front

@@ -10,7 +10,7 @@ import (
 
 // afterTurn returns a wait queue of a client that has held its mutex for a whole turn.
 func afterTurn(lasted time.Duration) *waitQueue {
-	q := newWaitQueues(noHolds{}).use("job")
+	q := newWaitQueues(noHolds{}).use(lineKey{key: "job"})
 	q.openFor(time.Now())
 	q.pollers.oursSince = q.pollers.oursSince.Add(-lasted)
 	q.pollers.oursBegan = q.pollers.oursSince

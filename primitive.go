@@ -92,3 +92,12 @@ func (p *primitive) Name() string {
 
 // Client returns the client that made the lock.
 func (p *primitive) Client() *Client { return p.client }
+
+// lineKey returns the name under which goroutines wait for a lock. Both sides of a read/write lock have the same.
+func (p *primitive) lineKey() lineKey {
+	kind := p.spec.kind
+	if p.spec.side != "" {
+		kind = KindWrite
+	}
+	return lineKey{kind, p.key}
+}

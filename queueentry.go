@@ -188,7 +188,7 @@ func (o *ownership) waiter() waker {
 	if o.entry.waiter != nil {
 		return o.entry.waiter
 	}
-	if q := o.lock.client.waitQueues.knownLine(o.lock.key, o.lock.spec.line); q != nil {
+	if q := o.lock.client.waitQueues.knownLine(o.lock.lineKey(), o.lock.spec.line); q != nil {
 		return q
 	}
 	return nil

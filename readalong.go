@@ -46,7 +46,7 @@ func (a *acquisition) readsAlong() bool {
 	if !a.mayBeLetIn() {
 		return false
 	}
-	q := a.lock.client.waitQueues.known(a.lock.key)
+	q := a.lock.client.waitQueues.known(a.lock.lineKey())
 	if q == nil {
 		return false
 	}

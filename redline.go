@@ -62,13 +62,6 @@ func (l *line) holdEnds(had time.Duration) {
 	l.done()
 }
 
-// isWaitedFor reports whether others are in line behind a hold.
-func (l *line) isWaitedFor() bool {
-	l.all.mu.Lock()
-	defer l.all.mu.Unlock()
-	return l.held && l.users > 1
-}
-
 // letOthersGo is the first step of the front. If this program has just had the lock, the front pauses for as
 // long, but no longer than longest, so that others, which poll, get a chance.
 func (l *line) letOthersGo(ctx context.Context, longest time.Duration) error {

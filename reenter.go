@@ -57,7 +57,7 @@ func (a *acquisition) lockSendMu(ctx context.Context, o *ownership) error {
 		return nil
 	}
 	err := transport.ContextError(ctx)
-	q := o.lock.client.waitQueues.use(o.lock.key)
+	q := o.lock.client.waitQueues.use(o.lock.lineKey())
 	defer q.done()
 	if o.live() {
 		return transport.Unavailable(err)

@@ -53,7 +53,10 @@ func (l *liveOwnerships) newest(key string, hash uint64) *ownership {
 
 // attach implements [liveHolds].
 func (l *liveOwnerships) attach(q *waitQueue, hash uint64) {
-	for o := range l.on(q.key, hash) {
+	for o := range l.on(q.key.key, hash) {
+		if o.lock.lineKey() != q.key {
+			continue
+		}
 		o.attach(q)
 		o.onKey.queue.held += o.keepsOut()
 		if !o.othersMayAttempt {
@@ -64,8 +67,10 @@ func (l *liveOwnerships) attach(q *waitQueue, hash uint64) {
 
 // detach implements [liveHolds].
 func (l *liveOwnerships) detach(q *waitQueue, hash uint64) {
-	for o := range l.on(q.key, hash) {
-		o.onKey.queue = nil
+	for o := range l.on(q.key.key, hash) {
+		if o.lock.lineKey() == q.key {
+			o.onKey.queue = nil
+		}
 	}
 }
 
@@ -86,7 +91,7 @@ func (l *liveOwnerships) add(o *ownership) (passes int) {
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	l.put(o, hash)
-	q := shard.queues[o.lock.key]
+	q := shard.queues[o.lock.lineKey()]
 	if q == nil {
 		return endlessPasses
 	}

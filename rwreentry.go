@@ -16,7 +16,7 @@ func waitToRead(ctx context.Context, a *acquisition) error {
 		return err
 	}
 	a.isWaiting = true
-	return a.lock.client.wait(ctx, a.lock.key, a.lock.spec.line, a, nil)
+	return a.lock.client.wait(ctx, a.lock.lineKey(), a.lock.spec.line, a, nil)
 }
 
 // resolveSide is [resolveOwner] for the sides of a read/write lock.

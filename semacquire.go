@@ -55,7 +55,16 @@ func (s *semAcquisition) run(ctx context.Context) error {
 		_, err := s.attempt(ctx, 0)
 		return err
 	}
-	return s.client.wait(ctx, s.key, onlyLine, s, nil)
+	return s.client.wait(ctx, s.line(), onlyLine, s, nil)
+}
+
+// line returns the line in which the call waits. Calls that also wait for somebody to set the permits have a line of
+// their own.
+func (s *semAcquisition) line() lineKey {
+	if s.request.awaitSet {
+		return lineKey{KindSemaphore + " to be set", s.key}
+	}
+	return lineKey{KindSemaphore, s.key}
 }
 
 // attempt implements [attempter].

@@ -15,7 +15,7 @@ func (s *Semaphore) passOn(n int) bool {
 		return false
 	}
 	defer s.client.working.Done()
-	q := s.client.waitQueues.useKnown(s.key)
+	q := s.client.waitQueues.useKnown(lineKey{KindSemaphore, s.key})
 	if q == nil {
 		return false
 	}
@@ -29,7 +29,7 @@ func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int)
 		return false, fail(verb, s.name, err)
 	}
 	returned := func(listeners) {}
-	if q := s.client.waitQueues.useKnown(s.key); q != nil {
+	if q := s.client.waitQueues.useKnown(lineKey{KindSemaphore, s.key}); q != nil {
 		defer q.done()
 		q.permitsReturn(n)
 		returned = func(l listeners) { q.permitsReturned(n, l) }
@@ -71,7 +71,7 @@ func (s *Semaphore) listenersOf(a transport.Answer, err error) (l listeners) {
 
 // noteGranted notes that the server has granted permits. They may be passed on.
 func (s *Semaphore) noteGranted(n int) {
-	if q := s.client.waitQueues.useKnown(s.key); q != nil {
+	if q := s.client.waitQueues.useKnown(lineKey{KindSemaphore, s.key}); q != nil {
 		defer q.done()
 		q.permitsGranted(n, s.client.options.Turn)
 	}
@@ -80,7 +80,7 @@ func (s *Semaphore) noteGranted(n int) {
 // endTurns makes permits that are passed on return to the server soon, because the semaphore has
 // been changed.
 func (c *permitCount) endTurns() {
-	if q := c.client.waitQueues.useKnown(c.key); q != nil {
+	if q := c.client.waitQueues.useKnown(lineKey{KindSemaphore, c.key}); q != nil {
 		defer q.done()
 		q.permitsChanged()
 	}

@@ -69,7 +69,7 @@ func spinSpec(b Backoff) *spec {
 	s := *lockSpec
 	s.kind = KindSpin
 	s.wait = func(ctx context.Context, a *acquisition) error {
-		return a.lock.client.wait(ctx, a.lock.key, onlyLine, spinner{a, b}, nil)
+		return a.lock.client.wait(ctx, a.lock.lineKey(), onlyLine, spinner{a, b}, nil)
 	}
 	return &s
 }

@@ -35,7 +35,7 @@ type attempter interface {
 // wait waits in one of the lines of the key, and then in front of it, until the attempter has what
 // it waits for. In a shared line, a hint lets all waiters try without leaving the line. last is
 // the error of an earlier attempt, or nil.
-func (c *Client) wait(ctx context.Context, key string, l lineKind, a attempter, last error) error {
+func (c *Client) wait(ctx context.Context, key lineKey, l lineKind, a attempter, last error) error {
 	q, w, left := c.waitQueues.enter(key, l, a)
 	if call, is := a.(*acquisition); is { // not a spinner, which is never used again
 		call.wasInLine = w != nil
@@ -49,7 +49,7 @@ func (c *Client) wait(ctx context.Context, key string, l lineKind, a attempter, 
 				abandonLeft(q.takeLeft(false))
 			}
 			q.whole().done()
-			return c.withOwnHold(key, err)
+			return c.withOwnHold(key.key, err)
 		}
 		left = q.takeLeft(true)
 	}
@@ -63,7 +63,7 @@ func (c *Client) wait(ctx context.Context, key string, l lineKind, a attempter, 
 		letIn(q, a)
 		q.wakeAll()
 	}
-	return c.withOwnHold(key, err)
+	return c.withOwnHold(key.key, err)
 }
 
 // waitInLine waits in line. It returns atFront, or how the wait has ended. last is as for wait. A

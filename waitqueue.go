@@ -15,7 +15,7 @@ import (
 // the front.
 type waitQueue struct {
 	shard *queueShard
-	key   string
+	key   lineKey
 	main  *waitQueue                 // the queue of which this is one line, if the key has two; or nil
 	lines atomic.Pointer[queueLines] // if the key has two
 

@@ -123,7 +123,7 @@ type hintMark struct {
 }
 
 // mark is taken before the attempt.
-func (all *waitQueues) mark(key string) hintMark {
+func (all *waitQueues) mark(key lineKey) hintMark {
 	q := all.known(key)
 	if q == nil {
 		return hintMark{}

@@ -6,6 +6,13 @@ import (
 	"time"
 )
 
+// lineKey names what goroutines of a client wait for: an object of a kind. Others may want an object of another kind
+// with the same key. They do not wait for each other here: the server decides, and refuses the wrong kind.
+type lineKey struct {
+	kind Kind
+	key  string
+}
+
 // waitQueues has the wait queues of a client by their keys. A held key that nobody waits for or
 // queries has none, which saves memory for ten thousand such holds; a key that was read or
 // contended keeps its queue. It is divided into shards, so that locks of different names seldom
@@ -37,7 +44,7 @@ type queueShard struct {
 	all *waitQueues
 
 	mu     sync.Mutex
-	queues map[string]*waitQueue
+	queues map[lineKey]*waitQueue
 	spare  []*waitQueue // for reuse: an uncontended lock should allocate none
 }
 
@@ -47,7 +54,7 @@ const spareQueues = 8
 func newWaitQueues(live liveHolds) *waitQueues {
 	all := &waitQueues{seed: maphash.MakeSeed(), live: live}
 	for i := range all.shards {
-		all.shards[i].all, all.shards[i].queues = all, map[string]*waitQueue{}
+		all.shards[i].all, all.shards[i].queues = all, map[lineKey]*waitQueue{}
 	}
 	return all
 }
@@ -64,8 +71,8 @@ func (all *waitQueues) locate(key string) (*queueShard, uint64) {
 }
 
 // use returns the wait queue of key and counts the caller as a user of it.
-func (all *waitQueues) use(key string) *waitQueue {
-	shard, hash := all.locate(key)
+func (all *waitQueues) use(key lineKey) *waitQueue {
+	shard, hash := all.locate(key.key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	return shard.use(key, hash)
@@ -73,8 +80,8 @@ func (all *waitQueues) use(key string) *waitQueue {
 
 // enter joins a line of the wait queue of a key, or takes the front. At the front it returns no
 // waiter, but what was left for it. The caller counts as a user of the whole wait queue.
-func (all *waitQueues) enter(key string, l lineKind, who any) (q *waitQueue, w *waiter, left any) {
-	shard, hash := all.locate(key)
+func (all *waitQueues) enter(key lineKey, l lineKind, who any) (q *waitQueue, w *waiter, left any) {
+	shard, hash := all.locate(key.key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	q = shard.use(key, hash).lineOf(l)
@@ -85,7 +92,7 @@ func (all *waitQueues) enter(key string, l lineKind, who any) (q *waitQueue, w *
 }
 
 // use returns the wait queue of key and counts a user. s.mu is held.
-func (s *queueShard) use(key string, hash uint64) *waitQueue {
+func (s *queueShard) use(key lineKey, hash uint64) *waitQueue {
 	q := s.queueOf(key, hash)
 	q.users++
 	return q
@@ -93,7 +100,7 @@ func (s *queueShard) use(key string, hash uint64) *waitQueue {
 
 // queueOf returns the wait queue of key. If it is new, the holds on the key use it from then on.
 // s.mu is held.
-func (s *queueShard) queueOf(key string, hash uint64) *waitQueue {
+func (s *queueShard) queueOf(key lineKey, hash uint64) *waitQueue {
 	q := s.queues[key]
 	if q == nil {
 		q = s.fresh(key)
@@ -104,8 +111,8 @@ func (s *queueShard) queueOf(key string, hash uint64) *waitQueue {
 }
 
 // useKnown is use if the key has a wait queue, and returns nil otherwise.
-func (all *waitQueues) useKnown(key string) *waitQueue {
-	shard := all.shard(key)
+func (all *waitQueues) useKnown(key lineKey) *waitQueue {
+	shard := all.shard(key.key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	q := shard.queues[key]
@@ -116,8 +123,8 @@ func (all *waitQueues) useKnown(key string) *waitQueue {
 }
 
 // known returns the wait queue of a key, or nil if it has none.
-func (all *waitQueues) known(key string) *waitQueue {
-	shard := all.shard(key)
+func (all *waitQueues) known(key lineKey) *waitQueue {
+	shard := all.shard(key.key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	return shard.queues[key]
@@ -125,8 +132,8 @@ func (all *waitQueues) known(key string) *waitQueue {
 
 // knownLine is known for one of the lines of a key. A caller that only wakes waiters need not be a
 // user: if the queue serves another key by then, there is one useless attempt.
-func (all *waitQueues) knownLine(key string, l lineKind) *waitQueue {
-	shard := all.shard(key)
+func (all *waitQueues) knownLine(key lineKey, l lineKind) *waitQueue {
+	shard := all.shard(key.key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	q := shard.queues[key]
@@ -137,7 +144,7 @@ func (all *waitQueues) knownLine(key string, l lineKind) *waitQueue {
 }
 
 // fresh takes a wait queue from the spare ones or makes one. s.mu is held.
-func (s *queueShard) fresh(key string) *waitQueue {
+func (s *queueShard) fresh(key lineKey) *waitQueue {
 	if n := len(s.spare); n > 0 {
 		q := s.spare[n-1]
 		s.spare = s.spare[:n-1]
@@ -190,7 +197,7 @@ func (q *waitQueue) leaveToHolds() {
 	if q.contended || q.open != nil || q.subscribed() || q.lines.Load() != nil {
 		return
 	}
-	shard, hash := q.shard.all.locate(q.key)
+	shard, hash := q.shard.all.locate(q.key.key)
 	shard.all.live.detach(q, hash)
 	shard.drop(q)
 }

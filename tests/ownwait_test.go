@@ -38,9 +38,6 @@ func TestWaitForItselfIsLogged(t *testing.T) {
 		"SpinLock":  same(func(c *latchkey.Client, name string) latchkey.Locker { return c.NewSpinLock(name, latchkey.Backoff{}) }),
 		"FairLock":  same(func(c *latchkey.Client, name string) latchkey.Locker { return c.NewFairLock(name) }),
 		"WriteLock": same(func(c *latchkey.Client, name string) latchkey.Locker { return c.NewRWLock(name).Writer() }),
-		"MultiLock": same(func(c *latchkey.Client, name string) latchkey.Locker {
-			return latchkey.NewMultiLock(c.NewLock(name+"1"), c.NewLock(name+"2"))
-		}),
 		"read, then write": func(c *latchkey.Client, name string) (outer, inner latchkey.Locker) {
 			return c.NewRWLock(name).Reader(), c.NewRWLock(name).Writer()
 		},

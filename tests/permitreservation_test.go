@@ -73,10 +73,13 @@ var pools = map[string]pool{
 }
 
 // Requests that can never be satisfied wait. Others get permits for nearly half of the time,
-// however many such requests there are.
+// however many such requests there are. Permits with ids go by a strict order instead.
 func TestRequestsThatCannotBeSatisfiedStarveNobody(t *testing.T) {
 	t.Parallel()
 	for what, p := range pools {
+		if what == "PermitSemaphore" {
+			continue
+		}
 		for _, waiters := range []int{1, 3} {
 			t.Run(what, func(t *testing.T) {
 				t.Parallel()

@@ -127,19 +127,27 @@ func TestCloseWithPermits(t *testing.T) {
 	mine := client.NewPermitSemaphore(s.Name())
 	permits, err := mine.AcquireN(ctx, 3)
 	require.NoError(t, err)
-	waiting := make(chan error, 2)
+	plain := newSemaphore(t, client, 1)
+	require.NoError(t, plain.Acquire(ctx, 1))
+	waiting := make(chan error, 3)
 	go func() { waiting <- firstOf(mine.Acquire(ctx)) }()
-	go func() { waiting <- client.NewSemaphore(s.Name()).Acquire(ctx, 1) }()
-	awaitWaiter(t, rig.NewAdmin(t, server), s.Name())
+	go func() { waiting <- firstOf(mine.Acquire(ctx)) }()
+	go func() { waiting <- plain.Acquire(ctx, 1) }()
+	rig.Eventually(t, soon, "they wait", func() error {
+		if now := client.Waiting(); now[latchkey.KindPermit] != 2 || now[latchkey.KindSemaphore] != 1 {
+			return fmt.Errorf("%v wait", now)
+		}
+		return nil
+	})
 	require.NoError(t, client.Close(within(t, soon)))
-	for range 2 {
+	for range cap(waiting) {
 		assert.ErrorIs(t, rig.Await(t, soon, "a waiter", waiting), latchkey.ErrClosed)
 	}
 	assert.ErrorIs(t, permits[0].Err(), latchkey.ErrClosed)
 	counts(t, s, 3, 0)
 	_, err = mine.Acquire(ctx)
 	assert.ErrorIs(t, err, latchkey.ErrClosed)
-	assert.ErrorIs(t, client.NewSemaphore(s.Name()).Release(ctx, 1), latchkey.ErrClosed)
+	assert.ErrorIs(t, plain.Release(ctx, 1), latchkey.ErrClosed)
 }
 
 // Bad arguments are refused before anything is sent.

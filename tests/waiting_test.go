@@ -115,7 +115,7 @@ func TestWaitingCallsAreCounted(t *testing.T) {
 	}
 }
 
-// Several locks count as one, and the wait for one of them counts under its kind.
+// The wait for one of several locks counts under its kind.
 func TestWaitingForSeveralLocksIsCounted(t *testing.T) {
 	t.Parallel()
 	name, holder, client := rig.Name(t), connect(t, rig.Shared(), persistent), connect(t, rig.Shared(), persistent)
@@ -124,7 +124,7 @@ func TestWaitingForSeveralLocksIsCounted(t *testing.T) {
 	first := lockInBackground(t.Context(), both)
 	awaitWaiting(t, client, latchkey.KindLock, 1)
 	second := lockInBackground(t.Context(), both)
-	awaitWaiting(t, client, latchkey.KindMulti, 1)
+	awaitWaiting(t, client, latchkey.KindLock, 2)
 	mustUnlock(t, hold)
 	for _, each := range []<-chan acquisition{first, second} {
 		got := rig.Await(t, soon, "both locks", each)
