@@ -209,7 +209,7 @@ func (a *acquisition) conclude(err error) (*Hold, error) {
 	case err == nil:
 		return newHold(&a.ownership.holds.first), nil
 	}
-	granted := errors.Is(err, ErrNotReplicated)
+	granted := errors.Is(err, ErrNotReplicated) || transport.StoppedHalfWay(err)
 	known := granted && a.undoAtOnce()
 	if granted && !known {
 		a.markUnwanted()

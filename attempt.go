@@ -38,6 +38,7 @@ func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duratio
 	} else {
 		ans, err = a.confirmed(ctx, 1, round, ans, err)
 	}
+	ans.Doubt = ans.Doubt || transport.StoppedHalfWay(err)
 	a.noteDoubt(ans)
 	o.lock.noteKeysOmitted(ans, err)
 	a.noQueue, a.tooFew = ans.KeysOmitted != nil, errors.Is(err, ErrNotReplicated)

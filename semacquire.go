@@ -81,7 +81,7 @@ func (s *semAcquisition) sendAttempt(ctx context.Context) (left time.Duration, e
 	if err == nil && s.client.confirmCalls != nil && granted(a) {
 		a, err = s.client.confirm(ctx, a, c)
 	}
-	s.doubt = s.doubt || a.Doubt
+	s.doubt = s.doubt || a.Doubt || transport.StoppedHalfWay(err)
 	if err != nil {
 		return -1, s.request.waitForSet(err)
 	}
@@ -132,7 +132,7 @@ func (s *semAcquisition) what() (Kind, string) { return s.kind, s.name }
 // conclude ends the operation. If it failed and may have left something behind, conclude has it
 // undone.
 func (s *semAcquisition) conclude(err error) error {
-	granted := errors.Is(err, ErrNotReplicated)
+	granted := errors.Is(err, ErrNotReplicated) || transport.StoppedHalfWay(err)
 	if s.passed {
 		err = s.keepPassed()
 	}

@@ -78,7 +78,7 @@ local function hold(ids, lease)
   end
   local new = redis.call('zadd', held, 'gt', unpack(members))
   if new > 0 then
-    redis.call('decrby', key, new)
+    redis.call('incrby', key, -new) -- the command that gives them back
   end
   local ttl = redis.call('pttl', key)
   if ttl >= 0 then -- 0 in its last millisecond

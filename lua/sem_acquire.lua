@@ -41,7 +41,11 @@ local last = reserved()
 local kept, left = keptForOthers(last)
 if free >= n + kept then
   redis.call('decrby', key, n)
-  remember(n)
+  local noted = redis.pcall('set', note, number .. ' ' .. n, 'px', memory)
+  if noted['err'] then -- without the note nobody could give them back
+    redis.call('incrby', key, n)
+    return noted
+  end
   if letGo(last) then
     announce(free - n) -- they are no longer kept
   end

@@ -148,13 +148,21 @@ type errorReply struct {
 func parseReply(text string) errorReply {
 	text = strings.TrimPrefix(text, "ERR ")
 	if code := codeOf(text); code != "" {
-		return errorReply{code: code, text: text}
+		return errorReply{code: code, text: text, raised: scriptError.MatchString(text)}
 	}
 	if parts := scriptError.FindStringSubmatch(text); parts != nil {
 		inner := strings.TrimPrefix(parts[1]+parts[2]+parts[3], "ERR ")
 		return errorReply{code: codeOf(inner), text: inner, raised: true}
 	}
 	return errorReply{text: text}
+}
+
+// StoppedHalfWay reports whether an error is a refusal that a command raised in a script, because of a missing
+// permission or a fault: what the script did before that stays done.
+func StoppedHalfWay(err error) bool {
+	return isReply(err, func(r errorReply) bool {
+		return r.raised && r.class() == refusedReply && (r.code == "" || r.code == "NOPERM")
+	})
 }
 
 // codeOf returns the first word of a text if that is a known code.

@@ -25,7 +25,7 @@ func unblocking(t *testing.T) (client *latchkey.Client, admin *rig.Admin, other 
 	return client, rig.NewAdmin(t, r.Master), connect(t, r.Master), func() func() { return tap.Refuse(rig.Named("WAIT"), unblocked) }
 }
 
-func TestBreakUnblocked_downgrade(t *testing.T) {
+func TestEndedWAIT_downgrade(t *testing.T) {
 	t.Parallel()
 	client, _, other, begin := unblocking(t)
 	name := rig.Name(t)
@@ -41,7 +41,7 @@ func TestBreakUnblocked_downgrade(t *testing.T) {
 	mustUnlock(t, next)
 }
 
-func TestBreakUnblocked_extend(t *testing.T) {
+func TestEndedWAIT_extend(t *testing.T) {
 	t.Parallel()
 	client, admin, _, begin := unblocking(t)
 	for _, k := range kinds {
@@ -58,7 +58,7 @@ func TestBreakUnblocked_extend(t *testing.T) {
 	}
 }
 
-func TestBreakUnblocked_set_lease(t *testing.T) {
+func TestEndedWAIT_set_lease(t *testing.T) {
 	t.Parallel()
 	client, _, other, begin := unblocking(t)
 	ctx := within(t, soon)

@@ -14,7 +14,7 @@ import (
 )
 
 // After Close the pool of a borrowed client is the program's again.
-func TestBreakClose_gives_the_pool_back(t *testing.T) {
+func TestClose_gives_the_pool_back(t *testing.T) {
 	t.Parallel()
 	f := newFixedEndpoint(t)
 	option := f.pair.Master.Options(f.tap.Addr())
@@ -40,7 +40,7 @@ func TestBreakClose_gives_the_pool_back(t *testing.T) {
 }
 
 // Close returns although the program has the only connection of the pool: the listener waits for it.
-func TestBreakClose_while_the_pool_is_in_use(t *testing.T) {
+func TestClose_while_the_pool_is_in_use(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
 	notInCluster(t, "one pool")

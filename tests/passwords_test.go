@@ -60,7 +60,7 @@ func repeatingServer(t *testing.T, closes int) (addr string) {
 }
 
 // No error shows the password, even if the server repeats it.
-func TestBreakPassword(t *testing.T) {
+func TestPasswordIsNotShown(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"", "?protocol=2", "?client_name=me"} {
 		for _, closes := range []int{1, 2, 3, 0} {

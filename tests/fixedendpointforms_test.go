@@ -12,7 +12,7 @@ import (
 )
 
 // Everything goes on behind a fixed address, whatever the form of the client.
-func TestBreakFixed_forms(t *testing.T) {
+func TestFixedEndpoint_forms(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Topology)
 	forms := map[string]func(t *testing.T, f *fixedEndpoint) *latchkey.Client{
@@ -82,7 +82,7 @@ func lent(t *testing.T, option rueidis.ClientOption, options latchkey.Options) *
 }
 
 // Calls of every kind are made again and again while the roles change again and again.
-func TestBreakFixed_swaps(t *testing.T) {
+func TestFixedEndpoint_swaps(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Topology)
 	for form, isBorrowed := range map[string]bool{"opened": false, "borrowed": true} {

@@ -12,7 +12,7 @@ import (
 )
 
 // Options.MaxHold limits every renewed hold. A renewed re-entry of a hold with a fixed lease is one: nothing else ends it.
-func TestBreakMaxHold_renewed_reentry_of_a_fixed_lease(t *testing.T) {
+func TestMaxHold_of_a_client_renewed_reentry_of_a_fixed_lease(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
 		if !k.reentrant {
@@ -32,7 +32,7 @@ func TestBreakMaxHold_renewed_reentry_of_a_fixed_lease(t *testing.T) {
 }
 
 // The read hold that Downgrade makes is renewed, too.
-func TestBreakMaxHold_downgrade_of_a_fixed_lease(t *testing.T) {
+func TestMaxHold_of_a_client_downgrade_of_a_fixed_lease(t *testing.T) {
 	t.Parallel()
 	client := connect(t, rig.Shared(), latchkey.Options{MaxHold: 700 * time.Millisecond, Lease: 3 * time.Second})
 	write := mustLock(t, client.NewRWLock(rig.Name(t)).Writer(), latchkey.Lease(2*time.Second))
@@ -43,7 +43,7 @@ func TestBreakMaxHold_downgrade_of_a_fixed_lease(t *testing.T) {
 }
 
 // A reader under a write hold with a fixed lease is renewed as well.
-func TestBreakMaxHold_reader_under_a_fixed_writer(t *testing.T) {
+func TestMaxHold_of_a_client_reader_under_a_fixed_writer(t *testing.T) {
 	t.Parallel()
 	client := connect(t, rig.Shared(), latchkey.Options{MaxHold: 700 * time.Millisecond, Lease: 3 * time.Second})
 	rw := client.NewRWLock(rig.Name(t))
@@ -55,7 +55,7 @@ func TestBreakMaxHold_reader_under_a_fixed_writer(t *testing.T) {
 }
 
 // SetLease of a permit of one's own either counts or fails.
-func TestBreakMaxHold_set_lease(t *testing.T) {
+func TestMaxHold_of_a_client_set_lease(t *testing.T) {
 	t.Parallel()
 	ctx := within(t, soon)
 	client := connect(t, rig.Shared())
