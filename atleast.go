@@ -1,7 +1,6 @@
 package latchkey
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -9,9 +8,8 @@ import (
 )
 
 // A lock with [AtLeast] stays taken for a minimum time. Its first lease is at least as long, in case the
-// holder crashes. A release before that time is early: the scripts that end in _release_early replace the
-// owner by one with keptSuffix, which expires when the time is over. Nothing can acquire as that owner, so
-// nothing can enter the lock by the former owner.
+// holder crashes. A release before that time replaces the owner by one with keptSuffix, which expires when the
+// time is over. Nothing can acquire as that owner, so nothing can enter the lock by the former owner.
 
 // keptFor is the remaining time for which a lock stays taken. It counts from the answer to the acquisition, by
 // the monotonic clock alone: setting the wall clock forward does not shorten it.
@@ -22,24 +20,10 @@ func (l *timeBound) keptFor(now transport.Stamp) time.Duration {
 	return max(l.d-(now.Mono-l.from.Mono), 0)
 }
 
-// earlyReleaser is a protocol whose locks can be released early.
-type earlyReleaser interface {
-	// earlyCall ends an ownership whose lock stays taken for a while. earlyFor adds for how long.
-	earlyCall(o *ownership) call
-}
-
-// earlyFor returns the call of an early release that keeps the lock taken for rest, which is the second
-// argument.
-func (c call) earlyFor(rest time.Duration) call {
-	c.args = slices.Clone(c.args)
-	c.args[1] = millisText(rest)
-	return c
-}
-
 // checkAtLeast refuses the option for a lock that cannot stay taken, and for the lock of an election, which
 // must go to the next candidate at once.
 func (p *primitive) checkAtLeast() error {
-	if _, is := p.spec.protocol.(earlyReleaser); !is || p.spec.public {
+	if !p.spec.isLock() || p.spec.side == KindRead || p.spec.public {
 		return errNoAtLeast
 	}
 	return nil
@@ -57,61 +41,22 @@ func (o *ownership) keptAfter(count int) time.Duration {
 	return keptUntil.keptFor(o.lock.client.clock())
 }
 
-// sendEarly sends the release of an ownership whose lock stays taken.
-func (o *ownership) sendEarly(ctx context.Context, stop <-chan struct{}, on transport.Terms, rest time.Duration) (transport.Answer, error) {
-	c := o.protocol().(earlyReleaser).earlyCall(o).earlyFor(rest)
-	a, err := o.lock.client.sender.CallOn(ctx, stop, on, c.cmd, c.keys, c.args)
-	o.lock.noteKeysOmitted(a, err)
-	o.lock.client.record.keepUntil(a.Sent.Mono + rest)
-	return a, err
-}
-
-// earlyRelease undoes an ownership that was lost while its lock must stay taken.
-type earlyRelease struct {
-	call      call
-	keptUntil *timeBound
-}
-
-// earlyRelease returns nil if the lock need not stay taken: the ownership never began, or the server has
-// confirmed its release. An acquisition that is executed late is then undone completely.
-func (o *ownership) earlyRelease() *earlyRelease {
+// keptIfLost is until when the lock stays taken although the ownership is over, or nil: if it was lost before
+// the server confirmed a release. An acquisition that is executed late after a release is undone completely.
+func (o *ownership) keptIfLost() *timeBound {
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	rare := o.rarely()
-	keptUntil, lost := rare.keptUntil, rare.cause != nil
-	o.mu.Unlock()
-	if keptUntil == nil || !lost {
+	if rare.cause == nil {
 		return nil
 	}
-	return &earlyRelease{o.protocol().(earlyReleaser).earlyCall(o), keptUntil}
+	return rare.keptUntil
 }
 
-// or returns the call of the early release, or the other call if the time is over.
-func (e *earlyRelease) or(release call, now transport.Stamp) call {
-	if e == nil || e.keptUntil.keptFor(now) == 0 {
-		return release
-	}
-	return e.call.earlyFor(e.keptUntil.keptFor(now))
-}
-
-func (stringProtocol) earlyCall(o *ownership) call {
-	names := o.lock.keys()
-	args := o.earlyArgs([]string{o.wire, "", names.channel, o.lock.client.publish})
-	return call{mutexReleaseEarly, names.released(names.queued()), args}
-}
-
-func (hashProtocol) earlyCall(o *ownership) call {
-	names := o.lock.keys()
-	args := o.earlyArgs([]string{o.wire, "", o.guestID(), names.channel, o.lock.client.publish})
-	return call{lockReleaseEarly, names.released(names.queued()), args}
-}
-
-// earlyArgs appends the arguments of an early release that concern the queue.
-func (o *ownership) earlyArgs(to []string) []string {
-	o.mu.Lock()
-	own := ""
-	if o.doubt.mayWait() {
-		own = o.entry.text
-	}
-	o.mu.Unlock()
-	return o.lock.client.handover.channelArgs(append(to, own), o.lock.key)
+// keeping returns a call to release a lock, which has the time to keep it as its last argument, with another
+// time.
+func (c call) keeping(rest time.Duration) call {
+	c.args = slices.Clone(c.args)
+	c.args[len(c.args)-1] = millisText(rest)
+	return c
 }

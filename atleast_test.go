@@ -31,7 +31,7 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 			require.Equal(t, map[string]string{o.wire + keptSuffix: "1"}, c.hash(t, lock.key))
 			require.InDelta(t, 60000, left, 5000)
 
-			undo.early.keptUntil.d = 0 // it is over
+			undo.kept.d = 0 // it is over
 			c.script(lockRelease, lock.keys().queued(), o.wire+keptSuffix, lock.keys().channel)
 			c.script(lockAcquire, lock.keys().queued(), o.wire, "90000")
 			require.Equal(t, transport.Answered, undo.undo(context.Background(), nil))

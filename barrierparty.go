@@ -310,7 +310,7 @@ func (barrierProtocol) readRefusal(*acquisition, transport.Answer) (time.Duratio
 	return -1, errReply
 }
 
-func (barrierProtocol) releaseCall(*ownership, int, int64, []string) call { return call{} }
+func (barrierProtocol) releaseCall(*ownership, release, []string) call { return call{} }
 
 func (b barrierProtocol) renewalCall(o *ownership, lease time.Duration) call {
 	return call{barrierRenew, []string{b.barrier.key, b.barrier.waiting}, []string{o.wire, millisText(lease)}}

@@ -100,17 +100,15 @@ func (p fairProtocol) readRefusal(a *acquisition, ans transport.Answer) (left ti
 	return fromMillis(pause), a.busyWith(holder, fromMillis(lease)) // the pause may end sooner than the lease
 }
 
-func (fairProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {
+func (p fairProtocol) releaseCall(o *ownership, to release, args []string) call {
 	waiting := o.waitingArg()
-	args = append(args, o.wire, strconv.Itoa(count), o.guestID(), o.lock.client.publish, o.lock.keys().channel, strconv.FormatInt(raise, 10), waiting,
+	args = append(args, o.wire, strconv.Itoa(to.count), o.guestID(), o.lock.client.publish, o.lock.keys().channel, millisText(to.raise), waiting,
 		o.lock.client.staleMS)
-	return call{fairRelease, o.lock.keys().fair, o.lock.client.handover.channelArgs(args, o.lock.key)}
-}
-
-func (p fairProtocol) earlyCall(o *ownership) call {
-	waiting := o.waitingArg()
-	args := []string{o.wire, "", o.guestID(), o.lock.keys().channel, o.lock.client.publish, waiting, o.lock.client.staleMS}
-	return call{fairReleaseEarly, o.lock.keys().fair, append(o.lock.client.handover.channelArgs(args, o.lock.key), p.waiters.redissonWait)}
+	args = o.lock.client.handover.channelArgs(args, o.lock.key)
+	if to.keep > 0 {
+		args = append(args, p.waiters.redissonWait, millisText(to.keep))
+	}
+	return call{fairRelease, o.lock.keys().fair, args}
 }
 
 // waiterChannel is the channel on which the lock tells an owner that its turn has come.

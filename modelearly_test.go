@@ -25,13 +25,12 @@ func (k *keptReference) release(p *party, d dice) {
 	if p.t == nil || p.phase != held || len(p.grips) != 1 || !p.holds() {
 		return
 	}
-	early, is := p.t.protocol().(earlyReleaser)
-	if !is {
+	if p.t.lock.checkAtLeast() != nil {
 		return
 	}
 	t, others, rest, certain := p.t, p.others, min(modelRests[d[1]%len(modelRests)], p.left()), p.holds()
 	p.grips, p.phase, t.holds.count = nil, releasing, 0
-	c := early.earlyCall(t).earlyFor(fromMS(rest))
+	c := t.protocol().releaseCall(t, release{keep: fromMS(rest)}, nil)
 	m := &message{what: fmt.Sprintf("%s releases, and the lock is to stay taken for %d ms", p.name, rest), words: p.w.words(c), light: true}
 	var had entry
 	m.before = func() { had = k.state() }

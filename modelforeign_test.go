@@ -89,11 +89,14 @@ func lockOperations(p *primitive) []func() {
 	operations := []func(){
 		send(func(a *acquisition) call { return p.spec.protocol.acquireCall(a, 1, 0) }),
 		send(func(a *acquisition) call { return p.spec.protocol.acquireCall(a, 1, 1) }),
-		send(func(a *acquisition) call { return p.spec.protocol.releaseCall(a.ownership, 0, 0, nil) }),
+		send(func(a *acquisition) call { return p.spec.protocol.releaseCall(a.ownership, release{}, nil) }),
 		send(func(a *acquisition) call { return p.spec.protocol.renewalCall(a.ownership, a.lease) }),
 	}
-	if early, is := p.spec.protocol.(earlyReleaser); is {
-		operations = append(operations, send(func(a *acquisition) call { return early.earlyCall(a.ownership).earlyFor(time.Second) }))
+	if p.checkAtLeast() == nil {
+		operations = append(operations,
+			send(func(a *acquisition) call {
+				return p.spec.protocol.releaseCall(a.ownership, release{keep: time.Second}, nil)
+			}))
 	}
 	return operations
 }

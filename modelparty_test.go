@@ -292,7 +292,7 @@ func (p *party) renewal() int64 {
 func (p *party) settle(certain bool, fate int) {
 	t, others, count := p.t, p.others, len(p.grips)
 	t.holds.count = count
-	c := t.protocol().releaseCall(t, count, p.renewal(), nil)
+	c := t.protocol().releaseCall(t, release{count: count, raise: fromMS(p.renewal())}, nil)
 	if c.keys == nil {
 		p.owing = false
 		return
@@ -329,7 +329,7 @@ func (p *party) settle(certain bool, fate int) {
 func (p *party) undo(pick, fate int) {
 	i := pick % len(p.toUndo)
 	t := p.toUndo[i]
-	c := t.protocol().releaseCall(t, 0, 0, nil)
+	c := t.protocol().releaseCall(t, release{}, nil)
 	m := &message{what: p.name + " undoes what is over", words: p.w.words(c), light: true, silent: func() {}}
 	m.answered = func(any) { p.toUndo = slices.Delete(p.toUndo, i, i+1) }
 	p.watch(m)

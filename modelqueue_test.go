@@ -139,7 +139,7 @@ func (r *queueReference) giveBack(owner string, fate int) {
 	for _, c := range r.w.clients {
 		if c.id == name.client {
 			o := c.registry.build(newPrimitive(c, r.lock.spec, modelName), name, 0, false)
-			m := &message{what: owner + " is not wanted", words: r.w.words(o.protocol().releaseCall(o, 0, 0, nil)), light: true}
+			m := &message{what: owner + " is not wanted", words: r.w.words(o.protocol().releaseCall(o, release{}, nil)), light: true}
 			m.answered, m.silent = func(any) {}, func() {}
 			r.watch(m, "")
 			r.w.send(m, fate)
@@ -168,7 +168,7 @@ func (p *party) releaseFor(fate int) {
 	next.makeEntry(wanted)
 	next.entry.mayBeQueued, next.doubt.queued = true, true
 	t.local.next = next
-	m := &message{what: fmt.Sprintf("%s releases, and waits again", p.name), words: p.w.words(t.protocol().releaseCall(t, 0, 0, nil)), light: true}
+	m := &message{what: fmt.Sprintf("%s releases, and waits again", p.name), words: p.w.words(t.protocol().releaseCall(t, release{}, nil)), light: true}
 	t.local.next = nil
 	p.toUndo = append(p.toUndo, t)
 	p.t, p.phase, p.made, p.waits, p.round, p.excused, p.unheard, p.owing = next, acquiring, p.w.ms(), true, 1, false, false, false

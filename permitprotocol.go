@@ -64,8 +64,8 @@ func (p permitProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.
 
 // releaseCall, for the first of a group that was never acquired, gives up the whole group and its
 // place in the queue.
-func (p permitProtocol) releaseCall(o *ownership, count int, _ int64, args []string) call {
-	if count > 0 {
+func (p permitProtocol) releaseCall(o *ownership, to release, args []string) call {
+	if to.count > 0 {
 		return call{}
 	}
 	id, entry, mark := rawID(o.wire), "", ""

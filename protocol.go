@@ -16,11 +16,20 @@ type protocol interface {
 	// readRefusal reads a reply to acquireCall that is a number or an array: a refusal. The error matches
 	// ErrNotAcquired. left is the time after which to try again, negative if the script does not know.
 	readRefusal(a *acquisition, ans transport.Answer) (left time.Duration, err error)
-	// releaseCall lowers the count of the ownership; with 0 the ownership is removed from Redis. If the lock
-	// stays held, its remaining time is raised to at least raise ms. The arguments are appended to args.
-	releaseCall(o *ownership, count int, raise int64, args []string) call
+	// releaseCall lowers the count of the ownership; with 0 the ownership is removed from Redis. The arguments
+	// are appended to args.
+	releaseCall(o *ownership, to release, args []string) call
 	// renewalCall returns one ownership's part of a batch of renewals.
 	renewalCall(o *ownership, lease time.Duration) call
+}
+
+// release is what a release leaves.
+type release struct {
+	count int           // holds of the ownership
+	raise time.Duration // if there are any: the remaining time of the lock at least
+	// keep is for how long the lock stays taken if nobody holds it any more. If it is not 0, it is the last
+	// argument of the call.
+	keep time.Duration
 }
 
 // keyByKey is a protocol whose holds have several keys, each of which can be renewed separately.
@@ -56,12 +65,12 @@ func (stringProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Du
 }
 
 // releaseCall returns no call for a partial release, because a mutex cannot be re-entered.
-func (stringProtocol) releaseCall(o *ownership, count int, _ int64, args []string) call {
-	if count > 0 {
+func (stringProtocol) releaseCall(o *ownership, to release, args []string) call {
+	if to.count > 0 {
 		return call{}
 	}
 	names := o.lock.keys()
-	args = append(o.handoverArgs(append(args, o.wire, names.channel, o.lock.client.publish), count), o.openArg())
+	args = append(o.handoverArgs(append(args, o.wire, names.channel, o.lock.client.publish), 0), o.openArg(), millisText(to.keep))
 	return call{mutexRelease, names.released(names.queued()), withoutUsual(args, usualOfMutexRelease)}
 }
 
@@ -93,8 +102,8 @@ func (hashProtocol) acquireCall(a *acquisition, count, _ int) call {
 // command.
 var (
 	usualOfAcquire      = []string{"1", "", "", "", "", ""}
-	usualOfRelease      = []string{"0", "", "0", "PUBLISH", "", "", "latchkey:{", "}", "1", "0"}
-	usualOfMutexRelease = []string{"PUBLISH", "", "", "latchkey:{", "}", "1", "0", "0"}
+	usualOfRelease      = []string{"0", "", "0", "PUBLISH", "", "", "latchkey:{", "}", "1", "0", "0"}
+	usualOfMutexRelease = []string{"PUBLISH", "", "", "latchkey:{", "}", "1", "0", "0", "0"}
 )
 
 // withoutUsual leaves out trailing arguments that have their usual values.
@@ -116,10 +125,11 @@ func (hashProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dura
 	return a.readHolder(ans)
 }
 
-func (hashProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {
+func (hashProtocol) releaseCall(o *ownership, to release, args []string) call {
 	names := o.lock.keys()
-	args = append(args, o.wire, names.channel, strconv.Itoa(count), o.guestID(), strconv.FormatInt(raise, 10), o.lock.client.publish)
-	return call{lockRelease, names.released(names.fenced()), withoutUsual(o.handoverArgs(args, count), usualOfRelease)}
+	args = append(args, o.wire, names.channel, strconv.Itoa(to.count), o.guestID(), millisText(to.raise), o.lock.client.publish)
+	args = append(o.handoverArgs(args, to.count), millisText(to.keep))
+	return call{lockRelease, names.released(names.fenced()), withoutUsual(args, usualOfRelease)}
 }
 
 func (hashProtocol) renewalCall(o *ownership, lease time.Duration) call {

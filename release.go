@@ -193,16 +193,10 @@ type releaseAnswer struct {
 // is held.
 func (o *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releaseAnswer, error) {
 	o.mu.Lock()
-	count, raised, on := o.holds.count, o.releaseLease(), o.terms(false)
-	rest := o.keptAfter(count)
+	count, on := o.holds.count, o.terms(false)
+	to := release{count, o.releaseLease(), o.keptAfter(count)}
 	o.mu.Unlock()
-	var a transport.Answer
-	var err error
-	if rest > 0 {
-		a, err = o.sendEarly(ctx, stop, on, rest)
-	} else {
-		a, err = o.sendRelease(ctx, stop, on, count, millis(raised))
-	}
+	a, err := o.sendRelease(ctx, stop, on, to)
 	if transport.HasCode(err, "WRONGTYPE") {
 		a.Null, err = true, nil // somebody replaced the lock by something else
 	}
@@ -223,11 +217,9 @@ func (o *ownership) releaseLease() time.Duration {
 	return o.lease.releaseLease()
 }
 
-func (o *ownership) sendRelease(
-	ctx context.Context, stop <-chan struct{}, on transport.Terms, count int, raise int64,
-) (transport.Answer, error) {
+func (o *ownership) sendRelease(ctx context.Context, stop <-chan struct{}, on transport.Terms, to release) (transport.Answer, error) {
 	args := releaseBuffers.Get().(*[16]string)
-	c := o.protocol().releaseCall(o, count, raise, args[:0])
+	c := o.protocol().releaseCall(o, to, args[:0])
 	if c.keys == nil {
 		return transport.Answer{}, nil
 	}
@@ -237,6 +229,9 @@ func (o *ownership) sendRelease(
 		releaseBuffers.Put(args)
 	}
 	o.lock.noteKeysOmitted(a, err)
+	if to.keep > 0 {
+		o.lock.client.record.keepUntil(a.Sent.Mono + to.keep)
+	}
 	return a, err
 }
 

@@ -20,8 +20,9 @@ type rwCosts struct {
 // costs checks that a script calls at most that many commands, and returns its reply.
 func (s rwCosts) costs(most int, what, script string, keys []string, args ...string) any {
 	s.t.Helper()
-	const count = `local function countedCall(...) redis.call('incr', ARGV[#ARGV]) return redis.call(...) end
-local function triedCall(...) redis.call('incr', ARGV[#ARGV]) return redis.pcall(...) end
+	const count = `local calls = table.remove(ARGV)
+local function countedCall(...) redis.call('incr', calls) return redis.call(...) end
+local function triedCall(...) redis.call('incr', calls) return redis.pcall(...) end
 `
 	text := strings.NewReplacer("redis.call(", "countedCall(", "redis.pcall(", "triedCall(").Replace(scriptText(script))
 	s.do("SET", s.counter, "0")
@@ -100,4 +101,8 @@ func TestRWScripts_costs(t *testing.T) {
 	require.Nil(t, s.read(11, "read, beside others", ownerA))
 	require.Equal(t, "OK", s.costs(12, "evict one of two", "rw_evict", s.withQueue(), append(s.evictArgs(), ownerA)...))
 	require.Equal(t, "OK", s.costs(11, "evict the only one", "rw_evict", s.withQueue(), append(s.evictArgs(), ownerC)...))
+
+	require.Nil(t, s.write(8, "write, a free lock", ownerC))
+	require.Equal(t, int64(0), s.costs(20, "stop to write, the lock stays taken", "rw_write_release", s.withQueue(),
+		append(s.unwriteArgs(ownerC, 0, "0", "", ""), "20000")...))
 }

@@ -34,10 +34,10 @@ func (readProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dura
 	return a.readRWRefusal(ans, "waiting writers")
 }
 
-func (p readProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {
+func (p readProtocol) releaseCall(o *ownership, to release, args []string) call {
 	c := o.rwRelease(rwReadRelease, rwReadReleaseQueued)
 	c.keys = appendLeaseKeys(c.keys, o.lock.key, o.wire, o.mostHolds())
-	args = append(args, o.wire, strconv.Itoa(count), p.number, o.lock.client.publish, o.lock.keys().channel, strconv.FormatInt(raise, 10))
+	args = append(args, o.wire, strconv.Itoa(to.count), p.number, o.lock.client.publish, o.lock.keys().channel, millisText(to.raise))
 	c.args = append(o.lock.client.handover.channelArgs(args, o.lock.key), presenceChannel(o.lock.key), o.lock.keys().queue)
 	return c
 }
@@ -85,19 +85,14 @@ func (writeProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dur
 	return a.readRWRefusal(ans, "waiting readers")
 }
 
-func (writeProtocol) releaseCall(o *ownership, count int, raise int64, args []string) call {
+func (writeProtocol) releaseCall(o *ownership, to release, args []string) call {
 	waiting := o.waitingArg()
 	c := o.rwRelease(rwWriteRelease, rwWriteReleaseQueued)
-	args = append(args, o.wire, strconv.Itoa(count), waiting, o.lock.client.publish, o.lock.keys().channel, strconv.FormatInt(raise, 10))
-	c.args = append(o.handoverArgs(args, count), presenceChannel(o.lock.key), o.lock.client.staleMS, o.lock.keys().queue)
-	return c
-}
-
-func (writeProtocol) earlyCall(o *ownership) call {
-	waiting := o.waitingArg()
-	c := o.rwRelease(rwWriteReleaseEarly, rwWriteReleaseEarlyQueued)
-	args := o.earlyArgs([]string{o.wire, "", waiting, o.lock.client.publish, o.lock.keys().channel})
-	c.args = append(args, o.lock.keys().queue)
+	args = append(args, o.wire, strconv.Itoa(to.count), waiting, o.lock.client.publish, o.lock.keys().channel, millisText(to.raise))
+	c.args = append(o.handoverArgs(args, to.count), presenceChannel(o.lock.key), o.lock.client.staleMS, o.lock.keys().queue)
+	if to.keep > 0 {
+		c.args = append(c.args, millisText(to.keep))
+	}
 	return c
 }
 

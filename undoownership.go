@@ -68,17 +68,26 @@ type lastRelease struct {
 	number uint64 // of the ownership
 	owner  Owner
 	call   call
-	early  *earlyRelease // or nil
+	kept   *timeBound // until when the lock stays taken, or nil
 }
 
 func (o *ownership) lastRelease() *lastRelease {
-	return &lastRelease{o.lock, o.number, o.owner(), o.protocol().releaseCall(o, 0, 0, nil), o.earlyRelease()}
+	r := &lastRelease{lock: o.lock, number: o.number, owner: o.owner(), kept: o.keptIfLost()}
+	var to release
+	if r.kept != nil {
+		to.keep = r.kept.d
+	}
+	r.call = o.protocol().releaseCall(o, to, nil)
+	return r
 }
 
 // undo implements [undoable]. It needs no turn: any other command for the ownership finds it gone.
 func (r *lastRelease) undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
 	c := r.lock.client
-	release := r.early.or(r.call, c.clock())
+	release := r.call
+	if r.kept != nil {
+		release = release.keeping(r.kept.keptFor(c.clock()))
+	}
 	a, err := c.sender.Call(ctx, stop, release.cmd, release.keys, release.args)
 	switch {
 	case transport.HasCode(err, "WRONGTYPE"): // another object has taken the place of the lock

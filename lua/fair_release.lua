@@ -12,18 +12,24 @@
 -- ARGV[8] ms for which a waiter counts as alive after a sign of life
 -- ARGV[9], ARGV[10] prefix and suffix of the channels of clients
 -- ARGV[11] '1' if the server counts all listeners of these channels
+-- ARGV[12] ms for which a waiter of Redisson keeps its place once it could acquire the lock, and
+-- ARGV[13] '0', or with ARGV[2] '0' the ms for which the lock stays taken: see stay_taken.lua.
+--         Both are usually omitted
 --
 -- Reply   nil: this client has no part in the lock; if the owner was in the queue, it has
 --         left it
 --         status HELD: the owner still holds the lock
---         integer: the lock is free, or granted to a waiter; how many subscribers received
---         the message, -1 if the server refused it
+--         integer: the lock is free, granted to a waiter, or stays taken; how many subscribers
+--         received the message, -1 if the server refused it
 --
 -- If the lock is free afterwards, it is passed on to the first of the queue (see
--- fair_grant.lua).
+-- fair_grant.lua). If it stays taken, the first of the queue is told to retry: a client of this
+-- library when the lock is free, a waiter of Redisson at once. That waiter then sleeps until the time
+-- in its deadline, which it computed from the lease that the lock had. So the deadline is lowered to
+-- what it would be now.
 --
--- Cost: 4 commands for the last release if nobody waits, 12 if a waiter is granted the
--- lock, 6 if it has to retry, 3 more for a waiter of Redisson; O(log n) in the waiters. An
+-- Cost: 4 commands for the last release if nobody waits, 12 if a waiter is granted the lock or
+-- the lock stays taken, 6 if it has to retry, 3 more for a waiter of Redisson; O(log n) in the waiters. An
 -- owner that leaves the queue is removed if it is among the 256 at either end, and otherwise
 -- marked for removal when it gets there; at most 64 dead waiters at each end are removed
 -- with it. The owner leaves the queue even if the key of the lock now holds another kind of
@@ -34,6 +40,7 @@ local key, queue, deadlines, notes, tokens = KEYS[1], KEYS[2], KEYS[3], KEYS[4],
 local owner, me, publish, channel = ARGV[1], ARGV[3], ARGV[4], ARGV[5]
 local prefix, stale = channel .. ':', tonumber(ARGV[8])
 local clients, suffix, counts = ARGV[9], ARGV[10], ARGV[11] == '1'
+local keepFor = ARGV[13] ~= '0' and ARGV[13]
 --@include tell
 --@include lock_leave
 --@include fair_clock
@@ -66,6 +73,24 @@ end
 
 if ARGV[7] == '1' then
   --@include fair_withdraw
+end
+if keepFor then
+  --@include stay_taken
+  local function tellFirst()
+    local head = redis.call('lindex', queue, '0')
+    if not head then
+      return 0
+    end
+    if not redis.call('hget', notes, head) then
+      clock()
+      redis.call('zadd', deadlines, 'xx', 'lt', string.format('%.0f', now + kept + ARGV[12]), head)
+    end
+    local client = string.match(head, '^(.*):') or head
+    tell(publish, clients .. client .. suffix, 'ask ' .. kept + 1 .. ' ' .. head .. ' ' .. key)
+    return tell(publish, prefix .. head)
+  end
+  local sound, receivers = pcall(tellFirst)
+  return sound and receivers or 0
 end
 local count = tonumber(ARGV[2])
 local left = leave(count, tonumber(ARGV[6]))

@@ -16,31 +16,41 @@
 -- ARGV[9], ARGV[10] prefix and suffix of the channel of a client, 'latchkey:{' and '}'
 -- ARGV[11] '1' if the server counts all receivers of a message
 -- ARGV[12] '0', or the lease in ms of ARGV[8] if the reply grants it the lock
+-- ARGV[13] '0', or with ARGV[3] '0' the ms for which the lock stays taken: see stay_taken.lua
 -- Values in quotes are the usual ones. Trailing arguments from ARGV[3] on may be omitted if they have
 -- their usual values.
 --
 -- Reply   nil: this client has no part in the lock; its entry is no longer in the queue
 --         status HELD: the owner still holds the lock
---         integer: the lock is free; how many subscribers received the message, -1 if the
---         server refused it
+--         integer: the lock is free, or stays taken; how many subscribers received the message,
+--         -1 if the server refused it
 --         array: the lock has a new owner; that owner and its fencing token
 --
 -- If the reply is an integer or an array, ARGV[8] is in the queue or owns the lock; otherwise
 -- it does neither. A lock that is found free is handed over too: this repairs a hand-over that
 -- was lost.
 --
--- Cost: 4 commands for the last release with nobody in the queue, 7 with a grant. Works
--- on a server that is out of memory. Idempotent: counts are absolute; on a lock of
+-- Cost: 4 commands for the last release with nobody in the queue, 7 with a grant, 9 with ARGV[13].
+-- Works on a server that is out of memory. Idempotent: counts are absolute; on a lock of
 -- somebody else it does nothing, and only the call that frees the lock enters ARGV[8].
 local key, queue, counter = KEYS[1], KEYS[2], KEYS[3]
 local owner, channel, count, me, publish = ARGV[1], ARGV[2], ARGV[3] or '0', ARGV[4] or '', ARGV[6] or 'PUBLISH'
 local own, next, prefix, suffix, counted = ARGV[7] or '', ARGV[8] or '', ARGV[9] or 'latchkey:{', ARGV[10] or '}', ARGV[11] or '1'
+local keepFor = ARGV[13] ~= '0' and ARGV[13]
 --@include tell
 
 -- Usually the owner is the only one and nobody waits. Functions that this case does not need are
 -- defined only later.
 if queue and own ~= '' then
   redis.pcall('zrem', queue, own)
+end
+if keepFor then
+  --@include stay_taken
+  if queue then
+    --@include ask_first
+    pcall(askFirst, key, kept + 1)
+  end
+  return tell(publish, channel)
 end
 local left
 if count == '0' and me == '' and redis.call('hlen', key) == 1 then

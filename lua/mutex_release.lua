@@ -10,19 +10,22 @@
 -- ARGV[4] to ARGV[9] as ARGV[7] to ARGV[12] of lock_release.lua
 -- ARGV[10] '0', or ms for which the mutex is to stay free, so that users of the recipe that poll
 --          can acquire it. If n entries are in the queue, it stays free in one of n calls
+-- ARGV[11] '0', or ms for which the mutex stays taken, but never longer than its remaining lease.
+--          Until then it has the token <token>:kept, which no acquisition uses
 -- Values in quotes are the usual ones. Trailing arguments from ARGV[3] on may be omitted if they have
 -- their usual values.
 --
 -- Reply   nil: the token does not hold the lock; its entry is no longer in the queue
---         integer: the lock is free; how many subscribers received the message, -1 if the
---         server refused it
+--         integer: the lock is free, or stays taken; how many subscribers received the message,
+--         -1 if the server refused it
 --         array: the lock has a new owner; that owner and 0
 --
--- Cost: 4 commands with nobody in the queue, 5 with a grant. Works on a server that is out
+-- Cost: 4 commands with nobody in the queue, 5 with a grant, 8 with ARGV[11]. Works on a server that is out
 -- of memory. Idempotent: on a lock of somebody else it does nothing.
 local key, queue, counter, owner = KEYS[1], KEYS[2], nil, ARGV[1]
 local channel, publish = ARGV[2], ARGV[3] or 'PUBLISH'
 local own, next, prefix, suffix, counted = ARGV[4] or '', ARGV[5] or '', ARGV[6] or 'latchkey:{', ARGV[7] or '}', ARGV[8] or '1'
+local keepFor = ARGV[11] ~= '0' and ARGV[11]
 --@include tell
 
 -- free deletes the mutex, which was granted to nobody, and notifies all waiters.
@@ -39,8 +42,19 @@ local mine = holder == owner
 if not mine then
   --@include only_master
 end
-if holder and not mine then
+if not mine and (holder or keepFor) then
   return false
+end
+if keepFor then
+  --@include time_left
+  local left = timeLeft(tonumber(keepFor))
+  redis.call('pexpire', key, left) -- lets the rest run on a server that is out of memory
+  redis.call('set', key, owner .. ':kept', 'px', left)
+  if queue then
+    --@include ask_first
+    pcall(askFirst, key, left + 1)
+  end
+  return tell(publish, channel)
 end
 local open = mine and ARGV[10] and ARGV[10] ~= '0'
 -- Usually nobody waits for the mutex. Functions that this case does not need are defined only

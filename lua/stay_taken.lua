@@ -1,5 +1,5 @@
--- Fragment: ends the part that this client has in a re-entrant lock, which stays taken for ARGV[2] ms. It
--- needs the locals key, owner and me.
+-- Fragment: ends the part that this client has in a re-entrant lock, which stays taken for keepFor
+-- ms. It needs the locals key, owner, me and keepFor.
 --
 -- If nobody else is in the lock, its owner is <owner>:kept for that time, but never for longer than its
 -- remaining lease. No acquisition uses that owner. If other clients of the same owner are in the lock,
@@ -7,7 +7,11 @@
 -- time is shortened.
 --
 -- The script replies nil if this client has no part in the lock, and HELD if other clients of the same
--- owner are in it. Otherwise the local left says for how many ms the lock stays taken.
+-- owner are in it. Otherwise the local kept says for how many ms the lock stays taken.
+--
+-- Waiters may rely on a longer lease. So the script sends the message of a release, and each
+-- listener retries and learns how long to wait. The first of the queue is told to retry when the time
+-- is over.
 --@include time_left
 
 -- stay returns the reply of the script, or for how many ms the lock stays taken.
@@ -38,11 +42,11 @@ local function stay(rest)
   return ttl
 end
 
-local left = stay(tonumber(ARGV[2]))
-if left == 'HELD' then
-  return redis.status_reply(left)
+local kept = stay(tonumber(keepFor))
+if kept == 'HELD' then
+  return redis.status_reply(kept)
 end
-if not left then
+if not kept then
   --@include only_master
   return false
 end
