@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -13,7 +14,6 @@ import (
 // only until the call has its hold or its error.
 type acquisition struct {
 	request
-	ownWait
 
 	lock  *primitive
 	verb  string          // the call in words
@@ -30,6 +30,10 @@ type acquisition struct {
 	since     transport.Stamp // before the first attempt, or when the call began
 	holder    string          // of the lock, when the last attempt was refused, or ""
 	args      *[8]string      // of the command, or nil
+
+	quiet       bool          // nothing is to be logged of the wait: it may be long, or the line was logged
+	behind      *ownership    // of this client, which had the lock at the last refusal, or nil
+	behindSince time.Duration // the first refusal because of it, on the monotonic clock
 
 	isWaiting bool // it waits, and the server should know
 	hasSendMu bool // it has locked sendMu of the ownership, which other goroutines may know

@@ -5,50 +5,15 @@ import (
 	"errors"
 	"reflect"
 	"slices"
-	"time"
 )
 
 // A call that runs under a hold and requests the same lock with the context of the caller, instead of that of
 // the hold, waits for itself. Without a deadline and without [Wait] that never ends. The client does not know
-// which goroutine has a hold, so it cannot refuse the call. It logs a line if such a call has waited for a
-// whole lease behind one and the same ownership of its own client.
+// which goroutine has a hold, so it cannot refuse the call. The error of a bounded wait tells the mistake, and
+// so does a line in the log if the front of a line waits without a limit.
 //
 // The same mistake of a reader costs a pause: a waiting writer of another client keeps new readers out, and waits for
 // the hold under which the call runs. That is worth a line sooner, and with a deadline too.
-//
-// Calls in line are checked when the watchdog has renewed the hold; the front checks itself when the server
-// has refused it. So a short wait costs nothing.
-
-// ownWait is what is known of the ownership of its own client behind which a call waits. The mutex of the
-// call's wait queue guards it, once others know the call.
-type ownWait struct {
-	quiet  bool          // nothing is to be logged: the wait may be long, or the line was logged
-	behind uint64        // the number of that ownership at the last check, or 0
-	since  time.Duration // of the first check that found it, on the monotonic clock
-}
-
-// isStuck reports, once, whether the call has waited for longer than limit behind the ownership of its client
-// with that number; 0 is none.
-func (w *ownWait) isStuck(behind uint64, now, limit time.Duration) bool {
-	switch {
-	case w.quiet:
-		return false
-	case w.behind != behind:
-		w.behind, w.since = behind, now
-		return false
-	case behind == 0 || now-w.since < limit:
-		return false
-	}
-	w.quiet = true
-	return true
-}
-
-// ownWaiter is a call in line that is checked.
-type ownWaiter interface {
-	// isStuckBehind is isStuck for an ownership behind which the call is in line.
-	isStuckBehind(o *ownership, now, limit time.Duration) bool
-	what() (Kind, string)
-}
 
 // noteLimit notes whether the wait may be long: it has a deadline, or it is not for one hold to end, or the
 // candidates of an election wait, which is their purpose.
@@ -57,44 +22,20 @@ func (a *acquisition) noteLimit(ctx context.Context) {
 	a.quiet = limited || !a.lock.spec.isLock() || a.lock.spec.kind == KindElection
 }
 
-// isStuckBehind implements [ownWaiter].
-func (a *acquisition) isStuckBehind(o *ownership, now, limit time.Duration) bool {
-	return a.isStuck(o.number, now, limit)
-}
-
-// reportStuck logs a line if the first in line behind the ownership waits for itself.
-func (o *ownership) reportStuck() {
-	c := o.lock.client
-	if name, stuck := o.lineIsStuck(); stuck {
-		c.reporter.log(noticeOwnWait, name)
-	}
-}
-
-func (o *ownership) lineIsStuck() (name string, stuck bool) {
-	defer o.lockShard().mu.Unlock()
-	if o.onKey.queue == nil {
-		return "", false
-	}
-	return o.onKey.queue.firstIsStuck(o)
-}
-
-// firstIsStuck checks the first in line. shard.mu is held.
-func (q *waitQueue) firstIsStuck(o *ownership) (name string, stuck bool) {
-	if q.line.first == nil {
-		return "", false
-	}
-	w, is := q.line.first.recipient.(ownWaiter)
-	if !is || !w.isStuckBehind(o, o.lock.client.clock().Mono, o.lock.client.options.Lease) {
-		return "", false
-	}
-	_, name = w.what()
-	return name, true
-}
-
-// reportOwnWait logs a line if the call, which the server has refused, waits for itself.
+// reportOwnWait logs a line, once, if the server has refused the call for longer than a lease while one and the same
+// ownership of its client lasted.
 func (a *acquisition) reportOwnWait() {
-	if !a.quiet && a.isBehindOwn() {
-		a.lock.client.reporter.log(noticeOwnWait, a.lock.Name())
+	if a.quiet {
+		return
+	}
+	c := a.lock.client
+	own, now := c.registry.newestOn(a.lock.key), c.clock().Mono
+	switch {
+	case own == nil || own != a.behind:
+		a.behind, a.behindSince = own, now
+	case now-a.behindSince >= c.options.Lease:
+		a.quiet = true
+		c.reporter.log(noticeOwnWait, a.lock.Name())
 	}
 }
 
@@ -106,18 +47,6 @@ func (a *acquisition) reportBehindOwnReader() {
 		return
 	}
 	c.reporter.log(noticeOwnReader, a.lock.Name())
-}
-
-// isBehindOwn checks the call against the oldest ownership of its client on the key.
-func (a *acquisition) isBehindOwn() bool {
-	c := a.lock.client
-	shard, hash := c.waitQueues.locate(a.lock.key)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	for o := range c.registry.live.on(a.lock.key, hash) {
-		return a.isStuck(o.number, c.clock().Mono, c.options.Lease)
-	}
-	return a.isStuck(0, c.clock().Mono, c.options.Lease)
 }
 
 // withOwnHold completes the error of a wait that ended while a call of this client held the key: with what is left of

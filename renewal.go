@@ -142,7 +142,6 @@ func (w *watchdog) renewBatch(batch []renewal) (parts [][]*ownership) {
 			r.ownership.observe(EventRenewalFailed, nil, asReturned(cmp.Or(err, errNotRenewed)))
 		default:
 			r.ownership.renewed(sent, r.lease, results[i])
-			r.ownership.reportStuck()
 		}
 		r.ownership.sendMu.Unlock()
 	}

@@ -16,7 +16,6 @@ import (
 //   - [permitWaiter]: permits of this client can be passed to it
 //   - [companion]: when it has acquired, others in line may share that
 //   - [successor]: when it leaves, the next in line goes on with its place in the queue on the server
-//   - [ownWaiter]: it may wait for a hold of its own caller, which is worth a line in the log
 //   - missedHint: it tried before it joined a shared line, and may have missed a hint
 //
 // The wait loop asks an *acquisition for more. It does not ask a [spinner], which embeds one: a spin

@@ -28,16 +28,12 @@ func selfWaits() (lines chan slog.Record, logger *slog.Logger) {
 }
 
 // A call that locks a lock inside its own Do, with the outer context and without a limit, is logged once, by the name
-// of the lock.
+// of the lock, if the server refuses it. (In line behind a hold of its client it asks nothing.)
 func TestWaitForItselfIsLogged(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
 	for name, open := range map[string]func(*latchkey.Client, string) (outer, inner latchkey.Locker){
-		"Mutex":     same(func(c *latchkey.Client, name string) latchkey.Locker { return c.NewMutex(name) }),
-		"Lock":      same(func(c *latchkey.Client, name string) latchkey.Locker { return c.NewLock(name) }),
-		"SpinLock":  same(func(c *latchkey.Client, name string) latchkey.Locker { return c.NewSpinLock(name, latchkey.Backoff{}) }),
-		"FairLock":  same(func(c *latchkey.Client, name string) latchkey.Locker { return c.NewFairLock(name) }),
-		"WriteLock": same(func(c *latchkey.Client, name string) latchkey.Locker { return c.NewRWLock(name).Writer() }),
+		"FairLock": same(func(c *latchkey.Client, name string) latchkey.Locker { return c.NewFairLock(name) }),
 		"read, then write": func(c *latchkey.Client, name string) (outer, inner latchkey.Locker) {
 			return c.NewRWLock(name).Reader(), c.NewRWLock(name).Writer()
 		},
