@@ -32,7 +32,7 @@ var floors = []string{
 	4: "client hold holdstate release extend passing readalong handover handover_channel queueentry nextowner successor queuekeys loss maxhold heldcontext confine ownership ownership_line registry registry_live watchdog renewal undo undoownership idempotency synchronizer primitive spec protocol acquisition resolve attempt reenter wait waiting serveridentity inspection schedule verifying holdbackend holdmembers holdset close observe atleast clientrecord holdnote permitids clientrecordread knownlabels ownwait",
 	5: "connect lazy locker member forceunlock rwprotocol rwrefusal do synclocker objects objectwalk objectlook waiters",
 	6: "mutex lock fencedlock spinlock fairlock fairprotocol fairwaiters fairrefresh rwlock readlock writelock rwreentry rwdowngrade semaphore semacquire sempassing permitsemaphore permitcount permitstats permit permitbyid fairsemaphore permitqueue permitprotocol countdownlatch latchround latchawait election leadership electionobserve electionrun barrier barrierstate barrierparty barrierdo permitholders",
-	7: "check composite compositehold multilock redlock redround redfailure distinctservers compositeinspect compositemembers compositerelease redline compositeobserve memberorder memberholds multiround",
+	7: "check composite compositehold multilock redlock redround redfailure compositeinspect compositemembers compositerelease redline compositeobserve memberorder memberholds multiround",
 }
 
 // No file refers to a floor above its own.

@@ -12,7 +12,6 @@ package latchkey
 //	syncLocker.mu           | the hold of a SyncLocker, for as long as it is held        |
 //	line.FIFOMutex          | the front of a line, for a RedLock until its hold ends     | itself
 //	compositeHold.unlocking | the releases of a composite hold, one at a time            | itself
-//	serverIdentity.queryMu  | the requests for the id of a server, one at a time         |
 //	ownership.sendMu        | the commands for an ownership, one at a time               | itself
 //
 // The others are held for a short time. While one is held, nothing waits and no foreign code runs.
@@ -31,8 +30,6 @@ package latchkey
 //	knownLabels.mu          | the labels of other clients                                |
 //	undoer.mu               | what is to be undone, and when                             |
 //	dedupSessions.mu        | the sessions of operations that count once                 |
-//	distinctServers.mu      | which members of a RedLock share a server                  |
-//	serverIdentity.mu       | the id of the server, as last reported                     | distinctServers.mu
 //	fairWaitList.mu         | the waiters for fair locks, and their tickets              | foreign code
 //	queueShard.mu           | wait queues, live ownerships: lines, uses, last answers    | ownership.mu, fairWaitList.mu
 //	notifier.mu             | the listeners, and the nodes that own slots                | fairWaitList.mu

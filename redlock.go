@@ -33,7 +33,6 @@ import (
 type RedLock struct {
 	compositeLock
 	options RedLockOptions
-	servers *distinctServers
 }
 
 // RedLockOptions are the settings of a [RedLock].
@@ -83,8 +82,8 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 	setDefault(&options.RetryDelay, DefaultRedLockRetryDelay)
 	need := len(members)/2 + 1
 	lock := compositeLock{kind: KindRed, members: members, need: need, invalid: err, pause: options.RetryDelay}
-	l := &RedLock{compositeLock: lock, options: options, servers: newDistinctServers(members, need)}
-	l.prepare, l.round, l.inLine = l.checkServers, l.acquireMajority, l.waitInLine
+	l := &RedLock{compositeLock: lock, options: options}
+	l.prepare, l.round, l.inLine = l.checkTime, l.acquireMajority, l.waitInLine
 	return l
 }
 
@@ -147,10 +146,28 @@ func (l *RedLock) Do(ctx context.Context, fn func(context.Context) error, option
 	return do(ctx, l, fn, settingsOf(options))
 }
 
-// checkServers checks that no two members are on one server.
-func (l *RedLock) checkServers(ctx context.Context, _ *request, settings []setting) ([]setting, error) {
+// checkTime implements compositeLock.prepare: nothing is sent if the time is over.
+func (*RedLock) checkTime(ctx context.Context, _ *request, settings []setting) ([]setting, error) {
 	if ctx.Err() != nil {
 		return nil, transport.ContextError(ctx)
 	}
-	return settings, l.servers.check(ctx)
+	return settings, nil
+}
+
+// refuseOneServer refuses two members that are known to be on one server, which would count one vote twice. A
+// server that has not told its id counts as distinct.
+func (l *RedLock) refuseOneServer() error {
+	on := map[string]member{}
+	for _, m := range l.members {
+		p, is := m.(*primitive)
+		if !is {
+			continue
+		}
+		id := p.client.serverID()
+		if other, twice := on[id]; twice && id != "" {
+			return invalid("%q and %q are on one server", other.Name(), m.Name())
+		}
+		on[id] = m
+	}
+	return nil
 }

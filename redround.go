@@ -9,6 +9,9 @@ import (
 
 // acquireMajority is a round: it tries all members at once.
 func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []setting) (h *Hold, again bool, err error) {
+	if err := l.refuseOneServer(); err != nil {
+		return nil, false, err
+	}
 	c := newCompositeHold(&l.compositeLock, l.memberTimeout(r))
 	c.allAnswered = make(chan struct{})
 	t := l.try(ctx, l.memberTimeout(r), settings)

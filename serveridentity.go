@@ -3,7 +3,7 @@ package latchkey
 import (
 	"context"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -15,78 +15,57 @@ import (
 // connections, and so does not see them break.
 const identityAge = 10 * time.Second
 
-// serverPatience is how long callers wait for a server to identify itself.
-const serverPatience = 50 * time.Millisecond
+// identityPatience is how long a query for the identity may take.
+const identityPatience = 500 * time.Millisecond
 
-// serverIdentity is the run id of the server of a client. The client queries it once, and again
+// serverIdentity is the run id that the server of a client has told last. The client queries it again
 // after a connection has broken: another server may have taken its place.
 type serverIdentity struct {
-	queryMu transport.FIFOMutex // of the goroutine that queries the server
+	told     atomic.Pointer[toldIdentity] // or nil
+	querying atomic.Bool
+}
 
-	mu         sync.Mutex
-	known      bool
+type toldIdentity struct {
 	id         string // "" if the server does not say
 	generation transport.Generation
 	at         time.Time
-	since      time.Time // when the first query without an answer was sent, or zero
 }
 
-// knownServerID returns the identity of the server, if it can still be relied on.
-func (c *Client) knownServerID() (id string, known bool) {
+// serverID returns the identity that the server has told last, or "". If it is not known, or may have
+// changed, the client queries it in the background.
+func (c *Client) serverID() string {
 	if c.cluster {
-		return "", true
+		return ""
 	}
 	i := &c.serverIdentity
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	fresh := i.known && c.topology.IsStill(i.generation) && (c.owned || time.Since(i.at) < identityAge)
-	return i.id, fresh
+	told := i.told.Load()
+	fresh := told != nil && c.topology.IsStill(told.generation) && (c.owned || time.Since(told.at) < identityAge)
+	if !fresh && i.querying.CompareAndSwap(false, true) {
+		go c.queryServerID()
+	}
+	if told == nil {
+		return ""
+	}
+	return told.id
 }
 
-// serverID returns the identity of the server, "" if the server does not say. known is false if the
-// server may still answer.
-func (c *Client) serverID(ctx context.Context) (id string, known bool) {
+func (c *Client) queryServerID() {
+	defer c.serverIdentity.querying.Store(false)
 	if c.begin(context.Background()) != nil {
-		return "", true
+		return
 	}
 	defer c.working.Done()
-	if c.serverIdentity.queryMu.Lock(ctx) != nil {
-		return "", false
-	}
-	defer c.serverIdentity.queryMu.Unlock()
-	if id, known := c.knownServerID(); known {
-		return id, true
-	}
-	return c.queryServerID(ctx)
-}
-
-// queryServerID is serverID with queryMu held.
-func (c *Client) queryServerID(ctx context.Context) (id string, known bool) {
-	i := &c.serverIdentity
-	generation := c.topology.Generation()
-	i.mu.Lock()
-	if i.since.IsZero() {
-		i.since = time.Now()
-	}
-	i.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), identityPatience)
+	defer cancel()
+	told := toldIdentity{generation: c.topology.Generation(), at: time.Now()}
 	_, reply := c.sender.QueryAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return client.Do(ctx, client.B().Info().Section("server").Build())
 	})
 	info, err := reply.ToString()
 	if err != nil && !transport.Declined(err) {
-		return "", false
+		return
 	}
-	_, id, _ = strings.Cut(info, "run_id:")
-	id, _, _ = strings.Cut(id, "\r")
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.known, i.id, i.generation, i.at, i.since = true, id, generation, time.Now(), time.Time{}
-	return id, true
-}
-
-// overdue reports whether the server has not answered within serverPatience.
-func (i *serverIdentity) overdue() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return !i.since.IsZero() && time.Since(i.since) >= serverPatience
+	_, told.id, _ = strings.Cut(info, "run_id:")
+	told.id, _, _ = strings.Cut(told.id, "\r")
+	c.serverIdentity.told.Store(&told)
 }
