@@ -241,7 +241,7 @@ func (p *barrierAwaiter) leave(ctx context.Context, why string, err error) error
 // leaveLater has the party leave in the background.
 func (p *barrierAwaiter) leaveLater(c call, err error) error {
 	if p.known {
-		p.client.undo.add(&lastRelease{lock: *p.waitingSet, number: p.ownership.number, owner: p.ownership.owner(), call: c}, undoPlan{key: p.key, lease: p.request.lease})
+		p.client.undo.add(&lastRelease{lock: p.waitingSet, number: p.ownership.number, owner: p.ownership.owner(), call: c}, undoPlan{key: p.key, lease: p.request.lease})
 	} else {
 		p.sent.followUp = c
 		p.sent.repeatLater()

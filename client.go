@@ -44,8 +44,6 @@ type Client struct {
 	record          *clientRecord
 	labels          *knownLabels
 
-	names *nameCache
-
 	publish    string // the command that publishes
 	tokenFloor string // '1' if tokens follow the clock
 	leaseMS    string // the default lease, as sent
@@ -103,7 +101,6 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 		owned:      topology != nil,
 		cluster:    client.Mode() == rueidis.ClientModeCluster,
 		clock:      transport.SystemClock,
-		names:      newNameCache(),
 		publish:    "PUBLISH",
 		kindStates: map[Kind]kindState{},
 		leaseMS:    millisText(options.Lease),

@@ -29,7 +29,7 @@ func newFairLockQueue(c *Client) kindState {
 	q.waiters = newFairWaitList(c, q)
 	q.plain = &spec{kind: KindFair, family: KindFair, stored: KindLock,
 		protocol: fairProtocol{waiters: q.waiters}, renew: renewScript, renewals: renewBatch, reentrant: true, handsOver: true, grantMark: "f",
-		resolve: resolveOwner, fresh: freshOwner, wait: q.waiters.wait, moreKeys: (*keys).setFair}
+		resolve: resolveOwner, fresh: freshOwner, wait: q.waiters.wait}
 	fenced := *q.plain
 	fenced.fenced = true
 	q.fenced = &fenced
@@ -44,7 +44,7 @@ func (q *fairLockQueue) protocolFor(w *fairWaiter) protocol {
 	return fairProtocol{waiters: q.waiters, waiter: w}
 }
 func (*fairLockQueue) refresh() transport.Command  { return fairRefresh }
-func (*fairLockQueue) keys(p *primitive) []string  { return p.keys().fair }
+func (*fairLockQueue) keys(p *primitive) []string  { return p.keys().fairKeys() }
 func (*fairLockQueue) channel(p *primitive) string { return p.keys().waiterChannel("") }
 func (*fairLockQueue) entry(o *ownership) string   { return o.wire }
 
@@ -75,7 +75,7 @@ func (p fairProtocol) acquireCall(a *acquisition, count, round int) call {
 	}
 	args := append(a.acquireArgs(count),
 		o.lock.client.publish, o.lock.keys().waiterChannel(""), stale, ticket, p.waiters.redissonWait, fenced, grant)
-	return call{fairAcquire, o.lock.keys().fair, o.lock.client.handover.channelArgs(args, o.lock.key)}
+	return call{fairAcquire, o.lock.keys().fairKeys(), o.lock.client.handover.channelArgs(args, o.lock.key)}
 }
 
 // readRefusal reads the place in the queue that the script gave to a waiting ownership.
@@ -108,7 +108,7 @@ func (p fairProtocol) releaseCall(o *ownership, to release, args []string) call 
 	if to.keep > 0 {
 		args = append(args, p.waiters.redissonWait, millisText(to.keep))
 	}
-	return call{fairRelease, o.lock.keys().fair, args}
+	return call{fairRelease, o.lock.keys().fairKeys(), args}
 }
 
 // waiterChannel is the channel on which the lock tells an owner that its turn has come.

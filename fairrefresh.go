@@ -149,9 +149,9 @@ func (b *refreshing) fill(e *list.Element) *list.Element {
 // add adds waiters of one lock.
 func (b *refreshing) add(waiters []*fairWaiter) {
 	lock := waiters[0].ownership.lock
-	b.keys = append(b.keys, b.queue.keys(&lock)...)
+	b.keys = append(b.keys, b.queue.keys(lock)...)
 	clients, _ := lock.client.handover.channelOf(lock.key)
-	b.args = append(b.args, b.queue.channel(&lock), clients, strconv.Itoa(len(waiters)))
+	b.args = append(b.args, b.queue.channel(lock), clients, strconv.Itoa(len(waiters)))
 	for _, w := range waiters {
 		b.args = append(b.args, b.queue.entry(w.ownership))
 	}

@@ -65,7 +65,7 @@ func (p *primitive) HoldFrom(ctx context.Context) *Hold {
 
 // isOf reports whether it is a hold of that lock, or of that side of it, in that client.
 func (s *holdState) isOf(p *primitive) bool {
-	l := &s.ownership.lock
+	l := s.ownership.lock
 	return l.client == p.client && l.key == p.key && l.spec.side == p.spec.side && l.spec.family == p.spec.family
 }
 

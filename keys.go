@@ -18,13 +18,10 @@ type keys struct {
 	key     string // as it is in Redis
 	channel string
 	token   string // fencing counter
-
-	queue string   // of the waiting owners
-	fair  []string // all keys of a fair lock
+	queue   string // of the waiting owners
 
 	sent [5]string // the key, the queue and the counter; and the key and the counter: slices of it go into commands
 
-	family  Kind        // of the lock, if the name cache may keep these keys, else ""
 	invalid error       // why the name cannot be used
 	noQueue atomic.Bool // the user may not use the queue
 }
@@ -73,24 +70,20 @@ func checkPrefix(prefix string) error {
 	return checkKey("Options.KeyPrefix", prefix)
 }
 
-// keysOfKey derives the names of a lock from its key.
+// keysOfKey derives the names of a lock from its key. They are parts of one string, which is one object
+// instead of three for each lock value.
 func keysOfKey(name, key string) *keys {
-	tag := transport.HashTag(key)
-	k := &keys{
-		name: name, key: key, queue: queueKey(key),
-		channel: "redisson_lock__channel:" + tag, token: "redisson_lock_token:" + tag,
+	const channel, token = "redisson_lock__channel:", "redisson_lock_token:"
+	queue, tag := "latchkey_queue:", transport.HashTag(key)
+	if wholeTag(key) { // x and {x} share a channel and a counter, but not their waiters
+		queue = "latchkey_queue_tag:"
 	}
+	all := channel + tag + token + tag + queue + tag
+	toToken := len(channel) + len(tag)
+	toQueue := toToken + len(token) + len(tag)
+	k := &keys{name: name, key: key, channel: all[:toToken], token: all[toToken:toQueue], queue: all[toQueue:]}
 	k.sent = [5]string{key, k.queue, k.token, key, k.token}
 	return k
-}
-
-// queueKey is the queue of a lock. The locks x and {x} share a channel and a counter; if they
-// shared a queue, one would be granted to waiters for the other.
-func queueKey(key string) string {
-	if wholeTag(key) {
-		return "latchkey_queue_tag:" + key
-	}
-	return "latchkey_queue:" + transport.HashTag(key)
 }
 
 // wholeTag reports whether braces enclose a whole key, as in {x}, which derives the same keys as x.
@@ -168,9 +161,6 @@ func numberKindKey(key string) string {
 }
 
 func reserveKey(key string) string { return "latchkey_sc_reserve:" + transport.HashTag(key) }
-
-// setFair sets the keys of a fair lock.
-func (k *keys) setFair() { k.fair = k.fairKeys() }
 
 // fairKeys returns the keys that every script for a fair lock takes.
 func (k *keys) fairKeys() []string {

@@ -15,7 +15,7 @@ import (
 // Every request for an ownership (acquire, re-enter, renew, release, undo) is sent under its sendMu, one after
 // the other.
 type ownership struct {
-	lock   primitive
+	lock   *primitive
 	wire   string // the owner as it is in Redis
 	number uint64 // of this ownership in this client
 

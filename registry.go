@@ -115,7 +115,7 @@ func (r *registry) fresh(p *primitive) *ownership {
 
 func (r *registry) build(p *primitive, owner Owner, number uint64, isGuest bool) *ownership {
 	o := &ownership{
-		lock: p.ofHold(), number: number,
+		lock: p, number: number,
 		wire: owner.String(), isGuest: isGuest,
 		schedule: newSchedule(), entry: noEntry,
 	}

@@ -63,7 +63,7 @@ func (o *ownership) downgrade(ctx context.Context, s *holdState) (*Hold, error) 
 		return nil, err
 	}
 	r.parent = o.lock.client.parentOf(ctx)
-	a := &acquisition{request: r, lock: &n.lock, ownership: n, began: began}
+	a := &acquisition{request: r, lock: n.lock, ownership: n, began: began}
 	ans, err := a.sendDowngrade()
 	return o.downgradeAnswered(s, a, ans, err)
 }

@@ -44,8 +44,6 @@ type spec struct {
 	// wait makes attempts until one acquires. It is nil for the kinds whose acquisitions wait in
 	// one line for each key.
 	wait func(context.Context, *acquisition) error
-	// moreKeys sets the keys that only this kind has; or nil.
-	moreKeys func(*keys)
 	// channel is where its release is published, or nil for the channel of a lock.
 	channel func(key string) string
 	// ceiling is the longest time between two attempts of the front, or nil for the poll ceiling.

@@ -64,7 +64,7 @@ func (o *ownership) countSent(a releaseAnswer) {
 // lastRelease undoes an ownership that is over. It is kept instead of the ownership to save memory,
 // because there may be many.
 type lastRelease struct {
-	lock   primitive
+	lock   *primitive
 	number uint64 // of the ownership
 	owner  Owner
 	call   call

@@ -46,12 +46,12 @@ func TestLockAndUnlockAreTwoCommands(t *testing.T) {
 	})
 }
 
-// An uncontended lock and unlock allocate few objects, even if the lock is created for each use: the lock, its options,
-// the owner and its name. The test counts objects, because their number does not depend on the machine.
+// An uncontended lock and unlock allocate few objects, even if the lock is created for each use: the lock, its names
+// and options, the owner and its name. The test counts objects, because their number does not depend on the machine.
 func TestLockAndUnlockAllocateLittle(t *testing.T) {
-	most := 6.5 // something else runs now and then
+	most := 10.5 // something else runs now and then
 	if rig.RaceDetector {
-		most = 12 // it discards objects kept for reuse
+		most = 16 // it discards objects kept for reuse
 	}
 	client := connect(t, rig.Shared())
 	for what, open := range map[string]func(string) latchkey.Locker{
