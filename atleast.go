@@ -34,11 +34,10 @@ var errNoAtLeast = invalid("AtLeast does not apply to read locks, MultiLocks, Re
 // keptAfter is how long the lock stays taken after a release that leaves count holds. Before the ownership
 // has begun, it is called only with o.mu held.
 func (o *ownership) keptAfter(count int) time.Duration {
-	keptUntil := o.rarely().keptUntil
-	if count > 0 || keptUntil == nil {
+	if count > 0 {
 		return 0
 	}
-	return keptUntil.keptFor(o.lock.client.clock())
+	return o.keptUntil.keptFor(o.lock.client.clock())
 }
 
 // keptIfLost is until when the lock stays taken although the ownership is over, or nil: if it was lost before
@@ -46,11 +45,10 @@ func (o *ownership) keptAfter(count int) time.Duration {
 func (o *ownership) keptIfLost() *timeBound {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	rare := o.rarely()
-	if rare.cause == nil {
+	if o.holds.cause == nil {
 		return nil
 	}
-	return rare.keptUntil
+	return o.keptUntil
 }
 
 // keeping returns a call to release a lock, which has the time to keep it as its last argument, with another

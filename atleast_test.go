@@ -19,7 +19,7 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 			c := newTestClient(t, Options{})
 			lock := newPrimitive(c, lockSpec, uniqueName(t, c))
 			o := c.registry.fresh(lock)
-			o.phase, o.makeRare().cause, o.makeRare().keptUntil = over, cause, newTimeBound(time.Minute, c.clock())
+			o.phase, o.holds.cause, o.keptUntil = over, cause, newTimeBound(time.Minute, c.clock())
 			c.script(lockAcquire, lock.keys().queued(), o.wire, "90000")
 			undo := o.lastRelease()
 			require.Equal(t, transport.Answered, undo.undo(context.Background(), nil))

@@ -109,7 +109,7 @@ func (a arrivingParty) attempt(ctx context.Context, _ int) (time.Duration, error
 	p.sent.done()
 	if err = p.noteArrival(); err == nil && (p.view.how == barrierWaiting || p.goesOn()) {
 		p.begun = true
-		p.ownership.makeRare().protocol = barrierProtocol{p.Barrier}
+		p.ownership.special = barrierProtocol{p.Barrier}
 		p.ownership.begin(p.request, answer, p.client.clock())
 	}
 	return 0, err

@@ -159,5 +159,5 @@ func (o *ownership) isReleasing() bool { return o.currentPhase() == releasing }
 func (o *ownership) wasReleased() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.phase == over && o.rarely().cause == nil
+	return o.phase == over && o.holds.cause == nil
 }

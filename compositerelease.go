@@ -31,7 +31,7 @@ func (c *compositeHold) unlock(ctx context.Context) error {
 	defer c.unlocking.Unlock()
 	lost := c.err()
 	c.mu.Lock()
-	reported, again, cause := c.reported, c.again, c.cause()
+	reported, again, cause := c.reported, c.again, c.cause
 	c.mu.Unlock()
 	if reported {
 		return fail("unlock", c.name, ErrNotHeld, cause)

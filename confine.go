@@ -30,9 +30,9 @@ func (s *holdState) confine(bounds confinement) {
 	switch {
 	case bounds.max == 0:
 	case s == o.holds.outermost():
-		o.lease.setLimit(newTimeBound(bounds.max, start))
+		o.lease.limit = newTimeBound(bounds.max, start)
 	default:
-		s.makeRare().limit = newTimeBound(bounds.max, start)
+		s.limit = newTimeBound(bounds.max, start)
 		o.limitHold(s)
 	}
 	o.plan()

@@ -40,7 +40,7 @@ func (c *Client) NewElection(name string) *Election {
 	names.invalid = o.invalid
 	p := &primitive{}
 	p.initOf(c, electionSpec, names)
-	return &Election{synchronizer: o, lock: p, seen: []string{o.key, leaderKey(transport.HashTag(o.key)), o.token}}
+	return &Election{synchronizer: o, lock: p, seen: []string{o.key, leaderKey(transport.HashTag(o.key)), o.token()}}
 }
 
 // electionSpec is a fenced lock whose owners are public. It is not re-entrant: if a candidate

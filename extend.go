@@ -90,7 +90,7 @@ func (o *ownership) mayExtend(s *holdState, d time.Duration) error {
 	switch {
 	case o.errOf(s) != nil:
 		return notHeld(o.errOf(s))
-	case d > min(o.lease.limit().left(now), s.limit().left(now)):
+	case d > min(o.lease.limit.left(now), s.limit.left(now)):
 		return ErrMaxHold
 	}
 	o.doubt.renewal = true

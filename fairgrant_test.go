@@ -197,7 +197,7 @@ func TestFairGrant_token_refused(t *testing.T) {
 	heard := s.clientHears(clientB)
 	require.Equal(t, "1", s.acquire(ownerA, s.stale, ""))
 	ticket := s.wait(ownerB)
-	s.do("SET", s.keys.token, "something else")
+	s.do("SET", s.keys.token(), "something else")
 	require.Equal(t, int64(1), s.release(ownerA, 0, "0"))
 	require.Equal(t, "ask 0 "+ownerB+" "+s.keys.key, <-heard)
 	require.Empty(t, s.state().lock)

@@ -205,8 +205,8 @@ func TestFairScripts_token_key_of_another_type(t *testing.T) {
 			s.fenced = "1"
 			acquire := func(owner, count, stale string) any { return s.once(s.acquireCall(owner, count, stale, "")) }
 			require.NotNil(t, acquire(ownerA, "1", s.stale))
-			s.do("DEL", s.keys.token)
-			s.do(append(spoil, s.keys.token, "x")...)
+			s.do("DEL", s.keys.token())
+			s.do(append(spoil, s.keys.token(), "x")...)
 			before := s.state()
 			require.Implements(t, (*error)(nil), acquire(ownerB, "1", s.stale))
 			require.Equal(t, before, s.state(), "nobody joins")

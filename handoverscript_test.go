@@ -194,7 +194,7 @@ func TestHandoverScripts_step_by_step(t *testing.T) {
 		s.wait(ownerE)
 		s.wait(ownerB)
 		s.check(ownerA, "1", ownerB, ownerE)
-		require.Equal(t, int64(60000), s.do("PTTL", s.keys.queue))
+		require.Equal(t, int64(60000), s.do("PTTL", s.keys.queue()))
 
 		require.Equal(t, s.granted(ownerB, "2"), s.release(ownerA, "", ""))
 		require.Equal(t, s.grantMessage(ownerB, "2"), unstamped(<-heard))
@@ -319,7 +319,7 @@ func TestHandoverScripts_passed_over(t *testing.T) {
 		heard := s.hear(ownerA, ownerB)
 		s.attempt(ownerA, "", "")
 		for i, entry := range []string{s.entry(ownerE), s.entry(ownerA), "nonsense", s.entry(ownerB)} {
-			s.do("ZADD", s.keys.queue, strconv.Itoa(i), entry)
+			s.do("ZADD", s.keys.queue(), strconv.Itoa(i), entry)
 		}
 		require.Equal(t, s.granted(ownerB, "2"), s.release(ownerA, "", ""), "the dead get no tokens")
 		require.Equal(t, s.grantMessage(ownerB, "2"), unstamped(<-heard))
@@ -335,9 +335,9 @@ func TestHandoverScripts_many_dead(t *testing.T) {
 			heard := s.hear(ownerB)
 			s.attempt(ownerA, "", "")
 			for i := range dead {
-				s.do("ZADD", s.keys.queue, strconv.Itoa(i), s.entry(ownerE+strconv.Itoa(i)))
+				s.do("ZADD", s.keys.queue(), strconv.Itoa(i), s.entry(ownerE+strconv.Itoa(i)))
 			}
-			s.do("ZADD", s.keys.queue, strconv.Itoa(dead), s.entry(ownerB))
+			s.do("ZADD", s.keys.queue(), strconv.Itoa(dead), s.entry(ownerB))
 			require.Equal(t, int64(0), s.release(ownerA, "", ""))
 			require.Empty(t, s.state().owner)
 			require.Contains(t, s.state().queue, s.entry(ownerB))
@@ -354,7 +354,7 @@ func TestHandoverScripts_kinds_do_not_mix(t *testing.T) {
 		heard := s.hear(ownerB, ownerC, ownerE)
 		s.attempt(ownerA, "", "")
 		other := handoverScripts{s.modelServer, t, s.keys, !s.mutex}
-		s.do("ZADD", s.keys.queue, "1", other.entry(ownerB), "2", s.entry(ownerC), "3", other.entry(ownerE))
+		s.do("ZADD", s.keys.queue(), "1", other.entry(ownerB), "2", s.entry(ownerC), "3", other.entry(ownerE))
 		require.Equal(t, s.granted(ownerC, "2"), s.release(ownerA, "", ""))
 		require.Equal(t, s.grantMessage(ownerC, "2"), unstamped(<-heard))
 		require.Equal(t, int64(0), s.release(ownerC, "", ""), "free, and not the other kind's")
@@ -370,10 +370,10 @@ func TestHandoverScripts_strangers(t *testing.T) {
 		strangers, heard := s.hearOn(s.keys.channel), s.hear(ownerB)
 		s.attempt(ownerA, "", "")
 		s.wait(ownerB)
-		since := s.do("ZSCORE", s.keys.queue, s.entry(ownerB))
+		since := s.do("ZSCORE", s.keys.queue(), s.entry(ownerB))
 		require.Equal(t, int64(1), s.release(ownerA, "", ""))
-		require.Equal(t, since, s.do("ZSCORE", s.keys.queue, s.entry(ownerB)), "it keeps its place")
-		require.Greater(t, s.do("PTTL", s.keys.queue), int64(50000), "an abandoned queue goes away")
+		require.Equal(t, since, s.do("ZSCORE", s.keys.queue(), s.entry(ownerB)), "it keeps its place")
+		require.Greater(t, s.do("PTTL", s.keys.queue()), int64(50000), "an abandoned queue goes away")
 		require.Equal(t, "2", <-strangers)
 		require.Equal(t, "0", <-strangers)
 		require.Equal(t, "ask 2 "+ownerB+" "+s.keys.key, unstamped(<-heard))
@@ -467,20 +467,20 @@ func TestHandoverScripts_out_of_memory_with_a_next_owner(t *testing.T) {
 func TestHandoverScripts_keys_of_others(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		s.attempt(ownerA, "", "")
-		s.do("SET", s.keys.queue, "somebody's")
+		s.do("SET", s.keys.queue(), "somebody's")
 		require.Equal(t, int64(0), s.release(ownerA, s.entry(ownerA), s.entry(ownerA2)))
 		require.Nil(t, s.release(ownerA, s.entry(ownerA), s.entry(ownerA2)))
 		require.Nil(t, s.do("GET", s.keys.key))
-		require.Equal(t, "somebody's", s.do("GET", s.keys.queue))
+		require.Equal(t, "somebody's", s.do("GET", s.keys.queue()))
 		if s.mutex {
 			return
 		}
 		s.hear(ownerB)
-		s.do("DEL", s.keys.queue)
+		s.do("DEL", s.keys.queue())
 		s.attempt(ownerA, "", "")
 		s.wait(ownerB)
-		s.do("DEL", s.keys.token)
-		s.do("LPUSH", s.keys.token, "somebody's")
+		s.do("DEL", s.keys.token())
+		s.do("LPUSH", s.keys.token(), "somebody's")
 		require.Equal(t, int64(0), s.release(ownerA, "", ""))
 		require.Nil(t, s.do("GET", s.keys.key))
 	})
@@ -496,7 +496,7 @@ func TestHandoverScripts_tokens_follow_the_clock(t *testing.T) {
 		now := strconv.FormatInt(modelEpoch/1000, 10)
 		require.Equal(t, now, s.run(lockAcquire, s.keys.fenced(), ownerA, "30000", "1", "", "1", "1", "", ""))
 		require.IsType(t, []any{}, s.run(lockAcquire, s.keys.fenced(), ownerB, "30000", "1", "", "1", "1", ownerB+" 5000 1t", ""))
-		s.do("DEL", s.keys.token)
+		s.do("DEL", s.keys.token())
 		s.set(modelEpoch + 2_000_000)
 		later := strconv.FormatInt(modelEpoch/1000+2000, 10)
 		require.Equal(t, []any{ownerB, later}, s.release(ownerA, "", ""))

@@ -64,5 +64,5 @@ func (noHold) keepHandle(*Hold) bool                       { return true }
 func (noHold) isWatched() bool                             { return false }
 
 func (noHold) life() (*lifecycle, *sync.Mutex) {
-	return &lifecycle{rare: &rareOfLifecycle{cause: ErrNotHeld}}, new(sync.Mutex)
+	return &lifecycle{cause: ErrNotHeld}, new(sync.Mutex)
 }

@@ -22,50 +22,18 @@ import (
 //   - along has the holds that read along with the outermost (readalong.go). The server counts them
 //     and the outermost as one: they are in renewing, and not in count.
 type holdSet struct {
-	first    holdState   // the hold that the ownership began with
-	others   *otherHolds // or nil
+	first    holdState  // the hold that the ownership began with
+	root     *holdState // the outermost, if it is not the first, else nil
+	along    []*holdState
+	entered  []*holdState
+	cause    error // why all were lost, or nil
 	count    int
 	renewing int32
 	most     int32
 }
 
-// otherHolds are the holds other than the first. Few ownerships have them.
-type otherHolds struct {
-	outermost      *holdState // if it is not the first, else nil
-	along, entered []*holdState
-}
-
 // outermost returns the hold that is counted for all that are not re-entries.
-func (s *holdSet) outermost() *holdState {
-	if s.others == nil {
-		return &s.first
-	}
-	return cmp.Or(s.others.outermost, &s.first)
-}
-
-// along returns the holds that read along.
-func (s *holdSet) along() []*holdState {
-	if s.others == nil {
-		return nil
-	}
-	return s.others.along
-}
-
-// reentries returns the re-entries that are not over.
-func (s *holdSet) reentries() []*holdState {
-	if s.others == nil {
-		return nil
-	}
-	return s.others.entered
-}
-
-// more makes room for other holds.
-func (s *holdSet) more() *otherHolds {
-	if s.others == nil {
-		s.others = &otherHolds{}
-	}
-	return s.others
-}
+func (s *holdSet) outermost() *holdState { return cmp.Or(s.root, &s.first) }
 
 // begin makes the outermost hold.
 func (s *holdSet) begin(r *request) {
@@ -78,7 +46,7 @@ func (s *holdSet) current(h *holdState) bool { return h.active() || s.has(h.oute
 
 // has reports whether a hold is the outermost, or reads along with it.
 func (s *holdSet) has(h *holdState) bool {
-	return h == s.outermost() || int(h.alongIndex) < len(s.along()) && s.along()[h.alongIndex] == h
+	return h == s.outermost() || int(h.alongIndex) < len(s.along) && s.along[h.alongIndex] == h
 }
 
 // roots yields the holds that were not entered under another: the outermost, and those that read
@@ -87,7 +55,7 @@ func (s *holdSet) roots(yield func(*holdState) bool) {
 	if !yield(s.outermost()) {
 		return
 	}
-	for _, h := range s.along() {
+	for _, h := range s.along {
 		if !yield(h) {
 			return
 		}
@@ -99,21 +67,20 @@ func (o *ownership) watchHandles() {
 	for h := range o.holds.roots {
 		h.watchHandle()
 	}
-	for _, h := range o.holds.reentries() {
+	for _, h := range o.holds.entered {
 		h.watchHandle()
 	}
 }
 
 // isOnly reports whether a hold is the outermost and the only one, and nothing has begun to end it.
 func (s *holdSet) isOnly(h *holdState) bool {
-	return h == s.outermost() && s.count == 1 && len(s.along()) == 0 && len(s.reentries()) == 0 && h.active()
+	return h == s.outermost() && s.count == 1 && len(s.along) == 0 && len(s.entered) == 0 && h.active()
 }
 
 // join adds a hold that reads along with the outermost.
 func (s *holdSet) join(h *holdState) {
-	others := s.more()
-	h.alongIndex = int32(len(others.along)) //nolint:gosec // there are fewer goroutines
-	others.along = append(others.along, h)
+	h.alongIndex = int32(len(s.along)) //nolint:gosec // there are fewer goroutines
+	s.along = append(s.along, h)
 	if h.renew {
 		s.renewing++
 	}
@@ -122,18 +89,17 @@ func (s *holdSet) join(h *holdState) {
 // leave ends a hold, as a release does, if another one remains for which the server's count stays
 // the same. It reports whether it did, and returns what ends with the hold.
 func (s *holdSet) leave(h *holdState) (left bool, dependents []*dependent) {
-	if len(s.along()) == 0 || !s.has(h) {
+	if len(s.along) == 0 || !s.has(h) {
 		return false, nil
 	}
-	others := s.others
-	last := len(others.along) - 1
-	successor := others.along[last]
-	others.along[last], others.along = nil, others.along[:last]
+	last := len(s.along) - 1
+	successor := s.along[last]
+	s.along[last], s.along = nil, s.along[:last]
 	switch {
 	case h == s.outermost():
-		others.outermost = successor
+		s.root = successor
 	case h != successor:
-		successor.alongIndex, others.along[h.alongIndex] = h.alongIndex, successor
+		successor.alongIndex, s.along[h.alongIndex] = h.alongIndex, successor
 	}
 	if h.renew {
 		s.renewing--
@@ -165,8 +131,8 @@ func (s *holdSet) countUnder(root *holdState) (count int) {
 	if root.active() {
 		count++
 	}
-	for _, h := range s.reentries() {
-		if h.within() == root && h.active() {
+	for _, h := range s.entered {
+		if h.within == root && h.active() {
 			count++
 		}
 	}
@@ -186,15 +152,14 @@ func (s *holdSet) isKnown() bool {
 // replace ends the only hold, as a release does, and puts another in its place. It returns what
 // ends with the first.
 func (s *holdSet) replace(h, next *holdState) []*dependent {
-	s.more().outermost = next
+	s.root = next
 	h.reported = true
 	return h.end(nil)
 }
 
 // add adds a re-entry that the server has confirmed.
 func (s *holdSet) add(h *holdState) {
-	others := s.more()
-	others.entered = append(others.entered, h)
+	s.entered = append(s.entered, h)
 	s.include(h)
 }
 
@@ -226,20 +191,18 @@ func (s *holdSet) stopRenewal(h *holdState) {
 
 // remove ends a re-entry that is no longer counted, and returns what ends with it.
 func (s *holdSet) remove(h *holdState, cause error) []*dependent {
-	if s.others != nil {
-		s.others.entered = slices.DeleteFunc(s.others.entered, func(e *holdState) bool { return e == h })
-	}
+	s.entered = slices.DeleteFunc(s.entered, func(e *holdState) bool { return e == h })
 	return h.end(cause)
 }
 
 // clear ends all holds, counted or not, and returns what ends with them.
 func (s *holdSet) clear(cause error) []*dependent {
-	s.count, s.renewing = 0, 0
+	s.cause, s.count, s.renewing = cause, 0, 0
 	var dependents []*dependent
 	for h := range s.roots {
 		dependents = append(dependents, h.end(cause)...)
 	}
-	for _, h := range s.reentries() {
+	for _, h := range s.entered {
 		dependents = append(dependents, h.end(cause)...)
 	}
 	return dependents
@@ -247,8 +210,8 @@ func (s *holdSet) clear(cause error) []*dependent {
 
 // pastLimit returns the re-entries that are past their own limits.
 func (s *holdSet) pastLimit(now transport.Stamp) (past []*holdState) {
-	for _, h := range s.reentries() {
-		if h.limit().valid(now) <= 0 {
+	for _, h := range s.entered {
+		if h.limit.valid(now) <= 0 {
 			past = append(past, h)
 		}
 	}

@@ -20,9 +20,9 @@ func TestHolds_are_counted_until_they_are_given_up(t *testing.T) {
 	require.EqualValues(t, 1, s.renewing)
 	require.False(t, s.uncount(inner))
 	require.Zero(t, s.renewing, "nothing that is left wants renewal")
-	require.Len(t, s.reentries(), 2, "the server has not taken it back yet")
+	require.Len(t, s.entered, 2, "the server has not taken it back yet")
 	s.remove(inner, nil)
-	require.Equal(t, []*holdState{fixed}, s.reentries())
+	require.Equal(t, []*holdState{fixed}, s.entered)
 	require.True(t, inner.released)
 	require.True(t, s.uncount(fixed), "the last")
 	require.Zero(t, s.count)
@@ -57,9 +57,9 @@ func TestHolds_end_together(t *testing.T) {
 	endDependents(s.clear(ErrLost), ErrLost)
 	require.Equal(t, 3, ended)
 	for _, h := range []*holdState{&s.first, inner, leaver} {
-		require.Equal(t, ErrLost, h.cause(), "also one whose release is not answered")
+		require.Equal(t, ErrLost, h.cause, "also one whose release is not answered")
 	}
-	require.NoError(t, gone.cause(), "what was released is not lost")
+	require.NoError(t, gone.cause, "what was released is not lost")
 	require.Zero(t, s.count)
 	require.Zero(t, s.renewing)
 }
@@ -67,8 +67,8 @@ func TestHolds_end_together(t *testing.T) {
 func TestHolds_past_their_own_limits(t *testing.T) {
 	var s holdSet
 	s.begin(&request{renew: true})
-	short := &holdState{rare: &rareOfHold{limit: newTimeBound(time.Second, leaseStart)}}
-	long := &holdState{rare: &rareOfHold{limit: newTimeBound(time.Minute, leaseStart)}}
+	short := &holdState{limit: newTimeBound(time.Second, leaseStart)}
+	long := &holdState{limit: newTimeBound(time.Minute, leaseStart)}
 	s.add(short)
 	s.add(long)
 	s.add(&holdState{})

@@ -22,11 +22,7 @@ type holdState struct {
 	alongIndex int32 // among those that read along
 	shown      bool  // the program has seen the owner, under this outermost hold
 	renew      bool  // the hold wants renewal
-	rare       *rareOfHold
-}
 
-// rareOfHold is state that few holds need. It is nil for the others.
-type rareOfHold struct {
 	within *holdState  // the outermost hold of a re-entry, else nil
 	limit  *timeBound  // of a re-entry; the lease has that of the outermost hold
 	timer  *time.Timer // for the limit, or nil
@@ -35,38 +31,6 @@ type rareOfHold struct {
 	// For the observer.
 	acquired transport.Stamp  // of an outermost hold: just before the request that acquired it
 	parent   *context.Context // of its events, or nil: see Client.parentOf
-}
-
-// makeRare returns rare, and makes it if it is nil.
-func (s *holdState) makeRare() *rareOfHold {
-	if s.rare == nil {
-		s.rare = &rareOfHold{}
-	}
-	return s.rare
-}
-
-// within is the outermost hold of a re-entry, else nil.
-func (s *holdState) within() *holdState {
-	if s.rare == nil {
-		return nil
-	}
-	return s.rare.within
-}
-
-// limit is the limit of a re-entry, or nil.
-func (s *holdState) limit() *timeBound {
-	if s.rare == nil {
-		return nil
-	}
-	return s.rare.limit
-}
-
-// observeFrom notes when the hold was acquired, if the client has an observer.
-func (s *holdState) observeFrom(acquired transport.Stamp, parent *context.Context) {
-	if s.ownership.lock.client.options.Observer != nil {
-		rare := s.makeRare()
-		rare.acquired, rare.parent = acquired, parent
-	}
 }
 
 func (s *holdState) lockName() string { return s.ownership.lock.Name() }
@@ -108,7 +72,7 @@ func (s *holdState) err() error {
 	o := s.ownership
 	o.mu.Lock()
 	expired := o.phase == held && o.valid() <= 0
-	limited := s.limit().valid(o.lock.client.clock()) <= 0
+	limited := s.limit.valid(o.lock.client.clock()) <= 0
 	o.mu.Unlock()
 	if expired {
 		o.endIfDue()
@@ -136,7 +100,7 @@ func (s *holdState) validFor() time.Duration {
 	o := s.ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return max(min(o.valid(), s.limit().valid(o.lock.client.clock())), 0)
+	return max(min(o.valid(), s.limit.valid(o.lock.client.clock())), 0)
 }
 
 func (s *holdState) count() int {
@@ -147,14 +111,14 @@ func (s *holdState) count() int {
 }
 
 // outermost is the hold that a re-entry has entered, or the hold itself.
-func (s *holdState) outermost() *holdState { return cmp.Or(s.within(), s) }
+func (s *holdState) outermost() *holdState { return cmp.Or(s.within, s) }
 
 // formerOwner is an owner that nobody has, always the same one. ownership.mu is held.
 func (s *holdState) formerOwner(c *Client) Owner {
-	if s.makeRare().former == nil {
-		s.rare.former = &Owner{client: c.id, number: c.registry.number()}
+	if s.former == nil {
+		s.former = &Owner{client: c.id, number: c.registry.number()}
 	}
-	return *s.rare.former
+	return *s.former
 }
 
 func (s *holdState) find(p *primitive, side Kind) *holdState {
@@ -178,8 +142,8 @@ func (s *holdState) unreleased() *Client {
 
 // end is [lifecycle.end], and stops the timer of the hold's own limit. ownership.mu is held.
 func (s *holdState) end(cause error) []*dependent {
-	if s.rare != nil && s.rare.timer != nil {
-		s.rare.timer.Stop()
+	if s.timer != nil {
+		s.timer.Stop()
 	}
 	return s.lifecycle.end(cause)
 }

@@ -29,7 +29,7 @@ func TestKeys_share_one_slot(t *testing.T) {
 		k, err := (&Options{}).keysOf(name)
 		require.NoError(t, err)
 		require.Equal(t, transport.KeySlot(k.key), transport.KeySlot(k.channel), name)
-		require.Equal(t, transport.KeySlot(k.key), transport.KeySlot(k.token), name)
+		require.Equal(t, transport.KeySlot(k.key), transport.KeySlot(k.token()), name)
 	}
 }
 
@@ -41,14 +41,14 @@ func FuzzNames(f *testing.F) {
 			return
 		}
 		require.Equal(t, transport.KeySlot(k.key), transport.KeySlot(k.channel))
-		require.Equal(t, transport.KeySlot(k.key), transport.KeySlot(k.token))
+		require.Equal(t, transport.KeySlot(k.key), transport.KeySlot(k.token()))
 	})
 }
 
 func TestKeys_are_mapped(t *testing.T) {
 	k, err := (&Options{KeyPrefix: "app:"}).keysOf("job")
 	require.NoError(t, err)
-	names := func(k *keys) []string { return append(k.alone(), k.name, k.key, k.channel, k.token) }
+	names := func(k *keys) []string { return append(k.alone(), k.name, k.key, k.channel, k.token()) }
 	channel := "redisson_lock__channel:{app:job}"
 	require.Equal(t, []string{"app:job", "job", "app:job", channel, "redisson_lock_token:{app:job}"}, names(k))
 	k, err = (&Options{NameMapper: func(string) string { return "{t}mapped" }}).keysOf("job")

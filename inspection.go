@@ -83,7 +83,7 @@ func (c *Client) inspectOn(ctx context.Context, names *keys, onlyMaster string) 
 		return i, err
 	}
 	defer c.working.Done()
-	a, err := c.send(ctx, call{inspectScript, []string{names.key, names.token}, []string{onlyMaster}})
+	a, err := c.send(ctx, call{inspectScript, []string{names.key, names.token()}, []string{onlyMaster}})
 	if err != nil {
 		return i, err
 	}

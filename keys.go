@@ -17,21 +17,21 @@ type keys struct {
 	name    string // as the program gave it
 	key     string // as it is in Redis
 	channel string
-	token   string // fencing counter
-	queue   string // of the waiting owners
-
-	sent [5]string // the key, the queue and the counter; and the key and the counter: slices of it go into commands
+	sent    [3]string // the key, the queue of the waiting owners, the fencing counter: slices of it go into commands
 
 	invalid error       // why the name cannot be used
 	noQueue atomic.Bool // the user may not use the queue
 }
 
-// alone, queued, fenced and counted return the keys for a command, without an allocation: the key;
-// the key and its queue; these and the fencing counter; and the key and that counter.
-func (k *keys) alone() []string   { return k.sent[:1] }
-func (k *keys) queued() []string  { return k.sent[:2] }
-func (k *keys) fenced() []string  { return k.sent[:3] }
-func (k *keys) counted() []string { return k.sent[3:] }
+func (k *keys) queue() string { return k.sent[1] }
+func (k *keys) token() string { return k.sent[2] }
+
+// alone, queued, fenced and counted return the keys for a command: the key; the key and its queue; these and the
+// fencing counter; and the key and that counter.
+func (k *keys) alone() []string   { return k.sent[:1:1] }
+func (k *keys) queued() []string  { return k.sent[:2:2] }
+func (k *keys) fenced() []string  { return k.sent[:] }
+func (k *keys) counted() []string { return []string{k.key, k.token()} }
 
 // keysOf maps a name and derives everything else from it. No other code validates names.
 func (o *Options) keysOf(name string) (*keys, error) {
@@ -81,9 +81,7 @@ func keysOfKey(name, key string) *keys {
 	all := channel + tag + token + tag + queue + tag
 	toToken := len(channel) + len(tag)
 	toQueue := toToken + len(token) + len(tag)
-	k := &keys{name: name, key: key, channel: all[:toToken], token: all[toToken:toQueue], queue: all[toQueue:]}
-	k.sent = [5]string{key, k.queue, k.token, key, k.token}
-	return k
+	return &keys{name: name, key: key, channel: all[:toToken], sent: [3]string{key, all[toQueue:], all[toToken:toQueue]}}
 }
 
 // wholeTag reports whether braces enclose a whole key, as in {x}, which derives the same keys as x.
@@ -165,7 +163,7 @@ func reserveKey(key string) string { return "latchkey_sc_reserve:" + transport.H
 // fairKeys returns the keys that every script for a fair lock takes.
 func (k *keys) fairKeys() []string {
 	tag := transport.HashTag(k.key)
-	return []string{k.key, fairQueueKey(tag), "redisson_lock_timeout:" + tag, "latchkey_fair:" + tag, k.token}
+	return []string{k.key, fairQueueKey(tag), "redisson_lock_timeout:" + tag, "latchkey_fair:" + tag, k.token()}
 }
 
 // fairPermitKeys returns the keys that every script for a fair semaphore takes.

@@ -16,44 +16,14 @@ type leaseTerm struct {
 	sent      transport.Stamp // before the command that set the lease was sent
 	granted   time.Duration   // the lease that it set
 	unrenewed time.Duration   // from the last full lease until sent; less than 0 if that lease was sent later
-	rare      *rareOfLease    // or nil
-}
-
-// rareOfLease has the bounds that few leases have.
-type rareOfLease struct {
-	limit  *timeBound // of the ownership as a whole
-	wanted *timeBound // the next renewal raises an otherwise unrenewed lease to it
-}
-
-// limit is the limit of the ownership as a whole, or nil.
-func (l *leaseTerm) limit() *timeBound {
-	if l.rare == nil {
-		return nil
-	}
-	return l.rare.limit
-}
-
-// wanted is the lease to which the next renewal raises one that is not renewed otherwise, or nil.
-func (l *leaseTerm) wanted() *timeBound {
-	if l.rare == nil {
-		return nil
-	}
-	return l.rare.wanted
-}
-
-// setLimit sets the limit.
-func (l *leaseTerm) setLimit(limit *timeBound) {
-	if limit != nil || l.rare != nil {
-		l.rare = &rareOfLease{limit, l.wanted()}
-	}
+	limit     *timeBound      // of the ownership as a whole, or nil
+	wanted    *timeBound      // the next renewal raises an otherwise unrenewed lease to it; or nil
 }
 
 // newLeaseTerm returns the term of an acquisition that was sent at that time, and granted that
 // lease.
 func newLeaseTerm(sent transport.Stamp, granted, full, maxHold time.Duration) leaseTerm {
-	l := leaseTerm{full: full, sent: sent, granted: granted}
-	l.setLimit(newTimeBound(maxHold, sent))
-	return l
+	return leaseTerm{full: full, sent: sent, granted: granted, limit: newTimeBound(maxHold, sent)}
 }
 
 // newGrantedTerm returns the term of an owner that was made at that time, and later granted a short
@@ -65,7 +35,7 @@ func newGrantedTerm(made, now transport.Stamp, granted time.Duration, r *request
 	due := max(granted/3-now.Since(made), granted/4)
 	l.unrenewed = l.period() - due - now.Since(made)
 	if !r.renew && r.lease > granted {
-		l.rare = &rareOfLease{wanted: newTimeBound(r.lease, now)}
+		l.wanted = newTimeBound(r.lease, now)
 	}
 	return l
 }
@@ -75,7 +45,7 @@ func (l *leaseTerm) left(now transport.Stamp) time.Duration { return l.granted -
 
 // valid is how long the hold can be relied on without a reply from the server.
 func (l *leaseTerm) valid(now transport.Stamp) time.Duration {
-	return min(l.left(now)-driftMargin(l.granted), l.limit().valid(now))
+	return min(l.left(now)-driftMargin(l.granted), l.limit.valid(now))
 }
 
 // fits reports whether the rest of the lease suits an acquisition that asks for the given lease. It
@@ -89,13 +59,13 @@ func (l *leaseTerm) fits(now transport.Stamp, lease time.Duration, renewed bool)
 	case renewed:
 		least = lease / 2
 	}
-	return l.limit() == nil && max(l.left(now), l.wantedLease()) <= lease && l.valid(now) > least
+	return l.limit == nil && max(l.left(now), l.wantedLease()) <= lease && l.valid(now) > least
 }
 
 // isToBecome reports whether the next renewal raises the lease to the given one, and most of that
 // is left.
 func (l *leaseTerm) isToBecome(now transport.Stamp, lease time.Duration) bool {
-	return l.wantedLease() == lease && l.wanted().left(now) > lease*9/10
+	return l.wantedLease() == lease && l.wanted.left(now) > lease*9/10
 }
 
 // span is the longest time for which the key may live, as far as is known.
@@ -103,10 +73,10 @@ func (l *leaseTerm) span() time.Duration { return max(l.full, l.granted) }
 
 // wantedLease is the lease to which the next renewal raises this one, or 0.
 func (l *leaseTerm) wantedLease() time.Duration {
-	if l.wanted() == nil {
+	if l.wanted == nil {
 		return 0
 	}
-	return l.wanted().d
+	return l.wanted.d
 }
 
 // extend moves the end of the lease, never to an earlier time.
@@ -147,29 +117,27 @@ func (l *leaseTerm) set(sent transport.Stamp, lease time.Duration) {
 
 // atLimit reports whether the key already ends at the limit, so that a renewal could add
 // nothing.
-func (l *leaseTerm) atLimit() bool { return l.granted >= l.limit().left(l.sent) }
+func (l *leaseTerm) atLimit() bool { return l.granted >= l.limit.left(l.sent) }
 
 // next is the lease for a renewal that is about to be sent. It never extends past the limit.
 func (l *leaseTerm) next(now transport.Stamp) time.Duration {
-	if l.wanted() != nil {
-		return l.wanted().left(now)
+	if l.wanted != nil {
+		return l.wanted.left(now)
 	}
-	return min(l.full, l.limit().left(now))
+	return min(l.full, l.limit.left(now))
 }
 
 // noteLease notes a lease that was set. A lease shorter than the wanted one changes nothing.
 func (l *leaseTerm) noteLease(sent transport.Stamp, lease time.Duration) {
-	if l.wanted() != nil && lease >= l.wanted().left(sent) {
-		limit := l.limit()
-		l.rare = nil
-		l.setLimit(limit)
+	if l.wanted != nil && lease >= l.wanted.left(sent) {
+		l.wanted = nil
 	}
 }
 
 // releaseLease is the lease to which a partial release raises the remaining time of the key, or 0
 // if there is a limit.
 func (l *leaseTerm) releaseLease() time.Duration {
-	if l.limit() != nil {
+	if l.limit != nil {
 		return 0
 	}
 	return l.full

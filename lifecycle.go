@@ -2,6 +2,8 @@ package latchkey
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 )
 
@@ -14,34 +16,14 @@ import (
 type lifecycle struct {
 	releasing bool // its release has begun
 	released  bool
-	reported  bool             // Unlock has returned the outcome
-	rare      *rareOfLifecycle // or nil: most holds are released, and nothing ends with them
-}
+	reported  bool // Unlock has returned the outcome
 
-// rareOfLifecycle is why a hold was lost, and what ends with it.
-type rareOfLifecycle struct {
-	cause      error              // why it was lost
+	cause      error              // why it was lost, or nil
 	lost       chan struct{}      // made on demand
-	dependents map[any]*dependent // contexts by their parents, and composite holds
+	dependents map[any]*dependent // contexts by their parents, and composite holds; made on demand
 }
 
-// cause is why the hold was lost, or nil.
-func (l *lifecycle) cause() error {
-	if l.rare == nil {
-		return nil
-	}
-	return l.rare.cause
-}
-
-// makeRare returns the rare part, and makes it if it is nil.
-func (l *lifecycle) makeRare() *rareOfLifecycle {
-	if l.rare == nil {
-		l.rare = &rareOfLifecycle{}
-	}
-	return l.rare
-}
-
-func (l *lifecycle) over() bool { return l.released || l.cause() != nil }
+func (l *lifecycle) over() bool { return l.released || l.cause != nil }
 
 // active reports whether nothing has begun to end the hold.
 func (l *lifecycle) active() bool { return !l.over() && !l.releasing }
@@ -49,8 +31,8 @@ func (l *lifecycle) active() bool { return !l.over() && !l.releasing }
 // overBecause says why the hold is over, or is nil.
 func (l *lifecycle) overBecause() error {
 	switch {
-	case l.cause() != nil:
-		return l.cause()
+	case l.cause != nil:
+		return l.cause
 	case l.released || l.releasing:
 		return ErrNotHeld
 	}
@@ -65,9 +47,9 @@ func (l *lifecycle) end(cause error) []*dependent {
 	}
 	l.released = cause == nil
 	if !l.released {
-		l.makeRare().cause = cause
-		if l.rare.lost != nil {
-			close(l.rare.lost)
+		l.cause = cause
+		if l.lost != nil {
+			close(l.lost)
 		}
 	}
 	return l.takeDependents()
@@ -77,14 +59,13 @@ func (l *lifecycle) end(cause error) []*dependent {
 func (l *lifecycle) whenLost(mu *sync.Mutex) <-chan struct{} {
 	mu.Lock()
 	defer mu.Unlock()
-	rare := l.makeRare()
-	if rare.lost == nil {
-		rare.lost = make(chan struct{})
-		if rare.cause != nil {
-			close(rare.lost)
+	if l.lost == nil {
+		l.lost = make(chan struct{})
+		if l.cause != nil {
+			close(l.lost)
 		}
 	}
-	return rare.lost
+	return l.lost
 }
 
 // dependent is what ends with a hold: a context, or the part of the hold in a composite one.
@@ -108,7 +89,7 @@ func endDependents(dependents []*dependent, cause error) {
 func (l *lifecycle) dependentUnder(mu *sync.Mutex, key any) *dependent {
 	mu.Lock()
 	defer mu.Unlock()
-	return l.makeRare().dependents[key]
+	return l.dependents[key]
 }
 
 // addContext adds a context under a key, or returns the one that another goroutine has added. It
@@ -119,7 +100,7 @@ func (l *lifecycle) addContext(mu *sync.Mutex, key any, d *dependent) (context.C
 	if err := l.overBecause(); err != nil {
 		return nil, err
 	}
-	if other := l.makeRare().dependents[key]; other != nil {
+	if other := l.dependents[key]; other != nil {
 		return other.ctx, nil
 	}
 	d.stop = context.AfterFunc(d.ctx, func() { l.forget(mu, key) })
@@ -131,27 +112,21 @@ func (l *lifecycle) addContext(mu *sync.Mutex, key any, d *dependent) (context.C
 func (l *lifecycle) forget(mu *sync.Mutex, key any) {
 	mu.Lock()
 	defer mu.Unlock()
-	delete(l.makeRare().dependents, key)
+	delete(l.dependents, key)
 }
 
 // addDependent adds a dependent. The mutex of the hold is held.
 func (l *lifecycle) addDependent(key any, d *dependent) {
-	if l.makeRare().dependents == nil {
-		l.rare.dependents = map[any]*dependent{}
+	if l.dependents == nil {
+		l.dependents = map[any]*dependent{}
 	}
-	l.rare.dependents[key] = d
+	l.dependents[key] = d
 }
 
 // takeDependents returns the dependents, which the caller ends after it has unlocked the mutex of
 // the hold.
 func (l *lifecycle) takeDependents() []*dependent {
-	if l.rare == nil {
-		return nil
-	}
-	dependents := make([]*dependent, 0, len(l.rare.dependents))
-	for _, d := range l.rare.dependents {
-		dependents = append(dependents, d)
-	}
-	l.rare.dependents = nil
+	dependents := slices.Collect(maps.Values(l.dependents))
+	l.dependents = nil
 	return dependents
 }

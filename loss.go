@@ -17,7 +17,7 @@ func (o *ownership) endIfDue() bool {
 		return false
 	}
 	cause, why := ErrLost, "its lease ran out before it could be renewed"
-	if o.lease.limit().valid(now) <= 0 {
+	if o.lease.limit.valid(now) <= 0 {
 		cause, why = ErrMaxHold, "its maximum hold time is over"
 	}
 	mayLast := o.doubt.mayLast(now, o.span())
@@ -102,9 +102,6 @@ func (o *ownership) end(cause error) (next *ownership, ended bool) {
 	}
 	o.phase = over
 	next = o.takeNext()
-	if cause != nil {
-		o.makeRare().cause = cause
-	}
 	dependents := o.holds.clear(cause)
 	o.lock.client.watchdog.drop(o)
 	o.mu.Unlock()

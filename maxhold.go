@@ -4,8 +4,8 @@ import "time"
 
 // limitHold sets the timer of a re-entry, if it has a limit of its own. o.mu is held.
 func (o *ownership) limitHold(s *holdState) {
-	if s.limit() != nil {
-		s.rare.timer = time.AfterFunc(s.limit().valid(o.lock.client.clock()), func() { o.limitReached(s) })
+	if s.limit != nil {
+		s.timer = time.AfterFunc(s.limit.valid(o.lock.client.clock()), func() { o.limitReached(s) })
 	}
 }
 

@@ -303,7 +303,7 @@ func (p *barrierParty) arrive(stage string, n, fate int) {
 	}
 	p.barrier.n = n
 	p.await = p.barrier.newParty("await", stage, &request{lease: fromMS(modelBarrierLease)})
-	p.await.ownership.makeRare().protocol = barrierProtocol{p.barrier}
+	p.await.ownership.special = barrierProtocol{p.barrier}
 	await := p.await
 	p.arrival = p.message("arrives", p.await.arriving(), false, p.m.arrived)
 	p.arrival.answered = func(reply any) {

@@ -156,7 +156,7 @@ func (m *lockModel) javaActs(d dice) {
 func (m *lockModel) damage(d dice) {
 	if m.kind.fenced && d[0]%3 == 0 {
 		m.w.say("the counter of the tokens is deleted")
-		m.w.must("DEL", m.lock.keys().token)
+		m.w.must("DEL", m.lock.keys().token())
 		m.lostCount, m.token = true, 0
 		m.queue.loseCount()
 		return
@@ -252,7 +252,7 @@ func (m *lockModel) checkHold(p *party, lock entry) {
 
 func (m *lockModel) finish() {
 	m.w.settleAll(m.parties, m.java)
-	m.w.nothingLeft(m.lock.keys().token)
+	m.w.nothingLeft(m.lock.keys().token())
 }
 
 // nothingLeft checks that no keys are left except the given ones.

@@ -162,11 +162,11 @@ func (p *party) enterQueue() {
 	switch fair := p.t.protocol().(type) {
 	case fairProtocol:
 		w.list, fair.waiter = fair.waiters, w
-		p.t.makeRare().protocol = fair
+		p.t.special = fair
 	case permitProtocol:
 		w.list = p.t.lock.client.permitQueues().waiters
 		fair.waiter = w
-		p.t.makeRare().protocol = fair
+		p.t.special = fair
 	default:
 		return
 	}
@@ -188,10 +188,10 @@ func (p *party) leaveQueue() {
 	switch fair := p.t.protocol().(type) {
 	case fairProtocol:
 		fair.waiter = nil
-		p.t.makeRare().protocol = fair
+		p.t.special = fair
 	case permitProtocol:
 		fair.waiter = nil
-		p.t.makeRare().protocol = fair
+		p.t.special = fair
 	}
 }
 

@@ -59,7 +59,7 @@ func (r *queueReference) watch(m *message, next string) {
 	}
 }
 
-func (r *queueReference) entries() []string { return r.w.state(r.lock.keys().queue)[0].list }
+func (r *queueReference) entries() []string { return r.w.state(r.lock.keys().queue())[0].list }
 
 func (r *queueReference) waited(owner string) bool { return r.waits(r.before, owner) }
 
@@ -104,7 +104,7 @@ func (r *queueReference) mayStayFree() bool {
 func (r *queueReference) token(owner string) string {
 	for _, e := range r.before {
 		if words := strings.Fields(e); words[0] == owner && words[2] != "0" {
-			return r.w.state(r.lock.keys().token)[0].text
+			return r.w.state(r.lock.keys().token())[0].text
 		}
 	}
 	return "0"

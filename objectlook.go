@@ -23,7 +23,7 @@ const (
 // lookKeys returns the keys of an object for look.lua.
 func (k *keys) lookKeys() []string {
 	tag := transport.HashTag(k.key)
-	return []string{k.key, k.token, k.queue, fairQueueKey(tag), writersKey(tag),
+	return []string{k.key, k.token(), k.queue(), fairQueueKey(tag), writersKey(tag),
 		totalKey(tag), idsKey(k.key), latchKey(tag), permitQueueKey(tag), numberKindKey(k.key)}
 }
 

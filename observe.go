@@ -82,12 +82,9 @@ func (o *ownership) observe(t EventType, s *holdState, err error) {
 	if s == nil {
 		s = o.holds.outermost()
 	}
-	var parent *context.Context
-	if s != nil && s.rare != nil {
-		parent = s.rare.parent
-		if t == EventLost || t == EventReleased {
-			e.Held = now.Since(s.rare.acquired)
-		}
+	parent := s.parent
+	if t == EventLost || t == EventReleased {
+		e.Held = now.Since(s.acquired)
 	}
 	o.mu.Unlock()
 	o.lock.client.observe(parent, e)
@@ -156,5 +153,5 @@ func (s *holdState) madeFor(parent *context.Context) {
 	}
 	s.ownership.mu.Lock()
 	defer s.ownership.mu.Unlock()
-	s.makeRare().parent = parent
+	s.parent = parent
 }

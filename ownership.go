@@ -15,59 +15,37 @@ import (
 // Every request for an ownership (acquire, re-enter, renew, release, undo) is sent under its sendMu, one after
 // the other.
 type ownership struct {
-	lock   *primitive
-	wire   string // the owner as it is in Redis
-	number uint64 // of this ownership in this client
+	lock    *primitive
+	wire    string   // the owner as it is in Redis
+	number  uint64   // of this ownership in this client
+	isGuest bool     // another client made the owner
+	special protocol // one that knows more of this ownership than the lock's, or nil; set when it is made
 
 	sendMu           transport.FIFOMutex
-	schedule         schedule // the watchdog's
-	onKey            keyLinks // guarded by the mutex of the shard of the key
-	rare             atomic.Pointer[rareOfOwnership]
-	othersMayAttempt bool // its last release failed, so other waiters may query the server; guarded like onKey
+	schedule         schedule             // the watchdog's
+	redLine          atomic.Pointer[line] // the line for the RedLock of which it is a member, or nil
+	onKey            keyLinks             // guarded by the mutex of the shard of the key
+	othersMayAttempt bool                 // its last release failed, so other waiters may query the server; guarded like onKey
 
-	mu      sync.Mutex // guards the fields below, except isGuest
-	phase   phase
-	echo    bool // the message of this client's own release is to be ignored
-	isGuest bool // another client made the owner
-	lease   leaseTerm
-	doubt   doubt
-	holds   holdSet
-	local   localTurn
-	entry   *queueEntry
-}
+	mu    sync.Mutex // guards the fields below
+	phase phase
+	echo  bool // the message of this client's own release is to be ignored
+	lease leaseTerm
+	doubt doubt
+	holds holdSet
+	local localTurn
+	entry *queueEntry
 
-// rareOfOwnership has the fields that few ownerships need. The others, and there may be many, only have a nil
-// pointer to it.
-type rareOfOwnership struct {
-	protocol protocol             // one that knows more of this ownership than the lock's, or nil; set when it is made
-	redLine  atomic.Pointer[line] // the line for the RedLock of which it is a member, or nil
-
-	// Guarded by ownership.mu.
 	keptUntil *timeBound // until when the lock stays taken, or nil; set when it begins
-	cause     error      // why it was lost
 	// sibling is the ownership of the same owner on the other side of the lock, if one of the two was made
 	// while the other existed, or nil. An ownership that reads has it from the start.
 	sibling *ownership
 }
 
-// noneRare is what rarely returns for an ownership without rare fields. It never changes.
-var noneRare = &rareOfOwnership{}
-
-// rarely returns the rare fields, to read.
-func (o *ownership) rarely() *rareOfOwnership { return cmp.Or(o.rare.Load(), noneRare) }
-
-// makeRare returns the rare fields, to change.
-func (o *ownership) makeRare() *rareOfOwnership {
-	if o.rare.Load() == nil {
-		o.rare.CompareAndSwap(nil, &rareOfOwnership{})
-	}
-	return o.rare.Load()
-}
-
 // protocol returns the protocol of the lock, or one that knows more of this ownership.
 func (o *ownership) protocol() protocol {
-	if p := o.rarely().protocol; p != nil {
-		return p
+	if o.special != nil {
+		return o.special
 	}
 	return o.lock.spec.protocol
 }
@@ -126,11 +104,9 @@ func (o *ownership) beginWith(r *request, lease leaseTerm, acquired, now transpo
 		o.lease.endIn(lease.sent, fromMillis(token))
 		token = 0
 	}
-	if r.atLeast > 0 {
-		o.makeRare().keptUntil = newTimeBound(r.atLeast, now)
-	}
+	o.keptUntil = newTimeBound(r.atLeast, now)
 	o.holds.begin(r)
-	o.holds.first.observeFrom(acquired, r.parent)
+	o.holds.first.acquired, o.holds.first.parent = acquired, r.parent
 	o.beginTurn(r, token, passes, now)
 	o.planFrom(now)
 }
@@ -142,14 +118,14 @@ func (o *ownership) addHold(r *request, under *holdState, a transport.Answer) (s
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.phase != held {
-		return nil, cmp.Or(o.rarely().cause, ErrNotHeld)
+		return nil, cmp.Or(o.holds.cause, ErrNotHeld)
 	}
 	outer := o.holds.outermostFor(under)
 	if outer == nil {
 		return nil, ErrNotHeld
 	}
-	s = &holdState{ownership: o, fencing: outer.fencing, renew: r.renew}
-	s.rare = &rareOfHold{within: outer, limit: newTimeBound(r.maxHold, a.Sent), parent: r.parent}
+	s = &holdState{ownership: o, fencing: outer.fencing, renew: r.renew,
+		within: outer, limit: newTimeBound(r.maxHold, a.Sent), parent: r.parent}
 	o.holds.add(s)
 	o.lease.extend(a.Sent, r.lease)
 	o.plan()

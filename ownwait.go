@@ -125,7 +125,7 @@ func (o *ownership) hasWorkUnder(root context.Context) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for h := range o.holds.roots {
-		if h.lifecycle.rare != nil && h.lifecycle.rare.dependents[root] != nil {
+		if h.dependents[root] != nil {
 			return true
 		}
 	}

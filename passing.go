@@ -71,8 +71,7 @@ func (o *ownership) passOn(s *holdState) bool {
 
 // nextHold returns the hold that follows s. o.mu is held.
 func (o *ownership) nextHold(s *holdState, now transport.Stamp) *holdState {
-	next := &holdState{ownership: o, renew: s.renew}
-	next.observeFrom(now, nil)
+	next := &holdState{ownership: o, renew: s.renew, acquired: now}
 	o.local.passed = true
 	o.local.passes--
 	return next
@@ -80,15 +79,15 @@ func (o *ownership) nextHold(s *holdState, now transport.Stamp) *holdState {
 
 // mayPass reports whether the ownership may be passed on to the next in line. o.mu is held.
 func (o *ownership) mayPass(s *holdState, now transport.Stamp) bool {
-	return o.lock.spec.passesInside() && o.mayHaveOthers(now) && o.local.passes > 0 && o.rarely().keptUntil == nil &&
-		o.holds.isOnly(s) && s.limit() == nil
+	return o.lock.spec.passesInside() && o.mayHaveOthers(now) && o.local.passes > 0 && o.keptUntil == nil &&
+		o.holds.isOnly(s) && s.limit == nil
 }
 
 // mayHaveOthers reports whether the turn lasts and the ownership is clean, so that another holder cannot tell
 // that it was not the first. o.mu is held.
 func (o *ownership) mayHaveOthers(now transport.Stamp) bool {
 	return o.phase == held && now.Mono < o.local.ends &&
-		!o.local.shown && o.rarely().sibling == nil && !o.doubt.mayChange()
+		!o.local.shown && o.sibling == nil && !o.doubt.mayChange()
 }
 
 // shownOwner returns the owner of a hold for the program. The program may re-enter the hold with it from now

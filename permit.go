@@ -92,7 +92,7 @@ func permitsOfIDs(a *acquisition, ids []string) (first *ownership, others []*own
 	for i, id := range ids {
 		o := registry.build(a.lock, Owner{text: id}, registry.number(), false)
 		all[i] = o
-		o.makeRare().protocol = permitProtocol{leader: ids[0], permanent: a.permanent}
+		o.special = permitProtocol{leader: ids[0], permanent: a.permanent}
 		registry.replace(permitName(a.lock.key, id), o)
 	}
 	return all[0], all[1:]

@@ -92,8 +92,7 @@ func (o *ownership) mayTakeAlong(now transport.Stamp) bool {
 
 // takeAlong makes a hold for a waiter that is let in. o.mu is held.
 func (o *ownership) takeAlong(now transport.Stamp) *holdState {
-	s := &holdState{ownership: o, renew: o.holds.outermost().renew}
-	s.observeFrom(now, nil)
+	s := &holdState{ownership: o, renew: o.holds.outermost().renew, acquired: now}
 	o.holds.join(s)
 	o.local.passed = true
 	return s

@@ -147,7 +147,7 @@ func setRedLine(h *Hold, line *line) {
 		return
 	}
 	if s, is := h.inner().(*holdState); is {
-		s.ownership.makeRare().redLine.Store(line)
+		s.ownership.redLine.Store(line)
 	}
 }
 

@@ -97,10 +97,10 @@ func (a *acquisition) addOne(ctx context.Context) (h *Hold, again bool, err erro
 	if a.renew {
 		a.lease = min(a.lease, a.renewLease) // the lease of AtLeast belongs to the outermost hold
 	}
-	if a.ofClient > 0 && o.lease.limit() != nil {
+	if a.ofClient > 0 && o.lease.limit != nil {
 		a.maxHold = 0 // the outermost hold has that limit, or one of its own
 	}
-	a.lease = min(a.lease, max(o.lease.limit().left(o.lock.client.clock()), MinLease))
+	a.lease = min(a.lease, max(o.lease.limit.left(o.lock.client.clock()), MinLease))
 	o.mu.Unlock()
 	ans, again, err := a.sendReentry(ctx, count)
 	switch {

@@ -60,8 +60,8 @@ func (o *ownership) reportRelease(s *holdState) (done bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
-	case s.cause() != nil, s.reported:
-		return true, fail("unlock", o.lock.Name(), ErrNotHeld, s.cause())
+	case s.cause != nil, s.reported:
+		return true, fail("unlock", o.lock.Name(), ErrNotHeld, s.cause)
 	case s.released:
 		s.reported = true
 		return true, nil
@@ -77,9 +77,9 @@ func (o *ownership) beginRelease(s *holdState) (done bool, err error) {
 		_ = s.err() // ends what should have ended already, without a request
 	}
 	o.mu.Lock()
-	if s.reported || s.cause() != nil {
+	if s.reported || s.cause != nil {
 		o.mu.Unlock()
-		return false, fail("unlock", o.lock.Name(), ErrNotHeld, s.cause())
+		return false, fail("unlock", o.lock.Name(), ErrNotHeld, s.cause)
 	}
 	if s.released || s.releasing {
 		o.mu.Unlock()

@@ -111,9 +111,9 @@ func (o *ownership) mayDowngrade(s *holdState) error {
 // downgraded returns the request for the read hold. The rest of the write hold's limit still applies to it.
 func (o *ownership) downgraded(s *holdState) (request, error) {
 	now := o.lock.client.clock()
-	left := s.limit().valid(now)
+	left := s.limit.valid(now)
 	o.mu.Lock()
-	left = min(left, o.lease.limit().left(now))
+	left = min(left, o.lease.limit.left(now))
 	o.mu.Unlock()
 	limit := setting{kind: settingMaxHold, d: max(left, MinLease)}
 	if left == noDeadline { // as of a hold with a fixed lease

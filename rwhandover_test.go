@@ -26,7 +26,7 @@ func (writers) entry(owner string) string { return owner + " 5000 0w" }
 // wait makes an attempt to write that is refused and waits.
 func (w writers) wait(owner string) {
 	w.t.Helper()
-	reply := w.c.script(rwWriteAcquireQueued, w.withQueue(), owner, "30000", "1", "5000", w.entry(owner), "", w.keys.queue)
+	reply := w.c.script(rwWriteAcquireQueued, w.withQueue(), owner, "30000", "1", "5000", w.entry(owner), "", w.keys.queue())
 	require.Len(w.t, reply, 5, "since when it waits as well: %v", reply)
 }
 
@@ -51,7 +51,7 @@ func (w writers) check(lock map[string]string, waiting ...string) {
 	for _, owner := range waiting {
 		entries = append(entries, w.entry(owner))
 	}
-	require.Equal(w.t, entries, append([]string(nil), w.strings("ZRANGE", w.keys.queue, "0", "-1")...))
+	require.Equal(w.t, entries, append([]string(nil), w.strings("ZRANGE", w.keys.queue(), "0", "-1")...))
 }
 
 func writtenBy(owner string) map[string]string {
@@ -70,7 +70,7 @@ func TestRWHandover_to_the_next_writer(t *testing.T) {
 	require.LessOrEqual(t, w.c.pttl(t, w.keys.key), int64(5000), "a short lease")
 	require.Nil(t, w.release(ownerA, ""))
 	w.check(writtenBy(ownerB), ownerC)
-	require.Nil(t, w.c.script(rwWriteAcquireQueued, w.withQueue(), ownerB, "30000", "1", "5000", w.entry(ownerB), w.entry(ownerB), w.keys.queue))
+	require.Nil(t, w.c.script(rwWriteAcquireQueued, w.withQueue(), ownerB, "30000", "1", "5000", w.entry(ownerB), w.entry(ownerB), w.keys.queue()))
 	w.check(writtenBy(ownerB), ownerC)
 	require.Greater(t, w.c.pttl(t, w.keys.key), int64(20000), "it asks for the whole lease")
 }
@@ -131,7 +131,7 @@ func TestRWHandover_heals_what_was_lost(t *testing.T) {
 func TestRWHandover_of_a_free_lock(t *testing.T) {
 	w := newWriters(t, ownerB, ownerC)
 	w.do("DEL", w.keys.key, rwKeys(w.keys.key)[1])
-	require.Nil(t, w.c.script(rwWriteAcquireQueued, w.withQueue(), ownerC, "30000", "1", "5000", w.entry(ownerC), w.entry(ownerC), w.keys.queue))
+	require.Nil(t, w.c.script(rwWriteAcquireQueued, w.withQueue(), ownerC, "30000", "1", "5000", w.entry(ownerC), w.entry(ownerC), w.keys.queue()))
 	w.check(writtenBy(ownerC), ownerB)
 	require.Equal(t, []string{ownerB}, w.strings("ZRANGE", rwKeys(w.keys.key)[2], "0", "-1"))
 }

@@ -38,7 +38,7 @@ func (p readProtocol) releaseCall(o *ownership, to release, args []string) call 
 	c := o.rwRelease(rwReadRelease, rwReadReleaseQueued)
 	c.keys = appendLeaseKeys(c.keys, o.lock.key, o.wire, o.mostHolds())
 	args = append(args, o.wire, strconv.Itoa(to.count), p.number, o.lock.client.publish, o.lock.keys().channel, millisText(to.raise))
-	c.args = append(o.lock.client.handover.channelArgs(args, o.lock.key), presenceChannel(o.lock.key), o.lock.keys().queue)
+	c.args = append(o.lock.client.handover.channelArgs(args, o.lock.key), presenceChannel(o.lock.key), o.lock.keys().queue())
 	return c
 }
 
@@ -47,7 +47,7 @@ func (o *ownership) rwRelease(without, with transport.Command) call {
 	if o.lock.keys().noQueue.Load() {
 		return call{cmd: without, keys: rwKeys(o.lock.key)}
 	}
-	return call{cmd: with, keys: append(rwKeys(o.lock.key), o.lock.keys().queue)}
+	return call{cmd: with, keys: append(rwKeys(o.lock.key), o.lock.keys().queue())}
 }
 
 func (p readProtocol) renewalCall(o *ownership, lease time.Duration) call {
@@ -71,9 +71,9 @@ func (writeProtocol) acquireCall(a *acquisition, count, _ int) call {
 	}
 	c := call{cmd: rwWriteAcquire, keys: rwKeys(o.lock.key)}
 	if entry != "" || oldEntry != "" {
-		c.cmd, c.keys = rwWriteAcquireQueued, append(c.keys, o.lock.keys().queue)
+		c.cmd, c.keys = rwWriteAcquireQueued, append(c.keys, o.lock.keys().queue())
 	}
-	c.args = []string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), stale, entry, oldEntry, o.lock.keys().queue}
+	c.args = []string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), stale, entry, oldEntry, o.lock.keys().queue()}
 	return c
 }
 
@@ -89,7 +89,7 @@ func (writeProtocol) releaseCall(o *ownership, to release, args []string) call {
 	waiting := o.waitingArg()
 	c := o.rwRelease(rwWriteRelease, rwWriteReleaseQueued)
 	args = append(args, o.wire, strconv.Itoa(to.count), waiting, o.lock.client.publish, o.lock.keys().channel, millisText(to.raise))
-	c.args = append(o.handoverArgs(args, to.count), presenceChannel(o.lock.key), o.lock.client.staleMS, o.lock.keys().queue)
+	c.args = append(o.handoverArgs(args, to.count), presenceChannel(o.lock.key), o.lock.client.staleMS, o.lock.keys().queue())
 	if to.keep > 0 {
 		c.args = append(c.args, millisText(to.keep))
 	}
@@ -170,11 +170,11 @@ func (i *Inspection) heldBy() Kind {
 
 // rwEvictions returns the calls that remove all holders of a read/write lock.
 func (c *Client) rwEvictions(names *keys, holders []Holder) (calls []call) {
-	keys := append(rwKeys(names.key), names.queue)
+	keys := append(rwKeys(names.key), names.queue())
 	for len(holders) > 0 || calls == nil {
 		some := holders[:min(len(holders), evictBatch)]
 		holders = holders[len(some):]
-		args := append(c.handover.channelArgs([]string{c.publish, rwChannel(names.key)}, names.key), names.queue)
+		args := append(c.handover.channelArgs([]string{c.publish, rwChannel(names.key)}, names.key), names.queue())
 		for _, h := range some {
 			args = append(args, h.field())
 		}

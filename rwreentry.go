@@ -59,8 +59,8 @@ func (o *ownership) otherSide(p *primitive, under *holdState) (*ownership, error
 	switch {
 	case p.spec.side == KindRead:
 		return o.nest(p, under), nil
-	case o.isNested() && o.rarely().sibling.live():
-		return o.rarely().sibling, nil
+	case o.isNested() && o.sibling.live():
+		return o.sibling, nil
 	}
 	return nil, ErrUpgrade
 }
@@ -73,11 +73,10 @@ func (o *ownership) nest(p *primitive, under *holdState) *ownership {
 	if under != nil && !under.active() {
 		return nil
 	}
-	r := o.makeRare()
-	if r.sibling == nil || !r.sibling.usable() {
-		r.sibling = o.lock.client.registry.nested(p, o)
+	if o.sibling == nil || !o.sibling.usable() {
+		o.sibling = o.lock.client.registry.nested(p, o)
 	}
-	return r.sibling
+	return o.sibling
 }
 
 // isNested reports whether the ownership reads for an owner that writes, or did.
@@ -90,7 +89,7 @@ func (o *ownership) isNested() bool {
 func (r *registry) nested(p *primitive, writer *ownership) *ownership {
 	number := r.number()
 	o := r.build(p, writer.owner(), number, false)
-	o.rare.Store(&rareOfOwnership{sibling: writer, protocol: readProtocol{number: strconv.FormatUint(number, 10)}})
+	o.sibling, o.special = writer, readProtocol{number: strconv.FormatUint(number, 10)}
 	r.replace(ownedName{p.key, p.spec.side, o.owner()}, o)
 	return o
 }

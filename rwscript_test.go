@@ -97,7 +97,7 @@ func (s rwScripts) readOnce(owner string, count int, number, lease, waits string
 }
 
 // withQueue returns the keys with the queue of the writers.
-func (s rwScripts) withQueue() []string { return append(rwKeys(s.keys.key), s.keys.queue) }
+func (s rwScripts) withQueue() []string { return append(rwKeys(s.keys.key), s.keys.queue()) }
 
 func (s rwScripts) unread(owner string, count int, number string) any {
 	s.t.Helper()
@@ -108,7 +108,7 @@ func (s rwScripts) unread(owner string, count int, number string) any {
 
 // unreadArgs returns the further arguments of the release of a read hold.
 func (s rwScripts) unreadArgs() []string {
-	return []string{"PUBLISH", rwChannel(s.keys.key), "0", "latchkey:{", "}", "1", presenceChannel(s.keys.key), s.keys.queue}
+	return []string{"PUBLISH", rwChannel(s.keys.key), "0", "latchkey:{", "}", "1", presenceChannel(s.keys.key), s.keys.queue()}
 }
 
 func (s rwScripts) write(owner string, count int, stale string, lease ...string) any {
@@ -118,7 +118,7 @@ func (s rwScripts) write(owner string, count int, stale string, lease ...string)
 
 // writeArgs returns the arguments of an attempt to write that does not wait in the queue.
 func (s rwScripts) writeArgs(owner, lease string, count int, stale string) []string {
-	return []string{owner, lease, strconv.Itoa(count), stale, "", "", s.keys.queue}
+	return []string{owner, lease, strconv.Itoa(count), stale, "", "", s.keys.queue()}
 }
 
 // left returns the time after which to try again, if an owner is refused because of others of this library, and
@@ -139,7 +139,7 @@ func (s rwScripts) unwrite(owner string, count int, waiting string) any {
 // owner.
 func (s rwScripts) unwriteArgs(owner string, count int, waiting, own, next string) []string {
 	return []string{owner, strconv.Itoa(count), waiting, "PUBLISH", rwChannel(s.keys.key), "0",
-		own, next, "latchkey:{", "}", "1", "30000", presenceChannel(s.keys.key), "5000", s.keys.queue}
+		own, next, "latchkey:{", "}", "1", "30000", presenceChannel(s.keys.key), "5000", s.keys.queue()}
 }
 
 func (s rwScripts) renew(owner, side, number, lease string) any {
@@ -162,7 +162,7 @@ func (s rwScripts) evict(fields ...string) any {
 
 // evictArgs returns the arguments of a forced release, after the holders.
 func (s rwScripts) evictArgs() []string {
-	return []string{"PUBLISH", rwChannel(s.keys.key), "latchkey:{", "}", "1", s.keys.queue}
+	return []string{"PUBLISH", rwChannel(s.keys.key), "latchkey:{", "}", "1", s.keys.queue()}
 }
 
 // nothingLeft checks that no key of the lock is left.

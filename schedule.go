@@ -47,7 +47,7 @@ func (o *ownership) planAt(now transport.Stamp, renewAt time.Duration) {
 
 // renews reports whether the lease is to be renewed and a renewal would extend it. o.mu is held.
 func (o *ownership) renews() bool {
-	return o.phase == held && (o.holds.renewing > 0 || o.lease.wanted() != nil) && !o.lease.atLimit()
+	return o.phase == held && (o.holds.renewing > 0 || o.lease.wanted != nil) && !o.lease.atLimit()
 }
 
 // nextLease returns the lease for a renewal that is about to be sent, or 0 if there is nothing to

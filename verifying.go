@@ -40,7 +40,7 @@ func (w *watchdog) isUnheard(o *ownership) bool {
 // isWaitedFor reports whether goroutines of this client are in line behind the ownership, or behind
 // the RedLock of which it is a member.
 func (o *ownership) isWaitedFor() bool {
-	line := o.rarely().redLine.Load()
+	line := o.redLine.Load()
 	return o.hasLine() || line != nil && line.isWaitedFor()
 }
 

@@ -94,7 +94,7 @@ func (c *Client) fairWaiters(ctx context.Context, names *keys) ([]Waiter, error)
 
 // queuedWaiters reads the queue of a lock that is not fair. A page may repeat waiters of the one before.
 func (c *Client) queuedWaiters(ctx context.Context, names *keys) ([]Waiter, error) {
-	all, err := c.readQueue(ctx, names, KindLock, call{listWaiters, []string{names.queue, writersKey(transport.HashTag(names.key))}, nil})
+	all, err := c.readQueue(ctx, names, KindLock, call{listWaiters, []string{names.queue(), writersKey(transport.HashTag(names.key))}, nil})
 	listed := map[Owner]bool{}
 	return slices.DeleteFunc(all, func(w Waiter) bool {
 		again := listed[w.Owner]
