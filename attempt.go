@@ -27,17 +27,7 @@ func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duratio
 			return longestEntryPause, a.busyWith("", -1)
 		}
 	}
-	on := o.noteCount(1, a.waits) // these three lines repeat send, to save a stack frame
-	call := a.protocol().acquireCall(a, 1, round)
-	ans, err := o.lock.client.sender.CallOn(ctx, o.lock.client.closing, on, call.cmd, call.keys, call.args)
-	if err == nil && ans.Plain && ans.Null {
-		// SET NX was refused because the key exists. Its value may be our own, if the answer to
-		// the first attempt was lost.
-		a.noteDoubt(ans)
-		ans, err = a.send(ctx, 1, round+1)
-	} else {
-		ans, err = a.confirmed(ctx, 1, round, ans, err)
-	}
+	ans, err := a.send(ctx, 1, round)
 	ans.Doubt = ans.Doubt || transport.StoppedHalfWay(err)
 	a.noteDoubt(ans)
 	o.lock.noteKeysOmitted(ans, err)
@@ -69,6 +59,12 @@ func (a *acquisition) send(ctx context.Context, count, round int) (transport.Ans
 	on := o.noteCount(count, a.waits)
 	call := a.protocol().acquireCall(a, count, round)
 	ans, err := o.lock.client.sender.CallOn(ctx, o.lock.client.closing, on, call.cmd, call.keys, call.args)
+	if err == nil && ans.Plain && ans.Null {
+		// SET NX was refused because the key exists. Its value may be our own, if the answer to
+		// the first attempt was lost.
+		a.noteDoubt(ans)
+		return a.send(ctx, count, round+1)
+	}
 	return a.confirmed(ctx, count, round, ans, err)
 }
 
