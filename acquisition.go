@@ -159,10 +159,7 @@ func (a *acquisition) each(yield func(*ownership) bool) {
 	}
 }
 
-// failure returns the error of a call with that context. It is not inlined, because the stack of each goroutine
-// that waits would have room for it.
-//
-//go:noinline
+// failure returns the error of a call with that context.
 func (a *acquisition) failure(ctx context.Context, err error) error {
 	causes := explain(a.lock.client.wrongKind(ctx, a.lock.keys(), a.lock.spec.stored, err))
 	if a.lock.spec.kind == KindElection && errors.Is(err, ErrNotAcquired) {

@@ -55,11 +55,6 @@ func (c *Client) withOwnHold(key string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return c.addOwnHold(key, err)
-}
-
-// addOwnHold is separate because its variables cost an allocation.
-func (c *Client) addOwnHold(key string, err error) error {
 	var busy *busyError
 	if !errors.As(err, &busy) || !busy.bare {
 		return err

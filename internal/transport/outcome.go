@@ -56,11 +56,6 @@ func Classify(err error) Outcome {
 	if err == nil || rueidis.IsRedisNil(err) {
 		return Answered
 	}
-	return classifyFailure(err)
-}
-
-// classifyFailure is separate because its variables cost an allocation each.
-func classifyFailure(err error) Outcome {
 	var reply *rueidis.RedisError
 	var dial *net.OpError
 	var refusal *refusalError
