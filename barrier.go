@@ -45,8 +45,7 @@ func (c *Client) NewBarrier(name string, parties int) *Barrier {
 	b := &Barrier{synchronizer: o, n: parties, waiting: "latchkey_barrier_waiting:" + tag, past: "latchkey_barrier_past:" + tag}
 	names := keysOfKey(name, b.waiting)
 	names.channel, names.invalid = b.channel, b.invalid
-	b.waitingSet = &primitive{}
-	b.waitingSet.initOf(c, barrierSpec, names)
+	b.waitingSet = primitiveOf(c, barrierSpec, names)
 	return b
 }
 

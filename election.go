@@ -38,8 +38,7 @@ func (c *Client) NewElection(name string) *Election {
 	o.refuseWholeTag("an election")
 	names := keysOfKey(o.name, o.key)
 	names.invalid = o.invalid
-	p := &primitive{}
-	p.initOf(c, electionSpec, names)
+	p := primitiveOf(c, electionSpec, names)
 	return &Election{synchronizer: o, lock: p, seen: []string{o.key, leaderKey(transport.HashTag(o.key)), o.token()}}
 }
 

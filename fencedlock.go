@@ -16,13 +16,7 @@ var _ Locker = (*FencedLock)(nil)
 
 // NewFencedLock returns the fenced lock with that name. It sends nothing.
 func (c *Client) NewFencedLock(name string) *FencedLock {
-	var l struct { // both in one allocation
-		FencedLock
-		of primitive
-	}
-	l.of.init(c, fencedSpec, name)
-	l.primitive = &l.of
-	return &l.FencedLock
+	return &FencedLock{newPrimitive(c, fencedSpec, name)}
 }
 
 // Lock acquires the lock. It waits while another owner holds it, until ctx ends or the time of

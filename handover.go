@@ -88,8 +88,7 @@ func (h *handover) giveBack(kind, owner, key string) {
 	if spec == nil || spec.inUse != nil && spec.inUse(h.client.registry, key, owner) {
 		return
 	}
-	lock := &primitive{}
-	lock.initOf(h.client, spec, keysOfKey(key, key))
+	lock := primitiveOf(h.client, spec, keysOfKey(key, key))
 	o := h.client.registry.build(lock, name, 0, false)
 	h.client.sender.Background(func() {
 		h.client.undo.add(o.lastRelease(), undoPlan{key: key, lease: h.client.options.StaleWaiterTimeout})

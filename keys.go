@@ -74,13 +74,17 @@ func checkPrefix(prefix string) error {
 // instead of three for each lock value.
 func keysOfKey(name, key string) *keys {
 	const channel, token = "redisson_lock__channel:", "redisson_lock_token:"
-	queue, tag := "latchkey_queue:", transport.HashTag(key)
+	queue, open, end := "latchkey_queue:", "{", "}"
+	if strings.Contains(key, open) { // as in transport.HashTag
+		open, end = "", ""
+	}
 	if wholeTag(key) { // x and {x} share a channel and a counter, but not their waiters
 		queue = "latchkey_queue_tag:"
 	}
-	all := channel + tag + token + tag + queue + tag
-	toToken := len(channel) + len(tag)
-	toQueue := toToken + len(token) + len(tag)
+	all := channel + open + key + end + token + open + key + end + queue + open + key + end
+	tag := len(open) + len(key) + len(end)
+	toToken := len(channel) + tag
+	toQueue := toToken + len(token) + tag
 	return &keys{name: name, key: key, channel: all[:toToken], sent: [3]string{key, all[toQueue:], all[toToken:toQueue]}}
 }
 

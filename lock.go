@@ -13,15 +13,7 @@ type Lock struct{ *primitive }
 var _ Locker = (*Lock)(nil)
 
 // NewLock returns the re-entrant lock with that name. It sends nothing.
-func (c *Client) NewLock(name string) *Lock {
-	var l struct { // one allocation
-		Lock
-		of primitive
-	}
-	l.of.init(c, lockSpec, name)
-	l.primitive = &l.of
-	return &l.Lock
-}
+func (c *Client) NewLock(name string) *Lock { return &Lock{newPrimitive(c, lockSpec, name)} }
 
 var lockSpec = &spec{kind: KindLock, family: KindLock, stored: KindLock,
 	protocol: hashProtocol{}, renew: renewScript, renewals: renewBatch, reentrant: true, passes: true, handsOver: true,

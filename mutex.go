@@ -19,15 +19,7 @@ type Mutex struct{ *primitive }
 var _ Locker = (*Mutex)(nil)
 
 // NewMutex returns the plain lock with that name. It sends nothing.
-func (c *Client) NewMutex(name string) *Mutex {
-	var l struct { // both in one allocation
-		Mutex
-		of primitive
-	}
-	l.of.init(c, mutexSpec, name)
-	l.primitive = &l.of
-	return &l.Mutex
-}
+func (c *Client) NewMutex(name string) *Mutex { return &Mutex{newPrimitive(c, mutexSpec, name)} }
 
 // Lock acquires the mutex. It waits while another owner holds it, until ctx ends or the time of
 // [Wait] is over; with neither, it waits without limit. The other options are [Lease], [MaxHold],

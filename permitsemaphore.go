@@ -40,8 +40,7 @@ func (c *Client) NewPermitSemaphore(name string) *PermitSemaphore {
 func (s *PermitSemaphore) init(c *Client, name string, permits *spec) {
 	o := newSynchronizer(c, KindSemaphore, name, semaphoreChannel)
 	s.permitCount = permitCount{synchronizer: o, secondKey: idsKey(o.key), numeral: "permit semaphore", script: permitsChange}
-	s.permits = &primitive{}
-	s.permits.initOf(c, permits, s.keys)
+	s.permits = primitiveOf(c, permits, s.keys)
 }
 
 // maxPermits is how many permits one call may acquire.

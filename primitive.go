@@ -9,23 +9,16 @@ type primitive struct {
 }
 
 func newPrimitive(c *Client, s *spec, name string) *primitive {
-	p := &primitive{}
-	p.init(c, s, name)
-	return p
-}
-
-// init initializes a primitive that is a part of something else.
-func (p *primitive) init(c *Client, s *spec, name string) {
 	names, _ := c.options.keysOf(name) // which knows why the name cannot be used
-	p.initOf(c, s, names)
+	return primitiveOf(c, s, names)
 }
 
-// initOf is init with known keys.
-func (p *primitive) initOf(c *Client, s *spec, names *keys) {
-	*p = primitive{c, s, names.key, names}
+// primitiveOf returns a primitive with known keys.
+func primitiveOf(c *Client, s *spec, names *keys) *primitive {
 	if s.channel != nil {
 		names.channel = s.channel(names.key)
 	}
+	return &primitive{c, s, names.key, names}
 }
 
 // keys returns the names under which the lock lives in Redis.

@@ -21,9 +21,7 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 	b := backoff.withDefaults()
 	names, err := c.options.keysOf(name)
 	names.invalid = cmp.Or(err, b.check())
-	p := &primitive{}
-	p.initOf(c, spinSpec(b), names)
-	return &SpinLock{p}
+	return &SpinLock{primitiveOf(c, spinSpec(b), names)}
 }
 
 // Lock acquires the lock. It waits while another owner holds it, until ctx ends or the time of
