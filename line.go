@@ -11,7 +11,7 @@ import (
 // A line is where goroutines of a client wait that make the same kind of request. Only the one in front sends
 // requests, so that a thousand of them cost the server as much as one.
 type line struct {
-	transport.FIFOMutex // whoever has it is in front
+	transport.FIFOMutex // held by the one in front
 
 	all *lines
 	key string

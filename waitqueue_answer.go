@@ -34,7 +34,7 @@ func (a *lastAnswer) begins() {
 // answered is attemptAnswered.
 func (a *lastAnswer) answered(err error) { *a = lastAnswer{err: cmp.Or(err, ErrNotAcquired)} }
 
-// silent reports whether the front has waited for an answer for so long that the last one says nothing.
+// silent reports whether the front has waited longer than cutOff for an answer: then the last one says nothing.
 func (a *lastAnswer) silent() bool {
 	return !a.unansweredSince.IsZero() && time.Since(a.unansweredSince) > cutOff
 }
