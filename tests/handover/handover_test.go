@@ -3,6 +3,8 @@ package handover
 import (
 	"os"
 	"testing"
+
+	"github.com/latchkey-go/latchkey/tests/handover/explore"
 )
 
 // usual returns bounds that most explorations share: a lease of two ticks, or one for a grant, and turns of one tick.
@@ -86,23 +88,23 @@ func TestProtocol(t *testing.T) {
 	}
 	for _, s := range all {
 		t.Run(s.name, func(t *testing.T) {
-			if explore(t, s.model).Wrong != "" {
+			if check(t, s.model, "") != "" {
 				t.Fail()
 			}
 		})
 	}
 }
 
-// explore explores a model, and logs the way to a failure.
-func explore(t *testing.T, m Model) Result {
+// check explores a model, and logs the way to a failure.
+func check(t *testing.T, m Model, only string) (wrong string) {
 	t.Helper()
-	r := m.Explore()
+	r := explore.All(&m, only)
 	t.Log(r)
 	if r.Wrong != "" {
 		t.Log(r.Wrong + ":")
-		for _, line := range r.Trace {
+		for _, line := range m.trace(r.Way) {
 			t.Log(line)
 		}
 	}
-	return r
+	return r.Wrong
 }

@@ -3,6 +3,8 @@ package handover
 import (
 	"os"
 	"testing"
+
+	"github.com/latchkey-go/latchkey/tests/handover/explore"
 )
 
 // mistake is a mistake in the protocol, the property that finds it, and bounds that show it.
@@ -23,11 +25,11 @@ var mistakes = []mistake{
 	{"a release frees the lock of others", ReleaseOfAnyOwner, usual(1, 1, 1), Overlap},
 	{"a grant keeps the entry", GrantKeepsEntry, usual(1, 1, 0), Twice},
 	{"a late release lets its next owner wait", WaitsInLateRelease, faults(1, usual(2, 1, 0)), Twice},
-	{"an ask does not see its own grant", NoOwnGrantSeen, usual(1, 1, 0), Slow},
-	{"a call to ask is dropped while an ask is under way", CallDropped, usual(1, 1, 0), Slow},
-	{"nobody notices that a release ran without the queue", WithoutQueueIgnored, withoutQueue(1, usual(2, 0, 0)), Slow},
-	{"refused without the queue, and waits there", WithoutQueueWaits, withoutQueue(1, usual(1, 1, 0)), Slow},
-	{"nobody polls", NoPoll, faults(1, usual(1, 1, 0)), Stranded},
+	{"an ask does not see its own grant", NoOwnGrantSeen, usual(1, 1, 0), explore.Slow},
+	{"a call to ask is dropped while an ask is under way", CallDropped, usual(1, 1, 0), explore.Slow},
+	{"nobody notices that a release ran without the queue", WithoutQueueIgnored, withoutQueue(1, usual(2, 0, 0)), explore.Slow},
+	{"refused without the queue, and waits there", WithoutQueueWaits, withoutQueue(1, usual(1, 1, 0)), explore.Slow},
+	{"nobody polls", NoPoll, faults(1, usual(1, 1, 0)), explore.Stranded},
 }
 
 // hiddenMistakes show among many states, so runs with the race detector do without them: see quick.
@@ -35,8 +37,8 @@ var hiddenMistakes = []mistake{
 	{"a grant is taken for whoever waits", GrantNotChecked, usual(2, 1, 1), Overlap},
 	{"a refused ask moves the stamp forward", RefusedMovesStamp, usual(1, 1, 1), Overlap},
 	{"a renewal revives", RenewalRevives, faults(1, usual(1, 1, 0)), Twice},
-	{"a grant that nobody wants is kept", UnwantedGrantKept, faults(1, usual(1, 1, 0)), Slow},
-	{"the first does not hear of strangers", NoHint, strangers(1, usual(1, 1, 0)), Slow},
+	{"a grant that nobody wants is kept", UnwantedGrantKept, faults(1, usual(1, 1, 0)), explore.Slow},
+	{"the first does not hear of strangers", NoHint, strangers(1, usual(1, 1, 0)), explore.Slow},
 	{"the first does not hear of a grant before it", NoHintOfGrant, faults(1, usual(1, 1, 1)), Idle},
 	{"a place that is taken again keeps its time", PlaceKeepsTime, told(usual(1, 1, 1)), Overlap},
 }
@@ -44,7 +46,7 @@ var hiddenMistakes = []mistake{
 // rareMistakes show only among millions of states.
 var rareMistakes = []mistake{
 	{"the new first does not hear that it is", NoHintOnLeave, faults(1, usual(2, 1, 1)), Idle},
-	{"nobody heeds the answer of a release", NoAnswerHeeded, faults(1, usual(2, 1, 0)), Slow},
+	{"nobody heeds the answer of a release", NoAnswerHeeded, faults(1, usual(2, 1, 0)), explore.Slow},
 }
 
 func TestMistakesAreFound(t *testing.T) {
@@ -58,9 +60,8 @@ func TestMistakesAreFound(t *testing.T) {
 	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {
 			m := c.model
-			m.Fault, m.Only = c.fault, c.wrong
-			r := explore(t, m)
-			if r.Wrong != c.wrong || len(r.Trace) == 0 {
+			m.Fault = c.fault
+			if check(t, m, c.wrong) != c.wrong {
 				t.Errorf("not found: %s", c.wrong)
 			}
 		})

@@ -1,5 +1,7 @@
 package handover
 
+import "github.com/latchkey-go/latchkey/tests/handover/explore"
+
 // Model is a protocol with bounds, and possibly with a mistake in it.
 type Model struct {
 	Acquisitions [clients]uint8 // how many goroutines of each client want the lock once
@@ -13,7 +15,6 @@ type Model struct {
 	Short        uint8          // ticks that a grant sets
 	Turn         uint8          // ticks in which the holds of one turn begin
 	Fault        Fault          // in the protocol itself
-	Only         string         // the property to check, or "" for all
 }
 
 // Fault is a mistake that the exploration has to find.
@@ -77,22 +78,14 @@ const (
 )
 
 // class says what a property may count on.
-type class uint8
-
-const (
-	progress class = iota // happens if nothing goes wrong
-	timer                 // happens some time later
-	choice                // may never happen
-)
-
-func (r rule) class() class {
+func (r rule) class() explore.Class {
 	switch r {
 	case polls, renews, reconnects, ticks:
-		return timer
+		return explore.Timer
 	case givesUp, givesUpForNext, loses, doubles, delays, spares, crashes, restarts, disconnects, losesQueue, bringsBack:
-		return choice
+		return explore.Choice
 	}
-	return progress
+	return explore.Progress
 }
 
 // step is one transition.
@@ -102,6 +95,26 @@ type step struct {
 	item   message
 	wrong  string // what is wrong with the hold that it begins
 }
+
+// First implements [explore.Model].
+func (m *Model) First() state { return m.canonical(m.first()) }
+
+// Next implements [explore.Model].
+func (m *Model) Next(s state, yield func(explore.Class, string, state)) {
+	m.next(s, func(st step, n state) {
+		wrong := st.wrong
+		if wrong == "" {
+			wrong = m.wrong(&n)
+		}
+		yield(st.rule.class(), wrong, m.canonical(n))
+	})
+}
+
+// Calm implements [explore.Model].
+func (m *Model) Calm(s *state) bool { return s.calm }
+
+// Done implements [explore.Model].
+func (m *Model) Done(s *state, _ bool) bool { return s.done() }
 
 func (m *Model) first() state {
 	s := state{faults: m.Faults, withoutQueue: m.WithoutQueue, strangerLeft: m.Strangers, calm: true, told: true, high: far}
@@ -130,8 +143,6 @@ const (
 	Turn      = "a hold is passed on when its turn is over"
 	Twice     = "an owner has the lock and waits for it: a second grant would be outstanding"
 	Idle      = "a grant has run out, and the first of the queue does not know when to ask"
-	Slow      = "nothing was lost, but only a poll or the end of a lease helps"
-	Stranded  = "somebody who waits is never served"
 )
 
 // wrong returns the property that does not hold in a state, or "".

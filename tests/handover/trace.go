@@ -2,25 +2,18 @@ package handover
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
-// trace returns the shortest way to a state, with the names that clients have at the start. The states of the graph
-// have the clients in another order.
-func (g *graph) trace(last int32) (lines []string) {
-	var way []int32
-	for i := last; i > 0; i = g.parent[i] {
-		way = append(way, i)
-	}
-	slices.Reverse(way)
-	_, names := g.model.ordered(g.model.first())
-	at := int32(0)
-	for _, i := range way {
+// trace describes the steps of a way, with the names that clients have at the start. The states of the way have the
+// clients in another order.
+func (m *Model) trace(way []state) (lines []string) {
+	_, names := m.ordered(m.first())
+	for i := 1; i < len(way); i++ {
 		found := false
-		g.model.next(g.states[at], func(st step, n state) {
-			o, order := g.model.ordered(n)
-			if found || o != g.states[i] {
+		m.next(way[i-1], func(st step, n state) {
+			o, order := m.ordered(n)
+			if found || o != way[i] {
 				return
 			}
 			found = true
@@ -35,7 +28,6 @@ func (g *graph) trace(last int32) (lines []string) {
 			}
 			names = later
 		})
-		at = i
 	}
 	return lines
 }

@@ -1,0 +1,167 @@
+// Package explore visits all states of a model, and checks that from each of them everybody who waits is served.
+package explore
+
+import (
+	"fmt"
+	"hash/maphash"
+)
+
+// Model is a protocol with bounds. S is everything that distinguishes two states. All states that it returns are in a
+// canonical form.
+type Model[S comparable] interface {
+	First() S
+	// Next calls yield for each possible step, with the property that the step violates, or "".
+	Next(s S, yield func(class Class, wrong string, next S))
+	// Done reports whether everybody has been served who can be. With prompt, it does not matter whether those are
+	// served who ask instead of listening.
+	Done(s *S, prompt bool) bool
+	// Calm reports that nothing has happened so far that is answered by time alone.
+	Calm(s *S) bool
+}
+
+// Class says what a property may count on.
+type Class uint8
+
+// The classes of steps.
+const (
+	Progress Class = iota // happens if nothing goes wrong
+	Timer                 // happens some time later
+	Choice                // may never happen
+)
+
+// The properties of the whole graph.
+const (
+	Slow     = "nothing was lost, but only a poll or the end of a lease or mark helps"
+	Stranded = "somebody who waits is never served"
+)
+
+// Result is the result of an exploration.
+type Result[S comparable] struct {
+	States, Steps int
+	Depth         int    // the longest of the shortest ways to a state
+	Wrong         string // the property that does not hold, or ""
+	Way           []S    // the shortest way to the state in which it does not hold
+}
+
+// String returns a line for a test's log.
+func (r Result[S]) String() string {
+	return fmt.Sprintf("%d states, %d steps, the farthest state is %d steps away", r.States, r.Steps, r.Depth)
+}
+
+// graph has all reachable states, and the steps between them.
+type graph[S comparable] struct {
+	model  Model[S]
+	only   string
+	states []S
+	seed   maphash.Seed
+	table  []slot // the states by hash, at least half empty; its length is a power of two
+	parent []int32
+	depth  []uint16
+	edges  []edge   // progress and timers only, by the state in which they begin
+	begin  []uint32 // where the edges of a state begin in edges
+	steps  int
+}
+
+// slot is a place in the table: empty, or the index of a state, plus one.
+type slot struct {
+	hash  uint32
+	state int32
+}
+
+// edge is the state that a step leads to, and whether the step needs a timer.
+type edge uint32
+
+const byTimer edge = 1 << 31
+
+// All visits all states, nearest first, until a property fails. It checks only the property of that name, or all if it
+// is "".
+func All[S comparable](m Model[S], only string) Result[S] {
+	g := &graph[S]{model: m, only: only, seed: maphash.MakeSeed()}
+	g.add(m.First(), -1)
+	for i := int32(0); int(i) < len(g.states); i++ {
+		if wrong, last := g.expand(i); wrong != "" {
+			return g.result(wrong, last)
+		}
+	}
+	g.begin = append(g.begin, uint32(len(g.edges)))
+	return g.result(g.stranded())
+}
+
+// add returns the index of a state.
+func (g *graph[S]) add(s S, parent int32) int32 {
+	if 2*len(g.states) >= len(g.table) {
+		g.grow()
+	}
+	hash := uint32(maphash.Comparable(g.seed, s))
+	at := g.wrap(hash)
+	for ; g.table[at] != (slot{}); at = g.wrap(at + 1) {
+		if f := g.table[at]; f.hash == hash && g.states[f.state-1] == s {
+			return f.state - 1
+		}
+	}
+	i := int32(len(g.states))
+	g.table[at] = slot{hash, i + 1}
+	g.states = append(g.states, s)
+	g.parent = append(g.parent, parent)
+	depth := uint16(0)
+	if parent >= 0 {
+		depth = g.depth[parent] + 1
+	}
+	g.depth = append(g.depth, depth)
+	return i
+}
+
+// wrap returns the place in the table for a number.
+func (g *graph[S]) wrap(n uint32) uint32 { return n & uint32(len(g.table)-1) }
+
+// grow enlarges the table.
+func (g *graph[S]) grow() {
+	old := g.table
+	g.table = make([]slot, max(1<<10, 4*len(old)))
+	for _, f := range old {
+		if f.state == 0 {
+			continue
+		}
+		at := g.wrap(f.hash)
+		for g.table[at].state != 0 {
+			at = g.wrap(at + 1)
+		}
+		g.table[at] = f
+	}
+}
+
+// expand finds the states that follow a state, until a property fails: then last is the state that is wrong.
+func (g *graph[S]) expand(i int32) (wrong string, last int32) {
+	g.begin = append(g.begin, uint32(len(g.edges)))
+	g.model.Next(g.states[i], func(class Class, violated string, next S) {
+		if wrong != "" {
+			return
+		}
+		g.steps++
+		to := g.add(next, i)
+		if violated != "" && (g.only == "" || violated == g.only) {
+			wrong, last = violated, to
+			return
+		}
+		switch class {
+		case Progress:
+			g.edges = append(g.edges, edge(to))
+		case Timer:
+			g.edges = append(g.edges, edge(to)|byTimer)
+		}
+	})
+	return wrong, last
+}
+
+// result returns what was found, with the way to the last state.
+func (g *graph[S]) result(wrong string, last int32) Result[S] {
+	r := Result[S]{States: len(g.states), Steps: g.steps, Depth: int(g.depth[len(g.depth)-1]), Wrong: wrong}
+	if wrong == "" {
+		return r
+	}
+	r.Way = make([]S, g.depth[last]+1)
+	for i, at := len(r.Way)-1, last; i >= 0; i, at = i-1, g.parent[at] {
+		r.Way[i] = g.states[at]
+	}
+	return r
+}
