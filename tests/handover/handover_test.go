@@ -102,7 +102,7 @@ func check(t *testing.T, m Model, only string) (wrong string) {
 	t.Log(r)
 	if r.Wrong != "" {
 		t.Log(r.Wrong + ":")
-		for _, line := range m.trace(r.Way) {
+		for _, line := range m.trace(r.Way, r.Wrong) {
 			t.Log(line)
 		}
 	}

@@ -6,28 +6,29 @@ import (
 )
 
 // trace describes the steps of a way, with the names that clients have at the start. The states of the way have the
-// clients in another order.
-func (m *Model) trace(way []state) (lines []string) {
+// clients in another order. The last step is the one that is wrong.
+func (m *Model) trace(way []state, wrong string) (lines []string) {
 	_, names := m.ordered(m.first())
 	for i := 1; i < len(way); i++ {
+		var taken step
+		var order [clients]int
+		var after state
 		found := false
 		m.next(way[i-1], func(st step, n state) {
-			o, order := m.ordered(n)
-			if found || o != way[i] {
-				return
+			if o, ord := m.ordered(n); o == way[i] && (!found || i == len(way)-1 && st.wrong == wrong) {
+				taken, order, after, found = st, ord, n, true
 			}
-			found = true
-			var places, later [clients]int
-			for to, name := range names {
-				places[name] = to
-			}
-			told := n.renamed(places)
-			lines = append(lines, fmt.Sprintf("%-58s %s", st.named(names), &told))
-			for to, from := range order {
-				later[to] = names[from]
-			}
-			names = later
 		})
+		var places, later [clients]int
+		for to, name := range names {
+			places[name] = to
+		}
+		told := after.renamed(places)
+		lines = append(lines, fmt.Sprintf("%-58s %s", taken.named(names), &told))
+		for to, from := range order {
+			later[to] = names[from]
+		}
+		names = later
 	}
 	return lines
 }

@@ -80,11 +80,14 @@ func All[S comparable](m Model[S], only string) Result[S] {
 	g.add(m.First(), -1)
 	for i := int32(0); int(i) < len(g.states); i++ {
 		if wrong, last := g.expand(i); wrong != "" {
-			return g.result(wrong, last)
+			return g.result(wrong, append(g.way(i), last))
 		}
 	}
 	g.begin = append(g.begin, uint32(len(g.edges)))
-	return g.result(g.stranded())
+	if wrong, last := g.stranded(); wrong != "" {
+		return g.result(wrong, g.way(last))
+	}
+	return g.result("", nil)
 }
 
 // add returns the index of a state.
@@ -131,7 +134,7 @@ func (g *graph[S]) grow() {
 }
 
 // expand finds the states that follow a state, until a property fails: then last is the state that is wrong.
-func (g *graph[S]) expand(i int32) (wrong string, last int32) {
+func (g *graph[S]) expand(i int32) (wrong string, last S) {
 	g.begin = append(g.begin, uint32(len(g.edges)))
 	g.model.Next(g.states[i], func(class Class, violated string, next S) {
 		if wrong != "" {
@@ -140,7 +143,7 @@ func (g *graph[S]) expand(i int32) (wrong string, last int32) {
 		g.steps++
 		to := g.add(next, i)
 		if violated != "" && (g.only == "" || violated == g.only) {
-			wrong, last = violated, to
+			wrong, last = violated, next
 			return
 		}
 		switch class {
@@ -153,15 +156,16 @@ func (g *graph[S]) expand(i int32) (wrong string, last int32) {
 	return wrong, last
 }
 
-// result returns what was found, with the way to the last state.
-func (g *graph[S]) result(wrong string, last int32) Result[S] {
-	r := Result[S]{States: len(g.states), Steps: g.steps, Depth: int(g.depth[len(g.depth)-1]), Wrong: wrong}
-	if wrong == "" {
-		return r
+func (g *graph[S]) result(wrong string, way []S) Result[S] {
+	depth := int(g.depth[len(g.depth)-1])
+	return Result[S]{States: len(g.states), Steps: g.steps, Depth: depth, Wrong: wrong, Way: way}
+}
+
+// way returns the shortest way to a state.
+func (g *graph[S]) way(last int32) []S {
+	way := make([]S, g.depth[last]+1)
+	for i, at := len(way)-1, last; i >= 0; i, at = i-1, g.parent[at] {
+		way[i] = g.states[at]
 	}
-	r.Way = make([]S, g.depth[last]+1)
-	for i, at := len(r.Way)-1, last; i >= 0; i, at = i-1, g.parent[at] {
-		r.Way[i] = g.states[at]
-	}
-	return r
+	return way
 }

@@ -1,0 +1,158 @@
+package permits
+
+import "slices"
+
+// later is more than any ticket in a canonical state.
+const later = 32
+
+// canonical returns the state without details that make no difference, and with the clients in a fixed order: states
+// that differ only in the names of clients are the same.
+func (m *Model) canonical(s state) state {
+	s, _ = m.ordered(s)
+	return s
+}
+
+// ordered is canonical, and also reports which client has which new place.
+func (m *Model) ordered(s state) (state, [clients]int) {
+	m.simplify(&s)
+	var order [clients]int
+	var keys [clients]uint64
+	for i := range order {
+		order[i], keys[i] = i, s.rank(i)
+	}
+	for i := 1; i < clients; i++ {
+		for j := i; j > 0 && keys[order[j]] < keys[order[j-1]]; j-- {
+			order[j], order[j-1] = order[j-1], order[j]
+		}
+	}
+	if order == [clients]int{0, 1, 2} {
+		return s, order
+	}
+	return s.renamed(order), order
+}
+
+// simplify removes what can make no difference.
+func (m *Model) simplify(s *state) {
+	old := s.flight
+	s.flight = [room]message{}
+	for _, f := range old {
+		if m.useless(s, f) || f.kind == nothing {
+			continue
+		}
+		switch {
+		case f.kind == acquired:
+			f.ticket, f.soon = 0, false
+		case f.kind == ask && *s.noted(f.op) != unknown && m.Fault != NoNoteOfAsk:
+			f.ticket = 0
+		}
+		s.send(f)
+	}
+	m.forgetOver(s)
+	s.compress()
+}
+
+// forgetOver removes what is remembered of operations that are over and that nothing mentions any more.
+func (m *Model) forgetOver(s *state) {
+	for c := range s.clients {
+		p := &s.clients[c]
+		for number := range p.number {
+			o := opOf(c, number)
+			if int(number) >= numbers || m.Failover || s.place(o) >= 0 || s.marked(o) || p.notes[number] == taken || p.pending == number+1 {
+				continue
+			}
+			if !slices.ContainsFunc(s.flight[:], func(f message) bool { return f.op == o && f.kind != nothing }) {
+				p.notes[number], p.sizes[number] = void, 0
+			}
+		}
+	}
+}
+
+// compress numbers the tickets from 1 without gaps.
+func (s *state) compress() {
+	var used [256]bool
+	s.eachTicket(func(t *uint8) { used[*t] = true })
+	var to [256]uint8
+	n, base := uint8(0), uint8(0)
+	for t := range used {
+		if !used[t] {
+			continue
+		}
+		n++
+		to[t] = n
+		if s.base != 0 && base == 0 && t >= int(s.base) {
+			base = n
+		}
+	}
+	if s.base != 0 && base == 0 {
+		base = later // none is left from before: the next ones are all smaller
+	}
+	s.eachTicket(func(t *uint8) { *t = to[*t] })
+	s.base = base
+}
+
+// rank is the key by which clients are ordered.
+func (s *state) rank(i int) uint64 {
+	c := &s.clients[i]
+	k := uint64(0)
+	add := func(n uint64, bits int) { k = k<<bits | n }
+	add(uint64(c.phase), 2)
+	add(uint64(c.line[0]), 2)
+	add(uint64(c.line[1]), 2)
+	add(uint64(c.number), 3)
+	add(uint64(c.born), 3)
+	for n := range c.notes {
+		add(uint64(c.notes[n]), 2)
+		add(uint64(c.sizes[n]), 2)
+	}
+	add(uint64(c.ticket), 4)
+	add(uint64(c.pending), 3)
+	for _, b := range [...]bool{c.undoes, c.again, c.deaf, c.foreign, c.polls, c.soon} {
+		k <<= 1
+		if b {
+			k |= 1
+		}
+	}
+	if i := s.place(s.mine(i)); i >= 0 {
+		k ^= uint64(i+1) << 40
+	}
+	for _, f := range s.flight { // how much is in flight for it
+		if f.kind != nothing && f.op.client() == i {
+			k += 1 << (2 * uint64(f.kind) % 32)
+		}
+	}
+	return k
+}
+
+// renamed gives the clients new names: client order[0] becomes the first, and so on.
+func (s *state) renamed(order [clients]int) state {
+	n := *s
+	var name [clients]int
+	for to, from := range order {
+		name[from] = to
+		n.clients[to] = s.clients[from]
+	}
+	rename := func(o op) op {
+		if o == none {
+			return o
+		}
+		return opOf(name[o.client()], o.number())
+	}
+	n.bar = rename(s.bar)
+	for i := range n.line {
+		n.line[i].op = rename(n.line[i].op)
+	}
+	n.marks = [called]mark{}
+	for _, k := range s.marks {
+		if k.op != none {
+			n.mark(rename(k.op), k.left)
+		}
+	}
+	n.flight = [room]message{}
+	for _, f := range s.flight {
+		if f.kind != nothing {
+			f.op = rename(f.op)
+			n.send(f)
+		}
+	}
+	return n
+}

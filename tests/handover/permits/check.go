@@ -1,0 +1,148 @@
+package permits
+
+import "slices"
+
+// The properties, by the message for a failure.
+const (
+	Sum       = "the number plus what was taken is not the total"
+	Unfounded = "a client relies on permits that it has not taken"
+	Lost      = "permits are taken for an operation that is over"
+	Twice     = "an operation that has taken its permits still waits for them"
+	Overtaken = "somebody is served before an older one"
+	Rests     = "permits stay free beside somebody who asks for them"
+	Idle      = "permits are kept for an operation that does not wait, and nothing is under way about it"
+)
+
+// wrong returns the property that does not hold in a state, or "".
+func (m *Model) wrong(s *state) string {
+	sum := s.free
+	if s.stranger == holding {
+		sum++
+	}
+	for c := range s.clients {
+		p := &s.clients[c]
+		for number, n := range p.notes {
+			o := opOf(c, uint8(number))
+			if n != taken {
+				continue
+			}
+			sum += s.size(o)
+			switch {
+			case !m.Failover && (s.place(o) >= 0 || s.marked(o)):
+				return Twice
+			case s.living(o) && o.number() < p.number && p.pending != o.number()+1:
+				return Lost
+			}
+		}
+		if p.phase == holding && *s.noted(s.mine(c)) != taken {
+			return Unfounded
+		}
+	}
+	if sum != m.Total {
+		return Sum
+	}
+	if m.idle(s) {
+		return Idle
+	}
+	return ""
+}
+
+// idle reports whether a mark is left for an operation that does not wait, although its client has got all messages.
+func (m *Model) idle(s *state) bool {
+	for _, k := range s.marks {
+		if k.op == none || !m.counts(k) || !s.told || !s.hears(k.op) || s.waits(k.op) {
+			continue
+		}
+		if !slices.ContainsFunc(s.flight[:], func(f message) bool { return f.kind != nothing && f.op == k.op }) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *state) marked(o op) bool {
+	for _, k := range s.marks {
+		if k.op == o {
+			return true
+		}
+	}
+	return false
+}
+
+// listening reports whether an operation waits, and its client receives what it is told.
+func (s *state) listening(o op) bool { return s.waits(o) && s.hears(o) }
+
+// since returns the oldest ticket that an operation in the line has had.
+func (s *state) since(e entry) uint8 {
+	c := &s.clients[e.op.client()]
+	if s.waits(e.op) && c.ticket != 0 {
+		return min(c.ticket, e.ticket)
+	}
+	return e.ticket
+}
+
+// checkOrder checks that nobody older than whom is served waits in the line, except for pollers, and large requests
+// that others may pass.
+func (m *Model) checkOrder(x *script, i int) {
+	rest := x.free - m.kept(&x.state)
+	for _, e := range x.line {
+		if e.op == none || e.op == x.line[i].op || x.base != 0 || !x.listening(e.op) {
+			continue
+		}
+		passes := x.size(e.op) > rest && m.Large == Bars && !m.barred(&x.state, e.op)
+		if x.since(e) < x.since(x.line[i]) && !passes {
+			x.blame(Overtaken)
+		}
+	}
+}
+
+// checkNobodyWaits checks that somebody who takes permits without having been called takes them from nobody.
+func (m *Model) checkNobodyWaits(x *script, n int8) {
+	for _, e := range x.line {
+		if e.op != none && x.listening(e.op) {
+			x.blame(Overtaken)
+		}
+	}
+	rest := x.free - n
+	for _, k := range x.marks {
+		if k.op != none && k.left > 0 && k.left < future && x.listening(k.op) {
+			rest -= x.size(k.op)
+		}
+	}
+	if rest < 0 && n > 0 {
+		x.blame(Overtaken)
+	}
+}
+
+// checkNothingRests checks that whoever asks leaves nothing free that belongs to somebody, by the rules without a
+// mistake.
+func (m *Model) checkNothingRests(x *script) {
+	right := Model{Large: m.Large}
+	if right.nextServed(&x.state, none) >= 0 {
+		x.blame(Rests)
+	}
+}
+
+// done reports whether everybody has been served who can be. If prompt is true, pollers do not count.
+func (m *Model) done(s *state, prompt bool) bool {
+	living := m.Total
+	for c := range s.clients {
+		for number, n := range s.clients[c].notes {
+			if o := opOf(c, uint8(number)); n == taken && !s.living(o) {
+				living -= s.size(o)
+			}
+		}
+	}
+	for c := range s.clients {
+		p := &s.clients[c]
+		switch {
+		case p.phase == dead, prompt && p.polls && p.phase != holding && p.pending == 0:
+			continue
+		case p.phase == holding, p.pending != 0, p.phase == idle && p.line[0] != 0:
+			return false
+		case p.phase == waiting && s.size(s.mine(c)) <= living:
+			return false
+		}
+	}
+	return s.strangersLeft == 0 || living <= 0
+}

@@ -1,0 +1,115 @@
+package permits
+
+import (
+	"os"
+	"testing"
+
+	"github.com/latchkey-go/latchkey/tests/handover/explore"
+)
+
+// calls returns a model with that many permits, of which the clients want that many.
+func calls(total int8, a, b, c uint8) Model {
+	return Model{Total: total, Lines: [clients][2]uint8{{a}, {b}, {c}}}
+}
+
+func with(m Model, change func(*Model)) Model {
+	change(&m)
+	return m
+}
+
+func faults(n uint8, m Model) Model { m.Faults = n; return m }
+
+func failover(m Model) Model { m.Failover = true; return m }
+
+func clock(m Model) Model { m.Clock = true; return m }
+
+// polling makes the last client one that asks instead of listening.
+func polling(m Model) Model { m.Pollers[clients-1] = true; return m }
+
+// twoInLine gives the first client a second goroutine in its line, which wants n permits.
+func twoInLine(n uint8, m Model) Model { m.Lines[0][1] = n; return m }
+
+func stranger(m Model) Model { m.Strangers = 1; return m }
+
+func large(l Large, m Model) Model { m.Large = l; return m }
+
+// four lets four goroutines of three clients wait for one permit.
+func four() Model { return twoInLine(1, calls(1, 1, 1, 1)) }
+
+// scenario is a model to explore, with its description.
+type scenario struct {
+	name  string
+	model Model
+}
+
+// quick has the scenarios of every run. The race detector makes an exploration ten times slower and has nothing to find
+// in it, so a run with it has only these. CI also runs this package without it.
+var quick = []scenario{
+	{"three clients, one permit", calls(1, 1, 1, 1)},
+	{"two in line want as much", twoInLine(1, calls(1, 1, 1, 0))},
+	{"two in line want different numbers", twoInLine(2, calls(2, 1, 1, 0))},
+	{"a stranger", stranger(calls(1, 1, 1, 0))},
+	{"a poller", polling(calls(1, 1, 1, 1))},
+}
+
+// usually has the scenarios of runs without the race detector.
+var usually = []scenario{
+	{"two clients, a fault", faults(1, calls(1, 1, 1, 0))},
+	{"two clients, a failover or another fault", failover(faults(1, calls(1, 1, 1, 0)))},
+	{"a poller, a fault", polling(faults(1, calls(1, 0, 1, 1)))},
+	{"a large request, blocked", calls(2, 1, 2, 1)},
+	{"a large request, with a bar", large(Bars, calls(2, 1, 2, 1))},
+	{"a stranger, a fault", stranger(faults(1, calls(1, 1, 1, 0)))},
+	{"three clients, a fault or a clock that is wrong", clock(faults(1, calls(1, 1, 1, 1)))},
+}
+
+// unlessShort has scenarios that short runs skip.
+var unlessShort = []scenario{
+	{"a poller, four in line", polling(four())},
+	{"three clients, a failover or another fault", failover(faults(1, calls(1, 1, 1, 1)))},
+}
+
+// onRequest has scenarios that take minutes and gigabytes.
+var onRequest = []scenario{
+	{"two clients, two faults", failover(clock(faults(2, calls(1, 1, 1, 0))))},
+	{"two in line want different numbers, two faults", twoInLine(2, faults(2, calls(2, 1, 1, 0)))},
+	{"three clients, two permits, a fault", faults(1, calls(2, 1, 1, 1))},
+	{"a large request, with a bar, a fault", large(Bars, clock(faults(1, calls(2, 1, 2, 1))))},
+	{"three clients, a poller, a fault", polling(faults(1, calls(1, 1, 1, 1)))},
+	{"three clients, a stranger, a fault", stranger(faults(1, calls(1, 1, 1, 1)))},
+	{"four in line, a fault", faults(1, four())},
+}
+
+func TestProtocol(t *testing.T) {
+	all := quick
+	if !raced {
+		all = append(all, usually...)
+	}
+	if !raced && !testing.Short() {
+		all = append(all, unlessShort...)
+	}
+	if os.Getenv("LATCHKEY_TEST_HANDOVER") != "" {
+		all = append(all, onRequest...)
+	}
+	for _, s := range all {
+		t.Run(s.name, func(t *testing.T) {
+			if check(t, s.model, "") != "" {
+				t.Fail()
+			}
+		})
+	}
+}
+
+// check explores a model, and logs the way to a failure.
+func check(t *testing.T, m Model, only string) (wrong string) {
+	t.Helper()
+	r := explore.All(&m, only)
+	t.Log(r)
+	if r.Wrong != "" {
+		t.Log(r.Wrong + ":")
+		for _, line := range m.trace(r.Way, r.Wrong) {
+			t.Log(line)
+		}
+	}
+	return r.Wrong
+}

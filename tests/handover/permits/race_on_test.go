@@ -1,0 +1,7 @@
+//go:build race
+
+package permits
+
+// raced reports whether the race detector makes everything ten times slower. It has nothing to find: an exploration is
+// one goroutine.
+const raced = true
