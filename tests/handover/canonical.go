@@ -40,7 +40,8 @@ func (m *Model) simplify(s *state) {
 		switch {
 		case f.kind == granted && !s.current(f.owner) && m.Fault != GrantNotChecked:
 			f.age, f.token, f.since = 0, 0, 0
-		case (f.kind == ask || f.kind == renew) && !s.current(f.owner):
+		case (f.kind == ask || f.kind == renew) && !s.current(f.owner),
+			f.kind == release && (f.next == nobody || !s.current(f.next)):
 			f.age = m.Lease
 		case f.kind == refused && f.since != 0 && !s.mayGrant(old[:], f.owner, f.since):
 			f.age, f.since = 0, 0
@@ -83,6 +84,15 @@ func (s *state) rank(i int) uint64 {
 	if c.again {
 		k |= 1 << 21
 	}
+	if c.poller {
+		k |= 1 << 63
+	}
+	if c.repeats {
+		k ^= 1 << 19
+	}
+	if c.soon {
+		k ^= 1 << 18
+	}
 	o := s.mine(i)
 	if s.owner == o {
 		k |= 1 << 20
@@ -110,7 +120,7 @@ func (s *state) renamed(order [clients]int) state {
 		}
 		return ownerOf(name[o.client()], o.number())
 	}
-	n.owner, n.run = rename(s.owner), rename(s.run)
+	n.owner, n.run, n.soon = rename(s.owner), rename(s.run), rename(s.soon)
 	for i, e := range s.queue {
 		n.queue[i] = rename(e)
 	}

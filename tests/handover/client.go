@@ -9,7 +9,7 @@ func (m *Model) begin(s *state, c int, valid uint8, token int8, turn uint8) stri
 	p := &s.clients[c]
 	o, granted := s.mine(c), p.phase != holding
 	p.phase, p.valid, p.token, p.turn = holding, valid, token, turn
-	p.since, p.place, p.seen, p.alarm, p.again, p.foreign = 0, 0, 0, 0, false, false
+	p.since, p.place, p.seen, p.alarm, p.again, p.foreign, p.soon, p.repeats = 0, 0, 0, 0, false, false, false, false
 	if s.run != o {
 		s.run, s.lasts = o, 0
 	}
@@ -32,7 +32,7 @@ func (m *Model) mayPass(c *client) bool {
 
 // drop ends the use of an owner for good.
 func (c *client) drop(to phase) {
-	*c = client{phase: to, left: c.left, number: c.number + 1, born: c.born, deaf: c.deaf}
+	*c = client{phase: to, left: c.left, number: c.number + 1, born: c.born, deaf: c.deaf, poller: c.poller}
 }
 
 // actions yields what a client may do at any time.
@@ -86,8 +86,19 @@ func (m *Model) actions(s *state, c int, yield func(step, state)) {
 func (m *Model) waits(s *state, c int, try func(rule, func(*state) string)) {
 	o := s.mine(c)
 	if m.Fault != NoPoll && !s.asking(o) && s.mayPoll(o) {
-		try(polls, func(n *state) string {
+		r := polls
+		if s.clients[c].soon {
+			r = pollsSoon
+		}
+		try(r, func(n *state) string {
 			m.sendAsk(n, c)
+			return ""
+		})
+	}
+	last := ownerOf(c, s.clients[c].number-1)
+	if s.clients[c].repeats && !s.flying(last, release) && !s.flying(o, queued, unqueued, granted) {
+		try(repeats, func(n *state) string {
+			n.send(message{kind: release, owner: last, next: o})
 			return ""
 		})
 	}
@@ -122,6 +133,7 @@ func (m *Model) holds(s *state, c int, try func(rule, func(*state) string)) {
 			n.clients[c].left--
 			n.clients[c].drop(waiting)
 			n.send(message{kind: release, owner: o, next: n.mine(c)})
+			n.clients[c].repeats = true
 			return ""
 		})
 	}
@@ -143,7 +155,7 @@ func (m *Model) holds(s *state, c int, try func(rule, func(*state) string)) {
 // sendAsk sends an ask.
 func (m *Model) sendAsk(s *state, c int) {
 	p := &s.clients[c]
-	p.alarm, p.again = 0, false
+	p.alarm, p.again, p.soon = 0, false, false
 	if m.Fault == LeaseFromLastAsk {
 		p.since = 0
 	}
@@ -179,6 +191,17 @@ func (m *Model) hears(s *state, a message) (wrong string) {
 		default:
 			p.setAlarm(a.in)
 		}
+	case queued:
+		p.repeats = false
+	case unqueued: // another release of that owner was executed before: what became of the next owner is not known
+		p.repeats = false
+		switch m.Fault {
+		case NoAnswerHeeded:
+		case NextDropped:
+			p.drop(idle)
+		default:
+			m.call(s, c)
+		}
 	case renewed:
 		p.valid = max(p.valid, m.Lease-min(a.age, m.Lease))
 	case denied:
@@ -198,6 +221,7 @@ func (m *Model) hearsRefused(s *state, c int, a message) {
 	if a.in > 0 {
 		p.setAlarm(a.in)
 	}
+	p.soon = a.soon
 	learns := a.foreign && !p.foreign
 	p.foreign = p.foreign || a.foreign // until it has the lock: an answer may be late
 	if learns || p.again {             // subscribed now: it missed any release before that

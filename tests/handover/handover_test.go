@@ -31,6 +31,9 @@ func told(m Model) Model { m.Since = true; return m }
 // withoutQueue makes up to n commands run without the queue.
 func withoutQueue(n uint8, m Model) Model { m.WithoutQueue = n; return m }
 
+// polling makes the last client one that asks instead of listening.
+func polling(m Model) Model { m.Pollers[clients-1] = true; return m }
+
 // scenario is a model to explore, with its description.
 type scenario struct {
 	name  string
@@ -41,6 +44,7 @@ type scenario struct {
 // in it, so a run with it has only these. CI also runs this package without it.
 var quick = []scenario{
 	{"a stranger", strangers(1, usual(1, 1, 0))},
+	{"a poller", polling(usual(1, 0, 1))},
 }
 
 // usually has the scenarios of runs without the race detector.
@@ -48,6 +52,8 @@ var usually = []scenario{
 	{"one client has two in line", usual(2, 1, 0)},
 	{"three clients", usual(1, 1, 1)},
 	{"two clients, a fault", faults(1, usual(1, 1, 0))},
+	{"two clients, one polls, a fault", polling(faults(1, usual(1, 0, 1)))},
+	{"one client has two in line, another polls", polling(usual(2, 0, 1))},
 	{"two clients, a failover or another fault", failover(faults(1, usual(1, 1, 0)))},
 	{"two clients, a fair lock, a fault", fair(faults(1, usual(1, 1, 0)))},
 	{"two clients, told since when they wait, a fault", told(faults(1, usual(1, 1, 0)))},
@@ -57,6 +63,7 @@ var usually = []scenario{
 // unlessShort has scenarios that short runs skip.
 var unlessShort = []scenario{
 	{"three clients, a fault", faults(1, usual(1, 1, 1))},
+	{"three clients, one polls", polling(usual(1, 1, 1))},
 	{"three clients, told since when they wait", told(usual(1, 1, 1))},
 }
 
@@ -66,6 +73,7 @@ var onRequest = []scenario{
 	{"two clients, two faults", faults(2, usual(1, 1, 0))},
 	{"longer leases", faults(1, with(usual(1, 1, 0), func(m *Model) { m.Lease, m.Short, m.Turn = 3, 2, 2 }))},
 	{"a stranger, a fault", faults(1, strangers(1, usual(1, 1, 0)))},
+	{"one client has two in line, another polls, a fault", polling(faults(1, usual(2, 0, 1)))},
 	{"three clients, one has two in line", usual(2, 1, 1)},
 	{"one client has two in line, a fault", faults(1, usual(2, 1, 0))},
 	{"turns of three holds", usual(3, 1, 0)},

@@ -6,18 +6,20 @@ import "fmt"
 type kind uint8
 
 const (
-	nothing kind = iota
-	ask          // acquire, or enqueue
-	release      // release and grant, leave the queue, undo: one script
-	renew        // never shortens, never creates
-	refused      // answer to ask: in the queue
-	granted      // answer to ask, or the message of a grant
-	renewed      // answer to renew
-	denied       // answer to renew
-	hint         // message: ask again
+	nothing  kind = iota
+	ask           // acquire, or enqueue
+	release       // release and grant, leave the queue, undo: one script
+	renew         // never shortens, never creates
+	refused       // answer to ask: in the queue
+	granted       // answer to ask, or the message of a grant
+	renewed       // answer to renew
+	denied        // answer to renew
+	hint          // message: ask again
+	queued        // answer to release: its next owner waits
+	unqueued      // answer to release: it does not
 )
 
-var kindNames = [...]string{"nothing", "ask", "release", "renew", "refused", "granted", "renewed", "denied", "hint"}
+var kindNames = [...]string{"nothing", "ask", "release", "renew", "refused", "granted", "renewed", "denied", "hint", "answer", "answer not"}
 
 // message is anything in flight. It may take any time. The commands of a client, the answers to them, and the messages
 // for it are each a line, which stays in order. A fault may lose the first of a line, deliver it twice, or take it out
@@ -32,6 +34,7 @@ type message struct {
 	token   int8  // granted: the server's counter minus the token
 	foreign bool  // refused: a stranger holds the lock
 	message bool  // granted: by message, not by answer
+	soon    bool  // refused: it is the first, and asks soon
 	late    bool  // out of its line
 }
 
@@ -66,6 +69,9 @@ func (m message) key() uint64 {
 	}
 	if m.message {
 		k |= 2
+	}
+	if m.soon {
+		k |= 1 << 7
 	}
 	return k
 }
@@ -146,7 +152,7 @@ func (m *Model) useless(s *state, f message) bool {
 	}
 	c := &s.clients[f.owner.client()]
 	switch f.kind {
-	case refused, hint:
+	case refused, hint, queued, unqueued:
 		return !s.current(f.owner) || c.phase != waiting
 	case renewed, denied:
 		return !s.current(f.owner) || c.phase != holding

@@ -29,6 +29,8 @@ var mistakes = []mistake{
 	{"a call to ask is dropped while an ask is under way", CallDropped, usual(1, 1, 0), explore.Slow},
 	{"nobody notices that a release ran without the queue", WithoutQueueIgnored, withoutQueue(1, usual(2, 0, 0)), explore.Slow},
 	{"refused without the queue, and waits there", WithoutQueueWaits, withoutQueue(1, usual(1, 1, 0)), explore.Slow},
+	{"a repeated release drops its next owner", NextDropped, faults(1, usual(2, 0, 0)), Undriven},
+	{"a poller is granted the lock at the head", PollerGrantedAtHead, polling(usual(1, 1, 1)), Absent},
 	{"nobody polls", NoPoll, faults(1, usual(1, 1, 0)), explore.Stranded},
 }
 
@@ -40,7 +42,7 @@ var hiddenMistakes = []mistake{
 	{"a grant that nobody wants is kept", UnwantedGrantKept, faults(1, usual(1, 1, 0)), explore.Slow},
 	{"the first does not hear of strangers", NoHint, strangers(1, usual(1, 1, 0)), explore.Slow},
 	{"the first does not hear of a grant before it", NoHintOfGrant, faults(1, usual(1, 1, 1)), Idle},
-	{"a place that is taken again keeps its time", PlaceKeepsTime, told(usual(1, 1, 1)), Overlap},
+	{"an owner returns with its ticket", PlaceKeepsTime, told(usual(1, 1, 1)), Overlap},
 }
 
 // rareMistakes show only among millions of states.

@@ -5,6 +5,7 @@ import "github.com/latchkey-go/latchkey/tests/handover/explore"
 // Model is a protocol with bounds, and possibly with a mistake in it.
 type Model struct {
 	Acquisitions [clients]uint8 // how many goroutines of each client want the lock once
+	Pollers      [clients]bool  // clients that ask instead of listening
 	Strangers    uint8          // how often a client that knows nothing of the queue wants it
 	Faults       uint8          // how many things go wrong in one run
 	Failover     bool           // faults include failures of the server's memory
@@ -43,8 +44,10 @@ const (
 	NoHintOnLeave             // nobody notifies the new first when the one before it gives up
 	CallDropped               // a client forgets a hint that arrives while its ask is in flight
 	WaitsInLateRelease        // a release that frees nothing still lets the next owner wait
-	PlaceKeepsTime            // an owner that is put into the queue again keeps its first time
+	PlaceKeepsTime            // an owner that is put into the queue again has its first time, as if it had named its ticket
 	WithoutQueueIgnored       // nobody checks whether the release that lets the next owner wait ran without the queue
+	NextDropped               // a client forgets the next owner of a release that was executed before
+	PollerGrantedAtHead       // a poller is granted the lock before it is about to ask
 	WithoutQueueWaits         // an owner that is refused without the queue waits as if it were in it
 )
 
@@ -54,6 +57,8 @@ type rule uint8
 const (
 	starts rule = iota
 	polls
+	pollsSoon
+	repeats
 	givesUp
 	givesUpForNext
 	passesOn
@@ -80,7 +85,7 @@ const (
 // class says what a property may count on.
 func (r rule) class() explore.Class {
 	switch r {
-	case polls, renews, reconnects, ticks:
+	case polls, repeats, renews, reconnects, ticks:
 		return explore.Timer
 	case givesUp, givesUpForNext, loses, doubles, delays, spares, crashes, restarts, disconnects, losesQueue, bringsBack:
 		return explore.Choice
@@ -114,12 +119,12 @@ func (m *Model) Next(s state, yield func(explore.Class, string, state)) {
 func (m *Model) Calm(s *state) bool { return s.calm }
 
 // Done implements [explore.Model].
-func (m *Model) Done(s *state, _ bool) bool { return s.done() }
+func (m *Model) Done(s *state, prompt bool) bool { return s.done(prompt) }
 
 func (m *Model) first() state {
-	s := state{faults: m.Faults, withoutQueue: m.WithoutQueue, strangerLeft: m.Strangers, calm: true, told: true, high: far}
+	s := state{faults: m.Faults, withoutQueue: m.WithoutQueue, strangerLeft: m.Strangers, calm: true, told: true, sure: true, high: far}
 	for i := range s.clients {
-		s.clients[i].left = m.Acquisitions[i]
+		s.clients[i].left, s.clients[i].poller = m.Acquisitions[i], m.Pollers[i]
 	}
 	return s
 }
@@ -142,6 +147,8 @@ const (
 	Token     = "the token is not larger than that of an earlier holder"
 	Turn      = "a hold is passed on when its turn is over"
 	Twice     = "an owner has the lock and waits for it: a second grant would be outstanding"
+	Undriven  = "an owner has the lock, and nobody uses it or gives it back"
+	Absent    = "the lock was granted to a poller that is not about to ask"
 	Idle      = "a grant has run out, and the first of the queue does not know when to ask"
 )
 
@@ -167,16 +174,52 @@ func (m *Model) wrong(s *state) string {
 	if s.owner != nobody && s.owner != stranger && !m.Failover && m.WithoutQueue == 0 && s.place(s.owner) >= 0 {
 		return Twice
 	}
+	if s.undriven() {
+		return Undriven
+	}
+	if s.absent() {
+		return Absent
+	}
 	if m.idle(s) {
 		return Idle
 	}
 	return ""
 }
 
+// absent reports whether the owner of the lock is a poller that does not know it, and will not ask soon.
+func (s *state) absent() bool {
+	o := s.owner
+	if !s.calm || !s.brief || o == nobody || o == stranger || !s.polls(o) || !s.current(o) || s.clients[o.client()].phase != waiting {
+		return false
+	}
+	return !s.clients[o.client()].soon && !s.mentioned(o)
+}
+
+// undriven reports whether the lock has an owner that its client has used up, although nothing but answers to releases
+// was lost, and nothing about that owner is in flight. A late ask of a poller may cause that for the lease of a grant,
+// because no message tells the poller.
+func (s *state) undriven() bool {
+	o := s.owner
+	if o == nobody || o == stranger || !s.sure || s.polls(o) || !s.living(o) || s.current(o) {
+		return false
+	}
+	return !s.mentioned(o)
+}
+
+// mentioned reports whether anything in flight is about an owner.
+func (s *state) mentioned(o owner) bool {
+	for _, f := range s.flight {
+		if f.kind != nothing && f.owner == o {
+			return true
+		}
+	}
+	return false
+}
+
 // idle reports whether a grant has expired while the first of the queue, which got all its messages, neither asks nor
 // is about to.
 func (m *Model) idle(s *state) bool {
-	o := s.queue[0]
+	o := s.firstListener()
 	free := s.owner == nobody && s.brief && s.told
 	if !free || o == nobody || !s.hears(o) || !s.current(o) || s.flight[0].kind != nothing {
 		return false

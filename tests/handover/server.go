@@ -17,7 +17,7 @@ func (m *Model) ask(s state, c message, yield func(state)) {
 		s.answerGranted(c)
 	case s.owner == nobody: // in order: the first gets it, no matter which owner asks
 		s.enqueue(m, c.owner)
-		m.grant(s, yield)
+		m.grant(s, message{}, yield)
 		return // if the owner itself is first, the message is the answer
 	default:
 		if s.owner != c.owner {
@@ -39,8 +39,8 @@ func (m *Model) release(s state, c message, yield func(state)) {
 	if c.next != nobody && (freed || m.Fault == WaitsInLateRelease) {
 		s.enqueue(m, c.next)
 	}
-	if c.next != nobody && !freed && m.Fault != NoAnswerHeeded {
-		s.send(message{kind: hint, owner: c.next}) // the answer: it does not wait yet
+	if c.next != nobody && !freed {
+		s.answerRelease(c, freed)
 	}
 	if s.owner != nobody {
 		if first && m.Fault != NoHintOnLeave && (s.brief || s.owner == stranger) {
@@ -49,12 +49,19 @@ func (m *Model) release(s state, c message, yield func(state)) {
 		yield(s)
 		return
 	}
+	answered := c.next == nobody || !freed
 	if freed && s.strangerPhase == waiting { // an open release
 		o := s
 		o.hintFirst(m, 0)
+		if !answered {
+			o.answerRelease(c, true)
+		}
 		yield(o)
 	}
-	m.grant(s, func(n state) {
+	m.grant(s, c, func(n state) {
+		if !answered && n.owner != c.next {
+			n.answerRelease(c, true)
+		}
 		if freed && m.WithoutQueue > 0 && n.owner == nobody {
 			n.tellStrangers()
 		}
@@ -83,8 +90,8 @@ func (m *Model) withoutQueue(s state, c message) state {
 
 // releaseAlone is a release without the queue. The waiters in it get no message, and have to poll.
 func (s *state) releaseAlone(m *Model, c message) {
-	if c.next != nobody && m.Fault != WithoutQueueIgnored {
-		s.send(message{kind: hint, owner: c.next}) // the answer: it does not wait yet
+	if c.next != nobody {
+		s.answerRelease(c, m.Fault == WithoutQueueIgnored)
 	}
 	if s.owner != c.owner {
 		return
@@ -106,28 +113,50 @@ func (s *state) tellStrangers() {
 	}
 }
 
-// grant grants a free lock to the first of the queue that listens.
-func (m *Model) grant(s state, yield func(state)) {
-	o, since := s.queue[0], s.times[0]
-	if o == nobody {
+// grant grants a free lock to the first of the queue that listens, or that polls and is about to ask. The answer to a
+// release says that its next owner has the lock, so that one has the whole lease.
+func (m *Model) grant(s state, c message, yield func(state)) {
+	i := m.firstGrantable(&s)
+	if i < 0 {
 		yield(s)
 		return
 	}
+	o, since := s.queue[i], s.times[i]
 	if m.Fault != GrantKeepsEntry {
 		s.leaveQueue(o)
 	}
-	if !s.hears(o) { // no receivers: the next one
-		m.grant(s, yield)
+	if o == c.next && o != nobody {
+		s.own(o, m.Lease, true)
+		s.send(message{kind: granted, owner: o, age: c.age})
+		yield(s)
+		return
+	}
+	if !s.hears(o) && !s.polls(o) { // no receivers: the next one
+		m.grant(s, c, yield)
 	}
 	s.own(o, m.Short, m.Fault != TokenNotIssued)
 	s.brief = true
 	if s.hears(o) {
 		s.send(message{kind: granted, owner: o, since: since, message: true})
-	} // otherwise the connection still counts, and the message is lost
+	} // otherwise the connection still counts, and the message is lost; or it polls
 	if m.Fault != NoHintOfGrant {
 		s.hintFirst(m, m.Short)
 	}
 	yield(s)
+}
+
+// firstGrantable returns the index of the first of the queue that may be granted the lock, or -1. It passes over
+// pollers, which keep their places, except one that is about to ask.
+func (m *Model) firstGrantable(s *state) int {
+	for i, o := range s.queue {
+		switch {
+		case o == nobody:
+			return -1
+		case !s.polls(o) || s.soon == o || m.Fault == PollerGrantedAtHead:
+			return i
+		}
+	}
+	return -1
 }
 
 // renew is the script that extends the lease of an owner.
@@ -158,6 +187,15 @@ func (s *state) answerGranted(c message) {
 	s.send(message{kind: granted, owner: c.owner, age: c.age})
 }
 
+// answerRelease answers a release that names a next owner: whether that owner waits.
+func (s *state) answerRelease(c message, waits bool) {
+	a := message{kind: unqueued, owner: c.next}
+	if waits {
+		a.kind = queued
+	}
+	s.send(a)
+}
+
 // answerRefused sends a waiting owner the time at which the lock expires, if that is the lease of a grant. For other
 // leases the model has polls.
 func (s *state) answerRefused(m *Model, c message) {
@@ -171,17 +209,20 @@ func (s *state) answerRefused(m *Model, c message) {
 	if m.Fault == RefusedMovesStamp || a.since != 0 {
 		a.age = min(c.age, m.Short)
 	}
+	if s.polls(c.owner) && s.queue[0] == c.owner {
+		s.soon, a.soon = c.owner, true
+	}
 	s.send(a)
 }
 
 // hears reports whether the client of an owner gets its messages.
-func (s *state) hears(o owner) bool { return s.living(o) && !s.clients[o.client()].deaf }
+func (s *state) hears(o owner) bool { return s.living(o) && !s.clients[o.client()].deaf && !s.polls(o) }
 
 // hintFirst notifies the first of the queue to ask now, or in that many ticks. A second hint adds nothing to a hint in
 // flight. A hint that only sets an alarm takes no time: the model already has polls at any time, and checks only
 // whether there is an alarm.
 func (s *state) hintFirst(m *Model, in uint8) {
-	h := message{kind: hint, owner: s.queue[0], in: in}
+	h := message{kind: hint, owner: s.firstListener(), in: in}
 	switch {
 	case h.owner == nobody || !s.hears(h.owner) || m.Fault == NoHint:
 	case in > 0:

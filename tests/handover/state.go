@@ -47,6 +47,9 @@ type client struct {
 	again   bool  // waiting: a reason to ask came while an ask was in flight
 	deaf    bool  // not subscribed
 	foreign bool  // subscribed to the channel of strangers
+	poller  bool  // never subscribed
+	soon    bool  // waiting: it was told that it is the first, and asks soon
+	repeats bool  // waiting: the release that named this owner as next has not been answered
 }
 
 // state is everything: server, network, clients, and what the properties have to remember. Time and tokens are
@@ -57,6 +60,7 @@ type state struct {
 	brief   bool  // the server last set the lease of a grant
 	queue   [places]owner
 	times   [places]uint8 // since when they are there: numbers that distinguish the places of one owner
+	soon    owner         // the poller that is first and about to ask, or nobody
 	flight  [room]message // sorted, so that the order does not distinguish states
 	clients [clients]client
 
@@ -67,6 +71,7 @@ type state struct {
 	withoutQueue uint8 // commands that may still run without the queue
 	calm         bool  // nothing was lost so far, no client died, and the lock has never expired
 	told         bool  // nothing but grants was lost so far
+	sure         bool  // nothing but answers to releases was lost so far
 	high         int8  // the server's counter minus the largest token used
 	run          owner // the owner of the last holds
 	lasts        uint8 // ticks since the first of them began
@@ -135,16 +140,34 @@ func (s *state) leaveQueue(o owner) (first bool) {
 	if i < 0 {
 		return false
 	}
+	if s.soon == o {
+		s.soon = nobody
+	}
 	copy(s.queue[i:], s.queue[i+1:])
 	copy(s.times[i:], s.times[i+1:])
 	s.queue[places-1], s.times[places-1] = nobody, 0
 	return i == 0
 }
 
-// done reports whether nobody wants the lock any more.
-func (s *state) done() bool {
+// polls reports whether the client of an owner asks instead of listening.
+func (s *state) polls(o owner) bool { return s.clients[o.client()].poller }
+
+// firstListener returns the first of the queue that is no poller, or nobody.
+func (s *state) firstListener() owner {
+	for _, o := range s.queue {
+		if o == nobody || !s.polls(o) {
+			return o
+		}
+	}
+	return nobody
+}
+
+// done reports whether nobody wants the lock any more. If prompt is true, pollers that wait do not count.
+func (s *state) done(prompt bool) bool {
 	for i := range s.clients {
-		if c := &s.clients[i]; c.left > 0 && c.phase != dead || c.phase == holding {
+		if c := &s.clients[i]; prompt && c.poller && c.phase != holding {
+			continue
+		} else if c := &s.clients[i]; c.left > 0 && c.phase != dead || c.phase == holding {
 			return false
 		}
 	}

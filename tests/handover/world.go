@@ -17,7 +17,7 @@ func (m *Model) tick(s state) state {
 		switch f.kind {
 		case nothing:
 			continue
-		case ask, renew, renewed:
+		case ask, renew, renewed, release:
 			f.age = min(f.age+1, m.Lease)
 		case granted:
 			if !f.message {
@@ -94,6 +94,7 @@ func (m *Model) deliveries(s *state, yield func(step, state)) {
 		late.late = true
 		lost := n
 		lost.calm, lost.told = false, lost.told && f.kind == granted && f.message
+		lost.sure = lost.sure && (f.kind == queued || f.kind == unqueued || f.kind == granted && !f.message)
 		yield(step{rule: loses, item: f}, lost)
 		n.send(late)
 		if !f.late {
@@ -104,7 +105,7 @@ func (m *Model) deliveries(s *state, yield func(step, state)) {
 }
 
 // fault uses up one of the possible faults.
-func (s *state) fault() { s.faults--; s.calm = false }
+func (s *state) fault() { s.faults--; s.calm, s.sure = false, false }
 
 // faults yields the faults of clients and of the server.
 func (m *Model) faults(s *state, yield func(step, state)) {
@@ -117,10 +118,10 @@ func (m *Model) faults(s *state, yield func(step, state)) {
 			n := *s
 			n.fault()
 			n.clients[i].left--
-			n.clients[i] = client{phase: dead, left: n.clients[i].left, number: c.number, born: c.born}
+			n.clients[i] = client{phase: dead, left: n.clients[i].left, number: c.number, born: c.born, poller: c.poller}
 			yield(step{rule: crashes, client: i}, n)
 		}
-		if c.phase == waiting && !c.deaf {
+		if c.phase == waiting && !c.deaf && !c.poller {
 			n := *s
 			n.fault()
 			n.clients[i].deaf, n.told = true, false
@@ -137,7 +138,7 @@ func (m *Model) failovers(s *state, yield func(step, state)) {
 	n := *s
 	n.fault()
 	n.told = false
-	n.queue, n.times = [places]owner{}, [places]uint8{}
+	n.queue, n.times, n.soon = [places]owner{}, [places]uint8{}, nobody
 	yield(step{rule: losesQueue}, n)
 	for c := range s.clients {
 		for number := uint8(0); number <= s.clients[c].number; number++ {
