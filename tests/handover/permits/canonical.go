@@ -40,10 +40,12 @@ func (m *Model) simplify(s *state) {
 			continue
 		}
 		switch {
-		case f.kind == acquired:
-			f.ticket, f.soon = 0, false
-		case f.kind == ask && *s.noted(f.op) != unknown && m.Fault != NoNoteOfAsk:
+		case f.kind == ask && *s.noted(f.op) != unknown && m.Fault != NoNoteOfAsk && !m.Grants:
 			f.ticket = 0
+		case f.kind == ask && m.Grants && !s.waits(f.op):
+			f.age = lease
+		case f.kind == refused && m.Fault != LeaseFromRefusal, f.kind == acquired && !s.waits(f.op):
+			f.age = 0
 		}
 		s.send(f)
 	}
@@ -61,7 +63,7 @@ func (m *Model) forgetOver(s *state) {
 				continue
 			}
 			if !slices.ContainsFunc(s.flight[:], func(f message) bool { return f.op == o && f.kind != nothing }) {
-				p.notes[number], p.sizes[number] = void, 0
+				p.notes[number], p.sizes[number] = void, 0 // it makes no difference which note
 			}
 		}
 	}
@@ -104,7 +106,12 @@ func (s *state) rank(i int) uint64 {
 		add(uint64(c.notes[n]), 2)
 		add(uint64(c.sizes[n]), 2)
 	}
+	for _, n := range c.leases {
+		add(uint64(n), 2)
+	}
 	add(uint64(c.ticket), 4)
+	add(uint64(c.valid), 2)
+	add(uint64(c.since), 1)
 	add(uint64(c.pending), 3)
 	for _, b := range [...]bool{c.undoes, c.again, c.deaf, c.foreign, c.polls, c.soon} {
 		k <<= 1

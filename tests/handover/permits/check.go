@@ -1,7 +1,5 @@
 package permits
 
-import "slices"
-
 // The properties, by the message for a failure.
 const (
 	Sum       = "the number plus what was taken is not the total"
@@ -9,7 +7,9 @@ const (
 	Lost      = "permits are taken for an operation that is over"
 	Twice     = "an operation that has taken its permits still waits for them"
 	Overtaken = "somebody is served before an older one"
+	Demoted   = "somebody who returns with a ticket is put behind younger ones"
 	Rests     = "permits stay free beside somebody who asks for them"
+	Absent    = "permits are kept for a poller that is not about to ask"
 	Idle      = "permits are kept for an operation that does not wait, and nothing is under way about it"
 )
 
@@ -30,21 +30,35 @@ func (m *Model) wrong(s *state) string {
 			switch {
 			case !m.Failover && (s.place(o) >= 0 || s.marked(o)):
 				return Twice
-			case s.living(o) && o.number() < p.number && p.pending != o.number()+1:
+			case s.living(o) && o.number() < p.number && p.pending != o.number()+1 && (!m.Grants || s.told && !s.mentioned(o)):
 				return Lost
 			}
 		}
-		if p.phase == holding && *s.noted(s.mine(c)) != taken {
+		if p.phase == holding && (*s.noted(s.mine(c)) != taken || p.leases[p.number] < p.valid) {
 			return Unfounded
 		}
 	}
 	if sum != m.Total {
 		return Sum
 	}
-	if m.idle(s) {
+	switch {
+	case m.absent(s):
+		return Absent
+	case m.idle(s):
 		return Idle
 	}
 	return ""
+}
+
+// absent reports whether a poller was called, or granted its permits, that does not know it and will not ask soon.
+func (m *Model) absent(s *state) bool {
+	for c := range s.clients {
+		p, o := &s.clients[c], s.mine(c)
+		if p.polls && p.phase == waiting && !p.soon && s.calm && !s.mentioned(o) && (s.marked(o) || *s.noted(o) == taken) {
+			return true
+		}
+	}
+	return false
 }
 
 // idle reports whether a mark is left for an operation that does not wait, although its client has got all messages.
@@ -53,7 +67,7 @@ func (m *Model) idle(s *state) bool {
 		if k.op == none || !m.counts(k) || !s.told || !s.hears(k.op) || s.waits(k.op) {
 			continue
 		}
-		if !slices.ContainsFunc(s.flight[:], func(f message) bool { return f.kind != nothing && f.op == k.op }) {
+		if !s.mentioned(k.op) {
 			return true
 		}
 	}
@@ -72,15 +86,6 @@ func (s *state) marked(o op) bool {
 // listening reports whether an operation waits, and its client receives what it is told.
 func (s *state) listening(o op) bool { return s.waits(o) && s.hears(o) }
 
-// since returns the oldest ticket that an operation in the line has had.
-func (s *state) since(e entry) uint8 {
-	c := &s.clients[e.op.client()]
-	if s.waits(e.op) && c.ticket != 0 {
-		return min(c.ticket, e.ticket)
-	}
-	return e.ticket
-}
-
 // checkOrder checks that nobody older than whom is served waits in the line, except for pollers, and large requests
 // that others may pass.
 func (m *Model) checkOrder(x *script, i int) {
@@ -90,7 +95,7 @@ func (m *Model) checkOrder(x *script, i int) {
 			continue
 		}
 		passes := x.size(e.op) > rest && m.Large == Bars && !m.barred(&x.state, e.op)
-		if x.since(e) < x.since(x.line[i]) && !passes {
+		if e.ticket < x.line[i].ticket && !passes {
 			x.blame(Overtaken)
 		}
 	}
@@ -128,7 +133,7 @@ func (m *Model) done(s *state, prompt bool) bool {
 	living := m.Total
 	for c := range s.clients {
 		for number, n := range s.clients[c].notes {
-			if o := opOf(c, uint8(number)); n == taken && !s.living(o) {
+			if o := opOf(c, uint8(number)); n == taken && !s.living(o) && !m.Grants {
 				living -= s.size(o)
 			}
 		}

@@ -8,6 +8,7 @@ import "slices"
 func (c *client) drop(to phase) {
 	c.phase, c.number = to, c.number+1
 	c.ticket, c.again, c.foreign, c.soon = 0, false, false, false
+	c.valid, c.since = 0, 0
 }
 
 // shift lets the first goroutine leave the line.
@@ -122,11 +123,7 @@ func (m *Model) settling(s *state, c int, try func(rule, func(*state))) {
 func (m *Model) sendAsk(s *state, c int) {
 	p := &s.clients[c]
 	p.again, p.soon = false, false
-	ticket := p.ticket
-	if m.Fault == ReturnsWithoutTicket {
-		ticket = 0
-	}
-	s.send(message{kind: ask, op: s.mine(c), ticket: ticket})
+	s.send(message{kind: ask, op: s.mine(c), ticket: p.ticket})
 }
 
 // mustAsk makes the client ask. If an ask is in flight, the client asks once more, because the answer may be older than
@@ -147,9 +144,17 @@ func (m *Model) told(s *state, a message) {
 	p := &s.clients[c]
 	switch a.kind {
 	case acquired:
-		p.phase = holding
-		p.ticket, p.again, p.foreign, p.soon = 0, false, false, false
+		m.obtains(s, a, lease, a.age)
+	case granted:
+		age := p.since
+		if m.Fault == LeaseFromArrival {
+			age = 0
+		}
+		m.obtains(s, a, short, age)
 	case refused:
+		if m.Fault == LeaseFromRefusal {
+			p.since = min(p.since, a.age)
+		}
 		if p.ticket == 0 || a.ticket < p.ticket {
 			p.ticket = a.ticket
 		}
@@ -166,6 +171,27 @@ func (m *Model) told(s *state, a message) {
 	case answered:
 		p.pending, p.undoes = 0, false
 	}
+}
+
+// obtains begins a hold. Of permits with ids it relies on the lease from when its ask was sent, or from its first ask if
+// they were granted: a grant can be no older. If nobody waits for them, they go back.
+func (m *Model) obtains(s *state, a message, lease, age uint8) {
+	c := a.op.client()
+	p := &s.clients[c]
+	switch {
+	case !s.waits(a.op):
+		if back := (message{kind: leave, op: a.op}); !slices.Contains(s.flight[:], back) {
+			s.send(back)
+		}
+		return
+	case m.Grants && lease <= age: // too late to rely on: confirm
+		m.mustAsk(s, c)
+		return
+	case m.Grants:
+		p.valid = lease - age
+	}
+	p.phase, p.since = holding, 0
+	p.ticket, p.again, p.foreign, p.soon = 0, false, false, false
 }
 
 // calledFor handles a call. If the operation does not wait, it gives back the place, but not what the operation took.

@@ -14,11 +14,12 @@ const (
 	acquired      // answer to ask
 	refused       // answer to ask: in the line
 	answered      // answer to release or withdraw
+	granted       // message: the operation has its permits
 	call          // message: ask now, permits are kept for you
 	hint          // message on the channel of strangers
 )
 
-var kindNames = [...]string{"nothing", "ask", "release", "withdrawal", "leave", "acquired", "refused", "answer", "call", "hint"}
+var kindNames = [...]string{"nothing", "ask", "release", "withdrawal", "leave", "acquired", "refused", "answer", "grant", "call", "hint"}
 
 // message is anything in flight. It may take any time. The commands of a client, the answers to them, and the messages
 // for it are each a line, which stays in order. A fault may lose the first of a line, deliver it twice, or take it out
@@ -28,6 +29,7 @@ type message struct {
 	op     op
 	ticket uint8 // ask: the place that it had; refused: the place that it has
 	soon   bool  // refused: it is the first
+	age    uint8 // ticks since the ask, or the ask that it answers, was sent
 	late   bool  // out of its line
 }
 
@@ -40,7 +42,7 @@ func (f message) line() int {
 		return 1 << 10
 	case f.command():
 		return 4 * f.op.client()
-	case f.kind == call || f.kind == hint:
+	case f.kind >= granted:
 		return 4*f.op.client() + 1
 	}
 	return 4*f.op.client() + 2
@@ -55,7 +57,7 @@ func (f message) less(g message) bool {
 }
 
 func (f message) key() uint32 {
-	k := uint32(f.kind)<<24 | uint32(f.op)<<16 | uint32(f.ticket)<<8
+	k := uint32(f.kind)<<24 | uint32(f.op)<<16 | uint32(f.ticket)<<8 | uint32(f.age)<<1
 	if f.soon {
 		k |= 1
 	}
@@ -107,6 +109,16 @@ func (s *state) flying(o op, kinds ...kind) bool {
 // asking reports whether an operation awaits the answer to an ask.
 func (s *state) asking(o op) bool { return s.flying(o, ask, refused, acquired) }
 
+// mentioned reports whether anything in flight is about an operation.
+func (s *state) mentioned(o op) bool {
+	for _, f := range s.flight {
+		if f.kind != nothing && f.op == o {
+			return true
+		}
+	}
+	return false
+}
+
 // useless reports whether the delivery of an answer or a message would change nothing.
 func (m *Model) useless(s *state, f message) bool {
 	if f.kind == nothing || f.command() {
@@ -117,8 +129,11 @@ func (m *Model) useless(s *state, f message) bool {
 	}
 	c := &s.clients[f.op.client()]
 	switch f.kind {
-	case acquired, refused, hint:
+	case refused, hint:
 		return !s.waits(f.op)
+	case acquired, granted:
+		over := f.op.number() < c.number || c.phase == idle
+		return !s.waits(f.op) && !(over && m.Grants && m.Fault != UnwantedGrantKept)
 	case call:
 		return m.Fault == StrayCallIgnored && !s.waits(f.op)
 	case answered:

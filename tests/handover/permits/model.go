@@ -8,6 +8,7 @@ type Model struct {
 	Lines     [clients][2]uint8 // what the goroutines in each client's line want, one after the other
 	Pollers   [clients]bool     // clients that ask instead of listening
 	Strangers uint8             // how often a client that knows nothing of the line wants a permit
+	Grants    bool              // permits have ids: they are granted, and come back with their leases
 	Faults    uint8             // how many things go wrong in one run
 	Failover  bool              // faults include failures of the server's memory
 	Clock     bool              // faults include a clock of the server that is wrong
@@ -48,6 +49,10 @@ const (
 	StrayCallIgnored             // a call for an operation that is over is not answered
 	NotRepeated                  // a release or a withdrawal is sent once
 	NoPoll                       // a waiter relies on messages alone
+	LeaseFromRefusal             // the lease of a grant counts from the last refused ask, although tickets bring places back
+	LeaseFromArrival             // the lease of a grant counts from when the message arrives
+	UnwantedGrantKept            // a grant that nobody waits for is left to its lease
+	GrantKeepsEntry              // an operation that is granted its permits stays in line
 	NewcomerIgnoresLine          // somebody who finds nothing kept takes what is free, whoever waits in line
 	TakeServesNobody             // who takes permits leaves what is left to the next script
 	StrangersNotHeard            // nobody listens to those who know nothing of the line
@@ -58,6 +63,12 @@ const (
 const (
 	keeps  = 1
 	future = keeps + 1
+)
+
+// lease is how many ticks an acquisition of permits with ids requests, and short how many a grant of them sets.
+const (
+	lease = 2
+	short = 1
 )
 
 // opened is how many ticks a bar has when it opens. In the last one it rests.

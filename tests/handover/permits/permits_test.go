@@ -12,6 +12,13 @@ func calls(total int8, a, b, c uint8) Model {
 	return Model{Total: total, Lines: [clients][2]uint8{{a}, {b}, {c}}}
 }
 
+// grants is calls for permits with ids.
+func grants(total int8, a, b, c uint8) Model {
+	m := calls(total, a, b, c)
+	m.Grants = true
+	return m
+}
+
 func with(m Model, change func(*Model)) Model {
 	change(&m)
 	return m
@@ -50,6 +57,8 @@ var quick = []scenario{
 	{"two in line want different numbers", twoInLine(2, calls(2, 1, 1, 0))},
 	{"a stranger", stranger(calls(1, 1, 1, 0))},
 	{"a poller", polling(calls(1, 1, 1, 1))},
+	{"grants, two clients", grants(1, 1, 1, 0)},
+	{"grants, a poller", polling(grants(1, 1, 0, 1))},
 }
 
 // usually has the scenarios of runs without the race detector.
@@ -59,6 +68,8 @@ var usually = []scenario{
 	{"a poller, a fault", polling(faults(1, calls(1, 0, 1, 1)))},
 	{"a large request, blocked", calls(2, 1, 2, 1)},
 	{"a large request, with a bar", large(Bars, calls(2, 1, 2, 1))},
+	{"grants, two clients, a failover or another fault", failover(faults(1, grants(1, 1, 1, 0)))},
+	{"grants, a stranger", stranger(grants(1, 1, 1, 0))},
 	{"a stranger, a fault", stranger(faults(1, calls(1, 1, 1, 0)))},
 	{"three clients, a fault or a clock that is wrong", clock(faults(1, calls(1, 1, 1, 1)))},
 }
@@ -71,6 +82,7 @@ var unlessShort = []scenario{
 
 // onRequest has scenarios that take minutes and gigabytes.
 var onRequest = []scenario{
+	{"grants, three clients, two permits", grants(2, 1, 2, 1)},
 	{"two clients, two faults", failover(clock(faults(2, calls(1, 1, 1, 0))))},
 	{"two in line want different numbers, two faults", twoInLine(2, faults(2, calls(2, 1, 1, 0)))},
 	{"three clients, two permits, a fault", faults(1, calls(2, 1, 1, 1))},

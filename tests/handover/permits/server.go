@@ -25,7 +25,8 @@ func (m *Model) ask(x script, c message, yield func(script)) {
 		return
 	}
 	if *x.noted(c.op) == taken {
-		x.send(message{kind: acquired, op: c.op})
+		x.raise(m, c.op, lease)
+		x.send(message{kind: acquired, op: c.op, age: c.age})
 	} // otherwise it is past
 	yield(x)
 }
@@ -39,18 +40,31 @@ func (m *Model) takeOrWait(x script, c message, yield func(script)) {
 		if !marked {
 			m.checkNobodyWaits(&x, n)
 		}
-		m.take(x, o, yield)
+		m.take(x, c, yield)
 		return
 	}
-	x.enter(o, c.ticket, m.Fault == TicketOfLateCopy)
+	m.enter(&x, c)
 	m.serve(x, o, func(x script, fits bool) {
 		if fits {
-			m.take(x, o, yield)
+			m.take(x, c, yield)
 			return
 		}
-		m.refuse(&x, o)
+		m.refuse(&x, c)
 		yield(x)
 	})
+}
+
+// enter puts the operation into the line, with the ticket that the ask names, even if it is there: a late copy of an
+// earlier ask may have put it there with another.
+func (m *Model) enter(x *script, c message) {
+	ticket := c.ticket
+	if m.Fault == ReturnsWithoutTicket {
+		ticket = 0
+	}
+	x.enter(c.op, ticket, m.Fault == TicketOfLateCopy)
+	if c.ticket != 0 && x.line[x.place(c.op)].ticket > c.ticket {
+		x.blame(Demoted)
+	}
 }
 
 // nobodyWaits reports whether nobody is in line, and nothing is kept for anybody.
@@ -65,16 +79,18 @@ func (m *Model) nobodyWaits(s *state) bool {
 }
 
 // take takes permits, serves whoever else fits, and answers.
-func (m *Model) take(x script, o op, yield func(script)) {
+func (m *Model) take(x script, c message, yield func(script)) {
+	o := c.op
 	x.free -= x.size(o)
 	if *x.noted(o) == taken {
 		x.blame(Sum)
 	}
 	*x.noted(o) = taken
+	x.raise(m, o, lease)
 	if m.Fault != TakeLeavesEntry {
 		x.leaveLine(o)
 	}
-	x.send(message{kind: acquired, op: o})
+	x.send(message{kind: acquired, op: o, age: c.age})
 	if m.Fault == TakeServesNobody {
 		m.checkNothingRests(&x)
 		yield(x)
@@ -87,7 +103,8 @@ func (m *Model) take(x script, o op, yield func(script)) {
 }
 
 // refuse answers an ask with the place of the operation. A large request that is first bars the others.
-func (m *Model) refuse(x *script, o op) {
+func (m *Model) refuse(x *script, c message) {
+	o := c.op
 	e := &x.line[x.place(o)]
 	first := m.isFirst(&x.state, o)
 	e.soon = first && x.clients[o.client()].polls
@@ -95,7 +112,7 @@ func (m *Model) refuse(x *script, o op) {
 		x.bar, x.barLeft = o, opened
 	}
 	m.checkNothingRests(x)
-	x.send(message{kind: refused, op: o, ticket: e.ticket, soon: e.soon})
+	x.send(message{kind: refused, op: o, ticket: e.ticket, soon: e.soon, age: c.age})
 }
 
 // isFirst reports whether an operation is the first of the line, not counting pollers that are passed over.
@@ -111,7 +128,7 @@ func (m *Model) isFirst(s *state, o op) bool {
 	return false
 }
 
-// serve calls the first of the line for as long as permits are free and not kept for others. It stops at the asker,
+// serve calls the first of the line, or grants them their permits, for as long as some are free and not kept for others. It stops at the asker,
 // and then fits is true.
 func (m *Model) serve(x script, asker op, yield func(x script, fits bool)) {
 	for _, k := range x.marks {
@@ -130,13 +147,21 @@ func (m *Model) serve(x script, asker op, yield func(x script, fits bool)) {
 		yield(x, true)
 		return
 	}
-	x.leaveLine(o)
+	if m.Fault != GrantKeepsEntry {
+		x.leaveLine(o)
+	}
 	listens := !x.clients[o.client()].polls
 	if listens && !x.hears(o) { // no receivers: the next one
 		m.serve(x, asker, yield)
 	}
-	x.mark(o, keeps)
-	if c := (message{kind: call, op: o}); x.hears(o) && !slices.Contains(x.flight[:], c) { // a second one adds nothing
+	c := message{kind: call, op: o}
+	if m.Grants {
+		c.kind = granted
+		x.grant(m, o)
+	} else {
+		x.mark(o, keeps)
+	}
+	if x.hears(o) && !slices.Contains(x.flight[:], c) { // a second one adds nothing
 		x.send(c)
 	} // otherwise the connection still counts, and the message is lost; or it polls, and the mark awaits it
 	m.serve(x, asker, yield)
@@ -181,7 +206,21 @@ func (m *Model) kept(s *state) (n int8) {
 	return n
 }
 
-// release is the script that gives permits back. The operation is noted before anything can fail.
+// ends executes what ends the wait or the hold of an operation.
+func (m *Model) ends(x script, c message, yield func(script)) {
+	switch {
+	case m.Grants:
+		m.giveBack(x, c, yield)
+	case c.kind == release:
+		m.release(x, c, yield)
+	case c.kind == withdraw:
+		m.withdraw(x, c, yield)
+	default:
+		m.leave(x, c, yield)
+	}
+}
+
+// release is the script that gives permits of a plain semaphore back. The operation is noted before anything can fail.
 func (m *Model) release(x script, c message, yield func(script)) {
 	if *x.noted(c.op) != taken && m.Fault != NoNoteOfRelease {
 		x.send(message{kind: answered, op: c.op})
@@ -230,6 +269,8 @@ func (m *Model) forget(x *script, o op) {
 // withoutServing is a release or a withdrawal that serves nobody, because a write or a message of it fails.
 func (m *Model) withoutServing(s state, c message) state {
 	switch o := c.op; {
+	case m.Grants:
+		s.goBack(o)
 	case c.kind == release && *s.noted(o) == taken:
 		s.free += s.size(o)
 		if m.Fault == ServesBeforeNote {

@@ -47,6 +47,9 @@ type client struct {
 	born    uint8          // the first number of this process
 	sizes   [numbers]uint8 // how many permits each operation wants
 	notes   [numbers]note  // on the server
+	leases  [numbers]uint8 // on the server: ticks left, of permits with ids
+	valid   uint8          // holding: ticks for which it relies on permits with ids
+	since   uint8          // waiting for such: ticks since the first ask, at most those of a grant
 	ticket  uint8          // waiting: the place that the server has given, or 0
 	pending uint8          // 1 + number of the operation that it releases or withdraws, until that is answered
 	undoes  bool           // pending is a withdrawal
@@ -126,14 +129,15 @@ func (s *state) place(o op) int {
 	return -1
 }
 
-// enter puts an operation into the line, with the ticket that it names, or keeps it there. A new ticket is the largest.
+// enter puts an operation into the line, with the ticket that it names, or keeps it there if that is older. A new ticket
+// is the largest.
 func (s *state) enter(o op, ticket uint8, keepsOld bool) {
 	old, soon := uint8(0), false
 	if i := s.place(o); i >= 0 {
 		old, soon = s.line[i].ticket, s.line[i].soon
 	}
 	switch {
-	case old != 0 && (ticket == 0 || keepsOld):
+	case old != 0 && (ticket == 0 || old <= ticket || keepsOld):
 		return
 	case ticket == 0:
 		ticket = s.newTicket()

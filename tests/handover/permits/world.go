@@ -14,6 +14,9 @@ func (m *Model) tick(s state) state {
 			}
 		}
 	}
+	if m.Grants {
+		m.tickLeases(&s)
+	}
 	if s.barLeft > 0 {
 		s.calm = false
 		if s.barLeft--; s.barLeft == 0 {
@@ -30,12 +33,8 @@ func (m *Model) deliver(s state, f message, yield func(string, state)) {
 	switch f.kind {
 	case ask:
 		m.ask(x, f, each)
-	case release:
-		m.release(x, f, each)
-	case withdraw:
-		m.withdraw(x, f, each)
-	case leave:
-		m.leave(x, f, each)
+	case release, withdraw, leave:
+		m.ends(x, f, each)
 	default:
 		if !m.useless(&s, f) {
 			m.told(&s, f)
@@ -97,6 +96,7 @@ func (m *Model) faults(s *state, yield func(step, state)) {
 				}
 				p.phase, p.pending, p.undoes, n.told = dead, 0, false, false
 				p.ticket, p.again, p.deaf, p.foreign, p.soon = 0, false, false, false, false
+				p.valid, p.since = 0, 0
 			})
 		}
 		if c.phase == waiting && !c.deaf && !c.polls {
