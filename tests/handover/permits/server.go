@@ -230,7 +230,24 @@ func (m *Model) release(x script, c message, yield func(script)) {
 	x.free += x.size(c.op)
 	*x.noted(c.op) = returned
 	x.send(message{kind: answered, op: c.op})
+	if x.stranger == waiting { // an open release
+		o := x
+		o.askFirst()
+		yield(o)
+	}
 	m.serve(x, none, func(x script, _ bool) { yield(x) })
+}
+
+// askFirst tells the first of the line who listens to ask. Nothing is kept for it.
+func (s *state) askFirst() {
+	for _, e := range s.line {
+		if e.op != none && s.hears(e.op) {
+			if c := (message{kind: call, op: e.op}); !slices.Contains(s.flight[:], c) {
+				s.send(c)
+			}
+			return
+		}
+	}
 }
 
 // withdraw is the script that gives up an operation, whatever has become of it.
