@@ -13,13 +13,16 @@
 //   - No two clients rely on the lock at once, by what each of them knows.
 //   - The server has granted a client whatever it relies on, for at least as long.
 //   - Tokens grow from holder to holder.
+//   - Nobody has the lock whose client has used up that owner and does nothing about it, unless more was lost than the
+//     answer to a release.
+//   - A poller is granted the lock only if it is about to ask.
 //   - No hold is passed on after the time of its turn.
 //   - Nobody has the lock and a place in the queue at once: there is only one grant at a time.
 //   - If a grant expires and nothing but the grant was lost, the first of the queue asks, or
 //     knows when to.
 //   - As long as nothing was lost, no lease has ended, and no release without the queue has left
-//     anybody in it, messages alone lead to a state in which everybody was served, even if
-//     commands are duplicated or late.
+//     anybody in it, messages alone lead to a state in which everybody was served who listens,
+//     even if commands are duplicated or late.
 //   - From every state, time and polls lead there without further faults.
 //
 // The last two properties say that such a way exists from each state. Since there are finitely many states, a run that

@@ -19,7 +19,10 @@ const (
 	unqueued      // answer to release: it does not
 )
 
-var kindNames = [...]string{"nothing", "ask", "release", "renew", "refused", "granted", "renewed", "denied", "hint", "answer", "answer not"}
+var kindNames = [...]string{
+	"nothing", "ask", "release", "renew", "refused", "granted", "renewed", "denied", "hint",
+	"answer that it waits", "answer that it does not wait",
+}
 
 // message is anything in flight. It may take any time. The commands of a client, the answers to them, and the messages
 // for it are each a line, which stays in order. A fault may lose the first of a line, deliver it twice, or take it out
@@ -62,8 +65,8 @@ func (m message) less(n message) bool {
 }
 
 func (m message) key() uint64 {
-	k := uint64(m.kind)<<48 | uint64(m.owner)<<40 | uint64(m.next)<<32 | uint64(m.age)<<24 | uint64(m.in)<<16 | uint64(uint8(m.token))<<8 |
-		uint64(m.since)<<2
+	k := uint64(m.kind)<<48 | uint64(m.owner)<<40 | uint64(m.next)<<32 | uint64(m.age)<<24 | uint64(m.in)<<16 |
+		uint64(uint8(m.token))<<8 | uint64(m.since)<<2
 	if m.foreign {
 		k |= 1
 	}

@@ -44,7 +44,7 @@ const (
 	NoHintOnLeave             // nobody notifies the new first when the one before it gives up
 	CallDropped               // a client forgets a hint that arrives while its ask is in flight
 	WaitsInLateRelease        // a release that frees nothing still lets the next owner wait
-	PlaceKeepsTime            // an owner that is put into the queue again has its first time, as if it had named its ticket
+	PlaceKeepsTime            // an owner that is put into the queue again has its first time: its ticket
 	WithoutQueueIgnored       // nobody checks whether the release that lets the next owner wait ran without the queue
 	NextDropped               // a client forgets the next owner of a release that was executed before
 	PollerGrantedAtHead       // a poller is granted the lock before it is about to ask
@@ -122,7 +122,8 @@ func (m *Model) Calm(s *state) bool { return s.calm }
 func (m *Model) Done(s *state, prompt bool) bool { return s.done(prompt) }
 
 func (m *Model) first() state {
-	s := state{faults: m.Faults, withoutQueue: m.WithoutQueue, strangerLeft: m.Strangers, calm: true, told: true, sure: true, high: far}
+	s := state{faults: m.Faults, withoutQueue: m.WithoutQueue, strangerLeft: m.Strangers, high: far}
+	s.calm, s.told, s.sure = true, true, true
 	for i := range s.clients {
 		s.clients[i].left, s.clients[i].poller = m.Acquisitions[i], m.Pollers[i]
 	}
@@ -189,10 +190,11 @@ func (m *Model) wrong(s *state) string {
 // absent reports whether the owner of the lock is a poller that does not know it, and will not ask soon.
 func (s *state) absent() bool {
 	o := s.owner
-	if !s.calm || !s.brief || o == nobody || o == stranger || !s.polls(o) || !s.current(o) || s.clients[o.client()].phase != waiting {
+	if !s.calm || !s.brief || o == nobody || o == stranger || !s.current(o) || s.mentioned(o) {
 		return false
 	}
-	return !s.clients[o.client()].soon && !s.mentioned(o)
+	c := &s.clients[o.client()]
+	return c.poller && c.phase == waiting && !c.soon
 }
 
 // undriven reports whether the lock has an owner that its client has used up, although nothing but answers to releases

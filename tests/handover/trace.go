@@ -47,9 +47,10 @@ func (st step) named(names [clients]int) step {
 }
 
 var ruleNames = map[rule]string{
-	starts: "wants the lock", polls: "polls", pollsSoon: "polls as it was told to", repeats: "repeats its release", givesUp: "gives up", givesUpForNext: "gives up, the next in line waits on",
-	passesOn: "passes the lock on in memory", endsTurn: "ends its turn and waits again", ends: "releases", renews: "renews",
-	crashes: "CRASHES", restarts: "starts again", disconnects: "LOSES ITS SUBSCRIPTION", reconnects: "subscribes again",
+	starts: "wants the lock", polls: "polls", pollsSoon: "polls as it was told to", repeats: "repeats its release",
+	givesUp: "gives up", givesUpForNext: "gives up, the next in line waits on", passesOn: "passes the lock on in memory",
+	endsTurn: "ends its turn and waits again", ends: "releases", renews: "renews", crashes: "CRASHES",
+	restarts: "starts again", disconnects: "LOSES ITS SUBSCRIPTION", reconnects: "subscribes again",
 }
 
 func (o owner) String() string {

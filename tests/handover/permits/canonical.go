@@ -1,7 +1,5 @@
 package permits
 
-import "slices"
-
 // later is more than any ticket in a canonical state.
 const later = 32
 
@@ -59,12 +57,11 @@ func (m *Model) forgetOver(s *state) {
 		p := &s.clients[c]
 		for number := range p.number {
 			o := opOf(c, number)
-			if int(number) >= numbers || m.Failover || s.place(o) >= 0 || s.marked(o) || p.notes[number] == taken || p.pending == number+1 {
+			onServer := int(number) >= numbers || p.notes[number] == taken || s.place(o) >= 0 || s.marked(o)
+			if m.Failover || onServer || p.pending == number+1 || s.mentioned(o) {
 				continue
 			}
-			if !slices.ContainsFunc(s.flight[:], func(f message) bool { return f.op == o && f.kind != nothing }) {
-				p.notes[number], p.sizes[number] = void, 0 // it makes no difference which note
-			}
+			p.notes[number], p.sizes[number] = void, 0 // it makes no difference which note
 		}
 	}
 }

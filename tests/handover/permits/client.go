@@ -173,8 +173,8 @@ func (m *Model) told(s *state, a message) {
 	}
 }
 
-// obtains begins a hold. Of permits with ids it relies on the lease from when its ask was sent, or from its first ask if
-// they were granted: a grant can be no older. If nobody waits for them, they go back.
+// obtains begins a hold. The lease of permits with ids counts from when its ask was sent, or from the first ask if they
+// were granted: a grant can be no older. If nobody waits for them, they go back.
 func (m *Model) obtains(s *state, a message, lease, age uint8) {
 	c := a.op.client()
 	p := &s.clients[c]

@@ -19,7 +19,10 @@ const (
 	hint          // message on the channel of strangers
 )
 
-var kindNames = [...]string{"nothing", "ask", "release", "withdrawal", "leave", "acquired", "refused", "answer", "grant", "call", "hint"}
+var kindNames = [...]string{
+	"nothing", "ask", "release", "withdrawal", "leave", "acquired", "refused", "answer",
+	"grant", "call", "hint",
+}
 
 // message is anything in flight. It may take any time. The commands of a client, the answers to them, and the messages
 // for it are each a line, which stays in order. A fault may lose the first of a line, deliver it twice, or take it out

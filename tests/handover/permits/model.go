@@ -49,7 +49,7 @@ const (
 	StrayCallIgnored             // a call for an operation that is over is not answered
 	NotRepeated                  // a release or a withdrawal is sent once
 	NoPoll                       // a waiter relies on messages alone
-	LeaseFromRefusal             // the lease of a grant counts from the last refused ask, although tickets bring places back
+	LeaseFromRefusal             // the lease of a grant counts from the last refused ask
 	LeaseFromArrival             // the lease of a grant counts from when the message arrives
 	UnwantedGrantKept            // a grant that nobody waits for is left to its lease
 	GrantKeepsEntry              // an operation that is granted its permits stays in line

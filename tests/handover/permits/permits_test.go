@@ -54,7 +54,7 @@ type scenario struct {
 var quick = []scenario{
 	{"three clients, one permit", calls(1, 1, 1, 1)},
 	{"two in line want as much", twoInLine(1, calls(1, 1, 1, 0))},
-	{"two in line want different numbers", twoInLine(2, calls(2, 1, 1, 0))},
+	{"two in line want different numbers", twoInLine(1, calls(2, 2, 2, 0))},
 	{"a stranger", stranger(calls(1, 1, 1, 0))},
 	{"a poller", polling(calls(1, 1, 1, 1))},
 	{"grants, two clients", grants(1, 1, 1, 0)},
@@ -84,7 +84,7 @@ var unlessShort = []scenario{
 var onRequest = []scenario{
 	{"grants, three clients, two permits", grants(2, 1, 2, 1)},
 	{"two clients, two faults", failover(clock(faults(2, calls(1, 1, 1, 0))))},
-	{"two in line want different numbers, two faults", twoInLine(2, faults(2, calls(2, 1, 1, 0)))},
+	{"two in line want different numbers, two faults", twoInLine(1, faults(2, calls(2, 2, 2, 0)))},
 	{"three clients, two permits, a fault", faults(1, calls(2, 1, 1, 1))},
 	{"a large request, with a bar, a fault", large(Bars, clock(faults(1, calls(2, 1, 2, 1))))},
 	{"three clients, a poller, a fault", polling(faults(1, calls(1, 1, 1, 1)))},

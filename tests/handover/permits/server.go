@@ -2,8 +2,8 @@ package permits
 
 import "slices"
 
-// This file has the scripts of a semaphore with calls. Each is atomic. Where a script has several outcomes, because a
-// server may still count the subscription of a dead client, it calls yield for each.
+// This file has the script that acquires permits, and the fragment that serves the line. Each script is atomic. Where
+// one has several outcomes, because a server may still count the subscription of a dead client, it calls yield for each.
 
 // script is a state in the middle of a script, and what has gone wrong so far.
 type script struct {
@@ -128,8 +128,8 @@ func (m *Model) isFirst(s *state, o op) bool {
 	return false
 }
 
-// serve calls the first of the line, or grants them their permits, for as long as some are free and not kept for others. It stops at the asker,
-// and then fits is true.
+// serve calls the first of the line, or grants them their permits, for as long as some are free and not kept for
+// others. It stops at the asker, and then fits is true.
 func (m *Model) serve(x script, asker op, yield func(x script, fits bool)) {
 	for _, k := range x.marks {
 		if k.op != none && !m.counts(k) {
@@ -204,104 +204,4 @@ func (m *Model) kept(s *state) (n int8) {
 		}
 	}
 	return n
-}
-
-// ends executes what ends the wait or the hold of an operation.
-func (m *Model) ends(x script, c message, yield func(script)) {
-	switch {
-	case m.Grants:
-		m.giveBack(x, c, yield)
-	case c.kind == release:
-		m.release(x, c, yield)
-	case c.kind == withdraw:
-		m.withdraw(x, c, yield)
-	default:
-		m.leave(x, c, yield)
-	}
-}
-
-// release is the script that gives permits of a plain semaphore back. The operation is noted before anything can fail.
-func (m *Model) release(x script, c message, yield func(script)) {
-	if *x.noted(c.op) != taken && m.Fault != NoNoteOfRelease {
-		x.send(message{kind: answered, op: c.op})
-		yield(x)
-		return
-	}
-	x.free += x.size(c.op)
-	*x.noted(c.op) = returned
-	x.send(message{kind: answered, op: c.op})
-	if x.stranger == waiting { // an open release
-		o := x
-		o.askFirst()
-		yield(o)
-	}
-	m.serve(x, none, func(x script, _ bool) { yield(x) })
-}
-
-// askFirst tells the first of the line who listens to ask. Nothing is kept for it.
-func (s *state) askFirst() {
-	for _, e := range s.line {
-		if e.op != none && s.hears(e.op) {
-			if c := (message{kind: call, op: e.op}); !slices.Contains(s.flight[:], c) {
-				s.send(c)
-			}
-			return
-		}
-	}
-}
-
-// withdraw is the script that gives up an operation, whatever has become of it.
-func (m *Model) withdraw(x script, c message, yield func(script)) {
-	m.forget(&x, c.op)
-	if n := x.noted(c.op); *n == taken || *n == returned && m.Fault == UndoesForCall {
-		x.free += x.size(c.op) // the note of the acquisition still names them
-	}
-	if m.Fault != NoNoteOfWithdrawal {
-		*x.noted(c.op) = void
-	} else {
-		*x.noted(c.op) = unknown
-	}
-	x.send(message{kind: answered, op: c.op})
-	if m.Fault == WithdrawalServesNobody {
-		yield(x)
-		return
-	}
-	m.serve(x, none, func(x script, _ bool) { yield(x) })
-}
-
-// leave is the script that removes an operation which is over from the line.
-func (m *Model) leave(x script, c message, yield func(script)) {
-	m.forget(&x, c.op)
-	m.serve(x, none, func(x script, _ bool) { yield(x) })
-}
-
-// forget removes the entry and the mark of an operation.
-func (m *Model) forget(x *script, o op) {
-	x.leaveLine(o)
-	if m.Fault != WithdrawalLeavesMark {
-		x.unmark(o)
-	}
-}
-
-// withoutServing is a release or a withdrawal that serves nobody, because a write or a message of it fails.
-func (m *Model) withoutServing(s state, c message) state {
-	switch o := c.op; {
-	case m.Grants:
-		s.goBack(o)
-	case c.kind == release && *s.noted(o) == taken:
-		s.free += s.size(o)
-		if m.Fault == ServesBeforeNote {
-			return s // no answer, either
-		}
-		*s.noted(o) = returned
-	case c.kind == withdraw:
-		s.leaveLine(o)
-		s.unmark(o)
-		if *s.noted(o) == taken {
-			s.free += s.size(o)
-		}
-		*s.noted(o) = void
-	}
-	s.send(message{kind: answered, op: c.op})
-	return s
 }

@@ -129,8 +129,8 @@ func (s *state) place(o op) int {
 	return -1
 }
 
-// enter puts an operation into the line, with the ticket that it names, or keeps it there if that is older. A new ticket
-// is the largest.
+// enter puts an operation into the line, with the ticket that it names, or keeps its place if that is older. A new
+// ticket is the largest.
 func (s *state) enter(o op, ticket uint8, keepsOld bool) {
 	old, soon := uint8(0), false
 	if i := s.place(o); i >= 0 {
