@@ -52,6 +52,7 @@ var usually = []scenario{
 	{"one client has two in line", usual(2, 1, 0)},
 	{"three clients", usual(1, 1, 1)},
 	{"two clients, a fault", faults(1, usual(1, 1, 0))},
+	{"one client alone has two in line, a fault", faults(1, usual(2, 0, 0))},
 	{"two clients, one polls, a fault", polling(faults(1, usual(1, 0, 1)))},
 	{"one client has two in line, another polls", polling(usual(2, 0, 1))},
 	{"two clients, a failover or another fault", failover(faults(1, usual(1, 1, 0)))},

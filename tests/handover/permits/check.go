@@ -94,7 +94,8 @@ func (m *Model) checkOrder(x *script, i int) {
 		if e.op == none || e.op == x.line[i].op || x.base != 0 || !x.listening(e.op) {
 			continue
 		}
-		passes := x.size(e.op) > rest && m.Large == Bars && !m.barred(&x.state, e.op)
+		rests := x.bar != none && !m.barred(&x.state, e.op)
+		passes := x.size(e.op) > rest && m.Large == Bars && (rests || !e.first)
 		if e.ticket < x.line[i].ticket && !passes {
 			x.blame(Overtaken)
 		}

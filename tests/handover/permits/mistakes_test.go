@@ -39,6 +39,7 @@ var mistakes = []mistake{
 	{"grants, a newcomer ignores the line", NewcomerIgnoresLine, grants(2, 1, 2, 1), Overtaken},
 	{"a release is sent once", NotRepeated, faults(1, calls(1, 1, 1, 0)), Lost},
 	{"nobody polls", NoPoll, faults(1, calls(1, 1, 1, 0)), explore.Stranded},
+	{"a bar opens only beside something free", BarWantsFree, large(Bars, twoInLine(1, calls(2, 1, 2, 1))), Overtaken},
 	{"a large request is passed", None, large(Passed, calls(2, 1, 2, 1)), Overtaken},
 }
 

@@ -49,6 +49,7 @@ const (
 	StrayCallIgnored             // a call for an operation that is over is not answered
 	NotRepeated                  // a release or a withdrawal is sent once
 	NoPoll                       // a waiter relies on messages alone
+	BarWantsFree                 // a large request opens its bar only if something is free when it asks
 	LeaseFromRefusal             // the lease of a grant counts from the last refused ask
 	LeaseFromArrival             // the lease of a grant counts from when the message arrives
 	UnwantedGrantKept            // a grant that nobody waits for is left to its lease

@@ -86,6 +86,7 @@ var onRequest = []scenario{
 	{"two clients, two faults", failover(clock(faults(2, calls(1, 1, 1, 0))))},
 	{"two in line want different numbers, two faults", twoInLine(1, faults(2, calls(2, 2, 2, 0)))},
 	{"three clients, two permits, a fault", faults(1, calls(2, 1, 1, 1))},
+	{"a large request, with a bar, four in line", large(Bars, twoInLine(1, calls(2, 1, 2, 1)))},
 	{"a large request, with a bar, a fault", large(Bars, clock(faults(1, calls(2, 1, 2, 1))))},
 	{"three clients, a poller, a fault", polling(faults(1, calls(1, 1, 1, 1)))},
 	{"three clients, a stranger, a fault", stranger(faults(1, calls(1, 1, 1, 1)))},

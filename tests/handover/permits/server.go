@@ -108,8 +108,11 @@ func (m *Model) refuse(x *script, c message) {
 	e := &x.line[x.place(o)]
 	first := m.isFirst(&x.state, o)
 	e.soon = first && x.clients[o.client()].polls
-	if m.Large == Bars && first && x.free > m.kept(&x.state) && x.bar == none {
-		x.bar, x.barLeft = o, opened
+	if m.Large == Bars && first && x.size(o) > 1 && x.bar == none {
+		e.first = true
+		if m.Fault != BarWantsFree || x.free > m.kept(&x.state) {
+			x.bar, x.barLeft = o, opened
+		}
 	}
 	m.checkNothingRests(x)
 	x.send(message{kind: refused, op: o, ticket: e.ticket, soon: e.soon, age: c.age})

@@ -65,6 +65,7 @@ type entry struct {
 	op     op
 	ticket uint8
 	soon   bool // of a poller that is about to ask
+	first  bool // of a large request that has asked as the first since the last bar ended
 }
 
 // mark says that permits are kept for an operation that was called.
@@ -132,12 +133,12 @@ func (s *state) place(o op) int {
 // enter puts an operation into the line, with the ticket that it names, or keeps its place if that is older. A new
 // ticket is the largest.
 func (s *state) enter(o op, ticket uint8, keepsOld bool) {
-	old, soon := uint8(0), false
+	var e entry
 	if i := s.place(o); i >= 0 {
-		old, soon = s.line[i].ticket, s.line[i].soon
+		e = s.line[i]
 	}
 	switch {
-	case old != 0 && (ticket == 0 || old <= ticket || keepsOld):
+	case e.op != none && (ticket == 0 || e.ticket <= ticket || keepsOld):
 		return
 	case ticket == 0:
 		ticket = s.newTicket()
@@ -150,7 +151,8 @@ func (s *state) enter(o op, ticket uint8, keepsOld bool) {
 	for ; i > 0 && s.line[i-1].ticket > ticket; i-- {
 		s.line[i] = s.line[i-1]
 	}
-	s.line[i] = entry{o, ticket, soon}
+	e.op, e.ticket = o, ticket
+	s.line[i] = e
 }
 
 // newTicket returns a ticket later than all that anybody knows, except those from before the clock was set back.

@@ -21,6 +21,9 @@ func (m *Model) tick(s state) state {
 		s.calm = false
 		if s.barLeft--; s.barLeft == 0 {
 			s.bar = none
+			for i := range s.line {
+				s.line[i].first = false
+			}
 		}
 	}
 	return s
