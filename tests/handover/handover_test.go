@@ -63,13 +63,13 @@ var usually = []scenario{
 
 // unlessShort has scenarios that short runs skip.
 var unlessShort = []scenario{
-	{"three clients, a fault", faults(1, usual(1, 1, 1))},
 	{"three clients, one polls", polling(usual(1, 1, 1))},
 	{"three clients, told since when they wait", told(usual(1, 1, 1))},
 }
 
 // onRequest has scenarios that take minutes and gigabytes.
 var onRequest = []scenario{
+	{"three clients, a fault", faults(1, usual(1, 1, 1))},
 	{"three clients, a fair lock", fair(usual(1, 1, 1))},
 	{"two clients, two faults", faults(2, usual(1, 1, 0))},
 	{"longer leases", faults(1, with(usual(1, 1, 0), func(m *Model) { m.Lease, m.Short, m.Turn = 3, 2, 2 }))},

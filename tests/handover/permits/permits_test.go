@@ -77,11 +77,11 @@ var usually = []scenario{
 // unlessShort has scenarios that short runs skip.
 var unlessShort = []scenario{
 	{"a poller, four in line", polling(four())},
-	{"three clients, a failover or another fault", failover(faults(1, calls(1, 1, 1, 1)))},
 }
 
 // onRequest has scenarios that take minutes and gigabytes.
 var onRequest = []scenario{
+	{"three clients, a failover or another fault", failover(faults(1, calls(1, 1, 1, 1)))},
 	{"grants, three clients, two permits", grants(2, 1, 2, 1)},
 	{"two clients, two faults", failover(clock(faults(2, calls(1, 1, 1, 0))))},
 	{"two in line want different numbers, two faults", twoInLine(1, faults(2, calls(2, 2, 2, 0)))},
