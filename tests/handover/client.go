@@ -221,7 +221,7 @@ func (m *Model) hearsRefused(s *state, c int, a message) {
 	if a.in > 0 {
 		p.setAlarm(a.in)
 	}
-	p.soon = a.soon
+	p.soon = p.soon || a.soon // a late refusal does not take it back
 	learns := a.foreign && !p.foreign
 	p.foreign = p.foreign || a.foreign // until it has the lock: an answer may be late
 	if learns || p.again {             // subscribed now: it missed any release before that

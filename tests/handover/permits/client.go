@@ -158,7 +158,7 @@ func (m *Model) told(s *state, a message) {
 		if p.ticket == 0 || a.ticket < p.ticket {
 			p.ticket = a.ticket
 		}
-		p.soon = a.soon
+		p.soon = p.soon || a.soon // a late refusal does not take it back
 		learns := m.Strangers > 0 && m.Fault != StrangersNotHeard && !p.foreign && !p.polls
 		p.foreign = p.foreign || learns
 		if learns || p.again { // subscribed now: it missed any release before that
