@@ -211,6 +211,7 @@ func (s *state) answerRefused(m *Model, c message) {
 	}
 	if s.polls(c.owner) && s.queue[0] == c.owner {
 		s.soon, a.soon = c.owner, true
+		s.calm = s.calm && s.current(c.owner) // a late ask costs the lease of a grant: nobody tells a poller
 	}
 	s.send(a)
 }

@@ -94,7 +94,8 @@ func (m *Model) deliveries(s *state, yield func(step, state)) {
 		late.late = true
 		lost := n
 		lost.calm, lost.told = false, lost.told && f.kind == granted && f.message
-		lost.sure = lost.sure && (f.kind == queued || f.kind == unqueued || f.kind == granted && !f.message)
+		answer := f.kind == queued || f.kind == unqueued || f.kind == granted && !f.message && s.current(f.owner)
+		lost.sure = lost.sure && answer
 		yield(step{rule: loses, item: f}, lost)
 		n.send(late)
 		if !f.late {
