@@ -49,20 +49,20 @@ var quick = []scenario{
 
 // usually has the scenarios of runs without the race detector.
 var usually = []scenario{
-	{"one client has two in line", usual(2, 1, 0)},
 	{"three clients", usual(1, 1, 1)},
 	{"two clients, a fault", faults(1, usual(1, 1, 0))},
 	{"one client alone has two in line, a fault", faults(1, usual(2, 0, 0))},
 	{"two clients, one polls, a fault", polling(faults(1, usual(1, 0, 1)))},
 	{"one client has two in line, another polls", polling(usual(2, 0, 1))},
 	{"two clients, a failover or another fault", failover(faults(1, usual(1, 1, 0)))},
-	{"two clients, a fair lock, a fault", fair(faults(1, usual(1, 1, 0)))},
 	{"two clients, told since when they wait, a fault", told(faults(1, usual(1, 1, 0)))},
-	{"one client has two in line, a command without the queue", withoutQueue(1, usual(2, 1, 0))},
 }
 
 // unlessShort has scenarios that short runs skip.
 var unlessShort = []scenario{
+	{"two clients, a fair lock, a fault", fair(faults(1, usual(1, 1, 0)))},
+	{"one client has two in line, a command without the queue", withoutQueue(1, usual(2, 1, 0))},
+	{"one client has two in line", usual(2, 1, 0)},
 	{"three clients, one polls", polling(usual(1, 1, 1))},
 	{"three clients, told since when they wait", told(usual(1, 1, 1))},
 }

@@ -68,14 +68,14 @@ var usually = []scenario{
 	{"a poller, a fault", polling(faults(1, calls(1, 0, 1, 1)))},
 	{"a large request, blocked", calls(2, 1, 2, 1)},
 	{"a large request, with a bar", large(Bars, calls(2, 1, 2, 1))},
-	{"grants, two clients, a failover or another fault", failover(faults(1, grants(1, 1, 1, 0)))},
 	{"grants, a stranger", stranger(grants(1, 1, 1, 0))},
 	{"a stranger, a fault", stranger(faults(1, calls(1, 1, 1, 0)))},
-	{"three clients, a fault or a clock that is wrong", clock(faults(1, calls(1, 1, 1, 1)))},
 }
 
 // unlessShort has scenarios that short runs skip.
 var unlessShort = []scenario{
+	{"grants, two clients, a failover or another fault", failover(faults(1, grants(1, 1, 1, 0)))},
+	{"three clients, a fault or a clock that is wrong", clock(faults(1, calls(1, 1, 1, 1)))},
 	{"a poller, four in line", polling(four())},
 }
 
