@@ -89,8 +89,6 @@ var onRequest = []scenario{
 	{"a large request, with a bar, four in line", large(Bars, twoInLine(1, calls(2, 1, 2, 1)))},
 	{"a large request, with a bar, a fault", large(Bars, clock(faults(1, calls(2, 1, 2, 1))))},
 	{"three clients, a poller, a fault", polling(faults(1, calls(1, 1, 1, 1)))},
-	{"three clients, a stranger, a fault", stranger(faults(1, calls(1, 1, 1, 1)))},
-	{"four in line, a fault", faults(1, four())},
 }
 
 func TestProtocol(t *testing.T) {
