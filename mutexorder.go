@@ -10,7 +10,7 @@ package latchkey
 //
 //	mutex                   | guards                                                     | also
 //	syncLocker.mu           | the hold of a SyncLocker, for as long as it is held        |
-//	line.FIFOMutex          | the front of a line, for a RedLock until its hold ends     | itself
+//	line.FIFOMutex          | the front of a line, for a RedLock until its hold ends     | itself, compositeHold.unlocking
 //	compositeHold.unlocking | the releases of a composite hold, one at a time            | itself
 //	ownership.sendMu        | the commands for an ownership, one at a time               | itself
 //
@@ -47,6 +47,7 @@ package latchkey
 //	transport.Topology.mu   | the nodes of a cluster, and their slots                    |
 //	transport.LazyClient.mu | the attempt to open a client                               | fairWaitList.mu
 //
-// fairWaitList.mu: a waiter that has a ticket has received a reply, so a lazy client is open, and
+// line.FIFOMutex: a release calls all members as an acquisition does, and does not acquire them; the
+// analysis cannot tell. fairWaitList.mu: a waiter that has a ticket has received a reply, so a lazy client is open, and
 // its nodes are known without waiting. transport.inflight.mu: a slot that was left is freed by
 // taking a value from a channel that has one for it.

@@ -72,6 +72,7 @@ func TestOrderOfMutexes(t *testing.T) {
 			assert.True(t, held.long || held.also[n.Taken], "%s under %s:\n\t%s", n.Taken, n.Held, calls)
 		case n.Held == n.Taken:
 			assert.True(t, held.also["itself"], "%s under another %s:\n\t%s", n.Taken, n.Held, calls)
+		case held.long && taken.also[n.Held]: // an exception that the table explains
 		case !held.long:
 			assert.True(t, taken.also[n.Held], "%s is locked under %s, which its line does not name:\n\t%s", n.Taken, n.Held, calls)
 			fallthrough
