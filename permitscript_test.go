@@ -58,7 +58,7 @@ func (s fairsemScripts) setPermits(n int, how string) any {
 }
 
 // lapse ends the lease of a permit.
-func (s fairsemScripts) lapse(id string) { s.do("ZADD", s.semScripts.ids, "1000", id) }
+func (s fairsemScripts) lapse(id string) { s.do("ZADD", s.ids, "1000", id) }
 
 func (s fairsemScripts) counts(free, held int64) {
 	s.t.Helper()

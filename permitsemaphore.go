@@ -162,7 +162,7 @@ func permitsChange(c *permitCount, o *operation, how permitChange, n int, ttl st
 
 // queueKeys returns the keys of scripts that serve the queue.
 func (c *permitCount) queueKeys(o *operation) []string {
-	queue := c.keys.fairPermitKeys()[2:5]
+	queue := c.fairPermitKeys()[2:5]
 	return append([]string{c.key, c.secondKey, o.record, c.kindKey()}, queue...)
 }
 

@@ -144,15 +144,8 @@ func (q *waitQueue) remove(w *waiter) bool {
 	}
 }
 
-// takeFirst takes the first waiter out of the line, to pass it a hold. It returns nil if there is
-// none, somebody is in front, or the waiter wants something else.
-func (q *waitQueue) takeFirst(from any) *waiter {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	return q.takeFirstLocked(from)
-}
-
-// takeFirstLocked is takeFirst. shard.mu is held.
+// takeFirstLocked takes the first waiter out of the line, to pass it a hold. It returns nil if there is
+// none, somebody is in front, or the waiter wants something else. shard.mu is held.
 func (q *waitQueue) takeFirstLocked(from any) *waiter {
 	w := q.line.first
 	if w == nil || q.busy || q.readersFirst() {
@@ -174,14 +167,7 @@ func (w *waiter) pass(hold any) {
 	close(w.ready)
 }
 
-// first returns the first in line, or nil.
-func (q *waitQueue) first() any {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	return q.firstLocked()
-}
-
-// firstLocked is first. shard.mu is held.
+// firstLocked returns the first in line, or nil. shard.mu is held.
 func (q *waitQueue) firstLocked() any {
 	if q.busy {
 		return nil
@@ -190,13 +176,6 @@ func (q *waitQueue) firstLocked() any {
 		return w.recipient
 	}
 	return nil
-}
-
-// hasLine reports whether anybody is in line.
-func (q *waitQueue) hasLine() bool {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	return q.line.length > 0
 }
 
 // leaveFront leaves the front to the next in line.
