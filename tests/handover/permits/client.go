@@ -5,8 +5,8 @@ import "slices"
 // This file has what a client does on its own, and how it handles answers and messages.
 
 // drop ends the use of an operation for good.
-func (c *client) drop(to phase) {
-	c.phase, c.number = to, c.number+1
+func (c *client) drop() {
+	c.phase, c.number = idle, c.number+1
 	c.ticket, c.again, c.foreign, c.soon = 0, false, false, false
 	c.valid, c.since = 0, 0
 }
@@ -42,13 +42,13 @@ func (m *Model) actions(s *state, c int, yield func(step, state)) {
 		if p.pending == 0 {
 			try(ends, func(n *state) {
 				m.settle(n, c, release)
-				n.clients[c].drop(idle)
+				n.clients[c].drop()
 				n.clients[c].shift()
 			})
 		}
 	case dead:
 		try(restarts, func(n *state) {
-			n.clients[c].drop(idle)
+			n.clients[c].drop()
 			n.clients[c].born = n.clients[c].number
 		})
 	}
@@ -95,7 +95,7 @@ func (m *Model) waiting(s *state, c int, try func(rule, func(*state))) {
 		try(givesUpForNext, func(n *state) {
 			m.settle(n, c, withdraw)
 			ticket := p.ticket
-			n.clients[c].drop(idle)
+			n.clients[c].drop()
 			n.clients[c].ticket = ticket
 			n.clients[c].shift()
 			m.begin(n, c)
@@ -103,7 +103,7 @@ func (m *Model) waiting(s *state, c int, try func(rule, func(*state))) {
 	}
 	try(givesUp, func(n *state) {
 		m.settle(n, c, withdraw)
-		n.clients[c].drop(idle)
+		n.clients[c].drop()
 		n.clients[c].shift()
 	})
 }

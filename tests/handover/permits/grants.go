@@ -79,7 +79,7 @@ func (m *Model) ageClient(s *state, c int) {
 	case holding:
 		if p.valid--; p.valid == 0 {
 			s.send(message{kind: leave, op: s.mine(c)})
-			p.drop(idle)
+			p.drop()
 			p.shift()
 		}
 	}

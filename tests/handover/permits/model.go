@@ -128,7 +128,7 @@ type step struct {
 }
 
 // First implements [explore.Model].
-func (m *Model) First() state { return m.canonical(m.first()) }
+func (m *Model) First() state { return m.canonical(m.first()) } //nolint:revive // for the explorer, which is generic
 
 // Next implements [explore.Model].
 func (m *Model) Next(s state, yield func(explore.Class, string, state)) {

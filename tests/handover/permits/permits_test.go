@@ -19,11 +19,6 @@ func grants(total int8, a, b, c uint8) Model {
 	return m
 }
 
-func with(m Model, change func(*Model)) Model {
-	change(&m)
-	return m
-}
-
 func faults(n uint8, m Model) Model { m.Faults = n; return m }
 
 func failover(m Model) Model { m.Failover = true; return m }
