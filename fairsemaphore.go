@@ -24,7 +24,7 @@ import (
 //
 // It is wire-compatible with Redisson's RPermitExpirableSemaphore, and has a queue next to it. The clients
 // of a PermitSemaphore of the same name wait in that queue too. Redisson shares the permits but does not
-// know the queue: it takes what is free when it tries. Set the permits once, by TrySetPermits. Any number
+// know the queue; while its processes wait, each has its turn as often as a waiter. Set the permits once, by TrySetPermits. Any number
 // of goroutines may share one FairSemaphore.
 type FairSemaphore struct {
 	pool PermitSemaphore

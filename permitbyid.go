@@ -109,7 +109,7 @@ func releaseOwn(ctx context.Context, o *ownership, errs []error) (PermitState, [
 // releaseByID releases some of the ids and fills in their states.
 func (s *PermitSemaphore) releaseByID(ctx context.Context, ids []string, some []int, states []PermitState) error {
 	a, err := s.sendUntilDone(s.client.sender.Detached(ctx), "release", func(o *operation) call {
-		args := s.client.handover.channelArgs([]string{o.number, s.client.publish, s.channel}, s.key)
+		args := append(s.client.handover.channelArgs([]string{o.number, s.client.publish, s.channel}, s.key), presenceChannel(s.key))
 		for _, i := range some {
 			args = append(args, rawID(ids[i]))
 		}

@@ -76,7 +76,7 @@ func (p permitProtocol) releaseCall(o *ownership, to release, args []string) cal
 		mark = millisText(lateDelivery)
 	}
 	args = append(args, id, entry, mark, o.lock.client.publish, o.lock.keys().channel)
-	return call{fairsemLeave, p.keys(o), o.lock.client.handover.channelArgs(args, o.lock.key)}
+	return call{fairsemLeave, p.keys(o), append(o.lock.client.handover.channelArgs(args, o.lock.key), presenceChannel(o.lock.key))}
 }
 
 func (permitProtocol) renewalCall(o *ownership, lease time.Duration) call {

@@ -40,7 +40,7 @@ func (s fairsemScripts) permit(entry, lease string) any {
 // giveBack gives back one permit.
 func (s fairsemScripts) giveBack(id, mark string) any {
 	s.t.Helper()
-	return s.twice(fairsemLeave, s.lock.keys().fairPermitKeys(), id, "", mark, "PUBLISH", s.channel, "latchkey:{", "}", "0")
+	return s.twice(fairsemLeave, s.lock.keys().fairPermitKeys(), id, "", mark, "PUBLISH", s.channel, "latchkey:{", "}", "0", presenceChannel(s.key))
 }
 
 func (s fairsemScripts) served(note int) []string {
@@ -49,12 +49,12 @@ func (s fairsemScripts) served(note int) []string {
 
 func (s fairsemScripts) release(ids ...string) any {
 	s.t.Helper()
-	return s.twice(permitRelease, s.served(1), append([]string{s.number(), "PUBLISH", s.channel, "latchkey:{", "}", "0"}, ids...)...)
+	return s.twice(permitRelease, s.served(1), append([]string{s.number(), "PUBLISH", s.channel, "latchkey:{", "}", "0", presenceChannel(s.key)}, ids...)...)
 }
 
 func (s fairsemScripts) setPermits(n int, how string) any {
 	s.t.Helper()
-	return s.twice(permitSet, s.served(1), s.number(), strconv.Itoa(n), how, "", "PUBLISH", s.channel, "latchkey:{", "}", "0")
+	return s.twice(permitSet, s.served(1), s.number(), strconv.Itoa(n), how, "", "PUBLISH", s.channel, "latchkey:{", "}", "0", presenceChannel(s.key))
 }
 
 // lapse ends the lease of a permit.
@@ -133,7 +133,7 @@ func TestPermitScripts_one_mark_for_all(t *testing.T) {
 		if held {
 			require.Nil(t, s.permit(three, ""))
 		}
-		s.c.script(fairsemLeave, s.marked(three), idsOf(three)[1], "", "1000", "PUBLISH", s.channel, "latchkey:{", "}", "0")
+		s.c.script(fairsemLeave, s.marked(three), idsOf(three)[1], "", "1000", "PUBLISH", s.channel, "latchkey:{", "}", "0", presenceChannel(s.key))
 		requireCode(t, s.permit(three, ""), "LATCHKEY_PAST")
 	}
 	s.counts(2, 2)

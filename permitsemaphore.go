@@ -17,8 +17,8 @@ import (
 // Each client has one place in a queue on the server, and its goroutines wait for that place in line, first
 // come, first served. So clients take turns, whatever their number of goroutines. Nobody overtakes: while a
 // large request is first, smaller ones wait, however long that takes. A request for more permits than there
-// are in all does not block others while some are free. A [FairSemaphore] of the same name shares the queue;
-// Redisson does not know it, and takes what is free when it tries.
+// are in all does not block others while some are free. A [FairSemaphore] of the same name shares the queue.
+// Redisson does not know it; while its processes wait, each has its turn as often as a client.
 //
 // On the name of a [Semaphore] or a [CountDownLatch] every operation returns ErrWrongKind.
 //
@@ -156,8 +156,8 @@ func (s *PermitSemaphore) AddPermits(ctx context.Context, n int) error {
 
 // permitsChange returns the call that changes the number of permits of a PermitSemaphore.
 func permitsChange(c *permitCount, o *operation, how permitChange, n int, ttl string) call {
-	return call{permitSet, c.queueKeys(o),
-		c.client.handover.channelArgs([]string{o.number, strconv.Itoa(n), string(how), ttl, c.client.publish, c.channel}, c.key)}
+	args := c.client.handover.channelArgs([]string{o.number, strconv.Itoa(n), string(how), ttl, c.client.publish, c.channel}, c.key)
+	return call{permitSet, c.queueKeys(o), append(args, presenceChannel(c.key))}
 }
 
 // queueKeys returns the keys of scripts that serve the queue.

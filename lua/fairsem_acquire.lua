@@ -122,7 +122,8 @@ if first and not head and free < n then
   putBack(n - free)
   free = look()
 end
-if first and free >= n then
+local pause = strangersFirst()
+if first and free >= n and not pause then
   drop({entry})
   local taken = take()
   pass(look(), true)
@@ -138,4 +139,4 @@ elseif not possible then
   drop({entry})
   return {-1, free, total, ticket, 2}
 end
-return {head == entry and nextEnd() or left or 0, free, total, joined, 0}
+return {pause or head == entry and nextEnd() or left or 0, free, total, joined, 0}

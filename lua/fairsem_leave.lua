@@ -11,6 +11,7 @@
 -- ARGV[4] PUBLISH or SPUBLISH, ARGV[5] channel
 -- ARGV[6], ARGV[7] prefix and suffix of the channels of clients
 -- ARGV[8] '1' if the server counts all listeners of these channels
+-- ARGV[9] channel on which the clients of this library also listen that listen on the first
 --
 -- Reply   nil: no permit was held, or the leases were over
 --         integer: given back; how many subscribers of the channel received the message, 0 if somebody
@@ -51,7 +52,7 @@ if free and back > 0 then
   free = redis.call('incrby', key, back)
 end
 if free and back + left > 0 then
-  receivers = serve(free)
+  receivers = serve(free, ARGV[9])
 end
 if live then
   return receivers

@@ -7,7 +7,7 @@
 --   queue   sorted set: entry -> since when it waits, in µs: its ticket
 --   alive   sorted set: entry -> ms until which it counts as alive
 --   grants  hash: entry -> ms of the lease that a grant gives it; only for entries whose clients
---           listen, the others retry by themselves
+--           listen, the others retry by themselves; '' -> ms until which strangers go first
 --
 -- An entry is '<client>:<id>', with the id of the first permit that it wants, as text.
 -- Such an id has eight bytes of its client, four for the number of its request, two for the number
@@ -23,7 +23,7 @@
 -- ends with its lease. A client whose entry is to retry by itself gets:
 --
 --   "ask 0 <id> <key>"
-local deadBatch, grantsAtOnce = 128, 64
+local deadBatch, grantsAtOnce, strangersPause = 128, 64, 3
 local removed = 0
 local gone = {} -- clients that do not receive a grant: their waiters are dead
 
@@ -159,18 +159,25 @@ local function give(head, lease)
   return receivers
 end
 
--- ask tells the client of an entry to retry.
-local function ask(entry)
-  tell(publish, clients .. clientOf(entry) .. suffix, 'ask 0 ' .. string.sub(entry, -32) .. ' ' .. key)
+-- ask tells the client of an entry to retry after some ms.
+local function ask(entry, after)
+  tell(publish, clients .. clientOf(entry) .. suffix, 'ask ' .. after .. ' ' .. string.sub(entry, -32) .. ' ' .. key)
 end
 
--- pass gives the free permits to the entries at the front of the queue. It stops at the first for
--- which there are too few, at the asker, and at an entry that retries by itself: that one is asked if
--- always is true, or if an entry ahead of it was removed. An entry that wants more permits than there
--- are in total would block the others while some are free: then pass removes it, and it comes back with
--- its ticket when it retries. pass returns how many permits are free, and the results of front.
+-- strangersFirst returns for how many more ms strangers go first, nil if they do not.
+local function strangersFirst()
+  local left = tonumber(redis.call('hget', grants, '') or 0) - clock()
+  return left > 0 and left <= strangersPause and left or nil
+end
+
+-- pass gives the free permits to the entries at the front of the queue, unless strangers go first. It
+-- stops at the first entry for which there are too few, at the asker, and at an entry that retries by
+-- itself: that one is asked if always is true, or if an entry ahead of it was removed. An entry that wants
+-- more permits than there are in total would block the others while some are free: then pass removes it,
+-- and it comes back with its ticket when it retries. pass returns how many permits are free, and the
+-- results of front.
 local function pass(free, always, asker)
-  for _ = 1, grantsAtOnce do
+  for _ = 1, strangersFirst() and 0 or grantsAtOnce do
     local head, left = front()
     if not head then
       return free, nil, left
@@ -188,7 +195,7 @@ local function pass(free, always, asker)
       local lease = redis.call('hget', grants, head)
       if not lease then
         if always or removed > 0 then
-          ask(head)
+          ask(head, 0)
         end
         return free, head, left
       end
@@ -197,16 +204,35 @@ local function pass(free, always, asker)
     end
   end
   local head, left = front()
-  if head then
-    ask(head) -- there may be more to grant
+  if head and not strangersFirst() then
+    ask(head, 0) -- there may be more to grant
   end
   return free, head, left
 end
 
--- serve passes permits on that have become free. If nobody is in the queue, the channel gets a message
--- for listeners that do not use it. serve returns how many subscribers received that, 0 if somebody is
--- in the queue.
-local function serve(free)
+-- strangersTurn reports whether strangers may go first. They are those that listen on the channel and know
+-- no queue, Redisson above all. waits is a second channel, on which each client of this library listens
+-- that listens on the channel. Each stranger has its turn as often as a waiter in the queue, by the
+-- microsecond in which the script runs.
+local function strangersTurn(waits)
+  local ours = redis.call('zcard', queue)
+  local count = ours > 0 and redis.pcall('pubsub', publish == 'PUBLISH' and 'numsub' or 'shardnumsub', channel, waits) or {}
+  local strangers = (tonumber(count[2]) or 0) - (tonumber(count[4]) or 0)
+  return strangers > 0 and redis.call('time')[2] % (ours + strangers) < strangers
+end
+
+-- serve passes permits on that have become free. If nobody is in the queue, or strangers have their turn,
+-- the channel gets a message for listeners that do not use the queue. serve returns how many subscribers
+-- received that, 0 if the permits went to the queue.
+local function serve(free, waits)
+  if free > 0 and strangersTurn(waits) then
+    redis.call('hset', grants, '', string.format('%.0f', clock() + strangersPause))
+    local head = front()
+    if head then
+      ask(head, strangersPause)
+    end
+    return offer(free)
+  end
   local head, dead
   free, head, dead = pass(free, true)
   return head and 0 or dead and 0 or offer(free)

@@ -7,7 +7,8 @@
 -- ARGV[2] PUBLISH or SPUBLISH, ARGV[3] channel
 -- ARGV[4], ARGV[5] prefix and suffix of the channels of clients
 -- ARGV[6] '1' if the server counts all listeners of these channels
--- ARGV[7...] ids, as bytes
+-- ARGV[7] channel on which the clients of this library also listen that listen on the first
+-- ARGV[8...] ids, as bytes
 --
 -- Reply   string with a letter for each id: R released, E its lease was over, U unknown
 --         error WRONGTYPE: the key is another kind of object; nothing changed
@@ -35,14 +36,14 @@ local free, wrong = look()
 if wrong then
   return wrong
 end
-local scores = redis.call('zmscore', held, unpack(ARGV, 7))
+local scores = redis.call('zmscore', held, unpack(ARGV, 8))
 room()
 local report, back = {}, 0
 for i, score in ipairs(scores) do
   if not score then
     report[i] = 'U'
   else
-    local gone = redis.call('zrem', held, ARGV[i + 6]) -- 0 if the id is named twice
+    local gone = redis.call('zrem', held, ARGV[i + 7]) -- 0 if the id is named twice
     report[i] = gone == 0 and 'U' or lapsed(score) and 'E' or 'R'
     back = back + gone
   end
@@ -53,6 +54,6 @@ end
 local result = table.concat(report)
 remember(result)
 if free and back > 0 then
-  pcall(serve, free) -- what fails leaves the permits free
+  pcall(serve, free, ARGV[7]) -- what fails leaves the permits free
 end
 return result

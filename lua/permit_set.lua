@@ -10,6 +10,7 @@
 -- ARGV[5] PUBLISH or SPUBLISH, ARGV[6] channel
 -- ARGV[7], ARGV[8] prefix and suffix of the channels of clients
 -- ARGV[9] '1' if the server counts all listeners of these channels
+-- ARGV[10] channel on which the clients of this library also listen that listen on the first
 --
 -- Reply   integer: 1 done by this call, 0 they were set before; nothing changed
 --         error WRONGTYPE: the key is another kind of object; nothing changed
@@ -61,7 +62,7 @@ else
 end
 remember(1)
 if move > 0 then
-  local sound, told = pcall(serve, free) -- what fails leaves the permits free
+  local sound, told = pcall(serve, free, ARGV[10]) -- what fails leaves the permits free
   if sound and told == 0 then
     tell(publish, channel, '1') -- to waiters outside the queue, which wanted more than there were in all
   end
