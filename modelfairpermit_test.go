@@ -90,8 +90,12 @@ func (m *fairPermitModel) refused(p *party, reply any) {
 	if head := now.queue.list; len(head) > 0 && head[0] == p.t.permitEntry() && free >= int64(len(p.together())) {
 		m.w.fail("%s is the first, and is refused, and there are %d", p.name, free)
 	}
-	if n := int64(len(p.together())); !slices.Contains(now.queue.list, p.t.permitEntry()) && (n <= m.total || free <= 0) {
+	queued := slices.Contains(now.queue.list, p.t.permitEntry())
+	if n := int64(len(p.together())); !queued && n <= m.total {
 		m.w.fail("%s is refused and not in the queue, and wants %d of %d", p.name, n, m.total)
+	}
+	if told := list[4] != int64(2); told != queued {
+		m.w.fail("%s is told that it is in the queue: %v, and it is: %v", p.name, told, queued)
 	}
 }
 

@@ -133,14 +133,13 @@ func (m *permitModel) changed(o modelOperation) any {
 	}
 	total := m.total
 	if !m.set {
-		_, total = m.free()
+		total = m.remaining(n, how)
 	}
 	if how == "add" && n < 0 && total+n < 0 {
 		return replyError("LATCHKEY_RANGE")
 	}
 	if !m.set {
-		_, held := m.free()
-		m.set, m.total, m.ends = true, held, 0
+		m.set, m.total, m.ends = true, total, 0
 		if o.arg(3) != "" {
 			m.ends = m.w.ms() + numeral(o.arg(3))
 		}
@@ -151,6 +150,17 @@ func (m *permitModel) changed(o modelOperation) any {
 		m.total = n
 	}
 	return m.notes.done(o, int64(1))
+}
+
+// remaining returns how many ids remained of a semaphore that was gone when its permits were set. By now some of the new
+// permits may be held by those that waited.
+func (m *permitModel) remaining(n int64, how string) int64 {
+	words := m.w.state(m.keys.key, idsKey(m.keys.key))
+	held := int64(len(words[1].list))
+	if how == "add" && words[0].kind == "string" {
+		return numeral(words[0].text) + held - n
+	}
+	return held
 }
 
 func (m *permitModel) change(d dice) {

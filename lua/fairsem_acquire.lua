@@ -134,9 +134,9 @@ if not stale then
     offer(free) -- others may want fewer
   end
   return {nextEnd(), free, total}
-elseif not possible then
-  ticket = place()
+elseif not possible or n > total and not redis.call('zscore', queue, entry) then -- pass may have removed it
+  local since = joined or place()
   drop({entry})
-  return {-1, free, total, ticket, 2}
+  return {-1, free, total, since, 2}
 end
 return {pause or head == entry and nextEnd() or left or 0, free, total, joined, 0}
