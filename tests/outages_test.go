@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	outageLasts = 4 * time.Second // less than the retry budget and the lease
+	outageLasts = 4 * time.Second // less than the retry budget and every lease
 	outageRests = 4 * time.Second // until the next
 )
 
@@ -84,7 +84,8 @@ func newOutageCampaign(t *testing.T, server *rig.Server, addr string) *outageCam
 	t.Helper()
 	c := &outageCampaign{t: t}
 	for i := range 2 {
-		client := connectVia(t, server, addr, latchkey.Options{RetryBudget: soon})
+		// What is granted to a waiter begins with this timeout as its lease, and Acquire returns with half of it left.
+		client := connectVia(t, server, addr, latchkey.Options{RetryBudget: soon, StaleWaiterTimeout: 4 * outageLasts})
 		c.addLocks(client, i)
 		c.addOthers(client, i)
 	}

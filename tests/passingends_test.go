@@ -53,7 +53,7 @@ func TestPassedHold_contexts_have_ended(t *testing.T) {
 		var work context.Context
 		ended := make(chan error, 1)
 		holder, waiting := c.hold(t, func() <-chan acquisition {
-			ctx := newWaitingContext(within(t, soon), 1)
+			ctx := newWaitingContext(within(t, soon))
 			done := make(chan acquisition, 1)
 			go func() {
 				hold, err := c.lock.Lock(ctx)

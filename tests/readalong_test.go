@@ -120,7 +120,7 @@ func TestReadAlong_after_a_write(t *testing.T) {
 	writer := mustLock(t, connect(t, rig.Shared()).NewRWLock(r.name).Writer())
 	done := make(chan error, n)
 	for range n {
-		waiting := newWaitingContext(within(t, soon), 1)
+		waiting := newWaitingContext(within(t, soon))
 		go func() { done <- r.rw.Reader().Do(waiting, func(context.Context) error { return nil }) }()
 		rig.Await(t, soon, "the call waits", waiting.waits)
 	}

@@ -40,7 +40,7 @@ func newHotSemaphore(t *testing.T, permits int, options latchkey.Options) hotSem
 // acquireInLine acquires in another goroutine, and returns when that goroutine waits.
 func (s hotSemaphore) acquireInLine(ctx context.Context, t *testing.T, n int) <-chan error {
 	t.Helper()
-	waiting := newWaitingContext(ctx, 1)
+	waiting := newWaitingContext(ctx)
 	done := make(chan error, 1)
 	go func() { done <- s.Acquire(waiting, n) }()
 	rig.Await(t, soon, "the call waits", waiting.waits)
@@ -252,7 +252,7 @@ func TestPermitPassing_keeps_the_order(t *testing.T) {
 	order := make(chan int, waiters)
 	var all sync.WaitGroup
 	for i := range waiters {
-		waiting := newWaitingContext(within(t, soon), 1)
+		waiting := newWaitingContext(within(t, soon))
 		all.Go(func() {
 			assert.NoError(t, s.Acquire(waiting, 1))
 			order <- i

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -100,19 +100,16 @@ func atRest(t testing.TB, refused <-chan struct{}) {
 type waitingContext struct {
 	context.Context
 
-	uses  atomic.Int32
-	nth   int32 // the use that waits
+	first sync.Once
 	waits chan struct{}
 }
 
-func newWaitingContext(ctx context.Context, nth int32) *waitingContext {
-	return &waitingContext{Context: ctx, nth: nth, waits: make(chan struct{})}
+func newWaitingContext(ctx context.Context) *waitingContext {
+	return &waitingContext{Context: ctx, waits: make(chan struct{})}
 }
 
 func (c *waitingContext) Done() <-chan struct{} {
-	if c.uses.Add(1) == c.nth {
-		close(c.waits)
-	}
+	c.first.Do(func() { close(c.waits) })
 	return c.Context.Done()
 }
 
@@ -120,11 +117,7 @@ func (c *waitingContext) Done() <-chan struct{} {
 // that its client holds.
 func lockInLine(ctx context.Context, t *testing.T, lock latchkey.Locker, options ...latchkey.LockOption) <-chan acquisition {
 	t.Helper()
-	nth := int32(1)
-	if _, is := lock.(*latchkey.RedLock); is {
-		nth = 2 // it uses the context once before that
-	}
-	waiting := newWaitingContext(ctx, nth)
+	waiting := newWaitingContext(ctx)
 	done := lockInBackground(waiting, lock, options...)
 	rig.Await(t, soon, "the call waits", waiting.waits)
 	return done
