@@ -19,6 +19,7 @@ func TestGoldenFairSemaphore(t *testing.T) {
 	server, ctx := rig.Shared(), t.Context()
 	admin, client := rig.NewAdmin(t, server), connect(t, server)
 	s := newFairPermits(t, client, 3)
+	_ = subscribeRaw(t, server, presenceChannelOf(s.Name())) // so that this listener is no stranger, which may go first
 	heard := subscribeRaw(t, server, semaphoreChannelOf(s.Name()))
 
 	began := time.Now()

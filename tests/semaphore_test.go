@@ -13,6 +13,9 @@ import (
 
 func semaphoreChannelOf(name string) string { return "redisson_sc:{" + name + "}" }
 
+// presenceChannelOf is the channel on which clients of this library listen in addition.
+func presenceChannelOf(name string) string { return "latchkey:{" + name + "}:waits" }
+
 // newSemaphore returns a semaphore with permits under a fresh name.
 func newSemaphore(t *testing.T, client *latchkey.Client, permits int) *latchkey.Semaphore {
 	t.Helper()
