@@ -45,28 +45,38 @@ func (o *ownership) beginTurn(r *request, token int64, passes int, now transport
 // passOn passes the ownership to the next goroutine in line, if possible, and reports whether it did. If so,
 // the hold is over.
 func (o *ownership) passOn(s *holdState) bool {
-	if !o.sendMu.TryLock() {
+	w, next := o.succeed(s)
+	if w == nil {
 		return false
+	}
+	w.pass(next)
+	return true
+}
+
+// succeed ends the hold, and returns the next one with its waiter, or nil if the ownership may not be passed on or nobody
+// takes it. It leaves sendMu free, because the next holder may release at once.
+func (o *ownership) succeed(s *holdState) (*waiter, *holdState) {
+	if !o.sendMu.TryLock() {
+		return nil, nil
 	}
 	defer o.sendMu.Unlock()
 	now := o.lock.client.clock()
 	o.mu.Lock()
 	if !o.mayPass(s, now) {
 		o.mu.Unlock()
-		return false
+		return nil, nil
 	}
 	w := o.takeFirst()
 	if w == nil {
 		o.mu.Unlock()
-		return false
+		return nil, nil
 	}
 	next := o.nextHold(s, now)
 	dependents := o.holds.replace(s, next)
 	o.mu.Unlock()
 	endDependents(dependents, ErrNotHeld)
 	o.observe(EventReleased, s, nil)
-	w.pass(next)
-	return true
+	return w, next
 }
 
 // nextHold returns the hold that follows s. o.mu is held.
