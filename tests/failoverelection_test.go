@@ -186,7 +186,7 @@ type movingElection struct {
 func TestMigration_of_an_election(t *testing.T) {
 	rig.Long(t)
 	t.Parallel()
-	options := latchkey.Options{Lease: 5 * time.Second}
+	options := latchkey.Options{Lease: 10 * time.Second}
 	cluster, ctx := rig.NewCluster(t), within(t, 3*time.Minute)
 	admin := rig.NewAdmin(t, cluster.Server())
 	var all []*movingElection

@@ -24,11 +24,16 @@ func put(admin *rig.Admin, name string, commands ...string) {
 	}
 }
 
-// content returns a dump without the remaining times to live.
+// content returns a dump without the remaining times to live, of keys and of parties at a barrier.
 func content(admin *rig.Admin, name string) map[string]rig.Entry {
 	dump := admin.Dump(name)
 	for key, entry := range dump {
 		entry.TTL = min(entry.TTL, 0) // only whether it expires
+		if strings.HasPrefix(key, "latchkey_barrier_waiting:") {
+			for i, member := range entry.Members {
+				entry.Members[i], _, _ = strings.Cut(member, " ")
+			}
+		}
 		dump[key] = entry
 	}
 	return dump

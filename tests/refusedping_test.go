@@ -202,7 +202,7 @@ func waitAndGiveUp(t *testing.T, server *rig.Server, mode string, trouble func(*
 		awaited = append(awaited, mustLock(t, client.NewMutex(each)))
 	}
 	child := waiterProcess.Start(t, append([]string{server.Ticket(), mode, name}, kept...)...)
-	child.Line(t, 3*soon, "gave up")
+	child.Line(t, 6*soon, "gave up")
 	rig.Eventually(t, soon, "the calls have subscribed", hasSubscribed(admin, name))
 	repair := trouble(admin)
 	rig.Eventually(t, soon, "nothing is subscribed", func() error { return subscribed(admin, name) })
