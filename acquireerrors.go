@@ -51,6 +51,11 @@ func explain(err error) []error {
 	return []error{transport.Unavailable(err)}
 }
 
+// isToBeUndone reports whether err is why an acquisition is undone that the server has executed, wholly or in part.
+func isToBeUndone(err error) bool {
+	return errors.Is(err, ErrNotReplicated) || transport.StoppedHalfWay(err)
+}
+
 // isFinal reports whether an error is final: neither waiting nor another attempt can
 // change it.
 func isFinal(err error) bool {

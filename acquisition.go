@@ -210,7 +210,7 @@ func (a *acquisition) conclude(err error) (*Hold, error) {
 	case err == nil:
 		return newHold(&a.ownership.holds.first), nil
 	}
-	granted := errors.Is(err, ErrNotReplicated) || transport.StoppedHalfWay(err)
+	granted := isToBeUndone(err)
 	known := granted && a.undoAtOnce()
 	if granted && !known {
 		a.markUnwanted()

@@ -132,7 +132,7 @@ func (s *semAcquisition) what() (Kind, string) { return s.kind, s.name }
 // conclude ends the operation. If it failed and may have left something behind, conclude has it
 // undone.
 func (s *semAcquisition) conclude(err error) error {
-	granted := errors.Is(err, ErrNotReplicated) || transport.StoppedHalfWay(err)
+	granted := isToBeUndone(err)
 	if s.passed {
 		err = s.keepPassed()
 	}
