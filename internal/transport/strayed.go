@@ -148,11 +148,14 @@ func (c *strayingClient) drop(other *otherConn) {
 		return
 	}
 	c.other = nil
-	other.expires.Stop()
-	go func() {
-		other.users.Wait()
-		other.giveUp()
-	}()
+	go other.end()
+}
+
+// end gives the connection up when its last command has ended.
+func (o *otherConn) end() {
+	o.expires.Stop()
+	o.users.Wait()
+	o.giveUp()
 }
 
 // StopStraying gives back the connection that a client of [NotStraying] uses in place of the shared one.
@@ -166,9 +169,7 @@ func StopStraying(client rueidis.Client) {
 	c.over, c.other = true, nil
 	c.mu.Unlock()
 	if other != nil {
-		other.expires.Stop()
-		other.users.Wait()
-		other.giveUp()
+		other.end()
 	}
 }
 
