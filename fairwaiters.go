@@ -190,10 +190,7 @@ func (l *fairWaitList) attemptBegins(w *fairWaiter) *line {
 
 // takePlace puts a waiter in front of a line. It goes on with the place that the one before it has left.
 func (w *fairWaiter) takePlace(front *line) {
-	front.all.mu.Lock()
-	w.ticket, front.ticket = front.ticket, 0
-	front.all.mu.Unlock()
-	w.line = front
+	w.line, w.ticket = front, front.takeTicket()
 }
 
 // leaveLine lets the next in line come to the front. If leaves is true, that one goes on with the place of the waiter.
@@ -206,9 +203,7 @@ func (w *fairWaiter) leaveLine(leaves bool) {
 		return
 	}
 	if leaves {
-		front.all.mu.Lock()
-		front.ticket = ticket
-		front.all.mu.Unlock()
+		front.leaveTicket(ticket)
 	}
 	front.Unlock()
 }

@@ -66,6 +66,21 @@ func (l *line) enter(ctx context.Context, waits func()) error {
 	return nil
 }
 
+// takeTicket returns the ticket that the last front has left, or 0.
+func (l *line) takeTicket() (ticket uint64) {
+	l.all.mu.Lock()
+	defer l.all.mu.Unlock()
+	ticket, l.ticket = l.ticket, 0
+	return ticket
+}
+
+// leaveTicket leaves the ticket of the front to the next one.
+func (l *line) leaveTicket(ticket uint64) {
+	l.all.mu.Lock()
+	defer l.all.mu.Unlock()
+	l.ticket = ticket
+}
+
 // attemptBegins notes that the front sends a request.
 func (l *line) attemptBegins() {
 	l.all.mu.Lock()
