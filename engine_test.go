@@ -12,6 +12,12 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
+// noHolds is for wait queues of keys without holds.
+type noHolds struct{}
+
+func (noHolds) attach(*waitQueue, uint64) {}
+func (noHolds) detach(*waitQueue, uint64) {}
+
 func TestWaitQueue_lets_waiters_in_one_by_one_in_order(t *testing.T) {
 	q := newWaitQueues(noHolds{}).use(lineKey{key: "job"})
 	ctx := context.Background()

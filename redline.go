@@ -114,7 +114,7 @@ func (l *RedLock) waitError(line *line, err error) error {
 }
 
 // mayReenter reports whether an acquisition may re-enter a member, by a hold on its context or by an owner.
-func (l *compositeLock) mayReenter(ctx context.Context) bool {
+func (l *RedLock) mayReenter(ctx context.Context) bool {
 	if owner, err := ownerFrom(ctx); err != nil || !owner.IsZero() {
 		return true
 	}

@@ -8,30 +8,22 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// lastAnswer is what the front of a wait queue has learned from the server. It is kept while the
-// queue is in use, and decides the error of every wait that ends. shard.mu guards it.
+// lastAnswer is what the front of a line has learned from the server. It is kept while the line is in
+// use, and decides the error of every wait that ends. The mutex of the line guards it.
 type lastAnswer struct {
 	unansweredSince time.Time // when the front sent the request that it waits for, or zero
 	err             error     // why the front had to wait on, or nil before the first answer
 }
 
-// attemptBegins notes that the front sends a request. The time counts from the first request that
-// has no answer yet, even if the goroutine that sent it has left.
-func (q *waitQueue) attemptBegins() {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	q.awaitsGrant = false
-	q.answer.begins()
-}
-
-// begins is attemptBegins.
+// begins notes that the front sends a request. The time counts from the first request that has no answer
+// yet, even if the goroutine that sent it has left.
 func (a *lastAnswer) begins() {
 	if a.unansweredSince.IsZero() {
 		a.unansweredSince = time.Now()
 	}
 }
 
-// answered is attemptAnswered.
+// answered notes the outcome of the request: err is why the front has to wait on, or nil if it acquired.
 func (a *lastAnswer) answered(err error) { *a = lastAnswer{err: cmp.Or(err, ErrNotAcquired)} }
 
 // silent reports whether the front has waited longer than cutOff for an answer: then the last one says nothing.
@@ -39,8 +31,15 @@ func (a *lastAnswer) silent() bool {
 	return !a.unansweredSince.IsZero() && time.Since(a.unansweredSince) > cutOff
 }
 
-// attemptAnswered notes the outcome of the request: err is why the front has to wait on, or nil if
-// it acquired.
+// attemptBegins notes that the front sends a request.
+func (q *waitQueue) attemptBegins() {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.awaitsGrant = false
+	q.answer.begins()
+}
+
+// attemptAnswered notes the outcome of the request: see lastAnswer.answered.
 func (q *waitQueue) attemptAnswered(err error) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()

@@ -32,12 +32,6 @@ type liveHolds interface {
 	detach(q *waitQueue, hash uint64)
 }
 
-// noHolds is for wait queues of something other than keys.
-type noHolds struct{}
-
-func (noHolds) attach(*waitQueue, uint64) {}
-func (noHolds) detach(*waitQueue, uint64) {}
-
 const queueShards = 16
 
 type queueShard struct {
