@@ -6,10 +6,10 @@ import (
 )
 
 // FairSemaphore is a [PermitSemaphore] that grants its permits in the order of arrival, among all
-// goroutines of all processes and not only among clients. Its permits have ids and leases in the same way, so the permits of a
-// crashed process come back when their leases end. With Lease(NoExpiry) they stay acquired until
-// somebody releases them by their ids. A waiter costs more: each one has a place in a queue in
-// Redis.
+// goroutines of all processes and not only among clients. Its permits have ids and leases in the same
+// way, so the permits of a crashed process come back when their leases end. With Lease(NoExpiry) they
+// stay acquired until somebody releases them by their ids. A waiter costs more: each one has a place in
+// a queue in Redis.
 //
 // The order is the one in which waiters reached the server, whatever number of permits they want.
 // While the first waiter wants more than are free, no waiter behind it gets any. So small requests
@@ -22,10 +22,10 @@ import (
 // passed over. If many waiters are silent, that time passes once, not once for each. Where the
 // server can tell that the process is gone, it passes the waiter over at once.
 //
-// It is wire-compatible with Redisson's RPermitExpirableSemaphore, and has a queue next to it. The clients
-// of a PermitSemaphore of the same name wait in that queue too. Redisson shares the permits but does not
-// know the queue; while its processes wait, each has its turn as often as a waiter. Set the permits once, by TrySetPermits. Any number
-// of goroutines may share one FairSemaphore.
+// It is wire-compatible with Redisson's RPermitExpirableSemaphore, and has a queue next to it. The
+// clients of a PermitSemaphore of the same name wait in that queue too. Redisson shares the permits but
+// does not know the queue; while its processes wait, each has its turn as often as a waiter. Set the
+// permits once, by TrySetPermits. Any number of goroutines may share one FairSemaphore.
 type FairSemaphore struct {
 	pool PermitSemaphore
 }

@@ -53,8 +53,8 @@ func (o *ownership) passOn(s *holdState) bool {
 	return true
 }
 
-// succeed ends the hold, and returns the next one with its waiter, or nil if the ownership may not be passed on or nobody
-// takes it. It leaves sendMu free, because the next holder may release at once.
+// succeed ends the hold, and returns the next one with its waiter, or nil if the ownership may not be
+// passed on or nobody takes it. It leaves sendMu free, because the next holder may release at once.
 func (o *ownership) succeed(s *holdState) (*waiter, *holdState) {
 	if !o.sendMu.TryLock() {
 		return nil, nil
