@@ -19,6 +19,12 @@ import (
 // empty reply closes the connection. One that ends in "close" is sent first.
 func scripted(t *testing.T, answer func(command string) string) (addr string) {
 	t.Helper()
+	return scriptedEach(t, func() func(string) string { return answer })
+}
+
+// scriptedEach is scripted with answers of its own for each connection.
+func scriptedEach(t *testing.T, answers func() func(command string) string) (addr string) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
@@ -28,7 +34,7 @@ func scripted(t *testing.T, answer func(command string) string) (addr string) {
 			if err != nil {
 				return
 			}
-			go serveScripted(conn, answer)
+			go serveScripted(conn, answers())
 		}
 	}()
 	return listener.Addr().String()
@@ -237,6 +243,34 @@ func TestConnect_says_why_the_server_closed_the_connection(t *testing.T) {
 	require.ErrorIs(t, err, ErrUnavailable)
 	require.ErrorContains(t, err, "the server closed the connection after EVAL")
 	_ = c.Close(context.Background())
+}
+
+// No error shows the password, even if the server repeats it, as servers do with the arguments of a
+// command that they do not know.
+func TestConnect_shows_no_password(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range []string{"", "?protocol=2", "?client_name=me"} {
+		for _, closes := range []int{1, 2, 3, 0} {
+			addr := scriptedEach(t, func() func(string) string {
+				n := 0
+				return func(command string) string {
+					name, arguments, _ := strings.Cut(command, " ")
+					reply := fmt.Sprintf("-ERR unknown command '%s', with args beginning with: '%s' \r\n", name, strings.ReplaceAll(arguments, " ", "' '"))
+					if n++; n == closes {
+						reply += "close"
+					}
+					return reply
+				}
+			})
+			for _, user := range []string{"", "user"} {
+				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+				_, err := Connect(ctx, "redis://"+user+":TOPSECRET@"+addr+protocol, Options{}) // in capitals, as the server repeats it
+				cancel()
+				require.Error(t, err)
+				require.NotContains(t, err.Error(), "TOPSECRET", "%s closes after %d", protocol, closes)
+			}
+		}
+	}
 }
 
 // While a server has too many clients, nothing is sent, so no outcome is unknown.
