@@ -73,7 +73,7 @@ func (s fairsemScripts) leave(id, entry string) any {
 	if id != "" {
 		id = rawID(id)
 	}
-	return s.c.script(fairsemLeave, s.lock.keys().fairPermitKeys(), id, entry, "", "PUBLISH", s.lock.keys().channel, "latchkey:{", "}", "0", presenceChannel(s.key))
+	return s.c.script(fairsemLeave, s.lock.keys().fairPermitKeys(), s.serving(id, entry, "")...)
 }
 
 func (s fairsemScripts) held() int { return len(s.state().ids) }

@@ -30,16 +30,12 @@ type fairPermitState struct {
 
 func newFairPermitModel(w *world) model {
 	m := &fairPermitModel{permitModel: newPermitModel(w), waiters: map[*party]*modelPermitWaiter{}, tickets: map[*party]uint64{}}
-	for i, p := range m.parties {
-		s := p.lock.client.NewFairSemaphore(modelName).pool.permits
-		size := []int{1, 1, 2, 5}[i%4]
-		p.lock = s
+	for _, p := range m.parties {
+		fresh := p.newOwnership
 		p.newOwnership = func() *ownership {
-			t, others := m.newOwnerships(s, size)
-			p.others = others
 			delete(m.waiters, p)
 			delete(m.tickets, p)
-			return t
+			return fresh()
 		}
 		p.onAttempt = func() { m.noteAttempt(p) }
 		p.onGrant = func(any) {

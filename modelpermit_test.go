@@ -26,13 +26,13 @@ type permitModel struct {
 func newPermitModel(w *world) *permitModel {
 	m := &permitModel{w: w, notes: opReference{w, map[string]opNote{}}}
 	for i, c := range w.clients {
-		s := c.NewPermitSemaphore(modelName)
-		m.keys = s
+		m.keys = c.NewPermitSemaphore(modelName)
+		lock := c.NewFairSemaphore(modelName).pool.permits
 		m.operators = append(m.operators, &operator{w: w, name: fmt.Sprintf("G%d", i+1), client: c, execute: m.execute})
 		for n, size := range []int{1, 1, 2, 5} {
-			p := &party{w: w, name: fmt.Sprintf("G%d%c", i+1, 'a'+n), lock: s.permits}
+			p := &party{w: w, name: fmt.Sprintf("G%d%c", i+1, 'a'+n), lock: lock}
 			p.newOwnership = func() *ownership {
-				t, others := m.newOwnerships(s.permits, size)
+				t, others := m.newOwnerships(lock, size)
 				p.others = others
 				return t
 			}

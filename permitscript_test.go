@@ -15,7 +15,7 @@ func newPermitScripts(t *testing.T) fairsemScripts {
 	return s
 }
 
-// ids returns the ids of an entry, as bytes.
+// idsOf returns the ids of an entry, as bytes.
 func idsOf(entry string) (ids []string) {
 	for _, id := range groupOf(entry[37:]) {
 		ids = append(ids, rawID(id))
@@ -38,23 +38,29 @@ func (s fairsemScripts) permit(entry, lease string) any {
 }
 
 // giveBack gives back one permit.
-func (s fairsemScripts) giveBack(id, mark string) any {
+func (s fairsemScripts) giveBack(id string) any {
 	s.t.Helper()
-	return s.twice(fairsemLeave, s.lock.keys().fairPermitKeys(), id, "", mark, "PUBLISH", s.channel, "latchkey:{", "}", "0", presenceChannel(s.key))
+	return s.twice(fairsemLeave, s.lock.keys().fairPermitKeys(), s.serving(id, "", "")...)
 }
 
-func (s fairsemScripts) served(note int) []string {
-	return append([]string{s.key, s.ids, s.note(note), s.kind}, s.lock.keys().fairPermitKeys()[2:5]...)
+// served are the keys of a script that serves the queue after an operation that counts once.
+func (s fairsemScripts) served() []string {
+	return append([]string{s.key, s.ids, s.note(1), s.kind}, s.lock.keys().fairPermitKeys()[2:5]...)
+}
+
+// serving are the arguments of a script that serves the queue: its own, and how it tells waiters.
+func (s fairsemScripts) serving(own ...string) []string {
+	return append(own, "PUBLISH", s.channel, "latchkey:{", "}", "0", presenceChannel(s.key))
 }
 
 func (s fairsemScripts) release(ids ...string) any {
 	s.t.Helper()
-	return s.twice(permitRelease, s.served(1), append([]string{s.number(), "PUBLISH", s.channel, "latchkey:{", "}", "0", presenceChannel(s.key)}, ids...)...)
+	return s.twice(permitRelease, s.served(), append(s.serving(s.number()), ids...)...)
 }
 
 func (s fairsemScripts) setPermits(n int, how string) any {
 	s.t.Helper()
-	return s.twice(permitSet, s.served(1), s.number(), strconv.Itoa(n), how, "", "PUBLISH", s.channel, "latchkey:{", "}", "0", presenceChannel(s.key))
+	return s.twice(permitSet, s.served(), s.serving(s.number(), strconv.Itoa(n), how, "")...)
 }
 
 // lapse ends the lease of a permit.
@@ -77,8 +83,8 @@ func TestPermitScripts(t *testing.T) {
 	require.InDelta(t, 30000, s.permit(s.entry(2), "30000"), 4000, "until the next lease ends")
 	ab, c := idsOf(two), idsOf(one)[0]
 	require.Equal(t, "RU", s.release(ab[0], "x"))
-	require.Equal(t, int64(0), s.giveBack(ab[1], ""))
-	require.Nil(t, s.giveBack("x", ""), "unknown")
+	require.Equal(t, int64(0), s.giveBack(ab[1]))
+	require.Nil(t, s.giveBack("x"), "unknown")
 	s.counts(3, 1)
 	require.Equal(t, int64(1), s.setPermits(0, "set"))
 	s.counts(-1, 1)
@@ -105,7 +111,7 @@ func TestPermitScripts_expiry(t *testing.T) {
 	require.Nil(t, s.permit(two, "30000"))
 	s.counts(1, 2)
 	s.lapse(de[0])
-	require.Nil(t, s.giveBack(de[0], ""), "it is given back, and was lost before")
+	require.Nil(t, s.giveBack(de[0]), "it is given back, and was lost before")
 	s.counts(2, 1)
 }
 
@@ -133,7 +139,8 @@ func TestPermitScripts_one_mark_for_all(t *testing.T) {
 		if held {
 			require.Nil(t, s.permit(three, ""))
 		}
-		s.c.script(fairsemLeave, s.marked(three), idsOf(three)[1], "", "1000", "PUBLISH", s.channel, "latchkey:{", "}", "0", presenceChannel(s.key))
+		left := s.c.script(fairsemLeave, s.marked(three), s.serving(idsOf(three)[1], "", "1000")...)
+		require.Equal(t, held, left != nil)
 		requireCode(t, s.permit(three, ""), "LATCHKEY_PAST")
 	}
 	s.counts(2, 2)

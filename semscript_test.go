@@ -278,9 +278,8 @@ func TestSemScripts_clock_set_back(t *testing.T) {
 }
 
 func TestSemScripts_other_kinds_are_left_alone(t *testing.T) {
-	p := newFairsemScripts(t, 0)
+	p := newPermitScripts(t)
 	s := p.semScripts
-	s.do("DEL", s.key)
 	s.c.rueidis.Do(context.Background(), s.c.rueidis.B().Hset().Key(s.key).FieldValue().FieldValue("a", "1").Build())
 	for _, try := range []func() any{
 		func() any { return s.take(1, 1, s.number(), "") },
