@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -212,17 +213,20 @@ func TestLiveOwnerships_newest(t *testing.T) {
 // The front may be gone when the time that it left to strangers is over. The next user of the wait queue is not
 // woken by that.
 func TestWaitQueue_a_pause_for_strangers_outlives_all_users(t *testing.T) {
-	all := newWaitQueues(noHolds{})
-	q := all.use(lineKey{key: "job"})
-	q.takeTurns()
-	q.sub = &subscription{to: q}
-	q.message(strangersFirst) // their time begins
-	q.reliedUntil = time.Now().Add(-time.Second)
-	require.True(t, q.retire(0), "nobody relies on the subscription")
-	q.done()
-	time.Sleep(2 * strangerPause) // a timer of the queue is running
-	again := all.use(lineKey{key: "job"})
-	require.Same(t, q, again)
-	require.Empty(t, again.signals)
-	require.False(t, again.signaled)
+	synctest.Test(t, func(t *testing.T) {
+		all := newWaitQueues(noHolds{})
+		q := all.use(lineKey{key: "job"})
+		q.takeTurns()
+		q.sub = &subscription{to: q}
+		q.message(strangersFirst) // their time begins
+		q.reliedUntil = time.Now().Add(-time.Second)
+		require.True(t, q.retire(0), "nobody relies on the subscription")
+		q.done()
+		time.Sleep(2 * strangerPause) // a timer of the queue is running
+		synctest.Wait()
+		again := all.use(lineKey{key: "job"})
+		require.Same(t, q, again)
+		require.Empty(t, again.signals)
+		require.False(t, again.signaled)
+	})
 }

@@ -23,9 +23,7 @@ func TestNest_under_a_hold_that_has_ended(t *testing.T) {
 		assert.NoError(t, err)
 		granted <- next
 	}()
-	for o.firstInLine() == nil {
-		time.Sleep(time.Millisecond) // until it is in line
-	}
+	require.Eventually(t, func() bool { return o.firstInLine() != nil }, time.Minute, time.Millisecond)
 	require.NoError(t, hold.Unlock(t.Context()))
 	passed := <-granted
 	next := passed.inner().(*holdState)

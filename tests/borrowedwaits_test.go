@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -19,23 +20,28 @@ func TestBorrowed_blocking_commands_delay_nothing(t *testing.T) {
 	options := latchkey.Options{Replicas: latchkey.Replicas{Min: 1, Timeout: time.Second}, RetryBudget: 15 * time.Second, Label: latchkey.NoLabel}
 	client := lent(t, f.pair.Master.Options(f.tap.Addr()), options)
 	mustUnlock(t, mustLock(t, client.NewLock("before")))
-	slow := func(replica *rig.Server) time.Duration {
+	slow := func() time.Duration {
 		t.Helper()
+		admin, replica := rig.NewAdmin(t, f.pair.Master), f.pair.Replicas[0]
 		replica.Pause(t)
 		defer replica.Resume(t)
-		tries := make(chan error, 5)
+		var begun sync.WaitGroup
+		begun.Add(5)
 		for range 5 {
-			go func() { tries <- firstOf(client.NewLock(rig.Name(t)).TryLock(within(t, soon))) }()
+			go func() {
+				begun.Done()
+				_ = firstOf(client.NewLock(rig.Name(t)).TryLock(within(t, soon)))
+			}()
 		}
-		time.Sleep(200 * time.Millisecond)
+		begun.Wait()
+		awaitWAIT(t, admin)
 		start := time.Now()
 		_, err := client.NewLock("other").IsLocked(within(t, soon))
 		took := time.Since(start)
 		require.NoError(t, err)
 		return took
 	}
-	t.Logf("before: a query takes %v", slow(f.pair.Replicas[0]))
-	former := f.pair.Master
+	t.Logf("before: a query takes %v", slow())
 	f.swap()
 	rig.Eventually(t, soon, "it has left", func() error {
 		h, err := client.NewLock("after").TryLock(within(t, soon))
@@ -44,7 +50,7 @@ func TestBorrowed_blocking_commands_delay_nothing(t *testing.T) {
 		}
 		return err
 	})
-	took := slow(former)
+	took := slow()
 	t.Logf("after: %v", took)
 	assert.Less(t, took, 5*time.Second, "each of the five waits takes one")
 }

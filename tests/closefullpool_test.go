@@ -50,20 +50,16 @@ func TestClose_while_the_pool_is_in_use(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(redis.Close)
 	conn, release := redis.Dedicate()
+	defer func() { conn.Close(); release() }()
 	client, err := latchkey.New(redis, latchkey.Options{Label: latchkey.NoLabel})
 	require.NoError(t, err)
 	name := rig.Name(t)
 	mustLock(t, connect(t, server).NewLock(name))
-	_, err = client.NewLock(name).Lock(t.Context(), latchkey.Wait(300*time.Millisecond))
+	_, err = refusedFrom(t, 300*time.Millisecond, func(wait time.Duration) error {
+		return firstOf(client.NewLock(name).Lock(t.Context(), latchkey.Wait(wait)))
+	})
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 	closed := make(chan error, 1)
 	go func() { closed <- client.Close(context.Background()) }()
-	select {
-	case err := <-closed:
-		assert.NoError(t, err)
-	case <-time.After(8 * time.Second):
-		t.Error("Close has not returned after 8 s")
-	}
-	conn.Close()
-	release()
+	assert.NoError(t, rig.Await(t, 8*time.Second, "the end of Close", closed))
 }

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -41,17 +40,6 @@ func (p hotPair) reversed() *latchkey.MultiLock {
 	return latchkey.NewMultiLock(p.locks[1], p.locks[0])
 }
 
-// callsWait waits until so many calls wait for a lock.
-func callsWait(t *testing.T, client *latchkey.Client, want int) {
-	t.Helper()
-	rig.Eventually(t, soon, "the call waits", func() error {
-		if now := client.Waiting()[latchkey.KindLock]; now != want {
-			return fmt.Errorf("%d wait, not %d", now, want)
-		}
-		return nil
-	})
-}
-
 // The goroutines get the lock in the order of arrival, whichever value of the lock they use.
 func TestMultiLine_is_in_order(t *testing.T) {
 	t.Parallel()
@@ -64,7 +52,7 @@ func TestMultiLine_is_in_order(t *testing.T) {
 			lock = reversed
 		}
 		waiting = append(waiting, lockInBackground(within(t, time.Minute), lock))
-		callsWait(t, p.client, i+1)
+		awaitWaiting(t, p.client, latchkey.KindLock, i+1)
 	}
 	servedInOrder(t, hold, waiting)
 	rig.Eventually(t, soon, "nothing is left", free(p.admin, p.name))
@@ -123,17 +111,7 @@ func TestMultiLine_leaves_others_their_share(t *testing.T) {
 // member of a MultiLock that goroutines of a client contend for all the time.
 func TestMultiLine_leaves_pollers_a_moment(t *testing.T) {
 	p := newHotPair(t, mutexKind, latchkey.Options{})
-	ctx, stop := context.WithCancel(t.Context())
-	var all sync.WaitGroup
-	defer all.Wait()
-	defer stop()
-	for range 8 {
-		all.Go(func() {
-			for ctx.Err() == nil {
-				_ = p.lock.Do(ctx, func(context.Context) error { return nil })
-			}
-		})
-	}
+	keepBusy(t, 8, p.lock)
 	raw, name := rig.Shared().Raw(t), p.name+":a"
 	longest := time.Duration(0)
 	for range rig.Sized(10) {
@@ -201,7 +179,7 @@ func TestMultiLine_of_a_closed_client(t *testing.T) {
 	var waiting []<-chan acquisition
 	for i := range 3 {
 		waiting = append(waiting, lockInBackground(within(t, soon), p.lock))
-		callsWait(t, p.client, i+1)
+		awaitWaiting(t, p.client, latchkey.KindLock, i+1)
 	}
 	require.NoError(t, p.client.Close(t.Context()))
 	for _, each := range waiting {

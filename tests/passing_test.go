@@ -1,8 +1,6 @@
 package tests
 
 import (
-	"context"
-	"sync"
 	"testing"
 	"time"
 
@@ -57,17 +55,7 @@ func TestPassing_ends_with_the_turn(t *testing.T) {
 		t.Parallel()
 		name := rig.Name(t)
 		busy, other := k.open(connect(t, rig.Shared()), name), k.open(connect(t, rig.Shared()), name)
-		ctx, stop := context.WithCancel(t.Context())
-		var all sync.WaitGroup
-		defer all.Wait()
-		defer stop()
-		for range 4 {
-			all.Go(func() {
-				for ctx.Err() == nil {
-					_ = busy.Do(ctx, func(context.Context) error { return nil })
-				}
-			})
-		}
+		keepBusy(t, 4, busy)
 		longest := time.Duration(0)
 		for range 10 {
 			asked := time.Now()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,52 +40,32 @@ func newHotLock(t *testing.T, k kind, options latchkey.Options) hotLock {
 // with the result of that goroutine, which next starts.
 func (c hotLock) hold(t *testing.T, next func() <-chan acquisition, options ...latchkey.LockOption) (acquisition, <-chan acquisition) {
 	t.Helper()
-	first, waiting := holdBeforeWaiter(t, c.lock, mustLock(t, c.lock), next, options...)
-	c.tap.Forget()
-	return first, waiting
-}
-
-// holdBeforeWaiter releases before, and returns the next hold of the lock, which the servers granted while another
-// goroutine was in line, and the channel with the result of that goroutine, which next starts.
-func holdBeforeWaiter(t *testing.T, lock latchkey.Locker, before *latchkey.Hold, next func() <-chan acquisition, options ...latchkey.LockOption) (acquisition, <-chan acquisition) {
-	t.Helper()
-	shown := before
-	if members := before.Members(); len(members) > 0 {
-		shown = members[0]
-	}
-	_ = shown.Owner() // so that it is not passed on
-	granted := lockInLine(within(t, soon), t, lock, options...)
+	before := mustLock(t, c.lock)
+	_ = before.Owner() // so that it is not passed on
+	granted := lockInLine(within(t, soon), t, c.lock, options...)
 	waiting := next()
 	mustUnlock(t, before)
 	first := rig.Await(t, soon, "the first hold", granted)
 	require.NoError(t, first.err)
+	c.tap.Forget()
 	return first, waiting
 }
 
 // sent returns the commands that were sent for the lock since the last Forget of the tap.
 func (c hotLock) sent() []rig.Command { return mentioning(c.tap, c.name) }
 
-// pass returns a hold that was passed on and the hold that followed it. It calls during with the
-// first while that is held.
+// pass returns a hold that was passed on and the hold that followed it. It releases holds with a waiter in line, until
+// nothing is sent for a release. It calls during with a hold while that is held.
 func (c hotLock) pass(t *testing.T, during func(first *latchkey.Hold)) (first, next *latchkey.Hold) {
-	t.Helper()
-	return passOn(t, func() (acquisition, <-chan acquisition) {
-		return c.hold(t, func() <-chan acquisition { return lockInLine(within(t, soon), t, c.lock) })
-	}, during, c.sent)
-}
-
-// passOn returns a hold that was passed on and the hold that followed it. It releases holds that begin returns with a
-// waiter in line, until nothing is sent for a release. It calls during with a hold while that is held.
-func passOn(t *testing.T, begin func() (acquisition, <-chan acquisition), during func(first *latchkey.Hold), sent func() []rig.Command) (first, next *latchkey.Hold) {
 	t.Helper()
 	for {
 		began := time.Now()
-		holder, waiting := begin()
+		holder, waiting := c.hold(t, func() <-chan acquisition { return lockInLine(within(t, soon), t, c.lock) })
 		during(holder.hold)
 		mustUnlock(t, holder.hold)
 		follower := rig.Await(t, soon, "the next hold", waiting)
 		require.NoError(t, follower.err)
-		commands := sent()
+		commands := c.sent()
 		if len(commands) == 0 {
 			return holder.hold, follower.hold
 		}
@@ -118,6 +99,21 @@ func losesNoHold(t *testing.T, lock latchkey.Locker) {
 	}
 	mustUnlock(t, hold)
 	t.Logf("%d of %d had it", had, tries)
+}
+
+// keepBusy lets n goroutines have a lock again and again until the test ends.
+func keepBusy(t *testing.T, n int, lock latchkey.Locker) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	t.Cleanup(func() { stop(); all.Wait() })
+	for range n {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				_ = lock.Do(ctx, func(context.Context) error { return nil })
+			}
+		})
+	}
 }
 
 func untouched(*latchkey.Hold) {}

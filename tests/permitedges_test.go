@@ -120,13 +120,7 @@ func TestALargeRequestKeepsItsPlace(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- firstOf(big.AcquireN(ctx, 2)) }()
-	admin := rig.NewAdmin(t, server)
-	rig.Eventually(t, soon, "it waits", func() error {
-		if !admin.Exists(permitQueueOf(s.Name())) {
-			return errors.New("it is not in the queue")
-		}
-		return nil
-	})
+	permitQueueLength(t, rig.NewAdmin(t, server), s.Name(), 1)
 	require.NoError(t, a.Release(t.Context()))
 	small := connect(t, server, options).NewPermitSemaphore(s.Name())
 	rig.Throughout(t, 2*options.StaleWaiterTimeout, "others are refused", func() error {

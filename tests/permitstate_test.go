@@ -133,12 +133,8 @@ func TestCloseWithPermits(t *testing.T) {
 	go func() { waiting <- firstOf(mine.Acquire(ctx)) }()
 	go func() { waiting <- firstOf(mine.Acquire(ctx)) }()
 	go func() { waiting <- plain.Acquire(ctx, 1) }()
-	rig.Eventually(t, soon, "they wait", func() error {
-		if now := client.Waiting(); now[latchkey.KindPermit] != 2 || now[latchkey.KindSemaphore] != 1 {
-			return fmt.Errorf("%v wait", now)
-		}
-		return nil
-	})
+	awaitWaiting(t, client, latchkey.KindPermit, 2)
+	awaitWaiting(t, client, latchkey.KindSemaphore, 1)
 	require.NoError(t, client.Close(within(t, soon)))
 	for range cap(waiting) {
 		assert.ErrorIs(t, rig.Await(t, soon, "a waiter", waiting), latchkey.ErrClosed)

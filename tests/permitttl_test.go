@@ -64,7 +64,7 @@ func TestPermitEndsWithItsSemaphore(t *testing.T) {
 					}
 					waiting <- err
 				}()
-				time.Sleep(100 * time.Millisecond) // it waits, probably
+				permitQueueLength(t, admin, name, 1)
 				require.NoError(t, p.Release(ctx))
 				require.NoError(t, rig.Await(t, soon, "the waiter", waiting))
 			})

@@ -1,10 +1,8 @@
 package tests
 
 import (
-	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -43,9 +41,9 @@ func someMutex(c *latchkey.Client) anyLock { return c.NewMutex("x") }
 func someLock(c *latchkey.Client) anyLock { return c.NewLock("x") }
 
 // hold acquires on all three servers.
-func (p redProgram) hold(t *testing.T, options ...latchkey.LockOption) *latchkey.Hold {
+func (p redProgram) hold(t *testing.T) *latchkey.Hold {
 	t.Helper()
-	hold := mustLock(t, p.lock, options...)
+	hold := mustLock(t, p.lock)
 	rig.Eventually(t, soon, "all members", func() error { return complete(hold, 3) })
 	return hold
 }
@@ -113,17 +111,7 @@ func TestRedLine_lets_other_programs_go(t *testing.T) {
 	p := newRedProgram(t, someMutex, latchkey.Options{})
 	other := p.unhurried(t, "x")
 	mustUnlock(t, mustLock(t, other))
-	ctx, stop := context.WithCancel(t.Context())
-	var all sync.WaitGroup
-	defer all.Wait()
-	defer stop()
-	for range 4 {
-		all.Go(func() {
-			for ctx.Err() == nil {
-				_ = p.lock.Do(ctx, func(context.Context) error { return nil })
-			}
-		})
-	}
+	keepBusy(t, 4, p.lock)
 	longest := time.Duration(0)
 	for range 5 {
 		asked := time.Now()

@@ -113,6 +113,17 @@ func TestReplicas_too_few(t *testing.T) {
 	})
 }
 
+// awaitWAIT waits until a call waits for a replica, inside the master.
+func awaitWAIT(t *testing.T, master *rig.Admin) {
+	t.Helper()
+	rig.Eventually(t, soon, "it waits for the replica", func() error {
+		if list := master.Text("CLIENT", "LIST", "TYPE", "normal"); !strings.Contains(list, " flags=b ") {
+			return fmt.Errorf("nobody waits: %s", list)
+		}
+		return nil
+	})
+}
+
 // A call that waits for a replica does not block other calls of the same client.
 func TestReplicas_hold_up_nobody_else(t *testing.T) {
 	t.Parallel()
@@ -123,12 +134,7 @@ func TestReplicas_hold_up_nobody_else(t *testing.T) {
 	name := rig.Name(t)
 	r.Replicas[0].Pause(t)
 	waiting := lockInBackground(within(t, soon), client.NewLock(name))
-	rig.Eventually(t, soon, "it waits for the replica", func() error {
-		if list := admin.Text("CLIENT", "LIST", "TYPE", "normal"); !strings.Contains(list, " flags=b ") {
-			return fmt.Errorf("nobody waits: %s", list)
-		}
-		return nil
-	})
+	awaitWAIT(t, admin)
 	locked, err := client.NewLock(name).IsLocked(t.Context())
 	require.NoError(t, err)
 	assert.True(t, locked)
