@@ -100,8 +100,8 @@ end
 
 local empty = redis.call('exists', queue) == 0
 if empty and free < n then
-  back = back + putBack(n - free)
-  free = look()
+  local more = putBack(n - free)
+  back, free = back + more, free + more
 end
 if n == 0 or empty and free >= n then
   if n == 0 then
@@ -115,18 +115,21 @@ local possible, joined = n <= total or free <= 0, nil
 if stale and possible then
   joined = join()
 end
-local head, left
-free, head, left = pass(free, back > 0, entry)
-local first = head == entry or not head and not left
-if first and not head and free < n then
-  putBack(n - free)
-  free = look()
+local head, left, pause
+if stale or not empty then
+  free, head, left = pass(free, back > 0, entry)
+  pause = strangersFirst()
+else
+  redis.call('del', alive, grants) -- of a queue that is gone
 end
-local pause = strangersFirst()
+local first = head == entry or not head and not left
+if first and not head and not empty and free < n then
+  free = free + putBack(n - free)
+end
 if first and free >= n and not pause then
   drop({entry})
   local taken = take()
-  pass(look(), true)
+  pass(free - n, true)
   return taken
 end
 if not stale then

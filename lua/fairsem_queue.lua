@@ -60,13 +60,7 @@ local function missing(ids)
       absent[#absent + 1] = ids[i]
     end
   end
-  if #over > 0 then
-    redis.call('zrem', held, unpack(over))
-    if redis.call('exists', key) == 1 then
-      redis.call('incrby', key, #over)
-    end
-  end
-  return absent, #over
+  return absent, reclaim(over)
 end
 
 -- hold makes ids held for a lease, and subtracts the new ones from the number of free permits.
@@ -177,15 +171,15 @@ end
 -- and it comes back with its ticket when it retries. pass returns how many permits are free, and the
 -- results of front.
 local function pass(free, always, asker)
-  for _ = 1, strangersFirst() and 0 or grantsAtOnce do
+  local most = strangersFirst() and 0 or grantsAtOnce
+  for _ = 1, most do
     local head, left = front()
     if not head then
       return free, nil, left
     end
     local n = wanted(head)
     if n > free then
-      putBack(n - free)
-      free = look()
+      free = free + putBack(n - free)
     end
     if n < 1 or free > 0 and n > free + redis.call('zcard', held) then
       drop({head})
@@ -204,7 +198,7 @@ local function pass(free, always, asker)
     end
   end
   local head, left = front()
-  if head and not strangersFirst() then
+  if head and most > 0 then
     ask(head, 0) -- there may be more to grant
   end
   return free, head, left
@@ -214,9 +208,8 @@ end
 -- no queue, Redisson above all. waits is a second channel, on which each client of this library listens
 -- that listens on the channel. Each stranger has its turn as often as a waiter in the queue, by the
 -- microsecond in which the script runs.
-local function strangersTurn(waits)
-  local ours = redis.call('zcard', queue)
-  local count = ours > 0 and redis.pcall('pubsub', publish == 'PUBLISH' and 'numsub' or 'shardnumsub', channel, waits) or {}
+local function strangersTurn(ours, waits)
+  local count = redis.pcall('pubsub', publish == 'PUBLISH' and 'numsub' or 'shardnumsub', channel, waits)
   local strangers = (tonumber(count[2]) or 0) - (tonumber(count[4]) or 0)
   return strangers > 0 and redis.call('time')[2] % (ours + strangers) < strangers
 end
@@ -225,7 +218,12 @@ end
 -- the channel gets a message for listeners that do not use the queue. serve returns how many subscribers
 -- received that, 0 if the permits went to the queue.
 local function serve(free, waits)
-  if free > 0 and strangersTurn(waits) then
+  local ours = redis.call('zcard', queue)
+  if ours == 0 then
+    redis.call('del', alive, grants) -- of a queue that is gone
+    return offer(free)
+  end
+  if free > 0 and strangersTurn(ours, waits) then
     redis.call('hset', grants, '', string.format('%.0f', clock() + strangersPause))
     local head = front()
     if head then

@@ -28,14 +28,14 @@ local key, held, queue, alive, grants, kind, channel, clients
 
 -- refresh keeps entries of one semaphore alive, and adds their states to the reply. It returns the
 -- index of each entry in the reply.
-local function refresh(entries, set, reply)
+local function refresh(entries, state, reply)
   local until_, signs, index = string.format('%.0f', clock() + stale), {}, {}
   for i, since in ipairs(redis.call('zmscore', queue, unpack(entries))) do
     if since then
       signs[#signs + 1] = until_
       signs[#signs + 1] = entries[i]
     end
-    reply[#reply + 1] = not since and 0 or set and 1 or 3
+    reply[#reply + 1] = since and state or 0
     index[entries[i]] = #reply
   end
   if #signs > 0 then
@@ -56,7 +56,7 @@ for i = 1, #KEYS - 5, 6 do
   end
   arg = arg + 3 + #entries
   local free, wrong = look()
-  local index = refresh(entries, free, reply)
+  local index = refresh(entries, wrong and 0 or free and 1 or 3, reply)
   removed, gone = 0, {}
   if free then
     local left, head = pass(free, true)
@@ -65,9 +65,6 @@ for i = 1, #KEYS - 5, 6 do
     end
   else
     front()
-    for _, each in pairs(wrong and index or {}) do
-      reply[each] = 0 -- its own attempt gets the error
-    end
   end
 end
 return reply

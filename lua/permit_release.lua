@@ -17,7 +17,7 @@
 -- A permit that has expired, but was not put back yet, becomes available too. Free permits then go to
 -- the front of the queue.
 --
--- Cost: 2 commands for each id and about 9, about 16 more for each waiter that is granted its permits,
+-- Cost: 1 command for each id and about 12, about 16 more for each waiter that is granted its permits,
 -- 64 at most. Works on a server that is out of memory.
 -- Idempotent: the operation is noted.
 local key, held, note, kind, queue, alive, grants = unpack(KEYS)

@@ -21,7 +21,7 @@
 -- Ids that remain of a semaphore whose number is gone count as held. New permits go to the front of
 -- the queue.
 --
--- Cost: about 12 commands, about 16 more for each waiter that is granted its permits, 64 at most;
+-- Cost: about 13 commands, about 16 more for each waiter that is granted its permits, 64 at most;
 -- O(log p). Works on a server that is out of memory if the
 -- semaphore exists. Idempotent: the operation is noted.
 local key, held, note, kind, queue, alive, grants = unpack(KEYS)

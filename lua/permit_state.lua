@@ -41,18 +41,21 @@ local function offer(free)
   return announce(free + expired())
 end
 
--- putBack removes expired permits from the set and makes them available, n or a batch at
--- most, and returns how many. It does not create the number if nobody has set the permits.
-local function putBack(n)
-  local over = redis.call('zrangebyscore', held, 0, clock(), 'limit', 0, math.max(n, reapBatch))
-  if #over == 0 then
-    return 0
-  end
-  redis.call('zrem', held, unpack(over))
-  if redis.call('exists', key) == 1 then
-    redis.call('incrby', key, #over)
+-- reclaim removes ids whose leases are over from the set, makes their permits available, and returns how many
+-- they are. It does not create the number if nobody has set the permits.
+local function reclaim(over)
+  if #over > 0 then
+    redis.call('zrem', held, unpack(over))
+    if redis.call('exists', key) == 1 then
+      redis.call('incrby', key, #over)
+    end
   end
   return #over
+end
+
+-- putBack reclaims expired permits, n or a batch at most, and returns how many.
+local function putBack(n)
+  return reclaim(redis.call('zrangebyscore', held, 0, clock(), 'limit', 0, math.max(n, reapBatch)))
 end
 
 -- nextEnd returns the ms until the next lease ends, -1 if none does.

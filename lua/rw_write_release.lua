@@ -30,10 +30,10 @@
 -- A lock that becomes free goes to the next writer in the queue, unless readers have waited. A lock
 -- that is found free is handed over too: this repairs a hand-over that was lost.
 --
--- Cost: 5 commands if nobody waits, 11 if readers do, 18 with a grant, 6 more with ARGV[8]; 20 with ARGV[16]; 10 to stop
--- waiting; 4 at most if nothing changes. O(log n) in the readers and the waiting writers. Works on a
--- server that is out of memory. Idempotent: counts are absolute; only the call that frees the lock
--- enters ARGV[8].
+-- Cost: 5 commands if nobody waits, 11 if readers do, 18 with a grant, 6 more with ARGV[8]; 20 with
+-- ARGV[16]; 10 to stop waiting; 4 at most if nothing changes. O(log n) in the readers and the waiting
+-- writers. Works on a server that is out of memory. Idempotent: counts are absolute; only the call that
+-- frees the lock enters ARGV[8].
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, count, publish, channel = ARGV[1], tonumber(ARGV[2]), ARGV[4], ARGV[5]
 local own, next, prefix, suffix, counted = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]

@@ -11,7 +11,7 @@
 --
 -- Waiters may rely on a longer lease. So the script sends the message of a release, and each
 -- listener retries and learns how long to wait. The first of the queue is told to retry when the time
--- is over.
+-- is over. fair_release.lua says what those in its queue get.
 --@include time_left
 
 -- stay returns the reply of the script, or for how many ms the lock stays taken.
