@@ -10,7 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// The client keeps its waiters for fair locks and fair semaphores alive on the server, many of a
+// The client keeps its waiters for fair locks and for permits with ids alive on the server, many of a
 // node with one script. It wakes those that lost their place or whose turn has come.
 
 const (

@@ -14,7 +14,7 @@ import (
 // in the order of the line, so no other waiter can be next.
 const nearest = 4
 
-// fairWaitList has the waiters of a client for its fair locks, or for its fair semaphores: lock by
+// fairWaitList has the waiters of a client for its fair locks, or for its permits with ids: lock by
 // lock, in the order of the queues on the server. One goroutine keeps time. Another for each node
 // keeps the waiters there alive, many with one script, and wakes those that lost their place or
 // whose turn has come.
@@ -35,7 +35,7 @@ type fairWaitList struct {
 	active bool
 }
 
-// fairQueue is what differs between the queues of fair locks and of fair semaphores.
+// fairQueue is what differs between the queues of fair locks and those for permits with ids.
 type fairQueue interface {
 	// protocolFor returns the protocol for the attempts of a waiter.
 	protocolFor(w *fairWaiter) protocol

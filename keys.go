@@ -170,7 +170,7 @@ func (k *keys) fairKeys() []string {
 	return []string{k.key, fairQueueKey(tag), "redisson_lock_timeout:" + tag, "latchkey_fair:" + tag, k.token()}
 }
 
-// fairPermitKeys returns the keys that every script for a fair semaphore takes.
+// fairPermitKeys returns the keys that every script of the queue for permits with ids takes.
 func (k *keys) fairPermitKeys() []string {
 	tag := transport.HashTag(k.key)
 	return []string{k.key, idsKey(k.key), permitQueueKey(tag), "latchkey_sc_alive:" + tag, "latchkey_sc_grants:" + tag, numberKindKey(k.key)}

@@ -26,10 +26,10 @@ type Object struct {
 	HolderCount int
 
 	// Queued is how many owners wait in the queues on the server, or how many parties wait at a barrier. Fair
-	// locks and fair semaphores queue each owner. Any other lock, and the write side of a read/write lock, queues
-	// each client of this library once, for all its goroutines, and not while that client holds the lock itself:
-	// its goroutines then wait in memory only. An owner that died counts until others notice, usually within a
-	// minute.
+	// locks and fair semaphores queue each owner. Any other lock, the write side of a read/write lock, and a
+	// permit semaphore queue each client of this library once, for all its goroutines. While a client holds the
+	// lock itself, it is not queued: its goroutines then wait in memory only. An owner that died counts until
+	// others notice, usually within a minute.
 	Queued int
 	// Listeners is how many clients listen for a release, or for the end of a latch. Redisson's clients listen
 	// while they wait, for every kind of object. Clients of this library listen for semaphores, read/write

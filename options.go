@@ -95,9 +95,9 @@ type Options struct {
 	// clients have it. Until then, an Unlock passes the lock in memory to the goroutine that has waited
 	// longest, and sends nothing: the client needs the server once per turn. Under an [RWLock], goroutines that
 	// want to read join those that already read, for one turn. The permits of a [Semaphore] are passed on in
-	// the same way, each for a turn. The turn of a [MultiLock] or a [RedLock] is the shortest of its clients.
-	// Fenced and fair locks, and elections, are not passed on in memory. With a negative Turn nothing is passed
-	// on or shared, and each hold begins and ends on the server. Default: DefaultTurn; at most MaxTurn.
+	// the same way, each for a turn. Fenced and fair locks, and elections, are not passed on in memory. With a
+	// negative Turn nothing is passed on or shared, and each hold begins and ends on the server. Default:
+	// DefaultTurn; at most MaxTurn.
 	//
 	// While goroutines of this client pass a lock on, the server sees one owner. If a forced unlock, an
 	// eviction or a failover takes the lock from it, the client notices at the next renewal, or at the end of

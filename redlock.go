@@ -20,8 +20,7 @@ import (
 // Goroutines of one program that want the same RedLock wait in one line, and only the first of them sends
 // requests. Two RedLock values are the same if they have the same members, of the same clients, in any order.
 // Several goroutines hold a RedLock at once if a majority of its members are read sides, as several programs do.
-// Unlock passes the hold in memory to the next goroutine, as that of a lock does, for the shortest
-// [Options].Turn of its clients; docs/reference/several.md says when. Between programs there is no order.
+// Otherwise those in line send nothing while the program holds the lock. Between programs there is no order.
 //
 // A RedLock is not consensus. A server that forgets the lock (a restart without persistence, a failover of a
 // member) may help another majority. Clocks that run at different rates break the arithmetic. Paused code is

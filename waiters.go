@@ -31,16 +31,16 @@ type Waiter struct {
 	// Alive is how long the waiter keeps its place without another sign of life. It is 0 if the
 	// waiter will be passed over, and NoExpiry in a queue that does not record this.
 	Alive time.Duration
-	// Permits is how many permits the waiter of a [FairSemaphore] waits for; 0 otherwise.
+	// Permits is how many permits a waiter in the queue of a semaphore wants; 0 otherwise.
 	Permits int
 }
 
-// Waiters lists the owners in the queues of a lock of any kind, or of a fair semaphore, in queue order; nil if
-// there are none. The waiters of a fair lock come first, as [FairLock.Waiters] lists them. For a mutex or
-// another lock that is not fair, the list has one owner for each client of this library; its other goroutines
-// wait behind it in memory. Some waiters are in no queue: the goroutines of a client that holds the lock itself,
-// if it is not fair, those of a latch or of a semaphore that is not fair, readers, and Redisson's waiters for a
-// lock that is not fair. [Object] counts the clients that listen.
+// Waiters lists the owners in the queues of a lock of any kind, or of a semaphore whose permits have ids, in
+// queue order; nil if there are none. The waiters of a fair lock come first, as [FairLock.Waiters] lists them.
+// For a mutex or another lock that is not fair, and for a [PermitSemaphore], the list has one owner for each
+// client of this library; its other goroutines wait behind it in memory. Some waiters are in no queue: the
+// goroutines of a client that holds the lock itself, if it is not fair, those of a latch or of a [Semaphore],
+// readers, and Redisson's waiters for a lock that is not fair. [Object] counts the clients that listen.
 //
 // Waiters reads 500 waiters at a time. In a list of more than 500, waiters that come or go during the call may
 // be missing. It changes nothing. Labels are read as [FairLock.Waiters] reads them. The entry of a client that
@@ -103,7 +103,7 @@ func (c *Client) queuedWaiters(ctx context.Context, names *keys) ([]Waiter, erro
 	}), err
 }
 
-// permitWaiters reads the queue of a fair semaphore.
+// permitWaiters reads the queue of a semaphore whose permits have ids.
 func (c *Client) permitWaiters(ctx context.Context, names *keys) ([]Waiter, error) {
 	all, err := c.readQueue(ctx, names, KindSemaphore, call{fairsemWaiters, names.fairPermitKeys()[2:4], nil})
 	for i, w := range all {

@@ -1,4 +1,4 @@
--- List a piece of the queue of a fair semaphore.
+-- List a piece of the queue for permits with ids.
 --
 -- KEYS[1] queue, KEYS[2] alive (see fairsem_queue.lua)
 -- ARGV[1] first and ARGV[2] last index of the piece

@@ -13,14 +13,14 @@ import (
 func waitersCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "waiters",
-		Usage:     "list the waiters of a lock, a fair semaphore or a barrier",
+		Usage:     "list the waiters of a lock, a semaphore whose permits have ids, or a barrier",
 		ArgsUsage: "NAME",
 		Description: `Lists the owners in the queues of a lock, in order, or the parties at a barrier, at
 most 1000. The queue of a fair lock or a fair semaphore contains each waiter. The
-queue of another lock contains each client of this library once, for all its
-goroutines. Clients that wait for another semaphore, for a latch, or to read are not
-in a queue: they listen for a message, and the last line counts them. The same holds
-for Redisson clients that wait for a lock that is not fair.
+queue of another lock or of a permit semaphore contains each client of this library
+once, for all its goroutines. Clients that wait for a plain semaphore, for a latch, or
+to read are not in a queue: they listen for a message, and the last line counts them.
+The same holds for Redisson clients that wait for a lock that is not fair.
 
 Read-only. A lock for which nobody waits is not an error: exit code 0.
 
@@ -106,7 +106,7 @@ func writeWaiters(out io.Writer, found latchkey.Object, list []latchkey.Waiter) 
 }
 
 // waitingText says how many wait in queues, and how many clients listen. It omits a number that is 0 if the other one
-// is not. The waiters in the queue of a fair semaphore listen too, and cannot be distinguished from other listeners, so
+// is not. The waiters in the queue of a semaphore listen too, and cannot be distinguished from other listeners, so
 // there only the queue counts.
 func waitingText(o latchkey.Object, n int) string {
 	queued, listening := queuedText(o, n), fmt.Sprintf("%d listening", o.Listeners)
