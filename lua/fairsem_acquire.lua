@@ -29,7 +29,7 @@
 --
 -- Free permits go to the front of the queue first, not to the caller.
 --
--- Cost: 9 commands if nobody waits, about 20 to join the queue; O(log w + n log p) for n permits
+-- Cost: 10 commands if nobody waits, about 20 to join the queue; O(log w + n log p) for n permits
 -- among p that are held and w that wait. Each grant to another waiter adds about 16 commands, for 64
 -- grants at most, and 128 dead entries are removed. An entry that is in the queue may retry on a
 -- server that is out of memory. Idempotent, except that the lease begins again: ids are used once,
