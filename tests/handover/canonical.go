@@ -1,26 +1,12 @@
 package handover
 
-// canonical returns the state without details that make no difference, and with the clients in a fixed order: states
-// that differ only in the names of clients are the same.
-func (m *Model) canonical(s state) state {
-	s, _ = m.ordered(s)
-	return s
-}
+import "github.com/latchkey-go/latchkey/tests/handover/explore"
 
-// ordered is canonical, and also reports which client has which new place.
-func (m *Model) ordered(s state) (state, [clients]int) {
+// Canonical implements [explore.Model]: states that differ only in the names of clients are the same.
+func (m *Model) Canonical(s state) (state, explore.Order) { //nolint:revive // see First
 	m.simplify(&s)
-	var order [clients]int
-	var keys [clients]uint64
-	for i := range order {
-		order[i], keys[i] = i, s.rank(i)
-	}
-	for i := 1; i < clients; i++ {
-		for j := i; j > 0 && keys[order[j]] < keys[order[j-1]]; j-- {
-			order[j], order[j-1] = order[j-1], order[j]
-		}
-	}
-	if order == [clients]int{0, 1, 2} {
+	order := explore.Sorted(s.rank)
+	if order == explore.Unchanged {
 		return s, order
 	}
 	return s.renamed(order), order
@@ -107,29 +93,21 @@ func (s *state) rank(i int) uint64 {
 }
 
 // renamed gives the clients new names: client order[0] becomes the first, and so on.
-func (s *state) renamed(order [clients]int) state {
-	n := *s
-	var name [clients]int
+func (s *state) renamed(order explore.Order) state {
+	n, names := *s, order.Places()
 	for to, from := range order {
-		name[from] = to
 		n.clients[to] = s.clients[from]
 	}
-	rename := func(o owner) owner {
-		if o == nobody || o == stranger {
-			return o
-		}
-		return ownerOf(name[o.client()], o.number())
-	}
-	n.owner, n.run, n.soon = rename(s.owner), rename(s.run), rename(s.soon)
+	n.owner, n.run, n.soon = s.owner.renamed(names), s.run.renamed(names), s.soon.renamed(names)
 	for i, e := range s.queue {
-		n.queue[i] = rename(e)
+		n.queue[i] = e.renamed(names)
 	}
 	n.flight = [room]message{}
 	for _, f := range s.flight {
 		if f.kind == nothing {
 			break
 		}
-		f.owner, f.next = rename(f.owner), rename(f.next)
+		f.owner, f.next = f.owner.renamed(names), f.next.renamed(names)
 		n.send(f)
 	}
 	return n

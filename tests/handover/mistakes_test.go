@@ -1,10 +1,10 @@
 package handover
 
 import (
-	"os"
 	"testing"
 
 	"github.com/latchkey-go/latchkey/tests/handover/explore"
+	"github.com/latchkey-go/latchkey/tests/handover/explore/exploretest"
 )
 
 // mistake is a mistake in the protocol, the property that finds it, and bounds that show it.
@@ -53,20 +53,11 @@ var rareMistakes = []mistake{
 }
 
 func TestMistakesAreFound(t *testing.T) {
-	all := mistakes
-	if !raced {
-		all = append(all, hiddenMistakes...)
-	}
-	if os.Getenv("LATCHKEY_TEST_HANDOVER") != "" {
-		all = append(all, rareMistakes...)
-	}
-	for _, c := range all {
+	for _, c := range exploretest.Chosen(mistakes, hiddenMistakes, nil, rareMistakes) {
 		t.Run(c.name, func(t *testing.T) {
 			m := c.model
 			m.Fault = c.fault
-			if check(t, m, c.wrong) != c.wrong {
-				t.Errorf("not found: %s", c.wrong)
-			}
+			exploretest.Violates(t, &m, c.wrong)
 		})
 	}
 }

@@ -82,17 +82,6 @@ const (
 	strangerReleases
 )
 
-// class says what a property may count on.
-func (r rule) class() explore.Class {
-	switch r {
-	case polls, repeats, renews, reconnects, ticks:
-		return explore.Timer
-	case givesUp, givesUpForNext, loses, doubles, delays, spares, crashes, restarts, disconnects, losesQueue, bringsBack:
-		return explore.Choice
-	}
-	return explore.Progress
-}
-
 // step is one transition.
 type step struct {
 	rule   rule
@@ -101,27 +90,22 @@ type step struct {
 	wrong  string // what is wrong with the hold that it begins
 }
 
-// First implements [explore.Model].
-func (m *Model) First() state { return m.canonical(m.first()) } //nolint:revive // for the explorer, which is generic
+// Wrong implements [explore.Step].
+func (st step) Wrong() string { return st.wrong }
 
-// Next implements [explore.Model].
-func (m *Model) Next(s state, yield func(explore.Class, string, state)) {
-	m.next(s, func(st step, n state) {
-		wrong := st.wrong
-		if wrong == "" {
-			wrong = m.wrong(&n)
-		}
-		yield(st.rule.class(), wrong, m.canonical(n))
-	})
+// Class implements [explore.Step].
+func (st step) Class() explore.Class {
+	switch st.rule {
+	case polls, repeats, renews, reconnects, ticks:
+		return explore.Timer
+	case givesUp, givesUpForNext, loses, doubles, delays, spares, crashes, restarts, disconnects, losesQueue, bringsBack:
+		return explore.Choice
+	}
+	return explore.Progress
 }
 
-// Calm implements [explore.Model].
-func (m *Model) Calm(s *state) bool { return s.calm }
-
-// Done implements [explore.Model].
-func (m *Model) Done(s *state, prompt bool) bool { return s.done(prompt) }
-
-func (m *Model) first() state {
+// First implements [explore.Model].
+func (m *Model) First() state { //nolint:revive // for the explorer, which is generic
 	s := state{faults: m.Faults, withoutQueue: m.WithoutQueue, strangerLeft: m.Strangers, high: far}
 	s.calm, s.told, s.sure = true, true, true
 	for i := range s.clients {
@@ -130,8 +114,8 @@ func (m *Model) first() state {
 	return s
 }
 
-// next calls yield for each possible step.
-func (m *Model) next(s state, yield func(step, state)) {
+// Next implements [explore.Model].
+func (m *Model) Next(s state, yield func(step, state)) {
 	m.deliveries(&s, yield)
 	for c := range s.clients {
 		m.actions(&s, c, yield)
@@ -140,6 +124,12 @@ func (m *Model) next(s state, yield func(step, state)) {
 	m.faults(&s, yield)
 	yield(step{rule: ticks}, m.tick(s))
 }
+
+// Calm implements [explore.Model].
+func (m *Model) Calm(s *state) bool { return s.calm }
+
+// Done implements [explore.Model].
+func (m *Model) Done(s *state, prompt bool) bool { return s.done(prompt) }
 
 // The properties, by the message for a failure.
 const (
@@ -153,8 +143,8 @@ const (
 	Idle      = "a grant has run out, and the first of the queue does not know when to ask"
 )
 
-// wrong returns the property that does not hold in a state, or "".
-func (m *Model) wrong(s *state) string {
+// Wrong implements [explore.Model].
+func (m *Model) Wrong(s state) string {
 	relying := 0
 	if s.strangerPhase == holding {
 		relying++
@@ -181,7 +171,7 @@ func (m *Model) wrong(s *state) string {
 	if s.absent() {
 		return Absent
 	}
-	if m.idle(s) {
+	if m.idle(&s) {
 		return Idle
 	}
 	return ""

@@ -1,8 +1,10 @@
 package handover
 
+import "github.com/latchkey-go/latchkey/tests/handover/explore"
+
 // Bounds of the model. A state that exceeds them ends the exploration with a panic.
 const (
-	clients = 3
+	clients = explore.Clients
 	places  = 5  // in the queue
 	room    = 11 // for messages in flight
 )
@@ -19,6 +21,14 @@ func ownerOf(c int, number uint8) owner { return owner(c*16+int(number)) + 1 }
 
 func (o owner) client() int   { return int(o-1) / 16 }
 func (o owner) number() uint8 { return uint8(o-1) % 16 }
+
+// renamed returns the owner with another name for its client.
+func (o owner) renamed(names explore.Order) owner {
+	if o == nobody || o == stranger {
+		return o
+	}
+	return ownerOf(names[o.client()], o.number())
+}
 
 // phase is what a client does with its current owner.
 type phase uint8

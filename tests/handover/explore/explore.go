@@ -6,17 +6,31 @@ import (
 	"hash/maphash"
 )
 
-// Model is a protocol with bounds. S is everything that distinguishes two states. All states that it returns are in a
-// canonical form.
-type Model[S comparable] interface {
+// Model is a protocol with bounds. S is everything that distinguishes two states, and T is a step between them.
+type Model[S comparable, T Step] interface {
 	First() S
-	// Next calls yield for each possible step, with the property that the step violates, or "".
-	Next(s S, yield func(class Class, wrong string, next S))
+	// Next calls yield for each possible step.
+	Next(s S, yield func(step T, next S))
+	// Canonical returns a state without details that make no difference, and with the clients in a fixed order. It also
+	// returns that order, which has the former places of the clients.
+	Canonical(s S) (S, Order)
+	// Wrong returns the property that a state violates, or "".
+	Wrong(s S) string
 	// Done reports whether everybody has been served who can be. With prompt, it does not matter whether those are
 	// served who ask instead of listening.
 	Done(s *S, prompt bool) bool
 	// Calm reports that nothing has happened so far that is answered by time alone.
 	Calm(s *S) bool
+	// Describe returns a line about a step and the state after it. The client in each place has the name that is in that
+	// place of names.
+	Describe(step T, next S, names Order) string
+}
+
+// Step is a step of a model.
+type Step interface {
+	Class() Class
+	// Wrong returns the property that the step itself violates, or "".
+	Wrong() string
 }
 
 // Class says what a property may count on.
@@ -49,8 +63,8 @@ func (r Result[S]) String() string {
 }
 
 // graph has all reachable states, and the steps between them.
-type graph[S comparable] struct {
-	model  Model[S]
+type graph[S comparable, T Step] struct {
+	model  Model[S, T]
 	only   string
 	states []S
 	seed   maphash.Seed
@@ -75,9 +89,10 @@ const byTimer edge = 1 << 31
 
 // All visits all states, nearest first, until a property fails. It checks only the property of that name, or all if it
 // is "".
-func All[S comparable](m Model[S], only string) Result[S] {
-	g := &graph[S]{model: m, only: only, seed: maphash.MakeSeed()}
-	g.add(m.First(), -1)
+func All[S comparable, T Step](m Model[S, T], only string) Result[S] {
+	g := &graph[S, T]{model: m, only: only, seed: maphash.MakeSeed()}
+	first, _ := m.Canonical(m.First())
+	g.add(first, -1)
 	for i := int32(0); int(i) < len(g.states); i++ {
 		if wrong, last := g.expand(i); wrong != "" {
 			return g.result(wrong, append(g.way(i), last))
@@ -91,7 +106,7 @@ func All[S comparable](m Model[S], only string) Result[S] {
 }
 
 // add returns the index of a state.
-func (g *graph[S]) add(s S, parent int32) int32 {
+func (g *graph[S, T]) add(s S, parent int32) int32 {
 	if 2*len(g.states) >= len(g.table) {
 		g.grow()
 	}
@@ -115,10 +130,10 @@ func (g *graph[S]) add(s S, parent int32) int32 {
 }
 
 // wrap returns the place in the table for a number.
-func (g *graph[S]) wrap(n uint32) uint32 { return n & uint32(len(g.table)-1) }
+func (g *graph[S, T]) wrap(n uint32) uint32 { return n & uint32(len(g.table)-1) }
 
 // grow enlarges the table.
-func (g *graph[S]) grow() {
+func (g *graph[S, T]) grow() {
 	old := g.table
 	g.table = make([]slot, max(1<<10, 4*len(old)))
 	for _, f := range old {
@@ -134,19 +149,24 @@ func (g *graph[S]) grow() {
 }
 
 // expand finds the states that follow a state, until a property fails: then last is the state that is wrong.
-func (g *graph[S]) expand(i int32) (wrong string, last S) {
+func (g *graph[S, T]) expand(i int32) (wrong string, last S) {
 	g.begin = append(g.begin, uint32(len(g.edges)))
-	g.model.Next(g.states[i], func(class Class, violated string, next S) {
+	g.model.Next(g.states[i], func(step T, next S) {
 		if wrong != "" {
 			return
 		}
+		violated := step.Wrong()
+		if violated == "" {
+			violated = g.model.Wrong(next)
+		}
+		next, _ = g.model.Canonical(next)
 		g.steps++
 		to := g.add(next, i)
 		if violated != "" && (g.only == "" || violated == g.only) {
 			wrong, last = violated, next
 			return
 		}
-		switch class {
+		switch step.Class() {
 		case Progress:
 			g.edges = append(g.edges, edge(to))
 		case Timer:
@@ -156,13 +176,13 @@ func (g *graph[S]) expand(i int32) (wrong string, last S) {
 	return wrong, last
 }
 
-func (g *graph[S]) result(wrong string, way []S) Result[S] {
+func (g *graph[S, T]) result(wrong string, way []S) Result[S] {
 	depth := int(g.depth[len(g.depth)-1])
 	return Result[S]{States: len(g.states), Steps: g.steps, Depth: depth, Wrong: wrong, Way: way}
 }
 
 // way returns the shortest way to a state.
-func (g *graph[S]) way(last int32) []S {
+func (g *graph[S, T]) way(last int32) []S {
 	way := make([]S, g.depth[last]+1)
 	for i, at := len(way)-1, last; i >= 0; i, at = i-1, g.parent[at] {
 		way[i] = g.states[at]

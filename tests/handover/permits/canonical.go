@@ -1,29 +1,15 @@
 package permits
 
+import "github.com/latchkey-go/latchkey/tests/handover/explore"
+
 // later is more than any ticket in a canonical state.
 const later = 32
 
-// canonical returns the state without details that make no difference, and with the clients in a fixed order: states
-// that differ only in the names of clients are the same.
-func (m *Model) canonical(s state) state {
-	s, _ = m.ordered(s)
-	return s
-}
-
-// ordered is canonical, and also reports which client has which new place.
-func (m *Model) ordered(s state) (state, [clients]int) {
+// Canonical implements [explore.Model]: states that differ only in the names of clients are the same.
+func (m *Model) Canonical(s state) (state, explore.Order) { //nolint:revive // see First
 	m.simplify(&s)
-	var order [clients]int
-	var keys [clients]uint64
-	for i := range order {
-		order[i], keys[i] = i, s.rank(i)
-	}
-	for i := 1; i < clients; i++ {
-		for j := i; j > 0 && keys[order[j]] < keys[order[j-1]]; j-- {
-			order[j], order[j-1] = order[j-1], order[j]
-		}
-	}
-	if order == [clients]int{0, 1, 2} {
+	order := explore.Sorted(s.rank)
+	if order == explore.Unchanged {
 		return s, order
 	}
 	return s.renamed(order), order
@@ -128,33 +114,25 @@ func (s *state) rank(i int) uint64 {
 }
 
 // renamed gives the clients new names: client order[0] becomes the first, and so on.
-func (s *state) renamed(order [clients]int) state {
-	n := *s
-	var name [clients]int
+func (s *state) renamed(order explore.Order) state {
+	n, names := *s, order.Places()
 	for to, from := range order {
-		name[from] = to
 		n.clients[to] = s.clients[from]
 	}
-	rename := func(o op) op {
-		if o == none {
-			return o
-		}
-		return opOf(name[o.client()], o.number())
-	}
-	n.bar = rename(s.bar)
+	n.bar = s.bar.renamed(names)
 	for i := range n.line {
-		n.line[i].op = rename(n.line[i].op)
+		n.line[i].op = n.line[i].op.renamed(names)
 	}
 	n.marks = [called]mark{}
 	for _, k := range s.marks {
 		if k.op != none {
-			n.mark(rename(k.op), k.left)
+			n.mark(k.op.renamed(names), k.left)
 		}
 	}
 	n.flight = [room]message{}
 	for _, f := range s.flight {
 		if f.kind != nothing {
-			f.op = rename(f.op)
+			f.op = f.op.renamed(names)
 			n.send(f)
 		}
 	}

@@ -13,8 +13,8 @@ const (
 	Idle      = "permits are kept for an operation that does not wait, and nothing is under way about it"
 )
 
-// wrong returns the property that does not hold in a state, or "".
-func (m *Model) wrong(s *state) string {
+// Wrong implements [explore.Model].
+func (m *Model) Wrong(s state) string {
 	sum := s.free
 	if s.stranger == holding {
 		sum++
@@ -42,9 +42,9 @@ func (m *Model) wrong(s *state) string {
 		return Sum
 	}
 	switch {
-	case m.absent(s):
+	case m.absent(&s):
 		return Absent
-	case m.idle(s):
+	case m.idle(&s):
 		return Idle
 	}
 	return ""

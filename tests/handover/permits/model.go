@@ -107,9 +107,20 @@ const (
 	strangerReleases
 )
 
-// class says what a property may count on.
-func (r rule) class() explore.Class {
-	switch r {
+// step is one transition.
+type step struct {
+	rule   rule
+	client int
+	item   message
+	wrong  string // what is wrong with it
+}
+
+// Wrong implements [explore.Step].
+func (st step) Wrong() string { return st.wrong }
+
+// Class implements [explore.Step].
+func (st step) Class() explore.Class {
+	switch st.rule {
 	case polls, repeats, reconnects, ticks:
 		return explore.Timer
 	case givesUp, givesUpForNext, loses, doubles, delays, fails, crashes, restarts, disconnects,
@@ -119,35 +130,8 @@ func (r rule) class() explore.Class {
 	return explore.Progress
 }
 
-// step is one transition.
-type step struct {
-	rule   rule
-	client int
-	item   message
-	wrong  string // what is wrong with it
-}
-
 // First implements [explore.Model].
-func (m *Model) First() state { return m.canonical(m.first()) } //nolint:revive // for the explorer, which is generic
-
-// Next implements [explore.Model].
-func (m *Model) Next(s state, yield func(explore.Class, string, state)) {
-	m.next(s, func(st step, n state) {
-		wrong := st.wrong
-		if wrong == "" {
-			wrong = m.wrong(&n)
-		}
-		yield(st.rule.class(), wrong, m.canonical(n))
-	})
-}
-
-// Calm implements [explore.Model].
-func (m *Model) Calm(s *state) bool { return s.calm }
-
-// Done implements [explore.Model].
-func (m *Model) Done(s *state, prompt bool) bool { return m.done(s, prompt) }
-
-func (m *Model) first() state {
+func (m *Model) First() state { //nolint:revive // for the explorer, which is generic
 	s := state{free: m.Total, faults: m.Faults, strangersLeft: m.Strangers, calm: true, told: true}
 	for i := range s.clients {
 		s.clients[i].line, s.clients[i].polls = m.Lines[i], m.Pollers[i]
@@ -155,8 +139,8 @@ func (m *Model) first() state {
 	return s
 }
 
-// next calls yield for each possible step.
-func (m *Model) next(s state, yield func(step, state)) {
+// Next implements [explore.Model].
+func (m *Model) Next(s state, yield func(step, state)) {
 	m.deliveries(&s, yield)
 	for c := range s.clients {
 		m.actions(&s, c, yield)
@@ -165,3 +149,9 @@ func (m *Model) next(s state, yield func(step, state)) {
 	m.faults(&s, yield)
 	yield(step{rule: ticks}, m.tick(s))
 }
+
+// Calm implements [explore.Model].
+func (m *Model) Calm(s *state) bool { return s.calm }
+
+// Done implements [explore.Model].
+func (m *Model) Done(s *state, prompt bool) bool { return m.done(s, prompt) }

@@ -1,10 +1,9 @@
 package permits
 
 import (
-	"os"
 	"testing"
 
-	"github.com/latchkey-go/latchkey/tests/handover/explore"
+	"github.com/latchkey-go/latchkey/tests/handover/explore/exploretest"
 )
 
 // calls returns a model with that many permits, of which the clients want that many.
@@ -44,8 +43,7 @@ type scenario struct {
 	model Model
 }
 
-// quick has the scenarios of every run. The race detector makes an exploration ten times slower and has nothing to find
-// in it, so a run with it has only these. CI also runs this package without it.
+// quick has the scenarios of every run. A run with the race detector has only these: see [exploretest.Chosen].
 var quick = []scenario{
 	{"three clients, one permit", calls(1, 1, 1, 1)},
 	{"two in line want as much", twoInLine(1, calls(1, 1, 1, 0))},
@@ -87,35 +85,7 @@ var onRequest = []scenario{
 }
 
 func TestProtocol(t *testing.T) {
-	all := quick
-	if !raced {
-		all = append(all, usually...)
+	for _, s := range exploretest.Chosen(quick, usually, unlessShort, onRequest) {
+		t.Run(s.name, func(t *testing.T) { exploretest.Holds(t, &s.model) })
 	}
-	if !raced && !testing.Short() {
-		all = append(all, unlessShort...)
-	}
-	if os.Getenv("LATCHKEY_TEST_HANDOVER") != "" {
-		all = append(all, onRequest...)
-	}
-	for _, s := range all {
-		t.Run(s.name, func(t *testing.T) {
-			if check(t, s.model, "") != "" {
-				t.Fail()
-			}
-		})
-	}
-}
-
-// check explores a model, and logs the way to a failure.
-func check(t *testing.T, m Model, only string) (wrong string) {
-	t.Helper()
-	r := explore.All(&m, only)
-	t.Log(r)
-	if r.Wrong != "" {
-		t.Log(r.Wrong + ":")
-		for _, line := range m.trace(r.Way, r.Wrong) {
-			t.Log(line)
-		}
-	}
-	return r.Wrong
 }

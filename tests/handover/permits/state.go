@@ -1,8 +1,10 @@
 package permits
 
+import "github.com/latchkey-go/latchkey/tests/handover/explore"
+
 // Bounds of the model. A state that exceeds them ends the exploration with a panic.
 const (
-	clients = 3
+	clients = explore.Clients
 	numbers = 4 // of the operations of one client
 	places  = 5 // in the line on the server
 	called  = 4 // marks
@@ -18,6 +20,14 @@ func opOf(c int, number uint8) op { return op(c*8+int(number)) + 1 }
 
 func (o op) client() int   { return int(o-1) / 8 }
 func (o op) number() uint8 { return uint8(o-1) % 8 }
+
+// renamed returns the operation with another name for its client.
+func (o op) renamed(names explore.Order) op {
+	if o == none {
+		return o
+	}
+	return opOf(names[o.client()], o.number())
+}
 
 // phase is what a client does with its current operation.
 type phase uint8

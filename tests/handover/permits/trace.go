@@ -3,43 +3,16 @@ package permits
 import (
 	"fmt"
 	"strings"
+
+	"github.com/latchkey-go/latchkey/tests/handover/explore"
 )
 
-// trace describes the steps of a way, with the names that clients have at the start. The states of the way have the
-// clients in another order. The last step is the one that is wrong.
-func (m *Model) trace(way []state, wrong string) (lines []string) {
-	_, names := m.ordered(m.first())
-	for i := 1; i < len(way); i++ {
-		var taken step
-		var order [clients]int
-		var after state
-		found := false
-		m.next(way[i-1], func(st step, n state) {
-			if o, ord := m.ordered(n); o == way[i] && (!found || i == len(way)-1 && st.wrong == wrong) {
-				taken, order, after, found = st, ord, n, true
-			}
-		})
-		var places, later [clients]int
-		for to, name := range names {
-			places[name] = to
-		}
-		told := after.renamed(places)
-		lines = append(lines, fmt.Sprintf("%-50s %s", taken.named(names), &told))
-		for to, from := range order {
-			later[to] = names[from]
-		}
-		names = later
-	}
-	return lines
-}
-
-// named gives the clients of a step the names that they have at the start.
-func (st step) named(names [clients]int) step {
+// Describe implements [explore.Model].
+func (m *Model) Describe(st step, next state, names explore.Order) string {
 	st.client = names[st.client]
-	if o := st.item.op; o != none {
-		st.item.op = opOf(names[o.client()], o.number())
-	}
-	return st
+	st.item.op = st.item.op.renamed(names)
+	next = next.renamed(names.Places())
+	return fmt.Sprintf("%-50s %s", st, &next)
 }
 
 var ruleNames = map[rule]string{

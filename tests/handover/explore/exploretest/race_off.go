@@ -1,6 +1,6 @@
 //go:build !race
 
-package handover
+package exploretest
 
 // raced reports whether the race detector makes everything ten times slower.
 const raced = false

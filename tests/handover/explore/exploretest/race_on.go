@@ -1,6 +1,6 @@
 //go:build race
 
-package permits
+package exploretest
 
 // raced reports whether the race detector makes everything ten times slower. It has nothing to find: an exploration is
 // one goroutine.
