@@ -102,8 +102,8 @@ func (e *electorate) follow(ctx context.Context) (*proof, error) {
 	}, nil
 }
 
-// dismiss closes the clients and removes the key of the last term, which would stay
-// otherwise.
+// dismiss closes the clients and removes the key of the last term, and the record of a leader that was
+// lost, which would stay otherwise.
 func (e *electorate) dismiss() {
 	e.runners.Wait()
 	for _, client := range e.clients {
@@ -112,5 +112,5 @@ func (e *electorate) dismiss() {
 	ctx, cancel := context.WithTimeout(context.Background(), sweepTimeout)
 	defer cancel()
 	redis := e.stage.redis
-	_ = redis.Do(ctx, redis.B().Del().Key("redisson_lock_token:{"+e.name+"}").Build()).Error()
+	_ = redis.Do(ctx, redis.B().Del().Key("redisson_lock_token:{"+e.name+"}", "latchkey_leader:{"+e.name+"}").Build()).Error()
 }
