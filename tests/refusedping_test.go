@@ -23,24 +23,27 @@ import (
 // A server may refuse PING: while it cannot save, while a replica has lost its master, and to some users. rueidis sends
 // PING behind each UNSUBSCRIBE, and panics if the answer is an error that it does not know.
 
-// givesUp waits for each kind of object for a moment. Somebody else has them all.
+// givesUp waits for each kind of object for a moment, which is longer if the server did not answer in it. Somebody else
+// has them all.
 func givesUp(ctx context.Context, client *latchkey.Client, name string) error {
-	wait := latchkey.Wait(20 * time.Millisecond)
+	moment := 20 * time.Millisecond
+	wait := func() latchkey.WaitOption { return latchkey.Wait(moment) }
 	barrier, latch := client.NewBarrier(name+"barrier", 100), client.NewCountDownLatch(name+"latch")
 	calls := map[string]func() error{
-		"semaphore":      func() error { return client.NewSemaphore(name+"semaphore").Acquire(ctx, 1, wait) },
-		"permits":        func() error { return firstOf(client.NewPermitSemaphore(name+"permits").Acquire(ctx, wait)) },
-		"fair semaphore": func() error { return firstOf(client.NewFairSemaphore(name+"fair semaphore").Acquire(ctx, wait)) },
-		"latch":          func() error { return latch.Await(ctx, wait) },
-		"barrier":        func() error { return firstOf(barrier.Await(ctx, wait)) },
-		"election":       func() error { return firstOf(client.NewElection(name+"election").Campaign(ctx, "", wait)) },
+		"semaphore":      func() error { return client.NewSemaphore(name+"semaphore").Acquire(ctx, 1, wait()) },
+		"permits":        func() error { return firstOf(client.NewPermitSemaphore(name+"permits").Acquire(ctx, wait())) },
+		"fair semaphore": func() error { return firstOf(client.NewFairSemaphore(name+"fair semaphore").Acquire(ctx, wait())) },
+		"latch":          func() error { return latch.Await(ctx, wait()) },
+		"barrier":        func() error { return firstOf(barrier.Await(ctx, wait())) },
+		"election":       func() error { return firstOf(client.NewElection(name+"election").Campaign(ctx, "", wait())) },
 	}
 	for _, k := range append(kinds, readKind) {
-		calls[k.name] = func() error { return firstOf(k.open(client, name+k.name).Lock(ctx, wait)) }
+		calls[k.name] = func() error { return firstOf(k.open(client, name+k.name).Lock(ctx, wait())) }
 	}
 	for what, call := range calls {
 		err := call()
 		for errors.Is(err, latchkey.ErrUnavailable) { // a busy machine
+			moment *= 2
 			err = call()
 		}
 		if err == nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -123,6 +124,11 @@ func (c *ChildProcess) Line(tb testing.TB, within time.Duration, prefix string) 
 				return strings.TrimSpace(rest)
 			}
 		case <-timeout:
+			_ = c.cmd.Process.Signal(syscall.SIGQUIT) // it prints what its goroutines do
+			select {
+			case <-c.exited:
+			case <-time.After(time.Second): // it is stopped
+			}
 			tb.Fatalf("the child did not print %q within %v", prefix, within)
 		}
 	}
