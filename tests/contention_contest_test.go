@@ -75,6 +75,7 @@ type contest struct {
 	every      time.Duration // at this interval, or never
 	dump       func() any    // what to print of the server when a waiter is stranded
 	punctual   time.Duration // holds may be lost if the machine is ever later than this; 0: none may
+	ping       func()        // a request to the server, whose answer may be late too; or nil
 
 	tally    *rig.Tally // of the goroutines, those of the first contender first
 	waits    []waiting  // in the same order
@@ -124,7 +125,7 @@ func (c *contest) begin(ctx context.Context) <-chan error {
 	n := len(each)
 	c.tally, c.waits, c.start = rig.NewTally(n), make([]waiting, n), time.Now()
 	if c.punctual > 0 {
-		c.late = rig.WatchLateness()
+		c.late = rig.WatchLateness(c.ping)
 	}
 	failures, ended := make([]error, n), make(chan error, 1)
 	var all sync.WaitGroup

@@ -38,7 +38,7 @@ func TestPermitPassing_for_many_clients(t *testing.T) {
 			t.Run(fmt.Sprintf("%d, hold %v", permits, hold), func(t *testing.T) {
 				c, _ := permitContest(t, permits, hold, 4, 4, 4, 4)
 				c.lasts = sharesFor(t, time.Second/2)
-				late := rig.WatchLateness()
+				late := rig.WatchLateness(nil)
 				c.run(t)
 				bound := time.Duration(len(c.contenders))*turn + hold
 				bound = max(bound, time.Duration(len(c.waits))*hold/time.Duration(permits)) // each passes once

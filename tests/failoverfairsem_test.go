@@ -58,7 +58,7 @@ func (p *failoverPools) queue(name string) (end func()) {
 	require.NoError(p.c.t, s.SetPermits(ctx, 2))
 	held, _ := p.insist(ctx, s, 2)
 	require.NoError(p.c.t, held.err)
-	served, anew, late := make(chan int, 3), false, rig.WatchLateness()
+	served, anew, late := make(chan int, 3), false, rig.WatchLateness(nil)
 	var retried atomic.Bool // a waiter had to join again: replicas did not confirm what it was granted
 	for i, n := range []int{1, 2, 1} {
 		go func() {

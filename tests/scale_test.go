@@ -29,7 +29,7 @@ func TestManyHoldsAreRenewedTogether(t *testing.T) {
 	server := rig.Fresh(t)
 	admin := rig.NewAdmin(t, server)
 	client := connect(t, server, latchkey.Options{Lease: lease})
-	late := rig.WatchLateness()
+	late := rig.WatchLateness(nil)
 	first := mustLock(t, client.NewLock(inOneSlot("the first")))
 	goroutines := runtime.NumGoroutine()
 

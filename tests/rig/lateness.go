@@ -19,7 +19,7 @@ const (
 func InTime(tb testing.TB, try func(before int) error) error {
 	tb.Helper()
 	for before := range punctualTries {
-		worst := WatchLateness()
+		worst := WatchLateness(nil)
 		err := try(before)
 		late := worst()
 		if err == nil || late < tooLate {
@@ -31,9 +31,10 @@ func InTime(tb testing.TB, try func(before int) error) error {
 	return nil
 }
 
-// WatchLateness measures how late this process is scheduled, until worst is called, which returns
-// the maximum.
-func WatchLateness() (worst func() time.Duration) {
+// WatchLateness measures how late this process is scheduled, until worst is called, which returns the
+// maximum. If then is not nil, it is called each time, and what it takes is part of the lateness: a request to a
+// server that answers at once.
+func WatchLateness(then func()) (worst func() time.Duration) {
 	done, result := make(chan struct{}), make(chan time.Duration)
 	go func() {
 		var late time.Duration
@@ -43,6 +44,9 @@ func WatchLateness() (worst func() time.Duration) {
 				result <- late
 				return
 			case <-time.After(latenessTick):
+				if then != nil {
+					then()
+				}
 				late = max(late, time.Since(due))
 			}
 		}
