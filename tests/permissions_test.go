@@ -5,11 +5,13 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
@@ -27,6 +29,32 @@ func documentedACL(t *testing.T, which int) []string {
 	lines := documentedUser.FindAllStringSubmatch(string(page), -1)
 	require.Greater(t, len(lines), which)
 	return strings.Fields(strings.NewReplacer("'", "", "\\", "").Replace(lines[which][1]))
+}
+
+// The documented rights have every command that scripts call, even those that they call rarely. The page says who needs
+// INFO in addition; to scripts "reset" is another word.
+func TestDocumentedPermissions_for_every_script(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Settings)
+	rights := documentedRights(t, 0) + " +info +reset "
+	commands, err := rig.NewAdmin(t, rig.Shared()).Do("COMMAND").ToArray()
+	require.NoError(t, err)
+	scripts, err := filepath.Glob("../lua/*.lua")
+	require.NoError(t, err)
+	require.NotEmpty(t, scripts)
+	for _, script := range scripts {
+		text, err := os.ReadFile(script)
+		require.NoError(t, err)
+		for _, command := range commands {
+			fields, err := command.ToArray()
+			require.NoError(t, err)
+			name, err := fields[0].ToString()
+			require.NoError(t, err)
+			if strings.Contains(string(text), "'"+name+"'") && !strings.Contains(rights, "+"+name+" ") {
+				assert.Contains(t, rights, "+"+name+"|", "%s calls %s", script, name)
+			}
+		}
+	}
 }
 
 // documentedRights are those arguments without the part that creates the user.
