@@ -129,7 +129,8 @@ func TestTopShowsWhatIsThere(t *testing.T) {
 	p.await("6 objects, 4 locked, 3 waiting")
 	for _, width := range []int{80, 120} {
 		p.tmux("resize-window", "-x", strconv.Itoa(width), "-y", "24")
-		lines := p.await(map[bool]string{false: "LOST/S\n", true: "HELD BY"}[width > 80], "6 objects, 4 locked, 3 waiting")
+		lines := p.await(map[bool]string{false: "LOST/S\n", true: "HELD BY"}[width > 80], "6 objects, 4 locked, 3 waiting",
+			"fair ", "job:1 ", "job:2 ", "pool ", "ready ", "rw ")
 		for o, err := range client.Objects(ctx, "*") {
 			require.NoError(t, err)
 			got := rowOf(lines, o.Name)
