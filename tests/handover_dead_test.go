@@ -86,17 +86,18 @@ func TestHandover_to_the_own_client_for_the_whole_lease(t *testing.T) {
 }
 
 // A key that was a lock of one kind becomes a lock of the other while somebody waits for the first. A release of the
-// second does not grant it to that waiter, which continues to wait and in the end gets the lock that it requested.
+// second does not grant it to that waiter, which polls, and in the end gets the lock that it requested.
 func TestHandover_of_one_kind_is_not_given_to_the_other(t *testing.T) {
 	t.Parallel()
 	kinds := []struct {
-		stored string
-		open   func(*latchkey.Client, string) anyLock
+		stored, take string // a script in which somebody else takes it
+		open         func(*latchkey.Client, string) anyLock
 	}{
-		{"string", func(c *latchkey.Client, n string) anyLock { return c.NewMutex(n) }},
-		{"hash", func(c *latchkey.Client, n string) anyLock { return c.NewLock(n) }},
-		{"hash", func(c *latchkey.Client, n string) anyLock { return c.NewFencedLock(n) }},
+		{"string", "redis.call('SET', KEYS[1], ARGV[1], 'PX', 60000)", func(c *latchkey.Client, n string) anyLock { return c.NewMutex(n) }},
+		{"hash", "redis.call('HSET', KEYS[1], ARGV[1], 1)", func(c *latchkey.Client, n string) anyLock { return c.NewLock(n) }},
+		{"hash", "redis.call('HSET', KEYS[1], ARGV[1], 1)", func(c *latchkey.Client, n string) anyLock { return c.NewFencedLock(n) }},
 	}
+	polls := latchkey.Options{PollCeiling: time.Second}
 	for i, waited := range kinds {
 		for j, taken := range kinds {
 			if waited.stored == taken.stored {
@@ -107,19 +108,17 @@ func TestHandover_of_one_kind_is_not_given_to_the_other(t *testing.T) {
 				server, name := rig.Shared(), rig.Name(t)
 				admin := rig.NewAdmin(t, server)
 				mustLock(t, waited.open(connect(t, server), name))
-				waiter := lockInBackground(within(t, time.Minute), waited.open(connect(t, server, seldom()), name))
+				waiter := lockInBackground(within(t, time.Minute), waited.open(connect(t, server, polls), name))
 				queued(t, admin, name, 1)
 				other := taken.open(connect(t, server), name)
 				_, err := other.TryLock(t.Context())
 				require.ErrorIs(t, err, latchkey.ErrWrongKind)
 				_, err = other.Lock(t.Context())
 				require.ErrorIs(t, err, latchkey.ErrWrongKind)
-				admin.Do("DEL", name)
-				between, err := other.TryLock(t.Context())
+				admin.Do("EVAL", "redis.call('DEL', KEYS[1]) "+taken.take, "1", name, "6c9e7d7a-2b1f-4a55-9f0e-1d2c3b4a5968:1")
+				forced, err := other.ForceUnlock(t.Context())
 				require.NoError(t, err)
-				require.NoError(t, between.Unlock(t.Context()))
-				staysPending(t, waiter)
-				admin.Publish(channelOf(name), "0") // instead of its next poll
+				require.True(t, forced)
 				next := rig.Await(t, soon, "the waiter", waiter)
 				require.NoError(t, next.err)
 				assert.Equal(t, waited.stored, admin.Text("TYPE", name))
