@@ -139,7 +139,7 @@ func TestBarrierGenerations(t *testing.T) {
 			var mu sync.Mutex
 			arrived, places := make([]int, generations), make([]map[int]bool, generations)
 			numbers := make([]map[int64]bool, generations)
-			var all sync.WaitGroup
+			all := rig.Goroutines(t)
 			start := time.Now()
 			for i := range parties {
 				b := clients[i%len(clients)].NewBarrier(name, parties)
@@ -192,7 +192,7 @@ func TestBarrierWithMoreCallersThanParties(t *testing.T) {
 	for i := range barriers {
 		barriers[i] = connect(t, server, onlyMessages).NewBarrier(name, parties)
 	}
-	var all sync.WaitGroup
+	all := rig.Goroutines(t)
 	for _, b := range barriers {
 		all.Go(func() {
 			for ctx.Err() == nil {
@@ -238,7 +238,7 @@ func TestBarrierCost(t *testing.T) {
 		clients = append(clients, connectVia(t, server, tap.Addr(), onlyMessages))
 	}
 	round := func() {
-		var all sync.WaitGroup
+		all := rig.Goroutines(t)
 		for _, c := range clients {
 			all.Go(func() { _, err := c.NewBarrier(name, parties).Await(within(t, soon)); assert.NoError(t, err) })
 		}

@@ -295,7 +295,7 @@ func TestBarrierDo(t *testing.T) {
 	for i := range barriers {
 		barriers[i] = connect(t, server, onlyMessages).NewBarrier(name, parties)
 	}
-	var all sync.WaitGroup
+	all := rig.Goroutines(t)
 	for i, b := range barriers {
 		all.Go(func() {
 			mu.Lock()

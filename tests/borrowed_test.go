@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -71,7 +70,7 @@ func TestBorrowed_clients_exclude_wake_and_renew(t *testing.T) {
 		name := rig.Name(t)
 		kept := mustLock(t, a.NewLock(name+" kept"))
 		var inside, rounds atomic.Int32
-		var workers sync.WaitGroup
+		workers := rig.Goroutines(t)
 		for i := range 8 {
 			lock := []*latchkey.Client{a, b}[i%2].NewLock(name)
 			workers.Go(func() {

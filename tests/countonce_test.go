@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -237,7 +236,7 @@ func TestNotesOfOperationsAreFew(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	client := connect(t, server)
 	const names, goroutines = 50, 8
-	var all sync.WaitGroup
+	all := rig.Goroutines(t)
 	for g := range goroutines {
 		all.Go(func() {
 			for i := range 2 * names {

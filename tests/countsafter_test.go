@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -153,7 +152,7 @@ func TestSettingsThatNeverReachedTheServer(t *testing.T) {
 	rig.Eventually(t, soon, "it is connected", func() error { return firstOf(client.Inspect(ctx, name)) })
 	link.Cut()
 	cutOff(t, client)
-	var all sync.WaitGroup
+	all := rig.Goroutines(t)
 	for what, set := range map[string]func() error{
 		"SetPermits":    func() error { return s.SetPermits(ctx, 1) },
 		"TrySetPermits": func() error { return firstOf(p.TrySetPermits(ctx, 1)) },

@@ -106,12 +106,12 @@ func TestEventsHaveTheContextOfTheirCall(t *testing.T) {
 			const calls = 20
 			held := make(chan *latchkey.Hold, calls)
 			for i := range calls {
-				go func() {
+				rig.Goroutines(t).Go(func() {
 					hold, err := lock.Lock(inCall(t.Context(), strconv.Itoa(i)))
 					if assert.NoError(t, err) {
 						held <- hold
 					}
-				}()
+				})
 			}
 			for range calls {
 				mustUnlock(t, rig.Await(t, soon, "a hold", held))

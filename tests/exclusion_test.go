@@ -195,7 +195,7 @@ func TestFencingTokensGrow(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	var last, acquired atomic.Int64
-	var all sync.WaitGroup
+	all := rig.Goroutines(t)
 	for range 5 {
 		lock := connect(t, server).NewFencedLock(name)
 		for range 4 {

@@ -170,7 +170,7 @@ type movingBarrier struct {
 func arriveUntilMet(ctx context.Context, t *testing.T, b *latchkey.Barrier, brokenAfter time.Time) <-chan arrival {
 	t.Helper()
 	done := make(chan arrival, 1)
-	go func() {
+	rig.Goroutines(t).Go(func() {
 		for {
 			a, err := b.Await(ctx)
 			if !errors.Is(err, latchkey.ErrBroken) {
@@ -180,7 +180,7 @@ func arriveUntilMet(ctx context.Context, t *testing.T, b *latchkey.Barrier, brok
 			assert.True(t, time.Now().After(brokenAfter), "until then no party need be renewed")
 			assert.ErrorContains(t, err, "ran out")
 		}
-	}()
+	})
 	return done
 }
 

@@ -61,7 +61,7 @@ func (p *failoverPools) queue(name string) (end func()) {
 	served, anew, late := make(chan int, 3), false, rig.WatchLateness(nil)
 	var retried atomic.Bool // a waiter had to join again: replicas did not confirm what it was granted
 	for i, n := range []int{1, 2, 1} {
-		go func() {
+		rig.Goroutines(p.c.t).Go(func() {
 			got, tries := p.insist(ctx, []*latchkey.Client{p.b, p.a}[i%2].NewFairSemaphore(name), n)
 			if tries > 1 {
 				retried.Store(true)
@@ -69,7 +69,7 @@ func (p *failoverPools) queue(name string) (end func()) {
 			assert.NoError(p.c.t, got.err)
 			served <- i
 			_ = got.giveBack()
-		}()
+		})
 		rig.Eventually(p.c.t, soon, "it is in the queue", func() error {
 			all, err := s.Waiters(ctx)
 			if err == nil && len(all) != i+1 {

@@ -206,6 +206,7 @@ func TestLeavingHeadPassesTheWakeUpOn(t *testing.T) {
 	second := lockInBackground(within(t, time.Minute), connect(t, server, rarePolls).NewFairLock(name))
 	queueLength(t, admin, name, 2)
 	awaitWaiter(t, admin, name)
+	quiet(t, tap)
 
 	mustUnlock(t, holder)
 	assert.Empty(t, second, "it is not its turn")

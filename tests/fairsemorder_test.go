@@ -28,12 +28,12 @@ func TestFairSemaphoreIsInOrder(t *testing.T) {
 	served := make(chan int, waiters)
 	for i := range waiters {
 		waiting := queueForPermits(within(t, time.Minute), t, admin, clients[i%3].NewFairSemaphore(s.Name()), 1+i%total)
-		go func() {
+		rig.Goroutines(t).Go(func() {
 			got := <-waiting
 			assert.NoError(t, got.err)
 			served <- i
 			assert.NoError(t, got.giveBack())
-		}()
+		})
 	}
 	// There is always a free permit, and small requests wait behind large ones.
 	start := time.Now()
@@ -62,12 +62,12 @@ func TestFairSemaphoreOfOneIsInOrder(t *testing.T) {
 	served := make(chan int, waiters)
 	for i := range waiters {
 		waiting := queueForPermits(within(t, time.Minute), t, admin, clients[i%3].NewFairSemaphore(s.Name()), 1)
-		go func() {
+		rig.Goroutines(t).Go(func() {
 			got := <-waiting
 			assert.NoError(t, got.err)
 			served <- i
 			assert.NoError(t, got.giveBack())
-		}()
+		})
 	}
 	require.NoError(t, held.Release(t.Context()))
 	for want := range waiters {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -63,7 +62,7 @@ func numberedLock(kind string, open func(*latchkey.Client, string) latchkey.Lock
 // order of the holds.
 func (k numbered) contend(t *testing.T, name string, each int, options latchkey.Options) (tokens []int64) {
 	t.Helper()
-	var all sync.WaitGroup
+	all := rig.Goroutines(t)
 	for range 2 {
 		acquire := k.open(connect(t, rig.Shared(), options), name)
 		for range 3 {

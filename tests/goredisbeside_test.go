@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -42,7 +41,7 @@ func TestGoRedis_connections(t *testing.T) {
 	assert.Equal(t, 1, count(), "nobody waited for a message")
 	name := rig.Name(t)
 	hold := mustLock(t, open(t, clientOption(o), latchkey.Options{}).NewMutex(name))
-	var waiters sync.WaitGroup
+	waiters := rig.Goroutines(t)
 	for range 20 {
 		waiters.Go(func() {
 			assert.NoError(t, client.NewMutex(name).Do(within(t, soon), func(context.Context) error { return nil }))

@@ -110,7 +110,7 @@ func TestGroupUnlockedByMany(t *testing.T) {
 		for range rig.Sized(50) {
 			hold := mustLock(t, l)
 			var unlocked atomic.Int32
-			var all sync.WaitGroup
+			all := rig.Goroutines(t)
 			for range 3 {
 				all.Go(func() {
 					switch err := hold.Unlock(context.Background()); {

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -74,7 +73,7 @@ func TestHandover_costs_two_commands(t *testing.T) {
 // inLoops acquires each lock this many times, in a goroutine of its own.
 func inLoops(t *testing.T, locks []anyLock, times int) {
 	t.Helper()
-	var all sync.WaitGroup
+	all := rig.Goroutines(t)
 	for _, lock := range locks {
 		all.Go(func() {
 			for range times {
@@ -97,7 +96,7 @@ func TestHandover_serves_in_order(t *testing.T) {
 		admin := rig.NewAdmin(t, server)
 		first := mustLock(t, k.open(connect(t, server), name))
 		served := make(chan int, 8)
-		var all sync.WaitGroup
+		all := rig.Goroutines(t)
 		for i := range 8 {
 			lock := k.open(connect(t, server, neverStale), name)
 			all.Go(func() {
@@ -125,7 +124,7 @@ func TestHandover_to_those_who_give_up(t *testing.T) {
 		t.Parallel()
 		server, name := rig.Shared(), rig.Name(t)
 		lasts := rig.Lasting(2 * time.Second)
-		var all sync.WaitGroup
+		all := rig.Goroutines(t)
 		var inside, turns atomic.Int64
 		var longest [3]time.Duration
 		critical := func(context.Context) error {

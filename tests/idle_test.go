@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,7 +25,7 @@ func TestIdleWaiters_cost(t *testing.T) {
 	admin := rig.NewAdmin(t, server)
 	hold := mustLock(t, connect(t, server).NewLock(name))
 	const clients = 4
-	var all sync.WaitGroup
+	all := rig.Goroutines(t)
 	for i := range clients {
 		lock := connect(t, server).NewLock(name)
 		for range 3 {

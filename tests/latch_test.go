@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -239,7 +238,7 @@ func TestLatchConcurrentCounts(t *testing.T) {
 	const clients, each = 4, 25
 	latch := newLatch(t, connect(t, server), clients*each)
 	opened := awaitInBackground(within(t, soon), latch)
-	var all sync.WaitGroup
+	all := rig.Goroutines(t)
 	zeros := make(chan int, clients*each)
 	for range clients {
 		own := connect(t, server).NewCountDownLatch(latch.Name())

@@ -164,11 +164,11 @@ func TestLatchDelayedOperations(t *testing.T) {
 		late := connectVia(t, server, tap.Addr(), persistent).NewCountDownLatch(name)
 		held := tap.HoldCommand(second(name))
 		done := make(chan bool, 1)
-		go func() {
+		rig.Goroutines(t).Go(func() {
 			set, err := late.TrySetCount(context.Background(), 9)
 			assert.NoError(t, err)
 			done <- set
-		}()
+		})
 		rig.Await(t, soon, "the set at the tap", held.Arrived)
 		setLatch(t, latch, 1)
 		countDown(t, latch, 0)

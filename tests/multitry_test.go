@@ -89,7 +89,7 @@ func TestMultiLock_try_that_cannot_win_disturbs_nobody(t *testing.T) {
 	mustLock(t, b.NewLock(name+"1"))
 	group := latchkey.NewMultiLock(a.NewLock(name+"1"), a.NewLock(name+"2"), a.NewLock(name+"3"))
 	done := make(chan struct{})
-	var trying sync.WaitGroup
+	trying := rig.Goroutines(t)
 	trying.Go(func() {
 		for {
 			select {

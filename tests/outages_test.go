@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -154,7 +153,7 @@ func (c *outageCampaign) addOthers(client *latchkey.Client, i int) {
 func (c *outageCampaign) repeat(lasts time.Duration, begin func() (end func())) {
 	c.t.Helper()
 	ctx, stop := context.WithCancel(c.t.Context())
-	var all sync.WaitGroup
+	all := rig.Goroutines(c.t)
 	for _, u := range c.users {
 		all.Go(func() {
 			for round := 0; ctx.Err() == nil; round++ {

@@ -130,11 +130,11 @@ func outlast(t *testing.T, has, wants *latchkey.Client, trouble func() (repair f
 	repair := trouble()
 	gone := make(chan error, len(all))
 	for _, p := range all {
-		go func() {
+		rig.Goroutines(t).Go(func() {
 			err := p.goOn()
 			assert.NoError(t, err, "%s", p.name)
 			gone <- err
-		}()
+		})
 	}
 	rest(300 * time.Millisecond)
 	repair()

@@ -315,7 +315,7 @@ func TestNotesAreFew(t *testing.T) {
 	admin := rig.NewAdmin(t, server)
 	c := connect(t, server)
 	s := newSemaphore(t, c, 1)
-	var all sync.WaitGroup
+	all := rig.Goroutines(t)
 	require.NoError(t, s.Acquire(t.Context(), 1))
 	for range 300 {
 		all.Go(func() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -86,7 +85,7 @@ func TestRequestsThatCannotBeSatisfiedStarveNobody(t *testing.T) {
 				server, name := rig.Shared(), rig.Name(t)
 				p.prepare(t, server, name)
 				ctx, cancel := context.WithCancel(t.Context())
-				var all sync.WaitGroup
+				all := rig.Goroutines(t)
 				for range waiters {
 					client := connect(t, server, keepsShortly)
 					all.Go(func() {
@@ -126,7 +125,7 @@ func TestALargeRequestOutlastsLongUses(t *testing.T) {
 			server, name := rig.Shared(), rig.Name(t)
 			p.prepare(t, server, name)
 			ctx, cancel := context.WithCancel(t.Context())
-			var all sync.WaitGroup
+			all := rig.Goroutines(t)
 			for range 8 {
 				client := connect(t, server, keepsShortly)
 				all.Go(func() {

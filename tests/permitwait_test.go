@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -103,7 +102,7 @@ func TestLargeRequestsAreNotStarved(t *testing.T) {
 	const clients, enough = 10, 4
 	ctx, stop := context.WithCancel(t.Context())
 	var times [clients]atomic.Int32
-	var all sync.WaitGroup
+	all := rig.Goroutines(t)
 	for i := range clients {
 		n := 1
 		if i >= 8 {

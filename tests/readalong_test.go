@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -166,7 +165,7 @@ func TestReadAlong_costs_two_commands_a_turn(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
 	defer cancel()
 	began := time.Now()
-	var all sync.WaitGroup
+	all := rig.Goroutines(t)
 	var reads atomic.Int64
 	for range 4 {
 		all.Go(func() {
@@ -253,7 +252,7 @@ func TestReadAlong_exclusion(t *testing.T) {
 			name := rig.Name(t)
 			ctx := within(t, 2*time.Minute)
 			var inside, reads, writes atomic.Int64
-			var all sync.WaitGroup
+			all := rig.Goroutines(t)
 			stay := func(weight int64, allowed func(int64) bool, count *atomic.Int64) {
 				if in := inside.Add(weight); !allowed(in) {
 					t.Errorf("%d are inside", in)
@@ -292,7 +291,7 @@ func TestReadWrite_wakes_everybody(t *testing.T) {
 	name, ends := rig.Name(t), time.Now().Add(rig.Lasting(2*time.Second))
 	ctx := within(t, time.Minute)
 	var longest atomic.Int64
-	var all sync.WaitGroup
+	all := rig.Goroutines(t)
 	for range 4 {
 		rw := connect(t, rig.Shared(), byMessages).NewRWLock(name)
 		for range 4 {

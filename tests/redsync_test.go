@@ -3,7 +3,6 @@ package tests
 import (
 	"context"
 	"os"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
 // A RedLock over mutexes and redsync use the same keys of the same servers: they are never both
@@ -43,7 +43,7 @@ func TestRedLockAndRedsync(t *testing.T) {
 		total.Add(1)
 		inside.Add(-1)
 	}
-	var all sync.WaitGroup
+	all := rig.Goroutines(t)
 	for range 2 {
 		l := latchkey.NewRedLock(latchkey.RedLockOptions{RetryDelay: 4 * time.Millisecond}, m.mutexes(t, "x")...)
 		all.Go(func() {

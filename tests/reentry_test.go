@@ -136,7 +136,7 @@ func TestConcurrentReentry(t *testing.T) {
 		lock := k.open(connect(t, server), name)
 		outer := mustLock(t, lock)
 		ctx := outer.Context(t.Context())
-		var all sync.WaitGroup
+		all := rig.Goroutines(t)
 		for range 8 {
 			all.Go(func() {
 				for range rig.Sized(20) {

@@ -238,7 +238,7 @@ func TestReplicas_crowd(t *testing.T) {
 		return err
 	}
 	r.Replicas[0].Pause(t)
-	var crowd sync.WaitGroup
+	crowd := rig.Goroutines(t)
 	for i := range 100 {
 		crowd.Go(func() {
 			err := try(i)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -209,7 +208,7 @@ func TestReplicas_borrowed(t *testing.T) {
 			client, closeAll, err := borrow(option, confirmedAtLast)
 			require.NoError(t, err)
 			hold := mustLock(t, client.NewLock(rig.Name(t)))
-			var crowd sync.WaitGroup
+			crowd := rig.Goroutines(t)
 			name := rig.Name(t)
 			for i := range 4 {
 				crowd.Go(func() {
@@ -243,7 +242,7 @@ func TestReplicas_owner_tries_again(t *testing.T) {
 	// refused lets the owner ask for the locks while the replica is silent.
 	refused := func(by *latchkey.Client, kinds []kind, owner func(k kind) latchkey.Owner) {
 		r.Replicas[0].Pause(t)
-		var asking sync.WaitGroup
+		asking := rig.Goroutines(t)
 		for _, k := range kinds {
 			asking.Go(func() {
 				_, err := k.open(by, base+k.name).Lock(within(t, soon), latchkey.By(owner(k)))

@@ -3,7 +3,6 @@ package tests
 import (
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -72,7 +71,7 @@ func TestReplicas_extension_of_nothing_needs_no_confirmation(t *testing.T) {
 	})
 	r.Replicas[0].Pause(t)
 	extendAll := func(want error) {
-		var extending sync.WaitGroup
+		extending := rig.Goroutines(t)
 		for _, hold := range holds {
 			extending.Go(func() {
 				assert.ErrorIs(t, hold.Extend(t.Context(), 2*time.Hour), want, hold.Name())

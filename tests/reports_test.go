@@ -235,7 +235,7 @@ func TestEventsComeInOrder(t *testing.T) {
 			events[e.Name] = append(events[e.Name], e)
 		}
 	}})
-	var all sync.WaitGroup
+	all := rig.Goroutines(t)
 	for i := range names * goroutines {
 		all.Go(func() {
 			lock := client.NewLock(fmt.Sprint(name, i%names))
@@ -284,7 +284,7 @@ func TestEventsThatFindNoRoomAreCounted(t *testing.T) {
 		})),
 	})
 	const goroutines, rounds = 64, 48 // three events each
-	var all sync.WaitGroup
+	all := rig.Goroutines(t)
 	ctx := within(t, time.Minute)
 	for i := range goroutines {
 		all.Go(func() {

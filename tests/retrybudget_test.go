@@ -77,7 +77,7 @@ func TestHung_what_was_not_sent_is_not_in_doubt(t *testing.T) {
 		}
 		return nil
 	})
-	var trying sync.WaitGroup
+	trying := rig.Goroutines(t)
 	for i := range callers {
 		lock := client.NewLock(fmt.Sprint("name ", i))
 		trying.Go(func() {

@@ -2,7 +2,6 @@ package tests
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"time"
 
@@ -90,7 +89,7 @@ func TestDowngradeIsForTheOnlyWriteHold(t *testing.T) {
 // refused without waiting.
 func TestUpgradeIsRefusedAtOnce(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
-	var all sync.WaitGroup
+	all := rig.Goroutines(t)
 	for range 2 {
 		client := connect(t, server)
 		rw := client.NewRWLock(name)

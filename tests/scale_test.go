@@ -195,7 +195,7 @@ func TestCommandsPerAcquisitionAreBounded(t *testing.T) {
 		const clients, waiters, passes = 5, 40, 2
 		server := rig.Fresh(t)
 		admin := rig.NewAdmin(t, server)
-		var all sync.WaitGroup
+		all := rig.Goroutines(t)
 		monitor := admin.Watch()
 		for range clients {
 			lock := k.open(connect(t, server), "herd")

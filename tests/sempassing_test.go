@@ -63,7 +63,7 @@ func (s hotSemaphore) sent() (all, releases int) {
 // workers acquire and release until ctx ends, and count their acquisitions.
 func workers(ctx context.Context, t *testing.T, s *latchkey.Semaphore, n int, done *atomic.Int64) *sync.WaitGroup {
 	t.Helper()
-	var all sync.WaitGroup
+	all := rig.Goroutines(t)
 	for range n {
 		all.Go(func() {
 			for ctx.Err() == nil {
@@ -76,13 +76,13 @@ func workers(ctx context.Context, t *testing.T, s *latchkey.Semaphore, n int, do
 			}
 		})
 	}
-	return &all
+	return all
 }
 
 // acquireAndRelease has goroutines each acquire a permit and call release for the given number of passes.
 func acquireAndRelease(t *testing.T, s *latchkey.Semaphore, goroutines, passes int, release func()) {
 	t.Helper()
-	var all sync.WaitGroup
+	all := rig.Goroutines(t)
 	for range goroutines {
 		all.Go(func() {
 			for range passes {
@@ -134,7 +134,7 @@ func TestPermitPassing_keeps_the_number_of_permits(t *testing.T) {
 	const permits, goroutines = 5, 6
 	name := rig.Name(t)
 	var inside, had, gaveUp atomic.Int64
-	var all sync.WaitGroup
+	all := rig.Goroutines(t)
 	for range 2 {
 		s := connect(t, rig.Shared(), persistent).NewSemaphore(name)
 		_, err := s.TrySetPermits(t.Context(), permits)
@@ -250,7 +250,7 @@ func TestPermitPassing_keeps_the_order(t *testing.T) {
 	require.NoError(t, s.Acquire(t.Context(), 1))
 	const waiters = 30
 	order := make(chan int, waiters)
-	var all sync.WaitGroup
+	all := rig.Goroutines(t)
 	for i := range waiters {
 		waiting := newWaitingContext(within(t, soon))
 		all.Go(func() {
@@ -381,7 +381,7 @@ func TestPermitPassing_and_Close(t *testing.T) {
 		witness, client := newSemaphore(t, observer, permits), connect(t, rig.Shared(), persistent)
 		s := client.NewSemaphore(witness.Name())
 		var kept atomic.Int64
-		var all sync.WaitGroup
+		all := rig.Goroutines(t)
 		for range 6 {
 			all.Go(func() {
 				for {

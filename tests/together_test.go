@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -27,7 +26,7 @@ const companions = 64
 func startOthers(t *testing.T, client *latchkey.Client, prefix string) (stop func() int64) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	var all sync.WaitGroup
+	all := rig.Goroutines(t)
 	var done atomic.Int64
 	for i := range companions {
 		all.Go(func() {
@@ -136,7 +135,7 @@ func TestTogether_waits_for_a_server_that_stands_still(t *testing.T) {
 	failed.Store(0)
 	for round := range 2 {
 		rig.NewAdmin(t, server).Do("CLIENT", "PAUSE", "1000")
-		var all sync.WaitGroup
+		all := rig.Goroutines(t)
 		for i := range calls {
 			all.Go(func() {
 				hold, err := client.NewLock(fmt.Sprint("still", round, i)).Lock(t.Context())
@@ -164,7 +163,7 @@ func TestTogether_callers_leave_and_groups_are_late(t *testing.T) {
 	stop := startOthers(t, client, "stays")
 	ctx, cancel := context.WithTimeout(t.Context(), rig.Lasting(time.Second))
 	defer cancel()
-	var leaving sync.WaitGroup
+	leaving := rig.Goroutines(t)
 	for i := range 4 {
 		leaving.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {

@@ -3,7 +3,6 @@ package tests
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -90,7 +89,7 @@ func TestWaitingCallsAreCounted(t *testing.T) {
 
 			leaving, leave := context.WithCancel(t.Context())
 			defer leave()
-			var stay, gone sync.WaitGroup
+			stay, gone := rig.Goroutines(t), rig.Goroutines(t)
 			for range 2 {
 				stay.Go(func() {
 					release, err := occupy(t.Context(), client, name)
@@ -166,7 +165,7 @@ func TestWaitingForOthersIsCounted(t *testing.T) {
 	writing := mustLock(t, lock.Writer())
 	_, err := latch.TrySetCount(t.Context(), 1)
 	require.NoError(t, err)
-	var all sync.WaitGroup
+	all := rig.Goroutines(t)
 	for range 2 {
 		all.Go(func() {
 			assert.NoError(t, lock.Reader().Do(t.Context(), func(context.Context) error { return nil }))
