@@ -2,6 +2,8 @@ package tests
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -67,9 +69,15 @@ func (j *javaProcess) noted(field string) error {
 func waitBehind(t *testing.T, server *rig.Server, admin *rig.Admin, name string) <-chan acquisition {
 	t.Helper()
 	options := latchkey.Options{StaleWaiterTimeout: deadStale}
-	before := admin.Int("LLEN", queueOf(name))
+	before := admin.Strings("LRANGE", queueOf(name), "0", "-1")
 	waiter := lockInBackground(within(t, time.Minute), connect(t, server, options).NewFairLock(name))
-	queueLength(t, admin, name, before+1)
+	rig.Eventually(t, soon, "it is in the queue", func() error { // from which a stale one may go in the meantime
+		now := admin.Strings("LRANGE", queueOf(name), "0", "-1")
+		if len(now) == 0 || slices.Contains(before, now[len(now)-1]) {
+			return fmt.Errorf("%v wait", now)
+		}
+		return nil
+	})
 	return waiter
 }
 

@@ -18,7 +18,6 @@ func TestFixedEndpoint_forms(t *testing.T) {
 	rig.Need(t, rig.Topology)
 	asOpened := func(o *rueidis.ClientOption) { *o = rueidis.ClientOption{InitAddress: o.InitAddress} }
 	confirming := confirmed(time.Second)
-	confirming.RetryBudget = 10 * time.Second
 	for form, each := range map[string]struct {
 		client  func(*testing.T, rueidis.ClientOption, latchkey.Options) *latchkey.Client
 		set     func(*rueidis.ClientOption)
@@ -39,6 +38,7 @@ func TestFixedEndpoint_forms(t *testing.T) {
 			client := func() *latchkey.Client {
 				option := f.pair.Master.Options(f.tap.Addr())
 				each.set(&option)
+				each.options.RetryBudget = 10 * time.Second
 				return each.client(t, option, each.options)
 			}
 			outlast(t, client(), client(), func() (repair func()) {

@@ -79,6 +79,9 @@ func TestLogThatBlocksStopsNothing(t *testing.T) {
 	awaitWaiter(t, rig.NewAdmin(t, server), name)
 	mustUnlock(t, other)
 	mustUnlock(t, rig.Await(t, soon, "the waiter", waiter).hold)
+	for _, hold := range holds {
+		mustUnlock(t, hold)
+	}
 	closed := make(chan error, 1)
 	go func() { closed <- client.Close(context.Background()) }()
 	require.Error(t, rig.Await(t, soon, "Close", closed), "a goroutine is left")
