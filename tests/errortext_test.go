@@ -315,12 +315,17 @@ func TestTextReaderBehindItsOwnClient(t *testing.T) {
 			return says(`not acquired: waiting writers go first, and wait for a call of this process: if this call runs under that hold, `+
 				`use the context of the hold$`, err)
 		})
-		mustUnlock(t, mustLock(t, reader)) // it is let in after a while
+		rig.Eventually(t, soon, "a reader waits for a while, which the log tells", func() error {
+			mustUnlock(t, mustLock(t, reader)) // it is let in after a while
+			if len(lines) == 0 {
+				return errors.New("no line")
+			}
+			return nil
+		})
 		cancel()
 		require.ErrorIs(t, rig.Await(t, soon, "the writer", writer).err, context.Canceled)
 		return nil
 	}))
-	rig.Await(t, soon, "the line", lines)
 }
 
 // What is no lock is not "acquired": the error of a wait says what has not happened.

@@ -112,7 +112,7 @@ func ifAny(there bool, do func() error) error {
 // calls that were made in the meantime succeed.
 func outlast(t *testing.T, has, wants *latchkey.Client, trouble func() (repair func())) {
 	t.Helper()
-	ctx := within(t, soon)
+	ctx := within(t, 3*soon)
 	type pending struct {
 		handed
 

@@ -41,7 +41,7 @@ func (r *Replicated) AwaitInStep() {
 		b := client.B()
 		results := client.DoMulti(background(),
 			b.Set().Key("rig-in-step").Value("").Px(time.Second).Build(),
-			b.Wait().Numreplicas(int64(len(r.Replicas))).Timeout(2000).Build())
+			b.Wait().Numreplicas(int64(len(r.Replicas))).Timeout(startPatience.Milliseconds()/2).Build()) // they may lag
 		n, err := results[1].AsInt64()
 		// Everything that was written before a replica connected counts as confirmed.
 		info := admin.Text("INFO", "replication")
