@@ -111,10 +111,7 @@ if n == 0 or empty and free >= n then
 end
 
 local total = free + redis.call('zcard', held)
-local possible, joined = n <= total or free <= 0, nil
-if stale and possible then
-  joined = join()
-end
+local joined = stale and (n <= total or free <= 0) and join()
 local head, left, pause
 if stale or not empty then
   free, head, left = pass(free, back > 0, entry)
@@ -137,9 +134,11 @@ if not stale then
     offer(free) -- others may want fewer
   end
   return {nextEnd(), free, total}
-elseif not possible or n > total and not redis.call('zscore', queue, entry) then -- pass may have removed it
+elseif n > total and free > 0 then
   local since = joined or place()
   drop({entry})
   return {-1, free, total, since, 2}
+elseif n > total then -- pass may have removed it
+  joined = join()
 end
 return {pause or head == entry and nextEnd() or left or 0, free, total, joined, 0}

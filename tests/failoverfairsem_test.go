@@ -377,7 +377,7 @@ func (p *movingPool) allWait(ctx context.Context) error {
 		}
 	}
 	if err == nil && alive != len(p.waiting) {
-		err = fmt.Errorf("%+v; those held: %v", all, errors.Join(p.held[0].Err(), p.held[1].Err()))
+		err = fmt.Errorf("%+v; those held: %w", all, errors.Join(p.held[0].Err(), p.held[1].Err()))
 	}
 	for i, w := range p.waiting {
 		if len(w) > 0 {

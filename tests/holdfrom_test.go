@@ -143,6 +143,7 @@ func TestPermitDo(t *testing.T) {
 			return s.Do(ctx, func(context.Context) error { t.Error("it is called"); return nil }, wait)
 		})
 		assert.Contains(t, busy.Error(), `acquire "`+s.Name()+`"`)
+		permitQueueLength(t, rig.NewAdmin(t, server), s.Name(), 0) // or it is granted the permit before it leaves
 		return failed
 	})
 	assert.Equal(t, failed, err)
