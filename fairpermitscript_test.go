@@ -111,6 +111,27 @@ func TestFairsemScripts_twice(t *testing.T) {
 	require.Empty(t, s.queue())
 }
 
+// A request for more permits than there are waits in the queue if nothing is free when the others have been served, and
+// is told so.
+func TestFairsemScripts_more_than_there_are(t *testing.T) {
+	s := newFairsemScripts(t, 1)
+	place := func(reply any) any { return reply.([]any)[4] }
+	a, b, large := s.entry(1), s.entry(1), s.entry(2)
+	refusal := s.acquire(large, "5000", "", "5000").([]any)
+	require.Equal(t, int64(2), refusal[4], "a permit is free")
+	ticket := refusal[3].(string)
+	require.Nil(t, s.acquire(a, "5000", "", "5000"))
+	s.acquire(b, "5000", "", "5000")
+	s.do("ZINCRBY", s.ids, "-3600000", s.state().ids[0]) // its lease is over
+	for range 2 {
+		require.Equal(t, int64(0), place(s.acquire(large, "5000", ticket, "5000")), "b has it")
+		require.Equal(t, []string{large}, s.queue())
+	}
+	s.leave(b[37:], "")
+	require.Equal(t, int64(2), place(s.acquire(large, "5000", ticket, "5000")), "it is free again")
+	require.Empty(t, s.queue())
+}
+
 // No damage to one of the three keys of a queue makes a script fail or loses a permit.
 func TestFairsemScripts_damage(t *testing.T) {
 	for i := 2; i < 5; i++ {
