@@ -178,7 +178,7 @@ func TestMutexWaiterPollsOftenWhileStrangersChange(t *testing.T) {
 	changing := asked(time.Second, true)
 	after := asked(2*time.Second, false)
 	t.Logf("%.0f commands a second, %.0f while it changes hands, %.0f after that", kept, changing, after)
-	assert.Less(t, kept, 12.0)
+	assert.Less(t, kept, 25.0, "with those that begin the wait")
 	assert.Less(t, changing, 201.0)
 	rig.Target(t, changing > 20, "%.0f commands a second while it changes hands", changing)
 	assert.Less(t, after, 25.0)
