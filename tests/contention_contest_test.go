@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -66,16 +67,16 @@ type contender struct {
 // detect without a command that too many are inside.
 type contest struct {
 	contenders []contender
-	hold       time.Duration // how long each keeps what it acquired
-	door       string        // a file that exists while somebody is inside, if other processes take part
-	lasts      time.Duration // the contest goes on for this long, and
-	passes     int64         // until all contenders together have passed this often, and
-	both       bool          // until the first contender and another one have passed, up to a time limit
-	disturb    func(n int)   // disturbs the server for the n-th time, from 0,
-	every      time.Duration // at this interval, or never
-	dump       func() any    // what to print of the server when a waiter is stranded
-	punctual   time.Duration // holds may be lost if the machine is ever later than this; 0: none may
-	ping       func()        // a request to the server, whose answer may be late too; or nil
+	hold       time.Duration  // how long each keeps what it acquired
+	door       string         // a file that exists while somebody is inside, if other processes take part
+	lasts      time.Duration  // the contest goes on for this long, and
+	passes     int64          // until all contenders together have passed this often, and
+	both       bool           // until the first contender and another one have passed, up to a time limit
+	disturb    func(n int)    // disturbs the server for the n-th time, from 0,
+	every      time.Duration  // at this interval, or never
+	dump       func() any     // what to print of the server when a waiter is stranded
+	punctual   time.Duration  // holds may be lost if the machine is ever later than this; 0: none may
+	answers    rueidis.Client // to a server whose answers may be late too, or nil
 
 	tally    *rig.Tally // of the goroutines, those of the first contender first
 	waits    []waiting  // in the same order
@@ -125,7 +126,7 @@ func (c *contest) begin(ctx context.Context) <-chan error {
 	n := len(each)
 	c.tally, c.waits, c.start = rig.NewTally(n), make([]waiting, n), time.Now()
 	if c.punctual > 0 {
-		c.late = rig.WatchLateness(c.ping)
+		c.late = rig.WatchLateness(c.answers)
 	}
 	failures, ended := make([]error, n), make(chan error, 1)
 	var all sync.WaitGroup

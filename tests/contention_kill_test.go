@@ -121,8 +121,7 @@ func (s *survivors) compete() {
 		}
 	}
 	s.passes, s.punctual, s.dump = math.MaxInt64, crashLease/5, dumpOf(s.t, s.servers, s.name)
-	redis := s.entrance.raw
-	s.ping = func() { redis.Do(context.Background(), redis.B().Ping().Build()) } // a renewal waits for a timer and an answer
+	s.answers = s.entrance.raw // a renewal waits for a timer and an answer
 	s.ended = s.begin(s.t.Context())
 }
 

@@ -105,8 +105,9 @@ func TestEventsHaveTheContextOfTheirCall(t *testing.T) {
 			lock := open(client, rig.Name(t))
 			const calls = 20
 			held := make(chan *latchkey.Hold, calls)
+			waiters := rig.Goroutines(t)
 			for i := range calls {
-				rig.Goroutines(t).Go(func() {
+				waiters.Go(func() {
 					hold, err := lock.Lock(inCall(t.Context(), strconv.Itoa(i)))
 					if assert.NoError(t, err) {
 						held <- hold

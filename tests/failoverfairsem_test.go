@@ -60,8 +60,9 @@ func (p *failoverPools) queue(name string) (end func()) {
 	require.NoError(p.c.t, held.err)
 	served, anew, late := make(chan int, 3), false, rig.WatchLateness(nil)
 	var retried atomic.Bool // a waiter had to join again: replicas did not confirm what it was granted
+	waiters := rig.Goroutines(p.c.t)
 	for i, n := range []int{1, 2, 1} {
-		rig.Goroutines(p.c.t).Go(func() {
+		waiters.Go(func() {
 			got, tries := p.insist(ctx, []*latchkey.Client{p.b, p.a}[i%2].NewFairSemaphore(name), n)
 			if tries > 1 {
 				retried.Store(true)

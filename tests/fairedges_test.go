@@ -93,7 +93,7 @@ func TestSilentNodeCostsNobodyElseAHold(t *testing.T) {
 	cluster := rig.NewCluster(t)
 	cluster.ServePartly()
 	client := connectCluster(t, cluster, latchkey.Options{Lease: lease})
-	alive, admin := cluster.Serving("{0}")
+	alive, _ := cluster.Serving("{0}")
 	doomed, silent := "{0}", alive
 	for i := 1; silent == alive; i++ {
 		doomed = fmt.Sprintf("{%d}", i)
@@ -106,7 +106,7 @@ func TestSilentNodeCostsNobodyElseAHold(t *testing.T) {
 		}
 		mustLock(t, client.NewLock(doomed+strconv.Itoa(i)))
 	}
-	late := rig.WatchLateness(func() { admin.Do("PING") })
+	late := rig.WatchLateness(alive.Raw(t))
 	silent.Pause(t)
 	defer silent.Resume(t)
 	rest(2 * lease)

@@ -25,10 +25,10 @@ func TestFairSemaphoreIsInOrder(t *testing.T) {
 	s := newFairPermits(t, clients[0], total)
 	all, err := s.AcquireN(t.Context(), total)
 	require.NoError(t, err)
-	served := make(chan int, waiters)
+	served, takers := make(chan int, waiters), rig.Goroutines(t)
 	for i := range waiters {
 		waiting := queueForPermits(within(t, time.Minute), t, admin, clients[i%3].NewFairSemaphore(s.Name()), 1+i%total)
-		rig.Goroutines(t).Go(func() {
+		takers.Go(func() {
 			got := <-waiting
 			assert.NoError(t, got.err)
 			served <- i
@@ -59,10 +59,10 @@ func TestFairSemaphoreOfOneIsInOrder(t *testing.T) {
 	s := newFairPermits(t, clients[0], 1)
 	held, err := s.Acquire(t.Context())
 	require.NoError(t, err)
-	served := make(chan int, waiters)
+	served, takers := make(chan int, waiters), rig.Goroutines(t)
 	for i := range waiters {
 		waiting := queueForPermits(within(t, time.Minute), t, admin, clients[i%3].NewFairSemaphore(s.Name()), 1)
-		rig.Goroutines(t).Go(func() {
+		takers.Go(func() {
 			got := <-waiting
 			assert.NoError(t, got.err)
 			served <- i

@@ -90,13 +90,14 @@ func TestHandover_to_the_own_client_for_the_whole_lease(t *testing.T) {
 func TestHandover_of_one_kind_is_not_given_to_the_other(t *testing.T) {
 	t.Parallel()
 	kinds := []struct {
-		stored, take string // a script in which somebody else takes it
-		open         func(*latchkey.Client, string) anyLock
+		stored string
+		open   func(*latchkey.Client, string) anyLock
 	}{
-		{"string", "redis.call('SET', KEYS[1], ARGV[1], 'PX', 60000)", func(c *latchkey.Client, n string) anyLock { return c.NewMutex(n) }},
-		{"hash", "redis.call('HSET', KEYS[1], ARGV[1], 1)", func(c *latchkey.Client, n string) anyLock { return c.NewLock(n) }},
-		{"hash", "redis.call('HSET', KEYS[1], ARGV[1], 1)", func(c *latchkey.Client, n string) anyLock { return c.NewFencedLock(n) }},
+		{"string", func(c *latchkey.Client, n string) anyLock { return c.NewMutex(n) }},
+		{"hash", func(c *latchkey.Client, n string) anyLock { return c.NewLock(n) }},
+		{"hash", func(c *latchkey.Client, n string) anyLock { return c.NewFencedLock(n) }},
 	}
+	take := map[string]string{"string": "redis.call('SET', KEYS[1], ARGV[1], 'PX', 60000)", "hash": "redis.call('HSET', KEYS[1], ARGV[1], 1)"}
 	polls := latchkey.Options{PollCeiling: time.Second}
 	for i, waited := range kinds {
 		for j, taken := range kinds {
@@ -117,7 +118,7 @@ func TestHandover_of_one_kind_is_not_given_to_the_other(t *testing.T) {
 				require.ErrorIs(t, err, latchkey.ErrWrongKind)
 				quiet(t, tap)
 				poll := tap.HoldCommand(rig.Mentions(name)) // which would find the other kind
-				admin.Do("EVAL", "redis.call('DEL', KEYS[1]) "+taken.take, "1", name, "6c9e7d7a-2b1f-4a55-9f0e-1d2c3b4a5968:1")
+				admin.Do("EVAL", "redis.call('DEL', KEYS[1]) "+take[taken.stored], "1", name, "6c9e7d7a-2b1f-4a55-9f0e-1d2c3b4a5968:1")
 				forced, err := other.ForceUnlock(t.Context())
 				require.NoError(t, err)
 				require.True(t, forced)

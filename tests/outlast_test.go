@@ -129,8 +129,9 @@ func outlast(t *testing.T, has, wants *latchkey.Client, trouble func() (repair f
 	rest(100 * time.Millisecond) // most of them wait by then
 	repair := trouble()
 	gone := make(chan error, len(all))
+	goingOn := rig.Goroutines(t)
 	for _, p := range all {
-		rig.Goroutines(t).Go(func() {
+		goingOn.Go(func() {
 			err := p.goOn()
 			assert.NoError(t, err, "%s", p.name)
 			gone <- err

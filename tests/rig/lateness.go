@@ -3,6 +3,8 @@ package rig
 import (
 	"testing"
 	"time"
+
+	"github.com/redis/rueidis"
 )
 
 const (
@@ -32,9 +34,8 @@ func InTime(tb testing.TB, try func(before int) error) error {
 }
 
 // WatchLateness measures how late this process is scheduled, until worst is called, which returns the
-// maximum. If then is not nil, it is called each time, and what it takes is part of the lateness: a request to a
-// server that answers at once.
-func WatchLateness(then func()) (worst func() time.Duration) {
+// maximum. If server is not nil, it is pinged each time, and what the answer takes is part of the lateness.
+func WatchLateness(server rueidis.Client) (worst func() time.Duration) {
 	done, result := make(chan struct{}), make(chan time.Duration)
 	go func() {
 		var late time.Duration
@@ -44,8 +45,8 @@ func WatchLateness(then func()) (worst func() time.Duration) {
 				result <- late
 				return
 			case <-time.After(latenessTick):
-				if then != nil {
-					then()
+				if server != nil {
+					server.Do(background(), server.B().Ping().Build())
 				}
 				late = max(late, time.Since(due))
 			}
