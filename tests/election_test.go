@@ -161,9 +161,10 @@ func TestElection_cancelledCampaign(t *testing.T) {
 	admin := rig.NewAdmin(t, server)
 	l := mustLead(t, connect(t, server).NewElection(name), "a")
 	ctx, cancel := context.WithCancel(t.Context())
-	client := connect(t, server)
+	client, refused := connectRefused(t, server, patient)
 	waits := campaignInBackground(ctx, client.NewElection(name), "b")
 	electionQueued(t, admin, name, 1)
+	atRest(t, refused) // an answer that is on its way when the call ends would be unknown
 	cancel()
 	got := rig.Await(t, soon, "the campaign", waits)
 	require.ErrorIs(t, got.err, latchkey.ErrNotAcquired)
