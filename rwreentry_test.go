@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -17,14 +16,15 @@ func TestNest_under_a_hold_that_has_ended(t *testing.T) {
 	require.NoError(t, err)
 	s := hold.inner().(*holdState)
 	o := s.ownership
-	granted := make(chan *Hold, 1)
+	granted, failed := make(chan *Hold, 1), make(chan error, 1)
 	go func() {
 		next, err := rw.Writer().Lock(context.WithoutCancel(t.Context()))
-		assert.NoError(t, err)
+		failed <- err
 		granted <- next
 	}()
 	require.Eventually(t, func() bool { return o.firstInLine() != nil }, time.Minute, time.Millisecond)
 	require.NoError(t, hold.Unlock(t.Context()))
+	require.NoError(t, <-failed)
 	passed := <-granted
 	next := passed.inner().(*holdState)
 	require.Same(t, o, next.ownership, "passed on")

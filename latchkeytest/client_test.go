@@ -19,6 +19,7 @@ func TestClientsExcludeEachOther(t *testing.T) {
 	var inside, turns atomic.Int64
 
 	var wg sync.WaitGroup
+	t.Cleanup(wg.Wait) // also if a later client cannot be made
 	for range clients {
 		orders := server.Client().NewLock("orders")
 		wg.Go(func() {

@@ -3,7 +3,6 @@ package tests
 import (
 	"context"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -120,7 +119,7 @@ func TestMetricsOfRenewalsAndLosses(t *testing.T) {
 func TestMetricsOfHoldsComeBackToZero(t *testing.T) {
 	b, server := newBench(t), latchkeytest.NewServer(t)
 	client := b.client(server, latchkey.Options{Turn: latchkey.MaxTurn})
-	var all sync.WaitGroup
+	all := goroutines(t)
 	for range 8 {
 		for _, lock := range []latchkey.Locker{client.NewLock("a"), client.NewFairLock("b"), client.NewRWLock("c").Reader(), client.NewRWLock("c").Writer(), client.NewMutex("d")} {
 			all.Go(func() { assert.NoError(t, lock.Do(t.Context(), func(context.Context) error { return nil })) })
@@ -217,14 +216,13 @@ func TestWatchedObjects(t *testing.T) {
 
 	hold, err := fair.Lock(t.Context())
 	require.NoError(t, err)
-	waits := make(chan struct{})
-	go func() {
-		defer close(waits)
-		next, err := server.Client().NewFairLock("fair").Lock(t.Context())
+	all, next := goroutines(t), server.Client().NewFairLock("fair")
+	all.Go(func() {
+		hold, err := next.Lock(t.Context())
 		if assert.NoError(t, err) {
-			assert.NoError(t, next.Unlock(t.Context()))
+			assert.NoError(t, hold.Unlock(t.Context()))
 		}
-	}()
+	})
 	_, err = pool.TrySetPermits(t.Context(), 3)
 	require.NoError(t, err)
 	require.NoError(t, pool.Acquire(t.Context(), 1))
@@ -249,7 +247,7 @@ func TestWatchedObjects(t *testing.T) {
 		"latchkey.latch.count{latch,gate}":             7,
 	}, b.values(t))
 	require.NoError(t, hold.Unlock(t.Context()))
-	<-waits
+	all.Wait()
 	require.NoError(t, watch.Unregister())
 	assert.Empty(t, b.values(t))
 	_, err = b.observer.Watch(client.NewSpinLock("spin", latchkey.Backoff{}))
@@ -285,7 +283,7 @@ func TestWatchedQueues(t *testing.T) {
 	require.NoError(t, err)
 
 	ctx, cancel := context.WithCancel(t.Context())
-	var all sync.WaitGroup
+	all := goroutines(t)
 	wait := func(call func(context.Context) error) {
 		all.Go(func() { assert.ErrorIs(t, call(ctx), context.Canceled) })
 	}
@@ -330,7 +328,7 @@ func TestWaitingCalls(t *testing.T) {
 	held, err := first.NewLock("job").Lock(t.Context())
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
-	var all sync.WaitGroup
+	all := goroutines(t)
 	for _, client := range []*latchkey.Client{first, first, second} {
 		all.Go(func() {
 			_, err := client.NewLock("job").Lock(ctx)
@@ -351,7 +349,7 @@ func TestWaitingCalls(t *testing.T) {
 // One observer serves several clients at once, while its metrics are collected.
 func TestOneObserverOfManyClients(t *testing.T) {
 	b, server := newBench(t, latchkeyotel.WithNames()), latchkeytest.NewServer(t)
-	var all sync.WaitGroup
+	all := goroutines(t)
 	const clients, calls = 4, 25
 	for range clients {
 		client := b.client(server, latchkey.Options{})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +23,15 @@ import (
 
 // soon is how long a busy machine may take for something that should happen at once.
 const soon = 30 * time.Second
+
+// goroutines returns a group for goroutines that may fail the test. The test does not end before they do: one that
+// fails a test that has ended would end the whole run.
+func goroutines(t *testing.T) *sync.WaitGroup {
+	t.Helper()
+	all := new(sync.WaitGroup)
+	t.Cleanup(all.Wait)
+	return all
+}
 
 // bench is an observer whose metrics and spans a test reads.
 type bench struct {

@@ -24,11 +24,11 @@ func TestSpansOfALock(t *testing.T) {
 	require.NoError(t, err)
 	const busy = 50 * time.Millisecond
 	client := b.client(server, latchkey.Options{})
-	go func() {
+	goroutines(t).Go(func() {
 		assert.Eventually(t, func() bool { return client.Waiting()[latchkey.KindLock] == 1 }, soon, time.Millisecond)
 		time.Sleep(busy) // the span of the wait lasts that long
 		assert.NoError(t, other.Unlock(context.Background()))
-	}()
+	})
 	hold, err := client.NewLock("job").Lock(ctx)
 	require.NoError(t, err)
 	require.NoError(t, hold.Unlock(t.Context()))
