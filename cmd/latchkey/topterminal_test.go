@@ -34,11 +34,11 @@ func onScreen(t *testing.T, width int, url, line string) *pane {
 		t.Skip("tmux is not in PATH: it is the terminal") // .ci/run installs it
 	}
 	p := &pane{t, filepath.Join(t.TempDir(), "tmux")}
-	shell := fmt.Sprintf("export LATCHKEY='%s' %s='%s' GORACE=atexit_sleep_ms=0; %s; echo \"code $?\"; sleep 60", binary, urlEnv, url, line)
+	shell := fmt.Sprintf("export LATCHKEY='%s' %s='%s' GORACE=atexit_sleep_ms=0; %s; echo \"code $?\"; sleep 600", binary, urlEnv, url, line)
 	p.tmux("-f", "/dev/null", "new-session", "-d", "-x", strconv.Itoa(width), "-y", "24", shell)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Log(p.tmux("capture-pane", "-p"))
+			t.Log(strings.Join(p.lines(), "\n"))
 		}
 		_ = exec.Command("tmux", "-S", p.socket, "kill-server").Run()
 	})
@@ -47,14 +47,28 @@ func onScreen(t *testing.T, width int, url, line string) *pane {
 
 func (p *pane) tmux(args ...string) string {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), testPatience)
-	defer cancel()
-	output, err := exec.CommandContext(ctx, "tmux", append([]string{"-S", p.socket}, args...)...).CombinedOutput()
+	output, err := p.try(args...)
 	require.NoError(p.t, err, "%s", output)
-	return string(output)
+	return output
 }
 
-func (p *pane) lines() []string { return strings.Split(p.tmux("capture-pane", "-p"), "\n") }
+func (p *pane) try(args ...string) (output string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), testPatience)
+	defer cancel()
+	text, err := exec.CommandContext(ctx, "tmux", append([]string{"-S", p.socket}, args...)...).CombinedOutput()
+	return string(text), err
+}
+
+// lines returns what the screen shows, or why it cannot be seen: a condition of eventually must not end its test.
+func (p *pane) lines() []string {
+	text, err := p.try("capture-pane", "-p")
+	lines := strings.Split(text, "\n")
+	if err != nil {
+		lines = append(lines, make([]string, 24)...)
+		lines[0] += err.Error()
+	}
+	return lines
+}
 
 func (p *pane) keys(keys ...string) {
 	p.t.Helper()
