@@ -286,6 +286,5 @@ func (c *Client) pollPause() time.Duration {
 	return ceiling - rand.N(ceiling/4+1)
 }
 
-// patienceInFront is how long a waiter is in front before permits are reserved for it,
-// and how often it then gives a sign of life.
+// patienceInFront is how long a waiter is in front before it looks for what it waits for.
 func (c *Client) patienceInFront() time.Duration { return c.options.StaleWaiterTimeout / 5 }

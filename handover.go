@@ -34,6 +34,9 @@ type handover struct {
 	mu       sync.Mutex
 	channels map[string]*clientChannel
 	specs    map[string]*spec // for locks to be given back, by the kind that a grant names
+
+	// strayCall leaves the queue of a semaphore for an entry that nobody waits for any more. It is set before there is any.
+	strayCall func(key, entry string)
 }
 
 func newHandover(c *Client) *handover {

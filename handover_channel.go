@@ -1,6 +1,8 @@
 package latchkey
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,9 +16,19 @@ type clientChannel struct {
 	name string
 
 	// Guarded by handover.mu.
-	subscription *subscription         // nil before one is needed
-	waiting      map[string]*ownership // by the names of their owners in Redis
+	subscription *subscription        // nil before one is needed
+	waiting      map[string]addressee // by the names in their entries
 	usedAt       time.Time
+}
+
+// addressee is who waits in a queue on the server. Its methods must not block.
+type addressee interface {
+	// receiveGrant notes that the server has given it what it waits for, and reports whether that is wanted.
+	receiveGrant(token int64, since string) bool
+	// wakeToQuery makes it query the server.
+	wakeToQuery()
+	// missedMessages makes it query the server, because messages may have been lost.
+	missedMessages()
 }
 
 // channelLinger is how long a client's channel stays subscribed while no waiter needs it.
@@ -47,18 +59,25 @@ func (h *handover) expect(o *ownership) {
 func (h *handover) expectLocked(o *ownership) *clientChannel {
 	c := o.entry.channel
 	if c == nil {
-		name := h.ownChannel(o.lock.key)
-		if c = h.channels[name]; c == nil {
-			c = &clientChannel{handover: h, name: name, waiting: map[string]*ownership{}}
-			h.channels[name] = c
-			h.any.Store(true)
-		}
+		c = h.channelFor(o.lock.key)
 		o.entry.channel, c.waiting[o.wire] = c, o
 		if s := o.lock.spec; s.grantMark != "" {
 			h.specs[s.grantMark] = s
 		}
 	}
 	c.usedAt = time.Now()
+	return c
+}
+
+// channelFor returns the channel for messages about a key. h.mu is held.
+func (h *handover) channelFor(key string) *clientChannel {
+	name := h.ownChannel(key)
+	c := h.channels[name]
+	if c == nil {
+		c = &clientChannel{handover: h, name: name, waiting: map[string]addressee{}}
+		h.channels[name] = c
+		h.any.Store(true)
+	}
 	return c
 }
 
@@ -70,12 +89,7 @@ func (h *handover) listen(o *ownership) bool {
 	}
 	h.mu.Lock()
 	expected := o.entry.channel != nil
-	c := h.expectLocked(o)
-	s, fresh := c.subscription, c.subscription == nil
-	if fresh {
-		s = &subscription{channel: c.name, to: c}
-		c.subscription = s
-	}
+	s, fresh := h.expectLocked(o).subscribe()
 	h.mu.Unlock()
 	switch {
 	case fresh:
@@ -84,6 +98,54 @@ func (h *handover) listen(o *ownership) bool {
 		o.wakeFront()
 	}
 	return !s.refused.Load()
+}
+
+// subscribe returns the subscription to the channel, which the caller adds to the notifier if it is fresh. handover.mu
+// is held.
+func (c *clientChannel) subscribe() (s *subscription, fresh bool) {
+	if c.subscription == nil {
+		c.subscription, fresh = &subscription{channel: c.name, to: c}, true
+	}
+	return c.subscription, fresh
+}
+
+// expectName directs messages with a name to an addressee, if the client has a channel for them. It comes before the
+// request that may put the name into a queue: a message may be faster than the reply.
+func (h *handover) expectName(key, name string, who addressee) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if c := h.channels[h.ownChannel(key)]; c != nil {
+		c.waiting[name] = who
+	}
+}
+
+// listenFor subscribes to the channel for messages about a key, and directs those with a name to an addressee. If some
+// may have been missed by then, the addressee has to query the server: when the subscription begins, or at once.
+func (h *handover) listenFor(key, name string, who addressee) {
+	if h.client.notifier == nil {
+		return
+	}
+	h.mu.Lock()
+	c := h.channelFor(key)
+	expected := c.waiting[name] != nil
+	c.waiting[name], c.usedAt = who, time.Now()
+	s, fresh := c.subscribe()
+	h.mu.Unlock()
+	switch {
+	case fresh:
+		h.client.notifier.add(s)
+	case !expected && s.live():
+		who.wakeToQuery()
+	}
+}
+
+// forgetName ends expectName.
+func (h *handover) forgetName(key, name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if c := h.channels[h.ownChannel(key)]; c != nil {
+		c.stopExpecting(name)
+	}
 }
 
 // forget stops directing messages to an ownership, whose wait is over.
@@ -98,7 +160,12 @@ func (h *handover) forget(o *ownership) {
 		return
 	}
 	o.entry.channel = nil
-	delete(c.waiting, o.wire)
+	c.stopExpecting(o.wire)
+}
+
+// stopExpecting ends expectName, or expect. handover.mu is held.
+func (c *clientChannel) stopExpecting(name string) {
+	delete(c.waiting, name)
 	if c.subscription == nil && len(c.waiting) == 0 {
 		c.drop()
 	}
@@ -110,26 +177,20 @@ func (c *clientChannel) drop() {
 	c.any.Store(len(c.channels) > 0)
 }
 
-// find returns the ownership that waits under the name of an owner, or nil.
-func (c *clientChannel) find(wire string) *ownership {
+// find returns who waits under a name, or nil.
+func (c *clientChannel) find(name string) addressee {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.waiting[wire]
+	return c.waiting[name]
 }
 
 // reconnected implements [subscriber]: all waiters query the server again.
 func (c *clientChannel) reconnected() {
 	c.mu.Lock()
-	all := make([]*ownership, 0, len(c.waiting))
-	for _, o := range c.waiting {
-		all = append(all, o)
-	}
+	all := slices.Collect(maps.Values(c.waiting))
 	c.mu.Unlock()
-	for _, o := range all {
-		o.mustQuery()
-		if w := o.waiter(); w != nil {
-			w.reconnected()
-		}
+	for _, each := range all {
+		each.missedMessages()
 	}
 }
 
@@ -150,7 +211,8 @@ func (c *clientChannel) retire(linger time.Duration) bool {
 // message implements [subscriber]:
 //
 //	grant <kind> <owner> <token>@<score of its entry> <key>
-//	ask <ms> <owner> <key>
+//	call <permits> <operation> <key>
+//	ask <ms> <owner or operation> <key>
 func (c *clientChannel) message(text string) {
 	what, rest, _ := strings.Cut(text, " ")
 	first, rest, _ := strings.Cut(rest, " ")
@@ -162,6 +224,12 @@ func (c *clientChannel) message(text string) {
 		n, _ := strconv.ParseInt(token, 10, 64)
 		if o := c.find(owner); o == nil || !o.receiveGrant(n, since) {
 			c.giveBack(first, owner, key)
+		}
+	case "call":
+		if who := c.find(owner); who != nil {
+			who.wakeToQuery()
+		} else if c.strayCall != nil {
+			c.strayCall(rest, owner+" "+first)
 		}
 	case "ask":
 		ms, _ := strconv.ParseInt(first, 10, 64)

@@ -162,12 +162,16 @@ func numberKindKey(key string) string {
 	return "latchkey_op:" + transport.HashTag(key) + ":kind"
 }
 
-func reserveKey(key string) string { return "latchkey_sc_reserve:" + transport.HashTag(key) }
-
 // fairKeys returns the keys that every script for a fair lock takes.
 func (k *keys) fairKeys() []string {
 	tag := transport.HashTag(k.key)
 	return []string{k.key, fairQueueKey(tag), "redisson_lock_timeout:" + tag, "latchkey_fair:" + tag, k.token()}
+}
+
+// semQueueKeys returns the keys of those that wait for the permits of a Semaphore.
+func (k *keys) semQueueKeys() []string {
+	tag := transport.HashTag(k.key)
+	return []string{"latchkey_sc_waiting:" + tag, "latchkey_sc_calls:" + tag, "latchkey_sc_bar:" + tag}
 }
 
 // fairPermitKeys returns the keys that every script of the queue for permits with ids takes.

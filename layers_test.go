@@ -28,10 +28,10 @@ var floors = []string{
 	0: "doc errors busyerror owner kinds mutexorder parallel",
 	1: "script reply replicas acquireerrors drift pause leasebounds",
 	2: "keys options calloption report notice event shape label rueidisoption connecturl lifecycle doubt lease timebound request dueheap",
-	3: "waitqueue waitqueues waitqueue_state waiterlist waitqueue_holds waitqueue_answer waitqueue_lines waitqueue_strangers waitqueue_pollers waitqueue_permits waitqueue_turns waitqueue_share waitqueue_presence line pubsub pubsub_listener pubsub_link pubsub_channels pubsub_sharded",
+	3: "waitqueue waitqueues waitqueue_state waiterlist waitqueue_holds waitqueue_answer waitqueue_lines waitqueue_strangers strangershare waitqueue_pollers waitqueue_presence line pubsub pubsub_listener pubsub_link pubsub_channels pubsub_sharded",
 	4: "client hold holdstate release extend passing readalong handover handover_channel queueentry nextowner successor queuekeys loss maxhold heldcontext confine ownership ownership_line registry registry_live watchdog renewal undo undoownership idempotency synchronizer primitive spec protocol acquisition resolve attempt reenter wait waiting serveridentity inspection schedule verifying holdbackend holdmembers holdset close observe atleast clientrecord holdnote permitids clientrecordread knownlabels ownwait",
 	5: "connect lazy locker member forceunlock rwprotocol rwrefusal do synclocker objects objectwalk objectlook waiters",
-	6: "mutex lock fencedlock spinlock fairlock fairprotocol fairwaiters fairrefresh rwlock readlock writelock rwreentry rwdowngrade semaphore semacquire sempassing permitsemaphore permitcount permitstats permit permitbyid fairsemaphore permitqueue permitprotocol countdownlatch latchround latchawait election leadership electionobserve electionrun barrier barrierstate barrierparty barrierdo permitholders",
+	6: "mutex lock fencedlock spinlock fairlock fairprotocol fairwaiters fairrefresh rwlock readlock writelock rwreentry rwdowngrade semaphore semacquire semline semplace sempassing permitsemaphore permitcount permitstats permit permitbyid fairsemaphore permitqueue permitprotocol countdownlatch latchround latchawait election leadership electionobserve electionrun barrier barrierstate barrierparty barrierdo permitholders",
 	7: "check composite compositehold multilock redlock redround redfailure compositeinspect compositemembers compositerelease redline compositeobserve memberorder memberholds multiround",
 }
 

@@ -43,11 +43,7 @@ func (w *world) operationOf(words []string) modelOperation {
 			o.note = key
 		}
 	}
-	number := o.args[0]
-	if o.script == "sem_acquire" || o.script == "sem_undo" {
-		number = o.args[1]
-	}
-	o.number, _ = strconv.ParseUint(number, 10, 64)
+	o.number, _ = strconv.ParseUint(o.args[0], 10, 64)
 	return o
 }
 
@@ -146,7 +142,11 @@ func (p *operator) perform(what string, way settling, light bool, send func(), f
 func (p *operator) settling(what string, way settling, o modelOperation) *message {
 	c := call{opVoid, []string{o.note}, []string{strconv.FormatUint(o.number, 10)}}
 	if way == undone {
-		c = p.client.NewSemaphore(modelName).undo(&operation{record: o.note, number: strconv.FormatUint(o.number, 10)})
+		entry := ""
+		if o.script == "sem_acquire" {
+			entry = o.arg(1)
+		}
+		c = p.client.NewSemaphore(modelName).undo(&operation{record: o.note, number: strconv.FormatUint(o.number, 10)}, entry)
 	}
 	m := p.message("no longer "+what, p.w.words(c), true)
 	m.answered = func(any) { p.settle = nil }

@@ -1,10 +1,14 @@
 package latchkey
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -23,8 +27,11 @@ type semaphoreModel struct {
 	ends  int64 // ms, 0: never
 	knows int64 // ms until which the total is known, 0: forever
 
-	keptAt int64 // ms: the last time that a waiter may have had permits kept for it
+	before semaphoreState
 }
+
+// semaphoreState is what the server stores of those that wait.
+type semaphoreState struct{ queue, calls, bar entry }
 
 // unknown stands for a total that only Redisson knows.
 const unknown = math.MinInt64
@@ -34,8 +41,7 @@ type semaphoreClient struct {
 	operator
 
 	semaphore *Semaphore
-	wanted    *semAcquisition // an acquisition that waits, or is being given up
-	n         int64           // how many it wants
+	wanted    *semPlace // an acquisition that waits, or is being given up
 }
 
 func newSemaphoreModel(w *world) model {
@@ -61,7 +67,7 @@ func (m *semaphoreModel) actions() []modelAction {
 		{"late", 10, func(d dice) { m.w.deliver(d[0]) }},
 		{"wait", 10, func(d dice) { m.w.advance(modelPause(d)) }},
 		{"crash", 2, func(d dice) { m.client(d).forget() }},
-		{"damage", 1, m.damage},
+		{"damage", 2, m.damage},
 		{"java", 12, m.javaActs},
 		{"foreign", 3, func(d dice) { m.w.intrude(d, m.keys.key, "counter") }},
 		{"patience", 2, m.patience},
@@ -101,9 +107,9 @@ func (m *semaphoreModel) execute(o modelOperation) any {
 		n := numeral(o.arg(1))
 		switch o.script {
 		case "sem_release":
-			return m.released(o, n, o.arg(2))
+			return m.released(o, n, o.arg(9))
 		case "sem_set":
-			return m.changed(o, n, o.arg(2), o.arg(3) == "1")
+			return m.changed(o, n, o.arg(8), o.arg(9) == "1")
 		case "sem_drain":
 			if !m.set {
 				return replyError("LATCHKEY_UNSET")
@@ -270,28 +276,25 @@ func (m *semaphoreModel) acquire(d dice) {
 }
 
 func (m *semaphoreModel) want(s *semaphoreClient, n int64, waits bool, fate int) {
-	r, err := newRequest(s.client.options.Lease, waits, nil)
-	if err != nil {
-		panic(err)
-	}
-	s.n, s.wanted = n, &semAcquisition{Semaphore: s.semaphore, request: &r, permitRequest: permitRequest{count: int(n)}}
+	s.wanted = s.semaphore.newPlace(int(n), waits, "", func() {})
 	m.attempt(s, fate)
 }
 
 // attempt makes one attempt.
 func (m *semaphoreModel) attempt(s *semaphoreClient, fate int) {
-	wanted, n := s.wanted, s.n
-	words := m.w.record(func() { _, _ = wanted.attempt(context.Background(), 0) })
+	p := s.wanted
+	words := m.w.record(func() { _ = p.ask(context.Background()) })
 	o := m.w.operationOf(words)
-	msg := &message{what: fmt.Sprintf("%s acquires %d", s.name, n), words: words}
-	msg.seen = func(reply any) { m.acquired(msg.what, o, n, reply) }
-	msg.silent = func() { wanted.doubt = true }
+	msg := &message{what: fmt.Sprintf("%s acquires %d", s.name, p.count), words: words}
+	msg.seen = func(reply any) { m.acquired(msg.what, o, p, reply) }
+	msg.silent = func() { p.doubt = true }
 	msg.answered = func(reply any) {
-		if _, refused := reply.([]any); refused && wanted.request.waits {
+		if refusal, is := reply.([]any); is && p.waits {
+			m.refused(p, refusal)
 			return
 		}
 		if reply == "OK" {
-			wanted.op.done()
+			p.ends()
 			s.wanted = nil
 			return
 		}
@@ -300,38 +303,42 @@ func (m *semaphoreModel) attempt(s *semaphoreClient, fate int) {
 	m.w.send(msg, fate)
 }
 
+// refused notes what a waiter learns.
+func (m *semaphoreModel) refused(p *semPlace, refusal []any) {
+	if ticket := refusal[3].(string); ticket != "0" {
+		p.ticket = ticket
+	}
+	p.aside = refusal[4] == int64(permitsAside)
+	p.queued = p.queued || !p.aside
+	if waits := slices.Contains(m.state().queue.list, p.entry()); waits == p.aside {
+		m.w.fail("%s is told that it is aside: %v", p.entry(), p.aside)
+	}
+}
+
 // conclude ends an acquisition that is not granted.
 func (m *semaphoreModel) conclude(s *semaphoreClient) {
-	over := s.wanted.op.done
-	if s.wanted.doubt || s.wanted.reserved {
-		s.settle = s.settling(fmt.Sprintf("acquires %d", s.n), undone, modelOperation{
-			note: s.wanted.op.record, number: uint64(numeral(s.wanted.op.number)),
+	p := s.wanted
+	if p.doubt || p.queued {
+		s.settle = s.settling(fmt.Sprintf("acquires %d", p.count), undone, modelOperation{
+			script: "sem_acquire", note: p.op.record, number: uint64(numeral(p.op.number)), args: []string{p.op.number, p.entry()},
 		})
 		s.settle.answered = func(any) {
 			s.settle = nil
-			over()
+			p.ends()
 		}
 	} else {
-		over()
+		p.ends()
 	}
 	s.wanted = nil
 }
 
-// keeping is how long, in ms, a waiter may keep permits from others at most, no matter how many it wants, and even
-// after it has died.
-const keeping = 120_000
-
 // acquired is the reference of sem_acquire.lua.
-func (m *semaphoreModel) acquired(what string, o modelOperation, n int64, reply any) {
+func (m *semaphoreModel) acquired(what string, o modelOperation, p *semPlace, reply any) {
 	if outOfMemory(reply) {
 		return
 	}
-	kept := m.keptAt > 0 && m.w.ms() < m.keptAt+keeping
-	if o.arg(3) != "" {
-		m.keptAt = m.w.ms()
-	}
+	n := int64(p.count)
 	result, past := m.notes.recall(o)
-	_, refused := reply.([]any)
 	switch {
 	case past:
 		m.w.expect(what, reply, replyError("LATCHKEY_PAST"))
@@ -339,14 +346,91 @@ func (m *semaphoreModel) acquired(what string, o modelOperation, n int64, reply 
 		m.w.expect(what, reply, "OK")
 	case !m.set:
 		m.w.expect(what, reply, replyError("LATCHKEY_UNSET"))
-	case refused && (m.free < n || kept):
-	case m.free < n:
-		m.w.fail("%s gets %s, and there are %d", what, show(reply), m.free)
-	default:
+	case m.mayTake(p.entry(), o.arg(9), n):
 		m.w.expect(what, reply, "OK")
 		m.free -= n
 		m.notes.remember(o, n)
+	default:
+		if _, refused := reply.([]any); !refused {
+			m.w.fail("%s gets %s, and others go first: there are %d", what, show(reply), m.free)
+		}
 	}
+}
+
+func (m *semaphoreModel) state() semaphoreState {
+	s := m.w.state(m.keys.semQueueKeys()...)
+	return semaphoreState{s[0], s[1], s[2]}
+}
+
+// wantedBy returns how many permits an entry wants.
+func wantedBy(entry string) int64 {
+	_, n, _ := strings.Cut(entry, " ")
+	return numeral(n)
+}
+
+// kept returns how many permits are kept for others.
+func (m *semaphoreModel) kept(entry string) (n int64) {
+	for each, score := range m.before.calls.fields {
+		if left := numeral(score) - m.w.ms(); each != entry && 0 < left && left <= millis(m.keys.client.options.StaleWaiterTimeout/5) {
+			n += wantedBy(each)
+		}
+	}
+	return n
+}
+
+// mayTake is the reference of sem_serve.lua: whether an operation may take its permits, with the ticket that it names.
+func (m *semaphoreModel) mayTake(entry, ticket string, n int64) bool {
+	_, called := m.before.calls.fields[entry]
+	switch alone := len(m.before.calls.list)+len(m.before.queue.list) == 0; {
+	case m.free <= 0, m.free < n:
+		return false
+	case called, alone:
+		return true
+	}
+	spare, passed := m.free-m.kept(entry), 0
+	queue := m.queueWith(entry, ticket)
+	for spare > 0 && passed < 16 && passed < len(queue) {
+		first := queue[passed]
+		want := wantedBy(first)
+		switch {
+		case want <= spare && first == entry:
+			return true
+		case want <= spare:
+			spare -= want
+			queue = slices.Delete(queue, passed, passed+1)
+		case m.total != unknown && want > m.total:
+			queue = slices.Delete(queue, passed, passed+1)
+		case m.isBarred(first):
+			return false
+		default:
+			passed++
+		}
+	}
+	return false
+}
+
+// queueWith returns the queue after an operation has joined it.
+func (m *semaphoreModel) queueWith(entry, ticket string) []string {
+	since := map[string]int64{}
+	for each, score := range m.before.queue.fields {
+		since[each] = numeral(score)
+	}
+	known, there := since[entry]
+	switch {
+	case ticket == "" && !there:
+		since[entry] = m.w.now
+	case ticket != "" && (!there || numeral(ticket) < known):
+		since[entry] = numeral(ticket)
+	}
+	return slices.SortedFunc(maps.Keys(since), func(a, b string) int {
+		return cmp.Or(cmp.Compare(since[a], since[b]), strings.Compare(a, b))
+	})
+}
+
+// isBarred reports whether an entry holds up the others.
+func (m *semaphoreModel) isBarred(entry string) bool {
+	ms, of, _ := strings.Cut(m.before.bar.text, " ")
+	return of == entry && m.before.bar.ttl > numeral(ms)
 }
 
 // patience makes a client try for one permit again and again while others wait. If one is always available, the client
@@ -361,12 +445,14 @@ func (m *semaphoreModel) patience(d dice) {
 	defer func() { m.w.steady = steady }()
 	for range 200 {
 		m.w.advance(1000)
+		m.check()
 		if !m.set || m.free < 1 {
 			return
 		}
 		for _, other := range m.clients {
 			if other.wanted != nil {
 				m.attempt(other, 0)
+				m.check()
 			}
 		}
 		free := m.free
@@ -389,7 +475,8 @@ func (m *semaphoreModel) retryOne(s *semaphoreClient, fate int) {
 
 // damage deletes keys.
 func (m *semaphoreModel) damage(d dice) {
-	switch d[0] % 3 {
+	queue := m.keys.semQueueKeys()
+	switch i := d[0] % 6; i {
 	case 0:
 		m.w.say("the permits are deleted")
 		m.w.must("DEL", m.keys.key)
@@ -398,11 +485,14 @@ func (m *semaphoreModel) damage(d dice) {
 		m.w.say("the total is deleted")
 		m.w.must("DEL", m.keys.secondKey)
 		m.total, m.knows = unknown, 0
-	default:
+	case 2:
 		m.w.say("all is deleted")
 		m.w.must("FLUSHALL")
 		m.forgetAll()
 		clear(m.notes.notes)
+	default:
+		m.w.say("%s is deleted", queue[i-3])
+		m.w.must("DEL", queue[i-3])
 	}
 }
 
@@ -440,12 +530,34 @@ func (m *semaphoreModel) check() {
 	if m.set && numeral(e.text) != m.free {
 		m.w.fail("there are %s permits, and have to be %d", e.text, m.free)
 	}
+	m.before = m.state()
 	if m.set && e.ttl != max(m.ends-m.w.ms(), -1) && !(m.ends == 0 && e.ttl == -1) {
 		m.w.fail("the semaphore lives for %d ms, and has to for %d", e.ttl, m.ends-m.w.ms())
 	}
 }
 
+// serveAll makes more permits available than anybody wants. Everybody who waits gets some.
+func (m *semaphoreModel) serveAll() {
+	m.w.java("releases 1000", javaRelease, m.keys.key, 1000)
+	m.set, m.free = true, m.free+1000
+	m.check()
+	waits := func(s *semaphoreClient) bool { return s.wanted != nil }
+	for round := 0; slices.ContainsFunc(m.clients, waits); round++ {
+		for _, s := range m.clients {
+			if waits(s) {
+				m.attempt(s, 0)
+				m.check()
+			}
+		}
+		m.w.advance(1000)
+		if m.check(); round > 200 {
+			m.w.fail("somebody waits, and there are %d: %v", m.free, m.before.queue.list)
+		}
+	}
+}
+
 func (m *semaphoreModel) finish() {
+	m.serveAll()
 	for _, s := range m.clients {
 		if s.wanted != nil {
 			m.conclude(s)

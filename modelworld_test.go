@@ -79,7 +79,7 @@ func (w *world) begin() {
 		c.waitQueues = newWaitQueues(c.registry.live)
 		c.dedupSessions = dedupSessions{}
 		c.handover = newHandover(c)
-		channel := &clientChannel{handover: c.handover, name: "latchkey:{" + c.id + "}", waiting: map[string]*ownership{}}
+		channel := &clientChannel{handover: c.handover, name: "latchkey:{" + c.id + "}", waiting: map[string]addressee{}}
 		channel.subscription = &subscription{channel: channel.name, to: channel}
 		channel.subscription.confirmed.Store(true)
 		c.handover.channels[channel.name] = channel

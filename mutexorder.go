@@ -21,11 +21,12 @@ package latchkey
 //	Client.mu               | that nothing begins once Close has begun                   |
 //	Client.kindStatesMu     | what a kind of lock keeps for all its locks of a client    |
 //	lines.mu                | the lines of one kind of object, and what each knows       |
+//	semLines.mu             | the lines for permits of semaphores, and their turns       |
 //	compositeHold.mu        | which members are held, and the contexts of the whole      |
 //	ownership.mu            | the state of an ownership and its holds                    | itself
 //	watchdog.mu             | when each ownership is renewed                             | ownership.mu
 //	registry.mu             | the names of ownerships that the program knows             | ownership.mu
-//	handover.mu             | the owners that wait in queues on the server               | ownership.mu
+//	handover.mu             | the owners that wait in queues on the server               | ownership.mu, Client.kindStatesMu
 //	clientRecord.mu         | the record of this client, and when it is written          |
 //	knownLabels.mu          | the labels of other clients                                |
 //	undoer.mu               | what is to be undone, and when                             |

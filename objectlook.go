@@ -121,7 +121,7 @@ func (o *Object) is() bool {
 // is a hash. A key of the other type is not derived.
 var derived = map[string]bool{
 	"redisson_lock_token": false, "redisson_unlock_latch": false, "redisson_bqs": false,
-	"latchkey_sc_total": false, "latchkey_sc_reserve": false, "latchkey_op": false, "latchkey_permit_void": false,
+	"latchkey_sc_total": false, "latchkey_sc_bar": false, "latchkey_op": false, "latchkey_permit_void": false,
 	"latchkey_sc_grants": true, "latchkey_fair": true, "latchkey_rw": true, "latchkey_latch": true,
 }
 

@@ -32,9 +32,6 @@ func semaphoreChannel(key string) string { return "redisson_sc:" + transport.Has
 // kindKey returns the key that says of which kind the number is.
 func (c *permitCount) kindKey() string { return numberKindKey(c.key) }
 
-// reserve returns the key of the permits that are reserved for a waiter.
-func (c *permitCount) reserve() string { return reserveKey(c.key) }
-
 // trySet is TrySetPermits.
 func (c *permitCount) trySet(ctx context.Context, n int, options []SetOption) (bool, error) {
 	ttl, err := timeToLive(options)
@@ -82,7 +79,7 @@ func (c *permitCount) setTTL(ctx context.Context, d time.Duration) (bool, error)
 func (c *permitCount) delete(ctx context.Context) (bool, error) {
 	defer c.endTurns()
 	return boolOf(c.sendOrVoid(ctx, "delete", func(o *operation) call {
-		return call{semDelete, []string{c.key, o.record, c.kindKey(), c.secondKey, c.reserve()},
+		return call{semDelete, append([]string{c.key, o.record, c.kindKey(), c.secondKey}, c.semQueueKeys()...),
 			[]string{o.number, c.client.publish, c.channel, c.numeral}}
 	}))
 }

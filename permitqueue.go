@@ -81,7 +81,7 @@ func (q *permitQueues) listen(w *fairWaiter) {
 	h := &permitChannel{queue: q, key: lock.key, usedAt: time.Now()}
 	q.channels[lock.key] = h
 	s := &subscription{channel: lock.keys().channel, to: h}
-	q.waiters.client.notifier.add(&subscription{channel: presenceChannel(lock.key), to: presence{s}})
+	q.waiters.client.notifier.add(&subscription{channel: presenceChannel(lock.key), to: presence{of: s}})
 	q.waiters.client.notifier.add(s)
 }
 

@@ -34,7 +34,7 @@ func (s fairsemScripts) permit(entry, lease string) any {
 	if lease == "" {
 		keys = s.marked(entry)
 	}
-	return s.twice(fairsemAcquire, keys, entry, lease, "", "", "", "", "PUBLISH", s.channel, "latchkey:{", "}", "0")
+	return s.pause(s.twice(fairsemAcquire, keys, entry, lease, "", "", "", "", "PUBLISH", s.channel, "latchkey:{", "}", "0"))
 }
 
 // giveBack gives back one permit.

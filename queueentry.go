@@ -207,6 +207,14 @@ func (o *ownership) wakeToQuery() {
 	o.wakeFront()
 }
 
+// missedMessages implements [addressee].
+func (o *ownership) missedMessages() {
+	o.mustQuery()
+	if w := o.waiter(); w != nil {
+		w.reconnected()
+	}
+}
+
 // mustQuery notes that the server must be queried about the owner. That holds even if the reply to
 // the release that queued the owner arrives only now: messages after that release may have been
 // lost.

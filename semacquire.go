@@ -3,10 +3,8 @@ package latchkey
 import (
 	"context"
 	"errors"
-	"strconv"
+	"fmt"
 	"time"
-
-	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // acquire implements Acquire and TryAcquire.
@@ -23,136 +21,151 @@ func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int,
 	r.parent = s.client.parentOf(ctx)
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
-	each := &semAcquisition{Semaphore: s, request: &r, permitRequest: permitRequest{count: n}}
-	if err = each.conclude(each.run(ctx)); err != nil {
+	each := &semAcquisition{Semaphore: s, request: &r, semWaiter: semWaiter{count: n}}
+	if waits {
+		err = each.wait(ctx)
+	} else {
+		err = each.try(ctx)
+	}
+	if err != nil {
 		err = fail(verb, s.name, explain(s.client.wrongKind(ctx, s.keys, s.kind, err))...)
 	}
 	s.observeCall(r.parent, EventAcquired, n, began, err)
 	return err
 }
 
-// undo gives back what an acquisition may have taken, and drops its reservation.
-func (s *Semaphore) undo(o *operation) call {
-	return call{semUndo, []string{s.key, s.reserve(), o.record, s.kindKey()},
-		[]string{s.client.id, o.number, s.client.publish, s.channel}}
-}
-
 // semAcquisition is one acquisition of permits.
 type semAcquisition struct {
 	*Semaphore
-	permitRequest
+	semWaiter
 
-	request  *request
-	op       *operation      // nil before the first attempt
-	since    transport.Stamp // when it came to the front of the line
-	doubt    bool            // it may have been executed, or may still be
-	reserved bool            // permits may be reserved for it
+	request *request
+	line    *semLine
+	queue   *waitQueue // of the front: its signals, and the subscription to the channel of the semaphore
+	aside   bool       // it wants more permits than there are in all
+	ticket  string     // of the place that it had then
+	doubt   bool       // an attempt of it may still be executed
 }
 
-// run makes one attempt, or waits in line and repeats it until there are enough permits.
-func (s *semAcquisition) run(ctx context.Context) error {
-	if !s.request.waits {
-		_, err := s.attempt(ctx, 0)
-		return err
-	}
-	return s.client.wait(ctx, s.line(), onlyLine, s, nil)
-}
-
-// line returns the line in which the call waits. Calls that also wait for somebody to set the permits have a line of
-// their own.
-func (s *semAcquisition) line() lineKey {
-	if s.request.awaitSet {
-		return lineKey{KindSemaphore + " to be set", s.key}
-	}
-	return lineKey{KindSemaphore, s.key}
-}
-
-// attempt implements [attempter].
-func (s *semAcquisition) attempt(ctx context.Context, _ int) (left time.Duration, err error) {
-	left, err = s.sendAttempt(ctx)
+// try makes one attempt.
+func (s *semAcquisition) try(ctx context.Context) error {
+	p := s.newPlace(s.count, false, "", nil)
+	err := p.ask(ctx)
 	s.observeAttempt(s.request.parent, s.count, err)
-	return left, err
+	return p.conclude(err)
 }
 
-// sendAttempt sends one attempt to the server.
-func (s *semAcquisition) sendAttempt(ctx context.Context) (left time.Duration, err error) {
-	c := s.call()
-	a, err := s.client.sender.CallOn(ctx, s.client.closing, transport.Terms{Patience: s.client.sender.Patience, Waits: s.request.waits}, c.cmd, c.keys, c.args)
-	if err == nil && s.client.confirmCalls != nil && granted(a) {
-		a, err = s.client.confirm(ctx, a, c)
-	}
-	s.doubt = s.doubt || a.Doubt || transport.StoppedHalfWay(err)
-	if err != nil {
-		return -1, s.request.waitForSet(err)
-	}
-	if a.Message.IsArray() {
-		left, _, err = readPermitRefusal(a, s.count)
-		return left, err
-	}
-	if isClosed(s.client.closing) {
-		s.doubt = true // it has to be given back
-		return 0, ErrClosed
-	}
-	s.noteGranted(s.count)
-	return 0, nil
-}
+// Lines for those that do not wait for the same as the others.
+const (
+	toBeSet    = " to be set"         // they also wait for somebody to set the permits
+	aboveTotal = " above the total, " // they want more than there are in all; with the number
+)
 
-// call returns the command of an attempt. A request that has waited long enough in front has
-// permits reserved for it.
-func (s *semAcquisition) call() call {
-	s.isFirst()
-	if s.op == nil {
-		s.op = s.client.newOperation(s.key)
+// wait waits in line, and then in the queue on the server. A request for more permits than there are in all makes way
+// for the others, and goes on in a line of its kind.
+func (s *semAcquisition) wait(ctx context.Context) error {
+	key := lineKey{KindSemaphore, s.key}
+	if s.request.awaitSet {
+		key.kind += toBeSet
 	}
-	reserve := ""
-	if s.request.waits && s.client.clock().Since(s.since) > s.client.patienceInFront() {
-		reserve, s.reserved = s.client.staleMS, true
-	}
-	return call{semAcquire, []string{s.key, s.reserve(), s.op.record, s.secondKey, s.kindKey()},
-		[]string{s.client.id, s.op.number, strconv.Itoa(s.count), reserve, s.client.publish, s.channel}}
-}
-
-// isFirst notes when the request came to the front of the line.
-func (s *semAcquisition) isFirst() {
-	if s.since == (transport.Stamp{}) {
-		s.since = s.client.clock()
-	}
-}
-
-// pause implements [attempter].
-func (s *semAcquisition) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
-	s.isFirst()
-	q.subscribe(s.client.notifier, s.channel, presenceChannel(s.key))
-	pause := min(s.client.pollPause(), max(s.client.patienceInFront(), time.Millisecond))
-	return pauseUntil(left, pause)
-}
-
-func (s *semAcquisition) what() (Kind, string) { return s.kind, s.name }
-
-// conclude ends the operation. If it failed and may have left something behind, conclude has it
-// undone.
-func (s *semAcquisition) conclude(err error) error {
-	granted := isToBeUndone(err)
-	if s.passed {
-		err = s.keepPassed()
-	}
-	switch {
-	case s.op == nil:
-		return err
-	case err == nil && !s.passed, !s.doubt && !s.reserved && !granted:
-		s.op.done()
-		return err
-	}
-	s.op.followUp = s.undo(s.op)
-	if granted && s.client.undo.undoNow(s.op.undo) {
-		return err
-	}
-	s.op.repeatLater()
-	if !s.passed && (s.doubt || granted) {
-		return errors.Join(err, ErrUnknownOutcome)
+	err := s.waitIn(ctx, key)
+	if s.aside {
+		key.kind += Kind(fmt.Sprint(aboveTotal, s.count))
+		err = s.waitIn(ctx, key)
 	}
 	return err
 }
+
+// waitIn waits in the line with a key.
+func (s *semAcquisition) waitIn(ctx context.Context, key lineKey) error {
+	s.line, s.queue = s.client.semLines().use(key), s.client.waitQueues.use(key)
+	s.semWaiter = semWaiter{count: s.count, moved: make(chan struct{}), wake: func() { signal(s.queue.signals) }}
+	defer s.queue.done()
+	defer s.line.done()
+	var mark waitMark
+	defer mark.end()
+	err := s.line.enter(ctx, s.client.closing, &s.semWaiter, func() { mark.beginFor(s.client, s) })
+	switch {
+	case err != nil:
+		err = s.queue.waitError(ctx, err, nil)
+	case !s.line.received(&s.semWaiter):
+		err = s.client.waitInFront(ctx, s.queue, s, &mark)
+	}
+	left, passed := s.line.leave(&s.semWaiter)
+	if left != nil {
+		left.settle()
+	}
+	switch {
+	case passed:
+		s.queue.hadPermits()
+		return s.keepPassed()
+	case err != nil && s.doubt:
+		err = errors.Join(err, ErrUnknownOutcome)
+	}
+	return err
+}
+
+// attempt implements [attempter]. The front has permits if a release of this client has passed it some. If it has just
+// come, it need not ask what the one before it has asked.
+func (s *semAcquisition) attempt(ctx context.Context, round int) (left time.Duration, err error) {
+	if !s.line.asks(&s.semWaiter) {
+		return 0, nil
+	}
+	p := s.takePlace()
+	if round == 0 && time.Now().Before(p.rests) && !s.queue.isSignaled() {
+		s.line.refused(&s.semWaiter)
+		return p.left, p.refusal
+	}
+	s.queue.forgetSignal()
+	err = s.request.waitForSet(p.ask(ctx))
+	s.observeAttempt(s.request.parent, s.count, err)
+	switch {
+	case err == nil:
+		s.line.granted(s.count, s.client.options.Turn)
+		s.queue.hadPermits()
+		fallthrough
+	case isToBeUndone(err):
+		s.line.place = nil
+		return -1, p.conclude(err)
+	case p.aside && !s.aside:
+		s.line.place = nil
+		s.aside, s.ticket = true, p.ticket
+		p.settle()
+		return -1, nil
+	}
+	s.doubt = s.doubt || p.doubt
+	s.line.refused(&s.semWaiter)
+	return p.left, err
+}
+
+// takePlace returns the place of the line, or makes one if there is none for as many permits.
+func (s *semAcquisition) takePlace() *semPlace {
+	p := s.line.place
+	ticket := s.ticket
+	if p != nil && (p.count != s.count || p.isUsedUp()) {
+		ticket = p.ticket
+		p.settle()
+		p = nil
+	}
+	if p == nil {
+		p = s.newPlace(s.count, true, ticket, s.queue.signal)
+		s.line.place = p
+	}
+	return p
+}
+
+// pause implements [attempter]. Others that know no queue release permits with a message on the channel of the
+// semaphore.
+func (s *semAcquisition) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
+	q.subscribe(s.client.notifier, s.channel, presenceChannel(s.key))
+	pause := pauseUntil(left, s.client.pollPause())
+	if p := s.line.place; p != nil {
+		return p.restFor(pause)
+	}
+	return pause
+}
+
+func (s *semAcquisition) what() (Kind, string) { return s.kind, s.name }
 
 // keepPassed gives passed permits back if the client was closed in the meantime.
 func (s *semAcquisition) keepPassed() error {

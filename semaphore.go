@@ -25,20 +25,15 @@ import (
 // [AwaitSet] makes them wait. On the name of a [PermitSemaphore] or a [CountDownLatch] every
 // operation returns ErrWrongKind.
 //
-// Waiters of one client are served first come, first served, however many permits they want. There
-// is one exception: while the first of them queries the server, those behind it may get released
-// permits first, unless it wants more than were released. A Release passes permits to waiters of its client
-// in memory and sends nothing, for one turn ([Options.Turn]) at a time. Clients take turns, in no
-// strict order.
-//
-// The server may reserve permits for a request that has been first in its client for a fifth of
-// Options.StaleWaiterTimeout, one request at a time. Other clients of this library can then acquire
-// only unreserved permits, so that small requests do not starve a large one. A reservation lasts
-// for one StaleWaiterTimeout at first. After a pause of the same length it is repeated for twice as
-// long, up to a minute at a time. So a large request is granted when a reservation outlasts the
-// uses of the permits, and a request that can never be granted blocks others for at most half of
-// the time. A waiter that died keeps its reservation for one StaleWaiterTimeout at most. Nothing is
-// reserved while the total number of permits is unknown: see SetPermits.
+// Each client that waits has one place in a queue on the server, and its goroutines wait in line, first come, first
+// served, however many permits they want. Calls with AwaitSet have a line and a place of their own. A release calls as
+// many clients, the first of the queue, as there are permits for, and keeps the permits for them for a moment. While
+// others wait, nobody overtakes them, TryAcquire included. But a Release passes permits to waiters of its client in
+// memory and sends nothing, for one turn ([Options.Turn]), and Redisson has its share. And a request for more permits than are free is overtaken for half of the time: while it is the
+// first of the queue, it holds up the others for one Options.StaleWaiterTimeout at first, and for up to a minute at a
+// time if it has waited for longer. So a large request is granted when it holds up the others for longer than the
+// permits are used, and a request that can never be granted does not block them. A request for more permits than there
+// are in all makes way at once, unless the total is unknown: see SetPermits.
 type Semaphore struct{ permitCount }
 
 // NewSemaphore returns the semaphore with that name. It sends nothing.
@@ -72,7 +67,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int, options ...AcquireOption
 }
 
 // TryAcquire acquires n permits, all or none, and does not wait. ErrNotAcquired means that there
-// are fewer, or that they are reserved for a request that has been waiting. The other errors are
+// are fewer, or that others wait for them. The other errors are
 // those of Acquire. An attempt that meets a server in trouble is repeated for Options.RetryBudget.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
 	return s.acquire(ctx, "try acquire", false, n, nil)
@@ -80,8 +75,8 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
 
 // Release adds n permits and wakes as many waiters as they suffice for. It does not check that they
 // were acquired before. If the semaphore does not exist, Release creates it with n permits; see
-// [Semaphore.ReleaseIfExists]. If the first waiters of this client want exactly n, they get the
-// permits in memory, for one turn ([Options.Turn]) without a request to the server. Release works
+// [Semaphore.ReleaseIfExists]. The first waiters of this client get the permits in memory, for one turn
+// ([Options.Turn]), without a request to the server; what they do not want goes to the server. Release works
 // even if ctx has ended: Options.RetryBudget bounds it instead.
 //
 // The error matches one of
@@ -93,11 +88,14 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
 //     than Redisson can count; no permit was released
 //   - *rueidis.RedisError: the server refuses
 func (s *Semaphore) Release(ctx context.Context, n int) error {
-	if s.passOn(n) {
-		s.observeReleased(ctx, n)
+	left := s.passOn(n)
+	if left < n {
+		s.observeReleased(ctx, n-left)
+	}
+	if left == 0 && n > 0 {
 		return nil
 	}
-	_, err := s.releasePermits(ctx, "release", "release", n)
+	_, err := s.releasePermits(ctx, "release", "release", left)
 	return err
 }
 
@@ -156,7 +154,7 @@ func (s *Semaphore) SetPermits(ctx context.Context, n int) error {
 func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 	a, err := s.perform(ctx, s.client.closing, "drain", func(o *operation) call {
 		return call{semDrain, []string{s.key, o.record, s.kindKey()}, []string{o.number}}
-	}, s.undo, false)
+	}, func(o *operation) call { return s.undo(o, "") }, false)
 	if err != nil {
 		return 0, err
 	}
@@ -182,9 +180,8 @@ func (s *Semaphore) Delete(ctx context.Context) (bool, error) {
 }
 
 // release returns the call that releases permits, or adds them to the total as well.
-func (c *permitCount) release(o *operation, how string, n int) call {
-	return call{semRelease, []string{c.key, c.secondKey, o.record, c.kindKey()},
-		[]string{o.number, strconv.Itoa(n), how, c.client.publish, c.channel, presenceChannel(c.key)}}
+func (c *permitCount) release(o *operation, how string, n int, more ...string) call {
+	return c.served(semRelease, o, strconv.Itoa(n), append([]string{presenceChannel(c.key), how}, more...)...)
 }
 
 // semaphoreChange returns the call that changes the number of permits of a Semaphore.
@@ -196,6 +193,21 @@ func semaphoreChange(c *permitCount, o *operation, how permitChange, n int, ttl 
 	case changeSet:
 		change = "1"
 	}
-	return call{semSet, []string{c.key, c.secondKey, o.record, c.kindKey()},
-		[]string{o.number, strconv.Itoa(n), ttl, change, c.client.publish, c.channel}}
+	return c.served(semSet, o, strconv.Itoa(n), ttl, change)
+}
+
+// undo gives back what an acquisition may have taken, and takes its entry out of the queue.
+func (c *permitCount) undo(o *operation, entry string) call {
+	return c.served(semUndo, o, entry, presenceChannel(c.key))
+}
+
+// served returns the call of a script that serves the queue of a Semaphore. o is nil for an entry without an operation.
+func (c *permitCount) served(cmd transport.Command, o *operation, what string, more ...string) call {
+	record, number := c.key, "" // a key of the same slot, which the user may use
+	if o != nil {
+		record, number = o.record, o.number
+	}
+	args := []string{number, what, millisText(max(c.client.options.StaleWaiterTimeout/5, time.Millisecond)), c.client.publish, c.channel}
+	return call{cmd, append([]string{c.key, c.secondKey, record, c.kindKey()}, c.semQueueKeys()...),
+		append(c.client.handover.channelArgs(args, c.key), more...)}
 }

@@ -13,7 +13,6 @@ import (
 // for a change on the server. It may also implement
 //
 //   - [recipient]: a hold of this client can be passed to it
-//   - [permitWaiter]: permits of this client can be passed to it
 //   - [companion]: when it has acquired, others in line may share that
 //   - [successor]: when it leaves, the next in line goes on with its place in the queue on the server
 //   - missedHint: it tried before it joined a shared line, and may have missed a hint
@@ -55,9 +54,6 @@ func (c *Client) wait(ctx context.Context, key lineKey, l lineKind, a attempter,
 	takeOver(left, a)
 	defer exit(q, a)
 	err := c.waitInFront(ctx, q, a, &mark)
-	if q.frontEnds(permitsOf(a)) {
-		err = nil
-	}
 	if err == nil {
 		letIn(q, a)
 		q.wakeAll()
@@ -92,33 +88,22 @@ func (c *Client) waitInLine(ctx context.Context, q *waitQueue, w *waiter, a atte
 // until a new attempt may succeed: after a message, the beginning or end of the subscription, a
 // release inside this client, the end of the holder's lease, or the poll ceiling. The first refusal
 // subscribes, and its confirmation starts another attempt, so that a release just before it is not
-// missed. A front that waits for permits may receive them while it rests. mark counts the call from
-// its first rest on.
+// missed. mark counts the call from its first rest on.
 func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter, mark *waitMark) error {
-	request := permitsOf(a)
 	for round := 0; ; round++ {
-		if err := c.yield(ctx, q, a, request); err != nil {
+		if err := c.yield(ctx, q, a); err != nil {
 			return q.waitError(ctx, err, nil)
 		}
-		var pause time.Duration
-		switch passed, known := q.frontAttempts(request, round == 0); {
-		case passed:
-			return nil
-		case known:
-			pause = a.pause(q, round, -1)
-		default:
-			q.drain()
-			q.attemptBegins()
-			left, err := a.attempt(ctx, round)
-			if !transport.IsContextEnd(err) {
-				q.attemptAnswered(err)
-			}
-			if err == nil || !worthWaiting(ctx, err) {
-				return q.waitError(ctx, err, nil)
-			}
-			pause = c.pause(q, a, round, left, err)
-			q.frontRests(request, err)
+		q.drain()
+		q.attemptBegins()
+		left, err := a.attempt(ctx, round)
+		if !transport.IsContextEnd(err) {
+			q.attemptAnswered(err)
 		}
+		if err == nil || !worthWaiting(ctx, err) {
+			return q.waitError(ctx, err, nil)
+		}
+		pause := c.pause(q, a, round, left, err)
 		mark.beginFor(c, a)
 		if err := transport.Delay(ctx, c.closing, q.signals, pause); err != nil {
 			return q.waitError(ctx, err, nil)
@@ -132,12 +117,8 @@ func (m *waitMark) beginFor(c *Client, a attempter) {
 	m.begin(c, kind)
 }
 
-// yield rests while the front, which waits for request or for no permits, lets others go first. While a
-// mutex is left to pollers, the front looks for one that has taken it: the pollers' turn has then begun.
-func (c *Client) yield(ctx context.Context, q *waitQueue, a attempter, request *permitRequest) error {
-	if request != nil {
-		return c.yieldPermits(ctx, q)
-	}
+// yield rests while the front lets others go first. While a mutex is left to pollers, the front looks for one that has taken it: the pollers' turn has then begun.
+func (c *Client) yield(ctx context.Context, q *waitQueue, a attempter) error {
 	for pause := q.yieldPause(); pause > 0; pause = q.yieldPause() {
 		mutex, is := a.(*acquisition) // a mutex has no spinner
 		looks := is && mutex.lock.spec.recipe && q.isOpen()
@@ -149,24 +130,6 @@ func (c *Client) yield(ctx context.Context, q *waitQueue, a attempter, request *
 		}
 		if theirs := mutex.lookForPoller(ctx, q); theirs > 0 {
 			return transport.Rest(ctx, c.closing, theirs)
-		}
-	}
-	return nil
-}
-
-// yieldPermits is yield for permits. While it rests, the front may receive permits, or learn that
-// it is its turn.
-func (c *Client) yieldPermits(ctx context.Context, q *waitQueue) error {
-	var end time.Time
-	for pause := q.yieldPause(); pause > 0; pause = q.yieldPause() {
-		if end.IsZero() {
-			end = time.Now().Add(q.longestYield())
-		}
-		if pause = min(pause, time.Until(end)); pause <= 0 {
-			return nil
-		}
-		if err := transport.Delay(ctx, c.closing, q.signals, pause); err != nil {
-			return err
 		}
 	}
 	return nil

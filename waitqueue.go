@@ -42,13 +42,12 @@ type recipient interface {
 
 // waiter is somebody who waits in the line.
 type waiter struct {
-	recipient  recipient      // of a hold, or nil if no hold can be passed to it
-	request    *permitRequest // of permits, or nil if no permits can be passed to it
-	ready      chan struct{}  // closed when it comes to the front, or receives something
-	wake       chan struct{}  // holds a signal to try without leaving the line
-	taken      bool           // out of the line, to receive something; shard.mu guards it until then
-	attempting bool           // woken in line, and attempting now; shard.mu guards it
-	inList                    // shard.mu guards it
+	recipient  recipient     // of a hold, or nil if no hold can be passed to it
+	ready      chan struct{} // closed when it comes to the front, or receives something
+	wake       chan struct{} // holds a signal to try without leaving the line
+	taken      bool          // out of the line, to receive something; shard.mu guards it until then
+	attempting bool          // woken in line, and attempting now; shard.mu guards it
+	inList                   // shard.mu guards it
 }
 
 // join puts a waiter at the end of the line. If it takes the front instead, it returns nil.
@@ -61,11 +60,11 @@ func (q *waitQueue) join(who any) *waiter {
 // joinLocked is join. shard.mu is held.
 func (q *waitQueue) joinLocked(who any) *waiter {
 	if !q.busy && q.blocking == 0 {
-		q.busy, q.permits.front, q.permits.attempting, q.awaitsGrant = true, permitsOf(who), false, false
+		q.busy, q.awaitsGrant = true, false
 		return nil
 	}
 	q.contended = true
-	w := &waiter{ready: make(chan struct{}), request: permitsOf(who)}
+	w := &waiter{ready: make(chan struct{})}
 	w.recipient, _ = who.(recipient)
 	if q.together {
 		w.wake = make(chan struct{}, 1)
@@ -80,7 +79,7 @@ type waitResult int
 const (
 	stillInLine waitResult = iota // it was woken, to make an attempt in line
 	atFront
-	received // it received the hold, or permits, and is out of the line
+	received // it received the hold, and is out of the line
 	leftLine // it is out of the line, with nothing
 )
 
@@ -137,7 +136,7 @@ func (q *waitQueue) remove(w *waiter) bool {
 	select {
 	case <-w.ready:
 		q.next()
-		return w.request == nil || !w.request.passed
+		return true
 	default:
 		q.line.remove(w)
 		return true
@@ -220,10 +219,9 @@ func (q *waitQueue) takeLeft(inFront bool) any {
 // next moves the line up, unless this client holds the key. shard.mu is held.
 func (q *waitQueue) next() {
 	first := q.line.first
-	q.busy, q.permits.front, q.permits.attempting, q.awaitsGrant = first != nil && q.blocking == 0, nil, false, false
+	q.busy, q.awaitsGrant = first != nil && q.blocking == 0, false
 	if q.busy {
 		q.line.remove(first)
-		q.permits.front = first.request
 		close(first.ready)
 	}
 }
@@ -245,6 +243,20 @@ func (q *waitQueue) signalFront() {
 	defer q.shard.mu.Unlock()
 	q.signaled = true
 	signal(q.signals)
+}
+
+// isSignaled reports whether there was a signal since forgetSignal.
+func (q *waitQueue) isSignaled() bool {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	return q.signaled
+}
+
+// forgetSignal notes that the front makes an attempt.
+func (q *waitQueue) forgetSignal() {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.signaled = false
 }
 
 // drain discards a signal, because an attempt follows anyway.

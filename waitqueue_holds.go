@@ -111,7 +111,7 @@ func (q *waitQueue) unblock(next any) (left any) {
 func (q *waitQueue) yieldPause() time.Duration {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	pause := max(q.permitPause(), until(q.pollers.openUntil))
+	pause := max(0, until(q.pollers.openUntil))
 	if !q.releases.yields {
 		return pause
 	}
@@ -129,7 +129,7 @@ func (q *waitQueue) subscribe(n *notifier, channel string, presentOn ...string) 
 		return
 	}
 	for _, each := range presentOn { // first, so that this client never looks like a stranger
-		n.add(&subscription{channel: each, to: presence{s}})
+		n.add(&subscription{channel: each, to: presence{s, q}})
 	}
 	n.add(s)
 }
@@ -168,15 +168,21 @@ func (q *waitQueue) message(text string) {
 		q.shard.mu.Unlock()
 		return
 	}
-	q.noteAnnounced(text)
+	if !q.share.concerns(q.users > 0) {
+		q.shard.mu.Unlock()
+		return
+	}
+	letThemFirst := q.share.standing() == even
 	own := q.releases.echoes > 0
 	if own {
 		q.releases.echoes--
 	}
-	q.letOthersTake(q.pauseForOthers())
 	waits := !own && q.letStrangerGoFirst()
 	q.shard.mu.Unlock()
-	if !own && !waits {
+	switch {
+	case letThemFirst:
+		time.AfterFunc(strangerPause, q.wakeFronts)
+	case !own && !waits:
 		q.wakeFronts()
 	}
 }
@@ -184,7 +190,7 @@ func (q *waitQueue) message(text string) {
 // reconnected implements [subscriber]. The front has to make an attempt.
 func (q *waitQueue) reconnected() {
 	q.shard.mu.Lock()
-	q.releases.echoes, q.permits.echoes = 0, 0
+	q.releases.echoes, q.share.forStrangers = 0, 0
 	q.shard.mu.Unlock()
 	q.signal()
 }

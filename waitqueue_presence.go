@@ -7,17 +7,24 @@ import (
 )
 
 // Clients of this library that wait for permits, or for a read/write lock, subscribe to a second
-// channel of it, on which nothing is published. A client that subscribes to Redisson's channel only
-// is a stranger.
+// channel of it. A client that subscribes to Redisson's channel only is a stranger. A message on the second channel
+// announces that the next one on Redisson's is for strangers.
 
 // presenceChannel returns that second channel.
 func presenceChannel(key string) string { return "latchkey:" + transport.HashTag(key) + ":waits" }
 
 // presence is the subscription to the second channel. It lasts as long as the one to the messages.
-type presence struct{ of *subscription }
+type presence struct {
+	of    *subscription
+	queue *waitQueue // or nil
+}
 
 // message implements [subscriber].
-func (presence) message(string) {}
+func (p presence) message(string) {
+	if p.queue != nil {
+		p.queue.leaveNextToStrangers()
+	}
+}
 
 // reconnected implements [subscriber].
 func (presence) reconnected() {}

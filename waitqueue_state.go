@@ -6,7 +6,7 @@ import "time"
 // does not change while anybody is in front.
 type waitState struct {
 	signals  chan struct{} // holds one signal for the front
-	signaled bool          // there was one since the front's last attempt
+	signaled bool          // there was one since forgetSignal
 
 	contended   bool          // somebody waited since the queue came into use, or others are known to want the key
 	sub         *subscription // to the messages of the key, or nil
@@ -17,16 +17,9 @@ type waitState struct {
 	waitLine
 	releases  recentReleases
 	strangers strangerTurns
+	share     strangerShare
 	pollers   pollerTurns
-	permits   permitState
 	answer    lastAnswer
-}
-
-// permitState is what a wait queue for permits knows. shard.mu guards it.
-type permitState struct {
-	permitFront
-	permitTurns
-	permitShare
 }
 
 // waitLine is a line of waiters with at most one in front.

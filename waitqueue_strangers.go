@@ -14,10 +14,8 @@ const (
 	// lock together with clients of this library. If a stranger leaves last, only subscribers learn
 	// of it.
 	strangersMayShare = 10 * time.Second
-	// strangerPause is how long strangers have to acquire a free lock, or permits.
+	// strangerPause is how long strangers have to acquire a free lock.
 	strangerPause = 3 * time.Millisecond
-	// longestStrangerPause is how long they have if they were too slow before.
-	longestStrangerPause = 2 * strangerPause
 )
 
 // strangerTurns is what a wait queue knows of strangers. shard.mu guards it.

@@ -104,18 +104,6 @@ func (s *queueShard) queueOf(key lineKey, hash uint64) *waitQueue {
 	return q
 }
 
-// useKnown is use if the key has a wait queue, and returns nil otherwise.
-func (all *waitQueues) useKnown(key lineKey) *waitQueue {
-	shard := all.shard(key.key)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	q := shard.queues[key]
-	if q != nil {
-		q.users++
-	}
-	return q
-}
-
 // known returns the wait queue of a key, or nil if it has none.
 func (all *waitQueues) known(key lineKey) *waitQueue {
 	shard := all.shard(key.key)

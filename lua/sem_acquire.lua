@@ -1,33 +1,39 @@
--- Acquire permits of a semaphore, all or none (Redisson RSemaphore).
+-- Acquire permits of a semaphore, all or none (Redisson RSemaphore), or wait in its queue.
 --
--- KEYS[1] permits, KEYS[2] reservation (see sem_reserve.lua), KEYS[3] note (see op.lua)
--- KEYS[4] total (see sem_state.lua), KEYS[5] kind (see number_kind.lua)
--- ARGV[1] client, ARGV[2] number of the operation
--- ARGV[3] how many
--- ARGV[4] ms for which permits are to be kept for this operation if there are not enough,
---         '' if it has not waited long
--- ARGV[5] PUBLISH or SPUBLISH, ARGV[6] channel
+-- KEYS[1] permits, KEYS[2] total (see sem_state.lua), KEYS[3] note (see op.lua)
+-- KEYS[4] kind (see number_kind.lua)
+-- KEYS[5] queue, KEYS[6] calls, KEYS[7] bar (see sem_serve.lua)
+-- ARGV[1] number of the operation
+-- ARGV[2] entry (see sem_serve.lua)
+-- ARGV[3] ms for which permits are kept for a client that is called
+-- ARGV[4] PUBLISH or SPUBLISH, ARGV[5] channel
+-- ARGV[6], ARGV[7] prefix and suffix of the channels of clients
+-- ARGV[8] '1' if the server counts all listeners of these channels
+-- ARGV[9] '' for a single attempt, else the shortest ms of a bar
+-- ARGV[10] the ticket of an earlier call, or ''
 --
 -- Reply   status OK: acquired
---         array: refused; ms after which to retry, -1 if that is not known; how many permits are
---         available, and how many there are in total, -1 if that is not known
+--         array: refused, single attempt; -1; how many permits are available, and how many there are in
+--         total, -1 if that is not known
+--         array: refused; for the first in the queue, ms until permits that are kept for others are
+--         free, else -1; the same; the ticket; 0 in the queue, 2 not in the queue: it wants more than
+--         there are in total
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_UNSET: nobody has set the permits; nothing changed
 --         error LATCHKEY_PAST: the operation was given up; nothing changed
 --
--- One acquisition at a time that has waited long may have its permits kept: then others get
--- only the permits in excess of these. No permits are kept for an acquisition of more than
--- there are in total, or if the total is not known.
+-- While others wait, free permits go to the first of the queue, and not to the caller.
 --
--- Cost: at most 8 commands. Idempotent: the operation is noted.
-local key, reserve, note, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[5]
-local me, number, n = ARGV[1] .. ':' .. ARGV[2], ARGV[2], tonumber(ARGV[3])
-local publish, channel = ARGV[5], ARGV[6]
+-- Cost: 8 commands if nobody waits, about 20 to join the queue; O(log w) in those that wait. Each call
+-- of another client adds 5, for 64 at most. Idempotent: the operation is noted, and an entry is in the
+-- queue only once.
+local key, total, note, kind, queue, calls, bar = unpack(KEYS)
+local number, entry, keeping = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local publish, channel, clients, suffix, counts = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1'
+local ms, ticket = tonumber(ARGV[9]), ARGV[10]
 --@include tell
 --@include op
---@include clock
 --@include sem_state
---@include sem_reserve
 
 local done, past = recall()
 if done or past then
@@ -37,22 +43,74 @@ local free, wrong = look()
 if not free then
   return wrong or unset()
 end
-local last = reserved()
-local kept, left = keptForOthers(last)
-if free >= n + kept then
+local n = tonumber(string.match(entry, ' (%d+)$'))
+
+-- take makes the operation have its permits.
+local function take()
   redis.call('decrby', key, n)
   local noted = redis.pcall('set', note, number .. ' ' .. n, 'px', memory)
   if noted['err'] then -- without the note nobody could give them back
     redis.call('incrby', key, n)
     return noted
   end
-  if letGo(last) then
-    announce(free - n) -- they are no longer kept
-  end
+  free = free - n
   return redis.status_reply('OK')
 end
-local total = tonumber(redis.pcall('get', KEYS[4]) or nil) or -1
-if ARGV[4] ~= '' and n <= total then
-  keep(last, n, tonumber(ARGV[4]))
+
+-- refused is the reply, with more at its end.
+local function refused(left, ...)
+  return {left, free, tonumber(redis.pcall('get', total) or nil) or -1, ...}
 end
-return {free >= n and left or -1, free, total}
+
+if ticket == '' and redis.call('exists', queue, calls) == 0 then -- the usual case
+  if free >= n then
+    return take()
+  elseif not ms then
+    return refused(-1)
+  end
+end
+
+--@include clock
+--@include sem_serve
+
+-- join puts the entry into the queue, with the ticket that its client knows, even if a late copy has put
+-- it back with another. It returns the ticket if the entry was not there.
+local function join()
+  local since = ticket
+  if ticket == '' then
+    local time = redis.call('time')
+    since = string.format('%.0f', time[1] * 1000000 + time[2])
+  end
+  local new = redis.call('zadd', queue, ticket == '' and 'nx' or 'lt', since, entry) == 1
+  redis.call('pexpire', queue, '60000')
+  return new and since
+end
+
+local called, since = redis.call('zrem', calls, entry) == 1 and free >= n, nil
+if not called then
+  since = join()
+end
+if called or serve(free, entry) then
+  local reply = take()
+  if not called then
+    redis.call('zrem', queue, entry)
+  end
+  closeBar(entry)
+  pcall(serve, free)
+  return reply
+elseif not ms then
+  redis.call('zrem', queue, entry)
+  return refused(-1)
+end
+if free > 0 or not since then -- serve may have removed it
+  since = redis.call('zscore', queue, entry)
+end
+if not since then
+  return refused(-1, ticket ~= '' and ticket or '0', 2)
+end
+since = string.format('%.0f', tonumber(since))
+local first = (n > 1 or keptFor >= 0) and redis.call('zrange', queue, '0', '0')[1] == entry
+if n > 1 and first then
+  openBar(entry, ms, since)
+end
+return refused(first and keptFor or -1, since, 0)

@@ -2,29 +2,38 @@
 --
 -- KEYS[1] permits, KEYS[2] total (see sem_state.lua), KEYS[3] note (see op.lua)
 -- KEYS[4] kind (see number_kind.lua)
+-- KEYS[5] queue, KEYS[6] calls, KEYS[7] bar (see sem_serve.lua)
 -- ARGV[1] number of the operation
 -- ARGV[2] how many; a negative number removes permits
--- ARGV[3] 'release', 'release if set' or 'add', which changes the total
+-- ARGV[3] ms for which permits are kept for a client that is called
 -- ARGV[4] PUBLISH or SPUBLISH, ARGV[5] channel
--- ARGV[6] channel on which clients of this library also listen
+-- ARGV[6], ARGV[7] prefix and suffix of the channels of clients
+-- ARGV[8] '1' if the server counts all listeners of these channels
+-- ARGV[9] channel on which clients of this library also listen
+-- ARGV[10] 'release', 'release if set' or 'add', which changes the total
+-- ARGV[11] '1' if strangers have had more permits than the caller: see sem_offer.lua
 --
--- Reply   integer: 1 done, 0 nobody has set the permits; nothing changed
---         array: done; how many subscribers received the message, how many listen to ARGV[6]
+-- Reply   integer: 0 nobody has set the permits; nothing changed; else done, and 1 more than there are
+--         strangers, while others are in the queue
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_RANGE <sum>: there would be fewer than 0 in all, or more than Redisson can count;
 --         nothing changed
 --         error LATCHKEY_PAST: the operation is over
 --
--- A counter that does not exist is created, unless ARGV[3] forbids it.
+-- A counter that does not exist is created, unless ARGV[10] forbids it.
 --
--- Cost: at most 11 commands. Works on a server that is out of memory. Idempotent: the
--- operation is noted, but not how many received the message.
-local key, total, note, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local number, n, how = ARGV[1], tonumber(ARGV[2]), ARGV[3]
-local publish, channel = ARGV[4], ARGV[5]
+-- Cost: at most 14 commands, and 5 for each client that is called, 64 at most. Works on a server that is out
+-- of memory. Idempotent: the operation is noted.
+local key, total, note, kind, queue, calls, bar = unpack(KEYS)
+local number, n, keeping = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local publish, channel, clients, suffix, counts = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1'
+local waits, how = ARGV[9], ARGV[10]
 --@include tell
 --@include op
+--@include clock
 --@include sem_state
+--@include sem_serve
+--@include sem_offer
 --@include sem_once
 
 if not free and how == 'release if set' then
@@ -53,9 +62,10 @@ elseif how == 'add' then
   end
 end
 remember(1)
-local receivers = n > 0 and announce(now) or 0
-if receivers > 0 and how ~= 'add' then
-  local count = redis.pcall('pubsub', publish == 'PUBLISH' and 'numsub' or 'shardnumsub', ARGV[6])
-  return {receivers, type(count) == 'table' and tonumber(count[2]) or 0}
+if how == 'add' or not free then -- those may wait that are not in the queue
+  announce(now)
+  pcall(serve, now)
+  return 1
 end
-return 1
+local sound, strangers = pcall(offer, now, ARGV[11] == '1') -- what fails leaves the permits free
+return 1 + (sound and strangers or 0)

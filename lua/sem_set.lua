@@ -2,11 +2,15 @@
 --
 -- KEYS[1] permits, KEYS[2] total (see sem_state.lua), KEYS[3] note (see op.lua)
 -- KEYS[4] kind (see number_kind.lua)
+-- KEYS[5] queue, KEYS[6] calls, KEYS[7] bar (see sem_serve.lua)
 -- ARGV[1] number of the operation
 -- ARGV[2] how many
--- ARGV[3] ms that the semaphore lives, or ''
--- ARGV[4] '1' to change permits that are already set
--- ARGV[5] PUBLISH or SPUBLISH, ARGV[6] channel
+-- ARGV[3] ms for which permits are kept for a client that is called
+-- ARGV[4] PUBLISH or SPUBLISH, ARGV[5] channel
+-- ARGV[6], ARGV[7] prefix and suffix of the channels of clients
+-- ARGV[8] '1' if the server counts all listeners of these channels
+-- ARGV[9] ms that the semaphore lives, or ''
+-- ARGV[10] '1' to change permits that are already set
 --
 -- Reply   integer: 1 set by this call, 0 they were set before; nothing changed
 --         error WRONGTYPE: the key is another kind of object; nothing changed
@@ -18,18 +22,23 @@
 -- A change adds the difference of the totals to the available permits, which may become
 -- negative.
 --
--- Cost: at most 9 commands. Idempotent: the operation is noted.
-local key, total, note, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local number, n, ttl = ARGV[1], tonumber(ARGV[2]), ARGV[3]
-local publish, channel = ARGV[5], ARGV[6]
+-- Cost: at most 12 commands, and 5 for each client that is called, 64 at most. Idempotent: the operation is
+-- noted.
+local key, total, note, kind, queue, calls, bar = unpack(KEYS)
+local number, n, keeping = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local publish, channel, clients, suffix, counts = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1'
+local ttl, change = ARGV[9], ARGV[10] == '1'
 --@include tell
 --@include op
+--@include clock
 --@include sem_state
+--@include sem_serve
 --@include sem_once
 
-if free and ARGV[4] ~= '1' then
+if free and not change then
   return nothing()
 end
+local now, more = n, n
 if free then
   local all = tonumber(redis.call('get', total) or nil)
   if not all then
@@ -40,21 +49,21 @@ if free then
     return wide
   end
   redis.call('set', total, n, 'keepttl')
-  local now = redis.call('incrby', key, n - all)
-  remember(1)
-  if n > all then
-    announce(now)
+  more = n - all
+  now = redis.call('incrby', key, more)
+else
+  for _, each in ipairs({key, total}) do
+    if ttl == '' then
+      redis.call('set', each, n)
+    else
+      redis.call('set', each, n, 'px', ttl)
+    end
   end
-  return 1
+  markKind(ttl)
 end
-for _, each in ipairs({key, total}) do
-  if ttl == '' then
-    redis.call('set', each, n)
-  else
-    redis.call('set', each, n, 'px', ttl)
-  end
-end
-markKind(ttl)
 remember(1)
-announce(n)
+if more > 0 then
+  announce(now) -- also to those that are not in the queue
+  pcall(serve, now)
+end
 return 1

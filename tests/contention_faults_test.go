@@ -46,7 +46,7 @@ func newTrouble(t *testing.T, l contended) (x *trouble, servers []*rig.Server) {
 
 // queuePrefixes are the prefixes of the keys that store queues of waiters, or what is kept for waiters.
 var queuePrefixes = []string{
-	"latchkey_queue:", "redisson_lock_queue:", "redisson_lock_timeout:", "latchkey_fair:", "latchkey_rw_writers:", "latchkey_sc_reserve:",
+	"latchkey_queue:", "redisson_lock_queue:", "redisson_lock_timeout:", "latchkey_fair:", "latchkey_rw_writers:", "latchkey_sc_waiting:", "latchkey_sc_calls:", "latchkey_sc_bar:",
 }
 
 // queues returns the keys of a server that store waiters.

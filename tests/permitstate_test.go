@@ -30,7 +30,7 @@ func TestMinimalPermissionsOfSemaphores(t *testing.T) {
 	waiting := make(chan error, 1)
 	go func() { waiting <- s.Acquire(within(t, soon), 5) }()
 	rig.Eventually(t, soon, "permits are kept", func() error {
-		if !admin.Exists("latchkey_sc_reserve:{orders:1}") {
+		if !admin.Exists("latchkey_sc_bar:{orders:1}") {
 			return errors.New("not yet")
 		}
 		return nil

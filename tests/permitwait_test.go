@@ -57,7 +57,8 @@ func TestReleaseOfManyWakesAsMany(t *testing.T) {
 // The waiters of one client are served in order, and a large request in front of them is not overtaken.
 func TestLargeRequestIsNotOvertakenByItsOwnClient(t *testing.T) {
 	server := rig.Shared()
-	giver := newSemaphore(t, connect(t, server), 0)
+	giver := newSemaphore(t, connect(t, server), 7)
+	require.NoError(t, giver.Acquire(t.Context(), 7))
 	s := connect(t, server, byMessages).NewSemaphore(giver.Name())
 	admin := rig.NewAdmin(t, server)
 	type grant struct {
@@ -135,7 +136,7 @@ func TestLargeRequestsAreNotStarved(t *testing.T) {
 	assert.Equal(t, capacity, available(t, giver))
 	assert.Empty(t, slices.DeleteFunc(keysLeft(rig.NewAdmin(t, server), giver.Name()), func(key string) bool {
 		return key == giver.Name() || key == "latchkey_sc_total:{"+giver.Name()+"}" ||
-			key == "latchkey_sc_reserve:{"+giver.Name()+"}" // which expires by itself
+			key == "latchkey_sc_bar:{"+giver.Name()+"}" // which expires by itself
 	}))
 }
 

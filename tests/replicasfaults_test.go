@@ -340,7 +340,7 @@ func TestReplicas_kept_permits(t *testing.T) {
 	waiting := make(chan error, 1)
 	go func() { waiting <- s.Acquire(within(t, soon), 3) }()
 	rig.Eventually(t, soon, "permits are kept", func() error {
-		if !rig.NewAdmin(t, r.Master).Exists("latchkey_sc_reserve:{" + s.Name() + "}") {
+		if !rig.NewAdmin(t, r.Master).Exists("latchkey_sc_bar:{" + s.Name() + "}") {
 			return errors.New("not yet")
 		}
 		return nil

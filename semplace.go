@@ -1,0 +1,178 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// lua/sem_serve.lua describes how Redis stores those that wait for the permits of a Semaphore.
+
+// A semPlace is one operation that acquires permits. While it waits, it has a place in the queue on the server.
+type semPlace struct {
+	*Semaphore
+
+	op      *operation
+	count   int
+	waits   bool
+	ticket  string          // since when it waits, as the server says; or ""
+	refusal error           // the answer to its last request, or nil
+	left    time.Duration   // from then on, until permits that are kept for others are free; negative if unknown
+	rests   time.Time       // until when it relies on messages; zero before it rests
+	doubt   bool            // it may have been executed, or may still be
+	since   transport.Stamp // when that was first so
+	queued  bool            // it may be in the queue
+	aside   bool            // it wants more permits than there are in all, and is not in the queue
+	wake    func()          // makes the front ask
+}
+
+// newPlace makes a place, with the ticket of an earlier one or "".
+func (s *Semaphore) newPlace(count int, waits bool, ticket string, wake func()) *semPlace {
+	return &semPlace{Semaphore: s, op: s.client.newOperation(s.key), count: count, waits: waits, ticket: ticket, wake: wake}
+}
+
+// queueName is its name in the queue, and entry its entry.
+func (p *semPlace) queueName() string { return p.client.id + ":" + p.op.number }
+func (p *semPlace) entry() string     { return p.queueName() + " " + strconv.Itoa(p.count) }
+
+// wakeToQuery, missedMessages and receiveGrant implement [addressee].
+func (p *semPlace) wakeToQuery()                    { p.wake() }
+func (p *semPlace) missedMessages()                 { p.wake() }
+func (p *semPlace) receiveGrant(int64, string) bool { return false }
+
+// ask asks the server for the permits. A waiter that is refused has its place in the queue from then on, and listens
+// for its call.
+func (p *semPlace) ask(ctx context.Context) error {
+	p.op.began, p.refusal, p.left, p.rests = p.client.clock(), nil, -1, time.Time{}
+	if p.waits {
+		p.client.handover.expectName(p.key, p.queueName(), p)
+	}
+	c := p.call()
+	terms := transport.Terms{Patience: p.client.sender.Patience, Waits: p.waits}
+	a, err := p.client.sender.CallOn(ctx, p.client.closing, terms, c.cmd, c.keys, c.args)
+	if err == nil && p.client.confirmCalls != nil && granted(a) {
+		a, err = p.client.confirm(ctx, a, c)
+	}
+	if !p.doubt && (a.Doubt || transport.StoppedHalfWay(err)) {
+		p.doubt, p.since = true, p.op.began
+	}
+	switch {
+	case err != nil:
+		return err
+	case a.Message.IsArray():
+		p.refusal = p.readRefusal(a)
+		return p.refusal
+	case isClosed(p.client.closing):
+		p.doubt = true // it has to be given back
+		return ErrClosed
+	}
+	return nil
+}
+
+// call is the request as a command.
+func (p *semPlace) call() call {
+	bar := ""
+	if p.waits {
+		bar = p.client.staleMS
+	}
+	return p.served(semAcquire, p.op, p.entry(), bar, p.ticket)
+}
+
+// readRefusal reads why there are no permits, and the place in the queue.
+func (p *semPlace) readRefusal(a transport.Answer) error {
+	left, place, err := readPermitRefusal(a, p.count)
+	p.left = left
+	if !p.waits || place == nil {
+		return err
+	}
+	if place[0] > 0 {
+		p.ticket = strconv.FormatInt(place[0], 10)
+	}
+	p.client.handover.listenFor(p.key, p.queueName(), p)
+	p.aside = place[1] == permitsAside
+	p.queued = p.queued || !p.aside
+	return err
+}
+
+// restFor returns for how long to rely on messages, d from the first rest after a request. The place may have a new front
+// by then.
+func (p *semPlace) restFor(d time.Duration) time.Duration {
+	if p.rests.IsZero() {
+		p.rests = time.Now().Add(d)
+	}
+	return time.Until(p.rests)
+}
+
+// isUsedUp reports whether the server may soon forget whether it has executed the operation.
+func (p *semPlace) isUsedUp() bool { return p.doubt && p.client.clock().Since(p.since) > opMemory/2 }
+
+// conclude ends the operation after its last answer, and returns the error of the acquisition.
+func (p *semPlace) conclude(err error) error {
+	switch {
+	case err == nil:
+		p.ends()
+		return nil
+	case isToBeUndone(err):
+		p.client.handover.forgetName(p.key, p.queueName())
+		if p.undoNow() {
+			return err
+		}
+	}
+	p.settle()
+	if p.doubt {
+		return errors.Join(err, ErrUnknownOutcome)
+	}
+	return err
+}
+
+// ends ends an operation that has its permits, or that the server has refused.
+func (p *semPlace) ends() {
+	p.client.handover.forgetName(p.key, p.queueName())
+	p.op.done()
+}
+
+// settle ends an operation that has no permits. If it may have left something behind, the background gives it up.
+func (p *semPlace) settle() {
+	if !p.queued && !p.doubt {
+		p.ends()
+		return
+	}
+	p.client.handover.forgetName(p.key, p.queueName())
+	p.op.followUp = p.undo(p.op, p.entry())
+	p.op.repeatLater()
+}
+
+// undoNow gives up an acquisition, and reports whether the server has answered.
+func (p *semPlace) undoNow() bool {
+	p.doubt = true
+	p.op.followUp = p.undo(p.op, p.entry())
+	return p.client.undo.undoNow(p.op.undo)
+}
+
+// leaveQueueFor answers a call for an operation that nobody waits for: its entry was left behind.
+func (c *Client) leaveQueueFor(key, entry string) {
+	names := keysOfKey(key, key)
+	names.channel = semaphoreChannel(key)
+	s := c.NewSemaphore("")
+	s.keys, s.secondKey = names, totalKey(transport.HashTag(key))
+	c.sender.Background(func() {
+		c.undo.add(strayEntry{s, entry}, undoPlan{key: key, lease: c.options.StaleWaiterTimeout})
+	})
+}
+
+// strayEntry is an entry in the queue without an operation.
+type strayEntry struct {
+	*Semaphore
+
+	entry string
+}
+
+// undo implements [undoable].
+func (e strayEntry) undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
+	c := e.Semaphore.undo(nil, e.entry)
+	_, err := e.client.sender.Call(ctx, stop, c.cmd, c.keys, c.args)
+	return transport.Classify(err)
+}

@@ -1,0 +1,98 @@
+package latchkey
+
+import "time"
+
+// strangerShare compares what a client has had of the permits of a semaphore with what strangers have had: clients that
+// know nothing of the queue, Redisson above all. A client that has had less than one of them asks as soon as strangers
+// release permits, and leaves none of its own to them. Otherwise strangers come first. shard.mu guards it.
+type strangerShare struct {
+	strangers    int // how many there are
+	until        time.Time
+	ours         int // acquisitions of this client
+	theirs       int // releases of strangers
+	forStrangers int // messages that will come of releases of this library, for strangers
+}
+
+// longestShare is how many acquisitions count in full: with more, all of them count half.
+const longestShare = 64
+
+// count adds acquisitions.
+func (s *strangerShare) count(ours, theirs int) {
+	s.ours += ours
+	s.theirs += theirs
+	if s.ours+s.theirs > longestShare {
+		s.ours, s.theirs = s.ours/2, s.theirs/2
+	}
+}
+
+// concerns reports whether a message concerns this client. While the client waits, a message that does is of strangers,
+// because a release of this library sends none while others wait.
+func (s *strangerShare) concerns(waits bool) bool {
+	if s.forStrangers > 0 {
+		s.forStrangers--
+		return false
+	}
+	if !waits {
+		return true
+	}
+	s.count(0, 1)
+	if now := time.Now(); now.Before(s.until) {
+		s.until = now.Add(strangersLinger)
+	}
+	return true
+}
+
+// standing is how a client stands to strangers.
+type standing int
+
+const (
+	alone standing = iota // there are none
+	short                 // each of them has had more
+	even                  // this client has had enough
+)
+
+func (s *strangerShare) standing() standing {
+	switch {
+	case time.Now().After(s.until):
+		return alone
+	case s.ours*s.strangers < s.theirs:
+		return short
+	default:
+		return even
+	}
+}
+
+// standing returns how this client stands to strangers.
+func (q *waitQueue) standing() standing {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	return q.share.standing()
+}
+
+// hadPermits counts an acquisition of this client.
+func (q *waitQueue) hadPermits() {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.share.count(1, 0)
+}
+
+// leaveNextToStrangers makes this client ignore the next message.
+func (q *waitQueue) leaveNextToStrangers() {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.share.forStrangers++
+}
+
+// sharesWith notes how many strangers there are. The count begins anew if there were none.
+func (q *waitQueue) sharesWith(strangers int) {
+	if strangers <= 0 {
+		return
+	}
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	now := time.Now()
+	if now.After(q.share.until) {
+		q.share.ours, q.share.theirs = 0, 0
+	}
+	q.share.strangers, q.share.until = strangers, now.Add(strangersLinger)
+}
