@@ -118,7 +118,11 @@ func dial(server *rig.Server, addr string, options latchkey.Options) (client *la
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
 	if !server.Embedded() {
-		client, err = latchkey.Connect(ctx, server.URLVia(addr), routed(server, addr, options))
+		options = routed(server, addr, options)
+		client, err = latchkey.Connect(ctx, server.URLVia(addr), options)
+		for errors.Is(err, latchkey.ErrUnavailable) && ctx.Err() == nil && options.RetryBudget < soon/2 { // as short as the lease
+			client, err = latchkey.Connect(ctx, server.URLVia(addr), options)
+		}
 		if err != nil {
 			return nil, nil, err
 		}
