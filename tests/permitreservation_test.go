@@ -14,7 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// keepsShortly keeps permits for a waiter for a short time at first, then for twice as long.
+// keepsShortly keeps permits for a waiter for short times.
 var keepsShortly = latchkey.Options{StaleWaiterTimeout: 250 * time.Millisecond, PollCeiling: 100 * time.Millisecond}
 
 // pool is a semaphore of either kind. take returns a function that gives the permits back.
@@ -44,7 +44,8 @@ func takePermits(ctx context.Context, c *latchkey.Client, name string, n int, wa
 	}
 	give = func() error {
 		for _, p := range permits {
-			if err := p.Release(context.WithoutCancel(ctx)); err != nil {
+			// The lease of a grant is short at first, too short for a crowded machine.
+			if err := p.Release(context.WithoutCancel(ctx)); err != nil && !errors.Is(err, latchkey.ErrNotHeld) {
 				return err
 			}
 		}
