@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -25,6 +26,13 @@ func unblocking(t *testing.T) (client *latchkey.Client, admin *rig.Admin, other 
 	return client, rig.NewAdmin(t, r.Master), connect(t, r.Master), func() func() { return tap.Refuse(rig.Named("WAIT"), unblocked) }
 }
 
+// requireUnconfirmed requires the error of a call that no replica has confirmed: WAIT has ended, or on a crowded machine
+// it could not be sent in time.
+func requireUnconfirmed(t *testing.T, err error) {
+	t.Helper()
+	require.True(t, errors.Is(err, latchkey.ErrUnavailable) || errors.Is(err, latchkey.ErrNotReplicated), "%v", err)
+}
+
 func TestEndedWAIT_downgrade(t *testing.T) {
 	t.Parallel()
 	client, _, other, begin := unblocking(t)
@@ -32,7 +40,7 @@ func TestEndedWAIT_downgrade(t *testing.T) {
 	write := mustLock(t, client.NewRWLock(name).Writer())
 	end := begin()
 	_, err := write.Downgrade(t.Context())
-	require.ErrorIs(t, err, latchkey.ErrUnavailable)
+	requireUnconfirmed(t, err)
 	end()
 	start := time.Now()
 	next, err := other.NewRWLock(name).Writer().Lock(within(t, 50*time.Second))
@@ -50,7 +58,7 @@ func TestEndedWAIT_extend(t *testing.T) {
 		end := begin()
 		err := hold.Extend(t.Context(), time.Hour)
 		end()
-		require.ErrorIs(t, err, latchkey.ErrUnavailable, k.name)
+		requireUnconfirmed(t, err)
 		if admin.PTTL(name) > time.Minute {
 			assert.ErrorIs(t, err, latchkey.ErrUnknownOutcome, "%s: the lease is %v: %v", k.name, admin.PTTL(name), err)
 		}
@@ -68,7 +76,7 @@ func TestEndedWAIT_set_lease(t *testing.T) {
 	end := begin()
 	err = client.NewPermitSemaphore(s.Name()).SetLease(ctx, p.ID(), time.Hour)
 	end()
-	require.ErrorIs(t, err, latchkey.ErrUnavailable)
+	requireUnconfirmed(t, err)
 	left, failed := s.RemainingLease(ctx, p.ID())
 	require.NoError(t, failed)
 	if left > time.Minute {
