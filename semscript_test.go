@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -330,6 +331,27 @@ func TestSemScripts_half_subscribed(t *testing.T) {
 	require.Equal(t, "OK", s.take(1, 1, s.number()))
 	s.ask(2, 1, s.number(), "")
 	require.Equal(t, int64(1), s.give(1, "release if set"), "it is done")
+}
+
+// Permits that nobody in the queue wants are announced: strangers do not poll.
+func TestSemScripts_permits_are_left(t *testing.T) {
+	s := newSemScripts(t)
+	heard := make(chan string, 100)
+	link, release := s.c.rueidis.Dedicate()
+	t.Cleanup(release)
+	link.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { heard <- m.Message }})
+	require.NoError(t, link.Do(t.Context(), link.B().Subscribe().Channel(s.channel).Build()).Error())
+	s.set(2, "")
+	require.Equal(t, "2", <-heard)
+	require.Equal(t, "OK", s.take(1, 2, s.number()))
+	s.ask(2, 1, s.number(), "")
+	s.served(semRelease, 1, s.number(), "2", "waits", "release", "1")
+	select {
+	case text := <-heard:
+		require.Equal(t, "1", text)
+	case <-time.After(20 * time.Second):
+		t.Fatal("strangers learn of nothing")
+	}
 }
 
 // The turn of strangers ends with a question of the first in the queue that is there.

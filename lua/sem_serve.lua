@@ -98,7 +98,8 @@ end
 -- returns true if the asker may take its permits. An entry that wants more than there are in all is dropped.
 -- Another one that wants too many is passed over, unless its bar is up. If it is the first and no bar is
 -- remembered, its client is told to ask, which opens one. A client that is gone holds up nobody: its bar is
--- closed. first is the first entry, if the caller knows it.
+-- closed. first is the first entry, if the caller knows it. serve also returns how many permits are left that
+-- nobody in the queue has been called for.
 local function serve(free, asker, first)
   local spare, called, passed = free > 0 and free - kept() or 0, 0, 0
   local entries, at, all, of, up = {first}, 0, nil, nil, nil
@@ -109,7 +110,7 @@ local function serve(free, asker, first)
     end
     local entry = entries[at]
     if not entry then
-      return false
+      return false, spare
     end
     local n = wanted(entry)
     if n > spare and not all then
@@ -117,7 +118,7 @@ local function serve(free, asker, first)
     end
     if n > 0 and n <= spare then
       if entry == asker then
-        return true
+        return true, spare
       end
       redis.call('zrem', queue, entry)
       if reach(entry, 'call', n) then
@@ -128,7 +129,7 @@ local function serve(free, asker, first)
       redis.call('zrem', queue, entry)
     elseif of == entry and up then
       if entry == asker or not counts or listened(inbox(entry)) then
-        return false
+        return false, spare
       end
       redis.call('zrem', queue, entry)
       redis.call('del', bar)
@@ -139,5 +140,5 @@ local function serve(free, asker, first)
       passed = passed + 1
     end
   end
-  return asker ~= nil and passed == passedAtOnce and wanted(asker) <= spare
+  return asker ~= nil and passed == passedAtOnce and wanted(asker) <= spare, spare
 end
