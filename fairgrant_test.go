@@ -24,14 +24,19 @@ func granting(t *testing.T) fairScripts {
 }
 
 // hears subscribes to a channel and returns the messages that are published on it.
+func hears(t *testing.T, c *Client, channel string) <-chan string {
+	t.Helper()
+	heard := make(chan string, 100)
+	link, release := c.rueidis.Dedicate()
+	t.Cleanup(release)
+	link.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { heard <- m.Message }})
+	require.NoError(t, link.Do(t.Context(), link.B().Subscribe().Channel(channel).Build()).Error())
+	return heard
+}
+
 func (s fairScripts) hears(channel string) <-chan string {
 	s.t.Helper()
-	heard := make(chan string, 100)
-	link, release := s.c.rueidis.Dedicate()
-	s.t.Cleanup(release)
-	link.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { heard <- m.Message }})
-	require.NoError(s.t, link.Do(s.t.Context(), link.B().Subscribe().Channel(channel).Build()).Error())
-	return heard
+	return hears(s.t, s.c, channel)
 }
 
 // clientHears returns the messages on the channel of a client.

@@ -9,15 +9,8 @@ func (s *Semaphore) passOn(n int) (left int) {
 	}
 	defer s.client.working.Done()
 	key := lineKey{KindSemaphore, s.key}
-	l, q := s.client.semLines().known(key), s.client.waitQueues.known(key)
-	if l == nil {
-		return n
-	}
-	standing := alone
-	if q != nil {
-		standing = q.standing()
-	}
-	if standing == even {
+	l, standing := s.client.semLines().known(key), s.client.waitQueues.known(key).standing()
+	if l == nil || standing == even {
 		return n
 	}
 	return l.pass(n, standing == short)
@@ -34,7 +27,7 @@ func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int)
 	}
 	isShort := ""
 	q := s.client.waitQueues.known(key)
-	if q != nil && q.standing() == short {
+	if q.standing() == short {
 		isShort = "1"
 	}
 	a, err := s.sendUntilDone(s.client.sender.Detached(ctx), verb, func(o *operation) call {
@@ -44,9 +37,7 @@ func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int)
 		return false, err
 	}
 	reply, err := intOf(a)
-	if q != nil {
-		q.sharesWith(reply - 1)
-	}
+	q.sharesWith(reply - 1)
 	if reply > 0 && err == nil {
 		s.observeReleased(ctx, n)
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -315,18 +314,10 @@ func TestSemScripts_ticket(t *testing.T) {
 	require.Equal(t, []string{entryOf(first, 1), entryOf(second, 1)}, s.state().queue)
 }
 
-// listen subscribes to a channel.
-func (s *semScripts) listen(channel string) {
-	s.t.Helper()
-	link, release := s.c.rueidis.Dedicate()
-	s.t.Cleanup(release)
-	require.NoError(s.t, link.Do(s.t.Context(), link.B().Subscribe().Channel(channel).Build()).Error())
-}
-
 // A client that has subscribed to one of its two channels, and not yet to the other, is no reason to count wrongly.
 func TestSemScripts_half_subscribed(t *testing.T) {
 	s := newSemScripts(t)
-	s.listen("waits")
+	hears(t, s.c, "waits")
 	s.set(1, "")
 	require.Equal(t, "OK", s.take(1, 1, s.number()))
 	s.ask(2, 1, s.number(), "")
@@ -336,11 +327,7 @@ func TestSemScripts_half_subscribed(t *testing.T) {
 // Permits that nobody in the queue wants are announced: strangers do not poll.
 func TestSemScripts_permits_are_left(t *testing.T) {
 	s := newSemScripts(t)
-	heard := make(chan string, 100)
-	link, release := s.c.rueidis.Dedicate()
-	t.Cleanup(release)
-	link.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { heard <- m.Message }})
-	require.NoError(t, link.Do(t.Context(), link.B().Subscribe().Channel(s.channel).Build()).Error())
+	heard := hears(t, s.c, s.channel)
 	s.set(2, "")
 	require.Equal(t, "2", <-heard)
 	require.Equal(t, "OK", s.take(1, 2, s.number()))
@@ -358,7 +345,7 @@ func TestSemScripts_permits_are_left(t *testing.T) {
 func TestSemScripts_strangers_before_the_dead(t *testing.T) {
 	s := newSemScripts(t)
 	s.counts = "1"
-	s.listen(s.channel)
+	hears(t, s.c, s.channel)
 	s.set(1, "")
 	require.Equal(t, "OK", s.take(1, 1, s.number()))
 	for range 100 {
@@ -412,7 +399,7 @@ func TestSemScripts_behind_many_large_requests(t *testing.T) {
 // Strangers that listen have a turn at some releases, but not at those of a client that is short of permits.
 func TestSemScripts_strangers(t *testing.T) {
 	s := newSemScripts(t)
-	s.listen(s.channel)
+	hears(t, s.c, s.channel)
 	s.set(1, "")
 	require.Equal(t, "OK", s.take(1, 1, s.number()))
 	waiter := s.number()

@@ -62,8 +62,11 @@ func (s *strangerShare) standing() standing {
 	}
 }
 
-// standing returns how this client stands to strangers.
+// standing returns how this client stands to strangers. A nil queue knows of none.
 func (q *waitQueue) standing() standing {
+	if q == nil {
+		return alone
+	}
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	return q.share.standing()
@@ -85,7 +88,7 @@ func (q *waitQueue) leaveNextToStrangers() {
 
 // sharesWith notes how many strangers there are. The count begins anew if there were none.
 func (q *waitQueue) sharesWith(strangers int) {
-	if strangers <= 0 {
+	if q == nil || strangers <= 0 {
 		return
 	}
 	q.shard.mu.Lock()
