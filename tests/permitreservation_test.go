@@ -96,7 +96,7 @@ func TestRequestsThatCannotBeSatisfiedStarveNobody(t *testing.T) {
 				}
 				awaitWaiter(t, rig.NewAdmin(t, server), name)
 				other, tries, got := connect(t, server, keepsShortly), 0, 0
-				for start := time.Now(); time.Since(start) < 2*time.Second; tries++ {
+				for start := time.Now(); time.Since(start) < 2*time.Second || got <= tries/6 && time.Since(start) < soon; tries++ {
 					if give, err := p.take(t.Context(), other, name, 1, 0); err == nil {
 						got++
 						require.NoError(t, give())
@@ -106,7 +106,7 @@ func TestRequestsThatCannotBeSatisfiedStarveNobody(t *testing.T) {
 				cancel()
 				all.Wait()
 				t.Logf("%s, %d waiters: %d of %d tries of others succeed", what, waiters, got, tries)
-				assert.Greater(t, got, tries/6, "nearly half, on a machine that has time")
+				assert.Greater(t, got, tries/6, "nearly half, but few tries on a busy machine")
 			})
 		}
 	}

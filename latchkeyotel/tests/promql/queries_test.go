@@ -216,9 +216,10 @@ func TestAlertRules(t *testing.T) {
 	held, err := p.redis.Client().NewFairLock("line").Lock(t.Context()) // not a hold of this program
 	require.NoError(t, err)
 	stop := p.wait(t, 101, latchkey.KindFair, func(ctx context.Context) error { _, err := line.Lock(ctx); return err })
-	require.Eventually(t, func() bool {
-		waiters, err := line.Waiters(t.Context())
-		return err == nil && len(waiters) == 101
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		waiters, err := line.Waiters(context.Background())
+		assert.NoError(t, err)
+		assert.Equal(t, 101, len(waiters)) //nolint:testifylint // Len prints them all
 	}, soon, 100*time.Millisecond)
 	p.scrapes(t, func() {})
 	assert.ElementsMatch(t, []string{"LatchkeyManyCallsWait", "LatchkeyQueueLong"}, p.firing(t))
