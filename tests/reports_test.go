@@ -80,12 +80,14 @@ func TestLogThatBlocksStopsNothing(t *testing.T) {
 	mustUnlock(t, other)
 	mustUnlock(t, rig.Await(t, soon, "the waiter", waiter).hold)
 	for _, hold := range holds {
-		mustUnlock(t, hold)
+		if err := hold.Unlock(t.Context()); err != nil { // on a busy machine it may take longer than the budget
+			require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+		}
 	}
+	rig.Eventually(t, soon, "all is free", free(rig.NewAdmin(t, server), name))
 	closed := make(chan error, 1)
 	go func() { closed <- client.Close(context.Background()) }()
 	require.Error(t, rig.Await(t, soon, "Close", closed), "a goroutine is left")
-	require.NoError(t, free(rig.NewAdmin(t, server), name)())
 }
 
 // The observer does not return from its first event. No lock waits for it: acquisition, renewal,

@@ -149,6 +149,7 @@ func TestTogether_waits_for_a_server_that_stands_still(t *testing.T) {
 		}
 		all.Wait()
 	}
+	rig.Eventually(t, soon, "all is released", free(rig.NewAdmin(t, server), "still"))
 	require.NoError(t, client.Close(within(t, soon))) // which delivers all events
 	assert.Zero(t, failed.Load(), "attempts")
 }

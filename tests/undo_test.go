@@ -66,7 +66,7 @@ func TestUndo_ends_with_its_proof(t *testing.T) {
 	tap.Forget()
 	attempts(t, lock, tap, calls, latchkey.Lease(time.Hour))
 	rig.Eventually(t, soon, "the undo", free(rig.NewAdmin(t, server), name))
-	costs(t, tap, name, 5*calls/2, 3*time.Second) // a second undo of all would come after two seconds
+	costs(t, tap, name, 3*calls-1, 3*time.Second) // a second undo of all would come after two seconds
 }
 
 // Without that proof, the undo of one call takes at most three commands over a lease that is not
