@@ -29,7 +29,9 @@ type acquisition struct {
 	queued    protocol        // for attempts that wait in a queue on the server, or nil
 	since     transport.Stamp // before the first attempt, or when the call began
 	holder    string          // of the lock, when the last attempt was refused, or ""
-	args      *[8]string      // of the command, or nil
+	args      *[9]string      // of the command, or nil
+
+	pollIn time.Duration // after the last refusal, if it polls in the queue of the lock, else 0
 
 	quiet       bool          // nothing is to be logged of the wait: it may be long, or the line was logged
 	behind      *ownership    // of this client, which had the lock at the last refusal, or nil
@@ -88,7 +90,7 @@ var acquisitions = sync.Pool{New: func() any { return new(acquisition) }}
 // argsBuffer returns room for the arguments of a command.
 func (a *acquisition) argsBuffer() []string {
 	if a.args == nil {
-		a.args = new([8]string)
+		a.args = new([9]string)
 	}
 	return a.args[:0]
 }

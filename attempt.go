@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -125,7 +127,7 @@ func (a *acquisition) readHolder(ans transport.Answer) (left time.Duration, err 
 		return left, a.busyWith("", left)
 	}
 	reply, err := ans.Message.ToArray()
-	if err != nil || len(reply) < 2 || len(reply) > 3 {
+	if err != nil || len(reply) < 2 || len(reply) > 4 {
 		return 0, errReply
 	}
 	ms, err1 := reply[0].AsInt64()
@@ -133,15 +135,31 @@ func (a *acquisition) readHolder(ans transport.Answer) (left time.Duration, err 
 	if err := errors.Join(err1, err2); err != nil {
 		return 0, errors.Join(errReply, err)
 	}
-	if len(reply) == 3 {
-		since, err := reply[2].ToString()
-		if err != nil {
-			return 0, errors.Join(errReply, err)
-		}
-		a.ownership.seenInQueue(since, ans.Sent)
+	if err := a.readPlace(reply[2:], ans.Sent); err != nil {
+		return 0, errors.Join(errReply, err)
 	}
 	left = fromMillis(ms)
 	return left, a.busyWith(holder, left)
+}
+
+// readPlace reads what a refusal says of a place in the queue, if there is one: since when it waits and, if it is a
+// poller, when it is to poll.
+func (a *acquisition) readPlace(place []rueidis.RedisMessage, sent transport.Stamp) error {
+	a.pollIn = 0
+	if len(place) == 0 {
+		return nil
+	}
+	since, err := place[0].ToString()
+	if err != nil {
+		return err
+	}
+	a.ownership.seenInQueue(since, sent)
+	if len(place) > 1 {
+		ms, err := place[1].AsInt64()
+		a.pollIn = fromMillis(ms)
+		return err
+	}
+	return nil
 }
 
 // mayBe reports whether the holder that the server has named is of the client of o, or if o reads, one of several

@@ -139,8 +139,8 @@ func (f fairAttempter) attempt(ctx context.Context, round int) (left time.Durati
 
 // pause implements [attempter]. The first refusal makes the client listen. A waiter near the front,
 // or with no place in the line yet, pauses for as long as the server said. The others rest until
-// they are woken.
-func (f fairAttempter) pause(_ *waitQueue, _ int, left time.Duration) time.Duration {
+// they are woken. A waiter near the front that receives no messages polls sooner.
+func (f fairAttempter) pause(_ *waitQueue, round int, left time.Duration) time.Duration {
 	c := f.waiters.client
 	f.reportNoExpiry(left)
 	f.reportOwnWait()
@@ -151,7 +151,11 @@ func (f fairAttempter) pause(_ *waitQueue, _ int, left time.Duration) time.Durat
 	if f.waiters.isBehind(f.waiter) {
 		return 4 * c.options.StaleWaiterTimeout
 	}
-	return pauseUntil(left, c.pollPause())
+	pause := c.pollPause()
+	if !f.ownership.isGuest && c.handover.mustPoll(f.lock.key, round) {
+		pause = min(pause, pauseOfPoller(c.clock().Since(f.since)))
+	}
+	return pauseUntil(left, pause)
 }
 
 // isBehind reports whether the waiter has a place in line and is not near the front.

@@ -100,6 +100,28 @@ func (h *handover) listen(o *ownership) bool {
 	return !s.refused.Load()
 }
 
+// mustPoll reports whether a waiter can expect no messages about a key in that round.
+func (h *handover) mustPoll(key string, round int) bool {
+	if !h.any.Load() {
+		return round >= confirmRounds
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := h.channels[h.ownChannel(key)]
+	if c == nil {
+		return round >= confirmRounds
+	}
+	return c.subscription.mustPoll(round)
+}
+
+// pollText returns the ms after which a waiter for a key polls again, for a script, or "" if it can expect messages.
+func (h *handover) pollText(key string, round int) string {
+	if !h.mustPoll(key, round) {
+		return ""
+	}
+	return millisText(h.client.options.PollCeiling)
+}
+
 // subscribe returns the subscription to the channel, which the caller adds to the notifier if it is fresh. handover.mu
 // is held.
 func (c *clientChannel) subscribe() (s *subscription, fresh bool) {
@@ -239,10 +261,17 @@ func (c *clientChannel) message(text string) {
 	}
 }
 
-// unclaimed handles a message on a channel of this client that no waiter needs any more. The server still counts
-// the client as listening there, so it may grant a lock to an owner whose entry was left behind.
+// unclaimed handles a message on a channel of this client to which nobody listens any more. The server still counts
+// the client as listening there, so it may grant a lock to a poller, or to an owner whose entry was left behind.
 func (h *handover) unclaimed(channel, text string) {
-	if strings.HasPrefix(channel, "latchkey:") && strings.Contains(channel, h.client.id) {
-		(&clientChannel{handover: h, name: channel}).message(text)
+	if !strings.HasPrefix(channel, "latchkey:") || !strings.Contains(channel, h.client.id) {
+		return
 	}
+	h.mu.Lock()
+	c := h.channels[channel]
+	h.mu.Unlock()
+	if c == nil {
+		c = &clientChannel{handover: h, name: channel}
+	}
+	c.message(text)
 }

@@ -35,6 +35,9 @@ func always(kind *spec) func(*Client) *spec { return func(*Client) *spec { retur
 
 func newLockModel(w *world, kindOf func(*Client) *spec) *lockModel {
 	kind := kindOf(w.clients[0])
+	if kind.passes {
+		w.withPoller()
+	}
 	m := &lockModel{w: w, kind: kind, before: entry{kind: "none", ttl: -2}, looks: "hash"}
 	if kind == mutexSpec {
 		m.looks = "string"

@@ -40,11 +40,11 @@ func (r *queueReference) watch(m *message, next string) {
 			if slices.ContainsFunc(after, func(e string) bool { return strings.HasPrefix(e, owner+" ") }) {
 				r.w.fail("%s grants the lock to %s, which waits on", m.what, owner)
 			}
-			if next == "" || !strings.HasPrefix(next, owner+" ") {
+			if (next == "" || !strings.HasPrefix(next, owner+" ")) && !r.w.polls(owner) {
 				r.inFlight = append(r.inFlight, modelMessage{owner, got[1].(string)})
 			}
 		case int64:
-			if len(after) > 0 && !r.mayStayFree() {
+			if slices.ContainsFunc(after, func(e string) bool { return !r.w.polls(e) }) && !r.mayStayFree() {
 				r.w.fail("%s leaves the lock free, and %v wait", m.what, after)
 			}
 		default:
@@ -53,13 +53,16 @@ func (r *queueReference) watch(m *message, next string) {
 			}
 		}
 		// A release that finds the lock free also hands it over.
-		if owner := r.owner(); reply == nil && owner != "" && r.waited(owner) && !r.waits(after, owner) {
+		if owner := r.owner(); reply == nil && owner != "" && r.waited(owner) && !r.waits(after, owner) && !r.w.polls(owner) {
 			r.inFlight = append(r.inFlight, modelMessage{owner, r.token(owner)})
 		}
 	}
 }
 
-func (r *queueReference) entries() []string { return r.w.state(r.lock.keys().queue())[0].list }
+// entries returns the queue without what it says of pollers.
+func (r *queueReference) entries() []string {
+	return slices.DeleteFunc(r.w.state(r.lock.keys().queue())[0].list, func(e string) bool { return strings.HasPrefix(e, "~") })
+}
 
 func (r *queueReference) waited(owner string) bool { return r.waits(r.before, owner) }
 

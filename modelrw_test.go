@@ -18,6 +18,7 @@ type rwModel struct {
 }
 
 func newRWModel(w *world) model {
+	w.withPoller()
 	m := &rwModel{w: w, writes: map[*javaThread]bool{}, before: []entry{{ttl: -2}}}
 	for i, c := range w.clients {
 		l := c.NewRWLock(modelName)

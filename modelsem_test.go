@@ -45,6 +45,7 @@ type semaphoreClient struct {
 }
 
 func newSemaphoreModel(w *world) model {
+	w.withPoller()
 	m := &semaphoreModel{w: w, notes: opReference{w, map[string]opNote{}}, total: unknown}
 	for i, c := range w.clients {
 		s := &semaphoreClient{semaphore: c.NewSemaphore(modelName)}
@@ -395,18 +396,44 @@ func (m *semaphoreModel) mayTake(entry, ticket string, n int64) bool {
 		switch {
 		case want <= spare && first == entry:
 			return true
+		case strings.HasPrefix(first, "~"): // there are no more entries
+			return false
 		case want <= spare:
-			spare -= want
+			switch m.turnOf(first, queue) {
+			case "passed over":
+				passed++
+				continue
+			case "called":
+				spare -= want
+			}
 			queue = slices.Delete(queue, passed, passed+1)
 		case m.total != unknown && want > m.total:
 			queue = slices.Delete(queue, passed, passed+1)
-		case m.isBarred(first):
+		case m.isBarred(first) && m.turnOf(first, queue) != "gone":
 			return false
 		default:
 			passed++
 		}
 	}
 	return false
+}
+
+// turnOf says what comes of an entry whose permits are free, if it is not the asker's.
+func (m *semaphoreModel) turnOf(entry string, queue []string) string {
+	if !m.w.polls(entry) {
+		return "called"
+	}
+	name, _, _ := strings.Cut(entry, " ")
+	at, is := m.before.queue.fields["~"+name]
+	left := numeral(at) - 1<<52 - m.w.now
+	waited := m.w.now - numeral(m.before.queue.fields[entry])
+	switch {
+	case !is || left < -1_000_000:
+		return "gone"
+	case left > min(5000+max(0, waited)/8/int64(len(queue)), 100_000):
+		return "passed over"
+	}
+	return "called"
 }
 
 // queueWith returns the queue after an operation has joined it.

@@ -74,17 +74,32 @@ func (w *world) begin() {
 	w.must("FLUSHALL")
 	w.set(w.now)
 	for i, c := range w.clients {
-		c.id = fmt.Sprintf("%08d-0000-4000-8000-000000000000", i+1)
-		c.registry = newRegistry(c)
-		c.waitQueues = newWaitQueues(c.registry.live)
-		c.dedupSessions = dedupSessions{}
-		c.handover = newHandover(c)
-		channel := &clientChannel{handover: c.handover, name: "latchkey:{" + c.id + "}", waiting: map[string]addressee{}}
-		channel.subscription = &subscription{channel: channel.name, to: channel}
-		channel.subscription.confirmed.Store(true)
-		c.handover.channels[channel.name] = channel
+		startOver(c, fmt.Sprintf("%08d-0000-4000-8000-000000000000", i+1), true)
 	}
 }
+
+// startOver gives a client a name and no memory.
+func startOver(c *Client, id string, listens bool) {
+	c.id = id
+	c.registry = newRegistry(c)
+	c.waitQueues = newWaitQueues(c.registry.live)
+	c.dedupSessions = dedupSessions{}
+	c.handover = newHandover(c)
+	channel := &clientChannel{handover: c.handover, name: "latchkey:{" + c.id + "}", waiting: map[string]addressee{}}
+	channel.subscription = &subscription{channel: channel.name, to: channel}
+	channel.subscription.confirmed.Store(listens)
+	channel.subscription.refused.Store(!listens)
+	c.handover.channels[channel.name] = channel
+}
+
+// pollerID is the client that does not listen in a world that has one.
+const pollerID = "77777777-0000-4000-8000-000000000000"
+
+// withPoller makes the last client one that does not listen.
+func (w *world) withPoller() { startOver(w.clients[len(w.clients)-1], pollerID, false) }
+
+// polls reports whether the client of an owner, or of an entry in a queue, does not listen.
+func (*world) polls(owner string) bool { return strings.HasPrefix(owner, pollerID) }
 
 func (w *world) stamp() transport.Stamp {
 	return transport.Stamp{Mono: time.Duration(w.now) * 1000, Wall: time.Duration(w.now) * 1000}

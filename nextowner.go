@@ -13,10 +13,10 @@ import (
 // chooseNext makes the owner with which this client wants the lock again, when it releases the lock and others
 // are in line: the release puts that owner into the queue. sendMu is held.
 func (o *ownership) chooseNext() {
-	if !o.lock.spec.passes || o.lock.keys().noQueue.Load() {
+	if !o.lock.spec.passes || o.lock.keys().noQueue.Load() || o.lock.client.handover.mustPoll(o.lock.key, 0) {
 		return
 	}
-	first, is := o.firstInLine().(*acquisition) // not a spinner: it would not learn of a grant
+	first, is := o.firstInLine().(*acquisition) // not a spinner: the queue would not know when it polls
 	if !is || first.lock.spec != o.lock.spec || first.lock.Name() != o.lock.Name() {
 		return
 	}
@@ -124,7 +124,7 @@ func (o *ownership) handoverArgs(to []string, count int) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	own, next, full := "", "", time.Duration(0)
-	if o.doubt.mayWait() {
+	if o.doubt.mayWait() || o.entry.hasPollTime {
 		own = o.entry.text
 	}
 	if o.local.next != nil && count == 0 {

@@ -14,6 +14,14 @@ func pauseUntil(left, pause time.Duration) time.Duration {
 	return min(pause, left+time.Millisecond+rand.N(2*time.Millisecond))
 }
 
+// confirmRounds is the number of refusals after which a waiter no longer counts on a subscription that the server has
+// not confirmed.
+const confirmRounds = 2
+
+// pauseOfPoller returns how long a poller rests that waits in a queue with a strict order, or to read: see also
+// lua/poller.lua.
+func pauseOfPoller(waited time.Duration) time.Duration { return 5*time.Millisecond + waited/16 }
+
 // signal sends on a channel that has room for one, and never blocks: one pending signal is enough.
 func signal(signals chan struct{}) {
 	select {

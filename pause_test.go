@@ -23,10 +23,10 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 	for ticket := range uint64(nearest) {
 		inQueue(c, ticket)
 	}
-	behind := inQueue(c, nearest)
+	behind, spin := inQueue(c, nearest), acquisitionOf(c.NewSpinLock("spin", Backoff{}).primitive)
 	for ceiling, askers := range map[time.Duration][]attempter{
 		c.options.PollCeiling:            append(polling, front),
-		DefaultBackoffMax:                {spinner{acquisitionOf(c.NewLock("spin").primitive), Backoff{}.withDefaults()}},
+		DefaultBackoffMax:                {spinner{spin}},
 		4 * c.options.StaleWaiterTimeout: {behind},
 	} {
 		for _, a := range askers {

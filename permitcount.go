@@ -109,10 +109,10 @@ func checkAdded(n int) error {
 // and how many there are in all, which the error says. more is what else the reply says.
 func readPermitRefusal(a transport.Answer, wanted int) (left time.Duration, more []int64, err error) {
 	n, err := a.Message.AsIntSlice()
-	if err != nil || len(n) != 3 && len(n) != 5 {
+	if err != nil || len(n) != 3 && len(n) != 5 && len(n) != 6 {
 		return 0, nil, errors.Join(errReply, err)
 	}
-	if len(n) == 5 {
+	if len(n) > 3 {
 		more = n[3:]
 	}
 	return fromMillis(n[0]), more, &permitsError{wanted: wanted, free: int(n[1]), total: int(n[2])}

@@ -52,12 +52,12 @@ func (stringProtocol) acquireCall(a *acquisition, _, round int) call {
 	if round == 0 && !o.mayBeQueued() {
 		return call{mutexSet, a.lock.keys().alone(), append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease))}
 	}
-	entry, oldEntry := a.queueEntry()
+	entry, oldEntry, poll := a.queueEntry(round)
 	keys := a.lock.keys().alone()
 	if entry != "" || oldEntry != "" {
 		keys = a.lock.keys().queued()
 	}
-	return call{mutexAcquire, keys, append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease), entry, oldEntry)}
+	return call{mutexAcquire, keys, append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease), entry, oldEntry, poll)}
 }
 
 func (stringProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
@@ -81,27 +81,27 @@ func (stringProtocol) renewalCall(o *ownership, lease time.Duration) call {
 // hashProtocol stores the owner and its count in a hash.
 type hashProtocol struct{}
 
-func (hashProtocol) acquireCall(a *acquisition, count, _ int) call {
-	o, fenced, entry, oldEntry := a.ownership, "", "", ""
+func (hashProtocol) acquireCall(a *acquisition, count, round int) call {
+	o, fenced, entry, oldEntry, poll := a.ownership, "", "", "", ""
 	names := a.lock.keys()
 	c, queued := call{lockAcquire, names.alone(), nil}, names.queued()
 	if o.lock.spec.fenced {
 		c.keys, queued, fenced = names.counted(), names.fenced(), "1"
 	}
 	if count == 1 {
-		entry, oldEntry = a.queueEntry()
+		entry, oldEntry, poll = a.queueEntry(round)
 	}
 	if entry != "" || oldEntry != "" {
 		c.cmd, c.keys = lockAcquireQueued, queued
 	}
-	c.args = withoutUsual(append(a.acquireArgs(count), fenced, entry, oldEntry), usualOfAcquire)
+	c.args = withoutUsual(append(a.acquireArgs(count), fenced, entry, oldEntry, poll), usualOfAcquire)
 	return c
 }
 
 // The default values of the scripts' last arguments. Each argument costs the server as much as a tenth of a
 // command.
 var (
-	usualOfAcquire      = []string{"1", "", "", "", "", ""}
+	usualOfAcquire      = []string{"1", "", "", "", "", "", ""}
 	usualOfRelease      = []string{"0", "", "0", "PUBLISH", "", "", "latchkey:{", "}", "1", "0", "0"}
 	usualOfMutexRelease = []string{"PUBLISH", "", "", "latchkey:{", "}", "1", "0", "0", "0"}
 )

@@ -53,6 +53,11 @@ type subscription struct {
 // live reports whether messages are expected to arrive.
 func (s *subscription) live() bool { return s != nil && s.confirmed.Load() }
 
+// mustPoll reports whether a waiter can expect no messages in that round.
+func (s *subscription) mustPoll(round int) bool {
+	return !s.live() && (round >= confirmRounds || s != nil && s.refused.Load())
+}
+
 // lost marks the channel as not subscribed, and makes the waiter query the server.
 func (s *subscription) lost() {
 	s.confirmed.Store(false)

@@ -18,6 +18,7 @@ type queueEntry struct {
 	made        transport.Stamp // before the server knew the owner
 	channel     *clientChannel  // where messages about it arrive, or nil; handover.mu guards it
 	mayBeQueued bool            // the entry may be in the queue
+	hasPollTime bool            // the queue may have a poll time of the owner: see lua/poller.lua
 	since       string          // when it joined the queue, by the server, as last seen
 	seen        transport.Stamp // before the request was sent whose reply said since
 	known       bool            // the entry is in the queue, or its owner has been granted the lock
@@ -32,10 +33,6 @@ var noEntry = &queueEntry{}
 // longestEntryPause is the longest time for which the front relies on messages: the queue lives for
 // a minute after the last call.
 const longestEntryPause = 20 * time.Second
-
-// confirmRounds is the number of refusals after which the front listens to Redisson's channel if the server has
-// not confirmed the channel of this client.
-const confirmRounds = 2
 
 // ownEntry returns the entry of an owner. It makes the entry if there is none; at the time made,
 // the server did not know the owner. Only the goroutine that drives the ownership calls it, the
@@ -61,30 +58,52 @@ func (o *ownership) makeEntry(a *acquisition) {
 }
 
 // queueEntry returns the entry with which an attempt waits, or "" if it does not; oldEntry is an entry that may
-// be in the queue already, or "".
-func (a *acquisition) queueEntry() (entry, oldEntry string) {
-	o := a.ownership
+// be in the queue already, or "". poll is the ms after which a poller polls again, "0" for one that polls no more, or "".
+func (a *acquisition) queueEntry(round int) (entry, oldEntry, poll string) {
+	o, h := a.ownership, a.lock.client.handover
 	if !a.isWaiting || !o.lock.spec.passes || o.isGuest || o.lock.keys().noQueue.Load() {
-		return "", ""
+		return "", "", ""
 	}
-	listens := false
-	if o.lock.client.handover.any.Load() {
+	poll, listens := a.pollText(round), false
+	if h.any.Load() || poll != "" {
 		o.makeEntry(a)
-		listens = o.lock.client.handover.listens(o)
+		listens = h.listens(o)
 	}
 	if o.entry == noEntry {
-		return "", ""
+		return "", "", ""
+	}
+	if poll != "" && !listens {
+		h.expect(o) // the client may listen by the time of a grant
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.entry.mayBeQueued {
-		oldEntry = o.entry.text
+	e := o.entry
+	if e.mayBeQueued {
+		oldEntry = e.text
 	}
-	if listens {
-		entry = o.entry.text
-		o.entry.mayBeQueued, o.doubt.queued = true, true
+	if listens || poll != "" {
+		entry = e.text
+		e.mayBeQueued, o.doubt.queued = true, true
 	}
-	return entry, oldEntry
+	switch {
+	case !listens:
+		e.hasPollTime = e.hasPollTime || poll != ""
+		return entry, oldEntry, poll
+	case e.hasPollTime:
+		return entry, oldEntry, "0"
+	}
+	return entry, oldEntry, ""
+}
+
+// pollText returns the ms after which a poller polls again, or "" if the waiter is none.
+func (a *acquisition) pollText(round int) string {
+	switch pause := a.lock.spec.backoff; {
+	case pause != nil && round == 0: // most often it gets the lock
+		return ""
+	case pause != nil:
+		return millisText(pause(round))
+	}
+	return a.lock.client.handover.pollText(a.lock.key, round)
 }
 
 // mayBeQueued reports whether the entry of the owner may be in the queue.

@@ -61,19 +61,19 @@ func (p readProtocol) renewalCalls(o *ownership, lease time.Duration) []call {
 // writeProtocol stores the writer in the hash of a read/write lock.
 type writeProtocol struct{}
 
-func (writeProtocol) acquireCall(a *acquisition, count, _ int) call {
-	o, stale, entry, oldEntry := a.ownership, "", "", ""
+func (writeProtocol) acquireCall(a *acquisition, count, round int) call {
+	o, stale, entry, oldEntry, poll := a.ownership, "", "", "", ""
 	if a.isWaiting {
 		stale = o.lock.client.staleMS
 	}
 	if count == 1 {
-		entry, oldEntry = a.queueEntry()
+		entry, oldEntry, poll = a.queueEntry(round)
 	}
 	c := call{cmd: rwWriteAcquire, keys: rwKeys(o.lock.key)}
 	if entry != "" || oldEntry != "" {
 		c.cmd, c.keys = rwWriteAcquireQueued, append(c.keys, o.lock.keys().queue())
 	}
-	c.args = []string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), stale, entry, oldEntry, o.lock.keys().queue()}
+	c.args = []string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), stale, entry, oldEntry, o.lock.keys().queue(), poll}
 	return c
 }
 

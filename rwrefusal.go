@@ -12,22 +12,15 @@ import (
 // who go first if nobody holds the lock against the caller.
 func (a *acquisition) readRWRefusal(ans transport.Answer, first string) (left time.Duration, err error) {
 	reply, err := ans.Message.ToArray()
-	if err != nil || len(reply) < 4 || len(reply) > 5 {
+	if err != nil || len(reply) < 4 || len(reply) > 6 {
 		return 0, errReply
 	}
 	ms, err := reply[0].AsInt64()
 	mode, err1 := reply[1].ToString()
 	field, err2 := reply[2].ToString()
 	more, err3 := reply[3].ToString()
-	since := ""
-	if len(reply) == 5 && err == nil {
-		since, err = reply[4].ToString()
-	}
-	if err := errors.Join(err, err1, err2, err3); err != nil {
+	if err := errors.Join(err, err1, err2, err3, a.readPlace(reply[4:], ans.Sent)); err != nil {
 		return 0, errors.Join(errReply, err)
-	}
-	if since != "" {
-		a.ownership.seenInQueue(since, ans.Sent)
 	}
 	left = fromMillis(ms)
 	busy := a.busyWith(strings.TrimSuffix(field, writeSuffix), left)

@@ -20,11 +20,12 @@ type semPlace struct {
 	waits   bool
 	ticket  string          // since when it waits, as the server says; or ""
 	refusal error           // the answer to its last request, or nil
-	left    time.Duration   // from then on, until permits that are kept for others are free; negative if unknown
+	left    time.Duration   // from then on, until permits that are kept for others are free, or it is to poll; negative if unknown
 	rests   time.Time       // until when it relies on messages; zero before it rests
 	doubt   bool            // it may have been executed, or may still be
 	since   transport.Stamp // when that was first so
 	queued  bool            // it may be in the queue
+	refused int             // how often it was refused
 	aside   bool            // it wants more permits than there are in all, and is not in the queue
 	wake    func()          // makes the front ask
 }
@@ -74,22 +75,26 @@ func (p *semPlace) ask(ctx context.Context) error {
 
 // call is the request as a command.
 func (p *semPlace) call() call {
-	bar := ""
+	bar, poll := "", ""
 	if p.waits {
-		bar = p.client.staleMS
+		bar, poll = p.client.staleMS, p.client.handover.pollText(p.key, p.refused)
 	}
-	return p.served(semAcquire, p.op, p.entry(), bar, p.ticket)
+	return p.served(semAcquire, p.op, p.entry(), bar, p.ticket, poll)
 }
 
 // readRefusal reads why there are no permits, and the place in the queue.
 func (p *semPlace) readRefusal(a transport.Answer) error {
 	left, place, err := readPermitRefusal(a, p.count)
 	p.left = left
+	p.refused++
 	if !p.waits || place == nil {
 		return err
 	}
 	if place[0] > 0 {
 		p.ticket = strconv.FormatInt(place[0], 10)
+	}
+	if len(place) == 3 && (p.left < 0 || fromMillis(place[2]) < p.left) { // it polls
+		p.left = fromMillis(place[2])
 	}
 	p.client.handover.listenFor(p.key, p.queueName(), p)
 	p.aside = place[1] == permitsAside

@@ -44,6 +44,8 @@ type spec struct {
 	// wait makes attempts until one acquires. It is nil for the kinds whose acquisitions wait in
 	// one line for each key.
 	wait func(context.Context, *acquisition) error
+	// backoff returns how long a spin lock rests after that many rounds. It is nil for all others.
+	backoff func(round int) time.Duration
 	// channel is where its release is published, or nil for the channel of a lock.
 	channel func(key string) string
 	// ceiling is the longest time between two attempts of the front, or nil for the poll ceiling.

@@ -8,7 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// SpinLock is a re-entrant [Lock] whose waiters use no messages: they try again after growing
+// SpinLock is a re-entrant [Lock] whose waiters subscribe to nothing: they try again after growing
 // pauses, as those of Redisson's spin lock do. It suits servers where pub/sub is unavailable or too
 // expensive. Its releases still wake the waiters of a Lock of the same name.
 type SpinLock struct{ *primitive }
@@ -29,9 +29,10 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 // [AtLeast], [By] and [Note].
 //
 // Lock subscribes to nothing. It tries again after pauses that grow from Backoff.Initial to
-// Backoff.Max, by the factor Backoff.Multiplier; up to half of each is random. So it may notice a
-// release as late as one Backoff.Max, and a waiter costs commands for as long as it waits. Of the
-// waiters of one client only the first sends commands.
+// Backoff.Max, by the factor Backoff.Multiplier; up to half of each is random. It has a place among the
+// waiters of other clients; while it is the first of them, it tries after 5 ms and a sixteenth of its
+// wait, a tenth of a second at most, if that is sooner. A waiter costs commands for as long as it waits.
+// Of the waiters of one client only the first sends commands.
 //
 // The client renews the hold until Unlock, unless Lease fixes its lease. Canceling ctx after Lock
 // returns does not affect the hold. If ctx carries a hold of this lock ([Hold.Context]), or By or
@@ -65,25 +66,25 @@ func (l *SpinLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 // spinSpec is the spec of the re-entrant lock, except that it waits by back-off.
 func spinSpec(b Backoff) *spec {
 	s := *lockSpec
-	s.kind = KindSpin
+	s.kind, s.backoff = KindSpin, b.pause
 	s.wait = func(ctx context.Context, a *acquisition) error {
-		return a.lock.client.wait(ctx, a.lock.lineKey(), onlyLine, spinner{a, b}, nil)
+		a.isWaiting = true
+		return a.lock.client.wait(ctx, a.lock.lineKey(), onlyLine, spinner{a}, nil)
 	}
 	return &s
 }
 
 // spinner makes the attempts of an acquisition, and rests by back-off.
-type spinner struct {
-	*acquisition
-
-	backoff Backoff
-}
+type spinner struct{ *acquisition }
 
 // pause implements [attempter].
 func (s spinner) pause(q *waitQueue, round int, left time.Duration) time.Duration {
 	s.reportNoExpiry(left)
 	q.subscribe(nil, "")
-	return s.backoff.pause(round)
+	if s.pollIn > 0 {
+		return s.pollIn
+	}
+	return s.lock.spec.backoff(round)
 }
 
 // Defaults of [Backoff].
@@ -95,7 +96,8 @@ const (
 
 // Backoff spaces the attempts of a spin lock. The first pause is Initial; each later one is
 // Multiplier times as long, up to Max. Up to half of every pause is cut off at random. Zero fields
-// have the defaults, which are Redisson's. With Multiplier 1 the pause is constant.
+// have the defaults, which are Redisson's. With Multiplier 1 the pause is constant. While a waiter is the
+// first in the queue its pauses may be shorter: see [SpinLock.Lock].
 type Backoff struct {
 	Initial    time.Duration
 	Max        time.Duration

@@ -18,7 +18,7 @@ import (
 //   - missedHint: it tried before it joined a shared line, and may have missed a hint
 //
 // The wait loop asks an *acquisition for more. It does not ask a [spinner], which embeds one: a spin
-// lock polls, and neither relies on messages nor waits in the queue on the server.
+// lock polls, and does not rely on messages.
 type attempter interface {
 	// attempt makes one attempt on the server. With ErrNotAcquired it returns the time after which
 	// to try again if no message comes, negative if that is unknown.
@@ -175,7 +175,10 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 	if s.ceiling != nil {
 		pause = min(pause, s.ceiling(c))
 	}
-	if a.awaitsGrant(round) && !q.strangersMayLeaveLast() {
+	if a.pollIn > 0 {
+		pause = min(pause, a.pollIn)
+	}
+	if a.awaitsGrant(round) && a.pollIn == 0 && !q.strangersMayLeaveLast() {
 		q.noteAwaitsGrant()
 		return pauseUntil(left, min(pause, longestEntryPause))
 	}
@@ -185,6 +188,9 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 	switch {
 	case s.line != onlyLine:
 		q.subscribe(c.notifier, a.lock.keys().channel, presenceChannel(a.lock.key))
+		if s.side == KindRead && q.mustPoll(round) {
+			pause = min(pause, pauseOfPoller(c.clock().Since(a.since)))
+		}
 	case s.passes:
 		q.relyFor(pause + subscriptionLinger) // before it is subscribed: a subscription that is relied on does not retire
 		fallthrough

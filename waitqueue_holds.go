@@ -134,6 +134,13 @@ func (q *waitQueue) subscribe(n *notifier, channel string, presentOn ...string) 
 	n.add(s)
 }
 
+// mustPoll reports whether a waiter can expect no messages in that round.
+func (q *waitQueue) mustPoll(round int) bool {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	return q.whole().sub.mustPoll(round)
+}
+
 // ownTurnEnds notes that somebody else held the key.
 func (q *waitQueue) ownTurnEnds() {
 	q.shard.mu.Lock()

@@ -33,8 +33,8 @@ type Object interface {
 //
 // and returns an error for anything else. latchkey.waiters is the length of the queue on the server, of all processes.
 // The queue of a fair lock or semaphore, of writers and of a barrier has each waiter. The queue of another lock has each
-// client once, for all its goroutines: [Observer.WatchClient] counts those. The waiters of a spin lock, of a latch and of
-// a [latchkey.Semaphore], and readers, are in no queue.
+// client once, for all its goroutines: [Observer.WatchClient] counts those. The waiters of a latch and of a
+// [latchkey.Semaphore], and readers, are in no queue.
 //
 // An object that is not set has no values. Each object costs one or two round trips per collection. A collection takes
 // 2 s at most: later values are missing, and the error goes to the OpenTelemetry error handler. Watch an object in one

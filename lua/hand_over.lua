@@ -25,6 +25,9 @@
 -- a client that does not listen at this server: it would take the grant back, but a former master may forward
 -- the message, and the client would believe that it holds the lock.
 --
+-- A poller (see poller.lua) that is about to poll is granted the lock without a message, for a second longer than
+-- until then. Another poller is passed over, and keeps its place; after 8 of them the lock stays free.
+--
 -- handOver pops each entry before it knows whether its client may have the lock. It drops an entry whose
 -- client does not listen, for which it issues no token, one that was already used, which an old queue may
 -- bring back, and one that waits for another kind of lock, and pops the next, 64 at most. first is the
@@ -32,27 +35,40 @@
 --
 -- It returns an array of the new owner and its token, or nil if the lock stays free.
 local function handOver(kind, key, give, next, full, waits, first)
+  --@include enqueue
   if next ~= '' then
-    --@include enqueue
     enqueue(next)
   end
   local numsub = publish == 'PUBLISH' and 'numsub' or 'shardnumsub'
-  for _ = 1, 64 do
-    first = first or redis.call('zpopmin', queue)
-    local entry, since = first[1], first[2]
+  local passed = 0 -- pollers at the head of the queue
+
+  -- take takes the next member out of the queue, and returns it with its score.
+  local function take()
+    local got = first or passed == 0 and redis.call('zpopmin', queue)
+    if not got then
+      got = redis.call('zrange', queue, passed, passed, 'withscores')
+      redis.call('zrem', queue, got[1] or '')
+    end
     first = nil
+    return got[1], got[2]
+  end
+
+  for _ = 1, 64 do
+    local entry, since = take()
     if not entry then
       return nil
     end
     local to, client, lease, tokens, mark = string.match(entry, '^((%S+):%d+) (%d+) (%d+)(%a?)$')
-    if to and to ~= owner and (mark == kind or kind == 'h' and (mark == '' or mark == 't')) then
+    if string.sub(entry, 1, 1) == '~' then -- there are no more entries
+      enqueue(entry, since)
+      return nil
+    elseif to and to ~= owner and (mark == kind or kind == 'h' and (mark == '' or mark == 't')) then
       local mine, inbox = entry == next, prefix .. client .. suffix
       local count = waits and redis.pcall('pubsub', numsub, channel, inbox, waits) or redis.pcall('pubsub', numsub, channel, inbox)
       local strangers = (count[2] or 0) - (count[6] or 0)
       if strangers > 0 then
         local ours = redis.call('zcard', queue) + 1
         if redis.call('time')[2] % ours < math.max(1, waits and strangers or strangers - ours) then
-          --@include enqueue
           enqueue(entry, since)
           --@include ask_first
           askFirst(key, 2)
@@ -60,20 +76,37 @@ local function handOver(kind, key, give, next, full, waits, first)
           return nil
         end
       end
-      local listens = mine or counted ~= '1' or count[4] ~= 0
-      local token, receivers = '0', mine and 1 or 0
-      if tokens ~= '0' and listens then
-        --@include next_token
-        token = nextToken(counter, mark == 't')
+      local listens, polls = mine or counted ~= '1' or count[4] ~= 0, nil
+      if not mine and (counted ~= '1' or (count[4] or 0) == 0) then
+        --@include poller
+        polls = pollsIn('~' .. to, since)
       end
-      give(to, mine and full or lease)
-      if listens and not mine then
-        receivers = redis.pcall(publish, inbox, 'grant ' .. kind .. ' ' .. to .. ' ' .. token .. '@' .. since .. ' ' .. key)
+      if polls == false then
+        enqueue(entry, since)
+        passed = passed + 1
+        if passed == 8 then
+          --@include ask_first
+          askFirst(key, 0)
+          return nil
+        end
+      else
+        local token, receivers = '0', mine and 1 or 0
+        if tokens ~= '0' and (listens or polls) then
+          --@include next_token
+          token = nextToken(counter, mark == 't')
+        end
+        give(to, mine and full or polls and math.min(lease, polls + 1000) or lease)
+        if listens and not mine then
+          receivers = redis.pcall(publish, inbox, 'grant ' .. kind .. ' ' .. to .. ' ' .. token .. '@' .. since .. ' ' .. key)
+        end
+        if polls then
+          redis.call('zrem', queue, '~' .. to)
+        end
+        if polls or type(receivers) == 'number' and (receivers > 0 or counted ~= '1') then
+          return {to, token}
+        end
+        redis.call('del', key)
       end
-      if type(receivers) == 'number' and (receivers > 0 or counted ~= '1') then
-        return {to, token}
-      end
-      redis.call('del', key)
     end
   end
 end

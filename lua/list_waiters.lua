@@ -27,8 +27,10 @@ end
 local entries = redis.call('zrange', queue, ARGV[1], ARGV[2], 'withscores')
 for i = 1, #entries, 2 do
   local owner = string.match(entries[i], '^%S+') or entries[i]
-  local alive = writers and redis.call('zscore', writers, owner)
-  list(owner, math.max(0, micros - tonumber(entries[i + 1])), alive and math.max(0, tonumber(alive) - clock()))
+  if string.sub(owner, 1, 1) ~= '~' then -- see poller.lua
+    local alive = writers and redis.call('zscore', writers, owner)
+    list(owner, math.max(0, micros - tonumber(entries[i + 1])), alive and math.max(0, tonumber(alive) - clock()))
+  end
 end
 reply[1] = redis.call('zcard', queue)
 local noted = writers and redis.call('zrange', writers, ARGV[1], ARGV[2], 'withscores') or {}

@@ -12,13 +12,14 @@
 -- ARGV[6] '1' for a fenced lock
 -- ARGV[7] the entry of the owner, to wait in the queue if it is refused, or ''
 -- ARGV[8] the entry of the owner, if it may be in the queue already, or ''
+-- ARGV[9] '', or the ms after which a poller polls again (see poller.lua)
 -- The usual value of ARGV[3] is '1', of the others ''. Trailing arguments from ARGV[3] on may be
 -- omitted if they have their usual values.
 --
 -- Reply   nil, or the fencing token as a string: acquired
 --         array: refused; remaining ms of the holder, -1 if it has no expiry, its owner, and
---         the score of the entry if it waits in the queue; or the remaining ms alone if the
---         holder has just gone
+--         the score of the entry if it waits in the queue, and the ms after which a poller is to poll;
+--         or the remaining ms alone if the holder has just gone
 --         error LATCHKEY_GONE: a re-entry, but the hold is over; nothing changed
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
@@ -27,8 +28,8 @@
 -- hash has the one field that Redisson writes.
 --
 -- Cost: 3 commands when free, 2 when refused, 5 to join the queue and 6 if the entry is in it already,
--- 4 for a re-entry; a token adds one. Idempotent: counts are absolute, and a token is issued only when
--- a free lock becomes held.
+-- 5 more for a poller, 4 for a re-entry; a token adds one. Idempotent: counts are absolute, and a token is
+-- issued only when a free lock becomes held.
 local key, queue, counter = KEYS[1], KEYS[2], KEYS[3]
 local owner, count, me, entry, oldEntry = ARGV[1], ARGV[3] or '1', ARGV[4] or '', ARGV[7] or '', ARGV[8] or ''
 local fenced = ARGV[6] == '1'
@@ -40,7 +41,7 @@ if ttl == -2 and count == '1' and me == '' and not fenced and not counter then
   redis.call('hset', key, owner, '1')
   redis.call('pexpire', key, ARGV[2])
   if oldEntry ~= '' and queue then
-    redis.call('zrem', queue, oldEntry)
+    redis.call('zrem', queue, oldEntry, '~' .. owner)
   end
   return nil
 end
@@ -56,7 +57,7 @@ if ttl >= 0 and count == 1 then
   if only and not foreign and holder ~= owner then
     if queue and entry ~= '' then
       --@include enqueue
-      return {ttl, holder, enqueue(entry)}
+      return {ttl, holder, enqueue(entry, nil, ARGV[9])}
     end
     return {ttl, holder}
   end
@@ -70,7 +71,7 @@ if ttl == -2 then
   end
   local token = take()
   if queue and oldEntry ~= '' then
-    redis.call('zrem', queue, oldEntry)
+    redis.call('zrem', queue, oldEntry, '~' .. owner)
   end
   return token
 end
@@ -80,7 +81,7 @@ if entered then
 end
 if queue and entry ~= '' then
   --@include enqueue
-  local since = enqueue(entry)
-  return reply and {ttl, reply, since} or ttl
+  local since, pollIn = enqueue(entry, nil, ARGV[9])
+  return reply and {ttl, reply, since, pollIn} or ttl
 end
 return reply and {ttl, reply} or ttl

@@ -42,7 +42,7 @@ local keepFor = ARGV[13] ~= '0' and ARGV[13]
 -- Usually the owner is the only one and nobody waits. Functions that this case does not need are
 -- defined only later.
 if queue and own ~= '' then
-  redis.pcall('zrem', queue, own)
+  redis.pcall('zrem', queue, own, '~' .. owner)
 end
 if keepFor then
   --@include stay_taken

@@ -28,6 +28,11 @@ local function number(command, key, ...)
   return type(n) == 'number' and n or 0
 end
 
+-- queued returns how many wait in a queue, which may also have poll times: see poller.lua.
+local function queued(queue)
+  return number('zcount', queue, '-inf', '(4503599627370496')
+end
+
 local function text(command, key, ...)
   local value = key and redis.pcall(command, key, ...)
   return type(value) == 'string' and value or false
@@ -70,7 +75,7 @@ local function lock(key, tag, token, queue, fair, writers)
     return barrier(key, tag, size)
   end
   local mode = size > 1 and redis.call('hget', key, 'mode')
-  local waiting = number('zcard', queue) + number('llen', fair)
+  local waiting = queued(queue) + number('llen', fair)
   if mode then
     waiting = math.max(waiting, number('zcount', writers, clock(), '+inf'))
   end
@@ -125,7 +130,7 @@ for at = 1, #KEYS, each do
     elseif #value <= 20 and string.find(value, '^-?%d+$') then
       found = count(key, tag, value, total, ids, latch, line, numeral)
     else
-      local waiting, listen = number('zcard', queue), listening('redisson_lock__channel:' .. tag)
+      local waiting, listen = queued(queue), listening('redisson_lock__channel:' .. tag)
       found = {kind, redis.call('pttl', key), false, {value}, 0, waiting, listen}
     end
   end

@@ -7,11 +7,12 @@
 -- ARGV[2] lease in ms
 -- ARGV[3] the entry of the owner, to wait in the queue if it is refused, or ''
 -- ARGV[4] the entry of the owner, if it may be in the queue already, or ''
+-- ARGV[5] '', or the ms after which a poller polls again (see poller.lua)
 --
 -- Reply   nil: acquired
 --         array: refused; remaining ms of the holder, -1 if it has no expiry, its token, and
---         the score of the entry if it waits in the queue; or the remaining ms alone if the
---         holder has just gone
+--         the score of the entry if it waits in the queue, and the ms after which a poller is to poll;
+--         or the remaining ms alone if the holder has just gone
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
 -- Cost: 3 commands, one more if the holder is not of this library or Redisson, 6 to join the queue
@@ -22,7 +23,7 @@ local ttl = redis.call('pttl', KEYS[1])
 if ttl == -2 then
   redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
   if queue and ARGV[4] ~= '' then
-    redis.call('zrem', queue, ARGV[4])
+    redis.call('zrem', queue, ARGV[4], '~' .. ARGV[1])
   end
   return false
 end
@@ -45,7 +46,7 @@ elseif not lock then
 end
 if queue and ARGV[3] ~= '' then
   --@include enqueue
-  local since = enqueue(ARGV[3])
-  return holder and {ttl, holder, since} or ttl
+  local since, pollIn = enqueue(ARGV[3], nil, ARGV[5])
+  return holder and {ttl, holder, since, pollIn} or ttl
 end
 return holder and {ttl, holder} or ttl

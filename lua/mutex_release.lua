@@ -35,7 +35,7 @@ local function free()
 end
 
 if queue and own ~= '' then
-  redis.pcall('zrem', queue, own)
+  redis.pcall('zrem', queue, own, '~' .. owner)
 end
 local holder = redis.call('get', key)
 local mine = holder == owner

@@ -11,6 +11,7 @@
 -- ARGV[5] the entry of the owner, to wait in the queue if it is refused, or ''
 -- ARGV[6] the entry of the owner, if it may be in the queue already, or ''
 -- ARGV[7] name of the queue
+-- ARGV[8] '', or the ms after which a poller polls again (see poller.lua)
 --
 -- Reply   nil: acquired
 --         array: refused (see rw_refusal.lua); whether a holder is of Redisson is known only if
@@ -91,13 +92,13 @@ if pause then
     note()
     pause = mode and redis.call('pttl', key) == -1 and -1 or pause
   end
-  local since
+  local since, pollIn
   if queue and ARGV[5] ~= '' then
     --@include enqueue
-    since = enqueue(ARGV[5])
+    since, pollIn = enqueue(ARGV[5], nil, ARGV[8])
   end
   --@include rw_refusal
-  return refusal(pause, mode, stranger, since)
+  return refusal(pause, mode, stranger, since, pollIn)
 end
 
 begin('write', owner .. ':write', count, lease)
@@ -105,6 +106,6 @@ if not quiet then
   redis.call('zrem', writers, owner)
 end
 if queue and ARGV[6] ~= '' then
-  redis.call('zrem', queue, ARGV[6])
+  redis.call('zrem', queue, ARGV[6], '~' .. owner)
 end
 return false

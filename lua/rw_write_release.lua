@@ -72,7 +72,7 @@ local function heal()
 end
 
 if queue and own ~= '' then
-  redis.pcall('zrem', queue, own)
+  redis.pcall('zrem', queue, own, '~' .. owner)
 end
 if ARGV[3] == '1' then
   stopWaiting()

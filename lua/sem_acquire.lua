@@ -11,13 +11,14 @@
 -- ARGV[8] '1' if the server counts all listeners of these channels
 -- ARGV[9] '' for a single attempt, else the shortest ms of a bar
 -- ARGV[10] the ticket of an earlier call, or ''
+-- ARGV[11] '', or the ms after which a poller polls again (see poller.lua)
 --
 -- Reply   status OK: acquired
 --         array: refused, single attempt; -1; how many permits are available, and how many there are in
 --         total, -1 if that is not known
 --         array: refused; for the first in the queue, ms until permits that are kept for others are
 --         free, else -1; the same; the ticket; 0 in the queue, 2 not in the queue: it wants more than
---         there are in total
+--         there are in total; and for a poller, ms after which it is to poll
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_UNSET: nobody has set the permits; nothing changed
 --         error LATCHKEY_PAST: the operation was given up; nothing changed
@@ -30,7 +31,7 @@
 local key, total, note, kind, queue, calls, bar = unpack(KEYS)
 local number, entry, keeping = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local publish, channel, clients, suffix, counts = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1'
-local ms, ticket = tonumber(ARGV[9]), ARGV[10]
+local ms, ticket, poll = tonumber(ARGV[9]), ARGV[10], ARGV[11] or ''
 --@include tell
 --@include op
 --@include sem_state
@@ -72,6 +73,7 @@ end
 
 --@include clock
 --@include sem_serve
+local poller = '~' .. select(2, inbox(entry))
 
 -- join puts the entry into the queue, with the ticket that its client knows, even if a late copy has put
 -- it back with another. It returns the ticket if the entry was not there.
@@ -82,6 +84,9 @@ local function join()
     since = string.format('%.0f', time[1] * 1000000 + time[2])
   end
   local new = redis.call('zadd', queue, ticket == '' and 'nx' or 'lt', since, entry) == 1
+  if not new and poll == '' then
+    redis.call('zrem', queue, poller) -- it listens now
+  end
   redis.call('pexpire', queue, '60000')
   return new and since
 end
@@ -92,8 +97,8 @@ if not called then
 end
 if called or serve(free, entry) then
   local reply = take()
-  if not called then
-    redis.call('zrem', queue, entry)
+  if not called or poll ~= '' then
+    redis.call('zrem', queue, entry, poller)
   end
   closeBar(entry)
   pcall(serve, free)
@@ -113,4 +118,5 @@ local first = (n > 1 or keptFor >= 0) and redis.call('zrange', queue, '0', '0')[
 if n > 1 and first then
   openBar(entry, ms, since)
 end
-return refused(first and keptFor or -1, since, 0)
+local pollIn = poll ~= '' and pollsAgain(poller, entry, since, poll) or nil
+return refused(first and keptFor or -1, since, 0, pollIn)

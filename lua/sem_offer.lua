@@ -30,7 +30,7 @@ local function offer(free, short)
   if turn then
     keep('strangers 1', math.min(strangersPause, keeping))
     tellStrangers(free)
-    while first and not reach(first, 'ask', strangersPause) do
+    while first and not reach(first, 'ask', strangersPause) and whenPolls(first) == nil do
       redis.call('zrem', queue, first)
       first = redis.call('zrange', queue, '0', '0')[1]
     end

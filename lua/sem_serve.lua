@@ -55,20 +55,26 @@ local function keep(entry, ms)
 end
 
 --@include listened
+--@include poller
 
--- inbox returns the channel of the client of an entry, and the name of its operation.
+-- inbox returns the channel of the client of an entry, and the name of its operation, '' if it is damaged.
 local function inbox(entry)
   local name, client = string.match(entry, '^((%S+):%d+) ')
-  return clients .. (client or '') .. suffix, name
+  return clients .. (client or '') .. suffix, name or ''
 end
 
 -- reach sends a message to the client of an entry, and reports whether somebody may have received it.
 local function reach(entry, word, n)
   local to, name = inbox(entry)
-  if not name then
+  if name == '' then
     return false
   end
   return tell(publish, to, string.format('%s %d %s %s', word, n, name, key)) ~= 0 or not counts
+end
+
+-- whenPolls returns what pollsIn does, for an entry.
+local function whenPolls(entry)
+  return pollsIn('~' .. select(2, inbox(entry)), redis.call('zscore', queue, entry))
 end
 
 -- barred returns the entry whose bar is remembered, nil if none is, and whether the bar is up.
@@ -98,8 +104,8 @@ end
 -- returns true if the asker may take its permits. An entry that wants more than there are in all is dropped.
 -- Another one that wants too many is passed over, unless its bar is up. If it is the first and no bar is
 -- remembered, its client is told to ask, which opens one. A client that is gone holds up nobody: its bar is
--- closed. first is the first entry, if the caller knows it. serve also returns how many permits are left that
--- nobody in the queue has been called for.
+-- closed. A poller that is not about to poll is passed over. first is the first entry, if the caller knows it.
+-- serve also returns how many permits are left that nobody in the queue has been called for.
 local function serve(free, asker, first)
   local spare, called, passed = free > 0 and free - kept() or 0, 0, 0
   local entries, at, all, of, up = {first}, 0, nil, nil, nil
@@ -120,21 +126,31 @@ local function serve(free, asker, first)
       if entry == asker then
         return true, spare
       end
-      redis.call('zrem', queue, entry)
-      if reach(entry, 'call', n) then
-        keep(entry, keeping)
-        spare, called = spare - n, called + 1
+      local reached, polls = reach(entry, 'call', n), nil
+      if not reached or not counts then
+        polls = whenPolls(entry)
       end
+      if polls == false then
+        passed = passed + 1
+      else
+        redis.call('zrem', queue, entry)
+        if reached or polls then
+          keep(entry, keeping)
+          spare, called = spare - n, called + 1
+        end
+      end
+    elseif string.sub(entry, 1, 1) == '~' then -- there are no more entries
+      return false, spare
     elseif n < 1 or n > all then
       redis.call('zrem', queue, entry)
     elseif of == entry and up then
-      if entry == asker or not counts or listened(inbox(entry)) then
+      if entry == asker or not counts or listened(inbox(entry)) or whenPolls(entry) ~= nil then
         return false, spare
       end
       redis.call('zrem', queue, entry)
       redis.call('del', bar)
       of = nil
-    elseif passed == 0 and not of and entry ~= asker and not reach(entry, 'ask', 0) then
+    elseif passed == 0 and not of and entry ~= asker and not reach(entry, 'ask', 0) and whenPolls(entry) == nil then
       redis.call('zrem', queue, entry)
     else
       passed = passed + 1

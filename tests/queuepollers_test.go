@@ -1,0 +1,215 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// connectMute connects as a user that may not subscribe.
+func connectMute(t *testing.T, server *rig.Server, options latchkey.Options) *latchkey.Client {
+	t.Helper()
+	rig.NewAdmin(t, server).Do("ACL", "SETUSER", "mute", "on", "nopass", "~*", "&*", "+@all", "-subscribe", "-ssubscribe")
+	option := server.Options(server.Addr())
+	option.Username, option.Password = "mute", "any"
+	client, closeAll, err := borrow(option, options)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, closeAll(within(t, soon))) })
+	return client
+}
+
+// pollerKinds are the kinds of objects that a client which receives no messages wants, beside busy clients.
+var pollerKinds = map[string]struct {
+	set    func(ctx context.Context, c *latchkey.Client, name string) error
+	busy   func(c *latchkey.Client, name string) acquire
+	poller func(c *latchkey.Client, name string) acquire // or nil for the same as busy
+}{
+	"lock":   {busy: func(c *latchkey.Client, name string) acquire { return locking(c.NewLock(name)) }},
+	"fenced": {busy: func(c *latchkey.Client, name string) acquire { return locking(c.NewFencedLock(name)) }},
+	"mutex":  {busy: func(c *latchkey.Client, name string) acquire { return locking(c.NewMutex(name)) }},
+	"fair":   {busy: func(c *latchkey.Client, name string) acquire { return locking(c.NewFairLock(name)) }},
+	"write":  {busy: func(c *latchkey.Client, name string) acquire { return locking(c.NewRWLock(name).Writer()) }},
+	"read beside writers": {
+		busy:   func(c *latchkey.Client, name string) acquire { return locking(c.NewRWLock(name).Writer()) },
+		poller: func(c *latchkey.Client, name string) acquire { return locking(c.NewRWLock(name).Reader()) },
+	},
+	"spin": {
+		busy:   func(c *latchkey.Client, name string) acquire { return locking(c.NewLock(name)) },
+		poller: func(c *latchkey.Client, name string) acquire { return locking(c.NewSpinLock(name, latchkey.Backoff{})) },
+	},
+	"semaphore": {
+		set: func(ctx context.Context, c *latchkey.Client, name string) error {
+			return c.NewSemaphore(name).SetPermits(ctx, 1)
+		},
+		busy: func(c *latchkey.Client, name string) acquire { return taking(c.NewSemaphore(name)) },
+	},
+	"permit semaphore": {
+		set: func(ctx context.Context, c *latchkey.Client, name string) error {
+			return c.NewPermitSemaphore(name).SetPermits(ctx, 1)
+		},
+		busy: func(c *latchkey.Client, name string) acquire {
+			s := c.NewPermitSemaphore(name)
+			return func(ctx context.Context) (taken, error) { return takenPermit(s.Acquire(ctx)) }
+		},
+	},
+	"fair semaphore": {
+		set: func(ctx context.Context, c *latchkey.Client, name string) error {
+			return c.NewFairSemaphore(name).SetPermits(ctx, 1)
+		},
+		busy: func(c *latchkey.Client, name string) acquire {
+			s := c.NewFairSemaphore(name)
+			return func(ctx context.Context) (taken, error) { return takenPermit(s.Acquire(ctx)) }
+		},
+	},
+}
+
+func takenPermit(p *latchkey.Permit, err error) (taken, error) {
+	if err != nil {
+		return taken{}, err
+	}
+	return taken{release: p.Release}, nil
+}
+
+// A client that receives no messages, beside two clients that want an object all the time, has it about as often as it
+// asks, and the others do not wait for it.
+func TestPollerAmongListeners(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Settings)
+	const hold, passes = 5 * time.Millisecond, 5
+	server := rig.Fresh(t)
+	options := latchkey.Options{PollCeiling: 500 * time.Millisecond}
+	for what, kind := range pollerKinds {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			name := rig.Name(t)
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			all := rig.Goroutines(t)
+			var theirs, its atomic.Int64
+			work := func(one acquire, passes *atomic.Int64) {
+				for ctx.Err() == nil {
+					got, err := one(ctx)
+					if err != nil {
+						return
+					}
+					rest(hold)
+					assert.NoError(t, got.release(context.WithoutCancel(ctx)))
+					passes.Add(1)
+				}
+			}
+			if kind.set != nil {
+				require.NoError(t, kind.set(t.Context(), connect(t, server), name))
+			}
+			for range 2 {
+				one := kind.busy(connect(t, server, options), name)
+				for range 2 {
+					all.Go(func() { work(one, &theirs) })
+				}
+			}
+			rate := func(of *atomic.Int64, until func()) float64 {
+				began, before := time.Now(), of.Load()
+				until()
+				return float64(of.Load()-before) / time.Since(began).Seconds()
+			}
+			rest(300 * time.Millisecond)
+			without := rate(&theirs, func() { rest(sharesFor(t, time.Second)) })
+			poller := kind.busy(connectMute(t, server, options), name)
+			if what == "spin" {
+				poller = kind.poller(connect(t, server, options), name)
+			} else if kind.poller != nil {
+				poller = kind.poller(connectMute(t, server, options), name)
+			}
+			all.Go(func() { work(poller, &its) })
+			rig.Eventually(t, soon, "the poller has had its turns", func() error {
+				if n := its.Load(); n < passes {
+					return fmt.Errorf("%d of them", n)
+				}
+				return nil
+			})
+			rig.Eventually(t, soon, "all have it as often as before", func() error { // a busy machine is slow now and then
+				var itsRate float64
+				with := rate(&theirs, func() { itsRate = rate(&its, func() { rest(sharesFor(t, time.Second)) }) })
+				t.Logf("holds a second: %.0f of the others without the poller, %.0f beside it; %.1f of the poller", without, with, itsRate)
+				if with+itsRate < without/2 {
+					return fmt.Errorf("%.0f a second, and %.0f before", with+itsRate, without)
+				}
+				return nil
+			})
+			stop()
+			all.Wait() // before the clients are closed
+		})
+	}
+}
+
+// A waiter for a Lock is not delayed by a spin lock of its own client, which rests for longer.
+func TestSpinnerDelaysNoWaiter(t *testing.T) {
+	t.Parallel()
+	client, other := connect(t, rig.Shared(), latchkey.Options{StaleWaiterTimeout: time.Minute}), connect(t, rig.Shared())
+	name := rig.Name(t)
+	held := mustLock(t, other.NewLock(name))
+	ctx, stop := context.WithCancel(t.Context())
+	all := rig.Goroutines(t)
+	spins := client.NewSpinLock(name, latchkey.Backoff{Initial: time.Millisecond, Max: time.Hour, Multiplier: 100})
+	all.Go(func() {
+		if h, err := spins.Lock(ctx); err == nil {
+			assert.NoError(t, h.Unlock(context.WithoutCancel(ctx)))
+		}
+	})
+	defer all.Wait() // before the clients are closed
+	defer stop()
+	awaitWaiting(t, client, latchkey.KindSpin, 1)
+	waiter := lockInBackground(t.Context(), client.NewLock(name))
+	awaitWaiting(t, client, latchkey.KindLock, 1)
+	mustUnlock(t, held)
+	select {
+	case got := <-waiter:
+		require.NoError(t, got.err)
+		mustUnlock(t, got.hold)
+	case <-time.After(soon):
+		t.Fatal("the lock is free, and a waiter does not get it")
+	}
+}
+
+// A poller is granted the lock by a message, because its client has begun to listen since the poller last polled. It
+// keeps the lock, although it polls again at that moment.
+func TestPollerOfAClientThatListens(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Single)
+	server, name := rig.Shared(), rig.Name(t)
+	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
+	client, other := connectVia(t, server, tap.Addr()), connect(t, server)
+	held, elsewhere := mustLock(t, other.NewLock(name)), mustLock(t, other.NewLock(name+" elsewhere"))
+
+	listens := tap.HoldCommand(rig.Both(rig.Subscribing, rig.MentionsPrefix("latchkey:{")))
+	waiter := lockInBackground(t.Context(), client.NewLock(elsewhere.Name()))
+	rig.Await(t, soon, "the subscription", listens.Arrived)
+	spins := lockInBackground(t.Context(), client.NewSpinLock(name, latchkey.Backoff{}))
+	queued(t, admin, name, 2) // its entry, and when it polls
+	poll := tap.HoldCommand(rig.Mentions(name))
+	rig.Await(t, soon, "a poll", poll.Arrived)
+	listens.Release()
+	rig.Eventually(t, soon, "the client listens", func() error {
+		if listening(admin, name) == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	mustUnlock(t, held)
+	rest(50 * time.Millisecond) // until the message has arrived
+	poll.Release()
+	got := rig.Await(t, soon, "the spin lock", spins)
+	require.NoError(t, got.err)
+	rest(50 * time.Millisecond) // in which a release would arrive
+	mustUnlock(t, got.hold)
+	mustUnlock(t, elsewhere)
+	mustUnlock(t, rig.Await(t, soon, "the other waiter", waiter).hold)
+}
