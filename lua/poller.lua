@@ -35,7 +35,7 @@ local function pollsAgain(member, entry, since, pause)
 end
 
 -- pollsIn returns in how many ms a poller polls that is about to; false for another poller, nil for a waiter that
--- is no poller, or is gone.
+-- listens or is gone.
 local function pollsIn(member, since)
   local at = redis.call('zscore', queue, member)
   if not at then

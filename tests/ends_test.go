@@ -32,7 +32,7 @@ func TestExtensionInDoubtIsTakenBack(t *testing.T) {
 	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
 	const lease = 2 * time.Second
 	client := connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: time.Second})
-	before := mustLock(t, client.NewLock("before "+name))
+	before := mustLock(t, connect(t, server).NewLock("before "+name))
 	require.NoError(t, before.Extend(t.Context(), time.Millisecond)) // the server knows the script
 	mustUnlock(t, before)
 	hold := mustLock(t, client.NewLock(name), latchkey.Lease(lease))

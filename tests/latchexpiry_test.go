@@ -73,7 +73,7 @@ func TestAwaiterOfARoundThatExpiredBeforeJavasNext(t *testing.T) {
 	var held *rig.Held
 	inTime(t, func(ttl time.Duration) bool {
 		setLatch(t, latch, 2, latchkey.TTL(ttl))
-		opened = awaitInBackground(within(t, soon), latch)
+		opened = awaitInBackground(within(t, time.Minute), latch)
 		rig.Eventually(t, soon, "it waits, unless the round is over", func() error {
 			if len(opened) == 0 && len(admin.Channels(name)) == 0 {
 				return errors.New("not yet")

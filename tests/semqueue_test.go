@@ -56,6 +56,20 @@ func TestSemaphoreQueue_entry_left_behind(t *testing.T) {
 	})
 }
 
+// hearsCalls reports whether a client listens on the channel on which it is called.
+func hearsCalls(t *testing.T, raw rueidis.Client, name, id string) bool {
+	t.Helper()
+	for _, node := range raw.Nodes() {
+		for count, channel := range map[string]string{"NUMSUB": "latchkey:{" + id + "}", "SHARDNUMSUB": "latchkey:{" + name + "}:" + id} {
+			reply, err := node.Do(t.Context(), node.B().Arbitrary("PUBSUB", count, channel).Build()).AsIntMap()
+			if err == nil && reply[channel] > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func entryLeftBehind(t *testing.T, client *latchkey.Client, raw rueidis.Client) {
 	t.Helper()
 	s := newSemaphore(t, client, 1)
@@ -69,6 +83,9 @@ func entryLeftBehind(t *testing.T, client *latchkey.Client, raw rueidis.Client) 
 			return errors.Join(err, errors.New("not yet"))
 		}
 		id, _, _ := strings.Cut(entries[0], ":")
+		if !hearsCalls(t, raw, s.Name(), id) {
+			return errors.New("it does not listen yet")
+		}
 		return raw.Do(t.Context(), raw.B().Zadd().Key(queue).ScoreMember().ScoreMember(1, id+":999 1").Build()).Error()
 	})
 	require.NoError(t, s.Release(t.Context(), 1))
