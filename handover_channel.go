@@ -102,16 +102,15 @@ func (h *handover) listen(o *ownership) bool {
 
 // mustPoll reports whether a waiter can expect no messages about a key in that round.
 func (h *handover) mustPoll(key string, round int) bool {
-	if !h.any.Load() {
-		return round >= confirmRounds
+	var s *subscription
+	if h.any.Load() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if c := h.channels[h.ownChannel(key)]; c != nil {
+			s = c.subscription
+		}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	c := h.channels[h.ownChannel(key)]
-	if c == nil {
-		return round >= confirmRounds
-	}
-	return c.subscription.mustPoll(round)
+	return s.mustPoll(round)
 }
 
 // pollText returns the ms after which a waiter for a key polls again, for a script, or "" if it can expect messages.

@@ -96,11 +96,7 @@ func permitsOf(c []*latchkey.Client, name string) []role {
 func permitsWithIDs(c []*latchkey.Client, name string) []role {
 	s := c[0].NewPermitSemaphore(name)
 	return permits(s.TrySetPermits, func(ctx context.Context) (taken, error) {
-		permit, err := s.Acquire(ctx)
-		if err != nil {
-			return taken{}, err
-		}
-		return taken{release: permit.Release, valid: permit.ValidFor()}, nil
+		return takenPermit(s.Acquire(ctx))
 	})
 }
 

@@ -76,7 +76,7 @@ func takenPermit(p *latchkey.Permit, err error) (taken, error) {
 	if err != nil {
 		return taken{}, err
 	}
-	return taken{release: p.Release}, nil
+	return taken{release: p.Release, valid: p.ValidFor()}, nil
 }
 
 // A client that receives no messages, beside two clients that want an object all the time, has it about as often as it

@@ -87,11 +87,7 @@ func TestShortWaitsGetTheLock(t *testing.T) {
 func fairPermitsOf(c *latchkey.Client, name string) acquire {
 	s := c.NewFairSemaphore(name)
 	return permits(s.TrySetPermits, func(ctx context.Context) (taken, error) {
-		permit, err := s.Acquire(ctx)
-		if err != nil {
-			return taken{}, err
-		}
-		return taken{release: permit.Release}, nil
+		return takenPermit(s.Acquire(ctx))
 	})[0].acquire
 }
 
