@@ -110,7 +110,7 @@ func run() error {
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	bad, count := 0, 0
+	files := map[string]string{} // by the path that they seem to have
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		if err != nil {
@@ -118,21 +118,18 @@ func run() error {
 		}
 		for _, at := range block.FindAllSubmatchIndex(text, -1) {
 			line := 1 + strings.Count(string(text[:at[2]]), "\n")
-			output, err := compile(scratch, source(page, string(text[at[2]:at[3]])))
-			if err != nil {
+			name := fmt.Sprintf("%d", len(files))
+			file := filepath.Join(scratch, name)
+			if err := os.WriteFile(file, []byte(source(page, line, string(text[at[2]:at[3]]))), 0o600); err != nil {
 				return err
 			}
-			if output != "" {
-				bad++
-				fmt.Printf("%s:%d does not compile:\n%s", page, line, output)
-			}
-			count++
+			files[filepath.Join("internal", "snippets", "snippet"+name, "snippet.go")] = file
 		}
 	}
-	fmt.Printf("%d snippets, %d broken\n", count, bad)
-	if bad > 0 {
-		return fmt.Errorf("%d snippets do not compile", bad)
+	if output := compile(scratch, files); output != "" {
+		return fmt.Errorf("these do not compile:\n%s", output)
 	}
+	fmt.Printf("%d snippets\n", len(files))
 	return nil
 }
 
@@ -148,12 +145,13 @@ func markdown() (pages []string, err error) {
 	return pages, nil
 }
 
-// source makes a file from a snippet of a page.
-func source(page, code string) string {
+// source makes a file from a snippet that begins at a line of a page. The compiler reports the lines of the page.
+func source(page string, line int, code string) string {
+	at := fmt.Sprintf("//line %s:%d\n", page, line)
 	if strings.HasPrefix(code, "package ") {
-		return code
+		return at + code
 	}
-	if !function.MatchString(code) {
+	if code = at + code; !function.MatchString(code) {
 		code = fmt.Sprintf(frame, code)
 	}
 	code = prelude + preludes[page] + code
@@ -166,24 +164,17 @@ func source(page, code string) string {
 	return "package snippet\n" + head.String() + code
 }
 
-// compile builds a file that an overlay places in this module, and returns the
-// errors that matter.
-func compile(scratch, text string) (string, error) {
-	file, overlay := filepath.Join(scratch, "snippet.go"), filepath.Join(scratch, "overlay.json")
-	here, err := filepath.Abs(filepath.Join("internal", "snippet", "snippet.go"))
+// compile builds files that an overlay places in this module, each as a package, and returns the errors that matter.
+func compile(scratch string, files map[string]string) string {
+	overlay := filepath.Join(scratch, "overlay.json")
+	list, err := json.Marshal(map[string]map[string]string{"Replace": files})
+	if err == nil {
+		err = os.WriteFile(overlay, list, 0o600)
+	}
 	if err != nil {
-		return "", err
+		return err.Error()
 	}
-	list, err := json.Marshal(map[string]map[string]string{"Replace": {here: file}})
-	if err != nil {
-		return "", err
-	}
-	for path, content := range map[string][]byte{file: []byte(text), overlay: list} {
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			return "", err
-		}
-	}
-	build := exec.Command("go", "build", "-gcflags=-e", "-overlay", overlay, "-o", os.DevNull, "./internal/snippet")
+	build := exec.Command("go", "build", "-gcflags=-e", "-overlay", overlay, "./internal/snippets/...")
 	raw, failed := build.CombinedOutput()
 	var complaints strings.Builder
 	for line := range strings.Lines(string(raw)) {
@@ -191,5 +182,5 @@ func compile(scratch, text string) (string, error) {
 			complaints.WriteString("  " + line)
 		}
 	}
-	return complaints.String(), nil
+	return complaints.String()
 }
