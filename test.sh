@@ -109,8 +109,11 @@ status=0
 
 echo
 sed -n 's/.*"Output":"rig: \(backend [^"\\]*\).*/\1/p' "$events" | sed 's/ on port [0-9]*//' | sort -u
+leaked=$(sed -n 's/.*"Package":"\([^"]*\)".*"Output":"rig: \(the tests left [^"]*\)".*/\1: \2/p' "$events")
+[ -z "$leaked" ] || printf '%b\n' "$leaked"
 if [ -n "$rerun" ] && [ $status = 0 ]; then
   sed -n "s/: [0-9]* runs, [0-9]* failures\$//p" "$report" | sed "s|\(\.[A-Z][^/.]*\)/.*|\1|" | sort -u >>"$LATCHKEY_TEST_UNSTEADY"
+  [ -z "$leaked" ] || echo "$leaked" | sed 's/: .*/ (goroutines)/' >>"$LATCHKEY_TEST_UNSTEADY"
 fi
 if [ "${LATCHKEY_TEST_NOSKIP-}" = 1 ] && grep '"Action":"skip".*"Test"' "$events"; then
   echo "FAIL: nothing may be skipped in this run"

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,7 +68,7 @@ func leakCheck(background goleak.Option) int {
 			return 0
 		}
 		if time.Now().After(end) {
-			fmt.Fprintln(os.Stderr, "rig: the tests left goroutines behind:", err)
+			fmt.Printf("rig: the tests left goroutines behind: %s\n", strings.ReplaceAll(err.Error(), "\n", " | ")) // test.sh shows it
 			return 1
 		}
 	}
