@@ -21,11 +21,8 @@ func (*MultiLock) renewUntilComplete(_ context.Context, r *request, settings []s
 
 // acquireAll is a round: it acquires all members, and makes one hold of them.
 func (l *MultiLock) acquireAll(ctx context.Context, r *request, settings []setting) (h *Hold, again bool, err error) {
-	holds, acquire := make([]*Hold, len(l.members)), l.acquireInOrder
-	if !r.waits {
-		acquire = l.tryInOrder
-	}
-	if err := acquire(ctx, settings, holds); err != nil {
+	holds := make([]*Hold, len(l.members))
+	if err := l.acquireInOrder(ctx, r, settings, holds); err != nil {
 		giveBack(ctx, holds, maxMemberTimeout)
 		var deadlock *deadlockError
 		return nil, errors.As(err, &deadlock), err
@@ -57,71 +54,29 @@ func newDeadlockError(m member, err error) error {
 	return &deadlockError{fmt.Errorf("%q: %w", m.Name(), rest)}
 }
 
-// acquireInOrder fills holds. It tries all members at the same time. At the first in order that is
-// busy, it releases the ones after it, waits for that one, and goes on. A member that others of this
-// program want is waited for at once, in its line. If it fails, the members that it acquired stay in
-// holds.
-func (l *MultiLock) acquireInOrder(ctx context.Context, settings []setting, holds []*Hold) error {
-	var busy error // the error of the previous try
-	for from := 0; from < len(holds); {
-		began, first := time.Now(), from
-		var err error
-		if !isWanted(l.members[from]) {
-			if first, err = l.tryFrom(ctx, settings, holds, from); err == nil {
-				return nil
-			}
-			if ctx.Err() != nil || isFinalForMember(err) {
-				return roundError(ctx, began, err, busy)
-			}
-			busy, began = err, time.Now()
-		}
-		if holds[first], err = l.await(ctx, l.members[first], settings); err != nil {
-			return roundError(ctx, began, err, busy)
-		}
-		from = first + 1
-	}
-	return nil
-}
+// errNoTimeLeft means that a call's time was over when the members before this one were acquired.
+var errNoTimeLeft = fmt.Errorf("%w: no time was left for it", ErrNotAcquired)
 
-// isWanted reports whether goroutines of this program have or want a member.
-func isWanted(m member) bool {
-	p, is := m.(*primitive)
-	return is && p.client.waitQueues.known(p.lineKey()) != nil
-}
-
-// tryInOrder tries one member after the other, and fills holds until one is busy. If several groups are tried at once,
-// those that fail do so because of a group that has come further in the order, and one of them is acquired. If all
-// members were tried at the same time, each group might acquire some. A group whose first member is busy touches no
-// other.
-func (l *MultiLock) tryInOrder(ctx context.Context, settings []setting, holds []*Hold) (err error) {
-	began := time.Now()
+// acquireInOrder acquires one member after the other, and fills holds until one fails. A group that is waiting or has
+// failed touches no member behind that one. So, of several groups that are tried at once, those that fail do so because
+// of a group that has come further in the order, and one of them is acquired.
+func (l *MultiLock) acquireInOrder(ctx context.Context, r *request, settings []setting, holds []*Hold) (err error) {
 	for i, m := range l.members {
-		if holds[i], err = m.acquire(ctx, "try lock", false, settings); err != nil {
-			return roundError(ctx, began, err, nil)
+		began := time.Now()
+		if r.waits {
+			holds[i], err = l.await(ctx, m, settings)
+		} else {
+			holds[i], err = m.acquire(ctx, "try lock", false, settings)
+		}
+		if err != nil {
+			var before error
+			if i > 0 {
+				before = fail("lock", m.Name(), errNoTimeLeft)
+			}
+			return roundError(ctx, began, err, before)
 		}
 	}
 	return nil
-}
-
-// tryFrom tries all members from the given index on, and releases those that it acquired after the
-// first that was busy.
-func (l *MultiLock) tryFrom(ctx context.Context, settings []setting, holds []*Hold, from int) (first int, err error) {
-	errs := parallelErrors(indexesOf(holds)[from:], func(i int) (err error) {
-		holds[i], err = l.members[i].acquire(ctx, "try lock", false, settings)
-		return err
-	})
-	first = slices.IndexFunc(errs, func(err error) bool { return err != nil })
-	if first < 0 {
-		return 0, nil
-	}
-	err = errs[first]
-	if i := slices.IndexFunc(errs, isFinalForMember); i >= 0 {
-		err = errs[i] // there is nothing to wait for
-	}
-	first += from
-	giveBack(ctx, holds[first:], maxMemberTimeout)
-	clear(holds[first:])
-	return first, err
 }
 
 // await waits for one member.

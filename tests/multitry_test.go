@@ -1,10 +1,12 @@
 package tests
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -82,31 +84,64 @@ func winners(t *testing.T, locks []*latchkey.MultiLock) (n int) {
 }
 
 // A group that cannot be acquired, because its first member is held, leaves its other members alone.
-func TestMultiLock_try_that_cannot_win_disturbs_nobody(t *testing.T) {
+func TestMultiLock_that_cannot_win_disturbs_nobody(t *testing.T) {
 	t.Parallel()
-	server, name, ctx := rig.Shared(), rig.Name(t), within(t, soon)
-	a, b := connect(t, server), connect(t, server)
-	mustLock(t, b.NewLock(name+"1"))
-	group := latchkey.NewMultiLock(a.NewLock(name+"1"), a.NewLock(name+"2"), a.NewLock(name+"3"))
-	done := make(chan struct{})
-	trying := rig.Goroutines(t)
-	trying.Go(func() {
-		for {
-			select {
-			case <-done:
-				return
-			default:
-				_, err := group.TryLock(ctx)
-				assert.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	for verb, acquire := range map[string]func(context.Context, *latchkey.MultiLock) error{
+		"TryLock": func(ctx context.Context, l *latchkey.MultiLock) error { return ignore(l.TryLock(ctx)) },
+		"Lock": func(ctx context.Context, l *latchkey.MultiLock) error {
+			return ignore(l.Lock(ctx, latchkey.Wait(5*time.Millisecond)))
+		},
+	} {
+		t.Run(verb, func(t *testing.T) {
+			server, name, ctx := rig.Shared(), rig.Name(t), within(t, soon)
+			a, b := connect(t, server), connect(t, server)
+			mustLock(t, b.NewLock(name+"1"))
+			group := latchkey.NewMultiLock(a.NewLock(name+"1"), a.NewLock(name+"2"), a.NewLock(name+"3"))
+			stop, end := context.WithCancel(ctx)
+			defer end()
+			trying := rig.Goroutines(t)
+			trying.Go(func() {
+				for stop.Err() == nil {
+					assert.Error(t, acquire(ctx, group))
+				}
+			})
+			for range 50 {
+				hold, err := b.NewLock(name + "3").TryLock(ctx)
+				if assert.NoError(t, err) {
+					require.NoError(t, hold.Unlock(ctx))
+				}
 			}
-		}
-	})
-	for range 50 {
-		hold, err := b.NewLock(name + "3").TryLock(ctx)
-		if assert.NoError(t, err) {
-			require.NoError(t, hold.Unlock(ctx))
-		}
+			end()
+			trying.Wait()
+		})
 	}
-	close(done)
-	trying.Wait()
+}
+
+func ignore(_ *latchkey.Hold, err error) error { return err }
+
+// The time of a call is over while the first member is held, or when the second has been asked: nothing is wrong with a
+// server.
+func TestMultiLock_out_of_time_is_no_outage(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	tap := rig.NewTap(t, server)
+	client := connectVia(t, server, tap.Addr())
+	group := latchkey.NewMultiLock(client.NewLock(name+"1"), client.NewLock(name+"2"))
+	require.NoError(t, rig.InTime(t, func(int) error {
+		asked := tap.HoldCommand(rig.Mentions(name + "2"))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		waiting := lockInBackground(ctx, group)
+		rig.Await(t, soon, "the question", asked.Arrived)
+		cancel()
+		err := rig.Await(t, soon, "the call", waiting).err
+		asked.Release()
+		require.ErrorIs(t, err, context.Canceled)
+		rig.Eventually(t, soon, "nothing is held", free(rig.NewAdmin(t, server), name))
+		if !errors.Is(err, latchkey.ErrNotAcquired) || errors.Is(err, latchkey.ErrUnavailable) {
+			return err // the answer was missing for long enough to be an outage
+		}
+		require.ErrorContains(t, err, `"`+name+`2": not acquired: no time was left for it`)
+		return nil
+	}))
 }

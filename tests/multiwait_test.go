@@ -132,20 +132,20 @@ func confines(t *testing.T, m *masters, short time.Duration, option latchkey.Loc
 	return inTime
 }
 
-// The caller gives up while the first member is silent and many others are held. All of them are
+// The caller gives up while the last member is silent and many others are held. All of them are
 // released, although nobody waits for that.
 func TestMultiLockIsLeftWithManyMembers(t *testing.T) {
 	const many = 100
 	server, name := rig.Shared(), rig.Name(t)
 	admin, link, near := rig.NewAdmin(t, server), rig.NewLink(t, server), connect(t, server)
-	members := []latchkey.Locker{connectVia(t, server, link.Addr()).NewLock(name + " 0")}
+	members := []latchkey.Locker{connectVia(t, server, link.Addr()).NewLock(name + " 2")}
 	for i := range many {
 		members = append(members, near.NewLock(fmt.Sprintf("%s 1 %d", name, i)))
 	}
 	link.Silence()
 	ctx, cancel := context.WithCancel(t.Context())
 	waiting := lockInBackground(ctx, latchkey.NewMultiLock(members...))
-	rig.Eventually(t, soon, "all but the first are held", func() error {
+	rig.Eventually(t, soon, "all but the last are held", func() error {
 		if held := len(admin.KeysOf(name)); held != many {
 			return fmt.Errorf("%d are", held)
 		}

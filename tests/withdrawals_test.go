@@ -20,31 +20,35 @@ import (
 // given up leave the queue as fast as they come.
 func TestWithdrawalsKeepUp(t *testing.T) {
 	t.Parallel()
-	const callers = 100
-	server, name := rig.Shared(), rig.Name(t)
-	lock := slowLink(t, server, 20*time.Millisecond).NewFairLock(name)
-	near := connect(t, server).NewFairLock(name)
-	mustLock(t, near)
-	queued := func() int {
-		waiters, err := near.Waiters(t.Context())
-		require.NoError(t, err)
-		return len(waiters)
+	for what, open := range map[string]opensVia{"opened": openedVia, "borrowed": borrowedVia} {
+		t.Run(what, func(t *testing.T) {
+			const callers = 100
+			server, name := rig.Shared(), rig.Name(t)
+			lock := slowLink(t, server, 20*time.Millisecond, open).NewFairLock(name)
+			near := connect(t, server).NewFairLock(name)
+			mustLock(t, near)
+			queued := func() int {
+				waiters, err := near.Waiters(t.Context())
+				require.NoError(t, err)
+				return len(waiters)
+			}
+			stop := callAgain(t, locking(lock), callers, 300*time.Millisecond, 500*time.Millisecond, new(atomic.Int64))
+			defer stop()
+			rig.Eventually(t, soon, "most wait", func() error {
+				if n := queued(); n < callers/2 {
+					return fmt.Errorf("%d do", n)
+				}
+				return nil
+			})
+			rest(sharesFor(t, 2*time.Second)) // a queue that only grows has thousands of entries then
+			rig.Eventually(t, soon, "the queue is short again", func() error {
+				if n := queued(); n > 2*callers {
+					return fmt.Errorf("%d are in the queue", n)
+				}
+				return nil
+			})
+		})
 	}
-	stop := callAgain(t, locking(lock), callers, 300*time.Millisecond, 500*time.Millisecond, new(atomic.Int64))
-	defer stop()
-	rig.Eventually(t, soon, "most wait", func() error {
-		if n := queued(); n < callers/2 {
-			return fmt.Errorf("%d do", n)
-		}
-		return nil
-	})
-	rest(sharesFor(t, 2*time.Second)) // a queue that only grows has thousands of entries then
-	rig.Eventually(t, soon, "the queue is short again", func() error {
-		if n := queued(); n > 2*callers {
-			return fmt.Errorf("%d are in the queue", n)
-		}
-		return nil
-	})
 }
 
 // Callers that soon give up get a lock or a permit at least half as often as callers that wait: what was granted to a
@@ -64,7 +68,7 @@ func TestShortWaitsGetTheLock(t *testing.T) {
 		"FairSemaphore": fairPermitsOf,
 	} {
 		t.Run(what, func(t *testing.T) {
-			client := slowLink(t, rig.Shared(), 10*time.Millisecond)
+			client := slowLink(t, rig.Shared(), 10*time.Millisecond, openedVia)
 			passes := func(least, most time.Duration) int64 {
 				var passes atomic.Int64
 				stop := callAgain(t, open(client, rig.Name(t)+least.String()), 200, least, most, &passes)
@@ -91,11 +95,27 @@ func fairPermitsOf(c *latchkey.Client, name string) acquire {
 	})[0].acquire
 }
 
+// opensVia opens a client that reaches a server at another address.
+type opensVia func(t *testing.T, server *rig.Server, addr string) *latchkey.Client
+
+func openedVia(t *testing.T, server *rig.Server, addr string) *latchkey.Client {
+	t.Helper()
+	return connectVia(t, server, addr)
+}
+
+func borrowedVia(t *testing.T, server *rig.Server, addr string) *latchkey.Client {
+	t.Helper()
+	client, closeAll, err := borrow(server.Options(addr), latchkey.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = closeAll(within(t, soon)) })
+	return client
+}
+
 // slowLink returns a client whose requests and replies take d each.
-func slowLink(t *testing.T, server *rig.Server, d time.Duration) *latchkey.Client {
+func slowLink(t *testing.T, server *rig.Server, d time.Duration, open opensVia) *latchkey.Client {
 	t.Helper()
 	link := rig.NewLink(t, server)
-	client := connectVia(t, server, link.Addr())
+	client := open(t, server, link.Addr())
 	mustUnlock(t, mustLock(t, client.NewLock(rig.Name(t)+"warm"))) // opens its connection
 	link.DelayRequests(d / 2)
 	link.DelayReplies(d / 2)
