@@ -240,6 +240,7 @@ func TestHandover_failover_that_brings_an_old_queue(t *testing.T) {
 		}
 		t.Logf("one owner has it for %v at most, short lease %v", longest.Round(time.Millisecond), failoverOptions.StaleWaiterTimeout)
 		assert.Less(t, longest, failoverOptions.StaleWaiterTimeout+leeway)
-		rig.Eventually(t, soon, "all is free", free(f.next, f.name))
+		// A place of the old queue may be left behind the others, of one that gave up and that was not called.
+		rig.Eventually(t, time.Minute+soon, "all is free", free(f.next, f.name))
 	}, granting, oneOfEach)
 }

@@ -259,7 +259,7 @@ func free(admin *rig.Admin, name string) func() error {
 	return func() error {
 		for _, key := range admin.KeysOf(name) {
 			if !strings.HasPrefix(key, "redisson_lock_token:") {
-				return fmt.Errorf("key %s", key)
+				return fmt.Errorf("key %s: %v", key, admin.Dump(name)[key])
 			}
 		}
 		return nil
