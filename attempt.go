@@ -32,7 +32,6 @@ func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duratio
 	ans, err := a.send(ctx, 1, round)
 	ans.Doubt = ans.Doubt || transport.StoppedHalfWay(err)
 	a.noteDoubt(ans)
-	o.lock.noteKeysOmitted(ans, err)
 	a.noQueue, a.tooFew = ans.KeysOmitted != nil, errors.Is(err, ErrNotReplicated)
 	left = -1
 	switch {

@@ -88,22 +88,10 @@ func TestWaitQueue_own_message_wakes_nobody(t *testing.T) {
 	require.Len(t, q.signals, 1)
 	q.drain()
 	require.True(t, q.releaseBegins())
-	q.endHold(0, true, true, nil) // nothing was published after all
+	q.endHold(true, true, nil) // nothing was published after all
 	q.drain()
 	q.message("0")
 	require.Len(t, q.signals, 1, "the next message is not ours")
-}
-
-func TestWaitQueue_gives_others_a_chance(t *testing.T) {
-	q := newWaitQueues(noHolds{}).use(lineKey{key: "job"})
-	for range consecutiveLimit {
-		require.Zero(t, q.yieldPause())
-		q.users++
-		q.countHold(true)
-		q.endHold(1, false, true, nil)
-	}
-	require.Positive(t, q.yieldPause(), "after many releases of which others heard")
-	require.Zero(t, q.yieldPause())
 }
 
 // fakeClock has a monotonic and a wall clock that diverge on request.

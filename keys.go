@@ -2,7 +2,6 @@ package latchkey
 
 import (
 	"strings"
-	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -19,8 +18,7 @@ type keys struct {
 	channel string
 	sent    [3]string // the key, the queue of the waiting owners, the fencing counter: slices of it go into commands
 
-	invalid error       // why the name cannot be used
-	noQueue atomic.Bool // the user may not use the queue
+	invalid error // why the name cannot be used
 }
 
 func (k *keys) queue() string { return k.sent[1] }

@@ -11,9 +11,9 @@ import (
 //
 // A release by this package gives the mutex to the next waiter of this package, in the order that
 // [Lock] describes. Other users of the recipe publish nothing. While one of them holds the mutex, a
-// waiter polls four times a second, and up to 200 times a second while the mutex changes hands
-// among them. After each turn a client leaves the mutex free for a short time, so that they can
-// acquire it.
+// waiter polls four times a second, and about 100 times a second while the mutex changes hands
+// among them. A client that takes it again and again leaves it free from time to time, so that they
+// can acquire it.
 type Mutex struct{ *primitive }
 
 var _ Locker = (*Mutex)(nil)
@@ -101,7 +101,7 @@ func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	return m.primitive.ForceUnlock(ctx)
 }
 
-// mutexSpec polls more often than the other specs: see waitqueue_pollers.go.
+// mutexSpec polls more often than the other specs: see waitqueue_recipe.go.
 var mutexSpec = &spec{kind: KindMutex, family: KindMutex, stored: KindMutex,
 	protocol: stringProtocol{}, renew: renewScript, renewals: renewBatch, passes: true, handsOver: true, grantMark: "s", recipe: true,
 	resolve: resolveOwner, fresh: freshOwner}

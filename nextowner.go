@@ -13,7 +13,7 @@ import (
 // chooseNext makes the owner with which this client wants the lock again, when it releases the lock and others
 // are in line: the release puts that owner into the queue. sendMu is held.
 func (o *ownership) chooseNext() {
-	if !o.lock.spec.passes || o.lock.keys().noQueue.Load() || o.lock.client.handover.mustPoll(o.lock.key, 0) {
+	if !o.lock.spec.passes || o.lock.client.handover.mustPoll(o.lock.key, 0) {
 		return
 	}
 	first, is := o.firstInLine().(*acquisition) // not a spinner: the queue would not know when it polls
@@ -33,7 +33,7 @@ func (o *ownership) chooseNext() {
 	o.local.next = next
 }
 
-// chooseTurn decides whether the release leaves the lock to pollers.
+// chooseTurn decides whether the release leaves the mutex to other libraries.
 func (o *ownership) chooseTurn() {
 	if !o.lock.spec.recipe {
 		return
@@ -51,14 +51,14 @@ func (o *ownership) turnBegan() time.Time {
 	return time.Now().Add(o.local.began - o.lock.client.clock().Mono)
 }
 
-// openArg returns, for the release of a mutex, for how many ms it leaves the mutex to pollers, or "0".
+// openArg returns, for the release of a mutex, for how many ms it leaves the mutex to other libraries, or "0".
 func (o *ownership) openArg() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return strconv.Itoa(int(o.local.openMS))
 }
 
-// noteOpen records whether the release has left the lock to pollers.
+// noteOpen records whether the release has left the mutex to other libraries.
 func (o *ownership) noteOpen(a transport.Answer) {
 	if !o.lock.spec.recipe {
 		return

@@ -52,7 +52,7 @@ func (o *ownership) closeLine() {
 	}
 }
 
-// openFor returns for how long the release leaves a mutex to pollers: see waitQueue.openFor.
+// openFor returns for how long the release leaves a mutex to other libraries: see waitQueue.openFor.
 func (o *ownership) openFor() time.Duration {
 	taken := o.turnBegan()
 	defer o.lockShard().mu.Unlock()
@@ -102,9 +102,9 @@ func (o *ownership) releaseFails(next *ownership) (left any) {
 	return o.onKey.queue.unblock(next.asLeft())
 }
 
-// leaveLine ends the hold for the goroutines in line. receivers, noEcho, next and left are as for waitQueue.endHold.
+// leaveLine ends the hold for the goroutines in line. noEcho, next and left are as for waitQueue.endHold.
 // It returns the wait queue if its front may have to be woken.
-func (o *ownership) leaveLine(receivers int64, noEcho bool, next *ownership) (left any, whole *waitQueue) {
+func (o *ownership) leaveLine(noEcho bool, next *ownership) (left any, whole *waitQueue) {
 	shard, hash := o.lock.client.waitQueues.locate(o.lock.key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
@@ -116,7 +116,7 @@ func (o *ownership) leaveLine(receivers int64, noEcho bool, next *ownership) (le
 	whole, o.onKey.queue = q.whole(), nil
 	whole.attached--
 	q.held -= o.keepsOut()
-	left, used := q.endHold(receivers, noEcho, !o.othersMayAttempt, next.asLeft())
+	left, used := q.endHold(noEcho, !o.othersMayAttempt, next.asLeft())
 	if !used {
 		return left, nil
 	}

@@ -20,7 +20,7 @@ type localTurn struct {
 	ends   time.Duration // on the same clock
 	next   *ownership    // with which this client wants the lock after the turn, or nil
 	passes int32         // how often it may still be passed on while strangers compete
-	openMS int16         // how long its release leaves a mutex to pollers, or 0
+	openMS int16         // how long its release leaves a mutex to other libraries, or 0
 	shown  bool          // the program knows the owner, and may re-enter the hold with it
 	passed bool          // the turn had other holds than its first
 }

@@ -71,7 +71,7 @@ func (stringProtocol) releaseCall(o *ownership, to release, args []string) call 
 	}
 	names := o.lock.keys()
 	args = append(o.handoverArgs(append(args, o.wire, names.channel, o.lock.client.publish), 0), o.openArg(), millisText(to.keep))
-	return call{mutexRelease, names.released(names.queued()), withoutUsual(args, usualOfMutexRelease)}
+	return call{mutexRelease, names.queued(), withoutUsual(args, usualOfMutexRelease)}
 }
 
 func (stringProtocol) renewalCall(o *ownership, lease time.Duration) call {
@@ -129,7 +129,7 @@ func (hashProtocol) releaseCall(o *ownership, to release, args []string) call {
 	names := o.lock.keys()
 	args = append(args, o.wire, names.channel, strconv.Itoa(to.count), o.guestID(), millisText(to.raise), o.lock.client.publish)
 	args = append(o.handoverArgs(args, to.count), millisText(to.keep))
-	return call{lockRelease, names.released(names.fenced()), withoutUsual(args, usualOfRelease)}
+	return call{lockRelease, names.fenced(), withoutUsual(args, usualOfRelease)}
 }
 
 func (hashProtocol) renewalCall(o *ownership, lease time.Duration) call {

@@ -61,7 +61,7 @@ func (o *ownership) makeEntry(a *acquisition) {
 // be in the queue already, or "". poll is the ms after which a poller polls again, "0" for one that polls no more, or "".
 func (a *acquisition) queueEntry(round int) (entry, oldEntry, poll string) {
 	o, h := a.ownership, a.lock.client.handover
-	if !a.isWaiting || !o.lock.spec.passes || o.isGuest || o.lock.keys().noQueue.Load() {
+	if !a.isWaiting || !o.lock.spec.passes || o.isGuest {
 		return "", "", ""
 	}
 	poll, listens := a.pollText(round), false
@@ -130,7 +130,7 @@ func (o *ownership) seenInQueue(since string, sent transport.Stamp) {
 // will as soon as the server confirms that this client listens.
 func (a *acquisition) awaitsGrant(round int) bool {
 	o := a.ownership
-	if o == nil || !o.lock.spec.passes || o.isGuest || o.lock.keys().noQueue.Load() {
+	if o == nil || !o.lock.spec.passes || o.isGuest {
 		return false
 	}
 	o.ownEntry(a.since)

@@ -228,7 +228,6 @@ func (o *ownership) sendRelease(ctx context.Context, stop <-chan struct{}, on tr
 		clear(args[:])
 		releaseBuffers.Put(args)
 	}
-	o.lock.noteKeysOmitted(a, err)
 	if to.keep > 0 {
 		o.lock.client.record.keepUntil(a.Sent.Mono + to.keep)
 	}

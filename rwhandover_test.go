@@ -26,14 +26,14 @@ func (writers) entry(owner string) string { return owner + " 5000 0w" }
 // wait makes an attempt to write that is refused and waits.
 func (w writers) wait(owner string) {
 	w.t.Helper()
-	reply := w.c.script(rwWriteAcquireQueued, w.withQueue(), owner, "30000", "1", "5000", w.entry(owner), "", w.keys.queue())
+	reply := w.c.script(rwWriteAcquire, w.withQueue(), owner, "30000", "1", "5000", w.entry(owner), "", w.keys.queue())
 	require.Len(w.t, reply, 5, "since when it waits as well: %v", reply)
 }
 
 // release ends a write. next joins the end of the queue, unless it is "".
 func (w writers) release(owner, next string) any {
 	w.t.Helper()
-	return w.c.script(rwWriteReleaseQueued, w.withQueue(), w.unwriteArgs(owner, 0, "0", "", next)...)
+	return w.c.script(rwWriteRelease, w.withQueue(), w.unwriteArgs(owner, 0, "0", "", next)...)
 }
 
 // hears returns the messages to the client of an owner, without stamps.
@@ -70,7 +70,7 @@ func TestRWHandover_to_the_next_writer(t *testing.T) {
 	require.LessOrEqual(t, w.c.pttl(t, w.keys.key), int64(5000), "a short lease")
 	require.Nil(t, w.release(ownerA, ""))
 	w.check(writtenBy(ownerB), ownerC)
-	require.Nil(t, w.c.script(rwWriteAcquireQueued, w.withQueue(), ownerB, "30000", "1", "5000", w.entry(ownerB), w.entry(ownerB), w.keys.queue()))
+	require.Nil(t, w.c.script(rwWriteAcquire, w.withQueue(), ownerB, "30000", "1", "5000", w.entry(ownerB), w.entry(ownerB), w.keys.queue()))
 	w.check(writtenBy(ownerB), ownerC)
 	require.Greater(t, w.c.pttl(t, w.keys.key), int64(20000), "it asks for the whole lease")
 }
@@ -100,10 +100,10 @@ func TestRWHandover_after_the_turn_of_readers(t *testing.T) {
 	require.Nil(t, w.readAgain(ownerC))
 	args := append([]string{ownerC, "0", ""}, w.unreadArgs()...)
 	keys := appendLeaseKeys(w.withQueue(), w.keys.key, ownerC, 1)
-	require.Equal(t, []any{ownerB, "0"}, w.c.script(rwReadReleaseQueued, keys, args...))
+	require.Equal(t, []any{ownerB, "0"}, w.c.script(rwReadRelease, keys, args...))
 	require.Equal(t, "grant w "+ownerB+" 0 "+w.keys.key, heard())
 	w.check(writtenBy(ownerB))
-	require.Nil(t, w.c.script(rwReadReleaseQueued, keys, args...), "twice")
+	require.Nil(t, w.c.script(rwReadRelease, keys, args...), "twice")
 	w.check(writtenBy(ownerB))
 }
 
@@ -122,7 +122,7 @@ func TestRWHandover_heals_what_was_lost(t *testing.T) {
 	w := newWriters(t, ownerB, ownerC)
 	heard := w.hears(ownerC)
 	w.do("DEL", w.keys.key, rwKeys(w.keys.key)[1])
-	require.Nil(t, w.c.script(rwWriteReleaseQueued, w.withQueue(), w.unwriteArgs(ownerB, 0, "1", w.entry(ownerB), "")...))
+	require.Nil(t, w.c.script(rwWriteRelease, w.withQueue(), w.unwriteArgs(ownerB, 0, "1", w.entry(ownerB), "")...))
 	require.Equal(t, "grant w "+ownerC+" 0 "+w.keys.key, heard())
 	w.check(writtenBy(ownerC))
 }
@@ -131,7 +131,7 @@ func TestRWHandover_heals_what_was_lost(t *testing.T) {
 func TestRWHandover_of_a_free_lock(t *testing.T) {
 	w := newWriters(t, ownerB, ownerC)
 	w.do("DEL", w.keys.key, rwKeys(w.keys.key)[1])
-	require.Nil(t, w.c.script(rwWriteAcquireQueued, w.withQueue(), ownerC, "30000", "1", "5000", w.entry(ownerC), w.entry(ownerC), w.keys.queue()))
+	require.Nil(t, w.c.script(rwWriteAcquire, w.withQueue(), ownerC, "30000", "1", "5000", w.entry(ownerC), w.entry(ownerC), w.keys.queue()))
 	w.check(writtenBy(ownerC), ownerB)
 	require.Equal(t, []string{ownerB}, w.strings("ZRANGE", rwKeys(w.keys.key)[2], "0", "-1"))
 }

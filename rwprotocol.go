@@ -35,19 +35,10 @@ func (readProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dura
 }
 
 func (p readProtocol) releaseCall(o *ownership, to release, args []string) call {
-	c := o.rwRelease(rwReadRelease, rwReadReleaseQueued)
-	c.keys = appendLeaseKeys(c.keys, o.lock.key, o.wire, o.mostHolds())
+	c := call{cmd: rwReadRelease, keys: appendLeaseKeys(append(rwKeys(o.lock.key), o.lock.keys().queue()), o.lock.key, o.wire, o.mostHolds())}
 	args = append(args, o.wire, strconv.Itoa(to.count), p.number, o.lock.client.publish, o.lock.keys().channel, millisText(to.raise))
 	c.args = append(o.lock.client.handover.channelArgs(args, o.lock.key), presenceChannel(o.lock.key), o.lock.keys().queue())
 	return c
-}
-
-// rwRelease returns the call of a release with the queue among its keys, or without it if it cannot be used.
-func (o *ownership) rwRelease(without, with transport.Command) call {
-	if o.lock.keys().noQueue.Load() {
-		return call{cmd: without, keys: rwKeys(o.lock.key)}
-	}
-	return call{cmd: with, keys: append(rwKeys(o.lock.key), o.lock.keys().queue())}
 }
 
 func (p readProtocol) renewalCall(o *ownership, lease time.Duration) call {
@@ -71,7 +62,7 @@ func (writeProtocol) acquireCall(a *acquisition, count, round int) call {
 	}
 	c := call{cmd: rwWriteAcquire, keys: rwKeys(o.lock.key)}
 	if entry != "" || oldEntry != "" {
-		c.cmd, c.keys = rwWriteAcquireQueued, append(c.keys, o.lock.keys().queue())
+		c.keys = append(c.keys, o.lock.keys().queue())
 	}
 	c.args = []string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), stale, entry, oldEntry, o.lock.keys().queue(), poll}
 	return c
@@ -87,7 +78,7 @@ func (writeProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dur
 
 func (writeProtocol) releaseCall(o *ownership, to release, args []string) call {
 	waiting := o.waitingArg()
-	c := o.rwRelease(rwWriteRelease, rwWriteReleaseQueued)
+	c := call{cmd: rwWriteRelease, keys: append(rwKeys(o.lock.key), o.lock.keys().queue())}
 	args = append(args, o.wire, strconv.Itoa(to.count), waiting, o.lock.client.publish, o.lock.keys().channel, millisText(to.raise))
 	c.args = append(o.handoverArgs(args, to.count), presenceChannel(o.lock.key), o.lock.client.staleMS, o.lock.keys().queue())
 	if to.keep > 0 {

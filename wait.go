@@ -91,8 +91,10 @@ func (c *Client) waitInLine(ctx context.Context, q *waitQueue, w *waiter, a atte
 // missed. mark counts the call from its first rest on.
 func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter, mark *waitMark) error {
 	for round := 0; ; round++ {
-		if err := c.yield(ctx, q, a); err != nil {
-			return q.waitError(ctx, err, nil)
+		if open := q.openLeft(); open > 0 {
+			if err := transport.Rest(ctx, c.closing, open); err != nil {
+				return q.waitError(ctx, err, nil)
+			}
 		}
 		q.drain()
 		q.attemptBegins()
@@ -115,37 +117,6 @@ func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter, mar
 func (m *waitMark) beginFor(c *Client, a attempter) {
 	kind, _ := a.what()
 	m.begin(c, kind)
-}
-
-// yield rests while the front lets others go first. While a mutex is left to pollers, the front looks for one that has taken it: the pollers' turn has then begun.
-func (c *Client) yield(ctx context.Context, q *waitQueue, a attempter) error {
-	for pause := q.yieldPause(); pause > 0; pause = q.yieldPause() {
-		mutex, is := a.(*acquisition) // a mutex has no spinner
-		looks := is && mutex.lock.spec.recipe && q.isOpen()
-		if looks {
-			pause = min(pause, pollFast)
-		}
-		if err := transport.Rest(ctx, c.closing, pause); err != nil || !looks {
-			return err
-		}
-		if theirs := mutex.lookForPoller(ctx, q); theirs > 0 {
-			return transport.Rest(ctx, c.closing, theirs)
-		}
-	}
-	return nil
-}
-
-// lookForPoller looks for a poller that holds the mutex, and returns how long the front rests if
-// there is one.
-func (a *acquisition) lookForPoller(ctx context.Context, q *waitQueue) time.Duration {
-	found, err := a.lock.client.inspect(ctx, a.lock.keys())
-	if err != nil || len(found.Holders) != 1 {
-		return 0
-	}
-	if token := found.Holders[0].Owner.String(); !isOurs(token) {
-		return q.pollerHolds(token)
-	}
-	return 0
 }
 
 // pause returns how long to rest after a failure.
@@ -198,11 +169,11 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 		q.subscribe(c.notifier, a.lock.keys().channel)
 	}
 	if s.recipe { // other libraries publish nothing when they release it
-		pause = min(pause, transport.Jitter(pollSlow))
+		pause = min(pause, transport.Jitter(recipeSlow))
 	}
 	switch {
 	case s.recipe && a.byStranger:
-		pause = min(pause, q.pollerHolds(a.holder))
+		pause = min(pause, q.recipeHolds(a.holder))
 	case a.byStranger && s.passes:
 		q.whole().strangerHolds(!a.stranger)
 		a.stranger = true

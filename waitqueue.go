@@ -155,7 +155,6 @@ func (q *waitQueue) takeFirstLocked(from any) *waiter {
 	}
 	q.line.remove(w)
 	w.taken = true
-	q.releases.consecutive = consecutiveLimit // this client has had its turn
 	q.countOwnHold()
 	return w
 }

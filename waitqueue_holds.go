@@ -1,27 +1,12 @@
 package latchkey
 
 import (
-	"math/rand/v2"
 	"time"
 )
 
 // Two things wake the front of a wait queue: the end of a hold of this client, and messages from
 // others. A release of this client also publishes a message, which must not wake the front a second
 // time.
-
-const (
-	// consecutiveLimit is how many times in a row a client may take a contended key again before it
-	// lets others go first.
-	consecutiveLimit = 16
-	yieldFor         = 2 * time.Millisecond
-)
-
-// recentReleases is what a wait queue knows of the releases of its own client. shard.mu guards it.
-type recentReleases struct {
-	echoes      int  // messages of our own releases that have not come back yet
-	consecutive int  // releases in a row after which this client took the key again
-	yields      bool // the front lets other clients go first
-}
 
 // countHold notes that a hold of this client has begun, and returns how many times the hold may be passed on.
 // busy says that the key is busy now. shard.mu is held.
@@ -53,15 +38,11 @@ func (q *waitQueue) releaseBegins() bool {
 	if !q.sub.live() {
 		return false
 	}
-	q.releases.echoes++
+	q.echoes++
 	return true
 }
 
 // endHold ends one hold and its use of the queue. shard.mu is held.
-//
-// receivers is how many subscribers received the message of the release: 0 if none was sent or
-// nobody subscribes, -1 if it could not be published. If other clients received it, this client
-// must not take the key again and again.
 //
 // noEcho means that releaseBegins counted a message that was never published. blocked means that the
 // hold kept everybody from the front until now.
@@ -69,32 +50,16 @@ func (q *waitQueue) releaseBegins() bool {
 // next is for the next waiter in front, or nil. It is returned as left if nobody waits. used
 // reports whether the wait queue has other users: their front is to be woken if others may hold the
 // key now.
-func (q *waitQueue) endHold(receivers int64, noEcho, blocked bool, next any) (left any, used bool) {
+func (q *waitQueue) endHold(noEcho, blocked bool, next any) (left any, used bool) {
 	whole := q.whole()
 	defer whole.endUse()
-	q.noteRelease(receivers, noEcho)
+	if noEcho && q.echoes > 0 {
+		q.echoes--
+	}
 	if blocked {
 		next = q.unblock(next)
 	}
 	return next, whole.users > 1
-}
-
-// noteRelease notes how many received the message of a release. noEcho is as for endHold. shard.mu
-// is held.
-func (s *waitState) noteRelease(receivers int64, noEcho bool) {
-	if noEcho && s.releases.echoes > 0 {
-		s.releases.echoes--
-	}
-	if s.sub.live() {
-		receivers--
-	}
-	s.releases.consecutive++
-	if receivers <= 0 {
-		s.releases.consecutive = 0
-	}
-	if s.releases.consecutive >= consecutiveLimit {
-		s.releases.consecutive, s.releases.yields = 0, true
-	}
 }
 
 // unblock counts one hold less that keeps everybody from the front. shard.mu is held.
@@ -107,22 +72,9 @@ func (q *waitQueue) unblock(next any) (left any) {
 	return q.leaveTo(next)
 }
 
-// yieldPause returns how long the front should let other clients go first.
-func (q *waitQueue) yieldPause() time.Duration {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	pause := max(0, until(q.pollers.openUntil))
-	if !q.releases.yields {
-		return pause
-	}
-	q.releases.yields = false
-	return max(pause, yieldFor/2+rand.N(yieldFor), q.strangersPause())
-}
-
 // subscribe is called when another owner turned out to hold the key. From then on the front relies
 // on messages. The wait queue subscribes once, and subscribes to presentOn to show that it does.
 func (q *waitQueue) subscribe(n *notifier, channel string, presentOn ...string) {
-	q.ownTurnEnds()
 	q = q.whole()
 	s := q.newSubscription(n != nil, channel)
 	if s == nil {
@@ -139,13 +91,6 @@ func (q *waitQueue) mustPoll(round int) bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	return q.whole().sub.mustPoll(round)
-}
-
-// ownTurnEnds notes that somebody else held the key.
-func (q *waitQueue) ownTurnEnds() {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	q.releases.consecutive = 0
 }
 
 // relyFor sets how long the subscription is needed. After that, the key is wanted only by this
@@ -180,9 +125,9 @@ func (q *waitQueue) message(text string) {
 		return
 	}
 	letThemFirst := q.share.standing() == even
-	own := q.releases.echoes > 0
+	own := q.echoes > 0
 	if own {
-		q.releases.echoes--
+		q.echoes--
 	}
 	waits := !own && q.letStrangerGoFirst()
 	q.shard.mu.Unlock()
@@ -197,7 +142,7 @@ func (q *waitQueue) message(text string) {
 // reconnected implements [subscriber]. The front has to make an attempt.
 func (q *waitQueue) reconnected() {
 	q.shard.mu.Lock()
-	q.releases.echoes, q.share.forStrangers = 0, 0
+	q.echoes, q.share.forStrangers = 0, 0
 	q.shard.mu.Unlock()
 	q.signal()
 }

@@ -15,10 +15,10 @@ type waitState struct {
 	open        any           // what others may share with the holders of this client, or nil
 	left        any           // what the next front continues with, or nil: see exit
 	waitLine
-	releases  recentReleases
+	echoes    int // messages of this client's own releases that have not come back yet
 	strangers strangerTurns
 	share     strangerShare
-	pollers   pollerTurns
+	recipe    recipeTurns
 	answer    lastAnswer
 }
 

@@ -84,20 +84,12 @@ func (q *waitQueue) strangersMayLeaveLast() bool {
 	return q.main != nil && time.Since(q.main.strangers.until) < strangersMayShare
 }
 
-// strangersPause returns how long known strangers have to acquire a lock. shard.mu is held.
-func (q *waitQueue) strangersPause() time.Duration {
-	if q.strangersKnown() {
-		return strangerPause
-	}
-	return 0
-}
-
 // endlessPasses is how many times a hold may be passed on if nobody else wants it.
 const endlessPasses = 1 << 30
 
 // passesOfTurn returns how many times a hold that begins now may be passed on. shard.mu is held.
 func (q *waitQueue) passesOfTurn() int {
-	if q.strangersKnown() || q.hasPollers() {
+	if q.strangersKnown() || q.seesRecipe() {
 		return q.line.length
 	}
 	return endlessPasses
@@ -116,7 +108,7 @@ func (q *waitQueue) letStrangersFirst() {
 	if q.lines.Load() != nil {
 		q.strangers.turnLeft++ // the release of such a lock publishes two messages
 	}
-	if q.releases.echoes == 0 {
+	if q.echoes == 0 {
 		q.strangers.turnLeft++
 	}
 }

@@ -1,7 +1,7 @@
--- Fragment: leaves a mutex free for clients that poll for it. It needs what hand_over.lua needs, and the
+-- Fragment: leaves a mutex free for other libraries, which poll for it. It needs what hand_over.lua needs, and the
 -- locals key, of the mutex, and next, an entry or ''.
 
--- mayStayFree reports whether it is the turn of clients that poll, by the microsecond in which the
+-- mayStayFree reports whether it is the turn of other libraries, by the microsecond in which the
 -- script runs: each client requests that turn as often as if it were the only one.
 local function mayStayFree()
   local waiting = queue and redis.pcall('zcard', queue)

@@ -81,9 +81,8 @@ func (c Command) Guarded() Command {
 }
 
 // OptionalKeys returns the command with optional keys: those at from up to, not including, to. They are
-// left out if the server refuses all keys together: because their slot migrates and they are not on
-// one node, or because the user has no permission for one of them. A script whose keys were left
-// out must not read any key again: it is not guarded.
+// left out if the server refuses all keys together, because their slot migrates and they are not on one
+// node. A script whose keys were left out must not read any key again: it is not guarded.
 func (c Command) OptionalKeys(from, to int) Command {
 	c.optionalFrom, c.optionalTo, c.unguardedWithout = from, to, true
 	return c
@@ -98,7 +97,7 @@ func (c Command) OptionalKeysGuarded(from, to int) Command {
 // withoutOptional returns the keys without the optional ones, or nil if that does not help after this
 // refusal.
 func (c Command) withoutOptional(keys []string, refusal error) []string {
-	if c.optionalTo == 0 || len(keys) <= c.optionalFrom || !HasCode(refusal, "TRYAGAIN") && !HasCode(refusal, "NOPERM") {
+	if c.optionalTo == 0 || len(keys) <= c.optionalFrom || !HasCode(refusal, "TRYAGAIN") {
 		return nil
 	}
 	return slices.Delete(slices.Clone(keys), c.optionalFrom, min(c.optionalTo, len(keys)))
