@@ -29,6 +29,7 @@ func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duratio
 			return longestEntryPause, a.busyWith("", -1)
 		}
 	}
+	a.pollIn = 0
 	ans, err := a.send(ctx, 1, round)
 	ans.Doubt = ans.Doubt || transport.StoppedHalfWay(err)
 	a.noteDoubt(ans)
@@ -144,7 +145,6 @@ func (a *acquisition) readHolder(ans transport.Answer) (left time.Duration, err 
 // readPlace reads what a refusal says of a place in the queue, if there is one: since when it waits and, if it is a
 // poller, when it is to poll.
 func (a *acquisition) readPlace(place []rueidis.RedisMessage, sent transport.Stamp) error {
-	a.pollIn = 0
 	if len(place) == 0 {
 		return nil
 	}

@@ -17,7 +17,6 @@ type line struct {
 	key string
 
 	// Guarded by all.mu.
-	users  int
 	answer lastAnswer    // what the front has learned
 	ticket uint64        // of the place in the queue on the server that the last front has left, or 0
 	held   bool          // a hold of this program keeps the line
@@ -25,32 +24,50 @@ type line struct {
 }
 
 // lines are the lines of a client for one kind of object.
-type lines struct {
+type lines = used[string, line]
+
+func newLines() *lines {
+	return newUsed(func(all *lines, key string) *line { return &line{all: all, key: key} })
+}
+
+// used has what goroutines of a client use together, by key, for as long as one of them does.
+type used[K comparable, V any] struct {
+	create func(all *used[K, V], key K) *V
+
 	mu    sync.Mutex
-	byKey map[string]*line
+	byKey map[K]*V
+	users map[K]int
 }
 
-func newLines() *lines { return &lines{byKey: map[string]*line{}} }
+func newUsed[K comparable, V any](create func(*used[K, V], K) *V) *used[K, V] {
+	return &used[K, V]{create: create, byKey: map[K]*V{}, users: map[K]int{}}
+}
 
-// use returns the line with a key, and counts the caller as a user.
-func (l *lines) use(key string) *line {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	each := l.byKey[key]
-	if each == nil {
-		each = &line{all: l, key: key}
-		l.byKey[key] = each
+// use returns what has that key, and counts the caller as a user.
+func (u *used[K, V]) use(key K) *V {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.byKey[key] == nil {
+		u.byKey[key] = u.create(u, key)
 	}
-	each.users++
-	return each
+	u.users[key]++
+	return u.byKey[key]
 }
 
-// done ends a use of the line.
-func (l *line) done() {
-	l.all.mu.Lock()
-	defer l.all.mu.Unlock()
-	if l.users--; l.users == 0 {
-		delete(l.all.byKey, l.key)
+// known returns what has that key, or nil.
+func (u *used[K, V]) known(key K) *V {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.byKey[key]
+}
+
+// done ends a use.
+func (u *used[K, V]) done(key K) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.users[key]--; u.users[key] == 0 {
+		delete(u.byKey, key)
+		delete(u.users, key)
 	}
 }
 
@@ -113,5 +130,5 @@ func (l *line) waitError(err error) error {
 func (l *line) isWaitedFor() bool {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
-	return l.held && l.users > 1
+	return l.held && l.all.users[l.key] > 1
 }

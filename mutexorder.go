@@ -20,8 +20,7 @@ package latchkey
 //	mutex                   | guards                                                     | also
 //	Client.mu               | that nothing begins once Close has begun                   |
 //	Client.kindStatesMu     | what a kind of lock keeps for all its locks of a client    |
-//	lines.mu                | the lines of one kind of object, and what each knows       |
-//	semLines.mu             | the lines for permits of semaphores, and their turns       |
+//	used.mu                 | the lines of one kind of object, and what each knows       |
 //	compositeHold.mu        | which members are held, and the contexts of the whole      |
 //	ownership.mu            | the state of an ownership and its holds                    | itself
 //	watchdog.mu             | when each ownership is renewed                             | ownership.mu

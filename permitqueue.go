@@ -47,7 +47,7 @@ func (q *permitQueues) waitInLine(ctx context.Context, a *acquisition) error {
 		key += " to be set"
 	}
 	l := q.lines.use(key)
-	defer l.done()
+	defer q.lines.done(key)
 	var mark waitMark
 	defer mark.end()
 	if err := l.enter(ctx, func() { a.wasInLine = true; mark.beginFor(a.lock.client, a) }); err != nil {

@@ -52,12 +52,12 @@ func (stringProtocol) acquireCall(a *acquisition, _, round int) call {
 	if round == 0 && !o.mayBeQueued() {
 		return call{mutexSet, a.lock.keys().alone(), append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease))}
 	}
-	entry, oldEntry, poll := a.queueEntry(round)
-	keys := a.lock.keys().alone()
-	if entry != "" || oldEntry != "" {
+	place, keys := a.queuePlace(round), a.lock.keys().alone()
+	if place.known() {
 		keys = a.lock.keys().queued()
 	}
-	return call{mutexAcquire, keys, append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease), entry, oldEntry, poll)}
+	args := append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease), place.entry, place.oldEntry, place.poll)
+	return call{mutexAcquire, keys, args}
 }
 
 func (stringProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
@@ -82,19 +82,18 @@ func (stringProtocol) renewalCall(o *ownership, lease time.Duration) call {
 type hashProtocol struct{}
 
 func (hashProtocol) acquireCall(a *acquisition, count, round int) call {
-	o, fenced, entry, oldEntry, poll := a.ownership, "", "", "", ""
-	names := a.lock.keys()
+	names, place, fenced := a.lock.keys(), queuePlace{}, ""
 	c, queued := call{lockAcquire, names.alone(), nil}, names.queued()
-	if o.lock.spec.fenced {
+	if a.lock.spec.fenced {
 		c.keys, queued, fenced = names.counted(), names.fenced(), "1"
 	}
 	if count == 1 {
-		entry, oldEntry, poll = a.queueEntry(round)
+		place = a.queuePlace(round)
 	}
-	if entry != "" || oldEntry != "" {
+	if place.known() {
 		c.cmd, c.keys = lockAcquireQueued, queued
 	}
-	c.args = withoutUsual(append(a.acquireArgs(count), fenced, entry, oldEntry, poll), usualOfAcquire)
+	c.args = withoutUsual(append(a.acquireArgs(count), fenced, place.entry, place.oldEntry, place.poll), usualOfAcquire)
 	return c
 }
 

@@ -57,42 +57,53 @@ func (o *ownership) makeEntry(a *acquisition) {
 	e.text = o.wire + " " + millisText(e.lease) + " " + o.lock.spec.entryTokens(of.TimeFencing)
 }
 
-// queueEntry returns the entry with which an attempt waits, or "" if it does not; oldEntry is an entry that may
-// be in the queue already, or "". poll is the ms after which a poller polls again, "0" for one that polls no more, or "".
-func (a *acquisition) queueEntry(round int) (entry, oldEntry, poll string) {
+// queuePlace is what an attempt says of its place in the queue, each "" if there is nothing to say.
+type queuePlace struct {
+	entry    string // with which it waits
+	oldEntry string // which may be in the queue already
+	poll     string // the ms after which a poller polls again, "0" for one that polls no more
+}
+
+// known reports whether the attempt needs the queue.
+func (p queuePlace) known() bool { return p.entry != "" || p.oldEntry != "" }
+
+// queuePlace returns what the attempt says of its place in the queue.
+func (a *acquisition) queuePlace(round int) (p queuePlace) {
 	o, h := a.ownership, a.lock.client.handover
 	if !a.isWaiting || !o.lock.spec.passes || o.isGuest {
-		return "", "", ""
+		return p
 	}
-	poll, listens := a.pollText(round), false
-	if h.any.Load() || poll != "" {
+	p.poll = a.pollText(round)
+	polls, listens := p.poll != "", false
+	if h.any.Load() || polls {
 		o.makeEntry(a)
 		listens = h.listens(o)
 	}
 	if o.entry == noEntry {
-		return "", "", ""
+		return queuePlace{}
 	}
-	if poll != "" && !listens {
+	if polls && !listens {
 		h.expect(o) // the client may listen by the time of a grant
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.entry
 	if e.mayBeQueued {
-		oldEntry = e.text
+		p.oldEntry = e.text
 	}
-	if listens || poll != "" {
-		entry = e.text
+	if listens || polls {
+		p.entry = e.text
 		e.mayBeQueued, o.doubt.queued = true, true
 	}
 	switch {
 	case !listens:
-		e.hasPollTime = e.hasPollTime || poll != ""
-		return entry, oldEntry, poll
+		e.hasPollTime = e.hasPollTime || polls
 	case e.hasPollTime:
-		return entry, oldEntry, "0"
+		p.poll = "0"
+	default:
+		p.poll = ""
 	}
-	return entry, oldEntry, ""
+	return p
 }
 
 // pollText returns the ms after which a poller polls again, or "" if the waiter is none.

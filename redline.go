@@ -49,7 +49,7 @@ func identityOf(kind Kind, members []member) string {
 func (l *line) holdBegins() {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
-	l.users++
+	l.all.users[l.key]++
 	l.held, l.answer = true, lastAnswer{}
 }
 
@@ -59,7 +59,7 @@ func (l *line) holdEnds(had time.Duration) {
 	l.held, l.had = false, had
 	l.all.mu.Unlock()
 	l.Unlock()
-	l.done()
+	l.all.done(l.key)
 }
 
 // letOthersGo is the first step of the front. If this program has just had the lock, the front pauses for as
@@ -82,7 +82,7 @@ func (l *RedLock) waitInLine(ctx context.Context, r *request, settings []setting
 		return l.rounds(ctx, r, settings, nil, mark)
 	}
 	line := l.useLine()
-	defer line.done()
+	defer line.all.done(line.key)
 	if err := line.enter(ctx, func() { l.beginWait(mark) }); err != nil {
 		return nil, l.waitError(line, err)
 	}

@@ -53,18 +53,18 @@ func (p readProtocol) renewalCalls(o *ownership, lease time.Duration) []call {
 type writeProtocol struct{}
 
 func (writeProtocol) acquireCall(a *acquisition, count, round int) call {
-	o, stale, entry, oldEntry, poll := a.ownership, "", "", "", ""
+	o, stale, place := a.ownership, "", queuePlace{}
 	if a.isWaiting {
 		stale = o.lock.client.staleMS
 	}
 	if count == 1 {
-		entry, oldEntry, poll = a.queueEntry(round)
+		place = a.queuePlace(round)
 	}
 	c := call{cmd: rwWriteAcquire, keys: rwKeys(o.lock.key)}
-	if entry != "" || oldEntry != "" {
+	if place.known() {
 		c.keys = append(c.keys, o.lock.keys().queue())
 	}
-	c.args = []string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), stale, entry, oldEntry, o.lock.keys().queue(), poll}
+	c.args = []string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), stale, place.entry, place.oldEntry, o.lock.keys().queue(), place.poll}
 	return c
 }
 

@@ -81,7 +81,7 @@ func (s *semAcquisition) waitIn(ctx context.Context, key lineKey) error {
 	s.line, s.queue = s.client.semLines().use(key), s.client.waitQueues.use(key)
 	s.semWaiter = semWaiter{count: s.count, moved: make(chan struct{}), wake: func() { signal(s.queue.signals) }}
 	defer s.queue.done()
-	defer s.line.done()
+	defer s.line.all.done(key)
 	var mark waitMark
 	defer mark.end()
 	err := s.line.enter(ctx, s.client.closing, &s.semWaiter, func() { mark.beginFor(s.client, s) })

@@ -3,7 +3,6 @@ package latchkey
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -13,11 +12,10 @@ import (
 // in front, and waits in the queue on the server. Permits that the client releases go to the first in line, in memory,
 // for a turn ([Options.Turn]) from when the server granted them. For the server nothing changes then.
 type semLine struct {
-	all *semLines
+	all *used[lineKey, semLine]
 	key lineKey
 
 	// Guarded by all.mu.
-	users   int
 	waiters []*semWaiter
 	turns   []semTurn // the oldest first
 
@@ -37,7 +35,7 @@ type semTurn struct {
 // the strangers: at the server they often take it before the client that is called.
 const passesWhileShort = 4
 
-// semWaiter is a goroutine that waits for permits. semLines.mu guards its fields.
+// semWaiter is a goroutine that waits for permits. The mutex of its line guards its fields.
 type semWaiter struct {
 	count  int
 	moved  chan struct{} // closed when it comes to the front, or receives permits
@@ -47,53 +45,21 @@ type semWaiter struct {
 }
 
 // semLines are the lines of a client.
-type semLines struct {
-	mu    sync.Mutex
-	byKey map[lineKey]*semLine
-}
+type semLines struct{ *used[lineKey, semLine] }
 
 func newSemLines(c *Client) kindState {
 	c.handover.mu.Lock()
 	defer c.handover.mu.Unlock()
 	c.handover.strayCall = c.leaveQueueFor
-	return &semLines{byKey: map[lineKey]*semLine{}}
+	return semLines{newUsed(func(all *used[lineKey, semLine], key lineKey) *semLine { return &semLine{all: all, key: key} })}
 }
 
-func (c *Client) semLines() *semLines {
-	return c.kindState(KindSemaphore, newSemLines).(*semLines)
+func (c *Client) semLines() semLines {
+	return c.kindState(KindSemaphore, newSemLines).(semLines)
 }
 
 // close implements [kindState].
-func (l *semLines) close() {}
-
-// use returns the line with a key, and counts the caller as a user.
-func (l *semLines) use(key lineKey) *semLine {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	each := l.byKey[key]
-	if each == nil {
-		each = &semLine{all: l, key: key}
-		l.byKey[key] = each
-	}
-	each.users++
-	return each
-}
-
-// known returns the line with a key, or nil.
-func (l *semLines) known(key lineKey) *semLine {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.byKey[key]
-}
-
-// done ends a use of the line.
-func (l *semLine) done() {
-	l.all.mu.Lock()
-	defer l.all.mu.Unlock()
-	if l.users--; l.users == 0 {
-		delete(l.all.byKey, l.key)
-	}
-}
+func (semLines) close() {}
 
 // enter returns when the waiter is in front, or has received permits. It calls waits if there are others before it.
 func (l *semLine) enter(ctx context.Context, stop <-chan struct{}, w *semWaiter, waits func()) error {
