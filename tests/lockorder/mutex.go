@@ -170,7 +170,7 @@ func (a *analysis) field(v *ssa.FieldAddr) set {
 	if !a.own[field.Pkg()] {
 		return 0
 	}
-	if named, is := holder.(*types.Named); is {
+	if named, is := types.Unalias(holder).(*types.Named); is {
 		holder = named.Origin()
 	}
 	name, _, _ := strings.Cut(types.TypeString(holder, a.qualifier), "[")
