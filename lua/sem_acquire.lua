@@ -73,7 +73,7 @@ end
 
 --@include clock
 --@include sem_serve
-local poller = '~' .. select(2, inbox(entry))
+local poller = pollTime(entry)
 
 -- join puts the entry into the queue, with the ticket that its client knows, even if a late copy has put
 -- it back with another. It returns the ticket if the entry was not there.

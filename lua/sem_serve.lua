@@ -72,9 +72,14 @@ local function reach(entry, word, n)
   return tell(publish, to, string.format('%s %d %s %s', word, n, name, key)) ~= 0 or not counts
 end
 
+-- pollTime returns the member of the queue that says when the client of an entry polls.
+local function pollTime(entry)
+  return '~' .. select(2, inbox(entry))
+end
+
 -- whenPolls returns what pollsIn does, for an entry.
 local function whenPolls(entry)
-  return pollsIn('~' .. select(2, inbox(entry)), redis.call('zscore', queue, entry))
+  return pollsIn(pollTime(entry), redis.call('zscore', queue, entry))
 end
 
 -- barred returns the entry whose bar is remembered, nil if none is, and whether the bar is up.

@@ -38,7 +38,7 @@ if number ~= '' then
   room()
   remember(void)
 end
-local waited = redis.call('zrem', queue, entry, '~' .. select(2, inbox(entry))) + redis.call('zrem', calls, entry) > 0
+local waited = redis.call('zrem', queue, entry, pollTime(entry)) + redis.call('zrem', calls, entry) > 0
 closeBar(entry)
 local free, wrong = look()
 if not free then
