@@ -162,9 +162,9 @@ func (b *Barrier) Reset(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		a, err := b.query(ctx, verb, call{barrierReset, b.all(), []string{strconv.FormatInt(s.Generation, 10), b.client.publish, b.channel}})
+		a, err := b.send(ctx, call{barrierReset, b.all(), []string{strconv.FormatInt(s.Generation, 10), b.client.publish, b.channel}})
 		if err != nil {
-			return err
+			return fail(verb, b.name, b.explain(ctx, a, err)...)
 		}
 		n, err := intOf(a)
 		switch {

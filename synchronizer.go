@@ -64,11 +64,11 @@ func (o *synchronizer) send(ctx context.Context, c call) (transport.Answer, erro
 	return o.client.send(ctx, c)
 }
 
-// query is send with an error for the program.
+// query is send with an error for the program. It changes nothing, so its outcome is never unknown.
 func (o *synchronizer) query(ctx context.Context, verb string, c call) (transport.Answer, error) {
 	a, err := o.send(ctx, c)
 	if err != nil {
-		return a, fail(verb, o.name, o.explain(ctx, a, err)...)
+		return a, fail(verb, o.name, o.explain(ctx, transport.Answer{}, err)...)
 	}
 	return a, nil
 }

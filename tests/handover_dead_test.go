@@ -56,10 +56,15 @@ func TestHandover_behind_many_dead(t *testing.T) {
 			}
 			return nil
 		})
+		before := admin.Dump(name)
 		mustUnlock(t, hold)
-		next := rig.Await(t, soon, "the waiter", waiter)
-		require.NoError(t, next.err)
-		mustUnlock(t, next.hold)
+		select {
+		case next := <-waiter:
+			require.NoError(t, next.err)
+			mustUnlock(t, next.hold)
+		case <-time.After(soon):
+			t.Errorf("the waiter does not get it; the keys before the release: %v, and now: %v", before, admin.Dump(name))
+		}
 	}, handedOver)
 }
 

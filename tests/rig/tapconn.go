@@ -230,6 +230,9 @@ func (c *tapConn) deliver(v value, f *flight) error {
 	if last && v.kind != '-' {
 		c.tap.answered(f.command)
 	}
+	if f != nil && f.treatment.Instead != "" {
+		v.raw = []byte("-" + f.treatment.Instead + "\r\n")
+	}
 	if !c.muted {
 		if _, err := c.client.Write(v.raw); err != nil {
 			return err

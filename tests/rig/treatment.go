@@ -33,6 +33,8 @@ type Treatment struct {
 	// Answer, if set, is sent to the client as an error instead of sending the command to the
 	// server.
 	Answer string
+	// Instead, if set, is sent to the client as an error in place of the reply to the command, which is executed.
+	Instead string
 	// Lose says what happens to the reply.
 	Lose Loss
 
@@ -140,6 +142,11 @@ func (t *Tap) Refuse(match Match, text string) (stop func()) {
 	return t.addRule(&rule{match: match, left: -1, treatment: func(Command) Treatment {
 		return Treatment{Answer: text}
 	}})
+}
+
+// Replace lets the next matching command be executed, and answers it with an error.
+func (t *Tap) Replace(match Match, text string) {
+	t.addRule(&rule{match: match, left: 1, treatment: func(Command) Treatment { return Treatment{Instead: text} }})
 }
 
 // Held is a command or a reply that a tap holds back.
