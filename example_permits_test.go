@@ -49,7 +49,7 @@ func Example_workerPool() {
 }
 
 // One process acquires a permit. Another process that knows its ID releases it.
-func ExamplePermitSemaphore_Release() {
+func ExamplePermitSemaphore_release() {
 	ctx := context.Background()
 	client, done := embedded()
 	defer done()

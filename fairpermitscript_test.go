@@ -39,7 +39,7 @@ type fairsemScripts struct {
 func newFairsemScripts(t *testing.T, permits int) fairsemScripts {
 	t.Helper()
 	s := newSemScripts(t)
-	lock := s.c.NewFairSemaphore(s.key).pool.permits
+	lock := s.c.NewFairSemaphore(s.key).permits
 	s.do("SET", s.key, strconv.Itoa(permits))
 	return fairsemScripts{s, lock}
 }

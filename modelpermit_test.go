@@ -27,7 +27,7 @@ func newPermitModel(w *world) *permitModel {
 	m := &permitModel{w: w, notes: opReference{w, map[string]opNote{}}}
 	for i, c := range w.clients {
 		m.keys = c.NewPermitSemaphore(modelName)
-		lock := c.NewFairSemaphore(modelName).pool.permits
+		lock := c.NewFairSemaphore(modelName).permits
 		m.operators = append(m.operators, &operator{w: w, name: fmt.Sprintf("G%d", i+1), client: c, execute: m.execute})
 		for n, size := range []int{1, 1, 2, 5} {
 			p := &party{w: w, name: fmt.Sprintf("G%d%c", i+1, 'a'+n), lock: lock}

@@ -52,7 +52,7 @@ const releaseBatch = 100
 // are [PermitUndecided] and are released in the background. It is ErrInvalid, and nothing was sent, if there is
 // no id or one cannot be the id of a permit. ErrClosed, ErrWrongKind and a *rueidis.RedisError are possible for
 // permits that are PermitUndecided and were not released.
-func (s *PermitSemaphore) Release(ctx context.Context, ids ...string) ([]PermitState, error) {
+func (s *permitPool) Release(ctx context.Context, ids ...string) ([]PermitState, error) {
 	if err := checkIDs(ids); err != nil {
 		return nil, fail("release", s.name, err)
 	}
@@ -75,7 +75,7 @@ func (s *PermitSemaphore) Release(ctx context.Context, ids ...string) ([]PermitS
 }
 
 // releaseError returns the error of a release with these states.
-func (s *PermitSemaphore) releaseError(states []PermitState, err error) error {
+func (s *permitPool) releaseError(states []PermitState, err error) error {
 	for _, state := range states {
 		if state == PermitExpired || state == PermitUnknown {
 			return errors.Join(fail("release", s.name, ErrNotHeld), err)
@@ -85,7 +85,7 @@ func (s *PermitSemaphore) releaseError(states []PermitState, err error) error {
 }
 
 // own returns the ownership of a permit that this client holds, or nil.
-func (s *PermitSemaphore) own(id string) *ownership {
+func (s *permitPool) own(id string) *ownership {
 	o := s.client.registry.known(permitName(s.key, id))
 	if o == nil || !o.live() {
 		return nil
@@ -107,7 +107,7 @@ func releaseOwn(ctx context.Context, o *ownership, errs []error) (PermitState, [
 }
 
 // releaseByID releases some of the ids and fills in their states.
-func (s *PermitSemaphore) releaseByID(ctx context.Context, ids []string, some []int, states []PermitState) error {
+func (s *permitPool) releaseByID(ctx context.Context, ids []string, some []int, states []PermitState) error {
 	a, err := s.sendUntilDone(s.client.sender.Detached(ctx), "release", func(o *operation) call {
 		args := append(s.client.handover.channelArgs([]string{o.number, s.client.publish, s.channel}, s.key), presenceChannel(s.key))
 		for _, i := range some {
@@ -134,7 +134,7 @@ func (s *PermitSemaphore) releaseByID(ctx context.Context, ids []string, some []
 // The error matches ErrNotHeld if nobody holds a permit with that id, ErrInvalid if it cannot
 // be an id (nothing was sent), ErrWrongKind, ErrClosed, or ErrUnavailable if the server did
 // not answer within Options.RetryBudget.
-func (s *PermitSemaphore) RemainingLease(ctx context.Context, id string) (time.Duration, error) {
+func (s *permitPool) RemainingLease(ctx context.Context, id string) (time.Duration, error) {
 	if err := checkIDs([]string{id}); err != nil {
 		return 0, fail("remaining lease", s.name, err)
 	}
@@ -157,7 +157,7 @@ func (s *PermitSemaphore) RemainingLease(ctx context.Context, id string) (time.D
 // and ErrInvalid if it cannot be an id or d is not from MinLease to MaxLease (nothing was sent).
 // ErrUnknownOutcome means that no answer came: the lease is unchanged or d, and does not change later. After
 // ErrUnavailable, ErrClosed or ErrWrongKind it is unchanged.
-func (s *PermitSemaphore) SetLease(ctx context.Context, id string, d time.Duration) error {
+func (s *permitPool) SetLease(ctx context.Context, id string, d time.Duration) error {
 	const verb = "set lease"
 	ms, err := ttlText(d)
 	if err = errors.Join(err, checkIDs([]string{id})); err != nil {
@@ -171,7 +171,7 @@ func (s *PermitSemaphore) SetLease(ctx context.Context, id string, d time.Durati
 }
 
 // setOwnLease sets the lease of a permit of this client, and ends its renewal.
-func (s *PermitSemaphore) setOwnLease(ctx context.Context, verb string, o *ownership, d time.Duration, ms string) error {
+func (s *permitPool) setOwnLease(ctx context.Context, verb string, o *ownership, d time.Duration, ms string) error {
 	if err := o.sendMu.Lock(ctx); err != nil {
 		return fail(verb, s.name, transport.Unavailable(transport.ContextError(ctx)))
 	}
@@ -195,7 +195,7 @@ func (s *PermitSemaphore) setOwnLease(ctx context.Context, verb string, o *owner
 
 // update sets a lease, which begins no earlier than sent. end is when the semaphore ends. If no answer comes, the lease
 // is not set later.
-func (s *PermitSemaphore) update(ctx context.Context, verb, id, ms string) (sent transport.Stamp, end time.Duration, err error) {
+func (s *permitPool) update(ctx context.Context, verb, id, ms string) (sent transport.Stamp, end time.Duration, err error) {
 	a, err := s.sendOrVoid(ctx, verb, func(o *operation) call {
 		return call{permitUpdate.Confirmed(s.client.confirmCalls), []string{s.key, s.secondKey, o.record, s.kindKey()},
 			[]string{o.number, rawID(id), ms, s.client.publish, s.channel}}

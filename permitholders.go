@@ -27,7 +27,7 @@ type PermitHolder struct {
 // The error matches ErrNotSet if the semaphore is not there, ErrUnavailable if the server did not answer within
 // Options.RetryBudget or until ctx ended, ErrClosed, ErrWrongKind, ErrInvalid if the name cannot be used, or is a
 // *rueidis.RedisError if the server refuses.
-func (s *PermitSemaphore) Holders(ctx context.Context) ([]PermitHolder, error) {
+func (s *permitPool) Holders(ctx context.Context) ([]PermitHolder, error) {
 	const verb = "holders"
 	var all []PermitHolder
 	err := readPages(func(positions []string) (size int64, err error) {

@@ -3,7 +3,6 @@ package latchkey
 import (
 	"context"
 	"strconv"
-	"time"
 )
 
 // PermitSemaphore is a semaphore whose permits have ids and leases; on the wire it is Redisson's
@@ -24,23 +23,24 @@ import (
 //
 // Release by id, TrySetPermits, SetPermits and AddPermits count once, and return ErrUnknownOutcome, as
 // described for [Semaphore].
-type PermitSemaphore struct {
+type PermitSemaphore struct{ permitPool }
+
+// NewPermitSemaphore returns the semaphore with that name. It sends nothing.
+func (c *Client) NewPermitSemaphore(name string) *PermitSemaphore {
+	return &PermitSemaphore{newPermitPool(c, name, c.permitQueues().inLine)}
+}
+
+// permitPool is a semaphore whose permits have ids and leases. The kinds differ in how callers wait.
+type permitPool struct {
 	permitCount
 
 	permits *primitive
 }
 
-// NewPermitSemaphore returns the semaphore with that name. It sends nothing.
-func (c *Client) NewPermitSemaphore(name string) *PermitSemaphore {
-	s := &PermitSemaphore{}
-	s.init(c, name, c.permitQueues().inLine)
-	return s
-}
-
-func (s *PermitSemaphore) init(c *Client, name string, permits *spec) {
+func newPermitPool(c *Client, name string, permits *spec) permitPool {
 	o := newSynchronizer(c, KindSemaphore, name, semaphoreChannel)
-	s.permitCount = permitCount{synchronizer: o, secondKey: idsKey(o.key), numeral: "permit semaphore", script: permitsChange}
-	s.permits = primitiveOf(c, permits, s.keys)
+	count := permitCount{synchronizer: o, secondKey: idsKey(o.key), numeral: "permit semaphore", script: permitsChange}
+	return permitPool{count, primitiveOf(c, permits, o.keys)}
 }
 
 // maxPermits is how many permits one call may acquire.
@@ -68,25 +68,25 @@ const maxPermits = 1000
 //   - ErrWrongKind: the key is another kind of object, or data of an application
 //   - ErrInvalid: the name or an option is unusable; nothing was sent
 //   - *rueidis.RedisError: the server refuses for a reason that waiting cannot remove
-func (s *PermitSemaphore) Acquire(ctx context.Context, options ...PermitOption) (*Permit, error) {
+func (s *permitPool) Acquire(ctx context.Context, options ...PermitOption) (*Permit, error) {
 	return onePermit(s.acquire(ctx, "acquire", true, 1, settingsOf(options)))
 }
 
 // TryAcquire acquires a permit if one is available and nobody waits, and does not wait itself. ErrNotAcquired
 // means that none is available, or that somebody waits; the other errors are those of Acquire.
 // If the server is in trouble, the attempt is repeated for Options.RetryBudget.
-func (s *PermitSemaphore) TryAcquire(ctx context.Context, options ...TryPermitOption) (*Permit, error) {
+func (s *permitPool) TryAcquire(ctx context.Context, options ...TryPermitOption) (*Permit, error) {
 	return onePermit(s.acquire(ctx, "try acquire", false, 1, settingsOf(options)))
 }
 
 // AcquireN acquires n permits at once or none, as Acquire does, with its errors; n is at most 1,000. Each
 // permit is released, renewed and lost on its own.
-func (s *PermitSemaphore) AcquireN(ctx context.Context, n int, options ...PermitOption) ([]*Permit, error) {
+func (s *permitPool) AcquireN(ctx context.Context, n int, options ...PermitOption) ([]*Permit, error) {
 	return s.acquire(ctx, "acquire", true, n, settingsOf(options))
 }
 
 // TryAcquireN is TryAcquire for n permits at once or none; n is at most 1,000.
-func (s *PermitSemaphore) TryAcquireN(ctx context.Context, n int, options ...TryPermitOption) ([]*Permit, error) {
+func (s *permitPool) TryAcquireN(ctx context.Context, n int, options ...TryPermitOption) ([]*Permit, error) {
 	return s.acquire(ctx, "try acquire", false, n, settingsOf(options))
 }
 
@@ -98,7 +98,7 @@ func (s *PermitSemaphore) TryAcquireN(ctx context.Context, n int, options ...Try
 //
 // ErrNotAcquired and ErrUnavailable from Do mean that fn was not called. If fn ran and the release was not
 // confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable: do not repeat the work.
-func (s *PermitSemaphore) Do(ctx context.Context, fn func(context.Context) error, options ...PermitOption) error {
+func (s *permitPool) Do(ctx context.Context, fn func(context.Context) error, options ...PermitOption) error {
 	p, err := s.Acquire(ctx, options...)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func onePermit(permits []*Permit, err error) (*Permit, error) {
 	return permits[0], nil
 }
 
-func (s *PermitSemaphore) acquire(ctx context.Context, verb string, waits bool, n int, settings []setting) ([]*Permit, error) {
+func (s *permitPool) acquire(ctx context.Context, verb string, waits bool, n int, settings []setting) ([]*Permit, error) {
 	if n < 1 || n > maxPermits {
 		return nil, fail(verb, s.name, invalid("%d permits at once, want at least 1 and at most %d", n, maxPermits))
 	}
@@ -129,32 +129,7 @@ func (s *PermitSemaphore) acquire(ctx context.Context, verb string, waits bool, 
 	return permits, nil
 }
 
-// TrySetPermits sets the total number of permits if the semaphore is not there, wakes waiters, and reports
-// whether it did; an existing semaphore stays as it is. With [TTL] the semaphore and its permits end when the
-// time is over, and the holders of permits know that. n is 0 or more.
-//
-// The errors are those of [Semaphore.TrySetPermits]: after ErrUnknownOutcome do not repeat the call; after any
-// other error nothing has changed. ctx bounds the call.
-func (s *PermitSemaphore) TrySetPermits(ctx context.Context, n int, options ...SetOption) (bool, error) {
-	return s.trySet(ctx, n, options)
-}
-
-// SetPermits sets or changes the total number of permits. Setting the same number again changes nothing. If the
-// number becomes smaller than the number of held permits, nobody loses a permit, and nobody acquires one until
-// enough have been released. The errors are those of TrySetPermits.
-func (s *PermitSemaphore) SetPermits(ctx context.Context, n int) error {
-	return s.set(ctx, n)
-}
-
-// AddPermits adds n permits, and wakes waiters, or takes permits away if n is negative, as SetPermits does. If
-// the semaphore is not there, it is made with n permits, if n is positive. A total below 0 is ErrInvalid, and
-// nothing is taken away. n is from -2,147,483,647 to 2,147,483,647 and not 0.
-// The errors are those of [Semaphore.AddPermits].
-func (s *PermitSemaphore) AddPermits(ctx context.Context, n int) error {
-	return s.add(ctx, n)
-}
-
-// permitsChange returns the call that changes the number of permits of a PermitSemaphore.
+// permitsChange returns the call that changes the number of permits of a semaphore whose permits have ids.
 func permitsChange(c *permitCount, o *operation, how permitChange, n int, ttl string) call {
 	args := c.client.handover.channelArgs([]string{o.number, strconv.Itoa(n), string(how), ttl, c.client.publish, c.channel}, c.key)
 	return call{permitSet, c.queueKeys(o), append(args, presenceChannel(c.key))}
@@ -164,19 +139,4 @@ func permitsChange(c *permitCount, o *operation, how permitChange, n int, ttl st
 func (c *permitCount) queueKeys(o *operation) []string {
 	queue := c.fairPermitKeys()[2:5]
 	return append([]string{c.key, c.secondKey, o.record, c.kindKey()}, queue...)
-}
-
-// SetTTL makes the semaphore and its permits end in d, or never with NoExpiry, and reports whether the
-// semaphore is there. The leases of held permits stay as they are, but end with the semaphore. Holders learn of
-// that at their next renewal, a third of the lease later at most, and those of permits that are not renewed do
-// not: let d be longer. The errors are those of [Semaphore.SetTTL].
-func (s *PermitSemaphore) SetTTL(ctx context.Context, d time.Duration) (bool, error) {
-	return s.setTTL(ctx, d)
-}
-
-// Delete removes the semaphore and reports whether it was there. Its permits are lost; their holders learn of
-// it at the next renewal. Its waiters get ErrNotSet, or keep waiting with [AwaitSet]. The errors are those of
-// [Semaphore.SetTTL].
-func (s *PermitSemaphore) Delete(ctx context.Context) (bool, error) {
-	return s.delete(ctx)
 }

@@ -67,7 +67,7 @@ func (s *Semaphore) Stats(ctx context.Context) (SemaphoreStats, error) {
 // if there is a permit, acquire it.
 //
 // The errors are those of [Semaphore.Stats].
-func (s *PermitSemaphore) Stats(ctx context.Context) (PermitStats, error) {
+func (s *permitPool) Stats(ctx context.Context) (PermitStats, error) {
 	parts, err := s.stats(ctx, call{permitStats, []string{s.key, s.secondKey, s.kindKey()}, nil})
 	if err != nil {
 		return PermitStats{}, err

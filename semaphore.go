@@ -107,42 +107,6 @@ func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
 	return s.releasePermits(ctx, "release if exists", "release if set", n)
 }
 
-// AddPermits adds n permits and wakes waiters. If n is negative it removes permits: the number
-// available may then be negative until enough are released. The total cannot become negative: that is
-// ErrInvalid, and nothing is removed. If the semaphore does not exist, AddPermits creates it with n
-// permits, if n is positive. The total of a semaphore that Redisson made is unknown: its number may
-// become negative, as in Redisson.
-//
-// The errors are those of [Semaphore.Release]. n is from -2,147,483,647 to 2,147,483,647 and not 0.
-// ctx bounds the call; if ctx has ended before it, nothing is added.
-func (s *Semaphore) AddPermits(ctx context.Context, n int) error {
-	return s.add(ctx, n)
-}
-
-// TrySetPermits sets the permits of a semaphore that does not exist yet, wakes callers that wait
-// for that, and reports whether it did. An existing semaphore does not change. With [TTL] the semaphore
-// ends when the time is over. n is 0 or more.
-//
-// ErrUnknownOutcome means that the request was sent and not answered: the client repeats it in the
-// background, so do not repeat it. After ErrUnavailable without ErrUnknownOutcome, and after
-// ErrClosed, ErrWrongKind, ErrInvalid for a bad name or n, or a *rueidis.RedisError, nothing was
-// changed, and you may repeat the call. ctx bounds it.
-func (s *Semaphore) TrySetPermits(ctx context.Context, n int, options ...SetOption) (bool, error) {
-	return s.trySet(ctx, n, options)
-}
-
-// SetPermits changes the total number of permits, acquired ones included. Setting the same number
-// twice changes nothing. If the semaphore does not exist, SetPermits creates it. With a smaller
-// total, the number available may be negative until enough are released. n is 0 or more.
-//
-// The total counts what this library has set and added. It is unknown for a semaphore that Redisson
-// made: SetPermits then returns ErrNotSet and changes nothing. It is wrong for a semaphore that
-// Redisson has changed: use AddPermits. The other errors are those of [Semaphore.TrySetPermits]. ctx
-// bounds the call.
-func (s *Semaphore) SetPermits(ctx context.Context, n int) error {
-	return s.set(ctx, n)
-}
-
 // Drain acquires all available permits and returns their number. A negative number means that
 // permits were missing, and that Drain has canceled this debt. Drain does not wait for permits;
 // ctx and Options.RetryBudget bound the call.
@@ -159,24 +123,6 @@ func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	return intOf(a)
-}
-
-// SetTTL makes the semaphore end in d, or never with NoExpiry, and reports whether it exists. d is
-// from MinLease to MaxLease. When the time is over the semaphore is deleted, and its waiters get
-// ErrNotSet, or wait on with [AwaitSet]. ctx bounds the call.
-//
-// ErrUnknownOutcome means that the request was sent and not answered: it has taken effect, or never
-// will, and you may repeat it. After any other error nothing was changed: ErrUnavailable,
-// ErrClosed, ErrWrongKind, ErrInvalid for a bad name or d, or a *rueidis.RedisError if the server
-// refuses.
-func (s *Semaphore) SetTTL(ctx context.Context, d time.Duration) (bool, error) {
-	return s.setTTL(ctx, d)
-}
-
-// Delete removes the semaphore and reports whether it existed. Its waiters get ErrNotSet, or wait
-// on with [AwaitSet]. The errors are those of [Semaphore.SetTTL].
-func (s *Semaphore) Delete(ctx context.Context) (bool, error) {
-	return s.delete(ctx)
 }
 
 // release returns the call that releases permits, or adds them to the total as well.
