@@ -16,77 +16,51 @@ import (
 const (
 	// refreshBatch is how many waiters one script refreshes.
 	refreshBatch = 100
-	// nodeRefreshes is how many of these scripts are in flight to one node at once, and
-	// clusterRefreshes to all nodes together.
-	nodeRefreshes    = 8
-	clusterRefreshes = 100
+	// nodeRefreshes is how many of these scripts are in flight to one node at once.
+	nodeRefreshes = 8
 )
 
 // run refreshes once per period while anybody waits. It does not wait for the answers: a silent
 // node must not cost waiters on other nodes their places.
 func (l *fairWaitList) run() {
-	for {
-		if transport.Rest(l.open, nil, l.period) != nil {
+	for transport.Rest(l.open, nil, l.period) == nil {
+		if !l.beginRound() {
 			return
-		}
-		due, flights := l.due()
-		if due == nil {
-			return
-		}
-		for node, batches := range due {
-			l.refreshNode(node, nodeRefresh{batches, flights})
 		}
 	}
 }
 
-// due collects the batches that are due now, by node, and how many scripts may be in flight to each
-// node. If nobody waits, it returns nil and marks the list as inactive.
-func (l *fairWaitList) due() (due map[*transport.Node][]*refreshing, flights int) {
+// beginRound begins to refresh the waiters on each node, unless the previous round there is still in flight. It
+// returns false if nobody waits.
+func (l *fairWaitList) beginRound() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	due = l.batches(nil)
-	if len(due) == 0 {
-		l.active = false
-		return nil, 0
+	for node, batches := range l.batches(nil) {
+		if !l.busy[node] {
+			l.busy[node] = true
+			l.tasks.Go(func() { l.refreshNode(node, batches) })
+		}
 	}
-	return due, min(nodeRefreshes, max(1, clusterRefreshes/len(due)))
+	l.active = len(l.byKey) > 0
+	return l.active
 }
 
-// nodeRefresh is one round at one node.
-type nodeRefresh struct {
-	batches []*refreshing // nil to collect them again
-	flights int
-}
-
-// refreshNode refreshes the waiters on one node, unless the previous round there is still in
-// flight. After a failure it soon sends another round.
-func (l *fairWaitList) refreshNode(node *transport.Node, round nodeRefresh) {
-	line := transport.LineOf[nodeRefresh](node, l, 0, 1)
-	if !line.AddIfIdle(round) {
-		return
-	}
-	pause := func() time.Duration { return min(l.period, transport.Jitter(transport.LongPause)) }
-	l.tasks.Go(func() {
-		line.Serve(l.open, l.tasks.Go, pause, func(r nodeRefresh) (heard bool) {
-			err := l.refreshRound(node, r)
-			if err == nil || l.open.Err() != nil {
-				return true
-			}
-			l.client.reporter.log(noticeRefresh, node.Address(), slog.Any("error", err))
-			line.Add(nodeRefresh{flights: r.flights})
-			return false
-		})
-	})
-}
-
-// refreshRound sends one round, and returns one of its errors.
-func (l *fairWaitList) refreshRound(node *transport.Node, r nodeRefresh) error {
-	if r.batches == nil {
+// refreshNode refreshes the waiters on one node. After a failure it soon tries again, with those that wait then.
+func (l *fairWaitList) refreshNode(node *transport.Node, batches []*refreshing) {
+	for {
+		err := l.refreshAll(batches, nodeRefreshes)
+		if err == nil || l.open.Err() != nil {
+			break
+		}
+		l.client.reporter.log(noticeRefresh, node.Address(), slog.Any("error", err))
+		_ = transport.Rest(l.open, nil, min(l.period, transport.Jitter(transport.LongPause)))
 		l.mu.Lock()
-		r.batches = l.batches(node)[node]
+		batches = l.batches(node)[node]
 		l.mu.Unlock()
 	}
-	return l.refreshAll(r.batches, r.flights)
+	l.mu.Lock()
+	delete(l.busy, node)
+	l.mu.Unlock()
 }
 
 // refreshAll sends batches, several at once because the server may be far away, and returns one of

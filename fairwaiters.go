@@ -33,6 +33,7 @@ type fairWaitList struct {
 	mu     sync.Mutex
 	byKey  map[string]*list.List // of *fairWaiter, in the order of their tickets
 	active bool
+	busy   map[*transport.Node]bool // nodes whose waiters are being refreshed
 }
 
 // fairQueue is what differs between the queues of fair locks and those for permits with ids.
@@ -82,6 +83,7 @@ func newFairWaitList(c *Client, q fairQueue) *fairWaitList {
 		open:         open,
 		end:          end,
 		byKey:        map[string]*list.List{},
+		busy:         map[*transport.Node]bool{},
 	}
 }
 

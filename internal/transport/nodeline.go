@@ -40,17 +40,6 @@ func (l *NodeLine[T]) Add(work T) (serve bool) {
 	return l.begin()
 }
 
-// AddIfIdle is Add if nobody serves the line. Otherwise it does nothing.
-func (l *NodeLine[T]) AddIfIdle(work T) (serve bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.workers > 0 {
-		return false
-	}
-	l.waiting = append(l.waiting, work)
-	return l.begin()
-}
-
 // begin reports whether one more goroutine may serve the line, and counts it. A silent node has one.
 // l.mu is held.
 func (l *NodeLine[T]) begin() bool {
