@@ -17,9 +17,6 @@ type compositeLock struct {
 	members []member
 	need    int
 	invalid error
-	// prepare runs before the first round, and returns the settings of an acquisition for each
-	// member.
-	prepare func(ctx context.Context, r *request, settings []setting) ([]setting, error)
 	round   round
 	pause   time.Duration // the longest pause between two rounds
 	// inLine acquires for a call that waits behind others of this program, or is nil if there is no line.
@@ -39,15 +36,8 @@ func (l *compositeLock) Name() string {
 	return string(l.kind) + "(" + strings.Join(names, ", ") + ")"
 }
 
-func (l *compositeLock) self() member              { return l }
-func (l *compositeLock) order() (key, kind string) { return l.Name(), "" }
-
-func (l *compositeLock) noun() string {
-	if l.kind == KindRed {
-		return "the RedLock"
-	}
-	return "the MultiLock"
-}
+func (l *compositeLock) self() member                   { return l }
+func (l *compositeLock) order() (key string, kind Kind) { return l.Name(), l.kind }
 
 // fault is the error of the members, or errNoMembers for a lock that no constructor made.
 func (l *compositeLock) fault() error {
@@ -116,6 +106,25 @@ func (l *compositeLock) acquire(ctx context.Context, verb string, waits bool, se
 	return h, nil
 }
 
+// Do acquires the lock as Lock does, with the same options and the same waiting, calls fn,
+// and releases the lock when fn returns or panics.
+//
+// The context of fn carries the hold: HoldFrom returns it, and an acquisition of a member under
+// the context is a re-entry. The context ends when ctx ends or the hold is lost (its cause then
+// matches ErrLost). The release works even if ctx has ended, as [Hold.Unlock] does.
+//
+// If the lock is not acquired, Do returns the error of Lock and does not call fn. Otherwise it
+// returns the error of fn. It joins that with the error of [Hold.Err] (ErrLost, ErrMaxHold,
+// ErrClosed) if the hold ended while fn ran, even if fn returned nil, or with the error of Unlock
+// if the release failed.
+//
+// ErrNotAcquired and ErrUnavailable of this call mean that fn was not called. If fn ran and
+// its release was not confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable:
+// do not repeat the work.
+func (l *compositeLock) Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error {
+	return do(ctx, l, fn, settingsOf(options))
+}
+
 // maxHold returns the shortest Options.MaxHold of the clients, or 0.
 func (l *compositeLock) maxHold() (shortest time.Duration) {
 	for _, p := range l.primitives() {
@@ -126,21 +135,20 @@ func (l *compositeLock) maxHold() (shortest time.Duration) {
 	return shortest
 }
 
-// run prepares the rounds and makes them.
+// run makes rounds, in line if there is one and the call waits. It sends nothing if the time is over.
 func (l *compositeLock) run(ctx context.Context, r *request, settings []setting) (*Hold, error) {
-	settings, err := l.prepare(ctx, r, settings)
-	switch {
-	case err != nil:
-		return nil, err
-	case r.waits:
-		var mark waitMark
-		defer mark.end()
-		if l.inLine != nil {
-			return l.inLine(ctx, r, settings, &mark)
-		}
-		return l.rounds(ctx, r, settings, nil, &mark)
+	if ctx.Err() != nil {
+		return nil, transport.ContextError(ctx)
 	}
-	return l.rounds(ctx, r, settings, nil, nil)
+	if l.kind == KindMulti && r.confines() { // the client renews members until the last one is acquired
+		settings = append(settings, setting{kind: settingUntilComplete})
+	}
+	var mark waitMark
+	defer mark.end()
+	if r.waits && l.inLine != nil {
+		return l.inLine(ctx, r, settings, &mark)
+	}
+	return l.rounds(ctx, r, settings, nil, &mark)
 }
 
 // rounds makes rounds until one gets the lock, waiting cannot help, or the time is over. The others in line, if

@@ -16,7 +16,6 @@ func TestRounds_success_at_the_end_of_the_time(t *testing.T) {
 	rounds := 0
 	lock := compositeLock{
 		members: []member{newTestClient(t, Options{}).NewMutex("member").self()},
-		prepare: func(_ context.Context, _ *request, settings []setting) ([]setting, error) { return settings, nil },
 		round: func(context.Context, *request, []setting) (*Hold, bool, error) {
 			if rounds++; rounds == 1 {
 				return nil, true, ErrNotAcquired
@@ -39,7 +38,6 @@ func TestRounds_end(t *testing.T) {
 	}{"hopeless": {waits: true}, "one attempt": {again: true}} {
 		rounds := 0
 		lock := compositeLock{
-			prepare: func(_ context.Context, _ *request, settings []setting) ([]setting, error) { return settings, nil },
 			round: func(context.Context, *request, []setting) (*Hold, bool, error) {
 				rounds++
 				return nil, c.again, ErrWrongKind

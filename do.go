@@ -6,7 +6,7 @@ import (
 )
 
 // do implements Do for every lock.
-func do(ctx context.Context, lock Locker, fn func(context.Context) error, settings []setting) error {
+func do(ctx context.Context, lock member, fn func(context.Context) error, settings []setting) error {
 	h, err := lock.acquire(ctx, "lock", true, settings)
 	if err != nil {
 		return err

@@ -9,25 +9,14 @@ type member interface {
 	Inspect(ctx context.Context) (Inspection, error)
 	inspect(ctx context.Context) (Inspection, error) // without labels and notes
 	ForceUnlock(ctx context.Context) (bool, error)
-	fault() error              // why it cannot be used, or nil
-	order() (key, kind string) // what members are ordered by
-	primitives() []*primitive  // the primitives that it consists of
-	noun() string
-	isShared() bool // several owners may hold it at once
+	fault() error                   // why it cannot be used, or nil
+	order() (key string, kind Kind) // what members are ordered by
+	primitives() []*primitive       // the primitives that it consists of
+	isShared() bool                 // several owners may hold it at once
 }
 
-func (p *primitive) self() member              { return p }
-func (p *primitive) fault() error              { return p.invalid() }
-func (p *primitive) order() (key, kind string) { return p.key, string(p.spec.kind) }
-func (p *primitive) primitives() []*primitive  { return []*primitive{p} }
-func (p *primitive) isShared() bool            { return p.spec.isShared() }
-
-func (p *primitive) noun() string {
-	switch p.spec.kind {
-	case KindRead, KindWrite:
-		return "the " + string(p.spec.kind) + " lock"
-	case KindMutex:
-		return "the mutex"
-	}
-	return "the lock"
-}
+func (p *primitive) self() member                   { return p }
+func (p *primitive) fault() error                   { return p.invalid() }
+func (p *primitive) order() (key string, kind Kind) { return p.key, p.spec.kind }
+func (p *primitive) primitives() []*primitive       { return []*primitive{p} }
+func (p *primitive) isShared() bool                 { return p.spec.isShared() }

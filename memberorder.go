@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"reflect"
 	"slices"
-	"strings"
 )
 
 // memberOf returns the lock that l is or embeds, or nil if that is a nil pointer.
@@ -52,36 +51,45 @@ func inOrder(members []member) []member {
 	return slices.SortedStableFunc(slices.Values(members), func(a, b member) int {
 		keyA, kindA := a.order()
 		keyB, kindB := b.order()
-		return cmp.Or(strings.Compare(keyA, keyB), strings.Compare(kindA, kindB))
+		return cmp.Or(cmp.Compare(keyA, keyB), cmp.Compare(kindA, kindB))
 	})
 }
 
-// refuseDuplicates refuses a lock that is given twice.
-func refuseDuplicates(members []member) error {
-	for i, m := range members {
-		if first := slices.IndexFunc(members[:i], func(other member) bool { return sameLock(m, other) }); first >= 0 {
-			return invalid("members %d and %d are the same lock, %q", first+1, i+1, m.Name())
-		}
-	}
-	return nil
-}
-
-// dropDuplicates drops locks that are given twice. Two different members that share a key are an
+// withoutDuplicates drops locks that are given twice, or refuses them. Two different members that share a key are an
 // error: one could only wait for the other.
-func dropDuplicates(members []member) (kept []member, err error) {
-	for _, m := range members {
-		if slices.ContainsFunc(kept, func(other member) bool { return sameLock(m, other) }) {
+func withoutDuplicates(members []member, refuse bool) (kept []member, err error) {
+	for i, m := range members {
+		first := slices.IndexFunc(kept, func(other member) bool { return sameLock(m, other) })
+		switch {
+		case first >= 0 && refuse:
+			return nil, invalid("members %d and %d are the same lock, %q", first+1, i+1, m.Name())
+		case first >= 0:
 			continue
 		}
 		for _, other := range kept {
 			if key, share := sharedKey(m, other); share {
 				return nil, invalid("%s %q and %s %q cannot be members together: both need the key %q",
-					other.noun(), other.Name(), m.noun(), m.Name(), key)
+					noun(other), other.Name(), noun(m), m.Name(), key)
 			}
 		}
 		kept = append(kept, m)
 	}
 	return kept, nil
+}
+
+// noun returns what a member is, in errors.
+func noun(m member) string {
+	switch _, kind := m.order(); kind {
+	case KindRed:
+		return "the RedLock"
+	case KindMulti:
+		return "the MultiLock"
+	case KindRead, KindWrite:
+		return "the " + string(kind) + " lock"
+	case KindMutex:
+		return "the mutex"
+	}
+	return "the lock"
 }
 
 // sameLock reports whether two members are the same lock.

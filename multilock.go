@@ -1,8 +1,6 @@
 package latchkey
 
-import (
-	"context"
-)
+import "context"
 
 // MultiLock is several locks that are acquired together, all or none. They may be of any kind, may
 // belong to different clients and servers, and may be MultiLocks or RedLocks themselves. A
@@ -29,10 +27,10 @@ type MultiLock struct{ compositeLock }
 func NewMultiLock(locks ...Locker) *MultiLock {
 	members, err := membersOf(locks)
 	if err == nil {
-		members, err = dropDuplicates(inOrder(flatten(members)))
+		members, err = withoutDuplicates(inOrder(flatten(members)), false)
 	}
 	l := &MultiLock{compositeLock{kind: KindMulti, members: members, need: len(members), invalid: err, pause: deadlockPause}}
-	l.prepare, l.round = l.renewUntilComplete, l.acquireAll
+	l.round = l.acquireAll
 	return l
 }
 
@@ -79,23 +77,4 @@ func (l *MultiLock) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 // Options.RetryBudget of that client is spent. All other errors are as for Lock.
 func (l *MultiLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
 	return l.acquire(ctx, "try lock", false, settingsOf(options))
-}
-
-// Do acquires the lock as Lock does, with the same options and the same waiting, calls fn,
-// and releases the lock when fn returns or panics.
-//
-// The context of fn carries the hold: HoldFrom returns it, and an acquisition of a member under
-// the context is a re-entry. The context ends when ctx ends or the hold is lost (its cause then
-// matches ErrLost). The release works even if ctx has ended, as [Hold.Unlock] does.
-//
-// If the lock is not acquired, Do returns the error of Lock and does not call fn. Otherwise it
-// returns the error of fn. It joins that with the error of [Hold.Err] (ErrLost, ErrMaxHold,
-// ErrClosed) if the hold ended while fn ran, even if fn returned nil, or with the error of Unlock
-// if the release failed.
-//
-// ErrNotAcquired and ErrUnavailable of this call mean that fn was not called. If fn ran and
-// its release was not confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable:
-// do not repeat the work.
-func (l *MultiLock) Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error {
-	return do(ctx, l, fn, settingsOf(options))
 }

@@ -11,14 +11,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// renewUntilComplete makes the client renew members until the last one is acquired.
-func (*MultiLock) renewUntilComplete(_ context.Context, r *request, settings []setting) ([]setting, error) {
-	if r.confines() {
-		settings = append(settings, setting{kind: settingUntilComplete})
-	}
-	return settings, nil
-}
-
 // acquireAll is a round: it acquires all members, and makes one hold of them.
 func (l *MultiLock) acquireAll(ctx context.Context, r *request, settings []setting) (h *Hold, again bool, err error) {
 	holds := make([]*Hold, len(l.members))

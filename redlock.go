@@ -3,8 +3,6 @@ package latchkey
 import (
 	"context"
 	"time"
-
-	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // RedLock is a majority of several locks on independent servers: the algorithm of the Redis documentation
@@ -70,10 +68,7 @@ const (
 func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 	members, err := membersOf(locks)
 	if err == nil {
-		err = refuseDuplicates(members)
-	}
-	if err == nil {
-		_, err = dropDuplicates(members)
+		_, err = withoutDuplicates(members, true)
 	}
 	if err == nil {
 		err = options.check()
@@ -82,7 +77,7 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 	need := len(members)/2 + 1
 	lock := compositeLock{kind: KindRed, members: members, need: need, invalid: err, pause: options.RetryDelay}
 	l := &RedLock{compositeLock: lock, options: options}
-	l.prepare, l.round, l.inLine = l.checkTime, l.acquireMajority, l.waitInLine
+	l.round, l.inLine = l.acquireMajority, l.waitInLine
 	return l
 }
 
@@ -126,31 +121,6 @@ func (l *RedLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error
 // be reached or did not answer. All other errors are as for Lock.
 func (l *RedLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
 	return l.acquire(ctx, "try lock", false, settingsOf(options))
-}
-
-// Do acquires the lock as Lock does, with the same options and the same waiting, calls fn,
-// and releases the lock when fn returns or panics.
-//
-// The context of fn carries the hold: HoldFrom returns it, and an acquisition of a member under the context is
-// a re-entry. The context ends when ctx ends or the hold is lost (its cause then matches ErrLost). The release
-// works even if ctx has ended, as [Hold.Unlock] does.
-//
-// If the lock is not acquired, Do returns the error of Lock and does not call fn. Otherwise it returns the
-// error of fn. It joins that with the error of [Hold.Err] (ErrLost, ErrMaxHold, ErrClosed) if the hold ended
-// while fn ran, even if fn returned nil, or with the error of Unlock if the release failed.
-//
-// ErrNotAcquired and ErrUnavailable of this call mean that fn was not called. If fn ran and its release was not
-// confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable: do not repeat the work.
-func (l *RedLock) Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error {
-	return do(ctx, l, fn, settingsOf(options))
-}
-
-// checkTime implements compositeLock.prepare: nothing is sent if the time is over.
-func (*RedLock) checkTime(ctx context.Context, _ *request, settings []setting) ([]setting, error) {
-	if ctx.Err() != nil {
-		return nil, transport.ContextError(ctx)
-	}
-	return settings, nil
 }
 
 // refuseOneServer refuses two members that are known to be on one server, which would count one vote twice. A

@@ -27,7 +27,9 @@ func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []se
 		t.collect(c)
 		close(c.allAnswered)
 	}()
-	l.retryMissing(ctx, c, r, settings)
+	if r.renew && r.maxHold == 0 { // otherwise a member that arrived later would last longer
+		l.retryMissing(context.WithoutCancel(ctx), c, r, settings)
+	}
 	return newHold(c), false, nil
 }
 
@@ -109,12 +111,6 @@ func (t *tries) collect(c *compositeHold) {
 
 // retryMissing keeps trying missing members while the hold lasts: the more it has, the more it can lose.
 func (l *RedLock) retryMissing(ctx context.Context, c *compositeHold, r *request, settings []setting) {
-	if r.renew && r.maxHold == 0 { // otherwise a member that arrived later would last longer
-		l.retryMissingLater(context.WithoutCancel(ctx), c, r, settings)
-	}
-}
-
-func (l *RedLock) retryMissingLater(ctx context.Context, c *compositeHold, r *request, settings []setting) {
 	period := max(c.validFor()/3, minMemberTimeout)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,6 +125,6 @@ func (l *RedLock) retryMissingLater(ctx context.Context, c *compositeHold, r *re
 			}
 		default: // do not try members again that are late
 		}
-		l.retryMissingLater(ctx, c, r, settings)
+		l.retryMissing(ctx, c, r, settings)
 	})
 }
