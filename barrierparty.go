@@ -36,7 +36,6 @@ type barrierAwaiter struct {
 	sent      *operation // the arrival, or the first of a Do
 	doubt     bool       // the arrival was sent and may be executed
 	known     bool       // the arrival was answered
-	begun     bool       // the lease is renewed
 	counted   bool       // the server has counted the arrival in the stage run
 	view      barrierView
 	arrival   Arrival
@@ -87,7 +86,7 @@ func (p *barrierAwaiter) arrive(ctx context.Context, a attempter) error {
 	return p.mismatch(p.client.wait(ctx, lineKey{KindBarrier, "party " + p.ownership.wire}, onlyLine, a, err))
 }
 
-// arrivingParty is a party that the server has not counted yet.
+// arrivingParty is a party that the server has not counted yet. The end of a generation that is busy is announced.
 type arrivingParty struct{ *barrierAwaiter }
 
 // attempt implements [attempter].
@@ -108,16 +107,10 @@ func (a arrivingParty) attempt(ctx context.Context, _ int) (time.Duration, error
 	p.known = true
 	p.sent.done()
 	if err = p.noteArrival(); err == nil && (p.view.how == barrierWaiting || p.goesOn()) {
-		p.begun = true
 		p.ownership.special = barrierProtocol{p.Barrier}
 		p.ownership.begin(p.request, answer, p.client.clock())
 	}
 	return 0, err
-}
-
-// pause implements [attempter]. The end of a generation that is busy is announced.
-func (a arrivingParty) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
-	return a.barrierAwaiter.pause(q, 0, left)
 }
 
 // mismatch explains the server's refusal when the other parties have another number of parties, or
@@ -181,20 +174,11 @@ func (p *barrierAwaiter) incomplete(arrived string) error {
 	return notYet("%s of %d parties %s", arrived, p.n, done)
 }
 
-// pause implements [attempter].
-func (p *barrierAwaiter) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
-	q.subscribe(p.client.notifier, p.channel)
-	return pauseUntil(left, p.client.pollPause())
-}
-
-func (p *barrierAwaiter) what() (Kind, string) { return p.kind, p.name }
-
 // end has the party leave unless it knows that its generation is over, and returns the outcome. err
 // is why it stopped waiting.
 func (p *barrierAwaiter) end(ctx context.Context, err error) error {
-	stays := err == nil && p.goesOn()
-	if p.begun && !stays {
-		if next, ended := p.ownership.end(nil); ended {
+	if err != nil || !p.goesOn() {
+		if next, ended := p.ownership.end(nil); ended { // its lease was renewed until now
 			p.ownership.leave(next)
 		}
 	}

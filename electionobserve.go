@@ -100,11 +100,5 @@ func (o *observer) attempt(ctx context.Context, _ int) (time.Duration, error) {
 	return now.Lease, ErrNotAcquired
 }
 
-// pause implements [attempter].
-func (o *observer) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
-	q.subscribe(o.client.notifier, o.channel)
-	return pauseUntil(left, o.client.pollPause())
-}
-
 // what implements [attempter]. A loop that observes is not a waiting call.
 func (o *observer) what() (Kind, string) { return KindNone, o.name }

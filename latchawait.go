@@ -69,11 +69,3 @@ func (w *awaiter) attempt(ctx context.Context, _ int) (time.Duration, error) {
 	}
 	return 0, nil
 }
-
-// pause implements [attempter].
-func (w *awaiter) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
-	q.subscribe(w.client.notifier, w.channel)
-	return pauseUntil(left, w.client.pollPause())
-}
-
-func (w *awaiter) what() (Kind, string) { return w.kind, w.name }

@@ -165,8 +165,6 @@ func (s *semAcquisition) pause(q *waitQueue, _ int, left time.Duration) time.Dur
 	return pause
 }
 
-func (s *semAcquisition) what() (Kind, string) { return s.kind, s.name }
-
 // keepPassed gives passed permits back if the client was closed in the meantime.
 func (s *semAcquisition) keepPassed() error {
 	if !isClosed(s.client.closing) {

@@ -38,6 +38,15 @@ func (o *synchronizer) Name() string { return o.name }
 // Client returns the client that made the object.
 func (o *synchronizer) Client() *Client { return o.client }
 
+// what implements [attempter] for the calls that wait for the object.
+func (o *synchronizer) what() (Kind, string) { return o.kind, o.name }
+
+// pause implements [attempter] for calls that rely on the channel of the object.
+func (o *synchronizer) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
+	q.subscribe(o.client.notifier, o.channel)
+	return pauseUntil(left, o.client.pollPause())
+}
+
 // begin is begin of the client. If it returns nil, the caller must call client.working.Done.
 func (o *synchronizer) begin(ctx context.Context) error {
 	if o.invalid != nil {
