@@ -6,7 +6,6 @@ import (
 	"math"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -39,7 +38,6 @@ type clientRecord struct {
 	open   context.Context // until close
 	end    context.CancelFunc
 	tasks  sync.WaitGroup
-	due    atomic.Int64 // when to write it next, on the monotonic clock
 
 	mu        sync.Mutex
 	writing   bool
@@ -56,37 +54,25 @@ type clientRecord struct {
 	sending   map[string]struct{}    // fields that the write under way sets
 }
 
-// never is a time that does not come, and longAgo one that has passed, on a clock with any starting point.
-const (
-	never   = math.MaxInt64
-	longAgo = math.MinInt64 / 2
-)
+// longAgo is a time that has passed, on a clock with any starting point.
+const longAgo = math.MinInt64 / 2
 
 func newClientRecord(c *Client) *clientRecord {
-	r := &clientRecord{client: c, id: c.id[:recordID], until: longAgo, wanted: longAgo, notBefore: longAgo, kept: longAgo,
+	r := &clientRecord{client: c, id: c.id[:recordID], closed: c.options.Label == NoLabel,
+		refreshAt: longAgo, until: longAgo, wanted: longAgo, notBefore: longAgo, kept: longAgo,
 		notes: map[string][]*holdNote{}, changed: map[string]struct{}{}, stored: map[string]struct{}{},
 		sending: map[string]struct{}{}}
 	r.open, r.end = context.WithCancel(context.Background())
-	r.due.Store(longAgo)
-	if r.closed = c.options.Label == NoLabel; r.closed {
-		r.due.Store(never)
-	}
 	return r
 }
 
-// use has the record written if it is due. The client holds, or waits for, something with that lease.
+// use makes the record outlive a lease that begins now: the client holds, or waits for, something.
 func (r *clientRecord) use(now, lease time.Duration) {
-	if int64(now) >= r.due.Load() || lease > recordRefresh {
-		r.last(now, min(lease, longestRecord))
-	}
-}
-
-// last makes the record outlive a lease that ends at now+lease.
-func (r *clientRecord) last(now, lease time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.wanted = max(r.wanted, now+lease+recordLife)
-	if int64(now) >= r.due.Load() || now+lease > r.until {
+	end := now + min(lease, longestRecord)
+	r.wanted = max(r.wanted, end+recordLife)
+	if now >= r.refreshAt || end > r.until {
 		r.start(now)
 	}
 }
@@ -104,7 +90,6 @@ func (r *clientRecord) start(now time.Duration) {
 		return
 	}
 	r.writing = true
-	r.due.Store(never)
 	r.tasks.Go(r.write)
 }
 
@@ -143,7 +128,6 @@ func (r *clientRecord) next(first bool) *recordWrite {
 	now := r.client.clock().Mono
 	if !first && len(r.changed) == 0 && r.wanted-recordLife <= r.until || now < r.notBefore || r.closed {
 		r.writing = false
-		r.due.Store(int64(max(r.notBefore, r.refreshAt)))
 		return nil
 	}
 	w := &recordWrite{at: now, life: max(r.wanted-now, recordLife)}
@@ -240,7 +224,6 @@ func (r *clientRecord) mark(field string) {
 func (r *clientRecord) close(ctx context.Context, answers bool) {
 	r.mu.Lock()
 	r.closed = true
-	r.due.Store(never)
 	r.end()
 	r.mu.Unlock()
 	r.tasks.Wait()
