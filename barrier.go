@@ -38,9 +38,7 @@ type Barrier struct {
 func (c *Client) NewBarrier(name string, parties int) *Barrier {
 	o := newSynchronizer(c, KindBarrier, name, barrierChannel)
 	o.refuseWholeTag("a barrier")
-	if parties < 1 || parties > maxCount {
-		o.invalid = errors.Join(o.invalid, invalid("%d parties, want at least 1 and at most %d", parties, maxCount))
-	}
+	o.invalid = errors.Join(o.invalid, checkNumber("%d parties", parties, 1))
 	tag := transport.HashTag(o.key)
 	b := &Barrier{synchronizer: o, n: parties, waiting: "latchkey_barrier_waiting:" + tag, past: "latchkey_barrier_past:" + tag}
 	names := keysOfKey(name, b.waiting)

@@ -66,7 +66,7 @@ func (c *Client) latchChannel(key string) string {
 func (l *CountDownLatch) TrySetCount(ctx context.Context, n int, options ...SetOption) (bool, error) {
 	const verb = "try set count"
 	ttl, err := timeToLive(options)
-	if err = errors.Join(l.invalid, err, checkDown(n)); err != nil {
+	if err = errors.Join(l.invalid, err, checkNumber("count %d", n, 1)); err != nil {
 		return false, fail(verb, l.name, err)
 	}
 	v, err := l.now(ctx, verb)
@@ -115,7 +115,7 @@ func (l *CountDownLatch) CountDownAs(ctx context.Context, participant string) (l
 }
 
 func (l *CountDownLatch) countDown(ctx context.Context, verb string, n int, participant string) (int, error) {
-	if err := errors.Join(l.invalid, checkDown(n)); err != nil {
+	if err := errors.Join(l.invalid, checkNumber("count %d", n, 1)); err != nil {
 		return 0, fail(verb, l.name, err)
 	}
 	parent := l.client.parentOf(ctx)
@@ -240,11 +240,4 @@ func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) erro
 	}
 	l.observeCall(parent, EventOpened, 0, began, err)
 	return err
-}
-
-func checkDown(n int) error {
-	if n < 1 || n > maxCount {
-		return invalid("count %d, want at least 1 and at most %d", n, maxCount)
-	}
-	return nil
 }

@@ -42,7 +42,7 @@ func (c *permitCount) kindKey() string { return numberKindKey(c.key) }
 // changed, and you may repeat the call. ctx bounds it.
 func (c *permitCount) TrySetPermits(ctx context.Context, n int, options ...SetOption) (bool, error) {
 	ttl, err := timeToLive(options)
-	return c.change(ctx, "try set permits", changeTrySet, n, ttl, errors.Join(err, checkTotal(n)))
+	return c.change(ctx, "try set permits", changeTrySet, n, ttl, errors.Join(err, checkNumber("%d permits", n, 0)))
 }
 
 // SetPermits changes the total number of permits, acquired ones included. Setting the same number twice
@@ -55,7 +55,7 @@ func (c *permitCount) TrySetPermits(ctx context.Context, n int, options ...SetOp
 //
 // The other errors are those of TrySetPermits. ctx bounds the call.
 func (c *permitCount) SetPermits(ctx context.Context, n int) error {
-	_, err := c.change(ctx, "set permits", changeSet, n, "", checkTotal(n))
+	_, err := c.change(ctx, "set permits", changeSet, n, "", checkNumber("%d permits", n, 0))
 	return err
 }
 
@@ -117,20 +117,6 @@ func (c *permitCount) Delete(ctx context.Context) (bool, error) {
 		return call{semDelete, append([]string{c.key, o.record, c.kindKey(), c.secondKey}, c.semQueueKeys()...),
 			[]string{o.number, c.client.publish, c.channel, c.numeral}}
 	}))
-}
-
-func checkCount(n int) error {
-	if n < 1 || n > maxCount {
-		return invalid("%d permits, want at least 1 and at most %d", n, maxCount)
-	}
-	return nil
-}
-
-func checkTotal(n int) error {
-	if n < 0 || n > maxCount {
-		return invalid("%d permits, want at least 0 and at most %d", n, maxCount)
-	}
-	return nil
 }
 
 func checkAdded(n int) error {

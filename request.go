@@ -147,6 +147,14 @@ func (r *request) apply(s setting) error {
 	return nil
 }
 
+// checkNumber checks a number of things. what is the text for it.
+func checkNumber(what string, n, least int) error {
+	if n < least || n > maxCount {
+		return invalid(what+", want at least %d and at most %d", n, least, maxCount)
+	}
+	return nil
+}
+
 func ttlText(d time.Duration) (string, error) {
 	if d == NoExpiry {
 		return "", nil

@@ -10,7 +10,7 @@ import (
 // acquire implements Acquire and TryAcquire.
 func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int, settings []setting) error {
 	r, err := newRequest(s.client.options.Lease, waits, settings)
-	if err = errors.Join(s.invalid, err, checkCount(n)); err == nil {
+	if err = errors.Join(s.invalid, err, checkNumber("%d permits", n, 1)); err == nil {
 		err = s.begin(ctx)
 	}
 	if err != nil {

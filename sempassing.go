@@ -18,7 +18,7 @@ func (s *Semaphore) passOn(n int) (left int) {
 
 // releasePermits implements Release and ReleaseIfExists for permits that are not passed on.
 func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int) (bool, error) {
-	if err := checkCount(n); err != nil {
+	if err := checkNumber("%d permits", n, 1); err != nil {
 		return false, fail(verb, s.name, err)
 	}
 	key := lineKey{KindSemaphore, s.key}
