@@ -50,7 +50,7 @@ type Client struct {
 	staleMS    string // the stale-waiter timeout, as sent
 
 	kindStatesMu sync.Mutex
-	kindStates   map[Kind]kindState
+	kindStates   map[Kind]any // see kindState
 
 	mu      sync.RWMutex
 	closing chan struct{} // closed when Close begins: no new work
@@ -102,7 +102,7 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 		cluster:    client.Mode() == rueidis.ClientModeCluster,
 		clock:      transport.SystemClock,
 		publish:    "PUBLISH",
-		kindStates: map[Kind]kindState{},
+		kindStates: map[Kind]any{},
 		leaseMS:    millisText(options.Lease),
 		staleMS:    millisText(options.StaleWaiterTimeout),
 		closing:    make(chan struct{}),
@@ -204,12 +204,9 @@ func (c *Client) NewOwner() Owner {
 	return Owner{client: c.id, number: c.registry.number()}
 }
 
-// kindState is the state that one kind of lock keeps for all its locks in a client, such
-// as the list of their waiters.
-type kindState interface{ close() }
-
-// kindState returns the state of a kind of lock, and makes it on first use.
-func (c *Client) kindState(kind Kind, newState func(*Client) kindState) kindState {
+// kindState returns the state that one kind of lock keeps for all its locks in a client, such as the list of
+// their waiters. It makes the state on first use. Close calls its method close, if it has one.
+func (c *Client) kindState(kind Kind, newState func(*Client) any) any {
 	c.kindStatesMu.Lock()
 	defer c.kindStatesMu.Unlock()
 	state := c.kindStates[kind]
@@ -226,7 +223,9 @@ func (c *Client) closeKindStates() {
 	states := slices.Collect(maps.Values(c.kindStates))
 	c.kindStatesMu.Unlock()
 	for _, state := range states {
-		state.close()
+		if s, is := state.(interface{ close() }); is {
+			s.close()
+		}
 	}
 }
 

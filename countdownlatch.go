@@ -94,13 +94,13 @@ func (l *CountDownLatch) TrySetCount(ctx context.Context, n int, options ...SetO
 // the round is unknown, the count goes to the round that exists when the server answers again. After
 // any other error nothing was counted.
 func (l *CountDownLatch) CountDown(ctx context.Context) (left int, err error) {
-	return l.countDown(ctx, "count down", 1, "")
+	return l.countDown(ctx, 1, "")
 }
 
 // CountDownN counts n times at once, from 1 to 2147483647, or as often as counts are left, and
 // returns the number of counts left. Otherwise it is like CountDown.
 func (l *CountDownLatch) CountDownN(ctx context.Context, n int) (left int, err error) {
-	return l.countDown(ctx, "count down", n, "")
+	return l.countDown(ctx, n, "")
 }
 
 // CountDownAs counts once in a round for a participant, even if several processes call it, or a
@@ -111,10 +111,11 @@ func (l *CountDownLatch) CountDownAs(ctx context.Context, participant string) (l
 	if n := len(participant); n == 0 || n > MaxNameLength || !utf8.ValidString(participant) {
 		return 0, fail("count down", l.name, l.invalid, invalid("%q cannot be the name of a participant", participant))
 	}
-	return l.countDown(ctx, "count down", 1, participant)
+	return l.countDown(ctx, 1, participant)
 }
 
-func (l *CountDownLatch) countDown(ctx context.Context, verb string, n int, participant string) (int, error) {
+func (l *CountDownLatch) countDown(ctx context.Context, n int, participant string) (int, error) {
+	const verb = "count down"
 	if err := errors.Join(l.invalid, checkNumber("count %d", n, 1)); err != nil {
 		return 0, fail(verb, l.name, err)
 	}

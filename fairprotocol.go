@@ -24,7 +24,7 @@ type fairLockQueue struct {
 	plain, fenced *spec
 }
 
-func newFairLockQueue(c *Client) kindState {
+func newFairLockQueue(c *Client) any {
 	q := &fairLockQueue{}
 	q.waiters = newFairWaitList(c, q)
 	q.plain = &spec{kind: KindFair, family: KindFair, stored: KindLock,
@@ -36,7 +36,7 @@ func newFairLockQueue(c *Client) kindState {
 	return q
 }
 
-// close implements [kindState].
+// close ends the refreshing of waiters.
 func (q *fairLockQueue) close() { q.waiters.close() }
 
 // protocolFor, refresh, keys, channel and entry implement [fairQueue].

@@ -50,7 +50,7 @@ func (p *primitive) ForceUnlock(ctx context.Context) (bool, error) {
 func (c *Client) forceUnlock(ctx context.Context, names *keys, want *spec) (bool, error) {
 	held := false
 	for {
-		i, err := c.inspectMaster(ctx, names)
+		i, err := c.inspect(ctx, names, "1")
 		switch {
 		case err != nil:
 			return held, fail("force unlock", names.name, err)

@@ -58,7 +58,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
 	if err != nil {
 		return Inspection{}, fail("inspect", name, err)
 	}
-	i, err := c.inspect(ctx, names)
+	i, err := c.inspect(ctx, names, "")
 	if err != nil {
 		return i, fail("inspect", name, err)
 	}
@@ -66,18 +66,9 @@ func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
 	return i, nil
 }
 
-// inspect is Inspect without labels and notes.
-func (c *Client) inspect(ctx context.Context, names *keys) (Inspection, error) {
-	return c.inspectOn(ctx, names, "")
-}
-
-// inspectMaster is inspect, but only a server that accepts writes may reply that the name is free.
-func (c *Client) inspectMaster(ctx context.Context, names *keys) (Inspection, error) {
-	return c.inspectOn(ctx, names, "1")
-}
-
-// inspectOn implements inspect and inspectMaster.
-func (c *Client) inspectOn(ctx context.Context, names *keys, onlyMaster string) (Inspection, error) {
+// inspect is Inspect without labels and notes. With "1" for onlyMaster, and not "", only a server that accepts
+// writes may reply that the name is free.
+func (c *Client) inspect(ctx context.Context, names *keys, onlyMaster string) (Inspection, error) {
 	i := Inspection{Name: names.name, Key: names.key}
 	if err := c.begin(ctx); err != nil {
 		return i, err
@@ -166,7 +157,7 @@ func (c *Client) wrongKind(ctx context.Context, names *keys, want Kind, err erro
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*transport.LongPause)
 	defer cancel()
-	i, failed := c.inspect(ctx, names)
+	i, failed := c.inspect(ctx, names, "")
 	if failed == nil && (i.Kind == want || i.Kind == KindNumber && (want == KindSemaphore || want == KindLatch)) {
 		return &kindError{nouns[want] + ", but a key that belongs to it holds something else", err}
 	}

@@ -134,7 +134,7 @@ func (p *primitive) inspect(ctx context.Context) (Inspection, error) {
 	if p.invalid() != nil {
 		return Inspection{}, fail("inspect", p.Name(), p.invalid())
 	}
-	i, err := p.client.inspect(ctx, p.keys())
+	i, err := p.client.inspect(ctx, p.keys(), "")
 	if err == nil && i.Kind != KindNone && i.Kind != p.spec.stored {
 		err = notA(p.spec.stored, i.What, nil)
 	}

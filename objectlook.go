@@ -83,25 +83,19 @@ func (c *Client) lookGroups(names []*keys) (groups [][]*keys) {
 // readLooks reads the reply about a group. If the server refuses the whole script, because a slot moves or one
 // of the keys may not be read, it looks at each name separately.
 func (c *Client) readLooks(ctx context.Context, result rueidis.RedisResult, group []*keys) ([]Object, error) {
-	var all []Object
-	if result.Error() != nil {
-		for _, each := range group {
-			o, err := c.lookOnce(ctx, each)
-			if err != nil {
-				return nil, err
-			}
-			if o.is() {
-				all = append(all, o)
-			}
-		}
-		return all, nil
-	}
+	refused := result.Error() != nil
 	replies, err := result.ToArray()
-	if err != nil || len(replies) != len(group) {
+	if !refused && (err != nil || len(replies) != len(group)) {
 		return nil, errors.Join(errReply, err)
 	}
+	var all []Object
 	for i, each := range group {
-		o, err := readLook(each, replies[i])
+		var o Object
+		if refused {
+			o, err = c.lookOnce(ctx, each)
+		} else {
+			o, err = readLook(each, replies[i])
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package latchkey
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -71,17 +72,11 @@ func (s *permitPool) Release(ctx context.Context, ids ...string) ([]PermitState,
 		others = others[len(some):]
 		errs = append(errs, s.releaseByID(ctx, ids, some, states))
 	}
-	return states, s.releaseError(states, errors.Join(errs...))
-}
-
-// releaseError returns the error of a release with these states.
-func (s *permitPool) releaseError(states []PermitState, err error) error {
-	for _, state := range states {
-		if state == PermitExpired || state == PermitUnknown {
-			return errors.Join(fail("release", s.name, ErrNotHeld), err)
-		}
+	err := errors.Join(errs...)
+	if slices.Contains(states, PermitExpired) || slices.Contains(states, PermitUnknown) {
+		err = errors.Join(fail("release", s.name, ErrNotHeld), err)
 	}
-	return err
+	return states, err
 }
 
 // own returns the ownership of a permit that this client holds, or nil.

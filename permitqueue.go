@@ -25,7 +25,7 @@ func (c *Client) permitQueues() *permitQueues {
 	return c.kindState(KindPermit, newPermitQueues).(*permitQueues)
 }
 
-func newPermitQueues(c *Client) kindState {
+func newPermitQueues(c *Client) any {
 	q := &permitQueues{lines: newLines(), channels: map[string]*permitChannel{}}
 	q.waiters = newFairWaitList(c, q)
 	q.waiters.sharedChannel = true
@@ -56,7 +56,7 @@ func (q *permitQueues) waitInLine(ctx context.Context, a *acquisition) error {
 	return q.waiters.waitFor(ctx, a, l, &mark)
 }
 
-// close implements [kindState].
+// close ends the refreshing of waiters.
 func (q *permitQueues) close() { q.waiters.close() }
 
 // refresh, keys, channel and entry implement [fairQueue].

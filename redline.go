@@ -15,18 +15,14 @@ import (
 // take members away from the one in front, or from a hold of the program. Between programs there is no queue, and
 // all poll.
 
-// redLines are the lines that belong to a client.
-type redLines struct{ *lines }
-
-func newRedLines(*Client) kindState { return redLines{newLines()} }
-
-func (redLines) close() {}
+// newRedLines makes the lines that belong to a client.
+func newRedLines(*Client) any { return newLines() }
 
 // useLine returns the line of the lock, and counts the caller as a user. The line belongs to a client of one of the
 // members, the same for all locks with these members.
 func (l *RedLock) useLine() *line {
 	first := slices.MinFunc(l.primitives(), func(a, b *primitive) int { return strings.Compare(a.client.id, b.client.id) }).client
-	return first.kindState(KindRed, newRedLines).(redLines).use(identityOf(l.kind, l.members))
+	return first.kindState(KindRed, newRedLines).(*lines).use(identityOf(l.kind, l.members))
 }
 
 // identityOf returns a text that identifies the lock in this program. The order of the members does not

@@ -12,7 +12,7 @@ import (
 // in front, and waits in the queue on the server. Permits that the client releases go to the first in line, in memory,
 // for a turn ([Options.Turn]) from when the server granted them. For the server nothing changes then.
 type semLine struct {
-	all *used[lineKey, semLine]
+	all *semLines
 	key lineKey
 
 	// Guarded by all.mu.
@@ -45,21 +45,18 @@ type semWaiter struct {
 }
 
 // semLines are the lines of a client.
-type semLines struct{ *used[lineKey, semLine] }
+type semLines = used[lineKey, semLine]
 
-func newSemLines(c *Client) kindState {
+func newSemLines(c *Client) any {
 	c.handover.mu.Lock()
 	defer c.handover.mu.Unlock()
 	c.handover.strayCall = c.leaveQueueFor
-	return semLines{newUsed(func(all *used[lineKey, semLine], key lineKey) *semLine { return &semLine{all: all, key: key} })}
+	return newUsed(func(all *semLines, key lineKey) *semLine { return &semLine{all: all, key: key} })
 }
 
-func (c *Client) semLines() semLines {
-	return c.kindState(KindSemaphore, newSemLines).(semLines)
+func (c *Client) semLines() *semLines {
+	return c.kindState(KindSemaphore, newSemLines).(*semLines)
 }
-
-// close implements [kindState].
-func (semLines) close() {}
 
 // enter returns when the waiter is in front, or has received permits. It calls waits if there are others before it.
 func (l *semLine) enter(ctx context.Context, stop <-chan struct{}, w *semWaiter, waits func()) error {
