@@ -2,6 +2,7 @@ package latchkey
 
 import (
 	"embed"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -91,20 +92,32 @@ func loadScript(name string) transport.Command {
 
 // scriptText returns a script with its fragments included and without its comments.
 func scriptText(name string) string {
+	var text strings.Builder
+	include(&text, name, map[string]bool{})
+	return text.String()
+}
+
+// include writes a file and the fragments that it needs, except those that its script has seen. What an indented line
+// includes belongs to its block, and is not seen after it.
+func include(text *strings.Builder, name string, seen map[string]bool) {
 	raw, err := luaFiles.ReadFile("lua/" + name + ".lua")
 	if err != nil {
 		panic(err)
 	}
-	var text strings.Builder
 	for line := range strings.Lines(string(raw)) {
 		trimmed := strings.TrimSpace(line)
-		if fragment, found := strings.CutPrefix(trimmed, "--@include "); found {
-			text.WriteString(scriptText(fragment))
-		} else if !strings.HasPrefix(trimmed, "--") {
+		fragment, includes := strings.CutPrefix(trimmed, "--@include ")
+		switch {
+		case includes && seen[fragment]:
+		case includes && trimmed[0] != line[0]:
+			include(text, fragment, maps.Clone(seen))
+		case includes:
+			seen[fragment] = true
+			include(text, fragment, seen)
+		case !strings.HasPrefix(trimmed, "--"):
 			text.WriteString(line)
 		}
 	}
-	return text.String()
 }
 
 // call is a command with its keys and arguments.

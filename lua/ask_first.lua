@@ -1,6 +1,7 @@
 -- Fragment: askFirst(key, ms) tells the client of the first waiter in the queue to retry in ms.
 -- It passes over pollers, and drops other entries whose clients do not receive the message, 64 at most. It
--- needs tell.lua and the locals of hand_over.lua.
+-- needs the locals of hand_over.lua.
+--@include tell
 local function askFirst(key, ms)
   local at = 0
   for _ = 1, 64 do

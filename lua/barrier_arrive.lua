@@ -31,7 +31,6 @@
 local key, waiting, past, note = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local number, party, wanted, lease = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local publish, channel, over, wantedStage = ARGV[5], ARGV[6], tonumber(ARGV[7]), ARGV[8]
---@include tell
 --@include op
 --@include barrier_state
 

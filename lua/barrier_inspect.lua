@@ -12,7 +12,6 @@
 -- listed parties, or O(m log n). Writes nothing: a generation with
 -- a crashed party is reported unchanged until a script that may break it runs.
 local key, waiting, past, publish, channel = KEYS[1], KEYS[2], nil, nil, nil
---@include tell
 --@include barrier_state
 local wrong = read()
 if wrong then

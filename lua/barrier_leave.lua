@@ -20,7 +20,6 @@
 local key, waiting, past, note = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local party, number, why = ARGV[1], ARGV[3], ARGV[4]
 local publish, channel = ARGV[5], ARGV[6]
---@include tell
 --@include op
 --@include barrier_state
 

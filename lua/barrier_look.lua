@@ -14,7 +14,6 @@
 -- Cost: at most 7 commands, 15 if it breaks the generation; O(log n). Works on a server that
 -- is out of memory. Idempotent.
 local key, waiting, past, publish, channel = KEYS[1], KEYS[2], KEYS[3], ARGV[3], ARGV[4]
---@include tell
 --@include barrier_state
 local wrong = sync()
 if wrong then

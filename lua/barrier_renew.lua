@@ -11,7 +11,6 @@
 -- Cost: 6 commands for each party; O(log n). Works on a server that is out of memory, because
 -- updating an existing member needs no memory. Idempotent.
 local key, waiting, past, publish, channel
---@include tell
 --@include barrier_state
 
 if KEYS[2] then

@@ -12,7 +12,6 @@
 -- Cost: at most 12 commands; O(log n). Works on a server that is out of memory. Idempotent:
 -- a retry finds the generation broken.
 local key, waiting, past, publish, channel = KEYS[1], KEYS[2], KEYS[3], ARGV[2], ARGV[3]
---@include tell
 --@include barrier_state
 local wrong = sync()
 if wrong then

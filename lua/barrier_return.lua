@@ -15,7 +15,6 @@
 -- party arrives once, and a copy that is executed after the generation changes nothing.
 local key, waiting, past, publish, channel = KEYS[1], KEYS[2], KEYS[3], ARGV[3], ARGV[4]
 local of, party = ARGV[1], ARGV[2]
---@include tell
 --@include barrier_state
 local wrong = sync()
 if wrong then

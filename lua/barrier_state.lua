@@ -25,9 +25,10 @@
 --            was over, its client was closed
 --   reset    by Reset
 --   lost     the server lost it, or forgot its outcome
+--@include tell
+--@include clock
 local remembered = 600000 -- ms, after the last sign of life
 local mostPast = 500
---@include clock
 
 local generation, parties, arrived, stage
 

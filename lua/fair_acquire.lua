@@ -85,12 +85,7 @@ if ttl == -2 then
   end
 end
 
---@include tell
---@include fair_notes
---@include fair_queue
---@include fair_give
 --@include fair_grant
---@include fair_open
 --@include fair_ensure_place
 
 -- takeTurn makes the owner hold the lock. The owner is the head of the queue, if there is one.

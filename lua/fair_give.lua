@@ -6,11 +6,12 @@
 -- It returns how many subscribers received that, -1 if the server refuses the message: then the
 -- owner learns of the grant when it retries. If nobody listens, and the server counts all
 -- listeners, the client is gone: its waiter leaves the queue, and the lock stays free. The lock is
--- written before the message is sent. In addition to tell.lua, give needs the locals key, queue,
--- deadlines, notes and publish, and
+-- written before the message is sent. give needs the locals key, queue, deadlines, notes and
+-- publish, and
 --
 --   clients, suffix  prefix and suffix of the channels of clients
 --   counts           whether the server counts all listeners of these channels
+--@include tell
 --@include listened
 local function give(waiter, client, lease, token)
   -- The first three need no memory. After them a server that is out of memory runs the others.

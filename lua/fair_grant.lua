@@ -1,12 +1,15 @@
 -- Fragment: pass(asker, always) passes a free lock on to the first waiter of the queue
--- of fair_queue.lua. In addition to that fragment, next_token.lua and fair_give.lua it needs the
--- local tokens, the key of the fencing tokens.
+-- of fair_queue.lua. In addition to that fragment and fair_give.lua it needs the local tokens, the key
+-- of the fencing tokens.
 --
 -- A waiter whose note says so is granted the lock: the same script makes it the owner for
 -- a short lease, and sends its client a message. If nobody receives the message, the client is
 -- gone, with all its places, and the next waiter is granted the lock. If the client is not
 -- gone after all, its waiters get their places back when they retry. Any other waiter gets a
 -- message that the lock is free, and has to try to acquire it.
+--@include fair_queue
+--@include fair_give
+--@include next_token
 local grants = 8
 
 -- tokenFor returns the token that belongs to a grant, or false if the server refuses it.

@@ -2,6 +2,8 @@
 -- key (the lock), publish, and prefix (of the waiters' channels).
 --
 -- No function walks the queue: each looks at a bounded piece at its ends.
+--@include fair_notes
+--@include fair_clock
 local pruneBatch, reach = 64, 256
 local pruned = 0
 

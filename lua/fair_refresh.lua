@@ -21,12 +21,6 @@
 -- for each waiter. Works on a server that is out of memory. Idempotent.
 local stale, publish, suffix, counts = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4] == '1'
 local key, queue, deadlines, notes, tokens, prefix, clients
---@include tell
---@include next_token
---@include fair_clock
---@include fair_notes
---@include fair_queue
---@include fair_give
 --@include fair_grant
 clock()
 

@@ -41,7 +41,6 @@ local owner, me, publish, channel = ARGV[1], ARGV[3], ARGV[4], ARGV[5]
 local prefix, stale = channel .. ':', tonumber(ARGV[8])
 local clients, suffix, counts = ARGV[9], ARGV[10], ARGV[11] == '1'
 local keepFor = ARGV[13] ~= '0' and ARGV[13]
---@include tell
 --@include lock_leave
 --@include fair_clock
 --@include fair_give
@@ -108,9 +107,6 @@ local sound, receivers = pcall(first)
 if not sound then
   receivers = 0
 elseif not receivers then
-  --@include next_token
-  --@include fair_notes
-  --@include fair_queue
   --@include fair_grant
   local head, _, granted
   sound, receivers, head, _, granted = pcall(pass, nil, true)

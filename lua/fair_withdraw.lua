@@ -1,6 +1,5 @@
 -- Fragment: removes the owner from the queue of a fair lock, if it is there. It needs the locals
--- owner and key, and what fair_notes.lua, fair_queue.lua and fair_clock.lua need.
---@include fair_notes
+-- owner and key, and what fair_queue.lua needs.
 --@include fair_queue
 
 -- withdraw removes the owner from the queue, or marks it for removal.

@@ -26,9 +26,6 @@
 -- O(log w + n log p). Works on a server that is out of memory. Idempotent: ids are used once.
 local key, held, queue, alive, grants, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local publish, channel, clients, suffix, counts = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1'
---@include tell
---@include sem_state
---@include permit_state
 --@include fairsem_queue
 
 local ids, live = {ARGV[1]}, false

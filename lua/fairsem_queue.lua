@@ -1,5 +1,5 @@
--- Fragment: the queue of a semaphore whose permits have ids. In addition to sem_state.lua and permit_state.lua it needs
--- the locals queue, alive and grants, and
+-- Fragment: the queue of a semaphore whose permits have ids. In addition to permit_state.lua it needs the locals
+-- queue, alive and grants, and
 --
 --   clients, suffix  prefix and suffix of the channels of clients
 --   counts           whether the server counts all listeners of these channels
@@ -23,6 +23,8 @@
 -- ends with its lease. A client whose entry is to retry by itself gets:
 --
 --   "ask 0 <id> <key>"
+--@include permit_state
+--@include listened
 local deadBatch, grantsAtOnce, strangersPause = 128, 64, 3
 local removed = 0
 local gone = {} -- clients that do not receive a grant: their waiters are dead
@@ -127,8 +129,6 @@ local function front()
     removed = removed + #dead
   end
 end
-
---@include listened
 
 -- give makes the first of the queue hold its permits, and notifies its client. It returns how many
 -- subscribers received that, -1 if the server refuses the message: then the owner learns of the grant

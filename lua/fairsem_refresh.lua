@@ -20,9 +20,6 @@
 -- Idempotent.
 local stale, publish, suffix, counts = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4] == '1'
 local key, held, queue, alive, grants, kind, channel, clients
---@include tell
---@include sem_state
---@include permit_state
 --@include fairsem_queue
 --@include fairsem_keep
 

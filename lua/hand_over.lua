@@ -1,6 +1,6 @@
 -- Fragment: handOver(kind, key, give, next, full, waits, first) grants a lock that has become free to the first
 -- owner in its queue whose client listens, or leaves it free for strangers. First it puts the entry next at
--- the end of the queue, unless that is ''. It needs tell.lua and these locals: queue and counter, the keys of
+-- the end of the queue, unless that is ''. It needs these locals: queue and counter, the keys of
 -- the queue and of the fencing tokens; prefix and suffix, which enclose the id of a client in the name of
 -- its channel; publish, PUBLISH or SPUBLISH; counted, '1' if the server reports the number of all receivers;
 -- channel, on which Redisson listens; and owner, which was already used and gets no grant.
@@ -34,6 +34,7 @@
 -- reply of ZPOPMIN, if the caller has popped the first entry.
 --
 -- It returns an array of the new owner and its token, or nil if the lock stays free.
+--@include tell
 local function handOver(kind, key, give, next, full, waits, first)
   --@include enqueue
   if next ~= '' then

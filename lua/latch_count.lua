@@ -19,9 +19,6 @@
 -- server that is out of memory. Idempotent: the operation is noted.
 local key, latch, done, note, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local number, which, n, who = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
---@include tell
---@include op
---@include latch_state
 --@include latch_once
 
 if which == '' then

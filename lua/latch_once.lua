@@ -1,5 +1,8 @@
 -- Fragment: the beginning of a script that changes a latch once. It ends the script if
 -- the operation was executed before or is past, or if the key is another kind of object.
+--@include tell
+--@include op
+--@include latch_state
 local before, past_it = recall()
 if before or past_it then
   return past_it or tonumber(before)

@@ -20,9 +20,6 @@
 -- operation is noted.
 local key, latch, done, note, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local number, last, n, ttl = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
---@include tell
---@include op
---@include latch_state
 --@include latch_once
 
 if state == 'set' or round ~= last and round ~= '0' then

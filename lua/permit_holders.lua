@@ -11,8 +11,6 @@
 -- Cost: 5 commands; O(log p + length of the piece) for p ids. Idempotent: changes nothing.
 local key, held, kind = KEYS[1], KEYS[2], KEYS[3]
 local publish, channel
---@include tell
---@include sem_state
 --@include permit_state
 local free, wrong = look()
 if not free then

@@ -10,8 +10,6 @@
 -- Cost: at most 5 commands; O(log p). Changes nothing.
 local key, held, kind = KEYS[1], KEYS[2], KEYS[3]
 local publish, channel
---@include tell
---@include sem_state
 --@include permit_state
 local _, wrong = look()
 if wrong then

@@ -22,10 +22,7 @@
 -- Idempotent: the operation is noted.
 local key, held, note, kind, queue, alive, grants = unpack(KEYS)
 local number, publish, channel, clients, suffix, counts = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6] == '1'
---@include tell
 --@include op
---@include sem_state
---@include permit_state
 --@include fairsem_queue
 
 local done, past = recall()

@@ -11,8 +11,7 @@
 --
 -- Cost: 2 commands, and 3 for each permit; O(log p). Works on a server that is out of memory,
 -- because updating an existing member needs no memory. Idempotent.
-local key, held, publish, channel, mine
---@include tell
+local key, held, kind, publish, channel
 --@include permit_state
 
 if KEYS[1] then

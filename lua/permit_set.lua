@@ -27,10 +27,6 @@
 local key, held, note, kind, queue, alive, grants = unpack(KEYS)
 local number, n, how, ttl = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local publish, channel, clients, suffix, counts = ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9] == '1'
---@include tell
---@include op
---@include sem_state
---@include permit_state
 --@include fairsem_queue
 --@include sem_once
 

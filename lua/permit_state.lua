@@ -1,4 +1,4 @@
--- Fragment: a semaphore whose permits have ids and leases. It needs sem_state.lua and the local held.
+-- Fragment: a semaphore whose permits have ids and leases. In addition to sem_state.lua it needs the local held.
 --
 --   key    string: number of free permits, may be negative; Redisson's
 --   held   sorted set: id -> ms at which its lease ends, or the number that means
@@ -6,10 +6,11 @@
 --
 -- The total is the number plus the size of the set. Permits whose lease is over count as
 -- available; a script that needs them puts them back in batches.
+--@include sem_state
+--@include clock
+mine = 'permit semaphore'
 local never = 922337203685477
 local reapBatch = 64
-mine = 'permit semaphore'
---@include clock
 
 -- ends is the score of a lease that begins now; '' is a lease without an end.
 local function ends(lease)

@@ -11,8 +11,6 @@
 -- nothing.
 local key, held, kind = KEYS[1], KEYS[2], KEYS[3]
 local publish, channel
---@include tell
---@include sem_state
 --@include permit_state
 local free, wrong = look()
 if not free then

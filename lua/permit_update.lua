@@ -20,9 +20,7 @@
 -- Idempotent: the operation is noted, so that a late copy shortens nothing.
 local key, held, note, kind, number = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]
 local publish, channel = ARGV[4], ARGV[5]
---@include tell
 --@include op
---@include sem_state
 --@include permit_state
 local done, past = recall()
 local _, wrong = look()

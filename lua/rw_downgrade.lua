@@ -19,8 +19,6 @@
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, lease, count, number = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 local publish, channel, waits, next = ARGV[5], ARGV[6], ARGV[7], ''
---@include tell
---@include rw_state
 --@include rw_end_write
 
 local mode, reads, writes, wrong = look(owner)

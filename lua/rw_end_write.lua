@@ -4,6 +4,8 @@
 -- client waits again, or '', full, the lease of that entry, and stale, for how many ms it counts as
 -- alive; and what rw_hand_over.lua needs, unless the owner reads.
 
+--@include rw_state
+
 -- announce notifies all listeners. It returns how many strangers received the message, -1 if the
 -- server refused it.
 local function announce()

@@ -20,7 +20,6 @@
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local publish, channel, prefix, suffix, counted = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local queue = KEYS[5] == ARGV[6] and KEYS[5]
---@include tell
 --@include rw_state
 local mode, _, _, wrong = look('')
 if wrong then

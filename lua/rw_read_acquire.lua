@@ -28,7 +28,6 @@
 -- absolute.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, lease, count, number = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
---@include tell
 --@include rw_state
 
 -- barred returns for how many more ms a new reader is barred, nil if it is not.

@@ -34,7 +34,6 @@ local queue, firstLease = KEYS[5], 6
 if queue ~= ARGV[11] then
   queue, firstLease = nil, 5
 end
---@include tell
 --@include rw_state
 
 -- delete removes the lease keys of the owner except the first ones, and other keys with them.

@@ -16,7 +16,6 @@
 -- Cost: 2 commands, and 5 for each hold, and one for each of its re-entries; 3 more before Redis 7.
 -- Works on a server that is out of memory. Idempotent.
 local key, leases, writers, notes
---@include tell
 --@include rw_state
 
 local function holds(owner, side, number)

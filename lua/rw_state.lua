@@ -13,8 +13,9 @@
 --            owner that also writes
 --
 -- No function looks at all readers or writers.
-local reapBatch, turn, longestBar = 64, 100, 60000
+--@include tell
 --@include clock
+local reapBatch, turn, longestBar = 64, 100, 60000
 
 -- Of the noted leases, lastEnd is when the last one ends. Of those that are not the given owner's,
 -- other is the field of the longest, otherEnd is when it ends, and nextEnd when the one before it ends.

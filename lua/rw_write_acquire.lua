@@ -31,7 +31,6 @@
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, lease, count, stale = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local queue = KEYS[5] == ARGV[7] and KEYS[5]
---@include tell
 --@include rw_state
 
 -- isNoted reports whether the owner was just noted as a waiting writer.

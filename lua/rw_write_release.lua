@@ -42,8 +42,6 @@ local keepFor = ARGV[16] ~= '0' and ARGV[16]
 if queue ~= ARGV[15] then
   queue = nil
 end
---@include tell
---@include rw_state
 --@include rw_end_write
 
 -- stopWaiting removes the owner from the waiting writers. If it was the last, the readers

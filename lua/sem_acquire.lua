@@ -32,7 +32,6 @@ local key, total, note, kind, queue, calls, bar = unpack(KEYS)
 local number, entry, keeping = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local publish, channel, clients, suffix, counts = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1'
 local ms, ticket, poll = tonumber(ARGV[9]), ARGV[10], ARGV[11] or ''
---@include tell
 --@include op
 --@include sem_state
 
@@ -71,7 +70,6 @@ if ticket == '' and redis.call('exists', queue, calls) == 0 then -- the usual ca
   end
 end
 
---@include clock
 --@include sem_serve
 local poller = pollTime(entry)
 

@@ -18,8 +18,6 @@
 -- operation is noted, so that a late copy does not delete the next semaphore.
 local key, note, kind, number = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 local publish, channel = ARGV[2], ARGV[3]
---@include tell
---@include op
 --@include sem_state
 mine = ARGV[4]
 --@include sem_once

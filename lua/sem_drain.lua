@@ -11,7 +11,6 @@
 -- Cost: 5 commands. Idempotent: the operation is noted. sem_undo.lua gives back what it took.
 local key, note, kind, number = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 local publish, channel
---@include tell
 --@include op
 --@include sem_state
 

@@ -16,8 +16,6 @@
 -- Idempotent: the operation is noted.
 local key, note, kind, number = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 local publish, channel
---@include tell
---@include op
 --@include sem_state
 mine = ARGV[3]
 --@include sem_once

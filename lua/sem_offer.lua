@@ -1,11 +1,12 @@
--- Fragment: offer(free, short) lets others have the free permits. It needs sem_serve.lua and the local waits:
--- a second channel, on which each client of this library listens that listens on channel.
+-- Fragment: offer(free, short) lets others have the free permits. In addition to sem_serve.lua it needs the local
+-- waits: a second channel, on which each client of this library listens that listens on channel.
 --
 -- Strangers listen on channel, Redisson above all, and know no queue. If nobody is in the queue, they and all
 -- others get a message. Otherwise each stranger has its turn as often as one in the queue, by the microsecond
 -- in which the script runs: then one permit is kept for strangers for a moment. If short is true, they have
 -- no turn. They also get a message if permits are left when the queue has been served, because they do not poll.
 -- offer returns how many strangers listen, 0 if nobody is in the queue.
+--@include sem_serve
 local strangersPause = 3
 
 -- tellStrangers announces permits. Clients of this library ignore a message on channel after one on waits.

@@ -28,11 +28,6 @@ local key, total, note, kind, queue, calls, bar = unpack(KEYS)
 local number, n, keeping = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local publish, channel, clients, suffix, counts = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1'
 local waits, how = ARGV[9], ARGV[10]
---@include tell
---@include op
---@include clock
---@include sem_state
---@include sem_serve
 --@include sem_offer
 --@include sem_once
 

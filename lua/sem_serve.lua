@@ -1,5 +1,5 @@
--- Fragment: the queue of a semaphore whose permits have neither ids nor leases. It needs tell.lua, clock.lua,
--- sem_state.lua, listened.lua, and the locals queue, calls, bar, total and
+-- Fragment: the queue of a semaphore whose permits have neither ids nor leases. In addition to sem_state.lua it
+-- needs the locals queue, calls, bar, total and
 --
 --   clients, suffix  prefix and suffix of the channels of clients
 --   counts           whether the server counts all listeners of these channels
@@ -18,6 +18,10 @@
 --   "call <permits> <client>:<number of the operation> <key>"
 --
 -- A client that comes too late gets its place back by its ticket.
+--@include clock
+--@include sem_state
+--@include listened
+--@include poller
 local callsAtOnce, passedAtOnce = 64, 64
 local longestBar = 60000
 
@@ -53,9 +57,6 @@ local function keep(entry, ms)
   redis.call('zadd', calls, string.format('%.0f', clock() + ms), entry)
   redis.call('pexpire', calls, string.format('%.0f', 60 * keeping))
 end
-
---@include listened
---@include poller
 
 -- inbox returns the channel of the client of an entry, and the name of its operation, '' if it is damaged.
 local function inbox(entry)

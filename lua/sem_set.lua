@@ -28,10 +28,6 @@ local key, total, note, kind, queue, calls, bar = unpack(KEYS)
 local number, n, keeping = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local publish, channel, clients, suffix, counts = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1'
 local ttl, change = ARGV[9], ARGV[10] == '1'
---@include tell
---@include op
---@include clock
---@include sem_state
 --@include sem_serve
 --@include sem_once
 

@@ -6,6 +6,7 @@
 --   kind   see number_kind.lua
 local most = 2147483647 -- Redisson's integers
 local mine = 'semaphore'
+--@include tell
 --@include number_kind
 
 local rightKind -- the key of which look has found that out

@@ -13,7 +13,6 @@
 -- Cost: 4 commands. Idempotent: changes nothing.
 local key, total, kind = KEYS[1], KEYS[2], KEYS[3]
 local publish, channel
---@include tell
 --@include sem_state
 local free, wrong = look()
 if not free then

@@ -22,11 +22,7 @@ local key, total, note, kind, queue, calls, bar = unpack(KEYS)
 local number, entry, keeping = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local publish, channel, clients, suffix, counts = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1'
 local waits = ARGV[9]
---@include tell
 --@include op
---@include clock
---@include sem_state
---@include sem_serve
 --@include sem_offer
 
 local done, past
