@@ -25,6 +25,7 @@
 --   "ask 0 <id> <key>"
 --@include permit_state
 --@include listened
+--@include strangers
 local deadBatch, grantsAtOnce, strangersPause = 128, 64, 3
 local removed = 0
 local gone = {} -- clients that do not receive a grant: their waiters are dead
@@ -204,26 +205,15 @@ local function pass(free, always, asker)
   return free, head, left
 end
 
--- strangersTurn reports whether strangers may go first. They are those that listen on the channel and know
--- no queue, Redisson above all. waits is a second channel, on which each client of this library listens
--- that listens on the channel. Each stranger has its turn as often as a waiter in the queue, by the
--- microsecond in which the script runs.
-local function strangersTurn(ours, waits)
-  local count = redis.pcall('pubsub', publish == 'PUBLISH' and 'numsub' or 'shardnumsub', channel, waits)
-  local strangers = (tonumber(count[2]) or 0) - (tonumber(count[4]) or 0)
-  return strangers > 0 and redis.call('time')[2] % (ours + strangers) < strangers
-end
-
 -- serve passes permits on that have become free. If nobody is in the queue, or strangers have their turn,
 -- the channel gets a message for listeners that do not use the queue. serve returns how many subscribers
 -- received that, 0 if the permits went to the queue.
 local function serve(free, waits)
-  local ours = redis.call('zcard', queue)
-  if ours == 0 then
+  if redis.call('exists', queue) == 0 then
     redis.call('del', alive, grants) -- of a queue that is gone
     return offer(free)
   end
-  if free > 0 and strangersTurn(ours, waits) then
+  if free > 0 and theirTurn(strangers(channel, waits), queue) then
     redis.call('hset', grants, '', string.format('%.0f', clock() + strangersPause))
     local head = front()
     if head then

@@ -11,8 +11,8 @@
 local function announce()
   local receivers = tellAll(publish, channel)
   if receivers > 0 then
-    local ours = redis.pcall('pubsub', publish == 'PUBLISH' and 'numsub' or 'shardnumsub', waits)
-    receivers = math.max(0, receivers - (ours[2] or 0))
+    --@include strangers
+    return strangers(channel, waits)
   end
   return receivers
 end

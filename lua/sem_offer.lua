@@ -1,12 +1,12 @@
 -- Fragment: offer(free, short) lets others have the free permits. In addition to sem_serve.lua it needs the local
--- waits: a second channel, on which each client of this library listens that listens on channel.
+-- waits, a second channel: see strangers.lua.
 --
--- Strangers listen on channel, Redisson above all, and know no queue. If nobody is in the queue, they and all
--- others get a message. Otherwise each stranger has its turn as often as one in the queue, by the microsecond
--- in which the script runs: then one permit is kept for strangers for a moment. If short is true, they have
--- no turn. They also get a message if permits are left when the queue has been served, because they do not poll.
+-- If nobody is in the queue, strangers and all others that listen on channel get a message. Otherwise one permit is
+-- kept for strangers for a moment if it is their turn. If short is true, they have no turn. They also get a message
+-- if permits are left when the queue has been served, because they do not poll.
 -- offer returns how many strangers listen, 0 if nobody is in the queue.
 --@include sem_serve
+--@include strangers
 local strangersPause = 3
 
 -- tellStrangers announces permits. Clients of this library ignore a message on channel after one on waits.
@@ -24,10 +24,8 @@ local function offer(free, short)
     announce(free)
     return 0
   end
-  local count = redis.pcall('pubsub', publish == 'PUBLISH' and 'numsub' or 'shardnumsub', channel, waits)
-  local strangers = math.max(0, (tonumber(count[2]) or 0) - (tonumber(count[4]) or 0))
-  local turn = strangers > 0 and not short
-    and redis.call('time')[2] % (redis.call('zcard', queue) + strangers) < strangers
+  local n = strangers(channel, waits)
+  local turn = not short and theirTurn(n, queue)
   if turn then
     keep('strangers 1', math.min(strangersPause, keeping))
     tellStrangers(free)
@@ -40,5 +38,5 @@ local function offer(free, short)
   if spare > 0 and not turn then
     tellStrangers(spare)
   end
-  return strangers
+  return n
 end
