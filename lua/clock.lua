@@ -1,10 +1,13 @@
--- Fragment: clock() returns the server's time in ms. A script reads it once and keeps it in now.
-local now
+-- Fragment: clock() reads the server's time once in a script, and returns it in ms: now. It also sets micros, the time
+-- in µs, and moment, the same as text.
+local now, micros, moment
 
 local function clock()
   if not now then
     local time = redis.call('time')
-    now = time[1] * 1000 + math.floor(time[2] / 1000)
+    moment = time[1] .. string.sub('00000' .. time[2], -6)
+    micros = tonumber(moment)
+    now = math.floor(micros / 1000)
   end
   return now
 end

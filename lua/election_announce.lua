@@ -25,6 +25,7 @@ local lock, record, counter = KEYS[1], KEYS[2], KEYS[3]
 local owner, term, revision, value = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --@include tell
 
+--@include clock
 --@include election_leads
 if not leads(owner, term) then
   local key = record
@@ -36,11 +37,7 @@ local same = there[1] == owner
 if same and tonumber(there[2]) >= tonumber(revision) then
   return 1
 end
-local since = same and there[3]
-if not since then
-  local time = redis.call('time')
-  since = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-end
+local since = same and there[3] or string.format('%.0f', clock())
 redis.call('hset', record, 'owner', owner, 'term', term, 'since', since, 'revision', revision, 'value', value, 'label', ARGV[7] or '')
 tell(ARGV[5], ARGV[6])
 return 1

@@ -10,6 +10,7 @@
 --
 -- Cost: 5 commands, 3 if nobody leads. Idempotent: changes nothing.
 local lock, record, counter = KEYS[1], KEYS[2], KEYS[3]
+--@include clock
 --@include election_leads
 local there = redis.call('hmget', record, 'owner', 'term', 'since', 'value', 'label')
 if not leads(there[1], there[2]) then
@@ -17,6 +18,5 @@ if not leads(there[1], there[2]) then
   --@include only_master
   return false
 end
-local time = redis.call('time')
-local age = math.max(0, time[1] * 1000 + math.floor(time[2] / 1000) - there[3])
+local age = math.max(0, clock() - there[3])
 return {there[1], there[2], there[3], string.format('%.0f', age), string.format('%.0f', redis.call('pttl', lock)), there[4], there[5] or ''}

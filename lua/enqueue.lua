@@ -7,12 +7,13 @@
 -- poller enqueue also returns the ms after which it is to poll: see poller.lua.
 --
 -- The queue lives for a minute after the last call, much longer than the pause after which a waiter retries.
+--@include clock
 local queueLife = '60000'
 
 local function enqueue(entry, since, poll)
   if not since then
-    local now = redis.call('time')
-    since = now[1] .. string.sub('00000' .. now[2], -6)
+    clock()
+    since = moment
   end
   if redis.call('zadd', queue, 'nx', since, entry) == 0 then
     since = redis.call('zscore', queue, entry)

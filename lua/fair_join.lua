@@ -4,7 +4,7 @@
 -- Most owners need no more than this. Numbers go to the server as text, because scripts are
 -- slow to format them.
 local ahead = false -- whether waiters of Redisson are known to be ahead of the owner
---@include fair_clock
+--@include clock
 
 -- join returns the ticket as text. It changes nothing and returns nil if the owner may have a place
 -- or had one, or if the last waiter of the queue is not of this library, or is dead.

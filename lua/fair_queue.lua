@@ -3,7 +3,7 @@
 --
 -- No function walks the queue: each looks at a bounded piece at its ends.
 --@include fair_notes
---@include fair_clock
+--@include clock
 local pruneBatch, reach = 64, 256
 local pruned = 0
 

@@ -42,7 +42,7 @@ local prefix, stale = channel .. ':', tonumber(ARGV[8])
 local clients, suffix, counts = ARGV[9], ARGV[10], ARGV[11] == '1'
 local keepFor = ARGV[13] ~= '0' and ARGV[13]
 --@include lock_leave
---@include fair_clock
+--@include clock
 --@include fair_give
 
 -- first passes the lock on if nobody waits, or if the first of the queue is of this library, alive,

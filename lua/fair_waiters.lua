@@ -8,7 +8,7 @@
 --
 -- Cost: O(length of the piece). Writes nothing.
 local queue, deadlines, notes, stale = KEYS[2], KEYS[3], KEYS[4], nil
---@include fair_clock
+--@include clock
 --@include fair_notes
 clock()
 local reply = {redis.call('llen', queue)}

@@ -51,9 +51,9 @@ end
 local function place()
   local since = ticket ~= '' and ticket or redis.call('zscore', queue, entry)
   if not since then
-    local time = redis.call('time')
+    clock()
     local last = redis.call('zrange', queue, '-1', '-1', 'withscores')[2]
-    since = math.max(time[1] * 1000000 + time[2], (tonumber(last) or -1) + 1)
+    since = math.max(micros, (tonumber(last) or -1) + 1)
   end
   return string.format('%.0f', tonumber(since))
 end

@@ -8,8 +8,8 @@
 --
 -- Cost: O(log w + length of the piece). Writes nothing.
 local queue, alive = KEYS[1], KEYS[2]
-local time = redis.call('time')
-local micros = time[1] * 1000000 + time[2]
+--@include clock
+clock()
 local entries = redis.call('zrange', queue, ARGV[1], ARGV[2], 'withscores')
 local reply = {redis.call('zcard', queue)}
 for i = 1, #entries, 2 do

@@ -35,6 +35,7 @@
 --
 -- It returns an array of the new owner and its token, or nil if the lock stays free.
 --@include tell
+--@include clock
 local function handOver(kind, key, give, next, full, waits, first)
   --@include enqueue
   if next ~= '' then

@@ -44,6 +44,6 @@ if what ~= 'closed' then
 end
 local ms = -1
 if what == 'closed' and ends then
-  ms = math.max(0, ends - math.floor(micros() / 1000))
+  ms = math.max(0, ends - clock())
 end
 return {what, which, integer(math.max(0, left)), integer(ms)}

@@ -28,7 +28,7 @@ end
 redis.call('set', key, n)
 local at
 if ttl ~= '' then
-  at = math.floor(micros() / 1000) + tonumber(ttl)
+  at = clock() + tonumber(ttl)
   redis.call('pexpireat', key, integer(at))
 end
 markKind('') -- begin makes it expire

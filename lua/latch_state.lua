@@ -18,13 +18,9 @@ local rounds = 8 -- in past and in gone
 
 local mine = 'latch'
 --@include number_kind
+--@include clock
 
 local left, round, state, ends, past, gone
-
-local function micros()
-  local t = redis.call('time')
-  return tonumber(t[1]) * 1000000 + tonumber(t[2])
-end
 
 local function integer(n)
   return string.format('%.0f', n)
@@ -55,7 +51,8 @@ end
 -- begin starts a round that expires at the given ms, or never.
 local function begin(at)
   pass()
-  round = integer(math.max(micros(), tonumber(round) + 1))
+  clock()
+  round = integer(math.max(micros, tonumber(round) + 1))
   state, ends = 'set', at
   redis.call('hset', latch, 'round', round, 'state', state)
   if at then
@@ -89,7 +86,7 @@ end
 -- last count, nil if it was not. Redisson may have set the next count since: its key has
 -- no expiry. In the last millisecond of a round its own key still exists.
 local function overdue(value)
-  local late = micros() >= ends * 1000
+  local late = clock() >= ends
   local ttl = value and redis.call('pttl', key) or -2
   if late and ttl ~= 0 then
     return 'expired'
@@ -100,8 +97,7 @@ end
 
 -- expiry returns the ms at which the key expires, no later than it does; nil if it does not.
 local function expiry()
-  local at = math.floor(micros() / 1000)
-  local ttl = redis.call('pttl', key)
+  local at, ttl = clock(), redis.call('pttl', key)
   return ttl >= 0 and at + ttl or nil
 end
 

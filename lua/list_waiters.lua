@@ -11,8 +11,7 @@
 -- Cost: O(log n + length of the piece). Writes nothing.
 local queue, writers = KEYS[1], KEYS[2]
 --@include clock
-local time = redis.call('time')
-local micros = tonumber(time[1]) * 1000000 + tonumber(time[2])
+clock()
 local reply, listed = {0}, {}
 
 local function list(owner, since, alive)

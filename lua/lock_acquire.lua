@@ -28,7 +28,7 @@
 -- hash has the one field that Redisson writes.
 --
 -- Cost: 3 commands when free, 2 when refused, 5 to join the queue and 6 if the entry is in it already,
--- 5 more for a poller, 4 for a re-entry; a token adds one. Idempotent: counts are absolute, and a token is
+-- 4 more for a poller, 4 for a re-entry; a token adds one. Idempotent: counts are absolute, and a token is
 -- issued only when a free lock becomes held.
 local key, queue, counter = KEYS[1], KEYS[2], KEYS[3]
 local owner, count, me, entry, oldEntry = ARGV[1], ARGV[3] or '1', ARGV[4] or '', ARGV[7] or '', ARGV[8] or ''

@@ -76,11 +76,8 @@ local poller = pollTime(entry)
 -- join puts the entry into the queue, with the ticket that its client knows, even if a late copy has put
 -- it back with another. It returns the ticket if the entry was not there.
 local function join()
-  local since = ticket
-  if ticket == '' then
-    local time = redis.call('time')
-    since = string.format('%.0f', time[1] * 1000000 + time[2])
-  end
+  clock()
+  local since = ticket == '' and moment or ticket
   local new = redis.call('zadd', queue, ticket == '' and 'nx' or 'lt', since, entry) == 1
   if not new and poll == '' then
     redis.call('zrem', queue, poller) -- it listens now
