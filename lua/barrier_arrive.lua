@@ -19,7 +19,7 @@
 --         error LATCHKEY_PARTIES n: the barrier has n parties; the arrival is not counted
 --         error LATCHKEY_MIXED: some parties of the generation call Do and others Await; the
 --         arrival is not counted
---         error LATCHKEY_PAST: the operation is over
+--         error LATCHKEY_PAST: see op.lua
 --
 -- The first arrival begins a generation. The waiting parties get a message when the generation
 -- ends, and when a party arrives whose lease ends before theirs. A generation that is still in

@@ -4,9 +4,8 @@
 --   "grant f <owner> <fencing token, or 0> <lock>"
 --
 -- It returns how many subscribers received that, -1 if the server refuses the message: then the
--- owner learns of the grant when it retries. If nobody listens, and the server counts all
--- listeners, the client is gone: its waiter leaves the queue, and the lock stays free. The lock is
--- written before the message is sent. give needs the locals key, queue, deadlines, notes and
+-- owner learns of the grant when it retries. If the client is gone (see listened.lua), its waiter
+-- leaves the queue, and the lock stays free. give needs the locals key, queue, deadlines, notes and
 -- publish, and
 --
 --   clients, suffix  prefix and suffix of the channels of clients

@@ -3,10 +3,8 @@
 -- of the fencing tokens.
 --
 -- A waiter whose note says so is granted the lock: the same script makes it the owner for
--- a short lease, and sends its client a message. If nobody receives the message, the client is
--- gone, with all its places, and the next waiter is granted the lock. If the client is not
--- gone after all, its waiters get their places back when they retry. Any other waiter gets a
--- message that the lock is free, and has to try to acquire it.
+-- a short lease, and sends its client a message (see listened.lua). Any other waiter gets a message
+-- that the lock is free, and has to try to acquire it.
 --@include fair_queue
 --@include fair_give
 --@include next_token

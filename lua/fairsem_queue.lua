@@ -18,9 +18,8 @@
 --
 --   "grant p <id> <ms after which the semaphore ends, 0 if that is not before the lease ends> <key>"
 --
--- If nobody receives that, the client is gone, with all its places. If the client is not gone after
--- all, its entries get their places back by their tickets when they retry. A grant that nobody uses
--- ends with its lease. A client whose entry is to retry by itself gets:
+-- If nobody receives that, the client is gone (see listened.lua). A grant that nobody uses ends with its
+-- lease. A client whose entry is to retry by itself gets:
 --
 --   "ask 0 <id> <key>"
 --@include permit_state

@@ -20,10 +20,8 @@
 --
 -- To grant, handOver makes an owner the owner of the lock by the function give, and sends to its client
 -- 'grant <kind> <owner> <token>@<score> <key>'. It sends nothing for the entry next, because its
--- client reads the reply, and gives that entry the lease full. It writes the lock first: in a slot that
--- migrates the server may refuse the write, and then no client may receive a grant. It announces no grant to
--- a client that does not listen at this server: it would take the grant back, but a former master may forward
--- the message, and the client would believe that it holds the lock.
+-- client reads the reply, and gives that entry the lease full. listened.lua says why it writes the lock before it
+-- sends the message, and announces no grant to a client that does not listen at this server.
 --
 -- A poller (see poller.lua) that is about to poll is granted the lock without a message, for a second longer than
 -- until then. Another poller is passed over, and keeps its place; after 8 of them the lock stays free.

@@ -10,8 +10,7 @@
 --
 -- Reply   integer: the remaining count; 0 also if the round was open before
 --         -1 the round was deleted or expired; nothing changed
---         error WRONGTYPE: the key is another kind of object; nothing changed
---         error LATCHKEY_PAST: the operation is over
+--         error WRONGTYPE: the key is another kind of object; nothing changed; error LATCHKEY_PAST: see op.lua
 --
 -- Waiters get a message when the count reaches zero, and only then.
 --

@@ -8,8 +8,7 @@
 --
 -- Reply   integer: 1 it is deleted, 0 there was no latch
 --         -1 another round has begun; nothing changed
---         error WRONGTYPE: the key is another kind of object; nothing changed
---         error LATCHKEY_PAST: the operation is over
+--         error WRONGTYPE: the key is another kind of object; nothing changed; error LATCHKEY_PAST: see op.lua
 --
 -- Waiters get a message and look at the latch again. Redisson's own message would leave the
 -- waiters of Redisson asleep.

@@ -10,8 +10,7 @@
 --
 -- Reply   integer: 1 set by this call, 0 it is closed, or somebody has set it since;
 --         nothing changed
---         error WRONGTYPE: the key is another kind of object; nothing changed
---         error LATCHKEY_PAST: the operation is over
+--         error WRONGTYPE: the key is another kind of object; nothing changed; error LATCHKEY_PAST: see op.lua
 --
 -- Because the caller names the last round, a copy that is executed late cannot begin a round
 -- that nobody wants any more.

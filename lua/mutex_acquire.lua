@@ -16,7 +16,7 @@
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
 -- Cost: 3 commands, one more if the holder is not of this library or Redisson, 6 to join the queue
--- and 7 if the entry is in it already. Idempotent: the script recognizes its own token.
+-- and 7 if the entry is in it already, 4 more for a poller. Idempotent: the script recognizes its own token.
 local queue = KEYS[2]
 
 local ttl = redis.call('pttl', KEYS[1])

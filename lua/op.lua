@@ -6,7 +6,9 @@
 -- A session of a client runs one operation after the other, with growing numbers. So a copy
 -- that arrives late is either the noted operation, which is answered from the note, or an
 -- earlier one, which is refused, as long as the note lives. The note lives longer than TCP
--- tries to deliver a copy.
+-- tries to deliver a copy. A script replies to an operation that is past, or was given up, with
+--
+--   error LATCHKEY_PAST: the operation is over; nothing changed
 local memory = 1200000
 local void = 'void'
 

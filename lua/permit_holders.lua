@@ -5,8 +5,7 @@
 --
 -- Reply   array: the number of ids, including those whose lease is over, and for each id of the piece
 --         whose lease is not over: the id, remaining ms of its lease (-1 without an end)
---         error WRONGTYPE: the key is another kind of object
---         error LATCHKEY_UNSET: nobody has set the permits
+--         error WRONGTYPE: the key is another kind of object; error LATCHKEY_UNSET: see sem_state.lua
 --
 -- Cost: 5 commands; O(log p + length of the piece) for p ids. Idempotent: changes nothing.
 local key, held, kind = KEYS[1], KEYS[2], KEYS[3]

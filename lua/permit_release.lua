@@ -11,8 +11,7 @@
 -- ARGV[8...] ids, as bytes
 --
 -- Reply   string with a letter for each id: R released, E its lease was over, U unknown
---         error WRONGTYPE: the key is another kind of object; nothing changed
---         error LATCHKEY_PAST: the operation is over
+--         error WRONGTYPE: the key is another kind of object; nothing changed; error LATCHKEY_PAST: see op.lua
 --
 -- A permit that has expired, but was not put back yet, becomes available too. Free permits then go to
 -- the front of the queue.

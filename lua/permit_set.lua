@@ -15,8 +15,7 @@
 -- Reply   integer: 1 done by this call, 0 they were set before; nothing changed
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_RANGE <sum>: there would be fewer than 0 in all, or more than Redisson can count;
---         nothing changed
---         error LATCHKEY_PAST: the operation is over
+--         nothing changed; error LATCHKEY_PAST: see op.lua
 --
 -- Ids that remain of a semaphore whose number is gone count as held. New permits go to the front of
 -- the queue.

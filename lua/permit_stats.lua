@@ -4,8 +4,7 @@
 --
 -- Reply   array: available, including permits whose lease is over, negative if more are acquired
 --         than there are; acquired; ms until the semaphore expires, -1 without an expiry
---         error WRONGTYPE: the key is another kind of object
---         error LATCHKEY_UNSET: nobody has set the permits
+--         error WRONGTYPE: the key is another kind of object; error LATCHKEY_UNSET: see sem_state.lua
 --
 -- Cost: 6 commands; O(log p) for p ids, however many have expired. Idempotent: changes
 -- nothing.

@@ -10,8 +10,7 @@
 -- Reply   array: 1 set, 2 an earlier copy set it; ms after which the semaphore ends, if that is before
 --         the lease does, else 0
 --         integer: 0 the permit is not held, or its lease is over
---         error WRONGTYPE: the key is another kind of object; nothing changed
---         error LATCHKEY_PAST: the operation is over
+--         error WRONGTYPE: the key is another kind of object; nothing changed; error LATCHKEY_PAST: see op.lua
 --
 -- Waiters get a message if the lease now ends earlier. It is '1', because Redisson wakes as
 -- many waiters as the message says.

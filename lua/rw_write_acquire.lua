@@ -26,8 +26,8 @@
 -- 64 at most in one call.
 --
 -- Cost: 8 commands if nobody else is there, 10 after a wait; 16 if it is refused, 6 if it is refused
--- again; 3 more to join the queue, 4 if the entry is in it already. O(log n) in the readers and the
--- waiting writers. Idempotent: counts are absolute; a re-entry neither extends nor shortens the lease.
+-- again; 3 more to join the queue, 4 if the entry is in it already, 4 more for a poller. O(log n) in the
+-- readers and the waiting writers. Idempotent: counts are absolute; a re-entry neither extends nor shortens the lease.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, lease, count, stale = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local queue = KEYS[5] == ARGV[7] and KEYS[5]

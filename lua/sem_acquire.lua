@@ -1,14 +1,7 @@
 -- Acquire permits of a semaphore, all or none (Redisson RSemaphore), or wait in its queue.
 --
--- KEYS[1] permits, KEYS[2] total (see sem_state.lua), KEYS[3] note (see op.lua)
--- KEYS[4] kind (see number_kind.lua)
--- KEYS[5] queue, KEYS[6] calls, KEYS[7] bar (see sem_serve.lua)
--- ARGV[1] number of the operation
+-- KEYS[1] to KEYS[7], ARGV[1] and ARGV[3] to ARGV[8]: see sem_args.lua
 -- ARGV[2] entry (see sem_serve.lua)
--- ARGV[3] ms for which permits are kept for a client that is called
--- ARGV[4] PUBLISH or SPUBLISH, ARGV[5] channel
--- ARGV[6], ARGV[7] prefix and suffix of the channels of clients
--- ARGV[8] '1' if the server counts all listeners of these channels
 -- ARGV[9] '' for a single attempt, else the shortest ms of a bar
 -- ARGV[10] the ticket of an earlier call, or ''
 -- ARGV[11] '', or the ms after which a poller polls again (see poller.lua)
@@ -20,18 +13,15 @@
 --         free, else -1; the same; the ticket; 0 in the queue, 2 not in the queue: it wants more than
 --         there are in total; and for a poller, ms after which it is to poll
 --         error WRONGTYPE: the key is another kind of object; nothing changed
---         error LATCHKEY_UNSET: nobody has set the permits; nothing changed
---         error LATCHKEY_PAST: the operation was given up; nothing changed
+--         error LATCHKEY_UNSET: see sem_state.lua; error LATCHKEY_PAST: see op.lua
 --
 -- While others wait, free permits go to the first of the queue, and not to the caller.
 --
--- Cost: 8 commands if nobody waits, about 20 to join the queue; O(log w) in those that wait. Each call
--- of another client adds 5, for 64 at most. Idempotent: the operation is noted, and an entry is in the
+-- Cost: 8 commands if nobody waits, about 20 to join the queue, 4 more for a poller; O(log w) in those that wait.
+-- Each call of another client adds 5, for 64 at most. Idempotent: the operation is noted, and an entry is in the
 -- queue only once.
-local key, total, note, kind, queue, calls, bar = unpack(KEYS)
-local number, entry, keeping = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local publish, channel, clients, suffix, counts = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1'
-local ms, ticket, poll = tonumber(ARGV[9]), ARGV[10], ARGV[11] or ''
+--@include sem_args
+local entry, ms, ticket, poll = ARGV[2], tonumber(ARGV[9]), ARGV[10], ARGV[11] or ''
 --@include op
 --@include sem_state
 

@@ -9,8 +9,7 @@
 -- ARGV[4] its kind, as in KEYS[3]
 --
 -- Reply   integer: 1 it is deleted, 0 there was no semaphore
---         error WRONGTYPE: the key is another kind of object; nothing changed
---         error LATCHKEY_PAST: the operation is over
+--         error WRONGTYPE: the key is another kind of object; nothing changed; error LATCHKEY_PAST: see op.lua
 --
 -- Waiters get a message and look at the semaphore again.
 --

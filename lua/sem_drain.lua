@@ -5,8 +5,7 @@
 --
 -- Reply   integer: how many there were, negative for a debt
 --         error WRONGTYPE: the key is another kind of object; nothing changed
---         error LATCHKEY_UNSET: nobody has set the permits; nothing changed
---         error LATCHKEY_PAST: the operation was given up; nothing changed
+--         error LATCHKEY_UNSET: see sem_state.lua; error LATCHKEY_PAST: see op.lua
 --
 -- Cost: 5 commands. Idempotent: the operation is noted. sem_undo.lua gives back what it took.
 local key, note, kind, number = KEYS[1], KEYS[2], KEYS[3], ARGV[1]

@@ -9,8 +9,7 @@
 -- ARGV[3] its kind, as in KEYS[3]
 --
 -- Reply   integer: 1 done, 0 there is no semaphore
---         error WRONGTYPE: the key is another kind of object; nothing changed
---         error LATCHKEY_PAST: the operation is over
+--         error WRONGTYPE: the key is another kind of object; nothing changed; error LATCHKEY_PAST: see op.lua
 --
 -- Cost: a command for each key, and 5. Works on a server that is out of memory.
 -- Idempotent: the operation is noted.

@@ -1,14 +1,7 @@
 -- Give permits to a semaphore: release them, or add to the total.
 --
--- KEYS[1] permits, KEYS[2] total (see sem_state.lua), KEYS[3] note (see op.lua)
--- KEYS[4] kind (see number_kind.lua)
--- KEYS[5] queue, KEYS[6] calls, KEYS[7] bar (see sem_serve.lua)
--- ARGV[1] number of the operation
+-- KEYS[1] to KEYS[7], ARGV[1] and ARGV[3] to ARGV[8]: see sem_args.lua
 -- ARGV[2] how many; a negative number removes permits
--- ARGV[3] ms for which permits are kept for a client that is called
--- ARGV[4] PUBLISH or SPUBLISH, ARGV[5] channel
--- ARGV[6], ARGV[7] prefix and suffix of the channels of clients
--- ARGV[8] '1' if the server counts all listeners of these channels
 -- ARGV[9] channel on which clients of this library also listen
 -- ARGV[10] 'release', 'release if set' or 'add', which changes the total
 -- ARGV[11] '1' if strangers have had more permits than the caller: see sem_offer.lua
@@ -17,17 +10,14 @@
 --         strangers, while others are in the queue
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_RANGE <sum>: there would be fewer than 0 in all, or more than Redisson can count;
---         nothing changed
---         error LATCHKEY_PAST: the operation is over
+--         nothing changed; error LATCHKEY_PAST: see op.lua
 --
 -- A counter that does not exist is created, unless ARGV[10] forbids it.
 --
 -- Cost: at most 14 commands, and 5 for each client that is called, 64 at most. Works on a server that is out
 -- of memory. Idempotent: the operation is noted.
-local key, total, note, kind, queue, calls, bar = unpack(KEYS)
-local number, n, keeping = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local publish, channel, clients, suffix, counts = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1'
-local waits, how = ARGV[9], ARGV[10]
+--@include sem_args
+local n, waits, how = tonumber(ARGV[2]), ARGV[9], ARGV[10]
 --@include sem_offer
 --@include sem_once
 

@@ -1,14 +1,7 @@
 -- Set the permits of a semaphore.
 --
--- KEYS[1] permits, KEYS[2] total (see sem_state.lua), KEYS[3] note (see op.lua)
--- KEYS[4] kind (see number_kind.lua)
--- KEYS[5] queue, KEYS[6] calls, KEYS[7] bar (see sem_serve.lua)
--- ARGV[1] number of the operation
+-- KEYS[1] to KEYS[7], ARGV[1] and ARGV[3] to ARGV[8]: see sem_args.lua
 -- ARGV[2] how many
--- ARGV[3] ms for which permits are kept for a client that is called
--- ARGV[4] PUBLISH or SPUBLISH, ARGV[5] channel
--- ARGV[6], ARGV[7] prefix and suffix of the channels of clients
--- ARGV[8] '1' if the server counts all listeners of these channels
 -- ARGV[9] ms that the semaphore lives, or ''
 -- ARGV[10] '1' to change permits that are already set
 --
@@ -16,18 +9,15 @@
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_UNSET: they are to be changed, but the total is not known;
 --         nothing changed
---         error LATCHKEY_RANGE <sum>: more would be available than Redisson can count; nothing changed
---         error LATCHKEY_PAST: the operation is over
+--         error LATCHKEY_RANGE <sum>: more would be available than Redisson can count; nothing changed; error LATCHKEY_PAST: see op.lua
 --
 -- A change adds the difference of the totals to the available permits, which may become
 -- negative.
 --
 -- Cost: at most 12 commands, and 5 for each client that is called, 64 at most. Idempotent: the operation is
 -- noted.
-local key, total, note, kind, queue, calls, bar = unpack(KEYS)
-local number, n, keeping = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local publish, channel, clients, suffix, counts = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1'
-local ttl, change = ARGV[9], ARGV[10] == '1'
+--@include sem_args
+local n, ttl, change = tonumber(ARGV[2]), ARGV[9], ARGV[10] == '1'
 --@include sem_serve
 --@include sem_once
 

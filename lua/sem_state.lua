@@ -4,6 +4,10 @@
 --   total  string: all permits, for a counter that this library has set; changes when
 --          permits are set or added, not when they are acquired or released
 --   kind   see number_kind.lua
+--
+-- Scripts that need permits, and those that report them, reply if there are none:
+--
+--   error LATCHKEY_UNSET: nobody has set the permits; nothing changed
 local most = 2147483647 -- Redisson's integers
 local mine = 'semaphore'
 --@include tell

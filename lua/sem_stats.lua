@@ -4,8 +4,7 @@
 --
 -- Reply   array: available, negative for a debt; ms until the semaphore expires, -1 without
 --         an expiry; the total, nil if that is not known
---         error WRONGTYPE: the key is another kind of object
---         error LATCHKEY_UNSET: nobody has set the permits
+--         error WRONGTYPE: the key is another kind of object; error LATCHKEY_UNSET: see sem_state.lua
 --
 -- This is a script so that the master of a cluster answers it, with numbers from the same
 -- moment.
