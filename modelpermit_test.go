@@ -106,21 +106,21 @@ func (m *permitModel) execute(o modelOperation) any {
 		case "permit_release":
 			return judged(func(reply any) { m.notes.remember(o, reply) })
 		case "sem_expire":
-			if !m.set {
+			was, ms := m.set, o.arg(1)
+			if ms == "0" {
+				m.gone()
+			}
+			if !was {
 				return m.notes.done(o, int64(0))
+			}
+			if ms == "0" {
+				return m.notes.done(o, int64(1))
 			}
 			m.ends = 0
 			if o.arg(1) != "" {
 				m.ends = m.w.ms() + numeral(o.arg(1))
 			}
 			return m.notes.done(o, int64(1))
-		case "sem_delete":
-			was := m.set
-			m.gone()
-			if was {
-				return m.notes.done(o, int64(1))
-			}
-			return m.notes.done(o, int64(0))
 		}
 		panic("model: no reference of " + o.script)
 	})

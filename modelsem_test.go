@@ -119,8 +119,15 @@ func (m *semaphoreModel) execute(o modelOperation) any {
 			m.free = 0
 			return m.notes.done(o, drained)
 		case "sem_expire":
-			if !m.set {
+			was, ms := m.set, o.arg(1)
+			if ms == "0" {
+				m.forgetAll()
+			}
+			if !was {
 				return m.notes.done(o, int64(0))
+			}
+			if ms == "0" {
+				return m.notes.done(o, int64(1))
 			}
 			m.ends = 0
 			if o.arg(1) != "" {
@@ -130,13 +137,6 @@ func (m *semaphoreModel) execute(o modelOperation) any {
 				m.knows = 0
 			}
 			return m.notes.done(o, int64(1))
-		case "sem_delete":
-			was := m.set
-			m.forgetAll()
-			if was {
-				return m.notes.done(o, int64(1))
-			}
-			return m.notes.done(o, int64(0))
 		}
 		panic("model: no reference of " + o.script)
 	})

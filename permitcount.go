@@ -114,8 +114,8 @@ func (c *permitCount) SetTTL(ctx context.Context, d time.Duration) (bool, error)
 func (c *permitCount) Delete(ctx context.Context) (bool, error) {
 	defer c.endTurns()
 	return boolOf(c.sendOrVoid(ctx, "delete", func(o *operation) call {
-		return call{semDelete, append([]string{c.key, o.record, c.kindKey(), c.secondKey}, c.semQueueKeys()...),
-			[]string{o.number, c.client.publish, c.channel, c.numeral}}
+		return call{semExpire, append([]string{c.key, o.record, c.kindKey(), c.secondKey}, c.semQueueKeys()...),
+			[]string{o.number, "0", c.numeral, c.client.publish, c.channel}}
 	}))
 }
 

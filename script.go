@@ -44,7 +44,6 @@ var (
 	semRelease        = loadScript("sem_release").Guarded().Reserved()
 	semSet            = loadScript("sem_set").Guarded()
 	semDrain          = loadScript("sem_drain").Guarded()
-	semDelete         = loadScript("sem_delete").Guarded()
 	semExpire         = loadScript("sem_expire").Guarded()
 	semStats          = loadScript("sem_stats")
 	permitRelease     = loadScript("permit_release").Guarded().Reserved()

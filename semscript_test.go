@@ -493,7 +493,7 @@ func TestSemScripts_other_kinds_are_left_alone(t *testing.T) {
 		func() any { return p.release("a") },
 		func() any { return p.setPermits(1, "try") },
 		func() any {
-			return s.twice(semDelete, []string{s.key, s.note(1), s.kind, s.total}, s.number(), "PUBLISH", s.channel, "semaphore")
+			return s.twice(semExpire, []string{s.key, s.note(1), s.kind, s.total}, s.number(), "0", "semaphore", "PUBLISH", s.channel)
 		},
 	} {
 		requireCode(t, try(), "WRONGTYPE")
