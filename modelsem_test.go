@@ -110,7 +110,7 @@ func (m *semaphoreModel) execute(o modelOperation) any {
 		case "sem_release":
 			return m.released(o, n, o.arg(9))
 		case "sem_set":
-			return m.changed(o, n, o.arg(8), o.arg(9) == "1")
+			return m.changed(o, n, o.arg(8), o.arg(9))
 		case "sem_drain":
 			if !m.set {
 				return replyError("LATCHKEY_UNSET")
@@ -151,27 +151,26 @@ func (m *semaphoreModel) released(o modelOperation, n int64, how string) any {
 	switch {
 	case !m.set && how == "release if set":
 		return m.notes.done(o, int64(0))
-	case how == "add" && n < 0 && (!m.set || m.total != unknown && m.total+n < 0):
-		return replyError("LATCHKEY_RANGE")
 	case !m.set:
 		m.forgetAll()
 		m.set, m.free = true, n
-		if how == "add" {
-			m.total = n
-		}
 	default:
 		m.free += n
-		if how == "add" && m.total != unknown {
-			m.total += n
-		}
 	}
 	return m.notes.done(o, int64(1))
 }
 
-func (m *semaphoreModel) changed(o modelOperation, n int64, ttl string, change bool) any {
+func (m *semaphoreModel) changed(o modelOperation, n int64, ttl, how string) any {
 	switch {
-	case m.set && !change:
+	case m.set && how == "try":
 		return m.notes.done(o, int64(0))
+	case how == "add" && n < 0 && (!m.set || m.total != unknown && m.total+n < 0):
+		return replyError("LATCHKEY_RANGE")
+	case m.set && how == "add":
+		m.free += n
+		if m.total != unknown {
+			m.total += n
+		}
 	case m.set && m.total == unknown:
 		return replyError("LATCHKEY_UNSET")
 	case m.set:

@@ -18,7 +18,7 @@ type permitCount struct {
 	script    func(c *permitCount, o *operation, how permitChange, n int, ttl string) call
 }
 
-// permitChange is a way to change the number of permits, as permit_set.lua names it.
+// permitChange is a way to change the number of permits, as sem_set.lua and permit_set.lua name it.
 type permitChange string
 
 const (

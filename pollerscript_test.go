@@ -127,7 +127,7 @@ func TestSemScripts_poller(t *testing.T) {
 	s := newSemScripts(t)
 	s.counts = "1"
 	hears(t, s.c, "latchkey:{"+otherSemClient+"}")
-	s.set(1, "")
+	s.set(1, "try")
 	require.Equal(t, "OK", s.take(1, 1, s.number()))
 	first, second := otherSemClient+":1 1", s.number()
 	s.served(semAcquire, 9, "1", first, strconv.Itoa(barMS), "")
@@ -156,7 +156,7 @@ func TestSemScripts_poller(t *testing.T) {
 func TestSemScripts_poller_gives_up(t *testing.T) {
 	s := newSemScripts(t)
 	s.counts = "1"
-	s.set(1, "")
+	s.set(1, "try")
 	require.Equal(t, "OK", s.take(1, 1, s.number()))
 	number := s.number()
 	s.pollFor(2, 1, number, "", 2000)
@@ -170,7 +170,7 @@ func TestSemScripts_bar_of_a_poller(t *testing.T) {
 	s := newSemScripts(t)
 	s.counts = "1"
 	hears(t, s.c, "latchkey:{"+otherSemClient+"}")
-	s.set(3, "")
+	s.set(3, "try")
 	require.Equal(t, "OK", s.take(1, 3, s.number()))
 	large := s.number()
 	s.pollFor(2, 3, large, "", 2000)

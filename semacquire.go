@@ -170,6 +170,6 @@ func (s *semAcquisition) keepPassed() error {
 	if !isClosed(s.client.closing) {
 		return nil
 	}
-	s.sendLater(func(o *operation) call { return s.release(o, "release", s.count) })
+	s.sendLater(func(o *operation) call { return s.release(o, "release", s.count, "") })
 	return ErrClosed
 }

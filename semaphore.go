@@ -125,21 +125,14 @@ func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 	return intOf(a)
 }
 
-// release returns the call that releases permits, or adds them to the total as well.
-func (c *permitCount) release(o *operation, how string, n int, more ...string) call {
-	return c.served(semRelease, o, strconv.Itoa(n), append([]string{presenceChannel(c.key), how}, more...)...)
+// release returns the call that releases permits. isShort is '1' if strangers have had more of them than this client.
+func (c *permitCount) release(o *operation, how string, n int, isShort string) call {
+	return c.served(semRelease, o, strconv.Itoa(n), presenceChannel(c.key), how, isShort)
 }
 
 // semaphoreChange returns the call that changes the number of permits of a Semaphore.
 func semaphoreChange(c *permitCount, o *operation, how permitChange, n int, ttl string) call {
-	change := ""
-	switch how {
-	case changeAdd:
-		return c.release(o, "add", n)
-	case changeSet:
-		change = "1"
-	}
-	return c.served(semSet, o, strconv.Itoa(n), ttl, change)
+	return c.served(semSet, o, strconv.Itoa(n), ttl, string(how))
 }
 
 // undo gives back what an acquisition may have taken, and takes its entry out of the queue.

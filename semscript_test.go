@@ -152,9 +152,9 @@ func (s *semScripts) give(n int, how string) any {
 	return s.served(semRelease, 1, s.number(), strconv.Itoa(n), "waits", how)
 }
 
-func (s *semScripts) set(n int, change string) any {
+func (s *semScripts) set(n int, how string) any {
 	s.t.Helper()
-	return s.served(semSet, 1, s.number(), strconv.Itoa(n), "", change)
+	return s.served(semSet, 1, s.number(), strconv.Itoa(n), "", how)
 }
 
 func (s *semScripts) free(want int) {
@@ -173,25 +173,25 @@ func TestSemScripts_count_once(t *testing.T) {
 	s := newSemScripts(t)
 	requireCode(t, s.take(1, 1, s.number()), "LATCHKEY_UNSET")
 	require.Equal(t, int64(0), s.give(1, "release if set"))
-	require.Equal(t, int64(1), s.set(5, ""))
-	require.Equal(t, int64(0), s.set(9, ""))
+	require.Equal(t, int64(1), s.set(5, "try"))
+	require.Equal(t, int64(0), s.set(9, "try"))
 	require.Equal(t, "OK", s.take(1, 3, s.number()))
 	s.free(2)
 	require.Equal(t, int64(-1), s.take(1, 3, s.number()))
-	require.Equal(t, int64(1), s.set(7, "1"))
+	require.Equal(t, int64(1), s.set(7, "set"))
 	s.free(4)
 	require.Equal(t, int64(1), s.give(2, "release"))
-	require.Equal(t, int64(1), s.give(-7, "add"))
+	require.Equal(t, int64(1), s.set(-7, "add"))
 	s.free(-1)
 	require.Equal(t, "0", s.state().total)
-	require.Equal(t, int64(1), s.give(maxCount, "add"))
-	requireCode(t, s.give(5, "add"), "LATCHKEY_RANGE")
+	require.Equal(t, int64(1), s.set(maxCount, "add"))
+	requireCode(t, s.set(5, "add"), "LATCHKEY_RANGE")
 }
 
 // An operation that was undone, or is past in its session, is not executed when it arrives late.
 func TestSemScripts_late_copies(t *testing.T) {
 	s := newSemScripts(t)
-	s.set(5, "")
+	s.set(5, "try")
 	taken, never, next := s.number(), s.number(), s.number()
 	require.Equal(t, "OK", s.take(1, 2, taken))
 	require.Equal(t, int64(2), s.undo(1, 0, taken))
@@ -211,14 +211,14 @@ func TestSemScripts_drain_and_its_undo(t *testing.T) {
 		return s.twice(semDrain, []string{s.key, s.note(1), s.kind}, number)
 	}
 	requireCode(t, drain(s.number()), "LATCHKEY_UNSET")
-	s.set(5, "")
+	s.set(5, "try")
 	number := s.number()
 	require.Equal(t, int64(5), drain(number))
 	s.free(0)
 	require.Equal(t, int64(5), s.undo(1, 0, number))
 	s.free(5)
 	require.Equal(t, "OK", s.take(1, 5, s.number()))
-	s.set(2, "1")
+	s.set(2, "set")
 	number = s.number()
 	require.Equal(t, int64(-3), drain(number), "a debt is paid")
 	s.free(0)
@@ -238,7 +238,7 @@ func (s *semScripts) elapse(ms int) {
 // A release calls the first of those that wait. Its permits are kept for it, in particular from those that come now.
 func TestSemScripts_call(t *testing.T) {
 	s := newSemScripts(t)
-	s.set(2, "")
+	s.set(2, "try")
 	require.Equal(t, "OK", s.take(1, 2, s.number()))
 	first, second, third := s.number(), s.number(), s.number()
 	place := s.ask(2, 1, first, "")
@@ -266,7 +266,7 @@ func TestSemScripts_call(t *testing.T) {
 func TestSemScripts_call_is_over(t *testing.T) {
 	for _, ms := range []int{keepsMS + 1, -3600000} { // also if the clock of the server is set back
 		s := newSemScripts(t)
-		s.set(1, "")
+		s.set(1, "try")
 		require.Equal(t, "OK", s.take(1, 1, s.number()))
 		first, second, third := s.number(), s.number(), s.number()
 		place := s.ask(2, 1, first, "")
@@ -284,7 +284,7 @@ func TestSemScripts_call_is_over(t *testing.T) {
 // An operation that gives up leaves the queue, and what was kept for it goes to the next.
 func TestSemScripts_call_for_one_that_gives_up(t *testing.T) {
 	s := newSemScripts(t)
-	s.set(1, "")
+	s.set(1, "try")
 	require.Equal(t, "OK", s.take(1, 1, s.number()))
 	first, second := s.number(), s.number()
 	s.ask(2, 1, first, "")
@@ -302,7 +302,7 @@ func TestSemScripts_call_for_one_that_gives_up(t *testing.T) {
 // A late copy of the first request gives an entry a new ticket. With its own it gets its place back.
 func TestSemScripts_ticket(t *testing.T) {
 	s := newSemScripts(t)
-	s.set(1, "")
+	s.set(1, "try")
 	require.Equal(t, "OK", s.take(1, 1, s.number()))
 	first, second := s.number(), s.number()
 	place := s.ask(2, 1, first, "")
@@ -318,7 +318,7 @@ func TestSemScripts_ticket(t *testing.T) {
 func TestSemScripts_half_subscribed(t *testing.T) {
 	s := newSemScripts(t)
 	hears(t, s.c, "waits")
-	s.set(1, "")
+	s.set(1, "try")
 	require.Equal(t, "OK", s.take(1, 1, s.number()))
 	s.ask(2, 1, s.number(), "")
 	require.Equal(t, int64(1), s.give(1, "release if set"), "it is done")
@@ -328,7 +328,7 @@ func TestSemScripts_half_subscribed(t *testing.T) {
 func TestSemScripts_permits_are_left(t *testing.T) {
 	s := newSemScripts(t)
 	heard := hears(t, s.c, s.channel)
-	s.set(2, "")
+	s.set(2, "try")
 	require.Equal(t, "2", <-heard)
 	require.Equal(t, "OK", s.take(1, 2, s.number()))
 	s.ask(2, 1, s.number(), "")
@@ -346,7 +346,7 @@ func TestSemScripts_strangers_before_the_dead(t *testing.T) {
 	s := newSemScripts(t)
 	s.counts = "1"
 	hears(t, s.c, s.channel)
-	s.set(1, "")
+	s.set(1, "try")
 	require.Equal(t, "OK", s.take(1, 1, s.number()))
 	for range 100 {
 		s.ask(2, 1, s.number(), "")
@@ -364,7 +364,7 @@ func TestSemScripts_strangers_before_the_dead(t *testing.T) {
 func TestSemScripts_large_request_does_not_listen_yet(t *testing.T) {
 	s := newSemScripts(t)
 	s.counts = "1"
-	s.set(8, "")
+	s.set(8, "try")
 	require.Equal(t, "OK", s.take(1, 5, s.number()))
 	large := s.number()
 	require.NotEqual(t, "aside", s.ask(2, 5, large, ""))
@@ -374,7 +374,7 @@ func TestSemScripts_large_request_does_not_listen_yet(t *testing.T) {
 // The bar of a client that is gone holds up nobody.
 func TestSemScripts_bar_of_the_dead(t *testing.T) {
 	s := newSemScripts(t)
-	s.set(8, "")
+	s.set(8, "try")
 	require.Equal(t, "OK", s.take(1, 5, s.number()))
 	s.ask(2, 5, s.number(), "")
 	require.Equal(t, int64(-1), s.take(3, 1, s.number()), "it is up")
@@ -387,7 +387,7 @@ func TestSemScripts_bar_of_the_dead(t *testing.T) {
 // However many large requests are before it, a small one is served while no bar is up.
 func TestSemScripts_behind_many_large_requests(t *testing.T) {
 	s := newSemScripts(t)
-	s.set(8, "")
+	s.set(8, "try")
 	require.Equal(t, "OK", s.take(1, 1, s.number()))
 	for range 70 {
 		s.ask(2, 8, s.number(), "")
@@ -400,7 +400,7 @@ func TestSemScripts_behind_many_large_requests(t *testing.T) {
 func TestSemScripts_strangers(t *testing.T) {
 	s := newSemScripts(t)
 	hears(t, s.c, s.channel)
-	s.set(1, "")
+	s.set(1, "try")
 	require.Equal(t, "OK", s.take(1, 1, s.number()))
 	waiter := s.number()
 	place := s.ask(2, 1, waiter, "")
@@ -429,7 +429,7 @@ func (s *semScripts) lower() {
 // A large request that is the first holds up the others for a while, and then is overtaken for as long.
 func TestSemScripts_bar(t *testing.T) {
 	s := newSemScripts(t)
-	s.set(3, "")
+	s.set(3, "try")
 	require.Equal(t, "OK", s.take(1, 3, s.number()))
 	large, small, other := s.number(), s.number(), s.number()
 	place := s.ask(2, 2, large, "")
@@ -453,7 +453,7 @@ func TestSemScripts_bar(t *testing.T) {
 func TestSemScripts_bar_grows(t *testing.T) {
 	for waited, want := range map[time.Duration]string{time.Second: "5000", 30 * time.Second: "15", time.Hour: "60000"} {
 		s := newSemScripts(t)
-		s.set(3, "")
+		s.set(3, "try")
 		require.Equal(t, "OK", s.take(1, 3, s.number()))
 		s.ask(2, 2, s.number(), strconv.FormatInt(time.Now().Add(-waited).UnixMicro(), 10))
 		require.True(t, strings.HasPrefix(s.state().bar, want), s.state().bar)
@@ -463,7 +463,7 @@ func TestSemScripts_bar_grows(t *testing.T) {
 // A request for more than there are in all does not hold up the others. With more permits it has its place again.
 func TestSemScripts_more_than_there_are(t *testing.T) {
 	s := newSemScripts(t)
-	s.set(3, "")
+	s.set(3, "try")
 	require.Equal(t, "OK", s.take(1, 3, s.number()))
 	large, small := s.number(), s.number()
 	place := s.ask(2, 4, large, "")
@@ -474,7 +474,7 @@ func TestSemScripts_more_than_there_are(t *testing.T) {
 	s.give(1, "release")
 	require.Equal(t, "aside", s.ask(2, 4, large, place))
 	require.Empty(t, s.state().queue)
-	s.set(5, "1")
+	s.set(5, "set")
 	require.Equal(t, place, s.ask(2, 4, large, place))
 	s.give(1, "release")
 	require.Empty(t, s.ask(2, 4, large, place))
@@ -488,7 +488,7 @@ func TestSemScripts_other_kinds_are_left_alone(t *testing.T) {
 		func() any { return s.take(1, 1, s.number()) },
 		func() any { return s.undo(1, 1, s.number()) },
 		func() any { return s.give(1, "release") },
-		func() any { return s.set(1, "") },
+		func() any { return s.set(1, "try") },
 		func() any { return p.permit(p.entry(1), "30000") },
 		func() any { return p.release("a") },
 		func() any { return p.setPermits(1, "try") },

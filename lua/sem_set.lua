@@ -1,42 +1,48 @@
--- Set the permits of a semaphore.
+-- Set the permits of a semaphore, or add to them.
 --
 -- KEYS[1] to KEYS[7], ARGV[1] and ARGV[3] to ARGV[8]: see sem_args.lua
--- ARGV[2] how many
--- ARGV[9] ms that the semaphore lives, or ''
--- ARGV[10] '1' to change permits that are already set
+-- ARGV[2] how many; a negative number to add removes permits
+-- ARGV[9] ms that a new semaphore lives, or ''
+-- ARGV[10] 'try' if they are not set, 'set', or 'add'
 --
--- Reply   integer: 1 set by this call, 0 they were set before; nothing changed
+-- Reply   integer: 1 done by this call, 0 they were set before; nothing changed
 --         error WRONGTYPE: the key is another kind of object; nothing changed
---         error LATCHKEY_UNSET: they are to be changed, but the total is not known;
---         nothing changed
---         error LATCHKEY_RANGE <sum>: more would be available than Redisson can count; nothing changed; error LATCHKEY_PAST: see op.lua
+--         error LATCHKEY_UNSET: they are set, and the total to change is not known; nothing changed
+--         error LATCHKEY_RANGE <sum>: there would be fewer than 0 in all, or more than Redisson can count;
+--         nothing changed; error LATCHKEY_PAST: see op.lua
 --
 -- A change adds the difference of the totals to the available permits, which may become
 -- negative.
 --
--- Cost: at most 12 commands, and 5 for each client that is called, 64 at most. Idempotent: the operation is
--- noted.
+-- Cost: at most 13 commands, and 5 for each client that is called, 64 at most. Works on a server that is out of
+-- memory. Idempotent: the operation is noted.
 --@include sem_args
-local n, ttl, change = tonumber(ARGV[2]), ARGV[9], ARGV[10] == '1'
+local n, ttl, how = tonumber(ARGV[2]), ARGV[9], ARGV[10]
 --@include sem_serve
 --@include sem_once
 
-if free and not change then
+if free and how == 'try' then
   return nothing()
 end
-local now, more = n, n
+local all, more = 0, n
 if free then
-  local all = tonumber(redis.call('get', total) or nil)
-  if not all then
+  all = tonumber(redis.call('get', total) or nil)
+  if how == 'set' and not all then
     return unset()
+  elseif how == 'set' then
+    more = n - all
   end
-  local wide = outOfRange(free + n - all, n - all)
-  if wide then
-    return wide
+end
+local wide = outOfRange((free or 0) + more, more) or all and outOfRange(all + more, more, true)
+if wide then
+  return wide
+end
+room()
+if free then
+  free = redis.call('incrby', key, more)
+  if all then
+    redis.call('incrby', total, more)
   end
-  redis.call('set', total, n, 'keepttl')
-  more = n - all
-  now = redis.call('incrby', key, more)
 else
   for _, each in ipairs({key, total}) do
     if ttl == '' then
@@ -46,10 +52,11 @@ else
     end
   end
   markKind(ttl)
+  free = n
 end
 remember(1)
 if more > 0 then
-  announce(now) -- also to those that are not in the queue
-  pcall(serve, now)
+  announce(free) -- also to those that are not in the queue
+  pcall(serve, free)
 end
 return 1
