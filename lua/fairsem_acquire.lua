@@ -38,7 +38,6 @@ local key, held, queue, alive, grants, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local entry, lease, stale, ticket, short = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local publish, channel, clients, suffix, counts = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11] == '1'
 --@include fairsem_queue
---@include fairsem_keep
 
 local free, wrong = look()
 if wrong then

@@ -84,6 +84,15 @@ local function hold(ids, lease)
   end
 end
 
+-- keep makes the queue expire some time after the last sign of life. It needs the local stale: the ms for which a
+-- waiter counts as alive after one.
+local function keep()
+  local life = string.format('%.0f', 60000 + 10 * stale)
+  redis.call('pexpire', queue, life)
+  redis.call('pexpire', alive, life)
+  redis.call('pexpire', grants, life)
+end
+
 -- drop removes entries from the queue, and returns how many were in it.
 local function drop(entries)
   local n = redis.call('zrem', queue, unpack(entries))
@@ -194,7 +203,7 @@ local function pass(free, always, asker)
         return free, head, left
       end
       give(head, lease)
-      free = look()
+      free = tonumber(redis.call('get', key))
     end
   end
   local head, left = front()

@@ -21,7 +21,6 @@
 local stale, publish, suffix, counts = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4] == '1'
 local key, held, queue, alive, grants, kind, channel, clients
 --@include fairsem_queue
---@include fairsem_keep
 
 -- refresh keeps entries of one semaphore alive, and adds their states to the reply. It returns the
 -- index of each entry in the reply.

@@ -21,10 +21,7 @@ local owner, lease, count, number = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]
 local publish, channel, waits, next = ARGV[5], ARGV[6], ARGV[7], ''
 --@include rw_end_write
 
-local mode, reads, writes, wrong = look(owner)
-if wrong then
-  return wrong
-end
+--@include rw_look
 if writes == 0 then
   if reads == count and redis.call('hget', notes, owner) == number then
     return -2

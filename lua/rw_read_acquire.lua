@@ -63,10 +63,7 @@ local function refused(mode)
 end
 
 findLast(owner)
-local mode, reads, writes, wrong = look(owner)
-if wrong then
-  return wrong
-end
+--@include rw_look
 if mode == 'write' and writes == 0 and not (lasts() and isWrite(other)) then
   mode = reap(mode)
 end

@@ -66,10 +66,7 @@ local function outlasts()
 end
 
 findLast(owner)
-local mode, reads, writes, wrong = look(owner)
-if wrong then
-  return wrong
-end
+--@include rw_look
 if not mode or reads == 0 then
   redis.call('zrem', leases, owner)
   return false

@@ -59,10 +59,7 @@ local function turnOfReaders()
 end
 
 findLast(owner)
-local mode, reads, writes, wrong = look(owner)
-if wrong then
-  return wrong
-end
+--@include rw_look
 if count > 1 and writes == 0 then
   --@include only_master
   return redis.error_reply('LATCHKEY_GONE the hold is over')

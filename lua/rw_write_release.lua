@@ -75,10 +75,7 @@ end
 if ARGV[3] == '1' then
   stopWaiting()
 end
-local mode, reads, writes, wrong = look(owner)
-if wrong then
-  return wrong
-end
+--@include rw_look
 if writes == 0 then
   --@include only_master
   if not (mode or quiet or keepFor) then

@@ -10,16 +10,10 @@
 -- Cost: 5 commands. Idempotent: the operation is noted. sem_undo.lua gives back what it took.
 local key, note, kind, number = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 local publish, channel
---@include op
---@include sem_state
+--@include sem_once
 
-local done, past = recall()
-if done or past then
-  return past or tonumber(done)
-end
-local free, wrong = look()
 if not free then
-  return wrong or unset()
+  return unset()
 end
 if free ~= 0 then
   redis.call('decrby', key, free)

@@ -13,8 +13,6 @@ local mine = 'semaphore'
 --@include tell
 --@include number_kind
 
-local rightKind -- the key of which look has found that out
-
 -- look returns how many permits are available, nil if nobody has set them. Another kind of object, or
 -- a value that the server cannot add to, is an error, which look returns instead of raising it:
 -- some scripts have more to do.
@@ -23,12 +21,9 @@ local function look()
   if type(value) == 'table' then
     return nil, value
   end
-  if rightKind ~= key then
-    local wrong = otherKind(value)
-    if wrong then
-      return nil, wrong
-    end
-    rightKind = key
+  local wrong = otherKind(value)
+  if wrong then
+    return nil, wrong
   end
   if not value then
     return

@@ -17,5 +17,5 @@ local free, wrong = look()
 if not free then
   return wrong or unset()
 end
-key, rightKind = total, total -- a total that is not a number does not hide the available permits
-return {free, redis.call('pttl', KEYS[1]), look() or false}
+-- A total that is not a number does not hide the available permits.
+return {free, redis.call('pttl', key), tonumber(redis.pcall('get', total) or nil) or false}
