@@ -63,8 +63,7 @@ func (s rwCosts) renew(most int, what, owner, side string, reads int) any {
 	return s.costs(most, what, "rw_renew", keys, owner, side, "", "40000", strconv.Itoa(reads))
 }
 
-// The scripts cost what their headers say. The limits are for a server before Redis 7, which needs two commands to
-// raise the TTL of a key.
+// The scripts cost what their headers say.
 func TestRWScripts_costs(t *testing.T) {
 	s := rwCosts{newRWScripts(t), ""}
 	s.counter = s.keys.key + ":calls"

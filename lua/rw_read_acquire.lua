@@ -23,8 +23,8 @@
 -- is removed if its own reads have kept the lock alive. The first new reader in each second removes
 -- readers whose leases are over.
 --
--- Cost: 8 commands alongside other readers, 2 more once in a second; 9 if the lock is free, 4 to 8 if
--- the reader is refused; one more before Redis 7. O(log n) in the readers. Idempotent: counts are
+-- Cost: 9 commands alongside other readers, 2 more once in a second; 9 if the lock is free, 4 to 8 if
+-- the reader is refused. O(log n) in the readers. Idempotent: counts are
 -- absolute.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, lease, count, number = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]

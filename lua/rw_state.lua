@@ -65,15 +65,9 @@ local function look(owner)
   return mode, tonumber(state[2] or 0), tonumber(state[3] or 0)
 end
 
--- longer extends the life of a key to ms if that is longer, and reports whether it was. Before Redis 7
--- it cannot do that, and returns nil.
-local function longer(what, ms)
-  return redis.REDIS_VERSION_NUM and redis.call('pexpire', what, ms, 'gt') == 1
-end
-
 -- raise makes a key live for at least ms. It also gives that expiry to a key without one.
 local function raise(what, ms)
-  if not longer(what, ms) and redis.call('pttl', what) < ms then
+  if redis.call('pttl', what) < ms then
     redis.call('pexpire', what, ms)
   end
 end
@@ -200,9 +194,7 @@ local function hold(field, lease, before, leaseKey)
   elseif otherSecond(lease) > 0 then
     redis.call('pexpire', leases, lease + spare)
   end
-  if longer(key, lease) == nil then
-    raise(key, lease)
-  end
+  raise(key, lease)
   if leaseKey and (not before or redis.call('pttl', leaseKey) < lease) then
     redis.call('set', leaseKey, '1', 'px', lease)
   end
