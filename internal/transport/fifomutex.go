@@ -4,24 +4,14 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 )
 
-// FIFOMutex is a mutex whose Lock takes a context and serves first come, first served. It costs
-// nothing while nobody has to wait. The zero value is free.
+// FIFOMutex is a mutex whose Lock takes a context and serves first come, first served. The zero value is free.
 type FIFOMutex struct {
-	state atomic.Int32
 	mu    sync.Mutex
+	taken bool
 	line  *fifoLine // made for the first waiter
 }
-
-// States of a FIFOMutex. It is awaited if and only if somebody is in line: enqueue and note ensure
-// that.
-const (
-	fifoFree int32 = iota
-	fifoTaken
-	fifoAwaited
-)
 
 // fifoLine is the line of a FIFOMutex, whose mu guards it.
 type fifoLine struct {
@@ -31,7 +21,13 @@ type fifoLine struct {
 }
 
 // TryLock locks the mutex if it is free, and reports whether it did.
-func (m *FIFOMutex) TryLock() bool { return m.state.CompareAndSwap(fifoFree, fifoTaken) }
+func (m *FIFOMutex) TryLock() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	free := !m.taken
+	m.taken = true
+	return free
+}
 
 // Lock waits behind all earlier callers. A nil error means that the caller holds the mutex and has
 // to unlock it. Any other error is that of ctx, which has ended.
@@ -63,10 +59,9 @@ func (m *FIFOMutex) wait(ctx context.Context, renews bool) error {
 func (m *FIFOMutex) enqueue(renews bool) chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for m.state.Load() != fifoAwaited && !m.state.CompareAndSwap(fifoTaken, fifoAwaited) {
-		if m.state.CompareAndSwap(fifoFree, fifoTaken) {
-			return nil
-		}
+	if !m.taken {
+		m.taken = true
+		return nil
 	}
 	if m.line == nil {
 		m.line = &fifoLine{}
@@ -79,20 +74,12 @@ func (m *FIFOMutex) enqueue(renews bool) chan struct{} {
 	return granted
 }
 
-// note updates the state after the queue has changed, while the mutex is locked. m.mu is held.
-func (m *FIFOMutex) note() {
-	if len(m.line.queue) == 0 {
-		m.state.Store(fifoTaken)
-	}
-}
-
 // cancel leaves the queue. If the mutex was granted in the meantime, it is passed on.
 func (m *FIFOMutex) cancel(granted chan struct{}) {
 	m.mu.Lock()
 	i := slices.Index(m.line.queue, granted)
 	if i >= 0 {
 		m.line.queue = slices.Delete(m.line.queue, i, i+1)
-		m.note()
 	}
 	m.mu.Unlock()
 	if i < 0 {
@@ -102,29 +89,25 @@ func (m *FIFOMutex) cancel(granted chan struct{}) {
 
 // Unlock passes the mutex to the first in the queue, or frees it. The caller holds it.
 func (m *FIFOMutex) Unlock() {
-	if m.state.CompareAndSwap(fifoTaken, fifoFree) {
-		return
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.line.queue) == 0 { // the last one has just left
-		m.state.Store(fifoFree)
+	if m.line == nil || len(m.line.queue) == 0 {
+		m.taken = false
 		return
 	}
 	close(m.line.queue[0])
 	m.line.queue = m.line.queue[1:]
-	m.note()
 }
 
 // Lend lets a renewal that waits for the mutex hold it first, and returns when the renewal has
 // unlocked it, or at once if none waits. Other waiters wait on. The caller holds the mutex before
 // and after.
 func (m *FIFOMutex) Lend() {
-	if m.state.Load() != fifoAwaited {
-		return
-	}
 	m.mu.Lock()
-	i := slices.Index(m.line.queue, m.line.renewal)
+	i := -1
+	if m.line != nil {
+		i = slices.Index(m.line.queue, m.line.renewal)
+	}
 	if i < 0 {
 		m.mu.Unlock()
 		return

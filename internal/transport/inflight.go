@@ -65,12 +65,10 @@ func newInflight(n int) *inflight {
 
 // reserve waits for a slot until ctx ends or the time is over.
 func (f *inflight) reserve(ctx context.Context, until time.Time) (inflightSlot, error) {
-	select {
-	case f.slots <- struct{}{}:
-		return f.slot(false), nil
-	default:
-		return f.wait(ctx, until)
+	if slot, free := f.tryReserve(); free {
+		return slot, nil
 	}
+	return f.wait(ctx, until)
 }
 
 // tryReserve takes a slot if one is free.
