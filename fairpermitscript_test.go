@@ -30,18 +30,18 @@ func TestGroupIDs(t *testing.T) {
 	}
 }
 
-// fairsemScripts drives one fair semaphore by its bare scripts.
-type fairsemScripts struct {
+// fairPermitScripts drives one fair semaphore by its bare scripts.
+type fairPermitScripts struct {
 	*semScripts
 	lock *primitive
 }
 
-func newFairsemScripts(t *testing.T, permits int) fairsemScripts {
+func newFairPermitScripts(t *testing.T, permits int) fairPermitScripts {
 	t.Helper()
 	s := newSemScripts(t)
 	lock := s.c.NewFairSemaphore(s.key).permits
 	s.do("SET", s.key, strconv.Itoa(permits))
-	return fairsemScripts{s, lock}
+	return fairPermitScripts{s, lock}
 }
 
 func (s *semScripts) do(words ...string) any {
@@ -52,14 +52,14 @@ func (s *semScripts) do(words ...string) any {
 }
 
 // entry returns the entry of a waiter for n permits.
-func (s fairsemScripts) entry(n int) string { return semClient + ":" + s.c.newPermitIDs(n)[0] }
+func (s fairPermitScripts) entry(n int) string { return semClient + ":" + s.c.newPermitIDs(n)[0] }
 
-func (s fairsemScripts) acquire(entry, stale, ticket, grant string) any {
-	return s.c.script(fairsemAcquire, s.lock.keys().fairPermitKeys(), entry, "30000", stale, ticket, grant, "",
+func (s fairPermitScripts) acquire(entry, stale, ticket, grant string) any {
+	return s.c.script(permitAcquire, s.lock.keys().fairPermitKeys(), entry, "30000", stale, ticket, grant, "",
 		"PUBLISH", s.lock.keys().channel, "latchkey:{", "}", "0")
 }
 
-func (s fairsemScripts) queue() []string {
+func (s fairPermitScripts) queue() []string {
 	s.t.Helper()
 	var all []string
 	for _, each := range s.do("ZRANGE", s.lock.keys().fairPermitKeys()[2], "0", "-1").([]any) {
@@ -69,18 +69,18 @@ func (s fairsemScripts) queue() []string {
 }
 
 // leave gives up an acquisition, or returns its permits one by one.
-func (s fairsemScripts) leave(id, entry string) any {
+func (s fairPermitScripts) leave(id, entry string) any {
 	if id != "" {
 		id = rawID(id)
 	}
-	return s.c.script(fairsemLeave, s.lock.keys().fairPermitKeys(), s.serving(id, entry, "")...)
+	return s.c.script(permitLeave, s.lock.keys().fairPermitKeys(), s.serving(id, entry, "")...)
 }
 
-func (s fairsemScripts) held() int { return len(s.state().ids) }
+func (s fairPermitScripts) held() int { return len(s.state().ids) }
 
 // Each script may be executed twice, and late.
-func TestFairsemScripts_twice(t *testing.T) {
-	s := newFairsemScripts(t, 3)
+func TestFairPermitScripts_twice(t *testing.T) {
+	s := newFairPermitScripts(t, 3)
 	a, b, c := s.entry(3), s.entry(2), s.entry(1)
 	for range 2 {
 		require.Nil(t, s.acquire(a, "5000", "", "5000"))
@@ -113,8 +113,8 @@ func TestFairsemScripts_twice(t *testing.T) {
 
 // A request for more permits than there are waits in the queue if nothing is free when the others have been served, and
 // is told so.
-func TestFairsemScripts_more_than_there_are(t *testing.T) {
-	s := newFairsemScripts(t, 1)
+func TestFairPermitScripts_more_than_there_are(t *testing.T) {
+	s := newFairPermitScripts(t, 1)
 	place := func(reply any) any { return reply.([]any)[4] }
 	a, b, large := s.entry(1), s.entry(1), s.entry(2)
 	refusal := s.acquire(large, "5000", "", "5000").([]any)
@@ -133,10 +133,10 @@ func TestFairsemScripts_more_than_there_are(t *testing.T) {
 }
 
 // No damage to one of the three keys of a queue makes a script fail or loses a permit.
-func TestFairsemScripts_damage(t *testing.T) {
+func TestFairPermitScripts_damage(t *testing.T) {
 	for i := 2; i < 5; i++ {
 		for _, replaced := range []bool{false, true} {
-			s := newFairsemScripts(t, 1)
+			s := newFairPermitScripts(t, 1)
 			key := s.lock.keys().fairPermitKeys()[i]
 			a, b, c := s.entry(1), s.entry(1), s.entry(1)
 			require.Nil(t, s.acquire(a, "5000", "", "5000"))
@@ -164,8 +164,8 @@ func TestFairsemScripts_damage(t *testing.T) {
 }
 
 // Many dead waiters are passed over, some in one call.
-func TestFairsemScripts_dead(t *testing.T) {
-	s := newFairsemScripts(t, 1)
+func TestFairPermitScripts_dead(t *testing.T) {
+	s := newFairPermitScripts(t, 1)
 	a := s.entry(1)
 	require.Nil(t, s.acquire(a, "5000", "", "5000"))
 	for range 300 {

@@ -31,10 +31,10 @@ func (p permitProtocol) acquireCall(a *acquisition, _, _ int) call {
 		awaits = "1"
 	}
 	args := []string{o.permitEntry(), p.leaseText(a), stale, ticket, grant, awaits, o.lock.client.publish, o.lock.keys().channel}
-	return call{fairsemAcquire, p.keys(o), o.lock.client.handover.channelArgs(args, o.lock.key)}
+	return call{permitAcquire, p.keys(o), o.lock.client.handover.channelArgs(args, o.lock.key)}
 }
 
-// What fairsem_acquire.lua says of the place of a waiter: nobody has set the permits, or the waiter is not in the
+// What permit_acquire.lua says of the place of a waiter: nobody has set the permits, or the waiter is not in the
 // queue, because it wants more than there are in all.
 const (
 	permitsUnset = 1
@@ -76,7 +76,7 @@ func (p permitProtocol) releaseCall(o *ownership, to release, args []string) cal
 		mark = millisText(lateDelivery)
 	}
 	args = append(args, id, entry, mark, o.lock.client.publish, o.lock.keys().channel)
-	return call{fairsemLeave, p.keys(o), append(o.lock.client.handover.channelArgs(args, o.lock.key), presenceChannel(o.lock.key))}
+	return call{permitLeave, p.keys(o), append(o.lock.client.handover.channelArgs(args, o.lock.key), presenceChannel(o.lock.key))}
 }
 
 func (permitProtocol) renewalCall(o *ownership, lease time.Duration) call {

@@ -8,7 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// lua/fairsem_queue.lua describes how Redis stores permits with ids and their waiters. Each waiter of a
+// lua/permit_queue.lua describes how Redis stores permits with ids and their waiters. Each waiter of a
 // [FairSemaphore] has a place in the queue. The goroutines of a client that wait for the permits of a
 // [PermitSemaphore] stand in line, and the one in front has a place.
 
@@ -60,7 +60,7 @@ func (q *permitQueues) waitInLine(ctx context.Context, a *acquisition) error {
 func (q *permitQueues) close() { q.waiters.close() }
 
 // refresh, keys, channel and entry implement [fairQueue].
-func (*permitQueues) refresh() transport.Command  { return fairsemRefresh }
+func (*permitQueues) refresh() transport.Command  { return permitRefresh }
 func (*permitQueues) keys(p *primitive) []string  { return p.keys().fairPermitKeys() }
 func (*permitQueues) channel(p *primitive) string { return p.keys().channel }
 func (*permitQueues) entry(o *ownership) string   { return o.permitEntry() }

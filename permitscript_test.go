@@ -8,9 +8,9 @@ import (
 )
 
 // newPermitScripts drives a semaphore that nobody has set.
-func newPermitScripts(t *testing.T) fairsemScripts {
+func newPermitScripts(t *testing.T) fairPermitScripts {
 	t.Helper()
-	s := newFairsemScripts(t, 0)
+	s := newFairPermitScripts(t, 0)
 	s.do("DEL", s.key)
 	return s
 }
@@ -23,50 +23,50 @@ func idsOf(entry string) (ids []string) {
 	return ids
 }
 
-func (s fairsemScripts) marked(entry string) []string {
+func (s fairPermitScripts) marked(entry string) []string {
 	return append(s.lock.keys().fairPermitKeys(), s.key+":void:"+entry)
 }
 
 // permit makes a single attempt.
-func (s fairsemScripts) permit(entry, lease string) any {
+func (s fairPermitScripts) permit(entry, lease string) any {
 	s.t.Helper()
 	keys := s.lock.keys().fairPermitKeys()
 	if lease == "" {
 		keys = s.marked(entry)
 	}
-	return s.pause(s.twice(fairsemAcquire, keys, entry, lease, "", "", "", "", "PUBLISH", s.channel, "latchkey:{", "}", "0"))
+	return s.pause(s.twice(permitAcquire, keys, entry, lease, "", "", "", "", "PUBLISH", s.channel, "latchkey:{", "}", "0"))
 }
 
 // giveBack gives back one permit.
-func (s fairsemScripts) giveBack(id string) any {
+func (s fairPermitScripts) giveBack(id string) any {
 	s.t.Helper()
-	return s.twice(fairsemLeave, s.lock.keys().fairPermitKeys(), s.serving(id, "", "")...)
+	return s.twice(permitLeave, s.lock.keys().fairPermitKeys(), s.serving(id, "", "")...)
 }
 
 // served are the keys of a script that serves the queue after an operation that counts once.
-func (s fairsemScripts) served() []string {
+func (s fairPermitScripts) served() []string {
 	return append([]string{s.key, s.ids, s.note(1), s.kind}, s.lock.keys().fairPermitKeys()[2:5]...)
 }
 
 // serving are the arguments of a script that serves the queue: its own, and how it tells waiters.
-func (s fairsemScripts) serving(own ...string) []string {
+func (s fairPermitScripts) serving(own ...string) []string {
 	return append(own, "PUBLISH", s.channel, "latchkey:{", "}", "0", presenceChannel(s.key))
 }
 
-func (s fairsemScripts) release(ids ...string) any {
+func (s fairPermitScripts) release(ids ...string) any {
 	s.t.Helper()
 	return s.twice(permitRelease, s.served(), append(s.serving(s.number()), ids...)...)
 }
 
-func (s fairsemScripts) setPermits(n int, how string) any {
+func (s fairPermitScripts) setPermits(n int, how string) any {
 	s.t.Helper()
 	return s.twice(permitSet, s.served(), s.serving(s.number(), strconv.Itoa(n), how, "")...)
 }
 
 // lapse ends the lease of a permit.
-func (s fairsemScripts) lapse(id string) { s.do("ZADD", s.ids, "1000", id) }
+func (s fairPermitScripts) lapse(id string) { s.do("ZADD", s.ids, "1000", id) }
 
-func (s fairsemScripts) counts(free, held int64) {
+func (s fairPermitScripts) counts(free, held int64) {
 	s.t.Helper()
 	require.Equal(s.t, []any{free, held, int64(-1)}, s.twice(permitStats, []string{s.key, s.ids, s.kind}))
 }
@@ -139,7 +139,7 @@ func TestPermitScripts_one_mark_for_all(t *testing.T) {
 		if held {
 			require.Nil(t, s.permit(three, ""))
 		}
-		left := s.c.script(fairsemLeave, s.marked(three), s.serving(idsOf(three)[1], "", "1000")...)
+		left := s.c.script(permitLeave, s.marked(three), s.serving(idsOf(three)[1], "", "1000")...)
 		require.Equal(t, held, left != nil)
 		requireCode(t, s.permit(three, ""), "LATCHKEY_PAST")
 	}

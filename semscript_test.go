@@ -86,9 +86,9 @@ func (s *semScripts) twice(cmd transport.Command, keys []string, args ...string)
 		require.Equal(s.t, int64(0), second, "it is undone")
 	case cmd == semRelease && is && n > 0:
 		require.Equal(s.t, int64(1), second, "done; a second time it counts no strangers")
-	case cmd == fairsemLeave:
+	case cmd == permitLeave:
 		require.Nil(s.t, second, "it is gone")
-	case is && n > 0 && (cmd == fairsemAcquire || cmd == permitLease):
+	case is && n > 0 && (cmd == permitAcquire || cmd == permitLease):
 		require.InDelta(s.t, n, second, 4000, "a time that passes")
 	default:
 		require.Equal(s.t, first, second)

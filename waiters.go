@@ -105,7 +105,7 @@ func (c *Client) queuedWaiters(ctx context.Context, names *keys) ([]Waiter, erro
 
 // permitWaiters reads the queue of a semaphore whose permits have ids.
 func (c *Client) permitWaiters(ctx context.Context, names *keys) ([]Waiter, error) {
-	all, err := c.readQueue(ctx, names, KindSemaphore, call{fairsemWaiters, names.fairPermitKeys()[2:4], nil})
+	all, err := c.readQueue(ctx, names, KindSemaphore, call{permitWaiters, names.fairPermitKeys()[2:4], nil})
 	for i, w := range all {
 		all[i].Permits = len(groupOf(w.Owner.String()))
 	}
@@ -130,7 +130,7 @@ func (c *Client) readQueue(ctx context.Context, names *keys, kind Kind, read cal
 	return all, nil
 }
 
-// readWaiters parses the reply of fair_waiters.lua, fairsem_waiters.lua or list_waiters.lua. Waiters that have
+// readWaiters parses the reply of fair_waiters.lua, permit_waiters.lua or list_waiters.lua. Waiters that have
 // left are still in the queue; it leaves them out.
 func readWaiters(reply rueidis.RedisMessage) (page []Waiter, size int64, err error) {
 	parts, err := reply.ToArray()

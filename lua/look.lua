@@ -3,7 +3,7 @@
 -- KEYS    of each object: [1] its key, [2] fencing counter, [3] queue (see hand_over.lua), [4] fair
 --         queue (see fair_notes.lua), [5] writers (see rw_state.lua), [6] total (see
 --         sem_state.lua), [7] ids (see permit_state.lua), [8] state of a latch (see
---         latch_state.lua), [9] queue for permits with ids (see fairsem_queue.lua), [10] kind of a
+--         latch_state.lua), [9] queue for permits with ids (see permit_queue.lua), [10] kind of a
 --         number (see number_kind.lua). For a single object all keys but the first may be omitted.
 -- ARGV[1] NUMSUB or SHARDNUMSUB
 -- ARGV[2] how many fields of a hash to report

@@ -2,7 +2,7 @@
 --
 -- KEYS[1] permits, KEYS[2] ids (see permit_state.lua), KEYS[3] note (see op.lua)
 -- KEYS[4] kind (see number_kind.lua)
--- KEYS[5] queue, KEYS[6] alive, KEYS[7] grants (see fairsem_queue.lua)
+-- KEYS[5] queue, KEYS[6] alive, KEYS[7] grants (see permit_queue.lua)
 -- ARGV[1] number of the operation
 -- ARGV[2] PUBLISH or SPUBLISH, ARGV[3] channel
 -- ARGV[4], ARGV[5] prefix and suffix of the channels of clients
@@ -22,7 +22,7 @@
 local key, held, note, kind, queue, alive, grants = unpack(KEYS)
 local number, publish, channel, clients, suffix, counts = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6] == '1'
 --@include op
---@include fairsem_queue
+--@include permit_queue
 
 local done, past = recall()
 if done or past then

@@ -2,7 +2,7 @@
 --
 -- KEYS[1] permits, KEYS[2] ids (see permit_state.lua), KEYS[3] note (see op.lua)
 -- KEYS[4] kind (see number_kind.lua)
--- KEYS[5] queue, KEYS[6] alive, KEYS[7] grants (see fairsem_queue.lua)
+-- KEYS[5] queue, KEYS[6] alive, KEYS[7] grants (see permit_queue.lua)
 -- ARGV[1] number of the operation
 -- ARGV[2] how many
 -- ARGV[3] 'try' if they are not set, 'set', or 'add'
@@ -26,7 +26,7 @@
 local key, held, note, kind, queue, alive, grants = unpack(KEYS)
 local number, n, how, ttl = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local publish, channel, clients, suffix, counts = ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9] == '1'
---@include fairsem_queue
+--@include permit_queue
 --@include sem_once
 
 if free and how == 'try' then

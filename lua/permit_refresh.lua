@@ -1,7 +1,7 @@
 -- Keep waiters for permits with ids alive, many at once, and report their state.
 --
 -- KEYS[6i-5] permits, KEYS[6i-4] ids (see permit_state.lua), KEYS[6i-3] queue, KEYS[6i-2] alive,
---         KEYS[6i-1] grants (see fairsem_queue.lua), KEYS[6i] kind (see number_kind.lua)
+--         KEYS[6i-1] grants (see permit_queue.lua), KEYS[6i] kind (see number_kind.lua)
 -- ARGV[1] ms for which the waiters then count as alive
 -- ARGV[2] PUBLISH or SPUBLISH
 -- ARGV[3] suffix of the channels of clients
@@ -20,7 +20,7 @@
 -- Idempotent.
 local stale, publish, suffix, counts = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4] == '1'
 local key, held, queue, alive, grants, kind, channel, clients
---@include fairsem_queue
+--@include permit_queue
 
 -- refresh keeps entries of one semaphore alive, and adds their states to the reply. It returns the
 -- index of each entry in the reply.

@@ -1,10 +1,10 @@
 -- Acquire permits with ids, all or none (Redisson RPermitExpirableSemaphore), or wait in their queue.
 --
 -- KEYS[1] permits, KEYS[2] ids (see permit_state.lua)
--- KEYS[3] queue, KEYS[4] alive, KEYS[5] grants (see fairsem_queue.lua)
+-- KEYS[3] queue, KEYS[4] alive, KEYS[5] grants (see permit_queue.lua)
 -- KEYS[6] kind (see number_kind.lua)
 -- KEYS[7] mark of an acquisition that was given up, for leases without an end only
--- ARGV[1] entry (see fairsem_queue.lua)
+-- ARGV[1] entry (see permit_queue.lua)
 -- ARGV[2] lease in ms, '' without an end
 -- ARGV[3] '' for a single attempt, else the ms for which the entry counts as alive
 -- ARGV[4] the ticket of an earlier call, or ''
@@ -37,7 +37,7 @@
 local key, held, queue, alive, grants, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local entry, lease, stale, ticket, short = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local publish, channel, clients, suffix, counts = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11] == '1'
---@include fairsem_queue
+--@include permit_queue
 
 local free, wrong = look()
 if wrong then

@@ -1,6 +1,6 @@
 -- List a piece of the queue for permits with ids.
 --
--- KEYS[1] queue, KEYS[2] alive (see fairsem_queue.lua)
+-- KEYS[1] queue, KEYS[2] alive (see permit_queue.lua)
 -- ARGV[1] first and ARGV[2] last index of the piece
 --
 -- Reply   array of the length of the queue and, for each entry of the piece: the id of the first of

@@ -2,7 +2,7 @@
 -- and the permits that it may have been granted go back.
 --
 -- KEYS[1] permits, KEYS[2] ids (see permit_state.lua)
--- KEYS[3] queue, KEYS[4] alive, KEYS[5] grants (see fairsem_queue.lua)
+-- KEYS[3] queue, KEYS[4] alive, KEYS[5] grants (see permit_queue.lua)
 -- KEYS[6] kind (see number_kind.lua)
 -- KEYS[7] mark of an acquisition that was given up, for leases without an end only
 -- ARGV[1] id, as bytes, of the permit to give back; '' for all permits of the entry
@@ -26,7 +26,7 @@
 -- O(log w + n log p). Works on a server that is out of memory. Idempotent: ids are used once.
 local key, held, queue, alive, grants, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local publish, channel, clients, suffix, counts = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1'
---@include fairsem_queue
+--@include permit_queue
 
 local ids, live = {ARGV[1]}, false
 if ARGV[1] == '' then
