@@ -214,6 +214,19 @@ func TestBorrowed_client_stays_open(t *testing.T) {
 
 // awaitFront joins the line and returns when the caller is at the front.
 func awaitFront(ctx context.Context, q *waitQueue, stop <-chan struct{}) error {
-	_, err := q.await(ctx, stop, q.join(nil))
+	q.shard.mu.Lock()
+	w := q.join(nil)
+	q.shard.mu.Unlock()
+	if w == nil {
+		return nil
+	}
+	_, err := q.await(ctx, stop, w)
 	return err
+}
+
+// leaveFront leaves the front to the next in line.
+func (q *waitQueue) leaveFront() {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.next()
 }

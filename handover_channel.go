@@ -84,9 +84,6 @@ func (h *handover) channelFor(key string) *clientChannel {
 // listen subscribes to the channel, unless that was done before, and wakes the waiter of the
 // ownership when the server has confirmed. It reports whether a confirmation can be expected.
 func (h *handover) listen(o *ownership) bool {
-	if h.client.notifier == nil {
-		return false
-	}
 	h.mu.Lock()
 	expected := o.entry.channel != nil
 	s, fresh := h.expectLocked(o).subscribe()
@@ -143,9 +140,6 @@ func (h *handover) expectName(key, name string, who addressee) {
 // listenFor subscribes to the channel for messages about a key, and directs those with a name to an addressee. If some
 // may have been missed by then, the addressee has to query the server: when the subscription begins, or at once.
 func (h *handover) listenFor(key, name string, who addressee) {
-	if h.client.notifier == nil {
-		return
-	}
 	h.mu.Lock()
 	c := h.channelFor(key)
 	expected := c.waiting[name] != nil

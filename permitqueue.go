@@ -75,7 +75,7 @@ func (q *permitQueues) protocolFor(w *fairWaiter) protocol {
 // the first of them try again; the others receive grants.
 func (q *permitQueues) listen(w *fairWaiter) {
 	lock := w.ownership.lock
-	if q.waiters.client.notifier == nil || q.channels[lock.key] != nil {
+	if q.channels[lock.key] != nil {
 		return
 	}
 	h := &permitChannel{queue: q, key: lock.key, usedAt: time.Now()}

@@ -78,9 +78,8 @@ func spinSpec(b Backoff) *spec {
 type spinner struct{ *acquisition }
 
 // pause implements [attempter].
-func (s spinner) pause(q *waitQueue, round int, left time.Duration) time.Duration {
+func (s spinner) pause(_ *waitQueue, round int, left time.Duration) time.Duration {
 	s.reportNoExpiry(left)
-	q.subscribe(nil, "")
 	if s.pollIn > 0 {
 		return s.pollIn
 	}

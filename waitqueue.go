@@ -50,15 +50,8 @@ type waiter struct {
 	inList                   // shard.mu guards it
 }
 
-// join puts a waiter at the end of the line. If it takes the front instead, it returns nil.
+// join puts a waiter at the end of the line. If it takes the front instead, it returns nil. shard.mu is held.
 func (q *waitQueue) join(who any) *waiter {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	return q.joinLocked(who)
-}
-
-// joinLocked is join. shard.mu is held.
-func (q *waitQueue) joinLocked(who any) *waiter {
 	if !q.busy && q.blocking == 0 {
 		q.busy, q.awaitsGrant = true, false
 		return nil
@@ -85,9 +78,6 @@ const (
 
 // await returns when the waiter has come to the front, has received the hold, or is woken in line.
 func (q *waitQueue) await(ctx context.Context, stop <-chan struct{}, w *waiter) (waitResult, error) {
-	if w == nil {
-		return atFront, nil
-	}
 	q.attemptOver(w)
 	var err error
 	select {
@@ -174,13 +164,6 @@ func (q *waitQueue) firstLocked() any {
 		return w.recipient
 	}
 	return nil
-}
-
-// leaveFront leaves the front to the next in line.
-func (q *waitQueue) leaveFront() {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	q.next()
 }
 
 // exit leaves the front to the next in line, which continues with left: see takeLeft. If nobody is

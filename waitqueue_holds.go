@@ -76,7 +76,7 @@ func (q *waitQueue) unblock(next any) (left any) {
 // on messages. The wait queue subscribes once, and subscribes to presentOn to show that it does.
 func (q *waitQueue) subscribe(n *notifier, channel string, presentOn ...string) {
 	q = q.whole()
-	s := q.newSubscription(n != nil, channel)
+	s := q.newSubscription(channel)
 	if s == nil {
 		return
 	}
@@ -102,10 +102,10 @@ func (q *waitQueue) relyFor(d time.Duration) {
 }
 
 // newSubscription returns a subscription that the notifier is to add, or nil.
-func (q *waitQueue) newSubscription(wanted bool, channel string) *subscription {
+func (q *waitQueue) newSubscription(channel string) *subscription {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	if q.sub != nil || !wanted {
+	if q.sub != nil {
 		return nil
 	}
 	q.sub = &subscription{channel: channel, to: q}

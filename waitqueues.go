@@ -79,7 +79,7 @@ func (all *waitQueues) enter(key lineKey, l lineKind, who any) (q *waitQueue, w 
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	q = shard.use(key, hash).lineOf(l)
-	if w = q.joinLocked(who); w == nil {
+	if w = q.join(who); w == nil {
 		left, q.left = q.left, nil
 	}
 	return q, w, left
