@@ -73,7 +73,7 @@ func TestWaitQueues_vanish_when_unused(t *testing.T) {
 	require.Empty(t, c.registry.all())
 	c.watchdog.mu.Lock()
 	defer c.watchdog.mu.Unlock()
-	require.Empty(t, c.watchdog.queue.all())
+	require.Empty(t, c.watchdog.queue)
 }
 
 func TestWaitQueue_own_message_wakes_nobody(t *testing.T) {

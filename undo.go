@@ -177,7 +177,7 @@ func (u *undoer) dispatch() {
 	}
 	now := u.client.clock().Mono
 	for u.queue.next() <= now {
-		u.send(u.queue.pop())
+		u.send(u.queue.takeFirst())
 	}
 	u.arm()
 }

@@ -70,7 +70,7 @@ func (w *watchdog) unheard(now time.Duration) (found []*ownership) {
 	}
 	w.verifyAt = now + w.client.verifyPause()
 	w.verifyRounds++
-	for _, o := range w.queue.all() {
+	for _, o := range w.queue {
 		if w.isUnheard(o) && now < o.schedule.deadline {
 			found = append(found, o)
 		}

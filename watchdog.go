@@ -167,11 +167,11 @@ func (w *watchdog) collect(now transport.Stamp) (overdue []*ownership) {
 	jumped := now.Wall-now.Mono > w.skew+clockJump
 	w.skew = now.Wall - now.Mono
 	if jumped {
-		return slices.Clone(w.queue.all())
+		return slices.Clone(w.queue)
 	}
 	renewing := false
 	for w.queue.next() <= now.Mono {
-		o := w.queue.pop()
+		o := w.queue.takeFirst()
 		if o.schedule.deadline <= now.Mono {
 			overdue = append(overdue, o)
 			continue
@@ -199,7 +199,7 @@ func (w *watchdog) startRenewal(o *ownership) {
 // their deadline, which is half a period for a hold with its full lease. They share a script now
 // and are due together from then on.
 func (w *watchdog) startNeighbours(now time.Duration) {
-	for _, o := range slices.Clone(w.queue.all()) {
+	for _, o := range slices.Clone(w.queue) {
 		if o.schedule.renewAt != noDeadline && o.schedule.renewAt-now <= (o.schedule.deadline-o.schedule.renewAt)/4 {
 			w.startRenewal(o)
 		}
