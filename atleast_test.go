@@ -20,7 +20,7 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 			lock := newPrimitive(c, lockSpec, uniqueName(t, c))
 			o := c.registry.fresh(lock)
 			o.phase, o.holds.cause, o.keptUntil = over, cause, newTimeBound(time.Minute, c.clock())
-			c.script(lockAcquire, lock.keys().queued(), o.wire, "90000")
+			c.script(lockAcquire, lock.queued(), o.wire, "90000")
 			undo := o.lastRelease()
 			require.Equal(t, transport.Answered, undo.undo(context.Background(), nil))
 			left := c.pttl(t, lock.key)
@@ -32,8 +32,8 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 			require.InDelta(t, 60000, left, 5000)
 
 			undo.kept.d = 0 // it is over
-			c.script(lockRelease, lock.keys().queued(), o.wire+keptSuffix, lock.keys().channel)
-			c.script(lockAcquire, lock.keys().queued(), o.wire, "90000")
+			c.script(lockRelease, lock.queued(), o.wire+keptSuffix, lock.channel)
+			c.script(lockAcquire, lock.queued(), o.wire, "90000")
 			require.Equal(t, transport.Answered, undo.undo(context.Background(), nil))
 			require.Equal(t, int64(-2), c.pttl(t, lock.key))
 		})

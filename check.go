@@ -19,13 +19,13 @@ import (
 // If INFO is denied, Check does not check the eviction policy.
 func (c *Client) Check(ctx context.Context) error {
 	lock := c.NewLock("latchkey:check:" + c.id)
-	if err := cmp.Or(lock.invalid(), endedBefore(ctx)); err != nil {
+	if err := cmp.Or(lock.invalid, endedBefore(ctx)); err != nil {
 		return fail("check", lock.Name(), err)
 	}
 	problems := errors.Join(
 		checkLock(ctx, lock),
-		c.checkPublish(ctx, lock.keys().channel),
-		c.checkSubscribe(ctx, lock.keys().channel),
+		c.checkPublish(ctx, lock.channel),
+		c.checkSubscribe(ctx, lock.channel),
 		c.checkEviction(ctx),
 	)
 	if problems == nil {

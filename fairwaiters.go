@@ -100,7 +100,7 @@ func (l *fairWaitList) wait(ctx context.Context, a *acquisition) error {
 func (l *fairWaitList) waitFor(ctx context.Context, a *acquisition, front *line, mark *waitMark) (err error) {
 	a.start()
 	o := a.ownership
-	w := &fairWaiter{list: l, ownership: o, queue: l.client.waitQueues.use(lineKey{o.lock.spec.kind, o.lock.keys().waiterChannel(o.wire)}), awaitsSet: a.awaitSet}
+	w := &fairWaiter{list: l, ownership: o, queue: l.client.waitQueues.use(lineKey{o.lock.spec.kind, o.lock.waiterChannel(o.wire)}), awaitsSet: a.awaitSet}
 	if front != nil {
 		w.takePlace(front)
 		defer func() { w.leaveLine(err != nil) }()

@@ -40,10 +40,10 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 // The errors are those of Inspect, and ErrUnknownOutcome: the removal was sent and not answered. It
 // may or may not have happened, and you may repeat it.
 func (p *primitive) ForceUnlock(ctx context.Context) (bool, error) {
-	if p.invalid() != nil {
-		return false, fail("force unlock", p.Name(), p.invalid())
+	if p.invalid != nil {
+		return false, fail("force unlock", p.Name(), p.invalid)
 	}
-	return p.client.forceUnlock(ctx, p.keys(), p.spec)
+	return p.client.forceUnlock(ctx, p.keys, p.spec)
 }
 
 // forceUnlock removes the holders that it finds. want is the kind that the lock must have, or nil.

@@ -131,10 +131,10 @@ func (p *primitive) Inspect(ctx context.Context) (Inspection, error) {
 
 // inspect is Inspect without labels and notes.
 func (p *primitive) inspect(ctx context.Context) (Inspection, error) {
-	if p.invalid() != nil {
-		return Inspection{}, fail("inspect", p.Name(), p.invalid())
+	if p.invalid != nil {
+		return Inspection{}, fail("inspect", p.Name(), p.invalid)
 	}
-	i, err := p.client.inspect(ctx, p.keys(), "")
+	i, err := p.client.inspect(ctx, p.keys, "")
 	if err == nil && i.Kind != KindNone && i.Kind != p.spec.stored {
 		err = notA(p.spec.stored, i.What, nil)
 	}

@@ -65,11 +65,11 @@ func (m *electionModel) announce(d dice) {
 	}, d.fate())
 }
 
-func (m *electionModel) keys() []string { return []string{m.lock.key, m.record, m.lock.keys().token()} }
+func (m *electionModel) keys() []string { return []string{m.lock.key, m.record, m.lock.token()} }
 
 // leads reports whether an owner holds the lock and its term was the last to be counted.
 func (m *electionModel) leads(lock entry, owner, term string) bool {
-	last := m.w.state(m.lock.keys().token())[0]
+	last := m.w.state(m.lock.token())[0]
 	return lock.count(owner) > 0 && (last.kind == "none" || last.text == term)
 }
 
@@ -176,5 +176,5 @@ func (m *electionModel) finish() {
 	for owner := range m.terms {
 		m.retires(owner, 0)
 	}
-	m.w.nothingLeft(m.lock.keys().token())
+	m.w.nothingLeft(m.lock.token())
 }

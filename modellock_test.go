@@ -147,11 +147,11 @@ func (m *lockModel) javaActs(d dice) {
 	case d[1]%10 == 0:
 		j.crash()
 	case j.count > 0 && d[1]%3 == 0:
-		j.renew(m.lock.keys())
+		j.renew(m.lock.keys)
 	case j.count > 0 && d[1]%3 == 1:
-		j.unlock(m.lock.keys())
+		j.unlock(m.lock.keys)
 	default:
-		j.lock(m.lock.keys())
+		j.lock(m.lock.keys)
 	}
 }
 
@@ -159,7 +159,7 @@ func (m *lockModel) javaActs(d dice) {
 func (m *lockModel) damage(d dice) {
 	if m.kind.fenced && d[0]%3 == 0 {
 		m.w.say("the counter of the tokens is deleted")
-		m.w.must("DEL", m.lock.keys().token())
+		m.w.must("DEL", m.lock.token())
 		m.lostCount, m.token = true, 0
 		m.queue.loseCount()
 		return
@@ -255,7 +255,7 @@ func (m *lockModel) checkHold(p *party, lock entry) {
 
 func (m *lockModel) finish() {
 	m.w.settleAll(m.parties, m.java)
-	m.w.nothingLeft(m.lock.keys().token())
+	m.w.nothingLeft(m.lock.token())
 }
 
 // nothingLeft checks that no keys are left except the given ones.

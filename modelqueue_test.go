@@ -61,7 +61,7 @@ func (r *queueReference) watch(m *message, next string) {
 
 // entries returns the queue without what it says of pollers.
 func (r *queueReference) entries() []string {
-	return slices.DeleteFunc(r.w.state(r.lock.keys().queue())[0].list, func(e string) bool { return strings.HasPrefix(e, "~") })
+	return slices.DeleteFunc(r.w.state(r.lock.queue())[0].list, func(e string) bool { return strings.HasPrefix(e, "~") })
 }
 
 func (r *queueReference) waited(owner string) bool { return r.waits(r.before, owner) }
@@ -107,7 +107,7 @@ func (r *queueReference) mayStayFree() bool {
 func (r *queueReference) token(owner string) string {
 	for _, e := range r.before {
 		if words := strings.Fields(e); words[0] == owner && words[2] != "0" {
-			return r.w.state(r.lock.keys().token())[0].text
+			return r.w.state(r.lock.token())[0].text
 		}
 	}
 	return "0"

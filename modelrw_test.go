@@ -138,7 +138,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 
 func (m *rwModel) javaActs(d dice) {
 	j := m.java[d[0]%len(m.java)]
-	k := m.lock.keys()
+	k := m.lock.keys
 	write := m.writes[j]
 	switch {
 	case d[1]%10 == 0:

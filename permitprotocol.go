@@ -14,7 +14,7 @@ type permitProtocol struct {
 }
 
 func (p permitProtocol) keys(o *ownership) []string {
-	keys := o.lock.keys().fairPermitKeys()
+	keys := o.lock.fairPermitKeys()
 	if p.permanent {
 		keys = append(keys, permitVoidKey(o.lock.key, p.leader))
 	}
@@ -30,7 +30,7 @@ func (p permitProtocol) acquireCall(a *acquisition, _, _ int) call {
 	if a.awaitSet {
 		awaits = "1"
 	}
-	args := []string{o.permitEntry(), p.leaseText(a), stale, ticket, grant, awaits, o.lock.client.publish, o.lock.keys().channel}
+	args := []string{o.permitEntry(), p.leaseText(a), stale, ticket, grant, awaits, o.lock.client.publish, o.lock.channel}
 	return call{permitAcquire, p.keys(o), o.lock.client.handover.channelArgs(args, o.lock.key)}
 }
 
@@ -75,7 +75,7 @@ func (p permitProtocol) releaseCall(o *ownership, to release, args []string) cal
 	if p.permanent && o.mayBeAcquired() {
 		mark = millisText(lateDelivery)
 	}
-	args = append(args, id, entry, mark, o.lock.client.publish, o.lock.keys().channel)
+	args = append(args, id, entry, mark, o.lock.client.publish, o.lock.channel)
 	return call{permitLeave, p.keys(o), append(o.lock.client.handover.channelArgs(args, o.lock.key), presenceChannel(o.lock.key))}
 }
 

@@ -61,8 +61,8 @@ func (q *permitQueues) close() { q.waiters.close() }
 
 // refresh, keys, channel and entry implement [fairQueue].
 func (*permitQueues) refresh() transport.Command  { return permitRefresh }
-func (*permitQueues) keys(p *primitive) []string  { return p.keys().fairPermitKeys() }
-func (*permitQueues) channel(p *primitive) string { return p.keys().channel }
+func (*permitQueues) keys(p *primitive) []string  { return p.keys.fairPermitKeys() }
+func (*permitQueues) channel(p *primitive) string { return p.keys.channel }
 func (*permitQueues) entry(o *ownership) string   { return o.permitEntry() }
 
 func (q *permitQueues) protocolFor(w *fairWaiter) protocol {
@@ -80,7 +80,7 @@ func (q *permitQueues) listen(w *fairWaiter) {
 	}
 	h := &permitChannel{queue: q, key: lock.key, usedAt: time.Now()}
 	q.channels[lock.key] = h
-	s := &subscription{channel: lock.keys().channel, to: h}
+	s := &subscription{channel: lock.channel, to: h}
 	q.waiters.client.notifier.add(&subscription{channel: presenceChannel(lock.key), to: presence{of: s}})
 	q.waiters.client.notifier.add(s)
 }

@@ -2,10 +2,9 @@ package latchkey
 
 // primitive is a lock as the engine sees it: a name in a client, and the spec of its kind.
 type primitive struct {
+	*keys
 	client *Client
 	spec   *spec
-	key    string // as Redis knows it
-	names  *keys  // under which it lives in Redis
 }
 
 func newPrimitive(c *Client, s *spec, name string) *primitive {
@@ -18,17 +17,11 @@ func primitiveOf(c *Client, s *spec, names *keys) *primitive {
 	if s.channel != nil {
 		names.channel = s.channel(names.key)
 	}
-	return &primitive{c, s, names.key, names}
+	return &primitive{names, c, s}
 }
 
-// keys returns the names under which the lock lives in Redis.
-func (p *primitive) keys() *keys { return p.names }
-
-// invalid returns why the name cannot be used, or nil.
-func (p *primitive) invalid() error { return p.keys().invalid }
-
 // Name returns the name as the program gave it.
-func (p *primitive) Name() string { return p.names.name }
+func (p *primitive) Name() string { return p.name }
 
 // Client returns the client that made the lock.
 func (p *primitive) Client() *Client { return p.client }

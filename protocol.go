@@ -50,11 +50,11 @@ type stringProtocol struct{}
 func (stringProtocol) acquireCall(a *acquisition, _, round int) call {
 	o := a.ownership
 	if round == 0 && !o.mayBeQueued() {
-		return call{mutexSet, a.lock.keys().alone(), append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease))}
+		return call{mutexSet, a.lock.alone(), append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease))}
 	}
-	place, keys := a.queuePlace(round), a.lock.keys().alone()
+	place, keys := a.queuePlace(round), a.lock.alone()
 	if place.known() {
-		keys = a.lock.keys().queued()
+		keys = a.lock.queued()
 	}
 	args := append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease), place.entry, place.oldEntry, place.poll)
 	return call{mutexAcquire, keys, args}
@@ -69,7 +69,7 @@ func (stringProtocol) releaseCall(o *ownership, to release, args []string) call 
 	if to.count > 0 {
 		return call{}
 	}
-	names := o.lock.keys()
+	names := o.lock.keys
 	args = append(o.handoverArgs(append(args, o.wire, names.channel, o.lock.client.publish), 0), o.openArg(), millisText(to.keep))
 	return call{mutexRelease, names.queued(), withoutUsual(args, usualOfMutexRelease)}
 }
@@ -82,7 +82,7 @@ func (stringProtocol) renewalCall(o *ownership, lease time.Duration) call {
 type hashProtocol struct{}
 
 func (hashProtocol) acquireCall(a *acquisition, count, round int) call {
-	names, place, fenced := a.lock.keys(), queuePlace{}, ""
+	names, place, fenced := a.lock.keys, queuePlace{}, ""
 	c, queued := call{lockAcquire, names.alone(), nil}, names.queued()
 	if a.lock.spec.fenced {
 		c.keys, queued, fenced = names.counted(), names.fenced(), "1"
@@ -125,7 +125,7 @@ func (hashProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dura
 }
 
 func (hashProtocol) releaseCall(o *ownership, to release, args []string) call {
-	names := o.lock.keys()
+	names := o.lock.keys
 	args = append(args, o.wire, names.channel, strconv.Itoa(to.count), o.guestID(), millisText(to.raise), o.lock.client.publish)
 	args = append(o.handoverArgs(args, to.count), millisText(to.keep))
 	return call{lockRelease, names.fenced(), withoutUsual(args, usualOfRelease)}

@@ -35,7 +35,7 @@ func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 	defer o.lock.client.working.Done()
 	read, err := o.downgrade(ctx, s)
 	if err != nil {
-		return nil, fail("downgrade", h.Name(), o.lock.client.wrongKind(ctx, o.lock.keys(), KindRWLock, err))
+		return nil, fail("downgrade", h.Name(), o.lock.client.wrongKind(ctx, o.lock.keys, KindRWLock, err))
 	}
 	return read, nil
 }
@@ -133,7 +133,7 @@ func (a *acquisition) sendDowngrade() (transport.Answer, error) {
 	o.noteCount(count, false)
 	ans, err := o.lock.client.sender.Call(o.lock.client.sender.Detached(context.Background()), nil, rwDowngrade.Confirmed(o.lock.client.confirmCalls),
 		append(rwKeys(p.key), leaseKeys(p.key, o.wire)+strconv.Itoa(count)),
-		[]string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), o.protocol().(readProtocol).number, o.lock.client.publish, p.keys().channel, presenceChannel(p.key)})
+		[]string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), o.protocol().(readProtocol).number, o.lock.client.publish, p.channel, presenceChannel(p.key)})
 	if n, _ := ans.Message.AsInt64(); n == downgradedBefore {
 		ans.Sent = ans.FirstSent // from an earlier attempt, with which the lease began
 	}

@@ -35,9 +35,9 @@ func (readProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dura
 }
 
 func (p readProtocol) releaseCall(o *ownership, to release, args []string) call {
-	c := call{cmd: rwReadRelease, keys: appendLeaseKeys(append(rwKeys(o.lock.key), o.lock.keys().queue()), o.lock.key, o.wire, o.mostHolds())}
-	args = append(args, o.wire, strconv.Itoa(to.count), p.number, o.lock.client.publish, o.lock.keys().channel, millisText(to.raise))
-	c.args = append(o.lock.client.handover.channelArgs(args, o.lock.key), presenceChannel(o.lock.key), o.lock.keys().queue())
+	c := call{cmd: rwReadRelease, keys: appendLeaseKeys(append(rwKeys(o.lock.key), o.lock.queue()), o.lock.key, o.wire, o.mostHolds())}
+	args = append(args, o.wire, strconv.Itoa(to.count), p.number, o.lock.client.publish, o.lock.channel, millisText(to.raise))
+	c.args = append(o.lock.client.handover.channelArgs(args, o.lock.key), presenceChannel(o.lock.key), o.lock.queue())
 	return c
 }
 
@@ -62,9 +62,9 @@ func (writeProtocol) acquireCall(a *acquisition, count, round int) call {
 	}
 	c := call{cmd: rwWriteAcquire, keys: rwKeys(o.lock.key)}
 	if place.known() {
-		c.keys = append(c.keys, o.lock.keys().queue())
+		c.keys = append(c.keys, o.lock.queue())
 	}
-	c.args = []string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), stale, place.entry, place.oldEntry, o.lock.keys().queue(), place.poll}
+	c.args = []string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), stale, place.entry, place.oldEntry, o.lock.queue(), place.poll}
 	return c
 }
 
@@ -78,9 +78,9 @@ func (writeProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dur
 
 func (writeProtocol) releaseCall(o *ownership, to release, args []string) call {
 	waiting := o.waitingArg()
-	c := call{cmd: rwWriteRelease, keys: append(rwKeys(o.lock.key), o.lock.keys().queue())}
-	args = append(args, o.wire, strconv.Itoa(to.count), waiting, o.lock.client.publish, o.lock.keys().channel, millisText(to.raise))
-	c.args = append(o.handoverArgs(args, to.count), presenceChannel(o.lock.key), o.lock.client.staleMS, o.lock.keys().queue())
+	c := call{cmd: rwWriteRelease, keys: append(rwKeys(o.lock.key), o.lock.queue())}
+	args = append(args, o.wire, strconv.Itoa(to.count), waiting, o.lock.client.publish, o.lock.channel, millisText(to.raise))
+	c.args = append(o.handoverArgs(args, to.count), presenceChannel(o.lock.key), o.lock.client.staleMS, o.lock.queue())
 	if to.keep > 0 {
 		c.args = append(c.args, millisText(to.keep))
 	}

@@ -158,7 +158,7 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 	}
 	switch {
 	case s.line != onlyLine:
-		q.subscribe(c.notifier, a.lock.keys().channel, presenceChannel(a.lock.key))
+		q.subscribe(c.notifier, a.lock.channel, presenceChannel(a.lock.key))
 		if s.side == KindRead && q.mustPoll(round) {
 			pause = min(pause, pauseOfPoller(c.clock().Since(a.since)))
 		}
@@ -166,7 +166,7 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 		q.relyFor(pause + subscriptionLinger) // before it is subscribed: a subscription that is relied on does not retire
 		fallthrough
 	default:
-		q.subscribe(c.notifier, a.lock.keys().channel)
+		q.subscribe(c.notifier, a.lock.channel)
 	}
 	if s.recipe { // other libraries publish nothing when they release it
 		pause = min(pause, transport.Jitter(recipeSlow))
