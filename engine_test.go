@@ -15,8 +15,8 @@ import (
 // noHolds is for wait queues of keys without holds.
 type noHolds struct{}
 
-func (noHolds) attach(*waitQueue, uint64) {}
-func (noHolds) detach(*waitQueue, uint64) {}
+func (noHolds) attach(*waitQueue) {}
+func (noHolds) detach(*waitQueue) {}
 
 func TestWaitQueue_lets_waiters_in_one_by_one_in_order(t *testing.T) {
 	q := newWaitQueues(noHolds{}).use(lineKey{key: "job"})

@@ -38,10 +38,9 @@ func (o *ownership) takeFirst() *waiter {
 
 // openLine lets others have the hold along with its holder, until closeLine.
 func (o *ownership) openLine() {
-	shard, hash := o.lock.client.waitQueues.locate(o.lock.key)
-	shard.mu.Lock()
+	shard := o.lockShard()
 	defer shard.mu.Unlock()
-	shard.queueOf(o.lock.lineKey(), hash)
+	shard.queueOf(o.lock.lineKey())
 	o.onKey.queue.open = o
 }
 
@@ -72,14 +71,13 @@ func (o *ownership) leftFree(open time.Duration, granted bool) {
 
 // noteReceivers records how many subscribers received the message that the lock is free.
 func (o *ownership) noteReceivers(receivers int64) {
-	shard, hash := o.lock.client.waitQueues.locate(o.lock.key)
-	shard.mu.Lock()
+	shard := o.lockShard()
 	defer shard.mu.Unlock()
 	if o.onKey.queue != nil && o.onKey.queue.sub.live() {
 		receivers--
 	}
 	if receivers > 0 {
-		shard.queueOf(o.lock.lineKey(), hash).noteStrangers()
+		shard.queueOf(o.lock.lineKey()).noteStrangers()
 	}
 }
 
@@ -105,10 +103,9 @@ func (o *ownership) releaseFails(next *ownership) (left any) {
 // leaveLine ends the hold for the goroutines in line. noEcho, next and left are as for waitQueue.endHold.
 // It returns the wait queue if its front may have to be woken.
 func (o *ownership) leaveLine(noEcho bool, next *ownership) (left any, whole *waitQueue) {
-	shard, hash := o.lock.client.waitQueues.locate(o.lock.key)
-	shard.mu.Lock()
+	shard := o.lockShard()
 	defer shard.mu.Unlock()
-	o.lock.client.registry.live.remove(o, hash)
+	o.lock.client.registry.live.remove(shard, o)
 	q := o.onKey.queue
 	if q == nil {
 		return next.asLeft(), nil

@@ -136,31 +136,34 @@ func TestHold_whose_release_failed_lets_others_try(t *testing.T) {
 	require.Nil(t, c.waitQueues.known(o.lock.lineKey()))
 }
 
-// Two keys may have the same hash. Each has its own holds.
-func TestLiveOwnerships_with_the_same_hash(t *testing.T) {
+// Each key has its own holds, the newest first, and they end in any order.
+func TestLiveOwnerships_by_key(t *testing.T) {
 	c := newTestClient(t, Options{})
-	live := newLiveOwnerships()
+	live, shard := newLiveOwnerships(), &queueShard{index: 7}
 	made := func(key string) *ownership { return c.registry.fresh(newPrimitive(c, mutexSpec, key)) }
-	a, b, a2 := made("a"), made("b"), made("a")
-	for _, o := range []*ownership{a, b, a2} {
-		live.put(o, 7)
+	a, b, a2, a3 := made("a"), made("b"), made("a"), made("a")
+	for _, o := range []*ownership{a, b, a2, a3} {
+		live.put(shard, o)
 	}
 	on := func(key string) (all []*ownership) {
-		for o := range live.on(key, 7) {
+		for o := live.newest(shard, key); o != nil; o = o.onKey.older {
 			all = append(all, o)
 		}
 		return all
 	}
-	require.Equal(t, []*ownership{a, a2}, on("a"), "the oldest first")
+	require.Equal(t, []*ownership{a3, a2, a}, on("a"), "the newest first")
 	require.Equal(t, []*ownership{b}, on("b"))
-	live.remove(b, 7)
+	require.Empty(t, on("c"))
+	live.remove(shard, b)
 	require.Empty(t, on("b"))
-	live.put(b, 7)
-	require.Equal(t, []*ownership{a, a2}, on("a"))
-	live.remove(b, 7)
-	live.remove(a2, 7)
+	live.remove(shard, a2)
+	require.Equal(t, []*ownership{a3, a}, on("a"))
+	live.remove(shard, a3)
 	require.Equal(t, []*ownership{a}, on("a"))
-	live.remove(a, 7)
+	live.put(shard, a2)
+	live.remove(shard, a)
+	require.Equal(t, []*ownership{a2}, on("a"))
+	live.remove(shard, a2)
 	require.Empty(t, live.shards[7])
 }
 
@@ -174,13 +177,13 @@ func TestLiveOwnerships_of_one_key(t *testing.T) {
 		all[i] = c.registry.fresh(p)
 	}
 	removed := func(order []*ownership) time.Duration {
-		live := newLiveOwnerships()
+		live, shard := newLiveOwnerships(), &queueShard{index: 7}
 		for _, o := range all {
-			live.put(o, 7)
+			live.put(shard, o)
 		}
 		began := time.Now()
 		for _, o := range order {
-			live.remove(o, 7)
+			live.remove(shard, o)
 		}
 		require.Empty(t, live.shards[7])
 		return time.Since(began)
@@ -191,23 +194,6 @@ func TestLiveOwnerships_of_one_key(t *testing.T) {
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	require.Less(t, removed(all), 20*newestFirst+time.Second, "the oldest first")
 	require.Less(t, removed(order), 20*newestFirst+time.Second, "in any order")
-}
-
-// The newest ownership on a key is found among those on other keys with the same hash.
-func TestLiveOwnerships_newest(t *testing.T) {
-	c, live := newTestClient(t, Options{}), newLiveOwnerships()
-	var all []*ownership
-	for _, name := range []string{"a", "b", "a", "b"} {
-		o := c.registry.fresh(newPrimitive(c, mutexSpec, name))
-		live.put(o, 7)
-		all = append(all, o)
-	}
-	require.Same(t, all[2], live.newest("a", 7))
-	require.Same(t, all[3], live.newest("b", 7))
-	require.Nil(t, live.newest("c", 7))
-	require.Nil(t, live.newest("a", 8))
-	live.remove(all[2], 7)
-	require.Same(t, all[0], live.newest("a", 7))
 }
 
 // The front may be gone when the time that it left to strangers is over. The next user of the wait queue is not

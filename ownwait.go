@@ -105,12 +105,10 @@ func (p *primitive) hasWorkUnder(ctx context.Context) bool {
 		return false // it is the root of everything
 	}
 	var held []*ownership
-	shard, hash := p.client.waitQueues.locate(p.key)
+	shard := p.client.waitQueues.shard(p.key)
 	shard.mu.Lock()
-	for o := range p.client.registry.live.on(p.key, hash) {
-		if held = append(held, o); len(held) == mostAsked {
-			break
-		}
+	for o := p.client.registry.live.newest(shard, p.key); o != nil && len(held) < mostAsked; o = o.onKey.older {
+		held = append(held, o)
 	}
 	shard.mu.Unlock()
 	return slices.ContainsFunc(held, func(o *ownership) bool { return o.hasWorkUnder(root) })

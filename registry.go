@@ -123,9 +123,13 @@ func (r *registry) build(p *primitive, owner Owner, number uint64, isGuest bool)
 	return o
 }
 
-// liveOn returns the ownership on a key that has begun and is not over, for an owner as it is in Redis, or nil.
+// liveOn returns the ownership on a key that has begun and is not over, for an owner that this client made, as it is
+// in Redis, or nil.
 func (r *registry) liveOn(key string, owner Owner) *ownership {
-	if o := r.live.find(r.client.waitQueues, key, owner); o != nil && o.currentPhase() != over {
+	if owner.client != r.client.id { // a permit, for one: there may be many of them
+		return nil
+	}
+	if o := r.live.find(r.client.waitQueues.shard(key), key, owner); o != nil && o.currentPhase() != over {
 		return o
 	}
 	return nil
@@ -146,10 +150,10 @@ func (r *registry) named() map[Owner]Owner {
 
 // newestOn returns the newest live ownership of this client on a key, or nil.
 func (r *registry) newestOn(key string) *ownership {
-	shard, hash := r.client.waitQueues.locate(key)
+	shard := r.client.waitQueues.shard(key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	return r.live.newest(key, hash)
+	return r.live.newest(shard, key)
 }
 
 // remove unregisters an ownership that is over.

@@ -1,59 +1,34 @@
 package latchkey
 
-import "iter"
-
 // A live ownership is registered by its key, from when it begins until it is over. It uses the wait queue of
 // that key while there is one.
 
-// liveOwnerships has the live ownerships of a client, by the hash of the key: the oldest one, which links to
-// the others. The mutex of the shard of the key guards it.
+// liveOwnerships has the newest live ownership of each key of a client, which links to the older ones. The
+// mutex of the shard of the key guards it.
 type liveOwnerships struct {
-	shards [queueShards]map[uint64]*ownership
+	shards [queueShards]map[string]*ownership
 }
 
 func newLiveOwnerships() *liveOwnerships {
 	l := &liveOwnerships{}
 	for i := range l.shards {
-		l.shards[i] = map[uint64]*ownership{}
+		l.shards[i] = map[string]*ownership{}
 	}
 	return l
 }
 
 // keyLinks are what a live ownership is linked to by its key. shard.mu guards them.
 type keyLinks struct {
-	next  *ownership // the next newer one on a key with the same hash, or nil
-	prev  *ownership // the next older one; for the oldest, the newest
-	queue *waitQueue // the line in which holds of its kind are passed on, or the whole queue; nil if there is none
+	newer, older *ownership // the next ones on the key, or nil
+	queue        *waitQueue // the line in which holds of its kind are passed on, or the whole queue; nil if there is none
 }
 
-// on iterates over the ownerships on a key, the oldest first. shard.mu is held.
-func (l *liveOwnerships) on(key string, hash uint64) iter.Seq[*ownership] {
-	return func(yield func(*ownership) bool) {
-		for o := l.shards[hash%queueShards][hash]; o != nil; o = o.onKey.next {
-			if o.lock.key == key && !yield(o) {
-				return
-			}
-		}
-	}
-}
-
-// newest returns the newest ownership on a key, or nil. shard.mu is held.
-func (l *liveOwnerships) newest(key string, hash uint64) *ownership {
-	oldest := l.shards[hash%queueShards][hash]
-	for o := oldest; o != nil; {
-		if o = o.onKey.prev; o.lock.key == key { // from the newest on
-			return o
-		}
-		if o == oldest {
-			break
-		}
-	}
-	return nil
-}
+// newest returns the newest ownership on a key, or nil. s.mu is held.
+func (l *liveOwnerships) newest(s *queueShard, key string) *ownership { return l.shards[s.index][key] }
 
 // attach implements [liveHolds].
-func (l *liveOwnerships) attach(q *waitQueue, hash uint64) {
-	for o := range l.on(q.key.key, hash) {
+func (l *liveOwnerships) attach(q *waitQueue) {
+	for o := l.newest(q.shard, q.key.key); o != nil; o = o.onKey.older {
 		if o.lock.lineKey() != q.key {
 			continue
 		}
@@ -66,8 +41,8 @@ func (l *liveOwnerships) attach(q *waitQueue, hash uint64) {
 }
 
 // detach implements [liveHolds].
-func (l *liveOwnerships) detach(q *waitQueue, hash uint64) {
-	for o := range l.on(q.key.key, hash) {
+func (l *liveOwnerships) detach(q *waitQueue) {
+	for o := l.newest(q.shard, q.key.key); o != nil; o = o.onKey.older {
 		if o.lock.lineKey() == q.key {
 			o.onKey.queue = nil
 		}
@@ -87,10 +62,9 @@ func (o *ownership) attach(q *waitQueue) {
 
 // add adds an ownership, and returns how often its hold may be passed on.
 func (l *liveOwnerships) add(o *ownership) (passes int) {
-	shard, hash := o.lock.client.waitQueues.locate(o.lock.key)
-	shard.mu.Lock()
+	shard := o.lockShard()
 	defer shard.mu.Unlock()
-	l.put(o, hash)
+	l.put(shard, o)
 	q := shard.queues[o.lock.lineKey()]
 	if q == nil {
 		return endlessPasses
@@ -108,42 +82,36 @@ func (o *ownership) keepsOut() int32 {
 	return 1
 }
 
-// put links an ownership in. shard.mu is held.
-func (l *liveOwnerships) put(o *ownership, hash uint64) {
-	all := l.shards[hash%queueShards]
-	first := all[hash]
-	if first == nil {
-		all[hash], o.onKey.prev = o, o
-		return
+// put links an ownership in. s.mu is held.
+func (l *liveOwnerships) put(s *queueShard, o *ownership) {
+	if older := l.newest(s, o.lock.key); older != nil {
+		o.onKey.older, older.onKey.newer = older, o
 	}
-	o.onKey.prev, first.onKey.prev.onKey.next = first.onKey.prev, o
-	first.onKey.prev = o
+	l.shards[s.index][o.lock.key] = o
 }
 
-// remove removes an ownership. shard.mu is held.
-func (l *liveOwnerships) remove(o *ownership, hash uint64) {
-	all := l.shards[hash%queueShards]
-	first, next, prev := all[hash], o.onKey.next, o.onKey.prev
+// remove removes an ownership. s.mu is held.
+func (l *liveOwnerships) remove(s *queueShard, o *ownership) {
+	newer, older := o.onKey.newer, o.onKey.older
+	o.onKey.newer, o.onKey.older = nil, nil
+	if older != nil {
+		older.onKey.newer = newer
+	}
 	switch {
-	case first != o:
-		prev.onKey.next = next
-	case next != nil:
-		first, all[hash] = next, next
+	case newer != nil:
+		newer.onKey.older = older
+	case older != nil:
+		l.shards[s.index][o.lock.key] = older
 	default:
-		delete(all, hash)
+		delete(l.shards[s.index], o.lock.key)
 	}
-	if next == nil {
-		next = first
-	}
-	next.onKey.prev, o.onKey.next, o.onKey.prev = prev, nil, nil
 }
 
 // find returns this client's ownership on a key for an owner as it is in Redis, or nil.
-func (l *liveOwnerships) find(queues *waitQueues, key string, owner Owner) *ownership {
-	shard, hash := queues.locate(key)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	for o := range l.on(key, hash) {
+func (l *liveOwnerships) find(s *queueShard, key string, owner Owner) *ownership {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for o := l.newest(s, key); o != nil; o = o.onKey.older {
 		if o.number == owner.number && o.wire == owner.String() {
 			return o
 		}
@@ -153,11 +121,11 @@ func (l *liveOwnerships) find(queues *waitQueues, key string, owner Owner) *owne
 
 // all returns all live ownerships.
 func (l *liveOwnerships) all(queues *waitQueues) (all []*ownership) {
-	for i, shard := range l.shards {
+	for i, newest := range l.shards {
 		mu := &queues.shards[i].mu
 		mu.Lock()
-		for _, o := range shard {
-			for ; o != nil; o = o.onKey.next {
+		for _, o := range newest {
+			for ; o != nil; o = o.onKey.older {
 				all = append(all, o)
 			}
 		}

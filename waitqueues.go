@@ -23,19 +23,20 @@ type waitQueues struct {
 	shards [queueShards]queueShard
 }
 
-// liveHolds are the holds of the client, by the hash of their keys. They use the wait queue of
+// liveHolds are the holds of the client, by their keys. They use the wait queue of
 // their key while it exists. The mutex of a key's wait queues also guards the holds on the key.
 type liveHolds interface {
 	// attach makes the holds on the key of a wait queue use it. shard.mu is held.
-	attach(q *waitQueue, hash uint64)
+	attach(q *waitQueue)
 	// detach makes them stop using it. shard.mu is held.
-	detach(q *waitQueue, hash uint64)
+	detach(q *waitQueue)
 }
 
 const queueShards = 16
 
 type queueShard struct {
-	all *waitQueues
+	all   *waitQueues
+	index int // among the shards
 
 	mu     sync.Mutex
 	queues map[lineKey]*waitQueue
@@ -48,37 +49,32 @@ const spareQueues = 8
 func newWaitQueues(live liveHolds) *waitQueues {
 	all := &waitQueues{seed: maphash.MakeSeed(), live: live}
 	for i := range all.shards {
-		all.shards[i].all, all.shards[i].queues = all, map[lineKey]*waitQueue{}
+		s := &all.shards[i]
+		s.all, s.index, s.queues = all, i, map[lineKey]*waitQueue{}
 	}
 	return all
 }
 
+// shard returns the shard of a key.
 func (all *waitQueues) shard(key string) *queueShard {
-	shard, _ := all.locate(key)
-	return shard
-}
-
-// locate returns the shard of a key, and the hash of the key.
-func (all *waitQueues) locate(key string) (*queueShard, uint64) {
-	hash := maphash.String(all.seed, key)
-	return &all.shards[hash%queueShards], hash
+	return &all.shards[maphash.String(all.seed, key)%queueShards]
 }
 
 // use returns the wait queue of key and counts the caller as a user of it.
 func (all *waitQueues) use(key lineKey) *waitQueue {
-	shard, hash := all.locate(key.key)
+	shard := all.shard(key.key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	return shard.use(key, hash)
+	return shard.use(key)
 }
 
 // enter joins a line of the wait queue of a key, or takes the front. At the front it returns no
 // waiter, but what was left for it. The caller counts as a user of the whole wait queue.
 func (all *waitQueues) enter(key lineKey, l lineKind, who any) (q *waitQueue, w *waiter, left any) {
-	shard, hash := all.locate(key.key)
+	shard := all.shard(key.key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	q = shard.use(key, hash).lineOf(l)
+	q = shard.use(key).lineOf(l)
 	if w = q.join(who); w == nil {
 		left, q.left = q.left, nil
 	}
@@ -86,20 +82,20 @@ func (all *waitQueues) enter(key lineKey, l lineKind, who any) (q *waitQueue, w 
 }
 
 // use returns the wait queue of key and counts a user. s.mu is held.
-func (s *queueShard) use(key lineKey, hash uint64) *waitQueue {
-	q := s.queueOf(key, hash)
+func (s *queueShard) use(key lineKey) *waitQueue {
+	q := s.queueOf(key)
 	q.users++
 	return q
 }
 
 // queueOf returns the wait queue of key. If it is new, the holds on the key use it from then on.
 // s.mu is held.
-func (s *queueShard) queueOf(key lineKey, hash uint64) *waitQueue {
+func (s *queueShard) queueOf(key lineKey) *waitQueue {
 	q := s.queues[key]
 	if q == nil {
 		q = s.fresh(key)
 		s.queues[key] = q
-		s.all.live.attach(q, hash)
+		s.all.live.attach(q)
 	}
 	return q
 }
@@ -179,9 +175,8 @@ func (q *waitQueue) leaveToHolds() {
 	if q.contended || q.open != nil || q.subscribed() || q.lines.Load() != nil {
 		return
 	}
-	shard, hash := q.shard.all.locate(q.key.key)
-	shard.all.live.detach(q, hash)
-	shard.drop(q)
+	q.shard.all.live.detach(q)
+	q.shard.drop(q)
 }
 
 // doNotLinger notes that nobody will use this wait queue again.
