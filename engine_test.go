@@ -43,7 +43,7 @@ func TestWaitQueue_lets_waiters_in_one_by_one_in_order(t *testing.T) {
 func (q *waitQueue) waiting() int {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return q.line.length
+	return len(q.line)
 }
 
 func TestWaitQueue_leaver_in_line_is_skipped(t *testing.T) {

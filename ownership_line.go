@@ -24,7 +24,7 @@ func (o *ownership) firstInLine() any {
 // hasLine reports whether anybody waits in line behind the ownership.
 func (o *ownership) hasLine() bool {
 	defer o.lockShard().mu.Unlock()
-	return o.onKey.queue != nil && o.onKey.queue.line.length > 0
+	return o.onKey.queue != nil && len(o.onKey.queue.line) > 0
 }
 
 // takeFirst removes the first in line, to pass it the hold: see waitQueue.takeFirstLocked.

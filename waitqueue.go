@@ -2,6 +2,7 @@ package latchkey
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -47,7 +48,6 @@ type waiter struct {
 	wake       chan struct{} // holds a signal to try without leaving the line
 	taken      bool          // out of the line, to receive something; shard.mu guards it until then
 	attempting bool          // woken in line, and attempting now; shard.mu guards it
-	inList                   // shard.mu guards it
 }
 
 // join puts a waiter at the end of the line. If it takes the front instead, it returns nil. shard.mu is held.
@@ -62,7 +62,7 @@ func (q *waitQueue) join(who any) *waiter {
 	if q.together {
 		w.wake = make(chan struct{}, 1)
 	}
-	q.line.add(w)
+	q.line = append(q.line, w)
 	return w
 }
 
@@ -128,7 +128,8 @@ func (q *waitQueue) remove(w *waiter) bool {
 		q.next()
 		return true
 	default:
-		q.line.remove(w)
+		i := slices.Index(q.line, w)
+		q.line = slices.Delete(q.line, i, i+1)
 		return true
 	}
 }
@@ -136,14 +137,13 @@ func (q *waitQueue) remove(w *waiter) bool {
 // takeFirstLocked takes the first waiter out of the line, to pass it a hold. It returns nil if there is
 // none, somebody is in front, or the waiter wants something else. shard.mu is held.
 func (q *waitQueue) takeFirstLocked(from any) *waiter {
-	w := q.line.first
-	if w == nil || q.busy || q.readersFirst() {
+	if len(q.line) == 0 || q.busy || q.readersFirst() {
 		return nil
 	}
-	if w.recipient == nil || !w.recipient.wants(from) {
+	if w := q.line[0]; w.recipient == nil || !w.recipient.wants(from) {
 		return nil
 	}
-	q.line.remove(w)
+	w := q.popFirst()
 	w.taken = true
 	q.countOwnHold()
 	return w
@@ -157,13 +157,17 @@ func (w *waiter) pass(hold any) {
 
 // firstLocked returns the first in line, or nil. shard.mu is held.
 func (q *waitQueue) firstLocked() any {
-	if q.busy {
+	if q.busy || len(q.line) == 0 {
 		return nil
 	}
-	if w := q.line.first; w != nil {
-		return w.recipient
-	}
-	return nil
+	return q.line[0].recipient
+}
+
+// popFirst takes the first waiter, which must exist, out of the line. shard.mu is held.
+func (q *waitQueue) popFirst() *waiter {
+	first := q.line[0]
+	q.line[0], q.line = nil, q.line[1:]
+	return first
 }
 
 // exit leaves the front to the next in line, which continues with left: see takeLeft. If nobody is
@@ -200,11 +204,9 @@ func (q *waitQueue) takeLeft(inFront bool) any {
 
 // next moves the line up, unless this client holds the key. shard.mu is held.
 func (q *waitQueue) next() {
-	first := q.line.first
-	q.busy, q.awaitsGrant = first != nil && q.blocking == 0, false
+	q.busy, q.awaitsGrant = len(q.line) > 0 && q.blocking == 0, false
 	if q.busy {
-		q.line.remove(first)
-		close(first.ready)
+		close(q.popFirst().ready)
 	}
 }
 

@@ -1,6 +1,9 @@
 package latchkey
 
-import "sync/atomic"
+import (
+	"slices"
+	"sync/atomic"
+)
 
 // lineKind says which line of a key is meant.
 type lineKind int
@@ -92,7 +95,7 @@ func (q *waitQueue) readersFirst() bool {
 		return false
 	}
 	shared := q.main.lines.Load().shared
-	return shared.busy || shared.line.length > 0
+	return shared.busy || len(shared.line) > 0
 }
 
 // exclusive returns the line whose waiters take turns with strangers. shard.mu is held.
@@ -151,7 +154,10 @@ func (q *waitQueue) wakeFirst(n int) {
 	}
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	for w := q.line.first; w != nil && n != 0; w = w.after {
+	for _, w := range q.line {
+		if n == 0 {
+			return
+		}
 		if n > 0 && w.recipient != nil && w.recipient.mayBeLetIn() {
 			continue
 		}
@@ -183,16 +189,14 @@ func (q *waitQueue) attemptOver(w *waiter) {
 func (q *waitQueue) takeAll(what any) (taken []*waiter) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	var next *waiter
-	for w := q.line.first; w != nil; w = next {
-		next = w.after
+	q.line = slices.DeleteFunc(q.line, func(w *waiter) bool {
 		if w.attempting || w.recipient == nil || !w.recipient.wants(what) {
-			continue
+			return false
 		}
-		q.line.remove(w)
 		w.taken = true
 		taken = append(taken, w)
-	}
+		return true
+	})
 	return taken
 }
 

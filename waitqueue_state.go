@@ -14,19 +14,15 @@ type waitState struct {
 	retired     time.Time     // since when nobody uses the wait queue, while the subscription lingers
 	open        any           // what others may share with the holders of this client, or nil
 	left        any           // what the next front continues with, or nil: see exit
-	waitLine
+	line        []*waiter
+	busy        bool // somebody is in front of the line
+	awaitsGrant bool // the server will tell the front when it has the key; the front needs no other message
+
 	echoes    int // messages of this client's own releases that have not come back yet
 	strangers strangerTurns
 	share     strangerShare
 	recipe    recipeTurns
 	answer    lastAnswer
-}
-
-// waitLine is a line of waiters with at most one in front.
-type waitLine struct {
-	busy        bool // somebody is in front
-	awaitsGrant bool // the server will tell it when it has the key; it needs no other message
-	line        waiterList
 }
 
 func newWaitState() waitState { return waitState{signals: make(chan struct{}, 1)} }

@@ -64,7 +64,7 @@ func (q *waitQueue) beginStrangersTurn() {
 	if q.strangers.ourHolds > 0 {
 		q.strangers.ourLastTurn, q.strangers.ourHolds = q.strangers.ourHolds, 0
 	}
-	q.strangers.turnLeft = min(max(q.strangers.ourLastTurn-1, 0), q.exclusive().line.length)
+	q.strangers.turnLeft = min(max(q.strangers.ourLastTurn-1, 0), len(q.exclusive().line))
 }
 
 // countOwnHold counts a hold of this client, in a turn of its own. shard.mu is held.
@@ -90,7 +90,7 @@ const endlessPasses = 1 << 30
 // passesOfTurn returns how many times a hold that begins now may be passed on. shard.mu is held.
 func (q *waitQueue) passesOfTurn() int {
 	if q.strangersKnown() || q.seesRecipe() {
-		return q.line.length
+		return len(q.line)
 	}
 	return endlessPasses
 }
