@@ -19,24 +19,21 @@ const renewBatch = 100
 const renewPatience = 2 * time.Second
 
 // renewAll renews holds in as few scripts as the cluster slots allow, and does not wait
-// for the answers. It reports whether there is time for more.
-func (w *watchdog) renewAll(r *route, due []*ownership) bool {
+// for the answers.
+func (w *watchdog) renewAll(r *route, due []*ownership) {
 	for _, batch := range w.batches(due) {
-		if !w.renewSoon(r, batch) {
-			return false
-		}
+		w.renewSoon(r, batch)
 	}
-	return true
 }
 
 // renewSoon renews a batch as soon as the route has a slot for it, and does not wait for the answer. If the
 // whole batch is refused, it is divided, and its parts wait for slots like any other batch, without holding a
 // slot or for sendMu.
-func (w *watchdog) renewSoon(r *route, batch []*ownership) bool {
+func (w *watchdog) renewSoon(r *route, batch []*ownership) {
 	select {
 	case r.Slots <- struct{}{}:
 	case <-w.open.Done():
-		return false
+		return
 	}
 	w.tasks.Go(func() {
 		parts := w.renewBatch(w.reserve(r, batch))
@@ -45,7 +42,6 @@ func (w *watchdog) renewSoon(r *route, batch []*ownership) bool {
 			w.renewSoon(r, part)
 		}
 	})
-	return true
 }
 
 // renewal is one hold in a batch, with sendMu locked: no release of it is sent before the renewal has

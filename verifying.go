@@ -53,12 +53,9 @@ func (w *watchdog) verify(now time.Duration) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, o := range found {
-		if o.schedule.index != notInHeap && w.isUnheard(o) { // it may be over by now, or renewed
-			w.startRenewal(o)
-		}
-	}
-	signal(w.renew)
+	w.startRenewals(slices.DeleteFunc(found, func(o *ownership) bool {
+		return o.schedule.index == notInHeap || !w.isUnheard(o) // it may be over by now, or renewed
+	}))
 }
 
 // unheard returns the holds without news for a while, if it is time for a round.

@@ -23,14 +23,13 @@ const (
 	clockJump = 5 * time.Millisecond
 )
 
-// watchdog renews the holds of a client and ends those that it cannot renew. It has two goroutines,
-// however many holds there are. One keeps time and never waits for the server, so that a loss is
-// signaled when it is due; the other renews many holds with one script.
+// watchdog renews the holds of a client and ends those that it cannot renew. One goroutine keeps time for
+// all holds, and never waits for the server, so that a loss is signaled when it is due. Others, while
+// there is anything to renew, renew many holds with one script.
 type watchdog struct {
 	client  *Client
 	clock   func() transport.Stamp
 	signals chan struct{}   // something is due earlier than was planned
-	renew   chan struct{}   // due is not empty
 	open    context.Context // until close
 	end     context.CancelFunc
 	tasks   sync.WaitGroup
@@ -38,7 +37,6 @@ type watchdog struct {
 	mu           sync.Mutex
 	started      bool
 	queue        dueHeap[*ownership]
-	due          []*ownership  // to be renewed now
 	verifyAt     time.Duration // when to look for holds to verify
 	verifyRounds int32         // how many times it has looked
 	wakeAt       time.Duration // when the timekeeper wakes next
@@ -63,7 +61,6 @@ func newWatchdog(c *Client) *watchdog {
 		client:  c,
 		clock:   c.clock,
 		signals: make(chan struct{}, 1),
-		renew:   make(chan struct{}, 1),
 		open:    open,
 		end:     end,
 		wakeAt:  noDeadline,
@@ -91,7 +88,7 @@ func (w *watchdog) plan(o *ownership, due dueTimes) {
 	}
 }
 
-// start runs the goroutines at the first hold. w.mu is held.
+// start runs the timekeeper at the first hold. w.mu is held.
 func (w *watchdog) start() {
 	if w.started {
 		return
@@ -100,7 +97,6 @@ func (w *watchdog) start() {
 	now := w.clock()
 	w.skew = now.Wall - now.Mono
 	w.tasks.Go(w.keepTime)
-	w.tasks.Go(w.keepRenewing)
 }
 
 // drop forgets an ownership.
@@ -110,7 +106,7 @@ func (w *watchdog) drop(o *ownership) {
 	w.queue.remove(o)
 }
 
-// close ends both goroutines.
+// close ends all goroutines.
 func (w *watchdog) close() {
 	w.mu.Lock()
 	w.end()
@@ -118,7 +114,7 @@ func (w *watchdog) close() {
 	w.tasks.Wait()
 }
 
-// keepTime ends holds at their deadline and passes on those that are to be renewed.
+// keepTime ends holds at their deadline, and starts the renewals of those that are to be renewed.
 func (w *watchdog) keepTime() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -159,7 +155,7 @@ func (w *watchdog) sleep(signaled bool) time.Duration {
 	return max(w.wakeAt-now, 0)
 }
 
-// collect moves what is to be renewed to due, and returns what may be past its deadline: after a
+// collect starts the renewals that are due, and returns what may be past its deadline: after a
 // jump of the wall clock, everything.
 func (w *watchdog) collect(now transport.Stamp) (overdue []*ownership) {
 	w.mu.Lock()
@@ -169,58 +165,43 @@ func (w *watchdog) collect(now transport.Stamp) (overdue []*ownership) {
 	if jumped {
 		return slices.Clone(w.queue)
 	}
-	renewing := false
+	var due []*ownership
 	for w.queue.next() <= now.Mono {
 		o := w.queue.takeFirst()
 		if o.schedule.deadline <= now.Mono {
 			overdue = append(overdue, o)
 			continue
 		}
-		w.startRenewal(o)
-		renewing = true
+		due = append(due, o)
 	}
-	if renewing {
-		w.startNeighbours(now.Mono)
-		signal(w.renew)
+	if len(due) > 0 {
+		w.startRenewals(append(due, w.neighbours(now.Mono)...))
 	}
 	return overdue
 }
 
-// startRenewal marks an ownership as being renewed: until the result arrives, only its deadline
-// counts.
-func (w *watchdog) startRenewal(o *ownership) {
-	o.schedule.renewAt = noDeadline
-	w.skipVerifying(o)
-	w.queue.put(o)
-	w.due = append(w.due, o)
-}
-
-// startNeighbours adds holds that are due soon: within a quarter of the time from their renewal to
+// neighbours returns the holds that are due soon: within a quarter of the time from their renewal to
 // their deadline, which is half a period for a hold with its full lease. They share a script now
-// and are due together from then on.
-func (w *watchdog) startNeighbours(now time.Duration) {
-	for _, o := range slices.Clone(w.queue) {
+// and are due together from then on. w.mu is held.
+func (w *watchdog) neighbours(now time.Duration) (soon []*ownership) {
+	for _, o := range w.queue {
 		if o.schedule.renewAt != noDeadline && o.schedule.renewAt-now <= (o.schedule.deadline-o.schedule.renewAt)/4 {
-			w.startRenewal(o)
+			soon = append(soon, o)
 		}
 	}
+	return soon
 }
 
-// keepRenewing starts the renewals and does not wait for them: a silent node must not delay the
-// holds on others.
-func (w *watchdog) keepRenewing() {
-	for {
-		select {
-		case <-w.renew:
-			w.mu.Lock()
-			for _, o := range w.due {
-				w.send(o)
-			}
-			w.due = nil
-			w.mu.Unlock()
-		case <-w.open.Done():
-			return
-		}
+// startRenewals starts the renewals of holds and does not wait for them: a silent node must not delay the
+// holds on others. Until the result arrives, only the deadline of a hold counts. w.mu is held.
+func (w *watchdog) startRenewals(due []*ownership) {
+	for _, o := range due {
+		o.schedule.renewAt = noDeadline
+		w.skipVerifying(o)
+		w.queue.put(o)
+	}
+	for _, o := range due { // at last, so that they share scripts
+		w.send(o)
 	}
 }
 
@@ -235,7 +216,7 @@ func (w *watchdog) send(o *ownership) {
 
 // serve renews the holds that wait for a node, until there are none.
 func (w *watchdog) serve(r *route) {
-	for waiting := r.TakeAll(); len(waiting) > 0 && w.renewAll(r, waiting); {
-		waiting = r.TakeAll()
+	for waiting := r.TakeAll(); len(waiting) > 0; waiting = r.TakeAll() {
+		w.renewAll(r, waiting)
 	}
 }
