@@ -194,9 +194,6 @@ func (a *acquisition) hasTime() bool {
 
 // noteDoubt remembers that the outcome of an attempt is unknown.
 func (a *acquisition) noteDoubt(ans transport.Answer) {
-	if !ans.Doubt {
-		return
-	}
 	for o := range a.each {
 		o.noteDoubt(ans)
 	}

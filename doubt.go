@@ -31,8 +31,6 @@ import (
 //	a release is not         release        the ownership is over     the server has the count
 //	answered                                                          that the client has
 //
-//	the last release fails   unreleased     the ownership is over     nothing is held
-//
 //	the last release begins  validAtRelease the ownership is over     -
 //	while the lease is certainly valid
 //
@@ -43,7 +41,6 @@ type doubt struct {
 	queued         bool // in the queue of a fair lock, or among the waiting writers
 	renewal        bool // or an extension
 	release        bool
-	unreleased     bool         // the last release failed and is being repeated: see ownership.othersMayAttempt
 	validAtRelease bool         // explains why the lock is gone when a release in doubt is repeated
 	sent           *sentInDoubt // acquisitions and extensions, or nil
 }
@@ -82,13 +79,6 @@ func (d *doubt) sentIn() transport.Generation {
 		return transport.NoGeneration
 	}
 	return d.sent.generation
-}
-
-// lastReleaseFails records that the last release failed, and reports whether this is the first
-// time.
-func (d *doubt) lastReleaseFails() (first bool) {
-	first, d.unreleased = !d.unreleased, true
-	return first
 }
 
 // extensionInDoubt records a lease that an extension may have set.

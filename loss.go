@@ -1,6 +1,10 @@
 package latchkey
 
-import "log/slog"
+import (
+	"log/slog"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
 
 // endIfDue ends the ownership if its time is over, and otherwise plans its next check. It reports
 // whether it has ended the ownership.
@@ -21,7 +25,8 @@ func (o *ownership) endIfDue() bool {
 		cause, why = ErrMaxHold, "its maximum hold time is over"
 	}
 	mayLast := o.doubt.mayLast(now, o.span())
-	o.local.next.maybeNamed(now) // the last release is in flight
+	// The last release may be in flight, and may yet put the next owner into the queue or give it the lock.
+	o.local.next.noteDoubt(transport.Answer{Doubt: true, DoubtAt: now, DoubtGeneration: transport.NoGeneration})
 	o.mu.Unlock()
 	if !o.endLost(cause, why) {
 		return false

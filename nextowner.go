@@ -69,22 +69,6 @@ func (o *ownership) noteOpen(a transport.Answer) {
 	o.leftFree(open, !a.Message.IsInt64())
 }
 
-// nextInDoubt records that the release may yet run, and put the next owner into the queue or give it the lock.
-// o.mu is held.
-func (o *ownership) nextInDoubt(a transport.Answer) {
-	if o.local.next != nil {
-		o.local.next.noteDoubt(a)
-	}
-}
-
-// maybeNamed records that a release that is in flight when its ownership is lost may yet name this next owner, if
-// there is one.
-func (o *ownership) maybeNamed(now transport.Stamp) {
-	if o != nil {
-		o.noteDoubt(transport.Answer{Doubt: true, DoubtAt: now, DoubtGeneration: transport.NoGeneration})
-	}
-}
-
 // noteHandover records for this next owner, if there is one, what the release did.
 func (o *ownership) noteHandover(a transport.Answer) {
 	if o == nil || !freed(a) || a.KeysOmitted != nil {

@@ -133,9 +133,9 @@ func (o *ownership) addHold(r *request, under *holdState, a transport.Answer) (s
 	return s, nil
 }
 
-// noteDoubt records whether the answer to an acquisition leaves it in doubt.
+// noteDoubt records whether the answer to a request leaves it in doubt that the ownership, which may be nil, is acquired.
 func (o *ownership) noteDoubt(a transport.Answer) {
-	if !a.Doubt {
+	if o == nil || !a.Doubt {
 		return
 	}
 	o.mu.Lock()

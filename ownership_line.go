@@ -89,15 +89,19 @@ func (o *ownership) releaseBegins() bool {
 }
 
 // releaseFails lets the first in line query the server, because the last release has failed: it may have run,
-// or may never run. next is what the waiter that comes to the front goes on with; if there is none, it is returned
-// as left. o.mu is held: an ownership that is over is no longer counted.
-func (o *ownership) releaseFails(next *ownership) (left any) {
+// or may never run. The waiter that comes to the front goes on with the next owner; if there is no such waiter, the
+// owner is returned as left. o.mu is held: an ownership that is over is no longer counted.
+func (o *ownership) releaseFails() (left any) {
 	defer o.lockShard().mu.Unlock()
-	o.othersMayAttempt = true
-	if o.onKey.queue == nil {
-		return next.asLeft()
+	if o.othersMayAttempt {
+		return nil
 	}
-	return o.onKey.queue.unblock(next.asLeft())
+	o.othersMayAttempt = true
+	next := o.takeNext().asLeft()
+	if o.onKey.queue == nil {
+		return next
+	}
+	return o.onKey.queue.unblock(next)
 }
 
 // leaveLine ends the hold for the goroutines in line. noEcho, next and left are as for waitQueue.endHold.

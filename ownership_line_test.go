@@ -85,7 +85,7 @@ func TestHold_uses_the_wait_queue_of_the_first_waiter(t *testing.T) {
 	ctx := context.Background()
 	for what, ends := range map[string]func(o *ownership){
 		"released":         func(o *ownership) { o.leaveFree(nil, 0) },
-		"failed, released": func(o *ownership) { o.releaseFails(nil); o.leaveFree(nil, 0) },
+		"failed, released": func(o *ownership) { o.releaseFails(); o.leaveFree(nil, 0) },
 	} {
 		name := uniqueName(t, c)
 		h, err := c.NewLock(name).Lock(ctx)
@@ -128,7 +128,7 @@ func TestHold_whose_release_failed_lets_others_try(t *testing.T) {
 	h, err := c.NewLock(uniqueName(t, c)).Lock(context.Background())
 	require.NoError(t, err)
 	o := ownershipOf(h)
-	o.releaseFails(nil)
+	o.releaseFails()
 	q, w, _ := c.waitQueues.enter(o.lock.lineKey(), onlyLine, nil)
 	require.Nil(t, w, "it is in front")
 	require.Nil(t, q.exit(nil))

@@ -111,10 +111,10 @@ func (o *ownership) explains(a releaseAnswer) bool {
 func (o *ownership) releaseFailed(a transport.Answer, err error) error {
 	o.mu.Lock()
 	o.doubt.release = o.doubt.release || a.Doubt
-	o.nextInDoubt(a)
+	o.local.next.noteDoubt(a) // the release may yet put it into the queue or give it the lock
 	var left any
-	if o.phase == releasing && o.doubt.lastReleaseFails() {
-		left = o.releaseFails(o.takeNext())
+	if o.phase == releasing {
+		left = o.releaseFails()
 	}
 	o.plan()
 	span := o.span()
