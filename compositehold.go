@@ -51,7 +51,6 @@ func newCompositeHold(l *compositeLock, patience time.Duration) *compositeHold {
 func (c *compositeHold) lockName() string { return c.name }
 func (c *compositeHold) owner() Owner     { return Owner{} }
 func (c *compositeHold) token() int64     { return 0 }
-func (c *compositeHold) isPermit() bool   { return false }
 
 func (c *compositeHold) life() (*lifecycle, *sync.Mutex) { return &c.lifecycle, &c.mu }
 
@@ -139,20 +138,6 @@ func (l *compositeLock) HoldFrom(ctx context.Context) *Hold {
 		c, is := b.(*compositeHold)
 		return is && (c.lock == l || identityOf(c.lock.kind, c.lock.members) == identityOf(l.kind, l.members))
 	})
-}
-
-// find returns the live hold of a lock, or of one side of it, among the present members,
-// including members that came late.
-func (c *compositeHold) find(p *primitive, side Kind) *holdState {
-	if c.err() != nil {
-		return nil
-	}
-	for _, member := range c.present() {
-		if h := member.inner().find(p, side); h != nil {
-			return h
-		}
-	}
-	return nil
 }
 
 // extend extends every member, and fails if too few could be extended. It waits for members that

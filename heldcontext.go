@@ -65,8 +65,25 @@ func (p *primitive) HoldFrom(ctx context.Context) *Hold {
 
 // isOf reports whether it is a hold of that lock, or of that side of it, in that client.
 func (s *holdState) isOf(p *primitive) bool {
+	return s.isOn(p, p.spec.side) && s.ownership.lock.spec.family == p.spec.family
+}
+
+// isOn reports whether it is a hold of the key of that lock, or of one side of it, in that client.
+func (s *holdState) isOn(p *primitive, side Kind) bool {
 	l := s.ownership.lock
-	return l.client == p.client && l.key == p.key && l.spec.side == p.spec.side && l.spec.family == p.spec.family
+	return l.client == p.client && l.key == p.key && l.spec.side == side
+}
+
+// holdFrom returns the innermost live hold on ctx of the key of a lock, or of one side of it, or nil.
+func holdFrom(ctx context.Context, p *primitive, side Kind) *holdState {
+	h := holdOn(ctx, func(b holdBackend) bool {
+		s, is := b.(*holdState)
+		return is && s.isOn(p, side)
+	})
+	if h.Err() != nil {
+		return nil
+	}
+	return h.backend.(*holdState)
 }
 
 // holdOn returns the innermost live hold on ctx, or the innermost one if none is live, for which
@@ -103,7 +120,7 @@ func (h *Hold) among(wanted func(holdBackend) bool) *Hold {
 func innermostPermit(ctx context.Context) *Hold {
 	chain, _ := ctx.Value(heldKey{}).(*heldChain)
 	for ; chain != nil; chain = chain.outer {
-		if chain.hold.inner().isPermit() {
+		if s, is := chain.hold.inner().(*holdState); is && s.isPermit() {
 			return chain.hold
 		}
 	}
@@ -190,16 +207,5 @@ func (h *Hold) onEnd(f context.CancelCauseFunc) error {
 	}
 	d := &dependent{end: f}
 	l.addDependent(d, d)
-	return nil
-}
-
-// holdFrom returns the live hold of a lock, or of one side of it, that ctx carries, or nil.
-func holdFrom(ctx context.Context, p *primitive, side Kind) *holdState {
-	chain, _ := ctx.Value(heldKey{}).(*heldChain)
-	for ; chain != nil; chain = chain.outer {
-		if h := chain.hold.inner().find(p, side); h != nil {
-			return h
-		}
-	}
 	return nil
 }

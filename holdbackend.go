@@ -13,7 +13,6 @@ type holdBackend interface {
 	lockName() string
 	owner() Owner // zero if it has none of its own
 	token() int64 // 0 if the lock has no tokens
-	isPermit() bool
 
 	// err is nil while it is held, else why it is not, as of the time of the call.
 	err() error
@@ -29,8 +28,6 @@ type holdBackend interface {
 	// confine limits a hold that was renewed without an end until now.
 	confine(bounds confinement)
 
-	// find returns the live hold of a lock, or of one side of it, or nil.
-	find(p *primitive, side Kind) *holdState
 	// latestMembers is what [Hold.Members] returns.
 	latestMembers() []*Hold
 	// unreleased returns the client that reports a handle that was dropped, or nil if there
@@ -50,14 +47,12 @@ type noHold struct{}
 func (noHold) lockName() string                            { return "" }
 func (noHold) owner() Owner                                { return Owner{} }
 func (noHold) token() int64                                { return 0 }
-func (noHold) isPermit() bool                              { return false }
 func (noHold) err() error                                  { return ErrNotHeld }
 func (noHold) validFor() time.Duration                     { return 0 }
 func (noHold) count() int                                  { return 0 }
 func (noHold) extend(context.Context, time.Duration) error { return ErrNotHeld }
 func (noHold) unlock(context.Context) error                { return ErrNotHeld }
 func (noHold) confine(confinement)                         {}
-func (noHold) find(*primitive, Kind) *holdState            { return nil }
 func (noHold) latestMembers() []*Hold                      { return nil }
 func (noHold) unreleased() *Client                         { return nil }
 func (noHold) keepHandle(*Hold) bool                       { return true }

@@ -121,14 +121,6 @@ func (s *holdState) formerOwner(c *Client) Owner {
 	return *s.former
 }
 
-func (s *holdState) find(p *primitive, side Kind) *holdState {
-	o := s.ownership
-	if o.lock.client == p.client && o.lock.key == p.key && o.lock.spec.side == side && s.err() == nil {
-		return s
-	}
-	return nil
-}
-
 // unreleased leaves out a permit that is not renewed: another process may have its id.
 func (s *holdState) unreleased() *Client {
 	o := s.ownership
