@@ -117,7 +117,7 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 	if h == nil && err == nil {
 		defer a.unlockSendMu()
 		switch wait := a.lock.spec.wait; {
-		case !a.waits:
+		case !a.waits, a.ownership != nil && a.ownership.isNested(): // an owner that writes need not wait to read
 			_, err = a.attempt(ctx, 0)
 		case wait != nil:
 			err = wait(ctx, a)

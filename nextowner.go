@@ -13,11 +13,12 @@ import (
 // chooseNext makes the owner with which this client wants the lock again, when it releases the lock and others
 // are in line: the release puts that owner into the queue. sendMu is held.
 func (o *ownership) chooseNext() {
-	if !o.lock.spec.passes || o.lock.client.handover.mustPoll(o.lock.key, 0) {
+	s := o.lock.spec
+	if !s.passes || s.backoff != nil || o.lock.client.handover.mustPoll(o.lock.key, 0) { // the queue would not know when it polls
 		return
 	}
-	first, is := o.firstInLine().(*acquisition) // not a spinner: the queue would not know when it polls
-	if !is || first.lock.spec != o.lock.spec || first.lock.Name() != o.lock.Name() {
+	first, is := o.firstInLine().(*acquisition)
+	if !is || first.lock.spec != s || first.lock.Name() != o.lock.Name() {
 		return
 	}
 	next := o.lock.client.registry.fresh(first.lock)

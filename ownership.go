@@ -143,6 +143,9 @@ func (o *ownership) noteDoubt(a transport.Answer) {
 	o.mu.Unlock()
 }
 
+// isNested reports whether the ownership reads for an owner that writes, or did.
+func (o *ownership) isNested() bool { return o.lock.spec.side == KindRead && o.sibling != nil }
+
 // currentPhase returns the phase, for callers that do not hold o.mu.
 func (o *ownership) currentPhase() phase {
 	o.mu.Lock()

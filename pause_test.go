@@ -26,7 +26,7 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 	behind, spin := inQueue(c, nearest), acquisitionOf(c.NewSpinLock("spin", Backoff{}).primitive)
 	for ceiling, askers := range map[time.Duration][]attempter{
 		c.options.PollCeiling:            append(polling, front),
-		DefaultBackoffMax:                {spinner{spin}},
+		DefaultBackoffMax:                {spin},
 		4 * c.options.StaleWaiterTimeout: {behind},
 	} {
 		for _, a := range askers {

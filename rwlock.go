@@ -52,7 +52,7 @@ var (
 	// A script renews fewer of these holds than of others: a reader takes four times as long.
 	readSpec = &spec{kind: KindRead, family: KindRWLock, stored: KindRWLock, protocol: readProtocol{},
 		renew: rwRenew, channel: rwChannel, renewals: renewBatch / 4, reentrant: true, side: KindRead, line: sharedLine, along: true,
-		resolve: resolveSide, fresh: freshOwner, wait: waitToRead, ceiling: signOfLife}
+		resolve: resolveSide, fresh: freshOwner, ceiling: signOfLife}
 	writeSpec = &spec{kind: KindWrite, family: KindRWLock, stored: KindRWLock, protocol: writeProtocol{},
 		renew: rwRenew, channel: rwChannel, renewals: renewBatch / 4, reentrant: true, side: KindWrite, line: exclusiveLine,
 		passes: true, handsOver: true, grantMark: "w",

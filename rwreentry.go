@@ -9,16 +9,6 @@ import (
 // writer may read. The ownership that reads is then nested in the one that writes. Its own number lets the
 // server distinguish it from earlier ones. It may outlive the one that writes.
 
-// waitToRead waits together with other readers. An owner that writes need not wait to read.
-func waitToRead(ctx context.Context, a *acquisition) error {
-	if a.ownership != nil && a.ownership.isNested() {
-		_, err := a.attempt(ctx, 0)
-		return err
-	}
-	a.isWaiting = true
-	return a.lock.client.wait(ctx, a.lock.lineKey(), a.lock.spec.line, a, nil)
-}
-
 // resolveSide is [resolveOwner] for the sides of a read/write lock.
 func resolveSide(ctx context.Context, a *acquisition) (*ownership, error) {
 	p, owner := a.lock, a.named()
@@ -77,12 +67,6 @@ func (o *ownership) nest(p *primitive, under *holdState) *ownership {
 		o.sibling = o.lock.client.registry.nested(p, o)
 	}
 	return o.sibling
-}
-
-// isNested reports whether the ownership reads for an owner that writes, or did.
-func (o *ownership) isNested() bool {
-	p, reads := o.protocol().(readProtocol)
-	return reads && p.number != ""
 }
 
 // nested makes an ownership that reads, under the name of an owner that writes.

@@ -67,23 +67,7 @@ func (l *SpinLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 func spinSpec(b Backoff) *spec {
 	s := *lockSpec
 	s.kind, s.backoff = KindSpin, b.pause
-	s.wait = func(ctx context.Context, a *acquisition) error {
-		a.isWaiting = true
-		return a.lock.client.wait(ctx, a.lock.lineKey(), onlyLine, spinner{a}, nil)
-	}
 	return &s
-}
-
-// spinner makes the attempts of an acquisition, and rests by back-off.
-type spinner struct{ *acquisition }
-
-// pause implements [attempter].
-func (s spinner) pause(_ *waitQueue, round int, left time.Duration) time.Duration {
-	s.reportNoExpiry(left)
-	if s.pollIn > 0 {
-		return s.pollIn
-	}
-	return s.lock.spec.backoff(round)
 }
 
 // Defaults of [Backoff].

@@ -16,9 +16,6 @@ import (
 //   - [companion]: when it has acquired, others in line may share that
 //   - [successor]: when it leaves, the next in line goes on with its place in the queue on the server
 //   - missedHint: it tried before it joined a shared line, and may have missed a hint
-//
-// The wait loop asks an *acquisition for more. It does not ask a [spinner], which embeds one: a spin
-// lock polls, and does not rely on messages.
 type attempter interface {
 	// attempt makes one attempt on the server. With ErrNotAcquired it returns the time after which
 	// to try again if no message comes, negative if that is unknown.
@@ -35,7 +32,7 @@ type attempter interface {
 // the error of an earlier attempt, or nil.
 func (c *Client) wait(ctx context.Context, key lineKey, l lineKind, a attempter, last error) error {
 	q, w, left := c.waitQueues.enter(key, l, a)
-	if call, is := a.(*acquisition); is { // not a spinner, which is never used again
+	if call, is := a.(*acquisition); is {
 		call.wasInLine = w != nil
 	}
 	var mark waitMark
@@ -135,10 +132,17 @@ func (c *Client) pause(q *waitQueue, a attempter, round int, left time.Duration,
 
 func (a *acquisition) what() (Kind, string) { return a.lock.spec.kind, a.lock.Name() }
 
-// pause relies on messages, and tries as often as the kind of lock requires.
+// pause relies on messages, and tries as often as the kind of lock requires. A spin lock polls, and does not rely
+// on messages.
 func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Duration {
 	c, s := a.lock.client, a.lock.spec
 	a.reportNoExpiry(left)
+	switch {
+	case s.backoff != nil && a.pollIn > 0:
+		return a.pollIn
+	case s.backoff != nil:
+		return s.backoff(round)
+	}
 	a.reportOwnWait()
 	a.reportBehindOwnReader()
 	a.showWaiting()
