@@ -33,7 +33,6 @@ func (s *holdState) confine(bounds confinement) {
 		o.lease.limit = newTimeBound(bounds.max, start)
 	default:
 		s.limit = newTimeBound(bounds.max, start)
-		o.limitHold(s)
 	}
 	o.plan()
 }

@@ -3,6 +3,7 @@ package latchkey
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -208,10 +209,21 @@ func (s *holdSet) clear(cause error) []*dependent {
 	return dependents
 }
 
-// pastLimit returns the re-entries that are past their own limits.
+// untilLimit is the time until the nearest limit of an active re-entry.
+func (s *holdSet) untilLimit(now transport.Stamp) time.Duration {
+	nearest := noDeadline
+	for _, h := range s.entered {
+		if h.active() {
+			nearest = min(nearest, h.limit.valid(now))
+		}
+	}
+	return nearest
+}
+
+// pastLimit returns the active re-entries that are past their own limits.
 func (s *holdSet) pastLimit(now transport.Stamp) (past []*holdState) {
 	for _, h := range s.entered {
-		if h.limit.valid(now) <= 0 {
+		if h.active() && h.limit.valid(now) <= 0 {
 			past = append(past, h)
 		}
 	}

@@ -23,10 +23,9 @@ type holdState struct {
 	shown      bool  // the program has seen the owner, under this outermost hold
 	renew      bool  // the hold wants renewal
 
-	within *holdState  // the outermost hold of a re-entry, else nil
-	limit  *timeBound  // of a re-entry; the lease has that of the outermost hold
-	timer  *time.Timer // for the limit, or nil
-	former *Owner      // see formerOwner
+	within *holdState // the outermost hold of a re-entry, else nil
+	limit  *timeBound // of a re-entry; the lease has that of the outermost hold
+	former *Owner     // see formerOwner
 
 	// For the observer.
 	acquired transport.Stamp  // of an outermost hold: just before the request that acquired it
@@ -130,12 +129,4 @@ func (s *holdState) unreleased() *Client {
 		return nil
 	}
 	return o.lock.client
-}
-
-// end is [lifecycle.end], and stops the timer of the hold's own limit. ownership.mu is held.
-func (s *holdState) end(cause error) []*dependent {
-	if s.timer != nil {
-		s.timer.Stop()
-	}
-	return s.lifecycle.end(cause)
 }

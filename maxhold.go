@@ -1,14 +1,5 @@
 package latchkey
 
-import "time"
-
-// limitHold sets the timer of a re-entry, if it has a limit of its own. o.mu is held.
-func (o *ownership) limitHold(s *holdState) {
-	if s.limit != nil {
-		s.timer = time.AfterFunc(s.limit.valid(o.lock.client.clock()), func() { o.limitReached(s) })
-	}
-}
-
 // limitReached ends a re-entry at its own limit, and takes it off the server's count in the
 // background. The outer hold goes on.
 func (o *ownership) limitReached(s *holdState) {
@@ -26,8 +17,7 @@ func (o *ownership) limitReached(s *holdState) {
 	o.undoLater(0, lease)
 }
 
-// endLimited ends the re-entries that are past their own limits, in case the machine slept and
-// their timers have not fired.
+// endLimited ends the re-entries that are past their own limits.
 func (o *ownership) endLimited() {
 	now := o.lock.client.clock()
 	o.mu.Lock()

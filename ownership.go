@@ -129,7 +129,6 @@ func (o *ownership) addHold(r *request, under *holdState, a transport.Answer) (s
 	o.holds.add(s)
 	o.lease.extend(a.Sent, r.lease)
 	o.plan()
-	o.limitHold(s)
 	return s, nil
 }
 

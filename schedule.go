@@ -17,7 +17,7 @@ type schedule struct {
 // dueTimes says when an ownership is next due, on the monotonic clock.
 type dueTimes struct {
 	renewAt  time.Duration
-	deadline time.Duration // when the hold can no longer be relied on
+	deadline time.Duration // when a hold can no longer be relied on
 }
 
 func newSchedule() schedule { return schedule{index: notInHeap} }
@@ -42,7 +42,8 @@ func (o *ownership) planFrom(now transport.Stamp) {
 
 // planAt is plan with the time of the next renewal. o.mu is held.
 func (o *ownership) planAt(now transport.Stamp, renewAt time.Duration) {
-	o.lock.client.watchdog.plan(o, dueTimes{renewAt: renewAt, deadline: now.Mono + o.lease.valid(now)})
+	valid := min(o.lease.valid(now), o.holds.untilLimit(now))
+	o.lock.client.watchdog.plan(o, dueTimes{renewAt: renewAt, deadline: now.Mono + valid})
 }
 
 // renews reports whether the lease is to be renewed and a renewal would extend it. o.mu is held.
