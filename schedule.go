@@ -10,14 +10,14 @@ import (
 type schedule struct {
 	dueTimes
 
-	plannedInRound int32 // the verify round in which it was planned; a future one if it need not be verified
-	index          int32 // its index in the watchdog's queue
+	index int32 // its index in the watchdog's queue
 }
 
 // dueTimes says when an ownership is next due, on the monotonic clock.
 type dueTimes struct {
 	renewAt  time.Duration
 	deadline time.Duration // when a hold can no longer be relied on
+	verifyAt time.Duration // when the hold is to be verified if goroutines of this client wait for it
 }
 
 func newSchedule() schedule { return schedule{index: notInHeap} }
@@ -43,7 +43,11 @@ func (o *ownership) planFrom(now transport.Stamp) {
 // planAt is plan with the time of the next renewal. o.mu is held.
 func (o *ownership) planAt(now transport.Stamp, renewAt time.Duration) {
 	valid := min(o.lease.valid(now), o.holds.untilLimit(now))
-	o.lock.client.watchdog.plan(o, dueTimes{renewAt: renewAt, deadline: now.Mono + valid})
+	verifyAt := noDeadline
+	if o.lock.spec.lineRests() {
+		verifyAt = now.Mono + pausesUnheard*o.lock.client.verifyPause()
+	}
+	o.lock.client.watchdog.plan(o, dueTimes{renewAt, now.Mono + valid, verifyAt})
 }
 
 // renews reports whether the lease is to be renewed and a renewal would extend it. o.mu is held.

@@ -1,7 +1,6 @@
 package latchkey
 
 import (
-	"math"
 	"slices"
 	"time"
 )
@@ -16,25 +15,14 @@ const (
 	verifyOnly = -time.Second
 	// shortestVerifyPause is the shortest time between two rounds that look for such holds.
 	shortestVerifyPause = 10 * time.Millisecond
-	// roundsUnheard is how many rounds without news of a hold pass before it is verified: three
-	// to four pauses, a poll ceiling at most.
-	roundsUnheard = 4
+	// pausesUnheard is how many pauses without news of a hold pass before it is to be verified. The next
+	// round does that, within a poll ceiling.
+	pausesUnheard = 3
 )
 
 // verifyPause is how often the watchdog looks for holds that are to be verified.
 func (c *Client) verifyPause() time.Duration {
 	return max(c.options.PollCeiling/4, shortestVerifyPause)
-}
-
-// skipVerifying excludes a hold from verification until it is planned again. w.mu is held.
-func (w *watchdog) skipVerifying(o *ownership) {
-	o.schedule.plannedInRound = w.verifyRounds + math.MaxInt32/2
-}
-
-// isUnheard reports whether a hold is to be verified because there was no news of it for a while.
-// w.mu is held.
-func (w *watchdog) isUnheard(o *ownership) bool {
-	return w.verifyRounds-o.schedule.plannedInRound >= roundsUnheard
 }
 
 // isWaitedFor reports whether goroutines of this client are in line behind the ownership, or behind
@@ -54,7 +42,7 @@ func (w *watchdog) verify(now time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.startRenewals(slices.DeleteFunc(found, func(o *ownership) bool {
-		return o.schedule.index == notInHeap || !w.isUnheard(o) // it may be over by now, or renewed
+		return o.schedule.index == notInHeap || now < o.schedule.verifyAt // it may be over by now, or renewed
 	}))
 }
 
@@ -66,9 +54,8 @@ func (w *watchdog) unheard(now time.Duration) (found []*ownership) {
 		return nil
 	}
 	w.verifyAt = now + w.client.verifyPause()
-	w.verifyRounds++
 	for _, o := range w.queue {
-		if w.isUnheard(o) && now < o.schedule.deadline {
+		if o.schedule.verifyAt <= now && now < o.schedule.deadline {
 			found = append(found, o)
 		}
 	}

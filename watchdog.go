@@ -34,13 +34,12 @@ type watchdog struct {
 	end     context.CancelFunc
 	tasks   sync.WaitGroup
 
-	mu           sync.Mutex
-	started      bool
-	queue        dueHeap[*ownership]
-	verifyAt     time.Duration // when to look for holds to verify
-	verifyRounds int32         // how many times it has looked
-	wakeAt       time.Duration // when the timekeeper wakes next
-	skew         time.Duration // between the clocks, when the timekeeper last ran
+	mu       sync.Mutex
+	started  bool
+	queue    dueHeap[*ownership]
+	verifyAt time.Duration // when to look for holds to verify
+	wakeAt   time.Duration // when the timekeeper wakes next
+	skew     time.Duration // between the clocks, when the timekeeper last ran
 }
 
 // route is the way to one node: the holds that wait to be renewed there, and the slots for the
@@ -67,17 +66,14 @@ func newWatchdog(c *Client) *watchdog {
 	}
 }
 
-// plan sets when an ownership is due for renewal, or never, and when it ends.
+// plan sets when an ownership is due.
 func (w *watchdog) plan(o *ownership, due dueTimes) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if isClosed(w.open.Done()) {
 		return
 	}
-	o.schedule.dueTimes, o.schedule.plannedInRound = due, w.verifyRounds
-	if !o.lock.spec.lineRests() {
-		w.skipVerifying(o)
-	}
+	o.schedule.dueTimes = due
 	w.queue.put(o)
 	w.start()
 	// The timekeeper keeps sleeping if it wakes early enough anyway, so that a short hold costs no
@@ -196,8 +192,7 @@ func (w *watchdog) neighbours(now time.Duration) (soon []*ownership) {
 // holds on others. Until the result arrives, only the deadline of a hold counts. w.mu is held.
 func (w *watchdog) startRenewals(due []*ownership) {
 	for _, o := range due {
-		o.schedule.renewAt = noDeadline
-		w.skipVerifying(o)
+		o.schedule.renewAt, o.schedule.verifyAt = noDeadline, noDeadline
 		w.queue.put(o)
 	}
 	for _, o := range due { // at last, so that they share scripts
