@@ -67,12 +67,6 @@ func (a *acquisition) send(ctx context.Context, count, round int) (transport.Ans
 		a.noteDoubt(ans)
 		return a.send(ctx, count, round+1)
 	}
-	return a.confirmed(ctx, count, round, ans, err)
-}
-
-// confirmed has replicas confirm a grant, if the options require it.
-func (a *acquisition) confirmed(ctx context.Context, count, round int, ans transport.Answer, err error) (transport.Answer, error) {
-	o := a.ownership
 	if err != nil || o.lock.client.confirmCalls == nil || !granted(ans) {
 		return ans, err
 	}

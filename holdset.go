@@ -47,7 +47,7 @@ func (s *holdSet) current(h *holdState) bool { return h.active() || s.has(h.oute
 
 // has reports whether a hold is the outermost, or reads along with it.
 func (s *holdSet) has(h *holdState) bool {
-	return h == s.outermost() || int(h.alongIndex) < len(s.along) && s.along[h.alongIndex] == h
+	return h == s.outermost() || slices.Contains(s.along, h)
 }
 
 // roots yields the holds that were not entered under another: the outermost, and those that read
@@ -80,7 +80,6 @@ func (s *holdSet) isOnly(h *holdState) bool {
 
 // join adds a hold that reads along with the outermost.
 func (s *holdSet) join(h *holdState) {
-	h.alongIndex = int32(len(s.along)) //nolint:gosec // there are fewer goroutines
 	s.along = append(s.along, h)
 	if h.renew {
 		s.renewing++
@@ -93,15 +92,12 @@ func (s *holdSet) leave(h *holdState) (left bool, dependents []*dependent) {
 	if len(s.along) == 0 || !s.has(h) {
 		return false, nil
 	}
-	last := len(s.along) - 1
-	successor := s.along[last]
-	s.along[last], s.along = nil, s.along[:last]
-	switch {
-	case h == s.outermost():
-		s.root = successor
-	case h != successor:
-		successor.alongIndex, s.along[h.alongIndex] = h.alongIndex, successor
+	at := slices.Index(s.along, h)
+	if at < 0 { // the outermost: the last takes its place
+		at = len(s.along) - 1
+		s.root = s.along[at]
 	}
+	s.along = slices.Delete(s.along, at, at+1)
 	if h.renew {
 		s.renewing--
 	}
@@ -229,6 +225,3 @@ func (s *holdSet) pastLimit(now transport.Stamp) (past []*holdState) {
 	}
 	return past
 }
-
-// noteCount notes that a request to count that many holds is about to be sent.
-func (s *holdSet) noteCount(count int) { s.most = max(s.most, int32(count)) } //nolint:gosec // there are fewer holds

@@ -16,12 +16,11 @@ import (
 type holdState struct {
 	lifecycle
 
-	handle     atomic.Pointer[Hold] // until the first renewal: see newHold
-	ownership  *ownership
-	fencing    int64 // the token, or 0
-	alongIndex int32 // among those that read along
-	shown      bool  // the program has seen the owner, under this outermost hold
-	renew      bool  // the hold wants renewal
+	handle    atomic.Pointer[Hold] // until the first renewal: see newHold
+	ownership *ownership
+	fencing   int64 // the token, or 0
+	shown     bool  // the program has seen the owner, under this outermost hold
+	renew     bool  // the hold wants renewal
 
 	within *holdState // the outermost hold of a re-entry, else nil
 	limit  *timeBound // of a re-entry; the lease has that of the outermost hold

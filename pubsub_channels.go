@@ -124,13 +124,6 @@ func (l *listener) onSubscription(e rueidis.PubSubSubscription) {
 	}
 }
 
-// unconfirm wakes all waiters at the end of a link.
-func (l *listener) unconfirm() {
-	for _, s := range l.snapshot() {
-		s.lost()
-	}
-}
-
 // sweep notes which channels nobody has waited on for a while, and returns how many others there are.
 func (l *listener) sweep(k *link) (wanted int) {
 	for _, channel := range l.retire() {

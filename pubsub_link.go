@@ -119,10 +119,13 @@ func (l *listener) fromPool(client rueidis.Client) (rueidis.DedicatedClient, fun
 
 // end ends a link that no other has replaced, and wakes all waiters.
 func (l *listener) end(k *link) {
-	if k != nil {
-		l.unconfirm()
-		k.close()
+	if k == nil {
+		return
 	}
+	for _, s := range l.snapshot() {
+		s.lost()
+	}
+	k.close()
 }
 
 // crowded reports whether the link is to be replaced because of channels that nobody wants any more.

@@ -18,7 +18,8 @@ import (
 // errNoSharded means that the servers do not know sharded messages.
 var errNoSharded = errors.New("latchkey: the servers know no sharded messages")
 
-// meetCluster reads the topology of a cluster, and decides how messages travel. A client is opened once, so a
+// meetCluster reads the topology of a cluster, and decides how messages travel, by the rule that Redisson follows:
+// sharded on a cluster whose servers know them, unless the options say otherwise. A client is opened once, so a
 // short lease, which bounds the budget, must not make this call fail.
 func meetCluster(c *transport.Sender, o Options) (sharded bool, err error) {
 	if !c.Topology.Cluster {
@@ -27,25 +28,19 @@ func meetCluster(c *transport.Sender, o Options) (sharded bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), max(o.RetryBudget, transport.DialTimeout))
 	defer cancel()
 	c.Learn(ctx)
-	return shardedMessages(ctx, c, o.ShardedPubSub)
-}
-
-// shardedMessages decides how messages travel, by the rule that Redisson follows:
-// sharded on a cluster whose servers know them, unless the options say otherwise.
-func shardedMessages(ctx context.Context, c *transport.Sender, wanted ShardedPubSub) (bool, error) {
-	if wanted == ShardedOff {
+	if o.ShardedPubSub == ShardedOff {
 		return false, nil
 	}
 	_, reply := c.QueryAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return client.Do(ctx, client.B().PubsubShardnumsub().Build())
 	})
-	err := reply.Error()
+	err = reply.Error()
 	switch {
 	case transport.Classify(err) == transport.Answered:
 		return true, nil
 	case !transport.Declined(err):
 		return false, err
-	case wanted == ShardedOn:
+	case o.ShardedPubSub == ShardedOn:
 		return false, invalid("Options.ShardedPubSub is ShardedOn: %v", errors.Join(errNoSharded, err))
 	}
 	return false, nil
