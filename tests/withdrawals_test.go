@@ -40,8 +40,18 @@ func TestWithdrawalsKeepUp(t *testing.T) {
 				}
 				return nil
 			})
-			rest(sharesFor(t, 2*time.Second)) // a queue that only grows has thousands of entries then
-			rig.Eventually(t, soon, "the queue is short again", func() error {
+			assert.NoError(t, rig.InTime(t, func(int) error { // a queue that only grows has thousands of entries then
+				longest := 0
+				for began := time.Now(); time.Since(began) < sharesFor(t, 2*time.Second); rest(50 * time.Millisecond) {
+					longest = max(longest, queued())
+				}
+				t.Logf("up to %d of %d callers in the queue", longest, callers)
+				if longest > 2*callers {
+					return fmt.Errorf("%d are in the queue", longest)
+				}
+				return nil
+			}))
+			rig.Eventually(t, soon, "the queue is short", func() error {
 				if n := queued(); n > 2*callers {
 					return fmt.Errorf("%d are in the queue", n)
 				}
