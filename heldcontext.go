@@ -76,14 +76,20 @@ func (s *holdState) isOn(p *primitive, side Kind) bool {
 
 // holdFrom returns the innermost live hold on ctx of the key of a lock, or of one side of it, or nil.
 func holdFrom(ctx context.Context, p *primitive, side Kind) *holdState {
-	h := holdOn(ctx, func(b holdBackend) bool {
-		s, is := b.(*holdState)
-		return is && s.isOn(p, side)
-	})
-	if h.Err() != nil {
-		return nil
+	chain, _ := ctx.Value(heldKey{}).(*heldChain)
+	for ; chain != nil; chain = chain.outer {
+		if chain.hold.Err() != nil {
+			continue // the members of a group that is over are given back a moment later
+		}
+		h := chain.hold.among(func(b holdBackend) bool {
+			s, is := b.(*holdState)
+			return is && s.isOn(p, side)
+		})
+		if h != nil && h.Err() == nil {
+			return h.backend.(*holdState)
+		}
 	}
-	return h.backend.(*holdState)
+	return nil
 }
 
 // holdOn returns the innermost live hold on ctx, or the innermost one if none is live, for which

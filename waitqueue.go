@@ -128,8 +128,11 @@ func (q *waitQueue) remove(w *waiter) bool {
 		q.next()
 		return true
 	default:
-		i := slices.Index(q.line, w)
-		q.line = slices.Delete(q.line, i, i+1)
+		if i := slices.Index(q.line, w); i == 0 {
+			q.popFirst()
+		} else {
+			q.line = slices.Delete(q.line, i, i+1)
+		}
 		return true
 	}
 }
@@ -166,7 +169,10 @@ func (q *waitQueue) firstLocked() any {
 // popFirst takes the first waiter, which must exist, out of the line. shard.mu is held.
 func (q *waitQueue) popFirst() *waiter {
 	first := q.line[0]
-	q.line[0], q.line = nil, q.line[1:]
+	q.line[0] = nil
+	if q.line = q.line[1:]; len(q.line) == 0 {
+		q.line = nil // or it would keep the memory of the longest line
+	}
 	return first
 }
 

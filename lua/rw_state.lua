@@ -194,7 +194,10 @@ local function hold(field, lease, before, leaseKey)
   elseif otherSecond(lease) > 0 then
     redis.call('pexpire', leases, lease + spare)
   end
-  raise(key, lease)
+  local ttl = redis.call('pttl', key)
+  if ttl >= 0 and ttl < lease then -- a key without an expiry keeps none: others hold it too
+    redis.call('pexpire', key, lease)
+  end
   if leaseKey and (not before or redis.call('pttl', leaseKey) < lease) then
     redis.call('set', leaseKey, '1', 'px', lease)
   end

@@ -39,10 +39,10 @@ if wide then
 end
 room()
 if free then
-  free = redis.call('incrby', key, more)
   if all then
-    redis.call('incrby', total, more)
+    redis.call('set', total, string.format('%.0f', all + more), 'keepttl')
   end
+  free = redis.call('incrby', key, more)
 else
   for _, each in ipairs({key, total}) do
     if ttl == '' then
@@ -57,6 +57,6 @@ end
 remember(1)
 if more > 0 then
   announce(free) -- also to those that are not in the queue
-  pcall(serve, free)
 end
+pcall(serve, free) -- fewer permits too: an entry that wants more than there are now makes way
 return 1

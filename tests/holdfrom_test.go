@@ -170,3 +170,19 @@ func TestPermitDo(t *testing.T) {
 	require.ErrorIs(t, latchkey.PermitFrom(ctx).Err(), latchkey.ErrNotHeld)
 	assert.Empty(t, latchkey.PermitFrom(ctx).ID())
 }
+
+// When a member of a group is lost, the others are given back a moment later. Until then a call with the values of the
+// group's context waits for a member as any other call does: it does not re-enter it.
+func TestMembersOfALostGroupAreNotEntered(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	client, admin := connect(t, server, latchkey.Options{Lease: time.Second}), rig.NewAdmin(t, server)
+	mutex, lock := client.NewMutex(name+"a"), client.NewLock(name+"b")
+	hold := mustLock(t, latchkey.NewMultiLock(mutex, lock))
+	ctx := hold.Context(t.Context())
+	admin.Do("DEL", name+"b")
+	rig.Await(t, soon, "the loss", ctx.Done())
+	next, err := mutex.Lock(context.WithoutCancel(ctx), latchkey.Wait(soon))
+	require.NoError(t, err)
+	mustUnlock(t, next)
+}
