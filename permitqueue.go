@@ -61,8 +61,8 @@ func (q *permitQueues) close() { q.waiters.close() }
 
 // refresh, keys, channel and entry implement [fairQueue].
 func (*permitQueues) refresh() transport.Command  { return permitRefresh }
-func (*permitQueues) keys(p *primitive) []string  { return p.keys.fairPermitKeys() }
-func (*permitQueues) channel(p *primitive) string { return p.keys.channel }
+func (*permitQueues) keys(p *primitive) []string  { return p.fairPermitKeys() }
+func (*permitQueues) channel(p *primitive) string { return p.channel }
 func (*permitQueues) entry(o *ownership) string   { return o.permitEntry() }
 
 func (q *permitQueues) protocolFor(w *fairWaiter) protocol {

@@ -171,15 +171,15 @@ func (w *watchdog) collect(now transport.Stamp) (overdue []*ownership) {
 		due = append(due, o)
 	}
 	if len(due) > 0 {
-		w.startRenewals(append(due, w.neighbours(now.Mono)...))
+		w.startRenewals(append(due, w.dueSoon(now.Mono)...))
 	}
 	return overdue
 }
 
-// neighbours returns the holds that are due soon: within a quarter of the time from their renewal to
+// dueSoon returns the holds that are due soon: within a quarter of the time from their renewal to
 // their deadline, which is half a period for a hold with its full lease. They share a script now
 // and are due together from then on. w.mu is held.
-func (w *watchdog) neighbours(now time.Duration) (soon []*ownership) {
+func (w *watchdog) dueSoon(now time.Duration) (soon []*ownership) {
 	for _, o := range w.queue {
 		if o.schedule.renewAt != noDeadline && o.schedule.renewAt-now <= (o.schedule.deadline-o.schedule.renewAt)/4 {
 			soon = append(soon, o)
