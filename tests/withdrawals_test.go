@@ -40,17 +40,13 @@ func TestWithdrawalsKeepUp(t *testing.T) {
 				}
 				return nil
 			})
-			assert.NoError(t, rig.InTime(t, func(int) error { // a queue that only grows has thousands of entries then
-				longest := 0
-				for began := time.Now(); time.Since(began) < sharesFor(t, 2*time.Second); rest(50 * time.Millisecond) {
-					longest = max(longest, queued())
-				}
-				t.Logf("up to %d of %d callers in the queue", longest, callers)
-				if longest > 2*callers {
-					return fmt.Errorf("%d are in the queue", longest)
-				}
-				return nil
-			}))
+			longest, lateness := 0, rig.WatchLateness(nil)
+			for began := time.Now(); time.Since(began) < sharesFor(t, 2*time.Second); rest(50 * time.Millisecond) {
+				longest = max(longest, queued()) // a queue that only grows has thousands of entries then
+			}
+			late := lateness()
+			t.Logf("up to %d of %d callers in the queue, on a machine that was %v late", longest, callers, late)
+			assert.True(t, longest <= 2*callers || late > 20*time.Millisecond)
 			rig.Eventually(t, soon, "the queue is short", func() error {
 				if n := queued(); n > 2*callers {
 					return fmt.Errorf("%d are in the queue", n)
