@@ -101,11 +101,12 @@ if [ -n "${LATCHKEY_TEST_UNSTEADY-}" ]; then
   [ "$left" -le 0 ] || rerun="--rerun-fails=2 --rerun-fails-max-failures=$left --rerun-fails-run-root-test --rerun-fails-report=$report"
 fi
 
-# Results depend on the server, not on the files alone, so they are not cached.
+# Results depend on the server, not on the files alone, so they are not cached. Most tests wait rather than compute, so
+# more packages are tested at once than there are processors.
 status=0
 # shellcheck disable=SC2086 # some words, or none
 "$gotestsum" --format $format --format-hide-empty-pkg --hide-summary=skipped --jsonfile "$events" $rerun \
-  --packages "$packages" -- $race -short -count=1 -timeout=30m "$@" || status=$?
+  --packages "$packages" -- $race -short -p=4 -count=1 -timeout=30m "$@" || status=$?
 
 echo
 sed -n 's/.*"Output":"rig: \(backend [^"\\]*\).*/\1/p' "$events" | sed 's/ on port [0-9]*//' | sort -u
