@@ -47,8 +47,9 @@ func TestWithdrawalsKeepUp(t *testing.T) {
 			late := lateness()
 			t.Logf("up to %d of %d callers in the queue, on a machine that was %v late", longest, callers, late)
 			assert.True(t, longest <= 2*callers || late > 20*time.Millisecond)
-			rig.Eventually(t, soon, "the queue is short", func() error {
-				if n := queued(); n > 2*callers {
+			stop() // on a machine that is much too busy, the queue grows as long as they come again
+			rig.Eventually(t, 3*soon, "the queue is empty", func() error {
+				if n := queued(); n > 0 {
 					return fmt.Errorf("%d are in the queue", n)
 				}
 				return nil
