@@ -142,7 +142,7 @@ func listed(holders []latchkey.PermitHolder, permit *latchkey.Permit) bool {
 }
 
 // poolOptions let waiters count as alive for longer than a busy machine delays their refresh.
-var poolOptions = latchkey.Options{Lease: 6 * time.Second, StaleWaiterTimeout: 4 * time.Second, PollCeiling: faultPoll}
+var poolOptions = latchkey.Options{Lease: 12 * time.Second, StaleWaiterTimeout: 8 * time.Second, PollCeiling: faultPoll}
 
 // poolFailover is a fair semaphore on a master whose replica falls behind and takes its place.
 type poolFailover struct {

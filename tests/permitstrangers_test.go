@@ -30,17 +30,12 @@ func TestPermitsBesideAStranger(t *testing.T) {
 	for kind, open := range ttlPools {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			err := sharePermits(t, rig.Name(t), open)
-			for try := 0; err != nil && try < 4; try++ { // without turns it has next to none each time
-				t.Log(err)
-				err = sharePermits(t, rig.Name(t), open)
-			}
-			require.NoError(t, err)
+			require.NoError(t, rig.InTime(t, func(int) error { return sharePermits(t, rig.Name(t), open) }))
 		})
 	}
 }
 
-// sharePermits returns an error if the stranger has too few turns, which may be so on a busy machine.
+// sharePermits returns an error if the stranger has too few turns.
 func sharePermits(t *testing.T, name string, open func(*latchkey.Client, string) ttlPool) error {
 	t.Helper()
 	server := rig.Shared()

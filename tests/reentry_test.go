@@ -199,13 +199,13 @@ func TestReentryGoesOnAfterTheLossAsAFreshOwner(t *testing.T) {
 		met := make(chan struct{})
 		var once sync.Once
 		heal := tap.Refuse(func(c rig.Command) bool {
-			if !rig.Mentions("7777")(c) { // its commands are recognized by this lease
+			if !rig.Mentions("77777")(c) { // its commands are recognized by this lease
 				return false
 			}
 			once.Do(func() { close(met) })
 			return true
 		}, "LOADING Redis is loading the dataset in memory")
-		troubled := lockInBackground(ctx, lock, latchkey.Lease(7777*time.Millisecond))
+		troubled := lockInBackground(ctx, lock, latchkey.Lease(77777*time.Millisecond))
 		rig.Await(t, soon, "the trouble", met)
 		admin.Do("DEL", name)
 		_, err := lock.Lock(ctx)

@@ -60,7 +60,7 @@ func TestTurn_stays_with_the_client_whose_first_waiter_gives_up(t *testing.T) {
 	t.Parallel()
 	for what, leases := range map[string][2]time.Duration{
 		"the usual leases": {}, "a longer lease": {0, time.Hour},
-		"a shorter lease": {0, 4 * time.Second}, "then a renewed lease": {4 * time.Second, 0},
+		"a shorter lease": {0, 20 * time.Second}, "then a renewed lease": {20 * time.Second, 0},
 	} {
 		for kind, open := range inTurns() {
 			t.Run(kind+", "+what, func(t *testing.T) {
