@@ -8,8 +8,9 @@ import "context"
 //
 // Every program waits for members in the same order: by key, then by kind. A group that waits for a
 // member holds only members before it, so groups that overlap cannot deadlock. Members with the
-// same key on different servers have no order among them. A call waits for one of those for about a
-// second, then releases everything, and tries again after a short pause.
+// same key on different servers keep the order in which you give them: give them in the same order
+// everywhere. A call waits for one of those for about a second, then releases everything, and tries
+// again after a short pause.
 //
 // The hold is lost when one member is. Unlock releases all members, even if some releases fail. A
 // failover that loses one member loses the whole: see [RedLock] for the opposite.
@@ -67,9 +68,9 @@ func (l *MultiLock) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 }
 
 // TryLock makes one attempt to acquire each member, one after the other in their order, and does not
-// wait. The options are [Lease], [MaxHold] and [Note]. If several
-// programs try groups that overlap at the same moment, and all members are free, at least one group
-// is acquired, unless members with the same key are on different servers.
+// wait. The options are [Lease], [MaxHold] and [Note]. If several programs try groups that overlap at
+// the same moment, and all members are free, at least one group is acquired, unless members with the
+// same key on different servers are given in another order.
 //
 // ErrNotAcquired means that another owner holds a member; those before it have been released again,
 // and those after it were not tried. ErrUnavailable means that the server of a member could not be

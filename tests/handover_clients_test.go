@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -162,79 +161,6 @@ func TestHandover_to_those_who_give_up(t *testing.T) {
 		}
 		rig.Eventually(t, soon, "all is free", free(rig.NewAdmin(t, server), name))
 	}, handedOver)
-}
-
-// A release whose reply is lost may have put another owner of the same client into the queue, or have given it the
-// lock. Whoever waits goes on within the time that a lost message costs, wherever it waits, and not when a lease ends.
-func TestHandover_answer_of_the_release_lost(t *testing.T) {
-	t.Parallel()
-	for _, each := range losses {
-		for _, who := range []waitersOfLostRelease{{"in this client", 2, 0}, {"in another", 0, 1}, {"in both", 2, 1}} {
-			t.Run(each.name+", "+who.name, func(t *testing.T) {
-				t.Parallel()
-				eachKind(t, func(t *testing.T, k kind) {
-					t.Parallel()
-					require.NoError(t, rig.InTime(t, func(before int) error {
-						return who.goOn(t, k, each.loss, fmt.Sprintf("%s:%d", rig.Name(t), before))
-					}))
-				})
-			})
-		}
-	}
-}
-
-// waitersOfLostRelease says how many goroutines wait when the reply to a release is lost.
-type waitersOfLostRelease struct {
-	name         string
-	mine, theirs int
-}
-
-// longestStall is how long a free lock may have waiters if a message was lost, and a second.
-const longestStall = latchkey.DefaultPollCeiling + time.Second
-
-// goOn loses the reply to a release, and reports who waited for longer than promised.
-func (w waitersOfLostRelease) goOn(t *testing.T, k kind, loss rig.Loss, name string) error {
-	t.Helper()
-	server := rig.Shared()
-	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
-	const lease = 5 * time.Minute
-	options := latchkey.Options{RetryBudget: 2 * time.Second, Turn: -1, Lease: lease}
-	lock := k.open(connectVia(t, server, tap.Addr(), options), name)
-	hold := mustLock(t, lock)
-	next := make(chan acquisition, w.mine+w.theirs)
-	await := func(acquired <-chan acquisition) { go func() { next <- <-acquired }() }
-	for range w.theirs {
-		other := k.open(connect(t, server, latchkey.Options{Lease: lease}), name)
-		await(lockInBackground(within(t, time.Minute), other))
-		if handedOver(k) {
-			queued(t, admin, name, 1)
-		}
-	}
-	for range w.mine {
-		await(lockInLine(within(t, time.Minute), t, lock)) // inside the client, unknown to the server
-	}
-	lost := tap.Lose(1, rig.Mentions(name), loss)
-	_ = hold.Unlock(context.Background())
-	rig.Await(t, soon, "the loss", lost)
-	var stalls []time.Duration
-	var tokens []int64
-	for range w.mine + w.theirs {
-		since := time.Now()
-		got := rig.Await(t, time.Minute, "the next holder", next)
-		require.NoError(t, got.err)
-		require.NoError(t, got.hold.Err())
-		stalls = append(stalls, got.at.Sub(since))
-		tokens = append(tokens, got.hold.Token())
-		mustUnlock(t, got.hold)
-	}
-	if k.fenced {
-		assert.IsIncreasing(t, tokens)
-	}
-	rig.Eventually(t, soon, "all is free", free(admin, name))
-	if slices.Max(stalls) > longestStall {
-		return fmt.Errorf("a free lock had waiters for %v", stalls)
-	}
-	return nil
 }
 
 // ForceUnlock hands the lock to a waiter.

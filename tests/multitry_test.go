@@ -58,6 +58,24 @@ func TestMultiLock_one_of_several_tries_wins(t *testing.T) {
 	}
 }
 
+// Members with one key on several servers have no order but that in which they are given.
+func TestMultiLock_one_of_several_tries_wins_across_servers(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Single)
+	name, servers := rig.Name(t), []*rig.Server{rig.Shared(), rig.Fresh(t)}
+	locks := make([]*latchkey.MultiLock, 4)
+	for i := range locks {
+		var members []latchkey.Locker
+		for _, server := range servers {
+			members = append(members, connect(t, server).NewLock(name))
+		}
+		locks[i] = latchkey.NewMultiLock(members...)
+	}
+	for range rig.Paced(30) {
+		require.NotZero(t, winners(t, locks), "nobody wins")
+	}
+}
+
 // winners tries all groups at once, and returns how many were acquired.
 func winners(t *testing.T, locks []*latchkey.MultiLock) (n int) {
 	t.Helper()

@@ -17,7 +17,9 @@ import (
 type ttlPool interface {
 	Acquire(ctx context.Context, options ...latchkey.PermitOption) (*latchkey.Permit, error)
 	TrySetPermits(ctx context.Context, n int, options ...latchkey.SetOption) (bool, error)
+	TryAcquire(ctx context.Context, options ...latchkey.TryPermitOption) (*latchkey.Permit, error)
 	SetTTL(ctx context.Context, d time.Duration) (bool, error)
+	Delete(ctx context.Context) (bool, error)
 	SetLease(ctx context.Context, id string, d time.Duration) error
 }
 
@@ -122,6 +124,33 @@ func TestPermitIsLostWithItsSemaphore(t *testing.T) {
 	assert.ErrorIs(t, p.Err(), latchkey.ErrLost)
 	require.NoError(t, firstOf(again.TryAcquire(ctx)))
 	assert.ErrorIs(t, p.Release(ctx), latchkey.ErrLost)
+}
+
+// A semaphore that is deleted takes its permits along: their holders learn of it at the next renewal, or when they release,
+// and the next semaphore of that name has all its permits.
+func TestPermitIsLostWithADeletedSemaphore(t *testing.T) {
+	t.Parallel()
+	for sort, open := range ttlPools {
+		t.Run(sort, func(t *testing.T) {
+			t.Parallel()
+			server, name, ctx := rig.Shared(), rig.Name(t), within(t, soon)
+			s, other := open(connect(t, server, latchkey.Options{Lease: 6 * time.Second}), name), open(connect(t, server), name)
+			require.NoError(t, firstOf(s.TrySetPermits(ctx, 2)))
+			renewed, err := s.Acquire(ctx)
+			require.NoError(t, err)
+			fixed, err := s.Acquire(ctx, latchkey.Lease(time.Hour))
+			require.NoError(t, err)
+			require.NoError(t, firstOf(other.Delete(ctx)))
+			require.NoError(t, firstOf(other.TrySetPermits(ctx, 2)))
+			for range 2 {
+				require.NoError(t, firstOf(other.TryAcquire(ctx)))
+			}
+			rig.Await(t, soon, "the holder learns of it", renewed.Lost())
+			assert.ErrorIs(t, renewed.Err(), latchkey.ErrLost)
+			assert.ErrorIs(t, fixed.Release(ctx), latchkey.ErrLost)
+			assert.ErrorIs(t, firstOf(other.TryAcquire(ctx)), latchkey.ErrNotAcquired, "a release of a lost permit adds none")
+		})
+	}
 }
 
 // No permit outlasts its semaphore, even one that was acquired in the last millisecond.

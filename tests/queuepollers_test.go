@@ -27,58 +27,6 @@ func connectMute(t *testing.T, server *rig.Server, options latchkey.Options) *la
 	return client
 }
 
-// pollerKinds are the kinds of objects that a client which receives no messages wants, beside busy clients.
-var pollerKinds = map[string]struct {
-	set    func(ctx context.Context, c *latchkey.Client, name string) error
-	busy   func(c *latchkey.Client, name string) acquire
-	poller func(c *latchkey.Client, name string) acquire // or nil for the same as busy
-}{
-	"lock":   {busy: func(c *latchkey.Client, name string) acquire { return locking(c.NewLock(name)) }},
-	"fenced": {busy: func(c *latchkey.Client, name string) acquire { return locking(c.NewFencedLock(name)) }},
-	"mutex":  {busy: func(c *latchkey.Client, name string) acquire { return locking(c.NewMutex(name)) }},
-	"fair":   {busy: func(c *latchkey.Client, name string) acquire { return locking(c.NewFairLock(name)) }},
-	"write":  {busy: func(c *latchkey.Client, name string) acquire { return locking(c.NewRWLock(name).Writer()) }},
-	"read beside writers": {
-		busy:   func(c *latchkey.Client, name string) acquire { return locking(c.NewRWLock(name).Writer()) },
-		poller: func(c *latchkey.Client, name string) acquire { return locking(c.NewRWLock(name).Reader()) },
-	},
-	"spin": {
-		busy:   func(c *latchkey.Client, name string) acquire { return locking(c.NewLock(name)) },
-		poller: func(c *latchkey.Client, name string) acquire { return locking(c.NewSpinLock(name, latchkey.Backoff{})) },
-	},
-	"semaphore": {
-		set: func(ctx context.Context, c *latchkey.Client, name string) error {
-			return c.NewSemaphore(name).SetPermits(ctx, 1)
-		},
-		busy: func(c *latchkey.Client, name string) acquire { return taking(c.NewSemaphore(name)) },
-	},
-	"permit semaphore": {
-		set: func(ctx context.Context, c *latchkey.Client, name string) error {
-			return c.NewPermitSemaphore(name).SetPermits(ctx, 1)
-		},
-		busy: func(c *latchkey.Client, name string) acquire {
-			s := c.NewPermitSemaphore(name)
-			return func(ctx context.Context) (taken, error) { return takenPermit(s.Acquire(ctx)) }
-		},
-	},
-	"fair semaphore": {
-		set: func(ctx context.Context, c *latchkey.Client, name string) error {
-			return c.NewFairSemaphore(name).SetPermits(ctx, 1)
-		},
-		busy: func(c *latchkey.Client, name string) acquire {
-			s := c.NewFairSemaphore(name)
-			return func(ctx context.Context) (taken, error) { return takenPermit(s.Acquire(ctx)) }
-		},
-	},
-}
-
-func takenPermit(p *latchkey.Permit, err error) (taken, error) {
-	if err != nil {
-		return taken{}, err
-	}
-	return taken{release: p.Release, valid: p.ValidFor()}, nil
-}
-
 // A client that receives no messages, beside two clients that want an object all the time, has it about as often as it
 // asks, and the others do not wait for it.
 func TestPollerAmongListeners(t *testing.T) {
@@ -87,7 +35,7 @@ func TestPollerAmongListeners(t *testing.T) {
 	const hold, passes = 5 * time.Millisecond, 5
 	server := rig.Fresh(t)
 	options := latchkey.Options{PollCeiling: 500 * time.Millisecond}
-	for what, kind := range pollerKinds {
+	for what, kind := range passedOn {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			name := rig.Name(t)
@@ -106,11 +54,9 @@ func TestPollerAmongListeners(t *testing.T) {
 					passes.Add(1)
 				}
 			}
-			if kind.set != nil {
-				require.NoError(t, kind.set(t.Context(), connect(t, server), name))
-			}
+			kind.prepare(t, server, name)
 			for range 2 {
-				one := kind.busy(connect(t, server, options), name)
+				one := kind.holds(connect(t, server, options), name)
 				for range 2 {
 					all.Go(func() { work(one, &theirs) })
 				}
@@ -122,11 +68,9 @@ func TestPollerAmongListeners(t *testing.T) {
 			}
 			rest(300 * time.Millisecond)
 			without := rate(&theirs, func() { rest(sharesFor(t, time.Second)) })
-			poller := kind.busy(connectMute(t, server, options), name)
-			if what == "spin" {
-				poller = kind.poller(connect(t, server, options), name)
-			} else if kind.poller != nil {
-				poller = kind.poller(connectMute(t, server, options), name)
+			poller := kind.waits(connectMute(t, server, options), name)
+			if what == "spin lock" {
+				poller = kind.waits(connect(t, server, options), name)
 			}
 			all.Go(func() { work(poller, &its) })
 			rig.Eventually(t, soon, "the poller has had its turns", func() error {

@@ -110,9 +110,9 @@ func checkReply(t *testing.T, class, text, what, method string, err error) {
 		return // a hold of its own client keeps it out: it sends nothing
 	}
 	var reply *rueidis.RedisError
+	isRed := strings.Contains(what, "RedLock") // a member has only 300 ms, and may not answer the last of several tries
 	if !errors.As(err, &reply) {
-		// The last try got no answer at all. A member of a RedLock has only 300 ms.
-		assert.True(t, class != "refused" || strings.Contains(what, "RedLock"), "%s: %v", what, err)
+		assert.True(t, class != "refused" || isRed, "%s: %v", what, err)
 		assert.ErrorIs(t, err, latchkey.ErrUnavailable, what)
 		return
 	}
@@ -120,7 +120,9 @@ func checkReply(t *testing.T, class, text, what, method string, err error) {
 	for _, other := range []error{latchkey.ErrNotAcquired, latchkey.ErrNotHeld, latchkey.ErrLost, latchkey.ErrInvalid, latchkey.ErrClosed} {
 		assert.NotErrorIs(t, err, other, what)
 	}
-	assert.Equal(t, class != "refused", errors.Is(err, latchkey.ErrUnavailable), "%s: %v", what, err)
+	if class != "refused" || !isRed {
+		assert.Equal(t, class != "refused", errors.Is(err, latchkey.ErrUnavailable), "%s: %v", what, err)
+	}
 	unknown := errors.Is(err, latchkey.ErrUnknownOutcome)
 	switch changes := !slices.Contains(queryMethods, method) && !strings.HasSuffix(what, "CountDownLatch.Delete"); {
 	case !changes, class == "refused":

@@ -142,7 +142,7 @@ func quiet(t *testing.T, tap *rig.Tap) {
 		if n := len(tap.Commands()); n != before {
 			before, since = n, time.Now()
 		}
-		if time.Since(since) < 100*time.Millisecond {
+		if time.Since(since) < 300*time.Millisecond {
 			return errors.New("it asked just now")
 		}
 		return nil
