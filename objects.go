@@ -26,8 +26,8 @@ type Object struct {
 	HolderCount int
 
 	// Queued is how many owners wait in the queues on the server, or how many parties wait at a barrier. Fair
-	// locks and fair semaphores queue each owner. Any other lock, the write side of a read/write lock, and a
-	// permit semaphore queue each client of this library once, for all its goroutines. While a client holds the
+	// locks and fair semaphores queue each owner. Any other lock, the write side of a read/write lock, and any
+	// other semaphore queue each client of this library once, for all its goroutines. While a client holds the
 	// lock itself, it is not queued: its goroutines then wait in memory only. An owner that died counts until
 	// others notice, usually within a minute.
 	Queued int

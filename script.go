@@ -78,7 +78,7 @@ var (
 )
 
 // lookKeys is the number of keys that look.lua takes for each object.
-const lookKeys = 10
+const lookKeys = 11
 
 // together groups the commands of the most used locks: those that goroutines of a client send at
 // the same moment are sent as one.

@@ -39,8 +39,9 @@ type Waiter struct {
 // queue order; nil if there are none. The waiters of a fair lock come first, as [FairLock.Waiters] lists them.
 // For a mutex or another lock that is not fair, and for a [PermitSemaphore], the list has one owner for each
 // client of this library; its other goroutines wait behind it in memory. Some waiters are in no queue: the
-// goroutines of a client that holds the lock itself, if it is not fair, those of a latch or of a [Semaphore],
-// readers, and Redisson's waiters for a lock that is not fair. [Object] counts the clients that listen.
+// goroutines of a client that holds the lock itself, if it is not fair, those of a latch, readers, and
+// Redisson's waiters for a lock that is not fair. [Object] counts the clients that listen. It also counts the
+// clients in the queue of a [Semaphore], which has no owners that Waiters could list.
 //
 // Waiters reads 500 waiters at a time. In a list of more than 500, waiters that come or go during the call may
 // be missing. It changes nothing. Labels are read as [FairLock.Waiters] reads them. The entry of a client that

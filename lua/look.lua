@@ -4,7 +4,8 @@
 --         queue (see fair_notes.lua), [5] writers (see rw_state.lua), [6] total (see
 --         sem_state.lua), [7] ids (see permit_state.lua), [8] state of a latch (see
 --         latch_state.lua), [9] queue for permits with ids (see permit_queue.lua), [10] kind of a
---         number (see number_kind.lua). For a single object all keys but the first may be omitted.
+--         number (see number_kind.lua), [11] queue for permits without ids (see sem_serve.lua). For a
+--         single object all keys but the first may be omitted.
 -- ARGV[1] NUMSUB or SHARDNUMSUB
 -- ARGV[2] how many fields of a hash to report
 --
@@ -17,11 +18,11 @@
 --
 -- Other keys of an object that cannot be read count as absent.
 --
--- Cost: at most 14 commands for each object; O(log n) in the permits and writers. Writes nothing.
+-- Cost: at most 15 commands for each object; O(log n) in the permits and writers. Writes nothing.
 --@include shape_hash
 --@include clock
 local numsub, most = ARGV[1], tonumber(ARGV[2])
-local each = #KEYS == 1 and 1 or 10
+local each = #KEYS == 1 and 1 or 11
 
 local function number(command, key, ...)
   local n = key and redis.pcall(command, key, ...)
@@ -96,14 +97,14 @@ local function latchChannel(key, tag)
 end
 
 -- count describes a number.
-local function count(key, tag, value, total, ids, latch, line, kind)
+local function count(key, tag, value, total, ids, latch, line, kind, plain)
   local what, listen, held, over, waiting = '', 0, 0, 0, 0
   kind = text('get', kind)
   if kind == 'latch' or not kind and text('hget', latch, 'state') == 'set' then
     what, listen = 'latch', listening(latchChannel(key, tag))
   else
     listen = listening('redisson_sc:' .. tag)
-    waiting = number('zcard', line)
+    waiting = number('zcard', line) + queued(plain)
     over = number('zcount', ids, 0, clock())
     held = number('zcard', ids) - over
     what = (kind or ids and redis.call('exists', total, ids, line) > 0) and 'semaphore' or ''
@@ -114,9 +115,9 @@ end
 local reply = {}
 for at = 1, #KEYS, each do
   local key = KEYS[at]
-  local token, queue, fair, writers, total, ids, latch, line, numeral
+  local token, queue, fair, writers, total, ids, latch, line, numeral, plain
   if each > 1 then
-    token, queue, fair, writers, total, ids, latch, line, numeral = unpack(KEYS, at + 1, at + 9)
+    token, queue, fair, writers, total, ids, latch, line, numeral, plain = unpack(KEYS, at + 1, at + 10)
   end
   local kind = redis.call('type', key)['ok']
   local tag = string.find(key, '{', 1, true) and key or '{' .. key .. '}'
@@ -128,7 +129,7 @@ for at = 1, #KEYS, each do
     if not value then
       found = false
     elseif #value <= 20 and string.find(value, '^-?%d+$') then
-      found = count(key, tag, value, total, ids, latch, line, numeral)
+      found = count(key, tag, value, total, ids, latch, line, numeral, plain)
     else
       local waiting, listen = queued(queue), listening('redisson_lock__channel:' .. tag)
       found = {kind, redis.call('pttl', key), false, {value}, 0, waiting, listen}

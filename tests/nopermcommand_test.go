@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
@@ -62,6 +63,44 @@ func TestPermissions_without_one_command(t *testing.T) {
 				})
 			}
 			_ = client.Close(within(t, time.Second))
+		})
+	}
+}
+
+// A user loses the permission for any single command before it releases, adds or counts down. If the server has executed
+// that nevertheless, the error says that the outcome is unknown, so nobody does it twice.
+func TestPermissions_lost_before_a_release(t *testing.T) {
+	rig.Need(t, rig.Settings)
+	server := rig.Fresh(t)
+	admin, full, rights := rig.NewAdmin(t, server), connect(t, server), documentedRights(t, 0)
+	for right := range strings.FieldsSeq(rights) {
+		missing, allowed := strings.CutPrefix(right, "+")
+		if !allowed || strings.HasPrefix(missing, "@") {
+			continue
+		}
+		t.Run(missing, func(t *testing.T) {
+			name, ctx := "orders:released:"+missing, within(t, soon)
+			grant(t, server, "latchkey", rights)
+			client, err := latchkey.Connect(ctx, server.URLAs("latchkey", "secret"), latchkey.Options{Label: latchkey.NoLabel, RetryBudget: time.Second})
+			require.NoError(t, err)
+			defer func() { _ = client.Close(within(t, time.Second)) }()
+			require.NoError(t, full.NewSemaphore(name+":s").SetPermits(ctx, 5))
+			require.NoError(t, full.NewPermitSemaphore(name+":p").SetPermits(ctx, 5))
+			require.NoError(t, firstOf(full.NewCountDownLatch(name+":l").TrySetCount(ctx, 5)))
+			require.NoError(t, client.NewSemaphore(name+":s").Acquire(ctx, 1))
+			grant(t, server, "latchkey", rights+" -"+missing)
+			for key, change := range map[string]func() error{
+				name + ":s": func() error { return client.NewSemaphore(name+":s").Release(ctx, 1) },
+				name + ":p": func() error { return client.NewPermitSemaphore(name+":p").AddPermits(ctx, 1) },
+				name + ":l": func() error { return firstOf(client.NewCountDownLatch(name + ":l").CountDown(ctx)) },
+			} {
+				before := admin.Text("GET", key)
+				err := change()
+				after := admin.Text("GET", key)
+				if err != nil && after != before {
+					assert.ErrorIs(t, err, latchkey.ErrUnknownOutcome, "%s was %s, and is %s", key, before, after)
+				}
+			}
 		})
 	}
 }

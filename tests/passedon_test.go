@@ -41,7 +41,7 @@ var passedOn = map[string]passedKind{
 	"reader behind writers": {holds: writersOf, waits: readersOf},
 	"writer behind readers": {holds: readersOf, waits: writersOf, queued: true},
 	"election":              {holds: leadershipsOf, waits: leadershipsOf, queued: true},
-	"semaphore": {holds: onePermit, waits: onePermit,
+	"semaphore": {queued: true, holds: onePermit, waits: onePermit,
 		set: func(ctx context.Context, c *latchkey.Client, name string) error {
 			return c.NewSemaphore(name).SetPermits(ctx, 1)
 		}},

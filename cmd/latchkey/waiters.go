@@ -17,10 +17,11 @@ func waitersCommand() *cli.Command {
 		ArgsUsage: "NAME",
 		Description: `Lists the owners in the queues of a lock, in order, or the parties at a barrier, at
 most 1000. The queue of a fair lock or a fair semaphore contains each waiter. The
-queue of another lock or of a permit semaphore contains each client of this library
-once, for all its goroutines. Clients that wait for a plain semaphore, for a latch, or
-to read are not in a queue: they listen for a message, and the last line counts them.
-The same holds for Redisson clients that wait for a lock that is not fair.
+queue of another lock or of a semaphore contains each client of this library once, for
+all its goroutines; that of a plain semaphore is only counted, because its entries are
+not owners. Clients that wait for a latch, or to read, are not in a queue: they listen
+for a message, and the last line counts them. The same holds for Redisson clients that
+wait for a lock that is not fair.
 
 Read-only. A lock for which nobody waits is not an error: exit code 0.
 
@@ -124,7 +125,7 @@ func queuedText(o latchkey.Object, n int) string {
 	if o.Kind == latchkey.KindBarrier {
 		return fmt.Sprintf("%d of %d at the barrier", max(n, o.Queued), o.Total)
 	}
-	return fmt.Sprintf("%d in queues", n)
+	return fmt.Sprintf("%d in queues", max(n, o.Queued))
 }
 
 func waiterText(kind latchkey.Kind, w latchkey.Waiter) string {
