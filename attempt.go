@@ -31,6 +31,7 @@ func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duratio
 	}
 	a.pollIn = 0
 	ans, err := a.send(ctx, 1, round)
+	ans.Doubt = ans.Doubt || transport.StoppedHalfWay(err)
 	a.noteDoubt(ans)
 	a.noQueue, a.tooFew = ans.KeysOmitted != nil, errors.Is(err, ErrNotReplicated)
 	left = -1

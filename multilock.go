@@ -70,7 +70,7 @@ func (l *MultiLock) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 // TryLock makes one attempt to acquire each member, one after the other in their order, and does not
 // wait. The options are [Lease], [MaxHold] and [Note]. If several programs try groups that overlap at
 // the same moment, and all members are free, at least one group is acquired, unless members with the
-// same key on different servers are given in another order.
+// same key on different servers are given in different orders.
 //
 // ErrNotAcquired means that another owner holds a member; those before it have been released again,
 // and those after it were not tried. ErrUnavailable means that the server of a member could not be

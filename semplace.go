@@ -57,7 +57,7 @@ func (p *semPlace) ask(ctx context.Context) error {
 	if err == nil && p.client.confirmCalls != nil && granted(a) {
 		a, err = p.client.confirm(ctx, a, c)
 	}
-	if !p.doubt && a.Doubt {
+	if !p.doubt && (a.Doubt || transport.StoppedHalfWay(err)) {
 		p.doubt, p.since = true, p.op.began
 	}
 	switch {

@@ -27,14 +27,14 @@ type Object interface {
 //
 //   - a [latchkey.Mutex], [latchkey.Lock], [latchkey.FencedLock], [latchkey.FairLock], [latchkey.RWLock],
 //     [latchkey.Election] or [latchkey.Barrier]: latchkey.waiters
-//   - a [latchkey.Semaphore], [latchkey.PermitSemaphore] or [latchkey.FairSemaphore]: latchkey.waiters,
-//     latchkey.permits.available, latchkey.permits.limit
+//   - a [latchkey.Semaphore] or [latchkey.PermitSemaphore]: latchkey.permits.available, latchkey.permits.limit
+//   - a [latchkey.FairSemaphore]: all three
 //   - a [latchkey.CountDownLatch]: latchkey.latch.count
 //
 // and returns an error for anything else. latchkey.waiters is the length of the queue on the server, of all processes.
-// The queue of a fair lock or semaphore, of writers and of a barrier has each waiter. The queue of another lock or
-// semaphore has each client once, for all its goroutines: [Observer.WatchClient] counts those. The waiters of a latch, and
-// readers, are in no queue.
+// The queue of a fair lock or semaphore, of writers and of a barrier has each waiter. The queue of another lock has each
+// client once, for all its goroutines: [Observer.WatchClient] counts those. The waiters of a latch, and
+// readers, are in no queue, and those of a [latchkey.Semaphore] or [latchkey.PermitSemaphore] are not queried.
 //
 // An object that is not set has no values. Each object costs one or two round trips per collection. A collection takes
 // 2 s at most: later values are missing, and the error goes to the OpenTelemetry error handler. Watch an object in one
@@ -99,19 +99,18 @@ func (g gauges) lookAt(object Object) look {
 	case *latchkey.FairLock:
 		return g.listed(latchkey.KindFair, o)
 	case *latchkey.FairSemaphore:
-		return both(g.listed(latchkey.KindFairPermit, o), g.permits(latchkey.KindFairPermit, o))
+		waiters, permits := g.listed(latchkey.KindFairPermit, o), g.permits(latchkey.KindFairPermit, o)
+		return func(ctx context.Context, to metric.Observer) error {
+			return errors.Join(waiters(ctx, to), permits(ctx, to))
+		}
 	case *latchkey.PermitSemaphore:
-		return both(g.queued(latchkey.KindPermit, o), g.permits(latchkey.KindPermit, o))
+		return g.permits(latchkey.KindPermit, o)
 	case *latchkey.Semaphore:
-		return both(g.queued(latchkey.KindSemaphore, o), g.semaphore(o))
+		return g.semaphore(o)
 	case *latchkey.CountDownLatch:
 		return g.latch(o)
 	}
 	return nil
-}
-
-func both(a, b look) look {
-	return func(ctx context.Context, to metric.Observer) error { return errors.Join(a(ctx, to), b(ctx, to)) }
 }
 
 // queued observes how many waiters the server counts in the queue of an object.

@@ -39,8 +39,9 @@ if who ~= '' then
     redis.call('pexpireat', done, integer(ends + remembered))
   end
 end
-left = math.max(0, redis.call('decrby', key, n))
+left = math.max(0, left - n)
 remember(integer(left))
+redis.call('decrby', key, n)
 if left == 0 then
   redis.call('del', key)
   finish('open')

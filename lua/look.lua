@@ -107,7 +107,7 @@ local function count(key, tag, value, total, ids, latch, line, kind, plain)
     waiting = number('zcard', line) + queued(plain)
     over = number('zcount', ids, 0, clock())
     held = number('zcard', ids) - over
-    what = (kind or ids and redis.call('exists', total, ids, line) > 0) and 'semaphore' or ''
+    what = (kind or ids and redis.call('exists', total, ids, line, plain) > 0) and 'semaphore' or ''
   end
   return {'string', redis.call('pttl', key), false, {value}, 0, waiting, listen, text('get', total), held, over, what}
 end

@@ -28,7 +28,8 @@ local function recall()
   end
 end
 
--- remember notes the result.
+-- remember notes the result. What a script changes by a number it notes first: a user that may not write the note must
+-- not change the number either, because its caller would repeat what was refused.
 local function remember(result)
   redis.call('set', note, number .. ' ' .. result, 'px', memory)
 end

@@ -43,6 +43,7 @@ if wide then
 end
 if free then
   room()
+  remember(1)
   free = redis.call('incrby', key, move)
 else
   free = all + move - redis.call('zcard', held)
@@ -54,8 +55,8 @@ else
     redis.call('pexpire', held, ttl)
   end
   markKind(ttl)
+  remember(1)
 end
-remember(1)
 if move > 0 then
   local sound, told = pcall(serve, free, ARGV[10]) -- what fails leaves the permits free
   if sound and told == 0 then

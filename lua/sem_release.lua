@@ -29,12 +29,12 @@ if wide then
   return wide
 end
 room()
+remember(1)
 local now = redis.call('incrby', key, n)
 if not free then
   markKind('')
   redis.call('del', total) -- of a semaphore that has gone
 end
-remember(1)
 if not free then
   announce(now) -- also to those that are not in the queue
   pcall(serve, now)

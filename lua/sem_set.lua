@@ -38,11 +38,12 @@ if wide then
   return wide
 end
 room()
+remember(1)
 if free then
+  free = redis.call('incrby', key, more)
   if all then
     redis.call('set', total, string.format('%.0f', all + more), 'keepttl')
   end
-  free = redis.call('incrby', key, more)
 else
   for _, each in ipairs({key, total}) do
     if ttl == '' then
@@ -54,7 +55,6 @@ else
   markKind(ttl)
   free = n
 end
-remember(1)
 if more > 0 then
   announce(free) -- also to those that are not in the queue
 end

@@ -17,7 +17,7 @@ func waitersCommand() *cli.Command {
 		ArgsUsage: "NAME",
 		Description: `Lists the owners in the queues of a lock, in order, or the parties at a barrier, at
 most 1000. The queue of a fair lock or a fair semaphore contains each waiter. The
-queue of another lock or of a semaphore contains each client of this library once, for
+queue of another lock or semaphore contains each client of this library once, for
 all its goroutines; that of a plain semaphore is only counted, because its entries are
 not owners. Clients that wait for a latch, or to read, are not in a queue: they listen
 for a message, and the last line counts them. The same holds for Redisson clients that
@@ -35,6 +35,7 @@ Read-only. A lock for which nobody waits is not an error: exit code 0.
 type waitersReply struct {
 	Name      string        `json:"name"`
 	Waiters   []waiterReply `json:"waiters"`
+	Queued    int           `json:"queued"` // also those that Waiters cannot list
 	Listeners int           `json:"listeners"`
 }
 
@@ -84,7 +85,7 @@ func partiesAt(ctx context.Context, b *latchkey.Barrier) ([]latchkey.Waiter, err
 }
 
 func waitersJSON(found latchkey.Object, list []latchkey.Waiter) waitersReply {
-	reply := waitersReply{Name: found.Name, Waiters: []waiterReply{}, Listeners: found.Listeners}
+	reply := waitersReply{Name: found.Name, Waiters: []waiterReply{}, Queued: found.Queued, Listeners: found.Listeners}
 	for _, w := range list {
 		each := waiterReply{Owner: w.Owner, Label: w.Label, Age: w.Age.Milliseconds(), Alive: w.Alive.Milliseconds()}
 		if !w.AgeKnown {

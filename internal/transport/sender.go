@@ -50,8 +50,8 @@ type Answer struct {
 	Plain     bool                 // of a plain command, which returns less than a script
 	// KeysOmitted is why optional keys were left out, or nil: see [Command.OptionalKeys].
 	KeysOmitted error
-	// Doubt reports whether an attempt was sent whose outcome is unknown: it was not answered and may
-	// still be executed, even after a later answer, or it stopped half way.
+	// Doubt reports whether an attempt was sent whose outcome is unknown. It may still be executed
+	// late, even after a later answer.
 	Doubt   bool
 	DoubtAt Stamp // just before the last such attempt
 	// DoubtGeneration is the generation in which all such attempts were sent, or NoGeneration.
@@ -104,9 +104,6 @@ func (s *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd
 			a.Message, a.Null, a.Plain = message, err != nil, cmd.Text == ""
 			return a, nil
 		case Refused:
-			if StoppedHalfWay(err) {
-				a.noteDoubt(sentIn)
-			}
 			return a, err
 		case TryLater:
 			said = err
