@@ -17,7 +17,7 @@ func TestFixedEndpoint_forms(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Topology)
 	asOpened := func(o *rueidis.ClientOption) { *o = rueidis.ClientOption{InitAddress: o.InitAddress} }
-	confirming := confirmed(time.Second)
+	confirming := confirmed(5 * time.Second)
 	for form, each := range map[string]struct {
 		client  func(*testing.T, rueidis.ClientOption, latchkey.Options) *latchkey.Client
 		set     func(*rueidis.ClientOption)

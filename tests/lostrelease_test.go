@@ -2,6 +2,7 @@ package tests
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -20,7 +21,10 @@ func TestLostRelease_waiters_go_on(t *testing.T) {
 	t.Parallel()
 	for what, kind := range passedOn {
 		for _, each := range losses {
-			for _, who := range []waitersOfLostRelease{{"in this client", 2, 0}, {"in another", 0, 1}, {"in both", 2, 1}} {
+			for _, who := range []waitersOfLostRelease{{"in both", 2, 1}, {"in this client", 2, 0}, {"in another", 0, 1}} {
+				if testing.Short() && who.mine*who.theirs == 0 {
+					continue
+				}
 				t.Run(what+", "+each.name+", "+who.name, func(t *testing.T) {
 					t.Parallel()
 					require.NoError(t, rig.InTime(t, func(before int) error {
@@ -79,7 +83,9 @@ func (w waitersOfLostRelease) goOn(t *testing.T, kind passedKind, loss rig.Loss,
 		got := rig.Await(t, time.Minute, "the next holder", next)
 		require.NoError(t, got.err)
 		stalls, tokens = append(stalls, got.at.Sub(since)), append(tokens, got.token)
-		require.NoError(t, got.release(ctx))
+		if err := got.release(ctx); !errors.Is(err, latchkey.ErrUnknownOutcome) { // over the connection that is still silent
+			require.NoError(t, err)
+		}
 	}
 	if held.token != 0 {
 		assert.IsIncreasing(t, tokens)

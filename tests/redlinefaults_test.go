@@ -68,7 +68,7 @@ func TestRedLine_tells_all_what_the_servers_say(t *testing.T) {
 func TestRedLine_survives_a_lost_majority(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
-	options := latchkey.Options{Lease: time.Second, RetryBudget: 300 * time.Millisecond}
+	options := latchkey.Options{Lease: 3 * time.Second, RetryBudget: time.Second} // a busy machine takes half a second for a pass
 	programs := []*latchkey.RedLock{m.lock(t, "x", options), m.lock(t, "x", options)}
 	var s stays
 	var passes atomic.Int32
