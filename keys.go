@@ -143,6 +143,8 @@ func writersKey(tag string) string { return "latchkey_rw_writers:" + tag }
 
 func totalKey(tag string) string { return "latchkey_sc_total:" + tag }
 
+func semQueueKey(tag string) string { return "latchkey_sc_waiting:" + tag }
+
 func permitQueueKey(tag string) string { return "latchkey_sc_queue:" + tag }
 
 func permitVoidKey(key, id string) string {
@@ -169,7 +171,7 @@ func (k *keys) fairKeys() []string {
 // semQueueKeys returns the keys of those that wait for the permits of a Semaphore.
 func (k *keys) semQueueKeys() []string {
 	tag := transport.HashTag(k.key)
-	return []string{"latchkey_sc_waiting:" + tag, "latchkey_sc_calls:" + tag, "latchkey_sc_bar:" + tag}
+	return []string{semQueueKey(tag), "latchkey_sc_calls:" + tag, "latchkey_sc_bar:" + tag}
 }
 
 // fairPermitKeys returns the keys that every script of the queue for permits with ids takes.

@@ -24,7 +24,7 @@ const (
 func (k *keys) lookKeys() []string {
 	tag := transport.HashTag(k.key)
 	return []string{k.key, k.token(), k.queue(), fairQueueKey(tag), writersKey(tag),
-		totalKey(tag), idsKey(k.key), latchKey(tag), permitQueueKey(tag), numberKindKey(k.key), k.semQueueKeys()[0]}
+		totalKey(tag), idsKey(k.key), latchKey(tag), permitQueueKey(tag), numberKindKey(k.key), semQueueKey(tag)}
 }
 
 // numsub returns the command that counts subscribers.

@@ -43,7 +43,9 @@ if wide then
 end
 if free then
   room()
-  remember(1)
+end
+remember(1)
+if free then
   free = redis.call('incrby', key, move)
 else
   free = all + move - redis.call('zcard', held)
@@ -55,7 +57,6 @@ else
     redis.call('pexpire', held, ttl)
   end
   markKind(ttl)
-  remember(1)
 end
 if move > 0 then
   local sound, told = pcall(serve, free, ARGV[10]) -- what fails leaves the permits free

@@ -82,6 +82,7 @@ func (w waitersOfLostRelease) goOn(t *testing.T, kind passedKind, loss rig.Loss,
 		since := time.Now()
 		got := rig.Await(t, time.Minute, "the next holder", next)
 		require.NoError(t, got.err)
+		require.True(t, held.valid == 0 || got.valid > 0, "it is lost")
 		stalls, tokens = append(stalls, got.at.Sub(since)), append(tokens, got.token)
 		if err := got.release(ctx); !errors.Is(err, latchkey.ErrUnknownOutcome) { // over the connection that is still silent
 			require.NoError(t, err)

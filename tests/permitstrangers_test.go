@@ -30,13 +30,22 @@ func TestPermitsBesideAStranger(t *testing.T) {
 	for kind, open := range ttlPools {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			require.NoError(t, rig.InTime(t, func(int) error { return sharePermits(t, rig.Name(t), open) }))
+			best := 0.0
+			require.NoError(t, rig.InTime(t, func(int) error {
+				share := strangerShare(t, rig.Name(t), open)
+				best = max(best, share)
+				if share < 1.0/11 {
+					return fmt.Errorf("%.3f of the permits for the stranger", share)
+				}
+				return nil
+			}))
+			require.NotZero(t, best) // on the busiest machine too
 		})
 	}
 }
 
-// sharePermits returns an error if the stranger has too few turns.
-func sharePermits(t *testing.T, name string, open func(*latchkey.Client, string) ttlPool) error {
+// strangerShare returns which part of the permits the stranger has.
+func strangerShare(t *testing.T, name string, open func(*latchkey.Client, string) ttlPool) float64 {
 	t.Helper()
 	server := rig.Shared()
 	set := open(connect(t, server), name)
@@ -79,8 +88,5 @@ func sharePermits(t *testing.T, name string, open func(*latchkey.Client, string)
 	}
 	all.Wait()
 	t.Logf("%d permits for clients, %d for the stranger", ours.Load(), theirs)
-	if theirs*10 < int(ours.Load()) {
-		return fmt.Errorf("%d of %d permits for the stranger", theirs, int(ours.Load())+theirs)
-	}
-	return nil
+	return float64(theirs) / max(1, float64(int(ours.Load())+theirs))
 }

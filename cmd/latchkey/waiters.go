@@ -111,8 +111,9 @@ func writeWaiters(out io.Writer, found latchkey.Object, list []latchkey.Waiter) 
 // is not. The waiters in the queue of a semaphore listen too, and cannot be distinguished from other listeners, so
 // there only the queue counts.
 func waitingText(o latchkey.Object, n int) string {
+	n = max(n, o.Queued)
 	queued, listening := queuedText(o, n), fmt.Sprintf("%d listening", o.Listeners)
-	switch waiting := max(n, o.Queued) > 0; {
+	switch waiting := n > 0; {
 	case waiting && (o.Listeners == 0 || o.Kind == latchkey.KindSemaphore):
 		return queued
 	case !waiting && o.Listeners > 0 && o.Kind != latchkey.KindBarrier:
@@ -124,9 +125,9 @@ func waitingText(o latchkey.Object, n int) string {
 // queuedText says how many wait in the queues of a lock, or at a barrier.
 func queuedText(o latchkey.Object, n int) string {
 	if o.Kind == latchkey.KindBarrier {
-		return fmt.Sprintf("%d of %d at the barrier", max(n, o.Queued), o.Total)
+		return fmt.Sprintf("%d of %d at the barrier", n, o.Total)
 	}
-	return fmt.Sprintf("%d in queues", max(n, o.Queued))
+	return fmt.Sprintf("%d in queues", n)
 }
 
 func waiterText(kind latchkey.Kind, w latchkey.Waiter) string {
