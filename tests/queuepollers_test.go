@@ -94,6 +94,63 @@ func TestPollerAmongListeners(t *testing.T) {
 	}
 }
 
+// A client that receives no messages, and that has waited behind a long hold, gets its turn beside two clients that
+// want the object all the time.
+func TestPollerAfterALongHold(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Settings)
+	server := rig.Fresh(t)
+	for what, kind := range passedOn {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			name := rig.Name(t)
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			all := rig.Goroutines(t)
+			kind.prepare(t, server, name)
+			first := connect(t, server)
+			held, err := kind.holds(first, name)(ctx)
+			require.NoError(t, err)
+			mute := connectMute(t, server, latchkey.Options{})
+			poller := kind.waits(mute, name)
+			if what == "spin lock" {
+				poller = kind.waits(connect(t, server), name)
+			}
+			turn := make(chan error, 1)
+			all.Go(func() {
+				got, err := poller(ctx)
+				if err == nil {
+					err = got.release(context.WithoutCancel(ctx))
+				}
+				turn <- err
+			})
+			rest(6 * time.Second) // pollers poll less often the longer they wait
+			for range 2 {
+				one := kind.holds(connect(t, server), name)
+				for range 2 {
+					all.Go(func() {
+						for ctx.Err() == nil {
+							if got, err := one(ctx); err == nil {
+								rest(5 * time.Millisecond)
+								assert.NoError(t, got.release(context.WithoutCancel(ctx)))
+							}
+						}
+					})
+				}
+			}
+			assert.NoError(t, held.release(ctx))
+			select {
+			case err := <-turn:
+				assert.NoError(t, err)
+			case <-time.After(soon):
+				t.Error("others have it all the time")
+			}
+			stop()
+			all.Wait() // before the clients are closed
+		})
+	}
+}
+
 // A waiter for a Lock is not delayed by a spin lock of its own client, which rests for longer.
 func TestSpinnerDelaysNoWaiter(t *testing.T) {
 	t.Parallel()
