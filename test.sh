@@ -89,7 +89,7 @@ if [ -z "$packages" ]; then
   packages='./tests/... ./... ./cmd/latchkey ./examples ./examples/unittest ./latchkeyotel ./latchkeyotel/example ./latchkeyotel/tests/... ./latchkeycron'
 fi
 
-gotestsum=$(cd .ci/tools && GOWORK=off go tool -n gotestsum)
+gotestsum=$(cd .ci/tools && CGO_ENABLED=0 GOWORK=off go tool -n gotestsum)
 events=$(mktemp)
 report=$(mktemp)
 trap 'rm -f "$events" "$report"' EXIT

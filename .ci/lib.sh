@@ -7,6 +7,9 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
+# All parts but the tests with the race detector share what is compiled with the part clone, which has no C compiler.
+export CGO_ENABLED=0
+
 # step TITLE COMMAND…: runs one step of a part.
 step() {
   local began=$SECONDS
@@ -21,25 +24,13 @@ note() { echo "note: $*" | tee -a "${LATCHKEY_CI_NOTES:-/dev/null}"; }
 
 has() { command -v "$1" >/dev/null 2>&1; }
 
-# modules lists the folders of the modules of the workspace.
-modules() { go list -m -f '{{.Dir}}'; }
-
-# each_module COMMAND…: runs a command in the folder of each module.
-each_module() {
-  local dir
-  for dir in $(modules); do
-    echo "${dir#"$PWD"}/"
-    (cd "$dir" && "$@")
-  done
-}
-
 # tool PACKAGE VERSION installs a Go program and prints its path.
 tool() {
   GOBIN=$work/bin go install "$1@$2" >&2
   echo "$work/bin/${1##*/}"
 }
 
-# tested BACKEND ARGUMENTS…: runs tests, with the race detector if there is a C compiler.
+# tested BACKEND ARGUMENTS…: runs tests, with the race detector if there is a C compiler. The part lint has go vet.
 tested() {
-  LATCHKEY_TEST_BACKEND=$1 LATCHKEY_TEST_INSTALL=0 ./test.sh "${@:2}"
+  env -u CGO_ENABLED LATCHKEY_TEST_BACKEND="$1" LATCHKEY_TEST_INSTALL=0 ./test.sh -vet=off "${@:2}"
 }
