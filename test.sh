@@ -2,7 +2,7 @@
 # test.sh [ARGUMENTS OF go test]: runs the tests of this repository.
 #
 #   ./test.sh                        everything, with long tests in their short form
-#   ./test.sh -short=false           everything in full, as in CI
+#   ./test.sh -short=false           everything in full
 #   ./test.sh -run TestMutex -v      some of it
 #   ./test.sh ./latchkeytest         one package
 #

@@ -30,6 +30,15 @@ tool() {
   echo "$work/bin/${1##*/}"
 }
 
+# turn N prints a number below N, another one after each commit: what is too much for each run takes turns.
+turn() { echo $(($(git rev-list --count HEAD) % $1)); }
+
+# share N prints the pattern of one of N shares of the integration tests.
+share() {
+  grep -hoE '^func Test\w+' tests/*_test.go | cut -d ' ' -f 2 | sort | awk -v n="$1" -v turn="$(turn "$1")" 'NR % n == turn' |
+    paste -sd '|' | sed 's/.*/^(&)$/'
+}
+
 # tested BACKEND ARGUMENTS…: runs tests, with the race detector if there is a C compiler. The part lint has go vet.
 tested() {
   env -u CGO_ENABLED LATCHKEY_TEST_BACKEND="$1" LATCHKEY_TEST_INSTALL=0 ./test.sh -vet=off "${@:2}"

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034 # they are for whoever sources this
-# Every test runs in full on one server. Other servers and topologies run only the tests whose result depends on
+# Every test runs on one server. Other servers and topologies run only the tests whose result depends on
 # them. Tests of the client alone, such as its deadlines, its log, or a fault on the way to the server, would give
 # the same result there. Each word is the beginning of a test name.
 formats='Golden Inspection WaitersAreListed ForeignData LocksOfOtherLibraries MutexBesideOther MutexRefuses ErrorsOfOther

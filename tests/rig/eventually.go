@@ -5,17 +5,15 @@ import (
 	"time"
 )
 
-// pollEvery is how often a condition is checked.
+// pollEvery is how often a condition is checked at first.
 const pollEvery = 5 * time.Millisecond
 
 // Eventually waits until check returns nil. If that takes longer than within, it fails the test and reports what
-// and the last error of check.
+// and the last error of check. The longer it takes, the less often it is checked: up to ten times less.
 func Eventually(tb testing.TB, within time.Duration, what string, check func() error) {
 	tb.Helper()
 	deadline := time.After(within)
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for {
+	for pause := pollEvery; ; pause = min(pause*5/4, 10*pollEvery) {
 		complaint := check()
 		if complaint == nil {
 			return
@@ -24,7 +22,7 @@ func Eventually(tb testing.TB, within time.Duration, what string, check func() e
 		case <-deadline:
 			tb.Fatalf("not within %v: %s; last seen: %v", within, what, complaint)
 			return
-		case <-tick.C:
+		case <-time.After(pause):
 		}
 	}
 }
