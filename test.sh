@@ -114,7 +114,7 @@ leaked=$(sed -n 's/.*"Package":"\([^"]*\)".*"Output":"rig: \(the tests left [^"]
 [ -z "$leaked" ] || printf '%b\n' "$leaked"
 if [ -n "$rerun" ] && [ $status = 0 ]; then
   sed -n "s/: [0-9]* runs, [0-9]* failures\$//p" "$report" | sed "s|\(\.[A-Z][^/.]*\)/.*|\1|" | sort -u >>"$LATCHKEY_TEST_UNSTEADY"
-  [ -z "$leaked" ] || echo "$leaked" | sed 's/: .*/ (goroutines)/' >>"$LATCHKEY_TEST_UNSTEADY"
+  [ -z "$leaked" ] || printf '%s\n' "$leaked" | sed 's/: .*/ (goroutines)/' >>"$LATCHKEY_TEST_UNSTEADY"
 fi
 if [ "${LATCHKEY_TEST_NOSKIP-}" = 1 ] && grep '"Action":"skip".*"Test"' "$events"; then
   echo "FAIL: nothing may be skipped in this run"

@@ -17,7 +17,7 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// insider is a party of a Do in the background, whose function stays inside until it is sent away.
+// insider is a party of a Do in the background, whose function stays inside until it is sent away, or its test is over.
 type insider struct {
 	ctx     context.Context // of the function, once it has begun
 	entered chan context.Context
@@ -28,9 +28,14 @@ type insider struct {
 func goInside(ctx context.Context, b *latchkey.Barrier, options ...latchkey.BarrierOption) *insider {
 	i := &insider{entered: make(chan context.Context, 1), goes: make(chan error, 1), done: make(chan error, 1)}
 	go func() {
-		i.done <- b.Do(ctx, func(ctx context.Context) error {
-			i.entered <- ctx
-			return <-i.goes
+		i.done <- b.Do(ctx, func(inside context.Context) error {
+			i.entered <- inside
+			select {
+			case err := <-i.goes:
+				return err
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		}, options...)
 	}()
 	return i

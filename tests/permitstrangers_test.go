@@ -50,8 +50,9 @@ func strangerShare(t *testing.T, name string, open func(*latchkey.Client, string
 	server := rig.Shared()
 	set := open(connect(t, server), name)
 	require.NoError(t, firstOf(set.TrySetPermits(t.Context(), 1)))
-	ctx, stop := context.WithTimeout(t.Context(), rig.Lasting(2*time.Second))
+	ctx, stop := context.WithTimeout(t.Context(), soon)
 	defer stop()
+	const enough = 300 // fewer say too little
 	var all sync.WaitGroup
 	var ours atomic.Int64
 	for range 2 {
@@ -60,7 +61,9 @@ func strangerShare(t *testing.T, name string, open func(*latchkey.Client, string
 			all.Go(func() {
 				for ctx.Err() == nil {
 					if p, err := pool.Acquire(ctx); err == nil {
-						ours.Add(1)
+						if ours.Add(1) == enough {
+							stop()
+						}
 						rest(time.Millisecond)
 						_ = p.Release(t.Context())
 					}
