@@ -16,6 +16,10 @@ const (
 	leastPooling = 64
 )
 
+// connBuffer is the size of each of the two buffers of a connection, unless the caller sets it. Commands
+// and replies of locks have a few hundred bytes. The default of rueidis is eight times as large.
+const connBuffer = 64 << 10
+
 // completed checks the caller's settings and adds what locks need.
 func completed(settings rueidis.ClientOption) (rueidis.ClientOption, error) {
 	if len(settings.InitAddress) == 0 || slices.Contains(settings.InitAddress, "") {
@@ -31,6 +35,8 @@ func completed(settings rueidis.ClientOption) (rueidis.ClientOption, error) {
 	setDefault(&settings.Dialer.KeepAlive, transport.KeepAlive)
 	setDefault(&settings.Sentinel.Dialer.Timeout, settings.Dialer.Timeout)
 	setDefault(&settings.ConnWriteTimeout, transport.SilenceTimeout)
+	setDefault(&settings.ReadBufferEachConn, connBuffer)
+	setDefault(&settings.WriteBufferEachConn, connBuffer)
 	setDefault(&settings.Sentinel.TopologyRefreshInterval, transport.TopologyRefresh)
 	setDefault(&settings.ClusterOption.MaxMovedRedirections, transport.MaxRedirections)
 	settings.AuthCredentialsFn = transport.WrapCredentials(settings.AuthCredentialsFn)
