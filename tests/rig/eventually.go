@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// pollEvery is how often a condition is checked at first.
+// pollEvery is how often a condition is checked.
 const pollEvery = 5 * time.Millisecond
 
 // Eventually waits until check returns nil. If that takes longer than within, it fails the test and reports what
-// and the last error of check. The longer it takes, the less often it is checked: up to ten times less.
+// and the last error of check.
 func Eventually(tb testing.TB, within time.Duration, what string, check func() error) {
 	tb.Helper()
 	deadline := time.After(within)
-	for pause := pollEvery; ; pause = min(pause*5/4, 10*pollEvery) {
+	for {
 		complaint := check()
 		if complaint == nil {
 			return
@@ -22,7 +22,7 @@ func Eventually(tb testing.TB, within time.Duration, what string, check func() e
 		case <-deadline:
 			tb.Fatalf("not within %v: %s; last seen: %v", within, what, complaint)
 			return
-		case <-time.After(pause):
+		case <-time.After(pollEvery):
 		}
 	}
 }
