@@ -18,6 +18,7 @@ type passedKind struct {
 	set    func(ctx context.Context, c *latchkey.Client, name string) error // before it can be acquired, or nil
 	holds  acquires
 	waits  acquires
+	spins  bool // those that wait poll, whatever their client may do
 	queued bool // those that wait have a place in a queue on the server
 }
 
@@ -36,7 +37,7 @@ var passedOn = map[string]passedKind{
 	"fenced lock":           {holds: fencedLocksOf, waits: fencedLocksOf, queued: true},
 	"fair lock":             {holds: fairLocksOf, waits: fairLocksOf, queued: true},
 	"fenced fair lock":      {holds: fencedFairLocksOf, waits: fencedFairLocksOf, queued: true},
-	"spin lock":             {holds: plainLocksOf, waits: spinLocksOf},
+	"spin lock":             {holds: plainLocksOf, waits: spinLocksOf, spins: true},
 	"write lock":            {holds: writersOf, waits: writersOf, queued: true},
 	"reader behind writers": {holds: writersOf, waits: readersOf},
 	"writer behind readers": {holds: readersOf, waits: writersOf, queued: true},

@@ -27,6 +27,29 @@ func connectMute(t *testing.T, server *rig.Server, options latchkey.Options) *la
 	return client
 }
 
+// poller returns how a client acquires it that polls: one that receives no messages, or has a spin lock.
+func (k passedKind) poller(t *testing.T, server *rig.Server, name string, options latchkey.Options) acquire {
+	t.Helper()
+	if k.spins {
+		return k.waits(connect(t, server, options), name)
+	}
+	return k.waits(connectMute(t, server, options), name)
+}
+
+// passUntil acquires, holds and releases until the context ends, and counts that.
+func passUntil(ctx context.Context, t *testing.T, one acquire, hold time.Duration, passes *atomic.Int64) {
+	t.Helper()
+	for ctx.Err() == nil {
+		got, err := one(ctx)
+		if err != nil {
+			return
+		}
+		rest(hold)
+		assert.NoError(t, got.release(context.WithoutCancel(ctx)))
+		passes.Add(1)
+	}
+}
+
 // A client that receives no messages, beside two clients that want an object all the time, has it about as often as it
 // asks, and the others do not wait for it.
 func TestPollerAmongListeners(t *testing.T) {
@@ -43,22 +66,11 @@ func TestPollerAmongListeners(t *testing.T) {
 			defer stop()
 			all := rig.Goroutines(t)
 			var theirs, its atomic.Int64
-			work := func(one acquire, passes *atomic.Int64) {
-				for ctx.Err() == nil {
-					got, err := one(ctx)
-					if err != nil {
-						return
-					}
-					rest(hold)
-					assert.NoError(t, got.release(context.WithoutCancel(ctx)))
-					passes.Add(1)
-				}
-			}
 			kind.prepare(t, server, name)
 			for range 2 {
 				one := kind.holds(connect(t, server, options), name)
 				for range 2 {
-					all.Go(func() { work(one, &theirs) })
+					all.Go(func() { passUntil(ctx, t, one, hold, &theirs) })
 				}
 			}
 			rate := func(of *atomic.Int64, until func()) float64 {
@@ -68,11 +80,8 @@ func TestPollerAmongListeners(t *testing.T) {
 			}
 			rest(300 * time.Millisecond)
 			without := rate(&theirs, func() { rest(sharesFor(t, time.Second)) })
-			poller := kind.waits(connectMute(t, server, options), name)
-			if what == "spin lock" {
-				poller = kind.waits(connect(t, server, options), name)
-			}
-			all.Go(func() { work(poller, &its) })
+			poller := kind.poller(t, server, name, options)
+			all.Go(func() { passUntil(ctx, t, poller, hold, &its) })
 			rig.Eventually(t, soon, "the poller has had its turns", func() error {
 				if n := its.Load(); n < passes {
 					return fmt.Errorf("%d of them", n)
@@ -108,14 +117,9 @@ func TestPollerAfterALongHold(t *testing.T) {
 			defer stop()
 			all := rig.Goroutines(t)
 			kind.prepare(t, server, name)
-			first := connect(t, server)
-			held, err := kind.holds(first, name)(ctx)
+			held, err := kind.holds(connect(t, server), name)(ctx)
 			require.NoError(t, err)
-			mute := connectMute(t, server, latchkey.Options{})
-			poller := kind.waits(mute, name)
-			if what == "spin lock" {
-				poller = kind.waits(connect(t, server), name)
-			}
+			poller := kind.poller(t, server, name, latchkey.Options{})
 			turn := make(chan error, 1)
 			all.Go(func() {
 				got, err := poller(ctx)
@@ -128,14 +132,7 @@ func TestPollerAfterALongHold(t *testing.T) {
 			for range 2 {
 				one := kind.holds(connect(t, server), name)
 				for range 2 {
-					all.Go(func() {
-						for ctx.Err() == nil {
-							if got, err := one(ctx); err == nil {
-								rest(5 * time.Millisecond)
-								assert.NoError(t, got.release(context.WithoutCancel(ctx)))
-							}
-						}
-					})
+					all.Go(func() { passUntil(ctx, t, one, 5*time.Millisecond, new(atomic.Int64)) })
 				}
 			}
 			assert.NoError(t, held.release(ctx))
