@@ -173,7 +173,7 @@ func (c *Client) queryAtStart() (sharded bool, err error) {
 // unanswered adds ErrUnavailable to the error of a failed connection attempt, unless the
 // server refused or the options are invalid.
 func unanswered(err error) error {
-	if errors.Is(err, ErrInvalid) || transport.Declined(err) {
+	if errors.Is(err, ErrInvalid) || transport.Classify(err) == transport.Refused {
 		return err
 	}
 	return transport.Unavailable(err)

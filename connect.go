@@ -167,7 +167,7 @@ func inCluster(ctx context.Context, client rueidis.Client) (clustered bool, err 
 	defer cancel()
 	for pause := transport.FirstPause; ; pause = min(2*pause, transport.LongPause) {
 		clustered, err = queryCluster(ctx, client)
-		if err == nil || transport.Declined(err) || transport.Rest(ctx, nil, pause) != nil {
+		if err == nil || transport.Classify(err) == transport.Refused || transport.Rest(ctx, nil, pause) != nil {
 			return clustered, err
 		}
 	}
@@ -183,11 +183,11 @@ func queryCluster(ctx context.Context, client rueidis.Client) (clustered bool, e
 		text, _ := mode.ToString()
 		return text == "cluster", nil
 	}
-	if err := reply.Error(); err != nil && !transport.Declined(err) {
+	if err := reply.Error(); err != nil && transport.Classify(err) != transport.Refused {
 		return false, err
 	}
 	info, err := client.Do(ctx, client.B().ClusterInfo().Build()).ToString()
-	if transport.Declined(err) {
+	if transport.Classify(err) == transport.Refused {
 		return false, nil
 	}
 	return strings.Contains(info, "cluster_state:"), err

@@ -75,7 +75,7 @@ const helloReply = "%2\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:3\r\n"
 // cluster, every key on another node would be lost.
 func TestConnect_does_not_guess_whether_there_is_a_cluster(t *testing.T) {
 	t.Parallel()
-	for name, trouble := range map[string]string{"loading": "-LOADING later\r\n", "cut": ""} {
+	for name, trouble := range map[string]string{"loading": "-LOADING later\r\n", "proxy": "-ERR Connection timed out\r\n", "cut": ""} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			addr := scripted(t, func(command string) string {
@@ -91,7 +91,7 @@ func TestConnect_does_not_guess_whether_there_is_a_cluster(t *testing.T) {
 			if err == nil {
 				_ = c.Close(context.Background())
 			}
-			require.Error(t, err)
+			require.ErrorIs(t, err, ErrUnavailable)
 		})
 	}
 }
@@ -140,6 +140,32 @@ func lazy(t *testing.T, options Options, answer func(command string) string) (c 
 
 const clusterReply = "%1\r\n$4\r\nmode\r\n$7\r\ncluster\r\n"
 
+// A reply that no server sends does not decide how messages travel.
+func TestConnect_does_not_guess_whether_messages_are_sharded(t *testing.T) {
+	t.Parallel()
+	var addr string
+	addr = scripted(t, func(command string) string {
+		switch {
+		case strings.HasPrefix(command, "HELLO 3"):
+			return helloReply
+		case command == "HELLO":
+			return clusterReply
+		case strings.HasPrefix(command, "CLUSTER S"):
+			host, port, _ := net.SplitHostPort(addr)
+			return fmt.Sprintf("*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$%d\r\n%s\r\n:%s\r\n$1\r\na\r\n", len(host), host, port)
+		case command == "PUBSUB SHARDNUMSUB":
+			return "-ERR Connection timed out\r\n"
+		}
+		return "+OK\r\n"
+	})
+	c, err := Connect(context.Background(), "redis://"+addr, Options{})
+	if err == nil {
+		_ = c.Close(context.Background())
+	}
+	require.ErrorIs(t, err, ErrUnavailable)
+	require.ErrorContains(t, err, "Connection timed out")
+}
+
 // A cluster does not count as a single server: its keys are spread over many nodes.
 func TestLazyConnect_sends_nothing_to_a_cluster(t *testing.T) {
 	c, commands := lazy(t, Options{}, func(command string) string {
@@ -163,7 +189,7 @@ func TestLazyConnect_sends_nothing_to_a_cluster(t *testing.T) {
 
 // While the server does not say what it is, the client sends nothing and the call waits.
 func TestLazyConnect_does_not_guess_what_the_server_is(t *testing.T) {
-	for name, trouble := range map[string]string{"loading": "-LOADING later\r\n", "cut": "cut"} {
+	for name, trouble := range map[string]string{"loading": "-LOADING later\r\n", "proxy": "-ERR Connection timed out\r\n", "cut": "cut"} {
 		t.Run(name, func(t *testing.T) {
 			var asked, early atomic.Int32
 			c, _ := lazy(t, Options{}, func(command string) string {

@@ -327,7 +327,7 @@ func TestLatchScripts_empty_server(t *testing.T) {
 }
 
 func TestLatchScripts_other_kinds_are_left_alone(t *testing.T) {
-	for _, occupy := range [][]string{{"HSET", "", "a", "1"}, {"SET", "", "a token"}, {"SET", "", "1.5"}, {"RPUSH", "", "1"}} {
+	for _, occupy := range [][]string{{"HSET", "", "a", "1"}, {"SET", "", "a token"}, {"SET", "", "1.5"}, {"SET", "", "007"}, {"SET", "", "-0"}, {"RPUSH", "", "1"}} {
 		t.Run(strings.Join(occupy, " "), func(t *testing.T) {
 			s := newLatchScripts(t)
 			occupy[1] = s.l.key

@@ -42,8 +42,9 @@ func newListener(n *notifier, address string) *listener {
 // run keeps a link up for as long as there are channels to listen to.
 func (l *listener) run() {
 	for pause := transport.FirstPause; ; pause = min(2*pause, transport.LongPause) {
-		worked, err := l.listen()
-		if worked {
+		began := time.Now()
+		err := l.listen()
+		if time.Since(began) > transport.LongPause {
 			pause = transport.FirstPause
 		}
 		if err != nil {
@@ -73,18 +74,17 @@ func (l *listener) idle() bool {
 	return !l.active
 }
 
-// listen keeps links up, one after the other, until one breaks (an error) or none is needed any more. It reports
-// whether a link ever worked.
-func (l *listener) listen() (worked bool, err error) {
+// listen keeps links up, one after the other, until one breaks (an error) or none is needed any more.
+func (l *listener) listen() error {
 	var k *link
 	for {
+		var err error
 		if k, err = l.open(k); err != nil {
-			return worked, err
+			return err
 		}
-		worked = true
 		if err = l.serve(k); !errors.Is(err, errCrowded) {
 			l.end(k)
-			return worked, err
+			return err
 		}
 	}
 }

@@ -35,10 +35,10 @@ func meetCluster(c *transport.Sender, o Options) (sharded bool, err error) {
 		return client.Do(ctx, client.B().PubsubShardnumsub().Build())
 	})
 	err = reply.Error()
-	switch {
-	case transport.Classify(err) == transport.Answered:
+	switch outcome := transport.Classify(err); {
+	case outcome == transport.Answered:
 		return true, nil
-	case !transport.Declined(err):
+	case outcome != transport.Refused: // the answer decides for good
 		return false, err
 	case o.ShardedPubSub == ShardedOn:
 		return false, invalid("Options.ShardedPubSub is ShardedOn: %v", errors.Join(errNoSharded, err))

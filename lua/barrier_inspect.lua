@@ -8,8 +8,8 @@
 --         which the leases end
 --         error WRONGTYPE: the key is another kind of object
 --
--- Cost: at most 4 commands, and one for each listed party in the stage run; O(log n + m) for m
--- listed parties, or O(m log n). Writes nothing: a generation with
+-- Cost: at most 5 commands, and one for each listed party in the stage run; O(log n + m) for m
+-- listed parties, or O(m log n). Changes nothing: a generation with
 -- a crashed party is reported unchanged until a script that may break it runs.
 local key, waiting, past, publish, channel = KEYS[1], KEYS[2], nil, nil, nil
 --@include barrier_state
@@ -17,6 +17,7 @@ local wrong = read()
 if wrong then
   return wrong
 end
+--@include only_master
 local reply = {integer(generation), integer(parties), integer(arrived)}
 if open() then
   local found = redis.call('zrange', waiting, 0, tonumber(ARGV[1]) - 1, 'withscores')

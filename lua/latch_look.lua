@@ -15,7 +15,7 @@
 --
 --         error WRONGTYPE: the key is another kind of object
 --
--- Cost: 4 commands, 3 while it is closed, 6 for a round that expires, at most 24 if Redisson or time
+-- Cost: 4 commands, 6 for a round that expires, at most 24 if Redisson or time
 -- has changed it. Works on a server that is out of memory. Idempotent.
 local key, latch, done, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 --@include latch_state
@@ -24,12 +24,12 @@ local wrong = sync()
 if wrong then
   return wrong
 end
+--@include only_master
 local which, what = ARGV[1], nil
 if ARGV[2] == '1' then
   which = following(which)
   if not which then
     local lost = tonumber(ARGV[1]) > tonumber(round)
-    --@include only_master
     return {'unset', lost and round or ARGV[1], '0', '-1'}
   end
 end
@@ -38,9 +38,6 @@ if which ~= '' then
 else
   which = round
   what = state == 'set' and 'closed' or state == 'deleted' and 'unset' or state
-end
-if what ~= 'closed' then
-  --@include only_master
 end
 local ms = -1
 if what == 'closed' and ends then

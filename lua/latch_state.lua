@@ -105,8 +105,8 @@ end
 -- error.
 local function sync()
   local value = redis.call('get', key)
-  left = tonumber(string.match(value or '0', '^-?%d+$') or nil)
-  if not left or value and #value > 20 then
+  left = numberIn(value or '0')
+  if not left then
     return redis.error_reply('WRONGTYPE the key holds no count')
   end
   local wrong, marked = otherKind(value)

@@ -9,6 +9,12 @@
 -- A semaphore is gone when its number is gone, even if Redisson has left this key behind. A latch is
 -- open then.
 
+-- numberIn returns the number that a value is, nil for a value that the server cannot add to.
+local function numberIn(value)
+  local n = (value == '0' or string.find(value, '^-?[1-9]%d*$')) and tonumber(value)
+  return n and math.abs(n) < 2 ^ 53 and n or nil
+end
+
 -- otherKind returns an error if the name belongs to another kind. there says whether the number exists. The
 -- second value is what the key says, false if there is none.
 local function otherKind(there)

@@ -126,6 +126,7 @@ if first and free >= n and not pause then
   return taken
 end
 if not stale then
+  --@include only_master
   if back > 0 and not head and not left then
     offer(free) -- others may want fewer
   end

@@ -6,7 +6,7 @@
 --         than there are; acquired; ms until the semaphore expires, -1 without an expiry
 --         error WRONGTYPE: the key is another kind of object; error LATCHKEY_UNSET: see sem_state.lua
 --
--- Cost: 6 commands; O(log p) for p ids, however many have expired. Idempotent: changes
+-- Cost: 7 commands; O(log p) for p ids, however many have expired. Idempotent: changes
 -- nothing.
 local key, held, kind = KEYS[1], KEYS[2], KEYS[3]
 local publish, channel
@@ -15,5 +15,6 @@ local free, wrong = look()
 if not free then
   return wrong or unset()
 end
+--@include only_master
 local over = expired()
 return {free + over, redis.call('zcard', held) - over, redis.call('pttl', key)}

@@ -97,11 +97,11 @@ if pause then
   return refusal(pause, mode, stranger, since, pollIn)
 end
 
-begin('write', owner .. ':write', count, lease)
-if not quiet then
+if not quiet then -- first, because these fail if such a key is another kind of object
   redis.call('zrem', writers, owner)
 end
 if queue and ARGV[6] ~= '' then
   redis.call('zrem', queue, ARGV[6], '~' .. owner)
 end
+begin('write', owner .. ':write', count, lease)
 return false

@@ -56,6 +56,7 @@ if ticket == '' and redis.call('exists', queue, calls) == 0 then -- the usual ca
   if free >= n then
     return take()
   elseif not ms then
+    --@include only_master
     return refused(-1)
   end
 end

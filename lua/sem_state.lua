@@ -28,8 +28,8 @@ local function look()
   if not value then
     return
   end
-  local n = tonumber(value)
-  if not n or math.abs(n) > 2 ^ 53 or string.format('%.0f', n) ~= value then
+  local n = numberIn(value)
+  if not n then
     return nil, redis.error_reply('WRONGTYPE the key holds no number of permits')
   end
   return n

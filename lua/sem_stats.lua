@@ -9,7 +9,7 @@
 -- This is a script so that the master of a cluster answers it, with numbers from the same
 -- moment.
 --
--- Cost: 4 commands. Idempotent: changes nothing.
+-- Cost: 5 commands. Idempotent: changes nothing.
 local key, total, kind = KEYS[1], KEYS[2], KEYS[3]
 local publish, channel
 --@include sem_state
@@ -17,5 +17,6 @@ local free, wrong = look()
 if not free then
   return wrong or unset()
 end
+--@include only_master
 -- A total that is not a number does not hide the available permits.
 return {free, redis.call('pttl', key), tonumber(redis.pcall('get', total) or nil) or false}

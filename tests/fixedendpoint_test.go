@@ -122,3 +122,71 @@ func TestFixedEndpoint_of_a_member(t *testing.T) {
 		return err
 	})
 }
+
+// The former master receives nothing from the next one. A client that only looks and awaits does not stay with it.
+func TestFixedEndpoint_to_a_replica_without_its_master(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Topology)
+	for how, borrowed := range map[string]bool{"opened": false, "borrowed": true} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			f, ctx := newFixedEndpoint(t), within(t, 4*soon)
+			watcher := f.client(t, borrowed, latchkey.Options{})
+			latch, semaphore, permits := watcher.NewCountDownLatch("latch"), watcher.NewSemaphore("semaphore"), watcher.NewPermitSemaphore("permits")
+			require.NoError(t, firstOf(latch.TrySetCount(ctx, 1)))
+			require.NoError(t, semaphore.SetPermits(ctx, 0))
+			require.NoError(t, permits.SetPermits(ctx, 0))
+			awaited := make(chan error, 1)
+			go func() { awaited <- latch.Await(ctx) }()
+			awaitWaiting(t, watcher, latchkey.KindLatch, 1)
+
+			former := rig.NewAdmin(t, f.pair.Master)
+			f.swap()
+			former.Do("REPLICAOF", "127.0.0.1", "1")
+			next := connect(t, f.pair.Master)
+			require.NoError(t, firstOf(next.NewCountDownLatch("latch").CountDown(ctx)))
+			require.NoError(t, next.NewSemaphore("semaphore").SetPermits(ctx, 2))
+			require.NoError(t, next.NewPermitSemaphore("permits").SetPermits(ctx, 2))
+			assert.NoError(t, rig.Await(t, soon, "the latch", awaited))
+			assert.NoError(t, semaphore.TryAcquire(ctx, 1))
+			assert.NoError(t, firstOf(permits.TryAcquire(ctx)))
+		})
+	}
+}
+
+// What a client reports comes from the master, also if it sends nothing else.
+func TestFixedEndpoint_reports(t *testing.T) {
+	t.Parallel()
+	rig.Need(t, rig.Topology)
+	f, ctx := newFixedEndpoint(t), within(t, 4*soon)
+	setter := connect(t, f.pair.Master)
+	require.NoError(t, firstOf(setter.NewCountDownLatch("latch").TrySetCount(ctx, 3)))
+	require.NoError(t, setter.NewSemaphore("semaphore").SetPermits(ctx, 3))
+	require.NoError(t, setter.NewPermitSemaphore("permits").SetPermits(ctx, 3))
+	available := func(stats latchkey.PermitStats, err error) (int, error) { return stats.Available, err }
+	reports := map[string]func(c *latchkey.Client) (int, error){
+		"latch": func(c *latchkey.Client) (int, error) { return c.NewCountDownLatch("latch").Count(ctx) },
+		"semaphore": func(c *latchkey.Client) (int, error) {
+			stats, err := c.NewSemaphore("semaphore").Stats(ctx)
+			return stats.Available, err
+		},
+		"permits": func(c *latchkey.Client) (int, error) { return available(c.NewPermitSemaphore("permits").Stats(ctx)) },
+	}
+	clients := map[string]*latchkey.Client{}
+	for what := range reports {
+		clients[what] = f.client(t, false, latchkey.Options{})
+	}
+
+	former := rig.NewAdmin(t, f.pair.Master)
+	f.swap()
+	former.Do("REPLICAOF", "127.0.0.1", "1")
+	next := connect(t, f.pair.Master)
+	require.NoError(t, firstOf(next.NewCountDownLatch("latch").CountDown(ctx)))
+	require.NoError(t, next.NewSemaphore("semaphore").SetPermits(ctx, 2))
+	require.NoError(t, next.NewPermitSemaphore("permits").SetPermits(ctx, 2))
+	for what, report := range reports {
+		n, err := report(clients[what])
+		require.NoError(t, err, what)
+		assert.Equal(t, 2, n, what)
+	}
+}

@@ -69,7 +69,7 @@ func TestAcquisitionGivenUpWhileAnotherKindIsThere(t *testing.T) {
 // No operation touches a string that is not a number of permits.
 func TestNoNumberOfPermits(t *testing.T) {
 	server, ctx := rig.Shared(), t.Context()
-	for _, value := range []string{"1.5", "0x10", " 7", "1e3", "007", "99999999999999999999"} {
+	for _, value := range []string{"1.5", "0x10", " 7", "1e3", "007", "-0", "nan", "99999999999999999999"} {
 		t.Run(value, func(t *testing.T) {
 			admin := rig.NewAdmin(t, server)
 			s := newSemaphore(t, connect(t, server), 5)

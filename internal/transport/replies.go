@@ -81,6 +81,7 @@ var genericTexts = []struct {
 	{"unknown subcommand", refusedReply},
 	{"Unknown subcommand", refusedReply},
 	{"Unknown PUBSUB subcommand", refusedReply},
+	{"'CLUSTER INFO' not supported", refusedReply}, // miniredis, the embedded server of tests
 	{"wrong number of arguments for '", refusedReply},
 	{"syntax error", refusedReply},
 	{"Syntax error in HELLO option", refusedReply},
@@ -131,8 +132,7 @@ var raisedTexts = []struct {
 
 // scriptError matches an error that a command raised in a script: as Redis 6.2 reports it, with the
 // place in front, twice if the server itself refused the command; and as newer servers do, with the
-// place behind, where Valkey 9 omits the digest. The last form is that of miniredis, the embedded server
-// of tests.
+// place behind, where Valkey 9 omits the digest. The last form is that of miniredis.
 var scriptError = regexp.MustCompile(`(?s)^Error running script \(call to f_[0-9a-f]{40}\): @user_script:\d+: (?:@user_script: \d+: -?)?(.*)$` +
 	`|^(.*) script: (?:[0-9a-f]{40}, )?on @user_script:\d+\.$` +
 	`|^Error compiling script \(new function\): (?:<string>)?:\d+: (.*?)\s+stack traceback:.*$`)

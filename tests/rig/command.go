@@ -85,13 +85,16 @@ func (t *Tap) answered(c Command) {
 // arrived records a command and finds the rule that applies to it. All connections go through here,
 // so "the n-th command" is well defined.
 func (t *Tap) arrived(c Command) Treatment {
-	if setup[c.Name()] {
-		return Treatment{}
-	}
+	isSetup := setup[c.Name()]
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.commands = append(t.commands, c)
+	if !isSetup {
+		t.commands = append(t.commands, c)
+	}
 	for _, r := range t.rules {
+		if r.setup != isSetup {
+			continue
+		}
 		if treatment, ok := r.judge(c); ok {
 			return treatment
 		}

@@ -90,8 +90,9 @@ func Both(a, b Match) Match { return func(c Command) bool { return a(c) && b(c) 
 // rule selects the treatment of commands. It is used under the lock of its tap.
 type rule struct {
 	match     Match
-	skip      int // this many matching commands pass first
-	left      int // this many are then treated; negative: all
+	setup     bool // it is for the commands that a tap does not record
+	skip      int  // this many matching commands pass first
+	left      int  // this many are then treated; negative: all
 	treatment func(Command) Treatment
 }
 
@@ -140,6 +141,13 @@ func (t *Tap) LoseAll(match Match, loss Loss) (stop func()) {
 // it to the server, until stop is called.
 func (t *Tap) Refuse(match Match, text string) (stop func()) {
 	return t.addRule(&rule{match: match, left: -1, treatment: func(Command) Treatment {
+		return Treatment{Answer: text}
+	}})
+}
+
+// RefuseGreetings answers the first command on each new connection with an error, until stop is called.
+func (t *Tap) RefuseGreetings(text string) (stop func()) {
+	return t.addRule(&rule{match: Named("HELLO"), setup: true, left: -1, treatment: func(Command) Treatment {
 		return Treatment{Answer: text}
 	}})
 }
