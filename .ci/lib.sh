@@ -39,7 +39,7 @@ share() {
     paste -sd '|' | sed 's/.*/^(&)$/'
 }
 
-# tested BACKEND ARGUMENTS…: runs tests, with the race detector if there is a C compiler. The part lint has go vet.
+# tested BACKEND ARGUMENTS…: runs tests, with the race detector if there is a C compiler.
 tested() {
-  env -u CGO_ENABLED LATCHKEY_TEST_BACKEND="$1" LATCHKEY_TEST_INSTALL=0 ./test.sh -vet=off "${@:2}"
+  env -u CGO_ENABLED LATCHKEY_TEST_BACKEND="$1" LATCHKEY_TEST_INSTALL=0 ./test.sh "${@:2}"
 }
