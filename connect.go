@@ -159,16 +159,24 @@ func dialAs(t *transport.Topology, settings rueidis.ClientOption) (rueidis.Clien
 	return client, t, err
 }
 
-// inCluster reports whether the server belongs to a cluster. If the server is in trouble,
-// inCluster retries for a while, because a wrong guess would lose the keys of all other
-// nodes.
+// inCluster reports whether the server belongs to a cluster. A wrong guess would lose the keys of all other nodes.
 func inCluster(ctx context.Context, client rueidis.Client) (clustered bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, transport.DialTimeout)
 	defer cancel()
-	for pause := transport.FirstPause; ; pause = min(2*pause, transport.LongPause) {
+	err = untilAnswered(ctx, func() error {
 		clustered, err = queryCluster(ctx, client)
-		if err == nil || transport.Classify(err) == transport.Refused || transport.Rest(ctx, nil, pause) != nil {
-			return clustered, err
+		return err
+	})
+	return clustered, err
+}
+
+// untilAnswered asks what decides for good, until the server answers or refuses, or ctx ends: a server may be in
+// trouble, and a proxy may send errors of its own.
+func untilAnswered(ctx context.Context, ask func() error) error {
+	for pause := transport.FirstPause; ; pause = min(2*pause, transport.LongPause) {
+		err := ask()
+		if transport.Classify(err).Final() || transport.Rest(ctx, nil, pause) != nil {
+			return err
 		}
 	}
 }

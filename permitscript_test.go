@@ -179,3 +179,14 @@ func TestPermitScripts_serve(t *testing.T) {
 	require.Empty(t, s.queue())
 	s.counts(0, 3)
 }
+
+// Permits are given back although a key beside them is another kind of object.
+func TestPermitScripts_other_kind_beside_the_permits(t *testing.T) {
+	s := newPermitScripts(t)
+	s.setPermits(3, "try")
+	two := s.entry(2)
+	require.Nil(t, s.permit(two, "30000"))
+	s.do("SADD", s.lock.fairPermitKeys()[4], "x") // the leases of grants
+	requireCode(t, s.c.script(permitLeave, s.lock.fairPermitKeys(), s.serving("", two, "")...), "WRONGTYPE")
+	s.counts(3, 0)
+}

@@ -42,9 +42,8 @@ func newListener(n *notifier, address string) *listener {
 // run keeps a link up for as long as there are channels to listen to.
 func (l *listener) run() {
 	for pause := transport.FirstPause; ; pause = min(2*pause, transport.LongPause) {
-		began := time.Now()
-		err := l.listen()
-		if time.Since(began) > transport.LongPause {
+		lasted, err := l.listen()
+		if lasted > transport.LongPause {
 			pause = transport.FirstPause
 		}
 		if err != nil {
@@ -74,17 +73,17 @@ func (l *listener) idle() bool {
 	return !l.active
 }
 
-// listen keeps links up, one after the other, until one breaks (an error) or none is needed any more.
-func (l *listener) listen() error {
+// listen keeps links up, one after the other, until one breaks (an error) or none is needed any more. It returns how
+// long the last one was up.
+func (l *listener) listen() (lasted time.Duration, err error) {
 	var k *link
 	for {
-		var err error
 		if k, err = l.open(k); err != nil {
-			return err
+			return 0, err
 		}
 		if err = l.serve(k); !errors.Is(err, errCrowded) {
 			l.end(k)
-			return err
+			return time.Since(k.openedAt), err
 		}
 	}
 }

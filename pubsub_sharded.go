@@ -31,14 +31,16 @@ func meetCluster(c *transport.Sender, o Options) (sharded bool, err error) {
 	if o.ShardedPubSub == ShardedOff {
 		return false, nil
 	}
-	_, reply := c.QueryAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
-		return client.Do(ctx, client.B().PubsubShardnumsub().Build())
+	err = untilAnswered(ctx, func() error {
+		_, reply := c.QueryAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+			return client.Do(ctx, client.B().PubsubShardnumsub().Build())
+		})
+		return reply.Error()
 	})
-	err = reply.Error()
 	switch outcome := transport.Classify(err); {
 	case outcome == transport.Answered:
 		return true, nil
-	case outcome != transport.Refused: // the answer decides for good
+	case outcome != transport.Refused:
 		return false, err
 	case o.ShardedPubSub == ShardedOn:
 		return false, invalid("Options.ShardedPubSub is ShardedOn: %v", errors.Join(errNoSharded, err))

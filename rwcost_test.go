@@ -79,7 +79,7 @@ func TestRWScripts_costs(t *testing.T) {
 	require.Equal(t, "HELD", s.unread(5, "stop to read, beside others", ownerA))
 	require.Nil(t, s.unread(3, "undo of a read, beside others", ownerA))
 	require.Equal(t, int64(0), s.unread(9, "stop to read, a writer waits", ownerB))
-	require.Nil(t, s.write(10, "write, after a wait", ownerC))
+	require.Nil(t, s.write(11, "write, after a wait", ownerC))
 	require.IsType(t, int64(0), s.read(4, "read, refused again", d))
 	require.IsType(t, int64(0), s.write(15, "write, refused", d))
 	require.Equal(t, int64(0), s.unwrite(11, "stop to write, others wait", ownerC, true))

@@ -500,3 +500,15 @@ func TestSemScripts_other_kinds_are_left_alone(t *testing.T) {
 	}
 	require.Equal(t, map[string]string{"a": "1"}, s.c.hash(t, s.key))
 }
+
+// An acquisition is undone although a key beside the permits is another kind of object.
+func TestSemScripts_other_kind_beside_the_permits(t *testing.T) {
+	s := newSemScripts(t)
+	s.set(3, "try")
+	require.NoError(t, s.c.rueidis.Do(t.Context(), s.c.rueidis.B().Sadd().Key(s.bar).Member("x").Build()).Error())
+	number := s.number()
+	require.Equal(t, "OK", s.take(1, 2, number))
+	s.free(1)
+	require.Equal(t, int64(2), s.undo(1, 2, number))
+	s.free(3)
+}

@@ -94,7 +94,7 @@ local function takeTurn(head)
   if head then
     redis.call('lpop', queue)
   end
-  forget(owner)
+  pcall(forget, owner)
   return token
 end
 

@@ -41,7 +41,7 @@ if ttl == -2 and count == '1' and me == '' and not fenced and not counter then
   redis.call('hset', key, owner, '1')
   redis.call('pexpire', key, ARGV[2])
   if oldEntry ~= '' and queue then
-    redis.call('zrem', queue, oldEntry, '~' .. owner)
+    redis.pcall('zrem', queue, oldEntry, '~' .. owner)
   end
   return nil
 end
@@ -71,7 +71,7 @@ if ttl == -2 then
   end
   local token = take()
   if queue and oldEntry ~= '' then
-    redis.call('zrem', queue, oldEntry, '~' .. owner)
+    redis.pcall('zrem', queue, oldEntry, '~' .. owner)
   end
   return token
 end

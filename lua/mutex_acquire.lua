@@ -23,7 +23,7 @@ local ttl = redis.call('pttl', KEYS[1])
 if ttl == -2 then
   redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
   if queue and ARGV[4] ~= '' then
-    redis.call('zrem', queue, ARGV[4], '~' .. ARGV[1])
+    redis.pcall('zrem', queue, ARGV[4], '~' .. ARGV[1])
   end
   return false
 end

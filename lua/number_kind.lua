@@ -9,7 +9,8 @@
 -- A semaphore is gone when its number is gone, even if Redisson has left this key behind. A latch is
 -- open then.
 
--- numberIn returns the number that a value is, nil for a value that the server cannot add to.
+-- numberIn returns the number that a value is, nil for a value that the server cannot add to, or that Lua cannot
+-- represent.
 local function numberIn(value)
   local n = (value == '0' or string.find(value, '^-?[1-9]%d*$')) and tonumber(value)
   return n and math.abs(n) < 2 ^ 53 and n or nil

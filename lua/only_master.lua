@@ -1,5 +1,5 @@
--- Fragment: stops the script on a server that accepts no writes, before the script replies that
--- something is not there. It needs the local key, which may hold any type or not exist.
+-- Fragment: stops the script on a server that accepts no writes, before it replies that something is not there, or
+-- with figures that no lease makes untrue. It needs the local key, which may hold any type or not exist.
 --
 -- A replica executes a script until its first write, and may be empty or out of date: after a failover
 -- a client may be connected to the former master for a moment. So this is a write that changes

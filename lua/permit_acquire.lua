@@ -37,13 +37,40 @@
 local key, held, queue, alive, grants, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local entry, lease, stale, ticket, short = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local publish, channel, clients, suffix, counts = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11] == '1'
---@include permit_queue
+--@include permit_entry
 
 local free, wrong = look()
 if wrong then
   return wrong
 end
+local ids, absent, back, n, empty = idsOf(entry), nil, nil, nil, nil
 
+-- take makes the entry hold its permits.
+local function take()
+  hold(ids, lease)
+  return untilEnd(lease)
+end
+
+if free then
+  absent, back = missing(ids)
+  n, free = #absent, free + back
+  if n > 0 and KEYS[7] and redis.call('exists', KEYS[7]) == 1 then
+    return redis.error_reply('LATCHKEY_PAST the acquisition was given up')
+  end
+  empty = redis.call('exists', queue) == 0
+  if empty and free < n then
+    local more = putBack(n - free)
+    back, free = back + more, free + more
+  end
+  if n == 0 or empty and free >= n then
+    if n == 0 then
+      redis.call('zrem', held, '') -- all are granted already: lets the rest run on a server without memory
+    end
+    return take()
+  end
+end
+
+--@include permit_queue
 -- place returns the ticket of the entry as text: the ticket that its client knows, because a late copy
 -- may have put the entry back with another. A new ticket is later than the last in the queue, even if
 -- the clock of the server was set back.
@@ -80,32 +107,6 @@ if not free then
   end
   return unset()
 end
-local ids = idsOf(entry)
-local absent, back = missing(ids)
-free = free + back
-local n = #absent
-if n > 0 and KEYS[7] and redis.call('exists', KEYS[7]) == 1 then
-  return redis.error_reply('LATCHKEY_PAST the acquisition was given up')
-end
-
--- take makes the entry hold its permits.
-local function take()
-  hold(ids, lease)
-  return untilEnd(lease)
-end
-
-local empty = redis.call('exists', queue) == 0
-if empty and free < n then
-  local more = putBack(n - free)
-  back, free = back + more, free + more
-end
-if n == 0 or empty and free >= n then
-  if n == 0 then
-    redis.call('zrem', held, '') -- all are granted already: lets the rest run on a server without memory
-  end
-  return take()
-end
-
 local total = free + redis.call('zcard', held)
 local joined = stale and (n <= total or free <= 0) and join()
 local head, left, pause
@@ -126,7 +127,6 @@ if first and free >= n and not pause then
   return taken
 end
 if not stale then
-  --@include only_master
   if back > 0 and not head and not left then
     offer(free) -- others may want fewer
   end

@@ -7,7 +7,7 @@
 --         whose lease is not over: the id, remaining ms of its lease (-1 without an end)
 --         error WRONGTYPE: the key is another kind of object; error LATCHKEY_UNSET: see sem_state.lua
 --
--- Cost: 5 commands; O(log p + length of the piece) for p ids. Idempotent: changes nothing.
+-- Cost: 6 commands; O(log p + length of the piece) for p ids. Idempotent: changes nothing.
 local key, held, kind = KEYS[1], KEYS[2], KEYS[3]
 local publish, channel
 --@include permit_state
@@ -15,6 +15,7 @@ local free, wrong = look()
 if not free then
   return wrong or unset()
 end
+--@include only_master
 local reply = {redis.call('zcard', held)}
 local ids = redis.call('zrange', held, ARGV[1], ARGV[2], 'withscores')
 for i = 1, #ids, 2 do

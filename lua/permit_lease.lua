@@ -7,7 +7,7 @@
 --         integer: remaining ms, -1 without an end
 --         error WRONGTYPE: the key is another kind of object
 --
--- Cost: at most 5 commands; O(log p). Changes nothing.
+-- Cost: at most 6 commands; O(log p). Changes nothing.
 local key, held, kind = KEYS[1], KEYS[2], KEYS[3]
 local publish, channel
 --@include permit_state
@@ -16,8 +16,8 @@ if wrong then
   return wrong
 end
 local score = redis.call('zscore', held, ARGV[1])
+--@include only_master
 if not score or lapsed(score) then
-  --@include only_master
   return false
 end
 if tonumber(score) >= never then

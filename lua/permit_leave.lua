@@ -26,7 +26,7 @@
 -- O(log w + n log p). Works on a server that is out of memory. Idempotent: ids are used once.
 local key, held, queue, alive, grants, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local publish, channel, clients, suffix, counts = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1'
---@include permit_queue
+--@include permit_serve
 
 local ids, live = {ARGV[1]}, false
 if ARGV[1] == '' then
@@ -36,18 +36,18 @@ for _, score in ipairs(redis.call('zmscore', held, unpack(ids))) do
   live = live or score and not lapsed(score)
 end
 local back = redis.call('zrem', held, unpack(ids)) -- lets the rest run on a server that is out of memory
-local left = ARGV[2] ~= '' and drop({ARGV[2]}) or 0
 if ARGV[3] ~= '' then
   redis.call('set', KEYS[7], '1', 'px', ARGV[3])
 end
 local free, wrong = look()
+if free and back > 0 then
+  free = redis.call('incrby', key, back)
+end
+local left = ARGV[2] ~= '' and drop({ARGV[2]}) or 0
 if wrong then
   return wrong
 end
 local receivers = 0
-if free and back > 0 then
-  free = redis.call('incrby', key, back)
-end
 if free and back + left > 0 then
   receivers = serve(free, ARGV[9])
 end

@@ -1,5 +1,4 @@
--- Fragment: the queue of a semaphore whose permits have ids. In addition to permit_state.lua it needs the locals
--- queue, alive and grants, and
+-- Fragment: the queue of a semaphore whose permits have ids. It needs what permit_entry.lua needs, and the locals
 --
 --   clients, suffix  prefix and suffix of the channels of clients
 --   counts           whether the server counts all listeners of these channels
@@ -22,7 +21,7 @@
 -- lease. A client whose entry is to retry by itself gets:
 --
 --   "ask 0 <id> <key>"
---@include permit_state
+--@include permit_entry
 --@include listened
 --@include strangers
 local deadBatch, grantsAtOnce, strangersPause = 128, 64, 3
@@ -33,57 +32,6 @@ local function clientOf(entry)
   return string.sub(entry, 1, -34)
 end
 
--- wanted returns how many permits an entry wants, 0 if it is damaged.
-local function wanted(entry)
-  return tonumber(string.sub(entry, -8, -5), 16) or 0
-end
-
--- idsOf returns the ids of the permits that an entry wants, as bytes.
-local function idsOf(entry)
-  local start = string.gsub(string.sub(entry, -32, -5), '%x%x', function(digits)
-    return string.char(tonumber(digits, 16))
-  end)
-  local ids = {}
-  for i = 0, wanted(entry) - 1 do
-    ids[i + 1] = start .. string.char(math.floor(i / 256), i % 256)
-  end
-  return ids
-end
-
--- missing returns the ids among some that are not held, and how many leases were over: their permits
--- become available.
-local function missing(ids)
-  local absent, over = {}, {}
-  for i, score in ipairs(redis.call('zmscore', held, unpack(ids))) do
-    if score and lapsed(score) then
-      over[#over + 1] = ids[i]
-    end
-    if not score or lapsed(score) then
-      absent[#absent + 1] = ids[i]
-    end
-  end
-  return absent, reclaim(over)
-end
-
--- hold makes ids held for a lease, and subtracts the new ones from the number of free permits.
-local function hold(ids, lease)
-  local members, score = {}, ends(lease)
-  for i, id in ipairs(ids) do
-    members[2 * i - 1] = score
-    members[2 * i] = id
-  end
-  local new = redis.call('zadd', held, 'gt', unpack(members))
-  if new > 0 then
-    redis.call('incrby', key, -new) -- the command that gives them back
-  end
-  local ttl = redis.call('pttl', key)
-  if ttl >= 0 then -- 0 in its last millisecond
-    redis.call('pexpire', held, math.max(ttl, 1))
-  else
-    redis.call('persist', held)
-  end
-end
-
 -- keep makes the queue expire some time after the last sign of life. It needs the local stale: the ms for which a
 -- waiter counts as alive after one.
 local function keep()
@@ -91,14 +39,6 @@ local function keep()
   redis.call('pexpire', queue, life)
   redis.call('pexpire', alive, life)
   redis.call('pexpire', grants, life)
-end
-
--- drop removes entries from the queue, and returns how many were in it.
-local function drop(entries)
-  local n = redis.call('zrem', queue, unpack(entries))
-  redis.call('zrem', alive, unpack(entries))
-  redis.call('hdel', grants, unpack(entries))
-  return n
 end
 
 -- over removes the queue if nobody in it is alive.
@@ -211,25 +151,4 @@ local function pass(free, always, asker)
     ask(head, 0) -- there may be more to grant
   end
   return free, head, left
-end
-
--- serve passes permits on that have become free. If nobody is in the queue, or strangers have their turn,
--- the channel gets a message for listeners that do not use the queue. serve returns how many subscribers
--- received that, 0 if the permits went to the queue.
-local function serve(free, waits)
-  if redis.call('exists', queue) == 0 then
-    redis.call('del', alive, grants) -- of a queue that is gone
-    return offer(free)
-  end
-  if free > 0 and theirTurn(strangers(channel, waits), queue) then
-    redis.call('hset', grants, '', string.format('%.0f', clock() + strangersPause))
-    local head = front()
-    if head then
-      ask(head, strangersPause)
-    end
-    return offer(free)
-  end
-  local head, dead
-  free, head, dead = pass(free, true)
-  return head and 0 or dead and 0 or offer(free)
 end

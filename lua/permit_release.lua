@@ -22,7 +22,7 @@
 local key, held, note, kind, queue, alive, grants = unpack(KEYS)
 local number, publish, channel, clients, suffix, counts = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6] == '1'
 --@include op
---@include permit_queue
+--@include permit_serve
 
 local done, past = recall()
 if done or past then

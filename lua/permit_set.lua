@@ -26,7 +26,7 @@
 local key, held, note, kind, queue, alive, grants = unpack(KEYS)
 local number, n, how, ttl = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local publish, channel, clients, suffix, counts = ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9] == '1'
---@include permit_queue
+--@include permit_serve
 --@include sem_once
 
 if free and how == 'try' then

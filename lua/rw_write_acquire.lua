@@ -25,7 +25,7 @@
 -- a tenth of the time in ARGV[4], it is not noted again. Holders whose leases are over are removed,
 -- 64 at most in one call.
 --
--- Cost: 8 commands if nobody else is there, 10 after a wait; 16 if it is refused, 6 if it is refused
+-- Cost: 8 commands if nobody else is there, 11 after a wait; 16 if it is refused, 6 if it is refused
 -- again; 3 more to join the queue, 4 if the entry is in it already, 4 more for a poller. O(log n) in the
 -- readers and the waiting writers. Idempotent: counts are absolute; a re-entry neither extends nor shortens the lease.
 local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -97,11 +97,12 @@ if pause then
   return refusal(pause, mode, stranger, since, pollIn)
 end
 
-if not quiet then -- first, because these fail if such a key is another kind of object
+local waited = not quiet and redis.call('zscore', writers, owner) -- fails first if that is another kind of object
+begin('write', owner .. ':write', count, lease)
+if waited then
   redis.call('zrem', writers, owner)
 end
 if queue and ARGV[6] ~= '' then
-  redis.call('zrem', queue, ARGV[6], '~' .. owner)
+  redis.pcall('zrem', queue, ARGV[6], '~' .. owner)
 end
-begin('write', owner .. ':write', count, lease)
 return false

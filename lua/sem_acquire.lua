@@ -84,7 +84,7 @@ end
 if called or serve(free, entry) then
   local reply = take()
   if not called or poll ~= '' then
-    redis.call('zrem', queue, entry, poller)
+    redis.pcall('zrem', queue, entry, poller)
   end
   closeBar(entry)
   pcall(serve, free)

@@ -1,19 +1,11 @@
--- Fragment: offer(free, short) lets others have the free permits. In addition to sem_serve.lua it needs the local
+-- Fragment: offer(free, short) lets others have the free permits. It needs what sem_serve.lua needs, and the local
 -- waits, a second channel: see strangers.lua.
 --
 -- If nobody is in the queue, strangers and all others that listen on channel get a message. Otherwise one permit is
 -- kept for strangers for a moment if it is their turn. If short is true, they have no turn. They also get a message
 -- if permits are left when the queue has been served, because they do not poll.
 -- offer returns how many strangers listen, 0 if nobody is in the queue.
---@include sem_serve
---@include strangers
-local strangersPause = 3
-
--- tellStrangers announces permits. Clients of this library ignore a message on channel after one on waits.
-local function tellStrangers(n)
-  tell(publish, waits, '1')
-  announce(n)
-end
+--@include sem_state
 
 local function offer(free, short)
   if free <= 0 then
@@ -24,6 +16,16 @@ local function offer(free, short)
     announce(free)
     return 0
   end
+  --@include sem_serve
+  --@include strangers
+  local strangersPause = 3
+
+  -- tellStrangers announces permits. Clients of this library ignore a message on channel after one on waits.
+  local function tellStrangers(permits)
+    tell(publish, waits, '1')
+    announce(permits)
+  end
+
   local n = strangers(channel, waits)
   local turn = not short and theirTurn(n, queue)
   if turn then

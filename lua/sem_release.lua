@@ -37,6 +37,7 @@ if not free then
 end
 if not free then
   announce(now) -- also to those that are not in the queue
+  --@include sem_serve
   pcall(serve, now)
   return 1
 end

@@ -85,7 +85,7 @@ end
 
 -- barred returns the entry whose bar is remembered, nil if none is, and whether the bar is up.
 local function barred()
-  local ms, entry = string.match(redis.call('get', bar) or '', '^(%d+) (.*)$')
+  local ms, entry = string.match(tostring(redis.pcall('get', bar)), '^(%d+) (.*)$')
   return entry, ms and redis.call('pttl', bar) > tonumber(ms)
 end
 

@@ -15,6 +15,7 @@
 --@include sem_args
 local entry, waits = ARGV[2], ARGV[9]
 --@include op
+--@include sem_serve
 --@include sem_offer
 
 local done, past
@@ -26,15 +27,15 @@ if number ~= '' then
   room()
   remember(void)
 end
-local waited = redis.call('zrem', queue, entry, pollTime(entry)) + redis.call('zrem', calls, entry) > 0
-closeBar(entry)
 local free, wrong = look()
-if not free then
-  return wrong or 0
-end
-local back = tonumber(done or 0)
+local back = free and tonumber(done or 0) or 0
 if back ~= 0 then
   free = redis.call('incrby', key, back)
+end
+local waited = redis.call('zrem', queue, entry, pollTime(entry)) + redis.call('zrem', calls, entry) > 0
+closeBar(entry)
+if not free then
+  return wrong or 0
 end
 if waited or back > 0 then
   pcall(offer, free)

@@ -123,8 +123,17 @@ func TestFixedEndpoint_of_a_member(t *testing.T) {
 	})
 }
 
-// The former master receives nothing from the next one. A client that only looks and awaits does not stay with it.
-func TestFixedEndpoint_to_a_replica_without_its_master(t *testing.T) {
+// adrift makes the former master a replica that receives nothing from the next one, and returns a client of that one.
+func (f *fixedEndpoint) adrift(t *testing.T) (next *latchkey.Client) {
+	t.Helper()
+	former := rig.NewAdmin(t, f.pair.Master)
+	f.swap()
+	former.Do("REPLICAOF", "127.0.0.1", "1")
+	return connect(t, f.pair.Master)
+}
+
+// A client that only awaits a latch does not stay with a former master that has lost its own.
+func TestFixedEndpoint_awaited(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Topology)
 	for how, borrowed := range map[string]bool{"opened": false, "borrowed": true} {
@@ -132,58 +141,58 @@ func TestFixedEndpoint_to_a_replica_without_its_master(t *testing.T) {
 			t.Parallel()
 			f, ctx := newFixedEndpoint(t), within(t, 4*soon)
 			watcher := f.client(t, borrowed, latchkey.Options{})
-			latch, semaphore, permits := watcher.NewCountDownLatch("latch"), watcher.NewSemaphore("semaphore"), watcher.NewPermitSemaphore("permits")
+			latch := watcher.NewCountDownLatch("latch")
 			require.NoError(t, firstOf(latch.TrySetCount(ctx, 1)))
-			require.NoError(t, semaphore.SetPermits(ctx, 0))
-			require.NoError(t, permits.SetPermits(ctx, 0))
 			awaited := make(chan error, 1)
 			go func() { awaited <- latch.Await(ctx) }()
 			awaitWaiting(t, watcher, latchkey.KindLatch, 1)
-
-			former := rig.NewAdmin(t, f.pair.Master)
-			f.swap()
-			former.Do("REPLICAOF", "127.0.0.1", "1")
-			next := connect(t, f.pair.Master)
-			require.NoError(t, firstOf(next.NewCountDownLatch("latch").CountDown(ctx)))
-			require.NoError(t, next.NewSemaphore("semaphore").SetPermits(ctx, 2))
-			require.NoError(t, next.NewPermitSemaphore("permits").SetPermits(ctx, 2))
+			require.NoError(t, firstOf(f.adrift(t).NewCountDownLatch("latch").CountDown(ctx)))
 			assert.NoError(t, rig.Await(t, soon, "the latch", awaited))
-			assert.NoError(t, semaphore.TryAcquire(ctx, 1))
-			assert.NoError(t, firstOf(permits.TryAcquire(ctx)))
 		})
 	}
 }
 
-// What a client reports comes from the master, also if it sends nothing else.
+// What a client reports comes from the master, also if it sends nothing else; so does the refusal of permits.
 func TestFixedEndpoint_reports(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Topology)
 	f, ctx := newFixedEndpoint(t), within(t, 4*soon)
+	set := func(c *latchkey.Client, n int) {
+		require.NoError(t, c.NewSemaphore("semaphore").SetPermits(ctx, n))
+		require.NoError(t, c.NewPermitSemaphore("permits").SetPermits(ctx, n))
+	}
 	setter := connect(t, f.pair.Master)
 	require.NoError(t, firstOf(setter.NewCountDownLatch("latch").TrySetCount(ctx, 3)))
-	require.NoError(t, setter.NewSemaphore("semaphore").SetPermits(ctx, 3))
-	require.NoError(t, setter.NewPermitSemaphore("permits").SetPermits(ctx, 3))
-	available := func(stats latchkey.PermitStats, err error) (int, error) { return stats.Available, err }
+	set(setter, 0)
 	reports := map[string]func(c *latchkey.Client) (int, error){
 		"latch": func(c *latchkey.Client) (int, error) { return c.NewCountDownLatch("latch").Count(ctx) },
+		"barrier": func(c *latchkey.Client) (int, error) {
+			state, err := c.NewBarrier("barrier", 2).State(ctx)
+			return state.Parties, err
+		},
 		"semaphore": func(c *latchkey.Client) (int, error) {
 			stats, err := c.NewSemaphore("semaphore").Stats(ctx)
-			return stats.Available, err
+			return stats.Total, err
 		},
-		"permits": func(c *latchkey.Client) (int, error) { return available(c.NewPermitSemaphore("permits").Stats(ctx)) },
+		"permits": func(c *latchkey.Client) (int, error) {
+			stats, err := c.NewPermitSemaphore("permits").Stats(ctx)
+			return stats.Available + stats.Acquired, err
+		},
+		"attempt at a semaphore": func(c *latchkey.Client) (int, error) { return 2, c.NewSemaphore("semaphore").TryAcquire(ctx, 1) },
+		"attempt at permits": func(c *latchkey.Client) (int, error) {
+			return 2, firstOf(c.NewPermitSemaphore("permits").TryAcquire(ctx))
+		},
 	}
 	clients := map[string]*latchkey.Client{}
 	for what := range reports {
 		clients[what] = f.client(t, false, latchkey.Options{})
 	}
 
-	former := rig.NewAdmin(t, f.pair.Master)
-	f.swap()
-	former.Do("REPLICAOF", "127.0.0.1", "1")
-	next := connect(t, f.pair.Master)
+	next := f.adrift(t)
 	require.NoError(t, firstOf(next.NewCountDownLatch("latch").CountDown(ctx)))
-	require.NoError(t, next.NewSemaphore("semaphore").SetPermits(ctx, 2))
-	require.NoError(t, next.NewPermitSemaphore("permits").SetPermits(ctx, 2))
+	go func() { _, _ = next.NewBarrier("barrier", 2).Await(ctx) }()
+	awaitWaiting(t, next, latchkey.KindBarrier, 1)
+	set(next, 2)
 	for what, report := range reports {
 		n, err := report(clients[what])
 		require.NoError(t, err, what)

@@ -90,7 +90,7 @@ func (e *refusalError) Unwrap() error { return e.error }
 func Refusal(err error) error { return &refusalError{err} }
 
 // Declined reports whether the server has replied to a query that it will not answer it. A reply
-// that no known server sends counts too: a query changes nothing.
+// that no known server sends counts too: a query changes nothing. It is not for what decides for good.
 func Declined(err error) bool {
 	return Classify(err) == Refused || isReply(err, func(r errorReply) bool { return r.class() == unknownReply })
 }

@@ -109,6 +109,7 @@ var genericTexts = []struct {
 	{"Can't execute '", refusedReply}, // a connection that has subscribed, RESP2
 	{"Command not allowed inside a transaction", refusedReply},
 	{"Replica can't interact with the keyspace", refusedReply},
+	{"No such master with that name", refusedReply}, // Sentinel
 	{"max number of clients", laterReply},
 	{"WAIT cannot be used with replica instances", awayReply},
 }

@@ -1,0 +1,63 @@
+-- Fragment: an entry in the queue of a semaphore whose permits have ids, and its permits. It needs what
+-- permit_state.lua needs, and the locals queue, alive and grants: see permit_queue.lua. Scripts that usually find no
+-- queue include only this at first: each function that is defined costs time.
+--@include permit_state
+
+-- wanted returns how many permits an entry wants, 0 if it is damaged.
+local function wanted(entry)
+  return tonumber(string.sub(entry, -8, -5), 16) or 0
+end
+
+-- idsOf returns the ids of the permits that an entry wants, as bytes.
+local function idsOf(entry)
+  local start = string.gsub(string.sub(entry, -32, -5), '%x%x', function(digits)
+    return string.char(tonumber(digits, 16))
+  end)
+  local ids = {}
+  for i = 0, wanted(entry) - 1 do
+    ids[i + 1] = start .. string.char(math.floor(i / 256), i % 256)
+  end
+  return ids
+end
+
+-- missing returns the ids among some that are not held, and how many leases were over: their permits
+-- become available.
+local function missing(ids)
+  local absent, over = {}, {}
+  for i, score in ipairs(redis.call('zmscore', held, unpack(ids))) do
+    if score and lapsed(score) then
+      over[#over + 1] = ids[i]
+    end
+    if not score or lapsed(score) then
+      absent[#absent + 1] = ids[i]
+    end
+  end
+  return absent, reclaim(over)
+end
+
+-- hold makes ids held for a lease, and subtracts the new ones from the number of free permits.
+local function hold(ids, lease)
+  local members, score = {}, ends(lease)
+  for i, id in ipairs(ids) do
+    members[2 * i - 1] = score
+    members[2 * i] = id
+  end
+  local new = redis.call('zadd', held, 'gt', unpack(members))
+  if new > 0 then
+    redis.call('incrby', key, -new) -- the command that gives them back
+  end
+  local ttl = redis.call('pttl', key)
+  if ttl >= 0 then -- 0 in its last millisecond
+    redis.call('pexpire', held, math.max(ttl, 1))
+  else
+    redis.call('persist', held)
+  end
+end
+
+-- drop removes entries from the queue, and returns how many were in it.
+local function drop(entries)
+  local n = redis.call('zrem', queue, unpack(entries))
+  redis.call('zrem', alive, unpack(entries))
+  redis.call('hdel', grants, unpack(entries))
+  return n
+end
