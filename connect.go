@@ -163,22 +163,11 @@ func dialAs(t *transport.Topology, settings rueidis.ClientOption) (rueidis.Clien
 func inCluster(ctx context.Context, client rueidis.Client) (clustered bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, transport.DialTimeout)
 	defer cancel()
-	err = untilAnswered(ctx, func() error {
+	err = transport.UntilAnswered(ctx, func() error {
 		clustered, err = queryCluster(ctx, client)
 		return err
 	})
 	return clustered, err
-}
-
-// untilAnswered asks what decides for good, until the server answers or refuses, or ctx ends: a server may be in
-// trouble, and a proxy may send errors of its own.
-func untilAnswered(ctx context.Context, ask func() error) error {
-	for pause := transport.FirstPause; ; pause = min(2*pause, transport.LongPause) {
-		err := ask()
-		if transport.Classify(err).Final() || transport.Rest(ctx, nil, pause) != nil {
-			return err
-		}
-	}
 }
 
 // queryCluster sends HELLO, which needs no permission. To servers that do not know it

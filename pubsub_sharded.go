@@ -31,7 +31,7 @@ func meetCluster(c *transport.Sender, o Options) (sharded bool, err error) {
 	if o.ShardedPubSub == ShardedOff {
 		return false, nil
 	}
-	err = untilAnswered(ctx, func() error {
+	err = transport.UntilAnswered(ctx, func() error {
 		_, reply := c.QueryAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 			return client.Do(ctx, client.B().PubsubShardnumsub().Build())
 		})

@@ -29,7 +29,7 @@
 --
 -- Free permits go to the front of the queue first, not to the caller.
 --
--- Cost: 10 commands if nobody waits, about 20 to join the queue; O(log w + n log p) for n permits
+-- Cost: 9 commands if nobody waits, about 20 to join the queue; O(log w + n log p) for n permits
 -- among p that are held and w that wait. Each grant to another waiter adds about 16 commands, for 64
 -- grants at most, and 128 dead entries are removed. An entry that is in the queue may retry on a
 -- server that is out of memory. Idempotent, except that the lease begins again: ids are used once,
@@ -44,13 +44,6 @@ if wrong then
   return wrong
 end
 local ids, absent, back, n, empty = idsOf(entry), nil, nil, nil, nil
-
--- take makes the entry hold its permits.
-local function take()
-  hold(ids, lease)
-  return untilEnd(lease)
-end
-
 if free then
   absent, back = missing(ids)
   n, free = #absent, free + back
@@ -66,28 +59,29 @@ if free then
     if n == 0 then
       redis.call('zrem', held, '') -- all are granted already: lets the rest run on a server without memory
     end
-    return take()
+    return (hold(ids, lease))
   end
 end
 
 --@include permit_queue
 -- place returns the ticket of the entry as text: the ticket that its client knows, because a late copy
 -- may have put the entry back with another. A new ticket is later than the last in the queue, even if
--- the clock of the server was set back.
+-- the clock of the server was set back. place also returns whether the entry is in the queue.
 local function place()
-  local since = ticket ~= '' and ticket or redis.call('zscore', queue, entry)
+  local there = redis.call('zscore', queue, entry)
+  local since = ticket ~= '' and ticket or there
   if not since then
     clock()
     local last = redis.call('zrange', queue, '-1', '-1', 'withscores')[2]
     since = math.max(micros, (tonumber(last) or -1) + 1)
   end
-  return string.format('%.0f', tonumber(since))
+  return string.format('%.0f', tonumber(since)), there
 end
 
 -- join puts the entry into the queue, or finds it there, and keeps it alive. It returns the ticket.
 local function join()
-  local since = place()
-  if redis.call('zscore', queue, entry) then
+  local since, there = place()
+  if there then
     redis.call('zrem', alive, '') -- lets the rest run on a server that is out of memory
   end
   redis.call('zadd', queue, since, entry)
@@ -122,7 +116,7 @@ if first and not head and not empty and free < n then
 end
 if first and free >= n and not pause then
   drop({entry})
-  local taken = take()
+  local taken = hold(ids, lease)
   pass(free - n, true)
   return taken
 end

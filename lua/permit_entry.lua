@@ -35,16 +35,17 @@ local function missing(ids)
   return absent, reclaim(over)
 end
 
--- hold makes ids held for a lease, and subtracts the new ones from the number of free permits.
+-- hold makes ids held for a lease, and subtracts the new ones from the number of free permits. It returns what
+-- untilEnd does, and that number, nil if no id was new.
 local function hold(ids, lease)
   local members, score = {}, ends(lease)
   for i, id in ipairs(ids) do
     members[2 * i - 1] = score
     members[2 * i] = id
   end
-  local new = redis.call('zadd', held, 'gt', unpack(members))
+  local new, left = redis.call('zadd', held, 'gt', unpack(members)), nil
   if new > 0 then
-    redis.call('incrby', key, -new) -- the command that gives them back
+    left = redis.call('incrby', key, -new) -- the command that gives them back
   end
   local ttl = redis.call('pttl', key)
   if ttl >= 0 then -- 0 in its last millisecond
@@ -52,6 +53,7 @@ local function hold(ids, lease)
   else
     redis.call('persist', held)
   end
+  return untilEnd(lease, ttl), left
 end
 
 -- drop removes entries from the queue, and returns how many were in it.

@@ -79,27 +79,28 @@ local function front()
   end
 end
 
--- give makes the first of the queue hold its permits, and notifies its client. It returns how many
--- subscribers received that, -1 if the server refuses the message: then the owner learns of the grant
--- when it retries.
-local function give(head, lease)
+-- give makes the first of the queue hold its permits, and notifies its client. It returns how many of the free
+-- permits are left then. If the server refuses the message, the owner learns of the grant when it retries.
+local function give(head, lease, free)
   drop({head}) -- lets the rest run on a server that is out of memory
-  local ids = missing(idsOf(head))
+  local ids, till = missing(idsOf(head)), nil
   if #ids > 0 then
-    hold(ids, lease)
+    till, free = hold(ids, lease)
+  else
+    till = untilEnd(lease, redis.call('pttl', held))
   end
   local client, receivers = clientOf(head), 0
   if not counts or listened(clients .. client .. suffix) then
-    local message = 'grant p ' .. string.sub(head, -32) .. ' ' .. (untilEnd(lease) or '0') .. ' ' .. key
+    local message = 'grant p ' .. string.sub(head, -32) .. ' ' .. (till or '0') .. ' ' .. key
     receivers = tell(publish, clients .. client .. suffix, message)
   end
   if receivers == 0 and counts then
     gone[client] = true
     if #ids > 0 then
-      redis.call('incrby', key, redis.call('zrem', held, unpack(ids)))
+      free = redis.call('incrby', key, redis.call('zrem', held, unpack(ids)))
     end
   end
-  return receivers
+  return free
 end
 
 -- ask tells the client of an entry to retry after some ms.
@@ -142,8 +143,7 @@ local function pass(free, always, asker)
         end
         return free, head, left
       end
-      give(head, lease)
-      free = tonumber(redis.call('get', key))
+      free = give(head, lease, free)
     end
   end
   local head, left = front()

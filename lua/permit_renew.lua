@@ -28,7 +28,7 @@ for i, key in ipairs(KEYS) do
   else
     redis.call('zadd', key, 'xx', 'gt', ends(ARGV[2 * i]), ARGV[2 * i - 1])
     held = key
-    local ms = untilEnd(ARGV[2 * i])
+    local ms = untilEnd(ARGV[2 * i], redis.call('pttl', held))
     renewed[i] = ms and 2 + tonumber(ms) or 1
   end
 end

@@ -7,12 +7,14 @@
 
 local function serve(free, waits)
   if redis.call('exists', queue) == 0 then
-    redis.call('del', alive, grants) -- of a queue that is gone
     return offer(free)
   end
   --@include permit_queue
   if free > 0 and theirTurn(strangers(channel, waits), queue) then
     redis.call('hset', grants, '', string.format('%.0f', clock() + strangersPause))
+    if redis.call('pttl', grants) < 0 then
+      redis.call('pexpire', grants, '60000')
+    end
     local head = front()
     if head then
       ask(head, strangersPause)

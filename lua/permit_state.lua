@@ -20,10 +20,9 @@ local function ends(lease)
   return string.format('%.0f', clock() + tonumber(lease))
 end
 
--- untilEnd returns the ms, as text, after which the semaphore ends with its permits, if that is before the
--- end of a lease that begins now; false if it is not.
-local function untilEnd(lease)
-  local ttl = redis.call('pttl', held)
+-- untilEnd returns the ms, as text, after which a semaphore that lives for ttl ms ends with its permits, if that is
+-- before the end of a lease that begins now; false if it is not.
+local function untilEnd(lease, ttl)
   return ttl >= 0 and (lease == '' or ttl < tonumber(lease)) and string.format('%.0f', math.max(ttl, 1))
 end
 

@@ -26,7 +26,7 @@ local _, wrong = look()
 if past or wrong and not done then
   return past or wrong
 elseif done then
-  return {2, tonumber(untilEnd(ARGV[3]) or 0)}
+  return {2, tonumber(untilEnd(ARGV[3], redis.call('pttl', held)) or 0)}
 end
 
 local score = redis.call('zscore', held, ARGV[2])
@@ -41,4 +41,4 @@ remember(2)
 if tonumber(later) < tonumber(score) then
   tell(publish, channel, '1')
 end
-return {1, tonumber(untilEnd(ARGV[3]) or 0)}
+return {1, tonumber(untilEnd(ARGV[3], redis.call('pttl', held)) or 0)}

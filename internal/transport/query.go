@@ -69,3 +69,14 @@ func (s *Sender) queryNode(ctx context.Context, p peer, q Query) rueidis.RedisRe
 func (s *Sender) QueryNodeOf(ctx context.Context, key string, q Query) rueidis.RedisResult {
 	return s.queryNode(ctx, peer{s.node(key), s.Client}, q)
 }
+
+// UntilAnswered asks what decides for good, until the server answers or refuses, or ctx ends: a server may be in
+// trouble, and a proxy may send errors of its own.
+func UntilAnswered(ctx context.Context, ask func() error) error {
+	for pause := FirstPause; ; pause = min(2*pause, LongPause) {
+		err := ask()
+		if Classify(err).Final() || Rest(ctx, nil, pause) != nil {
+			return err
+		}
+	}
+}
