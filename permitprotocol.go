@@ -31,7 +31,8 @@ func (p permitProtocol) acquireCall(a *acquisition, _, _ int) call {
 		awaits = "1"
 	}
 	args := []string{o.permitEntry(), p.leaseText(a), stale, ticket, grant, awaits, o.lock.client.publish, o.lock.channel}
-	return call{permitAcquire, p.keys(o), o.lock.client.handover.channelArgs(args, o.lock.key)}
+	args = o.lock.client.handover.channelArgs(args, o.lock.key)
+	return call{permitAcquire, p.keys(o), append(args, rawID(o.wire)[:groupIndex])}
 }
 
 // What permit_acquire.lua says of the place of a waiter: nobody has set the permits, or the waiter is not in the

@@ -8,11 +8,18 @@ local function wanted(entry)
   return tonumber(string.sub(entry, -8, -5), 16) or 0
 end
 
--- idsOf returns the ids of the permits that an entry wants, as bytes.
-local function idsOf(entry)
-  local start = string.gsub(string.sub(entry, -32, -5), '%x%x', function(digits)
-    return string.char(tonumber(digits, 16))
-  end)
+-- startOf returns the bytes with which the ids of an entry begin.
+local function startOf(entry)
+  local bytes = {}
+  for i = 1, 14 do
+    bytes[i] = tonumber(string.sub(entry, 2 * i - 34, 2 * i - 33), 16) or 0
+  end
+  return string.char(unpack(bytes))
+end
+
+-- idsOf returns the ids of the permits that an entry wants, as bytes. start is what they begin with, if it is known.
+local function idsOf(entry, start)
+  start = start or startOf(entry)
   local ids = {}
   for i = 0, wanted(entry) - 1 do
     ids[i + 1] = start .. string.char(math.floor(i / 256), i % 256)
