@@ -56,7 +56,7 @@ func (s fairPermitScripts) entry(n int) string { return semClient + ":" + s.c.ne
 
 func (s fairPermitScripts) acquire(entry, stale, ticket, grant string) any {
 	return s.c.script(permitAcquire, s.lock.fairPermitKeys(), entry, "30000", stale, ticket, grant, "",
-		"PUBLISH", s.lock.channel, "latchkey:{", "}", "0")
+		"PUBLISH", s.lock.channel, "latchkey:{", "}", "0", rawID(entry[len(semClient)+1:])[:groupIndex])
 }
 
 func (s fairPermitScripts) queue() []string {

@@ -62,7 +62,7 @@ func (c *Client) queryServerID() {
 		return client.Do(ctx, client.B().Info().Section("server").Build())
 	})
 	info, err := reply.ToString()
-	if err != nil && transport.Classify(err) != transport.Refused {
+	if err != nil && !transport.Declined(err) {
 		return
 	}
 	_, told.id, _ = strings.Cut(info, "run_id:")

@@ -85,13 +85,13 @@ local function join()
   if there then
     redis.call('zrem', alive, '') -- lets the rest run on a server that is out of memory
   end
-  redis.call('zadd', queue, since, entry)
   redis.call('zadd', alive, string.format('%.0f', clock() + stale), entry)
   if short ~= '' then
     redis.call('hset', grants, entry, short)
   else
     redis.call('hdel', grants, entry)
   end
+  redis.call('zadd', queue, since, entry) -- last, so that it is never without an expiry
   keep()
   return since
 end
@@ -122,6 +122,9 @@ if first and free >= n and not pause then
   return taken
 end
 if not stale then
+  if not empty then
+    --@include only_master
+  end
   if back > 0 and not head and not left then
     offer(free) -- others may want fewer
   end

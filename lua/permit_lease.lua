@@ -7,7 +7,7 @@
 --         integer: remaining ms, -1 without an end
 --         error WRONGTYPE: the key is another kind of object
 --
--- Cost: at most 6 commands; O(log p). Changes nothing.
+-- Cost: at most 5 commands; O(log p). Changes nothing.
 local key, held, kind = KEYS[1], KEYS[2], KEYS[3]
 local publish, channel
 --@include permit_state

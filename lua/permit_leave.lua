@@ -17,12 +17,12 @@
 --         integer: given back; how many subscribers of the channel received the message, 0 if somebody
 --         is in the queue, -1 if the server refused the message
 --         error WRONGTYPE: the key is another kind of object, to which nothing can be given back;
---         the permits are no longer held
+--         the permits are no longer held; or a key beside it is, and they are given back
 --
 -- Free permits then go to the front of the queue. If nobody is in the queue, the channel gets a
 -- message for listeners that do not use the queue.
 --
--- Cost: about 9 commands, about 16 more for each waiter that is granted its permits, 64 at most;
+-- Cost: about 10 commands, about 16 more for each waiter that is granted its permits, 64 at most;
 -- O(log w + n log p). Works on a server that is out of memory. Idempotent: ids are used once.
 local key, held, queue, alive, grants, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local publish, channel, clients, suffix, counts = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8] == '1'

@@ -27,8 +27,7 @@ for i, key in ipairs(KEYS) do
     renewed[i] = 0
   else
     redis.call('zadd', key, 'xx', 'gt', ends(ARGV[2 * i]), ARGV[2 * i - 1])
-    held = key
-    local ms = untilEnd(ARGV[2 * i], redis.call('pttl', held))
+    local ms = untilEnd(ARGV[2 * i], redis.call('pttl', key))
     renewed[i] = ms and 2 + tonumber(ms) or 1
   end
 end

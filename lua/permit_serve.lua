@@ -7,6 +7,7 @@
 
 local function serve(free, waits)
   if redis.call('exists', queue) == 0 then
+    redis.call('del', alive, grants) -- of a queue that is gone
     return offer(free)
   end
   --@include permit_queue

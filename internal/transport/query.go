@@ -70,12 +70,14 @@ func (s *Sender) QueryNodeOf(ctx context.Context, key string, q Query) rueidis.R
 	return s.queryNode(ctx, peer{s.node(key), s.Client}, q)
 }
 
-// UntilAnswered asks what decides for good, until the server answers or refuses, or ctx ends: a server may be in
-// trouble, and a proxy may send errors of its own.
+// UntilAnswered asks what decides for good, until the server answers or refuses, for [DialTimeout] at most: a server may
+// be in trouble, and a proxy may send errors of its own.
 func UntilAnswered(ctx context.Context, ask func() error) error {
+	began := time.Now()
 	for pause := FirstPause; ; pause = min(2*pause, LongPause) {
 		err := ask()
-		if Classify(err).Final() || Rest(ctx, nil, pause) != nil {
+		hopeless := errors.Is(err, errNoNodes) || errors.Is(err, rueidis.ErrClosing)
+		if Classify(err).Final() || hopeless || time.Since(began) > DialTimeout || Rest(ctx, nil, pause) != nil {
 			return err
 		}
 	}
