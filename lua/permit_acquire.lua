@@ -65,6 +65,7 @@ if free then
 end
 
 --@include permit_queue
+
 -- place returns the ticket of the entry as text: the ticket that its client knows, because a late copy
 -- may have put the entry back with another. A new ticket is later than the last in the queue, even if
 -- the clock of the server was set back. place also returns whether the entry is in the queue.

@@ -71,7 +71,7 @@ func beatOf(client *latchkey.Client) string { return "latchkey:beat:" + client.I
 // awaitCounted waits until the server has told a client how many subscribers receive its beat.
 func awaitCounted(t *testing.T, tap *rig.Tap, client *latchkey.Client) {
 	t.Helper()
-	rig.Eventually(t, 3*soon, "the beat is counted", func() error {
+	rig.Eventually(t, soon, "the beat is counted", func() error {
 		if len(tap.Executed(rig.Both(rig.Named("PUBLISH"), rig.Mentions(beatOf(client))))) == 0 {
 			return errors.New("it has not been sent")
 		}

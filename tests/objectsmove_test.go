@@ -17,7 +17,7 @@ import (
 func walkAround(t *testing.T, client *latchkey.Client, pattern string, do func()) map[string]int {
 	t.Helper()
 	seen := map[string]int{}
-	for o, err := range client.Objects(within(t, 5*time.Minute), pattern) {
+	for o, err := range client.Objects(within(t, time.Minute), pattern) {
 		require.NoError(t, err)
 		assert.Equal(t, 1, o.HolderCount, o.Name)
 		seen[o.Name]++
