@@ -58,7 +58,7 @@ var ports = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
 // What the error of a member says about a server that is gone, and about one that is silent.
 const (
-	noServer = `(dial tcp SERVER: connect: connection refused|no answer so far|no answer within 1s|not sent: there is no connection)`
+	noServer = `(dial tcp SERVER: connect: connection refused|no answer from the server|no answer so far|no answer within 1s|not sent: there is no connection)`
 	silent   = `(no answer within 1s|no answer so far|not sent: there is no connection|read tcp SERVER->SERVER: i/o timeout)`
 )
 
