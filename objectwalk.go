@@ -18,7 +18,8 @@ const (
 	walkPiece = "512"
 	// walkTrust is how long a walk relies on what it has read about a client without notes.
 	walkTrust = 5 * time.Second
-	// walkRounds is how often a walk may start again while servers keep being replaced.
+	// walkRounds is how often a walk may start again at least while servers keep being replaced. It may do so for as
+	// long as the RetryBudget.
 	walkRounds = 16
 )
 
@@ -33,10 +34,30 @@ type walk struct {
 // errReplaced means that servers may have been replaced by others, which do not know the cursor.
 var errReplaced error = &subError{"latchkey: connections to the server break again and again", ErrUnavailable}
 
+// rounds are the rounds of a walk that has to start again.
+type rounds struct {
+	*walk
+	n     int
+	began time.Time
+}
+
+func (w *walk) rounds() *rounds { return &rounds{walk: w, began: time.Now()} }
+
+// next reports whether another round may begin. The second begins at once, and each further one after a pause.
+func (r *rounds) next(ctx context.Context) bool {
+	if r.n++; r.n > walkRounds && time.Since(r.began) > r.client.options.RetryBudget {
+		return false
+	}
+	if r.n > 2 { // an error of the pause is that of the next request
+		_ = transport.Rest(ctx, r.client.closing, transport.Jitter(transport.LongPause))
+	}
+	return true
+}
+
 // all visits all masters, until it has visited every current one while that served the same slots.
 func (w *walk) all(ctx context.Context) error {
 	failed := map[string]error{} // the outcome for each master that was visited
-	for range walkRounds {
+	for r := w.rounds(); r.next(ctx); {
 		masters, err := w.masters(ctx)
 		if err != nil {
 			return err
@@ -76,7 +97,7 @@ func (w *walk) masters(ctx context.Context) ([]transport.Master, error) {
 
 // master visits one master. It starts again if its cursor may have become worthless.
 func (w *walk) master(ctx context.Context, m transport.Master) error {
-	for range walkRounds {
+	for r := w.rounds(); r.next(ctx); {
 		began, cursor := m.Continuity(), "0"
 		for {
 			var found []Object

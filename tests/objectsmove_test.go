@@ -85,6 +85,33 @@ func TestObjectsAfterABrokenConnection(t *testing.T) {
 	assert.Positive(t, twice, "the walk has begun again")
 }
 
+// A walk goes on for the RetryBudget, however often connections break in that time.
+func TestObjectsAfterManyBrokenConnections(t *testing.T) {
+	t.Parallel()
+	prefix := rig.Name(t) + ":"
+	if rig.Shared().Embedded() {
+		t.Skip("the client of the embedded server is borrowed: its connections are not seen")
+	}
+	notInCluster(t, "the others go on")
+	server := rig.Fresh(t)
+	tap := rig.NewTap(t, server)
+	client, maker := connectVia(t, server, tap.Addr(), unhurried), connect(t, server, unhurried)
+	const n, cuts = 600, 20
+	eachName(t, n, 16, func(name string) {
+		_, err := maker.NewLock(prefix+name).TryLock(t.Context(), latchkey.Lease(time.Hour))
+		assert.NoError(t, err)
+	})
+	seen, rounds := map[string]int{}, 0
+	for o, err := range client.Objects(within(t, time.Minute), allUnder(prefix)) {
+		require.NoError(t, err)
+		if seen[o.Name]++; seen[o.Name] > rounds && rounds < cuts {
+			rounds++
+			tap.Cut()
+		}
+	}
+	assert.Len(t, seen, n)
+}
+
 // A failover during the walk costs no object: the walk repeats the part that may have missed something.
 func TestFailover_during_a_walk(t *testing.T) {
 	t.Parallel()
