@@ -46,7 +46,8 @@ func (p *primitive) ForceUnlock(ctx context.Context) (bool, error) {
 	return p.client.forceUnlock(ctx, p.keys, p.spec)
 }
 
-// forceUnlock removes the holders that it finds. want is the kind that the lock must have, or nil.
+// forceUnlock removes the holders that it finds. A plain deletion that is repeated or late would free a lock that has
+// been acquired since. want is the kind that the lock must have, or nil.
 func (c *Client) forceUnlock(ctx context.Context, names *keys, want *spec) (bool, error) {
 	held := false
 	for {

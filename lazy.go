@@ -55,6 +55,7 @@ func dialKnown(settings rueidis.ClientOption, options Options) (rueidis.Client, 
 	return client, nil
 }
 
-// errLazyCluster is an ErrInvalid that only a query of the server can find.
+// errLazyCluster is an ErrInvalid that only a query of the server can find. Locks are made before that, and a cluster
+// decides their channels: a wrong guess would lose keys of other nodes.
 var errLazyCluster = transport.Refusal(fmt.Errorf("%w: Options.LazyConnect is for single servers and Sentinel; "+
 	"this server belongs to a cluster, so create its client without LazyConnect", ErrInvalid))

@@ -13,7 +13,8 @@ import (
 // readProtocol stores a reader in the hash of a read/write lock.
 type readProtocol struct {
 	// number distinguishes an ownership that reads for an owner that writes from others under the same name. It
-	// is "" for any other ownership.
+	// is "" for any other ownership. The server ignores commands with an older number: the late release of an
+	// earlier read must not end this one.
 	number string
 }
 

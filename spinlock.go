@@ -63,7 +63,8 @@ func (l *SpinLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 	return l.acquire(ctx, "lock", true, usualSettings(options))
 }
 
-// spinSpec is the spec of the re-entrant lock, except that it waits by back-off.
+// spinSpec is the spec of the re-entrant lock, except that it waits by back-off. Its release publishes as any other:
+// waiters of other locks of that name rely on the message.
 func spinSpec(b Backoff) *spec {
 	s := *lockSpec
 	s.kind, s.backoff = KindSpin, b.pause
