@@ -27,11 +27,11 @@ func newContender(c contest, client *latchkey.Client, raw rueidis.Client, d *dia
 	counter := counter{raw, c.Name}
 	switch c.Kind {
 	case "rw":
-		return library{client.NewRWLock(c.Name), counter, d}.pass
+		return library{client.NewRWLock(c.Name), counter, c.hold(), d}.pass
 	case "semaphore":
 		return pool{client.NewSemaphore(c.Name), counter, c.hold(), d}.pass
 	case "permit":
-		return lending{client.NewPermitSemaphore(c.Name), counter, d}.pass
+		return lending{client.NewPermitSemaphore(c.Name), counter, c.hold(), d}.pass
 	case "latch":
 		return (&meeting{client: client, raw: raw, contest: c}).pass
 	case "multi":
@@ -131,6 +131,7 @@ func (p pair) pass(ctx context.Context) (bool, error) {
 type library struct {
 	lock    *latchkey.RWLock
 	counter counter
+	hold    time.Duration
 	diary   *diary
 }
 
@@ -157,6 +158,7 @@ func (l library) pass(ctx context.Context) (bool, error) {
 func (l library) read(ctx context.Context, hold *latchkey.Hold) error {
 	from := time.Now()
 	err := l.counter.watch(ctx)
+	<-time.After(l.hold)
 	l.diary.stay(l.counter.name, from, time.Now(), 1, 0)
 	return errors.Join(err, hold.Unlock(ctx))
 }
@@ -165,6 +167,7 @@ func (l library) read(ctx context.Context, hold *latchkey.Hold) error {
 func (l library) write(ctx context.Context, hold *latchkey.Hold, downgrade bool) (*latchkey.Hold, error) {
 	from := time.Now()
 	err := l.counter.count(ctx)
+	<-time.After(l.hold)
 	l.diary.stay(l.counter.name, from, time.Now(), alone, 0)
 	if err != nil || !downgrade {
 		return nil, errors.Join(err, hold.Unlock(ctx))
@@ -196,6 +199,7 @@ func (p pool) pass(ctx context.Context) (bool, error) {
 type lending struct {
 	semaphore *latchkey.PermitSemaphore
 	counter   counter
+	hold      time.Duration
 	diary     *diary
 }
 
@@ -207,6 +211,7 @@ func (l lending) pass(ctx context.Context) (bool, error) {
 	}
 	from := l.diary.waited(start)
 	_, err = l.counter.read(ctx)
+	<-time.After(l.hold)
 	l.diary.stay(l.semaphore.Name(), from, time.Now(), n, 0)
 	for _, permit := range permits {
 		err = errors.Join(err, permit.Release(ctx))

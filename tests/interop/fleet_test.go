@@ -36,7 +36,7 @@ func TestMixedFleetShares(t *testing.T) {
 		fleets, holds = append(fleets, fleet{4, 1}), append(holds, 0, 20*time.Millisecond)
 	}
 	for _, f := range fleets {
-		for _, kind := range []string{"lock", "fair", "write", "semaphore"} {
+		for _, kind := range []string{"lock", "fair", "write", "rw", "semaphore", "permit"} {
 			for _, hold := range holds {
 				t.Run(fmt.Sprintf("%v, %s, hold %v", f, kind, hold), func(t *testing.T) {
 					alone := f.beside().contend(t, kind, hold)

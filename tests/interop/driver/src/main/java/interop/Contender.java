@@ -14,9 +14,9 @@ interface Contender {
         String name = command.text("name");
         long hold = command.number("hold", 0);
         return switch (kind) {
-            case "rw" -> new Library(client, name, diary);
+            case "rw" -> new Library(client, name, hold, diary);
             case "semaphore" -> new Pool(client, name, hold, diary);
-            case "permit" -> new Lending(client, name, diary);
+            case "permit" -> new Lending(client, name, hold, diary);
             case "latch" -> new Meeting(client, name, command.count("parties"), command.number("until"));
             case "multi" -> new Pair(client, name, diary);
             case "fenced" -> new Ticketed(client, name, diary);

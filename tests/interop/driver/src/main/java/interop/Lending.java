@@ -11,12 +11,14 @@ final class Lending implements Contender {
     private final RPermitExpirableSemaphore semaphore;
     private final Counter counter;
     private final String name;
+    private final long hold; // milliseconds more than looking takes
     private final Diary diary;
 
-    Lending(RedissonClient client, String name, Diary diary) {
+    Lending(RedissonClient client, String name, long hold, Diary diary) {
         semaphore = client.getPermitExpirableSemaphore(name);
         counter = new Counter(client, name);
         this.name = name;
+        this.hold = hold;
         this.diary = diary;
     }
 
@@ -28,6 +30,7 @@ final class Lending implements Contender {
         long from = Clock.nanos();
         diary.waited(from - start);
         counter.watch(); // which only takes time
+        Thread.sleep(hold);
         diary.stay(name, from, Clock.nanos(), permits, 0);
         if (permits == 1) {
             semaphore.release(ids.get(0));

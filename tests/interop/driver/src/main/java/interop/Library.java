@@ -10,17 +10,19 @@ final class Library implements Contender {
     private final RReadWriteLock lock;
     private final Counter counter;
     private final String name;
+    private final long hold; // milliseconds more than a look at the counter takes
     private final Diary diary;
 
-    Library(RedissonClient client, String name, Diary diary) {
+    Library(RedissonClient client, String name, long hold, Diary diary) {
         lock = client.getReadWriteLock(name);
         counter = new Counter(client, name);
         this.name = name;
+        this.hold = hold;
         this.diary = diary;
     }
 
     @Override
-    public boolean pass() {
+    public boolean pass() throws InterruptedException {
         int choice = ThreadLocalRandom.current().nextInt(10);
         if (choice < 6) {
             lockFor(lock.readLock());
@@ -38,16 +40,18 @@ final class Library implements Contender {
         diary.waited(Clock.nanos() - start);
     }
 
-    private void read() {
+    private void read() throws InterruptedException {
         long from = Clock.nanos();
         counter.watch();
+        Thread.sleep(hold);
         diary.stay(name, from, Clock.nanos(), 1, 0);
         lock.readLock().unlock();
     }
 
-    private void write(boolean downgrade) {
+    private void write(boolean downgrade) throws InterruptedException {
         long from = Clock.nanos();
         counter.count();
+        Thread.sleep(hold);
         if (downgrade) {
             lock.readLock().lock();
         }
