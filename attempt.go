@@ -166,7 +166,7 @@ func (o *ownership) mayBe(holder string) bool {
 func (a *acquisition) busyWith(holder string, left time.Duration) *busyError {
 	a.holder, a.byStranger = holder, holder != "" && !isOurs(holder)
 	c := a.lock.client
-	busy := &busyError{holder: holder, labels: c.labels, left: left, at: time.Now()}
+	busy := &busyError{holder: holder, labels: c.labels.labelOf, left: left, at: time.Now()}
 	if h := holderOf(holder, 1, false); h.Kept {
 		busy.holder, busy.kept = h.Owner.String(), true
 	} else if own := c.registry.newestOn(a.lock.key); own != nil && own.mayBe(holder) {

@@ -11,9 +11,9 @@ import (
 
 // busyError is ErrNotAcquired with what the client knows of the holder.
 type busyError struct {
-	holder string        // its owner, or ""
-	labels labels        // names of clients, or nil
-	left   time.Duration // of its lease at that time; negative if unknown
+	holder string                    // its owner, or ""
+	labels func(owner string) string // the labels of clients, or nil
+	left   time.Duration             // of its lease at that time; negative if unknown
 	at     time.Time
 	kept   bool // the holder has released the lock, which stays taken
 
@@ -28,9 +28,6 @@ type busyError struct {
 	first  string // if nobody holds the lock against the caller: who goes first
 	inside bool   // and those wait for a hold of this client
 }
-
-// labels knows the labels of clients.
-type labels interface{ labelOf(owner string) string }
 
 func (e *busyError) Error() string {
 	text := ErrNotAcquired.Error()
@@ -66,7 +63,7 @@ func (e *busyError) who() string {
 		return "somebody else"
 	}
 	if e.labels != nil && who != "" {
-		if label := e.labels.labelOf(who); label != "" {
+		if label := e.labels(who); label != "" {
 			who = label + " (owner " + who + ")"
 		}
 	}
@@ -154,11 +151,3 @@ var errNotSetYet error = &waitError{ErrNotSet.Error(), []error{ErrNotAcquired, E
 
 func (e *waitError) Error() string   { return e.text }
 func (e *waitError) Unwrap() []error { return e.is }
-
-// candidateError is the error of a campaign. Its text speaks of a leader instead of a lock.
-type candidateError struct{ error }
-
-var leaderWords = strings.NewReplacer("not acquired: held by ", "another leads: ", "not acquired", "another leads")
-
-func (e candidateError) Error() string { return leaderWords.Replace(e.error.Error()) }
-func (e candidateError) Unwrap() error { return e.error }

@@ -218,7 +218,7 @@ func withoutSecrets(err error, secrets ...string) error {
 	if text == err.Error() {
 		return err
 	}
-	return &subError{text: text, parent: err}
+	return sub(text, err)
 }
 
 // named sets the names of connections in CLIENT LIST, unless the caller has set them.

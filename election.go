@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -197,3 +198,11 @@ func (e *Election) look(ctx context.Context) (Leader, error) {
 	}
 	return leaderOf(a)
 }
+
+// candidateError is the error of a campaign. Its text speaks of a leader instead of a lock.
+type candidateError struct{ error }
+
+var leaderWords = strings.NewReplacer("not acquired: held by ", "another leads: ", "not acquired", "another leads")
+
+func (e candidateError) Error() string { return leaderWords.Replace(e.error.Error()) }
+func (e candidateError) Unwrap() error { return e.error }

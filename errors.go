@@ -46,7 +46,7 @@ var (
 	// ErrMaxHold is the cause with which the contexts of a hold end when the limit set by [MaxHold]
 	// is reached. It also matches ErrLost. From [Hold.Extend] it means that the extension would
 	// pass the limit; the hold goes on. [Hold.Err] tells the two apart.
-	ErrMaxHold error = &subError{"latchkey: maximum hold time reached", ErrLost}
+	ErrMaxHold = sub("latchkey: maximum hold time reached", ErrLost)
 
 	// ErrClosed means that the client is closed. Holds that were live at that time
 	// were released, and their contexts end with this cause.
@@ -99,6 +99,9 @@ type subError struct {
 	text   string
 	parent error
 }
+
+// sub returns a sentinel that also matches parent.
+func sub(text string, parent error) error { return &subError{text, parent} }
 
 func (e *subError) Error() string { return e.text }
 func (e *subError) Unwrap() error { return e.parent }
@@ -170,10 +173,13 @@ func (e *kindError) Unwrap() []error {
 	return []error{ErrWrongKind, e.cause}
 }
 
-// notA is the error for a key that holds another kind of object than want. found describes it.
-func notA(want Kind, found string, cause error) error {
-	return &kindError{cmp.Or(found, "something else") + ", not " + nouns[want], cause}
+// notA is the error for a key that holds found instead of want.
+func notA(want, found string, cause error) error {
+	return otherKind(cmp.Or(found, "something else")+", not "+want, cause)
 }
+
+// otherKind is ErrWrongKind with a description of the key.
+func otherKind(text string, cause error) error { return &kindError{text, cause} }
 
 // invalid builds an ErrInvalid that names the value at fault.
 func invalid(format string, args ...any) error {

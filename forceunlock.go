@@ -58,11 +58,11 @@ func (c *Client) forceUnlock(ctx context.Context, names *keys, want *spec) (bool
 		case i.Kind == KindNone:
 			return held, nil
 		case want != nil && i.Kind != want.stored:
-			return held, fail("force unlock", names.name, notA(want.stored, i.What, nil))
+			return held, fail("force unlock", names.name, notA(nouns[want.stored], i.What, nil))
 		case want == nil && i.Kind == KindMutex && !i.Holders[0].Owner.reentrant():
 			return held, fail("force unlock", names.name, errMutexByName)
 		case !i.Locked():
-			return held, fail("force unlock", names.name, notA(KindLock, i.What, nil))
+			return held, fail("force unlock", names.name, notA(nouns[KindLock], i.What, nil))
 		case want != nil && want.side != "" && i.heldBy() != want.side:
 			return held, nil
 		}
@@ -76,9 +76,7 @@ func (c *Client) forceUnlock(ctx context.Context, names *keys, want *spec) (bool
 }
 
 // errMutexByName refuses to remove a token that anybody may have made.
-var errMutexByName error = &kindError{
-	text: "a string, which may be a mutex or data of an application; ForceUnlock of a Mutex removes it",
-}
+var errMutexByName = otherKind("a string, which may be a mutex or data of an application; ForceUnlock of a Mutex removes it", nil)
 
 // evict removes the holders that were found, and reports whether any of them was still there.
 func (c *Client) evict(ctx context.Context, names *keys, i Inspection) (gone bool, err error) {

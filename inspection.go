@@ -153,13 +153,13 @@ func (c *Client) wrongKind(ctx context.Context, names *keys, want Kind, err erro
 		return err
 	}
 	if _, kinds, told := strings.Cut(err.Error(), "LATCHKEY_KIND "); told {
-		return &kindError{kinds, err}
+		return otherKind(kinds, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*transport.LongPause)
 	defer cancel()
 	i, failed := c.inspect(ctx, names, "")
 	if failed == nil && (i.Kind == want || i.Kind == KindNumber && (want == KindSemaphore || want == KindLatch)) {
-		return &kindError{nouns[want] + ", but a key that belongs to it holds something else", err}
+		return otherKind(nouns[want]+", but a key that belongs to it holds something else", err)
 	}
-	return notA(want, i.What, err)
+	return notA(nouns[want], i.What, err)
 }

@@ -40,10 +40,7 @@ func (w *awaiter) await(ctx context.Context) error {
 
 // errUnset says what ErrNotSet may mean to an awaiter: Redisson removes a latch when it opens, and
 // keeps no record of it.
-var errUnset = &subError{
-	text:   ErrNotSet.Error() + ", or already opened by Redisson; with UnsetIsOpen such a latch counts as open",
-	parent: ErrNotSet,
-}
+var errUnset = sub(ErrNotSet.Error()+", or already opened by Redisson; with UnsetIsOpen such a latch counts as open", ErrNotSet)
 
 // attempt implements [attempter]. It looks up the round that it found first.
 func (w *awaiter) attempt(ctx context.Context, _ int) (time.Duration, error) {

@@ -136,7 +136,7 @@ func (p *primitive) inspect(ctx context.Context) (Inspection, error) {
 	}
 	i, err := p.client.inspect(ctx, p.keys, "")
 	if err == nil && i.Kind != KindNone && i.Kind != p.spec.stored {
-		err = notA(p.spec.stored, i.What, nil)
+		err = notA(nouns[p.spec.stored], i.What, nil)
 	}
 	if err != nil {
 		return i, fail("inspect", p.Name(), err)

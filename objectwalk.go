@@ -32,7 +32,7 @@ type walk struct {
 }
 
 // errReplaced means that servers may have been replaced by others, which do not know the cursor.
-var errReplaced error = &subError{"latchkey: connections to the server break again and again", ErrUnavailable}
+var errReplaced = sub("latchkey: connections to the server break again and again", ErrUnavailable)
 
 // rounds are the rounds of a walk that has to start again.
 type rounds struct {

@@ -30,12 +30,8 @@ func TestQuotedError_wrong_kind(t *testing.T) {
 	assert.Contains(t, pageText(t, "docs/reference/locks.md"), "`"+err.Error()+"`")
 }
 
-type labelled string
-
-func (l labelled) labelOf(string) string { return string(l) }
-
 func TestQuotedError_busy(t *testing.T) {
-	busy := &busyError{holder: "1f6b…:17", labels: labelled("payments-7"), left: 28 * time.Second}
+	busy := &busyError{holder: "1f6b…:17", labels: func(string) string { return "payments-7" }, left: 28 * time.Second}
 	text := strings.TrimPrefix(busy.Error(), ErrNotAcquired.Error()+": ")
 	assert.Contains(t, pageText(t, "docs/reference/labels.md"), "`"+text+"`")
 }

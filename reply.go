@@ -13,7 +13,7 @@ import (
 // Numbers and times as they are sent to the server and as it returns them.
 
 // errReply means that the reply is none that a script of this library sends.
-var errReply error = &subError{"latchkey: reply not understood", ErrUnavailable}
+var errReply = sub("latchkey: reply not understood", ErrUnavailable)
 
 // ttlOf converts the reply of PTTL to a duration.
 func ttlOf(ms int64) time.Duration {

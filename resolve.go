@@ -30,7 +30,7 @@ func resolveOwner(ctx context.Context, a *acquisition) (*ownership, error) {
 func (p *primitive) mayEnter(o *ownership) error {
 	switch {
 	case o.lock.spec.family != p.spec.family:
-		return notA(p.spec.stored, nouns[o.lock.spec.stored], nil)
+		return notA(nouns[p.spec.stored], nouns[o.lock.spec.stored], nil)
 	case !p.spec.reentrant && o.live():
 		return invalid("%s is not re-entrant, and the context carries a hold of it", nouns[p.spec.family])
 	}
