@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -29,22 +30,22 @@ import (
 //	the hold to re-enter is over               ErrNotAcquired, ErrLost
 //	the server refuses                         the refusal, alone
 //
-// The end of Wait is not reported as an error of the context: see transport.ContextError.
+// The end of Wait is not reported as an error of the context: see fault.ContextError.
 
 // explain puts the matching sentinel in front of the error of an acquisition. A server
 // that refuses for good must not look like contention.
 func explain(err error) []error {
 	switch {
-	case errors.Is(err, ErrNotAcquired), errors.Is(err, ErrUnavailable):
+	case errors.Is(err, fault.ErrNotAcquired), errors.Is(err, fault.ErrUnavailable):
 		return []error{err}
-	case transport.IsContextEnd(err):
+	case fault.IsContextEnd(err):
 		return []error{transport.Unavailable(err)}
 	case transport.HasCode(err, "LATCHKEY_UPGRADE"):
-		return []error{ErrUpgrade}
+		return []error{fault.ErrUpgrade}
 	case transport.HasCode(err, "LATCHKEY_GONE"):
-		return []error{ErrNotAcquired, ErrLost}
+		return []error{fault.ErrNotAcquired, fault.ErrLost}
 	case transport.HasCode(err, "LATCHKEY_UNSET"):
-		return []error{ErrNotSet}
+		return []error{fault.ErrNotSet}
 	case isFinal(err):
 		return []error{err}
 	}
@@ -53,13 +54,13 @@ func explain(err error) []error {
 
 // isToBeUndone reports whether err is why an acquisition is undone that the server has executed, wholly or in part.
 func isToBeUndone(err error) bool {
-	return errors.Is(err, ErrNotReplicated) || transport.StoppedHalfWay(err)
+	return errors.Is(err, fault.ErrNotReplicated) || transport.StoppedHalfWay(err)
 }
 
 // isFinal reports whether an error is final: neither waiting nor another attempt can
 // change it.
 func isFinal(err error) bool {
-	for _, final := range []error{ErrClosed, ErrInvalid, ErrWrongKind, ErrUpgrade} {
+	for _, final := range []error{fault.ErrClosed, fault.ErrInvalid, fault.ErrWrongKind, fault.ErrUpgrade} {
 		if errors.Is(err, final) {
 			return true
 		}
@@ -69,26 +70,26 @@ func isFinal(err error) bool {
 
 // notEntered is the error of a re-entry into a hold that ended with cause.
 func notEntered(cause error) error {
-	if errors.Is(cause, ErrClosed) {
-		return ErrClosed
+	if errors.Is(cause, fault.ErrClosed) {
+		return fault.ErrClosed
 	}
-	return errors.Join(ErrNotAcquired, cause)
+	return errors.Join(fault.ErrNotAcquired, cause)
 }
 
 // notHeld is the error of an operation on a hold that ended with cause.
 func notHeld(cause error) error {
-	if errors.Is(cause, ErrNotHeld) {
+	if errors.Is(cause, fault.ErrNotHeld) {
 		return cause
 	}
-	return errors.Join(ErrNotHeld, cause)
+	return errors.Join(fault.ErrNotHeld, cause)
 }
 
 // worthWaiting reports whether an attempt that failed may succeed later.
 func worthWaiting(ctx context.Context, err error) bool {
-	if ctx.Err() != nil || errors.Is(err, ErrClosed) || errors.Is(err, transport.ErrClientClosed) {
+	if ctx.Err() != nil || errors.Is(err, fault.ErrClosed) || errors.Is(err, transport.ErrClientClosed) {
 		return false
 	}
-	return errors.Is(err, ErrNotAcquired) || transport.Classify(err) != transport.Refused
+	return errors.Is(err, fault.ErrNotAcquired) || transport.Classify(err) != transport.Refused
 }
 
 // cutOff is how long a query may have been in flight when a wait ends before the server
@@ -101,42 +102,42 @@ const cutOff = transport.LongPause
 // cutOff.
 func waitEnded(err, last error, heldHere, silent bool) error {
 	var trouble error // of an earlier attempt, which says more than silence
-	if !errors.Is(last, ErrNotAcquired) {
+	if !errors.Is(last, fault.ErrNotAcquired) {
 		trouble = last
 	}
 	switch {
-	case err == nil || !transport.IsContextEnd(err):
+	case err == nil || !fault.IsContextEnd(err):
 		return err
 	case heldHere:
-		return errors.Join(&busyError{left: -1, here: true, bare: true}, transport.ContextEnd(err))
+		return errors.Join(&fault.BusyError{Left: -1, Here: true, Bare: true}, fault.ContextEnd(err))
 	case besidesEnd(err):
 		return transport.Unavailable(errors.Join(trouble, err))
 	case last == nil, silent:
-		return transport.Unavailable(errors.Join(trouble, transport.ErrSilent, transport.ContextEnd(err)))
+		return transport.Unavailable(errors.Join(trouble, transport.ErrSilent, fault.ContextEnd(err)))
 	case trouble == nil:
-		if held, is := last.(*busyError); is { //nolint:errorlint // the error itself
-			last = held.later()
+		if held, is := last.(*fault.BusyError); is { //nolint:errorlint // the error itself
+			last = held.Later()
 		}
-		return errors.Join(last, transport.ContextEnd(err))
+		return errors.Join(last, fault.ContextEnd(err))
 	}
 	return transport.Unavailable(errors.Join(trouble, err))
 }
 
 // withContextEnd adds the end of the context to the error of a call.
 func withContextEnd(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() == nil || transport.IsContextEnd(err) || errors.Is(err, ErrClosed) {
+	if err == nil || ctx.Err() == nil || fault.IsContextEnd(err) || errors.Is(err, fault.ErrClosed) {
 		return err
 	}
-	return errors.Join(err, transport.ContextError(ctx))
+	return errors.Join(err, fault.ContextError(ctx))
 }
 
 // besidesEnd reports whether an error says more than that the time is over.
 func besidesEnd(err error) bool {
 	switch e := err.(type) { //nolint:errorlint // it looks at each error in the tree
-	case *transport.EndedContextError:
+	case *fault.EndedContextError:
 		return false
 	case interface{ Unwrap() []error }:
 		return slices.ContainsFunc(e.Unwrap(), besidesEnd)
 	}
-	return err != ErrUnavailable && err != transport.ErrSilent //nolint:errorlint // the leaves
+	return err != fault.ErrUnavailable && err != transport.ErrSilent //nolint:errorlint // the leaves
 }

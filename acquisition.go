@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -65,10 +66,10 @@ func (p *primitive) newAcquisition(verb string, waits bool, settings []setting) 
 		a.fault = p.checkAtLeast()
 	}
 	if a.fault == nil && a.note != "" && p.client.options.Label == NoLabel {
-		a.fault = invalid("Note does not apply to a client with NoLabel")
+		a.fault = fault.Invalid("Note does not apply to a client with NoLabel")
 	}
 	if a.fault == nil && !p.spec.reentrant && a.by != nil {
-		a.fault = invalid("By does not apply to %s, which is not re-entrant", nouns[p.spec.family])
+		a.fault = fault.Invalid("By does not apply to %s, which is not re-entrant", nouns[p.spec.family])
 	}
 	return a
 }
@@ -141,8 +142,8 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 
 // notBegun returns the error of a call that may not send anything. Only a context that has ended is worth an event.
 func (a *acquisition) notBegun(ctx context.Context) error {
-	err := fail(a.verb, a.lock.Name(), a.fault)
-	if transport.IsContextEnd(a.fault) {
+	err := fault.Op(a.verb, a.lock.Name(), a.fault)
+	if fault.IsContextEnd(a.fault) {
 		a.parent, a.began = a.lock.client.parentOf(ctx), a.lock.client.clock()
 		a.observeEnd(false, err)
 	}
@@ -164,10 +165,10 @@ func (a *acquisition) each(yield func(*ownership) bool) {
 // failure returns the error of a call with that context.
 func (a *acquisition) failure(ctx context.Context, err error) error {
 	causes := explain(a.lock.client.wrongKind(ctx, a.lock.keys, a.lock.spec.stored, err))
-	if a.lock.spec.kind == KindElection && errors.Is(err, ErrNotAcquired) {
-		causes[0] = candidateError{causes[0]}
+	if a.lock.spec.kind == KindElection && errors.Is(err, fault.ErrNotAcquired) {
+		causes[0] = fault.Candidate(causes[0])
 	}
-	return fail(a.verb, a.lock.Name(), append(causes, a.lock.adviceFor(ctx, err))...)
+	return fault.Op(a.verb, a.lock.Name(), append(causes, a.lock.adviceFor(ctx, err))...)
 }
 
 // permits returns how many permits the call requests.
@@ -215,7 +216,7 @@ func (a *acquisition) conclude(err error) (*Hold, error) {
 		a.markUnwanted()
 	}
 	if a.abandon() && !known {
-		err = errors.Join(err, ErrUnknownOutcome)
+		err = errors.Join(err, fault.ErrUnknownOutcome)
 	}
 	return nil, err
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -29,7 +30,7 @@ func (p *primitive) checkAtLeast() error {
 	return nil
 }
 
-var errNoAtLeast = invalid("AtLeast does not apply to read locks, MultiLocks, RedLocks and elections")
+var errNoAtLeast = fault.Invalid("AtLeast does not apply to read locks, MultiLocks, RedLocks and elections")
 
 // keptAfter is how long the lock stays taken after a release that leaves count holds. Before the ownership
 // has begun, it is called only with o.mu held.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -33,7 +34,7 @@ func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duratio
 	ans, err := a.send(ctx, 1, round)
 	ans.Doubt = ans.Doubt || transport.StoppedHalfWay(err)
 	a.noteDoubt(ans)
-	a.noQueue, a.tooFew = ans.KeysOmitted != nil, errors.Is(err, ErrNotReplicated)
+	a.noQueue, a.tooFew = ans.KeysOmitted != nil, errors.Is(err, fault.ErrNotReplicated)
 	left = -1
 	switch {
 	case err != nil:
@@ -79,7 +80,7 @@ func (a *acquisition) send(ctx context.Context, count, round int) (transport.Ans
 func (c *Client) confirm(ctx context.Context, first transport.Answer, again call) (transport.Answer, error) {
 	a, err := c.sender.Call(ctx, c.closing, again.cmd.Confirmed(c.confirmCalls), again.keys, again.args)
 	switch {
-	case err != nil && !errors.Is(err, ErrNotReplicated):
+	case err != nil && !errors.Is(err, fault.ErrNotReplicated):
 		a.Doubt, a.DoubtAt, a.DoubtGeneration = true, a.Sent, transport.NoGeneration
 	case !a.Doubt:
 		a.Doubt, a.DoubtAt, a.DoubtGeneration = first.Doubt, first.DoubtAt, first.DoubtGeneration
@@ -94,7 +95,7 @@ func (a *acquisition) accept(ans transport.Answer) error {
 	c := a.lock.client
 	if isClosed(c.closing) {
 		a.markUnwanted()
-		return ErrClosed
+		return fault.ErrClosed
 	}
 	now := c.clock()
 	if a.lease-driftMargin(a.lease) <= now.Since(ans.Sent) {
@@ -163,14 +164,14 @@ func (o *ownership) mayBe(holder string) bool {
 
 // busyWith is the error of an attempt that found the lock held. holder is its owner, or "" if
 // unknown. left is what remains of its lease, negative if that does not tell when to try again.
-func (a *acquisition) busyWith(holder string, left time.Duration) *busyError {
+func (a *acquisition) busyWith(holder string, left time.Duration) *fault.BusyError {
 	a.holder, a.byStranger = holder, holder != "" && !isOurs(holder)
 	c := a.lock.client
-	busy := &busyError{holder: holder, labels: c.labels.labelOf, left: left, at: time.Now()}
+	busy := &fault.BusyError{Holder: holder, Labels: c.labels.labelOf, Left: left, At: time.Now()}
 	if h := holderOf(holder, 1, false); h.Kept {
-		busy.holder, busy.kept = h.Owner.String(), true
+		busy.Holder, busy.Kept = h.Owner.String(), true
 	} else if own := c.registry.newestOn(a.lock.key); own != nil && own.mayBe(holder) {
-		busy.here, busy.label, busy.note = true, c.Label(), c.noteOf(own)
+		busy.Here, busy.Label, busy.Note = true, c.Label(), c.noteOf(own)
 	}
 	return busy
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -75,7 +76,7 @@ func (p *barrierAwaiter) stay(ctx context.Context) *barrierStay {
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
 	unrenewed := func(cause error) {
-		if !errors.Is(cause, ErrNotHeld) { // otherwise the party has ended it
+		if !errors.Is(cause, fault.ErrNotHeld) { // otherwise the party has ended it
 			s.end(p.endOfLease(cause))
 		}
 	}
@@ -88,7 +89,7 @@ func (p *barrierAwaiter) stay(ctx context.Context) *barrierStay {
 
 // endOfLease explains why the lease of the party has ended.
 func (p *barrierAwaiter) endOfLease(cause error) error {
-	if errors.Is(cause, ErrClosed) {
+	if errors.Is(cause, fault.ErrClosed) {
 		return cause
 	}
 	generation := strconv.FormatInt(p.arrival.Generation, 10)
@@ -104,7 +105,7 @@ func (s *barrierStay) watch(ctx context.Context) {
 	if err == nil {
 		err = p.wait(ctx)
 	}
-	if err != nil && ctx.Err() != nil && !errors.Is(err, ErrClosed) {
+	if err != nil && ctx.Err() != nil && !errors.Is(err, fault.ErrClosed) {
 		return
 	}
 	defer p.client.working.Done()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -69,10 +70,10 @@ func (p *barrierAwaiter) outcome(ctx context.Context, err error) error {
 	switch err = p.end(ctx, err); {
 	case err == nil:
 		return nil
-	case errors.Is(err, ErrBroken):
-		return fail(p.verb, p.name, err)
+	case errors.Is(err, fault.ErrBroken):
+		return fault.Op(p.verb, p.name, err)
 	}
-	return fail(p.verb, p.name, explain(p.client.wrongKind(ctx, p.keys, p.kind, err))...)
+	return fault.Op(p.verb, p.name, explain(p.client.wrongKind(ctx, p.keys, p.kind, err))...)
 }
 
 // arrive returns when the server has counted the party or refuses, or the time is over. The party
@@ -102,7 +103,7 @@ func (a arrivingParty) attempt(ctx context.Context, _ int) (time.Duration, error
 		return -1, err
 	}
 	if p.view.how == barrierBusy {
-		return p.view.ends, notYet("other parties run their functions")
+		return p.view.ends, fault.NotYet("other parties run their functions")
 	}
 	p.known = true
 	p.sent.done()
@@ -118,13 +119,13 @@ func (a arrivingParty) attempt(ctx context.Context, _ int) (time.Duration, error
 func (p *barrierAwaiter) mismatch(err error) error {
 	switch {
 	case transport.HasCode(err, "LATCHKEY_MIXED"):
-		return invalid("some parties of the barrier call Do and others Await")
+		return fault.Invalid("some parties of the barrier call Do and others Await")
 	case !transport.HasCode(err, "LATCHKEY_PARTIES"):
 		return err
 	}
 	_, number, _ := strings.Cut(err.Error(), "LATCHKEY_PARTIES ")
 	number, _, _ = strings.Cut(number, " ")
-	return invalid("the barrier has %s parties, not %d; to change the number, reset the barrier", number, p.n)
+	return fault.Invalid("the barrier has %s parties, not %d; to change the number, reset the barrier", number, p.n)
 }
 
 // noteArrival reads the place in the generation from the reply.
@@ -169,9 +170,9 @@ func (p *barrierAwaiter) incomplete(arrived string) error {
 		done = "are done"
 	}
 	if arrived == "" {
-		return notYet("not all of %d parties %s", p.n, done)
+		return fault.NotYet("not all of %d parties %s", p.n, done)
 	}
-	return notYet("%s of %d parties %s", arrived, p.n, done)
+	return fault.NotYet("%s of %d parties %s", arrived, p.n, done)
 }
 
 // end has the party leave unless it knows that its generation is over, and returns the outcome. err
@@ -197,7 +198,7 @@ func (p *barrierAwaiter) end(ctx context.Context, err error) error {
 // that was silent.
 func (p *barrierAwaiter) leave(ctx context.Context, why string, err error) error {
 	c, on := p.leaving(why), transport.Terms{Patience: transport.LongPause}
-	if errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrClosed) {
+	if errors.Is(err, fault.ErrNotAcquired) || errors.Is(err, fault.ErrClosed) {
 		on.Patience = p.client.sender.Patience
 	}
 	a, failed := p.client.sender.CallOn(p.client.sender.Detached(ctx), nil, on, c.cmd, c.keys, c.args)
@@ -216,8 +217,8 @@ func (p *barrierAwaiter) leave(ctx context.Context, why string, err error) error
 	switch {
 	case v.who != p.ownership.wire || v.how != why:
 		return errors.Join(p.noteArrival(), p.generationOutcome())
-	case transport.IsContextEnd(err): // the server has now said that not all had arrived
-		return errors.Join(p.incomplete(arrived), transport.ContextEnd(err))
+	case fault.IsContextEnd(err): // the server has now said that not all had arrived
+		return errors.Join(p.incomplete(arrived), fault.ContextEnd(err))
 	}
 	return err
 }
@@ -230,7 +231,7 @@ func (p *barrierAwaiter) leaveLater(c call, err error) error {
 		p.sent.followUp = c
 		p.sent.repeatLater()
 	}
-	return errors.Join(err, ErrUnknownOutcome)
+	return errors.Join(err, fault.ErrUnknownOutcome)
 }
 
 // generationOutcome says how a finished generation ended.
@@ -249,9 +250,9 @@ func (p *barrierAwaiter) generationOutcome() error {
 // reasonToLeave is the reason that the other parties see when a party leaves because of err.
 func reasonToLeave(err error) string {
 	switch {
-	case errors.Is(err, ErrClosed):
+	case errors.Is(err, fault.ErrClosed):
 		return barrierClosed
-	case errors.Is(err, ErrBroken):
+	case errors.Is(err, fault.ErrBroken):
 		return barrierCrashed
 	case errors.Is(err, context.Canceled):
 		return barrierLeft

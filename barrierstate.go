@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -76,10 +77,10 @@ func (e *brokenError) Error() string {
 	case e.who != "":
 		text = fmt.Sprintf(text, e.who)
 	}
-	return fmt.Sprintf("%s: generation %s: %s", ErrBroken.Error(), e.generation, text)
+	return fmt.Sprintf("%s: generation %s: %s", fault.ErrBroken.Error(), e.generation, text)
 }
 
-func (e *brokenError) Unwrap() error { return ErrBroken }
+func (e *brokenError) Unwrap() error { return fault.ErrBroken }
 
 // BarrierState describes a barrier at one moment.
 type BarrierState struct {
@@ -116,11 +117,11 @@ func (b *Barrier) State(ctx context.Context) (BarrierState, error) {
 	const verb = "state"
 	a, err := b.send(ctx, call{barrierInspect, []string{b.key, b.waiting}, []string{strconv.Itoa(shownParties)}})
 	if err != nil {
-		return BarrierState{}, fail(verb, b.name, b.explain(ctx, transport.Answer{}, err)...)
+		return BarrierState{}, fault.Op(verb, b.name, b.explain(ctx, transport.Answer{}, err)...)
 	}
 	s, err := barrierStateOf(a.Message)
 	if err != nil {
-		return s, fail(verb, b.name, err)
+		return s, fault.Op(verb, b.name, err)
 	}
 	describeEach(ctx, b.client, 0, [][]BarrierParty{s.Who}, func(p BarrierParty) Owner { return p.Owner },
 		func(p *BarrierParty, d description) { p.Label = d.label })
@@ -164,12 +165,12 @@ func (b *Barrier) Reset(ctx context.Context) error {
 		}
 		a, err := b.send(ctx, call{barrierReset, b.all(), []string{strconv.FormatInt(s.Generation, 10), b.client.publish, b.channel}})
 		if err != nil {
-			return fail(verb, b.name, b.explain(ctx, a, err)...)
+			return fault.Op(verb, b.name, b.explain(ctx, a, err)...)
 		}
 		n, err := intOf(a)
 		switch {
 		case err != nil:
-			return fail(verb, b.name, err)
+			return fault.Op(verb, b.name, err)
 		case n == 1 || a.Doubt: // an earlier attempt got no answer and may have reset it: that generation is over
 			return nil
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // Check tests on the server what the client depends on: acquiring, renewing and releasing
@@ -20,7 +22,7 @@ import (
 func (c *Client) Check(ctx context.Context) error {
 	lock := c.NewLock("latchkey:check:" + c.id)
 	if err := cmp.Or(lock.invalid, endedBefore(ctx)); err != nil {
-		return fail("check", lock.Name(), err)
+		return fault.Op("check", lock.Name(), err)
 	}
 	problems := errors.Join(
 		checkLock(ctx, lock),
@@ -31,7 +33,7 @@ func (c *Client) Check(ctx context.Context) error {
 	if problems == nil {
 		return nil
 	}
-	return fail("check", lock.Name(), problems)
+	return fault.Op("check", lock.Name(), problems)
 }
 
 func checkLock(ctx context.Context, lock *Lock) error {
@@ -45,8 +47,8 @@ func checkLock(ctx context.Context, lock *Lock) error {
 // withoutName returns an error without the name of the lock, which the error of Check
 // contains.
 func withoutName(err error) error {
-	if e, is := err.(*opError); is { //nolint:errorlint // the error itself
-		return errors.Join(e.causes...)
+	if e, is := err.(*fault.OpError); is { //nolint:errorlint // the error itself
+		return errors.Join(e.Causes...)
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -78,11 +79,11 @@ type Client struct {
 func New(client rueidis.Client, options Options) (*Client, error) {
 	switch {
 	case client == nil:
-		return nil, invalid("the rueidis client is nil")
+		return nil, fault.Invalid("the rueidis client is nil")
 	case options.AddressMapper != nil:
-		return nil, invalid("Options.AddressMapper is for Connect and Open; this client has been opened already")
+		return nil, fault.Invalid("Options.AddressMapper is for Connect and Open; this client has been opened already")
 	case options.LazyConnect:
-		return nil, invalid("Options.LazyConnect is for Connect and Open; this client has been opened already")
+		return nil, fault.Invalid("Options.LazyConnect is for Connect and Open; this client has been opened already")
 	}
 	return newClient(client, options, nil)
 }
@@ -159,13 +160,13 @@ func (c *Client) initSender(topology *transport.Topology) {
 // sharded, and, if replicas have to confirm, whether the server knows WAIT.
 func (c *Client) queryAtStart() (sharded bool, err error) {
 	if sharded, err = meetCluster(c.sender, c.options); err != nil {
-		return false, fail("connect", "cluster", unanswered(err))
+		return false, fault.Op("connect", "cluster", unanswered(err))
 	}
 	if c.options.LazyConnect {
 		return sharded, nil
 	}
 	if err := waitRefused(c.confirmCalls.Check(c.sender)); err != nil {
-		return false, fail("connect", "replicas", unanswered(err))
+		return false, fault.Op("connect", "replicas", unanswered(err))
 	}
 	return sharded, nil
 }
@@ -173,7 +174,7 @@ func (c *Client) queryAtStart() (sharded bool, err error) {
 // unanswered adds ErrUnavailable to the error of a failed connection attempt, unless the
 // server refused or the options are invalid.
 func unanswered(err error) error {
-	if errors.Is(err, ErrInvalid) || transport.Classify(err) == transport.Refused {
+	if errors.Is(err, fault.ErrInvalid) || transport.Classify(err) == transport.Refused {
 		return err
 	}
 	return transport.Unavailable(err)
@@ -235,7 +236,7 @@ func (c *Client) begin(ctx context.Context) error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if isClosed(c.closing) {
-		return ErrClosed
+		return fault.ErrClosed
 	}
 	if err := endedBefore(ctx); err != nil {
 		return err
@@ -250,8 +251,8 @@ func endedBefore(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
 	}
-	err := transport.ContextError(ctx)
-	if transport.IsWaitOver(err) { // of a call of which this one is a step
+	err := fault.ContextError(ctx)
+	if fault.IsWaitOver(err) { // of a call of which this one is a step
 		return transport.Unavailable(err)
 	}
 	return err

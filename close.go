@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -32,7 +33,7 @@ func (c *Client) Close(ctx context.Context) error {
 	case <-c.closed:
 		return c.result
 	case <-ctx.Done():
-		return fail("close", "client", context.Cause(ctx))
+		return fault.Op("close", "client", context.Cause(ctx))
 	}
 }
 
@@ -44,7 +45,7 @@ func (c *Client) closeContext(ctx context.Context) (context.Context, context.Can
 	late := ctx.Err() != nil
 	stop := context.AfterFunc(ctx, func() {
 		ended := ctx
-		if late || errors.Is(context.Cause(ctx), ErrClosed) {
+		if late || errors.Is(context.Cause(ctx), fault.ErrClosed) {
 			limit := c.options.RetryBudget
 			if bounded && !late {
 				limit = min(limit, time.Until(deadline))
@@ -54,7 +55,7 @@ func (c *Client) closeContext(ctx context.Context) (context.Context, context.Can
 			defer free()
 			<-ended.Done()
 		}
-		cancel(transport.ContextError(ended))
+		cancel(fault.ContextError(ended))
 	})
 	return closing, func(cause error) { stop(); cancel(cause) }
 }
@@ -78,7 +79,7 @@ func (c *Client) endHolds() []*ownership {
 		if o.isReleasing() {
 			return false // its Unlock is under way, and reports the outcome
 		}
-		next, ended := o.end(ErrClosed)
+		next, ended := o.end(fault.ErrClosed)
 		if !ended {
 			return true
 		}
@@ -105,7 +106,7 @@ func (c *Client) finish(ctx context.Context, ended []*ownership) {
 		c.rueidis.Close()
 	}
 	if err := c.reporter.close(ctx, c.options.RetryBudget); err != nil && c.result == nil {
-		c.result = fail("close", "client", err)
+		c.result = fault.Op("close", "client", err)
 	}
 }
 
@@ -132,7 +133,7 @@ func (c *Client) releaseAll(ctx context.Context, ended []*ownership) {
 
 func (o *ownership) releaseAtClose(ctx context.Context) error {
 	if err := o.sendMu.Lock(ctx); err != nil {
-		return fail("close", o.lock.Name(), ErrUnknownOutcome, transport.Unavailable(transport.ContextError(ctx)))
+		return fault.Op("close", o.lock.Name(), fault.ErrUnknownOutcome, transport.Unavailable(fault.ContextError(ctx)))
 	}
 	defer o.sendMu.Unlock()
 	unlocking := o.isReleasing()
@@ -142,7 +143,7 @@ func (o *ownership) releaseAtClose(ctx context.Context) error {
 	a, err := o.sendCount(ctx, nil)
 	switch {
 	case err != nil:
-		return fail("close", o.lock.Name(), err)
+		return fault.Op("close", o.lock.Name(), err)
 	case unlocking:
 		o.countSent(a)
 	default:

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -66,7 +67,7 @@ func (l *compositeLock) isShared() bool {
 	return shared >= l.need
 }
 
-var errNoMembers = invalid("there are no members")
+var errNoMembers = fault.Invalid("there are no members")
 
 // acquire checks the request, bounds it in time, and runs it.
 func (l *compositeLock) acquire(ctx context.Context, verb string, waits bool, settings []setting) (*Hold, error) {
@@ -81,17 +82,17 @@ func (l *compositeLock) acquire(ctx context.Context, verb string, waits bool, se
 	case l.fault() != nil:
 		err = l.fault()
 	case err == nil && r.by != nil:
-		err = invalid("By does not apply to several locks: owners of different clients have nothing in common")
+		err = fault.Invalid("By does not apply to several locks: owners of different clients have nothing in common")
 	case err == nil && r.atLeast > 0:
 		err = errNoAtLeast
 	}
 	if err != nil {
-		return nil, fail(verb, l.Name(), err)
+		return nil, fault.Op(verb, l.Name(), err)
 	}
 	began := time.Now()
 	r.parent = l.parentOf(ctx)
 	if err := endedBefore(ctx); err != nil {
-		err = fail(verb, l.Name(), err)
+		err = fault.Op(verb, l.Name(), err)
 		l.observeGaveUp(r.parent, began, err)
 		return nil, err
 	}
@@ -99,7 +100,7 @@ func (l *compositeLock) acquire(ctx context.Context, verb string, waits bool, se
 	defer cancel()
 	h, err := l.run(ctx, &r, forMembers(settings))
 	if err != nil {
-		err = fail(verb, l.Name(), explain(err)...)
+		err = fault.Op(verb, l.Name(), explain(err)...)
 		l.observeGaveUp(r.parent, began, err)
 		return nil, err
 	}
@@ -138,7 +139,7 @@ func (l *compositeLock) maxHold() (shortest time.Duration) {
 // run makes rounds, in line if there is one and the call waits. It sends nothing if the time is over.
 func (l *compositeLock) run(ctx context.Context, r *request, settings []setting) (*Hold, error) {
 	if ctx.Err() != nil {
-		return nil, transport.ContextError(ctx)
+		return nil, fault.ContextError(ctx)
 	}
 	if l.kind == KindMulti && r.confines() { // the client renews members until the last one is acquired
 		settings = append(settings, setting{kind: settingUntilComplete})
@@ -193,7 +194,7 @@ func forMembers(settings []setting) []setting {
 
 // isFinalForMember reports whether the error of a member is final: waiting cannot help.
 func isFinalForMember(err error) bool {
-	return !transport.IsContextEnd(err) && (isFinal(err) || errors.Is(err, transport.ErrClientClosed))
+	return !fault.IsContextEnd(err) && (isFinal(err) || errors.Is(err, transport.ErrClientClosed))
 }
 
 // roundError is the error of a step that began at began. If the time of the call ended during the

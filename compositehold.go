@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // compositeHold combines several holds into one that lasts as long as enough of them last. It is
@@ -88,7 +90,7 @@ func (c *compositeHold) begin() error {
 	c.mu.Lock()
 	c.open = true
 	if c.liveMembers < c.need {
-		_ = c.end(ErrLost)
+		_ = c.end(fault.ErrLost)
 	}
 	c.mu.Unlock()
 	return c.err()
@@ -150,7 +152,7 @@ func (c *compositeHold) extend(ctx context.Context, d time.Duration) error {
 		}
 	}
 	if err := c.err(); err != nil {
-		return fail("extend", c.name, ErrNotHeld, err)
+		return fault.Op("extend", c.name, fault.ErrNotHeld, err)
 	}
 	members := c.allMembers()
 	errs := callUntil(context.Background(), members, c.need, c.patience, func(h *Hold) error { return h.Extend(ctx, d) })
@@ -161,10 +163,10 @@ func (c *compositeHold) extend(ctx context.Context, d time.Duration) error {
 		}
 	}
 	if done < c.need {
-		return fail("extend", c.name, errs...)
+		return fault.Op("extend", c.name, errs...)
 	}
 	if err := c.err(); err != nil {
-		return fail("extend", c.name, ErrNotHeld, err) // it took too long
+		return fault.Op("extend", c.name, fault.ErrNotHeld, err) // it took too long
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // IsLocked reports whether as many members are held on their servers as the lock needs: all of a
@@ -48,7 +50,7 @@ func (l *compositeLock) inspect(ctx context.Context) (Inspection, error) {
 func (l *compositeLock) inspectBy(look func(member) (Inspection, error)) (Inspection, error) {
 	whole := Inspection{Name: l.Name(), Kind: KindNone}
 	if err := l.fault(); err != nil {
-		return whole, fail("inspect", whole.Name, err)
+		return whole, fault.Op("inspect", whole.Name, err)
 	}
 	found := make([]Inspection, len(l.members))
 	errs := parallelErrors(indexesOf(l.members), func(i int) (err error) {
@@ -67,7 +69,7 @@ func (l *compositeLock) inspectBy(look func(member) (Inspection, error)) (Inspec
 		}
 	}
 	if few := failed > len(l.members)-l.need; few || len(times) < l.need && len(times)+failed >= l.need {
-		return whole, fail("inspect", whole.Name, errs...)
+		return whole, fault.Op("inspect", whole.Name, errs...)
 	}
 	if len(times) >= l.need {
 		whole.Kind, whole.TTL = l.kind, lastedBy(l.need, times)
@@ -87,7 +89,7 @@ func (l *compositeLock) inspectBy(look func(member) (Inspection, error)) (Inspec
 // the call.
 func (l *compositeLock) ForceUnlock(ctx context.Context) (bool, error) {
 	if err := l.fault(); err != nil {
-		return false, fail("force unlock", l.Name(), err)
+		return false, fault.Op("force unlock", l.Name(), err)
 	}
 	held := make([]bool, len(l.members))
 	errs := parallelErrors(indexesOf(l.members), func(i int) (err error) {
@@ -95,7 +97,7 @@ func (l *compositeLock) ForceUnlock(ctx context.Context) (bool, error) {
 		return ofMember(i, err)
 	})
 	if err := errors.Join(errs...); err != nil {
-		return slices.Contains(held, true), fail("force unlock", l.Name(), err)
+		return slices.Contains(held, true), fault.Op("force unlock", l.Name(), err)
 	}
 	return slices.Contains(held, true), nil
 }

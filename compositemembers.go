@@ -3,6 +3,8 @@ package latchkey
 import (
 	"cmp"
 	"slices"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // add makes a hold a member. It returns false if the whole is over or already has that member; the
@@ -39,7 +41,7 @@ func (c *compositeHold) memberEnded(i int, h *Hold, cause error) {
 	}
 	ends := c.open && c.liveMembers < c.need && c.active()
 	if ends {
-		dependents = c.end(cmp.Or(cause, ErrLost))
+		dependents = c.end(cmp.Or(cause, fault.ErrLost))
 	}
 	c.mu.Unlock()
 	endDependents(dependents, cause)

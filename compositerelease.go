@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // beginRelease begins the end of the whole, which accepts no more members, and returns the
@@ -18,7 +20,7 @@ func (c *compositeHold) beginRelease() []*Hold {
 	}
 	members := slices.Clone(c.members)
 	c.mu.Unlock()
-	endDependents(dependents, ErrNotHeld)
+	endDependents(dependents, fault.ErrNotHeld)
 	return members
 }
 
@@ -34,7 +36,7 @@ func (c *compositeHold) unlock(ctx context.Context) error {
 	reported, again, cause := c.reported, c.again, c.cause
 	c.mu.Unlock()
 	if reported {
-		return fail("unlock", c.name, ErrNotHeld, cause)
+		return fault.Op("unlock", c.name, fault.ErrNotHeld, cause)
 	}
 	enough := c.need
 	if lost != nil && !again {
@@ -58,7 +60,7 @@ func (c *compositeHold) countReleased(members []*Hold, errs []error) (unknown bo
 			c.members[i] = nil
 			c.liveMembers--
 			c.confirmed++
-		case errors.Is(errs[i], ErrNotHeld):
+		case errors.Is(errs[i], fault.ErrNotHeld):
 			c.members[i] = nil
 		default:
 			unknown = true
@@ -74,16 +76,16 @@ func (c *compositeHold) concludeRelease(lost error, errs []error, unknown bool) 
 	switch {
 	case lost != nil && !c.again:
 		c.reported = true
-		return fail("unlock", c.name, append([]error{ErrNotHeld, lost}, errs...)...)
+		return fault.Op("unlock", c.name, append([]error{fault.ErrNotHeld, lost}, errs...)...)
 	case c.confirmed >= c.need:
 		c.reported, c.released = true, true
 		return nil
 	case unknown:
 		c.again = true // Unlock may be called again
-		return fail("unlock", c.name, errs...)
+		return fault.Op("unlock", c.name, errs...)
 	}
 	c.reported = true
-	return fail("unlock", c.name, append([]error{ErrNotHeld, ErrLost}, errs...)...)
+	return fault.Op("unlock", c.name, append([]error{fault.ErrNotHeld, fault.ErrLost}, errs...)...)
 }
 
 // releaseRest releases the remaining members of a lost hold, shortly after the loss was reported:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -87,14 +88,14 @@ func open(ctx context.Context, name string, settings rueidis.ClientOption, optio
 		return lazily(settings, options)
 	}
 	if err := endedBefore(ctx); err != nil {
-		return nil, fail("connect", name, err)
+		return nil, fault.Op("connect", name, err)
 	}
 	r, err := dialWithin(ctx, settings, options.withDefaults().MaxInFlight)
 	switch {
-	case transport.IsContextEnd(err):
-		return nil, fail("connect", name, ErrUnavailable, stage.Reached(), err)
+	case fault.IsContextEnd(err):
+		return nil, fault.Op("connect", name, fault.ErrUnavailable, stage.Reached(), err)
 	case err != nil:
-		return nil, fail("connect", name, unanswered(err))
+		return nil, fault.Op("connect", name, unanswered(err))
 	}
 	c, err := newClient(r.client, options, r.topology)
 	if err != nil {
@@ -126,7 +127,7 @@ func dialWithin(ctx context.Context, settings rueidis.ClientOption, inFlight int
 				r.client.Close()
 			}
 		}()
-		return opened{}, transport.ContextError(ctx)
+		return opened{}, fault.ContextError(ctx)
 	}
 }
 
@@ -218,7 +219,7 @@ func withoutSecrets(err error, secrets ...string) error {
 	if text == err.Error() {
 		return err
 	}
-	return sub(text, err)
+	return fault.Sub(text, err)
 }
 
 // named sets the names of connections in CLIENT LIST, unless the caller has set them.

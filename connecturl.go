@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // urlParameters lists the parameters of a URL for [Connect], and whether each may be
@@ -27,25 +29,25 @@ func parseURL(rawURL string) (rueidis.ClientOption, error) {
 	u, err := url.Parse(rawURL)
 	switch {
 	case secretCutOff(rawURL):
-		return rueidis.ClientOption{}, invalid("the URL of the server has a character in its password that ends the password; " +
+		return rueidis.ClientOption{}, fault.Invalid("the URL of the server has a character in its password that ends the password; " +
 			"percent-encode it: / is %%2F, # is %%23, ? is %%3F, %% is %%25")
 	case !strings.Contains(rawURL, "://"):
-		return rueidis.ClientOption{}, invalid("%q is not the URL of a server; %s", redacted(rawURL), urlForm)
+		return rueidis.ClientOption{}, fault.Invalid("%q is not the URL of a server; %s", redacted(rawURL), urlForm)
 	case err != nil && strings.Contains(rawURL, "@"):
-		return rueidis.ClientOption{}, invalid("the URL of the server cannot be parsed; percent-encode what is special in its password "+
+		return rueidis.ClientOption{}, fault.Invalid("the URL of the server cannot be parsed; percent-encode what is special in its password "+
 			"(%% is %%25, / is %%2F, # is %%23); %s", urlForm)
 	case err != nil:
-		return rueidis.ClientOption{}, invalid("the URL of the server cannot be parsed; %s", urlForm)
+		return rueidis.ClientOption{}, fault.Invalid("the URL of the server cannot be parsed; %s", urlForm)
 	}
-	if fault := urlFault(u); fault != "" {
-		return rueidis.ClientOption{}, invalid("the URL %q %s", redacted(rawURL), fault)
+	if problem := urlFault(u); problem != "" {
+		return rueidis.ClientOption{}, fault.Invalid("the URL %q %s", redacted(rawURL), problem)
 	}
 	if u.Scheme != "unix" {
 		u.Path = strings.TrimSuffix(u.Path, "/")
 	}
 	settings, err := rueidis.ParseURL(u.String())
 	if err != nil {
-		return settings, invalid("the URL %q: %s", redacted(rawURL), strings.TrimPrefix(err.Error(), "redis: "))
+		return settings, fault.Invalid("the URL %q: %s", redacted(rawURL), strings.TrimPrefix(err.Error(), "redis: "))
 	}
 
 	return settings, nil

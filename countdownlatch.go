@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -67,7 +68,7 @@ func (l *CountDownLatch) TrySetCount(ctx context.Context, n int, options ...SetO
 	const verb = "try set count"
 	ttl, err := timeToLive(options)
 	if err = errors.Join(l.invalid, err, checkNumber("count %d", n, 1)); err != nil {
-		return false, fail(verb, l.name, err)
+		return false, fault.Op(verb, l.name, err)
 	}
 	v, err := l.now(ctx, verb)
 	if err != nil || v.what == latchClosed {
@@ -109,7 +110,7 @@ func (l *CountDownLatch) CountDownN(ctx context.Context, n int) (left int, err e
 // Otherwise it is like CountDown.
 func (l *CountDownLatch) CountDownAs(ctx context.Context, participant string) (left int, err error) {
 	if n := len(participant); n == 0 || n > MaxNameLength || !utf8.ValidString(participant) {
-		return 0, fail("count down", l.name, l.invalid, invalid("%q cannot be the name of a participant", participant))
+		return 0, fault.Op("count down", l.name, l.invalid, fault.Invalid("%q cannot be the name of a participant", participant))
 	}
 	return l.countDown(ctx, 1, participant)
 }
@@ -117,7 +118,7 @@ func (l *CountDownLatch) CountDownAs(ctx context.Context, participant string) (l
 func (l *CountDownLatch) countDown(ctx context.Context, n int, participant string) (int, error) {
 	const verb = "count down"
 	if err := errors.Join(l.invalid, checkNumber("count %d", n, 1)); err != nil {
-		return 0, fail(verb, l.name, err)
+		return 0, fault.Op(verb, l.name, err)
 	}
 	parent := l.client.parentOf(ctx)
 	ctx = l.client.sender.Detached(ctx)
@@ -127,9 +128,9 @@ func (l *CountDownLatch) countDown(ctx context.Context, n int, participant strin
 		// The server does not answer. The count must not be lost, so it goes to the round that
 		// exists when the server answers again.
 		l.sendLater(l.countIn("", n, participant))
-		return 0, fail(verb, l.name, ErrUnknownOutcome, err)
+		return 0, fault.Op(verb, l.name, fault.ErrUnknownOutcome, err)
 	case err != nil:
-		return 0, fail(verb, l.name, l.explain(ctx, transport.Answer{}, err)...)
+		return 0, fault.Op(verb, l.name, l.explain(ctx, transport.Answer{}, err)...)
 	case v.what != latchClosed:
 		return 0, l.roundError(verb, v)
 	}
@@ -140,7 +141,7 @@ func (l *CountDownLatch) countDown(ctx context.Context, n int, participant strin
 	left, err := intOf(a)
 	switch {
 	case left < 0:
-		return 0, fail(verb, l.name, ErrGone)
+		return 0, fault.Op(verb, l.name, fault.ErrGone)
 	case err == nil:
 		l.client.observe(parent, Event{Type: EventCountedDown, Kind: l.kind, Name: l.name, Count: left})
 	}
@@ -221,7 +222,7 @@ func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) erro
 	const verb = "await"
 	r, err := newRequest(l.client.options.Lease, true, settingsOf(options))
 	if r.awaitSet && r.unsetIsOpen {
-		err = invalid("AwaitSet and UnsetIsOpen cannot be used together")
+		err = fault.Invalid("AwaitSet and UnsetIsOpen cannot be used together")
 	}
 	if err = errors.Join(l.invalid, err); err == nil {
 		err = l.begin(ctx)
@@ -235,9 +236,9 @@ func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) erro
 	defer cancel()
 	w := &awaiter{CountDownLatch: l, request: &r}
 	if err = w.await(ctx); err != nil {
-		err = fail(verb, l.name, explain(l.client.wrongKind(ctx, l.keys, l.kind, err))...)
+		err = fault.Op(verb, l.name, explain(l.client.wrongKind(ctx, l.keys, l.kind, err))...)
 	} else if w.outcome != nil {
-		err = fail(verb, l.name, w.outcome)
+		err = fault.Op(verb, l.name, w.outcome)
 	}
 	l.observeCall(parent, EventOpened, 0, began, err)
 	return err

@@ -3,6 +3,8 @@ package latchkey
 import (
 	"context"
 	"errors"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // do implements Do for every lock.
@@ -24,7 +26,7 @@ func (h *Hold) during(ctx context.Context, fn func(context.Context) error) (err 
 			if err == lost { //nolint:errorlint // fn returned the cause of its context, and nothing else
 				err = nil
 			}
-			err = errors.Join(err, fail("do", h.Name(), lost))
+			err = errors.Join(err, fault.Op("do", h.Name(), lost))
 		case unlocked != nil:
 			err = errors.Join(err, &unreleasedError{unlocked})
 		}
@@ -41,7 +43,7 @@ func (e *unreleasedError) Error() string { return e.err.Error() }
 
 // Is matches the causes of the failed release, but never ErrUnavailable.
 func (e *unreleasedError) Is(target error) bool {
-	return target != ErrUnavailable && errors.Is(e.err, target)
+	return target != fault.ErrUnavailable && errors.Is(e.err, target)
 }
 
 // As finds the causes of the failed release.

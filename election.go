@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -103,7 +103,7 @@ func (e *Election) TryCampaign(ctx context.Context, value string, options ...Try
 // does not count: a call that waits keeps waiting.
 func (e *Election) campaign(ctx context.Context, verb string, waits bool, value string, settings []setting) (*Leadership, error) {
 	if err := checkValue(value); err != nil {
-		return nil, fail(verb, e.name, err)
+		return nil, fault.Op(verb, e.name, err)
 	}
 	ctx, cancel := boundBy(ctx, settings)
 	defer cancel()
@@ -116,15 +116,15 @@ func (e *Election) campaign(ctx context.Context, verb string, waits bool, value 
 		if err = l.begin(ctx, waits); err == nil {
 			return l, nil
 		}
-		lost := errors.Is(err, ErrLost)
+		lost := errors.Is(err, fault.ErrLost)
 		if left := l.resignInTime(ctx); !lost && left != nil {
 			err = errors.Join(err, left)
 		}
 		if !lost {
-			return nil, fail(verb, e.name, err)
+			return nil, fault.Op(verb, e.name, err)
 		}
 		if !waits || ctx.Err() != nil {
-			return nil, fail(verb, e.name, withContextEnd(ctx, err))
+			return nil, fault.Op(verb, e.name, withContextEnd(ctx, err))
 		}
 	}
 }
@@ -136,12 +136,12 @@ func boundBy(ctx context.Context, settings []setting) (context.Context, context.
 	if i < 0 {
 		return ctx, func() {}
 	}
-	return transport.WithWait(ctx, settings[i].d)
+	return fault.WithWait(ctx, settings[i].d)
 }
 
 func checkValue(value string) error {
 	if len(value) > MaxValueLength {
-		return invalid("the value has %d bytes, more than %d", len(value), MaxValueLength)
+		return fault.Invalid("the value has %d bytes, more than %d", len(value), MaxValueLength)
 	}
 	return nil
 }
@@ -185,7 +185,7 @@ func (e *Election) HoldFrom(ctx context.Context) *Hold { return e.lock.HoldFrom(
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	l, err := e.look(ctx)
 	if err != nil {
-		return Leader{}, fail("leader", e.name, e.explain(ctx, transport.Answer{}, err)...)
+		return Leader{}, fault.Op("leader", e.name, e.explain(ctx, transport.Answer{}, err)...)
 	}
 	return l, nil
 }
@@ -198,11 +198,3 @@ func (e *Election) look(ctx context.Context) (Leader, error) {
 	}
 	return leaderOf(a)
 }
-
-// candidateError is the error of a campaign. Its text speaks of a leader instead of a lock.
-type candidateError struct{ error }
-
-var leaderWords = strings.NewReplacer("not acquired: held by ", "another leads: ", "not acquired", "another leads")
-
-func (e candidateError) Error() string { return leaderWords.Replace(e.error.Error()) }
-func (e candidateError) Unwrap() error { return e.error }

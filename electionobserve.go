@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -29,7 +30,7 @@ import (
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		if e.invalid != nil {
-			yield(Leader{}, fail("observe", e.name, e.invalid))
+			yield(Leader{}, fault.Op("observe", e.name, e.invalid))
 			return
 		}
 		o := &observer{Election: e, key: e.seen[1] + " " + strconv.FormatUint(e.client.registry.number(), 10)}
@@ -38,7 +39,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 		defer q.done()
 		for {
 			err := o.next(ctx)
-			if ctx.Err() != nil && !errors.Is(err, ErrClosed) {
+			if ctx.Err() != nil && !errors.Is(err, fault.ErrClosed) {
 				return
 			}
 			if !yield(o.leader, err) || err != nil && o.fault == nil {
@@ -63,7 +64,7 @@ type observer struct {
 func (o *observer) next(ctx context.Context) error {
 	if err := o.begin(ctx); err != nil {
 		o.fault = nil
-		return fail("observe", o.name, err)
+		return fault.Op("observe", o.name, err)
 	}
 	defer o.client.working.Done()
 	err := o.client.wait(ctx, lineKey{KindElection, o.key}, onlyLine, o, nil)
@@ -74,7 +75,7 @@ func (o *observer) next(ctx context.Context) error {
 	}
 	if err != nil {
 		o.leader = Leader{}
-		return fail("observe", o.name, o.explain(ctx, transport.Answer{}, err)...)
+		return fault.Op("observe", o.name, o.explain(ctx, transport.Answer{}, err)...)
 	}
 	return nil
 }
@@ -95,9 +96,9 @@ func (o *observer) attempt(ctx context.Context, _ int) (time.Duration, error) {
 	case !same:
 		return 0, nil
 	case now.IsZero():
-		return -1, ErrNotAcquired
+		return -1, fault.ErrNotAcquired
 	}
-	return now.Lease, ErrNotAcquired
+	return now.Lease, fault.ErrNotAcquired
 }
 
 // what implements [attempter]. A loop that observes is not a waiting call.

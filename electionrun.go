@@ -3,6 +3,8 @@ package latchkey
 import (
 	"context"
 	"errors"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // Run leads again and again. It campaigns as Campaign does, with the same options, and calls fn
@@ -36,9 +38,9 @@ func (l *Leadership) during(ctx context.Context, fn func(context.Context, *Leade
 	defer func() {
 		resigned := l.Resign(ctx)
 		switch {
-		case errors.Is(resigned, ErrLost) || errors.Is(resigned, ErrClosed):
+		case errors.Is(resigned, fault.ErrLost) || errors.Is(resigned, fault.ErrClosed):
 			lost, err = true, nil
-		case resigned != nil && !errors.Is(resigned, ErrNotHeld): // ErrNotHeld: fn has resigned
+		case resigned != nil && !errors.Is(resigned, fault.ErrNotHeld): // ErrNotHeld: fn has resigned
 			err = errors.Join(err, &unreleasedError{resigned})
 		}
 	}()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -20,10 +21,10 @@ import (
 // ErrNotReplicated.
 func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	if err := checkLease("the extension", d); err != nil {
-		return fail("extend", h.Name(), err)
+		return fault.Op("extend", h.Name(), err)
 	}
 	if err := h.Err(); err != nil {
-		return fail("extend", h.Name(), notHeld(err))
+		return fault.Op("extend", h.Name(), notHeld(err))
 	}
 	return h.inner().extend(ctx, d)
 }
@@ -31,11 +32,11 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 func (s *holdState) extend(ctx context.Context, d time.Duration) error {
 	o := s.ownership
 	if err := o.lock.client.begin(ctx); err != nil {
-		return fail("extend", o.lock.Name(), err)
+		return fault.Op("extend", o.lock.Name(), err)
 	}
 	defer o.lock.client.working.Done()
 	if err := o.sendMu.Lock(ctx); err != nil {
-		return fail("extend", o.lock.Name(), transport.Unavailable(transport.ContextError(ctx)))
+		return fault.Op("extend", o.lock.Name(), transport.Unavailable(fault.ContextError(ctx)))
 	}
 	defer o.sendMu.Unlock()
 	return o.extendBy(ctx, s, d)
@@ -44,20 +45,20 @@ func (s *holdState) extend(ctx context.Context, d time.Duration) error {
 // extendBy sends a renewal of one hold. The caller holds sendMu.
 func (o *ownership) extendBy(ctx context.Context, s *holdState, d time.Duration) error {
 	if err := o.mayExtend(s, d); err != nil {
-		return fail("extend", o.lock.Name(), err)
+		return fault.Op("extend", o.lock.Name(), err)
 	}
 	c := o.protocol().renewalCall(o, d)
 	a, err := o.lock.client.sender.Call(ctx, o.lock.client.closing, c.cmd.Confirmed(o.lock.client.confirmCalls), c.keys, c.args)
-	if a.Doubt || errors.Is(err, ErrNotReplicated) {
+	if a.Doubt || errors.Is(err, fault.ErrNotReplicated) {
 		o.mu.Lock()
 		o.doubt.extensionInDoubt(d)
 		o.mu.Unlock()
 	}
 	switch result, causes := readExtension(a, err); {
 	case causes != nil:
-		return fail("extend", o.lock.Name(), causes...)
+		return fault.Op("extend", o.lock.Name(), causes...)
 	case result == 0:
-		o.lose(ErrLost, "the key is gone or belongs to another owner")
+		o.lose(fault.ErrLost, "the key is gone or belongs to another owner")
 	default:
 		o.renewed(a.Sent, d, result)
 	}
@@ -71,13 +72,13 @@ func readExtension(a transport.Answer, err error) (result int64, causes []error)
 	case deniedHold(err):
 		return 0, nil
 	case err != nil && a.Doubt:
-		return 0, []error{ErrUnknownOutcome, err}
+		return 0, []error{fault.ErrUnknownOutcome, err}
 	case err != nil:
 		return 0, []error{err}
 	}
 	results, err := a.Message.AsIntSlice()
 	if err != nil || len(results) != 1 || results[0] < 0 {
-		return 0, []error{ErrUnknownOutcome, transport.Unavailable(errors.Join(errReply, err))}
+		return 0, []error{fault.ErrUnknownOutcome, transport.Unavailable(errors.Join(errReply, err))}
 	}
 	return results[0], nil
 }
@@ -91,7 +92,7 @@ func (o *ownership) mayExtend(s *holdState, d time.Duration) error {
 	case o.errOf(s) != nil:
 		return notHeld(o.errOf(s))
 	case d > min(o.lease.limit.left(now), s.limit.left(now)):
-		return ErrMaxHold
+		return fault.ErrMaxHold
 	}
 	o.doubt.renewal = true
 	return nil
@@ -109,5 +110,5 @@ func (o *ownership) extended(s *holdState, d time.Duration) error {
 	if phase == over {
 		o.undoLater(0, d)
 	}
-	return fail("extend", o.lock.Name(), notHeld(err))
+	return fault.Op("extend", o.lock.Name(), notHeld(err))
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -133,7 +134,7 @@ func (f fairAttempter) attempt(ctx context.Context, round int) (left time.Durati
 	}
 	line.attemptBegins()
 	left, err = f.acquisition.attempt(ctx, round)
-	if !transport.IsContextEnd(err) {
+	if !fault.IsContextEnd(err) {
 		line.attemptAnswered(err)
 	}
 	return left, err

@@ -2,6 +2,8 @@ package latchkey
 
 import (
 	"context"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // ForceUnlock takes the lock of that name from its holders, whatever its kind, gives it to a
@@ -22,7 +24,7 @@ import (
 func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	names, err := c.options.keysOf(name)
 	if err != nil {
-		return false, fail("force unlock", name, err)
+		return false, fault.Op("force unlock", name, err)
 	}
 	return c.forceUnlock(ctx, names, nil)
 }
@@ -41,7 +43,7 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 // may or may not have happened, and you may repeat it.
 func (p *primitive) ForceUnlock(ctx context.Context) (bool, error) {
 	if p.invalid != nil {
-		return false, fail("force unlock", p.Name(), p.invalid)
+		return false, fault.Op("force unlock", p.Name(), p.invalid)
 	}
 	return p.client.forceUnlock(ctx, p.keys, p.spec)
 }
@@ -54,15 +56,15 @@ func (c *Client) forceUnlock(ctx context.Context, names *keys, want *spec) (bool
 		i, err := c.inspect(ctx, names, "1")
 		switch {
 		case err != nil:
-			return held, fail("force unlock", names.name, err)
+			return held, fault.Op("force unlock", names.name, err)
 		case i.Kind == KindNone:
 			return held, nil
 		case want != nil && i.Kind != want.stored:
-			return held, fail("force unlock", names.name, notA(nouns[want.stored], i.What, nil))
+			return held, fault.Op("force unlock", names.name, fault.WrongKind(nouns[want.stored], i.What, nil))
 		case want == nil && i.Kind == KindMutex && !i.Holders[0].Owner.reentrant():
-			return held, fail("force unlock", names.name, errMutexByName)
+			return held, fault.Op("force unlock", names.name, errMutexByName)
 		case !i.Locked():
-			return held, fail("force unlock", names.name, notA(nouns[KindLock], i.What, nil))
+			return held, fault.Op("force unlock", names.name, fault.WrongKind(nouns[KindLock], i.What, nil))
 		case want != nil && want.side != "" && i.heldBy() != want.side:
 			return held, nil
 		}
@@ -76,7 +78,7 @@ func (c *Client) forceUnlock(ctx context.Context, names *keys, want *spec) (bool
 }
 
 // errMutexByName refuses to remove a token that anybody may have made.
-var errMutexByName = otherKind("a string, which may be a mutex or data of an application; ForceUnlock of a Mutex removes it", nil)
+var errMutexByName = fault.OtherKind("a string, which may be a mutex or data of an application; ForceUnlock of a Mutex removes it", nil)
 
 // evict removes the holders that were found, and reports whether any of them was still there.
 func (c *Client) evict(ctx context.Context, names *keys, i Inspection) (gone bool, err error) {
@@ -84,9 +86,9 @@ func (c *Client) evict(ctx context.Context, names *keys, i Inspection) (gone boo
 		a, err := c.send(ctx, each)
 		switch {
 		case err != nil && a.Doubt:
-			return gone, fail("force unlock", names.name, ErrUnknownOutcome, err)
+			return gone, fault.Op("force unlock", names.name, fault.ErrUnknownOutcome, err)
 		case err != nil:
-			return gone, fail("force unlock", names.name, c.wrongKind(ctx, names, i.Kind, err))
+			return gone, fault.Op("force unlock", names.name, c.wrongKind(ctx, names, i.Kind, err))
 		}
 		gone = gone || !a.Null
 	}

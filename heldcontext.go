@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"reflect"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // heldKey is the key under which a context carries the holds under which it runs.
@@ -32,7 +34,7 @@ type heldChain struct {
 // [context.Background], count as one; so do all contexts that another hold returns for one parent.
 func (h *Hold) Context(parent context.Context) context.Context {
 	if h == nil {
-		return endedContext(parent, ErrNotHeld) // does not hide a hold that parent carries
+		return endedContext(parent, fault.ErrNotHeld) // does not hide a hold that parent carries
 	}
 	outer, _ := parent.Value(heldKey{}).(*heldChain)
 	life, err := h.lifeUnder(rootOf(parent))

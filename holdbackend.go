@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // holdBackend is what a [Hold] is a handle of: one hold of an ownership ([holdState]), or the holds
@@ -47,11 +49,11 @@ type noHold struct{}
 func (noHold) lockName() string                            { return "" }
 func (noHold) owner() Owner                                { return Owner{} }
 func (noHold) token() int64                                { return 0 }
-func (noHold) err() error                                  { return ErrNotHeld }
+func (noHold) err() error                                  { return fault.ErrNotHeld }
 func (noHold) validFor() time.Duration                     { return 0 }
 func (noHold) count() int                                  { return 0 }
-func (noHold) extend(context.Context, time.Duration) error { return ErrNotHeld }
-func (noHold) unlock(context.Context) error                { return ErrNotHeld }
+func (noHold) extend(context.Context, time.Duration) error { return fault.ErrNotHeld }
+func (noHold) unlock(context.Context) error                { return fault.ErrNotHeld }
 func (noHold) confine(confinement)                         {}
 func (noHold) latestMembers() []*Hold                      { return nil }
 func (noHold) unreleased() *Client                         { return nil }
@@ -59,5 +61,5 @@ func (noHold) keepHandle(*Hold) bool                       { return true }
 func (noHold) isWatched() bool                             { return false }
 
 func (noHold) life() (*lifecycle, *sync.Mutex) {
-	return &lifecycle{cause: ErrNotHeld}, new(sync.Mutex)
+	return &lifecycle{cause: fault.ErrNotHeld}, new(sync.Mutex)
 }

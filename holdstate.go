@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -60,7 +61,7 @@ func (s *holdState) latestMembers() []*Hold          { return nil }
 func (s *holdState) unlock(ctx context.Context) error {
 	err := s.ownership.releaseHold(ctx, s)
 	if err != nil && s.isPermit() {
-		return withVerb("release", err)
+		return fault.WithVerb("release", err)
 	}
 	return err
 }
@@ -88,7 +89,7 @@ func (o *ownership) errOf(s *holdState) error {
 	if err := s.overBecause(); err != nil || o.phase == held {
 		return err
 	}
-	return ErrNotHeld
+	return fault.ErrNotHeld
 }
 
 func (s *holdState) validFor() time.Duration {

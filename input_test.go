@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -172,7 +173,7 @@ func TestConnect_obeys_its_context(t *testing.T) {
 }
 
 func TestErrors_keep_the_chain(t *testing.T) {
-	err := fail("lock", "job", ErrNotAcquired, nil, context.DeadlineExceeded)
+	err := fault.Op("lock", "job", ErrNotAcquired, nil, context.DeadlineExceeded)
 	require.ErrorIs(t, err, ErrNotAcquired)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Equal(t, `latchkey: lock "job": not acquired: context deadline exceeded`, err.Error())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -56,11 +57,11 @@ func (i Inspection) Locked() bool {
 func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
 	names, err := c.options.keysOf(name)
 	if err != nil {
-		return Inspection{}, fail("inspect", name, err)
+		return Inspection{}, fault.Op("inspect", name, err)
 	}
 	i, err := c.inspect(ctx, names, "")
 	if err != nil {
-		return i, fail("inspect", name, err)
+		return i, fault.Op("inspect", name, err)
 	}
 	c.describeHolders(ctx, 0, i.Holders)
 	return i, nil
@@ -149,17 +150,17 @@ func (i *Inspection) recognize(redisType string, content []string) {
 // wrongKind replaces the server's error about the type of a key by an ErrWrongKind that says what
 // is there. Any other error stays as it is.
 func (c *Client) wrongKind(ctx context.Context, names *keys, want Kind, err error) error {
-	if !transport.HasCode(err, "WRONGTYPE") || errors.Is(err, ErrWrongKind) {
+	if !transport.HasCode(err, "WRONGTYPE") || errors.Is(err, fault.ErrWrongKind) {
 		return err
 	}
 	if _, kinds, told := strings.Cut(err.Error(), "LATCHKEY_KIND "); told {
-		return otherKind(kinds, err)
+		return fault.OtherKind(kinds, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*transport.LongPause)
 	defer cancel()
 	i, failed := c.inspect(ctx, names, "")
 	if failed == nil && (i.Kind == want || i.Kind == KindNumber && (want == KindSemaphore || want == KindLatch)) {
-		return otherKind(nouns[want]+", but a key that belongs to it holds something else", err)
+		return fault.OtherKind(nouns[want]+", but a key that belongs to it holds something else", err)
 	}
-	return notA(nouns[want], i.What, err)
+	return fault.WrongKind(nouns[want], i.What, err)
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -63,7 +64,7 @@ func checkPrefix(prefix string) error {
 		return nil
 	}
 	if len(prefix) > maxPrefixLength {
-		return invalid("Options.KeyPrefix has %d bytes, more than %d", len(prefix), maxPrefixLength)
+		return fault.Invalid("Options.KeyPrefix has %d bytes, more than %d", len(prefix), maxPrefixLength)
 	}
 	return checkKey("Options.KeyPrefix", prefix)
 }
@@ -97,13 +98,13 @@ func checkName(name string) error { return checkKey("the name", name) }
 func checkKey(what, key string) error {
 	switch {
 	case key == "":
-		return invalid("%s is empty", what)
+		return fault.Invalid("%s is empty", what)
 	case len(key) > MaxNameLength:
-		return invalid("%s has %d bytes, more than %d", what, len(key), MaxNameLength)
+		return fault.Invalid("%s has %d bytes, more than %d", what, len(key), MaxNameLength)
 	case !utf8.ValidString(key):
-		return invalid("%s %q is not UTF-8", what, key)
+		return fault.Invalid("%s %q is not UTF-8", what, key)
 	case !bracesPaired(key):
-		return invalid("%s %q has stray, nested or empty braces", what, key)
+		return fault.Invalid("%s %q has stray, nested or empty braces", what, key)
 	}
 	return nil
 }

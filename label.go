@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // Names for people: the label of a client, and the notes of its holds.
@@ -34,11 +36,11 @@ func defaultLabel() string {
 func checkText(what, text string, longest int) error {
 	switch {
 	case strings.TrimSpace(text) == "":
-		return invalid("%s is empty", what)
+		return fault.Invalid("%s is empty", what)
 	case len(text) > longest:
-		return invalid("%s has %d bytes, more than %d", what, len(text), longest)
+		return fault.Invalid("%s has %d bytes, more than %d", what, len(text), longest)
 	case cleanText(text, longest) != text:
-		return invalid("%s %q has characters that cannot be printed", what, text)
+		return fault.Invalid("%s %q has characters that cannot be printed", what, text)
 	}
 	return nil
 }

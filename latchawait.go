@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // awaiter is one Await.
@@ -32,15 +32,15 @@ func (w *awaiter) await(ctx context.Context) error {
 		return withContextEnd(ctx, last)
 	}
 	err := w.client.wait(ctx, lineKey{KindLatch, w.key}, sharedLine, w, last)
-	if errors.Is(err, ErrNotAcquired) && !errors.As(err, new(*waitError)) { // the front got what it waited for
-		err = errors.Join(cmp.Or(w.shut, ErrNotAcquired), transport.ContextEnd(err))
+	if errors.Is(err, fault.ErrNotAcquired) && !errors.As(err, new(*fault.WaitError)) { // the front got what it waited for
+		err = errors.Join(cmp.Or(w.shut, fault.ErrNotAcquired), fault.ContextEnd(err))
 	}
 	return err
 }
 
 // errUnset says what ErrNotSet may mean to an awaiter: Redisson removes a latch when it opens, and
 // keeps no record of it.
-var errUnset = sub(ErrNotSet.Error()+", or already opened by Redisson; with UnsetIsOpen such a latch counts as open", ErrNotSet)
+var errUnset = fault.Sub(fault.ErrNotSet.Error()+", or already opened by Redisson; with UnsetIsOpen such a latch counts as open", fault.ErrNotSet)
 
 // attempt implements [attempter]. It looks up the round that it found first.
 func (w *awaiter) attempt(ctx context.Context, _ int) (time.Duration, error) {
@@ -51,18 +51,18 @@ func (w *awaiter) attempt(ctx context.Context, _ int) (time.Duration, error) {
 	switch {
 	case v.what == latchClosed:
 		w.round, w.following = v.round, false
-		w.shut = notYet("not open, %d left", v.left)
+		w.shut = fault.NotYet("not open, %d left", v.left)
 		return v.ends, w.shut
 	case v.what == latchOpen, w.request.unsetIsOpen:
 		return 0, nil
 	case v.what != latchGone && w.request.awaitSet && w.request.waits:
 		w.round, w.following = v.round, true
-		w.shut = errNotSetYet
+		w.shut = fault.ErrNotSetYet
 		return -1, w.shut
 	case v.what == latchUnset:
 		w.outcome = errUnset
 	default:
-		w.outcome = ErrGone
+		w.outcome = fault.ErrGone
 	}
 	return 0, nil
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -58,7 +59,7 @@ func viewOf(a transport.Answer) (latchView, error) {
 func (l *CountDownLatch) now(ctx context.Context, verb string) (latchView, error) {
 	v, _, err := l.look(ctx, "", false)
 	if err != nil {
-		return v, fail(verb, l.name, l.explain(ctx, transport.Answer{}, err)...)
+		return v, fault.Op(verb, l.name, l.explain(ctx, transport.Answer{}, err)...)
 	}
 	return v, nil
 }
@@ -67,9 +68,9 @@ func (l *CountDownLatch) now(ctx context.Context, verb string) (latchView, error
 func (l *CountDownLatch) roundError(verb string, v latchView) error {
 	switch v.what {
 	case latchUnset:
-		return fail(verb, l.name, ErrNotSet)
+		return fault.Op(verb, l.name, fault.ErrNotSet)
 	case latchExpired:
-		return fail(verb, l.name, ErrGone)
+		return fault.Op(verb, l.name, fault.ErrGone)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ import (
 // floors lists the files of the package by floor, the lowest first. A file may refer only to its own floor and to
 // lower ones.
 var floors = []string{
-	0: "doc errors busyerror owner kinds mutexorder parallel",
+	0: "doc errors owner kinds mutexorder parallel",
 	1: "script reply replicas acquireerrors drift pause leasebounds",
 	2: "keys options calloption report notice event shape label rueidisoption connecturl lifecycle doubt lease timebound request dueheap",
 	3: "waitqueue waitqueues waitqueue_state waitqueue_holds waitqueue_answer waitqueue_lines waitqueue_strangers strangershare waitqueue_recipe waitqueue_presence line pubsub pubsub_listener pubsub_link pubsub_channels pubsub_sharded",
@@ -206,20 +206,6 @@ func TestMapOfTheFiles(t *testing.T) {
 }
 
 const transportFolder = "internal/transport"
-
-// The code that sends commands imports only rueidis and the standard library, so it depends on no floor.
-func TestLayers_transport_is_below_all(t *testing.T) {
-	for _, path := range sources(t, transportFolder) {
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
-		require.NoError(t, err)
-		for _, each := range file.Imports {
-			imported, err := strconv.Unquote(each.Path.Value)
-			require.NoError(t, err)
-			first, _, _ := strings.Cut(imported, "/")
-			assert.True(t, imported == "github.com/redis/rueidis" || !strings.Contains(first, "."), "%s imports %s", path, imported)
-		}
-	}
-}
 
 // sources returns the paths of the Go files in a folder, without the tests.
 func sources(t *testing.T, folder string) []string {

@@ -6,13 +6,14 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // lazily makes a client without dialing.
 func lazily(settings rueidis.ClientOption, options Options) (*Client, error) {
 	if settings.Sentinel.MasterSet == "" && len(settings.InitAddress) > 1 {
-		return nil, invalid("Options.LazyConnect is for single servers and Sentinel; there are %d addresses and no master_set",
+		return nil, fault.Invalid("Options.LazyConnect is for single servers and Sentinel; there are %d addresses and no master_set",
 			len(settings.InitAddress))
 	}
 	t := transport.NewTopology(false, options.withDefaults().MaxInFlight)
@@ -58,4 +59,4 @@ func dialKnown(settings rueidis.ClientOption, options Options) (rueidis.Client, 
 // errLazyCluster is an ErrInvalid that only a query of the server can find. Locks are made before that, and a cluster
 // decides their channels: a wrong guess would lose keys of other nodes.
 var errLazyCluster = transport.Refusal(fmt.Errorf("%w: Options.LazyConnect is for single servers and Sentinel; "+
-	"this server belongs to a cluster, so create its client without LazyConnect", ErrInvalid))
+	"this server belongs to a cluster, so create its client without LazyConnect", fault.ErrInvalid))

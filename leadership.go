@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -94,15 +95,15 @@ func (l *Leadership) Value() string {
 func (l *Leadership) Proclaim(ctx context.Context, value string) error {
 	const verb = "proclaim"
 	if err := l.Err(); err != nil {
-		return fail(verb, l.name(), notHeld(err))
+		return fault.Op(verb, l.name(), notHeld(err))
 	}
 	if err := checkValue(value); err != nil {
-		return fail(verb, l.name(), err)
+		return fault.Op(verb, l.name(), err)
 	}
 	next := &announcedValue{l.revisions.Add(1), value}
 	a, err := l.announce(ctx, next)
 	if err != nil {
-		return fail(verb, l.name(), l.election.explain(ctx, a, err)...)
+		return fault.Op(verb, l.name(), l.election.explain(ctx, a, err)...)
 	}
 	for now := l.announced.Load(); now.revision < next.revision; now = l.announced.Load() {
 		if l.announced.CompareAndSwap(now, next) {
@@ -123,11 +124,11 @@ func (l *Leadership) begin(ctx context.Context, waits bool) error {
 		switch lost := l.Err(); {
 		case err == nil:
 			return nil
-		case errors.Is(err, ErrClosed) || errors.Is(lost, ErrClosed):
-			return ErrClosed
+		case errors.Is(err, fault.ErrClosed) || errors.Is(lost, fault.ErrClosed):
+			return fault.ErrClosed
 		case lost != nil:
-			return errors.Join(ErrNotAcquired, ErrLost)
-		case !waits || !errors.Is(err, ErrUnavailable) || !worthWaiting(ctx, err):
+			return errors.Join(fault.ErrNotAcquired, fault.ErrLost)
+		case !waits || !errors.Is(err, fault.ErrUnavailable) || !worthWaiting(ctx, err):
 			return errors.Join(explain(l.election.client.wrongKind(ctx, l.election.keys, KindLock, err))...)
 		}
 	}
@@ -151,7 +152,7 @@ func (l *Leadership) announce(ctx context.Context, v *announcedValue) (transport
 // no release has begun by now, this client did not end the leadership: it is lost.
 func (l *Leadership) gone() error {
 	if o := l.hold.inner().(*holdState).ownership; o.live() {
-		o.lose(ErrLost, "the key was gone when the leader announced its value")
+		o.lose(fault.ErrLost, "the key was gone when the leader announced its value")
 	}
 	return notHeld(l.Err())
 }
@@ -165,7 +166,7 @@ func (l *Leadership) gone() error {
 // the lease has ended. You may call Resign again to wait for it: see [Hold.Unlock].
 func (l *Leadership) Resign(ctx context.Context) error {
 	if err := l.held().Unlock(ctx); err != nil {
-		return withVerb("resign", err)
+		return fault.WithVerb("resign", err)
 	}
 	l.retire(ctx)
 	return nil
@@ -187,7 +188,7 @@ func (l *Leadership) resignInTime(ctx context.Context) error {
 	case <-ctx.Done():
 	case <-silence.C:
 	}
-	return ErrUnknownOutcome
+	return fault.ErrUnknownOutcome
 }
 
 // retire removes what the leader has announced, and wakes observers. It need not succeed: nobody

@@ -3,6 +3,8 @@ package latchkey
 import (
 	"math"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // MinLease is the shortest lease that is accepted; MaxLease the longest.
@@ -29,7 +31,7 @@ const permanentLease = 100 * 365 * 24 * time.Hour
 // checkLease checks the length of a lease. All checks of leases use it.
 func checkLease(what string, d time.Duration) error {
 	if d < MinLease || d > MaxLease {
-		return invalid("%s %v is not between %v and %v", what, d, MinLease, MaxLease)
+		return fault.Invalid("%s %v is not between %v and %v", what, d, MinLease, MaxLease)
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // lifecycle is the state of a hold: whether it is over, why, and what ends with it. A mutex of the
@@ -34,7 +36,7 @@ func (l *lifecycle) overBecause() error {
 	case l.cause != nil:
 		return l.cause
 	case l.released || l.releasing:
-		return ErrNotHeld
+		return fault.ErrNotHeld
 	}
 	return nil
 }

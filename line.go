@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -78,7 +79,7 @@ func (l *line) enter(ctx context.Context, waits func()) error {
 	}
 	waits()
 	if l.Lock(ctx) != nil {
-		return transport.ContextError(ctx)
+		return fault.ContextError(ctx)
 	}
 	return nil
 }
@@ -119,7 +120,7 @@ func (l *line) lastError() error {
 	return l.answer.err
 }
 
-// waitError is the error of a wait in line that ended with err.
+// fault.WaitError is the error of a wait in line that ended with err.
 func (l *line) waitError(err error) error {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()

@@ -3,6 +3,8 @@ package latchkey
 import (
 	"context"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // Locker is the interface of all locks, and what [NewMultiLock], [NewRedLock] and [SyncLocker]
@@ -132,14 +134,14 @@ func (p *primitive) Inspect(ctx context.Context) (Inspection, error) {
 // inspect is Inspect without labels and notes.
 func (p *primitive) inspect(ctx context.Context) (Inspection, error) {
 	if p.invalid != nil {
-		return Inspection{}, fail("inspect", p.Name(), p.invalid)
+		return Inspection{}, fault.Op("inspect", p.Name(), p.invalid)
 	}
 	i, err := p.client.inspect(ctx, p.keys, "")
 	if err == nil && i.Kind != KindNone && i.Kind != p.spec.stored {
-		err = notA(nouns[p.spec.stored], i.What, nil)
+		err = fault.WrongKind(nouns[p.spec.stored], i.What, nil)
 	}
 	if err != nil {
-		return i, fail("inspect", p.Name(), err)
+		return i, fault.Op("inspect", p.Name(), err)
 	}
 	return i, nil
 }

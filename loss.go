@@ -3,6 +3,7 @@ package latchkey
 import (
 	"log/slog"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -20,9 +21,9 @@ func (o *ownership) endIfDue() bool {
 		o.mu.Unlock()
 		return false
 	}
-	cause, why := ErrLost, "its lease ran out before it could be renewed"
+	cause, why := fault.ErrLost, "its lease ran out before it could be renewed"
 	if o.lease.limit.valid(now) <= 0 {
-		cause, why = ErrMaxHold, "its maximum hold time is over"
+		cause, why = fault.ErrMaxHold, "its maximum hold time is over"
 	}
 	mayLast := o.doubt.mayLast(now, o.span())
 	// The last release may be in flight, and may yet put the next owner into the queue or give it the lock.
@@ -115,7 +116,7 @@ func (o *ownership) end(cause error) (next *ownership, ended bool) {
 		o.closeLine()
 	}
 	if cause == nil {
-		cause = ErrNotHeld
+		cause = fault.ErrNotHeld
 	}
 	endDependents(dependents, cause)
 	return next, true

@@ -1,5 +1,7 @@
 package latchkey
 
+import "github.com/latchkey-go/latchkey/internal/base/fault"
+
 // limitReached ends a re-entry at its own limit, and takes it off the server's count in the
 // background. The outer hold goes on.
 func (o *ownership) limitReached(s *holdState) {
@@ -9,11 +11,11 @@ func (o *ownership) limitReached(s *holdState) {
 		return
 	}
 	o.uncount(s)
-	dependents := o.holds.remove(s, ErrMaxHold)
+	dependents := o.holds.remove(s, fault.ErrMaxHold)
 	o.plan()
 	lease := o.lease.span()
 	o.mu.Unlock()
-	endDependents(dependents, ErrMaxHold)
+	endDependents(dependents, fault.ErrMaxHold)
 	o.undoLater(0, lease)
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -40,7 +41,7 @@ func callUntil(ctx context.Context, holds []*Hold, enough int, patience time.Dur
 		}
 	}
 	for i := range calls.pending {
-		errs[i] = ofMember(i, errors.Join(ErrUnknownOutcome, transport.Unavailable(transport.ErrSilent)))
+		errs[i] = ofMember(i, errors.Join(fault.ErrUnknownOutcome, transport.Unavailable(transport.ErrSilent)))
 	}
 	return errs
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"reflect"
 	"slices"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // memberOf returns the lock that l is or embeds, or nil if that is a nil pointer.
@@ -25,7 +27,7 @@ func membersOf(locks []Locker) ([]member, error) {
 	for i, l := range locks {
 		members[i] = memberOf(l)
 		if members[i] == nil {
-			return nil, invalid("member %d is nil", i+1)
+			return nil, fault.Invalid("member %d is nil", i+1)
 		}
 		if err := members[i].fault(); err != nil {
 			return nil, ofMember(i, err)
@@ -62,13 +64,13 @@ func withoutDuplicates(members []member, refuse bool) (kept []member, err error)
 		first := slices.IndexFunc(kept, func(other member) bool { return sameLock(m, other) })
 		switch {
 		case first >= 0 && refuse:
-			return nil, invalid("members %d and %d are the same lock, %q", first+1, i+1, m.Name())
+			return nil, fault.Invalid("members %d and %d are the same lock, %q", first+1, i+1, m.Name())
 		case first >= 0:
 			continue
 		}
 		for _, other := range kept {
 			if key, share := sharedKey(m, other); share {
-				return nil, invalid("%s %q and %s %q cannot be members together: both need the key %q",
+				return nil, fault.Invalid("%s %q and %s %q cannot be members together: both need the key %q",
 					noun(other), other.Name(), noun(m), m.Name(), key)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -37,17 +38,17 @@ func (e *deadlockError) Unwrap() error { return e.error }
 // newDeadlockError leaves out that the time for that member is over: it was not the caller's time.
 func newDeadlockError(m member, err error) error {
 	rest := memberReason(err)
-	if errors.Is(err, ErrUnavailable) {
+	if errors.Is(err, fault.ErrUnavailable) {
 		rest = transport.Unavailable(rest)
 	}
-	if errors.Is(err, ErrUnknownOutcome) {
-		rest = errors.Join(ErrUnknownOutcome, rest)
+	if errors.Is(err, fault.ErrUnknownOutcome) {
+		rest = errors.Join(fault.ErrUnknownOutcome, rest)
 	}
 	return &deadlockError{fmt.Errorf("%q: %w", m.Name(), rest)}
 }
 
 // errNoTimeLeft means that a call's time was over when the members before this one were acquired.
-var errNoTimeLeft = fmt.Errorf("%w: no time was left for it", ErrNotAcquired)
+var errNoTimeLeft = fmt.Errorf("%w: no time was left for it", fault.ErrNotAcquired)
 
 // acquireInOrder acquires one member after the other, and fills holds until one fails. A group that is waiting or has
 // failed touches no member behind that one. So, of several groups that are tried at once, those that fail do so because
@@ -63,7 +64,7 @@ func (l *MultiLock) acquireInOrder(ctx context.Context, r *request, settings []s
 		if err != nil {
 			var before error
 			if i > 0 {
-				before = fail("lock", m.Name(), errNoTimeLeft)
+				before = fault.Op("lock", m.Name(), errNoTimeLeft)
 			}
 			return roundError(ctx, began, err, before)
 		}
@@ -77,7 +78,7 @@ func (l *MultiLock) await(ctx context.Context, member member, settings []setting
 		return member.acquire(ctx, "lock", true, settings)
 	}
 	h, err := member.acquire(ctx, "lock", true, append(slices.Clone(settings), setting{kind: settingWait, d: deadlockPatience/2 + rand.N(deadlockPatience)}))
-	if err != nil && ctx.Err() == nil && transport.IsWaitOver(err) { // if the caller's wait is over, rounds reports it
+	if err != nil && ctx.Err() == nil && fault.IsWaitOver(err) { // if the caller's wait is over, rounds reports it
 		return nil, newDeadlockError(member, err)
 	}
 	return h, err

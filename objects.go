@@ -4,6 +4,8 @@ import (
 	"context"
 	"iter"
 	"strings"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // Object is a snapshot of one lock, semaphore, latch or barrier. It may belong to this library, to Redisson, or
@@ -86,7 +88,7 @@ func (o Object) Waiters() int { return max(o.Queued, o.Listeners) }
 func (c *Client) Objects(ctx context.Context, pattern string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		if pattern == "" || len(pattern) > MaxNameLength {
-			yield(Object{}, fail("objects", pattern, invalid("the pattern has %d bytes, not 1 to %d", len(pattern), MaxNameLength)))
+			yield(Object{}, fault.Op("objects", pattern, fault.Invalid("the pattern has %d bytes, not 1 to %d", len(pattern), MaxNameLength)))
 			return
 		}
 		w := walk{client: c, pattern: pattern, yield: yield}
@@ -94,7 +96,7 @@ func (c *Client) Objects(ctx context.Context, pattern string) iter.Seq2[Object, 
 			w.pattern = QuotePattern(c.options.KeyPrefix) + pattern
 		}
 		if err := w.all(ctx); err != nil && !w.stopped {
-			yield(Object{}, fail("objects", pattern, err))
+			yield(Object{}, fault.Op("objects", pattern, err))
 		}
 	}
 }
@@ -105,15 +107,15 @@ func (c *Client) Objects(ctx context.Context, pattern string) iter.Seq2[Object, 
 func (c *Client) Object(ctx context.Context, name string) (Object, error) {
 	names, err := c.options.keysOf(name)
 	if err != nil {
-		return Object{}, fail("object", name, err)
+		return Object{}, fault.Op("object", name, err)
 	}
 	if err := c.begin(ctx); err != nil {
-		return Object{}, fail("object", name, err)
+		return Object{}, fault.Op("object", name, err)
 	}
 	defer c.working.Done()
 	o, err := c.lookOnce(ctx, names)
 	if err != nil {
-		return Object{}, fail("object", name, err)
+		return Object{}, fault.Op("object", name, err)
 	}
 	c.describeHolders(ctx, 0, o.Holders)
 	return o, nil

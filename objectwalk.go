@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -32,7 +33,7 @@ type walk struct {
 }
 
 // errReplaced means that servers may have been replaced by others, which do not know the cursor.
-var errReplaced = sub("latchkey: connections to the server break again and again", ErrUnavailable)
+var errReplaced = fault.Sub("latchkey: connections to the server break again and again", fault.ErrUnavailable)
 
 // rounds are the rounds of a walk that has to start again.
 type rounds struct {
@@ -83,7 +84,7 @@ func (w *walk) all(ctx context.Context) error {
 
 // mayBeReplaced reports whether another server may have replaced one that did not answer.
 func (w *walk) mayBeReplaced(err error) bool {
-	return w.client.cluster && !transport.Classify(err).Final() && !errors.Is(err, ErrClosed)
+	return w.client.cluster && !transport.Classify(err).Final() && !errors.Is(err, fault.ErrClosed)
 }
 
 // masters returns the current masters.

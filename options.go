@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -229,21 +230,21 @@ func (o Options) check() error {
 	}
 	switch {
 	case o.PollCeiling < time.Millisecond || o.PollCeiling >= o.Lease:
-		return invalid("Options.PollCeiling %v is not between 1ms and the lease %v", o.PollCeiling, o.Lease)
+		return fault.Invalid("Options.PollCeiling %v is not between 1ms and the lease %v", o.PollCeiling, o.Lease)
 	case o.RetryBudget < time.Millisecond || o.RetryBudget > o.Lease:
-		return invalid("Options.RetryBudget %v is not between 1ms and the lease %v", o.RetryBudget, o.Lease)
+		return fault.Invalid("Options.RetryBudget %v is not between 1ms and the lease %v", o.RetryBudget, o.Lease)
 	case o.StaleWaiterTimeout < time.Millisecond || o.StaleWaiterTimeout > MaxStaleWaiterTimeout:
-		return invalid("Options.StaleWaiterTimeout %v is not between 1ms and %v", o.StaleWaiterTimeout, MaxStaleWaiterTimeout)
+		return fault.Invalid("Options.StaleWaiterTimeout %v is not between 1ms and %v", o.StaleWaiterTimeout, MaxStaleWaiterTimeout)
 	case o.RedissonFairWait < time.Millisecond || o.RedissonFairWait > MaxRedissonFairWait:
-		return invalid("Options.RedissonFairWait %v is not between 1ms and %v", o.RedissonFairWait, MaxRedissonFairWait)
+		return fault.Invalid("Options.RedissonFairWait %v is not between 1ms and %v", o.RedissonFairWait, MaxRedissonFairWait)
 	case o.Turn > MaxTurn:
-		return invalid("Options.Turn %v is longer than %v", o.Turn, MaxTurn)
+		return fault.Invalid("Options.Turn %v is longer than %v", o.Turn, MaxTurn)
 	case o.MaxInFlight < 1 || o.MaxInFlight > maxInFlightLimit:
-		return invalid("Options.MaxInFlight %d is not between 1 and %d", o.MaxInFlight, maxInFlightLimit)
+		return fault.Invalid("Options.MaxInFlight %d is not between 1 and %d", o.MaxInFlight, maxInFlightLimit)
 	case o.KeyPrefix != "" && o.NameMapper != nil:
-		return invalid("Options.KeyPrefix and Options.NameMapper exclude each other")
+		return fault.Invalid("Options.KeyPrefix and Options.NameMapper exclude each other")
 	case o.ShardedPubSub < ShardedAuto || o.ShardedPubSub > ShardedOff:
-		return invalid("Options.ShardedPubSub %d is unknown", o.ShardedPubSub)
+		return fault.Invalid("Options.ShardedPubSub %d is unknown", o.ShardedPubSub)
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // Owner names the holder of a lock. Owners are comparable with ==. The zero Owner means no owner.
@@ -108,11 +110,11 @@ func ParseOwner(text string) (Owner, error) {
 	client, digits, found := strings.Cut(text, ":")
 	id, err := uuid.Parse(client)
 	if !found || err != nil || id.String() != client {
-		return Owner{}, invalid("owner %.80q is not a client id and a number", text)
+		return Owner{}, fault.Invalid("owner %.80q is not a client id and a number", text)
 	}
 	number, err := strconv.ParseUint(digits, 10, 63)
 	if err != nil || strconv.FormatUint(number, 10) != digits {
-		return Owner{}, invalid("owner %.80q is not a client id and a number", text)
+		return Owner{}, fault.Invalid("owner %.80q is not a client id and a number", text)
 	}
 	return Owner{client: client, number: number}, nil
 }
@@ -136,10 +138,10 @@ func (o Owner) reentrant() bool { return o.client != "" }
 // mayReenter returns an ErrInvalid if o cannot re-enter any lock.
 func (o Owner) mayReenter() error {
 	if o.IsZero() {
-		return invalid("the owner is empty")
+		return fault.Invalid("the owner is empty")
 	}
 	if !o.reentrant() {
-		return invalid("owner %.80q cannot re-enter a lock: it is neither an owner of this library nor a thread of Redisson", o.text)
+		return fault.Invalid("owner %.80q cannot re-enter a lock: it is neither an owner of this library nor a thread of Redisson", o.text)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -118,11 +119,11 @@ func (o *ownership) addHold(r *request, under *holdState, a transport.Answer) (s
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.phase != held {
-		return nil, cmp.Or(o.holds.cause, ErrNotHeld)
+		return nil, cmp.Or(o.holds.cause, fault.ErrNotHeld)
 	}
 	outer := o.holds.outermostFor(under)
 	if outer == nil {
-		return nil, ErrNotHeld
+		return nil, fault.ErrNotHeld
 	}
 	s = &holdState{ownership: o, fencing: outer.fencing, renew: r.renew,
 		within: outer, limit: newTimeBound(r.maxHold, a.Sent), parent: r.parent}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // A call that runs under a hold and requests the same lock with the context of the caller, instead of that of
@@ -55,15 +57,15 @@ func (c *Client) withOwnHold(key string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var busy *busyError
-	if !errors.As(err, &busy) || !busy.bare {
+	var busy *fault.BusyError
+	if !errors.As(err, &busy) || !busy.Bare {
 		return err
 	}
-	busy.bare, busy.label = false, c.Label()
+	busy.Bare, busy.Label = false, c.Label()
 	if o := c.registry.newestOn(key); o != nil {
-		busy.note, busy.reads = c.noteOf(o), o.lock.spec.side == KindRead
+		busy.Note, busy.Reads = c.noteOf(o), o.lock.spec.side == KindRead
 		o.mu.Lock()
-		busy.left = max(o.valid(), -1)
+		busy.Left = max(o.valid(), -1)
 		o.mu.Unlock()
 	}
 	return err
@@ -82,11 +84,11 @@ var errUnderHold = errors.New("if this call runs under that hold, use the contex
 // a hold of its client if the program has made a context for the work under that hold from the same context, or if its
 // context carries a hold of the lock, under an owner other than that of the call.
 func (p *primitive) adviceFor(ctx context.Context, err error) error {
-	if !errors.Is(err, ErrNotAcquired) {
+	if !errors.Is(err, fault.ErrNotAcquired) {
 		return nil
 	}
-	var busy *busyError
-	if !errors.As(err, &busy) || !busy.here && !busy.inside {
+	var busy *fault.BusyError
+	if !errors.As(err, &busy) || !busy.Here && !busy.Inside {
 		return nil
 	}
 	if p.HoldFrom(ctx).Err() == nil || p.hasWorkUnder(ctx) {

@@ -3,6 +3,7 @@ package latchkey
 import (
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -74,7 +75,7 @@ func (o *ownership) succeed(s *holdState) (*waiter, *holdState) {
 	next := o.nextHold(s, now)
 	dependents := o.holds.replace(s, next)
 	o.mu.Unlock()
-	endDependents(dependents, ErrNotHeld)
+	endDependents(dependents, fault.ErrNotHeld)
 	o.observe(EventReleased, s, nil)
 	return w, next
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -55,7 +56,7 @@ const releaseBatch = 100
 // permits that are PermitUndecided and were not released.
 func (s *permitPool) Release(ctx context.Context, ids ...string) ([]PermitState, error) {
 	if err := checkIDs(ids); err != nil {
-		return nil, fail("release", s.name, err)
+		return nil, fault.Op("release", s.name, err)
 	}
 	states := make([]PermitState, len(ids))
 	var errs []error
@@ -74,7 +75,7 @@ func (s *permitPool) Release(ctx context.Context, ids ...string) ([]PermitState,
 	}
 	err := errors.Join(errs...)
 	if slices.Contains(states, PermitExpired) || slices.Contains(states, PermitUnknown) {
-		err = errors.Join(fail("release", s.name, ErrNotHeld), err)
+		err = errors.Join(fault.Op("release", s.name, fault.ErrNotHeld), err)
 	}
 	return states, err
 }
@@ -93,9 +94,9 @@ func releaseOwn(ctx context.Context, o *ownership, errs []error) (PermitState, [
 	switch {
 	case err == nil:
 		return PermitReleased, errs
-	case errors.Is(err, ErrLost):
+	case errors.Is(err, fault.ErrLost):
 		return PermitExpired, errs
-	case errors.Is(err, ErrNotHeld):
+	case errors.Is(err, fault.ErrNotHeld):
 		return PermitUnknown, errs
 	}
 	return PermitUndecided, append(errs, err)
@@ -115,7 +116,7 @@ func (s *permitPool) releaseByID(ctx context.Context, ids []string, some []int, 
 	}
 	report, err := a.Message.ToString()
 	if err != nil || len(report) != len(some) {
-		return fail("release", s.name, ErrUnknownOutcome, errors.Join(errReply, err))
+		return fault.Op("release", s.name, fault.ErrUnknownOutcome, errors.Join(errReply, err))
 	}
 	for at, i := range some {
 		states[i] = map[byte]PermitState{'R': PermitReleased, 'E': PermitExpired, 'U': PermitUnknown}[report[at]]
@@ -131,14 +132,14 @@ func (s *permitPool) releaseByID(ctx context.Context, ids []string, some []int, 
 // not answer within Options.RetryBudget.
 func (s *permitPool) RemainingLease(ctx context.Context, id string) (time.Duration, error) {
 	if err := checkIDs([]string{id}); err != nil {
-		return 0, fail("remaining lease", s.name, err)
+		return 0, fault.Op("remaining lease", s.name, err)
 	}
 	a, err := s.query(ctx, "remaining lease", call{permitLease, []string{s.key, s.secondKey, s.kindKey()}, []string{rawID(id)}})
 	switch {
 	case err != nil:
 		return 0, err
 	case a.Null:
-		return 0, fail("remaining lease", s.name, ErrNotHeld)
+		return 0, fault.Op("remaining lease", s.name, fault.ErrNotHeld)
 	}
 	left, err := a.Message.AsInt64()
 	return ttlOf(left), err
@@ -156,7 +157,7 @@ func (s *permitPool) SetLease(ctx context.Context, id string, d time.Duration) e
 	const verb = "set lease"
 	ms, err := ttlText(d)
 	if err = errors.Join(err, checkIDs([]string{id})); err != nil {
-		return fail(verb, s.name, err)
+		return fault.Op(verb, s.name, err)
 	}
 	if o := s.own(id); o != nil {
 		return s.setOwnLease(ctx, verb, o, d, ms)
@@ -168,7 +169,7 @@ func (s *permitPool) SetLease(ctx context.Context, id string, d time.Duration) e
 // setOwnLease sets the lease of a permit of this client, and ends its renewal.
 func (s *permitPool) setOwnLease(ctx context.Context, verb string, o *ownership, d time.Duration, ms string) error {
 	if err := o.sendMu.Lock(ctx); err != nil {
-		return fail(verb, s.name, transport.Unavailable(transport.ContextError(ctx)))
+		return fault.Op(verb, s.name, transport.Unavailable(fault.ContextError(ctx)))
 	}
 	defer o.sendMu.Unlock()
 	o.fixLease(s.client.clock(), min(d, permanentLease), true)
@@ -177,13 +178,13 @@ func (s *permitPool) setOwnLease(ctx context.Context, verb string, o *ownership,
 	case err == nil:
 		o.fixLease(sent, lease, false)
 		s.client.record.use(sent.Mono, lease)
-	case errors.Is(err, ErrNotHeld):
-		o.lose(ErrLost, "the permit was gone when its lease was set")
+	case errors.Is(err, fault.ErrNotHeld):
+		o.lose(fault.ErrLost, "the permit was gone when its lease was set")
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if lost := o.errOf(&o.holds.first); err == nil && lost != nil {
-		return fail(verb, s.name, ErrNotHeld, lost)
+		return fault.Op(verb, s.name, fault.ErrNotHeld, lost)
 	}
 	return err
 }
@@ -197,13 +198,13 @@ func (s *permitPool) update(ctx context.Context, verb, id, ms string) (sent tran
 	})
 	switch {
 	case deniedHold(err), err == nil && a.Message.IsInt64():
-		return sent, 0, fail(verb, s.name, ErrNotHeld)
+		return sent, 0, fault.Op(verb, s.name, fault.ErrNotHeld)
 	case err != nil:
 		return sent, 0, err
 	}
 	reply, err := a.Message.AsIntSlice()
 	if err != nil || len(reply) != 2 {
-		return sent, 0, fail(verb, s.name, ErrUnknownOutcome, errors.Join(errReply, err))
+		return sent, 0, fault.Op(verb, s.name, fault.ErrUnknownOutcome, errors.Join(errReply, err))
 	}
 	if end = NoExpiry; reply[1] > 0 {
 		end = fromMillis(reply[1])

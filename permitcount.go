@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -75,7 +76,7 @@ func (c *permitCount) AddPermits(ctx context.Context, n int) error {
 // change changes the number, unless the arguments are bad, and reports whether it did.
 func (c *permitCount) change(ctx context.Context, verb string, how permitChange, n int, ttl string, bad error) (bool, error) {
 	if bad != nil {
-		return false, fail(verb, c.name, bad)
+		return false, fault.Op(verb, c.name, bad)
 	}
 	defer c.endTurns()
 	send := c.sendOrRepeat
@@ -100,7 +101,7 @@ func (c *permitCount) change(ctx context.Context, verb string, how permitChange,
 func (c *permitCount) SetTTL(ctx context.Context, d time.Duration) (bool, error) {
 	ms, err := ttlText(d)
 	if err != nil {
-		return false, fail("set ttl", c.name, err)
+		return false, fault.Op("set ttl", c.name, err)
 	}
 	defer c.endTurns()
 	return boolOf(c.sendOrVoid(ctx, "set ttl", func(o *operation) call {
@@ -121,7 +122,7 @@ func (c *permitCount) Delete(ctx context.Context) (bool, error) {
 
 func checkAdded(n int) error {
 	if n == 0 || n < -maxCount || n > maxCount {
-		return invalid("%d permits to add, want a number other than 0 from %d to %d", n, -maxCount, maxCount)
+		return fault.Invalid("%d permits to add, want a number other than 0 from %d to %d", n, -maxCount, maxCount)
 	}
 	return nil
 }
@@ -136,5 +137,5 @@ func readPermitRefusal(a transport.Answer, wanted int) (left time.Duration, more
 	if len(n) > 3 {
 		more = n[3:]
 	}
-	return fromMillis(n[0]), more, &permitsError{wanted: wanted, free: int(n[1]), total: int(n[2])}
+	return fromMillis(n[0]), more, &fault.PermitsError{Wanted: wanted, Free: int(n[1]), Total: int(n[2])}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // PermitHolder is a permit that is held.
@@ -37,7 +39,7 @@ func (s *permitPool) Holders(ctx context.Context) ([]PermitHolder, error) {
 		}
 		page, size, err := readPermits(a.Message)
 		if err != nil {
-			return 0, fail(verb, s.name, err)
+			return 0, fault.Op(verb, s.name, err)
 		}
 		all = append(all, page...)
 		return size, nil

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"regexp"
 	"strings"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // isOurPermit reports whether the id of a permit was made by this library: it begins with half of the client's
@@ -55,12 +57,12 @@ func rawID(id string) string {
 
 func checkIDs(ids []string) error {
 	if len(ids) == 0 {
-		return invalid("no permit id")
+		return fault.Invalid("no permit id")
 	}
 	for _, id := range ids {
 		raw, err := hex.DecodeString(id)
 		if err != nil || len(raw) == 0 || hex.EncodeToString(raw) != id {
-			return invalid("invalid permit id %.80q, want lower-case hexadecimal digits, as Permit.ID and Holders return them", id)
+			return fault.Invalid("invalid permit id %.80q, want lower-case hexadecimal digits, as Permit.ID and Holders return them", id)
 		}
 	}
 	return nil

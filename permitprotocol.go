@@ -3,6 +3,7 @@ package latchkey
 import (
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -58,7 +59,7 @@ func (p permitProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.
 	}
 	p.waiter.list.setPermitPlace(p.waiter, uint64(place[0]), place[1] == permitsAside)
 	if place[1] == permitsUnset {
-		return left, errNotSetYet
+		return left, fault.ErrNotSetYet
 	}
 	return left, err
 }

@@ -3,6 +3,8 @@ package latchkey
 import (
 	"context"
 	"strconv"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // PermitSemaphore is a semaphore whose permits have ids and leases; on the wire it is Redisson's
@@ -115,7 +117,7 @@ func onePermit(permits []*Permit, err error) (*Permit, error) {
 
 func (s *permitPool) acquire(ctx context.Context, verb string, waits bool, n int, settings []setting) ([]*Permit, error) {
 	if n < 1 || n > maxPermits {
-		return nil, fail(verb, s.name, invalid("%d permits at once, want at least 1 and at most %d", n, maxPermits))
+		return nil, fault.Op(verb, s.name, fault.Invalid("%d permits at once, want at least 1 and at most %d", n, maxPermits))
 	}
 	a := s.permits.newAcquisition(verb, waits, append(settings, setting{kind: settingTogether, n: n}))
 	h, err := a.run(ctx)

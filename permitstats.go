@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // SemaphoreStats is the state of a [Semaphore] at one moment.
@@ -57,7 +59,7 @@ func (s *Semaphore) Stats(ctx context.Context) (SemaphoreStats, error) {
 		stats.Total = int(total)
 	}
 	if err := errors.Join(err, err1, err2); err != nil {
-		return SemaphoreStats{}, fail("stats", s.name, errReply, err)
+		return SemaphoreStats{}, fault.Op("stats", s.name, errReply, err)
 	}
 	return stats, nil
 }
@@ -76,7 +78,7 @@ func (s *permitPool) Stats(ctx context.Context) (PermitStats, error) {
 	held, err2 := parts[1].AsInt64()
 	ttl, err3 := parts[2].AsInt64()
 	if err := errors.Join(err1, err2, err3); err != nil {
-		return PermitStats{}, fail("stats", s.name, errReply, err)
+		return PermitStats{}, fault.Op("stats", s.name, errReply, err)
 	}
 	return PermitStats{Available: int(free), Acquired: int(held), Total: int(free + held), TTL: ttlOf(ttl)}, nil
 }
@@ -89,7 +91,7 @@ func (o *synchronizer) stats(ctx context.Context, c call) ([]rueidis.RedisMessag
 	}
 	parts, err := a.Message.ToArray()
 	if err != nil || len(parts) != 3 {
-		return nil, fail("stats", o.name, errReply, err)
+		return nil, fault.Op("stats", o.name, errReply, err)
 	}
 	return parts, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -43,7 +44,7 @@ func meetCluster(c *transport.Sender, o Options) (sharded bool, err error) {
 	case outcome != transport.Refused:
 		return false, err
 	case o.ShardedPubSub == ShardedOn:
-		return false, invalid("Options.ShardedPubSub is ShardedOn: %v", errors.Join(errNoSharded, err))
+		return false, fault.Invalid("Options.ShardedPubSub is ShardedOn: %v", errors.Join(errNoSharded, err))
 	}
 	return false, nil
 }

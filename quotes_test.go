@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // Pages quote messages as the library writes them.
@@ -31,7 +33,7 @@ func TestQuotedError_wrong_kind(t *testing.T) {
 }
 
 func TestQuotedError_busy(t *testing.T) {
-	busy := &busyError{holder: "1f6b…:17", labels: func(string) string { return "payments-7" }, left: 28 * time.Second}
+	busy := &fault.BusyError{Holder: "1f6b…:17", Labels: func(string) string { return "payments-7" }, Left: 28 * time.Second}
 	text := strings.TrimPrefix(busy.Error(), ErrNotAcquired.Error()+": ")
 	assert.Contains(t, pageText(t, "docs/reference/labels.md"), "`"+text+"`")
 }

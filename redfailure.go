@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -32,7 +33,7 @@ type failure struct {
 
 func failureOf(r memberResult) failure {
 	final := isFinalForMember(r.err)
-	return failure{r.index, r.err, final, !final && errors.Is(r.err, ErrNotAcquired)}
+	return failure{r.index, r.err, final, !final && errors.Is(r.err, fault.ErrNotAcquired)}
 }
 
 // open reports whether pending members can still change the outcome of the round: to a majority, to the
@@ -72,12 +73,12 @@ func (t *tries) noMajority(held, need int, late bool) (again bool, _ error) {
 	if final > n-need {
 		return false, t.forGood()
 	}
-	e := &noMajorityError{sentinel: ErrNotAcquired, text: fmt.Sprintf("%d of %d members acquired, %d needed", held, n, need)}
+	e := &noMajorityError{sentinel: fault.ErrNotAcquired, text: fmt.Sprintf("%d of %d members acquired, %d needed", held, n, need)}
 	if late {
 		e.text += ", but too late: too little of the lease is left"
 	}
 	if late || n-held-busy > n-need {
-		e.sentinel = ErrUnavailable
+		e.sentinel = fault.ErrUnavailable
 	}
 	for _, f := range t.failures {
 		e.add(f, t.member(f.index), t.timeout)
@@ -135,8 +136,8 @@ func (e *noMajorityError) Error() string {
 
 // Unwrap leaves out ErrUnknownOutcome where others hold the lock, even if other servers are silent.
 func (e *noMajorityError) Unwrap() []error {
-	if e.unknown && e.sentinel == ErrUnavailable { //nolint:errorlint // which of the two it is
-		return append([]error{e.sentinel, ErrUnknownOutcome}, e.reasons...)
+	if e.unknown && e.sentinel == fault.ErrUnavailable { //nolint:errorlint // which of the two it is
+		return append([]error{e.sentinel, fault.ErrUnknownOutcome}, e.reasons...)
 	}
 	return append([]error{e.sentinel}, e.reasons...)
 }
@@ -146,32 +147,32 @@ func (e *noMajorityError) Unwrap() []error {
 func (e *noMajorityError) add(f failure, member string, timeout time.Duration) {
 	reason := memberReason(f.err)
 	if reason == nil {
-		reason = fmt.Errorf("no answer within %s", transport.DurationText(timeout))
+		reason = fmt.Errorf("no answer within %s", fault.DurationText(timeout))
 	}
 	reason = fmt.Errorf("%s: %w", member, reason)
 	down := !f.final && !f.busy
-	if !down || transport.IsContextEnd(reason) || errors.Is(reason, ErrNotAcquired) || errors.Is(reason, ErrUnavailable) {
+	if !down || fault.IsContextEnd(reason) || errors.Is(reason, fault.ErrNotAcquired) || errors.Is(reason, fault.ErrUnavailable) {
 		reason = errors.New(reason.Error())
 	}
-	e.unknown = e.unknown || down && errors.Is(f.err, ErrUnknownOutcome)
+	e.unknown = e.unknown || down && errors.Is(f.err, fault.ErrUnknownOutcome)
 	e.reasons = append(e.reasons, reason)
 }
 
 // memberReason returns the error of a member without its operation, ErrUnavailable, and the end of its time;
 // nil if nothing remains.
 func memberReason(err error) error {
-	var op *opError
+	var op *fault.OpError
 	if errors.As(err, &op) && err == error(op) { //nolint:errorlint // the outermost
-		return withoutSentinels(errors.Join(op.causes...))
+		return withoutSentinels(errors.Join(op.Causes...))
 	}
 	return withoutSentinels(err)
 }
 
 func withoutSentinels(err error) error {
 	switch e := err.(type) { //nolint:errorlint // each error in the tree is looked at
-	case *transport.EndedContextError:
+	case *fault.EndedContextError:
 		return nil
-	case *kindError, *opError, *noMajorityError:
+	case *fault.KindError, *fault.OpError, *noMajorityError:
 		return err
 	case interface{ Unwrap() []error }:
 		var rest []error
@@ -180,7 +181,7 @@ func withoutSentinels(err error) error {
 		}
 		return errors.Join(rest...)
 	}
-	for _, leaf := range []error{ErrUnavailable, ErrUnknownOutcome, transport.ErrSilent} {
+	for _, leaf := range []error{fault.ErrUnavailable, fault.ErrUnknownOutcome, transport.ErrSilent} {
 		if err == leaf { //nolint:errorlint // the leaf, not what contains it
 			return nil
 		}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -95,7 +96,7 @@ func (l *RedLock) waitInLine(ctx context.Context, r *request, settings []setting
 func (l *RedLock) waitInFront(ctx context.Context, r *request, settings []setting, line *line, mark *waitMark) (*Hold, error) {
 	err := line.letOthersGo(ctx, l.pause)
 	if err == nil && ctx.Err() != nil {
-		err = transport.ContextError(ctx)
+		err = fault.ContextError(ctx)
 	}
 	if err != nil {
 		return nil, l.waitError(line, err)
@@ -103,7 +104,7 @@ func (l *RedLock) waitInFront(ctx context.Context, r *request, settings []settin
 	return l.rounds(ctx, r, settings, line, mark)
 }
 
-// waitError is the error of a wait in line that ended with err.
+// fault.WaitError is the error of a wait in line that ended with err.
 func (l *RedLock) waitError(line *line, err error) error {
 	p := l.primitives()[0]
 	return p.client.withOwnHold(p.key, line.waitError(err))

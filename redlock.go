@@ -3,6 +3,8 @@ package latchkey
 import (
 	"context"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // RedLock is a majority of several locks on independent servers: the algorithm of the Redis documentation
@@ -46,9 +48,9 @@ type RedLockOptions struct {
 func (o RedLockOptions) check() error {
 	switch {
 	case o.MemberTimeout < 0:
-		return invalid("RedLockOptions.MemberTimeout %v is negative", o.MemberTimeout)
+		return fault.Invalid("RedLockOptions.MemberTimeout %v is negative", o.MemberTimeout)
 	case o.RetryDelay < 0:
-		return invalid("RedLockOptions.RetryDelay %v is negative", o.RetryDelay)
+		return fault.Invalid("RedLockOptions.RetryDelay %v is negative", o.RetryDelay)
 	}
 	return nil
 }
@@ -134,7 +136,7 @@ func (l *RedLock) refuseOneServer() error {
 		}
 		id := p.client.serverID()
 		if other, twice := on[id]; twice && id != "" {
-			return invalid("%q and %q are on one server", other.Name(), m.Name())
+			return fault.Invalid("%q and %q are on one server", other.Name(), m.Name())
 		}
 		on[id] = m
 	}

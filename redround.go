@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // acquireMajority is a round: it tries all members at once.
@@ -73,7 +73,7 @@ func (l *RedLock) try(ctx context.Context, timeout time.Duration, settings []set
 	if indexes == nil {
 		indexes = indexesOf(l.members)
 	}
-	ctx, cancel := transport.WithWait(context.WithoutCancel(ctx), timeout)
+	ctx, cancel := fault.WithWait(context.WithoutCancel(ctx), timeout)
 	calls := callMembers(indexes, func(i int) (*Hold, error) {
 		return l.members[i].acquire(ctx, "try lock", false, settings)
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -14,14 +15,14 @@ func (a *acquisition) reenter(ctx context.Context) (*Hold, error) {
 	for {
 		a.ownership, a.under = nil, nil // what was to be re-entered before may be over
 		if ctx.Err() != nil {
-			return nil, transport.ContextError(ctx)
+			return nil, fault.ContextError(ctx)
 		}
 		o, err := a.lock.spec.resolve(ctx, a)
 		if o == nil {
 			return nil, err
 		}
 		if err == nil && a.note != "" && o.isGuest {
-			err = invalid("Note does not apply to a guest: the owner belongs to another client")
+			err = fault.Invalid("Note does not apply to a guest: the owner belongs to another client")
 		}
 		if err != nil {
 			o.forgetUnused()
@@ -51,12 +52,12 @@ func (a *acquisition) lockSendMu(ctx context.Context, o *ownership) error {
 		return nil
 	}
 	if !a.waits && !o.live() {
-		return ErrNotAcquired
+		return fault.ErrNotAcquired
 	}
 	if o.sendMu.Lock(ctx) == nil {
 		return nil
 	}
-	err := transport.ContextError(ctx)
+	err := fault.ContextError(ctx)
 	q := o.lock.client.waitQueues.use(o.lock.lineKey())
 	defer q.done()
 	if o.live() {
@@ -107,8 +108,8 @@ func (a *acquisition) addOne(ctx context.Context) (h *Hold, again bool, err erro
 	case again:
 		return nil, true, err
 	case transport.HasCode(err, "LATCHKEY_GONE"):
-		o.lose(ErrLost, "the key was gone when the hold was re-entered")
-		return nil, false, errors.Join(ErrNotAcquired, ErrLost)
+		o.lose(fault.ErrLost, "the key was gone when the hold was re-entered")
+		return nil, false, errors.Join(fault.ErrNotAcquired, fault.ErrLost)
 	case err != nil:
 		return nil, false, a.entryFailed(ans, err)
 	}
@@ -125,13 +126,13 @@ func (a *acquisition) addOne(ctx context.Context) (h *Hold, again bool, err erro
 // entryFailed resets the server's count if the re-entry may have been counted.
 func (a *acquisition) entryFailed(ans transport.Answer, err error) error {
 	o := a.ownership
-	counted := errors.Is(err, ErrNotReplicated)
+	counted := errors.Is(err, fault.ErrNotReplicated)
 	known := counted && o.lock.client.undo.undoNow(o.undoLocked)
 	if ans.Doubt || counted && !known {
 		o.undoLater(0, a.lease)
 	}
 	if !known && (ans.Doubt || counted) {
-		return errors.Join(err, ErrUnknownOutcome)
+		return errors.Join(err, fault.ErrUnknownOutcome)
 	}
 	return err
 }

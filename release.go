@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -36,8 +37,8 @@ func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
 	case err != nil:
 		return o.releaseFailed(a.Answer, err)
 	case a.Null && !o.explains(a):
-		o.lose(ErrLost, "the key was gone when the hold was released")
-		return fail("unlock", o.lock.Name(), ErrNotHeld, ErrLost)
+		o.lose(fault.ErrLost, "the key was gone when the hold was released")
+		return fault.Op("unlock", o.lock.Name(), fault.ErrNotHeld, fault.ErrLost)
 	}
 	o.released(s, a)
 	_, err = o.reportRelease(s)
@@ -61,7 +62,7 @@ func (o *ownership) reportRelease(s *holdState) (done bool, err error) {
 	defer o.mu.Unlock()
 	switch {
 	case s.cause != nil, s.reported:
-		return true, fail("unlock", o.lock.Name(), ErrNotHeld, s.cause)
+		return true, fault.Op("unlock", o.lock.Name(), fault.ErrNotHeld, s.cause)
 	case s.released:
 		s.reported = true
 		return true, nil
@@ -79,7 +80,7 @@ func (o *ownership) beginRelease(s *holdState) (done bool, err error) {
 	o.mu.Lock()
 	if s.reported || s.cause != nil {
 		o.mu.Unlock()
-		return false, fail("unlock", o.lock.Name(), ErrNotHeld, s.cause)
+		return false, fault.Op("unlock", o.lock.Name(), fault.ErrNotHeld, s.cause)
 	}
 	if s.released || s.releasing {
 		o.mu.Unlock()
@@ -92,7 +93,7 @@ func (o *ownership) beginRelease(s *holdState) (done bool, err error) {
 	}
 	o.mu.Unlock()
 	// Before anything is sent: the server may free the lock long before it answers.
-	endDependents(dependents, ErrNotHeld)
+	endDependents(dependents, fault.ErrNotHeld)
 	if done {
 		o.observe(EventReleased, s, nil)
 	}
@@ -122,9 +123,9 @@ func (o *ownership) releaseFailed(a transport.Answer, err error) error {
 	abandonLeft(left)
 	o.undoLater(0, span)
 	if transport.Classify(err) == transport.Refused {
-		return fail("unlock", o.lock.Name(), err)
+		return fault.Op("unlock", o.lock.Name(), err)
 	}
-	return fail("unlock", o.lock.Name(), ErrUnknownOutcome, err)
+	return fault.Op("unlock", o.lock.Name(), fault.ErrUnknownOutcome, err)
 }
 
 // released ends a hold that the server has released, and after the last one the ownership.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -132,7 +133,7 @@ func (w *watchdog) renewBatch(batch []renewal) (parts [][]*ownership) {
 	for i, r := range batch {
 		switch {
 		case i < len(results) && results[i] == 0:
-			r.ownership.lose(ErrLost, "the key is gone or belongs to another owner")
+			r.ownership.lose(fault.ErrLost, "the key is gone or belongs to another owner")
 		case err != nil || results[i] < 0:
 			r.ownership.renewLater()
 			r.ownership.observe(EventRenewalFailed, nil, asReturned(cmp.Or(err, errNotRenewed)))
@@ -148,12 +149,12 @@ func (w *watchdog) renewBatch(batch []renewal) (parts [][]*ownership) {
 }
 
 // errNotRenewed means that the server replied to a renewal without saying whether the hold is there.
-var errNotRenewed = fmt.Errorf("%w: the server did not renew the lease", ErrUnavailable)
+var errNotRenewed = fmt.Errorf("%w: the server did not renew the lease", fault.ErrUnavailable)
 
 // divisible reports whether parts of a batch may succeed where the whole did not: a proxy, or a rule about one
 // of the keys, may have refused it, or the keys are on two nodes because their slot migrates.
 func divisible(err error) bool {
-	return transport.HasCode(err, "TRYAGAIN") || transport.Declined(err) && !errors.Is(err, ErrNotReplicated)
+	return transport.HasCode(err, "TRYAGAIN") || transport.Declined(err) && !errors.Is(err, fault.ErrNotReplicated)
 }
 
 // divide releases the turns of a batch and returns its halves.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -36,11 +37,11 @@ func (r Replicas) check(budget time.Duration) error {
 	off := r.Min == 0
 	switch {
 	case r.Min < 0:
-		return invalid("Options.Replicas.Min is negative")
+		return fault.Invalid("Options.Replicas.Min is negative")
 	case off && r.Timeout >= 0: // Timeout is not used
 		return nil
 	case r.Timeout < time.Millisecond || r.Timeout >= budget:
-		return invalid("Options.Replicas.Timeout %v is not between 1ms and the retry budget %v", r.Timeout, budget)
+		return fault.Invalid("Options.Replicas.Timeout %v is not between 1ms and the retry budget %v", r.Timeout, budget)
 	}
 	return nil
 }

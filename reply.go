@@ -7,13 +7,14 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // Numbers and times as they are sent to the server and as it returns them.
 
 // errReply means that the reply is none that a script of this library sends.
-var errReply = sub("latchkey: reply not understood", ErrUnavailable)
+var errReply = fault.Sub("latchkey: reply not understood", fault.ErrUnavailable)
 
 // ttlOf converts the reply of PTTL to a duration.
 func ttlOf(ms int64) time.Duration {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -40,13 +41,13 @@ func newRequest(defaultLease time.Duration, waits bool, settings []setting) (req
 	}
 	switch {
 	case r.permanent && r.together == 0:
-		return r, invalid("Lease(NoExpiry) applies to permits only")
+		return r, fault.Invalid("Lease(NoExpiry) applies to permits only")
 	case r.maxHold > 0 && !r.renew && r.lease > r.maxHold:
-		return r, invalid("the lease %v is longer than the maximum hold %v", r.lease, r.maxHold)
+		return r, fault.Invalid("the lease %v is longer than the maximum hold %v", r.lease, r.maxHold)
 	case r.atLeast > r.lease && !r.renew:
-		return r, invalid("the lease %v is shorter than AtLeast(%v)", r.lease, r.atLeast)
+		return r, fault.Invalid("the lease %v is shorter than AtLeast(%v)", r.lease, r.atLeast)
 	case r.maxHold > 0 && r.atLeast > r.maxHold:
-		return r, invalid("the maximum hold %v is shorter than AtLeast(%v)", r.maxHold, r.atLeast)
+		return r, fault.Invalid("the maximum hold %v is shorter than AtLeast(%v)", r.maxHold, r.atLeast)
 	}
 	if r.maxHold > 0 || !r.renew || r.untilComplete {
 		r.ofClient = 0
@@ -77,12 +78,12 @@ func timeToLive(options []SetOption) (ms string, err error) {
 	return ms, nil
 }
 
-var errNoOption = invalid("an option is nil")
+var errNoOption = fault.Invalid("an option is nil")
 
 // bound applies the wait of the request to its context.
 func (r *request) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	if r.bounded {
-		return transport.WithWait(ctx, r.wait)
+		return fault.WithWait(ctx, r.wait)
 	}
 	return ctx, func() {}
 }
@@ -91,7 +92,7 @@ func (r *request) bound(ctx context.Context) (context.Context, context.CancelFun
 // that.
 func (r *request) waitForSet(err error) error {
 	if r.awaitSet && r.waits && transport.HasCode(err, "LATCHKEY_UNSET") {
-		return errNotSetYet
+		return fault.ErrNotSetYet
 	}
 	return err
 }
@@ -108,7 +109,7 @@ func (r *request) apply(s setting) error {
 	switch s.kind {
 	case settingWait:
 		if s.d <= 0 {
-			return invalid("the wait %v is not positive; to make one attempt, call the method that begins with Try", s.d)
+			return fault.Invalid("the wait %v is not positive; to make one attempt, call the method that begins with Try", s.d)
 		}
 		r.wait, r.bounded = s.d, true
 	case settingLease:
@@ -150,7 +151,7 @@ func (r *request) apply(s setting) error {
 // checkNumber checks a number of things. what is the text for it.
 func checkNumber(what string, n, least int) error {
 	if n < least || n > maxCount {
-		return invalid(what+", want at least %d and at most %d", n, least, maxCount)
+		return fault.Invalid(what+", want at least %d and at most %d", n, least, maxCount)
 	}
 	return nil
 }

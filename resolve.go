@@ -1,6 +1,10 @@
 package latchkey
 
-import "context"
+import (
+	"context"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
+)
 
 // resolveOwner finds the ownership that an acquisition is for: that of an explicit owner, of the hold on the
 // context, or of the owner on the context. Without any of them it returns nil: the acquisition needs a fresh
@@ -30,9 +34,9 @@ func resolveOwner(ctx context.Context, a *acquisition) (*ownership, error) {
 func (p *primitive) mayEnter(o *ownership) error {
 	switch {
 	case o.lock.spec.family != p.spec.family:
-		return notA(nouns[p.spec.stored], nouns[o.lock.spec.stored], nil)
+		return fault.WrongKind(nouns[p.spec.stored], nouns[o.lock.spec.stored], nil)
 	case !p.spec.reentrant && o.live():
-		return invalid("%s is not re-entrant, and the context carries a hold of it", nouns[p.spec.family])
+		return fault.Invalid("%s is not re-entrant, and the context carries a hold of it", nouns[p.spec.family])
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -23,11 +24,11 @@ const connBuffer = 64 << 10
 // completed checks the caller's settings and adds what locks need.
 func completed(settings rueidis.ClientOption) (rueidis.ClientOption, error) {
 	if len(settings.InitAddress) == 0 || slices.Contains(settings.InitAddress, "") {
-		return settings, invalid("ClientOption.InitAddress names no server; want host:port")
+		return settings, fault.Invalid("ClientOption.InitAddress names no server; want host:port")
 	}
 	for _, c := range conflicts(&settings) {
 		if c.set {
-			return settings, invalid("ClientOption.%s: %s", c.field, c.why)
+			return settings, fault.Invalid("ClientOption.%s: %s", c.field, c.why)
 		}
 	}
 	settings.InitAddress = slices.Clone(settings.InitAddress) // rueidis may shuffle it

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -22,20 +23,20 @@ import (
 // Unlock that failed.
 func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 	if h == nil {
-		return nil, ErrNotHeld
+		return nil, fault.ErrNotHeld
 	}
 	s, is := h.inner().(*holdState)
 	if !is || s.ownership.lock.spec.side != KindWrite {
-		return nil, fail("downgrade", h.Name(), invalid("only a write hold can be downgraded"))
+		return nil, fault.Op("downgrade", h.Name(), fault.Invalid("only a write hold can be downgraded"))
 	}
 	o := s.ownership
 	if err := o.lock.client.begin(context.Background()); err != nil {
-		return nil, fail("downgrade", h.Name(), err)
+		return nil, fault.Op("downgrade", h.Name(), err)
 	}
 	defer o.lock.client.working.Done()
 	read, err := o.downgrade(ctx, s)
 	if err != nil {
-		return nil, fail("downgrade", h.Name(), o.lock.client.wrongKind(ctx, o.lock.keys, KindRWLock, err))
+		return nil, fault.Op("downgrade", h.Name(), o.lock.client.wrongKind(ctx, o.lock.keys, KindRWLock, err))
 	}
 	return read, nil
 }
@@ -77,9 +78,9 @@ func (o *ownership) downgradeAnswered(s *holdState, a *acquisition, ans transpor
 		_, err = a.abandonEntry(err)
 		return nil, errors.Join(err, o.releaseFailed(ans, err))
 	case ans.Null:
-		o.lose(ErrLost, "the key was gone when the hold was downgraded")
-		_, err = a.abandonEntry(ErrLost)
-		return nil, errors.Join(ErrNotHeld, err)
+		o.lose(fault.ErrLost, "the key was gone when the hold was downgraded")
+		_, err = a.abandonEntry(fault.ErrLost)
+		return nil, errors.Join(fault.ErrNotHeld, err)
 	}
 	read, err := a.arrive(ans)
 	o.finishRelease(ans)
@@ -99,11 +100,11 @@ func (o *ownership) mayDowngrade(s *holdState) error {
 	case o.errOf(s) != nil:
 		return notHeld(o.errOf(s))
 	case o.valid() <= 0:
-		return errors.Join(ErrNotHeld, ErrLost)
+		return errors.Join(fault.ErrNotHeld, fault.ErrLost)
 	case o.keptAfter(0) > 0:
-		return invalid("the hold cannot be downgraded before its AtLeast is over")
+		return fault.Invalid("the hold cannot be downgraded before its AtLeast is over")
 	case o.holds.count > 1:
-		return invalid("the write lock is held %d times, and only the last hold can be downgraded", o.holds.count)
+		return fault.Invalid("the write lock is held %d times, and only the last hold can be downgraded", o.holds.count)
 	}
 	return nil
 }
@@ -137,7 +138,7 @@ func (a *acquisition) sendDowngrade() (transport.Answer, error) {
 	if n, _ := ans.Message.AsInt64(); n == downgradedBefore {
 		ans.Sent = ans.FirstSent // from an earlier attempt, with which the lease began
 	}
-	if errors.Is(err, ErrNotReplicated) && !ans.Doubt {
+	if errors.Is(err, fault.ErrNotReplicated) && !ans.Doubt {
 		ans.Doubt, ans.DoubtAt, ans.DoubtGeneration = true, ans.Sent, transport.NoGeneration // it has happened, and must be undone
 	}
 	return ans, err

@@ -3,6 +3,8 @@ package latchkey
 import (
 	"context"
 	"strconv"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // An owner can have two ownerships on one read/write lock, one on each side, under the same name on the wire: a
@@ -31,7 +33,7 @@ func resolveSide(ctx context.Context, a *acquisition) (*ownership, error) {
 		return nil, nil //nolint:nilnil // no owner is not an error
 	}
 	if owner.client != p.client.id {
-		return nil, invalid("owner %v belongs to another client and cannot join a hold of a read/write lock", owner)
+		return nil, fault.Invalid("owner %v belongs to another client and cannot join a hold of a read/write lock", owner)
 	}
 	return p.client.registry.findSide(p, owner)
 }
@@ -52,7 +54,7 @@ func (o *ownership) otherSide(p *primitive, under *holdState) (*ownership, error
 	case o.isNested() && o.sibling.live():
 		return o.sibling, nil
 	}
-	return nil, ErrUpgrade
+	return nil, fault.ErrUpgrade
 }
 
 // nest returns the ownership that reads for an owner that writes: under a hold of it, or, if under is nil, for

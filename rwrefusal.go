@@ -26,12 +26,12 @@ func (a *acquisition) readRWRefusal(ans transport.Answer, first string) (left ti
 	busy := a.busyWith(strings.TrimSuffix(field, writeSuffix), left)
 	a.byStranger = more == inRedisson
 	if mode == "" {
-		busy.left, busy.first, busy.here, busy.inside = -1, first, false, busy.here
-		a.behindOwnReader = busy.inside
+		busy.Left, busy.First, busy.Here, busy.Inside = -1, first, false, busy.Here
+		a.behindOwnReader = busy.Inside
 		return left, busy
 	}
-	busy.reads = mode == "read"
-	busy.others = busy.reads && (more == "others" || more == inRedisson && isOurs(field))
+	busy.Reads = mode == "read"
+	busy.Others = busy.Reads && (more == "others" || more == inRedisson && isOurs(field))
 	return left, busy
 }
 

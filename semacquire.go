@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // acquire implements Acquire and TryAcquire.
@@ -28,7 +30,7 @@ func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int,
 		err = each.try(ctx)
 	}
 	if err != nil {
-		err = fail(verb, s.name, explain(s.client.wrongKind(ctx, s.keys, s.kind, err))...)
+		err = fault.Op(verb, s.name, explain(s.client.wrongKind(ctx, s.keys, s.kind, err))...)
 	}
 	s.observeCall(r.parent, EventAcquired, n, began, err)
 	return err
@@ -100,7 +102,7 @@ func (s *semAcquisition) waitIn(ctx context.Context, key lineKey) error {
 		s.queue.hadPermits()
 		return s.keepPassed()
 	case err != nil && s.doubt:
-		err = errors.Join(err, ErrUnknownOutcome)
+		err = errors.Join(err, fault.ErrUnknownOutcome)
 	}
 	return err
 }
@@ -171,5 +173,5 @@ func (s *semAcquisition) keepPassed() error {
 		return nil
 	}
 	s.sendLater(func(o *operation) call { return s.release(o, "release", s.count, "") })
-	return ErrClosed
+	return fault.ErrClosed
 }

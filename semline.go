@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // A semLine is where goroutines of a client wait for the permits of a semaphore, first come, first served. The first is
@@ -72,9 +72,9 @@ func (l *semLine) enter(ctx context.Context, stop <-chan struct{}, w *semWaiter,
 	case <-w.moved:
 		return nil
 	case <-stop:
-		return ErrClosed
+		return fault.ErrClosed
 	case <-ctx.Done():
-		return transport.ContextError(ctx)
+		return fault.ContextError(ctx)
 	}
 }
 

@@ -1,6 +1,10 @@
 package latchkey
 
-import "context"
+import (
+	"context"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
+)
 
 // passOn passes permits to the first waiters of this client, and returns how many are left.
 func (s *Semaphore) passOn(n int) (left int) {
@@ -19,7 +23,7 @@ func (s *Semaphore) passOn(n int) (left int) {
 // releasePermits implements Release and ReleaseIfExists for permits that are not passed on.
 func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int) (bool, error) {
 	if err := checkNumber("%d permits", n, 1); err != nil {
-		return false, fail(verb, s.name, err)
+		return false, fault.Op(verb, s.name, err)
 	}
 	key := lineKey{KindSemaphore, s.key}
 	if l := s.client.semLines().known(key); l != nil {

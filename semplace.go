@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -68,7 +69,7 @@ func (p *semPlace) ask(ctx context.Context) error {
 		return p.refusal
 	case isClosed(p.client.closing):
 		p.doubt = true // it has to be given back
-		return ErrClosed
+		return fault.ErrClosed
 	}
 	return nil
 }
@@ -128,7 +129,7 @@ func (p *semPlace) conclude(err error) error {
 	}
 	p.settle()
 	if p.doubt {
-		return errors.Join(err, ErrUnknownOutcome)
+		return errors.Join(err, fault.ErrUnknownOutcome)
 	}
 	return err
 }

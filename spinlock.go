@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -97,7 +98,7 @@ func (b Backoff) withDefaults() Backoff {
 
 func (b Backoff) check() error {
 	if b.Initial < time.Millisecond || b.Max < b.Initial || b.Multiplier < 1 || b.Multiplier > 100 {
-		return invalid("Backoff{Initial: %v, Max: %v, Multiplier: %v}, want Initial of at least 1ms, Max of at least Initial, "+
+		return fault.Invalid("Backoff{Initial: %v, Max: %v, Multiplier: %v}, want Initial of at least 1ms, Max of at least Initial, "+
 			"Multiplier from 1 to 100", b.Initial, b.Max, b.Multiplier)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -20,7 +21,7 @@ type synchronizer struct {
 // would share the other keys of the object.
 func (o *synchronizer) refuseWholeTag(what string) {
 	if o.invalid == nil && wholeTag(o.key) {
-		o.invalid = invalid("%s cannot be named %q: it would share keys with %q", what, o.key, o.key[1:len(o.key)-1])
+		o.invalid = fault.Invalid("%s cannot be named %q: it would share keys with %q", what, o.key, o.key[1:len(o.key)-1])
 	}
 }
 
@@ -57,8 +58,8 @@ func (o *synchronizer) begin(ctx context.Context) error {
 
 // notBegun returns the error of a call that begin has refused. Only a context that has ended is worth an event.
 func (o *synchronizer) notBegun(ctx context.Context, verb string, count int, err error) error {
-	err = fail(verb, o.name, err)
-	if transport.IsContextEnd(err) {
+	err = fault.Op(verb, o.name, err)
+	if fault.IsContextEnd(err) {
 		o.observeCall(o.client.parentOf(ctx), EventGaveUp, count, time.Now(), err)
 	}
 	return err
@@ -77,7 +78,7 @@ func (o *synchronizer) send(ctx context.Context, c call) (transport.Answer, erro
 func (o *synchronizer) query(ctx context.Context, verb string, c call) (transport.Answer, error) {
 	a, err := o.send(ctx, c)
 	if err != nil {
-		return a, fail(verb, o.name, o.explain(ctx, transport.Answer{}, err)...)
+		return a, fault.Op(verb, o.name, o.explain(ctx, transport.Answer{}, err)...)
 	}
 	return a, nil
 }
@@ -96,7 +97,7 @@ func (o *synchronizer) sendUntilDone(ctx context.Context, verb string, build fun
 // mayStillRun reports whether an operation that was not sent, because of err, may be executed if it is repeated.
 func mayStillRun(err error) bool {
 	return transport.Classify(err) != transport.Refused && !errors.Is(err, transport.ErrClientClosed) &&
-		!errors.Is(err, ErrClosed) && !errors.Is(err, errReply)
+		!errors.Is(err, fault.ErrClosed) && !errors.Is(err, errReply)
 }
 
 // sendLater leaves an operation that counts once to the background.
@@ -121,7 +122,7 @@ func (o *synchronizer) perform(
 	ctx context.Context, stop <-chan struct{}, verb string, build, settle func(*operation) call, always bool,
 ) (transport.Answer, error) {
 	if err := o.begin(ctx); err != nil {
-		return transport.Answer{}, fail(verb, o.name, err)
+		return transport.Answer{}, fault.Op(verb, o.name, err)
 	}
 	defer o.client.working.Done()
 	each := o.client.newOperation(o.key)
@@ -139,19 +140,19 @@ func (o *synchronizer) perform(
 	default:
 		each.done()
 	}
-	return a, fail(verb, o.name, o.explain(ctx, a, err)...)
+	return a, fault.Op(verb, o.name, o.explain(ctx, a, err)...)
 }
 
 // explain puts the sentinel error for err in front of it.
 func (o *synchronizer) explain(ctx context.Context, a transport.Answer, err error) []error {
 	switch {
 	case a.Doubt:
-		return []error{ErrUnknownOutcome, err}
+		return []error{fault.ErrUnknownOutcome, err}
 	case transport.HasCode(err, "LATCHKEY_UNSET"):
-		return []error{ErrNotSet}
+		return []error{fault.ErrNotSet}
 	case transport.HasCode(err, "LATCHKEY_RANGE"):
 		_, sum, _ := strings.Cut(err.Error(), "LATCHKEY_RANGE ")
-		return []error{invalid("there would be %s permits, want at least 0 and at most %d", sum, maxCount)}
+		return []error{fault.Invalid("there would be %s permits, want at least 0 and at most %d", sum, maxCount)}
 	case transport.HasCode(err, "WRONGTYPE"):
 		return []error{o.client.wrongKind(ctx, o.keys, o.kind, err)}
 	}

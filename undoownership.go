@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -50,7 +51,7 @@ func (o *ownership) countSent(a releaseAnswer) {
 	phase := o.currentPhase()
 	if phase == releasing && a.count == 0 {
 		if a.Null && !o.explains(a) {
-			o.lose(ErrLost, "the key was gone when the hold was released")
+			o.lose(fault.ErrLost, "the key was gone when the hold was released")
 			return
 		}
 		o.finishRelease(a.Answer)

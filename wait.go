@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -96,7 +97,7 @@ func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter, mar
 		q.drain()
 		q.attemptBegins()
 		left, err := a.attempt(ctx, round)
-		if !transport.IsContextEnd(err) {
+		if !fault.IsContextEnd(err) {
 			q.attemptAnswered(err)
 		}
 		if err == nil || !worthWaiting(ctx, err) {
@@ -118,7 +119,7 @@ func (m *waitMark) beginFor(c *Client, a attempter) {
 
 // pause returns how long to rest after a failure.
 func (c *Client) pause(q *waitQueue, a attempter, round int, left time.Duration, err error) time.Duration {
-	if errors.Is(err, ErrNotAcquired) {
+	if errors.Is(err, fault.ErrNotAcquired) {
 		return a.pause(q, round, left)
 	}
 	_, name := a.what()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -60,12 +61,12 @@ func (c *Client) waiters(ctx context.Context, names *keys, read func(*Client, co
 		err = c.begin(ctx)
 	}
 	if err != nil {
-		return nil, fail(verb, names.name, err)
+		return nil, fault.Op(verb, names.name, err)
 	}
 	defer c.working.Done()
 	all, err := read(c, ctx, names)
 	if err != nil {
-		return nil, fail(verb, names.name, err)
+		return nil, fault.Op(verb, names.name, err)
 	}
 	c.describeWaiters(ctx, all)
 	return all, nil

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // A waitQueue is where the goroutines of a client that want one key wait: the line of the key in the
@@ -90,9 +90,9 @@ func (q *waitQueue) await(ctx context.Context, stop <-chan struct{}, w *waiter) 
 		<-w.ready
 		return received, nil
 	case <-stop:
-		err = ErrClosed
+		err = fault.ErrClosed
 	case <-ctx.Done():
-		err = transport.ContextError(ctx)
+		err = fault.ContextError(ctx)
 	}
 	return q.leave(w), err
 }

@@ -5,7 +5,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // lastAnswer is what the front of a line has learned from the server. It is kept while the line is in
@@ -24,7 +24,7 @@ func (a *lastAnswer) begins() {
 }
 
 // answered notes the outcome of the request: err is why the front has to wait on, or nil if it acquired.
-func (a *lastAnswer) answered(err error) { *a = lastAnswer{err: cmp.Or(err, ErrNotAcquired)} }
+func (a *lastAnswer) answered(err error) { *a = lastAnswer{err: cmp.Or(err, fault.ErrNotAcquired)} }
 
 // silent reports whether the front has waited longer than cutOff for an answer: then the last one says nothing.
 func (a *lastAnswer) silent() bool {
@@ -47,7 +47,7 @@ func (q *waitQueue) attemptAnswered(err error) {
 	q.answer.answered(err)
 }
 
-// waitError returns the error of a wait that has ended with err. The front's last answer decides,
+// fault.WaitError returns the error of a wait that has ended with err. The front's last answer decides,
 // or else last, the waiter's own.
 func (q *waitQueue) waitError(ctx context.Context, err, last error) error {
 	q.shard.mu.Lock()
@@ -55,8 +55,8 @@ func (q *waitQueue) waitError(ctx context.Context, err, last error) error {
 	if q.answer.err != nil {
 		last = q.answer.err
 	}
-	if err != nil && ctx.Err() != nil && !transport.IsContextEnd(err) && !isFinal(err) {
-		last, err = err, transport.ContextError(ctx) // the answer came at the same time as the end
+	if err != nil && ctx.Err() != nil && !fault.IsContextEnd(err) && !isFinal(err) {
+		last, err = err, fault.ContextError(ctx) // the answer came at the same time as the end
 	}
 	return waitEnded(err, last, q.isHeld(), q.answer.silent())
 }

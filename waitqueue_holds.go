@@ -2,6 +2,8 @@ package latchkey
 
 import (
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // Two things wake the front of a wait queue: the end of a hold of this client, and messages from
@@ -14,7 +16,7 @@ func (q *waitQueue) countHold(busy bool) (passes int) {
 	q.blocking++
 	q.countOwnHold()
 	if busy {
-		q.answer = lastAnswer{err: ErrNotAcquired}
+		q.answer = lastAnswer{err: fault.ErrNotAcquired}
 	}
 	q.drain()
 	return q.passesOfTurn()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // Bounds of every pause in a wait loop. Loops need much less than the longest; the bounds
@@ -25,9 +27,9 @@ func Delay(ctx context.Context, stop, hint <-chan struct{}, d time.Duration) err
 	case <-timer.C:
 		return nil
 	case <-stop:
-		return ErrClosed
+		return fault.ErrClosed
 	case <-ctx.Done():
-		return ContextError(ctx)
+		return fault.ContextError(ctx)
 	}
 }
 

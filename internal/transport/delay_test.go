@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // Delay, where all wait loops rest, does not trust its callers.
@@ -19,5 +21,5 @@ func TestDelay_does_not_spin(t *testing.T) {
 	closed := make(chan struct{})
 	close(closed)
 	require.NoError(t, Delay(context.Background(), nil, closed, time.Hour), "a hint")
-	require.ErrorIs(t, Delay(context.Background(), closed, nil, time.Hour), ErrClosed)
+	require.ErrorIs(t, Delay(context.Background(), closed, nil, time.Hour), fault.ErrClosed)
 }

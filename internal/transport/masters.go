@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // Master is a server that accepts writes: the only one, or one of a cluster.
@@ -86,7 +88,7 @@ func (s *Sender) QueryMaster(ctx context.Context, stop <-chan struct{}, m Master
 	began, _ := s.now()
 	for pause := FirstPause; ; pause = min(2*pause, LongPause) {
 		if ctx.Err() != nil {
-			return rueidis.RedisResult{}, Unavailable(ContextError(ctx))
+			return rueidis.RedisResult{}, Unavailable(fault.ContextError(ctx))
 		}
 		result := s.queryNode(ctx, m.peer, q)
 		err := silentOr(ctx, result.Error())

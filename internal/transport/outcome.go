@@ -1,11 +1,14 @@
 package transport
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // ErrClientClosed means that the rueidis client was found closed before the command was sent.
@@ -61,7 +64,7 @@ func Classify(err error) Outcome {
 	var refusal *refusalError
 	var executed *executedError
 	switch {
-	case IsContextEnd(err), errors.As(err, &executed):
+	case fault.IsContextEnd(err), errors.As(err, &executed):
 		return Uncertain
 	case errors.As(err, &reply):
 		outcome := parseReply(reply.Error()).class().outcome()
@@ -69,7 +72,7 @@ func Classify(err error) Outcome {
 			return NotSent
 		}
 		return outcome
-	case errors.Is(err, ErrNotReplicated), errors.As(err, &refusal):
+	case errors.Is(err, fault.ErrNotReplicated), errors.As(err, &refusal):
 		return Refused
 	case errors.Is(err, ErrClientClosed), errors.Is(err, errSlots), errors.Is(err, errUnsent), errors.Is(err, errElsewhere),
 		errors.Is(err, rueidis.ErrNoSlot), errors.Is(err, errNoNodes):
@@ -109,7 +112,7 @@ func isReply(err error, is func(errorReply) bool) bool {
 		return false
 	}
 	var reply *rueidis.RedisError
-	return !IsContextEnd(err) && errors.As(err, &reply) && is(parseReply(reply.Error()))
+	return !fault.IsContextEnd(err) && errors.As(err, &reply) && is(parseReply(reply.Error()))
 }
 
 // halfMovedError is a reply about a migrating slot, with an explanation.
@@ -136,18 +139,23 @@ func explained(err error) error {
 func Unavailable(err error) error {
 	switch {
 	case err == nil:
-		return ErrUnavailable
-	case errors.Is(err, ErrUnavailable):
+		return fault.ErrUnavailable
+	case errors.Is(err, fault.ErrUnavailable):
 		return err
 	}
-	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	return fmt.Errorf("%w: %w", fault.ErrUnavailable, err)
 }
 
 // StoppedAfter returns the error of a call that was stopped while it rested after trouble:
 // ErrClosed alone if that is why it was stopped, otherwise an ErrUnavailable that matches both.
 func StoppedAfter(before, stopped error) error {
-	if errors.Is(stopped, ErrClosed) {
+	if errors.Is(stopped, fault.ErrClosed) {
 		return stopped
 	}
 	return Unavailable(errors.Join(before, stopped))
+}
+
+// isContextError reports whether an error is that of any context.
+func isContextError(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

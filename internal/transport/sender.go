@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // Pauses between the attempts to send one command, doubled each time.
@@ -88,7 +90,7 @@ func (s *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd
 	var said error // by the server: this says more than that a later attempt was not sent
 	for pause := FirstPause; ; pause = min(2*pause, LongPause) {
 		if ctx.Err() != nil {
-			return a, Unavailable(ContextError(ctx))
+			return a, Unavailable(fault.ContextError(ctx))
 		}
 		if pause > FirstPause {
 			a.Sent, _ = s.now()
@@ -158,7 +160,7 @@ func restBeforeRetry(ctx context.Context, stop <-chan struct{}, pause, left time
 		if isContextError(err) {
 			err = ErrSilent
 		}
-		return Unavailable(errors.Join(err, ContextError(ctx)))
+		return Unavailable(errors.Join(err, fault.ContextError(ctx)))
 	}
 	if errors.Is(err, ErrClientClosed) || 2*pause > left {
 		return Unavailable(err)
@@ -283,7 +285,7 @@ func (s *Sender) heard(n *Node, sentIn Generation, result rueidis.RedisResult) {
 	switch {
 	case errors.Is(err, errUnsent): // this says nothing new
 		return
-	case err != nil && !errors.Is(err, ErrNotReplicated):
+	case err != nil && !errors.Is(err, fault.ErrNotReplicated):
 		n.connections.broke()
 	default:
 		n.connections.answered(sentIn)

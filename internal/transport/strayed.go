@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // strayPause is how long the shared connection of a borrowed client is avoided after it has led to a
@@ -105,7 +107,7 @@ func (c *strayingClient) use() *otherConn {
 // and the shared one may be right again.
 func (c *strayingClient) note(from *otherConn, results ...rueidis.RedisResult) {
 	broken := from != nil && slices.ContainsFunc(results, func(r rueidis.RedisResult) bool {
-		return !Classify(r.Error()).Heard() && !IsContextEnd(r.Error())
+		return !Classify(r.Error()).Heard() && !fault.IsContextEnd(r.Error())
 	})
 	switch {
 	case !broken && !slices.ContainsFunc(results, isAway):

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // tooFewError is an ErrNotReplicated with what the server said.
@@ -17,17 +19,17 @@ type tooFewError struct {
 
 func (e *tooFewError) Error() string {
 	if e.cause != nil {
-		return ErrNotReplicated.Error() + ": " + e.cause.Error()
+		return fault.ErrNotReplicated.Error() + ": " + e.cause.Error()
 	}
-	return fmt.Sprintf("%v: %d of %d confirmed in time", ErrNotReplicated, e.confirmed, e.wanted)
+	return fmt.Sprintf("%v: %d of %d confirmed in time", fault.ErrNotReplicated, e.confirmed, e.wanted)
 }
 
 // Unwrap lets the caller match ErrNotReplicated and the cause.
 func (e *tooFewError) Unwrap() []error {
 	if e.cause == nil {
-		return []error{ErrNotReplicated}
+		return []error{fault.ErrNotReplicated}
 	}
-	return []error{ErrNotReplicated, e.cause}
+	return []error{fault.ErrNotReplicated, e.cause}
 }
 
 // executedError is why nobody knows whether replicas have confirmed a script, which was executed: above

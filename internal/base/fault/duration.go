@@ -1,4 +1,4 @@
-package transport
+package fault
 
 import (
 	"fmt"

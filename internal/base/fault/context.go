@@ -1,4 +1,4 @@
-package transport
+package fault
 
 import (
 	"context"
@@ -82,8 +82,4 @@ func ContextEnd(err error) error {
 		return end
 	}
 	return nil
-}
-
-func isContextError(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

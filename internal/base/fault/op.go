@@ -1,0 +1,83 @@
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// subError is a sentinel that also matches a wider one.
+type subError struct {
+	text   string
+	parent error
+}
+
+// Sub returns a sentinel that also matches parent.
+func Sub(text string, parent error) error { return &subError{text, parent} }
+
+func (e *subError) Error() string { return e.text }
+
+func (e *subError) Unwrap() error { return e.parent }
+
+// OpError says which operation on which lock failed. It matches every error in causes.
+type OpError struct {
+	op, name string
+	Causes   []error
+}
+
+func (e *OpError) Error() string {
+	var text strings.Builder
+	if wrong, is := e.only().(*KindError); is { //nolint:errorlint // the error itself
+		return fmt.Sprintf("latchkey: %s: %q is %s", e.op, e.name, wrong.text)
+	}
+	fmt.Fprintf(&text, "latchkey: %s %q", e.op, e.name)
+	for _, cause := range e.Causes {
+		text.WriteString(": ")
+		text.WriteString(oneLine.Replace(cause.Error()))
+	}
+	return text.String()
+}
+
+// only returns the cause if there is exactly one.
+func (e *OpError) only() error {
+	if len(e.Causes) == 1 {
+		return e.Causes[0]
+	}
+	return nil
+}
+
+// oneLine keeps joined errors on one line, and removes the prefix that the outer error has.
+var oneLine = strings.NewReplacer("\n", "; ", "latchkey: ", "")
+
+func (e *OpError) Unwrap() []error { return e.Causes }
+
+// Op builds the error of an operation from its causes, skipping nil ones.
+func Op(op, name string, causes ...error) error {
+	e := &OpError{op: op, name: name}
+	for _, cause := range causes {
+		if cause != nil {
+			e.Causes = append(e.Causes, cause)
+		}
+	}
+	return e
+}
+
+// WithVerb returns the error of an operation that the caller knows by another name.
+func WithVerb(verb string, err error) error {
+	var failed *OpError
+	if errors.As(err, &failed) {
+		return Op(verb, failed.name, failed.Causes...)
+	}
+	return err
+}
+
+// Invalid builds an ErrInvalid that names the value at fault.
+func Invalid(format string, args ...any) error {
+	for i, arg := range args {
+		if d, is := arg.(time.Duration); is {
+			args[i] = DurationText(d)
+		}
+	}
+	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,7 @@
+// Package internal has the inside of the library in rooms: packages with one duty each. A room imports rooms of its own
+// floor and of lower ones, and nothing imports the root. Only transport and what is above it sends or waits.
+//
+//	floor     | room  | duty
+//	base      | fault | the errors that calls return, and their texts
+//	transport |       | sending commands to servers, and repeating them
+package internal

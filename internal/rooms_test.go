@@ -1,0 +1,78 @@
+package internal_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/latchkey-go/latchkey"
+
+// floors are the folders of this one, the lowest first.
+var floors = []string{"base", "transport"}
+
+// A room imports rooms of its own floor and of lower ones only. The packages are one folder or two below this one.
+func TestRooms_floors(t *testing.T) {
+	for room, files := range rooms(t) {
+		for _, file := range files {
+			for _, each := range file.Imports {
+				path, err := strconv.Unquote(each.Path.Value)
+				require.NoError(t, err)
+				assert.NotEqual(t, module, path, "%s imports the root", room)
+				if other, is := strings.CutPrefix(path, module+"/internal/"); is {
+					assert.LessOrEqual(t, floorOf(t, other), floorOf(t, room), "%s imports %s, which is above it", room, other)
+				}
+			}
+		}
+	}
+}
+
+// The map in doc.go names every room.
+func TestRooms_map(t *testing.T) {
+	doc, err := parser.ParseFile(token.NewFileSet(), "doc.go", nil, parser.ParseComments)
+	require.NoError(t, err)
+	var named, found []string
+	for line := range strings.Lines(doc.Doc.Text()) {
+		columns := strings.Split(line, "|")
+		if len(columns) == 3 && strings.TrimSpace(columns[0]) != "floor" {
+			named = append(named, filepath.ToSlash(filepath.Join(strings.TrimSpace(columns[0]), strings.TrimSpace(columns[1]))))
+		}
+	}
+	for room := range rooms(t) {
+		found = append(found, room)
+	}
+	assert.ElementsMatch(t, found, named)
+}
+
+func floorOf(t *testing.T, room string) int {
+	t.Helper()
+	floor, _, _ := strings.Cut(room, "/")
+	require.Contains(t, floors, floor)
+	return slices.Index(floors, floor)
+}
+
+// rooms returns the packages below this folder, each with its files that are no tests.
+func rooms(t *testing.T) map[string][]*ast.File {
+	t.Helper()
+	all := map[string][]*ast.File{}
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		folder := filepath.ToSlash(filepath.Dir(path))
+		if err != nil || folder == "." || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		all[folder] = append(all[folder], file)
+		return err
+	})
+	require.NoError(t, err)
+	return all
+}
