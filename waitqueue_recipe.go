@@ -34,7 +34,6 @@ type recipeTurns struct {
 	oursSince   time.Time     // since when this client takes the mutex again and again, or zero
 	turn        time.Duration // how long it may do so
 	freeSince   time.Time     // when a release of this client left the mutex free, or zero
-	openUntil   time.Time     // until then the mutex is left to them
 }
 
 // recipeHolds notes that the front was refused because another library holds the mutex, and returns the pause before the
@@ -90,17 +89,10 @@ func (q *waitQueue) leftFree(open time.Duration, granted bool) {
 		q.recipe.oursSince = now
 	case granted:
 	case open > 0:
-		q.recipe.oursSince, q.recipe.openUntil = time.Time{}, now.Add(open)
+		q.recipe.oursSince, q.openUntil = time.Time{}, now.Add(open)
 	default:
 		q.recipe.freeSince = now
 	}
-}
-
-// openLeft returns for how long the front leaves the mutex to other libraries.
-func (q *waitQueue) openLeft() time.Duration {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	return max(0, until(q.recipe.openUntil))
 }
 
 // seesRecipe reports whether another library has been seen. shard.mu is held.

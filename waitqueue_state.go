@@ -15,8 +15,9 @@ type waitState struct {
 	open        any           // what others may share with the holders of this client, or nil
 	left        any           // what the next front continues with, or nil: see exit
 	line        []*waiter
-	busy        bool // somebody is in front of the line
-	awaitsGrant bool // the server will tell the front when it has the key; the front needs no other message
+	busy        bool      // somebody is in front of the line
+	openUntil   time.Time // until then the front leaves what is free to others
+	awaitsGrant bool      // the server will tell the front when it has the key; the front needs no other message
 
 	echoes    int // messages of this client's own releases that have not come back yet
 	strangers strangerTurns

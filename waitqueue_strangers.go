@@ -36,11 +36,20 @@ func (q *waitQueue) takeTurns() {
 	q.strangers.takesTurns = true
 }
 
-// noteStrangers notes that other clients received the message that the lock is free. shard.mu is
-// held.
+// noteStrangers notes that other clients received the message that this client has left the lock free. They go first.
+// shard.mu is held.
 func (q *waitQueue) noteStrangers() {
+	now := time.Now()
 	q.contended = true
-	q.strangers.until = time.Now().Add(strangersLinger)
+	q.strangers.until = now.Add(strangersLinger)
+	q.exclusive().openUntil = now.Add(strangerPause)
+}
+
+// openLeft returns for how long the front leaves the lock to others.
+func (q *waitQueue) openLeft() time.Duration {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	return max(0, until(q.openUntil))
 }
 
 // strangerHolds notes that the front was refused because a stranger holds the lock. The first such
