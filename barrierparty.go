@@ -31,7 +31,7 @@ type barrierAwaiter struct {
 	hintMark
 
 	verb      string
-	stage     string // as in barrier_state.lua, or ""
+	stage     string // as in lua/barrier/state.lua, or ""
 	request   *request
 	ownership *ownership // named after the party
 	sent      *operation // the arrival, or the first of a Do

@@ -14,7 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// The states of a generation in the replies of barrier_state.lua, and those that only a client
+// The states of a generation in the replies of lua/barrier/state.lua, and those that only a client
 // knows.
 const (
 	barrierWaiting  = "waiting"
@@ -30,7 +30,7 @@ const (
 )
 
 // The stages of a Do, and the prefix of a party that has arrived in the second: see
-// barrier_state.lua.
+// lua/barrier/state.lua.
 const (
 	barrierEnter    = "enter"
 	barrierRun      = "run"
@@ -128,7 +128,7 @@ func (b *Barrier) State(ctx context.Context) (BarrierState, error) {
 	return s, nil
 }
 
-// barrierStateOf reads the reply of barrier_inspect.lua.
+// barrierStateOf reads the reply of lua/barrier/inspect.lua.
 func barrierStateOf(reply rueidis.RedisMessage) (s BarrierState, err error) {
 	words, err := reply.AsStrSlice()
 	if err != nil || len(words) < 3 || len(words)%3 != 0 {

@@ -29,7 +29,7 @@ const (
 )
 
 // clientRecord is the record of a client on the server, for people to read: its label, and the notes of its
-// holds (lua/label_write.lua). It is written in the background while the client holds or waits for something,
+// holds (lua/look/label_write.lua). It is written in the background while the client holds or waits for something,
 // expires after its last lease, and is removed by Close. No lock depends on it: if a write fails, the
 // information is missing for a while.
 type clientRecord struct {

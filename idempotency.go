@@ -10,7 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// opMemory is how long the server remembers an operation (see op.lua): as long as a late copy may
+// opMemory is how long the server remembers an operation (see lua/shared/op.lua): as long as a late copy may
 // arrive.
 const opMemory = lateDelivery
 

@@ -98,7 +98,7 @@ func (c *Client) kindOfNumber(ctx context.Context, key string) Kind {
 	return cmp.Or(Kind(found), KindNumber)
 }
 
-// read parses the reply of inspect.lua.
+// read parses the reply of lua/look/inspect.lua.
 func (i *Inspection) read(reply rueidis.RedisMessage) error {
 	parts, err := reply.ToArray()
 	if err != nil || len(parts) != 4 {

@@ -154,8 +154,9 @@ func permitVoidKey(key, id string) string {
 
 func idsKey(key string) string { return transport.HashTag(key) + ":timeout" }
 
-// numberKindKey is the key that says which kind of object a number is: see number_kind.lua. Its name is among those for
-// which users of any such kind have a permission.
+// numberKindKey is the key that says which kind of object a number is: see
+// lua/shared/number_kind.lua. Its name is among those for which users of any such kind have a
+// permission.
 func numberKindKey(key string) string {
 	if wholeTag(key) { // x and {x} are two objects
 		return "latchkey_op:" + key + ":kind_tag"

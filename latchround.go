@@ -10,7 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// The states of a latch or a round that latch_look.lua reports.
+// The states of a latch or a round that lua/latch/look.lua reports.
 const (
 	latchClosed  = "closed"
 	latchOpen    = "open"
@@ -41,7 +41,7 @@ func (l *CountDownLatch) look(ctx context.Context, round string, following bool)
 	return v, a, err
 }
 
-// viewOf reads the reply of latch_look.lua.
+// viewOf reads the reply of lua/latch/look.lua.
 func viewOf(a transport.Answer) (latchView, error) {
 	words, err := a.Message.AsStrSlice()
 	if err != nil || len(words) != 4 {

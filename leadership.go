@@ -198,7 +198,7 @@ func (l *Leadership) retire(ctx context.Context) {
 	_, _ = e.send(e.client.sender.Detached(ctx), call{electionRetire, e.seen[1:2], []string{l.owner, e.client.publish, e.channel}})
 }
 
-// leaderOf reads the reply of election_look.lua.
+// leaderOf reads the reply of lua/election/look.lua.
 func leaderOf(a transport.Answer) (Leader, error) {
 	words, err := a.Message.AsStrSlice()
 	if err != nil || len(words) != 7 {

@@ -168,7 +168,7 @@ func (m *barrierModel) report(number int64, index string) any {
 	return []any{how, who, strconv.FormatInt(number, 10), index, strconv.FormatInt(ms, 10)}
 }
 
-// arrived is the reference of barrier_arrive.lua.
+// arrived is the reference of lua/barrier/arrive.lua.
 func (m *barrierModel) arrived(words []string) any {
 	o := m.w.operationOf(words)
 	party, n := o.arg(1), int(numeral(o.arg(2)))
@@ -234,7 +234,7 @@ func (m *barrierModel) join(party string) {
 	m.outlive(m.keys.waiting)
 }
 
-// looked is the reference of barrier_look.lua.
+// looked is the reference of lua/barrier/look.lua.
 func (m *barrierModel) looked(number int64, party string, counted bool) any {
 	m.sync()
 	if m.open != nil && m.open.number == number && (m.waiting[party] == 0 || counted && !m.done[party]) {
@@ -243,7 +243,7 @@ func (m *barrierModel) looked(number int64, party string, counted bool) any {
 	return m.report(number, "")
 }
 
-// left is the reference of barrier_leave.lua.
+// left is the reference of lua/barrier/leave.lua.
 func (m *barrierModel) left(words []string) any {
 	keys, _ := strconv.Atoi(words[2])
 	args := words[3+keys:]
@@ -424,7 +424,7 @@ func (m *barrierModel) renew(d dice) {
 	m.w.send(first.message("and others are renewed", c, true, func([]string) any { return m.renewed(names) }), d.fate())
 }
 
-// renewed is the reference of barrier_renew.lua.
+// renewed is the reference of lua/barrier/renew.lua.
 func (m *barrierModel) renewed(names []string) any {
 	reply := make([]any, len(names))
 	for i, name := range names {

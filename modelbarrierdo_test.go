@@ -64,7 +64,7 @@ func (p *barrierParty) comeBack(fate int) {
 	p.m.w.send(p.arrival, fate)
 }
 
-// returned is the reference of barrier_return.lua.
+// returned is the reference of lua/barrier/return.lua.
 func (m *barrierModel) returned(number int64, party string) any {
 	m.sync()
 	if m.open == nil || m.open.number != number {

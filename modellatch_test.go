@@ -214,11 +214,11 @@ func (m *latchModel) executed(c *latchClient, o modelOperation, at moment) any {
 	return m.notes.once(o, func() any {
 		m.observe()
 		switch o.script {
-		case "latch_set":
+		case "latch/set":
 			return m.begun(o, at)
-		case "latch_count":
+		case "latch/count":
 			return m.down(c, o)
-		case "latch_delete":
+		case "latch/delete":
 			return m.removed(c, o, at)
 		}
 		panic("model: no reference of " + o.script)
@@ -297,7 +297,7 @@ func (m *latchModel) removed(c *latchClient, o modelOperation, at moment) any {
 	})
 }
 
-// look runs latch_look.lua and checks that what it reports is true.
+// look runs lua/latch/look.lua and checks that what it reports is true.
 func (m *latchModel) look(c *latchClient, number string, following bool) latchView {
 	m.w.tick()
 	v, _, err := c.latch.look(context.Background(), number, following)

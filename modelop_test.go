@@ -81,7 +81,7 @@ func (r *opReference) done(o modelOperation, result any) any {
 	return result
 }
 
-// void is the reference of op_void.lua.
+// void is the reference of lua/shared/op_void.lua.
 func (r *opReference) void(o modelOperation) any {
 	if result, past := r.recall(o); past || result != nil {
 		return int64(0)
@@ -143,7 +143,7 @@ func (p *operator) settling(what string, way settling, o modelOperation) *messag
 	c := call{opVoid, []string{o.note}, []string{strconv.FormatUint(o.number, 10)}}
 	if way == undone {
 		entry := ""
-		if o.script == "sem_acquire" {
+		if o.script == "semaphore/acquire" {
 			entry = o.arg(1)
 		}
 		c = p.client.NewSemaphore(modelName).undo(&operation{record: o.note, number: strconv.FormatUint(o.number, 10)}, entry)

@@ -96,16 +96,16 @@ func (m *permitModel) free() (free, held int64) {
 
 // execute is the reference of the scripts that count once.
 func (m *permitModel) execute(o modelOperation) any {
-	if o.script == "op_void" {
+	if o.script == "shared/op_void" {
 		return m.notes.void(o)
 	}
 	return m.notes.once(o, func() any {
 		switch o.script {
-		case "permit_set":
+		case "permit/set":
 			return m.changed(o)
-		case "permit_release":
+		case "permit/release":
 			return judged(func(reply any) { m.notes.remember(o, reply) })
-		case "sem_expire":
+		case "semaphore/expire":
 			was, ms := m.set, o.arg(1)
 			if ms == "0" {
 				m.gone()

@@ -99,26 +99,26 @@ func (m *semaphoreModel) forgetAll() {
 // execute is the reference of the scripts.
 func (m *semaphoreModel) execute(o modelOperation) any {
 	switch o.script {
-	case "op_void":
+	case "shared/op_void":
 		return m.notes.void(o)
-	case "sem_undo":
+	case "semaphore/undo":
 		return m.undone(o)
 	}
 	return m.notes.once(o, func() any {
 		n := numeral(o.arg(1))
 		switch o.script {
-		case "sem_release":
+		case "semaphore/release":
 			return m.released(o, n, o.arg(9))
-		case "sem_set":
+		case "semaphore/set":
 			return m.changed(o, n, o.arg(8), o.arg(9))
-		case "sem_drain":
+		case "semaphore/drain":
 			if !m.set {
 				return replyError("LATCHKEY_UNSET")
 			}
 			drained := m.free
 			m.free = 0
 			return m.notes.done(o, drained)
-		case "sem_expire":
+		case "semaphore/expire":
 			was, ms := m.set, o.arg(1)
 			if ms == "0" {
 				m.forgetAll()
@@ -320,7 +320,8 @@ func (m *semaphoreModel) conclude(s *semaphoreClient) {
 	p := s.wanted
 	if p.doubt || p.queued {
 		s.settle = s.settling(fmt.Sprintf("acquires %d", p.count), undone, modelOperation{
-			script: "sem_acquire", note: p.op.record, number: uint64(numeral(p.op.number)), args: []string{p.op.number, p.entry()},
+			script: "semaphore/acquire", note: p.op.record,
+			number: uint64(numeral(p.op.number)), args: []string{p.op.number, p.entry()},
 		})
 		s.settle.answered = func(any) {
 			s.settle = nil
@@ -332,7 +333,7 @@ func (m *semaphoreModel) conclude(s *semaphoreClient) {
 	s.wanted = nil
 }
 
-// acquired is the reference of sem_acquire.lua.
+// acquired is the reference of lua/semaphore/acquire.lua.
 func (m *semaphoreModel) acquired(what string, o modelOperation, p *semPlace, reply any) {
 	if outOfMemory(reply) {
 		return
@@ -378,7 +379,8 @@ func (m *semaphoreModel) kept(entry string) (n int64) {
 	return n
 }
 
-// mayTake is the reference of sem_serve.lua: whether an operation may take its permits, with the ticket that it names.
+// mayTake is the reference of lua/semaphore/serve.lua: whether an operation may take its permits, with
+// the ticket that it names.
 func (m *semaphoreModel) mayTake(entry, ticket string, n int64) bool {
 	_, called := m.before.calls.fields[entry]
 	switch alone := len(m.before.calls.list)+len(m.before.queue.list) == 0; {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,10 +75,10 @@ func (s *modelServer) connect(t *testing.T) {
 
 // libraryScripts returns the scripts of the library by name, assembled once for all tests.
 var libraryScripts = sync.OnceValues(func() (map[string]transport.Command, error) {
-	files, err := luaFiles.ReadDir("lua")
+	paths, err := filepath.Glob("lua/*/*.lua")
 	scripts := map[string]transport.Command{}
-	for _, file := range files {
-		name := strings.TrimSuffix(file.Name(), ".lua")
+	for _, path := range paths {
+		name := strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(path), "lua/"), ".lua")
 		scripts[name] = loadScript(name)
 	}
 	return scripts, err

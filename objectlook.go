@@ -20,7 +20,7 @@ const (
 	lookFields = "65" // 64 owners and the mode
 )
 
-// lookKeys returns the keys of an object for look.lua.
+// lookKeys returns the keys of an object for lua/look/objects.lua.
 func (k *keys) lookKeys() []string {
 	tag := transport.HashTag(k.key)
 	return []string{k.key, k.token(), k.queue(), fairQueueKey(tag), writersKey(tag),
@@ -145,7 +145,7 @@ func (c *Client) lookOnce(ctx context.Context, names *keys) (Object, error) {
 	return readLook(names, replies[0])
 }
 
-// readLook reads the reply of look.lua about one object.
+// readLook reads the reply of lua/look/objects.lua about one object.
 func readLook(names *keys, reply rueidis.RedisMessage) (Object, error) {
 	o := Object{Inspection: Inspection{Name: names.name, Key: names.key, Kind: KindNone}}
 	if reply.IsNil() {

@@ -18,11 +18,11 @@ func pauseUntil(left, pause time.Duration) time.Duration {
 // not confirmed.
 const confirmRounds = 2
 
-// longestPollerPause is half of a turn of readers (see lua/rw_state.lua), so that a reader that polls misses no turn.
+// longestPollerPause is half of a turn of readers (see lua/rw/state.lua), so that a reader that polls misses no turn.
 const longestPollerPause = 50 * time.Millisecond
 
 // pauseOfPoller returns how long a poller rests that waits in a queue with a strict order, or to read: see also
-// lua/poller.lua.
+// lua/queue/poller.lua.
 func pauseOfPoller(waited time.Duration) time.Duration {
 	return min(5*time.Millisecond+waited/16, longestPollerPause)
 }

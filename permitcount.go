@@ -15,11 +15,11 @@ type permitCount struct {
 	synchronizer
 
 	secondKey string // the key of the total of a Semaphore, or of the ids of permits
-	numeral   string // its kind, as number_kind.lua names it
+	numeral   string // its kind, as lua/shared/number_kind.lua names it
 	script    func(c *permitCount, o *operation, how permitChange, n int, ttl string) call
 }
 
-// permitChange is a way to change the number of permits, as sem_set.lua and permit_set.lua name it.
+// permitChange is a way to change the number of permits, as lua/semaphore/set.lua and lua/permit/set.lua name it.
 type permitChange string
 
 const (

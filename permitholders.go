@@ -52,7 +52,7 @@ func (s *permitPool) Holders(ctx context.Context) ([]PermitHolder, error) {
 	return all, nil
 }
 
-// readPermits reads the reply of permit_holders.lua.
+// readPermits reads the reply of lua/permit/holders.lua.
 func readPermits(reply rueidis.RedisMessage) (page []PermitHolder, size int64, err error) {
 	parts, err := reply.ToArray()
 	if err != nil || len(parts)%2 != 1 {

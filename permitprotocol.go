@@ -36,7 +36,7 @@ func (p permitProtocol) acquireCall(a *acquisition, _, _ int) call {
 	return call{permitAcquire, p.keys(o), append(args, rawID(o.wire)[:groupIndex])}
 }
 
-// What permit_acquire.lua says of the place of a waiter: nobody has set the permits, or the waiter is not in the
+// What lua/permit/acquire.lua says of the place of a waiter: nobody has set the permits, or the waiter is not in the
 // queue, because it wants more than there are in all.
 const (
 	permitsUnset = 1

@@ -8,7 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// lua/permit_queue.lua describes how Redis stores permits with ids and their waiters. Each waiter of a
+// lua/permit/queue.lua describes how Redis stores permits with ids and their waiters. Each waiter of a
 // [FairSemaphore] has a place in the queue. The goroutines of a client that wait for the permits of a
 // [PermitSemaphore] stand in line, and the one in front has a place.
 

@@ -38,7 +38,7 @@ type keyByKey interface {
 	renewalCalls(o *ownership, lease time.Duration) []call
 }
 
-// Where the owner of a lock is stored in its key, as renew.lua names it.
+// Where the owner of a lock is stored in its key, as lua/shared/renew.lua names it.
 const (
 	inHash   = "hash"
 	inString = "string"

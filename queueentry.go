@@ -18,7 +18,7 @@ type queueEntry struct {
 	made        transport.Stamp // before the server knew the owner
 	channel     *clientChannel  // where messages about it arrive, or nil; handover.mu guards it
 	mayBeQueued bool            // the entry may be in the queue
-	hasPollTime bool            // the queue may have a poll time of the owner: see lua/poller.lua
+	hasPollTime bool            // the queue may have a poll time of the owner: see lua/queue/poller.lua
 	since       string          // when it joined the queue, by the server, as last seen
 	seen        transport.Stamp // before the request was sent whose reply said since
 	known       bool            // the entry is in the queue, or its owner has been granted the lock

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/lua"
 )
 
 // rwCosts counts the commands that the scripts of a read/write lock call.
@@ -24,7 +25,7 @@ func (s rwCosts) costs(most int, what, script string, keys []string, args ...str
 local function countedCall(...) redis.call('incr', calls) return redis.call(...) end
 local function triedCall(...) redis.call('incr', calls) return redis.pcall(...) end
 `
-	text := strings.NewReplacer("redis.call(", "countedCall(", "redis.pcall(", "triedCall(").Replace(scriptText(script))
+	text := strings.NewReplacer("redis.call(", "countedCall(", "redis.pcall(", "triedCall(").Replace(lua.Text(script))
 	s.do("SET", s.counter, "0")
 	reply := s.c.script(transport.NewScript(count+text), keys, append(args, s.counter)...)
 
@@ -36,31 +37,31 @@ local function triedCall(...) redis.call('incr', calls) return redis.pcall(...) 
 
 func (s rwCosts) read(most int, what, owner string) any {
 	s.t.Helper()
-	return s.left(s.costs(most, what, "rw_read_acquire", append(rwKeys(s.keys.key), leaseKeys(s.keys.key, owner)+"1"),
+	return s.left(s.costs(most, what, "rw/read_acquire", append(rwKeys(s.keys.key), leaseKeys(s.keys.key, owner)+"1"),
 		owner, "30000", "1", "", "1", "60000"))
 }
 
 func (s rwCosts) unread(most int, what, owner string) any {
 	s.t.Helper()
-	return s.costs(most, what, "rw_read_release", append(s.withQueue(), leaseKeys(s.keys.key, owner)+"1"),
+	return s.costs(most, what, "rw/read_release", append(s.withQueue(), leaseKeys(s.keys.key, owner)+"1"),
 		append([]string{owner, "0", ""}, s.unreadArgs()...)...)
 }
 
 func (s rwCosts) write(most int, what, owner string) any {
 	s.t.Helper()
-	return s.left(s.costs(most, what, "rw_write_acquire", rwKeys(s.keys.key), s.writeArgs(owner, "30000", 1, "60000")...))
+	return s.left(s.costs(most, what, "rw/write_acquire", rwKeys(s.keys.key), s.writeArgs(owner, "30000", 1, "60000")...))
 }
 
 func (s rwCosts) unwrite(most int, what, owner string, waited bool) any {
 	s.t.Helper()
 	waiting := strconv.Itoa(map[bool]int{true: 1}[waited])
-	return s.costs(most, what, "rw_write_release", s.withQueue(), s.unwriteArgs(owner, 0, waiting, "", "")...)
+	return s.costs(most, what, "rw/write_release", s.withQueue(), s.unwriteArgs(owner, 0, waiting, "", "")...)
 }
 
 func (s rwCosts) renew(most int, what, owner, side string, reads int) any {
 	s.t.Helper()
 	keys := appendLeaseKeys(rwKeys(s.keys.key)[:2:2], s.keys.key, owner, reads)
-	return s.costs(most, what, "rw_renew", keys, owner, side, "", "40000", strconv.Itoa(reads))
+	return s.costs(most, what, "rw/renew", keys, owner, side, "", "40000", strconv.Itoa(reads))
 }
 
 // The scripts cost what their headers say.
@@ -95,13 +96,14 @@ func TestRWScripts_costs(t *testing.T) {
 	require.Nil(t, s.unread(4, "undo of a read, nothing there", ownerA))
 
 	require.Nil(t, s.write(8, "write, a free lock", ownerC))
-	require.Equal(t, int64(0), s.costs(23, "downgrade", "rw_downgrade", append(rwKeys(s.keys.key), leaseKeys(s.keys.key, ownerC)+"1"),
+	require.Equal(t, int64(0), s.costs(23, "downgrade", "rw/downgrade",
+		append(rwKeys(s.keys.key), leaseKeys(s.keys.key, ownerC)+"1"),
 		ownerC, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.key), presenceChannel(s.keys.key)))
 	require.Nil(t, s.read(11, "read, beside others", ownerA))
-	require.Equal(t, "OK", s.costs(12, "evict one of two", "rw_evict", s.withQueue(), append(s.evictArgs(), ownerA)...))
-	require.Equal(t, "OK", s.costs(11, "evict the only one", "rw_evict", s.withQueue(), append(s.evictArgs(), ownerC)...))
+	require.Equal(t, "OK", s.costs(12, "evict one of two", "rw/evict", s.withQueue(), append(s.evictArgs(), ownerA)...))
+	require.Equal(t, "OK", s.costs(11, "evict the only one", "rw/evict", s.withQueue(), append(s.evictArgs(), ownerC)...))
 
 	require.Nil(t, s.write(8, "write, a free lock", ownerC))
-	require.Equal(t, int64(0), s.costs(20, "stop to write, the lock stays taken", "rw_write_release", s.withQueue(),
+	require.Equal(t, int64(0), s.costs(20, "stop to write, the lock stays taken", "rw/write_release", s.withQueue(),
 		append(s.unwriteArgs(ownerC, 0, "0", "", ""), "20000")...))
 }

@@ -123,7 +123,7 @@ func (o *ownership) downgraded(s *holdState) (request, error) {
 	return newRequest(o.lock.client.options.Lease, true, []setting{limit})
 }
 
-// downgradedBefore is the reply of rw_downgrade.lua to a repetition, which changes nothing.
+// downgradedBefore is the reply of lua/rw/downgrade.lua to a repetition, which changes nothing.
 const downgradedBefore = -2
 
 // sendDowngrade requests one more read hold in place of the write hold. It does not stop when the caller's

@@ -8,7 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// readRWRefusal reads the reply of rw_refusal.lua: when to try again, and who holds the lock. first names those
+// readRWRefusal reads the reply of lua/rw/refusal.lua: when to try again, and who holds the lock. first names those
 // who go first if nobody holds the lock against the caller.
 func (a *acquisition) readRWRefusal(ans transport.Answer, first string) (left time.Duration, err error) {
 	reply, err := ans.Message.ToArray()

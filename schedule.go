@@ -71,7 +71,7 @@ func (o *ownership) nextLease() time.Duration {
 }
 
 // renewed notes that the server has renewed the lease or verified the hold. A result above 1 says that the lease ends
-// earlier, in result - 2 ms: see permit_renew.lua.
+// earlier, in result - 2 ms: see lua/permit/renew.lua.
 func (o *ownership) renewed(sent transport.Stamp, lease time.Duration, result int64) {
 	o.mu.Lock()
 	if o.phase != held {

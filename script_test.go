@@ -3,7 +3,6 @@ package latchkey
 import (
 	"context"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -239,19 +238,4 @@ func TestRenewScript_bad_keys_do_not_spoil_the_rest(t *testing.T) {
 	require.Equal(t, []any{int64(0), int64(1), int64(0), int64(1), int64(0), int64(0)}, c.script(renewScript, keys, args...))
 	require.Equal(t, int64(-2), c.pttl(t, free), "a renewal creates nothing")
 	require.Equal(t, int64(-1), c.pttl(t, list), "and touches nothing of others")
-}
-
-func TestScripts_have_headers(t *testing.T) {
-	files, err := luaFiles.ReadDir("lua")
-	require.NoError(t, err)
-	for _, file := range files {
-		text, err := luaFiles.ReadFile("lua/" + file.Name())
-		require.NoError(t, err)
-		if strings.HasPrefix(string(text), "-- Fragment") {
-			continue
-		}
-		for _, part := range []string{"KEYS[", "Reply", "Cost:"} {
-			require.Contains(t, string(text), part, file.Name())
-		}
-	}
 }

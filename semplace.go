@@ -10,7 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// lua/sem_serve.lua describes how Redis stores those that wait for the permits of a Semaphore.
+// lua/semaphore/serve.lua describes how Redis stores those that wait for the permits of a Semaphore.
 
 // A semPlace is one operation that acquires permits. While it waits, it has a place in the queue on the server.
 type semPlace struct {

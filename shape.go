@@ -8,12 +8,12 @@ import (
 )
 
 // The forms of the keys of each kind of object. The scripts follow the same rules in
-// lua/shape_hash.lua and lua/shape_token.lua, and a test gives both the same examples.
+// lua/shared/shape_hash.lua and lua/shared/shape_token.lua, and a test gives both the same examples.
 //
 //	type    content                                          what it is
 //	hash    fields are owners, values are counts             a lock
 //	        the same, and mode = read or write               a read/write lock
-//	        the fields of barrier_state.lua                  a barrier; foreign to the scripts of locks
+//	        the fields of lua/barrier/state.lua                  a barrier; foreign to the scripts of locks
 //	        anything else                                    foreign
 //	string  an integer of at most 20 characters              a number: a semaphore, a latch or
 //	                                                         a counter; the keys next to it

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/lua"
 )
 
 // Lines of Lua that apply the rules of the fragments in lua/ to a key.
@@ -18,7 +20,7 @@ const (
 // askShape runs a line of Lua after the fragment that has the rule.
 func askShape(t *testing.T, c *Client, line, key string) bool {
 	t.Helper()
-	script := scriptText("shape_token") + line
+	script := lua.Text("shared/shape_token") + line
 	yes, err := c.rueidis.Do(context.Background(), c.rueidis.B().Eval().Script(script).Numkeys(1).Key(key).Build()).AsBool()
 	require.NoError(t, err)
 	return yes

@@ -26,7 +26,7 @@ type spec struct {
 	along     bool     // several goroutines of a client may share an ownership of it: see readalong.go
 	handsOver bool     // its release may grant it to a waiting owner
 	// grantMark is the letter by which entries in the queue and grants name it, or "" for a lock in a
-	// hash: see hand_over.lua.
+	// hash: see lua/queue/hand_over.lua.
 	grantMark string
 	// lost is called when a hold ends without a call that ended it, and handles that. If it is nil,
 	// the program is notified of a loss.
@@ -57,7 +57,7 @@ type spec struct {
 func (s *spec) passesInside() bool { return s.passes && !s.fenced }
 
 // entryTokens is the token field of an owner's queue entry, with the kind of lock that the owner wants: see
-// hand_over.lua.
+// lua/queue/hand_over.lua.
 func (s *spec) entryTokens(timed bool) string {
 	switch {
 	case !s.fenced:

@@ -132,8 +132,8 @@ func (c *Client) readQueue(ctx context.Context, names *keys, kind Kind, read cal
 	return all, nil
 }
 
-// readWaiters parses the reply of fair_waiters.lua, permit_waiters.lua or list_waiters.lua. Waiters that have
-// left are still in the queue; it leaves them out.
+// readWaiters parses the reply of lua/fair/waiters.lua, lua/permit/waiters.lua or
+// lua/queue/list_waiters.lua. Waiters that have left are still in the queue; it leaves them out.
 func readWaiters(reply rueidis.RedisMessage) (page []Waiter, size int64, err error) {
 	parts, err := reply.ToArray()
 	if err != nil || len(parts)%3 != 1 {

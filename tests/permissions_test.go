@@ -38,7 +38,7 @@ func TestDocumentedPermissions_for_every_script(t *testing.T) {
 	rights := documentedRights(t, 0) + " +info +reset "
 	commands, err := rig.NewAdmin(t, rig.Shared()).Do("COMMAND").ToArray()
 	require.NoError(t, err)
-	scripts, err := filepath.Glob("../lua/*.lua")
+	scripts, err := filepath.Glob("../lua/*/*.lua")
 	require.NoError(t, err)
 	require.NotEmpty(t, scripts)
 	for _, script := range scripts {

@@ -1,0 +1,137 @@
+-- Acquire a fair lock (Redisson's fair lock), enter it once more, or wait in its
+-- queue.
+--
+-- KEYS[1] lock hash (see lock/acquire.lua)
+-- KEYS[2] queue, KEYS[3] deadlines, KEYS[4] notes (see fair/notes.lua)
+-- KEYS[5] fencing counter
+-- ARGV[1] to ARGV[5] as in lock/acquire.lua: owner, lease, count, part, floor
+-- ARGV[6] PUBLISH or SPUBLISH
+-- ARGV[7] prefix of the waiters' channels
+-- ARGV[8] '' for a single attempt, else the ms for which the owner counts as alive when it
+--         joins the queue, or if it has died there. Another attempt does not keep a waiter
+--         alive: fair/refresh.lua does
+-- ARGV[9] the ticket of an earlier call, or ''
+-- ARGV[10] ms that a Redisson process subtracts from all deadlines when it acquires the lock
+-- ARGV[11] '1' if the lock is fenced
+-- ARGV[12] ms of the lease for which the owner is granted the lock while it waits, '' if it
+--         retries by itself
+-- ARGV[13], ARGV[14] prefix and suffix of the channels of clients
+-- ARGV[15] '1' if the server counts all listeners of these channels
+--
+-- Reply   nil, or the fencing token as a string: acquired
+--         array: refused, single attempt; remaining ms of the holder, -1 if it has no
+--         expiry, and its owner; or an integer alone, 0 if the lock is free but others wait
+--         array: refused and in the queue; ms after which to retry (-1: the holder has no
+--         expiry), the ticket, the owner of the holder or '', 1 if waiters of Redisson are
+--         ahead of the owner, else 0, and the remaining ms of the holder, -1 if it has no
+--         expiry or nobody holds the lock
+--         error LATCHKEY_GONE, error WRONGTYPE: as in lock/acquire.lua
+--
+-- A free lock goes to the first waiter of the queue, not to the caller (see fair/grant.lua);
+-- without a queue, it goes to any caller. Dead waiters at the head of the queue are removed,
+-- about 64 in one call, or all if nobody is alive. An owner that joins the queue removes as
+-- many from its end.
+--
+-- Cost: 4 commands when free and nobody waits, 8 for the first of the queue, 9 to join it
+-- behind a waiter of this library, about 20 to join it as the first, or behind a waiter of
+-- Redisson, where it looks at the last 256; O(log n) in the waiters. An owner that lost its
+-- place through no fault of its own needs O(n) list steps once to get it back. Idempotent:
+-- counts are absolute, and an owner is in the queue only once.
+local key, queue, deadlines, notes, tokens = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local owner, lease, count, me, floor = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local publish, prefix, stale = ARGV[6], ARGV[7], tonumber(ARGV[8])
+local counter = ARGV[11] == '1' and tokens
+local timed = ARGV[11] == '1' and floor == '1' and 't' or ''
+local want = ARGV[12] ~= '' and ARGV[12] .. ':' .. ARGV[11] .. timed .. ':' or ''
+local clients, suffix, counts = ARGV[13], ARGV[14], ARGV[15] == '1'
+--@include fair/join
+
+local ttl = redis.call('pttl', key)
+local fresh = stale and ARGV[9] == ''
+local holder, ticket
+
+-- refused returns the reply to an owner that waits.
+local function refused(pause, left)
+  return {pause, ticket, holder or '', ahead and 1 or 0, left}
+end
+
+-- Usually the hash has one field, the owner of somebody else, and the caller joins the queue.
+-- Functions that this case does not need are defined only later.
+if ttl >= 0 and count == 1 then
+  --@include shared/shape_hash
+  local foreign, other, only = isForeign(key)
+  if only and not foreign and other ~= owner then
+    holder = other
+    if not stale then
+      return {ttl, holder}
+    end
+    ticket = fresh and not counter and join()
+    if ticket then
+      return refused(ttl, ttl)
+    end
+  end
+end
+
+--@include lock/hash
+local first
+if ttl == -2 then
+  if count > 1 then
+    --@include shared/only_master
+    return redis.error_reply('LATCHKEY_GONE the hold is over')
+  end
+  first = redis.call('lindex', queue, '0')
+  if not first and ARGV[9] == '' then
+    return take()
+  end
+end
+
+--@include fair/grant
+--@include fair/ensure_place
+
+-- takeTurn makes the owner hold the lock. The owner is the head of the queue, if there is one.
+local function takeTurn(head)
+  local token = take()
+  if head then
+    redis.call('lpop', queue)
+  end
+  pcall(forget, owner)
+  return token
+end
+
+if ttl ~= -2 and not holder then
+  local entered, reply = enter(ttl)
+  if entered then
+    return reply
+  end
+  holder = reply
+end
+if ttl ~= -2 and not stale then
+  return holder and {ttl, holder} or ttl
+end
+if first and first == owner and since(redis.call('hget', notes, owner)) then
+  return takeTurn(first)
+end
+local joined = false
+if stale then
+  issued()
+  ticket = fresh and join()
+  joined = ticket
+  ticket = ticket or ensurePlace(ARGV[9], tonumber(ARGV[10]))
+end
+local pause = ttl
+if ttl == -2 then
+  local _, head, left, granted = pass(owner, moved)
+  if not granted and (not head or head == owner) then
+    return takeTurn(head)
+  end
+  holder, pause, ttl = granted, left, granted and left or -1
+elseif not joined or ttl < 0 then
+  local head, left = front()
+  if head ~= owner and (ttl < 0 or left < ttl) then
+    pause = left
+  end
+end
+if not stale then
+  return holder and {pause, holder} or 0
+end
+return refused(pause, ttl)

@@ -1,0 +1,128 @@
+-- Fragment: the ends of the queue of a fair lock. In addition to fair/notes.lua it needs the locals
+-- key (the lock), publish, and prefix (of the waiters' channels).
+--
+-- No function walks the queue: each looks at a bounded piece at its ends.
+--@include fair/notes
+--@include shared/clock
+local pruneBatch, reach = 64, 256
+local pruned = 0
+
+local function forget(waiter)
+  redis.call('zrem', deadlines, waiter)
+  redis.call('hdel', notes, waiter)
+end
+
+-- clear removes the other keys of a queue that is gone: notes of waiters that Redisson
+-- has removed, and deadlines that would keep their waiters from ever joining again.
+local function clear()
+  if redis.call('exists', queue) == 0 then
+    redis.call('del', deadlines, notes)
+  end
+end
+
+-- within returns the end of the queue near which it finds a waiter, 1 or -1; nil if it is near
+-- neither.
+local function within(waiter)
+  return redis.call('lpos', queue, waiter, 'maxlen', reach) and 1
+    or redis.call('lpos', queue, waiter, 'rank', -1, 'maxlen', reach) and -1
+end
+
+-- listen updates the texts, which are the notes of these waiters, for those waiters that are
+-- Redisson's.
+local function listen(waiters, texts)
+  for i = 1, #waiters do
+    if not since(texts[i]) then
+      --@include fair/listeners
+      return update(waiters, texts)
+    end
+  end
+end
+
+-- pruneOnce removes dead waiters from the head of the queue, a batch at most.
+local function pruneOnce()
+  local heads = redis.call('lrange', queue, 0, pruneBatch - 1)
+  local texts = redis.call('hmget', notes, unpack(heads))
+  listen(heads, texts)
+  local dead = {}
+  for i, waiter in ipairs(heads) do
+    if expiry(waiter, texts[i]) > now then
+      break
+    end
+    dead[i] = waiter
+  end
+  if #dead > 0 then
+    redis.call('lpop', queue, #dead)
+    redis.call('zrem', deadlines, unpack(dead))
+    redis.call('hdel', notes, unpack(dead))
+    pruned = pruned + #dead
+  end
+end
+
+-- over removes the whole queue if by the deadlines nobody in it is alive. Redisson would remove
+-- the waiters one by one.
+local function over()
+  local latest = redis.call('zrange', deadlines, -1, -1, 'withscores')[2]
+  if not latest or tonumber(latest) > now or redis.call('llen', queue) ~= redis.call('zcard', deadlines) then
+    return false
+  end
+  redis.call('unlink', queue, deadlines, notes)
+  return true
+end
+
+-- trim removes dead waiters of this library from the end of the queue, a batch at most: a
+-- Redisson waiter that joins computes its deadline from the last one.
+local function trim()
+  local last = redis.call('lindex', queue, -1)
+  local text = last and redis.call('hget', notes, last)
+  if not since(text) or expiry(last, text) > now then
+    return
+  end
+  local tail = redis.call('lrange', queue, -pruneBatch, -1)
+  local texts = redis.call('hmget', notes, unpack(tail))
+  local dead = {}
+  for i = #tail, 1, -1 do
+    if not since(texts[i]) or expiry(tail[i], texts[i]) > now then
+      break
+    end
+    table.insert(dead, tail[i])
+  end
+  redis.call('rpop', queue, #dead)
+  redis.call('zrem', deadlines, unpack(dead))
+  redis.call('hdel', notes, unpack(dead))
+  if #dead == pruneBatch then
+    over()
+  end
+end
+
+-- renewed returns until when a waiter counts as alive that has just given a sign of life. That
+-- time never falls, unless it is so far ahead that the clock of the server must have been set
+-- back: if the waiter died, it would count as alive until then.
+local function renewed(was)
+  local alive = now + stale
+  return was > now + 10 * stale and alive or math.max(was, alive)
+end
+
+-- front removes the dead waiters at the head of the queue. It returns the first waiter, for how
+-- many ms it counts as alive, and its note; 0 ms if there are too many dead waiters for one call.
+local function front()
+  while true do
+    local head = redis.call('lindex', queue, 0)
+    if not head then
+      return
+    end
+    clock()
+    local text = {redis.call('hget', notes, head)}
+    listen({head}, text)
+    local left = expiry(head, text[1]) - now
+    if left > 0 then
+      return head, left, text[1]
+    end
+    if pruned >= pruneBatch then
+      if over() then
+        return
+      end
+      return head, 0
+    end
+    pruneOnce()
+  end
+end

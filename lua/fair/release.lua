@@ -1,0 +1,121 @@
+-- Give back a fair lock, in part or in whole; also the undo of an acquisition, the
+-- way out of the queue, and the forced release.
+--
+-- KEYS[1] lock hash (see lock/acquire.lua)
+-- KEYS[2] queue, KEYS[3] deadlines, KEYS[4] notes (see fair/notes.lua)
+-- KEYS[5] fencing counter
+-- ARGV[1] to ARGV[6]: owner, count, part, PUBLISH or
+--         SPUBLISH, channel, raise. Each waiter has a channel of its own, which begins
+--         with that of the lock. A forced release also sends a message to the channel of the
+--         lock, because it does not know the kind of the lock
+-- ARGV[7] '1' if the owner may be in the queue
+-- ARGV[8] ms for which a waiter counts as alive after a sign of life
+-- ARGV[9], ARGV[10] prefix and suffix of the channels of clients
+-- ARGV[11] '1' if the server counts all listeners of these channels
+-- ARGV[12] ms for which a waiter of Redisson keeps its place once it could acquire the lock, and
+-- ARGV[13] '0', or with ARGV[2] '0' the ms for which the lock stays taken: see lock/stay_taken.lua.
+--         Both are usually omitted
+--
+-- Reply   nil: this client has no part in the lock; if the owner was in the queue, it has
+--         left it
+--         status HELD: the owner still holds the lock
+--         integer: the lock is free, granted to a waiter, or stays taken; how many subscribers
+--         received the message, -1 if the server refused it
+--
+-- If the lock is free afterwards, it is passed on to the first of the queue (see
+-- fair/grant.lua). If it stays taken, the first of the queue is told to retry: a client of this
+-- library when the lock is free, a waiter of Redisson at once. That waiter then sleeps until the time
+-- in its deadline, which it computed from the lease that the lock had. So the deadline is lowered to
+-- what it would be now.
+--
+-- Cost: 4 commands for the last release if nobody waits, 12 if a waiter is granted the lock or
+-- the lock stays taken, 6 if it has to retry, 3 more for a waiter of Redisson; O(log n) in the waiters. An
+-- owner that leaves the queue is removed if it is among the 256 at either end, and otherwise
+-- marked for removal when it gets there; at most 64 dead waiters at each end are removed
+-- with it. The owner leaves the queue even if the key of the lock now holds another kind of
+-- object, which is an error. Works on a server that is out of memory.
+-- Idempotent: counts are absolute; on a lock of somebody else it does nothing, and on a free
+-- lock it only passes the lock on, which is always right.
+local key, queue, deadlines, notes, tokens = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local owner, me, publish, channel = ARGV[1], ARGV[3], ARGV[4], ARGV[5]
+local prefix, stale = channel .. ':', tonumber(ARGV[8])
+local clients, suffix, counts = ARGV[9], ARGV[10], ARGV[11] == '1'
+local keepFor = ARGV[13] ~= '0' and ARGV[13]
+--@include lock/leave
+--@include shared/clock
+--@include fair/give
+
+-- first passes the lock on if nobody waits, or if the first of the queue is of this library, alive,
+-- and wants no token. It returns how many subscribers received the message, or nil if there is more
+-- to do. Most releases need nothing else, and define no other functions.
+local function first()
+  local head = redis.call('lindex', queue, '0')
+  if not head then
+    redis.call('del', deadlines, notes) -- of a deleted queue
+    return 0
+  end
+  local text = redis.call('hget', notes, head) or ''
+  local lease, life = string.match(text, '^%d+:(%d+):0:(%d+)$')
+  life = tonumber(life or string.match(text, '^%d+:(%d+)$'))
+  if not life then
+    return
+  end
+  clock()
+  if life <= now then
+    return
+  elseif not lease then
+    return tell(publish, prefix .. head)
+  end
+  local receivers = give(head, string.match(head, '^(.*):') or head, lease, '0')
+  return (receivers ~= 0 or not counts) and receivers or nil
+end
+
+if ARGV[7] == '1' then
+  --@include fair/withdraw
+end
+if keepFor then
+  --@include lock/stay_taken
+  local function tellFirst()
+    local head = redis.call('lindex', queue, '0')
+    if not head then
+      return 0
+    end
+    if not redis.call('hget', notes, head) then
+      clock()
+      redis.call('zadd', deadlines, 'xx', 'lt', string.format('%.0f', now + kept + ARGV[12]), head)
+    end
+    local client = string.match(head, '^(.*):') or head
+    tell(publish, clients .. client .. suffix, 'ask ' .. kept + 1 .. ' ' .. head .. ' ' .. key)
+    return tell(publish, prefix .. head)
+  end
+  local sound, receivers = pcall(tellFirst)
+  return sound and receivers or 0
+end
+local count = tonumber(ARGV[2])
+local left = leave(count, tonumber(ARGV[6]))
+if left == 'HELD' then
+  return redis.status_reply(left)
+end
+if not left then
+  --@include shared/only_master
+  if redis.call('exists', key) == 1 then
+    return false
+  end
+end
+-- A queue that is damaged must not turn a lock that is released into an error.
+local sound, receivers = pcall(first)
+if not sound then
+  receivers = 0
+elseif not receivers then
+  --@include fair/grant
+  local head, _, granted
+  sound, receivers, head, _, granted = pcall(pass, nil, true)
+  if sound and not head and not granted then
+    redis.call('del', deadlines, notes)
+  end
+  receivers = sound and receivers or 0
+end
+if count < 0 then
+  receivers = math.max(receivers, 0) + math.max(tell(publish, channel), 0)
+end
+return left and receivers

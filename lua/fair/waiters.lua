@@ -1,0 +1,26 @@
+-- List a piece of the queue of a fair lock.
+--
+-- KEYS[1] lock, KEYS[2] queue, KEYS[3] deadlines, KEYS[4] notes (see fair/notes.lua)
+-- ARGV[1] first and ARGV[2] last index of the piece
+--
+-- Reply   array of the length of the queue and, for each waiter of the piece: owner, µs
+--         since it came (-1 if only Redisson knows), ms for which it counts as alive
+--
+-- Cost: O(length of the piece). Writes nothing.
+local queue, deadlines, notes, stale = KEYS[2], KEYS[3], KEYS[4], nil
+--@include shared/clock
+--@include fair/notes
+clock()
+local reply = {redis.call('llen', queue)}
+local waiters = redis.call('lrange', queue, ARGV[1], ARGV[2])
+if #waiters == 0 then
+  return reply
+end
+local texts = redis.call('hmget', notes, unpack(waiters))
+for i, waiter in ipairs(waiters) do
+  local came = since(texts[i])
+  table.insert(reply, waiter)
+  table.insert(reply, came and micros - came or -1)
+  table.insert(reply, expiry(waiter, texts[i]) - now)
+end
+return reply

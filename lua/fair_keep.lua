@@ -1,5 +1,0 @@
--- Fragment: keep makes the notes of fair_notes.lua expire some time after the last of them
--- was written.
-local function keep()
-  redis.call('pexpire', notes, 60000 + 10 * (stale or 0))
-end

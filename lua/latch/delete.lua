@@ -1,0 +1,40 @@
+-- Delete a latch.
+--
+-- KEYS[1] count, KEYS[2] state, KEYS[3] participants (see latch/state.lua)
+-- KEYS[4] note (see shared/op.lua), KEYS[5] kind (see shared/number_kind.lua)
+-- ARGV[1] number of the operation
+-- ARGV[2] its last round, as seen before
+-- ARGV[3] PUBLISH or SPUBLISH, ARGV[4] channel
+--
+-- Reply   integer: 1 it is deleted, 0 there was no latch
+--         -1 another round has begun; nothing changed
+--         error WRONGTYPE: the key is another kind of object; nothing changed; error LATCHKEY_PAST: see shared/op.lua
+--
+-- Waiters get a message and look at the latch again. Redisson's own message would leave the
+-- waiters of Redisson asleep.
+--
+-- Cost: at most 16 commands, 34 if Redisson or time has changed the latch. Works on a
+-- server that is out of memory. Idempotent: the operation is noted.
+local key, latch, done, note, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local number, which = ARGV[1], ARGV[2]
+--@include latch/once
+
+if round ~= which then
+  --@include shared/only_master
+  return -1
+end
+room()
+local there = (state == 'set' or state == 'open') and 1 or 0
+local closed = state == 'set'
+redis.call('del', key, kind)
+if closed then
+  finish('deleted')
+elseif round ~= '0' then
+  redis.call('hset', latch, 'state', 'deleted')
+end
+redis.call('pexpire', latch, remembered)
+remember(there)
+if closed then
+  tell(ARGV[3], ARGV[4], '0')
+end
+return there

@@ -1,0 +1,89 @@
+-- Release a plain lock if the token is the holder's; also the undo of an
+-- acquisition, the way out of the queue, and the forced release. A lock that becomes
+-- free is handed over: see queue/hand_over.lua.
+--
+-- KEYS[1] lock: a string with the token of its holder
+-- KEYS[2] queue (see queue/hand_over.lua); without it nothing is handed over
+-- ARGV[1] token
+-- ARGV[2] channel of the lock
+-- ARGV[3] 'PUBLISH', or SPUBLISH
+-- ARGV[4] to ARGV[9] as ARGV[7] to ARGV[12] of lock/release.lua
+-- ARGV[10] '0', or ms for which the mutex is to stay free, so that users of the recipe that poll
+--          can acquire it. If n entries are in the queue, it stays free in one of n calls
+-- ARGV[11] '0', or ms for which the mutex stays taken, but never longer than its remaining lease.
+--          Until then it has the token <token>:kept, which no acquisition uses
+-- Values in quotes are the usual ones. Trailing arguments from ARGV[3] on may be omitted if they have
+-- their usual values.
+--
+-- Reply   nil: the token does not hold the lock; its entry is no longer in the queue
+--         integer: the lock is free, or stays taken; how many subscribers received the message,
+--         -1 if the server refused it
+--         array: the lock has a new owner; that owner and 0
+--
+-- Cost: 4 commands with nobody in the queue, 5 with a grant, 8 with ARGV[11]. Works on a server that is out
+-- of memory. Idempotent: on a lock of somebody else it does nothing.
+local key, queue, counter, owner = KEYS[1], KEYS[2], nil, ARGV[1]
+local channel, publish = ARGV[2], ARGV[3] or 'PUBLISH'
+local own, next, prefix, suffix, counted = ARGV[4] or '', ARGV[5] or '', ARGV[6] or 'latchkey:{', ARGV[7] or '}', ARGV[8] or '1'
+local keepFor = ARGV[11] ~= '0' and ARGV[11]
+--@include shared/tell
+
+-- free deletes the mutex, which was granted to nobody, and notifies all waiters.
+local function free()
+  redis.call('del', key)
+  return tell(publish, channel)
+end
+
+if queue and own ~= '' then
+  redis.pcall('zrem', queue, own, '~' .. owner)
+end
+local holder = redis.call('get', key)
+local mine = holder == owner
+if not mine then
+  --@include shared/only_master
+end
+if not mine and (holder or keepFor) then
+  return false
+end
+if keepFor then
+  --@include shared/time_left
+  local left = timeLeft(tonumber(keepFor))
+  redis.call('pexpire', key, left) -- lets the rest run on a server that is out of memory
+  redis.call('set', key, owner .. ':kept', 'px', left)
+  if queue then
+    --@include queue/ask_first
+    pcall(askFirst, key, left + 1)
+  end
+  return tell(publish, channel)
+end
+local open = mine and ARGV[10] and ARGV[10] ~= '0'
+-- Usually nobody waits for the mutex. Functions that this case does not need are defined only
+-- later.
+local first = not open and next == '' and queue and redis.pcall('zpopmin', queue)
+if not open and next == '' and not (first and first[1]) then
+  return mine and free()
+end
+if mine and (open or next ~= '') then
+  redis.call('del', key) -- lets the rest run on a server that is out of memory
+end
+if open then
+  --@include mutex/leave_free
+  if mayStayFree() then
+    pcall(leaveFree)
+    return 0
+  end
+end
+
+--@include queue/hand_over
+local function give(to, lease)
+  redis.call('set', key, to, 'px', lease)
+end
+
+local worked, granted
+if queue then -- a mutex that cannot be handed over is free
+  worked, granted = pcall(handOver, 's', key, give, mine and next or '', ARGV[9], nil, first)
+end
+if not mine then
+  return false
+end
+return worked and granted or free()

@@ -1,0 +1,140 @@
+-- Acquire permits with ids, all or none (Redisson RPermitExpirableSemaphore), or wait in their queue.
+--
+-- KEYS[1] permits, KEYS[2] ids (see permit/state.lua)
+-- KEYS[3] queue, KEYS[4] alive, KEYS[5] grants (see permit/queue.lua)
+-- KEYS[6] kind (see shared/number_kind.lua)
+-- KEYS[7] mark of an acquisition that was given up, for leases without an end only
+-- ARGV[1] entry (see permit/queue.lua)
+-- ARGV[2] lease in ms, '' without an end
+-- ARGV[3] '' for a single attempt, else the ms for which the entry counts as alive
+-- ARGV[4] the ticket of an earlier call, or ''
+-- ARGV[5] ms of the lease for which the permits are granted to the entry while it waits, '' if it
+--         retries by itself
+-- ARGV[6] '1' if it also waits until somebody sets the permits
+-- ARGV[7] PUBLISH or SPUBLISH, ARGV[8] channel
+-- ARGV[9], ARGV[10] prefix and suffix of the channels of clients
+-- ARGV[11] '1' if the server counts all listeners of these channels
+-- ARGV[12] the 14 bytes with which the ids of the entry begin: a script needs a tenth of its time to decode them
+--
+-- Reply   nil: acquired
+--         string: acquired; ms after which the semaphore ends, if that is before the lease ends
+--         array: refused, single attempt; ms after which the next lease ends, -1 if none does; how
+--         many permits are available, and how many there are in total
+--         array: refused; ms after which to retry, -1 if that is not known; how many permits are
+--         available, and how many there are in total; the ticket; 0 in the queue, 1 in the queue
+--         and nobody has set the permits, 2 not in the queue: it wants more than there are in total,
+--         and others can have what is free
+--         error WRONGTYPE: the key is another kind of object; nothing changed
+--         error LATCHKEY_UNSET: nobody has set the permits; nothing was acquired
+--         error LATCHKEY_PAST: the acquisition was given up; nothing was acquired
+--
+-- Free permits go to the front of the queue first, not to the caller.
+--
+-- Cost: 9 commands if nobody waits, about 20 to join the queue; O(log w + n log p) for n permits
+-- among p that are held and w that wait. Each grant to another waiter adds about 16 commands, for 64
+-- grants at most, and 128 dead entries are removed. An entry that is in the queue may retry on a
+-- server that is out of memory. Idempotent, except that the lease begins again: ids are used once,
+-- and an entry is in the queue only once.
+local key, held, queue, alive, grants, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local entry, lease, stale, ticket, short = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local publish, channel, clients, suffix, counts = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11] == '1'
+--@include permit/entry
+
+local free, wrong = look()
+if wrong then
+  return wrong
+end
+local ids, absent, back, n, empty = idsOf(entry, ARGV[12]), nil, nil, nil, nil
+if free then
+  absent, back = missing(ids)
+  n, free = #absent, free + back
+  if n > 0 and KEYS[7] and redis.call('exists', KEYS[7]) == 1 then
+    return redis.error_reply('LATCHKEY_PAST the acquisition was given up')
+  end
+  empty = redis.call('exists', queue) == 0
+  if empty and free < n then
+    local more = putBack(n - free)
+    back, free = back + more, free + more
+  end
+  if n == 0 or empty and free >= n then
+    if n == 0 then
+      redis.call('zrem', held, '') -- all are granted already: lets the rest run on a server without memory
+    end
+    return (hold(ids, lease))
+  end
+end
+
+--@include permit/queue
+
+-- place returns the ticket of the entry as text: the ticket that its client knows, because a late copy
+-- may have put the entry back with another. A new ticket is later than the last in the queue, even if
+-- the clock of the server was set back. place also returns whether the entry is in the queue.
+local function place()
+  local there = redis.call('zscore', queue, entry)
+  local since = ticket ~= '' and ticket or there
+  if not since then
+    clock()
+    local last = redis.call('zrange', queue, '-1', '-1', 'withscores')[2]
+    since = math.max(micros, (tonumber(last) or -1) + 1)
+  end
+  return string.format('%.0f', tonumber(since)), there
+end
+
+-- join puts the entry into the queue, or finds it there, and keeps it alive. It returns the ticket.
+local function join()
+  local since, there = place()
+  if there then
+    redis.call('zrem', alive, '') -- lets the rest run on a server that is out of memory
+  end
+  redis.call('zadd', alive, string.format('%.0f', clock() + stale), entry)
+  if short ~= '' then
+    redis.call('hset', grants, entry, short)
+  else
+    redis.call('hdel', grants, entry)
+  end
+  redis.call('zadd', queue, since, entry) -- last, so that it is never without an expiry
+  keep()
+  return since
+end
+
+if not free then
+  if stale and ARGV[6] == '1' then
+    return {-1, 0, 0, join(), 1}
+  end
+  return unset()
+end
+local total = free + redis.call('zcard', held)
+local joined = stale and (n <= total or free <= 0) and join()
+local head, left, pause
+if stale or not empty then
+  free, head, left = pass(free, back > 0, entry)
+  pause = strangersFirst()
+else
+  redis.call('del', alive, grants) -- of a queue that is gone
+end
+local first = head == entry or not head and not left
+if first and not head and not empty and free < n then
+  free = free + putBack(n - free)
+end
+if first and free >= n and not pause then
+  drop({entry})
+  local taken = hold(ids, lease)
+  pass(free - n, true)
+  return taken
+end
+if not stale then
+  if not empty then
+    --@include shared/only_master
+  end
+  if back > 0 and not head and not left then
+    offer(free) -- others may want fewer
+  end
+  return {nextEnd(), free, total}
+elseif n > total and free > 0 then
+  local since = joined or place()
+  drop({entry})
+  return {-1, free, total, since, 2}
+elseif n > total then -- pass may have removed it
+  joined = join()
+end
+return {pause or head == entry and nextEnd() or left or 0, free, total, joined, 0}

@@ -1,0 +1,67 @@
+-- Set the total number of permits, or add to it.
+--
+-- KEYS[1] permits, KEYS[2] ids (see permit/state.lua), KEYS[3] note (see shared/op.lua)
+-- KEYS[4] kind (see shared/number_kind.lua)
+-- KEYS[5] queue, KEYS[6] alive, KEYS[7] grants (see permit/queue.lua)
+-- ARGV[1] number of the operation
+-- ARGV[2] how many
+-- ARGV[3] 'try' if they are not set, 'set', or 'add'
+-- ARGV[4] ms that a new semaphore lives, or ''
+-- ARGV[5] PUBLISH or SPUBLISH, ARGV[6] channel
+-- ARGV[7], ARGV[8] prefix and suffix of the channels of clients
+-- ARGV[9] '1' if the server counts all listeners of these channels
+-- ARGV[10] channel on which the clients of this library also listen that listen on the first
+--
+-- Reply   integer: 1 done by this call, 0 they were set before; nothing changed
+--         error WRONGTYPE: the key is another kind of object; nothing changed
+--         error LATCHKEY_RANGE <sum>: there would be fewer than 0 in all, or more than Redisson can count;
+--         nothing changed; error LATCHKEY_PAST: see shared/op.lua
+--
+-- Ids that remain of a semaphore whose number is gone count as held. New permits go to the front of
+-- the queue.
+--
+-- Cost: about 13 commands, about 16 more for each waiter that is granted its permits, 64 at most;
+-- O(log p). Works on a server that is out of memory if the
+-- semaphore exists. Idempotent: the operation is noted.
+local key, held, note, kind, queue, alive, grants = unpack(KEYS)
+local number, n, how, ttl = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+local publish, channel, clients, suffix, counts = ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9] == '1'
+--@include permit/serve
+--@include semaphore/once
+
+if free and how == 'try' then
+  return nothing()
+end
+local all = (free or 0) + redis.call('zcard', held)
+local move = n
+if how ~= 'add' then
+  move = n - all
+end
+local wide = outOfRange(all + move, move, true)
+if wide then
+  return wide
+end
+if free then
+  room()
+end
+remember(1)
+if free then
+  free = redis.call('incrby', key, move)
+else
+  free = all + move - redis.call('zcard', held)
+  if ttl == '' then
+    redis.call('set', key, free)
+    redis.call('persist', held) -- of ids that have outlived the number
+  else
+    redis.call('set', key, free, 'px', ttl)
+    redis.call('pexpire', held, ttl)
+  end
+  markKind(ttl)
+end
+if move > 0 then
+  local sound, told = pcall(serve, free, ARGV[10]) -- what fails leaves the permits free
+  if sound and told == 0 then
+    tell(publish, channel, '1') -- to waiters outside the queue, which wanted more than there were in all
+  end
+end
+return 1

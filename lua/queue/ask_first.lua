@@ -1,0 +1,21 @@
+-- Fragment: askFirst(key, ms) tells the client of the first waiter in the queue to retry in ms.
+-- It passes over pollers, and drops other entries whose clients do not receive the message, 64 at most. It
+-- needs the locals of queue/hand_over.lua.
+--@include shared/tell
+local function askFirst(key, ms)
+  local at = 0
+  for _ = 1, 64 do
+    local entry = redis.call('zrange', queue, at, at)[1]
+    if not entry or string.sub(entry, 1, 1) == '~' then -- see queue/poller.lua
+      return
+    end
+    local to, client = string.match(entry, '^((%S+):%d+) ')
+    if to and redis.call('zscore', queue, '~' .. to) then
+      at = at + 1
+    elseif to and (tell(publish, prefix .. client .. suffix, 'ask ' .. ms .. ' ' .. to .. ' ' .. key) ~= 0 or counted ~= '1') then
+      return
+    else
+      redis.call('zrem', queue, entry)
+    end
+  end
+end

@@ -1,0 +1,108 @@
+-- Acquire a read/write lock for writing, or enter it once more (Redisson
+-- RReadWriteLock).
+--
+-- KEYS[1] lock, KEYS[2] leases, KEYS[3] writers, KEYS[4] notes (see rw/state.lua)
+-- KEYS[5] queue (see queue/hand_over.lua), unless the owner has no entry or it cannot be used
+-- ARGV[1] owner
+-- ARGV[2] lease in ms
+-- ARGV[3] write holds of the owner after this call; above 1 it is a re-entry
+-- ARGV[4] ms for which the owner then counts as a waiting writer, '' if it does not
+--         wait
+-- ARGV[5] the entry of the owner, to wait in the queue if it is refused, or ''
+-- ARGV[6] the entry of the owner, if it may be in the queue already, or ''
+-- ARGV[7] name of the queue
+-- ARGV[8] '', or the ms after which a poller polls again (see queue/poller.lua)
+--
+-- Reply   nil: acquired
+--         array: refused (see rw/refusal.lua); whether a holder is of Redisson is known only if
+--         the owner waits
+--         error LATCHKEY_GONE: a re-entry, but the hold is over; nothing changed
+--         error LATCHKEY_UPGRADE: the owner reads, and would wait for itself; nothing
+--         changed
+--         error WRONGTYPE: the key is another kind of object; nothing changed
+--
+-- A waiting writer is noted, and keeps new readers out (see rw/read_acquire.lua). If it retries within
+-- a tenth of the time in ARGV[4], it is not noted again. Holders whose leases are over are removed,
+-- 64 at most in one call.
+--
+-- Cost: 8 commands if nobody else is there, 11 after a wait; 16 if it is refused, 6 if it is refused
+-- again; 3 more to join the queue, 4 if the entry is in it already, 4 more for a poller. O(log n) in the
+-- readers and the waiting writers. Idempotent: counts are absolute; a re-entry neither extends nor shortens the lease.
+local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local owner, lease, count, stale = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local queue = KEYS[5] == ARGV[7] and KEYS[5]
+--@include rw/state
+
+-- isNoted reports whether the owner was just noted as a waiting writer.
+local noted
+local function isNoted()
+  if noted == nil then
+    local last = stale and redis.call('zscore', writers, owner)
+    noted = last and tonumber(last) > clock() + stale * 0.9 or false
+  end
+  return noted
+end
+
+-- note notes that the owner waits.
+local function note()
+  redis.call(waitingWriter() and 'hsetnx' or 'hset', notes, 'since', score(0))
+  waitsToWrite(owner, stale)
+  raise(notes, 2 * longestBar + stale)
+end
+
+-- turnOfReaders returns for how many more ms it is the turn of readers, after a write.
+local function turnOfReaders()
+  local open = tonumber(redis.call('hget', notes, 'open') or 0)
+  if open > 0 and open > clock() then
+    return open - now
+  end
+end
+
+findLast(owner)
+--@include rw/look
+if count > 1 and writes == 0 then
+  --@include shared/only_master
+  return redis.error_reply('LATCHKEY_GONE the hold is over')
+end
+if writes > 0 then
+  redis.call('hset', key, owner .. ':write', count)
+  hold(owner .. ':write', lease, true)
+  return false
+end
+if reads > 0 then
+  return redis.error_reply('LATCHKEY_UPGRADE a reader cannot become a writer')
+end
+
+if mode and not (isNoted() and lasts()) then
+  mode = reap(mode)
+end
+local pause, stranger
+if mode then
+  pause = left()
+  stranger = stale and redis.call('hlen', key) - 1 > redis.call('zcard', leases) -- its lease is not noted
+elseif not quiet then
+  pause = turnOfReaders()
+end
+if pause then
+  if stale and not isNoted() then
+    note()
+    pause = mode and redis.call('pttl', key) == -1 and -1 or pause
+  end
+  local since, pollIn
+  if queue and ARGV[5] ~= '' then
+    --@include queue/enqueue
+    since, pollIn = enqueue(ARGV[5], nil, ARGV[8])
+  end
+  --@include rw/refusal
+  return refusal(pause, mode, stranger, since, pollIn)
+end
+
+local waited = not quiet and redis.call('zscore', writers, owner) -- fails first if that is another kind of object
+begin('write', owner .. ':write', count, lease)
+if waited then
+  redis.call('zrem', writers, owner)
+end
+if queue and ARGV[6] ~= '' then
+  redis.pcall('zrem', queue, ARGV[6], '~' .. owner)
+end
+return false

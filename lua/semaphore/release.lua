@@ -1,0 +1,45 @@
+-- Release permits of a semaphore.
+--
+-- KEYS[1] to KEYS[7], ARGV[1] and ARGV[3] to ARGV[8]: see semaphore/args.lua
+-- ARGV[2] how many
+-- ARGV[9] channel on which clients of this library also listen
+-- ARGV[10] 'release' or 'release if set'
+-- ARGV[11] '1' if strangers have had more permits than the caller: see semaphore/offer.lua
+--
+-- Reply   integer: 0 nobody has set the permits; nothing changed; else done, and 1 more than there are
+--         strangers, while others are in the queue
+--         error WRONGTYPE: the key is another kind of object; nothing changed
+--         error LATCHKEY_RANGE <sum>: more would be available than Redisson can count; nothing changed
+--         error LATCHKEY_PAST: see shared/op.lua
+--
+-- A counter that does not exist is created, unless ARGV[10] forbids it.
+--
+-- Cost: at most 14 commands, and 5 for each client that is called, 64 at most. Works on a server that is out
+-- of memory. Idempotent: the operation is noted.
+--@include semaphore/args
+local n, waits, how = tonumber(ARGV[2]), ARGV[9], ARGV[10]
+--@include semaphore/offer
+--@include semaphore/once
+
+if not free and how == 'release if set' then
+  return nothing()
+end
+local wide = outOfRange((free or 0) + n, n)
+if wide then
+  return wide
+end
+room()
+remember(1)
+local now = redis.call('incrby', key, n)
+if not free then
+  markKind('')
+  redis.call('del', total) -- of a semaphore that has gone
+end
+if not free then
+  announce(now) -- also to those that are not in the queue
+  --@include semaphore/serve
+  pcall(serve, now)
+  return 1
+end
+local sound, strangers = pcall(offer, now, ARGV[11] == '1') -- what fails leaves the permits free
+return 1 + (sound and strangers or 0)

@@ -1,0 +1,58 @@
+-- Fragment: the counter of a semaphore. It needs the locals key, kind, publish and channel.
+--
+--   key    string: available permits, may be negative; Redisson's
+--   total  string: all permits, for a counter that this library has set; changes when
+--          permits are set or added, not when they are acquired or released
+--   kind   see shared/number_kind.lua
+--
+-- Scripts that need permits, and those that report them, reply if there are none:
+--
+--   error LATCHKEY_UNSET: nobody has set the permits; nothing changed
+local most = 2147483647 -- Redisson's integers
+local mine = 'semaphore'
+--@include shared/tell
+--@include shared/number_kind
+
+-- look returns how many permits are available, nil if nobody has set them. Another kind of object, or
+-- a value that the server cannot add to, is an error, which look returns instead of raising it:
+-- some scripts have more to do.
+local function look()
+  local value = redis.pcall('get', key)
+  if type(value) == 'table' then
+    return nil, value
+  end
+  local wrong = otherKind(value)
+  if wrong then
+    return nil, wrong
+  end
+  if not value then
+    return
+  end
+  local n = numberIn(value)
+  if not n then
+    return nil, redis.error_reply('WRONGTYPE the key holds no number of permits')
+  end
+  return n
+end
+
+-- outOfRange returns an error if a change by n would lead to a sum that is not possible: of all permits, or, if
+-- their number is not known, of those that are available. A number that Redisson made negative may rise.
+local function outOfRange(sum, n, total)
+  if sum > most or sum < (total and 0 or -most) and n < 0 then
+    return redis.error_reply(string.format('LATCHKEY_RANGE %.0f', sum))
+  end
+end
+
+local function unset()
+  --@include shared/only_master
+  return redis.error_reply('LATCHKEY_UNSET nobody has set the permits')
+end
+
+-- announce tells the waiters how many permits are available. It sends positive numbers only:
+-- others would be an error in the listeners of Redisson.
+local function announce(n)
+  if n > 0 then
+    return tell(publish, channel, string.format('%.0f', n))
+  end
+  return 0
+end

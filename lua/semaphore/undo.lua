@@ -1,0 +1,43 @@
+-- Give up an acquisition of permits whose outcome is unknown, or that no longer waits: it leaves the
+-- queue, the permits that it took are given back, and a copy of it that arrives late does nothing.
+--
+-- KEYS[1] to KEYS[7], ARGV[1] and ARGV[3] to ARGV[8]: see semaphore/args.lua
+-- ARGV[1] may be '', for an entry without an operation, which only leaves the queue (KEYS[3] is not used)
+-- ARGV[2] entry (see semaphore/serve.lua)
+-- ARGV[9] channel on which clients of this library also listen
+--
+-- Reply   integer: how many permits were given back, negative for a debt
+--         error WRONGTYPE: the key is another kind of object, to which nothing can be
+--         given back; a late copy still does nothing
+--
+-- Cost: at most 16 commands, and 5 for each client that is called. Works on a server that is out of
+-- memory. Idempotent: the note says that the operation was given up.
+--@include semaphore/args
+local entry, waits = ARGV[2], ARGV[9]
+--@include shared/op
+--@include semaphore/serve
+--@include semaphore/offer
+
+local done, past
+if number ~= '' then
+  done, past = recall()
+  if past then
+    return 0
+  end
+  room()
+  remember(void)
+end
+local free, wrong = look()
+local back = free and tonumber(done or 0) or 0
+if back ~= 0 then
+  free = redis.call('incrby', key, back)
+end
+local waited = redis.call('zrem', queue, entry, pollTime(entry)) + redis.call('zrem', calls, entry) > 0
+closeBar(entry)
+if not free then
+  return wrong or 0
+end
+if waited or back > 0 then
+  pcall(offer, free)
+end
+return back

@@ -1,0 +1,44 @@
+-- Renew many holds of any kind.
+--
+-- KEYS[i]     lock
+-- ARGV[4i-3]  'hash' or 'string': the type of the lock
+-- ARGV[4i-2]  owner
+-- ARGV[4i-1]  part of the owner, as in lock/acquire.lua: '' or the name of a guest's part
+-- ARGV[4i]    lease in ms; negative: the script only checks the hold
+--
+-- Reply   array: 1 renewed, 0 not held by that owner or without that part, -1 unknown: the
+--         server returned an error
+--
+-- A renewal never creates a key and never shortens its remaining time. A bad key (of
+-- another type) does not affect the others: its lock counts as not held.
+--
+-- Cost: 2 commands for each hold, 3 if its time must be raised. Works on a server
+-- that is out of memory. Idempotent.
+local function holds(where, key, owner, part)
+  local reply
+  if where == 'string' then
+    reply = redis.pcall('get', key)
+  else
+    reply = redis.pcall('hmget', key, owner, owner .. '@', owner .. '@' .. part)
+  end
+  if type(reply) == 'table' and reply['err'] then
+    return string.find(reply['err'], 'WRONGTYPE', 1, true) and 0 or -1
+  end
+  if where == 'string' then
+    return reply == owner and 1 or 0
+  end
+  local mine = part == '' and (reply[1] or 0) - (reply[2] or 0) or tonumber(reply[3] or 0)
+  return mine > 0 and 1 or 0
+end
+
+local renewed = {}
+for i, key in ipairs(KEYS) do
+  local lease = tonumber(ARGV[4 * i])
+  renewed[i] = holds(ARGV[4 * i - 3], key, ARGV[4 * i - 2], ARGV[4 * i - 1])
+  if renewed[i] == 0 then
+    --@include shared/only_master
+  elseif renewed[i] == 1 and redis.call('pttl', key) < lease then
+    redis.call('pexpire', key, lease)
+  end
+end
+return renewed

@@ -1,0 +1,46 @@
+-- Fragment: the shape of the token of a mutex, by the rule that shape.go states.
+--@include shared/shape_hash
+local longestToken, longestBytes = 1024, 64
+
+-- The byte sequences that encode one character in UTF-8.
+local characters = {
+  '[\194-\223][\128-\191]', '\224[\160-\191][\128-\191]', '[\225-\236\238\239][\128-\191][\128-\191]',
+  '\237[\128-\159][\128-\191]', '\240[\144-\191][\128-\191][\128-\191]',
+  '[\241-\243][\128-\191][\128-\191][\128-\191]', '\244[\128-\143][\128-\191][\128-\191]',
+}
+
+local function isText(value)
+  if not string.find(value, '[\128-\255]') then
+    return true
+  end
+  local at = 1
+  while at do
+    at = string.find(value, '[\128-\255]', at)
+    local last
+    for _, character in ipairs(at and characters or {}) do
+      last = last or select(2, string.find(value, '^' .. character, at))
+    end
+    if at and not last then
+      return false
+    end
+    at = at and last + 1
+  end
+  return true
+end
+
+-- isToken reports whether a string whose key has ttl ms left is the token of a lock.
+local function isToken(value, ttl)
+  local size = #value
+  if size < 8 or size > longestToken or ttl == -1 and not isOwner(value) then
+    return false
+  end
+  if not isText(value) then
+    return size <= longestBytes
+  end
+  local _, run = string.find(value, '^[%w_-]*')
+  if run >= 22 then
+    return true
+  end
+  return not string.find(value, '[ \t-\r]') and not string.find(value, '^[{%[]')
+    and (size > 20 or string.find(value, '[^-+.0-9]') ~= nil)
+end
