@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/lua"
 )
 
 // protocol defines how a kind of lock is stored in Redis: the scripts that change it, and their arguments for
@@ -100,9 +101,9 @@ func (hashProtocol) acquireCall(a *acquisition, count, round int) call {
 // The default values of the scripts' last arguments. Each argument costs the server as much as a tenth of a
 // command.
 var (
-	usualOfAcquire      = []string{"1", "", "", "", "", "", ""}
-	usualOfRelease      = []string{"0", "", "0", "PUBLISH", "", "", "latchkey:{", "}", "1", "0", "0"}
-	usualOfMutexRelease = []string{"PUBLISH", "", "", "latchkey:{", "}", "1", "0", "0", "0"}
+	usualOfAcquire      = lua.Args("lock/acquire").Usual
+	usualOfRelease      = lua.Args("lock/release").Usual
+	usualOfMutexRelease = lua.Args("mutex/release").Usual
 )
 
 // withoutUsual leaves out trailing arguments that have their usual values.

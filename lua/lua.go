@@ -1,31 +1,60 @@
-// Package lua has the scripts that the library runs on a server. It is not an API for other programs: it may change in
-// any version.
+// Package lua has the scripts that the library runs on a server. It is not an API for other
+// programs: it may change in any version.
+//
+// The header of a script lists its keys and arguments, in their order. They are locals of the
+// script. A value is the default of one that may be left out:
+//
+//	--@keys key queue=nil
+//	--@args owner count='0'
+//
+// Two forms stand for any number of further ones, at the end. firstField is the index of the first
+// in KEYS or ARGV. Groups of keys or arguments are locals without a value, which the script sets
+// for each group:
+//
+//	--@args owner firstField...
+//	--@keys (key waiting)...
+//
+// A header explains its names, except those that mean the same in all scripts:
+//
+//	key               the object, as its name in Redis
+//	note, number      of an operation that counts once: see shared/op.lua
+//	kind              which object a number is: see shared/number_kind.lua
+//	owner             an owner, as text
+//	lease             in ms
+//	publish           PUBLISH or SPUBLISH
+//	channel           of the object, on which its waiters listen, also those of Redisson
+//	waits             a second channel: each client of this library that listens on channel also
+//	                  listens there
+//	prefix, suffix    around the id of a client in the name of its channel; in scripts where prefix
+//	                  means something else, clients and suffix
+//	counted, counts   '1' if the server reports the number of all receivers of a message
+//	queueName         name of the queue: if the key in its place is another one, it was left out
 package lua
 
 import (
 	"embed"
+	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 )
 
 //go:embed */*.lua
 var files embed.FS
 
-// Text returns the script in a file, such as lock/acquire, with its fragments and without its comments.
+// Text returns the script in a file, such as lock/acquire, as it is sent: with its fragments, its
+// keys and arguments as locals, and without its comments.
 func Text(name string) string {
 	var text strings.Builder
+	text.WriteString(Keys(name).locals + Args(name).locals)
 	include(&text, name, map[string]bool{})
 	return text.String()
 }
 
-// include writes a file and the fragments that it needs, except those that its script has seen. What an indented line
-// includes belongs to its block, and is not seen after it.
+// include writes a file and the fragments that it needs, except those that its script has seen. What
+// an indented line includes belongs to its block, and is not seen after it.
 func include(text *strings.Builder, name string, seen map[string]bool) {
-	raw, err := files.ReadFile(name + ".lua")
-	if err != nil {
-		panic(err)
-	}
-	for line := range strings.Lines(string(raw)) {
+	for line := range strings.Lines(read(name)) {
 		trimmed := strings.TrimSpace(line)
 		fragment, includes := strings.CutPrefix(trimmed, "--@include ")
 		switch {
@@ -39,4 +68,64 @@ func include(text *strings.Builder, name string, seen map[string]bool) {
 			text.WriteString(line)
 		}
 	}
+}
+
+// Inputs are the keys or the arguments of a script.
+type Inputs struct {
+	Least int      // it takes at least so many
+	Usual []string // the defaults of those that follow and may be left out
+	Group int      // then any number of groups of so many, or nothing if this is 0
+
+	locals string // the line of Lua that makes them locals
+}
+
+// Keys returns the keys of a script.
+func Keys(name string) Inputs { return inputs(read(name), "--@keys ", "KEYS") }
+
+// Args returns the arguments of a script.
+func Args(name string) Inputs { return inputs(read(name), "--@args ", "ARGV") }
+
+// inputs reads the lines with a mark in the text of a script.
+func inputs(text, mark, table string) (in Inputs) {
+	var names, values []string
+	groups := false
+	for line := range strings.Lines(text) {
+		list, found := strings.CutPrefix(line, mark)
+		if !found {
+			continue
+		}
+		for _, word := range strings.Fields(list) {
+			local, usual, optional := strings.Cut(strings.Trim(word, "()."), "=")
+			names = append(names, local)
+			value := fmt.Sprintf("%s[%d]", table, len(names))
+			groups = groups || word[0] == '('
+			switch {
+			case groups:
+				in.Group++
+			case strings.HasSuffix(word, "..."):
+				in.Group, value = 1, strconv.Itoa(len(names))
+			case optional:
+				in.Usual = append(in.Usual, strings.Trim(usual, "'"))
+				value += " or " + usual
+			default:
+				in.Least++
+			}
+			values = append(values, value)
+		}
+	}
+	switch {
+	case groups:
+		in.locals = "local " + strings.Join(names, ", ") + "\n"
+	case names != nil:
+		in.locals = "local " + strings.Join(names, ", ") + " = " + strings.Join(values, ", ") + "\n"
+	}
+	return in
+}
+
+func read(name string) string {
+	text, err := files.ReadFile(name + ".lua")
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
 }

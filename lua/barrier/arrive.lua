@@ -1,14 +1,12 @@
 -- Arrive at a barrier.
 --
--- KEYS[1] barrier, KEYS[2] waiting, KEYS[3] past (see barrier/state.lua)
--- KEYS[4] note (see shared/op.lua)
--- ARGV[1] number of the operation
--- ARGV[2] party, a name that is used once
--- ARGV[3] number of parties
--- ARGV[4] lease in ms
--- ARGV[5] PUBLISH or SPUBLISH, ARGV[6] channel
--- ARGV[7] the last generation that this client knows to be over, or 0
--- ARGV[8] enter for the first arrival of a Do, '' for an Await
+--@keys key waiting past note
+--@args number party wanted lease publish channel over wantedStage
+--
+--   party        a name that is used once
+--   wanted       number of parties
+--   over         the last generation that this client knows to be over, or 0
+--   wantedStage  enter for the first arrival of a Do, '' for an Await
 --
 -- Reply   list of strings: how, who, generation, index, ms until the first lease ends or
 --         -1 (see barrier/state.lua). The index counts the arrivals of the generation from
@@ -28,9 +26,7 @@
 -- Cost: at most 18 commands, 19 if it begins the second generation of a Do, 29 if it finds that a
 -- party has crashed; O(log n) for n waiting parties. Idempotent: the operation is noted, and a
 -- retry extends the lease of a party that still waits.
-local key, waiting, past, note = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local number, party, wanted, lease = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local publish, channel, over, wantedStage = ARGV[5], ARGV[6], tonumber(ARGV[7]), ARGV[8]
+wanted, over = tonumber(wanted), tonumber(over)
 --@include shared/op
 --@include barrier/state
 

@@ -1,7 +1,9 @@
 -- Report the state of a barrier.
 --
--- KEYS[1] barrier, KEYS[2] waiting (see barrier/state.lua)
--- ARGV[1] how many parties to list at most
+--@keys key waiting
+--@args most
+--
+--   most  how many parties to list at most
 --
 -- Reply   list of strings: generation, parties, arrived, then each party of the generation, the
 --         remaining ms of its lease, and 1 if it runs its function, else 0; in the order in
@@ -11,7 +13,7 @@
 -- Cost: at most 5 commands, and one for each listed party in the stage run; O(log n + m) for m
 -- listed parties, or O(m log n). Changes nothing: a generation with
 -- a crashed party is reported unchanged until a script that may break it runs.
-local key, waiting, past, publish, channel = KEYS[1], KEYS[2], nil, nil, nil
+local past, publish, channel
 --@include barrier/state
 local wrong = read()
 if wrong then
@@ -20,7 +22,7 @@ end
 --@include shared/only_master
 local reply = {integer(generation), integer(parties), integer(arrived)}
 if open() then
-  local found = redis.call('zrange', waiting, 0, tonumber(ARGV[1]) - 1, 'withscores')
+  local found = redis.call('zrange', waiting, 0, tonumber(most) - 1, 'withscores')
   for i = 1, #found, 2 do
     local party, ends = found[i], found[i + 1]
     if ends == 'inf' then

@@ -1,8 +1,7 @@
 -- Renew the leases of parties that wait at one or more barriers.
 --
--- KEYS[2i-1]  barrier, KEYS[2i] waiting (see barrier/state.lua)
--- ARGV[2i-1]  party
--- ARGV[2i]    lease in ms
+--@keys (key waiting)...
+--@args (party lease)...
 --
 -- Reply   array: 1 renewed, 0 the party does not wait, -1 unknown: the server returned an error
 --
@@ -10,7 +9,7 @@
 --
 -- Cost: 6 commands for each party; O(log n). Works on a server that is out of memory, because
 -- updating an existing member needs no memory. Idempotent.
-local key, waiting, past, publish, channel
+local past, publish, channel
 --@include barrier/state
 
 if KEYS[2] then
@@ -19,7 +18,7 @@ end
 local renewed = {}
 for i = 1, #KEYS / 2 do
   key, waiting = KEYS[2 * i - 1], KEYS[2 * i]
-  local party, lease = ARGV[2 * i - 1], ARGV[2 * i]
+  party, lease = ARGV[2 * i - 1], ARGV[2 * i]
   local score = redis.pcall('zscore', waiting, party)
   if type(score) == 'table' and score['err'] then
     renewed[i] = string.find(score['err'], 'WRONGTYPE', 1, true) and 0 or -1

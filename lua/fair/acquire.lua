@@ -1,22 +1,21 @@
 -- Acquire a fair lock (Redisson's fair lock), enter it once more, or wait in its
 -- queue.
 --
--- KEYS[1] lock hash (see lock/acquire.lua)
--- KEYS[2] queue, KEYS[3] deadlines, KEYS[4] notes (see fair/notes.lua)
--- KEYS[5] fencing counter
--- ARGV[1] to ARGV[5] as in lock/acquire.lua: owner, lease, count, part, floor
--- ARGV[6] PUBLISH or SPUBLISH
--- ARGV[7] prefix of the waiters' channels
--- ARGV[8] '' for a single attempt, else the ms for which the owner counts as alive when it
---         joins the queue, or if it has died there. Another attempt does not keep a waiter
---         alive: fair/refresh.lua does
--- ARGV[9] the ticket of an earlier call, or ''
--- ARGV[10] ms that a Redisson process subtracts from all deadlines when it acquires the lock
--- ARGV[11] '1' if the lock is fenced
--- ARGV[12] ms of the lease for which the owner is granted the lock while it waits, '' if it
---         retries by itself
--- ARGV[13], ARGV[14] prefix and suffix of the channels of clients
--- ARGV[15] '1' if the server counts all listeners of these channels
+--@keys key queue deadlines notes tokens
+--@args owner lease count me floor publish prefix stale oldTicket shift fenced grant clients suffix counts
+--
+--   key        lock hash; its arguments are those of lock/acquire.lua: owner, lease, count, me, floor
+--   queue, deadlines, notes  see fair/notes.lua
+--   tokens     fencing counter
+--   prefix     of the waiters' channels
+--   stale      '' for a single attempt, else the ms for which the owner counts as alive when it joins
+--              the queue, or if it has died there. Another attempt does not keep a waiter alive:
+--              fair/refresh.lua does
+--   oldTicket  the ticket of an earlier call, or ''
+--   shift      ms that a Redisson process subtracts from all deadlines when it acquires the lock
+--   fenced     '1' if the lock is fenced
+--   grant      ms of the lease for which the owner is granted the lock while it waits, '' if it
+--              retries by itself
 --
 -- Reply   nil, or the fencing token as a string: acquired
 --         array: refused, single attempt; remaining ms of the holder, -1 if it has no
@@ -37,17 +36,14 @@
 -- Redisson, where it looks at the last 256; O(log n) in the waiters. An owner that lost its
 -- place through no fault of its own needs O(n) list steps once to get it back. Idempotent:
 -- counts are absolute, and an owner is in the queue only once.
-local key, queue, deadlines, notes, tokens = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local owner, lease, count, me, floor = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
-local publish, prefix, stale = ARGV[6], ARGV[7], tonumber(ARGV[8])
-local counter = ARGV[11] == '1' and tokens
-local timed = ARGV[11] == '1' and floor == '1' and 't' or ''
-local want = ARGV[12] ~= '' and ARGV[12] .. ':' .. ARGV[11] .. timed .. ':' or ''
-local clients, suffix, counts = ARGV[13], ARGV[14], ARGV[15] == '1'
+lease, count, stale, counts = tonumber(lease), tonumber(count), tonumber(stale), counts == '1'
+local counter = fenced == '1' and tokens
+local timed = counter and floor == '1' and 't' or ''
+local want = grant ~= '' and grant .. ':' .. fenced .. timed .. ':' or ''
 --@include fair/join
 
 local ttl = redis.call('pttl', key)
-local fresh = stale and ARGV[9] == ''
+local fresh = stale and oldTicket == ''
 local holder, ticket
 
 -- refused returns the reply to an owner that waits.
@@ -80,7 +76,7 @@ if ttl == -2 then
     return redis.error_reply('LATCHKEY_GONE the hold is over')
   end
   first = redis.call('lindex', queue, '0')
-  if not first and ARGV[9] == '' then
+  if not first and oldTicket == '' then
     return take()
   end
 end
@@ -116,7 +112,7 @@ if stale then
   issued()
   ticket = fresh and join()
   joined = ticket
-  ticket = ticket or ensurePlace(ARGV[9], tonumber(ARGV[10]))
+  ticket = ticket or ensurePlace(oldTicket, tonumber(shift))
 end
 local pause = ttl
 if ttl == -2 then

@@ -1,13 +1,12 @@
 -- Keep waiters of fair locks alive, many at once, and report their state.
 --
--- KEYS[5i-4] lock, KEYS[5i-3] its queue, KEYS[5i-2] its deadlines, KEYS[5i-1] its notes
---         (see fair/notes.lua), KEYS[5i] its fencing counter
--- ARGV[1] ms for which the waiters then count as alive
--- ARGV[2] PUBLISH or SPUBLISH
--- ARGV[3] suffix of the channels of clients
--- ARGV[4] '1' if the server counts all listeners of these channels
--- ARGV[5] on, for each lock: prefix of its waiters' channels, prefix of the channels of
---         clients, the number of its waiters in this call, and these waiters
+--@keys (key queue deadlines notes tokens)...
+--@args stale publish suffix counts firstLock...
+--
+--   key, queue, deadlines, notes, tokens  of a lock, as in fair/acquire.lua
+--   stale      ms for which the waiters then count as alive
+--   firstLock  and on, for each lock: prefix of its waiters' channels, prefix of the channels of
+--              clients, the number of its waiters in this call, and these waiters
 --
 -- Reply   array, for each waiter: 1 it has its place, 2 it is the first and the lock
 --         is free, 0 it has lost its place and has to retry to get it back
@@ -19,8 +18,8 @@
 --
 -- Cost: about 12 commands for each lock, 4 more if others wait for it, and O(log n)
 -- for each waiter. Works on a server that is out of memory. Idempotent.
-local stale, publish, suffix, counts = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4] == '1'
-local key, queue, deadlines, notes, tokens, prefix, clients
+stale, counts = tonumber(stale), counts == '1'
+local prefix, clients
 --@include fair/grant
 clock()
 
@@ -89,7 +88,7 @@ local function hear()
   end
 end
 
-local reply, arg = {}, 5
+local reply, arg = {}, firstLock
 for i = 1, #KEYS - 4, 5 do
   key, queue, deadlines, notes, tokens = unpack(KEYS, i, i + 4)
   prefix, clients = ARGV[arg], ARGV[arg + 1]

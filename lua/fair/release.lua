@@ -1,20 +1,19 @@
 -- Give back a fair lock, in part or in whole; also the undo of an acquisition, the
 -- way out of the queue, and the forced release.
 --
--- KEYS[1] lock hash (see lock/acquire.lua)
--- KEYS[2] queue, KEYS[3] deadlines, KEYS[4] notes (see fair/notes.lua)
--- KEYS[5] fencing counter
--- ARGV[1] to ARGV[6]: owner, count, part, PUBLISH or
---         SPUBLISH, channel, raise. Each waiter has a channel of its own, which begins
---         with that of the lock. A forced release also sends a message to the channel of the
---         lock, because it does not know the kind of the lock
--- ARGV[7] '1' if the owner may be in the queue
--- ARGV[8] ms for which a waiter counts as alive after a sign of life
--- ARGV[9], ARGV[10] prefix and suffix of the channels of clients
--- ARGV[11] '1' if the server counts all listeners of these channels
--- ARGV[12] ms for which a waiter of Redisson keeps its place once it could acquire the lock, and
--- ARGV[13] '0', or with ARGV[2] '0' the ms for which the lock stays taken: see lock/stay_taken.lua.
---         Both are usually omitted
+--@keys key queue deadlines notes tokens
+--@args owner count me publish channel raise queued stale clients suffix counts redissonWait='0' keepFor='0'
+--
+--   key        lock hash; its arguments are those of lock/release.lua: owner, count, me, raise
+--   queue, deadlines, notes  see fair/notes.lua
+--   tokens     fencing counter
+--   channel    of the lock. Each waiter has a channel of its own, which begins with that. A forced
+--              release also sends a message to this channel, because it does not know the kind of the
+--              lock
+--   queued     '1' if the owner may be in the queue
+--   stale      ms for which a waiter counts as alive after a sign of life
+--   redissonWait  ms for which a waiter of Redisson keeps its place once it could acquire the lock
+--   keepFor    with a count of '0' the ms for which the lock stays taken: see lock/stay_taken.lua
 --
 -- Reply   nil: this client has no part in the lock; if the owner was in the queue, it has
 --         left it
@@ -36,11 +35,8 @@
 -- object, which is an error. Works on a server that is out of memory.
 -- Idempotent: counts are absolute; on a lock of somebody else it does nothing, and on a free
 -- lock it only passes the lock on, which is always right.
-local key, queue, deadlines, notes, tokens = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local owner, me, publish, channel = ARGV[1], ARGV[3], ARGV[4], ARGV[5]
-local prefix, stale = channel .. ':', tonumber(ARGV[8])
-local clients, suffix, counts = ARGV[9], ARGV[10], ARGV[11] == '1'
-local keepFor = ARGV[13] ~= '0' and ARGV[13]
+count, raise, stale, counts = tonumber(count), tonumber(raise), tonumber(stale), counts == '1'
+local prefix = channel .. ':'
 --@include lock/leave
 --@include shared/clock
 --@include fair/give
@@ -70,10 +66,10 @@ local function first()
   return (receivers ~= 0 or not counts) and receivers or nil
 end
 
-if ARGV[7] == '1' then
+if queued == '1' then
   --@include fair/withdraw
 end
-if keepFor then
+if keepFor ~= '0' then
   --@include lock/stay_taken
   local function tellFirst()
     local head = redis.call('lindex', queue, '0')
@@ -82,7 +78,7 @@ if keepFor then
     end
     if not redis.call('hget', notes, head) then
       clock()
-      redis.call('zadd', deadlines, 'xx', 'lt', string.format('%.0f', now + kept + ARGV[12]), head)
+      redis.call('zadd', deadlines, 'xx', 'lt', string.format('%.0f', now + kept + redissonWait), head)
     end
     local client = string.match(head, '^(.*):') or head
     tell(publish, clients .. client .. suffix, 'ask ' .. kept + 1 .. ' ' .. head .. ' ' .. key)
@@ -91,8 +87,7 @@ if keepFor then
   local sound, receivers = pcall(tellFirst)
   return sound and receivers or 0
 end
-local count = tonumber(ARGV[2])
-local left = leave(count, tonumber(ARGV[6]))
+local left = leave(count, raise)
 if left == 'HELD' then
   return redis.status_reply(left)
 end

@@ -1,18 +1,21 @@
 -- List a piece of the queue of a fair lock.
 --
--- KEYS[1] lock, KEYS[2] queue, KEYS[3] deadlines, KEYS[4] notes (see fair/notes.lua)
--- ARGV[1] first and ARGV[2] last index of the piece
+--@keys lock queue deadlines notes tokens
+--@args first last
+--
+--   queue, deadlines, notes  see fair/notes.lua
+--   first, last  indexes of the piece
 --
 -- Reply   array of the length of the queue and, for each waiter of the piece: owner, µs
 --         since it came (-1 if only Redisson knows), ms for which it counts as alive
 --
 -- Cost: O(length of the piece). Writes nothing.
-local queue, deadlines, notes, stale = KEYS[2], KEYS[3], KEYS[4], nil
+local stale
 --@include shared/clock
 --@include fair/notes
 clock()
 local reply = {redis.call('llen', queue)}
-local waiters = redis.call('lrange', queue, ARGV[1], ARGV[2])
+local waiters = redis.call('lrange', queue, first, last)
 if #waiters == 0 then
   return reply
 end

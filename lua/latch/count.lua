@@ -1,12 +1,12 @@
 -- Count a latch down.
 --
--- KEYS[1] count, KEYS[2] state, KEYS[3] participants (see latch/state.lua)
--- KEYS[4] note (see shared/op.lua), KEYS[5] kind (see shared/number_kind.lua)
--- ARGV[1] number of the operation
--- ARGV[2] the round, '' for the current one
--- ARGV[3] by how much
--- ARGV[4] participant, which counts once in a round, or ''
--- ARGV[5] PUBLISH or SPUBLISH, ARGV[6] channel
+--@keys key latch done note kind
+--@args number which n who publish channel
+--
+--   key, latch, done  see latch/state.lua
+--   which  the round, '' for the current one
+--   n      by how much
+--   who    participant, which counts once in a round, or ''
 --
 -- Reply   integer: the remaining count; 0 also if the round was open before
 --         -1 the round was deleted or expired; nothing changed
@@ -16,8 +16,6 @@
 --
 -- Cost: at most 17 commands, 34 if Redisson or time has changed the latch. Works on a
 -- server that is out of memory. Idempotent: the operation is noted.
-local key, latch, done, note, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local number, which, n, who = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 --@include latch/once
 
 if which == '' then
@@ -45,6 +43,6 @@ redis.call('decrby', key, n)
 if left == 0 then
   redis.call('del', key)
   finish('open')
-  tell(ARGV[5], ARGV[6], '0')
+  tell(publish, channel, '0')
 end
 return left

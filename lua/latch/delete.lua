@@ -1,10 +1,10 @@
 -- Delete a latch.
 --
--- KEYS[1] count, KEYS[2] state, KEYS[3] participants (see latch/state.lua)
--- KEYS[4] note (see shared/op.lua), KEYS[5] kind (see shared/number_kind.lua)
--- ARGV[1] number of the operation
--- ARGV[2] its last round, as seen before
--- ARGV[3] PUBLISH or SPUBLISH, ARGV[4] channel
+--@keys key latch done note kind
+--@args number which publish channel
+--
+--   key, latch, done  see latch/state.lua
+--   which  its last round, as seen before
 --
 -- Reply   integer: 1 it is deleted, 0 there was no latch
 --         -1 another round has begun; nothing changed
@@ -15,8 +15,6 @@
 --
 -- Cost: at most 16 commands, 34 if Redisson or time has changed the latch. Works on a
 -- server that is out of memory. Idempotent: the operation is noted.
-local key, latch, done, note, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local number, which = ARGV[1], ARGV[2]
 --@include latch/once
 
 if round ~= which then
@@ -35,6 +33,6 @@ end
 redis.call('pexpire', latch, remembered)
 remember(there)
 if closed then
-  tell(ARGV[3], ARGV[4], '0')
+  tell(publish, channel, '0')
 end
 return there

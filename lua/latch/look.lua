@@ -1,9 +1,11 @@
 -- Report the state of a latch, or the outcome of one of its rounds.
 --
--- KEYS[1] count, KEYS[2] state, KEYS[3] participants (see latch/state.lua)
--- KEYS[4] kind (see shared/number_kind.lua)
--- ARGV[1] the round in question, '' for the state of the latch
--- ARGV[2] '1' if the question is about the round after that one
+--@keys key latch done kind
+--@args asked after
+--
+--   key, latch, done  see latch/state.lua
+--   asked  the round in question, '' for the state of the latch
+--   after  '1' if the question is about the round after that one
 --
 -- Reply   list of strings: what, round, count, ms until the round expires or -1
 --
@@ -17,7 +19,6 @@
 --
 -- Cost: 4 commands, 6 for a round that expires, at most 24 if Redisson or time
 -- has changed it. Works on a server that is out of memory. Idempotent.
-local key, latch, done, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 --@include latch/state
 
 local wrong = sync()
@@ -25,12 +26,12 @@ if wrong then
   return wrong
 end
 --@include shared/only_master
-local which, what = ARGV[1], nil
-if ARGV[2] == '1' then
+local which, what = asked, nil
+if after == '1' then
   which = following(which)
   if not which then
-    local lost = tonumber(ARGV[1]) > tonumber(round)
-    return {'unset', lost and round or ARGV[1], '0', '-1'}
+    local lost = tonumber(asked) > tonumber(round)
+    return {'unset', lost and round or asked, '0', '-1'}
   end
 end
 if which ~= '' then

@@ -2,23 +2,20 @@
 -- acquisition, the way out of the queue, and the forced release. A lock that becomes
 -- free is handed over: see queue/hand_over.lua.
 --
--- KEYS[1] lock hash (see lock/acquire.lua)
--- KEYS[2] queue (see queue/hand_over.lua), KEYS[3] fencing counter; without them nothing is handed over
--- ARGV[1] owner
--- ARGV[2] channel of the lock
--- ARGV[3] hold count of this client after this call, '0' for the last release; -1 drops
---         the whole hold of the owner, whatever its count
--- ARGV[4] '' if the owner was made by this client, or the name of its part
--- ARGV[5] '0', or ms to which the remaining time is raised if the lock stays held
--- ARGV[6] 'PUBLISH', or SPUBLISH
--- ARGV[7] '', or the entry of the owner, if it may be in the queue
--- ARGV[8] '', or the entry of the owner with which this client wants the lock again
--- ARGV[9], ARGV[10] prefix and suffix of the channel of a client, 'latchkey:{' and '}'
--- ARGV[11] '1' if the server counts all receivers of a message
--- ARGV[12] '0', or the lease in ms of ARGV[8] if the reply grants it the lock
--- ARGV[13] '0', or with ARGV[3] '0' the ms for which the lock stays taken: see lock/stay_taken.lua
--- Values in quotes are the usual ones. Trailing arguments from ARGV[3] on may be omitted if they have
--- their usual values.
+--@keys key queue=nil counter=nil
+--@args owner channel count='0' me='' raise='0' publish='PUBLISH' own='' next=''
+--@args prefix='latchkey:{' suffix='}' counted='1' full='0' keepFor='0'
+--
+--   key       lock hash (see lock/acquire.lua)
+--   queue     see queue/hand_over.lua; without it and the fencing counter nothing is handed over
+--   count     hold count of this client after this call, '0' for the last release; -1 drops the whole
+--             hold of the owner, whatever its count
+--   me        '' if the owner was made by this client, or the name of its part
+--   raise     '0', or ms to which the remaining time is raised if the lock stays held
+--   own       '', or the entry of the owner, if it may be in the queue
+--   next      '', or the entry of the owner with which this client wants the lock again
+--   full      '0', or the lease in ms of next if the reply grants it the lock
+--   keepFor   '0', or with a count of '0' the ms for which the lock stays taken: see lock/stay_taken.lua
 --
 -- Reply   nil: this client has no part in the lock; its entry is no longer in the queue
 --         status HELD: the owner still holds the lock
@@ -26,17 +23,13 @@
 --         -1 if the server refused it
 --         array: the lock has a new owner; that owner and its fencing token
 --
--- If the reply is an integer or an array, ARGV[8] is in the queue or owns the lock; otherwise
+-- If the reply is an integer or an array, next is in the queue or owns the lock; otherwise
 -- it does neither. A lock that is found free is handed over too: this repairs a hand-over that
 -- was lost.
 --
--- Cost: 4 commands for the last release with nobody in the queue, 7 with a grant, 9 with ARGV[13].
+-- Cost: 4 commands for the last release with nobody in the queue, 7 with a grant, 9 with keepFor.
 -- Works on a server that is out of memory. Idempotent: counts are absolute; on a lock of
--- somebody else it does nothing, and only the call that frees the lock enters ARGV[8].
-local key, queue, counter = KEYS[1], KEYS[2], KEYS[3]
-local owner, channel, count, me, publish = ARGV[1], ARGV[2], ARGV[3] or '0', ARGV[4] or '', ARGV[6] or 'PUBLISH'
-local own, next, prefix, suffix, counted = ARGV[7] or '', ARGV[8] or '', ARGV[9] or 'latchkey:{', ARGV[10] or '}', ARGV[11] or '1'
-local keepFor = ARGV[13] ~= '0' and ARGV[13]
+-- somebody else it does nothing, and only the call that frees the lock enters next.
 --@include shared/tell
 
 -- Usually the owner is the only one and nobody waits. Functions that this case does not need are
@@ -44,7 +37,7 @@ local keepFor = ARGV[13] ~= '0' and ARGV[13]
 if queue and own ~= '' then
   redis.pcall('zrem', queue, own, '~' .. owner)
 end
-if keepFor then
+if keepFor ~= '0' then
   --@include lock/stay_taken
   if queue then
     --@include queue/ask_first
@@ -57,7 +50,7 @@ if count == '0' and me == '' and redis.call('hlen', key) == 1 then
   left = redis.call('hdel', key, owner) == 1 and 'FREE'
 else
   --@include lock/leave
-  left = leave(tonumber(count), tonumber(ARGV[5] or '0'))
+  left = leave(tonumber(count), tonumber(raise))
 end
 if left == 'HELD' then
   return redis.status_reply(left)
@@ -81,7 +74,7 @@ end
 
 local worked, granted
 if queue then -- a lock that cannot be handed over is free
-  worked, granted = pcall(handOver, 'h', key, give, left and next or '', ARGV[12], nil, first)
+  worked, granted = pcall(handOver, 'h', key, give, left and next or '', full, nil, first)
 end
 if not left then
   return false

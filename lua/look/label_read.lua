@@ -1,14 +1,18 @@
 -- Read the labels of clients and the notes of their holds.
 --
--- KEYS[1] and on: records of clients (see look/label_write.lua)
--- ARGV[1] and on: for each record the number of fields to read in addition to the label, and these
+--@keys (record)...
+--@args firstCount...
+--
+--   record      of a client (see look/label_write.lua)
+--   firstCount  and on, for each record: the number of fields to read in addition to the label, and these
 --
 -- Reply   array: for each record an array of the number of all its fields, its label, and the fields,
 --         nil for a field that does not exist; an empty array for a record that cannot be read
 --
 -- Cost: 2 commands for each record. Idempotent: writes nothing.
-local reply, at = {}, 1
-for i, record in ipairs(KEYS) do
+local reply, at = {}, firstCount
+for i = 1, #KEYS do
+  record = KEYS[i]
   local n = tonumber(ARGV[at])
   local texts = redis.pcall('hmget', record, 'label', unpack(ARGV, at + 1, at + n))
   if texts['err'] then

@@ -1,13 +1,22 @@
 -- Report the objects under any number of names, and the other keys of each object.
 --
--- KEYS    of each object: [1] its key, [2] fencing counter, [3] queue (see queue/hand_over.lua), [4] fair
---         queue (see fair/notes.lua), [5] writers (see rw/state.lua), [6] total (see
---         semaphore/state.lua), [7] ids (see permit/state.lua), [8] state of a latch (see
---         latch/state.lua), [9] queue for permits with ids (see permit/queue.lua), [10] kind of a
---         number (see shared/number_kind.lua), [11] queue for permits without ids (see semaphore/serve.lua). For a
---         single object all keys but the first may be omitted.
--- ARGV[1] NUMSUB or SHARDNUMSUB
--- ARGV[2] how many fields of a hash to report
+--@keys (key token queue fair writers total ids latch line numeral plain)...
+--@args numsub most
+--
+--   token    fencing counter
+--   queue    see queue/hand_over.lua
+--   fair     fair queue (see fair/notes.lua)
+--   writers  see rw/state.lua
+--   total    see semaphore/state.lua
+--   ids      see permit/state.lua
+--   latch    state of a latch (see latch/state.lua)
+--   line     queue for permits with ids (see permit/queue.lua)
+--   numeral  kind of a number (see shared/number_kind.lua)
+--   plain    queue for permits without ids (see semaphore/serve.lua)
+--   numsub   NUMSUB or SHARDNUMSUB
+--   most     how many fields of a hash to report
+--
+-- For a single object all keys but the first may be left out.
 --
 -- Reply   array: for each object nil if its key does not exist or is not an object, else an array:
 --         type of the key, remaining ms (-1 no expiry), fencing counter or nil, array of the
@@ -21,7 +30,7 @@
 -- Cost: at most 15 commands for each object; O(log n) in the permits and writers. Writes nothing.
 --@include shared/shape_hash
 --@include shared/clock
-local numsub, most = ARGV[1], tonumber(ARGV[2])
+most = tonumber(most)
 local each = #KEYS == 1 and 1 or 11
 
 local function number(command, key, ...)
@@ -114,8 +123,7 @@ end
 
 local reply = {}
 for at = 1, #KEYS, each do
-  local key = KEYS[at]
-  local token, queue, fair, writers, total, ids, latch, line, numeral, plain
+  key = KEYS[at]
   if each > 1 then
     token, queue, fair, writers, total, ids, latch, line, numeral, plain = unpack(KEYS, at + 1, at + 10)
   end

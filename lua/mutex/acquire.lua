@@ -1,13 +1,14 @@
 -- Acquire a plain lock by the recipe of the Redis documentation, after the single command
 -- SET NX PX was refused or its reply was lost.
 --
--- KEYS[1] lock: a string with the token of its holder
--- KEYS[2] queue (see queue/hand_over.lua), unless the owner has no entry or it cannot be used
--- ARGV[1] token
--- ARGV[2] lease in ms
--- ARGV[3] the entry of the owner, to wait in the queue if it is refused, or ''
--- ARGV[4] the entry of the owner, if it may be in the queue already, or ''
--- ARGV[5] '', or the ms after which a poller polls again (see queue/poller.lua)
+--@keys key queue=nil
+--@args token lease entry='' oldEntry='' poll=''
+--
+--   key       string with the token of its holder
+--   queue     see queue/hand_over.lua; left out if the owner has no entry or it cannot be used
+--   entry     of the owner, to wait in the queue if it is refused, or ''
+--   oldEntry  of the owner, if it may be in the queue already, or ''
+--   poll      '', or the ms after which a poller polls again (see queue/poller.lua)
 --
 -- Reply   nil: acquired
 --         array: refused; remaining ms of the holder, -1 if it has no expiry, its token, and
@@ -17,36 +18,34 @@
 --
 -- Cost: 3 commands, one more if the holder is not of this library or Redisson, 6 to join the queue
 -- and 7 if the entry is in it already, 4 more for a poller. Idempotent: the script recognizes its own token.
-local queue = KEYS[2]
-
-local ttl = redis.call('pttl', KEYS[1])
+local ttl = redis.call('pttl', key)
 if ttl == -2 then
-  redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
-  if queue and ARGV[4] ~= '' then
-    redis.pcall('zrem', queue, ARGV[4], '~' .. ARGV[1])
+  redis.call('set', key, token, 'px', lease)
+  if queue and oldEntry ~= '' then
+    redis.pcall('zrem', queue, oldEntry, '~' .. token)
   end
   return false
 end
 --@include shared/shape_hash
-local size = redis.call('strlen', KEYS[1])
-local holder = size < 64 and redis.call('get', KEYS[1])
+local size = redis.call('strlen', key)
+local holder = size < 64 and redis.call('get', key)
 local lock = holder and isOwner(holder)
 if not lock then
   --@include shared/shape_token
-  holder = size <= longestToken and redis.call('get', KEYS[1])
+  holder = size <= longestToken and redis.call('get', key)
   lock = size <= longestToken and (not holder or isToken(holder, ttl))
 end
-if holder == ARGV[1] then
-  if ttl < tonumber(ARGV[2]) then
-    redis.call('pexpire', KEYS[1], ARGV[2])
+if holder == token then
+  if ttl < tonumber(lease) then
+    redis.call('pexpire', key, lease)
   end
   return false
 elseif not lock then
   return redis.error_reply('WRONGTYPE the key holds a string that is no token of a lock')
 end
-if queue and ARGV[3] ~= '' then
+if queue and entry ~= '' then
   --@include queue/enqueue
-  local since, pollIn = enqueue(ARGV[3], nil, ARGV[5])
+  local since, pollIn = enqueue(entry, nil, poll)
   return holder and {ttl, holder, since, pollIn} or ttl
 end
 return holder and {ttl, holder} or ttl

@@ -2,30 +2,27 @@
 -- acquisition, the way out of the queue, and the forced release. A lock that becomes
 -- free is handed over: see queue/hand_over.lua.
 --
--- KEYS[1] lock: a string with the token of its holder
--- KEYS[2] queue (see queue/hand_over.lua); without it nothing is handed over
--- ARGV[1] token
--- ARGV[2] channel of the lock
--- ARGV[3] 'PUBLISH', or SPUBLISH
--- ARGV[4] to ARGV[9] as ARGV[7] to ARGV[12] of lock/release.lua
--- ARGV[10] '0', or ms for which the mutex is to stay free, so that users of the recipe that poll
---          can acquire it. If n entries are in the queue, it stays free in one of n calls
--- ARGV[11] '0', or ms for which the mutex stays taken, but never longer than its remaining lease.
---          Until then it has the token <token>:kept, which no acquisition uses
--- Values in quotes are the usual ones. Trailing arguments from ARGV[3] on may be omitted if they have
--- their usual values.
+--@keys key queue=nil
+--@args owner channel publish='PUBLISH' own='' next='' prefix='latchkey:{' suffix='}' counted='1' full='0'
+--@args openFor='0' keepFor='0'
+--
+--   key      string with the token of its holder
+--   queue    see queue/hand_over.lua; without it nothing is handed over
+--   owner    the token
+--   own, next, full  as in lock/release.lua
+--   openFor  '0', or ms for which the mutex is to stay free, so that users of the recipe that poll can
+--            acquire it. If n entries are in the queue, it stays free in one of n calls
+--   keepFor  '0', or ms for which the mutex stays taken, but never longer than its remaining lease.
+--            Until then it has the token <token>:kept, which no acquisition uses
 --
 -- Reply   nil: the token does not hold the lock; its entry is no longer in the queue
 --         integer: the lock is free, or stays taken; how many subscribers received the message,
 --         -1 if the server refused it
 --         array: the lock has a new owner; that owner and 0
 --
--- Cost: 4 commands with nobody in the queue, 5 with a grant, 8 with ARGV[11]. Works on a server that is out
+-- Cost: 4 commands with nobody in the queue, 5 with a grant, 8 with keepFor. Works on a server that is out
 -- of memory. Idempotent: on a lock of somebody else it does nothing.
-local key, queue, counter, owner = KEYS[1], KEYS[2], nil, ARGV[1]
-local channel, publish = ARGV[2], ARGV[3] or 'PUBLISH'
-local own, next, prefix, suffix, counted = ARGV[4] or '', ARGV[5] or '', ARGV[6] or 'latchkey:{', ARGV[7] or '}', ARGV[8] or '1'
-local keepFor = ARGV[11] ~= '0' and ARGV[11]
+local counter -- a mutex has no tokens
 --@include shared/tell
 
 -- free deletes the mutex, which was granted to nobody, and notifies all waiters.
@@ -42,10 +39,10 @@ local mine = holder == owner
 if not mine then
   --@include shared/only_master
 end
-if not mine and (holder or keepFor) then
+if not mine and (holder or keepFor ~= '0') then
   return false
 end
-if keepFor then
+if keepFor ~= '0' then
   --@include shared/time_left
   local left = timeLeft(tonumber(keepFor))
   redis.call('pexpire', key, left) -- lets the rest run on a server that is out of memory
@@ -56,7 +53,7 @@ if keepFor then
   end
   return tell(publish, channel)
 end
-local open = mine and ARGV[10] and ARGV[10] ~= '0'
+local open = mine and openFor ~= '0'
 -- Usually nobody waits for the mutex. Functions that this case does not need are defined only
 -- later.
 local first = not open and next == '' and queue and redis.pcall('zpopmin', queue)
@@ -81,7 +78,7 @@ end
 
 local worked, granted
 if queue then -- a mutex that cannot be handed over is free
-  worked, granted = pcall(handOver, 's', key, give, mine and next or '', ARGV[9], nil, first)
+  worked, granted = pcall(handOver, 's', key, give, mine and next or '', full, nil, first)
 end
 if not mine then
   return false

@@ -1,20 +1,19 @@
 -- Acquire permits with ids, all or none (Redisson RPermitExpirableSemaphore), or wait in their queue.
 --
--- KEYS[1] permits, KEYS[2] ids (see permit/state.lua)
--- KEYS[3] queue, KEYS[4] alive, KEYS[5] grants (see permit/queue.lua)
--- KEYS[6] kind (see shared/number_kind.lua)
--- KEYS[7] mark of an acquisition that was given up, for leases without an end only
--- ARGV[1] entry (see permit/queue.lua)
--- ARGV[2] lease in ms, '' without an end
--- ARGV[3] '' for a single attempt, else the ms for which the entry counts as alive
--- ARGV[4] the ticket of an earlier call, or ''
--- ARGV[5] ms of the lease for which the permits are granted to the entry while it waits, '' if it
---         retries by itself
--- ARGV[6] '1' if it also waits until somebody sets the permits
--- ARGV[7] PUBLISH or SPUBLISH, ARGV[8] channel
--- ARGV[9], ARGV[10] prefix and suffix of the channels of clients
--- ARGV[11] '1' if the server counts all listeners of these channels
--- ARGV[12] the 14 bytes with which the ids of the entry begin: a script needs a tenth of its time to decode them
+--@keys key held queue alive grants kind mark=nil
+--@args entry lease stale ticket short unsetToo publish channel clients suffix counts start
+--
+--   held      ids (see permit/state.lua)
+--   queue, alive, grants, entry  see permit/queue.lua
+--   mark      of an acquisition that was given up, for leases without an end only
+--   lease     in ms, '' without an end
+--   stale     '' for a single attempt, else the ms for which the entry counts as alive
+--   ticket    of an earlier call, or ''
+--   short     ms of the lease for which the permits are granted to the entry while it waits, '' if it
+--             retries by itself
+--   unsetToo  '1' if it also waits until somebody sets the permits
+--   start     the 14 bytes with which the ids of the entry begin: a script needs a tenth of its time to
+--             decode them
 --
 -- Reply   nil: acquired
 --         string: acquired; ms after which the semaphore ends, if that is before the lease ends
@@ -35,20 +34,18 @@
 -- grants at most, and 128 dead entries are removed. An entry that is in the queue may retry on a
 -- server that is out of memory. Idempotent, except that the lease begins again: ids are used once,
 -- and an entry is in the queue only once.
-local key, held, queue, alive, grants, kind = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local entry, lease, stale, ticket, short = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
-local publish, channel, clients, suffix, counts = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11] == '1'
+stale, counts = tonumber(stale), counts == '1'
 --@include permit/entry
 
 local free, wrong = look()
 if wrong then
   return wrong
 end
-local ids, absent, back, n, empty = idsOf(entry, ARGV[12]), nil, nil, nil, nil
+local ids, absent, back, n, empty = idsOf(entry, start), nil, nil, nil, nil
 if free then
   absent, back = missing(ids)
   n, free = #absent, free + back
-  if n > 0 and KEYS[7] and redis.call('exists', KEYS[7]) == 1 then
+  if n > 0 and mark and redis.call('exists', mark) == 1 then
     return redis.error_reply('LATCHKEY_PAST the acquisition was given up')
   end
   empty = redis.call('exists', queue) == 0
@@ -98,7 +95,7 @@ local function join()
 end
 
 if not free then
-  if stale and ARGV[6] == '1' then
+  if stale and unsetToo == '1' then
     return {-1, 0, 0, join(), 1}
   end
   return unset()

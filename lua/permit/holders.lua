@@ -1,14 +1,16 @@
 -- List a piece of the held permits of a semaphore.
 --
--- KEYS[1] permits, KEYS[2] ids (see permit/state.lua), KEYS[3] kind (see shared/number_kind.lua)
--- ARGV[1] first and ARGV[2] last index of the piece, in the order in which the leases end
+--@keys key held kind
+--@args first last
+--
+--   held  ids (see permit/state.lua)
+--   first, last  indexes of the piece, in the order in which the leases end
 --
 -- Reply   array: the number of ids, including those whose lease is over, and for each id of the piece
 --         whose lease is not over: the id, remaining ms of its lease (-1 without an end)
 --         error WRONGTYPE: the key is another kind of object; error LATCHKEY_UNSET: see semaphore/state.lua
 --
 -- Cost: 6 commands; O(log p + length of the piece) for p ids. Idempotent: changes nothing.
-local key, held, kind = KEYS[1], KEYS[2], KEYS[3]
 local publish, channel
 --@include permit/state
 local free, wrong = look()
@@ -17,7 +19,7 @@ if not free then
 end
 --@include shared/only_master
 local reply = {redis.call('zcard', held)}
-local ids = redis.call('zrange', held, ARGV[1], ARGV[2], 'withscores')
+local ids = redis.call('zrange', held, first, last, 'withscores')
 for i = 1, #ids, 2 do
   if not lapsed(ids[i + 1]) then
     local score = tonumber(ids[i + 1])

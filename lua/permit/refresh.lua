@@ -1,13 +1,13 @@
 -- Keep waiters for permits with ids alive, many at once, and report their state.
 --
--- KEYS[6i-5] permits, KEYS[6i-4] ids (see permit/state.lua), KEYS[6i-3] queue, KEYS[6i-2] alive,
---         KEYS[6i-1] grants (see permit/queue.lua), KEYS[6i] kind (see shared/number_kind.lua)
--- ARGV[1] ms for which the waiters then count as alive
--- ARGV[2] PUBLISH or SPUBLISH
--- ARGV[3] suffix of the channels of clients
--- ARGV[4] '1' if the server counts all listeners of these channels
--- ARGV[5] on, for each semaphore: its channel, the prefix of the channels of clients, the number
---         of its entries in this call, and these entries
+--@keys (key held queue alive grants kind)...
+--@args stale publish suffix counts firstSemaphore...
+--
+--   held  ids (see permit/state.lua)
+--   queue, alive, grants  see permit/queue.lua
+--   stale           ms for which the waiters then count as alive
+--   firstSemaphore  and on, for each: its channel, the prefix of the channels of clients, the number of
+--                   its entries in this call, and these entries
 --
 -- Reply   array, for each entry: 1 it has its place; 0 it has to retry: it has no place, it was
 --         granted its permits, the key is another kind of object, or it is the first, retries by
@@ -18,8 +18,8 @@
 -- Cost: about 12 commands for each semaphore, about 16 more for each waiter that is granted its
 -- permits, 64 at most, and 2 for each entry; O(log w) each. Works on a server that is out of memory.
 -- Idempotent.
-local stale, publish, suffix, counts = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4] == '1'
-local key, held, queue, alive, grants, kind, channel, clients
+stale, counts = tonumber(stale), counts == '1'
+local channel, clients
 --@include permit/queue
 
 -- refresh keeps entries of one semaphore alive, and adds their states to the reply. It returns the
@@ -42,7 +42,7 @@ local function refresh(entries, state, reply)
   return index
 end
 
-local reply, arg = {}, 5
+local reply, arg = {}, firstSemaphore
 for i = 1, #KEYS - 5, 6 do
   key, held, queue, alive, grants, kind = unpack(KEYS, i, i + 5)
   channel, clients = ARGV[arg], ARGV[arg + 1]

@@ -1,14 +1,11 @@
 -- Give back permits by their ids, no matter which client acquired them.
 --
--- KEYS[1] permits, KEYS[2] ids (see permit/state.lua), KEYS[3] note (see shared/op.lua)
--- KEYS[4] kind (see shared/number_kind.lua)
--- KEYS[5] queue, KEYS[6] alive, KEYS[7] grants (see permit/queue.lua)
--- ARGV[1] number of the operation
--- ARGV[2] PUBLISH or SPUBLISH, ARGV[3] channel
--- ARGV[4], ARGV[5] prefix and suffix of the channels of clients
--- ARGV[6] '1' if the server counts all listeners of these channels
--- ARGV[7] channel on which the clients of this library also listen that listen on the first
--- ARGV[8...] ids, as bytes
+--@keys key held note kind queue alive grants
+--@args number publish channel clients suffix counts waits firstID...
+--
+--   held     ids (see permit/state.lua)
+--   queue, alive, grants  see permit/queue.lua
+--   firstID  and on: ids, as bytes
 --
 -- Reply   string with a letter for each id: R released, E its lease was over, U unknown
 --         error WRONGTYPE: the key is another kind of object; nothing changed; error LATCHKEY_PAST: see shared/op.lua
@@ -19,8 +16,7 @@
 -- Cost: 1 command for each id and about 12, about 16 more for each waiter that is granted its permits,
 -- 64 at most. Works on a server that is out of memory.
 -- Idempotent: the operation is noted.
-local key, held, note, kind, queue, alive, grants = unpack(KEYS)
-local number, publish, channel, clients, suffix, counts = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6] == '1'
+counts = counts == '1'
 --@include shared/op
 --@include permit/serve
 
@@ -32,14 +28,14 @@ local free, wrong = look()
 if wrong then
   return wrong
 end
-local scores = redis.call('zmscore', held, unpack(ARGV, 8))
+local scores = redis.call('zmscore', held, unpack(ARGV, firstID))
 room()
 local report, back = {}, 0
 for i, score in ipairs(scores) do
   if not score then
     report[i] = 'U'
   else
-    local gone = redis.call('zrem', held, ARGV[i + 7]) -- 0 if the id is named twice
+    local gone = redis.call('zrem', held, ARGV[firstID + i - 1]) -- 0 if the id is named twice
     report[i] = gone == 0 and 'U' or lapsed(score) and 'E' or 'R'
     back = back + gone
   end
@@ -50,6 +46,6 @@ end
 local result = table.concat(report)
 remember(result)
 if free and back > 0 then
-  pcall(serve, free, ARGV[7]) -- what fails leaves the permits free
+  pcall(serve, free, waits) -- what fails leaves the permits free
 end
 return result

@@ -1,8 +1,11 @@
 -- Renew permits of one or more semaphores.
 --
--- KEYS[i]     ids (see permit/state.lua)
--- ARGV[2i-1]  id, as bytes
--- ARGV[2i]    lease in ms
+--@keys (held)...
+--@args (id lease)...
+--
+--   held   ids (see permit/state.lua)
+--   id     as bytes
+--   lease  in ms
 --
 -- Reply   array: 1 renewed; 2 + ms renewed, and the semaphore ends after so many ms, before the lease
 --         does; 0 not held; -1 unknown: the server returned an error
@@ -11,23 +14,26 @@
 --
 -- Cost: 2 commands, and 3 for each permit; O(log p). Works on a server that is out of memory,
 -- because updating an existing member needs no memory. Idempotent.
-local key, held, kind, publish, channel
+local key, kind, publish, channel
 --@include permit/state
 
 if KEYS[1] then
   redis.pcall('zrem', KEYS[1], '') -- lets the rest run on a server that is out of memory
 end
 local renewed = {}
-for i, key in ipairs(KEYS) do
-  local score = redis.pcall('zscore', key, ARGV[2 * i - 1])
+for i = 1, #KEYS do
+  held = KEYS[i]
+  id, lease = ARGV[2 * i - 1], ARGV[2 * i]
+  local score = redis.pcall('zscore', held, id)
   if type(score) == 'table' and score['err'] then
     renewed[i] = string.find(score['err'], 'WRONGTYPE', 1, true) and 0 or -1
   elseif not score or lapsed(score) then
+    key = held -- for the fragment
     --@include shared/only_master
     renewed[i] = 0
   else
-    redis.call('zadd', key, 'xx', 'gt', ends(ARGV[2 * i]), ARGV[2 * i - 1])
-    local ms = untilEnd(ARGV[2 * i], redis.call('pttl', key))
+    redis.call('zadd', held, 'xx', 'gt', ends(lease), id)
+    local ms = untilEnd(lease, redis.call('pttl', held))
     renewed[i] = ms and 2 + tonumber(ms) or 1
   end
 end

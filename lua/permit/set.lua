@@ -1,16 +1,13 @@
 -- Set the total number of permits, or add to it.
 --
--- KEYS[1] permits, KEYS[2] ids (see permit/state.lua), KEYS[3] note (see shared/op.lua)
--- KEYS[4] kind (see shared/number_kind.lua)
--- KEYS[5] queue, KEYS[6] alive, KEYS[7] grants (see permit/queue.lua)
--- ARGV[1] number of the operation
--- ARGV[2] how many
--- ARGV[3] 'try' if they are not set, 'set', or 'add'
--- ARGV[4] ms that a new semaphore lives, or ''
--- ARGV[5] PUBLISH or SPUBLISH, ARGV[6] channel
--- ARGV[7], ARGV[8] prefix and suffix of the channels of clients
--- ARGV[9] '1' if the server counts all listeners of these channels
--- ARGV[10] channel on which the clients of this library also listen that listen on the first
+--@keys key held note kind queue alive grants
+--@args number n how ttl publish channel clients suffix counts waits
+--
+--   held  ids (see permit/state.lua)
+--   queue, alive, grants  see permit/queue.lua
+--   n     how many
+--   how   'try' if they are not set, 'set', or 'add'
+--   ttl   ms that a new semaphore lives, or ''
 --
 -- Reply   integer: 1 done by this call, 0 they were set before; nothing changed
 --         error WRONGTYPE: the key is another kind of object; nothing changed
@@ -23,9 +20,7 @@
 -- Cost: about 13 commands, about 16 more for each waiter that is granted its permits, 64 at most;
 -- O(log p). Works on a server that is out of memory if the
 -- semaphore exists. Idempotent: the operation is noted.
-local key, held, note, kind, queue, alive, grants = unpack(KEYS)
-local number, n, how, ttl = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
-local publish, channel, clients, suffix, counts = ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9] == '1'
+n, counts = tonumber(n), counts == '1'
 --@include permit/serve
 --@include semaphore/once
 
@@ -59,7 +54,7 @@ else
   markKind(ttl)
 end
 if move > 0 then
-  local sound, told = pcall(serve, free, ARGV[10]) -- what fails leaves the permits free
+  local sound, told = pcall(serve, free, waits) -- what fails leaves the permits free
   if sound and told == 0 then
     tell(publish, channel, '1') -- to waiters outside the queue, which wanted more than there were in all
   end

@@ -1,6 +1,8 @@
 -- Report how many permits of a semaphore are available and how many are acquired.
 --
--- KEYS[1] permits, KEYS[2] ids (see permit/state.lua), KEYS[3] kind (see shared/number_kind.lua)
+--@keys key held kind
+--
+--   held  ids (see permit/state.lua)
 --
 -- Reply   array: available, including permits whose lease is over, negative if more are acquired
 --         than there are; acquired; ms until the semaphore expires, -1 without an expiry
@@ -8,7 +10,6 @@
 --
 -- Cost: 7 commands; O(log p) for p ids, however many have expired. Idempotent: changes
 -- nothing.
-local key, held, kind = KEYS[1], KEYS[2], KEYS[3]
 local publish, channel
 --@include permit/state
 local free, wrong = look()

@@ -1,7 +1,11 @@
 -- List a piece of the waiters for a mutex, a lock, or to write.
 --
--- KEYS[1] queue (see queue/hand_over.lua), KEYS[2] writers (see rw/state.lua), unless they cannot be read
--- ARGV[1] first and ARGV[2] last index of the piece
+--@keys queue writers=nil
+--@args first last
+--
+--   queue    see queue/hand_over.lua
+--   writers  see rw/state.lua; left out if they cannot be read
+--   first, last  indexes of the piece
 --
 -- Reply   array of the length of the longer of both, and for each waiter of the piece: owner, µs since
 --         it came (-1 if that is not known), ms for which it counts as alive (nil if that is not known)
@@ -9,7 +13,6 @@
 -- An owner that is in both is listed once, in the order of the queue; the other writers follow.
 --
 -- Cost: O(log n + length of the piece). Writes nothing.
-local queue, writers = KEYS[1], KEYS[2]
 --@include shared/clock
 clock()
 local reply, listed = {0}, {}
@@ -23,7 +26,7 @@ local function list(owner, since, alive)
   end
 end
 
-local entries = redis.call('zrange', queue, ARGV[1], ARGV[2], 'withscores')
+local entries = redis.call('zrange', queue, first, last, 'withscores')
 for i = 1, #entries, 2 do
   local owner = string.match(entries[i], '^%S+') or entries[i]
   if string.sub(owner, 1, 1) ~= '~' then -- see queue/poller.lua
@@ -32,7 +35,7 @@ for i = 1, #entries, 2 do
   end
 end
 reply[1] = redis.call('zcard', queue)
-local noted = writers and redis.call('zrange', writers, ARGV[1], ARGV[2], 'withscores') or {}
+local noted = writers and redis.call('zrange', writers, first, last, 'withscores') or {}
 for i = 1, #noted, 2 do
   local alive = tonumber(noted[i + 1]) - clock()
   if alive > 0 then

@@ -1,13 +1,12 @@
 -- Turn a write hold into a read hold, in one step.
 --
--- KEYS[1] lock, KEYS[2] leases, KEYS[3] writers, KEYS[4] notes (see rw/state.lua)
--- KEYS[5] lease key of the new read hold
--- ARGV[1] owner
--- ARGV[2] lease in ms
--- ARGV[3] read holds of the owner after this call
--- ARGV[4] number of the read ownership
--- ARGV[5] PUBLISH or SPUBLISH, ARGV[6] channel
--- ARGV[7] channel of all clients of this library that wait for the lock
+--@keys key leases writers notes leaseKey
+--@args owner lease count number publish channel waits
+--
+--   leases, writers, notes  see rw/state.lua
+--   leaseKey  of the new read hold
+--   count     read holds of the owner after this call
+--   number    of the read ownership
 --
 -- Reply   nil: the owner does not write; nothing changed
 --         integer: the owner reads and nobody writes; how many strangers received the message,
@@ -16,9 +15,8 @@
 --
 -- Cost: 23 commands, 5 more if others wait; O(log n) in the readers. Works on a server that is out of
 -- memory. Idempotent: counts are absolute.
-local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local owner, lease, count, number = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
-local publish, channel, waits, next = ARGV[5], ARGV[6], ARGV[7], ''
+lease, count = tonumber(lease), tonumber(count)
+local next = ''
 --@include rw/end_write
 
 --@include rw/look
@@ -33,5 +31,5 @@ redis.call('hdel', key, '') -- lets the rest run on a server that is out of memo
 redis.call('hset', key, owner, count)
 redis.call('hset', notes, owner, number)
 raise(notes, 2 * longestBar + lease)
-hold(owner, lease, reads > 0, KEYS[5])
+hold(owner, lease, reads > 0, leaseKey)
 return endWrite(count)

@@ -1,12 +1,11 @@
 -- Remove holders from a read/write lock by force.
 --
--- KEYS[1] lock, KEYS[2] leases, KEYS[3] writers, KEYS[4] notes (see rw/state.lua)
--- KEYS[5] queue (see queue/hand_over.lua), unless it cannot be used
--- ARGV[1] PUBLISH or SPUBLISH, ARGV[2] channel
--- ARGV[3], ARGV[4] prefix and suffix of the channel of a client
--- ARGV[5] '1' if the server counts all receivers of a message
--- ARGV[6] name of the queue
--- ARGV[7...] fields of the holders: <owner> or <owner>:write
+--@keys key leases writers notes queue=nil
+--@args publish channel prefix suffix counted queueName firstField...
+--
+--   leases, writers, notes  see rw/state.lua
+--   queue       see queue/hand_over.lua; left out if it cannot be used
+--   firstField  and on: fields of the holders: <owner> or <owner>:write
 --
 -- Reply   nil: none of them holds the lock; nothing changed
 --         status OK: they no longer hold it
@@ -17,9 +16,7 @@
 --
 -- Cost: 11 commands at most and one for each holder. Works on a server that is out of
 -- memory. Idempotent: it removes only the holders that it names.
-local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local publish, channel, prefix, suffix, counted = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local queue = KEYS[5] == ARGV[6] and KEYS[5]
+queue = queue == queueName and queue
 --@include rw/state
 local mode, _, _, wrong = look('')
 if wrong then
@@ -39,7 +36,7 @@ local function free()
   return mode == 'write' and tellAll(publish, channel) or tell(publish, channel)
 end
 
-local left, gone = remove({unpack(ARGV, 7)}, mode)
+local left, gone = remove({unpack(ARGV, firstField)}, mode)
 if not left then
   free()
 elseif gone == 0 then

@@ -1,14 +1,15 @@
 -- Acquire a read/write lock for reading, or enter it once more (Redisson
 -- RReadWriteLock).
 --
--- KEYS[1] lock, KEYS[2] leases, KEYS[3] writers, KEYS[4] notes (see rw/state.lua)
--- KEYS[5] lease key of the hold: tag, owner, 'rwlock_timeout' and ARGV[3]
--- ARGV[1] owner
--- ARGV[2] lease in ms
--- ARGV[3] read holds of the owner after this call; above 1 it is a re-entry
--- ARGV[4] number of this read ownership if the owner also writes, else ''
--- ARGV[5] '1' if the caller waits, '2' if it was refused before, else '0'
--- ARGV[6] ms for which waiting writers keep new readers out the first time
+--@keys key leases writers notes leaseKey
+--@args owner lease count number waiting firstBar
+--
+--   leases, writers, notes  see rw/state.lua
+--   leaseKey  of the hold: tag, owner, 'rwlock_timeout' and count
+--   count     read holds of the owner after this call; above 1 it is a re-entry
+--   number    of this read ownership if the owner also writes, else ''
+--   waiting   '1' if the caller waits, '2' if it was refused before, else '0'
+--   firstBar  ms for which waiting writers keep new readers out the first time
 --
 -- Reply   nil: acquired
 --         array: refused (see rw/refusal.lua)
@@ -26,16 +27,15 @@
 -- Cost: 9 commands alongside other readers, 2 more once in a second; 9 if the lock is free, 4 to 8 if
 -- the reader is refused. O(log n) in the readers. Idempotent: counts are
 -- absolute.
-local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local owner, lease, count, number = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+lease, count = tonumber(lease), tonumber(count)
 --@include rw/state
 
 -- barred returns for how many more ms a new reader is barred, nil if it is not.
 local function barred(since, open)
-  if not since or ARGV[5] == '2' and tonumber(open or 0) > clock() or not waitingWriter() then
+  if not since or waiting == '2' and tonumber(open or 0) > clock() or not waitingWriter() then
     return
   end
-  local waited, bar = now - tonumber(since), tonumber(ARGV[6])
+  local waited, bar = now - tonumber(since), tonumber(firstBar)
   local pause = math.ceil(bar / 5)
   while waited >= bar + pause do
     waited, bar = waited - bar - pause, math.min(2 * bar, longestBar)
@@ -48,13 +48,13 @@ end
 -- refused returns how many ms the owner has to wait, nil if it need not. It notes that the owner
 -- waits, unless that was just noted, so that readers get their turn after a write.
 local function refused(mode)
-  local note, bar, pause = redis.call('hmget', notes, 'since', 'open', 'readers'), tonumber(ARGV[6]), nil
+  local note, bar, pause = redis.call('hmget', notes, 'since', 'open', 'readers'), tonumber(firstBar), nil
   if mode == 'write' then
     pause = left()
   else
     pause = barred(note[1], note[2])
   end
-  if pause and ARGV[5] ~= '0' and tonumber(note[3] or 0) < clock() + bar * 0.9 then
+  if pause and waiting ~= '0' and tonumber(note[3] or 0) < clock() + bar * 0.9 then
     -- On a server that is out of memory, the readers' turn may be missed.
     redis.pcall('hset', notes, 'readers', score(bar))
     raise(notes, 2 * longestBar)
@@ -84,7 +84,7 @@ if not quiet and reads == 0 and writes == 0 then
 end
 if not mode then
   begin('read', owner, count, lease)
-  redis.call('set', KEYS[5], '1', 'px', lease)
+  redis.call('set', leaseKey, '1', 'px', lease)
   return false
 end
 redis.call('hset', key, owner, count)
@@ -92,7 +92,7 @@ if number ~= '' then
   redis.call('hset', notes, owner, number)
   raise(notes, 2 * longestBar + lease)
 end
-hold(owner, lease, reads > 0, KEYS[5])
+hold(owner, lease, reads > 0, leaseKey)
 if reads == 0 and writes == 0 and otherSecond(lease) ~= 0 then
   reap(mode) -- holders that have crashed, from time to time
 end

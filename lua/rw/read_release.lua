@@ -1,17 +1,14 @@
 -- Give back a read hold, in part or in whole; also the undo of an acquisition.
 --
--- KEYS[1] lock, KEYS[2] leases, KEYS[3] writers, KEYS[4] notes (see rw/state.lua)
--- KEYS[5] queue (see queue/hand_over.lua), unless it cannot be used: then nothing is handed over
--- then    lease key of hold i of the owner, for all holds that it may have had
--- ARGV[1] owner
--- ARGV[2] read holds of the owner after this call
--- ARGV[3] number of this read ownership if the owner also writes, else ''
--- ARGV[4] PUBLISH or SPUBLISH, ARGV[5] channel
--- ARGV[6] ms to which the remaining time is raised if holds are left, or 0
--- ARGV[7], ARGV[8] prefix and suffix of the channel of a client
--- ARGV[9] '1' if the server counts all receivers of a message
--- ARGV[10] channel of all clients of this library that wait for the lock
--- ARGV[11] name of the queue
+--@keys key leases writers notes queue firstLease...
+--@args owner count number publish channel raiseTo prefix suffix counted waits queueName
+--
+--   leases, writers, notes  see rw/state.lua
+--   queue       see queue/hand_over.lua; left out if it cannot be used: then nothing is handed over
+--   firstLease  and on: lease key of hold i of the owner, for all holds that it may have had
+--   count       read holds of the owner after this call
+--   number      of this read ownership if the owner also writes, else ''
+--   raiseTo     ms to which the remaining time is raised if holds are left, or 0
 --
 -- Reply   nil: this ownership has no part in the lock; nothing changed
 --         status HELD: the owner or others still hold the lock
@@ -27,12 +24,9 @@
 -- Cost: 5 commands alongside others, 5 more if the longest lease goes; 6 if nobody is left, 9 if a
 -- writer waits, 16 with a grant; 4 at most if nothing changes. O(log n) in the readers. Works on a
 -- server that is out of memory. Idempotent: counts are absolute.
-local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local owner, count, number, publish, channel = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
-local prefix, suffix, counted, waits = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
-local queue, firstLease = KEYS[5], 6
-if queue ~= ARGV[11] then
-  queue, firstLease = nil, 5
+count = tonumber(count)
+if queue ~= queueName then
+  queue, firstLease = nil, firstLease - 1
 end
 --@include rw/state
 
@@ -80,7 +74,7 @@ if count > 0 then
   redis.call('hdel', key, '') -- lets the rest run on a server that is out of memory
   delete(count)
   redis.call('hset', key, owner, count)
-  hold(owner, tonumber(ARGV[6]), true, KEYS[firstLease + count - 1])
+  hold(owner, tonumber(raiseTo), true, KEYS[firstLease + count - 1])
   return redis.status_reply('HELD')
 end
 if not other and redis.call('hlen', key) == 2 then -- mode and owner

@@ -1,12 +1,14 @@
 -- Renew many holds of read/write locks.
 --
--- KEYS       for each: lock, leases, the lease key of each read hold, and with a number
---            the notes (see rw/state.lua)
--- ARGV[5i-4] owner
--- ARGV[5i-3] 'read' or 'write'
--- ARGV[5i-2] number of the read ownership if the owner also writes, else ''
--- ARGV[5i-1] lease in ms; negative: the script only checks the hold
--- ARGV[5i]   number of lease keys
+--@keys firstKey...
+--@args (owner side number lease leaseKeys)...
+--
+--   firstKey   and on, for each hold: lock, leases, the lease key of each read hold, and with a number
+--              the notes (see rw/state.lua)
+--   side       'read' or 'write'
+--   number     of the read ownership if the owner also writes, else ''
+--   lease      in ms; negative: the script only checks the hold
+--   leaseKeys  number of lease keys
 --
 -- Reply   array: 1 renewed, 0 not held in that way by that owner, -1 unknown: the server
 --         returned an error
@@ -18,7 +20,7 @@
 local key, leases, writers, notes
 --@include rw/state
 
-local function holds(owner, side, number)
+local function holds()
   local state = redis.pcall('hmget', key, owner, owner .. ':write')
   if state['err'] then
     return string.find(state['err'], 'WRONGTYPE', 1, true) and 0 or -1
@@ -34,23 +36,25 @@ end
 
 redis.pcall('hdel', KEYS[1], '') -- lets the rest run on a server that is out of memory
 local renewed = {}
-local at = 1
+local at = firstKey
 for i = 1, #ARGV / 5 do
-  local owner, number, lease, leaseKeys = ARGV[5 * i - 4], ARGV[5 * i - 2], tonumber(ARGV[5 * i - 1]), at + 2
-  key, leases, at = KEYS[at], KEYS[at + 1], leaseKeys + ARGV[5 * i]
+  owner, side, number, lease, leaseKeys = unpack(ARGV, 5 * i - 4, 5 * i)
+  lease, leaseKeys = tonumber(lease), tonumber(leaseKeys)
+  local first = at + 2
+  key, leases, at = KEYS[at], KEYS[at + 1], first + leaseKeys
   if number ~= '' then
     notes, at = KEYS[at], at + 1
   end
-  local state, reads = holds(owner, ARGV[5 * i - 3], number)
+  local state, reads = holds()
   renewed[i] = state
   if state == 0 then
     --@include shared/only_master
   elseif state == 1 then
     raise(key, lease)
     local left = lengthen(reads and owner or owner .. ':write', lease, true)
-    local last = math.min(reads or 0, tonumber(ARGV[5 * i]))
+    local last = math.min(reads or 0, leaseKeys)
     for hold = 1, last do
-      local leaseKey, ms = KEYS[leaseKeys + hold - 1], hold == last and left or lease
+      local leaseKey, ms = KEYS[first + hold - 1], hold == last and left or lease
       if redis.call('pttl', leaseKey) < ms then
         redis.call('set', leaseKey, '1', 'px', ms)
       end

@@ -1,11 +1,13 @@
 -- Renew one hold of a read/write lock in one of its keys, when the keys are not all on one
 -- node because their slot migrates.
 --
--- KEYS[1] lock, leases or notes (see rw/state.lua), or a lease key
--- ARGV[1] which of them: 'lock', 'leases', 'notes' or 'lease key'
--- ARGV[2] field of the hold: <owner> or <owner>:write
--- ARGV[3] lease in ms
--- ARGV[4] for notes: number of the read ownership
+--@keys key
+--@args what field lease number
+--
+--   key     lock, leases or notes (see rw/state.lua), or a lease key
+--   what    which of them: 'lock', 'leases', 'notes' or 'lease key'
+--   field   of the hold: <owner> or <owner>:write
+--   number  for notes: of the read ownership
 --
 -- Reply   array: 1 renewed, 0 the lock or the notes do not have the hold, -1 unknown: the
 --         server returned an error
@@ -15,7 +17,7 @@
 --
 -- Cost: at most 4 commands. Works on a server that is out of memory. Idempotent: a lease
 -- is never shortened.
-local key, what, field, lease = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3])
+lease = tonumber(lease)
 --@include shared/clock
 
 local function holds()
@@ -23,7 +25,7 @@ local function holds()
   if type(state) == 'table' then
     return string.find(state['err'], 'WRONGTYPE', 1, true) and 0 or -1
   end
-  return state and (what == 'lock' or state == ARGV[4]) and 1 or 0
+  return state and (what == 'lock' or state == number) and 1 or 0
 end
 
 local state = 1

@@ -1,17 +1,16 @@
 -- Acquire a read/write lock for writing, or enter it once more (Redisson
 -- RReadWriteLock).
 --
--- KEYS[1] lock, KEYS[2] leases, KEYS[3] writers, KEYS[4] notes (see rw/state.lua)
--- KEYS[5] queue (see queue/hand_over.lua), unless the owner has no entry or it cannot be used
--- ARGV[1] owner
--- ARGV[2] lease in ms
--- ARGV[3] write holds of the owner after this call; above 1 it is a re-entry
--- ARGV[4] ms for which the owner then counts as a waiting writer, '' if it does not
---         wait
--- ARGV[5] the entry of the owner, to wait in the queue if it is refused, or ''
--- ARGV[6] the entry of the owner, if it may be in the queue already, or ''
--- ARGV[7] name of the queue
--- ARGV[8] '', or the ms after which a poller polls again (see queue/poller.lua)
+--@keys key leases writers notes queue=nil
+--@args owner lease count stale entry oldEntry queueName poll
+--
+--   leases, writers, notes  see rw/state.lua
+--   queue     see queue/hand_over.lua; left out if the owner has no entry or it cannot be used
+--   count     write holds of the owner after this call; above 1 it is a re-entry
+--   stale     ms for which the owner then counts as a waiting writer, '' if it does not wait
+--   entry     of the owner, to wait in the queue if it is refused, or ''
+--   oldEntry  of the owner, if it may be in the queue already, or ''
+--   poll      '', or the ms after which a poller polls again (see queue/poller.lua)
 --
 -- Reply   nil: acquired
 --         array: refused (see rw/refusal.lua); whether a holder is of Redisson is known only if
@@ -22,15 +21,14 @@
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
 -- A waiting writer is noted, and keeps new readers out (see rw/read_acquire.lua). If it retries within
--- a tenth of the time in ARGV[4], it is not noted again. Holders whose leases are over are removed,
+-- a tenth of that time, it is not noted again. Holders whose leases are over are removed,
 -- 64 at most in one call.
 --
 -- Cost: 8 commands if nobody else is there, 11 after a wait; 16 if it is refused, 6 if it is refused
 -- again; 3 more to join the queue, 4 if the entry is in it already, 4 more for a poller. O(log n) in the
 -- readers and the waiting writers. Idempotent: counts are absolute; a re-entry neither extends nor shortens the lease.
-local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local owner, lease, count, stale = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local queue = KEYS[5] == ARGV[7] and KEYS[5]
+lease, count, stale = tonumber(lease), tonumber(count), tonumber(stale)
+queue = queue == queueName and queue
 --@include rw/state
 
 -- isNoted reports whether the owner was just noted as a waiting writer.
@@ -89,9 +87,9 @@ if pause then
     pause = mode and redis.call('pttl', key) == -1 and -1 or pause
   end
   local since, pollIn
-  if queue and ARGV[5] ~= '' then
+  if queue and entry ~= '' then
     --@include queue/enqueue
-    since, pollIn = enqueue(ARGV[5], nil, ARGV[8])
+    since, pollIn = enqueue(entry, nil, poll)
   end
   --@include rw/refusal
   return refusal(pause, mode, stranger, since, pollIn)
@@ -102,7 +100,7 @@ begin('write', owner .. ':write', count, lease)
 if waited then
   redis.call('zrem', writers, owner)
 end
-if queue and ARGV[6] ~= '' then
-  redis.pcall('zrem', queue, ARGV[6], '~' .. owner)
+if queue and oldEntry ~= '' then
+  redis.pcall('zrem', queue, oldEntry, '~' .. owner)
 end
 return false

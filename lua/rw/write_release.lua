@@ -1,22 +1,20 @@
 -- Give back a write hold, in part or in whole, and downgrade it if the owner still
 -- reads; also the undo of an acquisition, and the way out for a writer that waits.
 --
--- KEYS[1] lock, KEYS[2] leases, KEYS[3] writers, KEYS[4] notes (see rw/state.lua)
--- KEYS[5] queue (see queue/hand_over.lua), unless it cannot be used: then nothing is handed over
--- ARGV[1] owner
--- ARGV[2] write holds of the owner after this call
--- ARGV[3] '1' if the owner may be noted as a waiting writer
--- ARGV[4] PUBLISH or SPUBLISH, ARGV[5] channel
--- ARGV[6] ms to which the remaining time is raised if holds are left, or 0
--- ARGV[7] to ARGV[12] as in lock/release.lua: the entry of the owner and that of the next one,
---         prefix and suffix of the channels of clients, whether receivers are counted, and the
---         lease of the next one
--- ARGV[13] channel of all clients of this library that wait for the lock
--- ARGV[14] ms for which the next one counts as a waiting writer
--- ARGV[15] name of the queue
--- ARGV[16] '0', or with ARGV[2] '0' the ms for which the lock stays taken, but never longer than its
---         remaining lease; usually omitted. Until then a writer <owner>:kept holds it, which no
---         acquisition uses. If the owner also reads, it keeps reading
+--@keys key leases writers notes queue=nil
+--@args owner count waiting publish channel raiseTo own next prefix suffix counted full waits stale queueName
+--@args keepFor='0'
+--
+--   leases, writers, notes  see rw/state.lua
+--   queue      see queue/hand_over.lua; left out if it cannot be used: then nothing is handed over
+--   count      write holds of the owner after this call
+--   waiting    '1' if the owner may be noted as a waiting writer
+--   raiseTo    ms to which the remaining time is raised if holds are left, or 0
+--   own, next, full  as in lock/release.lua
+--   stale      ms for which the next one counts as a waiting writer
+--   keepFor    with a count of '0' the ms for which the lock stays taken, but never longer than its
+--              remaining lease. Until then a writer <owner>:kept holds it, which no acquisition uses. If
+--              the owner also reads, it keeps reading
 --
 -- Reply   nil: this ownership does not hold the lock; nothing changed, except that the owner no
 --         longer waits
@@ -30,16 +28,12 @@
 -- A lock that becomes free goes to the next writer in the queue, unless readers have waited. A lock
 -- that is found free is handed over too: this repairs a hand-over that was lost.
 --
--- Cost: 5 commands if nobody waits, 11 if readers do, 18 with a grant, 6 more with ARGV[8]; 20 with
--- ARGV[16]; 10 to stop waiting; 4 at most if nothing changes. O(log n) in the readers and the waiting
+-- Cost: 5 commands if nobody waits, 11 if readers do, 18 with a grant, 6 more with next; 20 with
+-- keepFor; 10 to stop waiting; 4 at most if nothing changes. O(log n) in the readers and the waiting
 -- writers. Works on a server that is out of memory. Idempotent: counts are absolute; only the call that
--- frees the lock enters ARGV[8].
-local key, leases, writers, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local owner, count, publish, channel = ARGV[1], tonumber(ARGV[2]), ARGV[4], ARGV[5]
-local own, next, prefix, suffix, counted = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
-local full, waits, stale, queue = ARGV[12], ARGV[13], ARGV[14], KEYS[5]
-local keepFor = ARGV[16] ~= '0' and ARGV[16]
-if queue ~= ARGV[15] then
+-- frees the lock enters next.
+count = tonumber(count)
+if queue ~= queueName then
   queue = nil
 end
 --@include rw/end_write
@@ -72,18 +66,18 @@ end
 if queue and own ~= '' then
   redis.pcall('zrem', queue, own, '~' .. owner)
 end
-if ARGV[3] == '1' then
+if waiting == '1' then
   stopWaiting()
 end
 --@include rw/look
 if writes == 0 then
   --@include shared/only_master
-  if not (mode or quiet or keepFor) then
+  if not (mode or quiet or keepFor ~= '0') then
     heal()
   end
   return false
 end
-if keepFor then
+if keepFor ~= '0' then
   --@include shared/time_left
   local left = timeLeft(tonumber(keepFor))
   redis.call('hdel', key, '') -- lets the rest run on a server that is out of memory
@@ -105,7 +99,7 @@ end
 if count > 0 then
   redis.call('hdel', key, '') -- lets the rest run on a server that is out of memory
   redis.call('hset', key, owner .. ':write', count)
-  local lease = tonumber(ARGV[6])
+  local lease = tonumber(raiseTo)
   if lease > 0 then
     hold(owner .. ':write', lease, true)
   end

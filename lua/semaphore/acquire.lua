@@ -1,10 +1,14 @@
 -- Acquire permits of a semaphore, all or none (Redisson RSemaphore), or wait in its queue.
 --
--- KEYS[1] to KEYS[7], ARGV[1] and ARGV[3] to ARGV[8]: see semaphore/args.lua
--- ARGV[2] entry (see semaphore/serve.lua)
--- ARGV[9] '' for a single attempt, else the shortest ms of a bar
--- ARGV[10] the ticket of an earlier call, or ''
--- ARGV[11] '', or the ms after which a poller polls again (see queue/poller.lua)
+--@keys key total note kind queue calls bar
+--@args number entry keeping publish channel clients suffix counts ms ticket poll=''
+--
+--   total  see semaphore/state.lua
+--   queue, calls, bar, keeping  see semaphore/serve.lua
+--   entry   see semaphore/serve.lua
+--   ms      '' for a single attempt, else the shortest ms of a bar
+--   ticket  of an earlier call, or ''
+--   poll    '', or the ms after which a poller polls again (see queue/poller.lua)
 --
 -- Reply   status OK: acquired
 --         array: refused, single attempt; -1; how many permits are available, and how many there are in
@@ -20,8 +24,7 @@
 -- Cost: 8 commands if nobody waits, about 20 to join the queue, 4 more for a poller; O(log w) in those that wait.
 -- Each call of another client adds 5, for 64 at most. Idempotent: the operation is noted, and an entry is in the
 -- queue only once.
---@include semaphore/args
-local entry, ms, ticket, poll = ARGV[2], tonumber(ARGV[9]), ARGV[10], ARGV[11] or ''
+keeping, counts, ms = tonumber(keeping), counts == '1', tonumber(ms)
 --@include shared/op
 --@include semaphore/state
 

@@ -1,10 +1,13 @@
 -- Release permits of a semaphore.
 --
--- KEYS[1] to KEYS[7], ARGV[1] and ARGV[3] to ARGV[8]: see semaphore/args.lua
--- ARGV[2] how many
--- ARGV[9] channel on which clients of this library also listen
--- ARGV[10] 'release' or 'release if set'
--- ARGV[11] '1' if strangers have had more permits than the caller: see semaphore/offer.lua
+--@keys key total note kind queue calls bar
+--@args number n keeping publish channel clients suffix counts waits how short
+--
+--   total  see semaphore/state.lua
+--   queue, calls, bar, keeping  see semaphore/serve.lua
+--   n      how many
+--   how    'release' or 'release if set'
+--   short  '1' if strangers have had more permits than the caller: see semaphore/offer.lua
 --
 -- Reply   integer: 0 nobody has set the permits; nothing changed; else done, and 1 more than there are
 --         strangers, while others are in the queue
@@ -12,12 +15,11 @@
 --         error LATCHKEY_RANGE <sum>: more would be available than Redisson can count; nothing changed
 --         error LATCHKEY_PAST: see shared/op.lua
 --
--- A counter that does not exist is created, unless ARGV[10] forbids it.
+-- A counter that does not exist is created, unless how forbids it.
 --
 -- Cost: at most 14 commands, and 5 for each client that is called, 64 at most. Works on a server that is out
 -- of memory. Idempotent: the operation is noted.
---@include semaphore/args
-local n, waits, how = tonumber(ARGV[2]), ARGV[9], ARGV[10]
+n, keeping, counts = tonumber(n), tonumber(keeping), counts == '1'
 --@include semaphore/offer
 --@include semaphore/once
 
@@ -41,5 +43,5 @@ if not free then
   pcall(serve, now)
   return 1
 end
-local sound, strangers = pcall(offer, now, ARGV[11] == '1') -- what fails leaves the permits free
+local sound, strangers = pcall(offer, now, short == '1') -- what fails leaves the permits free
 return 1 + (sound and strangers or 0)

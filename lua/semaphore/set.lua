@@ -1,9 +1,13 @@
 -- Set the permits of a semaphore, or add to them.
 --
--- KEYS[1] to KEYS[7], ARGV[1] and ARGV[3] to ARGV[8]: see semaphore/args.lua
--- ARGV[2] how many; a negative number to add removes permits
--- ARGV[9] ms that a new semaphore lives, or ''
--- ARGV[10] 'try' if they are not set, 'set', or 'add'
+--@keys key total note kind queue calls bar
+--@args number n keeping publish channel clients suffix counts ttl how
+--
+--   total  see semaphore/state.lua
+--   queue, calls, bar, keeping  see semaphore/serve.lua
+--   n    how many; a negative number to add removes permits
+--   ttl  ms that a new semaphore lives, or ''
+--   how  'try' if they are not set, 'set', or 'add'
 --
 -- Reply   integer: 1 done by this call, 0 they were set before; nothing changed
 --         error WRONGTYPE: the key is another kind of object; nothing changed
@@ -16,8 +20,7 @@
 --
 -- Cost: at most 13 commands, and 5 for each client that is called, 64 at most. Works on a server that is out of
 -- memory. Idempotent: the operation is noted.
---@include semaphore/args
-local n, ttl, how = tonumber(ARGV[2]), ARGV[9], ARGV[10]
+n, keeping, counts = tonumber(n), tonumber(keeping), counts == '1'
 --@include semaphore/serve
 --@include semaphore/once
 

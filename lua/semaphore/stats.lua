@@ -1,6 +1,8 @@
 -- Report how many permits a semaphore has.
 --
--- KEYS[1] permits, KEYS[2] total (see semaphore/state.lua), KEYS[3] kind (see shared/number_kind.lua)
+--@keys key total kind
+--
+--   total  see semaphore/state.lua
 --
 -- Reply   array: available, negative for a debt; ms until the semaphore expires, -1 without
 --         an expiry; the total, nil if that is not known
@@ -10,7 +12,6 @@
 -- moment.
 --
 -- Cost: 5 commands. Idempotent: changes nothing.
-local key, total, kind = KEYS[1], KEYS[2], KEYS[3]
 local publish, channel
 --@include semaphore/state
 local free, wrong = look()

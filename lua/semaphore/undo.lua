@@ -1,10 +1,13 @@
 -- Give up an acquisition of permits whose outcome is unknown, or that no longer waits: it leaves the
 -- queue, the permits that it took are given back, and a copy of it that arrives late does nothing.
 --
--- KEYS[1] to KEYS[7], ARGV[1] and ARGV[3] to ARGV[8]: see semaphore/args.lua
--- ARGV[1] may be '', for an entry without an operation, which only leaves the queue (KEYS[3] is not used)
--- ARGV[2] entry (see semaphore/serve.lua)
--- ARGV[9] channel on which clients of this library also listen
+--@keys key total note kind queue calls bar
+--@args number entry keeping publish channel clients suffix counts waits
+--
+--   total  see semaphore/state.lua
+--   queue, calls, bar, keeping  see semaphore/serve.lua
+--   number  '' for an entry without an operation, which only leaves the queue: then note is not used
+--   entry   see semaphore/serve.lua
 --
 -- Reply   integer: how many permits were given back, negative for a debt
 --         error WRONGTYPE: the key is another kind of object, to which nothing can be
@@ -12,8 +15,7 @@
 --
 -- Cost: at most 16 commands, and 5 for each client that is called. Works on a server that is out of
 -- memory. Idempotent: the note says that the operation was given up.
---@include semaphore/args
-local entry, waits = ARGV[2], ARGV[9]
+keeping, counts = tonumber(keeping), counts == '1'
 --@include shared/op
 --@include semaphore/serve
 --@include semaphore/offer

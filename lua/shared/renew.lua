@@ -1,10 +1,11 @@
 -- Renew many holds of any kind.
 --
--- KEYS[i]     lock
--- ARGV[4i-3]  'hash' or 'string': the type of the lock
--- ARGV[4i-2]  owner
--- ARGV[4i-1]  part of the owner, as in lock/acquire.lua: '' or the name of a guest's part
--- ARGV[4i]    lease in ms; negative: the script only checks the hold
+--@keys (key)...
+--@args (where owner part lease)...
+--
+--   where  'hash' or 'string': the type of the lock
+--   part   of the owner: '' or the name of a guest's part, which lock/acquire.lua calls me
+--   lease  in ms; negative: the script only checks the hold
 --
 -- Reply   array: 1 renewed, 0 not held by that owner or without that part, -1 unknown: the
 --         server returned an error
@@ -14,7 +15,7 @@
 --
 -- Cost: 2 commands for each hold, 3 if its time must be raised. Works on a server
 -- that is out of memory. Idempotent.
-local function holds(where, key, owner, part)
+local function holds()
   local reply
   if where == 'string' then
     reply = redis.pcall('get', key)
@@ -32,12 +33,13 @@ local function holds(where, key, owner, part)
 end
 
 local renewed = {}
-for i, key in ipairs(KEYS) do
-  local lease = tonumber(ARGV[4 * i])
-  renewed[i] = holds(ARGV[4 * i - 3], key, ARGV[4 * i - 2], ARGV[4 * i - 1])
+for i = 1, #KEYS do
+  key = KEYS[i]
+  where, owner, part, lease = unpack(ARGV, 4 * i - 3, 4 * i)
+  renewed[i] = holds()
   if renewed[i] == 0 then
     --@include shared/only_master
-  elseif renewed[i] == 1 and redis.call('pttl', key) < lease then
+  elseif renewed[i] == 1 and redis.call('pttl', key) < tonumber(lease) then
     redis.call('pexpire', key, lease)
   end
 end

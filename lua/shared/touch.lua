@@ -1,7 +1,7 @@
 -- Make a write that changes nothing, so that WAIT has a write to wait for where no new key can be
 -- written.
 --
--- KEYS[i] any keys
+--@keys (key)...
 --
 -- Reply   1: written; 0: none of the keys exists
 --
@@ -10,7 +10,8 @@
 --
 -- Cost: 2 commands, 3 for a key without an expiry. Works on a server that is out of
 -- memory. Idempotent.
-for _, key in ipairs(KEYS) do
+for i = 1, #KEYS do
+  key = KEYS[i]
   local ttl = redis.call('pttl', key)
   if ttl > 0 then
     redis.call('pexpire', key, ttl)
