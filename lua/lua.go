@@ -14,6 +14,12 @@
 //	--@args owner firstField...
 //	--@keys (key waiting)...
 //
+// A line with --@include inserts a fragment, unless its script has it there already. The header of
+// a fragment lists the locals of its script that it uses:
+//
+//	--@include queue/enqueue
+//	--@needs queue
+//
 // A header explains its names, except those that mean the same in all scripts:
 //
 //	key               the object, as its name in Redis
@@ -47,25 +53,30 @@ var files embed.FS
 func Text(name string) string {
 	var text strings.Builder
 	text.WriteString(Keys(name).locals + Args(name).locals)
-	include(&text, name, map[string]bool{})
+	expand(name, "", map[string]bool{}, func(_, line string) {
+		if !strings.HasPrefix(strings.TrimSpace(line), "--") {
+			text.WriteString(line)
+		}
+	})
 	return text.String()
 }
 
-// include writes a file and the fragments that it needs, except those that its script has seen. What
-// an indented line includes belongs to its block, and is not seen after it.
-func include(text *strings.Builder, name string, seen map[string]bool) {
+// expand calls f with the lines of a file and of the fragments that it includes, except those that
+// its script has seen. What an indented line includes belongs to its block, and is not seen after it.
+func expand(name, indent string, seen map[string]bool, f func(file, line string)) {
 	for line := range strings.Lines(read(name)) {
-		trimmed := strings.TrimSpace(line)
-		fragment, includes := strings.CutPrefix(trimmed, "--@include ")
+		trimmed := strings.TrimLeft(line, " ")
+		in := line[:len(line)-len(trimmed)]
+		fragment, includes := strings.CutPrefix(strings.TrimSpace(trimmed), "--@include ")
 		switch {
 		case includes && seen[fragment]:
-		case includes && trimmed[0] != line[0]:
-			include(text, fragment, maps.Clone(seen))
+		case includes && in != "":
+			expand(fragment, indent+in, maps.Clone(seen), f)
 		case includes:
 			seen[fragment] = true
-			include(text, fragment, seen)
-		case !strings.HasPrefix(trimmed, "--"):
-			text.WriteString(line)
+			expand(fragment, indent, seen, f)
+		default:
+			f(name, indent+line)
 		}
 	}
 }

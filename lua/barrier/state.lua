@@ -1,4 +1,4 @@
--- Fragment: a barrier. It needs the locals key, waiting, past, publish and channel.
+-- Fragment: a barrier.
 --
 --   key      hash
 --              generation  the last generation that began: µs when it began; it only grows
@@ -25,6 +25,7 @@
 --            was over, its client was closed
 --   reset    by Reset
 --   lost     the server lost it, or forgot its outcome
+--@needs key waiting past publish channel
 --@include shared/tell
 --@include shared/clock
 local remembered = 600000 -- ms, after the last sign of life

@@ -1,5 +1,5 @@
 -- Fragment: leads(owner, term) reports whether an owner leads in a term: see election/announce.lua.
--- It needs the locals lock and counter.
+--@needs lock counter
 local function leads(owner, term)
   if redis.call('hexists', lock, owner or '') == 0 then
     return false

@@ -5,6 +5,8 @@
 --   ticket  the result of an earlier call, or ''. An owner that has lost its place (to a
 --           Redisson process, to an eviction, to a restart) gets it back by its ticket.
 --   shift   ms that a Redisson process subtracts from all deadlines when it acquires the lock
+--@needs queue deadlines notes stale owner want ahead
+--@include fair/queue
 --@include fair/open
 
 -- lastTicket returns the last entry with a ticket in a piece of the queue, except the owner: its

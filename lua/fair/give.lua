@@ -5,11 +5,8 @@
 --
 -- It returns how many subscribers received that, -1 if the server refuses the message: then the
 -- owner learns of the grant when it retries. If the client is gone (see shared/listened.lua), its waiter
--- leaves the queue, and the lock stays free. give needs the locals key, queue, deadlines, notes and
--- publish, and
---
---   clients, suffix  prefix and suffix of the channels of clients
---   counts           whether the server counts all listeners of these channels
+-- leaves the queue, and the lock stays free.
+--@needs key queue deadlines notes publish clients suffix counts
 --@include shared/tell
 --@include shared/listened
 local function give(waiter, client, lease, token)

@@ -1,10 +1,10 @@
 -- Fragment: pass(asker, always) passes a free lock on to the first waiter of the queue
--- of fair/queue.lua. In addition to that fragment and fair/give.lua it needs the local tokens, the key
--- of the fencing tokens.
+-- of fair/queue.lua. tokens is the key of the fencing tokens.
 --
 -- A waiter whose note says so is granted the lock: the same script makes it the owner for
 -- a short lease, and sends its client a message (see shared/listened.lua). Any other waiter gets a message
 -- that the lock is free, and has to try to acquire it.
+--@needs key tokens publish prefix clients suffix counts
 --@include fair/queue
 --@include fair/give
 --@include shared/next_token

@@ -1,8 +1,8 @@
 -- Fragment: join() gives a new owner a place at the end of the queue, if a look at the last
--- waiter shows that the queue is in order. It needs the locals queue, deadlines, notes and stale
--- of fair/notes.lua, owner, and want: what the owner is to be granted, as in its note, or ''.
--- Most owners need no more than this. Numbers go to the server as text, because scripts are
--- slow to format them.
+-- waiter shows that the queue is in order. Most owners need no more than this. want is what the
+-- owner is to be granted, as in its note, or ''. Numbers go to the server as text, because scripts
+-- are slow to format them.
+--@needs queue deadlines notes stale owner want
 local ahead = false -- whether waiters of Redisson are known to be ahead of the owner
 --@include shared/clock
 

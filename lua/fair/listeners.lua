@@ -22,6 +22,9 @@
 --   <owner>   "?:<ms>": silent, and dead from that time on, unless it subscribes before
 --   <client>  "<run id>:<ms>": this server has counted one of its subscriptions; the
 --             entry counts until that time
+--@needs notes stale publish prefix
+--@include shared/clock
+--@include fair/notes
 local remembered = 600000
 
 -- server returns the run id, or nil if the server does not count subscriptions.

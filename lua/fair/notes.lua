@@ -1,6 +1,5 @@
--- Fragment: the keys of a fair lock except its hash, and the contents of the notes. It needs
--- the locals queue, deadlines and notes, and stale: the ms for which a waiter counts as alive
--- after a sign of life, or nil if this script does not know.
+-- Fragment: the keys of a fair lock except its hash, and the contents of the notes. stale is the ms
+-- for which a waiter counts as alive after a sign of life, or nil if this script does not know.
 --
 --   queue      list of the waiting owners, in order; Redisson's
 --   deadlines  sorted set owner -> ms at which Redisson gives it up; Redisson's. An
@@ -15,6 +14,7 @@
 --              fall below the server's clock. An owner that Redisson has removed from
 --              the other two keys may keep its note for a while. fair/listeners.lua
 --              describes the notes about waiters of Redisson.
+--@needs deadlines
 local silent = {} -- clients that do not receive a grant: their waiters are dead
 
 -- since returns since when a waiter of this library waits, nil for any other.

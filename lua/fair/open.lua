@@ -1,4 +1,6 @@
 -- Fragment: mark and open, which fair/join.lua and fair/ensure_place.lua use to record waiters.
+--@needs queue deadlines notes owner want ahead
+--@include shared/clock
 --@include fair/keep
 
 -- mark notes that the owner waits, until when it counts as alive, and until when Redisson is to

@@ -1,7 +1,7 @@
--- Fragment: the ends of the queue of a fair lock. In addition to fair/notes.lua it needs the locals
--- key (the lock), publish, and prefix (of the waiters' channels).
+-- Fragment: the ends of the queue of a fair lock. prefix is that of the waiters' channels.
 --
 -- No function walks the queue: each looks at a bounded piece at its ends.
+--@needs queue deadlines notes stale
 --@include fair/notes
 --@include shared/clock
 local pruneBatch, reach = 64, 256

@@ -1,5 +1,5 @@
--- Fragment: removes the owner from the queue of a fair lock, if it is there. It needs the locals
--- owner and key, and what fair/queue.lua needs.
+-- Fragment: removes the owner from the queue of a fair lock, if it is there.
+--@needs queue deadlines notes owner
 --@include fair/queue
 
 -- withdraw removes the owner from the queue, or marks it for removal.

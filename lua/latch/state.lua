@@ -1,4 +1,4 @@
--- Fragment: a latch. It needs the locals key, latch, done and kind.
+-- Fragment: a latch.
 --
 --   key    string: the count, Redisson's; deleted when it reaches zero
 --   latch  hash: what Redisson does not keep
@@ -13,6 +13,7 @@
 -- A round ends when the count reaches zero, or when the latch is deleted or expires. The
 -- hash remains so that waiters of the round learn the outcome, even if another round has
 -- begun. If the latch was deleted or has expired, the hash remains only for a while.
+--@needs key latch done kind
 local remembered = 600000 -- ms
 local rounds = 8 -- in past and in gone
 

@@ -1,7 +1,6 @@
--- Fragment: the hash of a re-entrant lock, as lock/acquire.lua describes it. It
--- needs the locals key, owner, lease, count, me and floor, and counter, the key of
--- the fencing tokens or nil.
-
+-- Fragment: the hash of a re-entrant lock, as lock/acquire.lua describes it. counter is the key of
+-- the fencing tokens, or nil.
+--@needs key owner lease count me floor counter
 --@include shared/next_token
 
 -- issue issues the next fencing token.

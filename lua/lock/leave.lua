@@ -1,7 +1,8 @@
 -- Fragment: leave(count, raise) gives back a part of a re-entrant lock or the whole
--- of it, as lock/release.lua describes it. It needs the locals key, owner and me.
+-- of it, as lock/release.lua describes it.
 -- It returns false if this client has no part in the lock, 'HELD' if the owner still holds
 -- it, 'FREE' if it has become free.
+--@needs key owner me
 local function leave(count, raise)
   if count == 0 and me == '' and redis.call('hlen', key) == 1 then
     return redis.call('hdel', key, owner) == 1 and 'FREE' -- nobody else is in it

@@ -1,5 +1,4 @@
--- Fragment: ends the part that this client has in a re-entrant lock, which stays taken for keepFor
--- ms. It needs the locals key, owner, me and keepFor.
+-- Fragment: ends the part that this client has in a re-entrant lock, which stays taken for keepFor ms.
 --
 -- If nobody else is in the lock, its owner is <owner>:kept for that time, but never for longer than its
 -- remaining lease. No acquisition uses that owner. If other clients of the same owner are in the lock,
@@ -12,6 +11,7 @@
 -- Waiters may rely on a longer lease. So the script sends the message of a release, and each
 -- listener retries and learns how long to wait. The first of the queue is told to retry when the time
 -- is over. fair/release.lua says what those in its queue get.
+--@needs key owner me keepFor
 --@include shared/time_left
 
 -- stay returns the reply of the script, or for how many ms the lock stays taken.

@@ -1,5 +1,5 @@
--- Fragment: leaves a mutex free for other libraries, which poll for it. It needs what queue/hand_over.lua
--- needs, and the locals key, of the mutex, next, an entry or '', and openFor.
+-- Fragment: leaves a mutex free for other libraries, which poll for it. next is an entry or ''.
+--@needs key queue next openFor
 
 -- mayStayFree reports whether it is the turn of other libraries, by the microsecond in which the
 -- script runs: each client requests that turn as often as if it were the only one.

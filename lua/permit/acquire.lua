@@ -62,6 +62,7 @@ if free then
 end
 
 --@include permit/queue
+--@include permit/keep
 
 -- place returns the ticket of the entry as text: the ticket that its client knows, because a late copy
 -- may have put the entry back with another. A new ticket is later than the last in the queue, even if

@@ -1,6 +1,7 @@
--- Fragment: an entry in the queue of a semaphore whose permits have ids, and its permits. It needs what
--- permit/state.lua needs, and the locals queue, alive and grants: see permit/queue.lua. Scripts that usually find no
--- queue include only this at first: each function that is defined costs time.
+-- Fragment: an entry in the queue of a semaphore whose permits have ids, and its permits: see
+-- permit/queue.lua. Scripts that usually find no queue include only this at first: each function that is
+-- defined costs time.
+--@needs key held queue alive grants
 --@include permit/state
 
 -- wanted returns how many permits an entry wants, 0 if it is damaged.

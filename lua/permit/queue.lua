@@ -1,7 +1,4 @@
--- Fragment: the queue of a semaphore whose permits have ids. It needs what permit/entry.lua needs, and the locals
---
---   clients, suffix  prefix and suffix of the channels of clients
---   counts           whether the server counts all listeners of these channels
+-- Fragment: the queue of a semaphore whose permits have ids.
 --
 --   queue   sorted set: entry -> since when it waits, in µs: its ticket
 --   alive   sorted set: entry -> ms until which it counts as alive
@@ -21,6 +18,7 @@
 -- lease. A client whose entry is to retry by itself gets:
 --
 --   "ask 0 <id> <key>"
+--@needs key held queue alive grants publish clients suffix counts
 --@include permit/entry
 --@include shared/listened
 --@include queue/strangers
@@ -30,15 +28,6 @@ local gone = {} -- clients that do not receive a grant: their waiters are dead
 
 local function clientOf(entry)
   return string.sub(entry, 1, -34)
-end
-
--- keep makes the queue expire some time after the last sign of life. It needs the local stale: the ms for which a
--- waiter counts as alive after one.
-local function keep()
-  local life = string.format('%.0f', 60000 + 10 * stale)
-  redis.call('pexpire', queue, life)
-  redis.call('pexpire', alive, life)
-  redis.call('pexpire', grants, life)
 end
 
 -- over removes the queue if nobody in it is alive.

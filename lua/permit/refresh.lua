@@ -21,6 +21,7 @@
 stale, counts = tonumber(stale), counts == '1'
 local channel, clients
 --@include permit/queue
+--@include permit/keep
 
 -- refresh keeps entries of one semaphore alive, and adds their states to the reply. It returns the
 -- index of each entry in the reply.

@@ -1,8 +1,10 @@
--- Fragment: serve(free, waits) passes permits on that have become free. It needs what permit/queue.lua needs. waits is a
--- second channel: see queue/strangers.lua.
+-- Fragment: serve(free, waits) passes permits on that have become free. waits is a second channel: see
+-- queue/strangers.lua.
 --
--- If nobody is in the queue, or strangers have their turn, the channel gets a message for listeners that do not use the
--- queue. serve returns how many subscribers received that, 0 if the permits went to the queue.
+-- If nobody is in the queue, or strangers have their turn, the channel gets a message for listeners that
+-- do not use the queue. serve returns how many subscribers received that, 0 if the permits went to the
+-- queue.
+--@needs queue alive grants channel
 --@include permit/entry
 
 local function serve(free, waits)

@@ -1,4 +1,4 @@
--- Fragment: a semaphore whose permits have ids and leases. In addition to semaphore/state.lua it needs the local held.
+-- Fragment: a semaphore whose permits have ids and leases.
 --
 --   key    string: number of free permits, may be negative; Redisson's
 --   held   sorted set: id -> ms at which its lease ends, or the number that means
@@ -6,6 +6,7 @@
 --
 -- The total is the number plus the size of the set. Permits whose lease is over count as
 -- available; a script that needs them puts them back in batches.
+--@needs key held
 --@include semaphore/state
 --@include shared/clock
 mine = 'permit semaphore'

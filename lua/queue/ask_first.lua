@@ -1,6 +1,6 @@
 -- Fragment: askFirst(key, ms) tells the client of the first waiter in the queue to retry in ms.
--- It passes over pollers, and drops other entries whose clients do not receive the message, 64 at most. It
--- needs the locals of queue/hand_over.lua.
+-- It passes over pollers, and drops other entries whose clients do not receive the message, 64 at most.
+--@needs queue publish prefix suffix counted
 --@include shared/tell
 local function askFirst(key, ms)
   local at = 0
@@ -12,9 +12,11 @@ local function askFirst(key, ms)
     local to, client = string.match(entry, '^((%S+):%d+) ')
     if to and redis.call('zscore', queue, '~' .. to) then
       at = at + 1
-    elseif to and (tell(publish, prefix .. client .. suffix, 'ask ' .. ms .. ' ' .. to .. ' ' .. key) ~= 0 or counted ~= '1') then
-      return
     else
+      local receivers = to and tell(publish, prefix .. client .. suffix, 'ask ' .. ms .. ' ' .. to .. ' ' .. key)
+      if to and (receivers ~= 0 or counted ~= '1') then
+        return
+      end
       redis.call('zrem', queue, entry)
     end
   end

@@ -1,9 +1,7 @@
 -- Fragment: handOver(kind, key, give, next, full, waits, first) grants a lock that has become free to the first
 -- owner in its queue whose client listens, or leaves it free for strangers. First it puts the entry next at
--- the end of the queue, unless that is ''. It needs these locals: queue and counter, the keys of
--- the queue and of the fencing tokens; prefix and suffix, which enclose the id of a client in the name of
--- its channel; publish, PUBLISH or SPUBLISH; counted, '1' if the server reports the number of all receivers;
--- channel, on which Redisson listens; and owner, which was already used and gets no grant.
+-- the end of the queue, unless that is ''. counter is the key of the fencing tokens. owner was already used
+-- and gets no grant.
 --
 -- The queue is a sorted set. An entry is '<owner> <lease> <tokens>'. The owner is the id of a
 -- client, a colon and a number. The lease in ms is what a grant gives it. The tokens are 1 if a grant
@@ -20,11 +18,11 @@
 --
 -- To grant, handOver makes an owner the owner of the lock by the function give, and sends to its client
 -- 'grant <kind> <owner> <token>@<score> <key>'. It sends nothing for the entry next, because its
--- client reads the reply, and gives that entry the lease full. shared/listened.lua says why it writes the lock before it
--- sends the message, and announces no grant to a client that does not listen at this server.
+-- client reads the reply, and gives that entry the lease full. shared/listened.lua says why it writes the
+-- lock before it sends the message, and announces no grant to a client that does not listen at this server.
 --
--- A poller (see queue/poller.lua) that is about to poll is granted the lock without a message, for a second longer than
--- until then. Another poller is passed over, and keeps its place; after 8 of them the lock stays free.
+-- A poller (see queue/poller.lua) that is about to poll is granted the lock without a message, for a second
+-- longer than until then. Another poller is passed over, and keeps its place; after 8 of them the lock stays free.
 --
 -- handOver pops each entry before it knows whether its client may have the lock. It drops an entry whose
 -- client does not listen, for which it issues no token, one that was already used, which an old queue may
@@ -32,6 +30,7 @@
 -- reply of ZPOPMIN, if the caller has popped the first entry.
 --
 -- It returns an array of the new owner and its token, or nil if the lock stays free.
+--@needs queue counter prefix suffix publish counted channel owner
 --@include shared/tell
 --@include shared/clock
 local function handOver(kind, key, give, next, full, waits, first)
@@ -64,7 +63,8 @@ local function handOver(kind, key, give, next, full, waits, first)
       return nil
     elseif to and to ~= owner and (mark == kind or kind == 'h' and (mark == '' or mark == 't')) then
       local mine, inbox = entry == next, prefix .. client .. suffix
-      local count = waits and redis.pcall('pubsub', numsub, channel, inbox, waits) or redis.pcall('pubsub', numsub, channel, inbox)
+      local count = waits and redis.pcall('pubsub', numsub, channel, inbox, waits)
+        or redis.pcall('pubsub', numsub, channel, inbox)
       local strangers = (count[2] or 0) - (count[6] or 0)
       if strangers > 0 then
         local ours = redis.call('zcard', queue) + 1
@@ -97,7 +97,8 @@ local function handOver(kind, key, give, next, full, waits, first)
         end
         give(to, mine and full or polls and math.min(lease, polls + 1000) or lease)
         if listens and not mine then
-          receivers = redis.pcall(publish, inbox, 'grant ' .. kind .. ' ' .. to .. ' ' .. token .. '@' .. since .. ' ' .. key)
+          local message = 'grant ' .. kind .. ' ' .. to .. ' ' .. token .. '@' .. since .. ' ' .. key
+          receivers = redis.pcall(publish, inbox, message)
         end
         if polls then
           redis.call('zrem', queue, '~' .. to)

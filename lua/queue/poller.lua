@@ -1,13 +1,16 @@
--- Fragment: pollers in a queue: waiters that receive no messages. It needs the local queue.
+-- Fragment: pollers in a queue: waiters that receive no messages.
 --
--- Besides its entry a poller has a second member in the queue, its poll time: '~<owner>', or '~<operation>' for
--- a semaphore. The score, less pollTimes, says when it polls again, in µs. So poll times come after all entries.
+-- Besides its entry a poller has a second member in the queue, its poll time: '~<owner>', or '~<operation>'
+-- for a semaphore. The score, less pollTimes, says when it polls again, in µs. So poll times come after all
+-- entries.
 --
 -- A poller that is about to poll is served. Otherwise others go first, and it keeps its place. It is about to
 -- poll if it does within 5 ms and its share of a sixteenth of its wait, a tenth of a second at most.
 -- A poller that is late by a second is gone.
 --
--- Cost, besides the time: 4 commands for pollsAgain, at most 2 for pollsIn. A poller that is passed over costs a release 7.
+-- Cost, besides the time: 4 commands for pollsAgain, at most 2 for pollsIn. A poller that is passed over
+-- costs a release 7.
+--@needs queue
 --@include shared/clock
 local pollTimes, late = 2 ^ 52, 1000000
 

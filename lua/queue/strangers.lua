@@ -1,5 +1,5 @@
--- Fragment: strangers, which listen on a channel and know no queue: Redisson above all. It needs the local
--- publish, PUBLISH or SPUBLISH.
+-- Fragment: strangers, which listen on a channel and know no queue: Redisson above all.
+--@needs publish
 
 -- strangers returns how many strangers listen on a channel. waits is a second channel, on which each client of this
 -- library listens that listens on the first.

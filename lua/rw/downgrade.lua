@@ -17,6 +17,7 @@
 -- memory. Idempotent: counts are absolute.
 lease, count = tonumber(lease), tonumber(count)
 local next = ''
+local queue, prefix, suffix, counted, full, stale -- for a lock that becomes free
 --@include rw/end_write
 
 --@include rw/look

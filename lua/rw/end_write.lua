@@ -1,9 +1,8 @@
 -- Fragment: endWrite(reads) ends the write hold of the owner, which has that many read holds. The
--- lock goes to the next writer, or the waiters get a message. In addition to rw/state.lua it needs
--- the locals owner, publish, channel and waits (see rw/hand_over.lua); next, the entry with which this
--- client waits again, or '', full, the lease of that entry, and stale, for how many ms it counts as
--- alive; and what rw/hand_over.lua needs, unless the owner reads.
-
+-- lock goes to the next writer, or the waiters get a message. next is the entry with which this client
+-- waits again, or '', full the lease of that entry, and stale for how many ms it counts as alive. Unless the
+-- owner reads, rw/hand_over.lua is used.
+--@needs key leases writers notes owner publish channel waits next full stale queue
 --@include rw/state
 
 -- announce notifies all listeners. It returns how many strangers received the message, -1 if the

@@ -1,8 +1,8 @@
 -- Fragment: handOverToWriter(next, full) puts the entry next at the end of the queue, and gives a read/write
 -- lock that nobody holds to the first writer in the queue: see queue/hand_over.lua, whose reply it returns.
--- It needs rw/state.lua, the locals of queue/hand_over.lua except counter, and waits, the channel of all
--- clients of this library that wait for the lock. It never fails: a lock that cannot be handed over
--- is free.
+-- It never fails: a lock that cannot be handed over is free.
+--@needs key leases writers queue waits
+--@include rw/state
 local counter -- a writer has no token
 --@include queue/hand_over
 

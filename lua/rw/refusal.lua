@@ -1,5 +1,5 @@
--- Fragment: refusal(pause, mode, stranger, since, pollIn) returns the reply to an owner that is refused. It needs
--- rw/state.lua, after findLast and look.
+-- Fragment: refusal(pause, mode, stranger, since, pollIn) returns the reply to an owner that is refused,
+-- after findLast and look of rw/state.lua.
 --
 --   pause     ms after which to retry, -1 if the lock has no expiry
 --   mode      of the lock, nil if nobody holds it against the owner: waiting owners of the other side go
@@ -13,6 +13,7 @@
 --         ''; since; pollIn
 --
 -- The holder is the one with the longest lease, because its lease is what is left.
+--@include rw/state
 local function refusal(pause, mode, stranger, since, pollIn)
   if not mode then
     return {pause, '', '', '', since, pollIn}

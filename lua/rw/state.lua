@@ -1,4 +1,4 @@
--- Fragment: a read/write lock. It needs the locals key, leases, writers and notes.
+-- Fragment: a read/write lock.
 --
 --   key      hash: mode = read or write, <owner> = read holds, <owner>:write = write
 --            holds; Redisson's, which allows no other field
@@ -13,6 +13,7 @@
 --            owner that also writes
 --
 -- No function looks at all readers or writers.
+--@needs key leases writers notes
 --@include shared/tell
 --@include shared/clock
 local reapBatch, turn, longestBar = 64, 100, 60000

@@ -1,10 +1,10 @@
--- Fragment: offer(free, short) lets others have the free permits. It needs what semaphore/serve.lua needs, and the local
--- waits, a second channel: see queue/strangers.lua.
+-- Fragment: offer(free, short) lets others have the free permits.
 --
--- If nobody is in the queue, strangers and all others that listen on channel get a message. Otherwise one permit is
--- kept for strangers for a moment if it is their turn. If short is true, they have no turn. They also get a message
--- if permits are left when the queue has been served, because they do not poll.
--- offer returns how many strangers listen, 0 if nobody is in the queue.
+-- If nobody is in the queue, strangers and all others that listen on channel get a message. Otherwise one
+-- permit is kept for strangers for a moment if it is their turn. If short is true, they have no turn. They
+-- also get a message if permits are left when the queue has been served, because they do not poll. offer
+-- returns how many strangers listen, 0 if nobody is in the queue.
+--@needs queue keeping publish channel waits
 --@include semaphore/state
 
 local function offer(free, short)

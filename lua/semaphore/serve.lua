@@ -1,9 +1,6 @@
--- Fragment: the queue of a semaphore whose permits have neither ids nor leases. In addition to semaphore/state.lua it
--- needs the locals queue, calls, bar, total and
+-- Fragment: the queue of a semaphore whose permits have neither ids nor leases.
 --
---   clients, suffix  prefix and suffix of the channels of clients
---   counts           whether the server counts all listeners of these channels
---   keeping          ms for which permits are kept for a client that was called
+--   keeping  ms for which permits are kept for a client that was called
 --
 --   queue  sorted set: entry -> since when it waits, in µs: its ticket
 --   calls  sorted set: entry that was called -> ms until which permits are kept for it
@@ -18,6 +15,7 @@
 --   "call <permits> <client>:<number of the operation> <key>"
 --
 -- A client that comes too late gets its place back by its ticket.
+--@needs key total queue calls bar keeping publish clients suffix counts
 --@include shared/clock
 --@include semaphore/state
 --@include shared/listened

@@ -1,4 +1,4 @@
--- Fragment: the counter of a semaphore. It needs the locals key, kind, publish and channel.
+-- Fragment: the counter of a semaphore.
 --
 --   key    string: available permits, may be negative; Redisson's
 --   total  string: all permits, for a counter that this library has set; changes when
@@ -8,6 +8,7 @@
 -- Scripts that need permits, and those that report them, reply if there are none:
 --
 --   error LATCHKEY_UNSET: nobody has set the permits; nothing changed
+--@needs key publish channel
 local most = 2147483647 -- Redisson's integers
 local mine = 'semaphore'
 --@include shared/tell

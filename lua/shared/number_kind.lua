@@ -1,5 +1,5 @@
 -- Fragment: which kind of object the number under a name is. Semaphores, permit semaphores and latches
--- are all numbers, in Redisson's format. It needs the locals key, kind and mine.
+-- are all numbers, in Redisson's format.
 --
 --   kind  string: 'semaphore', 'permit semaphore' or 'latch', written by the script that sets the
 --         number, with the same expiry. Redisson does not know it: without it, the number may be
@@ -8,6 +8,7 @@
 --
 -- A semaphore is gone when its number is gone, even if Redisson has left this key behind. A latch is
 -- open then.
+--@needs kind mine
 
 -- numberIn returns the number that a value is, nil for a value that the server cannot add to, or that Lua cannot
 -- represent.

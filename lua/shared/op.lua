@@ -1,7 +1,6 @@
--- Fragment: an operation that counts once, however often it is sent. It needs the
--- locals note (key of its session) and number.
+-- Fragment: an operation that counts once, however often it is sent. number is its number.
 --
---   note   string: the number of the last operation of the session, a space, its result
+--   note   key of its session, a string: the number of the last operation of the session, a space, its result
 --
 -- A session of a client runs one operation after the other, with growing numbers. So a copy
 -- that arrives late is either the noted operation, which is answered from the note, or an
@@ -9,6 +8,7 @@
 -- tries to deliver a copy. A script replies to an operation that is past, or was given up, with
 --
 --   error LATCHKEY_PAST: the operation is over; nothing changed
+--@needs note number
 local memory = 1200000
 local void = 'void'
 
