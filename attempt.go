@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -93,7 +94,7 @@ func (c *Client) confirm(ctx context.Context, first transport.Answer, again call
 // lease has ended.
 func (a *acquisition) accept(ans transport.Answer) error {
 	c := a.lock.client
-	if isClosed(c.closing) {
+	if async.IsClosed(c.closing) {
 		a.markUnwanted()
 		return fault.ErrClosed
 	}

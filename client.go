@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -235,7 +236,7 @@ func (c *Client) closeKindStates() {
 func (c *Client) begin(ctx context.Context) error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if isClosed(c.closing) {
+	if async.IsClosed(c.closing) {
 		return fault.ErrClosed
 	}
 	if err := endedBefore(ctx); err != nil {

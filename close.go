@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -64,7 +65,7 @@ func (c *Client) closeContext(ctx context.Context) (context.Context, context.Can
 func (c *Client) startClosing() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if isClosed(c.closing) {
+	if async.IsClosed(c.closing) {
 		return false
 	}
 	close(c.closing)
@@ -117,7 +118,7 @@ const closeReleases = 64
 // will fail in the same way: the first error stands for all.
 func (c *Client) releaseAll(ctx context.Context, ended []*ownership) {
 	var failed atomic.Int32
-	inParallel(closeReleases, ended, func(o *ownership) {
+	async.ForEach(closeReleases, ended, func(o *ownership) {
 		if failed.Load() > 0 {
 			failed.Add(1) // on a silent server each of the rest would take as long again
 			return

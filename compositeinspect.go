@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
@@ -53,7 +54,7 @@ func (l *compositeLock) inspectBy(look func(member) (Inspection, error)) (Inspec
 		return whole, fault.Op("inspect", whole.Name, err)
 	}
 	found := make([]Inspection, len(l.members))
-	errs := parallelErrors(indexesOf(l.members), func(i int) (err error) {
+	errs := async.Errors(async.Indexes(l.members), func(i int) (err error) {
 		found[i], err = look(l.members[i])
 		return ofMember(i, err)
 	})
@@ -92,7 +93,7 @@ func (l *compositeLock) ForceUnlock(ctx context.Context) (bool, error) {
 		return false, fault.Op("force unlock", l.Name(), err)
 	}
 	held := make([]bool, len(l.members))
-	errs := parallelErrors(indexesOf(l.members), func(i int) (err error) {
+	errs := async.Errors(async.Indexes(l.members), func(i int) (err error) {
 		held[i], err = l.members[i].ForceUnlock(ctx)
 		return ofMember(i, err)
 	})

@@ -14,16 +14,14 @@ import (
 // TestDocumentation checks the documentation as go doc shows it: methods of an embedded type appear under each
 // type that embeds it.
 func TestDocumentation(t *testing.T) {
-	for _, folder := range []string{".", transportFolder} {
-		pkg := documentation(t, folder)
-		for _, f := range pkg.Funcs {
-			checkDocumented(t, f.Name, f.Doc)
-		}
-		for _, each := range pkg.Types {
-			checkDocumented(t, each.Name, each.Doc)
-			for _, f := range append(each.Funcs, each.Methods...) {
-				checkDocumented(t, each.Name+"."+f.Name, f.Doc)
-			}
+	pkg := documentation(t, ".")
+	for _, f := range pkg.Funcs {
+		checkDocumented(t, f.Name, f.Doc)
+	}
+	for _, each := range pkg.Types {
+		checkDocumented(t, each.Name, each.Doc)
+		for _, f := range append(each.Funcs, each.Methods...) {
+			checkDocumented(t, each.Name+"."+f.Name, f.Doc)
 		}
 	}
 }

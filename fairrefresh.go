@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -67,7 +68,7 @@ func (l *fairWaitList) refreshNode(node *transport.Node, batches []*refreshing) 
 // the errors.
 func (l *fairWaitList) refreshAll(batches []*refreshing, flights int) error {
 	failed := make(chan error, len(batches))
-	inParallel(flights, batches, func(b *refreshing) {
+	async.ForEach(flights, batches, func(b *refreshing) {
 		if err := l.refresh(b); err != nil {
 			failed <- err
 		}

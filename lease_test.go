@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -76,8 +77,8 @@ func TestLease_never_passes_the_limit(t *testing.T) {
 
 func TestLimit_of_nothing_allows_everything(t *testing.T) {
 	var none *timeBound
-	require.Equal(t, noDeadline, none.left(leaseStart))
-	require.Equal(t, noDeadline, none.valid(later(MaxLease)))
+	require.Equal(t, async.NoDeadline, none.left(leaseStart))
+	require.Equal(t, async.NoDeadline, none.valid(later(MaxLease)))
 }
 
 // A granted lease is short. A short hold needs no renewal, however long its owner has waited. If a renewal fails,

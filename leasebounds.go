@@ -22,9 +22,6 @@ const (
 // does not end. For a lock it means that the key is damaged, since every lock has a lease.
 const NoExpiry = time.Duration(math.MaxInt64)
 
-// noDeadline is the time until something that never happens.
-const noDeadline = time.Duration(math.MaxInt64)
-
 // permanentLease stands for a lease that does not end.
 const permanentLease = 100 * 365 * 24 * time.Hour
 

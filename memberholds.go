@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -23,7 +24,7 @@ func giveBack(ctx context.Context, holds []*Hold, patience time.Duration) {
 // caller may change holds as soon as callUntil returns.
 func callUntil(ctx context.Context, holds []*Hold, enough int, patience time.Duration, f func(*Hold) error) []error {
 	holds = slices.Clone(holds) // a call may begin after callUntil has returned
-	indexes := slices.DeleteFunc(indexesOf(holds), func(i int) bool { return holds[i] == nil })
+	indexes := slices.DeleteFunc(async.Indexes(holds), func(i int) bool { return holds[i] == nil })
 	calls := callMembers(indexes, func(i int) (*Hold, error) { return holds[i], f(holds[i]) })
 	errs := make([]error, len(holds))
 	var silence <-chan time.Time

@@ -27,24 +27,6 @@ func pauseOfPoller(waited time.Duration) time.Duration {
 	return min(5*time.Millisecond+waited/16, longestPollerPause)
 }
 
-// signal sends on a channel that has room for one, and never blocks: one pending signal is enough.
-func signal(signals chan struct{}) {
-	select {
-	case signals <- struct{}{}:
-	default:
-	}
-}
-
-// isClosed reports whether a channel on which nothing is sent is closed.
-func isClosed(ch <-chan struct{}) bool {
-	select {
-	case <-ch:
-		return true
-	default:
-		return false
-	}
-}
-
 // until returns the time until t, and at most 0 if t is past or zero. Most times are zero; for them it does not
 // read the clock.
 func until(t time.Time) time.Duration {

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -104,7 +105,7 @@ func (n *notifier) add(s *subscription) {
 	nodes := n.nodes()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if isClosed(n.closed) {
+	if async.IsClosed(n.closed) {
 		return
 	}
 	address := n.node(nodes, s.channel)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -22,7 +23,7 @@ func (l *listener) add(s *subscription) {
 		l.active = true
 		l.running.Go(l.run)
 	}
-	signal(l.signals)
+	async.Signal(l.signals)
 }
 
 // subscribeNew subscribes to every channel that has a subscription not yet requested on this link. To subscribe

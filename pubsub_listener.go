@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -66,7 +67,7 @@ func (l *listener) run() {
 func (l *listener) idle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if isClosed(l.closed) {
+	if async.IsClosed(l.closed) {
 		return true
 	}
 	l.active = len(l.subs) > 0
@@ -193,5 +194,5 @@ func (l *listener) recount(k *link, heard int64) {
 // giveUp makes the listener open a new link, to the current master.
 func (l *listener) giveUp(k *link) {
 	k.elsewhere.Store(true)
-	signal(l.signals)
+	async.Signal(l.signals)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -134,7 +135,7 @@ func (l *listener) noteEnded(s *subscription) {
 	l.mu.Lock()
 	l.ended = append(l.ended, s)
 	l.mu.Unlock()
-	signal(l.signals)
+	async.Signal(l.signals)
 }
 
 // moveEnded looks for the new owners of slots that the node has given away.

@@ -3,6 +3,7 @@ package latchkey
 import (
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -194,7 +195,7 @@ func (a *acquisition) takeGrant() (begun, known bool) {
 // the caller queries the server, which knows that the owner holds the lock.
 func (a *acquisition) isEnough(granted time.Duration, from transport.Stamp) bool {
 	c := a.lock.client
-	if isClosed(c.closing) {
+	if async.IsClosed(c.closing) {
 		return false
 	}
 	left := granted - driftMargin(granted) - c.clock().Since(from)

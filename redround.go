@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
@@ -71,7 +72,7 @@ type tries struct {
 // no longer needed is released when it arrives.
 func (l *RedLock) try(ctx context.Context, timeout time.Duration, settings []setting, indexes ...int) *tries {
 	if indexes == nil {
-		indexes = indexesOf(l.members)
+		indexes = async.Indexes(l.members)
 	}
 	ctx, cancel := fault.WithWait(context.WithoutCancel(ctx), timeout)
 	calls := callMembers(indexes, func(i int) (*Hold, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -117,7 +118,7 @@ func (o *ownership) downgraded(s *holdState) (request, error) {
 	left = min(left, o.lease.limit.left(now))
 	o.mu.Unlock()
 	limit := setting{kind: settingMaxHold, d: max(left, MinLease)}
-	if left == noDeadline { // as of a hold with a fixed lease
+	if left == async.NoDeadline { // as of a hold with a fixed lease
 		limit = setting{kind: settingOfClient, d: o.lock.client.options.MaxHold}
 	}
 	return newRequest(o.lock.client.options.Lease, true, []setting{limit})

@@ -3,6 +3,7 @@ package latchkey
 import (
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -20,20 +21,20 @@ type dueTimes struct {
 	verifyAt time.Duration // when the hold is to be verified if goroutines of this client wait for it
 }
 
-func newSchedule() schedule { return schedule{index: notInHeap} }
+func newSchedule() schedule { return schedule{index: async.NotInHeap} }
 
-// dueAt implements [dueItem].
-func (o *ownership) dueAt() time.Duration { return min(o.schedule.renewAt, o.schedule.deadline) }
+// DueAt implements [async.Item].
+func (o *ownership) DueAt() time.Duration { return min(o.schedule.renewAt, o.schedule.deadline) }
 
-// heapIndex implements [dueItem].
-func (o *ownership) heapIndex() *int32 { return &o.schedule.index }
+// HeapIndex implements [async.Item].
+func (o *ownership) HeapIndex() *int32 { return &o.schedule.index }
 
 // plan tells the watchdog when to renew and when to give up. o.mu is held.
 func (o *ownership) plan() { o.planFrom(o.lock.client.clock()) }
 
 // planFrom is plan with the current time. o.mu is held.
 func (o *ownership) planFrom(now transport.Stamp) {
-	renewAt := noDeadline
+	renewAt := async.NoDeadline
 	if o.renews() {
 		renewAt = now.Mono + o.lease.untilRenewal(now)
 	}
@@ -43,7 +44,7 @@ func (o *ownership) planFrom(now transport.Stamp) {
 // planAt is plan with the time of the next renewal. o.mu is held.
 func (o *ownership) planAt(now transport.Stamp, renewAt time.Duration) {
 	valid := min(o.lease.valid(now), o.holds.untilLimit(now))
-	verifyAt := noDeadline
+	verifyAt := async.NoDeadline
 	if o.lock.spec.lineRests() {
 		verifyAt = now.Mono + pausesUnheard*o.lock.client.verifyPause()
 	}

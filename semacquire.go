@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
@@ -81,7 +82,7 @@ func (s *semAcquisition) wait(ctx context.Context) error {
 // waitIn waits in the line with a key.
 func (s *semAcquisition) waitIn(ctx context.Context, key lineKey) error {
 	s.line, s.queue = s.client.semLines().use(key), s.client.waitQueues.use(key)
-	s.semWaiter = semWaiter{count: s.count, moved: make(chan struct{}), wake: func() { signal(s.queue.signals) }}
+	s.semWaiter = semWaiter{count: s.count, moved: make(chan struct{}), wake: func() { async.Signal(s.queue.signals) }}
 	defer s.queue.done()
 	defer s.line.all.done(key)
 	var mark waitMark
@@ -169,7 +170,7 @@ func (s *semAcquisition) pause(q *waitQueue, _ int, left time.Duration) time.Dur
 
 // keepPassed gives passed permits back if the client was closed in the meantime.
 func (s *semAcquisition) keepPassed() error {
-	if !isClosed(s.client.closing) {
+	if !async.IsClosed(s.client.closing) {
 		return nil
 	}
 	s.sendLater(func(o *operation) call { return s.release(o, "release", s.count, "") })

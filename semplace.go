@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -67,7 +68,7 @@ func (p *semPlace) ask(ctx context.Context) error {
 	case a.Message.IsArray():
 		p.refusal = p.readRefusal(a)
 		return p.refusal
-	case isClosed(p.client.closing):
+	case async.IsClosed(p.client.closing):
 		p.doubt = true // it has to be given back
 		return fault.ErrClosed
 	}

@@ -3,6 +3,7 @@ package latchkey
 import (
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -25,7 +26,7 @@ func newTimeBound(d time.Duration, from transport.Stamp) *timeBound {
 // left is the time until the limit; a nil bound never ends.
 func (l *timeBound) left(now transport.Stamp) time.Duration {
 	if l == nil {
-		return noDeadline
+		return async.NoDeadline
 	}
 	return l.d - now.Since(l.from)
 }
@@ -33,7 +34,7 @@ func (l *timeBound) left(now transport.Stamp) time.Duration {
 // valid is how long the limit allows a hold to be relied on.
 func (l *timeBound) valid(now transport.Stamp) time.Duration {
 	if l == nil {
-		return noDeadline
+		return async.NoDeadline
 	}
 	return l.left(now) - driftMargin(l.d)
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -43,8 +44,8 @@ type undoer struct {
 
 	mu      sync.Mutex
 	pending map[undoable]*pendingUndo
-	queue   dueHeap[*pendingUndo] // those that wait for their time
-	timer   *time.Timer           // for the first of them, nil before the first use
+	queue   async.Heap[*pendingUndo] // those that wait for their time
+	timer   *time.Timer              // for the first of them, nil before the first use
 }
 
 const (
@@ -89,7 +90,7 @@ type undoPlan struct {
 type pendingUndo struct {
 	what       undoable
 	slot       uint16
-	index      int32                // its index in the queue; notInHeap if it is in the line of its node, or in flight
+	index      int32                // its index in the queue; async.NotInHeap if it is in the line of its node, or in flight
 	again      bool                 // it was added again while it was in flight
 	due        time.Duration        // when the next command is to be sent
 	pause      time.Duration        // after the answer to that command
@@ -115,11 +116,11 @@ func (u *undoer) add(what undoable, plan undoPlan) {
 	switch known := u.pending[what]; {
 	case known == nil:
 		u.pending[what] = p
-		u.queue.put(p)
-	case known.index != notInHeap:
+		u.queue.Put(p)
+	case known.index != async.NotInHeap:
 		p.due = min(p.due, known.due)
 		known.merge(p)
-		u.queue.put(known)
+		u.queue.Put(known)
 	default:
 		known.again = true
 		known.merge(p)
@@ -131,7 +132,7 @@ func newPendingUndo(what undoable, plan undoPlan, now time.Duration) *pendingUnd
 	start := now + plan.delay
 	lease := min(plan.lease+driftMargin(plan.lease), lateDelivery)
 	p := &pendingUndo{
-		what: what, slot: transport.KeySlot(plan.key), index: notInHeap,
+		what: what, slot: transport.KeySlot(plan.key), index: async.NotInHeap,
 		due: start, pause: min(undoPause, lease/(undoGrowth-1)),
 		late: plan.late, generation: plan.generation,
 		window: start + lease, expiry: start + lease,
@@ -156,8 +157,8 @@ func (p *pendingUndo) merge(more *pendingUndo) {
 
 // arm sets the timer for the first in the queue. u.mu is held.
 func (u *undoer) arm() {
-	next := u.queue.next()
-	if next == noDeadline || u.open.Err() != nil {
+	next := u.queue.Next()
+	if next == async.NoDeadline || u.open.Err() != nil {
 		return
 	}
 	wait := max(next-u.client.clock().Mono, 0)
@@ -176,8 +177,8 @@ func (u *undoer) dispatch() {
 		return
 	}
 	now := u.client.clock().Mono
-	for u.queue.next() <= now {
-		u.send(u.queue.takeFirst())
+	for u.queue.Next() <= now {
+		u.send(u.queue.TakeFirst())
 	}
 	u.arm()
 }
@@ -217,7 +218,7 @@ func (u *undoer) attempt(p *pendingUndo) (heard bool) {
 		u.send(p)
 		return false
 	}
-	u.queue.put(p)
+	u.queue.Put(p)
 	u.arm()
 	return v.Heard()
 }
@@ -250,7 +251,7 @@ func (u *undoer) close(ctx context.Context) {
 	u.mu.Unlock()
 	u.tasks.Wait()
 	var silent sync.Map // nodes
-	inParallel(closeReleases, slices.Collect(maps.Values(u.pending)), func(p *pendingUndo) {
+	async.ForEach(closeReleases, slices.Collect(maps.Values(u.pending)), func(p *pendingUndo) {
 		node := u.client.topology.Serving(p.slot)
 		if _, is := silent.Load(node); !is && ctx.Err() == nil && !u.try(ctx, p.what.undo).Heard() {
 			silent.Store(node, true)
@@ -258,8 +259,8 @@ func (u *undoer) close(ctx context.Context) {
 	})
 }
 
-// dueAt implements [dueItem].
-func (p *pendingUndo) dueAt() time.Duration { return p.due }
+// DueAt implements [async.Item].
+func (p *pendingUndo) DueAt() time.Duration { return p.due }
 
-// heapIndex implements [dueItem].
-func (p *pendingUndo) heapIndex() *int32 { return &p.index }
+// HeapIndex implements [async.Item].
+func (p *pendingUndo) HeapIndex() *int32 { return &p.index }

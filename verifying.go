@@ -3,6 +3,8 @@ package latchkey
 import (
 	"slices"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/async"
 )
 
 // Goroutines in line behind a hold of their own client send nothing to the server. Instead the
@@ -42,7 +44,7 @@ func (w *watchdog) verify(now time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.startRenewals(slices.DeleteFunc(found, func(o *ownership) bool {
-		return o.schedule.index == notInHeap || now < o.schedule.verifyAt // it may be over by now, or renewed
+		return o.schedule.index == async.NotInHeap || now < o.schedule.verifyAt // it may be over by now, or renewed
 	}))
 }
 

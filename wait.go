@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -64,7 +65,7 @@ func (c *Client) wait(ctx context.Context, key lineKey, l lineKind, a attempter,
 // since the waiter in front may wait for something else.
 func (c *Client) waitInLine(ctx context.Context, q *waitQueue, w *waiter, a attempter, last error) (waitResult, error) {
 	if m, is := a.(interface{ missedHint(q *waitQueue) bool }); is && m.missedHint(q.whole()) {
-		signal(w.wake)
+		async.Signal(w.wake)
 	}
 	for {
 		switch at, err := q.await(ctx, c.closing, w); at {

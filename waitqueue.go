@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
@@ -232,7 +233,7 @@ func (q *waitQueue) signalFront() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.signaled = true
-	signal(q.signals)
+	async.Signal(q.signals)
 }
 
 // isSignaled reports whether there was a signal since forgetSignal.

@@ -3,6 +3,8 @@ package latchkey
 import (
 	"slices"
 	"sync/atomic"
+
+	"github.com/latchkey-go/latchkey/internal/base/async"
 )
 
 // lineKind says which line of a key is meant.
@@ -161,7 +163,7 @@ func (q *waitQueue) wakeFirst(n int) {
 		if n > 0 && w.recipient != nil && w.recipient.mayBeLetIn() {
 			continue
 		}
-		signal(w.wake)
+		async.Signal(w.wake)
 		n--
 	}
 }

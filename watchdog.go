@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -36,7 +37,7 @@ type watchdog struct {
 
 	mu       sync.Mutex
 	started  bool
-	queue    dueHeap[*ownership]
+	queue    async.Heap[*ownership]
 	verifyAt time.Duration // when to look for holds to verify
 	wakeAt   time.Duration // when the timekeeper wakes next
 	skew     time.Duration // between the clocks, when the timekeeper last ran
@@ -62,7 +63,7 @@ func newWatchdog(c *Client) *watchdog {
 		signals: make(chan struct{}, 1),
 		open:    open,
 		end:     end,
-		wakeAt:  noDeadline,
+		wakeAt:  async.NoDeadline,
 	}
 }
 
@@ -70,17 +71,17 @@ func newWatchdog(c *Client) *watchdog {
 func (w *watchdog) plan(o *ownership, due dueTimes) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if isClosed(w.open.Done()) {
+	if async.IsClosed(w.open.Done()) {
 		return
 	}
 	o.schedule.dueTimes = due
-	w.queue.put(o)
+	w.queue.Put(o)
 	w.start()
 	// The timekeeper keeps sleeping if it wakes early enough anyway, so that a short hold costs no
 	// switch of goroutines.
-	if o.dueAt() < w.wakeAt {
-		w.wakeAt = o.dueAt()
-		signal(w.signals)
+	if o.DueAt() < w.wakeAt {
+		w.wakeAt = o.DueAt()
+		async.Signal(w.signals)
 	}
 }
 
@@ -99,7 +100,7 @@ func (w *watchdog) start() {
 func (w *watchdog) drop(o *ownership) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.queue.remove(o)
+	w.queue.Remove(o)
 }
 
 // close ends all goroutines.
@@ -142,10 +143,10 @@ func (w *watchdog) sleep(signaled bool) time.Duration {
 	now := w.clock().Mono
 	w.wakeAt = min(now+longestSleep, w.verifyAt)
 	switch {
-	case w.queue.next() != noDeadline:
-		w.wakeAt = min(w.wakeAt, w.queue.next())
+	case w.queue.Next() != async.NoDeadline:
+		w.wakeAt = min(w.wakeAt, w.queue.Next())
 	case !signaled:
-		w.wakeAt = noDeadline
+		w.wakeAt = async.NoDeadline
 		return idleSleep // until a signal
 	}
 	return max(w.wakeAt-now, 0)
@@ -162,8 +163,8 @@ func (w *watchdog) collect(now transport.Stamp) (overdue []*ownership) {
 		return slices.Clone(w.queue)
 	}
 	var due []*ownership
-	for w.queue.next() <= now.Mono {
-		o := w.queue.takeFirst()
+	for w.queue.Next() <= now.Mono {
+		o := w.queue.TakeFirst()
 		if o.schedule.deadline <= now.Mono {
 			overdue = append(overdue, o)
 			continue
@@ -181,7 +182,7 @@ func (w *watchdog) collect(now transport.Stamp) (overdue []*ownership) {
 // and are due together from then on. w.mu is held.
 func (w *watchdog) dueSoon(now time.Duration) (soon []*ownership) {
 	for _, o := range w.queue {
-		if o.schedule.renewAt != noDeadline && o.schedule.renewAt-now <= (o.schedule.deadline-o.schedule.renewAt)/4 {
+		if o.schedule.renewAt != async.NoDeadline && o.schedule.renewAt-now <= (o.schedule.deadline-o.schedule.renewAt)/4 {
 			soon = append(soon, o)
 		}
 	}
@@ -192,8 +193,8 @@ func (w *watchdog) dueSoon(now time.Duration) (soon []*ownership) {
 // holds on others. Until the result arrives, only the deadline of a hold counts. w.mu is held.
 func (w *watchdog) startRenewals(due []*ownership) {
 	for _, o := range due {
-		o.schedule.renewAt, o.schedule.verifyAt = noDeadline, noDeadline
-		w.queue.put(o)
+		o.schedule.renewAt, o.schedule.verifyAt = async.NoDeadline, async.NoDeadline
+		w.queue.Put(o)
 	}
 	for _, o := range due { // at last, so that they share scripts
 		w.send(o)

@@ -2,6 +2,7 @@
 // floor and of lower ones, and nothing imports the root. Only transport and what is above it sends or waits.
 //
 //	floor     | room  | duty
+//	base      | async | running in parallel, signals that never block, the heap of what is due
 //	base      | fault | the errors that calls return, and their texts
 //	transport |       | sending commands to servers, and repeating them
 package internal

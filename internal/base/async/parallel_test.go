@@ -1,4 +1,4 @@
-package latchkey
+package async
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ func TestInParallel(t *testing.T) {
 	const limit = 3
 	var underWay, calls atomic.Int32
 	full := make(chan struct{})
-	inParallel(limit, make([]int, 50), func(int) {
+	ForEach(limit, make([]int, 50), func(int) {
 		assert.LessOrEqual(t, underWay.Add(1), int32(limit))
 		defer underWay.Add(-1)
 		n := calls.Add(1)
@@ -27,11 +27,11 @@ func TestInParallel(t *testing.T) {
 	})
 	require.EqualValues(t, 50, calls.Load())
 	bad := errors.New("bad")
-	require.Equal(t, []error{nil, bad, nil}, parallelErrors([]int{0, 1, 2}, func(i int) error {
+	require.Equal(t, []error{nil, bad, nil}, Errors([]int{0, 1, 2}, func(i int) error {
 		if i == 1 {
 			return bad
 		}
 		return nil
 	}), "each error has the index of what it is about")
-	require.Empty(t, parallelErrors([]int{}, func(int) error { return bad }))
+	require.Empty(t, Errors([]int{}, func(int) error { return bad }))
 }
