@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -17,20 +18,20 @@ type acquisition struct {
 	request
 
 	lock  *primitive
-	verb  string          // the call in words
-	fault error           // why nothing may be sent, or nil
-	began transport.Stamp // when the call began
+	verb  string      // the call in words
+	fault error       // why nothing may be sent, or nil
+	began lease.Stamp // when the call began
 
 	// ownership is what the call wants to begin. It is nil until the call needs one: a call that
 	// waits in line without an ownership costs little more than its goroutine.
 	ownership *ownership
-	others    []*ownership    // requested with it; they begin together
-	under     *holdState      // the hold to re-enter, or nil
-	passed    *holdState      // the hold that was passed to this call, or nil
-	queued    protocol        // for attempts that wait in a queue on the server, or nil
-	since     transport.Stamp // before the first attempt, or when the call began
-	holder    string          // of the lock, when the last attempt was refused, or ""
-	args      *[9]string      // of the command, or nil
+	others    []*ownership // requested with it; they begin together
+	under     *holdState   // the hold to re-enter, or nil
+	passed    *holdState   // the hold that was passed to this call, or nil
+	queued    protocol     // for attempts that wait in a queue on the server, or nil
+	since     lease.Stamp  // before the first attempt, or when the call began
+	holder    string       // of the lock, when the last attempt was refused, or ""
+	args      *[9]string   // of the command, or nil
 
 	pollIn time.Duration // after the last refusal, if it polls in the queue of the lock, else 0
 
@@ -176,7 +177,7 @@ func (a *acquisition) permits() int { return 1 + len(a.others) }
 
 // start makes the ownership with a fresh owner, at the first attempt.
 func (a *acquisition) start() {
-	if a.since == (transport.Stamp{}) {
+	if a.since == (lease.Stamp{}) {
 		a.since = a.began
 		if a.wasInLine {
 			a.since = a.lock.client.clock()

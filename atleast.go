@@ -5,21 +5,12 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
 
 // A lock with [AtLeast] stays taken for a minimum time. Its first lease is at least as long, in case the
 // holder crashes. A release before that time replaces the owner by one with keptSuffix, which expires when the
 // time is over. Nothing can acquire as that owner, so nothing can enter the lock by the former owner.
-
-// keptFor is the remaining time for which a lock stays taken. It counts from the answer to the acquisition, by
-// the monotonic clock alone: setting the wall clock forward does not shorten it.
-func (l *timeBound) keptFor(now transport.Stamp) time.Duration {
-	if l == nil {
-		return 0
-	}
-	return max(l.d-(now.Mono-l.from.Mono), 0)
-}
 
 // checkAtLeast refuses the option for a lock that cannot stay taken, and for the lock of an election, which
 // must go to the next candidate at once.
@@ -38,12 +29,12 @@ func (o *ownership) keptAfter(count int) time.Duration {
 	if count > 0 {
 		return 0
 	}
-	return o.keptUntil.keptFor(o.lock.client.clock())
+	return o.keptUntil.KeptFor(o.lock.client.clock())
 }
 
 // keptIfLost is until when the lock stays taken although the ownership is over, or nil: if it was lost before
 // the server confirmed a release. An acquisition that is executed late after a release is undone completely.
-func (o *ownership) keptIfLost() *timeBound {
+func (o *ownership) keptIfLost() *lease.Bound {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.holds.cause == nil {

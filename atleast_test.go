@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -19,7 +20,7 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 			c := newTestClient(t, Options{})
 			lock := newPrimitive(c, lockSpec, uniqueName(t, c))
 			o := c.registry.fresh(lock)
-			o.phase, o.holds.cause, o.keptUntil = over, cause, newTimeBound(time.Minute, c.clock())
+			o.phase, o.holds.cause, o.keptUntil = over, cause, lease.NewBound(time.Minute, c.clock())
 			c.script(lockAcquire, lock.queued(), o.wire, "90000")
 			undo := o.lastRelease()
 			require.Equal(t, transport.Answered, undo.undo(context.Background(), nil))
@@ -31,7 +32,7 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 			require.Equal(t, map[string]string{o.wire + keptSuffix: "1"}, c.hash(t, lock.key))
 			require.InDelta(t, 60000, left, 5000)
 
-			undo.kept.d = 0 // it is over
+			undo.kept.D = 0 // it is over
 			c.script(lockRelease, lock.queued(), o.wire+keptSuffix, lock.channel)
 			c.script(lockAcquire, lock.queued(), o.wire, "90000")
 			require.Equal(t, transport.Answered, undo.undo(context.Background(), nil))
@@ -42,11 +43,11 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 
 // Setting the wall clock forward does not end the time sooner.
 func TestAtLeast_counts_by_the_monotonic_clock(t *testing.T) {
-	start := transport.Stamp{Mono: time.Hour, Wall: time.Hour}
-	least := newTimeBound(time.Minute, start)
-	require.Equal(t, 50*time.Second, least.keptFor(transport.Stamp{Mono: time.Hour + 10*time.Second, Wall: 3 * time.Hour}))
-	require.Zero(t, least.keptFor(transport.Stamp{Mono: 3 * time.Hour, Wall: time.Hour}))
-	require.Zero(t, (*timeBound)(nil).keptFor(start))
+	start := lease.Stamp{Mono: time.Hour, Wall: time.Hour}
+	least := lease.NewBound(time.Minute, start)
+	require.Equal(t, 50*time.Second, least.KeptFor(lease.Stamp{Mono: time.Hour + 10*time.Second, Wall: 3 * time.Hour}))
+	require.Zero(t, least.KeptFor(lease.Stamp{Mono: 3 * time.Hour, Wall: time.Hour}))
+	require.Zero(t, (*lease.Bound)(nil).KeptFor(start))
 }
 
 // Each form of a holder in Redis parses, and encodes to the same text again.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -99,7 +100,7 @@ func (a *acquisition) accept(ans transport.Answer) error {
 		return fault.ErrClosed
 	}
 	now := c.clock()
-	if a.lease-driftMargin(a.lease) <= now.Since(ans.Sent) {
+	if a.lease-lease.Margin(a.lease) <= now.Since(ans.Sent) {
 		a.markUnwanted()
 		return transport.Unavailable(errLate)
 	}
@@ -140,7 +141,7 @@ func (a *acquisition) readHolder(ans transport.Answer) (left time.Duration, err 
 
 // readPlace reads what a refusal says of a place in the queue, if there is one: since when it waits and, if it is a
 // poller, when it is to poll.
-func (a *acquisition) readPlace(place []rueidis.RedisMessage, sent transport.Stamp) error {
+func (a *acquisition) readPlace(place []rueidis.RedisMessage, sent lease.Stamp) error {
 	if len(place) == 0 {
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -27,7 +28,7 @@ type Client struct {
 	rueidis rueidis.Client
 	owned   bool
 	cluster bool
-	clock   func() transport.Stamp
+	clock   func() lease.Stamp
 
 	sender          *transport.Sender
 	waitQueues      *waitQueues
@@ -102,7 +103,7 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 		rueidis:    client,
 		owned:      topology != nil,
 		cluster:    client.Mode() == rueidis.ClientModeCluster,
-		clock:      transport.SystemClock,
+		clock:      lease.SystemClock,
 		publish:    "PUBLISH",
 		kindStates: map[Kind]any{},
 		leaseMS:    millisText(options.Lease),

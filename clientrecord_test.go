@@ -7,12 +7,13 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // newTestRecord returns a record that is not written by itself.
 func newTestRecord() *clientRecord {
-	r := newClientRecord(&Client{id: newClientID(), clock: transport.SystemClock, options: Options{Label: "x"}})
+	r := newClientRecord(&Client{id: newClientID(), clock: lease.SystemClock, options: Options{Label: "x"}})
 	r.writing = true
 	return r
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
 
 // beginRelease begins the end of the whole, which accepts no more members, and returns the
@@ -91,5 +92,5 @@ func (c *compositeHold) concludeRelease(lost error, errs []error, unknown bool) 
 // releaseRest releases the remaining members of a lost hold, shortly after the loss was reported:
 // a lost hold must not keep others out.
 func (c *compositeHold) releaseRest() {
-	time.AfterFunc(timerLateness, func() { giveBack(context.Background(), c.present(), c.patience) })
+	time.AfterFunc(lease.TimerLateness, func() { giveBack(context.Background(), c.present(), c.patience) })
 }

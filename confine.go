@@ -1,6 +1,10 @@
 package latchkey
 
-import "time"
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/lease"
+)
 
 // While a [MultiLock] waits for a member, the members that it holds are renewed, whatever [Lease]
 // and [MaxHold] say. These options apply to the whole, and confine its members once all are
@@ -30,9 +34,9 @@ func (s *holdState) confine(bounds confinement) {
 	switch {
 	case bounds.max == 0:
 	case s == o.holds.outermost():
-		o.lease.limit = newTimeBound(bounds.max, start)
+		o.lease.Limit = lease.NewBound(bounds.max, start)
 	default:
-		s.limit = newTimeBound(bounds.max, start)
+		s.limit = lease.NewBound(bounds.max, start)
 	}
 	o.plan()
 }

@@ -3,6 +3,7 @@ package latchkey
 import (
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -48,13 +49,13 @@ type doubt struct {
 // sentInDoubt is when acquisitions in doubt were sent, and how long extensions in doubt may last.
 type sentInDoubt struct {
 	acquisition bool                 // there is one
-	at          transport.Stamp      // before the last of them
+	at          lease.Stamp          // before the last of them
 	generation  transport.Generation // in which all of them were sent, or transport.NoGeneration
 	extension   time.Duration        // the longest lease that an extension in doubt may have set
 }
 
 // acquisitionInDoubt records an acquisition that may be executed, now or late.
-func (d *doubt) acquisitionInDoubt(sent transport.Stamp, sentIn transport.Generation) {
+func (d *doubt) acquisitionInDoubt(sent lease.Stamp, sentIn transport.Generation) {
 	if d.acquisition() {
 		sentIn = d.sent.generation.Common(sentIn)
 	}
@@ -93,13 +94,13 @@ func (d *doubt) extensionInDoubt(lease time.Duration) {
 func (d *doubt) span(known time.Duration) time.Duration { return max(known, d.extension()) }
 
 // mayComeLate reports whether an acquisition with that lease may still be executed.
-func (d *doubt) mayComeLate(now transport.Stamp, lease time.Duration) bool {
+func (d *doubt) mayComeLate(now lease.Stamp, lease time.Duration) bool {
 	return d.acquisition() && now.Since(d.sent.at) < lease
 }
 
 // mayLast reports whether a command in flight may give the key more time than the client knows
 // of. span is how long the key may live at most.
-func (d *doubt) mayLast(now transport.Stamp, span time.Duration) bool {
+func (d *doubt) mayLast(now lease.Stamp, span time.Duration) bool {
 	return d.renewal || d.release || d.extension() > 0 || d.mayComeLate(now, span)
 }
 

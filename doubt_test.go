@@ -6,13 +6,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
+
+var leaseStart = lease.Stamp{Mono: time.Hour, Wall: 1000 * time.Hour}
+
+// later returns a stamp that is d after leaseStart on both clocks.
+func later(d time.Duration) lease.Stamp { return leaseStart.Before(-d) }
 
 // TestDoubt_events checks what each event makes possible, on its own and a minute later.
 func TestDoubt_events(t *testing.T) {
 	type answers struct{ late, last, wait, held bool }
-	sent, lease := leaseStart, 30*time.Second
+	sent, span := leaseStart, 30*time.Second
 	for event, each := range map[string]struct {
 		happens     func(*doubt)
 		now, minute answers
@@ -28,8 +34,8 @@ func TestDoubt_events(t *testing.T) {
 	} {
 		var d doubt
 		each.happens(&d)
-		asked := func(now transport.Stamp) answers {
-			return answers{d.mayComeLate(now, lease), d.mayLast(now, lease), d.mayWait(), d.mayBeHeld()}
+		asked := func(now lease.Stamp) answers {
+			return answers{d.mayComeLate(now, span), d.mayLast(now, span), d.mayWait(), d.mayBeHeld()}
 		}
 		require.Equal(t, each.now, asked(sent), event)
 		require.Equal(t, each.minute, asked(later(time.Minute)), "%s, a minute ago", event)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
 
 // noHolds is for wait queues of keys without holds.
@@ -97,8 +97,8 @@ func TestWaitQueue_own_message_wakes_nobody(t *testing.T) {
 // fakeClock has a monotonic and a wall clock that diverge on request.
 type fakeClock struct{ sleep atomic.Int64 }
 
-func (f *fakeClock) now() transport.Stamp {
-	s := transport.SystemClock()
+func (f *fakeClock) now() lease.Stamp {
+	s := lease.SystemClock()
 	s.Wall += time.Duration(f.sleep.Load())
 	return s
 }

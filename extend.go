@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -20,7 +21,7 @@ import (
 // error the lease is unchanged, except that it may be d after ErrUnknownOutcome and
 // ErrNotReplicated.
 func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
-	if err := checkLease("the extension", d); err != nil {
+	if err := lease.Check("the extension", d); err != nil {
 		return fault.Op("extend", h.Name(), err)
 	}
 	if err := h.Err(); err != nil {
@@ -91,7 +92,7 @@ func (o *ownership) mayExtend(s *holdState, d time.Duration) error {
 	switch {
 	case o.errOf(s) != nil:
 		return notHeld(o.errOf(s))
-	case d > min(o.lease.limit.left(now), s.limit.left(now)):
+	case d > min(o.lease.Limit.Left(now), s.limit.Left(now)):
 		return fault.ErrMaxHold
 	}
 	o.doubt.renewal = true

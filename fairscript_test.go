@@ -10,7 +10,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
 
 const ownerC = "22222222-2222-4222-8222-222222222222:10"
@@ -570,9 +570,9 @@ func TestFairLock_skewed_clocks_change_nothing(t *testing.T) {
 // skewed returns another client of the same server, whose clocks are off by skew.
 func skewed(t *testing.T, c *Client, stale, skew time.Duration) *Client {
 	t.Helper()
-	other, err := New(c.rueidis, Options{StaleWaiterTimeout: stale, clock: func() transport.Stamp {
-		now := transport.SystemClock()
-		return transport.Stamp{Mono: now.Mono + skew, Wall: now.Wall + skew}
+	other, err := New(c.rueidis, Options{StaleWaiterTimeout: stale, clock: func() lease.Stamp {
+		now := lease.SystemClock()
+		return lease.Stamp{Mono: now.Mono + skew, Wall: now.Wall + skew}
 	}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, other.Close(context.Background())) })

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
 
 // holdSet is the holds of an ownership, and how many of them the server is to count. The mutex of
@@ -207,20 +207,20 @@ func (s *holdSet) clear(cause error) []*dependent {
 }
 
 // untilLimit is the time until the nearest limit of an active re-entry.
-func (s *holdSet) untilLimit(now transport.Stamp) time.Duration {
+func (s *holdSet) untilLimit(now lease.Stamp) time.Duration {
 	nearest := async.NoDeadline
 	for _, h := range s.entered {
 		if h.active() {
-			nearest = min(nearest, h.limit.valid(now))
+			nearest = min(nearest, h.limit.Valid(now))
 		}
 	}
 	return nearest
 }
 
 // pastLimit returns the active re-entries that are past their own limits.
-func (s *holdSet) pastLimit(now transport.Stamp) (past []*holdState) {
+func (s *holdSet) pastLimit(now lease.Stamp) (past []*holdState) {
 	for _, h := range s.entered {
-		if h.active() && h.limit.valid(now) <= 0 {
+		if h.active() && h.limit.Valid(now) <= 0 {
 			past = append(past, h)
 		}
 	}

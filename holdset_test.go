@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
 
 func TestHolds_are_counted_until_they_are_given_up(t *testing.T) {
@@ -67,8 +69,8 @@ func TestHolds_end_together(t *testing.T) {
 func TestHolds_past_their_own_limits(t *testing.T) {
 	var s holdSet
 	s.begin(&request{renew: true})
-	short := &holdState{limit: newTimeBound(time.Second, leaseStart)}
-	long := &holdState{limit: newTimeBound(time.Minute, leaseStart)}
+	short := &holdState{limit: lease.NewBound(time.Second, leaseStart)}
+	long := &holdState{limit: lease.NewBound(time.Minute, leaseStart)}
 	s.add(short)
 	s.add(long)
 	s.add(&holdState{})

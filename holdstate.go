@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
 
 // holdState is one hold of an ownership, and the [holdBackend] of a lock that is not composite.
@@ -23,12 +23,12 @@ type holdState struct {
 	shown     bool  // the program has seen the owner, under this outermost hold
 	renew     bool  // the hold wants renewal
 
-	within *holdState // the outermost hold of a re-entry, else nil
-	limit  *timeBound // of a re-entry; the lease has that of the outermost hold
-	former *Owner     // see formerOwner
+	within *holdState   // the outermost hold of a re-entry, else nil
+	limit  *lease.Bound // of a re-entry; the lease has that of the outermost hold
+	former *Owner       // see formerOwner
 
 	// For the observer.
-	acquired transport.Stamp  // of an outermost hold: just before the request that acquired it
+	acquired lease.Stamp      // of an outermost hold: just before the request that acquired it
 	parent   *context.Context // of its events, or nil: see Client.parentOf
 }
 
@@ -71,7 +71,7 @@ func (s *holdState) err() error {
 	o := s.ownership
 	o.mu.Lock()
 	expired := o.phase == held && o.valid() <= 0
-	limited := s.limit.valid(o.lock.client.clock()) <= 0
+	limited := s.limit.Valid(o.lock.client.clock()) <= 0
 	o.mu.Unlock()
 	if expired {
 		o.endIfDue()
@@ -99,7 +99,7 @@ func (s *holdState) validFor() time.Duration {
 	o := s.ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return max(min(o.valid(), s.limit.valid(o.lock.client.clock())), 0)
+	return max(min(o.valid(), s.limit.Valid(o.lock.client.clock())), 0)
 }
 
 func (s *holdState) count() int {

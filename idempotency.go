@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -27,7 +28,7 @@ type operation struct {
 	session  int
 	number   string
 	record   string // the key of the server's record
-	began    transport.Stamp
+	began    lease.Stamp
 	followUp call // what settles it if its outcome is unknown: itself, or its undo
 }
 

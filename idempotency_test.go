@@ -7,16 +7,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
 
 // An operation in doubt is not repeated when the server may have forgotten it.
 func TestOps_in_doubt_are_given_up_in_time(t *testing.T) {
 	c := newTestClient(t, Options{})
 	var offset time.Duration
-	c.clock = func() transport.Stamp {
-		s := transport.SystemClock()
-		return transport.Stamp{Mono: s.Mono + offset, Wall: s.Wall + offset}
+	c.clock = func() lease.Stamp {
+		s := lease.SystemClock()
+		return lease.Stamp{Mono: s.Mono + offset, Wall: s.Wall + offset}
 	}
 	s := c.NewSemaphore(uniqueName(t, c))
 	_, err := s.TrySetPermits(t.Context(), 5)

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -125,7 +126,7 @@ func (i *Inspection) readParts(parts []rueidis.RedisMessage) error {
 
 // recognize determines the kind of the key, by the rule in shape.go.
 func (i *Inspection) recognize(redisType string, content []string) {
-	expires := i.TTL != NoExpiry
+	expires := i.TTL != lease.NoExpiry
 	i.Kind = KindUnknown
 	switch {
 	case redisType == "none":

@@ -1,16 +1,11 @@
 package latchkey
 
-import (
-	"math"
-	"time"
-
-	"github.com/latchkey-go/latchkey/internal/base/fault"
-)
+import "github.com/latchkey-go/latchkey/internal/base/lease"
 
 // MinLease is the shortest lease that is accepted; MaxLease the longest.
 const (
-	MinLease = time.Millisecond
-	MaxLease = 10 * 365 * 24 * time.Hour
+	MinLease = lease.Shortest
+	MaxLease = lease.Longest
 )
 
 // NoExpiry is the duration of something that does not end, in all arguments and results of this package. It is
@@ -20,15 +15,4 @@ const (
 // As an argument, it is accepted by [Lease] for a permit, by [PermitSemaphore.SetLease], and by SetTTL of
 // semaphores and latches. As a result, it means that the lease of a permit, or the key of a semaphore or latch,
 // does not end. For a lock it means that the key is damaged, since every lock has a lease.
-const NoExpiry = time.Duration(math.MaxInt64)
-
-// permanentLease stands for a lease that does not end.
-const permanentLease = 100 * 365 * 24 * time.Hour
-
-// checkLease checks the length of a lease. All checks of leases use it.
-func checkLease(what string, d time.Duration) error {
-	if d < MinLease || d > MaxLease {
-		return fault.Invalid("%s %v is not between %v and %v", what, d, MinLease, MaxLease)
-	}
-	return nil
-}
+const NoExpiry = lease.NoExpiry

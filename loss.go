@@ -4,6 +4,7 @@ import (
 	"log/slog"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -16,13 +17,13 @@ func (o *ownership) endIfDue() bool {
 		return false
 	}
 	now := o.lock.client.clock()
-	if o.lease.valid(now) > 0 {
+	if o.lease.Valid(now) > 0 {
 		o.plan()
 		o.mu.Unlock()
 		return false
 	}
 	cause, why := fault.ErrLost, "its lease ran out before it could be renewed"
-	if o.lease.limit.valid(now) <= 0 {
+	if o.lease.Limit.Valid(now) <= 0 {
 		cause, why = fault.ErrMaxHold, "its maximum hold time is over"
 	}
 	mayLast := o.doubt.mayLast(now, o.span())
@@ -74,7 +75,7 @@ func (o *ownership) removeLater() {
 		return
 	}
 	o.mu.Lock()
-	margin, span := driftMargin(o.lease.granted), o.span()
+	margin, span := lease.Margin(o.lease.Granted), o.span()
 	o.mu.Unlock()
 	o.undoLater(margin, span)
 }

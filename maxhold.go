@@ -13,7 +13,7 @@ func (o *ownership) limitReached(s *holdState) {
 	o.uncount(s)
 	dependents := o.holds.remove(s, fault.ErrMaxHold)
 	o.plan()
-	lease := o.lease.span()
+	lease := o.lease.Span()
 	o.mu.Unlock()
 	endDependents(dependents, fault.ErrMaxHold)
 	o.undoLater(0, lease)

@@ -39,7 +39,7 @@ func newFairPermitModel(w *world) model {
 		}
 		p.onAttempt = func() { m.noteAttempt(p) }
 		p.onGrant = func(any) {
-			p.t.lease.granted = fromMS(p.granted)
+			p.t.lease.Granted = fromMS(p.granted)
 			if f := m.waiters[p]; f != nil && f.ticket > 0 {
 				m.tickets[p] = f.ticket
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -101,8 +102,8 @@ func (w *world) withPoller() { startOver(w.clients[len(w.clients)-1], pollerID, 
 // polls reports whether the client of an owner, or of an entry in a queue, does not listen.
 func (*world) polls(owner string) bool { return strings.HasPrefix(owner, pollerID) }
 
-func (w *world) stamp() transport.Stamp {
-	return transport.Stamp{Mono: time.Duration(w.now) * 1000, Wall: time.Duration(w.now) * 1000}
+func (w *world) stamp() lease.Stamp {
+	return lease.Stamp{Mono: time.Duration(w.now) * 1000, Wall: time.Duration(w.now) * 1000}
 }
 
 // ms returns the time in ms, as scripts see it.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -22,7 +23,7 @@ func TestOwnership_that_ends_leaves_no_next_owner(t *testing.T) {
 		"failed":             func(o *ownership) { _ = o.releaseFailed(transport.Answer{Doubt: true}, context.Canceled) },
 		"failed, released":   func(o *ownership) { _ = o.releaseFailed(null, context.Canceled); o.finishRelease(null) },
 		"lost":               func(o *ownership) { o.lose(ErrLost, "the test loses it") },
-		"its time is over":   func(o *ownership) { o.lease = leaseTerm{}; o.endIfDue() },
+		"its time is over":   func(o *ownership) { o.lease = lease.Term{}; o.endIfDue() },
 		"the client closes":  func(o *ownership) { next, _ := o.end(ErrClosed); o.leaveFree(next, 0) },
 		"a party has left":   func(o *ownership) { next, _ := o.end(nil); o.leave(next) },
 		"released and freed": func(o *ownership) { o.finishRelease(null); o.finishRelease(null) },

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
 
 // Defaults of [Options].
@@ -180,7 +180,7 @@ type Options struct {
 	// logged from the start, and so is a hold with a fixed lease: each hold then costs a finalizer. Default: off.
 	ReportDropped bool
 
-	clock func() transport.Stamp // for tests; default transport.SystemClock
+	clock func() lease.Stamp // for tests; default lease.SystemClock
 }
 
 // withDefaults sets fields that are zero to their defaults.
@@ -211,7 +211,7 @@ func setDefault[T comparable](field *T, value T) {
 
 // check reports the first setting that is unusable or contradicts another.
 func (o Options) check() error {
-	if err := checkLease("Options.Lease", o.Lease); err != nil {
+	if err := lease.Check("Options.Lease", o.Lease); err != nil {
 		return err
 	}
 	if err := o.Replicas.check(o.RetryBudget); err != nil {
@@ -224,7 +224,7 @@ func (o Options) check() error {
 		return err
 	}
 	if o.MaxHold != 0 {
-		if err := checkLease("Options.MaxHold", o.MaxHold); err != nil {
+		if err := lease.Check("Options.MaxHold", o.MaxHold); err != nil {
 			return err
 		}
 	}

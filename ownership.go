@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -31,13 +32,13 @@ type ownership struct {
 	mu    sync.Mutex // guards the fields below
 	phase phase
 	echo  bool // the message of this client's own release is to be ignored
-	lease leaseTerm
+	lease lease.Term
 	doubt doubt
 	holds holdSet
 	local localTurn
 	entry *queueEntry
 
-	keptUntil *timeBound // until when the lock stays taken, or nil; set when it begins
+	keptUntil *lease.Bound // until when the lock stays taken, or nil; set when it begins
 	// sibling is the ownership of the same owner on the other side of the lock, if one of the two was made
 	// while the other existed, or nil. An ownership that reads has it from the start.
 	sibling *ownership
@@ -87,25 +88,25 @@ func (o *ownership) owner() Owner { return ownerOf(o.wire) }
 
 // begin makes an ownership live after the server has granted it. The lease counts from just before the request
 // was sent.
-func (o *ownership) begin(r *request, a transport.Answer, now transport.Stamp) {
-	o.beginWith(r, newLeaseTerm(a.Sent, r.lease, r.renewLease, r.maxHold), a.Sent, now, tokenOf(a))
+func (o *ownership) begin(r *request, a transport.Answer, now lease.Stamp) {
+	o.beginWith(r, lease.NewTerm(a.Sent, r.lease, r.renewLease, r.maxHold), a.Sent, now, tokenOf(a))
 }
 
 // beginWith makes an ownership live with what the server granted. The program sees acquired as the time of the
 // acquisition.
-func (o *ownership) beginWith(r *request, lease leaseTerm, acquired, now transport.Stamp, token int64) {
+func (o *ownership) beginWith(r *request, term lease.Term, acquired, now lease.Stamp, token int64) {
 	passes := o.lock.client.registry.live.add(o)
 	o.lock.client.record.use(now.Mono, r.lease)
 	o.stopWaiting()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.phase, o.doubt.queued = held, false
-	o.lease = lease
+	o.lease = term
 	if o.lock.spec.permit && token > 0 { // it is not a token, but the ms after which the semaphore ends
-		o.lease.endIn(lease.sent, fromMillis(token))
+		o.lease.EndIn(term.Sent, fromMillis(token))
 		token = 0
 	}
-	o.keptUntil = newTimeBound(r.atLeast, now)
+	o.keptUntil = lease.NewBound(r.atLeast, now)
 	o.holds.begin(r)
 	o.holds.first.acquired, o.holds.first.parent = acquired, r.parent
 	o.beginTurn(r, token, passes, now)
@@ -126,9 +127,9 @@ func (o *ownership) addHold(r *request, under *holdState, a transport.Answer) (s
 		return nil, fault.ErrNotHeld
 	}
 	s = &holdState{ownership: o, fencing: outer.fencing, renew: r.renew,
-		within: outer, limit: newTimeBound(r.maxHold, a.Sent), parent: r.parent}
+		within: outer, limit: lease.NewBound(r.maxHold, a.Sent), parent: r.parent}
 	o.holds.add(s)
-	o.lease.extend(a.Sent, r.lease)
+	o.lease.Extend(a.Sent, r.lease)
 	o.plan()
 	return s, nil
 }
@@ -157,7 +158,7 @@ func (o *ownership) currentPhase() phase {
 func (o *ownership) hasBegun() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.lease.granted > 0
+	return o.lease.Granted > 0
 }
 
 // live reports whether the ownership can be entered again.
@@ -199,17 +200,17 @@ func (o *ownership) usable() bool {
 }
 
 // valid returns for how long the holds can be relied on without a reply from the server. o.mu is held.
-func (o *ownership) valid() time.Duration { return o.lease.valid(o.lock.client.clock()) }
+func (o *ownership) valid() time.Duration { return o.lease.Valid(o.lock.client.clock()) }
 
 // span returns the longest time for which the key may live. o.mu is held.
-func (o *ownership) span() time.Duration { return o.doubt.span(o.lease.span()) }
+func (o *ownership) span() time.Duration { return o.doubt.span(o.lease.Span()) }
 
 // terms returns the bounds of an acquisition or a release. The call has sendMu of the ownership, and the next
 // renewal waits for it. So while the ownership is held, the bound is at most a part of the lease. o.mu is held.
 func (o *ownership) terms(waits bool) transport.Terms {
 	on := transport.Terms{Patience: o.lock.client.sender.Patience, Waits: waits}
 	if o.phase == held {
-		on.Patience = min(on.Patience, max(o.lease.patience(), transport.FirstPause))
+		on.Patience = min(on.Patience, max(o.lease.Patience(), transport.FirstPause))
 	}
 	return on
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An ownership has few fields: fields that belong together form a type of their own, such as leaseTerm, doubt, holdSet
+// An ownership has few fields: fields that belong together form a type of their own, such as lease.Term, doubt, holdSet
 // and acquisition.
 func TestOwnership_has_few_fields(t *testing.T) {
 	require.LessOrEqual(t, reflect.TypeFor[ownership]().NumField(), 20)

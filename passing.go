@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
 
 // A lock that several goroutines of a client want is passed among them in memory: the release of one hold makes
@@ -28,7 +28,7 @@ type localTurn struct {
 
 // beginTurn begins the turn of an ownership that the server has just granted. passes is how often it may be
 // passed on while strangers compete. o.mu is held.
-func (o *ownership) beginTurn(r *request, token int64, passes int, now transport.Stamp) {
+func (o *ownership) beginTurn(r *request, token int64, passes int, now lease.Stamp) {
 	if o.lock.spec.fenced {
 		o.holds.first.fencing = token
 	}
@@ -81,7 +81,7 @@ func (o *ownership) succeed(s *holdState) (*waiter, *holdState) {
 }
 
 // nextHold returns the hold that follows s. o.mu is held.
-func (o *ownership) nextHold(s *holdState, now transport.Stamp) *holdState {
+func (o *ownership) nextHold(s *holdState, now lease.Stamp) *holdState {
 	next := &holdState{ownership: o, renew: s.renew, acquired: now}
 	o.local.passed = true
 	o.local.passes--
@@ -89,14 +89,14 @@ func (o *ownership) nextHold(s *holdState, now transport.Stamp) *holdState {
 }
 
 // mayPass reports whether the ownership may be passed on to the next in line. o.mu is held.
-func (o *ownership) mayPass(s *holdState, now transport.Stamp) bool {
+func (o *ownership) mayPass(s *holdState, now lease.Stamp) bool {
 	return o.lock.spec.passesInside() && o.mayHaveOthers(now) && o.local.passes > 0 && o.keptUntil == nil &&
 		o.holds.isOnly(s) && s.limit == nil
 }
 
 // mayHaveOthers reports whether the turn lasts and the ownership is clean, so that another holder cannot tell
 // that it was not the first. o.mu is held.
-func (o *ownership) mayHaveOthers(now transport.Stamp) bool {
+func (o *ownership) mayHaveOthers(now lease.Stamp) bool {
 	return o.phase == held && now.Mono < o.local.ends &&
 		!o.local.shown && o.sibling == nil && !o.doubt.mayChange()
 }
@@ -128,8 +128,8 @@ func (o *ownership) mayBeEntered(under *holdState) bool {
 
 // suits reports whether the ownership has the settings that a request wants. o.mu is held.
 func (o *ownership) suits(r *request) bool {
-	return r.renew == o.holds.outermost().renew && r.maxHold == 0 && r.atLeast == 0 && r.renewLease == o.lease.full &&
-		o.lease.fits(o.lock.client.clock(), r.lease, r.renew)
+	return r.renew == o.holds.outermost().renew && r.maxHold == 0 && r.atLeast == 0 && r.renewLease == o.lease.Full &&
+		o.lease.Fits(o.lock.client.clock(), r.lease, r.renew)
 }
 
 // wants implements [recipient]. The mutex of the ownership is held.

@@ -3,6 +3,8 @@ package latchkey
 import (
 	"context"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
 
 // Permit is a permit of a [PermitSemaphore] that this process has acquired. Its methods may be called from any
@@ -51,8 +53,8 @@ func (p *Permit) Err() error { return p.inner().Err() }
 // its lease nor, as far as is known, its semaphore ends, 0 when the permit is over. It sends nothing.
 func (p *Permit) ValidFor() time.Duration {
 	left := p.inner().ValidFor()
-	if left > MaxLease {
-		return NoExpiry
+	if left > lease.Longest {
+		return lease.NoExpiry
 	}
 	return left
 }

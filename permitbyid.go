@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -172,9 +173,9 @@ func (s *permitPool) setOwnLease(ctx context.Context, verb string, o *ownership,
 		return fault.Op(verb, s.name, transport.Unavailable(fault.ContextError(ctx)))
 	}
 	defer o.sendMu.Unlock()
-	o.fixLease(s.client.clock(), min(d, permanentLease), true)
+	o.fixLease(s.client.clock(), min(d, lease.Permanent), true)
 	sent, end, err := s.update(ctx, verb, o.wire, ms)
-	switch lease := min(d, end, permanentLease); {
+	switch lease := min(d, end, lease.Permanent); {
 	case err == nil:
 		o.fixLease(sent, lease, false)
 		s.client.record.use(sent.Mono, lease)
@@ -191,7 +192,7 @@ func (s *permitPool) setOwnLease(ctx context.Context, verb string, o *ownership,
 
 // update sets a lease, which begins no earlier than sent. end is when the semaphore ends. If no answer comes, the lease
 // is not set later.
-func (s *permitPool) update(ctx context.Context, verb, id, ms string) (sent transport.Stamp, end time.Duration, err error) {
+func (s *permitPool) update(ctx context.Context, verb, id, ms string) (sent lease.Stamp, end time.Duration, err error) {
 	a, err := s.sendOrVoid(ctx, verb, func(o *operation) call {
 		return call{permitUpdate.Confirmed(s.client.confirmCalls), []string{s.key, s.secondKey, o.record, s.kindKey()},
 			[]string{o.number, rawID(id), ms, s.client.publish, s.channel}}
@@ -206,7 +207,7 @@ func (s *permitPool) update(ctx context.Context, verb, id, ms string) (sent tran
 	if err != nil || len(reply) != 2 {
 		return sent, 0, fault.Op(verb, s.name, fault.ErrUnknownOutcome, errors.Join(errReply, err))
 	}
-	if end = NoExpiry; reply[1] > 0 {
+	if end = lease.NoExpiry; reply[1] > 0 {
 		end = fromMillis(reply[1])
 	}
 	if reply[0] == 2 {
@@ -218,7 +219,7 @@ func (s *permitPool) update(ctx context.Context, verb, id, ms string) (sent tran
 // fixLease ends the renewal of a permit whose lease is being set. With shorter, while the server has not
 // answered, the permit ends after the new lease or the current one, whichever is shorter. Without it, it ends
 // after the new lease.
-func (o *ownership) fixLease(sent transport.Stamp, lease time.Duration, shorter bool) {
+func (o *ownership) fixLease(sent lease.Stamp, lease time.Duration, shorter bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.phase != held {
@@ -227,9 +228,9 @@ func (o *ownership) fixLease(sent transport.Stamp, lease time.Duration, shorter 
 	o.holds.stopRenewal(&o.holds.first)
 	o.doubt.extensionInDoubt(lease)
 	if shorter {
-		o.lease.shorten(sent, lease)
+		o.lease.Shorten(sent, lease)
 	} else {
-		o.lease.set(sent, lease)
+		o.lease.Set(sent, lease)
 	}
 	o.plan()
 }

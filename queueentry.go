@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
 
 // This file manages the entries of this client's owners in the queues of locks: which owner has one, and how a
@@ -13,19 +13,19 @@ import (
 // queueEntry is the entry of an owner in the queue of a lock. ownership.mu guards the fields that
 // change.
 type queueEntry struct {
-	text        string          // the entry, "" if the owner does not wait in a queue
-	lease       time.Duration   // the lease that a grant gives it
-	wanted      time.Duration   // the lease that its acquisition asks for
-	made        transport.Stamp // before the server knew the owner
-	channel     *clientChannel  // where messages about it arrive, or nil; handover.mu guards it
-	mayBeQueued bool            // the entry may be in the queue
-	hasPollTime bool            // the queue may have a poll time of the owner: see lua/queue/poller.lua
-	since       string          // when it joined the queue, by the server, as last seen
-	seen        transport.Stamp // before the request was sent whose reply said since
-	known       bool            // the entry is in the queue, or its owner has been granted the lock
-	unsure      bool            // known must not be set any more: see mustQuery
-	grant       *grant          // the grant that has arrived, or nil
-	waiter      waker           // the waiter for the owner, or nil for the front of the lock
+	text        string         // the entry, "" if the owner does not wait in a queue
+	lease       time.Duration  // the lease that a grant gives it
+	wanted      time.Duration  // the lease that its acquisition asks for
+	made        lease.Stamp    // before the server knew the owner
+	channel     *clientChannel // where messages about it arrive, or nil; handover.mu guards it
+	mayBeQueued bool           // the entry may be in the queue
+	hasPollTime bool           // the queue may have a poll time of the owner: see lua/queue/poller.lua
+	since       string         // when it joined the queue, by the server, as last seen
+	seen        lease.Stamp    // before the request was sent whose reply said since
+	known       bool           // the entry is in the queue, or its owner has been granted the lock
+	unsure      bool           // known must not be set any more: see mustQuery
+	grant       *grant         // the grant that has arrived, or nil
+	waiter      waker          // the waiter for the owner, or nil for the front of the lock
 }
 
 // noEntry is the entry of an owner that has none yet. Nothing in it ever changes.
@@ -38,7 +38,7 @@ const longestEntryPause = 20 * time.Second
 // ownEntry returns the entry of an owner. It makes the entry if there is none; at the time made,
 // the server did not know the owner. Only the goroutine that drives the ownership calls it, the
 // first time before any message about the owner can arrive.
-func (o *ownership) ownEntry(made transport.Stamp) *queueEntry {
+func (o *ownership) ownEntry(made lease.Stamp) *queueEntry {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.entry == noEntry {
@@ -129,7 +129,7 @@ func (o *ownership) mayBeQueued() bool {
 // there. A grant removes the entry, so a grant of this entry is later than the attempt, and its lease counts
 // from before the attempt was sent. If the grant expires and the entry is put into the queue again, its time
 // differs.
-func (o *ownership) seenInQueue(since string, sent transport.Stamp) {
+func (o *ownership) seenInQueue(since string, sent lease.Stamp) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.entry != noEntry {
@@ -180,25 +180,25 @@ func (a *acquisition) takeGrant() (begun, known bool) {
 	if granted == nil {
 		return false, known
 	}
-	lease := min(a.lease, granted.lease) // the grant may be longer than asked for: see wantLease
-	if !a.isEnough(lease, from) {
+	length := min(a.lease, granted.lease) // the grant may be longer than asked for: see wantLease
+	if !a.isEnough(length, from) {
 		return false, false
 	}
 	now := o.lock.client.clock()
 	for each := range a.each {
-		each.beginWith(&a.request, newGrantedTerm(from, now, lease, &a.request), now, now, granted.token)
+		each.beginWith(&a.request, lease.NewGranted(from, now, length, a.lease, a.renewLease, a.renew), now, now, granted.token)
 	}
 	return true, false
 }
 
 // isEnough reports whether the rest of a grant's lease, which began at from, lasts until it is renewed. If not,
 // the caller queries the server, which knows that the owner holds the lock.
-func (a *acquisition) isEnough(granted time.Duration, from transport.Stamp) bool {
+func (a *acquisition) isEnough(granted time.Duration, from lease.Stamp) bool {
 	c := a.lock.client
 	if async.IsClosed(c.closing) {
 		return false
 	}
-	left := granted - driftMargin(granted) - c.clock().Since(from)
+	left := granted - lease.Margin(granted) - c.clock().Since(from)
 	least := granted / 2
 	if !a.renew && a.lease <= granted {
 		least = a.lease * 9 / 10

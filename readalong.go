@@ -1,6 +1,6 @@
 package latchkey
 
-import "github.com/latchkey-go/latchkey/internal/transport"
+import "github.com/latchkey-go/latchkey/internal/base/lease"
 
 // A goroutine that wants to read a lock that others of its client read joins them in memory, and sends nothing.
 // For the server, the first of them reads until the last one has left.
@@ -86,12 +86,12 @@ func (a *acquisition) forgetUnused() bool {
 }
 
 // mayTakeAlong reports whether others may be let in with the holders. o.mu is held.
-func (o *ownership) mayTakeAlong(now transport.Stamp) bool {
+func (o *ownership) mayTakeAlong(now lease.Stamp) bool {
 	return o.mayHaveOthers(now) && o.holds.outermost().active()
 }
 
 // takeAlong makes a hold for a waiter that is let in. o.mu is held.
-func (o *ownership) takeAlong(now transport.Stamp) *holdState {
+func (o *ownership) takeAlong(now lease.Stamp) *holdState {
 	s := &holdState{ownership: o, renew: o.holds.outermost().renew, acquired: now}
 	o.holds.join(s)
 	o.local.passed = true

@@ -6,6 +6,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
 
 // acquireMajority is a round: it tries all members at once.
@@ -46,7 +47,7 @@ func (c *compositeHold) beginMajority(r *request) (late, reached bool) {
 // leastValidity is how much of a fixed lease must remain for the hold to be of use.
 func leastValidity(r *request) time.Duration {
 	if r.renew {
-		return MinLease
+		return lease.Shortest
 	}
 	return r.lease / 10
 }

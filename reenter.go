@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -98,10 +99,10 @@ func (a *acquisition) addOne(ctx context.Context) (h *Hold, again bool, err erro
 	if a.renew {
 		a.lease = min(a.lease, a.renewLease) // the lease of AtLeast belongs to the outermost hold
 	}
-	if a.ofClient > 0 && o.lease.limit != nil {
+	if a.ofClient > 0 && o.lease.Limit != nil {
 		a.maxHold = 0 // the outermost hold has that limit, or one of its own
 	}
-	a.lease = min(a.lease, max(o.lease.limit.left(o.lock.client.clock()), MinLease))
+	a.lease = min(a.lease, max(o.lease.Limit.Left(o.lock.client.clock()), lease.Shortest))
 	o.mu.Unlock()
 	ans, again, err := a.sendReentry(ctx, count)
 	switch {

@@ -138,7 +138,7 @@ func (o *ownership) released(s *holdState, a releaseAnswer) {
 	defer o.mu.Unlock()
 	o.holds.remove(s, nil) // what ends with it ended when its release began
 	if raised := o.releaseLease(); raised > 0 && o.lock.client.confirmCalls == nil {
-		o.lease.extend(a.Sent, raised) // no replica confirms this
+		o.lease.Extend(a.Sent, raised) // no replica confirms this
 	}
 	o.plan()
 }
@@ -209,13 +209,13 @@ func (o *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releas
 	return releaseAnswer{a, count}, err
 }
 
-// releaseLease returns the lease to which a release raises the remaining time of the key if the ownership stays held,
+// ReleaseLease returns the lease to which a release raises the remaining time of the key if the ownership stays held,
 // or 0. o.mu is held.
 func (o *ownership) releaseLease() time.Duration {
 	if o.holds.renewing == 0 {
 		return 0
 	}
-	return o.lease.releaseLease()
+	return o.lease.ReleaseLease()
 }
 
 func (o *ownership) sendRelease(ctx context.Context, stop <-chan struct{}, on transport.Terms, to release) (transport.Answer, error) {

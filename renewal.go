@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -81,7 +82,7 @@ func (o *ownership) reserved(renewals []renewal) []renewal {
 // must not keep a renewal out.
 func (w *watchdog) renewAlone(r *route, o *ownership) {
 	o.mu.Lock()
-	period := o.lease.period()
+	period := o.lease.Period()
 	o.mu.Unlock()
 	ctx, cancel := context.WithTimeout(w.open, period)
 	defer cancel()
@@ -168,7 +169,7 @@ func divide(batch []renewal) [][]*ownership {
 	return [][]*ownership{all[:half], all[half:]}
 }
 
-func (w *watchdog) sendRenewal(batch []renewal) (sent transport.Stamp, results []int64, err error) {
+func (w *watchdog) sendRenewal(batch []renewal) (sent lease.Stamp, results []int64, err error) {
 	var all call
 	patience := renewPatience
 	for _, r := range batch {
@@ -187,7 +188,7 @@ func (w *watchdog) sendRenewal(batch []renewal) (sent transport.Stamp, results [
 func (r renewal) patience() time.Duration {
 	r.ownership.mu.Lock()
 	defer r.ownership.mu.Unlock()
-	return max(r.ownership.lease.patience(), 10*time.Millisecond)
+	return max(r.ownership.lease.Patience(), 10*time.Millisecond)
 }
 
 // sendRenewals sends renewals. With an error it returns the results that count regardless: see denials.

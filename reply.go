@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -20,7 +21,7 @@ var errReply = fault.Sub("latchkey: reply not understood", fault.ErrUnavailable)
 func ttlOf(ms int64) time.Duration {
 	switch {
 	case ms == -1:
-		return NoExpiry
+		return lease.NoExpiry
 	case ms < 0:
 		return 0
 	}
@@ -29,8 +30,8 @@ func ttlOf(ms int64) time.Duration {
 
 // fromMillis returns a duration of ms, or the longest one that ends.
 func fromMillis(ms int64) time.Duration {
-	if ms > int64((NoExpiry-1)/time.Millisecond) {
-		return NoExpiry - 1
+	if ms > int64((lease.NoExpiry-1)/time.Millisecond) {
+		return lease.NoExpiry - 1
 	}
 	return time.Duration(ms) * time.Millisecond
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -113,18 +114,18 @@ func (r *request) apply(s setting) error {
 		}
 		r.wait, r.bounded = s.d, true
 	case settingLease:
-		r.lease, r.renew, r.permanent = s.d, false, s.d == NoExpiry
+		r.lease, r.renew, r.permanent = s.d, false, s.d == lease.NoExpiry
 		if r.permanent {
-			r.lease = permanentLease
+			r.lease = lease.Permanent
 			return nil
 		}
-		return checkLease("the lease", s.d)
+		return lease.Check("the lease", s.d)
 	case settingMaxHold:
 		r.maxHold = s.d
-		return checkLease("the maximum hold", s.d)
+		return lease.Check("the maximum hold", s.d)
 	case settingAtLeast:
 		r.atLeast = s.d
-		return checkLease("the time of AtLeast", s.d)
+		return lease.Check("the time of AtLeast", s.d)
 	case settingBy:
 		owner := s.owner // a copy, so that not every option is allocated
 		r.by = &owner
@@ -157,8 +158,8 @@ func checkNumber(what string, n, least int) error {
 }
 
 func ttlText(d time.Duration) (string, error) {
-	if d == NoExpiry {
+	if d == lease.NoExpiry {
 		return "", nil
 	}
-	return millisText(d), checkLease("the TTL", d)
+	return millisText(d), lease.Check("the TTL", d)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -113,11 +114,11 @@ func (o *ownership) mayDowngrade(s *holdState) error {
 // downgraded returns the request for the read hold. The rest of the write hold's limit still applies to it.
 func (o *ownership) downgraded(s *holdState) (request, error) {
 	now := o.lock.client.clock()
-	left := s.limit.valid(now)
+	left := s.limit.Valid(now)
 	o.mu.Lock()
-	left = min(left, o.lease.limit.left(now))
+	left = min(left, o.lease.Limit.Left(now))
 	o.mu.Unlock()
-	limit := setting{kind: settingMaxHold, d: max(left, MinLease)}
+	limit := setting{kind: settingMaxHold, d: max(left, lease.Shortest)}
 	if left == async.NoDeadline { // as of a hold with a fixed lease
 		limit = setting{kind: settingOfClient, d: o.lock.client.options.MaxHold}
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -33,17 +34,17 @@ func (o *ownership) HeapIndex() *int32 { return &o.schedule.index }
 func (o *ownership) plan() { o.planFrom(o.lock.client.clock()) }
 
 // planFrom is plan with the current time. o.mu is held.
-func (o *ownership) planFrom(now transport.Stamp) {
+func (o *ownership) planFrom(now lease.Stamp) {
 	renewAt := async.NoDeadline
 	if o.renews() {
-		renewAt = now.Mono + o.lease.untilRenewal(now)
+		renewAt = now.Mono + o.lease.UntilRenewal(now)
 	}
 	o.planAt(now, renewAt)
 }
 
 // planAt is plan with the time of the next renewal. o.mu is held.
-func (o *ownership) planAt(now transport.Stamp, renewAt time.Duration) {
-	valid := min(o.lease.valid(now), o.holds.untilLimit(now))
+func (o *ownership) planAt(now lease.Stamp, renewAt time.Duration) {
+	valid := min(o.lease.Valid(now), o.holds.untilLimit(now))
 	verifyAt := async.NoDeadline
 	if o.lock.spec.lineRests() {
 		verifyAt = now.Mono + pausesUnheard*o.lock.client.verifyPause()
@@ -53,7 +54,7 @@ func (o *ownership) planAt(now transport.Stamp, renewAt time.Duration) {
 
 // renews reports whether the lease is to be renewed and a renewal would extend it. o.mu is held.
 func (o *ownership) renews() bool {
-	return o.phase == held && (o.holds.renewing > 0 || o.lease.wanted != nil) && !o.lease.atLimit()
+	return o.phase == held && (o.holds.renewing > 0 || o.lease.Wanted != nil) && !o.lease.AtLimit()
 }
 
 // nextLease returns the lease for a renewal that is about to be sent, or 0 if there is nothing to
@@ -64,7 +65,7 @@ func (o *ownership) nextLease() time.Duration {
 	switch {
 	case o.renews():
 		o.doubt.renewal = true
-		return max(o.lease.next(o.lock.client.clock()), 0)
+		return max(o.lease.Next(o.lock.client.clock()), 0)
 	case o.phase == held && o.lock.spec.lineRests():
 		return verifyOnly
 	}
@@ -73,7 +74,7 @@ func (o *ownership) nextLease() time.Duration {
 
 // renewed notes that the server has renewed the lease or verified the hold. A result above 1 says that the lease ends
 // earlier, in result - 2 ms: see lua/permit/renew.lua.
-func (o *ownership) renewed(sent transport.Stamp, lease time.Duration, result int64) {
+func (o *ownership) renewed(sent lease.Stamp, lease time.Duration, result int64) {
 	o.mu.Lock()
 	if o.phase != held {
 		o.mu.Unlock()
@@ -85,10 +86,10 @@ func (o *ownership) renewed(sent transport.Stamp, lease time.Duration, result in
 		return
 	}
 	o.doubt.renewal = false
-	o.lease.extend(sent, lease)
-	o.lease.noteLease(sent, lease)
+	o.lease.Extend(sent, lease)
+	o.lease.Settled(sent, lease)
 	if result > 1 {
-		o.lease.endIn(sent, fromMillis(result-2))
+		o.lease.EndIn(sent, fromMillis(result-2))
 	}
 	o.plan()
 	o.watchHandles()
@@ -105,7 +106,7 @@ func (o *ownership) renewLater() {
 	switch {
 	case o.renews():
 		now := o.lock.client.clock()
-		o.planAt(now, now.Mono+transport.Jitter(o.lease.retryPause()))
+		o.planAt(now, now.Mono+transport.Jitter(o.lease.RetryPause()))
 	case o.phase == held:
 		o.plan()
 	}

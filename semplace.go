@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -20,16 +21,16 @@ type semPlace struct {
 	op      *operation
 	count   int
 	waits   bool
-	ticket  string          // since when it waits, as the server says; or ""
-	refusal error           // the answer to its last request, or nil
-	left    time.Duration   // from then on, until permits that are kept for others are free, or it is to poll; negative if unknown
-	rests   time.Time       // until when it relies on messages; zero before it rests
-	doubt   bool            // it may have been executed, or may still be
-	since   transport.Stamp // when that was first so
-	queued  bool            // it may be in the queue
-	refused int             // how often it was refused
-	aside   bool            // it wants more permits than there are in all, and is not in the queue
-	wake    func()          // makes the front ask
+	ticket  string        // since when it waits, as the server says; or ""
+	refusal error         // the answer to its last request, or nil
+	left    time.Duration // from then on, until permits that are kept for others are free, or it is to poll; negative if unknown
+	rests   time.Time     // until when it relies on messages; zero before it rests
+	doubt   bool          // it may have been executed, or may still be
+	since   lease.Stamp   // when that was first so
+	queued  bool          // it may be in the queue
+	refused int           // how often it was refused
+	aside   bool          // it wants more permits than there are in all, and is not in the queue
+	wake    func()        // makes the front ask
 }
 
 // newPlace makes a place, with the ticket of an earlier one or "".

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -130,7 +131,7 @@ func (u *undoer) add(what undoable, plan undoPlan) {
 
 func newPendingUndo(what undoable, plan undoPlan, now time.Duration) *pendingUndo {
 	start := now + plan.delay
-	lease := min(plan.lease+driftMargin(plan.lease), lateDelivery)
+	lease := min(plan.lease+lease.Margin(plan.lease), lateDelivery)
 	p := &pendingUndo{
 		what: what, slot: transport.KeySlot(plan.key), index: async.NotInHeap,
 		due: start, pause: min(undoPause, lease/(undoGrowth-1)),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -66,16 +67,16 @@ func TestUndo_waits_for_a_silent_server_with_one_probe(t *testing.T) {
 
 // TestUndo_schedule checks the times at which the undo of an acquisition is repeated, by its lease.
 func TestUndo_schedule(t *testing.T) {
-	for lease, commands := range map[time.Duration]int{
+	for length, commands := range map[time.Duration]int{
 		100 * time.Millisecond: 3, time.Second: 3, DefaultLease: 3, time.Minute: 4, time.Hour: 5, MaxLease: 5,
 	} {
 		c := newTestClient(t, Options{})
 		var now time.Duration
-		c.clock = func() transport.Stamp { return transport.Stamp{Mono: now, Wall: now} }
+		c.clock = func() lease.Stamp { return lease.Stamp{Mono: now, Wall: now} }
 		u := newUndoer(c)
 		var sent atomic.Int32
 		p := &owed{&sent, transport.Answered, nil}
-		u.add(p, undoPlan{delay: time.Hour, lease: lease, late: true, generation: transport.NoGeneration})
+		u.add(p, undoPlan{delay: time.Hour, lease: length, late: true, generation: transport.NoGeneration})
 		u.timer.Stop()
 		start, last := u.pending[p].due, time.Duration(0)
 		for u.pending[p] != nil {
@@ -84,7 +85,7 @@ func TestUndo_schedule(t *testing.T) {
 			u.attempt(u.queue.TakeFirst())
 			u.timer.Stop()
 		}
-		require.EqualValues(t, commands, sent.Load(), "%v", lease)
-		require.Equal(t, min(lease+driftMargin(lease), lateDelivery), last, "%v", lease)
+		require.EqualValues(t, commands, sent.Load(), "%v", length)
+		require.Equal(t, min(length+lease.Margin(length), lateDelivery), last, "%v", length)
 	}
 }

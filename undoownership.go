@@ -5,17 +5,18 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // undoLater makes the server's state of an ownership match the client's, in the background: after a
-// delay, and for as long as an acquisition may be executed late. lease is the longest that the
+// delay, and for as long as an acquisition may be executed late. granted is the longest lease that the
 // server may have given it.
-func (o *ownership) undoLater(delay, lease time.Duration) {
+func (o *ownership) undoLater(delay, granted time.Duration) {
 	o.mu.Lock()
 	plan := undoPlan{
-		key: o.lock.key, delay: delay, lease: lease,
-		late:       lease < permanentLease && o.doubt.mayComeLate(o.lock.client.clock(), max(lease, o.span())), // else a mark stops it
+		key: o.lock.key, delay: delay, lease: granted,
+		late:       granted < lease.Permanent && o.doubt.mayComeLate(o.lock.client.clock(), max(granted, o.span())), // else a mark stops it
 		generation: o.doubt.sentIn(),
 	}
 	dead := o.phase == over
@@ -69,14 +70,14 @@ type lastRelease struct {
 	number uint64 // of the ownership
 	owner  Owner
 	call   call
-	kept   *timeBound // until when the lock stays taken, or nil
+	kept   *lease.Bound // until when the lock stays taken, or nil
 }
 
 func (o *ownership) lastRelease() *lastRelease {
 	r := &lastRelease{lock: o.lock, number: o.number, owner: o.owner(), kept: o.keptIfLost()}
 	var to release
 	if r.kept != nil {
-		to.keep = r.kept.d
+		to.keep = r.kept.D
 	}
 	r.call = o.protocol().releaseCall(o, to, nil)
 	return r
@@ -87,7 +88,7 @@ func (r *lastRelease) undo(ctx context.Context, stop <-chan struct{}) transport.
 	c := r.lock.client
 	release := r.call
 	if r.kept != nil {
-		release = release.keeping(r.kept.keptFor(c.clock()))
+		release = release.keeping(r.kept.KeptFor(c.clock()))
 	}
 	a, err := c.sender.Call(ctx, stop, release.cmd, release.keys, release.args)
 	switch {

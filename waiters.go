@@ -8,6 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -152,7 +153,7 @@ func readWaiters(reply rueidis.RedisMessage) (page []Waiter, size int64, err err
 			Alive:    time.Duration(max(aliveFor, 0)) * time.Millisecond,
 		}
 		if parts[i+2].IsNil() {
-			w.Alive = NoExpiry
+			w.Alive = lease.NoExpiry
 		}
 		if aliveFor > -leftLongAgo {
 			page = append(page, w)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -29,7 +30,7 @@ const (
 // there is anything to renew, renew many holds with one script.
 type watchdog struct {
 	client  *Client
-	clock   func() transport.Stamp
+	clock   func() lease.Stamp
 	signals chan struct{}   // something is due earlier than was planned
 	open    context.Context // until close
 	end     context.CancelFunc
@@ -154,7 +155,7 @@ func (w *watchdog) sleep(signaled bool) time.Duration {
 
 // collect starts the renewals that are due, and returns what may be past its deadline: after a
 // jump of the wall clock, everything.
-func (w *watchdog) collect(now transport.Stamp) (overdue []*ownership) {
+func (w *watchdog) collect(now lease.Stamp) (overdue []*ownership) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	jumped := now.Wall-now.Mono > w.skew+clockJump

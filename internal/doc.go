@@ -4,5 +4,6 @@
 //	floor     | room  | duty
 //	base      | async | running in parallel, signals that never block, the heap of what is due
 //	base      | fault | the errors that calls return, and their texts
+//	base      | lease | stamps of both clocks, leases and their bounds: how long the client can rely on a hold
 //	transport |       | sending commands to servers, and repeating them
 package internal

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
 
 // Pauses between the attempts to send one command, doubled each time.
@@ -30,9 +31,9 @@ type Sender struct {
 	// CancelsPromptly is true if the rueidis client returns as soon as a context ends, and sends
 	// nothing once it has ended. That is known only of clients that this package opened.
 	CancelsPromptly bool
-	Patience        time.Duration // for one command and its repetitions together
-	Clock           func() Stamp  // for all measurements of time; nil means [SystemClock]
-	Topology        *Topology     // the nodes to which it sends
+	Patience        time.Duration      // for one command and its repetitions together
+	Clock           func() lease.Stamp // for all measurements of time; nil means [lease.SystemClock]
+	Topology        *Topology          // the nodes to which it sends
 	ends            sharedDeadline
 	detachedCalls   sync.Pool // each a *detachedCall
 	// closed is true if the last command found the rueidis client closed.
@@ -47,15 +48,15 @@ type Sender struct {
 type Answer struct {
 	Message   rueidis.RedisMessage // the reply
 	Null      bool                 // the reply was nil
-	FirstSent Stamp                // just before the first attempt
-	Sent      Stamp                // just before the last attempt
+	FirstSent lease.Stamp          // just before the first attempt
+	Sent      lease.Stamp          // just before the last attempt
 	Plain     bool                 // of a plain command, which returns less than a script
 	// KeysOmitted is why optional keys were left out, or nil: see [Command.OptionalKeys].
 	KeysOmitted error
 	// Doubt reports whether an attempt was sent whose outcome is unknown. It may still be executed
 	// late, even after a later answer.
 	Doubt   bool
-	DoubtAt Stamp // just before the last such attempt
+	DoubtAt lease.Stamp // just before the last such attempt
 	// DoubtGeneration is the generation in which all such attempts were sent, or NoGeneration.
 	DoubtGeneration Generation
 }
@@ -128,10 +129,10 @@ func (s *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd
 }
 
 // now returns the sender's time, and the machine's time for timers.
-func (s *Sender) now() (Stamp, time.Time) {
+func (s *Sender) now() (lease.Stamp, time.Time) {
 	now := time.Now()
 	if s.Clock == nil {
-		return stampOf(now), now
+		return lease.StampOf(now), now
 	}
 	return s.Clock(), now
 }

@@ -1,4 +1,4 @@
-package transport
+package lease
 
 import "time"
 
@@ -10,9 +10,10 @@ type Stamp struct{ Mono, Wall time.Duration }
 var clockZero = time.Now()
 
 // SystemClock reads both clocks of the machine.
-func SystemClock() Stamp { return stampOf(time.Now()) }
+func SystemClock() Stamp { return StampOf(time.Now()) }
 
-func stampOf(now time.Time) Stamp {
+// StampOf returns the stamp of a time that [time.Now] returned.
+func StampOf(now time.Time) Stamp {
 	return Stamp{Mono: now.Sub(clockZero), Wall: time.Duration(now.UnixNano())}
 }
 

@@ -1,0 +1,30 @@
+// Package lease has how long something is held, and how long the client can rely on that: stamps of both clocks, leases and
+// their bounds. It only calculates.
+package lease
+
+import (
+	"math"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
+)
+
+// Shortest is the shortest lease that is accepted, Longest the longest.
+const (
+	Shortest = time.Millisecond
+	Longest  = 10 * 365 * 24 * time.Hour
+)
+
+// NoExpiry is the duration of something that does not end. The public package documents it.
+const NoExpiry = time.Duration(math.MaxInt64)
+
+// Permanent stands for a lease that does not end.
+const Permanent = 100 * 365 * 24 * time.Hour
+
+// Check checks the length of a lease. All checks of leases use it.
+func Check(what string, d time.Duration) error {
+	if d < Shortest || d > Longest {
+		return fault.Invalid("%s %v is not between %v and %v", what, d, Shortest, Longest)
+	}
+	return nil
+}
