@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/lua"
 )
 
 // modelServer is a server for models, whose clock the test moves.
@@ -66,22 +66,18 @@ func (s *modelServer) connect(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	s.conn, s.replies, s.loaded, s.names = conn, bufio.NewReader(conn), map[string]string{}, map[string]string{}
-	scripts, err := libraryScripts()
-	require.NoError(t, err)
-	for name, script := range scripts {
+	for name, script := range libraryScripts() {
 		s.loaded[script.Digest], s.names[script.Digest] = script.Text, name
 	}
 }
 
 // libraryScripts returns the scripts of the library by name, assembled once for all tests.
-var libraryScripts = sync.OnceValues(func() (map[string]transport.Command, error) {
-	paths, err := filepath.Glob("lua/*/*.lua")
+var libraryScripts = sync.OnceValue(func() map[string]transport.Command {
 	scripts := map[string]transport.Command{}
-	for _, path := range paths {
-		name := strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(path), "lua/"), ".lua")
+	for _, name := range lua.Names() {
 		scripts[name] = loadScript(name)
 	}
-	return scripts, err
+	return scripts
 })
 
 // listen keeps a connection that is subscribed to channels, and discards the messages.

@@ -40,6 +40,7 @@ package lua
 import (
 	"embed"
 	"fmt"
+	"io/fs"
 	"maps"
 	"strconv"
 	"strings"
@@ -47,6 +48,18 @@ import (
 
 //go:embed */*.lua
 var files embed.FS
+
+// Names returns the names of all scripts: those of their files, with the folder.
+func Names() (names []string) {
+	paths, _ := fs.Glob(files, "*/*.lua")
+	for _, path := range paths {
+		name := strings.TrimSuffix(path, ".lua")
+		if Keys(name).locals != "" { // not a fragment
+			names = append(names, name)
+		}
+	}
+	return names
+}
 
 // Text returns the script in a file, such as lock/acquire, as it is sent: with its fragments, its
 // keys and arguments as locals, and without its comments.

@@ -14,7 +14,7 @@ import (
 // included, so are the names that it needs.
 func TestNamesAreLocals(t *testing.T) {
 	eachFile(t, func(name, _ string) {
-		if isScript(name) {
+		if slices.Contains(Names(), name) {
 			for file, names := range undefined(name, true) {
 				assert.Empty(t, slices.Sorted(maps.Keys(names)), "%s, included by %s", file, name)
 			}
@@ -25,7 +25,7 @@ func TestNamesAreLocals(t *testing.T) {
 // A fragment says which names it needs besides those of the fragments that it includes.
 func TestFragmentsNameWhatTheyNeed(t *testing.T) {
 	eachFile(t, func(name, text string) {
-		if !isScript(name) {
+		if !slices.Contains(Names(), name) {
 			var needs []string
 			for line := range strings.Lines(text) {
 				needs = append(needs, needed(line)...)
@@ -35,8 +35,6 @@ func TestFragmentsNameWhatTheyNeed(t *testing.T) {
 		}
 	})
 }
-
-func isScript(name string) bool { return Keys(name).locals != "" }
 
 // needed returns the names in a line that begins with --@needs.
 func needed(line string) []string {

@@ -85,6 +85,9 @@ func (t *Tap) answered(c Command) {
 // arrived records a command and finds the rule that applies to it. All connections go through here,
 // so "the n-th command" is well defined.
 func (t *Tap) arrived(c Command) Treatment {
+	if err := c.misfit(); err != nil {
+		t.tb.Errorf("rig: tap: %v", err)
+	}
 	isSetup := setup[c.Name()]
 	t.mu.Lock()
 	defer t.mu.Unlock()

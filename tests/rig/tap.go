@@ -8,12 +8,14 @@ import (
 
 // Tap is a proxy in front of a server that understands the protocol. It records the commands of all
 // connections in the order of arrival, and treats single commands, their replies, messages and
-// subscription connections as a test requires (see [Treatment]). It passes on commands that only set
+// subscription connections as a test requires (see [Treatment]). The test fails if a script of the
+// library gets other keys or arguments than its header has. It passes on commands that only set
 // up or probe a connection, and neither records nor counts them.
 //
 // In front of a topology it is one tap for the connections to all data nodes; clients reach it through
 // [Server.Route].
 type Tap struct {
+	tb        testing.TB
 	server    *Server
 	listeners []net.Listener // one for each end of the server
 	running   sync.WaitGroup
@@ -33,7 +35,7 @@ type Tap struct {
 // NewTap puts a tap in front of the server, stopped at the end of the test.
 func NewTap(tb testing.TB, server *Server) *Tap {
 	tb.Helper()
-	t := &Tap{server: server, done: make(chan struct{}), ends: server.ends(), conns: make(map[*tapConn]struct{})}
+	t := &Tap{tb: tb, server: server, done: make(chan struct{}), ends: server.ends(), conns: make(map[*tapConn]struct{})}
 	if err := t.listen(); err != nil {
 		tb.Fatalf("rig: tap: %v", err)
 	}
