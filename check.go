@@ -55,7 +55,7 @@ func withoutName(err error) error {
 
 func (c *Client) checkPublish(ctx context.Context, channel string) error {
 	publish := c.rueidis.B().Publish().Channel(channel).Message("0").Build
-	if c.notifier.sharded {
+	if c.notifier.Sharded {
 		publish = c.rueidis.B().Spublish().Channel(channel).Message("0").Build
 	}
 	err := c.sender.QueryNodeOf(ctx, channel, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
@@ -76,7 +76,7 @@ func (c *Client) checkSubscribe(ctx context.Context, channel string) error {
 		defer conn.Close()
 		result := conn.Do(ctx, conn.B().Subscribe().Channel(channel).Build())
 		if result.Error() == nil {
-			result = conn.Do(ctx, conn.B().Subscribe().Channel(c.notifier.beatName).Build())
+			result = conn.Do(ctx, conn.B().Subscribe().Channel(c.notifier.BeatName).Build())
 		}
 		return result
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -33,7 +34,7 @@ type Client struct {
 	sender          *transport.Sender
 	waitQueues      *waitQueues
 	waiting         waitCounts
-	notifier        *notifier
+	notifier        *pubsub.Notifier
 	watchdog        *watchdog
 	undo            *undoer
 	confirmCalls    *transport.Replication // nil if no confirmation is needed
@@ -126,15 +127,15 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 		c.publish = "SPUBLISH"
 	}
 	c.reporter = newReporter(options)
-	c.notifier = newNotifier(c.sender, c.reporter, c.id, 2*options.PollCeiling, sharded)
-	c.notifier.counts = !c.cluster
+	c.notifier = pubsub.New(c.sender, c.reporter.ofMessages(), c.id, 2*options.PollCeiling, sharded)
+	c.notifier.Counts = !c.cluster
 	c.watchdog = newWatchdog(c)
 	c.undo = newUndoer(c)
 	c.registry = newRegistry(c)
 	c.waitQueues = newWaitQueues(c.registry.live)
 	c.waiting = newWaitCounts()
 	c.handover = newHandover(c)
-	c.notifier.unclaimed = c.handover.unclaimed
+	c.notifier.Unclaimed = c.handover.unclaimed
 	c.record = newClientRecord(c)
 	c.labels = newKnownLabels(c)
 	return c, nil
@@ -161,7 +162,7 @@ func (c *Client) initSender(topology *transport.Topology) {
 // queryAtStart finds out what must be known before the first lock: whether messages are
 // sharded, and, if replicas have to confirm, whether the server knows WAIT.
 func (c *Client) queryAtStart() (sharded bool, err error) {
-	if sharded, err = meetCluster(c.sender, c.options); err != nil {
+	if sharded, err = pubsub.MeetCluster(c.sender, pubsub.Sharding(c.options.ShardedPubSub), c.options.RetryBudget); err != nil {
 		return false, fault.Op("connect", "cluster", unanswered(err))
 	}
 	if c.options.LazyConnect {

@@ -100,7 +100,7 @@ func (c *Client) finish(ctx context.Context, ended []*ownership) {
 	c.watchdog.close()
 	c.sender.Settle(ctx) // late commands first: the undo must come after them
 	c.undo.close(ctx)
-	c.notifier.close()
+	c.notifier.Close()
 	c.sender.Finish()
 	transport.StopStraying(c.sender.Client)
 	if c.owned {

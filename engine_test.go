@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 )
 
 // noHolds is for wait queues of keys without holds.
@@ -78,19 +79,19 @@ func TestWaitQueues_vanish_when_unused(t *testing.T) {
 
 func TestWaitQueue_own_message_wakes_nobody(t *testing.T) {
 	q := newWaitQueues(noHolds{}).use(lineKey{key: "job"})
-	q.sub = &subscription{to: q}
-	q.sub.confirmed.Store(true)
+	q.sub = &pubsub.Subscription{To: q}
+	q.sub.Confirmed.Store(true)
 	q.countHold(true)
 	require.True(t, q.releaseBegins())
-	q.message("0") // our own
+	q.Message("0") // our own
 	require.Empty(t, q.signals)
-	q.message("0") // somebody else's
+	q.Message("0") // somebody else's
 	require.Len(t, q.signals, 1)
 	q.drain()
 	require.True(t, q.releaseBegins())
 	q.endHold(true, true, nil) // nothing was published after all
 	q.drain()
-	q.message("0")
+	q.Message("0")
 	require.Len(t, q.signals, 1, "the next message is not ours")
 }
 

@@ -255,8 +255,8 @@ func (l *fairWaitList) setPlace(w *fairWaiter, ticket uint64, strangers bool) {
 // signal implements [waker].
 func (w *fairWaiter) signal() { w.queue.signal() }
 
-// reconnected implements [waker]. Waiters behind the first few cannot have missed a message.
-func (w *fairWaiter) reconnected() {
+// Reconnected implements [waker]. Waiters behind the first few cannot have missed a message.
+func (w *fairWaiter) Reconnected() {
 	w.list.mu.Lock()
 	near := w.near || w.elem == nil || w.list.sharedChannel && !w.grantable
 	w.list.mu.Unlock()

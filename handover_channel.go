@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 )
 
 // clientChannel is a channel on which this client receives messages about its owners: one for all
@@ -16,7 +18,7 @@ type clientChannel struct {
 	name string
 
 	// Guarded by handover.mu.
-	subscription *subscription        // nil before one is needed
+	subscription *pubsub.Subscription // nil before one is needed
 	waiting      map[string]addressee // by the names in their entries
 	usedAt       time.Time
 }
@@ -39,7 +41,7 @@ const channelLinger = 5 * time.Second
 func (h *handover) listens(o *ownership) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if c := h.channels[h.ownChannel(o.lock.key)]; c == nil || !c.subscription.live() {
+	if c := h.channels[h.ownChannel(o.lock.key)]; c == nil || !c.subscription.Live() {
 		return false
 	}
 	h.expectLocked(o)
@@ -90,16 +92,16 @@ func (h *handover) listen(o *ownership) bool {
 	h.mu.Unlock()
 	switch {
 	case fresh:
-		h.client.notifier.add(s)
-	case !expected && s.live(): // it became live after the owner was refused and not queued
+		h.client.notifier.Add(s)
+	case !expected && s.Live(): // it became live after the owner was refused and not queued
 		o.wakeFront()
 	}
-	return !s.refused.Load()
+	return !s.Refused.Load()
 }
 
-// mustPoll reports whether a waiter can expect no messages about a key in that round.
+// MustPoll reports whether a waiter can expect no messages about a key in that round.
 func (h *handover) mustPoll(key string, round int) bool {
-	var s *subscription
+	var s *pubsub.Subscription
 	if h.any.Load() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -107,7 +109,7 @@ func (h *handover) mustPoll(key string, round int) bool {
 			s = c.subscription
 		}
 	}
-	return s.mustPoll(round)
+	return s.MustPoll(round)
 }
 
 // pollText returns the ms after which a waiter for a key polls again, for a script, or "" if it can expect messages.
@@ -120,9 +122,9 @@ func (h *handover) pollText(key string, round int) string {
 
 // subscribe returns the subscription to the channel, which the caller adds to the notifier if it is fresh. handover.mu
 // is held.
-func (c *clientChannel) subscribe() (s *subscription, fresh bool) {
+func (c *clientChannel) subscribe() (s *pubsub.Subscription, fresh bool) {
 	if c.subscription == nil {
-		c.subscription, fresh = &subscription{channel: c.name, to: c}, true
+		c.subscription, fresh = &pubsub.Subscription{Channel: c.name, To: c}, true
 	}
 	return c.subscription, fresh
 }
@@ -148,8 +150,8 @@ func (h *handover) listenFor(key, name string, who addressee) {
 	h.mu.Unlock()
 	switch {
 	case fresh:
-		h.client.notifier.add(s)
-	case !expected && s.live():
+		h.client.notifier.Add(s)
+	case !expected && s.Live():
 		who.wakeToQuery()
 	}
 }
@@ -199,8 +201,8 @@ func (c *clientChannel) find(name string) addressee {
 	return c.waiting[name]
 }
 
-// reconnected implements [subscriber]: all waiters query the server again.
-func (c *clientChannel) reconnected() {
+// Reconnected implements [subscriber]: all waiters query the server again.
+func (c *clientChannel) Reconnected() {
 	c.mu.Lock()
 	all := slices.Collect(maps.Values(c.waiting))
 	c.mu.Unlock()
@@ -209,8 +211,8 @@ func (c *clientChannel) reconnected() {
 	}
 }
 
-// retire implements [subscriber].
-func (c *clientChannel) retire(linger time.Duration) bool {
+// Retire implements [subscriber].
+func (c *clientChannel) Retire(linger time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.client.publish == "PUBLISH" {
@@ -223,12 +225,12 @@ func (c *clientChannel) retire(linger time.Duration) bool {
 	return true
 }
 
-// message implements [subscriber]:
+// Message implements [subscriber]:
 //
 //	grant <kind> <owner> <token>@<score of its entry> <key>
 //	call <permits> <operation> <key>
 //	ask <ms> <owner or operation> <key>
-func (c *clientChannel) message(text string) {
+func (c *clientChannel) Message(text string) {
 	what, rest, _ := strings.Cut(text, " ")
 	first, rest, _ := strings.Cut(rest, " ")
 	owner, rest, _ := strings.Cut(rest, " ")
@@ -266,5 +268,5 @@ func (h *handover) unclaimed(channel, text string) {
 	if c == nil {
 		c = &clientChannel{handover: h, name: channel}
 	}
-	c.message(text)
+	c.Message(text)
 }

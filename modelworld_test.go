@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -87,9 +88,9 @@ func startOver(c *Client, id string, listens bool) {
 	c.dedupSessions = dedupSessions{}
 	c.handover = newHandover(c)
 	channel := &clientChannel{handover: c.handover, name: "latchkey:{" + c.id + "}", waiting: map[string]addressee{}}
-	channel.subscription = &subscription{channel: channel.name, to: channel}
-	channel.subscription.confirmed.Store(listens)
-	channel.subscription.refused.Store(!listens)
+	channel.subscription = &pubsub.Subscription{Channel: channel.name, To: channel}
+	channel.subscription.Confirmed.Store(listens)
+	channel.subscription.Refused.Store(!listens)
 	c.handover.channels[channel.name] = channel
 }
 

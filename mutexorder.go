@@ -32,8 +32,8 @@ package latchkey
 //	dedupSessions.mu        | the sessions of operations that count once                 |
 //	fairWaitList.mu         | the waiters for fair locks, and their tickets              | foreign code
 //	queueShard.mu           | wait queues, live ownerships: lines, uses, last answers    | ownership.mu, fairWaitList.mu
-//	notifier.mu             | the listeners, and the nodes that own slots                | fairWaitList.mu
-//	listener.mu             | the subscriptions at a node                                | fairWaitList.mu, notifier.mu
+//	pubsub.Notifier.mu      | the listeners, and the nodes that own slots                | fairWaitList.mu
+//	pubsub.listener.mu      | the subscriptions at a node                                | fairWaitList.mu, pubsub.Notifier.mu
 //	reporter.mu             | the reports that the program has yet to receive            |
 //	transport.FIFOMutex.mu  | the waiters for a FIFO mutex                               |
 //	transport.inflight.mu   | the commands to a node that were left unanswered           | a wait

@@ -29,7 +29,7 @@ func (k *keys) lookKeys() []string {
 
 // numsub returns the command that counts subscribers.
 func (c *Client) numsub() string {
-	if c.notifier.sharded {
+	if c.notifier.Sharded {
 		return "SHARDNUMSUB"
 	}
 	return "NUMSUB"

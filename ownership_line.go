@@ -73,7 +73,7 @@ func (o *ownership) leftFree(open time.Duration, granted bool) {
 func (o *ownership) noteReceivers(receivers int64) {
 	shard := o.lockShard()
 	defer shard.mu.Unlock()
-	if o.onKey.queue != nil && o.onKey.queue.sub.live() {
+	if o.onKey.queue != nil && o.onKey.queue.sub.Live() {
 		receivers--
 	}
 	if receivers > 0 {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 )
 
 // behind returns the wait queue of a lock's key, or nil.
@@ -203,10 +205,10 @@ func TestWaitQueue_a_pause_for_strangers_outlives_all_users(t *testing.T) {
 		all := newWaitQueues(noHolds{})
 		q := all.use(lineKey{key: "job"})
 		q.takeTurns()
-		q.sub = &subscription{to: q}
-		q.message(strangersFirst) // their time begins
+		q.sub = &pubsub.Subscription{To: q}
+		q.Message(strangersFirst) // their time begins
 		q.reliedUntil = time.Now().Add(-time.Second)
-		require.True(t, q.retire(0), "nobody relies on the subscription")
+		require.True(t, q.Retire(0), "nobody relies on the subscription")
 		q.done()
 		time.Sleep(2 * strangerPause) // a timer of the queue is running
 		synctest.Wait()

@@ -14,10 +14,6 @@ func pauseUntil(left, pause time.Duration) time.Duration {
 	return min(pause, left+time.Millisecond+rand.N(2*time.Millisecond))
 }
 
-// confirmRounds is the number of refusals after which a waiter no longer counts on a subscription that the server has
-// not confirmed.
-const confirmRounds = 2
-
 // longestPollerPause is half of a turn of readers (see lua/rw/state.lua), so that a reader that polls misses no turn.
 const longestPollerPause = 50 * time.Millisecond
 

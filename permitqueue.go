@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -80,9 +81,9 @@ func (q *permitQueues) listen(w *fairWaiter) {
 	}
 	h := &permitChannel{queue: q, key: lock.key, usedAt: time.Now()}
 	q.channels[lock.key] = h
-	s := &subscription{channel: lock.channel, to: h}
-	q.waiters.client.notifier.add(&subscription{channel: presenceChannel(lock.key), to: presence{of: s}})
-	q.waiters.client.notifier.add(s)
+	s := &pubsub.Subscription{Channel: lock.channel, To: h}
+	q.waiters.client.notifier.Add(&pubsub.Subscription{Channel: presenceChannel(lock.key), To: presence{of: s}})
+	q.waiters.client.notifier.Add(s)
 }
 
 // permitChannel is a channel that announces free permits that nobody has been granted. Its
@@ -93,11 +94,11 @@ type permitChannel struct {
 	usedAt time.Time
 }
 
-// message implements [subscriber].
-func (h *permitChannel) message(string) { h.reconnected() }
+// Message implements [subscriber].
+func (h *permitChannel) Message(string) { h.Reconnected() }
 
-// reconnected implements [subscriber].
-func (h *permitChannel) reconnected() {
+// Reconnected implements [subscriber].
+func (h *permitChannel) Reconnected() {
 	l := h.queue.waiters
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,8 +116,8 @@ func (h *permitChannel) reconnected() {
 	}
 }
 
-// retire implements [subscriber].
-func (h *permitChannel) retire(linger time.Duration) bool {
+// Retire implements [subscriber].
+func (h *permitChannel) Retire(linger time.Duration) bool {
 	l := h.queue.waiters
 	l.mu.Lock()
 	defer l.mu.Unlock()

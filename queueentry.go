@@ -5,6 +5,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 )
 
 // This file manages the entries of this client's owners in the queues of locks: which owner has one, and how a
@@ -149,7 +150,7 @@ func (a *acquisition) awaitsGrant(round int) bool {
 	mayListen := o.lock.client.handover.listen(o)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return !a.noQueue && (o.entry.mayBeQueued || mayListen && round < confirmRounds) && (!a.byStranger)
+	return !a.noQueue && (o.entry.mayBeQueued || mayListen && round < pubsub.ConfirmRounds) && (!a.byStranger)
 }
 
 // stopWaiting ends the wait for messages about the owner.
@@ -211,7 +212,7 @@ type waker interface {
 	// signal wakes the waiter.
 	signal()
 	// reconnected is called when messages may have been lost.
-	reconnected()
+	Reconnected()
 }
 
 // waiter returns the waiter for the owner, or nil.
@@ -242,7 +243,7 @@ func (o *ownership) wakeToQuery() {
 func (o *ownership) missedMessages() {
 	o.mustQuery()
 	if w := o.waiter(); w != nil {
-		w.reconnected()
+		w.Reconnected()
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 )
 
 const (
@@ -73,6 +75,14 @@ func (r *reporter) log(n notice, subject string, attrs ...slog.Attr) {
 	if !r.closed {
 		r.logLocked(n, subject, attrs...)
 	}
+}
+
+// ofMessages returns what logs that messages are missing.
+func (r *reporter) ofMessages() pubsub.Reports {
+	logs := func(n notice) func(string, error) {
+		return func(subject string, err error) { r.log(n, subject, slog.Any("error", err)) }
+	}
+	return pubsub.Reports{Lost: logs(noticeSubscription), BeatRefused: logs(noticeBeat), ChannelRefused: logs(noticeSubscribe)}
 }
 
 // logLocked is log with r.mu held.

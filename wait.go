@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -169,7 +170,7 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 			pause = min(pause, pauseOfPoller(c.clock().Since(a.since)))
 		}
 	case s.passes:
-		q.relyFor(pause + subscriptionLinger) // before it is subscribed: a subscription that is relied on does not retire
+		q.relyFor(pause + pubsub.SubscriptionLinger) // before it is subscribed: a subscription that is relied on does not retire
 		fallthrough
 	default:
 		q.subscribe(c.notifier, a.lock.channel)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 )
 
 // Two things wake the front of a wait queue: the end of a hold of this client, and messages from
@@ -37,7 +38,7 @@ func (q *waitQueue) isHeld() bool {
 // front, because the end of the hold does. releaseBegins reports whether this client will receive
 // that message at all. shard.mu is held.
 func (q *waitQueue) releaseBegins() bool {
-	if !q.sub.live() {
+	if !q.sub.Live() {
 		return false
 	}
 	q.echoes++
@@ -76,23 +77,23 @@ func (q *waitQueue) unblock(next any) (left any) {
 
 // subscribe is called when another owner turned out to hold the key. From then on the front relies
 // on messages. The wait queue subscribes once, and subscribes to presentOn to show that it does.
-func (q *waitQueue) subscribe(n *notifier, channel string, presentOn ...string) {
+func (q *waitQueue) subscribe(n *pubsub.Notifier, channel string, presentOn ...string) {
 	q = q.whole()
 	s := q.newSubscription(channel)
 	if s == nil {
 		return
 	}
 	for _, each := range presentOn { // first, so that this client never looks like a stranger
-		n.add(&subscription{channel: each, to: presence{s, q}})
+		n.Add(&pubsub.Subscription{Channel: each, To: presence{s, q}})
 	}
-	n.add(s)
+	n.Add(s)
 }
 
-// mustPoll reports whether a waiter can expect no messages in that round.
+// MustPoll reports whether a waiter can expect no messages in that round.
 func (q *waitQueue) mustPoll(round int) bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return q.whole().sub.mustPoll(round)
+	return q.whole().sub.MustPoll(round)
 }
 
 // relyFor sets how long the subscription is needed. After that, the key is wanted only by this
@@ -104,18 +105,18 @@ func (q *waitQueue) relyFor(d time.Duration) {
 }
 
 // newSubscription returns a subscription that the notifier is to add, or nil.
-func (q *waitQueue) newSubscription(channel string) *subscription {
+func (q *waitQueue) newSubscription(channel string) *pubsub.Subscription {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	if q.sub != nil {
 		return nil
 	}
-	q.sub = &subscription{channel: channel, to: q}
+	q.sub = &pubsub.Subscription{Channel: channel, To: q}
 	return q.sub
 }
 
-// message implements [subscriber].
-func (q *waitQueue) message(text string) {
+// Message implements [subscriber].
+func (q *waitQueue) Message(text string) {
 	q.shard.mu.Lock()
 	if q.strangers.takesTurns && text == strangersFirst {
 		q.letStrangersFirst()
@@ -141,8 +142,8 @@ func (q *waitQueue) message(text string) {
 	}
 }
 
-// reconnected implements [subscriber]. The front has to make an attempt.
-func (q *waitQueue) reconnected() {
+// Reconnected implements [subscriber]. The front has to make an attempt.
+func (q *waitQueue) Reconnected() {
 	q.shard.mu.Lock()
 	q.echoes, q.share.forStrangers = 0, 0
 	q.shard.mu.Unlock()

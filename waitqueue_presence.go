@@ -3,6 +3,7 @@ package latchkey
 import (
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -15,19 +16,19 @@ func presenceChannel(key string) string { return "latchkey:" + transport.HashTag
 
 // presence is the subscription to the second channel. It lasts as long as the one to the messages.
 type presence struct {
-	of    *subscription
+	of    *pubsub.Subscription
 	queue *waitQueue // or nil
 }
 
-// message implements [subscriber].
-func (p presence) message(string) {
+// Message implements [subscriber].
+func (p presence) Message(string) {
 	if p.queue != nil {
 		p.queue.leaveNextToStrangers()
 	}
 }
 
-// reconnected implements [subscriber].
-func (presence) reconnected() {}
+// Reconnected implements [subscriber].
+func (presence) Reconnected() {}
 
-// retire implements [subscriber].
-func (p presence) retire(time.Duration) bool { return p.of.retired.Load() }
+// Retire implements [subscriber].
+func (p presence) Retire(time.Duration) bool { return p.of.Retired.Load() }

@@ -1,6 +1,10 @@
 package latchkey
 
-import "time"
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
+)
 
 // waitState is the part of a wait queue that is reset for each key. shard.mu guards it. signals
 // does not change while anybody is in front.
@@ -8,12 +12,12 @@ type waitState struct {
 	signals  chan struct{} // holds one signal for the front
 	signaled bool          // there was one since forgetSignal
 
-	contended   bool          // somebody waited since the queue came into use, or others are known to want the key
-	sub         *subscription // to the messages of the key, or nil
-	reliedUntil time.Time     // until when the messages are needed, or zero if that has no end
-	retired     time.Time     // since when nobody uses the wait queue, while the subscription lingers
-	open        any           // what others may share with the holders of this client, or nil
-	left        any           // what the next front continues with, or nil: see exit
+	contended   bool                 // somebody waited since the queue came into use, or others are known to want the key
+	sub         *pubsub.Subscription // to the messages of the key, or nil
+	reliedUntil time.Time            // until when the messages are needed, or zero if that has no end
+	retired     time.Time            // since when nobody uses the wait queue, while the subscription lingers
+	open        any                  // what others may share with the holders of this client, or nil
+	left        any                  // what the next front continues with, or nil: see exit
 	line        []*waiter
 	busy        bool      // somebody is in front of the line
 	openUntil   time.Time // until then the front leaves what is free to others

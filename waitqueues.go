@@ -186,9 +186,9 @@ func (q *waitQueue) doNotLinger() {
 	q.noLinger = true
 }
 
-// retire implements [subscriber]. It drops the wait queue if it has been unused for that long, and
+// Retire implements [subscriber]. It drops the wait queue if it has been unused for that long, and
 // the subscription alone if the front has not relied on it for that long.
-func (q *waitQueue) retire(linger time.Duration) bool {
+func (q *waitQueue) Retire(linger time.Duration) bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	if !q.subscribed() {

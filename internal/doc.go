@@ -6,4 +6,5 @@
 //	base      | fault | the errors that calls return, and their texts
 //	base      | lease | stamps of both clocks, leases and their bounds: how long the client can rely on a hold
 //	transport |       | sending commands to servers, and repeating them
+//	engine    | pubsub | one connection for messages, and the channels that waiters listen to
 package internal

@@ -18,7 +18,7 @@ import (
 const module = "github.com/latchkey-go/latchkey"
 
 // floors are the folders of this one, the lowest first.
-var floors = []string{"base", "transport"}
+var floors = []string{"base", "transport", "engine"}
 
 // A room imports rooms of its own floor and of lower ones only. The packages are one folder or two below this one.
 func TestRooms_floors(t *testing.T) {

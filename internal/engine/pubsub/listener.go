@@ -1,9 +1,8 @@
-package latchkey
+package pubsub
 
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,7 +16,7 @@ import (
 // listener keeps one subscription connection. Its goroutine runs only while there
 // are channels to listen to.
 type listener struct {
-	*notifier
+	*Notifier
 	address string
 	signals chan struct{} // there is something to subscribe to
 
@@ -26,17 +25,17 @@ type listener struct {
 	mu sync.Mutex
 	// subs holds the subscriptions by channel. The keys a and {a} share a channel, and so do semaphores of both
 	// kinds. A slice that find returned never changes.
-	subs   map[string][]*subscription
-	ended  []*subscription // ended by the node
+	subs   map[string][]*Subscription
+	ended  []*Subscription // ended by the node
 	active bool
 }
 
-func newListener(n *notifier, address string) *listener {
+func newListener(n *Notifier, address string) *listener {
 	return &listener{
-		notifier: n,
+		Notifier: n,
 		address:  address,
 		signals:  make(chan struct{}, 1),
-		subs:     map[string][]*subscription{},
+		subs:     map[string][]*Subscription{},
 	}
 }
 
@@ -49,7 +48,7 @@ func (l *listener) run() {
 		}
 		if err != nil {
 			if pause == transport.FirstPause {
-				l.reporter.log(noticeSubscription, l.address, slog.Any("error", err))
+				l.reports.Lost(l.address, err)
 			}
 			l.retire()
 			l.moveAll()
@@ -91,10 +90,10 @@ func (l *listener) listen() (lasted time.Duration, err error) {
 
 // serve is the loop of a link that is up.
 func (l *listener) serve(k *link) error {
-	beat, sweep := time.NewTicker(l.interval), time.NewTicker(subscriptionLinger/2)
+	beat, sweep := time.NewTicker(l.interval), time.NewTicker(SubscriptionLinger/2)
 	defer beat.Stop()
 	defer sweep.Stop()
-	if l.counts { // at once, so that the link is known to be counted even if the master changes soon
+	if l.Counts { // at once, so that the link is known to be counted even if the master changes soon
 		l.sender.Background(func() { l.beat(k) })
 	}
 	for {
@@ -130,14 +129,14 @@ func (l *listener) serve(k *link) error {
 // subscribeBeat subscribes to the beat. If the server does not permit it, the listener relies on the connection
 // to report its end.
 func (l *listener) subscribeBeat(k *link) error {
-	if l.sharded {
+	if l.Sharded {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), l.sender.Patience)
 	defer cancel()
-	err := k.conn.Do(ctx, k.conn.B().Subscribe().Channel(l.beatName).Build()).Error()
+	err := k.conn.Do(ctx, k.conn.B().Subscribe().Channel(l.BeatName).Build()).Error()
 	if transport.Declined(err) {
-		l.reporter.log(noticeBeat, l.beatName, slog.Any("error", err))
+		l.reports.BeatRefused(l.BeatName, err)
 		k.beatRefused.Store(true)
 		return nil
 	}
@@ -155,7 +154,7 @@ func (l *listener) beat(k *link) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.interval)
 	defer cancel()
 	k.unheardBeats.Add(1) // first, because the beat may arrive before the answer
-	if l.sharded {
+	if l.Sharded {
 		if k.conn.Do(ctx, k.conn.B().Ping().Build()).NonRedisError() == nil { // a refusal is an answer too
 			k.unheardBeats.Store(0)
 		}
@@ -163,10 +162,10 @@ func (l *listener) beat(k *link) {
 		return
 	}
 	_, reply := l.sender.QueryAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
-		return client.Do(ctx, client.B().Publish().Channel(l.beatName).Message("0").Build())
+		return client.Do(ctx, client.B().Publish().Channel(l.BeatName).Message("0").Build())
 	})
 	heard, err := reply.AsInt64()
-	if l.counts && err == nil {
+	if l.Counts && err == nil {
 		l.recount(k, heard)
 	}
 	if transport.Classify(err) != transport.Answered {

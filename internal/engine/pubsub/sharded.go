@@ -1,4 +1,4 @@
-package latchkey
+package pubsub
 
 import (
 	"context"
@@ -20,17 +20,27 @@ import (
 // errNoSharded means that the servers do not know sharded messages.
 var errNoSharded = errors.New("latchkey: the servers know no sharded messages")
 
-// meetCluster reads the topology of a cluster, and decides how messages travel, by the rule that Redisson follows:
-// sharded on a cluster whose servers know them, unless the options say otherwise. A client is opened once, so a
-// short lease, which bounds the budget, must not make this call fail.
-func meetCluster(c *transport.Sender, o Options) (sharded bool, err error) {
+// Sharding is whether messages are sharded in a cluster: Options.ShardedPubSub.
+type Sharding int
+
+// What a program can choose.
+const (
+	IfKnown Sharding = iota // if its servers know sharded messages
+	OnEvery                 // on every cluster
+	OnNone                  // never
+)
+
+// MeetCluster reads the topology of a cluster, and decides how messages travel, by the rule that Redisson follows:
+// sharded on a cluster whose servers know them, unless the program has chosen. A client is opened once, so a short
+// budget must not make this call fail.
+func MeetCluster(c *transport.Sender, chosen Sharding, budget time.Duration) (sharded bool, err error) {
 	if !c.Topology.Cluster {
 		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), max(o.RetryBudget, transport.DialTimeout))
+	ctx, cancel := context.WithTimeout(context.Background(), max(budget, transport.DialTimeout))
 	defer cancel()
 	c.Learn(ctx)
-	if o.ShardedPubSub == ShardedOff {
+	if chosen == OnNone {
 		return false, nil
 	}
 	err = transport.UntilAnswered(ctx, func() error {
@@ -44,7 +54,7 @@ func meetCluster(c *transport.Sender, o Options) (sharded bool, err error) {
 		return true, nil
 	case outcome != transport.Refused:
 		return false, err
-	case o.ShardedPubSub == ShardedOn:
+	case chosen == OnEvery:
 		return false, fault.Invalid("Options.ShardedPubSub is ShardedOn: %v", errors.Join(errNoSharded, err))
 	}
 	return false, nil
@@ -52,8 +62,8 @@ func meetCluster(c *transport.Sender, o Options) (sharded bool, err error) {
 
 // nodes returns the nodes on which a channel may be subscribed: none for classic messages. It may wait for a
 // client that is being opened, so the caller must not hold n.mu.
-func (n *notifier) nodes() map[string]rueidis.Client {
-	if !n.sharded {
+func (n *Notifier) nodes() map[string]rueidis.Client {
+	if !n.Sharded {
 		return nil
 	}
 	return n.sender.Client.Nodes()
@@ -61,8 +71,8 @@ func (n *notifier) nodes() map[string]rueidis.Client {
 
 // node returns the address on which to subscribe to a channel: "" for classic messages, which reach every node.
 // n.mu is held.
-func (n *notifier) node(nodes map[string]rueidis.Client, channel string) string {
-	if !n.sharded {
+func (n *Notifier) node(nodes map[string]rueidis.Client, channel string) string {
+	if !n.Sharded {
 		return ""
 	}
 	slot := transport.KeySlot(channel)
@@ -80,7 +90,7 @@ func (n *notifier) node(nodes map[string]rueidis.Client, channel string) string 
 
 // client returns the client to open the link with, or nil if the node is gone.
 func (l *listener) client() rueidis.Client {
-	if !l.sharded {
+	if !l.Sharded {
 		return l.sender.Client
 	}
 	return l.sender.Client.Nodes()[l.address]
@@ -96,10 +106,10 @@ func (l *listener) redirect(channel string, err error) bool {
 		return false
 	}
 	slot := transport.KeySlot(channel)
-	l.notifier.mu.Lock()
+	l.Notifier.mu.Lock()
 	contradicts := l.owners[slot] == l.address
 	l.owners[slot] = address
-	l.notifier.mu.Unlock()
+	l.Notifier.mu.Unlock()
 	if contradicts {
 		_ = transport.Rest(context.Background(), l.closed, rand.N(movePause))
 	}
@@ -113,25 +123,25 @@ func (l *listener) redirect(channel string, err error) bool {
 // Without the record, the next channel of the slot, or the next lock with the same channel, might use the
 // master instead.
 func (l *listener) noteSlot(channel string) {
-	l.notifier.mu.Lock()
-	defer l.notifier.mu.Unlock()
+	l.Notifier.mu.Lock()
+	defer l.Notifier.mu.Unlock()
 	l.owners[transport.KeySlot(channel)] = l.address
 }
 
 // move hands a subscription to the listener of the node that owns it now. That may be this listener again,
 // until the nodes agree.
-func (l *listener) move(s *subscription) {
+func (l *listener) move(s *Subscription) {
 	if !l.forget(s) {
 		return
 	}
 	l.mu.Lock()
 	s.requestedOn = 0
 	l.mu.Unlock()
-	l.notifier.add(s)
+	l.Add(s)
 }
 
 // noteEnded records that the node has ended a subscription because it gave the slot away.
-func (l *listener) noteEnded(s *subscription) {
+func (l *listener) noteEnded(s *Subscription) {
 	l.mu.Lock()
 	l.ended = append(l.ended, s)
 	l.mu.Unlock()
@@ -145,7 +155,7 @@ func (l *listener) moveEnded() {
 	l.ended = nil
 	l.mu.Unlock()
 	for _, s := range ended {
-		l.forgetSlot(transport.KeySlot(s.channel))
+		l.forgetSlot(transport.KeySlot(s.Channel))
 		l.move(s)
 	}
 }
@@ -159,8 +169,8 @@ func (l *listener) lookForMaster(ctx context.Context, k *link) {
 	}
 	nodes := l.nodes()
 	for _, s := range l.snapshot() {
-		master := l.sender.Topology.Serving(transport.KeySlot(s.channel)).Address()
-		if s.live() && master != l.address && nodes[master] != nil {
+		master := l.sender.Topology.Serving(transport.KeySlot(s.Channel)).Address()
+		if s.Live() && master != l.address && nodes[master] != nil {
 			l.giveUp(k)
 			return
 		}
@@ -169,8 +179,8 @@ func (l *listener) lookForMaster(ctx context.Context, k *link) {
 
 // forgetSlot deletes the record that the node owns a slot.
 func (l *listener) forgetSlot(slot uint16) {
-	l.notifier.mu.Lock()
-	defer l.notifier.mu.Unlock()
+	l.Notifier.mu.Lock()
+	defer l.Notifier.mu.Unlock()
 	if l.owners[slot] == l.address {
 		delete(l.owners, slot)
 	}
@@ -179,11 +189,11 @@ func (l *listener) forgetSlot(slot uint16) {
 // moveAll moves all subscriptions away from a node whose link has broken: the node may be down for good, and
 // another may have its slots.
 func (l *listener) moveAll() {
-	if !l.sharded {
+	if !l.Sharded {
 		return
 	}
 	for _, s := range l.snapshot() {
-		l.forgetSlot(transport.KeySlot(s.channel))
+		l.forgetSlot(transport.KeySlot(s.Channel))
 		l.move(s)
 	}
 }

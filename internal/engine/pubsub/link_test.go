@@ -1,13 +1,11 @@
-package latchkey
+package pubsub
 
 import (
-	"context"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // A link is replaced when enough channels are not wanted any more, or long after one is not.
@@ -37,17 +35,11 @@ func TestLink_is_crowded(t *testing.T) {
 	}
 }
 
-// A lock that is granted to an owner for which nobody waits any more is given back, also if the channel of the client
-// is subscribed only because its link still is.
-func TestLink_grant_on_an_unwanted_channel(t *testing.T) {
-	c := newTestClient(t, Options{})
-	key, owner, ctx := uniqueName(t, c), c.id+":7", context.Background()
-	b := c.rueidis.B()
-	require.NoError(t, c.rueidis.Do(ctx, b.Hset().Key(key).FieldValue().FieldValue(owner, "1").Build()).Error())
-	require.NoError(t, c.rueidis.Do(ctx, b.Pexpire().Key(key).Milliseconds(600_000).Build()).Error())
-	newListener(c.notifier, "").onMessage(&link{}, c.handover.own, "grant h "+owner+" 0@0 "+key)
-	require.Eventually(t, func() bool {
-		n, err := c.rueidis.Do(ctx, b.Exists().Key(key).Build()).AsInt64()
-		return err == nil && n == 0
-	}, time.Minute, time.Millisecond)
+// A message on a channel that is subscribed only because its link still is goes to unclaimed.
+func TestLink_message_on_an_unwanted_channel(t *testing.T) {
+	var heard []string
+	n := New(nil, Reports{}, "a client", time.Second, false)
+	n.Unclaimed = func(channel, text string) { heard = append(heard, channel, text) }
+	newListener(n, "").onMessage(&link{}, "a channel", "a text")
+	assert.Equal(t, []string{"a channel", "a text"}, heard)
 }

@@ -1,8 +1,7 @@
-package latchkey
+package pubsub
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 
 	"github.com/redis/rueidis"
@@ -14,11 +13,11 @@ import (
 // This file manages the channels of a listener: they are subscribed when wait queues need them, and forgotten
 // when nobody has waited on them for a while.
 
-// add adds a subscription, and starts the goroutine of the listener if necessary.
-func (l *listener) add(s *subscription) {
+// listenTo adds a subscription, and starts the goroutine of the listener if necessary.
+func (l *listener) listenTo(s *Subscription) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.subs[s.channel] = append(slices.Clone(l.subs[s.channel]), s)
+	l.subs[s.Channel] = append(slices.Clone(l.subs[s.Channel]), s)
 	if !l.active {
 		l.active = true
 		l.running.Go(l.run)
@@ -66,10 +65,10 @@ func (l *listener) subscribe(k *link, channels []string) error {
 	for i, result := range k.conn.DoMulti(ctx, commands...) {
 		channel, err := channels[i], result.Error()
 		switch {
-		case err == nil && l.sharded:
+		case err == nil && l.Sharded:
 			l.noteSlot(channel)
 		case err == nil:
-		case l.sharded && l.redirect(channel, err):
+		case l.Sharded && l.redirect(channel, err):
 		case !transport.Declined(err):
 			return err
 		default:
@@ -80,7 +79,7 @@ func (l *listener) subscribe(k *link, channels []string) error {
 }
 
 func (l *listener) subscribeCommand(k *link, channel string) rueidis.Completed {
-	if l.sharded {
+	if l.Sharded {
 		return k.conn.B().Ssubscribe().Channel(channel).Build()
 	}
 	return k.conn.B().Subscribe().Channel(channel).Build()
@@ -88,25 +87,25 @@ func (l *listener) subscribeCommand(k *link, channel string) rueidis.Completed {
 
 // refuse makes the waiters of a channel poll.
 func (l *listener) refuse(channel string, err error) {
-	l.reporter.log(noticeSubscribe, channel, slog.Any("error", err))
+	l.reports.ChannelRefused(channel, err)
 	for _, s := range l.find(channel) {
-		s.refused.Store(true)
+		s.Refused.Store(true)
 		s.lost()
 	}
 }
 
 // onMessage runs in the reader of the link, and must not block.
 func (l *listener) onMessage(k *link, channel, text string) {
-	if channel == l.beatName {
+	if channel == l.BeatName {
 		k.unheardBeats.Store(0)
 		return
 	}
 	subs := l.find(channel)
 	for _, s := range subs {
-		s.to.message(text)
+		s.To.Message(text)
 	}
-	if len(subs) == 0 && l.unclaimed != nil {
-		l.unclaimed(channel, text)
+	if len(subs) == 0 && l.Unclaimed != nil {
+		l.Unclaimed(channel, text)
 	}
 }
 
@@ -116,8 +115,8 @@ func (l *listener) onSubscription(e rueidis.PubSubSubscription) {
 	begins := e.Kind == "subscribe" || e.Kind == "ssubscribe"
 	for _, s := range l.find(e.Channel) {
 		if begins {
-			s.confirmed.Store(true)
-			s.to.reconnected()
+			s.Confirmed.Store(true)
+			s.To.Reconnected()
 		} else {
 			s.lost()
 			l.noteEnded(s)
@@ -138,44 +137,44 @@ func (l *listener) sweep(k *link) (wanted int) {
 // retire forgets the channels that nobody has waited on for a while, and returns them.
 func (l *listener) retire() (idle []string) {
 	for _, s := range l.snapshot() {
-		if !s.to.retire(subscriptionLinger) {
+		if !s.To.Retire(SubscriptionLinger) {
 			continue
 		}
-		s.retired.Store(true)
-		if l.forget(s) && len(l.find(s.channel)) == 0 {
-			idle = append(idle, s.channel)
+		s.Retired.Store(true)
+		if l.forget(s) && len(l.find(s.Channel)) == 0 {
+			idle = append(idle, s.Channel)
 		}
 	}
 	return idle
 }
 
 // forget removes a subscription, and reports whether it was there.
-func (l *listener) forget(s *subscription) bool {
+func (l *listener) forget(s *Subscription) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	subs := l.subs[s.channel]
+	subs := l.subs[s.Channel]
 	i := slices.Index(subs, s)
 	switch {
 	case i < 0:
 		return false
 	case len(subs) == 1:
-		delete(l.subs, s.channel)
+		delete(l.subs, s.Channel)
 	default:
-		l.subs[s.channel] = slices.Delete(slices.Clone(subs), i, i+1)
+		l.subs[s.Channel] = slices.Delete(slices.Clone(subs), i, i+1)
 	}
 	return true
 }
 
-func (l *listener) find(channel string) []*subscription {
+func (l *listener) find(channel string) []*Subscription {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.subs[channel]
 }
 
-func (l *listener) snapshot() []*subscription {
+func (l *listener) snapshot() []*Subscription {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := make([]*subscription, 0, len(l.subs))
+	all := make([]*Subscription, 0, len(l.subs))
 	for _, subs := range l.subs {
 		all = append(all, subs...)
 	}
