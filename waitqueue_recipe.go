@@ -48,6 +48,7 @@ func (q *waitQueue) recipeHolds(token string) time.Duration {
 	if since.IsZero() {
 		since = now
 	}
+	q.openUntil = time.Time{}
 	q.recipe = recipeTurns{token: token, pace: pace, seenUntil: now.Add(recipeLinger), theirsSince: since}
 	return transport.Jitter(pace)
 }
