@@ -88,7 +88,7 @@ func (s *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd
 	began, now := s.now()
 	a := Answer{FirstSent: began, Sent: began}
 	end := limit{now.Add(on.Patience), on.Waits}
-	var said error // by the server: this says more than that a later attempt was not sent
+	var said error // by the server, or why it cannot be reached: says more than that a later attempt was not sent
 	for pause := FirstPause; ; pause = min(2*pause, LongPause) {
 		if ctx.Err() != nil {
 			return a, Unavailable(fault.ContextError(ctx))
@@ -111,8 +111,12 @@ func (s *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd
 		case TryLater:
 			said = err
 		case NotSent:
-			if said != nil && !errors.Is(err, ErrClientClosed) {
+			switch {
+			case errors.Is(err, ErrClientClosed):
+			case said != nil && (err == errUnsent || Classify(said) == TryLater): //nolint:errorlint // without a reason
 				err = said
+			default:
+				said = err
 			}
 		case Uncertain:
 			if isReply(err, anyReply) { // by a proxy, behind which the command may be executed later
