@@ -46,8 +46,9 @@ func needed(line string) []string {
 }
 
 var (
-	word        = regexp.MustCompile(`[A-Za-z_]\w*`)
-	notNames    = regexp.MustCompile(`'[^'\\]*(\\.[^'\\]*)*'|--.*|[.:]\w+|\bnext\(`) // texts, comments, fields, the function next
+	word = regexp.MustCompile(`[A-Za-z_]\w*`)
+	// notNames are texts, comments, fields, and calls of the function next.
+	notNames    = regexp.MustCompile(`'[^'\\]*(\\.[^'\\]*)*'|--.*|[.:]\w+|\bnext\(`)
 	newFunction = regexp.MustCompile(`^ *local function (\w+)\((.*)\)`)
 	newLocals   = regexp.MustCompile(`^ *local ([\w, ]+?)( =|$)`)
 	newInLoop   = regexp.MustCompile(`^ *for ([\w, ]+?) (=|in )`)
@@ -55,8 +56,8 @@ var (
 		then true until while KEYS ARGV redis string table math tonumber tostring type unpack ipairs select pcall`)
 )
 
-// undefined returns, for each file that is included, the names in it that are not locals where they are. It relies on the
-// indentation: a name is known from its line on, up to a line with less indentation.
+// undefined returns, for each file that is included, the names in it that are not locals where they are. It relies on
+// the indentation: a name is known from its line on, up to a line with less indentation.
 func undefined(name string, withNeeds bool) map[string]map[string]bool {
 	type local struct {
 		name  string

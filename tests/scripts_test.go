@@ -21,8 +21,8 @@ var rarelyCalled = map[string]string{
 	"shared/touch":   "replicas confirm",
 }
 
-// Each tap checks that scripts get as many keys and arguments as their headers have. Here every script is called, except
-// those that rarely are.
+// Each tap checks that scripts get as many keys and arguments as their headers have. Here every script is called,
+// except those that rarely are.
 func TestScriptsGetWhatTheirHeadersHave(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -90,7 +90,8 @@ func waitsForLong(t *testing.T, tap *rig.Tap, client, other *latchkey.Client, na
 	waiter := lockInBackground(ctx, fair)
 	wants := make(chan error, 1)
 	go func() { wants <- firstOf(permits.Acquire(ctx)) }()
-	for _, script := range []string{"fair/refresh", "permit/refresh", "permit/renew", "barrier/renew", "look/label_write"} {
+	kept := []string{"fair/refresh", "permit/refresh", "permit/renew", "barrier/renew", "look/label_write"}
+	for _, script := range kept {
 		require.Eventually(t, func() bool { return calls(tap, script) }, soon, time.Millisecond, script)
 	}
 	_, err = other.Waiters(ctx, fair.Name())

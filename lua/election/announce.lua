@@ -24,8 +24,9 @@
 --@include shared/tell
 
 --@include shared/clock
---@include election/leads
-if not leads(owner, term) then
+local leads = redis.call('hexists', lock, owner) == 1
+local last = leads and redis.call('get', counter)
+if not leads or last and last ~= term then
   local key = record
   --@include shared/only_master
   return 0

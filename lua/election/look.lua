@@ -11,9 +11,10 @@
 --
 -- Cost: 5 commands, 3 if nobody leads. Idempotent: changes nothing.
 --@include shared/clock
---@include election/leads
 local there = redis.call('hmget', record, 'owner', 'term', 'since', 'value', 'label')
-if not leads(there[1], there[2]) then
+local leads = redis.call('hexists', lock, there[1] or '') == 1
+local last = leads and redis.call('get', counter)
+if not leads or last and last ~= there[2] then
   local key = record
   --@include shared/only_master
   return false

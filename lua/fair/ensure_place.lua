@@ -1,5 +1,5 @@
 -- Fragment: ensurePlace(ticket, shift) gives the owner its place in the queue of fair/queue.lua, or
--- finds that it has one, if fair/join.lua could not give it one. It returns the ticket: since
+-- finds that it has one, if join in fair/acquire.lua could not give it one. It returns the ticket: since
 -- when the owner waits, in µs.
 --
 --   ticket  the result of an earlier call, or ''. An owner that has lost its place (to a

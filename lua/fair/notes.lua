@@ -14,7 +14,7 @@
 --              fall below the server's clock. An owner that Redisson has removed from
 --              the other two keys may keep its note for a while. fair/listeners.lua
 --              describes the notes about waiters of Redisson.
---@needs deadlines
+--@needs deadlines notes stale
 local silent = {} -- clients that do not receive a grant: their waiters are dead
 
 -- since returns since when a waiter of this library waits, nil for any other.
@@ -40,4 +40,8 @@ local function expiry(waiter, text)
   end
   return tonumber(text and string.match(text, ':(%d+)$') or redis.call('zscore', deadlines, waiter) or 0)
 end
---@include fair/keep
+
+-- keep makes the notes expire some time after the last of them was written.
+local function keep()
+  redis.call('pexpire', notes, 60000 + 10 * (stale or 0))
+end

@@ -1,7 +1,6 @@
--- Fragment: mark and open, which fair/join.lua and fair/ensure_place.lua use to record waiters.
---@needs queue deadlines notes owner want ahead
+-- Fragment: mark and open, which fair/acquire.lua and fair/ensure_place.lua use to record waiters.
+--@needs queue deadlines notes stale owner want ahead
 --@include shared/clock
---@include fair/keep
 
 -- mark notes that the owner waits, until when it counts as alive, and until when Redisson is to
 -- keep it: longer by what waiters of Redisson ahead of it will subtract. It returns the ticket
@@ -20,6 +19,6 @@ local function open(ticket, alive)
   redis.call('del', deadlines, notes)
   ticket = mark(ticket or tonumber(since) or micros, alive, alive)
   redis.call('rpush', queue, owner)
-  keep()
+  redis.call('pexpire', notes, 60000 + 10 * stale) -- as keep in fair/notes.lua
   return ticket
 end

@@ -16,7 +16,9 @@
 --
 -- Cost: at most 17 commands, 34 if Redisson or time has changed the latch. Works on a
 -- server that is out of memory. Idempotent: the operation is noted.
---@include latch/once
+--@include shared/tell
+--@include latch/state
+--@include shared/once
 
 if which == '' then
   which = round

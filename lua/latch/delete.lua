@@ -15,7 +15,9 @@
 --
 -- Cost: at most 16 commands, 34 if Redisson or time has changed the latch. Works on a
 -- server that is out of memory. Idempotent: the operation is noted.
---@include latch/once
+--@include shared/tell
+--@include latch/state
+--@include shared/once
 
 if round ~= which then
   --@include shared/only_master

@@ -21,7 +21,7 @@
 -- has changed it. Works on a server that is out of memory. Idempotent.
 --@include latch/state
 
-local wrong = sync()
+local _, wrong = look()
 if wrong then
   return wrong
 end

@@ -17,7 +17,9 @@
 --
 -- Cost: at most 18 commands, 26 if Redisson or time has changed the latch. Idempotent: the
 -- operation is noted.
---@include latch/once
+--@include shared/tell
+--@include latch/state
+--@include shared/once
 
 if state == 'set' or round ~= last and round ~= '0' then
   return nothing()

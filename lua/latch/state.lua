@@ -102,17 +102,17 @@ local function expiry()
   return ttl >= 0 and at + ttl or nil
 end
 
--- sync reads the state, and notes what Redisson or time has done to it. Another kind of object is an
--- error.
-local function sync()
+-- look reads the state, and notes what Redisson or time has done to it. It returns the count. Another
+-- kind of object is an error, its second result.
+local function look()
   local value = redis.call('get', key)
   left = numberIn(value or '0')
   if not left then
-    return redis.error_reply('WRONGTYPE the key holds no count')
+    return nil, redis.error_reply('WRONGTYPE the key holds no count')
   end
   local wrong, marked = otherKind(value)
   if wrong then
-    return wrong
+    return nil, wrong
   end
   local found = redis.call('hmget', latch, 'round', 'state', 'until', 'past', 'gone')
   round, state, ends = found[1] or '0', found[2] or 'unset', tonumber(found[3] or nil)
@@ -134,6 +134,7 @@ local function sync()
     begin()
     finish('open')
   end
+  return left
 end
 
 -- fate returns the outcome of a round: closed, open or gone. A round that is neither remembered

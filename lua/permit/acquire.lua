@@ -62,7 +62,6 @@ if free then
 end
 
 --@include permit/queue
---@include permit/keep
 
 -- place returns the ticket of the entry as text: the ticket that its client knows, because a late copy
 -- may have put the entry back with another. A new ticket is later than the last in the queue, even if
@@ -91,7 +90,10 @@ local function join()
     redis.call('hdel', grants, entry)
   end
   redis.call('zadd', queue, since, entry) -- last, so that it is never without an expiry
-  keep()
+  local life = string.format('%.0f', 60000 + 10 * stale) -- from the last sign of life on
+  redis.call('pexpire', queue, life)
+  redis.call('pexpire', alive, life)
+  redis.call('pexpire', grants, life)
   return since
 end
 

@@ -21,7 +21,6 @@
 stale, counts = tonumber(stale), counts == '1'
 local channel, clients
 --@include permit/queue
---@include permit/keep
 
 -- refresh keeps entries of one semaphore alive, and adds their states to the reply. It returns the
 -- index of each entry in the reply.
@@ -38,7 +37,10 @@ local function refresh(entries, state, reply)
   if #signs > 0 then
     redis.call('zrem', alive, '') -- lets the rest run on a server that is out of memory
     redis.call('zadd', alive, unpack(signs))
-    keep()
+    local life = string.format('%.0f', 60000 + 10 * stale) -- from the last sign of life on
+    redis.call('pexpire', queue, life)
+    redis.call('pexpire', alive, life)
+    redis.call('pexpire', grants, life)
   end
   return index
 end

@@ -22,7 +22,7 @@
 -- semaphore exists. Idempotent: the operation is noted.
 n, counts = tonumber(n), counts == '1'
 --@include permit/serve
---@include semaphore/once
+--@include shared/once
 
 if free and how == 'try' then
   return nothing()

@@ -9,7 +9,8 @@
 --
 -- Cost: 5 commands. Idempotent: the operation is noted. semaphore/undo.lua gives back what it took.
 local publish, channel
---@include semaphore/once
+--@include semaphore/state
+--@include shared/once
 
 if not free then
   return unset()

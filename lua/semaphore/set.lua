@@ -22,7 +22,7 @@
 -- memory. Idempotent: the operation is noted.
 n, keeping, counts = tonumber(n), tonumber(keeping), counts == '1'
 --@include semaphore/serve
---@include semaphore/once
+--@include shared/once
 
 if free and how == 'try' then
   return nothing()
