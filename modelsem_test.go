@@ -31,7 +31,11 @@ type semaphoreModel struct {
 }
 
 // semaphoreState is what the server stores of those that wait.
-type semaphoreState struct{ queue, calls, bar entry }
+type semaphoreState struct {
+	queue, calls, bar entry
+
+	at int64 // when it was read, in ms
+}
 
 // unknown stands for a total that only Redisson knows.
 const unknown = math.MinInt64
@@ -360,7 +364,7 @@ func (m *semaphoreModel) acquired(what string, o modelOperation, p *semPlace, re
 
 func (m *semaphoreModel) state() semaphoreState {
 	s := m.w.state(m.keys.semQueueKeys()...)
-	return semaphoreState{s[0], s[1], s[2]}
+	return semaphoreState{s[0], s[1], s[2], m.w.ms()}
 }
 
 // wantedBy returns how many permits an entry wants.
@@ -458,7 +462,7 @@ func (m *semaphoreModel) queueWith(entry, ticket string) []string {
 // isBarred reports whether an entry holds up the others.
 func (m *semaphoreModel) isBarred(entry string) bool {
 	ms, of, _ := strings.Cut(m.before.bar.text, " ")
-	return of == entry && m.before.bar.ttl > numeral(ms)
+	return of == entry && m.before.bar.ttl-(m.w.ms()-m.before.at) > numeral(ms)
 }
 
 // patience makes a client try for one permit again and again while others wait. If one is always available, the client

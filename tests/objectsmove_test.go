@@ -95,14 +95,15 @@ func TestObjectsAfterManyBrokenConnections(t *testing.T) {
 	notInCluster(t, "the others go on")
 	server := rig.Fresh(t)
 	tap := rig.NewTap(t, server)
-	client, maker := connectVia(t, server, tap.Addr(), unhurried), connect(t, server, unhurried)
+	steadfast := latchkey.Options{Lease: 5 * time.Minute, RetryBudget: 2 * time.Minute}
+	client, maker := connectVia(t, server, tap.Addr(), steadfast), connect(t, server, unhurried)
 	const n, cuts = 600, 20
 	eachName(t, n, 16, func(name string) {
 		_, err := maker.NewLock(prefix+name).TryLock(t.Context(), latchkey.Lease(time.Hour))
 		assert.NoError(t, err)
 	})
 	seen, rounds := map[string]int{}, 0
-	for o, err := range client.Objects(within(t, time.Minute), allUnder(prefix)) {
+	for o, err := range client.Objects(within(t, 3*time.Minute), allUnder(prefix)) {
 		require.NoError(t, err)
 		if seen[o.Name]++; seen[o.Name] > rounds && rounds < cuts {
 			rounds++

@@ -27,7 +27,7 @@ func TestScriptsGetWhatTheirHeadersHave(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
-	quick := latchkey.Options{Lease: time.Second, StaleWaiterTimeout: time.Second, Label: "a test"}
+	quick := latchkey.Options{Lease: 9 * time.Second, Label: "a test"}
 	client, other := connectVia(t, server, tap.Addr(), quick), connectVia(t, server, tap.Addr(), quick)
 	for _, k := range append(slices.Clone(kinds), readKind) {
 		hold := mustLock(t, k.open(client, name+k.name))
