@@ -153,7 +153,7 @@ func TestJavaComesAfterManyWhoLeft(t *testing.T) {
 	for range leaving {
 		require.Error(t, rig.Await(t, soon, "a waiter leaves", crowd).err)
 	}
-	rig.Eventually(t, soon, "they are out of the queue", func() error {
+	rig.Eventually(t, 3*soon, "they are out of the queue", func() error {
 		if n := admin.Int("LLEN", queueOf(name)); n != 1 {
 			return fmt.Errorf("%d are in it", n)
 		}
