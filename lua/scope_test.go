@@ -13,19 +13,18 @@ import (
 // Every name in a script is a local where it is used: a mistake would only show when the line runs. Where a fragment is
 // included, so are the names that it needs.
 func TestNamesAreLocals(t *testing.T) {
-	eachFile(t, func(name, _ string) {
-		if slices.Contains(Names(), name) {
-			for file, names := range undefined(name, true) {
-				assert.Empty(t, slices.Sorted(maps.Keys(names)), "%s, included by %s", file, name)
-			}
+	for _, name := range Names() {
+		for file, names := range undefined(name, true) {
+			assert.Empty(t, slices.Sorted(maps.Keys(names)), "%s, included by %s", file, name)
 		}
-	})
+	}
 }
 
 // A fragment says which names it needs besides those of the fragments that it includes.
 func TestFragmentsNameWhatTheyNeed(t *testing.T) {
+	scripts := Names()
 	eachFile(t, func(name, text string) {
-		if !slices.Contains(Names(), name) {
+		if !slices.Contains(scripts, name) {
 			var needs []string
 			for line := range strings.Lines(text) {
 				needs = append(needs, needed(line)...)
