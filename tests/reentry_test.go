@@ -192,7 +192,7 @@ func TestReentryGoesOnAfterTheLossAsAFreshOwner(t *testing.T) {
 		t.Parallel()
 		server, name := rig.Shared(), rig.Name(t)
 		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
-		lock := k.open(connectVia(t, server, tap.Addr()), name)
+		lock := k.open(connectVia(t, server, tap.Addr(), latchkey.Options{Lease: time.Hour}), name)
 		outer := mustLock(t, lock)
 		ctx := context.WithoutCancel(outer.Context(t.Context()))
 
