@@ -91,7 +91,7 @@ func (c *Client) waitInLine(ctx context.Context, q *waitQueue, w *waiter, a atte
 // missed. mark counts the call from its first rest on.
 func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter, mark *waitMark) error {
 	for round := 0; ; round++ {
-		if open := q.openLeft(); open > 0 {
+		if open := q.openLeft(); open > 0 && !endsWithin(ctx, open) { // a call that has less time asks at once
 			if err := transport.Rest(ctx, c.closing, open); err != nil {
 				return q.waitError(ctx, err, nil)
 			}
@@ -111,6 +111,12 @@ func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter, mar
 			return q.waitError(ctx, err, nil)
 		}
 	}
+}
+
+// endsWithin reports whether a context has a deadline before d is over.
+func endsWithin(ctx context.Context, d time.Duration) bool {
+	deadline, has := ctx.Deadline()
+	return has && time.Until(deadline) <= d
 }
 
 // beginFor counts the call of an attempter.

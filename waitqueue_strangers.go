@@ -16,6 +16,9 @@ const (
 	strangersMayShare = 10 * time.Second
 	// strangerPause is how long strangers have to acquire a free lock.
 	strangerPause = 3 * time.Millisecond
+	// unusedPauses is how many pauses in succession strangers may leave unused. Then the front pauses once in so many
+	// releases: those that listen may have no wish to hold the lock.
+	unusedPauses = 8
 )
 
 // strangerTurns is what a wait queue knows of strangers. shard.mu guards it.
@@ -26,6 +29,7 @@ type strangerTurns struct {
 	ourLastTurn   int       // holds in the last turn of this client
 	turnLeft      int       // releases of strangers after which another stranger may go first
 	releasesHeard int       // releases of strangers that were heard in their turn
+	unused        int       // releases that left the lock free, since a stranger was last found to hold it
 }
 
 // takeTurns notes that the lock takes turns with strangers. For other kinds of objects the same
@@ -42,7 +46,12 @@ func (q *waitQueue) noteStrangers() {
 	now := time.Now()
 	q.contended = true
 	q.strangers.until = now.Add(strangersLinger)
-	q.exclusive().openUntil = now.Add(strangerPause)
+	if q.strangers.unused++; q.strangers.unused > unusedPauses && q.strangers.unused%unusedPauses != 0 {
+		return
+	}
+	if line, open := q.exclusive(), now.Add(strangerPause); open.After(line.openUntil) {
+		line.openUntil = open
+	}
 }
 
 // openLeft returns for how long the front leaves the lock to others.
@@ -58,7 +67,7 @@ func (q *waitQueue) openLeft() time.Duration {
 func (q *waitQueue) strangerHolds(first bool) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.strangers.until = time.Now().Add(strangersLinger)
+	q.strangers.until, q.strangers.unused = time.Now().Add(strangersLinger), 0
 	if first && q.strangers.ourHolds > 0 {
 		q.beginStrangersTurn()
 	}
