@@ -1,13 +1,11 @@
-package latchkey_test
+package latchkey
 
 import (
 	"fmt"
 	"go/importer"
 	"go/token"
 	"go/types"
-	"io"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -37,16 +35,7 @@ func TestAPI(t *testing.T) {
 // compiled returns the package as its users see it.
 func compiled(t *testing.T) *types.Package {
 	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", ".")
-	output, err := list.Output()
-	require.NoError(t, err)
-	fileOf := map[string]string{}
-	for line := range strings.Lines(string(output)) {
-		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
-		fileOf[path] = file
-	}
-	open := func(path string) (io.ReadCloser, error) { return os.Open(fileOf[path]) }
-	p, err := importer.ForCompiler(token.NewFileSet(), "gc", open).Import("github.com/latchkey-go/latchkey")
+	p, err := importer.ForCompiler(token.NewFileSet(), "gc", compiledImports(t)).Import("github.com/latchkey-go/latchkey")
 	require.NoError(t, err)
 	return p
 }

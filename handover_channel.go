@@ -99,7 +99,7 @@ func (h *handover) listen(o *ownership) bool {
 	return !s.Refused.Load()
 }
 
-// MustPoll reports whether a waiter can expect no messages about a key in that round.
+// mustPoll reports whether a waiter can expect no messages about a key in that round.
 func (h *handover) mustPoll(key string, round int) bool {
 	var s *pubsub.Subscription
 	if h.any.Load() {
@@ -201,7 +201,7 @@ func (c *clientChannel) find(name string) addressee {
 	return c.waiting[name]
 }
 
-// Reconnected implements [subscriber]: all waiters query the server again.
+// Reconnected implements [pubsub.Subscriber]: all waiters query the server again.
 func (c *clientChannel) Reconnected() {
 	c.mu.Lock()
 	all := slices.Collect(maps.Values(c.waiting))
@@ -211,7 +211,7 @@ func (c *clientChannel) Reconnected() {
 	}
 }
 
-// Retire implements [subscriber].
+// Retire implements [pubsub.Subscriber].
 func (c *clientChannel) Retire(linger time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -225,7 +225,7 @@ func (c *clientChannel) Retire(linger time.Duration) bool {
 	return true
 }
 
-// Message implements [subscriber]:
+// Message implements [pubsub.Subscriber]:
 //
 //	grant <kind> <owner> <token>@<score of its entry> <key>
 //	call <permits> <operation> <key>

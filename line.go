@@ -120,7 +120,7 @@ func (l *line) lastError() error {
 	return l.answer.err
 }
 
-// fault.WaitError is the error of a wait in line that ended with err.
+// waitError is the error of a wait in line that ended with err.
 func (l *line) waitError(err error) error {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()

@@ -27,7 +27,7 @@ func (o *ownership) hasLine() bool {
 	return o.onKey.queue != nil && len(o.onKey.queue.line) > 0
 }
 
-// TakeFirst removes the first in line, to pass it the hold: see waitQueue.takeFirstLocked.
+// takeFirst removes the first in line, to pass it the hold: see waitQueue.takeFirstLocked.
 func (o *ownership) takeFirst() *waiter {
 	defer o.lockShard().mu.Unlock()
 	if o.onKey.queue == nil {

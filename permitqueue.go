@@ -94,10 +94,10 @@ type permitChannel struct {
 	usedAt time.Time
 }
 
-// Message implements [subscriber].
+// Message implements [pubsub.Subscriber].
 func (h *permitChannel) Message(string) { h.Reconnected() }
 
-// Reconnected implements [subscriber].
+// Reconnected implements [pubsub.Subscriber].
 func (h *permitChannel) Reconnected() {
 	l := h.queue.waiters
 	l.mu.Lock()
@@ -116,7 +116,7 @@ func (h *permitChannel) Reconnected() {
 	}
 }
 
-// Retire implements [subscriber].
+// Retire implements [pubsub.Subscriber].
 func (h *permitChannel) Retire(linger time.Duration) bool {
 	l := h.queue.waiters
 	l.mu.Lock()

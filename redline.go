@@ -104,7 +104,7 @@ func (l *RedLock) waitInFront(ctx context.Context, r *request, settings []settin
 	return l.rounds(ctx, r, settings, line, mark)
 }
 
-// fault.WaitError is the error of a wait in line that ended with err.
+// waitError is the error of a wait in line that ended with err.
 func (l *RedLock) waitError(line *line, err error) error {
 	p := l.primitives()[0]
 	return p.client.withOwnHold(p.key, line.waitError(err))

@@ -209,7 +209,7 @@ func (o *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releas
 	return releaseAnswer{a, count}, err
 }
 
-// ReleaseLease returns the lease to which a release raises the remaining time of the key if the ownership stays held,
+// releaseLease returns the lease to which a release raises the remaining time of the key if the ownership stays held,
 // or 0. o.mu is held.
 func (o *ownership) releaseLease() time.Duration {
 	if o.holds.renewing == 0 {

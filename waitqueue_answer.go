@@ -47,7 +47,7 @@ func (q *waitQueue) attemptAnswered(err error) {
 	q.answer.answered(err)
 }
 
-// fault.WaitError returns the error of a wait that has ended with err. The front's last answer decides,
+// waitError returns the error of a wait that has ended with err. The front's last answer decides,
 // or else last, the waiter's own.
 func (q *waitQueue) waitError(ctx context.Context, err, last error) error {
 	q.shard.mu.Lock()

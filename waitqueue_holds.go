@@ -89,7 +89,7 @@ func (q *waitQueue) subscribe(n *pubsub.Notifier, channel string, presentOn ...s
 	n.Add(s)
 }
 
-// MustPoll reports whether a waiter can expect no messages in that round.
+// mustPoll reports whether a waiter can expect no messages in that round.
 func (q *waitQueue) mustPoll(round int) bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -115,7 +115,7 @@ func (q *waitQueue) newSubscription(channel string) *pubsub.Subscription {
 	return q.sub
 }
 
-// Message implements [subscriber].
+// Message implements [pubsub.Subscriber].
 func (q *waitQueue) Message(text string) {
 	q.shard.mu.Lock()
 	if q.strangers.takesTurns && text == strangersFirst {
@@ -142,7 +142,7 @@ func (q *waitQueue) Message(text string) {
 	}
 }
 
-// Reconnected implements [subscriber]. The front has to make an attempt.
+// Reconnected implements [pubsub.Subscriber]. The front has to make an attempt.
 func (q *waitQueue) Reconnected() {
 	q.shard.mu.Lock()
 	q.echoes, q.share.forStrangers = 0, 0

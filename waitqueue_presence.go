@@ -20,15 +20,15 @@ type presence struct {
 	queue *waitQueue // or nil
 }
 
-// Message implements [subscriber].
+// Message implements [pubsub.Subscriber].
 func (p presence) Message(string) {
 	if p.queue != nil {
 		p.queue.leaveNextToStrangers()
 	}
 }
 
-// Reconnected implements [subscriber].
+// Reconnected implements [pubsub.Subscriber].
 func (presence) Reconnected() {}
 
-// Retire implements [subscriber].
+// Retire implements [pubsub.Subscriber].
 func (p presence) Retire(time.Duration) bool { return p.of.Retired.Load() }

@@ -186,7 +186,7 @@ func (q *waitQueue) doNotLinger() {
 	q.noLinger = true
 }
 
-// Retire implements [subscriber]. It drops the wait queue if it has been unused for that long, and
+// Retire implements [pubsub.Subscriber]. It drops the wait queue if it has been unused for that long, and
 // the subscription alone if the front has not relied on it for that long.
 func (q *waitQueue) Retire(linger time.Duration) bool {
 	q.shard.mu.Lock()

@@ -57,23 +57,30 @@ func TestMigration_nothing_is_missed_by_a_walk(t *testing.T) {
 	})
 }
 
-// A connection that breaks may be replaced by one to another server, where the cursor means nothing. The walk
-// begins again and misses nothing.
-func TestObjectsAfterABrokenConnection(t *testing.T) {
-	t.Parallel()
-	prefix := rig.Name(t) + ":"
+// locksBehindATap holds n locks under a prefix on a server of their own, and returns a client that reaches it through a tap.
+func locksBehindATap(t *testing.T, n int, options latchkey.Options) (prefix string, client *latchkey.Client, tap *rig.Tap) {
+	t.Helper()
 	if rig.Shared().Embedded() {
 		t.Skip("the client of the embedded server is borrowed: its connections are not seen")
 	}
 	notInCluster(t, "the others go on")
+	prefix = rig.Name(t) + ":"
 	server := rig.Fresh(t)
-	tap := rig.NewTap(t, server)
-	client, maker := connectVia(t, server, tap.Addr(), unhurried), connect(t, server, unhurried)
-	const n = 1200
+	tap = rig.NewTap(t, server)
+	maker := connect(t, server, unhurried)
 	eachName(t, n, 16, func(name string) {
 		_, err := maker.NewLock(prefix+name).TryLock(t.Context(), latchkey.Lease(time.Hour))
 		assert.NoError(t, err)
 	})
+	return prefix, connectVia(t, server, tap.Addr(), options), tap
+}
+
+// A connection that breaks may be replaced by one to another server, where the cursor means nothing. The walk
+// begins again and misses nothing.
+func TestObjectsAfterABrokenConnection(t *testing.T) {
+	t.Parallel()
+	const n = 1200
+	prefix, client, tap := locksBehindATap(t, n, unhurried)
 	seen := walkAround(t, client, allUnder(prefix), tap.Cut)
 	assert.Len(t, seen, n)
 	twice := 0
@@ -88,20 +95,8 @@ func TestObjectsAfterABrokenConnection(t *testing.T) {
 // A walk goes on for the RetryBudget, however often connections break in that time.
 func TestObjectsAfterManyBrokenConnections(t *testing.T) {
 	t.Parallel()
-	prefix := rig.Name(t) + ":"
-	if rig.Shared().Embedded() {
-		t.Skip("the client of the embedded server is borrowed: its connections are not seen")
-	}
-	notInCluster(t, "the others go on")
-	server := rig.Fresh(t)
-	tap := rig.NewTap(t, server)
-	steadfast := latchkey.Options{Lease: 5 * time.Minute, RetryBudget: 2 * time.Minute}
-	client, maker := connectVia(t, server, tap.Addr(), steadfast), connect(t, server, unhurried)
 	const n, cuts = 600, 20
-	eachName(t, n, 16, func(name string) {
-		_, err := maker.NewLock(prefix+name).TryLock(t.Context(), latchkey.Lease(time.Hour))
-		assert.NoError(t, err)
-	})
+	prefix, client, tap := locksBehindATap(t, n, latchkey.Options{Lease: 5 * time.Minute, RetryBudget: 2 * time.Minute})
 	seen, rounds := map[string]int{}, 0
 	for o, err := range client.Objects(within(t, 3*time.Minute), allUnder(prefix)) {
 		require.NoError(t, err)

@@ -36,12 +36,12 @@ var (
 
 // Subscriber handles the events of a channel. Its methods must not block.
 type Subscriber interface {
-	// message is called for each message.
+	// Message is called for each message.
 	Message(text string)
-	// reconnected is called when the subscription begins or ends: messages that were published in between are
+	// Reconnected is called when the subscription begins or ends: messages that were published in between are
 	// lost.
 	Reconnected()
-	// retire reports whether the subscription can end, because nobody has needed it for linger. It is then
+	// Retire reports whether the subscription can end, because nobody has needed it for linger. It is then
 	// forgotten.
 	Retire(linger time.Duration) bool
 }
