@@ -5,6 +5,8 @@ import (
 	"go/doc"
 	"go/parser"
 	"go/token"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,14 +16,23 @@ import (
 // TestDocumentation checks the documentation as go doc shows it: methods of an embedded type appear under each
 // type that embeds it.
 func TestDocumentation(t *testing.T) {
-	pkg := documentation(t, ".")
-	for _, f := range pkg.Funcs {
-		checkDocumented(t, f.Name, f.Doc)
+	rooms, err := filepath.Glob("internal/*/*/*.go")
+	require.NoError(t, err)
+	require.NotEmpty(t, rooms)
+	for i, file := range rooms {
+		rooms[i] = filepath.Dir(file)
 	}
-	for _, each := range pkg.Types {
-		checkDocumented(t, each.Name, each.Doc)
-		for _, f := range append(each.Funcs, each.Methods...) {
-			checkDocumented(t, each.Name+"."+f.Name, f.Doc)
+	slices.Sort(rooms)
+	for _, folder := range append(slices.Compact(rooms), ".", "internal/transport") {
+		pkg := documentation(t, folder)
+		for _, f := range pkg.Funcs {
+			checkDocumented(t, f.Name, f.Doc)
+		}
+		for _, each := range pkg.Types {
+			checkDocumented(t, each.Name, each.Doc)
+			for _, f := range append(each.Funcs, each.Methods...) {
+				checkDocumented(t, each.Name+"."+f.Name, f.Doc)
+			}
 		}
 	}
 }

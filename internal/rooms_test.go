@@ -20,7 +20,8 @@ const module = "github.com/latchkey-go/latchkey"
 // floors are the folders of this one, the lowest first.
 var floors = []string{"base", "transport", "engine"}
 
-// A room imports rooms of its own floor and of lower ones only. The packages are one folder or two below this one.
+// A room imports rooms of its own floor and of lower ones only, rueidis and the standard library. The packages are one
+// folder or two below this one.
 func TestRooms_floors(t *testing.T) {
 	for room, files := range rooms(t) {
 		for _, file := range files {
@@ -28,8 +29,12 @@ func TestRooms_floors(t *testing.T) {
 				path, err := strconv.Unquote(each.Path.Value)
 				require.NoError(t, err)
 				assert.NotEqual(t, module, path, "%s imports the root", room)
-				if other, is := strings.CutPrefix(path, module+"/internal/"); is {
+				host, _, _ := strings.Cut(path, "/")
+				switch other, is := strings.CutPrefix(path, module+"/internal/"); {
+				case is:
 					assert.LessOrEqual(t, floorOf(t, other), floorOf(t, room), "%s imports %s, which is above it", room, other)
+				case strings.Contains(host, "."):
+					assert.Equal(t, "github.com/redis/rueidis", path, "%s imports it", room)
 				}
 			}
 		}

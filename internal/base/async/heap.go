@@ -47,9 +47,13 @@ func (h Heap[T]) Next() time.Duration {
 	return h[0].DueAt()
 }
 
-func (h Heap[T]) Len() int           { return len(h) }
+// Len implements [heap.Interface].
+func (h Heap[T]) Len() int { return len(h) }
+
+// Less implements [heap.Interface].
 func (h Heap[T]) Less(i, j int) bool { return h[i].DueAt() < h[j].DueAt() }
 
+// Swap implements [heap.Interface].
 func (h Heap[T]) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	*h[i].HeapIndex(), *h[j].HeapIndex() = int32(i), int32(j) //nolint:gosec // there are fewer

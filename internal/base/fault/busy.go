@@ -27,6 +27,7 @@ type BusyError struct {
 	Inside bool   // and those wait for a hold of this client
 }
 
+// Error says who has the lock, and for how long.
 func (e *BusyError) Error() string {
 	text := ErrNotAcquired.Error()
 	switch who := e.who(); {
@@ -96,6 +97,7 @@ func (e *BusyError) whoHere() string {
 	return who
 }
 
+// Unwrap lets the caller match ErrNotAcquired.
 func (e *BusyError) Unwrap() error { return ErrNotAcquired }
 
 // Later returns the error for the end of a wait, when less of the lease is left.
@@ -113,6 +115,7 @@ type PermitsError struct {
 	Total        int // negative if unknown
 }
 
+// Error says how many permits are free.
 func (e *PermitsError) Error() string {
 	text := ErrNotAcquired.Error()
 	switch {
@@ -131,6 +134,7 @@ func (e *PermitsError) Error() string {
 	return text
 }
 
+// Unwrap lets the caller match ErrNotAcquired.
 func (e *PermitsError) Unwrap() error { return ErrNotAcquired }
 
 // WaitError is the error of a call that waits for something other than a lock: it matches some sentinels, and
@@ -148,7 +152,10 @@ func NotYet(format string, args ...any) error {
 // ErrNotSetYet is for calls that wait until somebody has set the object.
 var ErrNotSetYet error = &WaitError{ErrNotSet.Error(), []error{ErrNotAcquired, ErrNotSet}}
 
-func (e *WaitError) Error() string   { return e.text }
+// Error says what has not happened.
+func (e *WaitError) Error() string { return e.text }
+
+// Unwrap lets the caller match the sentinels.
 func (e *WaitError) Unwrap() []error { return e.is }
 
 // candidateError is the error of a campaign. Its text speaks of a leader instead of a lock.

@@ -10,8 +10,10 @@ type KindError struct {
 	cause error // the reply of the server, or nil
 }
 
+// Error says what the key is.
 func (e *KindError) Error() string { return "latchkey: the key is " + e.text }
 
+// Unwrap lets the caller match ErrWrongKind, and the reply of the server.
 func (e *KindError) Unwrap() []error {
 	if e.cause == nil {
 		return []error{ErrWrongKind}

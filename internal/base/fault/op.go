@@ -26,6 +26,7 @@ type OpError struct {
 	Causes   []error
 }
 
+// Error says what failed, and why, on one line.
 func (e *OpError) Error() string {
 	var text strings.Builder
 	if wrong, is := e.only().(*KindError); is { //nolint:errorlint // the error itself
@@ -50,6 +51,7 @@ func (e *OpError) only() error {
 // oneLine keeps joined errors on one line, and removes the prefix that the outer error has.
 var oneLine = strings.NewReplacer("\n", "; ", "latchkey: ", "")
 
+// Unwrap lets the caller match each cause.
 func (e *OpError) Unwrap() []error { return e.Causes }
 
 // Op builds the error of an operation from its causes, skipping nil ones.
