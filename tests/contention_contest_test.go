@@ -87,8 +87,9 @@ type contest struct {
 	inside   atomic.Int32
 	overlaps atomic.Int64
 	token    atomic.Int64
-	backward atomic.Int64         // tokens that were not larger than the one before
-	lost     atomic.Int64         // holds that were not renewed in time, and acquisitions and releases that were not answered in time
+	backward atomic.Int64 // tokens that were not larger than the one before
+	lost     atomic.Int64 // holds that were not renewed in time, and acquisitions and releases that were not answered in time
+	lastLoss atomic.Pointer[error]
 	late     func() time.Duration // how late the machine was
 }
 
@@ -112,7 +113,8 @@ func (c *contest) check(t testing.TB) {
 		return
 	}
 	if late := c.late(); c.lost.Load() > 0 {
-		t.Logf("%d holds were lost, on a machine that was %v late at most", c.lost.Load(), late.Round(time.Millisecond))
+		t.Logf("%d holds were lost, on a machine that was %v late at most; the last: %v", c.lost.Load(),
+			late.Round(time.Millisecond), *c.lastLoss.Load())
 		assert.GreaterOrEqual(t, late, c.punctual, "it had time to renew them")
 	}
 }
@@ -151,7 +153,7 @@ func (c *contest) work(ctx context.Context, worker int, p contender) error {
 		c.waits[worker].end()
 		switch {
 		case c.punctual > 0 && errors.Is(err, latchkey.ErrUnavailable):
-			c.lost.Add(1)
+			c.loses(err)
 			continue
 		case err != nil:
 			return fmt.Errorf("%s: %w", p.name, err)
@@ -160,12 +162,18 @@ func (c *contest) work(ctx context.Context, worker int, p contender) error {
 		c.enter(p, got.token)
 		switch err := got.release(ctx); {
 		case c.punctual > 0 && (errors.Is(err, latchkey.ErrLost) || errors.Is(err, latchkey.ErrUnavailable)):
-			c.lost.Add(1)
+			c.loses(err)
 		case err != nil:
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
 	return nil
+}
+
+// loses counts a hold that was lost, or a call that was not answered in time.
+func (c *contest) loses(err error) {
+	c.lastLoss.Store(&err)
+	c.lost.Add(1)
 }
 
 func (c *contest) over() bool {
