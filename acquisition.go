@@ -56,7 +56,7 @@ type acquisition struct {
 func (p *primitive) newAcquisition(verb string, waits bool, settings []setting) *acquisition {
 	a := acquisitions.Get().(*acquisition)
 	a.lock, a.verb = p, verb
-	if a.fault = p.invalid; a.fault != nil {
+	if a.fault = p.names.Invalid; a.fault != nil {
 		return a
 	}
 	if limit := p.client.options.MaxHold; limit > 0 {
@@ -165,7 +165,7 @@ func (a *acquisition) each(yield func(*ownership) bool) {
 
 // failure returns the error of a call with that context.
 func (a *acquisition) failure(ctx context.Context, err error) error {
-	causes := explain(a.lock.client.wrongKind(ctx, a.lock.keys, a.lock.spec.stored, err))
+	causes := explain(a.lock.client.wrongKind(ctx, a.lock.names, a.lock.spec.stored, err))
 	if a.lock.spec.kind == KindElection && errors.Is(err, fault.ErrNotAcquired) {
 		causes[0] = fault.Candidate(causes[0])
 	}

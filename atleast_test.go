@@ -21,22 +21,22 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 			lock := newPrimitive(c, lockSpec, uniqueName(t, c))
 			o := c.registry.fresh(lock)
 			o.phase, o.holds.cause, o.keptUntil = over, cause, lease.NewBound(time.Minute, c.clock())
-			c.script(lockAcquire, lock.queued(), o.wire, "90000")
+			c.script(lockAcquire, lock.names.Queued(), o.wire, "90000")
 			undo := o.lastRelease()
 			require.Equal(t, transport.Answered, undo.undo(context.Background(), nil))
-			left := c.pttl(t, lock.key)
+			left := c.pttl(t, lock.names.Key)
 			if cause == nil {
 				require.Equal(t, int64(-2), left)
 				return
 			}
-			require.Equal(t, map[string]string{o.wire + keptSuffix: "1"}, c.hash(t, lock.key))
+			require.Equal(t, map[string]string{o.wire + keptSuffix: "1"}, c.hash(t, lock.names.Key))
 			require.InDelta(t, 60000, left, 5000)
 
 			undo.kept.D = 0 // it is over
-			c.script(lockRelease, lock.queued(), o.wire+keptSuffix, lock.channel)
-			c.script(lockAcquire, lock.queued(), o.wire, "90000")
+			c.script(lockRelease, lock.names.Queued(), o.wire+keptSuffix, lock.names.Channel)
+			c.script(lockAcquire, lock.names.Queued(), o.wire, "90000")
 			require.Equal(t, transport.Answered, undo.undo(context.Background(), nil))
-			require.Equal(t, int64(-2), c.pttl(t, lock.key))
+			require.Equal(t, int64(-2), c.pttl(t, lock.names.Key))
 		})
 	}
 }

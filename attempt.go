@@ -172,7 +172,7 @@ func (a *acquisition) busyWith(holder string, left time.Duration) *fault.BusyErr
 	busy := &fault.BusyError{Holder: holder, Labels: c.labels.labelOf, Left: left, At: time.Now()}
 	if h := holderOf(holder, 1, false); h.Kept {
 		busy.Holder, busy.Kept = h.Owner.String(), true
-	} else if own := c.registry.newestOn(a.lock.key); own != nil && own.mayBe(holder) {
+	} else if own := c.registry.newestOn(a.lock.names.Key); own != nil && own.mayBe(holder) {
 		busy.Here, busy.Label, busy.Note = true, c.Label(), c.noteOf(own)
 	}
 	return busy

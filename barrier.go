@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 // Barrier lets a fixed number of parties wait for each other, again and again, like Java's
@@ -38,16 +38,16 @@ type Barrier struct {
 func (c *Client) NewBarrier(name string, parties int) *Barrier {
 	o := newSynchronizer(c, KindBarrier, name, barrierChannel)
 	o.refuseWholeTag("a barrier")
-	o.invalid = errors.Join(o.invalid, checkNumber("%d parties", parties, 1))
-	tag := transport.HashTag(o.key)
+	o.names.Invalid = errors.Join(o.names.Invalid, checkNumber("%d parties", parties, 1))
+	tag := keyspace.Tag(o.names.Key)
 	b := &Barrier{synchronizer: o, n: parties, waiting: "latchkey_barrier_waiting:" + tag, past: "latchkey_barrier_past:" + tag}
-	names := keysOfKey(name, b.waiting)
-	names.channel, names.invalid = b.channel, b.invalid
+	names := keyspace.OfKey(name, b.waiting)
+	names.Channel, names.Invalid = b.names.Channel, b.names.Invalid
 	b.waitingSet = primitiveOf(c, barrierSpec, names)
 	return b
 }
 
-func barrierChannel(key string) string { return "latchkey_barrier:" + transport.HashTag(key) }
+func barrierChannel(key string) string { return "latchkey_barrier:" + keyspace.Tag(key) }
 
 // Parties returns how many parties make a generation complete.
 func (b *Barrier) Parties() int { return b.n }
@@ -123,7 +123,7 @@ func (b *Barrier) Await(ctx context.Context, options ...BarrierOption) (Arrival,
 // client.working.Done.
 func (b *Barrier) beginParty(ctx context.Context, verb, stage string, options []BarrierOption) (*barrierAwaiter, error) {
 	r, err := newRequest(b.client.options.Lease, true, settingsOf(options))
-	if err = errors.Join(b.invalid, err); err == nil {
+	if err = errors.Join(b.names.Invalid, err); err == nil {
 		err = b.begin(ctx)
 	}
 	if err != nil {

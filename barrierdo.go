@@ -154,5 +154,5 @@ func (r returningParty) attempt(ctx context.Context, _ int) (time.Duration, erro
 
 // returning returns the command with which the party arrives in the second generation.
 func (p *barrierAwaiter) returning() call {
-	return call{barrierReturn, p.all(), []string{p.view.generation, p.ownership.wire, p.client.publish, p.channel}}
+	return call{barrierReturn, p.all(), []string{p.view.generation, p.ownership.wire, p.client.publish, p.names.Channel}}
 }

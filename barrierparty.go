@@ -47,7 +47,7 @@ var barrierSpec = &spec{kind: KindBarrier, family: KindBarrier, stored: KindBarr
 	lost: wakeParties}
 
 func (b *Barrier) newParty(verb, stage string, r *request) *barrierAwaiter {
-	return &barrierAwaiter{Barrier: b, verb: verb, stage: stage, request: r, ownership: b.client.registry.fresh(b.waitingSet), sent: b.client.newOperation(b.key)}
+	return &barrierAwaiter{Barrier: b, verb: verb, stage: stage, request: r, ownership: b.client.registry.fresh(b.waitingSet), sent: b.client.newOperation(b.names.Key)}
 }
 
 // meet is one generation, from the arrival a to the end, and reports its outcome.
@@ -71,15 +71,15 @@ func (p *barrierAwaiter) outcome(ctx context.Context, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, fault.ErrBroken):
-		return fault.Op(p.verb, p.name, err)
+		return fault.Op(p.verb, p.names.Name, err)
 	}
-	return fault.Op(p.verb, p.name, explain(p.client.wrongKind(ctx, p.keys, p.kind, err))...)
+	return fault.Op(p.verb, p.names.Name, explain(p.client.wrongKind(ctx, p.names, p.kind, err))...)
 }
 
 // arrive returns when the server has counted the party or refuses, or the time is over. The party
 // does not queue behind others of its client, because they may be waiting for this party.
 func (p *barrierAwaiter) arrive(ctx context.Context, a attempter) error {
-	p.hintMark = p.client.waitQueues.mark(lineKey{KindBarrier, p.key})
+	p.hintMark = p.client.waitQueues.mark(lineKey{KindBarrier, p.names.Key})
 	_, err := a.attempt(ctx, 0)
 	if err == nil || !worthWaiting(ctx, err) {
 		return p.mismatch(withContextEnd(ctx, err))
@@ -142,7 +142,7 @@ func (p *barrierAwaiter) noteArrival() error {
 // wait returns nil when the generation is over. The parties of this client wait in one line, and
 // only the party at its front queries the server, as with awaiters of a latch.
 func (p *barrierAwaiter) wait(ctx context.Context) error {
-	return p.client.wait(ctx, lineKey{KindBarrier, p.key}, sharedLine, p, p.incomplete(""))
+	return p.client.wait(ctx, lineKey{KindBarrier, p.names.Key}, sharedLine, p, p.incomplete(""))
 }
 
 // attempt implements [attempter]. It queries whether and how the generation ended.
@@ -226,7 +226,7 @@ func (p *barrierAwaiter) leave(ctx context.Context, why string, err error) error
 // leaveLater has the party leave in the background.
 func (p *barrierAwaiter) leaveLater(c call, err error) error {
 	if p.known {
-		p.client.undo.add(&lastRelease{lock: p.waitingSet, number: p.ownership.number, owner: p.ownership.owner(), call: c}, undoPlan{key: p.key, lease: p.request.lease})
+		p.client.undo.add(&lastRelease{lock: p.waitingSet, number: p.ownership.number, owner: p.ownership.owner(), call: c}, undoPlan{key: p.names.Key, lease: p.request.lease})
 	} else {
 		p.sent.followUp = c
 		p.sent.repeatLater()
@@ -263,7 +263,7 @@ func reasonToLeave(err error) string {
 // arriving returns the command with which the party arrives.
 func (p *barrierAwaiter) arriving() call {
 	return call{barrierArrive, append(p.all(), p.sent.record),
-		[]string{p.sent.number, p.ownership.wire, strconv.Itoa(p.n), p.client.leaseText(p.request.lease), p.client.publish, p.channel,
+		[]string{p.sent.number, p.ownership.wire, strconv.Itoa(p.n), p.client.leaseText(p.request.lease), p.client.publish, p.names.Channel,
 			strconv.FormatInt(p.lastOver.Load(), 10), p.stage}}
 }
 
@@ -273,16 +273,16 @@ func (p *barrierAwaiter) looking() call {
 	if p.counted {
 		member = barrierReturned + member
 	}
-	return call{barrierLook, p.all(), []string{p.view.generation, member, p.client.publish, p.channel}}
+	return call{barrierLook, p.all(), []string{p.view.generation, member, p.client.publish, p.names.Channel}}
 }
 
 // leaving returns the command with which the party leaves.
 func (p *barrierAwaiter) leaving(why string) call {
 	if p.known {
-		return call{barrierLeave, p.all(), []string{p.ownership.wire, p.view.generation, "", why, p.client.publish, p.channel}}
+		return call{barrierLeave, p.all(), []string{p.ownership.wire, p.view.generation, "", why, p.client.publish, p.names.Channel}}
 	}
 	return call{barrierLeave, append(p.all(), p.sent.record),
-		[]string{p.ownership.wire, "", p.sent.number, why, p.client.publish, p.channel}}
+		[]string{p.ownership.wire, "", p.sent.number, why, p.client.publish, p.names.Channel}}
 }
 
 // barrierProtocol renews the name of a party among the waiting parties as if it were a hold. Await
@@ -298,13 +298,13 @@ func (barrierProtocol) readRefusal(*acquisition, transport.Answer) (time.Duratio
 func (barrierProtocol) releaseCall(*ownership, release, []string) call { return call{} }
 
 func (b barrierProtocol) renewalCall(o *ownership, lease time.Duration) call {
-	return call{barrierRenew, []string{b.barrier.key, b.barrier.waiting}, []string{o.wire, millisText(lease)}}
+	return call{barrierRenew, []string{b.barrier.names.Key, b.barrier.waiting}, []string{o.wire, millisText(lease)}}
 }
 
 // wakeParties has the parties of a client query how their generations ended, because the
 // server no longer lists one of them as waiting.
 func wakeParties(o *ownership) {
-	if q := o.lock.client.waitQueues.known(lineKey{KindBarrier, o.protocol().(barrierProtocol).barrier.key}); q != nil {
+	if q := o.lock.client.waitQueues.known(lineKey{KindBarrier, o.protocol().(barrierProtocol).barrier.names.Key}); q != nil {
 		q.wakeFronts()
 	}
 }

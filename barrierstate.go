@@ -115,13 +115,13 @@ const shownParties = 1000
 // *rueidis.RedisError if the server refuses.
 func (b *Barrier) State(ctx context.Context) (BarrierState, error) {
 	const verb = "state"
-	a, err := b.send(ctx, call{barrierInspect, []string{b.key, b.waiting}, []string{strconv.Itoa(shownParties)}})
+	a, err := b.send(ctx, call{barrierInspect, []string{b.names.Key, b.waiting}, []string{strconv.Itoa(shownParties)}})
 	if err != nil {
-		return BarrierState{}, fault.Op(verb, b.name, b.explain(ctx, transport.Answer{}, err)...)
+		return BarrierState{}, fault.Op(verb, b.names.Name, b.explain(ctx, transport.Answer{}, err)...)
 	}
 	s, err := barrierStateOf(a.Message)
 	if err != nil {
-		return s, fault.Op(verb, b.name, err)
+		return s, fault.Op(verb, b.names.Name, err)
 	}
 	describeEach(ctx, b.client, 0, [][]BarrierParty{s.Who}, func(p BarrierParty) Owner { return p.Owner },
 		func(p *BarrierParty, d description) { p.Label = d.label })
@@ -163,14 +163,14 @@ func (b *Barrier) Reset(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		a, err := b.send(ctx, call{barrierReset, b.all(), []string{strconv.FormatInt(s.Generation, 10), b.client.publish, b.channel}})
+		a, err := b.send(ctx, call{barrierReset, b.all(), []string{strconv.FormatInt(s.Generation, 10), b.client.publish, b.names.Channel}})
 		if err != nil {
-			return fault.Op(verb, b.name, b.explain(ctx, a, err)...)
+			return fault.Op(verb, b.names.Name, b.explain(ctx, a, err)...)
 		}
 		n, err := intOf(a)
 		switch {
 		case err != nil:
-			return fault.Op(verb, b.name, err)
+			return fault.Op(verb, b.names.Name, err)
 		case n == 1 || a.Doubt: // an earlier attempt got no answer and may have reset it: that generation is over
 			return nil
 		}
@@ -178,4 +178,4 @@ func (b *Barrier) Reset(ctx context.Context) error {
 }
 
 // all returns the keys of the barrier.
-func (b *Barrier) all() []string { return []string{b.key, b.waiting, b.past} }
+func (b *Barrier) all() []string { return []string{b.names.Key, b.waiting, b.past} }

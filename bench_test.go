@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 // The benchmarks need a server: LATCHKEY_TEST_REDIS=redis://… go test -bench .
@@ -28,12 +30,12 @@ func benchClient(b *testing.B) *Client {
 func BenchmarkFloor(b *testing.B) {
 	c := benchClient(b)
 	each(b, func(key string) func(context.Context) error {
-		k := keysOfKey(key, key)
+		k := keyspace.OfKey(key, key)
 		return func(ctx context.Context) error {
-			if err := lockAcquire.Send(ctx, c.rueidis, k.queued(), []string{"o", "30000"}).Error(); !rueidis.IsRedisNil(err) {
+			if err := lockAcquire.Send(ctx, c.rueidis, k.Queued(), []string{"o", "30000"}).Error(); !rueidis.IsRedisNil(err) {
 				return err
 			}
-			return lockRelease.Send(ctx, c.rueidis, k.fenced(), []string{"o", "ch:{" + key + "}"}).Error()
+			return lockRelease.Send(ctx, c.rueidis, k.Fenced(), []string{"o", "ch:{" + key + "}"}).Error()
 		}
 	})
 }

@@ -21,13 +21,13 @@ import (
 // If INFO is denied, Check does not check the eviction policy.
 func (c *Client) Check(ctx context.Context) error {
 	lock := c.NewLock("latchkey:check:" + c.id)
-	if err := cmp.Or(lock.invalid, endedBefore(ctx)); err != nil {
+	if err := cmp.Or(lock.names.Invalid, endedBefore(ctx)); err != nil {
 		return fault.Op("check", lock.Name(), err)
 	}
 	problems := errors.Join(
 		checkLock(ctx, lock),
-		c.checkPublish(ctx, lock.channel),
-		c.checkSubscribe(ctx, lock.channel),
+		c.checkPublish(ctx, lock.names.Channel),
+		c.checkSubscribe(ctx, lock.names.Channel),
 		c.checkEviction(ctx),
 	)
 	if problems == nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -271,7 +272,7 @@ func (c *Client) slotOf(key string) uint16 {
 	if !c.cluster {
 		return 0
 	}
-	return transport.KeySlot(key)
+	return keyspace.Slot(key)
 }
 
 // leaseText returns a lease as it is sent. For the default lease it allocates nothing.

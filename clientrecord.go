@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -151,7 +152,7 @@ func (r *clientRecord) send(w *recordWrite) (fresh bool, err error) {
 	args := append([]string{millisText(w.life), r.client.options.Label, strconv.Itoa(len(w.gone))}, w.gone...)
 	ctx, cancel := context.WithTimeout(r.open, recordPatience)
 	defer cancel()
-	n, err := r.client.sender.SendOnce(ctx, labelWrite, []string{recordKey(r.id)}, append(args, w.texts...)).AsInt64()
+	n, err := r.client.sender.SendOnce(ctx, labelWrite, []string{keyspace.RecordKey(r.id)}, append(args, w.texts...)).AsInt64()
 	return n == 1, err
 }
 
@@ -235,5 +236,5 @@ func (r *clientRecord) close(ctx context.Context, answers bool) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordPatience)
 	defer cancel()
-	_ = r.client.sender.SendOnce(ctx, labelWrite, []string{recordKey(r.id)}, []string{"0"}).Error()
+	_ = r.client.sender.SendOnce(ctx, labelWrite, []string{keyspace.RecordKey(r.id)}, []string{"0"}).Error()
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -89,7 +90,7 @@ func (c *Client) readRecords(ctx context.Context, byRecord map[string][]Owner, f
 	loads := make([]transport.Load, len(batches))
 	for i, records := range batches {
 		for _, record := range records {
-			loads[i].Keys = append(loads[i].Keys, recordKey(record))
+			loads[i].Keys = append(loads[i].Keys, keyspace.RecordKey(record))
 			loads[i].Args = append(loads[i].Args, strconv.Itoa(len(byRecord[record])))
 			for _, owner := range byRecord[record] {
 				_, field := recordOf(owner)

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -41,8 +42,8 @@ type CountDownLatch struct {
 // NewCountDownLatch returns the latch with that name. It sends nothing.
 func (c *Client) NewCountDownLatch(name string) *CountDownLatch {
 	o := newSynchronizer(c, KindLatch, name, c.latchChannel)
-	tag := transport.HashTag(o.key)
-	return &CountDownLatch{synchronizer: o, state: latchKey(tag), done: "latchkey_latch_done:" + tag}
+	tag := keyspace.Tag(o.names.Key)
+	return &CountDownLatch{synchronizer: o, state: keyspace.LatchKey(tag), done: "latchkey_latch_done:" + tag}
 }
 
 // latchChannel returns Redisson's channel. If the key has braces, that channel is in another slot,
@@ -67,15 +68,15 @@ func (c *Client) latchChannel(key string) string {
 func (l *CountDownLatch) TrySetCount(ctx context.Context, n int, options ...SetOption) (bool, error) {
 	const verb = "try set count"
 	ttl, err := timeToLive(options)
-	if err = errors.Join(l.invalid, err, checkNumber("count %d", n, 1)); err != nil {
-		return false, fault.Op(verb, l.name, err)
+	if err = errors.Join(l.names.Invalid, err, checkNumber("count %d", n, 1)); err != nil {
+		return false, fault.Op(verb, l.names.Name, err)
 	}
 	v, err := l.now(ctx, verb)
 	if err != nil || v.what == latchClosed {
 		return false, err
 	}
 	return boolOf(l.sendOrRepeat(ctx, verb, func(o *operation) call {
-		return call{latchSet, l.changeKeys(o), []string{o.number, v.round, strconv.Itoa(n), ttl, l.client.publish, l.channel}}
+		return call{latchSet, l.changeKeys(o), []string{o.number, v.round, strconv.Itoa(n), ttl, l.client.publish, l.names.Channel}}
 	}))
 }
 
@@ -110,15 +111,15 @@ func (l *CountDownLatch) CountDownN(ctx context.Context, n int) (left int, err e
 // Otherwise it is like CountDown.
 func (l *CountDownLatch) CountDownAs(ctx context.Context, participant string) (left int, err error) {
 	if n := len(participant); n == 0 || n > MaxNameLength || !utf8.ValidString(participant) {
-		return 0, fault.Op("count down", l.name, l.invalid, fault.Invalid("%q cannot be the name of a participant", participant))
+		return 0, fault.Op("count down", l.names.Name, l.names.Invalid, fault.Invalid("%q cannot be the name of a participant", participant))
 	}
 	return l.countDown(ctx, 1, participant)
 }
 
 func (l *CountDownLatch) countDown(ctx context.Context, n int, participant string) (int, error) {
 	const verb = "count down"
-	if err := errors.Join(l.invalid, checkNumber("count %d", n, 1)); err != nil {
-		return 0, fault.Op(verb, l.name, err)
+	if err := errors.Join(l.names.Invalid, checkNumber("count %d", n, 1)); err != nil {
+		return 0, fault.Op(verb, l.names.Name, err)
 	}
 	parent := l.client.parentOf(ctx)
 	ctx = l.client.sender.Detached(ctx)
@@ -128,9 +129,9 @@ func (l *CountDownLatch) countDown(ctx context.Context, n int, participant strin
 		// The server does not answer. The count must not be lost, so it goes to the round that
 		// exists when the server answers again.
 		l.sendLater(l.countIn("", n, participant))
-		return 0, fault.Op(verb, l.name, fault.ErrUnknownOutcome, err)
+		return 0, fault.Op(verb, l.names.Name, fault.ErrUnknownOutcome, err)
 	case err != nil:
-		return 0, fault.Op(verb, l.name, l.explain(ctx, transport.Answer{}, err)...)
+		return 0, fault.Op(verb, l.names.Name, l.explain(ctx, transport.Answer{}, err)...)
 	case v.what != latchClosed:
 		return 0, l.roundError(verb, v)
 	}
@@ -141,9 +142,9 @@ func (l *CountDownLatch) countDown(ctx context.Context, n int, participant strin
 	left, err := intOf(a)
 	switch {
 	case left < 0:
-		return 0, fault.Op(verb, l.name, fault.ErrGone)
+		return 0, fault.Op(verb, l.names.Name, fault.ErrGone)
 	case err == nil:
-		l.client.observe(parent, Event{Type: EventCountedDown, Kind: l.kind, Name: l.name, Count: left})
+		l.client.observe(parent, Event{Type: EventCountedDown, Kind: l.kind, Name: l.names.Name, Count: left})
 	}
 	return left, err
 }
@@ -153,7 +154,7 @@ func (l *CountDownLatch) countDown(ctx context.Context, n int, participant strin
 func (l *CountDownLatch) countIn(round string, n int, participant string) func(*operation) call {
 	return func(o *operation) call {
 		return call{latchCount, l.changeKeys(o),
-			[]string{o.number, round, strconv.Itoa(n), participant, l.client.publish, l.channel}}
+			[]string{o.number, round, strconv.Itoa(n), participant, l.client.publish, l.names.Channel}}
 	}
 }
 
@@ -184,7 +185,7 @@ func (l *CountDownLatch) Delete(ctx context.Context) (bool, error) {
 			return false, err
 		}
 		a, err := l.sendOrRepeat(ctx, verb, func(o *operation) call {
-			return call{latchDelete, l.changeKeys(o), []string{o.number, v.round, l.client.publish, l.channel}}
+			return call{latchDelete, l.changeKeys(o), []string{o.number, v.round, l.client.publish, l.names.Channel}}
 		})
 		if err != nil {
 			return false, err
@@ -224,7 +225,7 @@ func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) erro
 	if r.awaitSet && r.unsetIsOpen {
 		err = fault.Invalid("AwaitSet and UnsetIsOpen cannot be used together")
 	}
-	if err = errors.Join(l.invalid, err); err == nil {
+	if err = errors.Join(l.names.Invalid, err); err == nil {
 		err = l.begin(ctx)
 	}
 	if err != nil {
@@ -236,9 +237,9 @@ func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) erro
 	defer cancel()
 	w := &awaiter{CountDownLatch: l, request: &r}
 	if err = w.await(ctx); err != nil {
-		err = fault.Op(verb, l.name, explain(l.client.wrongKind(ctx, l.keys, l.kind, err))...)
+		err = fault.Op(verb, l.names.Name, explain(l.client.wrongKind(ctx, l.names, l.kind, err))...)
 	} else if w.outcome != nil {
-		err = fault.Op(verb, l.name, w.outcome)
+		err = fault.Op(verb, l.names.Name, w.outcome)
 	}
 	l.observeCall(parent, EventOpened, 0, began, err)
 	return err

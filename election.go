@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -37,10 +38,10 @@ type Election struct {
 func (c *Client) NewElection(name string) *Election {
 	o := newSynchronizer(c, KindLock, name, leaderChannel)
 	o.refuseWholeTag("an election")
-	names := keysOfKey(o.name, o.key)
-	names.invalid = o.invalid
+	names := keyspace.OfKey(o.names.Name, o.names.Key)
+	names.Invalid = o.names.Invalid
 	p := primitiveOf(c, electionSpec, names)
-	return &Election{synchronizer: o, lock: p, seen: []string{o.key, leaderKey(transport.HashTag(o.key)), o.token()}}
+	return &Election{synchronizer: o, lock: p, seen: []string{o.names.Key, keyspace.LeaderKey(keyspace.Tag(o.names.Key)), o.names.Token()}}
 }
 
 // electionSpec is a fenced lock whose owners are public. It is not re-entrant: if a candidate
@@ -51,7 +52,7 @@ var electionSpec = &spec{kind: KindElection, family: KindElection, stored: KindL
 
 // leaderChannel is the channel for observers of an election. It differs from the channel of the
 // lock, whose listeners count as waiters for the lock.
-func leaderChannel(key string) string { return "latchkey:" + transport.HashTag(key) + ":leader" }
+func leaderChannel(key string) string { return "latchkey:" + keyspace.Tag(key) + ":leader" }
 
 // Campaign waits until the caller is the leader, and announces value to everybody. It waits until
 // ctx ends or the time of [Wait] is over; without either limit it waits forever. Clients are served
@@ -103,7 +104,7 @@ func (e *Election) TryCampaign(ctx context.Context, value string, options ...Try
 // does not count: a call that waits keeps waiting.
 func (e *Election) campaign(ctx context.Context, verb string, waits bool, value string, settings []setting) (*Leadership, error) {
 	if err := checkValue(value); err != nil {
-		return nil, fault.Op(verb, e.name, err)
+		return nil, fault.Op(verb, e.names.Name, err)
 	}
 	ctx, cancel := boundBy(ctx, settings)
 	defer cancel()
@@ -121,10 +122,10 @@ func (e *Election) campaign(ctx context.Context, verb string, waits bool, value 
 			err = errors.Join(err, left)
 		}
 		if !lost {
-			return nil, fault.Op(verb, e.name, err)
+			return nil, fault.Op(verb, e.names.Name, err)
 		}
 		if !waits || ctx.Err() != nil {
-			return nil, fault.Op(verb, e.name, withContextEnd(ctx, err))
+			return nil, fault.Op(verb, e.names.Name, withContextEnd(ctx, err))
 		}
 	}
 }
@@ -185,7 +186,7 @@ func (e *Election) HoldFrom(ctx context.Context) *Hold { return e.lock.HoldFrom(
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	l, err := e.look(ctx)
 	if err != nil {
-		return Leader{}, fault.Op("leader", e.name, e.explain(ctx, transport.Answer{}, err)...)
+		return Leader{}, fault.Op("leader", e.names.Name, e.explain(ctx, transport.Answer{}, err)...)
 	}
 	return l, nil
 }

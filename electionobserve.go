@@ -29,8 +29,8 @@ import (
 // without an error. You may range over it again; it then starts from the beginning.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
-		if e.invalid != nil {
-			yield(Leader{}, fault.Op("observe", e.name, e.invalid))
+		if e.names.Invalid != nil {
+			yield(Leader{}, fault.Op("observe", e.names.Name, e.names.Invalid))
 			return
 		}
 		o := &observer{Election: e, key: e.seen[1] + " " + strconv.FormatUint(e.client.registry.number(), 10)}
@@ -64,7 +64,7 @@ type observer struct {
 func (o *observer) next(ctx context.Context) error {
 	if err := o.begin(ctx); err != nil {
 		o.fault = nil
-		return fault.Op("observe", o.name, err)
+		return fault.Op("observe", o.names.Name, err)
 	}
 	defer o.client.working.Done()
 	err := o.client.wait(ctx, lineKey{KindElection, o.key}, onlyLine, o, nil)
@@ -75,7 +75,7 @@ func (o *observer) next(ctx context.Context) error {
 	}
 	if err != nil {
 		o.leader = Leader{}
-		return fault.Op("observe", o.name, o.explain(ctx, transport.Answer{}, err)...)
+		return fault.Op("observe", o.names.Name, o.explain(ctx, transport.Answer{}, err)...)
 	}
 	return nil
 }
@@ -102,4 +102,4 @@ func (o *observer) attempt(ctx context.Context, _ int) (time.Duration, error) {
 }
 
 // what implements [attempter]. A loop that observes is not a waiting call.
-func (o *observer) what() (Kind, string) { return KindNone, o.name }
+func (o *observer) what() (Kind, string) { return KindNone, o.names.Name }

@@ -47,7 +47,7 @@ func (s fairScripts) clientHears(client string) <-chan string {
 
 // grantOf returns the message that reports a grant.
 func (s fairScripts) grantOf(owner, token string) string {
-	return "grant f " + owner + " " + token + " " + s.keys.key
+	return "grant f " + owner + " " + token + " " + s.keys.Key
 }
 
 // A release makes the first of the queue the owner: the owner holds the lock for the short lease, leaves the
@@ -62,7 +62,7 @@ func TestFairGrant_release(t *testing.T) {
 	require.Equal(t, int64(1), s.release(ownerA, 0, "0"))
 	require.Equal(t, s.grantOf(ownerB, "0"), <-heard)
 	require.Equal(t, fairState{map[string]string{ownerB: "1"}, []string{ownerC}, []string{ownerC}, map[string]string{ownerC: ticket}}, s.state())
-	require.InDelta(t, 5000, s.c.pttl(t, s.keys.key), 2000)
+	require.InDelta(t, 5000, s.c.pttl(t, s.keys.Key), 2000)
 	require.InDelta(t, before, s.deadline(ownerC), float64(4*time.Second), "no deadline of others moves")
 
 	require.Nil(t, s.acquire(ownerB, s.stale, "17"), "if it tries all the same, it has the lock")
@@ -155,14 +155,14 @@ func TestFairGrant_waiters_that_retry(t *testing.T) {
 	asks.wait(clientD + ":1")
 	s.wait(ownerB)
 	for _, waiter := range []string{stranger, clientD + ":1"} {
-		heard := s.hears(s.keys.waiterChannel(waiter))
+		heard := s.hears(s.keys.WaiterChannel(waiter))
 		require.Equal(t, int64(1), s.once(s.releaseCall(s.holder(), 0, "0")))
 		require.Equal(t, "0", <-heard)
 		require.Empty(t, s.state().lock)
 		require.Equal(t, waiter, s.state().queue[0])
-		s.do("LPOP", s.keys.fairKeys()[1])
-		s.do("ZREM", s.keys.fairKeys()[2], waiter)
-		s.do("HSET", s.keys.key, waiter, "1")
+		s.do("LPOP", s.keys.FairKeys()[1])
+		s.do("ZREM", s.keys.FairKeys()[2], waiter)
+		s.do("HSET", s.keys.Key, waiter, "1")
 	}
 	require.Equal(t, int64(1), s.once(s.releaseCall(s.holder(), 0, "0")))
 	require.Equal(t, s.grantOf(ownerB, "0"), <-grants)
@@ -202,9 +202,9 @@ func TestFairGrant_token_refused(t *testing.T) {
 	heard := s.clientHears(clientB)
 	require.Equal(t, "1", s.acquire(ownerA, s.stale, ""))
 	ticket := s.wait(ownerB)
-	s.do("SET", s.keys.token(), "something else")
+	s.do("SET", s.keys.Token(), "something else")
 	require.Equal(t, int64(1), s.release(ownerA, 0, "0"))
-	require.Equal(t, "ask 0 "+ownerB+" "+s.keys.key, <-heard)
+	require.Equal(t, "ask 0 "+ownerB+" "+s.keys.Key, <-heard)
 	require.Empty(t, s.state().lock)
 	require.Implements(t, (*error)(nil), s.once(s.acquireCall(ownerB, "1", s.stale, ticket)))
 }
@@ -226,7 +226,7 @@ func TestFairGrant_free_lock(t *testing.T) {
 			require.Nil(t, s.acquire(ownerA, s.stale, ""))
 			s.wait(ownerB)
 			s.wait(ownerC)
-			s.do("DEL", s.keys.key)
+			s.do("DEL", s.keys.Key)
 			act(s)
 			require.Equal(t, s.grantOf(ownerB, "0"), <-heard)
 			require.Equal(t, ownerB, s.holder())
@@ -242,7 +242,7 @@ func TestFairGrant_owner_without_a_note(t *testing.T) {
 	s.stale = "200"
 	const old = "77777777-7777-8777-8777-777777777777:1"
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
-	k, deadline := s.keys.fairKeys(), strconv.FormatInt(time.Now().Add(5*time.Minute).UnixMilli(), 10)
+	k, deadline := s.keys.FairKeys(), strconv.FormatInt(time.Now().Add(5*time.Minute).UnixMilli(), 10)
 	require.NoError(t, s.do("RPUSH", k[1], old).Error())
 	require.NoError(t, s.do("ZADD", k[2], deadline, old).Error())
 	s.wait(ownerB)
@@ -259,7 +259,7 @@ func TestFairGrant_owner_without_a_note(t *testing.T) {
 func TestFairGrant_note(t *testing.T) {
 	s := granting(t)
 	note := func() string {
-		text := s.c.hash(t, s.keys.fairKeys()[3])[ownerB]
+		text := s.c.hash(t, s.keys.FairKeys()[3])[ownerB]
 		require.Regexp(t, `^\d+:(\d+:\d:)?\d+$`, text)
 		return text[strings.Index(text, ":")+1 : strings.LastIndex(text, ":")+1]
 	}

@@ -55,14 +55,14 @@ func (s *semScripts) do(words ...string) any {
 func (s fairPermitScripts) entry(n int) string { return semClient + ":" + s.c.newPermitIDs(n)[0] }
 
 func (s fairPermitScripts) acquire(entry, stale, ticket, grant string) any {
-	return s.c.script(permitAcquire, s.lock.fairPermitKeys(), entry, "30000", stale, ticket, grant, "",
-		"PUBLISH", s.lock.channel, "latchkey:{", "}", "0", rawID(entry[len(semClient)+1:])[:groupIndex])
+	return s.c.script(permitAcquire, s.lock.names.FairPermitKeys(), entry, "30000", stale, ticket, grant, "",
+		"PUBLISH", s.lock.names.Channel, "latchkey:{", "}", "0", rawID(entry[len(semClient)+1:])[:groupIndex])
 }
 
 func (s fairPermitScripts) queue() []string {
 	s.t.Helper()
 	var all []string
-	for _, each := range s.do("ZRANGE", s.lock.fairPermitKeys()[2], "0", "-1").([]any) {
+	for _, each := range s.do("ZRANGE", s.lock.names.FairPermitKeys()[2], "0", "-1").([]any) {
 		all = append(all, each.(string))
 	}
 	return all
@@ -73,7 +73,7 @@ func (s fairPermitScripts) leave(id, entry string) any {
 	if id != "" {
 		id = rawID(id)
 	}
-	return s.c.script(permitLeave, s.lock.fairPermitKeys(), s.serving(id, entry, "")...)
+	return s.c.script(permitLeave, s.lock.names.FairPermitKeys(), s.serving(id, entry, "")...)
 }
 
 func (s fairPermitScripts) held() int { return len(s.state().ids) }
@@ -137,7 +137,7 @@ func TestFairPermitScripts_damage(t *testing.T) {
 	for i := 2; i < 5; i++ {
 		for _, replaced := range []bool{false, true} {
 			s := newFairPermitScripts(t, 1)
-			key := s.lock.fairPermitKeys()[i]
+			key := s.lock.names.FairPermitKeys()[i]
 			a, b, c := s.entry(1), s.entry(1), s.entry(1)
 			require.Nil(t, s.acquire(a, "5000", "", "5000"))
 			ticket := s.acquire(b, "5000", "", "5000").([]any)[3].(string)
@@ -183,7 +183,7 @@ func TestFairPermitScripts_dead(t *testing.T) {
 	require.Empty(t, s.queue())
 	s.leave(b[37:], "")
 	for range 300 {
-		s.do("ZADD", s.lock.fairPermitKeys()[2], "1", s.entry(1)) // its signs of life are lost
+		s.do("ZADD", s.lock.names.FairPermitKeys()[2], "1", s.entry(1)) // its signs of life are lost
 	}
 	require.Nil(t, s.acquire(s.entry(1), "", "", ""), "nobody of them is alive")
 	require.Empty(t, s.queue())

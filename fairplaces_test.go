@@ -20,7 +20,7 @@ func (s fairScripts) line(waiters ...string) map[string]string {
 	tickets := map[string]string{}
 	for i, waiter := range waiters {
 		if waiter[0] == 'J' {
-			k, until := s.keys.fairKeys(), time.Now().Add(5*time.Minute).UnixMilli()
+			k, until := s.keys.FairKeys(), time.Now().Add(5*time.Minute).UnixMilli()
 			s.do("RPUSH", k[1], waiter)
 			s.do("ZADD", k[2], strconv.FormatInt(until, 10), waiter)
 		} else {
@@ -34,7 +34,7 @@ func (s fairScripts) line(waiters ...string) map[string]string {
 // loses removes the place of a waiter, as Redisson does, and its note if note is true.
 func (s fairScripts) loses(waiter string, note bool) {
 	s.t.Helper()
-	k := s.keys.fairKeys()
+	k := s.keys.FairKeys()
 	s.do("LREM", k[1], "0", waiter)
 	s.do("ZREM", k[2], waiter)
 	if note {
@@ -82,7 +82,7 @@ func TestFairScripts_order_after_an_eviction_of_the_notes(t *testing.T) {
 			s := newFairScripts(t)
 			tickets := s.line("G1", "G2", "J1", "G3", "G4")
 			s.loses("G1", true)
-			s.do("DEL", s.keys.fairKeys()[3])
+			s.do("DEL", s.keys.FairKeys()[3])
 			for _, waiter := range strings.Fields(order) {
 				require.IsType(t, []any{}, s.acquire(waiter, s.stale, tickets[waiter]))
 			}
@@ -99,9 +99,9 @@ func TestFairScripts_order_after_two_evictions_of_the_notes(t *testing.T) {
 			s := newFairScripts(t)
 			tickets := s.line("G1", "G2", "J1", "G3", "G4")
 			s.loses("G1", true)
-			s.do("DEL", s.keys.fairKeys()[3])
+			s.do("DEL", s.keys.FairKeys()[3])
 			require.IsType(t, []any{}, s.acquire("G1", s.stale, tickets["G1"]))
-			s.do("DEL", s.keys.fairKeys()[3])
+			s.do("DEL", s.keys.FairKeys()[3])
 			for _, waiter := range strings.Fields(order) {
 				require.IsType(t, []any{}, s.acquire(waiter, s.stale, tickets[waiter]))
 			}
@@ -116,15 +116,15 @@ func TestFairScripts_whoever_is_brought_to_the_front_is_notified(t *testing.T) {
 	s := newFairScripts(t)
 	tickets := s.line("G1", "G2")
 	s.loses("G1", true)
-	s.do("DEL", s.keys.fairKeys()[3])
+	s.do("DEL", s.keys.FairKeys()[3])
 	require.IsType(t, []any{}, s.acquire("G1", s.stale, tickets["G1"]))
 	told := make(chan string, 10)
 	link, release := s.c.rueidis.Dedicate()
 	defer release()
 	link.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { told <- m.Message }})
-	channel := link.B().Subscribe().Channel(s.keys.waiterChannel("G1")).Build()
+	channel := link.B().Subscribe().Channel(s.keys.WaiterChannel("G1")).Build()
 	require.NoError(t, link.Do(t.Context(), channel).Error())
-	s.do("DEL", s.keys.key)
+	s.do("DEL", s.keys.Key)
 	require.IsType(t, []any{}, s.acquire("G2", s.stale, tickets["G2"]))
 	require.Equal(t, "0", <-told)
 	require.Nil(t, s.acquire("G1", s.stale, tickets["G1"]))
@@ -135,7 +135,7 @@ func TestFairScripts_whoever_is_brought_to_the_front_is_notified(t *testing.T) {
 func TestFairScripts_allowance_after_an_eviction_of_the_notes(t *testing.T) {
 	s := newFairScripts(t)
 	tickets := s.line("J1", "G1", "J2", "G2", "G3", "G4")
-	k := s.keys.fairKeys()
+	k := s.keys.FairKeys()
 	for range 3 {
 		s.do("DEL", k[3])
 		for _, waiter := range []string{"G1", "G2", "G3", "G4"} {
@@ -155,7 +155,7 @@ func TestFairScripts_deadline_without_a_place(t *testing.T) {
 	const orphan = "55555555-5555-4555-8555-555555555555:1"
 	ends := map[string]func(s fairScripts, ticket string){
 		"the last releases": func(s fairScripts, ticket string) {
-			s.do("DEL", s.keys.key)
+			s.do("DEL", s.keys.Key)
 			defer s.once(s.releaseCall(ownerB, 0, "0"))
 			require.Nil(s.t, s.once(s.acquireCall(ownerB, "1", s.stale, ticket)))
 		},
@@ -163,7 +163,7 @@ func TestFairScripts_deadline_without_a_place(t *testing.T) {
 			s.once(s.releaseCall(ownerB, 0, "1"))
 		},
 		"its time is over": func(s fairScripts, _ string) {
-			s.do("ZADD", s.keys.fairKeys()[2], "42", orphan)
+			s.do("ZADD", s.keys.FairKeys()[2], "42", orphan)
 			s.once(s.refreshCall(ownerB))
 		},
 	}
@@ -172,9 +172,9 @@ func TestFairScripts_deadline_without_a_place(t *testing.T) {
 			s := newFairScripts(t)
 			require.Nil(t, s.acquire(ownerA, s.stale, ""))
 			ticket := s.wait(ownerB)
-			s.do("ZADD", s.keys.fairKeys()[2], strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10), orphan)
+			s.do("ZADD", s.keys.FairKeys()[2], strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10), orphan)
 			end(s, ticket)
-			require.True(t, rueidis.IsRedisNil(s.do("ZSCORE", s.keys.fairKeys()[2], orphan).Error()))
+			require.True(t, rueidis.IsRedisNil(s.do("ZSCORE", s.keys.FairKeys()[2], orphan).Error()))
 		})
 	}
 }
@@ -183,7 +183,7 @@ func TestFairScripts_deadline_without_a_place(t *testing.T) {
 func TestFairScripts_notes_of_a_leaver_expire(t *testing.T) {
 	s := newFairScripts(t)
 	s.stale = "60000" // the test may take longer than the default
-	k := s.keys.fairKeys()
+	k := s.keys.FairKeys()
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
 	for i := range 3 * 300 {
 		owner := "44444444-4444-4444-8444-444444444444:" + strconv.Itoa(i)
@@ -205,14 +205,14 @@ func TestFairScripts_token_key_of_another_type(t *testing.T) {
 			s.fenced = "1"
 			acquire := func(owner, count, stale string) any { return s.once(s.acquireCall(owner, count, stale, "")) }
 			require.NotNil(t, acquire(ownerA, "1", s.stale))
-			s.do("DEL", s.keys.token())
-			s.do(append(spoil, s.keys.token(), "x")...)
+			s.do("DEL", s.keys.Token())
+			s.do(append(spoil, s.keys.Token(), "x")...)
 			before := s.state()
 			require.Implements(t, (*error)(nil), acquire(ownerB, "1", s.stale))
 			require.Equal(t, before, s.state(), "nobody joins")
 			require.Implements(t, (*error)(nil), acquire(ownerA, "2", ""))
 			require.Equal(t, before, s.state(), "nobody enters")
-			s.do("DEL", s.keys.key)
+			s.do("DEL", s.keys.Key)
 			before = s.state()
 			require.Implements(t, (*error)(nil), acquire(ownerB, "1", s.stale))
 			require.Equal(t, before, s.state(), "nobody acquires")

@@ -44,14 +44,14 @@ func (q *fairLockQueue) protocolFor(w *fairWaiter) protocol {
 	return fairProtocol{waiters: q.waiters, waiter: w}
 }
 func (*fairLockQueue) refresh() transport.Command  { return fairRefresh }
-func (*fairLockQueue) keys(p *primitive) []string  { return p.fairKeys() }
-func (*fairLockQueue) channel(p *primitive) string { return p.waiterChannel("") }
+func (*fairLockQueue) keys(p *primitive) []string  { return p.names.FairKeys() }
+func (*fairLockQueue) channel(p *primitive) string { return p.names.WaiterChannel("") }
 func (*fairLockQueue) entry(o *ownership) string   { return o.wire }
 
 // listen implements [fairQueue]. Each waiter has a channel of its own.
 func (q *fairLockQueue) listen(w *fairWaiter) {
 	if w.strangers || !w.grantable {
-		w.queue.subscribe(q.waiters.client.notifier, w.ownership.lock.waiterChannel(w.ownership.wire))
+		w.queue.subscribe(q.waiters.client.notifier, w.ownership.lock.names.WaiterChannel(w.ownership.wire))
 	}
 }
 
@@ -74,8 +74,8 @@ func (p fairProtocol) acquireCall(a *acquisition, count, round int) call {
 		fenced = "1"
 	}
 	args := append(a.acquireArgs(count),
-		o.lock.client.publish, o.lock.waiterChannel(""), stale, ticket, p.waiters.redissonWait, fenced, grant)
-	return call{fairAcquire, o.lock.fairKeys(), o.lock.client.handover.channelArgs(args, o.lock.key)}
+		o.lock.client.publish, o.lock.names.WaiterChannel(""), stale, ticket, p.waiters.redissonWait, fenced, grant)
+	return call{fairAcquire, o.lock.names.FairKeys(), o.lock.client.handover.channelArgs(args, o.lock.names.Key)}
 }
 
 // readRefusal reads the place in the queue that the script gave to a waiting ownership.
@@ -102,14 +102,11 @@ func (p fairProtocol) readRefusal(a *acquisition, ans transport.Answer) (left ti
 
 func (p fairProtocol) releaseCall(o *ownership, to release, args []string) call {
 	waiting := o.waitingArg()
-	args = append(args, o.wire, strconv.Itoa(to.count), o.guestID(), o.lock.client.publish, o.lock.channel, millisText(to.raise), waiting,
+	args = append(args, o.wire, strconv.Itoa(to.count), o.guestID(), o.lock.client.publish, o.lock.names.Channel, millisText(to.raise), waiting,
 		o.lock.client.staleMS)
-	args = o.lock.client.handover.channelArgs(args, o.lock.key)
+	args = o.lock.client.handover.channelArgs(args, o.lock.names.Key)
 	if to.keep > 0 {
 		args = append(args, p.waiters.redissonWait, millisText(to.keep))
 	}
-	return call{fairRelease, o.lock.fairKeys(), args}
+	return call{fairRelease, o.lock.names.FairKeys(), args}
 }
-
-// waiterChannel is the channel on which the lock tells an owner that its turn has come.
-func (k *keys) waiterChannel(owner string) string { return k.channel + ":" + owner }

@@ -125,7 +125,7 @@ func (b *refreshing) fill(e *list.Element) *list.Element {
 func (b *refreshing) add(waiters []*fairWaiter) {
 	lock := waiters[0].ownership.lock
 	b.keys = append(b.keys, b.queue.keys(lock)...)
-	clients, _ := lock.client.handover.channelOf(lock.key)
+	clients, _ := lock.client.handover.channelOf(lock.names.Key)
 	b.args = append(b.args, b.queue.channel(lock), clients, strconv.Itoa(len(waiters)))
 	for _, w := range waiters {
 		b.args = append(b.args, b.queue.entry(w.ownership))

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
 
@@ -20,7 +21,7 @@ const ownerC = "22222222-2222-4222-8222-222222222222:10"
 type fairScripts struct {
 	t      *testing.T
 	c      *Client
-	keys   *keys
+	keys   *keyspace.Keys
 	stale  string
 	fenced string // "1" or "0"
 	lease  string // that a grant gives to waiters, or ""
@@ -29,7 +30,7 @@ type fairScripts struct {
 func newFairScripts(t *testing.T) fairScripts {
 	t.Helper()
 	c := newTestClient(t, Options{})
-	names, err := c.options.keysOf(uniqueName(t, c))
+	names, err := c.options.naming().Keys(uniqueName(t, c))
 	require.NoError(t, err)
 	return fairScripts{t, c, names, "5000", "0", ""}
 }
@@ -48,7 +49,7 @@ func (s fairScripts) do(words ...string) rueidis.RedisResult {
 
 func (s fairScripts) state() fairState {
 	s.t.Helper()
-	k := s.keys.fairKeys()
+	k := s.keys.FairKeys()
 	state := fairState{lock: s.c.hash(s.t, k[0]), places: map[string]string{}}
 	queue, err := s.do("LRANGE", k[1], "0", "-1").AsStrSlice()
 	require.NoError(s.t, err)
@@ -72,18 +73,18 @@ func (s fairScripts) state() fairState {
 }
 
 func (s fairScripts) acquireCall(owner, count, stale, ticket string) call {
-	return call{fairAcquire, s.keys.fairKeys(), []string{owner, "30000", count, "", "", "PUBLISH",
-		s.keys.waiterChannel(""), stale, ticket, "300000", s.fenced, s.lease, "latchkey:{", "}", "1"}}
+	return call{fairAcquire, s.keys.FairKeys(), []string{owner, "30000", count, "", "", "PUBLISH",
+		s.keys.WaiterChannel(""), stale, ticket, "300000", s.fenced, s.lease, "latchkey:{", "}", "1"}}
 }
 
 func (s fairScripts) releaseCall(owner string, count int, waiting string) call {
-	return call{fairRelease, s.keys.fairKeys(), []string{owner, strconv.Itoa(count), "",
-		"PUBLISH", s.keys.channel, "0", waiting, s.stale, "latchkey:{", "}", "1"}}
+	return call{fairRelease, s.keys.FairKeys(), []string{owner, strconv.Itoa(count), "",
+		"PUBLISH", s.keys.Channel, "0", waiting, s.stale, "latchkey:{", "}", "1"}}
 }
 
 func (s fairScripts) refreshCall(owners ...string) call {
-	return call{fairRefresh, s.keys.fairKeys(), append([]string{s.stale, "PUBLISH", "}", "1",
-		s.keys.waiterChannel(""), "latchkey:{", strconv.Itoa(len(owners))}, owners...)}
+	return call{fairRefresh, s.keys.FairKeys(), append([]string{s.stale, "PUBLISH", "}", "1",
+		s.keys.WaiterChannel(""), "latchkey:{", strconv.Itoa(len(owners))}, owners...)}
 }
 
 // once sends a call once.
@@ -142,7 +143,7 @@ func (s fairScripts) join(owner string) {
 // stranger puts the waiter of Redisson with that number at the end of the queue.
 func (s fairScripts) stranger(number int) string {
 	s.t.Helper()
-	owner, k := "99999999-9999-4999-8999-999999999999:"+strconv.Itoa(number), s.keys.fairKeys()
+	owner, k := "99999999-9999-4999-8999-999999999999:"+strconv.Itoa(number), s.keys.FairKeys()
 	until := time.Now().UnixMilli() + 30000 + int64(number)*300000
 	require.NoError(s.t, s.do("RPUSH", k[1], owner).Error())
 	require.NoError(s.t, s.do("ZADD", k[2], strconv.FormatInt(until, 10), owner).Error())
@@ -152,7 +153,7 @@ func (s fairScripts) stranger(number int) string {
 // strangerAcquires removes the first waiter from the queue, as Redisson does.
 func (s fairScripts) strangerAcquires(owner string) {
 	s.t.Helper()
-	k := s.keys.fairKeys()
+	k := s.keys.FairKeys()
 	s.do("LPOP", k[1])
 	s.do("ZREM", k[2], owner)
 	for _, other := range s.state().queue {
@@ -163,7 +164,7 @@ func (s fairScripts) strangerAcquires(owner string) {
 // deadline returns the time until Redisson gives up the owner.
 func (s fairScripts) deadline(owner string) time.Duration {
 	s.t.Helper()
-	score, err := s.do("ZSCORE", s.keys.fairKeys()[2], owner).AsFloat64()
+	score, err := s.do("ZSCORE", s.keys.FairKeys()[2], owner).AsFloat64()
 	require.NoError(s.t, err)
 	return time.Duration(int64(score)-time.Now().UnixMilli()) * time.Millisecond
 }
@@ -171,7 +172,7 @@ func (s fairScripts) deadline(owner string) time.Duration {
 // life returns how long the owner counts as alive.
 func (s fairScripts) life(owner string) time.Duration {
 	s.t.Helper()
-	_, until, _ := strings.Cut(s.c.hash(s.t, s.keys.fairKeys()[3])[owner], ":")
+	_, until, _ := strings.Cut(s.c.hash(s.t, s.keys.FairKeys()[3])[owner], ":")
 	ms, err := strconv.ParseInt(until, 10, 64)
 	require.NoError(s.t, err)
 	return time.Duration(ms-time.Now().UnixMilli()) * time.Millisecond
@@ -180,7 +181,7 @@ func (s fairScripts) life(owner string) time.Duration {
 // age makes a waiter look as if its last sign of life were that much older.
 func (s fairScripts) age(owner string, by time.Duration) {
 	s.t.Helper()
-	k := s.keys.fairKeys()
+	k := s.keys.FairKeys()
 	until := time.Now().Add(s.life(owner) - by).UnixMilli()
 	since, _, _ := strings.Cut(s.c.hash(s.t, k[3])[owner], ":")
 	require.NoError(s.t, s.do("HSET", k[3], owner, since+":"+strconv.FormatInt(until, 10)).Error())
@@ -217,7 +218,7 @@ func TestFairScripts_sent_twice_count_once(t *testing.T) {
 func TestFairScripts_touch_nobody_else(t *testing.T) {
 	s := newFairScripts(t)
 	deadline := func(owner string) string {
-		score, err := s.do("ZSCORE", s.keys.fairKeys()[2], owner).ToString()
+		score, err := s.do("ZSCORE", s.keys.FairKeys()[2], owner).ToString()
 		require.NoError(t, err)
 		return score
 	}
@@ -269,11 +270,11 @@ func TestFairScripts_leaver_in_the_middle(t *testing.T) {
 	require.Contains(t, state.places[ownerC], "left")
 	require.Equal(t, []any{int64(0)}, s.refresh(ownerC), "but has no place")
 
-	s.do("LTRIM", s.keys.fairKeys()[1], strconv.Itoa(around+1), "-1") // its turn comes
+	s.do("LTRIM", s.keys.FairKeys()[1], strconv.Itoa(around+1), "-1") // its turn comes
 	for i := range around {
-		s.do("ZREM", s.keys.fairKeys()[2], "44444444-4444-4444-8444-444444444444:"+strconv.Itoa(i))
+		s.do("ZREM", s.keys.FairKeys()[2], "44444444-4444-4444-8444-444444444444:"+strconv.Itoa(i))
 	}
-	s.do("ZREM", s.keys.fairKeys()[2], ownerB)
+	s.do("ZREM", s.keys.FairKeys()[2], ownerB)
 	require.Equal(t, int64(0), s.release(ownerA, 0, "0"))
 	state = s.state()
 	require.Equal(t, "55555555-5555-4555-8555-555555555555:0", state.queue[0])
@@ -291,8 +292,8 @@ func TestFairScripts_lost_place_is_restored(t *testing.T) {
 		tickets = append(tickets, s.wait(owners[i]))
 	}
 	for i, owner := range owners {
-		s.do("LREM", s.keys.fairKeys()[1], "0", owner)
-		s.do("ZREM", s.keys.fairKeys()[2], owner)
+		s.do("LREM", s.keys.FairKeys()[1], "0", owner)
+		s.do("ZREM", s.keys.FairKeys()[2], owner)
 		require.Equal(t, []any{int64(0)}, s.refresh(owner), "it is notified")
 		s.acquire(owner, s.stale, tickets[i])
 		require.Equal(t, owners, s.state().queue)
@@ -320,7 +321,7 @@ func TestFairScripts_deadlines_among_waiters_of_Redisson(t *testing.T) {
 // Other notes do not count: a note of the waiter itself, or notes of waiters that Redisson has removed. Dead waiters
 // of this library do not count either.
 func TestFairScripts_deadline_counts_waiters_of_Redisson(t *testing.T) {
-	ghost := func(s fairScripts, owner string) { s.do("HSET", s.keys.fairKeys()[3], owner, "17:42") }
+	ghost := func(s fairScripts, owner string) { s.do("HSET", s.keys.FairKeys()[3], owner, "17:42") }
 	ghosts := func(s fairScripts) {
 		for i := range 9 {
 			ghost(s, "44444444-4444-4444-8444-444444444444:"+strconv.Itoa(i))
@@ -347,7 +348,7 @@ func TestFairScripts_deadline_counts_waiters_of_Redisson(t *testing.T) {
 			s.wait(ownerB)
 			strangers(s, 4, 4)
 			s.strangerAcquires(first)
-			s.do("DEL", s.keys.key)
+			s.do("DEL", s.keys.Key)
 			s.acquire(ownerA, s.stale, "")
 		}, 3},
 		"more than are looked at": {func(s fairScripts) { s.wait(ownerB); strangers(s, 1, 300) }, 301},
@@ -430,7 +431,7 @@ func TestFairScripts_leaver_does_not_stay_at_the_end(t *testing.T) {
 func TestFairScripts_leaked_notes_are_swept(t *testing.T) {
 	s := newFairScripts(t)
 	s.stale = "60000" // the test may take longer than the default
-	notes := s.keys.fairKeys()[3]
+	notes := s.keys.FairKeys()[3]
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
 	s.wait(ownerB)
 	const leaked, come = 50, 400
@@ -479,7 +480,7 @@ func TestFairScripts_clock_set_back(t *testing.T) {
 func TestFairScripts_one_attempt_passes_over_any_number_of_dead(t *testing.T) {
 	s := newFairScripts(t)
 	s.stale = "60000" // the test may take longer than the default
-	k := s.keys.fairKeys()
+	k := s.keys.FairKeys()
 	for what, stale := range map[string]string{"does not wait": "", "waits": s.stale} {
 		for i := range 500 {
 			dead := "44444444-4444-4444-8444-444444444444:" + strconv.Itoa(i)
@@ -498,7 +499,7 @@ func TestFairScripts_one_attempt_passes_over_any_number_of_dead(t *testing.T) {
 func TestFairScripts_one_alive_behind_many_dead(t *testing.T) {
 	s := newFairScripts(t)
 	s.stale = "60000" // the test may take longer than the default
-	k := s.keys.fairKeys()
+	k := s.keys.FairKeys()
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
 	s.wait(ownerB)
 	for i := range 150 { // more than two calls remove
@@ -520,12 +521,12 @@ func TestFairScripts_leaving_a_wrong_key(t *testing.T) {
 	s := newFairScripts(t)
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
 	s.wait(ownerB)
-	s.do("SET", s.keys.key, "something else")
+	s.do("SET", s.keys.Key, "something else")
 	for range 2 {
 		reply := s.once(s.releaseCall(ownerB, 0, "1"))
 		require.ErrorContains(t, reply.(error), "WRONGTYPE")
 	}
-	s.do("DEL", s.keys.key)
+	s.do("DEL", s.keys.Key)
 	require.Equal(t, fairState{lock: map[string]string{}, queue: []string{}, places: map[string]string{}}, s.state())
 }
 
@@ -585,7 +586,7 @@ func TestFairScripts_unknown_ticket_and_lost_notes(t *testing.T) {
 	s := newFairScripts(t)
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
 	s.wait(ownerB) // the answer is lost
-	require.NoError(t, s.do("DEL", s.keys.fairKeys()[3]).Error())
+	require.NoError(t, s.do("DEL", s.keys.FairKeys()[3]).Error())
 	s.wait(ownerC)
 	s.wait(ownerB)
 	require.Equal(t, []string{ownerB, ownerC}, s.state().queue)

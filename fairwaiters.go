@@ -101,7 +101,7 @@ func (l *fairWaitList) wait(ctx context.Context, a *acquisition) error {
 func (l *fairWaitList) waitFor(ctx context.Context, a *acquisition, front *line, mark *waitMark) (err error) {
 	a.start()
 	o := a.ownership
-	w := &fairWaiter{list: l, ownership: o, queue: l.client.waitQueues.use(lineKey{o.lock.spec.kind, o.lock.waiterChannel(o.wire)}), awaitsSet: a.awaitSet}
+	w := &fairWaiter{list: l, ownership: o, queue: l.client.waitQueues.use(lineKey{o.lock.spec.kind, o.lock.names.WaiterChannel(o.wire)}), awaitsSet: a.awaitSet}
 	if front != nil {
 		w.takePlace(front)
 		defer func() { w.leaveLine(err != nil) }()
@@ -155,7 +155,7 @@ func (f fairAttempter) pause(_ *waitQueue, round int, left time.Duration) time.D
 		return 4 * c.options.StaleWaiterTimeout
 	}
 	pause := c.pollPause()
-	if !f.ownership.isGuest && c.handover.mustPoll(f.lock.key, round) {
+	if !f.ownership.isGuest && c.handover.mustPoll(f.lock.names.Key, round) {
 		pause = min(pause, pauseOfPoller(c.clock().Since(f.since)))
 	}
 	return pauseUntil(left, pause)
@@ -268,10 +268,10 @@ func (w *fairWaiter) Reconnected() {
 // insert puts a waiter into its line. l.mu is held.
 func (l *fairWaitList) insert(w *fairWaiter, ticket uint64) {
 	w.ticket = ticket
-	line := l.byKey[w.ownership.lock.key]
+	line := l.byKey[w.ownership.lock.names.Key]
 	if line == nil {
 		line = list.New()
-		l.byKey[w.ownership.lock.key] = line
+		l.byKey[w.ownership.lock.names.Key] = line
 	}
 	before := line.Back()
 	for before != nil && before.Value.(*fairWaiter).ticket > ticket {
@@ -305,11 +305,11 @@ func (l *fairWaitList) listen(line *list.List) {
 func (l *fairWaitList) remove(w *fairWaiter) {
 	l.mu.Lock()
 	if w.elem != nil {
-		line := l.byKey[w.ownership.lock.key]
+		line := l.byKey[w.ownership.lock.names.Key]
 		line.Remove(w.elem)
 		w.elem = nil
 		if line.Len() == 0 {
-			delete(l.byKey, w.ownership.lock.key)
+			delete(l.byKey, w.ownership.lock.names.Key)
 		}
 		l.listen(line)
 		if w.woken && line.Len() > 0 { // since its last attempt: there may be more

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 // ForceUnlock takes the lock of that name from its holders, whatever its kind, gives it to a
@@ -22,7 +23,7 @@ import (
 // The other errors are those of Inspect, and ErrUnknownOutcome: a removal was sent and not
 // answered. It may or may not have happened, and you may repeat it.
 func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
-	names, err := c.options.keysOf(name)
+	names, err := c.options.naming().Keys(name)
 	if err != nil {
 		return false, fault.Op("force unlock", name, err)
 	}
@@ -42,29 +43,29 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 // The errors are those of Inspect, and ErrUnknownOutcome: the removal was sent and not answered. It
 // may or may not have happened, and you may repeat it.
 func (p *primitive) ForceUnlock(ctx context.Context) (bool, error) {
-	if p.invalid != nil {
-		return false, fault.Op("force unlock", p.Name(), p.invalid)
+	if p.names.Invalid != nil {
+		return false, fault.Op("force unlock", p.Name(), p.names.Invalid)
 	}
-	return p.client.forceUnlock(ctx, p.keys, p.spec)
+	return p.client.forceUnlock(ctx, p.names, p.spec)
 }
 
 // forceUnlock removes the holders that it finds. A plain deletion that is repeated or late would free a lock that has
 // been acquired since. want is the kind that the lock must have, or nil.
-func (c *Client) forceUnlock(ctx context.Context, names *keys, want *spec) (bool, error) {
+func (c *Client) forceUnlock(ctx context.Context, names *keyspace.Keys, want *spec) (bool, error) {
 	held := false
 	for {
 		i, err := c.inspect(ctx, names, "1")
 		switch {
 		case err != nil:
-			return held, fault.Op("force unlock", names.name, err)
+			return held, fault.Op("force unlock", names.Name, err)
 		case i.Kind == KindNone:
 			return held, nil
 		case want != nil && i.Kind != want.stored:
-			return held, fault.Op("force unlock", names.name, fault.WrongKind(nouns[want.stored], i.What, nil))
+			return held, fault.Op("force unlock", names.Name, fault.WrongKind(nouns[want.stored], i.What, nil))
 		case want == nil && i.Kind == KindMutex && !i.Holders[0].Owner.reentrant():
-			return held, fault.Op("force unlock", names.name, errMutexByName)
+			return held, fault.Op("force unlock", names.Name, errMutexByName)
 		case !i.Locked():
-			return held, fault.Op("force unlock", names.name, fault.WrongKind(nouns[KindLock], i.What, nil))
+			return held, fault.Op("force unlock", names.Name, fault.WrongKind(nouns[KindLock], i.What, nil))
 		case want != nil && want.side != "" && i.heldBy() != want.side:
 			return held, nil
 		}
@@ -81,14 +82,14 @@ func (c *Client) forceUnlock(ctx context.Context, names *keys, want *spec) (bool
 var errMutexByName = fault.OtherKind("a string, which may be a mutex or data of an application; ForceUnlock of a Mutex removes it", nil)
 
 // evict removes the holders that were found, and reports whether any of them was still there.
-func (c *Client) evict(ctx context.Context, names *keys, i Inspection) (gone bool, err error) {
+func (c *Client) evict(ctx context.Context, names *keyspace.Keys, i Inspection) (gone bool, err error) {
 	for _, each := range c.evictions(names, i) {
 		a, err := c.send(ctx, each)
 		switch {
 		case err != nil && a.Doubt:
-			return gone, fault.Op("force unlock", names.name, fault.ErrUnknownOutcome, err)
+			return gone, fault.Op("force unlock", names.Name, fault.ErrUnknownOutcome, err)
 		case err != nil:
-			return gone, fault.Op("force unlock", names.name, c.wrongKind(ctx, names, i.Kind, err))
+			return gone, fault.Op("force unlock", names.Name, c.wrongKind(ctx, names, i.Kind, err))
 		}
 		gone = gone || !a.Null
 	}
@@ -96,21 +97,21 @@ func (c *Client) evict(ctx context.Context, names *keys, i Inspection) (gone boo
 }
 
 // evictions are the releases of all holders that were found.
-func (c *Client) evictions(names *keys, i Inspection) []call {
+func (c *Client) evictions(names *keyspace.Keys, i Inspection) []call {
 	switch i.Kind {
 	case KindRWLock:
 		return c.rwEvictions(names, i.Holders)
 	case KindMutex:
-		return []call{{mutexRelease, names.queued(),
-			c.handover.args([]string{i.Holders[0].field(), names.channel, c.publish}, names.key, "", "", 0)}}
+		return []call{{mutexRelease, names.Queued(),
+			c.handover.args([]string{i.Holders[0].field(), names.Channel, c.publish}, names.Key, "", "", 0)}}
 	default:
 		// It may be a fair lock, whose waiters listen elsewhere.
 		owner := i.Holders[0].field()
-		fair := []string{owner, "-1", "", c.publish, names.channel, "0", "0", c.staleMS}
-		lock := []string{owner, names.channel, "-1", "", "0", c.publish}
+		fair := []string{owner, "-1", "", c.publish, names.Channel, "0", "0", c.staleMS}
+		lock := []string{owner, names.Channel, "-1", "", "0", c.publish}
 		return []call{
-			{fairRelease, names.fairKeys(), c.handover.channelArgs(fair, names.key)},
-			{lockRelease, names.fenced(), c.handover.args(lock, names.key, "", "", 0)},
+			{fairRelease, names.FairKeys(), c.handover.channelArgs(fair, names.Key)},
+			{lockRelease, names.Fenced(), c.handover.args(lock, names.Key, "", "", 0)},
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 // A contended lock is handed over from client to client. An owner that is refused waits in a queue
@@ -52,7 +52,7 @@ func newHandover(c *Client) *handover {
 // client goes in between.
 func (h *handover) channelOf(key string) (prefix, suffix string) {
 	if h.client.publish == "SPUBLISH" {
-		return "latchkey:" + transport.HashTag(key) + ":", ""
+		return "latchkey:" + keyspace.Tag(key) + ":", ""
 	}
 	return "latchkey:{", "}"
 }
@@ -91,7 +91,7 @@ func (h *handover) giveBack(kind, owner, key string) {
 	if spec == nil || spec.inUse != nil && spec.inUse(h.client.registry, key, owner) {
 		return
 	}
-	lock := primitiveOf(h.client, spec, keysOfKey(key, key))
+	lock := primitiveOf(h.client, spec, keyspace.OfKey(key, key))
 	o := h.client.registry.build(lock, name, 0, false)
 	h.client.sender.Background(func() {
 		h.client.undo.add(o.lastRelease(), undoPlan{key: key, lease: h.client.options.StaleWaiterTimeout})

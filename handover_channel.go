@@ -41,7 +41,7 @@ const channelLinger = 5 * time.Second
 func (h *handover) listens(o *ownership) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if c := h.channels[h.ownChannel(o.lock.key)]; c == nil || !c.subscription.Live() {
+	if c := h.channels[h.ownChannel(o.lock.names.Key)]; c == nil || !c.subscription.Live() {
 		return false
 	}
 	h.expectLocked(o)
@@ -61,7 +61,7 @@ func (h *handover) expect(o *ownership) {
 func (h *handover) expectLocked(o *ownership) *clientChannel {
 	c := o.entry.channel
 	if c == nil {
-		c = h.channelFor(o.lock.key)
+		c = h.channelFor(o.lock.names.Key)
 		o.entry.channel, c.waiting[o.wire] = c, o
 		if s := o.lock.spec; s.grantMark != "" {
 			h.specs[s.grantMark] = s

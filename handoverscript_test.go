@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -17,7 +18,7 @@ type handoverScripts struct {
 	*modelServer
 
 	t     *testing.T
-	keys  *keys
+	keys  *keyspace.Keys
 	mutex bool
 }
 
@@ -51,7 +52,7 @@ func eachHandoverOn(t *testing.T, start func(t *testing.T) (*modelServer, string
 			if server == nil {
 				t.Skip(without)
 			}
-			test(t, handoverScripts{server, t, keysOfKey("thing", "thing"), mutex})
+			test(t, handoverScripts{server, t, keyspace.OfKey("thing", "thing"), mutex})
 		})
 	}
 }
@@ -73,9 +74,9 @@ func (s handoverScripts) run(cmd transport.Command, keys []string, args ...strin
 func (s handoverScripts) attempt(owner, entry, oldEntry string) any {
 	s.t.Helper()
 	if s.mutex {
-		return s.run(mutexAcquire, s.keys.queued(), owner, "30000", entry, oldEntry)
+		return s.run(mutexAcquire, s.keys.Queued(), owner, "30000", entry, oldEntry)
 	}
-	return s.run(lockAcquire, s.keys.fenced(), owner, "30000", "1", "", "", "1", entry, oldEntry)
+	return s.run(lockAcquire, s.keys.Fenced(), owner, "30000", "1", "", "", "1", entry, oldEntry)
 }
 
 // wait makes an attempt that is refused and waits.
@@ -89,15 +90,15 @@ func (s handoverScripts) release(owner, own, next string) any {
 	s.t.Helper()
 	args := []string{own, next, "latchkey:{", "}", "1", "30000"}
 	if s.mutex {
-		return s.run(mutexRelease, s.keys.queued(), append([]string{owner, s.keys.channel, "PUBLISH"}, args...)...)
+		return s.run(mutexRelease, s.keys.Queued(), append([]string{owner, s.keys.Channel, "PUBLISH"}, args...)...)
 	}
-	return s.run(lockRelease, s.keys.fenced(), append([]string{owner, s.keys.channel, "0", "", "0", "PUBLISH"}, args...)...)
+	return s.run(lockRelease, s.keys.Fenced(), append([]string{owner, s.keys.Channel, "0", "", "0", "PUBLISH"}, args...)...)
 }
 
 // state returns what is in Redis.
 func (s handoverScripts) state() handedOver {
 	s.t.Helper()
-	reply, is := s.script(modelState, s.keys.fenced()).([]any)
+	reply, is := s.script(modelState, s.keys.Fenced()).([]any)
 	require.True(s.t, is)
 	var e [3]entry
 	for i := range e {
@@ -150,7 +151,7 @@ func (s handoverScripts) grantMessage(owner, token string) string {
 	if s.mutex {
 		kind = "s "
 	}
-	return "grant " + kind + owner + " " + s.tokenOf(token) + " " + s.keys.key
+	return "grant " + kind + owner + " " + s.tokenOf(token) + " " + s.keys.Key
 }
 
 // unstamped returns a message without the score of the entry.
@@ -194,11 +195,11 @@ func TestHandoverScripts_step_by_step(t *testing.T) {
 		s.wait(ownerE)
 		s.wait(ownerB)
 		s.check(ownerA, "1", ownerB, ownerE)
-		require.Equal(t, int64(60000), s.do("PTTL", s.keys.queue()))
+		require.Equal(t, int64(60000), s.do("PTTL", s.keys.Queue()))
 
 		require.Equal(t, s.granted(ownerB, "2"), s.release(ownerA, "", ""))
 		require.Equal(t, s.grantMessage(ownerB, "2"), unstamped(<-heard))
-		require.Equal(t, int64(5000), s.do("PTTL", s.keys.key))
+		require.Equal(t, int64(5000), s.do("PTTL", s.keys.Key))
 		for range 2 {
 			s.check(ownerB, "2", ownerE)
 			require.Nil(t, s.release(ownerA, s.entry(ownerA), s.entry(ownerA2)), "late, and with a next owner")
@@ -208,7 +209,7 @@ func TestHandoverScripts_step_by_step(t *testing.T) {
 			require.Equal(t, s.acquired("2"), s.attempt(ownerB, s.entry(ownerB), s.entry(ownerB)), "it is confirmed")
 			s.check(ownerB, "2", ownerE)
 		}
-		require.Equal(t, int64(30000), s.do("PTTL", s.keys.key))
+		require.Equal(t, int64(30000), s.do("PTTL", s.keys.Key))
 
 		require.Equal(t, s.granted(ownerE, "3"), s.release(ownerB, s.entry(ownerB), ""))
 		require.Equal(t, s.grantMessage(ownerE, "3"), unstamped(<-heard))
@@ -226,7 +227,7 @@ func TestHandoverScripts_next_owner(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		s.attempt(ownerA, "", "")
 		require.Equal(t, s.granted(ownerA2, "2"), s.release(ownerA, "", s.entry(ownerA2)), "nobody has to hear it")
-		require.Equal(t, int64(30000), s.do("PTTL", s.keys.key), "the lease that it asked for")
+		require.Equal(t, int64(30000), s.do("PTTL", s.keys.Key), "the lease that it asked for")
 		s.check(ownerA2, "2")
 		require.Nil(t, s.release(ownerA, "", s.entry(ownerA2)))
 		s.check(ownerA2, "2")
@@ -235,7 +236,7 @@ func TestHandoverScripts_next_owner(t *testing.T) {
 		s.wait(ownerB)
 		s.set(modelEpoch + 1000)
 		require.Equal(t, s.granted(ownerB, "3"), s.release(ownerA2, "", s.entry(ownerA)))
-		require.Equal(t, int64(5000), s.do("PTTL", s.keys.key), "the lease of a grant")
+		require.Equal(t, int64(5000), s.do("PTTL", s.keys.Key), "the lease of a grant")
 		require.Equal(t, s.grantMessage(ownerB, "3"), unstamped(<-heard))
 		s.check(ownerB, "3", ownerA)
 		require.Nil(t, s.release(ownerA2, "", s.entry(ownerA)))
@@ -266,7 +267,7 @@ func TestHandoverScripts_since_when(t *testing.T) {
 		s.release(ownerA, "", "")
 		_, told, _ := strings.Cut(strings.Fields(<-heard)[3], "@")
 		require.InDelta(t, first, number(told), 0)
-		s.do("DEL", s.keys.key)
+		s.do("DEL", s.keys.Key)
 		s.attempt(ownerA, "", "")
 		s.set(modelEpoch + 2000)
 		second := since()
@@ -286,7 +287,7 @@ func TestHandoverScripts_taker_leaves_the_queue(t *testing.T) {
 			}
 			s.attempt(ownerA, "", "")
 			s.wait(ownerB)
-			s.do("DEL", s.keys.key)
+			s.do("DEL", s.keys.Key)
 			require.Equal(t, s.acquired("2"), s.attempt(ownerB, entry, s.entry(ownerB)))
 			s.check(ownerB, "2")
 		})
@@ -305,7 +306,7 @@ func TestHandoverScripts_way_out(t *testing.T) {
 			require.Nil(t, s.release(ownerB, s.entry(ownerB), ""))
 			s.check(ownerA, "1", ownerE)
 		}
-		s.do("DEL", s.keys.key)
+		s.do("DEL", s.keys.Key)
 		require.Nil(t, s.release(ownerB, s.entry(ownerB), ""))
 		require.Equal(t, s.grantMessage(ownerE, "2"), unstamped(<-heard))
 		s.check(ownerE, "2")
@@ -319,7 +320,7 @@ func TestHandoverScripts_passed_over(t *testing.T) {
 		heard := s.hear(ownerA, ownerB)
 		s.attempt(ownerA, "", "")
 		for i, entry := range []string{s.entry(ownerE), s.entry(ownerA), "nonsense", s.entry(ownerB)} {
-			s.do("ZADD", s.keys.queue(), strconv.Itoa(i), entry)
+			s.do("ZADD", s.keys.Queue(), strconv.Itoa(i), entry)
 		}
 		require.Equal(t, s.granted(ownerB, "2"), s.release(ownerA, "", ""), "the dead get no tokens")
 		require.Equal(t, s.grantMessage(ownerB, "2"), unstamped(<-heard))
@@ -335,9 +336,9 @@ func TestHandoverScripts_many_dead(t *testing.T) {
 			heard := s.hear(ownerB)
 			s.attempt(ownerA, "", "")
 			for i := range dead {
-				s.do("ZADD", s.keys.queue(), strconv.Itoa(i), s.entry(ownerE+strconv.Itoa(i)))
+				s.do("ZADD", s.keys.Queue(), strconv.Itoa(i), s.entry(ownerE+strconv.Itoa(i)))
 			}
-			s.do("ZADD", s.keys.queue(), strconv.Itoa(dead), s.entry(ownerB))
+			s.do("ZADD", s.keys.Queue(), strconv.Itoa(dead), s.entry(ownerB))
 			require.Equal(t, int64(0), s.release(ownerA, "", ""))
 			require.Empty(t, s.state().owner)
 			require.Contains(t, s.state().queue, s.entry(ownerB))
@@ -354,7 +355,7 @@ func TestHandoverScripts_kinds_do_not_mix(t *testing.T) {
 		heard := s.hear(ownerB, ownerC, ownerE)
 		s.attempt(ownerA, "", "")
 		other := handoverScripts{s.modelServer, t, s.keys, !s.mutex}
-		s.do("ZADD", s.keys.queue(), "1", other.entry(ownerB), "2", s.entry(ownerC), "3", other.entry(ownerE))
+		s.do("ZADD", s.keys.Queue(), "1", other.entry(ownerB), "2", s.entry(ownerC), "3", other.entry(ownerE))
 		require.Equal(t, s.granted(ownerC, "2"), s.release(ownerA, "", ""))
 		require.Equal(t, s.grantMessage(ownerC, "2"), unstamped(<-heard))
 		require.Equal(t, int64(0), s.release(ownerC, "", ""), "free, and not the other kind's")
@@ -367,16 +368,16 @@ func TestHandoverScripts_kinds_do_not_mix(t *testing.T) {
 // to try. A waiter that does not listen leaves the queue instead.
 func TestHandoverScripts_strangers(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
-		strangers, heard := s.hearOn(s.keys.channel), s.hear(ownerB)
+		strangers, heard := s.hearOn(s.keys.Channel), s.hear(ownerB)
 		s.attempt(ownerA, "", "")
 		s.wait(ownerB)
-		since := s.do("ZSCORE", s.keys.queue(), s.entry(ownerB))
+		since := s.do("ZSCORE", s.keys.Queue(), s.entry(ownerB))
 		require.Equal(t, int64(1), s.release(ownerA, "", ""))
-		require.Equal(t, since, s.do("ZSCORE", s.keys.queue(), s.entry(ownerB)), "it keeps its place")
-		require.Greater(t, s.do("PTTL", s.keys.queue()), int64(50000), "an abandoned queue goes away")
+		require.Equal(t, since, s.do("ZSCORE", s.keys.Queue(), s.entry(ownerB)), "it keeps its place")
+		require.Greater(t, s.do("PTTL", s.keys.Queue()), int64(50000), "an abandoned queue goes away")
 		require.Equal(t, "2", <-strangers)
 		require.Equal(t, "0", <-strangers)
-		require.Equal(t, "ask 2 "+ownerB+" "+s.keys.key, unstamped(<-heard))
+		require.Equal(t, "ask 2 "+ownerB+" "+s.keys.Key, unstamped(<-heard))
 		s.check("", "1", ownerB)
 
 		s.attempt(ownerB, "", s.entry(ownerB))
@@ -396,7 +397,7 @@ func TestHandoverScripts_left_free(t *testing.T) {
 			return
 		}
 		release := func(owner, next string) any {
-			return s.run(mutexRelease, s.keys.queued(), owner, s.keys.channel, "PUBLISH", "", next, "latchkey:{", "}", "1", "30000", "20")
+			return s.run(mutexRelease, s.keys.Queued(), owner, s.keys.Channel, "PUBLISH", "", next, "latchkey:{", "}", "1", "30000", "20")
 		}
 		heard := s.hear(ownerB)
 		require.Nil(t, release(ownerA, s.entry(ownerA2)), "nothing to free")
@@ -405,7 +406,7 @@ func TestHandoverScripts_left_free(t *testing.T) {
 		s.wait(ownerB)
 		s.set(modelEpoch + 1000)
 		require.Equal(t, int64(0), release(ownerA, s.entry(ownerA2)))
-		require.Equal(t, "ask 20 "+ownerB+" "+s.keys.key, unstamped(<-heard))
+		require.Equal(t, "ask 20 "+ownerB+" "+s.keys.Key, unstamped(<-heard))
 		s.check("", "", ownerB, ownerA2)
 		require.Nil(t, release(ownerA, s.entry(ownerA2)))
 		require.Equal(t, s.grantMessage(ownerB, ""), unstamped(<-heard))
@@ -444,7 +445,7 @@ func TestHandoverScripts_out_of_memory(t *testing.T) {
 		require.Equal(t, s.granted(ownerB, "2"), s.release(ownerA, s.entry(ownerA), s.entry(ownerA2)))
 		require.Equal(t, s.grantMessage(ownerB, "2"), unstamped(<-heard))
 		s.check(ownerB, "2", ownerA2)
-		s.do("DEL", s.keys.key)
+		s.do("DEL", s.keys.Key)
 		require.Nil(t, s.release(ownerB, s.entry(ownerB), ""), "nor does this")
 	})
 }
@@ -467,22 +468,22 @@ func TestHandoverScripts_out_of_memory_with_a_next_owner(t *testing.T) {
 func TestHandoverScripts_keys_of_others(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		s.attempt(ownerA, "", "")
-		s.do("SET", s.keys.queue(), "somebody's")
+		s.do("SET", s.keys.Queue(), "somebody's")
 		require.Equal(t, int64(0), s.release(ownerA, s.entry(ownerA), s.entry(ownerA2)))
 		require.Nil(t, s.release(ownerA, s.entry(ownerA), s.entry(ownerA2)))
-		require.Nil(t, s.do("GET", s.keys.key))
-		require.Equal(t, "somebody's", s.do("GET", s.keys.queue()))
+		require.Nil(t, s.do("GET", s.keys.Key))
+		require.Equal(t, "somebody's", s.do("GET", s.keys.Queue()))
 		if s.mutex {
 			return
 		}
 		s.hear(ownerB)
-		s.do("DEL", s.keys.queue())
+		s.do("DEL", s.keys.Queue())
 		s.attempt(ownerA, "", "")
 		s.wait(ownerB)
-		s.do("DEL", s.keys.token())
-		s.do("LPUSH", s.keys.token(), "somebody's")
+		s.do("DEL", s.keys.Token())
+		s.do("LPUSH", s.keys.Token(), "somebody's")
 		require.Equal(t, int64(0), s.release(ownerA, "", ""))
-		require.Nil(t, s.do("GET", s.keys.key))
+		require.Nil(t, s.do("GET", s.keys.Key))
 	})
 }
 
@@ -494,14 +495,14 @@ func TestHandoverScripts_tokens_follow_the_clock(t *testing.T) {
 		}
 		s.hear(ownerB)
 		now := strconv.FormatInt(modelEpoch/1000, 10)
-		require.Equal(t, now, s.run(lockAcquire, s.keys.fenced(), ownerA, "30000", "1", "", "1", "1", "", ""))
-		require.IsType(t, []any{}, s.run(lockAcquire, s.keys.fenced(), ownerB, "30000", "1", "", "1", "1", ownerB+" 5000 1t", ""))
-		s.do("DEL", s.keys.token())
+		require.Equal(t, now, s.run(lockAcquire, s.keys.Fenced(), ownerA, "30000", "1", "", "1", "1", "", ""))
+		require.IsType(t, []any{}, s.run(lockAcquire, s.keys.Fenced(), ownerB, "30000", "1", "", "1", "1", ownerB+" 5000 1t", ""))
+		s.do("DEL", s.keys.Token())
 		s.set(modelEpoch + 2_000_000)
 		later := strconv.FormatInt(modelEpoch/1000+2000, 10)
 		require.Equal(t, []any{ownerB, later}, s.release(ownerA, "", ""))
 		require.Equal(t, later, s.state().token)
-		require.Equal(t, later, s.run(lockAcquire, s.keys.fenced(), ownerB, "30000", "1", "", "1", "1", "", ""), "the same if it is confirmed")
+		require.Equal(t, later, s.run(lockAcquire, s.keys.Fenced(), ownerB, "30000", "1", "", "1", "1", "", ""), "the same if it is confirmed")
 	})
 }
 
@@ -512,9 +513,9 @@ func TestHandoverScripts_without_a_count(t *testing.T) {
 		s.wait(ownerB)
 		args := []string{"", "", "latchkey:{", "}", "0", "0"}
 		if s.mutex {
-			s.run(mutexRelease, s.keys.queued(), slices.Concat([]string{ownerA, s.keys.channel, "PUBLISH"}, args)...)
+			s.run(mutexRelease, s.keys.Queued(), slices.Concat([]string{ownerA, s.keys.Channel, "PUBLISH"}, args)...)
 		} else {
-			s.run(lockRelease, s.keys.fenced(), slices.Concat([]string{ownerA, s.keys.channel, "0", "", "0", "PUBLISH"}, args)...)
+			s.run(lockRelease, s.keys.Fenced(), slices.Concat([]string{ownerA, s.keys.Channel, "0", "", "0", "PUBLISH"}, args)...)
 		}
 		s.check(ownerB, "2")
 	})

@@ -73,7 +73,7 @@ func (s *holdState) isOf(p *primitive) bool {
 // isOn reports whether it is a hold of the key of that lock, or of one side of it, in that client.
 func (s *holdState) isOn(p *primitive, side Kind) bool {
 	l := s.ownership.lock
-	return l.client == p.client && l.key == p.key && l.spec.side == side
+	return l.client == p.client && l.names.Key == p.names.Key && l.spec.side == side
 }
 
 // holdFrom returns the innermost live hold on ctx of the key of a lock, or of one side of it, or nil.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -77,7 +78,7 @@ func (c *Client) newOperation(key string) *operation {
 		session: session,
 		began:   c.clock(),
 		number:  strconv.FormatUint(c.registry.number(), 10),
-		record:  transport.ClientKey(key, c.id, strconv.Itoa(session)),
+		record:  keyspace.ClientKey(key, c.id, strconv.Itoa(session)),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -56,7 +57,7 @@ func (i Inspection) Locked() bool {
 // ErrClosed, ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server
 // refuses.
 func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
-	names, err := c.options.keysOf(name)
+	names, err := c.options.naming().Keys(name)
 	if err != nil {
 		return Inspection{}, fault.Op("inspect", name, err)
 	}
@@ -70,18 +71,18 @@ func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
 
 // inspect is Inspect without labels and notes. With "1" for onlyMaster, and not "", only a server that accepts
 // writes may reply that the name is free.
-func (c *Client) inspect(ctx context.Context, names *keys, onlyMaster string) (Inspection, error) {
-	i := Inspection{Name: names.name, Key: names.key}
+func (c *Client) inspect(ctx context.Context, names *keyspace.Keys, onlyMaster string) (Inspection, error) {
+	i := Inspection{Name: names.Name, Key: names.Key}
 	if err := c.begin(ctx); err != nil {
 		return i, err
 	}
 	defer c.working.Done()
-	a, err := c.send(ctx, call{inspectScript, []string{names.key, names.token()}, []string{onlyMaster}})
+	a, err := c.send(ctx, call{inspectScript, []string{names.Key, names.Token()}, []string{onlyMaster}})
 	if err != nil {
 		return i, err
 	}
 	if err = i.read(a.Message); err == nil && i.Kind == KindNumber {
-		i.Kind = c.kindOfNumber(ctx, names.key)
+		i.Kind = c.kindOfNumber(ctx, names.Key)
 		i.What = nouns[i.Kind]
 	}
 	return i, err
@@ -90,8 +91,8 @@ func (c *Client) inspect(ctx context.Context, names *keys, onlyMaster string) (I
 // kindOfNumber returns KindSemaphore or KindLatch if the keys next to a number show it, else
 // KindNumber.
 func (c *Client) kindOfNumber(ctx context.Context, key string) Kind {
-	tag := transport.HashTag(key)
-	a, err := c.send(ctx, call{inspectNumber, []string{latchKey(tag), totalKey(tag), idsKey(key), numberKindKey(key)}, nil})
+	tag := keyspace.Tag(key)
+	a, err := c.send(ctx, call{inspectNumber, []string{keyspace.LatchKey(tag), keyspace.TotalKey(tag), keyspace.PermitIDsKey(key), keyspace.NumberKindKey(key)}, nil})
 	if err != nil {
 		return KindNumber
 	}
@@ -150,7 +151,7 @@ func (i *Inspection) recognize(redisType string, content []string) {
 
 // wrongKind replaces the server's error about the type of a key by an ErrWrongKind that says what
 // is there. Any other error stays as it is.
-func (c *Client) wrongKind(ctx context.Context, names *keys, want Kind, err error) error {
+func (c *Client) wrongKind(ctx context.Context, names *keyspace.Keys, want Kind, err error) error {
 	if !transport.HasCode(err, "WRONGTYPE") || errors.Is(err, fault.ErrWrongKind) {
 		return err
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 // Unlock does not call the name mapper: a program may hold a mutex that its mapper needs.
@@ -70,12 +72,12 @@ func nothing(context.Context) error { return nil }
 // A prefix with which every name would be refused is refused itself, before anything is dialed. With any other, Check
 // has a name.
 func TestKeyPrefixIsChecked(t *testing.T) {
-	for _, prefix := range []string{"{a", "a}", "{}", "{{a}}:", "\xff", strings.Repeat("x", maxPrefixLength+1), strings.Repeat("x", MaxNameLength)} {
+	for _, prefix := range []string{"{a", "a}", "{}", "{{a}}:", "\xff", strings.Repeat("x", keyspace.MaxPrefixLength+1), strings.Repeat("x", MaxNameLength)} {
 		_, err := Connect(t.Context(), "redis://127.0.0.1:1", Options{KeyPrefix: prefix})
 		require.ErrorIs(t, err, ErrInvalid, prefix)
 		require.ErrorContains(t, err, "Options.KeyPrefix", prefix)
 	}
-	for _, prefix := range []string{"app:", "{app}", "{app}:", strings.Repeat("x", maxPrefixLength)} {
+	for _, prefix := range []string{"app:", "{app}", "{app}:", strings.Repeat("x", keyspace.MaxPrefixLength)} {
 		c := newTestClient(t, Options{KeyPrefix: prefix})
 		require.NoError(t, c.Check(t.Context()), prefix)
 		require.ErrorContains(t, c.NewLock(strings.Repeat("x", MaxNameLength)).Do(t.Context(), nothing), "Options.KeyPrefix", prefix)

@@ -9,7 +9,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
+
+// MaxNameLength is the longest key, in bytes, that a name may map to.
+const MaxNameLength = keyspace.MaxLength
 
 // Names for people: the label of a client, and the notes of its holds.
 

@@ -26,12 +26,12 @@ type awaiter struct {
 // it query the server too, all at once and without leaving the line: each awaits a round of its
 // own.
 func (w *awaiter) await(ctx context.Context) error {
-	w.hintMark = w.client.waitQueues.mark(lineKey{KindLatch, w.key})
+	w.hintMark = w.client.waitQueues.mark(lineKey{KindLatch, w.names.Key})
 	_, last := w.attempt(ctx, 0)
 	if last == nil || !w.request.waits || !worthWaiting(ctx, last) {
 		return withContextEnd(ctx, last)
 	}
-	err := w.client.wait(ctx, lineKey{KindLatch, w.key}, sharedLine, w, last)
+	err := w.client.wait(ctx, lineKey{KindLatch, w.names.Key}, sharedLine, w, last)
 	if errors.Is(err, fault.ErrNotAcquired) && !errors.As(err, new(*fault.WaitError)) { // the front got what it waited for
 		err = errors.Join(cmp.Or(w.shut, fault.ErrNotAcquired), fault.ContextEnd(err))
 	}

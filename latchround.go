@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -33,7 +34,7 @@ func (l *CountDownLatch) look(ctx context.Context, round string, following bool)
 	if following {
 		args[1] = "1"
 	}
-	a, err := l.send(ctx, call{latchLook, []string{l.key, l.state, l.done, numberKindKey(l.key)}, args})
+	a, err := l.send(ctx, call{latchLook, []string{l.names.Key, l.state, l.done, keyspace.NumberKindKey(l.names.Key)}, args})
 	if err != nil {
 		return latchView{}, a, err
 	}
@@ -59,7 +60,7 @@ func viewOf(a transport.Answer) (latchView, error) {
 func (l *CountDownLatch) now(ctx context.Context, verb string) (latchView, error) {
 	v, _, err := l.look(ctx, "", false)
 	if err != nil {
-		return v, fault.Op(verb, l.name, l.explain(ctx, transport.Answer{}, err)...)
+		return v, fault.Op(verb, l.names.Name, l.explain(ctx, transport.Answer{}, err)...)
 	}
 	return v, nil
 }
@@ -68,14 +69,14 @@ func (l *CountDownLatch) now(ctx context.Context, verb string) (latchView, error
 func (l *CountDownLatch) roundError(verb string, v latchView) error {
 	switch v.what {
 	case latchUnset:
-		return fault.Op(verb, l.name, fault.ErrNotSet)
+		return fault.Op(verb, l.names.Name, fault.ErrNotSet)
 	case latchExpired:
-		return fault.Op(verb, l.name, fault.ErrGone)
+		return fault.Op(verb, l.names.Name, fault.ErrGone)
 	}
 	return nil
 }
 
 // changeKeys are the keys of every script that changes a latch.
 func (l *CountDownLatch) changeKeys(o *operation) []string {
-	return []string{l.key, l.state, l.done, o.record, numberKindKey(l.key)}
+	return []string{l.names.Key, l.state, l.done, o.record, keyspace.NumberKindKey(l.names.Key)}
 }

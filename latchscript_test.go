@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -37,7 +38,7 @@ func (s latchScripts) do(words ...string) rueidis.RedisResult {
 // dump returns everything that the server stores for the latch.
 func (s latchScripts) dump() string {
 	s.t.Helper()
-	count, _ := s.do("GET", s.l.key).ToString()
+	count, _ := s.do("GET", s.l.names.Key).ToString()
 	done, err := s.do("SMEMBERS", s.l.done).AsStrSlice()
 	require.NoError(s.t, err)
 	return fmt.Sprint(count, s.l.client.hash(s.t, s.l.state), done)
@@ -46,7 +47,7 @@ func (s latchScripts) dump() string {
 // op returns the number of a new operation, and the keys to send it with; the last is its record.
 func (s latchScripts) op() (number string, keys []string) {
 	*s.number++
-	return strconv.Itoa(*s.number), []string{s.l.key, s.l.state, s.l.done, "latchkey_op:{" + s.l.key + "}:test:1", numberKindKey(s.l.key)}
+	return strconv.Itoa(*s.number), []string{s.l.names.Key, s.l.state, s.l.done, "latchkey_op:{" + s.l.names.Key + "}:test:1", keyspace.NumberKindKey(s.l.names.Key)}
 }
 
 func (s latchScripts) twice(cmd transport.Command, keys []string, args ...string) any {
@@ -69,25 +70,25 @@ func withoutTime(reply any) any {
 func (s latchScripts) set(last string, n int, ttl string) any {
 	s.t.Helper()
 	number, keys := s.op()
-	return s.twice(latchSet, keys, number, last, strconv.Itoa(n), ttl, "PUBLISH", s.l.channel)
+	return s.twice(latchSet, keys, number, last, strconv.Itoa(n), ttl, "PUBLISH", s.l.names.Channel)
 }
 
 func (s latchScripts) down(round string, n int, who string) any {
 	s.t.Helper()
 	number, keys := s.op()
-	return s.twice(latchCount, keys, number, round, strconv.Itoa(n), who, "PUBLISH", s.l.channel)
+	return s.twice(latchCount, keys, number, round, strconv.Itoa(n), who, "PUBLISH", s.l.names.Channel)
 }
 
 func (s latchScripts) remove(round string) any {
 	s.t.Helper()
 	number, keys := s.op()
-	return s.twice(latchDelete, keys, number, round, "PUBLISH", s.l.channel)
+	return s.twice(latchDelete, keys, number, round, "PUBLISH", s.l.names.Channel)
 }
 
 // look returns what the server says, and the round.
 func (s latchScripts) look(round ...string) (what, which string) {
 	s.t.Helper()
-	reply := s.twice(latchLook, []string{s.l.key, s.l.state, s.l.done, numberKindKey(s.l.key)}, append(round, "", "")[:2]...)
+	reply := s.twice(latchLook, []string{s.l.names.Key, s.l.state, s.l.done, keyspace.NumberKindKey(s.l.names.Key)}, append(round, "", "")[:2]...)
 	words, is := reply.([]any)
 	require.True(s.t, is, "%v", reply)
 	return words[0].(string), words[1].(string)
@@ -123,7 +124,7 @@ func TestLatchScripts_a_round(t *testing.T) {
 	require.Equal(t, int64(0), s.down(round, 7, ""), "more than is left")
 	require.Equal(t, round, s.is("open"))
 	require.Equal(t, int64(0), s.down(round, 1, ""), "harmless")
-	require.Equal(t, int64(-2), s.l.client.pttl(t, s.l.key), "Redisson's key is gone")
+	require.Equal(t, int64(-2), s.l.client.pttl(t, s.l.names.Key), "Redisson's key is gone")
 	require.Equal(t, int64(-1), s.l.client.pttl(t, s.l.state), "who comes late passes")
 
 	require.Equal(t, int64(1), s.set(round, 1, ""))
@@ -151,9 +152,9 @@ func TestLatchScripts_late_copies(t *testing.T) {
 	require.Equal(t, int64(8), s.down(round, 1, ""))
 	before := s.dump()
 	for cmd, args := range map[*transport.Command][]string{
-		&latchSet:    {old, round, "4", "", "PUBLISH", s.l.channel},
-		&latchCount:  {old, round, "1", "", "PUBLISH", s.l.channel},
-		&latchDelete: {old, round, "PUBLISH", s.l.channel},
+		&latchSet:    {old, round, "4", "", "PUBLISH", s.l.names.Channel},
+		&latchCount:  {old, round, "1", "", "PUBLISH", s.l.names.Channel},
+		&latchDelete: {old, round, "PUBLISH", s.l.names.Channel},
 	} {
 		reply, is := s.l.client.script(*cmd, keys, args...).(error)
 		require.True(t, is && transport.HasCode(reply, "LATCHKEY_PAST"), "%v", reply)
@@ -187,7 +188,7 @@ func TestLatchScripts_deletion(t *testing.T) {
 	require.Equal(t, int64(-1), s.remove("7"), "another round")
 	require.Equal(t, int64(1), s.remove(round))
 	require.Equal(t, int64(0), s.remove(round))
-	require.Equal(t, int64(-2), s.l.client.pttl(t, s.l.key))
+	require.Equal(t, int64(-2), s.l.client.pttl(t, s.l.names.Key))
 	require.InDelta(t, 600000, s.l.client.pttl(t, s.l.state), 4000, "awaiters find out")
 	s.is("gone", round)
 	require.Equal(t, int64(-1), s.down(round, 1, ""))
@@ -207,9 +208,9 @@ func TestLatchScripts_expiry(t *testing.T) {
 	s := newLatchScripts(t)
 	require.Equal(t, int64(1), s.set("0", 2, "60000"))
 	round := s.is("closed")
-	require.InDelta(t, 60000, s.l.client.pttl(t, s.l.key), 4000)
+	require.InDelta(t, 60000, s.l.client.pttl(t, s.l.names.Key), 4000)
 	require.InDelta(t, 660000, s.l.client.pttl(t, s.l.state), 4000)
-	s.do("DEL", s.l.key)
+	s.do("DEL", s.l.names.Key)
 	s.do("HSET", s.l.state, "until", "1000") // its time is over
 	require.Equal(t, round, s.is("expired"))
 	s.is("gone", round)
@@ -246,26 +247,26 @@ func TestLatchScripts_time_passes(t *testing.T) {
 // The scripts understand what Redisson does with the bare key.
 func TestLatchScripts_Redisson(t *testing.T) {
 	s := newLatchScripts(t)
-	s.do("SET", s.l.key, "2")
+	s.do("SET", s.l.names.Key, "2")
 	first := s.is("closed")
 	require.Equal(t, int64(1), s.down(first, 1, "a"))
-	s.do("DEL", s.l.key) // counted down or deleted: nobody can say which
+	s.do("DEL", s.l.names.Key) // counted down or deleted: nobody can say which
 	require.Equal(t, first, s.is("open"))
-	s.do("SET", s.l.key, "1")
+	s.do("SET", s.l.names.Key, "1")
 	second := s.is("closed")
 	require.NotEqual(t, first, second)
 	s.is("open", first)
 	require.Equal(t, int64(1), s.remove(second))
-	s.do("SET", s.l.key, "1")
+	s.do("SET", s.l.names.Key, "1")
 	require.Equal(t, int64(0), s.down("", 1, "a"), "a new round")
 	require.Equal(t, int64(-1), s.l.client.pttl(t, s.l.state), "the deleted one no longer counts")
 
 	s.do("DEL", s.l.state)
-	s.do("SET", s.l.key, "0")
+	s.do("SET", s.l.names.Key, "0")
 	zero := s.is("open")
 	require.Equal(t, zero, s.is("open"), "not a round for each look")
 	require.Equal(t, int64(1), s.set(zero, 3, ""))
-	s.do("SET", s.l.key, "-1")
+	s.do("SET", s.l.names.Key, "-1")
 	s.is("open")
 }
 
@@ -285,7 +286,7 @@ func TestLatchScripts_rounds_that_nobody_knows(t *testing.T) {
 	s.is("open", first)
 	s.do("DEL", s.l.state)
 	s.is("gone", first)
-	s.do("SET", s.l.key, "5")
+	s.do("SET", s.l.names.Key, "5")
 	s.is("gone", first)
 	s.is("closed")
 }
@@ -330,7 +331,7 @@ func TestLatchScripts_other_kinds_are_left_alone(t *testing.T) {
 	for _, occupy := range [][]string{{"HSET", "", "a", "1"}, {"SET", "", "a token"}, {"SET", "", "1.5"}, {"SET", "", "007"}, {"SET", "", "-0"}, {"RPUSH", "", "1"}} {
 		t.Run(strings.Join(occupy, " "), func(t *testing.T) {
 			s := newLatchScripts(t)
-			occupy[1] = s.l.key
+			occupy[1] = s.l.names.Key
 			require.NoError(t, s.do(occupy...).Error())
 			for _, try := range []func() any{
 				func() any { return s.set("0", 1, "") },
@@ -338,7 +339,7 @@ func TestLatchScripts_other_kinds_are_left_alone(t *testing.T) {
 				func() any { return s.down("7", 1, "a") },
 				func() any { return s.remove("0") },
 				func() any {
-					return s.twice(latchLook, []string{s.l.key, s.l.state, s.l.done, numberKindKey(s.l.key)}, "", "")
+					return s.twice(latchLook, []string{s.l.names.Key, s.l.state, s.l.done, keyspace.NumberKindKey(s.l.names.Key)}, "", "")
 				},
 			} {
 				reply, is := try().(error)
@@ -351,10 +352,10 @@ func TestLatchScripts_other_kinds_are_left_alone(t *testing.T) {
 
 func TestLatch_channel(t *testing.T) {
 	c := newTestClient(t, Options{})
-	require.Equal(t, "redisson_countdownlatch__channel__{job}", c.NewCountDownLatch("job").channel)
-	require.Equal(t, "redisson_countdownlatch__channel__{{t}job}", c.NewCountDownLatch("{t}job").channel)
+	require.Equal(t, "redisson_countdownlatch__channel__{job}", c.NewCountDownLatch("job").names.Channel)
+	require.Equal(t, "redisson_countdownlatch__channel__{{t}job}", c.NewCountDownLatch("{t}job").names.Channel)
 	require.Equal(t, "latchkey_latch:{t}job", c.NewCountDownLatch("{t}job").state)
 	sharded := &Client{publish: "SPUBLISH"}
 	require.Equal(t, "redisson_countdownlatch__channel__{job}", sharded.latchChannel("job"))
-	require.Equal(t, transport.KeySlot("{t}job"), transport.KeySlot(sharded.latchChannel("{t}job")))
+	require.Equal(t, keyspace.Slot("{t}job"), keyspace.Slot(sharded.latchChannel("{t}job")))
 }

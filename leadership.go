@@ -129,7 +129,7 @@ func (l *Leadership) begin(ctx context.Context, waits bool) error {
 		case lost != nil:
 			return errors.Join(fault.ErrNotAcquired, fault.ErrLost)
 		case !waits || !errors.Is(err, fault.ErrUnavailable) || !worthWaiting(ctx, err):
-			return errors.Join(explain(l.election.client.wrongKind(ctx, l.election.keys, KindLock, err))...)
+			return errors.Join(explain(l.election.client.wrongKind(ctx, l.election.names, KindLock, err))...)
 		}
 	}
 }
@@ -139,7 +139,7 @@ func (l *Leadership) begin(ctx context.Context, waits bool) error {
 func (l *Leadership) announce(ctx context.Context, v *announcedValue) (transport.Answer, error) {
 	e := l.election
 	a, err := e.send(ctx, call{electionAnnounce, e.seen, []string{
-		l.owner, strconv.FormatInt(l.Term(), 10), strconv.FormatInt(v.revision, 10), v.value, e.client.publish, e.channel, e.client.Label(),
+		l.owner, strconv.FormatInt(l.Term(), 10), strconv.FormatInt(v.revision, 10), v.value, e.client.publish, e.names.Channel, e.client.Label(),
 	}})
 	leads, err := boolOf(a, err)
 	if err == nil && !leads {
@@ -195,7 +195,7 @@ func (l *Leadership) resignInTime(ctx context.Context) error {
 // sees a leader that does not hold the lock.
 func (l *Leadership) retire(ctx context.Context) {
 	e := l.election
-	_, _ = e.send(e.client.sender.Detached(ctx), call{electionRetire, e.seen[1:2], []string{l.owner, e.client.publish, e.channel}})
+	_, _ = e.send(e.client.sender.Detached(ctx), call{electionRetire, e.seen[1:2], []string{l.owner, e.client.publish, e.names.Channel}})
 }
 
 // leaderOf reads the reply of lua/election/look.lua.

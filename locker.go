@@ -133,10 +133,10 @@ func (p *primitive) Inspect(ctx context.Context) (Inspection, error) {
 
 // inspect is Inspect without labels and notes.
 func (p *primitive) inspect(ctx context.Context) (Inspection, error) {
-	if p.invalid != nil {
-		return Inspection{}, fault.Op("inspect", p.Name(), p.invalid)
+	if p.names.Invalid != nil {
+		return Inspection{}, fault.Op("inspect", p.Name(), p.names.Invalid)
 	}
-	i, err := p.client.inspect(ctx, p.keys, "")
+	i, err := p.client.inspect(ctx, p.names, "")
 	if err == nil && i.Kind != KindNone && i.Kind != p.spec.stored {
 		err = fault.WrongKind(nouns[p.spec.stored], i.What, nil)
 	}

@@ -16,7 +16,7 @@ type member interface {
 }
 
 func (p *primitive) self() member                   { return p }
-func (p *primitive) fault() error                   { return p.invalid }
-func (p *primitive) order() (key string, kind Kind) { return p.key, p.spec.kind }
+func (p *primitive) fault() error                   { return p.names.Invalid }
+func (p *primitive) order() (key string, kind Kind) { return p.names.Key, p.spec.kind }
 func (p *primitive) primitives() []*primitive       { return []*primitive{p} }
 func (p *primitive) isShared() bool                 { return p.spec.isShared() }

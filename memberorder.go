@@ -109,11 +109,11 @@ func sharedKey(a, b member) (key string, share bool) {
 	for _, p := range a.primitives() {
 		for _, o := range b.primitives() {
 			if sameKey(p, o) {
-				return p.key, true
+				return p.names.Key, true
 			}
 		}
 	}
 	return "", false
 }
 
-func sameKey(a, b *primitive) bool { return a.client == b.client && a.key == b.key }
+func sameKey(a, b *primitive) bool { return a.client == b.client && a.names.Key == b.names.Key }

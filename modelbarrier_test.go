@@ -74,7 +74,7 @@ func (m *barrierModel) actions() []modelAction {
 		{"late", 12, func(d dice) { m.w.deliver(d[0]) }},
 		{"wait", 15, func(d dice) { m.w.advance(modelPause(d)) }},
 		{"damage", 1, m.damage},
-		{"foreign", 2, func(d dice) { m.w.intrude(d, m.keys.key, "barrier") }},
+		{"foreign", 2, func(d dice) { m.w.intrude(d, m.keys.names.Key, "barrier") }},
 	}
 }
 
@@ -93,7 +93,7 @@ func (m *barrierModel) lapse() {
 func (m *barrierModel) forget(key string) {
 	delete(m.ends, key)
 	switch key {
-	case m.keys.key:
+	case m.keys.names.Key:
 		m.last, m.n, m.open = 0, 0, nil
 	case m.keys.past:
 		m.past = nil
@@ -117,7 +117,7 @@ func (m *barrierModel) end(how, who string) {
 	m.record(how, who)
 	m.open = nil
 	m.nobody()
-	m.ends[m.keys.key] = m.w.ms() + 600_000
+	m.ends[m.keys.names.Key] = m.w.ms() + 600_000
 	delete(m.ends, m.keys.waiting)
 }
 
@@ -230,7 +230,7 @@ func (m *barrierModel) begin(stage string, number int64) {
 // join adds a party to the generation.
 func (m *barrierModel) join(party string) {
 	m.waiting[party] = m.w.ms() + modelBarrierLease
-	m.outlive(m.keys.key)
+	m.outlive(m.keys.names.Key)
 	m.outlive(m.keys.waiting)
 }
 
@@ -432,7 +432,7 @@ func (m *barrierModel) renewed(names []string) any {
 		if ms, waits := m.waiting[name]; waits && ms > m.w.ms() {
 			m.waiting[name] = m.w.ms() + modelBarrierLease
 			if m.last > 0 {
-				m.outlive(m.keys.key)
+				m.outlive(m.keys.names.Key)
 			}
 			m.outlive(m.keys.waiting)
 			reply[i] = int64(1)
@@ -443,7 +443,7 @@ func (m *barrierModel) renewed(names []string) any {
 
 func (m *barrierModel) reset(d dice) {
 	p, number := m.party(d), m.last
-	c := call{barrierReset, p.barrier.all(), []string{strconv.FormatInt(number, 10), p.barrier.client.publish, p.barrier.channel}}
+	c := call{barrierReset, p.barrier.all(), []string{strconv.FormatInt(number, 10), p.barrier.client.publish, p.barrier.names.Channel}}
 	m.w.send(p.message("resets", c, true, func([]string) any {
 		m.sync()
 		if m.last != number {

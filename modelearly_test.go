@@ -69,7 +69,7 @@ func (k *keptReference) seen(t *ownership, what string, reply any, rest int64, h
 	k.promise = append(k.promise, keptPromise{t.wire, k.w.ms() + min(rest, had.ttl)})
 }
 
-func (k *keptReference) state() entry { return k.w.state(k.lock.key)[0] }
+func (k *keptReference) state() entry { return k.w.state(k.lock.names.Key)[0] }
 
 // live returns the promises that still have to be kept.
 func (k *keptReference) live() (live []keptPromise) {

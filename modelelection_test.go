@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 func init() { models["election"] = newElectionModel }
@@ -27,7 +27,7 @@ func newElectionModel(w *world) model {
 		lockModel: newLockModel(w, always(electionSpec)),
 		terms:     map[string]int64{}, revisions: map[string]int64{},
 	}
-	m.record = leaderKey(transport.HashTag(m.lock.key))
+	m.record = keyspace.LeaderKey(keyspace.Tag(m.lock.names.Key))
 	return m
 }
 
@@ -58,23 +58,25 @@ func (m *electionModel) announce(d dice) {
 	m.w.send(&message{
 		what: fmt.Sprintf("%s announces %q", owner, value),
 		words: m.w.words(call{electionAnnounce, m.keys(),
-			[]string{owner, term, revision, value, "PUBLISH", leaderChannel(m.lock.key), "label of " + owner}}),
+			[]string{owner, term, revision, value, "PUBLISH", leaderChannel(m.lock.names.Key), "label of " + owner}}),
 		before:   func() { lock, record = m.state(); leads = m.leads(lock, owner, term) },
 		seen:     func(reply any) { m.announced(lock, record, leads, reply, owner, term, revision, value) },
 		answered: func(any) {}, silent: func() {},
 	}, d.fate())
 }
 
-func (m *electionModel) keys() []string { return []string{m.lock.key, m.record, m.lock.token()} }
+func (m *electionModel) keys() []string {
+	return []string{m.lock.names.Key, m.record, m.lock.names.Token()}
+}
 
 // leads reports whether an owner holds the lock and its term was the last to be counted.
 func (m *electionModel) leads(lock entry, owner, term string) bool {
-	last := m.w.state(m.lock.token())[0]
+	last := m.w.state(m.lock.names.Token())[0]
 	return lock.count(owner) > 0 && (last.kind == "none" || last.text == term)
 }
 
 func (m *electionModel) state() (lock, record entry) {
-	both := m.w.state(m.lock.key, m.record)
+	both := m.w.state(m.lock.names.Key, m.record)
 	return both[0], both[1]
 }
 
@@ -125,7 +127,7 @@ func (m *electionModel) retires(owner string, fate int) {
 	var before entry
 	m.w.send(&message{
 		what:   owner + " retires",
-		words:  m.w.words(call{electionRetire, []string{m.record}, []string{owner, "PUBLISH", leaderChannel(m.lock.key)}}),
+		words:  m.w.words(call{electionRetire, []string{m.record}, []string{owner, "PUBLISH", leaderChannel(m.lock.names.Key)}}),
 		light:  true,
 		before: func() { _, before = m.state() },
 		seen: func(any) {
@@ -176,5 +178,5 @@ func (m *electionModel) finish() {
 	for owner := range m.terms {
 		m.retires(owner, 0)
 	}
-	m.w.nothingLeft(m.lock.token())
+	m.w.nothingLeft(m.lock.names.Token())
 }

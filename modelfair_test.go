@@ -212,7 +212,7 @@ func (m *fairModel) refresh(d dice) {
 }
 
 func (m *fairModel) javaActs(d dice) {
-	j, k := m.java[d[0]%len(m.java)], m.lock.keys
+	j, k := m.java[d[0]%len(m.java)], m.lock.names
 	switch {
 	case d[1]%20 == 0:
 		j.crash()
@@ -243,7 +243,7 @@ func (m *fairModel) javaTakes(j *javaThread, reply any, waits bool) {
 // damage deletes keys. Without the notes all waiters keep their places. A waiter that lost its place in another way
 // gets it back when it tries again.
 func (m *fairModel) damage(d dice) {
-	keys := m.lock.fairKeys()
+	keys := m.lock.names.FairKeys()
 	i := d[0] % 7
 	switch {
 	case i < 4:
@@ -281,7 +281,7 @@ func (m *fairModel) check() {
 	before := m.before
 	m.lockModel.check()
 	m.grants(before)
-	all := m.w.state(m.lock.fairKeys()[1:]...)
+	all := m.w.state(m.lock.names.FairKeys()[1:]...)
 	m.queue, m.deadlines, m.notes = all[0], all[1], all[2]
 	m.lost = m.lost && len(m.queue.list) > 0
 	if m.torn = m.torn && len(m.queue.list)+len(m.deadlines.list) > 0; !m.torn && len(m.queue.list) != len(m.deadlines.list) {
@@ -353,7 +353,7 @@ func (m *fairModel) finish() {
 	}
 	for _, j := range m.java {
 		if slices.Contains(m.queue.list, j.owner) {
-			j.fair("cancels", javaFairCancel, m.lock.keys)
+			j.fair("cancels", javaFairCancel, m.lock.names)
 		}
 		j.crash()
 	}
@@ -378,7 +378,7 @@ func (m *fairModel) finish() {
 	}
 	m.w.settleAll(m.parties, m.java)
 	m.advanceDeadlines()
-	m.w.nothingLeft(m.lock.fairKeys()[2])
+	m.w.nothingLeft(m.lock.names.FairKeys()[2])
 }
 
 // advanceDeadlines makes one attempt, which removes all dead waiters from the queue and acquires the lock.
@@ -386,7 +386,7 @@ func (m *fairModel) advanceDeadlines() {
 	p := m.parties[0]
 	p.want(modelLeases[1], false, 0)
 	if p.t == nil {
-		m.w.fail("%s is refused when all others are gone: %v", p.name, m.w.state(m.lock.fairKeys()...))
+		m.w.fail("%s is refused when all others are gone: %v", p.name, m.w.state(m.lock.names.FairKeys()...))
 	}
 	p.leave()
 }

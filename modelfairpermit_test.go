@@ -96,7 +96,7 @@ func (m *fairPermitModel) refused(p *party, reply any) {
 }
 
 func (m *fairPermitModel) state() fairPermitState {
-	keys := m.parties[0].lock.fairPermitKeys()
+	keys := m.parties[0].lock.names.FairPermitKeys()
 	s := m.w.state(keys[1:]...)
 	return fairPermitState{ids: s[0], queue: s[1], alive: s[2], grants: s[3]}
 }
@@ -167,7 +167,7 @@ func (m *fairPermitModel) has(s fairPermitState, p *party) bool {
 
 // damage deletes keys. A waiter that lost its place gets it back when it tries again.
 func (m *fairPermitModel) damage(d dice) {
-	keys := m.parties[0].lock.fairPermitKeys()
+	keys := m.parties[0].lock.names.FairPermitKeys()
 	if i := 2 + d[0]%4; i < len(keys) {
 		m.w.say("%s is deleted", keys[i])
 		m.w.must("DEL", keys[i])

@@ -162,7 +162,7 @@ func barrierOperations(b *Barrier) []func() {
 		send(func(p *barrierAwaiter) call { p.known = true; return p.leaving(barrierLeft) }),
 		send(func(p *barrierAwaiter) call { return barrierProtocol{b}.renewalCall(p.ownership, p.request.lease) }),
 		send(func(*barrierAwaiter) call {
-			return call{barrierReset, b.all(), []string{"0", b.client.publish, b.channel}}
+			return call{barrierReset, b.all(), []string{"0", b.client.publish, b.names.Channel}}
 		}),
 	}
 }

@@ -3,7 +3,7 @@ package latchkey
 import (
 	"strconv"
 
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 // This file has the scripts of Redisson, as far as the shared formats need them.
@@ -79,15 +79,15 @@ func (j *javaThread) granted(reply any) {
 }
 
 // lock, unlock and renew are the calls of the re-entrant lock.
-func (j *javaThread) lock(k *keys) any {
-	reply := j.run("locks", javaLock, []string{k.key}, j.owner, strconv.Itoa(javaLease))
+func (j *javaThread) lock(k *keyspace.Keys) any {
+	reply := j.run("locks", javaLock, []string{k.Key}, j.owner, strconv.Itoa(javaLease))
 	j.granted(reply)
 	return reply
 }
 
-func (j *javaThread) unlock(k *keys) {
+func (j *javaThread) unlock(k *keyspace.Keys) {
 	certain := j.holds()
-	reply := j.run("unlocks", javaUnlock, []string{k.key, k.channel}, j.owner, strconv.Itoa(javaLease))
+	reply := j.run("unlocks", javaUnlock, []string{k.Key, k.Channel}, j.owner, strconv.Itoa(javaLease))
 	j.released(certain, reply)
 }
 
@@ -101,8 +101,8 @@ func (j *javaThread) released(certain bool, reply any) {
 	}
 }
 
-func (j *javaThread) renew(k *keys) {
-	if j.run("renews", javaRenew, []string{k.key}, j.owner, strconv.Itoa(javaLease)) == int64(1) {
+func (j *javaThread) renew(k *keyspace.Keys) {
+	if j.run("renews", javaRenew, []string{k.Key}, j.owner, strconv.Itoa(javaLease)) == int64(1) {
 		j.until = j.w.ms() + javaLease
 	} else if j.holds() {
 		j.w.fail("%s has lost its hold", j.name)
@@ -207,20 +207,20 @@ end
 return 1`)
 
 // readLock, readUnlock and readRenew are the calls of the read side of a read/write lock.
-func (j *javaThread) readLock(k *keys) any {
+func (j *javaThread) readLock(k *keyspace.Keys) any {
 	reply := j.run("locks to read", javaReadLock, j.readKeys(k), j.owner, strconv.Itoa(javaLease))
 	j.granted(reply)
 	return reply
 }
 
-func (j *javaThread) readUnlock(k *keys) {
+func (j *javaThread) readUnlock(k *keyspace.Keys) {
 	certain, until := j.holds(), j.until
-	reply := j.run("stops to read", javaReadUnlock, j.readKeys(k), j.owner, transport.HashTag(k.key))
+	reply := j.run("stops to read", javaReadUnlock, j.readKeys(k), j.owner, keyspace.Tag(k.Key))
 	j.released(certain, reply)
 	j.until = until
 }
 
-func (j *javaThread) readRenew(k *keys) {
+func (j *javaThread) readRenew(k *keyspace.Keys) {
 	if j.run("renews to read", javaReadRenew, j.readKeys(k), j.owner, strconv.Itoa(javaLease)) == int64(1) {
 		j.until = j.w.ms() + javaLease
 	} else if j.holds() {
@@ -228,25 +228,25 @@ func (j *javaThread) readRenew(k *keys) {
 	}
 }
 
-func (j *javaThread) readKeys(k *keys) []string {
-	return []string{k.key, transport.HashTag(k.key) + ":" + j.owner + ":rwlock_timeout", rwChannel(k.key)}
+func (j *javaThread) readKeys(k *keyspace.Keys) []string {
+	return []string{k.Key, keyspace.Tag(k.Key) + ":" + j.owner + ":rwlock_timeout", rwChannel(k.Key)}
 }
 
 // writeLock, writeUnlock and writeRenew are the calls of the write side.
-func (j *javaThread) writeLock(k *keys) any {
-	reply := j.run("locks to write", javaWriteLock, []string{k.key}, j.owner+":write", strconv.Itoa(javaLease))
+func (j *javaThread) writeLock(k *keyspace.Keys) any {
+	reply := j.run("locks to write", javaWriteLock, []string{k.Key}, j.owner+":write", strconv.Itoa(javaLease))
 	j.granted(reply)
 	return reply
 }
 
-func (j *javaThread) writeUnlock(k *keys) {
+func (j *javaThread) writeUnlock(k *keyspace.Keys) {
 	certain := j.holds()
-	reply := j.run("stops to write", javaWriteUnlock, []string{k.key, rwChannel(k.key)}, j.owner+":write", strconv.Itoa(javaLease))
+	reply := j.run("stops to write", javaWriteUnlock, []string{k.Key, rwChannel(k.Key)}, j.owner+":write", strconv.Itoa(javaLease))
 	j.released(certain, reply)
 }
 
-func (j *javaThread) writeRenew(k *keys) {
-	if j.run("renews to write", javaRenew, []string{k.key}, j.owner+":write", strconv.Itoa(javaLease)) == int64(1) {
+func (j *javaThread) writeRenew(k *keyspace.Keys) {
+	if j.run("renews to write", javaRenew, []string{k.Key}, j.owner+":write", strconv.Itoa(javaLease)) == int64(1) {
 		j.until = j.w.ms() + javaLease
 	} else if j.holds() {
 		j.w.fail("%s has lost its hold", j.name)
@@ -339,8 +339,8 @@ return 1`)
 // javaFairWait is Redisson's fairLockWaitTimeout, in ms.
 const javaFairWait = 300000
 
-func (j *javaThread) fair(what string, script modelScript, k *keys) any {
-	keys := append(k.fairKeys()[:3], k.channel)
+func (j *javaThread) fair(what string, script modelScript, k *keyspace.Keys) any {
+	keys := append(k.FairKeys()[:3], k.Channel)
 	return j.run(what, script, keys, strconv.FormatInt(j.w.ms(), 10), j.owner,
 		strconv.Itoa(javaLease), strconv.Itoa(javaFairWait))
 }
@@ -445,7 +445,7 @@ return tonumber(score) > tonumber(ARGV[1]) and 1 or 0`)
 func (w *world) javaPermits(what string, script modelScript, key string, reclaim int, args ...string) any {
 	w.tick()
 	args = append([]string{strconv.FormatInt(w.ms(), 10), strconv.Itoa(reclaim)}, args...)
-	reply := w.script(script, []string{key, semaphoreChannel(key), idsKey(key)}, args...)
+	reply := w.script(script, []string{key, semaphoreChannel(key), keyspace.PermitIDsKey(key)}, args...)
 	w.say("J %s -> %s", what, show(reply))
 	if isReplyError(reply) {
 		w.fail("J %s: %v", what, reply)

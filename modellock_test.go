@@ -124,7 +124,7 @@ func (m *lockModel) actions() []modelAction {
 		{"crash", 3, func(d dice) { m.parties[d[0]%len(m.parties)].crash() }},
 		{"damage", 1, m.damage},
 		{"force", 1, m.force},
-		{"foreign", 3, func(d dice) { m.w.intrude(d, m.lock.key, m.looks) }},
+		{"foreign", 3, func(d dice) { m.w.intrude(d, m.lock.names.Key, m.looks) }},
 	}
 	if m.queue != nil {
 		actions = append(actions, modelAction{"deliver", 12, func(d dice) { m.queue.deliver(d, m.parties) }})
@@ -147,11 +147,11 @@ func (m *lockModel) javaActs(d dice) {
 	case d[1]%10 == 0:
 		j.crash()
 	case j.count > 0 && d[1]%3 == 0:
-		j.renew(m.lock.keys)
+		j.renew(m.lock.names)
 	case j.count > 0 && d[1]%3 == 1:
-		j.unlock(m.lock.keys)
+		j.unlock(m.lock.names)
 	default:
-		j.lock(m.lock.keys)
+		j.lock(m.lock.names)
 	}
 }
 
@@ -159,7 +159,7 @@ func (m *lockModel) javaActs(d dice) {
 func (m *lockModel) damage(d dice) {
 	if m.kind.fenced && d[0]%3 == 0 {
 		m.w.say("the counter of the tokens is deleted")
-		m.w.must("DEL", m.lock.token())
+		m.w.must("DEL", m.lock.names.Token())
 		m.lostCount, m.token = true, 0
 		m.queue.loseCount()
 		return
@@ -170,7 +170,7 @@ func (m *lockModel) damage(d dice) {
 		m.lostCount, m.token = true, 0
 	} else {
 		m.w.say("the lock is deleted")
-		m.w.must("DEL", m.lock.key)
+		m.w.must("DEL", m.lock.names.Key)
 	}
 	m.excuse()
 }
@@ -206,7 +206,7 @@ func (w *world) force(p *primitive) bool {
 }
 
 func (m *lockModel) check() {
-	lock := m.w.state(m.lock.key)[0]
+	lock := m.w.state(m.lock.names.Key)[0]
 	m.before = lock
 	owner, holder := "", ""
 	alone := func(name, wire string) {
@@ -255,7 +255,7 @@ func (m *lockModel) checkHold(p *party, lock entry) {
 
 func (m *lockModel) finish() {
 	m.w.settleAll(m.parties, m.java)
-	m.w.nothingLeft(m.lock.token())
+	m.w.nothingLeft(m.lock.names.Token())
 }
 
 // nothingLeft checks that no keys are left except the given ones.

@@ -3,6 +3,8 @@ package latchkey
 import (
 	"strconv"
 	"strings"
+
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 // opReference is what the server must remember of operations that count once: the last operation of each session, for
@@ -39,7 +41,7 @@ func (w *world) operationOf(words []string) modelOperation {
 	keys, _ := strconv.Atoi(words[2])
 	o := modelOperation{script: w.names[words[1]], args: words[3+keys:]}
 	for _, key := range words[3 : 3+keys] {
-		if strings.HasPrefix(key, "latchkey_op:") && key != numberKindKey(modelName) {
+		if strings.HasPrefix(key, "latchkey_op:") && key != keyspace.NumberKindKey(modelName) {
 			o.note = key
 		}
 	}

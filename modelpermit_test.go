@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 // permitModel is the semaphore whose permits have IDs and leases: no permit is created or lost, permits that are
@@ -63,7 +65,7 @@ func (m *permitModel) actions() []modelAction {
 		{"wait", 12, func(d dice) { m.w.advance(modelPause(d)) }},
 		{"crash", 3, func(d dice) { m.parties[d[0]%len(m.parties)].crash() }},
 		{"java", 10, m.javaActs},
-		{"foreign", 3, func(d dice) { m.w.intrude(d, m.keys.key, "counter") }},
+		{"foreign", 3, func(d dice) { m.w.intrude(d, m.keys.names.Key, "counter") }},
 	}
 }
 
@@ -84,7 +86,7 @@ func (m *permitModel) gone() {
 
 // free returns how many permits are available, and how many are held.
 func (m *permitModel) free() (free, held int64) {
-	words := m.w.state(m.keys.key, idsKey(m.keys.key))
+	words := m.w.state(m.keys.names.Key, keyspace.PermitIDsKey(m.keys.names.Key))
 	free, held = numeral(words[0].text), int64(len(words[1].list))
 	for _, score := range words[1].fields {
 		if numeral(score) <= m.w.ms() {
@@ -155,7 +157,7 @@ func (m *permitModel) changed(o modelOperation) any {
 // remaining returns how many ids remained of a semaphore that was gone when its permits were set. By now some of the new
 // permits may be held by those that waited.
 func (m *permitModel) remaining(n int64, how string) int64 {
-	words := m.w.state(m.keys.key, idsKey(m.keys.key))
+	words := m.w.state(m.keys.names.Key, keyspace.PermitIDsKey(m.keys.names.Key))
 	held := int64(len(words[1].list))
 	if how == "add" && words[0].kind == "string" {
 		return numeral(words[0].text) + held - n
@@ -224,7 +226,7 @@ func (m *permitModel) javaActs(d dice) {
 	if !m.set {
 		return
 	}
-	key := m.keys.key
+	key := m.keys.names.Key
 	switch {
 	case d[0]%4 == 0:
 		m.w.javaPermits("counts", javaPermitCount, key, 1000)
@@ -245,7 +247,7 @@ func (m *permitModel) javaActs(d dice) {
 }
 
 func (m *permitModel) check() {
-	words := m.w.state(m.keys.key, idsKey(m.keys.key))
+	words := m.w.state(m.keys.names.Key, keyspace.PermitIDsKey(m.keys.names.Key))
 	permits, ids := words[0], words[1]
 	if m.set != (permits.kind == "string") {
 		m.w.fail("the semaphore is there: %v, and has to be: %v", permits.kind != "none", m.set)
@@ -276,5 +278,5 @@ func (m *permitModel) finish() {
 	if m.set && free != m.total {
 		m.w.fail("all is given back, and there are %d of %d, %d are held", free, m.total, held)
 	}
-	m.w.nothingLeft(m.keys.key, idsKey(m.keys.key), numberKindKey(m.keys.key))
+	m.w.nothingLeft(m.keys.names.Key, keyspace.PermitIDsKey(m.keys.names.Key), keyspace.NumberKindKey(m.keys.names.Key))
 }

@@ -61,7 +61,7 @@ func (r *queueReference) watch(m *message, next string) {
 
 // entries returns the queue without what it says of pollers.
 func (r *queueReference) entries() []string {
-	return slices.DeleteFunc(r.w.state(r.lock.queue())[0].list, func(e string) bool { return strings.HasPrefix(e, "~") })
+	return slices.DeleteFunc(r.w.state(r.lock.names.Queue())[0].list, func(e string) bool { return strings.HasPrefix(e, "~") })
 }
 
 func (r *queueReference) waited(owner string) bool { return r.waits(r.before, owner) }
@@ -72,7 +72,7 @@ func (*queueReference) waits(entries []string, owner string) bool {
 
 // owner returns the owner of the lock, or "".
 func (r *queueReference) owner() string {
-	e := r.w.state(r.lock.key)[0]
+	e := r.w.state(r.lock.names.Key)[0]
 	switch {
 	case r.lock.spec.side != "":
 		for _, field := range e.list {
@@ -92,8 +92,8 @@ func (r *queueReference) mayStayFree() bool {
 	if r.lock.spec.side == "" {
 		return false
 	}
-	keys := rwKeys(r.lock.key)
-	all := r.w.state(r.lock.key, keys[2], keys[3])
+	keys := rwKeys(r.lock.names.Key)
+	all := r.w.state(r.lock.names.Key, keys[2], keys[3])
 	alive := false
 	for _, until := range all[1].fields {
 		ms, _ := strconv.ParseInt(until, 10, 64)
@@ -107,7 +107,7 @@ func (r *queueReference) mayStayFree() bool {
 func (r *queueReference) token(owner string) string {
 	for _, e := range r.before {
 		if words := strings.Fields(e); words[0] == owner && words[2] != "0" {
-			return r.w.state(r.lock.token())[0].text
+			return r.w.state(r.lock.names.Token())[0].text
 		}
 	}
 	return "0"

@@ -67,7 +67,7 @@ func (m *rwModel) actions() []modelAction {
 		{"crash", 3, func(d dice) { m.parties[d[0]%len(m.parties)].crash() }},
 		{"damage", 4, m.damage},
 		{"force", 1, m.force},
-		{"foreign", 3, func(d dice) { m.w.intrude(d, m.lock.key, "rwlock") }},
+		{"foreign", 3, func(d dice) { m.w.intrude(d, m.lock.names.Key, "rwlock") }},
 		{"java", 14, m.javaActs},
 		{"deliver", 12, func(d dice) { m.queue.deliver(d, m.parties) }},
 	}
@@ -138,7 +138,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 
 func (m *rwModel) javaActs(d dice) {
 	j := m.java[d[0]%len(m.java)]
-	k := m.lock.keys
+	k := m.lock.names
 	write := m.writes[j]
 	switch {
 	case d[1]%10 == 0:
@@ -165,7 +165,7 @@ func (m *rwModel) javaActs(d dice) {
 // damage deletes keys. After the loss of a key of this library next to the lock, nobody else gets in and nobody loses a
 // hold. The exception is a read under a write hold, which only the notes know.
 func (m *rwModel) damage(d dice) {
-	keys := rwKeys(m.lock.key)
+	keys := rwKeys(m.lock.names.Key)
 	switch i := []int{0, 1, 1, 2, 3, 4}[d[0]%6]; {
 	case i < 4:
 		m.w.say("%s is deleted", keys[i])
@@ -211,7 +211,7 @@ type rwHolder struct {
 }
 
 func (m *rwModel) check() {
-	m.before = m.w.state(rwKeys(m.lock.key)[:1]...)
+	m.before = m.w.state(rwKeys(m.lock.names.Key)[:1]...)
 	var all []rwHolder
 	for _, p := range m.parties {
 		p.end()

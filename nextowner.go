@@ -14,7 +14,7 @@ import (
 // are in line: the release puts that owner into the queue. sendMu is held.
 func (o *ownership) chooseNext() {
 	s := o.lock.spec
-	if !s.passes || s.backoff != nil || o.lock.client.handover.mustPoll(o.lock.key, 0) { // the queue would not know when it polls
+	if !s.passes || s.backoff != nil || o.lock.client.handover.mustPoll(o.lock.names.Key, 0) { // the queue would not know when it polls
 		return
 	}
 	first, is := o.firstInLine().(*acquisition)
@@ -115,7 +115,7 @@ func (o *ownership) handoverArgs(to []string, count int) []string {
 	if o.local.next != nil && count == 0 {
 		next, full = o.local.next.entry.text, o.local.next.entry.wanted
 	}
-	return o.lock.client.handover.args(to, o.lock.key, own, next, full)
+	return o.lock.client.handover.args(to, o.lock.names.Key, own, next, full)
 }
 
 // args appends the arguments of a release that concern the queue: the entries of the owner and of the next one,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -20,13 +21,6 @@ const (
 	lookFields = "65" // 64 owners and the mode
 )
 
-// lookKeys returns the keys of an object for lua/look/objects.lua.
-func (k *keys) lookKeys() []string {
-	tag := transport.HashTag(k.key)
-	return []string{k.key, k.token(), k.queue(), fairQueueKey(tag), writersKey(tag),
-		totalKey(tag), idsKey(k.key), latchKey(tag), permitQueueKey(tag), numberKindKey(k.key), semQueueKey(tag)}
-}
-
 // numsub returns the command that counts subscribers.
 func (c *Client) numsub() string {
 	if c.notifier.Sharded {
@@ -36,7 +30,7 @@ func (c *Client) numsub() string {
 }
 
 // look looks at names that one master serves, in one round trip. It leaves out keys that are not objects.
-func (c *Client) look(ctx context.Context, m transport.Master, names []*keys) ([]Object, error) {
+func (c *Client) look(ctx context.Context, m transport.Master, names []*keyspace.Keys) ([]Object, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
@@ -46,7 +40,7 @@ func (c *Client) look(ctx context.Context, m transport.Master, names []*keys) ([
 	for i, group := range groups {
 		loads[i].Args = args
 		for _, each := range group {
-			loads[i].Keys = append(loads[i].Keys, each.lookKeys()...)
+			loads[i].Keys = append(loads[i].Keys, each.LookKeys()...)
 		}
 	}
 	results, err := c.sender.SendEach(ctx, c.closing, m, lookScript, loads)
@@ -65,10 +59,10 @@ func (c *Client) look(ctx context.Context, m transport.Master, names []*keys) ([
 }
 
 // lookGroups groups the names for one script each: in a cluster, the names of one slot.
-func (c *Client) lookGroups(names []*keys) (groups [][]*keys) {
+func (c *Client) lookGroups(names []*keyspace.Keys) (groups [][]*keyspace.Keys) {
 	open := map[uint16]int{}
 	for _, each := range names {
-		slot := c.slotOf(each.key)
+		slot := c.slotOf(each.Key)
 		at, begun := open[slot]
 		if !begun || len(groups[at]) == lookBatch {
 			at = len(groups)
@@ -82,7 +76,7 @@ func (c *Client) lookGroups(names []*keys) (groups [][]*keys) {
 
 // readLooks reads the reply about a group. If the server refuses the whole script, because a slot moves or one
 // of the keys may not be read, it looks at each name separately.
-func (c *Client) readLooks(ctx context.Context, result rueidis.RedisResult, group []*keys) ([]Object, error) {
+func (c *Client) readLooks(ctx context.Context, result rueidis.RedisResult, group []*keyspace.Keys) ([]Object, error) {
 	refused := result.Error() != nil
 	replies, err := result.ToArray()
 	if !refused && (err != nil || len(replies) != len(group)) {
@@ -133,8 +127,8 @@ func (o *Object) isDerived() bool {
 }
 
 // lookOnce looks at one name.
-func (c *Client) lookOnce(ctx context.Context, names *keys) (Object, error) {
-	a, err := c.send(ctx, call{lookScript, names.lookKeys(), []string{c.numsub(), lookFields}})
+func (c *Client) lookOnce(ctx context.Context, names *keyspace.Keys) (Object, error) {
+	a, err := c.send(ctx, call{lookScript, names.LookKeys(), []string{c.numsub(), lookFields}})
 	if err != nil {
 		return Object{}, err
 	}
@@ -146,8 +140,8 @@ func (c *Client) lookOnce(ctx context.Context, names *keys) (Object, error) {
 }
 
 // readLook reads the reply of lua/look/objects.lua about one object.
-func readLook(names *keys, reply rueidis.RedisMessage) (Object, error) {
-	o := Object{Inspection: Inspection{Name: names.name, Key: names.key, Kind: KindNone}}
+func readLook(names *keyspace.Keys, reply rueidis.RedisMessage) (Object, error) {
+	o := Object{Inspection: Inspection{Name: names.Name, Key: names.Key, Kind: KindNone}}
 	if reply.IsNil() {
 		return o, nil
 	}

@@ -105,7 +105,7 @@ func (c *Client) Objects(ctx context.Context, pattern string) iter.Seq2[Object, 
 // If there is no such object, the kind is KindNone, even if the key holds other data, which Inspect describes.
 // The errors are those of [Client.Inspect].
 func (c *Client) Object(ctx context.Context, name string) (Object, error) {
-	names, err := c.options.keysOf(name)
+	names, err := c.options.naming().Keys(name)
 	if err != nil {
 		return Object{}, fault.Op("object", name, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -154,16 +155,16 @@ func (c *Client) piece(ctx context.Context, m transport.Master, cursor, pattern 
 }
 
 // namesOf returns the names for keys, without keys that no object can have.
-func (c *Client) namesOf(found []string) []*keys {
+func (c *Client) namesOf(found []string) []*keyspace.Keys {
 	slices.Sort(found)
-	var all []*keys
+	var all []*keyspace.Keys
 	for _, key := range slices.Compact(found) {
 		name, own := strings.CutPrefix(key, c.options.KeyPrefix)
 		if c.options.NameMapper != nil {
 			name = ""
 		}
-		if checkName(key) == nil && (c.options.NameMapper != nil || own && name != "") {
-			all = append(all, keysOfKey(name, key))
+		if keyspace.CheckName(key) == nil && (c.options.NameMapper != nil || own && name != "") {
+			all = append(all, keyspace.OfKey(name, key))
 		}
 	}
 	return all

@@ -33,7 +33,7 @@ func (c *Client) observe(parent *context.Context, e Event) {
 
 // observeCall reports the outcome of a call on an object that has no ownership: it succeeded or gave up.
 func (o *synchronizer) observeCall(parent *context.Context, got EventType, count int, began time.Time, err error) {
-	e := Event{Type: got, Kind: o.kind, Name: o.name, Count: count, Wait: time.Since(began), Err: err}
+	e := Event{Type: got, Kind: o.kind, Name: o.names.Name, Count: count, Wait: time.Since(began), Err: err}
 	if err != nil {
 		e.Type = EventGaveUp
 	}
@@ -43,7 +43,7 @@ func (o *synchronizer) observeCall(parent *context.Context, got EventType, count
 // observeAttempt reports one attempt to acquire count permits.
 func (o *synchronizer) observeAttempt(parent *context.Context, count int, err error) {
 	if parent != nil {
-		o.client.observe(parent, Event{Type: EventAttempt, Kind: o.kind, Name: o.name, Count: count, Err: asReturned(err)})
+		o.client.observe(parent, Event{Type: EventAttempt, Kind: o.kind, Name: o.names.Name, Count: count, Err: asReturned(err)})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
 
@@ -183,6 +184,11 @@ type Options struct {
 	clock func() lease.Stamp // for tests; default lease.SystemClock
 }
 
+// naming says how keys are made of names.
+func (o *Options) naming() keyspace.Naming {
+	return keyspace.Naming{Prefix: o.KeyPrefix, Map: o.NameMapper}
+}
+
 // withDefaults sets fields that are zero to their defaults.
 func (o Options) withDefaults() Options {
 	setDefault(&o.Lease, DefaultLease)
@@ -220,7 +226,7 @@ func (o Options) check() error {
 	if err := checkText("Options.Label", o.Label, MaxLabelLength); err != nil {
 		return err
 	}
-	if err := checkPrefix(o.KeyPrefix); err != nil {
+	if err := keyspace.CheckPrefix(o.KeyPrefix); err != nil {
 		return err
 	}
 	if o.MaxHold != 0 {

@@ -7,7 +7,7 @@ import "time"
 
 // lockShard locks the shard of the key, and returns it.
 func (o *ownership) lockShard() *queueShard {
-	shard := o.lock.client.waitQueues.shard(o.lock.key)
+	shard := o.lock.client.waitQueues.shard(o.lock.names.Key)
 	shard.mu.Lock()
 	return shard
 }

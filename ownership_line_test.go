@@ -102,7 +102,7 @@ func TestHold_uses_the_wait_queue_of_the_first_waiter(t *testing.T) {
 		require.Equal(t, atFront, at)
 		require.Nil(t, q.exit(nil))
 		require.Nil(t, c.waitQueues.known(o.lock.lineKey()), what)
-		require.NoError(t, c.rueidis.Do(ctx, c.rueidis.B().Del().Key(o.lock.key).Build()).Error())
+		require.NoError(t, c.rueidis.Do(ctx, c.rueidis.B().Del().Key(o.lock.names.Key).Build()).Error())
 	}
 }
 

@@ -31,7 +31,7 @@ func (a *acquisition) reportOwnWait() {
 		return
 	}
 	c := a.lock.client
-	own, now := c.registry.newestOn(a.lock.key), c.clock().Mono
+	own, now := c.registry.newestOn(a.lock.names.Key), c.clock().Mono
 	switch {
 	case own == nil || own != a.behind:
 		a.behind, a.behindSince = own, now
@@ -107,9 +107,9 @@ func (p *primitive) hasWorkUnder(ctx context.Context) bool {
 		return false // it is the root of everything
 	}
 	var held []*ownership
-	shard := p.client.waitQueues.shard(p.key)
+	shard := p.client.waitQueues.shard(p.names.Key)
 	shard.mu.Lock()
-	for o := p.client.registry.live.newest(shard, p.key); o != nil && len(held) < mostAsked; o = o.onKey.older {
+	for o := p.client.registry.live.newest(shard, p.names.Key); o != nil && len(held) < mostAsked; o = o.onKey.older {
 		held = append(held, o)
 	}
 	shard.mu.Unlock()

@@ -81,7 +81,7 @@ func PermitFrom(ctx context.Context) *Permit {
 func freshPermits(a *acquisition) (first *ownership, others []*ownership) {
 	c, n := a.lock.client, max(a.together, 1)
 	ids := c.newPermitIDs(n)
-	for permitsInUse(c.registry, a.lock.key, ids[0]) { // since before the numbers wrapped around
+	for permitsInUse(c.registry, a.lock.names.Key, ids[0]) { // since before the numbers wrapped around
 		ids = c.newPermitIDs(n)
 	}
 	return permitsOfIDs(a, ids)
@@ -95,7 +95,7 @@ func permitsOfIDs(a *acquisition, ids []string) (first *ownership, others []*own
 		o := registry.build(a.lock, Owner{text: id}, registry.number(), false)
 		all[i] = o
 		o.special = permitProtocol{leader: ids[0], permanent: a.permanent}
-		registry.replace(permitName(a.lock.key, id), o)
+		registry.replace(permitName(a.lock.names.Key, id), o)
 	}
 	return all[0], all[1:]
 }

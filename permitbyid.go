@@ -57,7 +57,7 @@ const releaseBatch = 100
 // permits that are PermitUndecided and were not released.
 func (s *permitPool) Release(ctx context.Context, ids ...string) ([]PermitState, error) {
 	if err := checkIDs(ids); err != nil {
-		return nil, fault.Op("release", s.name, err)
+		return nil, fault.Op("release", s.names.Name, err)
 	}
 	states := make([]PermitState, len(ids))
 	var errs []error
@@ -76,14 +76,14 @@ func (s *permitPool) Release(ctx context.Context, ids ...string) ([]PermitState,
 	}
 	err := errors.Join(errs...)
 	if slices.Contains(states, PermitExpired) || slices.Contains(states, PermitUnknown) {
-		err = errors.Join(fault.Op("release", s.name, fault.ErrNotHeld), err)
+		err = errors.Join(fault.Op("release", s.names.Name, fault.ErrNotHeld), err)
 	}
 	return states, err
 }
 
 // own returns the ownership of a permit that this client holds, or nil.
 func (s *permitPool) own(id string) *ownership {
-	o := s.client.registry.known(permitName(s.key, id))
+	o := s.client.registry.known(permitName(s.names.Key, id))
 	if o == nil || !o.live() {
 		return nil
 	}
@@ -106,7 +106,7 @@ func releaseOwn(ctx context.Context, o *ownership, errs []error) (PermitState, [
 // releaseByID releases some of the ids and fills in their states.
 func (s *permitPool) releaseByID(ctx context.Context, ids []string, some []int, states []PermitState) error {
 	a, err := s.sendUntilDone(s.client.sender.Detached(ctx), "release", func(o *operation) call {
-		args := append(s.client.handover.channelArgs([]string{o.number, s.client.publish, s.channel}, s.key), presenceChannel(s.key))
+		args := append(s.client.handover.channelArgs([]string{o.number, s.client.publish, s.names.Channel}, s.names.Key), presenceChannel(s.names.Key))
 		for _, i := range some {
 			args = append(args, rawID(ids[i]))
 		}
@@ -117,7 +117,7 @@ func (s *permitPool) releaseByID(ctx context.Context, ids []string, some []int, 
 	}
 	report, err := a.Message.ToString()
 	if err != nil || len(report) != len(some) {
-		return fault.Op("release", s.name, fault.ErrUnknownOutcome, errors.Join(errReply, err))
+		return fault.Op("release", s.names.Name, fault.ErrUnknownOutcome, errors.Join(errReply, err))
 	}
 	for at, i := range some {
 		states[i] = map[byte]PermitState{'R': PermitReleased, 'E': PermitExpired, 'U': PermitUnknown}[report[at]]
@@ -133,14 +133,14 @@ func (s *permitPool) releaseByID(ctx context.Context, ids []string, some []int, 
 // not answer within Options.RetryBudget.
 func (s *permitPool) RemainingLease(ctx context.Context, id string) (time.Duration, error) {
 	if err := checkIDs([]string{id}); err != nil {
-		return 0, fault.Op("remaining lease", s.name, err)
+		return 0, fault.Op("remaining lease", s.names.Name, err)
 	}
-	a, err := s.query(ctx, "remaining lease", call{permitLease, []string{s.key, s.secondKey, s.kindKey()}, []string{rawID(id)}})
+	a, err := s.query(ctx, "remaining lease", call{permitLease, []string{s.names.Key, s.secondKey, s.kindKey()}, []string{rawID(id)}})
 	switch {
 	case err != nil:
 		return 0, err
 	case a.Null:
-		return 0, fault.Op("remaining lease", s.name, fault.ErrNotHeld)
+		return 0, fault.Op("remaining lease", s.names.Name, fault.ErrNotHeld)
 	}
 	left, err := a.Message.AsInt64()
 	return ttlOf(left), err
@@ -158,7 +158,7 @@ func (s *permitPool) SetLease(ctx context.Context, id string, d time.Duration) e
 	const verb = "set lease"
 	ms, err := ttlText(d)
 	if err = errors.Join(err, checkIDs([]string{id})); err != nil {
-		return fault.Op(verb, s.name, err)
+		return fault.Op(verb, s.names.Name, err)
 	}
 	if o := s.own(id); o != nil {
 		return s.setOwnLease(ctx, verb, o, d, ms)
@@ -170,7 +170,7 @@ func (s *permitPool) SetLease(ctx context.Context, id string, d time.Duration) e
 // setOwnLease sets the lease of a permit of this client, and ends its renewal.
 func (s *permitPool) setOwnLease(ctx context.Context, verb string, o *ownership, d time.Duration, ms string) error {
 	if err := o.sendMu.Lock(ctx); err != nil {
-		return fault.Op(verb, s.name, transport.Unavailable(fault.ContextError(ctx)))
+		return fault.Op(verb, s.names.Name, transport.Unavailable(fault.ContextError(ctx)))
 	}
 	defer o.sendMu.Unlock()
 	o.fixLease(s.client.clock(), min(d, lease.Permanent), true)
@@ -185,7 +185,7 @@ func (s *permitPool) setOwnLease(ctx context.Context, verb string, o *ownership,
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if lost := o.errOf(&o.holds.first); err == nil && lost != nil {
-		return fault.Op(verb, s.name, fault.ErrNotHeld, lost)
+		return fault.Op(verb, s.names.Name, fault.ErrNotHeld, lost)
 	}
 	return err
 }
@@ -194,18 +194,18 @@ func (s *permitPool) setOwnLease(ctx context.Context, verb string, o *ownership,
 // is not set later.
 func (s *permitPool) update(ctx context.Context, verb, id, ms string) (sent lease.Stamp, end time.Duration, err error) {
 	a, err := s.sendOrVoid(ctx, verb, func(o *operation) call {
-		return call{permitUpdate.Confirmed(s.client.confirmCalls), []string{s.key, s.secondKey, o.record, s.kindKey()},
-			[]string{o.number, rawID(id), ms, s.client.publish, s.channel}}
+		return call{permitUpdate.Confirmed(s.client.confirmCalls), []string{s.names.Key, s.secondKey, o.record, s.kindKey()},
+			[]string{o.number, rawID(id), ms, s.client.publish, s.names.Channel}}
 	})
 	switch {
 	case deniedHold(err), err == nil && a.Message.IsInt64():
-		return sent, 0, fault.Op(verb, s.name, fault.ErrNotHeld)
+		return sent, 0, fault.Op(verb, s.names.Name, fault.ErrNotHeld)
 	case err != nil:
 		return sent, 0, err
 	}
 	reply, err := a.Message.AsIntSlice()
 	if err != nil || len(reply) != 2 {
-		return sent, 0, fault.Op(verb, s.name, fault.ErrUnknownOutcome, errors.Join(errReply, err))
+		return sent, 0, fault.Op(verb, s.names.Name, fault.ErrUnknownOutcome, errors.Join(errReply, err))
 	}
 	if end = lease.NoExpiry; reply[1] > 0 {
 		end = fromMillis(reply[1])

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -28,10 +29,10 @@ const (
 	changeAdd    permitChange = "add"
 )
 
-func semaphoreChannel(key string) string { return "redisson_sc:" + transport.HashTag(key) }
+func semaphoreChannel(key string) string { return "redisson_sc:" + keyspace.Tag(key) }
 
 // kindKey returns the key that says of which kind the number is.
-func (c *permitCount) kindKey() string { return numberKindKey(c.key) }
+func (c *permitCount) kindKey() string { return keyspace.NumberKindKey(c.names.Key) }
 
 // TrySetPermits sets the total number of permits of a semaphore that does not exist yet, wakes callers that
 // wait for that, and reports whether it did. An existing semaphore does not change. With [TTL] the semaphore
@@ -76,7 +77,7 @@ func (c *permitCount) AddPermits(ctx context.Context, n int) error {
 // change changes the number, unless the arguments are bad, and reports whether it did.
 func (c *permitCount) change(ctx context.Context, verb string, how permitChange, n int, ttl string, bad error) (bool, error) {
 	if bad != nil {
-		return false, fault.Op(verb, c.name, bad)
+		return false, fault.Op(verb, c.names.Name, bad)
 	}
 	defer c.endTurns()
 	send := c.sendOrRepeat
@@ -101,11 +102,11 @@ func (c *permitCount) change(ctx context.Context, verb string, how permitChange,
 func (c *permitCount) SetTTL(ctx context.Context, d time.Duration) (bool, error) {
 	ms, err := ttlText(d)
 	if err != nil {
-		return false, fault.Op("set ttl", c.name, err)
+		return false, fault.Op("set ttl", c.names.Name, err)
 	}
 	defer c.endTurns()
 	return boolOf(c.sendOrVoid(ctx, "set ttl", func(o *operation) call {
-		return call{semExpire, []string{c.key, o.record, c.kindKey(), c.secondKey}, []string{o.number, ms, c.numeral}}
+		return call{semExpire, []string{c.names.Key, o.record, c.kindKey(), c.secondKey}, []string{o.number, ms, c.numeral}}
 	}))
 }
 
@@ -115,8 +116,8 @@ func (c *permitCount) SetTTL(ctx context.Context, d time.Duration) (bool, error)
 func (c *permitCount) Delete(ctx context.Context) (bool, error) {
 	defer c.endTurns()
 	return boolOf(c.sendOrVoid(ctx, "delete", func(o *operation) call {
-		return call{semExpire, append([]string{c.key, o.record, c.kindKey(), c.secondKey}, c.semQueueKeys()...),
-			[]string{o.number, "0", c.numeral, c.client.publish, c.channel}}
+		return call{semExpire, append([]string{c.names.Key, o.record, c.kindKey(), c.secondKey}, c.names.SemQueueKeys()...),
+			[]string{o.number, "0", c.numeral, c.client.publish, c.names.Channel}}
 	}))
 }
 

@@ -33,13 +33,13 @@ func (s *permitPool) Holders(ctx context.Context) ([]PermitHolder, error) {
 	const verb = "holders"
 	var all []PermitHolder
 	err := readPages(func(positions []string) (size int64, err error) {
-		a, err := s.query(ctx, verb, call{permitHolders, []string{s.key, s.secondKey, s.kindKey()}, positions})
+		a, err := s.query(ctx, verb, call{permitHolders, []string{s.names.Key, s.secondKey, s.kindKey()}, positions})
 		if err != nil {
 			return 0, err
 		}
 		page, size, err := readPermits(a.Message)
 		if err != nil {
-			return 0, fault.Op(verb, s.name, err)
+			return 0, fault.Op(verb, s.names.Name, err)
 		}
 		all = append(all, page...)
 		return size, nil

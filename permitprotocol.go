@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -15,9 +16,9 @@ type permitProtocol struct {
 }
 
 func (p permitProtocol) keys(o *ownership) []string {
-	keys := o.lock.fairPermitKeys()
+	keys := o.lock.names.FairPermitKeys()
 	if p.permanent {
-		keys = append(keys, permitVoidKey(o.lock.key, p.leader))
+		keys = append(keys, keyspace.PermitVoidKey(o.lock.names.Key, p.leader))
 	}
 	return keys
 }
@@ -31,8 +32,8 @@ func (p permitProtocol) acquireCall(a *acquisition, _, _ int) call {
 	if a.awaitSet {
 		awaits = "1"
 	}
-	args := []string{o.permitEntry(), p.leaseText(a), stale, ticket, grant, awaits, o.lock.client.publish, o.lock.channel}
-	args = o.lock.client.handover.channelArgs(args, o.lock.key)
+	args := []string{o.permitEntry(), p.leaseText(a), stale, ticket, grant, awaits, o.lock.client.publish, o.lock.names.Channel}
+	args = o.lock.client.handover.channelArgs(args, o.lock.names.Key)
 	return call{permitAcquire, p.keys(o), append(args, rawID(o.wire)[:groupIndex])}
 }
 
@@ -77,10 +78,10 @@ func (p permitProtocol) releaseCall(o *ownership, to release, args []string) cal
 	if p.permanent && o.mayBeAcquired() {
 		mark = millisText(lateDelivery)
 	}
-	args = append(args, id, entry, mark, o.lock.client.publish, o.lock.channel)
-	return call{permitLeave, p.keys(o), append(o.lock.client.handover.channelArgs(args, o.lock.key), presenceChannel(o.lock.key))}
+	args = append(args, id, entry, mark, o.lock.client.publish, o.lock.names.Channel)
+	return call{permitLeave, p.keys(o), append(o.lock.client.handover.channelArgs(args, o.lock.names.Key), presenceChannel(o.lock.names.Key))}
 }
 
 func (permitProtocol) renewalCall(o *ownership, lease time.Duration) call {
-	return call{permitRenew, []string{idsKey(o.lock.key)}, []string{rawID(o.wire), millisText(lease)}}
+	return call{permitRenew, []string{keyspace.PermitIDsKey(o.lock.names.Key)}, []string{rawID(o.wire), millisText(lease)}}
 }

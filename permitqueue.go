@@ -43,7 +43,7 @@ func newPermitQueues(c *Client) any {
 // waitInLine waits in line, and then in the queue on the server. Calls that also wait for somebody to set the permits
 // have a line of their own.
 func (q *permitQueues) waitInLine(ctx context.Context, a *acquisition) error {
-	key := a.lock.key
+	key := a.lock.names.Key
 	if a.awaitSet {
 		key += " to be set"
 	}
@@ -62,8 +62,8 @@ func (q *permitQueues) close() { q.waiters.close() }
 
 // refresh, keys, channel and entry implement [fairQueue].
 func (*permitQueues) refresh() transport.Command  { return permitRefresh }
-func (*permitQueues) keys(p *primitive) []string  { return p.fairPermitKeys() }
-func (*permitQueues) channel(p *primitive) string { return p.channel }
+func (*permitQueues) keys(p *primitive) []string  { return p.names.FairPermitKeys() }
+func (*permitQueues) channel(p *primitive) string { return p.names.Channel }
 func (*permitQueues) entry(o *ownership) string   { return o.permitEntry() }
 
 func (q *permitQueues) protocolFor(w *fairWaiter) protocol {
@@ -76,13 +76,13 @@ func (q *permitQueues) protocolFor(w *fairWaiter) protocol {
 // the first of them try again; the others receive grants.
 func (q *permitQueues) listen(w *fairWaiter) {
 	lock := w.ownership.lock
-	if q.channels[lock.key] != nil {
+	if q.channels[lock.names.Key] != nil {
 		return
 	}
-	h := &permitChannel{queue: q, key: lock.key, usedAt: time.Now()}
-	q.channels[lock.key] = h
-	s := &pubsub.Subscription{Channel: lock.channel, To: h}
-	q.waiters.client.notifier.Add(&pubsub.Subscription{Channel: presenceChannel(lock.key), To: presence{of: s}})
+	h := &permitChannel{queue: q, key: lock.names.Key, usedAt: time.Now()}
+	q.channels[lock.names.Key] = h
+	s := &pubsub.Subscription{Channel: lock.names.Channel, To: h}
+	q.waiters.client.notifier.Add(&pubsub.Subscription{Channel: presenceChannel(lock.names.Key), To: presence{of: s}})
 	q.waiters.client.notifier.Add(s)
 }
 

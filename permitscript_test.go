@@ -24,13 +24,13 @@ func idsOf(entry string) (ids []string) {
 }
 
 func (s fairPermitScripts) marked(entry string) []string {
-	return append(s.lock.fairPermitKeys(), s.key+":void:"+entry)
+	return append(s.lock.names.FairPermitKeys(), s.key+":void:"+entry)
 }
 
 // permit makes a single attempt.
 func (s fairPermitScripts) permit(entry, lease string) any {
 	s.t.Helper()
-	keys := s.lock.fairPermitKeys()
+	keys := s.lock.names.FairPermitKeys()
 	if lease == "" {
 		keys = s.marked(entry)
 	}
@@ -40,12 +40,12 @@ func (s fairPermitScripts) permit(entry, lease string) any {
 // giveBack gives back one permit.
 func (s fairPermitScripts) giveBack(id string) any {
 	s.t.Helper()
-	return s.twice(permitLeave, s.lock.fairPermitKeys(), s.serving(id, "", "")...)
+	return s.twice(permitLeave, s.lock.names.FairPermitKeys(), s.serving(id, "", "")...)
 }
 
 // served are the keys of a script that serves the queue after an operation that counts once.
 func (s fairPermitScripts) served() []string {
-	return append([]string{s.key, s.ids, s.note(1), s.kind}, s.lock.fairPermitKeys()[2:5]...)
+	return append([]string{s.key, s.ids, s.note(1), s.kind}, s.lock.names.FairPermitKeys()[2:5]...)
 }
 
 // serving are the arguments of a script that serves the queue: its own, and how it tells waiters.
@@ -186,7 +186,7 @@ func TestPermitScripts_other_kind_beside_the_permits(t *testing.T) {
 	s.setPermits(3, "try")
 	two := s.entry(2)
 	require.Nil(t, s.permit(two, "30000"))
-	s.do("SADD", s.lock.fairPermitKeys()[4], "x") // the leases of grants
-	requireCode(t, s.c.script(permitLeave, s.lock.fairPermitKeys(), s.serving("", two, "")...), "WRONGTYPE")
+	s.do("SADD", s.lock.names.FairPermitKeys()[4], "x") // the leases of grants
+	requireCode(t, s.c.script(permitLeave, s.lock.names.FairPermitKeys(), s.serving("", two, "")...), "WRONGTYPE")
 	s.counts(3, 0)
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 // PermitSemaphore is a semaphore whose permits have ids and leases; on the wire it is Redisson's
@@ -41,8 +42,8 @@ type permitPool struct {
 
 func newPermitPool(c *Client, name string, permits *spec) permitPool {
 	o := newSynchronizer(c, KindSemaphore, name, semaphoreChannel)
-	count := permitCount{synchronizer: o, secondKey: idsKey(o.key), numeral: "permit semaphore", script: permitsChange}
-	return permitPool{count, primitiveOf(c, permits, o.keys)}
+	count := permitCount{synchronizer: o, secondKey: keyspace.PermitIDsKey(o.names.Key), numeral: "permit semaphore", script: permitsChange}
+	return permitPool{count, primitiveOf(c, permits, o.names)}
 }
 
 // maxPermits is how many permits one call may acquire.
@@ -117,7 +118,7 @@ func onePermit(permits []*Permit, err error) (*Permit, error) {
 
 func (s *permitPool) acquire(ctx context.Context, verb string, waits bool, n int, settings []setting) ([]*Permit, error) {
 	if n < 1 || n > maxPermits {
-		return nil, fault.Op(verb, s.name, fault.Invalid("%d permits at once, want at least 1 and at most %d", n, maxPermits))
+		return nil, fault.Op(verb, s.names.Name, fault.Invalid("%d permits at once, want at least 1 and at most %d", n, maxPermits))
 	}
 	a := s.permits.newAcquisition(verb, waits, append(settings, setting{kind: settingTogether, n: n}))
 	h, err := a.run(ctx)
@@ -133,12 +134,12 @@ func (s *permitPool) acquire(ctx context.Context, verb string, waits bool, n int
 
 // permitsChange returns the call that changes the number of permits of a semaphore whose permits have ids.
 func permitsChange(c *permitCount, o *operation, how permitChange, n int, ttl string) call {
-	args := c.client.handover.channelArgs([]string{o.number, strconv.Itoa(n), string(how), ttl, c.client.publish, c.channel}, c.key)
-	return call{permitSet, c.queueKeys(o), append(args, presenceChannel(c.key))}
+	args := c.client.handover.channelArgs([]string{o.number, strconv.Itoa(n), string(how), ttl, c.client.publish, c.names.Channel}, c.names.Key)
+	return call{permitSet, c.queueKeys(o), append(args, presenceChannel(c.names.Key))}
 }
 
 // queueKeys returns the keys of scripts that serve the queue.
 func (c *permitCount) queueKeys(o *operation) []string {
-	queue := c.fairPermitKeys()[2:5]
-	return append([]string{c.key, c.secondKey, o.record, c.kindKey()}, queue...)
+	queue := c.names.FairPermitKeys()[2:5]
+	return append([]string{c.names.Key, c.secondKey, o.record, c.kindKey()}, queue...)
 }

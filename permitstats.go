@@ -46,7 +46,7 @@ type PermitStats struct {
 // else, ErrInvalid for a bad name (nothing was sent), ErrClosed, or ErrUnavailable if the server
 // did not answer within Options.RetryBudget.
 func (s *Semaphore) Stats(ctx context.Context) (SemaphoreStats, error) {
-	parts, err := s.stats(ctx, call{semStats, []string{s.key, s.secondKey, s.kindKey()}, nil})
+	parts, err := s.stats(ctx, call{semStats, []string{s.names.Key, s.secondKey, s.kindKey()}, nil})
 	if err != nil {
 		return SemaphoreStats{}, err
 	}
@@ -59,7 +59,7 @@ func (s *Semaphore) Stats(ctx context.Context) (SemaphoreStats, error) {
 		stats.Total = int(total)
 	}
 	if err := errors.Join(err, err1, err2); err != nil {
-		return SemaphoreStats{}, fault.Op("stats", s.name, errReply, err)
+		return SemaphoreStats{}, fault.Op("stats", s.names.Name, errReply, err)
 	}
 	return stats, nil
 }
@@ -70,7 +70,7 @@ func (s *Semaphore) Stats(ctx context.Context) (SemaphoreStats, error) {
 //
 // The errors are those of [Semaphore.Stats].
 func (s *permitPool) Stats(ctx context.Context) (PermitStats, error) {
-	parts, err := s.stats(ctx, call{permitStats, []string{s.key, s.secondKey, s.kindKey()}, nil})
+	parts, err := s.stats(ctx, call{permitStats, []string{s.names.Key, s.secondKey, s.kindKey()}, nil})
 	if err != nil {
 		return PermitStats{}, err
 	}
@@ -78,7 +78,7 @@ func (s *permitPool) Stats(ctx context.Context) (PermitStats, error) {
 	held, err2 := parts[1].AsInt64()
 	ttl, err3 := parts[2].AsInt64()
 	if err := errors.Join(err1, err2, err3); err != nil {
-		return PermitStats{}, fault.Op("stats", s.name, errReply, err)
+		return PermitStats{}, fault.Op("stats", s.names.Name, errReply, err)
 	}
 	return PermitStats{Available: int(free), Acquired: int(held), Total: int(free + held), TTL: ttlOf(ttl)}, nil
 }
@@ -91,7 +91,7 @@ func (o *synchronizer) stats(ctx context.Context, c call) ([]rueidis.RedisMessag
 	}
 	parts, err := a.Message.ToArray()
 	if err != nil || len(parts) != 3 {
-		return nil, fault.Op("stats", o.name, errReply, err)
+		return nil, fault.Op("stats", o.names.Name, errReply, err)
 	}
 	return parts, nil
 }

@@ -19,9 +19,9 @@ func (s handoverScripts) poll(owner string, ms int) any {
 func (s handoverScripts) attemptPolling(owner, poll string) any {
 	s.t.Helper()
 	if s.mutex {
-		return s.run(mutexAcquire, s.keys.queued(), owner, "30000", s.entry(owner), "", poll)
+		return s.run(mutexAcquire, s.keys.Queued(), owner, "30000", s.entry(owner), "", poll)
 	}
-	return s.run(lockAcquire, s.keys.fenced(), owner, "30000", "1", "", "", "1", s.entry(owner), "", poll)
+	return s.run(lockAcquire, s.keys.Fenced(), owner, "30000", "1", "", "", "1", s.entry(owner), "", poll)
 }
 
 // A poller is passed over, and keeps its place, until it knows that it is the first. Then it is granted the lock, although
@@ -69,7 +69,7 @@ func TestHandoverScripts_only_pollers(t *testing.T) {
 		s.attempt(ownerA, "", "")
 		s.set(modelEpoch + 2_500_000)
 		require.Equal(t, ownerC, s.release(ownerA, "", "").([]any)[0], "it is late")
-		require.Equal(t, int64(1000), s.do("PTTL", s.keys.key))
+		require.Equal(t, int64(1000), s.do("PTTL", s.keys.Key))
 		s.set(modelEpoch + 3_100_000)
 		require.Equal(t, int64(0), s.release(ownerC, "", ""), "E is gone")
 		require.Equal(t, []string{"~" + ownerE}, s.state().queue)
@@ -104,7 +104,7 @@ func TestHandoverScripts_ask_passes_over_pollers(t *testing.T) {
 		s.release(ownerA, "", "")
 		require.Contains(t, <-heard, ownerC)
 		require.Equal(t, int64(0), s.release(ownerC, "", ""))
-		require.Equal(t, "ask 0 "+ownerB+" "+s.keys.key, <-heard)
+		require.Equal(t, "ask 0 "+ownerB+" "+s.keys.Key, <-heard)
 		require.Len(t, s.state().queue, 17)
 	})
 }

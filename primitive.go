@@ -1,27 +1,31 @@
 package latchkey
 
+import (
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+)
+
 // primitive is a lock as the engine sees it: a name in a client, and the spec of its kind.
 type primitive struct {
-	*keys
+	names  *keyspace.Keys
 	client *Client
 	spec   *spec
 }
 
 func newPrimitive(c *Client, s *spec, name string) *primitive {
-	names, _ := c.options.keysOf(name) // which knows why the name cannot be used
+	names, _ := c.options.naming().Keys(name) // which knows why the name cannot be used
 	return primitiveOf(c, s, names)
 }
 
 // primitiveOf returns a primitive with known keys.
-func primitiveOf(c *Client, s *spec, names *keys) *primitive {
+func primitiveOf(c *Client, s *spec, names *keyspace.Keys) *primitive {
 	if s.channel != nil {
-		names.channel = s.channel(names.key)
+		names.Channel = s.channel(names.Key)
 	}
 	return &primitive{names, c, s}
 }
 
 // Name returns the name as the program gave it.
-func (p *primitive) Name() string { return p.name }
+func (p *primitive) Name() string { return p.names.Name }
 
 // Client returns the client that made the lock.
 func (p *primitive) Client() *Client { return p.client }
@@ -32,5 +36,5 @@ func (p *primitive) lineKey() lineKey {
 	if p.spec.side != "" {
 		kind = KindWrite
 	}
-	return lineKey{kind, p.key}
+	return lineKey{kind, p.names.Key}
 }

@@ -51,11 +51,11 @@ type stringProtocol struct{}
 func (stringProtocol) acquireCall(a *acquisition, _, round int) call {
 	o := a.ownership
 	if round == 0 && !o.mayBeQueued() {
-		return call{mutexSet, a.lock.alone(), append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease))}
+		return call{mutexSet, a.lock.names.Alone(), append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease))}
 	}
-	place, keys := a.queuePlace(round), a.lock.alone()
+	place, keys := a.queuePlace(round), a.lock.names.Alone()
 	if place.known() {
-		keys = a.lock.queued()
+		keys = a.lock.names.Queued()
 	}
 	args := append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease), place.entry, place.oldEntry, place.poll)
 	return call{mutexAcquire, keys, args}
@@ -70,9 +70,9 @@ func (stringProtocol) releaseCall(o *ownership, to release, args []string) call 
 	if to.count > 0 {
 		return call{}
 	}
-	names := o.lock.keys
-	args = append(o.handoverArgs(append(args, o.wire, names.channel, o.lock.client.publish), 0), o.openArg(), millisText(to.keep))
-	return call{mutexRelease, names.queued(), withoutUsual(args, usualOfMutexRelease)}
+	names := o.lock.names
+	args = append(o.handoverArgs(append(args, o.wire, names.Channel, o.lock.client.publish), 0), o.openArg(), millisText(to.keep))
+	return call{mutexRelease, names.Queued(), withoutUsual(args, usualOfMutexRelease)}
 }
 
 func (stringProtocol) renewalCall(o *ownership, lease time.Duration) call {
@@ -83,10 +83,10 @@ func (stringProtocol) renewalCall(o *ownership, lease time.Duration) call {
 type hashProtocol struct{}
 
 func (hashProtocol) acquireCall(a *acquisition, count, round int) call {
-	names, place, fenced := a.lock.keys, queuePlace{}, ""
-	c, queued := call{lockAcquire, names.alone(), nil}, names.queued()
+	names, place, fenced := a.lock.names, queuePlace{}, ""
+	c, queued := call{lockAcquire, names.Alone(), nil}, names.Queued()
 	if a.lock.spec.fenced {
-		c.keys, queued, fenced = names.counted(), names.fenced(), "1"
+		c.keys, queued, fenced = names.Counted(), names.Fenced(), "1"
 	}
 	if count == 1 {
 		place = a.queuePlace(round)
@@ -126,10 +126,10 @@ func (hashProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dura
 }
 
 func (hashProtocol) releaseCall(o *ownership, to release, args []string) call {
-	names := o.lock.keys
-	args = append(args, o.wire, names.channel, strconv.Itoa(to.count), o.guestID(), millisText(to.raise), o.lock.client.publish)
+	names := o.lock.names
+	args = append(args, o.wire, names.Channel, strconv.Itoa(to.count), o.guestID(), millisText(to.raise), o.lock.client.publish)
 	args = append(o.handoverArgs(args, to.count), millisText(to.keep))
-	return call{lockRelease, names.fenced(), withoutUsual(args, usualOfRelease)}
+	return call{lockRelease, names.Fenced(), withoutUsual(args, usualOfRelease)}
 }
 
 func (hashProtocol) renewalCall(o *ownership, lease time.Duration) call {
@@ -137,5 +137,5 @@ func (hashProtocol) renewalCall(o *ownership, lease time.Duration) call {
 }
 
 func renewalOf(o *ownership, where, owner string, lease time.Duration) call {
-	return call{o.lock.spec.renew, []string{o.lock.key}, []string{where, owner, o.guestID(), millisText(lease)}}
+	return call{o.lock.spec.renew, []string{o.lock.names.Key}, []string{where, owner, o.guestID(), millisText(lease)}}
 }

@@ -116,7 +116,7 @@ func (a *acquisition) pollText(round int) string {
 	case pause != nil:
 		return millisText(pause(round))
 	}
-	return a.lock.client.handover.pollText(a.lock.key, round)
+	return a.lock.client.handover.pollText(a.lock.names.Key, round)
 }
 
 // mayBeQueued reports whether the entry of the owner may be in the queue.

@@ -33,7 +33,7 @@ func identityOf(kind Kind, members []member) string {
 	for i, m := range members {
 		switch m := m.(type) {
 		case *primitive:
-			each[i] = fmt.Sprintf("%s %s %q", m.spec.kind, m.client.id, m.key)
+			each[i] = fmt.Sprintf("%s %s %q", m.spec.kind, m.client.id, m.names.Key)
 		case *compositeLock:
 			each[i] = identityOf(m.kind, m.members)
 		}
@@ -107,7 +107,7 @@ func (l *RedLock) waitInFront(ctx context.Context, r *request, settings []settin
 // waitError is the error of a wait in line that ended with err.
 func (l *RedLock) waitError(line *line, err error) error {
 	p := l.primitives()[0]
-	return p.client.withOwnHold(p.key, line.waitError(err))
+	return p.client.withOwnHold(p.names.Key, line.waitError(err))
 }
 
 // mayReenter reports whether an acquisition may re-enter a member, by a hold on its context or by an owner.

@@ -64,7 +64,7 @@ func (a *acquisition) lockSendMu(ctx context.Context, o *ownership) error {
 	if o.live() {
 		return transport.Unavailable(err)
 	}
-	return a.lock.client.withOwnHold(o.lock.key, q.in(o.lock.spec.line).waitError(ctx, err, nil))
+	return a.lock.client.withOwnHold(o.lock.names.Key, q.in(o.lock.spec.line).waitError(ctx, err, nil))
 }
 
 // unlockSendMu unlocks sendMu of an ownership that others may know.

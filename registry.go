@@ -39,7 +39,7 @@ func (r *registry) number() uint64 { return r.last.Add(1) }
 // find returns the ownership of an explicit owner on a lock, which may be live or still acquiring, or else a
 // fresh one.
 func (r *registry) find(p *primitive, owner Owner) *ownership {
-	name := ownedName{p.key, p.spec.side, owner}
+	name := ownedName{p.names.Key, p.spec.side, owner}
 	if o := r.known(name); o != nil && o.usable() && o.mayBeEntered(nil) {
 		return o
 	}

@@ -84,10 +84,10 @@ func (o *ownership) keepsOut() int32 {
 
 // put links an ownership in. s.mu is held.
 func (l *liveOwnerships) put(s *queueShard, o *ownership) {
-	if older := l.newest(s, o.lock.key); older != nil {
+	if older := l.newest(s, o.lock.names.Key); older != nil {
 		o.onKey.older, older.onKey.newer = older, o
 	}
-	l.shards[s.index][o.lock.key] = o
+	l.shards[s.index][o.lock.names.Key] = o
 }
 
 // remove removes an ownership. s.mu is held.
@@ -101,9 +101,9 @@ func (l *liveOwnerships) remove(s *queueShard, o *ownership) {
 	case newer != nil:
 		newer.onKey.older = older
 	case older != nil:
-		l.shards[s.index][o.lock.key] = older
+		l.shards[s.index][o.lock.names.Key] = older
 	default:
-		delete(l.shards[s.index], o.lock.key)
+		delete(l.shards[s.index], o.lock.names.Key)
 	}
 }
 

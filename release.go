@@ -156,7 +156,7 @@ func (o *ownership) finishRelease(a transport.Answer) {
 	}
 	o.noteOpen(a)
 	if receivers == -1 {
-		o.lock.client.reporter.log(noticePublish, o.lock.channel)
+		o.lock.client.reporter.log(noticePublish, o.lock.names.Channel)
 	}
 	o.observe(EventReleased, nil, nil) // before the next one can acquire
 	if o.lock.spec.othersMayStay() && stays(a) {

@@ -108,7 +108,7 @@ func (w *watchdog) batches(all []*ownership) [][]*ownership {
 	}
 	groups := map[batchKey][]*ownership{}
 	for _, o := range all {
-		key := batchKey{o.lock.spec.renew, w.client.slotOf(o.lock.key)}
+		key := batchKey{o.lock.spec.renew, w.client.slotOf(o.lock.names.Key)}
 		groups[key] = append(groups[key], o)
 	}
 	var batches [][]*ownership

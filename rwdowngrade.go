@@ -38,7 +38,7 @@ func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 	defer o.lock.client.working.Done()
 	read, err := o.downgrade(ctx, s)
 	if err != nil {
-		return nil, fault.Op("downgrade", h.Name(), o.lock.client.wrongKind(ctx, o.lock.keys, KindRWLock, err))
+		return nil, fault.Op("downgrade", h.Name(), o.lock.client.wrongKind(ctx, o.lock.names, KindRWLock, err))
 	}
 	return read, nil
 }
@@ -135,8 +135,8 @@ func (a *acquisition) sendDowngrade() (transport.Answer, error) {
 	count := o.count() + 1
 	o.noteCount(count, false)
 	ans, err := o.lock.client.sender.Call(o.lock.client.sender.Detached(context.Background()), nil, rwDowngrade.Confirmed(o.lock.client.confirmCalls),
-		append(rwKeys(p.key), leaseKeys(p.key, o.wire)+strconv.Itoa(count)),
-		[]string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), o.protocol().(readProtocol).number, o.lock.client.publish, p.channel, presenceChannel(p.key)})
+		append(rwKeys(p.names.Key), leaseKeys(p.names.Key, o.wire)+strconv.Itoa(count)),
+		[]string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), o.protocol().(readProtocol).number, o.lock.client.publish, p.names.Channel, presenceChannel(p.names.Key)})
 	if n, _ := ans.Message.AsInt64(); n == downgradedBefore {
 		ans.Sent = ans.FirstSent // from an earlier attempt, with which the lease began
 	}

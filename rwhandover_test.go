@@ -26,7 +26,7 @@ func (writers) entry(owner string) string { return owner + " 5000 0w" }
 // wait makes an attempt to write that is refused and waits.
 func (w writers) wait(owner string) {
 	w.t.Helper()
-	reply := w.c.script(rwWriteAcquire, w.withQueue(), owner, "30000", "1", "5000", w.entry(owner), "", w.keys.queue())
+	reply := w.c.script(rwWriteAcquire, w.withQueue(), owner, "30000", "1", "5000", w.entry(owner), "", w.keys.Queue())
 	require.Len(w.t, reply, 5, "since when it waits as well: %v", reply)
 }
 
@@ -51,7 +51,7 @@ func (w writers) check(lock map[string]string, waiting ...string) {
 	for _, owner := range waiting {
 		entries = append(entries, w.entry(owner))
 	}
-	require.Equal(w.t, entries, append([]string(nil), w.strings("ZRANGE", w.keys.queue(), "0", "-1")...))
+	require.Equal(w.t, entries, append([]string(nil), w.strings("ZRANGE", w.keys.Queue(), "0", "-1")...))
 }
 
 func writtenBy(owner string) map[string]string {
@@ -65,14 +65,14 @@ func TestRWHandover_to_the_next_writer(t *testing.T) {
 	heard := w.hears(ownerB)
 	w.check(writtenBy(ownerA), ownerB, ownerC)
 	require.Equal(t, []any{ownerB, "0"}, w.release(ownerA, ""))
-	require.Equal(t, "grant w "+ownerB+" 0 "+w.keys.key, heard())
+	require.Equal(t, "grant w "+ownerB+" 0 "+w.keys.Key, heard())
 	w.check(writtenBy(ownerB), ownerC)
-	require.LessOrEqual(t, w.c.pttl(t, w.keys.key), int64(5000), "a short lease")
+	require.LessOrEqual(t, w.c.pttl(t, w.keys.Key), int64(5000), "a short lease")
 	require.Nil(t, w.release(ownerA, ""))
 	w.check(writtenBy(ownerB), ownerC)
-	require.Nil(t, w.c.script(rwWriteAcquire, w.withQueue(), ownerB, "30000", "1", "5000", w.entry(ownerB), w.entry(ownerB), w.keys.queue()))
+	require.Nil(t, w.c.script(rwWriteAcquire, w.withQueue(), ownerB, "30000", "1", "5000", w.entry(ownerB), w.entry(ownerB), w.keys.Queue()))
 	w.check(writtenBy(ownerB), ownerC)
-	require.Greater(t, w.c.pttl(t, w.keys.key), int64(20000), "it asks for the whole lease")
+	require.Greater(t, w.c.pttl(t, w.keys.Key), int64(20000), "it asks for the whole lease")
 }
 
 // A writer whose client is gone is passed over, and the next owner of the releasing client gets the lock.
@@ -80,7 +80,7 @@ func TestRWHandover_to_the_next_owner_of_the_client(t *testing.T) {
 	w := newWriters(t, ownerC)
 	require.Equal(t, []any{ownerA2, "0"}, w.release(ownerA, w.entry(ownerA2)), "nobody hears of the grant to the other")
 	w.check(writtenBy(ownerA2))
-	require.Greater(t, w.c.pttl(t, w.keys.key), int64(20000), "with the lease that it wants")
+	require.Greater(t, w.c.pttl(t, w.keys.Key), int64(20000), "with the lease that it wants")
 	require.Equal(t, int64(0), w.release(ownerA2, ""))
 	w.nothingLeft()
 }
@@ -93,15 +93,15 @@ func TestRWHandover_after_the_turn_of_readers(t *testing.T) {
 	require.IsType(t, int64(0), w.read(ownerC, 1, ""))
 	w.wait(ownerB)
 	require.Equal(t, int64(0), w.release(ownerA, ""))
-	require.Equal(t, "ask 100 "+ownerB+" "+w.keys.key, heard())
+	require.Equal(t, "ask 100 "+ownerB+" "+w.keys.Key, heard())
 	w.check(map[string]string{}, ownerB)
-	w.do("HINCRBY", rwKeys(w.keys.key)[3], "open", "60000") // their turn may be over before the next command comes
-	w.do("HINCRBY", rwKeys(w.keys.key)[3], "since", "60000")
+	w.do("HINCRBY", rwKeys(w.keys.Key)[3], "open", "60000") // their turn may be over before the next command comes
+	w.do("HINCRBY", rwKeys(w.keys.Key)[3], "since", "60000")
 	require.Nil(t, w.readAgain(ownerC))
 	args := append([]string{ownerC, "0", ""}, w.unreadArgs()...)
-	keys := appendLeaseKeys(w.withQueue(), w.keys.key, ownerC, 1)
+	keys := appendLeaseKeys(w.withQueue(), w.keys.Key, ownerC, 1)
 	require.Equal(t, []any{ownerB, "0"}, w.c.script(rwReadRelease, keys, args...))
-	require.Equal(t, "grant w "+ownerB+" 0 "+w.keys.key, heard())
+	require.Equal(t, "grant w "+ownerB+" 0 "+w.keys.Key, heard())
 	w.check(writtenBy(ownerB))
 	require.Nil(t, w.c.script(rwReadRelease, keys, args...), "twice")
 	w.check(writtenBy(ownerB))
@@ -110,8 +110,8 @@ func TestRWHandover_after_the_turn_of_readers(t *testing.T) {
 // Without the queue among the keys, nothing is handed over and all listeners are notified.
 func TestRWHandover_without_the_queue(t *testing.T) {
 	w := newWriters(t, ownerB)
-	heard := fairScripts{t: t, c: w.c}.hears(rwChannel(w.keys.key))
-	require.Equal(t, int64(1), w.c.script(rwWriteRelease, rwKeys(w.keys.key), w.unwriteArgs(ownerA, 0, "0", "", "")...))
+	heard := fairScripts{t: t, c: w.c}.hears(rwChannel(w.keys.Key))
+	require.Equal(t, int64(1), w.c.script(rwWriteRelease, rwKeys(w.keys.Key), w.unwriteArgs(ownerA, 0, "0", "", "")...))
 	require.Equal(t, "1", <-heard)
 	require.Equal(t, "0", <-heard)
 	w.check(map[string]string{}, ownerB)
@@ -121,17 +121,17 @@ func TestRWHandover_without_the_queue(t *testing.T) {
 func TestRWHandover_heals_what_was_lost(t *testing.T) {
 	w := newWriters(t, ownerB, ownerC)
 	heard := w.hears(ownerC)
-	w.do("DEL", w.keys.key, rwKeys(w.keys.key)[1])
+	w.do("DEL", w.keys.Key, rwKeys(w.keys.Key)[1])
 	require.Nil(t, w.c.script(rwWriteRelease, w.withQueue(), w.unwriteArgs(ownerB, 0, "1", w.entry(ownerB), "")...))
-	require.Equal(t, "grant w "+ownerC+" 0 "+w.keys.key, heard())
+	require.Equal(t, "grant w "+ownerC+" 0 "+w.keys.Key, heard())
 	w.check(writtenBy(ownerC))
 }
 
 // A caller that finds the lock free takes it and leaves the queue.
 func TestRWHandover_of_a_free_lock(t *testing.T) {
 	w := newWriters(t, ownerB, ownerC)
-	w.do("DEL", w.keys.key, rwKeys(w.keys.key)[1])
-	require.Nil(t, w.c.script(rwWriteAcquire, w.withQueue(), ownerC, "30000", "1", "5000", w.entry(ownerC), w.entry(ownerC), w.keys.queue()))
+	w.do("DEL", w.keys.Key, rwKeys(w.keys.Key)[1])
+	require.Nil(t, w.c.script(rwWriteAcquire, w.withQueue(), ownerC, "30000", "1", "5000", w.entry(ownerC), w.entry(ownerC), w.keys.Queue()))
 	w.check(writtenBy(ownerC), ownerB)
-	require.Equal(t, []string{ownerB}, w.strings("ZRANGE", rwKeys(w.keys.key)[2], "0", "-1"))
+	require.Equal(t, []string{ownerB}, w.strings("ZRANGE", rwKeys(w.keys.Key)[2], "0", "-1"))
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -27,7 +28,7 @@ func (p readProtocol) acquireCall(a *acquisition, count, round int) call {
 	case a.isWaiting:
 		waits = "1"
 	}
-	return call{rwReadAcquire, append(rwKeys(o.lock.key), leaseKeys(o.lock.key, o.wire)+holds),
+	return call{rwReadAcquire, append(rwKeys(o.lock.names.Key), leaseKeys(o.lock.names.Key, o.wire)+holds),
 		[]string{o.wire, o.lock.client.leaseText(a.lease), holds, p.number, waits, o.lock.client.staleMS}}
 }
 
@@ -36,9 +37,9 @@ func (readProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dura
 }
 
 func (p readProtocol) releaseCall(o *ownership, to release, args []string) call {
-	c := call{cmd: rwReadRelease, keys: appendLeaseKeys(append(rwKeys(o.lock.key), o.lock.queue()), o.lock.key, o.wire, o.mostHolds())}
-	args = append(args, o.wire, strconv.Itoa(to.count), p.number, o.lock.client.publish, o.lock.channel, millisText(to.raise))
-	c.args = append(o.lock.client.handover.channelArgs(args, o.lock.key), presenceChannel(o.lock.key), o.lock.queue())
+	c := call{cmd: rwReadRelease, keys: appendLeaseKeys(append(rwKeys(o.lock.names.Key), o.lock.names.Queue()), o.lock.names.Key, o.wire, o.mostHolds())}
+	args = append(args, o.wire, strconv.Itoa(to.count), p.number, o.lock.client.publish, o.lock.names.Channel, millisText(to.raise))
+	c.args = append(o.lock.client.handover.channelArgs(args, o.lock.names.Key), presenceChannel(o.lock.names.Key), o.lock.names.Queue())
 	return c
 }
 
@@ -61,11 +62,11 @@ func (writeProtocol) acquireCall(a *acquisition, count, round int) call {
 	if count == 1 {
 		place = a.queuePlace(round)
 	}
-	c := call{cmd: rwWriteAcquire, keys: rwKeys(o.lock.key)}
+	c := call{cmd: rwWriteAcquire, keys: rwKeys(o.lock.names.Key)}
 	if place.known() {
-		c.keys = append(c.keys, o.lock.queue())
+		c.keys = append(c.keys, o.lock.names.Queue())
 	}
-	c.args = []string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), stale, place.entry, place.oldEntry, o.lock.queue(), place.poll}
+	c.args = []string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), stale, place.entry, place.oldEntry, o.lock.names.Queue(), place.poll}
 	return c
 }
 
@@ -79,9 +80,9 @@ func (writeProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dur
 
 func (writeProtocol) releaseCall(o *ownership, to release, args []string) call {
 	waiting := o.waitingArg()
-	c := call{cmd: rwWriteRelease, keys: append(rwKeys(o.lock.key), o.lock.queue())}
-	args = append(args, o.wire, strconv.Itoa(to.count), waiting, o.lock.client.publish, o.lock.channel, millisText(to.raise))
-	c.args = append(o.handoverArgs(args, to.count), presenceChannel(o.lock.key), o.lock.client.staleMS, o.lock.queue())
+	c := call{cmd: rwWriteRelease, keys: append(rwKeys(o.lock.names.Key), o.lock.names.Queue())}
+	args = append(args, o.wire, strconv.Itoa(to.count), waiting, o.lock.client.publish, o.lock.names.Channel, millisText(to.raise))
+	c.args = append(o.handoverArgs(args, to.count), presenceChannel(o.lock.names.Key), o.lock.client.staleMS, o.lock.names.Queue())
 	if to.keep > 0 {
 		c.args = append(c.args, millisText(to.keep))
 	}
@@ -99,8 +100,8 @@ func (writeProtocol) renewalCalls(o *ownership, lease time.Duration) []call {
 // rwRenewal names only keys that must exist: while the slot of the lock migrates, the server refuses a script
 // unless all its keys are on one node.
 func rwRenewal(o *ownership, side, number string, reads int, lease time.Duration) call {
-	all := rwKeys(o.lock.key)
-	keys := appendLeaseKeys(all[:2:2], o.lock.key, o.wire, reads)
+	all := rwKeys(o.lock.names.Key)
+	keys := appendLeaseKeys(all[:2:2], o.lock.names.Key, o.wire, reads)
 	if number != "" {
 		keys = append(keys, all[3])
 	}
@@ -110,12 +111,12 @@ func rwRenewal(o *ownership, side, number string, reads int, lease time.Duration
 
 // rwRenewals returns renewals of the leases first and of the lock last, which decides.
 func rwRenewals(o *ownership, field, number string, reads int, lease time.Duration) []call {
-	all := rwKeys(o.lock.key)
+	all := rwKeys(o.lock.names.Key)
 	renew := func(what, key string) call {
 		return call{rwRenewKey, []string{key}, []string{what, field, millisText(lease), number}}
 	}
 	calls := []call{renew("leases", all[1])}
-	for _, key := range appendLeaseKeys(nil, o.lock.key, o.wire, reads) {
+	for _, key := range appendLeaseKeys(nil, o.lock.names.Key, o.wire, reads) {
 		calls = append(calls, renew("lease key", key))
 	}
 	if number != "" {
@@ -126,16 +127,16 @@ func rwRenewals(o *ownership, field, number string, reads int, lease time.Durati
 
 // rwKeys returns the key of the lock and the other keys of this library for it.
 func rwKeys(key string) []string {
-	tag := transport.HashTag(key)
+	tag := keyspace.Tag(key)
 	return append(make([]string, 0, 6), key,
-		"latchkey_rw_leases:"+tag, writersKey(tag), "latchkey_rw:"+tag)
+		"latchkey_rw_leases:"+tag, keyspace.WritersKey(tag), "latchkey_rw:"+tag)
 }
 
-func rwChannel(key string) string { return "redisson_rwlock:" + transport.HashTag(key) }
+func rwChannel(key string) string { return "redisson_rwlock:" + keyspace.Tag(key) }
 
 // leaseKeys returns the prefix of the keys of an owner's read leases.
 func leaseKeys(key, owner string) string {
-	return transport.HashTag(key) + ":" + owner + ":rwlock_timeout:"
+	return keyspace.Tag(key) + ":" + owner + ":rwlock_timeout:"
 }
 
 // appendLeaseKeys appends the lease keys of an owner's first read holds.
@@ -161,12 +162,12 @@ func (i *Inspection) heldBy() Kind {
 }
 
 // rwEvictions returns the calls that remove all holders of a read/write lock.
-func (c *Client) rwEvictions(names *keys, holders []Holder) (calls []call) {
-	keys := append(rwKeys(names.key), names.queue())
+func (c *Client) rwEvictions(names *keyspace.Keys, holders []Holder) (calls []call) {
+	keys := append(rwKeys(names.Key), names.Queue())
 	for len(holders) > 0 || calls == nil {
 		some := holders[:min(len(holders), evictBatch)]
 		holders = holders[len(some):]
-		args := append(c.handover.channelArgs([]string{c.publish, rwChannel(names.key)}, names.key), names.queue())
+		args := append(c.handover.channelArgs([]string{c.publish, rwChannel(names.Key)}, names.Key), names.Queue())
 		for _, h := range some {
 			args = append(args, h.field())
 		}

@@ -76,17 +76,17 @@ func (r *registry) nested(p *primitive, writer *ownership) *ownership {
 	number := r.number()
 	o := r.build(p, writer.owner(), number, false)
 	o.sibling, o.special = writer, readProtocol{number: strconv.FormatUint(number, 10)}
-	r.replace(ownedName{p.key, p.spec.side, o.owner()}, o)
+	r.replace(ownedName{p.names.Key, p.spec.side, o.owner()}, o)
 	return o
 }
 
 // findSide returns the ownership of an explicit owner on a side of a read/write lock.
 func (r *registry) findSide(p *primitive, owner Owner) (*ownership, error) {
-	if o := r.known(ownedName{p.key, p.spec.side, owner}); o != nil && o.usable() && o.mayBeEntered(nil) {
+	if o := r.known(ownedName{p.names.Key, p.spec.side, owner}); o != nil && o.usable() && o.mayBeEntered(nil) {
 		return o, nil
 	}
-	if other := r.known(ownedName{p.key, p.spec.otherSide(), owner}); other != nil && other.live() && other.mayBeEntered(nil) {
+	if other := r.known(ownedName{p.names.Key, p.spec.otherSide(), owner}); other != nil && other.live() && other.mayBeEntered(nil) {
 		return other.otherSide(p, nil)
 	}
-	return r.newFor(p, ownedName{p.key, p.spec.side, owner}), nil
+	return r.newFor(p, ownedName{p.names.Key, p.spec.side, owner}), nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -16,13 +17,13 @@ import (
 type rwScripts struct {
 	t    *testing.T
 	c    *Client
-	keys *keys
+	keys *keyspace.Keys
 }
 
 func newRWScripts(t *testing.T) rwScripts {
 	t.Helper()
 	c := newTestClient(t, Options{})
-	names, err := c.options.keysOf(uniqueName(t, c))
+	names, err := c.options.naming().Keys(uniqueName(t, c))
 	require.NoError(t, err)
 	return rwScripts{t, c, names}
 }
@@ -46,9 +47,9 @@ type rwState struct {
 func (s rwScripts) state() rwState {
 	s.t.Helper()
 	return rwState{
-		lock:    s.c.hash(s.t, s.keys.key),
-		readers: s.strings("ZRANGE", rwKeys(s.keys.key)[1], "0", "-1"),
-		leases:  s.strings("KEYS", "*"+s.keys.key+"*rwlock_timeout*"),
+		lock:    s.c.hash(s.t, s.keys.Key),
+		readers: s.strings("ZRANGE", rwKeys(s.keys.Key)[1], "0", "-1"),
+		leases:  s.strings("KEYS", "*"+s.keys.Key+"*rwlock_timeout*"),
 	}
 }
 
@@ -93,32 +94,32 @@ func (s rwScripts) readAgain(owner string) any {
 func (s rwScripts) readOnce(owner string, count int, number, lease, waits string) any {
 	s.t.Helper()
 	holds := strconv.Itoa(count)
-	return s.left(s.twice(rwReadAcquire, append(rwKeys(s.keys.key), leaseKeys(s.keys.key, owner)+holds), owner, lease, holds, number, waits, "5000"))
+	return s.left(s.twice(rwReadAcquire, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, owner)+holds), owner, lease, holds, number, waits, "5000"))
 }
 
 // withQueue returns the keys with the queue of the writers.
-func (s rwScripts) withQueue() []string { return append(rwKeys(s.keys.key), s.keys.queue()) }
+func (s rwScripts) withQueue() []string { return append(rwKeys(s.keys.Key), s.keys.Queue()) }
 
 func (s rwScripts) unread(owner string, count int, number string) any {
 	s.t.Helper()
 	const most = 3 // holds in these tests
-	return s.twice(rwReadRelease, appendLeaseKeys(s.withQueue(), s.keys.key, owner, most),
+	return s.twice(rwReadRelease, appendLeaseKeys(s.withQueue(), s.keys.Key, owner, most),
 		append([]string{owner, strconv.Itoa(count), number}, s.unreadArgs()...)...)
 }
 
 // unreadArgs returns the further arguments of the release of a read hold.
 func (s rwScripts) unreadArgs() []string {
-	return []string{"PUBLISH", rwChannel(s.keys.key), "0", "latchkey:{", "}", "1", presenceChannel(s.keys.key), s.keys.queue()}
+	return []string{"PUBLISH", rwChannel(s.keys.Key), "0", "latchkey:{", "}", "1", presenceChannel(s.keys.Key), s.keys.Queue()}
 }
 
 func (s rwScripts) write(owner string, count int, stale string, lease ...string) any {
 	s.t.Helper()
-	return s.left(s.twice(rwWriteAcquire, rwKeys(s.keys.key), s.writeArgs(owner, append(lease, "30000")[0], count, stale)...))
+	return s.left(s.twice(rwWriteAcquire, rwKeys(s.keys.Key), s.writeArgs(owner, append(lease, "30000")[0], count, stale)...))
 }
 
 // writeArgs returns the arguments of an attempt to write that does not wait in the queue.
 func (s rwScripts) writeArgs(owner, lease string, count int, stale string) []string {
-	return []string{owner, lease, strconv.Itoa(count), stale, "", "", s.keys.queue()}
+	return []string{owner, lease, strconv.Itoa(count), stale, "", "", s.keys.Queue()}
 }
 
 // left returns the time after which to try again, if an owner is refused because of others of this library, and
@@ -138,17 +139,17 @@ func (s rwScripts) unwrite(owner string, count int, waiting string) any {
 // unwriteArgs returns the arguments of the release of a write hold, with the entries of the owner and of the next
 // owner.
 func (s rwScripts) unwriteArgs(owner string, count int, waiting, own, next string) []string {
-	return []string{owner, strconv.Itoa(count), waiting, "PUBLISH", rwChannel(s.keys.key), "0",
-		own, next, "latchkey:{", "}", "1", "30000", presenceChannel(s.keys.key), "5000", s.keys.queue()}
+	return []string{owner, strconv.Itoa(count), waiting, "PUBLISH", rwChannel(s.keys.Key), "0",
+		own, next, "latchkey:{", "}", "1", "30000", presenceChannel(s.keys.Key), "5000", s.keys.Queue()}
 }
 
 func (s rwScripts) renew(owner, side, number, lease string) any {
 	s.t.Helper()
-	all, reads := rwKeys(s.keys.key), 0
+	all, reads := rwKeys(s.keys.Key), 0
 	if side == "read" {
-		reads, _ = strconv.Atoi(s.c.hash(s.t, s.keys.key)[owner])
+		reads, _ = strconv.Atoi(s.c.hash(s.t, s.keys.Key)[owner])
 	}
-	keys := appendLeaseKeys(all[:2:2], s.keys.key, owner, reads)
+	keys := appendLeaseKeys(all[:2:2], s.keys.Key, owner, reads)
 	if number != "" {
 		keys = append(keys, all[3])
 	}
@@ -162,13 +163,13 @@ func (s rwScripts) evict(fields ...string) any {
 
 // evictArgs returns the arguments of a forced release, after the holders.
 func (s rwScripts) evictArgs() []string {
-	return []string{"PUBLISH", rwChannel(s.keys.key), "latchkey:{", "}", "1", s.keys.queue()}
+	return []string{"PUBLISH", rwChannel(s.keys.Key), "latchkey:{", "}", "1", s.keys.Queue()}
 }
 
 // nothingLeft checks that no key of the lock is left.
 func (s rwScripts) nothingLeft() {
 	s.t.Helper()
-	require.Empty(s.t, s.strings("KEYS", "*"+s.keys.key+"*"))
+	require.Empty(s.t, s.strings("KEYS", "*"+s.keys.Key+"*"))
 }
 
 func TestRWScripts_readers_share(t *testing.T) {
@@ -180,7 +181,7 @@ func TestRWScripts_readers_share(t *testing.T) {
 	state := s.state()
 	require.Equal(t, map[string]string{"mode": "read", ownerA: "2", ownerB: "1"}, state.lock)
 	require.ElementsMatch(t, []string{
-		leaseKeys(s.keys.key, ownerA) + "1", leaseKeys(s.keys.key, ownerA) + "2", leaseKeys(s.keys.key, ownerB) + "1",
+		leaseKeys(s.keys.Key, ownerA) + "1", leaseKeys(s.keys.Key, ownerA) + "2", leaseKeys(s.keys.Key, ownerB) + "1",
 	}, state.leases)
 	require.Equal(t, "HELD", s.unread(ownerA, 1, ""))
 	require.Equal(t, "HELD", s.unread(ownerA, 0, ""))
@@ -193,7 +194,7 @@ func TestRWScripts_writer_enters_again_and_reads(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.write(ownerA, 1, ""))
 	require.Nil(t, s.write(ownerA, 2, ""))
-	require.LessOrEqual(t, s.c.pttl(t, s.keys.key), int64(30000), "leases do not add up")
+	require.LessOrEqual(t, s.c.pttl(t, s.keys.Key), int64(30000), "leases do not add up")
 	require.Nil(t, s.read(ownerA, 1, "8"))
 	require.InDelta(t, 30000, s.read(ownerB, 1, ""), 4000)
 	require.Equal(t, map[string]string{"mode": "write", ownerA + ":write": "2", ownerA: "1"}, s.state().lock)
@@ -209,7 +210,7 @@ func TestRWScripts_writer_enters_again_and_reads(t *testing.T) {
 func TestRWScripts_upgrade_is_refused(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.read(ownerA, 1, ""))
-	refused := s.c.script(rwWriteAcquire, rwKeys(s.keys.key), s.writeArgs(ownerA, "30000", 1, "5000")...)
+	refused := s.c.script(rwWriteAcquire, rwKeys(s.keys.Key), s.writeArgs(ownerA, "30000", 1, "5000")...)
 	require.True(t, transport.HasCode(refused.(error), "LATCHKEY_UPGRADE"), "%v", refused)
 	require.Equal(t, map[string]string{"mode": "read", ownerA: "1"}, s.state().lock)
 }
@@ -218,8 +219,8 @@ func TestRWScripts_downgrade(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.write(ownerA, 1, ""))
 	downgrade := func() any {
-		return s.twice(rwDowngrade, append(rwKeys(s.keys.key), leaseKeys(s.keys.key, ownerA)+"1"),
-			ownerA, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.key), presenceChannel(s.keys.key))
+		return s.twice(rwDowngrade, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, ownerA)+"1"),
+			ownerA, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.Key), presenceChannel(s.keys.Key))
 	}
 	require.Equal(t, int64(0), downgrade())
 	require.Equal(t, map[string]string{"mode": "read", ownerA: "1"}, s.state().lock)
@@ -227,23 +228,23 @@ func TestRWScripts_downgrade(t *testing.T) {
 	require.Equal(t, []any{int64(0)}, s.renew(ownerA, "write", "", "30000"))
 	require.Equal(t, int64(0), s.unread(ownerA, 0, "8"))
 	s.nothingLeft()
-	require.Nil(t, s.c.script(rwDowngrade, append(rwKeys(s.keys.key), leaseKeys(s.keys.key, ownerA)+"1"),
-		ownerA, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.key), presenceChannel(s.keys.key)), "nothing to downgrade")
+	require.Nil(t, s.c.script(rwDowngrade, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, ownerA)+"1"),
+		ownerA, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.Key), presenceChannel(s.keys.Key)), "nothing to downgrade")
 	s.nothingLeft()
 }
 
 // A refused writer learns whether a writer of Redisson holds the lock. The lease of that writer is not noted.
 func TestRWScripts_writer_of_Redisson(t *testing.T) {
 	s := newRWScripts(t)
-	require.NoError(t, s.do("HSET", s.keys.key, "mode", "write", ownerC+":write", "1").Error())
-	require.NoError(t, s.do("PEXPIRE", s.keys.key, "30000").Error())
+	require.NoError(t, s.do("HSET", s.keys.Key, "mode", "write", ownerC+":write", "1").Error())
+	require.NoError(t, s.do("PEXPIRE", s.keys.Key, "30000").Error())
 	for range 2 {
-		refused := s.c.script(rwWriteAcquire, rwKeys(s.keys.key), s.writeArgs(ownerA, "30000", 1, "5000")...)
+		refused := s.c.script(rwWriteAcquire, rwKeys(s.keys.Key), s.writeArgs(ownerA, "30000", 1, "5000")...)
 		require.IsType(t, []any{}, refused)
 		require.InDelta(t, 30000, refused.([]any)[0], 4000)
 		require.Equal(t, []any{"write", ownerC + ":write", inRedisson}, refused.([]any)[1:])
 	}
-	require.NoError(t, s.do("DEL", s.keys.key).Error())
+	require.NoError(t, s.do("DEL", s.keys.Key).Error())
 	require.Nil(t, s.write(ownerA, 1, "5000"))
 	require.IsType(t, int64(0), s.write(ownerB, 1, "5000"), "this one is of this library")
 }
@@ -258,10 +259,10 @@ func TestRWScripts_refusals_name_the_holder(t *testing.T) {
 		return reply.([]any)[1:]
 	}
 	read := func(owner string) any {
-		return s.c.script(rwReadAcquire, append(rwKeys(s.keys.key), leaseKeys(s.keys.key, owner)+"1"), owner, "30000", "1", "", "1", "5000")
+		return s.c.script(rwReadAcquire, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, owner)+"1"), owner, "30000", "1", "", "1", "5000")
 	}
 	write := func(owner, stale string) any {
-		return s.c.script(rwWriteAcquire, rwKeys(s.keys.key), s.writeArgs(owner, "30000", 1, stale)...)
+		return s.c.script(rwWriteAcquire, rwKeys(s.keys.Key), s.writeArgs(owner, "30000", 1, stale)...)
 	}
 	require.Nil(t, s.write(ownerA, 1, ""))
 	held := []any{"write", ownerA + ":write", ""}
@@ -270,7 +271,7 @@ func TestRWScripts_refusals_name_the_holder(t *testing.T) {
 	require.Nil(t, s.read(ownerA, 1, "8", "60000"), "the writer also reads")
 	require.Equal(t, []any{"write", ownerA, ""}, refusal(write(ownerB, "")))
 	require.Equal(t, "HELD", s.unread(ownerA, 0, "8"))
-	s.do("DEL", rwKeys(s.keys.key)[3]) // the readers that have waited
+	s.do("DEL", rwKeys(s.keys.Key)[3]) // the readers that have waited
 	require.IsType(t, int64(0), s.unwrite(ownerA, 0, ""))
 
 	require.Nil(t, s.read(ownerA, 1, "", "20000"))
@@ -279,7 +280,7 @@ func TestRWScripts_refusals_name_the_holder(t *testing.T) {
 	require.Equal(t, []any{"read", ownerB, "others"}, refusal(write(ownerC, "")))
 	require.Equal(t, []any{"read", ownerB, "others"}, refusal(write(ownerC, "5000")))
 	require.Equal(t, []any{"", "", ""}, refusal(read(ownerC[:len(ownerC)-1]+"99")), "a writer waits")
-	require.NoError(t, s.do("HSET", s.keys.key, ownerC[:len(ownerC)-1]+"98", "1").Error(), "a reader of Redisson")
+	require.NoError(t, s.do("HSET", s.keys.Key, ownerC[:len(ownerC)-1]+"98", "1").Error(), "a reader of Redisson")
 	require.Equal(t, []any{"read", ownerB, inRedisson}, refusal(write(ownerC, "5000")))
 }
 
@@ -291,9 +292,9 @@ func TestRWScripts_nested_read_leaves_the_write_lease(t *testing.T) {
 	require.Nil(t, s.read(ownerA, 2, "8", "1000"))
 	require.Equal(t, "HELD", s.unread(ownerA, 1, "8"))
 	require.Equal(t, "HELD", s.unread(ownerA, 0, "8"))
-	require.Greater(t, s.c.pttl(t, s.keys.key), int64(55000))
+	require.Greater(t, s.c.pttl(t, s.keys.Key), int64(55000))
 	require.Equal(t, []any{int64(1)}, s.renew(ownerA, "write", "", "30000"))
-	require.Greater(t, s.c.pttl(t, s.keys.key), int64(55000), "nor does a renewal shorten it")
+	require.Greater(t, s.c.pttl(t, s.keys.Key), int64(55000), "nor does a renewal shorten it")
 }
 
 // A late copy of an earlier nested read does not touch the next one.
@@ -304,7 +305,7 @@ func TestRWScripts_late_copies_of_nested_reads(t *testing.T) {
 	require.Equal(t, "HELD", s.unread(ownerA, 0, "8"))
 	require.Nil(t, s.read(ownerA, 1, "9"))
 	require.Nil(t, s.unread(ownerA, 0, "8"), "a late release")
-	gone := s.c.script(rwReadAcquire, append(rwKeys(s.keys.key), leaseKeys(s.keys.key, ownerA)+"2"), ownerA, "30000", "2", "8", "1", "5000")
+	gone := s.c.script(rwReadAcquire, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, ownerA)+"2"), ownerA, "30000", "2", "8", "1", "5000")
 	require.True(t, transport.HasCode(gone.(error), "LATCHKEY_GONE"), "a late acquisition: %v", gone)
 	require.Equal(t, map[string]string{"mode": "write", ownerA + ":write": "1", ownerA: "1"}, s.state().lock)
 	require.Equal(t, []any{int64(0)}, s.renew(ownerA, "read", "8", "30000"))
@@ -317,18 +318,18 @@ func TestRWScripts_leases_of_readers(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.read(ownerA, 1, "", "60000"))
 	require.Nil(t, s.read(ownerB, 1, "", "1000"))
-	require.Greater(t, s.c.pttl(t, s.keys.key), int64(55000), "the shorter does not shorten the longer")
+	require.Greater(t, s.c.pttl(t, s.keys.Key), int64(55000), "the shorter does not shorten the longer")
 	require.Equal(t, []any{int64(1)}, s.renew(ownerB, "read", "", "2000"))
-	require.Greater(t, s.c.pttl(t, s.keys.key), int64(55000))
+	require.Greater(t, s.c.pttl(t, s.keys.Key), int64(55000))
 	require.Equal(t, "HELD", s.unread(ownerA, 0, ""))
-	require.LessOrEqual(t, s.c.pttl(t, s.keys.key), int64(2000), "the longest that is left")
+	require.LessOrEqual(t, s.c.pttl(t, s.keys.Key), int64(2000), "the longest that is left")
 
 	require.Nil(t, s.read(ownerA, 1, "", "60000"))
-	s.do("ZADD", rwKeys(s.keys.key)[1], "1", ownerB) // its lease is over
+	s.do("ZADD", rwKeys(s.keys.Key)[1], "1", ownerB) // its lease is over
 	require.Equal(t, []any{int64(1)}, s.renew(ownerA, "read", "", "60000"))
 	require.InDelta(t, 60000, s.write(ownerC, 1, ""), 4000)
 	require.Equal(t, map[string]string{"mode": "read", ownerA: "1"}, s.state().lock, "it is gone")
-	s.do("ZADD", rwKeys(s.keys.key)[1], "1", ownerA)
+	s.do("ZADD", rwKeys(s.keys.Key)[1], "1", ownerA)
 	require.Nil(t, s.write(ownerC, 1, ""))
 }
 
@@ -338,9 +339,9 @@ func TestRWScripts_readers_of_Redisson(t *testing.T) {
 	s := newRWScripts(t)
 	stranger := "99999999-9999-4999-8999-999999999999:1"
 	require.Nil(t, s.read(ownerA, 1, "", "60000"))
-	s.do("HSET", s.keys.key, stranger, "1")
+	s.do("HSET", s.keys.Key, stranger, "1")
 	require.Equal(t, "HELD", s.unread(ownerA, 0, ""))
-	require.Greater(t, s.c.pttl(t, s.keys.key), int64(55000))
+	require.Greater(t, s.c.pttl(t, s.keys.Key), int64(55000))
 	require.Greater(t, s.write(ownerC, 1, ""), int64(55000))
 	require.Equal(t, map[string]string{"mode": "read", stranger: "1"}, s.state().lock)
 }
@@ -355,17 +356,17 @@ func TestRWScripts_waiting_writer_bars_new_readers(t *testing.T) {
 	require.IsType(t, int64(0), s.write(ownerC, 1, "5000"))
 	require.InDelta(t, 5000, s.read(ownerB, 1, ""), 2000, "kept out for a bar")
 	require.Nil(t, s.read(ownerA, 2, ""), "not who reads already")
-	s.do("HINCRBY", rwKeys(s.keys.key)[3], "since", "-5500")
+	s.do("HINCRBY", rwKeys(s.keys.Key)[3], "since", "-5500")
 	require.Nil(t, s.read(ownerB, 1, ""), "the pause after the bar")
 	require.Equal(t, "HELD", s.unread(ownerB, 0, ""))
-	s.do("HINCRBY", rwKeys(s.keys.key)[3], "since", "-1000")
+	s.do("HINCRBY", rwKeys(s.keys.Key)[3], "since", "-1000")
 	require.InDelta(t, 9500, s.read(ownerB, 1, ""), 2000, "the next bar is twice as long")
 
 	require.Nil(t, s.unwrite(ownerC, 0, "1"), "the writer gives up")
 	require.Nil(t, s.read(ownerB, 1, ""))
 	require.IsType(t, int64(0), s.write(ownerC, 1, "5000"))
 	require.IsType(t, int64(0), s.read(ownerC+"1", 1, ""))
-	s.do("ZADD", rwKeys(s.keys.key)[2], "1", ownerC) // it is dead
+	s.do("ZADD", rwKeys(s.keys.Key)[2], "1", ownerC) // it is dead
 	require.Nil(t, s.read(ownerC+"1", 1, ""))
 }
 
@@ -378,12 +379,12 @@ func TestRWScripts_readers_turn_after_a_write(t *testing.T) {
 	require.Equal(t, int64(0), s.unwrite(ownerA, 0, "0"))
 	const longer = 60000 // the turn of the readers, 100 ms, may be over before the next command arrives
 	for _, end := range []string{"open", "since"} {
-		s.do("HINCRBY", rwKeys(s.keys.key)[3], end, strconv.Itoa(longer))
+		s.do("HINCRBY", rwKeys(s.keys.Key)[3], end, strconv.Itoa(longer))
 	}
 	require.InDelta(t, longer, s.write(ownerC, 1, "5000"), 10000)
 	require.IsType(t, int64(0), s.read(ownerC+"1", 1, ""), "it has come after the write")
 	require.Nil(t, s.readAgain(ownerB), "though a writer waits")
-	s.do("HSET", rwKeys(s.keys.key)[3], "open", "1", "since", "1")
+	s.do("HSET", rwKeys(s.keys.Key)[3], "open", "1", "since", "1")
 	require.Equal(t, int64(0), s.unread(ownerB, 0, ""))
 	require.Nil(t, s.write(ownerC, 1, "5000"), "now it is the writer's turn")
 	require.Equal(t, int64(0), s.unwrite(ownerC, 0, "0"))
@@ -394,7 +395,7 @@ func TestRWScripts_readers_turn_after_a_write(t *testing.T) {
 // frees the lock.
 func TestRWScripts_write_lease_ends_beside_a_read(t *testing.T) {
 	s := newRWScripts(t)
-	lapse := func() { s.do("ZADD", rwKeys(s.keys.key)[1], "1", ownerA+":write") }
+	lapse := func() { s.do("ZADD", rwKeys(s.keys.Key)[1], "1", ownerA+":write") }
 	require.Nil(t, s.write(ownerA, 1, ""))
 	require.Nil(t, s.read(ownerA, 1, "8"))
 	require.Equal(t, []any{int64(1)}, s.renew(ownerA, "write", "", "30000"))
@@ -412,7 +413,7 @@ func TestRWScripts_write_lease_ends_beside_a_read(t *testing.T) {
 	require.Nil(t, s.write(ownerA, 1, ""))
 	require.Nil(t, s.read(ownerA, 1, "9", "60000"))
 	require.Equal(t, "HELD", s.unread(ownerA, 0, "9"))
-	require.LessOrEqual(t, s.c.pttl(t, s.keys.key), int64(30000), "the write lease is left")
+	require.LessOrEqual(t, s.c.pttl(t, s.keys.Key), int64(30000), "the write lease is left")
 	lapse()
 	require.Nil(t, s.read(ownerB, 1, ""))
 	require.Equal(t, map[string]string{"mode": "read", ownerB: "1"}, s.state().lock)
@@ -422,11 +423,11 @@ func TestRWScripts_write_lease_ends_beside_a_read(t *testing.T) {
 func TestRWScripts_stale_leases(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.write(ownerA, 1, ""))
-	s.do("ZADD", rwKeys(s.keys.key)[1], "1", ownerA+":write")
-	s.do("DEL", s.keys.key)
+	s.do("ZADD", rwKeys(s.keys.Key)[1], "1", ownerA+":write")
+	s.do("DEL", s.keys.Key)
 	stranger := "99999999-9999-4999-8999-999999999999:1:write"
-	s.do("HSET", s.keys.key, "mode", "write", stranger, "1")
-	s.do("PEXPIRE", s.keys.key, "30000")
+	s.do("HSET", s.keys.Key, "mode", "write", stranger, "1")
+	s.do("PEXPIRE", s.keys.Key, "30000")
 	require.InDelta(t, 30000, s.read(ownerB, 1, ""), 4000)
 	require.Equal(t, map[string]string{"mode": "write", stranger: "1"}, s.state().lock)
 }
@@ -438,7 +439,7 @@ func TestRWScripts_evict(t *testing.T) {
 	require.Nil(t, s.evict(ownerC))
 	require.Equal(t, "OK", s.evict(ownerA, ownerC))
 	require.Equal(t, map[string]string{"mode": "read", ownerB: "1"}, s.state().lock)
-	require.LessOrEqual(t, s.c.pttl(t, s.keys.key), int64(30000), "the longest lease that is left")
+	require.LessOrEqual(t, s.c.pttl(t, s.keys.Key), int64(30000), "the longest lease that is left")
 	require.Equal(t, "OK", s.evict(ownerB))
 	require.Empty(t, s.state().lock)
 
@@ -452,7 +453,7 @@ func TestRWScripts_evict(t *testing.T) {
 
 func TestRWScripts_other_kinds_are_left_alone(t *testing.T) {
 	s := newRWScripts(t)
-	s.do("HSET", s.keys.key, ownerB, "1")
+	s.do("HSET", s.keys.Key, ownerB, "1")
 	for _, try := range []func() any{
 		func() any { return s.read(ownerA, 1, "") },
 		func() any { return s.write(ownerA, 1, "") },
@@ -468,7 +469,7 @@ func TestRWScripts_other_kinds_are_left_alone(t *testing.T) {
 // A writer that is refused because a key beside the lock is another kind of object does not leave the lock taken.
 func TestRWScripts_other_kind_beside_the_lock(t *testing.T) {
 	s := newRWScripts(t)
-	s.do("SADD", rwKeys(s.keys.key)[2], "x") // the waiting writers
+	s.do("SADD", rwKeys(s.keys.Key)[2], "x") // the waiting writers
 	require.True(t, transport.HasCode(s.write(ownerA, 1, "").(error), "WRONGTYPE"))
 	require.Empty(t, s.state().lock)
 }

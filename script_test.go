@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -45,8 +46,8 @@ func (s lockScripts) twice(cmd transport.Command, keys []string, args ...string)
 
 // keys returns the keys of the lock and its queue.
 func (s lockScripts) keys() []string {
-	k := keysOfKey(s.key, s.key)
-	return k.fenced()[:2:2]
+	k := keyspace.OfKey(s.key, s.key)
+	return k.Fenced()[:2:2]
 }
 
 func (s lockScripts) acquire(owner string, count int, guest string) any {
@@ -84,10 +85,10 @@ func TestLockScripts_sent_twice_count_once(t *testing.T) {
 func TestScripts_take_the_usual_for_granted(t *testing.T) {
 	c := newTestClient(t, Options{})
 	name := uniqueName(t, c)
-	full, cut := keysOfKey(name+" full", name+" full"), keysOfKey(name+" cut", name+" cut")
-	same := func(cmd transport.Command, keysOf func(*keys) []string, usual []string, args ...func(*keys) string) {
+	full, cut := keyspace.OfKey(name+" full", name+" full"), keyspace.OfKey(name+" cut", name+" cut")
+	same := func(cmd transport.Command, keysOf func(*keyspace.Keys) []string, usual []string, args ...func(*keyspace.Keys) string) {
 		t.Helper()
-		run := func(k *keys, leftOut []string) any {
+		run := func(k *keyspace.Keys, leftOut []string) any {
 			var all []string
 			for _, arg := range args {
 				all = append(all, arg(k))
@@ -96,20 +97,20 @@ func TestScripts_take_the_usual_for_granted(t *testing.T) {
 		}
 		require.Equal(t, run(full, nil), run(cut, usual))
 	}
-	text := func(s string) func(*keys) string { return func(*keys) string { return s } }
-	channel := func(k *keys) string { return k.channel }
+	text := func(s string) func(*keyspace.Keys) string { return func(*keyspace.Keys) string { return s } }
+	channel := func(k *keyspace.Keys) string { return k.Channel }
 	for range 2 { // the second time it finds its own effect
-		same(lockAcquire, (*keys).queued, usualOfAcquire, text(ownerA), text("30000"))
-		require.Equal(t, c.hash(t, full.key), c.hash(t, cut.key))
+		same(lockAcquire, (*keyspace.Keys).Queued, usualOfAcquire, text(ownerA), text("30000"))
+		require.Equal(t, c.hash(t, full.Key), c.hash(t, cut.Key))
 	}
 	for range 2 {
-		same(lockRelease, (*keys).fenced, usualOfRelease, text(ownerA), channel)
-		require.Equal(t, int64(-2), c.pttl(t, cut.key))
+		same(lockRelease, (*keyspace.Keys).Fenced, usualOfRelease, text(ownerA), channel)
+		require.Equal(t, int64(-2), c.pttl(t, cut.Key))
 	}
-	same(mutexSet, (*keys).alone, nil, text(ownerA), text("30000"))
+	same(mutexSet, (*keyspace.Keys).Alone, nil, text(ownerA), text("30000"))
 	for range 2 {
-		same(mutexRelease, (*keys).queued, usualOfMutexRelease, text(ownerA), channel)
-		require.Equal(t, int64(-2), c.pttl(t, cut.key))
+		same(mutexRelease, (*keyspace.Keys).Queued, usualOfMutexRelease, text(ownerA), channel)
+		require.Equal(t, int64(-2), c.pttl(t, cut.Key))
 	}
 }
 
@@ -209,8 +210,8 @@ func TestFencedScript_tokens_follow_the_clock_on_request(t *testing.T) {
 func TestMutexScripts_sent_twice(t *testing.T) {
 	c := newTestClient(t, Options{})
 	key := uniqueName(t, c)
-	k := keysOfKey(key, key)
-	keys, channel := k.queued(), "channel:{"+key+"}"
+	k := keyspace.OfKey(key, key)
+	keys, channel := k.Queued(), "channel:{"+key+"}"
 	require.Equal(t, "OK", c.script(mutexSet, keys[:1], ownerA, "30000"))
 	require.Nil(t, c.script(mutexSet, keys[:1], ownerA, "30000"), "NX does not know its own token")
 	require.Nil(t, c.script(mutexAcquire, keys, ownerA, "30000", "", ""), "the script does")

@@ -13,7 +13,7 @@ import (
 // acquire implements Acquire and TryAcquire.
 func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int, settings []setting) error {
 	r, err := newRequest(s.client.options.Lease, waits, settings)
-	if err = errors.Join(s.invalid, err, checkNumber("%d permits", n, 1)); err == nil {
+	if err = errors.Join(s.names.Invalid, err, checkNumber("%d permits", n, 1)); err == nil {
 		err = s.begin(ctx)
 	}
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int,
 		err = each.try(ctx)
 	}
 	if err != nil {
-		err = fault.Op(verb, s.name, explain(s.client.wrongKind(ctx, s.keys, s.kind, err))...)
+		err = fault.Op(verb, s.names.Name, explain(s.client.wrongKind(ctx, s.names, s.kind, err))...)
 	}
 	s.observeCall(r.parent, EventAcquired, n, began, err)
 	return err
@@ -67,7 +67,7 @@ const (
 // wait waits in line, and then in the queue on the server. A request for more permits than there are in all makes way
 // for the others, and goes on in a line of its kind.
 func (s *semAcquisition) wait(ctx context.Context) error {
-	key := lineKey{KindSemaphore, s.key}
+	key := lineKey{KindSemaphore, s.names.Key}
 	if s.request.awaitSet {
 		key.kind += toBeSet
 	}
@@ -160,7 +160,7 @@ func (s *semAcquisition) takePlace() *semPlace {
 // pause implements [attempter]. Others that know no queue release permits with a message on the channel of the
 // semaphore.
 func (s *semAcquisition) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
-	q.subscribe(s.client.notifier, s.channel, presenceChannel(s.key))
+	q.subscribe(s.client.notifier, s.names.Channel, presenceChannel(s.names.Key))
 	pause := pauseUntil(left, s.client.pollPause())
 	if p := s.line.place; p != nil {
 		return p.restFor(pause)

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -39,7 +40,7 @@ type Semaphore struct{ permitCount }
 // NewSemaphore returns the semaphore with that name. It sends nothing.
 func (c *Client) NewSemaphore(name string) *Semaphore {
 	o := newSynchronizer(c, KindSemaphore, name, semaphoreChannel)
-	return &Semaphore{permitCount{synchronizer: o, secondKey: totalKey(transport.HashTag(o.key)), numeral: "semaphore", script: semaphoreChange}}
+	return &Semaphore{permitCount{synchronizer: o, secondKey: keyspace.TotalKey(keyspace.Tag(o.names.Key)), numeral: "semaphore", script: semaphoreChange}}
 }
 
 // Acquire acquires n permits, all or none. It waits until ctx ends or the time of [Wait] is over.
@@ -117,7 +118,7 @@ func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
 // ErrInvalid for a bad name, and a *rueidis.RedisError if the server refuses.
 func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 	a, err := s.perform(ctx, s.client.closing, "drain", func(o *operation) call {
-		return call{semDrain, []string{s.key, o.record, s.kindKey()}, []string{o.number}}
+		return call{semDrain, []string{s.names.Key, o.record, s.kindKey()}, []string{o.number}}
 	}, func(o *operation) call { return s.undo(o, "") }, false)
 	if err != nil {
 		return 0, err
@@ -127,7 +128,7 @@ func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 
 // release returns the call that releases permits. isShort is '1' if strangers have had more of them than this client.
 func (c *permitCount) release(o *operation, how string, n int, isShort string) call {
-	return c.served(semRelease, o, strconv.Itoa(n), presenceChannel(c.key), how, isShort)
+	return c.served(semRelease, o, strconv.Itoa(n), presenceChannel(c.names.Key), how, isShort)
 }
 
 // semaphoreChange returns the call that changes the number of permits of a Semaphore.
@@ -137,16 +138,16 @@ func semaphoreChange(c *permitCount, o *operation, how permitChange, n int, ttl 
 
 // undo gives back what an acquisition may have taken, and takes its entry out of the queue.
 func (c *permitCount) undo(o *operation, entry string) call {
-	return c.served(semUndo, o, entry, presenceChannel(c.key))
+	return c.served(semUndo, o, entry, presenceChannel(c.names.Key))
 }
 
 // served returns the call of a script that serves the queue of a Semaphore. o is nil for an entry without an operation.
 func (c *permitCount) served(cmd transport.Command, o *operation, what string, more ...string) call {
-	record, number := c.key, "" // a key of the same slot, which the user may use
+	record, number := c.names.Key, "" // a key of the same slot, which the user may use
 	if o != nil {
 		record, number = o.record, o.number
 	}
-	args := []string{number, what, millisText(max(c.client.options.StaleWaiterTimeout/5, time.Millisecond)), c.client.publish, c.channel}
-	return call{cmd, append([]string{c.key, c.secondKey, record, c.kindKey()}, c.semQueueKeys()...),
-		append(c.client.handover.channelArgs(args, c.key), more...)}
+	args := []string{number, what, millisText(max(c.client.options.StaleWaiterTimeout/5, time.Millisecond)), c.client.publish, c.names.Channel}
+	return call{cmd, append([]string{c.names.Key, c.secondKey, record, c.kindKey()}, c.names.SemQueueKeys()...),
+		append(c.client.handover.channelArgs(args, c.names.Key), more...)}
 }

@@ -8,11 +8,11 @@ import (
 
 // passOn passes permits to the first waiters of this client, and returns how many are left.
 func (s *Semaphore) passOn(n int) (left int) {
-	if s.invalid != nil || n < 1 || s.client.begin(context.Background()) != nil {
+	if s.names.Invalid != nil || n < 1 || s.client.begin(context.Background()) != nil {
 		return n
 	}
 	defer s.client.working.Done()
-	key := lineKey{KindSemaphore, s.key}
+	key := lineKey{KindSemaphore, s.names.Key}
 	l, standing := s.client.semLines().known(key), s.client.waitQueues.known(key).standing()
 	if l == nil || standing == even {
 		return n
@@ -23,9 +23,9 @@ func (s *Semaphore) passOn(n int) (left int) {
 // releasePermits implements Release and ReleaseIfExists for permits that are not passed on.
 func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int) (bool, error) {
 	if err := checkNumber("%d permits", n, 1); err != nil {
-		return false, fault.Op(verb, s.name, err)
+		return false, fault.Op(verb, s.names.Name, err)
 	}
-	key := lineKey{KindSemaphore, s.key}
+	key := lineKey{KindSemaphore, s.names.Key}
 	if l := s.client.semLines().known(key); l != nil {
 		l.returns(n)
 	}
@@ -50,12 +50,12 @@ func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int)
 
 // observeReleased tells the observer that permits were released.
 func (s *Semaphore) observeReleased(ctx context.Context, n int) {
-	s.client.observe(s.client.parentOf(ctx), Event{Type: EventReleased, Kind: s.kind, Name: s.name, Count: n})
+	s.client.observe(s.client.parentOf(ctx), Event{Type: EventReleased, Kind: s.kind, Name: s.names.Name, Count: n})
 }
 
 // endTurns makes permits that are passed on return to the server, because the semaphore has changed.
 func (c *permitCount) endTurns() {
-	if l := c.client.semLines().known(lineKey{KindSemaphore, c.key}); l != nil {
+	if l := c.client.semLines().known(lineKey{KindSemaphore, c.names.Key}); l != nil {
 		l.endTurns()
 	}
 }

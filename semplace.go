@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -35,7 +36,7 @@ type semPlace struct {
 
 // newPlace makes a place, with the ticket of an earlier one or "".
 func (s *Semaphore) newPlace(count int, waits bool, ticket string, wake func()) *semPlace {
-	return &semPlace{Semaphore: s, op: s.client.newOperation(s.key), count: count, waits: waits, ticket: ticket, wake: wake}
+	return &semPlace{Semaphore: s, op: s.client.newOperation(s.names.Key), count: count, waits: waits, ticket: ticket, wake: wake}
 }
 
 // queueName is its name in the queue, and entry its entry.
@@ -52,7 +53,7 @@ func (p *semPlace) receiveGrant(int64, string) bool { return false }
 func (p *semPlace) ask(ctx context.Context) error {
 	p.op.began, p.refusal, p.left, p.rests = p.client.clock(), nil, -1, time.Time{}
 	if p.waits {
-		p.client.handover.expectName(p.key, p.queueName(), p)
+		p.client.handover.expectName(p.names.Key, p.queueName(), p)
 	}
 	c := p.call()
 	terms := transport.Terms{Patience: p.client.sender.Patience, Waits: p.waits}
@@ -80,7 +81,7 @@ func (p *semPlace) ask(ctx context.Context) error {
 func (p *semPlace) call() call {
 	bar, poll := "", ""
 	if p.waits {
-		bar, poll = p.client.staleMS, p.client.handover.pollText(p.key, p.refused)
+		bar, poll = p.client.staleMS, p.client.handover.pollText(p.names.Key, p.refused)
 	}
 	return p.served(semAcquire, p.op, p.entry(), bar, p.ticket, poll)
 }
@@ -99,7 +100,7 @@ func (p *semPlace) readRefusal(a transport.Answer) error {
 	if len(place) == 3 && (p.left < 0 || fromMillis(place[2]) < p.left) { // it polls
 		p.left = fromMillis(place[2])
 	}
-	p.client.handover.listenFor(p.key, p.queueName(), p)
+	p.client.handover.listenFor(p.names.Key, p.queueName(), p)
 	p.aside = place[1] == permitsAside
 	p.queued = p.queued || !p.aside
 	return err
@@ -124,7 +125,7 @@ func (p *semPlace) conclude(err error) error {
 		p.ends()
 		return nil
 	case isToBeUndone(err):
-		p.client.handover.forgetName(p.key, p.queueName())
+		p.client.handover.forgetName(p.names.Key, p.queueName())
 		if p.undoNow() {
 			return err
 		}
@@ -138,7 +139,7 @@ func (p *semPlace) conclude(err error) error {
 
 // ends ends an operation that has its permits, or that the server has refused.
 func (p *semPlace) ends() {
-	p.client.handover.forgetName(p.key, p.queueName())
+	p.client.handover.forgetName(p.names.Key, p.queueName())
 	p.op.done()
 }
 
@@ -148,7 +149,7 @@ func (p *semPlace) settle() {
 		p.ends()
 		return
 	}
-	p.client.handover.forgetName(p.key, p.queueName())
+	p.client.handover.forgetName(p.names.Key, p.queueName())
 	p.op.followUp = p.undo(p.op, p.entry())
 	p.op.repeatLater()
 }
@@ -162,10 +163,10 @@ func (p *semPlace) undoNow() bool {
 
 // leaveQueueFor answers a call for an operation that nobody waits for: its entry was left behind.
 func (c *Client) leaveQueueFor(key, entry string) {
-	names := keysOfKey(key, key)
-	names.channel = semaphoreChannel(key)
+	names := keyspace.OfKey(key, key)
+	names.Channel = semaphoreChannel(key)
 	s := c.NewSemaphore("")
-	s.keys, s.secondKey = names, totalKey(transport.HashTag(key))
+	s.names, s.secondKey = names, keyspace.TotalKey(keyspace.Tag(key))
 	c.sender.Background(func() {
 		c.undo.add(strayEntry{s, entry}, undoPlan{key: key, lease: c.options.StaleWaiterTimeout})
 	})

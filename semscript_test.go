@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -33,8 +34,8 @@ func newSemScripts(t *testing.T) *semScripts {
 	t.Helper()
 	c := newTestClient(t, Options{})
 	s := c.NewSemaphore(uniqueName(t, c))
-	queue := s.semQueueKeys()
-	return &semScripts{t: t, c: c, key: s.key, total: s.secondKey, ids: idsKey(s.key), channel: s.channel, kind: s.kindKey(), counts: "0",
+	queue := s.names.SemQueueKeys()
+	return &semScripts{t: t, c: c, key: s.names.Key, total: s.secondKey, ids: keyspace.PermitIDsKey(s.names.Key), channel: s.names.Channel, kind: s.kindKey(), counts: "0",
 		queue: queue[0], calls: queue[1], bar: queue[2]}
 }
 

@@ -124,13 +124,13 @@ func TestForcedReleaseChecksTheKind(t *testing.T) {
 		{anOwner, "1", "name", "Ann"}, {anOwner, "Ann"}, {"mode", "read", anOwner, "1"}, {"name", "Ann"},
 	} {
 		c := newTestClient(t, Options{})
-		names, err := c.options.keysOf(uniqueName(t, c))
+		names, err := c.options.naming().Keys(uniqueName(t, c))
 		require.NoError(t, err)
-		store(t, c, append([]string{"HSET", names.key}, content...)...)
-		before := c.hash(t, names.key)
+		store(t, c, append([]string{"HSET", names.Key}, content...)...)
+		before := c.hash(t, names.Key)
 		for _, each := range c.evictions(names, Inspection{Kind: KindLock, Holders: []Holder{{Owner: ownerOf(anOwner), Count: 1}}}) {
 			require.Nil(t, c.script(each.cmd, each.keys, each.args...), "%q", content)
 		}
-		require.Equal(t, before, c.hash(t, names.key))
+		require.Equal(t, before, c.hash(t, names.Key))
 	}
 }

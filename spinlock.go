@@ -20,8 +20,8 @@ var _ Locker = (*SpinLock)(nil)
 // is invalid, every method returns ErrInvalid. NewSpinLock sends nothing.
 func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 	b := backoff.withDefaults()
-	names, err := c.options.keysOf(name)
-	names.invalid = cmp.Or(err, b.check())
+	names, err := c.options.naming().Keys(name)
+	names.Invalid = cmp.Or(err, b.check())
 	return &SpinLock{primitiveOf(c, spinSpec(b), names)}
 }
 

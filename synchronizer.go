@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // synchronizer is what all named objects other than locks share: they have no owner and no lease.
 type synchronizer struct {
-	*keys
+	names  *keyspace.Keys
 	client *Client
 	kind   Kind
 }
@@ -20,45 +21,45 @@ type synchronizer struct {
 // refuseWholeTag makes a name that is entirely in braces an ErrInvalid: {x} and x have the same hash tag, and
 // would share the other keys of the object.
 func (o *synchronizer) refuseWholeTag(what string) {
-	if o.invalid == nil && wholeTag(o.key) {
-		o.invalid = fault.Invalid("%s cannot be named %q: it would share keys with %q", what, o.key, o.key[1:len(o.key)-1])
+	if o.names.Invalid == nil && keyspace.WholeTag(o.names.Key) {
+		o.names.Invalid = fault.Invalid("%s cannot be named %q: it would share keys with %q", what, o.names.Key, o.names.Key[1:len(o.names.Key)-1])
 	}
 }
 
 func newSynchronizer(c *Client, kind Kind, name string, channel func(key string) string) synchronizer {
-	names, err := c.options.keysOf(name)
+	names, err := c.options.naming().Keys(name)
 	if err == nil {
-		names.channel = channel(names.key)
+		names.Channel = channel(names.Key)
 	}
-	return synchronizer{keys: names, client: c, kind: kind}
+	return synchronizer{names: names, client: c, kind: kind}
 }
 
 // Name returns the name as the program gave it.
-func (o *synchronizer) Name() string { return o.name }
+func (o *synchronizer) Name() string { return o.names.Name }
 
 // Client returns the client that made the object.
 func (o *synchronizer) Client() *Client { return o.client }
 
 // what implements [attempter] for the calls that wait for the object.
-func (o *synchronizer) what() (Kind, string) { return o.kind, o.name }
+func (o *synchronizer) what() (Kind, string) { return o.kind, o.names.Name }
 
 // pause implements [attempter] for calls that rely on the channel of the object.
 func (o *synchronizer) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
-	q.subscribe(o.client.notifier, o.channel)
+	q.subscribe(o.client.notifier, o.names.Channel)
 	return pauseUntil(left, o.client.pollPause())
 }
 
 // begin is begin of the client. If it returns nil, the caller must call client.working.Done.
 func (o *synchronizer) begin(ctx context.Context) error {
-	if o.invalid != nil {
-		return o.invalid
+	if o.names.Invalid != nil {
+		return o.names.Invalid
 	}
 	return o.client.begin(ctx)
 }
 
 // notBegun returns the error of a call that begin has refused. Only a context that has ended is worth an event.
 func (o *synchronizer) notBegun(ctx context.Context, verb string, count int, err error) error {
-	err = fault.Op(verb, o.name, err)
+	err = fault.Op(verb, o.names.Name, err)
 	if fault.IsContextEnd(err) {
 		o.observeCall(o.client.parentOf(ctx), EventGaveUp, count, time.Now(), err)
 	}
@@ -78,7 +79,7 @@ func (o *synchronizer) send(ctx context.Context, c call) (transport.Answer, erro
 func (o *synchronizer) query(ctx context.Context, verb string, c call) (transport.Answer, error) {
 	a, err := o.send(ctx, c)
 	if err != nil {
-		return a, fault.Op(verb, o.name, o.explain(ctx, transport.Answer{}, err)...)
+		return a, fault.Op(verb, o.names.Name, o.explain(ctx, transport.Answer{}, err)...)
 	}
 	return a, nil
 }
@@ -102,7 +103,7 @@ func mayStillRun(err error) bool {
 
 // sendLater leaves an operation that counts once to the background.
 func (o *synchronizer) sendLater(build func(*operation) call) {
-	each := o.client.newOperation(o.key)
+	each := o.client.newOperation(o.names.Key)
 	each.followUp = build(each)
 	each.repeatLater()
 }
@@ -122,10 +123,10 @@ func (o *synchronizer) perform(
 	ctx context.Context, stop <-chan struct{}, verb string, build, settle func(*operation) call, always bool,
 ) (transport.Answer, error) {
 	if err := o.begin(ctx); err != nil {
-		return transport.Answer{}, fault.Op(verb, o.name, err)
+		return transport.Answer{}, fault.Op(verb, o.names.Name, err)
 	}
 	defer o.client.working.Done()
-	each := o.client.newOperation(o.key)
+	each := o.client.newOperation(o.names.Key)
 	c := build(each)
 	each.followUp = settle(each)
 	always = always && ctx.Err() == nil
@@ -140,7 +141,7 @@ func (o *synchronizer) perform(
 	default:
 		each.done()
 	}
-	return a, fault.Op(verb, o.name, o.explain(ctx, a, err)...)
+	return a, fault.Op(verb, o.names.Name, o.explain(ctx, a, err)...)
 }
 
 // explain puts the sentinel error for err in front of it.
@@ -154,7 +155,7 @@ func (o *synchronizer) explain(ctx context.Context, a transport.Answer, err erro
 		_, sum, _ := strings.Cut(err.Error(), "LATCHKEY_RANGE ")
 		return []error{fault.Invalid("there would be %s permits, want at least 0 and at most %d", sum, maxCount)}
 	case transport.HasCode(err, "WRONGTYPE"):
-		return []error{o.client.wrongKind(ctx, o.keys, o.kind, err)}
+		return []error{o.client.wrongKind(ctx, o.names, o.kind, err)}
 	}
 	return []error{err}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -133,7 +134,7 @@ func newPendingUndo(what undoable, plan undoPlan, now time.Duration) *pendingUnd
 	start := now + plan.delay
 	lease := min(plan.lease+lease.Margin(plan.lease), lateDelivery)
 	p := &pendingUndo{
-		what: what, slot: transport.KeySlot(plan.key), index: async.NotInHeap,
+		what: what, slot: keyspace.Slot(plan.key), index: async.NotInHeap,
 		due: start, pause: min(undoPause, lease/(undoGrowth-1)),
 		late: plan.late, generation: plan.generation,
 		window: start + lease, expiry: start + lease,

@@ -15,7 +15,7 @@ import (
 func (o *ownership) undoLater(delay, granted time.Duration) {
 	o.mu.Lock()
 	plan := undoPlan{
-		key: o.lock.key, delay: delay, lease: granted,
+		key: o.lock.names.Key, delay: delay, lease: granted,
 		late:       granted < lease.Permanent && o.doubt.mayComeLate(o.lock.client.clock(), max(granted, o.span())), // else a mark stops it
 		generation: o.doubt.sentIn(),
 	}

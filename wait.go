@@ -171,7 +171,7 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 	}
 	switch {
 	case s.line != onlyLine:
-		q.subscribe(c.notifier, a.lock.channel, presenceChannel(a.lock.key))
+		q.subscribe(c.notifier, a.lock.names.Channel, presenceChannel(a.lock.names.Key))
 		if s.side == KindRead && q.mustPoll(round) {
 			pause = min(pause, pauseOfPoller(c.clock().Since(a.since)))
 		}
@@ -179,7 +179,7 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 		q.relyFor(pause + pubsub.SubscriptionLinger) // before it is subscribed: a subscription that is relied on does not retire
 		fallthrough
 	default:
-		q.subscribe(c.notifier, a.lock.channel)
+		q.subscribe(c.notifier, a.lock.names.Channel)
 	}
 	if s.recipe { // other libraries publish nothing when they release it
 		pause = min(pause, transport.Jitter(recipeSlow))
@@ -207,6 +207,6 @@ func (a *acquisition) showWaiting() {
 // reportNoExpiry logs a lock without an expiry, which a refusal shows by its remaining time.
 func (a *acquisition) reportNoExpiry(left time.Duration) {
 	if left < 0 && a.lock.spec.isLock() {
-		a.lock.client.reporter.log(noticeNoExpiry, a.lock.key)
+		a.lock.client.reporter.log(noticeNoExpiry, a.lock.names.Key)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -50,31 +51,31 @@ type Waiter struct {
 // waits for a lock that is not fair is Mine for each of its goroutines, and By is the owner of the first of
 // them. The errors are those of FairLock.Waiters.
 func (c *Client) Waiters(ctx context.Context, name string) ([]Waiter, error) {
-	names, _ := c.options.keysOf(name)
+	names, _ := c.options.naming().Keys(name)
 	return c.waiters(ctx, names, (*Client).allWaiters)
 }
 
 // waiters lists waiters as read does, and describes them.
-func (c *Client) waiters(ctx context.Context, names *keys, read func(*Client, context.Context, *keys) ([]Waiter, error)) ([]Waiter, error) {
+func (c *Client) waiters(ctx context.Context, names *keyspace.Keys, read func(*Client, context.Context, *keyspace.Keys) ([]Waiter, error)) ([]Waiter, error) {
 	const verb = "waiters"
-	err := names.invalid
+	err := names.Invalid
 	if err == nil {
 		err = c.begin(ctx)
 	}
 	if err != nil {
-		return nil, fault.Op(verb, names.name, err)
+		return nil, fault.Op(verb, names.Name, err)
 	}
 	defer c.working.Done()
 	all, err := read(c, ctx, names)
 	if err != nil {
-		return nil, fault.Op(verb, names.name, err)
+		return nil, fault.Op(verb, names.Name, err)
 	}
 	c.describeWaiters(ctx, all)
 	return all, nil
 }
 
 // allWaiters reads the queues that exist under a name.
-func (c *Client) allWaiters(ctx context.Context, names *keys) ([]Waiter, error) {
+func (c *Client) allWaiters(ctx context.Context, names *keyspace.Keys) ([]Waiter, error) {
 	fair, err := c.fairWaiters(ctx, names)
 	if err != nil {
 		return nil, err
@@ -91,13 +92,13 @@ func (c *Client) allWaiters(ctx context.Context, names *keys) ([]Waiter, error) 
 }
 
 // fairWaiters reads the queue of a fair lock.
-func (c *Client) fairWaiters(ctx context.Context, names *keys) ([]Waiter, error) {
-	return c.readQueue(ctx, names, KindLock, call{fairWaiters, names.fairKeys(), nil})
+func (c *Client) fairWaiters(ctx context.Context, names *keyspace.Keys) ([]Waiter, error) {
+	return c.readQueue(ctx, names, KindLock, call{fairWaiters, names.FairKeys(), nil})
 }
 
 // queuedWaiters reads the queue of a lock that is not fair. A page may repeat waiters of the one before.
-func (c *Client) queuedWaiters(ctx context.Context, names *keys) ([]Waiter, error) {
-	all, err := c.readQueue(ctx, names, KindLock, call{listWaiters, []string{names.queue(), writersKey(transport.HashTag(names.key))}, nil})
+func (c *Client) queuedWaiters(ctx context.Context, names *keyspace.Keys) ([]Waiter, error) {
+	all, err := c.readQueue(ctx, names, KindLock, call{listWaiters, []string{names.Queue(), keyspace.WritersKey(keyspace.Tag(names.Key))}, nil})
 	listed := map[Owner]bool{}
 	return slices.DeleteFunc(all, func(w Waiter) bool {
 		again := listed[w.Owner]
@@ -107,8 +108,8 @@ func (c *Client) queuedWaiters(ctx context.Context, names *keys) ([]Waiter, erro
 }
 
 // permitWaiters reads the queue of a semaphore whose permits have ids.
-func (c *Client) permitWaiters(ctx context.Context, names *keys) ([]Waiter, error) {
-	all, err := c.readQueue(ctx, names, KindSemaphore, call{permitWaiters, names.fairPermitKeys()[2:4], nil})
+func (c *Client) permitWaiters(ctx context.Context, names *keyspace.Keys) ([]Waiter, error) {
+	all, err := c.readQueue(ctx, names, KindSemaphore, call{permitWaiters, names.FairPermitKeys()[2:4], nil})
 	for i, w := range all {
 		all[i].Permits = len(groupOf(w.Owner.String()))
 	}
@@ -116,7 +117,7 @@ func (c *Client) permitWaiters(ctx context.Context, names *keys) ([]Waiter, erro
 }
 
 // readQueue reads a queue of a lock or semaphore of that kind.
-func (c *Client) readQueue(ctx context.Context, names *keys, kind Kind, read call) (all []Waiter, err error) {
+func (c *Client) readQueue(ctx context.Context, names *keyspace.Keys, kind Kind, read call) (all []Waiter, err error) {
 	err = readPages(func(positions []string) (size int64, err error) {
 		read.args = positions
 		a, err := c.send(ctx, read)

@@ -3,8 +3,8 @@ package latchkey
 import (
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
-	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // Clients of this library that wait for permits, or for a read/write lock, subscribe to a second
@@ -12,7 +12,7 @@ import (
 // announces that the next one on Redisson's is for strangers.
 
 // presenceChannel returns that second channel.
-func presenceChannel(key string) string { return "latchkey:" + transport.HashTag(key) + ":waits" }
+func presenceChannel(key string) string { return "latchkey:" + keyspace.Tag(key) + ":waits" }
 
 // presence is the subscription to the second channel. It lasts as long as the one to the messages.
 type presence struct {

@@ -204,7 +204,7 @@ func (w *watchdog) startRenewals(due []*ownership) {
 
 // send puts a hold into the line of the node that has its key. w.mu is held.
 func (w *watchdog) send(o *ownership) {
-	node := w.client.topology.Serving(w.client.slotOf(o.lock.key))
+	node := w.client.topology.Serving(w.client.slotOf(o.lock.names.Key))
 	r := transport.LineOf[*ownership](node, w, w.client.renewFlights(), 1)
 	if r.Add(o) {
 		w.tasks.Go(func() { w.serve(r) })

@@ -1,10 +1,11 @@
 // Package internal has the inside of the library in rooms: packages with one duty each. A room imports rooms of its own
 // floor and of lower ones, and nothing imports the root. Only transport and what is above it sends or waits.
 //
-//	floor     | room  | duty
-//	base      | async | running in parallel, signals that never block, the heap of what is due
-//	base      | fault | the errors that calls return, and their texts
-//	base      | lease | stamps of both clocks, leases and their bounds: how long the client can rely on a hold
-//	transport |       | sending commands to servers, and repeating them
-//	engine    | pubsub | one connection for messages, and the channels that waiters listen to
+//	floor     | room     | duty
+//	base      | async    | running in parallel, signals that never block, the heap of what is due
+//	base      | fault    | the errors that calls return, and their texts
+//	base      | keyspace | the keys and channels of an object, and their slots in a cluster
+//	base      | lease    | stamps of both clocks, leases and their bounds: how long the client can rely on a hold
+//	transport |          | sending commands to servers, and repeating them
+//	engine    | pubsub   | one connection for messages, and the channels that waiters listen to
 package internal

@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 // Command is a request that is safe to send twice with the same arguments: a script, or the plain
@@ -108,7 +110,7 @@ func (c Command) keysFor(client rueidis.Client, keys []string) []string {
 	if !c.guarded || c.unguardedWithout && len(keys) == c.optionalFrom || client.Mode() != rueidis.ClientModeCluster {
 		return keys
 	}
-	return append(slices.Clip(keys), "latchkey_op:"+HashTag(keys[0])+":never")
+	return append(slices.Clip(keys), "latchkey_op:"+keyspace.Tag(keys[0])+":never")
 }
 
 // Confirmed returns the command with confirmation by replicas, or without if r is nil.

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 // connSender sends commands one after the other over one connection.
@@ -20,7 +22,7 @@ func (s *Sender) senderTo(key string) connSender {
 	if !s.Topology.Cluster {
 		return s.Client.DoMulti
 	}
-	if node := s.Client.Nodes()[s.Topology.Serving(KeySlot(key)).Address()]; node != nil {
+	if node := s.Client.Nodes()[s.Topology.Serving(keyspace.Slot(key)).Address()]; node != nil {
 		return node.DoMulti
 	}
 	if all := s.Topology.peers(s.Client); len(all) > 0 { // any node knows the right one

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 // waitSlack is how late the answer to WAIT may be: the server checks its clock ten times a second.
@@ -29,7 +31,7 @@ func (r *Replication) Check(s *Sender) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.Patience)
 	defer cancel()
-	key := ClientKey(r.ID, r.ID, "ack")
+	key := keyspace.ClientKey(r.ID, r.ID, "ack")
 	return s.QueryNodeOf(ctx, key, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		if !s.Topology.Cluster {
 			return TryWait(ctx, client)
@@ -111,7 +113,7 @@ func (r *Replication) sendOver(ctx context.Context, send connSender, b rueidis.B
 	defer cancel()
 	results := send(ctx,
 		script.eval(b, keys, args),
-		b.Set().Key(ClientKey(keys[0], r.ID, "ack")).Value("").Px(r.Timeout).Build(),
+		b.Set().Key(keyspace.ClientKey(keys[0], r.ID, "ack")).Value("").Px(r.Timeout).Build(),
 		r.wait(b))
 	if err := results[0].Error(); err != nil && !rueidis.IsRedisNil(err) && !HasCode(err, "NOSCRIPT") {
 		return results[0]

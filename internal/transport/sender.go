@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
 
@@ -276,7 +277,7 @@ func (s *Sender) node(key string) *Node {
 	if !s.Topology.Cluster {
 		return s.Topology.common
 	}
-	n := s.Topology.Serving(KeySlot(key))
+	n := s.Topology.Serving(keyspace.Slot(key))
 	_, steady := n.steady()
 	s.keepKnown(!steady)
 	return n

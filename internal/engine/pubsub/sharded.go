@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -75,7 +76,7 @@ func (n *Notifier) node(nodes map[string]rueidis.Client, channel string) string 
 	if !n.Sharded {
 		return ""
 	}
-	slot := transport.KeySlot(channel)
+	slot := keyspace.Slot(channel)
 	if address, known := n.owners[slot]; known && nodes[address] != nil {
 		return address
 	}
@@ -105,7 +106,7 @@ func (l *listener) redirect(channel string, err error) bool {
 	if asks || !redirected {
 		return false
 	}
-	slot := transport.KeySlot(channel)
+	slot := keyspace.Slot(channel)
 	l.Notifier.mu.Lock()
 	contradicts := l.owners[slot] == l.address
 	l.owners[slot] = address
@@ -125,7 +126,7 @@ func (l *listener) redirect(channel string, err error) bool {
 func (l *listener) noteSlot(channel string) {
 	l.Notifier.mu.Lock()
 	defer l.Notifier.mu.Unlock()
-	l.owners[transport.KeySlot(channel)] = l.address
+	l.owners[keyspace.Slot(channel)] = l.address
 }
 
 // move hands a subscription to the listener of the node that owns it now. That may be this listener again,
@@ -155,7 +156,7 @@ func (l *listener) moveEnded() {
 	l.ended = nil
 	l.mu.Unlock()
 	for _, s := range ended {
-		l.forgetSlot(transport.KeySlot(s.Channel))
+		l.forgetSlot(keyspace.Slot(s.Channel))
 		l.move(s)
 	}
 }
@@ -169,7 +170,7 @@ func (l *listener) lookForMaster(ctx context.Context, k *link) {
 	}
 	nodes := l.nodes()
 	for _, s := range l.snapshot() {
-		master := l.sender.Topology.Serving(transport.KeySlot(s.Channel)).Address()
+		master := l.sender.Topology.Serving(keyspace.Slot(s.Channel)).Address()
 		if s.Live() && master != l.address && nodes[master] != nil {
 			l.giveUp(k)
 			return
@@ -193,7 +194,7 @@ func (l *listener) moveAll() {
 		return
 	}
 	for _, s := range l.snapshot() {
-		l.forgetSlot(transport.KeySlot(s.Channel))
+		l.forgetSlot(keyspace.Slot(s.Channel))
 		l.move(s)
 	}
 }

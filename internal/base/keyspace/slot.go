@@ -1,10 +1,10 @@
-package transport
+package keyspace
 
 import "strings"
 
-// KeySlot returns the cluster slot of a key: the CRC-16/XMODEM of its hash tag, or of the whole key
+// Slot returns the cluster slot of a key: the CRC-16/XMODEM of its hash tag, or of the whole key
 // if it has none, as the Redis cluster specification defines it.
-func KeySlot(key string) uint16 {
+func Slot(key string) uint16 {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if end := strings.IndexByte(key[open+1:], '}'); end > 0 {
 			key = key[open+1 : open+1+end]
@@ -24,9 +24,9 @@ func KeySlot(key string) uint16 {
 	return crc & 16383
 }
 
-// HashTag returns a key in braces, or unchanged if it contains braces already. Text added around
+// Tag returns a key in braces, or unchanged if it contains braces already. Text added around
 // the result does not change the slot.
-func HashTag(key string) string {
+func Tag(key string) string {
 	if strings.Contains(key, "{") {
 		return key
 	}
@@ -36,5 +36,5 @@ func HashTag(key string) string {
 // ClientKey returns the name of a key that belongs to one client, in the slot of another key. what
 // is its purpose.
 func ClientKey(key, client, what string) string {
-	return "latchkey_op:" + HashTag(key) + ":" + client + ":" + what
+	return "latchkey_op:" + Tag(key) + ":" + client + ":" + what
 }
