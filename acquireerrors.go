@@ -32,42 +32,6 @@ import (
 //
 // The end of Wait is not reported as an error of the context: see fault.ContextError.
 
-// explain puts the matching sentinel in front of the error of an acquisition. A server
-// that refuses for good must not look like contention.
-func explain(err error) []error {
-	switch {
-	case errors.Is(err, fault.ErrNotAcquired), errors.Is(err, fault.ErrUnavailable):
-		return []error{err}
-	case fault.IsContextEnd(err):
-		return []error{transport.Unavailable(err)}
-	case transport.HasCode(err, "LATCHKEY_UPGRADE"):
-		return []error{fault.ErrUpgrade}
-	case transport.HasCode(err, "LATCHKEY_GONE"):
-		return []error{fault.ErrNotAcquired, fault.ErrLost}
-	case transport.HasCode(err, "LATCHKEY_UNSET"):
-		return []error{fault.ErrNotSet}
-	case isFinal(err):
-		return []error{err}
-	}
-	return []error{transport.Unavailable(err)}
-}
-
-// isToBeUndone reports whether err is why an acquisition is undone that the server has executed, wholly or in part.
-func isToBeUndone(err error) bool {
-	return errors.Is(err, fault.ErrNotReplicated) || transport.StoppedHalfWay(err)
-}
-
-// isFinal reports whether an error is final: neither waiting nor another attempt can
-// change it.
-func isFinal(err error) bool {
-	for _, final := range []error{fault.ErrClosed, fault.ErrInvalid, fault.ErrWrongKind, fault.ErrUpgrade} {
-		if errors.Is(err, final) {
-			return true
-		}
-	}
-	return transport.Classify(err) == transport.Refused
-}
-
 // notEntered is the error of a re-entry into a hold that ended with cause.
 func notEntered(cause error) error {
 	if errors.Is(cause, fault.ErrClosed) {

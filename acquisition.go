@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -165,7 +166,7 @@ func (a *acquisition) each(yield func(*ownership) bool) {
 
 // failure returns the error of a call with that context.
 func (a *acquisition) failure(ctx context.Context, err error) error {
-	causes := explain(a.lock.client.wrongKind(ctx, a.lock.names, a.lock.spec.stored, err))
+	causes := script.Explain(a.lock.client.wrongKind(ctx, a.lock.names, a.lock.spec.stored, err))
 	if a.lock.spec.kind == KindElection && errors.Is(err, fault.ErrNotAcquired) {
 		causes[0] = fault.Candidate(causes[0])
 	}
@@ -211,7 +212,7 @@ func (a *acquisition) conclude(err error) (*Hold, error) {
 	case err == nil:
 		return newHold(&a.ownership.holds.first), nil
 	}
-	granted := isToBeUndone(err)
+	granted := script.IsToBeUndone(err)
 	known := granted && a.undoAtOnce()
 	if granted && !known {
 		a.markUnwanted()

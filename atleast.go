@@ -1,7 +1,6 @@
 package latchkey
 
 import (
-	"slices"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
@@ -41,12 +40,4 @@ func (o *ownership) keptIfLost() *lease.Bound {
 		return nil
 	}
 	return o.keptUntil
-}
-
-// keeping returns a call to release a lock, which has the time to keep it as its last argument, with another
-// time.
-func (c call) keeping(rest time.Duration) call {
-	c.args = slices.Clone(c.args)
-	c.args[len(c.args)-1] = millisText(rest)
-	return c
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -21,7 +22,7 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 			lock := newPrimitive(c, lockSpec, uniqueName(t, c))
 			o := c.registry.fresh(lock)
 			o.phase, o.holds.cause, o.keptUntil = over, cause, lease.NewBound(time.Minute, c.clock())
-			c.script(lockAcquire, lock.names.Queued(), o.wire, "90000")
+			c.script(script.LockAcquire, lock.names.Queued(), o.wire, "90000")
 			undo := o.lastRelease()
 			require.Equal(t, transport.Answered, undo.undo(context.Background(), nil))
 			left := c.pttl(t, lock.names.Key)
@@ -33,8 +34,8 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 			require.InDelta(t, 60000, left, 5000)
 
 			undo.kept.D = 0 // it is over
-			c.script(lockRelease, lock.names.Queued(), o.wire+keptSuffix, lock.names.Channel)
-			c.script(lockAcquire, lock.names.Queued(), o.wire, "90000")
+			c.script(script.LockRelease, lock.names.Queued(), o.wire+keptSuffix, lock.names.Channel)
+			c.script(script.LockAcquire, lock.names.Queued(), o.wire, "90000")
 			require.Equal(t, transport.Answered, undo.undo(context.Background(), nil))
 			require.Equal(t, int64(-2), c.pttl(t, lock.names.Key))
 		})

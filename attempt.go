@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -41,7 +42,7 @@ func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duratio
 	switch {
 	case err != nil:
 		err = a.waitForSet(err)
-	case granted(ans):
+	case script.Granted(ans):
 		err = a.accept(ans)
 	default:
 		left, err = a.protocol().readRefusal(a, ans)
@@ -63,14 +64,14 @@ func (a *acquisition) send(ctx context.Context, count, round int) (transport.Ans
 	o := a.ownership
 	on := o.noteCount(count, a.waits)
 	call := a.protocol().acquireCall(a, count, round)
-	ans, err := o.lock.client.sender.CallOn(ctx, o.lock.client.closing, on, call.cmd, call.keys, call.args)
+	ans, err := o.lock.client.sender.CallOn(ctx, o.lock.client.closing, on, call.Cmd, call.Keys, call.Args)
 	if err == nil && ans.Plain && ans.Null {
 		// SET NX was refused because the key exists. Its value may be our own, if the answer to
 		// the first attempt was lost.
 		a.noteDoubt(ans)
 		return a.send(ctx, count, round+1)
 	}
-	if err != nil || o.lock.client.confirmCalls == nil || !granted(ans) {
+	if err != nil || o.lock.client.confirmCalls == nil || !script.Granted(ans) {
 		return ans, err
 	}
 	return o.lock.client.confirm(ctx, ans, a.protocol().acquireCall(a, count, round+1))
@@ -79,8 +80,8 @@ func (a *acquisition) send(ctx context.Context, count, round int) (transport.Ans
 // confirm has replicas confirm a grant. It sends the acquisition once more, which changes nothing
 // unless a failover has lost the grant. Whatever the outcome, the first acquisition was granted.
 // An error leaves it in doubt, except ErrNotReplicated, after which it is undone at once.
-func (c *Client) confirm(ctx context.Context, first transport.Answer, again call) (transport.Answer, error) {
-	a, err := c.sender.Call(ctx, c.closing, again.cmd.Confirmed(c.confirmCalls), again.keys, again.args)
+func (c *Client) confirm(ctx context.Context, first transport.Answer, again script.Call) (transport.Answer, error) {
+	a, err := c.sender.Call(ctx, c.closing, again.Cmd.Confirmed(c.confirmCalls), again.Keys, again.Args)
 	switch {
 	case err != nil && !errors.Is(err, fault.ErrNotReplicated):
 		a.Doubt, a.DoubtAt, a.DoubtGeneration = true, a.Sent, transport.NoGeneration
@@ -118,24 +119,24 @@ func (a *acquisition) readHolder(ans transport.Answer) (left time.Duration, err 
 	if ans.Message.IsInt64() {
 		ms, err := ans.Message.AsInt64()
 		if err != nil {
-			return 0, errors.Join(errReply, err)
+			return 0, errors.Join(script.ErrReply, err)
 		}
-		left = fromMillis(ms)
+		left = script.FromMillis(ms)
 		return left, a.busyWith("", left)
 	}
 	reply, err := ans.Message.ToArray()
 	if err != nil || len(reply) < 2 || len(reply) > 4 {
-		return 0, errReply
+		return 0, script.ErrReply
 	}
 	ms, err1 := reply[0].AsInt64()
 	holder, err2 := reply[1].ToString()
 	if err := errors.Join(err1, err2); err != nil {
-		return 0, errors.Join(errReply, err)
+		return 0, errors.Join(script.ErrReply, err)
 	}
 	if err := a.readPlace(reply[2:], ans.Sent); err != nil {
-		return 0, errors.Join(errReply, err)
+		return 0, errors.Join(script.ErrReply, err)
 	}
-	left = fromMillis(ms)
+	left = script.FromMillis(ms)
 	return left, a.busyWith(holder, left)
 }
 
@@ -152,7 +153,7 @@ func (a *acquisition) readPlace(place []rueidis.RedisMessage, sent lease.Stamp) 
 	a.ownership.seenInQueue(since, sent)
 	if len(place) > 1 {
 		ms, err := place[1].AsInt64()
-		a.pollIn = fromMillis(ms)
+		a.pollIn = script.FromMillis(ms)
 		return err
 	}
 	return nil

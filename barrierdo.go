@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -153,6 +154,6 @@ func (r returningParty) attempt(ctx context.Context, _ int) (time.Duration, erro
 }
 
 // returning returns the command with which the party arrives in the second generation.
-func (p *barrierAwaiter) returning() call {
-	return call{barrierReturn, p.all(), []string{p.view.generation, p.ownership.wire, p.client.publish, p.names.Channel}}
+func (p *barrierAwaiter) returning() script.Call {
+	return script.NewCall(script.BarrierReturn, p.all(), p.view.generation, p.ownership.wire, p.client.publish, p.names.Channel)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -43,7 +44,7 @@ type barrierAwaiter struct {
 }
 
 var barrierSpec = &spec{kind: KindBarrier, family: KindBarrier, stored: KindBarrier,
-	protocol: barrierProtocol{}, renew: barrierRenew, renewals: renewBatch, party: true,
+	protocol: barrierProtocol{}, renew: script.BarrierRenew, renewals: renewBatch, party: true,
 	lost: wakeParties}
 
 func (b *Barrier) newParty(verb, stage string, r *request) *barrierAwaiter {
@@ -73,7 +74,7 @@ func (p *barrierAwaiter) outcome(ctx context.Context, err error) error {
 	case errors.Is(err, fault.ErrBroken):
 		return fault.Op(p.verb, p.names.Name, err)
 	}
-	return fault.Op(p.verb, p.names.Name, explain(p.client.wrongKind(ctx, p.names, p.kind, err))...)
+	return fault.Op(p.verb, p.names.Name, script.Explain(p.client.wrongKind(ctx, p.names, p.kind, err))...)
 }
 
 // arrive returns when the server has counted the party or refuses, or the time is over. The party
@@ -134,7 +135,7 @@ func (p *barrierAwaiter) noteArrival() error {
 	index, err2 := strconv.Atoi(p.view.index)
 	p.arrival = Arrival{Generation: generation, Index: index, Parties: p.n}
 	if err := errors.Join(err1, err2); err != nil {
-		return errors.Join(errReply, err)
+		return errors.Join(script.ErrReply, err)
 	}
 	return nil
 }
@@ -201,7 +202,7 @@ func (p *barrierAwaiter) leave(ctx context.Context, why string, err error) error
 	if errors.Is(err, fault.ErrNotAcquired) || errors.Is(err, fault.ErrClosed) {
 		on.Patience = p.client.sender.Patience
 	}
-	a, failed := p.client.sender.CallOn(p.client.sender.Detached(ctx), nil, on, c.cmd, c.keys, c.args)
+	a, failed := p.client.sender.CallOn(p.client.sender.Detached(ctx), nil, on, c.Cmd, c.Keys, c.Args)
 	v, unclear := barrierViewOf(a.Message)
 	arrived := ""
 	switch {
@@ -224,7 +225,7 @@ func (p *barrierAwaiter) leave(ctx context.Context, why string, err error) error
 }
 
 // leaveLater has the party leave in the background.
-func (p *barrierAwaiter) leaveLater(c call, err error) error {
+func (p *barrierAwaiter) leaveLater(c script.Call, err error) error {
 	if p.known {
 		p.client.undo.add(&lastRelease{lock: p.waitingSet, number: p.ownership.number, owner: p.ownership.owner(), call: c}, undoPlan{key: p.names.Key, lease: p.request.lease})
 	} else {
@@ -261,44 +262,44 @@ func reasonToLeave(err error) string {
 }
 
 // arriving returns the command with which the party arrives.
-func (p *barrierAwaiter) arriving() call {
-	return call{barrierArrive, append(p.all(), p.sent.record),
-		[]string{p.sent.number, p.ownership.wire, strconv.Itoa(p.n), p.client.leaseText(p.request.lease), p.client.publish, p.names.Channel,
-			strconv.FormatInt(p.lastOver.Load(), 10), p.stage}}
+func (p *barrierAwaiter) arriving() script.Call {
+	return script.NewCall(script.BarrierArrive, append(p.all(), p.sent.record),
+		p.sent.number, p.ownership.wire, strconv.Itoa(p.n), p.client.leaseText(p.request.lease), p.client.publish, p.names.Channel,
+		strconv.FormatInt(p.lastOver.Load(), 10), p.stage)
 }
 
 // looking returns the query for the outcome of the party's generation.
-func (p *barrierAwaiter) looking() call {
+func (p *barrierAwaiter) looking() script.Call {
 	member := p.ownership.wire
 	if p.counted {
 		member = barrierReturned + member
 	}
-	return call{barrierLook, p.all(), []string{p.view.generation, member, p.client.publish, p.names.Channel}}
+	return script.NewCall(script.BarrierLook, p.all(), p.view.generation, member, p.client.publish, p.names.Channel)
 }
 
 // leaving returns the command with which the party leaves.
-func (p *barrierAwaiter) leaving(why string) call {
+func (p *barrierAwaiter) leaving(why string) script.Call {
 	if p.known {
-		return call{barrierLeave, p.all(), []string{p.ownership.wire, p.view.generation, "", why, p.client.publish, p.names.Channel}}
+		return script.NewCall(script.BarrierLeave, p.all(), p.ownership.wire, p.view.generation, "", why, p.client.publish, p.names.Channel)
 	}
-	return call{barrierLeave, append(p.all(), p.sent.record),
-		[]string{p.ownership.wire, "", p.sent.number, why, p.client.publish, p.names.Channel}}
+	return script.NewCall(script.BarrierLeave, append(p.all(), p.sent.record),
+		p.ownership.wire, "", p.sent.number, why, p.client.publish, p.names.Channel)
 }
 
 // barrierProtocol renews the name of a party among the waiting parties as if it were a hold. Await
 // itself arrives and leaves.
 type barrierProtocol struct{ barrier *Barrier }
 
-func (barrierProtocol) acquireCall(*acquisition, int, int) call { return call{} }
+func (barrierProtocol) acquireCall(*acquisition, int, int) script.Call { return script.Call{} }
 
 func (barrierProtocol) readRefusal(*acquisition, transport.Answer) (time.Duration, error) {
-	return -1, errReply
+	return -1, script.ErrReply
 }
 
-func (barrierProtocol) releaseCall(*ownership, release, []string) call { return call{} }
+func (barrierProtocol) releaseCall(*ownership, release, []string) script.Call { return script.Call{} }
 
-func (b barrierProtocol) renewalCall(o *ownership, lease time.Duration) call {
-	return call{barrierRenew, []string{b.barrier.names.Key, b.barrier.waiting}, []string{o.wire, millisText(lease)}}
+func (b barrierProtocol) renewalCall(o *ownership, lease time.Duration) script.Call {
+	return script.NewCall(script.BarrierRenew, []string{b.barrier.names.Key, b.barrier.waiting}, o.wire, script.MillisText(lease))
 }
 
 // wakeParties has the parties of a client query how their generations ended, because the

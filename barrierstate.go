@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -50,13 +51,13 @@ type barrierView struct {
 func barrierViewOf(reply rueidis.RedisMessage) (barrierView, error) {
 	words, err := reply.AsStrSlice()
 	if err != nil || len(words) != 5 {
-		return barrierView{}, errors.Join(errReply, err)
+		return barrierView{}, errors.Join(script.ErrReply, err)
 	}
 	ms, err := strconv.ParseInt(words[4], 10, 64)
 	if err != nil {
-		return barrierView{}, errors.Join(errReply, err)
+		return barrierView{}, errors.Join(script.ErrReply, err)
 	}
-	return barrierView{how: words[0], who: words[1], generation: words[2], index: words[3], ends: fromMillis(ms)}, nil
+	return barrierView{how: words[0], who: words[1], generation: words[2], index: words[3], ends: script.FromMillis(ms)}, nil
 }
 
 // brokenError is ErrBroken with the details that are known.
@@ -115,7 +116,7 @@ const shownParties = 1000
 // *rueidis.RedisError if the server refuses.
 func (b *Barrier) State(ctx context.Context) (BarrierState, error) {
 	const verb = "state"
-	a, err := b.send(ctx, call{barrierInspect, []string{b.names.Key, b.waiting}, []string{strconv.Itoa(shownParties)}})
+	a, err := b.send(ctx, script.NewCall(script.BarrierInspect, []string{b.names.Key, b.waiting}, strconv.Itoa(shownParties)))
 	if err != nil {
 		return BarrierState{}, fault.Op(verb, b.names.Name, b.explain(ctx, transport.Answer{}, err)...)
 	}
@@ -132,18 +133,18 @@ func (b *Barrier) State(ctx context.Context) (BarrierState, error) {
 func barrierStateOf(reply rueidis.RedisMessage) (s BarrierState, err error) {
 	words, err := reply.AsStrSlice()
 	if err != nil || len(words) < 3 || len(words)%3 != 0 {
-		return s, errors.Join(errReply, err)
+		return s, errors.Join(script.ErrReply, err)
 	}
 	number := func(word string) int64 {
 		n, bad := strconv.ParseInt(word, 10, 64)
 		if bad != nil {
-			err = errors.Join(errReply, bad)
+			err = errors.Join(script.ErrReply, bad)
 		}
 		return n
 	}
 	s = BarrierState{Generation: number(words[0]), Parties: int(number(words[1])), Waiting: int(number(words[2]))}
 	for p := range slices.Chunk(words[3:], 3) {
-		s.Who = append(s.Who, BarrierParty{Owner: ownerOf(p[0]), Lease: fromMillis(number(p[1])), Running: p[2] == "1"})
+		s.Who = append(s.Who, BarrierParty{Owner: ownerOf(p[0]), Lease: script.FromMillis(number(p[1])), Running: p[2] == "1"})
 	}
 	return s, err
 }
@@ -163,11 +164,11 @@ func (b *Barrier) Reset(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		a, err := b.send(ctx, call{barrierReset, b.all(), []string{strconv.FormatInt(s.Generation, 10), b.client.publish, b.names.Channel}})
+		a, err := b.send(ctx, script.NewCall(script.BarrierReset, b.all(), strconv.FormatInt(s.Generation, 10), b.client.publish, b.names.Channel))
 		if err != nil {
 			return fault.Op(verb, b.names.Name, b.explain(ctx, a, err)...)
 		}
-		n, err := intOf(a)
+		n, err := script.Int(a)
 		switch {
 		case err != nil:
 			return fault.Op(verb, b.names.Name, err)

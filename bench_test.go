@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // The benchmarks need a server: LATCHKEY_TEST_REDIS=redis://… go test -bench .
@@ -32,10 +33,10 @@ func BenchmarkFloor(b *testing.B) {
 	each(b, func(key string) func(context.Context) error {
 		k := keyspace.OfKey(key, key)
 		return func(ctx context.Context) error {
-			if err := lockAcquire.Send(ctx, c.rueidis, k.Queued(), []string{"o", "30000"}).Error(); !rueidis.IsRedisNil(err) {
+			if err := script.LockAcquire.Send(ctx, c.rueidis, k.Queued(), []string{"o", "30000"}).Error(); !rueidis.IsRedisNil(err) {
 				return err
 			}
-			return lockRelease.Send(ctx, c.rueidis, k.Fenced(), []string{"o", "ch:{" + key + "}"}).Error()
+			return script.LockRelease.Send(ctx, c.rueidis, k.Fenced(), []string{"o", "ch:{" + key + "}"}).Error()
 		}
 	})
 }

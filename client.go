@@ -18,6 +18,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -108,8 +109,8 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 		clock:      lease.SystemClock,
 		publish:    "PUBLISH",
 		kindStates: map[Kind]any{},
-		leaseMS:    millisText(options.Lease),
-		staleMS:    millisText(options.StaleWaiterTimeout),
+		leaseMS:    script.MillisText(options.Lease),
+		staleMS:    script.MillisText(options.StaleWaiterTimeout),
 		closing:    make(chan struct{}),
 		closed:     make(chan struct{}),
 	}
@@ -263,8 +264,8 @@ func endedBefore(ctx context.Context) error {
 }
 
 // send sends a call until it is answered, the client's patience is over, or Close begins.
-func (c *Client) send(ctx context.Context, each call) (transport.Answer, error) {
-	return c.sender.Call(ctx, c.closing, each.cmd, each.keys, each.args)
+func (c *Client) send(ctx context.Context, each script.Call) (transport.Answer, error) {
+	return c.sender.Call(ctx, c.closing, each.Cmd, each.Keys, each.Args)
 }
 
 // slotOf returns the slot of a key in a cluster, and 0 elsewhere.
@@ -280,7 +281,7 @@ func (c *Client) leaseText(lease time.Duration) string {
 	if lease == c.options.Lease {
 		return c.leaseMS
 	}
-	return millisText(lease)
+	return script.MillisText(lease)
 }
 
 // pollPause is how long a waiter relies on messages this time: the ceiling less up to a

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -149,10 +150,10 @@ func (r *clientRecord) next(first bool) *recordWrite {
 
 // send sends one write, once. It reports whether the record did not exist before.
 func (r *clientRecord) send(w *recordWrite) (fresh bool, err error) {
-	args := append([]string{millisText(w.life), r.client.options.Label, strconv.Itoa(len(w.gone))}, w.gone...)
+	args := append([]string{script.MillisText(w.life), r.client.options.Label, strconv.Itoa(len(w.gone))}, w.gone...)
 	ctx, cancel := context.WithTimeout(r.open, recordPatience)
 	defer cancel()
-	n, err := r.client.sender.SendOnce(ctx, labelWrite, []string{keyspace.RecordKey(r.id)}, append(args, w.texts...)).AsInt64()
+	n, err := r.client.sender.SendOnce(ctx, script.LabelWrite, []string{keyspace.RecordKey(r.id)}, append(args, w.texts...)).AsInt64()
 	return n == 1, err
 }
 
@@ -236,5 +237,5 @@ func (r *clientRecord) close(ctx context.Context, answers bool) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordPatience)
 	defer cancel()
-	_ = r.client.sender.SendOnce(ctx, labelWrite, []string{keyspace.RecordKey(r.id)}, []string{"0"}).Error()
+	_ = r.client.sender.SendOnce(ctx, script.LabelWrite, []string{keyspace.RecordKey(r.id)}, []string{"0"}).Error()
 }

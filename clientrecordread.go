@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -98,7 +99,7 @@ func (c *Client) readRecords(ctx context.Context, byRecord map[string][]Owner, f
 			}
 		}
 	}
-	for i, result := range c.sender.SendEachOnce(ctx, labelRead, loads) {
+	for i, result := range c.sender.SendEachOnce(ctx, script.LabelRead, loads) {
 		c.takeRecords(result, batches[i], byRecord, found)
 	}
 }

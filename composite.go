@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -100,7 +101,7 @@ func (l *compositeLock) acquire(ctx context.Context, verb string, waits bool, se
 	defer cancel()
 	h, err := l.run(ctx, &r, forMembers(settings))
 	if err != nil {
-		err = fault.Op(verb, l.Name(), explain(err)...)
+		err = fault.Op(verb, l.Name(), script.Explain(err)...)
 		l.observeGaveUp(r.parent, began, err)
 		return nil, err
 	}
@@ -194,7 +195,7 @@ func forMembers(settings []setting) []setting {
 
 // isFinalForMember reports whether the error of a member is final: waiting cannot help.
 func isFinalForMember(err error) bool {
-	return !fault.IsContextEnd(err) && (isFinal(err) || errors.Is(err, transport.ErrClientClosed))
+	return !fault.IsContextEnd(err) && (script.IsFinal(err) || errors.Is(err, transport.ErrClientClosed))
 }
 
 // roundError is the error of a step that began at began. If the time of the call ended during the

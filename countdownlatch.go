@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -75,8 +76,8 @@ func (l *CountDownLatch) TrySetCount(ctx context.Context, n int, options ...SetO
 	if err != nil || v.what == latchClosed {
 		return false, err
 	}
-	return boolOf(l.sendOrRepeat(ctx, verb, func(o *operation) call {
-		return call{latchSet, l.changeKeys(o), []string{o.number, v.round, strconv.Itoa(n), ttl, l.client.publish, l.names.Channel}}
+	return script.Bool(l.sendOrRepeat(ctx, verb, func(o *operation) script.Call {
+		return script.NewCall(script.LatchSet, l.changeKeys(o), o.number, v.round, strconv.Itoa(n), ttl, l.client.publish, l.names.Channel)
 	}))
 }
 
@@ -139,7 +140,7 @@ func (l *CountDownLatch) countDown(ctx context.Context, n int, participant strin
 	if err != nil {
 		return 0, err
 	}
-	left, err := intOf(a)
+	left, err := script.Int(a)
 	switch {
 	case left < 0:
 		return 0, fault.Op(verb, l.names.Name, fault.ErrGone)
@@ -151,10 +152,10 @@ func (l *CountDownLatch) countDown(ctx context.Context, n int, participant strin
 
 // countIn returns a function that builds the command that counts in a round, or in the current
 // round if round is "".
-func (l *CountDownLatch) countIn(round string, n int, participant string) func(*operation) call {
-	return func(o *operation) call {
-		return call{latchCount, l.changeKeys(o),
-			[]string{o.number, round, strconv.Itoa(n), participant, l.client.publish, l.names.Channel}}
+func (l *CountDownLatch) countIn(round string, n int, participant string) func(*operation) script.Call {
+	return func(o *operation) script.Call {
+		return script.NewCall(script.LatchCount, l.changeKeys(o),
+			o.number, round, strconv.Itoa(n), participant, l.client.publish, l.names.Channel)
 	}
 }
 
@@ -184,13 +185,13 @@ func (l *CountDownLatch) Delete(ctx context.Context) (bool, error) {
 		if err != nil || v.what == latchUnset {
 			return false, err
 		}
-		a, err := l.sendOrRepeat(ctx, verb, func(o *operation) call {
-			return call{latchDelete, l.changeKeys(o), []string{o.number, v.round, l.client.publish, l.names.Channel}}
+		a, err := l.sendOrRepeat(ctx, verb, func(o *operation) script.Call {
+			return script.NewCall(script.LatchDelete, l.changeKeys(o), o.number, v.round, l.client.publish, l.names.Channel)
 		})
 		if err != nil {
 			return false, err
 		}
-		if n, err := intOf(a); n >= 0 || err != nil {
+		if n, err := script.Int(a); n >= 0 || err != nil {
 			return n == 1, err
 		}
 	}
@@ -237,7 +238,7 @@ func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) erro
 	defer cancel()
 	w := &awaiter{CountDownLatch: l, request: &r}
 	if err = w.await(ctx); err != nil {
-		err = fault.Op(verb, l.names.Name, explain(l.client.wrongKind(ctx, l.names, l.kind, err))...)
+		err = fault.Op(verb, l.names.Name, script.Explain(l.client.wrongKind(ctx, l.names, l.kind, err))...)
 	} else if w.outcome != nil {
 		err = fault.Op(verb, l.names.Name, w.outcome)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -47,7 +48,7 @@ func (c *Client) NewElection(name string) *Election {
 // electionSpec is a fenced lock whose owners are public. It is not re-entrant: if a candidate
 // already leads, campaigning again is a mistake.
 var electionSpec = &spec{kind: KindElection, family: KindElection, stored: KindLock,
-	protocol: hashProtocol{}, renew: renewScript, renewals: renewBatch, fenced: true, passes: true, handsOver: true, public: true,
+	protocol: hashProtocol{}, renew: script.Renew, renewals: renewBatch, fenced: true, passes: true, handsOver: true, public: true,
 	resolve: resolveOwner, fresh: freshOwner}
 
 // leaderChannel is the channel for observers of an election. It differs from the channel of the
@@ -193,7 +194,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 
 // look queries who leads. It changes nothing, so its outcome is never unknown.
 func (e *Election) look(ctx context.Context) (Leader, error) {
-	a, err := e.send(ctx, call{electionLook, e.seen, nil})
+	a, err := e.send(ctx, script.NewCall(script.ElectionLook, e.seen))
 	if err != nil || a.Null {
 		return Leader{}, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -49,7 +50,7 @@ func (o *ownership) extendBy(ctx context.Context, s *holdState, d time.Duration)
 		return fault.Op("extend", o.lock.Name(), err)
 	}
 	c := o.protocol().renewalCall(o, d)
-	a, err := o.lock.client.sender.Call(ctx, o.lock.client.closing, c.cmd.Confirmed(o.lock.client.confirmCalls), c.keys, c.args)
+	a, err := o.lock.client.sender.Call(ctx, o.lock.client.closing, c.Cmd.Confirmed(o.lock.client.confirmCalls), c.Keys, c.Args)
 	if a.Doubt || errors.Is(err, fault.ErrNotReplicated) {
 		o.mu.Lock()
 		o.doubt.extensionInDoubt(d)
@@ -70,7 +71,7 @@ func (o *ownership) extendBy(ctx context.Context, s *holdState, d time.Duration)
 // causes of an error.
 func readExtension(a transport.Answer, err error) (result int64, causes []error) {
 	switch {
-	case deniedHold(err):
+	case script.DeniedHold(err):
 		return 0, nil
 	case err != nil && a.Doubt:
 		return 0, []error{fault.ErrUnknownOutcome, err}
@@ -79,7 +80,7 @@ func readExtension(a transport.Answer, err error) (result int64, causes []error)
 	}
 	results, err := a.Message.AsIntSlice()
 	if err != nil || len(results) != 1 || results[0] < 0 {
-		return 0, []error{fault.ErrUnknownOutcome, transport.Unavailable(errors.Join(errReply, err))}
+		return 0, []error{fault.ErrUnknownOutcome, transport.Unavailable(errors.Join(script.ErrReply, err))}
 	}
 	return results[0], nil
 }

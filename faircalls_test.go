@@ -5,11 +5,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // calls executes a script and returns its reply and the commands that the script called.
-func (s fairScripts) calls(c call) (reply any, commands []string) {
+func (s fairScripts) calls(c script.Call) (reply any, commands []string) {
 	s.t.Helper()
 	const before = `local commands, server = {}, redis
 		local function counted(call)
@@ -20,7 +21,7 @@ func (s fairScripts) calls(c call) (reply any, commands []string) {
 		end
 		local redis = setmetatable({call = counted(server.call), pcall = counted(server.pcall)}, {__index = server})
 		local function script() `
-	c.cmd = transport.NewScript(before + c.cmd.Text + " end return {script() or false, commands}")
+	c.Cmd = transport.NewScript(before + c.Cmd.Text + " end return {script() or false, commands}")
 	both, is := s.once(c).([]any)
 	require.True(s.t, is)
 	for _, command := range both[1].([]any) {

@@ -138,7 +138,7 @@ func TestFairGrant_without_a_count(t *testing.T) {
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
 	s.wait(ownerB)
 	c := s.releaseCall(ownerA, 0, "0")
-	c.args[len(c.args)-1] = "0"
+	c.Args[len(c.Args)-1] = "0"
 	require.Equal(t, int64(0), s.once(c))
 	require.Equal(t, map[string]string{ownerB: "1"}, s.state().lock)
 }

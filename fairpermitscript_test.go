@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // The IDs of permits that are acquired together identify each other.
@@ -55,7 +57,7 @@ func (s *semScripts) do(words ...string) any {
 func (s fairPermitScripts) entry(n int) string { return semClient + ":" + s.c.newPermitIDs(n)[0] }
 
 func (s fairPermitScripts) acquire(entry, stale, ticket, grant string) any {
-	return s.c.script(permitAcquire, s.lock.names.FairPermitKeys(), entry, "30000", stale, ticket, grant, "",
+	return s.c.script(script.PermitAcquire, s.lock.names.FairPermitKeys(), entry, "30000", stale, ticket, grant, "",
 		"PUBLISH", s.lock.names.Channel, "latchkey:{", "}", "0", rawID(entry[len(semClient)+1:])[:groupIndex])
 }
 
@@ -73,7 +75,7 @@ func (s fairPermitScripts) leave(id, entry string) any {
 	if id != "" {
 		id = rawID(id)
 	}
-	return s.c.script(permitLeave, s.lock.names.FairPermitKeys(), s.serving(id, entry, "")...)
+	return s.c.script(script.PermitLeave, s.lock.names.FairPermitKeys(), s.serving(id, entry, "")...)
 }
 
 func (s fairPermitScripts) held() int { return len(s.state().ids) }

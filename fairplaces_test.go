@@ -230,6 +230,6 @@ func TestFairScripts_HRANDFIELD_may_be_null(t *testing.T) {
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
 	s.stranger(1)
 	c := s.acquireCall(ownerB, "1", s.stale, "")
-	c.cmd = transport.NewScript(older + c.cmd.Text)
+	c.Cmd = transport.NewScript(older + c.Cmd.Text)
 	require.IsType(t, []any{}, s.once(c))
 }

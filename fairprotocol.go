@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -28,7 +29,7 @@ func newFairLockQueue(c *Client) any {
 	q := &fairLockQueue{}
 	q.waiters = newFairWaitList(c, q)
 	q.plain = &spec{kind: KindFair, family: KindFair, stored: KindLock,
-		protocol: fairProtocol{waiters: q.waiters}, renew: renewScript, renewals: renewBatch, reentrant: true, handsOver: true, grantMark: "f",
+		protocol: fairProtocol{waiters: q.waiters}, renew: script.Renew, renewals: renewBatch, reentrant: true, handsOver: true, grantMark: "f",
 		resolve: resolveOwner, fresh: freshOwner, wait: q.waiters.wait}
 	fenced := *q.plain
 	fenced.fenced = true
@@ -43,7 +44,7 @@ func (q *fairLockQueue) close() { q.waiters.close() }
 func (q *fairLockQueue) protocolFor(w *fairWaiter) protocol {
 	return fairProtocol{waiters: q.waiters, waiter: w}
 }
-func (*fairLockQueue) refresh() transport.Command  { return fairRefresh }
+func (*fairLockQueue) refresh() transport.Command  { return script.FairRefresh }
 func (*fairLockQueue) keys(p *primitive) []string  { return p.names.FairKeys() }
 func (*fairLockQueue) channel(p *primitive) string { return p.names.WaiterChannel("") }
 func (*fairLockQueue) entry(o *ownership) string   { return o.wire }
@@ -63,7 +64,7 @@ type fairProtocol struct {
 	waiter  *fairWaiter // of an acquisition that waits in the queue, or nil
 }
 
-func (p fairProtocol) acquireCall(a *acquisition, count, round int) call {
+func (p fairProtocol) acquireCall(a *acquisition, count, round int) script.Call {
 	if count > 1 {
 		return p.hashProtocol.acquireCall(a, count, round)
 	}
@@ -75,7 +76,7 @@ func (p fairProtocol) acquireCall(a *acquisition, count, round int) call {
 	}
 	args := append(a.acquireArgs(count),
 		o.lock.client.publish, o.lock.names.WaiterChannel(""), stale, ticket, p.waiters.redissonWait, fenced, grant)
-	return call{fairAcquire, o.lock.names.FairKeys(), o.lock.client.handover.channelArgs(args, o.lock.names.Key)}
+	return script.NewCall(script.FairAcquire, o.lock.names.FairKeys(), o.lock.client.handover.channelArgs(args, o.lock.names.Key)...)
 }
 
 // readRefusal reads the place in the queue that the script gave to a waiting ownership.
@@ -85,7 +86,7 @@ func (p fairProtocol) readRefusal(a *acquisition, ans transport.Answer) (left ti
 		return a.readHolder(ans)
 	}
 	if len(reply) < 5 {
-		return 0, errReply
+		return 0, script.ErrReply
 	}
 	pause, err1 := reply[0].AsInt64()
 	ticket, err2 := reply[1].AsUint64()
@@ -95,18 +96,18 @@ func (p fairProtocol) readRefusal(a *acquisition, ans transport.Answer) (left ti
 	a.ownership.markQueued()
 	p.waiters.setPlace(p.waiter, ticket, ahead > 0 || holder != "" && !isOurs(holder))
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
-		return 0, errors.Join(errReply, err)
+		return 0, errors.Join(script.ErrReply, err)
 	}
-	return fromMillis(pause), a.busyWith(holder, fromMillis(lease)) // the pause may end sooner than the lease
+	return script.FromMillis(pause), a.busyWith(holder, script.FromMillis(lease)) // the pause may end sooner than the lease
 }
 
-func (p fairProtocol) releaseCall(o *ownership, to release, args []string) call {
+func (p fairProtocol) releaseCall(o *ownership, to release, args []string) script.Call {
 	waiting := o.waitingArg()
-	args = append(args, o.wire, strconv.Itoa(to.count), o.guestID(), o.lock.client.publish, o.lock.names.Channel, millisText(to.raise), waiting,
+	args = append(args, o.wire, strconv.Itoa(to.count), o.guestID(), o.lock.client.publish, o.lock.names.Channel, script.MillisText(to.raise), waiting,
 		o.lock.client.staleMS)
 	args = o.lock.client.handover.channelArgs(args, o.lock.names.Key)
 	if to.keep > 0 {
-		args = append(args, p.waiters.redissonWait, millisText(to.keep))
+		args = append(args, p.waiters.redissonWait, script.MillisText(to.keep))
 	}
-	return call{fairRelease, o.lock.names.FairKeys(), args}
+	return script.NewCall(script.FairRelease, o.lock.names.FairKeys(), args...)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -79,7 +80,7 @@ func (l *fairWaitList) refreshAll(batches []*refreshing, flights int) error {
 
 // refreshing is what one script refreshes.
 type refreshing struct {
-	call
+	script.Call
 	queue   fairQueue
 	waiters []*fairWaiter
 	groups  [][]*fairWaiter // the same, lock by lock
@@ -107,7 +108,7 @@ func (l *fairWaitList) batches(wanted *transport.Node) map[*transport.Node][]*re
 // newRefreshing makes an empty batch.
 func (l *fairWaitList) newRefreshing() *refreshing {
 	_, suffix := l.client.handover.channelOf("")
-	return &refreshing{queue: l.queue, call: call{cmd: l.queue.refresh(), args: []string{
+	return &refreshing{queue: l.queue, Call: script.Call{Cmd: l.queue.refresh(), Args: []string{
 		l.client.staleMS, l.client.publish, suffix, l.client.handover.counted}}}
 }
 
@@ -124,11 +125,11 @@ func (b *refreshing) fill(e *list.Element) *list.Element {
 // add adds waiters of one lock.
 func (b *refreshing) add(waiters []*fairWaiter) {
 	lock := waiters[0].ownership.lock
-	b.keys = append(b.keys, b.queue.keys(lock)...)
+	b.Keys = append(b.Keys, b.queue.keys(lock)...)
 	clients, _ := lock.client.handover.channelOf(lock.names.Key)
-	b.args = append(b.args, b.queue.channel(lock), clients, strconv.Itoa(len(waiters)))
+	b.Args = append(b.Args, b.queue.channel(lock), clients, strconv.Itoa(len(waiters)))
 	for _, w := range waiters {
-		b.args = append(b.args, b.queue.entry(w.ownership))
+		b.Args = append(b.Args, b.queue.entry(w.ownership))
 	}
 	b.waiters = append(b.waiters, waiters...)
 	b.groups = append(b.groups, waiters)
@@ -155,14 +156,14 @@ const (
 func (l *fairWaitList) refresh(b *refreshing) error {
 	ctx, cancel := context.WithTimeout(l.open, max(l.period, minPatience))
 	defer cancel()
-	states, err := l.client.sender.SendOnce(ctx, b.cmd, b.keys, b.args).AsIntSlice()
+	states, err := l.client.sender.SendOnce(ctx, b.Cmd, b.Keys, b.Args).AsIntSlice()
 	switch {
 	case divisible(err):
 		return l.refreshEach(b, err)
 	case err != nil:
 		return err
 	case len(states) != len(b.waiters):
-		return errReply
+		return script.ErrReply
 	}
 	for i, w := range b.waiters {
 		if states[i] != inPlace && (states[i] != isUnset || !w.awaitsSet) {

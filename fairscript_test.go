@@ -12,6 +12,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 const ownerC = "22222222-2222-4222-8222-222222222222:10"
@@ -72,37 +73,37 @@ func (s fairScripts) state() fairState {
 	return state
 }
 
-func (s fairScripts) acquireCall(owner, count, stale, ticket string) call {
-	return call{fairAcquire, s.keys.FairKeys(), []string{owner, "30000", count, "", "", "PUBLISH",
-		s.keys.WaiterChannel(""), stale, ticket, "300000", s.fenced, s.lease, "latchkey:{", "}", "1"}}
+func (s fairScripts) acquireCall(owner, count, stale, ticket string) script.Call {
+	return script.NewCall(script.FairAcquire, s.keys.FairKeys(), owner, "30000", count, "", "", "PUBLISH",
+		s.keys.WaiterChannel(""), stale, ticket, "300000", s.fenced, s.lease, "latchkey:{", "}", "1")
 }
 
-func (s fairScripts) releaseCall(owner string, count int, waiting string) call {
-	return call{fairRelease, s.keys.FairKeys(), []string{owner, strconv.Itoa(count), "",
-		"PUBLISH", s.keys.Channel, "0", waiting, s.stale, "latchkey:{", "}", "1"}}
+func (s fairScripts) releaseCall(owner string, count int, waiting string) script.Call {
+	return script.NewCall(script.FairRelease, s.keys.FairKeys(), owner, strconv.Itoa(count), "",
+		"PUBLISH", s.keys.Channel, "0", waiting, s.stale, "latchkey:{", "}", "1")
 }
 
-func (s fairScripts) refreshCall(owners ...string) call {
-	return call{fairRefresh, s.keys.FairKeys(), append([]string{s.stale, "PUBLISH", "}", "1",
-		s.keys.WaiterChannel(""), "latchkey:{", strconv.Itoa(len(owners))}, owners...)}
+func (s fairScripts) refreshCall(owners ...string) script.Call {
+	return script.NewCall(script.FairRefresh, s.keys.FairKeys(), append([]string{s.stale, "PUBLISH", "}", "1",
+		s.keys.WaiterChannel(""), "latchkey:{", strconv.Itoa(len(owners))}, owners...)...)
 }
 
 // once sends a call once.
-func (s fairScripts) once(c call) any {
+func (s fairScripts) once(c script.Call) any {
 	s.t.Helper()
-	return s.c.script(c.cmd, c.keys, c.args...)
+	return s.c.script(c.Cmd, c.Keys, c.Args...)
 }
 
-func (s fairScripts) twice(c call) any {
+func (s fairScripts) twice(c script.Call) any {
 	s.t.Helper()
-	cmd, first := c.cmd, s.once(c)
+	cmd, first := c.Cmd, s.once(c)
 	state := s.state()
 	second := s.once(c)
 	require.Equal(s.t, state, s.state(), "the second time changes nothing")
-	if cmd == fairRelease {
+	if cmd == script.FairRelease {
 		return first
 	}
-	if refused, is := first.([]any); is && cmd == fairAcquire {
+	if refused, is := first.([]any); is && cmd == script.FairAcquire {
 		last := min(len(refused), 4) // what follows is a time
 		require.Equal(s.t, refused[1:last], second.([]any)[1:last], "the same ticket, the same holder")
 	} else if _, is := first.(int64); !is {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -79,7 +80,7 @@ func newFairWaitList(c *Client, q fairQueue) *fairWaitList {
 	return &fairWaitList{
 		client:       c,
 		queue:        q,
-		redissonWait: millisText(o.RedissonFairWait),
+		redissonWait: script.MillisText(o.RedissonFairWait),
 		period:       max(min(o.StaleWaiterTimeout/3, o.PollCeiling), time.Millisecond),
 		open:         open,
 		end:          end,

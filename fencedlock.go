@@ -1,6 +1,10 @@
 package latchkey
 
-import "context"
+import (
+	"context"
+
+	"github.com/latchkey-go/latchkey/internal/engine/script"
+)
 
 // FencedLock is a re-entrant [Lock] whose holds carry a fencing token ([Hold.Token]). It is
 // wire-compatible with Redisson's RFencedLock. The token of a hold is larger than that of any hold
@@ -69,5 +73,5 @@ func (l *FencedLock) TryLock(ctx context.Context, options ...TryLockOption) (*Ho
 }
 
 var fencedSpec = &spec{kind: KindFenced, family: KindFenced, stored: KindLock,
-	protocol: hashProtocol{}, renew: renewScript, renewals: renewBatch, reentrant: true, fenced: true, passes: true, handsOver: true,
+	protocol: hashProtocol{}, renew: script.Renew, renewals: renewBatch, reentrant: true, fenced: true, passes: true, handsOver: true,
 	resolve: resolveOwner, fresh: freshOwner}

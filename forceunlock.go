@@ -5,6 +5,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // ForceUnlock takes the lock of that name from its holders, whatever its kind, gives it to a
@@ -97,21 +98,21 @@ func (c *Client) evict(ctx context.Context, names *keyspace.Keys, i Inspection) 
 }
 
 // evictions are the releases of all holders that were found.
-func (c *Client) evictions(names *keyspace.Keys, i Inspection) []call {
+func (c *Client) evictions(names *keyspace.Keys, i Inspection) []script.Call {
 	switch i.Kind {
 	case KindRWLock:
 		return c.rwEvictions(names, i.Holders)
 	case KindMutex:
-		return []call{{mutexRelease, names.Queued(),
-			c.handover.args([]string{i.Holders[0].field(), names.Channel, c.publish}, names.Key, "", "", 0)}}
+		return []script.Call{script.NewCall(script.MutexRelease, names.Queued(),
+			c.handover.args([]string{i.Holders[0].field(), names.Channel, c.publish}, names.Key, "", "", 0)...)}
 	default:
 		// It may be a fair lock, whose waiters listen elsewhere.
 		owner := i.Holders[0].field()
 		fair := []string{owner, "-1", "", c.publish, names.Channel, "0", "0", c.staleMS}
 		lock := []string{owner, names.Channel, "-1", "", "0", c.publish}
-		return []call{
-			{fairRelease, names.FairKeys(), c.handover.channelArgs(fair, names.Key)},
-			{lockRelease, names.Fenced(), c.handover.args(lock, names.Key, "", "", 0)},
+		return []script.Call{
+			script.NewCall(script.FairRelease, names.FairKeys(), c.handover.channelArgs(fair, names.Key)...),
+			script.NewCall(script.LockRelease, names.Fenced(), c.handover.args(lock, names.Key, "", "", 0)...),
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // clientChannel is a channel on which this client receives messages about its owners: one for all
@@ -117,7 +118,7 @@ func (h *handover) pollText(key string, round int) string {
 	if !h.mustPoll(key, round) {
 		return ""
 	}
-	return millisText(h.client.options.PollCeiling)
+	return script.MillisText(h.client.options.PollCeiling)
 }
 
 // subscribe returns the subscription to the channel, which the caller adds to the notifier if it is fresh. handover.mu
@@ -251,7 +252,7 @@ func (c *clientChannel) Message(text string) {
 	case "ask":
 		ms, _ := strconv.ParseInt(first, 10, 64)
 		if o := c.find(owner); o != nil {
-			time.AfterFunc(fromMillis(ms), o.wakeToQuery)
+			time.AfterFunc(script.FromMillis(ms), o.wakeToQuery)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -74,9 +75,9 @@ func (s handoverScripts) run(cmd transport.Command, keys []string, args ...strin
 func (s handoverScripts) attempt(owner, entry, oldEntry string) any {
 	s.t.Helper()
 	if s.mutex {
-		return s.run(mutexAcquire, s.keys.Queued(), owner, "30000", entry, oldEntry)
+		return s.run(script.MutexAcquire, s.keys.Queued(), owner, "30000", entry, oldEntry)
 	}
-	return s.run(lockAcquire, s.keys.Fenced(), owner, "30000", "1", "", "", "1", entry, oldEntry)
+	return s.run(script.LockAcquire, s.keys.Fenced(), owner, "30000", "1", "", "", "1", entry, oldEntry)
 }
 
 // wait makes an attempt that is refused and waits.
@@ -90,9 +91,9 @@ func (s handoverScripts) release(owner, own, next string) any {
 	s.t.Helper()
 	args := []string{own, next, "latchkey:{", "}", "1", "30000"}
 	if s.mutex {
-		return s.run(mutexRelease, s.keys.Queued(), append([]string{owner, s.keys.Channel, "PUBLISH"}, args...)...)
+		return s.run(script.MutexRelease, s.keys.Queued(), append([]string{owner, s.keys.Channel, "PUBLISH"}, args...)...)
 	}
-	return s.run(lockRelease, s.keys.Fenced(), append([]string{owner, s.keys.Channel, "0", "", "0", "PUBLISH"}, args...)...)
+	return s.run(script.LockRelease, s.keys.Fenced(), append([]string{owner, s.keys.Channel, "0", "", "0", "PUBLISH"}, args...)...)
 }
 
 // state returns what is in Redis.
@@ -397,7 +398,7 @@ func TestHandoverScripts_left_free(t *testing.T) {
 			return
 		}
 		release := func(owner, next string) any {
-			return s.run(mutexRelease, s.keys.Queued(), owner, s.keys.Channel, "PUBLISH", "", next, "latchkey:{", "}", "1", "30000", "20")
+			return s.run(script.MutexRelease, s.keys.Queued(), owner, s.keys.Channel, "PUBLISH", "", next, "latchkey:{", "}", "1", "30000", "20")
 		}
 		heard := s.hear(ownerB)
 		require.Nil(t, release(ownerA, s.entry(ownerA2)), "nothing to free")
@@ -495,14 +496,14 @@ func TestHandoverScripts_tokens_follow_the_clock(t *testing.T) {
 		}
 		s.hear(ownerB)
 		now := strconv.FormatInt(modelEpoch/1000, 10)
-		require.Equal(t, now, s.run(lockAcquire, s.keys.Fenced(), ownerA, "30000", "1", "", "1", "1", "", ""))
-		require.IsType(t, []any{}, s.run(lockAcquire, s.keys.Fenced(), ownerB, "30000", "1", "", "1", "1", ownerB+" 5000 1t", ""))
+		require.Equal(t, now, s.run(script.LockAcquire, s.keys.Fenced(), ownerA, "30000", "1", "", "1", "1", "", ""))
+		require.IsType(t, []any{}, s.run(script.LockAcquire, s.keys.Fenced(), ownerB, "30000", "1", "", "1", "1", ownerB+" 5000 1t", ""))
 		s.do("DEL", s.keys.Token())
 		s.set(modelEpoch + 2_000_000)
 		later := strconv.FormatInt(modelEpoch/1000+2000, 10)
 		require.Equal(t, []any{ownerB, later}, s.release(ownerA, "", ""))
 		require.Equal(t, later, s.state().token)
-		require.Equal(t, later, s.run(lockAcquire, s.keys.Fenced(), ownerB, "30000", "1", "", "1", "1", "", ""), "the same if it is confirmed")
+		require.Equal(t, later, s.run(script.LockAcquire, s.keys.Fenced(), ownerB, "30000", "1", "", "1", "1", "", ""), "the same if it is confirmed")
 	})
 }
 
@@ -513,9 +514,9 @@ func TestHandoverScripts_without_a_count(t *testing.T) {
 		s.wait(ownerB)
 		args := []string{"", "", "latchkey:{", "}", "0", "0"}
 		if s.mutex {
-			s.run(mutexRelease, s.keys.Queued(), slices.Concat([]string{ownerA, s.keys.Channel, "PUBLISH"}, args)...)
+			s.run(script.MutexRelease, s.keys.Queued(), slices.Concat([]string{ownerA, s.keys.Channel, "PUBLISH"}, args)...)
 		} else {
-			s.run(lockRelease, s.keys.Fenced(), slices.Concat([]string{ownerA, s.keys.Channel, "0", "", "0", "PUBLISH"}, args)...)
+			s.run(script.LockRelease, s.keys.Fenced(), slices.Concat([]string{ownerA, s.keys.Channel, "0", "", "0", "PUBLISH"}, args)...)
 		}
 		s.check(ownerB, "2")
 	})

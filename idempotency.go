@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -30,7 +31,7 @@ type operation struct {
 	number   string
 	record   string // the key of the server's record
 	began    lease.Stamp
-	followUp call // what settles it if its outcome is unknown: itself, or its undo
+	followUp script.Call // what settles it if its outcome is unknown: itself, or its undo
 }
 
 // dedupSessions has the sessions in use, by the key of the object. An operation takes the first
@@ -95,7 +96,7 @@ func (o *operation) undo(ctx context.Context, stop <-chan struct{}) transport.Ou
 		o.done()
 		return transport.Refused
 	}
-	a, err := o.client.sender.Call(ctx, stop, o.followUp.cmd, o.followUp.keys, o.followUp.args)
+	a, err := o.client.sender.Call(ctx, stop, o.followUp.Cmd, o.followUp.Keys, o.followUp.Args)
 	switch outcome := transport.Classify(err); {
 	case outcome == transport.Refused && a.Doubt:
 		return transport.TryLater // an earlier attempt may have been executed

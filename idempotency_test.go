@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // An operation in doubt is not repeated when the server may have forgotten it.
@@ -22,8 +23,8 @@ func TestOps_in_doubt_are_given_up_in_time(t *testing.T) {
 	_, err := s.TrySetPermits(t.Context(), 5)
 	require.NoError(t, err)
 	o := c.newOperation(s.names.Key)
-	o.followUp = call{semRelease, []string{s.names.Key, s.secondKey, o.record, s.kindKey()}, []string{o.number, strconv.Itoa(1), "release", c.publish, s.names.Channel}}
-	require.Equal(t, int64(1), c.script(o.followUp.cmd, o.followUp.keys, o.followUp.args...))        // executed, its reply lost
+	o.followUp = script.NewCall(script.SemRelease, []string{s.names.Key, s.secondKey, o.record, s.kindKey()}, o.number, strconv.Itoa(1), "release", c.publish, s.names.Channel)
+	require.Equal(t, int64(1), c.script(o.followUp.Cmd, o.followUp.Keys, o.followUp.Args...))        // executed, its reply lost
 	offset = 25 * time.Minute                                                                        // the server could not be reached
 	require.NoError(t, c.rueidis.Do(t.Context(), c.rueidis.B().Del().Key(o.record).Build()).Error()) // the 20 minutes of the record are over
 	require.True(t, c.undo.undoNow(o.undo), "it is given up")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -115,10 +116,10 @@ func TestRequests(t *testing.T) {
 }
 
 func TestLeases_round_up(t *testing.T) {
-	require.EqualValues(t, 1, millis(time.Millisecond))
-	require.EqualValues(t, 2, millis(time.Millisecond+1))
-	require.EqualValues(t, 1500, millis(1500*time.Millisecond))
-	require.Positive(t, millis(MaxLease))
+	require.EqualValues(t, 1, script.Millis(time.Millisecond))
+	require.EqualValues(t, 2, script.Millis(time.Millisecond+1))
+	require.EqualValues(t, 1500, script.Millis(1500*time.Millisecond))
+	require.Positive(t, script.Millis(MaxLease))
 }
 
 func TestOwner_survives_printing(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -77,7 +78,7 @@ func (c *Client) inspect(ctx context.Context, names *keyspace.Keys, onlyMaster s
 		return i, err
 	}
 	defer c.working.Done()
-	a, err := c.send(ctx, call{inspectScript, []string{names.Key, names.Token()}, []string{onlyMaster}})
+	a, err := c.send(ctx, script.NewCall(script.Inspect, []string{names.Key, names.Token()}, onlyMaster))
 	if err != nil {
 		return i, err
 	}
@@ -92,7 +93,7 @@ func (c *Client) inspect(ctx context.Context, names *keyspace.Keys, onlyMaster s
 // KindNumber.
 func (c *Client) kindOfNumber(ctx context.Context, key string) Kind {
 	tag := keyspace.Tag(key)
-	a, err := c.send(ctx, call{inspectNumber, []string{keyspace.LatchKey(tag), keyspace.TotalKey(tag), keyspace.PermitIDsKey(key), keyspace.NumberKindKey(key)}, nil})
+	a, err := c.send(ctx, script.NewCall(script.InspectNumber, []string{keyspace.LatchKey(tag), keyspace.TotalKey(tag), keyspace.PermitIDsKey(key), keyspace.NumberKindKey(key)}))
 	if err != nil {
 		return KindNumber
 	}
@@ -104,7 +105,7 @@ func (c *Client) kindOfNumber(ctx context.Context, key string) Kind {
 func (i *Inspection) read(reply rueidis.RedisMessage) error {
 	parts, err := reply.ToArray()
 	if err != nil || len(parts) != 4 {
-		return errors.Join(errReply, err)
+		return errors.Join(script.ErrReply, err)
 	}
 	return i.readParts(parts)
 }
@@ -115,12 +116,12 @@ func (i *Inspection) readParts(parts []rueidis.RedisMessage) error {
 	ttl, err2 := parts[1].AsInt64()
 	content, err3 := parts[3].AsStrSlice()
 	if err := errors.Join(err1, err2, err3); err != nil {
-		return errors.Join(errReply, err)
+		return errors.Join(script.ErrReply, err)
 	}
 	if !parts[2].IsNil() {
 		i.Token, _ = parts[2].AsInt64()
 	}
-	i.TTL = ttlOf(ttl)
+	i.TTL = script.FromPTTL(ttl)
 	i.recognize(redisType, content)
 	return nil
 }

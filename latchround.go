@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -34,7 +35,7 @@ func (l *CountDownLatch) look(ctx context.Context, round string, following bool)
 	if following {
 		args[1] = "1"
 	}
-	a, err := l.send(ctx, call{latchLook, []string{l.names.Key, l.state, l.done, keyspace.NumberKindKey(l.names.Key)}, args})
+	a, err := l.send(ctx, script.NewCall(script.LatchLook, []string{l.names.Key, l.state, l.done, keyspace.NumberKindKey(l.names.Key)}, args...))
 	if err != nil {
 		return latchView{}, a, err
 	}
@@ -46,14 +47,14 @@ func (l *CountDownLatch) look(ctx context.Context, round string, following bool)
 func viewOf(a transport.Answer) (latchView, error) {
 	words, err := a.Message.AsStrSlice()
 	if err != nil || len(words) != 4 {
-		return latchView{}, errors.Join(errReply, err)
+		return latchView{}, errors.Join(script.ErrReply, err)
 	}
 	left, err := strconv.Atoi(words[2])
 	ms, err2 := strconv.ParseInt(words[3], 10, 64)
 	if err = errors.Join(err, err2); err != nil {
-		return latchView{}, errors.Join(errReply, err)
+		return latchView{}, errors.Join(script.ErrReply, err)
 	}
-	return latchView{what: words[0], round: words[1], left: left, ends: fromMillis(ms)}, nil
+	return latchView{what: words[0], round: words[1], left: left, ends: script.FromMillis(ms)}, nil
 }
 
 // now is look for operations that do not wait. It changes nothing, so its outcome is never unknown.

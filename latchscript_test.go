@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -70,25 +71,25 @@ func withoutTime(reply any) any {
 func (s latchScripts) set(last string, n int, ttl string) any {
 	s.t.Helper()
 	number, keys := s.op()
-	return s.twice(latchSet, keys, number, last, strconv.Itoa(n), ttl, "PUBLISH", s.l.names.Channel)
+	return s.twice(script.LatchSet, keys, number, last, strconv.Itoa(n), ttl, "PUBLISH", s.l.names.Channel)
 }
 
 func (s latchScripts) down(round string, n int, who string) any {
 	s.t.Helper()
 	number, keys := s.op()
-	return s.twice(latchCount, keys, number, round, strconv.Itoa(n), who, "PUBLISH", s.l.names.Channel)
+	return s.twice(script.LatchCount, keys, number, round, strconv.Itoa(n), who, "PUBLISH", s.l.names.Channel)
 }
 
 func (s latchScripts) remove(round string) any {
 	s.t.Helper()
 	number, keys := s.op()
-	return s.twice(latchDelete, keys, number, round, "PUBLISH", s.l.names.Channel)
+	return s.twice(script.LatchDelete, keys, number, round, "PUBLISH", s.l.names.Channel)
 }
 
 // look returns what the server says, and the round.
 func (s latchScripts) look(round ...string) (what, which string) {
 	s.t.Helper()
-	reply := s.twice(latchLook, []string{s.l.names.Key, s.l.state, s.l.done, keyspace.NumberKindKey(s.l.names.Key)}, append(round, "", "")[:2]...)
+	reply := s.twice(script.LatchLook, []string{s.l.names.Key, s.l.state, s.l.done, keyspace.NumberKindKey(s.l.names.Key)}, append(round, "", "")[:2]...)
 	words, is := reply.([]any)
 	require.True(s.t, is, "%v", reply)
 	return words[0].(string), words[1].(string)
@@ -152,9 +153,9 @@ func TestLatchScripts_late_copies(t *testing.T) {
 	require.Equal(t, int64(8), s.down(round, 1, ""))
 	before := s.dump()
 	for cmd, args := range map[*transport.Command][]string{
-		&latchSet:    {old, round, "4", "", "PUBLISH", s.l.names.Channel},
-		&latchCount:  {old, round, "1", "", "PUBLISH", s.l.names.Channel},
-		&latchDelete: {old, round, "PUBLISH", s.l.names.Channel},
+		&script.LatchSet:    {old, round, "4", "", "PUBLISH", s.l.names.Channel},
+		&script.LatchCount:  {old, round, "1", "", "PUBLISH", s.l.names.Channel},
+		&script.LatchDelete: {old, round, "PUBLISH", s.l.names.Channel},
 	} {
 		reply, is := s.l.client.script(*cmd, keys, args...).(error)
 		require.True(t, is && transport.HasCode(reply, "LATCHKEY_PAST"), "%v", reply)
@@ -339,7 +340,7 @@ func TestLatchScripts_other_kinds_are_left_alone(t *testing.T) {
 				func() any { return s.down("7", 1, "a") },
 				func() any { return s.remove("0") },
 				func() any {
-					return s.twice(latchLook, []string{s.l.names.Key, s.l.state, s.l.done, keyspace.NumberKindKey(s.l.names.Key)}, "", "")
+					return s.twice(script.LatchLook, []string{s.l.names.Key, s.l.state, s.l.done, keyspace.NumberKindKey(s.l.names.Key)}, "", "")
 				},
 			} {
 				reply, is := try().(error)

@@ -25,7 +25,7 @@ import (
 // lower ones.
 var floors = []string{
 	0: "doc errors owner kinds mutexorder",
-	1: "script reply replicas acquireerrors pause leasebounds",
+	1: "replicas acquireerrors pause leasebounds",
 	2: "options calloption report notice event shape label rueidisoption connecturl lifecycle doubt request",
 	3: "waitqueue waitqueues waitqueue_state waitqueue_holds waitqueue_answer waitqueue_lines waitqueue_strangers strangershare waitqueue_recipe waitqueue_presence line",
 	4: "client hold holdstate release extend passing readalong handover handover_channel queueentry nextowner successor loss maxhold heldcontext confine ownership ownership_line registry registry_live watchdog renewal undo undoownership idempotency synchronizer primitive spec protocol acquisition resolve attempt reenter wait waiting serveridentity inspection schedule verifying holdbackend holdmembers holdset close observe atleast clientrecord holdnote permitids clientrecordread knownlabels ownwait",

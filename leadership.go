@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -129,7 +130,7 @@ func (l *Leadership) begin(ctx context.Context, waits bool) error {
 		case lost != nil:
 			return errors.Join(fault.ErrNotAcquired, fault.ErrLost)
 		case !waits || !errors.Is(err, fault.ErrUnavailable) || !worthWaiting(ctx, err):
-			return errors.Join(explain(l.election.client.wrongKind(ctx, l.election.names, KindLock, err))...)
+			return errors.Join(script.Explain(l.election.client.wrongKind(ctx, l.election.names, KindLock, err))...)
 		}
 	}
 }
@@ -138,10 +139,10 @@ func (l *Leadership) begin(ctx context.Context, waits bool) error {
 // leadership.
 func (l *Leadership) announce(ctx context.Context, v *announcedValue) (transport.Answer, error) {
 	e := l.election
-	a, err := e.send(ctx, call{electionAnnounce, e.seen, []string{
+	a, err := e.send(ctx, script.NewCall(script.ElectionAnnounce, e.seen,
 		l.owner, strconv.FormatInt(l.Term(), 10), strconv.FormatInt(v.revision, 10), v.value, e.client.publish, e.names.Channel, e.client.Label(),
-	}})
-	leads, err := boolOf(a, err)
+	))
+	leads, err := script.Bool(a, err)
 	if err == nil && !leads {
 		return transport.Answer{}, l.gone() // whatever an earlier attempt has written, nobody sees it
 	}
@@ -195,14 +196,14 @@ func (l *Leadership) resignInTime(ctx context.Context) error {
 // sees a leader that does not hold the lock.
 func (l *Leadership) retire(ctx context.Context) {
 	e := l.election
-	_, _ = e.send(e.client.sender.Detached(ctx), call{electionRetire, e.seen[1:2], []string{l.owner, e.client.publish, e.names.Channel}})
+	_, _ = e.send(e.client.sender.Detached(ctx), script.NewCall(script.ElectionRetire, e.seen[1:2], l.owner, e.client.publish, e.names.Channel))
 }
 
 // leaderOf reads the reply of lua/election/look.lua.
 func leaderOf(a transport.Answer) (Leader, error) {
 	words, err := a.Message.AsStrSlice()
 	if err != nil || len(words) != 7 {
-		return Leader{}, errors.Join(errReply, err)
+		return Leader{}, errors.Join(script.ErrReply, err)
 	}
 	numbers := make([]int64, 4) // term, since, age, lease
 	for i := range numbers {
@@ -210,10 +211,10 @@ func leaderOf(a transport.Answer) (Leader, error) {
 		numbers[i], err = n, errors.Join(err, failed)
 	}
 	if err != nil {
-		return Leader{}, errors.Join(errReply, err)
+		return Leader{}, errors.Join(script.ErrReply, err)
 	}
 	return Leader{
 		Value: words[5], Label: cleanText(words[6], MaxLabelLength), Term: numbers[0], Owner: ownerOf(words[0]),
-		Since: time.UnixMilli(numbers[1]), Age: fromMillis(numbers[2]), Lease: ttlOf(numbers[3]),
+		Since: time.UnixMilli(numbers[1]), Age: script.FromMillis(numbers[2]), Lease: script.FromPTTL(numbers[3]),
 	}, nil
 }

@@ -1,5 +1,9 @@
 package latchkey
 
+import (
+	"github.com/latchkey-go/latchkey/internal/engine/script"
+)
+
 // Lock is the re-entrant lock; on the wire it is Redisson's RLock. An acquisition under the context of a hold
 // ([Hold.Context]), or by the same owner ([By], [WithOwner]), re-enters the hold; the lock is free after as
 // many releases.
@@ -16,5 +20,5 @@ var _ Locker = (*Lock)(nil)
 func (c *Client) NewLock(name string) *Lock { return &Lock{newPrimitive(c, lockSpec, name)} }
 
 var lockSpec = &spec{kind: KindLock, family: KindLock, stored: KindLock,
-	protocol: hashProtocol{}, renew: renewScript, renewals: renewBatch, reentrant: true, passes: true, handsOver: true,
+	protocol: hashProtocol{}, renew: script.Renew, renewals: renewBatch, reentrant: true, passes: true, handsOver: true,
 	resolve: resolveOwner, fresh: freshOwner}

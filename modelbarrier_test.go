@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 func init() { models["barrier"] = newBarrierModel }
@@ -277,7 +279,7 @@ func (m *barrierModel) left(words []string) any {
 }
 
 // message returns a command, and compares each of its executions with the reference.
-func (p *barrierParty) message(what string, c call, light bool, reference func(words []string) any) *message {
+func (p *barrierParty) message(what string, c script.Call, light bool, reference func(words []string) any) *message {
 	words := p.m.w.words(c)
 	m := &message{what: p.name + " " + what, words: words, light: light, silent: func() {}, answered: func(any) {}}
 	m.seen = func(reply any) {
@@ -410,11 +412,11 @@ func (p *barrierParty) leave(why string, fate int) {
 // renew renews the waiting parties of one client with one command.
 func (m *barrierModel) renew(d dice) {
 	first := m.party(d)
-	var c call
+	var c script.Call
 	var names []string
 	for _, p := range m.parties {
 		if p.barrier.client == first.barrier.client && p.waits() {
-			c.add(barrierProtocol{p.barrier}.renewalCall(p.await.ownership, fromMS(modelBarrierLease)))
+			c.Add(barrierProtocol{p.barrier}.renewalCall(p.await.ownership, fromMS(modelBarrierLease)))
 			names = append(names, p.await.ownership.wire)
 		}
 	}
@@ -443,7 +445,7 @@ func (m *barrierModel) renewed(names []string) any {
 
 func (m *barrierModel) reset(d dice) {
 	p, number := m.party(d), m.last
-	c := call{barrierReset, p.barrier.all(), []string{strconv.FormatInt(number, 10), p.barrier.client.publish, p.barrier.names.Channel}}
+	c := script.NewCall(script.BarrierReset, p.barrier.all(), strconv.FormatInt(number, 10), p.barrier.client.publish, p.barrier.names.Channel)
 	m.w.send(p.message("resets", c, true, func([]string) any {
 		m.sync()
 		if m.last != number {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 func init() { models["election"] = newElectionModel }
@@ -57,8 +58,8 @@ func (m *electionModel) announce(d dice) {
 	var lock, record entry
 	m.w.send(&message{
 		what: fmt.Sprintf("%s announces %q", owner, value),
-		words: m.w.words(call{electionAnnounce, m.keys(),
-			[]string{owner, term, revision, value, "PUBLISH", leaderChannel(m.lock.names.Key), "label of " + owner}}),
+		words: m.w.words(script.NewCall(script.ElectionAnnounce, m.keys(),
+			owner, term, revision, value, "PUBLISH", leaderChannel(m.lock.names.Key), "label of "+owner)),
 		before:   func() { lock, record = m.state(); leads = m.leads(lock, owner, term) },
 		seen:     func(reply any) { m.announced(lock, record, leads, reply, owner, term, revision, value) },
 		answered: func(any) {}, silent: func() {},
@@ -127,7 +128,7 @@ func (m *electionModel) retires(owner string, fate int) {
 	var before entry
 	m.w.send(&message{
 		what:   owner + " retires",
-		words:  m.w.words(call{electionRetire, []string{m.record}, []string{owner, "PUBLISH", leaderChannel(m.lock.names.Key)}}),
+		words:  m.w.words(script.NewCall(script.ElectionRetire, []string{m.record}, owner, "PUBLISH", leaderChannel(m.lock.names.Key))),
 		light:  true,
 		before: func() { _, before = m.state() },
 		seen: func(any) {
@@ -148,7 +149,7 @@ func (m *electionModel) check() {
 		m.last = 0
 	}
 	lock, record := m.state()
-	reply := m.w.do(m.w.words(call{electionLook, m.keys(), nil})...)
+	reply := m.w.do(m.w.words(script.NewCall(script.ElectionLook, m.keys()))...)
 	if lock.kind != "hash" && lock.kind != "none" {
 		return
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 func init() { models["fair"] = newFairModel }
@@ -35,7 +37,7 @@ type modelFairWaiter struct {
 }
 
 // stale is how long a waiter counts as alive, in ms.
-var stale = millis(DefaultStaleWaiterTimeout)
+var stale = script.Millis(DefaultStaleWaiterTimeout)
 
 func newFairModel(w *world) model {
 	m := &fairModel{lockModel: newLockModel(w, func(c *Client) *spec { return fairSpec(c, false) }), waiters: map[*party]*modelFairWaiter{}, waits: map[*javaThread]bool{}}
@@ -192,7 +194,7 @@ func (m *fairModel) refresh(d dice) {
 	}
 	b := c.kindState(KindFair, newFairLockQueue).(*fairLockQueue).waiters.newRefreshing()
 	b.add(places)
-	msg := &message{what: names + "alive", words: m.w.words(b.call), light: true, silent: func() {}}
+	msg := &message{what: names + "alive", words: m.w.words(b.Call), light: true, silent: func() {}}
 	msg.answered = func(reply any) {
 		states, is := reply.([]any)
 		if !is || len(states) != len(places) {

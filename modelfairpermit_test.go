@@ -118,7 +118,7 @@ func (m *fairPermitModel) refresh(d dice) {
 	}
 	b := c.permitQueues().waiters.newRefreshing()
 	b.add(places)
-	msg := &message{what: names + "alive", words: m.w.words(b.call), light: true, silent: func() {}}
+	msg := &message{what: names + "alive", words: m.w.words(b.Call), light: true, silent: func() {}}
 	msg.answered = func(reply any) {
 		states, is := reply.([]any)
 		if !is || len(states) != len(places) {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // An operation of one kind changes nothing about an object of another kind.
@@ -80,21 +82,21 @@ func (w *world) describe(words []string) string {
 }
 
 func lockOperations(p *primitive) []func() {
-	send := func(build func(a *acquisition) call) func() {
+	send := func(build func(a *acquisition) script.Call) func() {
 		return func() {
 			c := build(&acquisition{request: request{lease: 5 * time.Second}, lock: p, ownership: p.client.registry.fresh(p)})
-			c.cmd.Send(context.Background(), p.client.rueidis, c.keys, c.args)
+			c.Cmd.Send(context.Background(), p.client.rueidis, c.Keys, c.Args)
 		}
 	}
 	operations := []func(){
-		send(func(a *acquisition) call { return p.spec.protocol.acquireCall(a, 1, 0) }),
-		send(func(a *acquisition) call { return p.spec.protocol.acquireCall(a, 1, 1) }),
-		send(func(a *acquisition) call { return p.spec.protocol.releaseCall(a.ownership, release{}, nil) }),
-		send(func(a *acquisition) call { return p.spec.protocol.renewalCall(a.ownership, a.lease) }),
+		send(func(a *acquisition) script.Call { return p.spec.protocol.acquireCall(a, 1, 0) }),
+		send(func(a *acquisition) script.Call { return p.spec.protocol.acquireCall(a, 1, 1) }),
+		send(func(a *acquisition) script.Call { return p.spec.protocol.releaseCall(a.ownership, release{}, nil) }),
+		send(func(a *acquisition) script.Call { return p.spec.protocol.renewalCall(a.ownership, a.lease) }),
 	}
 	if p.checkAtLeast() == nil {
 		operations = append(operations,
-			send(func(a *acquisition) call {
+			send(func(a *acquisition) script.Call {
 				return p.spec.protocol.releaseCall(a.ownership, release{keep: time.Second}, nil)
 			}))
 	}
@@ -146,23 +148,25 @@ func latchOperations(c *Client) []func() {
 }
 
 func barrierOperations(b *Barrier) []func() {
-	send := func(build func(p *barrierAwaiter) call) func() {
+	send := func(build func(p *barrierAwaiter) script.Call) func() {
 		return func() {
 			p := b.newParty("await", "", &request{lease: 5 * time.Second})
 			p.view.generation = "1"
 			c := build(p)
 			p.sent.done()
-			c.cmd.Send(context.Background(), b.client.rueidis, c.keys, c.args)
+			c.Cmd.Send(context.Background(), b.client.rueidis, c.Keys, c.Args)
 		}
 	}
 	return []func(){
 		send((*barrierAwaiter).arriving),
 		send((*barrierAwaiter).looking),
 		send((*barrierAwaiter).returning),
-		send(func(p *barrierAwaiter) call { p.known = true; return p.leaving(barrierLeft) }),
-		send(func(p *barrierAwaiter) call { return barrierProtocol{b}.renewalCall(p.ownership, p.request.lease) }),
-		send(func(*barrierAwaiter) call {
-			return call{barrierReset, b.all(), []string{"0", b.client.publish, b.names.Channel}}
+		send(func(p *barrierAwaiter) script.Call { p.known = true; return p.leaving(barrierLeft) }),
+		send(func(p *barrierAwaiter) script.Call {
+			return barrierProtocol{b}.renewalCall(p.ownership, p.request.lease)
+		}),
+		send(func(*barrierAwaiter) script.Call {
+			return script.NewCall(script.BarrierReset, b.all(), "0", b.client.publish, b.names.Channel)
 		}),
 	}
 }

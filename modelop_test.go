@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // opReference is what the server must remember of operations that count once: the last operation of each session, for
@@ -52,7 +53,7 @@ func (w *world) operationOf(words []string) modelOperation {
 // recall returns what the server knows of an operation: its result, or that it is past.
 func (r *opReference) recall(o modelOperation) (result any, past bool) {
 	last, noted := r.notes[o.note]
-	if !noted || r.w.ms() > last.at+millis(opMemory) {
+	if !noted || r.w.ms() > last.at+script.Millis(opMemory) {
 		return nil, false
 	}
 	if last.number == o.number && last.result != nil {
@@ -142,7 +143,7 @@ func (p *operator) perform(what string, way settling, light bool, send func(), f
 
 // settling returns the message that ends an operation, whatever its outcome.
 func (p *operator) settling(what string, way settling, o modelOperation) *message {
-	c := call{opVoid, []string{o.note}, []string{strconv.FormatUint(o.number, 10)}}
+	c := script.NewCall(script.OpVoid, []string{o.note}, strconv.FormatUint(o.number, 10))
 	if way == undone {
 		entry := ""
 		if o.script == "semaphore/acquire" {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // party is one owner that wants, holds or releases a lock, as its client sees it. It sends what an ownership sends:
@@ -84,7 +86,7 @@ func (p *party) sendAttempt(fate int) {
 	p.t.noteCount(1, false)
 	p.acquisition.lease = fromMS(p.lease.ms)
 	c := p.t.protocol().acquireCall(p.acquisition, 1, p.round)
-	t, bare := p.t, c.cmd.Text == ""
+	t, bare := p.t, c.Cmd.Text == ""
 	p.round++
 	if p.onAttempt != nil {
 		p.onAttempt()
@@ -293,7 +295,7 @@ func (p *party) settle(certain bool, fate int) {
 	t, others, count := p.t, p.others, len(p.grips)
 	t.holds.count = count
 	c := t.protocol().releaseCall(t, release{count: count, raise: fromMS(p.renewal())}, nil)
-	if c.keys == nil {
+	if c.Keys == nil {
 		p.owing = false
 		return
 	}
@@ -345,7 +347,7 @@ func (p *party) watch(m *message) {
 
 // renewAll renews holds of one client with one command.
 func renewAll(w *world, parties []*party, fate int) {
-	var c call
+	var c script.Call
 	var due []*party // each party once per permit
 	var ownerships []*ownership
 	name := ""
@@ -354,7 +356,7 @@ func renewAll(w *world, parties []*party, fate int) {
 			continue
 		}
 		for _, t := range p.together() {
-			c.add(t.protocol().renewalCall(t, fromMS(p.renewal())))
+			c.Add(t.protocol().renewalCall(t, fromMS(p.renewal())))
 			due, ownerships = append(due, p), append(ownerships, p.t)
 		}
 		name += p.name + " "

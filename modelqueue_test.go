@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // queueReference is what the queue of a lock must do, with the messages that report grants.
@@ -153,7 +155,7 @@ func (r *queueReference) giveBack(owner string, fate int) {
 // receiveGrant begins the hold of an owner that was granted the lock, if by the reckoning of its client there is time
 // left.
 func (p *party) receiveGrant(m modelMessage) {
-	short := millis(p.t.entry.lease)
+	short := script.Millis(p.t.entry.lease)
 	if p.made+short <= p.w.ms() {
 		p.w.say("the grant for %s is old", p.name)
 		return
@@ -182,7 +184,7 @@ func (p *party) releaseFor(fate int) {
 			p.w.fail("%s gets %v", m.what, reply)
 		}
 		if got, is := reply.([]any); is && got[0] == next.wire {
-			p.begin(p.made, millis(next.entry.lease), got[1].(string))
+			p.begin(p.made, script.Millis(next.entry.lease), got[1].(string))
 		}
 	}
 	p.queue.watch(m, next.entry.text)

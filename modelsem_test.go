@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 func init() { models["semaphore"] = newSemaphoreModel }
@@ -376,7 +378,7 @@ func wantedBy(entry string) int64 {
 // kept returns how many permits are kept for others.
 func (m *semaphoreModel) kept(entry string) (n int64) {
 	for each, score := range m.before.calls.fields {
-		if left := numeral(score) - m.w.ms(); each != entry && 0 < left && left <= millis(m.keys.client.options.StaleWaiterTimeout/5) {
+		if left := numeral(score) - m.w.ms(); each != entry && 0 < left && left <= script.Millis(m.keys.client.options.StaleWaiterTimeout/5) {
 			n += wantedBy(each)
 		}
 	}

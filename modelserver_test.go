@@ -20,6 +20,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 	"github.com/latchkey-go/latchkey/lua"
 )
@@ -75,7 +76,7 @@ func (s *modelServer) connect(t *testing.T) {
 var libraryScripts = sync.OnceValue(func() map[string]transport.Command {
 	scripts := map[string]transport.Command{}
 	for _, name := range lua.Names() {
-		scripts[name] = loadScript(name)
+		scripts[name] = transport.NewScript(lua.Text(name))
 	}
 	return scripts
 })
@@ -223,7 +224,7 @@ type recorder struct {
 
 func (r *recorder) Do(ctx context.Context, c rueidis.Completed) rueidis.RedisResult {
 	words := c.Commands()
-	if isCommand(latchLook, words[1]) || isCommand(inspectScript, words[1]) {
+	if isCommand(script.LatchLook, words[1]) || isCommand(script.Inspect, words[1]) {
 		return r.Client.Do(ctx, c)
 	}
 	if r.sent == nil { // the next command queries why the first was refused

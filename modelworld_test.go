@@ -17,6 +17,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -164,8 +165,8 @@ func (w *world) record(send func()) []string {
 }
 
 // words returns the words of a call.
-func (w *world) words(c call) []string {
-	return w.record(func() { c.cmd.Send(context.Background(), w.wire, c.keys, c.args) })
+func (w *world) words(c script.Call) []string {
+	return w.record(func() { c.Cmd.Send(context.Background(), w.wire, c.Keys, c.Args) })
 }
 
 // Fates of a message, 0 to 99: each constant is the first number of its range.

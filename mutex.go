@@ -2,6 +2,8 @@ package latchkey
 
 import (
 	"context"
+
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // Mutex is the plain lock of the Redis documentation: SET name token NX PX, and a
@@ -103,5 +105,5 @@ func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 
 // mutexSpec polls more often than the other specs: see waitqueue_recipe.go.
 var mutexSpec = &spec{kind: KindMutex, family: KindMutex, stored: KindMutex,
-	protocol: stringProtocol{}, renew: renewScript, renewals: renewBatch, passes: true, handsOver: true, grantMark: "s", recipe: true,
+	protocol: stringProtocol{}, renew: script.Renew, renewals: renewBatch, passes: true, handsOver: true, grantMark: "s", recipe: true,
 	resolve: resolveOwner, fresh: freshOwner}

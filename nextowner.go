@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -42,7 +43,7 @@ func (o *ownership) chooseTurn() {
 	open := o.openFor()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.local.openMS = int16(millis(open)) //nolint:gosec // it is short
+	o.local.openMS = int16(script.Millis(open)) //nolint:gosec // it is short
 }
 
 // turnBegan returns when the server gave the ownership the lock.
@@ -65,14 +66,14 @@ func (o *ownership) noteOpen(a transport.Answer) {
 		return
 	}
 	o.mu.Lock()
-	open := fromMillis(int64(o.local.openMS))
+	open := script.FromMillis(int64(o.local.openMS))
 	o.mu.Unlock()
 	o.leftFree(open, !a.Message.IsInt64())
 }
 
 // noteHandover records for this next owner, if there is one, what the release did.
 func (o *ownership) noteHandover(a transport.Answer) {
-	if o == nil || !freed(a) || a.KeysOmitted != nil {
+	if o == nil || !script.Freed(a) || a.KeysOmitted != nil {
 		return
 	}
 	o.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -43,7 +44,7 @@ func (c *Client) look(ctx context.Context, m transport.Master, names []*keyspace
 			loads[i].Keys = append(loads[i].Keys, each.LookKeys()...)
 		}
 	}
-	results, err := c.sender.SendEach(ctx, c.closing, m, lookScript, loads)
+	results, err := c.sender.SendEach(ctx, c.closing, m, script.Look, loads)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func (c *Client) readLooks(ctx context.Context, result rueidis.RedisResult, grou
 	refused := result.Error() != nil
 	replies, err := result.ToArray()
 	if !refused && (err != nil || len(replies) != len(group)) {
-		return nil, errors.Join(errReply, err)
+		return nil, errors.Join(script.ErrReply, err)
 	}
 	var all []Object
 	for i, each := range group {
@@ -128,13 +129,13 @@ func (o *Object) isDerived() bool {
 
 // lookOnce looks at one name.
 func (c *Client) lookOnce(ctx context.Context, names *keyspace.Keys) (Object, error) {
-	a, err := c.send(ctx, call{lookScript, names.LookKeys(), []string{c.numsub(), lookFields}})
+	a, err := c.send(ctx, script.NewCall(script.Look, names.LookKeys(), c.numsub(), lookFields))
 	if err != nil {
 		return Object{}, err
 	}
 	replies, err := a.Message.ToArray()
 	if err != nil || len(replies) != 1 {
-		return Object{}, errors.Join(errReply, err)
+		return Object{}, errors.Join(script.ErrReply, err)
 	}
 	return readLook(names, replies[0])
 }
@@ -147,7 +148,7 @@ func readLook(names *keyspace.Keys, reply rueidis.RedisMessage) (Object, error) 
 	}
 	parts, err := reply.ToArray()
 	if err != nil || len(parts) < 7 {
-		return o, errors.Join(errReply, err)
+		return o, errors.Join(script.ErrReply, err)
 	}
 	numbers := [3]int64{}
 	for i := range numbers {
@@ -186,7 +187,7 @@ func (o *Object) readBarrier(content rueidis.RedisMessage) error {
 	parties, bad := strconv.Atoi(cmp.Or(fields["parties"], "0"))
 	o.Total, o.Count = parties, int64(max(parties-o.Queued, 0))
 	if err = errors.Join(err, bad); err != nil {
-		return errors.Join(errReply, err)
+		return errors.Join(script.ErrReply, err)
 	}
 	return nil
 }
@@ -199,7 +200,7 @@ func (o *Object) readNumber(parts []rueidis.RedisMessage) error {
 	what, err3 := parts[10].ToString()
 	n, err4 := strconv.ParseInt(content[0], 10, 64)
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		return errors.Join(errReply, err)
+		return errors.Join(script.ErrReply, err)
 	}
 	if Kind(what) != KindSemaphore {
 		o.Kind, o.Count = cmp.Or(Kind(what), KindNumber), n

@@ -12,6 +12,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -138,12 +139,12 @@ func (c *Client) piece(ctx context.Context, m transport.Master, cursor, pattern 
 	}
 	parts, err := reply.ToArray()
 	if err != nil || len(parts) != 2 {
-		return nil, "", errors.Join(errReply, err)
+		return nil, "", errors.Join(script.ErrReply, err)
 	}
 	next, err1 := parts[0].ToString()
 	found, err2 := parts[1].AsStrSlice()
 	if _, err = strconv.ParseUint(next, 10, 64); err != nil || err1 != nil || err2 != nil {
-		return nil, "", errors.Join(errReply, err, err1, err2)
+		return nil, "", errors.Join(script.ErrReply, err, err1, err2)
 	}
 	objects, err := c.look(ctx, m, c.namesOf(found))
 	holders := make([][]Holder, len(objects))

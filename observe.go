@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // This file sends the events of calls and ownerships to the client's observer. Without an observer it does
@@ -53,7 +55,7 @@ func asReturned(err error) error {
 	if err == nil {
 		return nil
 	}
-	returned := explain(err)
+	returned := script.Explain(err)
 	if len(returned) == 1 {
 		return returned[0]
 	}

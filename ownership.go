@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -89,7 +90,7 @@ func (o *ownership) owner() Owner { return ownerOf(o.wire) }
 // begin makes an ownership live after the server has granted it. The lease counts from just before the request
 // was sent.
 func (o *ownership) begin(r *request, a transport.Answer, now lease.Stamp) {
-	o.beginWith(r, lease.NewTerm(a.Sent, r.lease, r.renewLease, r.maxHold), a.Sent, now, tokenOf(a))
+	o.beginWith(r, lease.NewTerm(a.Sent, r.lease, r.renewLease, r.maxHold), a.Sent, now, script.Token(a))
 }
 
 // beginWith makes an ownership live with what the server granted. The program sees acquired as the time of the
@@ -103,7 +104,7 @@ func (o *ownership) beginWith(r *request, term lease.Term, acquired, now lease.S
 	o.phase, o.doubt.queued = held, false
 	o.lease = term
 	if o.lock.spec.permit && token > 0 { // it is not a token, but the ms after which the semaphore ends
-		o.lease.EndIn(term.Sent, fromMillis(token))
+		o.lease.EndIn(term.Sent, script.FromMillis(token))
 		token = 0
 	}
 	o.keptUntil = lease.NewBound(r.atLeast, now)

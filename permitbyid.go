@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -105,19 +106,19 @@ func releaseOwn(ctx context.Context, o *ownership, errs []error) (PermitState, [
 
 // releaseByID releases some of the ids and fills in their states.
 func (s *permitPool) releaseByID(ctx context.Context, ids []string, some []int, states []PermitState) error {
-	a, err := s.sendUntilDone(s.client.sender.Detached(ctx), "release", func(o *operation) call {
+	a, err := s.sendUntilDone(s.client.sender.Detached(ctx), "release", func(o *operation) script.Call {
 		args := append(s.client.handover.channelArgs([]string{o.number, s.client.publish, s.names.Channel}, s.names.Key), presenceChannel(s.names.Key))
 		for _, i := range some {
 			args = append(args, rawID(ids[i]))
 		}
-		return call{permitRelease, s.queueKeys(o), args}
+		return script.NewCall(script.PermitRelease, s.queueKeys(o), args...)
 	})
 	if err != nil {
 		return err
 	}
 	report, err := a.Message.ToString()
 	if err != nil || len(report) != len(some) {
-		return fault.Op("release", s.names.Name, fault.ErrUnknownOutcome, errors.Join(errReply, err))
+		return fault.Op("release", s.names.Name, fault.ErrUnknownOutcome, errors.Join(script.ErrReply, err))
 	}
 	for at, i := range some {
 		states[i] = map[byte]PermitState{'R': PermitReleased, 'E': PermitExpired, 'U': PermitUnknown}[report[at]]
@@ -135,7 +136,7 @@ func (s *permitPool) RemainingLease(ctx context.Context, id string) (time.Durati
 	if err := checkIDs([]string{id}); err != nil {
 		return 0, fault.Op("remaining lease", s.names.Name, err)
 	}
-	a, err := s.query(ctx, "remaining lease", call{permitLease, []string{s.names.Key, s.secondKey, s.kindKey()}, []string{rawID(id)}})
+	a, err := s.query(ctx, "remaining lease", script.NewCall(script.PermitLease, []string{s.names.Key, s.secondKey, s.kindKey()}, rawID(id)))
 	switch {
 	case err != nil:
 		return 0, err
@@ -143,7 +144,7 @@ func (s *permitPool) RemainingLease(ctx context.Context, id string) (time.Durati
 		return 0, fault.Op("remaining lease", s.names.Name, fault.ErrNotHeld)
 	}
 	left, err := a.Message.AsInt64()
-	return ttlOf(left), err
+	return script.FromPTTL(left), err
 }
 
 // SetLease makes the lease of the permit with that id d from now, longer or shorter, or without an end for
@@ -193,22 +194,22 @@ func (s *permitPool) setOwnLease(ctx context.Context, verb string, o *ownership,
 // update sets a lease, which begins no earlier than sent. end is when the semaphore ends. If no answer comes, the lease
 // is not set later.
 func (s *permitPool) update(ctx context.Context, verb, id, ms string) (sent lease.Stamp, end time.Duration, err error) {
-	a, err := s.sendOrVoid(ctx, verb, func(o *operation) call {
-		return call{permitUpdate.Confirmed(s.client.confirmCalls), []string{s.names.Key, s.secondKey, o.record, s.kindKey()},
-			[]string{o.number, rawID(id), ms, s.client.publish, s.names.Channel}}
+	a, err := s.sendOrVoid(ctx, verb, func(o *operation) script.Call {
+		return script.NewCall(script.PermitUpdate.Confirmed(s.client.confirmCalls), []string{s.names.Key, s.secondKey, o.record, s.kindKey()},
+			o.number, rawID(id), ms, s.client.publish, s.names.Channel)
 	})
 	switch {
-	case deniedHold(err), err == nil && a.Message.IsInt64():
+	case script.DeniedHold(err), err == nil && a.Message.IsInt64():
 		return sent, 0, fault.Op(verb, s.names.Name, fault.ErrNotHeld)
 	case err != nil:
 		return sent, 0, err
 	}
 	reply, err := a.Message.AsIntSlice()
 	if err != nil || len(reply) != 2 {
-		return sent, 0, fault.Op(verb, s.names.Name, fault.ErrUnknownOutcome, errors.Join(errReply, err))
+		return sent, 0, fault.Op(verb, s.names.Name, fault.ErrUnknownOutcome, errors.Join(script.ErrReply, err))
 	}
 	if end = lease.NoExpiry; reply[1] > 0 {
-		end = fromMillis(reply[1])
+		end = script.FromMillis(reply[1])
 	}
 	if reply[0] == 2 {
 		return a.FirstSent, end, nil // from an earlier attempt

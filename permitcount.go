@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -17,7 +18,7 @@ type permitCount struct {
 
 	secondKey string // the key of the total of a Semaphore, or of the ids of permits
 	numeral   string // its kind, as lua/shared/number_kind.lua names it
-	script    func(c *permitCount, o *operation, how permitChange, n int, ttl string) call
+	script    func(c *permitCount, o *operation, how permitChange, n int, ttl string) script.Call
 }
 
 // permitChange is a way to change the number of permits, as lua/semaphore/set.lua and lua/permit/set.lua name it.
@@ -84,7 +85,7 @@ func (c *permitCount) change(ctx context.Context, verb string, how permitChange,
 	if how == changeAdd {
 		send = c.sendUntilDone
 	}
-	return boolOf(send(ctx, verb, func(o *operation) call { return c.script(c, o, how, n, ttl) }))
+	return script.Bool(send(ctx, verb, func(o *operation) script.Call { return c.script(c, o, how, n, ttl) }))
 }
 
 // SetTTL makes the semaphore end in d, or never with NoExpiry, and reports whether it exists. d is
@@ -105,8 +106,8 @@ func (c *permitCount) SetTTL(ctx context.Context, d time.Duration) (bool, error)
 		return false, fault.Op("set ttl", c.names.Name, err)
 	}
 	defer c.endTurns()
-	return boolOf(c.sendOrVoid(ctx, "set ttl", func(o *operation) call {
-		return call{semExpire, []string{c.names.Key, o.record, c.kindKey(), c.secondKey}, []string{o.number, ms, c.numeral}}
+	return script.Bool(c.sendOrVoid(ctx, "set ttl", func(o *operation) script.Call {
+		return script.NewCall(script.SemExpire, []string{c.names.Key, o.record, c.kindKey(), c.secondKey}, o.number, ms, c.numeral)
 	}))
 }
 
@@ -115,9 +116,9 @@ func (c *permitCount) SetTTL(ctx context.Context, d time.Duration) (bool, error)
 // SetTTL.
 func (c *permitCount) Delete(ctx context.Context) (bool, error) {
 	defer c.endTurns()
-	return boolOf(c.sendOrVoid(ctx, "delete", func(o *operation) call {
-		return call{semExpire, append([]string{c.names.Key, o.record, c.kindKey(), c.secondKey}, c.names.SemQueueKeys()...),
-			[]string{o.number, "0", c.numeral, c.client.publish, c.names.Channel}}
+	return script.Bool(c.sendOrVoid(ctx, "delete", func(o *operation) script.Call {
+		return script.NewCall(script.SemExpire, append([]string{c.names.Key, o.record, c.kindKey(), c.secondKey}, c.names.SemQueueKeys()...),
+			o.number, "0", c.numeral, c.client.publish, c.names.Channel)
 	}))
 }
 
@@ -133,10 +134,10 @@ func checkAdded(n int) error {
 func readPermitRefusal(a transport.Answer, wanted int) (left time.Duration, more []int64, err error) {
 	n, err := a.Message.AsIntSlice()
 	if err != nil || len(n) != 3 && len(n) != 5 && len(n) != 6 {
-		return 0, nil, errors.Join(errReply, err)
+		return 0, nil, errors.Join(script.ErrReply, err)
 	}
 	if len(n) > 3 {
 		more = n[3:]
 	}
-	return fromMillis(n[0]), more, &fault.PermitsError{Wanted: wanted, Free: int(n[1]), Total: int(n[2])}
+	return script.FromMillis(n[0]), more, &fault.PermitsError{Wanted: wanted, Free: int(n[1]), Total: int(n[2])}
 }

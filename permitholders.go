@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // PermitHolder is a permit that is held.
@@ -32,8 +33,8 @@ type PermitHolder struct {
 func (s *permitPool) Holders(ctx context.Context) ([]PermitHolder, error) {
 	const verb = "holders"
 	var all []PermitHolder
-	err := readPages(func(positions []string) (size int64, err error) {
-		a, err := s.query(ctx, verb, call{permitHolders, []string{s.names.Key, s.secondKey, s.kindKey()}, positions})
+	err := script.Pages(func(positions []string) (size int64, err error) {
+		a, err := s.query(ctx, verb, script.NewCall(script.PermitHolders, []string{s.names.Key, s.secondKey, s.kindKey()}, positions...))
 		if err != nil {
 			return 0, err
 		}
@@ -56,17 +57,17 @@ func (s *permitPool) Holders(ctx context.Context) ([]PermitHolder, error) {
 func readPermits(reply rueidis.RedisMessage) (page []PermitHolder, size int64, err error) {
 	parts, err := reply.ToArray()
 	if err != nil || len(parts)%2 != 1 {
-		return nil, 0, errors.Join(errReply, err)
+		return nil, 0, errors.Join(script.ErrReply, err)
 	}
 	size, err = parts[0].AsInt64()
 	for i := 1; i < len(parts) && err == nil; i += 2 {
 		raw, err1 := parts[i].ToString()
 		left, err2 := parts[i+1].AsInt64()
-		page = append(page, PermitHolder{ID: hex.EncodeToString([]byte(raw)), Lease: ttlOf(left)})
+		page = append(page, PermitHolder{ID: hex.EncodeToString([]byte(raw)), Lease: script.FromPTTL(left)})
 		err = errors.Join(err1, err2)
 	}
 	if err != nil {
-		return nil, 0, errors.Join(errReply, err)
+		return nil, 0, errors.Join(script.ErrReply, err)
 	}
 	return page, size, nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -23,7 +24,7 @@ func (p permitProtocol) keys(o *ownership) []string {
 	return keys
 }
 
-func (p permitProtocol) acquireCall(a *acquisition, _, _ int) call {
+func (p permitProtocol) acquireCall(a *acquisition, _, _ int) script.Call {
 	o, awaits := a.ownership, ""
 	stale, ticket, grant := p.waiter.args()
 	if p.waiter != nil {
@@ -34,7 +35,7 @@ func (p permitProtocol) acquireCall(a *acquisition, _, _ int) call {
 	}
 	args := []string{o.permitEntry(), p.leaseText(a), stale, ticket, grant, awaits, o.lock.client.publish, o.lock.names.Channel}
 	args = o.lock.client.handover.channelArgs(args, o.lock.names.Key)
-	return call{permitAcquire, p.keys(o), append(args, rawID(o.wire)[:groupIndex])}
+	return script.NewCall(script.PermitAcquire, p.keys(o), append(args, rawID(o.wire)[:groupIndex])...)
 }
 
 // What lua/permit/acquire.lua says of the place of a waiter: nobody has set the permits, or the waiter is not in the
@@ -67,21 +68,21 @@ func (p permitProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.
 
 // releaseCall, for the first of a group that was never acquired, gives up the whole group and its
 // place in the queue.
-func (p permitProtocol) releaseCall(o *ownership, to release, args []string) call {
+func (p permitProtocol) releaseCall(o *ownership, to release, args []string) script.Call {
 	if to.count > 0 {
-		return call{}
+		return script.Call{}
 	}
 	id, entry, mark := rawID(o.wire), "", ""
 	if !o.hasBegun() && (p.leader == o.wire || p.leader == "") {
 		id, entry = "", o.permitEntry()
 	}
 	if p.permanent && o.mayBeAcquired() {
-		mark = millisText(lateDelivery)
+		mark = script.MillisText(lateDelivery)
 	}
 	args = append(args, id, entry, mark, o.lock.client.publish, o.lock.names.Channel)
-	return call{permitLeave, p.keys(o), append(o.lock.client.handover.channelArgs(args, o.lock.names.Key), presenceChannel(o.lock.names.Key))}
+	return script.NewCall(script.PermitLeave, p.keys(o), append(o.lock.client.handover.channelArgs(args, o.lock.names.Key), presenceChannel(o.lock.names.Key))...)
 }
 
-func (permitProtocol) renewalCall(o *ownership, lease time.Duration) call {
-	return call{permitRenew, []string{keyspace.PermitIDsKey(o.lock.names.Key)}, []string{rawID(o.wire), millisText(lease)}}
+func (permitProtocol) renewalCall(o *ownership, lease time.Duration) script.Call {
+	return script.NewCall(script.PermitRenew, []string{keyspace.PermitIDsKey(o.lock.names.Key)}, rawID(o.wire), script.MillisText(lease))
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -31,7 +32,7 @@ func newPermitQueues(c *Client) any {
 	q.waiters = newFairWaitList(c, q)
 	q.waiters.sharedChannel = true
 	q.fair = &spec{kind: KindFairPermit, family: KindPermit, stored: KindSemaphore,
-		protocol: permitProtocol{}, renew: permitRenew, renewals: renewBatch, permit: true, handsOver: true, grantMark: "p",
+		protocol: permitProtocol{}, renew: script.PermitRenew, renewals: renewBatch, permit: true, handsOver: true, grantMark: "p",
 		line:    exclusiveLine, // whose front does not wait for a hold of this client to end
 		resolve: noOwner, fresh: freshPermits, wait: q.waiters.wait, inUse: permitsInUse, channel: semaphoreChannel}
 	inLine := *q.fair
@@ -61,7 +62,7 @@ func (q *permitQueues) waitInLine(ctx context.Context, a *acquisition) error {
 func (q *permitQueues) close() { q.waiters.close() }
 
 // refresh, keys, channel and entry implement [fairQueue].
-func (*permitQueues) refresh() transport.Command  { return permitRefresh }
+func (*permitQueues) refresh() transport.Command  { return script.PermitRefresh }
 func (*permitQueues) keys(p *primitive) []string  { return p.names.FairPermitKeys() }
 func (*permitQueues) channel(p *primitive) string { return p.names.Channel }
 func (*permitQueues) entry(o *ownership) string   { return o.permitEntry() }

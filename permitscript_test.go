@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // newPermitScripts drives a semaphore that nobody has set.
@@ -34,13 +36,13 @@ func (s fairPermitScripts) permit(entry, lease string) any {
 	if lease == "" {
 		keys = s.marked(entry)
 	}
-	return s.pause(s.twice(permitAcquire, keys, entry, lease, "", "", "", "", "PUBLISH", s.channel, "latchkey:{", "}", "0"))
+	return s.pause(s.twice(script.PermitAcquire, keys, entry, lease, "", "", "", "", "PUBLISH", s.channel, "latchkey:{", "}", "0"))
 }
 
 // giveBack gives back one permit.
 func (s fairPermitScripts) giveBack(id string) any {
 	s.t.Helper()
-	return s.twice(permitLeave, s.lock.names.FairPermitKeys(), s.serving(id, "", "")...)
+	return s.twice(script.PermitLeave, s.lock.names.FairPermitKeys(), s.serving(id, "", "")...)
 }
 
 // served are the keys of a script that serves the queue after an operation that counts once.
@@ -55,12 +57,12 @@ func (s fairPermitScripts) serving(own ...string) []string {
 
 func (s fairPermitScripts) release(ids ...string) any {
 	s.t.Helper()
-	return s.twice(permitRelease, s.served(), append(s.serving(s.number()), ids...)...)
+	return s.twice(script.PermitRelease, s.served(), append(s.serving(s.number()), ids...)...)
 }
 
 func (s fairPermitScripts) setPermits(n int, how string) any {
 	s.t.Helper()
-	return s.twice(permitSet, s.served(), s.serving(s.number(), strconv.Itoa(n), how, "")...)
+	return s.twice(script.PermitSet, s.served(), s.serving(s.number(), strconv.Itoa(n), how, "")...)
 }
 
 // lapse ends the lease of a permit.
@@ -68,7 +70,7 @@ func (s fairPermitScripts) lapse(id string) { s.do("ZADD", s.ids, "1000", id) }
 
 func (s fairPermitScripts) counts(free, held int64) {
 	s.t.Helper()
-	require.Equal(s.t, []any{free, held, int64(-1)}, s.twice(permitStats, []string{s.key, s.ids, s.kind}))
+	require.Equal(s.t, []any{free, held, int64(-1)}, s.twice(script.PermitStats, []string{s.key, s.ids, s.kind}))
 }
 
 func TestPermitScripts(t *testing.T) {
@@ -90,8 +92,8 @@ func TestPermitScripts(t *testing.T) {
 	s.counts(-1, 1)
 	require.Equal(t, int64(1), s.setPermits(2, "add"))
 	s.counts(1, 1)
-	require.Equal(t, []any{int64(1), int64(0)}, s.twice(permitRenew, []string{s.ids, s.ids}, c, "30000", "x", "30000"))
-	require.Equal(t, int64(-1), s.twice(permitLease, []string{s.key, s.ids, s.kind}, c), "a renewal never shortens")
+	require.Equal(t, []any{int64(1), int64(0)}, s.twice(script.PermitRenew, []string{s.ids, s.ids}, c, "30000", "x", "30000"))
+	require.Equal(t, int64(-1), s.twice(script.PermitLease, []string{s.key, s.ids, s.kind}, c), "a renewal never shortens")
 }
 
 // An expired permit is available, is put back once, and is not renewed.
@@ -104,8 +106,8 @@ func TestPermitScripts_expiry(t *testing.T) {
 	s.lapse(abc[0])
 	s.lapse(abc[1])
 	s.counts(2, 1)
-	require.Equal(t, []any{int64(0)}, s.twice(permitRenew, []string{s.ids}, abc[0], "30000"))
-	require.Equal(t, int64(0), s.twice(permitUpdate, []string{s.key, s.ids, s.note(2), s.kind}, s.number(), abc[0], "30000", "PUBLISH", s.channel))
+	require.Equal(t, []any{int64(0)}, s.twice(script.PermitRenew, []string{s.ids}, abc[0], "30000"))
+	require.Equal(t, int64(0), s.twice(script.PermitUpdate, []string{s.key, s.ids, s.note(2), s.kind}, s.number(), abc[0], "30000", "PUBLISH", s.channel))
 	require.Equal(t, "ER", s.release(abc[0], abc[2]))
 	s.counts(3, 0)
 	require.Nil(t, s.permit(two, "30000"))
@@ -139,7 +141,7 @@ func TestPermitScripts_one_mark_for_all(t *testing.T) {
 		if held {
 			require.Nil(t, s.permit(three, ""))
 		}
-		left := s.c.script(permitLeave, s.marked(three), s.serving(idsOf(three)[1], "", "1000")...)
+		left := s.c.script(script.PermitLeave, s.marked(three), s.serving(idsOf(three)[1], "", "1000")...)
 		require.Equal(t, held, left != nil)
 		requireCode(t, s.permit(three, ""), "LATCHKEY_PAST")
 	}
@@ -158,7 +160,7 @@ func TestPermitScripts_repeated_late(t *testing.T) {
 	require.Nil(t, s.permit(three, "30000"))
 	s.counts(1, 3)
 	for _, id := range abc {
-		require.InDelta(t, 30000, s.twice(permitLease, []string{s.key, s.ids, s.kind}, id), 4000)
+		require.InDelta(t, 30000, s.twice(script.PermitLease, []string{s.key, s.ids, s.kind}, id), 4000)
 	}
 }
 
@@ -187,6 +189,6 @@ func TestPermitScripts_other_kind_beside_the_permits(t *testing.T) {
 	two := s.entry(2)
 	require.Nil(t, s.permit(two, "30000"))
 	s.do("SADD", s.lock.names.FairPermitKeys()[4], "x") // the leases of grants
-	requireCode(t, s.c.script(permitLeave, s.lock.names.FairPermitKeys(), s.serving("", two, "")...), "WRONGTYPE")
+	requireCode(t, s.c.script(script.PermitLeave, s.lock.names.FairPermitKeys(), s.serving("", two, "")...), "WRONGTYPE")
 	s.counts(3, 0)
 }

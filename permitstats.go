@@ -8,6 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // SemaphoreStats is the state of a [Semaphore] at one moment.
@@ -46,20 +47,20 @@ type PermitStats struct {
 // else, ErrInvalid for a bad name (nothing was sent), ErrClosed, or ErrUnavailable if the server
 // did not answer within Options.RetryBudget.
 func (s *Semaphore) Stats(ctx context.Context) (SemaphoreStats, error) {
-	parts, err := s.stats(ctx, call{semStats, []string{s.names.Key, s.secondKey, s.kindKey()}, nil})
+	parts, err := s.stats(ctx, script.NewCall(script.SemStats, []string{s.names.Key, s.secondKey, s.kindKey()}))
 	if err != nil {
 		return SemaphoreStats{}, err
 	}
 	free, err1 := parts[0].AsInt64()
 	ttl, err2 := parts[1].AsInt64()
-	stats := SemaphoreStats{Available: int(free), TTL: ttlOf(ttl), TotalKnown: !parts[2].IsNil()}
+	stats := SemaphoreStats{Available: int(free), TTL: script.FromPTTL(ttl), TotalKnown: !parts[2].IsNil()}
 	if stats.TotalKnown {
 		var total int64
 		total, err = parts[2].AsInt64()
 		stats.Total = int(total)
 	}
 	if err := errors.Join(err, err1, err2); err != nil {
-		return SemaphoreStats{}, fault.Op("stats", s.names.Name, errReply, err)
+		return SemaphoreStats{}, fault.Op("stats", s.names.Name, script.ErrReply, err)
 	}
 	return stats, nil
 }
@@ -70,7 +71,7 @@ func (s *Semaphore) Stats(ctx context.Context) (SemaphoreStats, error) {
 //
 // The errors are those of [Semaphore.Stats].
 func (s *permitPool) Stats(ctx context.Context) (PermitStats, error) {
-	parts, err := s.stats(ctx, call{permitStats, []string{s.names.Key, s.secondKey, s.kindKey()}, nil})
+	parts, err := s.stats(ctx, script.NewCall(script.PermitStats, []string{s.names.Key, s.secondKey, s.kindKey()}))
 	if err != nil {
 		return PermitStats{}, err
 	}
@@ -78,20 +79,20 @@ func (s *permitPool) Stats(ctx context.Context) (PermitStats, error) {
 	held, err2 := parts[1].AsInt64()
 	ttl, err3 := parts[2].AsInt64()
 	if err := errors.Join(err1, err2, err3); err != nil {
-		return PermitStats{}, fault.Op("stats", s.names.Name, errReply, err)
+		return PermitStats{}, fault.Op("stats", s.names.Name, script.ErrReply, err)
 	}
-	return PermitStats{Available: int(free), Acquired: int(held), Total: int(free + held), TTL: ttlOf(ttl)}, nil
+	return PermitStats{Available: int(free), Acquired: int(held), Total: int(free + held), TTL: script.FromPTTL(ttl)}, nil
 }
 
 // stats queries a semaphore and returns the three parts of the reply.
-func (o *synchronizer) stats(ctx context.Context, c call) ([]rueidis.RedisMessage, error) {
+func (o *synchronizer) stats(ctx context.Context, c script.Call) ([]rueidis.RedisMessage, error) {
 	a, err := o.query(ctx, "stats", c)
 	if err != nil {
 		return nil, err
 	}
 	parts, err := a.Message.ToArray()
 	if err != nil || len(parts) != 3 {
-		return nil, fault.Op("stats", o.names.Name, errReply, err)
+		return nil, fault.Op("stats", o.names.Name, script.ErrReply, err)
 	}
 	return parts, nil
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // poll makes an attempt as a poller that polls again after ms, and returns the ms of the reply.
@@ -19,9 +21,9 @@ func (s handoverScripts) poll(owner string, ms int) any {
 func (s handoverScripts) attemptPolling(owner, poll string) any {
 	s.t.Helper()
 	if s.mutex {
-		return s.run(mutexAcquire, s.keys.Queued(), owner, "30000", s.entry(owner), "", poll)
+		return s.run(script.MutexAcquire, s.keys.Queued(), owner, "30000", s.entry(owner), "", poll)
 	}
-	return s.run(lockAcquire, s.keys.Fenced(), owner, "30000", "1", "", "", "1", s.entry(owner), "", poll)
+	return s.run(script.LockAcquire, s.keys.Fenced(), owner, "30000", "1", "", "", "1", s.entry(owner), "", poll)
 }
 
 // A poller is passed over, and keeps its place, until it knows that it is the first. Then it is granted the lock, although
@@ -114,7 +116,7 @@ func TestHandoverScripts_ask_passes_over_pollers(t *testing.T) {
 func (s *semScripts) pollFor(session, n int, number, ticket string, ms int) (place string, asks any) {
 	s.t.Helper()
 	args := []string{number, entryOf(number, n), strconv.Itoa(keepsMS), "PUBLISH", s.channel, "latchkey:{", "}", s.counts, strconv.Itoa(barMS), ticket, strconv.Itoa(ms)}
-	reply := s.c.script(semAcquire, []string{s.key, s.total, s.note(session), s.kind, s.queue, s.calls, s.bar}, args...)
+	reply := s.c.script(script.SemAcquire, []string{s.key, s.total, s.note(session), s.kind, s.queue, s.calls, s.bar}, args...)
 	if refusal, is := reply.([]any); is {
 		require.Len(s.t, refusal, 6)
 		return refusal[3].(string), refusal[5]
@@ -130,18 +132,18 @@ func TestSemScripts_poller(t *testing.T) {
 	s.set(1, "try")
 	require.Equal(t, "OK", s.take(1, 1, s.number()))
 	first, second := otherSemClient+":1 1", s.number()
-	s.served(semAcquire, 9, "1", first, strconv.Itoa(barMS), "")
+	s.served(script.SemAcquire, 9, "1", first, strconv.Itoa(barMS), "")
 	place, asks := s.pollFor(3, 1, second, "", later)
 	require.Equal(t, int64(later), asks)
 	third := otherSemClient + ":2 1"
-	s.served(semAcquire, 9, "2", third, strconv.Itoa(barMS), "")
+	s.served(script.SemAcquire, 9, "2", third, strconv.Itoa(barMS), "")
 	s.give(1, "release")
 	require.Equal(t, []string{first}, s.state().calls)
-	require.Equal(t, "OK", s.served(semAcquire, 9, "1", first, strconv.Itoa(barMS), ""))
+	require.Equal(t, "OK", s.served(script.SemAcquire, 9, "1", first, strconv.Itoa(barMS), ""))
 	s.give(1, "release")
 	require.Equal(t, []string{third}, s.state().calls, "the poller does not ask soon")
 	require.Equal(t, []string{entryOf(second, 1), "~" + semClient + ":" + second}, s.state().queue)
-	require.Equal(t, "OK", s.served(semAcquire, 9, "2", third, strconv.Itoa(barMS), ""))
+	require.Equal(t, "OK", s.served(script.SemAcquire, 9, "2", third, strconv.Itoa(barMS), ""))
 
 	_, asks = s.pollFor(3, 1, second, place, 2000)
 	require.LessOrEqual(t, asks, int64(100), "it is first")
@@ -175,7 +177,7 @@ func TestSemScripts_bar_of_a_poller(t *testing.T) {
 	large := s.number()
 	s.pollFor(2, 3, large, "", 2000)
 	small := otherSemClient + ":1 1"
-	s.served(semAcquire, 9, "1", small, strconv.Itoa(barMS), "")
+	s.served(script.SemAcquire, 9, "1", small, strconv.Itoa(barMS), "")
 	s.give(1, "release")
 	require.Empty(t, s.state().calls)
 	s.give(2, "release")

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 	"github.com/latchkey-go/latchkey/lua"
 )
@@ -13,15 +14,15 @@ import (
 type protocol interface {
 	// acquireCall makes the ownership hold the lock count times. round is 0 for the first attempt of an
 	// acquisition.
-	acquireCall(a *acquisition, count, round int) call
+	acquireCall(a *acquisition, count, round int) script.Call
 	// readRefusal reads a reply to acquireCall that is a number or an array: a refusal. The error matches
 	// ErrNotAcquired. left is the time after which to try again, negative if the script does not know.
 	readRefusal(a *acquisition, ans transport.Answer) (left time.Duration, err error)
 	// releaseCall lowers the count of the ownership; with 0 the ownership is removed from Redis. The arguments
 	// are appended to args.
-	releaseCall(o *ownership, to release, args []string) call
+	releaseCall(o *ownership, to release, args []string) script.Call
 	// renewalCall returns one ownership's part of a batch of renewals.
-	renewalCall(o *ownership, lease time.Duration) call
+	renewalCall(o *ownership, lease time.Duration) script.Call
 }
 
 // release is what a release leaves.
@@ -36,7 +37,7 @@ type release struct {
 // keyByKey is a protocol whose holds have several keys, each of which can be renewed separately.
 type keyByKey interface {
 	// renewalCalls are sent one after the other. The hold is renewed if all of them succeed.
-	renewalCalls(o *ownership, lease time.Duration) []call
+	renewalCalls(o *ownership, lease time.Duration) []script.Call
 }
 
 // Where the owner of a lock is stored in its key, as lua/shared/renew.lua names it.
@@ -48,17 +49,17 @@ const (
 // stringProtocol stores a token in a string.
 type stringProtocol struct{}
 
-func (stringProtocol) acquireCall(a *acquisition, _, round int) call {
+func (stringProtocol) acquireCall(a *acquisition, _, round int) script.Call {
 	o := a.ownership
 	if round == 0 && !o.mayBeQueued() {
-		return call{mutexSet, a.lock.names.Alone(), append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease))}
+		return script.NewCall(script.MutexSet, a.lock.names.Alone(), append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease))...)
 	}
 	place, keys := a.queuePlace(round), a.lock.names.Alone()
 	if place.known() {
 		keys = a.lock.names.Queued()
 	}
 	args := append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease), place.entry, place.oldEntry, place.poll)
-	return call{mutexAcquire, keys, args}
+	return script.NewCall(script.MutexAcquire, keys, args...)
 }
 
 func (stringProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
@@ -66,35 +67,35 @@ func (stringProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Du
 }
 
 // releaseCall returns no call for a partial release, because a mutex cannot be re-entered.
-func (stringProtocol) releaseCall(o *ownership, to release, args []string) call {
+func (stringProtocol) releaseCall(o *ownership, to release, args []string) script.Call {
 	if to.count > 0 {
-		return call{}
+		return script.Call{}
 	}
 	names := o.lock.names
-	args = append(o.handoverArgs(append(args, o.wire, names.Channel, o.lock.client.publish), 0), o.openArg(), millisText(to.keep))
-	return call{mutexRelease, names.Queued(), withoutUsual(args, usualOfMutexRelease)}
+	args = append(o.handoverArgs(append(args, o.wire, names.Channel, o.lock.client.publish), 0), o.openArg(), script.MillisText(to.keep))
+	return script.NewCall(script.MutexRelease, names.Queued(), withoutUsual(args, usualOfMutexRelease)...)
 }
 
-func (stringProtocol) renewalCall(o *ownership, lease time.Duration) call {
+func (stringProtocol) renewalCall(o *ownership, lease time.Duration) script.Call {
 	return renewalOf(o, inString, o.wire, lease)
 }
 
 // hashProtocol stores the owner and its count in a hash.
 type hashProtocol struct{}
 
-func (hashProtocol) acquireCall(a *acquisition, count, round int) call {
+func (hashProtocol) acquireCall(a *acquisition, count, round int) script.Call {
 	names, place, fenced := a.lock.names, queuePlace{}, ""
-	c, queued := call{lockAcquire, names.Alone(), nil}, names.Queued()
+	c, queued := script.NewCall(script.LockAcquire, names.Alone()), names.Queued()
 	if a.lock.spec.fenced {
-		c.keys, queued, fenced = names.Counted(), names.Fenced(), "1"
+		c.Keys, queued, fenced = names.Counted(), names.Fenced(), "1"
 	}
 	if count == 1 {
 		place = a.queuePlace(round)
 	}
 	if place.known() {
-		c.cmd, c.keys = lockAcquireQueued, queued
+		c.Cmd, c.Keys = script.LockAcquireQueued, queued
 	}
-	c.args = withoutUsual(append(a.acquireArgs(count), fenced, place.entry, place.oldEntry, place.poll), usualOfAcquire)
+	c.Args = withoutUsual(append(a.acquireArgs(count), fenced, place.entry, place.oldEntry, place.poll), usualOfAcquire)
 	return c
 }
 
@@ -125,17 +126,17 @@ func (hashProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dura
 	return a.readHolder(ans)
 }
 
-func (hashProtocol) releaseCall(o *ownership, to release, args []string) call {
+func (hashProtocol) releaseCall(o *ownership, to release, args []string) script.Call {
 	names := o.lock.names
-	args = append(args, o.wire, names.Channel, strconv.Itoa(to.count), o.guestID(), millisText(to.raise), o.lock.client.publish)
-	args = append(o.handoverArgs(args, to.count), millisText(to.keep))
-	return call{lockRelease, names.Fenced(), withoutUsual(args, usualOfRelease)}
+	args = append(args, o.wire, names.Channel, strconv.Itoa(to.count), o.guestID(), script.MillisText(to.raise), o.lock.client.publish)
+	args = append(o.handoverArgs(args, to.count), script.MillisText(to.keep))
+	return script.NewCall(script.LockRelease, names.Fenced(), withoutUsual(args, usualOfRelease)...)
 }
 
-func (hashProtocol) renewalCall(o *ownership, lease time.Duration) call {
+func (hashProtocol) renewalCall(o *ownership, lease time.Duration) script.Call {
 	return renewalOf(o, inHash, o.wire, lease)
 }
 
-func renewalOf(o *ownership, where, owner string, lease time.Duration) call {
-	return call{o.lock.spec.renew, []string{o.lock.names.Key}, []string{where, owner, o.guestID(), millisText(lease)}}
+func renewalOf(o *ownership, where, owner string, lease time.Duration) script.Call {
+	return script.NewCall(o.lock.spec.renew, []string{o.lock.names.Key}, where, owner, o.guestID(), script.MillisText(lease))
 }

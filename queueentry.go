@@ -6,6 +6,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // This file manages the entries of this client's owners in the queues of locks: which owner has one, and how a
@@ -56,7 +57,7 @@ func (o *ownership) makeEntry(a *acquisition) {
 	}
 	of := &o.lock.client.options
 	e.wanted, e.lease = a.lease, min(a.lease, of.StaleWaiterTimeout)
-	e.text = o.wire + " " + millisText(e.lease) + " " + o.lock.spec.entryTokens(of.TimeFencing)
+	e.text = o.wire + " " + script.MillisText(e.lease) + " " + o.lock.spec.entryTokens(of.TimeFencing)
 }
 
 // queuePlace is what an attempt says of its place in the queue, each "" if there is nothing to say.
@@ -114,7 +115,7 @@ func (a *acquisition) pollText(round int) string {
 	case pause != nil && round == 0: // most often it gets the lock
 		return ""
 	case pause != nil:
-		return millisText(pause(round))
+		return script.MillisText(pause(round))
 	}
 	return a.lock.client.handover.pollText(a.lock.names.Key, round)
 }

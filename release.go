@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -150,7 +151,7 @@ func (o *ownership) finishRelease(a transport.Answer) {
 		return
 	}
 	next.noteHandover(a)
-	receivers, free := receiversOf(a)
+	receivers, free := script.Receivers(a)
 	if free && o.lock.spec.passes {
 		o.noteReceivers(receivers)
 	}
@@ -159,7 +160,7 @@ func (o *ownership) finishRelease(a transport.Answer) {
 		o.lock.client.reporter.log(noticePublish, o.lock.names.Channel)
 	}
 	o.observe(EventReleased, nil, nil) // before the next one can acquire
-	if o.lock.spec.othersMayStay() && stays(a) {
+	if o.lock.spec.othersMayStay() && script.Stays(a) {
 		o.leave(next)
 	} else {
 		o.leaveFree(next, receivers)
@@ -221,10 +222,10 @@ func (o *ownership) releaseLease() time.Duration {
 func (o *ownership) sendRelease(ctx context.Context, stop <-chan struct{}, on transport.Terms, to release) (transport.Answer, error) {
 	args := releaseBuffers.Get().(*[16]string)
 	c := o.protocol().releaseCall(o, to, args[:0])
-	if c.keys == nil {
+	if c.Keys == nil {
 		return transport.Answer{}, nil
 	}
-	a, err := o.lock.client.sender.CallOn(ctx, stop, on, c.cmd, c.keys, c.args)
+	a, err := o.lock.client.sender.CallOn(ctx, stop, on, c.Cmd, c.Keys, c.Args)
 	if err == nil && !a.Doubt { // nothing sends it again
 		clear(args[:])
 		releaseBuffers.Put(args)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -170,10 +171,10 @@ func divide(batch []renewal) [][]*ownership {
 }
 
 func (w *watchdog) sendRenewal(batch []renewal) (sent lease.Stamp, results []int64, err error) {
-	var all call
+	var all script.Call
 	patience := renewPatience
 	for _, r := range batch {
-		all.add(r.ownership.protocol().renewalCall(r.ownership, r.lease))
+		all.Add(r.ownership.protocol().renewalCall(r.ownership, r.lease))
 		patience = min(patience, r.patience())
 	}
 	sent = w.clock()
@@ -192,15 +193,15 @@ func (r renewal) patience() time.Duration {
 }
 
 // sendRenewals sends renewals. With an error it returns the results that count regardless: see denials.
-func (w *watchdog) sendRenewals(c call, patience time.Duration) ([]int64, error) {
+func (w *watchdog) sendRenewals(c script.Call, patience time.Duration) ([]int64, error) {
 	if r := w.client.confirmRenewals; r != nil {
 		patience = max(patience, r.Patience()) // a replica that confirms within that time is in time
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	results, err := w.client.sender.SendOnce(ctx, c.cmd.Confirmed(w.client.confirmRenewals), c.keys, c.args).AsIntSlice()
+	results, err := w.client.sender.SendOnce(ctx, c.Cmd.Confirmed(w.client.confirmRenewals), c.Keys, c.Args).AsIntSlice()
 	if err != nil {
-		results = denials(err)
+		results = script.Denials(err)
 	}
 	return results, err
 }
@@ -216,7 +217,7 @@ func (w *watchdog) renewKeyByKey(r renewal, refusal error) ([]int64, error) {
 		results, err := w.sendRenewals(c, r.patience())
 		switch {
 		case err == nil && len(results) != 1:
-			return nil, errReply
+			return nil, script.ErrReply
 		case err != nil || results[0] != 1:
 			return results, err
 		}

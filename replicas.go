@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -52,7 +53,7 @@ func (r Replicas) confirmation(id string, waits int) *transport.Replication {
 	if r.Min == 0 {
 		return nil
 	}
-	return &transport.Replication{Min: r.Min, Timeout: r.Timeout, ID: id, Touch: touchScript, Waits: waits}
+	return &transport.Replication{Min: r.Min, Timeout: r.Timeout, ID: id, Touch: script.Touch, Waits: waits}
 }
 
 // waitRefused wraps an error of WAIT with its meaning. It returns nil for nil.

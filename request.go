@@ -2,6 +2,7 @@ package latchkey
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
@@ -64,19 +65,6 @@ func newRequest(defaultLease time.Duration, waits bool, settings []setting) (req
 		r.renew, r.renewLease, r.maxHold = true, r.lease, 0
 	}
 	return r, nil
-}
-
-// timeToLive returns the TTL among the options of a call that sets something, as text in ms.
-func timeToLive(options []SetOption) (ms string, err error) {
-	for _, each := range settingsOf(options) {
-		if each.kind != settingTTL {
-			return "", errNoOption
-		}
-		if ms, err = ttlText(each.d); err != nil {
-			return "", err
-		}
-	}
-	return ms, nil
 }
 
 var errNoOption = fault.Invalid("an option is nil")
@@ -149,17 +137,13 @@ func (r *request) apply(s setting) error {
 	return nil
 }
 
+// maxCount is the largest count that Redisson supports.
+const maxCount = math.MaxInt32
+
 // checkNumber checks a number of things. what is the text for it.
 func checkNumber(what string, n, least int) error {
 	if n < least || n > maxCount {
 		return fault.Invalid(what+", want at least %d and at most %d", n, least, maxCount)
 	}
 	return nil
-}
-
-func ttlText(d time.Duration) (string, error) {
-	if d == lease.NoExpiry {
-		return "", nil
-	}
-	return millisText(d), lease.Check("the TTL", d)
 }

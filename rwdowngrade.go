@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -134,7 +135,7 @@ func (a *acquisition) sendDowngrade() (transport.Answer, error) {
 	o, p := a.ownership, a.lock
 	count := o.count() + 1
 	o.noteCount(count, false)
-	ans, err := o.lock.client.sender.Call(o.lock.client.sender.Detached(context.Background()), nil, rwDowngrade.Confirmed(o.lock.client.confirmCalls),
+	ans, err := o.lock.client.sender.Call(o.lock.client.sender.Detached(context.Background()), nil, script.RWDowngrade.Confirmed(o.lock.client.confirmCalls),
 		append(rwKeys(p.names.Key), leaseKeys(p.names.Key, o.wire)+strconv.Itoa(count)),
 		[]string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), o.protocol().(readProtocol).number, o.lock.client.publish, p.names.Channel, presenceChannel(p.names.Key)})
 	if n, _ := ans.Message.AsInt64(); n == downgradedBefore {

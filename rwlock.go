@@ -3,6 +3,8 @@ package latchkey
 import (
 	"context"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // RWLock is a read/write lock: many may read, or one may write. On the wire it is Redisson's RReadWriteLock.
@@ -51,10 +53,10 @@ var (
 var (
 	// A script renews fewer of these holds than of others: a reader takes four times as long.
 	readSpec = &spec{kind: KindRead, family: KindRWLock, stored: KindRWLock, protocol: readProtocol{},
-		renew: rwRenew, channel: rwChannel, renewals: renewBatch / 4, reentrant: true, side: KindRead, line: sharedLine, along: true,
+		renew: script.RWRenew, channel: rwChannel, renewals: renewBatch / 4, reentrant: true, side: KindRead, line: sharedLine, along: true,
 		resolve: resolveSide, fresh: freshOwner, ceiling: signOfLife}
 	writeSpec = &spec{kind: KindWrite, family: KindRWLock, stored: KindRWLock, protocol: writeProtocol{},
-		renew: rwRenew, channel: rwChannel, renewals: renewBatch / 4, reentrant: true, side: KindWrite, line: exclusiveLine,
+		renew: script.RWRenew, channel: rwChannel, renewals: renewBatch / 4, reentrant: true, side: KindWrite, line: exclusiveLine,
 		passes: true, handsOver: true, grantMark: "w",
 		resolve: resolveSide, fresh: freshOwner, ceiling: signOfLife}
 )

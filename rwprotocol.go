@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -19,7 +20,7 @@ type readProtocol struct {
 	number string
 }
 
-func (p readProtocol) acquireCall(a *acquisition, count, round int) call {
+func (p readProtocol) acquireCall(a *acquisition, count, round int) script.Call {
 	o, holds := a.ownership, strconv.Itoa(count)
 	waits := "0"
 	switch {
@@ -28,33 +29,33 @@ func (p readProtocol) acquireCall(a *acquisition, count, round int) call {
 	case a.isWaiting:
 		waits = "1"
 	}
-	return call{rwReadAcquire, append(rwKeys(o.lock.names.Key), leaseKeys(o.lock.names.Key, o.wire)+holds),
-		[]string{o.wire, o.lock.client.leaseText(a.lease), holds, p.number, waits, o.lock.client.staleMS}}
+	return script.NewCall(script.RWReadAcquire, append(rwKeys(o.lock.names.Key), leaseKeys(o.lock.names.Key, o.wire)+holds),
+		o.wire, o.lock.client.leaseText(a.lease), holds, p.number, waits, o.lock.client.staleMS)
 }
 
 func (readProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
 	return a.readRWRefusal(ans, "waiting writers")
 }
 
-func (p readProtocol) releaseCall(o *ownership, to release, args []string) call {
-	c := call{cmd: rwReadRelease, keys: appendLeaseKeys(append(rwKeys(o.lock.names.Key), o.lock.names.Queue()), o.lock.names.Key, o.wire, o.mostHolds())}
-	args = append(args, o.wire, strconv.Itoa(to.count), p.number, o.lock.client.publish, o.lock.names.Channel, millisText(to.raise))
-	c.args = append(o.lock.client.handover.channelArgs(args, o.lock.names.Key), presenceChannel(o.lock.names.Key), o.lock.names.Queue())
+func (p readProtocol) releaseCall(o *ownership, to release, args []string) script.Call {
+	c := script.Call{Cmd: script.RWReadRelease, Keys: appendLeaseKeys(append(rwKeys(o.lock.names.Key), o.lock.names.Queue()), o.lock.names.Key, o.wire, o.mostHolds())}
+	args = append(args, o.wire, strconv.Itoa(to.count), p.number, o.lock.client.publish, o.lock.names.Channel, script.MillisText(to.raise))
+	c.Args = append(o.lock.client.handover.channelArgs(args, o.lock.names.Key), presenceChannel(o.lock.names.Key), o.lock.names.Queue())
 	return c
 }
 
-func (p readProtocol) renewalCall(o *ownership, lease time.Duration) call {
+func (p readProtocol) renewalCall(o *ownership, lease time.Duration) script.Call {
 	return rwRenewal(o, "read", p.number, o.count(), lease)
 }
 
-func (p readProtocol) renewalCalls(o *ownership, lease time.Duration) []call {
+func (p readProtocol) renewalCalls(o *ownership, lease time.Duration) []script.Call {
 	return rwRenewals(o, o.wire, p.number, o.count(), lease)
 }
 
 // writeProtocol stores the writer in the hash of a read/write lock.
 type writeProtocol struct{}
 
-func (writeProtocol) acquireCall(a *acquisition, count, round int) call {
+func (writeProtocol) acquireCall(a *acquisition, count, round int) script.Call {
 	o, stale, place := a.ownership, "", queuePlace{}
 	if a.isWaiting {
 		stale = o.lock.client.staleMS
@@ -62,11 +63,11 @@ func (writeProtocol) acquireCall(a *acquisition, count, round int) call {
 	if count == 1 {
 		place = a.queuePlace(round)
 	}
-	c := call{cmd: rwWriteAcquire, keys: rwKeys(o.lock.names.Key)}
+	c := script.Call{Cmd: script.RWWriteAcquire, Keys: rwKeys(o.lock.names.Key)}
 	if place.known() {
-		c.keys = append(c.keys, o.lock.names.Queue())
+		c.Keys = append(c.Keys, o.lock.names.Queue())
 	}
-	c.args = []string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), stale, place.entry, place.oldEntry, o.lock.names.Queue(), place.poll}
+	c.Args = []string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), stale, place.entry, place.oldEntry, o.lock.names.Queue(), place.poll}
 	return c
 }
 
@@ -78,44 +79,44 @@ func (writeProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dur
 	return a.readRWRefusal(ans, "waiting readers")
 }
 
-func (writeProtocol) releaseCall(o *ownership, to release, args []string) call {
+func (writeProtocol) releaseCall(o *ownership, to release, args []string) script.Call {
 	waiting := o.waitingArg()
-	c := call{cmd: rwWriteRelease, keys: append(rwKeys(o.lock.names.Key), o.lock.names.Queue())}
-	args = append(args, o.wire, strconv.Itoa(to.count), waiting, o.lock.client.publish, o.lock.names.Channel, millisText(to.raise))
-	c.args = append(o.handoverArgs(args, to.count), presenceChannel(o.lock.names.Key), o.lock.client.staleMS, o.lock.names.Queue())
+	c := script.Call{Cmd: script.RWWriteRelease, Keys: append(rwKeys(o.lock.names.Key), o.lock.names.Queue())}
+	args = append(args, o.wire, strconv.Itoa(to.count), waiting, o.lock.client.publish, o.lock.names.Channel, script.MillisText(to.raise))
+	c.Args = append(o.handoverArgs(args, to.count), presenceChannel(o.lock.names.Key), o.lock.client.staleMS, o.lock.names.Queue())
 	if to.keep > 0 {
-		c.args = append(c.args, millisText(to.keep))
+		c.Args = append(c.Args, script.MillisText(to.keep))
 	}
 	return c
 }
 
-func (writeProtocol) renewalCall(o *ownership, lease time.Duration) call {
+func (writeProtocol) renewalCall(o *ownership, lease time.Duration) script.Call {
 	return rwRenewal(o, "write", "", 0, lease)
 }
 
-func (writeProtocol) renewalCalls(o *ownership, lease time.Duration) []call {
+func (writeProtocol) renewalCalls(o *ownership, lease time.Duration) []script.Call {
 	return rwRenewals(o, o.wire+":write", "", 0, lease)
 }
 
 // rwRenewal names only keys that must exist: while the slot of the lock migrates, the server refuses a script
 // unless all its keys are on one node.
-func rwRenewal(o *ownership, side, number string, reads int, lease time.Duration) call {
+func rwRenewal(o *ownership, side, number string, reads int, lease time.Duration) script.Call {
 	all := rwKeys(o.lock.names.Key)
 	keys := appendLeaseKeys(all[:2:2], o.lock.names.Key, o.wire, reads)
 	if number != "" {
 		keys = append(keys, all[3])
 	}
-	return call{rwRenew, keys,
-		[]string{o.wire, side, number, millisText(lease), strconv.Itoa(reads)}}
+	return script.NewCall(script.RWRenew, keys,
+		o.wire, side, number, script.MillisText(lease), strconv.Itoa(reads))
 }
 
 // rwRenewals returns renewals of the leases first and of the lock last, which decides.
-func rwRenewals(o *ownership, field, number string, reads int, lease time.Duration) []call {
+func rwRenewals(o *ownership, field, number string, reads int, lease time.Duration) []script.Call {
 	all := rwKeys(o.lock.names.Key)
-	renew := func(what, key string) call {
-		return call{rwRenewKey, []string{key}, []string{what, field, millisText(lease), number}}
+	renew := func(what, key string) script.Call {
+		return script.NewCall(script.RWRenewKey, []string{key}, what, field, script.MillisText(lease), number)
 	}
-	calls := []call{renew("leases", all[1])}
+	calls := []script.Call{renew("leases", all[1])}
 	for _, key := range appendLeaseKeys(nil, o.lock.names.Key, o.wire, reads) {
 		calls = append(calls, renew("lease key", key))
 	}
@@ -162,7 +163,7 @@ func (i *Inspection) heldBy() Kind {
 }
 
 // rwEvictions returns the calls that remove all holders of a read/write lock.
-func (c *Client) rwEvictions(names *keyspace.Keys, holders []Holder) (calls []call) {
+func (c *Client) rwEvictions(names *keyspace.Keys, holders []Holder) (calls []script.Call) {
 	keys := append(rwKeys(names.Key), names.Queue())
 	for len(holders) > 0 || calls == nil {
 		some := holders[:min(len(holders), evictBatch)]
@@ -171,7 +172,7 @@ func (c *Client) rwEvictions(names *keyspace.Keys, holders []Holder) (calls []ca
 		for _, h := range some {
 			args = append(args, h.field())
 		}
-		calls = append(calls, call{rwEvict, keys, args})
+		calls = append(calls, script.NewCall(script.RWEvict, keys, args...))
 	}
 	return calls
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -13,16 +14,16 @@ import (
 func (a *acquisition) readRWRefusal(ans transport.Answer, first string) (left time.Duration, err error) {
 	reply, err := ans.Message.ToArray()
 	if err != nil || len(reply) < 4 || len(reply) > 6 {
-		return 0, errReply
+		return 0, script.ErrReply
 	}
 	ms, err := reply[0].AsInt64()
 	mode, err1 := reply[1].ToString()
 	field, err2 := reply[2].ToString()
 	more, err3 := reply[3].ToString()
 	if err := errors.Join(err, err1, err2, err3, a.readPlace(reply[4:], ans.Sent)); err != nil {
-		return 0, errors.Join(errReply, err)
+		return 0, errors.Join(script.ErrReply, err)
 	}
-	left = fromMillis(ms)
+	left = script.FromMillis(ms)
 	busy := a.busyWith(strings.TrimSuffix(field, writeSuffix), left)
 	a.byStranger = more == inRedisson
 	if mode == "" {

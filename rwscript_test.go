@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -65,14 +66,14 @@ func (s rwScripts) twice(cmd transport.Command, keys []string, args ...string) a
 		return first
 	}
 	switch _, is := first.(int64); {
-	case (cmd == rwWriteAcquire || cmd == rwReadAcquire) && first != nil:
+	case (cmd == script.RWWriteAcquire || cmd == script.RWReadAcquire) && first != nil:
 		require.InDelta(s.t, first.([]any)[0], second.([]any)[0], 4000, "a refusal")
 		require.Equal(s.t, first.([]any)[1:], second.([]any)[1:], "a refusal")
-	case is && cmd == rwDowngrade:
+	case is && cmd == script.RWDowngrade:
 		require.Equal(s.t, int64(-2), second)
-	case cmd == rwEvict:
+	case cmd == script.RWEvict:
 		require.Nil(s.t, second, "they are gone")
-	case is || cmd == rwReadRelease && first != nil && args[1] == "0":
+	case is || cmd == script.RWReadRelease && first != nil && args[1] == "0":
 		require.Nil(s.t, second, "a release that has happened finds nothing")
 	default:
 		require.Equal(s.t, first, second)
@@ -94,7 +95,7 @@ func (s rwScripts) readAgain(owner string) any {
 func (s rwScripts) readOnce(owner string, count int, number, lease, waits string) any {
 	s.t.Helper()
 	holds := strconv.Itoa(count)
-	return s.left(s.twice(rwReadAcquire, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, owner)+holds), owner, lease, holds, number, waits, "5000"))
+	return s.left(s.twice(script.RWReadAcquire, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, owner)+holds), owner, lease, holds, number, waits, "5000"))
 }
 
 // withQueue returns the keys with the queue of the writers.
@@ -103,7 +104,7 @@ func (s rwScripts) withQueue() []string { return append(rwKeys(s.keys.Key), s.ke
 func (s rwScripts) unread(owner string, count int, number string) any {
 	s.t.Helper()
 	const most = 3 // holds in these tests
-	return s.twice(rwReadRelease, appendLeaseKeys(s.withQueue(), s.keys.Key, owner, most),
+	return s.twice(script.RWReadRelease, appendLeaseKeys(s.withQueue(), s.keys.Key, owner, most),
 		append([]string{owner, strconv.Itoa(count), number}, s.unreadArgs()...)...)
 }
 
@@ -114,7 +115,7 @@ func (s rwScripts) unreadArgs() []string {
 
 func (s rwScripts) write(owner string, count int, stale string, lease ...string) any {
 	s.t.Helper()
-	return s.left(s.twice(rwWriteAcquire, rwKeys(s.keys.Key), s.writeArgs(owner, append(lease, "30000")[0], count, stale)...))
+	return s.left(s.twice(script.RWWriteAcquire, rwKeys(s.keys.Key), s.writeArgs(owner, append(lease, "30000")[0], count, stale)...))
 }
 
 // writeArgs returns the arguments of an attempt to write that does not wait in the queue.
@@ -133,7 +134,7 @@ func (rwScripts) left(reply any) any {
 
 func (s rwScripts) unwrite(owner string, count int, waiting string) any {
 	s.t.Helper()
-	return s.twice(rwWriteRelease, s.withQueue(), s.unwriteArgs(owner, count, waiting, "", "")...)
+	return s.twice(script.RWWriteRelease, s.withQueue(), s.unwriteArgs(owner, count, waiting, "", "")...)
 }
 
 // unwriteArgs returns the arguments of the release of a write hold, with the entries of the owner and of the next
@@ -153,12 +154,12 @@ func (s rwScripts) renew(owner, side, number, lease string) any {
 	if number != "" {
 		keys = append(keys, all[3])
 	}
-	return s.c.script(rwRenew, keys, owner, side, number, lease, strconv.Itoa(reads))
+	return s.c.script(script.RWRenew, keys, owner, side, number, lease, strconv.Itoa(reads))
 }
 
 func (s rwScripts) evict(fields ...string) any {
 	s.t.Helper()
-	return s.twice(rwEvict, s.withQueue(), append(s.evictArgs(), fields...)...)
+	return s.twice(script.RWEvict, s.withQueue(), append(s.evictArgs(), fields...)...)
 }
 
 // evictArgs returns the arguments of a forced release, after the holders.
@@ -210,7 +211,7 @@ func TestRWScripts_writer_enters_again_and_reads(t *testing.T) {
 func TestRWScripts_upgrade_is_refused(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.read(ownerA, 1, ""))
-	refused := s.c.script(rwWriteAcquire, rwKeys(s.keys.Key), s.writeArgs(ownerA, "30000", 1, "5000")...)
+	refused := s.c.script(script.RWWriteAcquire, rwKeys(s.keys.Key), s.writeArgs(ownerA, "30000", 1, "5000")...)
 	require.True(t, transport.HasCode(refused.(error), "LATCHKEY_UPGRADE"), "%v", refused)
 	require.Equal(t, map[string]string{"mode": "read", ownerA: "1"}, s.state().lock)
 }
@@ -219,7 +220,7 @@ func TestRWScripts_downgrade(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.write(ownerA, 1, ""))
 	downgrade := func() any {
-		return s.twice(rwDowngrade, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, ownerA)+"1"),
+		return s.twice(script.RWDowngrade, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, ownerA)+"1"),
 			ownerA, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.Key), presenceChannel(s.keys.Key))
 	}
 	require.Equal(t, int64(0), downgrade())
@@ -228,7 +229,7 @@ func TestRWScripts_downgrade(t *testing.T) {
 	require.Equal(t, []any{int64(0)}, s.renew(ownerA, "write", "", "30000"))
 	require.Equal(t, int64(0), s.unread(ownerA, 0, "8"))
 	s.nothingLeft()
-	require.Nil(t, s.c.script(rwDowngrade, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, ownerA)+"1"),
+	require.Nil(t, s.c.script(script.RWDowngrade, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, ownerA)+"1"),
 		ownerA, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.Key), presenceChannel(s.keys.Key)), "nothing to downgrade")
 	s.nothingLeft()
 }
@@ -239,7 +240,7 @@ func TestRWScripts_writer_of_Redisson(t *testing.T) {
 	require.NoError(t, s.do("HSET", s.keys.Key, "mode", "write", ownerC+":write", "1").Error())
 	require.NoError(t, s.do("PEXPIRE", s.keys.Key, "30000").Error())
 	for range 2 {
-		refused := s.c.script(rwWriteAcquire, rwKeys(s.keys.Key), s.writeArgs(ownerA, "30000", 1, "5000")...)
+		refused := s.c.script(script.RWWriteAcquire, rwKeys(s.keys.Key), s.writeArgs(ownerA, "30000", 1, "5000")...)
 		require.IsType(t, []any{}, refused)
 		require.InDelta(t, 30000, refused.([]any)[0], 4000)
 		require.Equal(t, []any{"write", ownerC + ":write", inRedisson}, refused.([]any)[1:])
@@ -259,10 +260,10 @@ func TestRWScripts_refusals_name_the_holder(t *testing.T) {
 		return reply.([]any)[1:]
 	}
 	read := func(owner string) any {
-		return s.c.script(rwReadAcquire, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, owner)+"1"), owner, "30000", "1", "", "1", "5000")
+		return s.c.script(script.RWReadAcquire, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, owner)+"1"), owner, "30000", "1", "", "1", "5000")
 	}
 	write := func(owner, stale string) any {
-		return s.c.script(rwWriteAcquire, rwKeys(s.keys.Key), s.writeArgs(owner, "30000", 1, stale)...)
+		return s.c.script(script.RWWriteAcquire, rwKeys(s.keys.Key), s.writeArgs(owner, "30000", 1, stale)...)
 	}
 	require.Nil(t, s.write(ownerA, 1, ""))
 	held := []any{"write", ownerA + ":write", ""}
@@ -305,7 +306,7 @@ func TestRWScripts_late_copies_of_nested_reads(t *testing.T) {
 	require.Equal(t, "HELD", s.unread(ownerA, 0, "8"))
 	require.Nil(t, s.read(ownerA, 1, "9"))
 	require.Nil(t, s.unread(ownerA, 0, "8"), "a late release")
-	gone := s.c.script(rwReadAcquire, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, ownerA)+"2"), ownerA, "30000", "2", "8", "1", "5000")
+	gone := s.c.script(script.RWReadAcquire, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, ownerA)+"2"), ownerA, "30000", "2", "8", "1", "5000")
 	require.True(t, transport.HasCode(gone.(error), "LATCHKEY_GONE"), "a late acquisition: %v", gone)
 	require.Equal(t, map[string]string{"mode": "write", ownerA + ":write": "1", ownerA: "1"}, s.state().lock)
 	require.Equal(t, []any{int64(0)}, s.renew(ownerA, "read", "8", "30000"))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -89,7 +90,7 @@ func (o *ownership) renewed(sent lease.Stamp, lease time.Duration, result int64)
 	o.lease.Extend(sent, lease)
 	o.lease.Settled(sent, lease)
 	if result > 1 {
-		o.lease.EndIn(sent, fromMillis(result-2))
+		o.lease.EndIn(sent, script.FromMillis(result-2))
 	}
 	o.plan()
 	o.watchHandles()

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -32,10 +33,10 @@ func (s lockScripts) twice(cmd transport.Command, keys []string, args ...string)
 	first := s.c.script(cmd, keys, args...)
 	state := s.c.hash(s.t, s.key)
 	second := s.c.script(cmd, keys, args...)
-	if refused, is := first.([]any); is && cmd == lockAcquire {
+	if refused, is := first.([]any); is && cmd == script.LockAcquire {
 		require.InDelta(s.t, refused[0], second.([]any)[0], 4000, "a refusal tells the remaining time")
 		require.Equal(s.t, refused[1], second.([]any)[1], "and who holds the lock")
-	} else if cmd == lockRelease && args[2] == "0" {
+	} else if cmd == script.LockRelease && args[2] == "0" {
 		require.Nil(s.t, second, "a release that has happened finds nothing")
 	} else {
 		require.Equal(s.t, first, second, "the same command, sent twice")
@@ -52,12 +53,12 @@ func (s lockScripts) keys() []string {
 
 func (s lockScripts) acquire(owner string, count int, guest string) any {
 	s.t.Helper()
-	return s.twice(lockAcquire, s.keys(), owner, "30000", strconv.Itoa(count), guest, "", "", "", "")
+	return s.twice(script.LockAcquire, s.keys(), owner, "30000", strconv.Itoa(count), guest, "", "", "", "")
 }
 
 func (s lockScripts) release(owner string, count int, guest string) any {
 	s.t.Helper()
-	return s.twice(lockRelease, s.keys(), owner, "channel:{"+s.key+"}", strconv.Itoa(count), guest, "0", "PUBLISH", "", "", "latchkey:{", "}", "1", "0")
+	return s.twice(script.LockRelease, s.keys(), owner, "channel:{"+s.key+"}", strconv.Itoa(count), guest, "0", "PUBLISH", "", "", "latchkey:{", "}", "1", "0")
 }
 
 func newLockScripts(t *testing.T) lockScripts {
@@ -100,26 +101,26 @@ func TestScripts_take_the_usual_for_granted(t *testing.T) {
 	text := func(s string) func(*keyspace.Keys) string { return func(*keyspace.Keys) string { return s } }
 	channel := func(k *keyspace.Keys) string { return k.Channel }
 	for range 2 { // the second time it finds its own effect
-		same(lockAcquire, (*keyspace.Keys).Queued, usualOfAcquire, text(ownerA), text("30000"))
+		same(script.LockAcquire, (*keyspace.Keys).Queued, usualOfAcquire, text(ownerA), text("30000"))
 		require.Equal(t, c.hash(t, full.Key), c.hash(t, cut.Key))
 	}
 	for range 2 {
-		same(lockRelease, (*keyspace.Keys).Fenced, usualOfRelease, text(ownerA), channel)
+		same(script.LockRelease, (*keyspace.Keys).Fenced, usualOfRelease, text(ownerA), channel)
 		require.Equal(t, int64(-2), c.pttl(t, cut.Key))
 	}
-	same(mutexSet, (*keyspace.Keys).Alone, nil, text(ownerA), text("30000"))
+	same(script.MutexSet, (*keyspace.Keys).Alone, nil, text(ownerA), text("30000"))
 	for range 2 {
-		same(mutexRelease, (*keyspace.Keys).Queued, usualOfMutexRelease, text(ownerA), channel)
+		same(script.MutexRelease, (*keyspace.Keys).Queued, usualOfMutexRelease, text(ownerA), channel)
 		require.Equal(t, int64(-2), c.pttl(t, cut.Key))
 	}
 }
 
 func TestLockScripts_reentry_needs_the_hold(t *testing.T) {
 	s := newLockScripts(t)
-	gone := s.c.script(lockAcquire, s.keys(), ownerA, "30000", "2", "", "", "", "", "")
+	gone := s.c.script(script.LockAcquire, s.keys(), ownerA, "30000", "2", "", "", "", "", "")
 	require.True(t, transport.HasCode(gone.(error), "LATCHKEY_GONE"), "%v", gone)
 	require.Nil(t, s.acquire(ownerB, 1, ""))
-	gone = s.c.script(lockAcquire, s.keys(), ownerA, "30000", "2", "", "", "", "", "")
+	gone = s.c.script(script.LockAcquire, s.keys(), ownerA, "30000", "2", "", "", "", "", "")
 	require.True(t, transport.HasCode(gone.(error), "LATCHKEY_GONE"), "%v", gone)
 	require.Equal(t, map[string]string{ownerB: "1"}, s.c.hash(t, s.key))
 }
@@ -148,9 +149,9 @@ func TestLockScripts_guests_share_the_hold(t *testing.T) {
 	require.Nil(t, s.release(ownerA, 0, guest1), "a late copy takes nothing from the others")
 	require.Nil(t, s.release(ownerA, 0, ""), "nor does one of the maker")
 	for _, part := range []string{"", guest1} {
-		gone := s.c.script(lockAcquire, s.keys(), ownerA, "30000", "2", part, "", "", "", "")
+		gone := s.c.script(script.LockAcquire, s.keys(), ownerA, "30000", "2", part, "", "", "", "")
 		require.True(t, transport.HasCode(gone.(error), "LATCHKEY_GONE"), "who has left cannot enter again")
-		require.Equal(t, []any{int64(0)}, s.c.script(renewScript, []string{s.key}, "hash", ownerA, part, "30000"), "nor renew")
+		require.Equal(t, []any{int64(0)}, s.c.script(script.Renew, []string{s.key}, "hash", ownerA, part, "30000"), "nor renew")
 	}
 	require.Equal(t, map[string]string{ownerA: "1", ownerA + "@": "1", ownerA + "@" + guest2: "1"}, s.c.hash(t, s.key))
 	require.Equal(t, int64(0), s.release(ownerA, 0, guest2))
@@ -170,13 +171,13 @@ func TestLockScripts_guest_first(t *testing.T) {
 func TestLockScripts_lease_is_never_shortened(t *testing.T) {
 	s := newLockScripts(t)
 	require.Nil(t, s.acquire(ownerA, 1, ""))
-	require.Nil(t, s.c.script(lockAcquire, s.keys(), ownerA, "1000", "2", "", "", "", "", ""))
+	require.Nil(t, s.c.script(script.LockAcquire, s.keys(), ownerA, "1000", "2", "", "", "", "", ""))
 	require.Greater(t, s.c.pttl(t, s.key), int64(25000))
 	require.Equal(t, "HELD", s.release(ownerA, 1, ""))
 	require.Greater(t, s.c.pttl(t, s.key), int64(25000))
-	require.Equal(t, []any{int64(1)}, s.c.script(renewScript, []string{s.key}, "hash", ownerA, "", "1000"))
+	require.Equal(t, []any{int64(1)}, s.c.script(script.Renew, []string{s.key}, "hash", ownerA, "", "1000"))
 	require.Greater(t, s.c.pttl(t, s.key), int64(25000))
-	require.Equal(t, []any{int64(1)}, s.c.script(renewScript, []string{s.key}, "hash", ownerA, "", "60000"))
+	require.Equal(t, []any{int64(1)}, s.c.script(script.Renew, []string{s.key}, "hash", ownerA, "", "60000"))
 	require.Greater(t, s.c.pttl(t, s.key), int64(55000))
 }
 
@@ -185,9 +186,9 @@ func TestFencedScript_token_only_from_free_to_held(t *testing.T) {
 	keys := append(s.keys(), "token:{"+s.key+"}")
 	for want := range 3 {
 		for range 2 {
-			require.Equal(t, strconv.Itoa(want+1), s.c.script(lockAcquire, keys, ownerA, "30000", "1", "", "", "", "", ""))
+			require.Equal(t, strconv.Itoa(want+1), s.c.script(script.LockAcquire, keys, ownerA, "30000", "1", "", "", "", "", ""))
 		}
-		require.Equal(t, strconv.Itoa(want+1), s.c.script(lockAcquire, keys, ownerA, "30000", "2", "", "", "", "", ""))
+		require.Equal(t, strconv.Itoa(want+1), s.c.script(script.LockAcquire, keys, ownerA, "30000", "2", "", "", "", "", ""))
 		require.Equal(t, int64(0), s.release(ownerA, 0, ""))
 	}
 }
@@ -195,10 +196,10 @@ func TestFencedScript_token_only_from_free_to_held(t *testing.T) {
 func TestFencedScript_tokens_follow_the_clock_on_request(t *testing.T) {
 	s := newLockScripts(t)
 	keys := append(s.keys(), "token:{"+s.key+"}")
-	first := s.c.script(lockAcquire, keys, ownerA, "30000", "1", "", "1", "", "", "").(string)
+	first := s.c.script(script.LockAcquire, keys, ownerA, "30000", "1", "", "1", "", "", "").(string)
 	require.Equal(t, int64(0), s.release(ownerA, 0, ""))
 	require.NoError(t, s.c.rueidis.Do(context.Background(), s.c.rueidis.B().Del().Key(keys[2]).Build()).Error())
-	second := s.c.script(lockAcquire, keys, ownerB, "30000", "1", "", "1", "", "", "").(string)
+	second := s.c.script(script.LockAcquire, keys, ownerB, "30000", "1", "", "1", "", "", "").(string)
 	a, err := strconv.ParseInt(first, 10, 64)
 	require.NoError(t, err)
 	b, err := strconv.ParseInt(second, 10, 64)
@@ -212,23 +213,23 @@ func TestMutexScripts_sent_twice(t *testing.T) {
 	key := uniqueName(t, c)
 	k := keyspace.OfKey(key, key)
 	keys, channel := k.Queued(), "channel:{"+key+"}"
-	require.Equal(t, "OK", c.script(mutexSet, keys[:1], ownerA, "30000"))
-	require.Nil(t, c.script(mutexSet, keys[:1], ownerA, "30000"), "NX does not know its own token")
-	require.Nil(t, c.script(mutexAcquire, keys, ownerA, "30000", "", ""), "the script does")
-	refused := c.script(mutexAcquire, keys, ownerB, "30000", "", "").([]any)
+	require.Equal(t, "OK", c.script(script.MutexSet, keys[:1], ownerA, "30000"))
+	require.Nil(t, c.script(script.MutexSet, keys[:1], ownerA, "30000"), "NX does not know its own token")
+	require.Nil(t, c.script(script.MutexAcquire, keys, ownerA, "30000", "", ""), "the script does")
+	refused := c.script(script.MutexAcquire, keys, ownerB, "30000", "", "").([]any)
 	require.InDelta(t, 30000, refused[0], 4000)
 	require.Equal(t, ownerA, refused[1])
-	require.Nil(t, c.script(mutexRelease, keys, ownerB, channel, "PUBLISH", "", "", "latchkey:{", "}", "1", "0"))
-	require.Equal(t, int64(0), c.script(mutexRelease, keys, ownerA, channel, "PUBLISH", "", "", "latchkey:{", "}", "1", "0"))
-	require.Nil(t, c.script(mutexRelease, keys, ownerA, channel, "PUBLISH", "", "", "latchkey:{", "}", "1", "0"))
+	require.Nil(t, c.script(script.MutexRelease, keys, ownerB, channel, "PUBLISH", "", "", "latchkey:{", "}", "1", "0"))
+	require.Equal(t, int64(0), c.script(script.MutexRelease, keys, ownerA, channel, "PUBLISH", "", "", "latchkey:{", "}", "1", "0"))
+	require.Nil(t, c.script(script.MutexRelease, keys, ownerA, channel, "PUBLISH", "", "", "latchkey:{", "}", "1", "0"))
 }
 
 func TestRenewScript_bad_keys_do_not_spoil_the_rest(t *testing.T) {
 	c := newTestClient(t, Options{})
 	tag := "{" + uniqueName(t, c) + "}"
 	lock, mutex, list, free := tag+"lock", tag+"mutex", tag+"list", tag+"free"
-	require.Nil(t, c.script(lockAcquire, []string{lock, tag + "queue"}, ownerA, "30000", "1", "", "", "", "", ""))
-	require.Equal(t, "OK", c.script(mutexSet, []string{mutex}, ownerA, "30000"))
+	require.Nil(t, c.script(script.LockAcquire, []string{lock, tag + "queue"}, ownerA, "30000", "1", "", "", "", "", ""))
+	require.Equal(t, "OK", c.script(script.MutexSet, []string{mutex}, ownerA, "30000"))
 	require.NoError(t, c.rueidis.Do(context.Background(), c.rueidis.B().Rpush().Key(list).Element("x").Build()).Error())
 	keys := []string{list, lock, free, mutex, mutex, lock}
 	var args []string
@@ -236,7 +237,7 @@ func TestRenewScript_bad_keys_do_not_spoil_the_rest(t *testing.T) {
 		args = append(args, where, ownerA, "", "60000")
 	}
 	args = append(args, "hash", ownerB, "", "60000")
-	require.Equal(t, []any{int64(0), int64(1), int64(0), int64(1), int64(0), int64(0)}, c.script(renewScript, keys, args...))
+	require.Equal(t, []any{int64(0), int64(1), int64(0), int64(1), int64(0), int64(0)}, c.script(script.Renew, keys, args...))
 	require.Equal(t, int64(-2), c.pttl(t, free), "a renewal creates nothing")
 	require.Equal(t, int64(-1), c.pttl(t, list), "and touches nothing of others")
 }

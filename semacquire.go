@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // acquire implements Acquire and TryAcquire.
@@ -31,7 +32,7 @@ func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int,
 		err = each.try(ctx)
 	}
 	if err != nil {
-		err = fault.Op(verb, s.names.Name, explain(s.client.wrongKind(ctx, s.names, s.kind, err))...)
+		err = fault.Op(verb, s.names.Name, script.Explain(s.client.wrongKind(ctx, s.names, s.kind, err))...)
 	}
 	s.observeCall(r.parent, EventAcquired, n, began, err)
 	return err
@@ -127,7 +128,7 @@ func (s *semAcquisition) attempt(ctx context.Context, round int) (left time.Dura
 		s.line.granted(s.count, s.client.options.Turn)
 		s.queue.hadPermits()
 		fallthrough
-	case isToBeUndone(err):
+	case script.IsToBeUndone(err):
 		s.line.place = nil
 		return -1, p.conclude(err)
 	case p.aside && !s.aside:
@@ -173,6 +174,6 @@ func (s *semAcquisition) keepPassed() error {
 	if !async.IsClosed(s.client.closing) {
 		return nil
 	}
-	s.sendLater(func(o *operation) call { return s.release(o, "release", s.count, "") })
+	s.sendLater(func(o *operation) script.Call { return s.release(o, "release", s.count, "") })
 	return fault.ErrClosed
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -117,37 +118,37 @@ func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
 // that the semaphore does not exist. The other errors are ErrUnavailable, ErrClosed, ErrWrongKind,
 // ErrInvalid for a bad name, and a *rueidis.RedisError if the server refuses.
 func (s *Semaphore) Drain(ctx context.Context) (int, error) {
-	a, err := s.perform(ctx, s.client.closing, "drain", func(o *operation) call {
-		return call{semDrain, []string{s.names.Key, o.record, s.kindKey()}, []string{o.number}}
-	}, func(o *operation) call { return s.undo(o, "") }, false)
+	a, err := s.perform(ctx, s.client.closing, "drain", func(o *operation) script.Call {
+		return script.NewCall(script.SemDrain, []string{s.names.Key, o.record, s.kindKey()}, o.number)
+	}, func(o *operation) script.Call { return s.undo(o, "") }, false)
 	if err != nil {
 		return 0, err
 	}
-	return intOf(a)
+	return script.Int(a)
 }
 
 // release returns the call that releases permits. isShort is '1' if strangers have had more of them than this client.
-func (c *permitCount) release(o *operation, how string, n int, isShort string) call {
-	return c.served(semRelease, o, strconv.Itoa(n), presenceChannel(c.names.Key), how, isShort)
+func (c *permitCount) release(o *operation, how string, n int, isShort string) script.Call {
+	return c.served(script.SemRelease, o, strconv.Itoa(n), presenceChannel(c.names.Key), how, isShort)
 }
 
 // semaphoreChange returns the call that changes the number of permits of a Semaphore.
-func semaphoreChange(c *permitCount, o *operation, how permitChange, n int, ttl string) call {
-	return c.served(semSet, o, strconv.Itoa(n), ttl, string(how))
+func semaphoreChange(c *permitCount, o *operation, how permitChange, n int, ttl string) script.Call {
+	return c.served(script.SemSet, o, strconv.Itoa(n), ttl, string(how))
 }
 
 // undo gives back what an acquisition may have taken, and takes its entry out of the queue.
-func (c *permitCount) undo(o *operation, entry string) call {
-	return c.served(semUndo, o, entry, presenceChannel(c.names.Key))
+func (c *permitCount) undo(o *operation, entry string) script.Call {
+	return c.served(script.SemUndo, o, entry, presenceChannel(c.names.Key))
 }
 
 // served returns the call of a script that serves the queue of a Semaphore. o is nil for an entry without an operation.
-func (c *permitCount) served(cmd transport.Command, o *operation, what string, more ...string) call {
+func (c *permitCount) served(cmd transport.Command, o *operation, what string, more ...string) script.Call {
 	record, number := c.names.Key, "" // a key of the same slot, which the user may use
 	if o != nil {
 		record, number = o.record, o.number
 	}
-	args := []string{number, what, millisText(max(c.client.options.StaleWaiterTimeout/5, time.Millisecond)), c.client.publish, c.names.Channel}
-	return call{cmd, append([]string{c.names.Key, c.secondKey, record, c.kindKey()}, c.names.SemQueueKeys()...),
-		append(c.client.handover.channelArgs(args, c.names.Key), more...)}
+	args := []string{number, what, script.MillisText(max(c.client.options.StaleWaiterTimeout/5, time.Millisecond)), c.client.publish, c.names.Channel}
+	return script.NewCall(cmd, append([]string{c.names.Key, c.secondKey, record, c.kindKey()}, c.names.SemQueueKeys()...),
+		append(c.client.handover.channelArgs(args, c.names.Key), more...)...)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // passOn passes permits to the first waiters of this client, and returns how many are left.
@@ -34,13 +35,13 @@ func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int)
 	if q.standing() == short {
 		isShort = "1"
 	}
-	a, err := s.sendUntilDone(s.client.sender.Detached(ctx), verb, func(o *operation) call {
+	a, err := s.sendUntilDone(s.client.sender.Detached(ctx), verb, func(o *operation) script.Call {
 		return s.release(o, how, n, isShort)
 	})
 	if err != nil {
 		return false, err
 	}
-	reply, err := intOf(a)
+	reply, err := script.Int(a)
 	q.sharesWith(reply - 1)
 	if reply > 0 && err == nil {
 		s.observeReleased(ctx, n)

@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -57,8 +58,8 @@ func (p *semPlace) ask(ctx context.Context) error {
 	}
 	c := p.call()
 	terms := transport.Terms{Patience: p.client.sender.Patience, Waits: p.waits}
-	a, err := p.client.sender.CallOn(ctx, p.client.closing, terms, c.cmd, c.keys, c.args)
-	if err == nil && p.client.confirmCalls != nil && granted(a) {
+	a, err := p.client.sender.CallOn(ctx, p.client.closing, terms, c.Cmd, c.Keys, c.Args)
+	if err == nil && p.client.confirmCalls != nil && script.Granted(a) {
 		a, err = p.client.confirm(ctx, a, c)
 	}
 	if !p.doubt && (a.Doubt || transport.StoppedHalfWay(err)) {
@@ -78,12 +79,12 @@ func (p *semPlace) ask(ctx context.Context) error {
 }
 
 // call is the request as a command.
-func (p *semPlace) call() call {
+func (p *semPlace) call() script.Call {
 	bar, poll := "", ""
 	if p.waits {
 		bar, poll = p.client.staleMS, p.client.handover.pollText(p.names.Key, p.refused)
 	}
-	return p.served(semAcquire, p.op, p.entry(), bar, p.ticket, poll)
+	return p.served(script.SemAcquire, p.op, p.entry(), bar, p.ticket, poll)
 }
 
 // readRefusal reads why there are no permits, and the place in the queue.
@@ -97,8 +98,8 @@ func (p *semPlace) readRefusal(a transport.Answer) error {
 	if place[0] > 0 {
 		p.ticket = strconv.FormatInt(place[0], 10)
 	}
-	if len(place) == 3 && (p.left < 0 || fromMillis(place[2]) < p.left) { // it polls
-		p.left = fromMillis(place[2])
+	if len(place) == 3 && (p.left < 0 || script.FromMillis(place[2]) < p.left) { // it polls
+		p.left = script.FromMillis(place[2])
 	}
 	p.client.handover.listenFor(p.names.Key, p.queueName(), p)
 	p.aside = place[1] == permitsAside
@@ -124,7 +125,7 @@ func (p *semPlace) conclude(err error) error {
 	case err == nil:
 		p.ends()
 		return nil
-	case isToBeUndone(err):
+	case script.IsToBeUndone(err):
 		p.client.handover.forgetName(p.names.Key, p.queueName())
 		if p.undoNow() {
 			return err
@@ -182,6 +183,6 @@ type strayEntry struct {
 // undo implements [undoable].
 func (e strayEntry) undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
 	c := e.Semaphore.undo(nil, e.entry)
-	_, err := e.client.sender.Call(ctx, stop, c.cmd, c.keys, c.args)
+	_, err := e.client.sender.Call(ctx, stop, c.Cmd, c.Keys, c.Args)
 	return transport.Classify(err)
 }

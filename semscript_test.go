@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -83,13 +84,13 @@ func (s *semScripts) twice(cmd transport.Command, keys []string, args ...string)
 		return first
 	}
 	switch n, is := first.(int64); {
-	case cmd == semUndo:
+	case cmd == script.SemUndo:
 		require.Equal(s.t, int64(0), second, "it is undone")
-	case cmd == semRelease && is && n > 0:
+	case cmd == script.SemRelease && is && n > 0:
 		require.Equal(s.t, int64(1), second, "done; a second time it counts no strangers")
-	case cmd == permitLeave:
+	case cmd == script.PermitLeave:
 		require.Nil(s.t, second, "it is gone")
-	case is && n > 0 && (cmd == permitAcquire || cmd == permitLease):
+	case is && n > 0 && (cmd == script.PermitAcquire || cmd == script.PermitLease):
 		require.InDelta(s.t, n, second, 4000, "a time that passes")
 	default:
 		require.Equal(s.t, first, second)
@@ -123,13 +124,13 @@ func entryOf(number string, n int) string { return semClient + ":" + number + " 
 // take makes a single attempt.
 func (s *semScripts) take(session, n int, number string) any {
 	s.t.Helper()
-	return s.pause(s.served(semAcquire, session, number, entryOf(number, n), "", ""))
+	return s.pause(s.served(script.SemAcquire, session, number, entryOf(number, n), "", ""))
 }
 
 // ask asks for permits, or waits for them. It returns the ticket, or "" if the operation has its permits.
 func (s *semScripts) ask(session, n int, number, ticket string) string {
 	s.t.Helper()
-	reply := s.served(semAcquire, session, number, entryOf(number, n), strconv.Itoa(barMS), ticket)
+	reply := s.served(script.SemAcquire, session, number, entryOf(number, n), strconv.Itoa(barMS), ticket)
 	if reply == "OK" {
 		return ""
 	}
@@ -145,17 +146,17 @@ func (s *semScripts) ask(session, n int, number, ticket string) string {
 
 func (s *semScripts) undo(session, n int, number string) any {
 	s.t.Helper()
-	return s.served(semUndo, session, number, entryOf(number, n), "waits")
+	return s.served(script.SemUndo, session, number, entryOf(number, n), "waits")
 }
 
 func (s *semScripts) give(n int, how string) any {
 	s.t.Helper()
-	return s.served(semRelease, 1, s.number(), strconv.Itoa(n), "waits", how)
+	return s.served(script.SemRelease, 1, s.number(), strconv.Itoa(n), "waits", how)
 }
 
 func (s *semScripts) set(n int, how string) any {
 	s.t.Helper()
-	return s.served(semSet, 1, s.number(), strconv.Itoa(n), "", how)
+	return s.served(script.SemSet, 1, s.number(), strconv.Itoa(n), "", how)
 }
 
 func (s *semScripts) free(want int) {
@@ -209,7 +210,7 @@ func TestSemScripts_late_copies(t *testing.T) {
 func TestSemScripts_drain_and_its_undo(t *testing.T) {
 	s := newSemScripts(t)
 	drain := func(number string) any {
-		return s.twice(semDrain, []string{s.key, s.note(1), s.kind}, number)
+		return s.twice(script.SemDrain, []string{s.key, s.note(1), s.kind}, number)
 	}
 	requireCode(t, drain(s.number()), "LATCHKEY_UNSET")
 	s.set(5, "try")
@@ -294,7 +295,7 @@ func TestSemScripts_call_for_one_that_gives_up(t *testing.T) {
 	require.Equal(t, int64(0), s.undo(2, 1, first))
 	require.Equal(t, []string{entryOf(second, 1)}, s.state().calls)
 	require.Empty(t, s.state().queue)
-	require.Equal(t, int64(0), s.served(semUndo, 1, "", entryOf(second, 1), "waits"), "as for a call that nobody expects")
+	require.Equal(t, int64(0), s.served(script.SemUndo, 1, "", entryOf(second, 1), "waits"), "as for a call that nobody expects")
 	require.Empty(t, s.state().calls)
 	s.free(1)
 	require.Empty(t, s.ask(3, 1, second, ""), "its operation is not over")
@@ -333,7 +334,7 @@ func TestSemScripts_permits_are_left(t *testing.T) {
 	require.Equal(t, "2", <-heard)
 	require.Equal(t, "OK", s.take(1, 2, s.number()))
 	s.ask(2, 1, s.number(), "")
-	s.served(semRelease, 1, s.number(), "2", "waits", "release", "1")
+	s.served(script.SemRelease, 1, s.number(), "2", "waits", "release", "1")
 	select {
 	case text := <-heard:
 		require.Equal(t, "1", text)
@@ -408,7 +409,7 @@ func TestSemScripts_strangers(t *testing.T) {
 	theirs := 0
 	for i := range 40 {
 		isShort := strconv.Itoa(i % 2)
-		require.Equal(t, int64(2), s.served(semRelease, 1, s.number(), "1", "waits", "release", isShort))
+		require.Equal(t, int64(2), s.served(script.SemRelease, 1, s.number(), "1", "waits", "release", isShort))
 		if calls := s.state().calls; slices.Contains(calls, "strangers 1") {
 			theirs++
 			require.Equal(t, "0", isShort)
@@ -494,7 +495,7 @@ func TestSemScripts_other_kinds_are_left_alone(t *testing.T) {
 		func() any { return p.release("a") },
 		func() any { return p.setPermits(1, "try") },
 		func() any {
-			return s.twice(semExpire, []string{s.key, s.note(1), s.kind, s.total}, s.number(), "0", "semaphore", "PUBLISH", s.channel)
+			return s.twice(script.SemExpire, []string{s.key, s.note(1), s.kind, s.total}, s.number(), "0", "semaphore", "PUBLISH", s.channel)
 		},
 	} {
 		requireCode(t, try(), "WRONGTYPE")

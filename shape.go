@@ -3,6 +3,7 @@ package latchkey
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -83,7 +84,7 @@ func hashShape(content []string) (Kind, []Holder) {
 	var list []Holder
 	for pair := range slices.Chunk(content, 2) {
 		field, value := pair[0], pair[1]
-		switch count, _ := parseCount(value); {
+		switch count, _ := strconv.Atoi(value); {
 		case field == "mode" && (value == "read" || value == "write"):
 			found = KindRWLock
 		case !ownerShape.MatchString(field) || !countShape.MatchString(value):

@@ -129,7 +129,7 @@ func TestForcedReleaseChecksTheKind(t *testing.T) {
 		store(t, c, append([]string{"HSET", names.Key}, content...)...)
 		before := c.hash(t, names.Key)
 		for _, each := range c.evictions(names, Inspection{Kind: KindLock, Holders: []Holder{{Owner: ownerOf(anOwner), Count: 1}}}) {
-			require.Nil(t, c.script(each.cmd, each.keys, each.args...), "%q", content)
+			require.Nil(t, c.script(each.Cmd, each.Keys, each.Args...), "%q", content)
 		}
 		require.Equal(t, before, c.hash(t, names.Key))
 	}

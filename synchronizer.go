@@ -8,6 +8,8 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -67,7 +69,7 @@ func (o *synchronizer) notBegun(ctx context.Context, verb string, count int, err
 }
 
 // send sends a call that changes nothing, or that may run twice. Its error is not explained.
-func (o *synchronizer) send(ctx context.Context, c call) (transport.Answer, error) {
+func (o *synchronizer) send(ctx context.Context, c script.Call) (transport.Answer, error) {
 	if err := o.begin(ctx); err != nil {
 		return transport.Answer{}, err
 	}
@@ -76,7 +78,7 @@ func (o *synchronizer) send(ctx context.Context, c call) (transport.Answer, erro
 }
 
 // query is send with an error for the program. It changes nothing, so its outcome is never unknown.
-func (o *synchronizer) query(ctx context.Context, verb string, c call) (transport.Answer, error) {
+func (o *synchronizer) query(ctx context.Context, verb string, c script.Call) (transport.Answer, error) {
 	a, err := o.send(ctx, c)
 	if err != nil {
 		return a, fault.Op(verb, o.names.Name, o.explain(ctx, transport.Answer{}, err)...)
@@ -85,24 +87,24 @@ func (o *synchronizer) query(ctx context.Context, verb string, c call) (transpor
 }
 
 // sendOrRepeat sends an operation that counts once. If its outcome stays unknown, the background repeats it.
-func (o *synchronizer) sendOrRepeat(ctx context.Context, verb string, build func(*operation) call) (transport.Answer, error) {
+func (o *synchronizer) sendOrRepeat(ctx context.Context, verb string, build func(*operation) script.Call) (transport.Answer, error) {
 	return o.perform(ctx, nil, verb, build, build, false)
 }
 
 // sendUntilDone is sendOrRepeat for an operation that gives back or adds: its callers cannot wait for the end of an
 // outage, and it can be late. So the background repeats it even if it never reached the server.
-func (o *synchronizer) sendUntilDone(ctx context.Context, verb string, build func(*operation) call) (transport.Answer, error) {
+func (o *synchronizer) sendUntilDone(ctx context.Context, verb string, build func(*operation) script.Call) (transport.Answer, error) {
 	return o.perform(ctx, nil, verb, build, build, true)
 }
 
 // mayStillRun reports whether an operation that was not sent, because of err, may be executed if it is repeated.
 func mayStillRun(err error) bool {
 	return transport.Classify(err) != transport.Refused && !errors.Is(err, transport.ErrClientClosed) &&
-		!errors.Is(err, fault.ErrClosed) && !errors.Is(err, errReply)
+		!errors.Is(err, fault.ErrClosed) && !errors.Is(err, script.ErrReply)
 }
 
 // sendLater leaves an operation that counts once to the background.
-func (o *synchronizer) sendLater(build func(*operation) call) {
+func (o *synchronizer) sendLater(build func(*operation) script.Call) {
 	each := o.client.newOperation(o.names.Key)
 	each.followUp = build(each)
 	each.repeatLater()
@@ -110,9 +112,9 @@ func (o *synchronizer) sendLater(build func(*operation) call) {
 
 // sendOrVoid sends an operation that takes effect once, and not late: if its outcome stays unknown, the
 // background voids it.
-func (o *synchronizer) sendOrVoid(ctx context.Context, verb string, build func(*operation) call) (transport.Answer, error) {
-	return o.perform(ctx, nil, verb, build, func(each *operation) call {
-		return call{opVoid, []string{each.record}, []string{each.number}}
+func (o *synchronizer) sendOrVoid(ctx context.Context, verb string, build func(*operation) script.Call) (transport.Answer, error) {
+	return o.perform(ctx, nil, verb, build, func(each *operation) script.Call {
+		return script.NewCall(script.OpVoid, []string{each.record}, each.number)
 	}, false)
 }
 
@@ -120,7 +122,7 @@ func (o *synchronizer) sendOrVoid(ctx context.Context, verb string, build func(*
 // that settle builds. With always it does so too if the operation never reached the server, and the outcome
 // counts as unknown.
 func (o *synchronizer) perform(
-	ctx context.Context, stop <-chan struct{}, verb string, build, settle func(*operation) call, always bool,
+	ctx context.Context, stop <-chan struct{}, verb string, build, settle func(*operation) script.Call, always bool,
 ) (transport.Answer, error) {
 	if err := o.begin(ctx); err != nil {
 		return transport.Answer{}, fault.Op(verb, o.names.Name, err)
@@ -130,7 +132,7 @@ func (o *synchronizer) perform(
 	c := build(each)
 	each.followUp = settle(each)
 	always = always && ctx.Err() == nil
-	a, err := o.client.sender.Call(ctx, stop, c.cmd, c.keys, c.args)
+	a, err := o.client.sender.Call(ctx, stop, c.Cmd, c.Keys, c.Args)
 	switch {
 	case err == nil:
 		each.done()
@@ -158,4 +160,24 @@ func (o *synchronizer) explain(ctx context.Context, a transport.Answer, err erro
 		return []error{o.client.wrongKind(ctx, o.names, o.kind, err)}
 	}
 	return []error{err}
+}
+
+// timeToLive returns the TTL among the options of a call that sets something, as text in ms.
+func timeToLive(options []SetOption) (ms string, err error) {
+	for _, each := range settingsOf(options) {
+		if each.kind != settingTTL {
+			return "", errNoOption
+		}
+		if ms, err = ttlText(each.d); err != nil {
+			return "", err
+		}
+	}
+	return ms, nil
+}
+
+func ttlText(d time.Duration) (string, error) {
+	if d == lease.NoExpiry {
+		return "", nil
+	}
+	return script.MillisText(d), lease.Check("the TTL", d)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -58,7 +59,7 @@ func (o *ownership) countSent(a releaseAnswer) {
 		o.finishRelease(a.Answer)
 		return
 	}
-	if freed(a.Answer) && phase == over {
+	if script.Freed(a.Answer) && phase == over {
 		o.observe(EventUndone, nil, nil)
 	}
 }
@@ -69,7 +70,7 @@ type lastRelease struct {
 	lock   *primitive
 	number uint64 // of the ownership
 	owner  Owner
-	call   call
+	call   script.Call
 	kept   *lease.Bound // until when the lock stays taken, or nil
 }
 
@@ -88,15 +89,15 @@ func (r *lastRelease) undo(ctx context.Context, stop <-chan struct{}) transport.
 	c := r.lock.client
 	release := r.call
 	if r.kept != nil {
-		release = release.keeping(r.kept.KeptFor(c.clock()))
+		release = release.Keeping(r.kept.KeptFor(c.clock()))
 	}
-	a, err := c.sender.Call(ctx, stop, release.cmd, release.keys, release.args)
+	a, err := c.sender.Call(ctx, stop, release.Cmd, release.Keys, release.Args)
 	switch {
 	case transport.HasCode(err, "WRONGTYPE"): // another object has taken the place of the lock
 		return transport.Answered
 	case err != nil:
 		return transport.Classify(err)
-	case !r.lock.spec.party && freed(a): // that a party has left is not an undo
+	case !r.lock.spec.party && script.Freed(a): // that a party has left is not an undo
 		c.observe(nil, r.lock.event(EventUndone, r.number, r.owner))
 	}
 	return transport.Answered

@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -93,12 +94,12 @@ func (c *Client) allWaiters(ctx context.Context, names *keyspace.Keys) ([]Waiter
 
 // fairWaiters reads the queue of a fair lock.
 func (c *Client) fairWaiters(ctx context.Context, names *keyspace.Keys) ([]Waiter, error) {
-	return c.readQueue(ctx, names, KindLock, call{fairWaiters, names.FairKeys(), nil})
+	return c.readQueue(ctx, names, KindLock, script.NewCall(script.FairWaiters, names.FairKeys()))
 }
 
 // queuedWaiters reads the queue of a lock that is not fair. A page may repeat waiters of the one before.
 func (c *Client) queuedWaiters(ctx context.Context, names *keyspace.Keys) ([]Waiter, error) {
-	all, err := c.readQueue(ctx, names, KindLock, call{listWaiters, []string{names.Queue(), keyspace.WritersKey(keyspace.Tag(names.Key))}, nil})
+	all, err := c.readQueue(ctx, names, KindLock, script.NewCall(script.ListWaiters, []string{names.Queue(), keyspace.WritersKey(keyspace.Tag(names.Key))}))
 	listed := map[Owner]bool{}
 	return slices.DeleteFunc(all, func(w Waiter) bool {
 		again := listed[w.Owner]
@@ -109,7 +110,7 @@ func (c *Client) queuedWaiters(ctx context.Context, names *keyspace.Keys) ([]Wai
 
 // permitWaiters reads the queue of a semaphore whose permits have ids.
 func (c *Client) permitWaiters(ctx context.Context, names *keyspace.Keys) ([]Waiter, error) {
-	all, err := c.readQueue(ctx, names, KindSemaphore, call{permitWaiters, names.FairPermitKeys()[2:4], nil})
+	all, err := c.readQueue(ctx, names, KindSemaphore, script.NewCall(script.PermitWaiters, names.FairPermitKeys()[2:4]))
 	for i, w := range all {
 		all[i].Permits = len(groupOf(w.Owner.String()))
 	}
@@ -117,9 +118,9 @@ func (c *Client) permitWaiters(ctx context.Context, names *keyspace.Keys) ([]Wai
 }
 
 // readQueue reads a queue of a lock or semaphore of that kind.
-func (c *Client) readQueue(ctx context.Context, names *keyspace.Keys, kind Kind, read call) (all []Waiter, err error) {
-	err = readPages(func(positions []string) (size int64, err error) {
-		read.args = positions
+func (c *Client) readQueue(ctx context.Context, names *keyspace.Keys, kind Kind, read script.Call) (all []Waiter, err error) {
+	err = script.Pages(func(positions []string) (size int64, err error) {
+		read.Args = positions
 		a, err := c.send(ctx, read)
 		if err != nil {
 			return 0, c.wrongKind(ctx, names, kind, err)
@@ -139,7 +140,7 @@ func (c *Client) readQueue(ctx context.Context, names *keyspace.Keys, kind Kind,
 func readWaiters(reply rueidis.RedisMessage) (page []Waiter, size int64, err error) {
 	parts, err := reply.ToArray()
 	if err != nil || len(parts)%3 != 1 {
-		return nil, 0, errReply
+		return nil, 0, script.ErrReply
 	}
 	size, err = parts[0].AsInt64()
 	for i := 1; i < len(parts) && err == nil; i += 3 {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // lastAnswer is what the front of a line has learned from the server. It is kept while the line is in
@@ -55,7 +56,7 @@ func (q *waitQueue) waitError(ctx context.Context, err, last error) error {
 	if q.answer.err != nil {
 		last = q.answer.err
 	}
-	if err != nil && ctx.Err() != nil && !fault.IsContextEnd(err) && !isFinal(err) {
+	if err != nil && ctx.Err() != nil && !fault.IsContextEnd(err) && !script.IsFinal(err) {
 		last, err = err, fault.ContextError(ctx) // the answer came at the same time as the end
 	}
 	return waitEnded(err, last, q.isHeld(), q.answer.silent())

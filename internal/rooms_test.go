@@ -20,8 +20,14 @@ const module = "github.com/latchkey-go/latchkey"
 // floors are the folders of this one, the lowest first.
 var floors = []string{"base", "transport", "engine"}
 
-// A room imports rooms of its own floor and of lower ones only, rueidis and the standard library. The packages are one
-// folder or two below this one.
+// onlyIn has what a single room may import besides rooms, rueidis and the standard library.
+var onlyIn = map[string]string{
+	module + "/lua":          "engine/script",
+	"github.com/google/uuid": "base/identity",
+}
+
+// A room imports rooms of its own floor and of lower ones only, rueidis, the standard library, and what onlyIn names.
+// The packages are one folder or two below this one.
 func TestRooms_floors(t *testing.T) {
 	for room, files := range rooms(t) {
 		for _, file := range files {
@@ -33,6 +39,8 @@ func TestRooms_floors(t *testing.T) {
 				switch other, is := strings.CutPrefix(path, module+"/internal/"); {
 				case is:
 					assert.LessOrEqual(t, floorOf(t, other), floorOf(t, room), "%s imports %s, which is above it", room, other)
+				case onlyIn[path] != "":
+					assert.Equal(t, onlyIn[path], room, "%s imports %s", room, path)
 				case strings.Contains(host, "."):
 					assert.Equal(t, "github.com/redis/rueidis", path, "%s imports it", room)
 				}

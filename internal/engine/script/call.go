@@ -1,0 +1,48 @@
+// Package script has the commands of the library, which are Lua scripts, and reads their replies and errors.
+package script
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// Call is a command with its keys and arguments.
+type Call struct {
+	Cmd        transport.Command
+	Keys, Args []string
+}
+
+// NewCall returns a call of a command.
+func NewCall(cmd transport.Command, keys []string, args ...string) Call { return Call{cmd, keys, args} }
+
+// Add appends the keys and arguments of another call for the same script.
+func (c *Call) Add(more Call) {
+	c.Cmd = more.Cmd
+	c.Keys = append(c.Keys, more.Keys...)
+	c.Args = append(c.Args, more.Args...)
+}
+
+// Keeping returns a call to release a lock, which has the time to keep it as its last argument, with another
+// time.
+func (c Call) Keeping(rest time.Duration) Call {
+	c.Args = slices.Clone(c.Args)
+	c.Args[len(c.Args)-1] = MillisText(rest)
+	return c
+}
+
+// pageSize is how many elements of a list one request reads, so that a long list does not block the server.
+const pageSize = 500
+
+// Pages reads a list page by page. It gives read the positions of the first and the last element of a page, as
+// arguments of a script. read returns the size of the whole list.
+func Pages(read func(positions []string) (size int64, err error)) error {
+	for from := 0; ; from += pageSize {
+		size, err := read([]string{strconv.Itoa(from), strconv.Itoa(from + pageSize - 1)})
+		if err != nil || int64(from+pageSize) >= size {
+			return err
+		}
+	}
+}

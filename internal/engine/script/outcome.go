@@ -1,0 +1,44 @@
+package script
+
+import (
+	"errors"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// Explain puts the matching sentinel in front of the error of an acquisition. A server
+// that refuses for good must not look like contention.
+func Explain(err error) []error {
+	switch {
+	case errors.Is(err, fault.ErrNotAcquired), errors.Is(err, fault.ErrUnavailable):
+		return []error{err}
+	case fault.IsContextEnd(err):
+		return []error{transport.Unavailable(err)}
+	case transport.HasCode(err, "LATCHKEY_UPGRADE"):
+		return []error{fault.ErrUpgrade}
+	case transport.HasCode(err, "LATCHKEY_GONE"):
+		return []error{fault.ErrNotAcquired, fault.ErrLost}
+	case transport.HasCode(err, "LATCHKEY_UNSET"):
+		return []error{fault.ErrNotSet}
+	case IsFinal(err):
+		return []error{err}
+	}
+	return []error{transport.Unavailable(err)}
+}
+
+// IsToBeUndone reports whether err is why an acquisition is undone that the server has executed, wholly or in part.
+func IsToBeUndone(err error) bool {
+	return errors.Is(err, fault.ErrNotReplicated) || transport.StoppedHalfWay(err)
+}
+
+// IsFinal reports whether an error is final: neither waiting nor another attempt can
+// change it.
+func IsFinal(err error) bool {
+	for _, final := range []error{fault.ErrClosed, fault.ErrInvalid, fault.ErrWrongKind, fault.ErrUpgrade} {
+		if errors.Is(err, final) {
+			return true
+		}
+	}
+	return transport.Classify(err) == transport.Refused
+}
