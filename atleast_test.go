@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -30,11 +31,11 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 				require.Equal(t, int64(-2), left)
 				return
 			}
-			require.Equal(t, map[string]string{o.wire + keptSuffix: "1"}, c.hash(t, lock.names.Key))
+			require.Equal(t, map[string]string{o.wire + identity.KeptSuffix: "1"}, c.hash(t, lock.names.Key))
 			require.InDelta(t, 60000, left, 5000)
 
 			undo.kept.D = 0 // it is over
-			c.script(script.LockRelease, lock.names.Queued(), o.wire+keptSuffix, lock.names.Channel)
+			c.script(script.LockRelease, lock.names.Queued(), o.wire+identity.KeptSuffix, lock.names.Channel)
 			c.script(script.LockAcquire, lock.names.Queued(), o.wire, "90000")
 			require.Equal(t, transport.Answered, undo.undo(context.Background(), nil))
 			require.Equal(t, int64(-2), c.pttl(t, lock.names.Key))
@@ -53,16 +54,16 @@ func TestAtLeast_counts_by_the_monotonic_clock(t *testing.T) {
 
 // Each form of a holder in Redis parses, and encodes to the same text again.
 func TestHolders_that_are_kept(t *testing.T) {
-	owner := ownerOf(ownerA)
-	for text, want := range map[string]Holder{
+	owner := identity.Of(ownerA)
+	for text, want := range map[string]identity.Holder{
 		ownerA:                 {Owner: owner, Count: 1},
 		ownerA + ":kept":       {Owner: owner, Count: 1, Kept: true},
 		ownerA + ":write":      {Owner: owner, Count: 1, Write: true},
 		ownerA + ":kept:write": {Owner: owner, Count: 1, Write: true, Kept: true},
-		"a token of mine:kept": {Owner: ownerOf("a token of mine:kept"), Count: 1},
+		"a token of mine:kept": {Owner: identity.Of("a token of mine:kept"), Count: 1},
 	} {
-		h := holderOf(text, 1, strings.HasSuffix(text, ":write"))
+		h := identity.ReadHolder(text, 1, strings.HasSuffix(text, ":write"))
 		require.Equal(t, want, h)
-		require.Equal(t, text, h.field())
+		require.Equal(t, text, h.Field())
 	}
 }

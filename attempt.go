@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -113,7 +114,7 @@ func (a *acquisition) accept(ans transport.Answer) error {
 
 var errLate = errors.New("latchkey: the lease was over when the answer came")
 
-// readHolder reads a reply that says for how long the lock is held, and by whom if the script
+// identity.ReadHolder reads a reply that says for how long the lock is held, and by whom if the script
 // knows.
 func (a *acquisition) readHolder(ans transport.Answer) (left time.Duration, err error) {
 	if ans.Message.IsInt64() {
@@ -168,10 +169,10 @@ func (o *ownership) mayBe(holder string) bool {
 // busyWith is the error of an attempt that found the lock held. holder is its owner, or "" if
 // unknown. left is what remains of its lease, negative if that does not tell when to try again.
 func (a *acquisition) busyWith(holder string, left time.Duration) *fault.BusyError {
-	a.holder, a.byStranger = holder, holder != "" && !isOurs(holder)
+	a.holder, a.byStranger = holder, holder != "" && !identity.IsOurs(holder)
 	c := a.lock.client
 	busy := &fault.BusyError{Holder: holder, Labels: c.labels.labelOf, Left: left, At: time.Now()}
-	if h := holderOf(holder, 1, false); h.Kept {
+	if h := identity.ReadHolder(holder, 1, false); h.Kept {
 		busy.Holder, busy.Kept = h.Owner.String(), true
 	} else if own := c.registry.newestOn(a.lock.names.Key); own != nil && own.mayBe(holder) {
 		busy.Here, busy.Label, busy.Note = true, c.Label(), c.noteOf(own)

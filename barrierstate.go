@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -124,7 +125,7 @@ func (b *Barrier) State(ctx context.Context) (BarrierState, error) {
 	if err != nil {
 		return s, fault.Op(verb, b.names.Name, err)
 	}
-	describeEach(ctx, b.client, 0, [][]BarrierParty{s.Who}, func(p BarrierParty) Owner { return p.Owner },
+	describeEach(ctx, b.client, 0, [][]BarrierParty{s.Who}, func(p BarrierParty) identity.Owner { return identity.Owner(p.Owner) },
 		func(p *BarrierParty, d description) { p.Label = d.label })
 	return s, nil
 }
@@ -144,7 +145,7 @@ func barrierStateOf(reply rueidis.RedisMessage) (s BarrierState, err error) {
 	}
 	s = BarrierState{Generation: number(words[0]), Parties: int(number(words[1])), Waiting: int(number(words[2]))}
 	for p := range slices.Chunk(words[3:], 3) {
-		s.Who = append(s.Who, BarrierParty{Owner: ownerOf(p[0]), Lease: script.FromMillis(number(p[1])), Running: p[2] == "1"})
+		s.Who = append(s.Who, BarrierParty{Owner: Owner(identity.Of(p[0])), Lease: script.FromMillis(number(p[1])), Running: p[2] == "1"})
 	}
 	return s, err
 }

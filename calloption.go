@@ -1,6 +1,10 @@
 package latchkey
 
-import "time"
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/identity"
+)
 
 // A LockOption is an option of an acquisition that may wait: [Wait], [Lease], [MaxHold], [AtLeast], [By] or
 // [Note].
@@ -118,7 +122,9 @@ func AtLeast(d time.Duration) TryLockOption { return setting{kind: settingAtLeas
 // the owner of the hold ([Hold.Owner]), since each acquisition has an owner of its own in Redis, whatever owner
 // it is for. If the owner is a thread of Redisson, its lease must not be shorter than its guest's: every
 // operation of a Redisson owner sets the time of the lock to its own lease.
-func By(owner Owner) TryLockOption { return setting{kind: settingBy, owner: owner} }
+func By(owner Owner) TryLockOption {
+	return setting{kind: settingBy, owner: identity.Owner(owner)}
+}
 
 // AwaitSet makes a call that waits for a semaphore or a latch also wait until somebody sets its permits or its
 // count, instead of failing with ErrNotSet.
@@ -135,7 +141,7 @@ func UnsetIsOpen() AwaitOption { return setting{kind: settingUnsetIsOpen} }
 type setting struct {
 	kind  settingKind
 	d     time.Duration
-	owner Owner
+	owner identity.Owner
 	n     int
 	note  string
 }

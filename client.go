@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
@@ -101,7 +101,7 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 		return nil, err
 	}
 	c := &Client{
-		id:         newClientID(),
+		id:         identity.NewClientID(),
 		options:    options,
 		rueidis:    client,
 		owned:      topology != nil,
@@ -185,14 +185,6 @@ func unanswered(err error) error {
 	return transport.Unavailable(err)
 }
 
-// newClientID makes a UUID of version 8. Redisson uses version 4, so the version tells
-// the clients of the two libraries apart.
-func newClientID() string {
-	id := uuid.New()
-	id[6] = id[6]&0x0f | 0x80
-	return id.String()
-}
-
 // ID returns the random id of this client, the first part of its owners.
 func (c *Client) ID() string { return c.id }
 
@@ -207,7 +199,7 @@ func (c *Client) Label() string {
 
 // NewOwner returns an owner that nobody else has, for [By] and [WithOwner].
 func (c *Client) NewOwner() Owner {
-	return Owner{client: c.id, number: c.registry.number()}
+	return Owner(identity.New(c.id, c.registry.number()))
 }
 
 // kindState returns the state that one kind of lock keeps for all its locks in a client, such as the list of

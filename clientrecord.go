@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -36,7 +37,7 @@ const (
 // information is missing for a while.
 type clientRecord struct {
 	client *Client
-	id     string          // see recordOf
+	id     string          // see Record
 	open   context.Context // until close
 	end    context.CancelFunc
 	tasks  sync.WaitGroup
@@ -60,7 +61,7 @@ type clientRecord struct {
 const longAgo = math.MinInt64 / 2
 
 func newClientRecord(c *Client) *clientRecord {
-	r := &clientRecord{client: c, id: c.id[:recordID], closed: c.options.Label == NoLabel,
+	r := &clientRecord{client: c, id: identity.RecordOfClient(c.id), closed: c.options.Label == NoLabel,
 		refreshAt: longAgo, until: longAgo, wanted: longAgo, notBefore: longAgo, kept: longAgo,
 		notes: map[string][]*holdNote{}, changed: map[string]struct{}{}, stored: map[string]struct{}{},
 		sending: map[string]struct{}{}}

@@ -7,13 +7,14 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // newTestRecord returns a record that is not written by itself.
 func newTestRecord() *clientRecord {
-	r := newClientRecord(&Client{id: newClientID(), clock: lease.SystemClock, options: Options{Label: "x"}})
+	r := newClientRecord(&Client{id: identity.NewClientID(), clock: lease.SystemClock, options: Options{Label: "x"}})
 	r.writing = true
 	return r
 }

@@ -9,31 +9,13 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // This file reads the records of clients: see clientrecord.go.
-
-// recordID is the length of the part of a client's id that identifies its record. The id of a permit begins
-// with the same eight bytes.
-const (
-	recordID    = 18
-	recordBytes = 8
-)
-
-// recordOf returns the record that describes an owner or a permit, and the field of its note there. It
-// returns "" for an owner or permit that this library did not make.
-func recordOf(owner Owner) (record, field string) {
-	switch id := owner.text; {
-	case owner.client != "" && isOurs(owner.String()):
-		return owner.client[:recordID], strconv.FormatUint(owner.number, 10)
-	case owner.client == "" && isOurPermit(id):
-		return id[:8] + "-" + id[8:12] + "-" + id[12:16], id
-	}
-	return "", ""
-}
 
 // description is the label of a client, and the note of one of its holds.
 type description struct{ label, note string }
@@ -44,15 +26,15 @@ const describeBatch = 64
 // describe returns the labels and notes of owners and permits, as far as this client may read them. It never
 // fails: it leaves out what it cannot read. All its queries together have recordPatience. It does not read the
 // record of a client again that had no notes less than trust ago.
-func (c *Client) describe(ctx context.Context, owners []Owner, trust time.Duration) map[Owner]description {
+func (c *Client) describe(ctx context.Context, owners []identity.Owner, trust time.Duration) map[identity.Owner]description {
 	if c.options.Label == NoLabel || len(owners) == 0 {
 		return nil
 	}
-	found := map[Owner]description{}
-	byRecord := map[string][]Owner{}
-	more := map[string][]Owner{} // for these only the label is read
+	found := map[identity.Owner]description{}
+	byRecord := map[string][]identity.Owner{}
+	more := map[string][]identity.Owner{} // for these only the label is read
 	for _, owner := range owners {
-		record, field := recordOf(owner)
+		record, field := owner.Record()
 		if record == "" {
 			continue
 		}
@@ -80,7 +62,7 @@ func (c *Client) describe(ctx context.Context, owners []Owner, trust time.Durati
 }
 
 // readRecords reads records, in one round trip to each node, and adds what they say of owners to found.
-func (c *Client) readRecords(ctx context.Context, byRecord map[string][]Owner, found map[Owner]description) {
+func (c *Client) readRecords(ctx context.Context, byRecord map[string][]identity.Owner, found map[identity.Owner]description) {
 	ctx, cancel := context.WithTimeout(ctx, recordPatience)
 	defer cancel()
 	size := describeBatch
@@ -94,7 +76,7 @@ func (c *Client) readRecords(ctx context.Context, byRecord map[string][]Owner, f
 			loads[i].Keys = append(loads[i].Keys, keyspace.RecordKey(record))
 			loads[i].Args = append(loads[i].Args, strconv.Itoa(len(byRecord[record])))
 			for _, owner := range byRecord[record] {
-				_, field := recordOf(owner)
+				_, field := owner.Record()
 				loads[i].Args = append(loads[i].Args, field)
 			}
 		}
@@ -105,7 +87,7 @@ func (c *Client) readRecords(ctx context.Context, byRecord map[string][]Owner, f
 }
 
 // takeRecords reads the reply of one script.
-func (c *Client) takeRecords(result rueidis.RedisResult, records []string, byRecord map[string][]Owner, found map[Owner]description) {
+func (c *Client) takeRecords(result rueidis.RedisResult, records []string, byRecord map[string][]identity.Owner, found map[identity.Owner]description) {
 	replies, err := result.ToArray()
 	if err != nil || len(replies) != len(records) {
 		c.labels.failed(err)
@@ -132,8 +114,8 @@ func textOf(m rueidis.RedisMessage, longest int) string {
 }
 
 // describeEach describes the owners of all elements of lists, as describe does, and passes each description to set.
-func describeEach[T any](ctx context.Context, c *Client, trust time.Duration, lists [][]T, owner func(T) Owner, set func(*T, description)) {
-	var owners []Owner
+func describeEach[T any](ctx context.Context, c *Client, trust time.Duration, lists [][]T, owner func(T) identity.Owner, set func(*T, description)) {
+	var owners []identity.Owner
 	for _, list := range lists {
 		for _, each := range list {
 			owners = append(owners, owner(each))
@@ -149,7 +131,7 @@ func describeEach[T any](ctx context.Context, c *Client, trust time.Duration, li
 
 // describeHolders adds labels and notes to holders.
 func (c *Client) describeHolders(ctx context.Context, trust time.Duration, lists ...[]Holder) {
-	describeEach(ctx, c, trust, lists, func(h Holder) Owner { return h.Owner }, func(h *Holder, d description) {
+	describeEach(ctx, c, trust, lists, func(h Holder) identity.Owner { return identity.Owner(h.Owner) }, func(h *Holder, d description) {
 		h.Label = d.label
 		if !h.Kept { // the hold is over: its client's note may be older, or about another hold
 			h.Note = d.note

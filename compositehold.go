@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 )
 
 // compositeHold combines several holds into one that lasts as long as enough of them last. It is
@@ -50,9 +51,9 @@ func newCompositeHold(l *compositeLock, patience time.Duration) *compositeHold {
 		members: make([]*Hold, n), latest: make([]*Hold, n)}
 }
 
-func (c *compositeHold) lockName() string { return c.name }
-func (c *compositeHold) owner() Owner     { return Owner{} }
-func (c *compositeHold) token() int64     { return 0 }
+func (c *compositeHold) lockName() string      { return c.name }
+func (c *compositeHold) owner() identity.Owner { return identity.Owner{} }
+func (c *compositeHold) token() int64          { return 0 }
 
 func (c *compositeHold) life() (*lifecycle, *sync.Mutex) { return &c.lifecycle, &c.mu }
 

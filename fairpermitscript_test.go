@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -13,22 +14,22 @@ import (
 func TestGroupIDs(t *testing.T) {
 	c := newSemScripts(t).c
 	for _, n := range []int{1, 2, 256, 257, maxPermits} {
-		ids := c.newPermitIDs(n)
+		ids := identity.NewPermitIDs(c.id, c.registry.number(), n)
 		require.Len(t, ids, n)
-		require.NoError(t, checkIDs(ids))
+		require.NoError(t, identity.CheckIDs(ids))
 		seen := map[string]bool{}
 		for i, id := range ids {
 			require.False(t, seen[id])
 			seen[id] = true
 			if i < 300 || i == n-1 {
-				require.Equal(t, ids, groupOf(id))
+				require.Equal(t, ids, identity.GroupOf(id))
 			}
 		}
 	}
-	first, second := c.newPermitIDs(1), c.newPermitIDs(1)
+	first, second := identity.NewPermitIDs(c.id, c.registry.number(), 1), identity.NewPermitIDs(c.id, c.registry.number(), 1)
 	require.NotEqual(t, first, second)
 	for _, id := range []string{"", "x", "00", "0000000000000000000000000000000", "zz000000000000000000000000000000"} {
-		require.Empty(t, groupOf(id), id)
+		require.Empty(t, identity.GroupOf(id), id)
 	}
 }
 
@@ -54,11 +55,13 @@ func (s *semScripts) do(words ...string) any {
 }
 
 // entry returns the entry of a waiter for n permits.
-func (s fairPermitScripts) entry(n int) string { return semClient + ":" + s.c.newPermitIDs(n)[0] }
+func (s fairPermitScripts) entry(n int) string {
+	return semClient + ":" + identity.NewPermitIDs(s.c.id, s.c.registry.number(), n)[0]
+}
 
 func (s fairPermitScripts) acquire(entry, stale, ticket, grant string) any {
 	return s.c.script(script.PermitAcquire, s.lock.names.FairPermitKeys(), entry, "30000", stale, ticket, grant, "",
-		"PUBLISH", s.lock.names.Channel, "latchkey:{", "}", "0", rawID(entry[len(semClient)+1:])[:groupIndex])
+		"PUBLISH", s.lock.names.Channel, "latchkey:{", "}", "0", identity.RawID(entry[len(semClient)+1:])[:identity.GroupIndex])
 }
 
 func (s fairPermitScripts) queue() []string {
@@ -73,7 +76,7 @@ func (s fairPermitScripts) queue() []string {
 // leave gives up an acquisition, or returns its permits one by one.
 func (s fairPermitScripts) leave(id, entry string) any {
 	if id != "" {
-		id = rawID(id)
+		id = identity.RawID(id)
 	}
 	return s.c.script(script.PermitLeave, s.lock.names.FairPermitKeys(), s.serving(id, entry, "")...)
 }
@@ -95,7 +98,7 @@ func TestFairPermitScripts_twice(t *testing.T) {
 		require.Equal(t, []string{b}, s.queue())
 	}
 	s.acquire(c, "5000", "", "5000")
-	for _, id := range groupOf(a[37:]) {
+	for _, id := range identity.GroupOf(a[37:]) {
 		require.NotNil(t, s.leave(id, ""))
 		require.Nil(t, s.leave(id, ""), "the second time")
 	}

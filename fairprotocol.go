@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -94,7 +95,7 @@ func (p fairProtocol) readRefusal(a *acquisition, ans transport.Answer) (left ti
 	ahead, err4 := reply[3].AsInt64()
 	lease, err5 := reply[4].AsInt64()
 	a.ownership.markQueued()
-	p.waiters.setPlace(p.waiter, ticket, ahead > 0 || holder != "" && !isOurs(holder))
+	p.waiters.setPlace(p.waiter, ticket, ahead > 0 || holder != "" && !identity.IsOurs(holder))
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return 0, errors.Join(script.ErrReply, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
@@ -63,7 +64,7 @@ func (c *Client) forceUnlock(ctx context.Context, names *keyspace.Keys, want *sp
 			return held, nil
 		case want != nil && i.Kind != want.stored:
 			return held, fault.Op("force unlock", names.Name, fault.WrongKind(nouns[want.stored], i.What, nil))
-		case want == nil && i.Kind == KindMutex && !i.Holders[0].Owner.reentrant():
+		case want == nil && i.Kind == KindMutex && !identity.Owner(i.Holders[0].Owner).Reentrant():
 			return held, fault.Op("force unlock", names.Name, errMutexByName)
 		case !i.Locked():
 			return held, fault.Op("force unlock", names.Name, fault.WrongKind(nouns[KindLock], i.What, nil))
@@ -104,10 +105,10 @@ func (c *Client) evictions(names *keyspace.Keys, i Inspection) []script.Call {
 		return c.rwEvictions(names, i.Holders)
 	case KindMutex:
 		return []script.Call{script.NewCall(script.MutexRelease, names.Queued(),
-			c.handover.args([]string{i.Holders[0].field(), names.Channel, c.publish}, names.Key, "", "", 0)...)}
+			c.handover.args([]string{i.Holders[0].stored(), names.Channel, c.publish}, names.Key, "", "", 0)...)}
 	default:
 		// It may be a fair lock, whose waiters listen elsewhere.
-		owner := i.Holders[0].field()
+		owner := i.Holders[0].stored()
 		fair := []string{owner, "-1", "", c.publish, names.Channel, "0", "0", c.staleMS}
 		lock := []string{owner, names.Channel, "-1", "", "0", c.publish}
 		return []script.Call{

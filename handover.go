@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
@@ -78,7 +79,7 @@ func (h *handover) channelArgs(to []string, key string) []string {
 // are late copies of the grant that the owner has used. If the second release were executed first,
 // the owner's own release would find the lock gone, and report it lost.
 func (h *handover) giveBack(kind, owner, key string) {
-	name := ownerOf(owner)
+	name := identity.Of(owner)
 	if o := h.client.registry.liveOn(key, name); o != nil {
 		if !o.usable() {
 			o.undoLater(undoRetry, h.client.options.StaleWaiterTimeout)

@@ -54,7 +54,7 @@ func (h *Hold) Name() string { return h.inner().lockName() }
 // the hold, and those that share it already have the same owner. If the hold was passed on before
 // you called Owner, Owner returns one that is not in Redis. A [MultiLock] and a [RedLock] have no
 // owner of their own.
-func (h *Hold) Owner() Owner { return h.inner().owner() }
+func (h *Hold) Owner() Owner { return Owner(h.inner().owner()) }
 
 // Token returns the fencing token of a [FencedLock]: a number that is larger than that of every
 // earlier holder, and the same for the whole hold and its re-entries. A store that remembers the

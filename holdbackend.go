@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 )
 
 // holdBackend is what a [Hold] is a handle of: one hold of an ownership ([holdState]), or the holds
@@ -13,8 +14,8 @@ import (
 // unlock and extend send anything to the server.
 type holdBackend interface {
 	lockName() string
-	owner() Owner // zero if it has none of its own
-	token() int64 // 0 if the lock has no tokens
+	owner() identity.Owner // zero if it has none of its own
+	token() int64          // 0 if the lock has no tokens
 
 	// err is nil while it is held, else why it is not, as of the time of the call.
 	err() error
@@ -47,7 +48,7 @@ type holdBackend interface {
 type noHold struct{}
 
 func (noHold) lockName() string                            { return "" }
-func (noHold) owner() Owner                                { return Owner{} }
+func (noHold) owner() identity.Owner                       { return identity.Owner{} }
 func (noHold) token() int64                                { return 0 }
 func (noHold) err() error                                  { return fault.ErrNotHeld }
 func (noHold) validFor() time.Duration                     { return 0 }

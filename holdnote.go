@@ -32,7 +32,7 @@ func (a *acquisition) attachNotes(h *Hold) {
 // attachNote keeps the note of a hold on the server until the hold ends.
 func (r *clientRecord) attachNote(s *holdState, text string) {
 	o, n := s.ownership, &holdNote{text}
-	_, field := recordOf(o.owner())
+	_, field := o.owner().Record()
 	r.addNote(field, n)
 	o.mu.Lock()
 	ended := !s.active()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
 
@@ -23,19 +24,19 @@ type holdState struct {
 	shown     bool  // the program has seen the owner, under this outermost hold
 	renew     bool  // the hold wants renewal
 
-	within *holdState   // the outermost hold of a re-entry, else nil
-	limit  *lease.Bound // of a re-entry; the lease has that of the outermost hold
-	former *Owner       // see formerOwner
+	within *holdState      // the outermost hold of a re-entry, else nil
+	limit  *lease.Bound    // of a re-entry; the lease has that of the outermost hold
+	former *identity.Owner // see formerOwner
 
 	// For the observer.
 	acquired lease.Stamp      // of an outermost hold: just before the request that acquired it
 	parent   *context.Context // of its events, or nil: see Client.parentOf
 }
 
-func (s *holdState) lockName() string { return s.ownership.lock.Name() }
-func (s *holdState) owner() Owner     { return s.ownership.shownOwner(s) }
-func (s *holdState) token() int64     { return s.fencing }
-func (s *holdState) isPermit() bool   { return s.ownership.lock.spec.permit }
+func (s *holdState) lockName() string      { return s.ownership.lock.Name() }
+func (s *holdState) owner() identity.Owner { return s.ownership.shownOwner(s) }
+func (s *holdState) token() int64          { return s.fencing }
+func (s *holdState) isPermit() bool        { return s.ownership.lock.spec.permit }
 
 // keepHandle implements [holdBackend].
 func (s *holdState) keepHandle(h *Hold) bool {
@@ -113,9 +114,10 @@ func (s *holdState) count() int {
 func (s *holdState) outermost() *holdState { return cmp.Or(s.within, s) }
 
 // formerOwner is an owner that nobody has, always the same one. ownership.mu is held.
-func (s *holdState) formerOwner(c *Client) Owner {
+func (s *holdState) formerOwner(c *Client) identity.Owner {
 	if s.former == nil {
-		s.former = &Owner{client: c.id, number: c.registry.number()}
+		former := identity.New(c.id, c.registry.number())
+		s.former = &former
 	}
 	return *s.former
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -123,7 +124,7 @@ func TestLeases_round_up(t *testing.T) {
 }
 
 func TestOwner_survives_printing(t *testing.T) {
-	o := Owner{client: ownerA[:36], number: 7}
+	o := Owner(identity.New(ownerA[:36], 7))
 	require.Equal(t, ownerA, o.String())
 	parsed, err := ParseOwner(o.String())
 	require.NoError(t, err)

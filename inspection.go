@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -137,12 +138,16 @@ func (i *Inspection) recognize(redisType string, content []string) {
 	case redisType == "hash" && isBarrier(content):
 		i.Kind = KindBarrier
 	case redisType == "hash":
-		i.Kind, i.Holders = hashShape(content)
+		var holders []identity.Holder
+		i.Kind, holders = hashShape(content)
+		for _, h := range holders {
+			i.Holders = append(i.Holders, holderOf(h))
+		}
 	case redisType != "string" || len(content) != 1:
 	case isNumber(content[0]):
 		i.Kind = KindNumber
 	case isToken(content[0], expires):
-		i.Kind, i.Holders = KindMutex, []Holder{holderOf(content[0], 1, false)}
+		i.Kind, i.Holders = KindMutex, []Holder{holderOf(identity.ReadHolder(content[0], 1, false))}
 	}
 	slices.SortFunc(i.Holders, func(a, b Holder) int { return strings.Compare(a.Owner.String(), b.Owner.String()) })
 	if i.What = nouns[i.Kind]; i.What == "" {

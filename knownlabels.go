@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -34,7 +35,7 @@ func newKnownLabels(c *Client) *knownLabels {
 
 // labelOf returns the label of an owner as it is in Redis, or "" if it is unknown.
 func (k *knownLabels) labelOf(owner string) string {
-	record, _ := recordOf(ownerOf(owner))
+	record, _ := identity.Of(owner).Record()
 	if record == k.client.record.id {
 		return k.client.Label()
 	}
@@ -45,7 +46,7 @@ func (k *knownLabels) labelOf(owner string) string {
 
 // fetch reads the label of an owner in the background, unless it is known, or was missing recently.
 func (k *knownLabels) fetch(owner string) {
-	record, _ := recordOf(ownerOf(owner))
+	record, _ := identity.Of(owner).Record()
 	if record == "" || k.client.options.Label == NoLabel || !k.mayFetch() {
 		return
 	}
@@ -60,7 +61,7 @@ func (k *knownLabels) fetch(owner string) {
 	k.client.sender.Background(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), recordPatience)
 		defer cancel()
-		k.client.describe(ctx, []Owner{ownerOf(owner)}, 0)
+		k.client.describe(ctx, []identity.Owner{identity.Of(owner)}, 0)
 	})
 }
 

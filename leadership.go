@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -214,7 +215,7 @@ func leaderOf(a transport.Answer) (Leader, error) {
 		return Leader{}, errors.Join(script.ErrReply, err)
 	}
 	return Leader{
-		Value: words[5], Label: cleanText(words[6], MaxLabelLength), Term: numbers[0], Owner: ownerOf(words[0]),
+		Value: words[5], Label: cleanText(words[6], MaxLabelLength), Term: numbers[0], Owner: Owner(identity.Of(words[0])),
 		Since: time.UnixMilli(numbers[1]), Age: script.FromMillis(numbers[2]), Lease: script.FromPTTL(numbers[3]),
 	}, nil
 }

@@ -1,6 +1,10 @@
 package latchkey
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/latchkey-go/latchkey/internal/base/identity"
+)
 
 // keptReference holds what early releases have promised: until when the lock stays taken. Early releases of clients
 // and of their guests share it.
@@ -89,7 +93,7 @@ func (k *keptReference) forget() { k.promise = nil }
 func (k *keptReference) check() {
 	for _, p := range k.live() {
 		now := k.state()
-		kept := now.text == p.owner+keptSuffix || now.count(p.owner+keptSuffix) == 1 || now.count(p.owner+keptSuffix+writeSuffix) == 1
+		kept := now.text == p.owner+identity.KeptSuffix || now.count(p.owner+identity.KeptSuffix) == 1 || now.count(p.owner+identity.KeptSuffix+identity.WriteSuffix) == 1
 		if !kept && now.count(p.owner+"@kept") != 1 {
 			k.w.fail("the lock is to stay taken for %d ms, and it is %v", p.until-k.w.ms(), now)
 		}

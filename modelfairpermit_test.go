@@ -3,6 +3,8 @@ package latchkey
 import (
 	"slices"
 	"strconv"
+
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 )
 
 func init() { models["permits"] = newFairPermitModel }
@@ -158,7 +160,7 @@ func (m *fairPermitModel) deliverGrant(d dice) {
 // has reports whether the permits of a party are held.
 func (m *fairPermitModel) has(s fairPermitState, p *party) bool {
 	for _, t := range p.together() {
-		if score, there := s.ids.fields[rawID(t.wire)]; !there || numeral(score) <= m.w.ms() {
+		if score, there := s.ids.fields[identity.RawID(t.wire)]; !there || numeral(score) <= m.w.ms() {
 			return false
 		}
 	}
@@ -225,7 +227,7 @@ func (m *fairPermitModel) check() {
 
 // hadGrant reports whether the permits of a party were held and their leases are now over.
 func (m *fairPermitModel) hadGrant(p *party) bool {
-	_, there := m.before.ids.fields[rawID(p.t.wire)]
+	_, there := m.before.ids.fields[identity.RawID(p.t.wire)]
 	return there
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 )
 
 func init() {
@@ -87,7 +89,7 @@ func (m *lockModel) addGuest(c *Client, host *party) {
 	guest := &party{w: m.w, name: host.name + "*", lock: lock}
 	guest.newOwnership = func() *ownership {
 		number := c.registry.number()
-		owner := Owner{client: host.lock.client.id, number: 1 << 40}
+		owner := identity.New(host.lock.client.id, 1<<40)
 		if host.t != nil {
 			owner = host.t.owner()
 		}

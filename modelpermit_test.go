@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
@@ -49,7 +50,7 @@ func newPermitModel(w *world) *permitModel {
 // newOwnerships returns the ownerships of permits that are acquired together. Their IDs are the same in every run.
 func (m *permitModel) newOwnerships(s *primitive, size int) (first *ownership, others []*ownership) {
 	m.ids++
-	ids := groupOf(fmt.Sprintf("%024x%04x0000", m.ids, size))
+	ids := identity.GroupOf(fmt.Sprintf("%024x%04x0000", m.ids, size))
 	return permitsOfIDs(&acquisition{lock: s}, ids)
 }
 
@@ -238,7 +239,7 @@ func (m *permitModel) javaActs(d dice) {
 		args := []string{strconv.FormatInt(m.w.ms()+5000, 10)}
 		for range n {
 			m.ids++
-			args = append(args, rawID(fmt.Sprintf("%032x", m.ids)))
+			args = append(args, identity.RawID(fmt.Sprintf("%032x", m.ids)))
 		}
 		if m.w.javaPermits(fmt.Sprintf("acquires %d", n), javaPermitAcquire, key, n, args...) == int64(1) {
 			m.java = append(m.java, args[1:]...)
@@ -261,7 +262,7 @@ func (m *permitModel) check() {
 			continue
 		}
 		for _, t := range p.together() {
-			score, there := ids.fields[rawID(t.wire)]
+			score, there := ids.fields[identity.RawID(t.wire)]
 			if !there || numeral(score) < p.sent+p.granted {
 				m.w.fail("the lease of %s ends at %q, and it relies on it until %d", p.name, score, p.sent+p.granted)
 			}

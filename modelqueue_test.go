@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -140,9 +141,9 @@ func (r *queueReference) deliver(d dice, parties []*party) {
 
 // giveBack releases a lock that was granted to an owner for which nobody waits any more.
 func (r *queueReference) giveBack(owner string, fate int) {
-	name := ownerOf(owner)
+	name := identity.Of(owner)
 	for _, c := range r.w.clients {
-		if c.id == name.client {
+		if c.id == name.ClientID() {
 			o := c.registry.build(newPrimitive(c, r.lock.spec, modelName), name, 0, false)
 			m := &message{what: owner + " is not wanted", words: r.w.words(o.protocol().releaseCall(o, release{}, nil)), light: true}
 			m.answered, m.silent = func(any) {}, func() {}

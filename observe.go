@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -63,10 +64,10 @@ func asReturned(err error) error {
 }
 
 // event returns an event about the owner of a lock or a permit.
-func (p *primitive) event(t EventType, number uint64, owner Owner) Event {
-	e := Event{Type: t, Kind: p.spec.kind, Name: p.Name(), Owner: owner}
+func (p *primitive) event(t EventType, number uint64, owner identity.Owner) Event {
+	e := Event{Type: t, Kind: p.spec.kind, Name: p.Name(), Owner: Owner(owner)}
 	if p.spec.permit {
-		e.Permit, e.Owner = owner.String(), Owner{client: p.client.id, number: number}
+		e.Permit, e.Owner = owner.String(), Owner(identity.New(p.client.id, number))
 	}
 	return e
 }

@@ -3,12 +3,8 @@ package latchkey
 import (
 	"context"
 	"log/slog"
-	"strconv"
-	"strings"
 
-	"github.com/google/uuid"
-
-	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 )
 
 // Owner names the holder of a lock. Owners are comparable with ==. The zero Owner means no owner.
@@ -20,23 +16,11 @@ import (
 //
 // A reported owner may have another format: the token of a mutex that another library holds, or the id of a
 // [Permit]. Such an owner is plain text: you can print and compare it, but [By] and [WithOwner] refuse it.
-type Owner struct {
-	client string
-	number uint64
-	text   string // instead of both: an owner that cannot re-enter, as it is in Redis
-}
+type Owner identity.Owner
 
 // String returns the owner exactly as it is in Redis, or "" for the zero Owner. A token
 // of another library may be any bytes, including invalid UTF-8.
-func (o Owner) String() string {
-	if o.client == "" {
-		return o.text
-	}
-	text := make([]byte, 0, 64)
-	text = append(text, o.client...)
-	text = append(text, ':')
-	return string(strconv.AppendUint(text, o.number, 10))
-}
+func (o Owner) String() string { return identity.Owner(o).String() }
 
 // IsZero reports whether o is the zero Owner.
 func (o Owner) IsZero() bool { return o == Owner{} }
@@ -48,7 +32,7 @@ func (o Owner) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 // UnmarshalText sets o to the owner that [Owner.MarshalText] wrote, and returns no error. It accepts any text,
 // since Inspect may report any. To read an owner for [By], use [ParseOwner].
 func (o *Owner) UnmarshalText(text []byte) error {
-	*o = ownerOf(string(text))
+	*o = Owner(identity.Of(string(text)))
 	return nil
 }
 
@@ -70,35 +54,14 @@ type Holder struct {
 	Kept  bool   // it has released the lock, which stays taken because of [AtLeast]: nobody holds it
 }
 
-// keptSuffix follows, in Redis, an owner whose lock stays taken after its release.
-const keptSuffix = ":kept"
-
-// holderOf reads a holder as it is in Redis. sided says whether the lock has two sides.
-func holderOf(text string, count int, sided bool) Holder {
-	h := Holder{Count: count}
-	if sided {
-		text, h.Write = strings.CutSuffix(text, writeSuffix)
-	}
-	if owner, kept := strings.CutSuffix(text, keptSuffix); kept && ownerOf(owner).reentrant() {
-		text, h.Kept = owner, true
-	}
-	h.Owner = ownerOf(text)
-	return h
+// holderOf returns a holder as it was read.
+func holderOf(h identity.Holder) Holder {
+	return Holder{Owner: Owner(h.Owner), Count: h.Count, Write: h.Write, Kept: h.Kept}
 }
 
-// writeSuffix follows an owner that writes, in the hash of a read/write lock.
-const writeSuffix = ":write"
-
-// field returns the holder as it is in Redis.
-func (h Holder) field() string {
-	text := h.Owner.String()
-	if h.Kept {
-		text += keptSuffix
-	}
-	if h.Write {
-		text += writeSuffix
-	}
-	return text
+// stored returns the holder as it is in Redis.
+func (h Holder) stored() string {
+	return identity.Holder{Owner: identity.Owner(h.Owner), Count: h.Count, Write: h.Write, Kept: h.Kept}.Field()
 }
 
 // ParseOwner parses the text that [Owner.String] returned for an owner of this library, in this or in another
@@ -107,46 +70,9 @@ func (h Holder) field() string {
 // A process that joins a hold with such an owner shares it: the lock is free when every process has released
 // its part. To hand a lock over, the new process acquires it with [By], then the old one unlocks.
 func ParseOwner(text string) (Owner, error) {
-	client, digits, found := strings.Cut(text, ":")
-	id, err := uuid.Parse(client)
-	if !found || err != nil || id.String() != client {
-		return Owner{}, fault.Invalid("owner %.80q is not a client id and a number", text)
-	}
-	number, err := strconv.ParseUint(digits, 10, 63)
-	if err != nil || strconv.FormatUint(number, 10) != digits {
-		return Owner{}, fault.Invalid("owner %.80q is not a client id and a number", text)
-	}
-	return Owner{client: client, number: number}, nil
+	owner, err := identity.Parse(text)
+	return Owner(owner), err
 }
-
-// ownerOf returns the owner for its text in Redis, which may come from another library.
-func ownerOf(text string) Owner {
-	owner, err := ParseOwner(text)
-	if err != nil {
-		return Owner{text: text}
-	}
-	return owner
-}
-
-// isOurs reports whether an owner, as it is in Redis, was made by this library: see
-// newClientID.
-func isOurs(owner string) bool { return len(owner) > 36 && owner[14] == '8' }
-
-// reentrant reports whether o has the format of an owner that can re-enter a lock.
-func (o Owner) reentrant() bool { return o.client != "" }
-
-// mayReenter returns an ErrInvalid if o cannot re-enter any lock.
-func (o Owner) mayReenter() error {
-	if o.IsZero() {
-		return fault.Invalid("the owner is empty")
-	}
-	if !o.reentrant() {
-		return fault.Invalid("owner %.80q cannot re-enter a lock: it is neither an owner of this library nor a thread of Redisson", o.text)
-	}
-	return nil
-}
-
-type ownerKey struct{}
 
 // WithOwner returns a context in which acquisitions belong to owner, unless they re-enter a hold of their own
 // lock. Two acquisitions of one lock by one owner are a hold and its re-entry, in whatever goroutines they run.
@@ -157,14 +83,5 @@ type ownerKey struct{}
 // still gets a number of its own in Redis: that owner is [Hold.Owner], and it is the one to hand to other
 // processes.
 func WithOwner(ctx context.Context, owner Owner) context.Context {
-	return context.WithValue(ctx, ownerKey{}, owner)
-}
-
-// ownerFrom returns the owner that ctx carries, or the zero Owner.
-func ownerFrom(ctx context.Context) (Owner, error) {
-	owner, _ := ctx.Value(ownerKey{}).(Owner)
-	if owner.IsZero() {
-		return owner, nil
-	}
-	return owner, owner.mayReenter()
+	return identity.WithOwner(ctx, identity.Owner(owner))
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -81,11 +82,11 @@ func (o *ownership) guestID() string {
 	if !o.isGuest {
 		return ""
 	}
-	return Owner{client: o.lock.client.id, number: o.number}.String()
+	return identity.New(o.lock.client.id, o.number).String()
 }
 
 // owner returns the owner of the ownership.
-func (o *ownership) owner() Owner { return ownerOf(o.wire) }
+func (o *ownership) owner() identity.Owner { return identity.Of(o.wire) }
 
 // begin makes an ownership live after the server has granted it. The lease counts from just before the request
 // was sent.

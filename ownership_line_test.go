@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 )
 
@@ -114,7 +115,7 @@ func TestHold_is_what_the_second_call_of_an_owner_waits_for(t *testing.T) {
 	h, err := lock.Lock(ctx)
 	require.NoError(t, err)
 	owner := c.NewOwner()
-	first := c.registry.find(lock.primitive, owner)
+	first := c.registry.find(lock.primitive, identity.Owner(owner))
 	require.NoError(t, first.sendMu.Lock(ctx)) // a TryLock of that owner is in flight, and nothing is sent before it ends
 	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()

@@ -73,7 +73,7 @@ func (c *Client) withOwnHold(key string, err error) error {
 
 // noteOf returns the note of an ownership of this client, or "".
 func (c *Client) noteOf(o *ownership) string {
-	_, field := recordOf(o.owner())
+	_, field := o.owner().Record()
 	return c.record.noteOf(field)
 }
 

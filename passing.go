@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
 
@@ -104,7 +105,7 @@ func (o *ownership) mayHaveOthers(now lease.Stamp) bool {
 // shownOwner returns the owner of a hold for the program. The program may re-enter the hold with it from now
 // on, so the hold is no longer passed on. If the hold was passed on already, the owner belongs to another hold,
 // and the program gets an owner that nobody has.
-func (o *ownership) shownOwner(s *holdState) Owner {
+func (o *ownership) shownOwner(s *holdState) identity.Owner {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	root := s.outermost()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
 
@@ -80,9 +81,9 @@ func PermitFrom(ctx context.Context) *Permit {
 // freshPermits makes the ownerships of permits that are requested together. The first one requests all of them.
 func freshPermits(a *acquisition) (first *ownership, others []*ownership) {
 	c, n := a.lock.client, max(a.together, 1)
-	ids := c.newPermitIDs(n)
+	ids := identity.NewPermitIDs(c.id, c.registry.number(), n)
 	for permitsInUse(c.registry, a.lock.names.Key, ids[0]) { // since before the numbers wrapped around
-		ids = c.newPermitIDs(n)
+		ids = identity.NewPermitIDs(c.id, c.registry.number(), n)
 	}
 	return permitsOfIDs(a, ids)
 }
@@ -92,7 +93,7 @@ func permitsOfIDs(a *acquisition, ids []string) (first *ownership, others []*own
 	registry := a.lock.client.registry
 	all := make([]*ownership, len(ids))
 	for i, id := range ids {
-		o := registry.build(a.lock, Owner{text: id}, registry.number(), false)
+		o := registry.build(a.lock, identity.OfText(id), registry.number(), false)
 		all[i] = o
 		o.special = permitProtocol{leader: ids[0], permanent: a.permanent}
 		registry.replace(permitName(a.lock.names.Key, id), o)
@@ -102,5 +103,5 @@ func permitsOfIDs(a *acquisition, ids []string) (first *ownership, others []*own
 
 // permitName returns the name under which a permit is registered. Its id stands for an owner.
 func permitName(key, id string) ownedName {
-	return ownedName{key: key, side: KindPermit, owner: Owner{text: id}}
+	return ownedName{key: key, side: KindPermit, owner: identity.OfText(id)}
 }

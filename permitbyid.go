@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -57,7 +58,7 @@ const releaseBatch = 100
 // no id or one cannot be the id of a permit. ErrClosed, ErrWrongKind and a *rueidis.RedisError are possible for
 // permits that are PermitUndecided and were not released.
 func (s *permitPool) Release(ctx context.Context, ids ...string) ([]PermitState, error) {
-	if err := checkIDs(ids); err != nil {
+	if err := identity.CheckIDs(ids); err != nil {
 		return nil, fault.Op("release", s.names.Name, err)
 	}
 	states := make([]PermitState, len(ids))
@@ -109,7 +110,7 @@ func (s *permitPool) releaseByID(ctx context.Context, ids []string, some []int, 
 	a, err := s.sendUntilDone(s.client.sender.Detached(ctx), "release", func(o *operation) script.Call {
 		args := append(s.client.handover.channelArgs([]string{o.number, s.client.publish, s.names.Channel}, s.names.Key), presenceChannel(s.names.Key))
 		for _, i := range some {
-			args = append(args, rawID(ids[i]))
+			args = append(args, identity.RawID(ids[i]))
 		}
 		return script.NewCall(script.PermitRelease, s.queueKeys(o), args...)
 	})
@@ -133,10 +134,10 @@ func (s *permitPool) releaseByID(ctx context.Context, ids []string, some []int, 
 // be an id (nothing was sent), ErrWrongKind, ErrClosed, or ErrUnavailable if the server did
 // not answer within Options.RetryBudget.
 func (s *permitPool) RemainingLease(ctx context.Context, id string) (time.Duration, error) {
-	if err := checkIDs([]string{id}); err != nil {
+	if err := identity.CheckIDs([]string{id}); err != nil {
 		return 0, fault.Op("remaining lease", s.names.Name, err)
 	}
-	a, err := s.query(ctx, "remaining lease", script.NewCall(script.PermitLease, []string{s.names.Key, s.secondKey, s.kindKey()}, rawID(id)))
+	a, err := s.query(ctx, "remaining lease", script.NewCall(script.PermitLease, []string{s.names.Key, s.secondKey, s.kindKey()}, identity.RawID(id)))
 	switch {
 	case err != nil:
 		return 0, err
@@ -158,7 +159,7 @@ func (s *permitPool) RemainingLease(ctx context.Context, id string) (time.Durati
 func (s *permitPool) SetLease(ctx context.Context, id string, d time.Duration) error {
 	const verb = "set lease"
 	ms, err := ttlText(d)
-	if err = errors.Join(err, checkIDs([]string{id})); err != nil {
+	if err = errors.Join(err, identity.CheckIDs([]string{id})); err != nil {
 		return fault.Op(verb, s.names.Name, err)
 	}
 	if o := s.own(id); o != nil {
@@ -196,7 +197,7 @@ func (s *permitPool) setOwnLease(ctx context.Context, verb string, o *ownership,
 func (s *permitPool) update(ctx context.Context, verb, id, ms string) (sent lease.Stamp, end time.Duration, err error) {
 	a, err := s.sendOrVoid(ctx, verb, func(o *operation) script.Call {
 		return script.NewCall(script.PermitUpdate.Confirmed(s.client.confirmCalls), []string{s.names.Key, s.secondKey, o.record, s.kindKey()},
-			o.number, rawID(id), ms, s.client.publish, s.names.Channel)
+			o.number, identity.RawID(id), ms, s.client.publish, s.names.Channel)
 	})
 	switch {
 	case script.DeniedHold(err), err == nil && a.Message.IsInt64():

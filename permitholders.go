@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -48,7 +49,7 @@ func (s *permitPool) Holders(ctx context.Context) ([]PermitHolder, error) {
 	if err != nil {
 		return nil, err
 	}
-	describeEach(ctx, s.client, 0, [][]PermitHolder{all}, func(p PermitHolder) Owner { return Owner{text: p.ID} },
+	describeEach(ctx, s.client, 0, [][]PermitHolder{all}, func(p PermitHolder) identity.Owner { return identity.OfText(p.ID) },
 		func(p *PermitHolder, d description) { p.Label, p.Note = d.label, d.note })
 	return all, nil
 }

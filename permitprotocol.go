@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -35,7 +36,7 @@ func (p permitProtocol) acquireCall(a *acquisition, _, _ int) script.Call {
 	}
 	args := []string{o.permitEntry(), p.leaseText(a), stale, ticket, grant, awaits, o.lock.client.publish, o.lock.names.Channel}
 	args = o.lock.client.handover.channelArgs(args, o.lock.names.Key)
-	return script.NewCall(script.PermitAcquire, p.keys(o), append(args, rawID(o.wire)[:groupIndex])...)
+	return script.NewCall(script.PermitAcquire, p.keys(o), append(args, identity.RawID(o.wire)[:identity.GroupIndex])...)
 }
 
 // What lua/permit/acquire.lua says of the place of a waiter: nobody has set the permits, or the waiter is not in the
@@ -72,7 +73,7 @@ func (p permitProtocol) releaseCall(o *ownership, to release, args []string) scr
 	if to.count > 0 {
 		return script.Call{}
 	}
-	id, entry, mark := rawID(o.wire), "", ""
+	id, entry, mark := identity.RawID(o.wire), "", ""
 	if !o.hasBegun() && (p.leader == o.wire || p.leader == "") {
 		id, entry = "", o.permitEntry()
 	}
@@ -84,5 +85,5 @@ func (p permitProtocol) releaseCall(o *ownership, to release, args []string) scr
 }
 
 func (permitProtocol) renewalCall(o *ownership, lease time.Duration) script.Call {
-	return script.NewCall(script.PermitRenew, []string{keyspace.PermitIDsKey(o.lock.names.Key)}, rawID(o.wire), script.MillisText(lease))
+	return script.NewCall(script.PermitRenew, []string{keyspace.PermitIDsKey(o.lock.names.Key)}, identity.RawID(o.wire), script.MillisText(lease))
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -138,5 +139,5 @@ func (o *ownership) permitEntry() string { return o.lock.client.id + ":" + o.wir
 
 // permitsInUse reports whether this client holds any permit of a group, or is acquiring one.
 func permitsInUse(r *registry, key, first string) bool {
-	return slices.ContainsFunc(groupOf(first), func(id string) bool { return r.known(permitName(key, id)) != nil })
+	return slices.ContainsFunc(identity.GroupOf(first), func(id string) bool { return r.known(permitName(key, id)) != nil })
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -19,8 +20,8 @@ func newPermitScripts(t *testing.T) fairPermitScripts {
 
 // idsOf returns the ids of an entry, as bytes.
 func idsOf(entry string) (ids []string) {
-	for _, id := range groupOf(entry[37:]) {
-		ids = append(ids, rawID(id))
+	for _, id := range identity.GroupOf(entry[37:]) {
+		ids = append(ids, identity.RawID(id))
 	}
 	return ids
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -110,9 +111,9 @@ func (l *RedLock) waitError(line *line, err error) error {
 	return p.client.withOwnHold(p.names.Key, line.waitError(err))
 }
 
-// mayReenter reports whether an acquisition may re-enter a member, by a hold on its context or by an owner.
+// MayReenter reports whether an acquisition may re-enter a member, by a hold on its context or by an owner.
 func (l *RedLock) mayReenter(ctx context.Context) bool {
-	if owner, err := ownerFrom(ctx); err != nil || !owner.IsZero() {
+	if owner, err := identity.OwnerFrom(ctx); err != nil || !owner.IsZero() {
 		return true
 	}
 	return slices.ContainsFunc(l.primitives(), func(p *primitive) bool {

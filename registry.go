@@ -3,6 +3,8 @@ package latchkey
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 )
 
 // registry has the live ownerships of a client by key, and the ownerships of explicit owners, which can be
@@ -21,7 +23,7 @@ type registry struct {
 type ownedName struct {
 	key   string
 	side  Kind
-	owner Owner
+	owner identity.Owner
 }
 
 func newRegistry(c *Client) *registry {
@@ -38,7 +40,7 @@ func (r *registry) number() uint64 { return r.last.Add(1) }
 
 // find returns the ownership of an explicit owner on a lock, which may be live or still acquiring, or else a
 // fresh one.
-func (r *registry) find(p *primitive, owner Owner) *ownership {
+func (r *registry) find(p *primitive, owner identity.Owner) *ownership {
 	name := ownedName{p.names.Key, p.spec.side, owner}
 	if o := r.known(name); o != nil && o.usable() && o.mayBeEntered(nil) {
 		return o
@@ -71,7 +73,7 @@ func (r *registry) registered(name ownedName) *ownership {
 // has a fresh guest id.
 func (r *registry) newFor(p *primitive, name ownedName) *ownership {
 	number := r.number()
-	wire, isGuest := Owner{client: r.client.id, number: number}, name.owner.client != r.client.id
+	wire, isGuest := identity.New(r.client.id, number), name.owner.ClientID() != r.client.id
 	if isGuest {
 		wire = name.owner
 	}
@@ -110,10 +112,10 @@ func (r *registry) replace(name ownedName, o *ownership) {
 // fresh makes an ownership for a new owner.
 func (r *registry) fresh(p *primitive) *ownership {
 	number := r.number()
-	return r.build(p, Owner{client: r.client.id, number: number}, number, false)
+	return r.build(p, identity.New(r.client.id, number), number, false)
 }
 
-func (r *registry) build(p *primitive, owner Owner, number uint64, isGuest bool) *ownership {
+func (r *registry) build(p *primitive, owner identity.Owner, number uint64, isGuest bool) *ownership {
 	o := &ownership{
 		lock: p, number: number,
 		wire: owner.String(), isGuest: isGuest,
@@ -125,8 +127,8 @@ func (r *registry) build(p *primitive, owner Owner, number uint64, isGuest bool)
 
 // liveOn returns the ownership on a key that has begun and is not over, for an owner that this client made, as it is
 // in Redis, or nil.
-func (r *registry) liveOn(key string, owner Owner) *ownership {
-	if owner.client != r.client.id { // a permit, for one: there may be many of them
+func (r *registry) liveOn(key string, owner identity.Owner) *ownership {
+	if owner.ClientID() != r.client.id { // a permit, for one: there may be many of them
 		return nil
 	}
 	if o := r.live.find(r.client.waitQueues.shard(key), key, owner); o != nil && o.currentPhase() != over {
@@ -136,10 +138,10 @@ func (r *registry) liveOn(key string, owner Owner) *ownership {
 }
 
 // named returns the owners that the program named, by the owners that represent them in Redis.
-func (r *registry) named() map[Owner]Owner {
+func (r *registry) named() map[identity.Owner]identity.Owner {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := make(map[Owner]Owner, len(r.names))
+	all := make(map[identity.Owner]identity.Owner, len(r.names))
 	for o, name := range r.names {
 		if name.side != KindPermit { // which is the same in Redis
 			all[o.owner()] = name.owner

@@ -1,5 +1,9 @@
 package latchkey
 
+import (
+	"github.com/latchkey-go/latchkey/internal/base/identity"
+)
+
 // A live ownership is registered by its key, from when it begins until it is over. It uses the wait queue of
 // that key while there is one.
 
@@ -108,11 +112,11 @@ func (l *liveOwnerships) remove(s *queueShard, o *ownership) {
 }
 
 // find returns this client's ownership on a key for an owner as it is in Redis, or nil.
-func (l *liveOwnerships) find(s *queueShard, key string, owner Owner) *ownership {
+func (l *liveOwnerships) find(s *queueShard, key string, owner identity.Owner) *ownership {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for o := l.newest(s, key); o != nil; o = o.onKey.older {
-		if o.number == owner.number && o.wire == owner.String() {
+		if o.number == owner.Number() && o.wire == owner.String() {
 			return o
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -16,10 +17,10 @@ type request struct {
 	lease      time.Duration // to be sent
 	renewLease time.Duration // set by renewals
 	maxHold    time.Duration
-	ofClient   time.Duration // the MaxHold of the client, for a renewed hold without one of its own
-	atLeast    time.Duration // how long the lock stays taken at least, or 0
-	by         *Owner        // or nil
-	note       string        // of the hold, or ""
+	ofClient   time.Duration   // the MaxHold of the client, for a renewed hold without one of its own
+	atLeast    time.Duration   // how long the lock stays taken at least, or 0
+	by         *identity.Owner // or nil
+	note       string          // of the hold, or ""
 	together   int
 	parent     *context.Context // of its events, or nil: see Client.parentOf
 
@@ -87,9 +88,9 @@ func (r *request) waitForSet(err error) error {
 }
 
 // named returns the owner that By names, or the zero Owner.
-func (r *request) named() Owner {
+func (r *request) named() identity.Owner {
 	if r.by == nil {
-		return Owner{}
+		return identity.Owner{}
 	}
 	return *r.by
 }
@@ -117,7 +118,7 @@ func (r *request) apply(s setting) error {
 	case settingBy:
 		owner := s.owner // a copy, so that not every option is allocated
 		r.by = &owner
-		return s.owner.mayReenter()
+		return s.owner.MayReenter()
 	case settingNote:
 		r.note = s.note
 		return checkText("the note", s.note, MaxNoteLength)

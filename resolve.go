@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 )
 
 // resolveOwner finds the ownership that an acquisition is for: that of an explicit owner, of the hold on the
@@ -19,7 +20,7 @@ func resolveOwner(ctx context.Context, a *acquisition) (*ownership, error) {
 	}
 	if owner.IsZero() && p.spec.reentrant {
 		var err error
-		if owner, err = ownerFrom(ctx); err != nil {
+		if owner, err = identity.OwnerFrom(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -170,7 +170,7 @@ func (c *Client) rwEvictions(names *keyspace.Keys, holders []Holder) (calls []sc
 		holders = holders[len(some):]
 		args := append(c.handover.channelArgs([]string{c.publish, rwChannel(names.Key)}, names.Key), names.Queue())
 		for _, h := range some {
-			args = append(args, h.field())
+			args = append(args, h.stored())
 		}
 		calls = append(calls, script.NewCall(script.RWEvict, keys, args...))
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 )
 
 // An owner can have two ownerships on one read/write lock, one on each side, under the same name on the wire: a
@@ -25,14 +26,14 @@ func resolveSide(ctx context.Context, a *acquisition) (*ownership, error) {
 			}
 		}
 		var err error
-		if owner, err = ownerFrom(ctx); err != nil {
+		if owner, err = identity.OwnerFrom(ctx); err != nil {
 			return nil, err
 		}
 	}
 	if owner.IsZero() {
 		return nil, nil //nolint:nilnil // no owner is not an error
 	}
-	if owner.client != p.client.id {
+	if owner.ClientID() != p.client.id {
 		return nil, fault.Invalid("owner %v belongs to another client and cannot join a hold of a read/write lock", owner)
 	}
 	return p.client.registry.findSide(p, owner)
@@ -81,7 +82,7 @@ func (r *registry) nested(p *primitive, writer *ownership) *ownership {
 }
 
 // findSide returns the ownership of an explicit owner on a side of a read/write lock.
-func (r *registry) findSide(p *primitive, owner Owner) (*ownership, error) {
+func (r *registry) findSide(p *primitive, owner identity.Owner) (*ownership, error) {
 	if o := r.known(ownedName{p.names.Key, p.spec.side, owner}); o != nil && o.usable() && o.mayBeEntered(nil) {
 		return o, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -24,7 +25,7 @@ func (a *acquisition) readRWRefusal(ans transport.Answer, first string) (left ti
 		return 0, errors.Join(script.ErrReply, err)
 	}
 	left = script.FromMillis(ms)
-	busy := a.busyWith(strings.TrimSuffix(field, writeSuffix), left)
+	busy := a.busyWith(strings.TrimSuffix(field, identity.WriteSuffix), left)
 	a.byStranger = more == inRedisson
 	if mode == "" {
 		busy.Left, busy.First, busy.Here, busy.Inside = -1, first, false, busy.Here
@@ -32,7 +33,7 @@ func (a *acquisition) readRWRefusal(ans transport.Answer, first string) (left ti
 		return left, busy
 	}
 	busy.Reads = mode == "read"
-	busy.Others = busy.Reads && (more == "others" || more == inRedisson && isOurs(field))
+	busy.Others = busy.Reads && (more == "others" || more == inRedisson && identity.IsOurs(field))
 	return left, busy
 }
 

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 )
 
 // The forms of the keys of each kind of object. The scripts follow the same rules in
@@ -79,9 +81,9 @@ func isToken(value string, expires bool) bool {
 }
 
 // hashShape returns the kind of lock that a hash is, or KindUnknown, and its owners.
-func hashShape(content []string) (Kind, []Holder) {
+func hashShape(content []string) (Kind, []identity.Holder) {
 	found := KindLock
-	var list []Holder
+	var list []identity.Holder
 	for pair := range slices.Chunk(content, 2) {
 		field, value := pair[0], pair[1]
 		switch count, _ := strconv.Atoi(value); {
@@ -92,14 +94,14 @@ func hashShape(content []string) (Kind, []Holder) {
 		case strings.Contains(field, "@"):
 			// The part of a guest, which the owner's own field includes.
 		default:
-			list = append(list, Holder{Owner: ownerOf(field), Count: count})
+			list = append(list, identity.Holder{Owner: identity.Of(field), Count: count})
 		}
 	}
 	if len(list) == 0 {
 		return KindUnknown, nil
 	}
 	for i, h := range list {
-		list[i] = holderOf(h.Owner.String(), h.Count, found == KindRWLock)
+		list[i] = identity.ReadHolder(h.Owner.String(), h.Count, found == KindRWLock)
 	}
 	return found, list
 }

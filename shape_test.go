@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/lua"
 )
 
@@ -128,7 +129,7 @@ func TestForcedReleaseChecksTheKind(t *testing.T) {
 		require.NoError(t, err)
 		store(t, c, append([]string{"HSET", names.Key}, content...)...)
 		before := c.hash(t, names.Key)
-		for _, each := range c.evictions(names, Inspection{Kind: KindLock, Holders: []Holder{{Owner: ownerOf(anOwner), Count: 1}}}) {
+		for _, each := range c.evictions(names, Inspection{Kind: KindLock, Holders: []Holder{{Owner: Owner(identity.Of(anOwner)), Count: 1}}}) {
 			require.Nil(t, c.script(each.Cmd, each.Keys, each.Args...), "%q", content)
 		}
 		require.Equal(t, before, c.hash(t, names.Key))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -69,7 +70,7 @@ func (o *ownership) countSent(a releaseAnswer) {
 type lastRelease struct {
 	lock   *primitive
 	number uint64 // of the ownership
-	owner  Owner
+	owner  identity.Owner
 	call   script.Call
 	kept   *lease.Bound // until when the lock stays taken, or nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -112,7 +113,7 @@ func (c *Client) queuedWaiters(ctx context.Context, names *keyspace.Keys) ([]Wai
 func (c *Client) permitWaiters(ctx context.Context, names *keyspace.Keys) ([]Waiter, error) {
 	all, err := c.readQueue(ctx, names, KindSemaphore, script.NewCall(script.PermitWaiters, names.FairPermitKeys()[2:4]))
 	for i, w := range all {
-		all[i].Permits = len(groupOf(w.Owner.String()))
+		all[i].Permits = len(identity.GroupOf(w.Owner.String()))
 	}
 	return all, err
 }
@@ -149,7 +150,7 @@ func readWaiters(reply rueidis.RedisMessage) (page []Waiter, size int64, err err
 		age, _ := parts[i+1].AsInt64()
 		aliveFor, _ := parts[i+2].AsInt64()
 		w := Waiter{
-			Owner:    ownerOf(owner),
+			Owner:    Owner(identity.Of(owner)),
 			Age:      time.Duration(max(age, 0)) * time.Microsecond,
 			AgeKnown: age >= 0,
 			Alive:    time.Duration(max(aliveFor, 0)) * time.Millisecond,
@@ -171,9 +172,9 @@ const leftLongAgo = 10 * 365 * 24 * 3600 * 1000
 // describeWaiters adds labels to waiters, and marks those of this client.
 func (c *Client) describeWaiters(ctx context.Context, all []Waiter) {
 	named := c.registry.named()
-	describeEach(ctx, c, 0, [][]Waiter{all}, func(w Waiter) Owner { return w.Owner }, func(w *Waiter, d description) {
-		record, _ := recordOf(w.Owner)
-		w.Label, w.By = d.label, named[w.Owner]
+	describeEach(ctx, c, 0, [][]Waiter{all}, func(w Waiter) identity.Owner { return identity.Owner(w.Owner) }, func(w *Waiter, d description) {
+		record, _ := identity.Owner(w.Owner).Record()
+		w.Label, w.By = d.label, Owner(named[identity.Owner(w.Owner)])
 		w.Mine = !w.By.IsZero() || record == c.record.id
 	})
 }
