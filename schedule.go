@@ -74,10 +74,11 @@ func (o *ownership) nextLease() time.Duration {
 }
 
 // renewed notes that the server has renewed the lease or verified the hold. A result above 1 says that the lease ends
-// earlier, in result - 2 ms: see lua/permit/renew.lua.
+// earlier, in result - 2 ms: see lua/permit/renew.lua. A release that waits for this answer needs the lease too, for its
+// own answer.
 func (o *ownership) renewed(sent lease.Stamp, lease time.Duration, result int64) {
 	o.mu.Lock()
-	if o.phase != held {
+	if !o.phase.begun() {
 		o.mu.Unlock()
 		return
 	}
@@ -93,7 +94,9 @@ func (o *ownership) renewed(sent lease.Stamp, lease time.Duration, result int64)
 		o.lease.EndIn(sent, script.FromMillis(result-2))
 	}
 	o.plan()
-	o.watchHandles()
+	if o.phase == held {
+		o.watchHandles()
+	}
 	o.mu.Unlock()
 	o.lock.client.record.use(sent.Mono, lease)
 	o.observe(EventRenewed, nil, nil)
