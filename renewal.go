@@ -187,9 +187,10 @@ func (w *watchdog) sendRenewal(batch []renewal) (sent lease.Stamp, results []int
 
 // patience returns how long to wait for the answer to a renewal.
 func (r renewal) patience() time.Duration {
-	r.ownership.mu.Lock()
-	defer r.ownership.mu.Unlock()
-	return max(r.ownership.lease.Patience(), 10*time.Millisecond)
+	o := r.ownership
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return max(o.lease.RenewalPatience(o.lock.client.clock()), 10*time.Millisecond)
 }
 
 // sendRenewals sends renewals. With an error it returns the results that count regardless: see denials.

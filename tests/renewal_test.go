@@ -162,6 +162,30 @@ func TestRenewalAnsweredDuringUnlock(t *testing.T) {
 	}))
 }
 
+// The release of another client has granted a lock after a wait, so there is little time to renew it. An answer that comes
+// before the lease is over counts, however late it is.
+func TestRenewalOfAGrantAnsweredLate(t *testing.T) {
+	t.Parallel()
+	const grant = 2 * time.Second
+	require.NoError(t, rig.InTime(t, func(int) error {
+		l := newDelayedLock(t, latchkey.Options{StaleWaiterTimeout: grant})
+		before := mustLock(t, l.other)
+		next := lockInBackground(within(t, soon), l.lock)
+		queued(t, rig.NewAdmin(t, rig.Shared()), l.lock.Name(), 1)
+		rest(grant * 4 / 10)
+		mustUnlock(t, before)
+		got := rig.Await(t, soon, "the grant", next)
+		require.NoError(t, got.err)
+		first, second := l.tap.HoldReply(l.mine()), l.tap.HoldReply(l.mine()) // a second renewal would be late too
+		rig.Await(t, soon, "the renewal", first.Arrived)
+		rest(grant / 5)
+		first.Release()
+		rest(grant / 2)
+		second.Release()
+		return errors.Join(got.hold.Err(), got.hold.Unlock(t.Context()))
+	}))
+}
+
 // Short leases, many goroutines, one name: every live hold is renewed, and none is reported lost.
 func TestNoFalseLoss(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {

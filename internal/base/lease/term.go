@@ -161,3 +161,14 @@ func (l *Term) RetryPause() time.Duration {
 
 // Patience is how long one command may delay the next renewal.
 func (l *Term) Patience() time.Duration { return l.atStake() / 6 }
+
+// RenewalPatience is how long a renewal that is sent now waits for its answer. If there is no time
+// for another one that waits as long, it waits until the lease is over: if the server is slow, the
+// other would get no answer either.
+func (l *Term) RenewalPatience(now Stamp) time.Duration {
+	usual, left := l.Patience(), l.Valid(now)
+	if left < 2*usual+l.RetryPause() {
+		return max(usual, left)
+	}
+	return usual
+}

@@ -80,6 +80,16 @@ func TestLimit_of_nothing_allows_everything(t *testing.T) {
 	require.Equal(t, async.NoDeadline, none.Valid(instant(Longest)))
 }
 
+// A renewal leaves time for another, unless there is too little for both.
+func TestLease_last_renewal_waits_for_what_is_left(t *testing.T) {
+	full := NewTerm(start, time.Minute, time.Minute, 0)
+	require.Equal(t, 10*time.Second, full.RenewalPatience(instant(20*time.Second)))
+	require.Equal(t, full.Valid(instant(45*time.Second)), full.RenewalPatience(instant(45*time.Second)))
+	require.Equal(t, 10*time.Second, full.RenewalPatience(instant(time.Minute)), "the lease is over")
+	granted := NewGranted(start, instant(450*time.Millisecond), time.Second, time.Minute, time.Minute, true)
+	require.Equal(t, 250*time.Millisecond, granted.RenewalPatience(instant(700*time.Millisecond)))
+}
+
 // A granted lease is short. A short hold needs no renewal, however long its owner has waited. If a renewal fails,
 // there is time for more.
 func TestLease_granted_is_not_renewed_at_once(t *testing.T) {
