@@ -93,6 +93,11 @@ type contest struct {
 	late     func() time.Duration // how late the machine was
 }
 
+// punctualFor returns the lateness up to which no hold may be lost that a release of another client has granted for that
+// lease. When it is to be renewed, at least a quarter of the lease is left. In that time the timer may be late, and after
+// it the answer. Either alone can be as late as the worst sample of the lateness.
+func punctualFor(lease time.Duration) time.Duration { return lease / 8 }
+
 // run holds the contest. It fails the test for overlaps, tokens that do not grow, errors and stranded waiters.
 func (c *contest) run(t testing.TB) {
 	t.Helper()

@@ -128,7 +128,7 @@ func TestContention_in_trouble(t *testing.T) {
 						}
 						c.contenders = append(c.contenders, l.contenders(clients, x.name, fmt.Sprint("client ", i), 2)...)
 					}
-					c.every, c.disturb, c.punctual = 50*time.Millisecond, cause(x), faultLease/5
+					c.every, c.disturb, c.punctual = 50*time.Millisecond, cause(x), punctualFor(faultLease)
 					c.run(t)
 					t.Log(c)
 					rig.Target(t, c.tally.Longest() < 6*faultLease, "the longest wait %v, want a period for each who contends, %v",

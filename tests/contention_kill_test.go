@@ -120,7 +120,7 @@ func (s *survivors) compete() {
 			s.contenders = append(s.contenders, p)
 		}
 	}
-	s.passes, s.punctual, s.dump = math.MaxInt64, crashLease/5, dumpOf(s.t, s.servers, s.name)
+	s.passes, s.punctual, s.dump = math.MaxInt64, punctualFor(crashLease), dumpOf(s.t, s.servers, s.name)
 	s.answers = s.entrance.raw // a renewal waits for a timer and an answer
 	s.ended = s.begin(s.t.Context())
 }
