@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -71,7 +73,7 @@ func (p *primitive) newAcquisition(verb string, waits bool, settings []setting) 
 		a.fault = fault.Invalid("Note does not apply to a client with NoLabel")
 	}
 	if a.fault == nil && !p.spec.reentrant && a.by != nil {
-		a.fault = fault.Invalid("By does not apply to %s, which is not re-entrant", nouns[p.spec.family])
+		a.fault = fault.Invalid("By does not apply to %s, which is not re-entrant", keyspace.Noun(p.spec.family))
 	}
 	return a
 }
@@ -109,7 +111,7 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 		return nil, a.notBegun(ctx)
 	}
 	defer c.working.Done()
-	a.parent = c.parentOf(ctx)
+	a.parent = c.reporter.Parent(ctx)
 	a.began = c.clock() // before the deadline is set, so that a call that ran into it waited at least that long
 	given := ctx
 	ctx, cancel := a.bound(ctx)
@@ -146,7 +148,7 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 func (a *acquisition) notBegun(ctx context.Context) error {
 	err := fault.Op(a.verb, a.lock.Name(), a.fault)
 	if fault.IsContextEnd(a.fault) {
-		a.parent, a.began = a.lock.client.parentOf(ctx), a.lock.client.clock()
+		a.parent, a.began = a.lock.client.reporter.Parent(ctx), a.lock.client.clock()
 		a.observeEnd(false, err)
 	}
 	return err
@@ -167,7 +169,7 @@ func (a *acquisition) each(yield func(*ownership) bool) {
 // failure returns the error of a call with that context.
 func (a *acquisition) failure(ctx context.Context, err error) error {
 	causes := script.Explain(a.lock.client.wrongKind(ctx, a.lock.names, a.lock.spec.stored, err))
-	if a.lock.spec.kind == KindElection && errors.Is(err, fault.ErrNotAcquired) {
+	if a.lock.spec.kind == keyspace.KindElection && errors.Is(err, fault.ErrNotAcquired) {
 		causes[0] = fault.Candidate(causes[0])
 	}
 	return fault.Op(a.verb, a.lock.Name(), append(causes, a.lock.adviceFor(ctx, err))...)
@@ -239,7 +241,7 @@ func (a *acquisition) undoAtOnce() bool {
 		if !o.lock.client.undo.undoNow(o.undoLocked) {
 			return false
 		}
-		o.observe(EventUndone, nil, nil)
+		o.observe(report.Undone, nil, nil)
 	}
 	return true
 }

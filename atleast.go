@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
 
@@ -14,7 +15,7 @@ import (
 // checkAtLeast refuses the option for a lock that cannot stay taken, and for the lock of an election, which
 // must go to the next candidate at once.
 func (p *primitive) checkAtLeast() error {
-	if !p.spec.isLock() || p.spec.side == KindRead || p.spec.public {
+	if !p.spec.isLock() || p.spec.side == keyspace.KindRead || p.spec.public {
 		return errNoAtLeast
 	}
 	return nil

@@ -36,7 +36,7 @@ type Barrier struct {
 // sends nothing. All parties must give the same number. If braces enclose the whole name, as in
 // {x}, every call returns ErrInvalid, because the barrier would share keys with x.
 func (c *Client) NewBarrier(name string, parties int) *Barrier {
-	o := newSynchronizer(c, KindBarrier, name, barrierChannel)
+	o := newSynchronizer(c, keyspace.KindBarrier, name, barrierChannel)
 	o.refuseWholeTag("a barrier")
 	o.names.Invalid = errors.Join(o.names.Invalid, checkNumber("%d parties", parties, 1))
 	tag := keyspace.Tag(o.names.Key)

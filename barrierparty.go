@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -43,7 +45,7 @@ type barrierAwaiter struct {
 	arrival   Arrival
 }
 
-var barrierSpec = &spec{kind: KindBarrier, family: KindBarrier, stored: KindBarrier,
+var barrierSpec = &spec{kind: keyspace.KindBarrier, family: keyspace.KindBarrier, stored: keyspace.KindBarrier,
 	protocol: barrierProtocol{}, renew: script.BarrierRenew, renewals: renewBatch, party: true,
 	lost: wakeParties}
 
@@ -53,7 +55,7 @@ func (b *Barrier) newParty(verb, stage string, r *request) *barrierAwaiter {
 
 // meet is one generation, from the arrival a to the end, and reports its outcome.
 func (p *barrierAwaiter) meet(ctx context.Context, a attempter) error {
-	began, parent := time.Now(), p.client.parentOf(ctx)
+	began, parent := time.Now(), p.client.reporter.Parent(ctx)
 	bounded, cancel := p.request.bound(ctx)
 	defer cancel()
 	err := p.arrive(bounded, a)
@@ -61,7 +63,7 @@ func (p *barrierAwaiter) meet(ctx context.Context, a attempter) error {
 		err = p.wait(bounded)
 	}
 	err = p.outcome(bounded, err)
-	p.observeCall(parent, EventOpened, 0, began, err)
+	p.observeCall(parent, report.Opened, 0, began, err)
 	return err
 }
 
@@ -80,12 +82,12 @@ func (p *barrierAwaiter) outcome(ctx context.Context, err error) error {
 // arrive returns when the server has counted the party or refuses, or the time is over. The party
 // does not queue behind others of its client, because they may be waiting for this party.
 func (p *barrierAwaiter) arrive(ctx context.Context, a attempter) error {
-	p.hintMark = p.client.waitQueues.mark(lineKey{KindBarrier, p.names.Key})
+	p.hintMark = p.client.waitQueues.mark(lineKey{keyspace.KindBarrier, p.names.Key})
 	_, err := a.attempt(ctx, 0)
 	if err == nil || !worthWaiting(ctx, err) {
 		return p.mismatch(withContextEnd(ctx, err))
 	}
-	return p.mismatch(p.client.wait(ctx, lineKey{KindBarrier, "party " + p.ownership.wire}, onlyLine, a, err))
+	return p.mismatch(p.client.wait(ctx, lineKey{keyspace.KindBarrier, "party " + p.ownership.wire}, onlyLine, a, err))
 }
 
 // arrivingParty is a party that the server has not counted yet. The end of a generation that is busy is announced.
@@ -143,7 +145,7 @@ func (p *barrierAwaiter) noteArrival() error {
 // wait returns nil when the generation is over. The parties of this client wait in one line, and
 // only the party at its front queries the server, as with awaiters of a latch.
 func (p *barrierAwaiter) wait(ctx context.Context) error {
-	return p.client.wait(ctx, lineKey{KindBarrier, p.names.Key}, sharedLine, p, p.incomplete(""))
+	return p.client.wait(ctx, lineKey{keyspace.KindBarrier, p.names.Key}, sharedLine, p, p.incomplete(""))
 }
 
 // attempt implements [attempter]. It queries whether and how the generation ended.
@@ -305,7 +307,7 @@ func (b barrierProtocol) renewalCall(o *ownership, lease time.Duration) script.C
 // wakeParties has the parties of a client query how their generations ended, because the
 // server no longer lists one of them as waiting.
 func wakeParties(o *ownership) {
-	if q := o.lock.client.waitQueues.known(lineKey{KindBarrier, o.protocol().(barrierProtocol).barrier.names.Key}); q != nil {
+	if q := o.lock.client.waitQueues.known(lineKey{keyspace.KindBarrier, o.protocol().(barrierProtocol).barrier.names.Key}); q != nil {
 		q.wakeFronts()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -46,7 +48,7 @@ type Client struct {
 	topology        *transport.Topology
 	serverIdentity  serverIdentity
 	dedupSessions   dedupSessions
-	reporter        *reporter
+	reporter        *report.Reporter
 	record          *clientRecord
 	labels          *knownLabels
 
@@ -56,7 +58,7 @@ type Client struct {
 	staleMS    string // the stale-waiter timeout, as sent
 
 	kindStatesMu sync.Mutex
-	kindStates   map[Kind]any // see kindState
+	kindStates   map[keyspace.Kind]any // see kindState
 
 	mu      sync.RWMutex
 	closing chan struct{} // closed when Close begins: no new work
@@ -108,7 +110,7 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 		cluster:    client.Mode() == rueidis.ClientModeCluster,
 		clock:      lease.SystemClock,
 		publish:    "PUBLISH",
-		kindStates: map[Kind]any{},
+		kindStates: map[keyspace.Kind]any{},
 		leaseMS:    script.MillisText(options.Lease),
 		staleMS:    script.MillisText(options.StaleWaiterTimeout),
 		closing:    make(chan struct{}),
@@ -128,8 +130,8 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	if sharded {
 		c.publish = "SPUBLISH"
 	}
-	c.reporter = newReporter(options)
-	c.notifier = pubsub.New(c.sender, c.reporter.ofMessages(), c.id, 2*options.PollCeiling, sharded)
+	c.reporter = report.New(options.Logger, observerOf(options))
+	c.notifier = pubsub.New(c.sender, reportsOfMessages(c.reporter), c.id, 2*options.PollCeiling, sharded)
 	c.notifier.Counts = !c.cluster
 	c.watchdog = newWatchdog(c)
 	c.undo = newUndoer(c)
@@ -204,7 +206,7 @@ func (c *Client) NewOwner() Owner {
 
 // kindState returns the state that one kind of lock keeps for all its locks in a client, such as the list of
 // their waiters. It makes the state on first use. Close calls its method close, if it has one.
-func (c *Client) kindState(kind Kind, newState func(*Client) any) any {
+func (c *Client) kindState(kind keyspace.Kind, newState func(*Client) any) any {
 	c.kindStatesMu.Lock()
 	defer c.kindStatesMu.Unlock()
 	state := c.kindStates[kind]
@@ -285,3 +287,11 @@ func (c *Client) pollPause() time.Duration {
 
 // patienceInFront is how long a waiter is in front before it looks for what it waits for.
 func (c *Client) patienceInFront() time.Duration { return c.options.StaleWaiterTimeout / 5 }
+
+// reportsOfMessages returns what logs that messages are missing.
+func reportsOfMessages(r *report.Reporter) pubsub.Reports {
+	logs := func(n report.Notice) func(string, error) {
+		return func(subject string, err error) { r.Log(n, subject, slog.Any("error", err)) }
+	}
+	return pubsub.Reports{Lost: logs(report.NoticeSubscription), BeatRefused: logs(report.NoticeBeat), ChannelRefused: logs(report.NoticeSubscribe)}
+}

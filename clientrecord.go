@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -110,7 +111,7 @@ func (r *clientRecord) write() {
 	for w := r.next(true); w != nil; w = r.next(false) {
 		fresh, err := r.send(w)
 		if r.sent(w, fresh, err); transport.Classify(err) == transport.Refused {
-			r.client.reporter.log(noticeLabel, r.client.options.Label, slog.Any("error", err))
+			r.client.reporter.Log(report.NoticeLabel, r.client.options.Label, slog.Any("error", err))
 		}
 		if transport.Rest(r.open, nil, recordPause) != nil {
 			return

@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -106,7 +107,7 @@ func (c *Client) finish(ctx context.Context, ended []*ownership) {
 	if c.owned {
 		c.rueidis.Close()
 	}
-	if err := c.reporter.close(ctx, c.options.RetryBudget); err != nil && c.result == nil {
+	if err := c.reporter.Close(ctx, c.options.RetryBudget); err != nil && c.result == nil {
 		c.result = fault.Op("close", "client", err)
 	}
 }
@@ -148,7 +149,7 @@ func (o *ownership) releaseAtClose(ctx context.Context) error {
 	case unlocking:
 		o.countSent(a)
 	default:
-		o.observeEnd(EventReleased, nil)
+		o.observeEnd(report.Released, nil)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -15,7 +16,7 @@ import (
 // compositeLock is the common part of MultiLock and RedLock: members, how many of them must be
 // held, and rounds until they are.
 type compositeLock struct {
-	kind    Kind
+	kind    keyspace.Kind
 	members []member
 	need    int
 	invalid error
@@ -38,8 +39,8 @@ func (l *compositeLock) Name() string {
 	return string(l.kind) + "(" + strings.Join(names, ", ") + ")"
 }
 
-func (l *compositeLock) self() member                   { return l }
-func (l *compositeLock) order() (key string, kind Kind) { return l.Name(), l.kind }
+func (l *compositeLock) self() member                            { return l }
+func (l *compositeLock) order() (key string, kind keyspace.Kind) { return l.Name(), l.kind }
 
 // fault is the error of the members, or errNoMembers for a lock that no constructor made.
 func (l *compositeLock) fault() error {
@@ -142,7 +143,7 @@ func (l *compositeLock) run(ctx context.Context, r *request, settings []setting)
 	if ctx.Err() != nil {
 		return nil, fault.ContextError(ctx)
 	}
-	if l.kind == KindMulti && r.confines() { // the client renews members until the last one is acquired
+	if l.kind == keyspace.KindMulti && r.confines() { // the client renews members until the last one is acquired
 		settings = append(settings, setting{kind: settingUntilComplete})
 	}
 	var mark waitMark

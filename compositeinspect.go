@@ -73,7 +73,7 @@ func (l *compositeLock) inspectBy(look func(member) (Inspection, error)) (Inspec
 		return whole, fault.Op("inspect", whole.Name, errs...)
 	}
 	if len(times) >= l.need {
-		whole.Kind, whole.TTL = l.kind, lastedBy(l.need, times)
+		whole.Kind, whole.TTL = Kind(l.kind), lastedBy(l.need, times)
 	}
 	return whole, nil
 }

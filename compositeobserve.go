@@ -3,12 +3,14 @@ package latchkey
 import (
 	"context"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
 
-// parentOf is [Client.parentOf] for the clients of the members.
+// Parent is [Client.Parent] for the clients of the members.
 func (l *compositeLock) parentOf(ctx context.Context) *context.Context {
 	for _, p := range l.primitives() {
-		if parent := p.client.parentOf(ctx); parent != nil {
+		if parent := p.client.reporter.Parent(ctx); parent != nil {
 			return parent
 		}
 	}
@@ -20,12 +22,12 @@ func (l *compositeLock) observeGaveUp(parent *context.Context, began time.Time, 
 	if parent == nil {
 		return
 	}
-	e := Event{Type: EventGaveUp, Kind: l.kind, Name: l.Name(), Wait: time.Since(began), Err: err}
+	e := report.Event{Type: report.GaveUp, Kind: l.kind, Name: l.Name(), Wait: time.Since(began), Err: err}
 	seen := map[*Client]bool{}
 	for _, p := range l.primitives() {
 		if !seen[p.client] {
 			seen[p.client] = true
-			p.client.observe(parent, e)
+			p.client.reporter.Observe(parent, e)
 		}
 	}
 }

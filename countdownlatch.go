@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -42,7 +43,7 @@ type CountDownLatch struct {
 
 // NewCountDownLatch returns the latch with that name. It sends nothing.
 func (c *Client) NewCountDownLatch(name string) *CountDownLatch {
-	o := newSynchronizer(c, KindLatch, name, c.latchChannel)
+	o := newSynchronizer(c, keyspace.KindLatch, name, c.latchChannel)
 	tag := keyspace.Tag(o.names.Key)
 	return &CountDownLatch{synchronizer: o, state: keyspace.LatchKey(tag), done: "latchkey_latch_done:" + tag}
 }
@@ -122,7 +123,7 @@ func (l *CountDownLatch) countDown(ctx context.Context, n int, participant strin
 	if err := errors.Join(l.names.Invalid, checkNumber("count %d", n, 1)); err != nil {
 		return 0, fault.Op(verb, l.names.Name, err)
 	}
-	parent := l.client.parentOf(ctx)
+	parent := l.client.reporter.Parent(ctx)
 	ctx = l.client.sender.Detached(ctx)
 	v, a, err := l.look(ctx, "", false)
 	switch {
@@ -145,7 +146,7 @@ func (l *CountDownLatch) countDown(ctx context.Context, n int, participant strin
 	case left < 0:
 		return 0, fault.Op(verb, l.names.Name, fault.ErrGone)
 	case err == nil:
-		l.client.observe(parent, Event{Type: EventCountedDown, Kind: l.kind, Name: l.names.Name, Count: left})
+		l.client.reporter.Observe(parent, report.Event{Type: report.CountedDown, Kind: l.kind, Name: l.names.Name, Count: left})
 	}
 	return left, err
 }
@@ -233,7 +234,7 @@ func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) erro
 		return l.notBegun(ctx, verb, 0, err)
 	}
 	defer l.client.working.Done()
-	began, parent := time.Now(), l.client.parentOf(ctx)
+	began, parent := time.Now(), l.client.reporter.Parent(ctx)
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
 	w := &awaiter{CountDownLatch: l, request: &r}
@@ -242,6 +243,6 @@ func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) erro
 	} else if w.outcome != nil {
 		err = fault.Op(verb, l.names.Name, w.outcome)
 	}
-	l.observeCall(parent, EventOpened, 0, began, err)
+	l.observeCall(parent, report.Opened, 0, began, err)
 	return err
 }

@@ -37,7 +37,7 @@ type Election struct {
 // name, as in {x}, every call returns ErrInvalid, because the election would share the counter of
 // terms with x.
 func (c *Client) NewElection(name string) *Election {
-	o := newSynchronizer(c, KindLock, name, leaderChannel)
+	o := newSynchronizer(c, keyspace.KindLock, name, leaderChannel)
 	o.refuseWholeTag("an election")
 	names := keyspace.OfKey(o.names.Name, o.names.Key)
 	names.Invalid = o.names.Invalid
@@ -47,7 +47,7 @@ func (c *Client) NewElection(name string) *Election {
 
 // electionSpec is a fenced lock whose owners are public. It is not re-entrant: if a candidate
 // already leads, campaigning again is a mistake.
-var electionSpec = &spec{kind: KindElection, family: KindElection, stored: KindLock,
+var electionSpec = &spec{kind: keyspace.KindElection, family: keyspace.KindElection, stored: keyspace.KindLock,
 	protocol: hashProtocol{}, renew: script.Renew, renewals: renewBatch, fenced: true, passes: true, handsOver: true, public: true,
 	resolve: resolveOwner, fresh: freshOwner}
 

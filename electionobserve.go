@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -34,7 +35,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			return
 		}
 		o := &observer{Election: e, key: e.seen[1] + " " + strconv.FormatUint(e.client.registry.number(), 10)}
-		q := e.client.waitQueues.use(lineKey{KindElection, o.key}) // so that the subscription lasts from step to step
+		q := e.client.waitQueues.use(lineKey{keyspace.KindElection, o.key}) // so that the subscription lasts from step to step
 		q.doNotLinger()
 		defer q.done()
 		for {
@@ -67,7 +68,7 @@ func (o *observer) next(ctx context.Context) error {
 		return fault.Op("observe", o.names.Name, err)
 	}
 	defer o.client.working.Done()
-	err := o.client.wait(ctx, lineKey{KindElection, o.key}, onlyLine, o, nil)
+	err := o.client.wait(ctx, lineKey{keyspace.KindElection, o.key}, onlyLine, o, nil)
 	if err != nil {
 		o.fault = nil
 	} else {
@@ -102,4 +103,4 @@ func (o *observer) attempt(ctx context.Context, _ int) (time.Duration, error) {
 }
 
 // what implements [attempter]. A loop that observes is not a waiting call.
-func (o *observer) what() (Kind, string) { return KindNone, o.names.Name }
+func (o *observer) what() (keyspace.Kind, string) { return keyspace.KindNone, o.names.Name }

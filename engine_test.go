@@ -11,6 +11,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
 
 // noHolds is for wait queues of keys without holds.
@@ -188,7 +189,7 @@ func droppedHoldIsReported(t *testing.T, o Options) {
 		collectGarbage()
 		select {
 		case text := <-logged:
-			return text == noticeUnreleased.text
+			return text == report.NoticeUnreleased.Text
 		default:
 			return false
 		}

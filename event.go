@@ -4,54 +4,47 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
 
 // EventType says what happened to a lock or another object.
-type EventType int
+type EventType report.EventType
 
 // The events of a lock's life, and those of other objects.
 const (
 	// EventAttempt: the client sent one attempt to acquire the lock. Err is nil if it was granted,
 	// ErrNotAcquired if the lock is held, ErrUnavailable if the server is in trouble, otherwise the reason for
 	// the refusal. Permits that are requested together are one attempt, under the id of one of them.
-	EventAttempt EventType = iota + 1
+	EventAttempt = EventType(report.Attempt)
 	// EventAcquired: an outermost acquisition or a re-entry succeeded after Wait. For a
 	// semaphore, Count permits were acquired.
-	EventAcquired
+	EventAcquired = EventType(report.Acquired)
 	// EventReleased: this client released the lock completely, after Held. Another client that joined the hold
 	// may still have it. For a semaphore, Count permits were released.
-	EventReleased
+	EventReleased = EventType(report.Released)
 	// EventRenewed: the lease was renewed.
-	EventRenewed
+	EventRenewed = EventType(report.Renewed)
 	// EventLost: the hold ended without a release after Held; Err is the cause.
-	EventLost
+	EventLost = EventType(report.Lost)
 	// EventUndone: an acquisition whose outcome was unknown turned out to have happened, and was undone.
-	EventUndone
+	EventUndone = EventType(report.Undone)
 	// EventGaveUp: a call ended after Wait without success; Err is what it returned. It is also sent for a
 	// TryLock, for the Await of a latch or a barrier, and for a MultiLock or RedLock in addition to its
 	// members. It is not sent for a call that failed with ErrInvalid or ErrClosed before it began. The call of
 	// a context that had already ended gives up at once.
-	EventGaveUp
+	EventGaveUp = EventType(report.GaveUp)
 	// EventRenewalFailed: a renewal was not confirmed, for the reason Err, as in EventAttempt. The lease
 	// continues, and the renewal is repeated. If the lease ends first, EventLost follows.
-	EventRenewalFailed
+	EventRenewalFailed = EventType(report.RenewalFailed)
 	// EventCountedDown: this client counted a latch down. Count is what remains.
-	EventCountedDown
+	EventCountedDown = EventType(report.CountedDown)
 	// EventOpened: an Await found its latch open, or its barrier complete, after Wait.
-	EventOpened
+	EventOpened = EventType(report.Opened)
 )
 
-var eventNames = [...]string{
-	"", "attempt", "acquired", "released", "renewed", "lost", "undone", "gave up", "renewal failed", "counted down", "opened",
-}
-
 // String returns the name of the event in lower case.
-func (t EventType) String() string {
-	if t < 1 || int(t) >= len(eventNames) {
-		return "unknown"
-	}
-	return eventNames[t]
-}
+func (t EventType) String() string { return report.EventType(t).String() }
 
 // Event is passed to [Options.Observer], for metrics, traces and logs.
 type Event struct {
@@ -104,4 +97,20 @@ func (e Event) LogValue() slog.Value {
 		attrs = append(attrs, slog.Any("err", e.Err))
 	}
 	return slog.GroupValue(attrs...)
+}
+
+// eventOf returns an event as observers see it.
+func eventOf(e report.Event) Event {
+	return Event{
+		Type: EventType(e.Type), Time: e.Time, Kind: Kind(e.Kind), Name: e.Name, Owner: Owner(e.Owner), Permit: e.Permit,
+		Count: e.Count, Reentry: e.Reentry, Wait: e.Wait, Held: e.Held, Err: e.Err, Context: e.Context,
+	}
+}
+
+// observerOf returns what reports events to the observer, or nil if there is none.
+func observerOf(o Options) func(report.Event) {
+	if o.Observer == nil {
+		return nil
+	}
+	return func(e report.Event) { o.Observer(eventOf(e)) }
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -13,7 +14,7 @@ import (
 // fairSpec returns the spec of fair locks, with or without fencing tokens. All fair locks of a client
 // share the list of its waiters.
 func fairSpec(c *Client, fenced bool) *spec {
-	q := c.kindState(KindFair, newFairLockQueue).(*fairLockQueue)
+	q := c.kindState(keyspace.KindFair, newFairLockQueue).(*fairLockQueue)
 	if fenced {
 		return q.fenced
 	}
@@ -29,7 +30,7 @@ type fairLockQueue struct {
 func newFairLockQueue(c *Client) any {
 	q := &fairLockQueue{}
 	q.waiters = newFairWaitList(c, q)
-	q.plain = &spec{kind: KindFair, family: KindFair, stored: KindLock,
+	q.plain = &spec{kind: keyspace.KindFair, family: keyspace.KindFair, stored: keyspace.KindLock,
 		protocol: fairProtocol{waiters: q.waiters}, renew: script.Renew, renewals: renewBatch, reentrant: true, handsOver: true, grantMark: "f",
 		resolve: resolveOwner, fresh: freshOwner, wait: q.waiters.wait}
 	fenced := *q.plain

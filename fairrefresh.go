@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -54,7 +55,7 @@ func (l *fairWaitList) refreshNode(node *transport.Node, batches []*refreshing) 
 		if err == nil || l.open.Err() != nil {
 			break
 		}
-		l.client.reporter.log(noticeRefresh, node.Address(), slog.Any("error", err))
+		l.client.reporter.Log(report.NoticeRefresh, node.Address(), slog.Any("error", err))
 		_ = transport.Rest(l.open, nil, min(l.period, transport.Jitter(transport.LongPause)))
 		l.mu.Lock()
 		batches = l.batches(node)[node]

@@ -3,6 +3,7 @@ package latchkey
 import (
 	"context"
 
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -72,6 +73,6 @@ func (l *FencedLock) TryLock(ctx context.Context, options ...TryLockOption) (*Ho
 	return l.acquire(ctx, "try lock", false, usualSettings(options))
 }
 
-var fencedSpec = &spec{kind: KindFenced, family: KindFenced, stored: KindLock,
+var fencedSpec = &spec{kind: keyspace.KindFenced, family: keyspace.KindFenced, stored: keyspace.KindLock,
 	protocol: hashProtocol{}, renew: script.Renew, renewals: renewBatch, reentrant: true, fenced: true, passes: true, handsOver: true,
 	resolve: resolveOwner, fresh: freshOwner}

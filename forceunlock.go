@@ -62,12 +62,12 @@ func (c *Client) forceUnlock(ctx context.Context, names *keyspace.Keys, want *sp
 			return held, fault.Op("force unlock", names.Name, err)
 		case i.Kind == KindNone:
 			return held, nil
-		case want != nil && i.Kind != want.stored:
-			return held, fault.Op("force unlock", names.Name, fault.WrongKind(nouns[want.stored], i.What, nil))
+		case want != nil && i.Kind != Kind(want.stored):
+			return held, fault.Op("force unlock", names.Name, fault.WrongKind(keyspace.Noun(want.stored), i.What, nil))
 		case want == nil && i.Kind == KindMutex && !identity.Owner(i.Holders[0].Owner).Reentrant():
 			return held, fault.Op("force unlock", names.Name, errMutexByName)
 		case !i.Locked():
-			return held, fault.Op("force unlock", names.Name, fault.WrongKind(nouns[KindLock], i.What, nil))
+			return held, fault.Op("force unlock", names.Name, fault.WrongKind(keyspace.Noun(keyspace.KindLock), i.What, nil))
 		case want != nil && want.side != "" && i.heldBy() != want.side:
 			return held, nil
 		}
@@ -91,7 +91,7 @@ func (c *Client) evict(ctx context.Context, names *keyspace.Keys, i Inspection) 
 		case err != nil && a.Doubt:
 			return gone, fault.Op("force unlock", names.Name, fault.ErrUnknownOutcome, err)
 		case err != nil:
-			return gone, fault.Op("force unlock", names.Name, c.wrongKind(ctx, names, i.Kind, err))
+			return gone, fault.Op("force unlock", names.Name, c.wrongKind(ctx, names, keyspace.Kind(i.Kind), err))
 		}
 		gone = gone || !a.Null
 	}

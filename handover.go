@@ -42,7 +42,7 @@ type handover struct {
 
 func newHandover(c *Client) *handover {
 	h := &handover{client: c, own: "latchkey:{" + c.id + "}", counted: "1", channels: map[string]*clientChannel{}}
-	h.specs = map[string]*spec{"h": {kind: KindLock, protocol: hashProtocol{}}} // for all kinds in a hash
+	h.specs = map[string]*spec{"h": {kind: keyspace.KindLock, protocol: hashProtocol{}}} // for all kinds in a hash
 	if c.cluster && c.publish == "PUBLISH" {
 		h.counted = "0" // a node counts its own subscribers only
 	}

@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 // heldKey is the key under which a context carries the holds under which it runs.
@@ -71,13 +72,13 @@ func (s *holdState) isOf(p *primitive) bool {
 }
 
 // isOn reports whether it is a hold of the key of that lock, or of one side of it, in that client.
-func (s *holdState) isOn(p *primitive, side Kind) bool {
+func (s *holdState) isOn(p *primitive, side keyspace.Kind) bool {
 	l := s.ownership.lock
 	return l.client == p.client && l.names.Key == p.names.Key && l.spec.side == side
 }
 
 // holdFrom returns the innermost live hold on ctx of the key of a lock, or of one side of it, or nil.
-func holdFrom(ctx context.Context, p *primitive, side Kind) *holdState {
+func holdFrom(ctx context.Context, p *primitive, side keyspace.Kind) *holdState {
 	chain, _ := ctx.Value(heldKey{}).(*heldChain)
 	for ; chain != nil; chain = chain.outer {
 		if chain.hold.Err() != nil {

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"runtime"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
 
 // Hold is the right to release a lock, and the way to learn that it is lost. Every acquisition
@@ -34,7 +36,7 @@ func (h *Hold) abandoned() {
 	if owner := h.backend.owner(); !owner.IsZero() {
 		attrs = append(attrs, slog.String("owner", owner.String()))
 	}
-	client.reporter.log(noticeUnreleased, h.backend.lockName(), attrs...)
+	client.reporter.Log(report.NoticeUnreleased, h.backend.lockName(), attrs...)
 }
 
 // inner returns the backend of h.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -92,7 +93,7 @@ func (o *operation) repeatLater() { o.client.undo.add(o, undoPlan{key: o.record,
 // operation.
 func (o *operation) undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
 	if o.client.clock().Since(o.began) > opMemory-opMargin-2*o.client.sender.Patience {
-		o.client.reporter.log(noticeGivenUp, o.record)
+		o.client.reporter.Log(report.NoticeGivenUp, o.record)
 		o.done()
 		return transport.Refused
 	}

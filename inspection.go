@@ -85,7 +85,7 @@ func (c *Client) inspect(ctx context.Context, names *keyspace.Keys, onlyMaster s
 	}
 	if err = i.read(a.Message); err == nil && i.Kind == KindNumber {
 		i.Kind = c.kindOfNumber(ctx, names.Key)
-		i.What = nouns[i.Kind]
+		i.What = keyspace.Noun(keyspace.Kind(i.Kind))
 	}
 	return i, err
 }
@@ -127,7 +127,7 @@ func (i *Inspection) readParts(parts []rueidis.RedisMessage) error {
 	return nil
 }
 
-// recognize determines the kind of the key, by the rule in shape.go.
+// recognize determines the kind of the key, by the rule in internal/base/keyspace/shape.go.
 func (i *Inspection) recognize(redisType string, content []string) {
 	expires := i.TTL != lease.NoExpiry
 	i.Kind = KindUnknown
@@ -135,29 +135,29 @@ func (i *Inspection) recognize(redisType string, content []string) {
 	case redisType == "none":
 		i.Kind = KindNone
 		return
-	case redisType == "hash" && isBarrier(content):
+	case redisType == "hash" && keyspace.IsBarrier(content):
 		i.Kind = KindBarrier
 	case redisType == "hash":
-		var holders []identity.Holder
-		i.Kind, holders = hashShape(content)
+		kind, holders := keyspace.HashShape(content)
+		i.Kind = Kind(kind)
 		for _, h := range holders {
 			i.Holders = append(i.Holders, holderOf(h))
 		}
 	case redisType != "string" || len(content) != 1:
-	case isNumber(content[0]):
+	case keyspace.IsNumber(content[0]):
 		i.Kind = KindNumber
-	case isToken(content[0], expires):
+	case keyspace.IsToken(content[0], expires):
 		i.Kind, i.Holders = KindMutex, []Holder{holderOf(identity.ReadHolder(content[0], 1, false))}
 	}
 	slices.SortFunc(i.Holders, func(a, b Holder) int { return strings.Compare(a.Owner.String(), b.Owner.String()) })
-	if i.What = nouns[i.Kind]; i.What == "" {
-		i.What = foreignNoun(redisType, expires, content)
+	if i.What = keyspace.Noun(keyspace.Kind(i.Kind)); i.What == "" {
+		i.What = keyspace.ForeignNoun(redisType, expires, content)
 	}
 }
 
 // wrongKind replaces the server's error about the type of a key by an ErrWrongKind that says what
 // is there. Any other error stays as it is.
-func (c *Client) wrongKind(ctx context.Context, names *keyspace.Keys, want Kind, err error) error {
+func (c *Client) wrongKind(ctx context.Context, names *keyspace.Keys, want keyspace.Kind, err error) error {
 	if !transport.HasCode(err, "WRONGTYPE") || errors.Is(err, fault.ErrWrongKind) {
 		return err
 	}
@@ -167,8 +167,9 @@ func (c *Client) wrongKind(ctx context.Context, names *keyspace.Keys, want Kind,
 	ctx, cancel := context.WithTimeout(ctx, 2*transport.LongPause)
 	defer cancel()
 	i, failed := c.inspect(ctx, names, "")
-	if failed == nil && (i.Kind == want || i.Kind == KindNumber && (want == KindSemaphore || want == KindLatch)) {
-		return fault.OtherKind(nouns[want]+", but a key that belongs to it holds something else", err)
+	number := want == keyspace.KindSemaphore || want == keyspace.KindLatch
+	if failed == nil && (i.Kind == Kind(want) || i.Kind == KindNumber && number) {
+		return fault.OtherKind(keyspace.Noun(want)+", but a key that belongs to it holds something else", err)
 	}
-	return fault.WrongKind(nouns[want], i.What, err)
+	return fault.WrongKind(keyspace.Noun(want), i.What, err)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 // awaiter is one Await.
@@ -26,12 +27,12 @@ type awaiter struct {
 // it query the server too, all at once and without leaving the line: each awaits a round of its
 // own.
 func (w *awaiter) await(ctx context.Context) error {
-	w.hintMark = w.client.waitQueues.mark(lineKey{KindLatch, w.names.Key})
+	w.hintMark = w.client.waitQueues.mark(lineKey{keyspace.KindLatch, w.names.Key})
 	_, last := w.attempt(ctx, 0)
 	if last == nil || !w.request.waits || !worthWaiting(ctx, last) {
 		return withContextEnd(ctx, last)
 	}
-	err := w.client.wait(ctx, lineKey{KindLatch, w.names.Key}, sharedLine, w, last)
+	err := w.client.wait(ctx, lineKey{keyspace.KindLatch, w.names.Key}, sharedLine, w, last)
 	if errors.Is(err, fault.ErrNotAcquired) && !errors.As(err, new(*fault.WaitError)) { // the front got what it waited for
 		err = errors.Join(cmp.Or(w.shut, fault.ErrNotAcquired), fault.ContextEnd(err))
 	}

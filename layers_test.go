@@ -24,9 +24,9 @@ import (
 // floors lists the files of the package by floor, the lowest first. A file may refer only to its own floor and to
 // lower ones.
 var floors = []string{
-	0: "doc errors owner kinds mutexorder",
+	0: "doc errors owner kind mutexorder",
 	1: "replicas acquireerrors pause leasebounds",
-	2: "options calloption report notice event shape label rueidisoption connecturl lifecycle doubt request",
+	2: "options calloption event label rueidisoption connecturl lifecycle doubt request",
 	3: "waitqueue waitqueues waitqueue_state waitqueue_holds waitqueue_answer waitqueue_lines waitqueue_strangers strangershare waitqueue_recipe waitqueue_presence line",
 	4: "client hold holdstate release extend passing readalong handover handover_channel queueentry nextowner successor loss maxhold heldcontext confine ownership ownership_line registry registry_live watchdog renewal undo undoownership idempotency synchronizer primitive spec protocol acquisition resolve attempt reenter wait waiting serveridentity inspection schedule verifying holdbackend holdmembers holdset close observe atleast clientrecord holdnote clientrecordread knownlabels ownwait",
 	5: "connect lazy locker member forceunlock rwprotocol rwrefusal do synclocker objects objectwalk objectlook waiters",

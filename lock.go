@@ -1,6 +1,7 @@
 package latchkey
 
 import (
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -19,6 +20,6 @@ var _ Locker = (*Lock)(nil)
 // NewLock returns the re-entrant lock with that name. It sends nothing.
 func (c *Client) NewLock(name string) *Lock { return &Lock{newPrimitive(c, lockSpec, name)} }
 
-var lockSpec = &spec{kind: KindLock, family: KindLock, stored: KindLock,
+var lockSpec = &spec{kind: keyspace.KindLock, family: keyspace.KindLock, stored: keyspace.KindLock,
 	protocol: hashProtocol{}, renew: script.Renew, renewals: renewBatch, reentrant: true, passes: true, handsOver: true,
 	resolve: resolveOwner, fresh: freshOwner}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 // Locker is the interface of all locks, and what [NewMultiLock], [NewRedLock] and [SyncLocker]
@@ -137,8 +138,8 @@ func (p *primitive) inspect(ctx context.Context) (Inspection, error) {
 		return Inspection{}, fault.Op("inspect", p.Name(), p.names.Invalid)
 	}
 	i, err := p.client.inspect(ctx, p.names, "")
-	if err == nil && i.Kind != KindNone && i.Kind != p.spec.stored {
-		err = fault.WrongKind(nouns[p.spec.stored], i.What, nil)
+	if err == nil && i.Kind != KindNone && i.Kind != Kind(p.spec.stored) {
+		err = fault.WrongKind(keyspace.Noun(p.spec.stored), i.What, nil)
 	}
 	if err != nil {
 		return i, fault.Op("inspect", p.Name(), err)

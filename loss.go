@@ -5,6 +5,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -59,8 +60,8 @@ func (o *ownership) endLost(cause error, why string) bool {
 	if o.lock.spec.lost != nil {
 		o.lock.spec.lost(o)
 	} else {
-		o.lock.client.reporter.log(noticeLost(why), o.lock.Name(), slog.String("owner", o.wire))
-		o.observeEnd(EventLost, cause)
+		o.lock.client.reporter.Log(report.NoticeLost(why), o.lock.Name(), slog.String("owner", o.wire))
+		o.observeEnd(report.Lost, cause)
 	}
 	o.leaveFree(next, 0)
 	return true

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 // memberOf returns the lock that l is or embeds, or nil if that is a nil pointer.
@@ -39,7 +40,7 @@ func membersOf(locks []Locker) ([]member, error) {
 // flatten replaces each MultiLock by its members.
 func flatten(members []member) (all []member) {
 	for _, m := range members {
-		if s, is := m.(*compositeLock); is && s.kind == KindMulti {
+		if s, is := m.(*compositeLock); is && s.kind == keyspace.KindMulti {
 			all = append(all, s.members...)
 		} else {
 			all = append(all, m)
@@ -82,13 +83,13 @@ func withoutDuplicates(members []member, refuse bool) (kept []member, err error)
 // noun returns what a member is, in errors.
 func noun(m member) string {
 	switch _, kind := m.order(); kind {
-	case KindRed:
+	case keyspace.KindRed:
 		return "the RedLock"
-	case KindMulti:
+	case keyspace.KindMulti:
 		return "the MultiLock"
-	case KindRead, KindWrite:
+	case keyspace.KindRead, keyspace.KindWrite:
 		return "the " + string(kind) + " lock"
-	case KindMutex:
+	case keyspace.KindMutex:
 		return "the mutex"
 	}
 	return "the lock"

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -192,7 +193,7 @@ func (m *fairModel) refresh(d dice) {
 	if places == nil {
 		return
 	}
-	b := c.kindState(KindFair, newFairLockQueue).(*fairLockQueue).waiters.newRefreshing()
+	b := c.kindState(keyspace.KindFair, newFairLockQueue).(*fairLockQueue).waiters.newRefreshing()
 	b.add(places)
 	msg := &message{what: names + "alive", words: m.w.words(b.Call), light: true, silent: func() {}}
 	msg.answered = func(reply any) {

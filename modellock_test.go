@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 func init() {
@@ -63,7 +64,7 @@ func newLockModel(w *world, kindOf func(*Client) *spec) *lockModel {
 	}
 	hosts := m.parties
 	for i, c := range w.clients {
-		if kind.reentrant && kind.kind != KindFair { // in a queue a guest and its host are one
+		if kind.reentrant && kind.kind != keyspace.KindFair { // in a queue a guest and its host are one
 			m.addGuest(c, hosts[(2*i+2)%len(hosts)])
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -141,7 +142,7 @@ func (p *party) refused(reply any) {
 	if p.onRefusal != nil {
 		p.onRefusal(reply)
 	}
-	if _, is := reply.([]any); is && p.inQueue() != nil || p.waits && p.lock.spec.side == KindWrite {
+	if _, is := reply.([]any); is && p.inQueue() != nil || p.waits && p.lock.spec.side == keyspace.KindWrite {
 		p.t.doubt.queued = true
 	}
 	if !p.waits {

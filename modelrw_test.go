@@ -1,6 +1,10 @@
 package latchkey
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+)
 
 func init() { models["rwlock"] = newRWModel }
 
@@ -216,7 +220,7 @@ func (m *rwModel) check() {
 	for _, p := range m.parties {
 		p.end()
 		if p.holds() {
-			h := rwHolder{name: p.name, owner: p.t.wire, writes: p.lock.spec.side == KindWrite}
+			h := rwHolder{name: p.name, owner: p.t.wire, writes: p.lock.spec.side == keyspace.KindWrite}
 			all = append(all, h)
 			m.checkHold(p, h)
 		}

@@ -1,6 +1,10 @@
 package latchkey
 
-import "context"
+import (
+	"context"
+
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+)
 
 // MultiLock is several locks that are acquired together, all or none. They may be of any kind, may
 // belong to different clients and servers, and may be MultiLocks or RedLocks themselves. A
@@ -30,7 +34,7 @@ func NewMultiLock(locks ...Locker) *MultiLock {
 	if err == nil {
 		members, err = withoutDuplicates(inOrder(flatten(members)), false)
 	}
-	l := &MultiLock{compositeLock{kind: KindMulti, members: members, need: len(members), invalid: err, pause: deadlockPause}}
+	l := &MultiLock{compositeLock{kind: keyspace.KindMulti, members: members, need: len(members), invalid: err, pause: deadlockPause}}
 	l.round = l.acquireAll
 	return l
 }

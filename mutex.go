@@ -3,6 +3,7 @@ package latchkey
 import (
 	"context"
 
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -104,6 +105,6 @@ func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 }
 
 // mutexSpec polls more often than the other specs: see waitqueue_recipe.go.
-var mutexSpec = &spec{kind: KindMutex, family: KindMutex, stored: KindMutex,
+var mutexSpec = &spec{kind: keyspace.KindMutex, family: keyspace.KindMutex, stored: keyspace.KindMutex,
 	protocol: stringProtocol{}, renew: script.Renew, renewals: renewBatch, passes: true, handsOver: true, grantMark: "s", recipe: true,
 	resolve: resolveOwner, fresh: freshOwner}

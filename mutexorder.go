@@ -34,7 +34,7 @@ package latchkey
 //	queueShard.mu           | wait queues, live ownerships: lines, uses, last answers    | ownership.mu, fairWaitList.mu
 //	pubsub.Notifier.mu      | the listeners, and the nodes that own slots                | fairWaitList.mu
 //	pubsub.listener.mu      | the subscriptions at a node                                | fairWaitList.mu, pubsub.Notifier.mu
-//	reporter.mu             | the reports that the program has yet to receive            |
+//	report.Reporter.mu      | the reports that the program has yet to receive            |
 //	transport.FIFOMutex.mu  | the waiters for a FIFO mutex                               |
 //	transport.inflight.mu   | the commands to a node that were left unanswered           | a wait
 //	transport.grouping.mu   | the commands that are about to go to a node together       |

@@ -204,10 +204,10 @@ func (o *Object) readNumber(parts []rueidis.RedisMessage) error {
 	}
 	if Kind(what) != KindSemaphore {
 		o.Kind, o.Count = cmp.Or(Kind(what), KindNumber), n
-		o.What = nouns[o.Kind]
+		o.What = keyspace.Noun(keyspace.Kind(o.Kind))
 		return nil
 	}
-	o.Kind, o.What = KindSemaphore, nouns[KindSemaphore]
+	o.Kind, o.What = KindSemaphore, keyspace.Noun(keyspace.KindSemaphore)
 	o.Available, o.HolderCount = int(n+over), int(held)
 	o.Total = o.Available + o.HolderCount
 	if total, err := parts[7].AsInt64(); err == nil && held == 0 {

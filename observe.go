@@ -2,79 +2,44 @@ package latchkey
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // This file sends the events of calls and ownerships to the client's observer. Without an observer it does
 // nothing.
 
-// parentOf returns the values of a context for the events of a call, or nil if there is no observer. It
-// returns a pointer because each hold stores one.
-func (c *Client) parentOf(ctx context.Context) *context.Context {
-	if c.options.Observer == nil {
-		return nil
-	}
-	parent := context.WithoutCancel(ctx)
-	return &parent
-}
-
-// observe sends the observer, if there is one, an event of a call with that parent.
-func (c *Client) observe(parent *context.Context, e Event) {
-	if c.options.Observer == nil {
-		return
-	}
-	if e.Context = context.Background(); parent != nil {
-		e.Context = *parent
-	}
-	e.Time = time.Now()
-	c.reporter.observe(e)
-}
-
 // observeCall reports the outcome of a call on an object that has no ownership: it succeeded or gave up.
-func (o *synchronizer) observeCall(parent *context.Context, got EventType, count int, began time.Time, err error) {
-	e := Event{Type: got, Kind: o.kind, Name: o.names.Name, Count: count, Wait: time.Since(began), Err: err}
+func (o *synchronizer) observeCall(parent *context.Context, got report.EventType, count int, began time.Time, err error) {
+	e := report.Event{Type: got, Kind: o.kind, Name: o.names.Name, Count: count, Wait: time.Since(began), Err: err}
 	if err != nil {
-		e.Type = EventGaveUp
+		e.Type = report.GaveUp
 	}
-	o.client.observe(parent, e)
+	o.client.reporter.Observe(parent, e)
 }
 
 // observeAttempt reports one attempt to acquire count permits.
 func (o *synchronizer) observeAttempt(parent *context.Context, count int, err error) {
 	if parent != nil {
-		o.client.observe(parent, Event{Type: EventAttempt, Kind: o.kind, Name: o.names.Name, Count: count, Err: asReturned(err)})
+		o.client.reporter.Observe(parent, report.Event{Type: report.Attempt, Kind: o.kind, Name: o.names.Name, Count: count, Err: script.Returned(err)})
 	}
-}
-
-// asReturned returns the error of a command as a call that ends with it returns it, in the errors of this
-// package.
-func asReturned(err error) error {
-	if err == nil {
-		return nil
-	}
-	returned := script.Explain(err)
-	if len(returned) == 1 {
-		return returned[0]
-	}
-	return errors.Join(returned...)
 }
 
 // event returns an event about the owner of a lock or a permit.
-func (p *primitive) event(t EventType, number uint64, owner identity.Owner) Event {
-	e := Event{Type: t, Kind: p.spec.kind, Name: p.Name(), Owner: Owner(owner)}
+func (p *primitive) event(t report.EventType, number uint64, owner identity.Owner) report.Event {
+	e := report.Event{Type: t, Kind: p.spec.kind, Name: p.Name(), Owner: owner}
 	if p.spec.permit {
-		e.Permit, e.Owner = owner.String(), Owner(identity.New(p.client.id, number))
+		e.Permit, e.Owner = owner.String(), identity.New(p.client.id, number)
 	}
 	return e
 }
 
 // observe reports what happened to the ownership, or to the hold s, which is the outermost one if s is nil. A
 // party of a barrier is not a hold: it has only the events of its Await.
-func (o *ownership) observe(t EventType, s *holdState, err error) {
+func (o *ownership) observe(t report.EventType, s *holdState, err error) {
 	if o.lock.client.options.Observer == nil || o.lock.spec.party {
 		return
 	}
@@ -86,16 +51,16 @@ func (o *ownership) observe(t EventType, s *holdState, err error) {
 		s = o.holds.outermost()
 	}
 	parent := s.parent
-	if t == EventLost || t == EventReleased {
+	if t == report.Lost || t == report.Released {
 		e.Held = now.Since(s.acquired)
 	}
 	o.mu.Unlock()
-	o.lock.client.observe(parent, e)
+	o.lock.client.reporter.Observe(parent, e)
 }
 
 // observeEnd reports one event for each outermost hold that has ended. Holds that read along were acquired
 // separately, so each has its own event.
-func (o *ownership) observeEnd(t EventType, err error) {
+func (o *ownership) observeEnd(t report.EventType, err error) {
 	if o.lock.client.options.Observer == nil {
 		return
 	}
@@ -113,9 +78,9 @@ func (o *ownership) observeEnd(t EventType, err error) {
 // observeAttempt reports one attempt.
 func (a *acquisition) observeAttempt(err error) {
 	if o := a.ownership; a.parent != nil {
-		e := o.lock.event(EventAttempt, o.number, o.owner())
-		e.Err = asReturned(err)
-		o.lock.client.observe(a.parent, e)
+		e := o.lock.event(report.Attempt, o.number, o.owner())
+		e.Err = script.Returned(err)
+		o.lock.client.reporter.Observe(a.parent, e)
 	}
 }
 
@@ -127,14 +92,14 @@ func (a *acquisition) observeEnd(reentry bool, err error) {
 	c := a.lock.client
 	wait := c.clock().Since(a.began)
 	if err != nil {
-		var e Event
+		var e report.Event
 		if o := a.ownership; o != nil {
-			e = o.lock.event(EventGaveUp, o.number, o.owner())
+			e = o.lock.event(report.GaveUp, o.number, o.owner())
 		} else {
-			e = Event{Type: EventGaveUp, Kind: a.lock.spec.kind, Name: a.lock.Name()}
+			e = report.Event{Type: report.GaveUp, Kind: a.lock.spec.kind, Name: a.lock.Name()}
 		}
 		e.Err, e.Wait = err, wait
-		c.observe(a.parent, e)
+		c.reporter.Observe(a.parent, e)
 		return
 	}
 	for o := range a.each {
@@ -144,9 +109,9 @@ func (a *acquisition) observeEnd(reentry bool, err error) {
 
 // observeAcquired reports a hold that a call with that parent got after waiting for that time.
 func (o *ownership) observeAcquired(parent *context.Context, wait time.Duration, reentry bool) {
-	e := o.lock.event(EventAcquired, o.number, o.owner())
+	e := o.lock.event(report.Acquired, o.number, o.owner())
 	e.Wait, e.Reentry = wait, reentry
-	o.lock.client.observe(parent, e)
+	o.lock.client.reporter.Observe(parent, e)
 }
 
 // madeFor notes which call received a hold that was passed on.

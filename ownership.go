@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -147,7 +148,7 @@ func (o *ownership) noteDoubt(a transport.Answer) {
 }
 
 // isNested reports whether the ownership reads for an owner that writes, or did.
-func (o *ownership) isNested() bool { return o.lock.spec.side == KindRead && o.sibling != nil }
+func (o *ownership) isNested() bool { return o.lock.spec.side == keyspace.KindRead && o.sibling != nil }
 
 // currentPhase returns the phase, for callers that do not hold o.mu.
 func (o *ownership) currentPhase() phase {

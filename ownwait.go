@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
 
 // A call that runs under a hold and requests the same lock with the context of the caller, instead of that of
@@ -21,7 +23,7 @@ import (
 // candidates of an election wait, which is their purpose.
 func (a *acquisition) noteLimit(ctx context.Context) {
 	_, limited := ctx.Deadline()
-	a.quiet = limited || !a.lock.spec.isLock() || a.lock.spec.kind == KindElection
+	a.quiet = limited || !a.lock.spec.isLock() || a.lock.spec.kind == keyspace.KindElection
 }
 
 // reportOwnWait logs a line, once, if the server has refused the call for longer than a lease while one and the same
@@ -37,7 +39,7 @@ func (a *acquisition) reportOwnWait() {
 		a.behind, a.behindSince = own, now
 	case now-a.behindSince >= c.options.Lease:
 		a.quiet = true
-		c.reporter.log(noticeOwnWait, a.lock.Name())
+		c.reporter.Log(report.NoticeOwnWait, a.lock.Name())
 	}
 }
 
@@ -48,7 +50,7 @@ func (a *acquisition) reportBehindOwnReader() {
 	if !a.behindOwnReader || c.clock().Since(a.began) < c.patienceInFront() {
 		return
 	}
-	c.reporter.log(noticeOwnReader, a.lock.Name())
+	c.reporter.Log(report.NoticeOwnReader, a.lock.Name())
 }
 
 // withOwnHold completes the error of a wait that ended while a call of this client held the key: with what is left of
@@ -63,7 +65,7 @@ func (c *Client) withOwnHold(key string, err error) error {
 	}
 	busy.Bare, busy.Label = false, c.Label()
 	if o := c.registry.newestOn(key); o != nil {
-		busy.Note, busy.Reads = c.noteOf(o), o.lock.spec.side == KindRead
+		busy.Note, busy.Reads = c.noteOf(o), o.lock.spec.side == keyspace.KindRead
 		o.mu.Lock()
 		busy.Left = max(o.valid(), -1)
 		o.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
 
 // A lock that several goroutines of a client want is passed among them in memory: the release of one hold makes
@@ -77,7 +78,7 @@ func (o *ownership) succeed(s *holdState) (*waiter, *holdState) {
 	dependents := o.holds.replace(s, next)
 	o.mu.Unlock()
 	endDependents(dependents, fault.ErrNotHeld)
-	o.observe(EventReleased, s, nil)
+	o.observe(report.Released, s, nil)
 	return w, next
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
 
@@ -103,5 +104,5 @@ func permitsOfIDs(a *acquisition, ids []string) (first *ownership, others []*own
 
 // permitName returns the name under which a permit is registered. Its id stands for an owner.
 func permitName(key, id string) ownedName {
-	return ownedName{key: key, side: KindPermit, owner: identity.OfText(id)}
+	return ownedName{key: key, side: keyspace.KindPermit, owner: identity.OfText(id)}
 }

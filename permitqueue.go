@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -25,19 +26,19 @@ type permitQueues struct {
 }
 
 func (c *Client) permitQueues() *permitQueues {
-	return c.kindState(KindPermit, newPermitQueues).(*permitQueues)
+	return c.kindState(keyspace.KindPermit, newPermitQueues).(*permitQueues)
 }
 
 func newPermitQueues(c *Client) any {
 	q := &permitQueues{lines: newLines(), channels: map[string]*permitChannel{}}
 	q.waiters = newFairWaitList(c, q)
 	q.waiters.sharedChannel = true
-	q.fair = &spec{kind: KindFairPermit, family: KindPermit, stored: KindSemaphore,
+	q.fair = &spec{kind: keyspace.KindFairPermit, family: keyspace.KindPermit, stored: keyspace.KindSemaphore,
 		protocol: permitProtocol{}, renew: script.PermitRenew, renewals: renewBatch, permit: true, handsOver: true, grantMark: "p",
 		line:    exclusiveLine, // whose front does not wait for a hold of this client to end
 		resolve: noOwner, fresh: freshPermits, wait: q.waiters.wait, inUse: permitsInUse, channel: semaphoreChannel}
 	inLine := *q.fair
-	inLine.kind, inLine.wait = KindPermit, q.waitInLine
+	inLine.kind, inLine.wait = keyspace.KindPermit, q.waitInLine
 	q.inLine = &inLine
 	return q
 }

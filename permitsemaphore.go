@@ -42,7 +42,7 @@ type permitPool struct {
 }
 
 func newPermitPool(c *Client, name string, permits *spec) permitPool {
-	o := newSynchronizer(c, KindSemaphore, name, semaphoreChannel)
+	o := newSynchronizer(c, keyspace.KindSemaphore, name, semaphoreChannel)
 	count := permitCount{synchronizer: o, secondKey: keyspace.PermitIDsKey(o.names.Key), numeral: "permit semaphore", script: permitsChange}
 	return permitPool{count, primitiveOf(c, permits, o.names)}
 }

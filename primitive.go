@@ -34,7 +34,7 @@ func (p *primitive) Client() *Client { return p.client }
 func (p *primitive) lineKey() lineKey {
 	kind := p.spec.kind
 	if p.spec.side != "" {
-		kind = KindWrite
+		kind = keyspace.KindWrite
 	}
 	return lineKey{kind, p.names.Key}
 }

@@ -91,7 +91,7 @@ func TestQuotedLogLines(t *testing.T) {
 			}
 		}
 	}
-	lines := regexp.MustCompile(`"latchkey: ([^"]+)"`).FindAllStringSubmatch(pageText(t, "notice.go"), -1)
+	lines := regexp.MustCompile(`"latchkey: ([^"]+)"`).FindAllStringSubmatch(pageText(t, "internal/engine/report/notice.go"), -1)
 	require.NotEmpty(t, lines)
 	used := map[string]bool{}
 	for _, line := range lines {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -24,12 +25,12 @@ func newRedLines(*Client) any { return newLines() }
 // members, the same for all locks with these members.
 func (l *RedLock) useLine() *line {
 	first := slices.MinFunc(l.primitives(), func(a, b *primitive) int { return strings.Compare(a.client.id, b.client.id) }).client
-	return first.kindState(KindRed, newRedLines).(*lines).use(identityOf(l.kind, l.members))
+	return first.kindState(keyspace.KindRed, newRedLines).(*lines).use(identityOf(l.kind, l.members))
 }
 
 // identityOf returns a text that identifies the lock in this program. The order of the members does not
 // matter.
-func identityOf(kind Kind, members []member) string {
+func identityOf(kind keyspace.Kind, members []member) string {
 	each := make([]string, len(members))
 	for i, m := range members {
 		switch m := m.(type) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 // RedLock is a majority of several locks on independent servers: the algorithm of the Redis documentation
@@ -77,7 +78,7 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 	}
 	setDefault(&options.RetryDelay, DefaultRedLockRetryDelay)
 	need := len(members)/2 + 1
-	lock := compositeLock{kind: KindRed, members: members, need: need, invalid: err, pause: options.RetryDelay}
+	lock := compositeLock{kind: keyspace.KindRed, members: members, need: need, invalid: err, pause: options.RetryDelay}
 	l := &RedLock{compositeLock: lock, options: options}
 	l.round, l.inLine = l.acquireMajority, l.waitInLine
 	return l

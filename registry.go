@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 // registry has the live ownerships of a client by key, and the ownerships of explicit owners, which can be
@@ -22,7 +23,7 @@ type registry struct {
 
 type ownedName struct {
 	key   string
-	side  Kind
+	side  keyspace.Kind
 	owner identity.Owner
 }
 
@@ -143,7 +144,7 @@ func (r *registry) named() map[identity.Owner]identity.Owner {
 	defer r.mu.Unlock()
 	all := make(map[identity.Owner]identity.Owner, len(r.names))
 	for o, name := range r.names {
-		if name.side != KindPermit { // which is the same in Redis
+		if name.side != keyspace.KindPermit { // which is the same in Redis
 			all[o.owner()] = name.owner
 		}
 	}

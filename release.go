@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -96,7 +97,7 @@ func (o *ownership) beginRelease(s *holdState) (done bool, err error) {
 	// Before anything is sent: the server may free the lock long before it answers.
 	endDependents(dependents, fault.ErrNotHeld)
 	if done {
-		o.observe(EventReleased, s, nil)
+		o.observe(report.Released, s, nil)
 	}
 	return done, nil
 }
@@ -157,9 +158,9 @@ func (o *ownership) finishRelease(a transport.Answer) {
 	}
 	o.noteOpen(a)
 	if receivers == -1 {
-		o.lock.client.reporter.log(noticePublish, o.lock.names.Channel)
+		o.lock.client.reporter.Log(report.NoticePublish, o.lock.names.Channel)
 	}
-	o.observe(EventReleased, nil, nil) // before the next one can acquire
+	o.observe(report.Released, nil, nil) // before the next one can acquire
 	if o.lock.spec.othersMayStay() && script.Stays(a) {
 		o.leave(next)
 	} else {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -138,14 +139,14 @@ func (w *watchdog) renewBatch(batch []renewal) (parts [][]*ownership) {
 			r.ownership.lose(fault.ErrLost, "the key is gone or belongs to another owner")
 		case err != nil || results[i] < 0:
 			r.ownership.renewLater()
-			r.ownership.observe(EventRenewalFailed, nil, asReturned(cmp.Or(err, errNotRenewed)))
+			r.ownership.observe(report.RenewalFailed, nil, script.Returned(cmp.Or(err, errNotRenewed)))
 		default:
 			r.ownership.renewed(sent, r.lease, results[i])
 		}
 		r.ownership.sendMu.Unlock()
 	}
 	if err != nil {
-		w.client.reporter.log(noticeRenewal, batch[0].ownership.lock.Name(), slog.Int("holds", len(batch)), slog.Any("error", err))
+		w.client.reporter.Log(report.NoticeRenewal, batch[0].ownership.lock.Name(), slog.Int("holds", len(batch)), slog.Any("error", err))
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 // resolveOwner finds the ownership that an acquisition is for: that of an explicit owner, of the hold on the
@@ -35,9 +36,9 @@ func resolveOwner(ctx context.Context, a *acquisition) (*ownership, error) {
 func (p *primitive) mayEnter(o *ownership) error {
 	switch {
 	case o.lock.spec.family != p.spec.family:
-		return fault.WrongKind(nouns[p.spec.stored], nouns[o.lock.spec.stored], nil)
+		return fault.WrongKind(keyspace.Noun(p.spec.stored), keyspace.Noun(o.lock.spec.stored), nil)
 	case !p.spec.reentrant && o.live():
-		return fault.Invalid("%s is not re-entrant, and the context carries a hold of it", nouns[p.spec.family])
+		return fault.Invalid("%s is not re-entrant, and the context carries a hold of it", keyspace.Noun(p.spec.family))
 	}
 	return nil
 }

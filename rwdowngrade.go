@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -29,7 +30,7 @@ func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 		return nil, fault.ErrNotHeld
 	}
 	s, is := h.inner().(*holdState)
-	if !is || s.ownership.lock.spec.side != KindWrite {
+	if !is || s.ownership.lock.spec.side != keyspace.KindWrite {
 		return nil, fault.Op("downgrade", h.Name(), fault.Invalid("only a write hold can be downgraded"))
 	}
 	o := s.ownership
@@ -39,7 +40,7 @@ func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 	defer o.lock.client.working.Done()
 	read, err := o.downgrade(ctx, s)
 	if err != nil {
-		return nil, fault.Op("downgrade", h.Name(), o.lock.client.wrongKind(ctx, o.lock.names, KindRWLock, err))
+		return nil, fault.Op("downgrade", h.Name(), o.lock.client.wrongKind(ctx, o.lock.names, keyspace.KindRWLock, err))
 	}
 	return read, nil
 }
@@ -66,7 +67,7 @@ func (o *ownership) downgrade(ctx context.Context, s *holdState) (*Hold, error) 
 	if _, err := o.beginRelease(s); err != nil {
 		return nil, err
 	}
-	r.parent = o.lock.client.parentOf(ctx)
+	r.parent = o.lock.client.reporter.Parent(ctx)
 	a := &acquisition{request: r, lock: n.lock, ownership: n, began: began}
 	ans, err := a.sendDowngrade()
 	return o.downgradeAnswered(s, a, ans, err)

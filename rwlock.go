@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -52,11 +53,11 @@ var (
 
 var (
 	// A script renews fewer of these holds than of others: a reader takes four times as long.
-	readSpec = &spec{kind: KindRead, family: KindRWLock, stored: KindRWLock, protocol: readProtocol{},
-		renew: script.RWRenew, channel: rwChannel, renewals: renewBatch / 4, reentrant: true, side: KindRead, line: sharedLine, along: true,
+	readSpec = &spec{kind: keyspace.KindRead, family: keyspace.KindRWLock, stored: keyspace.KindRWLock, protocol: readProtocol{},
+		renew: script.RWRenew, channel: rwChannel, renewals: renewBatch / 4, reentrant: true, side: keyspace.KindRead, line: sharedLine, along: true,
 		resolve: resolveSide, fresh: freshOwner, ceiling: signOfLife}
-	writeSpec = &spec{kind: KindWrite, family: KindRWLock, stored: KindRWLock, protocol: writeProtocol{},
-		renew: script.RWRenew, channel: rwChannel, renewals: renewBatch / 4, reentrant: true, side: KindWrite, line: exclusiveLine,
+	writeSpec = &spec{kind: keyspace.KindWrite, family: keyspace.KindRWLock, stored: keyspace.KindRWLock, protocol: writeProtocol{},
+		renew: script.RWRenew, channel: rwChannel, renewals: renewBatch / 4, reentrant: true, side: keyspace.KindWrite, line: exclusiveLine,
 		passes: true, handsOver: true, grantMark: "w",
 		resolve: resolveSide, fresh: freshOwner, ceiling: signOfLife}
 )

@@ -153,13 +153,13 @@ func appendLeaseKeys(to []string, key, owner string, holds int) []string {
 const evictBatch = 200
 
 // heldBy returns the side on which a read/write lock is held.
-func (i *Inspection) heldBy() Kind {
+func (i *Inspection) heldBy() keyspace.Kind {
 	for _, h := range i.Holders {
 		if h.Write {
-			return KindWrite
+			return keyspace.KindWrite
 		}
 	}
-	return KindRead
+	return keyspace.KindRead
 }
 
 // rwEvictions returns the calls that remove all holders of a read/write lock.

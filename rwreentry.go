@@ -6,6 +6,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 // An owner can have two ownerships on one read/write lock, one on each side, under the same name on the wire: a
@@ -39,18 +40,18 @@ func resolveSide(ctx context.Context, a *acquisition) (*ownership, error) {
 	return p.client.registry.findSide(p, owner)
 }
 
-func (s *spec) otherSide() Kind {
-	if s.side == KindRead {
-		return KindWrite
+func (s *spec) otherSide() keyspace.Kind {
+	if s.side == keyspace.KindRead {
+		return keyspace.KindWrite
 	}
-	return KindRead
+	return keyspace.KindRead
 }
 
 // otherSide returns the ownership on the side of p for an owner that has o on the other side: under a hold of
 // it, or, if under is nil, for its owner. It returns nil to read under a hold that has just ended.
 func (o *ownership) otherSide(p *primitive, under *holdState) (*ownership, error) {
 	switch {
-	case p.spec.side == KindRead:
+	case p.spec.side == keyspace.KindRead:
 		return o.nest(p, under), nil
 	case o.isNested() && o.sibling.live():
 		return o.sibling, nil

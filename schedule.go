@@ -5,6 +5,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -99,7 +100,7 @@ func (o *ownership) renewed(sent lease.Stamp, lease time.Duration, result int64)
 	}
 	o.mu.Unlock()
 	o.lock.client.record.use(sent.Mono, lease)
-	o.observe(EventRenewed, nil, nil)
+	o.observe(report.Renewed, nil, nil)
 }
 
 // renewLater plans another renewal soon, because only the deadline ends a hold that cannot be

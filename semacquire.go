@@ -8,6 +8,8 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -22,7 +24,7 @@ func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int,
 	}
 	defer s.client.working.Done()
 	began := time.Now()
-	r.parent = s.client.parentOf(ctx)
+	r.parent = s.client.reporter.Parent(ctx)
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
 	each := &semAcquisition{Semaphore: s, request: &r, semWaiter: semWaiter{count: n}}
@@ -34,7 +36,7 @@ func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int,
 	if err != nil {
 		err = fault.Op(verb, s.names.Name, script.Explain(s.client.wrongKind(ctx, s.names, s.kind, err))...)
 	}
-	s.observeCall(r.parent, EventAcquired, n, began, err)
+	s.observeCall(r.parent, report.Acquired, n, began, err)
 	return err
 }
 
@@ -68,13 +70,13 @@ const (
 // wait waits in line, and then in the queue on the server. A request for more permits than there are in all makes way
 // for the others, and goes on in a line of its kind.
 func (s *semAcquisition) wait(ctx context.Context) error {
-	key := lineKey{KindSemaphore, s.names.Key}
+	key := lineKey{keyspace.KindSemaphore, s.names.Key}
 	if s.request.awaitSet {
 		key.kind += toBeSet
 	}
 	err := s.waitIn(ctx, key)
 	if s.aside {
-		key.kind += Kind(fmt.Sprint(aboveTotal, s.count))
+		key.kind += keyspace.Kind(fmt.Sprint(aboveTotal, s.count))
 		err = s.waitIn(ctx, key)
 	}
 	return err

@@ -40,7 +40,7 @@ type Semaphore struct{ permitCount }
 
 // NewSemaphore returns the semaphore with that name. It sends nothing.
 func (c *Client) NewSemaphore(name string) *Semaphore {
-	o := newSynchronizer(c, KindSemaphore, name, semaphoreChannel)
+	o := newSynchronizer(c, keyspace.KindSemaphore, name, semaphoreChannel)
 	return &Semaphore{permitCount{synchronizer: o, secondKey: keyspace.TotalKey(keyspace.Tag(o.names.Key)), numeral: "semaphore", script: semaphoreChange}}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 // A semLine is where goroutines of a client wait for the permits of a semaphore, first come, first served. The first is
@@ -55,7 +56,7 @@ func newSemLines(c *Client) any {
 }
 
 func (c *Client) semLines() *semLines {
-	return c.kindState(KindSemaphore, newSemLines).(*semLines)
+	return c.kindState(keyspace.KindSemaphore, newSemLines).(*semLines)
 }
 
 // enter returns when the waiter is in front, or has received permits. It calls waits if there are others before it.

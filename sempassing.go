@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -13,7 +15,7 @@ func (s *Semaphore) passOn(n int) (left int) {
 		return n
 	}
 	defer s.client.working.Done()
-	key := lineKey{KindSemaphore, s.names.Key}
+	key := lineKey{keyspace.KindSemaphore, s.names.Key}
 	l, standing := s.client.semLines().known(key), s.client.waitQueues.known(key).standing()
 	if l == nil || standing == even {
 		return n
@@ -26,7 +28,7 @@ func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int)
 	if err := checkNumber("%d permits", n, 1); err != nil {
 		return false, fault.Op(verb, s.names.Name, err)
 	}
-	key := lineKey{KindSemaphore, s.names.Key}
+	key := lineKey{keyspace.KindSemaphore, s.names.Key}
 	if l := s.client.semLines().known(key); l != nil {
 		l.returns(n)
 	}
@@ -51,12 +53,12 @@ func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int)
 
 // observeReleased tells the observer that permits were released.
 func (s *Semaphore) observeReleased(ctx context.Context, n int) {
-	s.client.observe(s.client.parentOf(ctx), Event{Type: EventReleased, Kind: s.kind, Name: s.names.Name, Count: n})
+	s.client.reporter.Observe(s.client.reporter.Parent(ctx), report.Event{Type: report.Released, Kind: s.kind, Name: s.names.Name, Count: n})
 }
 
 // endTurns makes permits that are passed on return to the server, because the semaphore has changed.
 func (c *permitCount) endTurns() {
-	if l := c.client.semLines().known(lineKey{KindSemaphore, c.names.Key}); l != nil {
+	if l := c.client.semLines().known(lineKey{keyspace.KindSemaphore, c.names.Key}); l != nil {
 		l.endTurns()
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/lua"
 )
 
@@ -54,8 +55,8 @@ func TestShapeOfStrings(t *testing.T) {
 	c := newTestClient(t, Options{})
 	key := uniqueName(t, c)
 	for value, want := range stringShapes {
-		require.Equal(t, want, isToken(value, true), "%q", value)
-		require.Equal(t, want && ownerShape.MatchString(value), isToken(value, false), "%q", value)
+		require.Equal(t, want, keyspace.IsToken(value, true), "%q", value)
+		require.Equal(t, want && keyspace.OwnerShape.MatchString(value), keyspace.IsToken(value, false), "%q", value)
 		agreeOnString(t, c, key, value)
 	}
 	for range 500 {
@@ -67,9 +68,9 @@ func TestShapeOfStrings(t *testing.T) {
 func agreeOnString(t *testing.T, c *Client, key, value string) {
 	t.Helper()
 	store(t, c, "SET", key, value)
-	require.Equal(t, isToken(value, false), askShape(t, c, askString, key), "%q without an expiry", value)
+	require.Equal(t, keyspace.IsToken(value, false), askShape(t, c, askString, key), "%q without an expiry", value)
 	store(t, c, "SET", key, value, "PX", "60000")
-	require.Equal(t, isToken(value, true), askShape(t, c, askString, key), "%q", value)
+	require.Equal(t, keyspace.IsToken(value, true), askShape(t, c, askString, key), "%q", value)
 }
 
 // randomValue returns bytes, many of which are edge cases of the rule.
@@ -86,35 +87,35 @@ func TestShapeOfHashes(t *testing.T) {
 	c := newTestClient(t, Options{})
 	for i, each := range []struct {
 		content []string
-		want    Kind
+		want    keyspace.Kind
 	}{
-		{[]string{anOwner, "1"}, KindLock},
-		{[]string{anOwner, "12", anOwner + "@", "3", anOwner + "@part", "3"}, KindLock},
-		{[]string{strings.ToUpper("aaaaaaaa" + anOwner[8:]), "1"}, KindLock},
-		{[]string{"11111111-1111-4111-8111-111111111111:-9", "1"}, KindLock},
-		{[]string{anOwner + ":0f2a", "1"}, KindLock},
-		{[]string{"mode", "read", anOwner, "1"}, KindRWLock},
-		{[]string{"mode", "write", anOwner + ":write", "1", anOwner, "2"}, KindRWLock},
-		{[]string{"mode", "write", anOwner + ":write:0f2a", "1"}, KindRWLock},
-		{[]string{"mode", "read"}, KindUnknown},
-		{[]string{"mode", "express", anOwner, "1"}, KindUnknown},
-		{[]string{"mode", "read", "name", "1"}, KindUnknown},
-		{[]string{"name", "Ann", "email", "x"}, KindUnknown},
-		{[]string{anOwner, "Ann"}, KindUnknown},
-		{[]string{anOwner, "-1"}, KindUnknown},
-		{[]string{anOwner, "1", "name", "1"}, KindUnknown},
-		{[]string{anOwner + "x", "1"}, KindUnknown},
-		{[]string{"x" + anOwner, "1"}, KindUnknown},
-		{[]string{"11111111-1111-4111-8111-111111111111", "1"}, KindUnknown},
-		{[]string{"11111111-1111-4111-8111-111111111111:", "1"}, KindUnknown},
-		{[]string{"@", "1"}, KindUnknown},
-		{[]string{"a", "1", "b", "1", "c", "1", "d", "1", "e", "1", "f", "1"}, KindUnknown},
+		{[]string{anOwner, "1"}, keyspace.KindLock},
+		{[]string{anOwner, "12", anOwner + "@", "3", anOwner + "@part", "3"}, keyspace.KindLock},
+		{[]string{strings.ToUpper("aaaaaaaa" + anOwner[8:]), "1"}, keyspace.KindLock},
+		{[]string{"11111111-1111-4111-8111-111111111111:-9", "1"}, keyspace.KindLock},
+		{[]string{anOwner + ":0f2a", "1"}, keyspace.KindLock},
+		{[]string{"mode", "read", anOwner, "1"}, keyspace.KindRWLock},
+		{[]string{"mode", "write", anOwner + ":write", "1", anOwner, "2"}, keyspace.KindRWLock},
+		{[]string{"mode", "write", anOwner + ":write:0f2a", "1"}, keyspace.KindRWLock},
+		{[]string{"mode", "read"}, keyspace.KindUnknown},
+		{[]string{"mode", "express", anOwner, "1"}, keyspace.KindUnknown},
+		{[]string{"mode", "read", "name", "1"}, keyspace.KindUnknown},
+		{[]string{"name", "Ann", "email", "x"}, keyspace.KindUnknown},
+		{[]string{anOwner, "Ann"}, keyspace.KindUnknown},
+		{[]string{anOwner, "-1"}, keyspace.KindUnknown},
+		{[]string{anOwner, "1", "name", "1"}, keyspace.KindUnknown},
+		{[]string{anOwner + "x", "1"}, keyspace.KindUnknown},
+		{[]string{"x" + anOwner, "1"}, keyspace.KindUnknown},
+		{[]string{"11111111-1111-4111-8111-111111111111", "1"}, keyspace.KindUnknown},
+		{[]string{"11111111-1111-4111-8111-111111111111:", "1"}, keyspace.KindUnknown},
+		{[]string{"@", "1"}, keyspace.KindUnknown},
+		{[]string{"a", "1", "b", "1", "c", "1", "d", "1", "e", "1", "f", "1"}, keyspace.KindUnknown},
 	} {
 		key := uniqueName(t, c) + strings.Repeat("x", i)
 		store(t, c, append([]string{"HSET", key}, each.content...)...)
-		kind, _ := hashShape(each.content)
+		kind, _ := keyspace.HashShape(each.content)
 		require.Equal(t, each.want, kind, "%q", each.content)
-		require.Equal(t, each.want != KindUnknown, askShape(t, c, askHash, key), "%q", each.content)
+		require.Equal(t, each.want != keyspace.KindUnknown, askShape(t, c, askHash, key), "%q", each.content)
 	}
 }
 

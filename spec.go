@@ -4,27 +4,28 @@ import (
 	"context"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // spec is what distinguishes one kind of lock from another; everything else they share.
 type spec struct {
-	kind      Kind
-	family    Kind // kinds of one family may enter each other's holds
-	stored    Kind // what the key alone shows
+	kind      keyspace.Kind
+	family    keyspace.Kind // kinds of one family may enter each other's holds
+	stored    keyspace.Kind // what the key alone shows
 	protocol  protocol
 	renew     transport.Command // the script that renews it
 	reentrant bool
 	fenced    bool
-	side      Kind     // of a lock with two sides, or ""
-	line      lineKind // in which its waiters wait
-	permit    bool     // its owners are permits of a semaphore, not holders of a lock
-	party     bool     // its owners are parties of a barrier, not holders of a lock
-	renewals  int      // how many of its holds one script renews
-	passes    bool     // its release passes it on to another owner: see passing.go and handover.go
-	public    bool     // the program may know its owners from the start
-	along     bool     // several goroutines of a client may share an ownership of it: see readalong.go
-	handsOver bool     // its release may grant it to a waiting owner
+	side      keyspace.Kind // of a lock with two sides, or ""
+	line      lineKind      // in which its waiters wait
+	permit    bool          // its owners are permits of a semaphore, not holders of a lock
+	party     bool          // its owners are parties of a barrier, not holders of a lock
+	renewals  int           // how many of its holds one script renews
+	passes    bool          // its release passes it on to another owner: see passing.go and handover.go
+	public    bool          // the program may know its owners from the start
+	along     bool          // several goroutines of a client may share an ownership of it: see readalong.go
+	handsOver bool          // its release may grant it to a waiting owner
 	// grantMark is the letter by which entries in the queue and grants name it, or "" for a lock in a
 	// hash: see lua/queue/hand_over.lua.
 	grantMark string

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -68,7 +69,7 @@ func (l *SpinLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 // waiters of other locks of that name rely on the message.
 func spinSpec(b Backoff) *spec {
 	s := *lockSpec
-	s.kind, s.backoff = KindSpin, b.pause
+	s.kind, s.backoff = keyspace.KindSpin, b.pause
 	return &s
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -17,7 +18,7 @@ import (
 type synchronizer struct {
 	names  *keyspace.Keys
 	client *Client
-	kind   Kind
+	kind   keyspace.Kind
 }
 
 // refuseWholeTag makes a name that is entirely in braces an ErrInvalid: {x} and x have the same hash tag, and
@@ -28,7 +29,7 @@ func (o *synchronizer) refuseWholeTag(what string) {
 	}
 }
 
-func newSynchronizer(c *Client, kind Kind, name string, channel func(key string) string) synchronizer {
+func newSynchronizer(c *Client, kind keyspace.Kind, name string, channel func(key string) string) synchronizer {
 	names, err := c.options.naming().Keys(name)
 	if err == nil {
 		names.Channel = channel(names.Key)
@@ -43,7 +44,7 @@ func (o *synchronizer) Name() string { return o.names.Name }
 func (o *synchronizer) Client() *Client { return o.client }
 
 // what implements [attempter] for the calls that wait for the object.
-func (o *synchronizer) what() (Kind, string) { return o.kind, o.names.Name }
+func (o *synchronizer) what() (keyspace.Kind, string) { return o.kind, o.names.Name }
 
 // pause implements [attempter] for calls that rely on the channel of the object.
 func (o *synchronizer) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
@@ -63,7 +64,7 @@ func (o *synchronizer) begin(ctx context.Context) error {
 func (o *synchronizer) notBegun(ctx context.Context, verb string, count int, err error) error {
 	err = fault.Op(verb, o.names.Name, err)
 	if fault.IsContextEnd(err) {
-		o.observeCall(o.client.parentOf(ctx), EventGaveUp, count, time.Now(), err)
+		o.observeCall(o.client.reporter.Parent(ctx), report.GaveUp, count, time.Now(), err)
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -61,7 +62,7 @@ func (o *ownership) countSent(a releaseAnswer) {
 		return
 	}
 	if script.Freed(a.Answer) && phase == over {
-		o.observe(EventUndone, nil, nil)
+		o.observe(report.Undone, nil, nil)
 	}
 }
 
@@ -99,7 +100,7 @@ func (r *lastRelease) undo(ctx context.Context, stop <-chan struct{}) transport.
 	case err != nil:
 		return transport.Classify(err)
 	case !r.lock.spec.party && script.Freed(a): // that a party has left is not an undo
-		c.observe(nil, r.lock.event(EventUndone, r.number, r.owner))
+		c.reporter.Observe(nil, r.lock.event(report.Undone, r.number, r.owner))
 	}
 	return transport.Answered
 }

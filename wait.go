@@ -8,7 +8,9 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -27,7 +29,7 @@ type attempter interface {
 	pause(q *waitQueue, round int, left time.Duration) time.Duration
 	// what returns the kind of the object, under which the call is counted while it waits, and its
 	// name, for the log. With KindNone the call is not counted.
-	what() (Kind, string)
+	what() (keyspace.Kind, string)
 }
 
 // wait waits in one of the lines of the key, and then in front of it, until the attempter has what
@@ -131,15 +133,15 @@ func (c *Client) pause(q *waitQueue, a attempter, round int, left time.Duration,
 		return a.pause(q, round, left)
 	}
 	_, name := a.what()
-	trouble := noticeTrouble
+	trouble := report.NoticeTrouble
 	if transport.Classify(err) == transport.TryLater {
-		trouble = noticeBusyServer
+		trouble = report.NoticeBusyServer
 	}
-	c.reporter.log(trouble, name, slog.Any("error", err))
+	c.reporter.Log(trouble, name, slog.Any("error", err))
 	return transport.Jitter(transport.LongPause)
 }
 
-func (a *acquisition) what() (Kind, string) { return a.lock.spec.kind, a.lock.Name() }
+func (a *acquisition) what() (keyspace.Kind, string) { return a.lock.spec.kind, a.lock.Name() }
 
 // pause relies on messages, and tries as often as the kind of lock requires. A spin lock polls, and does not rely
 // on messages.
@@ -172,7 +174,7 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 	switch {
 	case s.line != onlyLine:
 		q.subscribe(c.notifier, a.lock.names.Channel, presenceChannel(a.lock.names.Key))
-		if s.side == KindRead && q.mustPoll(round) {
+		if s.side == keyspace.KindRead && q.mustPoll(round) {
 			pause = min(pause, pauseOfPoller(c.clock().Since(a.since)))
 		}
 	case s.passes:
@@ -207,6 +209,6 @@ func (a *acquisition) showWaiting() {
 // reportNoExpiry logs a lock without an expiry, which a refusal shows by its remaining time.
 func (a *acquisition) reportNoExpiry(left time.Duration) {
 	if left < 0 && a.lock.spec.isLock() {
-		a.lock.client.reporter.log(noticeNoExpiry, a.lock.names.Key)
+		a.lock.client.reporter.Log(report.NoticeNoExpiry, a.lock.names.Key)
 	}
 }

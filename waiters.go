@@ -95,12 +95,12 @@ func (c *Client) allWaiters(ctx context.Context, names *keyspace.Keys) ([]Waiter
 
 // fairWaiters reads the queue of a fair lock.
 func (c *Client) fairWaiters(ctx context.Context, names *keyspace.Keys) ([]Waiter, error) {
-	return c.readQueue(ctx, names, KindLock, script.NewCall(script.FairWaiters, names.FairKeys()))
+	return c.readQueue(ctx, names, keyspace.KindLock, script.NewCall(script.FairWaiters, names.FairKeys()))
 }
 
 // queuedWaiters reads the queue of a lock that is not fair. A page may repeat waiters of the one before.
 func (c *Client) queuedWaiters(ctx context.Context, names *keyspace.Keys) ([]Waiter, error) {
-	all, err := c.readQueue(ctx, names, KindLock, script.NewCall(script.ListWaiters, []string{names.Queue(), keyspace.WritersKey(keyspace.Tag(names.Key))}))
+	all, err := c.readQueue(ctx, names, keyspace.KindLock, script.NewCall(script.ListWaiters, []string{names.Queue(), keyspace.WritersKey(keyspace.Tag(names.Key))}))
 	listed := map[Owner]bool{}
 	return slices.DeleteFunc(all, func(w Waiter) bool {
 		again := listed[w.Owner]
@@ -111,7 +111,7 @@ func (c *Client) queuedWaiters(ctx context.Context, names *keyspace.Keys) ([]Wai
 
 // permitWaiters reads the queue of a semaphore whose permits have ids.
 func (c *Client) permitWaiters(ctx context.Context, names *keyspace.Keys) ([]Waiter, error) {
-	all, err := c.readQueue(ctx, names, KindSemaphore, script.NewCall(script.PermitWaiters, names.FairPermitKeys()[2:4]))
+	all, err := c.readQueue(ctx, names, keyspace.KindSemaphore, script.NewCall(script.PermitWaiters, names.FairPermitKeys()[2:4]))
 	for i, w := range all {
 		all[i].Permits = len(identity.GroupOf(w.Owner.String()))
 	}
@@ -119,7 +119,7 @@ func (c *Client) permitWaiters(ctx context.Context, names *keyspace.Keys) ([]Wai
 }
 
 // readQueue reads a queue of a lock or semaphore of that kind.
-func (c *Client) readQueue(ctx context.Context, names *keyspace.Keys, kind Kind, read script.Call) (all []Waiter, err error) {
+func (c *Client) readQueue(ctx context.Context, names *keyspace.Keys, kind keyspace.Kind, read script.Call) (all []Waiter, err error) {
 	err = script.Pages(func(positions []string) (size int64, err error) {
 		read.Args = positions
 		a, err := c.send(ctx, read)

@@ -1,15 +1,20 @@
 package latchkey
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+)
 
 // waitingKinds are the kinds of objects for which a call can wait.
-var waitingKinds = [...]Kind{
-	KindMutex, KindLock, KindFenced, KindSpin, KindFair, KindRead, KindWrite, KindMulti, KindRed,
-	KindSemaphore, KindPermit, KindFairPermit, KindLatch, KindBarrier, KindElection,
+var waitingKinds = [...]keyspace.Kind{
+	keyspace.KindMutex, keyspace.KindLock, keyspace.KindFenced, keyspace.KindSpin, keyspace.KindFair,
+	keyspace.KindRead, keyspace.KindWrite, keyspace.KindMulti, keyspace.KindRed, keyspace.KindSemaphore,
+	keyspace.KindPermit, keyspace.KindFairPermit, keyspace.KindLatch, keyspace.KindBarrier, keyspace.KindElection,
 }
 
 // waitCounts has the number of calls that wait now for each kind. The map itself never changes.
-type waitCounts map[Kind]*atomic.Int64
+type waitCounts map[keyspace.Kind]*atomic.Int64
 
 func newWaitCounts() waitCounts {
 	counts, numbers := waitCounts{}, new([len(waitingKinds)]atomic.Int64)
@@ -24,7 +29,7 @@ func newWaitCounts() waitCounts {
 type waitMark struct{ count *atomic.Int64 }
 
 // begin counts the call until end. KindNone is not counted.
-func (m *waitMark) begin(c *Client, kind Kind) {
+func (m *waitMark) begin(c *Client, kind keyspace.Kind) {
 	if m.count != nil {
 		return
 	}
@@ -54,7 +59,7 @@ func (c *Client) Waiting() map[Kind]int {
 	now := map[Kind]int{}
 	for kind, count := range c.waiting {
 		if n := count.Load(); n > 0 {
-			now[kind] = int(n)
+			now[Kind(kind)] = int(n)
 		}
 	}
 	return now

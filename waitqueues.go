@@ -4,12 +4,14 @@ import (
 	"hash/maphash"
 	"sync"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 // lineKey names what goroutines of a client wait for: an object of a kind. Others may want an object of another kind
 // with the same key. They do not wait for each other here: the server decides, and refuses the wrong kind.
 type lineKey struct {
-	kind Kind
+	kind keyspace.Kind
 	key  string
 }
 

@@ -1,4 +1,4 @@
--- Fragment: the shape of the hash of a lock, by the rule that shape.go states. The library must
+-- Fragment: the shape of the hash of a lock, by the rule that internal/base/keyspace/shape.go states. The library must
 -- not wait for, write or remove data of an application under the name of a lock.
 -- Scripts of the hot path include it only where somebody else's lock is found, because each
 -- function that it defines costs time.

@@ -1,4 +1,4 @@
--- Fragment: the shape of the token of a mutex, by the rule that shape.go states.
+-- Fragment: the shape of the token of a mutex, by the rule that internal/base/keyspace/shape.go states.
 --@include shared/shape_hash
 local longestToken, longestBytes = 1024, 64
 

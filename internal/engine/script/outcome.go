@@ -42,3 +42,15 @@ func IsFinal(err error) bool {
 	}
 	return transport.Classify(err) == transport.Refused
 }
+
+// Returned returns the error of a command as a call that ends with it returns it, in the errors of the library.
+func Returned(err error) error {
+	if err == nil {
+		return nil
+	}
+	returned := Explain(err)
+	if len(returned) == 1 {
+		return returned[0]
+	}
+	return errors.Join(returned...)
+}

@@ -1,4 +1,5 @@
-package latchkey
+// Package report tells the program what happens: events for its observer, lines for its logger.
+package report
 
 import (
 	"context"
@@ -7,8 +8,6 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
-
-	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 )
 
 const (
@@ -23,29 +22,29 @@ const (
 // errReports means that the logger or the observer did not return in time.
 var errReports = errors.New("latchkey: the logger or the observer does not return")
 
-// reporter passes log lines and events of a client to its logger and observer, in the order in which they
+// Reporter passes log lines and events of a client to its logger and observer, in the order in which they
 // happen. Both are code of the program that may block or panic. So only one goroutine calls them, which runs
 // only while there is something to report.
-type reporter struct {
+type Reporter struct {
 	logger   *slog.Logger
 	observer func(Event) // or nil
 
 	mu      sync.Mutex
-	queue   []report
+	queue   []item
 	running chan struct{} // closed when the goroutine ends; nil while there is none
 	closed  bool
 	periods map[string]*period // by the text of the notice
 }
 
-// report is an event or a log line.
-type report struct {
+// item is an event or a log line.
+type item struct {
 	event Event
 	line  *slog.Record
 }
 
 // period is the time after a notice was logged in which it is not logged again.
 type period struct {
-	notice   notice
+	notice   Notice
 	ends     time.Time
 	subjects map[string]struct{} // subjects that were logged
 	repeated int                 // lines that were left out
@@ -53,23 +52,41 @@ type period struct {
 	timer    *time.Timer         // logs the number of left-out lines
 }
 
-func newReporter(o Options) *reporter {
-	return &reporter{logger: o.Logger, observer: o.Observer, periods: map[string]*period{}}
+// New returns the reporter of a client. Without an observer there are no events.
+func New(logger *slog.Logger, observer func(Event)) *Reporter {
+	return &Reporter{logger: logger, observer: observer, periods: map[string]*period{}}
 }
 
-// observe queues an event for the observer.
-func (r *reporter) observe(e Event) {
+// Parent returns the values of a context for the events of a call, or nil if there is no observer. It
+// returns a pointer because each hold stores one.
+func (r *Reporter) Parent(ctx context.Context) *context.Context {
+	if r.observer == nil {
+		return nil
+	}
+	parent := context.WithoutCancel(ctx)
+	return &parent
+}
+
+// Observe queues an event of a call with that parent for the observer, if there is one.
+func (r *Reporter) Observe(parent *context.Context, e Event) {
+	if r.observer == nil {
+		return
+	}
+	if e.Context = context.Background(); parent != nil {
+		e.Context = *parent
+	}
+	e.Time = time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.closed && !r.put(report{event: e}, maxReports) {
+	if !r.closed && !r.put(item{event: e}, maxReports) {
 		r.logLocked(noticeDropped, e.Type.String())
 	}
 }
 
-// log logs a notice, unless the same one was logged in its period about the same subject, or about maxSubjects
+// Log logs a notice, unless the same one was logged in its period about the same subject, or about maxSubjects
 // others. Lines that are left out are counted. When the period is over, the last of them is logged with the
 // number.
-func (r *reporter) log(n notice, subject string, attrs ...slog.Attr) {
+func (r *Reporter) Log(n Notice, subject string, attrs ...slog.Attr) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.closed {
@@ -77,21 +94,13 @@ func (r *reporter) log(n notice, subject string, attrs ...slog.Attr) {
 	}
 }
 
-// ofMessages returns what logs that messages are missing.
-func (r *reporter) ofMessages() pubsub.Reports {
-	logs := func(n notice) func(string, error) {
-		return func(subject string, err error) { r.log(n, subject, slog.Any("error", err)) }
-	}
-	return pubsub.Reports{Lost: logs(noticeSubscription), BeatRefused: logs(noticeBeat), ChannelRefused: logs(noticeSubscribe)}
-}
-
 // logLocked is log with r.mu held.
-func (r *reporter) logLocked(n notice, subject string, attrs ...slog.Attr) {
+func (r *Reporter) logLocked(n Notice, subject string, attrs ...slog.Attr) {
 	line := n.line(subject, attrs)
-	p := r.periods[n.text]
+	p := r.periods[n.Text]
 	if p == nil || p.timer == nil && !line.Time.Before(p.ends) {
 		p = &period{notice: n, ends: line.Time.Add(n.every), subjects: map[string]struct{}{}}
-		r.periods[n.text] = p
+		r.periods[n.Text] = p
 	}
 	_, again := p.subjects[subject]
 	if !again && len(p.subjects) < maxSubjects && r.write(line) {
@@ -107,7 +116,7 @@ func (r *reporter) logLocked(n notice, subject string, attrs ...slog.Attr) {
 
 // sumUp logs how many lines were left out, and begins another period. Subjects that were logged are not logged
 // again until a period has passed in which no line was left out.
-func (r *reporter) sumUp(p *period) {
+func (r *Reporter) sumUp(p *period) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -120,7 +129,7 @@ func (r *reporter) sumUp(p *period) {
 }
 
 // writeSum logs the last line of a period with the number of lines that were left out. r.mu is held.
-func (r *reporter) writeSum(p *period) bool {
+func (r *Reporter) writeSum(p *period) bool {
 	line := p.last.Clone()
 	line.AddAttrs(slog.Int("repeated", p.repeated))
 	if !r.write(&line) {
@@ -131,12 +140,12 @@ func (r *reporter) writeSum(p *period) bool {
 }
 
 // write queues a log line if there is room for it. r.mu is held.
-func (r *reporter) write(line *slog.Record) bool {
-	return r.put(report{line: line}, maxReports+reservedReports)
+func (r *Reporter) write(line *slog.Record) bool {
+	return r.put(item{line: line}, maxReports+reservedReports)
 }
 
 // put queues a report unless the queue already has longest reports. r.mu is held.
-func (r *reporter) put(next report, longest int) bool {
+func (r *Reporter) put(next item, longest int) bool {
 	if len(r.queue) >= longest {
 		return false
 	}
@@ -149,7 +158,7 @@ func (r *reporter) put(next report, longest int) bool {
 }
 
 // run delivers reports until none is left. It survives a handler that ends its goroutine.
-func (r *reporter) run() {
+func (r *Reporter) run() {
 	done := false
 	defer func() {
 		if !done {
@@ -167,25 +176,25 @@ func (r *reporter) run() {
 }
 
 // next takes the oldest report. If there is none, it marks the goroutine as ended.
-func (r *reporter) next() (next report, more bool) {
+func (r *Reporter) next() (next item, more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.queue) == 0 {
 		r.queue = nil
 		close(r.running)
 		r.running = nil
-		return report{}, false
+		return item{}, false
 	}
-	next, r.queue[0] = r.queue[0], report{}
+	next, r.queue[0] = r.queue[0], item{}
 	r.queue = r.queue[1:]
 	return next, true
 }
 
 // deliver calls the observer or the logger, and survives their panics.
-func (r *reporter) deliver(next report) {
+func (r *Reporter) deliver(next item) {
 	defer func() {
 		if cause := recover(); cause != nil && next.line == nil {
-			r.log(noticePanic, next.event.Type.String(), slog.Any("panic", cause), slog.String("stack", string(debug.Stack())))
+			r.Log(noticePanic, next.event.Type.String(), slog.Any("panic", cause), slog.String("stack", string(debug.Stack())))
 		}
 	}()
 	if next.line == nil {
@@ -198,9 +207,9 @@ func (r *reporter) deliver(next report) {
 	}
 }
 
-// close delivers the remaining reports, and fails if that takes longer than ctx or patience allow. It accepts
+// Close delivers the remaining reports, and fails if that takes longer than ctx or patience allow. It accepts
 // no new reports.
-func (r *reporter) close(ctx context.Context, patience time.Duration) error {
+func (r *Reporter) Close(ctx context.Context, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	running := r.finish()
@@ -216,7 +225,7 @@ func (r *reporter) close(ctx context.Context, patience time.Duration) error {
 }
 
 // finish logs all pending sums, and returns the channel that closes with the goroutine, or nil.
-func (r *reporter) finish() (running <-chan struct{}) {
+func (r *Reporter) finish() (running <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, p := range r.periods {

@@ -1,14 +1,14 @@
-package latchkey
+package report
 
 import (
 	"log/slog"
 	"time"
 )
 
-// notice is a kind of log line.
-type notice struct {
+// Notice is a kind of log line.
+type Notice struct {
 	level slog.Level
-	text  string
+	Text  string
 	about string        // the name of the subject
 	every time.Duration // at most once in this time about one subject
 }
@@ -20,51 +20,52 @@ const (
 	rarePeriod = time.Hour
 )
 
+// The notices that are always the same.
 var (
-	noticePublish = notice{slog.LevelWarn,
+	NoticePublish = Notice{slog.LevelWarn,
 		"latchkey: the server refuses to publish releases, waiters of other processes poll", "channel", rarePeriod}
-	noticeSubscribe = notice{slog.LevelWarn,
+	NoticeSubscribe = Notice{slog.LevelWarn,
 		"latchkey: the server refuses a subscription, waiters poll", "channel", rarePeriod}
-	noticeBeat = notice{slog.LevelWarn,
+	NoticeBeat = Notice{slog.LevelWarn,
 		"latchkey: the server refuses the heartbeat channel, so a silent subscription goes unnoticed", "channel", rarePeriod}
-	noticeNoExpiry = notice{slog.LevelWarn,
+	NoticeNoExpiry = Notice{slog.LevelWarn,
 		"latchkey: the key has no expiry: the lock is damaged, or another program wrote the key; still waiting", "key", rarePeriod}
-	noticeOwnWait = notice{slog.LevelWarn,
+	NoticeOwnWait = Notice{slog.LevelWarn,
 		"latchkey: a call waits without a limit for a lock that a call of this client holds; " +
 			"if it runs under that hold, pass it the context of the hold", "lock", rarePeriod}
-	noticeOwnReader = notice{slog.LevelWarn,
+	NoticeOwnReader = Notice{slog.LevelWarn,
 		"latchkey: a call waits to read behind a writer, which waits for a call of this client to stop reading; " +
 			"if it runs under that hold, pass it the context of the hold", "lock", rarePeriod}
-	noticeTrouble = notice{slog.LevelWarn,
+	NoticeTrouble = Notice{slog.LevelWarn,
 		"latchkey: the server does not answer; still waiting", "lock", noticePeriod}
-	noticeBusyServer = notice{slog.LevelWarn,
+	NoticeBusyServer = Notice{slog.LevelWarn,
 		"latchkey: the server answers, but cannot serve the request now; still waiting", "lock", noticePeriod}
-	noticeSubscription = notice{slog.LevelWarn,
+	NoticeSubscription = Notice{slog.LevelWarn,
 		"latchkey: subscription lost, waiters poll until it is back", "node", noticePeriod}
-	noticeRenewal = notice{slog.LevelWarn,
+	NoticeRenewal = Notice{slog.LevelWarn,
 		"latchkey: renewal failed, repeating it", "lock", noticePeriod}
-	noticeRefresh = notice{slog.LevelWarn,
+	NoticeRefresh = Notice{slog.LevelWarn,
 		"latchkey: fair waiters could not be refreshed, repeating it", "node", noticePeriod}
-	noticeLabel = notice{slog.LevelWarn,
+	NoticeLabel = Notice{slog.LevelWarn,
 		"latchkey: the server refuses the label of this client, others see its owners by their ids", "label", rarePeriod}
-	noticeGivenUp = notice{slog.LevelError,
+	NoticeGivenUp = Notice{slog.LevelError,
 		"latchkey: an operation whose outcome is unknown was given up", "note", noticePeriod}
-	noticeUnreleased = notice{slog.LevelError,
+	NoticeUnreleased = Notice{slog.LevelError,
 		"latchkey: a hold was dropped without Unlock and is renewed until its MaxHold or until the client is closed", "lock", noticePeriod}
-	noticePanic = notice{slog.LevelError,
+	noticePanic = Notice{slog.LevelError,
 		"latchkey: the observer panicked", "event", noticePeriod}
-	noticeDropped = notice{slog.LevelWarn,
+	noticeDropped = Notice{slog.LevelWarn,
 		"latchkey: an event was dropped because the observer is too slow", "event", noticePeriod}
 )
 
-// noticeLost is for a hold that ended without a release.
-func noticeLost(why string) notice {
-	return notice{slog.LevelWarn, "latchkey: hold lost: " + why, "lock", noticePeriod}
+// NoticeLost is for a hold that ended without a release.
+func NoticeLost(why string) Notice {
+	return Notice{slog.LevelWarn, "latchkey: hold lost: " + why, "lock", noticePeriod}
 }
 
 // line returns the notice about a subject as a log record.
-func (n notice) line(subject string, attrs []slog.Attr) *slog.Record {
-	line := slog.NewRecord(time.Now(), n.level, n.text, 0)
+func (n Notice) line(subject string, attrs []slog.Attr) *slog.Record {
+	line := slog.NewRecord(time.Now(), n.level, n.Text, 0)
 	if subject != "" {
 		line.AddAttrs(slog.String(n.about, subject))
 	}

@@ -1,4 +1,4 @@
-package latchkey
+package keyspace
 
 import (
 	"regexp"
@@ -55,21 +55,22 @@ const (
 )
 
 var (
-	ownerShape  = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}:-?[0-9]+($|[:@])`)
+	// OwnerShape is the form of an owner, and of what begins with one.
+	OwnerShape  = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}:-?[0-9]+($|[:@])`)
 	countShape  = regexp.MustCompile(`^[0-9]+$`)
 	numberShape = regexp.MustCompile(`^-?[0-9]+$`)
 	randomStart = regexp.MustCompile(`^[A-Za-z0-9_-]{22}`)
 )
 
-// isNumber reports whether a string is the count of a semaphore or of a latch.
-func isNumber(value string) bool {
+// IsNumber reports whether a string is the count of a semaphore or of a latch.
+func IsNumber(value string) bool {
 	return len(value) <= longestNumber && numberShape.MatchString(value)
 }
 
-// isToken reports whether a string is the token of a lock.
-func isToken(value string, expires bool) bool {
+// IsToken reports whether a string is the token of a lock.
+func IsToken(value string, expires bool) bool {
 	switch {
-	case len(value) < minToken, len(value) > longestToken, !expires && !ownerShape.MatchString(value):
+	case len(value) < minToken, len(value) > longestToken, !expires && !OwnerShape.MatchString(value):
 		return false
 	case !utf8.ValidString(value):
 		return len(value) <= longestBytes
@@ -80,8 +81,8 @@ func isToken(value string, expires bool) bool {
 		(len(value) > longestNumber || strings.Trim(value, "-+.0123456789") != "")
 }
 
-// hashShape returns the kind of lock that a hash is, or KindUnknown, and its owners.
-func hashShape(content []string) (Kind, []identity.Holder) {
+// HashShape returns the kind of lock that a hash is, or KindUnknown, and its owners.
+func HashShape(content []string) (Kind, []identity.Holder) {
 	found := KindLock
 	var list []identity.Holder
 	for pair := range slices.Chunk(content, 2) {
@@ -89,7 +90,7 @@ func hashShape(content []string) (Kind, []identity.Holder) {
 		switch count, _ := strconv.Atoi(value); {
 		case field == "mode" && (value == "read" || value == "write"):
 			found = KindRWLock
-		case !ownerShape.MatchString(field) || !countShape.MatchString(value):
+		case !OwnerShape.MatchString(field) || !countShape.MatchString(value):
 			return KindUnknown, nil
 		case strings.Contains(field, "@"):
 			// The part of a guest, which the owner's own field includes.
@@ -106,8 +107,8 @@ func hashShape(content []string) (Kind, []identity.Holder) {
 	return found, list
 }
 
-// isBarrier reports whether a hash is a barrier.
-func isBarrier(content []string) bool {
+// IsBarrier reports whether a hash is a barrier.
+func IsBarrier(content []string) bool {
 	var fields int
 	for pair := range slices.Chunk(content, 2) {
 		switch {
@@ -123,8 +124,8 @@ func isBarrier(content []string) bool {
 	return fields == 2
 }
 
-// foreignNoun describes data of an application in words.
-func foreignNoun(redisType string, expires bool, content []string) string {
+// ForeignNoun describes data of an application in words.
+func ForeignNoun(redisType string, expires bool, content []string) string {
 	switch {
 	case redisType == "hash" && len(content) == 0:
 		return "a hash with too many fields for a lock"
@@ -134,7 +135,7 @@ func foreignNoun(redisType string, expires bool, content []string) string {
 		return "a sorted set"
 	case redisType != "string":
 		return "a " + redisType
-	case len(content) == 1 && !expires && isToken(content[0], true):
+	case len(content) == 1 && !expires && IsToken(content[0], true):
 		return "a string that does not expire"
 	}
 	return "a string of an application"

@@ -1,9 +1,9 @@
-package latchkey
+package keyspace
 
 // Kind names a kind of object.
 type Kind string
 
-// The kinds of objects, of holds and of what [Client.Inspect] finds.
+// The kinds of objects, of holds and of what an inspection finds.
 const (
 	KindNone     Kind = "none"     // nothing: the lock is free
 	KindMutex    Kind = "mutex"    // the plain lock of NewMutex and many other libraries
@@ -31,8 +31,11 @@ const (
 	KindNumber    Kind = "number"
 )
 
-// nouns are the kinds in words, for errors and for people.
+// Noun returns a kind in words, for errors and for people, or "" for one that has none.
+func Noun(kind Kind) string { return nouns[kind] }
+
 var nouns = map[Kind]string{
 	KindMutex: "a mutex", KindLock: "a lock", KindRWLock: "a read/write lock", KindElection: "an election",
-	KindSemaphore: "a semaphore", KindLatch: "a latch", KindBarrier: "a barrier", KindNumber: "a number (a semaphore, a latch or a counter)",
+	KindSemaphore: "a semaphore", KindLatch: "a latch", KindBarrier: "a barrier",
+	KindNumber: "a number (a semaphore, a latch or a counter)",
 }
