@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
 // Inspect shows the state of a lock. ForceUnlock frees it from a holder that is gone.
@@ -120,14 +119,13 @@ func ExampleQuotePattern() {
 // The observer receives an event for whatever happens to a lock, for your own metrics, traces and logs. The module
 // latchkeyotel provides an observer for OpenTelemetry.
 func ExampleEvent() {
-	server, err := latchkeytest.Start()
-	if err != nil {
-		log.Fatal(err)
-	}
+	ctx := context.Background()
+	server := startServer()
+	defer server.Close()
 	events := make(chan latchkey.Event, 10)
-	client := server.Client(latchkey.Options{Observer: func(e latchkey.Event) { events <- e }})
-	err = client.NewLock("orders:42").Do(context.Background(), func(context.Context) error { return nil })
-	server.Close() // after Close, all events have been delivered
+	client := connect(server.URL(), latchkey.Options{Observer: func(e latchkey.Event) { events <- e }})
+	err := client.NewLock("orders:42").Do(ctx, func(context.Context) error { return nil })
+	_ = client.Close(ctx) // after Close, all events have been delivered
 	close(events)
 	for e := range events {
 		fmt.Println(e.Type, e.Kind, e.Name)
@@ -149,12 +147,11 @@ func ExampleEventType() {
 // One process hands its hold to another: the second enters with the owner of the first, and then the first unlocks.
 func ExampleOwner() {
 	ctx := context.Background()
-	server, err := latchkeytest.Start()
-	if err != nil {
-		log.Fatal(err)
-	}
+	server := startServer()
 	defer server.Close()
-	first, second := server.Client().NewLock("upload:7"), server.Client().NewLock("upload:7")
+	one, other := connect(server.URL(), latchkey.Options{}), connect(server.URL(), latchkey.Options{})
+	defer func() { _ = errors.Join(one.Close(ctx), other.Close(ctx)) }()
+	first, second := one.NewLock("upload:7"), other.NewLock("upload:7")
 
 	hold, err := first.Lock(ctx)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/latchkeytest"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
 // A MultiLock locks two accounts together, in whichever order the program names them.
@@ -56,20 +56,19 @@ func ExampleHold_Member() {
 func ExampleRedLock() {
 	ctx := context.Background()
 	var members []latchkey.Locker
-	var servers []*latchkeytest.Server
+	var servers []*testredis.Server
 	for range 3 {
-		server, err := latchkeytest.Start()
-		if err != nil {
-			log.Fatal(err)
-		}
+		server := startServer()
 		defer server.Close()
 		servers = append(servers, server)
-		members = append(members, server.Client(latchkey.Options{RetryBudget: time.Second}).NewLock("orders:42"))
+		client := connect(server.URL(), latchkey.Options{RetryBudget: time.Second})
+		defer func() { _ = client.Close(ctx) }()
+		members = append(members, client.NewLock("orders:42"))
 	}
 	lock := latchkey.NewRedLock(latchkey.RedLockOptions{}, members...)
-	servers[0].Stop()
+	servers[0].Close()
 	fmt.Println("two of three:", lock.Do(ctx, func(context.Context) error { return nil }))
-	servers[1].Stop()
+	servers[1].Close()
 	_, err := lock.TryLock(ctx)
 	fmt.Println("one of three:", errors.Is(err, latchkey.ErrUnavailable))
 	// Output:
@@ -82,10 +81,7 @@ func ExampleRedLock_lazyConnect() {
 	ctx := context.Background()
 	var members []latchkey.Locker
 	for i := range 3 {
-		server, err := latchkeytest.Start()
-		if err != nil {
-			log.Fatal(err)
-		}
+		server := startServer()
 		defer server.Close()
 		if i == 0 {
 			server.Close() // it is down when the program starts

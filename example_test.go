@@ -10,17 +10,34 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/latchkeytest"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
-// embedded starts an in-process server in place of Redis, so that the examples run anywhere. A real program
+// embedded connects to a server that it starts in place of Redis, so that the examples run anywhere. A real program
 // calls latchkey.Connect(ctx, "redis://localhost:6379", latchkey.Options{}) instead.
-func embedded() (*latchkey.Client, func()) {
-	server, err := latchkeytest.Start()
+func embedded() (client *latchkey.Client, done func()) {
+	server := startServer()
+	client = connect(server.URL(), latchkey.Options{})
+	return client, func() {
+		_ = client.Close(context.Background())
+		server.Close()
+	}
+}
+
+func startServer() *testredis.Server {
+	server, err := testredis.Start()
 	if err != nil {
 		log.Fatal(err)
 	}
-	return server.Client(), server.Close
+	return server
+}
+
+func connect(url string, options latchkey.Options) *latchkey.Client {
+	client, err := latchkey.Connect(context.Background(), url, options)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return client
 }
 
 // A critical section across processes. Busy, unreachable and lost are different errors.
@@ -55,16 +72,11 @@ func Example() {
 // The handler answers 409 Conflict if another process holds the lock, and 503 Service Unavailable if the
 // client cannot reach the lock server.
 func ExampleLock_Do_http() {
-	server, err := latchkeytest.Start()
-	if err != nil {
-		log.Fatal(err)
-	}
 	ctx := context.Background()
-	client, err := latchkey.Connect(ctx, server.URL(), latchkey.Options{RetryBudget: time.Second})
-	if err != nil {
-		log.Fatal(err)
-	}
+	server := startServer()
+	client := connect(server.URL(), latchkey.Options{RetryBudget: time.Second})
 	defer func() { _ = client.Close(ctx) }()
+	elsewhere := connect(server.URL(), latchkey.Options{})
 	pay := func(w http.ResponseWriter, r *http.Request) {
 		order := client.NewLock("order:" + r.PathValue("id"))
 		err := order.Do(r.Context(), func(context.Context) error {
@@ -91,12 +103,13 @@ func ExampleLock_Do_http() {
 	}
 
 	fmt.Println("free:", post())
-	other, err := server.Client().NewLock("order:42").TryLock(ctx)
+	other, err := elsewhere.NewLock("order:42").TryLock(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println("busy:", post())
 	fmt.Println("given back:", other.Unlock(ctx) == nil)
+	_ = elsewhere.Close(ctx)
 	server.Close()
 	fmt.Println("dead:", post())
 	// Output:
@@ -213,12 +226,10 @@ func ExampleClient_Objects() {
 // Inspect shows who holds a lock and why.
 func ExampleNote() {
 	ctx := context.Background()
-	server, err := latchkeytest.Start()
-	if err != nil {
-		log.Fatal(err)
-	}
+	server := startServer()
 	defer server.Close()
-	client := server.Client(latchkey.Options{Label: "payments-7"})
+	client := connect(server.URL(), latchkey.Options{Label: "payments-7"})
+	defer func() { _ = client.Close(ctx) }()
 
 	hold, err := client.NewLock("account:42").Lock(ctx, latchkey.Note("order 1234"))
 	if err != nil {

@@ -10,9 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
 // Few functions of this module are between a call of Lock and the command that rueidis gets, so that a reader can
@@ -20,7 +21,7 @@ import (
 func TestUncontendedLockIsFewFramesDeep(t *testing.T) {
 	var answers sync.RWMutex // held for writing, no answer arrives
 	c, err := Open(t.Context(), rueidis.ClientOption{
-		InitAddress: []string{miniredis.RunT(t).Addr()},
+		InitAddress: []string{testredis.Run(t).Addr()},
 		DialCtxFn: func(ctx context.Context, address string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			conn, err := dialer.DialContext(ctx, "tcp", address)
 			return &heldUpConn{conn, &answers}, err

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/testredis"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -21,9 +21,7 @@ func newTestClient(t *testing.T, options Options) *Client {
 	t.Helper()
 	url := os.Getenv("LATCHKEY_TEST_REDIS")
 	if url == "" {
-		server := miniredis.RunT(t)
-		server.ClockTTL(true)
-		url = "redis://" + server.Addr()
+		url = testredis.Run(t).URL()
 	}
 	return newClientOf(t, url, options)
 }

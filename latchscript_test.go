@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -230,11 +230,10 @@ func TestLatchScripts_expiry(t *testing.T) {
 // A latch with a TTL expires on its own. The test moves the clock: with real time, an embedded server can delete a
 // key shortly before its own TIME says so, and no real server does that.
 func TestLatchScripts_time_passes(t *testing.T) {
-	server := miniredis.RunT(t)
-	server.ClockTTL(true)
+	server := testredis.Run(t)
 	now := time.Now()
 	server.SetTime(now)
-	c := newClientOf(t, "redis://"+server.Addr(), Options{})
+	c := newClientOf(t, server.URL(), Options{})
 	s := latchScripts{t, c.NewCountDownLatch(uniqueName(t, c)), new(int)}
 
 	require.Equal(t, int64(1), s.set("0", 1, "300"))

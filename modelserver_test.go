@@ -16,11 +16,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 	"github.com/latchkey-go/latchkey/internal/transport"
 	"github.com/latchkey-go/latchkey/lua"
 )
@@ -49,14 +49,10 @@ type modelServer struct {
 // that times come out even.
 func embeddedModelServer(t *testing.T) *modelServer {
 	t.Helper()
-	redis := miniredis.RunT(t)
+	redis := testredis.Run(t)
 	redis.SetTime(time.UnixMicro(modelEpoch))
-	redis.ClockTTL(true)
 	s := &modelServer{name: "embedded", network: "tcp", address: redis.Addr(), pause: 1000, early: true}
-	s.set = func(micros int64) {
-		redis.SetTime(time.UnixMicro(micros))
-		redis.DB(0) // removes keys that have expired
-	}
+	s.set = func(micros int64) { redis.SetTime(time.UnixMicro(micros)) }
 	s.connect(t)
 	return s
 }

@@ -5,15 +5,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
 // A call for an owner leaves nothing behind if it fails, whatever the reason is and whoever made the owner.
 func TestRegistry_forgets_owners_of_failed_calls(t *testing.T) {
-	server := miniredis.RunT(t)
-	server.ClockTTL(true)
-	c, other := newClientOf(t, "redis://"+server.Addr(), Options{}), newClientOf(t, "redis://"+server.Addr(), Options{})
+	url := testredis.Run(t).URL()
+	c, other := newClientOf(t, url, Options{}), newClientOf(t, url, Options{})
 	ctx := context.Background()
 	canceled, cancel := context.WithCancel(ctx)
 	cancel()

@@ -18,7 +18,7 @@ import (
 const module = "github.com/latchkey-go/latchkey"
 
 // floors are the folders of this one, the lowest first.
-var floors = []string{"base", "transport", "engine"}
+var floors = []string{"base", "transport", "engine", "testredis"}
 
 // onlyIn has what a single room may import besides rooms, rueidis and the standard library.
 var onlyIn = map[string]string{
