@@ -24,13 +24,11 @@ func goCommand(t *testing.T, args ...string) []byte {
 func TestModuleRequirements(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{
-		"github.com/redis/rueidis":         "the client",
-		"github.com/google/uuid":           "owners",
-		"golang.org/x/sys":                 "required by rueidis",
-		"github.com/alicebob/miniredis/v2": "the server of latchkeytest",
-		"github.com/yuin/gopher-lua":       "required by miniredis",
-		"github.com/stretchr/testify":      "tests",
-		"go.yaml.in/yaml/v3":               "required by testify",
+		"github.com/redis/rueidis":    "the client",
+		"github.com/google/uuid":      "owners",
+		"golang.org/x/sys":            "required by rueidis",
+		"github.com/stretchr/testify": "tests",
+		"go.yaml.in/yaml/v3":          "required by testify",
 	}
 	module := readModule(t, ".")
 	for _, required := range module.Require {
@@ -53,7 +51,7 @@ func TestModulesThatUsersCompile(t *testing.T) {
 	}, list("."))
 	assert.Subset(t, []string{
 		"github.com/latchkey-go/latchkey", "github.com/redis/rueidis", "github.com/google/uuid", "golang.org/x/sys",
-		"github.com/alicebob/miniredis/v2", "github.com/yuin/gopher-lua",
+		"github.com/latchkey-go/latchkey/latchkeytest", "github.com/alicebob/miniredis/v2", "github.com/yuin/gopher-lua",
 	}, list("./latchkeytest"))
 }
 
@@ -61,12 +59,21 @@ func TestModulesThatUsersCompile(t *testing.T) {
 // directives of required modules.
 func TestModulesBesideCanBeReleased(t *testing.T) {
 	t.Parallel()
-	for _, folder := range []string{"cmd/latchkey", "latchkeyotel", "latchkeycron"} {
+	for _, folder := range []string{"cmd/latchkey", "latchkeytest", "latchkeyotel", "latchkeycron"} {
 		module := readModule(t, folder)
 		assert.Empty(t, module.Replace, folder)
 		assert.Empty(t, module.Exclude, folder)
 		assert.Contains(t, module.requires(), "github.com/latchkey-go/latchkey", "%s does not require the library", folder)
 	}
+}
+
+// latchkeytest requires its server, and what its clients need; testify is for its tests.
+func TestModuleRequirementsOfLatchkeytest(t *testing.T) {
+	t.Parallel()
+	assert.ElementsMatch(t, []string{
+		"github.com/latchkey-go/latchkey", "github.com/alicebob/miniredis/v2",
+		"github.com/redis/rueidis", "github.com/stretchr/testify",
+	}, readModule(t, "latchkeytest").requires())
 }
 
 // latchkeyotel requires only the interfaces of OpenTelemetry, and no implementation.
@@ -82,16 +89,17 @@ func TestModuleRequirementsOfLatchkeyotel(t *testing.T) {
 func TestModuleRequirementsOfLatchkeycron(t *testing.T) {
 	t.Parallel()
 	assert.ElementsMatch(t, []string{
-		"github.com/latchkey-go/latchkey", "github.com/go-co-op/gocron/v2",
+		"github.com/latchkey-go/latchkey", "github.com/go-co-op/gocron/v2", "github.com/latchkey-go/latchkey/latchkeytest",
 		"github.com/google/uuid", "github.com/jonboulle/clockwork", "github.com/stretchr/testify",
 	}, readModule(t, "latchkeycron").requires())
 }
 
-// The examples need only the standard library and databases that support fencing.
+// The examples need only latchkeytest and databases that support fencing.
 func TestModuleRequirementsOfExamples(t *testing.T) {
 	t.Parallel()
 	assert.ElementsMatch(t, []string{
-		"github.com/latchkey-go/latchkey", "github.com/redis/rueidis", "github.com/jackc/pgx/v5", "modernc.org/sqlite",
+		"github.com/latchkey-go/latchkey", "github.com/latchkey-go/latchkey/latchkeytest", "github.com/redis/rueidis",
+		"github.com/jackc/pgx/v5", "modernc.org/sqlite",
 	}, readModule(t, "examples").requires())
 }
 

@@ -2,11 +2,15 @@ module github.com/latchkey-go/latchkey/examples
 
 go 1.25.0
 
-replace github.com/latchkey-go/latchkey => ../
+replace (
+	github.com/latchkey-go/latchkey => ../
+	github.com/latchkey-go/latchkey/latchkeytest => ../latchkeytest
+)
 
 require (
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/latchkey-go/latchkey v0.0.0
+	github.com/latchkey-go/latchkey/latchkeytest v0.0.0
 	github.com/redis/rueidis v1.0.79
 	modernc.org/sqlite v1.48.0
 )

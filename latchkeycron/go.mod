@@ -7,6 +7,7 @@ require (
 	github.com/google/uuid v1.6.0
 	github.com/jonboulle/clockwork v0.5.0
 	github.com/latchkey-go/latchkey v0.0.0
+	github.com/latchkey-go/latchkey/latchkeytest v0.0.0
 	github.com/stretchr/testify v1.12.1
 )
 

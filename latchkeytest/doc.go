@@ -8,6 +8,9 @@
 //		…
 //	}
 //
+// It is a module of its own, so that a program without such tests does not
+// depend on it: go get github.com/latchkey-go/latchkey/latchkeytest.
+//
 // Every server starts empty and belongs to one test. Tests that each have a
 // server run in parallel without seeing one another's locks.
 //

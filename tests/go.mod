@@ -92,4 +92,5 @@ require (
 replace (
 	github.com/latchkey-go/latchkey => ../
 	github.com/latchkey-go/latchkey/latchkeycron => ../latchkeycron
+	github.com/latchkey-go/latchkey/latchkeytest => ../latchkeytest
 )

@@ -5,6 +5,7 @@ go 1.25.0
 require (
 	github.com/google/uuid v1.6.0
 	github.com/latchkey-go/latchkey v0.0.0
+	github.com/latchkey-go/latchkey/latchkeytest v0.0.0
 	github.com/redis/rueidis v1.0.79
 	github.com/stretchr/testify v1.12.1
 	github.com/urfave/cli/v3 v3.14.0

@@ -5,11 +5,13 @@ go 1.25.0
 replace (
 	github.com/latchkey-go/latchkey => ../../
 	github.com/latchkey-go/latchkey/latchkeyotel => ../
+	github.com/latchkey-go/latchkey/latchkeytest => ../../latchkeytest
 )
 
 require (
 	github.com/latchkey-go/latchkey v0.0.0
 	github.com/latchkey-go/latchkey/latchkeyotel v0.0.0
+	github.com/latchkey-go/latchkey/latchkeytest v0.0.0
 	github.com/prometheus/client_golang v1.23.2
 	github.com/prometheus/common v0.67.5
 	github.com/prometheus/prometheus v0.312.0
