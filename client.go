@@ -136,7 +136,7 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	c.watchdog = newWatchdog(c)
 	c.undo = newUndoer(c)
 	c.registry = newRegistry(c)
-	c.waitQueues = newWaitQueues(c.registry.live)
+	c.waitQueues = newWaitQueues()
 	c.waiting = newWaitCounts()
 	c.handover = newHandover(c)
 	c.notifier.Unclaimed = c.handover.unclaimed

@@ -14,14 +14,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
 
-// noHolds is for wait queues of keys without holds.
-type noHolds struct{}
-
-func (noHolds) attach(*waitQueue) {}
-func (noHolds) detach(*waitQueue) {}
-
 func TestWaitQueue_lets_waiters_in_one_by_one_in_order(t *testing.T) {
-	q := newWaitQueues(noHolds{}).use(lineKey{key: "job"})
+	q := newWaitQueues().use(lineKey{key: "job"})
 	ctx := context.Background()
 	require.NoError(t, awaitFront(ctx, q, nil))
 	const waiters = 100
@@ -49,7 +43,7 @@ func (q *waitQueue) waiting() int {
 }
 
 func TestWaitQueue_leaver_in_line_is_skipped(t *testing.T) {
-	q := newWaitQueues(noHolds{}).use(lineKey{key: "job"})
+	q := newWaitQueues().use(lineKey{key: "job"})
 	require.NoError(t, awaitFront(context.Background(), q, nil))
 	ctx, cancel := context.WithCancel(context.Background())
 	left := make(chan error, 1)
@@ -79,7 +73,7 @@ func TestWaitQueues_vanish_when_unused(t *testing.T) {
 }
 
 func TestWaitQueue_own_message_wakes_nobody(t *testing.T) {
-	q := newWaitQueues(noHolds{}).use(lineKey{key: "job"})
+	q := newWaitQueues().use(lineKey{key: "job"})
 	q.sub = &pubsub.Subscription{To: q}
 	q.sub.Confirmed.Store(true)
 	q.countHold(true)

@@ -85,7 +85,7 @@ func (o *ownership) removeLater() {
 // subscribers received the message of the release: 0 if none was sent or nobody listens, -1 if it could not be
 // published. next is as for leave.
 func (o *ownership) leaveFree(next *ownership, receivers int64) {
-	left, q := o.leaveLine(o.echo && receivers <= 0, next)
+	left, q := o.links.holdEnds(o.echo && receivers <= 0, next.asLeft())
 	abandonLeft(left)
 	if q != nil { // if its users leave now, and it serves another key, there is one useless attempt
 		q.wakeFronts()
@@ -95,7 +95,7 @@ func (o *ownership) leaveFree(next *ownership, receivers int64) {
 // leave is leaveFree for a lock that others still hold: they wake the waiters. The waiter that comes to the front
 // goes on with next, which end has returned; if nobody comes, next is abandoned.
 func (o *ownership) leave(next *ownership) {
-	left, _ := o.leaveLine(o.echo, next)
+	left, _ := o.links.holdEnds(o.echo, next.asLeft())
 	abandonLeft(left)
 }
 
@@ -115,7 +115,7 @@ func (o *ownership) end(cause error) (next *ownership, ended bool) {
 	o.mu.Unlock()
 	o.lock.client.registry.remove(o)
 	if o.lock.spec.along {
-		o.closeLine()
+		o.links.closeLine()
 	}
 	if cause == nil {
 		cause = fault.ErrNotHeld

@@ -85,7 +85,7 @@ func (w *world) begin() {
 func startOver(c *Client, id string, listens bool) {
 	c.id = id
 	c.registry = newRegistry(c)
-	c.waitQueues = newWaitQueues(c.registry.live)
+	c.waitQueues = newWaitQueues()
 	c.dedupSessions = dedupSessions{}
 	c.handover = newHandover(c)
 	channel := &clientChannel{handover: c.handover, name: "latchkey:{" + c.id + "}", waiting: map[string]addressee{}}

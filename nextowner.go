@@ -18,7 +18,7 @@ func (o *ownership) chooseNext() {
 	if !s.passes || s.backoff != nil || o.lock.client.handover.mustPoll(o.lock.names.Key, 0) { // the queue would not know when it polls
 		return
 	}
-	first, is := o.firstInLine().(*acquisition)
+	first, is := o.links.firstInLine().(*acquisition)
 	if !is || first.lock.spec != s || first.lock.Name() != o.lock.Name() {
 		return
 	}
@@ -40,7 +40,7 @@ func (o *ownership) chooseTurn() {
 	if !o.lock.spec.recipe {
 		return
 	}
-	open := o.openFor()
+	open := o.links.openFor(o.turnBegan())
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.local.openMS = int16(script.Millis(open)) //nolint:gosec // it is short
@@ -68,7 +68,7 @@ func (o *ownership) noteOpen(a transport.Answer) {
 	o.mu.Lock()
 	open := script.FromMillis(int64(o.local.openMS))
 	o.mu.Unlock()
-	o.leftFree(open, !a.Message.IsInt64())
+	o.links.leftFree(open, !a.Message.IsInt64())
 }
 
 // noteHandover records for this next owner, if there is one, what the release did.

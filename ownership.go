@@ -26,11 +26,10 @@ type ownership struct {
 	isGuest bool     // another client made the owner
 	special protocol // one that knows more of this ownership than the lock's, or nil; set when it is made
 
-	sendMu           transport.FIFOMutex
-	schedule         schedule             // the watchdog's
-	redLine          atomic.Pointer[line] // the line for the RedLock of which it is a member, or nil
-	onKey            keyLinks             // guarded by the mutex of the shard of the key
-	othersMayAttempt bool                 // its last release failed, so other waiters may query the server; guarded like onKey
+	sendMu   transport.FIFOMutex
+	schedule schedule             // the watchdog's
+	redLine  atomic.Pointer[line] // the line for the RedLock of which it is a member, or nil
+	links    lineLinks            // to those that want the lock
 
 	mu    sync.Mutex // guards the fields below
 	phase phase
@@ -54,6 +53,20 @@ func (o *ownership) protocol() protocol {
 	}
 	return o.lock.spec.protocol
 }
+
+// lineKey implements [lineHeld].
+func (o *ownership) lineKey() lineKey { return o.lock.lineKey() }
+
+// passedIn implements [lineHeld].
+func (o *ownership) passedIn() lineKind {
+	if !o.lock.spec.passes {
+		return onlyLine
+	}
+	return o.lock.spec.line
+}
+
+// keepsOut implements [lineHeld]. Others may have permits too.
+func (o *ownership) keepsOut() bool { return !o.lock.spec.permit }
 
 // phase is the state of an ownership:
 //
@@ -98,7 +111,7 @@ func (o *ownership) begin(r *request, a transport.Answer, now lease.Stamp) {
 // beginWith makes an ownership live with what the server granted. The program sees acquired as the time of the
 // acquisition.
 func (o *ownership) beginWith(r *request, term lease.Term, acquired, now lease.Stamp, token int64) {
-	passes := o.lock.client.registry.live.add(o)
+	passes := o.links.holdBegins()
 	o.lock.client.record.use(now.Mono, r.lease)
 	o.stopWaiting()
 	o.mu.Lock()

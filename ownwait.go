@@ -109,12 +109,10 @@ func (p *primitive) hasWorkUnder(ctx context.Context) bool {
 		return false // it is the root of everything
 	}
 	var held []*ownership
-	shard := p.client.waitQueues.shard(p.names.Key)
-	shard.mu.Lock()
-	for o := p.client.registry.live.newest(shard, p.names.Key); o != nil && len(held) < mostAsked; o = o.onKey.older {
-		held = append(held, o)
-	}
-	shard.mu.Unlock()
+	p.client.waitQueues.find(p.names.Key, func(h lineHeld) bool {
+		held = append(held, h.(*ownership))
+		return len(held) == mostAsked
+	})
 	return slices.ContainsFunc(held, func(o *ownership) bool { return o.hasWorkUnder(root) })
 }
 

@@ -41,7 +41,7 @@ func (o *ownership) beginTurn(r *request, token int64, passes int, now lease.Sta
 		o.local.passes = int32(passes) //nolint:gosec // there are fewer goroutines
 	case o.lock.spec.along && !r.untilComplete: // which will be confined and stay alone
 		o.local.ends = now.Mono + o.lock.client.options.Turn
-		o.openLine()
+		o.links.openLine()
 	}
 }
 
@@ -69,7 +69,7 @@ func (o *ownership) succeed(s *holdState) (*waiter, *holdState) {
 		o.mu.Unlock()
 		return nil, nil
 	}
-	w := o.takeFirst()
+	w := o.links.takeFirst()
 	if w == nil {
 		o.mu.Unlock()
 		return nil, nil
@@ -135,7 +135,7 @@ func (o *ownership) suits(r *request) bool {
 }
 
 // wants implements [recipient]. The mutex of the ownership is held.
-func (a *acquisition) wants(from any) bool {
+func (a *acquisition) wants(from lineHeld) bool {
 	o := from.(*ownership)
 	return a.ownership == nil && a.lock.spec == o.lock.spec && a.lock.Name() == o.lock.Name() &&
 		!(o.lock.spec.along && a.untilComplete) && o.suits(&a.request)

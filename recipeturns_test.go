@@ -10,7 +10,7 @@ import (
 
 // afterTurn returns a wait queue of a client that has taken its mutex again and again for as long.
 func afterTurn(lasted time.Duration) *waitQueue {
-	q := newWaitQueues(noHolds{}).use(lineKey{key: "job"})
+	q := newWaitQueues().use(lineKey{key: "job"})
 	q.openFor(time.Now())
 	q.recipe.oursSince = q.recipe.oursSince.Add(-lasted)
 	return q

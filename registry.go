@@ -8,13 +8,12 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
-// registry has the live ownerships of a client by key, and the ownerships of explicit owners, which can be
-// re-entered, by lock and owner.
+// registry has the ownerships of explicit owners, which can be re-entered, by lock and owner. It finds the live
+// ownerships of a client, which its wait queues have by key.
 type registry struct {
 	client *Client
 
 	last atomic.Uint64 // the last number given out
-	live *liveOwnerships
 
 	mu     sync.Mutex // guards the fields below
 	byName map[ownedName]*ownership
@@ -30,7 +29,6 @@ type ownedName struct {
 func newRegistry(c *Client) *registry {
 	return &registry{
 		client: c,
-		live:   newLiveOwnerships(),
 		byName: map[ownedName]*ownership{},
 		names:  map[*ownership]ownedName{},
 	}
@@ -122,7 +120,7 @@ func (r *registry) build(p *primitive, owner identity.Owner, number uint64, isGu
 		wire: owner.String(), isGuest: isGuest,
 		schedule: newSchedule(), entry: noEntry,
 	}
-	o.holds.first.ownership, o.local.shown = o, p.spec.public
+	o.holds.first.ownership, o.local.shown, o.links = o, p.spec.public, r.client.waitQueues.linksOf(o)
 	return o
 }
 
@@ -132,10 +130,15 @@ func (r *registry) liveOn(key string, owner identity.Owner) *ownership {
 	if owner.ClientID() != r.client.id { // a permit, for one: there may be many of them
 		return nil
 	}
-	if o := r.live.find(r.client.waitQueues.shard(key), key, owner); o != nil && o.currentPhase() != over {
-		return o
+	wire := owner.String()
+	o, _ := r.client.waitQueues.find(key, func(h lineHeld) bool {
+		o := h.(*ownership)
+		return o.number == owner.Number() && o.wire == wire
+	}).(*ownership)
+	if o == nil || o.currentPhase() == over {
+		return nil
 	}
-	return nil
+	return o
 }
 
 // named returns the owners that the program named, by the owners that represent them in Redis.
@@ -153,10 +156,8 @@ func (r *registry) named() map[identity.Owner]identity.Owner {
 
 // newestOn returns the newest live ownership of this client on a key, or nil.
 func (r *registry) newestOn(key string) *ownership {
-	shard := r.client.waitQueues.shard(key)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	return r.live.newest(shard, key)
+	o, _ := r.client.waitQueues.find(key, func(lineHeld) bool { return true }).(*ownership)
+	return o
 }
 
 // remove unregisters an ownership that is over.
@@ -190,4 +191,9 @@ func (o *ownership) forgetUnused() {
 }
 
 // all returns the live ownerships.
-func (r *registry) all() []*ownership { return r.live.all(r.client.waitQueues) }
+func (r *registry) all() (all []*ownership) {
+	for _, h := range r.client.waitQueues.held() {
+		all = append(all, h.(*ownership))
+	}
+	return all
+}

@@ -14,7 +14,7 @@ import (
 // releaseHold releases one hold: to the next goroutine in line, or to the server. It uncounts the hold before
 // it has sendMu, so that a wait for sendMu cannot keep the hold alive.
 func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
-	awaited := o.firstInLine() != nil
+	awaited := o.links.firstInLine() != nil
 	if awaited && o.passOn(s) {
 		return nil
 	}
@@ -45,6 +45,16 @@ func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
 	o.released(s, a)
 	_, err = o.reportRelease(s)
 	return err
+}
+
+// releaseFails lets the first in line query the server, and go on with the next owner. If there is nobody, it returns that
+// owner as left. o.mu is held: an ownership that is over is no longer counted.
+func (o *ownership) releaseFails() (left any) {
+	left, taken := o.links.releaseFails(o.local.next.asLeft())
+	if taken {
+		o.local.next = nil
+	}
+	return left
 }
 
 // lockToRelease locks sendMu. It waits for it even if ctx ends, for as long as a release may take.
@@ -154,7 +164,7 @@ func (o *ownership) finishRelease(a transport.Answer) {
 	next.noteHandover(a)
 	receivers, free := script.Receivers(a)
 	if free && o.lock.spec.passes {
-		o.noteReceivers(receivers)
+		o.links.noteReceivers(receivers)
 	}
 	o.noteOpen(a)
 	if receivers == -1 {
@@ -246,7 +256,7 @@ func (o *ownership) uncount(s *holdState) {
 	if o.holds.uncount(s) {
 		o.phase = releasing
 		o.doubt.validAtRelease = o.valid() > 0
-		o.echo = o.lock.spec.ignoresOwnRelease() && o.releaseBegins()
+		o.echo = o.lock.spec.ignoresOwnRelease() && o.links.releaseBegins()
 	}
 }
 

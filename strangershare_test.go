@@ -8,7 +8,7 @@ import (
 
 // A client is short of permits when each stranger has had more, and knows of no strangers at first.
 func TestStrangerShare(t *testing.T) {
-	q := newWaitQueues(noHolds{}).use(lineKey{})
+	q := newWaitQueues().use(lineKey{})
 	require.True(t, q.share.concerns(true))
 	require.Equal(t, alone, q.standing())
 	q.sharesWith(0)

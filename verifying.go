@@ -31,7 +31,7 @@ func (c *Client) verifyPause() time.Duration {
 // the RedLock of which it is a member.
 func (o *ownership) isWaitedFor() bool {
 	line := o.redLine.Load()
-	return o.hasLine() || line != nil && line.isWaitedFor()
+	return o.links.hasLine() || line != nil && line.isWaitedFor()
 }
 
 // verify starts the verification of holds with waiters, if it is time for a round. There may be many

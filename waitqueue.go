@@ -37,7 +37,7 @@ type recipient interface {
 	// waiters before it may let it in.
 	mayBeLetIn() bool
 	// wants reports whether the hold that could be passed is what it needs.
-	wants(from any) bool
+	wants(from lineHeld) bool
 	// receive takes the hold.
 	receive(hold any)
 }
@@ -140,7 +140,7 @@ func (q *waitQueue) remove(w *waiter) bool {
 
 // takeFirstLocked takes the first waiter out of the line, to pass it a hold. It returns nil if there is
 // none, somebody is in front, or the waiter wants something else. shard.mu is held.
-func (q *waitQueue) takeFirstLocked(from any) *waiter {
+func (q *waitQueue) takeFirstLocked(from lineHeld) *waiter {
 	if len(q.line) == 0 || q.busy || q.readersFirst() {
 		return nil
 	}

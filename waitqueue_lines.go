@@ -188,7 +188,7 @@ func (q *waitQueue) attemptOver(w *waiter) {
 }
 
 // takeAll takes those waiters out of a shared line that can share what others hold, to let them in.
-func (q *waitQueue) takeAll(what any) (taken []*waiter) {
+func (q *waitQueue) takeAll(what lineHeld) (taken []*waiter) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.line = slices.DeleteFunc(q.line, func(w *waiter) bool {
@@ -203,7 +203,7 @@ func (q *waitQueue) takeAll(what any) (taken []*waiter) {
 }
 
 // opened returns what others may share with its holders, or nil.
-func (q *waitQueue) opened() any {
+func (q *waitQueue) opened() lineHeld {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	return q.open

@@ -16,7 +16,7 @@ type waitState struct {
 	sub         *pubsub.Subscription // to the messages of the key, or nil
 	reliedUntil time.Time            // until when the messages are needed, or zero if that has no end
 	retired     time.Time            // since when nobody uses the wait queue, while the subscription lingers
-	open        any                  // what others may share with the holders of this client, or nil
+	open        lineHeld             // what others may share with its holders, or nil
 	left        any                  // what the next front continues with, or nil: see exit
 	line        []*waiter
 	busy        bool      // somebody is in front of the line

@@ -10,7 +10,7 @@ import (
 
 // After some pauses that strangers did not use, a release seldom pauses. One that holds the lock changes that.
 func TestStrangers_unused_pauses_become_rare(t *testing.T) {
-	q := newWaitQueues(noHolds{}).use(lineKey{key: "job"})
+	q := newWaitQueues().use(lineKey{key: "job"})
 	paused := func() bool {
 		q.openUntil = time.Time{}
 		q.noteStrangers()
@@ -32,7 +32,7 @@ func TestStrangers_unused_pauses_become_rare(t *testing.T) {
 
 // A pause for strangers does not shorten a longer one.
 func TestStrangers_longer_pause_stays(t *testing.T) {
-	q := newWaitQueues(noHolds{}).use(lineKey{key: "job"})
+	q := newWaitQueues().use(lineKey{key: "job"})
 	q.openUntil = time.Now().Add(time.Hour)
 	q.noteStrangers()
 	assert.Greater(t, q.openLeft(), time.Minute)

@@ -15,44 +15,32 @@ type lineKey struct {
 	key  string
 }
 
-// waitQueues has the wait queues of a client by their keys. A held key that nobody waits for or
+// waitQueues has the wait queues of a client by their keys, and what the client holds. A held key that nobody waits for or
 // queries has none, which saves memory for ten thousand such holds; a key that was read or
 // contended keeps its queue. It is divided into shards, so that locks of different names seldom
 // block each other.
 type waitQueues struct {
 	seed   maphash.Seed
-	live   liveHolds
 	shards [queueShards]queueShard
-}
-
-// liveHolds are the holds of the client, by their keys. They use the wait queue of
-// their key while it exists. The mutex of a key's wait queues also guards the holds on the key.
-type liveHolds interface {
-	// attach makes the holds on the key of a wait queue use it. shard.mu is held.
-	attach(q *waitQueue)
-	// detach makes them stop using it. shard.mu is held.
-	detach(q *waitQueue)
 }
 
 const queueShards = 16
 
 type queueShard struct {
-	all   *waitQueues
-	index int // among the shards
-
 	mu     sync.Mutex
 	queues map[lineKey]*waitQueue
-	spare  []*waitQueue // for reuse: an uncontended lock should allocate none
+	live   map[string]*lineLinks // what is held, the newest on each key
+	spare  []*waitQueue          // for reuse: an uncontended lock should allocate none
 }
 
 // spareQueues is how many unused wait queues a shard keeps for reuse.
 const spareQueues = 8
 
-func newWaitQueues(live liveHolds) *waitQueues {
-	all := &waitQueues{seed: maphash.MakeSeed(), live: live}
+func newWaitQueues() *waitQueues {
+	all := &waitQueues{seed: maphash.MakeSeed()}
 	for i := range all.shards {
 		s := &all.shards[i]
-		s.all, s.index, s.queues = all, i, map[lineKey]*waitQueue{}
+		s.queues, s.live = map[lineKey]*waitQueue{}, map[string]*lineLinks{}
 	}
 	return all
 }
@@ -97,7 +85,7 @@ func (s *queueShard) queueOf(key lineKey) *waitQueue {
 	if q == nil {
 		q = s.fresh(key)
 		s.queues[key] = q
-		s.all.live.attach(q)
+		s.attachTo(q)
 	}
 	return q
 }
@@ -177,7 +165,7 @@ func (q *waitQueue) leaveToHolds() {
 	if q.contended || q.open != nil || q.subscribed() || q.lines.Load() != nil {
 		return
 	}
-	q.shard.all.live.detach(q)
+	q.shard.detachFrom(q)
 	q.shard.drop(q)
 }
 

@@ -52,7 +52,7 @@ func TestHold_keeps_a_wait_queue_in_which_somebody_waited(t *testing.T) {
 	gone, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { _, err := lock.Lock(gone); ended <- err }()
-	require.Eventually(t, ownershipOf(h).hasLine, time.Minute, time.Millisecond)
+	require.Eventually(t, ownershipOf(h).links.hasLine, time.Minute, time.Millisecond)
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
 	require.NotNil(t, behind(lock))
@@ -68,15 +68,15 @@ func TestHold_without_a_wait_queue(t *testing.T) {
 	h, err := lock.Lock(ctx)
 	require.NoError(t, err)
 	o := ownershipOf(h)
-	require.Nil(t, o.firstInLine())
-	require.Nil(t, o.takeFirst())
-	require.False(t, o.hasLine())
-	require.Zero(t, o.openFor())
-	o.leftFree(0, false)
-	require.False(t, o.releaseBegins())
-	o.noteReceivers(0)
+	require.Nil(t, o.links.firstInLine())
+	require.Nil(t, o.links.takeFirst())
+	require.False(t, o.links.hasLine())
+	require.Zero(t, o.links.openFor(time.Now()))
+	o.links.leftFree(0, false)
+	require.False(t, o.links.releaseBegins())
+	o.links.noteReceivers(0)
 	require.Nil(t, behind(lock))
-	o.noteReceivers(1)
+	o.links.noteReceivers(1)
 	require.NotNil(t, behind(lock), "others want the key")
 	require.NoError(t, h.Unlock(ctx))
 	require.Nil(t, behind(lock))
@@ -95,7 +95,7 @@ func TestHold_uses_the_wait_queue_of_the_first_waiter(t *testing.T) {
 		require.NoError(t, err)
 		o := ownershipOf(h)
 		q, w, _ := c.waitQueues.enter(o.lock.lineKey(), onlyLine, nil)
-		require.Same(t, q, o.onKey.queue)
+		require.Same(t, q, o.links.queue)
 		require.NotNil(t, w, what)
 		ends(o)
 		at, err := q.await(ctx, nil, w)
@@ -140,70 +140,70 @@ func TestHold_whose_release_failed_lets_others_try(t *testing.T) {
 }
 
 // Each key has its own holds, the newest first, and they end in any order.
-func TestLiveOwnerships_by_key(t *testing.T) {
+func TestWaitQueues_what_is_held_by_key(t *testing.T) {
 	c := newTestClient(t, Options{})
-	live, shard := newLiveOwnerships(), &queueShard{index: 7}
+	shard := &queueShard{live: map[string]*lineLinks{}}
 	made := func(key string) *ownership { return c.registry.fresh(newPrimitive(c, mutexSpec, key)) }
 	a, b, a2, a3 := made("a"), made("b"), made("a"), made("a")
 	for _, o := range []*ownership{a, b, a2, a3} {
-		live.put(shard, o)
+		shard.link(&o.links)
 	}
 	on := func(key string) (all []*ownership) {
-		for o := live.newest(shard, key); o != nil; o = o.onKey.older {
-			all = append(all, o)
+		for l := shard.live[key]; l != nil; l = l.older {
+			all = append(all, l.of.(*ownership))
 		}
 		return all
 	}
 	require.Equal(t, []*ownership{a3, a2, a}, on("a"), "the newest first")
 	require.Equal(t, []*ownership{b}, on("b"))
 	require.Empty(t, on("c"))
-	live.remove(shard, b)
+	shard.unlink(&b.links)
 	require.Empty(t, on("b"))
-	live.remove(shard, a2)
+	shard.unlink(&a2.links)
 	require.Equal(t, []*ownership{a3, a}, on("a"))
-	live.remove(shard, a3)
+	shard.unlink(&a3.links)
 	require.Equal(t, []*ownership{a}, on("a"))
-	live.put(shard, a2)
-	live.remove(shard, a)
+	shard.link(&a2.links)
+	shard.unlink(&a.links)
 	require.Equal(t, []*ownership{a2}, on("a"))
-	live.remove(shard, a2)
-	require.Empty(t, live.shards[7])
+	shard.unlink(&a2.links)
+	require.Empty(t, shard.live)
 }
 
 // A client may have thousands of holds of one key, such as permits. They end in any order, and none takes longer than
 // another.
-func TestLiveOwnerships_of_one_key(t *testing.T) {
+func TestWaitQueues_what_is_held_of_one_key(t *testing.T) {
 	c := newTestClient(t, Options{})
 	p := newPrimitive(c, mutexSpec, "a")
 	all := make([]*ownership, 60_000)
 	for i := range all {
 		all[i] = c.registry.fresh(p)
 	}
-	removed := func(order []*ownership) time.Duration {
-		live, shard := newLiveOwnerships(), &queueShard{index: 7}
+	unlinked := func(order []*ownership) time.Duration {
+		shard := &queueShard{live: map[string]*lineLinks{}}
 		for _, o := range all {
-			live.put(shard, o)
+			shard.link(&o.links)
 		}
 		began := time.Now()
 		for _, o := range order {
-			live.remove(shard, o)
+			shard.unlink(&o.links)
 		}
-		require.Empty(t, live.shards[7])
+		require.Empty(t, shard.live)
 		return time.Since(began)
 	}
 	order := slices.Clone(all)
 	slices.Reverse(order)
-	newestFirst := removed(order)
+	newestFirst := unlinked(order)
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-	require.Less(t, removed(all), 20*newestFirst+time.Second, "the oldest first")
-	require.Less(t, removed(order), 20*newestFirst+time.Second, "in any order")
+	require.Less(t, unlinked(all), 20*newestFirst+time.Second, "the oldest first")
+	require.Less(t, unlinked(order), 20*newestFirst+time.Second, "in any order")
 }
 
 // The front may be gone when the time that it left to strangers is over. The next user of the wait queue is not
 // woken by that.
 func TestWaitQueue_a_pause_for_strangers_outlives_all_users(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := newWaitQueues(noHolds{})
+		all := newWaitQueues()
 		q := all.use(lineKey{key: "job"})
 		q.takeTurns()
 		q.sub = &pubsub.Subscription{To: q}
