@@ -128,7 +128,8 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 			err = wait(ctx, a)
 		default:
 			a.isWaiting = true
-			err = c.wait(ctx, a.lock.lineKey(), a.lock.spec.line, a, nil)
+			err = c.waiting.wait(ctx, a.lock.lineKey(), a.lock.spec.line, a, nil)
+			err = c.withOwnHold(a.lock.names.Key, err)
 		}
 		h, err = a.conclude(err)
 	}

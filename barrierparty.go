@@ -31,7 +31,6 @@ import (
 // is over.
 type barrierAwaiter struct {
 	*Barrier
-	hintMark
 
 	verb      string
 	stage     string // as in lua/barrier/state.lua, or ""
@@ -43,6 +42,7 @@ type barrierAwaiter struct {
 	counted   bool       // the server has counted the arrival in the stage run
 	view      barrierView
 	arrival   Arrival
+	hints     hintMark // taken before it arrived
 }
 
 var barrierSpec = &spec{kind: keyspace.KindBarrier, family: keyspace.KindBarrier, stored: keyspace.KindBarrier,
@@ -82,12 +82,12 @@ func (p *barrierAwaiter) outcome(ctx context.Context, err error) error {
 // arrive returns when the server has counted the party or refuses, or the time is over. The party
 // does not queue behind others of its client, because they may be waiting for this party.
 func (p *barrierAwaiter) arrive(ctx context.Context, a attempter) error {
-	p.hintMark = p.client.waitQueues.mark(lineKey{keyspace.KindBarrier, p.names.Key})
+	p.hints = p.client.waitQueues.mark(lineKey{keyspace.KindBarrier, p.names.Key})
 	_, err := a.attempt(ctx, 0)
 	if err == nil || !worthWaiting(ctx, err) {
 		return p.mismatch(withContextEnd(ctx, err))
 	}
-	return p.mismatch(p.client.wait(ctx, lineKey{keyspace.KindBarrier, "party " + p.ownership.wire}, onlyLine, a, err))
+	return p.mismatch(p.client.waiting.wait(ctx, lineKey{keyspace.KindBarrier, "party " + p.ownership.wire}, onlyLine, a, &earlier{err, p.hints}))
 }
 
 // arrivingParty is a party that the server has not counted yet. The end of a generation that is busy is announced.
@@ -145,7 +145,7 @@ func (p *barrierAwaiter) noteArrival() error {
 // wait returns nil when the generation is over. The parties of this client wait in one line, and
 // only the party at its front queries the server, as with awaiters of a latch.
 func (p *barrierAwaiter) wait(ctx context.Context) error {
-	return p.client.wait(ctx, lineKey{keyspace.KindBarrier, p.names.Key}, sharedLine, p, p.incomplete(""))
+	return p.client.waiting.wait(ctx, lineKey{keyspace.KindBarrier, p.names.Key}, sharedLine, p, &earlier{p.incomplete(""), p.hints})
 }
 
 // attempt implements [attempter]. It queries whether and how the generation ended.

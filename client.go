@@ -37,7 +37,7 @@ type Client struct {
 
 	sender          *transport.Sender
 	waitQueues      *waitQueues
-	waiting         waitCounts
+	waiting         waiting
 	notifier        *pubsub.Notifier
 	watchdog        *watchdog
 	undo            *undoer
@@ -137,7 +137,7 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	c.undo = newUndoer(c)
 	c.registry = newRegistry(c)
 	c.waitQueues = newWaitQueues()
-	c.waiting = newWaitCounts()
+	c.waiting = waiting{c.waitQueues, newWaitCounts(), c.closing, c.logTrouble}
 	c.handover = newHandover(c)
 	c.notifier.Unclaimed = c.handover.unclaimed
 	c.record = newClientRecord(c)
@@ -276,6 +276,15 @@ func (c *Client) leaseText(lease time.Duration) string {
 		return c.leaseMS
 	}
 	return script.MillisText(lease)
+}
+
+// logTrouble logs that a call waits for the server to recover.
+func (c *Client) logTrouble(name string, err error) {
+	trouble := report.NoticeTrouble
+	if transport.Classify(err) == transport.TryLater {
+		trouble = report.NoticeBusyServer
+	}
+	c.reporter.Log(trouble, name, slog.Any("error", err))
 }
 
 // pollPause is how long a waiter relies on messages this time: the ceiling less up to a

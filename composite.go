@@ -186,7 +186,9 @@ func (l *compositeLock) rounds(ctx context.Context, r *request, settings []setti
 }
 
 // beginWait counts a call that waits for the lock, in the client of the first member.
-func (l *compositeLock) beginWait(mark *waitMark) { mark.begin(l.primitives()[0].client, l.kind) }
+func (l *compositeLock) beginWait(mark *waitMark) {
+	mark.begin(l.primitives()[0].client.waiting.counts, l.kind)
+}
 
 // forMembers returns the settings for each member. Wait is left out because it applies to the
 // whole.

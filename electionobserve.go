@@ -68,7 +68,7 @@ func (o *observer) next(ctx context.Context) error {
 		return fault.Op("observe", o.names.Name, err)
 	}
 	defer o.client.working.Done()
-	err := o.client.wait(ctx, lineKey{keyspace.KindElection, o.key}, onlyLine, o, nil)
+	err := o.client.waiting.wait(ctx, lineKey{keyspace.KindElection, o.key}, onlyLine, o, nil)
 	if err != nil {
 		o.fault = nil
 	} else {

@@ -114,3 +114,11 @@ func (o *ownership) extended(s *holdState, d time.Duration) error {
 	}
 	return fault.Op("extend", o.lock.Name(), notHeld(err))
 }
+
+// notHeld is the error of an operation on a hold that ended with cause.
+func notHeld(cause error) error {
+	if errors.Is(cause, fault.ErrNotHeld) {
+		return cause
+	}
+	return errors.Join(fault.ErrNotHeld, cause)
+}

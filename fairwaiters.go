@@ -112,7 +112,7 @@ func (l *fairWaitList) waitFor(ctx context.Context, a *acquisition, front *line,
 	e.lease, e.waiter = min(a.lease, l.client.options.StaleWaiterTimeout), w
 	a.queued = l.queue.protocolFor(w)
 	defer l.remove(w)
-	return l.client.waitInFront(ctx, w.queue, fairAttempter{a, l, w}, mark)
+	return l.client.waiting.inFront(ctx, w.queue, fairAttempter{a, l, w}, mark)
 }
 
 // fairAttempter makes the attempts of an acquisition that waits in the queue on the server.

@@ -13,7 +13,6 @@ import (
 // awaiter is one Await.
 type awaiter struct {
 	*CountDownLatch
-	hintMark
 
 	request   *request
 	round     string // the awaited round, once it is known
@@ -27,12 +26,12 @@ type awaiter struct {
 // it query the server too, all at once and without leaving the line: each awaits a round of its
 // own.
 func (w *awaiter) await(ctx context.Context) error {
-	w.hintMark = w.client.waitQueues.mark(lineKey{keyspace.KindLatch, w.names.Key})
+	mark := w.client.waitQueues.mark(lineKey{keyspace.KindLatch, w.names.Key})
 	_, last := w.attempt(ctx, 0)
 	if last == nil || !w.request.waits || !worthWaiting(ctx, last) {
 		return withContextEnd(ctx, last)
 	}
-	err := w.client.wait(ctx, lineKey{keyspace.KindLatch, w.names.Key}, sharedLine, w, last)
+	err := w.client.waiting.wait(ctx, lineKey{keyspace.KindLatch, w.names.Key}, sharedLine, w, &earlier{last, mark})
 	if errors.Is(err, fault.ErrNotAcquired) && !errors.As(err, new(*fault.WaitError)) { // the front got what it waited for
 		err = errors.Join(cmp.Or(w.shut, fault.ErrNotAcquired), fault.ContextEnd(err))
 	}

@@ -133,3 +133,33 @@ func (l *line) isWaitedFor() bool {
 	defer l.all.mu.Unlock()
 	return l.held && l.all.users[l.key] > 1
 }
+
+// holdBegins makes a hold keep the line.
+func (l *line) holdBegins() {
+	l.all.mu.Lock()
+	defer l.all.mu.Unlock()
+	l.all.users[l.key]++
+	l.held, l.answer = true, lastAnswer{}
+}
+
+// holdEnds lets the next in line try. had is how long the hold lasted.
+func (l *line) holdEnds(had time.Duration) {
+	l.all.mu.Lock()
+	l.held, l.had = false, had
+	l.all.mu.Unlock()
+	l.Unlock()
+	l.all.done(l.key)
+}
+
+// letOthersGo is the first step of the front. If this program has just had the lock, the front pauses for as
+// long, but no longer than longest, so that others, which poll, get a chance.
+func (l *line) letOthersGo(ctx context.Context, longest time.Duration) error {
+	l.all.mu.Lock()
+	had := l.had
+	l.had = 0
+	l.all.mu.Unlock()
+	if had == 0 {
+		return nil
+	}
+	return transport.Rest(ctx, nil, min(had, transport.Jitter(longest)))
+}

@@ -86,7 +86,7 @@ func (o *ownership) removeLater() {
 // published. next is as for leave.
 func (o *ownership) leaveFree(next *ownership, receivers int64) {
 	left, q := o.links.holdEnds(o.echo && receivers <= 0, next.asLeft())
-	abandonLeft(left)
+	giveUp(left)
 	if q != nil { // if its users leave now, and it serves another key, there is one useless attempt
 		q.wakeFronts()
 	}
@@ -96,7 +96,7 @@ func (o *ownership) leaveFree(next *ownership, receivers int64) {
 // goes on with next, which end has returned; if nobody comes, next is abandoned.
 func (o *ownership) leave(next *ownership) {
 	left, _ := o.links.holdEnds(o.echo, next.asLeft())
-	abandonLeft(left)
+	giveUp(left)
 }
 
 // end ends the ownership, once, and everything that depends on it, and reports whether it did. The

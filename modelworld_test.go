@@ -86,6 +86,7 @@ func startOver(c *Client, id string, listens bool) {
 	c.id = id
 	c.registry = newRegistry(c)
 	c.waitQueues = newWaitQueues()
+	c.waiting.queues = c.waitQueues
 	c.dedupSessions = dedupSessions{}
 	c.handover = newHandover(c)
 	channel := &clientChannel{handover: c.handover, name: "latchkey:{" + c.id + "}", waiting: map[string]addressee{}}

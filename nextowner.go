@@ -98,7 +98,7 @@ func (o *ownership) takeNext() *ownership {
 }
 
 // asLeft is what this next owner, or nil, is for a wait queue.
-func (o *ownership) asLeft() any {
+func (o *ownership) asLeft() linePlace {
 	if o == nil {
 		return nil
 	}

@@ -142,7 +142,16 @@ func (a *acquisition) wants(from lineHeld) bool {
 }
 
 // receive implements [recipient].
-func (a *acquisition) receive(hold any) {
+func (a *acquisition) receive(hold lineHold) {
 	a.passed = hold.(*holdState)
 	a.ownership = a.passed.ownership
 }
+
+// of implements [lineHold].
+func (s *holdState) of() lineHeld { return s.ownership }
+
+// recipient implements [attempter].
+func (a *acquisition) recipient() recipient { return a }
+
+// joined implements [recipient].
+func (a *acquisition) joined() { a.wasInLine = true }

@@ -22,12 +22,3 @@ const longestPollerPause = 50 * time.Millisecond
 func pauseOfPoller(waited time.Duration) time.Duration {
 	return min(5*time.Millisecond+waited/16, longestPollerPause)
 }
-
-// until returns the time until t, and at most 0 if t is past or zero. Most times are zero; for them it does not
-// read the clock.
-func until(t time.Time) time.Duration {
-	if t.IsZero() {
-		return 0
-	}
-	return time.Until(t)
-}

@@ -54,7 +54,7 @@ func (q *permitQueues) waitInLine(ctx context.Context, a *acquisition) error {
 	defer q.lines.done(key)
 	var mark waitMark
 	defer mark.end()
-	if err := l.enter(ctx, func() { a.wasInLine = true; mark.beginFor(a.lock.client, a) }); err != nil {
+	if err := l.enter(ctx, func() { a.wasInLine = true; mark.beginFor(a.lock.client.waiting.counts, a) }); err != nil {
 		return l.waitError(err)
 	}
 	return q.waiters.waitFor(ctx, a, l, &mark)

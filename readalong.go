@@ -9,17 +9,7 @@ import "github.com/latchkey-go/latchkey/internal/base/lease"
 // when no writer waits. So a writer waits only for the rest of that turn and for the readers that are inside
 // then. The next reader needs the server.
 
-// companion is an attempter that may let others of its line in with it.
-type companion interface{ letIn(q *waitQueue) }
-
-// letIn lets waiters in that are behind an attempter that has what it waited for, and that may share it.
-func letIn(q *waitQueue, a attempter) {
-	if c, is := a.(companion); is {
-		c.letIn(q)
-	}
-}
-
-// letIn implements [companion].
+// letIn implements [recipient].
 func (a *acquisition) letIn(q *waitQueue) {
 	if !a.lock.spec.along {
 		return

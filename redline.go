@@ -11,7 +11,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
-	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // The goroutines of a program that want the same RedLock wait in one line: each round of another goroutine would
@@ -42,36 +41,6 @@ func identityOf(kind keyspace.Kind, members []member) string {
 	}
 	slices.Sort(each)
 	return fmt.Sprintf("%s(%s)", kind, strings.Join(each, ", "))
-}
-
-// holdBegins makes a hold keep the line.
-func (l *line) holdBegins() {
-	l.all.mu.Lock()
-	defer l.all.mu.Unlock()
-	l.all.users[l.key]++
-	l.held, l.answer = true, lastAnswer{}
-}
-
-// holdEnds lets the next in line try. had is how long the hold lasted.
-func (l *line) holdEnds(had time.Duration) {
-	l.all.mu.Lock()
-	l.held, l.had = false, had
-	l.all.mu.Unlock()
-	l.Unlock()
-	l.all.done(l.key)
-}
-
-// letOthersGo is the first step of the front. If this program has just had the lock, the front pauses for as
-// long, but no longer than longest, so that others, which poll, get a chance.
-func (l *line) letOthersGo(ctx context.Context, longest time.Duration) error {
-	l.all.mu.Lock()
-	had := l.had
-	l.had = 0
-	l.all.mu.Unlock()
-	if had == 0 {
-		return nil
-	}
-	return transport.Rest(ctx, nil, min(had, transport.Jitter(longest)))
 }
 
 // waitInLine acquires after the earlier calls of this program. A call that re-enters members does not wait behind

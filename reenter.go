@@ -160,3 +160,11 @@ func (a *acquisition) sendReentry(ctx context.Context, count int) (ans transport
 		o.sendMu.Lend()
 	}
 }
+
+// notEntered is the error of a re-entry into a hold that ended with cause.
+func notEntered(cause error) error {
+	if errors.Is(cause, fault.ErrClosed) {
+		return fault.ErrClosed
+	}
+	return errors.Join(fault.ErrNotAcquired, cause)
+}

@@ -49,7 +49,7 @@ func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
 
 // releaseFails lets the first in line query the server, and go on with the next owner. If there is nobody, it returns that
 // owner as left. o.mu is held: an ownership that is over is no longer counted.
-func (o *ownership) releaseFails() (left any) {
+func (o *ownership) releaseFails() (left linePlace) {
 	left, taken := o.links.releaseFails(o.local.next.asLeft())
 	if taken {
 		o.local.next = nil
@@ -125,14 +125,14 @@ func (o *ownership) releaseFailed(a transport.Answer, err error) error {
 	o.mu.Lock()
 	o.doubt.release = o.doubt.release || a.Doubt
 	o.local.next.noteDoubt(a) // the release may yet put it into the queue or give it the lock
-	var left any
+	var left linePlace
 	if o.phase == releasing {
 		left = o.releaseFails()
 	}
 	o.plan()
 	span := o.span()
 	o.mu.Unlock()
-	abandonLeft(left)
+	giveUp(left)
 	o.undoLater(0, span)
 	if transport.Classify(err) == transport.Refused {
 		return fault.Op("unlock", o.lock.Name(), err)

@@ -90,12 +90,12 @@ func (s *semAcquisition) waitIn(ctx context.Context, key lineKey) error {
 	defer s.line.all.done(key)
 	var mark waitMark
 	defer mark.end()
-	err := s.line.enter(ctx, s.client.closing, &s.semWaiter, func() { mark.beginFor(s.client, s) })
+	err := s.line.enter(ctx, s.client.closing, &s.semWaiter, func() { mark.beginFor(s.client.waiting.counts, s) })
 	switch {
 	case err != nil:
 		err = s.queue.waitError(ctx, err, nil)
 	case !s.line.received(&s.semWaiter):
-		err = s.client.waitInFront(ctx, s.queue, s, &mark)
+		err = s.client.waiting.inFront(ctx, s.queue, s, &mark)
 	}
 	left, passed := s.line.leave(&s.semWaiter)
 	if left != nil {

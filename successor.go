@@ -5,42 +5,11 @@ import "time"
 // The goroutine at the front of a wait queue may leave before it holds the lock. The next in line goes on with the
 // owner that waits in the queue on the server, and keeps its place.
 
-// successor is an attempter that can go on with what the previous one left.
-type successor interface {
-	// takeOver reports whether it goes on with left.
-	takeOver(left any) bool
-	// leave returns what the next can go on with, or nil.
-	leave() any
-}
+// giveUp implements [linePlace].
+func (o *ownership) giveUp() { o.abandon(o.entry.wanted) }
 
-// takeOver makes the new front go on with left, or abandons it. left may be nil.
-func takeOver(left any, a attempter) {
-	if left == nil {
-		return
-	}
-	if s, is := a.(successor); !is || !s.takeOver(left) {
-		abandonLeft(left)
-	}
-}
-
-// exit leaves the front and the wait queue. The next in line may go on with what a leaves.
-func exit(q *waitQueue, a attempter) {
-	var left any
-	if s, is := a.(successor); is {
-		left = s.leave()
-	}
-	abandonLeft(q.exit(left))
-}
-
-// abandonLeft gives up an owner that nobody goes on with.
-func abandonLeft(left any) {
-	if o, is := left.(*ownership); is {
-		o.abandon(o.entry.wanted)
-	}
-}
-
-// takeOver implements [successor].
-func (a *acquisition) takeOver(left any) bool {
+// takeOver implements [recipient].
+func (a *acquisition) takeOver(left linePlace) bool {
 	o := left.(*ownership)
 	if a.ownership != nil || a.lock.spec != o.lock.spec || a.lock.Name() != o.lock.Name() || !o.wantLease(a.lease) {
 		return false
@@ -72,9 +41,9 @@ func (o *ownership) wantLease(lease time.Duration) bool {
 	return true
 }
 
-// leave implements [successor]. An owner is left to the next in line if it has nothing except its place in the
+// leave implements [recipient]. An owner is left to the next in line if it has nothing except its place in the
 // queue, and nobody else can have learned of it: a chosen owner has its call (hasSendMu).
-func (a *acquisition) leave() any {
+func (a *acquisition) leave() linePlace {
 	o := a.ownership
 	if o == nil || a.hasSendMu || a.tooFew || !o.lock.spec.passes {
 		return nil

@@ -46,6 +46,9 @@ func (o *synchronizer) Client() *Client { return o.client }
 // what implements [attempter] for the calls that wait for the object.
 func (o *synchronizer) what() (keyspace.Kind, string) { return o.kind, o.names.Name }
 
+// recipient implements [attempter]: the client holds nothing that such a call could receive.
+func (*synchronizer) recipient() recipient { return nil }
+
 // pause implements [attempter] for calls that rely on the channel of the object.
 func (o *synchronizer) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
 	q.subscribe(o.client.notifier, o.names.Channel)

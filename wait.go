@@ -3,24 +3,24 @@ package latchkey
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
-	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
-	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
+// waiting is how the calls of a client wait.
+type waiting struct {
+	queues  *waitQueues
+	counts  waitCounts
+	closing <-chan struct{}
+	trouble func(name string, err error) // logs that a call waits for the server to recover
+}
+
 // attempter is what waits at the front of a wait queue: an acquisition, or another call that waits
-// for a change on the server. It may also implement
-//
-//   - [recipient]: a hold of this client can be passed to it
-//   - [companion]: when it has acquired, others in line may share that
-//   - [successor]: when it leaves, the next in line goes on with its place in the queue on the server
-//   - missedHint: it tried before it joined a shared line, and may have missed a hint
+// for a change on the server.
 type attempter interface {
 	// attempt makes one attempt on the server. With ErrNotAcquired it returns the time after which
 	// to try again if no message comes, negative if that is unknown.
@@ -30,48 +30,114 @@ type attempter interface {
 	// what returns the kind of the object, under which the call is counted while it waits, and its
 	// name, for the log. With KindNone the call is not counted.
 	what() (keyspace.Kind, string)
+	// recipient returns what receives the holds of this client for the call, or nil if there are none for it.
+	recipient() recipient
+}
+
+// recipient is a call that waits for something that this client may hold. A hold of the client can be passed to it, and
+// the place in the queue on the server goes from the front of a line to the next one. If it is in line, shard.mu is held
+// while wants and mayBeLetIn are called.
+type recipient interface {
+	// joined is called when the call has to wait in line. Other goroutines may know it from then on.
+	joined()
+	// wants reports whether what could be passed is what it needs.
+	wants(from lineHeld) bool
+	// receive takes a hold of that.
+	receive(hold lineHold)
+	// mayBeLetIn reports whether it need not make attempts of its own in a shared line, because
+	// waiters before it may let it in.
+	mayBeLetIn() bool
+	// letIn is called in front when it has acquired. It lets others in line in, if they may share that.
+	letIn(q *waitQueue)
+	// takeOver reports whether it goes on with the place of the front before it.
+	takeOver(left linePlace) bool
+	// leave returns the place with which the next in line can go on, or nil.
+	leave() linePlace
+}
+
+// lineHold is a hold that is passed to a waiter in line.
+type lineHold interface {
+	// of returns what it is a hold of.
+	of() lineHeld
+}
+
+// linePlace is a place in the queue on the server.
+type linePlace interface {
+	// giveUp leaves the queue, because no call goes on with the place.
+	giveUp()
+}
+
+// giveUp gives up a place that nobody goes on with. left may be nil.
+func giveUp(left linePlace) {
+	if left != nil {
+		left.giveUp()
+	}
+}
+
+// earlier is the attempt of a call before it entered a shared line.
+type earlier struct {
+	err  error
+	mark hintMark // taken before the attempt
 }
 
 // wait waits in one of the lines of the key, and then in front of it, until the attempter has what
-// it waits for. In a shared line, a hint lets all waiters try without leaving the line. last is
-// the error of an earlier attempt, or nil.
-func (c *Client) wait(ctx context.Context, key lineKey, l lineKind, a attempter, last error) error {
-	q, w, left := c.waitQueues.enter(key, l, a)
-	if call, is := a.(*acquisition); is {
-		call.wasInLine = w != nil
-	}
+// it waits for. In a shared line, a hint lets all waiters try without leaving the line. before is
+// an attempt that the call has made, or nil.
+func (w *waiting) wait(ctx context.Context, key lineKey, l lineKind, a attempter, before *earlier) error {
+	r := a.recipient()
+	q, in, left := w.queues.enter(key, l, r)
 	var mark waitMark
 	defer mark.end()
-	if w != nil {
-		mark.beginFor(c, a)
-		if at, err := c.waitInLine(ctx, q, w, a, last); at != atFront {
+	if in != nil {
+		if r != nil {
+			r.joined()
+		}
+		mark.beginFor(w.counts, a)
+		if at, err := w.inLine(ctx, q, in, a, before); at != atFront {
 			if at == leftLine {
-				abandonLeft(q.takeLeft(false))
+				giveUp(q.takeLeft(false))
 			}
 			q.whole().done()
-			return c.withOwnHold(key.key, err)
+			return err
 		}
 		left = q.takeLeft(true)
 	}
-	takeOver(left, a)
-	defer exit(q, a)
-	err := c.waitInFront(ctx, q, a, &mark)
+	if left != nil && (r == nil || !r.takeOver(left)) {
+		left.giveUp()
+	}
+	defer leaveFront(q, r)
+	err := w.inFront(ctx, q, a, &mark)
 	if err == nil {
-		letIn(q, a)
+		if r != nil {
+			r.letIn(q)
+		}
 		q.wakeAll()
 	}
-	return c.withOwnHold(key.key, err)
+	return err
 }
 
-// waitInLine waits in line. It returns atFront, or how the wait has ended. last is as for wait. A
+// leaveFront leaves the front and the wait queue. The next in line may go on with the place that r leaves.
+func leaveFront(q *waitQueue, r recipient) {
+	var left linePlace
+	if r != nil {
+		left = r.leave()
+	}
+	giveUp(q.exit(left))
+}
+
+// inLine waits in line. It returns atFront, or how the wait has ended. before is as for wait. A
 // waiter that tried before it entered a shared line tries once more if it has missed a hint,
 // since the waiter in front may wait for something else.
-func (c *Client) waitInLine(ctx context.Context, q *waitQueue, w *waiter, a attempter, last error) (waitResult, error) {
-	if m, is := a.(interface{ missedHint(q *waitQueue) bool }); is && m.missedHint(q.whole()) {
-		async.Signal(w.wake)
+func (w *waiting) inLine(ctx context.Context, q *waitQueue, in *waiter, a attempter, before *earlier) (waitResult, error) {
+	var last error
+	if before != nil {
+		last = before.err
+		if before.mark.missedHint(q.whole()) {
+			async.Signal(in.wake)
+		}
 	}
 	for {
-		switch at, err := q.await(ctx, c.closing, w); at {
+		switch at, err := q.await(ctx, w.closing, in); at {
 		case received, atFront:
 			return at, nil
 		case leftLine:
@@ -79,22 +145,22 @@ func (c *Client) waitInLine(ctx context.Context, q *waitQueue, w *waiter, a atte
 		}
 		_, err := a.attempt(ctx, 1)
 		if err == nil || !worthWaiting(ctx, err) {
-			q.leave(w)
+			q.leave(in)
 			return leftLine, q.waitError(ctx, err, last)
 		}
 		last = err
 	}
 }
 
-// waitInFront is the wait loop of the library. The front of a wait queue tries to acquire, and then rests
+// inFront is the wait loop of the library. The front of a wait queue tries to acquire, and then rests
 // until a new attempt may succeed: after a message, the beginning or end of the subscription, a
 // release inside this client, the end of the holder's lease, or the poll ceiling. The first refusal
 // subscribes, and its confirmation starts another attempt, so that a release just before it is not
 // missed. mark counts the call from its first rest on.
-func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter, mark *waitMark) error {
+func (w *waiting) inFront(ctx context.Context, q *waitQueue, a attempter, mark *waitMark) error {
 	for round := 0; ; round++ {
 		if open := q.openLeft(); open > 0 && !endsWithin(ctx, open) { // a call that has less time asks at once
-			if err := transport.Rest(ctx, c.closing, open); err != nil {
+			if err := transport.Rest(ctx, w.closing, open); err != nil {
 				return q.waitError(ctx, err, nil)
 			}
 		}
@@ -107,9 +173,9 @@ func (c *Client) waitInFront(ctx context.Context, q *waitQueue, a attempter, mar
 		if err == nil || !worthWaiting(ctx, err) {
 			return q.waitError(ctx, err, nil)
 		}
-		pause := c.pause(q, a, round, left, err)
-		mark.beginFor(c, a)
-		if err := transport.Delay(ctx, c.closing, q.signals, pause); err != nil {
+		pause := w.pause(q, a, round, left, err)
+		mark.beginFor(w.counts, a)
+		if err := transport.Delay(ctx, w.closing, q.signals, pause); err != nil {
 			return q.waitError(ctx, err, nil)
 		}
 	}
@@ -121,94 +187,12 @@ func endsWithin(ctx context.Context, d time.Duration) bool {
 	return has && time.Until(deadline) <= d
 }
 
-// beginFor counts the call of an attempter.
-func (m *waitMark) beginFor(c *Client, a attempter) {
-	kind, _ := a.what()
-	m.begin(c, kind)
-}
-
 // pause returns how long to rest after a failure.
-func (c *Client) pause(q *waitQueue, a attempter, round int, left time.Duration, err error) time.Duration {
+func (w *waiting) pause(q *waitQueue, a attempter, round int, left time.Duration, err error) time.Duration {
 	if errors.Is(err, fault.ErrNotAcquired) {
 		return a.pause(q, round, left)
 	}
 	_, name := a.what()
-	trouble := report.NoticeTrouble
-	if transport.Classify(err) == transport.TryLater {
-		trouble = report.NoticeBusyServer
-	}
-	c.reporter.Log(trouble, name, slog.Any("error", err))
+	w.trouble(name, err)
 	return transport.Jitter(transport.LongPause)
-}
-
-func (a *acquisition) what() (keyspace.Kind, string) { return a.lock.spec.kind, a.lock.Name() }
-
-// pause relies on messages, and tries as often as the kind of lock requires. A spin lock polls, and does not rely
-// on messages.
-func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Duration {
-	c, s := a.lock.client, a.lock.spec
-	a.reportNoExpiry(left)
-	switch {
-	case s.backoff != nil && a.pollIn > 0:
-		return a.pollIn
-	case s.backoff != nil:
-		return s.backoff(round)
-	}
-	a.reportOwnWait()
-	a.reportBehindOwnReader()
-	a.showWaiting()
-	pause := c.pollPause()
-	if s.ceiling != nil {
-		pause = min(pause, s.ceiling(c))
-	}
-	if a.pollIn > 0 {
-		pause = min(pause, a.pollIn)
-	}
-	if a.awaitsGrant(round) && a.pollIn == 0 && !q.strangersMayLeaveLast() {
-		q.noteAwaitsGrant()
-		return pauseUntil(left, min(pause, longestEntryPause))
-	}
-	if s.passes {
-		q.whole().takeTurns()
-	}
-	switch {
-	case s.line != onlyLine:
-		q.subscribe(c.notifier, a.lock.names.Channel, presenceChannel(a.lock.names.Key))
-		if s.side == keyspace.KindRead && q.mustPoll(round) {
-			pause = min(pause, pauseOfPoller(c.clock().Since(a.since)))
-		}
-	case s.passes:
-		q.relyFor(pause + pubsub.SubscriptionLinger) // before it is subscribed: a subscription that is relied on does not retire
-		fallthrough
-	default:
-		q.subscribe(c.notifier, a.lock.names.Channel)
-	}
-	if s.recipe { // other libraries publish nothing when they release it
-		pause = min(pause, transport.Jitter(recipeSlow))
-	}
-	switch {
-	case s.recipe && a.byStranger:
-		pause = min(pause, q.recipeHolds(a.holder))
-	case a.byStranger && s.passes:
-		q.whole().strangerHolds(!a.stranger)
-		a.stranger = true
-	}
-	return pauseUntil(left, pause)
-}
-
-// showWaiting makes the waiter visible to others, and finds out who holds the lock, for the error
-// of the wait.
-func (a *acquisition) showWaiting() {
-	c := a.lock.client
-	c.record.use(c.clock().Mono, c.options.StaleWaiterTimeout)
-	if a.holder != "" {
-		c.labels.fetch(a.holder)
-	}
-}
-
-// reportNoExpiry logs a lock without an expiry, which a refusal shows by its remaining time.
-func (a *acquisition) reportNoExpiry(left time.Duration) {
-	if left < 0 && a.lock.spec.isLock() {
-		a.lock.client.reporter.Log(report.NoticeNoExpiry, a.lock.names.Key)
-	}
 }

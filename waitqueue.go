@@ -31,20 +31,9 @@ type waitQueue struct {
 	waitState
 }
 
-// recipient is a waiter to which a hold can be passed.
-type recipient interface {
-	// mayBeLetIn reports whether it need not make attempts of its own in a shared line, because
-	// waiters before it may let it in.
-	mayBeLetIn() bool
-	// wants reports whether the hold that could be passed is what it needs.
-	wants(from lineHeld) bool
-	// receive takes the hold.
-	receive(hold any)
-}
-
 // waiter is somebody who waits in the line.
 type waiter struct {
-	recipient  recipient     // of a hold, or nil if no hold can be passed to it
+	recipient  recipient     // or nil if no hold can be passed to it
 	ready      chan struct{} // closed when it comes to the front, or receives something
 	wake       chan struct{} // holds a signal to try without leaving the line
 	taken      bool          // out of the line, to receive something; shard.mu guards it until then
@@ -52,14 +41,13 @@ type waiter struct {
 }
 
 // join puts a waiter at the end of the line. If it takes the front instead, it returns nil. shard.mu is held.
-func (q *waitQueue) join(who any) *waiter {
+func (q *waitQueue) join(r recipient) *waiter {
 	if !q.busy && q.blocking == 0 {
 		q.busy, q.awaitsGrant = true, false
 		return nil
 	}
 	q.contended = true
-	w := &waiter{ready: make(chan struct{})}
-	w.recipient, _ = who.(recipient)
+	w := &waiter{recipient: r, ready: make(chan struct{})}
 	if q.together {
 		w.wake = make(chan struct{}, 1)
 	}
@@ -154,13 +142,13 @@ func (q *waitQueue) takeFirstLocked(from lineHeld) *waiter {
 }
 
 // pass gives a hold to a waiter that was taken out of the line.
-func (w *waiter) pass(hold any) {
+func (w *waiter) pass(hold lineHold) {
 	w.recipient.receive(hold)
 	close(w.ready)
 }
 
 // firstLocked returns the first in line, or nil. shard.mu is held.
-func (q *waitQueue) firstLocked() any {
+func (q *waitQueue) firstLocked() recipient {
 	if q.busy || len(q.line) == 0 {
 		return nil
 	}
@@ -179,7 +167,7 @@ func (q *waitQueue) popFirst() *waiter {
 
 // exit leaves the front to the next in line, which continues with left: see takeLeft. If nobody is
 // in line, exit returns left. It ends the use of the wait queue that enter began.
-func (q *waitQueue) exit(left any) any {
+func (q *waitQueue) exit(left linePlace) linePlace {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	defer q.whole().endUse()
@@ -189,7 +177,7 @@ func (q *waitQueue) exit(left any) any {
 
 // leaveTo leaves something to the waiter that has just come to the front. It returns what nobody
 // takes: left if there is no such waiter, or what was left before. shard.mu is held.
-func (q *waitQueue) leaveTo(left any) (nobodys any) {
+func (q *waitQueue) leaveTo(left linePlace) (nobodys linePlace) {
 	if q.busy && left != nil {
 		left, q.left = q.left, left
 	}
@@ -198,7 +186,7 @@ func (q *waitQueue) leaveTo(left any) (nobodys any) {
 
 // takeLeft returns what the previous front, or a release of this client, has left, or nil. For a goroutine that
 // has left the line, it returns that only if nobody is in front.
-func (q *waitQueue) takeLeft(inFront bool) any {
+func (q *waitQueue) takeLeft(inFront bool) linePlace {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	if !inFront && q.busy {

@@ -53,7 +53,7 @@ func (q *waitQueue) releaseBegins() bool {
 // next is for the next waiter in front, or nil. It is returned as left if nobody waits. used
 // reports whether the wait queue has other users: their front is to be woken if others may hold the
 // key now.
-func (q *waitQueue) endHold(noEcho, blocked bool, next any) (left any, used bool) {
+func (q *waitQueue) endHold(noEcho, blocked bool, next linePlace) (left linePlace, used bool) {
 	whole := q.whole()
 	defer whole.endUse()
 	if noEcho && q.echoes > 0 {
@@ -66,7 +66,7 @@ func (q *waitQueue) endHold(noEcho, blocked bool, next any) (left any, used bool
 }
 
 // unblock counts one hold less that keeps everybody from the front. shard.mu is held.
-func (q *waitQueue) unblock(next any) (left any) {
+func (q *waitQueue) unblock(next linePlace) (left linePlace) {
 	q.blocking--
 	if q.blocking > 0 || q.busy {
 		return next // nobody may come to the front yet, or the one in front has an owner already

@@ -143,7 +143,7 @@ func (l *lineLinks) holdBegins() (passes int) {
 }
 
 // firstInLine returns the first in line behind it, or nil.
-func (l *lineLinks) firstInLine() any {
+func (l *lineLinks) firstInLine() recipient {
 	defer l.lockShard().mu.Unlock()
 	if l.queue == nil {
 		return nil
@@ -219,7 +219,7 @@ func (l *lineLinks) releaseBegins() bool {
 // releaseFails lets the first in line query the server, because the last release has failed: it may have run, or may
 // never run. The waiter that comes to the front goes on with next, which may be nil; if there is no such waiter, next is
 // returned as left. taken is false if that was done before: then next is still the caller's.
-func (l *lineLinks) releaseFails(next any) (left any, taken bool) {
+func (l *lineLinks) releaseFails(next linePlace) (left linePlace, taken bool) {
 	defer l.lockShard().mu.Unlock()
 	if l.mayAttempt {
 		return nil, false
@@ -233,7 +233,7 @@ func (l *lineLinks) releaseFails(next any) (left any, taken bool) {
 
 // holdEnds ends the hold for the goroutines in line. noEcho, next and left are as for waitQueue.endHold. It returns the
 // wait queue if its front may have to be woken.
-func (l *lineLinks) holdEnds(noEcho bool, next any) (left any, whole *waitQueue) {
+func (l *lineLinks) holdEnds(noEcho bool, next linePlace) (left linePlace, whole *waitQueue) {
 	shard := l.lockShard()
 	defer shard.mu.Unlock()
 	shard.unlink(l)

@@ -17,7 +17,7 @@ type waitState struct {
 	reliedUntil time.Time            // until when the messages are needed, or zero if that has no end
 	retired     time.Time            // since when nobody uses the wait queue, while the subscription lingers
 	open        lineHeld             // what others may share with its holders, or nil
-	left        any                  // what the next front continues with, or nil: see exit
+	left        linePlace            // what the next front continues with, or nil: see exit
 	line        []*waiter
 	busy        bool      // somebody is in front of the line
 	openUntil   time.Time // until then the front leaves what is free to others

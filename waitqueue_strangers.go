@@ -150,3 +150,12 @@ func (q *waitQueue) letStrangerGoFirst() bool {
 	})
 	return true
 }
+
+// until returns the time until t, and at most 0 if t is past or zero. Most times are zero; for them it does not
+// read the clock.
+func until(t time.Time) time.Duration {
+	if t.IsZero() {
+		return 0
+	}
+	return time.Until(t)
+}

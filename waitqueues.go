@@ -60,12 +60,12 @@ func (all *waitQueues) use(key lineKey) *waitQueue {
 
 // enter joins a line of the wait queue of a key, or takes the front. At the front it returns no
 // waiter, but what was left for it. The caller counts as a user of the whole wait queue.
-func (all *waitQueues) enter(key lineKey, l lineKind, who any) (q *waitQueue, w *waiter, left any) {
+func (all *waitQueues) enter(key lineKey, l lineKind, r recipient) (q *waitQueue, w *waiter, left linePlace) {
 	shard := all.shard(key.key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	q = shard.use(key).lineOf(l)
-	if w = q.join(who); w == nil {
+	if w = q.join(r); w == nil {
 		left, q.left = q.left, nil
 	}
 	return q, w, left

@@ -9,8 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// This file tells the errors of an acquisition apart. An acquisition may consist of many
-// commands. internal/transport/outcome.go says what the error of one command means.
+// This file tells the errors of a wait apart. A wait may consist of many commands. internal/transport/outcome.go says what the error of one command means.
 //
 //	when it ends                               what the caller gets
 //	-----------------------------------------  --------------------------------------------
@@ -31,22 +30,6 @@ import (
 //	the server refuses                         the refusal, alone
 //
 // The end of Wait is not reported as an error of the context: see fault.ContextError.
-
-// notEntered is the error of a re-entry into a hold that ended with cause.
-func notEntered(cause error) error {
-	if errors.Is(cause, fault.ErrClosed) {
-		return fault.ErrClosed
-	}
-	return errors.Join(fault.ErrNotAcquired, cause)
-}
-
-// notHeld is the error of an operation on a hold that ended with cause.
-func notHeld(cause error) error {
-	if errors.Is(cause, fault.ErrNotHeld) {
-		return cause
-	}
-	return errors.Join(fault.ErrNotHeld, cause)
-}
 
 // worthWaiting reports whether an attempt that failed may succeed later.
 func worthWaiting(ctx context.Context, err error) bool {

@@ -1,0 +1,85 @@
+package latchkey
+
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// This file is what an acquisition does between two attempts.
+
+// what implements [attempter].
+func (a *acquisition) what() (keyspace.Kind, string) { return a.lock.spec.kind, a.lock.Name() }
+
+// pause implements [attempter]. It relies on messages, and tries as often as the kind of lock requires. A spin lock polls, and does not rely
+// on messages.
+func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Duration {
+	c, s := a.lock.client, a.lock.spec
+	a.reportNoExpiry(left)
+	switch {
+	case s.backoff != nil && a.pollIn > 0:
+		return a.pollIn
+	case s.backoff != nil:
+		return s.backoff(round)
+	}
+	a.reportOwnWait()
+	a.reportBehindOwnReader()
+	a.showWaiting()
+	pause := c.pollPause()
+	if s.ceiling != nil {
+		pause = min(pause, s.ceiling(c))
+	}
+	if a.pollIn > 0 {
+		pause = min(pause, a.pollIn)
+	}
+	if a.awaitsGrant(round) && a.pollIn == 0 && !q.strangersMayLeaveLast() {
+		q.noteAwaitsGrant()
+		return pauseUntil(left, min(pause, longestEntryPause))
+	}
+	if s.passes {
+		q.whole().takeTurns()
+	}
+	switch {
+	case s.line != onlyLine:
+		q.subscribe(c.notifier, a.lock.names.Channel, presenceChannel(a.lock.names.Key))
+		if s.side == keyspace.KindRead && q.mustPoll(round) {
+			pause = min(pause, pauseOfPoller(c.clock().Since(a.since)))
+		}
+	case s.passes:
+		q.relyFor(pause + pubsub.SubscriptionLinger) // before it is subscribed: a subscription that is relied on does not retire
+		fallthrough
+	default:
+		q.subscribe(c.notifier, a.lock.names.Channel)
+	}
+	if s.recipe { // other libraries publish nothing when they release it
+		pause = min(pause, transport.Jitter(recipeSlow))
+	}
+	switch {
+	case s.recipe && a.byStranger:
+		pause = min(pause, q.recipeHolds(a.holder))
+	case a.byStranger && s.passes:
+		q.whole().strangerHolds(!a.stranger)
+		a.stranger = true
+	}
+	return pauseUntil(left, pause)
+}
+
+// showWaiting makes the waiter visible to others, and finds out who holds the lock, for the error
+// of the wait.
+func (a *acquisition) showWaiting() {
+	c := a.lock.client
+	c.record.use(c.clock().Mono, c.options.StaleWaiterTimeout)
+	if a.holder != "" {
+		c.labels.fetch(a.holder)
+	}
+}
+
+// reportNoExpiry logs a lock without an expiry, which a refusal shows by its remaining time.
+func (a *acquisition) reportNoExpiry(left time.Duration) {
+	if left < 0 && a.lock.spec.isLock() {
+		a.lock.client.reporter.Log(report.NoticeNoExpiry, a.lock.names.Key)
+	}
+}
