@@ -48,7 +48,7 @@ type acquisition struct {
 	tooFew    bool // the grant was confirmed by too few replicas
 	wasInLine bool // it waited in line: other goroutines may know it
 	// byStranger says that the last attempt was refused because of a stranger, and stranger that
-	// any attempt was: see waitqueue_strangers.go.
+	// any attempt was: see strangerturns.go.
 	byStranger, stranger bool
 	// behindOwnReader says that the last attempt was refused for a writer that waits for a hold of this client.
 	behindOwnReader bool

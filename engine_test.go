@@ -216,7 +216,7 @@ func awaitFront(ctx context.Context, q *waitQueue, stop <-chan struct{}) error {
 	if w == nil {
 		return nil
 	}
-	_, err := q.await(ctx, stop, w)
+	_, err := w.await(ctx, stop)
 	return err
 }
 

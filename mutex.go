@@ -104,7 +104,7 @@ func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	return m.primitive.ForceUnlock(ctx)
 }
 
-// mutexSpec polls more often than the other specs: see waitqueue_recipe.go.
+// mutexSpec polls more often than the other specs: see recipeturns.go.
 var mutexSpec = &spec{kind: keyspace.KindMutex, family: keyspace.KindMutex, stored: keyspace.KindMutex,
 	protocol: stringProtocol{}, renew: script.Renew, renewals: renewBatch, passes: true, handsOver: true, grantMark: "s", recipe: true,
 	resolve: resolveOwner, fresh: freshOwner}

@@ -4,7 +4,7 @@ import "time"
 
 // strangerShare compares what a client has had of the permits of a semaphore with what strangers have had: clients that
 // know nothing of the queue, Redisson above all. A client that has had less than one of them asks as soon as strangers
-// release permits, and leaves none of its own to them. Otherwise strangers come first. shard.mu guards it.
+// release permits, and leaves none of its own to them. Otherwise strangers come first.
 type strangerShare struct {
 	strangers    int // how many there are
 	until        time.Time
@@ -25,9 +25,17 @@ func (s *strangerShare) count(ours, theirs int) {
 	}
 }
 
+// with notes how many strangers there are. The count begins anew if there were none.
+func (s *strangerShare) with(strangers int, now time.Time) {
+	if now.After(s.until) {
+		s.ours, s.theirs = 0, 0
+	}
+	s.strangers, s.until = strangers, now.Add(strangersLinger)
+}
+
 // concerns reports whether a message concerns this client. While the client waits, a message that does is of strangers,
 // because a release of this library sends none while others wait.
-func (s *strangerShare) concerns(waits bool) bool {
+func (s *strangerShare) concerns(waits bool, now time.Time) bool {
 	if s.forStrangers > 0 {
 		s.forStrangers--
 		return false
@@ -36,7 +44,7 @@ func (s *strangerShare) concerns(waits bool) bool {
 		return true
 	}
 	s.count(0, 1)
-	if now := time.Now(); now.Before(s.until) {
+	if now.Before(s.until) {
 		s.until = now.Add(strangersLinger)
 	}
 	return true
@@ -51,51 +59,14 @@ const (
 	even                  // this client has had enough
 )
 
-func (s *strangerShare) standing() standing {
+// standing returns how this client stands to strangers.
+func (s *strangerShare) standing(now time.Time) standing {
 	switch {
-	case time.Now().After(s.until):
+	case now.After(s.until):
 		return alone
 	case s.ours*s.strangers < s.theirs:
 		return short
 	default:
 		return even
 	}
-}
-
-// standing returns how this client stands to strangers. A nil queue knows of none.
-func (q *waitQueue) standing() standing {
-	if q == nil {
-		return alone
-	}
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	return q.share.standing()
-}
-
-// hadPermits counts an acquisition of this client.
-func (q *waitQueue) hadPermits() {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	q.share.count(1, 0)
-}
-
-// leaveNextToStrangers makes this client ignore the next message.
-func (q *waitQueue) leaveNextToStrangers() {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	q.share.forStrangers++
-}
-
-// sharesWith notes how many strangers there are. The count begins anew if there were none.
-func (q *waitQueue) sharesWith(strangers int) {
-	if q == nil || strangers <= 0 {
-		return
-	}
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	now := time.Now()
-	if now.After(q.share.until) {
-		q.share.ours, q.share.theirs = 0, 0
-	}
-	q.share.strangers, q.share.until = strangers, now.Add(strangersLinger)
 }

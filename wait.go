@@ -137,7 +137,7 @@ func (w *waiting) inLine(ctx context.Context, q *waitQueue, in *waiter, a attemp
 		}
 	}
 	for {
-		switch at, err := q.await(ctx, w.closing, in); at {
+		switch at, err := in.await(ctx, w.closing); at {
 		case received, atFront:
 			return at, nil
 		case leftLine:
@@ -145,7 +145,7 @@ func (w *waiting) inLine(ctx context.Context, q *waitQueue, in *waiter, a attemp
 		}
 		_, err := a.attempt(ctx, 1)
 		if err == nil || !worthWaiting(ctx, err) {
-			q.leave(in)
+			in.leave()
 			return leftLine, q.waitError(ctx, err, last)
 		}
 		last = err

@@ -1,12 +1,9 @@
 package latchkey
 
 import (
-	"context"
-	"slices"
 	"sync/atomic"
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
-	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // A waitQueue is where the goroutines of a client that want one key wait: the line of the key in the
@@ -31,15 +28,6 @@ type waitQueue struct {
 	waitState
 }
 
-// waiter is somebody who waits in the line.
-type waiter struct {
-	recipient  recipient     // or nil if no hold can be passed to it
-	ready      chan struct{} // closed when it comes to the front, or receives something
-	wake       chan struct{} // holds a signal to try without leaving the line
-	taken      bool          // out of the line, to receive something; shard.mu guards it until then
-	attempting bool          // woken in line, and attempting now; shard.mu guards it
-}
-
 // join puts a waiter at the end of the line. If it takes the front instead, it returns nil. shard.mu is held.
 func (q *waitQueue) join(r recipient) *waiter {
 	if !q.busy && q.blocking == 0 {
@@ -47,83 +35,12 @@ func (q *waitQueue) join(r recipient) *waiter {
 		return nil
 	}
 	q.contended = true
-	w := &waiter{recipient: r, ready: make(chan struct{})}
+	w := &waiter{line: q, recipient: r, ready: make(chan struct{})}
 	if q.together {
 		w.wake = make(chan struct{}, 1)
 	}
 	q.line = append(q.line, w)
 	return w
-}
-
-// waitResult is what a wait in line has led to.
-type waitResult int
-
-const (
-	stillInLine waitResult = iota // it was woken, to make an attempt in line
-	atFront
-	received // it received the hold, and is out of the line
-	leftLine // it is out of the line, with nothing
-)
-
-// await returns when the waiter has come to the front, has received the hold, or is woken in line.
-func (q *waitQueue) await(ctx context.Context, stop <-chan struct{}, w *waiter) (waitResult, error) {
-	q.attemptOver(w)
-	var err error
-	select {
-	case <-w.ready:
-		return w.result(), nil
-	case <-w.wake:
-		if q.mayAttempt(w) {
-			return stillInLine, nil
-		}
-		<-w.ready
-		return received, nil
-	case <-stop:
-		err = fault.ErrClosed
-	case <-ctx.Done():
-		err = fault.ContextError(ctx)
-	}
-	return q.leave(w), err
-}
-
-// result returns what the wait has led to. The channel ready is closed.
-func (w *waiter) result() waitResult {
-	if w.taken {
-		return received
-	}
-	return atFront
-}
-
-// leave takes a waiter out of the line. If it is in front by now, the next waiter comes to the front.
-// If something is being passed to it, it keeps that.
-func (q *waitQueue) leave(w *waiter) waitResult {
-	if q.remove(w) {
-		return leftLine
-	}
-	<-w.ready // soon: only the previous hold has to end first
-	return received
-}
-
-// remove takes a waiter out of the line or the front, unless it was already taken out to receive
-// something. What was left for it stays for the next.
-func (q *waitQueue) remove(w *waiter) bool {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	if w.taken {
-		return false
-	}
-	select {
-	case <-w.ready:
-		q.next()
-		return true
-	default:
-		if i := slices.Index(q.line, w); i == 0 {
-			q.popFirst()
-		} else {
-			q.line = slices.Delete(q.line, i, i+1)
-		}
-		return true
-	}
 }
 
 // takeFirstLocked takes the first waiter out of the line, to pass it a hold. It returns nil if there is
@@ -137,14 +54,8 @@ func (q *waitQueue) takeFirstLocked(from lineHeld) *waiter {
 	}
 	w := q.popFirst()
 	w.taken = true
-	q.countOwnHold()
+	q.whole().strangers.weHold()
 	return w
-}
-
-// pass gives a hold to a waiter that was taken out of the line.
-func (w *waiter) pass(hold lineHold) {
-	w.recipient.receive(hold)
-	close(w.ready)
 }
 
 // firstLocked returns the first in line, or nil. shard.mu is held.
@@ -209,10 +120,8 @@ func (q *waitQueue) next() {
 func (q *waitQueue) signal() {
 	q.signalFront()
 	if l := q.lines.Load(); l != nil {
-		l.hints.Add(1)
-		l.exclusive.signal()
-		l.shared.signal()
-		l.shared.wakeFirst(wakesPerHint)
+		l.exclusive.signalFront()
+		l.wakeShared()
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // busy says that the key is busy now. shard.mu is held.
 func (q *waitQueue) countHold(busy bool) (passes int) {
 	q.blocking++
-	q.countOwnHold()
+	q.whole().strangers.weHold()
 	if busy {
 		q.answer = lastAnswer{err: fault.ErrNotAcquired}
 	}
@@ -79,10 +79,14 @@ func (q *waitQueue) unblock(next linePlace) (left linePlace) {
 // on messages. The wait queue subscribes once, and subscribes to presentOn to show that it does.
 func (q *waitQueue) subscribe(n *pubsub.Notifier, channel string, presentOn ...string) {
 	q = q.whole()
-	s := q.newSubscription(channel)
-	if s == nil {
+	q.shard.mu.Lock()
+	if q.sub != nil {
+		q.shard.mu.Unlock()
 		return
 	}
+	s := &pubsub.Subscription{Channel: channel, To: q}
+	q.sub = s
+	q.shard.mu.Unlock()
 	for _, each := range presentOn { // first, so that this client never looks like a stranger
 		n.Add(&pubsub.Subscription{Channel: each, To: presence{s, q}})
 	}
@@ -104,30 +108,20 @@ func (q *waitQueue) relyFor(d time.Duration) {
 	q.reliedUntil = time.Now().Add(d)
 }
 
-// newSubscription returns a subscription that the notifier is to add, or nil.
-func (q *waitQueue) newSubscription(channel string) *pubsub.Subscription {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	if q.sub != nil {
-		return nil
-	}
-	q.sub = &pubsub.Subscription{Channel: channel, To: q}
-	return q.sub
-}
-
 // Message implements [pubsub.Subscriber].
 func (q *waitQueue) Message(text string) {
 	q.shard.mu.Lock()
+	now := time.Now()
 	if q.strangers.takesTurns && text == strangersFirst {
 		q.letStrangersFirst()
 		q.shard.mu.Unlock()
 		return
 	}
-	if !q.share.concerns(q.users > 0) {
+	if !q.share.concerns(q.users > 0, now) {
 		q.shard.mu.Unlock()
 		return
 	}
-	letThemFirst := q.share.standing() == even
+	letThemFirst := q.share.standing(now) == even
 	own := q.echoes > 0
 	if own {
 		q.echoes--

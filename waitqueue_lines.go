@@ -71,8 +71,13 @@ func (q *waitQueue) wakeFronts() {
 		return
 	}
 	q.signalFront()
+	l.wakeShared()
+}
+
+// wakeShared wakes the front of the shared line, and lets the first in line try.
+func (l *queueLines) wakeShared() {
 	l.hints.Add(1)
-	l.shared.signal()
+	l.shared.signalFront()
 	l.shared.wakeFirst(wakesPerHint)
 }
 
@@ -133,14 +138,14 @@ func (all *waitQueues) mark(key lineKey) hintMark {
 	if q == nil {
 		return hintMark{}
 	}
-	return q.mark()
+	return markOf(q)
 }
 
 // missedHint reports whether there may have been a hint since the mark was taken. q is the whole
 // wait queue.
-func (m hintMark) missedHint(q *waitQueue) bool { return m != q.mark() }
+func (m hintMark) missedHint(q *waitQueue) bool { return m != markOf(q) }
 
-func (q *waitQueue) mark() hintMark {
+func markOf(q *waitQueue) hintMark {
 	l := q.lines.Load()
 	if l == nil {
 		return hintMark{}
@@ -166,25 +171,6 @@ func (q *waitQueue) wakeFirst(n int) {
 		async.Signal(w.wake)
 		n--
 	}
-}
-
-// mayAttempt reports whether a woken waiter is still in line. It is not let in until it comes
-// back, because the server may grant its attempt in the meantime.
-func (q *waitQueue) mayAttempt(w *waiter) bool {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	w.attempting = !w.taken
-	return w.attempting
-}
-
-// attemptOver notes that a woken waiter is back.
-func (q *waitQueue) attemptOver(w *waiter) {
-	if !q.together {
-		return
-	}
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	w.attempting = false
 }
 
 // takeAll takes those waiters out of a shared line that can share what others hold, to let them in.

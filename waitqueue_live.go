@@ -181,13 +181,13 @@ func (l *lineLinks) closeLine() {
 	}
 }
 
-// openFor returns for how long the release leaves a mutex to other libraries: see waitQueue.openFor.
+// openFor returns for how long the release leaves a mutex to other libraries: see recipeTurns.openFor.
 func (l *lineLinks) openFor(taken time.Time) time.Duration {
 	defer l.lockShard().mu.Unlock()
 	if l.queue == nil {
 		return 0
 	}
-	return l.queue.openFor(taken)
+	return l.queue.recipe.openFor(taken, time.Now())
 }
 
 // leftFree records what the release of a mutex did: see waitQueue.leftFree.

@@ -98,7 +98,7 @@ func TestHold_uses_the_wait_queue_of_the_first_waiter(t *testing.T) {
 		require.Same(t, q, o.links.queue)
 		require.NotNil(t, w, what)
 		ends(o)
-		at, err := q.await(ctx, nil, w)
+		at, err := w.await(ctx, nil)
 		require.NoError(t, err)
 		require.Equal(t, atFront, at)
 		require.Nil(t, q.exit(nil))

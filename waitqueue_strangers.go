@@ -2,35 +2,7 @@ package latchkey
 
 import "time"
 
-// Strangers are clients that know nothing of the queue of a lock: Redisson, above all. They receive
-// the message that the lock is free, and acquire it if they are fast. A client of this library
-// shares the lock with them: if there are strangers, its turn has as many holds as it has
-// goroutines that want the lock, and then strangers may have as many.
-
-const (
-	// strangersLinger is how long a client takes strangers into account after it has seen them.
-	strangersLinger = time.Second
-	// strangersMayShare is how long a client takes strangers into account that may hold a shared
-	// lock together with clients of this library. If a stranger leaves last, only subscribers learn
-	// of it.
-	strangersMayShare = 10 * time.Second
-	// strangerPause is how long strangers have to acquire a free lock.
-	strangerPause = 3 * time.Millisecond
-	// unusedPauses is how many pauses in succession strangers may leave unused. Then the front pauses once in so many
-	// releases: those that listen may have no wish to hold the lock.
-	unusedPauses = 8
-)
-
-// strangerTurns is what a wait queue knows of strangers. shard.mu guards it.
-type strangerTurns struct {
-	takesTurns    bool      // its lock takes turns with strangers
-	until         time.Time // until when strangers are taken into account
-	ourHolds      int       // holds of this client since the strangers' last one
-	ourLastTurn   int       // holds in the last turn of this client
-	turnLeft      int       // releases of strangers after which another stranger may go first
-	releasesHeard int       // releases of strangers that were heard in their turn
-	unused        int       // releases that left the lock free, since a stranger was last found to hold it
-}
+// This file is what a wait queue learns of clients that know nothing of it. shard.mu guards it.
 
 // takeTurns notes that the lock takes turns with strangers. For other kinds of objects the same
 // message has another meaning.
@@ -45,8 +17,7 @@ func (q *waitQueue) takeTurns() {
 func (q *waitQueue) noteStrangers() {
 	now := time.Now()
 	q.contended = true
-	q.strangers.until = now.Add(strangersLinger)
-	if q.strangers.unused++; q.strangers.unused > unusedPauses && q.strangers.unused%unusedPauses != 0 {
+	if !q.strangers.theyReceive(now) {
 		return
 	}
 	if line, open := q.exclusive(), now.Add(strangerPause); open.After(line.openUntil) {
@@ -58,48 +29,40 @@ func (q *waitQueue) noteStrangers() {
 func (q *waitQueue) openLeft() time.Duration {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return max(0, until(q.openUntil))
+	if q.openUntil.IsZero() { // as most often: the clock need not be read
+		return 0
+	}
+	return max(0, time.Until(q.openUntil))
 }
 
-// strangerHolds notes that the front was refused because a stranger holds the lock. The first such
-// refusal of a wait begins the turn of the strangers. It has as many holds as the turn of this
-// client had, and at least one.
+// strangerHolds notes that the front was refused because a stranger holds the lock: see strangerTurns.theyHold.
 func (q *waitQueue) strangerHolds(first bool) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.strangers.until, q.strangers.unused = time.Now().Add(strangersLinger), 0
-	if first && q.strangers.ourHolds > 0 {
-		q.beginStrangersTurn()
-	}
+	q.strangers.theyHold(first, len(q.exclusive().line), time.Now())
 }
 
-// beginStrangersTurn lets strangers have as many holds as this client had in its last turn, even if
-// it had none since theirs. The front may try after the last of them. shard.mu is held.
-func (q *waitQueue) beginStrangersTurn() {
-	if q.strangers.ourHolds == 0 && q.strangers.turnLeft > 0 {
-		return // their turn continues
-	}
-	if q.strangers.ourHolds > 0 {
-		q.strangers.ourLastTurn, q.strangers.ourHolds = q.strangers.ourHolds, 0
-	}
-	q.strangers.turnLeft = min(max(q.strangers.ourLastTurn-1, 0), len(q.exclusive().line))
+// recipeHolds notes that the front was refused because another library holds the mutex: see recipeTurns.theyHold.
+func (q *waitQueue) recipeHolds(token string) time.Duration {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.openUntil = time.Time{}
+	return q.recipe.theyHold(token, time.Now())
 }
 
-// countOwnHold counts a hold of this client, in a turn of its own. shard.mu is held.
-func (q *waitQueue) countOwnHold() {
-	whole := q.whole()
-	whole.strangers.ourHolds++
-	whole.strangers.turnLeft = 0
+// leftFree notes the effect of a release of a mutex: see recipeTurns.leftFree. shard.mu is held.
+func (q *waitQueue) leftFree(open time.Duration, granted bool) {
+	now := time.Now()
+	if q.recipe.leftFree(open, granted, now) {
+		q.openUntil = now.Add(open)
+	}
 }
-
-// strangersKnown reports whether strangers have just been seen. shard.mu is held.
-func (q *waitQueue) strangersKnown() bool { return until(q.whole().strangers.until) > 0 }
 
 // strangersMayLeaveLast reports whether the last holder to leave the lock may be a stranger.
 func (q *waitQueue) strangersMayLeaveLast() bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return q.main != nil && time.Since(q.main.strangers.until) < strangersMayShare
+	return q.main != nil && q.main.strangers.mayShare(time.Now())
 }
 
 // endlessPasses is how many times a hold may be passed on if nobody else wants it.
@@ -107,7 +70,7 @@ const endlessPasses = 1 << 30
 
 // passesOfTurn returns how many times a hold that begins now may be passed on. shard.mu is held.
 func (q *waitQueue) passesOfTurn() int {
-	if q.strangersKnown() || q.seesRecipe() {
+	if now := time.Now(); q.whole().strangers.known(now) || q.recipe.seen(now) {
 		return len(q.line)
 	}
 	return endlessPasses
@@ -120,25 +83,23 @@ const strangersFirst = "2"
 // letStrangersFirst ignores the messages of a release. The front tries if no other message comes
 // within strangerPause. shard.mu is held.
 func (q *waitQueue) letStrangersFirst() {
-	q.beginStrangersTurn()
-	q.strangers.turnLeft++
-	q.letStrangerGoFirst()
+	messages := 1
 	if q.lines.Load() != nil {
-		q.strangers.turnLeft++ // the release of such a lock publishes two messages
+		messages++ // the release of such a lock publishes two messages
 	}
 	if q.echoes == 0 {
-		q.strangers.turnLeft++
+		messages++
 	}
+	q.strangers.areAnnounced(messages, len(q.exclusive().line))
+	q.letStrangerGoFirst()
 }
 
 // letStrangerGoFirst reports whether other strangers may go first, now that one has released the
 // lock. The front tries if no message of theirs comes within strangerPause. shard.mu is held.
 func (q *waitQueue) letStrangerGoFirst() bool {
-	if q.strangers.turnLeft == 0 {
+	if !q.strangers.goesFirst() {
 		return false
 	}
-	q.strangers.turnLeft--
-	q.strangers.releasesHeard++
 	heard := q.strangers.releasesHeard
 	time.AfterFunc(strangerPause, func() {
 		q.shard.mu.Lock()
@@ -151,11 +112,36 @@ func (q *waitQueue) letStrangerGoFirst() bool {
 	return true
 }
 
-// until returns the time until t, and at most 0 if t is past or zero. Most times are zero; for them it does not
-// read the clock.
-func until(t time.Time) time.Duration {
-	if t.IsZero() {
-		return 0
+// standing returns how this client stands to strangers. A nil queue knows of none.
+func (q *waitQueue) standing() standing {
+	if q == nil {
+		return alone
 	}
-	return time.Until(t)
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	return q.share.standing(time.Now())
+}
+
+// hadPermits counts an acquisition of this client.
+func (q *waitQueue) hadPermits() {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.share.count(1, 0)
+}
+
+// leaveNextToStrangers makes this client ignore the next message.
+func (q *waitQueue) leaveNextToStrangers() {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.share.forStrangers++
+}
+
+// sharesWith notes how many strangers there are. A nil queue does not.
+func (q *waitQueue) sharesWith(strangers int) {
+	if q == nil || strangers <= 0 {
+		return
+	}
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.share.with(strangers, time.Now())
 }

@@ -25,7 +25,7 @@ const (
 	longestTurn  = 2 * time.Second
 )
 
-// recipeTurns is what a wait queue knows of other libraries that use its mutex. shard.mu guards it.
+// recipeTurns is what a client knows of other libraries that use its mutex.
 type recipeTurns struct {
 	token       string        // of the one that held the mutex at the front's last attempt
 	pace        time.Duration // of the front while they hold the mutex
@@ -36,65 +36,62 @@ type recipeTurns struct {
 	freeSince   time.Time     // when a release of this client left the mutex free, or zero
 }
 
-// recipeHolds notes that the front was refused because another library holds the mutex, and returns the pause before the
+// theyHold notes that the front was refused because another library holds the mutex, and returns the pause before the
 // next attempt.
-func (q *waitQueue) recipeHolds(token string) time.Duration {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	now, pace, since := time.Now(), recipeFast, q.recipe.theirsSince
-	if token == q.recipe.token {
-		pace = min(q.recipe.pace*3/2, recipeSlow)
+func (r *recipeTurns) theyHold(token string, now time.Time) time.Duration {
+	pace, since := recipeFast, r.theirsSince
+	if token == r.token {
+		pace = min(r.pace*3/2, recipeSlow)
 	}
 	if since.IsZero() {
 		since = now
 	}
-	q.openUntil = time.Time{}
-	q.recipe = recipeTurns{token: token, pace: pace, seenUntil: now.Add(recipeLinger), theirsSince: since}
+	*r = recipeTurns{token: token, pace: pace, seenUntil: now.Add(recipeLinger), theirsSince: since}
 	return transport.Jitter(pace)
 }
 
 // openFor returns for how long the release that begins now is to leave the mutex to other libraries, or 0. Even if none
 // have been seen there may be some, because they hardly ever find a mutex free that this client acquires again at once.
-// taken is when the server granted it to this client. shard.mu is held.
-func (q *waitQueue) openFor(taken time.Time) time.Duration {
-	now := time.Now()
-	wasFree := !q.recipe.freeSince.IsZero() && taken.Sub(q.recipe.freeSince) >= recipeOpen
-	q.recipe.freeSince = time.Time{}
+// taken is when the server granted it to this client.
+func (r *recipeTurns) openFor(taken, now time.Time) time.Duration {
+	wasFree := !r.freeSince.IsZero() && taken.Sub(r.freeSince) >= recipeOpen
+	r.freeSince = time.Time{}
 	switch {
-	case q.recipe.oursSince.IsZero() || wasFree:
-		q.beginOurTurn(now)
-	case now.Sub(q.recipe.oursSince) >= q.recipe.turn:
+	case r.oursSince.IsZero() || wasFree:
+		r.beginOurs(now)
+	case now.Sub(r.oursSince) >= r.turn:
 		return recipeOpen
 	}
 	return 0
 }
 
-// beginOurTurn begins a turn of this client. shard.mu is held.
-func (q *waitQueue) beginOurTurn(now time.Time) {
+// beginOurs begins a turn of this client.
+func (r *recipeTurns) beginOurs(now time.Time) {
 	had := time.Duration(0)
-	if !q.recipe.theirsSince.IsZero() {
-		had = now.Sub(q.recipe.theirsSince)
+	if !r.theirsSince.IsZero() {
+		had = now.Sub(r.theirsSince)
 	}
-	q.recipe.oursSince, q.recipe.theirsSince, q.recipe.turn = now, time.Time{}, recipeTurn
-	if q.seesRecipe() {
-		q.recipe.turn = min(max(had, shortestTurn), longestTurn)
+	r.oursSince, r.theirsSince, r.turn = now, time.Time{}, recipeTurn
+	if r.seen(now) {
+		r.turn = min(max(had, shortestTurn), longestTurn)
 	}
 }
 
-// leftFree notes the effect of a release: the mutex is free, or granted to another client, which continues the turn. If it
-// was left to other libraries, the turn of this client is over. shard.mu is held.
-func (q *waitQueue) leftFree(open time.Duration, granted bool) {
-	now := time.Now()
+// leftFree notes the effect of a release: the mutex is free, or granted to another client, which continues the turn. If
+// it was left to other libraries, which open says, the turn of this client is over, and leftFree returns true.
+func (r *recipeTurns) leftFree(open time.Duration, granted bool, now time.Time) (toOthers bool) {
 	switch {
 	case granted && open > 0:
-		q.recipe.oursSince = now
+		r.oursSince = now
 	case granted:
 	case open > 0:
-		q.recipe.oursSince, q.openUntil = time.Time{}, now.Add(open)
+		r.oursSince = time.Time{}
+		return true
 	default:
-		q.recipe.freeSince = now
+		r.freeSince = now
 	}
+	return false
 }
 
-// seesRecipe reports whether another library has been seen. shard.mu is held.
-func (q *waitQueue) seesRecipe() bool { return until(q.recipe.seenUntil) > 0 }
+// seen reports whether another library has been seen.
+func (r *recipeTurns) seen(now time.Time) bool { return now.Before(r.seenUntil) }
