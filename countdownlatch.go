@@ -237,7 +237,7 @@ func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) erro
 	began, parent := time.Now(), l.client.reporter.Parent(ctx)
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
-	w := &awaiter{CountDownLatch: l, request: &r}
+	w := &awaiter{CountDownLatch: l, objectWait: objectWait{&l.synchronizer}, request: &r}
 	if err = w.await(ctx); err != nil {
 		err = fault.Op(verb, l.names.Name, script.Explain(l.client.wrongKind(ctx, l.names, l.kind, err))...)
 	} else if w.outcome != nil {

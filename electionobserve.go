@@ -34,7 +34,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			yield(Leader{}, fault.Op("observe", e.names.Name, e.names.Invalid))
 			return
 		}
-		o := &observer{Election: e, key: e.seen[1] + " " + strconv.FormatUint(e.client.registry.number(), 10)}
+		o := &observer{Election: e, objectWait: objectWait{&e.synchronizer}, key: e.seen[1] + " " + strconv.FormatUint(e.client.registry.number(), 10)}
 		q := e.client.waitQueues.use(lineKey{keyspace.KindElection, o.key}) // so that the subscription lasts from step to step
 		q.doNotLinger()
 		defer q.done()
@@ -54,6 +54,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 // each observer has last seen a different state.
 type observer struct {
 	*Election
+	objectWait
 
 	key    string // of the wait queue, not of anything on the server
 	known  bool   // leader is the last answer of the server

@@ -13,6 +13,7 @@ import (
 // awaiter is one Await.
 type awaiter struct {
 	*CountDownLatch
+	objectWait
 
 	request   *request
 	round     string // the awaited round, once it is known

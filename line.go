@@ -84,6 +84,9 @@ func (l *line) enter(ctx context.Context, waits func()) error {
 	return nil
 }
 
+// done ends a use of the line.
+func (l *line) done() { l.all.done(l.key) }
+
 // takeTicket returns the ticket that the last front has left, or 0.
 func (l *line) takeTicket() (ticket uint64) {
 	l.all.mu.Lock()

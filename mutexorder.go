@@ -21,6 +21,7 @@ package latchkey
 //	Client.mu               | that nothing begins once Close has begun                   |
 //	Client.kindStatesMu     | what a kind of lock keeps for all its locks of a client    |
 //	used.mu                 | the lines of one kind of object, and what each knows       |
+//	semLine.mu              | the line for the permits of a semaphore, and their turns   |
 //	compositeHold.mu        | which members are held, and the contexts of the whole      |
 //	ownership.mu            | the state of an ownership and its holds                    | itself
 //	watchdog.mu             | when each ownership is renewed                             | ownership.mu

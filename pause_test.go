@@ -12,7 +12,11 @@ import (
 func TestPauses_are_positive_and_capped(t *testing.T) {
 	c := newTestClient(t, Options{PollCeiling: time.Second, StaleWaiterTimeout: 2 * time.Second, Logger: quiet()})
 	rw := c.NewRWLock("rw")
-	polling := []attempter{&semAcquisition{Semaphore: c.NewSemaphore("s"), line: &semLine{}}, &awaiter{CountDownLatch: c.NewCountDownLatch("l")}}
+	s, l := c.NewSemaphore("s"), c.NewCountDownLatch("l")
+	polling := []attempter{
+		&semAcquisition{Semaphore: s, objectWait: objectWait{&s.synchronizer}, line: &semLine{}},
+		&awaiter{CountDownLatch: l, objectWait: objectWait{&l.synchronizer}},
+	}
 	for _, p := range []*primitive{
 		c.NewMutex("mutex").primitive, c.NewLock("lock").primitive, c.NewFencedLock("fenced").primitive,
 		rw.Writer().primitive, rw.Reader().primitive, c.NewPermitSemaphore("permits").permits,

@@ -50,7 +50,7 @@ func (l *RedLock) waitInLine(ctx context.Context, r *request, settings []setting
 		return l.rounds(ctx, r, settings, nil, mark)
 	}
 	line := l.useLine()
-	defer line.all.done(line.key)
+	defer line.done()
 	if err := line.enter(ctx, func() { l.beginWait(mark) }); err != nil {
 		return nil, l.waitError(line, err)
 	}

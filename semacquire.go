@@ -27,7 +27,7 @@ func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int,
 	r.parent = s.client.reporter.Parent(ctx)
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
-	each := &semAcquisition{Semaphore: s, request: &r, semWaiter: semWaiter{count: n}}
+	each := &semAcquisition{Semaphore: s, objectWait: objectWait{&s.synchronizer}, request: &r, semWaiter: semWaiter{count: n}}
 	if waits {
 		err = each.wait(ctx)
 	} else {
@@ -43,6 +43,7 @@ func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int,
 // semAcquisition is one acquisition of permits.
 type semAcquisition struct {
 	*Semaphore
+	objectWait
 	semWaiter
 
 	request *request
@@ -85,9 +86,9 @@ func (s *semAcquisition) wait(ctx context.Context) error {
 // waitIn waits in the line with a key.
 func (s *semAcquisition) waitIn(ctx context.Context, key lineKey) error {
 	s.line, s.queue = s.client.semLines().use(key), s.client.waitQueues.use(key)
-	s.semWaiter = semWaiter{count: s.count, moved: make(chan struct{}), wake: func() { async.Signal(s.queue.signals) }}
+	s.semWaiter = semWaiter{count: s.count, moved: make(chan struct{}), wake: s.queue.wakeFront}
 	defer s.queue.done()
-	defer s.line.all.done(key)
+	defer s.client.semLines().done(key)
 	var mark waitMark
 	defer mark.end()
 	err := s.line.enter(ctx, s.client.closing, &s.semWaiter, func() { mark.beginFor(s.client.waiting.counts, s) })

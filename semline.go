@@ -3,6 +3,7 @@ package latchkey
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
@@ -13,10 +14,7 @@ import (
 // in front, and waits in the queue on the server. Permits that the client releases go to the first in line, in memory,
 // for a turn ([Options.Turn]) from when the server granted them. For the server nothing changes then.
 type semLine struct {
-	all *semLines
-	key lineKey
-
-	// Guarded by all.mu.
+	mu      sync.Mutex // guards waiters and turns
 	waiters []*semWaiter
 	turns   []semTurn // the oldest first
 
@@ -52,7 +50,7 @@ func newSemLines(c *Client) any {
 	c.handover.mu.Lock()
 	defer c.handover.mu.Unlock()
 	c.handover.strayCall = c.leaveQueueFor
-	return newUsed(func(all *semLines, key lineKey) *semLine { return &semLine{all: all, key: key} })
+	return newUsed(func(*semLines, lineKey) *semLine { return &semLine{} })
 }
 
 func (c *Client) semLines() *semLines {
@@ -61,10 +59,10 @@ func (c *Client) semLines() *semLines {
 
 // enter returns when the waiter is in front, or has received permits. It calls waits if there are others before it.
 func (l *semLine) enter(ctx context.Context, stop <-chan struct{}, w *semWaiter, waits func()) error {
-	l.all.mu.Lock()
+	l.mu.Lock()
 	l.waiters = append(l.waiters, w)
 	first := len(l.waiters) == 1
-	l.all.mu.Unlock()
+	l.mu.Unlock()
 	if first {
 		return nil
 	}
@@ -82,8 +80,8 @@ func (l *semLine) enter(ctx context.Context, stop <-chan struct{}, w *semWaiter,
 // leave takes a waiter out of the line, and reports whether it has received permits. If it was in front, the next one
 // comes to the front, and continues with its place. If nobody is in line, leave returns the place.
 func (l *semLine) leave(w *semWaiter) (left *semPlace, passed bool) {
-	l.all.mu.Lock()
-	defer l.all.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if i := slices.Index(l.waiters, w); i >= 0 {
 		l.remove(i)
 	}
@@ -93,7 +91,7 @@ func (l *semLine) leave(w *semWaiter) (left *semPlace, passed bool) {
 	return left, w.passed
 }
 
-// remove takes a waiter out of the line. all.mu is held.
+// remove takes a waiter out of the line. l.mu is held.
 func (l *semLine) remove(i int) {
 	l.waiters = slices.Delete(l.waiters, i, i+1)
 	if i == 0 && len(l.waiters) > 0 {
@@ -104,8 +102,8 @@ func (l *semLine) remove(i int) {
 // pass gives released permits to the first in line while the turn lasts, and returns how many are left. It stops at the
 // first that wants more. While the front asks the server, those behind it that want no more than it may go first.
 func (l *semLine) pass(n int, short bool) (left int) {
-	l.all.mu.Lock()
-	defer l.all.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if !l.mayPass(short) {
 		return n
 	}
@@ -127,7 +125,7 @@ func (l *semLine) pass(n int, short bool) (left int) {
 	return n
 }
 
-// mayPass reports whether the turn lasts, a little longer if the client is short of permits. all.mu is held.
+// mayPass reports whether the turn lasts, a little longer if the client is short of permits. l.mu is held.
 func (l *semLine) mayPass(short bool) bool {
 	if len(l.turns) == 0 {
 		return false
@@ -141,7 +139,7 @@ func (l *semLine) mayPass(short bool) bool {
 	return !over
 }
 
-// give gives released permits to a waiter. In front it is told so, and leaves by itself. all.mu is held.
+// give gives released permits to a waiter. In front it is told so, and leaves by itself. l.mu is held.
 func (l *semLine) give(i int) {
 	w := l.waiters[i]
 	w.passed = true
@@ -155,30 +153,30 @@ func (l *semLine) give(i int) {
 
 // asks notes that the front sends a request, unless it has received permits: then it reports false.
 func (l *semLine) asks(w *semWaiter) bool {
-	l.all.mu.Lock()
-	defer l.all.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	w.asking = !w.passed
 	return w.asking
 }
 
 // refused notes that the front has to wait on.
 func (l *semLine) refused(w *semWaiter) {
-	l.all.mu.Lock()
-	defer l.all.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	w.asking = false
 }
 
 // received reports whether a waiter has received permits.
 func (l *semLine) received(w *semWaiter) bool {
-	l.all.mu.Lock()
-	defer l.all.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return w.passed
 }
 
 // granted begins a turn of permits that the server has granted. It forgets those that have been kept for another turn.
 func (l *semLine) granted(n int, turn time.Duration) {
-	l.all.mu.Lock()
-	defer l.all.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	now := time.Now()
 	for len(l.turns) > 0 && now.Sub(l.turns[0].ends) > turn {
 		l.turns = l.turns[1:]
@@ -188,8 +186,8 @@ func (l *semLine) granted(n int, turn time.Duration) {
 
 // returns notes that permits go back to the server, those first whose turns began first.
 func (l *semLine) returns(n int) {
-	l.all.mu.Lock()
-	defer l.all.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for len(l.turns) > 0 && l.turns[0].count <= n {
 		n -= l.turns[0].count
 		l.turns = l.turns[1:]
@@ -201,7 +199,7 @@ func (l *semLine) returns(n int) {
 
 // endTurns makes permits return to the server, because the semaphore has changed.
 func (l *semLine) endTurns() {
-	l.all.mu.Lock()
-	defer l.all.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.turns = nil
 }

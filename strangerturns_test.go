@@ -37,13 +37,3 @@ func TestStrangers_longer_pause_stays(t *testing.T) {
 	q.noteStrangers()
 	assert.Greater(t, q.openLeft(), time.Minute)
 }
-
-// A call that ends before the pause is over asks at once: the lock may be free.
-func TestStrangers_a_call_with_little_time_does_not_pause(t *testing.T) {
-	c := newTestClient(t, Options{})
-	lock := c.NewLock(uniqueName(t, c))
-	c.waitQueues.use(lock.lineKey()).openUntil = time.Now().Add(time.Hour)
-	h, err := lock.Lock(t.Context(), Wait(30*time.Second))
-	require.NoError(t, err)
-	require.NoError(t, h.Unlock(t.Context()))
-}

@@ -43,18 +43,6 @@ func (o *synchronizer) Name() string { return o.names.Name }
 // Client returns the client that made the object.
 func (o *synchronizer) Client() *Client { return o.client }
 
-// what implements [attempter] for the calls that wait for the object.
-func (o *synchronizer) what() (keyspace.Kind, string) { return o.kind, o.names.Name }
-
-// recipient implements [attempter]: the client holds nothing that such a call could receive.
-func (*synchronizer) recipient() recipient { return nil }
-
-// pause implements [attempter] for calls that rely on the channel of the object.
-func (o *synchronizer) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
-	q.subscribe(o.client.notifier, o.names.Channel)
-	return pauseUntil(left, o.client.pollPause())
-}
-
 // begin is begin of the client. If it returns nil, the caller must call client.working.Done.
 func (o *synchronizer) begin(ctx context.Context) error {
 	if o.names.Invalid != nil {
@@ -164,6 +152,21 @@ func (o *synchronizer) explain(ctx context.Context, a transport.Answer, err erro
 		return []error{o.client.wrongKind(ctx, o.names, o.kind, err)}
 	}
 	return []error{err}
+}
+
+// objectWait is what the calls share that wait for a change of an object. They embed it.
+type objectWait struct{ object *synchronizer }
+
+// what implements [attempter].
+func (w objectWait) what() (keyspace.Kind, string) { return w.object.kind, w.object.names.Name }
+
+// recipient implements [attempter]: a client holds nothing that such a call could receive.
+func (objectWait) recipient() recipient { return nil }
+
+// pause implements [attempter]. The call relies on the channel of the object.
+func (w objectWait) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
+	q.subscribe(w.object.client.notifier, w.object.names.Channel)
+	return pauseUntil(left, w.object.client.pollPause())
 }
 
 // timeToLive returns the TTL among the options of a call that sets something, as text in ms.

@@ -133,6 +133,9 @@ func (q *waitQueue) signalFront() {
 	async.Signal(q.signals)
 }
 
+// wakeFront wakes the front for what this client has for it. That is no signal: it need not query the server.
+func (q *waitQueue) wakeFront() { async.Signal(q.signals) }
+
 // isSignaled reports whether there was a signal since forgetSignal.
 func (q *waitQueue) isSignaled() bool {
 	q.shard.mu.Lock()

@@ -5,217 +5,170 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/latchkey-go/latchkey/internal/base/identity"
-	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 )
 
-// behind returns the wait queue of a lock's key, or nil.
-func behind(l *Lock) *waitQueue { return l.client.waitQueues.known(l.lineKey()) }
-
-func ownershipOf(h *Hold) *ownership { return h.inner().(*holdState).ownership }
-
-func TestHold_that_nobody_contends_for_has_no_wait_queue(t *testing.T) {
-	c := newTestClient(t, Options{})
-	ctx := context.Background()
-	for what, lock := range map[string]Locker{
-		"lock": c.NewLock(uniqueName(t, c) + "lock"), "mutex": c.NewMutex(uniqueName(t, c) + "mutex"),
-		"fenced": c.NewFencedLock(uniqueName(t, c) + "fenced"), "write": c.NewRWLock(uniqueName(t, c) + "write").Writer(),
-	} {
-		for try, acquire := range map[string]func() (*Hold, error){
-			"Lock":    func() (*Hold, error) { return lock.Lock(ctx) },
-			"TryLock": func() (*Hold, error) { return lock.TryLock(ctx) },
-		} {
-			h, err := acquire()
-			require.NoError(t, err)
-			if what != "write" || try == "TryLock" { // a lock with two lines keeps them
-				require.Nil(t, c.waitQueues.known(ownershipOf(h).lock.lineKey()), "%s %s", what, try)
-			}
-			require.NoError(t, h.Unlock(ctx))
-			require.Nil(t, c.waitQueues.known(ownershipOf(h).lock.lineKey()), "%s %s", what, try)
-			require.Empty(t, c.registry.all())
-		}
-	}
+// fakeHold is something that a client holds.
+type fakeHold struct {
+	links lineLinks
+	key   lineKey
 }
 
-// The wait queue stays after a waiter has come and gone, since it may have learned something.
-func TestHold_keeps_a_wait_queue_in_which_somebody_waited(t *testing.T) {
-	c := newTestClient(t, Options{})
-	ctx := context.Background()
-	lock := c.NewLock(uniqueName(t, c))
-	h, err := lock.Lock(ctx)
-	require.NoError(t, err)
-	gone, cancel := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { _, err := lock.Lock(gone); ended <- err }()
-	require.Eventually(t, ownershipOf(h).links.hasLine, time.Minute, time.Millisecond)
-	cancel()
-	require.ErrorIs(t, <-ended, context.Canceled)
-	require.NotNil(t, behind(lock))
-	require.NoError(t, h.Unlock(ctx))
-	require.Nil(t, behind(lock), "it goes with the last user")
+func (f *fakeHold) lineKey() lineKey   { return f.key }
+func (f *fakeHold) passedIn() lineKind { return onlyLine }
+func (f *fakeHold) keepsOut() bool     { return true }
+
+// newFakeHold returns a hold that has not begun.
+func newFakeHold(all *waitQueues, key string) *fakeHold {
+	f := &fakeHold{key: lineKey{key: key}}
+	f.links = all.linksOf(f)
+	return f
 }
 
-// An ownership without waiters has no wait queue.
-func TestHold_without_a_wait_queue(t *testing.T) {
-	c := newTestClient(t, Options{})
-	ctx := context.Background()
-	lock := c.NewLock(uniqueName(t, c))
-	h, err := lock.Lock(ctx)
-	require.NoError(t, err)
-	o := ownershipOf(h)
-	require.Nil(t, o.links.firstInLine())
-	require.Nil(t, o.links.takeFirst())
-	require.False(t, o.links.hasLine())
-	require.Zero(t, o.links.openFor(time.Now()))
-	o.links.leftFree(0, false)
-	require.False(t, o.links.releaseBegins())
-	o.links.noteReceivers(0)
-	require.Nil(t, behind(lock))
-	o.links.noteReceivers(1)
-	require.NotNil(t, behind(lock), "others want the key")
-	require.NoError(t, h.Unlock(ctx))
-	require.Nil(t, behind(lock))
+func TestLineLinks_without_a_wait_queue(t *testing.T) {
+	all := newWaitQueues()
+	h := newFakeHold(all, "job")
+	require.Equal(t, endlessPasses, h.links.holdBegins())
+	require.Nil(t, h.links.firstInLine())
+	require.Nil(t, h.links.takeFirst())
+	require.False(t, h.links.hasLine())
+	require.Zero(t, h.links.openFor(time.Now()))
+	h.links.leftFree(0, false)
+	require.False(t, h.links.releaseBegins())
+	h.links.noteReceivers(0)
+	require.Nil(t, all.known(h.key))
+	h.links.noteReceivers(1)
+	require.NotNil(t, all.known(h.key), "others want the key")
+	left, q := h.links.holdEnds(false, nil)
+	require.Nil(t, left)
+	require.Nil(t, q)
+	require.Nil(t, all.known(h.key))
 }
 
 // A caller that finds a key held waits, and comes to the front when the hold is released or the release fails.
-func TestHold_uses_the_wait_queue_of_the_first_waiter(t *testing.T) {
-	c := newTestClient(t, Options{})
-	ctx := context.Background()
-	for what, ends := range map[string]func(o *ownership){
-		"released":         func(o *ownership) { o.leaveFree(nil, 0) },
-		"failed, released": func(o *ownership) { o.releaseFails(); o.leaveFree(nil, 0) },
+func TestLineLinks_use_the_wait_queue_of_the_first_waiter(t *testing.T) {
+	for what, ends := range map[string]func(l *lineLinks){
+		"released":         func(l *lineLinks) { l.holdEnds(false, nil) },
+		"failed, released": func(l *lineLinks) { l.releaseFails(nil); l.holdEnds(false, nil) },
 	} {
-		name := uniqueName(t, c)
-		h, err := c.NewLock(name).Lock(ctx)
-		require.NoError(t, err)
-		o := ownershipOf(h)
-		q, w, _ := c.waitQueues.enter(o.lock.lineKey(), onlyLine, nil)
-		require.Same(t, q, o.links.queue)
+		all := newWaitQueues()
+		h := newFakeHold(all, "job")
+		h.links.holdBegins()
+		q, w, _ := all.enter(h.key, onlyLine, nil)
+		require.Same(t, q, h.links.queue)
 		require.NotNil(t, w, what)
-		ends(o)
-		at, err := w.await(ctx, nil)
+		ends(&h.links)
+		at, err := w.await(context.Background(), nil)
 		require.NoError(t, err)
 		require.Equal(t, atFront, at)
 		require.Nil(t, q.exit(nil))
-		require.Nil(t, c.waitQueues.known(o.lock.lineKey()), what)
-		require.NoError(t, c.rueidis.Do(ctx, c.rueidis.B().Del().Key(o.lock.names.Key).Build()).Error())
+		require.Nil(t, all.known(h.key), what)
 	}
 }
 
-// A call that gives up while another call of its owner is in flight gets ErrNotAcquired: the server had no problem.
-func TestHold_is_what_the_second_call_of_an_owner_waits_for(t *testing.T) {
-	c := newTestClient(t, Options{})
-	ctx := context.Background()
-	lock := c.NewLock(uniqueName(t, c))
-	h, err := lock.Lock(ctx)
-	require.NoError(t, err)
-	owner := c.NewOwner()
-	first := c.registry.find(lock.primitive, identity.Owner(owner))
-	require.NoError(t, first.sendMu.Lock(ctx)) // a TryLock of that owner is in flight, and nothing is sent before it ends
-	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-	defer cancel()
-	_, err = lock.Lock(short, By(owner))
-	require.ErrorIs(t, err, ErrNotAcquired)
-	first.sendMu.Unlock()
-	require.NoError(t, h.Unlock(ctx))
-}
-
 // After a failed release, later callers do not wait for the hold.
-func TestHold_whose_release_failed_lets_others_try(t *testing.T) {
-	c := newTestClient(t, Options{})
-	h, err := c.NewLock(uniqueName(t, c)).Lock(context.Background())
-	require.NoError(t, err)
-	o := ownershipOf(h)
-	o.releaseFails()
-	q, w, _ := c.waitQueues.enter(o.lock.lineKey(), onlyLine, nil)
+func TestLineLinks_of_a_hold_whose_release_failed(t *testing.T) {
+	all := newWaitQueues()
+	h := newFakeHold(all, "job")
+	h.links.holdBegins()
+	_, taken := h.links.releaseFails(nil)
+	require.True(t, taken)
+	_, taken = h.links.releaseFails(nil)
+	require.False(t, taken, "once")
+	q, w, _ := all.enter(h.key, onlyLine, nil)
 	require.Nil(t, w, "it is in front")
 	require.Nil(t, q.exit(nil))
-	require.NoError(t, h.Unlock(context.Background()))
-	require.Nil(t, c.waitQueues.known(o.lock.lineKey()))
+	h.links.holdEnds(false, nil)
+	require.Nil(t, all.known(h.key))
+}
+
+// place is a place in the queue on the server.
+type place struct{ given bool }
+
+func (p *place) giveUp() { p.given = true }
+
+// The place with which a client wants a lock again goes to the next in line, or back to the caller.
+func TestLineLinks_leave_a_place(t *testing.T) {
+	all := newWaitQueues()
+	next := &place{}
+	h := newFakeHold(all, "job")
+	h.links.holdBegins()
+	left, _ := h.links.holdEnds(false, next)
+	require.Same(t, next, left, "nobody waits")
+
+	h = newFakeHold(all, "job")
+	h.links.holdBegins()
+	q, w, _ := all.enter(h.key, onlyLine, nil)
+	left, taken := h.links.releaseFails(next)
+	require.True(t, taken)
+	require.Nil(t, left)
+	at, err := w.await(context.Background(), nil)
+	require.NoError(t, err)
+	require.Equal(t, atFront, at)
+	require.Same(t, next, q.takeLeft(true))
+	require.Nil(t, q.exit(nil))
+	h.links.holdEnds(false, nil)
+	require.False(t, next.given)
 }
 
 // Each key has its own holds, the newest first, and they end in any order.
 func TestWaitQueues_what_is_held_by_key(t *testing.T) {
-	c := newTestClient(t, Options{})
-	shard := &queueShard{live: map[string]*lineLinks{}}
-	made := func(key string) *ownership { return c.registry.fresh(newPrimitive(c, mutexSpec, key)) }
+	all := newWaitQueues()
+	made := func(key string) *fakeHold { return newFakeHold(all, key) }
 	a, b, a2, a3 := made("a"), made("b"), made("a"), made("a")
-	for _, o := range []*ownership{a, b, a2, a3} {
-		shard.link(&o.links)
+	for _, h := range []*fakeHold{a, b, a2, a3} {
+		h.links.holdBegins()
 	}
-	on := func(key string) (all []*ownership) {
-		for l := shard.live[key]; l != nil; l = l.older {
-			all = append(all, l.of.(*ownership))
-		}
-		return all
+	on := func(key string) (held []*fakeHold) {
+		all.find(key, func(h lineHeld) bool {
+			held = append(held, h.(*fakeHold))
+			return false
+		})
+		return held
 	}
-	require.Equal(t, []*ownership{a3, a2, a}, on("a"), "the newest first")
-	require.Equal(t, []*ownership{b}, on("b"))
+	end := func(h *fakeHold) { h.links.holdEnds(false, nil) }
+	require.Len(t, all.held(), 4)
+	require.Equal(t, []*fakeHold{a3, a2, a}, on("a"), "the newest first")
+	require.Equal(t, []*fakeHold{b}, on("b"))
 	require.Empty(t, on("c"))
-	shard.unlink(&b.links)
+	end(b)
 	require.Empty(t, on("b"))
-	shard.unlink(&a2.links)
-	require.Equal(t, []*ownership{a3, a}, on("a"))
-	shard.unlink(&a3.links)
-	require.Equal(t, []*ownership{a}, on("a"))
-	shard.link(&a2.links)
-	shard.unlink(&a.links)
-	require.Equal(t, []*ownership{a2}, on("a"))
-	shard.unlink(&a2.links)
-	require.Empty(t, shard.live)
+	end(a2)
+	require.Equal(t, []*fakeHold{a3, a}, on("a"))
+	end(a3)
+	require.Equal(t, []*fakeHold{a}, on("a"))
+	a2.links.holdBegins()
+	end(a)
+	require.Equal(t, []*fakeHold{a2}, on("a"))
+	end(a2)
+	require.Empty(t, all.held())
 }
 
 // A client may have thousands of holds of one key, such as permits. They end in any order, and none takes longer than
 // another.
 func TestWaitQueues_what_is_held_of_one_key(t *testing.T) {
-	c := newTestClient(t, Options{})
-	p := newPrimitive(c, mutexSpec, "a")
-	all := make([]*ownership, 60_000)
-	for i := range all {
-		all[i] = c.registry.fresh(p)
+	all := newWaitQueues()
+	holds := make([]*fakeHold, 60_000)
+	for i := range holds {
+		holds[i] = newFakeHold(all, "a")
 	}
-	unlinked := func(order []*ownership) time.Duration {
-		shard := &queueShard{live: map[string]*lineLinks{}}
-		for _, o := range all {
-			shard.link(&o.links)
+	ended := func(order []*fakeHold) time.Duration {
+		for _, h := range holds {
+			h.links.holdBegins()
 		}
 		began := time.Now()
-		for _, o := range order {
-			shard.unlink(&o.links)
+		for _, h := range order {
+			h.links.holdEnds(false, nil)
 		}
-		require.Empty(t, shard.live)
+		require.Empty(t, all.held())
 		return time.Since(began)
 	}
-	order := slices.Clone(all)
+	order := slices.Clone(holds)
 	slices.Reverse(order)
-	newestFirst := unlinked(order)
+	newestFirst := ended(order)
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-	require.Less(t, unlinked(all), 20*newestFirst+time.Second, "the oldest first")
-	require.Less(t, unlinked(order), 20*newestFirst+time.Second, "in any order")
-}
-
-// The front may be gone when the time that it left to strangers is over. The next user of the wait queue is not
-// woken by that.
-func TestWaitQueue_a_pause_for_strangers_outlives_all_users(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := newWaitQueues()
-		q := all.use(lineKey{key: "job"})
-		q.takeTurns()
-		q.sub = &pubsub.Subscription{To: q}
-		q.Message(strangersFirst) // their time begins
-		q.reliedUntil = time.Now().Add(-time.Second)
-		require.True(t, q.Retire(0), "nobody relies on the subscription")
-		q.done()
-		time.Sleep(2 * strangerPause) // a timer of the queue is running
-		synctest.Wait()
-		again := all.use(lineKey{key: "job"})
-		require.Same(t, q, again)
-		require.Empty(t, again.signals)
-		require.False(t, again.signaled)
-	})
+	require.Less(t, ended(holds), 20*newestFirst+time.Second, "the oldest first")
+	require.Less(t, ended(order), 20*newestFirst+time.Second, "in any order")
 }

@@ -1,0 +1,75 @@
+package latchkey
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/base/identity"
+)
+
+// behind returns the wait queue of a lock's key, or nil.
+func behind(l *Lock) *waitQueue { return l.client.waitQueues.known(l.lineKey()) }
+
+func ownershipOf(h *Hold) *ownership { return h.inner().(*holdState).ownership }
+
+func TestHold_that_nobody_contends_for_has_no_wait_queue(t *testing.T) {
+	c := newTestClient(t, Options{})
+	ctx := context.Background()
+	for what, lock := range map[string]Locker{
+		"lock": c.NewLock(uniqueName(t, c) + "lock"), "mutex": c.NewMutex(uniqueName(t, c) + "mutex"),
+		"fenced": c.NewFencedLock(uniqueName(t, c) + "fenced"), "write": c.NewRWLock(uniqueName(t, c) + "write").Writer(),
+	} {
+		for try, acquire := range map[string]func() (*Hold, error){
+			"Lock":    func() (*Hold, error) { return lock.Lock(ctx) },
+			"TryLock": func() (*Hold, error) { return lock.TryLock(ctx) },
+		} {
+			h, err := acquire()
+			require.NoError(t, err)
+			if what != "write" || try == "TryLock" { // a lock with two lines keeps them
+				require.Nil(t, c.waitQueues.known(ownershipOf(h).lock.lineKey()), "%s %s", what, try)
+			}
+			require.NoError(t, h.Unlock(ctx))
+			require.Nil(t, c.waitQueues.known(ownershipOf(h).lock.lineKey()), "%s %s", what, try)
+			require.Empty(t, c.registry.all())
+		}
+	}
+}
+
+// The wait queue stays after a waiter has come and gone, since it may have learned something.
+func TestHold_keeps_a_wait_queue_in_which_somebody_waited(t *testing.T) {
+	c := newTestClient(t, Options{})
+	ctx := context.Background()
+	lock := c.NewLock(uniqueName(t, c))
+	h, err := lock.Lock(ctx)
+	require.NoError(t, err)
+	gone, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { _, err := lock.Lock(gone); ended <- err }()
+	require.Eventually(t, ownershipOf(h).links.hasLine, time.Minute, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	require.NotNil(t, behind(lock))
+	require.NoError(t, h.Unlock(ctx))
+	require.Nil(t, behind(lock), "it goes with the last user")
+}
+
+// A call that gives up while another call of its owner is in flight gets ErrNotAcquired: the server had no problem.
+func TestHold_is_what_the_second_call_of_an_owner_waits_for(t *testing.T) {
+	c := newTestClient(t, Options{})
+	ctx := context.Background()
+	lock := c.NewLock(uniqueName(t, c))
+	h, err := lock.Lock(ctx)
+	require.NoError(t, err)
+	owner := c.NewOwner()
+	first := c.registry.find(lock.primitive, identity.Owner(owner))
+	require.NoError(t, first.sendMu.Lock(ctx)) // a TryLock of that owner is in flight, and nothing is sent before it ends
+	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	_, err = lock.Lock(short, By(owner))
+	require.ErrorIs(t, err, ErrNotAcquired)
+	first.sendMu.Unlock()
+	require.NoError(t, h.Unlock(ctx))
+}
