@@ -156,22 +156,22 @@ func (l *compositeLock) run(ctx context.Context, r *request, settings []setting)
 
 // rounds makes rounds until one gets the lock, waiting cannot help, or the time is over. The others in line, if
 // there is one, learn why the front waits. mark counts a call that waits from the first pause on.
-func (l *compositeLock) rounds(ctx context.Context, r *request, settings []setting, line *line, mark *waitMark) (*Hold, error) {
+func (l *compositeLock) rounds(ctx context.Context, r *request, settings []setting, front *line, mark *waitMark) (*Hold, error) {
 	var before error // the error of the previous round
-	if line != nil {
-		before = line.lastError()
+	if front != nil {
+		before = front.lastError()
 	}
 	for {
 		began := time.Now()
-		if line != nil {
-			line.attemptBegins()
+		if front != nil {
+			front.attemptBegins()
 		}
 		h, again, err := l.round(ctx, r, settings)
 		if err == nil {
 			return h, nil
 		}
-		if line != nil && ctx.Err() == nil {
-			line.attemptAnswered(err)
+		if front != nil && ctx.Err() == nil {
+			front.attemptAnswered(err)
 		}
 		err = roundError(ctx, began, err, before)
 		if !again || !r.waits || ctx.Err() != nil {
