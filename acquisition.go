@@ -123,12 +123,12 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 		defer a.unlockSendMu()
 		switch wait := a.lock.spec.wait; {
 		case !a.waits, a.ownership != nil && a.ownership.isNested(): // an owner that writes need not wait to read
-			_, err = a.attempt(ctx, 0)
+			_, err = a.Attempt(ctx, 0)
 		case wait != nil:
 			err = wait(ctx, a)
 		default:
 			a.isWaiting = true
-			err = c.waiting.wait(ctx, a.lock.lineKey(), a.lock.spec.line, a, nil)
+			err = c.waiting.Wait(ctx, a.lock.lineKey(), a.lock.spec.line, a, nil)
 			err = c.withOwnHold(a.lock.names.Key, err)
 		}
 		h, err = a.conclude(err)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -11,12 +12,12 @@ import (
 
 // This file is what an acquisition does between two attempts.
 
-// what implements [attempter].
-func (a *acquisition) what() (keyspace.Kind, string) { return a.lock.spec.kind, a.lock.Name() }
+// What implements [line.Attempter].
+func (a *acquisition) What() (keyspace.Kind, string) { return a.lock.spec.kind, a.lock.Name() }
 
-// pause implements [attempter]. It relies on messages, and tries as often as the kind of lock requires. A spin lock polls, and does not rely
+// Pause implements [line.Attempter]. It relies on messages, and tries as often as the kind of lock requires. A spin lock polls, and does not rely
 // on messages.
-func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Duration {
+func (a *acquisition) Pause(q *line.Line, round int, left time.Duration) time.Duration {
 	c, s := a.lock.client, a.lock.spec
 	a.reportNoExpiry(left)
 	switch {
@@ -35,33 +36,33 @@ func (a *acquisition) pause(q *waitQueue, round int, left time.Duration) time.Du
 	if a.pollIn > 0 {
 		pause = min(pause, a.pollIn)
 	}
-	if a.awaitsGrant(round) && a.pollIn == 0 && !q.strangersMayLeaveLast() {
-		q.noteAwaitsGrant()
+	if a.awaitsGrant(round) && a.pollIn == 0 && !q.StrangersMayLeaveLast() {
+		q.NoteAwaitsGrant()
 		return pauseUntil(left, min(pause, longestEntryPause))
 	}
 	if s.passes {
-		q.whole().takeTurns()
+		q.Whole().TakeTurns()
 	}
 	switch {
-	case s.line != onlyLine:
-		q.subscribe(c.notifier, a.lock.names.Channel, presenceChannel(a.lock.names.Key))
-		if s.side == keyspace.KindRead && q.mustPoll(round) {
+	case s.line != line.Only:
+		q.Subscribe(c.notifier, a.lock.names.Channel, line.PresenceChannel(a.lock.names.Key))
+		if s.side == keyspace.KindRead && q.MustPoll(round) {
 			pause = min(pause, pauseOfPoller(c.clock().Since(a.since)))
 		}
 	case s.passes:
-		q.relyFor(pause + pubsub.SubscriptionLinger) // before it is subscribed: a subscription that is relied on does not retire
+		q.RelyFor(pause + pubsub.SubscriptionLinger) // before it is subscribed: a subscription that is relied on does not retire
 		fallthrough
 	default:
-		q.subscribe(c.notifier, a.lock.names.Channel)
+		q.Subscribe(c.notifier, a.lock.names.Channel)
 	}
 	if s.recipe { // other libraries publish nothing when they release it
-		pause = min(pause, transport.Jitter(recipeSlow))
+		pause = min(pause, transport.Jitter(line.RecipeSlow))
 	}
 	switch {
 	case s.recipe && a.byStranger:
-		pause = min(pause, q.recipeHolds(a.holder))
+		pause = min(pause, q.RecipeHolds(a.holder))
 	case a.byStranger && s.passes:
-		q.whole().strangerHolds(!a.stranger)
+		q.Whole().StrangerHolds(!a.stranger)
 		a.stranger = true
 	}
 	return pauseUntil(left, pause)

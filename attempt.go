@@ -16,10 +16,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// attempt makes one attempt from the caller's point of view: it overcomes trouble with the server
+// Attempt makes one attempt from the caller's point of view: it overcomes trouble with the server
 // within the retry budget. A nil error means that the ownership has begun. With ErrNotAcquired,
 // left is the remaining lease of the holder, negative if unknown.
-func (a *acquisition) attempt(ctx context.Context, round int) (left time.Duration, err error) {
+func (a *acquisition) Attempt(ctx context.Context, round int) (left time.Duration, err error) {
 	if a.lock.spec.along && a.readsAlong() {
 		return 0, nil
 	}

@@ -138,8 +138,8 @@ func (s *barrierStay) leave(ctx context.Context) error {
 // returningParty is a party whose function has returned, and that the server has not counted yet.
 type returningParty struct{ arrivingParty }
 
-// attempt implements [attempter].
-func (r returningParty) attempt(ctx context.Context, _ int) (time.Duration, error) {
+// Attempt implements [line.Attempter].
+func (r returningParty) Attempt(ctx context.Context, _ int) (time.Duration, error) {
 	p := r.barrierAwaiter
 	answer, err := p.client.send(ctx, p.returning())
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -43,7 +44,7 @@ type barrierAwaiter struct {
 	counted   bool       // the server has counted the arrival in the stage run
 	view      barrierView
 	arrival   Arrival
-	hints     hintMark // taken before it arrived
+	hints     line.Hints // taken before it arrived
 }
 
 var barrierSpec = &spec{kind: keyspace.KindBarrier, family: keyspace.KindBarrier, stored: keyspace.KindBarrier,
@@ -58,7 +59,7 @@ func (b *Barrier) newParty(verb, stage string, r *request) *barrierAwaiter {
 }
 
 // meet is one generation, from the arrival a to the end, and reports its outcome.
-func (p *barrierAwaiter) meet(ctx context.Context, a attempter) error {
+func (p *barrierAwaiter) meet(ctx context.Context, a line.Attempter) error {
 	began, parent := time.Now(), p.client.reporter.Parent(ctx)
 	bounded, cancel := p.request.bound(ctx)
 	defer cancel()
@@ -85,20 +86,20 @@ func (p *barrierAwaiter) outcome(ctx context.Context, err error) error {
 
 // arrive returns when the server has counted the party or refuses, or the time is over. The party
 // does not queue behind others of its client, because they may be waiting for this party.
-func (p *barrierAwaiter) arrive(ctx context.Context, a attempter) error {
-	p.hints = p.client.waitQueues.mark(lineKey{keyspace.KindBarrier, p.names.Key})
-	_, err := a.attempt(ctx, 0)
-	if err == nil || !worthWaiting(ctx, err) {
-		return p.mismatch(withContextEnd(ctx, err))
+func (p *barrierAwaiter) arrive(ctx context.Context, a line.Attempter) error {
+	p.hints = p.client.waitQueues.Hints(line.Key{Kind: keyspace.KindBarrier, Key: p.names.Key})
+	_, err := a.Attempt(ctx, 0)
+	if err == nil || !line.WorthWaiting(ctx, err) {
+		return p.mismatch(line.WithContextEnd(ctx, err))
 	}
-	return p.mismatch(p.client.waiting.wait(ctx, lineKey{keyspace.KindBarrier, "party " + p.ownership.wire}, onlyLine, a, &earlier{err, p.hints}))
+	return p.mismatch(p.client.waiting.Wait(ctx, line.Key{Kind: keyspace.KindBarrier, Key: "party " + p.ownership.wire}, line.Only, a, &line.Earlier{Err: err, Hints: p.hints}))
 }
 
 // arrivingParty is a party that the server has not counted yet. The end of a generation that is busy is announced.
 type arrivingParty struct{ *barrierAwaiter }
 
-// attempt implements [attempter].
-func (a arrivingParty) attempt(ctx context.Context, _ int) (time.Duration, error) {
+// Attempt implements [line.Attempter].
+func (a arrivingParty) Attempt(ctx context.Context, _ int) (time.Duration, error) {
 	p := a.barrierAwaiter
 	answer, err := p.client.send(ctx, p.arriving())
 	p.doubt = p.doubt || answer.Doubt
@@ -149,11 +150,11 @@ func (p *barrierAwaiter) noteArrival() error {
 // wait returns nil when the generation is over. The parties of this client wait in one line, and
 // only the party at its front queries the server, as with awaiters of a latch.
 func (p *barrierAwaiter) wait(ctx context.Context) error {
-	return p.client.waiting.wait(ctx, lineKey{keyspace.KindBarrier, p.names.Key}, sharedLine, p, &earlier{p.incomplete(""), p.hints})
+	return p.client.waiting.Wait(ctx, line.Key{Kind: keyspace.KindBarrier, Key: p.names.Key}, line.Shared, p, &line.Earlier{Err: p.incomplete(""), Hints: p.hints})
 }
 
-// attempt implements [attempter]. It queries whether and how the generation ended.
-func (p *barrierAwaiter) attempt(ctx context.Context, _ int) (time.Duration, error) {
+// Attempt implements [line.Attempter]. It queries whether and how the generation ended.
+func (p *barrierAwaiter) Attempt(ctx context.Context, _ int) (time.Duration, error) {
 	a, err := p.client.send(ctx, p.looking())
 	if err != nil {
 		return -1, err
@@ -197,7 +198,7 @@ func (p *barrierAwaiter) end(ctx context.Context, err error) error {
 		p.sent.done()
 		return err
 	}
-	err = withContextEnd(ctx, err)
+	err = line.WithContextEnd(ctx, err)
 	return p.leave(ctx, reasonToLeave(err), err)
 }
 
@@ -311,7 +312,7 @@ func (b barrierProtocol) renewalCall(o *ownership, lease time.Duration) script.C
 // wakeParties has the parties of a client query how their generations ended, because the
 // server no longer lists one of them as waiting.
 func wakeParties(o *ownership) {
-	if q := o.lock.client.waitQueues.known(lineKey{keyspace.KindBarrier, o.protocol().(barrierProtocol).barrier.names.Key}); q != nil {
-		q.wakeFronts()
+	if q := o.lock.client.waitQueues.Known(line.Key{Kind: keyspace.KindBarrier, Key: o.protocol().(barrierProtocol).barrier.names.Key}); q != nil {
+		q.WakeFronts()
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -36,8 +37,8 @@ type Client struct {
 	clock   func() lease.Stamp
 
 	sender          *transport.Sender
-	waitQueues      *waitQueues
-	waiting         waiting
+	waitQueues      *line.Table
+	waiting         line.Waiting
 	notifier        *pubsub.Notifier
 	watchdog        *watchdog
 	undo            *undoer
@@ -136,8 +137,8 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	c.watchdog = newWatchdog(c)
 	c.undo = newUndoer(c)
 	c.registry = newRegistry(c)
-	c.waitQueues = newWaitQueues()
-	c.waiting = waiting{c.waitQueues, newWaitCounts(), c.closing, c.logTrouble}
+	c.waitQueues = line.NewTable()
+	c.waiting = line.Waiting{Table: c.waitQueues, Counts: line.NewCounts(), Closing: c.closing, Trouble: c.logTrouble}
 	c.handover = newHandover(c)
 	c.notifier.Unclaimed = c.handover.unclaimed
 	c.record = newClientRecord(c)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -23,7 +24,7 @@ type compositeLock struct {
 	round   round
 	pause   time.Duration // the longest pause between two rounds
 	// inLine acquires for a call that waits behind others of this program, or is nil if there is no line.
-	inLine func(ctx context.Context, r *request, settings []setting, mark *waitMark) (*Hold, error)
+	inLine func(ctx context.Context, r *request, settings []setting, mark *line.Mark) (*Hold, error)
 }
 
 // round is one attempt to acquire as many members as are needed. After an error it holds nothing
@@ -146,8 +147,8 @@ func (l *compositeLock) run(ctx context.Context, r *request, settings []setting)
 	if l.kind == keyspace.KindMulti && r.confines() { // the client renews members until the last one is acquired
 		settings = append(settings, setting{kind: settingUntilComplete})
 	}
-	var mark waitMark
-	defer mark.end()
+	var mark line.Mark
+	defer mark.End()
 	if r.waits && l.inLine != nil {
 		return l.inLine(ctx, r, settings, &mark)
 	}
@@ -156,22 +157,22 @@ func (l *compositeLock) run(ctx context.Context, r *request, settings []setting)
 
 // rounds makes rounds until one gets the lock, waiting cannot help, or the time is over. The others in line, if
 // there is one, learn why the front waits. mark counts a call that waits from the first pause on.
-func (l *compositeLock) rounds(ctx context.Context, r *request, settings []setting, front *line, mark *waitMark) (*Hold, error) {
+func (l *compositeLock) rounds(ctx context.Context, r *request, settings []setting, front *line.FIFO, mark *line.Mark) (*Hold, error) {
 	var before error // the error of the previous round
 	if front != nil {
-		before = front.lastError()
+		before = front.LastError()
 	}
 	for {
 		began := time.Now()
 		if front != nil {
-			front.attemptBegins()
+			front.AttemptBegins()
 		}
 		h, again, err := l.round(ctx, r, settings)
 		if err == nil {
 			return h, nil
 		}
 		if front != nil && ctx.Err() == nil {
-			front.attemptAnswered(err)
+			front.AttemptAnswered(err)
 		}
 		err = roundError(ctx, began, err, before)
 		if !again || !r.waits || ctx.Err() != nil {
@@ -180,14 +181,14 @@ func (l *compositeLock) rounds(ctx context.Context, r *request, settings []setti
 		before = err
 		l.beginWait(mark)
 		if transport.Rest(ctx, nil, transport.Jitter(l.pause)) != nil {
-			return nil, withContextEnd(ctx, err)
+			return nil, line.WithContextEnd(ctx, err)
 		}
 	}
 }
 
 // beginWait counts a call that waits for the lock, in the client of the first member.
-func (l *compositeLock) beginWait(mark *waitMark) {
-	mark.begin(l.primitives()[0].client.waiting.counts, l.kind)
+func (l *compositeLock) beginWait(mark *line.Mark) {
+	mark.Begin(l.primitives()[0].client.waiting.Counts, l.kind)
 }
 
 // forMembers returns the settings for each member. Wait is left out because it applies to the
@@ -203,10 +204,10 @@ func isFinalForMember(err error) bool {
 
 // roundError is the error of a step that began at began. If the time of the call ended during the
 // step, it is the error of the previous step, unless this step learned more or lasted at least
-// cutOff.
+// line.CutOff.
 func roundError(ctx context.Context, began time.Time, err, before error) error {
-	if ctx.Err() != nil && before != nil && time.Since(began) < cutOff && (memberReason(err) == nil || incomplete(err)) {
-		return withContextEnd(ctx, before)
+	if ctx.Err() != nil && before != nil && time.Since(began) < line.CutOff && (memberReason(err) == nil || incomplete(err)) {
+		return line.WithContextEnd(ctx, before)
 	}
-	return withContextEnd(ctx, err)
+	return line.WithContextEnd(ctx, err)
 }

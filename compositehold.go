@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 )
 
 // compositeHold combines several holds into one that lasts as long as enough of them last. It is
@@ -37,7 +38,7 @@ type compositeHold struct {
 	retryTimer  *time.Timer // tries again to acquire missing members, or nil
 	// confined limits members that are added from now on, or is nil.
 	confined *confinement
-	line     *line // the line that the hold keeps, or nil
+	line     *line.FIFO // the line that the hold keeps, or nil
 	// For a release: how many members were held until it, and whether it must be repeated because
 	// the outcome for some members is unknown.
 	confirmed int

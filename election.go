@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -126,7 +127,7 @@ func (e *Election) campaign(ctx context.Context, verb string, waits bool, value 
 			return nil, fault.Op(verb, e.names.Name, err)
 		}
 		if !waits || ctx.Err() != nil {
-			return nil, fault.Op(verb, e.names.Name, withContextEnd(ctx, err))
+			return nil, fault.Op(verb, e.names.Name, line.WithContextEnd(ctx, err))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -35,9 +36,9 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			return
 		}
 		o := &observer{Election: e, objectWait: objectWait{&e.synchronizer}, key: e.seen[1] + " " + strconv.FormatUint(e.client.registry.number(), 10)}
-		q := e.client.waitQueues.use(lineKey{keyspace.KindElection, o.key}) // so that the subscription lasts from step to step
-		q.doNotLinger()
-		defer q.done()
+		q := e.client.waitQueues.Use(line.Key{Kind: keyspace.KindElection, Key: o.key}) // so that the subscription lasts from step to step
+		q.DoNotLinger()
+		defer q.Done()
 		for {
 			err := o.next(ctx)
 			if ctx.Err() != nil && !errors.Is(err, fault.ErrClosed) {
@@ -69,7 +70,7 @@ func (o *observer) next(ctx context.Context) error {
 		return fault.Op("observe", o.names.Name, err)
 	}
 	defer o.client.working.Done()
-	err := o.client.waiting.wait(ctx, lineKey{keyspace.KindElection, o.key}, onlyLine, o, nil)
+	err := o.client.waiting.Wait(ctx, line.Key{Kind: keyspace.KindElection, Key: o.key}, line.Only, o, nil)
 	if err != nil {
 		o.fault = nil
 	} else {
@@ -82,11 +83,11 @@ func (o *observer) next(ctx context.Context) error {
 	return nil
 }
 
-// attempt implements [attempter]. It succeeds when there is something to yield.
-func (o *observer) attempt(ctx context.Context, _ int) (time.Duration, error) {
+// Attempt implements [line.Attempter]. It succeeds when there is something to yield.
+func (o *observer) Attempt(ctx context.Context, _ int) (time.Duration, error) {
 	now, err := o.look(ctx)
 	if err != nil {
-		if o.fault != nil || !worthWaiting(ctx, err) {
+		if o.fault != nil || !line.WorthWaiting(ctx, err) {
 			return -1, err
 		}
 		o.known, o.fault = false, err
@@ -103,5 +104,5 @@ func (o *observer) attempt(ctx context.Context, _ int) (time.Duration, error) {
 	return now.Lease, fault.ErrNotAcquired
 }
 
-// what implements [attempter]. A loop that observes is not a waiting call.
-func (o *observer) what() (keyspace.Kind, string) { return keyspace.KindNone, o.names.Name }
+// What implements [line.Attempter]. A loop that observes is not a waiting call.
+func (o *observer) What() (keyspace.Kind, string) { return keyspace.KindNone, o.names.Name }

@@ -20,7 +20,7 @@ func TestWaitQueues_vanish_when_unused(t *testing.T) {
 		h, err := lock.Lock(context.Background())
 		require.NoError(t, err)
 		require.NoError(t, h.Unlock(context.Background()))
-		require.Nil(t, c.waitQueues.known(lock.lineKey()))
+		require.Nil(t, c.waitQueues.Known(lock.lineKey()))
 	}
 	require.Empty(t, c.registry.all())
 	c.watchdog.mu.Lock()

@@ -54,7 +54,7 @@ func (*fairLockQueue) entry(o *ownership) string   { return o.wire }
 // listen implements [fairQueue]. Each waiter has a channel of its own.
 func (q *fairLockQueue) listen(w *fairWaiter) {
 	if w.strangers || !w.grantable {
-		w.queue.subscribe(q.waiters.client.notifier, w.ownership.lock.names.WaiterChannel(w.ownership.wire))
+		w.queue.Subscribe(q.waiters.client.notifier, w.ownership.lock.names.WaiterChannel(w.ownership.wire))
 	}
 }
 

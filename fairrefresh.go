@@ -168,7 +168,7 @@ func (l *fairWaitList) refresh(b *refreshing) error {
 	}
 	for i, w := range b.waiters {
 		if states[i] != inPlace && (states[i] != isUnset || !w.awaitsSet) {
-			w.queue.signal()
+			w.queue.Signal()
 		}
 	}
 	return nil
@@ -187,7 +187,7 @@ func (l *fairWaitList) refreshEach(b *refreshing, refusal error) error {
 		return refusal
 	}
 	for _, w := range b.waiters {
-		w.queue.signal()
+		w.queue.Signal()
 	}
 	return refusal
 }

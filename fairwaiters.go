@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -59,18 +60,18 @@ type fairQueue interface {
 type fairWaiter struct {
 	list      *fairWaitList
 	ownership *ownership
-	queue     *waitQueue // of its own channel
+	queue     *line.Line // of its own channel
 	awaitsSet bool       // it also waits for somebody to set the permits
 
 	// Guarded by fairWaitList.mu.
 	ticket    uint64 // 0 before the server has given one
 	elem      *list.Element
 	near      bool
-	grantable bool  // the client listens
-	aside     bool  // it wants more permits than there are in all, and is not in the queue
-	line      *line // of which it is in front, or nil
-	strangers bool  // an owner of Redisson holds the lock, or waits ahead of it
-	woken     bool  // to try, since its last attempt
+	grantable bool       // the client listens
+	aside     bool       // it wants more permits than there are in all, and is not in the queue
+	line      *line.FIFO // of which it is in front, or nil
+	strangers bool       // an owner of Redisson holds the lock, or waits ahead of it
+	woken     bool       // to try, since its last attempt
 }
 
 // newFairWaitList makes the list of the waiters in the queues of one kind.
@@ -92,27 +93,27 @@ func newFairWaitList(c *Client, q fairQueue) *fairWaitList {
 // wait waits in the queue on the server. The waiters of this client do not first line up behind
 // each other, because the server keeps the order.
 func (l *fairWaitList) wait(ctx context.Context, a *acquisition) error {
-	var mark waitMark
-	defer mark.end()
+	var mark line.Mark
+	defer mark.End()
 	return l.waitFor(ctx, a, nil, &mark)
 }
 
 // waitFor is wait at the front of a line, or of none if that is nil. If the waiter gives up, the next one in line goes
 // on with its place. mark counts the call.
-func (l *fairWaitList) waitFor(ctx context.Context, a *acquisition, front *line, mark *waitMark) (err error) {
+func (l *fairWaitList) waitFor(ctx context.Context, a *acquisition, front *line.FIFO, mark *line.Mark) (err error) {
 	a.start()
 	o := a.ownership
-	w := &fairWaiter{list: l, ownership: o, queue: l.client.waitQueues.use(lineKey{o.lock.spec.kind, o.lock.names.WaiterChannel(o.wire)}), awaitsSet: a.awaitSet}
+	w := &fairWaiter{list: l, ownership: o, queue: l.client.waitQueues.Use(line.Key{Kind: o.lock.spec.kind, Key: o.lock.names.WaiterChannel(o.wire)}), awaitsSet: a.awaitSet}
 	if front != nil {
 		w.takePlace(front)
 		defer func() { w.leaveLine(err != nil) }()
 	}
-	w.queue.doNotLinger()
+	w.queue.DoNotLinger()
 	e := o.ownEntry(a.since)
 	e.lease, e.waiter = min(a.lease, l.client.options.StaleWaiterTimeout), w
 	a.queued = l.queue.protocolFor(w)
 	defer l.remove(w)
-	return l.client.waiting.inFront(ctx, w.queue, fairAttempter{a, l, w}, mark)
+	return l.client.waiting.InFront(ctx, w.queue, fairAttempter{a, l, w}, mark)
 }
 
 // fairAttempter makes the attempts of an acquisition that waits in the queue on the server.
@@ -123,28 +124,28 @@ type fairAttempter struct {
 	waiter  *fairWaiter
 }
 
-// attempt implements [attempter]. A guest is not grantable: the server would send the grant to the
+// Attempt implements [line.Attempter]. A guest is not grantable: the server would send the grant to the
 // client that made the owner.
-func (f fairAttempter) attempt(ctx context.Context, round int) (left time.Duration, err error) {
+func (f fairAttempter) Attempt(ctx context.Context, round int) (left time.Duration, err error) {
 	line := f.waiters.attemptBegins(f.waiter)
 	if !f.ownership.isGuest {
 		f.waiters.setGrantable(f.waiter, f.waiters.client.handover.listens(f.ownership) && !f.permanent)
 	}
 	if line == nil {
-		return f.acquisition.attempt(ctx, round)
+		return f.acquisition.Attempt(ctx, round)
 	}
-	line.attemptBegins()
-	left, err = f.acquisition.attempt(ctx, round)
+	line.AttemptBegins()
+	left, err = f.acquisition.Attempt(ctx, round)
 	if !fault.IsContextEnd(err) {
-		line.attemptAnswered(err)
+		line.AttemptAnswered(err)
 	}
 	return left, err
 }
 
-// pause implements [attempter]. The first refusal makes the client listen. A waiter near the front,
+// Pause implements [line.Attempter]. The first refusal makes the client listen. A waiter near the front,
 // or with no place in the line yet, pauses for as long as the server said. The others rest until
 // they are woken. A waiter near the front that receives no messages polls sooner.
-func (f fairAttempter) pause(_ *waitQueue, round int, left time.Duration) time.Duration {
+func (f fairAttempter) Pause(_ *line.Line, round int, left time.Duration) time.Duration {
 	c := f.waiters.client
 	f.reportNoExpiry(left)
 	f.reportOwnWait()
@@ -188,8 +189,8 @@ func (w *fairWaiter) args() (stale, ticket, grant string) {
 	return c.staleMS, ticket, grant
 }
 
-// attemptBegins notes that a waiter is about to make an attempt, and returns the line of which it is in front.
-func (l *fairWaitList) attemptBegins(w *fairWaiter) *line {
+// AttemptBegins notes that a waiter is about to make an attempt, and returns the line of which it is in front.
+func (l *fairWaitList) attemptBegins(w *fairWaiter) *line.FIFO {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w.woken = false
@@ -197,8 +198,8 @@ func (l *fairWaitList) attemptBegins(w *fairWaiter) *line {
 }
 
 // takePlace puts a waiter in front of a line. It goes on with the place that the one before it has left.
-func (w *fairWaiter) takePlace(front *line) {
-	w.line, w.ticket = front, front.takeTicket()
+func (w *fairWaiter) takePlace(front *line.FIFO) {
+	w.line, w.ticket = front, front.TakeTicket()
 }
 
 // leaveLine lets the next in line come to the front. If leaves is true, that one goes on with the place of the waiter.
@@ -211,7 +212,7 @@ func (w *fairWaiter) leaveLine(leaves bool) {
 		return
 	}
 	if leaves {
-		front.leaveTicket(ticket)
+		front.LeaveTicket(ticket)
 	}
 	front.Unlock()
 }
@@ -231,7 +232,7 @@ func (l *fairWaitList) setPermitPlace(w *fairWaiter, ticket uint64, aside bool) 
 // wake makes a waiter try. l.mu is held.
 func (l *fairWaitList) wake(w *fairWaiter) {
 	w.woken = true
-	w.signal()
+	w.Signal()
 }
 
 // setGrantable notes whether the client listens for grants to the waiter.
@@ -253,8 +254,8 @@ func (l *fairWaitList) setPlace(w *fairWaiter, ticket uint64, strangers bool) {
 	}
 }
 
-// signal implements [waker].
-func (w *fairWaiter) signal() { w.queue.signal() }
+// Signal implements [waker].
+func (w *fairWaiter) Signal() { w.queue.Signal() }
 
 // Reconnected implements [waker]. Waiters behind the first few cannot have missed a message.
 func (w *fairWaiter) Reconnected() {
@@ -262,7 +263,7 @@ func (w *fairWaiter) Reconnected() {
 	near := w.near || w.elem == nil || w.list.sharedChannel && !w.grantable
 	w.list.mu.Unlock()
 	if near {
-		w.queue.signal()
+		w.queue.Signal()
 	}
 }
 
@@ -318,7 +319,7 @@ func (l *fairWaitList) remove(w *fairWaiter) {
 		}
 	}
 	l.mu.Unlock()
-	w.queue.done()
+	w.queue.Done()
 }
 
 // close ends the goroutines.

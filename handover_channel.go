@@ -100,7 +100,7 @@ func (h *handover) listen(o *ownership) bool {
 	return !s.Refused.Load()
 }
 
-// mustPoll reports whether a waiter can expect no messages about a key in that round.
+// MustPoll reports whether a waiter can expect no messages about a key in that round.
 func (h *handover) mustPoll(key string, round int) bool {
 	var s *pubsub.Subscription
 	if h.any.Load() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 )
 
 // awaiter is one Await.
@@ -27,12 +28,12 @@ type awaiter struct {
 // it query the server too, all at once and without leaving the line: each awaits a round of its
 // own.
 func (w *awaiter) await(ctx context.Context) error {
-	mark := w.client.waitQueues.mark(lineKey{keyspace.KindLatch, w.names.Key})
-	_, last := w.attempt(ctx, 0)
-	if last == nil || !w.request.waits || !worthWaiting(ctx, last) {
-		return withContextEnd(ctx, last)
+	mark := w.client.waitQueues.Hints(line.Key{Kind: keyspace.KindLatch, Key: w.names.Key})
+	_, last := w.Attempt(ctx, 0)
+	if last == nil || !w.request.waits || !line.WorthWaiting(ctx, last) {
+		return line.WithContextEnd(ctx, last)
 	}
-	err := w.client.waiting.wait(ctx, lineKey{keyspace.KindLatch, w.names.Key}, sharedLine, w, &earlier{last, mark})
+	err := w.client.waiting.Wait(ctx, line.Key{Kind: keyspace.KindLatch, Key: w.names.Key}, line.Shared, w, &line.Earlier{Err: last, Hints: mark})
 	if errors.Is(err, fault.ErrNotAcquired) && !errors.As(err, new(*fault.WaitError)) { // the front got what it waited for
 		err = errors.Join(cmp.Or(w.shut, fault.ErrNotAcquired), fault.ContextEnd(err))
 	}
@@ -43,8 +44,8 @@ func (w *awaiter) await(ctx context.Context) error {
 // keeps no record of it.
 var errUnset = fault.Sub(fault.ErrNotSet.Error()+", or already opened by Redisson; with UnsetIsOpen such a latch counts as open", fault.ErrNotSet)
 
-// attempt implements [attempter]. It looks up the round that it found first.
-func (w *awaiter) attempt(ctx context.Context, _ int) (time.Duration, error) {
+// Attempt implements [line.Attempter]. It looks up the round that it found first.
+func (w *awaiter) Attempt(ctx context.Context, _ int) (time.Duration, error) {
 	v, _, err := w.look(ctx, w.round, w.following)
 	if err != nil {
 		return -1, err

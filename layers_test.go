@@ -27,7 +27,7 @@ var floors = []string{
 	0: "doc errors owner kind mutexorder",
 	1: "replicas pause leasebounds",
 	2: "options calloption event label rueidisoption connecturl lifecycle doubt request",
-	3: "waitqueue waitqueues waitqueue_state waitqueue_holds waitqueue_answer waitqueue_lines waitqueue_strangers strangershare waitqueue_presence line waitqueue_live waitcounts waitended recipeturns strangerturns waiter wait",
+	3: "",
 	4: "client hold holdstate release extend passing readalong handover handover_channel queueentry nextowner successor loss maxhold heldcontext confine ownership registry watchdog renewal undo undoownership idempotency synchronizer primitive spec protocol acquisition resolve attempt reenter waiting serveridentity inspection schedule verifying holdbackend holdmembers holdset close observe atleast clientrecord holdnote clientrecordread knownlabels ownwait acquisitionpause",
 	5: "connect lazy locker member forceunlock rwprotocol rwrefusal do synclocker objects objectwalk objectlook waiters",
 	6: "mutex lock fencedlock spinlock fairlock fairprotocol fairwaiters fairrefresh rwlock readlock writelock rwreentry rwdowngrade semaphore semacquire semline semplace sempassing permitsemaphore permitcount permitstats permit permitbyid fairsemaphore permitqueue permitprotocol countdownlatch latchround latchawait election leadership electionobserve electionrun barrier barrierstate barrierparty barrierdo permitholders",

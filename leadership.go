@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -131,7 +132,7 @@ func (l *Leadership) begin(ctx context.Context, waits bool) error {
 			return fault.ErrClosed
 		case lost != nil:
 			return errors.Join(fault.ErrNotAcquired, fault.ErrLost)
-		case !waits || !errors.Is(err, fault.ErrUnavailable) || !worthWaiting(ctx, err):
+		case !waits || !errors.Is(err, fault.ErrUnavailable) || !line.WorthWaiting(ctx, err):
 			return errors.Join(script.Explain(l.election.client.wrongKind(ctx, l.election.names, keyspace.KindLock, err))...)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -85,18 +86,18 @@ func (o *ownership) removeLater() {
 // subscribers received the message of the release: 0 if none was sent or nobody listens, -1 if it could not be
 // published. next is as for leave.
 func (o *ownership) leaveFree(next *ownership, receivers int64) {
-	left, q := o.links.holdEnds(o.echo && receivers <= 0, next.asLeft())
-	giveUp(left)
+	left, q := o.links.HoldEnds(o.echo && receivers <= 0, next.asLeft())
+	line.GiveUp(left)
 	if q != nil { // if its users leave now, and it serves another key, there is one useless attempt
-		q.wakeFronts()
+		q.WakeFronts()
 	}
 }
 
 // leave is leaveFree for a lock that others still hold: they wake the waiters. The waiter that comes to the front
 // goes on with next, which end has returned; if nobody comes, next is abandoned.
 func (o *ownership) leave(next *ownership) {
-	left, _ := o.links.holdEnds(o.echo, next.asLeft())
-	giveUp(left)
+	left, _ := o.links.HoldEnds(o.echo, next.asLeft())
+	line.GiveUp(left)
 }
 
 // end ends the ownership, once, and everything that depends on it, and reports whether it did. The
@@ -115,7 +116,7 @@ func (o *ownership) end(cause error) (next *ownership, ended bool) {
 	o.mu.Unlock()
 	o.lock.client.registry.remove(o)
 	if o.lock.spec.along {
-		o.links.closeLine()
+		o.links.CloseLine()
 	}
 	if cause == nil {
 		cause = fault.ErrNotHeld

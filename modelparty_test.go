@@ -101,7 +101,7 @@ func (p *party) sendAttempt(fate int) {
 			if !outOfMemory(r) && !unset && !(hasErrorCode(r, "LATCHKEY_GONE") && p.writerGone()) {
 				p.w.fail("%s gets %v", m.what, r)
 			}
-			p.giveUp()
+			p.GiveUp()
 		case int64, []any:
 			p.refused(reply)
 		case nil:
@@ -146,12 +146,12 @@ func (p *party) refused(reply any) {
 		p.t.doubt.queued = true
 	}
 	if !p.waits {
-		p.giveUp()
+		p.GiveUp()
 	}
 }
 
-// giveUp ends an acquisition, and has it undone if it may have left something.
-func (p *party) giveUp() {
+// line.GiveUp ends an acquisition, and has it undone if it may have left something.
+func (p *party) GiveUp() {
 	if p.t.doubt.mayWait() {
 		p.undoLater()
 	}
@@ -421,7 +421,7 @@ func (p *party) act(d dice) {
 		p.want(modelLeases[d[1]%len(modelLeases)], d[2]%2 == 0, fate)
 	case p.phase == acquiring && d[1]%5 == 0:
 		p.w.say("%s gives up", p.name)
-		p.giveUp()
+		p.GiveUp()
 	case p.phase == acquiring:
 		p.sendAttempt(fate)
 	case p.phase == releasing:
@@ -448,7 +448,7 @@ func (p *party) end() {
 // leave releases everything.
 func (p *party) leave() {
 	if p.t != nil && p.phase == acquiring {
-		p.giveUp()
+		p.GiveUp()
 	}
 	if p.t != nil {
 		p.grips, p.phase = nil, releasing

@@ -110,7 +110,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 	msg.silent = func() {
 		reader.t.doubt.sent = &sentInDoubt{acquisition: true}
 		if fresh {
-			reader.giveUp()
+			reader.GiveUp()
 		} else {
 			reader.owing = true
 		}
@@ -134,7 +134,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 			m.w.fail("%s has lost its hold when it downgrades", writer.name)
 		default:
 			reader.t.doubt.sent = &sentInDoubt{acquisition: true}
-			reader.giveUp()
+			reader.GiveUp()
 		}
 	}
 	m.w.send(msg, d.fate())

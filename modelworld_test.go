@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -85,8 +86,8 @@ func (w *world) begin() {
 func startOver(c *Client, id string, listens bool) {
 	c.id = id
 	c.registry = newRegistry(c)
-	c.waitQueues = newWaitQueues()
-	c.waiting.queues = c.waitQueues
+	c.waitQueues = line.NewTable()
+	c.waiting.Table = c.waitQueues
 	c.dedupSessions = dedupSessions{}
 	c.handover = newHandover(c)
 	channel := &clientChannel{handover: c.handover, name: "latchkey:{" + c.id + "}", waiting: map[string]addressee{}}

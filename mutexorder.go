@@ -10,7 +10,7 @@ package latchkey
 //
 //	mutex                   | guards                                                     | also
 //	syncLocker.mu           | the hold of a SyncLocker, for as long as it is held        |
-//	line.FIFOMutex          | the front of a line, for a RedLock until its hold ends     | itself, compositeHold.unlocking
+//	line.FIFO.FIFOMutex     | the front of a line, for a RedLock until its hold ends     | itself, compositeHold.unlocking
 //	compositeHold.unlocking | the releases of a composite hold, one at a time            | itself
 //	ownership.sendMu        | the commands for an ownership, one at a time               | itself
 //
@@ -20,7 +20,7 @@ package latchkey
 //	mutex                   | guards                                                     | also
 //	Client.mu               | that nothing begins once Close has begun                   |
 //	Client.kindStatesMu     | what a kind of lock keeps for all its locks of a client    |
-//	used.mu                 | the lines of one kind of object, and what each knows       |
+//	line.Used.mu            | the lines of one kind of object, and what each knows       |
 //	semLine.mu              | the line for the permits of a semaphore, and their turns   |
 //	compositeHold.mu        | which members are held, and the contexts of the whole      |
 //	ownership.mu            | the state of an ownership and its holds                    | itself
@@ -32,7 +32,7 @@ package latchkey
 //	undoer.mu               | what is to be undone, and when                             |
 //	dedupSessions.mu        | the sessions of operations that count once                 |
 //	fairWaitList.mu         | the waiters for fair locks, and their tickets              | foreign code
-//	queueShard.mu           | wait queues, live ownerships: lines, uses, last answers    | ownership.mu, fairWaitList.mu
+//	line.shard.mu           | wait queues, live ownerships: lines, uses, last answers    | ownership.mu, fairWaitList.mu
 //	pubsub.Notifier.mu      | the listeners, and the nodes that own slots                | fairWaitList.mu
 //	pubsub.listener.mu      | the subscriptions at a node                                | fairWaitList.mu, pubsub.Notifier.mu
 //	report.Reporter.mu      | the reports that the program has yet to receive            |
@@ -48,7 +48,7 @@ package latchkey
 //	transport.Topology.mu   | the nodes of a cluster, and their slots                    |
 //	transport.LazyClient.mu | the attempt to open a client                               | fairWaitList.mu
 //
-// line.FIFOMutex: a release calls all members as an acquisition does, and does not acquire them; the
+// line.FIFO.FIFOMutex: a release calls all members as an acquisition does, and does not acquire them; the
 // analysis cannot tell. fairWaitList.mu: a waiter that has a ticket has received a reply, so a lazy client is open, and
 // its nodes are known without waiting. transport.inflight.mu: a slot that was left is freed by
 // taking a value from a channel that has one for it.

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -18,7 +19,7 @@ func (o *ownership) chooseNext() {
 	if !s.passes || s.backoff != nil || o.lock.client.handover.mustPoll(o.lock.names.Key, 0) { // the queue would not know when it polls
 		return
 	}
-	first, is := o.links.firstInLine().(*acquisition)
+	first, is := o.links.FirstInLine().(*acquisition)
 	if !is || first.lock.spec != s || first.lock.Name() != o.lock.Name() {
 		return
 	}
@@ -40,7 +41,7 @@ func (o *ownership) chooseTurn() {
 	if !o.lock.spec.recipe {
 		return
 	}
-	open := o.links.openFor(o.turnBegan())
+	open := o.links.OpenFor(o.turnBegan())
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.local.openMS = int16(script.Millis(open)) //nolint:gosec // it is short
@@ -68,7 +69,7 @@ func (o *ownership) noteOpen(a transport.Answer) {
 	o.mu.Lock()
 	open := script.FromMillis(int64(o.local.openMS))
 	o.mu.Unlock()
-	o.links.leftFree(open, !a.Message.IsInt64())
+	o.links.LeftFree(open, !a.Message.IsInt64())
 }
 
 // noteHandover records for this next owner, if there is one, what the release did.
@@ -98,7 +99,7 @@ func (o *ownership) takeNext() *ownership {
 }
 
 // asLeft is what this next owner, or nil, is for a wait queue.
-func (o *ownership) asLeft() linePlace {
+func (o *ownership) asLeft() line.Place {
 	if o == nil {
 		return nil
 	}

@@ -35,7 +35,7 @@ func TestOwnership_that_ends_leaves_no_next_owner(t *testing.T) {
 		gone, cancel := context.WithCancel(ctx)
 		ended := make(chan error, 1)
 		go func() { _, err := lock.Lock(gone); ended <- err }()
-		require.Eventually(t, o.links.hasLine, time.Minute, time.Millisecond)
+		require.Eventually(t, o.links.HasLine, time.Minute, time.Millisecond)
 		_, err = o.beginRelease(h.inner().(*holdState))
 		require.NoError(t, err)
 		o.chooseNext()

@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -27,9 +28,9 @@ type ownership struct {
 	special protocol // one that knows more of this ownership than the lock's, or nil; set when it is made
 
 	sendMu   transport.FIFOMutex
-	schedule schedule             // the watchdog's
-	redLine  atomic.Pointer[line] // the line for the RedLock of which it is a member, or nil
-	links    lineLinks            // to those that want the lock
+	schedule schedule                  // the watchdog's
+	redLine  atomic.Pointer[line.FIFO] // the line for the RedLock of which it is a member, or nil
+	links    line.Links                // to those that want the lock
 
 	mu    sync.Mutex // guards the fields below
 	phase phase
@@ -54,19 +55,19 @@ func (o *ownership) protocol() protocol {
 	return o.lock.spec.protocol
 }
 
-// lineKey implements [lineHeld].
-func (o *ownership) lineKey() lineKey { return o.lock.lineKey() }
+// LineKey implements [line.Held].
+func (o *ownership) LineKey() line.Key { return o.lock.lineKey() }
 
-// passedIn implements [lineHeld].
-func (o *ownership) passedIn() lineKind {
+// PassedIn implements [line.Held].
+func (o *ownership) PassedIn() line.Side {
 	if !o.lock.spec.passes {
-		return onlyLine
+		return line.Only
 	}
 	return o.lock.spec.line
 }
 
-// keepsOut implements [lineHeld]. Others may have permits too.
-func (o *ownership) keepsOut() bool { return !o.lock.spec.permit }
+// KeepsOut implements [line.Held]. Others may have permits too.
+func (o *ownership) KeepsOut() bool { return !o.lock.spec.permit }
 
 // phase is the state of an ownership:
 //
@@ -111,7 +112,7 @@ func (o *ownership) begin(r *request, a transport.Answer, now lease.Stamp) {
 // beginWith makes an ownership live with what the server granted. The program sees acquired as the time of the
 // acquisition.
 func (o *ownership) beginWith(r *request, term lease.Term, acquired, now lease.Stamp, token int64) {
-	passes := o.links.holdBegins()
+	passes := o.links.HoldBegins()
 	o.lock.client.record.use(now.Mono, r.lease)
 	o.stopWaiting()
 	o.mu.Lock()

@@ -8,10 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 )
 
 // behind returns the wait queue of a lock's key, or nil.
-func behind(l *Lock) *waitQueue { return l.client.waitQueues.known(l.lineKey()) }
+func behind(l *Lock) *line.Line { return l.client.waitQueues.Known(l.lineKey()) }
 
 func ownershipOf(h *Hold) *ownership { return h.inner().(*holdState).ownership }
 
@@ -29,10 +30,10 @@ func TestHold_that_nobody_contends_for_has_no_wait_queue(t *testing.T) {
 			h, err := acquire()
 			require.NoError(t, err)
 			if what != "write" || try == "TryLock" { // a lock with two lines keeps them
-				require.Nil(t, c.waitQueues.known(ownershipOf(h).lock.lineKey()), "%s %s", what, try)
+				require.Nil(t, c.waitQueues.Known(ownershipOf(h).lock.lineKey()), "%s %s", what, try)
 			}
 			require.NoError(t, h.Unlock(ctx))
-			require.Nil(t, c.waitQueues.known(ownershipOf(h).lock.lineKey()), "%s %s", what, try)
+			require.Nil(t, c.waitQueues.Known(ownershipOf(h).lock.lineKey()), "%s %s", what, try)
 			require.Empty(t, c.registry.all())
 		}
 	}
@@ -48,7 +49,7 @@ func TestHold_keeps_a_wait_queue_in_which_somebody_waited(t *testing.T) {
 	gone, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { _, err := lock.Lock(gone); ended <- err }()
-	require.Eventually(t, ownershipOf(h).links.hasLine, time.Minute, time.Millisecond)
+	require.Eventually(t, ownershipOf(h).links.HasLine, time.Minute, time.Millisecond)
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
 	require.NotNil(t, behind(lock))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
 
@@ -109,7 +110,7 @@ func (p *primitive) hasWorkUnder(ctx context.Context) bool {
 		return false // it is the root of everything
 	}
 	var held []*ownership
-	p.client.waitQueues.find(p.names.Key, func(h lineHeld) bool {
+	p.client.waitQueues.Find(p.names.Key, func(h line.Held) bool {
 		held = append(held, h.(*ownership))
 		return len(held) == mostAsked
 	})

@@ -6,6 +6,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
 
@@ -41,7 +42,7 @@ func (o *ownership) beginTurn(r *request, token int64, passes int, now lease.Sta
 		o.local.passes = int32(passes) //nolint:gosec // there are fewer goroutines
 	case o.lock.spec.along && !r.untilComplete: // which will be confined and stay alone
 		o.local.ends = now.Mono + o.lock.client.options.Turn
-		o.links.openLine()
+		o.links.OpenLine()
 	}
 }
 
@@ -52,13 +53,13 @@ func (o *ownership) passOn(s *holdState) bool {
 	if w == nil {
 		return false
 	}
-	w.pass(next)
+	w.Pass(next)
 	return true
 }
 
 // succeed ends the hold, and returns the next one with its waiter, or nil if the ownership may not be
 // passed on or nobody takes it. It leaves sendMu free, because the next holder may release at once.
-func (o *ownership) succeed(s *holdState) (*waiter, *holdState) {
+func (o *ownership) succeed(s *holdState) (*line.Waiter, *holdState) {
 	if !o.sendMu.TryLock() {
 		return nil, nil
 	}
@@ -69,7 +70,7 @@ func (o *ownership) succeed(s *holdState) (*waiter, *holdState) {
 		o.mu.Unlock()
 		return nil, nil
 	}
-	w := o.links.takeFirst()
+	w := o.links.TakeFirst()
 	if w == nil {
 		o.mu.Unlock()
 		return nil, nil
@@ -134,24 +135,24 @@ func (o *ownership) suits(r *request) bool {
 		o.lease.Fits(o.lock.client.clock(), r.lease, r.renew)
 }
 
-// wants implements [recipient]. The mutex of the ownership is held.
-func (a *acquisition) wants(from lineHeld) bool {
+// Wants implements [line.Recipient]. The mutex of the ownership is held.
+func (a *acquisition) Wants(from line.Held) bool {
 	o := from.(*ownership)
 	return a.ownership == nil && a.lock.spec == o.lock.spec && a.lock.Name() == o.lock.Name() &&
 		!(o.lock.spec.along && a.untilComplete) && o.suits(&a.request)
 }
 
-// receive implements [recipient].
-func (a *acquisition) receive(hold lineHold) {
+// Receive implements [line.Recipient].
+func (a *acquisition) Receive(hold line.Hold) {
 	a.passed = hold.(*holdState)
 	a.ownership = a.passed.ownership
 }
 
-// of implements [lineHold].
-func (s *holdState) of() lineHeld { return s.ownership }
+// Of implements [line.Hold].
+func (s *holdState) Of() line.Held { return s.ownership }
 
-// recipient implements [attempter].
-func (a *acquisition) recipient() recipient { return a }
+// Recipient implements [line.Attempter].
+func (a *acquisition) Recipient() line.Recipient { return a }
 
-// joined implements [recipient].
-func (a *acquisition) joined() { a.wasInLine = true }
+// Joined implements [line.Recipient].
+func (a *acquisition) Joined() { a.wasInLine = true }

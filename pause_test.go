@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 )
 
 // Whatever time the server reports, waiters of all kinds pause for some time, but no longer than the settings allow.
@@ -13,7 +15,7 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 	c := newTestClient(t, Options{PollCeiling: time.Second, StaleWaiterTimeout: 2 * time.Second, Logger: quiet()})
 	rw := c.NewRWLock("rw")
 	s, l := c.NewSemaphore("s"), c.NewCountDownLatch("l")
-	polling := []attempter{
+	polling := []line.Attempter{
 		&semAcquisition{Semaphore: s, objectWait: objectWait{&s.synchronizer}, line: &semLine{}},
 		&awaiter{CountDownLatch: l, objectWait: objectWait{&l.synchronizer}},
 	}
@@ -28,16 +30,16 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 		inQueue(c, ticket)
 	}
 	behind, spin := inQueue(c, nearest), acquisitionOf(c.NewSpinLock("spin", Backoff{}).primitive)
-	for ceiling, askers := range map[time.Duration][]attempter{
+	for ceiling, askers := range map[time.Duration][]line.Attempter{
 		c.options.PollCeiling:            append(polling, front),
 		DefaultBackoffMax:                {spin},
 		4 * c.options.StaleWaiterTimeout: {behind},
 	} {
 		for _, a := range askers {
-			_, name := a.what()
+			_, name := a.What()
 			for _, left := range []time.Duration{math.MinInt64, -1, 0, 1, time.Millisecond, time.Hour, NoExpiry - 1, NoExpiry} {
 				for round := range 100 {
-					pause := a.pause(c.waitQueues.use(lineKey{key: "any"}), round, left)
+					pause := a.Pause(c.waitQueues.Use(line.Key{Key: "any"}), round, left)
 					require.Positive(t, pause, "%s: %v", name, left)
 					require.LessOrEqual(t, pause, ceiling, "%s: %v", name, left)
 				}
@@ -49,11 +51,11 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 func acquisitionOf(p *primitive) *acquisition { return p.newAcquisition("lock", true, nil) }
 
 // inQueue returns an acquisition with that ticket in the queue of a fair lock.
-func inQueue(c *Client, ticket uint64) attempter {
+func inQueue(c *Client, ticket uint64) line.Attempter {
 	a := acquisitionOf(c.NewFairLock("fair").primitive)
 	a.start()
 	list := a.ownership.protocol().(fairProtocol).waiters
-	w := &fairWaiter{list: list, ownership: a.ownership, queue: c.waitQueues.use(lineKey{key: "fair"})}
+	w := &fairWaiter{list: list, ownership: a.ownership, queue: c.waitQueues.Use(line.Key{Key: "fair"})}
 	list.setPlace(w, ticket, false)
 	return fairAttempter{a, list, w}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -81,7 +82,7 @@ func (p permitProtocol) releaseCall(o *ownership, to release, args []string) scr
 		mark = script.MillisText(lateDelivery)
 	}
 	args = append(args, id, entry, mark, o.lock.client.publish, o.lock.names.Channel)
-	return script.NewCall(script.PermitLeave, p.keys(o), append(o.lock.client.handover.channelArgs(args, o.lock.names.Key), presenceChannel(o.lock.names.Key))...)
+	return script.NewCall(script.PermitLeave, p.keys(o), append(o.lock.client.handover.channelArgs(args, o.lock.names.Key), line.PresenceChannel(o.lock.names.Key))...)
 }
 
 func (permitProtocol) renewalCall(o *ownership, lease time.Duration) script.Call {

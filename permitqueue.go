@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -19,7 +20,7 @@ import (
 // permitQueues holds the queues of the semaphores of a client whose permits have ids.
 type permitQueues struct {
 	waiters  *fairWaitList
-	lines    *lines // for a PermitSemaphore
+	lines    *line.FIFOs // for a PermitSemaphore
 	fair     *spec
 	inLine   *spec
 	channels map[string]*permitChannel // by the key of the semaphore; fairWaitList.mu guards it
@@ -30,12 +31,12 @@ func (c *Client) permitQueues() *permitQueues {
 }
 
 func newPermitQueues(c *Client) any {
-	q := &permitQueues{lines: newLines(), channels: map[string]*permitChannel{}}
+	q := &permitQueues{lines: line.NewFIFOs(), channels: map[string]*permitChannel{}}
 	q.waiters = newFairWaitList(c, q)
 	q.waiters.sharedChannel = true
 	q.fair = &spec{kind: keyspace.KindFairPermit, family: keyspace.KindPermit, stored: keyspace.KindSemaphore,
 		protocol: permitProtocol{}, renew: script.PermitRenew, renewals: renewBatch, permit: true, handsOver: true, grantMark: "p",
-		line:    exclusiveLine, // whose front does not wait for a hold of this client to end
+		line:    line.Exclusive, // whose front does not wait for a hold of this client to end
 		resolve: noOwner, fresh: freshPermits, wait: q.waiters.wait, inUse: permitsInUse, channel: semaphoreChannel}
 	inLine := *q.fair
 	inLine.kind, inLine.wait = keyspace.KindPermit, q.waitInLine
@@ -50,12 +51,12 @@ func (q *permitQueues) waitInLine(ctx context.Context, a *acquisition) error {
 	if a.awaitSet {
 		key += " to be set"
 	}
-	l := q.lines.use(key)
-	defer q.lines.done(key)
-	var mark waitMark
-	defer mark.end()
-	if err := l.enter(ctx, func() { a.wasInLine = true; mark.beginFor(a.lock.client.waiting.counts, a) }); err != nil {
-		return l.waitError(err)
+	l := q.lines.Use(key)
+	defer q.lines.Done(key)
+	var mark line.Mark
+	defer mark.End()
+	if err := l.Enter(ctx, func() { a.wasInLine = true; mark.BeginFor(a.lock.client.waiting.Counts, a) }); err != nil {
+		return l.WaitError(err)
 	}
 	return q.waiters.waitFor(ctx, a, l, &mark)
 }
@@ -85,7 +86,7 @@ func (q *permitQueues) listen(w *fairWaiter) {
 	h := &permitChannel{queue: q, key: lock.names.Key, usedAt: time.Now()}
 	q.channels[lock.names.Key] = h
 	s := &pubsub.Subscription{Channel: lock.names.Channel, To: h}
-	q.waiters.client.notifier.Add(&pubsub.Subscription{Channel: presenceChannel(lock.names.Key), To: presence{of: s}})
+	q.waiters.client.notifier.Add(&pubsub.Subscription{Channel: line.PresenceChannel(lock.names.Key), To: line.Presence{Of: s}})
 	q.waiters.client.notifier.Add(s)
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -53,7 +54,7 @@ func (s fairPermitScripts) served() []string {
 
 // serving are the arguments of a script that serves the queue: its own, and how it tells waiters.
 func (s fairPermitScripts) serving(own ...string) []string {
-	return append(own, "PUBLISH", s.channel, "latchkey:{", "}", "0", presenceChannel(s.key))
+	return append(own, "PUBLISH", s.channel, "latchkey:{", "}", "0", line.PresenceChannel(s.key))
 }
 
 func (s fairPermitScripts) release(ids ...string) any {

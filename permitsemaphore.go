@@ -6,6 +6,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -136,7 +137,7 @@ func (s *permitPool) acquire(ctx context.Context, verb string, waits bool, n int
 // permitsChange returns the call that changes the number of permits of a semaphore whose permits have ids.
 func permitsChange(c *permitCount, o *operation, how permitChange, n int, ttl string) script.Call {
 	args := c.client.handover.channelArgs([]string{o.number, strconv.Itoa(n), string(how), ttl, c.client.publish, c.names.Channel}, c.names.Key)
-	return script.NewCall(script.PermitSet, c.queueKeys(o), append(args, presenceChannel(c.names.Key))...)
+	return script.NewCall(script.PermitSet, c.queueKeys(o), append(args, line.PresenceChannel(c.names.Key))...)
 }
 
 // queueKeys returns the keys of scripts that serve the queue.

@@ -2,6 +2,7 @@ package latchkey
 
 import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 )
 
 // primitive is a lock as the engine sees it: a name in a client, and the spec of its kind.
@@ -30,11 +31,11 @@ func (p *primitive) Name() string { return p.names.Name }
 // Client returns the client that made the lock.
 func (p *primitive) Client() *Client { return p.client }
 
-// lineKey returns the name under which goroutines wait for a lock. Both sides of a read/write lock have the same.
-func (p *primitive) lineKey() lineKey {
+// line.LineKey returns the name under which goroutines wait for a lock. Both sides of a read/write lock have the same.
+func (p *primitive) lineKey() line.Key {
 	kind := p.spec.kind
 	if p.spec.side != "" {
 		kind = keyspace.KindWrite
 	}
-	return lineKey{kind, p.names.Key}
+	return line.Key{Kind: kind, Key: p.names.Key}
 }

@@ -211,7 +211,7 @@ func (a *acquisition) isEnough(granted time.Duration, from lease.Stamp) bool {
 // waker receives the events that concern a waiter. Its methods must not block.
 type waker interface {
 	// signal wakes the waiter.
-	signal()
+	Signal()
 	// reconnected is called when messages may have been lost.
 	Reconnected()
 }
@@ -221,16 +221,16 @@ func (o *ownership) waiter() waker {
 	if o.entry.waiter != nil {
 		return o.entry.waiter
 	}
-	if q := o.lock.client.waitQueues.knownLine(o.lock.lineKey(), o.lock.spec.line); q != nil {
+	if q := o.lock.client.waitQueues.KnownSide(o.lock.lineKey(), o.lock.spec.line); q != nil {
 		return q
 	}
 	return nil
 }
 
-// wakeFront wakes the waiter for the owner, so that it looks at its state.
+// WakeFront wakes the waiter for the owner, so that it looks at its state.
 func (o *ownership) wakeFront() {
 	if w := o.waiter(); w != nil {
-		w.signal()
+		w.Signal()
 	}
 }
 

@@ -1,6 +1,10 @@
 package latchkey
 
-import "github.com/latchkey-go/latchkey/internal/base/lease"
+import (
+	"github.com/latchkey-go/latchkey/internal/base/lease"
+
+	"github.com/latchkey-go/latchkey/internal/engine/line"
+)
 
 // A goroutine that wants to read a lock that others of its client read joins them in memory, and sends nothing.
 // For the server, the first of them reads until the last one has left.
@@ -9,8 +13,8 @@ import "github.com/latchkey-go/latchkey/internal/base/lease"
 // when no writer waits. So a writer waits only for the rest of that turn and for the readers that are inside
 // then. The next reader needs the server.
 
-// letIn implements [recipient].
-func (a *acquisition) letIn(q *waitQueue) {
+// LetIn implements [line.Recipient].
+func (a *acquisition) LetIn(q *line.Line) {
 	if !a.lock.spec.along {
 		return
 	}
@@ -20,42 +24,42 @@ func (a *acquisition) letIn(q *waitQueue) {
 		o.mu.Unlock()
 		return
 	}
-	waiters := q.takeAll(o)
+	waiters := q.TakeAll(o)
 	holds := make([]*holdState, len(waiters))
 	for i := range waiters {
 		holds[i] = o.takeAlong(now)
 	}
 	o.mu.Unlock()
 	for i, w := range waiters {
-		w.pass(holds[i])
+		w.Pass(holds[i])
 	}
 }
 
 // readsAlong makes the call read along with others of its client if possible, and reports whether it does.
 func (a *acquisition) readsAlong() bool {
-	if !a.mayBeLetIn() {
+	if !a.MayBeLetIn() {
 		return false
 	}
-	q := a.lock.client.waitQueues.known(a.lock.lineKey())
+	q := a.lock.client.waitQueues.Known(a.lock.lineKey())
 	if q == nil {
 		return false
 	}
-	o, is := q.opened().(*ownership)
+	o, is := q.Opened().(*ownership)
 	if !is || !a.forgetUnused() {
 		return false
 	}
 	now := a.lock.client.clock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.mayTakeAlong(now) || !a.wants(o) {
+	if !o.mayTakeAlong(now) || !a.Wants(o) {
 		return false
 	}
-	a.receive(o.takeAlong(now))
+	a.Receive(o.takeAlong(now))
 	return true
 }
 
-// mayBeLetIn implements [recipient]. A call for a chosen owner reads alone, and so does a writer.
-func (a *acquisition) mayBeLetIn() bool {
+// MayBeLetIn implements [line.Recipient]. A call for a chosen owner reads alone, and so does a writer.
+func (a *acquisition) MayBeLetIn() bool {
 	return a.lock.spec.along && a.lock.client.options.Turn > 0 && !a.hasSendMu && !a.untilComplete && a.maxHold == 0
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 )
 
 // The goroutines of a program that want the same RedLock wait in one line: each round of another goroutine would
@@ -18,13 +19,13 @@ import (
 // all poll.
 
 // newRedLines makes the lines that belong to a client.
-func newRedLines(*Client) any { return newLines() }
+func newRedLines(*Client) any { return line.NewFIFOs() }
 
 // useLine returns the line of the lock, and counts the caller as a user. The line belongs to a client of one of the
 // members, the same for all locks with these members.
-func (l *RedLock) useLine() *line {
+func (l *RedLock) useLine() *line.FIFO {
 	first := slices.MinFunc(l.primitives(), func(a, b *primitive) int { return strings.Compare(a.client.id, b.client.id) }).client
-	return first.kindState(keyspace.KindRed, newRedLines).(*lines).use(identityOf(l.kind, l.members))
+	return first.kindState(keyspace.KindRed, newRedLines).(*line.FIFOs).Use(identityOf(l.kind, l.members))
 }
 
 // identityOf returns a text that identifies the lock in this program. The order of the members does not
@@ -45,13 +46,13 @@ func identityOf(kind keyspace.Kind, members []member) string {
 
 // waitInLine acquires after the earlier calls of this program. A call that re-enters members does not wait behind
 // calls that may be waiting for it.
-func (l *RedLock) waitInLine(ctx context.Context, r *request, settings []setting, mark *waitMark) (*Hold, error) {
+func (l *RedLock) waitInLine(ctx context.Context, r *request, settings []setting, mark *line.Mark) (*Hold, error) {
 	if l.mayReenter(ctx) {
 		return l.rounds(ctx, r, settings, nil, mark)
 	}
 	line := l.useLine()
-	defer line.done()
-	if err := line.enter(ctx, func() { l.beginWait(mark) }); err != nil {
+	defer line.Done()
+	if err := line.Enter(ctx, func() { l.beginWait(mark) }); err != nil {
 		return nil, l.waitError(line, err)
 	}
 	h, err := l.waitInFront(ctx, r, settings, line, mark)
@@ -59,13 +60,13 @@ func (l *RedLock) waitInLine(ctx context.Context, r *request, settings []setting
 		line.Unlock()
 		return h, err
 	}
-	line.holdBegins()
+	line.HoldBegins()
 	h.inner().(*compositeHold).keepLine(line)
 	return h, nil
 }
 
-func (l *RedLock) waitInFront(ctx context.Context, r *request, settings []setting, line *line, mark *waitMark) (*Hold, error) {
-	err := line.letOthersGo(ctx, l.pause)
+func (l *RedLock) waitInFront(ctx context.Context, r *request, settings []setting, line *line.FIFO, mark *line.Mark) (*Hold, error) {
+	err := line.LetOthersGo(ctx, l.pause)
 	if err == nil && ctx.Err() != nil {
 		err = fault.ContextError(ctx)
 	}
@@ -75,10 +76,10 @@ func (l *RedLock) waitInFront(ctx context.Context, r *request, settings []settin
 	return l.rounds(ctx, r, settings, line, mark)
 }
 
-// waitError is the error of a wait in line that ended with err.
-func (l *RedLock) waitError(line *line, err error) error {
+// WaitError is the error of a wait in line that ended with err.
+func (l *RedLock) waitError(line *line.FIFO, err error) error {
 	p := l.primitives()[0]
-	return p.client.withOwnHold(p.names.Key, line.waitError(err))
+	return p.client.withOwnHold(p.names.Key, line.WaitError(err))
 }
 
 // MayReenter reports whether an acquisition may re-enter a member, by a hold on its context or by an owner.
@@ -92,7 +93,7 @@ func (l *RedLock) mayReenter(ctx context.Context) bool {
 }
 
 // keepLine makes others of this program that want the lock wait in line until the hold is over.
-func (c *compositeHold) keepLine(line *line) {
+func (c *compositeHold) keepLine(line *line.FIFO) {
 	c.mu.Lock()
 	active := c.active()
 	if active {
@@ -101,7 +102,7 @@ func (c *compositeHold) keepLine(line *line) {
 	members := slices.Clone(c.members)
 	c.mu.Unlock()
 	if !active {
-		line.holdEnds(0)
+		line.HoldEnds(0)
 		return
 	}
 	for _, h := range members {
@@ -110,7 +111,7 @@ func (c *compositeHold) keepLine(line *line) {
 }
 
 // setRedLine records in a member the line in which others wait for the whole.
-func setRedLine(h *Hold, line *line) {
+func setRedLine(h *Hold, line *line.FIFO) {
 	if h == nil {
 		return
 	}
@@ -126,7 +127,7 @@ func (c *compositeHold) leaveLine() {
 	c.line = nil
 	c.mu.Unlock()
 	if line != nil {
-		line.holdEnds(time.Since(c.grantedAt))
+		line.HoldEnds(time.Since(c.grantedAt))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -59,12 +60,12 @@ func (a *acquisition) lockSendMu(ctx context.Context, o *ownership) error {
 		return nil
 	}
 	err := fault.ContextError(ctx)
-	q := o.lock.client.waitQueues.use(o.lock.lineKey())
-	defer q.done()
+	q := o.lock.client.waitQueues.Use(o.lock.lineKey())
+	defer q.Done()
 	if o.live() {
 		return transport.Unavailable(err)
 	}
-	return a.lock.client.withOwnHold(o.lock.names.Key, q.in(o.lock.spec.line).waitError(ctx, err, nil))
+	return a.lock.client.withOwnHold(o.lock.names.Key, q.In(o.lock.spec.line).WaitError(ctx, err, nil))
 }
 
 // unlockSendMu unlocks sendMu of an ownership that others may know.
@@ -148,7 +149,7 @@ func (a *acquisition) sendReentry(ctx context.Context, count int) (ans transport
 		o.noteDoubt(ans)
 		doubt = doubt || ans.Doubt
 		ans.Doubt = doubt
-		if err == nil || !o.live() || transport.Classify(err) == transport.Refused || !worthWaiting(ctx, err) || !a.hasTime() {
+		if err == nil || !o.live() || transport.Classify(err) == transport.Refused || !line.WorthWaiting(ctx, err) || !a.hasTime() {
 			return ans, false, err
 		}
 		if !doubt {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 )
 
 // registry has the ownerships of explicit owners, which can be re-entered, by lock and owner. It finds the live
@@ -120,7 +121,7 @@ func (r *registry) build(p *primitive, owner identity.Owner, number uint64, isGu
 		wire: owner.String(), isGuest: isGuest,
 		schedule: newSchedule(), entry: noEntry,
 	}
-	o.holds.first.ownership, o.local.shown, o.links = o, p.spec.public, r.client.waitQueues.linksOf(o)
+	o.holds.first.ownership, o.local.shown, o.links = o, p.spec.public, r.client.waitQueues.LinksOf(o)
 	return o
 }
 
@@ -131,7 +132,7 @@ func (r *registry) liveOn(key string, owner identity.Owner) *ownership {
 		return nil
 	}
 	wire := owner.String()
-	o, _ := r.client.waitQueues.find(key, func(h lineHeld) bool {
+	o, _ := r.client.waitQueues.Find(key, func(h line.Held) bool {
 		o := h.(*ownership)
 		return o.number == owner.Number() && o.wire == wire
 	}).(*ownership)
@@ -156,7 +157,7 @@ func (r *registry) named() map[identity.Owner]identity.Owner {
 
 // newestOn returns the newest live ownership of this client on a key, or nil.
 func (r *registry) newestOn(key string) *ownership {
-	o, _ := r.client.waitQueues.find(key, func(lineHeld) bool { return true }).(*ownership)
+	o, _ := r.client.waitQueues.Find(key, func(line.Held) bool { return true }).(*ownership)
 	return o
 }
 
@@ -192,7 +193,7 @@ func (o *ownership) forgetUnused() {
 
 // all returns the live ownerships.
 func (r *registry) all() (all []*ownership) {
-	for _, h := range r.client.waitQueues.held() {
+	for _, h := range r.client.waitQueues.Held() {
 		all = append(all, h.(*ownership))
 	}
 	return all

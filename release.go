@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -14,7 +15,7 @@ import (
 // releaseHold releases one hold: to the next goroutine in line, or to the server. It uncounts the hold before
 // it has sendMu, so that a wait for sendMu cannot keep the hold alive.
 func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
-	awaited := o.links.firstInLine() != nil
+	awaited := o.links.FirstInLine() != nil
 	if awaited && o.passOn(s) {
 		return nil
 	}
@@ -47,10 +48,10 @@ func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
 	return err
 }
 
-// releaseFails lets the first in line query the server, and go on with the next owner. If there is nobody, it returns that
+// ReleaseFails lets the first in line query the server, and go on with the next owner. If there is nobody, it returns that
 // owner as left. o.mu is held: an ownership that is over is no longer counted.
-func (o *ownership) releaseFails() (left linePlace) {
-	left, taken := o.links.releaseFails(o.local.next.asLeft())
+func (o *ownership) releaseFails() (left line.Place) {
+	left, taken := o.links.ReleaseFails(o.local.next.asLeft())
 	if taken {
 		o.local.next = nil
 	}
@@ -125,14 +126,14 @@ func (o *ownership) releaseFailed(a transport.Answer, err error) error {
 	o.mu.Lock()
 	o.doubt.release = o.doubt.release || a.Doubt
 	o.local.next.noteDoubt(a) // the release may yet put it into the queue or give it the lock
-	var left linePlace
+	var left line.Place
 	if o.phase == releasing {
 		left = o.releaseFails()
 	}
 	o.plan()
 	span := o.span()
 	o.mu.Unlock()
-	giveUp(left)
+	line.GiveUp(left)
 	o.undoLater(0, span)
 	if transport.Classify(err) == transport.Refused {
 		return fault.Op("unlock", o.lock.Name(), err)
@@ -164,7 +165,7 @@ func (o *ownership) finishRelease(a transport.Answer) {
 	next.noteHandover(a)
 	receivers, free := script.Receivers(a)
 	if free && o.lock.spec.passes {
-		o.links.noteReceivers(receivers)
+		o.links.NoteReceivers(receivers)
 	}
 	o.noteOpen(a)
 	if receivers == -1 {
@@ -256,7 +257,7 @@ func (o *ownership) uncount(s *holdState) {
 	if o.holds.uncount(s) {
 		o.phase = releasing
 		o.doubt.validAtRelease = o.valid() > 0
-		o.echo = o.lock.spec.ignoresOwnRelease() && o.links.releaseBegins()
+		o.echo = o.lock.spec.ignoresOwnRelease() && o.links.ReleaseBegins()
 	}
 }
 

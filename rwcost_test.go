@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/transport"
 	"github.com/latchkey-go/latchkey/lua"
 )
@@ -98,7 +99,7 @@ func TestRWScripts_costs(t *testing.T) {
 	require.Nil(t, s.write(8, "write, a free lock", ownerC))
 	require.Equal(t, int64(0), s.costs(23, "downgrade", "rw/downgrade",
 		append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, ownerC)+"1"),
-		ownerC, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.Key), presenceChannel(s.keys.Key)))
+		ownerC, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.Key), line.PresenceChannel(s.keys.Key)))
 	require.Nil(t, s.read(11, "read, beside others", ownerA))
 	require.Equal(t, "OK", s.costs(12, "evict one of two", "rw/evict", s.withQueue(), append(s.evictArgs(), ownerA)...))
 	require.Equal(t, "OK", s.costs(11, "evict the only one", "rw/evict", s.withQueue(), append(s.evictArgs(), ownerC)...))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -54,10 +55,10 @@ var (
 var (
 	// A script renews fewer of these holds than of others: a reader takes four times as long.
 	readSpec = &spec{kind: keyspace.KindRead, family: keyspace.KindRWLock, stored: keyspace.KindRWLock, protocol: readProtocol{},
-		renew: script.RWRenew, channel: rwChannel, renewals: renewBatch / 4, reentrant: true, side: keyspace.KindRead, line: sharedLine, along: true,
+		renew: script.RWRenew, channel: rwChannel, renewals: renewBatch / 4, reentrant: true, side: keyspace.KindRead, line: line.Shared, along: true,
 		resolve: resolveSide, fresh: freshOwner, ceiling: signOfLife}
 	writeSpec = &spec{kind: keyspace.KindWrite, family: keyspace.KindRWLock, stored: keyspace.KindRWLock, protocol: writeProtocol{},
-		renew: script.RWRenew, channel: rwChannel, renewals: renewBatch / 4, reentrant: true, side: keyspace.KindWrite, line: exclusiveLine,
+		renew: script.RWRenew, channel: rwChannel, renewals: renewBatch / 4, reentrant: true, side: keyspace.KindWrite, line: line.Exclusive,
 		passes: true, handsOver: true, grantMark: "w",
 		resolve: resolveSide, fresh: freshOwner, ceiling: signOfLife}
 )

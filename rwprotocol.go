@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -40,7 +41,7 @@ func (readProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dura
 func (p readProtocol) releaseCall(o *ownership, to release, args []string) script.Call {
 	c := script.Call{Cmd: script.RWReadRelease, Keys: appendLeaseKeys(append(rwKeys(o.lock.names.Key), o.lock.names.Queue()), o.lock.names.Key, o.wire, o.mostHolds())}
 	args = append(args, o.wire, strconv.Itoa(to.count), p.number, o.lock.client.publish, o.lock.names.Channel, script.MillisText(to.raise))
-	c.Args = append(o.lock.client.handover.channelArgs(args, o.lock.names.Key), presenceChannel(o.lock.names.Key), o.lock.names.Queue())
+	c.Args = append(o.lock.client.handover.channelArgs(args, o.lock.names.Key), line.PresenceChannel(o.lock.names.Key), o.lock.names.Queue())
 	return c
 }
 
@@ -83,7 +84,7 @@ func (writeProtocol) releaseCall(o *ownership, to release, args []string) script
 	waiting := o.waitingArg()
 	c := script.Call{Cmd: script.RWWriteRelease, Keys: append(rwKeys(o.lock.names.Key), o.lock.names.Queue())}
 	args = append(args, o.wire, strconv.Itoa(to.count), waiting, o.lock.client.publish, o.lock.names.Channel, script.MillisText(to.raise))
-	c.Args = append(o.handoverArgs(args, to.count), presenceChannel(o.lock.names.Key), o.lock.client.staleMS, o.lock.names.Queue())
+	c.Args = append(o.handoverArgs(args, to.count), line.PresenceChannel(o.lock.names.Key), o.lock.client.staleMS, o.lock.names.Queue())
 	if to.keep > 0 {
 		c.Args = append(c.Args, script.MillisText(to.keep))
 	}

@@ -22,7 +22,7 @@ func TestNest_under_a_hold_that_has_ended(t *testing.T) {
 		failed <- err
 		granted <- next
 	}()
-	require.Eventually(t, func() bool { return o.links.firstInLine() != nil }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return o.links.FirstInLine() != nil }, time.Minute, time.Millisecond)
 	require.NoError(t, hold.Unlock(t.Context()))
 	require.NoError(t, <-failed)
 	passed := <-granted

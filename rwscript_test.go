@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -110,7 +111,7 @@ func (s rwScripts) unread(owner string, count int, number string) any {
 
 // unreadArgs returns the further arguments of the release of a read hold.
 func (s rwScripts) unreadArgs() []string {
-	return []string{"PUBLISH", rwChannel(s.keys.Key), "0", "latchkey:{", "}", "1", presenceChannel(s.keys.Key), s.keys.Queue()}
+	return []string{"PUBLISH", rwChannel(s.keys.Key), "0", "latchkey:{", "}", "1", line.PresenceChannel(s.keys.Key), s.keys.Queue()}
 }
 
 func (s rwScripts) write(owner string, count int, stale string, lease ...string) any {
@@ -141,7 +142,7 @@ func (s rwScripts) unwrite(owner string, count int, waiting string) any {
 // owner.
 func (s rwScripts) unwriteArgs(owner string, count int, waiting, own, next string) []string {
 	return []string{owner, strconv.Itoa(count), waiting, "PUBLISH", rwChannel(s.keys.Key), "0",
-		own, next, "latchkey:{", "}", "1", "30000", presenceChannel(s.keys.Key), "5000", s.keys.Queue()}
+		own, next, "latchkey:{", "}", "1", "30000", line.PresenceChannel(s.keys.Key), "5000", s.keys.Queue()}
 }
 
 func (s rwScripts) renew(owner, side, number, lease string) any {
@@ -221,7 +222,7 @@ func TestRWScripts_downgrade(t *testing.T) {
 	require.Nil(t, s.write(ownerA, 1, ""))
 	downgrade := func() any {
 		return s.twice(script.RWDowngrade, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, ownerA)+"1"),
-			ownerA, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.Key), presenceChannel(s.keys.Key))
+			ownerA, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.Key), line.PresenceChannel(s.keys.Key))
 	}
 	require.Equal(t, int64(0), downgrade())
 	require.Equal(t, map[string]string{"mode": "read", ownerA: "1"}, s.state().lock)
@@ -230,7 +231,7 @@ func TestRWScripts_downgrade(t *testing.T) {
 	require.Equal(t, int64(0), s.unread(ownerA, 0, "8"))
 	s.nothingLeft()
 	require.Nil(t, s.c.script(script.RWDowngrade, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, ownerA)+"1"),
-		ownerA, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.Key), presenceChannel(s.keys.Key)), "nothing to downgrade")
+		ownerA, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.Key), line.PresenceChannel(s.keys.Key)), "nothing to downgrade")
 	s.nothingLeft()
 }
 

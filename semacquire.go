@@ -9,6 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
@@ -48,7 +49,7 @@ type semAcquisition struct {
 
 	request *request
 	line    *semLine
-	queue   *waitQueue // of the front: its signals, and the subscription to the channel of the semaphore
+	queue   *line.Line // of the front: its signals, and the subscription to the channel of the semaphore
 	aside   bool       // it wants more permits than there are in all
 	ticket  string     // of the place that it had then
 	doubt   bool       // an attempt of it may still be executed
@@ -71,32 +72,32 @@ const (
 // wait waits in line, and then in the queue on the server. A request for more permits than there are in all makes way
 // for the others, and goes on in a line of its kind.
 func (s *semAcquisition) wait(ctx context.Context) error {
-	key := lineKey{keyspace.KindSemaphore, s.names.Key}
+	key := line.Key{Kind: keyspace.KindSemaphore, Key: s.names.Key}
 	if s.request.awaitSet {
-		key.kind += toBeSet
+		key.Kind += toBeSet
 	}
 	err := s.waitIn(ctx, key)
 	if s.aside {
-		key.kind += keyspace.Kind(fmt.Sprint(aboveTotal, s.count))
+		key.Kind += keyspace.Kind(fmt.Sprint(aboveTotal, s.count))
 		err = s.waitIn(ctx, key)
 	}
 	return err
 }
 
 // waitIn waits in the line with a key.
-func (s *semAcquisition) waitIn(ctx context.Context, key lineKey) error {
-	s.line, s.queue = s.client.semLines().use(key), s.client.waitQueues.use(key)
-	s.semWaiter = semWaiter{count: s.count, moved: make(chan struct{}), wake: s.queue.wakeFront}
-	defer s.queue.done()
-	defer s.client.semLines().done(key)
-	var mark waitMark
-	defer mark.end()
-	err := s.line.enter(ctx, s.client.closing, &s.semWaiter, func() { mark.beginFor(s.client.waiting.counts, s) })
+func (s *semAcquisition) waitIn(ctx context.Context, key line.Key) error {
+	s.line, s.queue = s.client.semLines().Use(key), s.client.waitQueues.Use(key)
+	s.semWaiter = semWaiter{count: s.count, moved: make(chan struct{}), wake: s.queue.WakeFront}
+	defer s.queue.Done()
+	defer s.client.semLines().Done(key)
+	var mark line.Mark
+	defer mark.End()
+	err := s.line.enter(ctx, s.client.closing, &s.semWaiter, func() { mark.BeginFor(s.client.waiting.Counts, s) })
 	switch {
 	case err != nil:
-		err = s.queue.waitError(ctx, err, nil)
+		err = s.queue.WaitError(ctx, err, nil)
 	case !s.line.received(&s.semWaiter):
-		err = s.client.waiting.inFront(ctx, s.queue, s, &mark)
+		err = s.client.waiting.InFront(ctx, s.queue, s, &mark)
 	}
 	left, passed := s.line.leave(&s.semWaiter)
 	if left != nil {
@@ -104,7 +105,7 @@ func (s *semAcquisition) waitIn(ctx context.Context, key lineKey) error {
 	}
 	switch {
 	case passed:
-		s.queue.hadPermits()
+		s.queue.HadPermits()
 		return s.keepPassed()
 	case err != nil && s.doubt:
 		err = errors.Join(err, fault.ErrUnknownOutcome)
@@ -112,24 +113,24 @@ func (s *semAcquisition) waitIn(ctx context.Context, key lineKey) error {
 	return err
 }
 
-// attempt implements [attempter]. The front has permits if a release of this client has passed it some. If it has just
+// Attempt implements [line.Attempter]. The front has permits if a release of this client has passed it some. If it has just
 // come, it need not ask what the one before it has asked.
-func (s *semAcquisition) attempt(ctx context.Context, round int) (left time.Duration, err error) {
+func (s *semAcquisition) Attempt(ctx context.Context, round int) (left time.Duration, err error) {
 	if !s.line.asks(&s.semWaiter) {
 		return 0, nil
 	}
 	p := s.takePlace()
-	if round == 0 && time.Now().Before(p.rests) && !s.queue.isSignaled() {
+	if round == 0 && time.Now().Before(p.rests) && !s.queue.IsSignaled() {
 		s.line.refused(&s.semWaiter)
 		return p.left, p.refusal
 	}
-	s.queue.forgetSignal()
+	s.queue.ForgetSignal()
 	err = s.request.waitForSet(p.ask(ctx))
 	s.observeAttempt(s.request.parent, s.count, err)
 	switch {
 	case err == nil:
 		s.line.granted(s.count, s.client.options.Turn)
-		s.queue.hadPermits()
+		s.queue.HadPermits()
 		fallthrough
 	case script.IsToBeUndone(err):
 		s.line.place = nil
@@ -155,16 +156,16 @@ func (s *semAcquisition) takePlace() *semPlace {
 		p = nil
 	}
 	if p == nil {
-		p = s.newPlace(s.count, true, ticket, s.queue.signal)
+		p = s.newPlace(s.count, true, ticket, s.queue.Signal)
 		s.line.place = p
 	}
 	return p
 }
 
-// pause implements [attempter]. Others that know no queue release permits with a message on the channel of the
+// Pause implements [line.Attempter]. Others that know no queue release permits with a message on the channel of the
 // semaphore.
-func (s *semAcquisition) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
-	q.subscribe(s.client.notifier, s.names.Channel, presenceChannel(s.names.Key))
+func (s *semAcquisition) Pause(q *line.Line, _ int, left time.Duration) time.Duration {
+	q.Subscribe(s.client.notifier, s.names.Channel, line.PresenceChannel(s.names.Key))
 	pause := pauseUntil(left, s.client.pollPause())
 	if p := s.line.place; p != nil {
 		return p.restFor(pause)

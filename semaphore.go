@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -129,7 +130,7 @@ func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 
 // release returns the call that releases permits. isShort is '1' if strangers have had more of them than this client.
 func (c *permitCount) release(o *operation, how string, n int, isShort string) script.Call {
-	return c.served(script.SemRelease, o, strconv.Itoa(n), presenceChannel(c.names.Key), how, isShort)
+	return c.served(script.SemRelease, o, strconv.Itoa(n), line.PresenceChannel(c.names.Key), how, isShort)
 }
 
 // semaphoreChange returns the call that changes the number of permits of a Semaphore.
@@ -139,7 +140,7 @@ func semaphoreChange(c *permitCount, o *operation, how permitChange, n int, ttl 
 
 // undo gives back what an acquisition may have taken, and takes its entry out of the queue.
 func (c *permitCount) undo(o *operation, entry string) script.Call {
-	return c.served(script.SemUndo, o, entry, presenceChannel(c.names.Key))
+	return c.served(script.SemUndo, o, entry, line.PresenceChannel(c.names.Key))
 }
 
 // served returns the call of a script that serves the queue of a Semaphore. o is nil for an entry without an operation.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 )
 
 // A semLine is where goroutines of a client wait for the permits of a semaphore, first come, first served. The first is
@@ -44,13 +45,13 @@ type semWaiter struct {
 }
 
 // semLines are the lines of a client.
-type semLines = used[lineKey, semLine]
+type semLines = line.Used[line.Key, semLine]
 
 func newSemLines(c *Client) any {
 	c.handover.mu.Lock()
 	defer c.handover.mu.Unlock()
 	c.handover.strayCall = c.leaveQueueFor
-	return newUsed(func(*semLines, lineKey) *semLine { return &semLine{} })
+	return line.NewUsed(func(*semLines, line.Key) *semLine { return &semLine{} })
 }
 
 func (c *Client) semLines() *semLines {

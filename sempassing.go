@@ -5,6 +5,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
@@ -15,12 +16,12 @@ func (s *Semaphore) passOn(n int) (left int) {
 		return n
 	}
 	defer s.client.working.Done()
-	key := lineKey{keyspace.KindSemaphore, s.names.Key}
-	l, standing := s.client.semLines().known(key), s.client.waitQueues.known(key).standing()
-	if l == nil || standing == even {
+	key := line.Key{Kind: keyspace.KindSemaphore, Key: s.names.Key}
+	l, standing := s.client.semLines().Known(key), s.client.waitQueues.Known(key).Standing()
+	if l == nil || standing == line.Even {
 		return n
 	}
-	return l.pass(n, standing == short)
+	return l.pass(n, standing == line.Short)
 }
 
 // releasePermits implements Release and ReleaseIfExists for permits that are not passed on.
@@ -28,13 +29,13 @@ func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int)
 	if err := checkNumber("%d permits", n, 1); err != nil {
 		return false, fault.Op(verb, s.names.Name, err)
 	}
-	key := lineKey{keyspace.KindSemaphore, s.names.Key}
-	if l := s.client.semLines().known(key); l != nil {
+	key := line.Key{Kind: keyspace.KindSemaphore, Key: s.names.Key}
+	if l := s.client.semLines().Known(key); l != nil {
 		l.returns(n)
 	}
 	isShort := ""
-	q := s.client.waitQueues.known(key)
-	if q.standing() == short {
+	q := s.client.waitQueues.Known(key)
+	if q.Standing() == line.Short {
 		isShort = "1"
 	}
 	a, err := s.sendUntilDone(s.client.sender.Detached(ctx), verb, func(o *operation) script.Call {
@@ -44,7 +45,7 @@ func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int)
 		return false, err
 	}
 	reply, err := script.Int(a)
-	q.sharesWith(reply - 1)
+	q.SharesWith(reply - 1)
 	if reply > 0 && err == nil {
 		s.observeReleased(ctx, n)
 	}
@@ -58,7 +59,7 @@ func (s *Semaphore) observeReleased(ctx context.Context, n int) {
 
 // endTurns makes permits that are passed on return to the server, because the semaphore has changed.
 func (c *permitCount) endTurns() {
-	if l := c.client.semLines().known(lineKey{keyspace.KindSemaphore, c.names.Key}); l != nil {
+	if l := c.client.semLines().Known(line.Key{Kind: keyspace.KindSemaphore, Key: c.names.Key}); l != nil {
 		l.endTurns()
 	}
 }

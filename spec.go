@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -18,7 +19,7 @@ type spec struct {
 	reentrant bool
 	fenced    bool
 	side      keyspace.Kind // of a lock with two sides, or ""
-	line      lineKind      // in which its waiters wait
+	line      line.Side     // in which its waiters wait
 	permit    bool          // its owners are permits of a semaphore, not holders of a lock
 	party     bool          // its owners are parties of a barrier, not holders of a lock
 	renewals  int           // how many of its holds one script renews
@@ -73,7 +74,7 @@ func (s *spec) entryTokens(timed bool) string {
 func (s *spec) isLock() bool { return !s.permit && !s.party }
 
 // isShared reports whether several owners may hold the lock at once.
-func (s *spec) isShared() bool { return s.line == sharedLine }
+func (s *spec) isShared() bool { return s.line == line.Shared }
 
 // othersMayStay reports whether others may still hold the lock when its owner has released it: other readers,
 // or the owner itself on the other side.
@@ -84,4 +85,4 @@ func (s *spec) othersMayStay() bool { return s.side != "" }
 func (s *spec) ignoresOwnRelease() bool { return s.isLock() && s.side == "" }
 
 // lineRests reports whether the waiters in line send nothing while this client holds the lock.
-func (s *spec) lineRests() bool { return s.line == onlyLine || s.passes }
+func (s *spec) lineRests() bool { return s.line == line.Only || s.passes }

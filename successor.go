@@ -1,15 +1,19 @@
 package latchkey
 
-import "time"
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/engine/line"
+)
 
 // The goroutine at the front of a wait queue may leave before it holds the lock. The next in line goes on with the
 // owner that waits in the queue on the server, and keeps its place.
 
-// giveUp implements [linePlace].
-func (o *ownership) giveUp() { o.abandon(o.entry.wanted) }
+// GiveUp implements [line.Place].
+func (o *ownership) GiveUp() { o.abandon(o.entry.wanted) }
 
-// takeOver implements [recipient].
-func (a *acquisition) takeOver(left linePlace) bool {
+// TakeOver implements [line.Recipient].
+func (a *acquisition) TakeOver(left line.Place) bool {
 	o := left.(*ownership)
 	if a.ownership != nil || a.lock.spec != o.lock.spec || a.lock.Name() != o.lock.Name() || !o.wantLease(a.lease) {
 		return false
@@ -41,9 +45,9 @@ func (o *ownership) wantLease(lease time.Duration) bool {
 	return true
 }
 
-// leave implements [recipient]. An owner is left to the next in line if it has nothing except its place in the
+// Leave implements [line.Recipient]. An owner is left to the next in line if it has nothing except its place in the
 // queue, and nobody else can have learned of it: a chosen owner has its call (hasSendMu).
-func (a *acquisition) leave() linePlace {
+func (a *acquisition) Leave() line.Place {
 	o := a.ownership
 	if o == nil || a.hasSendMu || a.tooFew || !o.lock.spec.passes {
 		return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -157,15 +158,15 @@ func (o *synchronizer) explain(ctx context.Context, a transport.Answer, err erro
 // objectWait is what the calls share that wait for a change of an object. They embed it.
 type objectWait struct{ object *synchronizer }
 
-// what implements [attempter].
-func (w objectWait) what() (keyspace.Kind, string) { return w.object.kind, w.object.names.Name }
+// What implements [line.Attempter].
+func (w objectWait) What() (keyspace.Kind, string) { return w.object.kind, w.object.names.Name }
 
-// recipient implements [attempter]: a client holds nothing that such a call could receive.
-func (objectWait) recipient() recipient { return nil }
+// Recipient implements [line.Attempter]: a client holds nothing that such a call could receive.
+func (objectWait) Recipient() line.Recipient { return nil }
 
-// pause implements [attempter]. The call relies on the channel of the object.
-func (w objectWait) pause(q *waitQueue, _ int, left time.Duration) time.Duration {
-	q.subscribe(w.object.client.notifier, w.object.names.Channel)
+// Pause implements [line.Attempter]. The call relies on the channel of the object.
+func (w objectWait) Pause(q *line.Line, _ int, left time.Duration) time.Duration {
+	q.Subscribe(w.object.client.notifier, w.object.names.Channel)
 	return pauseUntil(left, w.object.client.pollPause())
 }
 

@@ -27,11 +27,11 @@ func (c *Client) verifyPause() time.Duration {
 	return max(c.options.PollCeiling/4, shortestVerifyPause)
 }
 
-// isWaitedFor reports whether goroutines of this client are in line behind the ownership, or behind
+// IsWaitedFor reports whether goroutines of this client are in line behind the ownership, or behind
 // the RedLock of which it is a member.
 func (o *ownership) isWaitedFor() bool {
 	line := o.redLine.Load()
-	return o.links.hasLine() || line != nil && line.isWaitedFor()
+	return o.links.HasLine() || line != nil && line.IsWaitedFor()
 }
 
 // verify starts the verification of holds with waiters, if it is time for a round. There may be many

@@ -11,5 +11,6 @@
 //	engine    | report   | events for the observer of the program, and lines for its logger
 //	engine    | script   | the commands, which are Lua scripts, and what their replies and errors mean
 //	engine    | pubsub   | one connection for messages, and the channels that waiters listen to
+//	engine    | line     | the lines of goroutines in a client, and the loop in which their calls wait
 //	testredis |          | embedded servers, for tests only
 package internal

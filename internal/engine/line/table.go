@@ -1,4 +1,4 @@
-package latchkey
+package line
 
 import (
 	"hash/maphash"
@@ -8,51 +8,52 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
-// lineKey names what goroutines of a client wait for: an object of a kind. Others may want an object of another kind
+// Key names what goroutines of a client wait for: an object of a kind. Others may want an object of another kind
 // with the same key. They do not wait for each other here: the server decides, and refuses the wrong kind.
-type lineKey struct {
-	kind keyspace.Kind
-	key  string
+type Key struct {
+	Kind keyspace.Kind
+	Key  string
 }
 
-// waitQueues has the wait queues of a client by their keys, and what the client holds. A held key that nobody waits for or
+// Table has the wait queues of a client by their keys, and what the client holds. A held key that nobody waits for or
 // queries has none, which saves memory for ten thousand such holds; a key that was read or
 // contended keeps its queue. It is divided into shards, so that locks of different names seldom
 // block each other.
-type waitQueues struct {
+type Table struct {
 	seed   maphash.Seed
-	shards [queueShards]queueShard
+	shards [queueShards]shard
 }
 
 const queueShards = 16
 
-type queueShard struct {
+type shard struct {
 	mu     sync.Mutex
-	queues map[lineKey]*waitQueue
-	live   map[string]*lineLinks // what is held, the newest on each key
-	spare  []*waitQueue          // for reuse: an uncontended lock should allocate none
+	queues map[Key]*Line
+	live   map[string]*Links // what is held, the newest on each key
+	spare  []*Line           // for reuse: an uncontended lock should allocate none
 }
 
 // spareQueues is how many unused wait queues a shard keeps for reuse.
 const spareQueues = 8
 
-func newWaitQueues() *waitQueues {
-	all := &waitQueues{seed: maphash.MakeSeed()}
+// NewTable returns a table without lines.
+func NewTable() *Table {
+	all := &Table{seed: maphash.MakeSeed()}
 	for i := range all.shards {
 		s := &all.shards[i]
-		s.queues, s.live = map[lineKey]*waitQueue{}, map[string]*lineLinks{}
+		s.queues, s.live = map[Key]*Line{}, map[string]*Links{}
 	}
 	return all
 }
 
 // shard returns the shard of a key.
-func (all *waitQueues) shard(key string) *queueShard {
+func (all *Table) shard(key string) *shard {
 	return &all.shards[maphash.String(all.seed, key)%queueShards]
 }
 
-// use returns the wait queue of key and counts the caller as a user of it.
-func (all *waitQueues) use(key lineKey) *waitQueue {
-	shard := all.shard(key.key)
+// Use returns the wait queue of key and counts the caller as a user of it.
+func (all *Table) Use(key Key) *Line {
+	shard := all.shard(key.Key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	return shard.use(key)
@@ -60,8 +61,8 @@ func (all *waitQueues) use(key lineKey) *waitQueue {
 
 // enter joins a line of the wait queue of a key, or takes the front. At the front it returns no
 // waiter, but what was left for it. The caller counts as a user of the whole wait queue.
-func (all *waitQueues) enter(key lineKey, l lineKind, r recipient) (q *waitQueue, w *waiter, left linePlace) {
-	shard := all.shard(key.key)
+func (all *Table) enter(key Key, l Side, r Recipient) (q *Line, w *Waiter, left Place) {
+	shard := all.shard(key.Key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	q = shard.use(key).lineOf(l)
@@ -72,7 +73,7 @@ func (all *waitQueues) enter(key lineKey, l lineKind, r recipient) (q *waitQueue
 }
 
 // use returns the wait queue of key and counts a user. s.mu is held.
-func (s *queueShard) use(key lineKey) *waitQueue {
+func (s *shard) use(key Key) *Line {
 	q := s.queueOf(key)
 	q.users++
 	return q
@@ -80,7 +81,7 @@ func (s *queueShard) use(key lineKey) *waitQueue {
 
 // queueOf returns the wait queue of key. If it is new, the holds on the key use it from then on.
 // s.mu is held.
-func (s *queueShard) queueOf(key lineKey) *waitQueue {
+func (s *shard) queueOf(key Key) *Line {
 	q := s.queues[key]
 	if q == nil {
 		q = s.fresh(key)
@@ -90,29 +91,29 @@ func (s *queueShard) queueOf(key lineKey) *waitQueue {
 	return q
 }
 
-// known returns the wait queue of a key, or nil if it has none.
-func (all *waitQueues) known(key lineKey) *waitQueue {
-	shard := all.shard(key.key)
+// Known returns the wait queue of a key, or nil if it has none.
+func (all *Table) Known(key Key) *Line {
+	shard := all.shard(key.Key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	return shard.queues[key]
 }
 
-// knownLine is known for one of the lines of a key. A caller that only wakes waiters need not be a
+// KnownSide is known for one of the lines of a key. A caller that only wakes waiters need not be a
 // user: if the queue serves another key by then, there is one useless attempt.
-func (all *waitQueues) knownLine(key lineKey, l lineKind) *waitQueue {
-	shard := all.shard(key.key)
+func (all *Table) KnownSide(key Key, l Side) *Line {
+	shard := all.shard(key.Key)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	q := shard.queues[key]
-	if q == nil || l != onlyLine && q.lines.Load() == nil {
+	if q == nil || l != Only && q.lines.Load() == nil {
 		return nil
 	}
 	return q.lineOf(l)
 }
 
 // fresh takes a wait queue from the spare ones or makes one. s.mu is held.
-func (s *queueShard) fresh(key lineKey) *waitQueue {
+func (s *shard) fresh(key Key) *Line {
 	if n := len(s.spare); n > 0 {
 		q := s.spare[n-1]
 		s.spare = s.spare[:n-1]
@@ -120,12 +121,12 @@ func (s *queueShard) fresh(key lineKey) *waitQueue {
 		q.key = key
 		return q
 	}
-	return &waitQueue{shard: s, key: key, waitState: newWaitState()}
+	return &Line{shard: s, key: key, state: newState()}
 }
 
 // drop removes an unused wait queue. A queue without a subscription is kept for reuse with another
 // key. s.mu is held.
-func (s *queueShard) drop(q *waitQueue) {
+func (s *shard) drop(q *Line) {
 	delete(s.queues, q.key)
 	if q.subscribed() {
 		return
@@ -137,16 +138,16 @@ func (s *queueShard) drop(q *waitQueue) {
 	}
 }
 
-// done ends one use. A wait queue without users is dropped, unless its subscription lingers: then
+// Done ends one use. A wait queue without users is dropped, unless its subscription lingers: then
 // the notifier retires it. A queue that only holds use is dropped too, unless the key is contended.
-func (q *waitQueue) done() {
+func (q *Line) Done() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.endUse()
 }
 
 // endUse is done. shard.mu is held.
-func (q *waitQueue) endUse() {
+func (q *Line) endUse() {
 	q.users--
 	switch {
 	case q.users > q.attached: // somebody other than the holds
@@ -161,7 +162,7 @@ func (q *waitQueue) endUse() {
 }
 
 // leaveToHolds drops a wait queue that only holds use, unless the key was contended. shard.mu is held.
-func (q *waitQueue) leaveToHolds() {
+func (q *Line) leaveToHolds() {
 	if q.contended || q.open != nil || q.subscribed() || q.lines.Load() != nil {
 		return
 	}
@@ -169,8 +170,8 @@ func (q *waitQueue) leaveToHolds() {
 	q.shard.drop(q)
 }
 
-// doNotLinger notes that nobody will use this wait queue again.
-func (q *waitQueue) doNotLinger() {
+// DoNotLinger notes that nobody will use this wait queue again.
+func (q *Line) DoNotLinger() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.noLinger = true
@@ -178,7 +179,7 @@ func (q *waitQueue) doNotLinger() {
 
 // Retire implements [pubsub.Subscriber]. It drops the wait queue if it has been unused for that long, and
 // the subscription alone if the front has not relied on it for that long.
-func (q *waitQueue) Retire(linger time.Duration) bool {
+func (q *Line) Retire(linger time.Duration) bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	if !q.subscribed() {

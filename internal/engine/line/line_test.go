@@ -1,4 +1,4 @@
-package latchkey
+package line
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 )
 
 func TestWaitQueue_lets_waiters_in_one_by_one_in_order(t *testing.T) {
-	q := newWaitQueues().use(lineKey{key: "job"})
+	q := NewTable().Use(Key{Key: "job"})
 	ctx := context.Background()
 	require.NoError(t, awaitFront(ctx, q, nil))
 	const waiters = 100
@@ -33,14 +33,14 @@ func TestWaitQueue_lets_waiters_in_one_by_one_in_order(t *testing.T) {
 	}
 }
 
-func (q *waitQueue) waiting() int {
+func (q *Line) waiting() int {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	return len(q.line)
 }
 
 func TestWaitQueue_leaver_in_line_is_skipped(t *testing.T) {
-	q := newWaitQueues().use(lineKey{key: "job"})
+	q := NewTable().Use(Key{Key: "job"})
 	require.NoError(t, awaitFront(context.Background(), q, nil))
 	ctx, cancel := context.WithCancel(context.Background())
 	left := make(chan error, 1)
@@ -54,7 +54,7 @@ func TestWaitQueue_leaver_in_line_is_skipped(t *testing.T) {
 }
 
 func TestWaitQueue_own_message_wakes_nobody(t *testing.T) {
-	q := newWaitQueues().use(lineKey{key: "job"})
+	q := NewTable().Use(Key{Key: "job"})
 	q.sub = &pubsub.Subscription{To: q}
 	q.sub.Confirmed.Store(true)
 	q.countHold(true)
@@ -75,17 +75,17 @@ func TestWaitQueue_own_message_wakes_nobody(t *testing.T) {
 // woken by that.
 func TestWaitQueue_a_pause_for_strangers_outlives_all_users(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := newWaitQueues()
-		q := all.use(lineKey{key: "job"})
-		q.takeTurns()
+		all := NewTable()
+		q := all.Use(Key{Key: "job"})
+		q.TakeTurns()
 		q.sub = &pubsub.Subscription{To: q}
 		q.Message(strangersFirst) // their time begins
 		q.reliedUntil = time.Now().Add(-time.Second)
 		require.True(t, q.Retire(0), "nobody relies on the subscription")
-		q.done()
+		q.Done()
 		time.Sleep(2 * strangerPause) // a timer of the queue is running
 		synctest.Wait()
-		again := all.use(lineKey{key: "job"})
+		again := all.Use(Key{Key: "job"})
 		require.Same(t, q, again)
 		require.Empty(t, again.signals)
 		require.False(t, again.signaled)
@@ -93,7 +93,7 @@ func TestWaitQueue_a_pause_for_strangers_outlives_all_users(t *testing.T) {
 }
 
 // awaitFront joins the line and returns when the caller is at the front.
-func awaitFront(ctx context.Context, q *waitQueue, stop <-chan struct{}) error {
+func awaitFront(ctx context.Context, q *Line, stop <-chan struct{}) error {
 	q.shard.mu.Lock()
 	w := q.join(nil)
 	q.shard.mu.Unlock()
@@ -105,7 +105,7 @@ func awaitFront(ctx context.Context, q *waitQueue, stop <-chan struct{}) error {
 }
 
 // leaveFront leaves the front to the next in line.
-func (q *waitQueue) leaveFront() {
+func (q *Line) leaveFront() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.next()

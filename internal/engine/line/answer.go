@@ -1,4 +1,4 @@
-package latchkey
+package line
 
 import (
 	"cmp"
@@ -27,30 +27,30 @@ func (a *lastAnswer) begins() {
 // answered notes the outcome of the request: err is why the front has to wait on, or nil if it acquired.
 func (a *lastAnswer) answered(err error) { *a = lastAnswer{err: cmp.Or(err, fault.ErrNotAcquired)} }
 
-// silent reports whether the front has waited longer than cutOff for an answer: then the last one says nothing.
+// silent reports whether the front has waited longer than CutOff for an answer: then the last one says nothing.
 func (a *lastAnswer) silent() bool {
-	return !a.unansweredSince.IsZero() && time.Since(a.unansweredSince) > cutOff
+	return !a.unansweredSince.IsZero() && time.Since(a.unansweredSince) > CutOff
 }
 
-// attemptBegins notes that the front sends a request.
-func (q *waitQueue) attemptBegins() {
+// AttemptBegins notes that the front sends a request.
+func (q *Line) attemptBegins() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.awaitsGrant = false
 	q.answer.begins()
 }
 
-// attemptAnswered notes the outcome of the request: see lastAnswer.answered.
-func (q *waitQueue) attemptAnswered(err error) {
+// AttemptAnswered notes the outcome of the request: see lastAnswer.answered.
+func (q *Line) attemptAnswered(err error) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.contended = q.contended || err != nil
 	q.answer.answered(err)
 }
 
-// waitError returns the error of a wait that has ended with err. The front's last answer decides,
+// WaitError returns the error of a wait that has ended with err. The front's last answer decides,
 // or else last, the waiter's own.
-func (q *waitQueue) waitError(ctx context.Context, err, last error) error {
+func (q *Line) WaitError(ctx context.Context, err, last error) error {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	if q.answer.err != nil {
@@ -63,7 +63,7 @@ func (q *waitQueue) waitError(ctx context.Context, err, last error) error {
 }
 
 // forgetAnswers drops what the users of the wait queue learned. shard.mu is held.
-func (q *waitQueue) forgetAnswers() {
+func (q *Line) forgetAnswers() {
 	q.answer = lastAnswer{}
 	if l := q.lines.Load(); l != nil {
 		l.shared.answer, l.exclusive.answer = lastAnswer{}, lastAnswer{}

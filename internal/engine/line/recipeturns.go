@@ -1,4 +1,4 @@
-package latchkey
+package line
 
 import (
 	"time"
@@ -10,11 +10,12 @@ import (
 // they wait, and many acquire it again at once. So the front asks often while the mutex changes hands among them. And a
 // client that takes the mutex again and again leaves it free from time to time, for long enough that one of them finds it.
 
+// How the front and the client behave beside other libraries.
 const (
-	// recipeFast is the pause of the front after it has found the mutex in new hands, and recipeSlow the longest one, after
+	// recipeFast is the pause of the front after it has found the mutex in new hands, and RecipeSlow the longest one, after
 	// it has found it in the same.
 	recipeFast = 10 * time.Millisecond
-	recipeSlow = 250 * time.Millisecond
+	RecipeSlow = 250 * time.Millisecond
 	// recipeTurn is how long a client takes the mutex again and again before it leaves it free for recipeOpen, if it has
 	// seen no other library for recipeLinger.
 	recipeTurn   = time.Second
@@ -41,7 +42,7 @@ type recipeTurns struct {
 func (r *recipeTurns) theyHold(token string, now time.Time) time.Duration {
 	pace, since := recipeFast, r.theirsSince
 	if token == r.token {
-		pace = min(r.pace*3/2, recipeSlow)
+		pace = min(r.pace*3/2, RecipeSlow)
 	}
 	if since.IsZero() {
 		since = now
@@ -50,7 +51,7 @@ func (r *recipeTurns) theyHold(token string, now time.Time) time.Duration {
 	return transport.Jitter(pace)
 }
 
-// openFor returns for how long the release that begins now is to leave the mutex to other libraries, or 0. Even if none
+// OpenFor returns for how long the release that begins now is to leave the mutex to other libraries, or 0. Even if none
 // have been seen there may be some, because they hardly ever find a mutex free that this client acquires again at once.
 // taken is when the server granted it to this client.
 func (r *recipeTurns) openFor(taken, now time.Time) time.Duration {
@@ -77,8 +78,8 @@ func (r *recipeTurns) beginOurs(now time.Time) {
 	}
 }
 
-// leftFree notes the effect of a release: the mutex is free, or granted to another client, which continues the turn. If
-// it was left to other libraries, which open says, the turn of this client is over, and leftFree returns true.
+// LeftFree notes the effect of a release: the mutex is free, or granted to another client, which continues the turn. If
+// it was left to other libraries, which open says, the turn of this client is over, and LeftFree returns true.
 func (r *recipeTurns) leftFree(open time.Duration, granted bool, now time.Time) (toOthers bool) {
 	switch {
 	case granted && open > 0:

@@ -1,4 +1,4 @@
-package latchkey
+package line
 
 import (
 	"testing"
@@ -54,7 +54,7 @@ func TestRecipeTurns_beside_a_library_that_is_seen(t *testing.T) {
 	for range 10 {
 		r.theyHold("a token", now)
 	}
-	assert.Greater(t, r.theyHold("a token", now), recipeSlow/2)
+	assert.Greater(t, r.theyHold("a token", now), RecipeSlow/2)
 	assert.Less(t, r.theyHold("another token", now), 2*recipeFast)
 	now = now.Add(time.Second)
 	assert.Zero(t, r.openFor(now, now))
@@ -65,11 +65,11 @@ func TestRecipeTurns_beside_a_library_that_is_seen(t *testing.T) {
 
 // The front does not pause while a mutex is left to other libraries, if one of them is found to hold it.
 func TestWaitQueue_leaves_a_mutex_to_other_libraries(t *testing.T) {
-	q := newWaitQueues().use(lineKey{key: "job"})
+	q := NewTable().Use(Key{Key: "job"})
 	q.leftFree(recipeOpen, true)
 	assert.Zero(t, q.openLeft(), "the server gave it to a client of this library")
 	q.leftFree(recipeOpen, false)
 	assert.Positive(t, q.openLeft())
-	q.recipeHolds("a token")
+	q.RecipeHolds("a token")
 	assert.Zero(t, q.openLeft(), "another library has found it")
 }

@@ -1,4 +1,4 @@
-package latchkey
+package line
 
 import (
 	"time"
@@ -6,19 +6,19 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 )
 
-// waitState is the part of a wait queue that is reset for each key. shard.mu guards it. signals
+// state is the part of a wait queue that is reset for each key. shard.mu guards it. signals
 // does not change while anybody is in front.
-type waitState struct {
+type state struct {
 	signals  chan struct{} // holds one signal for the front
-	signaled bool          // there was one since forgetSignal
+	signaled bool          // there was one since ForgetSignal
 
 	contended   bool                 // somebody waited since the queue came into use, or others are known to want the key
 	sub         *pubsub.Subscription // to the messages of the key, or nil
 	reliedUntil time.Time            // until when the messages are needed, or zero if that has no end
 	retired     time.Time            // since when nobody uses the wait queue, while the subscription lingers
-	open        lineHeld             // what others may share with its holders, or nil
-	left        linePlace            // what the next front continues with, or nil: see exit
-	line        []*waiter
+	open        Held                 // what others may share with its holders, or nil
+	left        Place                // what the next front continues with, or nil: see exit
+	line        []*Waiter
 	busy        bool      // somebody is in front of the line
 	openUntil   time.Time // until then the front leaves what is free to others
 	awaitsGrant bool      // the server will tell the front when it has the key; the front needs no other message
@@ -30,13 +30,13 @@ type waitState struct {
 	answer    lastAnswer
 }
 
-func newWaitState() waitState { return waitState{signals: make(chan struct{}, 1)} }
+func newState() state { return state{signals: make(chan struct{}, 1)} }
 
 // clear resets the state for another key. A late signal then causes one useless attempt.
-func (s *waitState) clear() {
+func (s *state) clear() {
 	s.drain()
-	*s = waitState{signals: s.signals}
+	*s = state{signals: s.signals}
 }
 
 // subscribed reports whether the wait queue has a subscription. shard.mu is held.
-func (s *waitState) subscribed() bool { return s.sub != nil }
+func (s *state) subscribed() bool { return s.sub != nil }

@@ -1,4 +1,4 @@
-package latchkey
+package line
 
 import (
 	"context"
@@ -12,51 +12,51 @@ import (
 
 // fakeHold is something that a client holds.
 type fakeHold struct {
-	links lineLinks
-	key   lineKey
+	links Links
+	key   Key
 }
 
-func (f *fakeHold) lineKey() lineKey   { return f.key }
-func (f *fakeHold) passedIn() lineKind { return onlyLine }
-func (f *fakeHold) keepsOut() bool     { return true }
+func (f *fakeHold) LineKey() Key   { return f.key }
+func (f *fakeHold) PassedIn() Side { return Only }
+func (f *fakeHold) KeepsOut() bool { return true }
 
 // newFakeHold returns a hold that has not begun.
-func newFakeHold(all *waitQueues, key string) *fakeHold {
-	f := &fakeHold{key: lineKey{key: key}}
-	f.links = all.linksOf(f)
+func newFakeHold(all *Table, key string) *fakeHold {
+	f := &fakeHold{key: Key{Key: key}}
+	f.links = all.LinksOf(f)
 	return f
 }
 
 func TestLineLinks_without_a_wait_queue(t *testing.T) {
-	all := newWaitQueues()
+	all := NewTable()
 	h := newFakeHold(all, "job")
-	require.Equal(t, endlessPasses, h.links.holdBegins())
-	require.Nil(t, h.links.firstInLine())
-	require.Nil(t, h.links.takeFirst())
-	require.False(t, h.links.hasLine())
-	require.Zero(t, h.links.openFor(time.Now()))
-	h.links.leftFree(0, false)
-	require.False(t, h.links.releaseBegins())
-	h.links.noteReceivers(0)
-	require.Nil(t, all.known(h.key))
-	h.links.noteReceivers(1)
-	require.NotNil(t, all.known(h.key), "others want the key")
-	left, q := h.links.holdEnds(false, nil)
+	require.Equal(t, endlessPasses, h.links.HoldBegins())
+	require.Nil(t, h.links.FirstInLine())
+	require.Nil(t, h.links.TakeFirst())
+	require.False(t, h.links.HasLine())
+	require.Zero(t, h.links.OpenFor(time.Now()))
+	h.links.LeftFree(0, false)
+	require.False(t, h.links.ReleaseBegins())
+	h.links.NoteReceivers(0)
+	require.Nil(t, all.Known(h.key))
+	h.links.NoteReceivers(1)
+	require.NotNil(t, all.Known(h.key), "others want the key")
+	left, q := h.links.HoldEnds(false, nil)
 	require.Nil(t, left)
 	require.Nil(t, q)
-	require.Nil(t, all.known(h.key))
+	require.Nil(t, all.Known(h.key))
 }
 
 // A caller that finds a key held waits, and comes to the front when the hold is released or the release fails.
 func TestLineLinks_use_the_wait_queue_of_the_first_waiter(t *testing.T) {
-	for what, ends := range map[string]func(l *lineLinks){
-		"released":         func(l *lineLinks) { l.holdEnds(false, nil) },
-		"failed, released": func(l *lineLinks) { l.releaseFails(nil); l.holdEnds(false, nil) },
+	for what, ends := range map[string]func(l *Links){
+		"released":         func(l *Links) { l.HoldEnds(false, nil) },
+		"failed, released": func(l *Links) { l.ReleaseFails(nil); l.HoldEnds(false, nil) },
 	} {
-		all := newWaitQueues()
+		all := NewTable()
 		h := newFakeHold(all, "job")
-		h.links.holdBegins()
-		q, w, _ := all.enter(h.key, onlyLine, nil)
+		h.links.HoldBegins()
+		q, w, _ := all.enter(h.key, Only, nil)
 		require.Same(t, q, h.links.queue)
 		require.NotNil(t, w, what)
 		ends(&h.links)
@@ -64,44 +64,44 @@ func TestLineLinks_use_the_wait_queue_of_the_first_waiter(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, atFront, at)
 		require.Nil(t, q.exit(nil))
-		require.Nil(t, all.known(h.key), what)
+		require.Nil(t, all.Known(h.key), what)
 	}
 }
 
 // After a failed release, later callers do not wait for the hold.
 func TestLineLinks_of_a_hold_whose_release_failed(t *testing.T) {
-	all := newWaitQueues()
+	all := NewTable()
 	h := newFakeHold(all, "job")
-	h.links.holdBegins()
-	_, taken := h.links.releaseFails(nil)
+	h.links.HoldBegins()
+	_, taken := h.links.ReleaseFails(nil)
 	require.True(t, taken)
-	_, taken = h.links.releaseFails(nil)
+	_, taken = h.links.ReleaseFails(nil)
 	require.False(t, taken, "once")
-	q, w, _ := all.enter(h.key, onlyLine, nil)
+	q, w, _ := all.enter(h.key, Only, nil)
 	require.Nil(t, w, "it is in front")
 	require.Nil(t, q.exit(nil))
-	h.links.holdEnds(false, nil)
-	require.Nil(t, all.known(h.key))
+	h.links.HoldEnds(false, nil)
+	require.Nil(t, all.Known(h.key))
 }
 
 // place is a place in the queue on the server.
 type place struct{ given bool }
 
-func (p *place) giveUp() { p.given = true }
+func (p *place) GiveUp() { p.given = true }
 
 // The place with which a client wants a lock again goes to the next in line, or back to the caller.
 func TestLineLinks_leave_a_place(t *testing.T) {
-	all := newWaitQueues()
+	all := NewTable()
 	next := &place{}
 	h := newFakeHold(all, "job")
-	h.links.holdBegins()
-	left, _ := h.links.holdEnds(false, next)
+	h.links.HoldBegins()
+	left, _ := h.links.HoldEnds(false, next)
 	require.Same(t, next, left, "nobody waits")
 
 	h = newFakeHold(all, "job")
-	h.links.holdBegins()
-	q, w, _ := all.enter(h.key, onlyLine, nil)
-	left, taken := h.links.releaseFails(next)
+	h.links.HoldBegins()
+	q, w, _ := all.enter(h.key, Only, nil)
+	left, taken := h.links.ReleaseFails(next)
 	require.True(t, taken)
 	require.Nil(t, left)
 	at, err := w.await(context.Background(), nil)
@@ -109,27 +109,27 @@ func TestLineLinks_leave_a_place(t *testing.T) {
 	require.Equal(t, atFront, at)
 	require.Same(t, next, q.takeLeft(true))
 	require.Nil(t, q.exit(nil))
-	h.links.holdEnds(false, nil)
+	h.links.HoldEnds(false, nil)
 	require.False(t, next.given)
 }
 
 // Each key has its own holds, the newest first, and they end in any order.
 func TestWaitQueues_what_is_held_by_key(t *testing.T) {
-	all := newWaitQueues()
+	all := NewTable()
 	made := func(key string) *fakeHold { return newFakeHold(all, key) }
 	a, b, a2, a3 := made("a"), made("b"), made("a"), made("a")
 	for _, h := range []*fakeHold{a, b, a2, a3} {
-		h.links.holdBegins()
+		h.links.HoldBegins()
 	}
 	on := func(key string) (held []*fakeHold) {
-		all.find(key, func(h lineHeld) bool {
+		all.Find(key, func(h Held) bool {
 			held = append(held, h.(*fakeHold))
 			return false
 		})
 		return held
 	}
-	end := func(h *fakeHold) { h.links.holdEnds(false, nil) }
-	require.Len(t, all.held(), 4)
+	end := func(h *fakeHold) { h.links.HoldEnds(false, nil) }
+	require.Len(t, all.Held(), 4)
 	require.Equal(t, []*fakeHold{a3, a2, a}, on("a"), "the newest first")
 	require.Equal(t, []*fakeHold{b}, on("b"))
 	require.Empty(t, on("c"))
@@ -139,30 +139,30 @@ func TestWaitQueues_what_is_held_by_key(t *testing.T) {
 	require.Equal(t, []*fakeHold{a3, a}, on("a"))
 	end(a3)
 	require.Equal(t, []*fakeHold{a}, on("a"))
-	a2.links.holdBegins()
+	a2.links.HoldBegins()
 	end(a)
 	require.Equal(t, []*fakeHold{a2}, on("a"))
 	end(a2)
-	require.Empty(t, all.held())
+	require.Empty(t, all.Held())
 }
 
 // A client may have thousands of holds of one key, such as permits. They end in any order, and none takes longer than
 // another.
 func TestWaitQueues_what_is_held_of_one_key(t *testing.T) {
-	all := newWaitQueues()
+	all := NewTable()
 	holds := make([]*fakeHold, 60_000)
 	for i := range holds {
 		holds[i] = newFakeHold(all, "a")
 	}
 	ended := func(order []*fakeHold) time.Duration {
 		for _, h := range holds {
-			h.links.holdBegins()
+			h.links.HoldBegins()
 		}
 		began := time.Now()
 		for _, h := range order {
-			h.links.holdEnds(false, nil)
+			h.links.HoldEnds(false, nil)
 		}
-		require.Empty(t, all.held())
+		require.Empty(t, all.Held())
 		return time.Since(began)
 	}
 	order := slices.Clone(holds)

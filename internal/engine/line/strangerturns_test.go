@@ -1,4 +1,4 @@
-package latchkey
+package line
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 
 // After some pauses that strangers did not use, a release seldom pauses. One that holds the lock changes that.
 func TestStrangers_unused_pauses_become_rare(t *testing.T) {
-	q := newWaitQueues().use(lineKey{key: "job"})
+	q := NewTable().Use(Key{Key: "job"})
 	paused := func() bool {
 		q.openUntil = time.Time{}
 		q.noteStrangers()
@@ -26,13 +26,13 @@ func TestStrangers_unused_pauses_become_rare(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 4, n)
-	q.strangerHolds(true)
+	q.StrangerHolds(true)
 	assert.True(t, paused())
 }
 
 // A pause for strangers does not shorten a longer one.
 func TestStrangers_longer_pause_stays(t *testing.T) {
-	q := newWaitQueues().use(lineKey{key: "job"})
+	q := NewTable().Use(Key{Key: "job"})
 	q.openUntil = time.Now().Add(time.Hour)
 	q.noteStrangers()
 	assert.Greater(t, q.openLeft(), time.Minute)

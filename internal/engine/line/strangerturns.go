@@ -1,4 +1,4 @@
-package latchkey
+package line
 
 import "time"
 

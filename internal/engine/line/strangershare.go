@@ -1,4 +1,4 @@
-package latchkey
+package line
 
 import "time"
 
@@ -50,23 +50,24 @@ func (s *strangerShare) concerns(waits bool, now time.Time) bool {
 	return true
 }
 
-// standing is how a client stands to strangers.
-type standing int
+// Standing is how a client stands to strangers.
+type Standing int
 
+// How a client stands to strangers.
 const (
-	alone standing = iota // there are none
-	short                 // each of them has had more
-	even                  // this client has had enough
+	Alone Standing = iota // there are none
+	Short                 // each of them has had more
+	Even                  // this client has had enough
 )
 
-// standing returns how this client stands to strangers.
-func (s *strangerShare) standing(now time.Time) standing {
+// stands returns how this client stands to strangers.
+func (s *strangerShare) stands(now time.Time) Standing {
 	switch {
 	case now.After(s.until):
-		return alone
+		return Alone
 	case s.ours*s.strangers < s.theirs:
-		return short
+		return Short
 	default:
-		return even
+		return Even
 	}
 }

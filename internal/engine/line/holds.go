@@ -1,4 +1,4 @@
-package latchkey
+package line
 
 import (
 	"time"
@@ -13,9 +13,9 @@ import (
 
 // countHold notes that a hold of this client has begun, and returns how many times the hold may be passed on.
 // busy says that the key is busy now. shard.mu is held.
-func (q *waitQueue) countHold(busy bool) (passes int) {
+func (q *Line) countHold(busy bool) (passes int) {
 	q.blocking++
-	q.whole().strangers.weHold()
+	q.Whole().strangers.weHold()
 	if busy {
 		q.answer = lastAnswer{err: fault.ErrNotAcquired}
 	}
@@ -25,8 +25,8 @@ func (q *waitQueue) countHold(busy bool) (passes int) {
 
 // isHeld reports whether a hold of this client keeps those in the line out. Those in a shared line are readers,
 // and other readers do not keep them out. shard.mu is held.
-func (q *waitQueue) isHeld() bool {
-	whole := q.whole()
+func (q *Line) isHeld() bool {
+	whole := q.Whole()
 	exclusive := whole.exclusive().held > 0
 	if l := whole.lines.Load(); l != nil && q == l.shared {
 		return exclusive
@@ -34,10 +34,10 @@ func (q *waitQueue) isHeld() bool {
 	return exclusive || whole.held > 0
 }
 
-// releaseBegins is called before a release is sent. The message of the release must not wake the
-// front, because the end of the hold does. releaseBegins reports whether this client will receive
+// ReleaseBegins is called before a release is sent. The message of the release must not wake the
+// front, because the end of the hold does. ReleaseBegins reports whether this client will receive
 // that message at all. shard.mu is held.
-func (q *waitQueue) releaseBegins() bool {
+func (q *Line) releaseBegins() bool {
 	if !q.sub.Live() {
 		return false
 	}
@@ -47,14 +47,14 @@ func (q *waitQueue) releaseBegins() bool {
 
 // endHold ends one hold and its use of the queue. shard.mu is held.
 //
-// noEcho means that releaseBegins counted a message that was never published. blocked means that the
+// noEcho means that ReleaseBegins counted a message that was never published. blocked means that the
 // hold kept everybody from the front until now.
 //
 // next is for the next waiter in front, or nil. It is returned as left if nobody waits. used
 // reports whether the wait queue has other users: their front is to be woken if others may hold the
 // key now.
-func (q *waitQueue) endHold(noEcho, blocked bool, next linePlace) (left linePlace, used bool) {
-	whole := q.whole()
+func (q *Line) endHold(noEcho, blocked bool, next Place) (left Place, used bool) {
+	whole := q.Whole()
 	defer whole.endUse()
 	if noEcho && q.echoes > 0 {
 		q.echoes--
@@ -66,7 +66,7 @@ func (q *waitQueue) endHold(noEcho, blocked bool, next linePlace) (left linePlac
 }
 
 // unblock counts one hold less that keeps everybody from the front. shard.mu is held.
-func (q *waitQueue) unblock(next linePlace) (left linePlace) {
+func (q *Line) unblock(next Place) (left Place) {
 	q.blocking--
 	if q.blocking > 0 || q.busy {
 		return next // nobody may come to the front yet, or the one in front has an owner already
@@ -75,10 +75,10 @@ func (q *waitQueue) unblock(next linePlace) (left linePlace) {
 	return q.leaveTo(next)
 }
 
-// subscribe is called when another owner turned out to hold the key. From then on the front relies
+// Subscribe is called when another owner turned out to hold the key. From then on the front relies
 // on messages. The wait queue subscribes once, and subscribes to presentOn to show that it does.
-func (q *waitQueue) subscribe(n *pubsub.Notifier, channel string, presentOn ...string) {
-	q = q.whole()
+func (q *Line) Subscribe(n *pubsub.Notifier, channel string, presentOn ...string) {
+	q = q.Whole()
 	q.shard.mu.Lock()
 	if q.sub != nil {
 		q.shard.mu.Unlock()
@@ -88,28 +88,28 @@ func (q *waitQueue) subscribe(n *pubsub.Notifier, channel string, presentOn ...s
 	q.sub = s
 	q.shard.mu.Unlock()
 	for _, each := range presentOn { // first, so that this client never looks like a stranger
-		n.Add(&pubsub.Subscription{Channel: each, To: presence{s, q}})
+		n.Add(&pubsub.Subscription{Channel: each, To: Presence{s, q}})
 	}
 	n.Add(s)
 }
 
-// mustPoll reports whether a waiter can expect no messages in that round.
-func (q *waitQueue) mustPoll(round int) bool {
+// MustPoll reports whether a waiter can expect no messages in that round.
+func (q *Line) MustPoll(round int) bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return q.whole().sub.MustPoll(round)
+	return q.Whole().sub.MustPoll(round)
 }
 
-// relyFor sets how long the subscription is needed. After that, the key is wanted only by this
+// RelyFor sets how long the subscription is needed. After that, the key is wanted only by this
 // client and by clients that learn of a release in another way.
-func (q *waitQueue) relyFor(d time.Duration) {
+func (q *Line) RelyFor(d time.Duration) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.reliedUntil = time.Now().Add(d)
 }
 
 // Message implements [pubsub.Subscriber].
-func (q *waitQueue) Message(text string) {
+func (q *Line) Message(text string) {
 	q.shard.mu.Lock()
 	now := time.Now()
 	if q.strangers.takesTurns && text == strangersFirst {
@@ -121,7 +121,7 @@ func (q *waitQueue) Message(text string) {
 		q.shard.mu.Unlock()
 		return
 	}
-	letThemFirst := q.share.standing(now) == even
+	letThemFirst := q.share.stands(now) == Even
 	own := q.echoes > 0
 	if own {
 		q.echoes--
@@ -130,16 +130,16 @@ func (q *waitQueue) Message(text string) {
 	q.shard.mu.Unlock()
 	switch {
 	case letThemFirst:
-		time.AfterFunc(strangerPause, q.wakeFronts)
+		time.AfterFunc(strangerPause, q.WakeFronts)
 	case !own && !waits:
-		q.wakeFronts()
+		q.WakeFronts()
 	}
 }
 
 // Reconnected implements [pubsub.Subscriber]. The front has to make an attempt.
-func (q *waitQueue) Reconnected() {
+func (q *Line) Reconnected() {
 	q.shard.mu.Lock()
 	q.echoes, q.share.forStrangers = 0, 0
 	q.shard.mu.Unlock()
-	q.signal()
+	q.Signal()
 }

@@ -1,4 +1,4 @@
-package latchkey
+package line
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 //	  after trouble with the server            ErrUnavailable, and as above
 //	  before any answer                        ErrUnavailable, and as above
 //	  during a query that was sent after       ErrUnavailable, ErrUnknownOutcome, as above;
-//	  a busy answer                            in its first cutOff as after that answer
+//	  a busy answer                            in its first CutOff as after that answer
 //	  in line behind others of this client     what the call in front would get
 //	the client is closed                       ErrClosed
 //	the retry budget of a try is over          ErrUnavailable, and as above
@@ -31,22 +31,22 @@ import (
 //
 // The end of Wait is not reported as an error of the context: see fault.ContextError.
 
-// worthWaiting reports whether an attempt that failed may succeed later.
-func worthWaiting(ctx context.Context, err error) bool {
+// WorthWaiting reports whether an attempt that failed may succeed later.
+func WorthWaiting(ctx context.Context, err error) bool {
 	if ctx.Err() != nil || errors.Is(err, fault.ErrClosed) || errors.Is(err, transport.ErrClientClosed) {
 		return false
 	}
 	return errors.Is(err, fault.ErrNotAcquired) || transport.Classify(err) != transport.Refused
 }
 
-// cutOff is how long a query may have been in flight when a wait ends before the server
+// CutOff is how long a query may have been in flight when a wait ends before the server
 // counts as silent.
-const cutOff = transport.LongPause
+const CutOff = transport.LongPause
 
 // waitEnded is the error of a wait that ended with err. If err says only that the time is
 // over, the last answer decides; last is nil if there was none. heldHere says that a hold
 // of this client keeps the caller out, and silent that a query has been in flight for longer than
-// cutOff.
+// CutOff.
 func waitEnded(err, last error, heldHere, silent bool) error {
 	var trouble error // of an earlier attempt, which says more than silence
 	if !errors.Is(last, fault.ErrNotAcquired) {
@@ -70,8 +70,8 @@ func waitEnded(err, last error, heldHere, silent bool) error {
 	return transport.Unavailable(errors.Join(trouble, err))
 }
 
-// withContextEnd adds the end of the context to the error of a call.
-func withContextEnd(ctx context.Context, err error) error {
+// WithContextEnd adds the end of the context to the error of a call.
+func WithContextEnd(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil || fault.IsContextEnd(err) || errors.Is(err, fault.ErrClosed) {
 		return err
 	}

@@ -1,4 +1,4 @@
-package latchkey
+package line
 
 import (
 	"context"
@@ -7,28 +7,28 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
-// waiter is somebody who waits in the line.
-type waiter struct {
-	line       *waitQueue
-	recipient  recipient     // or nil if no hold can be passed to it
+// Waiter is somebody who waits in the line.
+type Waiter struct {
+	line       *Line
+	recipient  Recipient     // or nil if no hold can be passed to it
 	ready      chan struct{} // closed when it comes to the front, or receives something
 	wake       chan struct{} // holds a signal to try without leaving the line
 	taken      bool          // out of the line, to receive something; shard.mu guards it until then
 	attempting bool          // woken in line, and attempting now; shard.mu guards it
 }
 
-// waitResult is what a wait in line has led to.
-type waitResult int
+// result is what a wait in line has led to.
+type result int
 
 const (
-	stillInLine waitResult = iota // it was woken, to make an attempt in line
+	stillInLine result = iota // it was woken, to make an attempt in line
 	atFront
 	received // it received the hold, and is out of the line
 	leftLine // it is out of the line, with nothing
 )
 
 // await returns when the waiter has come to the front, has received the hold, or is woken in line.
-func (w *waiter) await(ctx context.Context, stop <-chan struct{}) (waitResult, error) {
+func (w *Waiter) await(ctx context.Context, stop <-chan struct{}) (result, error) {
 	w.attemptOver()
 	var err error
 	select {
@@ -49,7 +49,7 @@ func (w *waiter) await(ctx context.Context, stop <-chan struct{}) (waitResult, e
 }
 
 // result returns what the wait has led to. The channel ready is closed.
-func (w *waiter) result() waitResult {
+func (w *Waiter) result() result {
 	if w.taken {
 		return received
 	}
@@ -58,7 +58,7 @@ func (w *waiter) result() waitResult {
 
 // leave takes a waiter out of the line. If it is in front by now, the next waiter comes to the front.
 // If something is being passed to it, it keeps that.
-func (w *waiter) leave() waitResult {
+func (w *Waiter) leave() result {
 	if w.remove() {
 		return leftLine
 	}
@@ -68,7 +68,7 @@ func (w *waiter) leave() waitResult {
 
 // remove takes a waiter out of the line or the front, unless it was already taken out to receive
 // something. What was left for it stays for the next.
-func (w *waiter) remove() bool {
+func (w *Waiter) remove() bool {
 	q := w.line
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -89,15 +89,15 @@ func (w *waiter) remove() bool {
 	}
 }
 
-// pass gives a hold to a waiter that was taken out of the line.
-func (w *waiter) pass(hold lineHold) {
-	w.recipient.receive(hold)
+// Pass gives a hold to a waiter that was taken out of the line.
+func (w *Waiter) Pass(hold Hold) {
+	w.recipient.Receive(hold)
 	close(w.ready)
 }
 
 // mayAttempt reports whether a woken waiter is still in line. It is not let in until it comes
 // back, because the server may grant its attempt in the meantime.
-func (w *waiter) mayAttempt() bool {
+func (w *Waiter) mayAttempt() bool {
 	w.line.shard.mu.Lock()
 	defer w.line.shard.mu.Unlock()
 	w.attempting = !w.taken
@@ -105,7 +105,7 @@ func (w *waiter) mayAttempt() bool {
 }
 
 // attemptOver notes that a woken waiter is back.
-func (w *waiter) attemptOver() {
+func (w *Waiter) attemptOver() {
 	if !w.line.together {
 		return
 	}

@@ -1,4 +1,4 @@
-package latchkey
+package line
 
 import (
 	"testing"
@@ -9,22 +9,22 @@ import (
 
 // A client is short of permits when each stranger has had more, and knows of no strangers at first.
 func TestStrangerShare(t *testing.T) {
-	q := newWaitQueues().use(lineKey{})
+	q := NewTable().Use(Key{})
 	require.True(t, q.share.concerns(true, time.Now()))
-	require.Equal(t, alone, q.standing())
-	q.sharesWith(0)
-	require.Equal(t, alone, q.standing())
-	q.sharesWith(2)
-	require.Equal(t, even, q.standing(), "what was before does not count")
+	require.Equal(t, Alone, q.Standing())
+	q.SharesWith(0)
+	require.Equal(t, Alone, q.Standing())
+	q.SharesWith(2)
+	require.Equal(t, Even, q.Standing(), "what was before does not count")
 	q.share.concerns(true, time.Now())
-	require.Equal(t, short, q.standing())
-	q.hadPermits()
-	require.Equal(t, even, q.standing())
+	require.Equal(t, Short, q.Standing())
+	q.HadPermits()
+	require.Equal(t, Even, q.Standing())
 	q.share.concerns(true, time.Now())
-	q.sharesWith(2)
-	require.Equal(t, even, q.standing())
+	q.SharesWith(2)
+	require.Equal(t, Even, q.Standing())
 	q.share.concerns(true, time.Now())
-	require.Equal(t, short, q.standing(), "one for this client, three for two strangers")
+	require.Equal(t, Short, q.Standing(), "one for this client, three for two strangers")
 	q.leaveNextToStrangers()
 	require.False(t, q.share.concerns(true, time.Now()))
 	require.True(t, q.share.concerns(true, time.Now()))
@@ -32,7 +32,7 @@ func TestStrangerShare(t *testing.T) {
 		q.share.concerns(true, time.Now())
 	}
 	for range longestShare {
-		q.hadPermits()
+		q.HadPermits()
 	}
-	require.Equal(t, even, q.standing(), "what was long ago counts less")
+	require.Equal(t, Even, q.Standing(), "what was long ago counts less")
 }

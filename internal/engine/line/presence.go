@@ -1,4 +1,4 @@
-package latchkey
+package line
 
 import (
 	"time"
@@ -11,24 +11,24 @@ import (
 // channel of it. A client that subscribes to Redisson's channel only is a stranger. A message on the second channel
 // announces that the next one on Redisson's is for strangers.
 
-// presenceChannel returns that second channel.
-func presenceChannel(key string) string { return "latchkey:" + keyspace.Tag(key) + ":waits" }
+// PresenceChannel returns that second channel.
+func PresenceChannel(key string) string { return "latchkey:" + keyspace.Tag(key) + ":waits" }
 
-// presence is the subscription to the second channel. It lasts as long as the one to the messages.
-type presence struct {
-	of    *pubsub.Subscription
-	queue *waitQueue // or nil
+// Presence is the subscription to the second channel. It lasts as long as the one to the messages.
+type Presence struct {
+	Of    *pubsub.Subscription
+	queue *Line // or nil
 }
 
 // Message implements [pubsub.Subscriber].
-func (p presence) Message(string) {
+func (p Presence) Message(string) {
 	if p.queue != nil {
 		p.queue.leaveNextToStrangers()
 	}
 }
 
 // Reconnected implements [pubsub.Subscriber].
-func (presence) Reconnected() {}
+func (Presence) Reconnected() {}
 
 // Retire implements [pubsub.Subscriber].
-func (p presence) Retire(time.Duration) bool { return p.of.Retired.Load() }
+func (p Presence) Retire(time.Duration) bool { return p.Of.Retired.Load() }

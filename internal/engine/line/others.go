@@ -1,12 +1,12 @@
-package latchkey
+package line
 
 import "time"
 
 // This file is what a wait queue learns of clients that know nothing of it. shard.mu guards it.
 
-// takeTurns notes that the lock takes turns with strangers. For other kinds of objects the same
+// TakeTurns notes that the lock takes turns with strangers. For other kinds of objects the same
 // message has another meaning.
-func (q *waitQueue) takeTurns() {
+func (q *Line) TakeTurns() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.strangers.takesTurns = true
@@ -14,7 +14,7 @@ func (q *waitQueue) takeTurns() {
 
 // noteStrangers notes that other clients received the message that this client has left the lock free. They go first.
 // shard.mu is held.
-func (q *waitQueue) noteStrangers() {
+func (q *Line) noteStrangers() {
 	now := time.Now()
 	q.contended = true
 	if !q.strangers.theyReceive(now) {
@@ -26,7 +26,7 @@ func (q *waitQueue) noteStrangers() {
 }
 
 // openLeft returns for how long the front leaves the lock to others.
-func (q *waitQueue) openLeft() time.Duration {
+func (q *Line) openLeft() time.Duration {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	if q.openUntil.IsZero() { // as most often: the clock need not be read
@@ -35,31 +35,31 @@ func (q *waitQueue) openLeft() time.Duration {
 	return max(0, time.Until(q.openUntil))
 }
 
-// strangerHolds notes that the front was refused because a stranger holds the lock: see strangerTurns.theyHold.
-func (q *waitQueue) strangerHolds(first bool) {
+// StrangerHolds notes that the front was refused because a stranger holds the lock: see strangerTurns.theyHold.
+func (q *Line) StrangerHolds(first bool) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.strangers.theyHold(first, len(q.exclusive().line), time.Now())
 }
 
-// recipeHolds notes that the front was refused because another library holds the mutex: see recipeTurns.theyHold.
-func (q *waitQueue) recipeHolds(token string) time.Duration {
+// RecipeHolds notes that the front was refused because another library holds the mutex: see recipeTurns.theyHold.
+func (q *Line) RecipeHolds(token string) time.Duration {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.openUntil = time.Time{}
 	return q.recipe.theyHold(token, time.Now())
 }
 
-// leftFree notes the effect of a release of a mutex: see recipeTurns.leftFree. shard.mu is held.
-func (q *waitQueue) leftFree(open time.Duration, granted bool) {
+// LeftFree notes the effect of a release of a mutex: see recipeTurns.LeftFree. shard.mu is held.
+func (q *Line) leftFree(open time.Duration, granted bool) {
 	now := time.Now()
 	if q.recipe.leftFree(open, granted, now) {
 		q.openUntil = now.Add(open)
 	}
 }
 
-// strangersMayLeaveLast reports whether the last holder to leave the lock may be a stranger.
-func (q *waitQueue) strangersMayLeaveLast() bool {
+// StrangersMayLeaveLast reports whether the last holder to leave the lock may be a stranger.
+func (q *Line) StrangersMayLeaveLast() bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	return q.main != nil && q.main.strangers.mayShare(time.Now())
@@ -69,8 +69,8 @@ func (q *waitQueue) strangersMayLeaveLast() bool {
 const endlessPasses = 1 << 30
 
 // passesOfTurn returns how many times a hold that begins now may be passed on. shard.mu is held.
-func (q *waitQueue) passesOfTurn() int {
-	if now := time.Now(); q.whole().strangers.known(now) || q.recipe.seen(now) {
+func (q *Line) passesOfTurn() int {
+	if now := time.Now(); q.Whole().strangers.known(now) || q.recipe.seen(now) {
 		return len(q.line)
 	}
 	return endlessPasses
@@ -82,7 +82,7 @@ const strangersFirst = "2"
 
 // letStrangersFirst ignores the messages of a release. The front tries if no other message comes
 // within strangerPause. shard.mu is held.
-func (q *waitQueue) letStrangersFirst() {
+func (q *Line) letStrangersFirst() {
 	messages := 1
 	if q.lines.Load() != nil {
 		messages++ // the release of such a lock publishes two messages
@@ -96,7 +96,7 @@ func (q *waitQueue) letStrangersFirst() {
 
 // letStrangerGoFirst reports whether other strangers may go first, now that one has released the
 // lock. The front tries if no message of theirs comes within strangerPause. shard.mu is held.
-func (q *waitQueue) letStrangerGoFirst() bool {
+func (q *Line) letStrangerGoFirst() bool {
 	if !q.strangers.goesFirst() {
 		return false
 	}
@@ -106,38 +106,38 @@ func (q *waitQueue) letStrangerGoFirst() bool {
 		quiet := q.strangers.releasesHeard == heard // they may all have left
 		q.shard.mu.Unlock()
 		if quiet {
-			q.signal()
+			q.Signal()
 		}
 	})
 	return true
 }
 
-// standing returns how this client stands to strangers. A nil queue knows of none.
-func (q *waitQueue) standing() standing {
+// Standing returns how this client stands to strangers. A nil queue knows of none.
+func (q *Line) Standing() Standing {
 	if q == nil {
-		return alone
+		return Alone
 	}
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return q.share.standing(time.Now())
+	return q.share.stands(time.Now())
 }
 
-// hadPermits counts an acquisition of this client.
-func (q *waitQueue) hadPermits() {
+// HadPermits counts an acquisition of this client.
+func (q *Line) HadPermits() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.share.count(1, 0)
 }
 
 // leaveNextToStrangers makes this client ignore the next message.
-func (q *waitQueue) leaveNextToStrangers() {
+func (q *Line) leaveNextToStrangers() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.share.forStrangers++
 }
 
-// sharesWith notes how many strangers there are. A nil queue does not.
-func (q *waitQueue) sharesWith(strangers int) {
+// SharesWith notes how many strangers there are. A nil queue does not.
+func (q *Line) SharesWith(strangers int) {
 	if q == nil || strangers <= 0 {
 		return
 	}

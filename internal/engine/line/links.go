@@ -1,0 +1,253 @@
+package line
+
+import "time"
+
+// What a client holds is registered by its key, from when it begins until it is over. It uses the wait queue of what it
+// is while there is one: while goroutines of the client want it, and for a short time after.
+
+// Held is something that a client holds, and that goroutines of it may want.
+type Held interface {
+	// LineKey names what those wait for that want it.
+	LineKey() Key
+	// PassedIn returns the line in which it is passed on, or Only if it is not passed on.
+	PassedIn() Side
+	// KeepsOut reports whether it keeps others out.
+	KeepsOut() bool
+}
+
+// Links link something that a client holds to the others on its key, and to the goroutines that want it. The mutex
+// of the shard of the key guards the fields that change.
+type Links struct {
+	of  Held
+	all *Table
+
+	newer, older *Links // the next ones on the key, or nil
+	queue        *Line  // the line in which it is passed on, or the whole queue; nil if there is none
+	mayAttempt   bool   // its last release failed, so those that wait may query the server
+}
+
+// LinksOf returns the links of something that is about to be held.
+func (all *Table) LinksOf(h Held) Links { return Links{of: h, all: all} }
+
+// Find returns what is held on a key, the newest for which wanted returns true, or nil. The mutex of the shard is held
+// meanwhile.
+func (all *Table) Find(key string, wanted func(Held) bool) Held {
+	shard := all.shard(key)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	for l := shard.live[key]; l != nil; l = l.older {
+		if wanted(l.of) {
+			return l.of
+		}
+	}
+	return nil
+}
+
+// Held returns everything that is held.
+func (all *Table) Held() (held []Held) {
+	for i := range all.shards {
+		shard := &all.shards[i]
+		shard.mu.Lock()
+		for _, newest := range shard.live {
+			for l := newest; l != nil; l = l.older {
+				held = append(held, l.of)
+			}
+		}
+		shard.mu.Unlock()
+	}
+	return held
+}
+
+// attachTo makes what is held on the key of a wait queue use it. s.mu is held.
+func (s *shard) attachTo(q *Line) {
+	for l := s.live[q.key.Key]; l != nil; l = l.older {
+		if l.of.LineKey() != q.key {
+			continue
+		}
+		l.attach(q)
+		if !l.mayAttempt {
+			l.queue.blocking++
+		}
+	}
+}
+
+// detachFrom makes what is held stop using a wait queue. s.mu is held.
+func (s *shard) detachFrom(q *Line) {
+	for l := s.live[q.key.Key]; l != nil; l = l.older {
+		if l.of.LineKey() == q.key {
+			l.queue = nil
+		}
+	}
+}
+
+// link links something in. s.mu is held.
+func (s *shard) link(l *Links) {
+	key := l.of.LineKey().Key
+	if older := s.live[key]; older != nil {
+		l.older, older.newer = older, l
+	}
+	s.live[key] = l
+}
+
+// unlink is the reverse of link. s.mu is held.
+func (s *shard) unlink(l *Links) {
+	newer, older := l.newer, l.older
+	l.newer, l.older = nil, nil
+	if older != nil {
+		older.newer = newer
+	}
+	switch key := l.of.LineKey().Key; {
+	case newer != nil:
+		newer.older = older
+	case older != nil:
+		s.live[key] = older
+	default:
+		delete(s.live, key)
+	}
+}
+
+// attach makes it use the wait queue, in which it keeps others out. It does not block the front yet. shard.mu is held.
+func (l *Links) attach(q *Line) {
+	q.users++
+	q.attached++
+	l.queue = q.lineOf(l.of.PassedIn())
+	l.queue.held += l.keepsOut()
+}
+
+// KeepsOut is 1 if it keeps others out, else 0.
+func (l *Links) keepsOut() int32 {
+	if l.of.KeepsOut() {
+		return 1
+	}
+	return 0
+}
+
+// lockShard locks the shard of the key, and returns it.
+func (l *Links) lockShard() *shard {
+	shard := l.all.shard(l.of.LineKey().Key)
+	shard.mu.Lock()
+	return shard
+}
+
+// HoldBegins is called when it begins to be held, and returns how often the hold may be passed on.
+func (l *Links) HoldBegins() (passes int) {
+	shard := l.lockShard()
+	defer shard.mu.Unlock()
+	shard.link(l)
+	q := shard.queues[l.of.LineKey()]
+	if q == nil {
+		return endlessPasses
+	}
+	l.attach(q)
+	return l.queue.countHold(l.of.KeepsOut())
+}
+
+// FirstInLine returns the first in line behind it, or nil.
+func (l *Links) FirstInLine() Recipient {
+	defer l.lockShard().mu.Unlock()
+	if l.queue == nil {
+		return nil
+	}
+	return l.queue.firstLocked()
+}
+
+// HasLine reports whether anybody waits in line behind it.
+func (l *Links) HasLine() bool {
+	defer l.lockShard().mu.Unlock()
+	return l.queue != nil && len(l.queue.line) > 0
+}
+
+// TakeFirst removes the first in line, to pass it the hold: see Line.takeFirstLocked.
+func (l *Links) TakeFirst() *Waiter {
+	defer l.lockShard().mu.Unlock()
+	if l.queue == nil {
+		return nil
+	}
+	return l.queue.takeFirstLocked(l.of)
+}
+
+// OpenLine lets others have the hold along with its holder, until CloseLine.
+func (l *Links) OpenLine() {
+	shard := l.lockShard()
+	defer shard.mu.Unlock()
+	shard.queueOf(l.of.LineKey())
+	l.queue.open = l.of
+}
+
+// CloseLine ends OpenLine.
+func (l *Links) CloseLine() {
+	defer l.lockShard().mu.Unlock()
+	if q := l.queue; q != nil && q.open == l.of {
+		q.open = nil
+	}
+}
+
+// OpenFor returns for how long the release leaves a mutex to other libraries: see recipeTurns.OpenFor.
+func (l *Links) OpenFor(taken time.Time) time.Duration {
+	defer l.lockShard().mu.Unlock()
+	if l.queue == nil {
+		return 0
+	}
+	return l.queue.recipe.openFor(taken, time.Now())
+}
+
+// LeftFree records what the release of a mutex did: see Line.LeftFree.
+func (l *Links) LeftFree(open time.Duration, granted bool) {
+	defer l.lockShard().mu.Unlock()
+	if l.queue != nil {
+		l.queue.leftFree(open, granted)
+	}
+}
+
+// NoteReceivers records how many subscribers received the message that the lock is free.
+func (l *Links) NoteReceivers(receivers int64) {
+	shard := l.lockShard()
+	defer shard.mu.Unlock()
+	if l.queue != nil && l.queue.sub.Live() {
+		receivers--
+	}
+	if receivers > 0 {
+		shard.queueOf(l.of.LineKey()).noteStrangers()
+	}
+}
+
+// ReleaseBegins reports whether this client will receive the message of the release: see Line.ReleaseBegins.
+func (l *Links) ReleaseBegins() bool {
+	defer l.lockShard().mu.Unlock()
+	return l.queue != nil && l.queue.releaseBegins()
+}
+
+// ReleaseFails lets the first in line query the server, because the last release has failed: it may have run, or may
+// never run. The waiter that comes to the front goes on with next, which may be nil; if there is no such waiter, next is
+// returned as left. taken is false if that was done before: then next is still the caller's.
+func (l *Links) ReleaseFails(next Place) (left Place, taken bool) {
+	defer l.lockShard().mu.Unlock()
+	if l.mayAttempt {
+		return nil, false
+	}
+	l.mayAttempt = true
+	if l.queue == nil {
+		return next, true
+	}
+	return l.queue.unblock(next), true
+}
+
+// HoldEnds ends the hold for the goroutines in line. noEcho, next and left are as for Line.endHold. It returns the
+// wait queue if its front may have to be woken.
+func (l *Links) HoldEnds(noEcho bool, next Place) (left Place, whole *Line) {
+	shard := l.lockShard()
+	defer shard.mu.Unlock()
+	shard.unlink(l)
+	q := l.queue
+	if q == nil {
+		return next, nil
+	}
+	whole, l.queue = q.Whole(), nil
+	whole.attached--
+	q.held -= l.keepsOut()
+	left, used := q.endHold(noEcho, !l.mayAttempt, next)
+	if !used {
+		return left, nil
+	}
+	return left, whole
+}
