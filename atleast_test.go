@@ -25,7 +25,7 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 			o.phase, o.holds.cause, o.keptUntil = over, cause, lease.NewBound(time.Minute, c.clock())
 			c.script(script.LockAcquire, lock.names.Queued(), o.wire, "90000")
 			undo := o.lastRelease()
-			require.Equal(t, transport.Answered, undo.undo(context.Background(), nil))
+			require.Equal(t, transport.Answered, undo.Undo(context.Background(), nil))
 			left := c.pttl(t, lock.names.Key)
 			if cause == nil {
 				require.Equal(t, int64(-2), left)
@@ -37,7 +37,7 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 			undo.kept.D = 0 // it is over
 			c.script(script.LockRelease, lock.names.Queued(), o.wire+identity.KeptSuffix, lock.names.Channel)
 			c.script(script.LockAcquire, lock.names.Queued(), o.wire, "90000")
-			require.Equal(t, transport.Answered, undo.undo(context.Background(), nil))
+			require.Equal(t, transport.Answered, undo.Undo(context.Background(), nil))
 			require.Equal(t, int64(-2), c.pttl(t, lock.names.Key))
 		})
 	}

@@ -50,7 +50,7 @@ var barrierSpec = &spec{kind: keyspace.KindBarrier, family: keyspace.KindBarrier
 	lost: wakeParties}
 
 func (b *Barrier) newParty(verb, stage string, r *request) *barrierAwaiter {
-	return &barrierAwaiter{Barrier: b, verb: verb, stage: stage, request: r, ownership: b.client.registry.fresh(b.waitingSet), sent: b.client.newOperation(b.names.Key)}
+	return &barrierAwaiter{Barrier: b, verb: verb, stage: stage, request: r, ownership: b.client.registry.fresh(b.waitingSet), sent: b.client.sessions.begin(b.names.Key)}
 }
 
 // meet is one generation, from the arrival a to the end, and reports its outcome.

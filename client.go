@@ -47,7 +47,7 @@ type Client struct {
 	handover        *handover
 	topology        *transport.Topology
 	serverIdentity  serverIdentity
-	dedupSessions   dedupSessions
+	sessions        *sessions
 	reporter        *report.Reporter
 	record          *clientRecord
 	labels          *knownLabels
@@ -134,8 +134,9 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	c.notifier = pubsub.New(c.sender, reportsOfMessages(c.reporter), c.id, 2*options.PollCeiling, sharded)
 	c.notifier.Counts = !c.cluster
 	c.watchdog = newWatchdog(c)
-	c.undo = newUndoer(c)
+	c.undo = newUndoer(c.sender, c.clock)
 	c.registry = newRegistry(c)
+	c.sessions = newSessions(c.undo, c.id, c.registry.number, func(record string) { c.reporter.Log(report.NoticeGivenUp, record) })
 	c.waitQueues = newWaitQueues(c.registry.live)
 	c.waiting = newWaitCounts()
 	c.handover = newHandover(c)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
-	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -26,7 +25,7 @@ const opMargin = time.Minute
 // The server records the last operation of each session. A session belongs to this client and one
 // object, and serves one operation at a time, with growing numbers.
 type operation struct {
-	client   *Client
+	of       *sessions
 	key      string // of the object
 	session  int
 	number   string
@@ -35,20 +34,28 @@ type operation struct {
 	followUp script.Call // what settles it if its outcome is unknown: itself, or its undo
 }
 
-// dedupSessions has the sessions in use, by the key of the object. An operation takes the first
+// sessions has the sessions in use, by the key of the object. An operation takes the first
 // free one, so the server has as many records for an object as operations were in flight on it at
 // once.
-type dedupSessions struct {
+type sessions struct {
+	undoer  *undoer
+	client  string              // its id
+	number  func() uint64       // returns a number that the client has not used yet
+	givenUp func(record string) // reports an operation whose outcome stays unknown
+
 	mu   sync.Mutex
 	busy map[string][]bool
 }
 
-func (s *dedupSessions) reserve(key string) int {
+// newSessions returns the sessions of a client. number returns numbers that the client has not used yet, in growing
+// order. givenUp is called for an operation whose outcome stays unknown.
+func newSessions(u *undoer, client string, number func() uint64, givenUp func(record string)) *sessions {
+	return &sessions{undoer: u, client: client, number: number, givenUp: givenUp, busy: map[string][]bool{}}
+}
+
+func (s *sessions) reserve(key string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.busy == nil {
-		s.busy = map[string][]bool{}
-	}
 	busy := s.busy[key]
 	session := slices.Index(busy, false)
 	if session < 0 {
@@ -60,7 +67,7 @@ func (s *dedupSessions) reserve(key string) int {
 	return session + 1
 }
 
-func (s *dedupSessions) free(key string, session int) {
+func (s *sessions) free(key string, session int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	busy := s.busy[key]
@@ -70,34 +77,38 @@ func (s *dedupSessions) free(key string, session int) {
 	}
 }
 
-// newOperation begins an operation on the object with that key. Call done when its outcome is
-// known.
-func (c *Client) newOperation(key string) *operation {
-	session := c.dedupSessions.reserve(key)
+// begin begins an operation on the object with that key. Call done when its outcome is known.
+func (s *sessions) begin(key string) *operation {
+	session := s.reserve(key)
 	return &operation{
-		client:  c,
+		of:      s,
 		key:     key,
 		session: session,
-		began:   c.clock(),
-		number:  strconv.FormatUint(c.registry.number(), 10),
-		record:  keyspace.ClientKey(key, c.id, strconv.Itoa(session)),
+		began:   s.undoer.clock(),
+		number:  strconv.FormatUint(s.number(), 10),
+		record:  keyspace.ClientKey(key, s.client, strconv.Itoa(session)),
 	}
 }
 
-func (o *operation) done() { o.client.dedupSessions.free(o.key, o.session) }
+// done ends an operation whose outcome is known.
+func (o *operation) done() { o.of.free(o.key, o.session) }
 
 // repeatLater leaves it to the background to settle the operation.
-func (o *operation) repeatLater() { o.client.undo.add(o, undoPlan{key: o.record, lease: opMemory}) }
+func (o *operation) repeatLater() { o.of.undoer.add(o, undoPlan{key: o.record, lease: opMemory}) }
 
-// undo implements [undoable]. It gives up while the server is still certain to remember the
+// undoNow is repeatLater for a call that has to report the outcome, and reports whether it is settled.
+func (o *operation) undoNow() bool { return o.of.undoer.undoNow(o.Undo) }
+
+// Undo implements [undoable]. It gives up while the server is still certain to remember the
 // operation.
-func (o *operation) undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
-	if o.client.clock().Since(o.began) > opMemory-opMargin-2*o.client.sender.Patience {
-		o.client.reporter.Log(report.NoticeGivenUp, o.record)
+func (o *operation) Undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
+	u := o.of.undoer
+	if u.clock().Since(o.began) > opMemory-opMargin-2*u.sender.Patience {
+		o.of.givenUp(o.record)
 		o.done()
 		return transport.Refused
 	}
-	a, err := o.client.sender.Call(ctx, stop, o.followUp.Cmd, o.followUp.Keys, o.followUp.Args)
+	a, err := u.sender.Call(ctx, stop, o.followUp.Cmd, o.followUp.Keys, o.followUp.Args)
 	switch outcome := transport.Classify(err); {
 	case outcome == transport.Refused && a.Doubt:
 		return transport.TryLater // an earlier attempt may have been executed

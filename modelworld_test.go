@@ -86,7 +86,7 @@ func startOver(c *Client, id string, listens bool) {
 	c.id = id
 	c.registry = newRegistry(c)
 	c.waitQueues = newWaitQueues(c.registry.live)
-	c.dedupSessions = dedupSessions{}
+	c.sessions = newSessions(c.undo, c.id, c.registry.number, nil)
 	c.handover = newHandover(c)
 	channel := &clientChannel{handover: c.handover, name: "latchkey:{" + c.id + "}", waiting: map[string]addressee{}}
 	channel.subscription = &pubsub.Subscription{Channel: channel.name, To: channel}

@@ -29,7 +29,7 @@ package latchkey
 //	clientRecord.mu         | the record of this client, and when it is written          |
 //	knownLabels.mu          | the labels of other clients                                |
 //	undoer.mu               | what is to be undone, and when                             |
-//	dedupSessions.mu        | the sessions of operations that count once                 |
+//	sessions.mu             | the sessions of operations that count once                 |
 //	fairWaitList.mu         | the waiters for fair locks, and their tickets              | foreign code
 //	queueShard.mu           | wait queues, live ownerships: lines, uses, last answers    | ownership.mu, fairWaitList.mu
 //	pubsub.Notifier.mu      | the listeners, and the nodes that own slots                | fairWaitList.mu

@@ -37,7 +37,7 @@ type semPlace struct {
 
 // newPlace makes a place, with the ticket of an earlier one or "".
 func (s *Semaphore) newPlace(count int, waits bool, ticket string, wake func()) *semPlace {
-	return &semPlace{Semaphore: s, op: s.client.newOperation(s.names.Key), count: count, waits: waits, ticket: ticket, wake: wake}
+	return &semPlace{Semaphore: s, op: s.client.sessions.begin(s.names.Key), count: count, waits: waits, ticket: ticket, wake: wake}
 }
 
 // queueName is its name in the queue, and entry its entry.
@@ -159,7 +159,7 @@ func (p *semPlace) settle() {
 func (p *semPlace) undoNow() bool {
 	p.doubt = true
 	p.op.followUp = p.undo(p.op, p.entry())
-	return p.client.undo.undoNow(p.op.undo)
+	return p.op.undoNow()
 }
 
 // leaveQueueFor answers a call for an operation that nobody waits for: its entry was left behind.
@@ -180,8 +180,8 @@ type strayEntry struct {
 	entry string
 }
 
-// undo implements [undoable].
-func (e strayEntry) undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
+// Undo implements [undoable].
+func (e strayEntry) Undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
 	c := e.Semaphore.undo(nil, e.entry)
 	_, err := e.client.sender.Call(ctx, stop, c.Cmd, c.Keys, c.Args)
 	return transport.Classify(err)

@@ -106,7 +106,7 @@ func mayStillRun(err error) bool {
 
 // sendLater leaves an operation that counts once to the background.
 func (o *synchronizer) sendLater(build func(*operation) script.Call) {
-	each := o.client.newOperation(o.names.Key)
+	each := o.client.sessions.begin(o.names.Key)
 	each.followUp = build(each)
 	each.repeatLater()
 }
@@ -129,7 +129,7 @@ func (o *synchronizer) perform(
 		return transport.Answer{}, fault.Op(verb, o.names.Name, err)
 	}
 	defer o.client.working.Done()
-	each := o.client.newOperation(o.names.Key)
+	each := o.client.sessions.begin(o.names.Key)
 	c := build(each)
 	each.followUp = settle(each)
 	always = always && ctx.Err() == nil

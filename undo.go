@@ -39,7 +39,8 @@ import (
 // [transport.NodeLine]) until the lease is over, even the lease of an acquisition that was executed
 // at the last moment.
 type undoer struct {
-	client *Client
+	sender *transport.Sender
+	clock  func() lease.Stamp
 	open   context.Context // until close
 	end    context.CancelFunc
 	tasks  sync.WaitGroup
@@ -74,8 +75,8 @@ const (
 
 // undoable is something whose state on the server may differ from the client's.
 type undoable interface {
-	// undo corrects the server's state once, and returns the outcome.
-	undo(ctx context.Context, stop <-chan struct{}) transport.Outcome
+	// Undo corrects the server's state once, and returns the outcome.
+	Undo(ctx context.Context, stop <-chan struct{}) transport.Outcome
 }
 
 // undoPlan describes an undo to the undoer.
@@ -102,9 +103,10 @@ type pendingUndo struct {
 	expiry     time.Duration        // when nothing is left to undo, answered or not
 }
 
-func newUndoer(c *Client) *undoer {
+// newUndoer returns an undoer that tries each undo for the sender's patience.
+func newUndoer(s *transport.Sender, clock func() lease.Stamp) *undoer {
 	open, end := context.WithCancel(context.Background())
-	return &undoer{client: c, open: open, end: end, pending: map[undoable]*pendingUndo{}}
+	return &undoer{sender: s, clock: clock, open: open, end: end, pending: map[undoable]*pendingUndo{}}
 }
 
 // add schedules an undo.
@@ -114,7 +116,7 @@ func (u *undoer) add(what undoable, plan undoPlan) {
 	if u.open.Err() != nil {
 		return
 	}
-	p := newPendingUndo(what, plan, u.client.clock().Mono)
+	p := newPendingUndo(what, plan, u.clock().Mono)
 	switch known := u.pending[what]; {
 	case known == nil:
 		u.pending[what] = p
@@ -163,7 +165,7 @@ func (u *undoer) arm() {
 	if next == async.NoDeadline || u.open.Err() != nil {
 		return
 	}
-	wait := max(next-u.client.clock().Mono, 0)
+	wait := max(next-u.clock().Mono, 0)
 	if u.timer == nil {
 		u.timer = time.AfterFunc(wait, u.dispatch)
 		return
@@ -178,7 +180,7 @@ func (u *undoer) dispatch() {
 	if u.open.Err() != nil {
 		return
 	}
-	now := u.client.clock().Mono
+	now := u.clock().Mono
 	for u.queue.Next() <= now {
 		u.send(u.queue.TakeFirst())
 	}
@@ -187,7 +189,7 @@ func (u *undoer) dispatch() {
 
 // send puts an undo into the line of its node. u.mu is held.
 func (u *undoer) send(p *pendingUndo) {
-	line := transport.LineOf[*pendingUndo](u.client.topology.Serving(p.slot), u, 0, undosInFlight)
+	line := transport.LineOf[*pendingUndo](u.sender.Topology.Serving(p.slot), u, 0, undosInFlight)
 	if line.Add(p) {
 		u.tasks.Go(func() {
 			line.Serve(u.open, u.tasks.Go, func() time.Duration { return transport.Jitter(undoProbePause) }, u.attempt)
@@ -201,10 +203,10 @@ func (u *undoer) send(p *pendingUndo) {
 // attempt undoes something once, and plans the next time or forgets it. It reports whether the node
 // answered.
 func (u *undoer) attempt(p *pendingUndo) (heard bool) {
-	v := u.try(context.Background(), p.what.undo)
+	v := u.try(context.Background(), p.what.Undo)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	now := u.client.clock().Mono
+	now := u.clock().Mono
 	switch {
 	case p.again:
 		p.again = false
@@ -227,12 +229,12 @@ func (u *undoer) attempt(p *pendingUndo) (heard bool) {
 
 // settled reports, after an answer, whether nothing can be executed late any more. u.mu is held.
 func (u *undoer) settled(p *pendingUndo, now time.Duration) bool {
-	return !p.late || now >= p.window || u.client.topology.IsStill(p.generation)
+	return !p.late || now >= p.window || u.sender.Topology.IsStill(p.generation)
 }
 
 // try undoes something once, within the patience of the client.
 func (u *undoer) try(ctx context.Context, once func(context.Context, <-chan struct{}) transport.Outcome) transport.Outcome {
-	ctx, cancel := context.WithTimeout(ctx, u.client.sender.Patience)
+	ctx, cancel := context.WithTimeout(ctx, u.sender.Patience)
 	defer cancel()
 	return once(ctx, u.open.Done())
 }
@@ -253,9 +255,9 @@ func (u *undoer) close(ctx context.Context) {
 	u.mu.Unlock()
 	u.tasks.Wait()
 	var silent sync.Map // nodes
-	async.ForEach(closeReleases, slices.Collect(maps.Values(u.pending)), func(p *pendingUndo) {
-		node := u.client.topology.Serving(p.slot)
-		if _, is := silent.Load(node); !is && ctx.Err() == nil && !u.try(ctx, p.what.undo).Heard() {
+	async.ForEach(undosInFlight, slices.Collect(maps.Values(u.pending)), func(p *pendingUndo) {
+		node := u.sender.Topology.Serving(p.slot)
+		if _, is := silent.Load(node); !is && ctx.Err() == nil && !u.try(ctx, p.what.Undo).Heard() {
 			silent.Store(node, true)
 		}
 	})

@@ -19,7 +19,7 @@ type owed struct {
 	answer  <-chan struct{} // closes when the server answers; nil: at once
 }
 
-func (o *owed) undo(context.Context, <-chan struct{}) transport.Outcome {
+func (o *owed) Undo(context.Context, <-chan struct{}) transport.Outcome {
 	o.sent.Add(1)
 	if o.answer != nil {
 		<-o.answer
@@ -27,10 +27,15 @@ func (o *owed) undo(context.Context, <-chan struct{}) transport.Outcome {
 	return o.outcome
 }
 
+// newTestUndoer returns an undoer whose undos do not need a server.
+func newTestUndoer(clock func() lease.Stamp) *undoer {
+	return newUndoer(&transport.Sender{Topology: transport.NewTopology(false, 2*undosInFlight), Patience: time.Second}, clock)
+}
+
 // Close waits for what is in flight, not for everything that is owed: with a silent server, each item would take its
 // time.
 func TestUndo_close_does_not_send_everything(t *testing.T) {
-	u := newUndoer(newTestClient(t, Options{}))
+	u := newTestUndoer(lease.SystemClock)
 	var sent atomic.Int32
 	const all = 8 * undosInFlight
 	answer := make(chan struct{}) // the server is silent until it closes
@@ -49,7 +54,7 @@ func TestUndo_close_does_not_send_everything(t *testing.T) {
 
 // While a server is silent, nothing is sent twice before everything was sent once, and the backlog is bounded.
 func TestUndo_waits_for_a_silent_server_with_one_probe(t *testing.T) {
-	u := newUndoer(newTestClient(t, Options{}))
+	u := newTestUndoer(lease.SystemClock)
 	defer u.close(t.Context())
 	var sent atomic.Int32
 	plan := undoPlan{lease: time.Minute, late: true, generation: transport.NoGeneration}
@@ -68,12 +73,10 @@ func TestUndo_waits_for_a_silent_server_with_one_probe(t *testing.T) {
 // TestUndo_schedule checks the times at which the undo of an acquisition is repeated, by its lease.
 func TestUndo_schedule(t *testing.T) {
 	for length, commands := range map[time.Duration]int{
-		100 * time.Millisecond: 3, time.Second: 3, DefaultLease: 3, time.Minute: 4, time.Hour: 5, MaxLease: 5,
+		100 * time.Millisecond: 3, time.Second: 3, 30 * time.Second: 3, time.Minute: 4, time.Hour: 5, lease.Longest: 5,
 	} {
-		c := newTestClient(t, Options{})
 		var now time.Duration
-		c.clock = func() lease.Stamp { return lease.Stamp{Mono: now, Wall: now} }
-		u := newUndoer(c)
+		u := newTestUndoer(func() lease.Stamp { return lease.Stamp{Mono: now, Wall: now} })
 		var sent atomic.Int32
 		p := &owed{&sent, transport.Answered, nil}
 		u.add(p, undoPlan{delay: time.Hour, lease: length, late: true, generation: transport.NoGeneration})

@@ -31,8 +31,8 @@ func (o *ownership) undoLater(delay, granted time.Duration) {
 	o.lock.client.undo.add(o, plan)
 }
 
-// undo implements [undoable].
-func (o *ownership) undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
+// Undo implements [undoable].
+func (o *ownership) Undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
 	if !o.sendMu.TryLock() {
 		return transport.TryLater // another command for it is in flight
 	}
@@ -40,7 +40,7 @@ func (o *ownership) undo(ctx context.Context, stop <-chan struct{}) transport.Ou
 	return o.undoLocked(ctx, stop)
 }
 
-// undoLocked is undo with sendMu held.
+// undoLocked is Undo with sendMu held.
 func (o *ownership) undoLocked(ctx context.Context, stop <-chan struct{}) transport.Outcome {
 	a, err := o.sendCount(ctx, stop)
 	if err != nil {
@@ -86,8 +86,8 @@ func (o *ownership) lastRelease() *lastRelease {
 	return r
 }
 
-// undo implements [undoable]. It needs no turn: any other command for the ownership finds it gone.
-func (r *lastRelease) undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
+// Undo implements [undoable]. It needs no turn: any other command for the ownership finds it gone.
+func (r *lastRelease) Undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
 	c := r.lock.client
 	release := r.call
 	if r.kept != nil {
