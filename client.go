@@ -21,6 +21,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -40,14 +41,14 @@ type Client struct {
 	waiting         waitCounts
 	notifier        *pubsub.Notifier
 	watchdog        *watchdog
-	undo            *undoer
+	undo            *undo.Undoer
 	confirmCalls    *transport.Replication // nil if no confirmation is needed
 	confirmRenewals *transport.Replication // the same for renewals, which must not queue behind acquisitions
 	registry        *registry
 	handover        *handover
 	topology        *transport.Topology
 	serverIdentity  serverIdentity
-	sessions        *sessions
+	sessions        *undo.Sessions
 	reporter        *report.Reporter
 	record          *clientRecord
 	labels          *knownLabels
@@ -134,9 +135,10 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	c.notifier = pubsub.New(c.sender, reportsOfMessages(c.reporter), c.id, 2*options.PollCeiling, sharded)
 	c.notifier.Counts = !c.cluster
 	c.watchdog = newWatchdog(c)
-	c.undo = newUndoer(c.sender, c.clock)
+	c.undo = undo.New(c.sender, c.clock)
 	c.registry = newRegistry(c)
-	c.sessions = newSessions(c.undo, c.id, c.registry.number, func(record string) { c.reporter.Log(report.NoticeGivenUp, record) })
+	givenUp := func(record string) { c.reporter.Log(report.NoticeGivenUp, record) }
+	c.sessions = undo.NewSessions(c.undo, c.id, c.registry.number, givenUp)
 	c.waitQueues = newWaitQueues(c.registry.live)
 	c.waiting = newWaitCounts()
 	c.handover = newHandover(c)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 )
 
 // A contended lock is handed over from client to client. An owner that is refused waits in a queue
@@ -82,7 +83,7 @@ func (h *handover) giveBack(kind, owner, key string) {
 	name := identity.Of(owner)
 	if o := h.client.registry.liveOn(key, name); o != nil {
 		if !o.usable() {
-			o.undoLater(undoRetry, h.client.options.StaleWaiterTimeout)
+			o.undoLater(undo.RetryPause, h.client.options.StaleWaiterTimeout)
 		}
 		return
 	}
@@ -95,6 +96,6 @@ func (h *handover) giveBack(kind, owner, key string) {
 	lock := primitiveOf(h.client, spec, keyspace.OfKey(key, key))
 	o := h.client.registry.build(lock, name, 0, false)
 	h.client.sender.Background(func() {
-		h.client.undo.add(o.lastRelease(), undoPlan{key: key, lease: h.client.options.StaleWaiterTimeout})
+		h.client.undo.Add(o.lastRelease(), undo.Plan{Key: key, Lease: h.client.options.StaleWaiterTimeout})
 	})
 }

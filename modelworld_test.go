@@ -18,6 +18,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -86,7 +87,7 @@ func startOver(c *Client, id string, listens bool) {
 	c.id = id
 	c.registry = newRegistry(c)
 	c.waitQueues = newWaitQueues(c.registry.live)
-	c.sessions = newSessions(c.undo, c.id, c.registry.number, nil)
+	c.sessions = undo.NewSessions(c.undo, c.id, c.registry.number, nil)
 	c.handover = newHandover(c)
 	channel := &clientChannel{handover: c.handover, name: "latchkey:{" + c.id + "}", waiting: map[string]addressee{}}
 	channel.subscription = &pubsub.Subscription{Channel: channel.name, To: channel}

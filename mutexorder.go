@@ -28,8 +28,8 @@ package latchkey
 //	handover.mu             | the owners that wait in queues on the server               | ownership.mu, Client.kindStatesMu
 //	clientRecord.mu         | the record of this client, and when it is written          |
 //	knownLabels.mu          | the labels of other clients                                |
-//	undoer.mu               | what is to be undone, and when                             |
-//	sessions.mu             | the sessions of operations that count once                 |
+//	undo.Undoer.mu          | what is to be undone, and when                             |
+//	undo.Sessions.mu        | the sessions of operations that count once                 |
 //	fairWaitList.mu         | the waiters for fair locks, and their tickets              | foreign code
 //	queueShard.mu           | wait queues, live ownerships: lines, uses, last answers    | ownership.mu, fairWaitList.mu
 //	pubsub.Notifier.mu      | the listeners, and the nodes that own slots                | fairWaitList.mu
@@ -38,7 +38,7 @@ package latchkey
 //	transport.FIFOMutex.mu  | the waiters for a FIFO mutex                               |
 //	transport.inflight.mu   | the commands to a node that were left unanswered           | a wait
 //	transport.grouping.mu   | the commands that are about to go to a node together       |
-//	transport.NodeLine.mu   | what waits for a node                                      | watchdog.mu, undoer.mu
+//	transport.NodeLine.mu   | what waits for a node                                      | watchdog.mu, undo.Undoer.mu
 //	transport.silence.mu    | the timer of a connection that has to answer               |
 //	transport.connTracker.mu | the open connections to a node                            |
 //	transport.strayingClient.mu | the connection used in place of the shared one         |

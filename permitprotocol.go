@@ -7,6 +7,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -78,7 +79,7 @@ func (p permitProtocol) releaseCall(o *ownership, to release, args []string) scr
 		id, entry = "", o.permitEntry()
 	}
 	if p.permanent && o.mayBeAcquired() {
-		mark = script.MillisText(lateDelivery)
+		mark = script.MillisText(undo.LateDelivery)
 	}
 	args = append(args, id, entry, mark, o.lock.client.publish, o.lock.names.Channel)
 	return script.NewCall(script.PermitLeave, p.keys(o), append(o.lock.client.handover.channelArgs(args, o.lock.names.Key), presenceChannel(o.lock.names.Key))...)

@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 )
 
 // acquire implements Acquire and TryAcquire.
@@ -176,6 +177,6 @@ func (s *semAcquisition) keepPassed() error {
 	if !async.IsClosed(s.client.closing) {
 		return nil
 	}
-	s.sendLater(func(o *operation) script.Call { return s.release(o, "release", s.count, "") })
+	s.sendLater(func(o *undo.Operation) script.Call { return s.release(o, "release", s.count, "") })
 	return fault.ErrClosed
 }
