@@ -45,7 +45,7 @@ type Client struct {
 	confirmCalls    *transport.Replication // nil if no confirmation is needed
 	confirmRenewals *transport.Replication // the same for renewals, which must not queue behind acquisitions
 	registry        *registry
-	handover        *handover
+	inbox           *inbox
 	topology        *transport.Topology
 	serverIdentity  serverIdentity
 	sessions        *undo.Sessions
@@ -141,8 +141,8 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	c.sessions = undo.NewSessions(c.undo, c.id, c.registry.number, givenUp)
 	c.waitQueues = newWaitQueues(c.registry.live)
 	c.waiting = newWaitCounts()
-	c.handover = newHandover(c)
-	c.notifier.Unclaimed = c.handover.unclaimed
+	c.inbox = c.newInbox(c.notifier.Add)
+	c.notifier.Unclaimed = c.inbox.unclaimed
 	c.record = newClientRecord(c)
 	c.labels = newKnownLabels(c)
 	return c, nil

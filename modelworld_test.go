@@ -88,12 +88,13 @@ func startOver(c *Client, id string, listens bool) {
 	c.registry = newRegistry(c)
 	c.waitQueues = newWaitQueues(c.registry.live)
 	c.sessions = undo.NewSessions(c.undo, c.id, c.registry.number, nil)
-	c.handover = newHandover(c)
-	channel := &clientChannel{handover: c.handover, name: "latchkey:{" + c.id + "}", waiting: map[string]addressee{}}
-	channel.subscription = &pubsub.Subscription{Channel: channel.name, To: channel}
-	channel.subscription.Confirmed.Store(listens)
-	channel.subscription.Refused.Store(!listens)
-	c.handover.channels[channel.name] = channel
+	c.inbox = c.newInbox(func(s *pubsub.Subscription) {
+		s.Confirmed.Store(listens)
+		s.Refused.Store(!listens)
+	})
+	nobody := newSlot("", "nobody", nil)
+	c.inbox.listen(&nobody)
+	c.inbox.forget(&nobody)
 }
 
 // pollerID is the client that does not listen in a world that has one.

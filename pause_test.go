@@ -48,6 +48,7 @@ func acquisitionOf(p *primitive) *acquisition { return p.newAcquisition("lock", 
 func inQueue(c *Client, ticket uint64) attempter {
 	a := acquisitionOf(c.NewFairLock("fair").primitive)
 	a.start()
+	a.ownership.ownEntry(a.since)
 	list := a.ownership.protocol().(fairProtocol).waiters
 	w := &fairWaiter{list: list, ownership: a.ownership, queue: c.waitQueues.use(lineKey{key: "fair"})}
 	list.setPlace(w, ticket, false)

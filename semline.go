@@ -49,9 +49,7 @@ type semWaiter struct {
 type semLines = used[lineKey, semLine]
 
 func newSemLines(c *Client) any {
-	c.handover.mu.Lock()
-	defer c.handover.mu.Unlock()
-	c.handover.strayCall = c.leaveQueueFor
+	c.inbox.register(calls, c.leaveQueueFor)
 	return newUsed(func(all *semLines, key lineKey) *semLine { return &semLine{all: all, key: key} })
 }
 

@@ -34,28 +34,34 @@ type semPlace struct {
 	refused int           // how often it was refused
 	aside   bool          // it wants more permits than there are in all, and is not in the queue
 	wake    func()        // makes the front ask
+	slot    slot          // in which it is called
 }
 
 // newPlace makes a place, with the ticket of an earlier one or "".
 func (s *Semaphore) newPlace(count int, waits bool, ticket string, wake func()) *semPlace {
-	return &semPlace{Semaphore: s, op: s.client.sessions.Begin(s.names.Key), count: count, waits: waits, ticket: ticket, wake: wake}
+	p := &semPlace{Semaphore: s, op: s.client.sessions.Begin(s.names.Key), count: count, waits: waits, ticket: ticket, wake: wake}
+	if waits {
+		p.slot = newSlot(s.names.Key, p.queueName(), p)
+	}
+	return p
 }
 
 // queueName is its name in the queue, and entry its entry.
 func (p *semPlace) queueName() string { return p.client.id + ":" + p.op.Number }
 func (p *semPlace) entry() string     { return p.queueName() + " " + strconv.Itoa(p.count) }
 
-// wakeToQuery, missedMessages and receiveGrant implement [addressee].
-func (p *semPlace) wakeToQuery()                    { p.wake() }
-func (p *semPlace) missedMessages()                 { p.wake() }
-func (p *semPlace) receiveGrant(int64, string) bool { return false }
+// Signal, Query, Reconnected and Granted implement [addressee].
+func (p *semPlace) Signal()                    { p.wake() }
+func (p *semPlace) Query()                     { p.wake() }
+func (p *semPlace) Reconnected()               { p.wake() }
+func (p *semPlace) Granted(int64, string) bool { return false }
 
 // ask asks the server for the permits. A waiter that is refused has its place in the queue from then on, and listens
 // for its call.
 func (p *semPlace) ask(ctx context.Context) error {
 	p.op.Began, p.refusal, p.left, p.rests = p.client.clock(), nil, -1, time.Time{}
 	if p.waits {
-		p.client.handover.expectName(p.names.Key, p.queueName(), p)
+		p.client.inbox.expectIfKnown(&p.slot)
 	}
 	c := p.call()
 	terms := transport.Terms{Patience: p.client.sender.Patience, Waits: p.waits}
@@ -83,7 +89,7 @@ func (p *semPlace) ask(ctx context.Context) error {
 func (p *semPlace) call() script.Call {
 	bar, poll := "", ""
 	if p.waits {
-		bar, poll = p.client.staleMS, p.client.handover.pollText(p.names.Key, p.refused)
+		bar, poll = p.client.staleMS, p.client.inbox.pollText(p.names.Key, p.refused)
 	}
 	return p.served(script.SemAcquire, p.op, p.entry(), bar, p.ticket, poll)
 }
@@ -102,7 +108,7 @@ func (p *semPlace) readRefusal(a transport.Answer) error {
 	if len(place) == 3 && (p.left < 0 || script.FromMillis(place[2]) < p.left) { // it polls
 		p.left = script.FromMillis(place[2])
 	}
-	p.client.handover.listenFor(p.names.Key, p.queueName(), p)
+	p.client.inbox.listen(&p.slot)
 	p.aside = place[1] == permitsAside
 	p.queued = p.queued || !p.aside
 	return err
@@ -127,7 +133,7 @@ func (p *semPlace) conclude(err error) error {
 		p.ends()
 		return nil
 	case script.IsToBeUndone(err):
-		p.client.handover.forgetName(p.names.Key, p.queueName())
+		p.client.inbox.forget(&p.slot)
 		if p.undoNow() {
 			return err
 		}
@@ -141,7 +147,7 @@ func (p *semPlace) conclude(err error) error {
 
 // ends ends an operation that has its permits, or that the server has refused.
 func (p *semPlace) ends() {
-	p.client.handover.forgetName(p.names.Key, p.queueName())
+	p.client.inbox.forget(&p.slot)
 	p.op.Done()
 }
 
@@ -151,7 +157,7 @@ func (p *semPlace) settle() {
 		p.ends()
 		return
 	}
-	p.client.handover.forgetName(p.names.Key, p.queueName())
+	p.client.inbox.forget(&p.slot)
 	p.op.FollowUp = p.undo(p.op, p.entry())
 	p.op.SettleLater()
 }

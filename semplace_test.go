@@ -13,10 +13,9 @@ func TestSemPlace_that_is_undone(t *testing.T) {
 	s := c.NewSemaphore(uniqueName(t, c))
 	_, err := s.TrySetPermits(t.Context(), 1)
 	require.NoError(t, err)
-	c.handover.listenFor(s.names.Key, "another", &semPlace{wake: func() {}})
+	another := newSlot(s.names.Key, "another", &semPlace{wake: func() {}})
+	c.inbox.listen(&another)
 	require.ErrorIs(t, s.Acquire(t.Context(), 1, Wait(time.Minute)), ErrNotReplicated)
-	c.handover.forgetName(s.names.Key, "another")
-	for _, each := range c.handover.channels {
-		require.Empty(t, each.waiting)
-	}
+	c.inbox.forget(&another)
+	require.Zero(t, c.inbox.expected())
 }
