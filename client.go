@@ -18,6 +18,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/inbox"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -45,7 +46,7 @@ type Client struct {
 	confirmCalls    *transport.Replication // nil if no confirmation is needed
 	confirmRenewals *transport.Replication // the same for renewals, which must not queue behind acquisitions
 	registry        *registry
-	inbox           *inbox
+	inbox           *inbox.Inbox
 	topology        *transport.Topology
 	serverIdentity  serverIdentity
 	sessions        *undo.Sessions
@@ -142,7 +143,7 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	c.waitQueues = newWaitQueues(c.registry.live)
 	c.waiting = newWaitCounts()
 	c.inbox = c.newInbox(c.notifier.Add)
-	c.notifier.Unclaimed = c.inbox.unclaimed
+	c.notifier.Unclaimed = c.inbox.Unclaimed
 	c.record = newClientRecord(c)
 	c.labels = newKnownLabels(c)
 	return c, nil

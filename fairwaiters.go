@@ -128,7 +128,7 @@ type fairAttempter struct {
 func (f fairAttempter) attempt(ctx context.Context, round int) (left time.Duration, err error) {
 	line := f.waiters.attemptBegins(f.waiter)
 	if !f.ownership.isGuest {
-		f.waiters.setGrantable(f.waiter, f.waiters.client.inbox.listens(&f.ownership.entry.slot) && !f.permanent)
+		f.waiters.setGrantable(f.waiter, f.waiters.client.inbox.Listens(&f.ownership.entry.slot) && !f.permanent)
 	}
 	if line == nil {
 		return f.acquisition.attempt(ctx, round)
@@ -150,13 +150,13 @@ func (f fairAttempter) pause(_ *waitQueue, round int, left time.Duration) time.D
 	f.reportOwnWait()
 	f.showWaiting()
 	if !f.ownership.isGuest {
-		c.inbox.listen(&f.ownership.entry.slot)
+		c.inbox.Listen(&f.ownership.entry.slot)
 	}
 	if f.waiters.isBehind(f.waiter) {
 		return 4 * c.options.StaleWaiterTimeout
 	}
 	pause := c.pollPause()
-	if !f.ownership.isGuest && c.inbox.mustPoll(f.lock.names.Key, round) {
+	if !f.ownership.isGuest && c.inbox.MustPoll(f.lock.names.Key, round) {
 		pause = min(pause, pauseOfPoller(c.clock().Since(f.since)))
 	}
 	return pauseUntil(left, pause)

@@ -112,7 +112,7 @@ func (c *Client) evictions(names *keyspace.Keys, i Inspection) []script.Call {
 		fair := []string{owner, "-1", "", c.publish, names.Channel, "0", "0", c.staleMS}
 		lock := []string{owner, names.Channel, "-1", "", "0", c.publish}
 		return []script.Call{
-			script.NewCall(script.FairRelease, names.FairKeys(), c.inbox.channelArgs(fair, names.Key)...),
+			script.NewCall(script.FairRelease, names.FairKeys(), c.inbox.ChannelArgs(fair, names.Key)...),
 			script.NewCall(script.LockRelease, names.Fenced(), c.queueArgs(lock, names.Key, "", "", 0)...),
 		}
 	}

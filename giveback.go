@@ -3,13 +3,14 @@ package latchkey
 import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/inbox"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 )
 
 // newInbox makes the inbox of the client. subscribe begins to listen to a channel.
-func (c *Client) newInbox(subscribe func(*pubsub.Subscription)) *inbox {
-	b := newInbox(inboxConfig{
+func (c *Client) newInbox(subscribe func(*pubsub.Subscription)) *inbox.Inbox {
+	b := inbox.New(inbox.Config{
 		Client:      c.id,
 		Sharded:     c.publish == "SPUBLISH",
 		Counts:      !c.cluster,
@@ -17,14 +18,14 @@ func (c *Client) newInbox(subscribe func(*pubsub.Subscription)) *inbox {
 		Subscribe:   subscribe,
 	})
 	hash := &spec{kind: keyspace.KindLock, protocol: hashProtocol{}} // for all kinds in a hash
-	b.register("h", func(key, owner string) { c.giveBack(hash, key, owner) })
+	b.Register("h", func(key, owner string) { c.giveBack(hash, key, owner) })
 	return b
 }
 
 // registerGrants has locks of a kind given back that are granted to owners that no longer wait.
 func (c *Client) registerGrants(s *spec) {
 	if s.grantMark != "" {
-		c.inbox.register(s.grantMark, func(key, owner string) { c.giveBack(s, key, owner) })
+		c.inbox.Register(s.grantMark, func(key, owner string) { c.giveBack(s, key, owner) })
 	}
 }
 

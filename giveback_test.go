@@ -16,7 +16,7 @@ func TestGiveBack_grant_that_nobody_expects(t *testing.T) {
 	b := c.rueidis.B()
 	require.NoError(t, c.rueidis.Do(ctx, b.Hset().Key(key).FieldValue().FieldValue(owner, "1").Build()).Error())
 	require.NoError(t, c.rueidis.Do(ctx, b.Pexpire().Key(key).Milliseconds(600_000).Build()).Error())
-	c.inbox.unclaimed("latchkey:{"+c.id+"}", "grant h "+owner+" 0@0 "+key)
+	c.inbox.Unclaimed("latchkey:{"+c.id+"}", "grant h "+owner+" 0@0 "+key)
 	require.Eventually(t, func() bool {
 		n, err := c.rueidis.Do(ctx, b.Exists().Key(key).Build()).AsInt64()
 		return err == nil && n == 0

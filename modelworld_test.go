@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/inbox"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
@@ -92,9 +93,9 @@ func startOver(c *Client, id string, listens bool) {
 		s.Confirmed.Store(listens)
 		s.Refused.Store(!listens)
 	})
-	nobody := newSlot("", "nobody", nil)
-	c.inbox.listen(&nobody)
-	c.inbox.forget(&nobody)
+	nobody := inbox.NewSlot("", "nobody", nil)
+	c.inbox.Listen(&nobody)
+	c.inbox.Forget(&nobody)
 }
 
 // pollerID is the client that does not listen in a world that has one.

@@ -25,7 +25,7 @@ package latchkey
 //	ownership.mu            | the state of an ownership and its holds                    | itself
 //	watchdog.mu             | when each ownership is renewed                             | ownership.mu
 //	registry.mu             | the names of ownerships that the program knows             | ownership.mu
-//	inbox.mu                | the owners that wait in queues on the server               | ownership.mu, Client.kindStatesMu
+//	inbox.Inbox.mu          | the owners that wait in queues on the server               | ownership.mu, Client.kindStatesMu
 //	clientRecord.mu         | the record of this client, and when it is written          |
 //	knownLabels.mu          | the labels of other clients                                |
 //	undo.Undoer.mu          | what is to be undone, and when                             |

@@ -15,7 +15,7 @@ import (
 // are in line: the release puts that owner into the queue. sendMu is held.
 func (o *ownership) chooseNext() {
 	s := o.lock.spec
-	if !s.passes || s.backoff != nil || o.lock.client.inbox.mustPoll(o.lock.names.Key, 0) { // the queue would not know when it polls
+	if !s.passes || s.backoff != nil || o.lock.client.inbox.MustPoll(o.lock.names.Key, 0) { // the queue would not know when it polls
 		return
 	}
 	first, is := o.firstInLine().(*acquisition)
@@ -31,7 +31,7 @@ func (o *ownership) chooseNext() {
 		return
 	}
 	next.entry.mayBeQueued, next.doubt.queued = true, true
-	o.lock.client.inbox.expect(&next.entry.slot)
+	o.lock.client.inbox.Expect(&next.entry.slot)
 	o.local.next = next
 }
 
@@ -122,5 +122,5 @@ func (o *ownership) handoverArgs(to []string, count int) []string {
 // queueArgs appends the arguments of a release that concern the queue: the entries of the owner and of the next one,
 // and the lease of the next one.
 func (c *Client) queueArgs(to []string, key, own, next string, full time.Duration) []string {
-	return append(c.inbox.channelArgs(append(to, own, next), key), c.leaseText(full))
+	return append(c.inbox.ChannelArgs(append(to, own, next), key), c.leaseText(full))
 }

@@ -47,6 +47,6 @@ func TestOwnership_that_ends_leaves_no_next_owner(t *testing.T) {
 		require.Equal(t, over, next.currentPhase(), what)
 		require.Equal(t, what == "its time is over" || what == "failed", next.mayBeAcquired(), what)
 		require.False(t, next.Granted(0, ""), "a grant that comes now is given back")
-		require.False(t, next.entry.slot.expected(), what)
+		require.False(t, next.entry.slot.Expected(), what)
 	}
 }

@@ -109,7 +109,7 @@ func releaseOwn(ctx context.Context, o *ownership, errs []error) (PermitState, [
 // releaseByID releases some of the ids and fills in their states.
 func (s *permitPool) releaseByID(ctx context.Context, ids []string, some []int, states []PermitState) error {
 	a, err := s.sendUntilDone(s.client.sender.Detached(ctx), "release", func(o *undo.Operation) script.Call {
-		args := append(s.client.inbox.channelArgs([]string{o.Number, s.client.publish, s.names.Channel}, s.names.Key), presenceChannel(s.names.Key))
+		args := append(s.client.inbox.ChannelArgs([]string{o.Number, s.client.publish, s.names.Channel}, s.names.Key), presenceChannel(s.names.Key))
 		for _, i := range some {
 			args = append(args, identity.RawID(ids[i]))
 		}

@@ -36,7 +36,7 @@ func (p permitProtocol) acquireCall(a *acquisition, _, _ int) script.Call {
 		awaits = "1"
 	}
 	args := []string{o.permitEntry(), p.leaseText(a), stale, ticket, grant, awaits, o.lock.client.publish, o.lock.names.Channel}
-	args = o.lock.client.inbox.channelArgs(args, o.lock.names.Key)
+	args = o.lock.client.inbox.ChannelArgs(args, o.lock.names.Key)
 	return script.NewCall(script.PermitAcquire, p.keys(o), append(args, identity.RawID(o.wire)[:identity.GroupIndex])...)
 }
 
@@ -82,7 +82,7 @@ func (p permitProtocol) releaseCall(o *ownership, to release, args []string) scr
 		mark = script.MillisText(undo.LateDelivery)
 	}
 	args = append(args, id, entry, mark, o.lock.client.publish, o.lock.names.Channel)
-	return script.NewCall(script.PermitLeave, p.keys(o), append(o.lock.client.inbox.channelArgs(args, o.lock.names.Key), presenceChannel(o.lock.names.Key))...)
+	return script.NewCall(script.PermitLeave, p.keys(o), append(o.lock.client.inbox.ChannelArgs(args, o.lock.names.Key), presenceChannel(o.lock.names.Key))...)
 }
 
 func (permitProtocol) renewalCall(o *ownership, lease time.Duration) script.Call {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/inbox"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
@@ -19,7 +20,7 @@ type queueEntry struct {
 	lease       time.Duration // the lease that a grant gives it
 	wanted      time.Duration // the lease that its acquisition asks for
 	made        lease.Stamp   // before the server knew the owner
-	slot        slot          // in which messages about it arrive
+	slot        inbox.Slot    // in which messages about it arrive
 	mayBeQueued bool          // the entry may be in the queue
 	hasPollTime bool          // the queue may have a poll time of the owner: see lua/queue/poller.lua
 	since       string        // when it joined the queue, by the server, as last seen
@@ -52,7 +53,7 @@ func (o *ownership) ownEntry(made lease.Stamp) *queueEntry {
 		o.lock.client.registerGrants(o.lock.spec)
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.entry = &queueEntry{made: made, slot: newSlot(o.lock.names.Key, o.wire, o)}
+		o.entry = &queueEntry{made: made, slot: inbox.NewSlot(o.lock.names.Key, o.wire, o)}
 	}
 	return o.entry
 }
@@ -86,15 +87,15 @@ func (a *acquisition) queuePlace(round int) (p queuePlace) {
 	}
 	p.poll = a.pollText(round)
 	polls, listens := p.poll != "", false
-	if b.inUse() || polls {
+	if b.InUse() || polls {
 		o.makeEntry(a)
-		listens = b.listens(&o.entry.slot)
+		listens = b.Listens(&o.entry.slot)
 	}
 	if o.entry == noEntry {
 		return queuePlace{}
 	}
 	if polls && !listens {
-		b.expect(&o.entry.slot) // the client may listen by the time of a grant
+		b.Expect(&o.entry.slot) // the client may listen by the time of a grant
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -125,7 +126,7 @@ func (a *acquisition) pollText(round int) string {
 	case pause != nil:
 		return script.MillisText(pause(round))
 	}
-	return a.lock.client.inbox.pollText(a.lock.names.Key, round)
+	return a.lock.client.inbox.PollText(a.lock.names.Key, round)
 }
 
 // mayBeQueued reports whether the entry of the owner may be in the queue.
@@ -155,7 +156,7 @@ func (a *acquisition) awaitsGrant(round int) bool {
 	if o == nil || !o.lock.spec.passes || o.isGuest {
 		return false
 	}
-	mayListen := o.lock.client.inbox.listen(&o.ownEntry(a.since).slot)
+	mayListen := o.lock.client.inbox.Listen(&o.ownEntry(a.since).slot)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return !a.noQueue && (o.entry.mayBeQueued || mayListen && round < pubsub.ConfirmRounds) && (!a.byStranger)
@@ -164,7 +165,7 @@ func (a *acquisition) awaitsGrant(round int) bool {
 // stopWaiting ends the wait for messages about the owner.
 func (o *ownership) stopWaiting() {
 	if o.lock.spec.handsOver {
-		o.lock.client.inbox.forget(&o.entry.slot)
+		o.lock.client.inbox.Forget(&o.entry.slot)
 	}
 }
 
@@ -184,7 +185,7 @@ func (a *acquisition) takeGrant() (begun, known bool) {
 	o.entry.grant, o.entry.known = nil, false
 	o.mu.Unlock()
 	if known {
-		known = o.lock.client.inbox.listens(&o.entry.slot)
+		known = o.lock.client.inbox.Listens(&o.entry.slot)
 	}
 	if granted == nil {
 		return false, known
@@ -234,20 +235,20 @@ func (o *ownership) waiter() waker {
 	return nil
 }
 
-// Signal implements [addressee]: it wakes the waiter for the owner, so that it looks at its state.
+// Signal implements [inbox.Recipient]: it wakes the waiter for the owner, so that it looks at its state.
 func (o *ownership) Signal() {
 	if w := o.waiter(); w != nil {
 		w.signal()
 	}
 }
 
-// Query implements [addressee]: the waiter for the owner queries the server, whatever is known of its place.
+// Query implements [inbox.Recipient]: the waiter for the owner queries the server, whatever is known of its place.
 func (o *ownership) Query() {
 	o.mustQuery()
 	o.Signal()
 }
 
-// Reconnected implements [addressee].
+// Reconnected implements [inbox.Recipient].
 func (o *ownership) Reconnected() {
 	o.mustQuery()
 	if w := o.waiter(); w != nil {
@@ -264,7 +265,7 @@ func (o *ownership) mustQuery() {
 	o.entry.known, o.entry.unsure = false, true
 }
 
-// Granted implements [addressee]: the server has given the lock to the owner.
+// Granted implements [inbox.Recipient]: the server has given the lock to the owner.
 func (o *ownership) Granted(token int64, since string) bool {
 	o.mu.Lock()
 	wanted := o.phase == acquiring || o.phase == held

@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/inbox"
 )
 
 // A semLine is where goroutines of a client wait for the permits of a semaphore, first come, first served. The first is
@@ -49,7 +50,7 @@ type semWaiter struct {
 type semLines = used[lineKey, semLine]
 
 func newSemLines(c *Client) any {
-	c.inbox.register(calls, c.leaveQueueFor)
+	c.inbox.Register(inbox.Calls, c.leaveQueueFor)
 	return newUsed(func(all *semLines, key lineKey) *semLine { return &semLine{all: all, key: key} })
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/inbox"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -34,14 +35,14 @@ type semPlace struct {
 	refused int           // how often it was refused
 	aside   bool          // it wants more permits than there are in all, and is not in the queue
 	wake    func()        // makes the front ask
-	slot    slot          // in which it is called
+	slot    inbox.Slot    // in which it is called
 }
 
 // newPlace makes a place, with the ticket of an earlier one or "".
 func (s *Semaphore) newPlace(count int, waits bool, ticket string, wake func()) *semPlace {
 	p := &semPlace{Semaphore: s, op: s.client.sessions.Begin(s.names.Key), count: count, waits: waits, ticket: ticket, wake: wake}
 	if waits {
-		p.slot = newSlot(s.names.Key, p.queueName(), p)
+		p.slot = inbox.NewSlot(s.names.Key, p.queueName(), p)
 	}
 	return p
 }
@@ -50,7 +51,7 @@ func (s *Semaphore) newPlace(count int, waits bool, ticket string, wake func()) 
 func (p *semPlace) queueName() string { return p.client.id + ":" + p.op.Number }
 func (p *semPlace) entry() string     { return p.queueName() + " " + strconv.Itoa(p.count) }
 
-// Signal, Query, Reconnected and Granted implement [addressee].
+// Signal, Query, Reconnected and Granted implement [inbox.Recipient].
 func (p *semPlace) Signal()                    { p.wake() }
 func (p *semPlace) Query()                     { p.wake() }
 func (p *semPlace) Reconnected()               { p.wake() }
@@ -61,7 +62,7 @@ func (p *semPlace) Granted(int64, string) bool { return false }
 func (p *semPlace) ask(ctx context.Context) error {
 	p.op.Began, p.refusal, p.left, p.rests = p.client.clock(), nil, -1, time.Time{}
 	if p.waits {
-		p.client.inbox.expectIfKnown(&p.slot)
+		p.client.inbox.ExpectIfKnown(&p.slot)
 	}
 	c := p.call()
 	terms := transport.Terms{Patience: p.client.sender.Patience, Waits: p.waits}
@@ -89,7 +90,7 @@ func (p *semPlace) ask(ctx context.Context) error {
 func (p *semPlace) call() script.Call {
 	bar, poll := "", ""
 	if p.waits {
-		bar, poll = p.client.staleMS, p.client.inbox.pollText(p.names.Key, p.refused)
+		bar, poll = p.client.staleMS, p.client.inbox.PollText(p.names.Key, p.refused)
 	}
 	return p.served(script.SemAcquire, p.op, p.entry(), bar, p.ticket, poll)
 }
@@ -108,7 +109,7 @@ func (p *semPlace) readRefusal(a transport.Answer) error {
 	if len(place) == 3 && (p.left < 0 || script.FromMillis(place[2]) < p.left) { // it polls
 		p.left = script.FromMillis(place[2])
 	}
-	p.client.inbox.listen(&p.slot)
+	p.client.inbox.Listen(&p.slot)
 	p.aside = place[1] == permitsAside
 	p.queued = p.queued || !p.aside
 	return err
@@ -133,7 +134,7 @@ func (p *semPlace) conclude(err error) error {
 		p.ends()
 		return nil
 	case script.IsToBeUndone(err):
-		p.client.inbox.forget(&p.slot)
+		p.client.inbox.Forget(&p.slot)
 		if p.undoNow() {
 			return err
 		}
@@ -147,7 +148,7 @@ func (p *semPlace) conclude(err error) error {
 
 // ends ends an operation that has its permits, or that the server has refused.
 func (p *semPlace) ends() {
-	p.client.inbox.forget(&p.slot)
+	p.client.inbox.Forget(&p.slot)
 	p.op.Done()
 }
 
@@ -157,7 +158,7 @@ func (p *semPlace) settle() {
 		p.ends()
 		return
 	}
-	p.client.inbox.forget(&p.slot)
+	p.client.inbox.Forget(&p.slot)
 	p.op.FollowUp = p.undo(p.op, p.entry())
 	p.op.SettleLater()
 }

@@ -1,4 +1,4 @@
-package latchkey
+package inbox
 
 import (
 	"slices"
@@ -42,18 +42,18 @@ func (r *fakeRecipient) heard() (told []string) {
 
 // testInbox is the inbox of the client "me", with a server that does what the test says.
 type testInbox struct {
-	*inbox
+	*Inbox
 
 	subscribed []*pubsub.Subscription
 	returned   []string // what was given back, with its kind and its key
 }
 
-func newTestInbox(sharded, counts bool) *testInbox {
+func newInbox(sharded, counts bool) *testInbox {
 	b := &testInbox{}
-	b.inbox = newInbox(inboxConfig{Client: "me", Sharded: sharded, Counts: counts, PollCeiling: time.Second,
+	b.Inbox = New(Config{Client: "me", Sharded: sharded, Counts: counts, PollCeiling: time.Second,
 		Subscribe: func(s *pubsub.Subscription) { b.subscribed = append(b.subscribed, s) }})
-	for _, kind := range []string{"h", calls} {
-		b.register(kind, func(key, name string) { b.returned = append(b.returned, kind+" "+name+" "+key) })
+	for _, kind := range []string{"h", Calls} {
+		b.Register(kind, func(key, name string) { b.returned = append(b.returned, kind+" "+name+" "+key) })
 	}
 	return b
 }
@@ -81,48 +81,48 @@ func TestInbox_messages(t *testing.T) {
 		{"ask 0 a key", false, false, nil, nil},
 		{"other", true, true, nil, nil},
 	} {
-		b, to := newTestInbox(false, true), &fakeRecipient{wants: each.wants}
-		s := newSlot("key:1 with a space", "a", to)
+		b, to := newInbox(false, true), &fakeRecipient{wants: each.wants}
+		s := NewSlot("key:1 with a space", "a", to)
 		if each.expected {
-			b.expect(&s)
+			b.Expect(&s)
 		}
-		b.unclaimed("latchkey:{me}", each.message)
+		b.Unclaimed("latchkey:{me}", each.message)
 		require.Equal(t, each.heard, to.heard(), each.message)
 		require.Equal(t, each.returned, b.returned, each.message)
-		b.unclaimed("latchkey:{you}", each.message)
-		b.unclaimed("app:me", each.message)
+		b.Unclaimed("latchkey:{you}", each.message)
+		b.Unclaimed("app:me", each.message)
 		require.Nil(t, to.heard(), "of another client, or of the application")
-		b.forget(&s)
-		require.False(t, b.inUse())
+		b.Forget(&s)
+		require.False(t, b.InUse())
 	}
 }
 
 // A second message is as harmless as a late one: the recipient decides, and after its wait nobody is told.
 func TestInbox_late_and_repeated_grants(t *testing.T) {
-	b, to := newTestInbox(false, true), &fakeRecipient{wants: true}
-	s := newSlot("key", "a", to)
-	require.True(t, b.listen(&s))
+	b, to := newInbox(false, true), &fakeRecipient{wants: true}
+	s := NewSlot("key", "a", to)
+	require.True(t, b.Listen(&s))
 	channel := b.subscribed[0].To
 	channel.Message("grant h a 7@8 key")
 	to.wants = false
 	channel.Message("grant h a 7@8 key")
 	require.Equal(t, []string{"granted", "granted"}, to.heard())
 	require.Equal(t, []string{"h a key"}, b.returned)
-	b.forget(&s)
+	b.Forget(&s)
 	channel.Message("grant h a 7@8 key")
 	require.Empty(t, to.heard())
 	require.Equal(t, []string{"h a key", "h a key"}, b.returned)
-	b.forget(&s)
-	require.Zero(t, b.expected())
+	b.Forget(&s)
+	require.Zero(t, b.Expected())
 }
 
 // A recipient that is asked to query later does so.
 func TestInbox_ask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, to := newTestInbox(false, true), &fakeRecipient{}
-		s := newSlot("key", "a", to)
-		b.expect(&s)
-		b.unclaimed("latchkey:{me}", "ask 50 a key")
+		b, to := newInbox(false, true), &fakeRecipient{}
+		s := NewSlot("key", "a", to)
+		b.Expect(&s)
+		b.Unclaimed("latchkey:{me}", "ask 50 a key")
 		time.Sleep(49 * time.Millisecond)
 		synctest.Wait()
 		require.Empty(t, to.heard())
@@ -134,23 +134,25 @@ func TestInbox_ask(t *testing.T) {
 
 // All recipients query when the subscription begins or ends. One that comes when it has begun must look once itself.
 func TestInbox_subscription(t *testing.T) {
-	b := newTestInbox(false, true)
+	b := newInbox(false, true)
 	all := []*fakeRecipient{{}, {}, {}}
-	first, second, third := newSlot("key", "a", all[0]), newSlot("other key", "b", all[1]), newSlot("key", "c", all[2])
-	b.expectIfKnown(&first)
-	require.False(t, first.expected(), "there is no channel")
-	require.False(t, b.listens(&first))
-	require.True(t, b.listen(&first))
-	b.expectIfKnown(&second)
-	require.True(t, second.expected(), "the channel is for all keys")
-	require.True(t, b.listen(&second))
+	first, second, third := NewSlot("key", "a", all[0]), NewSlot("other key", "b", all[1]), NewSlot("key", "c", all[2])
+	b.ExpectIfKnown(&first)
+	require.False(t, first.Expected(), "there is no channel")
+	require.False(t, b.Listens(&first))
+	require.True(t, b.Listen(&first))
+	b.ExpectIfKnown(&second)
+	require.True(t, second.Expected(), "the channel is for all keys")
+	require.True(t, b.Listen(&second))
 	require.Len(t, b.subscribed, 1)
-	require.False(t, b.listens(&second), "it is not confirmed")
+	require.False(t, b.Listens(&second), "it is not confirmed")
 
 	b.confirm(b.subscribed[0])
-	require.True(t, b.listen(&third))
-	require.True(t, b.listens(&third))
-	require.Equal(t, [][]string{{"reconnected"}, {"reconnected"}, {"signal"}}, [][]string{all[0].heard(), all[1].heard(), all[2].heard()})
+	require.True(t, b.Listen(&third))
+	require.True(t, b.Listens(&third))
+	for i, told := range []string{"reconnected", "reconnected", "signal"} {
+		require.Equal(t, []string{told}, all[i].heard())
+	}
 
 	b.subscribed[0].Confirmed.Store(false)
 	b.subscribed[0].Refused.Store(true)
@@ -158,30 +160,30 @@ func TestInbox_subscription(t *testing.T) {
 	for _, each := range all {
 		require.Equal(t, []string{"reconnected"}, each.heard())
 	}
-	require.False(t, b.listen(&first))
-	require.Equal(t, "1000", b.pollText("key", 0))
+	require.False(t, b.Listen(&first))
+	require.Equal(t, "1000", b.PollText("key", 0))
 }
 
 // A channel retires when nobody has been expected for a while. The next recipient subscribes again.
 func TestInbox_channel_retires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newTestInbox(false, true)
-		s := newSlot("key", "a", &fakeRecipient{})
-		b.listen(&s)
+		b := newInbox(false, true)
+		s := NewSlot("key", "a", &fakeRecipient{})
+		b.Listen(&s)
 		b.confirm(b.subscribed[0])
 		time.Sleep(time.Hour)
 		retires := func() bool { return b.subscribed[0].To.Retire(time.Second) }
 		require.False(t, retires(), "while somebody waits")
-		require.True(t, b.listens(&s))
-		b.forget(&s)
-		require.True(t, b.inUse())
-		require.Empty(t, b.pollText("key", 0))
+		require.True(t, b.Listens(&s))
+		b.Forget(&s)
+		require.True(t, b.InUse())
+		require.Empty(t, b.PollText("key", 0))
 		require.False(t, retires())
 		time.Sleep(channelLinger)
 		require.True(t, retires())
-		require.False(t, b.inUse())
-		require.True(t, b.mustPoll("key", pubsub.ConfirmRounds))
-		b.listen(&s)
+		require.False(t, b.InUse())
+		require.True(t, b.MustPoll("key", pubsub.ConfirmRounds))
+		b.Listen(&s)
 		require.Len(t, b.subscribed, 2)
 	})
 }
@@ -197,11 +199,11 @@ func TestInbox_channels(t *testing.T) {
 		{false, false, []string{"latchkey:{", "}", "0"}, []string{"latchkey:{me}"}},
 		{true, false, []string{"latchkey:{a}:", "", "1"}, []string{"latchkey:{a}:me", "latchkey:{b}:me"}},
 	} {
-		b := newTestInbox(each.sharded, each.counts)
-		require.Equal(t, each.args, b.channelArgs(nil, "a"))
+		b := newInbox(each.sharded, each.counts)
+		require.Equal(t, each.args, b.ChannelArgs(nil, "a"))
 		for _, key := range []string{"a", "b"} {
-			s := newSlot(key, "name", &fakeRecipient{})
-			b.listen(&s)
+			s := NewSlot(key, "name", &fakeRecipient{})
+			b.Listen(&s)
 		}
 		var channels []string
 		for _, s := range b.subscribed {

@@ -1,4 +1,4 @@
-package latchkey
+package inbox
 
 import (
 	"maps"
@@ -11,16 +11,16 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
-// clientChannel is a channel on which this client receives messages about its recipients: one for all
+// channel is a channel on which this client receives messages about its recipients: one for all
 // locks, or, with sharded messages, one for each lock.
-type clientChannel struct {
-	*inbox
+type channel struct {
+	*Inbox
 
 	name string
 
-	// Guarded by inbox.mu.
+	// Guarded by Inbox.mu.
 	subscription *pubsub.Subscription // nil before one is needed
-	waiting      map[string]addressee // by the names in their entries
+	waiting      map[string]Recipient // by the names in their entries
 	usedAt       time.Time
 }
 
@@ -28,30 +28,30 @@ type clientChannel struct {
 const channelLinger = 5 * time.Second
 
 // channelFor returns the channel for messages about a key. b.mu is held.
-func (b *inbox) channelFor(key string) *clientChannel {
+func (b *Inbox) channelFor(key string) *channel {
 	name := b.ownChannel(key)
 	c := b.channels[name]
 	if c == nil {
-		c = &clientChannel{inbox: b, name: name, waiting: map[string]addressee{}}
+		c = &channel{Inbox: b, name: name, waiting: map[string]Recipient{}}
 		b.channels[name] = c
 		b.used.Store(true)
 	}
 	return c
 }
 
-// subscribe returns the subscription to the channel, which the caller begins if it is fresh. inbox.mu is held.
-func (c *clientChannel) subscribe() (s *pubsub.Subscription, fresh bool) {
+// subscribe returns the subscription to the channel, which the caller begins if it is fresh. Inbox.mu is held.
+func (c *channel) subscribe() (s *pubsub.Subscription, fresh bool) {
 	if c.subscription == nil {
 		c.subscription, fresh = &pubsub.Subscription{Channel: c.name, To: c}, true
 	}
 	return c.subscription, fresh
 }
 
-// expect directs messages to the recipient of a slot. inbox.mu is held.
-func (c *clientChannel) expect(s *slot) { s.channel, c.waiting[s.name] = c, s.to }
+// expect directs messages to the recipient of a slot. Inbox.mu is held.
+func (c *channel) expect(s *Slot) { s.channel, c.waiting[s.name] = c, s.to }
 
-// stopExpecting ends expect. inbox.mu is held.
-func (c *clientChannel) stopExpecting(s *slot) {
+// stopExpecting ends expect. Inbox.mu is held.
+func (c *channel) stopExpecting(s *Slot) {
 	s.channel = nil
 	delete(c.waiting, s.name)
 	if c.subscription == nil && len(c.waiting) == 0 {
@@ -59,21 +59,21 @@ func (c *clientChannel) stopExpecting(s *slot) {
 	}
 }
 
-// drop forgets the channel. inbox.mu is held.
-func (c *clientChannel) drop() {
+// drop forgets the channel. Inbox.mu is held.
+func (c *channel) drop() {
 	delete(c.channels, c.name)
 	c.used.Store(len(c.channels) > 0)
 }
 
 // find returns who waits under a name, or nil.
-func (c *clientChannel) find(name string) addressee {
+func (c *channel) find(name string) Recipient {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.waiting[name]
 }
 
 // Reconnected implements [pubsub.Subscriber]: all recipients query the server again.
-func (c *clientChannel) Reconnected() {
+func (c *channel) Reconnected() {
 	c.mu.Lock()
 	all := slices.Collect(maps.Values(c.waiting))
 	c.mu.Unlock()
@@ -83,10 +83,10 @@ func (c *clientChannel) Reconnected() {
 }
 
 // Retire implements [pubsub.Subscriber].
-func (c *clientChannel) Retire(linger time.Duration) bool {
+func (c *channel) Retire(linger time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.Sharded {
+	if !c.config.Sharded {
 		linger = channelLinger
 	}
 	if len(c.waiting) > 0 || time.Since(c.usedAt) < linger {
@@ -101,7 +101,7 @@ func (c *clientChannel) Retire(linger time.Duration) bool {
 //	grant <kind> <owner> <token>@<score of its entry> <key>
 //	call <permits> <operation> <key>
 //	ask <ms> <owner or operation> <key>
-func (c *clientChannel) Message(text string) {
+func (c *channel) Message(text string) {
 	what, rest, _ := strings.Cut(text, " ")
 	first, rest, _ := strings.Cut(rest, " ")
 	name, rest, _ := strings.Cut(rest, " ")
@@ -116,7 +116,7 @@ func (c *clientChannel) Message(text string) {
 		}
 	case "call":
 		if to == nil {
-			c.unwanted(calls, rest, name+" "+first)
+			c.unwanted(Calls, rest, name+" "+first)
 			return
 		}
 		to.Query()
