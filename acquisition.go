@@ -239,7 +239,7 @@ func (a *acquisition) markUnwanted() {
 // Nothing else knows the ownerships yet.
 func (a *acquisition) undoAtOnce() bool {
 	for o := range a.each {
-		if !o.lock.client.undo.undoNow(o.undoLocked) {
+		if !o.lock.client.undo.Now(o.undoLocked) {
 			return false
 		}
 		o.observe(report.Undone, nil, nil)

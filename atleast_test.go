@@ -24,8 +24,8 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 			o := c.registry.fresh(lock)
 			o.phase, o.holds.cause, o.keptUntil = over, cause, lease.NewBound(time.Minute, c.clock())
 			c.script(script.LockAcquire, lock.names.Queued(), o.wire, "90000")
-			undo := o.lastRelease()
-			require.Equal(t, transport.Answered, undo.undo(context.Background(), nil))
+			owed := o.lastRelease()
+			require.Equal(t, transport.Answered, owed.Undo(context.Background(), nil))
 			left := c.pttl(t, lock.names.Key)
 			if cause == nil {
 				require.Equal(t, int64(-2), left)
@@ -34,10 +34,10 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 			require.Equal(t, map[string]string{o.wire + identity.KeptSuffix: "1"}, c.hash(t, lock.names.Key))
 			require.InDelta(t, 60000, left, 5000)
 
-			undo.kept.D = 0 // it is over
+			owed.kept.D = 0 // it is over
 			c.script(script.LockRelease, lock.names.Queued(), o.wire+identity.KeptSuffix, lock.names.Channel)
 			c.script(script.LockAcquire, lock.names.Queued(), o.wire, "90000")
-			require.Equal(t, transport.Answered, undo.undo(context.Background(), nil))
+			require.Equal(t, transport.Answered, owed.Undo(context.Background(), nil))
 			require.Equal(t, int64(-2), c.pttl(t, lock.names.Key))
 		})
 	}

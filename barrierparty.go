@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -37,11 +38,11 @@ type barrierAwaiter struct {
 	verb      string
 	stage     string // as in lua/barrier/state.lua, or ""
 	request   *request
-	ownership *ownership // named after the party
-	sent      *operation // the arrival, or the first of a Do
-	doubt     bool       // the arrival was sent and may be executed
-	known     bool       // the arrival was answered
-	counted   bool       // the server has counted the arrival in the stage run
+	ownership *ownership      // named after the party
+	sent      *undo.Operation // the arrival, or the first of a Do
+	doubt     bool            // the arrival was sent and may be executed
+	known     bool            // the arrival was answered
+	counted   bool            // the server has counted the arrival in the stage run
 	view      barrierView
 	arrival   Arrival
 	hints     line.Hints // taken before it arrived
@@ -54,7 +55,7 @@ var barrierSpec = &spec{kind: keyspace.KindBarrier, family: keyspace.KindBarrier
 func (b *Barrier) newParty(verb, stage string, r *request) *barrierAwaiter {
 	return &barrierAwaiter{
 		Barrier: b, objectWait: objectWait{&b.synchronizer}, verb: verb, stage: stage, request: r,
-		ownership: b.client.registry.fresh(b.waitingSet), sent: b.client.newOperation(b.names.Key),
+		ownership: b.client.registry.fresh(b.waitingSet), sent: b.client.sessions.Begin(b.names.Key),
 	}
 }
 
@@ -114,7 +115,7 @@ func (a arrivingParty) Attempt(ctx context.Context, _ int) (time.Duration, error
 		return p.view.ends, fault.NotYet("other parties run their functions")
 	}
 	p.known = true
-	p.sent.done()
+	p.sent.Done()
 	if err = p.noteArrival(); err == nil && (p.view.how == barrierWaiting || p.goesOn()) {
 		p.ownership.special = barrierProtocol{p.Barrier}
 		p.ownership.begin(p.request, answer, p.client.clock())
@@ -195,7 +196,7 @@ func (p *barrierAwaiter) end(ctx context.Context, err error) error {
 	case err == nil:
 		return p.generationOutcome()
 	case !p.known && !p.doubt:
-		p.sent.done()
+		p.sent.Done()
 		return err
 	}
 	err = line.WithContextEnd(ctx, err)
@@ -219,7 +220,7 @@ func (p *barrierAwaiter) leave(ctx context.Context, why string, err error) error
 		arrived = v.index
 		v.generation, v.index = p.view.generation, p.view.index
 	default:
-		p.sent.done()
+		p.sent.Done()
 	}
 	p.view = v
 	switch {
@@ -234,10 +235,11 @@ func (p *barrierAwaiter) leave(ctx context.Context, why string, err error) error
 // leaveLater has the party leave in the background.
 func (p *barrierAwaiter) leaveLater(c script.Call, err error) error {
 	if p.known {
-		p.client.undo.add(&lastRelease{lock: p.waitingSet, number: p.ownership.number, owner: p.ownership.owner(), call: c}, undoPlan{key: p.names.Key, lease: p.request.lease})
+		left := &lastRelease{lock: p.waitingSet, number: p.ownership.number, owner: p.ownership.owner(), call: c}
+		p.client.undo.Add(left, undo.Plan{Key: p.names.Key, Lease: p.request.lease})
 	} else {
-		p.sent.followUp = c
-		p.sent.repeatLater()
+		p.sent.FollowUp = c
+		p.sent.SettleLater()
 	}
 	return errors.Join(err, fault.ErrUnknownOutcome)
 }
@@ -270,8 +272,8 @@ func reasonToLeave(err error) string {
 
 // arriving returns the command with which the party arrives.
 func (p *barrierAwaiter) arriving() script.Call {
-	return script.NewCall(script.BarrierArrive, append(p.all(), p.sent.record),
-		p.sent.number, p.ownership.wire, strconv.Itoa(p.n), p.client.leaseText(p.request.lease), p.client.publish, p.names.Channel,
+	return script.NewCall(script.BarrierArrive, append(p.all(), p.sent.Record),
+		p.sent.Number, p.ownership.wire, strconv.Itoa(p.n), p.client.leaseText(p.request.lease), p.client.publish, p.names.Channel,
 		strconv.FormatInt(p.lastOver.Load(), 10), p.stage)
 }
 
@@ -289,8 +291,8 @@ func (p *barrierAwaiter) leaving(why string) script.Call {
 	if p.known {
 		return script.NewCall(script.BarrierLeave, p.all(), p.ownership.wire, p.view.generation, "", why, p.client.publish, p.names.Channel)
 	}
-	return script.NewCall(script.BarrierLeave, append(p.all(), p.sent.record),
-		p.ownership.wire, "", p.sent.number, why, p.client.publish, p.names.Channel)
+	return script.NewCall(script.BarrierLeave, append(p.all(), p.sent.Record),
+		p.ownership.wire, "", p.sent.Number, why, p.client.publish, p.names.Channel)
 }
 
 // barrierProtocol renews the name of a party among the waiting parties as if it were a hold. Await

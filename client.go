@@ -18,10 +18,12 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/inbox"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -41,14 +43,14 @@ type Client struct {
 	waiting         line.Waiting
 	notifier        *pubsub.Notifier
 	watchdog        *watchdog
-	undo            *undoer
+	undo            *undo.Undoer
 	confirmCalls    *transport.Replication // nil if no confirmation is needed
 	confirmRenewals *transport.Replication // the same for renewals, which must not queue behind acquisitions
 	registry        *registry
-	handover        *handover
+	inbox           *inbox.Inbox
 	topology        *transport.Topology
 	serverIdentity  serverIdentity
-	dedupSessions   dedupSessions
+	sessions        *undo.Sessions
 	reporter        *report.Reporter
 	record          *clientRecord
 	labels          *knownLabels
@@ -135,12 +137,14 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	c.notifier = pubsub.New(c.sender, reportsOfMessages(c.reporter), c.id, 2*options.PollCeiling, sharded)
 	c.notifier.Counts = !c.cluster
 	c.watchdog = newWatchdog(c)
-	c.undo = newUndoer(c)
+	c.undo = undo.New(c.sender, c.clock)
 	c.registry = newRegistry(c)
+	givenUp := func(record string) { c.reporter.Log(report.NoticeGivenUp, record) }
+	c.sessions = undo.NewSessions(c.undo, c.id, c.registry.number, givenUp)
 	c.waitQueues = line.NewTable()
 	c.waiting = line.Waiting{Table: c.waitQueues, Counts: line.NewCounts(), Closing: c.closing, Trouble: c.logTrouble}
-	c.handover = newHandover(c)
-	c.notifier.Unclaimed = c.handover.unclaimed
+	c.inbox = c.newInbox(c.notifier.Add)
+	c.notifier.Unclaimed = c.inbox.Unclaimed
 	c.record = newClientRecord(c)
 	c.labels = newKnownLabels(c)
 	return c, nil

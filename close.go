@@ -100,7 +100,7 @@ func (c *Client) finish(ctx context.Context, ended []*ownership) {
 	c.closeKindStates()
 	c.watchdog.close()
 	c.sender.Settle(ctx) // late commands first: the undo must come after them
-	c.undo.close(ctx)
+	c.undo.Close(ctx)
 	c.notifier.Close()
 	c.sender.Finish()
 	transport.StopStraying(c.sender.Client)

@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -77,8 +78,8 @@ func (l *CountDownLatch) TrySetCount(ctx context.Context, n int, options ...SetO
 	if err != nil || v.what == latchClosed {
 		return false, err
 	}
-	return script.Bool(l.sendOrRepeat(ctx, verb, func(o *operation) script.Call {
-		return script.NewCall(script.LatchSet, l.changeKeys(o), o.number, v.round, strconv.Itoa(n), ttl, l.client.publish, l.names.Channel)
+	return script.Bool(l.sendOrRepeat(ctx, verb, func(o *undo.Operation) script.Call {
+		return script.NewCall(script.LatchSet, l.changeKeys(o), o.Number, v.round, strconv.Itoa(n), ttl, l.client.publish, l.names.Channel)
 	}))
 }
 
@@ -153,10 +154,10 @@ func (l *CountDownLatch) countDown(ctx context.Context, n int, participant strin
 
 // countIn returns a function that builds the command that counts in a round, or in the current
 // round if round is "".
-func (l *CountDownLatch) countIn(round string, n int, participant string) func(*operation) script.Call {
-	return func(o *operation) script.Call {
+func (l *CountDownLatch) countIn(round string, n int, participant string) func(*undo.Operation) script.Call {
+	return func(o *undo.Operation) script.Call {
 		return script.NewCall(script.LatchCount, l.changeKeys(o),
-			o.number, round, strconv.Itoa(n), participant, l.client.publish, l.names.Channel)
+			o.Number, round, strconv.Itoa(n), participant, l.client.publish, l.names.Channel)
 	}
 }
 
@@ -186,8 +187,8 @@ func (l *CountDownLatch) Delete(ctx context.Context) (bool, error) {
 		if err != nil || v.what == latchUnset {
 			return false, err
 		}
-		a, err := l.sendOrRepeat(ctx, verb, func(o *operation) script.Call {
-			return script.NewCall(script.LatchDelete, l.changeKeys(o), o.number, v.round, l.client.publish, l.names.Channel)
+		a, err := l.sendOrRepeat(ctx, verb, func(o *undo.Operation) script.Call {
+			return script.NewCall(script.LatchDelete, l.changeKeys(o), o.Number, v.round, l.client.publish, l.names.Channel)
 		})
 		if err != nil {
 			return false, err

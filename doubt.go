@@ -9,7 +9,7 @@ import (
 
 // doubt records where the server's state may differ from the client's: the outcome of a command
 // is unknown, or the server granted something that is no longer wanted. The client undoes what is
-// in doubt: see [undoer] for how often and until when.
+// in doubt: see [undo.Undoer] for how often and until when.
 //
 //	event                    becomes true   until                     undo makes it so that
 //	-----------------------  -------------  ------------------------  --------------------------

@@ -78,7 +78,7 @@ func (p fairProtocol) acquireCall(a *acquisition, count, round int) script.Call 
 	}
 	args := append(a.acquireArgs(count),
 		o.lock.client.publish, o.lock.names.WaiterChannel(""), stale, ticket, p.waiters.redissonWait, fenced, grant)
-	return script.NewCall(script.FairAcquire, o.lock.names.FairKeys(), o.lock.client.handover.channelArgs(args, o.lock.names.Key)...)
+	return script.NewCall(script.FairAcquire, o.lock.names.FairKeys(), o.lock.client.inbox.ChannelArgs(args, o.lock.names.Key)...)
 }
 
 // readRefusal reads the place in the queue that the script gave to a waiting ownership.
@@ -107,7 +107,7 @@ func (p fairProtocol) releaseCall(o *ownership, to release, args []string) scrip
 	waiting := o.waitingArg()
 	args = append(args, o.wire, strconv.Itoa(to.count), o.guestID(), o.lock.client.publish, o.lock.names.Channel, script.MillisText(to.raise), waiting,
 		o.lock.client.staleMS)
-	args = o.lock.client.handover.channelArgs(args, o.lock.names.Key)
+	args = o.lock.client.inbox.ChannelArgs(args, o.lock.names.Key)
 	if to.keep > 0 {
 		args = append(args, p.waiters.redissonWait, script.MillisText(to.keep))
 	}

@@ -108,9 +108,9 @@ func (l *fairWaitList) batches(wanted *transport.Node) map[*transport.Node][]*re
 
 // newRefreshing makes an empty batch.
 func (l *fairWaitList) newRefreshing() *refreshing {
-	_, suffix := l.client.handover.channelOf("")
+	_, suffix := l.client.inbox.Channels("")
 	return &refreshing{queue: l.queue, Call: script.Call{Cmd: l.queue.refresh(), Args: []string{
-		l.client.staleMS, l.client.publish, suffix, l.client.handover.counted}}}
+		l.client.staleMS, l.client.publish, suffix, l.client.inbox.Counted()}}}
 }
 
 // fill adds waiters of one lock, from e on, and returns the first that did not fit.
@@ -127,7 +127,7 @@ func (b *refreshing) fill(e *list.Element) *list.Element {
 func (b *refreshing) add(waiters []*fairWaiter) {
 	lock := waiters[0].ownership.lock
 	b.Keys = append(b.Keys, b.queue.keys(lock)...)
-	clients, _ := lock.client.handover.channelOf(lock.names.Key)
+	clients, _ := lock.client.inbox.Channels(lock.names.Key)
 	b.Args = append(b.Args, b.queue.channel(lock), clients, strconv.Itoa(len(waiters)))
 	for _, w := range waiters {
 		b.Args = append(b.Args, b.queue.entry(w.ownership))

@@ -129,7 +129,7 @@ type fairAttempter struct {
 func (f fairAttempter) Attempt(ctx context.Context, round int) (left time.Duration, err error) {
 	line := f.waiters.attemptBegins(f.waiter)
 	if !f.ownership.isGuest {
-		f.waiters.setGrantable(f.waiter, f.waiters.client.handover.listens(f.ownership) && !f.permanent)
+		f.waiters.setGrantable(f.waiter, f.waiters.client.inbox.Listens(&f.ownership.entry.slot) && !f.permanent)
 	}
 	if line == nil {
 		return f.acquisition.Attempt(ctx, round)
@@ -151,13 +151,13 @@ func (f fairAttempter) Pause(_ *line.Line, round int, left time.Duration) time.D
 	f.reportOwnWait()
 	f.showWaiting()
 	if !f.ownership.isGuest {
-		c.handover.listen(f.ownership)
+		c.inbox.Listen(&f.ownership.entry.slot)
 	}
 	if f.waiters.isBehind(f.waiter) {
 		return 4 * c.options.StaleWaiterTimeout
 	}
 	pause := c.pollPause()
-	if !f.ownership.isGuest && c.handover.mustPoll(f.lock.names.Key, round) {
+	if !f.ownership.isGuest && c.inbox.MustPoll(f.lock.names.Key, round) {
 		pause = min(pause, pauseOfPoller(c.clock().Since(f.since)))
 	}
 	return pauseUntil(left, pause)

@@ -105,15 +105,15 @@ func (c *Client) evictions(names *keyspace.Keys, i Inspection) []script.Call {
 		return c.rwEvictions(names, i.Holders)
 	case KindMutex:
 		return []script.Call{script.NewCall(script.MutexRelease, names.Queued(),
-			c.handover.args([]string{i.Holders[0].stored(), names.Channel, c.publish}, names.Key, "", "", 0)...)}
+			c.queueArgs([]string{i.Holders[0].stored(), names.Channel, c.publish}, names.Key, "", "", 0)...)}
 	default:
 		// It may be a fair lock, whose waiters listen elsewhere.
 		owner := i.Holders[0].stored()
 		fair := []string{owner, "-1", "", c.publish, names.Channel, "0", "0", c.staleMS}
 		lock := []string{owner, names.Channel, "-1", "", "0", c.publish}
 		return []script.Call{
-			script.NewCall(script.FairRelease, names.FairKeys(), c.handover.channelArgs(fair, names.Key)...),
-			script.NewCall(script.LockRelease, names.Fenced(), c.handover.args(lock, names.Key, "", "", 0)...),
+			script.NewCall(script.FairRelease, names.FairKeys(), c.inbox.ChannelArgs(fair, names.Key)...),
+			script.NewCall(script.LockRelease, names.Fenced(), c.queueArgs(lock, names.Key, "", "", 0)...),
 		}
 	}
 }

@@ -2,6 +2,7 @@ package latchkey
 
 import (
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,21 +14,19 @@ import (
 
 // An operation in doubt is not repeated when the server may have forgotten it.
 func TestOps_in_doubt_are_given_up_in_time(t *testing.T) {
-	c := newTestClient(t, Options{})
-	var offset time.Duration
-	c.clock = func() lease.Stamp {
-		s := lease.SystemClock()
-		return lease.Stamp{Mono: s.Mono + offset, Wall: s.Wall + offset}
-	}
+	var offset atomic.Int64
+	c := newTestClient(t, Options{clock: func() lease.Stamp {
+		return lease.SystemClock().Before(-time.Duration(offset.Load()))
+	}})
 	s := c.NewSemaphore(uniqueName(t, c))
 	_, err := s.TrySetPermits(t.Context(), 5)
 	require.NoError(t, err)
-	o := c.newOperation(s.names.Key)
-	o.followUp = script.NewCall(script.SemRelease, []string{s.names.Key, s.secondKey, o.record, s.kindKey()}, o.number, strconv.Itoa(1), "release", c.publish, s.names.Channel)
-	require.Equal(t, int64(1), c.script(o.followUp.Cmd, o.followUp.Keys, o.followUp.Args...))        // executed, its reply lost
-	offset = 25 * time.Minute                                                                        // the server could not be reached
-	require.NoError(t, c.rueidis.Do(t.Context(), c.rueidis.B().Del().Key(o.record).Build()).Error()) // the 20 minutes of the record are over
-	require.True(t, c.undo.undoNow(o.undo), "it is given up")
+	o := c.sessions.Begin(s.names.Key)
+	o.FollowUp = script.NewCall(script.SemRelease, []string{s.names.Key, s.secondKey, o.Record, s.kindKey()}, o.Number, strconv.Itoa(1), "release", c.publish, s.names.Channel)
+	require.Equal(t, int64(1), c.script(o.FollowUp.Cmd, o.FollowUp.Keys, o.FollowUp.Args...))        // executed, its reply lost
+	offset.Store(int64(25 * time.Minute))                                                            // the server could not be reached
+	require.NoError(t, c.rueidis.Do(t.Context(), c.rueidis.B().Del().Key(o.Record).Build()).Error()) // the 20 minutes of the record are over
+	require.True(t, c.undo.Now(o.Undo), "it is given up")
 	stats, err := s.Stats(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 6, stats.Available, "released once")

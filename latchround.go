@@ -9,6 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -78,6 +79,6 @@ func (l *CountDownLatch) roundError(verb string, v latchView) error {
 }
 
 // changeKeys are the keys of every script that changes a latch.
-func (l *CountDownLatch) changeKeys(o *operation) []string {
-	return []string{l.names.Key, l.state, l.done, o.record, keyspace.NumberKindKey(l.names.Key)}
+func (l *CountDownLatch) changeKeys(o *undo.Operation) []string {
+	return []string{l.names.Key, l.state, l.done, o.Record, keyspace.NumberKindKey(l.names.Key)}
 }

@@ -366,7 +366,7 @@ func (m *barrierModel) goesOn(p *barrierParty, v barrierView) {
 
 func (p *barrierParty) over() {
 	if p.await.stage != barrierRun {
-		p.await.sent.done()
+		p.await.sent.Done()
 	}
 	p.forget()
 }

@@ -42,7 +42,7 @@ func isBusy(reply any) bool {
 // enter moves a party to the second generation.
 func (p *barrierParty) enter(first int64) {
 	p.barrier.noteOver(first)
-	p.await.sent.done()
+	p.await.sent.Done()
 	p.await.known = true
 	p.await.goOn()
 	p.arrival, p.leaving = nil, nil

@@ -153,7 +153,7 @@ func barrierOperations(b *Barrier) []func() {
 			p := b.newParty("await", "", &request{lease: 5 * time.Second})
 			p.view.generation = "1"
 			c := build(p)
-			p.sent.done()
+			p.sent.Done()
 			c.Cmd.Send(context.Background(), b.client.rueidis, c.Keys, c.Args)
 		}
 	}

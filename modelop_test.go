@@ -6,6 +6,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 )
 
 // opReference is what the server must remember of operations that count once: the last operation of each session, for
@@ -53,7 +54,7 @@ func (w *world) operationOf(words []string) modelOperation {
 // recall returns what the server knows of an operation: its result, or that it is past.
 func (r *opReference) recall(o modelOperation) (result any, past bool) {
 	last, noted := r.notes[o.note]
-	if !noted || r.w.ms() > last.at+script.Millis(opMemory) {
+	if !noted || r.w.ms() > last.at+script.Millis(undo.Memory) {
 		return nil, false
 	}
 	if last.number == o.number && last.result != nil {
@@ -149,7 +150,7 @@ func (p *operator) settling(what string, way settling, o modelOperation) *messag
 		if o.script == "semaphore/acquire" {
 			entry = o.arg(1)
 		}
-		c = p.client.NewSemaphore(modelName).undo(&operation{record: o.note, number: strconv.FormatUint(o.number, 10)}, entry)
+		c = p.client.NewSemaphore(modelName).undo(&undo.Operation{Record: o.note, Number: strconv.FormatUint(o.number, 10)}, entry)
 	}
 	m := p.message("no longer "+what, p.w.words(c), true)
 	m.answered = func(any) { p.settle = nil }

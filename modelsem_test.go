@@ -326,8 +326,8 @@ func (m *semaphoreModel) conclude(s *semaphoreClient) {
 	p := s.wanted
 	if p.doubt || p.queued {
 		s.settle = s.settling(fmt.Sprintf("acquires %d", p.count), undone, modelOperation{
-			script: "semaphore/acquire", note: p.op.record,
-			number: uint64(numeral(p.op.number)), args: []string{p.op.number, p.entry()},
+			script: "semaphore/acquire", note: p.op.Record,
+			number: uint64(numeral(p.op.Number)), args: []string{p.op.Number, p.entry()},
 		})
 		s.settle.answered = func(any) {
 			s.settle = nil

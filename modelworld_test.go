@@ -16,9 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/inbox"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -88,13 +90,14 @@ func startOver(c *Client, id string, listens bool) {
 	c.registry = newRegistry(c)
 	c.waitQueues = line.NewTable()
 	c.waiting.Table = c.waitQueues
-	c.dedupSessions = dedupSessions{}
-	c.handover = newHandover(c)
-	channel := &clientChannel{handover: c.handover, name: "latchkey:{" + c.id + "}", waiting: map[string]addressee{}}
-	channel.subscription = &pubsub.Subscription{Channel: channel.name, To: channel}
-	channel.subscription.Confirmed.Store(listens)
-	channel.subscription.Refused.Store(!listens)
-	c.handover.channels[channel.name] = channel
+	c.sessions = undo.NewSessions(c.undo, c.id, c.registry.number, nil)
+	c.inbox = c.newInbox(func(s *pubsub.Subscription) {
+		s.Confirmed.Store(listens)
+		s.Refused.Store(!listens)
+	})
+	nobody := inbox.NewSlot("", "nobody", nil)
+	c.inbox.Listen(&nobody)
+	c.inbox.Forget(&nobody)
 }
 
 // pollerID is the client that does not listen in a world that has one.

@@ -26,11 +26,11 @@ package latchkey
 //	ownership.mu            | the state of an ownership and its holds                    | itself
 //	watchdog.mu             | when each ownership is renewed                             | ownership.mu
 //	registry.mu             | the names of ownerships that the program knows             | ownership.mu
-//	handover.mu             | the owners that wait in queues on the server               | ownership.mu, Client.kindStatesMu
+//	inbox.Inbox.mu          | the owners that wait in queues on the server               | ownership.mu, Client.kindStatesMu
 //	clientRecord.mu         | the record of this client, and when it is written          |
 //	knownLabels.mu          | the labels of other clients                                |
-//	undoer.mu               | what is to be undone, and when                             |
-//	dedupSessions.mu        | the sessions of operations that count once                 |
+//	undo.Undoer.mu          | what is to be undone, and when                             |
+//	undo.Sessions.mu        | the sessions of operations that count once                 |
 //	fairWaitList.mu         | the waiters for fair locks, and their tickets              | foreign code
 //	line.shard.mu           | wait queues, live ownerships: lines, uses, last answers    | ownership.mu, fairWaitList.mu
 //	pubsub.Notifier.mu      | the listeners, and the nodes that own slots                | fairWaitList.mu
@@ -39,7 +39,7 @@ package latchkey
 //	transport.FIFOMutex.mu  | the waiters for a FIFO mutex                               |
 //	transport.inflight.mu   | the commands to a node that were left unanswered           | a wait
 //	transport.grouping.mu   | the commands that are about to go to a node together       |
-//	transport.NodeLine.mu   | what waits for a node                                      | watchdog.mu, undoer.mu
+//	transport.NodeLine.mu   | what waits for a node                                      | watchdog.mu, undo.Undoer.mu
 //	transport.silence.mu    | the timer of a connection that has to answer               |
 //	transport.connTracker.mu | the open connections to a node                            |
 //	transport.strayingClient.mu | the connection used in place of the shared one         |

@@ -16,7 +16,7 @@ import (
 // are in line: the release puts that owner into the queue. sendMu is held.
 func (o *ownership) chooseNext() {
 	s := o.lock.spec
-	if !s.passes || s.backoff != nil || o.lock.client.handover.mustPoll(o.lock.names.Key, 0) { // the queue would not know when it polls
+	if !s.passes || s.backoff != nil || o.lock.client.inbox.MustPoll(o.lock.names.Key, 0) { // the queue would not know when it polls
 		return
 	}
 	first, is := o.links.FirstInLine().(*acquisition)
@@ -32,7 +32,7 @@ func (o *ownership) chooseNext() {
 		return
 	}
 	next.entry.mayBeQueued, next.doubt.queued = true, true
-	o.lock.client.handover.expect(next)
+	o.lock.client.inbox.Expect(&next.entry.slot)
 	o.local.next = next
 }
 
@@ -117,11 +117,11 @@ func (o *ownership) handoverArgs(to []string, count int) []string {
 	if o.local.next != nil && count == 0 {
 		next, full = o.local.next.entry.text, o.local.next.entry.wanted
 	}
-	return o.lock.client.handover.args(to, o.lock.names.Key, own, next, full)
+	return o.lock.client.queueArgs(to, o.lock.names.Key, own, next, full)
 }
 
-// args appends the arguments of a release that concern the queue: the entries of the owner and of the next one,
+// queueArgs appends the arguments of a release that concern the queue: the entries of the owner and of the next one,
 // and the lease of the next one.
-func (h *handover) args(to []string, key, own, next string, full time.Duration) []string {
-	return append(h.channelArgs(append(to, own, next), key), h.client.leaseText(full))
+func (c *Client) queueArgs(to []string, key, own, next string, full time.Duration) []string {
+	return append(c.inbox.ChannelArgs(append(to, own, next), key), c.leaseText(full))
 }

@@ -46,11 +46,7 @@ func TestOwnership_that_ends_leaves_no_next_owner(t *testing.T) {
 		ends(o)
 		require.Equal(t, over, next.currentPhase(), what)
 		require.Equal(t, what == "its time is over" || what == "failed", next.mayBeAcquired(), what)
-		require.False(t, next.receiveGrant(0, ""), "a grant that comes now is given back")
-		c.handover.mu.Lock()
-		for _, each := range c.handover.channels {
-			require.NotContains(t, each.waiting, next.wire, what)
-		}
-		c.handover.mu.Unlock()
+		require.False(t, next.Granted(0, ""), "a grant that comes now is given back")
+		require.False(t, next.entry.slot.Expected(), what)
 	}
 }

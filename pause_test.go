@@ -54,6 +54,7 @@ func acquisitionOf(p *primitive) *acquisition { return p.newAcquisition("lock", 
 func inQueue(c *Client, ticket uint64) line.Attempter {
 	a := acquisitionOf(c.NewFairLock("fair").primitive)
 	a.start()
+	a.ownership.ownEntry(a.since)
 	list := a.ownership.protocol().(fairProtocol).waiters
 	w := &fairWaiter{list: list, ownership: a.ownership, queue: c.waitQueues.Use(line.Key{Key: "fair"})}
 	list.setPlace(w, ticket, false)

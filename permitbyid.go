@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -108,8 +109,8 @@ func releaseOwn(ctx context.Context, o *ownership, errs []error) (PermitState, [
 
 // releaseByID releases some of the ids and fills in their states.
 func (s *permitPool) releaseByID(ctx context.Context, ids []string, some []int, states []PermitState) error {
-	a, err := s.sendUntilDone(s.client.sender.Detached(ctx), "release", func(o *operation) script.Call {
-		args := append(s.client.handover.channelArgs([]string{o.number, s.client.publish, s.names.Channel}, s.names.Key), line.PresenceChannel(s.names.Key))
+	a, err := s.sendUntilDone(s.client.sender.Detached(ctx), "release", func(o *undo.Operation) script.Call {
+		args := append(s.client.inbox.ChannelArgs([]string{o.Number, s.client.publish, s.names.Channel}, s.names.Key), line.PresenceChannel(s.names.Key))
 		for _, i := range some {
 			args = append(args, identity.RawID(ids[i]))
 		}
@@ -196,9 +197,9 @@ func (s *permitPool) setOwnLease(ctx context.Context, verb string, o *ownership,
 // update sets a lease, which begins no earlier than sent. end is when the semaphore ends. If no answer comes, the lease
 // is not set later.
 func (s *permitPool) update(ctx context.Context, verb, id, ms string) (sent lease.Stamp, end time.Duration, err error) {
-	a, err := s.sendOrVoid(ctx, verb, func(o *operation) script.Call {
-		return script.NewCall(script.PermitUpdate.Confirmed(s.client.confirmCalls), []string{s.names.Key, s.secondKey, o.record, s.kindKey()},
-			o.number, identity.RawID(id), ms, s.client.publish, s.names.Channel)
+	a, err := s.sendOrVoid(ctx, verb, func(o *undo.Operation) script.Call {
+		return script.NewCall(script.PermitUpdate.Confirmed(s.client.confirmCalls), []string{s.names.Key, s.secondKey, o.Record, s.kindKey()},
+			o.Number, identity.RawID(id), ms, s.client.publish, s.names.Channel)
 	})
 	switch {
 	case script.DeniedHold(err), err == nil && a.Message.IsInt64():

@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -18,7 +19,7 @@ type permitCount struct {
 
 	secondKey string // the key of the total of a Semaphore, or of the ids of permits
 	numeral   string // its kind, as lua/shared/number_kind.lua names it
-	script    func(c *permitCount, o *operation, how permitChange, n int, ttl string) script.Call
+	script    func(c *permitCount, o *undo.Operation, how permitChange, n int, ttl string) script.Call
 }
 
 // permitChange is a way to change the number of permits, as lua/semaphore/set.lua and lua/permit/set.lua name it.
@@ -85,7 +86,7 @@ func (c *permitCount) change(ctx context.Context, verb string, how permitChange,
 	if how == changeAdd {
 		send = c.sendUntilDone
 	}
-	return script.Bool(send(ctx, verb, func(o *operation) script.Call { return c.script(c, o, how, n, ttl) }))
+	return script.Bool(send(ctx, verb, func(o *undo.Operation) script.Call { return c.script(c, o, how, n, ttl) }))
 }
 
 // SetTTL makes the semaphore end in d, or never with NoExpiry, and reports whether it exists. d is
@@ -106,8 +107,8 @@ func (c *permitCount) SetTTL(ctx context.Context, d time.Duration) (bool, error)
 		return false, fault.Op("set ttl", c.names.Name, err)
 	}
 	defer c.endTurns()
-	return script.Bool(c.sendOrVoid(ctx, "set ttl", func(o *operation) script.Call {
-		return script.NewCall(script.SemExpire, []string{c.names.Key, o.record, c.kindKey(), c.secondKey}, o.number, ms, c.numeral)
+	return script.Bool(c.sendOrVoid(ctx, "set ttl", func(o *undo.Operation) script.Call {
+		return script.NewCall(script.SemExpire, []string{c.names.Key, o.Record, c.kindKey(), c.secondKey}, o.Number, ms, c.numeral)
 	}))
 }
 
@@ -116,9 +117,9 @@ func (c *permitCount) SetTTL(ctx context.Context, d time.Duration) (bool, error)
 // SetTTL.
 func (c *permitCount) Delete(ctx context.Context) (bool, error) {
 	defer c.endTurns()
-	return script.Bool(c.sendOrVoid(ctx, "delete", func(o *operation) script.Call {
-		return script.NewCall(script.SemExpire, append([]string{c.names.Key, o.record, c.kindKey(), c.secondKey}, c.names.SemQueueKeys()...),
-			o.number, "0", c.numeral, c.client.publish, c.names.Channel)
+	return script.Bool(c.sendOrVoid(ctx, "delete", func(o *undo.Operation) script.Call {
+		return script.NewCall(script.SemExpire, append([]string{c.names.Key, o.Record, c.kindKey(), c.secondKey}, c.names.SemQueueKeys()...),
+			o.Number, "0", c.numeral, c.client.publish, c.names.Channel)
 	}))
 }
 

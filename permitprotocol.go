@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -36,7 +37,7 @@ func (p permitProtocol) acquireCall(a *acquisition, _, _ int) script.Call {
 		awaits = "1"
 	}
 	args := []string{o.permitEntry(), p.leaseText(a), stale, ticket, grant, awaits, o.lock.client.publish, o.lock.names.Channel}
-	args = o.lock.client.handover.channelArgs(args, o.lock.names.Key)
+	args = o.lock.client.inbox.ChannelArgs(args, o.lock.names.Key)
 	return script.NewCall(script.PermitAcquire, p.keys(o), append(args, identity.RawID(o.wire)[:identity.GroupIndex])...)
 }
 
@@ -79,10 +80,10 @@ func (p permitProtocol) releaseCall(o *ownership, to release, args []string) scr
 		id, entry = "", o.permitEntry()
 	}
 	if p.permanent && o.mayBeAcquired() {
-		mark = script.MillisText(lateDelivery)
+		mark = script.MillisText(undo.LateDelivery)
 	}
 	args = append(args, id, entry, mark, o.lock.client.publish, o.lock.names.Channel)
-	return script.NewCall(script.PermitLeave, p.keys(o), append(o.lock.client.handover.channelArgs(args, o.lock.names.Key), line.PresenceChannel(o.lock.names.Key))...)
+	return script.NewCall(script.PermitLeave, p.keys(o), append(o.lock.client.inbox.ChannelArgs(args, o.lock.names.Key), line.PresenceChannel(o.lock.names.Key))...)
 }
 
 func (permitProtocol) renewalCall(o *ownership, lease time.Duration) script.Call {

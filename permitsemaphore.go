@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 )
 
 // PermitSemaphore is a semaphore whose permits have ids and leases; on the wire it is Redisson's
@@ -135,13 +136,13 @@ func (s *permitPool) acquire(ctx context.Context, verb string, waits bool, n int
 }
 
 // permitsChange returns the call that changes the number of permits of a semaphore whose permits have ids.
-func permitsChange(c *permitCount, o *operation, how permitChange, n int, ttl string) script.Call {
-	args := c.client.handover.channelArgs([]string{o.number, strconv.Itoa(n), string(how), ttl, c.client.publish, c.names.Channel}, c.names.Key)
+func permitsChange(c *permitCount, o *undo.Operation, how permitChange, n int, ttl string) script.Call {
+	args := c.client.inbox.ChannelArgs([]string{o.Number, strconv.Itoa(n), string(how), ttl, c.client.publish, c.names.Channel}, c.names.Key)
 	return script.NewCall(script.PermitSet, c.queueKeys(o), append(args, line.PresenceChannel(c.names.Key))...)
 }
 
 // queueKeys returns the keys of scripts that serve the queue.
-func (c *permitCount) queueKeys(o *operation) []string {
+func (c *permitCount) queueKeys(o *undo.Operation) []string {
 	queue := c.names.FairPermitKeys()[2:5]
-	return append([]string{c.names.Key, c.secondKey, o.record, c.kindKey()}, queue...)
+	return append([]string{c.names.Key, c.secondKey, o.Record, c.kindKey()}, queue...)
 }

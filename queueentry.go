@@ -5,6 +5,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/inbox"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
@@ -15,19 +16,26 @@ import (
 // queueEntry is the entry of an owner in the queue of a lock. ownership.mu guards the fields that
 // change.
 type queueEntry struct {
-	text        string         // the entry, "" if the owner does not wait in a queue
-	lease       time.Duration  // the lease that a grant gives it
-	wanted      time.Duration  // the lease that its acquisition asks for
-	made        lease.Stamp    // before the server knew the owner
-	channel     *clientChannel // where messages about it arrive, or nil; handover.mu guards it
-	mayBeQueued bool           // the entry may be in the queue
-	hasPollTime bool           // the queue may have a poll time of the owner: see lua/queue/poller.lua
-	since       string         // when it joined the queue, by the server, as last seen
-	seen        lease.Stamp    // before the request was sent whose reply said since
-	known       bool           // the entry is in the queue, or its owner has been granted the lock
-	unsure      bool           // known must not be set any more: see mustQuery
-	grant       *grant         // the grant that has arrived, or nil
-	waiter      waker          // the waiter for the owner, or nil for the front of the lock
+	text        string        // the entry, "" if the owner does not wait in a queue
+	lease       time.Duration // the lease that a grant gives it
+	wanted      time.Duration // the lease that its acquisition asks for
+	made        lease.Stamp   // before the server knew the owner
+	slot        inbox.Slot    // in which messages about it arrive
+	mayBeQueued bool          // the entry may be in the queue
+	hasPollTime bool          // the queue may have a poll time of the owner: see lua/queue/poller.lua
+	since       string        // when it joined the queue, by the server, as last seen
+	seen        lease.Stamp   // before the request was sent whose reply said since
+	known       bool          // the entry is in the queue, or its owner has been granted the lock
+	unsure      bool          // known must not be set any more: see mustQuery
+	grant       *grant        // the grant that has arrived, or nil
+	waiter      waker         // the waiter for the owner, or nil for the front of the lock
+}
+
+// grant is what the message to a client says about an owner that has been given the lock.
+type grant struct {
+	token int64
+	lease time.Duration
+	since string // when the granted entry joined the queue
 }
 
 // noEntry is the entry of an owner that has none yet. Nothing in it ever changes.
@@ -41,10 +49,11 @@ const longestEntryPause = 20 * time.Second
 // the server did not know the owner. Only the goroutine that drives the ownership calls it, the
 // first time before any message about the owner can arrive.
 func (o *ownership) ownEntry(made lease.Stamp) *queueEntry {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	if o.entry == noEntry {
-		o.entry = &queueEntry{made: made}
+		o.lock.client.registerGrants(o.lock.spec)
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.entry = &queueEntry{made: made, slot: inbox.NewSlot(o.lock.names.Key, o.wire, o)}
 	}
 	return o.entry
 }
@@ -72,21 +81,21 @@ func (p queuePlace) known() bool { return p.entry != "" || p.oldEntry != "" }
 
 // queuePlace returns what the attempt says of its place in the queue.
 func (a *acquisition) queuePlace(round int) (p queuePlace) {
-	o, h := a.ownership, a.lock.client.handover
+	o, b := a.ownership, a.lock.client.inbox
 	if !a.isWaiting || !o.lock.spec.passes || o.isGuest {
 		return p
 	}
 	p.poll = a.pollText(round)
 	polls, listens := p.poll != "", false
-	if h.any.Load() || polls {
+	if b.InUse() || polls {
 		o.makeEntry(a)
-		listens = h.listens(o)
+		listens = b.Listens(&o.entry.slot)
 	}
 	if o.entry == noEntry {
 		return queuePlace{}
 	}
 	if polls && !listens {
-		h.expect(o) // the client may listen by the time of a grant
+		b.Expect(&o.entry.slot) // the client may listen by the time of a grant
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -117,7 +126,7 @@ func (a *acquisition) pollText(round int) string {
 	case pause != nil:
 		return script.MillisText(pause(round))
 	}
-	return a.lock.client.handover.pollText(a.lock.names.Key, round)
+	return a.lock.client.inbox.PollText(a.lock.names.Key, round)
 }
 
 // mayBeQueued reports whether the entry of the owner may be in the queue.
@@ -147,8 +156,7 @@ func (a *acquisition) awaitsGrant(round int) bool {
 	if o == nil || !o.lock.spec.passes || o.isGuest {
 		return false
 	}
-	o.ownEntry(a.since)
-	mayListen := o.lock.client.handover.listen(o)
+	mayListen := o.lock.client.inbox.Listen(&o.ownEntry(a.since).slot)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return !a.noQueue && (o.entry.mayBeQueued || mayListen && round < pubsub.ConfirmRounds) && (!a.byStranger)
@@ -157,7 +165,7 @@ func (a *acquisition) awaitsGrant(round int) bool {
 // stopWaiting ends the wait for messages about the owner.
 func (o *ownership) stopWaiting() {
 	if o.lock.spec.handsOver {
-		o.lock.client.handover.forget(o)
+		o.lock.client.inbox.Forget(&o.entry.slot)
 	}
 }
 
@@ -177,7 +185,7 @@ func (a *acquisition) takeGrant() (begun, known bool) {
 	o.entry.grant, o.entry.known = nil, false
 	o.mu.Unlock()
 	if known {
-		known = o.lock.client.handover.listens(o)
+		known = o.lock.client.inbox.Listens(&o.entry.slot)
 	}
 	if granted == nil {
 		return false, known
@@ -227,21 +235,21 @@ func (o *ownership) waiter() waker {
 	return nil
 }
 
-// WakeFront wakes the waiter for the owner, so that it looks at its state.
-func (o *ownership) wakeFront() {
+// Signal implements [inbox.Recipient]: it wakes the waiter for the owner, so that it looks at its state.
+func (o *ownership) Signal() {
 	if w := o.waiter(); w != nil {
 		w.Signal()
 	}
 }
 
-// wakeToQuery makes the waiter for the owner query the server, whatever is known of its place.
-func (o *ownership) wakeToQuery() {
+// Query implements [inbox.Recipient]: the waiter for the owner queries the server, whatever is known of its place.
+func (o *ownership) Query() {
 	o.mustQuery()
-	o.wakeFront()
+	o.Signal()
 }
 
-// missedMessages implements [addressee].
-func (o *ownership) missedMessages() {
+// Reconnected implements [inbox.Recipient].
+func (o *ownership) Reconnected() {
 	o.mustQuery()
 	if w := o.waiter(); w != nil {
 		w.Reconnected()
@@ -257,9 +265,8 @@ func (o *ownership) mustQuery() {
 	o.entry.known, o.entry.unsure = false, true
 }
 
-// receiveGrant notes that the server has given the lock to the owner, and reports whether the grant is
-// wanted.
-func (o *ownership) receiveGrant(token int64, since string) bool {
+// Granted implements [inbox.Recipient]: the server has given the lock to the owner.
+func (o *ownership) Granted(token int64, since string) bool {
 	o.mu.Lock()
 	wanted := o.phase == acquiring || o.phase == held
 	if o.phase == acquiring {
@@ -267,7 +274,7 @@ func (o *ownership) receiveGrant(token int64, since string) bool {
 	}
 	o.mu.Unlock()
 	if wanted {
-		o.wakeFront()
+		o.Signal()
 	}
 	return wanted
 }

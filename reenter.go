@@ -129,7 +129,7 @@ func (a *acquisition) addOne(ctx context.Context) (h *Hold, again bool, err erro
 func (a *acquisition) entryFailed(ans transport.Answer, err error) error {
 	o := a.ownership
 	counted := errors.Is(err, fault.ErrNotReplicated)
-	known := counted && o.lock.client.undo.undoNow(o.undoLocked)
+	known := counted && o.lock.client.undo.Now(o.undoLocked)
 	if ans.Doubt || counted && !known {
 		o.undoLater(0, a.lease)
 	}

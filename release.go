@@ -9,6 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -178,7 +179,7 @@ func (o *ownership) finishRelease(a transport.Answer) {
 		o.leaveFree(next, receivers)
 	}
 	if late, span := o.mayComeLate(); late {
-		o.undoLater(undoPause, span) // this release was the first undo
+		o.undoLater(undo.FirstPause, span) // this release was the first undo
 	}
 }
 

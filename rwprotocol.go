@@ -41,7 +41,7 @@ func (readProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dura
 func (p readProtocol) releaseCall(o *ownership, to release, args []string) script.Call {
 	c := script.Call{Cmd: script.RWReadRelease, Keys: appendLeaseKeys(append(rwKeys(o.lock.names.Key), o.lock.names.Queue()), o.lock.names.Key, o.wire, o.mostHolds())}
 	args = append(args, o.wire, strconv.Itoa(to.count), p.number, o.lock.client.publish, o.lock.names.Channel, script.MillisText(to.raise))
-	c.Args = append(o.lock.client.handover.channelArgs(args, o.lock.names.Key), line.PresenceChannel(o.lock.names.Key), o.lock.names.Queue())
+	c.Args = append(o.lock.client.inbox.ChannelArgs(args, o.lock.names.Key), line.PresenceChannel(o.lock.names.Key), o.lock.names.Queue())
 	return c
 }
 
@@ -169,7 +169,7 @@ func (c *Client) rwEvictions(names *keyspace.Keys, holders []Holder) (calls []sc
 	for len(holders) > 0 || calls == nil {
 		some := holders[:min(len(holders), evictBatch)]
 		holders = holders[len(some):]
-		args := append(c.handover.channelArgs([]string{c.publish, rwChannel(names.Key)}, names.Key), names.Queue())
+		args := append(c.inbox.ChannelArgs([]string{c.publish, rwChannel(names.Key)}, names.Key), names.Queue())
 		for _, h := range some {
 			args = append(args, h.stored())
 		}

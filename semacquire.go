@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 )
 
 // acquire implements Acquire and TryAcquire.
@@ -178,6 +179,6 @@ func (s *semAcquisition) keepPassed() error {
 	if !async.IsClosed(s.client.closing) {
 		return nil
 	}
-	s.sendLater(func(o *operation) script.Call { return s.release(o, "release", s.count, "") })
+	s.sendLater(func(o *undo.Operation) script.Call { return s.release(o, "release", s.count, "") })
 	return fault.ErrClosed
 }

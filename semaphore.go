@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -119,9 +120,9 @@ func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
 // that the semaphore does not exist. The other errors are ErrUnavailable, ErrClosed, ErrWrongKind,
 // ErrInvalid for a bad name, and a *rueidis.RedisError if the server refuses.
 func (s *Semaphore) Drain(ctx context.Context) (int, error) {
-	a, err := s.perform(ctx, s.client.closing, "drain", func(o *operation) script.Call {
-		return script.NewCall(script.SemDrain, []string{s.names.Key, o.record, s.kindKey()}, o.number)
-	}, func(o *operation) script.Call { return s.undo(o, "") }, false)
+	a, err := s.perform(ctx, s.client.closing, "drain", func(o *undo.Operation) script.Call {
+		return script.NewCall(script.SemDrain, []string{s.names.Key, o.Record, s.kindKey()}, o.Number)
+	}, func(o *undo.Operation) script.Call { return s.undo(o, "") }, false)
 	if err != nil {
 		return 0, err
 	}
@@ -129,27 +130,27 @@ func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 }
 
 // release returns the call that releases permits. isShort is '1' if strangers have had more of them than this client.
-func (c *permitCount) release(o *operation, how string, n int, isShort string) script.Call {
+func (c *permitCount) release(o *undo.Operation, how string, n int, isShort string) script.Call {
 	return c.served(script.SemRelease, o, strconv.Itoa(n), line.PresenceChannel(c.names.Key), how, isShort)
 }
 
 // semaphoreChange returns the call that changes the number of permits of a Semaphore.
-func semaphoreChange(c *permitCount, o *operation, how permitChange, n int, ttl string) script.Call {
+func semaphoreChange(c *permitCount, o *undo.Operation, how permitChange, n int, ttl string) script.Call {
 	return c.served(script.SemSet, o, strconv.Itoa(n), ttl, string(how))
 }
 
 // undo gives back what an acquisition may have taken, and takes its entry out of the queue.
-func (c *permitCount) undo(o *operation, entry string) script.Call {
+func (c *permitCount) undo(o *undo.Operation, entry string) script.Call {
 	return c.served(script.SemUndo, o, entry, line.PresenceChannel(c.names.Key))
 }
 
 // served returns the call of a script that serves the queue of a Semaphore. o is nil for an entry without an operation.
-func (c *permitCount) served(cmd transport.Command, o *operation, what string, more ...string) script.Call {
+func (c *permitCount) served(cmd transport.Command, o *undo.Operation, what string, more ...string) script.Call {
 	record, number := c.names.Key, "" // a key of the same slot, which the user may use
 	if o != nil {
-		record, number = o.record, o.number
+		record, number = o.Record, o.Number
 	}
 	args := []string{number, what, script.MillisText(max(c.client.options.StaleWaiterTimeout/5, time.Millisecond)), c.client.publish, c.names.Channel}
 	return script.NewCall(cmd, append([]string{c.names.Key, c.secondKey, record, c.kindKey()}, c.names.SemQueueKeys()...),
-		append(c.client.handover.channelArgs(args, c.names.Key), more...)...)
+		append(c.client.inbox.ChannelArgs(args, c.names.Key), more...)...)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/inbox"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 )
 
@@ -48,9 +49,7 @@ type semWaiter struct {
 type semLines = line.Used[line.Key, semLine]
 
 func newSemLines(c *Client) any {
-	c.handover.mu.Lock()
-	defer c.handover.mu.Unlock()
-	c.handover.strayCall = c.leaveQueueFor
+	c.inbox.Register(inbox.Calls, c.leaveQueueFor)
 	return line.NewUsed(func(*semLines, line.Key) *semLine { return &semLine{} })
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 )
 
 // passOn passes permits to the first waiters of this client, and returns how many are left.
@@ -38,7 +39,7 @@ func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int)
 	if q.Standing() == line.Short {
 		isShort = "1"
 	}
-	a, err := s.sendUntilDone(s.client.sender.Detached(ctx), verb, func(o *operation) script.Call {
+	a, err := s.sendUntilDone(s.client.sender.Detached(ctx), verb, func(o *undo.Operation) script.Call {
 		return s.release(o, how, n, isShort)
 	})
 	if err != nil {

@@ -10,7 +10,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/inbox"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -20,7 +22,7 @@ import (
 type semPlace struct {
 	*Semaphore
 
-	op      *operation
+	op      *undo.Operation
 	count   int
 	waits   bool
 	ticket  string        // since when it waits, as the server says; or ""
@@ -33,28 +35,34 @@ type semPlace struct {
 	refused int           // how often it was refused
 	aside   bool          // it wants more permits than there are in all, and is not in the queue
 	wake    func()        // makes the front ask
+	slot    inbox.Slot    // in which it is called
 }
 
 // newPlace makes a place, with the ticket of an earlier one or "".
 func (s *Semaphore) newPlace(count int, waits bool, ticket string, wake func()) *semPlace {
-	return &semPlace{Semaphore: s, op: s.client.newOperation(s.names.Key), count: count, waits: waits, ticket: ticket, wake: wake}
+	p := &semPlace{Semaphore: s, op: s.client.sessions.Begin(s.names.Key), count: count, waits: waits, ticket: ticket, wake: wake}
+	if waits {
+		p.slot = inbox.NewSlot(s.names.Key, p.queueName(), p)
+	}
+	return p
 }
 
 // queueName is its name in the queue, and entry its entry.
-func (p *semPlace) queueName() string { return p.client.id + ":" + p.op.number }
+func (p *semPlace) queueName() string { return p.client.id + ":" + p.op.Number }
 func (p *semPlace) entry() string     { return p.queueName() + " " + strconv.Itoa(p.count) }
 
-// wakeToQuery, missedMessages and receiveGrant implement [addressee].
-func (p *semPlace) wakeToQuery()                    { p.wake() }
-func (p *semPlace) missedMessages()                 { p.wake() }
-func (p *semPlace) receiveGrant(int64, string) bool { return false }
+// Signal, Query, Reconnected and Granted implement [inbox.Recipient].
+func (p *semPlace) Signal()                    { p.wake() }
+func (p *semPlace) Query()                     { p.wake() }
+func (p *semPlace) Reconnected()               { p.wake() }
+func (p *semPlace) Granted(int64, string) bool { return false }
 
 // ask asks the server for the permits. A waiter that is refused has its place in the queue from then on, and listens
 // for its call.
 func (p *semPlace) ask(ctx context.Context) error {
-	p.op.began, p.refusal, p.left, p.rests = p.client.clock(), nil, -1, time.Time{}
+	p.op.Began, p.refusal, p.left, p.rests = p.client.clock(), nil, -1, time.Time{}
 	if p.waits {
-		p.client.handover.expectName(p.names.Key, p.queueName(), p)
+		p.client.inbox.ExpectIfKnown(&p.slot)
 	}
 	c := p.call()
 	terms := transport.Terms{Patience: p.client.sender.Patience, Waits: p.waits}
@@ -63,7 +71,7 @@ func (p *semPlace) ask(ctx context.Context) error {
 		a, err = p.client.confirm(ctx, a, c)
 	}
 	if !p.doubt && (a.Doubt || transport.StoppedHalfWay(err)) {
-		p.doubt, p.since = true, p.op.began
+		p.doubt, p.since = true, p.op.Began
 	}
 	switch {
 	case err != nil:
@@ -82,7 +90,7 @@ func (p *semPlace) ask(ctx context.Context) error {
 func (p *semPlace) call() script.Call {
 	bar, poll := "", ""
 	if p.waits {
-		bar, poll = p.client.staleMS, p.client.handover.pollText(p.names.Key, p.refused)
+		bar, poll = p.client.staleMS, p.client.inbox.PollText(p.names.Key, p.refused)
 	}
 	return p.served(script.SemAcquire, p.op, p.entry(), bar, p.ticket, poll)
 }
@@ -101,7 +109,7 @@ func (p *semPlace) readRefusal(a transport.Answer) error {
 	if len(place) == 3 && (p.left < 0 || script.FromMillis(place[2]) < p.left) { // it polls
 		p.left = script.FromMillis(place[2])
 	}
-	p.client.handover.listenFor(p.names.Key, p.queueName(), p)
+	p.client.inbox.Listen(&p.slot)
 	p.aside = place[1] == permitsAside
 	p.queued = p.queued || !p.aside
 	return err
@@ -117,7 +125,7 @@ func (p *semPlace) restFor(d time.Duration) time.Duration {
 }
 
 // isUsedUp reports whether the server may soon forget whether it has executed the operation.
-func (p *semPlace) isUsedUp() bool { return p.doubt && p.client.clock().Since(p.since) > opMemory/2 }
+func (p *semPlace) isUsedUp() bool { return p.doubt && p.client.clock().Since(p.since) > undo.Memory/2 }
 
 // conclude ends the operation after its last answer, and returns the error of the acquisition.
 func (p *semPlace) conclude(err error) error {
@@ -126,7 +134,7 @@ func (p *semPlace) conclude(err error) error {
 		p.ends()
 		return nil
 	case script.IsToBeUndone(err):
-		p.client.handover.forgetName(p.names.Key, p.queueName())
+		p.client.inbox.Forget(&p.slot)
 		if p.undoNow() {
 			return err
 		}
@@ -140,8 +148,8 @@ func (p *semPlace) conclude(err error) error {
 
 // ends ends an operation that has its permits, or that the server has refused.
 func (p *semPlace) ends() {
-	p.client.handover.forgetName(p.names.Key, p.queueName())
-	p.op.done()
+	p.client.inbox.Forget(&p.slot)
+	p.op.Done()
 }
 
 // settle ends an operation that has no permits. If it may have left something behind, the background gives it up.
@@ -150,16 +158,16 @@ func (p *semPlace) settle() {
 		p.ends()
 		return
 	}
-	p.client.handover.forgetName(p.names.Key, p.queueName())
-	p.op.followUp = p.undo(p.op, p.entry())
-	p.op.repeatLater()
+	p.client.inbox.Forget(&p.slot)
+	p.op.FollowUp = p.undo(p.op, p.entry())
+	p.op.SettleLater()
 }
 
-// undoNow gives up an acquisition, and reports whether the server has answered.
+// Now gives up an acquisition, and reports whether the server has answered.
 func (p *semPlace) undoNow() bool {
 	p.doubt = true
-	p.op.followUp = p.undo(p.op, p.entry())
-	return p.client.undo.undoNow(p.op.undo)
+	p.op.FollowUp = p.undo(p.op, p.entry())
+	return p.op.SettleNow()
 }
 
 // leaveQueueFor answers a call for an operation that nobody waits for: its entry was left behind.
@@ -169,7 +177,7 @@ func (c *Client) leaveQueueFor(key, entry string) {
 	s := c.NewSemaphore("")
 	s.names, s.secondKey = names, keyspace.TotalKey(keyspace.Tag(key))
 	c.sender.Background(func() {
-		c.undo.add(strayEntry{s, entry}, undoPlan{key: key, lease: c.options.StaleWaiterTimeout})
+		c.undo.Add(strayEntry{s, entry}, undo.Plan{Key: key, Lease: c.options.StaleWaiterTimeout})
 	})
 }
 
@@ -180,9 +188,9 @@ type strayEntry struct {
 	entry string
 }
 
-// undo implements [undoable].
-func (e strayEntry) undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
-	c := e.Semaphore.undo(nil, e.entry)
+// Undo implements [undo.Undoable].
+func (e strayEntry) Undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
+	c := e.undo(nil, e.entry)
 	_, err := e.client.sender.Call(ctx, stop, c.Cmd, c.Keys, c.Args)
 	return transport.Classify(err)
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/engine/inbox"
 )
 
 // An acquisition that too few replicas confirm is undone, and the client expects no messages for it any more.
@@ -13,10 +15,9 @@ func TestSemPlace_that_is_undone(t *testing.T) {
 	s := c.NewSemaphore(uniqueName(t, c))
 	_, err := s.TrySetPermits(t.Context(), 1)
 	require.NoError(t, err)
-	c.handover.listenFor(s.names.Key, "another", &semPlace{wake: func() {}})
+	another := inbox.NewSlot(s.names.Key, "another", &semPlace{wake: func() {}})
+	c.inbox.Listen(&another)
 	require.ErrorIs(t, s.Acquire(t.Context(), 1, Wait(time.Minute)), ErrNotReplicated)
-	c.handover.forgetName(s.names.Key, "another")
-	for _, each := range c.handover.channels {
-		require.Empty(t, each.waiting)
-	}
+	c.inbox.Forget(&another)
+	require.Zero(t, c.inbox.Expected())
 }

@@ -23,7 +23,7 @@ type spec struct {
 	permit    bool          // its owners are permits of a semaphore, not holders of a lock
 	party     bool          // its owners are parties of a barrier, not holders of a lock
 	renewals  int           // how many of its holds one script renews
-	passes    bool          // its release passes it on to another owner: see passing.go and handover.go
+	passes    bool          // its release passes it on to another owner: see passing.go and queueentry.go
 	public    bool          // the program may know its owners from the start
 	along     bool          // several goroutines of a client may share an ownership of it: see readalong.go
 	handsOver bool          // its release may grant it to a waiting owner

@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -80,13 +81,13 @@ func (o *synchronizer) query(ctx context.Context, verb string, c script.Call) (t
 }
 
 // sendOrRepeat sends an operation that counts once. If its outcome stays unknown, the background repeats it.
-func (o *synchronizer) sendOrRepeat(ctx context.Context, verb string, build func(*operation) script.Call) (transport.Answer, error) {
+func (o *synchronizer) sendOrRepeat(ctx context.Context, verb string, build func(*undo.Operation) script.Call) (transport.Answer, error) {
 	return o.perform(ctx, nil, verb, build, build, false)
 }
 
 // sendUntilDone is sendOrRepeat for an operation that gives back or adds: its callers cannot wait for the end of an
 // outage, and it can be late. So the background repeats it even if it never reached the server.
-func (o *synchronizer) sendUntilDone(ctx context.Context, verb string, build func(*operation) script.Call) (transport.Answer, error) {
+func (o *synchronizer) sendUntilDone(ctx context.Context, verb string, build func(*undo.Operation) script.Call) (transport.Answer, error) {
 	return o.perform(ctx, nil, verb, build, build, true)
 }
 
@@ -97,17 +98,17 @@ func mayStillRun(err error) bool {
 }
 
 // sendLater leaves an operation that counts once to the background.
-func (o *synchronizer) sendLater(build func(*operation) script.Call) {
-	each := o.client.newOperation(o.names.Key)
-	each.followUp = build(each)
-	each.repeatLater()
+func (o *synchronizer) sendLater(build func(*undo.Operation) script.Call) {
+	each := o.client.sessions.Begin(o.names.Key)
+	each.FollowUp = build(each)
+	each.SettleLater()
 }
 
 // sendOrVoid sends an operation that takes effect once, and not late: if its outcome stays unknown, the
 // background voids it.
-func (o *synchronizer) sendOrVoid(ctx context.Context, verb string, build func(*operation) script.Call) (transport.Answer, error) {
-	return o.perform(ctx, nil, verb, build, func(each *operation) script.Call {
-		return script.NewCall(script.OpVoid, []string{each.record}, each.number)
+func (o *synchronizer) sendOrVoid(ctx context.Context, verb string, build func(*undo.Operation) script.Call) (transport.Answer, error) {
+	return o.perform(ctx, nil, verb, build, func(each *undo.Operation) script.Call {
+		return script.NewCall(script.OpVoid, []string{each.Record}, each.Number)
 	}, false)
 }
 
@@ -115,26 +116,26 @@ func (o *synchronizer) sendOrVoid(ctx context.Context, verb string, build func(*
 // that settle builds. With always it does so too if the operation never reached the server, and the outcome
 // counts as unknown.
 func (o *synchronizer) perform(
-	ctx context.Context, stop <-chan struct{}, verb string, build, settle func(*operation) script.Call, always bool,
+	ctx context.Context, stop <-chan struct{}, verb string, build, settle func(*undo.Operation) script.Call, always bool,
 ) (transport.Answer, error) {
 	if err := o.begin(ctx); err != nil {
 		return transport.Answer{}, fault.Op(verb, o.names.Name, err)
 	}
 	defer o.client.working.Done()
-	each := o.client.newOperation(o.names.Key)
+	each := o.client.sessions.Begin(o.names.Key)
 	c := build(each)
-	each.followUp = settle(each)
+	each.FollowUp = settle(each)
 	always = always && ctx.Err() == nil
 	a, err := o.client.sender.Call(ctx, stop, c.Cmd, c.Keys, c.Args)
 	switch {
 	case err == nil:
-		each.done()
+		each.Done()
 		return a, nil
 	case a.Doubt, always && mayStillRun(err):
 		a.Doubt = true
-		each.repeatLater()
+		each.SettleLater()
 	default:
-		each.done()
+		each.Done()
 	}
 	return a, fault.Op(verb, o.names.Name, o.explain(ctx, a, err)...)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -17,22 +18,22 @@ import (
 // server may have given it.
 func (o *ownership) undoLater(delay, granted time.Duration) {
 	o.mu.Lock()
-	plan := undoPlan{
-		key: o.lock.names.Key, delay: delay, lease: granted,
-		late:       granted < lease.Permanent && o.doubt.mayComeLate(o.lock.client.clock(), max(granted, o.span())), // else a mark stops it
-		generation: o.doubt.sentIn(),
+	plan := undo.Plan{
+		Key: o.lock.names.Key, Delay: delay, Lease: granted,
+		Late:       granted < lease.Permanent && o.doubt.mayComeLate(o.lock.client.clock(), max(granted, o.span())), // else a mark stops it
+		Generation: o.doubt.sentIn(),
 	}
 	dead := o.phase == over
 	o.mu.Unlock()
 	if dead {
-		o.lock.client.undo.add(o.lastRelease(), plan)
+		o.lock.client.undo.Add(o.lastRelease(), plan)
 		return
 	}
-	o.lock.client.undo.add(o, plan)
+	o.lock.client.undo.Add(o, plan)
 }
 
-// undo implements [undoable].
-func (o *ownership) undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
+// Undo implements [undo.Undoable].
+func (o *ownership) Undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
 	if !o.sendMu.TryLock() {
 		return transport.TryLater // another command for it is in flight
 	}
@@ -40,7 +41,7 @@ func (o *ownership) undo(ctx context.Context, stop <-chan struct{}) transport.Ou
 	return o.undoLocked(ctx, stop)
 }
 
-// undoLocked is undo with sendMu held.
+// undoLocked is Undo with sendMu held.
 func (o *ownership) undoLocked(ctx context.Context, stop <-chan struct{}) transport.Outcome {
 	a, err := o.sendCount(ctx, stop)
 	if err != nil {
@@ -86,8 +87,8 @@ func (o *ownership) lastRelease() *lastRelease {
 	return r
 }
 
-// undo implements [undoable]. It needs no turn: any other command for the ownership finds it gone.
-func (r *lastRelease) undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
+// Undo implements [undo.Undoable]. It needs no turn: any other command for the ownership finds it gone.
+func (r *lastRelease) Undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
 	c := r.lock.client
 	release := r.call
 	if r.kept != nil {

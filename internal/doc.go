@@ -8,9 +8,11 @@
 //	base      | keyspace | the keys and channels of an object, and their slots in a cluster
 //	base      | lease    | stamps of both clocks, leases and their bounds: how long the client can rely on a hold
 //	transport |          | sending commands to servers, and repeating them
+//	engine    | inbox    | the channel on which a client learns that it was granted a lock
+//	engine    | pubsub   | one connection for messages, and the channels that waiters listen to
 //	engine    | report   | events for the observer of the program, and lines for its logger
 //	engine    | script   | the commands, which are Lua scripts, and what their replies and errors mean
-//	engine    | pubsub   | one connection for messages, and the channels that waiters listen to
 //	engine    | line     | the lines of goroutines in a client, and the loop in which their calls wait
+//	engine    | undo     | commands whose outcome is unknown, and operations that count once
 //	testredis |          | embedded servers, for tests only
 package internal

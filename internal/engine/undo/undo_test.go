@@ -1,4 +1,4 @@
-package latchkey
+package undo
 
 import (
 	"context"
@@ -19,7 +19,7 @@ type owed struct {
 	answer  <-chan struct{} // closes when the server answers; nil: at once
 }
 
-func (o *owed) undo(context.Context, <-chan struct{}) transport.Outcome {
+func (o *owed) Undo(context.Context, <-chan struct{}) transport.Outcome {
 	o.sent.Add(1)
 	if o.answer != nil {
 		<-o.answer
@@ -27,20 +27,25 @@ func (o *owed) undo(context.Context, <-chan struct{}) transport.Outcome {
 	return o.outcome
 }
 
+// newUndoer returns an undoer whose undos do not need a server.
+func newUndoer(clock func() lease.Stamp) *Undoer {
+	return New(&transport.Sender{Topology: transport.NewTopology(false, 2*inFlight), Patience: time.Second}, clock)
+}
+
 // Close waits for what is in flight, not for everything that is owed: with a silent server, each item would take its
 // time.
 func TestUndo_close_does_not_send_everything(t *testing.T) {
-	u := newUndoer(newTestClient(t, Options{}))
+	u := newUndoer(lease.SystemClock)
 	var sent atomic.Int32
-	const all = 8 * undosInFlight
+	const all = 8 * inFlight
 	answer := make(chan struct{}) // the server is silent until it closes
 	for range all {
-		u.add(&owed{&sent, transport.Uncertain, answer}, undoPlan{lease: time.Minute})
+		u.Add(&owed{&sent, transport.Uncertain, answer}, Plan{Lease: time.Minute})
 	}
 	require.Eventually(t, func() bool { return sent.Load() > 0 }, time.Minute, time.Millisecond)
 	before := sent.Load()
 	closed := make(chan struct{})
-	go func() { u.close(t.Context()); close(closed) }()
+	go func() { u.Close(t.Context()); close(closed) }()
 	<-u.open.Done()
 	close(answer)
 	<-closed
@@ -49,34 +54,32 @@ func TestUndo_close_does_not_send_everything(t *testing.T) {
 
 // While a server is silent, nothing is sent twice before everything was sent once, and the backlog is bounded.
 func TestUndo_waits_for_a_silent_server_with_one_probe(t *testing.T) {
-	u := newUndoer(newTestClient(t, Options{}))
-	defer u.close(t.Context())
+	u := newUndoer(lease.SystemClock)
+	defer u.Close(t.Context())
 	var sent atomic.Int32
-	plan := undoPlan{lease: time.Minute, late: true, generation: transport.NoGeneration}
-	u.add(&owed{&sent, transport.Uncertain, nil}, plan)
+	plan := Plan{Lease: time.Minute, Late: true, Generation: transport.NoGeneration}
+	u.Add(&owed{&sent, transport.Uncertain, nil}, plan)
 	require.Eventually(t, func() bool { return sent.Load() >= 1 }, time.Minute, time.Millisecond)
-	for range undoLine + 1000 {
-		u.add(&owed{&sent, transport.Uncertain, nil}, plan)
+	for range longestLine + 1000 {
+		u.Add(&owed{&sent, transport.Uncertain, nil}, plan)
 	}
 	probes := sent.Load()
 	require.Eventually(t, func() bool { return sent.Load() >= probes+3 }, time.Minute, time.Millisecond)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	require.LessOrEqual(t, len(u.pending), undoLine+1)
+	require.LessOrEqual(t, len(u.pending), longestLine+1)
 }
 
 // TestUndo_schedule checks the times at which the undo of an acquisition is repeated, by its lease.
 func TestUndo_schedule(t *testing.T) {
 	for length, commands := range map[time.Duration]int{
-		100 * time.Millisecond: 3, time.Second: 3, DefaultLease: 3, time.Minute: 4, time.Hour: 5, MaxLease: 5,
+		100 * time.Millisecond: 3, time.Second: 3, 30 * time.Second: 3, time.Minute: 4, time.Hour: 5, lease.Longest: 5,
 	} {
-		c := newTestClient(t, Options{})
 		var now time.Duration
-		c.clock = func() lease.Stamp { return lease.Stamp{Mono: now, Wall: now} }
-		u := newUndoer(c)
+		u := newUndoer(func() lease.Stamp { return lease.Stamp{Mono: now, Wall: now} })
 		var sent atomic.Int32
 		p := &owed{&sent, transport.Answered, nil}
-		u.add(p, undoPlan{delay: time.Hour, lease: length, late: true, generation: transport.NoGeneration})
+		u.Add(p, Plan{Delay: time.Hour, Lease: length, Late: true, Generation: transport.NoGeneration})
 		u.timer.Stop()
 		start, last := u.pending[p].due, time.Duration(0)
 		for u.pending[p] != nil {
@@ -86,6 +89,6 @@ func TestUndo_schedule(t *testing.T) {
 			u.timer.Stop()
 		}
 		require.EqualValues(t, commands, sent.Load(), "%v", length)
-		require.Equal(t, min(length+lease.Margin(length), lateDelivery), last, "%v", length)
+		require.Equal(t, min(length+lease.Margin(length), LateDelivery), last, "%v", length)
 	}
 }

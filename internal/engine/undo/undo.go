@@ -1,4 +1,6 @@
-package latchkey
+// Package undo settles commands whose outcome is unknown, in the background, and numbers the operations that must count
+// once.
+package undo
 
 import (
 	"context"
@@ -13,7 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// undoer makes the server's state match the client's after a command with an unknown outcome: an
+// Undoer makes the server's state match the client's after a command with an unknown outcome: an
 // acquisition that was sent and not answered, a release that could not be delivered, a renewal that
 // may have been sent for a lost hold. It does so at once, and repeats it until no late copy of the
 // command can be executed any more:
@@ -26,11 +28,11 @@ import (
 //	an acquisition that was sent in the  at once                    it is answered
 //	generation of the answer
 //
-//	any other acquisition                at once, after undoPause,  it is answered after the
+//	any other acquisition                at once, after FirstPause, it is answered after the
 //	                                     after pauses that grow,    end of the window
 //	                                     at the end of the window
 //
-// The window is the lease that the acquisition wanted, but lateDelivery at most. So the undoer
+// The window is the lease that the acquisition wanted, but LateDelivery at most. So the undoer
 // sends three commands for the default lease of 30 s or a shorter one, and five for the longest. An
 // acquisition that is executed late stays until the next of these commands, or until its lease is
 // over if that is sooner.
@@ -38,59 +40,60 @@ import (
 // A command without an answer does not count. The undo stays in the line of its node (see
 // [transport.NodeLine]) until the lease is over, even the lease of an acquisition that was executed
 // at the last moment.
-type undoer struct {
-	client *Client
-	open   context.Context // until close
+type Undoer struct {
+	sender *transport.Sender
+	clock  func() lease.Stamp
+	open   context.Context // until Close
 	end    context.CancelFunc
 	tasks  sync.WaitGroup
 
 	mu      sync.Mutex
-	pending map[undoable]*pendingUndo
+	pending map[Undoable]*pendingUndo
 	queue   async.Heap[*pendingUndo] // those that wait for their time
 	timer   *time.Timer              // for the first of them, nil before the first use
 }
 
 const (
-	// lateDelivery is the longest time for which a command can be on its way. It is longer than TCP
+	// LateDelivery is the longest time for which a command can be on its way. It is longer than TCP
 	// keeps trying to deliver.
-	lateDelivery = 20 * time.Minute
-	// undoPause is the first pause between two commands, or a fifteenth of the window if that is
-	// less. Each later pause is undoGrowth times as long.
-	undoPause  = 2 * time.Second
-	undoGrowth = 16
-	// undoRetry is the pause after an answer that means "not now".
-	undoRetry = transport.LongPause
-	// undosInFlight is how many undo commands can be in flight to one node: about as many as callers give
+	LateDelivery = 20 * time.Minute
+	// FirstPause is the first pause between two commands, or a fifteenth of the window if that is
+	// less. Each later pause is pauseGrowth times as long.
+	FirstPause  = 2 * time.Second
+	pauseGrowth = 16
+	// RetryPause is the pause after an answer that means "not now".
+	RetryPause = transport.LongPause
+	// inFlight is how many undo commands can be in flight to one node: about as many as callers give
 	// up within a round trip, or else the withdrawals of waiters fall behind. They share the slots that are
 	// reserved for renewals and releases, and must leave most of them free.
-	undosInFlight = 64
-	// undoProbePause is the pause between two probes of a silent node. Each probe is repeated until
+	inFlight = 64
+	// probePause is the pause between two probes of a silent node. Each probe is repeated until
 	// the client's patience is over.
-	undoProbePause = transport.LongPause
-	// undoLine is how many undos can wait for a silent node. If there are more, the oldest that end
+	probePause = transport.LongPause
+	// longestLine is how many undos can wait for a silent node. If there are more, the oldest that end
 	// by themselves are left to their leases.
-	undoLine = 1 << 14
+	longestLine = 1 << 14
 )
 
-// undoable is something whose state on the server may differ from the client's.
-type undoable interface {
-	// undo corrects the server's state once, and returns the outcome.
-	undo(ctx context.Context, stop <-chan struct{}) transport.Outcome
+// Undoable is something whose state on the server may differ from the client's.
+type Undoable interface {
+	// Undo corrects the server's state once, and returns the outcome.
+	Undo(ctx context.Context, stop <-chan struct{}) transport.Outcome
 }
 
-// undoPlan describes an undo to the undoer.
-type undoPlan struct {
-	key        string
-	delay      time.Duration        // before the first command
-	lease      time.Duration        // that the server may have given
-	late       bool                 // an acquisition may be executed late
-	generation transport.Generation // in which that acquisition was sent
+// Plan describes an undo to the undoer.
+type Plan struct {
+	Key        string
+	Delay      time.Duration        // before the first command
+	Lease      time.Duration        // that the server may have given
+	Late       bool                 // an acquisition may be executed late
+	Generation transport.Generation // in which that acquisition was sent
 }
 
-// pendingUndo is an undo that is not finished, guarded by undoer.mu. Its times are on the monotonic
+// pendingUndo is an undo that is not finished, guarded by Undoer.mu. Its times are on the monotonic
 // clock.
 type pendingUndo struct {
-	what       undoable
+	what       Undoable
 	slot       uint16
 	index      int32                // its index in the queue; async.NotInHeap if it is in the line of its node, or in flight
 	again      bool                 // it was added again while it was in flight
@@ -102,19 +105,20 @@ type pendingUndo struct {
 	expiry     time.Duration        // when nothing is left to undo, answered or not
 }
 
-func newUndoer(c *Client) *undoer {
+// New returns an undoer that tries each undo for the sender's patience.
+func New(s *transport.Sender, clock func() lease.Stamp) *Undoer {
 	open, end := context.WithCancel(context.Background())
-	return &undoer{client: c, open: open, end: end, pending: map[undoable]*pendingUndo{}}
+	return &Undoer{sender: s, clock: clock, open: open, end: end, pending: map[Undoable]*pendingUndo{}}
 }
 
-// add schedules an undo.
-func (u *undoer) add(what undoable, plan undoPlan) {
+// Add schedules an undo.
+func (u *Undoer) Add(what Undoable, plan Plan) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.open.Err() != nil {
 		return
 	}
-	p := newPendingUndo(what, plan, u.client.clock().Mono)
+	p := newPendingUndo(what, plan, u.clock().Mono)
 	switch known := u.pending[what]; {
 	case known == nil:
 		u.pending[what] = p
@@ -130,17 +134,17 @@ func (u *undoer) add(what undoable, plan undoPlan) {
 	u.arm()
 }
 
-func newPendingUndo(what undoable, plan undoPlan, now time.Duration) *pendingUndo {
-	start := now + plan.delay
-	lease := min(plan.lease+lease.Margin(plan.lease), lateDelivery)
+func newPendingUndo(what Undoable, plan Plan, now time.Duration) *pendingUndo {
+	start := now + plan.Delay
+	lease := min(plan.Lease+lease.Margin(plan.Lease), LateDelivery)
 	p := &pendingUndo{
-		what: what, slot: keyspace.Slot(plan.key), index: async.NotInHeap,
-		due: start, pause: min(undoPause, lease/(undoGrowth-1)),
-		late: plan.late, generation: plan.generation,
+		what: what, slot: keyspace.Slot(plan.Key), index: async.NotInHeap,
+		due: start, pause: min(FirstPause, lease/(pauseGrowth-1)),
+		late: plan.Late, generation: plan.Generation,
 		window: start + lease, expiry: start + lease,
 	}
 	if p.late {
-		p.expiry += lateDelivery
+		p.expiry += LateDelivery
 	}
 	return p
 }
@@ -158,12 +162,12 @@ func (p *pendingUndo) merge(more *pendingUndo) {
 }
 
 // arm sets the timer for the first in the queue. u.mu is held.
-func (u *undoer) arm() {
+func (u *Undoer) arm() {
 	next := u.queue.Next()
 	if next == async.NoDeadline || u.open.Err() != nil {
 		return
 	}
-	wait := max(next-u.client.clock().Mono, 0)
+	wait := max(next-u.clock().Mono, 0)
 	if u.timer == nil {
 		u.timer = time.AfterFunc(wait, u.dispatch)
 		return
@@ -172,13 +176,13 @@ func (u *undoer) arm() {
 }
 
 // dispatch sends what is due.
-func (u *undoer) dispatch() {
+func (u *Undoer) dispatch() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.open.Err() != nil {
 		return
 	}
-	now := u.client.clock().Mono
+	now := u.clock().Mono
 	for u.queue.Next() <= now {
 		u.send(u.queue.TakeFirst())
 	}
@@ -186,25 +190,25 @@ func (u *undoer) dispatch() {
 }
 
 // send puts an undo into the line of its node. u.mu is held.
-func (u *undoer) send(p *pendingUndo) {
-	line := transport.LineOf[*pendingUndo](u.client.topology.Serving(p.slot), u, 0, undosInFlight)
+func (u *Undoer) send(p *pendingUndo) {
+	line := transport.LineOf[*pendingUndo](u.sender.Topology.Serving(p.slot), u, 0, inFlight)
 	if line.Add(p) {
 		u.tasks.Go(func() {
-			line.Serve(u.open, u.tasks.Go, func() time.Duration { return transport.Jitter(undoProbePause) }, u.attempt)
+			line.Serve(u.open, u.tasks.Go, func() time.Duration { return transport.Jitter(probePause) }, u.attempt)
 		})
 	}
-	if oldest, found := line.Shorten(undoLine, func(p *pendingUndo) bool { return p.late }); found {
+	if oldest, found := line.Shorten(longestLine, func(p *pendingUndo) bool { return p.late }); found {
 		delete(u.pending, oldest.what)
 	}
 }
 
 // attempt undoes something once, and plans the next time or forgets it. It reports whether the node
 // answered.
-func (u *undoer) attempt(p *pendingUndo) (heard bool) {
-	v := u.try(context.Background(), p.what.undo)
+func (u *Undoer) attempt(p *pendingUndo) (heard bool) {
+	v := u.try(context.Background(), p.what.Undo)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	now := u.client.clock().Mono
+	now := u.clock().Mono
 	switch {
 	case p.again:
 		p.again = false
@@ -213,9 +217,9 @@ func (u *undoer) attempt(p *pendingUndo) (heard bool) {
 		return v.Heard()
 	case v.Final():
 		p.due = min(now+p.pause, p.window)
-		p.pause *= undoGrowth
+		p.pause *= pauseGrowth
 	case v == transport.TryLater:
-		p.due = now + transport.Jitter(undoRetry)
+		p.due = now + transport.Jitter(RetryPause)
 	default:
 		u.send(p)
 		return false
@@ -226,25 +230,25 @@ func (u *undoer) attempt(p *pendingUndo) (heard bool) {
 }
 
 // settled reports, after an answer, whether nothing can be executed late any more. u.mu is held.
-func (u *undoer) settled(p *pendingUndo, now time.Duration) bool {
-	return !p.late || now >= p.window || u.client.topology.IsStill(p.generation)
+func (u *Undoer) settled(p *pendingUndo, now time.Duration) bool {
+	return !p.late || now >= p.window || u.sender.Topology.IsStill(p.generation)
 }
 
 // try undoes something once, within the patience of the client.
-func (u *undoer) try(ctx context.Context, once func(context.Context, <-chan struct{}) transport.Outcome) transport.Outcome {
-	ctx, cancel := context.WithTimeout(ctx, u.client.sender.Patience)
+func (u *Undoer) try(ctx context.Context, once func(context.Context, <-chan struct{}) transport.Outcome) transport.Outcome {
+	ctx, cancel := context.WithTimeout(ctx, u.sender.Patience)
 	defer cancel()
 	return once(ctx, u.open.Done())
 }
 
-// undoNow undoes something for a call that has to report the outcome, and reports whether it is
+// Now undoes something for a call that has to report the outcome, and reports whether it is
 // done.
-func (u *undoer) undoNow(once func(context.Context, <-chan struct{}) transport.Outcome) bool {
+func (u *Undoer) Now(once func(context.Context, <-chan struct{}) transport.Outcome) bool {
 	return u.try(context.Background(), once).Final()
 }
 
-// close undoes everything once more. What it cannot reach by then ends with its lease.
-func (u *undoer) close(ctx context.Context) {
+// Close undoes everything once more. What it cannot reach by then ends with its lease.
+func (u *Undoer) Close(ctx context.Context) {
 	u.mu.Lock()
 	u.end()
 	if u.timer != nil {
@@ -253,9 +257,9 @@ func (u *undoer) close(ctx context.Context) {
 	u.mu.Unlock()
 	u.tasks.Wait()
 	var silent sync.Map // nodes
-	async.ForEach(closeReleases, slices.Collect(maps.Values(u.pending)), func(p *pendingUndo) {
-		node := u.client.topology.Serving(p.slot)
-		if _, is := silent.Load(node); !is && ctx.Err() == nil && !u.try(ctx, p.what.undo).Heard() {
+	async.ForEach(inFlight, slices.Collect(maps.Values(u.pending)), func(p *pendingUndo) {
+		node := u.sender.Topology.Serving(p.slot)
+		if _, is := silent.Load(node); !is && ctx.Err() == nil && !u.try(ctx, p.what.Undo).Heard() {
 			silent.Store(node, true)
 		}
 	})

@@ -10,13 +10,13 @@ import (
 
 // A lock that is granted to an owner for which nobody waits any more is given back, also if the channel of the client is
 // subscribed only because its link still is.
-func TestHandover_grant_that_nobody_expects(t *testing.T) {
+func TestGiveBack_grant_that_nobody_expects(t *testing.T) {
 	c := newTestClient(t, Options{})
 	key, owner, ctx := uniqueName(t, c), c.id+":7", context.Background()
 	b := c.rueidis.B()
 	require.NoError(t, c.rueidis.Do(ctx, b.Hset().Key(key).FieldValue().FieldValue(owner, "1").Build()).Error())
 	require.NoError(t, c.rueidis.Do(ctx, b.Pexpire().Key(key).Milliseconds(600_000).Build()).Error())
-	c.handover.unclaimed(c.handover.own, "grant h "+owner+" 0@0 "+key)
+	c.inbox.Unclaimed("latchkey:{"+c.id+"}", "grant h "+owner+" 0@0 "+key)
 	require.Eventually(t, func() bool {
 		n, err := c.rueidis.Do(ctx, b.Exists().Key(key).Build()).AsInt64()
 		return err == nil && n == 0

@@ -1,0 +1,49 @@
+package latchkey
+
+import (
+	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/inbox"
+	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
+)
+
+// newInbox makes the inbox of the client. subscribe begins to listen to a channel.
+func (c *Client) newInbox(subscribe func(*pubsub.Subscription)) *inbox.Inbox {
+	b := inbox.New(inbox.Config{
+		Client:      c.id,
+		Sharded:     c.publish == "SPUBLISH",
+		Counts:      !c.cluster,
+		PollCeiling: c.options.PollCeiling,
+		Subscribe:   subscribe,
+	})
+	hash := &spec{kind: keyspace.KindLock, protocol: hashProtocol{}} // for all kinds in a hash
+	b.Register("h", func(key, owner string) { c.giveBack(hash, key, owner) })
+	return b
+}
+
+// registerGrants has locks of a kind given back that are granted to owners that no longer wait.
+func (c *Client) registerGrants(s *spec) {
+	if s.grantMark != "" {
+		c.inbox.Register(s.grantMark, func(key, owner string) { c.giveBack(s, key, owner) })
+	}
+}
+
+// giveBack releases a lock that was granted to an owner that no longer waits, unless the owner has
+// the lock. While the owner releases it, a second release is delayed: most grants that arrive then
+// are late copies of the grant that the owner has used. If the second release were executed first,
+// the owner's own release would find the lock gone, and report it lost.
+func (c *Client) giveBack(s *spec, key, owner string) {
+	name, length := identity.Of(owner), c.options.StaleWaiterTimeout
+	if o := c.registry.liveOn(key, name); o != nil {
+		if !o.usable() {
+			o.undoLater(undo.RetryPause, length)
+		}
+		return
+	}
+	if s.inUse != nil && s.inUse(c.registry, key, owner) {
+		return
+	}
+	o := c.registry.build(primitiveOf(c, s, keyspace.OfKey(key, key)), name, 0, false)
+	c.sender.Background(func() { c.undo.Add(o.lastRelease(), undo.Plan{Key: key, Lease: length}) })
+}
