@@ -51,10 +51,16 @@ func (s *Semaphore) newPlace(count int, waits bool, ticket string, wake func()) 
 func (p *semPlace) queueName() string { return p.client.id + ":" + p.op.Number }
 func (p *semPlace) entry() string     { return p.queueName() + " " + strconv.Itoa(p.count) }
 
-// Signal, Query, Reconnected and Granted implement [inbox.Recipient].
-func (p *semPlace) Signal()                    { p.wake() }
-func (p *semPlace) Query()                     { p.wake() }
-func (p *semPlace) Reconnected()               { p.wake() }
+// Signal implements [inbox.Recipient], as do the following methods: whatever it hears, the front asks.
+func (p *semPlace) Signal() { p.wake() }
+
+// Query implements [inbox.Recipient].
+func (p *semPlace) Query() { p.wake() }
+
+// Reconnected implements [inbox.Recipient].
+func (p *semPlace) Reconnected() { p.wake() }
+
+// Granted implements [inbox.Recipient]. A place is called, and gets no grants.
 func (p *semPlace) Granted(int64, string) bool { return false }
 
 // ask asks the server for the permits. A waiter that is refused has its place in the queue from then on, and listens
