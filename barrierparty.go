@@ -311,6 +311,8 @@ func (b barrierProtocol) renewalCall(o *ownership, lease time.Duration) script.C
 	return script.NewCall(script.BarrierRenew, []string{b.barrier.names.Key, b.barrier.waiting}, o.wire, script.MillisText(lease))
 }
 
+func (barrierProtocol) renewalCalls(*ownership, time.Duration) []script.Call { return nil }
+
 // wakeParties has the parties of a client query how their generations ended, because the
 // server no longer lists one of them as waiting.
 func wakeParties(o *ownership) {

@@ -38,22 +38,21 @@ type Client struct {
 	cluster bool
 	clock   func() lease.Stamp
 
-	sender          *transport.Sender
-	waitQueues      *line.Table
-	waiting         line.Waiting
-	notifier        *pubsub.Notifier
-	watchdog        *watchdog
-	undo            *undo.Undoer
-	confirmCalls    *transport.Replication // nil if no confirmation is needed
-	confirmRenewals *transport.Replication // the same for renewals, which must not queue behind acquisitions
-	registry        *registry
-	inbox           *inbox.Inbox
-	topology        *transport.Topology
-	serverIdentity  serverIdentity
-	sessions        *undo.Sessions
-	reporter        *report.Reporter
-	record          *clientRecord
-	labels          *knownLabels
+	sender         *transport.Sender
+	waitQueues     *line.Table
+	waiting        line.Waiting
+	notifier       *pubsub.Notifier
+	watchdog       *watchdog
+	undo           *undo.Undoer
+	confirmCalls   *transport.Replication // nil if no confirmation is needed
+	registry       *registry
+	inbox          *inbox.Inbox
+	topology       *transport.Topology
+	serverIdentity serverIdentity
+	sessions       *undo.Sessions
+	reporter       *report.Reporter
+	record         *clientRecord
+	labels         *knownLabels
 
 	publish    string // the command that publishes
 	tokenFloor string // '1' if tokens follow the clock
@@ -136,7 +135,7 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	c.reporter = report.New(options.Logger, observerOf(options))
 	c.notifier = pubsub.New(c.sender, reportsOfMessages(c.reporter), c.id, 2*options.PollCeiling, sharded)
 	c.notifier.Counts = !c.cluster
-	c.watchdog = newWatchdog(c)
+	c.watchdog = c.newWatchdog()
 	c.undo = undo.New(c.sender, c.clock)
 	c.registry = newRegistry(c)
 	givenUp := func(record string) { c.reporter.Log(report.NoticeGivenUp, record) }
@@ -165,7 +164,21 @@ func (c *Client) initSender(topology *transport.Topology) {
 		Clock:           c.options.clock,
 	}
 	c.confirmCalls = c.options.Replicas.confirmation(c.id, maxWaits)
-	c.confirmRenewals = c.options.Replicas.confirmation(c.id, 2*c.renewFlights()) // renewals that timed out may still wait
+}
+
+// newWatchdog makes the watchdog. Its renewals must not queue behind acquisitions for replicas that
+// confirm them, so they do that apart.
+func (c *Client) newWatchdog() *watchdog {
+	waits := 2 * renewalFlights(c.topology.Cluster) // renewals that timed out may still wait
+	return newWatchdog(watchdogConfig{
+		Clock:       c.clock,
+		Topology:    c.topology,
+		PollCeiling: c.options.PollCeiling,
+		Send:        renewalsOver(c.sender, c.options.Replicas.confirmation(c.id, waits)),
+		Failed: func(lock string, holds int, err error) {
+			c.reporter.Log(report.NoticeRenewal, lock, slog.Int("holds", holds), slog.Any("error", err))
+		},
+	})
 }
 
 // queryAtStart finds out what must be known before the first lock: whether messages are
@@ -265,14 +278,6 @@ func endedBefore(ctx context.Context) error {
 // send sends a call until it is answered, the client's patience is over, or Close begins.
 func (c *Client) send(ctx context.Context, each script.Call) (transport.Answer, error) {
 	return c.sender.Call(ctx, c.closing, each.Cmd, each.Keys, each.Args)
-}
-
-// slotOf returns the slot of a key in a cluster, and 0 elsewhere.
-func (c *Client) slotOf(key string) uint16 {
-	if !c.cluster {
-		return 0
-	}
-	return keyspace.Slot(key)
 }
 
 // leaseText returns a lease as it is sent. For the default lease it allocates nothing.

@@ -85,7 +85,7 @@ func TestContext_ends_soon_after_the_machine_has_slept(t *testing.T) {
 func (w *watchdog) asleep() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.wakeAt > w.clock().Mono && len(w.signals) == 0
+	return w.wakeAt > w.config.Clock().Mono && len(w.signals) == 0
 }
 
 // The machine sleeps for a large part of the lease. The hold is renewed at once, because the rest of the lease is

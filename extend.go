@@ -49,7 +49,7 @@ func (o *ownership) extendBy(ctx context.Context, s *holdState, d time.Duration)
 	if err := o.mayExtend(s, d); err != nil {
 		return fault.Op("extend", o.lock.Name(), err)
 	}
-	c := o.protocol().renewalCall(o, d)
+	c := o.RenewalCall(d)
 	a, err := o.lock.client.sender.Call(ctx, o.lock.client.closing, c.Cmd.Confirmed(o.lock.client.confirmCalls), c.Keys, c.Args)
 	if a.Doubt || errors.Is(err, fault.ErrNotReplicated) {
 		o.mu.Lock()
@@ -60,9 +60,9 @@ func (o *ownership) extendBy(ctx context.Context, s *holdState, d time.Duration)
 	case causes != nil:
 		return fault.Op("extend", o.lock.Name(), causes...)
 	case result == 0:
-		o.lose(fault.ErrLost, "the key is gone or belongs to another owner")
+		o.Gone()
 	default:
-		o.renewed(a.Sent, d, result)
+		o.Renewed(a.Sent, d, result)
 	}
 	return o.extended(s, d)
 }

@@ -92,7 +92,7 @@ func (l *fairWaitList) batches(wanted *transport.Node) map[*transport.Node][]*re
 	all := map[*transport.Node][]*refreshing{}
 	open := map[uint16]*refreshing{}
 	for key, line := range l.byKey {
-		slot := l.client.slotOf(key)
+		slot := l.client.topology.SlotOf(key)
 		node := l.client.topology.Serving(slot)
 		for e := line.Front(); e != nil && (wanted == nil || wanted == node); {
 			b := open[slot]

@@ -63,7 +63,7 @@ func (c *Client) look(ctx context.Context, m transport.Master, names []*keyspace
 func (c *Client) lookGroups(names []*keyspace.Keys) (groups [][]*keyspace.Keys) {
 	open := map[uint16]int{}
 	for _, each := range names {
-		slot := c.slotOf(each.Key)
+		slot := c.topology.SlotOf(each.Key)
 		at, begun := open[slot]
 		if !begun || len(groups[at]) == lookBatch {
 			at = len(groups)

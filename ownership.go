@@ -27,10 +27,10 @@ type ownership struct {
 	isGuest bool     // another client made the owner
 	special protocol // one that knows more of this ownership than the lock's, or nil; set when it is made
 
-	sendMu   transport.FIFOMutex
-	schedule schedule                  // the watchdog's
-	redLine  atomic.Pointer[line.FIFO] // the line for the RedLock of which it is a member, or nil
-	links    line.Links                // to those that want the lock
+	sendMu  transport.FIFOMutex
+	watched watchedItem               // the watchdog's
+	redLine atomic.Pointer[line.FIFO] // the line for the RedLock of which it is a member, or nil
+	links   line.Links                // to those that want the lock
 
 	mu    sync.Mutex // guards the fields below
 	phase phase

@@ -89,3 +89,5 @@ func (p permitProtocol) releaseCall(o *ownership, to release, args []string) scr
 func (permitProtocol) renewalCall(o *ownership, lease time.Duration) script.Call {
 	return script.NewCall(script.PermitRenew, []string{keyspace.PermitIDsKey(o.lock.names.Key)}, identity.RawID(o.wire), script.MillisText(lease))
 }
+
+func (permitProtocol) renewalCalls(*ownership, time.Duration) []script.Call { return nil }

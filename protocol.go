@@ -23,6 +23,8 @@ type protocol interface {
 	releaseCall(o *ownership, to release, args []string) script.Call
 	// renewalCall returns one ownership's part of a batch of renewals.
 	renewalCall(o *ownership, lease time.Duration) script.Call
+	// renewalCalls returns a renewal of each key of the ownership, or nil if it cannot be renewed key by key.
+	renewalCalls(o *ownership, lease time.Duration) []script.Call
 }
 
 // release is what a release leaves.
@@ -32,12 +34,6 @@ type release struct {
 	// keep is for how long the lock stays taken if nobody holds it any more. If it is not 0, it is the last
 	// argument of the call.
 	keep time.Duration
-}
-
-// keyByKey is a protocol whose holds have several keys, each of which can be renewed separately.
-type keyByKey interface {
-	// renewalCalls are sent one after the other. The hold is renewed if all of them succeed.
-	renewalCalls(o *ownership, lease time.Duration) []script.Call
 }
 
 // Where the owner of a lock is stored in its key, as lua/shared/renew.lua names it.
@@ -79,6 +75,8 @@ func (stringProtocol) releaseCall(o *ownership, to release, args []string) scrip
 func (stringProtocol) renewalCall(o *ownership, lease time.Duration) script.Call {
 	return renewalOf(o, inString, o.wire, lease)
 }
+
+func (stringProtocol) renewalCalls(*ownership, time.Duration) []script.Call { return nil }
 
 // hashProtocol stores the owner and its count in a hash.
 type hashProtocol struct{}
@@ -136,6 +134,8 @@ func (hashProtocol) releaseCall(o *ownership, to release, args []string) script.
 func (hashProtocol) renewalCall(o *ownership, lease time.Duration) script.Call {
 	return renewalOf(o, inHash, o.wire, lease)
 }
+
+func (hashProtocol) renewalCalls(*ownership, time.Duration) []script.Call { return nil }
 
 func renewalOf(o *ownership, where, owner string, lease time.Duration) script.Call {
 	return script.NewCall(o.lock.spec.renew, []string{o.lock.names.Key}, where, owner, o.guestID(), script.MillisText(lease))

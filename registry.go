@@ -119,8 +119,9 @@ func (r *registry) build(p *primitive, owner identity.Owner, number uint64, isGu
 	o := &ownership{
 		lock: p, number: number,
 		wire: owner.String(), isGuest: isGuest,
-		schedule: newSchedule(), entry: noEntry,
+		entry: noEntry,
 	}
+	o.watched = newWatchedItem(o)
 	o.holds.first.ownership, o.local.shown, o.links = o, p.spec.public, r.client.waitQueues.LinksOf(o)
 	return o
 }

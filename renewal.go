@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
-	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -19,12 +17,16 @@ import (
 // renewBatch is how many holds one script renews: more would block the server for too long.
 const renewBatch = 100
 
-// renewPatience is the longest time that a renewal waits for its answer.
-const renewPatience = 2 * time.Second
+// A renewal waits for its answer for renewPatience at most, however long the lease is, and for leastRenewPatience at
+// least.
+const (
+	renewPatience      = 2 * time.Second
+	leastRenewPatience = 10 * time.Millisecond
+)
 
 // renewAll renews holds in as few scripts as the cluster slots allow, and does not wait
 // for the answers.
-func (w *watchdog) renewAll(r *route, due []*ownership) {
+func (w *watchdog) renewAll(r *route, due []*watchedItem) {
 	for _, batch := range w.batches(due) {
 		w.renewSoon(r, batch)
 	}
@@ -33,7 +35,7 @@ func (w *watchdog) renewAll(r *route, due []*ownership) {
 // renewSoon renews a batch as soon as the route has a slot for it, and does not wait for the answer. If the
 // whole batch is refused, it is divided, and its parts wait for slots like any other batch, without holding a
 // slot or for sendMu.
-func (w *watchdog) renewSoon(r *route, batch []*ownership) {
+func (w *watchdog) renewSoon(r *route, batch []*watchedItem) {
 	select {
 	case r.Slots <- struct{}{}:
 	case <-w.open.Done():
@@ -51,78 +53,76 @@ func (w *watchdog) renewSoon(r *route, batch []*ownership) {
 // renewal is one hold in a batch, with sendMu locked: no release of it is sent before the renewal has
 // returned, and no renewal follows a release that has begun.
 type renewal struct {
-	ownership *ownership
-	lease     time.Duration
+	*watchedItem
+
+	lease time.Duration
 }
 
-// reserve locks sendMu of each ownership that still needs renewal. A busy ownership is renewed alone when its
-// sendMu is free.
-func (w *watchdog) reserve(r *route, batch []*ownership) []renewal {
+// reserve locks sendMu of each hold that still needs renewal. A busy hold is renewed alone when its sendMu is free.
+func (w *watchdog) reserve(r *route, batch []*watchedItem) []renewal {
 	renewals := make([]renewal, 0, len(batch))
-	for _, o := range batch {
-		if !o.sendMu.TryLock() {
-			w.tasks.Go(func() { w.renewAlone(r, o) })
+	for _, i := range batch {
+		if !i.hold.SendMu().TryLock() {
+			w.tasks.Go(func() { w.renewAlone(r, i) })
 			continue
 		}
-		renewals = o.reserved(renewals)
+		renewals = i.reserved(renewals)
 	}
 	return renewals
 }
 
-// reserved appends the ownership, whose sendMu is locked, to renewals, or unlocks it if there is nothing to
-// renew.
-func (o *ownership) reserved(renewals []renewal) []renewal {
-	lease := o.nextLease()
+// reserved appends the hold, whose sendMu is locked, to renewals, or unlocks it if there is nothing to renew.
+func (i *watchedItem) reserved(renewals []renewal) []renewal {
+	lease := i.hold.NextLease()
 	if lease == 0 {
-		o.sendMu.Unlock()
+		i.hold.SendMu().Unlock()
 		return renewals
 	}
-	return append(renewals, renewal{o, lease})
+	return append(renewals, renewal{i, lease})
 }
 
-// renewAlone waits for sendMu of an ownership in line with other calls: a call that retries again and again
-// must not keep a renewal out.
-func (w *watchdog) renewAlone(r *route, o *ownership) {
-	o.mu.Lock()
-	period := o.lease.Period()
-	o.mu.Unlock()
-	ctx, cancel := context.WithTimeout(w.open, period)
+// renewAlone waits for sendMu of a hold in line with other calls: a call that retries again and again must not
+// keep a renewal out.
+func (w *watchdog) renewAlone(r *route, i *watchedItem) {
+	ctx, cancel := context.WithTimeout(w.open, i.hold.Period())
 	defer cancel()
-	if o.sendMu.LockToRenew(ctx) != nil {
-		o.renewLater()
+	if i.hold.SendMu().LockToRenew(ctx) != nil {
+		i.hold.RenewLater(nil)
 		return
 	}
 	select {
 	case r.Slots <- struct{}{}:
-		w.renewBatch(o.reserved(nil))
+		w.renewBatch(i.reserved(nil))
 		<-r.Slots
 	default: // a release must not wait for sendMu until other renewals are answered
-		o.sendMu.Unlock()
-		o.renewLater()
+		i.hold.SendMu().Unlock()
+		i.hold.RenewLater(nil)
 	}
 }
 
 // batches groups holds that one script may renew.
-func (w *watchdog) batches(all []*ownership) [][]*ownership {
+func (w *watchdog) batches(all []*watchedItem) [][]*watchedItem {
 	type batchKey struct {
-		script transport.Command
-		slot   uint16
+		renew transport.Command
+		most  int
+		slot  uint16
 	}
-	groups := map[batchKey][]*ownership{}
-	for _, o := range all {
-		key := batchKey{o.lock.spec.renew, w.client.slotOf(o.lock.names.Key)}
-		groups[key] = append(groups[key], o)
+	groups := map[batchKey][]*watchedItem{}
+	for _, i := range all {
+		renew, most := i.hold.Batch()
+		key := batchKey{renew, most, w.slotOf(i)}
+		groups[key] = append(groups[key], i)
 	}
-	var batches [][]*ownership
-	for _, group := range groups {
-		batches = slices.AppendSeq(batches, slices.Chunk(group, group[0].lock.spec.renewals))
+	var batches [][]*watchedItem
+	for key, group := range groups {
+		batches = slices.AppendSeq(batches, slices.Chunk(group, key.most))
 	}
 	return batches
 }
 
-// renewBatch sends one script, passes the result to each ownership, and unlocks each sendMu. If the server
+// renewBatch sends one script, passes the result to each hold, and unlocks each sendMu. If the server
 // refuses a batch for one of its keys, it returns the parts to send again.
-func (w *watchdog) renewBatch(batch []renewal) (parts [][]*ownership) {
+func (w *watchdog) renewBatch(batch []renewal) (parts [][]*watchedItem) {
 	if len(batch) == 0 {
 		return nil
 	}
@@ -136,17 +136,16 @@ func (w *watchdog) renewBatch(batch []renewal) (parts [][]*ownership) {
 	for i, r := range batch {
 		switch {
 		case i < len(results) && results[i] == 0:
-			r.ownership.lose(fault.ErrLost, "the key is gone or belongs to another owner")
+			r.hold.Gone()
 		case err != nil || results[i] < 0:
-			r.ownership.renewLater()
-			r.ownership.observe(report.RenewalFailed, nil, script.Returned(cmp.Or(err, errNotRenewed)))
+			r.hold.RenewLater(cmp.Or(err, errNotRenewed))
 		default:
-			r.ownership.renewed(sent, r.lease, results[i])
+			r.hold.Renewed(sent, r.lease, results[i])
 		}
-		r.ownership.sendMu.Unlock()
+		r.hold.SendMu().Unlock()
 	}
 	if err != nil {
-		w.client.reporter.Log(report.NoticeRenewal, batch[0].ownership.lock.Name(), slog.Int("holds", len(batch)), slog.Any("error", err))
+		w.config.Failed(batch[0].hold.Keys().Name, len(batch), err)
 	}
 	return nil
 }
@@ -161,25 +160,25 @@ func divisible(err error) bool {
 }
 
 // divide releases the turns of a batch and returns its halves.
-func divide(batch []renewal) [][]*ownership {
-	all := make([]*ownership, len(batch))
+func divide(batch []renewal) [][]*watchedItem {
+	all := make([]*watchedItem, len(batch))
 	for i, r := range batch {
-		r.ownership.sendMu.Unlock()
-		all[i] = r.ownership
+		r.hold.SendMu().Unlock()
+		all[i] = r.watchedItem
 	}
 	half := len(all) / 2
-	return [][]*ownership{all[:half], all[half:]}
+	return [][]*watchedItem{all[:half], all[half:]}
 }
 
 func (w *watchdog) sendRenewal(batch []renewal) (sent lease.Stamp, results []int64, err error) {
 	var all script.Call
 	patience := renewPatience
 	for _, r := range batch {
-		all.Add(r.ownership.protocol().renewalCall(r.ownership, r.lease))
+		all.Add(r.hold.RenewalCall(r.lease))
 		patience = min(patience, r.patience())
 	}
-	sent = w.clock()
-	results, err = w.sendRenewals(all, patience)
+	sent = w.config.Clock()
+	results, err = w.config.Send(all, patience)
 	if err == nil && len(results) != len(batch) {
 		results, err = nil, transport.ErrSilent
 	}
@@ -188,35 +187,35 @@ func (w *watchdog) sendRenewal(batch []renewal) (sent lease.Stamp, results []int
 
 // patience returns how long to wait for the answer to a renewal.
 func (r renewal) patience() time.Duration {
-	o := r.ownership
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return max(o.lease.RenewalPatience(o.lock.client.clock()), 10*time.Millisecond)
+	return max(r.hold.RenewalPatience(), leastRenewPatience)
 }
 
-// sendRenewals sends renewals. With an error it returns the results that count regardless: see denials.
-func (w *watchdog) sendRenewals(c script.Call, patience time.Duration) ([]int64, error) {
-	if r := w.client.confirmRenewals; r != nil {
-		patience = max(patience, r.Patience()) // a replica that confirms within that time is in time
+// renewalsOver returns a function for watchdogConfig.Send that sends over s. Replicas confirm the
+// renewals, unless confirm is nil.
+func renewalsOver(s *transport.Sender, confirm *transport.Replication) func(script.Call, time.Duration) ([]int64, error) {
+	return func(c script.Call, patience time.Duration) ([]int64, error) {
+		if confirm != nil {
+			patience = max(patience, confirm.Patience()) // a replica that confirms within that time is in time
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		results, err := s.SendOnce(ctx, c.Cmd.Confirmed(confirm), c.Keys, c.Args).AsIntSlice()
+		if err != nil {
+			results = script.Denials(err)
+		}
+		return results, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	results, err := w.client.sender.SendOnce(ctx, c.Cmd.Confirmed(w.client.confirmRenewals), c.Keys, c.Args).AsIntSlice()
-	if err != nil {
-		results = script.Denials(err)
-	}
-	return results, err
 }
 
 // renewKeyByKey renews one hold with a command for each of its keys, because the server refused a command with
 // all of them. The hold is renewed if all commands succeed.
 func (w *watchdog) renewKeyByKey(r renewal, refusal error) ([]int64, error) {
-	p, is := r.ownership.protocol().(keyByKey)
-	if !is {
+	calls := r.hold.RenewalCalls(r.lease)
+	if calls == nil {
 		return nil, refusal
 	}
-	for _, c := range p.renewalCalls(r.ownership, r.lease) {
-		results, err := w.sendRenewals(c, r.patience())
+	for _, c := range calls {
+		results, err := w.config.Send(c, r.patience())
 		switch {
 		case err == nil && len(results) != 1:
 			return nil, script.ErrReply

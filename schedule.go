@@ -4,33 +4,49 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
+	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// schedule is what the watchdog keeps for an ownership. watchdog.mu guards it.
-type schedule struct {
-	dueTimes
+// verifyOnly is the lease of a renewal that only checks whether the owner holds the lock. It is shorter than any
+// remaining lease, so the renewal changes nothing.
+const verifyOnly = -time.Second
 
-	index int32 // its index in the watchdog's queue
+// Keys implements [watchedHold].
+func (o *ownership) Keys() *keyspace.Keys { return o.lock.names }
+
+// Batch implements [watchedHold].
+func (o *ownership) Batch() (renew transport.Command, most int) {
+	return o.lock.spec.renew, o.lock.spec.renewals
 }
 
-// dueTimes says when an ownership is next due, on the monotonic clock.
-type dueTimes struct {
-	renewAt  time.Duration
-	deadline time.Duration // when a hold can no longer be relied on
-	verifyAt time.Duration // when the hold is to be verified if goroutines of this client wait for it
+// SendMu implements [watchedHold].
+func (o *ownership) SendMu() *transport.FIFOMutex { return &o.sendMu }
+
+// Period implements [watchedHold].
+func (o *ownership) Period() time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.lease.Period()
 }
 
-func newSchedule() schedule { return schedule{index: async.NotInHeap} }
+// Awaited implements [watchedHold]. Goroutines may be in line behind the ownership, or behind the RedLock of which it is
+// a member.
+func (o *ownership) Awaited() bool {
+	line := o.redLine.Load()
+	return o.links.HasLine() || line != nil && line.IsWaitedFor()
+}
 
-// DueAt implements [async.Item].
-func (o *ownership) DueAt() time.Duration { return min(o.schedule.renewAt, o.schedule.deadline) }
-
-// HeapIndex implements [async.Item].
-func (o *ownership) HeapIndex() *int32 { return &o.schedule.index }
+// EndIfOver implements [watchedHold].
+func (o *ownership) EndIfOver() {
+	if !o.endIfDue() {
+		o.endLimited()
+	}
+}
 
 // plan tells the watchdog when to renew and when to give up. o.mu is held.
 func (o *ownership) plan() { o.planFrom(o.lock.client.clock()) }
@@ -47,11 +63,11 @@ func (o *ownership) planFrom(now lease.Stamp) {
 // planAt is plan with the time of the next renewal. o.mu is held.
 func (o *ownership) planAt(now lease.Stamp, renewAt time.Duration) {
 	valid := min(o.lease.Valid(now), o.holds.untilLimit(now))
-	verifyAt := async.NoDeadline
+	w, verifyAt := o.lock.client.watchdog, async.NoDeadline
 	if o.lock.spec.lineRests() {
-		verifyAt = now.Mono + pausesUnheard*o.lock.client.verifyPause()
+		verifyAt = w.verifyAt(now.Mono)
 	}
-	o.lock.client.watchdog.plan(o, dueTimes{renewAt, now.Mono + valid, verifyAt})
+	w.plan(&o.watched, dueTimes{renewAt, now.Mono + valid, verifyAt})
 }
 
 // renews reports whether the lease is to be renewed and a renewal would extend it. o.mu is held.
@@ -59,9 +75,8 @@ func (o *ownership) renews() bool {
 	return o.phase == held && (o.holds.renewing > 0 || o.lease.Wanted != nil) && !o.lease.AtLimit()
 }
 
-// nextLease returns the lease for a renewal that is about to be sent, or 0 if there is nothing to
-// renew.
-func (o *ownership) nextLease() time.Duration {
+// NextLease implements [watchedHold].
+func (o *ownership) NextLease() time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
@@ -74,10 +89,27 @@ func (o *ownership) nextLease() time.Duration {
 	return 0
 }
 
-// renewed notes that the server has renewed the lease or verified the hold. A result above 1 says that the lease ends
+// RenewalPatience implements [watchedHold].
+func (o *ownership) RenewalPatience() time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.lease.RenewalPatience(o.lock.client.clock())
+}
+
+// RenewalCall implements [watchedHold].
+func (o *ownership) RenewalCall(lease time.Duration) script.Call {
+	return o.protocol().renewalCall(o, lease)
+}
+
+// RenewalCalls implements [watchedHold].
+func (o *ownership) RenewalCalls(lease time.Duration) []script.Call {
+	return o.protocol().renewalCalls(o, lease)
+}
+
+// Renewed notes that the server has renewed the lease or verified the hold. A result above 1 says that the lease ends
 // earlier, in result - 2 ms: see lua/permit/renew.lua. A release that waits for this answer needs the lease too, for its
 // own answer.
-func (o *ownership) renewed(sent lease.Stamp, lease time.Duration, result int64) {
+func (o *ownership) Renewed(sent lease.Stamp, lease time.Duration, result int64) {
 	o.mu.Lock()
 	if !o.phase.begun() {
 		o.mu.Unlock()
@@ -103,16 +135,21 @@ func (o *ownership) renewed(sent lease.Stamp, lease time.Duration, result int64)
 	o.observe(report.Renewed, nil, nil)
 }
 
-// renewLater plans another renewal soon, because only the deadline ends a hold that cannot be
-// renewed.
-func (o *ownership) renewLater() {
+// Gone implements [watchedHold].
+func (o *ownership) Gone() { o.lose(fault.ErrLost, "the key is gone or belongs to another owner") }
+
+// RenewLater implements [watchedHold]. Only the deadline ends a hold that cannot be renewed.
+func (o *ownership) RenewLater(err error) {
 	o.mu.Lock()
-	defer o.mu.Unlock()
 	switch {
 	case o.renews():
 		now := o.lock.client.clock()
 		o.planAt(now, now.Mono+transport.Jitter(o.lease.RetryPause()))
 	case o.phase == held:
 		o.plan()
+	}
+	o.mu.Unlock()
+	if err != nil {
+		o.observe(report.RenewalFailed, nil, script.Returned(err))
 	}
 }

@@ -12,9 +12,6 @@ import (
 // lock. A hold without renewal is only verified.
 
 const (
-	// verifyOnly is the lease of a renewal that only checks whether the owner holds the lock. It is
-	// shorter than any remaining lease, so the renewal changes nothing.
-	verifyOnly = -time.Second
 	// shortestVerifyPause is the shortest time between two rounds that look for such holds.
 	shortestVerifyPause = 10 * time.Millisecond
 	// pausesUnheard is how many pauses without news of a hold pass before it is to be verified. The next
@@ -23,42 +20,40 @@ const (
 )
 
 // verifyPause is how often the watchdog looks for holds that are to be verified.
-func (c *Client) verifyPause() time.Duration {
-	return max(c.options.PollCeiling/4, shortestVerifyPause)
+func (w *watchdog) verifyPause() time.Duration {
+	return max(w.config.PollCeiling/4, shortestVerifyPause)
 }
 
-// IsWaitedFor reports whether goroutines of this client are in line behind the ownership, or behind
-// the RedLock of which it is a member.
-func (o *ownership) isWaitedFor() bool {
-	line := o.redLine.Load()
-	return o.links.HasLine() || line != nil && line.IsWaitedFor()
+// verifyAt returns when a hold of which there is news now is to be verified.
+func (w *watchdog) verifyAt(now time.Duration) time.Duration {
+	return now + pausesUnheard*w.verifyPause()
 }
 
 // verify starts the verification of holds with waiters, if it is time for a round. There may be many
 // holds, so it looks for their waiters without holding w.mu.
 func (w *watchdog) verify(now time.Duration) {
-	found := slices.DeleteFunc(w.unheard(now), func(o *ownership) bool { return !o.isWaitedFor() })
+	found := slices.DeleteFunc(w.unheard(now), func(i *watchedItem) bool { return !i.hold.Awaited() })
 	if len(found) == 0 {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.startRenewals(slices.DeleteFunc(found, func(o *ownership) bool {
-		return o.schedule.index == async.NotInHeap || now < o.schedule.verifyAt // it may be over by now, or renewed
+	w.startRenewals(slices.DeleteFunc(found, func(i *watchedItem) bool {
+		return i.at == async.NotInHeap || now < i.due.VerifyAt // it may be over by now, or renewed
 	}))
 }
 
 // unheard returns the holds without news for a while, if it is time for a round.
-func (w *watchdog) unheard(now time.Duration) (found []*ownership) {
+func (w *watchdog) unheard(now time.Duration) (found []*watchedItem) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if now < w.verifyAt {
+	if now < w.nextVerify {
 		return nil
 	}
-	w.verifyAt = now + w.client.verifyPause()
-	for _, o := range w.queue {
-		if o.schedule.verifyAt <= now && now < o.schedule.deadline {
-			found = append(found, o)
+	w.nextVerify = now + w.verifyPause()
+	for _, i := range w.queue {
+		if i.due.VerifyAt <= now && now < i.due.Deadline {
+			found = append(found, i)
 		}
 	}
 	return found

@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -25,42 +26,53 @@ const (
 	clockJump = 5 * time.Millisecond
 )
 
+// watchdogConfig has the parts that a watchdog is made of.
+type watchdogConfig struct {
+	Clock       func() lease.Stamp
+	Topology    *transport.Topology // says which node has which key
+	PollCeiling time.Duration       // within about this time, a hold for which others wait is verified
+	// Send sends a script once, and returns one result for each hold. It waits for no longer than
+	// patience. With an error it returns the results that count regardless: see [script.Denials].
+	Send func(c script.Call, patience time.Duration) (results []int64, err error)
+	// Failed reports that a script did not renew holds, the first of which is one of that lock.
+	Failed func(lock string, holds int, err error)
+}
+
 // watchdog renews the holds of a client and ends those that it cannot renew. One goroutine keeps time for
 // all holds, and never waits for the server, so that a loss is signaled when it is due. Others, while
 // there is anything to renew, renew many holds with one script.
 type watchdog struct {
-	client  *Client
-	clock   func() lease.Stamp
+	config  watchdogConfig
 	signals chan struct{}   // something is due earlier than was planned
 	open    context.Context // until close
 	end     context.CancelFunc
 	tasks   sync.WaitGroup
 
-	mu       sync.Mutex
-	started  bool
-	queue    async.Heap[*ownership]
-	verifyAt time.Duration // when to look for holds to verify
-	wakeAt   time.Duration // when the timekeeper wakes next
-	skew     time.Duration // between the clocks, when the timekeeper last ran
+	mu         sync.Mutex
+	started    bool
+	queue      async.Heap[*watchedItem]
+	nextVerify time.Duration // when to look for holds to verify
+	wakeAt     time.Duration // when the timekeeper wakes next
+	skew       time.Duration // between the clocks, when the timekeeper last ran
 }
 
 // route is the way to one node: the holds that wait to be renewed there, and the slots for the
 // renewals in flight.
-type route = transport.NodeLine[*ownership]
+type route = transport.NodeLine[*watchedItem]
 
-// renewFlights returns how many renewals can be in flight to one node at once.
-func (c *Client) renewFlights() int {
-	if c.cluster {
+// renewalFlights returns how many renewals can be in flight to one node at once.
+func renewalFlights(cluster bool) int {
+	if cluster {
 		return nodeRenewFlights
 	}
 	return renewFlights
 }
 
-func newWatchdog(c *Client) *watchdog {
+// newWatchdog returns a watchdog. It starts no goroutine before it has a hold to watch.
+func newWatchdog(c watchdogConfig) *watchdog {
 	open, end := context.WithCancel(context.Background())
 	return &watchdog{
-		client:  c,
-		clock:   c.clock,
+		config:  c,
 		signals: make(chan struct{}, 1),
 		open:    open,
 		end:     end,
@@ -68,20 +80,20 @@ func newWatchdog(c *Client) *watchdog {
 	}
 }
 
-// plan sets when an ownership is due.
-func (w *watchdog) plan(o *ownership, due dueTimes) {
+// plan sets when a hold is due.
+func (w *watchdog) plan(i *watchedItem, due dueTimes) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if async.IsClosed(w.open.Done()) {
 		return
 	}
-	o.schedule.dueTimes = due
-	w.queue.Put(o)
+	i.due = due
+	w.queue.Put(i)
 	w.start()
 	// The timekeeper keeps sleeping if it wakes early enough anyway, so that a short hold costs no
 	// switch of goroutines.
-	if o.DueAt() < w.wakeAt {
-		w.wakeAt = o.DueAt()
+	if i.DueAt() < w.wakeAt {
+		w.wakeAt = i.DueAt()
 		async.Signal(w.signals)
 	}
 }
@@ -92,16 +104,16 @@ func (w *watchdog) start() {
 		return
 	}
 	w.started = true
-	now := w.clock()
+	now := w.config.Clock()
 	w.skew = now.Wall - now.Mono
 	w.tasks.Go(w.keepTime)
 }
 
-// drop forgets an ownership.
-func (w *watchdog) drop(o *ownership) {
+// drop forgets a hold.
+func (w *watchdog) drop(i *watchedItem) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.queue.Remove(o)
+	w.queue.Remove(i)
 }
 
 // close ends all goroutines.
@@ -125,12 +137,10 @@ func (w *watchdog) keepTime() {
 		case <-w.open.Done():
 			return
 		}
-		now := w.clock()
+		now := w.config.Clock()
 		w.verify(now.Mono)
-		for _, o := range w.collect(now) {
-			if !o.endIfDue() {
-				o.endLimited()
-			}
+		for _, i := range w.collect(now) {
+			i.hold.EndIfOver()
 		}
 		timer.Reset(w.sleep(signaled))
 	}
@@ -141,8 +151,8 @@ func (w *watchdog) keepTime() {
 func (w *watchdog) sleep(signaled bool) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := w.clock().Mono
-	w.wakeAt = min(now+longestSleep, w.verifyAt)
+	now := w.config.Clock().Mono
+	w.wakeAt = min(now+longestSleep, w.nextVerify)
 	switch {
 	case w.queue.Next() != async.NoDeadline:
 		w.wakeAt = min(w.wakeAt, w.queue.Next())
@@ -155,7 +165,7 @@ func (w *watchdog) sleep(signaled bool) time.Duration {
 
 // collect starts the renewals that are due, and returns what may be past its deadline: after a
 // jump of the wall clock, everything.
-func (w *watchdog) collect(now lease.Stamp) (overdue []*ownership) {
+func (w *watchdog) collect(now lease.Stamp) (overdue []*watchedItem) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	jumped := now.Wall-now.Mono > w.skew+clockJump
@@ -163,14 +173,14 @@ func (w *watchdog) collect(now lease.Stamp) (overdue []*ownership) {
 	if jumped {
 		return slices.Clone(w.queue)
 	}
-	var due []*ownership
+	var due []*watchedItem
 	for w.queue.Next() <= now.Mono {
-		o := w.queue.TakeFirst()
-		if o.schedule.deadline <= now.Mono {
-			overdue = append(overdue, o)
+		i := w.queue.TakeFirst()
+		if i.due.Deadline <= now.Mono {
+			overdue = append(overdue, i)
 			continue
 		}
-		due = append(due, o)
+		due = append(due, i)
 	}
 	if len(due) > 0 {
 		w.startRenewals(append(due, w.dueSoon(now.Mono)...))
@@ -181,10 +191,10 @@ func (w *watchdog) collect(now lease.Stamp) (overdue []*ownership) {
 // dueSoon returns the holds that are due soon: within a quarter of the time from their renewal to
 // their deadline, which is half a period for a hold with its full lease. They share a script now
 // and are due together from then on. w.mu is held.
-func (w *watchdog) dueSoon(now time.Duration) (soon []*ownership) {
-	for _, o := range w.queue {
-		if o.schedule.renewAt != async.NoDeadline && o.schedule.renewAt-now <= (o.schedule.deadline-o.schedule.renewAt)/4 {
-			soon = append(soon, o)
+func (w *watchdog) dueSoon(now time.Duration) (soon []*watchedItem) {
+	for _, i := range w.queue {
+		if i.due.RenewAt != async.NoDeadline && i.due.RenewAt-now <= (i.due.Deadline-i.due.RenewAt)/4 {
+			soon = append(soon, i)
 		}
 	}
 	return soon
@@ -192,23 +202,28 @@ func (w *watchdog) dueSoon(now time.Duration) (soon []*ownership) {
 
 // startRenewals starts the renewals of holds and does not wait for them: a silent node must not delay the
 // holds on others. Until the result arrives, only the deadline of a hold counts. w.mu is held.
-func (w *watchdog) startRenewals(due []*ownership) {
-	for _, o := range due {
-		o.schedule.renewAt, o.schedule.verifyAt = async.NoDeadline, async.NoDeadline
-		w.queue.Put(o)
+func (w *watchdog) startRenewals(due []*watchedItem) {
+	for _, i := range due {
+		i.due.RenewAt, i.due.VerifyAt = async.NoDeadline, async.NoDeadline
+		w.queue.Put(i)
 	}
-	for _, o := range due { // at last, so that they share scripts
-		w.send(o)
+	for _, i := range due { // at last, so that they share scripts
+		w.send(i)
 	}
 }
 
 // send puts a hold into the line of the node that has its key. w.mu is held.
-func (w *watchdog) send(o *ownership) {
-	node := w.client.topology.Serving(w.client.slotOf(o.lock.names.Key))
-	r := transport.LineOf[*ownership](node, w, w.client.renewFlights(), 1)
-	if r.Add(o) {
+func (w *watchdog) send(i *watchedItem) {
+	topology := w.config.Topology
+	r := transport.LineOf[*watchedItem](topology.Serving(w.slotOf(i)), w, renewalFlights(topology.Cluster), 1)
+	if r.Add(i) {
 		w.tasks.Go(func() { w.serve(r) })
 	}
+}
+
+// slotOf returns the slot of the key of a hold.
+func (w *watchdog) slotOf(i *watchedItem) uint16 {
+	return w.config.Topology.SlotOf(i.hold.Keys().Key)
 }
 
 // serve renews the holds that wait for a node, until there are none.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 const (
@@ -139,6 +141,14 @@ func (t *Topology) Serving(slot uint16) *Node {
 		return t.common
 	}
 	return owners.nodes[owners.of[slot]]
+}
+
+// SlotOf returns the slot of a key in a cluster, and 0 elsewhere.
+func (t *Topology) SlotOf(key string) uint16 {
+	if !t.Cluster {
+		return 0
+	}
+	return keyspace.Slot(key)
 }
 
 // peer is a node that can be queried.
