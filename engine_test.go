@@ -3,9 +3,11 @@ package latchkey
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,17 +17,20 @@ import (
 
 func TestWaitQueues_vanish_when_unused(t *testing.T) {
 	c := newTestClient(t, Options{})
+	var owned []weak.Pointer[ownership]
 	for i := range 100 {
 		lock := c.NewLock(uniqueName(t, c) + string(rune('a'+i%26)))
 		h, err := lock.Lock(context.Background())
 		require.NoError(t, err)
+		owned = append(owned, weak.Make(ownershipOf(h)))
 		require.NoError(t, h.Unlock(context.Background()))
 		require.Nil(t, c.waitQueues.Known(lock.lineKey()))
 	}
 	require.Empty(t, c.registry.all())
-	c.watchdog.mu.Lock()
-	defer c.watchdog.mu.Unlock()
-	require.Empty(t, c.watchdog.queue)
+	require.Eventually(t, func() bool {
+		collectGarbage()
+		return !slices.ContainsFunc(owned, func(o weak.Pointer[ownership]) bool { return o.Value() != nil })
+	}, time.Minute, time.Millisecond, "nothing of the client knows an ownership that is over")
 }
 
 // fakeClock has a monotonic and a wall clock that diverge on request.
@@ -50,7 +55,7 @@ func TestHold_is_lost_when_the_machine_has_slept(t *testing.T) {
 	require.ErrorIs(t, h.Unlock(context.Background()), ErrNotHeld)
 }
 
-func TestWatchdog_notices_that_the_machine_has_slept(t *testing.T) {
+func TestHold_loss_is_signaled_when_the_machine_has_slept(t *testing.T) {
 	var clock fakeClock
 	c := newTestClient(t, Options{clock: clock.now, Logger: quiet()})
 	h, err := c.NewLock(uniqueName(t, c)).Lock(context.Background())
@@ -72,7 +77,7 @@ func TestContext_ends_soon_after_the_machine_has_slept(t *testing.T) {
 		h, err := c.NewLock(fmt.Sprint(uniqueName(t, c), i)).Lock(context.Background(), Lease(time.Minute))
 		require.NoError(t, err)
 		work := h.Context(context.Background())
-		require.Eventually(t, c.watchdog.asleep, time.Minute, time.Microsecond)
+		time.Sleep(watchdogAsleep)
 		clock.sleep.Add(int64(time.Minute))
 		awake := time.Now()
 		<-work.Done()
@@ -81,12 +86,8 @@ func TestContext_ends_soon_after_the_machine_has_slept(t *testing.T) {
 	require.Less(t, best, 250*time.Millisecond)
 }
 
-// asleep reports whether the timekeeper sleeps.
-func (w *watchdog) asleep() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.wakeAt > w.config.Clock().Mono && len(w.signals) == 0
-}
+// watchdogAsleep is a time after which the timekeeper of the watchdog sleeps, having seen the newest hold.
+const watchdogAsleep = 20 * time.Millisecond
 
 // The machine sleeps for a large part of the lease. The hold is renewed at once, because the rest of the lease is
 // too short to wait for a third of it.
@@ -95,7 +96,7 @@ func TestWatchdog_renews_what_the_machine_has_nearly_overslept(t *testing.T) {
 	c := newTestClient(t, Options{clock: clock.now, Logger: quiet()})
 	h, err := c.NewLock(uniqueName(t, c)).Lock(context.Background())
 	require.NoError(t, err)
-	require.Eventually(t, c.watchdog.asleep, time.Minute, time.Microsecond)
+	time.Sleep(watchdogAsleep)
 	clock.sleep.Add(int64(DefaultLease * 8 / 10))
 	require.Eventually(t, func() bool { return h.Err() != nil || h.ValidFor() > DefaultLease/2 }, DefaultLease, time.Millisecond)
 	require.NoError(t, h.Err())
