@@ -12,11 +12,11 @@ import (
 
 // This file is what an acquisition does between two attempts.
 
-// What implements [line.Attempter].
+// What returns the kind and the name of the lock.
 func (a *acquisition) What() (keyspace.Kind, string) { return a.lock.spec.kind, a.lock.Name() }
 
-// Pause implements [line.Attempter]. It relies on messages, and tries as often as the kind of lock requires. A spin lock polls, and does not rely
-// on messages.
+// Pause implements [line.Attempter]. It relies on messages, and tries as often as the kind of lock requires. A spin lock
+// polls, and does not rely on messages.
 func (a *acquisition) Pause(q *line.Line, round int, left time.Duration) time.Duration {
 	c, s := a.lock.client, a.lock.spec
 	a.reportNoExpiry(left)

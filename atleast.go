@@ -9,7 +9,7 @@ import (
 )
 
 // A lock with [AtLeast] stays taken for a minimum time. Its first lease is at least as long, in case the
-// holder crashes. A release before that time replaces the owner by one with identity.KeptSuffix, which expires when the
+// holder crashes. A release before that time replaces the owner by one that ends with ":kept", and expires when the
 // time is over. Nothing can acquire as that owner, so nothing can enter the lock by the former owner.
 
 // checkAtLeast refuses the option for a lock that cannot stay taken, and for the lock of an election, which

@@ -114,7 +114,7 @@ func (a *acquisition) accept(ans transport.Answer) error {
 
 var errLate = errors.New("latchkey: the lease was over when the answer came")
 
-// identity.ReadHolder reads a reply that says for how long the lock is held, and by whom if the script
+// readHolder reads a reply that says for how long the lock is held, and by whom if the script
 // knows.
 func (a *acquisition) readHolder(ans transport.Answer) (left time.Duration, err error) {
 	if ans.Message.IsInt64() {

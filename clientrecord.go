@@ -38,7 +38,7 @@ const (
 // information is missing for a while.
 type clientRecord struct {
 	client *Client
-	id     string          // see Record
+	id     string          // see identity.Owner.Record
 	open   context.Context // until close
 	end    context.CancelFunc
 	tasks  sync.WaitGroup

@@ -7,7 +7,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
 
-// Parent is [Client.Parent] for the clients of the members.
+// parentOf is the reporter's Parent for the clients of the members.
 func (l *compositeLock) parentOf(ctx context.Context) *context.Context {
 	for _, p := range l.primitives() {
 		if parent := p.client.reporter.Parent(ctx); parent != nil {

@@ -51,13 +51,13 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	}
 }
 
-// observer is one loop over the sequence of Observe. It waits alone in its own wait queue, because
+// observer is one loop over the sequence of Observe. It waits alone in a line of its own, because
 // each observer has last seen a different state.
 type observer struct {
 	*Election
 	objectWait
 
-	key    string // of the wait queue, not of anything on the server
+	key    string // of the line, not of anything on the server
 	known  bool   // leader is the last answer of the server
 	leader Leader
 	fault  error // or why the server does not answer; yielded once

@@ -16,31 +16,31 @@ const (
 	// EventAttempt: the client sent one attempt to acquire the lock. Err is nil if it was granted,
 	// ErrNotAcquired if the lock is held, ErrUnavailable if the server is in trouble, otherwise the reason for
 	// the refusal. Permits that are requested together are one attempt, under the id of one of them.
-	EventAttempt = EventType(report.Attempt)
+	EventAttempt EventType = EventType(report.Attempt)
 	// EventAcquired: an outermost acquisition or a re-entry succeeded after Wait. For a
 	// semaphore, Count permits were acquired.
-	EventAcquired = EventType(report.Acquired)
+	EventAcquired EventType = EventType(report.Acquired)
 	// EventReleased: this client released the lock completely, after Held. Another client that joined the hold
 	// may still have it. For a semaphore, Count permits were released.
-	EventReleased = EventType(report.Released)
+	EventReleased EventType = EventType(report.Released)
 	// EventRenewed: the lease was renewed.
-	EventRenewed = EventType(report.Renewed)
+	EventRenewed EventType = EventType(report.Renewed)
 	// EventLost: the hold ended without a release after Held; Err is the cause.
-	EventLost = EventType(report.Lost)
+	EventLost EventType = EventType(report.Lost)
 	// EventUndone: an acquisition whose outcome was unknown turned out to have happened, and was undone.
-	EventUndone = EventType(report.Undone)
+	EventUndone EventType = EventType(report.Undone)
 	// EventGaveUp: a call ended after Wait without success; Err is what it returned. It is also sent for a
 	// TryLock, for the Await of a latch or a barrier, and for a MultiLock or RedLock in addition to its
 	// members. It is not sent for a call that failed with ErrInvalid or ErrClosed before it began. The call of
 	// a context that had already ended gives up at once.
-	EventGaveUp = EventType(report.GaveUp)
+	EventGaveUp EventType = EventType(report.GaveUp)
 	// EventRenewalFailed: a renewal was not confirmed, for the reason Err, as in EventAttempt. The lease
 	// continues, and the renewal is repeated. If the lease ends first, EventLost follows.
-	EventRenewalFailed = EventType(report.RenewalFailed)
+	EventRenewalFailed EventType = EventType(report.RenewalFailed)
 	// EventCountedDown: this client counted a latch down. Count is what remains.
-	EventCountedDown = EventType(report.CountedDown)
+	EventCountedDown EventType = EventType(report.CountedDown)
 	// EventOpened: an Await found its latch open, or its barrier complete, after Wait.
-	EventOpened = EventType(report.Opened)
+	EventOpened EventType = EventType(report.Opened)
 )
 
 // String returns the name of the event in lower case.

@@ -189,7 +189,7 @@ func (w *fairWaiter) args() (stale, ticket, grant string) {
 	return c.staleMS, ticket, grant
 }
 
-// AttemptBegins notes that a waiter is about to make an attempt, and returns the line of which it is in front.
+// attemptBegins notes that a waiter is about to make an attempt, and returns the line of which it is in front.
 func (l *fairWaitList) attemptBegins(w *fairWaiter) *line.FIFO {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -30,7 +30,7 @@ type holdState struct {
 
 	// For the observer.
 	acquired lease.Stamp      // of an outermost hold: just before the request that acquired it
-	parent   *context.Context // of its events, or nil: see Client.Parent
+	parent   *context.Context // of its events, or nil: see report.Reporter.Parent
 }
 
 func (s *holdState) lockName() string      { return s.ownership.lock.Name() }

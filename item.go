@@ -31,8 +31,8 @@ type watchedHold interface {
 
 	// NextLease returns the lease that a renewal is to ask for now, or 0 if there is nothing to renew.
 	NextLease() time.Duration
-	// RenewalPatience returns how long a renewal that is sent now waits for its answer.
-	RenewalPatience() time.Duration
+	// RenewalPatience returns how long a renewal to that lease waits for its answer if it is sent now.
+	RenewalPatience(lease time.Duration) time.Duration
 	// RenewalCall returns the part of the hold in a batch of renewals.
 	RenewalCall(lease time.Duration) script.Call
 	// RenewalCalls returns calls that each renew one of several keys, for a server that refuses to renew them

@@ -32,7 +32,7 @@ package latchkey
 //	undo.Undoer.mu          | what is to be undone, and when                             |
 //	undo.Sessions.mu        | the sessions of operations that count once                 |
 //	fairWaitList.mu         | the waiters for fair locks, and their tickets              | foreign code
-//	line.shard.mu           | wait queues, live ownerships: lines, uses, last answers    | ownership.mu, fairWaitList.mu
+//	line.shard.mu           | lines, live ownerships: waiters, uses, last answers        | ownership.mu, fairWaitList.mu
 //	pubsub.Notifier.mu      | the listeners, and the nodes that own slots                | fairWaitList.mu
 //	pubsub.listener.mu      | the subscriptions at a node                                | fairWaitList.mu, pubsub.Notifier.mu
 //	report.Reporter.mu      | the reports that the program has yet to receive            |

@@ -98,7 +98,7 @@ func (o *ownership) takeNext() *ownership {
 	return next
 }
 
-// asLeft is what this next owner, or nil, is for a wait queue.
+// asLeft is what this next owner, or nil, is for a line.
 func (o *ownership) asLeft() line.Place {
 	if o == nil {
 		return nil

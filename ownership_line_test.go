@@ -11,7 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 )
 
-// behind returns the wait queue of a lock's key, or nil.
+// behind returns the line of a lock's key, or nil.
 func behind(l *Lock) *line.Line { return l.client.waitQueues.Known(l.lineKey()) }
 
 func ownershipOf(h *Hold) *ownership { return h.inner().(*holdState).ownership }
@@ -39,7 +39,7 @@ func TestHold_that_nobody_contends_for_has_no_wait_queue(t *testing.T) {
 	}
 }
 
-// The wait queue stays after a waiter has come and gone, since it may have learned something.
+// The line stays after a waiter has come and gone, since it may have learned something.
 func TestHold_keeps_a_wait_queue_in_which_somebody_waited(t *testing.T) {
 	c := newTestClient(t, Options{})
 	ctx := context.Background()

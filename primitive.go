@@ -31,7 +31,7 @@ func (p *primitive) Name() string { return p.names.Name }
 // Client returns the client that made the lock.
 func (p *primitive) Client() *Client { return p.client }
 
-// line.LineKey returns the name under which goroutines wait for a lock. Both sides of a read/write lock have the same.
+// lineKey returns the name under which goroutines wait for a lock. Both sides of a read/write lock have the same.
 func (p *primitive) lineKey() line.Key {
 	kind := p.spec.kind
 	if p.spec.side != "" {

@@ -218,9 +218,9 @@ func (a *acquisition) isEnough(granted time.Duration, from lease.Stamp) bool {
 
 // waker receives the events that concern a waiter. Its methods must not block.
 type waker interface {
-	// signal wakes the waiter.
+	// Signal wakes the waiter.
 	Signal()
-	// reconnected is called when messages may have been lost.
+	// Reconnected is called when messages may have been lost.
 	Reconnected()
 }
 

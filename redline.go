@@ -76,13 +76,13 @@ func (l *RedLock) waitInFront(ctx context.Context, r *request, settings []settin
 	return l.rounds(ctx, r, settings, line, mark)
 }
 
-// WaitError is the error of a wait in line that ended with err.
+// waitError is the error of a wait in line that ended with err.
 func (l *RedLock) waitError(line *line.FIFO, err error) error {
 	p := l.primitives()[0]
 	return p.client.withOwnHold(p.names.Key, line.WaitError(err))
 }
 
-// MayReenter reports whether an acquisition may re-enter a member, by a hold on its context or by an owner.
+// mayReenter reports whether an acquisition may re-enter a member, by a hold on its context or by an owner.
 func (l *RedLock) mayReenter(ctx context.Context) bool {
 	if owner, err := identity.OwnerFrom(ctx); err != nil || !owner.IsZero() {
 		return true

@@ -10,7 +10,7 @@ import (
 )
 
 // registry has the ownerships of explicit owners, which can be re-entered, by lock and owner. It finds the live
-// ownerships of a client, which its wait queues have by key.
+// ownerships of a client, which its lines have by key.
 type registry struct {
 	client *Client
 

@@ -49,7 +49,7 @@ func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
 	return err
 }
 
-// ReleaseFails lets the first in line query the server, and go on with the next owner. If there is nobody, it returns that
+// releaseFails lets the first in line query the server, and go on with the next owner. If there is nobody, it returns that
 // owner as left. o.mu is held: an ownership that is over is no longer counted.
 func (o *ownership) releaseFails() (left line.Place) {
 	left, taken := o.links.ReleaseFails(o.local.next.asLeft())

@@ -187,7 +187,7 @@ func (w *watchdog) sendRenewal(batch []renewal) (sent lease.Stamp, results []int
 
 // patience returns how long to wait for the answer to a renewal.
 func (r renewal) patience() time.Duration {
-	return max(r.hold.RenewalPatience(), leastRenewPatience)
+	return max(r.hold.RenewalPatience(r.lease), leastRenewPatience)
 }
 
 // renewalsOver returns a function for watchdogConfig.Send that sends over s. Replicas confirm the

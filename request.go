@@ -22,7 +22,7 @@ type request struct {
 	by         *identity.Owner // or nil
 	note       string          // of the hold, or ""
 	together   int
-	parent     *context.Context // of its events, or nil: see Client.Parent
+	parent     *context.Context // of its events, or nil: see report.Reporter.Parent
 
 	waits         bool // for longer than one attempt
 	bounded       bool // by wait

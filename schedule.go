@@ -89,10 +89,13 @@ func (o *ownership) NextLease() time.Duration {
 	return 0
 }
 
-// RenewalPatience implements [watchedHold].
-func (o *ownership) RenewalPatience() time.Duration {
+// RenewalPatience implements [watchedHold]. A verification wins no time, so it does not wait for longer than usual.
+func (o *ownership) RenewalPatience(lease time.Duration) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if lease == verifyOnly {
+		return o.lease.Patience()
+	}
 	return o.lease.RenewalPatience(o.lock.client.clock())
 }
 

@@ -169,7 +169,7 @@ func (p *semPlace) settle() {
 	p.op.SettleLater()
 }
 
-// Now gives up an acquisition, and reports whether the server has answered.
+// undoNow gives up an acquisition, and reports whether the server has answered.
 func (p *semPlace) undoNow() bool {
 	p.doubt = true
 	p.op.FollowUp = p.undo(p.op, p.entry())

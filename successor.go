@@ -6,7 +6,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 )
 
-// The goroutine at the front of a wait queue may leave before it holds the lock. The next in line goes on with the
+// The goroutine at the front of a line may leave before it holds the lock. The next in line goes on with the
 // owner that waits in the queue on the server, and keeps its place.
 
 // GiveUp implements [line.Place].

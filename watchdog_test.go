@@ -142,8 +142,8 @@ func (h *fakeHold) SendMu() *transport.FIFOMutex    { return &h.sendMu }
 func (h *fakeHold) Period() time.Duration           { return fakeLease / 3 }
 func (h *fakeHold) Awaited() bool                   { return h.awaited }
 
-func (h *fakeHold) NextLease() time.Duration       { return fakeLease }
-func (h *fakeHold) RenewalPatience() time.Duration { return fakeLease / 6 }
+func (h *fakeHold) NextLease() time.Duration                    { return fakeLease }
+func (h *fakeHold) RenewalPatience(time.Duration) time.Duration { return fakeLease / 6 }
 
 func (h *fakeHold) RenewalCall(time.Duration) script.Call {
 	return script.NewCall(h.cmd, []string{h.keys.Key})

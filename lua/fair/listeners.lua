@@ -79,7 +79,7 @@ local function update(waiters, texts)
     if there or counts[n] > 0 then
       here = here or server() or ''
     end
-    local own = string.sub(waiter, 15, 15) == '8' -- see newClientID in client.go
+    local own = string.sub(waiter, 15, 15) == '8' -- see internal/base/identity/owner.go
     local trusted = own or there and there == here
     if counts[n] > 0 then
       if not own and here ~= '' and not (trusted and expiry(waiter, known[n]) > now + remembered / 2) then

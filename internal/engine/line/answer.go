@@ -32,7 +32,7 @@ func (a *lastAnswer) silent() bool {
 	return !a.unansweredSince.IsZero() && time.Since(a.unansweredSince) > CutOff
 }
 
-// AttemptBegins notes that the front sends a request.
+// attemptBegins notes that the front sends a request.
 func (q *Line) attemptBegins() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -40,7 +40,7 @@ func (q *Line) attemptBegins() {
 	q.answer.begins()
 }
 
-// AttemptAnswered notes the outcome of the request: see lastAnswer.answered.
+// attemptAnswered notes the outcome of the request: see lastAnswer.answered.
 func (q *Line) attemptAnswered(err error) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -62,7 +62,7 @@ func (q *Line) WaitError(ctx context.Context, err, last error) error {
 	return waitEnded(err, last, q.isHeld(), q.answer.silent())
 }
 
-// forgetAnswers drops what the users of the wait queue learned. shard.mu is held.
+// forgetAnswers drops what the users of the line learned. shard.mu is held.
 func (q *Line) forgetAnswers() {
 	q.answer = lastAnswer{}
 	if l := q.lines.Load(); l != nil {

@@ -8,8 +8,9 @@ import (
 
 // waitingKinds are the kinds of objects for which a call can wait.
 var waitingKinds = [...]keyspace.Kind{
-	keyspace.KindMutex, keyspace.KindLock, keyspace.KindFenced, keyspace.KindSpin, keyspace.KindFair, keyspace.KindRead, keyspace.KindWrite, keyspace.KindMulti, keyspace.KindRed,
-	keyspace.KindSemaphore, keyspace.KindPermit, keyspace.KindFairPermit, keyspace.KindLatch, keyspace.KindBarrier, keyspace.KindElection,
+	keyspace.KindMutex, keyspace.KindLock, keyspace.KindFenced, keyspace.KindSpin, keyspace.KindFair,
+	keyspace.KindRead, keyspace.KindWrite, keyspace.KindMulti, keyspace.KindRed, keyspace.KindSemaphore,
+	keyspace.KindPermit, keyspace.KindFairPermit, keyspace.KindLatch, keyspace.KindBarrier, keyspace.KindElection,
 }
 
 // Counts has the number of calls that wait now for each kind. The map itself never changes.

@@ -7,7 +7,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 )
 
-// Two things wake the front of a wait queue: the end of a hold of this client, and messages from
+// Two things wake the front of a line: the end of a hold of this client, and messages from
 // others. A release of this client also publishes a message, which must not wake the front a second
 // time.
 
@@ -34,8 +34,8 @@ func (q *Line) isHeld() bool {
 	return exclusive || whole.held > 0
 }
 
-// ReleaseBegins is called before a release is sent. The message of the release must not wake the
-// front, because the end of the hold does. ReleaseBegins reports whether this client will receive
+// releaseBegins is called before a release is sent. The message of the release must not wake the
+// front, because the end of the hold does. releaseBegins reports whether this client will receive
 // that message at all. shard.mu is held.
 func (q *Line) releaseBegins() bool {
 	if !q.sub.Live() {
@@ -51,7 +51,7 @@ func (q *Line) releaseBegins() bool {
 // hold kept everybody from the front until now.
 //
 // next is for the next waiter in front, or nil. It is returned as left if nobody waits. used
-// reports whether the wait queue has other users: their front is to be woken if others may hold the
+// reports whether the line has other users: their front is to be woken if others may hold the
 // key now.
 func (q *Line) endHold(noEcho, blocked bool, next Place) (left Place, used bool) {
 	whole := q.Whole()
@@ -76,7 +76,7 @@ func (q *Line) unblock(next Place) (left Place) {
 }
 
 // Subscribe is called when another owner turned out to hold the key. From then on the front relies
-// on messages. The wait queue subscribes once, and subscribes to presentOn to show that it does.
+// on messages. The line subscribes once, and subscribes to presentOn to show that it does.
 func (q *Line) Subscribe(n *pubsub.Notifier, channel string, presentOn ...string) {
 	q = q.Whole()
 	q.shard.mu.Lock()

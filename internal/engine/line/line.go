@@ -79,7 +79,7 @@ func (q *Line) popFirst() *Waiter {
 }
 
 // exit leaves the front to the next in line, which continues with left: see takeLeft. If nobody is
-// in line, exit returns left. It ends the use of the wait queue that enter began.
+// in line, exit returns left. It ends the use of the line that enter began.
 func (q *Line) exit(left Place) Place {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()

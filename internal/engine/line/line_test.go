@@ -71,7 +71,7 @@ func TestWaitQueue_own_message_wakes_nobody(t *testing.T) {
 	require.Len(t, q.signals, 1, "the next message is not ours")
 }
 
-// The front may be gone when the time that it left to strangers is over. The next user of the wait queue is not
+// The front may be gone when the time that it left to strangers is over. The next user of the line is not
 // woken by that.
 func TestWaitQueue_a_pause_for_strangers_outlives_all_users(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

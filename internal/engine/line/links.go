@@ -2,7 +2,7 @@ package line
 
 import "time"
 
-// What a client holds is registered by its key, from when it begins until it is over. It uses the wait queue of what it
+// What a client holds is registered by its key, from when it begins until it is over. It uses the line of what it
 // is while there is one: while goroutines of the client want it, and for a short time after.
 
 // Held is something that a client holds, and that goroutines of it may want.
@@ -58,7 +58,7 @@ func (all *Table) Held() (held []Held) {
 	return held
 }
 
-// attachTo makes what is held on the key of a wait queue use it. s.mu is held.
+// attachTo makes what is held on the key of a line use it. s.mu is held.
 func (s *shard) attachTo(q *Line) {
 	for l := s.live[q.key.Key]; l != nil; l = l.older {
 		if l.of.LineKey() != q.key {
@@ -71,7 +71,7 @@ func (s *shard) attachTo(q *Line) {
 	}
 }
 
-// detachFrom makes what is held stop using a wait queue. s.mu is held.
+// detachFrom makes what is held stop using a line. s.mu is held.
 func (s *shard) detachFrom(q *Line) {
 	for l := s.live[q.key.Key]; l != nil; l = l.older {
 		if l.of.LineKey() == q.key {
@@ -106,7 +106,7 @@ func (s *shard) unlink(l *Links) {
 	}
 }
 
-// attach makes it use the wait queue, in which it keeps others out. It does not block the front yet. shard.mu is held.
+// attach makes it use the line, in which it keeps others out. It does not block the front yet. shard.mu is held.
 func (l *Links) attach(q *Line) {
 	q.users++
 	q.attached++
@@ -114,7 +114,7 @@ func (l *Links) attach(q *Line) {
 	l.queue.held += l.keepsOut()
 }
 
-// KeepsOut is 1 if it keeps others out, else 0.
+// keepsOut is 1 if it keeps others out, else 0.
 func (l *Links) keepsOut() int32 {
 	if l.of.KeepsOut() {
 		return 1
@@ -182,7 +182,7 @@ func (l *Links) CloseLine() {
 	}
 }
 
-// OpenFor returns for how long the release leaves a mutex to other libraries: see recipeTurns.OpenFor.
+// OpenFor returns for how long the release leaves a mutex to other libraries: see recipeTurns.openFor.
 func (l *Links) OpenFor(taken time.Time) time.Duration {
 	defer l.lockShard().mu.Unlock()
 	if l.queue == nil {
@@ -191,7 +191,7 @@ func (l *Links) OpenFor(taken time.Time) time.Duration {
 	return l.queue.recipe.openFor(taken, time.Now())
 }
 
-// LeftFree records what the release of a mutex did: see Line.LeftFree.
+// LeftFree records what the release of a mutex did: see Line.leftFree.
 func (l *Links) LeftFree(open time.Duration, granted bool) {
 	defer l.lockShard().mu.Unlock()
 	if l.queue != nil {
@@ -211,7 +211,7 @@ func (l *Links) NoteReceivers(receivers int64) {
 	}
 }
 
-// ReleaseBegins reports whether this client will receive the message of the release: see Line.ReleaseBegins.
+// ReleaseBegins reports whether this client will receive the message of the release: see Line.releaseBegins.
 func (l *Links) ReleaseBegins() bool {
 	defer l.lockShard().mu.Unlock()
 	return l.queue != nil && l.queue.releaseBegins()
@@ -233,7 +233,7 @@ func (l *Links) ReleaseFails(next Place) (left Place, taken bool) {
 }
 
 // HoldEnds ends the hold for the goroutines in line. noEcho, next and left are as for Line.endHold. It returns the
-// wait queue if its front may have to be woken.
+// line if its front may have to be woken.
 func (l *Links) HoldEnds(noEcho bool, next Place) (left Place, whole *Line) {
 	shard := l.lockShard()
 	defer shard.mu.Unlock()

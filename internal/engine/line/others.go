@@ -2,7 +2,7 @@ package line
 
 import "time"
 
-// This file is what a wait queue learns of clients that know nothing of it. shard.mu guards it.
+// This file is what a line learns of clients that know nothing of it. shard.mu guards it.
 
 // TakeTurns notes that the lock takes turns with strangers. For other kinds of objects the same
 // message has another meaning.
@@ -50,7 +50,7 @@ func (q *Line) RecipeHolds(token string) time.Duration {
 	return q.recipe.theyHold(token, time.Now())
 }
 
-// LeftFree notes the effect of a release of a mutex: see recipeTurns.LeftFree. shard.mu is held.
+// leftFree notes the effect of a release of a mutex: see recipeTurns.leftFree. shard.mu is held.
 func (q *Line) leftFree(open time.Duration, granted bool) {
 	now := time.Now()
 	if q.recipe.leftFree(open, granted, now) {

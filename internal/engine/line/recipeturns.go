@@ -6,7 +6,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Other libraries follow the recipe of [Mutex] too. They publish nothing when they release a mutex, nobody can see that
+// Other libraries follow the recipe of a mutex too. They publish nothing when they release a mutex, nobody can see that
 // they wait, and many acquire it again at once. So the front asks often while the mutex changes hands among them. And a
 // client that takes the mutex again and again leaves it free from time to time, for long enough that one of them finds it.
 
@@ -51,7 +51,7 @@ func (r *recipeTurns) theyHold(token string, now time.Time) time.Duration {
 	return transport.Jitter(pace)
 }
 
-// OpenFor returns for how long the release that begins now is to leave the mutex to other libraries, or 0. Even if none
+// openFor returns for how long the release that begins now is to leave the mutex to other libraries, or 0. Even if none
 // have been seen there may be some, because they hardly ever find a mutex free that this client acquires again at once.
 // taken is when the server granted it to this client.
 func (r *recipeTurns) openFor(taken, now time.Time) time.Duration {
@@ -78,8 +78,8 @@ func (r *recipeTurns) beginOurs(now time.Time) {
 	}
 }
 
-// LeftFree notes the effect of a release: the mutex is free, or granted to another client, which continues the turn. If
-// it was left to other libraries, which open says, the turn of this client is over, and LeftFree returns true.
+// leftFree notes the effect of a release: the mutex is free, or granted to another client, which continues the turn. If
+// it was left to other libraries, which open says, the turn of this client is over, and leftFree returns true.
 func (r *recipeTurns) leftFree(open time.Duration, granted bool, now time.Time) (toOthers bool) {
 	switch {
 	case granted && open > 0:

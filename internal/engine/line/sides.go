@@ -29,7 +29,7 @@ type sides struct {
 	hints             atomic.Uint64 // how many times those in the shared line were woken
 }
 
-// In returns the wait queue of a line. For Only that is the wait queue itself.
+// In returns the line of a side. For Only that is the line itself.
 func (q *Line) In(l Side) *Line {
 	if l == Only {
 		return q
@@ -39,7 +39,7 @@ func (q *Line) In(l Side) *Line {
 	return q.lineOf(l)
 }
 
-// lineOf is in. shard.mu is held.
+// lineOf is In. shard.mu is held.
 func (q *Line) lineOf(l Side) *Line {
 	if l == Only {
 		return q
@@ -55,7 +55,7 @@ func (q *Line) lineOf(l Side) *Line {
 	return lines.exclusive
 }
 
-// Whole returns the wait queue to which this line belongs, or q itself if it has one line.
+// Whole returns what the two lines of a key belong to, or q itself if the key has one line.
 func (q *Line) Whole() *Line {
 	if q.main != nil {
 		return q.main
@@ -126,7 +126,7 @@ func (q *Line) wakeAll() {
 	}
 }
 
-// Hints records the hints in the wait queue of a key before an attempt that is made outside the
+// Hints records the hints in the line of a key before an attempt that is made outside the
 // line.
 type Hints struct {
 	lines *sides // or nil if there were none
@@ -143,7 +143,7 @@ func (all *Table) Hints(key Key) Hints {
 }
 
 // missedHint reports whether there may have been a hint since the mark was taken. q is the whole
-// wait queue.
+// line.
 func (m Hints) missedHint(q *Line) bool { return m != markOf(q) }
 
 func markOf(q *Line) Hints {

@@ -6,7 +6,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 )
 
-// state is the part of a wait queue that is reset for each key. shard.mu guards it. signals
+// state is the part of a line that is reset for each key. shard.mu guards it. signals
 // does not change while anybody is in front.
 type state struct {
 	signals  chan struct{} // holds one signal for the front
@@ -15,7 +15,7 @@ type state struct {
 	contended   bool                 // somebody waited since the queue came into use, or others are known to want the key
 	sub         *pubsub.Subscription // to the messages of the key, or nil
 	reliedUntil time.Time            // until when the messages are needed, or zero if that has no end
-	retired     time.Time            // since when nobody uses the wait queue, while the subscription lingers
+	retired     time.Time            // since when nobody uses the line, while the subscription lingers
 	open        Held                 // what others may share with its holders, or nil
 	left        Place                // what the next front continues with, or nil: see exit
 	line        []*Waiter
@@ -38,5 +38,5 @@ func (s *state) clear() {
 	*s = state{signals: s.signals}
 }
 
-// subscribed reports whether the wait queue has a subscription. shard.mu is held.
+// subscribed reports whether the line has a subscription. shard.mu is held.
 func (s *state) subscribed() bool { return s.sub != nil }

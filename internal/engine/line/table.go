@@ -15,7 +15,7 @@ type Key struct {
 	Key  string
 }
 
-// Table has the wait queues of a client by their keys, and what the client holds. A held key that nobody waits for or
+// Table has the lines of a client by their keys, and what the client holds. A held key that nobody waits for or
 // queries has none, which saves memory for ten thousand such holds; a key that was read or
 // contended keeps its queue. It is divided into shards, so that locks of different names seldom
 // block each other.
@@ -33,7 +33,7 @@ type shard struct {
 	spare  []*Line           // for reuse: an uncontended lock should allocate none
 }
 
-// spareQueues is how many unused wait queues a shard keeps for reuse.
+// spareQueues is how many unused lines a shard keeps for reuse.
 const spareQueues = 8
 
 // NewTable returns a table without lines.
@@ -51,7 +51,7 @@ func (all *Table) shard(key string) *shard {
 	return &all.shards[maphash.String(all.seed, key)%queueShards]
 }
 
-// Use returns the wait queue of key and counts the caller as a user of it.
+// Use returns the line of key and counts the caller as a user of it.
 func (all *Table) Use(key Key) *Line {
 	shard := all.shard(key.Key)
 	shard.mu.Lock()
@@ -59,8 +59,8 @@ func (all *Table) Use(key Key) *Line {
 	return shard.use(key)
 }
 
-// enter joins a line of the wait queue of a key, or takes the front. At the front it returns no
-// waiter, but what was left for it. The caller counts as a user of the whole wait queue.
+// enter joins the line of a key, or one of its two, or takes the front. At the front it returns no
+// waiter, but what was left for it. The caller counts as a user of the whole.
 func (all *Table) enter(key Key, l Side, r Recipient) (q *Line, w *Waiter, left Place) {
 	shard := all.shard(key.Key)
 	shard.mu.Lock()
@@ -72,14 +72,14 @@ func (all *Table) enter(key Key, l Side, r Recipient) (q *Line, w *Waiter, left 
 	return q, w, left
 }
 
-// use returns the wait queue of key and counts a user. s.mu is held.
+// use returns the line of key and counts a user. s.mu is held.
 func (s *shard) use(key Key) *Line {
 	q := s.queueOf(key)
 	q.users++
 	return q
 }
 
-// queueOf returns the wait queue of key. If it is new, the holds on the key use it from then on.
+// queueOf returns the line of key. If it is new, the holds on the key use it from then on.
 // s.mu is held.
 func (s *shard) queueOf(key Key) *Line {
 	q := s.queues[key]
@@ -91,7 +91,7 @@ func (s *shard) queueOf(key Key) *Line {
 	return q
 }
 
-// Known returns the wait queue of a key, or nil if it has none.
+// Known returns the line of a key, or nil if it has none.
 func (all *Table) Known(key Key) *Line {
 	shard := all.shard(key.Key)
 	shard.mu.Lock()
@@ -99,7 +99,7 @@ func (all *Table) Known(key Key) *Line {
 	return shard.queues[key]
 }
 
-// KnownSide is known for one of the lines of a key. A caller that only wakes waiters need not be a
+// KnownSide is Known for one of the lines of a key. A caller that only wakes waiters need not be a
 // user: if the queue serves another key by then, there is one useless attempt.
 func (all *Table) KnownSide(key Key, l Side) *Line {
 	shard := all.shard(key.Key)
@@ -112,7 +112,7 @@ func (all *Table) KnownSide(key Key, l Side) *Line {
 	return q.lineOf(l)
 }
 
-// fresh takes a wait queue from the spare ones or makes one. s.mu is held.
+// fresh takes a line from the spare ones or makes one. s.mu is held.
 func (s *shard) fresh(key Key) *Line {
 	if n := len(s.spare); n > 0 {
 		q := s.spare[n-1]
@@ -124,7 +124,7 @@ func (s *shard) fresh(key Key) *Line {
 	return &Line{shard: s, key: key, state: newState()}
 }
 
-// drop removes an unused wait queue. A queue without a subscription is kept for reuse with another
+// drop removes an unused line. A queue without a subscription is kept for reuse with another
 // key. s.mu is held.
 func (s *shard) drop(q *Line) {
 	delete(s.queues, q.key)
@@ -138,7 +138,7 @@ func (s *shard) drop(q *Line) {
 	}
 }
 
-// Done ends one use. A wait queue without users is dropped, unless its subscription lingers: then
+// Done ends one use. A line without users is dropped, unless its subscription lingers: then
 // the notifier retires it. A queue that only holds use is dropped too, unless the key is contended.
 func (q *Line) Done() {
 	q.shard.mu.Lock()
@@ -161,7 +161,7 @@ func (q *Line) endUse() {
 	}
 }
 
-// leaveToHolds drops a wait queue that only holds use, unless the key was contended. shard.mu is held.
+// leaveToHolds drops a line that only holds use, unless the key was contended. shard.mu is held.
 func (q *Line) leaveToHolds() {
 	if q.contended || q.open != nil || q.subscribed() || q.lines.Load() != nil {
 		return
@@ -170,14 +170,14 @@ func (q *Line) leaveToHolds() {
 	q.shard.drop(q)
 }
 
-// DoNotLinger notes that nobody will use this wait queue again.
+// DoNotLinger notes that nobody will use this line again.
 func (q *Line) DoNotLinger() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.noLinger = true
 }
 
-// Retire implements [pubsub.Subscriber]. It drops the wait queue if it has been unused for that long, and
+// Retire implements [pubsub.Subscriber]. It drops the line if it has been unused for that long, and
 // the subscription alone if the front has not relied on it for that long.
 func (q *Line) Retire(linger time.Duration) bool {
 	q.shard.mu.Lock()

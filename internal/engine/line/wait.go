@@ -19,30 +19,30 @@ type Waiting struct {
 	Trouble func(name string, err error) // logs that a call waits for the server to recover
 }
 
-// Attempter is what waits at the front of a wait queue: an acquisition, or another call that waits
+// Attempter is what waits at the front of a line: an acquisition, or another call that waits
 // for a change on the server.
 type Attempter interface {
-	// attempt makes one attempt on the server. With ErrNotAcquired it returns the time after which
+	// Attempt makes one attempt on the server. With ErrNotAcquired it returns the time after which
 	// to try again if no message comes, negative if that is unknown.
 	Attempt(ctx context.Context, round int) (left time.Duration, err error)
-	// pause prepares the rest after ErrNotAcquired, and returns its longest duration.
+	// Pause prepares the rest after ErrNotAcquired, and returns its longest duration.
 	Pause(q *Line, round int, left time.Duration) time.Duration
-	// what returns the kind of the object, under which the call is counted while it waits, and its
+	// What returns the kind of the object, under which the call is counted while it waits, and its
 	// name, for the log. With KindNone the call is not counted.
 	What() (keyspace.Kind, string)
-	// recipient returns what receives the holds of this client for the call, or nil if there are none for it.
+	// Recipient returns what receives the holds of this client for the call, or nil if there are none for it.
 	Recipient() Recipient
 }
 
 // Recipient is a call that waits for something that this client may hold. A hold of the client can be passed to it, and
 // the place in the queue on the server goes from the front of a line to the next one. If it is in line, shard.mu is held
-// while wants and MayBeLetIn are called.
+// while Wants and MayBeLetIn are called.
 type Recipient interface {
-	// joined is called when the call has to wait in line. Other goroutines may know it from then on.
+	// Joined is called when the call has to wait in line. Other goroutines may know it from then on.
 	Joined()
-	// wants reports whether what could be passed is what it needs.
+	// Wants reports whether what could be passed is what it needs.
 	Wants(from Held) bool
-	// receive takes a hold of that.
+	// Receive takes a hold of that.
 	Receive(hold Hold)
 	// MayBeLetIn reports whether it need not make attempts of its own in a shared line, because
 	// waiters before it may let it in.
@@ -51,13 +51,13 @@ type Recipient interface {
 	LetIn(q *Line)
 	// TakeOver reports whether it goes on with the place of the front before it.
 	TakeOver(left Place) bool
-	// leave returns the place with which the next in line can go on, or nil.
+	// Leave returns the place with which the next in line can go on, or nil.
 	Leave() Place
 }
 
 // Hold is a hold that is passed to a waiter in line.
 type Hold interface {
-	// of returns what it is a hold of.
+	// Of returns what it is a hold of.
 	Of() Held
 }
 
@@ -116,7 +116,7 @@ func (w *Waiting) Wait(ctx context.Context, key Key, l Side, a Attempter, before
 	return err
 }
 
-// leaveFront leaves the front and the wait queue. The next in line may go on with the place that r leaves.
+// leaveFront leaves the front and the line. The next in line may go on with the place that r leaves.
 func leaveFront(q *Line, r Recipient) {
 	var left Place
 	if r != nil {
@@ -152,7 +152,7 @@ func (w *Waiting) inLine(ctx context.Context, q *Line, in *Waiter, a Attempter, 
 	}
 }
 
-// InFront is the wait loop of the library. The front of a wait queue tries to acquire, and then rests
+// InFront is the wait loop of the library. The front of a line tries to acquire, and then rests
 // until a new attempt may succeed: after a message, the beginning or end of the subscription, a
 // release inside this client, the end of the holder's lease, or the poll ceiling. The first refusal
 // subscribes, and its confirmation starts another attempt, so that a release just before it is not

@@ -10,7 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// This file manages the channels of a listener: they are subscribed when wait queues need them, and forgotten
+// This file manages the channels of a listener: they are subscribed when lines need them, and forgotten
 // when nobody has waited on them for a while.
 
 // listenTo adds a subscription, and starts the goroutine of the listener if necessary.
