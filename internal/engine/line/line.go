@@ -135,7 +135,7 @@ func (q *Line) signalFront() {
 	async.Signal(q.signals)
 }
 
-// WakeFront wakes the front for what this client has for it. That is no signal: it need not query the server.
+// WakeFront wakes the front for what this client has for it. The front need not query the server, as after a signal.
 func (q *Line) WakeFront() { async.Signal(q.signals) }
 
 // IsSignaled reports whether there was a signal since ForgetSignal.
