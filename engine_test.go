@@ -27,6 +27,10 @@ func TestWaitQueues_vanish_when_unused(t *testing.T) {
 		require.Nil(t, c.waitQueues.Known(lock.lineKey()))
 	}
 	require.Empty(t, c.registry.all())
+	require.Empty(t, c.waitQueues.Held())
+	c.watchdog.mu.Lock()
+	require.Empty(t, c.watchdog.queue)
+	c.watchdog.mu.Unlock()
 	require.Eventually(t, func() bool {
 		collectGarbage()
 		return !slices.ContainsFunc(owned, func(o weak.Pointer[ownership]) bool { return o.Value() != nil })
@@ -77,7 +81,7 @@ func TestContext_ends_soon_after_the_machine_has_slept(t *testing.T) {
 		h, err := c.NewLock(fmt.Sprint(uniqueName(t, c), i)).Lock(context.Background(), Lease(time.Minute))
 		require.NoError(t, err)
 		work := h.Context(context.Background())
-		time.Sleep(watchdogAsleep)
+		require.Eventually(t, c.watchdog.asleep, time.Minute, time.Microsecond)
 		clock.sleep.Add(int64(time.Minute))
 		awake := time.Now()
 		<-work.Done()
@@ -86,8 +90,12 @@ func TestContext_ends_soon_after_the_machine_has_slept(t *testing.T) {
 	require.Less(t, best, 250*time.Millisecond)
 }
 
-// watchdogAsleep is a time after which the timekeeper of the watchdog sleeps, having seen the newest hold.
-const watchdogAsleep = 20 * time.Millisecond
+// asleep reports whether the timekeeper sleeps.
+func (w *watchdog) asleep() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.wakeAt > w.config.Clock().Mono && len(w.signals) == 0
+}
 
 // The machine sleeps for a large part of the lease. The hold is renewed at once, because the rest of the lease is
 // too short to wait for a third of it.
@@ -96,7 +104,7 @@ func TestWatchdog_renews_what_the_machine_has_nearly_overslept(t *testing.T) {
 	c := newTestClient(t, Options{clock: clock.now, Logger: quiet()})
 	h, err := c.NewLock(uniqueName(t, c)).Lock(context.Background())
 	require.NoError(t, err)
-	time.Sleep(watchdogAsleep)
+	require.Eventually(t, c.watchdog.asleep, time.Minute, time.Microsecond)
 	clock.sleep.Add(int64(DefaultLease * 8 / 10))
 	require.Eventually(t, func() bool { return h.Err() != nil || h.ValidFor() > DefaultLease/2 }, DefaultLease, time.Millisecond)
 	require.NoError(t, h.Err())

@@ -322,10 +322,10 @@ func TestFairScripts_deadlines_among_waiters_of_Redisson(t *testing.T) {
 // Other notes do not count: a note of the waiter itself, or notes of waiters that Redisson has removed. Dead waiters
 // of this library do not count either.
 func TestFairScripts_deadline_counts_waiters_of_Redisson(t *testing.T) {
-	ghost := func(s fairScripts, owner string) { s.do("HSET", s.keys.FairKeys()[3], owner, "17:42") }
-	ghosts := func(s fairScripts) {
+	leak := func(s fairScripts, owner string) { s.do("HSET", s.keys.FairKeys()[3], owner, "17:42") }
+	leaks := func(s fairScripts) {
 		for i := range 9 {
-			ghost(s, "44444444-4444-4444-8444-444444444444:"+strconv.Itoa(i))
+			leak(s, "44444444-4444-4444-8444-444444444444:"+strconv.Itoa(i))
 		}
 	}
 	strangers := func(s fairScripts, from, to int) {
@@ -338,9 +338,9 @@ func TestFairScripts_deadline_counts_waiters_of_Redisson(t *testing.T) {
 		strangers int
 	}{
 		"behind three":           {func(s fairScripts) { strangers(s, 1, 3) }, 3},
-		"with a note of its own": {func(s fairScripts) { strangers(s, 1, 3); ghost(s, ownerC) }, 3},
-		"among leaked notes":     {func(s fairScripts) { strangers(s, 1, 3); ghosts(s) }, 3},
-		"behind one of ours":     {func(s fairScripts) { strangers(s, 1, 2); s.wait(ownerB); ghosts(s) }, 2},
+		"with a note of its own": {func(s fairScripts) { strangers(s, 1, 3); leak(s, ownerC) }, 3},
+		"among leaked notes":     {func(s fairScripts) { strangers(s, 1, 3); leaks(s) }, 3},
+		"behind one of ours":     {func(s fairScripts) { strangers(s, 1, 2); s.wait(ownerB); leaks(s) }, 2},
 		"on both sides of ours":  {func(s fairScripts) { strangers(s, 1, 2); s.wait(ownerB); strangers(s, 3, 9) }, 9},
 		"behind ours, in front":  {func(s fairScripts) { s.wait(ownerB); strangers(s, 1, 7) }, 7},
 		"of whom one acquired": {func(s fairScripts) {

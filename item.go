@@ -10,8 +10,12 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// watchedHold is what the watchdog asks of a hold. While it holds its own mutex it calls only Keys, which locks nothing.
+// watchedHold is what the watchdog asks of a hold. While it holds its own mutex it calls only those
+// methods that lock nothing: Keys, and those of the item.
 type watchedHold interface {
+	async.Item
+	item() *watchedItem
+
 	// Keys returns the name and the keys of the lock.
 	Keys() *keyspace.Keys
 	// Batch returns the script that renews the hold, and how many holds the script renews at most.
@@ -44,11 +48,10 @@ type watchedHold interface {
 	Gone()
 }
 
-// watchedItem is what the watchdog keeps for a hold, which has it as a field. The mutex of the watchdog guards it.
+// watchedItem is what the watchdog keeps for a hold, which embeds it. The mutex of the watchdog guards it.
 type watchedItem struct {
-	hold watchedHold
-	due  dueTimes
-	at   int32 // its index in the queue of the watchdog
+	due dueTimes
+	at  int32 // its index in the queue of the watchdog
 }
 
 // dueTimes says when a hold is next due, on the monotonic clock.
@@ -59,7 +62,9 @@ type dueTimes struct {
 }
 
 // newWatchedItem returns the item of a hold that is not planned yet.
-func newWatchedItem(h watchedHold) watchedItem { return watchedItem{hold: h, at: async.NotInHeap} }
+func newWatchedItem() watchedItem { return watchedItem{at: async.NotInHeap} }
+
+func (i *watchedItem) item() *watchedItem { return i }
 
 // DueAt implements [async.Item].
 func (i *watchedItem) DueAt() time.Duration { return min(i.due.RenewAt, i.due.Deadline) }

@@ -21,16 +21,18 @@ import (
 // Every request for an ownership (acquire, re-enter, renew, release, undo) is sent under its sendMu, one after
 // the other.
 type ownership struct {
+	watchedItem // the watchdog's
+
 	lock    *primitive
 	wire    string   // the owner as it is in Redis
 	number  uint64   // of this ownership in this client
-	isGuest bool     // another client made the owner
 	special protocol // one that knows more of this ownership than the lock's, or nil; set when it is made
 
 	sendMu  transport.FIFOMutex
-	watched watchedItem               // the watchdog's
 	redLine atomic.Pointer[line.FIFO] // the line for the RedLock of which it is a member, or nil
 	links   line.Links                // to those that want the lock
+
+	isGuest bool // another client made the owner; set when it is made
 
 	mu    sync.Mutex // guards the fields below
 	phase phase
@@ -54,6 +56,9 @@ func (o *ownership) protocol() protocol {
 	}
 	return o.lock.spec.protocol
 }
+
+// Table implements [line.Held].
+func (o *ownership) Table() *line.Table { return o.lock.client.waitQueues }
 
 // LineKey implements [line.Held].
 func (o *ownership) LineKey() line.Key { return o.lock.lineKey() }

@@ -119,10 +119,9 @@ func (r *registry) build(p *primitive, owner identity.Owner, number uint64, isGu
 	o := &ownership{
 		lock: p, number: number,
 		wire: owner.String(), isGuest: isGuest,
-		entry: noEntry,
+		watchedItem: newWatchedItem(), entry: noEntry,
 	}
-	o.watched = newWatchedItem(o)
-	o.holds.first.ownership, o.local.shown, o.links = o, p.spec.public, r.client.waitQueues.LinksOf(o)
+	o.holds.first.ownership, o.local.shown, o.links = o, p.spec.public, line.LinksOf(o)
 	return o
 }
 

@@ -26,7 +26,7 @@ const (
 
 // renewAll renews holds in as few scripts as the cluster slots allow, and does not wait
 // for the answers.
-func (w *watchdog) renewAll(r *route, due []*watchedItem) {
+func (w *watchdog) renewAll(r *route, due []watchedHold) {
 	for _, batch := range w.batches(due) {
 		w.renewSoon(r, batch)
 	}
@@ -35,7 +35,7 @@ func (w *watchdog) renewAll(r *route, due []*watchedItem) {
 // renewSoon renews a batch as soon as the route has a slot for it, and does not wait for the answer. If the
 // whole batch is refused, it is divided, and its parts wait for slots like any other batch, without holding a
 // slot or for sendMu.
-func (w *watchdog) renewSoon(r *route, batch []*watchedItem) {
+func (w *watchdog) renewSoon(r *route, batch []watchedHold) {
 	select {
 	case r.Slots <- struct{}{}:
 	case <-w.open.Done():
@@ -53,67 +53,67 @@ func (w *watchdog) renewSoon(r *route, batch []*watchedItem) {
 // renewal is one hold in a batch, with sendMu locked: no release of it is sent before the renewal has
 // returned, and no renewal follows a release that has begun.
 type renewal struct {
-	*watchedItem
+	watchedHold
 
 	lease time.Duration
 }
 
 // reserve locks sendMu of each hold that still needs renewal. A busy hold is renewed alone when its sendMu is free.
-func (w *watchdog) reserve(r *route, batch []*watchedItem) []renewal {
+func (w *watchdog) reserve(r *route, batch []watchedHold) []renewal {
 	renewals := make([]renewal, 0, len(batch))
-	for _, i := range batch {
-		if !i.hold.SendMu().TryLock() {
-			w.tasks.Go(func() { w.renewAlone(r, i) })
+	for _, h := range batch {
+		if !h.SendMu().TryLock() {
+			w.tasks.Go(func() { w.renewAlone(r, h) })
 			continue
 		}
-		renewals = i.reserved(renewals)
+		renewals = reserved(h, renewals)
 	}
 	return renewals
 }
 
 // reserved appends the hold, whose sendMu is locked, to renewals, or unlocks it if there is nothing to renew.
-func (i *watchedItem) reserved(renewals []renewal) []renewal {
-	lease := i.hold.NextLease()
+func reserved(h watchedHold, renewals []renewal) []renewal {
+	lease := h.NextLease()
 	if lease == 0 {
-		i.hold.SendMu().Unlock()
+		h.SendMu().Unlock()
 		return renewals
 	}
-	return append(renewals, renewal{i, lease})
+	return append(renewals, renewal{h, lease})
 }
 
 // renewAlone waits for sendMu of a hold in line with other calls: a call that retries again and again must not
 // keep a renewal out.
-func (w *watchdog) renewAlone(r *route, i *watchedItem) {
-	ctx, cancel := context.WithTimeout(w.open, i.hold.Period())
+func (w *watchdog) renewAlone(r *route, h watchedHold) {
+	ctx, cancel := context.WithTimeout(w.open, h.Period())
 	defer cancel()
-	if i.hold.SendMu().LockToRenew(ctx) != nil {
-		i.hold.RenewLater(nil)
+	if h.SendMu().LockToRenew(ctx) != nil {
+		h.RenewLater(nil)
 		return
 	}
 	select {
 	case r.Slots <- struct{}{}:
-		w.renewBatch(i.reserved(nil))
+		w.renewBatch(reserved(h, nil))
 		<-r.Slots
 	default: // a release must not wait for sendMu until other renewals are answered
-		i.hold.SendMu().Unlock()
-		i.hold.RenewLater(nil)
+		h.SendMu().Unlock()
+		h.RenewLater(nil)
 	}
 }
 
 // batches groups holds that one script may renew.
-func (w *watchdog) batches(all []*watchedItem) [][]*watchedItem {
+func (w *watchdog) batches(all []watchedHold) [][]watchedHold {
 	type batchKey struct {
 		renew transport.Command
 		most  int
 		slot  uint16
 	}
-	groups := map[batchKey][]*watchedItem{}
-	for _, i := range all {
-		renew, most := i.hold.Batch()
-		key := batchKey{renew, most, w.slotOf(i)}
-		groups[key] = append(groups[key], i)
+	groups := map[batchKey][]watchedHold{}
+	for _, h := range all {
+		renew, most := h.Batch()
+		key := batchKey{renew, most, w.slotOf(h)}
+		groups[key] = append(groups[key], h)
 	}
-	var batches [][]*watchedItem
+	var batches [][]watchedHold
 	for key, group := range groups {
 		batches = slices.AppendSeq(batches, slices.Chunk(group, key.most))
 	}
@@ -122,7 +122,7 @@ func (w *watchdog) batches(all []*watchedItem) [][]*watchedItem {
 
 // renewBatch sends one script, passes the result to each hold, and unlocks each sendMu. If the server
 // refuses a batch for one of its keys, it returns the parts to send again.
-func (w *watchdog) renewBatch(batch []renewal) (parts [][]*watchedItem) {
+func (w *watchdog) renewBatch(batch []renewal) (parts [][]watchedHold) {
 	if len(batch) == 0 {
 		return nil
 	}
@@ -136,16 +136,16 @@ func (w *watchdog) renewBatch(batch []renewal) (parts [][]*watchedItem) {
 	for i, r := range batch {
 		switch {
 		case i < len(results) && results[i] == 0:
-			r.hold.Gone()
+			r.Gone()
 		case err != nil || results[i] < 0:
-			r.hold.RenewLater(cmp.Or(err, errNotRenewed))
+			r.RenewLater(cmp.Or(err, errNotRenewed))
 		default:
-			r.hold.Renewed(sent, r.lease, results[i])
+			r.Renewed(sent, r.lease, results[i])
 		}
-		r.hold.SendMu().Unlock()
+		r.SendMu().Unlock()
 	}
 	if err != nil {
-		w.config.Failed(batch[0].hold.Keys().Name, len(batch), err)
+		w.config.Failed(batch[0].Keys().Name, len(batch), err)
 	}
 	return nil
 }
@@ -160,21 +160,21 @@ func divisible(err error) bool {
 }
 
 // divide releases the turns of a batch and returns its halves.
-func divide(batch []renewal) [][]*watchedItem {
-	all := make([]*watchedItem, len(batch))
+func divide(batch []renewal) [][]watchedHold {
+	all := make([]watchedHold, len(batch))
 	for i, r := range batch {
-		r.hold.SendMu().Unlock()
-		all[i] = r.watchedItem
+		r.SendMu().Unlock()
+		all[i] = r.watchedHold
 	}
 	half := len(all) / 2
-	return [][]*watchedItem{all[:half], all[half:]}
+	return [][]watchedHold{all[:half], all[half:]}
 }
 
 func (w *watchdog) sendRenewal(batch []renewal) (sent lease.Stamp, results []int64, err error) {
 	var all script.Call
 	patience := renewPatience
 	for _, r := range batch {
-		all.Add(r.hold.RenewalCall(r.lease))
+		all.Add(r.RenewalCall(r.lease))
 		patience = min(patience, r.patience())
 	}
 	sent = w.config.Clock()
@@ -187,7 +187,7 @@ func (w *watchdog) sendRenewal(batch []renewal) (sent lease.Stamp, results []int
 
 // patience returns how long to wait for the answer to a renewal.
 func (r renewal) patience() time.Duration {
-	return max(r.hold.RenewalPatience(r.lease), leastRenewPatience)
+	return max(r.RenewalPatience(r.lease), leastRenewPatience)
 }
 
 // renewalsOver returns a function for watchdogConfig.Send that sends over s. Replicas confirm the
@@ -210,7 +210,7 @@ func renewalsOver(s *transport.Sender, confirm *transport.Replication) func(scri
 // renewKeyByKey renews one hold with a command for each of its keys, because the server refused a command with
 // all of them. The hold is renewed if all commands succeed.
 func (w *watchdog) renewKeyByKey(r renewal, refusal error) ([]int64, error) {
-	calls := r.hold.RenewalCalls(r.lease)
+	calls := r.RenewalCalls(r.lease)
 	if calls == nil {
 		return nil, refusal
 	}

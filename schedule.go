@@ -67,7 +67,7 @@ func (o *ownership) planAt(now lease.Stamp, renewAt time.Duration) {
 	if o.lock.spec.lineRests() {
 		verifyAt = w.verifyAt(now.Mono)
 	}
-	w.plan(&o.watched, dueTimes{renewAt, now.Mono + valid, verifyAt})
+	w.plan(o, dueTimes{renewAt, now.Mono + valid, verifyAt})
 }
 
 // renews reports whether the lease is to be renewed and a renewal would extend it. o.mu is held.

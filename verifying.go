@@ -32,28 +32,28 @@ func (w *watchdog) verifyAt(now time.Duration) time.Duration {
 // verify starts the verification of holds with waiters, if it is time for a round. There may be many
 // holds, so it looks for their waiters without holding w.mu.
 func (w *watchdog) verify(now time.Duration) {
-	found := slices.DeleteFunc(w.unheard(now), func(i *watchedItem) bool { return !i.hold.Awaited() })
+	found := slices.DeleteFunc(w.unheard(now), func(h watchedHold) bool { return !h.Awaited() })
 	if len(found) == 0 {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.startRenewals(slices.DeleteFunc(found, func(i *watchedItem) bool {
-		return i.at == async.NotInHeap || now < i.due.VerifyAt // it may be over by now, or renewed
+	w.startRenewals(slices.DeleteFunc(found, func(h watchedHold) bool {
+		return h.item().at == async.NotInHeap || now < h.item().due.VerifyAt // it may be over by now, or renewed
 	}))
 }
 
 // unheard returns the holds without news for a while, if it is time for a round.
-func (w *watchdog) unheard(now time.Duration) (found []*watchedItem) {
+func (w *watchdog) unheard(now time.Duration) (found []watchedHold) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if now < w.nextVerify {
 		return nil
 	}
 	w.nextVerify = now + w.verifyPause()
-	for _, i := range w.queue {
-		if i.due.VerifyAt <= now && now < i.due.Deadline {
-			found = append(found, i)
+	for _, h := range w.queue {
+		if h.item().due.VerifyAt <= now && now < h.item().due.Deadline {
+			found = append(found, h)
 		}
 	}
 	return found

@@ -50,7 +50,7 @@ type watchdog struct {
 
 	mu         sync.Mutex
 	started    bool
-	queue      async.Heap[*watchedItem]
+	queue      async.Heap[watchedHold]
 	nextVerify time.Duration // when to look for holds to verify
 	wakeAt     time.Duration // when the timekeeper wakes next
 	skew       time.Duration // between the clocks, when the timekeeper last ran
@@ -58,7 +58,7 @@ type watchdog struct {
 
 // route is the way to one node: the holds that wait to be renewed there, and the slots for the
 // renewals in flight.
-type route = transport.NodeLine[*watchedItem]
+type route = transport.NodeLine[watchedHold]
 
 // renewalFlights returns how many renewals can be in flight to one node at once.
 func renewalFlights(cluster bool) int {
@@ -81,19 +81,19 @@ func newWatchdog(c watchdogConfig) *watchdog {
 }
 
 // plan sets when a hold is due.
-func (w *watchdog) plan(i *watchedItem, due dueTimes) {
+func (w *watchdog) plan(h watchedHold, due dueTimes) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if async.IsClosed(w.open.Done()) {
 		return
 	}
-	i.due = due
-	w.queue.Put(i)
+	h.item().due = due
+	w.queue.Put(h)
 	w.start()
 	// The timekeeper keeps sleeping if it wakes early enough anyway, so that a short hold costs no
 	// switch of goroutines.
-	if i.DueAt() < w.wakeAt {
-		w.wakeAt = i.DueAt()
+	if h.DueAt() < w.wakeAt {
+		w.wakeAt = h.DueAt()
 		async.Signal(w.signals)
 	}
 }
@@ -110,10 +110,10 @@ func (w *watchdog) start() {
 }
 
 // drop forgets a hold.
-func (w *watchdog) drop(i *watchedItem) {
+func (w *watchdog) drop(h watchedHold) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.queue.Remove(i)
+	w.queue.Remove(h)
 }
 
 // close ends all goroutines.
@@ -139,8 +139,8 @@ func (w *watchdog) keepTime() {
 		}
 		now := w.config.Clock()
 		w.verify(now.Mono)
-		for _, i := range w.collect(now) {
-			i.hold.EndIfOver()
+		for _, h := range w.collect(now) {
+			h.EndIfOver()
 		}
 		timer.Reset(w.sleep(signaled))
 	}
@@ -165,7 +165,7 @@ func (w *watchdog) sleep(signaled bool) time.Duration {
 
 // collect starts the renewals that are due, and returns what may be past its deadline: after a
 // jump of the wall clock, everything.
-func (w *watchdog) collect(now lease.Stamp) (overdue []*watchedItem) {
+func (w *watchdog) collect(now lease.Stamp) (overdue []watchedHold) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	jumped := now.Wall-now.Mono > w.skew+clockJump
@@ -173,14 +173,14 @@ func (w *watchdog) collect(now lease.Stamp) (overdue []*watchedItem) {
 	if jumped {
 		return slices.Clone(w.queue)
 	}
-	var due []*watchedItem
+	var due []watchedHold
 	for w.queue.Next() <= now.Mono {
-		i := w.queue.TakeFirst()
-		if i.due.Deadline <= now.Mono {
-			overdue = append(overdue, i)
+		h := w.queue.TakeFirst()
+		if h.item().due.Deadline <= now.Mono {
+			overdue = append(overdue, h)
 			continue
 		}
-		due = append(due, i)
+		due = append(due, h)
 	}
 	if len(due) > 0 {
 		w.startRenewals(append(due, w.dueSoon(now.Mono)...))
@@ -191,10 +191,10 @@ func (w *watchdog) collect(now lease.Stamp) (overdue []*watchedItem) {
 // dueSoon returns the holds that are due soon: within a quarter of the time from their renewal to
 // their deadline, which is half a period for a hold with its full lease. They share a script now
 // and are due together from then on. w.mu is held.
-func (w *watchdog) dueSoon(now time.Duration) (soon []*watchedItem) {
-	for _, i := range w.queue {
-		if i.due.RenewAt != async.NoDeadline && i.due.RenewAt-now <= (i.due.Deadline-i.due.RenewAt)/4 {
-			soon = append(soon, i)
+func (w *watchdog) dueSoon(now time.Duration) (soon []watchedHold) {
+	for _, h := range w.queue {
+		if h.item().due.RenewAt != async.NoDeadline && h.item().due.RenewAt-now <= (h.item().due.Deadline-h.item().due.RenewAt)/4 {
+			soon = append(soon, h)
 		}
 	}
 	return soon
@@ -202,28 +202,28 @@ func (w *watchdog) dueSoon(now time.Duration) (soon []*watchedItem) {
 
 // startRenewals starts the renewals of holds and does not wait for them: a silent node must not delay the
 // holds on others. Until the result arrives, only the deadline of a hold counts. w.mu is held.
-func (w *watchdog) startRenewals(due []*watchedItem) {
-	for _, i := range due {
-		i.due.RenewAt, i.due.VerifyAt = async.NoDeadline, async.NoDeadline
-		w.queue.Put(i)
+func (w *watchdog) startRenewals(due []watchedHold) {
+	for _, h := range due {
+		h.item().due.RenewAt, h.item().due.VerifyAt = async.NoDeadline, async.NoDeadline
+		w.queue.Put(h)
 	}
-	for _, i := range due { // at last, so that they share scripts
-		w.send(i)
+	for _, h := range due { // at last, so that they share scripts
+		w.send(h)
 	}
 }
 
 // send puts a hold into the line of the node that has its key. w.mu is held.
-func (w *watchdog) send(i *watchedItem) {
+func (w *watchdog) send(h watchedHold) {
 	topology := w.config.Topology
-	r := transport.LineOf[*watchedItem](topology.Serving(w.slotOf(i)), w, renewalFlights(topology.Cluster), 1)
-	if r.Add(i) {
+	r := transport.LineOf[watchedHold](topology.Serving(w.slotOf(h)), w, renewalFlights(topology.Cluster), 1)
+	if r.Add(h) {
 		w.tasks.Go(func() { w.serve(r) })
 	}
 }
 
 // slotOf returns the slot of the key of a hold.
-func (w *watchdog) slotOf(i *watchedItem) uint16 {
-	return w.config.Topology.SlotOf(i.hold.Keys().Key)
+func (w *watchdog) slotOf(h watchedHold) uint16 {
+	return w.config.Topology.SlotOf(h.Keys().Key)
 }
 
 // serve renews the holds that wait for a node, until there are none.

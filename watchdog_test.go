@@ -114,15 +114,15 @@ func (w *fakeWorld) add(key string) *fakeHold {
 
 // made makes a hold that the watchdog does not know yet.
 func (w *fakeWorld) made(key string) *fakeHold {
-	h := &fakeHold{world: w, keys: keyspace.Keys{Name: key, Key: key}, cmd: script.Renew, most: 10, renews: true}
-	h.item = newWatchedItem(h)
+	h := &fakeHold{watchedItem: newWatchedItem(), world: w, keys: keyspace.Keys{Name: key, Key: key}, cmd: script.Renew, most: 10, renews: true}
 	return h
 }
 
 // fakeHold is a hold that plans as an ownership does, without random parts.
 type fakeHold struct {
+	watchedItem
+
 	world   *fakeWorld
-	item    watchedItem
 	keys    keyspace.Keys
 	cmd     transport.Command
 	most    int
@@ -204,7 +204,7 @@ func (h *fakeHold) EndIfOver() {
 func (h *fakeHold) end(why string) {
 	h.over = true
 	h.world.note(h.keys.Key, why)
-	h.world.watchdog.drop(&h.item)
+	h.world.watchdog.drop(h)
 }
 
 // plan plans a renewal after that time. h.mu is held.
@@ -217,7 +217,7 @@ func (h *fakeHold) plan(renewal time.Duration) {
 	if !h.renews {
 		due.RenewAt = async.NoDeadline
 	}
-	w.plan(&h.item, due)
+	w.plan(h, due)
 }
 
 // Holds are renewed when they are due, and with others that are due soon.
@@ -230,7 +230,7 @@ func TestWatchdog_renews_what_is_due(t *testing.T) {
 		w.add("c")
 		dropped := w.add("dropped")
 		w.until(7 * time.Second)
-		w.watchdog.drop(&dropped.item)
+		w.watchdog.drop(dropped)
 		w.until(20 * time.Second)
 		require.Equal(t, "10s sent, 10s renewed, 16s sent, 16s renewed", w.seen("a"))
 		require.Equal(t, "10s sent, 10s renewed, 16s sent, 16s renewed", w.seen("b"))
@@ -278,11 +278,11 @@ func TestWatchdog_reads_the_result_of_each_hold(t *testing.T) {
 func TestWatchdog_batches(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *fakeWorld) {
 		w.watchdog.config.Topology = transport.NewTopology(true, 1)
-		var all []*watchedItem
+		var all []watchedHold
 		add := func(key string, cmd transport.Command, most int) {
 			h := w.made(key)
 			h.cmd, h.most = cmd, most
-			all = append(all, &h.item)
+			all = append(all, h)
 		}
 		for i := range 5 {
 			add(fmt.Sprint("{x}", i), script.Renew, 2)
@@ -293,7 +293,7 @@ func TestWatchdog_batches(t *testing.T) {
 		for _, batch := range w.watchdog.batches(all) {
 			keys := ""
 			for _, i := range batch {
-				keys += i.hold.Keys().Key
+				keys += i.Keys().Key
 			}
 			batches = append(batches, keys)
 		}
@@ -311,9 +311,9 @@ func TestWatchdog_divides_refused_batches(t *testing.T) {
 			}
 			return renewsAll(keys)
 		}
-		var all []*watchedItem
+		var all []watchedHold
 		for i := range 8 {
-			all = append(all, &w.made(strconv.Itoa(i)).item)
+			all = append(all, w.made(strconv.Itoa(i)))
 		}
 		w.watchdog.renewAll(w.route(), all)
 		synctest.Wait()
@@ -348,7 +348,7 @@ func TestWatchdog_renews_key_by_key(t *testing.T) {
 				}
 				h := w.made("all")
 				h.apart = test.apart
-				w.watchdog.renewAll(w.route(), []*watchedItem{&h.item})
+				w.watchdog.renewAll(w.route(), []watchedHold{h})
 				synctest.Wait()
 				require.Equal(t, "0s sent, 0s "+test.want, w.seen("all"))
 				for _, key := range test.apart {
@@ -433,7 +433,7 @@ func TestWatchdog_closed(t *testing.T) {
 
 // route returns the line of the only node.
 func (w *fakeWorld) route() *route {
-	return transport.LineOf[*watchedItem](w.watchdog.config.Topology.Serving(0), w.watchdog, 2, 1)
+	return transport.LineOf[watchedHold](w.watchdog.config.Topology.Serving(0), w.watchdog, 2, 1)
 }
 
 // replied returns an error reply of a server. rueidis makes such errors only of what it has stored or received.

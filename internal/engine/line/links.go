@@ -7,6 +7,8 @@ import "time"
 
 // Held is something that a client holds, and that goroutines of it may want.
 type Held interface {
+	// Table returns the table of the client that holds it.
+	Table() *Table
 	// LineKey names what those wait for that want it.
 	LineKey() Key
 	// PassedIn returns the line in which it is passed on, or Only if it is not passed on.
@@ -18,8 +20,7 @@ type Held interface {
 // Links link something that a client holds to the others on its key, and to the goroutines that want it. The mutex
 // of the shard of the key guards the fields that change.
 type Links struct {
-	of  Held
-	all *Table
+	of Held
 
 	newer, older *Links // the next ones on the key, or nil
 	queue        *Line  // the line in which it is passed on, or the whole queue; nil if there is none
@@ -27,7 +28,7 @@ type Links struct {
 }
 
 // LinksOf returns the links of something that is about to be held.
-func (all *Table) LinksOf(h Held) Links { return Links{of: h, all: all} }
+func LinksOf(h Held) Links { return Links{of: h} }
 
 // Find returns what is held on a key, the newest for which wanted returns true, or nil. The mutex of the shard is held
 // meanwhile.
@@ -124,7 +125,7 @@ func (l *Links) keepsOut() int32 {
 
 // lockShard locks the shard of the key, and returns it.
 func (l *Links) lockShard() *shard {
-	shard := l.all.shard(l.of.LineKey().Key)
+	shard := l.of.Table().shard(l.of.LineKey().Key)
 	shard.mu.Lock()
 	return shard
 }

@@ -13,17 +13,19 @@ import (
 // fakeHold is something that a client holds.
 type fakeHold struct {
 	links Links
+	all   *Table
 	key   Key
 }
 
+func (f *fakeHold) Table() *Table  { return f.all }
 func (f *fakeHold) LineKey() Key   { return f.key }
 func (f *fakeHold) PassedIn() Side { return Only }
 func (f *fakeHold) KeepsOut() bool { return true }
 
 // newFakeHold returns a hold that has not begun.
 func newFakeHold(all *Table, key string) *fakeHold {
-	f := &fakeHold{key: Key{Key: key}}
-	f.links = all.LinksOf(f)
+	f := &fakeHold{all: all, key: Key{Key: key}}
+	f.links = LinksOf(f)
 	return f
 }
 
