@@ -145,6 +145,14 @@ func (a *acquisition) run(ctx context.Context) (*Hold, error) {
 	return h, nil
 }
 
+// attachNotes attaches the note of the call to its holds, which are held by then.
+func (a *acquisition) attachNotes(h *Hold) {
+	h.backend.(*holdState).attachNote(a.note)
+	for _, o := range a.others {
+		o.holds.first.attachNote(a.note)
+	}
+}
+
 // notBegun returns the error of a call that may not send anything. Only a context that has ended is worth an event.
 func (a *acquisition) notBegun(ctx context.Context) error {
 	err := fault.Op(a.verb, a.lock.Name(), a.fault)

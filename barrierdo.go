@@ -81,7 +81,7 @@ func (p *barrierAwaiter) stay(ctx context.Context) *barrierStay {
 			s.end(p.endOfLease(cause))
 		}
 	}
-	if err := s.lease.onEnd(unrenewed); err != nil {
+	if err := onEnd(s.lease.inner(), unrenewed); err != nil {
 		unrenewed(err)
 	}
 	go s.watch(watching)

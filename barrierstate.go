@@ -125,7 +125,7 @@ func (b *Barrier) State(ctx context.Context) (BarrierState, error) {
 	if err != nil {
 		return s, fault.Op(verb, b.names.Name, err)
 	}
-	describeEach(ctx, b.client, 0, [][]BarrierParty{s.Who}, func(p BarrierParty) identity.Owner { return identity.Owner(p.Owner) },
+	describeEach(ctx, b.client.labels, 0, [][]BarrierParty{s.Who}, func(p BarrierParty) identity.Owner { return identity.Owner(p.Owner) },
 		func(p *BarrierParty, d description) { p.Label = d.label })
 	return s, nil
 }

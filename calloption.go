@@ -126,6 +126,22 @@ func By(owner Owner) TryLockOption {
 	return setting{kind: settingBy, owner: identity.Owner(owner)}
 }
 
+// Note attaches a text for people to a hold, such as "order 42". [Client.Inspect], the lists of the
+// command line and [PermitSemaphore.Holders] show it as [Holder].Note while the hold lasts. Locks
+// do not interpret it. The text must be printable and have at most MaxNoteLength bytes; otherwise
+// the acquisition returns ErrInvalid.
+//
+// The client sends the note in the background, after the hold has begun and together with other
+// notes, so the acquisition costs nothing more; others see the note some milliseconds later. If the
+// server refuses it or cannot be reached, the note is missing and the hold is not affected. A note
+// ends with its hold, and with the client.
+//
+// If an owner has several holds, by re-entry or because readers of its client share its hold, the
+// latest note counts. In a lock of several members, each member has the note. A guest, which enters
+// [By] the owner of another client, cannot have one: that is an ErrInvalid. So is a note of a
+// client with [NoLabel].
+func Note(text string) NoteOption { return setting{kind: settingNote, note: text} }
+
 // AwaitSet makes a call that waits for a semaphore or a latch also wait until somebody sets its permits or its
 // count, instead of failing with ErrNotSet.
 func AwaitSet() AwaitSetOption { return setting{kind: settingAwaitSet} }

@@ -144,9 +144,16 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	c.waiting = line.Waiting{Table: c.waitQueues, Counts: line.NewCounts(), Closing: c.closing, Trouble: c.logTrouble}
 	c.inbox = c.newInbox(c.notifier.Add)
 	c.notifier.Unclaimed = c.inbox.Unclaimed
-	c.record = newClientRecord(c)
-	c.labels = newKnownLabels(c)
+	c.record = newClientRecord(c.labelConfig())
+	c.labels = newKnownLabels(c.record)
 	return c, nil
+}
+
+// labelConfig returns what the labels of clients need of this one.
+func (c *Client) labelConfig() labelConfig {
+	return labelConfig{client: c.id, label: c.Label(), sender: c.sender, cluster: c.cluster, clock: c.clock,
+		begin: c.begin, done: c.working.Done,
+		refused: func(err error) { c.reporter.Log(report.NoticeLabel, c.Label(), slog.Any("error", err)) }}
 }
 
 // initSender makes what sends the commands of the client. topology is as for newClient.

@@ -2,7 +2,6 @@ package latchkey
 
 import (
 	"context"
-	"log/slog"
 	"math"
 	"strconv"
 	"sync"
@@ -10,7 +9,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
-	"github.com/latchkey-go/latchkey/internal/engine/report"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -32,16 +31,29 @@ const (
 	recordFields = 500
 )
 
+// labelConfig is what the record of a client, and the labels of others, need of the client.
+type labelConfig struct {
+	client  string // its id
+	label   string // or "" if it publishes no label and shows none
+	sender  *transport.Sender
+	cluster bool
+	clock   func() lease.Stamp
+	refused func(error)                 // reports that the server refuses the record
+	begin   func(context.Context) error // begins a query for the program, unless the client is closed
+	done    func()                      // ends that query
+}
+
 // clientRecord is the record of a client on the server, for people to read: its label, and the notes of its
 // holds (lua/look/label_write.lua). It is written in the background while the client holds or waits for something,
-// expires after its last lease, and is removed by Close. No lock depends on it: if a write fails, the
+// expires after its last lease, and is removed by close. No lock depends on it: if a write fails, the
 // information is missing for a while.
 type clientRecord struct {
-	client *Client
-	id     string          // see identity.Owner.Record
-	open   context.Context // until close
-	end    context.CancelFunc
-	tasks  sync.WaitGroup
+	config labelConfig
+
+	id    string          // see identity.Owner.Record
+	open  context.Context // until close
+	end   context.CancelFunc
+	tasks sync.WaitGroup
 
 	mu        sync.Mutex
 	writing   bool
@@ -61,8 +73,8 @@ type clientRecord struct {
 // longAgo is a time that has passed, on a clock with any starting point.
 const longAgo = math.MinInt64 / 2
 
-func newClientRecord(c *Client) *clientRecord {
-	r := &clientRecord{client: c, id: identity.RecordOfClient(c.id), closed: c.options.Label == NoLabel,
+func newClientRecord(c labelConfig) *clientRecord {
+	r := &clientRecord{config: c, id: identity.RecordOfClient(c.client), closed: c.label == "",
 		refreshAt: longAgo, until: longAgo, wanted: longAgo, notBefore: longAgo, kept: longAgo,
 		notes: map[string][]*holdNote{}, changed: map[string]struct{}{}, stored: map[string]struct{}{},
 		sending: map[string]struct{}{}}
@@ -102,7 +114,7 @@ func (r *clientRecord) tellChanges() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.changed) > 0 {
-		r.start(r.client.clock().Mono)
+		r.start(r.config.clock().Mono)
 	}
 }
 
@@ -111,7 +123,7 @@ func (r *clientRecord) write() {
 	for w := r.next(true); w != nil; w = r.next(false) {
 		fresh, err := r.send(w)
 		if r.sent(w, fresh, err); transport.Classify(err) == transport.Refused {
-			r.client.reporter.Log(report.NoticeLabel, r.client.options.Label, slog.Any("error", err))
+			r.config.refused(err)
 		}
 		if transport.Rest(r.open, nil, recordPause) != nil {
 			return
@@ -129,7 +141,7 @@ type recordWrite struct {
 func (r *clientRecord) next(first bool) *recordWrite {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := r.client.clock().Mono
+	now := r.config.clock().Mono
 	if !first && len(r.changed) == 0 && r.wanted-recordLife <= r.until || now < r.notBefore || r.closed {
 		r.writing = false
 		return nil
@@ -152,10 +164,10 @@ func (r *clientRecord) next(first bool) *recordWrite {
 
 // send sends one write, once. It reports whether the record did not exist before.
 func (r *clientRecord) send(w *recordWrite) (fresh bool, err error) {
-	args := append([]string{script.MillisText(w.life), r.client.options.Label, strconv.Itoa(len(w.gone))}, w.gone...)
+	args := append([]string{script.MillisText(w.life), r.config.label, strconv.Itoa(len(w.gone))}, w.gone...)
 	ctx, cancel := context.WithTimeout(r.open, recordPatience)
 	defer cancel()
-	n, err := r.client.sender.SendOnce(ctx, script.LabelWrite, []string{keyspace.RecordKey(r.id)}, append(args, w.texts...)).AsInt64()
+	n, err := r.config.sender.SendOnce(ctx, script.LabelWrite, []string{keyspace.RecordKey(r.id)}, append(args, w.texts...)).AsInt64()
 	return n == 1, err
 }
 
@@ -200,7 +212,7 @@ func (r *clientRecord) failed(w *recordWrite, err error) {
 	if refused {
 		pause = recordRefresh
 	}
-	r.notBefore = r.client.clock().Mono + pause
+	r.notBefore = r.config.clock().Mono + pause
 	for i := 0; i < len(w.texts); i += 2 {
 		if !refused {
 			r.stored[w.texts[i]] = struct{}{} // only the answer may be lost
@@ -232,12 +244,12 @@ func (r *clientRecord) close(ctx context.Context, answers bool) {
 	r.mu.Unlock()
 	r.tasks.Wait()
 	r.mu.Lock()
-	removes := answers && r.written && r.kept <= r.client.clock().Mono
+	removes := answers && r.written && r.kept <= r.config.clock().Mono
 	r.mu.Unlock()
 	if !removes {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordPatience)
 	defer cancel()
-	_ = r.client.sender.SendOnce(ctx, script.LabelWrite, []string{keyspace.RecordKey(r.id)}, []string{"0"}).Error()
+	_ = r.config.sender.SendOnce(ctx, script.LabelWrite, []string{keyspace.RecordKey(r.id)}, []string{"0"}).Error()
 }

@@ -1,7 +1,6 @@
 package latchkey
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/redis/rueidis"
@@ -14,7 +13,7 @@ import (
 
 // newTestRecord returns a record that is not written by itself.
 func newTestRecord() *clientRecord {
-	r := newClientRecord(&Client{id: identity.NewClientID(), clock: lease.SystemClock, options: Options{Label: "x"}})
+	r := newClientRecord(labelConfig{client: identity.NewClientID(), clock: lease.SystemClock, label: "x"})
 	r.writing = true
 	return r
 }
@@ -22,10 +21,9 @@ func newTestRecord() *clientRecord {
 // While nothing is written, a note that has ended takes no memory, unless the server may have it.
 func TestRecord_forgets_what_was_never_written(t *testing.T) {
 	r := newTestRecord()
-	for i := range 10 {
-		field, n := fmt.Sprint(i), &holdNote{"note"}
-		r.addNote(field, n)
-		r.dropNote(field, n, false)
+	for i := range uint64(10) {
+		drop := r.addNote(identity.New(r.config.client, i), "note")
+		drop(false)
 	}
 	assert.Empty(t, r.changed)
 	assert.Empty(t, r.notes)
@@ -41,22 +39,21 @@ func TestRecord_after_a_failed_write(t *testing.T) {
 	}{{"refused", refused, 0}, {"no answer", transport.ErrSilent, 1}, {"written", nil, 1}} {
 		for _, during := range []bool{false, true} {
 			r := newTestRecord()
-			n := &holdNote{"note"}
-			r.addNote("field", n)
+			drop := r.addNote(identity.New(r.config.client, 7), "note")
 			w := r.next(true)
-			assert.Equal(t, []string{"field", "note"}, w.texts)
+			assert.Equal(t, []string{"7", "note"}, w.texts)
 			if during {
-				r.dropNote("field", n, false)
+				drop(false)
 			}
 			r.sent(w, true, each.err)
 			if !during {
-				r.dropNote("field", n, false)
+				drop(false)
 			}
 			assert.Len(t, r.changed, each.changed, "%s, the hold ends during the write: %v", each.name, during)
 			assert.Empty(t, r.notes)
 			if each.changed > 0 {
 				r.notBefore = longAgo
-				assert.Equal(t, []string{"field"}, r.next(true).gone, each.name)
+				assert.Equal(t, []string{"7"}, r.next(true).gone, each.name)
 			}
 		}
 	}

@@ -15,8 +15,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// This file reads the records of clients: see clientrecord.go.
-
 // description is the label of a client, and the note of one of its holds.
 type description struct{ label, note string }
 
@@ -26,8 +24,8 @@ const describeBatch = 64
 // describe returns the labels and notes of owners and permits, as far as this client may read them. It never
 // fails: it leaves out what it cannot read. All its queries together have recordPatience. It does not read the
 // record of a client again that had no notes less than trust ago.
-func (c *Client) describe(ctx context.Context, owners []identity.Owner, trust time.Duration) map[identity.Owner]description {
-	if c.options.Label == NoLabel || len(owners) == 0 {
+func (k *knownLabels) describe(ctx context.Context, owners []identity.Owner, trust time.Duration) map[identity.Owner]description {
+	if k.config.label == "" || len(owners) == 0 {
 		return nil
 	}
 	found := map[identity.Owner]description{}
@@ -38,9 +36,9 @@ func (c *Client) describe(ctx context.Context, owners []identity.Owner, trust ti
 		if record == "" {
 			continue
 		}
-		if record == c.record.id {
-			found[owner] = description{c.options.Label, c.record.noteOf(field)}
-		} else if label := c.labels.withoutNotes(record, trust); label != "" {
+		if record == k.own.id {
+			found[owner] = description{k.config.label, k.own.noteOf(field)}
+		} else if label := k.withoutNotes(record, trust); label != "" {
 			found[owner] = description{label: label}
 		} else if len(byRecord[record]) < recordFields {
 			byRecord[record] = append(byRecord[record], owner)
@@ -48,11 +46,11 @@ func (c *Client) describe(ctx context.Context, owners []identity.Owner, trust ti
 			more[record] = append(more[record], owner)
 		}
 	}
-	if len(byRecord) == 0 || !c.labels.mayFetch() || c.begin(ctx) != nil {
+	if len(byRecord) == 0 || !k.mayFetch() || k.config.begin(ctx) != nil {
 		return found
 	}
-	defer c.working.Done()
-	c.readRecords(ctx, byRecord, found)
+	defer k.config.done()
+	k.readRecords(ctx, byRecord, found)
 	for record, owners := range more {
 		for _, owner := range owners {
 			found[owner] = description{label: found[byRecord[record][0]].label}
@@ -62,11 +60,11 @@ func (c *Client) describe(ctx context.Context, owners []identity.Owner, trust ti
 }
 
 // readRecords reads records, in one round trip to each node, and adds what they say of owners to found.
-func (c *Client) readRecords(ctx context.Context, byRecord map[string][]identity.Owner, found map[identity.Owner]description) {
+func (k *knownLabels) readRecords(ctx context.Context, byRecord map[string][]identity.Owner, found map[identity.Owner]description) {
 	ctx, cancel := context.WithTimeout(ctx, recordPatience)
 	defer cancel()
 	size := describeBatch
-	if c.cluster { // each record is in a slot of its own
+	if k.config.cluster { // each record is in a slot of its own
 		size = 1
 	}
 	batches := slices.Collect(slices.Chunk(slices.Sorted(maps.Keys(byRecord)), size))
@@ -81,16 +79,16 @@ func (c *Client) readRecords(ctx context.Context, byRecord map[string][]identity
 			}
 		}
 	}
-	for i, result := range c.sender.SendEachOnce(ctx, script.LabelRead, loads) {
-		c.takeRecords(result, batches[i], byRecord, found)
+	for i, result := range k.config.sender.SendEachOnce(ctx, script.LabelRead, loads) {
+		k.takeRecords(result, batches[i], byRecord, found)
 	}
 }
 
 // takeRecords reads the reply of one script.
-func (c *Client) takeRecords(result rueidis.RedisResult, records []string, byRecord map[string][]identity.Owner, found map[identity.Owner]description) {
+func (k *knownLabels) takeRecords(result rueidis.RedisResult, records []string, byRecord map[string][]identity.Owner, found map[identity.Owner]description) {
 	replies, err := result.ToArray()
 	if err != nil || len(replies) != len(records) {
-		c.labels.failed(err)
+		k.failed(err)
 		return
 	}
 	for i, record := range records {
@@ -100,7 +98,7 @@ func (c *Client) takeRecords(result rueidis.RedisResult, records []string, byRec
 		}
 		fields, _ := texts[0].AsInt64()
 		label := textOf(texts[1], MaxLabelLength)
-		c.labels.learn(record, label, fields > 1)
+		k.learn(record, label, fields > 1)
 		for j, owner := range byRecord[record] {
 			found[owner] = description{label, textOf(texts[2+j], MaxNoteLength)}
 		}
@@ -114,27 +112,17 @@ func textOf(m rueidis.RedisMessage, longest int) string {
 }
 
 // describeEach describes the owners of all elements of lists, as describe does, and passes each description to set.
-func describeEach[T any](ctx context.Context, c *Client, trust time.Duration, lists [][]T, owner func(T) identity.Owner, set func(*T, description)) {
+func describeEach[T any](ctx context.Context, k *knownLabels, trust time.Duration, lists [][]T, owner func(T) identity.Owner, set func(*T, description)) {
 	var owners []identity.Owner
 	for _, list := range lists {
 		for _, each := range list {
 			owners = append(owners, owner(each))
 		}
 	}
-	found := c.describe(ctx, owners, trust)
+	found := k.describe(ctx, owners, trust)
 	for _, list := range lists {
 		for i := range list {
 			set(&list[i], found[owner(list[i])])
 		}
 	}
-}
-
-// describeHolders adds labels and notes to holders.
-func (c *Client) describeHolders(ctx context.Context, trust time.Duration, lists ...[]Holder) {
-	describeEach(ctx, c, trust, lists, func(h Holder) identity.Owner { return identity.Owner(h.Owner) }, func(h *Holder, d description) {
-		h.Label = d.label
-		if !h.Kept { // the hold is over: its client's note may be older, or about another hold
-			h.Note = d.note
-		}
-	})
 }

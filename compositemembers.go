@@ -25,7 +25,7 @@ func (c *compositeHold) add(i int, h *Hold) bool {
 	if confined != nil {
 		h.inner().confine(*confined)
 	}
-	if err := h.onEnd(func(cause error) { c.memberEnded(i, h, cause) }); err != nil {
+	if err := onEnd(h.inner(), func(cause error) { c.memberEnded(i, h, cause) }); err != nil {
 		c.memberEnded(i, h, err)
 	}
 	return true

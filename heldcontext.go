@@ -203,12 +203,12 @@ func (h *Hold) lifeUnder(parent context.Context) (context.Context, error) {
 	return life, err
 }
 
-// onEnd registers f to be called with the end of the hold. It fails if the hold is already over.
-func (h *Hold) onEnd(f context.CancelCauseFunc) error {
-	if err := h.Err(); err != nil {
+// onEnd registers f to be called with the end of a hold. It fails if the hold is already over.
+func onEnd(b holdBackend, f context.CancelCauseFunc) error {
+	if err := b.err(); err != nil {
 		return err
 	}
-	l, mu := h.inner().life()
+	l, mu := b.life()
 	mu.Lock()
 	defer mu.Unlock()
 	if err := l.overBecause(); err != nil {

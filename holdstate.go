@@ -132,3 +132,12 @@ func (s *holdState) unreleased() *Client {
 	}
 	return o.lock.client
 }
+
+// attachNote keeps a note of the hold on the server until the hold ends.
+func (s *holdState) attachNote(text string) {
+	o := s.ownership
+	drop := o.lock.client.record.addNote(o.owner(), text)
+	if err := onEnd(s, func(error) { drop(o.live()) }); err != nil {
+		drop(false)
+	}
+}

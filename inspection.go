@@ -71,6 +71,16 @@ func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
 	return i, nil
 }
 
+// describeHolders adds labels and notes to holders.
+func (c *Client) describeHolders(ctx context.Context, trust time.Duration, lists ...[]Holder) {
+	describeEach(ctx, c.labels, trust, lists, func(h Holder) identity.Owner { return identity.Owner(h.Owner) }, func(h *Holder, d description) {
+		h.Label = d.label
+		if !h.Kept { // the hold is over: its client's note may be older, or about another hold
+			h.Note = d.note
+		}
+	})
+}
+
 // inspect is Inspect without labels and notes. With "1" for onlyMaster, and not "", only a server that accepts
 // writes may reply that the name is free.
 func (c *Client) inspect(ctx context.Context, names *keyspace.Keys, onlyMaster string) (Inspection, error) {

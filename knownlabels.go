@@ -12,7 +12,8 @@ import (
 // knownLabels are the labels of other clients that this client has read. Errors name the holder by them
 // without a query, and a walk over many objects reads the same label less often.
 type knownLabels struct {
-	client *Client
+	own    *clientRecord // of this client
+	config labelConfig
 
 	mu        sync.Mutex
 	labels    map[string]knownLabel // by record
@@ -29,15 +30,15 @@ type knownLabel struct {
 // mostLabels is how many labels of other clients a client remembers.
 const mostLabels = 10_000
 
-func newKnownLabels(c *Client) *knownLabels {
-	return &knownLabels{client: c, labels: map[string]knownLabel{}}
+func newKnownLabels(own *clientRecord) *knownLabels {
+	return &knownLabels{own: own, config: own.config, labels: map[string]knownLabel{}}
 }
 
 // labelOf returns the label of an owner as it is in Redis, or "" if it is unknown.
 func (k *knownLabels) labelOf(owner string) string {
 	record, _ := identity.Of(owner).Record()
-	if record == k.client.record.id {
-		return k.client.Label()
+	if record == k.own.id {
+		return k.config.label
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -47,21 +48,21 @@ func (k *knownLabels) labelOf(owner string) string {
 // fetch reads the label of an owner in the background, unless it is known, or was missing recently.
 func (k *knownLabels) fetch(owner string) {
 	record, _ := identity.Of(owner).Record()
-	if record == "" || k.client.options.Label == NoLabel || !k.mayFetch() {
+	if record == "" || k.config.label == "" || !k.mayFetch() {
 		return
 	}
 	k.mu.Lock()
 	known, was := k.labels[record]
 	again := !was || known.label == "" && time.Since(known.at) > recordRefresh
 	k.mu.Unlock()
-	if !again || record == k.client.record.id {
+	if !again || record == k.own.id {
 		return
 	}
 	k.learn(record, "", false) // keeps other calls from reading it at the same time
-	k.client.sender.Background(func() {
+	k.config.sender.Background(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), recordPatience)
 		defer cancel()
-		k.client.describe(ctx, []identity.Owner{identity.Of(owner)}, 0)
+		k.describe(ctx, []identity.Owner{identity.Of(owner)}, 0)
 	})
 }
 

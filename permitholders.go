@@ -49,7 +49,7 @@ func (s *permitPool) Holders(ctx context.Context) ([]PermitHolder, error) {
 	if err != nil {
 		return nil, err
 	}
-	describeEach(ctx, s.client, 0, [][]PermitHolder{all}, func(p PermitHolder) identity.Owner { return identity.OfText(p.ID) },
+	describeEach(ctx, s.client.labels, 0, [][]PermitHolder{all}, func(p PermitHolder) identity.Owner { return identity.OfText(p.ID) },
 		func(p *PermitHolder, d description) { p.Label, p.Note = d.label, d.note })
 	return all, nil
 }

@@ -172,7 +172,7 @@ const leftLongAgo = 10 * 365 * 24 * 3600 * 1000
 // describeWaiters adds labels to waiters, and marks those of this client.
 func (c *Client) describeWaiters(ctx context.Context, all []Waiter) {
 	named := c.registry.named()
-	describeEach(ctx, c, 0, [][]Waiter{all}, func(w Waiter) identity.Owner { return identity.Owner(w.Owner) }, func(w *Waiter, d description) {
+	describeEach(ctx, c.labels, 0, [][]Waiter{all}, func(w Waiter) identity.Owner { return identity.Owner(w.Owner) }, func(w *Waiter, d description) {
 		record, _ := identity.Owner(w.Owner).Record()
 		w.Label, w.By = d.label, Owner(named[identity.Owner(w.Owner)])
 		w.Mine = !w.By.IsZero() || record == c.record.id
