@@ -53,7 +53,7 @@ func (b *Barrier) Do(ctx context.Context, fn func(context.Context) error, option
 // arrives.
 type barrierStay struct {
 	party  *barrierAwaiter
-	lease  *Hold           // of the party
+	lease  *holdState      // of the party
 	inside context.Context // of the function
 	end    context.CancelCauseFunc
 	stop   context.CancelFunc // ends the watch
@@ -72,7 +72,7 @@ func (p *barrierAwaiter) goOn() {
 
 // stay begins the stay. The goroutine takes over the caller's part in client.working.
 func (p *barrierAwaiter) stay(ctx context.Context) *barrierStay {
-	s := &barrierStay{party: p, lease: &Hold{backend: &p.ownership.holds.first}, over: make(chan error, 1)}
+	s := &barrierStay{party: p, lease: &p.ownership.holds.first, over: make(chan error, 1)}
 	s.inside, s.end = context.WithCancelCause(ctx)
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
@@ -81,7 +81,7 @@ func (p *barrierAwaiter) stay(ctx context.Context) *barrierStay {
 			s.end(p.endOfLease(cause))
 		}
 	}
-	if err := onEnd(s.lease.inner(), unrenewed); err != nil {
+	if err := onEnd(s.lease, unrenewed); err != nil {
 		unrenewed(err)
 	}
 	go s.watch(watching)

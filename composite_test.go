@@ -16,12 +16,12 @@ func TestRounds_success_at_the_end_of_the_time(t *testing.T) {
 	rounds := 0
 	lock := compositeLock{
 		members: []member{newTestClient(t, Options{}).NewMutex("member").self()},
-		round: func(context.Context, *request, []setting) (*Hold, bool, error) {
+		round: func(context.Context, *request, []setting) (*handle, bool, error) {
 			if rounds++; rounds == 1 {
 				return nil, true, ErrNotAcquired
 			}
 			end()
-			return &Hold{}, false, nil
+			return &handle{}, false, nil
 		},
 		pause: time.Millisecond,
 	}
@@ -38,7 +38,7 @@ func TestRounds_end(t *testing.T) {
 	}{"hopeless": {waits: true}, "one attempt": {again: true}} {
 		rounds := 0
 		lock := compositeLock{
-			round: func(context.Context, *request, []setting) (*Hold, bool, error) {
+			round: func(context.Context, *request, []setting) (*handle, bool, error) {
 				rounds++
 				return nil, c.again, ErrWrongKind
 			},

@@ -9,6 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
 
 // compositeHold combines several holds into one that lasts as long as enough of them last. It is
@@ -31,8 +32,8 @@ type compositeHold struct {
 	unlocking sync.Mutex // serializes releases
 
 	mu          sync.Mutex
-	members     []*Hold     // in the order of the locks; nil where there is none
-	latest      []*Hold     // the same, including members that are over
+	members     []*handle   // in the order of the locks; nil where there is none
+	latest      []*handle   // the same, including members that are over
 	liveMembers int         // how many members are not nil
 	open        bool        // all initial members have been added
 	retryTimer  *time.Timer // tries again to acquire missing members, or nil
@@ -49,38 +50,36 @@ type compositeHold struct {
 func newCompositeHold(l *compositeLock, patience time.Duration) *compositeHold {
 	n := len(l.members)
 	return &compositeHold{lock: l, name: l.Name(), need: l.need, patience: patience, grantedAt: time.Now(),
-		members: make([]*Hold, n), latest: make([]*Hold, n)}
+		members: make([]*handle, n), latest: make([]*handle, n)}
 }
 
-func (c *compositeHold) lockName() string      { return c.name }
-func (c *compositeHold) owner() identity.Owner { return identity.Owner{} }
-func (c *compositeHold) token() int64          { return 0 }
+func (c *compositeHold) Name() string          { return c.name }
+func (c *compositeHold) Owner() identity.Owner { return identity.Owner{} }
+func (c *compositeHold) Token() int64          { return 0 }
 
-func (c *compositeHold) life() (*lifecycle, *sync.Mutex) { return &c.lifecycle, &c.mu }
+func (c *compositeHold) Life() (*lifecycle, *sync.Mutex) { return &c.lifecycle, &c.mu }
 
-// keepHandle implements [holdBackend]. A hold of several locks costs so much that a finalizer does not matter.
-func (*compositeHold) keepHandle(*Hold) bool { return false }
+// Kept implements [holdBackend]. A hold of several locks costs so much that a finalizer does not matter.
+func (*compositeHold) Kept() *keptHandle { return nil }
 
-func (*compositeHold) isWatched() bool { return true }
-
-// unreleased returns the client of a member.
-func (c *compositeHold) unreleased() *Client {
+// Unreleased returns the reporter of a client of a member.
+func (c *compositeHold) Unreleased() *report.Reporter {
 	c.mu.Lock()
-	active := c.active()
+	active := c.Active()
 	c.mu.Unlock()
 	if !active {
 		return nil
 	}
 	for _, h := range c.present() {
-		if client := h.inner().unreleased(); client != nil {
-			return client
+		if reporter := h.Backend().Unreleased(); reporter != nil {
+			return reporter
 		}
 	}
 	return nil
 }
 
-// latestMembers includes members that are over.
-func (c *compositeHold) latestMembers() []*Hold {
+// Members includes members that are over.
+func (c *compositeHold) Members() []*handle {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.latest)
@@ -92,25 +91,25 @@ func (c *compositeHold) begin() error {
 	c.mu.Lock()
 	c.open = true
 	if c.liveMembers < c.need {
-		_ = c.end(fault.ErrLost)
+		_ = c.End(fault.ErrLost)
 	}
 	c.mu.Unlock()
-	return c.err()
+	return c.Err()
 }
 
-// err checks every member, because a member whose time is over may end the whole.
-func (c *compositeHold) err() error {
+// Err checks every member, because a member whose time is over may end the whole.
+func (c *compositeHold) Err() error {
 	for _, h := range c.present() {
 		_ = h.Err()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.overBecause()
+	return c.OverBecause()
 }
 
-// validFor is how long enough members can be relied on.
-func (c *compositeHold) validFor() time.Duration {
-	if c.err() != nil {
+// ValidFor is how long enough members can be relied on.
+func (c *compositeHold) ValidFor() time.Duration {
+	if c.Err() != nil {
 		return 0
 	}
 	var times []time.Duration
@@ -120,9 +119,9 @@ func (c *compositeHold) validFor() time.Duration {
 	return lastedBy(c.need, times)
 }
 
-// count is how often every member is held by its owner: the smallest count.
-func (c *compositeHold) count() int {
-	if c.err() != nil {
+// Count is how often every member is held by its owner: the smallest count.
+func (c *compositeHold) Count() int {
+	if c.Err() != nil {
 		return 0
 	}
 	least := 0
@@ -138,26 +137,26 @@ func (c *compositeHold) count() int {
 // members together. A lock with the same members, of the same clients, counts as this one. For the
 // hold of one member use the HoldFrom of that member. HoldFrom sends nothing to the servers.
 func (l *compositeLock) HoldFrom(ctx context.Context) *Hold {
-	return holdOn(ctx, func(b holdBackend) bool {
+	return (*Hold)(holdOn(ctx, func(b holdBackend) bool {
 		c, is := b.(*compositeHold)
 		return is && (c.lock == l || identityOf(c.lock.kind, c.lock.members) == identityOf(l.kind, l.members))
-	})
+	}))
 }
 
-// extend extends every member, and fails if too few could be extended. It waits for members that
+// Extend extends every member, and fails if too few could be extended. It waits for members that
 // are being acquired: others may be silent by now, and the new leases must be as long as theirs.
-func (c *compositeHold) extend(ctx context.Context, d time.Duration) error {
+func (c *compositeHold) Extend(ctx context.Context, d time.Duration) error {
 	if c.allAnswered != nil {
 		select {
 		case <-c.allAnswered:
 		case <-ctx.Done():
 		}
 	}
-	if err := c.err(); err != nil {
+	if err := c.Err(); err != nil {
 		return fault.Op("extend", c.name, fault.ErrNotHeld, err)
 	}
 	members := c.allMembers()
-	errs := callUntil(context.Background(), members, c.need, c.patience, func(h *Hold) error { return h.Extend(ctx, d) })
+	errs := callUntil(context.Background(), members, c.need, c.patience, func(h *handle) error { return h.Extend(ctx, d) })
 	done := 0
 	for i, err := range errs {
 		if members[i] != nil && err == nil {
@@ -167,15 +166,15 @@ func (c *compositeHold) extend(ctx context.Context, d time.Duration) error {
 	if done < c.need {
 		return fault.Op("extend", c.name, errs...)
 	}
-	if err := c.err(); err != nil {
+	if err := c.Err(); err != nil {
 		return fault.Op("extend", c.name, fault.ErrNotHeld, err) // it took too long
 	}
 	return nil
 }
 
-// confine limits the present members and those that are still to come. It stops looking for
+// Confine limits the present members and those that are still to come. It stops looking for
 // missing members, which would last longer than the others.
-func (c *compositeHold) confine(bounds confinement) {
+func (c *compositeHold) Confine(bounds confinement) {
 	c.mu.Lock()
 	c.confined = &bounds
 	if c.retryTimer != nil {
@@ -183,6 +182,6 @@ func (c *compositeHold) confine(bounds confinement) {
 	}
 	c.mu.Unlock()
 	for _, h := range c.present() {
-		h.inner().confine(bounds)
+		h.Backend().Confine(bounds)
 	}
 }

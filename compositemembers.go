@@ -9,9 +9,9 @@ import (
 
 // add makes a hold a member. It returns false if the whole is over or already has that member; the
 // caller must then release the hold.
-func (c *compositeHold) add(i int, h *Hold) bool {
+func (c *compositeHold) add(i int, h *handle) bool {
 	c.mu.Lock()
-	if !c.active() || c.members[i] != nil {
+	if !c.Active() || c.members[i] != nil {
 		c.mu.Unlock()
 		return false
 	}
@@ -23,28 +23,28 @@ func (c *compositeHold) add(i int, h *Hold) bool {
 		setRedLine(h, line)
 	}
 	if confined != nil {
-		h.inner().confine(*confined)
+		h.Backend().Confine(*confined)
 	}
-	if err := onEnd(h.inner(), func(cause error) { c.memberEnded(i, h, cause) }); err != nil {
+	if err := onEnd(h.Backend(), func(cause error) { c.memberEnded(i, h, cause) }); err != nil {
 		c.memberEnded(i, h, err)
 	}
 	return true
 }
 
 // memberEnded records that a member is over.
-func (c *compositeHold) memberEnded(i int, h *Hold, cause error) {
+func (c *compositeHold) memberEnded(i int, h *handle, cause error) {
 	c.mu.Lock()
-	var dependents []*dependent
-	if c.members[i] == h && !c.releasing {
+	var ending dependents
+	if c.members[i] == h && !c.Releasing() {
 		c.members[i] = nil
 		c.liveMembers--
 	}
-	ends := c.open && c.liveMembers < c.need && c.active()
+	ends := c.open && c.liveMembers < c.need && c.Active()
 	if ends {
-		dependents = c.end(cmp.Or(cause, fault.ErrLost))
+		ending = c.End(cmp.Or(cause, fault.ErrLost))
 	}
 	c.mu.Unlock()
-	endDependents(dependents, cause)
+	ending.End(cause)
 	if ends {
 		c.leaveLine()
 		c.releaseRest()
@@ -62,7 +62,7 @@ func (c *compositeHold) memberCount() int {
 func (c *compositeHold) missing() []int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.active() {
+	if !c.Active() {
 		return nil
 	}
 	var indexes []int
@@ -75,13 +75,13 @@ func (c *compositeHold) missing() []int {
 }
 
 // allMembers returns the members in the order of the locks, nil where there is none.
-func (c *compositeHold) allMembers() []*Hold {
+func (c *compositeHold) allMembers() []*handle {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.members)
 }
 
 // present returns the members that are there.
-func (c *compositeHold) present() []*Hold {
-	return slices.DeleteFunc(c.allMembers(), func(h *Hold) bool { return h == nil })
+func (c *compositeHold) present() []*handle {
+	return slices.DeleteFunc(c.allMembers(), func(h *handle) bool { return h == nil })
 }

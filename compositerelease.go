@@ -12,29 +12,29 @@ import (
 
 // beginRelease begins the end of the whole, which accepts no more members, and returns the
 // present members.
-func (c *compositeHold) beginRelease() []*Hold {
+func (c *compositeHold) beginRelease() []*handle {
 	c.mu.Lock()
-	c.releasing = true
-	dependents := c.takeDependents()
+	c.MarkReleasing()
+	ending := c.TakeDependents()
 	if c.retryTimer != nil {
 		c.retryTimer.Stop()
 	}
 	members := slices.Clone(c.members)
 	c.mu.Unlock()
-	endDependents(dependents, fault.ErrNotHeld)
+	ending.End(fault.ErrNotHeld)
 	return members
 }
 
 // abandon ends a hold that was not given to any caller.
 func (c *compositeHold) abandon(ctx context.Context) { giveBack(ctx, c.beginRelease(), c.patience) }
 
-// unlock releases every member. A second call waits for the first.
-func (c *compositeHold) unlock(ctx context.Context) error {
+// Unlock releases every member. A second call waits for the first.
+func (c *compositeHold) Unlock(ctx context.Context) error {
 	c.unlocking.Lock()
 	defer c.unlocking.Unlock()
-	lost := c.err()
+	lost := c.Err()
 	c.mu.Lock()
-	reported, again, cause := c.reported, c.again, c.cause
+	reported, again, cause := c.Reported(), c.again, c.Cause()
 	c.mu.Unlock()
 	if reported {
 		return fault.Op("unlock", c.name, fault.ErrNotHeld, cause)
@@ -45,13 +45,13 @@ func (c *compositeHold) unlock(ctx context.Context) error {
 	}
 	members := c.beginRelease()
 	defer c.leaveLine()
-	errs := callUntil(context.Background(), members, enough, c.patience, c.countDown(func(h *Hold) error { return h.Unlock(ctx) }))
+	errs := callUntil(context.Background(), members, enough, c.patience, c.countDown(func(h *handle) error { return h.Unlock(ctx) }))
 	return c.concludeRelease(lost, errs, c.countReleased(members, errs))
 }
 
 // countReleased counts the members that were held until this release, and drops those that are
 // over, so that they are not released again. It reports whether the outcome for some is unknown.
-func (c *compositeHold) countReleased(members []*Hold, errs []error) (unknown bool) {
+func (c *compositeHold) countReleased(members []*handle, errs []error) (unknown bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, h := range members {
@@ -76,16 +76,17 @@ func (c *compositeHold) concludeRelease(lost error, errs []error, unknown bool) 
 	defer c.mu.Unlock()
 	switch {
 	case lost != nil && !c.again:
-		c.reported = true
+		c.MarkReported()
 		return fault.Op("unlock", c.name, append([]error{fault.ErrNotHeld, lost}, errs...)...)
 	case c.confirmed >= c.need:
-		c.reported, c.released = true, true
+		c.MarkReported()
+		_ = c.End(nil) // what ends with it ended when the release began
 		return nil
 	case unknown:
 		c.again = true // Unlock may be called again
 		return fault.Op("unlock", c.name, errs...)
 	}
-	c.reported = true
+	c.MarkReported()
 	return fault.Op("unlock", c.name, append([]error{fault.ErrNotHeld, fault.ErrLost}, errs...)...)
 }
 

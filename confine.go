@@ -10,17 +10,10 @@ import (
 // and [MaxHold] say. These options apply to the whole, and confine its members once all are
 // there.
 
-// confinement is a limit that applies to a hold from a certain time on.
-type confinement struct {
-	fixed bool          // its lease is no longer renewed
-	max   time.Duration // how long it may last, or 0 for no limit
-	from  time.Time     // counted from here
-}
-
 // confines reports whether a request has limits that must wait for the whole.
 func (r *request) confines() bool { return r.waits && (!r.renew || r.maxHold > 0) }
 
-func (s *holdState) confine(bounds confinement) {
+func (s *holdState) Confine(bounds confinement) {
 	o := s.ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -41,7 +41,7 @@ func (l *Leadership) during(ctx context.Context, fn func(context.Context, *Leade
 		case errors.Is(resigned, fault.ErrLost) || errors.Is(resigned, fault.ErrClosed):
 			lost, err = true, nil
 		case resigned != nil && !errors.Is(resigned, fault.ErrNotHeld): // ErrNotHeld: fn has resigned
-			err = errors.Join(err, &unreleasedError{resigned})
+			err = errors.Join(err, fault.Unreleased(resigned))
 		}
 	}()
 	return false, fn(l.Context(ctx), l)

@@ -6,32 +6,11 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
-	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Extend makes the lease last at least d from now, once; it never shortens the lease. If the hold
-// is renewed, renewal goes on. Extend does not wait. While the server is in trouble, it retries for
-// Options.RetryBudget.
-//
-// The error matches ErrNotHeld if the hold is over (also ErrLost if it was lost), ErrMaxHold if d
-// would pass the limit of the hold, ErrInvalid for a bad d, ErrClosed, or ErrNotReplicated. It
-// matches ErrUnavailable if the server could not be reached, and ErrUnknownOutcome as well if the
-// request was sent and got no answer. It is a *rueidis.RedisError if the server refuses. After an
-// error the lease is unchanged, except that it may be d after ErrUnknownOutcome and
-// ErrNotReplicated.
-func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
-	if err := lease.Check("the extension", d); err != nil {
-		return fault.Op("extend", h.Name(), err)
-	}
-	if err := h.Err(); err != nil {
-		return fault.Op("extend", h.Name(), notHeld(err))
-	}
-	return h.inner().extend(ctx, d)
-}
-
-func (s *holdState) extend(ctx context.Context, d time.Duration) error {
+func (s *holdState) Extend(ctx context.Context, d time.Duration) error {
 	o := s.ownership
 	if err := o.lock.client.begin(ctx); err != nil {
 		return fault.Op("extend", o.lock.Name(), err)
@@ -92,7 +71,7 @@ func (o *ownership) mayExtend(s *holdState, d time.Duration) error {
 	now := o.lock.client.clock()
 	switch {
 	case o.errOf(s) != nil:
-		return notHeld(o.errOf(s))
+		return fault.NotHeld(o.errOf(s))
 	case d > min(o.lease.Limit.Left(now), s.limit.Left(now)):
 		return fault.ErrMaxHold
 	}
@@ -112,13 +91,5 @@ func (o *ownership) extended(s *holdState, d time.Duration) error {
 	if phase == over {
 		o.undoLater(0, d)
 	}
-	return fault.Op("extend", o.lock.Name(), notHeld(err))
-}
-
-// notHeld is the error of an operation on a hold that ended with cause.
-func notHeld(cause error) error {
-	if errors.Is(cause, fault.ErrNotHeld) {
-		return cause
-	}
-	return errors.Join(fault.ErrNotHeld, cause)
+	return fault.Op("extend", o.lock.Name(), fault.NotHeld(err))
 }

@@ -2,65 +2,82 @@ package latchkey
 
 import (
 	"context"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
 
-// holdBackend is what a [Hold] is a handle of: one hold of an ownership ([holdState]), or the holds
-// of several locks that count as one ([compositeHold]). Any goroutine may call its methods. Only
-// unlock and extend send anything to the server.
+// holdBackend is what a [handle] is a handle of: one hold of an ownership, or the holds of several
+// locks that count as one. Any goroutine may call its methods. Only Unlock and Extend send anything
+// to the server.
 type holdBackend interface {
-	lockName() string
-	owner() identity.Owner // zero if it has none of its own
-	token() int64          // 0 if the lock has no tokens
+	Name() string          // as the program gave it
+	Owner() identity.Owner // zero if it has none of its own
+	Token() int64          // 0 if the lock has no tokens
 
-	// err is nil while it is held, else why it is not, as of the time of the call.
-	err() error
-	// validFor and count are 0 when it is over.
-	validFor() time.Duration
-	count() int
-	// life returns the state of the hold and what ends with it, and the mutex that guards both.
-	life() (*lifecycle, *sync.Mutex)
+	// Err is nil while it is held, else why it is not, as of the time of the call.
+	Err() error
+	// ValidFor and Count are 0 when it is over.
+	ValidFor() time.Duration
+	Count() int
+	// Life returns the state of the hold and what ends with it, and the mutex that guards both.
+	Life() (*lifecycle, *sync.Mutex)
 
-	// extend is called only while err is nil.
-	extend(ctx context.Context, d time.Duration) error
-	unlock(ctx context.Context) error
-	// confine limits a hold that was renewed without an end until now.
-	confine(bounds confinement)
+	// Extend is called only while Err is nil.
+	Extend(ctx context.Context, d time.Duration) error
+	Unlock(ctx context.Context) error
+	// Confine limits a hold that was renewed without an end until now.
+	Confine(bounds confinement)
 
-	// latestMembers is what [Hold.Members] returns.
-	latestMembers() []*Hold
-	// unreleased returns the client that reports a handle that was dropped, or nil if there
-	// is nothing to report.
-	unreleased() *Client
-	// keepHandle keeps the handle of the hold until its first renewal. If it returns false, the
+	// Members returns the latest holds of the members if it is a hold of several locks. An element is
+	// nil if that member has not been acquired.
+	Members() []*handle
+	// Unreleased returns what reports a handle that was dropped, or nil if there is nothing to report.
+	Unreleased() *report.Reporter
+	// Kept returns what keeps the handle until the first renewal, always the same. It is nil if the
 	// handle has a finalizer from the start.
-	keepHandle(h *Hold) bool
-	// isWatched reports whether the handle has a finalizer, or is about to get one.
-	isWatched() bool
+	Kept() *keptHandle
 }
 
-// noHold is the backend of a nil Hold. It behaves like a released hold whose loss has been
+// keptHandle keeps the handle of a hold, so that the garbage collector does not find it. It is part of the hold.
+type keptHandle struct{ handle atomic.Pointer[handle] }
+
+// Watch leaves the handle to the program: if that drops it, the garbage collector finds it.
+func (k *keptHandle) Watch() {
+	if h := k.handle.Swap(nil); h != nil {
+		runtime.SetFinalizer(h, (*handle).abandoned)
+	}
+}
+
+// confinement is a limit that applies to a hold from a certain time on.
+type confinement struct {
+	fixed bool          // its lease is no longer renewed
+	max   time.Duration // how long it may last, or 0 for no limit
+	from  time.Time     // counted from here
+}
+
+// noHold is the backend of a nil handle. It behaves like a released hold whose loss has been
 // reported.
 type noHold struct{}
 
-func (noHold) lockName() string                            { return "" }
-func (noHold) owner() identity.Owner                       { return identity.Owner{} }
-func (noHold) token() int64                                { return 0 }
-func (noHold) err() error                                  { return fault.ErrNotHeld }
-func (noHold) validFor() time.Duration                     { return 0 }
-func (noHold) count() int                                  { return 0 }
-func (noHold) extend(context.Context, time.Duration) error { return fault.ErrNotHeld }
-func (noHold) unlock(context.Context) error                { return fault.ErrNotHeld }
-func (noHold) confine(confinement)                         {}
-func (noHold) latestMembers() []*Hold                      { return nil }
-func (noHold) unreleased() *Client                         { return nil }
-func (noHold) keepHandle(*Hold) bool                       { return true }
-func (noHold) isWatched() bool                             { return false }
+func (noHold) Name() string                                { return "" }
+func (noHold) Owner() identity.Owner                       { return identity.Owner{} }
+func (noHold) Token() int64                                { return 0 }
+func (noHold) Err() error                                  { return fault.ErrNotHeld }
+func (noHold) ValidFor() time.Duration                     { return 0 }
+func (noHold) Count() int                                  { return 0 }
+func (noHold) Extend(context.Context, time.Duration) error { return fault.ErrNotHeld }
+func (noHold) Unlock(context.Context) error                { return fault.ErrNotHeld }
+func (noHold) Confine(confinement)                         {}
+func (noHold) Members() []*handle                          { return nil }
+func (noHold) Unreleased() *report.Reporter                { return nil }
+func (noHold) Kept() *keptHandle                           { return nil }
 
-func (noHold) life() (*lifecycle, *sync.Mutex) {
+func (noHold) Life() (*lifecycle, *sync.Mutex) {
 	return &lifecycle{cause: fault.ErrNotHeld}, new(sync.Mutex)
 }

@@ -44,7 +44,7 @@ func (s *holdSet) begin(r *request) {
 }
 
 // current reports whether a hold is active, or its outermost hold has not been passed on.
-func (s *holdSet) current(h *holdState) bool { return h.active() || s.has(h.outermost()) }
+func (s *holdSet) current(h *holdState) bool { return h.Active() || s.has(h.outermost()) }
 
 // has reports whether a hold is the outermost, or reads along with it.
 func (s *holdSet) has(h *holdState) bool {
@@ -67,16 +67,16 @@ func (s *holdSet) roots(yield func(*holdState) bool) {
 // watchHandles has the garbage collector find holds that the program drops from now on. o.mu is held.
 func (o *ownership) watchHandles() {
 	for h := range o.holds.roots {
-		h.watchHandle()
+		h.kept.Watch()
 	}
 	for _, h := range o.holds.entered {
-		h.watchHandle()
+		h.kept.Watch()
 	}
 }
 
 // isOnly reports whether a hold is the outermost and the only one, and nothing has begun to end it.
 func (s *holdSet) isOnly(h *holdState) bool {
-	return h == s.outermost() && s.count == 1 && len(s.along) == 0 && len(s.entered) == 0 && h.active()
+	return h == s.outermost() && s.count == 1 && len(s.along) == 0 && len(s.entered) == 0 && h.Active()
 }
 
 // join adds a hold that reads along with the outermost.
@@ -89,7 +89,7 @@ func (s *holdSet) join(h *holdState) {
 
 // leave ends a hold, as a release does, if another one remains for which the server's count stays
 // the same. It reports whether it did, and returns what ends with the hold.
-func (s *holdSet) leave(h *holdState) (left bool, dependents []*dependent) {
+func (s *holdSet) leave(h *holdState) (left bool, ending dependents) {
 	if len(s.along) == 0 || !s.has(h) {
 		return false, nil
 	}
@@ -102,8 +102,8 @@ func (s *holdSet) leave(h *holdState) (left bool, dependents []*dependent) {
 	if h.renew {
 		s.renewing--
 	}
-	h.reported = true
-	return true, h.end(nil)
+	h.MarkReported()
+	return true, h.End(nil)
 }
 
 // outermostFor returns the outermost hold under which a re-entry is counted: that of under, or, if
@@ -126,11 +126,11 @@ func (s *holdSet) outermostFor(under *holdState) *holdState {
 // countUnder is how many holds under an outermost one, including itself, have not begun their
 // release.
 func (s *holdSet) countUnder(root *holdState) (count int) {
-	if root.active() {
+	if root.Active() {
 		count++
 	}
 	for _, h := range s.entered {
-		if h.within == root && h.active() {
+		if h.within == root && h.Active() {
 			count++
 		}
 	}
@@ -149,10 +149,10 @@ func (s *holdSet) isKnown() bool {
 
 // replace ends the only hold, as a release does, and puts another in its place. It returns what
 // ends with the first.
-func (s *holdSet) replace(h, next *holdState) []*dependent {
+func (s *holdSet) replace(h, next *holdState) dependents {
 	s.root = next
-	h.reported = true
-	return h.end(nil)
+	h.MarkReported()
+	return h.End(nil)
 }
 
 // add adds a re-entry that the server has confirmed.
@@ -171,7 +171,7 @@ func (s *holdSet) include(h *holdState) {
 // uncount takes a hold off the count before the release is sent, and reports whether it was the
 // last.
 func (s *holdSet) uncount(h *holdState) (last bool) {
-	h.releasing = true
+	h.MarkReleasing()
 	s.count--
 	if h.renew {
 		s.renewing--
@@ -188,29 +188,28 @@ func (s *holdSet) stopRenewal(h *holdState) {
 }
 
 // remove ends a re-entry that is no longer counted, and returns what ends with it.
-func (s *holdSet) remove(h *holdState, cause error) []*dependent {
+func (s *holdSet) remove(h *holdState, cause error) dependents {
 	s.entered = slices.DeleteFunc(s.entered, func(e *holdState) bool { return e == h })
-	return h.end(cause)
+	return h.End(cause)
 }
 
 // clear ends all holds, counted or not, and returns what ends with them.
-func (s *holdSet) clear(cause error) []*dependent {
+func (s *holdSet) clear(cause error) (ending dependents) {
 	s.cause, s.count, s.renewing = cause, 0, 0
-	var dependents []*dependent
 	for h := range s.roots {
-		dependents = append(dependents, h.end(cause)...)
+		ending = append(ending, h.End(cause)...)
 	}
 	for _, h := range s.entered {
-		dependents = append(dependents, h.end(cause)...)
+		ending = append(ending, h.End(cause)...)
 	}
-	return dependents
+	return ending
 }
 
 // untilLimit is the time until the nearest limit of an active re-entry.
 func (s *holdSet) untilLimit(now lease.Stamp) time.Duration {
 	nearest := async.NoDeadline
 	for _, h := range s.entered {
-		if h.active() {
+		if h.Active() {
 			nearest = min(nearest, h.limit.Valid(now))
 		}
 	}
@@ -220,7 +219,7 @@ func (s *holdSet) untilLimit(now lease.Stamp) time.Duration {
 // pastLimit returns the active re-entries that are past their own limits.
 func (s *holdSet) pastLimit(now lease.Stamp) (past []*holdState) {
 	for _, h := range s.entered {
-		if h.active() && h.limit.Valid(now) <= 0 {
+		if h.Active() && h.limit.Valid(now) <= 0 {
 			past = append(past, h)
 		}
 	}

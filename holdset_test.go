@@ -25,7 +25,7 @@ func TestHolds_are_counted_until_they_are_given_up(t *testing.T) {
 	require.Len(t, s.entered, 2, "the server has not taken it back yet")
 	s.remove(inner, nil)
 	require.Equal(t, []*holdState{fixed}, s.entered)
-	require.True(t, inner.released)
+	require.True(t, inner.Released())
 	require.True(t, s.uncount(fixed), "the last")
 	require.Zero(t, s.count)
 }
@@ -54,14 +54,14 @@ func TestHolds_end_together(t *testing.T) {
 	s.uncount(leaver)
 	ended := 0
 	for _, h := range []*holdState{&s.first, inner, leaver} {
-		h.addDependent(t, &dependent{end: func(error) { ended++ }})
+		h.OnEnd(func(error) { ended++ })
 	}
-	endDependents(s.clear(ErrLost), ErrLost)
+	s.clear(ErrLost).End(ErrLost)
 	require.Equal(t, 3, ended)
 	for _, h := range []*holdState{&s.first, inner, leaver} {
-		require.Equal(t, ErrLost, h.cause, "also one whose release is not answered")
+		require.Equal(t, ErrLost, h.Cause(), "also one whose release is not answered")
 	}
-	require.NoError(t, gone.cause, "what was released is not lost")
+	require.NoError(t, gone.Cause(), "what was released is not lost")
 	require.Zero(t, s.count)
 	require.Zero(t, s.renewing)
 }

@@ -3,14 +3,14 @@ package latchkey
 import (
 	"cmp"
 	"context"
-	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
 
 // holdState is one hold of an ownership, and the [holdBackend] of a lock that is not composite.
@@ -18,7 +18,7 @@ import (
 type holdState struct {
 	lifecycle
 
-	handle    atomic.Pointer[Hold] // until the first renewal: see newHold
+	kept      keptHandle // until the first renewal
 	ownership *ownership
 	fencing   int64 // the token, or 0
 	shown     bool  // the program has seen the owner, under this outermost hold
@@ -33,33 +33,23 @@ type holdState struct {
 	parent   *context.Context // of its events, or nil: see report.Reporter.Parent
 }
 
-func (s *holdState) lockName() string      { return s.ownership.lock.Name() }
-func (s *holdState) owner() identity.Owner { return s.ownership.shownOwner(s) }
-func (s *holdState) token() int64          { return s.fencing }
+func (s *holdState) Name() string          { return s.ownership.lock.Name() }
+func (s *holdState) Owner() identity.Owner { return s.ownership.shownOwner(s) }
+func (s *holdState) Token() int64          { return s.fencing }
 func (s *holdState) isPermit() bool        { return s.ownership.lock.spec.permit }
 
-// keepHandle implements [holdBackend].
-func (s *holdState) keepHandle(h *Hold) bool {
+// Kept implements [holdBackend].
+func (s *holdState) Kept() *keptHandle {
 	if s.ownership.lock.client.options.ReportDropped {
-		return false
+		return nil
 	}
-	s.handle.Store(h)
-	return true
+	return &s.kept
 }
 
-func (s *holdState) isWatched() bool { return s.handle.Load() == nil }
+func (s *holdState) Life() (*lifecycle, *sync.Mutex) { return &s.lifecycle, &s.ownership.mu }
+func (s *holdState) Members() []*handle              { return nil }
 
-// watchHandle leaves the handle to the program: if that drops it, the garbage collector finds it.
-func (s *holdState) watchHandle() {
-	if h := s.handle.Swap(nil); h != nil {
-		runtime.SetFinalizer(h, (*Hold).abandoned)
-	}
-}
-
-func (s *holdState) life() (*lifecycle, *sync.Mutex) { return &s.lifecycle, &s.ownership.mu }
-func (s *holdState) latestMembers() []*Hold          { return nil }
-
-func (s *holdState) unlock(ctx context.Context) error {
+func (s *holdState) Unlock(ctx context.Context) error {
 	err := s.ownership.releaseHold(ctx, s)
 	if err != nil && s.isPermit() {
 		return fault.WithVerb("release", err)
@@ -67,8 +57,8 @@ func (s *holdState) unlock(ctx context.Context) error {
 	return err
 }
 
-// err first ends a hold that should have ended already: no timer fires while the machine sleeps.
-func (s *holdState) err() error {
+// Err first ends a hold that should have ended already: no timer fires while the machine sleeps.
+func (s *holdState) Err() error {
 	o := s.ownership
 	o.mu.Lock()
 	expired := o.phase == held && o.valid() <= 0
@@ -87,14 +77,14 @@ func (s *holdState) err() error {
 
 // errOf says why a hold is not held, or is nil. o.mu is held.
 func (o *ownership) errOf(s *holdState) error {
-	if err := s.overBecause(); err != nil || o.phase == held {
+	if err := s.OverBecause(); err != nil || o.phase == held {
 		return err
 	}
 	return fault.ErrNotHeld
 }
 
-func (s *holdState) validFor() time.Duration {
-	if s.err() != nil {
+func (s *holdState) ValidFor() time.Duration {
+	if s.Err() != nil {
 		return 0
 	}
 	o := s.ownership
@@ -103,7 +93,7 @@ func (s *holdState) validFor() time.Duration {
 	return max(min(o.valid(), s.limit.Valid(o.lock.client.clock())), 0)
 }
 
-func (s *holdState) count() int {
+func (s *holdState) Count() int {
 	o := s.ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -122,15 +112,15 @@ func (s *holdState) formerOwner(c *Client) identity.Owner {
 	return *s.former
 }
 
-// unreleased leaves out a permit that is not renewed: another process may have its id.
-func (s *holdState) unreleased() *Client {
+// Unreleased leaves out a permit that is not renewed: another process may have its id.
+func (s *holdState) Unreleased() *report.Reporter {
 	o := s.ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !s.active() || !o.lock.spec.isLock() && !s.renew {
+	if !s.Active() || !o.lock.spec.isLock() && !s.renew {
 		return nil
 	}
-	return o.lock.client
+	return o.lock.client.reporter
 }
 
 // attachNote keeps a note of the hold on the server until the hold ends.
@@ -140,4 +130,40 @@ func (s *holdState) attachNote(text string) {
 	if err := onEnd(s, func(error) { drop(o.live()) }); err != nil {
 		drop(false)
 	}
+}
+
+// handleFrom returns the innermost live hold of the lock on ctx, or the innermost one if none is live, or nil.
+func (p *primitive) handleFrom(ctx context.Context) *handle {
+	return holdOn(ctx, func(b holdBackend) bool {
+		s, is := b.(*holdState)
+		return is && s.isOf(p)
+	})
+}
+
+// isOf reports whether it is a hold of that lock, or of that side of it, in that client.
+func (s *holdState) isOf(p *primitive) bool {
+	return s.isOn(p, p.spec.side) && s.ownership.lock.spec.family == p.spec.family
+}
+
+// isOn reports whether it is a hold of the key of that lock, or of one side of it, in that client.
+func (s *holdState) isOn(p *primitive, side keyspace.Kind) bool {
+	l := s.ownership.lock
+	return l.client == p.client && l.names.Key == p.names.Key && l.spec.side == side
+}
+
+// holdFrom returns the innermost live hold on ctx of the key of a lock, or of one side of it, or nil.
+func holdFrom(ctx context.Context, p *primitive, side keyspace.Kind) *holdState {
+	for h := range holdsOn(ctx) {
+		if h.Err() != nil {
+			continue // the members of a group that is over are given back a moment later
+		}
+		found := h.Find(func(b holdBackend) bool {
+			s, is := b.(*holdState)
+			return is && s.isOn(p, side)
+		})
+		if found != nil && found.Err() == nil {
+			return found.Backend().(*holdState)
+		}
+	}
+	return nil
 }

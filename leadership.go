@@ -19,7 +19,7 @@ import (
 // each term. Any goroutine may call its methods. A nil Leadership behaves like a resigned one.
 type Leadership struct {
 	election *Election
-	hold     *Hold
+	hold     *handle
 	owner    string // as it is in Redis
 
 	revisions atomic.Int64                   // how many values have been announced, or tried
@@ -32,14 +32,14 @@ type announcedValue struct {
 	value    string
 }
 
-func newLeadership(e *Election, h *Hold, value string) *Leadership {
-	l := &Leadership{election: e, hold: h, owner: h.inner().(*holdState).ownership.wire}
+func newLeadership(e *Election, h *handle, value string) *Leadership {
+	l := &Leadership{election: e, hold: h, owner: h.Backend().(*holdState).ownership.wire}
 	l.announced.Store(&announcedValue{l.revisions.Add(1), value})
 	return l
 }
 
 // held is the hold, nil for a nil Leadership.
-func (l *Leadership) held() *Hold {
+func (l *Leadership) held() *handle {
 	if l == nil {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (l *Leadership) Value() string {
 func (l *Leadership) Proclaim(ctx context.Context, value string) error {
 	const verb = "proclaim"
 	if err := l.Err(); err != nil {
-		return fault.Op(verb, l.name(), notHeld(err))
+		return fault.Op(verb, l.name(), fault.NotHeld(err))
 	}
 	if err := checkValue(value); err != nil {
 		return fault.Op(verb, l.name(), err)
@@ -155,10 +155,10 @@ func (l *Leadership) announce(ctx context.Context, v *announcedValue) (transport
 // gone is the error of an announcement that the server refused because the owner does not lead. If
 // no release has begun by now, this client did not end the leadership: it is lost.
 func (l *Leadership) gone() error {
-	if o := l.hold.inner().(*holdState).ownership; o.live() {
+	if o := l.hold.Backend().(*holdState).ownership; o.live() {
 		o.lose(fault.ErrLost, "the key was gone when the leader announced its value")
 	}
-	return notHeld(l.Err())
+	return fault.NotHeld(l.Err())
 }
 
 // Resign ends the leadership, and gives it to the next candidate. It works even if ctx has ended:

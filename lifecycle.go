@@ -9,9 +9,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
-// lifecycle is the state of a hold: whether it is over, why, and what ends with it. A mutex of the
-// [holdBackend] guards it. It does not refer to the Hold, so that a Hold dropped without a release
-// can be noticed.
+// lifecycle is the state of a hold: whether it is over, why, and what ends with it. What is held embeds it, and
+// guards it with a mutex: see [holdBackend]. It does not refer to the handle, so that a handle dropped without a
+// release can be noticed.
 //
 //	active ──▶ releasing ──▶ released
 //	   └───────────┴───────▶ lost
@@ -22,16 +22,25 @@ type lifecycle struct {
 
 	cause      error              // why it was lost, or nil
 	lost       chan struct{}      // made on demand
-	dependents map[any]*dependent // contexts by their parents, and composite holds; made on demand
+	dependents map[any]*dependent // contexts by their parents, and others; made on demand
 }
+
+// Active reports whether nothing has begun to end the hold.
+func (l *lifecycle) Active() bool { return !l.over() && !l.releasing }
 
 func (l *lifecycle) over() bool { return l.released || l.cause != nil }
 
-// active reports whether nothing has begun to end the hold.
-func (l *lifecycle) active() bool { return !l.over() && !l.releasing }
+// Releasing reports whether the release of the hold has begun.
+func (l *lifecycle) Releasing() bool { return l.releasing }
 
-// overBecause says why the hold is over, or is nil.
-func (l *lifecycle) overBecause() error {
+// Released reports whether the hold was released.
+func (l *lifecycle) Released() bool { return l.released }
+
+// Cause says why the hold was lost. It is nil if it was not.
+func (l *lifecycle) Cause() error { return l.cause }
+
+// OverBecause says why the hold is over, or is nil. A hold whose release has begun is over.
+func (l *lifecycle) OverBecause() error {
 	switch {
 	case l.cause != nil:
 		return l.cause
@@ -41,9 +50,17 @@ func (l *lifecycle) overBecause() error {
 	return nil
 }
 
-// end ends a hold: released, or lost with a cause. It returns what ends with it. The mutex of the
-// hold is held.
-func (l *lifecycle) end(cause error) []*dependent {
+// Reported reports whether Unlock has returned the outcome.
+func (l *lifecycle) Reported() bool { return l.reported }
+
+// MarkReported records that Unlock returns the outcome.
+func (l *lifecycle) MarkReported() { l.reported = true }
+
+// MarkReleasing records that the release of the hold begins.
+func (l *lifecycle) MarkReleasing() { l.releasing = true }
+
+// End ends the hold: released, or lost with a cause. It returns what ends with it.
+func (l *lifecycle) End(cause error) dependents {
 	if l.over() {
 		return nil
 	}
@@ -54,7 +71,13 @@ func (l *lifecycle) end(cause error) []*dependent {
 			close(l.lost)
 		}
 	}
-	return l.takeDependents()
+	return l.TakeDependents()
+}
+
+// OnEnd registers f to be called with the end of the hold.
+func (l *lifecycle) OnEnd(f context.CancelCauseFunc) {
+	d := &dependent{end: f}
+	l.addDependent(d, d)
 }
 
 // whenLost returns the channel that closes with the loss. mu guards the hold.
@@ -70,16 +93,19 @@ func (l *lifecycle) whenLost(mu *sync.Mutex) <-chan struct{} {
 	return l.lost
 }
 
-// dependent is what ends with a hold: a context, or the part of the hold in a composite one.
+// dependent is what ends with a hold: a context, or anything else.
 type dependent struct {
-	ctx  context.Context // nil for a composite hold
+	ctx  context.Context // nil if it is not a context
 	end  context.CancelCauseFunc
-	stop func() bool // cancels the call of forget when ctx ends; nil for a composite hold
+	stop func() bool // cancels the call of forget when ctx ends; nil if it is not a context
 }
 
-// endDependents ends what takeDependents returned. No mutex is held.
-func endDependents(dependents []*dependent, cause error) {
-	for _, d := range dependents {
+// dependents are what ends with a hold that is over.
+type dependents []*dependent
+
+// End ends them. No mutex is held.
+func (all dependents) End(cause error) {
+	for _, d := range all {
 		if d.stop != nil {
 			d.stop()
 		}
@@ -99,7 +125,7 @@ func (l *lifecycle) dependentUnder(mu *sync.Mutex, key any) *dependent {
 func (l *lifecycle) addContext(mu *sync.Mutex, key any, d *dependent) (context.Context, error) {
 	mu.Lock()
 	defer mu.Unlock()
-	if err := l.overBecause(); err != nil {
+	if err := l.OverBecause(); err != nil {
 		return nil, err
 	}
 	if other := l.dependents[key]; other != nil {
@@ -125,10 +151,10 @@ func (l *lifecycle) addDependent(key any, d *dependent) {
 	l.dependents[key] = d
 }
 
-// takeDependents returns the dependents, which the caller ends after it has unlocked the mutex of
-// the hold.
-func (l *lifecycle) takeDependents() []*dependent {
-	dependents := slices.Collect(maps.Values(l.dependents))
+// TakeDependents returns the dependents, which then do not end with the hold: the caller ends them after it
+// has unlocked the mutex.
+func (l *lifecycle) TakeDependents() dependents {
+	all := slices.Collect(maps.Values(l.dependents))
 	l.dependents = nil
-	return dependents
+	return all
 }

@@ -26,7 +26,7 @@ type Locker interface {
 	HoldFrom(ctx context.Context) *Hold
 
 	self() member // the lock itself, without a type that embeds it
-	acquire(ctx context.Context, verb string, waits bool, settings []setting) (*Hold, error)
+	acquire(ctx context.Context, verb string, waits bool, settings []setting) (*handle, error)
 }
 
 // Lock acquires the lock. It waits while another owner holds it, until ctx ends or the time of
@@ -59,7 +59,7 @@ type Locker interface {
 // the error also matches that of ctx. The end of Wait matches no context error. If ctx had ended
 // before the call, nothing was sent, and the error matches only that of ctx.
 func (p *primitive) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return p.acquire(ctx, "lock", true, usualSettings(options))
+	return asHold(p.acquire(ctx, "lock", true, usualSettings(options)))
 }
 
 // TryLock makes one attempt to acquire the lock and does not wait for its holder. The options
@@ -70,7 +70,7 @@ func (p *primitive) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 // is repeated until it is answered, ctx ends, or Options.RetryBudget is spent. All other errors,
 // the re-entry of a hold on ctx, and the state left behind are as for Lock.
 func (p *primitive) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return p.acquire(ctx, "try lock", false, usualSettings(options))
+	return asHold(p.acquire(ctx, "try lock", false, usualSettings(options)))
 }
 
 // Do acquires the lock as Lock does, with the same options and the same waiting, calls fn,
@@ -90,6 +90,24 @@ func (p *primitive) TryLock(ctx context.Context, options ...TryLockOption) (*Hol
 // do not repeat the work.
 func (p *primitive) Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error {
 	return do(ctx, p, fn, settingsOf(options))
+}
+
+// HoldFrom returns the hold of this lock that ctx carries, or nil: the hold whose [Hold.Context], or
+// whose Do, made ctx or one of its ancestors, however many other locks are held in between. A lock
+// that is held as a member of a [MultiLock] or a [RedLock] counts. Of a read/write lock each side
+// has its own holds. HoldFrom sends nothing to the server. Inside Do it returns the hold, and with
+// it the fencing token:
+//
+//	err := lock.Do(ctx, func(ctx context.Context) error {
+//		return save(ctx, lock.HoldFrom(ctx).Token())
+//	})
+//
+// If ctx carries several holds of the lock, as after a re-entry, it is the innermost one that is
+// still held. If none is held, it is the innermost one, which is over: [Hold.Err] tells whether ctx
+// holds the lock, also for the nil Hold, which behaves like a released one. Only holds of the
+// client that made this lock count; that includes a guest's, which entered [By] an owner.
+func (p *primitive) HoldFrom(ctx context.Context) *Hold {
+	return (*Hold)(p.handleFrom(ctx))
 }
 
 // IsLocked reports whether anybody holds the lock, this client included. It queries the server, and

@@ -111,7 +111,7 @@ func (o *ownership) end(cause error) (next *ownership, ended bool) {
 	}
 	o.phase = over
 	next = o.takeNext()
-	dependents := o.holds.clear(cause)
+	ending := o.holds.clear(cause)
 	o.lock.client.watchdog.drop(o)
 	o.mu.Unlock()
 	o.lock.client.registry.remove(o)
@@ -121,6 +121,6 @@ func (o *ownership) end(cause error) (next *ownership, ended bool) {
 	if cause == nil {
 		cause = fault.ErrNotHeld
 	}
-	endDependents(dependents, cause)
+	ending.End(cause)
 	return next, true
 }

@@ -6,16 +6,16 @@ import "github.com/latchkey-go/latchkey/internal/base/fault"
 // background. The outer hold goes on.
 func (o *ownership) limitReached(s *holdState) {
 	o.mu.Lock()
-	if !s.active() || o.phase != held {
+	if !s.Active() || o.phase != held {
 		o.mu.Unlock()
 		return
 	}
 	o.uncount(s)
-	dependents := o.holds.remove(s, fault.ErrMaxHold)
+	ending := o.holds.remove(s, fault.ErrMaxHold)
 	o.plan()
 	lease := o.lease.Span()
 	o.mu.Unlock()
-	endDependents(dependents, fault.ErrMaxHold)
+	ending.End(fault.ErrMaxHold)
 	o.undoLater(0, lease)
 }
 

@@ -9,7 +9,7 @@ import (
 // member is a lock as a composite lock sees it: a primitive, or a composite lock itself.
 type member interface {
 	Name() string
-	acquire(ctx context.Context, verb string, waits bool, settings []setting) (*Hold, error)
+	acquire(ctx context.Context, verb string, waits bool, settings []setting) (*handle, error)
 	Inspect(ctx context.Context) (Inspection, error)
 	inspect(ctx context.Context) (Inspection, error) // without labels and notes
 	ForceUnlock(ctx context.Context) (bool, error)

@@ -68,7 +68,7 @@ var _ Locker = (*MultiLock)(nil)
 // context error. If ctx had ended before the call, nothing was sent, and the error matches only
 // that of ctx.
 func (l *MultiLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return l.acquire(ctx, "lock", true, settingsOf(options))
+	return asHold(l.acquire(ctx, "lock", true, settingsOf(options)))
 }
 
 // TryLock makes one attempt to acquire each member, one after the other in their order, and does not
@@ -81,5 +81,5 @@ func (l *MultiLock) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 // reached: an attempt that meets a server in trouble is repeated until it is answered, ctx ends, or
 // Options.RetryBudget of that client is spent. All other errors are as for Lock.
 func (l *MultiLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return l.acquire(ctx, "try lock", false, settingsOf(options))
+	return asHold(l.acquire(ctx, "try lock", false, settingsOf(options)))
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // acquireAll is a round: it acquires all members, and makes one hold of them.
-func (l *MultiLock) acquireAll(ctx context.Context, r *request, settings []setting) (h *Hold, again bool, err error) {
-	holds := make([]*Hold, len(l.members))
+func (l *MultiLock) acquireAll(ctx context.Context, r *request, settings []setting) (h *handle, again bool, err error) {
+	holds := make([]*handle, len(l.members))
 	if err := l.acquireInOrder(ctx, r, settings, holds); err != nil {
 		giveBack(ctx, holds, maxMemberTimeout)
 		var deadlock *deadlockError
@@ -53,7 +53,7 @@ var errNoTimeLeft = fmt.Errorf("%w: no time was left for it", fault.ErrNotAcquir
 // acquireInOrder acquires one member after the other, and fills holds until one fails. A group that is waiting or has
 // failed touches no member behind that one. So, of several groups that are tried at once, those that fail do so because
 // of a group that has come further in the order, and one of them is acquired.
-func (l *MultiLock) acquireInOrder(ctx context.Context, r *request, settings []setting, holds []*Hold) (err error) {
+func (l *MultiLock) acquireInOrder(ctx context.Context, r *request, settings []setting, holds []*handle) (err error) {
 	for i, m := range l.members {
 		began := time.Now()
 		if r.waits {
@@ -73,7 +73,7 @@ func (l *MultiLock) acquireInOrder(ctx context.Context, r *request, settings []s
 }
 
 // await waits for one member.
-func (l *MultiLock) await(ctx context.Context, member member, settings []setting) (*Hold, error) {
+func (l *MultiLock) await(ctx context.Context, member member, settings []setting) (*handle, error) {
 	if !l.unordered() {
 		return member.acquire(ctx, "lock", true, settings)
 	}
@@ -98,27 +98,27 @@ func (l *MultiLock) unordered() bool {
 
 // combine makes one hold of all members. Fixed leases start again, so that the whole has the lease
 // that was asked for, however long the last member took.
-func (l *MultiLock) combine(ctx context.Context, r *request, holds []*Hold) (*Hold, error) {
+func (l *MultiLock) combine(ctx context.Context, r *request, holds []*handle) (*handle, error) {
 	c := newCompositeHold(&l.compositeLock, maxMemberTimeout)
 	for i, h := range holds {
 		c.add(i, h)
 	}
 	err := c.begin() // the first may have been lost when the last one came
 	if r.confines() {
-		c.confine(confinement{fixed: !r.renew})
+		c.Confine(confinement{fixed: !r.renew})
 	}
 	if err == nil && !r.renew && (r.maxHold == 0 || r.confines()) {
-		err = c.extend(ctx, r.lease)
+		err = c.Extend(ctx, r.lease)
 	}
 	if err != nil {
-		if lost := c.err(); lost != nil {
+		if lost := c.Err(); lost != nil {
 			err = notEntered(lost)
 		}
 		c.abandon(ctx)
 		return nil, err
 	}
 	if r.confines() {
-		c.confine(confinement{!r.renew, r.maxHold, time.Now()})
+		c.Confine(confinement{!r.renew, r.maxHold, time.Now()})
 	}
-	return newHold(c), nil
+	return newHandle(c), nil
 }

@@ -53,7 +53,7 @@ func (c *Client) NewMutex(name string) *Mutex { return &Mutex{newPrimitive(c, mu
 // the error also matches that of ctx. The end of Wait matches no context error. If ctx had ended
 // before the call, nothing was sent, and the error matches only that of ctx.
 func (m *Mutex) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return m.acquire(ctx, "lock", true, usualSettings(options))
+	return asHold(m.acquire(ctx, "lock", true, usualSettings(options)))
 }
 
 // TryLock makes one attempt to acquire the mutex and does not wait for its holder. The options
@@ -65,7 +65,7 @@ func (m *Mutex) Lock(ctx context.Context, options ...LockOption) (*Hold, error) 
 // repeated until it is answered, ctx ends, or Options.RetryBudget is spent. The other errors and
 // the state left behind are as for Lock.
 func (m *Mutex) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return m.acquire(ctx, "try lock", false, usualSettings(options))
+	return asHold(m.acquire(ctx, "try lock", false, usualSettings(options)))
 }
 
 // Do acquires the mutex as Lock does, with the same options and the same waiting, calls fn,

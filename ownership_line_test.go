@@ -14,7 +14,7 @@ import (
 // behind returns the line of a lock's key, or nil.
 func behind(l *Lock) *line.Line { return l.client.waitQueues.Known(l.lineKey()) }
 
-func ownershipOf(h *Hold) *ownership { return h.inner().(*holdState).ownership }
+func ownershipOf(h *Hold) *ownership { return h.handle().Backend().(*holdState).ownership }
 
 func TestHold_that_nobody_contends_for_has_no_wait_queue(t *testing.T) {
 	c := newTestClient(t, Options{})

@@ -94,7 +94,7 @@ func (p *primitive) adviceFor(ctx context.Context, err error) error {
 	if !errors.As(err, &busy) || !busy.Here && !busy.Inside {
 		return nil
 	}
-	if p.HoldFrom(ctx).Err() == nil || p.hasWorkUnder(ctx) {
+	if p.handleFrom(ctx).Err() == nil || p.hasWorkUnder(ctx) {
 		return errUnderHold
 	}
 	return nil

@@ -76,9 +76,9 @@ func (o *ownership) succeed(s *holdState) (*line.Waiter, *holdState) {
 		return nil, nil
 	}
 	next := o.nextHold(s, now)
-	dependents := o.holds.replace(s, next)
+	ending := o.holds.replace(s, next)
 	o.mu.Unlock()
-	endDependents(dependents, fault.ErrNotHeld)
+	ending.End(fault.ErrNotHeld)
 	o.observe(report.Released, s, nil)
 	return w, next
 }
@@ -124,7 +124,7 @@ func (o *ownership) mayBeEntered(under *holdState) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if under != nil {
-		return under.active()
+		return under.Active()
 	}
 	return !o.local.passed || o.holds.isKnown()
 }

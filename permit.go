@@ -11,9 +11,9 @@ import (
 
 // Permit is a permit of a [PermitSemaphore] that this process has acquired. Its methods may be called from any
 // goroutine. A nil Permit behaves like one that was released.
-type Permit struct{ hold *Hold }
+type Permit struct{ hold *handle }
 
-func (p *Permit) inner() *Hold {
+func (p *Permit) inner() *handle {
 	if p == nil {
 		return nil
 	}
@@ -75,6 +75,16 @@ func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
 func PermitFrom(ctx context.Context) *Permit {
 	if h := innermostPermit(ctx); h != nil {
 		return &Permit{h}
+	}
+	return nil
+}
+
+// innermostPermit returns the innermost hold on ctx that is a permit, or nil.
+func innermostPermit(ctx context.Context) *handle {
+	for h := range holdsOn(ctx) {
+		if s, is := h.Backend().(*holdState); is && s.isPermit() {
+			return h
+		}
 	}
 	return nil
 }

@@ -109,7 +109,7 @@ func (s *permitPool) Do(ctx context.Context, fn func(context.Context) error, opt
 	if err != nil {
 		return err
 	}
-	return p.hold.during(ctx, fn)
+	return p.hold.During(ctx, fn)
 }
 
 func onePermit(permits []*Permit, err error) (*Permit, error) {
@@ -130,7 +130,7 @@ func (s *permitPool) acquire(ctx context.Context, verb string, waits bool, n int
 	}
 	permits := []*Permit{{h}}
 	for _, o := range a.others {
-		permits = append(permits, &Permit{newHold(&o.holds.first)})
+		permits = append(permits, &Permit{newHandle(&o.holds.first)})
 	}
 	return permits, nil
 }

@@ -81,7 +81,7 @@ func (a *acquisition) forgetUnused() bool {
 
 // mayTakeAlong reports whether others may be let in with the holders. o.mu is held.
 func (o *ownership) mayTakeAlong(now lease.Stamp) bool {
-	return o.mayHaveOthers(now) && o.holds.outermost().active()
+	return o.mayHaveOthers(now) && o.holds.outermost().Active()
 }
 
 // takeAlong makes a hold for a waiter that is let in. o.mu is held.

@@ -47,7 +47,7 @@ type ReadLock struct{ *primitive }
 // the error also matches that of ctx. The end of Wait matches no context error. If ctx had ended
 // before the call, nothing was sent, and the error matches only that of ctx.
 func (l *ReadLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return l.acquire(ctx, "lock", true, usualSettings(options))
+	return asHold(l.acquire(ctx, "lock", true, usualSettings(options)))
 }
 
 // TryLock makes one attempt to acquire the lock to read and does not wait. The options are [Lease], [MaxHold],
@@ -59,7 +59,7 @@ func (l *ReadLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 // (silent, loading, failing over) is repeated until it is answered, ctx ends, or Options.RetryBudget is spent.
 // All other errors, the re-entry of a hold on ctx, and the state left behind are as for Lock.
 func (l *ReadLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return l.acquire(ctx, "try lock", false, usualSettings(options))
+	return asHold(l.acquire(ctx, "try lock", false, usualSettings(options)))
 }
 
 // IsLocked reports whether anybody holds the lock to read on the server, including this client. It is false

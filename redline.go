@@ -46,7 +46,7 @@ func identityOf(kind keyspace.Kind, members []member) string {
 
 // waitInLine acquires after the earlier calls of this program. A call that re-enters members does not wait behind
 // calls that may be waiting for it.
-func (l *RedLock) waitInLine(ctx context.Context, r *request, settings []setting, mark *line.Mark) (*Hold, error) {
+func (l *RedLock) waitInLine(ctx context.Context, r *request, settings []setting, mark *line.Mark) (*handle, error) {
 	if l.mayReenter(ctx) {
 		return l.rounds(ctx, r, settings, nil, mark)
 	}
@@ -61,11 +61,11 @@ func (l *RedLock) waitInLine(ctx context.Context, r *request, settings []setting
 		return h, err
 	}
 	line.HoldBegins()
-	h.inner().(*compositeHold).keepLine(line)
+	h.Backend().(*compositeHold).keepLine(line)
 	return h, nil
 }
 
-func (l *RedLock) waitInFront(ctx context.Context, r *request, settings []setting, line *line.FIFO, mark *line.Mark) (*Hold, error) {
+func (l *RedLock) waitInFront(ctx context.Context, r *request, settings []setting, line *line.FIFO, mark *line.Mark) (*handle, error) {
 	err := line.LetOthersGo(ctx, l.pause)
 	if err == nil && ctx.Err() != nil {
 		err = fault.ContextError(ctx)
@@ -95,7 +95,7 @@ func (l *RedLock) mayReenter(ctx context.Context) bool {
 // keepLine makes others of this program that want the lock wait in line until the hold is over.
 func (c *compositeHold) keepLine(line *line.FIFO) {
 	c.mu.Lock()
-	active := c.active()
+	active := c.Active()
 	if active {
 		c.line = line
 	}
@@ -111,11 +111,11 @@ func (c *compositeHold) keepLine(line *line.FIFO) {
 }
 
 // setRedLine records in a member the line in which others wait for the whole.
-func setRedLine(h *Hold, line *line.FIFO) {
+func setRedLine(h *handle, line *line.FIFO) {
 	if h == nil {
 		return
 	}
-	if s, is := h.inner().(*holdState); is {
+	if s, is := h.Backend().(*holdState); is {
 		s.ownership.redLine.Store(line)
 	}
 }
@@ -133,9 +133,9 @@ func (c *compositeHold) leaveLine() {
 
 // countDown makes the hold leave the line as soon as enough members have been released for another call to
 // get the lock. Calls in line then do not wait for silent servers.
-func (c *compositeHold) countDown(release func(*Hold) error) func(*Hold) error {
+func (c *compositeHold) countDown(release func(*handle) error) func(*handle) error {
 	var released atomic.Int32
-	return func(h *Hold) error {
+	return func(h *handle) error {
 		err := release(h)
 		if err == nil && int(released.Add(1)) == c.need {
 			c.leaveLine()

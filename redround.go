@@ -10,7 +10,7 @@ import (
 )
 
 // acquireMajority is a round: it tries all members at once.
-func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []setting) (h *Hold, again bool, err error) {
+func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []setting) (h *handle, again bool, err error) {
 	if err := l.refuseOneServer(); err != nil {
 		return nil, false, err
 	}
@@ -32,7 +32,7 @@ func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []se
 	if r.renew && r.maxHold == 0 { // otherwise a member that arrived later would last longer
 		l.retryMissing(context.WithoutCancel(ctx), c, r, settings)
 	}
-	return newHold(c), false, nil
+	return newHandle(c), false, nil
 }
 
 // beginMajority makes a hold of a majority, if there is one. A majority that came too late does not count.
@@ -40,7 +40,7 @@ func (c *compositeHold) beginMajority(r *request) (late, reached bool) {
 	if c.memberCount() < c.need || c.begin() != nil {
 		return false, false
 	}
-	late = c.validFor() < leastValidity(r)
+	late = c.ValidFor() < leastValidity(r)
 	return late, !late
 }
 
@@ -76,7 +76,7 @@ func (l *RedLock) try(ctx context.Context, timeout time.Duration, settings []set
 		indexes = async.Indexes(l.members)
 	}
 	ctx, cancel := fault.WithWait(context.WithoutCancel(ctx), timeout)
-	calls := callMembers(indexes, func(i int) (*Hold, error) {
+	calls := callMembers(indexes, func(i int) (*handle, error) {
 		return l.members[i].acquire(ctx, "try lock", false, settings)
 	})
 	return &tries{memberCalls: calls, members: l.members, timeout: timeout, cancel: cancel}
@@ -106,17 +106,17 @@ func (t *tries) collect(c *compositeHold) {
 			return
 		}
 		if r.err == nil && !c.add(r.index, r.hold) {
-			giveBack(context.Background(), []*Hold{r.hold}, 0) // the server may be silent by now, and others wait behind it
+			giveBack(context.Background(), []*handle{r.hold}, 0) // the server may be silent by now, and others wait behind it
 		}
 	}
 }
 
 // retryMissing keeps trying missing members while the hold lasts: the more it has, the more it can lose.
 func (l *RedLock) retryMissing(ctx context.Context, c *compositeHold, r *request, settings []setting) {
-	period := max(c.validFor()/3, minMemberTimeout)
+	period := max(c.ValidFor()/3, minMemberTimeout)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.active() || c.confined != nil {
+	if !c.Active() || c.confined != nil {
 		return
 	}
 	c.retryTimer = time.AfterFunc(period, func() {

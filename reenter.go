@@ -13,7 +13,7 @@ import (
 // reenter re-enters the hold that the call is for. If it returns neither a hold nor an error, the caller begins
 // a hold: for a.ownership, whose sendMu the call then has locked, or for a fresh owner if that is nil. If an ownership
 // ends while reenter waits for its sendMu, reenter resolves it again.
-func (a *acquisition) reenter(ctx context.Context) (*Hold, error) {
+func (a *acquisition) reenter(ctx context.Context) (*handle, error) {
 	for {
 		a.ownership, a.under = nil, nil // what was to be re-entered before may be over
 		if ctx.Err() != nil {
@@ -78,7 +78,7 @@ func (a *acquisition) unlockSendMu() {
 // enter acts on the phase of the ownership. The caller has locked sendMu, and keeps it only if the ownership is to
 // begin. again tells the caller to resolve the ownership again: at once if err is nil, else after a pause, in
 // which other calls, above all the renewal, get sendMu.
-func (a *acquisition) enter(ctx context.Context, o *ownership) (h *Hold, again bool, err error) {
+func (a *acquisition) enter(ctx context.Context, o *ownership) (h *handle, again bool, err error) {
 	phase := o.currentPhase()
 	if phase == acquiring {
 		a.ownership, a.hasSendMu = o, true
@@ -93,7 +93,7 @@ func (a *acquisition) enter(ctx context.Context, o *ownership) (h *Hold, again b
 }
 
 // addOne raises the count of the ownership by one. again reports whether it may succeed later.
-func (a *acquisition) addOne(ctx context.Context) (h *Hold, again bool, err error) {
+func (a *acquisition) addOne(ctx context.Context) (h *handle, again bool, err error) {
 	o := a.ownership
 	o.mu.Lock()
 	count := o.holds.count + 1
@@ -122,7 +122,7 @@ func (a *acquisition) addOne(ctx context.Context) (h *Hold, again bool, err erro
 		o.undoLater(0, a.lease)
 		return nil, false, notEntered(cause)
 	}
-	return newHold(s), false, nil
+	return newHandle(s), false, nil
 }
 
 // entryFailed resets the server's count if the re-entry may have been counted.

@@ -75,10 +75,10 @@ func (o *ownership) reportRelease(s *holdState) (done bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
-	case s.cause != nil, s.reported:
-		return true, fault.Op("unlock", o.lock.Name(), fault.ErrNotHeld, s.cause)
-	case s.released:
-		s.reported = true
+	case s.Cause() != nil, s.Reported():
+		return true, fault.Op("unlock", o.lock.Name(), fault.ErrNotHeld, s.Cause())
+	case s.Released():
+		s.MarkReported()
 		return true, nil
 	}
 	return false, nil
@@ -89,25 +89,25 @@ func (o *ownership) reportRelease(s *holdState) (done bool, err error) {
 // request: done is true.
 func (o *ownership) beginRelease(s *holdState) (done bool, err error) {
 	if o.lock.spec.along {
-		_ = s.err() // ends what should have ended already, without a request
+		_ = s.Err() // ends what should have ended already, without a request
 	}
 	o.mu.Lock()
-	if s.reported || s.cause != nil {
+	if s.Reported() || s.Cause() != nil {
 		o.mu.Unlock()
-		return false, fault.Op("unlock", o.lock.Name(), fault.ErrNotHeld, s.cause)
+		return false, fault.Op("unlock", o.lock.Name(), fault.ErrNotHeld, s.Cause())
 	}
-	if s.released || s.releasing {
+	if !s.Active() {
 		o.mu.Unlock()
 		return false, nil
 	}
-	done, dependents := o.holds.leave(s)
+	done, ending := o.holds.leave(s)
 	if !done {
 		o.uncount(s)
-		dependents = s.takeDependents()
+		ending = s.TakeDependents()
 	}
 	o.mu.Unlock()
 	// Before anything is sent: the server may free the lock long before it answers.
-	endDependents(dependents, fault.ErrNotHeld)
+	ending.End(fault.ErrNotHeld)
 	if done {
 		o.observe(report.Released, s, nil)
 	}

@@ -14,23 +14,12 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Downgrade turns a write hold into a read hold, in one step: no other writer acquires the lock in between. The
-// write hold is over, as after Unlock. The new read hold is renewed, within what is left of MaxHold, and
-// waiting readers are admitted. The write hold must be the only one of its write side: if it has been
-// re-entered, Downgrade returns an ErrInvalid. The same holds for a hold of any other lock, and for a hold with
-// [AtLeast] before that time is over.
-//
-// Like Unlock, Downgrade works even if ctx has ended: it uses only the values of ctx, and Options.RetryBudget
-// bounds its time instead.
-//
-// If Downgrade returns an error, rely on neither hold. It matches ErrNotHeld if the write hold was already over,
-// and after an ErrInvalid the write hold goes on; otherwise the lock is released in the background, as after an
-// Unlock that failed.
-func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
+// downgrade implements [Hold.Downgrade].
+func downgrade(ctx context.Context, h *handle) (*handle, error) {
 	if h == nil {
 		return nil, fault.ErrNotHeld
 	}
-	s, is := h.inner().(*holdState)
+	s, is := h.Backend().(*holdState)
 	if !is || s.ownership.lock.spec.side != keyspace.KindWrite {
 		return nil, fault.Op("downgrade", h.Name(), fault.Invalid("only a write hold can be downgraded"))
 	}
@@ -46,7 +35,7 @@ func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 	return read, nil
 }
 
-func (o *ownership) downgrade(ctx context.Context, s *holdState) (*Hold, error) {
+func (o *ownership) downgrade(ctx context.Context, s *holdState) (*handle, error) {
 	n, began := o.nest(newPrimitive(o.lock.client, readSpec, o.lock.Name()), nil), o.lock.client.clock()
 	defer n.forgetUnused()
 	for _, each := range []*ownership{o, n} {
@@ -76,7 +65,7 @@ func (o *ownership) downgrade(ctx context.Context, s *holdState) (*Hold, error) 
 
 // downgradeAnswered ends the write hold s, and makes the hold of a if the server has granted it. sendMu of both
 // ownerships is held.
-func (o *ownership) downgradeAnswered(s *holdState, a *acquisition, ans transport.Answer, err error) (*Hold, error) {
+func (o *ownership) downgradeAnswered(s *holdState, a *acquisition, ans transport.Answer, err error) (*handle, error) {
 	switch {
 	case err != nil:
 		a.ownership.noteDoubt(ans)
@@ -103,7 +92,7 @@ func (o *ownership) mayDowngrade(s *holdState) error {
 	defer o.mu.Unlock()
 	switch {
 	case o.errOf(s) != nil:
-		return notHeld(o.errOf(s))
+		return fault.NotHeld(o.errOf(s))
 	case o.valid() <= 0:
 		return errors.Join(fault.ErrNotHeld, fault.ErrLost)
 	case o.keptAfter(0) > 0:
@@ -150,7 +139,7 @@ func (a *acquisition) sendDowngrade() (transport.Answer, error) {
 }
 
 // arrive makes the hold of a read that the server has granted: the first of its ownership, or one more.
-func (a *acquisition) arrive(ans transport.Answer) (*Hold, error) {
+func (a *acquisition) arrive(ans transport.Answer) (*handle, error) {
 	o := a.ownership
 	if o.currentPhase() == acquiring {
 		return a.conclude(a.accept(ans))
@@ -159,11 +148,11 @@ func (a *acquisition) arrive(ans transport.Answer) (*Hold, error) {
 	if cause != nil {
 		return a.abandonEntry(cause)
 	}
-	return newHold(s), nil
+	return newHandle(s), nil
 }
 
 // abandonEntry gives up a read that was requested: the server's count is reset.
-func (a *acquisition) abandonEntry(cause error) (*Hold, error) {
+func (a *acquisition) abandonEntry(cause error) (*handle, error) {
 	o := a.ownership
 	if o.currentPhase() == acquiring {
 		return a.conclude(cause)

@@ -64,7 +64,7 @@ func (o *ownership) otherSide(p *primitive, under *holdState) (*ownership, error
 func (o *ownership) nest(p *primitive, under *holdState) *ownership {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if under != nil && !under.active() {
+	if under != nil && !under.Active() {
 		return nil
 	}
 	if o.sibling == nil || !o.sibling.usable() {

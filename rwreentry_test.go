@@ -14,7 +14,7 @@ func TestNest_under_a_hold_that_has_ended(t *testing.T) {
 	rw := newTestClient(t, Options{Turn: MaxTurn}).NewRWLock("nest")
 	hold, err := rw.Writer().Lock(t.Context())
 	require.NoError(t, err)
-	s := hold.inner().(*holdState)
+	s := hold.handle().Backend().(*holdState)
 	o := s.ownership
 	granted, failed := make(chan *Hold, 1), make(chan error, 1)
 	go func() {
@@ -26,7 +26,7 @@ func TestNest_under_a_hold_that_has_ended(t *testing.T) {
 	require.NoError(t, hold.Unlock(t.Context()))
 	require.NoError(t, <-failed)
 	passed := <-granted
-	next := passed.inner().(*holdState)
+	next := passed.handle().Backend().(*holdState)
 	require.Same(t, o, next.ownership, "passed on")
 	n, err := o.otherSide(rw.Reader().primitive, s)
 	require.NoError(t, err)

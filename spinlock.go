@@ -62,7 +62,7 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 // the error also matches that of ctx. The end of Wait matches no context error. If ctx had ended
 // before the call, nothing was sent, and the error matches only that of ctx.
 func (l *SpinLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return l.acquire(ctx, "lock", true, usualSettings(options))
+	return asHold(l.acquire(ctx, "lock", true, usualSettings(options)))
 }
 
 // spinSpec is the spec of the re-entrant lock, except that it waits by back-off. Its release publishes as any other:

@@ -19,7 +19,7 @@ type syncLocker struct {
 	lock     Locker
 	settings []setting
 	mu       sync.Mutex // held as long as the lock is, to guard hold
-	hold     *Hold
+	hold     *handle
 }
 
 // Lock acquires, or panics.

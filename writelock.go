@@ -48,7 +48,7 @@ type WriteLock struct{ *primitive }
 // the error also matches that of ctx. The end of Wait matches no context error. If ctx had ended
 // before the call, nothing was sent, and the error matches only that of ctx.
 func (l *WriteLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return l.acquire(ctx, "lock", true, usualSettings(options))
+	return asHold(l.acquire(ctx, "lock", true, usualSettings(options)))
 }
 
 // TryLock makes one attempt to acquire the lock to write, does not wait, and keeps no readers out.
@@ -60,7 +60,7 @@ func (l *WriteLock) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 // answered, ctx ends, or Options.RetryBudget is spent. All other errors, the re-entry of a hold on
 // ctx, and the state left behind are as for Lock.
 func (l *WriteLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return l.acquire(ctx, "try lock", false, usualSettings(options))
+	return asHold(l.acquire(ctx, "try lock", false, usualSettings(options)))
 }
 
 // IsLocked reports whether anybody, this client included, holds the lock to write. It is false

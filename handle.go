@@ -1,0 +1,121 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
+)
+
+// handle is the right to release a lock, and the way to learn that it is lost: what programs have as a Hold, which
+// documents its methods. Any goroutine may call them. A nil handle behaves like a released one.
+type handle struct{ backend holdBackend }
+
+// newHandle makes the handle of a hold. The client reports a handle that the garbage collector finds while
+// the hold lasts, and never releases such a hold: the program may still be in the critical section.
+// A finalizer for each hold would cost a tenth of an uncontended Lock and Unlock. So a hold keeps its
+// handle until its first renewal: most are over by then.
+func newHandle(of holdBackend) *handle {
+	h := &handle{of}
+	if kept := of.Kept(); kept != nil {
+		kept.handle.Store(h)
+	} else {
+		runtime.SetFinalizer(h, (*handle).abandoned)
+	}
+	return h
+}
+
+// abandoned runs in the goroutine of the garbage collector, so it only reports.
+func (h *handle) abandoned() {
+	reporter := h.backend.Unreleased()
+	if reporter == nil {
+		return
+	}
+	var attrs []slog.Attr
+	if owner := h.backend.Owner(); !owner.IsZero() {
+		attrs = append(attrs, slog.String("owner", owner.String()))
+	}
+	reporter.Log(report.NoticeUnreleased, h.backend.Name(), attrs...)
+}
+
+// Backend returns the hold of which h is a handle. It is never nil.
+func (h *handle) Backend() holdBackend {
+	if h == nil || h.backend == nil {
+		return noHold{}
+	}
+	return h.backend
+}
+
+func (h *handle) Name() string            { return h.Backend().Name() }
+func (h *handle) Owner() identity.Owner   { return h.Backend().Owner() }
+func (h *handle) Token() int64            { return h.Backend().Token() }
+func (h *handle) Count() int              { return h.Backend().Count() }
+func (h *handle) ValidFor() time.Duration { return h.Backend().ValidFor() }
+func (h *handle) Err() error              { return h.Backend().Err() }
+
+func (h *handle) Lost() <-chan struct{} {
+	life, mu := h.Backend().Life()
+	return life.whenLost(mu)
+}
+
+func (h *handle) Members() []*handle { return h.Backend().Members() }
+
+func (h *handle) Member(name string) *handle {
+	var found *handle
+	for _, m := range h.Members() {
+		if m.Name() != name {
+			m = m.Member(name)
+		}
+		if m.Err() == nil {
+			return m
+		}
+		if found == nil {
+			found = m
+		}
+	}
+	return found
+}
+
+func (h *handle) Extend(ctx context.Context, d time.Duration) error {
+	if err := lease.Check("the extension", d); err != nil {
+		return fault.Op("extend", h.Name(), err)
+	}
+	if err := h.Err(); err != nil {
+		return fault.Op("extend", h.Name(), fault.NotHeld(err))
+	}
+	return h.Backend().Extend(ctx, d)
+}
+
+func (h *handle) Unlock(ctx context.Context) error {
+	of := h.Backend()
+	err := of.Unlock(ctx)
+	if kept := of.Kept(); h != nil && err == nil && (kept == nil || kept.handle.Load() == nil) {
+		runtime.SetFinalizer(h, nil)
+	}
+	runtime.KeepAlive(h) // until here it does not count as dropped
+	return err
+}
+
+// During calls fn under the hold, and releases the hold.
+func (h *handle) During(ctx context.Context, fn func(context.Context) error) (err error) {
+	defer func() {
+		lost := h.Err()
+		unlocked := h.Unlock(ctx)
+		switch {
+		case lost != nil:
+			if err == lost { //nolint:errorlint // fn returned the cause of its context, and nothing else
+				err = nil
+			}
+			err = errors.Join(err, fault.Op("do", h.Name(), lost))
+		case unlocked != nil:
+			err = errors.Join(err, fault.Unreleased(unlocked))
+		}
+	}()
+	return fn(h.Context(ctx))
+}
