@@ -97,10 +97,10 @@ func (k *knownLabels) takeRecords(result rueidis.RedisResult, records []string, 
 			continue
 		}
 		fields, _ := texts[0].AsInt64()
-		label := textOf(texts[1], MaxLabelLength)
+		label := textOf(texts[1], identity.MaxLabel)
 		k.learn(record, label, fields > 1)
 		for j, owner := range byRecord[record] {
-			found[owner] = description{label, textOf(texts[2+j], MaxNoteLength)}
+			found[owner] = description{label, textOf(texts[2+j], identity.MaxNote)}
 		}
 	}
 }
@@ -108,7 +108,7 @@ func (k *knownLabels) takeRecords(result rueidis.RedisResult, records []string, 
 // textOf returns a text that another client wrote, made safe to show to people.
 func textOf(m rueidis.RedisMessage, longest int) string {
 	text, _ := m.ToString() // nil means no text
-	return cleanText(text, longest)
+	return identity.CleanText(text, longest)
 }
 
 // describeEach describes the owners of all elements of lists, as describe does, and passes each description to set.

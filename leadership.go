@@ -217,7 +217,7 @@ func leaderOf(a transport.Answer) (Leader, error) {
 		return Leader{}, errors.Join(script.ErrReply, err)
 	}
 	return Leader{
-		Value: words[5], Label: cleanText(words[6], MaxLabelLength), Term: numbers[0], Owner: Owner(identity.Of(words[0])),
+		Value: words[5], Label: identity.CleanText(words[6], identity.MaxLabel), Term: numbers[0], Owner: Owner(identity.Of(words[0])),
 		Since: time.UnixMilli(numbers[1]), Age: script.FromMillis(numbers[2]), Lease: script.FromPTTL(numbers[3]),
 	}, nil
 }

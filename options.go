@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
@@ -223,7 +224,7 @@ func (o Options) check() error {
 	if err := o.Replicas.check(o.RetryBudget); err != nil {
 		return err
 	}
-	if err := checkText("Options.Label", o.Label, MaxLabelLength); err != nil {
+	if err := identity.CheckText("Options.Label", o.Label, MaxLabelLength); err != nil {
 		return err
 	}
 	if err := keyspace.CheckPrefix(o.KeyPrefix); err != nil {

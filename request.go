@@ -121,7 +121,7 @@ func (r *request) apply(s setting) error {
 		return s.owner.MayReenter()
 	case settingNote:
 		r.note = s.note
-		return checkText("the note", s.note, MaxNoteLength)
+		return identity.CheckText("the note", s.note, identity.MaxNote)
 	case settingAwaitSet:
 		r.awaitSet = true
 	case settingUnsetIsOpen:

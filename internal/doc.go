@@ -4,7 +4,7 @@
 //	floor     | room     | duty
 //	base      | async    | running in parallel, signals that never block, the heap of what is due
 //	base      | fault    | the errors that calls return, and their texts
-//	base      | identity | owners, holders, and the ids of clients and permits
+//	base      | identity | owners, holders, the ids of clients and permits, and texts about them for people
 //	base      | keyspace | the keys and channels of an object, and their slots in a cluster
 //	base      | lease    | stamps of both clocks, leases and their bounds: how long the client can rely on a hold
 //	transport |          | sending commands to servers, and repeating them

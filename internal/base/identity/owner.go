@@ -1,4 +1,5 @@
-// Package identity has owners, holders, and the ids of clients and permits: who holds something.
+// Package identity has owners, holders, the ids of clients and permits, and the texts by which people know them: who
+// holds something.
 package identity
 
 import (
