@@ -72,9 +72,9 @@ func (a *acquisition) Pause(q *line.Line, round int, left time.Duration) time.Du
 // of the wait.
 func (a *acquisition) showWaiting() {
 	c := a.lock.client
-	c.record.use(c.clock().Mono, c.options.StaleWaiterTimeout)
+	c.record.Use(c.clock().Mono, c.options.StaleWaiterTimeout)
 	if a.holder != "" {
-		c.labels.fetch(a.holder)
+		c.labels.Fetch(a.holder)
 	}
 }
 

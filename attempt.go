@@ -171,7 +171,7 @@ func (o *ownership) mayBe(holder string) bool {
 func (a *acquisition) busyWith(holder string, left time.Duration) *fault.BusyError {
 	a.holder, a.byStranger = holder, holder != "" && !identity.IsOurs(holder)
 	c := a.lock.client
-	busy := &fault.BusyError{Holder: holder, Labels: c.labels.labelOf, Left: left, At: time.Now()}
+	busy := &fault.BusyError{Holder: holder, Labels: c.labels.LabelOf, Left: left, At: time.Now()}
 	if h := identity.ReadHolder(holder, 1, false); h.Kept {
 		busy.Holder, busy.Kept = h.Owner.String(), true
 	} else if own := c.registry.newestOn(a.lock.names.Key); own != nil && own.mayBe(holder) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/engine/labels"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -125,8 +126,8 @@ func (b *Barrier) State(ctx context.Context) (BarrierState, error) {
 	if err != nil {
 		return s, fault.Op(verb, b.names.Name, err)
 	}
-	describeEach(ctx, b.client.labels, 0, [][]BarrierParty{s.Who}, func(p BarrierParty) identity.Owner { return identity.Owner(p.Owner) },
-		func(p *BarrierParty, d description) { p.Label = d.label })
+	labels.DescribeEach(ctx, b.client.labels, 0, [][]BarrierParty{s.Who}, func(p BarrierParty) identity.Owner { return identity.Owner(p.Owner) },
+		func(p *BarrierParty, d labels.Description) { p.Label = d.Label })
 	return s, nil
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/inbox"
+	"github.com/latchkey-go/latchkey/internal/engine/labels"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
@@ -51,8 +52,8 @@ type Client struct {
 	serverIdentity serverIdentity
 	sessions       *undo.Sessions
 	reporter       *report.Reporter
-	record         *clientRecord
-	labels         *knownLabels
+	record         *labels.Record
+	labels         *labels.Known
 
 	publish    string // the command that publishes
 	tokenFloor string // '1' if tokens follow the clock
@@ -144,16 +145,16 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	c.waiting = line.Waiting{Table: c.waitQueues, Counts: line.NewCounts(), Closing: c.closing, Trouble: c.logTrouble}
 	c.inbox = c.newInbox(c.notifier.Add)
 	c.notifier.Unclaimed = c.inbox.Unclaimed
-	c.record = newClientRecord(c.labelConfig())
-	c.labels = newKnownLabels(c.record)
+	c.record = labels.NewRecord(c.labelConfig())
+	c.labels = labels.NewKnown(c.record)
 	return c, nil
 }
 
 // labelConfig returns what the labels of clients need of this one.
-func (c *Client) labelConfig() labelConfig {
-	return labelConfig{client: c.id, label: c.Label(), sender: c.sender, cluster: c.cluster, clock: c.clock,
-		begin: c.begin, done: c.working.Done,
-		refused: func(err error) { c.reporter.Log(report.NoticeLabel, c.Label(), slog.Any("error", err)) }}
+func (c *Client) labelConfig() labels.Config {
+	return labels.Config{ClientID: c.id, Label: c.Label(), Sender: c.sender, Cluster: c.cluster, Clock: c.clock,
+		Begin: c.begin, Done: c.working.Done,
+		Refused: func(err error) { c.reporter.Log(report.NoticeLabel, c.Label(), slog.Any("error", err)) }}
 }
 
 // initSender makes what sends the commands of the client. topology is as for newClient.

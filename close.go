@@ -96,7 +96,7 @@ func (c *Client) finish(ctx context.Context, ended []*ownership) {
 	defer close(c.closed)
 	c.working.Wait()
 	c.releaseAll(ctx, append(ended, c.endHolds()...))
-	c.record.close(ctx, c.result == nil)
+	c.record.Close(ctx, c.result == nil)
 	c.closeKindStates()
 	c.watchdog.close()
 	c.sender.Settle(ctx) // late commands first: the undo must come after them

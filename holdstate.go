@@ -126,7 +126,7 @@ func (s *holdState) Unreleased() *report.Reporter {
 // attachNote keeps a note of the hold on the server until the hold ends.
 func (s *holdState) attachNote(text string) {
 	o := s.ownership
-	drop := o.lock.client.record.addNote(o.owner(), text)
+	drop := o.lock.client.record.AddNote(o.owner(), text)
 	if err := onEnd(s, func(error) { drop(o.live()) }); err != nil {
 		drop(false)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/labels"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -73,10 +74,10 @@ func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
 
 // describeHolders adds labels and notes to holders.
 func (c *Client) describeHolders(ctx context.Context, trust time.Duration, lists ...[]Holder) {
-	describeEach(ctx, c.labels, trust, lists, func(h Holder) identity.Owner { return identity.Owner(h.Owner) }, func(h *Holder, d description) {
-		h.Label = d.label
+	labels.DescribeEach(ctx, c.labels, trust, lists, func(h Holder) identity.Owner { return identity.Owner(h.Owner) }, func(h *Holder, d labels.Description) {
+		h.Label = d.Label
 		if !h.Kept { // the hold is over: its client's note may be older, or about another hold
-			h.Note = d.note
+			h.Note = d.Note
 		}
 	})
 }

@@ -27,8 +27,8 @@ package latchkey
 //	watchdog.mu             | when each ownership is renewed                             | ownership.mu
 //	registry.mu             | the names of ownerships that the program knows             | ownership.mu
 //	inbox.Inbox.mu          | the owners that wait in queues on the server               | ownership.mu, Client.kindStatesMu
-//	clientRecord.mu         | the record of this client, and when it is written          |
-//	knownLabels.mu          | the labels of other clients                                |
+//	labels.Record.mu        | the record of this client, and when it is written          |
+//	labels.Known.mu         | the labels of other clients                                |
 //	undo.Undoer.mu          | what is to be undone, and when                             |
 //	undo.Sessions.mu        | the sessions of operations that count once                 |
 //	fairWaitList.mu         | the waiters for fair locks, and their tickets              | foreign code

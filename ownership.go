@@ -118,7 +118,7 @@ func (o *ownership) begin(r *request, a transport.Answer, now lease.Stamp) {
 // acquisition.
 func (o *ownership) beginWith(r *request, term lease.Term, acquired, now lease.Stamp, token int64) {
 	passes := o.links.HoldBegins()
-	o.lock.client.record.use(now.Mono, r.lease)
+	o.lock.client.record.Use(now.Mono, r.lease)
 	o.stopWaiting()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -138,7 +138,7 @@ func (o *ownership) beginWith(r *request, term lease.Term, acquired, now lease.S
 // addHold makes a re-entry that the server has confirmed. If the ownership, or the hold that the caller
 // re-enters, can no longer be entered, it returns the cause.
 func (o *ownership) addHold(r *request, under *holdState, a transport.Answer) (s *holdState, cause error) {
-	o.lock.client.record.use(a.Sent.Mono, r.lease)
+	o.lock.client.record.Use(a.Sent.Mono, r.lease)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.phase != held {

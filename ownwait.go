@@ -74,10 +74,9 @@ func (c *Client) withOwnHold(key string, err error) error {
 	return err
 }
 
-// noteOf returns the note of an ownership of this client, or "".
+// NoteOf returns the note of an ownership of this client, or "".
 func (c *Client) noteOf(o *ownership) string {
-	_, field := o.owner().Record()
-	return c.record.noteOf(field)
+	return c.record.NoteOf(o.owner())
 }
 
 // errUnderHold advises a call that seems to run under the hold for which it has waited.

@@ -182,7 +182,7 @@ func (s *permitPool) setOwnLease(ctx context.Context, verb string, o *ownership,
 	switch lease := min(d, end, lease.Permanent); {
 	case err == nil:
 		o.fixLease(sent, lease, false)
-		s.client.record.use(sent.Mono, lease)
+		s.client.record.Use(sent.Mono, lease)
 	case errors.Is(err, fault.ErrNotHeld):
 		o.lose(fault.ErrLost, "the permit was gone when its lease was set")
 	}

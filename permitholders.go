@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/engine/labels"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -49,8 +50,8 @@ func (s *permitPool) Holders(ctx context.Context) ([]PermitHolder, error) {
 	if err != nil {
 		return nil, err
 	}
-	describeEach(ctx, s.client.labels, 0, [][]PermitHolder{all}, func(p PermitHolder) identity.Owner { return identity.OfText(p.ID) },
-		func(p *PermitHolder, d description) { p.Label, p.Note = d.label, d.note })
+	labels.DescribeEach(ctx, s.client.labels, 0, [][]PermitHolder{all}, func(p PermitHolder) identity.Owner { return identity.OfText(p.ID) },
+		func(p *PermitHolder, d labels.Description) { p.Label, p.Note = d.Label, d.Note })
 	return all, nil
 }
 

@@ -244,7 +244,7 @@ func (o *ownership) sendRelease(ctx context.Context, stop <-chan struct{}, on tr
 		releaseBuffers.Put(args)
 	}
 	if to.keep > 0 {
-		o.lock.client.record.keepUntil(a.Sent.Mono + to.keep)
+		o.lock.client.record.KeepUntil(a.Sent.Mono + to.keep)
 	}
 	return a, err
 }

@@ -79,7 +79,7 @@ func (o *ownership) downgradeAnswered(s *holdState, a *acquisition, ans transpor
 	read, err := a.arrive(ans)
 	o.finishRelease(ans)
 	_, _ = o.reportRelease(s)
-	o.lock.client.record.tellChanges() // the owner continues without the note of the write hold
+	o.lock.client.record.TellChanges() // the owner continues without the note of the write hold
 	if err == nil {
 		a.observeEnd(false, nil)
 	}

@@ -134,7 +134,7 @@ func (o *ownership) Renewed(sent lease.Stamp, lease time.Duration, result int64)
 		o.watchHandles()
 	}
 	o.mu.Unlock()
-	o.lock.client.record.use(sent.Mono, lease)
+	o.lock.client.record.Use(sent.Mono, lease)
 	o.observe(report.Renewed, nil, nil)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/labels"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -172,9 +173,9 @@ const leftLongAgo = 10 * 365 * 24 * 3600 * 1000
 // describeWaiters adds labels to waiters, and marks those of this client.
 func (c *Client) describeWaiters(ctx context.Context, all []Waiter) {
 	named := c.registry.named()
-	describeEach(ctx, c.labels, 0, [][]Waiter{all}, func(w Waiter) identity.Owner { return identity.Owner(w.Owner) }, func(w *Waiter, d description) {
+	labels.DescribeEach(ctx, c.labels, 0, [][]Waiter{all}, func(w Waiter) identity.Owner { return identity.Owner(w.Owner) }, func(w *Waiter, d labels.Description) {
 		record, _ := identity.Owner(w.Owner).Record()
-		w.Label, w.By = d.label, Owner(named[identity.Owner(w.Owner)])
-		w.Mine = !w.By.IsZero() || record == c.record.id
+		w.Label, w.By = d.Label, Owner(named[identity.Owner(w.Owner)])
+		w.Mine = !w.By.IsZero() || record == identity.RecordOfClient(c.id)
 	})
 }

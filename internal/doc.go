@@ -9,6 +9,7 @@
 //	base      | lease    | stamps of both clocks, leases and their bounds: how long the client can rely on a hold
 //	transport |          | sending commands to servers, and repeating them
 //	engine    | inbox    | the channel on which a client learns that it was granted a lock
+//	engine    | labels   | the label and the notes of a client, for people, on the server; those of other clients
 //	engine    | pubsub   | one connection for messages, and the channels that waiters listen to
 //	engine    | report   | events for the observer of the program, and lines for its logger
 //	engine    | script   | the commands, which are Lua scripts, and what their replies and errors mean

@@ -1,4 +1,4 @@
-package latchkey
+package labels
 
 import (
 	"context"
@@ -15,56 +15,62 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// description is the label of a client, and the note of one of its holds.
-type description struct{ label, note string }
+// owners are owners by the records of their clients.
+type owners map[string][]identity.Owner
 
-// describeBatch is how many records one script reads.
-const describeBatch = 64
+// descriptions are what is known of owners.
+type descriptions map[identity.Owner]Description
+
+// Description is the label of a client, and the note of one of its holds.
+type Description struct{ Label, Note string }
+
+// recordsAtOnce is how many records one script reads.
+const recordsAtOnce = 64
 
 // describe returns the labels and notes of owners and permits, as far as this client may read them. It never
-// fails: it leaves out what it cannot read. All its queries together have recordPatience. It does not read the
+// fails: it leaves out what it cannot read. All its queries together take no longer than patience. It does not read the
 // record of a client again that had no notes less than trust ago.
-func (k *knownLabels) describe(ctx context.Context, owners []identity.Owner, trust time.Duration) map[identity.Owner]description {
-	if k.config.label == "" || len(owners) == 0 {
+func (k *Known) describe(ctx context.Context, all []identity.Owner, trust time.Duration) descriptions {
+	if k.config.Label == "" || len(all) == 0 {
 		return nil
 	}
-	found := map[identity.Owner]description{}
-	byRecord := map[string][]identity.Owner{}
-	more := map[string][]identity.Owner{} // for these only the label is read
-	for _, owner := range owners {
-		record, field := owner.Record()
+	found := descriptions{}
+	byRecord := owners{}
+	more := owners{} // for these only the label is read
+	for _, owner := range all {
+		record, _ := owner.Record()
 		if record == "" {
 			continue
 		}
 		if record == k.own.id {
-			found[owner] = description{k.config.label, k.own.noteOf(field)}
+			found[owner] = Description{k.config.Label, k.own.NoteOf(owner)}
 		} else if label := k.withoutNotes(record, trust); label != "" {
-			found[owner] = description{label: label}
-		} else if len(byRecord[record]) < recordFields {
+			found[owner] = Description{Label: label}
+		} else if len(byRecord[record]) < mostNotes {
 			byRecord[record] = append(byRecord[record], owner)
 		} else {
 			more[record] = append(more[record], owner)
 		}
 	}
-	if len(byRecord) == 0 || !k.mayFetch() || k.config.begin(ctx) != nil {
+	if len(byRecord) == 0 || !k.mayFetch() || k.config.Begin(ctx) != nil {
 		return found
 	}
-	defer k.config.done()
+	defer k.config.Done()
 	k.readRecords(ctx, byRecord, found)
-	for record, owners := range more {
-		for _, owner := range owners {
-			found[owner] = description{label: found[byRecord[record][0]].label}
+	for record, unread := range more {
+		for _, owner := range unread {
+			found[owner] = Description{Label: found[byRecord[record][0]].Label}
 		}
 	}
 	return found
 }
 
 // readRecords reads records, in one round trip to each node, and adds what they say of owners to found.
-func (k *knownLabels) readRecords(ctx context.Context, byRecord map[string][]identity.Owner, found map[identity.Owner]description) {
-	ctx, cancel := context.WithTimeout(ctx, recordPatience)
+func (k *Known) readRecords(ctx context.Context, byRecord owners, found descriptions) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	size := describeBatch
-	if k.config.cluster { // each record is in a slot of its own
+	size := recordsAtOnce
+	if k.config.Cluster { // each record is in a slot of its own
 		size = 1
 	}
 	batches := slices.Collect(slices.Chunk(slices.Sorted(maps.Keys(byRecord)), size))
@@ -79,13 +85,13 @@ func (k *knownLabels) readRecords(ctx context.Context, byRecord map[string][]ide
 			}
 		}
 	}
-	for i, result := range k.config.sender.SendEachOnce(ctx, script.LabelRead, loads) {
+	for i, result := range k.config.Sender.SendEachOnce(ctx, script.LabelRead, loads) {
 		k.takeRecords(result, batches[i], byRecord, found)
 	}
 }
 
 // takeRecords reads the reply of one script.
-func (k *knownLabels) takeRecords(result rueidis.RedisResult, records []string, byRecord map[string][]identity.Owner, found map[identity.Owner]description) {
+func (k *Known) takeRecords(result rueidis.RedisResult, records []string, byRecord owners, found descriptions) {
 	replies, err := result.ToArray()
 	if err != nil || len(replies) != len(records) {
 		k.failed(err)
@@ -100,7 +106,7 @@ func (k *knownLabels) takeRecords(result rueidis.RedisResult, records []string, 
 		label := textOf(texts[1], identity.MaxLabel)
 		k.learn(record, label, fields > 1)
 		for j, owner := range byRecord[record] {
-			found[owner] = description{label, textOf(texts[2+j], identity.MaxNote)}
+			found[owner] = Description{label, textOf(texts[2+j], identity.MaxNote)}
 		}
 	}
 }
@@ -111,15 +117,18 @@ func textOf(m rueidis.RedisMessage, longest int) string {
 	return identity.CleanText(text, longest)
 }
 
-// describeEach describes the owners of all elements of lists, as describe does, and passes each description to set.
-func describeEach[T any](ctx context.Context, k *knownLabels, trust time.Duration, lists [][]T, owner func(T) identity.Owner, set func(*T, description)) {
-	var owners []identity.Owner
+// DescribeEach reads the labels and notes of the owners of all elements of lists, and passes each description to
+// set. What this client cannot read within a second is missing. The label of a client that had no notes less than
+// trust ago is not read again.
+func DescribeEach[T any](ctx context.Context, k *Known, trust time.Duration, lists [][]T,
+	owner func(T) identity.Owner, set func(*T, Description)) {
+	var all []identity.Owner
 	for _, list := range lists {
 		for _, each := range list {
-			owners = append(owners, owner(each))
+			all = append(all, owner(each))
 		}
 	}
-	found := k.describe(ctx, owners, trust)
+	found := k.describe(ctx, all, trust)
 	for _, list := range lists {
 		for i := range list {
 			set(&list[i], found[owner(list[i])])

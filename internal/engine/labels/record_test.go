@@ -1,4 +1,4 @@
-package latchkey
+package labels
 
 import (
 	"testing"
@@ -12,8 +12,8 @@ import (
 )
 
 // newTestRecord returns a record that is not written by itself.
-func newTestRecord() *clientRecord {
-	r := newClientRecord(labelConfig{client: identity.NewClientID(), clock: lease.SystemClock, label: "x"})
+func newTestRecord() *Record {
+	r := NewRecord(Config{ClientID: identity.NewClientID(), Clock: lease.SystemClock, Label: "x"})
 	r.writing = true
 	return r
 }
@@ -22,7 +22,7 @@ func newTestRecord() *clientRecord {
 func TestRecord_forgets_what_was_never_written(t *testing.T) {
 	r := newTestRecord()
 	for i := range uint64(10) {
-		drop := r.addNote(identity.New(r.config.client, i), "note")
+		drop := r.AddNote(identity.New(r.config.ClientID, i), "note")
 		drop(false)
 	}
 	assert.Empty(t, r.changed)
@@ -39,7 +39,7 @@ func TestRecord_after_a_failed_write(t *testing.T) {
 	}{{"refused", refused, 0}, {"no answer", transport.ErrSilent, 1}, {"written", nil, 1}} {
 		for _, during := range []bool{false, true} {
 			r := newTestRecord()
-			drop := r.addNote(identity.New(r.config.client, 7), "note")
+			drop := r.AddNote(identity.New(r.config.ClientID, 7), "note")
 			w := r.next(true)
 			assert.Equal(t, []string{"7", "note"}, w.texts)
 			if during {

@@ -1,4 +1,4 @@
-package latchkey
+package labels
 
 import (
 	"context"
@@ -9,11 +9,11 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// knownLabels are the labels of other clients that this client has read. Errors name the holder by them
+// Known has the labels of other clients that this client has read. Errors name the holder by them
 // without a query, and a walk over many objects reads the same label less often.
-type knownLabels struct {
-	own    *clientRecord // of this client
-	config labelConfig
+type Known struct {
+	own    *Record // of this client
+	config Config
 
 	mu        sync.Mutex
 	labels    map[string]knownLabel // by record
@@ -30,37 +30,38 @@ type knownLabel struct {
 // mostLabels is how many labels of other clients a client remembers.
 const mostLabels = 10_000
 
-func newKnownLabels(own *clientRecord) *knownLabels {
-	return &knownLabels{own: own, config: own.config, labels: map[string]knownLabel{}}
+// NewKnown returns the labels that the client with that record knows: none yet.
+func NewKnown(own *Record) *Known {
+	return &Known{own: own, config: own.config, labels: map[string]knownLabel{}}
 }
 
-// labelOf returns the label of an owner as it is in Redis, or "" if it is unknown.
-func (k *knownLabels) labelOf(owner string) string {
+// LabelOf returns the label of an owner as it is in Redis, or "" if it is unknown.
+func (k *Known) LabelOf(owner string) string {
 	record, _ := identity.Of(owner).Record()
 	if record == k.own.id {
-		return k.config.label
+		return k.config.Label
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.labels[record].label
 }
 
-// fetch reads the label of an owner in the background, unless it is known, or was missing recently.
-func (k *knownLabels) fetch(owner string) {
+// Fetch reads the label of an owner in the background, unless it is known, or was missing recently.
+func (k *Known) Fetch(owner string) {
 	record, _ := identity.Of(owner).Record()
-	if record == "" || k.config.label == "" || !k.mayFetch() {
+	if record == "" || k.config.Label == "" || !k.mayFetch() {
 		return
 	}
 	k.mu.Lock()
 	known, was := k.labels[record]
-	again := !was || known.label == "" && time.Since(known.at) > recordRefresh
+	again := !was || known.label == "" && time.Since(known.at) > refresh
 	k.mu.Unlock()
 	if !again || record == k.own.id {
 		return
 	}
 	k.learn(record, "", false) // keeps other calls from reading it at the same time
-	k.config.sender.Background(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), recordPatience)
+	k.config.Sender.Background(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		k.describe(ctx, []identity.Owner{identity.Of(owner)}, 0)
 	})
@@ -68,7 +69,7 @@ func (k *knownLabels) fetch(owner string) {
 
 // withoutNotes returns the label of a client that had no notes less than trust ago, and never had any as far
 // as is known. It returns "" for any other client.
-func (k *knownLabels) withoutNotes(record string, trust time.Duration) string {
+func (k *Known) withoutNotes(record string, trust time.Duration) string {
 	if trust == 0 {
 		return ""
 	}
@@ -83,7 +84,7 @@ func (k *knownLabels) withoutNotes(record string, trust time.Duration) string {
 
 // learn remembers a label, and whether its client has notes. A label never changes, but a missing one may
 // appear.
-func (k *knownLabels) learn(record, label string, noted bool) {
+func (k *Known) learn(record, label string, noted bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	known, was := k.labels[record]
@@ -94,18 +95,18 @@ func (k *knownLabels) learn(record, label string, noted bool) {
 }
 
 // mayFetch reports whether the server has not refused recently.
-func (k *knownLabels) mayFetch() bool {
+func (k *Known) mayFetch() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return time.Now().After(k.notBefore)
 }
 
 // failed notes that records could not be read. After a refusal the client does not retry at once.
-func (k *knownLabels) failed(err error) {
+func (k *Known) failed(err error) {
 	if !transport.Declined(err) {
 		return
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.notBefore = time.Now().Add(recordRefresh)
+	k.notBefore = time.Now().Add(refresh)
 }
