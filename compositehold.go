@@ -53,10 +53,16 @@ func newCompositeHold(l *compositeLock, patience time.Duration) *compositeHold {
 		members: make([]*handle, n), latest: make([]*handle, n)}
 }
 
-func (c *compositeHold) Name() string          { return c.name }
-func (c *compositeHold) Owner() identity.Owner { return identity.Owner{} }
-func (c *compositeHold) Token() int64          { return 0 }
+// Name implements [holdBackend].
+func (c *compositeHold) Name() string { return c.name }
 
+// Owner implements [holdBackend].
+func (c *compositeHold) Owner() identity.Owner { return identity.Owner{} }
+
+// Token implements [holdBackend].
+func (c *compositeHold) Token() int64 { return 0 }
+
+// Life implements [holdBackend].
 func (c *compositeHold) Life() (*lifecycle, *sync.Mutex) { return &c.lifecycle, &c.mu }
 
 // Kept implements [holdBackend]. A hold of several locks costs so much that a finalizer does not matter.

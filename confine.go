@@ -13,6 +13,7 @@ import (
 // confines reports whether a request has limits that must wait for the whole.
 func (r *request) confines() bool { return r.waits && (!r.renew || r.maxHold > 0) }
 
+// Confine implements [holdBackend].
 func (s *holdState) Confine(bounds confinement) {
 	o := s.ownership
 	o.mu.Lock()

@@ -52,20 +52,34 @@ func (h *handle) Backend() holdBackend {
 	return h.backend
 }
 
-func (h *handle) Name() string            { return h.Backend().Name() }
-func (h *handle) Owner() identity.Owner   { return h.Backend().Owner() }
-func (h *handle) Token() int64            { return h.Backend().Token() }
-func (h *handle) Count() int              { return h.Backend().Count() }
-func (h *handle) ValidFor() time.Duration { return h.Backend().ValidFor() }
-func (h *handle) Err() error              { return h.Backend().Err() }
+// Name returns the name of the lock as the program gave it.
+func (h *handle) Name() string { return h.Backend().Name() }
 
+// Owner returns the owner as it is in Redis, and lets the program use it.
+func (h *handle) Owner() identity.Owner { return h.Backend().Owner() }
+
+// Token returns the fencing token, or 0 if the lock has none.
+func (h *handle) Token() int64 { return h.Backend().Token() }
+
+// Count returns how often this client holds the lock for this owner.
+func (h *handle) Count() int { return h.Backend().Count() }
+
+// ValidFor returns how long the program can rely on the hold if the server never answers again.
+func (h *handle) ValidFor() time.Duration { return h.Backend().ValidFor() }
+
+// Err returns nil while the lock is held, and afterwards why it is not.
+func (h *handle) Err() error { return h.Backend().Err() }
+
+// Lost returns a channel that closes when the hold is lost.
 func (h *handle) Lost() <-chan struct{} {
 	life, mu := h.Backend().Life()
 	return life.whenLost(mu)
 }
 
+// Members returns the holds of the members, nil where there is none.
 func (h *handle) Members() []*handle { return h.Backend().Members() }
 
+// Member returns the hold of the member with that name, preferably one that is still held, or nil.
 func (h *handle) Member(name string) *handle {
 	var found *handle
 	for _, m := range h.Members() {
@@ -82,6 +96,7 @@ func (h *handle) Member(name string) *handle {
 	return found
 }
 
+// Extend makes the lease last at least d from now.
 func (h *handle) Extend(ctx context.Context, d time.Duration) error {
 	if err := lease.Check("the extension", d); err != nil {
 		return fault.Op("extend", h.Name(), err)
@@ -92,6 +107,7 @@ func (h *handle) Extend(ctx context.Context, d time.Duration) error {
 	return h.Backend().Extend(ctx, d)
 }
 
+// Unlock releases the hold.
 func (h *handle) Unlock(ctx context.Context) error {
 	of := h.Backend()
 	err := of.Unlock(ctx)

@@ -22,7 +22,8 @@ type heldChain struct {
 func holdsOn(ctx context.Context) iter.Seq[*handle] {
 	return func(yield func(*handle) bool) {
 		chain, _ := ctx.Value(heldKey{}).(*heldChain)
-		for ; chain != nil && yield(chain.hold); chain = chain.outer {
+		for chain != nil && yield(chain.hold) {
+			chain = chain.outer
 		}
 	}
 }

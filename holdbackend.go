@@ -65,19 +65,43 @@ type confinement struct {
 // reported.
 type noHold struct{}
 
-func (noHold) Name() string                                { return "" }
-func (noHold) Owner() identity.Owner                       { return identity.Owner{} }
-func (noHold) Token() int64                                { return 0 }
-func (noHold) Err() error                                  { return fault.ErrNotHeld }
-func (noHold) ValidFor() time.Duration                     { return 0 }
-func (noHold) Count() int                                  { return 0 }
-func (noHold) Extend(context.Context, time.Duration) error { return fault.ErrNotHeld }
-func (noHold) Unlock(context.Context) error                { return fault.ErrNotHeld }
-func (noHold) Confine(confinement)                         {}
-func (noHold) Members() []*handle                          { return nil }
-func (noHold) Unreleased() *report.Reporter                { return nil }
-func (noHold) Kept() *keptHandle                           { return nil }
+// Name implements [holdBackend].
+func (noHold) Name() string { return "" }
 
+// Owner implements [holdBackend].
+func (noHold) Owner() identity.Owner { return identity.Owner{} }
+
+// Token implements [holdBackend].
+func (noHold) Token() int64 { return 0 }
+
+// Err implements [holdBackend].
+func (noHold) Err() error { return fault.ErrNotHeld }
+
+// ValidFor implements [holdBackend].
+func (noHold) ValidFor() time.Duration { return 0 }
+
+// Count implements [holdBackend].
+func (noHold) Count() int { return 0 }
+
+// Extend implements [holdBackend].
+func (noHold) Extend(context.Context, time.Duration) error { return fault.ErrNotHeld }
+
+// Unlock implements [holdBackend].
+func (noHold) Unlock(context.Context) error { return fault.ErrNotHeld }
+
+// Confine implements [holdBackend].
+func (noHold) Confine(confinement) {}
+
+// Members implements [holdBackend].
+func (noHold) Members() []*handle { return nil }
+
+// Unreleased implements [holdBackend].
+func (noHold) Unreleased() *report.Reporter { return nil }
+
+// Kept implements [holdBackend].
+func (noHold) Kept() *keptHandle { return nil }
+
+// Life implements [holdBackend].
 func (noHold) Life() (*lifecycle, *sync.Mutex) {
 	return &lifecycle{cause: fault.ErrNotHeld}, new(sync.Mutex)
 }

@@ -33,10 +33,16 @@ type holdState struct {
 	parent   *context.Context // of its events, or nil: see report.Reporter.Parent
 }
 
-func (s *holdState) Name() string          { return s.ownership.lock.Name() }
+// Name implements [holdBackend].
+func (s *holdState) Name() string { return s.ownership.lock.Name() }
+
+// Owner implements [holdBackend].
 func (s *holdState) Owner() identity.Owner { return s.ownership.shownOwner(s) }
-func (s *holdState) Token() int64          { return s.fencing }
-func (s *holdState) isPermit() bool        { return s.ownership.lock.spec.permit }
+
+// Token implements [holdBackend].
+func (s *holdState) Token() int64 { return s.fencing }
+
+func (s *holdState) isPermit() bool { return s.ownership.lock.spec.permit }
 
 // Kept implements [holdBackend].
 func (s *holdState) Kept() *keptHandle {
@@ -46,9 +52,13 @@ func (s *holdState) Kept() *keptHandle {
 	return &s.kept
 }
 
+// Life implements [holdBackend].
 func (s *holdState) Life() (*lifecycle, *sync.Mutex) { return &s.lifecycle, &s.ownership.mu }
-func (s *holdState) Members() []*handle              { return nil }
 
+// Members implements [holdBackend].
+func (s *holdState) Members() []*handle { return nil }
+
+// Unlock implements [holdBackend].
 func (s *holdState) Unlock(ctx context.Context) error {
 	err := s.ownership.releaseHold(ctx, s)
 	if err != nil && s.isPermit() {
@@ -83,6 +93,7 @@ func (o *ownership) errOf(s *holdState) error {
 	return fault.ErrNotHeld
 }
 
+// ValidFor implements [holdBackend].
 func (s *holdState) ValidFor() time.Duration {
 	if s.Err() != nil {
 		return 0
@@ -93,6 +104,7 @@ func (s *holdState) ValidFor() time.Duration {
 	return max(min(o.valid(), s.limit.Valid(o.lock.client.clock())), 0)
 }
 
+// Count implements [holdBackend].
 func (s *holdState) Count() int {
 	o := s.ownership
 	o.mu.Lock()
