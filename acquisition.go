@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -79,7 +80,7 @@ func (p *primitive) newAcquisition(verb string, waits bool, settings []setting) 
 }
 
 // acquire is the only way to acquire every lock that is not composite.
-func (p *primitive) acquire(ctx context.Context, verb string, waits bool, settings []setting) (*handle, error) {
+func (p *primitive) acquire(ctx context.Context, verb string, waits bool, settings []setting) (*hold.Handle, error) {
 	a := p.newAcquisition(verb, waits, settings)
 	h, err := a.run(ctx)
 	if err == nil && !a.wasInLine && p.spec.wait == nil {
@@ -102,7 +103,7 @@ func (a *acquisition) argsBuffer() []string {
 
 // run acquires: it re-enters the hold that the call names, makes one attempt, or waits as the
 // kind of the lock requires. The call depth is small, so that profiles and stacks stay readable.
-func (a *acquisition) run(ctx context.Context) (*handle, error) {
+func (a *acquisition) run(ctx context.Context) (*hold.Handle, error) {
 	c := a.lock.client
 	if a.fault == nil {
 		a.fault = c.begin(ctx)
@@ -146,7 +147,7 @@ func (a *acquisition) run(ctx context.Context) (*handle, error) {
 }
 
 // attachNotes attaches the note of the call to its holds, which are held by then.
-func (a *acquisition) attachNotes(h *handle) {
+func (a *acquisition) attachNotes(h *hold.Handle) {
 	h.Backend().(*holdState).attachNote(a.note)
 	for _, o := range a.others {
 		o.holds.first.attachNote(a.note)
@@ -215,13 +216,13 @@ func (a *acquisition) noteDoubt(ans transport.Answer) {
 
 // conclude returns the hold of an ownership that has begun. If the ownership has not begun,
 // conclude ends it, and undoes it if it may have begun on the server.
-func (a *acquisition) conclude(err error) (*handle, error) {
+func (a *acquisition) conclude(err error) (*hold.Handle, error) {
 	switch {
 	case a.passed != nil:
 		a.passed.madeFor(a.parent)
-		return newHandle(a.passed), nil
+		return hold.New(a.passed), nil
 	case err == nil:
-		return newHandle(&a.ownership.holds.first), nil
+		return hold.New(&a.ownership.holds.first), nil
 	}
 	granted := script.IsToBeUndone(err)
 	known := granted && a.undoAtOnce()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -81,7 +82,7 @@ func (p *barrierAwaiter) stay(ctx context.Context) *barrierStay {
 			s.end(p.endOfLease(cause))
 		}
 	}
-	if err := onEnd(s.lease, unrenewed); err != nil {
+	if err := hold.OnEnd(s.lease, unrenewed); err != nil {
 		unrenewed(err)
 	}
 	go s.watch(watching)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -24,12 +25,12 @@ type compositeLock struct {
 	round   round
 	pause   time.Duration // the longest pause between two rounds
 	// inLine acquires for a call that waits behind others of this program, or is nil if there is no line.
-	inLine func(ctx context.Context, r *request, settings []setting, mark *line.Mark) (*handle, error)
+	inLine func(ctx context.Context, r *request, settings []setting, mark *line.Mark) (*hold.Handle, error)
 }
 
 // round is one attempt to acquire as many members as are needed. After an error it holds nothing
 // except members that are being released; again reports whether another round may succeed.
-type round func(ctx context.Context, r *request, settings []setting) (h *handle, again bool, err error)
+type round func(ctx context.Context, r *request, settings []setting) (h *hold.Handle, again bool, err error)
 
 // Name returns the kind and the names of the members, such as "multi(a, b)".
 func (l *compositeLock) Name() string {
@@ -73,7 +74,7 @@ func (l *compositeLock) isShared() bool {
 var errNoMembers = fault.Invalid("there are no members")
 
 // acquire checks the request, bounds it in time, and runs it.
-func (l *compositeLock) acquire(ctx context.Context, verb string, waits bool, settings []setting) (*handle, error) {
+func (l *compositeLock) acquire(ctx context.Context, verb string, waits bool, settings []setting) (*hold.Handle, error) {
 	if limit := l.maxHold(); limit > 0 {
 		settings = append(slices.Clip(settings), setting{kind: settingOfClient, d: limit}) // others have the slice too
 	}
@@ -140,7 +141,7 @@ func (l *compositeLock) maxHold() (shortest time.Duration) {
 }
 
 // run makes rounds, in line if there is one and the call waits. It sends nothing if the time is over.
-func (l *compositeLock) run(ctx context.Context, r *request, settings []setting) (*handle, error) {
+func (l *compositeLock) run(ctx context.Context, r *request, settings []setting) (*hold.Handle, error) {
 	if ctx.Err() != nil {
 		return nil, fault.ContextError(ctx)
 	}
@@ -157,7 +158,7 @@ func (l *compositeLock) run(ctx context.Context, r *request, settings []setting)
 
 // rounds makes rounds until one gets the lock, waiting cannot help, or the time is over. The others in line, if
 // there is one, learn why the front waits. mark counts a call that waits from the first pause on.
-func (l *compositeLock) rounds(ctx context.Context, r *request, settings []setting, front *line.FIFO, mark *line.Mark) (*handle, error) {
+func (l *compositeLock) rounds(ctx context.Context, r *request, settings []setting, front *line.FIFO, mark *line.Mark) (*hold.Handle, error) {
 	var before error // the error of the previous round
 	if front != nil {
 		before = front.LastError()

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 )
 
 // A round that gets the lock just as the time of the call ends succeeds.
@@ -16,12 +18,12 @@ func TestRounds_success_at_the_end_of_the_time(t *testing.T) {
 	rounds := 0
 	lock := compositeLock{
 		members: []member{newTestClient(t, Options{}).NewMutex("member").self()},
-		round: func(context.Context, *request, []setting) (*handle, bool, error) {
+		round: func(context.Context, *request, []setting) (*hold.Handle, bool, error) {
 			if rounds++; rounds == 1 {
 				return nil, true, ErrNotAcquired
 			}
 			end()
-			return &handle{}, false, nil
+			return &hold.Handle{}, false, nil
 		},
 		pause: time.Millisecond,
 	}
@@ -38,7 +40,7 @@ func TestRounds_end(t *testing.T) {
 	}{"hopeless": {waits: true}, "one attempt": {again: true}} {
 		rounds := 0
 		lock := compositeLock{
-			round: func(context.Context, *request, []setting) (*handle, bool, error) {
+			round: func(context.Context, *request, []setting) (*hold.Handle, bool, error) {
 				rounds++
 				return nil, c.again, ErrWrongKind
 			},

@@ -8,14 +8,15 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
 
 // compositeHold combines several holds into one that lasts as long as enough of them last. It is
-// the [holdBackend] of a [MultiLock] and of a [RedLock].
+// the [hold.Backend] of a [MultiLock] and of a [RedLock].
 type compositeHold struct {
-	lifecycle // guarded by mu
+	hold.Lifecycle // guarded by mu
 
 	lock *compositeLock
 	name string
@@ -32,13 +33,13 @@ type compositeHold struct {
 	unlocking sync.Mutex // serializes releases
 
 	mu          sync.Mutex
-	members     []*handle   // in the order of the locks; nil where there is none
-	latest      []*handle   // the same, including members that are over
-	liveMembers int         // how many members are not nil
-	open        bool        // all initial members have been added
-	retryTimer  *time.Timer // tries again to acquire missing members, or nil
+	members     []*hold.Handle // in the order of the locks; nil where there is none
+	latest      []*hold.Handle // the same, including members that are over
+	liveMembers int            // how many members are not nil
+	open        bool           // all initial members have been added
+	retryTimer  *time.Timer    // tries again to acquire missing members, or nil
 	// confined limits members that are added from now on, or is nil.
-	confined *confinement
+	confined *hold.Confinement
 	line     *line.FIFO // the line that the hold keeps, or nil
 	// For a release: how many members were held until it, and whether it must be repeated because
 	// the outcome for some members is unknown.
@@ -50,23 +51,23 @@ type compositeHold struct {
 func newCompositeHold(l *compositeLock, patience time.Duration) *compositeHold {
 	n := len(l.members)
 	return &compositeHold{lock: l, name: l.Name(), need: l.need, patience: patience, grantedAt: time.Now(),
-		members: make([]*handle, n), latest: make([]*handle, n)}
+		members: make([]*hold.Handle, n), latest: make([]*hold.Handle, n)}
 }
 
-// Name implements [holdBackend].
+// Name implements [hold.Backend].
 func (c *compositeHold) Name() string { return c.name }
 
-// Owner implements [holdBackend].
+// Owner implements [hold.Backend].
 func (c *compositeHold) Owner() identity.Owner { return identity.Owner{} }
 
-// Token implements [holdBackend].
+// Token implements [hold.Backend].
 func (c *compositeHold) Token() int64 { return 0 }
 
-// Life implements [holdBackend].
-func (c *compositeHold) Life() (*lifecycle, *sync.Mutex) { return &c.lifecycle, &c.mu }
+// Life implements [hold.Backend].
+func (c *compositeHold) Life() (*hold.Lifecycle, *sync.Mutex) { return &c.Lifecycle, &c.mu }
 
-// Kept implements [holdBackend]. A hold of several locks costs so much that a finalizer does not matter.
-func (*compositeHold) Kept() *keptHandle { return nil }
+// Kept implements [hold.Backend]. A hold of several locks costs so much that a finalizer does not matter.
+func (*compositeHold) Kept() *hold.Kept { return nil }
 
 // Unreleased returns the reporter of a client of a member.
 func (c *compositeHold) Unreleased() *report.Reporter {
@@ -85,7 +86,7 @@ func (c *compositeHold) Unreleased() *report.Reporter {
 }
 
 // Members includes members that are over.
-func (c *compositeHold) Members() []*handle {
+func (c *compositeHold) Members() []*hold.Handle {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.latest)
@@ -143,7 +144,7 @@ func (c *compositeHold) Count() int {
 // members together. A lock with the same members, of the same clients, counts as this one. For the
 // hold of one member use the HoldFrom of that member. HoldFrom sends nothing to the servers.
 func (l *compositeLock) HoldFrom(ctx context.Context) *Hold {
-	return (*Hold)(holdOn(ctx, func(b holdBackend) bool {
+	return (*Hold)(hold.From(ctx, func(b hold.Backend) bool {
 		c, is := b.(*compositeHold)
 		return is && (c.lock == l || identityOf(c.lock.kind, c.lock.members) == identityOf(l.kind, l.members))
 	}))
@@ -162,7 +163,7 @@ func (c *compositeHold) Extend(ctx context.Context, d time.Duration) error {
 		return fault.Op("extend", c.name, fault.ErrNotHeld, err)
 	}
 	members := c.allMembers()
-	errs := callUntil(context.Background(), members, c.need, c.patience, func(h *handle) error { return h.Extend(ctx, d) })
+	errs := callUntil(context.Background(), members, c.need, c.patience, func(h *hold.Handle) error { return h.Extend(ctx, d) })
 	done := 0
 	for i, err := range errs {
 		if members[i] != nil && err == nil {
@@ -180,7 +181,7 @@ func (c *compositeHold) Extend(ctx context.Context, d time.Duration) error {
 
 // Confine limits the present members and those that are still to come. It stops looking for
 // missing members, which would last longer than the others.
-func (c *compositeHold) Confine(bounds confinement) {
+func (c *compositeHold) Confine(bounds hold.Confinement) {
 	c.mu.Lock()
 	c.confined = &bounds
 	if c.retryTimer != nil {

@@ -5,11 +5,12 @@ import (
 	"slices"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 )
 
 // add makes a hold a member. It returns false if the whole is over or already has that member; the
 // caller must then release the hold.
-func (c *compositeHold) add(i int, h *handle) bool {
+func (c *compositeHold) add(i int, h *hold.Handle) bool {
 	c.mu.Lock()
 	if !c.Active() || c.members[i] != nil {
 		c.mu.Unlock()
@@ -25,16 +26,16 @@ func (c *compositeHold) add(i int, h *handle) bool {
 	if confined != nil {
 		h.Backend().Confine(*confined)
 	}
-	if err := onEnd(h.Backend(), func(cause error) { c.memberEnded(i, h, cause) }); err != nil {
+	if err := hold.OnEnd(h.Backend(), func(cause error) { c.memberEnded(i, h, cause) }); err != nil {
 		c.memberEnded(i, h, err)
 	}
 	return true
 }
 
 // memberEnded records that a member is over.
-func (c *compositeHold) memberEnded(i int, h *handle, cause error) {
+func (c *compositeHold) memberEnded(i int, h *hold.Handle, cause error) {
 	c.mu.Lock()
-	var ending dependents
+	var ending hold.Dependents
 	if c.members[i] == h && !c.Releasing() {
 		c.members[i] = nil
 		c.liveMembers--
@@ -75,13 +76,13 @@ func (c *compositeHold) missing() []int {
 }
 
 // allMembers returns the members in the order of the locks, nil where there is none.
-func (c *compositeHold) allMembers() []*handle {
+func (c *compositeHold) allMembers() []*hold.Handle {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.members)
 }
 
 // present returns the members that are there.
-func (c *compositeHold) present() []*handle {
-	return slices.DeleteFunc(c.allMembers(), func(h *handle) bool { return h == nil })
+func (c *compositeHold) present() []*hold.Handle {
+	return slices.DeleteFunc(c.allMembers(), func(h *hold.Handle) bool { return h == nil })
 }

@@ -8,11 +8,12 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 )
 
 // beginRelease begins the end of the whole, which accepts no more members, and returns the
 // present members.
-func (c *compositeHold) beginRelease() []*handle {
+func (c *compositeHold) beginRelease() []*hold.Handle {
 	c.mu.Lock()
 	c.MarkReleasing()
 	ending := c.TakeDependents()
@@ -45,13 +46,13 @@ func (c *compositeHold) Unlock(ctx context.Context) error {
 	}
 	members := c.beginRelease()
 	defer c.leaveLine()
-	errs := callUntil(context.Background(), members, enough, c.patience, c.countDown(func(h *handle) error { return h.Unlock(ctx) }))
+	errs := callUntil(context.Background(), members, enough, c.patience, c.countDown(func(h *hold.Handle) error { return h.Unlock(ctx) }))
 	return c.concludeRelease(lost, errs, c.countReleased(members, errs))
 }
 
 // countReleased counts the members that were held until this release, and drops those that are
 // over, so that they are not released again. It reports whether the outcome for some is unknown.
-func (c *compositeHold) countReleased(members []*handle, errs []error) (unknown bool) {
+func (c *compositeHold) countReleased(members []*hold.Handle, errs []error) (unknown bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, h := range members {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 )
 
 // While a [MultiLock] waits for a member, the members that it holds are renewed, whatever [Lease]
@@ -13,24 +14,24 @@ import (
 // confines reports whether a request has limits that must wait for the whole.
 func (r *request) confines() bool { return r.waits && (!r.renew || r.maxHold > 0) }
 
-// Confine implements [holdBackend].
-func (s *holdState) Confine(bounds confinement) {
+// Confine implements [hold.Backend].
+func (s *holdState) Confine(bounds hold.Confinement) {
 	o := s.ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.errOf(s) != nil {
 		return
 	}
-	if bounds.fixed {
+	if bounds.Fixed {
 		o.holds.stopRenewal(s)
 	}
-	start := o.lock.client.clock().Before(time.Since(bounds.from))
+	start := o.lock.client.clock().Before(time.Since(bounds.From))
 	switch {
-	case bounds.max == 0:
+	case bounds.Max == 0:
 	case s == o.holds.outermost():
-		o.lease.Limit = lease.NewBound(bounds.max, start)
+		o.lease.Limit = lease.NewBound(bounds.Max, start)
 	default:
-		s.limit = lease.NewBound(bounds.max, start)
+		s.limit = lease.NewBound(bounds.Max, start)
 	}
 	o.plan()
 }

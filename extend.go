@@ -10,7 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Extend implements [holdBackend].
+// Extend implements [hold.Backend].
 func (s *holdState) Extend(ctx context.Context, d time.Duration) error {
 	o := s.ownership
 	if err := o.lock.client.begin(ctx); err != nil {

@@ -4,18 +4,20 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 )
 
 // Hold is the right to release a lock, and the way to learn that it is lost. Every acquisition
 // returns a Hold of its own, re-entries included. Any goroutine may call its methods. A nil Hold
 // behaves like a released one.
-type Hold handle
+type Hold hold.Handle
 
 // handle returns the hold as the inside of the library sees it.
-func (h *Hold) handle() *handle { return (*handle)(h) }
+func (h *Hold) handle() *hold.Handle { return (*hold.Handle)(h) }
 
 // asHold returns what a method of a lock returns for what the inside returned.
-func asHold(h *handle, err error) (*Hold, error) { return (*Hold)(h), err }
+func asHold(h *hold.Handle, err error) (*Hold, error) { return (*Hold)(h), err }
 
 // Name returns the name of the lock as the program gave it.
 func (h *Hold) Name() string { return h.handle().Name() }

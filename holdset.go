@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 )
 
 // holdSet is the holds of an ownership, and how many of them the server is to count. The mutex of
@@ -89,7 +90,7 @@ func (s *holdSet) join(h *holdState) {
 
 // leave ends a hold, as a release does, if another one remains for which the server's count stays
 // the same. It reports whether it did, and returns what ends with the hold.
-func (s *holdSet) leave(h *holdState) (left bool, ending dependents) {
+func (s *holdSet) leave(h *holdState) (left bool, ending hold.Dependents) {
 	if len(s.along) == 0 || !s.has(h) {
 		return false, nil
 	}
@@ -149,7 +150,7 @@ func (s *holdSet) isKnown() bool {
 
 // replace ends the only hold, as a release does, and puts another in its place. It returns what
 // ends with the first.
-func (s *holdSet) replace(h, next *holdState) dependents {
+func (s *holdSet) replace(h, next *holdState) hold.Dependents {
 	s.root = next
 	h.MarkReported()
 	return h.End(nil)
@@ -188,13 +189,13 @@ func (s *holdSet) stopRenewal(h *holdState) {
 }
 
 // remove ends a re-entry that is no longer counted, and returns what ends with it.
-func (s *holdSet) remove(h *holdState, cause error) dependents {
+func (s *holdSet) remove(h *holdState, cause error) hold.Dependents {
 	s.entered = slices.DeleteFunc(s.entered, func(e *holdState) bool { return e == h })
 	return h.End(cause)
 }
 
 // clear ends all holds, counted or not, and returns what ends with them.
-func (s *holdSet) clear(cause error) (ending dependents) {
+func (s *holdSet) clear(cause error) (ending hold.Dependents) {
 	s.cause, s.count, s.renewing = cause, 0, 0
 	for h := range s.roots {
 		ending = append(ending, h.End(cause)...)

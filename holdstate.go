@@ -10,15 +10,16 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
 
-// holdState is one hold of an ownership, and the [holdBackend] of a lock that is not composite.
+// holdState is one hold of an ownership, and the [hold.Backend] of a lock that is not composite.
 // ownership.mu guards the fields that change.
 type holdState struct {
-	lifecycle
+	hold.Lifecycle
 
-	kept      keptHandle // until the first renewal
+	kept      hold.Kept // until the first renewal
 	ownership *ownership
 	fencing   int64 // the token, or 0
 	shown     bool  // the program has seen the owner, under this outermost hold
@@ -33,32 +34,32 @@ type holdState struct {
 	parent   *context.Context // of its events, or nil: see report.Reporter.Parent
 }
 
-// Name implements [holdBackend].
+// Name implements [hold.Backend].
 func (s *holdState) Name() string { return s.ownership.lock.Name() }
 
-// Owner implements [holdBackend].
+// Owner implements [hold.Backend].
 func (s *holdState) Owner() identity.Owner { return s.ownership.shownOwner(s) }
 
-// Token implements [holdBackend].
+// Token implements [hold.Backend].
 func (s *holdState) Token() int64 { return s.fencing }
 
 func (s *holdState) isPermit() bool { return s.ownership.lock.spec.permit }
 
-// Kept implements [holdBackend].
-func (s *holdState) Kept() *keptHandle {
+// Kept implements [hold.Backend].
+func (s *holdState) Kept() *hold.Kept {
 	if s.ownership.lock.client.options.ReportDropped {
 		return nil
 	}
 	return &s.kept
 }
 
-// Life implements [holdBackend].
-func (s *holdState) Life() (*lifecycle, *sync.Mutex) { return &s.lifecycle, &s.ownership.mu }
+// Life implements [hold.Backend].
+func (s *holdState) Life() (*hold.Lifecycle, *sync.Mutex) { return &s.Lifecycle, &s.ownership.mu }
 
-// Members implements [holdBackend].
-func (s *holdState) Members() []*handle { return nil }
+// Members implements [hold.Backend].
+func (s *holdState) Members() []*hold.Handle { return nil }
 
-// Unlock implements [holdBackend].
+// Unlock implements [hold.Backend].
 func (s *holdState) Unlock(ctx context.Context) error {
 	err := s.ownership.releaseHold(ctx, s)
 	if err != nil && s.isPermit() {
@@ -93,7 +94,7 @@ func (o *ownership) errOf(s *holdState) error {
 	return fault.ErrNotHeld
 }
 
-// ValidFor implements [holdBackend].
+// ValidFor implements [hold.Backend].
 func (s *holdState) ValidFor() time.Duration {
 	if s.Err() != nil {
 		return 0
@@ -104,7 +105,7 @@ func (s *holdState) ValidFor() time.Duration {
 	return max(min(o.valid(), s.limit.Valid(o.lock.client.clock())), 0)
 }
 
-// Count implements [holdBackend].
+// Count implements [hold.Backend].
 func (s *holdState) Count() int {
 	o := s.ownership
 	o.mu.Lock()
@@ -139,14 +140,14 @@ func (s *holdState) Unreleased() *report.Reporter {
 func (s *holdState) attachNote(text string) {
 	o := s.ownership
 	drop := o.lock.client.record.AddNote(o.owner(), text)
-	if err := onEnd(s, func(error) { drop(o.live()) }); err != nil {
+	if err := hold.OnEnd(s, func(error) { drop(o.live()) }); err != nil {
 		drop(false)
 	}
 }
 
 // handleFrom returns the innermost live hold of the lock on ctx, or the innermost one if none is live, or nil.
-func (p *primitive) handleFrom(ctx context.Context) *handle {
-	return holdOn(ctx, func(b holdBackend) bool {
+func (p *primitive) handleFrom(ctx context.Context) *hold.Handle {
+	return hold.From(ctx, func(b hold.Backend) bool {
 		s, is := b.(*holdState)
 		return is && s.isOf(p)
 	})
@@ -165,11 +166,11 @@ func (s *holdState) isOn(p *primitive, side keyspace.Kind) bool {
 
 // holdFrom returns the innermost live hold on ctx of the key of a lock, or of one side of it, or nil.
 func holdFrom(ctx context.Context, p *primitive, side keyspace.Kind) *holdState {
-	for h := range holdsOn(ctx) {
+	for h := range hold.On(ctx) {
 		if h.Err() != nil {
 			continue // the members of a group that is over are given back a moment later
 		}
-		found := h.Find(func(b holdBackend) bool {
+		found := h.Find(func(b hold.Backend) bool {
 			s, is := b.(*holdState)
 			return is && s.isOn(p, side)
 		})

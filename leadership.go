@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -19,7 +20,7 @@ import (
 // each term. Any goroutine may call its methods. A nil Leadership behaves like a resigned one.
 type Leadership struct {
 	election *Election
-	hold     *handle
+	hold     *hold.Handle
 	owner    string // as it is in Redis
 
 	revisions atomic.Int64                   // how many values have been announced, or tried
@@ -32,14 +33,14 @@ type announcedValue struct {
 	value    string
 }
 
-func newLeadership(e *Election, h *handle, value string) *Leadership {
+func newLeadership(e *Election, h *hold.Handle, value string) *Leadership {
 	l := &Leadership{election: e, hold: h, owner: h.Backend().(*holdState).ownership.wire}
 	l.announced.Store(&announcedValue{l.revisions.Add(1), value})
 	return l
 }
 
 // held is the hold, nil for a nil Leadership.
-func (l *Leadership) held() *handle {
+func (l *Leadership) held() *hold.Handle {
 	if l == nil {
 		return nil
 	}

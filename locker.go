@@ -6,6 +6,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 )
 
 // Locker is the interface of all locks, and what [NewMultiLock], [NewRedLock] and [SyncLocker]
@@ -26,7 +27,7 @@ type Locker interface {
 	HoldFrom(ctx context.Context) *Hold
 
 	self() member // the lock itself, without a type that embeds it
-	acquire(ctx context.Context, verb string, waits bool, settings []setting) (*handle, error)
+	acquire(ctx context.Context, verb string, waits bool, settings []setting) (*hold.Handle, error)
 }
 
 // Lock acquires the lock. It waits while another owner holds it, until ctx ends or the time of

@@ -9,23 +9,24 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // giveBack unlocks holds that nobody relies on. It leaves releases without an answer to the
 // background after patience, or when ctx ends.
-func giveBack(ctx context.Context, holds []*handle, patience time.Duration) {
-	callUntil(ctx, holds, 0, patience, func(h *handle) error { return h.Unlock(context.Background()) })
+func giveBack(ctx context.Context, holds []*hold.Handle, patience time.Duration) {
+	callUntil(ctx, holds, 0, patience, func(h *hold.Handle) error { return h.Unlock(context.Background()) })
 }
 
 // callUntil calls f for all holds at once, and returns the errors by index. Once enough calls have
 // succeeded, it waits for the others for patience only; when ctx ends, it stops waiting. In place
 // of a missing result it returns [transport.ErrSilent]. Every call is made in any case, and the
 // caller may change holds as soon as callUntil returns.
-func callUntil(ctx context.Context, holds []*handle, enough int, patience time.Duration, f func(*handle) error) []error {
+func callUntil(ctx context.Context, holds []*hold.Handle, enough int, patience time.Duration, f func(*hold.Handle) error) []error {
 	holds = slices.Clone(holds) // a call may begin after callUntil has returned
 	indexes := slices.DeleteFunc(async.Indexes(holds), func(i int) bool { return holds[i] == nil })
-	calls := callMembers(indexes, func(i int) (*handle, error) { return holds[i], f(holds[i]) })
+	calls := callMembers(indexes, func(i int) (*hold.Handle, error) { return holds[i], f(holds[i]) })
 	errs := make([]error, len(holds))
 	var silence <-chan time.Time
 	for {
@@ -56,12 +57,12 @@ type memberCalls struct {
 // memberResult is the result of one call of a member.
 type memberResult struct {
 	index int
-	hold  *handle
+	hold  *hold.Handle
 	err   error
 }
 
 // callMembers begins a call for each index.
-func callMembers(indexes []int, call func(index int) (*handle, error)) memberCalls {
+func callMembers(indexes []int, call func(index int) (*hold.Handle, error)) memberCalls {
 	c := memberCalls{results: make(chan memberResult, len(indexes)), pending: map[int]bool{}}
 	for _, i := range indexes {
 		c.pending[i] = true

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // acquireAll is a round: it acquires all members, and makes one hold of them.
-func (l *MultiLock) acquireAll(ctx context.Context, r *request, settings []setting) (h *handle, again bool, err error) {
-	holds := make([]*handle, len(l.members))
+func (l *MultiLock) acquireAll(ctx context.Context, r *request, settings []setting) (h *hold.Handle, again bool, err error) {
+	holds := make([]*hold.Handle, len(l.members))
 	if err := l.acquireInOrder(ctx, r, settings, holds); err != nil {
 		giveBack(ctx, holds, maxMemberTimeout)
 		var deadlock *deadlockError
@@ -53,7 +54,7 @@ var errNoTimeLeft = fmt.Errorf("%w: no time was left for it", fault.ErrNotAcquir
 // acquireInOrder acquires one member after the other, and fills holds until one fails. A group that is waiting or has
 // failed touches no member behind that one. So, of several groups that are tried at once, those that fail do so because
 // of a group that has come further in the order, and one of them is acquired.
-func (l *MultiLock) acquireInOrder(ctx context.Context, r *request, settings []setting, holds []*handle) (err error) {
+func (l *MultiLock) acquireInOrder(ctx context.Context, r *request, settings []setting, holds []*hold.Handle) (err error) {
 	for i, m := range l.members {
 		began := time.Now()
 		if r.waits {
@@ -73,7 +74,7 @@ func (l *MultiLock) acquireInOrder(ctx context.Context, r *request, settings []s
 }
 
 // await waits for one member.
-func (l *MultiLock) await(ctx context.Context, member member, settings []setting) (*handle, error) {
+func (l *MultiLock) await(ctx context.Context, member member, settings []setting) (*hold.Handle, error) {
 	if !l.unordered() {
 		return member.acquire(ctx, "lock", true, settings)
 	}
@@ -98,14 +99,14 @@ func (l *MultiLock) unordered() bool {
 
 // combine makes one hold of all members. Fixed leases start again, so that the whole has the lease
 // that was asked for, however long the last member took.
-func (l *MultiLock) combine(ctx context.Context, r *request, holds []*handle) (*handle, error) {
+func (l *MultiLock) combine(ctx context.Context, r *request, holds []*hold.Handle) (*hold.Handle, error) {
 	c := newCompositeHold(&l.compositeLock, maxMemberTimeout)
 	for i, h := range holds {
 		c.add(i, h)
 	}
 	err := c.begin() // the first may have been lost when the last one came
 	if r.confines() {
-		c.Confine(confinement{fixed: !r.renew})
+		c.Confine(hold.Confinement{Fixed: !r.renew})
 	}
 	if err == nil && !r.renew && (r.maxHold == 0 || r.confines()) {
 		err = c.Extend(ctx, r.lease)
@@ -118,7 +119,7 @@ func (l *MultiLock) combine(ctx context.Context, r *request, holds []*handle) (*
 		return nil, err
 	}
 	if r.confines() {
-		c.Confine(confinement{!r.renew, r.maxHold, time.Now()})
+		c.Confine(hold.Confinement{Fixed: !r.renew, Max: r.maxHold, From: time.Now()})
 	}
-	return newHandle(c), nil
+	return hold.New(c), nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
@@ -104,7 +105,7 @@ const mostAsked = 64
 
 // hasWorkUnder reports whether a hold of the key has a context that ends with ctx.
 func (p *primitive) hasWorkUnder(ctx context.Context) bool {
-	root := rootOf(ctx)
+	root := hold.RootOf(ctx)
 	if root.Done() == nil || !reflect.ValueOf(root).Comparable() {
 		return false // it is the root of everything
 	}
@@ -120,7 +121,7 @@ func (o *ownership) hasWorkUnder(root context.Context) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for h := range o.holds.roots {
-		if h.dependents[root] != nil {
+		if h.HasWorkUnder(root) {
 			return true
 		}
 	}

@@ -7,13 +7,14 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 )
 
 // Permit is a permit of a [PermitSemaphore] that this process has acquired. Its methods may be called from any
 // goroutine. A nil Permit behaves like one that was released.
-type Permit struct{ hold *handle }
+type Permit struct{ hold *hold.Handle }
 
-func (p *Permit) inner() *handle {
+func (p *Permit) inner() *hold.Handle {
 	if p == nil {
 		return nil
 	}
@@ -80,8 +81,8 @@ func PermitFrom(ctx context.Context) *Permit {
 }
 
 // innermostPermit returns the innermost hold on ctx that is a permit, or nil.
-func innermostPermit(ctx context.Context) *handle {
-	for h := range holdsOn(ctx) {
+func innermostPermit(ctx context.Context) *hold.Handle {
+	for h := range hold.On(ctx) {
 		if s, is := h.Backend().(*holdState); is && s.isPermit() {
 			return h
 		}

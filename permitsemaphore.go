@@ -6,6 +6,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
@@ -130,7 +131,7 @@ func (s *permitPool) acquire(ctx context.Context, verb string, waits bool, n int
 	}
 	permits := []*Permit{{h}}
 	for _, o := range a.others {
-		permits = append(permits, &Permit{newHandle(&o.holds.first)})
+		permits = append(permits, &Permit{hold.New(&o.holds.first)})
 	}
 	return permits, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 )
 
@@ -46,7 +47,7 @@ func identityOf(kind keyspace.Kind, members []member) string {
 
 // waitInLine acquires after the earlier calls of this program. A call that re-enters members does not wait behind
 // calls that may be waiting for it.
-func (l *RedLock) waitInLine(ctx context.Context, r *request, settings []setting, mark *line.Mark) (*handle, error) {
+func (l *RedLock) waitInLine(ctx context.Context, r *request, settings []setting, mark *line.Mark) (*hold.Handle, error) {
 	if l.mayReenter(ctx) {
 		return l.rounds(ctx, r, settings, nil, mark)
 	}
@@ -65,7 +66,7 @@ func (l *RedLock) waitInLine(ctx context.Context, r *request, settings []setting
 	return h, nil
 }
 
-func (l *RedLock) waitInFront(ctx context.Context, r *request, settings []setting, line *line.FIFO, mark *line.Mark) (*handle, error) {
+func (l *RedLock) waitInFront(ctx context.Context, r *request, settings []setting, line *line.FIFO, mark *line.Mark) (*hold.Handle, error) {
 	err := line.LetOthersGo(ctx, l.pause)
 	if err == nil && ctx.Err() != nil {
 		err = fault.ContextError(ctx)
@@ -111,7 +112,7 @@ func (c *compositeHold) keepLine(line *line.FIFO) {
 }
 
 // setRedLine records in a member the line in which others wait for the whole.
-func setRedLine(h *handle, line *line.FIFO) {
+func setRedLine(h *hold.Handle, line *line.FIFO) {
 	if h == nil {
 		return
 	}
@@ -133,9 +134,9 @@ func (c *compositeHold) leaveLine() {
 
 // countDown makes the hold leave the line as soon as enough members have been released for another call to
 // get the lock. Calls in line then do not wait for silent servers.
-func (c *compositeHold) countDown(release func(*handle) error) func(*handle) error {
+func (c *compositeHold) countDown(release func(*hold.Handle) error) func(*hold.Handle) error {
 	var released atomic.Int32
-	return func(h *handle) error {
+	return func(h *hold.Handle) error {
 		err := release(h)
 		if err == nil && int(released.Add(1)) == c.need {
 			c.leaveLine()

@@ -7,10 +7,11 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 )
 
 // acquireMajority is a round: it tries all members at once.
-func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []setting) (h *handle, again bool, err error) {
+func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []setting) (h *hold.Handle, again bool, err error) {
 	if err := l.refuseOneServer(); err != nil {
 		return nil, false, err
 	}
@@ -32,7 +33,7 @@ func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []se
 	if r.renew && r.maxHold == 0 { // otherwise a member that arrived later would last longer
 		l.retryMissing(context.WithoutCancel(ctx), c, r, settings)
 	}
-	return newHandle(c), false, nil
+	return hold.New(c), false, nil
 }
 
 // beginMajority makes a hold of a majority, if there is one. A majority that came too late does not count.
@@ -76,7 +77,7 @@ func (l *RedLock) try(ctx context.Context, timeout time.Duration, settings []set
 		indexes = async.Indexes(l.members)
 	}
 	ctx, cancel := fault.WithWait(context.WithoutCancel(ctx), timeout)
-	calls := callMembers(indexes, func(i int) (*handle, error) {
+	calls := callMembers(indexes, func(i int) (*hold.Handle, error) {
 		return l.members[i].acquire(ctx, "try lock", false, settings)
 	})
 	return &tries{memberCalls: calls, members: l.members, timeout: timeout, cancel: cancel}
@@ -106,7 +107,7 @@ func (t *tries) collect(c *compositeHold) {
 			return
 		}
 		if r.err == nil && !c.add(r.index, r.hold) {
-			giveBack(context.Background(), []*handle{r.hold}, 0) // the server may be silent by now, and others wait behind it
+			giveBack(context.Background(), []*hold.Handle{r.hold}, 0) // the server may be silent by now, and others wait behind it
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -13,7 +14,7 @@ import (
 // reenter re-enters the hold that the call is for. If it returns neither a hold nor an error, the caller begins
 // a hold: for a.ownership, whose sendMu the call then has locked, or for a fresh owner if that is nil. If an ownership
 // ends while reenter waits for its sendMu, reenter resolves it again.
-func (a *acquisition) reenter(ctx context.Context) (*handle, error) {
+func (a *acquisition) reenter(ctx context.Context) (*hold.Handle, error) {
 	for {
 		a.ownership, a.under = nil, nil // what was to be re-entered before may be over
 		if ctx.Err() != nil {
@@ -78,7 +79,7 @@ func (a *acquisition) unlockSendMu() {
 // enter acts on the phase of the ownership. The caller has locked sendMu, and keeps it only if the ownership is to
 // begin. again tells the caller to resolve the ownership again: at once if err is nil, else after a pause, in
 // which other calls, above all the renewal, get sendMu.
-func (a *acquisition) enter(ctx context.Context, o *ownership) (h *handle, again bool, err error) {
+func (a *acquisition) enter(ctx context.Context, o *ownership) (h *hold.Handle, again bool, err error) {
 	phase := o.currentPhase()
 	if phase == acquiring {
 		a.ownership, a.hasSendMu = o, true
@@ -93,7 +94,7 @@ func (a *acquisition) enter(ctx context.Context, o *ownership) (h *handle, again
 }
 
 // addOne raises the count of the ownership by one. again reports whether it may succeed later.
-func (a *acquisition) addOne(ctx context.Context) (h *handle, again bool, err error) {
+func (a *acquisition) addOne(ctx context.Context) (h *hold.Handle, again bool, err error) {
 	o := a.ownership
 	o.mu.Lock()
 	count := o.holds.count + 1
@@ -122,7 +123,7 @@ func (a *acquisition) addOne(ctx context.Context) (h *handle, again bool, err er
 		o.undoLater(0, a.lease)
 		return nil, false, notEntered(cause)
 	}
-	return newHandle(s), false, nil
+	return hold.New(s), false, nil
 }
 
 // entryFailed resets the server's count if the re-entry may have been counted.

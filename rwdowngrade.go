@@ -9,13 +9,14 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // downgrade implements [Hold.Downgrade].
-func downgrade(ctx context.Context, h *handle) (*handle, error) {
+func downgrade(ctx context.Context, h *hold.Handle) (*hold.Handle, error) {
 	if h == nil {
 		return nil, fault.ErrNotHeld
 	}
@@ -35,7 +36,7 @@ func downgrade(ctx context.Context, h *handle) (*handle, error) {
 	return read, nil
 }
 
-func (o *ownership) downgrade(ctx context.Context, s *holdState) (*handle, error) {
+func (o *ownership) downgrade(ctx context.Context, s *holdState) (*hold.Handle, error) {
 	n, began := o.nest(newPrimitive(o.lock.client, readSpec, o.lock.Name()), nil), o.lock.client.clock()
 	defer n.forgetUnused()
 	for _, each := range []*ownership{o, n} {
@@ -65,7 +66,7 @@ func (o *ownership) downgrade(ctx context.Context, s *holdState) (*handle, error
 
 // downgradeAnswered ends the write hold s, and makes the hold of a if the server has granted it. sendMu of both
 // ownerships is held.
-func (o *ownership) downgradeAnswered(s *holdState, a *acquisition, ans transport.Answer, err error) (*handle, error) {
+func (o *ownership) downgradeAnswered(s *holdState, a *acquisition, ans transport.Answer, err error) (*hold.Handle, error) {
 	switch {
 	case err != nil:
 		a.ownership.noteDoubt(ans)
@@ -139,7 +140,7 @@ func (a *acquisition) sendDowngrade() (transport.Answer, error) {
 }
 
 // arrive makes the hold of a read that the server has granted: the first of its ownership, or one more.
-func (a *acquisition) arrive(ans transport.Answer) (*handle, error) {
+func (a *acquisition) arrive(ans transport.Answer) (*hold.Handle, error) {
 	o := a.ownership
 	if o.currentPhase() == acquiring {
 		return a.conclude(a.accept(ans))
@@ -148,11 +149,11 @@ func (a *acquisition) arrive(ans transport.Answer) (*handle, error) {
 	if cause != nil {
 		return a.abandonEntry(cause)
 	}
-	return newHandle(s), nil
+	return hold.New(s), nil
 }
 
 // abandonEntry gives up a read that was requested: the server's count is reset.
-func (a *acquisition) abandonEntry(cause error) (*handle, error) {
+func (a *acquisition) abandonEntry(cause error) (*hold.Handle, error) {
 	o := a.ownership
 	if o.currentPhase() == acquiring {
 		return a.conclude(cause)

@@ -3,6 +3,8 @@ package latchkey
 import (
 	"context"
 	"sync"
+
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 )
 
 // SyncLocker makes a [sync.Locker] of a lock, for code that cannot handle errors. Its Lock waits
@@ -19,7 +21,7 @@ type syncLocker struct {
 	lock     Locker
 	settings []setting
 	mu       sync.Mutex // held as long as the lock is, to guard hold
-	hold     *handle
+	hold     *hold.Handle
 }
 
 // Lock acquires, or panics.

@@ -1,4 +1,6 @@
-package latchkey
+// Package hold has what a program gets from an acquisition: the handle of a hold, the contexts for the work under it, and
+// what else ends with it. What is held is behind an interface.
+package hold
 
 import (
 	"context"
@@ -13,26 +15,26 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
 
-// handle is the right to release a lock, and the way to learn that it is lost: what programs have as a Hold, which
+// Handle is the right to release a lock, and the way to learn that it is lost: what programs have as a Hold, which
 // documents its methods. Any goroutine may call them. A nil handle behaves like a released one.
-type handle struct{ backend holdBackend }
+type Handle struct{ backend Backend }
 
-// newHandle makes the handle of a hold. The client reports a handle that the garbage collector finds while
+// New makes the handle of a hold. The client reports a handle that the garbage collector finds while
 // the hold lasts, and never releases such a hold: the program may still be in the critical section.
 // A finalizer for each hold would cost a tenth of an uncontended Lock and Unlock. So a hold keeps its
 // handle until its first renewal: most are over by then.
-func newHandle(of holdBackend) *handle {
-	h := &handle{of}
+func New(of Backend) *Handle {
+	h := &Handle{of}
 	if kept := of.Kept(); kept != nil {
 		kept.handle.Store(h)
 	} else {
-		runtime.SetFinalizer(h, (*handle).abandoned)
+		runtime.SetFinalizer(h, (*Handle).abandoned)
 	}
 	return h
 }
 
 // abandoned runs in the goroutine of the garbage collector, so it only reports.
-func (h *handle) abandoned() {
+func (h *Handle) abandoned() {
 	reporter := h.backend.Unreleased()
 	if reporter == nil {
 		return
@@ -45,43 +47,43 @@ func (h *handle) abandoned() {
 }
 
 // Backend returns the hold of which h is a handle. It is never nil.
-func (h *handle) Backend() holdBackend {
+func (h *Handle) Backend() Backend {
 	if h == nil || h.backend == nil {
-		return noHold{}
+		return none{}
 	}
 	return h.backend
 }
 
 // Name returns the name of the lock as the program gave it.
-func (h *handle) Name() string { return h.Backend().Name() }
+func (h *Handle) Name() string { return h.Backend().Name() }
 
 // Owner returns the owner as it is in Redis, and lets the program use it.
-func (h *handle) Owner() identity.Owner { return h.Backend().Owner() }
+func (h *Handle) Owner() identity.Owner { return h.Backend().Owner() }
 
 // Token returns the fencing token, or 0 if the lock has none.
-func (h *handle) Token() int64 { return h.Backend().Token() }
+func (h *Handle) Token() int64 { return h.Backend().Token() }
 
 // Count returns how often this client holds the lock for this owner.
-func (h *handle) Count() int { return h.Backend().Count() }
+func (h *Handle) Count() int { return h.Backend().Count() }
 
 // ValidFor returns how long the program can rely on the hold if the server never answers again.
-func (h *handle) ValidFor() time.Duration { return h.Backend().ValidFor() }
+func (h *Handle) ValidFor() time.Duration { return h.Backend().ValidFor() }
 
 // Err returns nil while the lock is held, and afterwards why it is not.
-func (h *handle) Err() error { return h.Backend().Err() }
+func (h *Handle) Err() error { return h.Backend().Err() }
 
 // Lost returns a channel that closes when the hold is lost.
-func (h *handle) Lost() <-chan struct{} {
+func (h *Handle) Lost() <-chan struct{} {
 	life, mu := h.Backend().Life()
 	return life.whenLost(mu)
 }
 
 // Members returns the holds of the members, nil where there is none.
-func (h *handle) Members() []*handle { return h.Backend().Members() }
+func (h *Handle) Members() []*Handle { return h.Backend().Members() }
 
 // Member returns the hold of the member with that name, preferably one that is still held, or nil.
-func (h *handle) Member(name string) *handle {
-	var found *handle
+func (h *Handle) Member(name string) *Handle {
+	var found *Handle
 	for _, m := range h.Members() {
 		if m.Name() != name {
 			m = m.Member(name)
@@ -97,7 +99,7 @@ func (h *handle) Member(name string) *handle {
 }
 
 // Extend makes the lease last at least d from now.
-func (h *handle) Extend(ctx context.Context, d time.Duration) error {
+func (h *Handle) Extend(ctx context.Context, d time.Duration) error {
 	if err := lease.Check("the extension", d); err != nil {
 		return fault.Op("extend", h.Name(), err)
 	}
@@ -108,7 +110,7 @@ func (h *handle) Extend(ctx context.Context, d time.Duration) error {
 }
 
 // Unlock releases the hold.
-func (h *handle) Unlock(ctx context.Context) error {
+func (h *Handle) Unlock(ctx context.Context) error {
 	of := h.Backend()
 	err := of.Unlock(ctx)
 	if kept := of.Kept(); h != nil && err == nil && (kept == nil || kept.handle.Load() == nil) {
@@ -119,7 +121,7 @@ func (h *handle) Unlock(ctx context.Context) error {
 }
 
 // During calls fn under the hold, and releases the hold.
-func (h *handle) During(ctx context.Context, fn func(context.Context) error) (err error) {
+func (h *Handle) During(ctx context.Context, fn func(context.Context) error) (err error) {
 	defer func() {
 		lost := h.Err()
 		unlocked := h.Unlock(ctx)

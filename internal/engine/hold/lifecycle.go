@@ -1,4 +1,4 @@
-package latchkey
+package hold
 
 import (
 	"context"
@@ -9,13 +9,13 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
-// lifecycle is the state of a hold: whether it is over, why, and what ends with it. What is held embeds it, and
-// guards it with a mutex: see [holdBackend]. It does not refer to the handle, so that a handle dropped without a
+// Lifecycle is the state of a hold: whether it is over, why, and what ends with it. What is held embeds it, and
+// guards it with a mutex: see [Backend]. It does not refer to the handle, so that a handle dropped without a
 // release can be noticed.
 //
 //	active ──▶ releasing ──▶ released
 //	   └───────────┴───────▶ lost
-type lifecycle struct {
+type Lifecycle struct {
 	releasing bool // its release has begun
 	released  bool
 	reported  bool // Unlock has returned the outcome
@@ -26,21 +26,21 @@ type lifecycle struct {
 }
 
 // Active reports whether nothing has begun to end the hold.
-func (l *lifecycle) Active() bool { return !l.over() && !l.releasing }
+func (l *Lifecycle) Active() bool { return !l.over() && !l.releasing }
 
-func (l *lifecycle) over() bool { return l.released || l.cause != nil }
+func (l *Lifecycle) over() bool { return l.released || l.cause != nil }
 
 // Releasing reports whether the release of the hold has begun.
-func (l *lifecycle) Releasing() bool { return l.releasing }
+func (l *Lifecycle) Releasing() bool { return l.releasing }
 
 // Released reports whether the hold was released.
-func (l *lifecycle) Released() bool { return l.released }
+func (l *Lifecycle) Released() bool { return l.released }
 
 // Cause says why the hold was lost. It is nil if it was not.
-func (l *lifecycle) Cause() error { return l.cause }
+func (l *Lifecycle) Cause() error { return l.cause }
 
 // OverBecause says why the hold is over, or is nil. A hold whose release has begun is over.
-func (l *lifecycle) OverBecause() error {
+func (l *Lifecycle) OverBecause() error {
 	switch {
 	case l.cause != nil:
 		return l.cause
@@ -51,16 +51,16 @@ func (l *lifecycle) OverBecause() error {
 }
 
 // Reported reports whether Unlock has returned the outcome.
-func (l *lifecycle) Reported() bool { return l.reported }
+func (l *Lifecycle) Reported() bool { return l.reported }
 
 // MarkReported records that Unlock returns the outcome.
-func (l *lifecycle) MarkReported() { l.reported = true }
+func (l *Lifecycle) MarkReported() { l.reported = true }
 
 // MarkReleasing records that the release of the hold begins.
-func (l *lifecycle) MarkReleasing() { l.releasing = true }
+func (l *Lifecycle) MarkReleasing() { l.releasing = true }
 
 // End ends the hold: released, or lost with a cause. It returns what ends with it.
-func (l *lifecycle) End(cause error) dependents {
+func (l *Lifecycle) End(cause error) Dependents {
 	if l.over() {
 		return nil
 	}
@@ -75,13 +75,13 @@ func (l *lifecycle) End(cause error) dependents {
 }
 
 // OnEnd registers f to be called with the end of the hold.
-func (l *lifecycle) OnEnd(f context.CancelCauseFunc) {
+func (l *Lifecycle) OnEnd(f context.CancelCauseFunc) {
 	d := &dependent{end: f}
 	l.addDependent(d, d)
 }
 
 // whenLost returns the channel that closes with the loss. mu guards the hold.
-func (l *lifecycle) whenLost(mu *sync.Mutex) <-chan struct{} {
+func (l *Lifecycle) whenLost(mu *sync.Mutex) <-chan struct{} {
 	mu.Lock()
 	defer mu.Unlock()
 	if l.lost == nil {
@@ -100,11 +100,11 @@ type dependent struct {
 	stop func() bool // cancels the call of forget when ctx ends; nil if it is not a context
 }
 
-// dependents are what ends with a hold that is over.
-type dependents []*dependent
+// Dependents are what ends with a hold that is over.
+type Dependents []*dependent
 
 // End ends them. No mutex is held.
-func (all dependents) End(cause error) {
+func (all Dependents) End(cause error) {
 	for _, d := range all {
 		if d.stop != nil {
 			d.stop()
@@ -113,8 +113,11 @@ func (all dependents) End(cause error) {
 	}
 }
 
+// HasWorkUnder reports whether the hold has a context that ends with root, which is from RootOf and comparable.
+func (l *Lifecycle) HasWorkUnder(root context.Context) bool { return l.dependents[root] != nil }
+
 // dependentUnder is the context under a parent, or nil. mu guards the hold.
-func (l *lifecycle) dependentUnder(mu *sync.Mutex, key any) *dependent {
+func (l *Lifecycle) dependentUnder(mu *sync.Mutex, key any) *dependent {
 	mu.Lock()
 	defer mu.Unlock()
 	return l.dependents[key]
@@ -122,7 +125,7 @@ func (l *lifecycle) dependentUnder(mu *sync.Mutex, key any) *dependent {
 
 // addContext adds a context under a key, or returns the one that another goroutine has added. It
 // fails if the hold is over. mu guards the hold.
-func (l *lifecycle) addContext(mu *sync.Mutex, key any, d *dependent) (context.Context, error) {
+func (l *Lifecycle) addContext(mu *sync.Mutex, key any, d *dependent) (context.Context, error) {
 	mu.Lock()
 	defer mu.Unlock()
 	if err := l.OverBecause(); err != nil {
@@ -137,14 +140,14 @@ func (l *lifecycle) addContext(mu *sync.Mutex, key any, d *dependent) (context.C
 }
 
 // forget drops a dependent whose context ended before the hold. mu guards the hold.
-func (l *lifecycle) forget(mu *sync.Mutex, key any) {
+func (l *Lifecycle) forget(mu *sync.Mutex, key any) {
 	mu.Lock()
 	defer mu.Unlock()
 	delete(l.dependents, key)
 }
 
 // addDependent adds a dependent. The mutex of the hold is held.
-func (l *lifecycle) addDependent(key any, d *dependent) {
+func (l *Lifecycle) addDependent(key any, d *dependent) {
 	if l.dependents == nil {
 		l.dependents = map[any]*dependent{}
 	}
@@ -153,7 +156,7 @@ func (l *lifecycle) addDependent(key any, d *dependent) {
 
 // TakeDependents returns the dependents, which then do not end with the hold: the caller ends them after it
 // has unlocked the mutex.
-func (l *lifecycle) TakeDependents() dependents {
+func (l *Lifecycle) TakeDependents() Dependents {
 	all := slices.Collect(maps.Values(l.dependents))
 	l.dependents = nil
 	return all

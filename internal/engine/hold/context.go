@@ -1,4 +1,4 @@
-package latchkey
+package hold
 
 import (
 	"cmp"
@@ -14,13 +14,13 @@ type heldKey struct{}
 
 // heldChain is the innermost of those holds, and the rest.
 type heldChain struct {
-	hold  *handle
+	hold  *Handle
 	outer *heldChain
 }
 
-// holdsOn yields the holds under which ctx runs, the innermost first.
-func holdsOn(ctx context.Context) iter.Seq[*handle] {
-	return func(yield func(*handle) bool) {
+// On yields the holds under which ctx runs, the innermost first.
+func On(ctx context.Context) iter.Seq[*Handle] {
+	return func(yield func(*Handle) bool) {
 		chain, _ := ctx.Value(heldKey{}).(*heldChain)
 		for chain != nil && yield(chain.hold) {
 			chain = chain.outer
@@ -28,11 +28,11 @@ func holdsOn(ctx context.Context) iter.Seq[*handle] {
 	}
 }
 
-// holdOn returns the innermost live hold on ctx, or the innermost one if none is live, for which
+// From returns the innermost live hold on ctx, or the innermost one if none is live, for which
 // wanted returns true. Members of the holds on ctx count.
-func holdOn(ctx context.Context, wanted func(holdBackend) bool) *handle {
-	var over *handle
-	for h := range holdsOn(ctx) {
+func From(ctx context.Context, wanted func(Backend) bool) *Handle {
+	var over *Handle
+	for h := range On(ctx) {
 		switch found := h.Find(wanted); {
 		case found == nil:
 		case found.Err() == nil:
@@ -45,7 +45,7 @@ func holdOn(ctx context.Context, wanted func(holdBackend) bool) *handle {
 }
 
 // Find returns h, or the hold of a member of it, for which wanted returns true; or nil.
-func (h *handle) Find(wanted func(holdBackend) bool) *handle {
+func (h *Handle) Find(wanted func(Backend) bool) *Handle {
 	if wanted(h.Backend()) {
 		return h
 	}
@@ -58,21 +58,21 @@ func (h *handle) Find(wanted func(holdBackend) bool) *handle {
 }
 
 // Context returns a context for the work under the hold, which it carries. It ends with parent or with the hold.
-func (h *handle) Context(parent context.Context) context.Context {
+func (h *Handle) Context(parent context.Context) context.Context {
 	if h == nil {
 		return endedContext(parent, fault.ErrNotHeld) // does not hide a hold that parent carries
 	}
 	outer, _ := parent.Value(heldKey{}).(*heldChain)
-	life, err := h.lifeUnder(rootOf(parent))
+	life, err := h.lifeUnder(RootOf(parent))
 	if err != nil {
 		life = endedContext(parent, err)
 	}
 	return &heldContext{Context: parent, life: life, chain: &heldChain{h, outer}}
 }
 
-// rootOf returns a context that ends when parent does, and is the same for as many parents as
+// RootOf returns a context that ends when parent does, and is the same for as many parents as
 // possible.
-func rootOf(parent context.Context) context.Context {
+func RootOf(parent context.Context) context.Context {
 	if held, is := parent.(*heldContext); is {
 		return held.life
 	}
@@ -116,7 +116,7 @@ func (c *heldContext) Value(key any) any {
 
 // lifeUnder returns a context that ends with the hold and with parent, the same one for each
 // parent, or says why the hold is over.
-func (h *handle) lifeUnder(parent context.Context) (context.Context, error) {
+func (h *Handle) lifeUnder(parent context.Context) (context.Context, error) {
 	if err := h.Err(); err != nil {
 		return nil, err
 	}
@@ -137,8 +137,8 @@ func (h *handle) lifeUnder(parent context.Context) (context.Context, error) {
 	return life, err
 }
 
-// onEnd registers f to be called with the end of a hold. It fails if the hold is already over.
-func onEnd(b holdBackend, f context.CancelCauseFunc) error {
+// OnEnd registers f to be called with the end of a hold. It fails if the hold is already over.
+func OnEnd(b Backend, f context.CancelCauseFunc) error {
 	if err := b.Err(); err != nil {
 		return err
 	}
