@@ -21,7 +21,7 @@ import (
 type acquisition struct {
 	request
 
-	lock  *primitive
+	lock  *acquirable
 	verb  string      // the call in words
 	fault error       // why nothing may be sent, or nil
 	began lease.Stamp // when the call began
@@ -29,13 +29,13 @@ type acquisition struct {
 	// ownership is what the call wants to begin. It is nil until the call needs one: a call that
 	// waits in line without an ownership costs little more than its goroutine.
 	ownership *ownership
-	others    []*ownership // requested with it; they begin together
-	under     *holdState   // the hold to re-enter, or nil
-	passed    *holdState   // the hold that was passed to this call, or nil
-	queued    protocol     // for attempts that wait in a queue on the server, or nil
-	since     lease.Stamp  // before the first attempt, or when the call began
-	holder    string       // of the lock, when the last attempt was refused, or ""
-	args      *[9]string   // of the command, or nil
+	others    []*ownership    // requested with it; they begin together
+	under     *holdState      // the hold to re-enter, or nil
+	passed    *holdState      // the hold that was passed to this call, or nil
+	queued    attemptProtocol // for attempts that wait in a queue on the server, or nil
+	since     lease.Stamp     // before the first attempt, or when the call began
+	holder    string          // of the lock, when the last attempt was refused, or ""
+	args      *[9]string      // of the command, or nil
 
 	pollIn time.Duration // after the last refusal, if it polls in the queue of the lock, else 0
 
@@ -57,7 +57,7 @@ type acquisition struct {
 
 // newAcquisition checks everything that can be checked before sending. waits is the default of
 // the verb without options.
-func (p *primitive) newAcquisition(verb string, waits bool, settings []setting) *acquisition {
+func (p *acquirable) newAcquisition(verb string, waits bool, settings []setting) *acquisition {
 	a := acquisitions.Get().(*acquisition)
 	a.lock, a.verb = p, verb
 	if a.fault = p.names.Invalid; a.fault != nil {
@@ -80,7 +80,7 @@ func (p *primitive) newAcquisition(verb string, waits bool, settings []setting) 
 }
 
 // acquire is the only way to acquire every lock that is not composite.
-func (p *primitive) acquire(ctx context.Context, verb string, waits bool, settings []setting) (*hold.Handle, error) {
+func (p *acquirable) acquire(ctx context.Context, verb string, waits bool, settings []setting) (*hold.Handle, error) {
 	a := p.newAcquisition(verb, waits, settings)
 	h, err := a.run(ctx)
 	if err == nil && !a.wasInLine && p.spec.wait == nil {

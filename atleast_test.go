@@ -20,8 +20,8 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 	for why, cause := range map[string]error{"lost": ErrLost, "released": nil} {
 		t.Run(why, func(t *testing.T) {
 			c := newTestClient(t, Options{})
-			lock := newPrimitive(c, lockSpec, uniqueName(t, c))
-			o := c.registry.fresh(lock)
+			lock := newAcquirable(c, lockSpec, uniqueName(t, c))
+			o := c.registry.fresh(&lock.primitive)
 			o.phase, o.holds.cause, o.keptUntil = over, cause, lease.NewBound(time.Minute, c.clock())
 			c.script(script.LockAcquire, lock.names.Queued(), o.wire, "90000")
 			owed := o.lastRelease()

@@ -3,6 +3,7 @@ package latchkey
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
@@ -53,11 +54,17 @@ func (a *acquisition) Attempt(ctx context.Context, round int) (left time.Duratio
 }
 
 // protocol is the protocol of the attempts.
-func (a *acquisition) protocol() protocol {
+func (a *acquisition) protocol() attemptProtocol {
 	if a.queued != nil {
 		return a.queued
 	}
-	return a.ownership.protocol()
+	return a.lock.spec.attempts
+}
+
+// acquireArgs returns the first arguments of all scripts that acquire a hash.
+func (a *acquisition) acquireArgs(count int) []string {
+	o := a.ownership
+	return append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), o.guestID(), o.lock.client.tokenFloor)
 }
 
 // send adds count holds on the server.
@@ -175,7 +182,7 @@ func (a *acquisition) busyWith(holder string, left time.Duration) *fault.BusyErr
 	if h := identity.ReadHolder(holder, 1, false); h.Kept {
 		busy.Holder, busy.Kept = h.Owner.String(), true
 	} else if own := c.registry.newestOn(a.lock.names.Key); own != nil && own.mayBe(holder) {
-		busy.Here, busy.Label, busy.Note = true, c.Label(), c.noteOf(own)
+		busy.Here, busy.Label, busy.Note = true, c.options.label(), c.noteOf(own)
 	}
 	return busy
 }

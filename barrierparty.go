@@ -299,19 +299,11 @@ func (p *barrierAwaiter) leaving(why string) script.Call {
 // itself arrives and leaves.
 type barrierProtocol struct{ barrier *Barrier }
 
-func (barrierProtocol) acquireCall(*acquisition, int, int) script.Call { return script.Call{} }
-
-func (barrierProtocol) readRefusal(*acquisition, transport.Answer) (time.Duration, error) {
-	return -1, script.ErrReply
-}
-
 func (barrierProtocol) releaseCall(*ownership, release, []string) script.Call { return script.Call{} }
 
 func (b barrierProtocol) renewalCall(o *ownership, lease time.Duration) script.Call {
 	return script.NewCall(script.BarrierRenew, []string{b.barrier.names.Key, b.barrier.waiting}, o.wire, script.MillisText(lease))
 }
-
-func (barrierProtocol) renewalCalls(*ownership, time.Duration) []script.Call { return nil }
 
 // wakeParties has the parties of a client query how their generations ended, because the
 // server no longer lists one of them as waiting.

@@ -33,7 +33,7 @@ import (
 // be called from any goroutine.
 type Client struct {
 	id      string
-	options Options
+	options config
 	rueidis rueidis.Client
 	owned   bool
 	cluster bool
@@ -70,44 +70,13 @@ type Client struct {
 	result  error
 }
 
-// New makes a client that uses an existing rueidis client, which it does not close. The
-// guarantees of this package hold for every rueidis client. If an option is invalid, New
-// returns an ErrInvalid.
-//
-// Prefer [Open] with the settings of that client, unless you have to share its
-// connections. A borrowed client may not return when a context ends, so every command is
-// sent from its own goroutine, with a timer, a context that does not end, and copies of
-// its keys and arguments. That is 13 allocations more for each uncontended Lock and
-// Unlock. This package also cannot see the connections of a borrowed client, so it undoes
-// an attempt that got no answer up to five times instead of once.
-// docs/reference/options.md lists the rueidis settings that fit best.
-//
-// New sends nothing, with two exceptions. It asks a cluster which node serves which slots
-// and whether it knows sharded messages, for at most two seconds or Options.RetryBudget,
-// whichever is longer. If Options.Replicas requires confirmations, it tries WAIT, for at
-// most Options.RetryBudget.
-func New(client rueidis.Client, options Options) (*Client, error) {
-	switch {
-	case client == nil:
-		return nil, fault.Invalid("the rueidis client is nil")
-	case options.AddressMapper != nil:
-		return nil, fault.Invalid("Options.AddressMapper is for Connect and Open; this client has been opened already")
-	case options.LazyConnect:
-		return nil, fault.Invalid("Options.LazyConnect is for Connect and Open; this client has been opened already")
-	}
-	return newClient(client, options, nil)
-}
-
-// newClient makes a client. topology knows the connections of a rueidis client that this
+// makeClient makes a client with checked settings. topology knows the connections of a rueidis client that this
 // package opened. If it is nil, the rueidis client is borrowed.
-func newClient(client rueidis.Client, options Options, topology *transport.Topology) (*Client, error) {
-	options = options.withDefaults()
-	if err := options.check(); err != nil {
-		return nil, err
-	}
+func makeClient(client rueidis.Client, options config, r *report.Reporter, topology *transport.Topology) (*Client, error) {
 	c := &Client{
 		id:         identity.NewClientID(),
 		options:    options,
+		reporter:   r,
 		rueidis:    client,
 		owned:      topology != nil,
 		cluster:    client.Mode() == rueidis.ClientModeCluster,
@@ -133,7 +102,6 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	if sharded {
 		c.publish = "SPUBLISH"
 	}
-	c.reporter = report.New(options.Logger, observerOf(options))
 	c.notifier = pubsub.New(c.sender, reportsOfMessages(c.reporter), c.id, 2*options.PollCeiling, sharded)
 	c.notifier.Counts = !c.cluster
 	c.watchdog = c.newWatchdog()
@@ -157,7 +125,7 @@ func (c *Client) labelConfig() labels.Config {
 		Refused: func(err error) { c.reporter.Log(report.NoticeLabel, c.Label(), slog.Any("error", err)) }}
 }
 
-// initSender makes what sends the commands of the client. topology is as for newClient.
+// initSender makes what sends the commands of the client. topology is as for makeClient.
 func (c *Client) initSender(topology *transport.Topology) {
 	c.topology = cmp.Or(topology, transport.NewTopology(c.cluster, c.options.MaxInFlight))
 	sends := c.rueidis
@@ -171,7 +139,7 @@ func (c *Client) initSender(topology *transport.Topology) {
 		Patience:        c.options.RetryBudget,
 		Clock:           c.options.clock,
 	}
-	c.confirmCalls = c.options.Replicas.confirmation(c.id, maxWaits)
+	c.confirmCalls = c.options.confirmation(c.id, maxWaits)
 }
 
 // newWatchdog makes the watchdog. Its renewals must not queue behind acquisitions for replicas that
@@ -182,7 +150,7 @@ func (c *Client) newWatchdog() *watchdog {
 		Clock:       c.clock,
 		Topology:    c.topology,
 		PollCeiling: c.options.PollCeiling,
-		Send:        renewalsOver(c.sender, c.options.Replicas.confirmation(c.id, waits)),
+		Send:        renewalsOver(c.sender, c.options.confirmation(c.id, waits)),
 		Failed: func(lock string, holds int, err error) {
 			c.reporter.Log(report.NoticeRenewal, lock, slog.Int("holds", holds), slog.Any("error", err))
 		},
@@ -192,7 +160,7 @@ func (c *Client) newWatchdog() *watchdog {
 // queryAtStart finds out what must be known before the first lock: whether messages are
 // sharded, and, if replicas have to confirm, whether the server knows WAIT.
 func (c *Client) queryAtStart() (sharded bool, err error) {
-	if sharded, err = pubsub.MeetCluster(c.sender, pubsub.Sharding(c.options.ShardedPubSub), c.options.RetryBudget); err != nil {
+	if sharded, err = pubsub.MeetCluster(c.sender, c.options.Sharding, c.options.RetryBudget); err != nil {
 		return false, fault.Op("connect", "cluster", unanswered(err))
 	}
 	if c.options.LazyConnect {
@@ -211,23 +179,6 @@ func unanswered(err error) error {
 		return err
 	}
 	return transport.Unavailable(err)
-}
-
-// ID returns the random id of this client, the first part of its owners.
-func (c *Client) ID() string { return c.id }
-
-// Label returns the name of this client that people see: [Options].Label, or "" with
-// [NoLabel].
-func (c *Client) Label() string {
-	if c.options.Label == NoLabel {
-		return ""
-	}
-	return c.options.Label
-}
-
-// NewOwner returns an owner that nobody else has, for [By] and [WithOwner].
-func (c *Client) NewOwner() Owner {
-	return Owner(identity.New(c.id, c.registry.number()))
 }
 
 // kindState returns the state that one kind of lock keeps for all its locks in a client, such as the list of

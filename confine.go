@@ -19,7 +19,7 @@ func (s *holdState) Confine(bounds hold.Confinement) {
 	o := s.ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.errOf(s) != nil {
+	if s.errLocked() != nil {
 		return
 	}
 	if bounds.Fixed {

@@ -30,7 +30,7 @@ const MaxValueLength = 64 << 10
 type Election struct {
 	synchronizer
 
-	lock *primitive
+	lock *acquirable
 	seen []string // the keys of the lock, of the leader's announcement, and of the terms
 }
 
@@ -42,15 +42,16 @@ func (c *Client) NewElection(name string) *Election {
 	o.refuseWholeTag("an election")
 	names := keyspace.OfKey(o.names.Name, o.names.Key)
 	names.Invalid = o.names.Invalid
-	p := primitiveOf(c, electionSpec, names)
+	p := acquirableOf(c, electionSpec, names)
 	return &Election{synchronizer: o, lock: p, seen: []string{o.names.Key, keyspace.LeaderKey(keyspace.Tag(o.names.Key)), o.names.Token()}}
 }
 
 // electionSpec is a fenced lock whose owners are public. It is not re-entrant: if a candidate
 // already leads, campaigning again is a mistake.
-var electionSpec = &spec{kind: keyspace.KindElection, family: keyspace.KindElection, stored: keyspace.KindLock,
-	protocol: hashProtocol{}, renew: script.Renew, renewals: renewBatch, fenced: true, passes: true, handsOver: true, public: true,
-	resolve: resolveOwner, fresh: freshOwner}
+var electionSpec = &acquireSpec{
+	spec: &spec{kind: keyspace.KindElection, family: keyspace.KindElection, stored: keyspace.KindLock,
+		protocol: hashProtocol{}, renew: script.Renew, renewals: renewBatch, fenced: true, passes: true, handsOver: true, public: true},
+	attempts: hashProtocol{}, resolve: resolveOwner, fresh: freshOwner}
 
 // leaderChannel is the channel for observers of an election. It differs from the channel of the
 // lock, whose listeners count as waiters for the lock.

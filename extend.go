@@ -21,12 +21,13 @@ func (s *holdState) Extend(ctx context.Context, d time.Duration) error {
 		return fault.Op("extend", o.lock.Name(), transport.Unavailable(fault.ContextError(ctx)))
 	}
 	defer o.sendMu.Unlock()
-	return o.extendBy(ctx, s, d)
+	return s.extendBy(ctx, d)
 }
 
 // extendBy sends a renewal of one hold. The caller holds sendMu.
-func (o *ownership) extendBy(ctx context.Context, s *holdState, d time.Duration) error {
-	if err := o.mayExtend(s, d); err != nil {
+func (s *holdState) extendBy(ctx context.Context, d time.Duration) error {
+	o := s.ownership
+	if err := s.mayExtend(d); err != nil {
 		return fault.Op("extend", o.lock.Name(), err)
 	}
 	c := o.RenewalCall(d)
@@ -44,7 +45,7 @@ func (o *ownership) extendBy(ctx context.Context, s *holdState, d time.Duration)
 	default:
 		o.Renewed(a.Sent, d, result)
 	}
-	return o.extended(s, d)
+	return s.extended(d)
 }
 
 // readExtension reads the outcome of a renewal: its result, 0 if the owner had lost the key, or the
@@ -66,13 +67,14 @@ func readExtension(a transport.Answer, err error) (result int64, causes []error)
 }
 
 // mayExtend checks, under sendMu, that the hold can be extended by d.
-func (o *ownership) mayExtend(s *holdState, d time.Duration) error {
+func (s *holdState) mayExtend(d time.Duration) error {
+	o := s.ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := o.lock.client.clock()
 	switch {
-	case o.errOf(s) != nil:
-		return fault.NotHeld(o.errOf(s))
+	case s.errLocked() != nil:
+		return fault.NotHeld(s.errLocked())
 	case d > min(o.lease.Limit.Left(now), s.limit.Left(now)):
 		return fault.ErrMaxHold
 	}
@@ -82,9 +84,10 @@ func (o *ownership) mayExtend(s *holdState, d time.Duration) error {
 
 // extended reports whether the hold is still valid after the answer. If it ended while the request
 // was in flight, extended undoes the extension in the background.
-func (o *ownership) extended(s *holdState, d time.Duration) error {
+func (s *holdState) extended(d time.Duration) error {
+	o := s.ownership
 	o.mu.Lock()
-	err, phase := o.errOf(s), o.phase
+	err, phase := s.errLocked(), o.phase
 	o.mu.Unlock()
 	if err == nil {
 		return nil

@@ -14,7 +14,7 @@ import "context"
 //
 // Do not use a name as a FairLock in one place and as another lock in another. The two exclude each
 // other, but the other lock does not know the queue and wakes no waiter in it.
-type FairLock struct{ *primitive }
+type FairLock struct{ *baseLock }
 
 var _ Locker = (*FairLock)(nil)
 
@@ -31,7 +31,7 @@ func (c *Client) NewFencedFairLock(name string) *FairLock {
 }
 
 func newFairLock(c *Client, fenced bool, name string) *FairLock {
-	return &FairLock{newPrimitive(c, fairSpec(c, fenced), name)}
+	return &FairLock{newBaseLock(c, fairSpec(c, fenced), name)}
 }
 
 // Lock acquires the lock in its turn. It waits until nobody holds the lock and every earlier

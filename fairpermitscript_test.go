@@ -36,7 +36,7 @@ func TestGroupIDs(t *testing.T) {
 // fairPermitScripts drives one fair semaphore by its bare scripts.
 type fairPermitScripts struct {
 	*semScripts
-	lock *primitive
+	lock *acquirable
 }
 
 func newFairPermitScripts(t *testing.T, permits int) fairPermitScripts {

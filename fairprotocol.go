@@ -13,7 +13,7 @@ import (
 
 // fairSpec returns the spec of fair locks, with or without fencing tokens. All fair locks of a client
 // share the list of its waiters.
-func fairSpec(c *Client, fenced bool) *spec {
+func fairSpec(c *Client, fenced bool) *acquireSpec {
 	q := c.kindState(keyspace.KindFair, newFairLockQueue).(*fairLockQueue)
 	if fenced {
 		return q.fenced
@@ -24,26 +24,27 @@ func fairSpec(c *Client, fenced bool) *spec {
 // fairLockQueue holds the queues of the fair locks of a client.
 type fairLockQueue struct {
 	waiters       *fairWaitList
-	plain, fenced *spec
+	plain, fenced *acquireSpec
 }
 
 func newFairLockQueue(c *Client) any {
 	q := &fairLockQueue{}
 	q.waiters = newFairWaitList(c, q)
-	q.plain = &spec{kind: keyspace.KindFair, family: keyspace.KindFair, stored: keyspace.KindLock,
-		protocol: fairProtocol{waiters: q.waiters}, renew: script.Renew, renewals: renewBatch, reentrant: true, handsOver: true, grantMark: "f",
-		resolve: resolveOwner, fresh: freshOwner, wait: q.waiters.wait}
-	fenced := *q.plain
+	p := fairProtocol{waiters: q.waiters}
+	plain := spec{kind: keyspace.KindFair, family: keyspace.KindFair, stored: keyspace.KindLock,
+		protocol: p, renew: script.Renew, renewals: renewBatch, reentrant: true, handsOver: true, grantMark: "f"}
+	fenced := plain
 	fenced.fenced = true
-	q.fenced = &fenced
+	q.plain = &acquireSpec{spec: &plain, attempts: p, resolve: resolveOwner, fresh: freshOwner, wait: q.waiters.wait}
+	q.fenced = &acquireSpec{spec: &fenced, attempts: p, resolve: resolveOwner, fresh: freshOwner, wait: q.waiters.wait}
 	return q
 }
 
 // close ends the refreshing of waiters.
 func (q *fairLockQueue) close() { q.waiters.close() }
 
-// protocolFor, refresh, keys, channel and entry implement [fairQueue].
-func (q *fairLockQueue) protocolFor(w *fairWaiter) protocol {
+// attemptsOf, refresh, keys, channel and entry implement [fairQueue].
+func (q *fairLockQueue) attemptsOf(w *fairWaiter) attemptProtocol {
 	return fairProtocol{waiters: q.waiters, waiter: w}
 }
 func (*fairLockQueue) refresh() transport.Command  { return script.FairRefresh }

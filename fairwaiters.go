@@ -41,8 +41,8 @@ type fairWaitList struct {
 
 // fairQueue is what differs between the queues of fair locks and those for permits with ids.
 type fairQueue interface {
-	// protocolFor returns the protocol for the attempts of a waiter.
-	protocolFor(w *fairWaiter) protocol
+	// attemptsOf returns the protocol of the attempts of a waiter.
+	attemptsOf(w *fairWaiter) attemptProtocol
 	// listen subscribes a waiter near the front to the channel on which it may be told to try, in
 	// addition to the client's channel. fairWaitList.mu is held.
 	listen(w *fairWaiter)
@@ -111,7 +111,7 @@ func (l *fairWaitList) waitFor(ctx context.Context, a *acquisition, front *line.
 	w.queue.DoNotLinger()
 	e := o.ownEntry(a.since)
 	e.lease, e.waiter = min(a.lease, l.client.options.StaleWaiterTimeout), w
-	a.queued = l.queue.protocolFor(w)
+	a.queued = l.queue.attemptsOf(w)
 	defer l.remove(w)
 	return l.client.waiting.InFront(ctx, w.queue, fairAttempter{a, l, w}, mark)
 }

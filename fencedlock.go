@@ -15,13 +15,13 @@ import (
 //
 // Do not use a name as a FencedLock in one place and as a Lock in another. The two exclude each
 // other, but the Lock takes no tokens.
-type FencedLock struct{ *primitive }
+type FencedLock struct{ *baseLock }
 
 var _ Locker = (*FencedLock)(nil)
 
 // NewFencedLock returns the fenced lock with that name. It sends nothing.
 func (c *Client) NewFencedLock(name string) *FencedLock {
-	return &FencedLock{newPrimitive(c, fencedSpec, name)}
+	return &FencedLock{newBaseLock(c, fencedSpec, name)}
 }
 
 // Lock acquires the lock. It waits while another owner holds it, until ctx ends or the time of
@@ -73,6 +73,7 @@ func (l *FencedLock) TryLock(ctx context.Context, options ...TryLockOption) (*Ho
 	return asHold(l.acquire(ctx, "try lock", false, usualSettings(options)))
 }
 
-var fencedSpec = &spec{kind: keyspace.KindFenced, family: keyspace.KindFenced, stored: keyspace.KindLock,
-	protocol: hashProtocol{}, renew: script.Renew, renewals: renewBatch, reentrant: true, fenced: true, passes: true, handsOver: true,
-	resolve: resolveOwner, fresh: freshOwner}
+var fencedSpec = &acquireSpec{
+	spec: &spec{kind: keyspace.KindFenced, family: keyspace.KindFenced, stored: keyspace.KindLock,
+		protocol: hashProtocol{}, renew: script.Renew, renewals: renewBatch, reentrant: true, fenced: true, passes: true, handsOver: true},
+	attempts: hashProtocol{}, resolve: resolveOwner, fresh: freshOwner}

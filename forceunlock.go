@@ -44,11 +44,11 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 //
 // The errors are those of Inspect, and ErrUnknownOutcome: the removal was sent and not answered. It
 // may or may not have happened, and you may repeat it.
-func (p *primitive) ForceUnlock(ctx context.Context) (bool, error) {
-	if p.names.Invalid != nil {
-		return false, fault.Op("force unlock", p.Name(), p.names.Invalid)
+func (l *baseLock) ForceUnlock(ctx context.Context) (bool, error) {
+	if l.names.Invalid != nil {
+		return false, fault.Op("force unlock", l.Name(), l.names.Invalid)
 	}
-	return p.client.forceUnlock(ctx, p.names, p.spec)
+	return l.client.forceUnlock(ctx, l.names, l.primitive.spec)
 }
 
 // forceUnlock removes the holders that it finds. A plain deletion that is repeated or late would free a lock that has

@@ -38,7 +38,7 @@ type holdState struct {
 func (s *holdState) Name() string { return s.ownership.lock.Name() }
 
 // Owner implements [hold.Backend].
-func (s *holdState) Owner() identity.Owner { return s.ownership.shownOwner(s) }
+func (s *holdState) Owner() identity.Owner { return s.shownOwner() }
 
 // Token implements [hold.Backend].
 func (s *holdState) Token() int64 { return s.fencing }
@@ -61,7 +61,7 @@ func (s *holdState) Members() []*hold.Handle { return nil }
 
 // Unlock implements [hold.Backend].
 func (s *holdState) Unlock(ctx context.Context) error {
-	err := s.ownership.releaseHold(ctx, s)
+	err := s.release(ctx)
 	if err != nil && s.isPermit() {
 		return fault.WithVerb("release", err)
 	}
@@ -79,16 +79,16 @@ func (s *holdState) Err() error {
 		o.endIfDue()
 	}
 	if limited {
-		o.limitReached(s)
+		s.limitReached()
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.errOf(s)
+	return s.errLocked()
 }
 
-// errOf says why a hold is not held, or is nil. o.mu is held.
-func (o *ownership) errOf(s *holdState) error {
-	if err := s.OverBecause(); err != nil || o.phase == held {
+// errLocked says why the hold is not held, or is nil. ownership.mu is held.
+func (s *holdState) errLocked() error {
+	if err := s.OverBecause(); err != nil || s.ownership.phase == held {
 		return err
 	}
 	return fault.ErrNotHeld

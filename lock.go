@@ -13,13 +13,14 @@ import (
 // them, for a turn ([Options].Turn). Then another client has its turn, in the order in which they began to
 // wait. That is not guaranteed: a client that finds the lock free acquires it, and processes of Redisson race.
 // [FairLock] keeps the order among all waiters.
-type Lock struct{ *primitive }
+type Lock struct{ *baseLock }
 
 var _ Locker = (*Lock)(nil)
 
 // NewLock returns the re-entrant lock with that name. It sends nothing.
-func (c *Client) NewLock(name string) *Lock { return &Lock{newPrimitive(c, lockSpec, name)} }
+func (c *Client) NewLock(name string) *Lock { return &Lock{newBaseLock(c, lockSpec, name)} }
 
-var lockSpec = &spec{kind: keyspace.KindLock, family: keyspace.KindLock, stored: keyspace.KindLock,
-	protocol: hashProtocol{}, renew: script.Renew, renewals: renewBatch, reentrant: true, passes: true, handsOver: true,
-	resolve: resolveOwner, fresh: freshOwner}
+var lockSpec = &acquireSpec{
+	spec: &spec{kind: keyspace.KindLock, family: keyspace.KindLock, stored: keyspace.KindLock,
+		protocol: hashProtocol{}, renew: script.Renew, renewals: renewBatch, reentrant: true, passes: true, handsOver: true},
+	attempts: hashProtocol{}, resolve: resolveOwner, fresh: freshOwner}

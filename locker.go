@@ -30,6 +30,16 @@ type Locker interface {
 	acquire(ctx context.Context, verb string, waits bool, settings []setting) (*hold.Handle, error)
 }
 
+// baseLock is what all locks of one key have in common.
+type baseLock struct{ acquirable }
+
+func newBaseLock(c *Client, s *acquireSpec, name string) *baseLock {
+	return &baseLock{*newAcquirable(c, s, name)}
+}
+
+// Client returns the client that made the lock.
+func (l *baseLock) Client() *Client { return l.client }
+
 // Lock acquires the lock. It waits while another owner holds it, until ctx ends or the time of
 // [Wait] is over; with neither, it waits without limit. The other options are [Lease], [MaxHold],
 // [AtLeast], [By] and [Note].
@@ -59,8 +69,8 @@ type Locker interface {
 // No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx ended,
 // the error also matches that of ctx. The end of Wait matches no context error. If ctx had ended
 // before the call, nothing was sent, and the error matches only that of ctx.
-func (p *primitive) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return asHold(p.acquire(ctx, "lock", true, usualSettings(options)))
+func (l *baseLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
+	return asHold(l.acquire(ctx, "lock", true, usualSettings(options)))
 }
 
 // TryLock makes one attempt to acquire the lock and does not wait for its holder. The options
@@ -70,8 +80,8 @@ func (p *primitive) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 // could not be reached: an attempt that meets a server in trouble (silent, loading, failing over)
 // is repeated until it is answered, ctx ends, or Options.RetryBudget is spent. All other errors,
 // the re-entry of a hold on ctx, and the state left behind are as for Lock.
-func (p *primitive) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return asHold(p.acquire(ctx, "try lock", false, usualSettings(options)))
+func (l *baseLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
+	return asHold(l.acquire(ctx, "try lock", false, usualSettings(options)))
 }
 
 // Do acquires the lock as Lock does, with the same options and the same waiting, calls fn,
@@ -89,8 +99,8 @@ func (p *primitive) TryLock(ctx context.Context, options ...TryLockOption) (*Hol
 // ErrNotAcquired and ErrUnavailable of this call mean that fn was not called. If fn ran and
 // its release was not confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable:
 // do not repeat the work.
-func (p *primitive) Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error {
-	return do(ctx, p, fn, settingsOf(options))
+func (l *baseLock) Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error {
+	return do(ctx, l, fn, settingsOf(options))
 }
 
 // HoldFrom returns the hold of this lock that ctx carries, or nil: the hold whose [Hold.Context], or
@@ -115,8 +125,8 @@ func (p *primitive) HoldFrom(ctx context.Context) *Hold {
 // the answer may be out of date when it arrives. Don't branch on it; acquire the lock.
 //
 // The errors are those of Inspect.
-func (p *primitive) IsLocked(ctx context.Context) (bool, error) {
-	i, err := p.inspect(ctx)
+func (l *baseLock) IsLocked(ctx context.Context) (bool, error) {
+	i, err := l.inspect(ctx)
 	return err == nil && i.Locked(), err
 }
 
@@ -126,8 +136,8 @@ func (p *primitive) IsLocked(ctx context.Context) (bool, error) {
 // tells how long your own hold lasts, without a query.
 //
 // The errors are those of Inspect.
-func (p *primitive) RemainingLease(ctx context.Context) (time.Duration, error) {
-	i, err := p.inspect(ctx)
+func (l *baseLock) RemainingLease(ctx context.Context) (time.Duration, error) {
+	i, err := l.inspect(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -143,25 +153,25 @@ func (p *primitive) RemainingLease(ctx context.Context) (time.Duration, error) {
 // matches ErrUnavailable if the server could not be reached in that time or before ctx ended,
 // ErrClosed, ErrWrongKind if the key is another kind of object (the Inspection then says what it
 // is), ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server refuses.
-func (p *primitive) Inspect(ctx context.Context) (Inspection, error) {
-	i, err := p.inspect(ctx)
+func (l *baseLock) Inspect(ctx context.Context) (Inspection, error) {
+	i, err := l.inspect(ctx)
 	if err == nil {
-		p.client.describeHolders(ctx, 0, i.Holders)
+		l.client.describeHolders(ctx, 0, i.Holders)
 	}
 	return i, err
 }
 
 // inspect is Inspect without labels and notes.
-func (p *primitive) inspect(ctx context.Context) (Inspection, error) {
-	if p.names.Invalid != nil {
-		return Inspection{}, fault.Op("inspect", p.Name(), p.names.Invalid)
+func (l *baseLock) inspect(ctx context.Context) (Inspection, error) {
+	if l.names.Invalid != nil {
+		return Inspection{}, fault.Op("inspect", l.Name(), l.names.Invalid)
 	}
-	i, err := p.client.inspect(ctx, p.names, "")
-	if err == nil && i.Kind != KindNone && i.Kind != Kind(p.spec.stored) {
-		err = fault.WrongKind(keyspace.Noun(p.spec.stored), i.What, nil)
+	i, err := l.client.inspect(ctx, l.names, "")
+	if err == nil && i.Kind != KindNone && i.Kind != Kind(l.spec.stored) {
+		err = fault.WrongKind(keyspace.Noun(l.spec.stored), i.What, nil)
 	}
 	if err != nil {
-		return i, fault.Op("inspect", p.Name(), err)
+		return i, fault.Op("inspect", l.Name(), err)
 	}
 	return i, nil
 }

@@ -4,7 +4,8 @@ import "github.com/latchkey-go/latchkey/internal/base/fault"
 
 // limitReached ends a re-entry at its own limit, and takes it off the server's count in the
 // background. The outer hold goes on.
-func (o *ownership) limitReached(s *holdState) {
+func (s *holdState) limitReached() {
+	o := s.ownership
 	o.mu.Lock()
 	if !s.Active() || o.phase != held {
 		o.mu.Unlock()
@@ -26,6 +27,6 @@ func (o *ownership) endLimited() {
 	past := o.holds.pastLimit(now)
 	o.mu.Unlock()
 	for _, s := range past {
-		o.limitReached(s)
+		s.limitReached()
 	}
 }

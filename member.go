@@ -7,7 +7,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 )
 
-// member is a lock as a composite lock sees it: a primitive, or a composite lock itself.
+// member is a lock as a composite lock sees it: a lock of one key, or a composite lock itself.
 type member interface {
 	Name() string
 	acquire(ctx context.Context, verb string, waits bool, settings []setting) (*hold.Handle, error)
@@ -20,8 +20,8 @@ type member interface {
 	isShared() bool                          // several owners may hold it at once
 }
 
-func (p *primitive) self() member                            { return p }
-func (p *primitive) fault() error                            { return p.names.Invalid }
-func (p *primitive) order() (key string, kind keyspace.Kind) { return p.names.Key, p.spec.kind }
-func (p *primitive) primitives() []*primitive                { return []*primitive{p} }
-func (p *primitive) isShared() bool                          { return p.spec.isShared() }
+func (l *baseLock) self() member                            { return l }
+func (l *baseLock) fault() error                            { return l.names.Invalid }
+func (l *baseLock) order() (key string, kind keyspace.Kind) { return l.names.Key, l.spec.kind }
+func (l *baseLock) primitives() []*primitive                { return []*primitive{&l.primitive} }
+func (l *baseLock) isShared() bool                          { return l.spec.isShared() }

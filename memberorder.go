@@ -100,9 +100,16 @@ func sameLock(a, b member) bool {
 	if a == b {
 		return true
 	}
-	p, is := a.(*primitive)
-	o, too := b.(*primitive)
-	return is && too && sameKey(p, o) && p.spec.kind == o.spec.kind
+	if isComposite(a) || isComposite(b) {
+		return false
+	}
+	p, o := a.primitives()[0], b.primitives()[0]
+	return sameKey(p, o) && p.spec.kind == o.spec.kind
+}
+
+func isComposite(m member) bool {
+	_, is := m.(*compositeLock)
+	return is
 }
 
 // sharedKey returns a key that both members need.

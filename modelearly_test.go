@@ -10,7 +10,7 @@ import (
 // and of their guests share it.
 type keptReference struct {
 	w       *world
-	lock    *primitive
+	lock    *acquirable
 	promise []keptPromise
 }
 

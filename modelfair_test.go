@@ -41,7 +41,7 @@ type modelFairWaiter struct {
 var stale = script.Millis(DefaultStaleWaiterTimeout)
 
 func newFairModel(w *world) model {
-	m := &fairModel{lockModel: newLockModel(w, func(c *Client) *spec { return fairSpec(c, false) }), waiters: map[*party]*modelFairWaiter{}, waits: map[*javaThread]bool{}}
+	m := &fairModel{lockModel: newLockModel(w, func(c *Client) *acquireSpec { return fairSpec(c, false) }), waiters: map[*party]*modelFairWaiter{}, waits: map[*javaThread]bool{}}
 	for _, p := range m.parties {
 		p.onGrant = func(any) { m.granted(p) }
 		p.onRefusal = func(reply any) { m.refused(p, reply) }
@@ -67,7 +67,7 @@ func (m *fairModel) grants(before entry) {
 
 // waiter returns what a party knows of its place, nil if it wants none.
 func (m *fairModel) waiter(p *party) *modelFairWaiter {
-	if p.t == nil || p.phase != acquiring || p.inQueue() == nil {
+	if p.t == nil || p.phase != acquiring || p.inQueue == nil {
 		delete(m.waiters, p)
 		return nil
 	}
@@ -122,7 +122,7 @@ func (m *fairModel) refused(p *party, reply any) {
 		m.w.fail("%s is told the ticket %v after %d", p.name, list[1], f.ticket)
 	}
 	f.odd = f.odd || f.ticket == 0 && m.lost
-	f.ticket, p.inQueue().ticket = ticket, ticket
+	f.ticket, p.inQueue.ticket = ticket, ticket
 	if f.sign == 0 {
 		f.sign = f.asked
 	}
@@ -186,7 +186,7 @@ func (m *fairModel) refresh(d dice) {
 	names := ""
 	for _, p := range m.parties {
 		if f := m.waiter(p); f != nil && f.ticket > 0 && p.lock.client == c {
-			places, parties = append(places, p.inQueue()), append(parties, p)
+			places, parties = append(places, p.inQueue), append(parties, p)
 			names += p.name + " "
 		}
 	}

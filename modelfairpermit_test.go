@@ -82,13 +82,13 @@ func (m *fairPermitModel) refused(p *party, reply any) {
 	if err != nil || f.ticket > 0 && ticket != f.ticket {
 		m.w.fail("%s is told the ticket %v after %d", p.name, list[3], f.ticket)
 	}
-	f.ticket, p.inQueue().ticket, f.sign = ticket, ticket, m.w.ms()
+	f.ticket, p.inQueue.ticket, f.sign = ticket, ticket, m.w.ms()
 	now := m.state()
 	free, _ := m.free()
-	if head := now.queue.list; len(head) > 0 && head[0] == p.t.permitEntry() && free >= int64(len(p.together())) {
+	if head := now.queue.list; len(head) > 0 && head[0] == permitEntry(p.t) && free >= int64(len(p.together())) {
 		m.w.fail("%s is the first, and is refused, and there are %d", p.name, free)
 	}
-	queued := slices.Contains(now.queue.list, p.t.permitEntry())
+	queued := slices.Contains(now.queue.list, permitEntry(p.t))
 	if n := int64(len(p.together())); !queued && n <= m.total {
 		m.w.fail("%s is refused and not in the queue, and wants %d of %d", p.name, n, m.total)
 	}
@@ -111,7 +111,7 @@ func (m *fairPermitModel) refresh(d dice) {
 	names := ""
 	for _, p := range m.parties {
 		if f := m.waiting(p); f != nil && f.ticket > 0 && p.lock.client == c {
-			places, parties = append(places, p.inQueue()), append(parties, p)
+			places, parties = append(places, p.inQueue), append(parties, p)
 			names += p.name + " "
 		}
 	}
@@ -148,7 +148,7 @@ func (m *fairPermitModel) waiting(p *party) *modelPermitWaiter {
 // deliverGrant delivers the message that reports a grant, if there was a grant.
 func (m *fairPermitModel) deliverGrant(d dice) {
 	p := m.parties[d[0]%len(m.parties)]
-	if m.waiting(p) == nil || !m.has(m.state(), p) || slices.Contains(m.state().queue.list, p.t.permitEntry()) {
+	if m.waiting(p) == nil || !m.has(m.state(), p) || slices.Contains(m.state().queue.list, permitEntry(p.t)) {
 		return
 	}
 	if p.t.doubt.acquisition() {
@@ -191,7 +191,7 @@ func (m *fairPermitModel) ticket(p *party) uint64 {
 	if told := m.tickets[p]; told > 0 {
 		return told
 	}
-	if score, there := m.before.queue.fields[p.t.permitEntry()]; there {
+	if score, there := m.before.queue.fields[permitEntry(p.t)]; there {
 		return uint64(numeral(score))
 	}
 	return 1 << 62
@@ -214,7 +214,7 @@ func (m *fairPermitModel) check() {
 		if f == nil || f.sign == 0 || m.w.ms() >= f.sign+stale {
 			continue
 		}
-		if !slices.Contains(now.queue.list, p.t.permitEntry()) && !m.has(now, p) && m.set {
+		if !slices.Contains(now.queue.list, permitEntry(p.t)) && !m.has(now, p) && m.set {
 			if m.has(m.before, p) || m.hadGrant(p) {
 				f.sign = 0 // its grant has expired: it must try again
 				continue
@@ -237,7 +237,7 @@ func (m *fairPermitModel) overtakes(p *party, now fairPermitState) {
 		if other == p || m.waiting(other) == nil || int64(len(other.together())) > m.total {
 			continue
 		}
-		entry := other.t.permitEntry()
+		entry := permitEntry(other.t)
 		before, wasQueued := m.before.queue.fields[entry]
 		_, isQueued := now.queue.fields[entry]
 		if wasQueued && isQueued && numeral(now.alive.fields[entry]) > m.w.ms() && uint64(numeral(before)) < m.ticket(p) {

@@ -18,15 +18,15 @@ var foreigners = map[string]func(c *Client) []func(){
 	"counter": func(c *Client) []func() {
 		return append(append(semaphoreOperations(c), permitOperations(c)...), latchOperations(c)...)
 	},
-	"string": func(c *Client) []func() { return lockOperations(newPrimitive(c, mutexSpec, modelName)) },
+	"string": func(c *Client) []func() { return lockOperations(newAcquirable(c, mutexSpec, modelName)) },
 	"hash": func(c *Client) []func() {
-		return slices.Concat(lockOperations(newPrimitive(c, lockSpec, modelName)),
-			lockOperations(c.NewFairLock(modelName).primitive))
+		return slices.Concat(lockOperations(newAcquirable(c, lockSpec, modelName)),
+			lockOperations(&c.NewFairLock(modelName).acquirable))
 	},
 	"barrier": func(c *Client) []func() { return barrierOperations(c.NewBarrier(modelName, 2)) },
 	"rwlock": func(c *Client) []func() {
 		l := c.NewRWLock(modelName)
-		return append(lockOperations(l.read.primitive), lockOperations(l.write.primitive)...)
+		return append(lockOperations(&l.read.acquirable), lockOperations(&l.write.acquirable)...)
 	},
 }
 
@@ -81,16 +81,16 @@ func (w *world) describe(words []string) string {
 	return w.names[words[1]] + " " + strings.Join(words[3:], " ")
 }
 
-func lockOperations(p *primitive) []func() {
+func lockOperations(p *acquirable) []func() {
 	send := func(build func(a *acquisition) script.Call) func() {
 		return func() {
-			c := build(&acquisition{request: request{lease: 5 * time.Second}, lock: p, ownership: p.client.registry.fresh(p)})
+			c := build(&acquisition{request: request{lease: 5 * time.Second}, lock: p, ownership: p.client.registry.fresh(&p.primitive)})
 			c.Cmd.Send(context.Background(), p.client.rueidis, c.Keys, c.Args)
 		}
 	}
 	operations := []func(){
-		send(func(a *acquisition) script.Call { return p.spec.protocol.acquireCall(a, 1, 0) }),
-		send(func(a *acquisition) script.Call { return p.spec.protocol.acquireCall(a, 1, 1) }),
+		send(func(a *acquisition) script.Call { return p.spec.attempts.acquireCall(a, 1, 0) }),
+		send(func(a *acquisition) script.Call { return p.spec.attempts.acquireCall(a, 1, 1) }),
 		send(func(a *acquisition) script.Call { return p.spec.protocol.releaseCall(a.ownership, release{}, nil) }),
 		send(func(a *acquisition) script.Call { return p.spec.protocol.renewalCall(a.ownership, a.lease) }),
 	}

@@ -20,8 +20,8 @@ func init() {
 // that grow.
 type lockModel struct {
 	w       *world
-	kind    *spec
-	lock    *primitive // of the first client
+	kind    *acquireSpec
+	lock    *acquirable // of the first client
 	parties []*party
 	java    []*javaThread
 	queue   *queueReference
@@ -34,9 +34,11 @@ type lockModel struct {
 	looks     string // the form of the key
 }
 
-func always(kind *spec) func(*Client) *spec { return func(*Client) *spec { return kind } }
+func always(kind *acquireSpec) func(*Client) *acquireSpec {
+	return func(*Client) *acquireSpec { return kind }
+}
 
-func newLockModel(w *world, kindOf func(*Client) *spec) *lockModel {
+func newLockModel(w *world, kindOf func(*Client) *acquireSpec) *lockModel {
 	kind := kindOf(w.clients[0])
 	if kind.passes {
 		w.withPoller()
@@ -46,13 +48,13 @@ func newLockModel(w *world, kindOf func(*Client) *spec) *lockModel {
 		m.looks = "string"
 	}
 	for i, c := range w.clients {
-		lock := newPrimitive(c, kindOf(c), modelName)
+		lock := newAcquirable(c, kindOf(c), modelName)
 		if i == 0 {
 			m.lock = lock
 		}
 		for n := range 2 {
 			m.add(&party{w: w, name: fmt.Sprintf("G%d%c", i+1, 'a'+n), lock: lock,
-				newOwnership: func() *ownership { return c.registry.fresh(lock) }})
+				newOwnership: func() *ownership { return c.registry.fresh(&lock.primitive) }})
 		}
 	}
 	m.kept = &keptReference{w: w, lock: m.lock}
@@ -86,7 +88,7 @@ func (m *lockModel) add(p *party) {
 
 // addGuest lets a client join the holds of a party of another client.
 func (m *lockModel) addGuest(c *Client, host *party) {
-	lock := newPrimitive(c, m.kind, modelName)
+	lock := newAcquirable(c, m.kind, modelName)
 	guest := &party{w: m.w, name: host.name + "*", lock: lock}
 	guest.newOwnership = func() *ownership {
 		number := c.registry.number()
@@ -94,7 +96,7 @@ func (m *lockModel) addGuest(c *Client, host *party) {
 		if host.t != nil {
 			owner = host.t.owner()
 		}
-		return c.registry.build(lock, owner, number, true)
+		return c.registry.build(&lock.primitive, owner, number, true)
 	}
 	m.add(guest)
 }
@@ -200,7 +202,7 @@ func (m *lockModel) force(dice) {
 }
 
 // force ends all holds, and reports whether there were any.
-func (w *world) force(p *primitive) bool {
+func (w *world) force(p *acquirable) bool {
 	words := w.record(func() { _, _ = p.client.ForceUnlock(context.Background(), modelName) })
 	if words != nil {
 		w.send(&message{what: "force", words: words, light: true, answered: func(any) {}}, 0)

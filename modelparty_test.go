@@ -14,7 +14,7 @@ import (
 type party struct {
 	w            *world
 	name         string
-	lock         *primitive
+	lock         *acquirable
 	newOwnership func() *ownership // makes a new one
 	writer       *party            // under whose hold it reads, if it does
 
@@ -25,6 +25,7 @@ type party struct {
 	waits       bool
 	round       int // attempts of the acquisition
 	acquisition *acquisition
+	inQueue     *fairWaiter     // its place in the queue of a fair lock or semaphore, or nil
 	grips       []modelLease    // of the holds that are not released
 	sent        int64           // ms: before the command that set the lease was sent
 	granted     int64           // the lease that it set, in ms
@@ -74,10 +75,11 @@ func (p *party) holds() bool { return p.left() > 0 && !p.excused }
 func (p *party) want(lease modelLease, waits bool, fate int) {
 	p.t, p.phase, p.lease, p.waits, p.round = p.newOwnership(), acquiring, lease, waits, 0
 	p.made = p.w.ms()
+	p.acquisition = &acquisition{lock: p.lock, ownership: p.t, others: p.others, isWaiting: waits, since: p.t.lock.client.clock()}
+	p.inQueue = nil
 	if waits {
 		p.enterQueue()
 	}
-	p.acquisition = &acquisition{lock: p.lock, ownership: p.t, others: p.others, isWaiting: waits, since: p.t.lock.client.clock()}
 	p.grips, p.unheard, p.owing, p.excused = nil, false, false, false
 	p.sendAttempt(fate)
 }
@@ -86,7 +88,7 @@ func (p *party) want(lease modelLease, waits bool, fate int) {
 func (p *party) sendAttempt(fate int) {
 	p.t.noteCount(1, false)
 	p.acquisition.lease = fromMS(p.lease.ms)
-	c := p.t.protocol().acquireCall(p.acquisition, 1, p.round)
+	c := p.acquisition.protocol().acquireCall(p.acquisition, 1, p.round)
 	t, bare := p.t, c.Cmd.Text == ""
 	p.round++
 	if p.onAttempt != nil {
@@ -132,7 +134,7 @@ func (p *party) begin(sent, lease int64, reply any) {
 	p.t.holds.count = 1
 	p.sent, p.granted = sent, lease
 	p.t.doubt.queued = false
-	p.leaveQueue()
+	p.inQueue = nil
 	if p.onGrant != nil {
 		p.onGrant(reply)
 	}
@@ -142,7 +144,7 @@ func (p *party) refused(reply any) {
 	if p.onRefusal != nil {
 		p.onRefusal(reply)
 	}
-	if _, is := reply.([]any); is && p.inQueue() != nil || p.waits && p.lock.spec.side == keyspace.KindWrite {
+	if _, is := reply.([]any); is && p.inQueue != nil || p.waits && p.lock.spec.side == keyspace.KindWrite {
 		p.t.doubt.queued = true
 	}
 	if !p.waits {
@@ -155,54 +157,30 @@ func (p *party) GiveUp() {
 	if p.t.doubt.mayWait() {
 		p.undoLater()
 	}
-	p.leaveQueue()
+	p.inQueue = nil
 	p.t = nil
 }
 
 // enterQueue gives a party that waits for a fair lock or semaphore its place in the queue.
 func (p *party) enterQueue() {
 	w := &fairWaiter{ownership: p.t, grantable: p.t.lock.client != p.w.clients[1]}
-	switch fair := p.t.protocol().(type) {
+	switch fair := p.lock.spec.attempts.(type) {
 	case fairProtocol:
-		w.list, fair.waiter = fair.waiters, w
-		p.t.special = fair
-	case permitProtocol:
+		w.list = fair.waiters
+	case permitAttempts:
 		w.list = p.t.lock.client.permitQueues().waiters
-		fair.waiter = w
-		p.t.special = fair
 	default:
 		return
 	}
+	p.acquisition.queued, p.inQueue = w.list.queue.attemptsOf(w), w
 	p.t.ownEntry(p.t.lock.client.clock()).lease = min(fromMS(p.lease.ms), DefaultStaleWaiterTimeout)
-}
-
-// inQueue returns that place, or nil.
-func (p *party) inQueue() *fairWaiter {
-	switch fair := p.t.protocol().(type) {
-	case fairProtocol:
-		return fair.waiter
-	case permitProtocol:
-		return fair.waiter
-	}
-	return nil
-}
-
-func (p *party) leaveQueue() {
-	switch fair := p.t.protocol().(type) {
-	case fairProtocol:
-		fair.waiter = nil
-		p.t.special = fair
-	case permitProtocol:
-		fair.waiter = nil
-		p.t.special = fair
-	}
 }
 
 // enter is a re-entry.
 func (p *party) enter(lease modelLease, fate int) {
 	t, count := p.t, len(p.grips)+1
 	t.noteCount(count, false)
-	c := p.t.protocol().acquireCall(&acquisition{request: request{lease: fromMS(lease.ms)}, lock: p.lock, ownership: p.t}, count, 0)
+	c := p.lock.spec.attempts.acquireCall(&acquisition{request: request{lease: fromMS(lease.ms)}, lock: p.lock, ownership: p.t}, count, 0)
 	m := &message{what: fmt.Sprintf("%s enters for the time number %d for %v", p.name, count, lease), words: p.w.words(c)}
 	m.silent = func() { p.owing, t.doubt.sent = true, &sentInDoubt{acquisition: true} }
 	m.answered = func(reply any) {

@@ -48,7 +48,7 @@ func newPermitModel(w *world) *permitModel {
 }
 
 // newOwnerships returns the ownerships of permits that are acquired together. Their IDs are the same in every run.
-func (m *permitModel) newOwnerships(s *primitive, size int) (first *ownership, others []*ownership) {
+func (m *permitModel) newOwnerships(s *acquirable, size int) (first *ownership, others []*ownership) {
 	m.ids++
 	ids := identity.GroupOf(fmt.Sprintf("%024x%04x0000", m.ids, size))
 	return permitsOfIDs(&acquisition{lock: s}, ids)

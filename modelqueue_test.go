@@ -13,7 +13,7 @@ import (
 // queueReference is what the queue of a lock must do, with the messages that report grants.
 type queueReference struct {
 	w        *world
-	lock     *primitive
+	lock     *acquirable
 	before   []string       // the entries before a command
 	inFlight []modelMessage // the messages that have not arrived yet
 }
@@ -144,7 +144,7 @@ func (r *queueReference) giveBack(owner string, fate int) {
 	name := identity.Of(owner)
 	for _, c := range r.w.clients {
 		if c.id == name.ClientID() {
-			o := c.registry.build(newPrimitive(c, r.lock.spec, modelName), name, 0, false)
+			o := c.registry.build(&newAcquirable(c, r.lock.spec, modelName).primitive, name, 0, false)
 			m := &message{what: owner + " is not wanted", words: r.w.words(o.protocol().releaseCall(o, release{}, nil)), light: true}
 			m.answered, m.silent = func(any) {}, func() {}
 			r.watch(m, "")
@@ -170,8 +170,7 @@ func (p *party) releaseFor(fate int) {
 	t, next := p.t, p.newOwnership()
 	p.grips, p.phase, t.holds.count = nil, releasing, 0
 	wanted := &acquisition{request: request{lease: fromMS(p.lease.ms)}, lock: p.lock, ownership: next, isWaiting: true}
-	next.ownEntry(next.lock.client.clock())
-	next.makeEntry(wanted)
+	next.makeEntry(wanted.lease, next.lock.client.clock())
 	next.entry.mayBeQueued, next.doubt.queued = true, true
 	t.local.next = next
 	m := &message{what: fmt.Sprintf("%s releases, and waits again", p.name), words: p.w.words(t.protocol().releaseCall(t, release{}, nil)), light: true}

@@ -11,7 +11,7 @@ func init() { models["rwlock"] = newRWModel }
 // rwModel is the read/write lock: many may read, or one may write and also read.
 type rwModel struct {
 	w       *world
-	lock    *primitive
+	lock    *acquirable
 	parties []*party
 	java    []*javaThread
 	writes  map[*javaThread]bool // those that write
@@ -26,17 +26,17 @@ func newRWModel(w *world) model {
 	m := &rwModel{w: w, writes: map[*javaThread]bool{}, before: []entry{{ttl: -2}}}
 	for i, c := range w.clients {
 		l := c.NewRWLock(modelName)
-		read, write := l.read.primitive, l.write.primitive
+		read, write := &l.read.acquirable, &l.write.acquirable
 		if i == 0 {
 			m.lock = write
 		}
 		m.add(&party{w: w, name: fmt.Sprintf("R%d", i+1), lock: read,
-			newOwnership: func() *ownership { return c.registry.fresh(read) }})
+			newOwnership: func() *ownership { return c.registry.fresh(&read.primitive) }})
 		writer := &party{w: w, name: fmt.Sprintf("W%d", i+1), lock: write,
-			newOwnership: func() *ownership { return c.registry.fresh(write) }}
+			newOwnership: func() *ownership { return c.registry.fresh(&write.primitive) }}
 		m.add(writer)
 		m.add(&party{w: w, name: fmt.Sprintf("W%dr", i+1), lock: read, writer: writer,
-			newOwnership: func() *ownership { return c.registry.nested(read, writer.t) }})
+			newOwnership: func() *ownership { return c.registry.nested(&read.primitive, writer.t) }})
 	}
 	m.kept = &keptReference{w: w, lock: m.lock}
 	m.queue = &queueReference{w: w, lock: m.lock}
@@ -103,7 +103,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 	}
 	certain, lease := writer.holds(), modelLease{30000, true}
 	words := m.w.record(func() {
-		_, _ = (&acquisition{request: request{lease: fromMS(lease.ms)}, lock: reader.lock, ownership: reader.t}).sendDowngrade()
+		_, _ = sendDowngrade(&acquisition{request: request{lease: fromMS(lease.ms)}, lock: reader.lock, ownership: reader.t})
 	})
 	writer.grips, writer.phase = nil, releasing
 	msg := &message{what: writer.name + " downgrades", words: words, light: true}

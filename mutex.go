@@ -17,12 +17,12 @@ import (
 // waiter polls four times a second, and about 100 times a second while the mutex changes hands
 // among them. A client that takes it again and again leaves it free from time to time, so that they
 // can acquire it.
-type Mutex struct{ *primitive }
+type Mutex struct{ *baseLock }
 
 var _ Locker = (*Mutex)(nil)
 
 // NewMutex returns the plain lock with that name. It sends nothing.
-func (c *Client) NewMutex(name string) *Mutex { return &Mutex{newPrimitive(c, mutexSpec, name)} }
+func (c *Client) NewMutex(name string) *Mutex { return &Mutex{newBaseLock(c, mutexSpec, name)} }
 
 // Lock acquires the mutex. It waits while another owner holds it, until ctx ends or the time of
 // [Wait] is over; with neither, it waits without limit. The other options are [Lease], [MaxHold],
@@ -101,10 +101,11 @@ func (m *Mutex) Do(ctx context.Context, fn func(context.Context) error, options 
 // The errors are those of Inspect, and ErrUnknownOutcome: the removal was sent and not answered. It
 // may or may not have happened, and you may repeat it.
 func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
-	return m.primitive.ForceUnlock(ctx)
+	return m.baseLock.ForceUnlock(ctx)
 }
 
 // mutexSpec polls more often than the other specs: see recipeturns.go.
-var mutexSpec = &spec{kind: keyspace.KindMutex, family: keyspace.KindMutex, stored: keyspace.KindMutex,
-	protocol: stringProtocol{}, renew: script.Renew, renewals: renewBatch, passes: true, handsOver: true, grantMark: "s", recipe: true,
-	resolve: resolveOwner, fresh: freshOwner}
+var mutexSpec = &acquireSpec{
+	spec: &spec{kind: keyspace.KindMutex, family: keyspace.KindMutex, stored: keyspace.KindMutex,
+		protocol: stringProtocol{}, renew: script.Renew, renewals: renewBatch, passes: true, handsOver: true, grantMark: "s", recipe: true},
+	attempts: stringProtocol{}, resolve: resolveOwner, fresh: freshOwner}

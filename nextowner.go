@@ -12,20 +12,27 @@ import (
 // When a release hands a contended lock over while goroutines of this client wait for it, it puts the owner with
 // which the client wants the lock next into the queue, in the same command.
 
+// nextWaiter is somebody in line who wants the lock.
+type nextWaiter interface {
+	// nextOwner makes the owner with which the waiter wants the lock after o, and its entry in the queue. It returns
+	// nil if the waiter wants another lock, or would poll at times that the queue does not know.
+	nextOwner(o *ownership) *ownership
+}
+
 // chooseNext makes the owner with which this client wants the lock again, when it releases the lock and others
 // are in line: the release puts that owner into the queue. sendMu is held.
 func (o *ownership) chooseNext() {
-	s := o.lock.spec
-	if !s.passes || s.backoff != nil || o.lock.client.inbox.MustPoll(o.lock.names.Key, 0) { // the queue would not know when it polls
+	if !o.lock.spec.passes || o.lock.client.inbox.MustPoll(o.lock.names.Key, 0) { // the queue would not know when it polls
 		return
 	}
-	first, is := o.links.FirstInLine().(*acquisition)
-	if !is || first.lock.spec != s || first.lock.Name() != o.lock.Name() {
+	first, is := o.links.FirstInLine().(nextWaiter)
+	if !is {
 		return
 	}
-	next := o.lock.client.registry.fresh(first.lock)
-	a := &acquisition{request: first.request, lock: first.lock, ownership: next, isWaiting: true, since: o.lock.client.clock()}
-	next.makeEntry(a)
+	next := first.nextOwner(o)
+	if next == nil {
+		return
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.phase != releasing { // nobody would take the owner

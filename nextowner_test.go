@@ -36,7 +36,7 @@ func TestOwnership_that_ends_leaves_no_next_owner(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { _, err := lock.Lock(gone); ended <- err }()
 		require.Eventually(t, o.links.HasLine, time.Minute, time.Millisecond)
-		_, err = o.beginRelease(h.handle().Backend().(*holdState))
+		_, err = h.handle().Backend().(*holdState).beginRelease()
 		require.NoError(t, err)
 		o.chooseNext()
 		next := o.local.next

@@ -6,27 +6,10 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
-	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // This file sends the events of calls and ownerships to the client's observer. Without an observer it does
 // nothing.
-
-// observeCall reports the outcome of a call on an object that has no ownership: it succeeded or gave up.
-func (o *synchronizer) observeCall(parent *context.Context, got report.EventType, count int, began time.Time, err error) {
-	e := report.Event{Type: got, Kind: o.kind, Name: o.names.Name, Count: count, Wait: time.Since(began), Err: err}
-	if err != nil {
-		e.Type = report.GaveUp
-	}
-	o.client.reporter.Observe(parent, e)
-}
-
-// observeAttempt reports one attempt to acquire count permits.
-func (o *synchronizer) observeAttempt(parent *context.Context, count int, err error) {
-	if parent != nil {
-		o.client.reporter.Observe(parent, report.Event{Type: report.Attempt, Kind: o.kind, Name: o.names.Name, Count: count, Err: script.Returned(err)})
-	}
-}
 
 // event returns an event about the owner of a lock or a permit.
 func (p *primitive) event(t report.EventType, number uint64, owner identity.Owner) report.Event {
@@ -40,7 +23,7 @@ func (p *primitive) event(t report.EventType, number uint64, owner identity.Owne
 // observe reports what happened to the ownership, or to the hold s, which is the outermost one if s is nil. A
 // party of a barrier is not a hold: it has only the events of its Await.
 func (o *ownership) observe(t report.EventType, s *holdState, err error) {
-	if o.lock.client.options.Observer == nil || o.lock.spec.party {
+	if !o.lock.client.options.Observes || o.lock.spec.party {
 		return
 	}
 	e := o.lock.event(t, o.number, o.owner())
@@ -61,7 +44,7 @@ func (o *ownership) observe(t report.EventType, s *holdState, err error) {
 // observeEnd reports one event for each outermost hold that has ended. Holds that read along were acquired
 // separately, so each has its own event.
 func (o *ownership) observeEnd(t report.EventType, err error) {
-	if o.lock.client.options.Observer == nil {
+	if !o.lock.client.options.Observes {
 		return
 	}
 	o.mu.Lock()
@@ -72,38 +55,6 @@ func (o *ownership) observeEnd(t report.EventType, err error) {
 	o.mu.Unlock()
 	for _, h := range roots {
 		o.observe(t, h, err)
-	}
-}
-
-// observeAttempt reports one attempt.
-func (a *acquisition) observeAttempt(err error) {
-	if o := a.ownership; a.parent != nil {
-		e := o.lock.event(report.Attempt, o.number, o.owner())
-		e.Err = script.Returned(err)
-		o.lock.client.reporter.Observe(a.parent, e)
-	}
-}
-
-// observeEnd reports the outcome of the call: a hold, possibly a re-entry, or an error.
-func (a *acquisition) observeEnd(reentry bool, err error) {
-	if a.parent == nil {
-		return
-	}
-	c := a.lock.client
-	wait := c.clock().Since(a.began)
-	if err != nil {
-		var e report.Event
-		if o := a.ownership; o != nil {
-			e = o.lock.event(report.GaveUp, o.number, o.owner())
-		} else {
-			e = report.Event{Type: report.GaveUp, Kind: a.lock.spec.kind, Name: a.lock.Name()}
-		}
-		e.Err, e.Wait = err, wait
-		c.reporter.Observe(a.parent, e)
-		return
-	}
-	for o := range a.each {
-		o.observeAcquired(a.parent, wait, reentry)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 )
 
 // Defaults of [Options].
@@ -185,9 +186,15 @@ type Options struct {
 	clock func() lease.Stamp // for tests; default lease.SystemClock
 }
 
-// naming says how keys are made of names.
-func (o *Options) naming() keyspace.Naming {
-	return keyspace.Naming{Prefix: o.KeyPrefix, Map: o.NameMapper}
+// config returns the settings for the inside of a client. The options are checked and complete.
+func (o Options) config() config {
+	return config{
+		Lease: o.Lease, MaxHold: o.MaxHold, StaleWaiterTimeout: o.StaleWaiterTimeout, RedissonFairWait: o.RedissonFairWait,
+		PollCeiling: o.PollCeiling, RetryBudget: o.RetryBudget, Turn: o.Turn, MaxInFlight: o.MaxInFlight,
+		KeyPrefix: o.KeyPrefix, NameMapper: o.NameMapper, LazyConnect: o.LazyConnect, Sharding: pubsub.Sharding(o.ShardedPubSub),
+		TimeFencing: o.TimeFencing, Label: o.Label, Observes: o.Observer != nil, ReportDropped: o.ReportDropped,
+		confirmation: o.Replicas.confirmation, clock: o.clock,
+	}
 }
 
 // withDefaults sets fields that are zero to their defaults.

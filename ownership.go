@@ -237,6 +237,18 @@ func (o *ownership) terms(waits bool) transport.Terms {
 	return on
 }
 
+// endUnheld ends an ownership that the server does not know as a holder, and that has not begun. It reports whether that
+// was so.
+func (o *ownership) endUnheld() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.phase != acquiring || o.doubt.mayBeHeld() {
+		return false
+	}
+	o.phase = over
+	return true
+}
+
 // abandon ends an ownership that has not begun, and undoes what the server may have granted, with that lease.
 // It reports whether the server may have granted anything.
 func (o *ownership) abandon(lease time.Duration) (begun bool) {

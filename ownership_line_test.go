@@ -65,7 +65,7 @@ func TestHold_is_what_the_second_call_of_an_owner_waits_for(t *testing.T) {
 	h, err := lock.Lock(ctx)
 	require.NoError(t, err)
 	owner := c.NewOwner()
-	first := c.registry.find(lock.primitive, identity.Owner(owner))
+	first := c.registry.find(&lock.primitive, identity.Owner(owner))
 	require.NoError(t, first.sendMu.Lock(ctx)) // a TryLock of that owner is in flight, and nothing is sent before it ends
 	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()

@@ -65,7 +65,7 @@ func (c *Client) withOwnHold(key string, err error) error {
 	if !errors.As(err, &busy) || !busy.Bare {
 		return err
 	}
-	busy.Bare, busy.Label = false, c.Label()
+	busy.Bare, busy.Label = false, c.options.label()
 	if o := c.registry.newestOn(key); o != nil {
 		busy.Note, busy.Reads = c.noteOf(o), o.lock.spec.side == keyspace.KindRead
 		o.mu.Lock()

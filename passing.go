@@ -48,8 +48,8 @@ func (o *ownership) beginTurn(r *request, token int64, passes int, now lease.Sta
 
 // passOn passes the ownership to the next goroutine in line, if possible, and reports whether it did. If so,
 // the hold is over.
-func (o *ownership) passOn(s *holdState) bool {
-	w, next := o.succeed(s)
+func (s *holdState) passOn() bool {
+	w, next := s.succeed()
 	if w == nil {
 		return false
 	}
@@ -59,14 +59,15 @@ func (o *ownership) passOn(s *holdState) bool {
 
 // succeed ends the hold, and returns the next one with its waiter, or nil if the ownership may not be
 // passed on or nobody takes it. It leaves sendMu free, because the next holder may release at once.
-func (o *ownership) succeed(s *holdState) (*line.Waiter, *holdState) {
+func (s *holdState) succeed() (*line.Waiter, *holdState) {
+	o := s.ownership
 	if !o.sendMu.TryLock() {
 		return nil, nil
 	}
 	defer o.sendMu.Unlock()
 	now := o.lock.client.clock()
 	o.mu.Lock()
-	if !o.mayPass(s, now) {
+	if !s.mayPass(now) {
 		o.mu.Unlock()
 		return nil, nil
 	}
@@ -75,7 +76,7 @@ func (o *ownership) succeed(s *holdState) (*line.Waiter, *holdState) {
 		o.mu.Unlock()
 		return nil, nil
 	}
-	next := o.nextHold(s, now)
+	next := s.next(now)
 	ending := o.holds.replace(s, next)
 	o.mu.Unlock()
 	ending.End(fault.ErrNotHeld)
@@ -83,16 +84,18 @@ func (o *ownership) succeed(s *holdState) (*line.Waiter, *holdState) {
 	return w, next
 }
 
-// nextHold returns the hold that follows s. o.mu is held.
-func (o *ownership) nextHold(s *holdState, now lease.Stamp) *holdState {
+// next returns the hold that follows. ownership.mu is held.
+func (s *holdState) next(now lease.Stamp) *holdState {
+	o := s.ownership
 	next := &holdState{ownership: o, renew: s.renew, acquired: now}
 	o.local.passed = true
 	o.local.passes--
 	return next
 }
 
-// mayPass reports whether the ownership may be passed on to the next in line. o.mu is held.
-func (o *ownership) mayPass(s *holdState, now lease.Stamp) bool {
+// mayPass reports whether the ownership may be passed on to the next in line. ownership.mu is held.
+func (s *holdState) mayPass(now lease.Stamp) bool {
+	o := s.ownership
 	return o.lock.spec.passesInside() && o.mayHaveOthers(now) && o.local.passes > 0 && o.keptUntil == nil &&
 		o.holds.isOnly(s) && s.limit == nil
 }
@@ -107,7 +110,8 @@ func (o *ownership) mayHaveOthers(now lease.Stamp) bool {
 // shownOwner returns the owner of a hold for the program. The program may re-enter the hold with it from now
 // on, so the hold is no longer passed on. If the hold was passed on already, the owner belongs to another hold,
 // and the program gets an owner that nobody has.
-func (o *ownership) shownOwner(s *holdState) identity.Owner {
+func (s *holdState) shownOwner() identity.Owner {
+	o := s.ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	root := s.outermost()
@@ -135,24 +139,5 @@ func (o *ownership) suits(r *request) bool {
 		o.lease.Fits(o.lock.client.clock(), r.lease, r.renew)
 }
 
-// Wants implements [line.Recipient]. The mutex of the ownership is held.
-func (a *acquisition) Wants(from line.Held) bool {
-	o := from.(*ownership)
-	return a.ownership == nil && a.lock.spec == o.lock.spec && a.lock.Name() == o.lock.Name() &&
-		!(o.lock.spec.along && a.untilComplete) && o.suits(&a.request)
-}
-
-// Receive implements [line.Recipient].
-func (a *acquisition) Receive(hold line.Hold) {
-	a.passed = hold.(*holdState)
-	a.ownership = a.passed.ownership
-}
-
 // Of implements [line.Hold].
 func (s *holdState) Of() line.Held { return s.ownership }
-
-// Recipient implements [line.Attempter].
-func (a *acquisition) Recipient() line.Recipient { return a }
-
-// Joined implements [line.Recipient].
-func (a *acquisition) Joined() { a.wasInLine = true }

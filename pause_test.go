@@ -19,9 +19,9 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 		&semAcquisition{Semaphore: s, objectWait: objectWait{&s.synchronizer}, line: &semLine{}},
 		&awaiter{CountDownLatch: l, objectWait: objectWait{&l.synchronizer}},
 	}
-	for _, p := range []*primitive{
-		c.NewMutex("mutex").primitive, c.NewLock("lock").primitive, c.NewFencedLock("fenced").primitive,
-		rw.Writer().primitive, rw.Reader().primitive, c.NewPermitSemaphore("permits").permits,
+	for _, p := range []*acquirable{
+		&c.NewMutex("mutex").acquirable, &c.NewLock("lock").acquirable, &c.NewFencedLock("fenced").acquirable,
+		&rw.Writer().acquirable, &rw.Reader().acquirable, c.NewPermitSemaphore("permits").permits,
 	} {
 		polling = append(polling, acquisitionOf(p))
 	}
@@ -29,7 +29,7 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 	for ticket := range uint64(nearest) {
 		inQueue(c, ticket)
 	}
-	behind, spin := inQueue(c, nearest), acquisitionOf(c.NewSpinLock("spin", Backoff{}).primitive)
+	behind, spin := inQueue(c, nearest), acquisitionOf(&c.NewSpinLock("spin", Backoff{}).acquirable)
 	for ceiling, askers := range map[time.Duration][]line.Attempter{
 		c.options.PollCeiling:            append(polling, front),
 		DefaultBackoffMax:                {spin},
@@ -48,14 +48,14 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 	}
 }
 
-func acquisitionOf(p *primitive) *acquisition { return p.newAcquisition("lock", true, nil) }
+func acquisitionOf(p *acquirable) *acquisition { return p.newAcquisition("lock", true, nil) }
 
 // inQueue returns an acquisition with that ticket in the queue of a fair lock.
 func inQueue(c *Client, ticket uint64) line.Attempter {
-	a := acquisitionOf(c.NewFairLock("fair").primitive)
+	a := acquisitionOf(&c.NewFairLock("fair").acquirable)
 	a.start()
 	a.ownership.ownEntry(a.since)
-	list := a.ownership.protocol().(fairProtocol).waiters
+	list := a.lock.spec.attempts.(fairProtocol).waiters
 	w := &fairWaiter{list: list, ownership: a.ownership, queue: c.waitQueues.Use(line.Key{Key: "fair"})}
 	list.setPlace(w, ticket, false)
 	return fairAttempter{a, list, w}

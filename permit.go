@@ -105,7 +105,7 @@ func permitsOfIDs(a *acquisition, ids []string) (first *ownership, others []*own
 	registry := a.lock.client.registry
 	all := make([]*ownership, len(ids))
 	for i, id := range ids {
-		o := registry.build(a.lock, identity.OfText(id), registry.number(), false)
+		o := registry.build(&a.lock.primitive, identity.OfText(id), registry.number(), false)
 		all[i] = o
 		o.special = permitProtocol{leader: ids[0], permanent: a.permanent}
 		registry.replace(permitName(a.lock.names.Key, id), o)

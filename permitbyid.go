@@ -188,7 +188,7 @@ func (s *permitPool) setOwnLease(ctx context.Context, verb string, o *ownership,
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if lost := o.errOf(&o.holds.first); err == nil && lost != nil {
+	if lost := o.holds.first.errLocked(); err == nil && lost != nil {
 		return fault.Op(verb, s.names.Name, fault.ErrNotHeld, lost)
 	}
 	return err

@@ -14,20 +14,24 @@ import (
 
 // permitProtocol stores an id among those of a semaphore.
 type permitProtocol struct {
-	leader    string      // the id of the first of the permits that were requested together
-	permanent bool        // they were requested with leases that do not end
-	waiter    *fairWaiter // of an acquisition that waits in the queue, or nil
+	leader    string // the id of the first of the permits that were requested together
+	permanent bool   // they were requested with leases that do not end
 }
 
-func (p permitProtocol) keys(o *ownership) []string {
-	keys := o.lock.names.FairPermitKeys()
-	if p.permanent {
-		keys = append(keys, keyspace.PermitVoidKey(o.lock.names.Key, p.leader))
+func permitKeys(names *keyspace.Keys, permanent bool, leader string) []string {
+	keys := names.FairPermitKeys()
+	if permanent {
+		keys = append(keys, keyspace.PermitVoidKey(names.Key, leader))
 	}
 	return keys
 }
 
-func (p permitProtocol) acquireCall(a *acquisition, _, _ int) script.Call {
+// permitAttempts requests ids. The first of those that are requested together stands for all.
+type permitAttempts struct {
+	waiter *fairWaiter // of an acquisition that waits in the queue, or nil
+}
+
+func (p permitAttempts) acquireCall(a *acquisition, _, _ int) script.Call {
 	o, awaits := a.ownership, ""
 	stale, ticket, grant := p.waiter.args()
 	if p.waiter != nil {
@@ -36,9 +40,9 @@ func (p permitProtocol) acquireCall(a *acquisition, _, _ int) script.Call {
 	if a.awaitSet {
 		awaits = "1"
 	}
-	args := []string{o.permitEntry(), p.leaseText(a), stale, ticket, grant, awaits, o.lock.client.publish, o.lock.names.Channel}
+	args := []string{permitEntry(o), permitLeaseText(a), stale, ticket, grant, awaits, o.lock.client.publish, o.lock.names.Channel}
 	args = o.lock.client.inbox.ChannelArgs(args, o.lock.names.Key)
-	return script.NewCall(script.PermitAcquire, p.keys(o), append(args, identity.RawID(o.wire)[:identity.GroupIndex])...)
+	return script.NewCall(script.PermitAcquire, permitKeys(o.lock.names, a.permanent, o.wire), append(args, identity.RawID(o.wire)[:identity.GroupIndex])...)
 }
 
 // What lua/permit/acquire.lua says of the place of a waiter: nobody has set the permits, or the waiter is not in the
@@ -48,16 +52,16 @@ const (
 	permitsAside = 2
 )
 
-// leaseText returns the lease as an argument for scripts, "" if it does not end.
-func (p permitProtocol) leaseText(a *acquisition) string {
-	if p.permanent {
+// permitLeaseText returns the lease as an argument for scripts, "" if it does not end.
+func permitLeaseText(a *acquisition) string {
+	if a.permanent {
 		return ""
 	}
 	return a.lock.client.leaseText(a.lease)
 }
 
 // readRefusal reads the place in the queue that the script gave to a waiting ownership.
-func (p permitProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
+func (p permitAttempts) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
 	left, place, err := readPermitRefusal(ans, a.permits())
 	if p.waiter == nil || place == nil {
 		return left, err
@@ -77,17 +81,16 @@ func (p permitProtocol) releaseCall(o *ownership, to release, args []string) scr
 	}
 	id, entry, mark := identity.RawID(o.wire), "", ""
 	if !o.hasBegun() && (p.leader == o.wire || p.leader == "") {
-		id, entry = "", o.permitEntry()
+		id, entry = "", permitEntry(o)
 	}
 	if p.permanent && o.mayBeAcquired() {
 		mark = script.MillisText(undo.LateDelivery)
 	}
 	args = append(args, id, entry, mark, o.lock.client.publish, o.lock.names.Channel)
-	return script.NewCall(script.PermitLeave, p.keys(o), append(o.lock.client.inbox.ChannelArgs(args, o.lock.names.Key), line.PresenceChannel(o.lock.names.Key))...)
+	return script.NewCall(script.PermitLeave, permitKeys(o.lock.names, p.permanent, p.leader),
+		append(o.lock.client.inbox.ChannelArgs(args, o.lock.names.Key), line.PresenceChannel(o.lock.names.Key))...)
 }
 
 func (permitProtocol) renewalCall(o *ownership, lease time.Duration) script.Call {
 	return script.NewCall(script.PermitRenew, []string{keyspace.PermitIDsKey(o.lock.names.Key)}, identity.RawID(o.wire), script.MillisText(lease))
 }
-
-func (permitProtocol) renewalCalls(*ownership, time.Duration) []script.Call { return nil }

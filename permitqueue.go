@@ -21,8 +21,8 @@ import (
 type permitQueues struct {
 	waiters  *fairWaitList
 	lines    *line.FIFOs // for a PermitSemaphore
-	fair     *spec
-	inLine   *spec
+	fair     *acquireSpec
+	inLine   *acquireSpec
 	channels map[string]*permitChannel // by the key of the semaphore; fairWaitList.mu guards it
 }
 
@@ -34,13 +34,14 @@ func newPermitQueues(c *Client) any {
 	q := &permitQueues{lines: line.NewFIFOs(), channels: map[string]*permitChannel{}}
 	q.waiters = newFairWaitList(c, q)
 	q.waiters.sharedChannel = true
-	q.fair = &spec{kind: keyspace.KindFairPermit, family: keyspace.KindPermit, stored: keyspace.KindSemaphore,
+	fair := spec{kind: keyspace.KindFairPermit, family: keyspace.KindPermit, stored: keyspace.KindSemaphore,
 		protocol: permitProtocol{}, renew: script.PermitRenew, renewals: renewBatch, permit: true, handsOver: true, grantMark: "p",
-		line:    line.Exclusive, // whose front does not wait for a hold of this client to end
-		resolve: noOwner, fresh: freshPermits, wait: q.waiters.wait, inUse: permitsInUse, channel: semaphoreChannel}
-	inLine := *q.fair
-	inLine.kind, inLine.wait = keyspace.KindPermit, q.waitInLine
-	q.inLine = &inLine
+		line:  line.Exclusive, // whose front does not wait for a hold of this client to end
+		inUse: permitsInUse, channel: semaphoreChannel}
+	inLine := fair
+	inLine.kind = keyspace.KindPermit
+	q.fair = &acquireSpec{spec: &fair, attempts: permitAttempts{}, resolve: noOwner, fresh: freshPermits, wait: q.waiters.wait}
+	q.inLine = &acquireSpec{spec: &inLine, attempts: permitAttempts{}, resolve: noOwner, fresh: freshPermits, wait: q.waitInLine}
 	return q
 }
 
@@ -68,13 +69,9 @@ func (q *permitQueues) close() { q.waiters.close() }
 func (*permitQueues) refresh() transport.Command  { return script.PermitRefresh }
 func (*permitQueues) keys(p *primitive) []string  { return p.names.FairPermitKeys() }
 func (*permitQueues) channel(p *primitive) string { return p.names.Channel }
-func (*permitQueues) entry(o *ownership) string   { return o.permitEntry() }
+func (*permitQueues) entry(o *ownership) string   { return permitEntry(o) }
 
-func (q *permitQueues) protocolFor(w *fairWaiter) protocol {
-	p := w.ownership.protocol().(permitProtocol)
-	p.waiter = w
-	return p
-}
+func (*permitQueues) attemptsOf(w *fairWaiter) attemptProtocol { return permitAttempts{w} }
 
 // listen implements [fairQueue]. All waiters of a client share one channel. A message on it makes
 // the first of them try again; the others receive grants.
@@ -137,7 +134,7 @@ func (h *permitChannel) Retire(linger time.Duration) bool {
 
 // permitEntry is the entry of an ownership in the queue. Permits that are requested together have
 // one entry, named after the first of them.
-func (o *ownership) permitEntry() string { return o.lock.client.id + ":" + o.wire }
+func permitEntry(o *ownership) string { return o.lock.client.id + ":" + o.wire }
 
 // permitsInUse reports whether this client holds any permit of a group, or is acquiring one.
 func permitsInUse(r *registry, key, first string) bool {

@@ -41,13 +41,13 @@ func (c *Client) NewPermitSemaphore(name string) *PermitSemaphore {
 type permitPool struct {
 	permitCount
 
-	permits *primitive
+	permits *acquirable
 }
 
-func newPermitPool(c *Client, name string, permits *spec) permitPool {
+func newPermitPool(c *Client, name string, permits *acquireSpec) permitPool {
 	o := newSynchronizer(c, keyspace.KindSemaphore, name, semaphoreChannel)
 	count := permitCount{synchronizer: o, secondKey: keyspace.PermitIDsKey(o.names.Key), numeral: "permit semaphore", script: permitsChange}
-	return permitPool{count, primitiveOf(c, permits, o.names)}
+	return permitPool{count, acquirableOf(c, permits, o.names)}
 }
 
 // maxPermits is how many permits one call may acquire.

@@ -12,11 +12,6 @@ type primitive struct {
 	spec   *spec
 }
 
-func newPrimitive(c *Client, s *spec, name string) *primitive {
-	names, _ := c.options.naming().Keys(name) // which knows why the name cannot be used
-	return primitiveOf(c, s, names)
-}
-
 // primitiveOf returns a primitive with known keys.
 func primitiveOf(c *Client, s *spec, names *keyspace.Keys) *primitive {
 	if s.channel != nil {
@@ -27,9 +22,6 @@ func primitiveOf(c *Client, s *spec, names *keyspace.Keys) *primitive {
 
 // Name returns the name as the program gave it.
 func (p *primitive) Name() string { return p.names.Name }
-
-// Client returns the client that made the lock.
-func (p *primitive) Client() *Client { return p.client }
 
 // lineKey returns the name under which goroutines wait for a lock. Both sides of a read/write lock have the same.
 func (p *primitive) lineKey() line.Key {

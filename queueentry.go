@@ -3,10 +3,8 @@ package latchkey
 import (
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/inbox"
-	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -58,14 +56,15 @@ func (o *ownership) ownEntry(made lease.Stamp) *queueEntry {
 	return o.entry
 }
 
-// makeEntry makes the entry of an owner, which never changes.
-func (o *ownership) makeEntry(a *acquisition) {
-	e := o.ownEntry(a.since)
+// makeEntry makes the entry of an owner that wants the lock with that lease. The entry never changes. made is as for
+// ownEntry.
+func (o *ownership) makeEntry(wanted time.Duration, made lease.Stamp) {
+	e := o.ownEntry(made)
 	if e.text != "" {
 		return
 	}
 	of := &o.lock.client.options
-	e.wanted, e.lease = a.lease, min(a.lease, of.StaleWaiterTimeout)
+	e.wanted, e.lease = wanted, min(wanted, of.StaleWaiterTimeout)
 	e.text = o.wire + " " + script.MillisText(e.lease) + " " + o.lock.spec.entryTokens(of.TimeFencing)
 }
 
@@ -79,54 +78,78 @@ type queuePlace struct {
 // known reports whether the attempt needs the queue.
 func (p queuePlace) known() bool { return p.entry != "" || p.oldEntry != "" }
 
-// queuePlace returns what the attempt says of its place in the queue.
-func (a *acquisition) queuePlace(round int) (p queuePlace) {
-	o, b := a.ownership, a.lock.client.inbox
-	if !a.isWaiting || !o.lock.spec.passes || o.isGuest {
+// takePlace returns what an attempt says of its place in the queue, and notes that it is sent. listens says that
+// messages about the owner arrive. poll is the ms after which the attempt is repeated, or "" if it is not a poller's.
+func (o *ownership) takePlace(listens bool, poll string) (p queuePlace) {
+	e := o.entry
+	if e == noEntry {
 		return p
-	}
-	p.poll = a.pollText(round)
-	polls, listens := p.poll != "", false
-	if b.InUse() || polls {
-		o.makeEntry(a)
-		listens = b.Listens(&o.entry.slot)
-	}
-	if o.entry == noEntry {
-		return queuePlace{}
-	}
-	if polls && !listens {
-		b.Expect(&o.entry.slot) // the client may listen by the time of a grant
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	e := o.entry
 	if e.mayBeQueued {
 		p.oldEntry = e.text
 	}
-	if listens || polls {
+	if listens || poll != "" {
 		p.entry = e.text
 		e.mayBeQueued, o.doubt.queued = true, true
 	}
 	switch {
 	case !listens:
-		e.hasPollTime = e.hasPollTime || polls
+		e.hasPollTime = e.hasPollTime || poll != ""
+		p.poll = poll
 	case e.hasPollTime:
 		p.poll = "0"
-	default:
-		p.poll = ""
 	}
 	return p
 }
 
-// pollText returns the ms after which a poller polls again, or "" if the waiter is none.
-func (a *acquisition) pollText(round int) string {
-	switch pause := a.lock.spec.backoff; {
-	case pause != nil && round == 0: // most often it gets the lock
-		return ""
-	case pause != nil:
-		return script.MillisText(pause(round))
+// takeGrant takes the grant that has arrived for the owner, or nil, and returns from when its lease counts. known is
+// true, once, if a release of this client has put the owner into the queue, and no grant has arrived.
+func (o *ownership) takeGrant() (g *grant, from lease.Stamp, known bool) {
+	e := o.entry
+	if e == noEntry {
+		return nil, from, false
 	}
-	return a.lock.client.inbox.PollText(a.lock.names.Key, round)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	g, from = e.grant, e.made
+	if g != nil && g.since != "" && g.since == e.since {
+		from = e.seen
+	}
+	known = e.known && g == nil
+	e.grant, e.known = nil, false
+	return g, from, known
+}
+
+// wantLease makes the owner, which waits in a queue, want that lease. It returns false if the server may have given it
+// a longer one. If the grant of its entry is longer, but no longer than any such grant, the rest is undone when the
+// hold is over.
+func (o *ownership) wantLease(lease time.Duration) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	e, given := o.entry, o.entry.lease
+	switch {
+	case e.grant != nil:
+		given = e.grant.lease
+	case o.doubt.acquisition():
+		given = max(given, e.wanted)
+	}
+	switch {
+	case given > max(lease, e.lease):
+		return false
+	case given > lease:
+		o.doubt.extensionInDoubt(given)
+	}
+	e.wanted = lease
+	return true
+}
+
+// hasOnlyItsPlace reports whether the owner has a place in the queue, and can have nothing else.
+func (o *ownership) hasOnlyItsPlace() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.phase == acquiring && o.entry.mayBeQueued && !o.doubt.mayBeHeld()
 }
 
 // mayBeQueued reports whether the entry of the owner may be in the queue.
@@ -148,72 +171,11 @@ func (o *ownership) seenInQueue(since string, sent lease.Stamp) {
 	}
 }
 
-// awaitsGrant prepares the wait of an attempt that was refused. It reports whether the server will send a
-// message when this client has the lock: the holder of the lock knows the queue, and the owner waits there, or
-// will as soon as the server confirms that this client listens.
-func (a *acquisition) awaitsGrant(round int) bool {
-	o := a.ownership
-	if o == nil || !o.lock.spec.passes || o.isGuest {
-		return false
-	}
-	mayListen := o.lock.client.inbox.Listen(&o.ownEntry(a.since).slot)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return !a.noQueue && (o.entry.mayBeQueued || mayListen && round < pubsub.ConfirmRounds) && (!a.byStranger)
-}
-
 // stopWaiting ends the wait for messages about the owner.
 func (o *ownership) stopWaiting() {
 	if o.lock.spec.handsOver {
 		o.lock.client.inbox.Forget(&o.entry.slot)
 	}
-}
-
-// takeGrant begins the ownership if a grant has arrived for it and is enough. known is true, once, if a release
-// of this client has put the owner into the queue, so that the caller need not query the server.
-func (a *acquisition) takeGrant() (begun, known bool) {
-	o := a.ownership
-	if o.entry == noEntry {
-		return false, false
-	}
-	o.mu.Lock()
-	granted, from := o.entry.grant, o.entry.made
-	if granted != nil && granted.since != "" && granted.since == o.entry.since {
-		from = o.entry.seen
-	}
-	known = o.entry.known && granted == nil
-	o.entry.grant, o.entry.known = nil, false
-	o.mu.Unlock()
-	if known {
-		known = o.lock.client.inbox.Listens(&o.entry.slot)
-	}
-	if granted == nil {
-		return false, known
-	}
-	length := min(a.lease, granted.lease) // the grant may be longer than asked for: see wantLease
-	if !a.isEnough(length, from) {
-		return false, false
-	}
-	now := o.lock.client.clock()
-	for each := range a.each {
-		each.beginWith(&a.request, lease.NewGranted(from, now, length, a.lease, a.renewLease, a.renew), now, now, granted.token)
-	}
-	return true, false
-}
-
-// isEnough reports whether the rest of a grant's lease, which began at from, lasts until it is renewed. If not,
-// the caller queries the server, which knows that the owner holds the lock.
-func (a *acquisition) isEnough(granted time.Duration, from lease.Stamp) bool {
-	c := a.lock.client
-	if async.IsClosed(c.closing) {
-		return false
-	}
-	left := granted - lease.Margin(granted) - c.clock().Since(from)
-	least := granted / 2
-	if !a.renew && a.lease <= granted {
-		least = a.lease * 9 / 10
-	}
-	return c.confirmCalls == nil && a.maxHold == 0 && a.atLeast == 0 && left > least
 }
 
 // waker receives the events that concern a waiter. Its methods must not block.

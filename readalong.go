@@ -13,12 +13,9 @@ import (
 // when no writer waits. So a writer waits only for the rest of that turn and for the readers that are inside
 // then. The next reader needs the server.
 
-// LetIn implements [line.Recipient].
-func (a *acquisition) LetIn(q *line.Line) {
-	if !a.lock.spec.along {
-		return
-	}
-	o, now := a.ownership, a.lock.client.clock()
+// letIn lets those in line in that the ownership may take along.
+func (o *ownership) letIn(q *line.Line) {
+	now := o.lock.client.clock()
 	o.mu.Lock()
 	if !o.mayTakeAlong(now) {
 		o.mu.Unlock()
@@ -35,48 +32,15 @@ func (a *acquisition) LetIn(q *line.Line) {
 	}
 }
 
-// readsAlong makes the call read along with others of its client if possible, and reports whether it does.
-func (a *acquisition) readsAlong() bool {
-	if !a.MayBeLetIn() {
-		return false
-	}
-	q := a.lock.client.waitQueues.Known(a.lock.lineKey())
-	if q == nil {
-		return false
-	}
-	o, is := q.Opened().(*ownership)
-	if !is || !a.forgetUnused() {
-		return false
-	}
-	now := a.lock.client.clock()
+// takeAlongFor returns a hold for a request of this client that may read along, or nil.
+func (o *ownership) takeAlongFor(r *request) *holdState {
+	now := o.lock.client.clock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.mayTakeAlong(now) || !a.Wants(o) {
-		return false
+	if !o.mayTakeAlong(now) || !o.suits(r) {
+		return nil
 	}
-	a.Receive(o.takeAlong(now))
-	return true
-}
-
-// MayBeLetIn implements [line.Recipient]. A call for a chosen owner reads alone, and so does a writer.
-func (a *acquisition) MayBeLetIn() bool {
-	return a.lock.spec.along && a.lock.client.options.Turn > 0 && !a.hasSendMu && !a.untilComplete && a.maxHold == 0
-}
-
-// forgetUnused forgets the owner for which the call was refused. It reports whether there was none, or the
-// server does not know it.
-func (a *acquisition) forgetUnused() bool {
-	o := a.ownership
-	if o == nil {
-		return true
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.phase != acquiring || o.doubt.mayBeHeld() {
-		return false
-	}
-	o.phase, a.ownership = over, nil
-	return true
+	return o.takeAlong(now)
 }
 
 // mayTakeAlong reports whether others may be let in with the holders. o.mu is held.

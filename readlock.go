@@ -6,7 +6,7 @@ import (
 )
 
 // ReadLock is the side of an [RWLock] that many owners may hold at once.
-type ReadLock struct{ *primitive }
+type ReadLock struct{ *baseLock }
 
 // Lock acquires the lock to read, together with other readers. It waits while an owner other than the caller's
 // writes, and while a waiting writer keeps new readers out. It waits until ctx ends or the time of [Wait] is
@@ -79,7 +79,7 @@ func (l *ReadLock) IsLocked(ctx context.Context) (bool, error) { return l.isLock
 // The errors are those of Inspect, and ErrUnknownOutcome: a removal was sent and not answered. It may or may
 // not have happened, and you may repeat it.
 func (l *ReadLock) ForceUnlock(ctx context.Context) (bool, error) {
-	return l.primitive.ForceUnlock(ctx)
+	return l.baseLock.ForceUnlock(ctx)
 }
 
 // RemainingLease returns how long the lock as a whole stays held on the server, by readers or a writer, if
@@ -88,7 +88,7 @@ func (l *ReadLock) ForceUnlock(ctx context.Context) (bool, error) {
 //
 // The errors are those of Inspect.
 func (l *ReadLock) RemainingLease(ctx context.Context) (time.Duration, error) {
-	return l.primitive.RemainingLease(ctx)
+	return l.baseLock.RemainingLease(ctx)
 }
 
 // Inspect returns the readers and writers on the server: both sides of the lock, and for each [Holder] which
@@ -100,5 +100,5 @@ func (l *ReadLock) RemainingLease(ctx context.Context) (time.Duration, error) {
 // kind of object (the Inspection then says what it is), ErrInvalid if the name cannot be used, or is a
 // *rueidis.RedisError if the server refuses.
 func (l *ReadLock) Inspect(ctx context.Context) (Inspection, error) {
-	return l.primitive.Inspect(ctx)
+	return l.baseLock.Inspect(ctx)
 }

@@ -34,12 +34,12 @@ func (l *RedLock) useLine() *line.FIFO {
 func identityOf(kind keyspace.Kind, members []member) string {
 	each := make([]string, len(members))
 	for i, m := range members {
-		switch m := m.(type) {
-		case *primitive:
-			each[i] = fmt.Sprintf("%s %s %q", m.spec.kind, m.client.id, m.names.Key)
-		case *compositeLock:
-			each[i] = identityOf(m.kind, m.members)
+		if c, is := m.(*compositeLock); is {
+			each[i] = identityOf(c.kind, c.members)
+			continue
 		}
+		p := m.primitives()[0]
+		each[i] = fmt.Sprintf("%s %s %q", p.spec.kind, p.client.id, p.names.Key)
 	}
 	slices.Sort(each)
 	return fmt.Sprintf("%s(%s)", kind, strings.Join(each, ", "))

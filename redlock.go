@@ -131,11 +131,10 @@ func (l *RedLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold,
 func (l *RedLock) refuseOneServer() error {
 	on := map[string]member{}
 	for _, m := range l.members {
-		p, is := m.(*primitive)
-		if !is {
+		if isComposite(m) {
 			continue
 		}
-		id := p.client.serverID()
+		id := m.primitives()[0].client.serverID()
 		if other, twice := on[id]; twice && id != "" {
 			return fault.Invalid("%q and %q are on one server", other.Name(), m.Name())
 		}

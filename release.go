@@ -13,21 +13,22 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// releaseHold releases one hold: to the next goroutine in line, or to the server. It uncounts the hold before
+// release releases the hold: to the next goroutine in line, or to the server. It uncounts the hold before
 // it has sendMu, so that a wait for sendMu cannot keep the hold alive.
-func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
+func (s *holdState) release(ctx context.Context) error {
+	o := s.ownership
 	awaited := o.links.FirstInLine() != nil
-	if awaited && o.passOn(s) {
+	if awaited && s.passOn() {
 		return nil
 	}
-	if done, err := o.beginRelease(s); done || err != nil {
+	if done, err := s.beginRelease(); done || err != nil {
 		return err
 	}
 	if !o.lockToRelease(ctx) {
 		return o.releaseFailed(transport.Answer{}, transport.Unavailable(transport.ErrSilent))
 	}
 	defer o.sendMu.Unlock()
-	if done, err := o.reportRelease(s); done {
+	if done, err := s.reportRelease(); done {
 		return err
 	}
 	if o.keptAfter(0) == 0 {
@@ -45,7 +46,7 @@ func (o *ownership) releaseHold(ctx context.Context, s *holdState) error {
 		return fault.Op("unlock", o.lock.Name(), fault.ErrNotHeld, fault.ErrLost)
 	}
 	o.released(s, a)
-	_, err = o.reportRelease(s)
+	_, err = s.reportRelease()
 	return err
 }
 
@@ -71,7 +72,8 @@ func (o *ownership) lockToRelease(ctx context.Context) bool {
 
 // reportRelease returns the result of Unlock if the hold is over by now. The result is nil for the first call
 // that reports on a release, even if the release happened in the background after Unlock had failed.
-func (o *ownership) reportRelease(s *holdState) (done bool, err error) {
+func (s *holdState) reportRelease() (done bool, err error) {
+	o := s.ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
@@ -87,7 +89,8 @@ func (o *ownership) reportRelease(s *holdState) (done bool, err error) {
 // beginRelease uncounts a hold before anything is sent, so that no renewal and no re-entry can follow. It may
 // be called again after a failed release. If others read along, the hold leaves them and is over without a
 // request: done is true.
-func (o *ownership) beginRelease(s *holdState) (done bool, err error) {
+func (s *holdState) beginRelease() (done bool, err error) {
+	o := s.ownership
 	if o.lock.spec.along {
 		_ = s.Err() // ends what should have ended already, without a request
 	}

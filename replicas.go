@@ -27,10 +27,6 @@ type Replicas struct {
 	Timeout time.Duration
 }
 
-// maxWaits is how many acquisitions of a client wait for the replicas of one node at the same time. Each of
-// them uses a connection of its own.
-const maxWaits = 16
-
 // DefaultReplicaTimeout is the default of [Replicas].
 const DefaultReplicaTimeout = time.Second
 

@@ -14,7 +14,7 @@ import (
 func resolveOwner(ctx context.Context, a *acquisition) (*ownership, error) {
 	p, owner := a.lock, a.named()
 	if owner.IsZero() {
-		if h := holdFrom(ctx, p, ""); h != nil {
+		if h := holdFrom(ctx, &p.primitive, ""); h != nil {
 			a.under = h
 			return h.ownership, p.mayEnter(h.ownership)
 		}
@@ -28,12 +28,12 @@ func resolveOwner(ctx context.Context, a *acquisition) (*ownership, error) {
 	if owner.IsZero() {
 		return nil, nil //nolint:nilnil // no owner is not an error
 	}
-	o := p.client.registry.find(p, owner)
+	o := p.client.registry.find(&p.primitive, owner)
 	return o, p.mayEnter(o)
 }
 
 // mayEnter refuses an acquisition that could only wait for itself, or that would mix two kinds of lock.
-func (p *primitive) mayEnter(o *ownership) error {
+func (p *acquirable) mayEnter(o *ownership) error {
 	switch {
 	case o.lock.spec.family != p.spec.family:
 		return fault.WrongKind(keyspace.Noun(p.spec.stored), keyspace.Noun(o.lock.spec.stored), nil)
@@ -50,5 +50,5 @@ func noOwner(context.Context, *acquisition) (*ownership, error) {
 
 // freshOwner makes an ownership for a new owner.
 func freshOwner(a *acquisition) (o *ownership, others []*ownership) {
-	return a.lock.client.registry.fresh(a.lock), nil
+	return a.lock.client.registry.fresh(&a.lock.primitive), nil
 }

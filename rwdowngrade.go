@@ -29,57 +29,60 @@ func downgrade(ctx context.Context, h *hold.Handle) (*hold.Handle, error) {
 		return nil, fault.Op("downgrade", h.Name(), err)
 	}
 	defer o.lock.client.working.Done()
-	read, err := o.downgrade(ctx, s)
+	read, err := downgradeHold(ctx, s)
 	if err != nil {
 		return nil, fault.Op("downgrade", h.Name(), o.lock.client.wrongKind(ctx, o.lock.names, keyspace.KindRWLock, err))
 	}
 	return read, nil
 }
 
-func (o *ownership) downgrade(ctx context.Context, s *holdState) (*hold.Handle, error) {
-	n, began := o.nest(newPrimitive(o.lock.client, readSpec, o.lock.Name()), nil), o.lock.client.clock()
+func downgradeHold(ctx context.Context, s *holdState) (*hold.Handle, error) {
+	o := s.ownership
+	lock := newAcquirable(o.lock.client, readSpec, o.lock.Name())
+	n, began := o.nest(&lock.primitive, nil), o.lock.client.clock()
 	defer n.forgetUnused()
 	for _, each := range []*ownership{o, n} {
 		if !each.lockToRelease(ctx) {
-			if _, err := o.beginRelease(s); err != nil {
+			if _, err := s.beginRelease(); err != nil {
 				return nil, err
 			}
 			return nil, o.releaseFailed(transport.Answer{}, transport.Unavailable(transport.ErrSilent))
 		}
 		defer each.sendMu.Unlock()
 	}
-	if err := o.mayDowngrade(s); err != nil {
+	if err := mayDowngrade(s); err != nil {
 		return nil, err
 	}
-	r, err := o.downgraded(s)
+	r, err := readRequest(s)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := o.beginRelease(s); err != nil {
+	if _, err := s.beginRelease(); err != nil {
 		return nil, err
 	}
 	r.parent = o.lock.client.reporter.Parent(ctx)
-	a := &acquisition{request: r, lock: n.lock, ownership: n, began: began}
-	ans, err := a.sendDowngrade()
-	return o.downgradeAnswered(s, a, ans, err)
+	a := &acquisition{request: r, lock: lock, ownership: n, began: began}
+	ans, err := sendDowngrade(a)
+	return downgradeAnswered(s, a, ans, err)
 }
 
 // downgradeAnswered ends the write hold s, and makes the hold of a if the server has granted it. sendMu of both
 // ownerships is held.
-func (o *ownership) downgradeAnswered(s *holdState, a *acquisition, ans transport.Answer, err error) (*hold.Handle, error) {
+func downgradeAnswered(s *holdState, a *acquisition, ans transport.Answer, err error) (*hold.Handle, error) {
+	o := s.ownership
 	switch {
 	case err != nil:
 		a.ownership.noteDoubt(ans)
-		_, err = a.abandonEntry(err)
+		_, err = abandonEntry(a, err)
 		return nil, errors.Join(err, o.releaseFailed(ans, err))
 	case ans.Null:
 		o.lose(fault.ErrLost, "the key was gone when the hold was downgraded")
-		_, err = a.abandonEntry(fault.ErrLost)
+		_, err = abandonEntry(a, fault.ErrLost)
 		return nil, errors.Join(fault.ErrNotHeld, err)
 	}
-	read, err := a.arrive(ans)
+	read, err := arrive(a, ans)
 	o.finishRelease(ans)
-	_, _ = o.reportRelease(s)
+	_, _ = s.reportRelease()
 	o.lock.client.record.TellChanges() // the owner continues without the note of the write hold
 	if err == nil {
 		a.observeEnd(false, nil)
@@ -88,12 +91,13 @@ func (o *ownership) downgradeAnswered(s *holdState, a *acquisition, ans transpor
 }
 
 // mayDowngrade checks that the hold is the only one. sendMu is held.
-func (o *ownership) mayDowngrade(s *holdState) error {
+func mayDowngrade(s *holdState) error {
+	o := s.ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
-	case o.errOf(s) != nil:
-		return fault.NotHeld(o.errOf(s))
+	case s.errLocked() != nil:
+		return fault.NotHeld(s.errLocked())
 	case o.valid() <= 0:
 		return errors.Join(fault.ErrNotHeld, fault.ErrLost)
 	case o.keptAfter(0) > 0:
@@ -104,8 +108,9 @@ func (o *ownership) mayDowngrade(s *holdState) error {
 	return nil
 }
 
-// downgraded returns the request for the read hold. The rest of the write hold's limit still applies to it.
-func (o *ownership) downgraded(s *holdState) (request, error) {
+// readRequest returns the request for the read hold. The rest of the write hold's limit still applies to it.
+func readRequest(s *holdState) (request, error) {
+	o := s.ownership
 	now := o.lock.client.clock()
 	left := s.limit.Valid(now)
 	o.mu.Lock()
@@ -123,13 +128,13 @@ const downgradedBefore = -2
 
 // sendDowngrade requests one more read hold in place of the write hold. It does not stop when the caller's
 // context ends: the write hold is given up.
-func (a *acquisition) sendDowngrade() (transport.Answer, error) {
+func sendDowngrade(a *acquisition) (transport.Answer, error) {
 	o, p := a.ownership, a.lock
 	count := o.count() + 1
 	o.noteCount(count, false)
 	ans, err := o.lock.client.sender.Call(o.lock.client.sender.Detached(context.Background()), nil, script.RWDowngrade.Confirmed(o.lock.client.confirmCalls),
 		append(rwKeys(p.names.Key), leaseKeys(p.names.Key, o.wire)+strconv.Itoa(count)),
-		[]string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), o.protocol().(readProtocol).number, o.lock.client.publish, p.names.Channel, line.PresenceChannel(p.names.Key)})
+		[]string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), readNumber(o), o.lock.client.publish, p.names.Channel, line.PresenceChannel(p.names.Key)})
 	if n, _ := ans.Message.AsInt64(); n == downgradedBefore {
 		ans.Sent = ans.FirstSent // from an earlier attempt, with which the lease began
 	}
@@ -140,20 +145,20 @@ func (a *acquisition) sendDowngrade() (transport.Answer, error) {
 }
 
 // arrive makes the hold of a read that the server has granted: the first of its ownership, or one more.
-func (a *acquisition) arrive(ans transport.Answer) (*hold.Handle, error) {
+func arrive(a *acquisition, ans transport.Answer) (*hold.Handle, error) {
 	o := a.ownership
 	if o.currentPhase() == acquiring {
 		return a.conclude(a.accept(ans))
 	}
 	s, cause := o.addHold(&a.request, a.under, ans)
 	if cause != nil {
-		return a.abandonEntry(cause)
+		return abandonEntry(a, cause)
 	}
 	return hold.New(s), nil
 }
 
 // abandonEntry gives up a read that was requested: the server's count is reset.
-func (a *acquisition) abandonEntry(cause error) (*hold.Handle, error) {
+func abandonEntry(a *acquisition, cause error) (*hold.Handle, error) {
 	o := a.ownership
 	if o.currentPhase() == acquiring {
 		return a.conclude(cause)

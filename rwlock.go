@@ -54,13 +54,15 @@ var (
 
 var (
 	// A script renews fewer of these holds than of others: a reader takes four times as long.
-	readSpec = &spec{kind: keyspace.KindRead, family: keyspace.KindRWLock, stored: keyspace.KindRWLock, protocol: readProtocol{},
-		renew: script.RWRenew, channel: rwChannel, renewals: renewBatch / 4, reentrant: true, side: keyspace.KindRead, line: line.Shared, along: true,
-		resolve: resolveSide, fresh: freshOwner, ceiling: signOfLife}
-	writeSpec = &spec{kind: keyspace.KindWrite, family: keyspace.KindRWLock, stored: keyspace.KindRWLock, protocol: writeProtocol{},
-		renew: script.RWRenew, channel: rwChannel, renewals: renewBatch / 4, reentrant: true, side: keyspace.KindWrite, line: line.Exclusive,
-		passes: true, handsOver: true, grantMark: "w",
-		resolve: resolveSide, fresh: freshOwner, ceiling: signOfLife}
+	readSpec = &acquireSpec{
+		spec: &spec{kind: keyspace.KindRead, family: keyspace.KindRWLock, stored: keyspace.KindRWLock, protocol: readProtocol{}, renewEach: readRenewals,
+			renew: script.RWRenew, channel: rwChannel, renewals: renewBatch / 4, reentrant: true, side: keyspace.KindRead, line: line.Shared, along: true},
+		attempts: readProtocol{}, resolve: resolveSide, fresh: freshOwner, ceiling: signOfLife}
+	writeSpec = &acquireSpec{
+		spec: &spec{kind: keyspace.KindWrite, family: keyspace.KindRWLock, stored: keyspace.KindRWLock, protocol: writeProtocol{}, renewEach: writeRenewals,
+			renew: script.RWRenew, channel: rwChannel, renewals: renewBatch / 4, reentrant: true, side: keyspace.KindWrite, line: line.Exclusive,
+			passes: true, handsOver: true, grantMark: "w"},
+		attempts: writeProtocol{}, resolve: resolveSide, fresh: freshOwner, ceiling: signOfLife}
 )
 
 // signOfLife is the longest time between two requests of a waiting reader or writer, so that the server knows
@@ -69,7 +71,7 @@ func signOfLife(c *Client) time.Duration { return c.options.StaleWaiterTimeout /
 
 // NewRWLock returns the read/write lock with that name. It sends nothing.
 func (c *Client) NewRWLock(name string) *RWLock {
-	read, write := newPrimitive(c, readSpec, name), newPrimitive(c, writeSpec, name)
+	read, write := newBaseLock(c, readSpec, name), newBaseLock(c, writeSpec, name)
 	return &RWLock{read: &ReadLock{read}, write: &WriteLock{write}}
 }
 
@@ -85,8 +87,8 @@ func (l *RWLock) Reader() *ReadLock { return l.read }
 // Writer returns the write side. It does not lock: call [WriteLock.Lock] on it.
 func (l *RWLock) Writer() *WriteLock { return l.write }
 
-func (p *primitive) isLocked(ctx context.Context, write bool) (bool, error) {
-	i, err := p.inspect(ctx)
+func (l *baseLock) isLocked(ctx context.Context, write bool) (bool, error) {
+	i, err := l.inspect(ctx)
 	if err != nil {
 		return false, err
 	}

@@ -14,14 +14,19 @@ import (
 // the leases of its readers, and the waiting writers.
 
 // readProtocol stores a reader in the hash of a read/write lock.
-type readProtocol struct {
-	// number distinguishes an ownership that reads for an owner that writes from others under the same name. It
-	// is "" for any other ownership. The server ignores commands with an older number: the late release of an
-	// earlier read must not end this one.
-	number string
+type readProtocol struct{}
+
+// readNumber distinguishes an ownership that reads for an owner that writes from others under the same name. It
+// is "" for any other ownership. The server ignores commands with an older number: the late release of an
+// earlier read must not end this one.
+func readNumber(o *ownership) string {
+	if !o.isNested() {
+		return ""
+	}
+	return strconv.FormatUint(o.number, 10)
 }
 
-func (p readProtocol) acquireCall(a *acquisition, count, round int) script.Call {
+func (readProtocol) acquireCall(a *acquisition, count, round int) script.Call {
 	o, holds := a.ownership, strconv.Itoa(count)
 	waits := "0"
 	switch {
@@ -31,26 +36,26 @@ func (p readProtocol) acquireCall(a *acquisition, count, round int) script.Call 
 		waits = "1"
 	}
 	return script.NewCall(script.RWReadAcquire, append(rwKeys(o.lock.names.Key), leaseKeys(o.lock.names.Key, o.wire)+holds),
-		o.wire, o.lock.client.leaseText(a.lease), holds, p.number, waits, o.lock.client.staleMS)
+		o.wire, o.lock.client.leaseText(a.lease), holds, readNumber(o), waits, o.lock.client.staleMS)
 }
 
 func (readProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
-	return a.readRWRefusal(ans, "waiting writers")
+	return readRWRefusal(a, ans, "waiting writers")
 }
 
-func (p readProtocol) releaseCall(o *ownership, to release, args []string) script.Call {
+func (readProtocol) releaseCall(o *ownership, to release, args []string) script.Call {
 	c := script.Call{Cmd: script.RWReadRelease, Keys: appendLeaseKeys(append(rwKeys(o.lock.names.Key), o.lock.names.Queue()), o.lock.names.Key, o.wire, o.mostHolds())}
-	args = append(args, o.wire, strconv.Itoa(to.count), p.number, o.lock.client.publish, o.lock.names.Channel, script.MillisText(to.raise))
+	args = append(args, o.wire, strconv.Itoa(to.count), readNumber(o), o.lock.client.publish, o.lock.names.Channel, script.MillisText(to.raise))
 	c.Args = append(o.lock.client.inbox.ChannelArgs(args, o.lock.names.Key), line.PresenceChannel(o.lock.names.Key), o.lock.names.Queue())
 	return c
 }
 
-func (p readProtocol) renewalCall(o *ownership, lease time.Duration) script.Call {
-	return rwRenewal(o, "read", p.number, o.count(), lease)
+func (readProtocol) renewalCall(o *ownership, lease time.Duration) script.Call {
+	return rwRenewal(o, "read", readNumber(o), o.count(), lease)
 }
 
-func (p readProtocol) renewalCalls(o *ownership, lease time.Duration) []script.Call {
-	return rwRenewals(o, o.wire, p.number, o.count(), lease)
+func readRenewals(o *ownership, lease time.Duration) []script.Call {
+	return rwRenewals(o, o.wire, readNumber(o), o.count(), lease)
 }
 
 // writeProtocol stores the writer in the hash of a read/write lock.
@@ -77,7 +82,7 @@ func (writeProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dur
 	if a.isWaiting {
 		a.ownership.markQueued()
 	}
-	return a.readRWRefusal(ans, "waiting readers")
+	return readRWRefusal(a, ans, "waiting readers")
 }
 
 func (writeProtocol) releaseCall(o *ownership, to release, args []string) script.Call {
@@ -95,7 +100,7 @@ func (writeProtocol) renewalCall(o *ownership, lease time.Duration) script.Call 
 	return rwRenewal(o, "write", "", 0, lease)
 }
 
-func (writeProtocol) renewalCalls(o *ownership, lease time.Duration) []script.Call {
+func writeRenewals(o *ownership, lease time.Duration) []script.Call {
 	return rwRenewals(o, o.wire+":write", "", 0, lease)
 }
 

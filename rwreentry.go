@@ -2,7 +2,6 @@ package latchkey
 
 import (
 	"context"
-	"strconv"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
@@ -17,12 +16,12 @@ import (
 func resolveSide(ctx context.Context, a *acquisition) (*ownership, error) {
 	p, owner := a.lock, a.named()
 	if owner.IsZero() {
-		if h := holdFrom(ctx, p, p.spec.side); h != nil {
+		if h := holdFrom(ctx, &p.primitive, p.spec.side); h != nil {
 			a.under = h
 			return h.ownership, nil
 		}
-		if h := holdFrom(ctx, p, p.spec.otherSide()); h != nil {
-			if o, err := h.ownership.otherSide(p, h); o != nil || err != nil {
+		if h := holdFrom(ctx, &p.primitive, p.spec.otherSide()); h != nil {
+			if o, err := otherSide(h.ownership, &p.primitive, h); o != nil || err != nil {
 				return o, err
 			}
 		}
@@ -37,19 +36,12 @@ func resolveSide(ctx context.Context, a *acquisition) (*ownership, error) {
 	if owner.ClientID() != p.client.id {
 		return nil, fault.Invalid("owner %v belongs to another client and cannot join a hold of a read/write lock", owner)
 	}
-	return p.client.registry.findSide(p, owner)
-}
-
-func (s *spec) otherSide() keyspace.Kind {
-	if s.side == keyspace.KindRead {
-		return keyspace.KindWrite
-	}
-	return keyspace.KindRead
+	return findSide(&p.primitive, owner)
 }
 
 // otherSide returns the ownership on the side of p for an owner that has o on the other side: under a hold of
 // it, or, if under is nil, for its owner. It returns nil to read under a hold that has just ended.
-func (o *ownership) otherSide(p *primitive, under *holdState) (*ownership, error) {
+func otherSide(o *ownership, p *primitive, under *holdState) (*ownership, error) {
 	switch {
 	case p.spec.side == keyspace.KindRead:
 		return o.nest(p, under), nil
@@ -59,36 +51,14 @@ func (o *ownership) otherSide(p *primitive, under *holdState) (*ownership, error
 	return nil, fault.ErrUpgrade
 }
 
-// nest returns the ownership that reads for an owner that writes: under a hold of it, or, if under is nil, for
-// its owner. It returns nil if the hold has ended: another goroutine may write under the same owner by then.
-func (o *ownership) nest(p *primitive, under *holdState) *ownership {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if under != nil && !under.Active() {
-		return nil
-	}
-	if o.sibling == nil || !o.sibling.usable() {
-		o.sibling = o.lock.client.registry.nested(p, o)
-	}
-	return o.sibling
-}
-
-// nested makes an ownership that reads, under the name of an owner that writes.
-func (r *registry) nested(p *primitive, writer *ownership) *ownership {
-	number := r.number()
-	o := r.build(p, writer.owner(), number, false)
-	o.sibling, o.special = writer, readProtocol{number: strconv.FormatUint(number, 10)}
-	r.replace(ownedName{p.names.Key, p.spec.side, o.owner()}, o)
-	return o
-}
-
 // findSide returns the ownership of an explicit owner on a side of a read/write lock.
-func (r *registry) findSide(p *primitive, owner identity.Owner) (*ownership, error) {
+func findSide(p *primitive, owner identity.Owner) (*ownership, error) {
+	r := p.client.registry
 	if o := r.known(ownedName{p.names.Key, p.spec.side, owner}); o != nil && o.usable() && o.mayBeEntered(nil) {
 		return o, nil
 	}
 	if other := r.known(ownedName{p.names.Key, p.spec.otherSide(), owner}); other != nil && other.live() && other.mayBeEntered(nil) {
-		return other.otherSide(p, nil)
+		return otherSide(other, p, nil)
 	}
 	return r.newFor(p, ownedName{p.names.Key, p.spec.side, owner}), nil
 }

@@ -12,7 +12,7 @@ import (
 
 // readRWRefusal reads the reply of lua/rw/refusal.lua: when to try again, and who holds the lock. first names those
 // who go first if nobody holds the lock against the caller.
-func (a *acquisition) readRWRefusal(ans transport.Answer, first string) (left time.Duration, err error) {
+func readRWRefusal(a *acquisition, ans transport.Answer, first string) (left time.Duration, err error) {
 	reply, err := ans.Message.ToArray()
 	if err != nil || len(reply) < 4 || len(reply) > 6 {
 		return 0, script.ErrReply

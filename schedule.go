@@ -106,7 +106,10 @@ func (o *ownership) RenewalCall(lease time.Duration) script.Call {
 
 // RenewalCalls implements [watchedHold].
 func (o *ownership) RenewalCalls(lease time.Duration) []script.Call {
-	return o.protocol().renewalCalls(o, lease)
+	if each := o.lock.spec.renewEach; each != nil {
+		return each(o, lease)
+	}
+	return nil
 }
 
 // Renewed notes that the server has renewed the lease or verified the hold. A result above 1 says that the lease ends

@@ -1,11 +1,11 @@
 package latchkey
 
 import (
-	"context"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -37,21 +37,11 @@ type spec struct {
 	// not numbers of this client; or nil.
 	inUse  func(r *registry, key, owner string) bool
 	recipe bool // other libraries implement it too, and publish nothing when they release it
-
-	// resolve finds the ownership, possibly shared with other calls, that an acquisition is for;
-	// nil means a new owner.
-	resolve func(context.Context, *acquisition) (*ownership, error)
-	// fresh makes the ownership of a new owner, and others that begin together with it.
-	fresh func(*acquisition) (o *ownership, others []*ownership)
-	// wait makes attempts until one acquires. It is nil for the kinds whose acquisitions wait in
-	// one line for each key.
-	wait func(context.Context, *acquisition) error
-	// backoff returns how long a spin lock rests after that many rounds. It is nil for all others.
-	backoff func(round int) time.Duration
+	// renewEach returns the renewals of a hold with several keys, key by key, to be sent one after the other. The
+	// hold is renewed if all of them succeed. It is nil for kinds with one key.
+	renewEach func(o *ownership, lease time.Duration) []script.Call
 	// channel is where its release is published, or nil for the channel of a lock.
 	channel func(key string) string
-	// ceiling is the longest time between two attempts of the front, or nil for the poll ceiling.
-	ceiling func(*Client) time.Duration
 }
 
 // passesInside reports whether its ownerships are also passed on in memory. Each hold of a fenced lock takes its
@@ -86,3 +76,11 @@ func (s *spec) ignoresOwnRelease() bool { return s.isLock() && s.side == "" }
 
 // lineRests reports whether the waiters in line send nothing while this client holds the lock.
 func (s *spec) lineRests() bool { return s.line == line.Only || s.passes }
+
+// otherSide returns the other side of a lock with two.
+func (s *spec) otherSide() keyspace.Kind {
+	if s.side == keyspace.KindRead {
+		return keyspace.KindWrite
+	}
+	return keyspace.KindRead
+}

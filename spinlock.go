@@ -13,7 +13,7 @@ import (
 // SpinLock is a re-entrant [Lock] whose waiters subscribe to nothing: they try again after growing
 // pauses, as those of Redisson's spin lock do. It suits servers where pub/sub is unavailable or too
 // expensive. Its releases still wake the waiters of a Lock of the same name.
-type SpinLock struct{ *primitive }
+type SpinLock struct{ *baseLock }
 
 var _ Locker = (*SpinLock)(nil)
 
@@ -23,7 +23,7 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 	b := backoff.withDefaults()
 	names, err := c.options.naming().Keys(name)
 	names.Invalid = cmp.Or(err, b.check())
-	return &SpinLock{primitiveOf(c, spinSpec(b), names)}
+	return &SpinLock{&baseLock{*acquirableOf(c, spinSpec(b), names)}}
 }
 
 // Lock acquires the lock. It waits while another owner holds it, until ctx ends or the time of
@@ -67,9 +67,10 @@ func (l *SpinLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 
 // spinSpec is the spec of the re-entrant lock, except that it waits by back-off. Its release publishes as any other:
 // waiters of other locks of that name rely on the message.
-func spinSpec(b Backoff) *spec {
-	s := *lockSpec
-	s.kind, s.backoff = keyspace.KindSpin, b.pause
+func spinSpec(b Backoff) *acquireSpec {
+	s, of := *lockSpec, *lockSpec.spec
+	of.kind = keyspace.KindSpin
+	s.spec, s.backoff = &of, b.pause
 	return &s
 }
 

@@ -190,3 +190,19 @@ func ttlText(d time.Duration) (string, error) {
 	}
 	return script.MillisText(d), lease.Check("the TTL", d)
 }
+
+// observeCall reports the outcome of a call on an object that has no ownership: it succeeded or gave up.
+func (o *synchronizer) observeCall(parent *context.Context, got report.EventType, count int, began time.Time, err error) {
+	e := report.Event{Type: got, Kind: o.kind, Name: o.names.Name, Count: count, Wait: time.Since(began), Err: err}
+	if err != nil {
+		e.Type = report.GaveUp
+	}
+	o.client.reporter.Observe(parent, e)
+}
+
+// observeAttempt reports one attempt to acquire count permits.
+func (o *synchronizer) observeAttempt(parent *context.Context, count int, err error) {
+	if parent != nil {
+		o.client.reporter.Observe(parent, report.Event{Type: report.Attempt, Kind: o.kind, Name: o.names.Name, Count: count, Err: script.Returned(err)})
+	}
+}

@@ -6,7 +6,7 @@ import (
 )
 
 // WriteLock is the write side of an [RWLock]. One owner holds it, alone.
-type WriteLock struct{ *primitive }
+type WriteLock struct{ *baseLock }
 
 // Lock acquires the lock to write, alone. It waits while another owner reads or writes, until ctx
 // ends or the time of [Wait] is over; with neither, it waits without limit. The other options are
@@ -81,7 +81,7 @@ func (l *WriteLock) IsLocked(ctx context.Context) (bool, error) { return l.isLoc
 // The errors are those of Inspect, and ErrUnknownOutcome: a removal was sent and not answered. It
 // may or may not have happened, and you may repeat it.
 func (l *WriteLock) ForceUnlock(ctx context.Context) (bool, error) {
-	return l.primitive.ForceUnlock(ctx)
+	return l.baseLock.ForceUnlock(ctx)
 }
 
 // RemainingLease returns how long the lock as a whole, for readers or a writer, stays held if
@@ -90,7 +90,7 @@ func (l *WriteLock) ForceUnlock(ctx context.Context) (bool, error) {
 //
 // The errors are those of Inspect.
 func (l *WriteLock) RemainingLease(ctx context.Context) (time.Duration, error) {
-	return l.primitive.RemainingLease(ctx)
+	return l.baseLock.RemainingLease(ctx)
 }
 
 // Inspect returns who reads and who writes. It shows both sides of the lock, and the side of each
@@ -102,5 +102,5 @@ func (l *WriteLock) RemainingLease(ctx context.Context) (time.Duration, error) {
 // ErrClosed, ErrWrongKind if the key is another kind of object (the Inspection then says what it
 // is), ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server refuses.
 func (l *WriteLock) Inspect(ctx context.Context) (Inspection, error) {
-	return l.primitive.Inspect(ctx)
+	return l.baseLock.Inspect(ctx)
 }

@@ -1,0 +1,38 @@
+package latchkey
+
+import (
+	"github.com/latchkey-go/latchkey/internal/engine/report"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
+)
+
+// observeAttempt reports one attempt.
+func (a *acquisition) observeAttempt(err error) {
+	if o := a.ownership; a.parent != nil {
+		e := o.lock.event(report.Attempt, o.number, o.owner())
+		e.Err = script.Returned(err)
+		o.lock.client.reporter.Observe(a.parent, e)
+	}
+}
+
+// observeEnd reports the outcome of the call: a hold, possibly a re-entry, or an error.
+func (a *acquisition) observeEnd(reentry bool, err error) {
+	if a.parent == nil {
+		return
+	}
+	c := a.lock.client
+	wait := c.clock().Since(a.began)
+	if err != nil {
+		var e report.Event
+		if o := a.ownership; o != nil {
+			e = o.lock.event(report.GaveUp, o.number, o.owner())
+		} else {
+			e = report.Event{Type: report.GaveUp, Kind: a.lock.spec.kind, Name: a.lock.Name()}
+		}
+		e.Err, e.Wait = err, wait
+		c.reporter.Observe(a.parent, e)
+		return
+	}
+	for o := range a.each {
+		o.observeAcquired(a.parent, wait, reentry)
+	}
+}

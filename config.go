@@ -1,0 +1,52 @@
+package latchkey
+
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// config is the settings of a client, checked and complete. [Options] explains the fields of the same names.
+type config struct {
+	Lease              time.Duration
+	MaxHold            time.Duration
+	StaleWaiterTimeout time.Duration
+	RedissonFairWait   time.Duration
+	PollCeiling        time.Duration
+	RetryBudget        time.Duration
+	Turn               time.Duration
+	MaxInFlight        int
+	KeyPrefix          string
+	NameMapper         func(name string) string
+	LazyConnect        bool
+	Sharding           pubsub.Sharding
+	TimeFencing        bool
+	Label              string
+	Observes           bool // there is an observer
+	ReportDropped      bool
+
+	// confirmation returns how replicas confirm the commands of a client, or nil if they need not. waits is how
+	// many commands may wait for the replicas of one node at once.
+	confirmation func(id string, waits int) *transport.Replication
+	clock        func() lease.Stamp // for tests, or nil for the clock of the system
+}
+
+// naming says how keys are made of names.
+func (c *config) naming() keyspace.Naming {
+	return keyspace.Naming{Prefix: c.KeyPrefix, Map: c.NameMapper}
+}
+
+// label returns the name of the client that people see, or "".
+func (c *config) label() string {
+	if c.Label == NoLabel {
+		return ""
+	}
+	return c.Label
+}
+
+// maxWaits is how many acquisitions of a client wait for the replicas of one node at the same time. Each of
+// them uses a connection of its own.
+const maxWaits = 16

@@ -1,0 +1,84 @@
+package latchkey
+
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/async"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
+)
+
+// queuePlace returns what the attempt says of its place in the queue.
+func (a *acquisition) queuePlace(round int) queuePlace {
+	o, b := a.ownership, a.lock.client.inbox
+	if !a.isWaiting || !o.lock.spec.passes || o.isGuest {
+		return queuePlace{}
+	}
+	poll, listens := a.pollText(round), false
+	if b.InUse() || poll != "" {
+		o.makeEntry(a.lease, a.since)
+		listens = b.Listens(&o.entry.slot)
+	}
+	if poll != "" && !listens {
+		b.Expect(&o.entry.slot) // the client may listen by the time of a grant
+	}
+	return o.takePlace(listens, poll)
+}
+
+// pollText returns the ms after which a poller polls again, or "" if the waiter is none.
+func (a *acquisition) pollText(round int) string {
+	switch pause := a.lock.spec.backoff; {
+	case pause != nil && round == 0: // most often it gets the lock
+		return ""
+	case pause != nil:
+		return script.MillisText(pause(round))
+	}
+	return a.lock.client.inbox.PollText(a.lock.names.Key, round)
+}
+
+// awaitsGrant prepares the wait of an attempt that was refused. It reports whether the server will send a
+// message when this client has the lock: the holder of the lock knows the queue, and the owner waits there, or
+// will as soon as the server confirms that this client listens.
+func (a *acquisition) awaitsGrant(round int) bool {
+	o := a.ownership
+	if o == nil || !o.lock.spec.passes || o.isGuest {
+		return false
+	}
+	mayListen := o.lock.client.inbox.Listen(&o.ownEntry(a.since).slot)
+	return !a.noQueue && (o.mayBeQueued() || mayListen && round < pubsub.ConfirmRounds) && !a.byStranger
+}
+
+// takeGrant begins the ownership if a grant has arrived for it and is enough. known is true, once, if a release
+// of this client has put the owner into the queue, so that the caller need not query the server.
+func (a *acquisition) takeGrant() (begun, known bool) {
+	o := a.ownership
+	granted, from, known := o.takeGrant()
+	if granted == nil {
+		return false, known && o.lock.client.inbox.Listens(&o.entry.slot)
+	}
+	length := min(a.lease, granted.lease) // the grant may be longer than asked for: see wantLease
+	if !a.isEnough(length, from) {
+		return false, false
+	}
+	now := o.lock.client.clock()
+	for each := range a.each {
+		each.beginWith(&a.request, lease.NewGranted(from, now, length, a.lease, a.renewLease, a.renew), now, now, granted.token)
+	}
+	return true, false
+}
+
+// isEnough reports whether the rest of a grant's lease, which began at from, lasts until it is renewed. If not,
+// the caller queries the server, which knows that the owner holds the lock.
+func (a *acquisition) isEnough(granted time.Duration, from lease.Stamp) bool {
+	c := a.lock.client
+	if async.IsClosed(c.closing) {
+		return false
+	}
+	left := granted - lease.Margin(granted) - c.clock().Since(from)
+	least := granted / 2
+	if !a.renew && a.lease <= granted {
+		least = a.lease * 9 / 10
+	}
+	return c.confirmCalls == nil && a.maxHold == 0 && a.atLeast == 0 && left > least
+}
