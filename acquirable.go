@@ -16,13 +16,13 @@ type acquirable struct {
 	spec *acquireSpec
 }
 
-func newAcquirable(c *Client, s *acquireSpec, name string) *acquirable {
+func newAcquirable(c *engine, s *acquireSpec, name string) *acquirable {
 	names, _ := c.options.naming().Keys(name) // which knows why the name cannot be used
 	return acquirableOf(c, s, names)
 }
 
 // acquirableOf returns a lock with known keys.
-func acquirableOf(c *Client, s *acquireSpec, names *keyspace.Keys) *acquirable {
+func acquirableOf(c *engine, s *acquireSpec, names *keyspace.Keys) *acquirable {
 	return &acquirable{*primitiveOf(c, s.spec, names), s}
 }
 
@@ -47,7 +47,7 @@ type acquireSpec struct {
 	// backoff returns how long a spin lock rests after that many rounds. It is nil for all others.
 	backoff func(round int) time.Duration
 	// ceiling is the longest time between two attempts of the front, or nil for the poll ceiling.
-	ceiling func(*Client) time.Duration
+	ceiling func(*engine) time.Duration
 }
 
 // attemptProtocol is what attempts to acquire a kind of lock send, and how they read the answers. Every call is

@@ -88,7 +88,7 @@ func (a *acquisition) send(ctx context.Context, count, round int) (transport.Ans
 // confirm has replicas confirm a grant. It sends the acquisition once more, which changes nothing
 // unless a failover has lost the grant. Whatever the outcome, the first acquisition was granted.
 // An error leaves it in doubt, except ErrNotReplicated, after which it is undone at once.
-func (c *Client) confirm(ctx context.Context, first transport.Answer, again script.Call) (transport.Answer, error) {
+func (c *engine) confirm(ctx context.Context, first transport.Answer, again script.Call) (transport.Answer, error) {
 	a, err := c.sender.Call(ctx, c.closing, again.Cmd.Confirmed(c.confirmCalls), again.Keys, again.Args)
 	switch {
 	case err != nil && !errors.Is(err, fault.ErrNotReplicated):

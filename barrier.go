@@ -36,14 +36,14 @@ type Barrier struct {
 // sends nothing. All parties must give the same number. If braces enclose the whole name, as in
 // {x}, every call returns ErrInvalid, because the barrier would share keys with x.
 func (c *Client) NewBarrier(name string, parties int) *Barrier {
-	o := newSynchronizer(c, keyspace.KindBarrier, name, barrierChannel)
+	o := newSynchronizer(c.engine, keyspace.KindBarrier, name, barrierChannel)
 	o.refuseWholeTag("a barrier")
 	o.names.Invalid = errors.Join(o.names.Invalid, checkNumber("%d parties", parties, 1))
 	tag := keyspace.Tag(o.names.Key)
 	b := &Barrier{synchronizer: o, n: parties, waiting: "latchkey_barrier_waiting:" + tag, past: "latchkey_barrier_past:" + tag}
 	names := keyspace.OfKey(name, b.waiting)
 	names.Channel, names.Invalid = b.names.Channel, b.names.Invalid
-	b.waitingSet = primitiveOf(c, barrierSpec, names)
+	b.waitingSet = primitiveOf(c.engine, barrierSpec, names)
 	return b
 }
 

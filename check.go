@@ -20,15 +20,15 @@ import (
 //
 // If INFO is denied, Check does not check the eviction policy.
 func (c *Client) Check(ctx context.Context) error {
-	lock := c.NewLock("latchkey:check:" + c.id)
+	lock := c.NewLock("latchkey:check:" + c.engine.id)
 	if err := cmp.Or(lock.names.Invalid, endedBefore(ctx)); err != nil {
 		return fault.Op("check", lock.Name(), err)
 	}
 	problems := errors.Join(
 		checkLock(ctx, lock),
-		c.checkPublish(ctx, lock.names.Channel),
-		c.checkSubscribe(ctx, lock.names.Channel),
-		c.checkEviction(ctx),
+		c.engine.checkPublish(ctx, lock.names.Channel),
+		c.engine.checkSubscribe(ctx, lock.names.Channel),
+		c.engine.checkEviction(ctx),
 	)
 	if problems == nil {
 		return nil
@@ -53,7 +53,7 @@ func withoutName(err error) error {
 	return err
 }
 
-func (c *Client) checkPublish(ctx context.Context, channel string) error {
+func (c *engine) checkPublish(ctx context.Context, channel string) error {
 	publish := c.rueidis.B().Publish().Channel(channel).Message("0").Build
 	if c.notifier.Sharded {
 		publish = c.rueidis.B().Spublish().Channel(channel).Message("0").Build
@@ -69,7 +69,7 @@ func (c *Client) checkPublish(ctx context.Context, channel string) error {
 
 // checkSubscribe subscribes to a classic channel even if messages are sharded: the
 // permissions are the same, and any connection will do.
-func (c *Client) checkSubscribe(ctx context.Context, channel string) error {
+func (c *engine) checkSubscribe(ctx context.Context, channel string) error {
 	_, reply := c.sender.QueryAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		conn, release := client.Dedicate()
 		defer release()
@@ -89,7 +89,7 @@ func (c *Client) checkSubscribe(ctx context.Context, channel string) error {
 
 // checkEviction reports a server that evicts keys when its memory is full. The volatile
 // policies evict keys with an expiry, and every lock has one.
-func (c *Client) checkEviction(ctx context.Context) error {
+func (c *engine) checkEviction(ctx context.Context) error {
 	_, reply := c.sender.QueryAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return client.Do(ctx, client.B().Info().Section("memory").Build())
 	})

@@ -1,275 +1,68 @@
 package latchkey
 
 import (
-	"cmp"
-	"context"
-	"errors"
-	"log/slog"
-	"maps"
-	"math/rand/v2"
-	"slices"
-	"sync"
-	"time"
-
 	"github.com/redis/rueidis"
 
-	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
-	"github.com/latchkey-go/latchkey/internal/base/keyspace"
-	"github.com/latchkey-go/latchkey/internal/base/lease"
-	"github.com/latchkey-go/latchkey/internal/engine/inbox"
-	"github.com/latchkey-go/latchkey/internal/engine/labels"
-	"github.com/latchkey-go/latchkey/internal/engine/line"
-	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
-	"github.com/latchkey-go/latchkey/internal/engine/script"
-	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // Client makes locks and does their background work, with one connection for messages and
 // one goroutine for renewals. A program needs one client for each Redis. All methods may
 // be called from any goroutine.
-type Client struct {
-	id      string
-	options config
-	rueidis rueidis.Client
-	owned   bool
-	cluster bool
-	clock   func() lease.Stamp
+type Client clientHandle
 
-	sender         *transport.Sender
-	waitQueues     *line.Table
-	waiting        line.Waiting
-	notifier       *pubsub.Notifier
-	watchdog       *watchdog
-	undo           *undo.Undoer
-	confirmCalls   *transport.Replication // nil if no confirmation is needed
-	registry       *registry
-	inbox          *inbox.Inbox
-	topology       *transport.Topology
-	serverIdentity serverIdentity
-	sessions       *undo.Sessions
-	reporter       *report.Reporter
-	record         *labels.Record
-	labels         *labels.Known
-
-	publish    string // the command that publishes
-	tokenFloor string // '1' if tokens follow the clock
-	leaseMS    string // the default lease, as sent
-	staleMS    string // the stale-waiter timeout, as sent
-
-	kindStatesMu sync.Mutex
-	kindStates   map[keyspace.Kind]any // see kindState
-
-	mu      sync.RWMutex
-	closing chan struct{} // closed when Close begins: no new work
-	working sync.WaitGroup
-	closed  chan struct{} // closed when Close is done
-	result  error
+// New makes a client that uses an existing rueidis client, which it does not close. The
+// guarantees of this package hold for every rueidis client. If an option is invalid, New
+// returns an ErrInvalid.
+//
+// Prefer [Open] with the settings of that client, unless you have to share its
+// connections. A borrowed client may not return when a context ends, so every command is
+// sent from its own goroutine, with a timer, a context that does not end, and copies of
+// its keys and arguments. That is 13 allocations more for each uncontended Lock and
+// Unlock. This package also cannot see the connections of a borrowed client, so it undoes
+// an attempt that got no answer up to five times instead of once.
+// docs/reference/options.md lists the rueidis settings that fit best.
+//
+// New sends nothing, with two exceptions. It asks a cluster which node serves which slots
+// and whether it knows sharded messages, for at most two seconds or Options.RetryBudget,
+// whichever is longer. If Options.Replicas requires confirmations, it tries WAIT, for at
+// most Options.RetryBudget.
+func New(client rueidis.Client, options Options) (*Client, error) {
+	switch {
+	case client == nil:
+		return nil, fault.Invalid("the rueidis client is nil")
+	case options.AddressMapper != nil:
+		return nil, fault.Invalid("Options.AddressMapper is for Connect and Open; this client has been opened already")
+	case options.LazyConnect:
+		return nil, fault.Invalid("Options.LazyConnect is for Connect and Open; this client has been opened already")
+	}
+	return newClient(client, options, nil)
 }
 
-// makeClient makes a client with checked settings. topology knows the connections of a rueidis client that this
-// package opened. If it is nil, the rueidis client is borrowed.
-func makeClient(client rueidis.Client, options config, r *report.Reporter, topology *transport.Topology) (*Client, error) {
-	c := &Client{
-		id:         identity.NewClientID(),
-		options:    options,
-		reporter:   r,
-		rueidis:    client,
-		owned:      topology != nil,
-		cluster:    client.Mode() == rueidis.ClientModeCluster,
-		clock:      lease.SystemClock,
-		publish:    "PUBLISH",
-		kindStates: map[keyspace.Kind]any{},
-		leaseMS:    script.MillisText(options.Lease),
-		staleMS:    script.MillisText(options.StaleWaiterTimeout),
-		closing:    make(chan struct{}),
-		closed:     make(chan struct{}),
+// newClient makes a client. topology is as for makeEngine.
+func newClient(client rueidis.Client, options Options, topology *transport.Topology) (*Client, error) {
+	options = options.withDefaults()
+	if err := options.check(); err != nil {
+		return nil, err
 	}
-	if options.TimeFencing {
-		c.tokenFloor = "1"
-	}
-	if options.clock != nil {
-		c.clock = options.clock
-	}
-	c.initSender(topology)
-	sharded, err := c.queryAtStart()
+	c, err := makeEngine(client, options.config(), report.New(options.Logger, observerOf(options)), topology)
 	if err != nil {
 		return nil, err
 	}
-	if sharded {
-		c.publish = "SPUBLISH"
-	}
-	c.notifier = pubsub.New(c.sender, reportsOfMessages(c.reporter), c.id, 2*options.PollCeiling, sharded)
-	c.notifier.Counts = !c.cluster
-	c.watchdog = c.newWatchdog()
-	c.undo = undo.New(c.sender, c.clock)
-	c.registry = newRegistry(c)
-	givenUp := func(record string) { c.reporter.Log(report.NoticeGivenUp, record) }
-	c.sessions = undo.NewSessions(c.undo, c.id, c.registry.number, givenUp)
-	c.waitQueues = line.NewTable()
-	c.waiting = line.Waiting{Table: c.waitQueues, Counts: line.NewCounts(), Closing: c.closing, Trouble: c.logTrouble}
-	c.inbox = c.newInbox(c.notifier.Add)
-	c.notifier.Unclaimed = c.inbox.Unclaimed
-	c.record = labels.NewRecord(c.labelConfig())
-	c.labels = labels.NewKnown(c.record)
-	return c, nil
+	return (*Client)(c.handle), nil
 }
 
-// labelConfig returns what the labels of clients need of this one.
-func (c *Client) labelConfig() labels.Config {
-	return labels.Config{ClientID: c.id, Label: c.Label(), Sender: c.sender, Cluster: c.cluster, Clock: c.clock,
-		Begin: c.begin, Done: c.working.Done,
-		Refused: func(err error) { c.reporter.Log(report.NoticeLabel, c.Label(), slog.Any("error", err)) }}
-}
+// ID returns the random id of this client, the first part of its owners.
+func (c *Client) ID() string { return c.engine.id }
 
-// initSender makes what sends the commands of the client. topology is as for makeClient.
-func (c *Client) initSender(topology *transport.Topology) {
-	c.topology = cmp.Or(topology, transport.NewTopology(c.cluster, c.options.MaxInFlight))
-	sends := c.rueidis
-	if !c.owned {
-		sends = transport.NotStraying(sends)
-	}
-	c.sender = &transport.Sender{
-		Client:          sends,
-		CancelsPromptly: c.owned,
-		Topology:        c.topology,
-		Patience:        c.options.RetryBudget,
-		Clock:           c.options.clock,
-	}
-	c.confirmCalls = c.options.confirmation(c.id, maxWaits)
-}
+// Label returns the name of this client that people see: [Options].Label, or "" with
+// [NoLabel].
+func (c *Client) Label() string { return c.engine.options.label() }
 
-// newWatchdog makes the watchdog. Its renewals must not queue behind acquisitions for replicas that
-// confirm them, so they do that apart.
-func (c *Client) newWatchdog() *watchdog {
-	waits := 2 * renewalFlights(c.topology.Cluster) // renewals that timed out may still wait
-	return newWatchdog(watchdogConfig{
-		Clock:       c.clock,
-		Topology:    c.topology,
-		PollCeiling: c.options.PollCeiling,
-		Send:        renewalsOver(c.sender, c.options.confirmation(c.id, waits)),
-		Failed: func(lock string, holds int, err error) {
-			c.reporter.Log(report.NoticeRenewal, lock, slog.Int("holds", holds), slog.Any("error", err))
-		},
-	})
-}
-
-// queryAtStart finds out what must be known before the first lock: whether messages are
-// sharded, and, if replicas have to confirm, whether the server knows WAIT.
-func (c *Client) queryAtStart() (sharded bool, err error) {
-	if sharded, err = pubsub.MeetCluster(c.sender, c.options.Sharding, c.options.RetryBudget); err != nil {
-		return false, fault.Op("connect", "cluster", unanswered(err))
-	}
-	if c.options.LazyConnect {
-		return sharded, nil
-	}
-	if err := waitRefused(c.confirmCalls.Check(c.sender)); err != nil {
-		return false, fault.Op("connect", "replicas", unanswered(err))
-	}
-	return sharded, nil
-}
-
-// unanswered adds ErrUnavailable to the error of a failed connection attempt, unless the
-// server refused or the options are invalid.
-func unanswered(err error) error {
-	if errors.Is(err, fault.ErrInvalid) || transport.Classify(err) == transport.Refused {
-		return err
-	}
-	return transport.Unavailable(err)
-}
-
-// kindState returns the state that one kind of lock keeps for all its locks in a client, such as the list of
-// their waiters. It makes the state on first use. Close calls its method close, if it has one.
-func (c *Client) kindState(kind keyspace.Kind, newState func(*Client) any) any {
-	c.kindStatesMu.Lock()
-	defer c.kindStatesMu.Unlock()
-	state := c.kindStates[kind]
-	if state == nil {
-		state = newState(c)
-		c.kindStates[kind] = state
-	}
-	return state
-}
-
-// closeKindStates closes all kind states when no lock uses them any more.
-func (c *Client) closeKindStates() {
-	c.kindStatesMu.Lock()
-	states := slices.Collect(maps.Values(c.kindStates))
-	c.kindStatesMu.Unlock()
-	for _, state := range states {
-		if s, is := state.(interface{ close() }); is {
-			s.close()
-		}
-	}
-}
-
-// begin registers a call, which Close then waits for. It returns an error, and the call sends nothing, if Close
-// has begun or ctx has ended. Every call of the program that takes a context begins here, or in endedBefore.
-func (c *Client) begin(ctx context.Context) error {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if async.IsClosed(c.closing) {
-		return fault.ErrClosed
-	}
-	if err := endedBefore(ctx); err != nil {
-		return err
-	}
-	c.working.Add(1)
-	return nil
-}
-
-// endedBefore returns the error of a call whose context has ended before it began: that of the context alone,
-// since nothing was sent and nothing is known of the server.
-func endedBefore(ctx context.Context) error {
-	if ctx.Err() == nil {
-		return nil
-	}
-	err := fault.ContextError(ctx)
-	if fault.IsWaitOver(err) { // of a call of which this one is a step
-		return transport.Unavailable(err)
-	}
-	return err
-}
-
-// send sends a call until it is answered, the client's patience is over, or Close begins.
-func (c *Client) send(ctx context.Context, each script.Call) (transport.Answer, error) {
-	return c.sender.Call(ctx, c.closing, each.Cmd, each.Keys, each.Args)
-}
-
-// leaseText returns a lease as it is sent. For the default lease it allocates nothing.
-func (c *Client) leaseText(lease time.Duration) string {
-	if lease == c.options.Lease {
-		return c.leaseMS
-	}
-	return script.MillisText(lease)
-}
-
-// logTrouble logs that a call waits for the server to recover.
-func (c *Client) logTrouble(name string, err error) {
-	trouble := report.NoticeTrouble
-	if transport.Classify(err) == transport.TryLater {
-		trouble = report.NoticeBusyServer
-	}
-	c.reporter.Log(trouble, name, slog.Any("error", err))
-}
-
-// pollPause is how long a waiter relies on messages this time: the ceiling less up to a
-// quarter, at random, so that clients do not poll at the same time.
-func (c *Client) pollPause() time.Duration {
-	ceiling := c.options.PollCeiling
-	return ceiling - rand.N(ceiling/4+1)
-}
-
-// patienceInFront is how long a waiter is in front before it looks for what it waits for.
-func (c *Client) patienceInFront() time.Duration { return c.options.StaleWaiterTimeout / 5 }
-
-// reportsOfMessages returns what logs that messages are missing.
-func reportsOfMessages(r *report.Reporter) pubsub.Reports {
-	logs := func(n report.Notice) func(string, error) {
-		return func(subject string, err error) { r.Log(n, subject, slog.Any("error", err)) }
-	}
-	return pubsub.Reports{Lost: logs(report.NoticeSubscription), BeatRefused: logs(report.NoticeBeat), ChannelRefused: logs(report.NoticeSubscribe)}
+// NewOwner returns an owner that nobody else has, for [By] and [WithOwner].
+func (c *Client) NewOwner() Owner {
+	return Owner(identity.New(c.engine.id, c.engine.registry.number()))
 }

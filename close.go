@@ -26,14 +26,14 @@ import (
 // leadership does; the deadline of such a context counts if it is earlier. Further calls wait
 // for the first and return the same result.
 func (c *Client) Close(ctx context.Context) error {
-	ctx, cancel := c.closeContext(ctx)
+	ctx, cancel := c.engine.closeContext(ctx)
 	defer cancel(nil)
-	if c.startClosing() {
-		go c.finish(ctx, c.endHolds())
+	if c.engine.startClosing() {
+		go c.engine.finish(ctx, c.engine.endHolds())
 	}
 	select {
-	case <-c.closed:
-		return c.result
+	case <-c.engine.closed:
+		return c.engine.result
 	case <-ctx.Done():
 		return fault.Op("close", "client", context.Cause(ctx))
 	}
@@ -41,7 +41,7 @@ func (c *Client) Close(ctx context.Context) error {
 
 // closeContext returns the context of a Close. It ends with the given one, unless that has ended
 // before or ends because the client is closed. Its cause is the error to return.
-func (c *Client) closeContext(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+func (c *engine) closeContext(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	closing, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	deadline, bounded := ctx.Deadline()
 	late := ctx.Err() != nil
@@ -63,7 +63,7 @@ func (c *Client) closeContext(ctx context.Context) (context.Context, context.Can
 }
 
 // startClosing reports whether this is the first call of Close.
-func (c *Client) startClosing() bool {
+func (c *engine) startClosing() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if async.IsClosed(c.closing) {
@@ -75,7 +75,7 @@ func (c *Client) startClosing() bool {
 
 // endHolds ends every hold with ErrClosed at once, and returns the ownerships whose locks
 // must be released.
-func (c *Client) endHolds() []*ownership {
+func (c *engine) endHolds() []*ownership {
 	all := c.registry.all()
 	return slices.DeleteFunc(all, func(o *ownership) bool {
 		if o.isReleasing() {
@@ -92,7 +92,7 @@ func (c *Client) endHolds() []*ownership {
 
 // finish does the work of Close in order: waiters leave, locks are released, unknown
 // outcomes are settled, helpers stop, and the last reports are delivered.
-func (c *Client) finish(ctx context.Context, ended []*ownership) {
+func (c *engine) finish(ctx context.Context, ended []*ownership) {
 	defer close(c.closed)
 	c.working.Wait()
 	c.releaseAll(ctx, append(ended, c.endHolds()...))
@@ -117,7 +117,7 @@ const closeReleases = 64
 
 // releaseAll frees the locks of ownerships that are over. If a release fails, many others
 // will fail in the same way: the first error stands for all.
-func (c *Client) releaseAll(ctx context.Context, ended []*ownership) {
+func (c *engine) releaseAll(ctx context.Context, ended []*ownership) {
 	var failed atomic.Int32
 	async.ForEach(closeReleases, ended, func(o *ownership) {
 		if failed.Load() > 0 {

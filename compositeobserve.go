@@ -23,7 +23,7 @@ func (l *compositeLock) observeGaveUp(parent *context.Context, began time.Time, 
 		return
 	}
 	e := report.Event{Type: report.GaveUp, Kind: l.kind, Name: l.Name(), Wait: time.Since(began), Err: err}
-	seen := map[*Client]bool{}
+	seen := map[*engine]bool{}
 	for _, p := range l.primitives() {
 		if !seen[p.client] {
 			seen[p.client] = true

@@ -44,7 +44,7 @@ type CountDownLatch struct {
 
 // NewCountDownLatch returns the latch with that name. It sends nothing.
 func (c *Client) NewCountDownLatch(name string) *CountDownLatch {
-	o := newSynchronizer(c, keyspace.KindLatch, name, c.latchChannel)
+	o := newSynchronizer(c.engine, keyspace.KindLatch, name, c.engine.latchChannel)
 	tag := keyspace.Tag(o.names.Key)
 	return &CountDownLatch{synchronizer: o, state: keyspace.LatchKey(tag), done: "latchkey_latch_done:" + tag}
 }
@@ -52,7 +52,7 @@ func (c *Client) NewCountDownLatch(name string) *CountDownLatch {
 // latchChannel returns Redisson's channel. If the key has braces, that channel is in another slot,
 // which sharded messages do not permit: the latch then has a channel of this library. Redisson
 // itself cannot use such a key in a cluster.
-func (c *Client) latchChannel(key string) string {
+func (c *engine) latchChannel(key string) string {
 	if c.publish == "SPUBLISH" && strings.Contains(key, "{") {
 		return "latchkey_latch__channel:" + key
 	}

@@ -38,11 +38,11 @@ type Election struct {
 // name, as in {x}, every call returns ErrInvalid, because the election would share the counter of
 // terms with x.
 func (c *Client) NewElection(name string) *Election {
-	o := newSynchronizer(c, keyspace.KindLock, name, leaderChannel)
+	o := newSynchronizer(c.engine, keyspace.KindLock, name, leaderChannel)
 	o.refuseWholeTag("an election")
 	names := keyspace.OfKey(o.names.Name, o.names.Key)
 	names.Invalid = o.names.Invalid
-	p := acquirableOf(c, electionSpec, names)
+	p := acquirableOf(c.engine, electionSpec, names)
 	return &Election{synchronizer: o, lock: p, seen: []string{o.names.Key, keyspace.LeaderKey(keyspace.Tag(o.names.Key)), o.names.Token()}}
 }
 

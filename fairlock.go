@@ -20,17 +20,17 @@ var _ Locker = (*FairLock)(nil)
 
 // NewFairLock returns the fair lock with that name. It sends nothing.
 func (c *Client) NewFairLock(name string) *FairLock {
-	return newFairLock(c, false, name)
+	return newFairLock(c.engine, false, name)
 }
 
 // NewFencedFairLock returns the fair lock of that name, whose holds have fencing tokens like those
 // of a [FencedLock]. Redisson has no such lock; its fair lock of the same name sees an ordinary
 // fair lock. It sends nothing.
 func (c *Client) NewFencedFairLock(name string) *FairLock {
-	return newFairLock(c, true, name)
+	return newFairLock(c.engine, true, name)
 }
 
-func newFairLock(c *Client, fenced bool, name string) *FairLock {
+func newFairLock(c *engine, fenced bool, name string) *FairLock {
 	return &FairLock{newBaseLock(c, fairSpec(c, fenced), name)}
 }
 
@@ -99,5 +99,5 @@ func (l *FairLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold
 // The error matches ErrInvalid for a bad name (nothing was sent), ErrWrongKind if the key is not a
 // lock, ErrClosed, or ErrUnavailable if the server did not answer.
 func (l *FairLock) Waiters(ctx context.Context) ([]Waiter, error) {
-	return l.client.waiters(ctx, l.names, (*Client).fairWaiters)
+	return l.client.waiters(ctx, l.names, (*engine).fairWaiters)
 }

@@ -14,7 +14,7 @@ import (
 func TestGroupIDs(t *testing.T) {
 	c := newSemScripts(t).c
 	for _, n := range []int{1, 2, 256, 257, maxPermits} {
-		ids := identity.NewPermitIDs(c.id, c.registry.number(), n)
+		ids := identity.NewPermitIDs(c.engine.id, c.engine.registry.number(), n)
 		require.Len(t, ids, n)
 		require.NoError(t, identity.CheckIDs(ids))
 		seen := map[string]bool{}
@@ -26,7 +26,7 @@ func TestGroupIDs(t *testing.T) {
 			}
 		}
 	}
-	first, second := identity.NewPermitIDs(c.id, c.registry.number(), 1), identity.NewPermitIDs(c.id, c.registry.number(), 1)
+	first, second := identity.NewPermitIDs(c.engine.id, c.engine.registry.number(), 1), identity.NewPermitIDs(c.engine.id, c.engine.registry.number(), 1)
 	require.NotEqual(t, first, second)
 	for _, id := range []string{"", "x", "00", "0000000000000000000000000000000", "zz000000000000000000000000000000"} {
 		require.Empty(t, identity.GroupOf(id), id)
@@ -49,18 +49,18 @@ func newFairPermitScripts(t *testing.T, permits int) fairPermitScripts {
 
 func (s *semScripts) do(words ...string) any {
 	s.t.Helper()
-	reply, err := s.c.rueidis.Do(s.t.Context(), s.c.rueidis.B().Arbitrary(words...).Build()).ToAny()
+	reply, err := s.c.engine.rueidis.Do(s.t.Context(), s.c.engine.rueidis.B().Arbitrary(words...).Build()).ToAny()
 	require.NoError(s.t, err)
 	return reply
 }
 
 // entry returns the entry of a waiter for n permits.
 func (s fairPermitScripts) entry(n int) string {
-	return semClient + ":" + identity.NewPermitIDs(s.c.id, s.c.registry.number(), n)[0]
+	return semClient + ":" + identity.NewPermitIDs(s.c.engine.id, s.c.engine.registry.number(), n)[0]
 }
 
 func (s fairPermitScripts) acquire(entry, stale, ticket, grant string) any {
-	return s.c.script(script.PermitAcquire, s.lock.names.FairPermitKeys(), entry, "30000", stale, ticket, grant, "",
+	return s.c.engine.script(script.PermitAcquire, s.lock.names.FairPermitKeys(), entry, "30000", stale, ticket, grant, "",
 		"PUBLISH", s.lock.names.Channel, "latchkey:{", "}", "0", identity.RawID(entry[len(semClient)+1:])[:identity.GroupIndex])
 }
 
@@ -78,7 +78,7 @@ func (s fairPermitScripts) leave(id, entry string) any {
 	if id != "" {
 		id = identity.RawID(id)
 	}
-	return s.c.script(script.PermitLeave, s.lock.names.FairPermitKeys(), s.serving(id, entry, "")...)
+	return s.c.engine.script(script.PermitLeave, s.lock.names.FairPermitKeys(), s.serving(id, entry, "")...)
 }
 
 func (s fairPermitScripts) held() int { return len(s.state().ids) }

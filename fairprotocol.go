@@ -13,7 +13,7 @@ import (
 
 // fairSpec returns the spec of fair locks, with or without fencing tokens. All fair locks of a client
 // share the list of its waiters.
-func fairSpec(c *Client, fenced bool) *acquireSpec {
+func fairSpec(c *engine, fenced bool) *acquireSpec {
 	q := c.kindState(keyspace.KindFair, newFairLockQueue).(*fairLockQueue)
 	if fenced {
 		return q.fenced
@@ -27,7 +27,7 @@ type fairLockQueue struct {
 	plain, fenced *acquireSpec
 }
 
-func newFairLockQueue(c *Client) any {
+func newFairLockQueue(c *engine) any {
 	q := &fairLockQueue{}
 	q.waiters = newFairWaitList(c, q)
 	p := fairProtocol{waiters: q.waiters}

@@ -34,7 +34,7 @@ type FairSemaphore struct{ permitPool }
 // NewFairSemaphore returns the fair semaphore with that name. It sends nothing. If braces enclose the
 // whole name, as in {x}, each call returns ErrInvalid: the semaphore would share keys with x.
 func (c *Client) NewFairSemaphore(name string) *FairSemaphore {
-	s := &FairSemaphore{newPermitPool(c, name, c.permitQueues().fair)}
+	s := &FairSemaphore{newPermitPool(c.engine, name, c.engine.permitQueues().fair)}
 	s.refuseWholeTag("a fair semaphore")
 	return s
 }
@@ -48,5 +48,5 @@ func (c *Client) NewFairSemaphore(name string) *FairSemaphore {
 // The error matches ErrInvalid for a bad name (nothing was sent), ErrWrongKind, ErrClosed, or
 // ErrUnavailable if the server did not answer.
 func (s *FairSemaphore) Waiters(ctx context.Context) ([]Waiter, error) {
-	return s.client.waiters(ctx, s.names, (*Client).permitWaiters)
+	return s.client.waiters(ctx, s.names, (*engine).permitWaiters)
 }

@@ -22,7 +22,7 @@ const nearest = 4
 // keeps the waiters there alive, many with one script, and wakes those that lost their place or
 // whose turn has come.
 type fairWaitList struct {
-	client *Client
+	client *engine
 	queue  fairQueue
 	// sharedChannel says that waiters have no channels of their own. Those that joined before their
 	// client listened then try once more, to become grantable.
@@ -75,7 +75,7 @@ type fairWaiter struct {
 }
 
 // newFairWaitList makes the list of the waiters in the queues of one kind.
-func newFairWaitList(c *Client, q fairQueue) *fairWaitList {
+func newFairWaitList(c *engine, q fairQueue) *fairWaitList {
 	o := c.options
 	open, end := context.WithCancel(context.Background())
 	return &fairWaitList{

@@ -25,11 +25,11 @@ import (
 // The other errors are those of Inspect, and ErrUnknownOutcome: a removal was sent and not
 // answered. It may or may not have happened, and you may repeat it.
 func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
-	names, err := c.options.naming().Keys(name)
+	names, err := c.engine.options.naming().Keys(name)
 	if err != nil {
 		return false, fault.Op("force unlock", name, err)
 	}
-	return c.forceUnlock(ctx, names, nil)
+	return c.engine.forceUnlock(ctx, names, nil)
 }
 
 // ForceUnlock takes the lock from its holder, with all re-entries, gives it to a waiter, and
@@ -53,7 +53,7 @@ func (l *baseLock) ForceUnlock(ctx context.Context) (bool, error) {
 
 // forceUnlock removes the holders that it finds. A plain deletion that is repeated or late would free a lock that has
 // been acquired since. want is the kind that the lock must have, or nil.
-func (c *Client) forceUnlock(ctx context.Context, names *keyspace.Keys, want *spec) (bool, error) {
+func (c *engine) forceUnlock(ctx context.Context, names *keyspace.Keys, want *spec) (bool, error) {
 	held := false
 	for {
 		i, err := c.inspect(ctx, names, "1")
@@ -84,7 +84,7 @@ func (c *Client) forceUnlock(ctx context.Context, names *keyspace.Keys, want *sp
 var errMutexByName = fault.OtherKind("a string, which may be a mutex or data of an application; ForceUnlock of a Mutex removes it", nil)
 
 // evict removes the holders that were found, and reports whether any of them was still there.
-func (c *Client) evict(ctx context.Context, names *keyspace.Keys, i Inspection) (gone bool, err error) {
+func (c *engine) evict(ctx context.Context, names *keyspace.Keys, i Inspection) (gone bool, err error) {
 	for _, each := range c.evictions(names, i) {
 		a, err := c.send(ctx, each)
 		switch {
@@ -99,7 +99,7 @@ func (c *Client) evict(ctx context.Context, names *keyspace.Keys, i Inspection) 
 }
 
 // evictions are the releases of all holders that were found.
-func (c *Client) evictions(names *keyspace.Keys, i Inspection) []script.Call {
+func (c *engine) evictions(names *keyspace.Keys, i Inspection) []script.Call {
 	switch i.Kind {
 	case KindRWLock:
 		return c.rwEvictions(names, i.Holders)

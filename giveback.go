@@ -9,7 +9,7 @@ import (
 )
 
 // newInbox makes the inbox of the client. subscribe begins to listen to a channel.
-func (c *Client) newInbox(subscribe func(*pubsub.Subscription)) *inbox.Inbox {
+func (c *engine) newInbox(subscribe func(*pubsub.Subscription)) *inbox.Inbox {
 	b := inbox.New(inbox.Config{
 		Client:      c.id,
 		Sharded:     c.publish == "SPUBLISH",
@@ -23,7 +23,7 @@ func (c *Client) newInbox(subscribe func(*pubsub.Subscription)) *inbox.Inbox {
 }
 
 // registerGrants has locks of a kind given back that are granted to owners that no longer wait.
-func (c *Client) registerGrants(s *spec) {
+func (c *engine) registerGrants(s *spec) {
 	if s.grantMark != "" {
 		c.inbox.Register(s.grantMark, func(key, owner string) { c.giveBack(s, key, owner) })
 	}
@@ -33,7 +33,7 @@ func (c *Client) registerGrants(s *spec) {
 // the lock. While the owner releases it, a second release is delayed: most grants that arrive then
 // are late copies of the grant that the owner has used. If the second release were executed first,
 // the owner's own release would find the lock gone, and report it lost.
-func (c *Client) giveBack(s *spec, key, owner string) {
+func (c *engine) giveBack(s *spec, key, owner string) {
 	name, length := identity.Of(owner), c.options.StaleWaiterTimeout
 	if o := c.registry.liveOn(key, name); o != nil {
 		if !o.usable() {

@@ -117,7 +117,7 @@ func (s *holdState) Count() int {
 func (s *holdState) outermost() *holdState { return cmp.Or(s.within, s) }
 
 // formerOwner is an owner that nobody has, always the same one. ownership.mu is held.
-func (s *holdState) formerOwner(c *Client) identity.Owner {
+func (s *holdState) formerOwner(c *engine) identity.Owner {
 	if s.former == nil {
 		former := identity.New(c.id, c.registry.number())
 		s.former = &former

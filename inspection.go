@@ -60,20 +60,20 @@ func (i Inspection) Locked() bool {
 // ErrClosed, ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server
 // refuses.
 func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
-	names, err := c.options.naming().Keys(name)
+	names, err := c.engine.options.naming().Keys(name)
 	if err != nil {
 		return Inspection{}, fault.Op("inspect", name, err)
 	}
-	i, err := c.inspect(ctx, names, "")
+	i, err := c.engine.inspect(ctx, names, "")
 	if err != nil {
 		return i, fault.Op("inspect", name, err)
 	}
-	c.describeHolders(ctx, 0, i.Holders)
+	c.engine.describeHolders(ctx, 0, i.Holders)
 	return i, nil
 }
 
 // describeHolders adds labels and notes to holders.
-func (c *Client) describeHolders(ctx context.Context, trust time.Duration, lists ...[]Holder) {
+func (c *engine) describeHolders(ctx context.Context, trust time.Duration, lists ...[]Holder) {
 	labels.DescribeEach(ctx, c.labels, trust, lists, func(h Holder) identity.Owner { return identity.Owner(h.Owner) }, func(h *Holder, d labels.Description) {
 		h.Label = d.Label
 		if !h.Kept { // the hold is over: its client's note may be older, or about another hold
@@ -84,7 +84,7 @@ func (c *Client) describeHolders(ctx context.Context, trust time.Duration, lists
 
 // inspect is Inspect without labels and notes. With "1" for onlyMaster, and not "", only a server that accepts
 // writes may reply that the name is free.
-func (c *Client) inspect(ctx context.Context, names *keyspace.Keys, onlyMaster string) (Inspection, error) {
+func (c *engine) inspect(ctx context.Context, names *keyspace.Keys, onlyMaster string) (Inspection, error) {
 	i := Inspection{Name: names.Name, Key: names.Key}
 	if err := c.begin(ctx); err != nil {
 		return i, err
@@ -103,7 +103,7 @@ func (c *Client) inspect(ctx context.Context, names *keyspace.Keys, onlyMaster s
 
 // kindOfNumber returns KindSemaphore or KindLatch if the keys next to a number show it, else
 // KindNumber.
-func (c *Client) kindOfNumber(ctx context.Context, key string) Kind {
+func (c *engine) kindOfNumber(ctx context.Context, key string) Kind {
 	tag := keyspace.Tag(key)
 	a, err := c.send(ctx, script.NewCall(script.InspectNumber, []string{keyspace.LatchKey(tag), keyspace.TotalKey(tag), keyspace.PermitIDsKey(key), keyspace.NumberKindKey(key)}))
 	if err != nil {
@@ -168,7 +168,7 @@ func (i *Inspection) recognize(redisType string, content []string) {
 
 // wrongKind replaces the server's error about the type of a key by an ErrWrongKind that says what
 // is there. Any other error stays as it is.
-func (c *Client) wrongKind(ctx context.Context, names *keyspace.Keys, want keyspace.Kind, err error) error {
+func (c *engine) wrongKind(ctx context.Context, names *keyspace.Keys, want keyspace.Kind, err error) error {
 	if !transport.HasCode(err, "WRONGTYPE") || errors.Is(err, fault.ErrWrongKind) {
 		return err
 	}

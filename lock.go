@@ -18,7 +18,7 @@ type Lock struct{ *baseLock }
 var _ Locker = (*Lock)(nil)
 
 // NewLock returns the re-entrant lock with that name. It sends nothing.
-func (c *Client) NewLock(name string) *Lock { return &Lock{newBaseLock(c, lockSpec, name)} }
+func (c *Client) NewLock(name string) *Lock { return &Lock{newBaseLock(c.engine, lockSpec, name)} }
 
 var lockSpec = &acquireSpec{
 	spec: &spec{kind: keyspace.KindLock, family: keyspace.KindLock, stored: keyspace.KindLock,

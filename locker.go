@@ -33,12 +33,12 @@ type Locker interface {
 // baseLock is what all locks of one key have in common.
 type baseLock struct{ acquirable }
 
-func newBaseLock(c *Client, s *acquireSpec, name string) *baseLock {
+func newBaseLock(c *engine, s *acquireSpec, name string) *baseLock {
 	return &baseLock{*newAcquirable(c, s, name)}
 }
 
 // Client returns the client that made the lock.
-func (l *baseLock) Client() *Client { return l.client }
+func (l *baseLock) Client() *Client { return (*Client)(l.client.handle) }
 
 // Lock acquires the lock. It waits while another owner holds it, until ctx ends or the time of
 // [Wait] is over; with neither, it waits without limit. The other options are [Lease], [MaxHold],

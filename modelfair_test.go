@@ -41,7 +41,7 @@ type modelFairWaiter struct {
 var stale = script.Millis(DefaultStaleWaiterTimeout)
 
 func newFairModel(w *world) model {
-	m := &fairModel{lockModel: newLockModel(w, func(c *Client) *acquireSpec { return fairSpec(c, false) }), waiters: map[*party]*modelFairWaiter{}, waits: map[*javaThread]bool{}}
+	m := &fairModel{lockModel: newLockModel(w, func(c *Client) *acquireSpec { return fairSpec(c.engine, false) }), waiters: map[*party]*modelFairWaiter{}, waits: map[*javaThread]bool{}}
 	for _, p := range m.parties {
 		p.onGrant = func(any) { m.granted(p) }
 		p.onRefusal = func(reply any) { m.refused(p, reply) }
@@ -185,7 +185,7 @@ func (m *fairModel) refresh(d dice) {
 	var parties []*party
 	names := ""
 	for _, p := range m.parties {
-		if f := m.waiter(p); f != nil && f.ticket > 0 && p.lock.client == c {
+		if f := m.waiter(p); f != nil && f.ticket > 0 && p.lock.client == c.engine {
 			places, parties = append(places, p.inQueue), append(parties, p)
 			names += p.name + " "
 		}
@@ -193,7 +193,7 @@ func (m *fairModel) refresh(d dice) {
 	if places == nil {
 		return
 	}
-	b := c.kindState(keyspace.KindFair, newFairLockQueue).(*fairLockQueue).waiters.newRefreshing()
+	b := c.engine.kindState(keyspace.KindFair, newFairLockQueue).(*fairLockQueue).waiters.newRefreshing()
 	b.add(places)
 	msg := &message{what: names + "alive", words: m.w.words(b.Call), light: true, silent: func() {}}
 	msg.answered = func(reply any) {

@@ -110,7 +110,7 @@ func (m *fairPermitModel) refresh(d dice) {
 	var parties []*party
 	names := ""
 	for _, p := range m.parties {
-		if f := m.waiting(p); f != nil && f.ticket > 0 && p.lock.client == c {
+		if f := m.waiting(p); f != nil && f.ticket > 0 && p.lock.client == c.engine {
 			places, parties = append(places, p.inQueue), append(parties, p)
 			names += p.name + " "
 		}
@@ -118,7 +118,7 @@ func (m *fairPermitModel) refresh(d dice) {
 	if places == nil {
 		return
 	}
-	b := c.permitQueues().waiters.newRefreshing()
+	b := c.engine.permitQueues().waiters.newRefreshing()
 	b.add(places)
 	msg := &message{what: names + "alive", words: m.w.words(b.Call), light: true, silent: func() {}}
 	msg.answered = func(reply any) {

@@ -18,9 +18,9 @@ var foreigners = map[string]func(c *Client) []func(){
 	"counter": func(c *Client) []func() {
 		return append(append(semaphoreOperations(c), permitOperations(c)...), latchOperations(c)...)
 	},
-	"string": func(c *Client) []func() { return lockOperations(newAcquirable(c, mutexSpec, modelName)) },
+	"string": func(c *Client) []func() { return lockOperations(newAcquirable(c.engine, mutexSpec, modelName)) },
 	"hash": func(c *Client) []func() {
-		return slices.Concat(lockOperations(newAcquirable(c, lockSpec, modelName)),
+		return slices.Concat(lockOperations(newAcquirable(c.engine, lockSpec, modelName)),
 			lockOperations(&c.NewFairLock(modelName).acquirable))
 	},
 	"barrier": func(c *Client) []func() { return barrierOperations(c.NewBarrier(modelName, 2)) },

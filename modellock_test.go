@@ -48,13 +48,13 @@ func newLockModel(w *world, kindOf func(*Client) *acquireSpec) *lockModel {
 		m.looks = "string"
 	}
 	for i, c := range w.clients {
-		lock := newAcquirable(c, kindOf(c), modelName)
+		lock := newAcquirable(c.engine, kindOf(c), modelName)
 		if i == 0 {
 			m.lock = lock
 		}
 		for n := range 2 {
 			m.add(&party{w: w, name: fmt.Sprintf("G%d%c", i+1, 'a'+n), lock: lock,
-				newOwnership: func() *ownership { return c.registry.fresh(&lock.primitive) }})
+				newOwnership: func() *ownership { return c.engine.registry.fresh(&lock.primitive) }})
 		}
 	}
 	m.kept = &keptReference{w: w, lock: m.lock}
@@ -88,15 +88,15 @@ func (m *lockModel) add(p *party) {
 
 // addGuest lets a client join the holds of a party of another client.
 func (m *lockModel) addGuest(c *Client, host *party) {
-	lock := newAcquirable(c, m.kind, modelName)
+	lock := newAcquirable(c.engine, m.kind, modelName)
 	guest := &party{w: m.w, name: host.name + "*", lock: lock}
 	guest.newOwnership = func() *ownership {
-		number := c.registry.number()
+		number := c.engine.registry.number()
 		owner := identity.New(host.lock.client.id, 1<<40)
 		if host.t != nil {
 			owner = host.t.owner()
 		}
-		return c.registry.build(&lock.primitive, owner, number, true)
+		return c.engine.registry.build(&lock.primitive, owner, number, true)
 	}
 	m.add(guest)
 }
@@ -203,7 +203,7 @@ func (m *lockModel) force(dice) {
 
 // force ends all holds, and reports whether there were any.
 func (w *world) force(p *acquirable) bool {
-	words := w.record(func() { _, _ = p.client.ForceUnlock(context.Background(), modelName) })
+	words := w.record(func() { _, _ = (*Client)(p.client.handle).ForceUnlock(context.Background(), modelName) })
 	if words != nil {
 		w.send(&message{what: "force", words: words, light: true, answered: func(any) {}}, 0)
 	}

@@ -163,7 +163,7 @@ func (p *party) GiveUp() {
 
 // enterQueue gives a party that waits for a fair lock or semaphore its place in the queue.
 func (p *party) enterQueue() {
-	w := &fairWaiter{ownership: p.t, grantable: p.t.lock.client != p.w.clients[1]}
+	w := &fairWaiter{ownership: p.t, grantable: p.t.lock.client != p.w.clients[1].engine}
 	switch fair := p.lock.spec.attempts.(type) {
 	case fairProtocol:
 		w.list = fair.waiters

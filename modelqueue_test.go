@@ -143,8 +143,8 @@ func (r *queueReference) deliver(d dice, parties []*party) {
 func (r *queueReference) giveBack(owner string, fate int) {
 	name := identity.Of(owner)
 	for _, c := range r.w.clients {
-		if c.id == name.ClientID() {
-			o := c.registry.build(&newAcquirable(c, r.lock.spec, modelName).primitive, name, 0, false)
+		if c.engine.id == name.ClientID() {
+			o := c.engine.registry.build(&newAcquirable(c.engine, r.lock.spec, modelName).primitive, name, 0, false)
 			m := &message{what: owner + " is not wanted", words: r.w.words(o.protocol().releaseCall(o, release{}, nil)), light: true}
 			m.answered, m.silent = func(any) {}, func() {}
 			r.watch(m, "")

@@ -31,12 +31,12 @@ func newRWModel(w *world) model {
 			m.lock = write
 		}
 		m.add(&party{w: w, name: fmt.Sprintf("R%d", i+1), lock: read,
-			newOwnership: func() *ownership { return c.registry.fresh(&read.primitive) }})
+			newOwnership: func() *ownership { return c.engine.registry.fresh(&read.primitive) }})
 		writer := &party{w: w, name: fmt.Sprintf("W%d", i+1), lock: write,
-			newOwnership: func() *ownership { return c.registry.fresh(&write.primitive) }}
+			newOwnership: func() *ownership { return c.engine.registry.fresh(&write.primitive) }}
 		m.add(writer)
 		m.add(&party{w: w, name: fmt.Sprintf("W%dr", i+1), lock: read, writer: writer,
-			newOwnership: func() *ownership { return c.registry.nested(&read.primitive, writer.t) }})
+			newOwnership: func() *ownership { return c.engine.registry.nested(&read.primitive, writer.t) }})
 	}
 	m.kept = &keptReference{w: w, lock: m.lock}
 	m.queue = &queueReference{w: w, lock: m.lock}

@@ -66,7 +66,7 @@ func newWorld(t *testing.T, s *modelServer) *world {
 	}
 	w.begin()
 	for _, c := range w.clients {
-		s.listen(t, "latchkey:{"+c.id+"}") // a client that does not listen counts as gone
+		s.listen(t, "latchkey:{"+c.engine.id+"}") // a client that does not listen counts as gone
 	}
 	return w
 }
@@ -86,18 +86,18 @@ func (w *world) begin() {
 
 // startOver gives a client a name and no memory.
 func startOver(c *Client, id string, listens bool) {
-	c.id = id
-	c.registry = newRegistry(c)
-	c.waitQueues = line.NewTable()
-	c.waiting.Table = c.waitQueues
-	c.sessions = undo.NewSessions(c.undo, c.id, c.registry.number, nil)
-	c.inbox = c.newInbox(func(s *pubsub.Subscription) {
+	c.engine.id = id
+	c.engine.registry = newRegistry(c.engine)
+	c.engine.waitQueues = line.NewTable()
+	c.engine.waiting.Table = c.engine.waitQueues
+	c.engine.sessions = undo.NewSessions(c.engine.undo, c.engine.id, c.engine.registry.number, nil)
+	c.engine.inbox = c.engine.newInbox(func(s *pubsub.Subscription) {
 		s.Confirmed.Store(listens)
 		s.Refused.Store(!listens)
 	})
 	nobody := inbox.NewSlot("", "nobody", nil)
-	c.inbox.Listen(&nobody)
-	c.inbox.Forget(&nobody)
+	c.engine.inbox.Listen(&nobody)
+	c.engine.inbox.Forget(&nobody)
 }
 
 // pollerID is the client that does not listen in a world that has one.

@@ -129,6 +129,6 @@ func (o *ownership) handoverArgs(to []string, count int) []string {
 
 // queueArgs appends the arguments of a release that concern the queue: the entries of the owner and of the next one,
 // and the lease of the next one.
-func (c *Client) queueArgs(to []string, key, own, next string, full time.Duration) []string {
+func (c *engine) queueArgs(to []string, key, own, next string, full time.Duration) []string {
 	return append(c.inbox.ChannelArgs(append(to, own, next), key), c.leaseText(full))
 }

@@ -23,7 +23,7 @@ const (
 )
 
 // numsub returns the command that counts subscribers.
-func (c *Client) numsub() string {
+func (c *engine) numsub() string {
 	if c.notifier.Sharded {
 		return "SHARDNUMSUB"
 	}
@@ -31,7 +31,7 @@ func (c *Client) numsub() string {
 }
 
 // look looks at names that one master serves, in one round trip. It leaves out keys that are not objects.
-func (c *Client) look(ctx context.Context, m transport.Master, names []*keyspace.Keys) ([]Object, error) {
+func (c *engine) look(ctx context.Context, m transport.Master, names []*keyspace.Keys) ([]Object, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
@@ -60,7 +60,7 @@ func (c *Client) look(ctx context.Context, m transport.Master, names []*keyspace
 }
 
 // lookGroups groups the names for one script each: in a cluster, the names of one slot.
-func (c *Client) lookGroups(names []*keyspace.Keys) (groups [][]*keyspace.Keys) {
+func (c *engine) lookGroups(names []*keyspace.Keys) (groups [][]*keyspace.Keys) {
 	open := map[uint16]int{}
 	for _, each := range names {
 		slot := c.topology.SlotOf(each.Key)
@@ -77,7 +77,7 @@ func (c *Client) lookGroups(names []*keyspace.Keys) (groups [][]*keyspace.Keys) 
 
 // readLooks reads the reply about a group. If the server refuses the whole script, because a slot moves or one
 // of the keys may not be read, it looks at each name separately.
-func (c *Client) readLooks(ctx context.Context, result rueidis.RedisResult, group []*keyspace.Keys) ([]Object, error) {
+func (c *engine) readLooks(ctx context.Context, result rueidis.RedisResult, group []*keyspace.Keys) ([]Object, error) {
 	refused := result.Error() != nil
 	replies, err := result.ToArray()
 	if !refused && (err != nil || len(replies) != len(group)) {
@@ -128,7 +128,7 @@ func (o *Object) isDerived() bool {
 }
 
 // lookOnce looks at one name.
-func (c *Client) lookOnce(ctx context.Context, names *keyspace.Keys) (Object, error) {
+func (c *engine) lookOnce(ctx context.Context, names *keyspace.Keys) (Object, error) {
 	a, err := c.send(ctx, script.NewCall(script.Look, names.LookKeys(), c.numsub(), lookFields))
 	if err != nil {
 		return Object{}, err

@@ -91,9 +91,9 @@ func (c *Client) Objects(ctx context.Context, pattern string) iter.Seq2[Object, 
 			yield(Object{}, fault.Op("objects", pattern, fault.Invalid("the pattern has %d bytes, not 1 to %d", len(pattern), MaxNameLength)))
 			return
 		}
-		w := walk{client: c, pattern: pattern, yield: yield}
-		if c.options.NameMapper == nil {
-			w.pattern = QuotePattern(c.options.KeyPrefix) + pattern
+		w := walk{client: c.engine, pattern: pattern, yield: yield}
+		if c.engine.options.NameMapper == nil {
+			w.pattern = QuotePattern(c.engine.options.KeyPrefix) + pattern
 		}
 		if err := w.all(ctx); err != nil && !w.stopped {
 			yield(Object{}, fault.Op("objects", pattern, err))
@@ -105,19 +105,19 @@ func (c *Client) Objects(ctx context.Context, pattern string) iter.Seq2[Object, 
 // If there is no such object, the kind is KindNone, even if the key holds other data, which Inspect describes.
 // The errors are those of [Client.Inspect].
 func (c *Client) Object(ctx context.Context, name string) (Object, error) {
-	names, err := c.options.naming().Keys(name)
+	names, err := c.engine.options.naming().Keys(name)
 	if err != nil {
 		return Object{}, fault.Op("object", name, err)
 	}
-	if err := c.begin(ctx); err != nil {
+	if err := c.engine.begin(ctx); err != nil {
 		return Object{}, fault.Op("object", name, err)
 	}
-	defer c.working.Done()
-	o, err := c.lookOnce(ctx, names)
+	defer c.engine.working.Done()
+	o, err := c.engine.lookOnce(ctx, names)
 	if err != nil {
 		return Object{}, fault.Op("object", name, err)
 	}
-	c.describeHolders(ctx, 0, o.Holders)
+	c.engine.describeHolders(ctx, 0, o.Holders)
 	return o, nil
 }
 

@@ -28,7 +28,7 @@ const (
 
 // walk visits all keys of all masters.
 type walk struct {
-	client  *Client
+	client  *engine
 	pattern string // for keys
 	yield   func(Object, error) bool
 	stopped bool // the caller wants no more
@@ -125,7 +125,7 @@ func (w *walk) master(ctx context.Context, m transport.Master) error {
 }
 
 // piece reads one piece of the keys of a master, and looks at them. It returns the next cursor, "0" at the end.
-func (c *Client) piece(ctx context.Context, m transport.Master, cursor, pattern string) ([]Object, string, error) {
+func (c *engine) piece(ctx context.Context, m transport.Master, cursor, pattern string) ([]Object, string, error) {
 	if err := c.begin(ctx); err != nil {
 		return nil, "", err
 	}
@@ -156,7 +156,7 @@ func (c *Client) piece(ctx context.Context, m transport.Master, cursor, pattern 
 }
 
 // namesOf returns the names for keys, without keys that no object can have.
-func (c *Client) namesOf(found []string) []*keyspace.Keys {
+func (c *engine) namesOf(found []string) []*keyspace.Keys {
 	slices.Sort(found)
 	var all []*keyspace.Keys
 	for _, key := range slices.Compact(found) {

@@ -30,11 +30,11 @@ func TestHold_that_nobody_contends_for_has_no_wait_queue(t *testing.T) {
 			h, err := acquire()
 			require.NoError(t, err)
 			if what != "write" || try == "TryLock" { // a lock with two lines keeps them
-				require.Nil(t, c.waitQueues.Known(ownershipOf(h).lock.lineKey()), "%s %s", what, try)
+				require.Nil(t, c.engine.waitQueues.Known(ownershipOf(h).lock.lineKey()), "%s %s", what, try)
 			}
 			require.NoError(t, h.Unlock(ctx))
-			require.Nil(t, c.waitQueues.Known(ownershipOf(h).lock.lineKey()), "%s %s", what, try)
-			require.Empty(t, c.registry.all())
+			require.Nil(t, c.engine.waitQueues.Known(ownershipOf(h).lock.lineKey()), "%s %s", what, try)
+			require.Empty(t, c.engine.registry.all())
 		}
 	}
 }
@@ -65,7 +65,7 @@ func TestHold_is_what_the_second_call_of_an_owner_waits_for(t *testing.T) {
 	h, err := lock.Lock(ctx)
 	require.NoError(t, err)
 	owner := c.NewOwner()
-	first := c.registry.find(&lock.primitive, identity.Owner(owner))
+	first := c.engine.registry.find(&lock.primitive, identity.Owner(owner))
 	require.NoError(t, first.sendMu.Lock(ctx)) // a TryLock of that owner is in flight, and nothing is sent before it ends
 	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()

@@ -57,7 +57,7 @@ func (a *acquisition) reportBehindOwnReader() {
 
 // withOwnHold completes the error of a wait that ended while a call of this client held the key: with what is left of
 // that hold, and its note. Nobody else knows such an error yet.
-func (c *Client) withOwnHold(key string, err error) error {
+func (c *engine) withOwnHold(key string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -76,7 +76,7 @@ func (c *Client) withOwnHold(key string, err error) error {
 }
 
 // NoteOf returns the note of an ownership of this client, or "".
-func (c *Client) noteOf(o *ownership) string {
+func (c *engine) noteOf(o *ownership) string {
 	return c.record.NoteOf(o.owner())
 }
 

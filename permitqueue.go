@@ -26,11 +26,11 @@ type permitQueues struct {
 	channels map[string]*permitChannel // by the key of the semaphore; fairWaitList.mu guards it
 }
 
-func (c *Client) permitQueues() *permitQueues {
+func (c *engine) permitQueues() *permitQueues {
 	return c.kindState(keyspace.KindPermit, newPermitQueues).(*permitQueues)
 }
 
-func newPermitQueues(c *Client) any {
+func newPermitQueues(c *engine) any {
 	q := &permitQueues{lines: line.NewFIFOs(), channels: map[string]*permitChannel{}}
 	q.waiters = newFairWaitList(c, q)
 	q.waiters.sharedChannel = true

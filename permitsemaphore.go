@@ -34,7 +34,7 @@ type PermitSemaphore struct{ permitPool }
 
 // NewPermitSemaphore returns the semaphore with that name. It sends nothing.
 func (c *Client) NewPermitSemaphore(name string) *PermitSemaphore {
-	return &PermitSemaphore{newPermitPool(c, name, c.permitQueues().inLine)}
+	return &PermitSemaphore{newPermitPool(c.engine, name, c.engine.permitQueues().inLine)}
 }
 
 // permitPool is a semaphore whose permits have ids and leases. The kinds differ in how callers wait.
@@ -44,7 +44,7 @@ type permitPool struct {
 	permits *acquirable
 }
 
-func newPermitPool(c *Client, name string, permits *acquireSpec) permitPool {
+func newPermitPool(c *engine, name string, permits *acquireSpec) permitPool {
 	o := newSynchronizer(c, keyspace.KindSemaphore, name, semaphoreChannel)
 	count := permitCount{synchronizer: o, secondKey: keyspace.PermitIDsKey(o.names.Key), numeral: "permit semaphore", script: permitsChange}
 	return permitPool{count, acquirableOf(c, permits, o.names)}

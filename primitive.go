@@ -8,12 +8,12 @@ import (
 // primitive is a lock as the engine sees it: a name in a client, and the spec of its kind.
 type primitive struct {
 	names  *keyspace.Keys
-	client *Client
+	client *engine
 	spec   *spec
 }
 
 // primitiveOf returns a primitive with known keys.
-func primitiveOf(c *Client, s *spec, names *keyspace.Keys) *primitive {
+func primitiveOf(c *engine, s *spec, names *keyspace.Keys) *primitive {
 	if s.channel != nil {
 		names.Channel = s.channel(names.Key)
 	}

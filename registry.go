@@ -12,7 +12,7 @@ import (
 // registry has the ownerships of explicit owners, which can be re-entered, by lock and owner. It finds the live
 // ownerships of a client, which its lines have by key.
 type registry struct {
-	client *Client
+	client *engine
 
 	last atomic.Uint64 // the last number given out
 
@@ -27,7 +27,7 @@ type ownedName struct {
 	owner identity.Owner
 }
 
-func newRegistry(c *Client) *registry {
+func newRegistry(c *engine) *registry {
 	return &registry{
 		client: c,
 		byName: map[ownedName]*ownership{},

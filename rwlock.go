@@ -67,11 +67,11 @@ var (
 
 // signOfLife is the longest time between two requests of a waiting reader or writer, so that the server knows
 // of it when a write ends.
-func signOfLife(c *Client) time.Duration { return c.options.StaleWaiterTimeout / 3 }
+func signOfLife(c *engine) time.Duration { return c.options.StaleWaiterTimeout / 3 }
 
 // NewRWLock returns the read/write lock with that name. It sends nothing.
 func (c *Client) NewRWLock(name string) *RWLock {
-	read, write := newBaseLock(c, readSpec, name), newBaseLock(c, writeSpec, name)
+	read, write := newBaseLock(c.engine, readSpec, name), newBaseLock(c.engine, writeSpec, name)
 	return &RWLock{read: &ReadLock{read}, write: &WriteLock{write}}
 }
 

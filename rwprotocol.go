@@ -169,7 +169,7 @@ func (i *Inspection) heldBy() keyspace.Kind {
 }
 
 // rwEvictions returns the calls that remove all holders of a read/write lock.
-func (c *Client) rwEvictions(names *keyspace.Keys, holders []Holder) (calls []script.Call) {
+func (c *engine) rwEvictions(names *keyspace.Keys, holders []Holder) (calls []script.Call) {
 	keys := append(rwKeys(names.Key), names.Queue())
 	for len(holders) > 0 || calls == nil {
 		some := holders[:min(len(holders), evictBatch)]

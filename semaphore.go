@@ -42,7 +42,7 @@ type Semaphore struct{ permitCount }
 
 // NewSemaphore returns the semaphore with that name. It sends nothing.
 func (c *Client) NewSemaphore(name string) *Semaphore {
-	o := newSynchronizer(c, keyspace.KindSemaphore, name, semaphoreChannel)
+	o := newSynchronizer(c.engine, keyspace.KindSemaphore, name, semaphoreChannel)
 	return &Semaphore{permitCount{synchronizer: o, secondKey: keyspace.TotalKey(keyspace.Tag(o.names.Key)), numeral: "semaphore", script: semaphoreChange}}
 }
 

@@ -48,12 +48,12 @@ type semWaiter struct {
 // semLines are the lines of a client.
 type semLines = line.Used[line.Key, semLine]
 
-func newSemLines(c *Client) any {
+func newSemLines(c *engine) any {
 	c.inbox.Register(inbox.Calls, c.leaveQueueFor)
 	return line.NewUsed(func(*semLines, line.Key) *semLine { return &semLine{} })
 }
 
-func (c *Client) semLines() *semLines {
+func (c *engine) semLines() *semLines {
 	return c.kindState(keyspace.KindSemaphore, newSemLines).(*semLines)
 }
 

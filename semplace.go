@@ -177,10 +177,10 @@ func (p *semPlace) undoNow() bool {
 }
 
 // leaveQueueFor answers a call for an operation that nobody waits for: its entry was left behind.
-func (c *Client) leaveQueueFor(key, entry string) {
+func (c *engine) leaveQueueFor(key, entry string) {
 	names := keyspace.OfKey(key, key)
 	names.Channel = semaphoreChannel(key)
-	s := c.NewSemaphore("")
+	s := (*Client)(c.handle).NewSemaphore("")
 	s.names, s.secondKey = names, keyspace.TotalKey(keyspace.Tag(key))
 	c.sender.Background(func() {
 		c.undo.Add(strayEntry{s, entry}, undo.Plan{Key: key, Lease: c.options.StaleWaiterTimeout})

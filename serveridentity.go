@@ -33,7 +33,7 @@ type toldIdentity struct {
 
 // serverID returns the identity that the server has told last, or "". If it is not known, or may have
 // changed, the client queries it in the background.
-func (c *Client) serverID() string {
+func (c *engine) serverID() string {
 	if c.cluster {
 		return ""
 	}
@@ -49,7 +49,7 @@ func (c *Client) serverID() string {
 	return told.id
 }
 
-func (c *Client) queryServerID() {
+func (c *engine) queryServerID() {
 	defer c.serverIdentity.querying.Store(false)
 	if c.begin(context.Background()) != nil {
 		return

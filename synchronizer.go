@@ -19,7 +19,7 @@ import (
 // synchronizer is what all named objects other than locks share: they have no owner and no lease.
 type synchronizer struct {
 	names  *keyspace.Keys
-	client *Client
+	client *engine
 	kind   keyspace.Kind
 }
 
@@ -31,7 +31,7 @@ func (o *synchronizer) refuseWholeTag(what string) {
 	}
 }
 
-func newSynchronizer(c *Client, kind keyspace.Kind, name string, channel func(key string) string) synchronizer {
+func newSynchronizer(c *engine, kind keyspace.Kind, name string, channel func(key string) string) synchronizer {
 	names, err := c.options.naming().Keys(name)
 	if err == nil {
 		names.Channel = channel(names.Key)
@@ -43,7 +43,7 @@ func newSynchronizer(c *Client, kind keyspace.Kind, name string, channel func(ke
 func (o *synchronizer) Name() string { return o.names.Name }
 
 // Client returns the client that made the object.
-func (o *synchronizer) Client() *Client { return o.client }
+func (o *synchronizer) Client() *Client { return (*Client)(o.client.handle) }
 
 // begin is begin of the client. If it returns nil, the caller must call client.working.Done.
 func (o *synchronizer) begin(ctx context.Context) error {

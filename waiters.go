@@ -54,12 +54,12 @@ type Waiter struct {
 // waits for a lock that is not fair is Mine for each of its goroutines, and By is the owner of the first of
 // them. The errors are those of FairLock.Waiters.
 func (c *Client) Waiters(ctx context.Context, name string) ([]Waiter, error) {
-	names, _ := c.options.naming().Keys(name)
-	return c.waiters(ctx, names, (*Client).allWaiters)
+	names, _ := c.engine.options.naming().Keys(name)
+	return c.engine.waiters(ctx, names, (*engine).allWaiters)
 }
 
 // waiters lists waiters as read does, and describes them.
-func (c *Client) waiters(ctx context.Context, names *keyspace.Keys, read func(*Client, context.Context, *keyspace.Keys) ([]Waiter, error)) ([]Waiter, error) {
+func (c *engine) waiters(ctx context.Context, names *keyspace.Keys, read func(*engine, context.Context, *keyspace.Keys) ([]Waiter, error)) ([]Waiter, error) {
 	const verb = "waiters"
 	err := names.Invalid
 	if err == nil {
@@ -78,7 +78,7 @@ func (c *Client) waiters(ctx context.Context, names *keyspace.Keys, read func(*C
 }
 
 // allWaiters reads the queues that exist under a name.
-func (c *Client) allWaiters(ctx context.Context, names *keyspace.Keys) ([]Waiter, error) {
+func (c *engine) allWaiters(ctx context.Context, names *keyspace.Keys) ([]Waiter, error) {
 	fair, err := c.fairWaiters(ctx, names)
 	if err != nil {
 		return nil, err
@@ -95,12 +95,12 @@ func (c *Client) allWaiters(ctx context.Context, names *keyspace.Keys) ([]Waiter
 }
 
 // fairWaiters reads the queue of a fair lock.
-func (c *Client) fairWaiters(ctx context.Context, names *keyspace.Keys) ([]Waiter, error) {
+func (c *engine) fairWaiters(ctx context.Context, names *keyspace.Keys) ([]Waiter, error) {
 	return c.readQueue(ctx, names, keyspace.KindLock, script.NewCall(script.FairWaiters, names.FairKeys()))
 }
 
 // queuedWaiters reads the queue of a lock that is not fair. A page may repeat waiters of the one before.
-func (c *Client) queuedWaiters(ctx context.Context, names *keyspace.Keys) ([]Waiter, error) {
+func (c *engine) queuedWaiters(ctx context.Context, names *keyspace.Keys) ([]Waiter, error) {
 	all, err := c.readQueue(ctx, names, keyspace.KindLock, script.NewCall(script.ListWaiters, []string{names.Queue(), keyspace.WritersKey(keyspace.Tag(names.Key))}))
 	listed := map[Owner]bool{}
 	return slices.DeleteFunc(all, func(w Waiter) bool {
@@ -111,7 +111,7 @@ func (c *Client) queuedWaiters(ctx context.Context, names *keyspace.Keys) ([]Wai
 }
 
 // permitWaiters reads the queue of a semaphore whose permits have ids.
-func (c *Client) permitWaiters(ctx context.Context, names *keyspace.Keys) ([]Waiter, error) {
+func (c *engine) permitWaiters(ctx context.Context, names *keyspace.Keys) ([]Waiter, error) {
 	all, err := c.readQueue(ctx, names, keyspace.KindSemaphore, script.NewCall(script.PermitWaiters, names.FairPermitKeys()[2:4]))
 	for i, w := range all {
 		all[i].Permits = len(identity.GroupOf(w.Owner.String()))
@@ -120,7 +120,7 @@ func (c *Client) permitWaiters(ctx context.Context, names *keyspace.Keys) ([]Wai
 }
 
 // readQueue reads a queue of a lock or semaphore of that kind.
-func (c *Client) readQueue(ctx context.Context, names *keyspace.Keys, kind keyspace.Kind, read script.Call) (all []Waiter, err error) {
+func (c *engine) readQueue(ctx context.Context, names *keyspace.Keys, kind keyspace.Kind, read script.Call) (all []Waiter, err error) {
 	err = script.Pages(func(positions []string) (size int64, err error) {
 		read.Args = positions
 		a, err := c.send(ctx, read)
@@ -171,7 +171,7 @@ func readWaiters(reply rueidis.RedisMessage) (page []Waiter, size int64, err err
 const leftLongAgo = 10 * 365 * 24 * 3600 * 1000
 
 // describeWaiters adds labels to waiters, and marks those of this client.
-func (c *Client) describeWaiters(ctx context.Context, all []Waiter) {
+func (c *engine) describeWaiters(ctx context.Context, all []Waiter) {
 	named := c.registry.named()
 	labels.DescribeEach(ctx, c.labels, 0, [][]Waiter{all}, func(w Waiter) identity.Owner { return identity.Owner(w.Owner) }, func(w *Waiter, d labels.Description) {
 		record, _ := identity.Owner(w.Owner).Record()
