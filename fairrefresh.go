@@ -159,7 +159,7 @@ func (l *fairWaitList) refresh(b *refreshing) error {
 	defer cancel()
 	states, err := l.client.sender.SendOnce(ctx, b.Cmd, b.Keys, b.Args).AsIntSlice()
 	switch {
-	case divisible(err):
+	case script.Divisible(err):
 		return l.refreshEach(b, err)
 	case err != nil:
 		return err

@@ -3,7 +3,6 @@ package latchkey
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -50,17 +49,17 @@ func (w *watchdog) renewSoon(r *route, batch []watchedHold) {
 	})
 }
 
-// renewal is one hold in a batch, with sendMu locked: no release of it is sent before the renewal has
+// reservation is one hold in a batch, with sendMu locked: no release of it is sent before the renewal has
 // returned, and no renewal follows a release that has begun.
-type renewal struct {
+type reservation struct {
 	watchedHold
 
 	lease time.Duration
 }
 
 // reserve locks sendMu of each hold that still needs renewal. A busy hold is renewed alone when its sendMu is free.
-func (w *watchdog) reserve(r *route, batch []watchedHold) []renewal {
-	renewals := make([]renewal, 0, len(batch))
+func (w *watchdog) reserve(r *route, batch []watchedHold) []reservation {
+	renewals := make([]reservation, 0, len(batch))
 	for _, h := range batch {
 		if !h.SendMu().TryLock() {
 			w.tasks.Go(func() { w.renewAlone(r, h) })
@@ -72,13 +71,13 @@ func (w *watchdog) reserve(r *route, batch []watchedHold) []renewal {
 }
 
 // reserved appends the hold, whose sendMu is locked, to renewals, or unlocks it if there is nothing to renew.
-func reserved(h watchedHold, renewals []renewal) []renewal {
+func reserved(h watchedHold, renewals []reservation) []reservation {
 	lease := h.NextLease()
 	if lease == 0 {
 		h.SendMu().Unlock()
 		return renewals
 	}
-	return append(renewals, renewal{h, lease})
+	return append(renewals, reservation{h, lease})
 }
 
 // renewAlone waits for sendMu of a hold in line with other calls: a call that retries again and again must not
@@ -122,13 +121,13 @@ func (w *watchdog) batches(all []watchedHold) [][]watchedHold {
 
 // renewBatch sends one script, passes the result to each hold, and unlocks each sendMu. If the server
 // refuses a batch for one of its keys, it returns the parts to send again.
-func (w *watchdog) renewBatch(batch []renewal) (parts [][]watchedHold) {
+func (w *watchdog) renewBatch(batch []reservation) (parts [][]watchedHold) {
 	if len(batch) == 0 {
 		return nil
 	}
 	sent, results, err := w.sendRenewal(batch)
 	switch {
-	case len(batch) > 1 && divisible(err):
+	case len(batch) > 1 && script.Divisible(err):
 		return divide(batch)
 	case len(batch) == 1 && transport.HasCode(err, "TRYAGAIN"):
 		results, err = w.renewKeyByKey(batch[0], err)
@@ -153,14 +152,8 @@ func (w *watchdog) renewBatch(batch []renewal) (parts [][]watchedHold) {
 // errNotRenewed means that the server replied to a renewal without saying whether the hold is there.
 var errNotRenewed = fmt.Errorf("%w: the server did not renew the lease", fault.ErrUnavailable)
 
-// divisible reports whether parts of a batch may succeed where the whole did not: a proxy, or a rule about one
-// of the keys, may have refused it, or the keys are on two nodes because their slot migrates.
-func divisible(err error) bool {
-	return transport.HasCode(err, "TRYAGAIN") || transport.Declined(err) && !errors.Is(err, fault.ErrNotReplicated)
-}
-
 // divide releases the turns of a batch and returns its halves.
-func divide(batch []renewal) [][]watchedHold {
+func divide(batch []reservation) [][]watchedHold {
 	all := make([]watchedHold, len(batch))
 	for i, r := range batch {
 		r.SendMu().Unlock()
@@ -170,7 +163,7 @@ func divide(batch []renewal) [][]watchedHold {
 	return [][]watchedHold{all[:half], all[half:]}
 }
 
-func (w *watchdog) sendRenewal(batch []renewal) (sent lease.Stamp, results []int64, err error) {
+func (w *watchdog) sendRenewal(batch []reservation) (sent lease.Stamp, results []int64, err error) {
 	var all script.Call
 	patience := renewPatience
 	for _, r := range batch {
@@ -186,7 +179,7 @@ func (w *watchdog) sendRenewal(batch []renewal) (sent lease.Stamp, results []int
 }
 
 // patience returns how long to wait for the answer to a renewal.
-func (r renewal) patience() time.Duration {
+func (r reservation) patience() time.Duration {
 	return max(r.RenewalPatience(r.lease), leastRenewPatience)
 }
 
@@ -209,7 +202,7 @@ func renewalsOver(s *transport.Sender, confirm *transport.Replication) func(scri
 
 // renewKeyByKey renews one hold with a command for each of its keys, because the server refused a command with
 // all of them. The hold is renewed if all commands succeed.
-func (w *watchdog) renewKeyByKey(r renewal, refusal error) ([]int64, error) {
+func (w *watchdog) renewKeyByKey(r reservation, refusal error) ([]int64, error) {
 	calls := r.RenewalCalls(r.lease)
 	if calls == nil {
 		return nil, refusal

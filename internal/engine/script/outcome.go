@@ -54,3 +54,9 @@ func Returned(err error) error {
 	}
 	return errors.Join(returned...)
 }
+
+// Divisible reports whether parts of a batch may succeed where the whole did not: a proxy, or a rule about one
+// of the keys, may have refused it, or the keys are on two nodes because their slot migrates.
+func Divisible(err error) bool {
+	return transport.HasCode(err, "TRYAGAIN") || transport.Declined(err) && !errors.Is(err, fault.ErrNotReplicated)
+}
