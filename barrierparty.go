@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
@@ -49,7 +50,7 @@ type barrierAwaiter struct {
 }
 
 var barrierSpec = &spec{kind: keyspace.KindBarrier, family: keyspace.KindBarrier, stored: keyspace.KindBarrier,
-	protocol: barrierProtocol{}, renew: script.BarrierRenew, renewals: renewBatch, party: true,
+	protocol: barrierProtocol{}, renew: script.BarrierRenew, renewals: renewal.MostInBatch, party: true,
 	lost: wakeParties}
 
 func (b *Barrier) newParty(verb, stage string, r *request) *barrierAwaiter {

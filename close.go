@@ -98,7 +98,7 @@ func (c *engine) finish(ctx context.Context, ended []*ownership) {
 	c.releaseAll(ctx, append(ended, c.endHolds()...))
 	c.record.Close(ctx, c.result == nil)
 	c.closeKindStates()
-	c.watchdog.close()
+	c.watchdog.Close()
 	c.sender.Settle(ctx) // late commands first: the undo must come after them
 	c.undo.Close(ctx)
 	c.notifier.Close()

@@ -9,6 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -50,7 +51,7 @@ func (c *Client) NewElection(name string) *Election {
 // already leads, campaigning again is a mistake.
 var electionSpec = &acquireSpec{
 	spec: &spec{kind: keyspace.KindElection, family: keyspace.KindElection, stored: keyspace.KindLock,
-		protocol: hashProtocol{}, renew: script.Renew, renewals: renewBatch, fenced: true, passes: true, handsOver: true, public: true},
+		protocol: hashProtocol{}, renew: script.Renew, renewals: renewal.MostInBatch, fenced: true, passes: true, handsOver: true, public: true},
 	attempts: hashProtocol{}, resolve: resolveOwner, fresh: freshOwner}
 
 // leaderChannel is the channel for observers of an election. It differs from the channel of the

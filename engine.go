@@ -22,6 +22,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/labels"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
+	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
@@ -41,7 +42,7 @@ type engine struct {
 	waitQueues     *line.Table
 	waiting        line.Waiting
 	notifier       *pubsub.Notifier
-	watchdog       *watchdog
+	watchdog       *renewal.Watchdog
 	undo           *undo.Undoer
 	confirmCalls   *transport.Replication // nil if no confirmation is needed
 	registry       *registry
@@ -148,13 +149,13 @@ func (c *engine) initSender(topology *transport.Topology) {
 
 // newWatchdog makes the watchdog. Its renewals must not queue behind acquisitions for replicas that
 // confirm them, so they do that apart.
-func (c *engine) newWatchdog() *watchdog {
-	waits := 2 * renewalFlights(c.topology.Cluster) // renewals that timed out may still wait
-	return newWatchdog(watchdogConfig{
+func (c *engine) newWatchdog() *renewal.Watchdog {
+	waits := 2 * renewal.Flights(c.topology.Cluster) // renewals that timed out may still wait
+	return renewal.New(renewal.Config{
 		Clock:       c.clock,
 		Topology:    c.topology,
 		PollCeiling: c.options.PollCeiling,
-		Send:        renewalsOver(c.sender, c.options.confirmation(c.id, waits)),
+		Send:        renewal.SendOver(c.sender, c.options.confirmation(c.id, waits)),
 		Failed: func(lock string, holds int, err error) {
 			c.reporter.Log(report.NoticeRenewal, lock, slog.Int("holds", holds), slog.Any("error", err))
 		},

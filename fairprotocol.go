@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -32,7 +33,7 @@ func newFairLockQueue(c *engine) any {
 	q.waiters = newFairWaitList(c, q)
 	p := fairProtocol{waiters: q.waiters}
 	plain := spec{kind: keyspace.KindFair, family: keyspace.KindFair, stored: keyspace.KindLock,
-		protocol: p, renew: script.Renew, renewals: renewBatch, reentrant: true, handsOver: true, grantMark: "f"}
+		protocol: p, renew: script.Renew, renewals: renewal.MostInBatch, reentrant: true, handsOver: true, grantMark: "f"}
 	fenced := plain
 	fenced.fenced = true
 	q.plain = &acquireSpec{spec: &plain, attempts: p, resolve: resolveOwner, fresh: freshOwner, wait: q.waiters.wait}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -75,5 +76,5 @@ func (l *FencedLock) TryLock(ctx context.Context, options ...TryLockOption) (*Ho
 
 var fencedSpec = &acquireSpec{
 	spec: &spec{kind: keyspace.KindFenced, family: keyspace.KindFenced, stored: keyspace.KindLock,
-		protocol: hashProtocol{}, renew: script.Renew, renewals: renewBatch, reentrant: true, fenced: true, passes: true, handsOver: true},
+		protocol: hashProtocol{}, renew: script.Renew, renewals: renewal.MostInBatch, reentrant: true, fenced: true, passes: true, handsOver: true},
 	attempts: hashProtocol{}, resolve: resolveOwner, fresh: freshOwner}

@@ -2,6 +2,7 @@ package latchkey
 
 import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -22,5 +23,5 @@ func (c *Client) NewLock(name string) *Lock { return &Lock{newBaseLock(c.engine,
 
 var lockSpec = &acquireSpec{
 	spec: &spec{kind: keyspace.KindLock, family: keyspace.KindLock, stored: keyspace.KindLock,
-		protocol: hashProtocol{}, renew: script.Renew, renewals: renewBatch, reentrant: true, passes: true, handsOver: true},
+		protocol: hashProtocol{}, renew: script.Renew, renewals: renewal.MostInBatch, reentrant: true, passes: true, handsOver: true},
 	attempts: hashProtocol{}, resolve: resolveOwner, fresh: freshOwner}

@@ -112,7 +112,7 @@ func (o *ownership) end(cause error) (next *ownership, ended bool) {
 	o.phase = over
 	next = o.takeNext()
 	ending := o.holds.clear(cause)
-	o.lock.client.watchdog.drop(o)
+	o.lock.client.watchdog.Drop(o)
 	o.mu.Unlock()
 	o.lock.client.registry.remove(o)
 	if o.lock.spec.along {

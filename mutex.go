@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -107,5 +108,5 @@ func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 // mutexSpec polls more often than the other specs: see recipeturns.go.
 var mutexSpec = &acquireSpec{
 	spec: &spec{kind: keyspace.KindMutex, family: keyspace.KindMutex, stored: keyspace.KindMutex,
-		protocol: stringProtocol{}, renew: script.Renew, renewals: renewBatch, passes: true, handsOver: true, grantMark: "s", recipe: true},
+		protocol: stringProtocol{}, renew: script.Renew, renewals: renewal.MostInBatch, passes: true, handsOver: true, grantMark: "s", recipe: true},
 	attempts: stringProtocol{}, resolve: resolveOwner, fresh: freshOwner}

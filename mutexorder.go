@@ -8,45 +8,45 @@ package latchkey
 //
 // These may be held for long: during a request to the server, and while foreign code runs.
 //
-//	mutex                   | guards                                                     | also
-//	syncLocker.mu           | the hold of a SyncLocker, for as long as it is held        |
-//	line.FIFO.FIFOMutex     | the front of a line, for a RedLock until its hold ends     | itself, compositeHold.unlocking
-//	compositeHold.unlocking | the releases of a composite hold, one at a time            | itself
-//	ownership.sendMu        | the commands for an ownership, one at a time               | itself
+//	mutex                   | guards                                                 | also
+//	syncLocker.mu           | the hold of a SyncLocker, for as long as it is held    |
+//	line.FIFO.FIFOMutex     | the front of a line, for a RedLock until its hold ends | itself, compositeHold.unlocking
+//	compositeHold.unlocking | the releases of a composite hold, one at a time        | itself
+//	ownership.sendMu        | the commands for an ownership, one at a time           | itself
 //
 // The others are held for a short time. While one is held, nothing waits and no foreign code runs.
 // One is locked while another is held only if its line names that one.
 //
-//	mutex                   | guards                                                     | also
-//	engine.mu               | that nothing begins once Close has begun                   |
-//	engine.kindStatesMu     | what a kind of lock keeps for all its locks of a client    |
-//	line.Used.mu            | the lines of one kind of object, and what each knows       |
-//	semLine.mu              | the line for the permits of a semaphore, and their turns   |
-//	compositeHold.mu        | which members are held, and the contexts of the whole      |
-//	ownership.mu            | the state of an ownership and its holds                    | itself
-//	watchdog.mu             | when each ownership is renewed                             | ownership.mu
-//	registry.mu             | the names of ownerships that the program knows             | ownership.mu
-//	inbox.Inbox.mu          | the owners that wait in queues on the server               | ownership.mu, engine.kindStatesMu
-//	labels.Record.mu        | the record of this client, and when it is written          |
-//	labels.Known.mu         | the labels of other clients                                |
-//	undo.Undoer.mu          | what is to be undone, and when                             |
-//	undo.Sessions.mu        | the sessions of operations that count once                 |
-//	fairWaitList.mu         | the waiters for fair locks, and their tickets              | foreign code
-//	line.shard.mu           | lines, live ownerships: waiters, uses, last answers        | ownership.mu, fairWaitList.mu
-//	pubsub.Notifier.mu      | the listeners, and the nodes that own slots                | fairWaitList.mu
-//	pubsub.listener.mu      | the subscriptions at a node                                | fairWaitList.mu, pubsub.Notifier.mu
-//	report.Reporter.mu      | the reports that the program has yet to receive            |
-//	transport.FIFOMutex.mu  | the waiters for a FIFO mutex                               |
-//	transport.inflight.mu   | the commands to a node that were left unanswered           | a wait
-//	transport.grouping.mu   | the commands that are about to go to a node together       |
-//	transport.NodeLine.mu   | what waits for a node                                      | watchdog.mu, undo.Undoer.mu
-//	transport.silence.mu    | the timer of a connection that has to answer               |
-//	transport.connTracker.mu | the open connections to a node                            |
-//	transport.strayingClient.mu | the connection used in place of the shared one         |
-//	transport.lastWords.mu  | what was sent last over a connection                       |
-//	transport.Sender.mu     | the goroutines that send                                   |
-//	transport.Topology.mu   | the nodes of a cluster, and their slots                    |
-//	transport.LazyClient.mu | the attempt to open a client                               | fairWaitList.mu
+//	mutex                       | guards                                                   | also
+//	engine.mu                   | that nothing begins once Close has begun                 |
+//	engine.kindStatesMu         | what a kind of lock keeps for all its locks of a client  |
+//	line.Used.mu                | the lines of one kind of object, and what each knows     |
+//	semLine.mu                  | the line for the permits of a semaphore, and their turns |
+//	compositeHold.mu            | which members are held, and the contexts of the whole    |
+//	ownership.mu                | the state of an ownership and its holds                  | itself
+//	renewal.Watchdog.mu         | when each ownership is renewed                           | ownership.mu
+//	registry.mu                 | the names of ownerships that the program knows           | ownership.mu
+//	inbox.Inbox.mu              | the owners that wait in queues on the server             | ownership.mu, engine.kindStatesMu
+//	labels.Record.mu            | the record of this client, and when it is written        |
+//	labels.Known.mu             | the labels of other clients                              |
+//	undo.Undoer.mu              | what is to be undone, and when                           |
+//	undo.Sessions.mu            | the sessions of operations that count once               |
+//	fairWaitList.mu             | the waiters for fair locks, and their tickets            | foreign code
+//	line.shard.mu               | lines, live ownerships: waiters, uses, last answers      | ownership.mu, fairWaitList.mu
+//	pubsub.Notifier.mu          | the listeners, and the nodes that own slots              | fairWaitList.mu
+//	pubsub.listener.mu          | the subscriptions at a node                              | fairWaitList.mu, pubsub.Notifier.mu
+//	report.Reporter.mu          | the reports that the program has yet to receive          |
+//	transport.FIFOMutex.mu      | the waiters for a FIFO mutex                             |
+//	transport.inflight.mu       | the commands to a node that were left unanswered         | a wait
+//	transport.grouping.mu       | the commands that are about to go to a node together     |
+//	transport.NodeLine.mu       | what waits for a node                                    | renewal.Watchdog.mu, undo.Undoer.mu
+//	transport.silence.mu        | the timer of a connection that has to answer             |
+//	transport.connTracker.mu    | the open connections to a node                           |
+//	transport.strayingClient.mu | the connection used in place of the shared one           |
+//	transport.lastWords.mu      | what was sent last over a connection                     |
+//	transport.Sender.mu         | the goroutines that send                                 |
+//	transport.Topology.mu       | the nodes of a cluster, and their slots                  |
+//	transport.LazyClient.mu     | the attempt to open a client                             | fairWaitList.mu
 //
 // line.FIFO.FIFOMutex: a release calls all members as an acquisition does, and does not acquire them; the
 // analysis cannot tell. fairWaitList.mu: a waiter that has a ticket has received a reply, so a lazy client is open, and

@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -21,7 +22,7 @@ import (
 // Every request for an ownership (acquire, re-enter, renew, release, undo) is sent under its sendMu, one after
 // the other.
 type ownership struct {
-	watchedItem // the watchdog's
+	renewal.Item // the watchdog's
 
 	lock    *primitive
 	wire    string   // the owner as it is in Redis

@@ -9,6 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
+	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -35,7 +36,7 @@ func newPermitQueues(c *engine) any {
 	q.waiters = newFairWaitList(c, q)
 	q.waiters.sharedChannel = true
 	fair := spec{kind: keyspace.KindFairPermit, family: keyspace.KindPermit, stored: keyspace.KindSemaphore,
-		protocol: permitProtocol{}, renew: script.PermitRenew, renewals: renewBatch, permit: true, handsOver: true, grantMark: "p",
+		protocol: permitProtocol{}, renew: script.PermitRenew, renewals: renewal.MostInBatch, permit: true, handsOver: true, grantMark: "p",
 		line:  line.Exclusive, // whose front does not wait for a hold of this client to end
 		inUse: permitsInUse, channel: semaphoreChannel}
 	inLine := fair

@@ -7,6 +7,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 )
 
 // registry has the ownerships of explicit owners, which can be re-entered, by lock and owner. It finds the live
@@ -119,7 +120,7 @@ func (r *registry) build(p *primitive, owner identity.Owner, number uint64, isGu
 	o := &ownership{
 		lock: p, number: number,
 		wire: owner.String(), isGuest: isGuest,
-		watchedItem: newWatchedItem(), entry: noEntry,
+		Item: renewal.NewItem(), entry: noEntry,
 	}
 	o.holds.first.ownership, o.local.shown, o.links = o, p.spec.public, line.LinksOf(o)
 	return o

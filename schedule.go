@@ -7,6 +7,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -16,32 +17,32 @@ import (
 // remaining lease, so the renewal changes nothing.
 const verifyOnly = -time.Second
 
-// Keys implements [watchedHold].
+// Keys implements [renewal.Hold].
 func (o *ownership) Keys() *keyspace.Keys { return o.lock.names }
 
-// Batch implements [watchedHold].
+// Batch implements [renewal.Hold].
 func (o *ownership) Batch() (renew transport.Command, most int) {
 	return o.lock.spec.renew, o.lock.spec.renewals
 }
 
-// SendMu implements [watchedHold].
+// SendMu implements [renewal.Hold].
 func (o *ownership) SendMu() *transport.FIFOMutex { return &o.sendMu }
 
-// Period implements [watchedHold].
+// Period implements [renewal.Hold].
 func (o *ownership) Period() time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.lease.Period()
 }
 
-// Awaited implements [watchedHold]. Goroutines may be in line behind the ownership, or behind the RedLock of which it is
+// Awaited implements [renewal.Hold]. Goroutines may be in line behind the ownership, or behind the RedLock of which it is
 // a member.
 func (o *ownership) Awaited() bool {
 	line := o.redLine.Load()
 	return o.links.HasLine() || line != nil && line.IsWaitedFor()
 }
 
-// EndIfOver implements [watchedHold].
+// EndIfOver implements [renewal.Hold].
 func (o *ownership) EndIfOver() {
 	if !o.endIfDue() {
 		o.endLimited()
@@ -65,9 +66,9 @@ func (o *ownership) planAt(now lease.Stamp, renewAt time.Duration) {
 	valid := min(o.lease.Valid(now), o.holds.untilLimit(now))
 	w, verifyAt := o.lock.client.watchdog, async.NoDeadline
 	if o.lock.spec.lineRests() {
-		verifyAt = w.verifyAt(now.Mono)
+		verifyAt = w.VerifyAt(now.Mono)
 	}
-	w.plan(o, dueTimes{renewAt, now.Mono + valid, verifyAt})
+	w.Plan(o, renewal.Due{RenewAt: renewAt, Deadline: now.Mono + valid, VerifyAt: verifyAt})
 }
 
 // renews reports whether the lease is to be renewed and a renewal would extend it. o.mu is held.
@@ -75,7 +76,7 @@ func (o *ownership) renews() bool {
 	return o.phase == held && (o.holds.renewing > 0 || o.lease.Wanted != nil) && !o.lease.AtLimit()
 }
 
-// NextLease implements [watchedHold].
+// NextLease implements [renewal.Hold].
 func (o *ownership) NextLease() time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -89,7 +90,7 @@ func (o *ownership) NextLease() time.Duration {
 	return 0
 }
 
-// RenewalPatience implements [watchedHold]. A verification wins no time, so it does not wait for longer than usual.
+// RenewalPatience implements [renewal.Hold]. A verification wins no time, so it does not wait for longer than usual.
 func (o *ownership) RenewalPatience(lease time.Duration) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -99,12 +100,12 @@ func (o *ownership) RenewalPatience(lease time.Duration) time.Duration {
 	return o.lease.RenewalPatience(o.lock.client.clock())
 }
 
-// RenewalCall implements [watchedHold].
+// RenewalCall implements [renewal.Hold].
 func (o *ownership) RenewalCall(lease time.Duration) script.Call {
 	return o.protocol().renewalCall(o, lease)
 }
 
-// RenewalCalls implements [watchedHold].
+// RenewalCalls implements [renewal.Hold].
 func (o *ownership) RenewalCalls(lease time.Duration) []script.Call {
 	if each := o.lock.spec.renewEach; each != nil {
 		return each(o, lease)
@@ -141,10 +142,10 @@ func (o *ownership) Renewed(sent lease.Stamp, lease time.Duration, result int64)
 	o.observe(report.Renewed, nil, nil)
 }
 
-// Gone implements [watchedHold].
+// Gone implements [renewal.Hold].
 func (o *ownership) Gone() { o.lose(fault.ErrLost, "the key is gone or belongs to another owner") }
 
-// RenewLater implements [watchedHold]. Only the deadline ends a hold that cannot be renewed.
+// RenewLater implements [renewal.Hold]. Only the deadline ends a hold that cannot be renewed.
 func (o *ownership) RenewLater(err error) {
 	o.mu.Lock()
 	switch {

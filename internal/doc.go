@@ -12,6 +12,7 @@
 //	engine    | inbox    | the channel on which a client learns that it was granted a lock
 //	engine    | labels   | the label and the notes of a client, for people, on the server; those of other clients
 //	engine    | pubsub   | one connection for messages, and the channels that waiters listen to
+//	engine    | renewal  | the watchdog: when holds are renewed, and when they end
 //	engine    | report   | events for the observer of the program, and lines for its logger
 //	engine    | script   | the commands, which are Lua scripts, and what their replies and errors mean
 //	engine    | line     | the lines of goroutines in a client, and the loop in which their calls wait

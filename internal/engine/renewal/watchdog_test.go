@@ -1,4 +1,4 @@
-package latchkey
+package renewal
 
 import (
 	"encoding/binary"
@@ -27,7 +27,7 @@ const fakeLease = 30 * time.Second
 
 // fakeWorld is a watchdog with its holds, in fake time. It records what happens to each.
 type fakeWorld struct {
-	watchdog *watchdog
+	watchdog *Watchdog
 	began    time.Time
 	answer   func(keys []string) ([]int64, error) // of the server; nil renews everything
 
@@ -41,11 +41,11 @@ func inWorld(t *testing.T, test func(t *testing.T, w *fakeWorld)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &fakeWorld{began: time.Now(), events: map[string][]string{}}
-		w.watchdog = newWatchdog(watchdogConfig{
+		w.watchdog = New(Config{
 			Clock: w.clock, Topology: transport.NewTopology(false, 1), PollCeiling: 4 * time.Second,
 			Send: w.send, Failed: func(string, int, error) {},
 		})
-		defer w.watchdog.close()
+		defer w.watchdog.Close()
 		test(t, w)
 	})
 }
@@ -114,13 +114,13 @@ func (w *fakeWorld) add(key string) *fakeHold {
 
 // made makes a hold that the watchdog does not know yet.
 func (w *fakeWorld) made(key string) *fakeHold {
-	h := &fakeHold{watchedItem: newWatchedItem(), world: w, keys: keyspace.Keys{Name: key, Key: key}, cmd: script.Renew, most: 10, renews: true}
+	h := &fakeHold{Item: NewItem(), world: w, keys: keyspace.Keys{Name: key, Key: key}, cmd: script.Renew, most: 10, renews: true}
 	return h
 }
 
 // fakeHold is a hold that plans as an ownership does, without random parts.
 type fakeHold struct {
-	watchedItem
+	Item
 
 	world   *fakeWorld
 	keys    keyspace.Keys
@@ -204,7 +204,7 @@ func (h *fakeHold) EndIfOver() {
 func (h *fakeHold) end(why string) {
 	h.over = true
 	h.world.note(h.keys.Key, why)
-	h.world.watchdog.drop(h)
+	h.world.watchdog.Drop(h)
 }
 
 // plan plans a renewal after that time. h.mu is held.
@@ -213,11 +213,11 @@ func (h *fakeHold) plan(renewal time.Duration) {
 		return
 	}
 	now, w := h.world.clock(), h.world.watchdog
-	due := dueTimes{now.Mono + renewal, now.Mono + fakeLease - now.Since(h.sent), w.verifyAt(now.Mono)}
+	due := Due{now.Mono + renewal, now.Mono + fakeLease - now.Since(h.sent), w.VerifyAt(now.Mono)}
 	if !h.renews {
 		due.RenewAt = async.NoDeadline
 	}
-	w.plan(h, due)
+	w.Plan(h, due)
 }
 
 // Holds are renewed when they are due, and with others that are due soon.
@@ -230,7 +230,7 @@ func TestWatchdog_renews_what_is_due(t *testing.T) {
 		w.add("c")
 		dropped := w.add("dropped")
 		w.until(7 * time.Second)
-		w.watchdog.drop(dropped)
+		w.watchdog.Drop(dropped)
 		w.until(20 * time.Second)
 		require.Equal(t, "10s sent, 10s renewed, 16s sent, 16s renewed", w.seen("a"))
 		require.Equal(t, "10s sent, 10s renewed, 16s sent, 16s renewed", w.seen("b"))
@@ -278,7 +278,7 @@ func TestWatchdog_reads_the_result_of_each_hold(t *testing.T) {
 func TestWatchdog_batches(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *fakeWorld) {
 		w.watchdog.config.Topology = transport.NewTopology(true, 1)
-		var all []watchedHold
+		var all []Hold
 		add := func(key string, cmd transport.Command, most int) {
 			h := w.made(key)
 			h.cmd, h.most = cmd, most
@@ -311,7 +311,7 @@ func TestWatchdog_divides_refused_batches(t *testing.T) {
 			}
 			return renewsAll(keys)
 		}
-		var all []watchedHold
+		var all []Hold
 		for i := range 8 {
 			all = append(all, w.made(strconv.Itoa(i)))
 		}
@@ -348,7 +348,7 @@ func TestWatchdog_renews_key_by_key(t *testing.T) {
 				}
 				h := w.made("all")
 				h.apart = test.apart
-				w.watchdog.renewAll(w.route(), []watchedHold{h})
+				w.watchdog.renewAll(w.route(), []Hold{h})
 				synctest.Wait()
 				require.Equal(t, "0s sent, 0s "+test.want, w.seen("all"))
 				for _, key := range test.apart {
@@ -423,7 +423,7 @@ func TestWatchdog_notices_that_the_machine_has_slept(t *testing.T) {
 func TestWatchdog_closed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *fakeWorld) {
 		w.add("a")
-		w.watchdog.close()
+		w.watchdog.Close()
 		w.add("b")
 		w.until(time.Minute)
 		require.Empty(t, w.seen("a"))
@@ -433,7 +433,7 @@ func TestWatchdog_closed(t *testing.T) {
 
 // route returns the line of the only node.
 func (w *fakeWorld) route() *route {
-	return transport.LineOf[watchedHold](w.watchdog.config.Topology.Serving(0), w.watchdog, 2, 1)
+	return transport.LineOf[Hold](w.watchdog.config.Topology.Serving(0), w.watchdog, 2, 1)
 }
 
 // replied returns an error reply of a server. rueidis makes such errors only of what it has stored or received.

@@ -1,4 +1,4 @@
-package latchkey
+package renewal
 
 import (
 	"slices"
@@ -20,31 +20,31 @@ const (
 )
 
 // verifyPause is how often the watchdog looks for holds that are to be verified.
-func (w *watchdog) verifyPause() time.Duration {
+func (w *Watchdog) verifyPause() time.Duration {
 	return max(w.config.PollCeiling/4, shortestVerifyPause)
 }
 
-// verifyAt returns when a hold of which there is news now is to be verified.
-func (w *watchdog) verifyAt(now time.Duration) time.Duration {
+// VerifyAt returns when a hold of which there is news now is to be verified.
+func (w *Watchdog) VerifyAt(now time.Duration) time.Duration {
 	return now + pausesUnheard*w.verifyPause()
 }
 
 // verify starts the verification of holds with waiters, if it is time for a round. There may be many
 // holds, so it looks for their waiters without holding w.mu.
-func (w *watchdog) verify(now time.Duration) {
-	found := slices.DeleteFunc(w.unheard(now), func(h watchedHold) bool { return !h.Awaited() })
+func (w *Watchdog) verify(now time.Duration) {
+	found := slices.DeleteFunc(w.unheard(now), func(h Hold) bool { return !h.Awaited() })
 	if len(found) == 0 {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.startRenewals(slices.DeleteFunc(found, func(h watchedHold) bool {
+	w.startRenewals(slices.DeleteFunc(found, func(h Hold) bool {
 		return h.item().at == async.NotInHeap || now < h.item().due.VerifyAt // it may be over by now, or renewed
 	}))
 }
 
 // unheard returns the holds without news for a while, if it is time for a round.
-func (w *watchdog) unheard(now time.Duration) (found []watchedHold) {
+func (w *Watchdog) unheard(now time.Duration) (found []Hold) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if now < w.nextVerify {

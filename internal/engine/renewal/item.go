@@ -1,4 +1,4 @@
-package latchkey
+package renewal
 
 import (
 	"time"
@@ -10,11 +10,11 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// watchedHold is what the watchdog asks of a hold. While it holds its own mutex it calls only those
+// Hold is what the watchdog asks of a hold. While it holds its own mutex it calls only those
 // methods that lock nothing: Keys, and those of the item.
-type watchedHold interface {
+type Hold interface {
 	async.Item
-	item() *watchedItem
+	item() *Item
 
 	// Keys returns the name and the keys of the lock.
 	Keys() *keyspace.Keys
@@ -48,26 +48,26 @@ type watchedHold interface {
 	Gone()
 }
 
-// watchedItem is what the watchdog keeps for a hold, which embeds it. The mutex of the watchdog guards it.
-type watchedItem struct {
-	due dueTimes
+// Item is what the watchdog keeps for a hold, which embeds it. The mutex of the watchdog guards it.
+type Item struct {
+	due Due
 	at  int32 // its index in the queue of the watchdog
 }
 
-// dueTimes says when a hold is next due, on the monotonic clock.
-type dueTimes struct {
+// Due says when a hold is next due, on the monotonic clock.
+type Due struct {
 	RenewAt  time.Duration
 	Deadline time.Duration // when the hold can no longer be relied on
 	VerifyAt time.Duration // when the hold is to be verified if goroutines of this client wait for it
 }
 
-// newWatchedItem returns the item of a hold that is not planned yet.
-func newWatchedItem() watchedItem { return watchedItem{at: async.NotInHeap} }
+// NewItem returns the item of a hold that is not planned yet.
+func NewItem() Item { return Item{at: async.NotInHeap} }
 
-func (i *watchedItem) item() *watchedItem { return i }
+func (i *Item) item() *Item { return i }
 
 // DueAt implements [async.Item].
-func (i *watchedItem) DueAt() time.Duration { return min(i.due.RenewAt, i.due.Deadline) }
+func (i *Item) DueAt() time.Duration { return min(i.due.RenewAt, i.due.Deadline) }
 
 // HeapIndex implements [async.Item].
-func (i *watchedItem) HeapIndex() *int32 { return &i.at }
+func (i *Item) HeapIndex() *int32 { return &i.at }

@@ -1,4 +1,6 @@
-package latchkey
+// Package renewal has the watchdog, which renews the holds of a client and ends those that it cannot renew.
+// It knows of a hold what [Hold] says.
+package renewal
 
 import (
 	"context"
@@ -26,8 +28,8 @@ const (
 	clockJump = 5 * time.Millisecond
 )
 
-// watchdogConfig has the parts that a watchdog is made of.
-type watchdogConfig struct {
+// Config has the parts that a watchdog is made of.
+type Config struct {
 	Clock       func() lease.Stamp
 	Topology    *transport.Topology // says which node has which key
 	PollCeiling time.Duration       // within about this time, a hold for which others wait is verified
@@ -38,11 +40,11 @@ type watchdogConfig struct {
 	Failed func(lock string, holds int, err error)
 }
 
-// watchdog renews the holds of a client and ends those that it cannot renew. One goroutine keeps time for
+// Watchdog renews the holds of a client and ends those that it cannot renew. One goroutine keeps time for
 // all holds, and never waits for the server, so that a loss is signaled when it is due. Others, while
 // there is anything to renew, renew many holds with one script.
-type watchdog struct {
-	config  watchdogConfig
+type Watchdog struct {
+	config  Config
 	signals chan struct{}   // something is due earlier than was planned
 	open    context.Context // until close
 	end     context.CancelFunc
@@ -50,7 +52,7 @@ type watchdog struct {
 
 	mu         sync.Mutex
 	started    bool
-	queue      async.Heap[watchedHold]
+	queue      async.Heap[Hold]
 	nextVerify time.Duration // when to look for holds to verify
 	wakeAt     time.Duration // when the timekeeper wakes next
 	skew       time.Duration // between the clocks, when the timekeeper last ran
@@ -58,20 +60,20 @@ type watchdog struct {
 
 // route is the way to one node: the holds that wait to be renewed there, and the slots for the
 // renewals in flight.
-type route = transport.NodeLine[watchedHold]
+type route = transport.NodeLine[Hold]
 
-// renewalFlights returns how many renewals can be in flight to one node at once.
-func renewalFlights(cluster bool) int {
+// Flights returns how many renewals can be in flight to one node at once.
+func Flights(cluster bool) int {
 	if cluster {
 		return nodeRenewFlights
 	}
 	return renewFlights
 }
 
-// newWatchdog returns a watchdog. It starts no goroutine before it has a hold to watch.
-func newWatchdog(c watchdogConfig) *watchdog {
+// New returns a watchdog. It starts no goroutine before it has a hold to watch.
+func New(c Config) *Watchdog {
 	open, end := context.WithCancel(context.Background())
-	return &watchdog{
+	return &Watchdog{
 		config:  c,
 		signals: make(chan struct{}, 1),
 		open:    open,
@@ -80,8 +82,8 @@ func newWatchdog(c watchdogConfig) *watchdog {
 	}
 }
 
-// plan sets when a hold is due.
-func (w *watchdog) plan(h watchedHold, due dueTimes) {
+// Plan sets when a hold is due.
+func (w *Watchdog) Plan(h Hold, due Due) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if async.IsClosed(w.open.Done()) {
@@ -99,7 +101,7 @@ func (w *watchdog) plan(h watchedHold, due dueTimes) {
 }
 
 // start runs the timekeeper at the first hold. w.mu is held.
-func (w *watchdog) start() {
+func (w *Watchdog) start() {
 	if w.started {
 		return
 	}
@@ -109,15 +111,15 @@ func (w *watchdog) start() {
 	w.tasks.Go(w.keepTime)
 }
 
-// drop forgets a hold.
-func (w *watchdog) drop(h watchedHold) {
+// Drop forgets a hold.
+func (w *Watchdog) Drop(h Hold) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.queue.Remove(h)
 }
 
-// close ends all goroutines.
-func (w *watchdog) close() {
+// Close ends all goroutines.
+func (w *Watchdog) Close() {
 	w.mu.Lock()
 	w.end()
 	w.mu.Unlock()
@@ -125,7 +127,7 @@ func (w *watchdog) close() {
 }
 
 // keepTime ends holds at their deadline, and starts the renewals of those that are to be renewed.
-func (w *watchdog) keepTime() {
+func (w *Watchdog) keepTime() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -148,7 +150,7 @@ func (w *watchdog) keepTime() {
 
 // sleep plans the next look. After a signal there is always one, even if the hold that sent the
 // signal has ended: the next hold then need not signal.
-func (w *watchdog) sleep(signaled bool) time.Duration {
+func (w *Watchdog) sleep(signaled bool) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.config.Clock().Mono
@@ -165,7 +167,7 @@ func (w *watchdog) sleep(signaled bool) time.Duration {
 
 // collect starts the renewals that are due, and returns what may be past its deadline: after a
 // jump of the wall clock, everything.
-func (w *watchdog) collect(now lease.Stamp) (overdue []watchedHold) {
+func (w *Watchdog) collect(now lease.Stamp) (overdue []Hold) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	jumped := now.Wall-now.Mono > w.skew+clockJump
@@ -173,7 +175,7 @@ func (w *watchdog) collect(now lease.Stamp) (overdue []watchedHold) {
 	if jumped {
 		return slices.Clone(w.queue)
 	}
-	var due []watchedHold
+	var due []Hold
 	for w.queue.Next() <= now.Mono {
 		h := w.queue.TakeFirst()
 		if h.item().due.Deadline <= now.Mono {
@@ -191,7 +193,7 @@ func (w *watchdog) collect(now lease.Stamp) (overdue []watchedHold) {
 // dueSoon returns the holds that are due soon: within a quarter of the time from their renewal to
 // their deadline, which is half a period for a hold with its full lease. They share a script now
 // and are due together from then on. w.mu is held.
-func (w *watchdog) dueSoon(now time.Duration) (soon []watchedHold) {
+func (w *Watchdog) dueSoon(now time.Duration) (soon []Hold) {
 	for _, h := range w.queue {
 		if h.item().due.RenewAt != async.NoDeadline && h.item().due.RenewAt-now <= (h.item().due.Deadline-h.item().due.RenewAt)/4 {
 			soon = append(soon, h)
@@ -202,7 +204,7 @@ func (w *watchdog) dueSoon(now time.Duration) (soon []watchedHold) {
 
 // startRenewals starts the renewals of holds and does not wait for them: a silent node must not delay the
 // holds on others. Until the result arrives, only the deadline of a hold counts. w.mu is held.
-func (w *watchdog) startRenewals(due []watchedHold) {
+func (w *Watchdog) startRenewals(due []Hold) {
 	for _, h := range due {
 		h.item().due.RenewAt, h.item().due.VerifyAt = async.NoDeadline, async.NoDeadline
 		w.queue.Put(h)
@@ -213,21 +215,21 @@ func (w *watchdog) startRenewals(due []watchedHold) {
 }
 
 // send puts a hold into the line of the node that has its key. w.mu is held.
-func (w *watchdog) send(h watchedHold) {
+func (w *Watchdog) send(h Hold) {
 	topology := w.config.Topology
-	r := transport.LineOf[watchedHold](topology.Serving(w.slotOf(h)), w, renewalFlights(topology.Cluster), 1)
+	r := transport.LineOf[Hold](topology.Serving(w.slotOf(h)), w, Flights(topology.Cluster), 1)
 	if r.Add(h) {
 		w.tasks.Go(func() { w.serve(r) })
 	}
 }
 
 // slotOf returns the slot of the key of a hold.
-func (w *watchdog) slotOf(h watchedHold) uint16 {
+func (w *Watchdog) slotOf(h Hold) uint16 {
 	return w.config.Topology.SlotOf(h.Keys().Key)
 }
 
 // serve renews the holds that wait for a node, until there are none.
-func (w *watchdog) serve(r *route) {
+func (w *Watchdog) serve(r *route) {
 	for waiting := r.TakeAll(); len(waiting) > 0; waiting = r.TakeAll() {
 		w.renewAll(r, waiting)
 	}

@@ -1,4 +1,4 @@
-package latchkey
+package renewal
 
 import (
 	"cmp"
@@ -13,8 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// renewBatch is how many holds one script renews: more would block the server for too long.
-const renewBatch = 100
+// MostInBatch is how many holds one script renews: more would block the server for too long.
+const MostInBatch = 100
 
 // A renewal waits for its answer for renewPatience at most, however long the lease is, and for leastRenewPatience at
 // least.
@@ -25,7 +25,7 @@ const (
 
 // renewAll renews holds in as few scripts as the cluster slots allow, and does not wait
 // for the answers.
-func (w *watchdog) renewAll(r *route, due []watchedHold) {
+func (w *Watchdog) renewAll(r *route, due []Hold) {
 	for _, batch := range w.batches(due) {
 		w.renewSoon(r, batch)
 	}
@@ -34,7 +34,7 @@ func (w *watchdog) renewAll(r *route, due []watchedHold) {
 // renewSoon renews a batch as soon as the route has a slot for it, and does not wait for the answer. If the
 // whole batch is refused, it is divided, and its parts wait for slots like any other batch, without holding a
 // slot or for sendMu.
-func (w *watchdog) renewSoon(r *route, batch []watchedHold) {
+func (w *Watchdog) renewSoon(r *route, batch []Hold) {
 	select {
 	case r.Slots <- struct{}{}:
 	case <-w.open.Done():
@@ -52,13 +52,13 @@ func (w *watchdog) renewSoon(r *route, batch []watchedHold) {
 // reservation is one hold in a batch, with sendMu locked: no release of it is sent before the renewal has
 // returned, and no renewal follows a release that has begun.
 type reservation struct {
-	watchedHold
+	Hold
 
 	lease time.Duration
 }
 
 // reserve locks sendMu of each hold that still needs renewal. A busy hold is renewed alone when its sendMu is free.
-func (w *watchdog) reserve(r *route, batch []watchedHold) []reservation {
+func (w *Watchdog) reserve(r *route, batch []Hold) []reservation {
 	renewals := make([]reservation, 0, len(batch))
 	for _, h := range batch {
 		if !h.SendMu().TryLock() {
@@ -71,7 +71,7 @@ func (w *watchdog) reserve(r *route, batch []watchedHold) []reservation {
 }
 
 // reserved appends the hold, whose sendMu is locked, to renewals, or unlocks it if there is nothing to renew.
-func reserved(h watchedHold, renewals []reservation) []reservation {
+func reserved(h Hold, renewals []reservation) []reservation {
 	lease := h.NextLease()
 	if lease == 0 {
 		h.SendMu().Unlock()
@@ -82,7 +82,7 @@ func reserved(h watchedHold, renewals []reservation) []reservation {
 
 // renewAlone waits for sendMu of a hold in line with other calls: a call that retries again and again must not
 // keep a renewal out.
-func (w *watchdog) renewAlone(r *route, h watchedHold) {
+func (w *Watchdog) renewAlone(r *route, h Hold) {
 	ctx, cancel := context.WithTimeout(w.open, h.Period())
 	defer cancel()
 	if h.SendMu().LockToRenew(ctx) != nil {
@@ -100,28 +100,28 @@ func (w *watchdog) renewAlone(r *route, h watchedHold) {
 }
 
 // batches groups holds that one script may renew.
-func (w *watchdog) batches(all []watchedHold) [][]watchedHold {
+func (w *Watchdog) batches(all []Hold) [][]Hold {
 	type batchKey struct {
 		renew transport.Command
 		most  int
 		slot  uint16
 	}
-	groups := map[batchKey][]watchedHold{}
+	groups := map[batchKey][]Hold{}
 	for _, h := range all {
 		renew, most := h.Batch()
 		key := batchKey{renew, most, w.slotOf(h)}
 		groups[key] = append(groups[key], h)
 	}
-	var batches [][]watchedHold
+	var batches [][]Hold
 	for key, group := range groups {
 		batches = slices.AppendSeq(batches, slices.Chunk(group, key.most))
 	}
 	return batches
 }
 
-// renewBatch sends one script, passes the result to each hold, and unlocks each sendMu. If the server
+// MostInBatch sends one script, passes the result to each hold, and unlocks each sendMu. If the server
 // refuses a batch for one of its keys, it returns the parts to send again.
-func (w *watchdog) renewBatch(batch []reservation) (parts [][]watchedHold) {
+func (w *Watchdog) renewBatch(batch []reservation) (parts [][]Hold) {
 	if len(batch) == 0 {
 		return nil
 	}
@@ -153,17 +153,17 @@ func (w *watchdog) renewBatch(batch []reservation) (parts [][]watchedHold) {
 var errNotRenewed = fmt.Errorf("%w: the server did not renew the lease", fault.ErrUnavailable)
 
 // divide releases the turns of a batch and returns its halves.
-func divide(batch []reservation) [][]watchedHold {
-	all := make([]watchedHold, len(batch))
+func divide(batch []reservation) [][]Hold {
+	all := make([]Hold, len(batch))
 	for i, r := range batch {
 		r.SendMu().Unlock()
-		all[i] = r.watchedHold
+		all[i] = r.Hold
 	}
 	half := len(all) / 2
-	return [][]watchedHold{all[:half], all[half:]}
+	return [][]Hold{all[:half], all[half:]}
 }
 
-func (w *watchdog) sendRenewal(batch []reservation) (sent lease.Stamp, results []int64, err error) {
+func (w *Watchdog) sendRenewal(batch []reservation) (sent lease.Stamp, results []int64, err error) {
 	var all script.Call
 	patience := renewPatience
 	for _, r := range batch {
@@ -183,9 +183,9 @@ func (r reservation) patience() time.Duration {
 	return max(r.RenewalPatience(r.lease), leastRenewPatience)
 }
 
-// renewalsOver returns a function for watchdogConfig.Send that sends over s. Replicas confirm the
+// SendOver returns a function for Config.Send that sends over s. Replicas confirm the
 // renewals, unless confirm is nil.
-func renewalsOver(s *transport.Sender, confirm *transport.Replication) func(script.Call, time.Duration) ([]int64, error) {
+func SendOver(s *transport.Sender, confirm *transport.Replication) func(script.Call, time.Duration) ([]int64, error) {
 	return func(c script.Call, patience time.Duration) ([]int64, error) {
 		if confirm != nil {
 			patience = max(patience, confirm.Patience()) // a replica that confirms within that time is in time
@@ -202,7 +202,7 @@ func renewalsOver(s *transport.Sender, confirm *transport.Replication) func(scri
 
 // renewKeyByKey renews one hold with a command for each of its keys, because the server refused a command with
 // all of them. The hold is renewed if all commands succeed.
-func (w *watchdog) renewKeyByKey(r reservation, refusal error) ([]int64, error) {
+func (w *Watchdog) renewKeyByKey(r reservation, refusal error) ([]int64, error) {
 	calls := r.RenewalCalls(r.lease)
 	if calls == nil {
 		return nil, refusal
