@@ -63,14 +63,14 @@ func (p *acquirable) newAcquisition(verb string, waits bool, settings []setting)
 	if a.fault = p.names.Invalid; a.fault != nil {
 		return a
 	}
-	if limit := p.client.options.MaxHold; limit > 0 {
+	if limit := p.client.config.MaxHold; limit > 0 {
 		settings = append(slices.Clip(settings), setting{kind: settingOfClient, d: limit}) // others have the slice too
 	}
-	a.request, a.fault = newRequest(p.client.options.Lease, waits, settings)
+	a.request, a.fault = newRequest(p.client.config.Lease, waits, settings)
 	if a.fault == nil && a.atLeast > 0 {
 		a.fault = p.checkAtLeast()
 	}
-	if a.fault == nil && a.note != "" && p.client.options.Label == NoLabel {
+	if a.fault == nil && a.note != "" && p.client.config.Label == "" {
 		a.fault = fault.Invalid("Note does not apply to a client with NoLabel")
 	}
 	if a.fault == nil && !p.spec.reentrant && a.by != nil {
@@ -111,7 +111,7 @@ func (a *acquisition) run(ctx context.Context) (*hold.Handle, error) {
 	if a.fault != nil {
 		return nil, a.notBegun(ctx)
 	}
-	defer c.working.Done()
+	defer c.done()
 	a.parent = c.reporter.Parent(ctx)
 	a.began = c.clock() // before the deadline is set, so that a call that ran into it waited at least that long
 	given := ctx

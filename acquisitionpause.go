@@ -72,7 +72,7 @@ func (a *acquisition) Pause(q *line.Line, round int, left time.Duration) time.Du
 // of the wait.
 func (a *acquisition) showWaiting() {
 	c := a.lock.client
-	c.record.Use(c.clock().Mono, c.options.StaleWaiterTimeout)
+	c.record.Use(c.clock().Mono, c.config.StaleWaiterTimeout)
 	if a.holder != "" {
 		c.labels.Fetch(a.holder)
 	}

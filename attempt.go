@@ -182,7 +182,7 @@ func (a *acquisition) busyWith(holder string, left time.Duration) *fault.BusyErr
 	if h := identity.ReadHolder(holder, 1, false); h.Kept {
 		busy.Holder, busy.Kept = h.Owner.String(), true
 	} else if own := c.registry.newestOn(a.lock.names.Key); own != nil && own.mayBe(holder) {
-		busy.Here, busy.Label, busy.Note = true, c.options.label(), c.noteOf(own)
+		busy.Here, busy.Label, busy.Note = true, c.config.Label, c.noteOf(own)
 	}
 	return busy
 }

@@ -40,7 +40,7 @@ func (b *Barrier) Do(ctx context.Context, fn func(context.Context) error, option
 		err = p.meet(ctx, p) // the second generation is over, or will be: to learn how it ends
 	}
 	if err != nil {
-		b.client.working.Done()
+		b.client.done()
 		return err
 	}
 	s := p.stay(ctx)
@@ -110,7 +110,7 @@ func (s *barrierStay) watch(ctx context.Context) {
 	if err != nil && ctx.Err() != nil && !errors.Is(err, fault.ErrClosed) {
 		return
 	}
-	defer p.client.working.Done()
+	defer p.client.done()
 	err = p.outcome(context.WithoutCancel(ctx), err)
 	s.end(err)
 	s.over <- err
@@ -124,12 +124,12 @@ func (s *barrierStay) leave(ctx context.Context) error {
 	}
 	p := s.party
 	s.end(nil)
-	defer p.client.working.Done()
+	defer p.client.done()
 	if err := s.lease.Err(); err != nil {
 		return p.outcome(ctx, p.endOfLease(err))
 	}
 	if ctx.Err() != nil {
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.client.options.RetryBudget)
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.client.config.RetryBudget)
 		defer cancel()
 		ctx = bounded
 	}

@@ -41,7 +41,7 @@ func checkLock(ctx context.Context, lock *Lock) error {
 	if err != nil {
 		return fmt.Errorf("cannot acquire a lock: %w", withoutName(err))
 	}
-	return errors.Join(h.Extend(ctx, lock.client.options.Lease), h.Unlock(ctx))
+	return errors.Join(h.Extend(ctx, lock.client.config.Lease), h.Unlock(ctx))
 }
 
 // withoutName returns an error without the name of the lock, which the error of Check

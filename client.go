@@ -1,6 +1,8 @@
 package latchkey
 
 import (
+	"context"
+
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
@@ -42,13 +44,13 @@ func New(client rueidis.Client, options Options) (*Client, error) {
 	return newClient(client, options, nil)
 }
 
-// newClient makes a client. topology is as for makeEngine.
+// newClient makes a client. topology is as for newParts.
 func newClient(client rueidis.Client, options Options, topology *transport.Topology) (*Client, error) {
 	options = options.withDefaults()
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	c, err := makeEngine(client, options.config(), report.New(options.Logger, observerOf(options)), topology)
+	c, err := newEngine(client, options.config(), report.New(options.Logger, observerOf(options)), topology)
 	if err != nil {
 		return nil, err
 	}
@@ -60,9 +62,24 @@ func (c *Client) ID() string { return c.engine.id }
 
 // Label returns the name of this client that people see: [Options].Label, or "" with
 // [NoLabel].
-func (c *Client) Label() string { return c.engine.options.label() }
+func (c *Client) Label() string { return c.engine.config.Label }
 
 // NewOwner returns an owner that nobody else has, for [By] and [WithOwner].
 func (c *Client) NewOwner() Owner {
-	return Owner(identity.New(c.engine.id, c.engine.registry.number()))
+	return Owner(identity.New(c.engine.id, c.engine.number()))
+}
+
+// Close ends everything: new calls and waiters get ErrClosed, live holds end with that
+// cause and are released, background work stops, and a connection that the client opened
+// is closed. Close delivers pending log records and events, for Options.RetryBudget at
+// most. When it returns nil, no goroutine is left.
+//
+// If ctx ends first, Close returns its error, and the remaining work goes on in the
+// background. Locks that could not be released end with their leases. If ctx has already
+// ended, as it often has at the end of a program, Close uses Options.RetryBudget instead.
+// It also does if ctx ends because the client is closed, as the context of a hold or of a
+// leadership does; the deadline of such a context counts if it is earlier. Further calls wait
+// for the first and return the same result.
+func (c *Client) Close(ctx context.Context) error {
+	return c.engine.close(ctx)
 }

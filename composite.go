@@ -133,7 +133,7 @@ func (l *compositeLock) Do(ctx context.Context, fn func(context.Context) error, 
 // maxHold returns the shortest Options.MaxHold of the clients, or 0.
 func (l *compositeLock) maxHold() (shortest time.Duration) {
 	for _, p := range l.primitives() {
-		if d := p.client.options.MaxHold; d > 0 && (shortest == 0 || d < shortest) {
+		if d := p.client.config.MaxHold; d > 0 && (shortest == 0 || d < shortest) {
 			shortest = d
 		}
 	}

@@ -39,14 +39,6 @@ func (c *config) naming() keyspace.Naming {
 	return keyspace.Naming{Prefix: c.KeyPrefix, Map: c.NameMapper}
 }
 
-// label returns the name of the client that people see, or "".
-func (c *config) label() string {
-	if c.Label == NoLabel {
-		return ""
-	}
-	return c.Label
-}
-
 // maxWaits is how many acquisitions of a client wait for the replicas of one node at the same time. Each of
 // them uses a connection of its own.
 const maxWaits = 16

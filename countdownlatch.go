@@ -224,7 +224,7 @@ func (l *CountDownLatch) Delete(ctx context.Context) (bool, error) {
 // as often as one would.
 func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) error {
 	const verb = "await"
-	r, err := newRequest(l.client.options.Lease, true, settingsOf(options))
+	r, err := newRequest(l.client.config.Lease, true, settingsOf(options))
 	if r.awaitSet && r.unsetIsOpen {
 		err = fault.Invalid("AwaitSet and UnsetIsOpen cannot be used together")
 	}
@@ -234,7 +234,7 @@ func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) erro
 	if err != nil {
 		return l.notBegun(ctx, verb, 0, err)
 	}
-	defer l.client.working.Done()
+	defer l.client.done()
 	began, parent := time.Now(), l.client.reporter.Parent(ctx)
 	ctx, cancel := r.bound(ctx)
 	defer cancel()

@@ -16,7 +16,7 @@ func (s *holdState) Extend(ctx context.Context, d time.Duration) error {
 	if err := o.lock.client.begin(ctx); err != nil {
 		return fault.Op("extend", o.lock.Name(), err)
 	}
-	defer o.lock.client.working.Done()
+	defer o.lock.client.done()
 	if err := o.sendMu.Lock(ctx); err != nil {
 		return fault.Op("extend", o.lock.Name(), transport.Unavailable(fault.ContextError(ctx)))
 	}

@@ -15,7 +15,7 @@ import (
 // fairSpec returns the spec of fair locks, with or without fencing tokens. All fair locks of a client
 // share the list of its waiters.
 func fairSpec(c *engine, fenced bool) *acquireSpec {
-	q := c.kindState(keyspace.KindFair, newFairLockQueue).(*fairLockQueue)
+	q := c.kindState(keyspace.KindFair, func() any { return newFairLockQueue(c) }).(*fairLockQueue)
 	if fenced {
 		return q.fenced
 	}

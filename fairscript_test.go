@@ -31,7 +31,7 @@ type fairScripts struct {
 func newFairScripts(t *testing.T) fairScripts {
 	t.Helper()
 	c := newTestClient(t, Options{})
-	names, err := c.engine.options.naming().Keys(uniqueName(t, c))
+	names, err := c.engine.config.naming().Keys(uniqueName(t, c))
 	require.NoError(t, err)
 	return fairScripts{t, c, names, "5000", "0", ""}
 }

@@ -76,7 +76,7 @@ type fairWaiter struct {
 
 // newFairWaitList makes the list of the waiters in the queues of one kind.
 func newFairWaitList(c *engine, q fairQueue) *fairWaitList {
-	o := c.options
+	o := c.config
 	open, end := context.WithCancel(context.Background())
 	return &fairWaitList{
 		client:       c,
@@ -110,7 +110,7 @@ func (l *fairWaitList) waitFor(ctx context.Context, a *acquisition, front *line.
 	}
 	w.queue.DoNotLinger()
 	e := o.ownEntry(a.since)
-	e.lease, e.waiter = min(a.lease, l.client.options.StaleWaiterTimeout), w
+	e.lease, e.waiter = min(a.lease, l.client.config.StaleWaiterTimeout), w
 	a.queued = l.queue.attemptsOf(w)
 	defer l.remove(w)
 	return l.client.waiting.InFront(ctx, w.queue, fairAttempter{a, l, w}, mark)
@@ -154,7 +154,7 @@ func (f fairAttempter) Pause(_ *line.Line, round int, left time.Duration) time.D
 		c.inbox.Listen(&f.ownership.entry.slot)
 	}
 	if f.waiters.isBehind(f.waiter) {
-		return 4 * c.options.StaleWaiterTimeout
+		return 4 * c.config.StaleWaiterTimeout
 	}
 	pause := c.pollPause()
 	if !f.ownership.isGuest && c.inbox.MustPoll(f.lock.names.Key, round) {

@@ -25,7 +25,7 @@ import (
 // The other errors are those of Inspect, and ErrUnknownOutcome: a removal was sent and not
 // answered. It may or may not have happened, and you may repeat it.
 func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
-	names, err := c.engine.options.naming().Keys(name)
+	names, err := c.engine.config.naming().Keys(name)
 	if err != nil {
 		return false, fault.Op("force unlock", name, err)
 	}

@@ -3,23 +3,13 @@ package latchkey
 import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
-	"github.com/latchkey-go/latchkey/internal/engine/inbox"
-	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 )
 
-// newInbox makes the inbox of the client. subscribe begins to listen to a channel.
-func (c *engine) newInbox(subscribe func(*pubsub.Subscription)) *inbox.Inbox {
-	b := inbox.New(inbox.Config{
-		Client:      c.id,
-		Sharded:     c.publish == "SPUBLISH",
-		Counts:      !c.cluster,
-		PollCeiling: c.options.PollCeiling,
-		Subscribe:   subscribe,
-	})
-	hash := &spec{kind: keyspace.KindLock, protocol: hashProtocol{}} // for all kinds in a hash
-	b.Register("h", func(key, owner string) { c.giveBack(hash, key, owner) })
-	return b
+// registerHash is registerGrants for all kinds of locks in a hash.
+func (c *engine) registerHash() {
+	hash := &spec{kind: keyspace.KindLock, protocol: hashProtocol{}}
+	c.inbox.Register("h", func(key, owner string) { c.giveBack(hash, key, owner) })
 }
 
 // registerGrants has locks of a kind given back that are granted to owners that no longer wait.
@@ -34,7 +24,7 @@ func (c *engine) registerGrants(s *spec) {
 // are late copies of the grant that the owner has used. If the second release were executed first,
 // the owner's own release would find the lock gone, and report it lost.
 func (c *engine) giveBack(s *spec, key, owner string) {
-	name, length := identity.Of(owner), c.options.StaleWaiterTimeout
+	name, length := identity.Of(owner), c.config.StaleWaiterTimeout
 	if o := c.registry.liveOn(key, name); o != nil {
 		if !o.usable() {
 			o.undoLater(undo.RetryPause, length)

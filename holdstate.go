@@ -47,7 +47,7 @@ func (s *holdState) isPermit() bool { return s.ownership.lock.spec.permit }
 
 // Kept implements [hold.Backend].
 func (s *holdState) Kept() *hold.Kept {
-	if s.ownership.lock.client.options.ReportDropped {
+	if s.ownership.lock.client.config.ReportDropped {
 		return nil
 	}
 	return &s.kept
@@ -119,7 +119,7 @@ func (s *holdState) outermost() *holdState { return cmp.Or(s.within, s) }
 // formerOwner is an owner that nobody has, always the same one. ownership.mu is held.
 func (s *holdState) formerOwner(c *engine) identity.Owner {
 	if s.former == nil {
-		former := identity.New(c.id, c.registry.number())
+		former := identity.New(c.id, c.number())
 		s.former = &former
 	}
 	return *s.former

@@ -60,7 +60,7 @@ func (i Inspection) Locked() bool {
 // ErrClosed, ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server
 // refuses.
 func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
-	names, err := c.engine.options.naming().Keys(name)
+	names, err := c.engine.config.naming().Keys(name)
 	if err != nil {
 		return Inspection{}, fault.Op("inspect", name, err)
 	}
@@ -89,7 +89,7 @@ func (c *engine) inspect(ctx context.Context, names *keyspace.Keys, onlyMaster s
 	if err := c.begin(ctx); err != nil {
 		return i, err
 	}
-	defer c.working.Done()
+	defer c.done()
 	a, err := c.send(ctx, script.NewCall(script.Inspect, []string{names.Key, names.Token()}, onlyMaster))
 	if err != nil {
 		return i, err

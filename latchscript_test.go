@@ -355,7 +355,7 @@ func TestLatch_channel(t *testing.T) {
 	require.Equal(t, "redisson_countdownlatch__channel__{job}", c.NewCountDownLatch("job").names.Channel)
 	require.Equal(t, "redisson_countdownlatch__channel__{{t}job}", c.NewCountDownLatch("{t}job").names.Channel)
 	require.Equal(t, "latchkey_latch:{t}job", c.NewCountDownLatch("{t}job").state)
-	sharded := &engine{publish: "SPUBLISH"}
+	sharded := &engine{parts: &parts{publish: "SPUBLISH"}}
 	require.Equal(t, "redisson_countdownlatch__channel__{job}", sharded.latchChannel("job"))
 	require.Equal(t, keyspace.Slot("{t}job"), keyspace.Slot(sharded.latchChannel("{t}job")))
 }

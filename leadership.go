@@ -144,7 +144,7 @@ func (l *Leadership) begin(ctx context.Context, waits bool) error {
 func (l *Leadership) announce(ctx context.Context, v *announcedValue) (transport.Answer, error) {
 	e := l.election
 	a, err := e.send(ctx, script.NewCall(script.ElectionAnnounce, e.seen,
-		l.owner, strconv.FormatInt(l.Term(), 10), strconv.FormatInt(v.revision, 10), v.value, e.client.publish, e.names.Channel, e.client.options.label(),
+		l.owner, strconv.FormatInt(l.Term(), 10), strconv.FormatInt(v.revision, 10), v.value, e.client.publish, e.names.Channel, e.client.config.Label,
 	))
 	leads, err := script.Bool(a, err)
 	if err == nil && !leads {

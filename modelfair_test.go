@@ -193,7 +193,7 @@ func (m *fairModel) refresh(d dice) {
 	if places == nil {
 		return
 	}
-	b := c.engine.kindState(keyspace.KindFair, newFairLockQueue).(*fairLockQueue).waiters.newRefreshing()
+	b := c.engine.kindState(keyspace.KindFair, func() any { return newFairLockQueue(c.engine) }).(*fairLockQueue).waiters.newRefreshing()
 	b.add(places)
 	msg := &message{what: names + "alive", words: m.w.words(b.Call), light: true, silent: func() {}}
 	msg.answered = func(reply any) {

@@ -91,7 +91,7 @@ func (m *lockModel) addGuest(c *Client, host *party) {
 	lock := newAcquirable(c.engine, m.kind, modelName)
 	guest := &party{w: m.w, name: host.name + "*", lock: lock}
 	guest.newOwnership = func() *ownership {
-		number := c.engine.registry.number()
+		number := c.engine.number()
 		owner := identity.New(host.lock.client.id, 1<<40)
 		if host.t != nil {
 			owner = host.t.owner()

@@ -88,13 +88,15 @@ func (w *world) begin() {
 func startOver(c *Client, id string, listens bool) {
 	c.engine.id = id
 	c.engine.registry = newRegistry(c.engine)
+	c.engine.last.Store(0)
 	c.engine.waitQueues = line.NewTable()
 	c.engine.waiting.Table = c.engine.waitQueues
-	c.engine.sessions = undo.NewSessions(c.engine.undo, c.engine.id, c.engine.registry.number, nil)
+	c.engine.sessions = undo.NewSessions(c.engine.undo, c.engine.id, c.engine.number, nil)
 	c.engine.inbox = c.engine.newInbox(func(s *pubsub.Subscription) {
 		s.Confirmed.Store(listens)
 		s.Refused.Store(!listens)
 	})
+	c.engine.registerHash()
 	nobody := inbox.NewSlot("", "nobody", nil)
 	c.engine.inbox.Listen(&nobody)
 	c.engine.inbox.Forget(&nobody)

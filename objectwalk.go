@@ -48,7 +48,7 @@ func (w *walk) rounds() *rounds { return &rounds{walk: w, began: time.Now()} }
 
 // next reports whether another round may begin. The second begins at once, and each further one after a pause.
 func (r *rounds) next(ctx context.Context) bool {
-	if r.n++; r.n > walkRounds && time.Since(r.began) > r.client.options.RetryBudget {
+	if r.n++; r.n > walkRounds && time.Since(r.began) > r.client.config.RetryBudget {
 		return false
 	}
 	if r.n > 2 { // an error of the pause is that of the next request
@@ -94,7 +94,7 @@ func (w *walk) masters(ctx context.Context) ([]transport.Master, error) {
 	if err := w.client.begin(ctx); err != nil {
 		return nil, err
 	}
-	defer w.client.working.Done()
+	defer w.client.done()
 	return w.client.sender.Masters(ctx, w.client.closing)
 }
 
@@ -129,7 +129,7 @@ func (c *engine) piece(ctx context.Context, m transport.Master, cursor, pattern 
 	if err := c.begin(ctx); err != nil {
 		return nil, "", err
 	}
-	defer c.working.Done()
+	defer c.done()
 	reply, err := c.sender.QueryMaster(ctx, c.closing, m, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		// An arbitrary command, because a client may send a read-only one to a replica.
 		return client.Do(ctx, client.B().Arbitrary("SCAN", cursor, "MATCH", pattern, "COUNT", walkPiece).Build())
@@ -160,11 +160,11 @@ func (c *engine) namesOf(found []string) []*keyspace.Keys {
 	slices.Sort(found)
 	var all []*keyspace.Keys
 	for _, key := range slices.Compact(found) {
-		name, own := strings.CutPrefix(key, c.options.KeyPrefix)
-		if c.options.NameMapper != nil {
+		name, own := strings.CutPrefix(key, c.config.KeyPrefix)
+		if c.config.NameMapper != nil {
 			name = ""
 		}
-		if keyspace.CheckName(key) == nil && (c.options.NameMapper != nil || own && name != "") {
+		if keyspace.CheckName(key) == nil && (c.config.NameMapper != nil || own && name != "") {
 			all = append(all, keyspace.OfKey(name, key))
 		}
 	}

@@ -23,7 +23,7 @@ func (p *primitive) event(t report.EventType, number uint64, owner identity.Owne
 // observe reports what happened to the ownership, or to the hold s, which is the outermost one if s is nil. A
 // party of a barrier is not a hold: it has only the events of its Await.
 func (o *ownership) observe(t report.EventType, s *holdState, err error) {
-	if !o.lock.client.options.Observes || o.lock.spec.party {
+	if !o.lock.client.config.Observes || o.lock.spec.party {
 		return
 	}
 	e := o.lock.event(t, o.number, o.owner())
@@ -44,7 +44,7 @@ func (o *ownership) observe(t report.EventType, s *holdState, err error) {
 // observeEnd reports one event for each outermost hold that has ended. Holds that read along were acquired
 // separately, so each has its own event.
 func (o *ownership) observeEnd(t report.EventType, err error) {
-	if !o.lock.client.options.Observes {
+	if !o.lock.client.config.Observes {
 		return
 	}
 	o.mu.Lock()

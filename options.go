@@ -192,9 +192,17 @@ func (o Options) config() config {
 		Lease: o.Lease, MaxHold: o.MaxHold, StaleWaiterTimeout: o.StaleWaiterTimeout, RedissonFairWait: o.RedissonFairWait,
 		PollCeiling: o.PollCeiling, RetryBudget: o.RetryBudget, Turn: o.Turn, MaxInFlight: o.MaxInFlight,
 		KeyPrefix: o.KeyPrefix, NameMapper: o.NameMapper, LazyConnect: o.LazyConnect, Sharding: pubsub.Sharding(o.ShardedPubSub),
-		TimeFencing: o.TimeFencing, Label: o.Label, Observes: o.Observer != nil, ReportDropped: o.ReportDropped,
+		TimeFencing: o.TimeFencing, Label: o.shownLabel(), Observes: o.Observer != nil, ReportDropped: o.ReportDropped,
 		confirmation: o.Replicas.confirmation, clock: o.clock,
 	}
+}
+
+// shownLabel returns the name of the client that people see, or "".
+func (o Options) shownLabel() string {
+	if o.Label == NoLabel {
+		return ""
+	}
+	return o.Label
 }
 
 // withDefaults sets fields that are zero to their defaults.

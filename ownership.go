@@ -265,7 +265,7 @@ func (o *ownership) abandon(lease time.Duration) (begun bool) {
 	case begun:
 		o.undoLater(0, lease)
 	case queued:
-		o.undoLater(0, o.lock.client.options.StaleWaiterTimeout)
+		o.undoLater(0, o.lock.client.config.StaleWaiterTimeout)
 	}
 	return begun
 }

@@ -39,7 +39,7 @@ func (a *acquisition) reportOwnWait() {
 	switch {
 	case own == nil || own != a.behind:
 		a.behind, a.behindSince = own, now
-	case now-a.behindSince >= c.options.Lease:
+	case now-a.behindSince >= c.config.Lease:
 		a.quiet = true
 		c.reporter.Log(report.NoticeOwnWait, a.lock.Name())
 	}
@@ -65,7 +65,7 @@ func (c *engine) withOwnHold(key string, err error) error {
 	if !errors.As(err, &busy) || !busy.Bare {
 		return err
 	}
-	busy.Bare, busy.Label = false, c.options.label()
+	busy.Bare, busy.Label = false, c.config.Label
 	if o := c.registry.newestOn(key); o != nil {
 		busy.Note, busy.Reads = c.noteOf(o), o.lock.spec.side == keyspace.KindRead
 		o.mu.Lock()

@@ -38,10 +38,10 @@ func (o *ownership) beginTurn(r *request, token int64, passes int, now lease.Sta
 	switch {
 	case o.lock.spec.passes:
 		o.local.began = now.Mono
-		o.local.ends = o.local.began + o.lock.client.options.Turn
+		o.local.ends = o.local.began + o.lock.client.config.Turn
 		o.local.passes = int32(passes) //nolint:gosec // there are fewer goroutines
 	case o.lock.spec.along && !r.untilComplete: // which will be confined and stay alone
-		o.local.ends = now.Mono + o.lock.client.options.Turn
+		o.local.ends = now.Mono + o.lock.client.config.Turn
 		o.links.OpenLine()
 	}
 }

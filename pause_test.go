@@ -31,9 +31,9 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 	}
 	behind, spin := inQueue(c, nearest), acquisitionOf(&c.NewSpinLock("spin", Backoff{}).acquirable)
 	for ceiling, askers := range map[time.Duration][]line.Attempter{
-		c.engine.options.PollCeiling:            append(polling, front),
-		DefaultBackoffMax:                       {spin},
-		4 * c.engine.options.StaleWaiterTimeout: {behind},
+		c.engine.config.PollCeiling:            append(polling, front),
+		DefaultBackoffMax:                      {spin},
+		4 * c.engine.config.StaleWaiterTimeout: {behind},
 	} {
 		for _, a := range askers {
 			_, name := a.What()

@@ -93,22 +93,22 @@ func innermostPermit(ctx context.Context) *hold.Handle {
 // freshPermits makes the ownerships of permits that are requested together. The first one requests all of them.
 func freshPermits(a *acquisition) (first *ownership, others []*ownership) {
 	c, n := a.lock.client, max(a.together, 1)
-	ids := identity.NewPermitIDs(c.id, c.registry.number(), n)
+	ids := identity.NewPermitIDs(c.id, c.number(), n)
 	for permitsInUse(c.registry, a.lock.names.Key, ids[0]) { // since before the numbers wrapped around
-		ids = identity.NewPermitIDs(c.id, c.registry.number(), n)
+		ids = identity.NewPermitIDs(c.id, c.number(), n)
 	}
 	return permitsOfIDs(a, ids)
 }
 
 // permitsOfIDs makes the ownerships of permits with those ids.
 func permitsOfIDs(a *acquisition, ids []string) (first *ownership, others []*ownership) {
-	registry := a.lock.client.registry
+	c := a.lock.client
 	all := make([]*ownership, len(ids))
 	for i, id := range ids {
-		o := registry.build(&a.lock.primitive, identity.OfText(id), registry.number(), false)
+		o := c.registry.build(&a.lock.primitive, identity.OfText(id), c.number(), false)
 		all[i] = o
 		o.special = permitProtocol{leader: ids[0], permanent: a.permanent}
-		registry.replace(permitName(a.lock.names.Key, id), o)
+		c.registry.replace(permitName(a.lock.names.Key, id), o)
 	}
 	return all[0], all[1:]
 }

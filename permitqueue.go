@@ -28,7 +28,7 @@ type permitQueues struct {
 }
 
 func (c *engine) permitQueues() *permitQueues {
-	return c.kindState(keyspace.KindPermit, newPermitQueues).(*permitQueues)
+	return c.kindState(keyspace.KindPermit, func() any { return newPermitQueues(c) }).(*permitQueues)
 }
 
 func newPermitQueues(c *engine) any {

@@ -63,7 +63,7 @@ func (o *ownership) makeEntry(wanted time.Duration, made lease.Stamp) {
 	if e.text != "" {
 		return
 	}
-	of := &o.lock.client.options
+	of := &o.lock.client.config
 	e.wanted, e.lease = wanted, min(wanted, of.StaleWaiterTimeout)
 	e.text = o.wire + " " + script.MillisText(e.lease) + " " + o.lock.spec.entryTokens(of.TimeFencing)
 }

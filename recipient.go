@@ -25,7 +25,7 @@ func (a *acquisition) Receive(hold line.Hold) {
 
 // MayBeLetIn implements [line.Recipient]. A call for a chosen owner reads alone, and so does a writer.
 func (a *acquisition) MayBeLetIn() bool {
-	return a.lock.spec.along && a.lock.client.options.Turn > 0 && !a.hasSendMu && !a.untilComplete && a.maxHold == 0
+	return a.lock.spec.along && a.lock.client.config.Turn > 0 && !a.hasSendMu && !a.untilComplete && a.maxHold == 0
 }
 
 // LetIn implements [line.Recipient].

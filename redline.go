@@ -20,7 +20,7 @@ import (
 // all poll.
 
 // newRedLines makes the lines that belong to a client.
-func newRedLines(*engine) any { return line.NewFIFOs() }
+func newRedLines() any { return line.NewFIFOs() }
 
 // useLine returns the line of the lock, and counts the caller as a user. The line belongs to a client of one of the
 // members, the same for all locks with these members.

@@ -2,7 +2,6 @@ package latchkey
 
 import (
 	"sync"
-	"sync/atomic"
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
@@ -14,8 +13,6 @@ import (
 // ownerships of a client, which its lines have by key.
 type registry struct {
 	client *engine
-
-	last atomic.Uint64 // the last number given out
 
 	mu     sync.Mutex // guards the fields below
 	byName map[ownedName]*ownership
@@ -35,9 +32,6 @@ func newRegistry(c *engine) *registry {
 		names:  map[*ownership]ownedName{},
 	}
 }
-
-// number returns a number that this client has not used yet.
-func (r *registry) number() uint64 { return r.last.Add(1) }
 
 // find returns the ownership of an explicit owner on a lock, which may be live or still acquiring, or else a
 // fresh one.
@@ -73,7 +67,7 @@ func (r *registry) registered(name ownedName) *ownership {
 // that name is an owner with a fresh number. An owner of another client keeps its name, and the ownership also
 // has a fresh guest id.
 func (r *registry) newFor(p *primitive, name ownedName) *ownership {
-	number := r.number()
+	number := r.client.number()
 	wire, isGuest := identity.New(r.client.id, number), name.owner.ClientID() != r.client.id
 	if isGuest {
 		wire = name.owner
@@ -112,7 +106,7 @@ func (r *registry) replace(name ownedName, o *ownership) {
 
 // fresh makes an ownership for a new owner.
 func (r *registry) fresh(p *primitive) *ownership {
-	number := r.number()
+	number := r.client.number()
 	return r.build(p, identity.New(r.client.id, number), number, false)
 }
 

@@ -65,7 +65,7 @@ func (o *ownership) lockToRelease(ctx context.Context) bool {
 	if o.sendMu.TryLock() {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.lock.client.options.RetryBudget)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.lock.client.config.RetryBudget)
 	defer cancel()
 	return o.sendMu.Lock(ctx) == nil
 }

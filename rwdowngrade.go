@@ -28,7 +28,7 @@ func downgrade(ctx context.Context, h *hold.Handle) (*hold.Handle, error) {
 	if err := o.lock.client.begin(context.Background()); err != nil {
 		return nil, fault.Op("downgrade", h.Name(), err)
 	}
-	defer o.lock.client.working.Done()
+	defer o.lock.client.done()
 	read, err := downgradeHold(ctx, s)
 	if err != nil {
 		return nil, fault.Op("downgrade", h.Name(), o.lock.client.wrongKind(ctx, o.lock.names, keyspace.KindRWLock, err))
@@ -118,9 +118,9 @@ func readRequest(s *holdState) (request, error) {
 	o.mu.Unlock()
 	limit := setting{kind: settingMaxHold, d: max(left, lease.Shortest)}
 	if left == async.NoDeadline { // as of a hold with a fixed lease
-		limit = setting{kind: settingOfClient, d: o.lock.client.options.MaxHold}
+		limit = setting{kind: settingOfClient, d: o.lock.client.config.MaxHold}
 	}
-	return newRequest(o.lock.client.options.Lease, true, []setting{limit})
+	return newRequest(o.lock.client.config.Lease, true, []setting{limit})
 }
 
 // downgradedBefore is the reply of lua/rw/downgrade.lua to a repetition, which changes nothing.

@@ -25,7 +25,7 @@ type rwScripts struct {
 func newRWScripts(t *testing.T) rwScripts {
 	t.Helper()
 	c := newTestClient(t, Options{})
-	names, err := c.engine.options.naming().Keys(uniqueName(t, c))
+	names, err := c.engine.config.naming().Keys(uniqueName(t, c))
 	require.NoError(t, err)
 	return rwScripts{t, c, names}
 }

@@ -17,14 +17,14 @@ import (
 
 // acquire implements Acquire and TryAcquire.
 func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int, settings []setting) error {
-	r, err := newRequest(s.client.options.Lease, waits, settings)
+	r, err := newRequest(s.client.config.Lease, waits, settings)
 	if err = errors.Join(s.names.Invalid, err, checkNumber("%d permits", n, 1)); err == nil {
 		err = s.begin(ctx)
 	}
 	if err != nil {
 		return s.notBegun(ctx, verb, n, err)
 	}
-	defer s.client.working.Done()
+	defer s.client.done()
 	began := time.Now()
 	r.parent = s.client.reporter.Parent(ctx)
 	ctx, cancel := r.bound(ctx)
@@ -130,7 +130,7 @@ func (s *semAcquisition) Attempt(ctx context.Context, round int) (left time.Dura
 	s.observeAttempt(s.request.parent, s.count, err)
 	switch {
 	case err == nil:
-		s.line.granted(s.count, s.client.options.Turn)
+		s.line.granted(s.count, s.client.config.Turn)
 		s.queue.HadPermits()
 		fallthrough
 	case script.IsToBeUndone(err):

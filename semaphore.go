@@ -150,7 +150,7 @@ func (c *permitCount) served(cmd transport.Command, o *undo.Operation, what stri
 	if o != nil {
 		record, number = o.Record, o.Number
 	}
-	args := []string{number, what, script.MillisText(max(c.client.options.StaleWaiterTimeout/5, time.Millisecond)), c.client.publish, c.names.Channel}
+	args := []string{number, what, script.MillisText(max(c.client.config.StaleWaiterTimeout/5, time.Millisecond)), c.client.publish, c.names.Channel}
 	return script.NewCall(cmd, append([]string{c.names.Key, c.secondKey, record, c.kindKey()}, c.names.SemQueueKeys()...),
 		append(c.client.inbox.ChannelArgs(args, c.names.Key), more...)...)
 }

@@ -54,7 +54,7 @@ func newSemLines(c *engine) any {
 }
 
 func (c *engine) semLines() *semLines {
-	return c.kindState(keyspace.KindSemaphore, newSemLines).(*semLines)
+	return c.kindState(keyspace.KindSemaphore, func() any { return newSemLines(c) }).(*semLines)
 }
 
 // enter returns when the waiter is in front, or has received permits. It calls waits if there are others before it.

@@ -16,7 +16,7 @@ func (s *Semaphore) passOn(n int) (left int) {
 	if s.names.Invalid != nil || n < 1 || s.client.begin(context.Background()) != nil {
 		return n
 	}
-	defer s.client.working.Done()
+	defer s.client.done()
 	key := line.Key{Kind: keyspace.KindSemaphore, Key: s.names.Key}
 	l, standing := s.client.semLines().Known(key), s.client.waitQueues.Known(key).Standing()
 	if l == nil || standing == line.Even {

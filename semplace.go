@@ -183,7 +183,7 @@ func (c *engine) leaveQueueFor(key, entry string) {
 	s := (*Client)(c.handle).NewSemaphore("")
 	s.names, s.secondKey = names, keyspace.TotalKey(keyspace.Tag(key))
 	c.sender.Background(func() {
-		c.undo.Add(strayEntry{s, entry}, undo.Plan{Key: key, Lease: c.options.StaleWaiterTimeout})
+		c.undo.Add(strayEntry{s, entry}, undo.Plan{Key: key, Lease: c.config.StaleWaiterTimeout})
 	})
 }
 

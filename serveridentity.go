@@ -33,7 +33,7 @@ type toldIdentity struct {
 
 // serverID returns the identity that the server has told last, or "". If it is not known, or may have
 // changed, the client queries it in the background.
-func (c *engine) serverID() string {
+func (c *parts) serverID() string {
 	if c.cluster {
 		return ""
 	}
@@ -49,12 +49,12 @@ func (c *engine) serverID() string {
 	return told.id
 }
 
-func (c *engine) queryServerID() {
+func (c *parts) queryServerID() {
 	defer c.serverIdentity.querying.Store(false)
 	if c.begin(context.Background()) != nil {
 		return
 	}
-	defer c.working.Done()
+	defer c.done()
 	ctx, cancel := context.WithTimeout(context.Background(), identityPatience)
 	defer cancel()
 	told := toldIdentity{generation: c.topology.Generation(), at: time.Now()}

@@ -126,7 +126,7 @@ func TestForcedReleaseChecksTheKind(t *testing.T) {
 		{anOwner, "1", "name", "Ann"}, {anOwner, "Ann"}, {"mode", "read", anOwner, "1"}, {"name", "Ann"},
 	} {
 		c := newTestClient(t, Options{})
-		names, err := c.engine.options.naming().Keys(uniqueName(t, c))
+		names, err := c.engine.config.naming().Keys(uniqueName(t, c))
 		require.NoError(t, err)
 		store(t, c, append([]string{"HSET", names.Key}, content...)...)
 		before := c.engine.hash(t, names.Key)

@@ -32,7 +32,7 @@ func (o *synchronizer) refuseWholeTag(what string) {
 }
 
 func newSynchronizer(c *engine, kind keyspace.Kind, name string, channel func(key string) string) synchronizer {
-	names, err := c.options.naming().Keys(name)
+	names, err := c.config.naming().Keys(name)
 	if err == nil {
 		names.Channel = channel(names.Key)
 	}
@@ -45,7 +45,7 @@ func (o *synchronizer) Name() string { return o.names.Name }
 // Client returns the client that made the object.
 func (o *synchronizer) Client() *Client { return (*Client)(o.client.handle) }
 
-// begin is begin of the client. If it returns nil, the caller must call client.working.Done.
+// begin is begin of the client. If it returns nil, the caller must call client.done.
 func (o *synchronizer) begin(ctx context.Context) error {
 	if o.names.Invalid != nil {
 		return o.names.Invalid
@@ -67,7 +67,7 @@ func (o *synchronizer) send(ctx context.Context, c script.Call) (transport.Answe
 	if err := o.begin(ctx); err != nil {
 		return transport.Answer{}, err
 	}
-	defer o.client.working.Done()
+	defer o.client.done()
 	return o.client.send(ctx, c)
 }
 
@@ -121,7 +121,7 @@ func (o *synchronizer) perform(
 	if err := o.begin(ctx); err != nil {
 		return transport.Answer{}, fault.Op(verb, o.names.Name, err)
 	}
-	defer o.client.working.Done()
+	defer o.client.done()
 	each := o.client.sessions.Begin(o.names.Key)
 	c := build(each)
 	each.FollowUp = settle(each)

@@ -54,7 +54,7 @@ type Waiter struct {
 // waits for a lock that is not fair is Mine for each of its goroutines, and By is the owner of the first of
 // them. The errors are those of FairLock.Waiters.
 func (c *Client) Waiters(ctx context.Context, name string) ([]Waiter, error) {
-	names, _ := c.engine.options.naming().Keys(name)
+	names, _ := c.engine.config.naming().Keys(name)
 	return c.engine.waiters(ctx, names, (*engine).allWaiters)
 }
 
@@ -68,7 +68,7 @@ func (c *engine) waiters(ctx context.Context, names *keyspace.Keys, read func(*e
 	if err != nil {
 		return nil, fault.Op(verb, names.Name, err)
 	}
-	defer c.working.Done()
+	defer c.done()
 	all, err := read(c, ctx, names)
 	if err != nil {
 		return nil, fault.Op(verb, names.Name, err)
