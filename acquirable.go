@@ -17,7 +17,7 @@ type acquirable struct {
 }
 
 func newAcquirable(c *engine, s *acquireSpec, name string) *acquirable {
-	names, _ := c.config.naming().Keys(name) // which knows why the name cannot be used
+	names, _ := c.Config.Naming().Keys(name) // which knows why the name cannot be used
 	return acquirableOf(c, s, names)
 }
 

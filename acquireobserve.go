@@ -10,7 +10,7 @@ func (a *acquisition) observeAttempt(err error) {
 	if o := a.ownership; a.parent != nil {
 		e := o.lock.event(report.Attempt, o.number, o.owner())
 		e.Err = script.Returned(err)
-		o.lock.client.reporter.Observe(a.parent, e)
+		o.lock.client.Reporter.Observe(a.parent, e)
 	}
 }
 
@@ -20,7 +20,7 @@ func (a *acquisition) observeEnd(reentry bool, err error) {
 		return
 	}
 	c := a.lock.client
-	wait := c.clock().Since(a.began)
+	wait := c.Clock().Since(a.began)
 	if err != nil {
 		var e report.Event
 		if o := a.ownership; o != nil {
@@ -29,7 +29,7 @@ func (a *acquisition) observeEnd(reentry bool, err error) {
 			e = report.Event{Type: report.GaveUp, Kind: a.lock.spec.kind, Name: a.lock.Name()}
 		}
 		e.Err, e.Wait = err, wait
-		c.reporter.Observe(a.parent, e)
+		c.Reporter.Observe(a.parent, e)
 		return
 	}
 	for o := range a.each {

@@ -63,14 +63,14 @@ func (p *acquirable) newAcquisition(verb string, waits bool, settings []setting)
 	if a.fault = p.names.Invalid; a.fault != nil {
 		return a
 	}
-	if limit := p.client.config.MaxHold; limit > 0 {
+	if limit := p.client.Config.MaxHold; limit > 0 {
 		settings = append(slices.Clip(settings), setting{kind: settingOfClient, d: limit}) // others have the slice too
 	}
-	a.request, a.fault = newRequest(p.client.config.Lease, waits, settings)
+	a.request, a.fault = newRequest(p.client.Config.Lease, waits, settings)
 	if a.fault == nil && a.atLeast > 0 {
 		a.fault = p.checkAtLeast()
 	}
-	if a.fault == nil && a.note != "" && p.client.config.Label == "" {
+	if a.fault == nil && a.note != "" && p.client.Config.Label == "" {
 		a.fault = fault.Invalid("Note does not apply to a client with NoLabel")
 	}
 	if a.fault == nil && !p.spec.reentrant && a.by != nil {
@@ -106,14 +106,14 @@ func (a *acquisition) argsBuffer() []string {
 func (a *acquisition) run(ctx context.Context) (*hold.Handle, error) {
 	c := a.lock.client
 	if a.fault == nil {
-		a.fault = c.begin(ctx)
+		a.fault = c.Begin(ctx)
 	}
 	if a.fault != nil {
 		return nil, a.notBegun(ctx)
 	}
-	defer c.done()
-	a.parent = c.reporter.Parent(ctx)
-	a.began = c.clock() // before the deadline is set, so that a call that ran into it waited at least that long
+	defer c.Done()
+	a.parent = c.Reporter.Parent(ctx)
+	a.began = c.Clock() // before the deadline is set, so that a call that ran into it waited at least that long
 	given := ctx
 	ctx, cancel := a.bound(ctx)
 	defer cancel()
@@ -129,7 +129,7 @@ func (a *acquisition) run(ctx context.Context) (*hold.Handle, error) {
 			err = wait(ctx, a)
 		default:
 			a.isWaiting = true
-			err = c.waiting.Wait(ctx, a.lock.lineKey(), a.lock.spec.line, a, nil)
+			err = c.Waiting.Wait(ctx, a.lock.lineKey(), a.lock.spec.line, a, nil)
 			err = c.withOwnHold(a.lock.names.Key, err)
 		}
 		h, err = a.conclude(err)
@@ -158,7 +158,7 @@ func (a *acquisition) attachNotes(h *hold.Handle) {
 func (a *acquisition) notBegun(ctx context.Context) error {
 	err := fault.Op(a.verb, a.lock.Name(), a.fault)
 	if fault.IsContextEnd(a.fault) {
-		a.parent, a.began = a.lock.client.reporter.Parent(ctx), a.lock.client.clock()
+		a.parent, a.began = a.lock.client.Reporter.Parent(ctx), a.lock.client.Clock()
 		a.observeEnd(false, err)
 	}
 	return err
@@ -193,7 +193,7 @@ func (a *acquisition) start() {
 	if a.since == (lease.Stamp{}) {
 		a.since = a.began
 		if a.wasInLine {
-			a.since = a.lock.client.clock()
+			a.since = a.lock.client.Clock()
 		}
 	}
 	if a.ownership == nil {
@@ -204,7 +204,7 @@ func (a *acquisition) start() {
 // hasTime reports whether there is time to retry after trouble with the server.
 func (a *acquisition) hasTime() bool {
 	c := a.lock.client
-	return a.waits || c.clock().Since(a.began)+transport.LongPause < c.sender.Patience
+	return a.waits || c.Clock().Since(a.began)+transport.LongPause < c.Sender.Patience
 }
 
 // noteDoubt remembers that the outcome of an attempt is unknown.
@@ -248,7 +248,7 @@ func (a *acquisition) markUnwanted() {
 // Nothing else knows the ownerships yet.
 func (a *acquisition) undoAtOnce() bool {
 	for o := range a.each {
-		if !o.lock.client.undo.Now(o.undoLocked) {
+		if !o.lock.client.Undo.Now(o.undoLocked) {
 			return false
 		}
 		o.observe(report.Undone, nil, nil)

@@ -29,7 +29,7 @@ func (a *acquisition) Pause(q *line.Line, round int, left time.Duration) time.Du
 	a.reportOwnWait()
 	a.reportBehindOwnReader()
 	a.showWaiting()
-	pause := c.pollPause()
+	pause := c.PollPause()
 	if s.ceiling != nil {
 		pause = min(pause, s.ceiling(c))
 	}
@@ -45,15 +45,15 @@ func (a *acquisition) Pause(q *line.Line, round int, left time.Duration) time.Du
 	}
 	switch {
 	case s.line != line.Only:
-		q.Subscribe(c.notifier, a.lock.names.Channel, line.PresenceChannel(a.lock.names.Key))
+		q.Subscribe(c.Notifier, a.lock.names.Channel, line.PresenceChannel(a.lock.names.Key))
 		if s.side == keyspace.KindRead && q.MustPoll(round) {
-			pause = min(pause, pauseOfPoller(c.clock().Since(a.since)))
+			pause = min(pause, pauseOfPoller(c.Clock().Since(a.since)))
 		}
 	case s.passes:
 		q.RelyFor(pause + pubsub.SubscriptionLinger) // before it is subscribed: a subscription that is relied on does not retire
 		fallthrough
 	default:
-		q.Subscribe(c.notifier, a.lock.names.Channel)
+		q.Subscribe(c.Notifier, a.lock.names.Channel)
 	}
 	if s.recipe { // other libraries publish nothing when they release it
 		pause = min(pause, transport.Jitter(line.RecipeSlow))
@@ -72,15 +72,15 @@ func (a *acquisition) Pause(q *line.Line, round int, left time.Duration) time.Du
 // of the wait.
 func (a *acquisition) showWaiting() {
 	c := a.lock.client
-	c.record.Use(c.clock().Mono, c.config.StaleWaiterTimeout)
+	c.Record.Use(c.Clock().Mono, c.Config.StaleWaiterTimeout)
 	if a.holder != "" {
-		c.labels.Fetch(a.holder)
+		c.Labels.Fetch(a.holder)
 	}
 }
 
 // reportNoExpiry logs a lock without an expiry, which a refusal shows by its remaining time.
 func (a *acquisition) reportNoExpiry(left time.Duration) {
 	if left < 0 && a.lock.spec.isLock() {
-		a.lock.client.reporter.Log(report.NoticeNoExpiry, a.lock.names.Key)
+		a.lock.client.Reporter.Log(report.NoticeNoExpiry, a.lock.names.Key)
 	}
 }

@@ -29,7 +29,7 @@ func (o *ownership) keptAfter(count int) time.Duration {
 	if count > 0 {
 		return 0
 	}
-	return o.keptUntil.KeptFor(o.lock.client.clock())
+	return o.keptUntil.KeptFor(o.lock.client.Clock())
 }
 
 // keptIfLost is until when the lock stays taken although the ownership is over, or nil: if it was lost before

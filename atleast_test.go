@@ -22,7 +22,7 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 			c := newTestClient(t, Options{})
 			lock := newAcquirable(c.engine, lockSpec, uniqueName(t, c))
 			o := c.engine.registry.fresh(&lock.primitive)
-			o.phase, o.holds.cause, o.keptUntil = over, cause, lease.NewBound(time.Minute, c.engine.clock())
+			o.phase, o.holds.cause, o.keptUntil = over, cause, lease.NewBound(time.Minute, c.engine.Clock())
 			c.engine.script(script.LockAcquire, lock.names.Queued(), o.wire, "90000")
 			owed := o.lastRelease()
 			require.Equal(t, transport.Answered, owed.Undo(context.Background(), nil))

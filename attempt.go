@@ -64,7 +64,7 @@ func (a *acquisition) protocol() attemptProtocol {
 // acquireArgs returns the first arguments of all scripts that acquire a hash.
 func (a *acquisition) acquireArgs(count int) []string {
 	o := a.ownership
-	return append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), o.guestID(), o.lock.client.tokenFloor)
+	return append(a.argsBuffer(), o.wire, o.lock.client.LeaseText(a.lease), strconv.Itoa(count), o.guestID(), o.lock.client.TokenFloor)
 }
 
 // send adds count holds on the server.
@@ -72,14 +72,14 @@ func (a *acquisition) send(ctx context.Context, count, round int) (transport.Ans
 	o := a.ownership
 	on := o.noteCount(count, a.waits)
 	call := a.protocol().acquireCall(a, count, round)
-	ans, err := o.lock.client.sender.CallOn(ctx, o.lock.client.closing, on, call.Cmd, call.Keys, call.Args)
+	ans, err := o.lock.client.Sender.CallOn(ctx, o.lock.client.Closing, on, call.Cmd, call.Keys, call.Args)
 	if err == nil && ans.Plain && ans.Null {
 		// SET NX was refused because the key exists. Its value may be our own, if the answer to
 		// the first attempt was lost.
 		a.noteDoubt(ans)
 		return a.send(ctx, count, round+1)
 	}
-	if err != nil || o.lock.client.confirmCalls == nil || !script.Granted(ans) {
+	if err != nil || o.lock.client.Replication == nil || !script.Granted(ans) {
 		return ans, err
 	}
 	return o.lock.client.confirm(ctx, ans, a.protocol().acquireCall(a, count, round+1))
@@ -89,7 +89,7 @@ func (a *acquisition) send(ctx context.Context, count, round int) (transport.Ans
 // unless a failover has lost the grant. Whatever the outcome, the first acquisition was granted.
 // An error leaves it in doubt, except ErrNotReplicated, after which it is undone at once.
 func (c *engine) confirm(ctx context.Context, first transport.Answer, again script.Call) (transport.Answer, error) {
-	a, err := c.sender.Call(ctx, c.closing, again.Cmd.Confirmed(c.confirmCalls), again.Keys, again.Args)
+	a, err := c.Sender.Call(ctx, c.Closing, again.Cmd.Confirmed(c.Replication), again.Keys, again.Args)
 	switch {
 	case err != nil && !errors.Is(err, fault.ErrNotReplicated):
 		a.Doubt, a.DoubtAt, a.DoubtGeneration = true, a.Sent, transport.NoGeneration
@@ -104,11 +104,11 @@ func (c *engine) confirm(ctx context.Context, first transport.Answer, again scri
 // lease has ended.
 func (a *acquisition) accept(ans transport.Answer) error {
 	c := a.lock.client
-	if async.IsClosed(c.closing) {
+	if async.IsClosed(c.Closing) {
 		a.markUnwanted()
 		return fault.ErrClosed
 	}
-	now := c.clock()
+	now := c.Clock()
 	if a.lease-lease.Margin(a.lease) <= now.Since(ans.Sent) {
 		a.markUnwanted()
 		return transport.Unavailable(errLate)
@@ -170,7 +170,7 @@ func (a *acquisition) readPlace(place []rueidis.RedisMessage, sent lease.Stamp) 
 // mayBe reports whether the holder that the server has named is of the client of o, or if o reads, one of several
 // readers. "" is any holder.
 func (o *ownership) mayBe(holder string) bool {
-	return holder == "" || o.lock.spec.isShared() || strings.HasPrefix(holder, o.lock.client.id)
+	return holder == "" || o.lock.spec.isShared() || strings.HasPrefix(holder, o.lock.client.ID)
 }
 
 // busyWith is the error of an attempt that found the lock held. holder is its owner, or "" if
@@ -178,11 +178,11 @@ func (o *ownership) mayBe(holder string) bool {
 func (a *acquisition) busyWith(holder string, left time.Duration) *fault.BusyError {
 	a.holder, a.byStranger = holder, holder != "" && !identity.IsOurs(holder)
 	c := a.lock.client
-	busy := &fault.BusyError{Holder: holder, Labels: c.labels.LabelOf, Left: left, At: time.Now()}
+	busy := &fault.BusyError{Holder: holder, Labels: c.Labels.LabelOf, Left: left, At: time.Now()}
 	if h := identity.ReadHolder(holder, 1, false); h.Kept {
 		busy.Holder, busy.Kept = h.Owner.String(), true
 	} else if own := c.registry.newestOn(a.lock.names.Key); own != nil && own.mayBe(holder) {
-		busy.Here, busy.Label, busy.Note = true, c.config.Label, c.noteOf(own)
+		busy.Here, busy.Label, busy.Note = true, c.Config.Label, c.noteOf(own)
 	}
 	return busy
 }

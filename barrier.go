@@ -112,7 +112,7 @@ func (b *Barrier) Await(ctx context.Context, options ...BarrierOption) (Arrival,
 	if err != nil {
 		return Arrival{}, err
 	}
-	defer b.client.done()
+	defer b.client.Done()
 	if err = p.meet(ctx, arrivingParty{p}); err != nil {
 		return Arrival{}, err
 	}
@@ -122,7 +122,7 @@ func (b *Barrier) Await(ctx context.Context, options ...BarrierOption) (Arrival,
 // beginParty begins a call with a new party. Unless it fails, the caller ends the call with
 // client.done.
 func (b *Barrier) beginParty(ctx context.Context, verb, stage string, options []BarrierOption) (*barrierAwaiter, error) {
-	r, err := newRequest(b.client.config.Lease, true, settingsOf(options))
+	r, err := newRequest(b.client.Config.Lease, true, settingsOf(options))
 	if err = errors.Join(b.names.Invalid, err); err == nil {
 		err = b.begin(ctx)
 	}

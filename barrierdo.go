@@ -40,7 +40,7 @@ func (b *Barrier) Do(ctx context.Context, fn func(context.Context) error, option
 		err = p.meet(ctx, p) // the second generation is over, or will be: to learn how it ends
 	}
 	if err != nil {
-		b.client.done()
+		b.client.Done()
 		return err
 	}
 	s := p.stay(ctx)
@@ -103,14 +103,14 @@ func (p *barrierAwaiter) endOfLease(cause error) error {
 func (s *barrierStay) watch(ctx context.Context) {
 	defer close(s.over)
 	p := s.party
-	err := transport.Rest(ctx, p.client.closing, pauseUntil(p.view.ends, p.client.pollPause()))
+	err := transport.Rest(ctx, p.client.Closing, pauseUntil(p.view.ends, p.client.PollPause()))
 	if err == nil {
 		err = p.wait(ctx)
 	}
 	if err != nil && ctx.Err() != nil && !errors.Is(err, fault.ErrClosed) {
 		return
 	}
-	defer p.client.done()
+	defer p.client.Done()
 	err = p.outcome(context.WithoutCancel(ctx), err)
 	s.end(err)
 	s.over <- err
@@ -124,12 +124,12 @@ func (s *barrierStay) leave(ctx context.Context) error {
 	}
 	p := s.party
 	s.end(nil)
-	defer p.client.done()
+	defer p.client.Done()
 	if err := s.lease.Err(); err != nil {
 		return p.outcome(ctx, p.endOfLease(err))
 	}
 	if ctx.Err() != nil {
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.client.config.RetryBudget)
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.client.Config.RetryBudget)
 		defer cancel()
 		ctx = bounded
 	}
@@ -142,7 +142,7 @@ type returningParty struct{ arrivingParty }
 // Attempt implements [line.Attempter].
 func (r returningParty) Attempt(ctx context.Context, _ int) (time.Duration, error) {
 	p := r.barrierAwaiter
-	answer, err := p.client.send(ctx, p.returning())
+	answer, err := p.client.Send(ctx, p.returning())
 	if err != nil {
 		return -1, err
 	}
@@ -156,5 +156,5 @@ func (r returningParty) Attempt(ctx context.Context, _ int) (time.Duration, erro
 
 // returning returns the command with which the party arrives in the second generation.
 func (p *barrierAwaiter) returning() script.Call {
-	return script.NewCall(script.BarrierReturn, p.all(), p.view.generation, p.ownership.wire, p.client.publish, p.names.Channel)
+	return script.NewCall(script.BarrierReturn, p.all(), p.view.generation, p.ownership.wire, p.client.Publish, p.names.Channel)
 }

@@ -56,13 +56,13 @@ var barrierSpec = &spec{kind: keyspace.KindBarrier, family: keyspace.KindBarrier
 func (b *Barrier) newParty(verb, stage string, r *request) *barrierAwaiter {
 	return &barrierAwaiter{
 		Barrier: b, objectWait: objectWait{&b.synchronizer}, verb: verb, stage: stage, request: r,
-		ownership: b.client.registry.fresh(b.waitingSet), sent: b.client.sessions.Begin(b.names.Key),
+		ownership: b.client.registry.fresh(b.waitingSet), sent: b.client.Sessions.Begin(b.names.Key),
 	}
 }
 
 // meet is one generation, from the arrival a to the end, and reports its outcome.
 func (p *barrierAwaiter) meet(ctx context.Context, a line.Attempter) error {
-	began, parent := time.Now(), p.client.reporter.Parent(ctx)
+	began, parent := time.Now(), p.client.Reporter.Parent(ctx)
 	bounded, cancel := p.request.bound(ctx)
 	defer cancel()
 	err := p.arrive(bounded, a)
@@ -89,12 +89,12 @@ func (p *barrierAwaiter) outcome(ctx context.Context, err error) error {
 // arrive returns when the server has counted the party or refuses, or the time is over. The party
 // does not queue behind others of its client, because they may be waiting for this party.
 func (p *barrierAwaiter) arrive(ctx context.Context, a line.Attempter) error {
-	p.hints = p.client.waitQueues.Hints(line.Key{Kind: keyspace.KindBarrier, Key: p.names.Key})
+	p.hints = p.client.Lines.Hints(line.Key{Kind: keyspace.KindBarrier, Key: p.names.Key})
 	_, err := a.Attempt(ctx, 0)
 	if err == nil || !line.WorthWaiting(ctx, err) {
 		return p.mismatch(line.WithContextEnd(ctx, err))
 	}
-	return p.mismatch(p.client.waiting.Wait(ctx, line.Key{Kind: keyspace.KindBarrier, Key: "party " + p.ownership.wire}, line.Only, a, &line.Earlier{Err: err, Hints: p.hints}))
+	return p.mismatch(p.client.Waiting.Wait(ctx, line.Key{Kind: keyspace.KindBarrier, Key: "party " + p.ownership.wire}, line.Only, a, &line.Earlier{Err: err, Hints: p.hints}))
 }
 
 // arrivingParty is a party that the server has not counted yet. The end of a generation that is busy is announced.
@@ -103,7 +103,7 @@ type arrivingParty struct{ *barrierAwaiter }
 // Attempt implements [line.Attempter].
 func (a arrivingParty) Attempt(ctx context.Context, _ int) (time.Duration, error) {
 	p := a.barrierAwaiter
-	answer, err := p.client.send(ctx, p.arriving())
+	answer, err := p.client.Send(ctx, p.arriving())
 	p.doubt = p.doubt || answer.Doubt
 	if err != nil {
 		return -1, err
@@ -119,7 +119,7 @@ func (a arrivingParty) Attempt(ctx context.Context, _ int) (time.Duration, error
 	p.sent.Done()
 	if err = p.noteArrival(); err == nil && (p.view.how == barrierWaiting || p.goesOn()) {
 		p.ownership.special = barrierProtocol{p.Barrier}
-		p.ownership.begin(p.request, answer, p.client.clock())
+		p.ownership.begin(p.request, answer, p.client.Clock())
 	}
 	return 0, err
 }
@@ -152,12 +152,12 @@ func (p *barrierAwaiter) noteArrival() error {
 // wait returns nil when the generation is over. The parties of this client wait in one line, and
 // only the party at its front queries the server, as with awaiters of a latch.
 func (p *barrierAwaiter) wait(ctx context.Context) error {
-	return p.client.waiting.Wait(ctx, line.Key{Kind: keyspace.KindBarrier, Key: p.names.Key}, line.Shared, p, &line.Earlier{Err: p.incomplete(""), Hints: p.hints})
+	return p.client.Waiting.Wait(ctx, line.Key{Kind: keyspace.KindBarrier, Key: p.names.Key}, line.Shared, p, &line.Earlier{Err: p.incomplete(""), Hints: p.hints})
 }
 
 // Attempt implements [line.Attempter]. It queries whether and how the generation ended.
 func (p *barrierAwaiter) Attempt(ctx context.Context, _ int) (time.Duration, error) {
-	a, err := p.client.send(ctx, p.looking())
+	a, err := p.client.Send(ctx, p.looking())
 	if err != nil {
 		return -1, err
 	}
@@ -209,9 +209,9 @@ func (p *barrierAwaiter) end(ctx context.Context, err error) error {
 func (p *barrierAwaiter) leave(ctx context.Context, why string, err error) error {
 	c, on := p.leaving(why), transport.Terms{Patience: transport.LongPause}
 	if errors.Is(err, fault.ErrNotAcquired) || errors.Is(err, fault.ErrClosed) {
-		on.Patience = p.client.sender.Patience
+		on.Patience = p.client.Sender.Patience
 	}
-	a, failed := p.client.sender.CallOn(p.client.sender.Detached(ctx), nil, on, c.Cmd, c.Keys, c.Args)
+	a, failed := p.client.Sender.CallOn(p.client.Sender.Detached(ctx), nil, on, c.Cmd, c.Keys, c.Args)
 	v, unclear := barrierViewOf(a.Message)
 	arrived := ""
 	switch {
@@ -237,7 +237,7 @@ func (p *barrierAwaiter) leave(ctx context.Context, why string, err error) error
 func (p *barrierAwaiter) leaveLater(c script.Call, err error) error {
 	if p.known {
 		left := &lastRelease{lock: p.waitingSet, number: p.ownership.number, owner: p.ownership.owner(), call: c}
-		p.client.undo.Add(left, undo.Plan{Key: p.names.Key, Lease: p.request.lease})
+		p.client.Undo.Add(left, undo.Plan{Key: p.names.Key, Lease: p.request.lease})
 	} else {
 		p.sent.FollowUp = c
 		p.sent.SettleLater()
@@ -274,7 +274,7 @@ func reasonToLeave(err error) string {
 // arriving returns the command with which the party arrives.
 func (p *barrierAwaiter) arriving() script.Call {
 	return script.NewCall(script.BarrierArrive, append(p.all(), p.sent.Record),
-		p.sent.Number, p.ownership.wire, strconv.Itoa(p.n), p.client.leaseText(p.request.lease), p.client.publish, p.names.Channel,
+		p.sent.Number, p.ownership.wire, strconv.Itoa(p.n), p.client.LeaseText(p.request.lease), p.client.Publish, p.names.Channel,
 		strconv.FormatInt(p.lastOver.Load(), 10), p.stage)
 }
 
@@ -284,16 +284,16 @@ func (p *barrierAwaiter) looking() script.Call {
 	if p.counted {
 		member = barrierReturned + member
 	}
-	return script.NewCall(script.BarrierLook, p.all(), p.view.generation, member, p.client.publish, p.names.Channel)
+	return script.NewCall(script.BarrierLook, p.all(), p.view.generation, member, p.client.Publish, p.names.Channel)
 }
 
 // leaving returns the command with which the party leaves.
 func (p *barrierAwaiter) leaving(why string) script.Call {
 	if p.known {
-		return script.NewCall(script.BarrierLeave, p.all(), p.ownership.wire, p.view.generation, "", why, p.client.publish, p.names.Channel)
+		return script.NewCall(script.BarrierLeave, p.all(), p.ownership.wire, p.view.generation, "", why, p.client.Publish, p.names.Channel)
 	}
 	return script.NewCall(script.BarrierLeave, append(p.all(), p.sent.Record),
-		p.ownership.wire, "", p.sent.Number, why, p.client.publish, p.names.Channel)
+		p.ownership.wire, "", p.sent.Number, why, p.client.Publish, p.names.Channel)
 }
 
 // barrierProtocol renews the name of a party among the waiting parties as if it were a hold. Await
@@ -309,7 +309,7 @@ func (b barrierProtocol) renewalCall(o *ownership, lease time.Duration) script.C
 // wakeParties has the parties of a client query how their generations ended, because the
 // server no longer lists one of them as waiting.
 func wakeParties(o *ownership) {
-	if q := o.lock.client.waitQueues.Known(line.Key{Kind: keyspace.KindBarrier, Key: o.protocol().(barrierProtocol).barrier.names.Key}); q != nil {
+	if q := o.lock.client.Lines.Known(line.Key{Kind: keyspace.KindBarrier, Key: o.protocol().(barrierProtocol).barrier.names.Key}); q != nil {
 		q.WakeFronts()
 	}
 }

@@ -126,7 +126,7 @@ func (b *Barrier) State(ctx context.Context) (BarrierState, error) {
 	if err != nil {
 		return s, fault.Op(verb, b.names.Name, err)
 	}
-	labels.DescribeEach(ctx, b.client.labels, 0, [][]BarrierParty{s.Who}, func(p BarrierParty) identity.Owner { return identity.Owner(p.Owner) },
+	labels.DescribeEach(ctx, b.client.Labels, 0, [][]BarrierParty{s.Who}, func(p BarrierParty) identity.Owner { return identity.Owner(p.Owner) },
 		func(p *BarrierParty, d labels.Description) { p.Label = d.Label })
 	return s, nil
 }
@@ -166,7 +166,7 @@ func (b *Barrier) Reset(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		a, err := b.send(ctx, script.NewCall(script.BarrierReset, b.all(), strconv.FormatInt(s.Generation, 10), b.client.publish, b.names.Channel))
+		a, err := b.send(ctx, script.NewCall(script.BarrierReset, b.all(), strconv.FormatInt(s.Generation, 10), b.client.Publish, b.names.Channel))
 		if err != nil {
 			return fault.Op(verb, b.names.Name, b.explain(ctx, a, err)...)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 )
 
 // Check tests on the server what the client depends on: acquiring, renewing and releasing
@@ -20,8 +21,8 @@ import (
 //
 // If INFO is denied, Check does not check the eviction policy.
 func (c *Client) Check(ctx context.Context) error {
-	lock := c.NewLock("latchkey:check:" + c.engine.id)
-	if err := cmp.Or(lock.names.Invalid, endedBefore(ctx)); err != nil {
+	lock := c.NewLock("latchkey:check:" + c.engine.ID)
+	if err := cmp.Or(lock.names.Invalid, core.EndedBefore(ctx)); err != nil {
 		return fault.Op("check", lock.Name(), err)
 	}
 	problems := errors.Join(
@@ -41,7 +42,7 @@ func checkLock(ctx context.Context, lock *Lock) error {
 	if err != nil {
 		return fmt.Errorf("cannot acquire a lock: %w", withoutName(err))
 	}
-	return errors.Join(h.Extend(ctx, lock.client.config.Lease), h.Unlock(ctx))
+	return errors.Join(h.Extend(ctx, lock.client.Config.Lease), h.Unlock(ctx))
 }
 
 // withoutName returns an error without the name of the lock, which the error of Check
@@ -54,11 +55,11 @@ func withoutName(err error) error {
 }
 
 func (c *engine) checkPublish(ctx context.Context, channel string) error {
-	publish := c.rueidis.B().Publish().Channel(channel).Message("0").Build
-	if c.notifier.Sharded {
-		publish = c.rueidis.B().Spublish().Channel(channel).Message("0").Build
+	publish := c.Rueidis.B().Publish().Channel(channel).Message("0").Build
+	if c.Notifier.Sharded {
+		publish = c.Rueidis.B().Spublish().Channel(channel).Message("0").Build
 	}
-	err := c.sender.QueryNodeOf(ctx, channel, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	err := c.Sender.QueryNodeOf(ctx, channel, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return client.Do(ctx, publish())
 	}).Error()
 	if err != nil {
@@ -70,13 +71,13 @@ func (c *engine) checkPublish(ctx context.Context, channel string) error {
 // checkSubscribe subscribes to a classic channel even if messages are sharded: the
 // permissions are the same, and any connection will do.
 func (c *engine) checkSubscribe(ctx context.Context, channel string) error {
-	_, reply := c.sender.QueryAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	_, reply := c.Sender.QueryAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		conn, release := client.Dedicate()
 		defer release()
 		defer conn.Close()
 		result := conn.Do(ctx, conn.B().Subscribe().Channel(channel).Build())
 		if result.Error() == nil {
-			result = conn.Do(ctx, conn.B().Subscribe().Channel(c.notifier.BeatName).Build())
+			result = conn.Do(ctx, conn.B().Subscribe().Channel(c.Notifier.BeatName).Build())
 		}
 		return result
 	})
@@ -90,7 +91,7 @@ func (c *engine) checkSubscribe(ctx context.Context, channel string) error {
 // checkEviction reports a server that evicts keys when its memory is full. The volatile
 // policies evict keys with an expiry, and every lock has one.
 func (c *engine) checkEviction(ctx context.Context) error {
-	_, reply := c.sender.QueryAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	_, reply := c.Sender.QueryAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return client.Do(ctx, client.B().Info().Section("memory").Build())
 	})
 	info, err := reply.ToString()

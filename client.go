@@ -44,7 +44,7 @@ func New(client rueidis.Client, options Options) (*Client, error) {
 	return newClient(client, options, nil)
 }
 
-// newClient makes a client. topology is as for newParts.
+// newClient makes a client. topology is as for core.New.
 func newClient(client rueidis.Client, options Options, topology *transport.Topology) (*Client, error) {
 	options = options.withDefaults()
 	if err := options.check(); err != nil {
@@ -58,15 +58,15 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 }
 
 // ID returns the random id of this client, the first part of its owners.
-func (c *Client) ID() string { return c.engine.id }
+func (c *Client) ID() string { return c.engine.ID }
 
 // Label returns the name of this client that people see: [Options].Label, or "" with
 // [NoLabel].
-func (c *Client) Label() string { return c.engine.config.Label }
+func (c *Client) Label() string { return c.engine.Config.Label }
 
 // NewOwner returns an owner that nobody else has, for [By] and [WithOwner].
 func (c *Client) NewOwner() Owner {
-	return Owner(identity.New(c.engine.id, c.engine.number()))
+	return Owner(identity.New(c.engine.ID, c.engine.Number()))
 }
 
 // Close ends everything: new calls and waiters get ErrClosed, live holds end with that

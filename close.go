@@ -14,9 +14,9 @@ import (
 
 // close implements [Client.Close].
 func (c *engine) close(ctx context.Context) error {
-	ctx, cancel := c.closeContext(ctx)
+	ctx, cancel := c.CloseContext(ctx)
 	defer cancel(nil)
-	if c.startClosing() {
+	if c.StartClosing() {
 		go c.finish(ctx, c.endHolds())
 	}
 	select {
@@ -47,9 +47,9 @@ func (c *engine) endHolds() []*ownership {
 // finish does the work of a close in order: the calls of the program end, locks are released, and the parts end.
 func (c *engine) finish(ctx context.Context, ended []*ownership) {
 	defer close(c.closed)
-	c.working.Wait()
+	c.Working.Wait()
 	c.releaseAll(ctx, append(ended, c.endHolds()...))
-	if err := c.end(ctx, c.result == nil); c.result == nil {
+	if err := c.End(ctx, c.result == nil); c.result == nil {
 		c.result = err
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -95,7 +96,7 @@ func (l *compositeLock) acquire(ctx context.Context, verb string, waits bool, se
 	}
 	began := time.Now()
 	r.parent = l.parentOf(ctx)
-	if err := endedBefore(ctx); err != nil {
+	if err := core.EndedBefore(ctx); err != nil {
 		err = fault.Op(verb, l.Name(), err)
 		l.observeGaveUp(r.parent, began, err)
 		return nil, err
@@ -133,7 +134,7 @@ func (l *compositeLock) Do(ctx context.Context, fn func(context.Context) error, 
 // maxHold returns the shortest Options.MaxHold of the clients, or 0.
 func (l *compositeLock) maxHold() (shortest time.Duration) {
 	for _, p := range l.primitives() {
-		if d := p.client.config.MaxHold; d > 0 && (shortest == 0 || d < shortest) {
+		if d := p.client.Config.MaxHold; d > 0 && (shortest == 0 || d < shortest) {
 			shortest = d
 		}
 	}
@@ -189,7 +190,7 @@ func (l *compositeLock) rounds(ctx context.Context, r *request, settings []setti
 
 // beginWait counts a call that waits for the lock, in the client of the first member.
 func (l *compositeLock) beginWait(mark *line.Mark) {
-	mark.Begin(l.primitives()[0].client.waiting.Counts, l.kind)
+	mark.Begin(l.primitives()[0].client.Waiting.Counts, l.kind)
 }
 
 // forMembers returns the settings for each member. Wait is left out because it applies to the

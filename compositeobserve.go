@@ -10,7 +10,7 @@ import (
 // parentOf is the reporter's Parent for the clients of the members.
 func (l *compositeLock) parentOf(ctx context.Context) *context.Context {
 	for _, p := range l.primitives() {
-		if parent := p.client.reporter.Parent(ctx); parent != nil {
+		if parent := p.client.Reporter.Parent(ctx); parent != nil {
 			return parent
 		}
 	}
@@ -27,7 +27,7 @@ func (l *compositeLock) observeGaveUp(parent *context.Context, began time.Time, 
 	for _, p := range l.primitives() {
 		if !seen[p.client] {
 			seen[p.client] = true
-			p.client.reporter.Observe(parent, e)
+			p.client.Reporter.Observe(parent, e)
 		}
 	}
 }

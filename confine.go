@@ -25,7 +25,7 @@ func (s *holdState) Confine(bounds hold.Confinement) {
 	if bounds.Fixed {
 		o.holds.stopRenewal(s)
 	}
-	start := o.lock.client.clock().Before(time.Since(bounds.From))
+	start := o.lock.client.Clock().Before(time.Since(bounds.From))
 	switch {
 	case bounds.Max == 0:
 	case s == o.holds.outermost():

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -87,7 +88,7 @@ func open(ctx context.Context, name string, settings rueidis.ClientOption, optio
 	if options.LazyConnect {
 		return lazily(settings, options)
 	}
-	if err := endedBefore(ctx); err != nil {
+	if err := core.EndedBefore(ctx); err != nil {
 		return nil, fault.Op("connect", name, err)
 	}
 	r, err := dialWithin(ctx, settings, options.withDefaults().MaxInFlight)
@@ -95,7 +96,7 @@ func open(ctx context.Context, name string, settings rueidis.ClientOption, optio
 	case fault.IsContextEnd(err):
 		return nil, fault.Op("connect", name, fault.ErrUnavailable, stage.Reached(), err)
 	case err != nil:
-		return nil, fault.Op("connect", name, unanswered(err))
+		return nil, fault.Op("connect", name, core.Unanswered(err))
 	}
 	c, err := newClient(r.client, options, r.topology)
 	if err != nil {

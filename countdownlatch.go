@@ -53,7 +53,7 @@ func (c *Client) NewCountDownLatch(name string) *CountDownLatch {
 // which sharded messages do not permit: the latch then has a channel of this library. Redisson
 // itself cannot use such a key in a cluster.
 func (c *engine) latchChannel(key string) string {
-	if c.publish == "SPUBLISH" && strings.Contains(key, "{") {
+	if c.Publish == "SPUBLISH" && strings.Contains(key, "{") {
 		return "latchkey_latch__channel:" + key
 	}
 	return "redisson_countdownlatch__channel__{" + key + "}"
@@ -79,7 +79,7 @@ func (l *CountDownLatch) TrySetCount(ctx context.Context, n int, options ...SetO
 		return false, err
 	}
 	return script.Bool(l.sendOrRepeat(ctx, verb, func(o *undo.Operation) script.Call {
-		return script.NewCall(script.LatchSet, l.changeKeys(o), o.Number, v.round, strconv.Itoa(n), ttl, l.client.publish, l.names.Channel)
+		return script.NewCall(script.LatchSet, l.changeKeys(o), o.Number, v.round, strconv.Itoa(n), ttl, l.client.Publish, l.names.Channel)
 	}))
 }
 
@@ -124,8 +124,8 @@ func (l *CountDownLatch) countDown(ctx context.Context, n int, participant strin
 	if err := errors.Join(l.names.Invalid, checkNumber("count %d", n, 1)); err != nil {
 		return 0, fault.Op(verb, l.names.Name, err)
 	}
-	parent := l.client.reporter.Parent(ctx)
-	ctx = l.client.sender.Detached(ctx)
+	parent := l.client.Reporter.Parent(ctx)
+	ctx = l.client.Sender.Detached(ctx)
 	v, a, err := l.look(ctx, "", false)
 	switch {
 	case err != nil && (a.Doubt || mayStillRun(err)):
@@ -147,7 +147,7 @@ func (l *CountDownLatch) countDown(ctx context.Context, n int, participant strin
 	case left < 0:
 		return 0, fault.Op(verb, l.names.Name, fault.ErrGone)
 	case err == nil:
-		l.client.reporter.Observe(parent, report.Event{Type: report.CountedDown, Kind: l.kind, Name: l.names.Name, Count: left})
+		l.client.Reporter.Observe(parent, report.Event{Type: report.CountedDown, Kind: l.kind, Name: l.names.Name, Count: left})
 	}
 	return left, err
 }
@@ -157,7 +157,7 @@ func (l *CountDownLatch) countDown(ctx context.Context, n int, participant strin
 func (l *CountDownLatch) countIn(round string, n int, participant string) func(*undo.Operation) script.Call {
 	return func(o *undo.Operation) script.Call {
 		return script.NewCall(script.LatchCount, l.changeKeys(o),
-			o.Number, round, strconv.Itoa(n), participant, l.client.publish, l.names.Channel)
+			o.Number, round, strconv.Itoa(n), participant, l.client.Publish, l.names.Channel)
 	}
 }
 
@@ -188,7 +188,7 @@ func (l *CountDownLatch) Delete(ctx context.Context) (bool, error) {
 			return false, err
 		}
 		a, err := l.sendOrRepeat(ctx, verb, func(o *undo.Operation) script.Call {
-			return script.NewCall(script.LatchDelete, l.changeKeys(o), o.Number, v.round, l.client.publish, l.names.Channel)
+			return script.NewCall(script.LatchDelete, l.changeKeys(o), o.Number, v.round, l.client.Publish, l.names.Channel)
 		})
 		if err != nil {
 			return false, err
@@ -224,7 +224,7 @@ func (l *CountDownLatch) Delete(ctx context.Context) (bool, error) {
 // as often as one would.
 func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) error {
 	const verb = "await"
-	r, err := newRequest(l.client.config.Lease, true, settingsOf(options))
+	r, err := newRequest(l.client.Config.Lease, true, settingsOf(options))
 	if r.awaitSet && r.unsetIsOpen {
 		err = fault.Invalid("AwaitSet and UnsetIsOpen cannot be used together")
 	}
@@ -234,8 +234,8 @@ func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) erro
 	if err != nil {
 		return l.notBegun(ctx, verb, 0, err)
 	}
-	defer l.client.done()
-	began, parent := time.Now(), l.client.reporter.Parent(ctx)
+	defer l.client.Done()
+	began, parent := time.Now(), l.client.Reporter.Parent(ctx)
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
 	w := &awaiter{CountDownLatch: l, objectWait: objectWait{&l.synchronizer}, request: &r}

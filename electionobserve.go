@@ -35,8 +35,8 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			yield(Leader{}, fault.Op("observe", e.names.Name, e.names.Invalid))
 			return
 		}
-		o := &observer{Election: e, objectWait: objectWait{&e.synchronizer}, key: e.seen[1] + " " + strconv.FormatUint(e.client.number(), 10)}
-		q := e.client.waitQueues.Use(line.Key{Kind: keyspace.KindElection, Key: o.key}) // so that the subscription lasts from step to step
+		o := &observer{Election: e, objectWait: objectWait{&e.synchronizer}, key: e.seen[1] + " " + strconv.FormatUint(e.client.Number(), 10)}
+		q := e.client.Lines.Use(line.Key{Kind: keyspace.KindElection, Key: o.key}) // so that the subscription lasts from step to step
 		q.DoNotLinger()
 		defer q.Done()
 		for {
@@ -69,8 +69,8 @@ func (o *observer) next(ctx context.Context) error {
 		o.fault = nil
 		return fault.Op("observe", o.names.Name, err)
 	}
-	defer o.client.done()
-	err := o.client.waiting.Wait(ctx, line.Key{Kind: keyspace.KindElection, Key: o.key}, line.Only, o, nil)
+	defer o.client.Done()
+	err := o.client.Waiting.Wait(ctx, line.Key{Kind: keyspace.KindElection, Key: o.key}, line.Only, o, nil)
 	if err != nil {
 		o.fault = nil
 	} else {

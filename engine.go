@@ -1,14 +1,16 @@
 package latchkey
 
 import (
+	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/transport"
-	"github.com/redis/rueidis"
 )
 
 // engine is what the locks of a client share: its parts, and its ownerships.
 type engine struct {
-	*parts
+	*core.Parts
 
 	registry *registry
 	handle   *clientHandle
@@ -20,13 +22,13 @@ type engine struct {
 // clientHandle is what the program has of an engine: a Client.
 type clientHandle struct{ engine *engine }
 
-// newEngine makes the inside of a client. The arguments are those of newParts.
-func newEngine(client rueidis.Client, config config, r *report.Reporter, topology *transport.Topology) (*engine, error) {
-	p, err := newParts(client, config, r, topology)
+// newEngine makes the inside of a client. The arguments are those of core.New.
+func newEngine(client rueidis.Client, config core.Config, r *report.Reporter, topology *transport.Topology) (*engine, error) {
+	p, err := core.New(client, config, r, topology)
 	if err != nil {
 		return nil, err
 	}
-	c := &engine{parts: p, closed: make(chan struct{})}
+	c := &engine{Parts: p, closed: make(chan struct{})}
 	c.registry = newRegistry(c)
 	c.handle = &clientHandle{c}
 	c.registerHash()

@@ -24,10 +24,10 @@ func TestWaitQueues_vanish_when_unused(t *testing.T) {
 		require.NoError(t, err)
 		owned = append(owned, weak.Make(ownershipOf(h)))
 		require.NoError(t, h.Unlock(context.Background()))
-		require.Nil(t, c.engine.waitQueues.Known(lock.lineKey()))
+		require.Nil(t, c.engine.Lines.Known(lock.lineKey()))
 	}
 	require.Empty(t, c.engine.registry.all())
-	require.Empty(t, c.engine.waitQueues.Held())
+	require.Empty(t, c.engine.Lines.Held())
 	require.Eventually(t, func() bool {
 		collectGarbage()
 		return !slices.ContainsFunc(owned, func(o weak.Pointer[ownership]) bool { return o.Value() != nil })
@@ -129,13 +129,13 @@ func droppedHoldIsReported(t *testing.T, o Options) {
 
 func TestBorrowed_client_stays_open(t *testing.T) {
 	mine := newTestClient(t, Options{})
-	c, err := New(mine.engine.rueidis, Options{})
+	c, err := New(mine.engine.Rueidis, Options{})
 	require.NoError(t, err)
 	h, err := c.NewLock(uniqueName(t, c)).Lock(context.Background())
 	require.NoError(t, err)
 	require.NoError(t, c.Close(context.Background()))
 	require.ErrorIs(t, h.Err(), ErrClosed)
-	require.NoError(t, mine.engine.rueidis.Do(context.Background(), mine.engine.rueidis.B().Ping().Build()).Error())
+	require.NoError(t, mine.engine.Rueidis.Do(context.Background(), mine.engine.Rueidis.B().Ping().Build()).Error())
 	locked, err := mine.NewLock(h.Name()).IsLocked(context.Background())
 	require.NoError(t, err)
 	require.False(t, locked, "Close releases holds")

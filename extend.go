@@ -13,10 +13,10 @@ import (
 // Extend implements [hold.Backend].
 func (s *holdState) Extend(ctx context.Context, d time.Duration) error {
 	o := s.ownership
-	if err := o.lock.client.begin(ctx); err != nil {
+	if err := o.lock.client.Begin(ctx); err != nil {
 		return fault.Op("extend", o.lock.Name(), err)
 	}
-	defer o.lock.client.done()
+	defer o.lock.client.Done()
 	if err := o.sendMu.Lock(ctx); err != nil {
 		return fault.Op("extend", o.lock.Name(), transport.Unavailable(fault.ContextError(ctx)))
 	}
@@ -31,7 +31,7 @@ func (s *holdState) extendBy(ctx context.Context, d time.Duration) error {
 		return fault.Op("extend", o.lock.Name(), err)
 	}
 	c := o.RenewalCall(d)
-	a, err := o.lock.client.sender.Call(ctx, o.lock.client.closing, c.Cmd.Confirmed(o.lock.client.confirmCalls), c.Keys, c.Args)
+	a, err := o.lock.client.Sender.Call(ctx, o.lock.client.Closing, c.Cmd.Confirmed(o.lock.client.Replication), c.Keys, c.Args)
 	if a.Doubt || errors.Is(err, fault.ErrNotReplicated) {
 		o.mu.Lock()
 		o.doubt.extensionInDoubt(d)
@@ -71,7 +71,7 @@ func (s *holdState) mayExtend(d time.Duration) error {
 	o := s.ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	now := o.lock.client.clock()
+	now := o.lock.client.Clock()
 	switch {
 	case s.errLocked() != nil:
 		return fault.NotHeld(s.errLocked())

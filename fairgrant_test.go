@@ -27,7 +27,7 @@ func granting(t *testing.T) fairScripts {
 func hears(t *testing.T, c *Client, channel string) <-chan string {
 	t.Helper()
 	heard := make(chan string, 100)
-	link, release := c.engine.rueidis.Dedicate()
+	link, release := c.engine.Rueidis.Dedicate()
 	t.Cleanup(release)
 	link.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { heard <- m.Message }})
 	require.NoError(t, link.Do(t.Context(), link.B().Subscribe().Channel(channel).Build()).Error())

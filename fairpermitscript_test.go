@@ -14,7 +14,7 @@ import (
 func TestGroupIDs(t *testing.T) {
 	c := newSemScripts(t).c
 	for _, n := range []int{1, 2, 256, 257, maxPermits} {
-		ids := identity.NewPermitIDs(c.engine.id, c.engine.number(), n)
+		ids := identity.NewPermitIDs(c.engine.ID, c.engine.Number(), n)
 		require.Len(t, ids, n)
 		require.NoError(t, identity.CheckIDs(ids))
 		seen := map[string]bool{}
@@ -26,7 +26,7 @@ func TestGroupIDs(t *testing.T) {
 			}
 		}
 	}
-	first, second := identity.NewPermitIDs(c.engine.id, c.engine.number(), 1), identity.NewPermitIDs(c.engine.id, c.engine.number(), 1)
+	first, second := identity.NewPermitIDs(c.engine.ID, c.engine.Number(), 1), identity.NewPermitIDs(c.engine.ID, c.engine.Number(), 1)
 	require.NotEqual(t, first, second)
 	for _, id := range []string{"", "x", "00", "0000000000000000000000000000000", "zz000000000000000000000000000000"} {
 		require.Empty(t, identity.GroupOf(id), id)
@@ -49,14 +49,14 @@ func newFairPermitScripts(t *testing.T, permits int) fairPermitScripts {
 
 func (s *semScripts) do(words ...string) any {
 	s.t.Helper()
-	reply, err := s.c.engine.rueidis.Do(s.t.Context(), s.c.engine.rueidis.B().Arbitrary(words...).Build()).ToAny()
+	reply, err := s.c.engine.Rueidis.Do(s.t.Context(), s.c.engine.Rueidis.B().Arbitrary(words...).Build()).ToAny()
 	require.NoError(s.t, err)
 	return reply
 }
 
 // entry returns the entry of a waiter for n permits.
 func (s fairPermitScripts) entry(n int) string {
-	return semClient + ":" + identity.NewPermitIDs(s.c.engine.id, s.c.engine.number(), n)[0]
+	return semClient + ":" + identity.NewPermitIDs(s.c.engine.ID, s.c.engine.Number(), n)[0]
 }
 
 func (s fairPermitScripts) acquire(entry, stale, ticket, grant string) any {

@@ -119,7 +119,7 @@ func TestFairScripts_whoever_is_brought_to_the_front_is_notified(t *testing.T) {
 	s.do("DEL", s.keys.FairKeys()[3])
 	require.IsType(t, []any{}, s.acquire("G1", s.stale, tickets["G1"]))
 	told := make(chan string, 10)
-	link, release := s.c.engine.rueidis.Dedicate()
+	link, release := s.c.engine.Rueidis.Dedicate()
 	defer release()
 	link.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { told <- m.Message }})
 	channel := link.B().Subscribe().Channel(s.keys.WaiterChannel("G1")).Build()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -15,11 +16,16 @@ import (
 // fairSpec returns the spec of fair locks, with or without fencing tokens. All fair locks of a client
 // share the list of its waiters.
 func fairSpec(c *engine, fenced bool) *acquireSpec {
-	q := c.kindState(keyspace.KindFair, func() any { return newFairLockQueue(c) }).(*fairLockQueue)
+	q := fairLockQueueOf(c)
 	if fenced {
 		return q.fenced
 	}
 	return q.plain
+}
+
+// fairLockQueueOf returns the queues of the fair locks of a client.
+func fairLockQueueOf(c *engine) *fairLockQueue {
+	return core.KindState(c.Parts, keyspace.KindFair, func() (*fairLockQueue, func()) { return newFairLockQueue(c) })
 }
 
 // fairLockQueue holds the queues of the fair locks of a client.
@@ -28,8 +34,8 @@ type fairLockQueue struct {
 	plain, fenced *acquireSpec
 }
 
-func newFairLockQueue(c *engine) any {
-	q := &fairLockQueue{}
+func newFairLockQueue(c *engine) (q *fairLockQueue, atClose func()) {
+	q = &fairLockQueue{}
 	q.waiters = newFairWaitList(c, q)
 	p := fairProtocol{waiters: q.waiters}
 	plain := spec{kind: keyspace.KindFair, family: keyspace.KindFair, stored: keyspace.KindLock,
@@ -38,11 +44,8 @@ func newFairLockQueue(c *engine) any {
 	fenced.fenced = true
 	q.plain = &acquireSpec{spec: &plain, attempts: p, resolve: resolveOwner, fresh: freshOwner, wait: q.waiters.wait}
 	q.fenced = &acquireSpec{spec: &fenced, attempts: p, resolve: resolveOwner, fresh: freshOwner, wait: q.waiters.wait}
-	return q
+	return q, q.waiters.close
 }
-
-// close ends the refreshing of waiters.
-func (q *fairLockQueue) close() { q.waiters.close() }
 
 // attemptsOf, refresh, keys, channel and entry implement [fairQueue].
 func (q *fairLockQueue) attemptsOf(w *fairWaiter) attemptProtocol {
@@ -56,7 +59,7 @@ func (*fairLockQueue) entry(o *ownership) string   { return o.wire }
 // listen implements [fairQueue]. Each waiter has a channel of its own.
 func (q *fairLockQueue) listen(w *fairWaiter) {
 	if w.strangers || !w.grantable {
-		w.queue.Subscribe(q.waiters.client.notifier, w.ownership.lock.names.WaiterChannel(w.ownership.wire))
+		w.queue.Subscribe(q.waiters.client.Notifier, w.ownership.lock.names.WaiterChannel(w.ownership.wire))
 	}
 }
 
@@ -79,8 +82,8 @@ func (p fairProtocol) acquireCall(a *acquisition, count, round int) script.Call 
 		fenced = "1"
 	}
 	args := append(a.acquireArgs(count),
-		o.lock.client.publish, o.lock.names.WaiterChannel(""), stale, ticket, p.waiters.redissonWait, fenced, grant)
-	return script.NewCall(script.FairAcquire, o.lock.names.FairKeys(), o.lock.client.inbox.ChannelArgs(args, o.lock.names.Key)...)
+		o.lock.client.Publish, o.lock.names.WaiterChannel(""), stale, ticket, p.waiters.redissonWait, fenced, grant)
+	return script.NewCall(script.FairAcquire, o.lock.names.FairKeys(), o.lock.client.Inbox.ChannelArgs(args, o.lock.names.Key)...)
 }
 
 // readRefusal reads the place in the queue that the script gave to a waiting ownership.
@@ -107,9 +110,9 @@ func (p fairProtocol) readRefusal(a *acquisition, ans transport.Answer) (left ti
 
 func (p fairProtocol) releaseCall(o *ownership, to release, args []string) script.Call {
 	waiting := o.waitingArg()
-	args = append(args, o.wire, strconv.Itoa(to.count), o.guestID(), o.lock.client.publish, o.lock.names.Channel, script.MillisText(to.raise), waiting,
-		o.lock.client.staleMS)
-	args = o.lock.client.inbox.ChannelArgs(args, o.lock.names.Key)
+	args = append(args, o.wire, strconv.Itoa(to.count), o.guestID(), o.lock.client.Publish, o.lock.names.Channel, script.MillisText(to.raise), waiting,
+		o.lock.client.StaleMS)
+	args = o.lock.client.Inbox.ChannelArgs(args, o.lock.names.Key)
 	if to.keep > 0 {
 		args = append(args, p.waiters.redissonWait, script.MillisText(to.keep))
 	}

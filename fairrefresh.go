@@ -55,7 +55,7 @@ func (l *fairWaitList) refreshNode(node *transport.Node, batches []*refreshing) 
 		if err == nil || l.open.Err() != nil {
 			break
 		}
-		l.client.reporter.Log(report.NoticeRefresh, node.Address(), slog.Any("error", err))
+		l.client.Reporter.Log(report.NoticeRefresh, node.Address(), slog.Any("error", err))
 		_ = transport.Rest(l.open, nil, min(l.period, transport.Jitter(transport.LongPause)))
 		l.mu.Lock()
 		batches = l.batches(node)[node]
@@ -92,8 +92,8 @@ func (l *fairWaitList) batches(wanted *transport.Node) map[*transport.Node][]*re
 	all := map[*transport.Node][]*refreshing{}
 	open := map[uint16]*refreshing{}
 	for key, line := range l.byKey {
-		slot := l.client.topology.SlotOf(key)
-		node := l.client.topology.Serving(slot)
+		slot := l.client.Topology.SlotOf(key)
+		node := l.client.Topology.Serving(slot)
 		for e := line.Front(); e != nil && (wanted == nil || wanted == node); {
 			b := open[slot]
 			if b == nil || len(b.waiters) >= refreshBatch {
@@ -108,9 +108,9 @@ func (l *fairWaitList) batches(wanted *transport.Node) map[*transport.Node][]*re
 
 // newRefreshing makes an empty batch.
 func (l *fairWaitList) newRefreshing() *refreshing {
-	_, suffix := l.client.inbox.Channels("")
+	_, suffix := l.client.Inbox.Channels("")
 	return &refreshing{queue: l.queue, Call: script.Call{Cmd: l.queue.refresh(), Args: []string{
-		l.client.staleMS, l.client.publish, suffix, l.client.inbox.Counted()}}}
+		l.client.StaleMS, l.client.Publish, suffix, l.client.Inbox.Counted()}}}
 }
 
 // fill adds waiters of one lock, from e on, and returns the first that did not fit.
@@ -127,7 +127,7 @@ func (b *refreshing) fill(e *list.Element) *list.Element {
 func (b *refreshing) add(waiters []*fairWaiter) {
 	lock := waiters[0].ownership.lock
 	b.Keys = append(b.Keys, b.queue.keys(lock)...)
-	clients, _ := lock.client.inbox.Channels(lock.names.Key)
+	clients, _ := lock.client.Inbox.Channels(lock.names.Key)
 	b.Args = append(b.Args, b.queue.channel(lock), clients, strconv.Itoa(len(waiters)))
 	for _, w := range waiters {
 		b.Args = append(b.Args, b.queue.entry(w.ownership))
@@ -157,7 +157,7 @@ const (
 func (l *fairWaitList) refresh(b *refreshing) error {
 	ctx, cancel := context.WithTimeout(l.open, max(l.period, minPatience))
 	defer cancel()
-	states, err := l.client.sender.SendOnce(ctx, b.Cmd, b.Keys, b.Args).AsIntSlice()
+	states, err := l.client.Sender.SendOnce(ctx, b.Cmd, b.Keys, b.Args).AsIntSlice()
 	switch {
 	case script.Divisible(err):
 		return l.refreshEach(b, err)

@@ -31,7 +31,7 @@ type fairScripts struct {
 func newFairScripts(t *testing.T) fairScripts {
 	t.Helper()
 	c := newTestClient(t, Options{})
-	names, err := c.engine.config.naming().Keys(uniqueName(t, c))
+	names, err := c.engine.Config.Naming().Keys(uniqueName(t, c))
 	require.NoError(t, err)
 	return fairScripts{t, c, names, "5000", "0", ""}
 }
@@ -45,7 +45,7 @@ type fairState struct {
 }
 
 func (s fairScripts) do(words ...string) rueidis.RedisResult {
-	return s.c.engine.rueidis.Do(context.Background(), s.c.engine.rueidis.B().Arbitrary(words...).Build())
+	return s.c.engine.Rueidis.Do(context.Background(), s.c.engine.Rueidis.B().Arbitrary(words...).Build())
 }
 
 func (s fairScripts) state() fairState {
@@ -572,7 +572,7 @@ func TestFairLock_skewed_clocks_change_nothing(t *testing.T) {
 // skewed returns another client of the same server, whose clocks are off by skew.
 func skewed(t *testing.T, c *Client, stale, skew time.Duration) *Client {
 	t.Helper()
-	other, err := New(c.engine.rueidis, Options{StaleWaiterTimeout: stale, clock: func() lease.Stamp {
+	other, err := New(c.engine.Rueidis, Options{StaleWaiterTimeout: stale, clock: func() lease.Stamp {
 		now := lease.SystemClock()
 		return lease.Stamp{Mono: now.Mono + skew, Wall: now.Wall + skew}
 	}})

@@ -76,7 +76,7 @@ type fairWaiter struct {
 
 // newFairWaitList makes the list of the waiters in the queues of one kind.
 func newFairWaitList(c *engine, q fairQueue) *fairWaitList {
-	o := c.config
+	o := c.Config
 	open, end := context.WithCancel(context.Background())
 	return &fairWaitList{
 		client:       c,
@@ -103,17 +103,17 @@ func (l *fairWaitList) wait(ctx context.Context, a *acquisition) error {
 func (l *fairWaitList) waitFor(ctx context.Context, a *acquisition, front *line.FIFO, mark *line.Mark) (err error) {
 	a.start()
 	o := a.ownership
-	w := &fairWaiter{list: l, ownership: o, queue: l.client.waitQueues.Use(line.Key{Kind: o.lock.spec.kind, Key: o.lock.names.WaiterChannel(o.wire)}), awaitsSet: a.awaitSet}
+	w := &fairWaiter{list: l, ownership: o, queue: l.client.Lines.Use(line.Key{Kind: o.lock.spec.kind, Key: o.lock.names.WaiterChannel(o.wire)}), awaitsSet: a.awaitSet}
 	if front != nil {
 		w.takePlace(front)
 		defer func() { w.leaveLine(err != nil) }()
 	}
 	w.queue.DoNotLinger()
 	e := o.ownEntry(a.since)
-	e.lease, e.waiter = min(a.lease, l.client.config.StaleWaiterTimeout), w
+	e.lease, e.waiter = min(a.lease, l.client.Config.StaleWaiterTimeout), w
 	a.queued = l.queue.attemptsOf(w)
 	defer l.remove(w)
-	return l.client.waiting.InFront(ctx, w.queue, fairAttempter{a, l, w}, mark)
+	return l.client.Waiting.InFront(ctx, w.queue, fairAttempter{a, l, w}, mark)
 }
 
 // fairAttempter makes the attempts of an acquisition that waits in the queue on the server.
@@ -129,7 +129,7 @@ type fairAttempter struct {
 func (f fairAttempter) Attempt(ctx context.Context, round int) (left time.Duration, err error) {
 	line := f.waiters.attemptBegins(f.waiter)
 	if !f.ownership.isGuest {
-		f.waiters.setGrantable(f.waiter, f.waiters.client.inbox.Listens(&f.ownership.entry.slot) && !f.permanent)
+		f.waiters.setGrantable(f.waiter, f.waiters.client.Inbox.Listens(&f.ownership.entry.slot) && !f.permanent)
 	}
 	if line == nil {
 		return f.acquisition.Attempt(ctx, round)
@@ -151,14 +151,14 @@ func (f fairAttempter) Pause(_ *line.Line, round int, left time.Duration) time.D
 	f.reportOwnWait()
 	f.showWaiting()
 	if !f.ownership.isGuest {
-		c.inbox.Listen(&f.ownership.entry.slot)
+		c.Inbox.Listen(&f.ownership.entry.slot)
 	}
 	if f.waiters.isBehind(f.waiter) {
-		return 4 * c.config.StaleWaiterTimeout
+		return 4 * c.Config.StaleWaiterTimeout
 	}
-	pause := c.pollPause()
-	if !f.ownership.isGuest && c.inbox.MustPoll(f.lock.names.Key, round) {
-		pause = min(pause, pauseOfPoller(c.clock().Since(f.since)))
+	pause := c.PollPause()
+	if !f.ownership.isGuest && c.Inbox.MustPoll(f.lock.names.Key, round) {
+		pause = min(pause, pauseOfPoller(c.Clock().Since(f.since)))
 	}
 	return pauseUntil(left, pause)
 }
@@ -184,9 +184,9 @@ func (w *fairWaiter) args() (stale, ticket, grant string) {
 		ticket = strconv.FormatUint(w.ticket, 10)
 	}
 	if w.grantable {
-		grant = c.leaseText(w.ownership.entry.lease)
+		grant = c.LeaseText(w.ownership.entry.lease)
 	}
-	return c.staleMS, ticket, grant
+	return c.StaleMS, ticket, grant
 }
 
 // attemptBegins notes that a waiter is about to make an attempt, and returns the line of which it is in front.

@@ -25,7 +25,7 @@ import (
 // The other errors are those of Inspect, and ErrUnknownOutcome: a removal was sent and not
 // answered. It may or may not have happened, and you may repeat it.
 func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
-	names, err := c.engine.config.naming().Keys(name)
+	names, err := c.engine.Config.Naming().Keys(name)
 	if err != nil {
 		return false, fault.Op("force unlock", name, err)
 	}
@@ -86,7 +86,7 @@ var errMutexByName = fault.OtherKind("a string, which may be a mutex or data of 
 // evict removes the holders that were found, and reports whether any of them was still there.
 func (c *engine) evict(ctx context.Context, names *keyspace.Keys, i Inspection) (gone bool, err error) {
 	for _, each := range c.evictions(names, i) {
-		a, err := c.send(ctx, each)
+		a, err := c.Send(ctx, each)
 		switch {
 		case err != nil && a.Doubt:
 			return gone, fault.Op("force unlock", names.Name, fault.ErrUnknownOutcome, err)
@@ -105,14 +105,14 @@ func (c *engine) evictions(names *keyspace.Keys, i Inspection) []script.Call {
 		return c.rwEvictions(names, i.Holders)
 	case KindMutex:
 		return []script.Call{script.NewCall(script.MutexRelease, names.Queued(),
-			c.queueArgs([]string{i.Holders[0].stored(), names.Channel, c.publish}, names.Key, "", "", 0)...)}
+			c.queueArgs([]string{i.Holders[0].stored(), names.Channel, c.Publish}, names.Key, "", "", 0)...)}
 	default:
 		// It may be a fair lock, whose waiters listen elsewhere.
 		owner := i.Holders[0].stored()
-		fair := []string{owner, "-1", "", c.publish, names.Channel, "0", "0", c.staleMS}
-		lock := []string{owner, names.Channel, "-1", "", "0", c.publish}
+		fair := []string{owner, "-1", "", c.Publish, names.Channel, "0", "0", c.StaleMS}
+		lock := []string{owner, names.Channel, "-1", "", "0", c.Publish}
 		return []script.Call{
-			script.NewCall(script.FairRelease, names.FairKeys(), c.inbox.ChannelArgs(fair, names.Key)...),
+			script.NewCall(script.FairRelease, names.FairKeys(), c.Inbox.ChannelArgs(fair, names.Key)...),
 			script.NewCall(script.LockRelease, names.Fenced(), c.queueArgs(lock, names.Key, "", "", 0)...),
 		}
 	}

@@ -9,13 +9,13 @@ import (
 // registerHash is registerGrants for all kinds of locks in a hash.
 func (c *engine) registerHash() {
 	hash := &spec{kind: keyspace.KindLock, protocol: hashProtocol{}}
-	c.inbox.Register("h", func(key, owner string) { c.giveBack(hash, key, owner) })
+	c.Inbox.Register("h", func(key, owner string) { c.giveBack(hash, key, owner) })
 }
 
 // registerGrants has locks of a kind given back that are granted to owners that no longer wait.
 func (c *engine) registerGrants(s *spec) {
 	if s.grantMark != "" {
-		c.inbox.Register(s.grantMark, func(key, owner string) { c.giveBack(s, key, owner) })
+		c.Inbox.Register(s.grantMark, func(key, owner string) { c.giveBack(s, key, owner) })
 	}
 }
 
@@ -24,7 +24,7 @@ func (c *engine) registerGrants(s *spec) {
 // are late copies of the grant that the owner has used. If the second release were executed first,
 // the owner's own release would find the lock gone, and report it lost.
 func (c *engine) giveBack(s *spec, key, owner string) {
-	name, length := identity.Of(owner), c.config.StaleWaiterTimeout
+	name, length := identity.Of(owner), c.Config.StaleWaiterTimeout
 	if o := c.registry.liveOn(key, name); o != nil {
 		if !o.usable() {
 			o.undoLater(undo.RetryPause, length)
@@ -35,5 +35,5 @@ func (c *engine) giveBack(s *spec, key, owner string) {
 		return
 	}
 	o := c.registry.build(primitiveOf(c, s, keyspace.OfKey(key, key)), name, 0, false)
-	c.sender.Background(func() { c.undo.Add(o.lastRelease(), undo.Plan{Key: key, Lease: length}) })
+	c.Sender.Background(func() { c.Undo.Add(o.lastRelease(), undo.Plan{Key: key, Lease: length}) })
 }

@@ -48,7 +48,7 @@ func uniqueName(t *testing.T, c *Client) string {
 // script runs a script once and returns the reply as a Go value: nil, an int64, a
 // string, or an error.
 func (c *engine) script(cmd transport.Command, keys []string, args ...string) any {
-	reply := cmd.Send(context.Background(), c.rueidis, keys, args)
+	reply := cmd.Send(context.Background(), c.Rueidis, keys, args)
 	if err := reply.Error(); err != nil {
 		if rueidis.IsRedisNil(err) {
 			return nil
@@ -65,14 +65,14 @@ func (c *engine) script(cmd transport.Command, keys []string, args ...string) an
 // hash returns the fields of a lock.
 func (c *engine) hash(t *testing.T, key string) map[string]string {
 	t.Helper()
-	m, err := c.rueidis.Do(context.Background(), c.rueidis.B().Hgetall().Key(key).Build()).AsStrMap()
+	m, err := c.Rueidis.Do(context.Background(), c.Rueidis.B().Hgetall().Key(key).Build()).AsStrMap()
 	require.NoError(t, err)
 	return m
 }
 
 func (c *engine) pttl(t *testing.T, key string) int64 {
 	t.Helper()
-	ms, err := c.rueidis.Do(context.Background(), c.rueidis.B().Pttl().Key(key).Build()).AsInt64()
+	ms, err := c.Rueidis.Do(context.Background(), c.Rueidis.B().Pttl().Key(key).Build()).AsInt64()
 	require.NoError(t, err)
 	return ms
 }

@@ -47,7 +47,7 @@ func (s *holdState) isPermit() bool { return s.ownership.lock.spec.permit }
 
 // Kept implements [hold.Backend].
 func (s *holdState) Kept() *hold.Kept {
-	if s.ownership.lock.client.config.ReportDropped {
+	if s.ownership.lock.client.Config.ReportDropped {
 		return nil
 	}
 	return &s.kept
@@ -73,7 +73,7 @@ func (s *holdState) Err() error {
 	o := s.ownership
 	o.mu.Lock()
 	expired := o.phase == held && o.valid() <= 0
-	limited := s.limit.Valid(o.lock.client.clock()) <= 0
+	limited := s.limit.Valid(o.lock.client.Clock()) <= 0
 	o.mu.Unlock()
 	if expired {
 		o.endIfDue()
@@ -102,7 +102,7 @@ func (s *holdState) ValidFor() time.Duration {
 	o := s.ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return max(min(o.valid(), s.limit.Valid(o.lock.client.clock())), 0)
+	return max(min(o.valid(), s.limit.Valid(o.lock.client.Clock())), 0)
 }
 
 // Count implements [hold.Backend].
@@ -119,7 +119,7 @@ func (s *holdState) outermost() *holdState { return cmp.Or(s.within, s) }
 // formerOwner is an owner that nobody has, always the same one. ownership.mu is held.
 func (s *holdState) formerOwner(c *engine) identity.Owner {
 	if s.former == nil {
-		former := identity.New(c.id, c.number())
+		former := identity.New(c.ID, c.Number())
 		s.former = &former
 	}
 	return *s.former
@@ -133,13 +133,13 @@ func (s *holdState) Unreleased() *report.Reporter {
 	if !s.Active() || !o.lock.spec.isLock() && !s.renew {
 		return nil
 	}
-	return o.lock.client.reporter
+	return o.lock.client.Reporter
 }
 
 // attachNote keeps a note of the hold on the server until the hold ends.
 func (s *holdState) attachNote(text string) {
 	o := s.ownership
-	drop := o.lock.client.record.AddNote(o.owner(), text)
+	drop := o.lock.client.Record.AddNote(o.owner(), text)
 	if err := hold.OnEnd(s, func(error) { drop(o.live()) }); err != nil {
 		drop(false)
 	}

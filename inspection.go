@@ -60,7 +60,7 @@ func (i Inspection) Locked() bool {
 // ErrClosed, ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server
 // refuses.
 func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
-	names, err := c.engine.config.naming().Keys(name)
+	names, err := c.engine.Config.Naming().Keys(name)
 	if err != nil {
 		return Inspection{}, fault.Op("inspect", name, err)
 	}
@@ -74,7 +74,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
 
 // describeHolders adds labels and notes to holders.
 func (c *engine) describeHolders(ctx context.Context, trust time.Duration, lists ...[]Holder) {
-	labels.DescribeEach(ctx, c.labels, trust, lists, func(h Holder) identity.Owner { return identity.Owner(h.Owner) }, func(h *Holder, d labels.Description) {
+	labels.DescribeEach(ctx, c.Labels, trust, lists, func(h Holder) identity.Owner { return identity.Owner(h.Owner) }, func(h *Holder, d labels.Description) {
 		h.Label = d.Label
 		if !h.Kept { // the hold is over: its client's note may be older, or about another hold
 			h.Note = d.Note
@@ -86,11 +86,11 @@ func (c *engine) describeHolders(ctx context.Context, trust time.Duration, lists
 // writes may reply that the name is free.
 func (c *engine) inspect(ctx context.Context, names *keyspace.Keys, onlyMaster string) (Inspection, error) {
 	i := Inspection{Name: names.Name, Key: names.Key}
-	if err := c.begin(ctx); err != nil {
+	if err := c.Begin(ctx); err != nil {
 		return i, err
 	}
-	defer c.done()
-	a, err := c.send(ctx, script.NewCall(script.Inspect, []string{names.Key, names.Token()}, onlyMaster))
+	defer c.Done()
+	a, err := c.Send(ctx, script.NewCall(script.Inspect, []string{names.Key, names.Token()}, onlyMaster))
 	if err != nil {
 		return i, err
 	}
@@ -105,7 +105,7 @@ func (c *engine) inspect(ctx context.Context, names *keyspace.Keys, onlyMaster s
 // KindNumber.
 func (c *engine) kindOfNumber(ctx context.Context, key string) Kind {
 	tag := keyspace.Tag(key)
-	a, err := c.send(ctx, script.NewCall(script.InspectNumber, []string{keyspace.LatchKey(tag), keyspace.TotalKey(tag), keyspace.PermitIDsKey(key), keyspace.NumberKindKey(key)}))
+	a, err := c.Send(ctx, script.NewCall(script.InspectNumber, []string{keyspace.LatchKey(tag), keyspace.TotalKey(tag), keyspace.PermitIDsKey(key), keyspace.NumberKindKey(key)}))
 	if err != nil {
 		return KindNumber
 	}

@@ -28,12 +28,12 @@ type awaiter struct {
 // it query the server too, all at once and without leaving the line: each awaits a round of its
 // own.
 func (w *awaiter) await(ctx context.Context) error {
-	mark := w.client.waitQueues.Hints(line.Key{Kind: keyspace.KindLatch, Key: w.names.Key})
+	mark := w.client.Lines.Hints(line.Key{Kind: keyspace.KindLatch, Key: w.names.Key})
 	_, last := w.Attempt(ctx, 0)
 	if last == nil || !w.request.waits || !line.WorthWaiting(ctx, last) {
 		return line.WithContextEnd(ctx, last)
 	}
-	err := w.client.waiting.Wait(ctx, line.Key{Kind: keyspace.KindLatch, Key: w.names.Key}, line.Shared, w, &line.Earlier{Err: last, Hints: mark})
+	err := w.client.Waiting.Wait(ctx, line.Key{Kind: keyspace.KindLatch, Key: w.names.Key}, line.Shared, w, &line.Earlier{Err: last, Hints: mark})
 	if errors.Is(err, fault.ErrNotAcquired) && !errors.As(err, new(*fault.WaitError)) { // the front got what it waited for
 		err = errors.Join(cmp.Or(w.shut, fault.ErrNotAcquired), fault.ContextEnd(err))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/testredis"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -32,7 +33,7 @@ func newLatchScripts(t *testing.T) latchScripts {
 }
 
 func (s latchScripts) do(words ...string) rueidis.RedisResult {
-	c := s.l.client.rueidis
+	c := s.l.client.Rueidis
 	return c.Do(context.Background(), c.B().Arbitrary(words...).Build())
 }
 
@@ -355,7 +356,7 @@ func TestLatch_channel(t *testing.T) {
 	require.Equal(t, "redisson_countdownlatch__channel__{job}", c.NewCountDownLatch("job").names.Channel)
 	require.Equal(t, "redisson_countdownlatch__channel__{{t}job}", c.NewCountDownLatch("{t}job").names.Channel)
 	require.Equal(t, "latchkey_latch:{t}job", c.NewCountDownLatch("{t}job").state)
-	sharded := &engine{parts: &parts{publish: "SPUBLISH"}}
+	sharded := &engine{Parts: &core.Parts{Publish: "SPUBLISH"}}
 	require.Equal(t, "redisson_countdownlatch__channel__{job}", sharded.latchChannel("job"))
 	require.Equal(t, keyspace.Slot("{t}job"), keyspace.Slot(sharded.latchChannel("{t}job")))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -47,7 +48,7 @@ func dialKnown(settings rueidis.ClientOption, options Options) (rueidis.Client, 
 		}
 	}
 	if err == nil && options.Replicas.Min > 0 {
-		err = waitRefused(transport.TryWait(ctx, client).Error())
+		err = core.WaitRefused(transport.TryWait(ctx, client).Error())
 	}
 	if err != nil {
 		client.Close()

@@ -144,7 +144,7 @@ func (l *Leadership) begin(ctx context.Context, waits bool) error {
 func (l *Leadership) announce(ctx context.Context, v *announcedValue) (transport.Answer, error) {
 	e := l.election
 	a, err := e.send(ctx, script.NewCall(script.ElectionAnnounce, e.seen,
-		l.owner, strconv.FormatInt(l.Term(), 10), strconv.FormatInt(v.revision, 10), v.value, e.client.publish, e.names.Channel, e.client.config.Label,
+		l.owner, strconv.FormatInt(l.Term(), 10), strconv.FormatInt(v.revision, 10), v.value, e.client.Publish, e.names.Channel, e.client.Config.Label,
 	))
 	leads, err := script.Bool(a, err)
 	if err == nil && !leads {
@@ -184,7 +184,7 @@ const resignPatience = time.Second
 // goes on.
 func (l *Leadership) resignInTime(ctx context.Context) error {
 	resigned := make(chan error, 1)
-	l.election.client.sender.Background(func() { resigned <- l.Resign(ctx) })
+	l.election.client.Sender.Background(func() { resigned <- l.Resign(ctx) })
 	silence := time.NewTimer(resignPatience)
 	defer silence.Stop()
 	select {
@@ -200,7 +200,7 @@ func (l *Leadership) resignInTime(ctx context.Context) error {
 // sees a leader that does not hold the lock.
 func (l *Leadership) retire(ctx context.Context) {
 	e := l.election
-	_, _ = e.send(e.client.sender.Detached(ctx), script.NewCall(script.ElectionRetire, e.seen[1:2], l.owner, e.client.publish, e.names.Channel))
+	_, _ = e.send(e.client.Sender.Detached(ctx), script.NewCall(script.ElectionRetire, e.seen[1:2], l.owner, e.client.Publish, e.names.Channel))
 }
 
 // leaderOf reads the reply of lua/election/look.lua.

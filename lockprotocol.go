@@ -21,13 +21,13 @@ type stringProtocol struct{}
 func (stringProtocol) acquireCall(a *acquisition, _, round int) script.Call {
 	o := a.ownership
 	if round == 0 && !o.mayBeQueued() {
-		return script.NewCall(script.MutexSet, a.lock.names.Alone(), append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease))...)
+		return script.NewCall(script.MutexSet, a.lock.names.Alone(), append(a.argsBuffer(), o.wire, o.lock.client.LeaseText(a.lease))...)
 	}
 	place, keys := a.queuePlace(round), a.lock.names.Alone()
 	if place.known() {
 		keys = a.lock.names.Queued()
 	}
-	args := append(a.argsBuffer(), o.wire, o.lock.client.leaseText(a.lease), place.entry, place.oldEntry, place.poll)
+	args := append(a.argsBuffer(), o.wire, o.lock.client.LeaseText(a.lease), place.entry, place.oldEntry, place.poll)
 	return script.NewCall(script.MutexAcquire, keys, args...)
 }
 
@@ -41,7 +41,7 @@ func (stringProtocol) releaseCall(o *ownership, to release, args []string) scrip
 		return script.Call{}
 	}
 	names := o.lock.names
-	args = append(o.handoverArgs(append(args, o.wire, names.Channel, o.lock.client.publish), 0), o.openArg(), script.MillisText(to.keep))
+	args = append(o.handoverArgs(append(args, o.wire, names.Channel, o.lock.client.Publish), 0), o.openArg(), script.MillisText(to.keep))
 	return script.NewCall(script.MutexRelease, names.Queued(), withoutUsual(args, usualOfMutexRelease)...)
 }
 
@@ -91,7 +91,7 @@ func (hashProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dura
 
 func (hashProtocol) releaseCall(o *ownership, to release, args []string) script.Call {
 	names := o.lock.names
-	args = append(args, o.wire, names.Channel, strconv.Itoa(to.count), o.guestID(), script.MillisText(to.raise), o.lock.client.publish)
+	args = append(args, o.wire, names.Channel, strconv.Itoa(to.count), o.guestID(), script.MillisText(to.raise), o.lock.client.Publish)
 	args = append(o.handoverArgs(args, to.count), script.MillisText(to.keep))
 	return script.NewCall(script.LockRelease, names.Fenced(), withoutUsual(args, usualOfRelease)...)
 }

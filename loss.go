@@ -18,7 +18,7 @@ func (o *ownership) endIfDue() bool {
 		o.mu.Unlock()
 		return false
 	}
-	now := o.lock.client.clock()
+	now := o.lock.client.Clock()
 	if o.lease.Valid(now) > 0 {
 		o.plan()
 		o.mu.Unlock()
@@ -44,7 +44,7 @@ func (o *ownership) endIfDue() bool {
 // lose ends the ownership because the server no longer knows it.
 func (o *ownership) lose(cause error, why string) {
 	o.mu.Lock()
-	mayLast := o.doubt.mayLast(o.lock.client.clock(), o.span())
+	mayLast := o.doubt.mayLast(o.lock.client.Clock(), o.span())
 	o.mu.Unlock()
 	if o.endLost(cause, why) && mayLast {
 		o.removeLater()
@@ -61,7 +61,7 @@ func (o *ownership) endLost(cause error, why string) bool {
 	if o.lock.spec.lost != nil {
 		o.lock.spec.lost(o)
 	} else {
-		o.lock.client.reporter.Log(report.NoticeLost(why), o.lock.Name(), slog.String("owner", o.wire))
+		o.lock.client.Reporter.Log(report.NoticeLost(why), o.lock.Name(), slog.String("owner", o.wire))
 		o.observeEnd(report.Lost, cause)
 	}
 	o.leaveFree(next, 0)
@@ -112,7 +112,7 @@ func (o *ownership) end(cause error) (next *ownership, ended bool) {
 	o.phase = over
 	next = o.takeNext()
 	ending := o.holds.clear(cause)
-	o.lock.client.watchdog.Drop(o)
+	o.lock.client.Watchdog.Drop(o)
 	o.mu.Unlock()
 	o.lock.client.registry.remove(o)
 	if o.lock.spec.along {

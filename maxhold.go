@@ -22,7 +22,7 @@ func (s *holdState) limitReached() {
 
 // endLimited ends the re-entries that are past their own limits.
 func (o *ownership) endLimited() {
-	now := o.lock.client.clock()
+	now := o.lock.client.Clock()
 	o.mu.Lock()
 	past := o.holds.pastLimit(now)
 	o.mu.Unlock()

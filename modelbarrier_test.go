@@ -445,7 +445,7 @@ func (m *barrierModel) renewed(names []string) any {
 
 func (m *barrierModel) reset(d dice) {
 	p, number := m.party(d), m.last
-	c := script.NewCall(script.BarrierReset, p.barrier.all(), strconv.FormatInt(number, 10), p.barrier.client.publish, p.barrier.names.Channel)
+	c := script.NewCall(script.BarrierReset, p.barrier.all(), strconv.FormatInt(number, 10), p.barrier.client.Publish, p.barrier.names.Channel)
 	m.w.send(p.message("resets", c, true, func([]string) any {
 		m.sync()
 		if m.last != number {

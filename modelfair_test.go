@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -193,7 +192,7 @@ func (m *fairModel) refresh(d dice) {
 	if places == nil {
 		return
 	}
-	b := c.engine.kindState(keyspace.KindFair, func() any { return newFairLockQueue(c.engine) }).(*fairLockQueue).waiters.newRefreshing()
+	b := fairLockQueueOf(c.engine).waiters.newRefreshing()
 	b.add(places)
 	msg := &message{what: names + "alive", words: m.w.words(b.Call), light: true, silent: func() {}}
 	msg.answered = func(reply any) {

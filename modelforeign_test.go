@@ -85,7 +85,7 @@ func lockOperations(p *acquirable) []func() {
 	send := func(build func(a *acquisition) script.Call) func() {
 		return func() {
 			c := build(&acquisition{request: request{lease: 5 * time.Second}, lock: p, ownership: p.client.registry.fresh(&p.primitive)})
-			c.Cmd.Send(context.Background(), p.client.rueidis, c.Keys, c.Args)
+			c.Cmd.Send(context.Background(), p.client.Rueidis, c.Keys, c.Args)
 		}
 	}
 	operations := []func(){
@@ -154,7 +154,7 @@ func barrierOperations(b *Barrier) []func() {
 			p.view.generation = "1"
 			c := build(p)
 			p.sent.Done()
-			c.Cmd.Send(context.Background(), b.client.rueidis, c.Keys, c.Args)
+			c.Cmd.Send(context.Background(), b.client.Rueidis, c.Keys, c.Args)
 		}
 	}
 	return []func(){
@@ -166,7 +166,7 @@ func barrierOperations(b *Barrier) []func() {
 			return barrierProtocol{b}.renewalCall(p.ownership, p.request.lease)
 		}),
 		send(func(*barrierAwaiter) script.Call {
-			return script.NewCall(script.BarrierReset, b.all(), "0", b.client.publish, b.names.Channel)
+			return script.NewCall(script.BarrierReset, b.all(), "0", b.client.Publish, b.names.Channel)
 		}),
 	}
 }

@@ -91,8 +91,8 @@ func (m *lockModel) addGuest(c *Client, host *party) {
 	lock := newAcquirable(c.engine, m.kind, modelName)
 	guest := &party{w: m.w, name: host.name + "*", lock: lock}
 	guest.newOwnership = func() *ownership {
-		number := c.engine.number()
-		owner := identity.New(host.lock.client.id, 1<<40)
+		number := c.engine.Number()
+		owner := identity.New(host.lock.client.ID, 1<<40)
 		if host.t != nil {
 			owner = host.t.owner()
 		}

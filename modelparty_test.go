@@ -75,7 +75,7 @@ func (p *party) holds() bool { return p.left() > 0 && !p.excused }
 func (p *party) want(lease modelLease, waits bool, fate int) {
 	p.t, p.phase, p.lease, p.waits, p.round = p.newOwnership(), acquiring, lease, waits, 0
 	p.made = p.w.ms()
-	p.acquisition = &acquisition{lock: p.lock, ownership: p.t, others: p.others, isWaiting: waits, since: p.t.lock.client.clock()}
+	p.acquisition = &acquisition{lock: p.lock, ownership: p.t, others: p.others, isWaiting: waits, since: p.t.lock.client.Clock()}
 	p.inQueue = nil
 	if waits {
 		p.enterQueue()
@@ -173,7 +173,7 @@ func (p *party) enterQueue() {
 		return
 	}
 	p.acquisition.queued, p.inQueue = w.list.queue.attemptsOf(w), w
-	p.t.ownEntry(p.t.lock.client.clock()).lease = min(fromMS(p.lease.ms), DefaultStaleWaiterTimeout)
+	p.t.ownEntry(p.t.lock.client.Clock()).lease = min(fromMS(p.lease.ms), DefaultStaleWaiterTimeout)
 }
 
 // enter is a re-entry.

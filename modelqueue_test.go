@@ -143,7 +143,7 @@ func (r *queueReference) deliver(d dice, parties []*party) {
 func (r *queueReference) giveBack(owner string, fate int) {
 	name := identity.Of(owner)
 	for _, c := range r.w.clients {
-		if c.engine.id == name.ClientID() {
+		if c.engine.ID == name.ClientID() {
 			o := c.engine.registry.build(&newAcquirable(c.engine, r.lock.spec, modelName).primitive, name, 0, false)
 			m := &message{what: owner + " is not wanted", words: r.w.words(o.protocol().releaseCall(o, release{}, nil)), light: true}
 			m.answered, m.silent = func(any) {}, func() {}
@@ -170,7 +170,7 @@ func (p *party) releaseFor(fate int) {
 	t, next := p.t, p.newOwnership()
 	p.grips, p.phase, t.holds.count = nil, releasing, 0
 	wanted := &acquisition{request: request{lease: fromMS(p.lease.ms)}, lock: p.lock, ownership: next, isWaiting: true}
-	next.makeEntry(wanted.lease, next.lock.client.clock())
+	next.makeEntry(wanted.lease, next.lock.client.Clock())
 	next.entry.mayBeQueued, next.doubt.queued = true, true
 	t.local.next = next
 	m := &message{what: fmt.Sprintf("%s releases, and waits again", p.name), words: p.w.words(t.protocol().releaseCall(t, release{}, nil)), light: true}

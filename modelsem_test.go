@@ -378,7 +378,7 @@ func wantedBy(entry string) int64 {
 // kept returns how many permits are kept for others.
 func (m *semaphoreModel) kept(entry string) (n int64) {
 	for each, score := range m.before.calls.fields {
-		if left := numeral(score) - m.w.ms(); each != entry && 0 < left && left <= script.Millis(m.keys.client.config.StaleWaiterTimeout/5) {
+		if left := numeral(score) - m.w.ms(); each != entry && 0 < left && left <= script.Millis(m.keys.client.Config.StaleWaiterTimeout/5) {
 			n += wantedBy(each)
 		}
 	}

@@ -66,7 +66,7 @@ func newWorld(t *testing.T, s *modelServer) *world {
 	}
 	w.begin()
 	for _, c := range w.clients {
-		s.listen(t, "latchkey:{"+c.engine.id+"}") // a client that does not listen counts as gone
+		s.listen(t, "latchkey:{"+c.engine.ID+"}") // a client that does not listen counts as gone
 	}
 	return w
 }
@@ -86,20 +86,20 @@ func (w *world) begin() {
 
 // startOver gives a client a name and no memory.
 func startOver(c *Client, id string, listens bool) {
-	c.engine.id = id
+	c.engine.ID = id
 	c.engine.registry = newRegistry(c.engine)
-	c.engine.last.Store(0)
-	c.engine.waitQueues = line.NewTable()
-	c.engine.waiting.Table = c.engine.waitQueues
-	c.engine.sessions = undo.NewSessions(c.engine.undo, c.engine.id, c.engine.number, nil)
-	c.engine.inbox = c.engine.newInbox(func(s *pubsub.Subscription) {
+	c.engine.Numbers.Store(0)
+	c.engine.Lines = line.NewTable()
+	c.engine.Waiting.Table = c.engine.Lines
+	c.engine.Sessions = undo.NewSessions(c.engine.Undo, c.engine.ID, c.engine.Number, nil)
+	c.engine.Inbox = c.engine.NewInbox(func(s *pubsub.Subscription) {
 		s.Confirmed.Store(listens)
 		s.Refused.Store(!listens)
 	})
 	c.engine.registerHash()
 	nobody := inbox.NewSlot("", "nobody", nil)
-	c.engine.inbox.Listen(&nobody)
-	c.engine.inbox.Forget(&nobody)
+	c.engine.Inbox.Listen(&nobody)
+	c.engine.Inbox.Forget(&nobody)
 }
 
 // pollerID is the client that does not listen in a world that has one.

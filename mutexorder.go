@@ -18,15 +18,15 @@ package latchkey
 // One is locked while another is held only if its line names that one.
 //
 //	mutex                       | guards                                                   | also
-//	parts.mu                    | that nothing begins once Close has begun                 |
-//	parts.kindStatesMu          | what a kind of lock keeps for all its locks of a client  |
+//	core.Parts.mu               | that nothing begins once Close has begun                 |
+//	core.Parts.kindStatesMu     | what a kind of lock keeps for all its locks of a client  |
 //	line.Used.mu                | the lines of one kind of object, and what each knows     |
 //	semLine.mu                  | the line for the permits of a semaphore, and their turns |
 //	compositeHold.mu            | which members are held, and the contexts of the whole    |
 //	ownership.mu                | the state of an ownership and its holds                  | itself
 //	renewal.Watchdog.mu         | when each ownership is renewed                           | ownership.mu
 //	registry.mu                 | the names of ownerships that the program knows           | ownership.mu
-//	inbox.Inbox.mu              | the owners that wait in queues on the server             | ownership.mu, parts.kindStatesMu
+//	inbox.Inbox.mu              | the owners that wait in queues on the server             | ownership.mu
 //	labels.Record.mu            | the record of this client, and when it is written        |
 //	labels.Known.mu             | the labels of other clients                              |
 //	undo.Undoer.mu              | what is to be undone, and when                           |

@@ -22,7 +22,7 @@ type nextWaiter interface {
 // chooseNext makes the owner with which this client wants the lock again, when it releases the lock and others
 // are in line: the release puts that owner into the queue. sendMu is held.
 func (o *ownership) chooseNext() {
-	if !o.lock.spec.passes || o.lock.client.inbox.MustPoll(o.lock.names.Key, 0) { // the queue would not know when it polls
+	if !o.lock.spec.passes || o.lock.client.Inbox.MustPoll(o.lock.names.Key, 0) { // the queue would not know when it polls
 		return
 	}
 	first, is := o.links.FirstInLine().(nextWaiter)
@@ -39,7 +39,7 @@ func (o *ownership) chooseNext() {
 		return
 	}
 	next.entry.mayBeQueued, next.doubt.queued = true, true
-	o.lock.client.inbox.Expect(&next.entry.slot)
+	o.lock.client.Inbox.Expect(&next.entry.slot)
 	o.local.next = next
 }
 
@@ -58,7 +58,7 @@ func (o *ownership) chooseTurn() {
 func (o *ownership) turnBegan() time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return time.Now().Add(o.local.began - o.lock.client.clock().Mono)
+	return time.Now().Add(o.local.began - o.lock.client.Clock().Mono)
 }
 
 // openArg returns, for the release of a mutex, for how many ms it leaves the mutex to other libraries, or "0".
@@ -130,5 +130,5 @@ func (o *ownership) handoverArgs(to []string, count int) []string {
 // queueArgs appends the arguments of a release that concern the queue: the entries of the owner and of the next one,
 // and the lease of the next one.
 func (c *engine) queueArgs(to []string, key, own, next string, full time.Duration) []string {
-	return append(c.inbox.ChannelArgs(append(to, own, next), key), c.leaseText(full))
+	return append(c.Inbox.ChannelArgs(append(to, own, next), key), c.LeaseText(full))
 }

@@ -24,7 +24,7 @@ const (
 
 // numsub returns the command that counts subscribers.
 func (c *engine) numsub() string {
-	if c.notifier.Sharded {
+	if c.Notifier.Sharded {
 		return "SHARDNUMSUB"
 	}
 	return "NUMSUB"
@@ -44,7 +44,7 @@ func (c *engine) look(ctx context.Context, m transport.Master, names []*keyspace
 			loads[i].Keys = append(loads[i].Keys, each.LookKeys()...)
 		}
 	}
-	results, err := c.sender.SendEach(ctx, c.closing, m, script.Look, loads)
+	results, err := c.Sender.SendEach(ctx, c.Closing, m, script.Look, loads)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (c *engine) look(ctx context.Context, m transport.Master, names []*keyspace
 func (c *engine) lookGroups(names []*keyspace.Keys) (groups [][]*keyspace.Keys) {
 	open := map[uint16]int{}
 	for _, each := range names {
-		slot := c.topology.SlotOf(each.Key)
+		slot := c.Topology.SlotOf(each.Key)
 		at, begun := open[slot]
 		if !begun || len(groups[at]) == lookBatch {
 			at = len(groups)
@@ -129,7 +129,7 @@ func (o *Object) isDerived() bool {
 
 // lookOnce looks at one name.
 func (c *engine) lookOnce(ctx context.Context, names *keyspace.Keys) (Object, error) {
-	a, err := c.send(ctx, script.NewCall(script.Look, names.LookKeys(), c.numsub(), lookFields))
+	a, err := c.Send(ctx, script.NewCall(script.Look, names.LookKeys(), c.numsub(), lookFields))
 	if err != nil {
 		return Object{}, err
 	}

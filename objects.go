@@ -92,8 +92,8 @@ func (c *Client) Objects(ctx context.Context, pattern string) iter.Seq2[Object, 
 			return
 		}
 		w := walk{client: c.engine, pattern: pattern, yield: yield}
-		if c.engine.config.NameMapper == nil {
-			w.pattern = QuotePattern(c.engine.config.KeyPrefix) + pattern
+		if c.engine.Config.NameMapper == nil {
+			w.pattern = QuotePattern(c.engine.Config.KeyPrefix) + pattern
 		}
 		if err := w.all(ctx); err != nil && !w.stopped {
 			yield(Object{}, fault.Op("objects", pattern, err))
@@ -105,14 +105,14 @@ func (c *Client) Objects(ctx context.Context, pattern string) iter.Seq2[Object, 
 // If there is no such object, the kind is KindNone, even if the key holds other data, which Inspect describes.
 // The errors are those of [Client.Inspect].
 func (c *Client) Object(ctx context.Context, name string) (Object, error) {
-	names, err := c.engine.config.naming().Keys(name)
+	names, err := c.engine.Config.Naming().Keys(name)
 	if err != nil {
 		return Object{}, fault.Op("object", name, err)
 	}
-	if err := c.engine.begin(ctx); err != nil {
+	if err := c.engine.Begin(ctx); err != nil {
 		return Object{}, fault.Op("object", name, err)
 	}
-	defer c.engine.done()
+	defer c.engine.Done()
 	o, err := c.engine.lookOnce(ctx, names)
 	if err != nil {
 		return Object{}, fault.Op("object", name, err)

@@ -48,11 +48,11 @@ func (w *walk) rounds() *rounds { return &rounds{walk: w, began: time.Now()} }
 
 // next reports whether another round may begin. The second begins at once, and each further one after a pause.
 func (r *rounds) next(ctx context.Context) bool {
-	if r.n++; r.n > walkRounds && time.Since(r.began) > r.client.config.RetryBudget {
+	if r.n++; r.n > walkRounds && time.Since(r.began) > r.client.Config.RetryBudget {
 		return false
 	}
 	if r.n > 2 { // an error of the pause is that of the next request
-		_ = transport.Rest(ctx, r.client.closing, transport.Jitter(transport.LongPause))
+		_ = transport.Rest(ctx, r.client.Closing, transport.Jitter(transport.LongPause))
 	}
 	return true
 }
@@ -86,16 +86,16 @@ func (w *walk) all(ctx context.Context) error {
 
 // mayBeReplaced reports whether another server may have replaced one that did not answer.
 func (w *walk) mayBeReplaced(err error) bool {
-	return w.client.cluster && !transport.Classify(err).Final() && !errors.Is(err, fault.ErrClosed)
+	return w.client.Cluster && !transport.Classify(err).Final() && !errors.Is(err, fault.ErrClosed)
 }
 
 // masters returns the current masters.
 func (w *walk) masters(ctx context.Context) ([]transport.Master, error) {
-	if err := w.client.begin(ctx); err != nil {
+	if err := w.client.Begin(ctx); err != nil {
 		return nil, err
 	}
-	defer w.client.done()
-	return w.client.sender.Masters(ctx, w.client.closing)
+	defer w.client.Done()
+	return w.client.Sender.Masters(ctx, w.client.Closing)
 }
 
 // master visits one master. It starts again if its cursor may have become worthless.
@@ -126,11 +126,11 @@ func (w *walk) master(ctx context.Context, m transport.Master) error {
 
 // piece reads one piece of the keys of a master, and looks at them. It returns the next cursor, "0" at the end.
 func (c *engine) piece(ctx context.Context, m transport.Master, cursor, pattern string) ([]Object, string, error) {
-	if err := c.begin(ctx); err != nil {
+	if err := c.Begin(ctx); err != nil {
 		return nil, "", err
 	}
-	defer c.done()
-	reply, err := c.sender.QueryMaster(ctx, c.closing, m, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	defer c.Done()
+	reply, err := c.Sender.QueryMaster(ctx, c.Closing, m, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		// An arbitrary command, because a client may send a read-only one to a replica.
 		return client.Do(ctx, client.B().Arbitrary("SCAN", cursor, "MATCH", pattern, "COUNT", walkPiece).Build())
 	})
@@ -160,11 +160,11 @@ func (c *engine) namesOf(found []string) []*keyspace.Keys {
 	slices.Sort(found)
 	var all []*keyspace.Keys
 	for _, key := range slices.Compact(found) {
-		name, own := strings.CutPrefix(key, c.config.KeyPrefix)
-		if c.config.NameMapper != nil {
+		name, own := strings.CutPrefix(key, c.Config.KeyPrefix)
+		if c.Config.NameMapper != nil {
 			name = ""
 		}
-		if keyspace.CheckName(key) == nil && (c.config.NameMapper != nil || own && name != "") {
+		if keyspace.CheckName(key) == nil && (c.Config.NameMapper != nil || own && name != "") {
 			all = append(all, keyspace.OfKey(name, key))
 		}
 	}

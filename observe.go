@@ -15,7 +15,7 @@ import (
 func (p *primitive) event(t report.EventType, number uint64, owner identity.Owner) report.Event {
 	e := report.Event{Type: t, Kind: p.spec.kind, Name: p.Name(), Owner: owner}
 	if p.spec.permit {
-		e.Permit, e.Owner = owner.String(), identity.New(p.client.id, number)
+		e.Permit, e.Owner = owner.String(), identity.New(p.client.ID, number)
 	}
 	return e
 }
@@ -23,12 +23,12 @@ func (p *primitive) event(t report.EventType, number uint64, owner identity.Owne
 // observe reports what happened to the ownership, or to the hold s, which is the outermost one if s is nil. A
 // party of a barrier is not a hold: it has only the events of its Await.
 func (o *ownership) observe(t report.EventType, s *holdState, err error) {
-	if !o.lock.client.config.Observes || o.lock.spec.party {
+	if !o.lock.client.Config.Observes || o.lock.spec.party {
 		return
 	}
 	e := o.lock.event(t, o.number, o.owner())
 	e.Err = err
-	now := o.lock.client.clock()
+	now := o.lock.client.Clock()
 	o.mu.Lock()
 	if s == nil {
 		s = o.holds.outermost()
@@ -38,13 +38,13 @@ func (o *ownership) observe(t report.EventType, s *holdState, err error) {
 		e.Held = now.Since(s.acquired)
 	}
 	o.mu.Unlock()
-	o.lock.client.reporter.Observe(parent, e)
+	o.lock.client.Reporter.Observe(parent, e)
 }
 
 // observeEnd reports one event for each outermost hold that has ended. Holds that read along were acquired
 // separately, so each has its own event.
 func (o *ownership) observeEnd(t report.EventType, err error) {
-	if !o.lock.client.config.Observes {
+	if !o.lock.client.Config.Observes {
 		return
 	}
 	o.mu.Lock()
@@ -62,7 +62,7 @@ func (o *ownership) observeEnd(t report.EventType, err error) {
 func (o *ownership) observeAcquired(parent *context.Context, wait time.Duration, reentry bool) {
 	e := o.lock.event(report.Acquired, o.number, o.owner())
 	e.Wait, e.Reentry = wait, reentry
-	o.lock.client.reporter.Observe(parent, e)
+	o.lock.client.Reporter.Observe(parent, e)
 }
 
 // madeFor notes which call received a hold that was passed on.

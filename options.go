@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 )
 
@@ -187,13 +188,13 @@ type Options struct {
 }
 
 // config returns the settings for the inside of a client. The options are checked and complete.
-func (o Options) config() config {
-	return config{
+func (o Options) config() core.Config {
+	return core.Config{
 		Lease: o.Lease, MaxHold: o.MaxHold, StaleWaiterTimeout: o.StaleWaiterTimeout, RedissonFairWait: o.RedissonFairWait,
 		PollCeiling: o.PollCeiling, RetryBudget: o.RetryBudget, Turn: o.Turn, MaxInFlight: o.MaxInFlight,
 		KeyPrefix: o.KeyPrefix, NameMapper: o.NameMapper, LazyConnect: o.LazyConnect, Sharding: pubsub.Sharding(o.ShardedPubSub),
 		TimeFencing: o.TimeFencing, Label: o.shownLabel(), Observes: o.Observer != nil, ReportDropped: o.ReportDropped,
-		confirmation: o.Replicas.confirmation, clock: o.clock,
+		Confirmation: o.Replicas.confirmation, Clock: o.clock,
 	}
 }
 

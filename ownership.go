@@ -59,7 +59,7 @@ func (o *ownership) protocol() protocol {
 }
 
 // Table implements [line.Held].
-func (o *ownership) Table() *line.Table { return o.lock.client.waitQueues }
+func (o *ownership) Table() *line.Table { return o.lock.client.Lines }
 
 // LineKey implements [line.Held].
 func (o *ownership) LineKey() line.Key { return o.lock.lineKey() }
@@ -103,7 +103,7 @@ func (o *ownership) guestID() string {
 	if !o.isGuest {
 		return ""
 	}
-	return identity.New(o.lock.client.id, o.number).String()
+	return identity.New(o.lock.client.ID, o.number).String()
 }
 
 // owner returns the owner of the ownership.
@@ -119,7 +119,7 @@ func (o *ownership) begin(r *request, a transport.Answer, now lease.Stamp) {
 // acquisition.
 func (o *ownership) beginWith(r *request, term lease.Term, acquired, now lease.Stamp, token int64) {
 	passes := o.links.HoldBegins()
-	o.lock.client.record.Use(now.Mono, r.lease)
+	o.lock.client.Record.Use(now.Mono, r.lease)
 	o.stopWaiting()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -139,7 +139,7 @@ func (o *ownership) beginWith(r *request, term lease.Term, acquired, now lease.S
 // addHold makes a re-entry that the server has confirmed. If the ownership, or the hold that the caller
 // re-enters, can no longer be entered, it returns the cause.
 func (o *ownership) addHold(r *request, under *holdState, a transport.Answer) (s *holdState, cause error) {
-	o.lock.client.record.Use(a.Sent.Mono, r.lease)
+	o.lock.client.Record.Use(a.Sent.Mono, r.lease)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.phase != held {
@@ -223,7 +223,7 @@ func (o *ownership) usable() bool {
 }
 
 // valid returns for how long the holds can be relied on without a reply from the server. o.mu is held.
-func (o *ownership) valid() time.Duration { return o.lease.Valid(o.lock.client.clock()) }
+func (o *ownership) valid() time.Duration { return o.lease.Valid(o.lock.client.Clock()) }
 
 // span returns the longest time for which the key may live. o.mu is held.
 func (o *ownership) span() time.Duration { return o.doubt.span(o.lease.Span()) }
@@ -231,7 +231,7 @@ func (o *ownership) span() time.Duration { return o.doubt.span(o.lease.Span()) }
 // terms returns the bounds of an acquisition or a release. The call has sendMu of the ownership, and the next
 // renewal waits for it. So while the ownership is held, the bound is at most a part of the lease. o.mu is held.
 func (o *ownership) terms(waits bool) transport.Terms {
-	on := transport.Terms{Patience: o.lock.client.sender.Patience, Waits: waits}
+	on := transport.Terms{Patience: o.lock.client.Sender.Patience, Waits: waits}
 	if o.phase == held {
 		on.Patience = min(on.Patience, max(o.lease.Patience(), transport.FirstPause))
 	}
@@ -265,7 +265,7 @@ func (o *ownership) abandon(lease time.Duration) (begun bool) {
 	case begun:
 		o.undoLater(0, lease)
 	case queued:
-		o.undoLater(0, o.lock.client.config.StaleWaiterTimeout)
+		o.undoLater(0, o.lock.client.Config.StaleWaiterTimeout)
 	}
 	return begun
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // behind returns the line of a lock's key, or nil.
-func behind(l *Lock) *line.Line { return l.client.waitQueues.Known(l.lineKey()) }
+func behind(l *Lock) *line.Line { return l.client.Lines.Known(l.lineKey()) }
 
 func ownershipOf(h *Hold) *ownership { return h.handle().Backend().(*holdState).ownership }
 
@@ -30,10 +30,10 @@ func TestHold_that_nobody_contends_for_has_no_wait_queue(t *testing.T) {
 			h, err := acquire()
 			require.NoError(t, err)
 			if what != "write" || try == "TryLock" { // a lock with two lines keeps them
-				require.Nil(t, c.engine.waitQueues.Known(ownershipOf(h).lock.lineKey()), "%s %s", what, try)
+				require.Nil(t, c.engine.Lines.Known(ownershipOf(h).lock.lineKey()), "%s %s", what, try)
 			}
 			require.NoError(t, h.Unlock(ctx))
-			require.Nil(t, c.engine.waitQueues.Known(ownershipOf(h).lock.lineKey()), "%s %s", what, try)
+			require.Nil(t, c.engine.Lines.Known(ownershipOf(h).lock.lineKey()), "%s %s", what, try)
 			require.Empty(t, c.engine.registry.all())
 		}
 	}

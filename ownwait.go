@@ -35,13 +35,13 @@ func (a *acquisition) reportOwnWait() {
 		return
 	}
 	c := a.lock.client
-	own, now := c.registry.newestOn(a.lock.names.Key), c.clock().Mono
+	own, now := c.registry.newestOn(a.lock.names.Key), c.Clock().Mono
 	switch {
 	case own == nil || own != a.behind:
 		a.behind, a.behindSince = own, now
-	case now-a.behindSince >= c.config.Lease:
+	case now-a.behindSince >= c.Config.Lease:
 		a.quiet = true
-		c.reporter.Log(report.NoticeOwnWait, a.lock.Name())
+		c.Reporter.Log(report.NoticeOwnWait, a.lock.Name())
 	}
 }
 
@@ -49,10 +49,10 @@ func (a *acquisition) reportOwnWait() {
 // a reader of this client. If the call runs under that hold, it delays itself.
 func (a *acquisition) reportBehindOwnReader() {
 	c := a.lock.client
-	if !a.behindOwnReader || c.clock().Since(a.began) < c.patienceInFront() {
+	if !a.behindOwnReader || c.Clock().Since(a.began) < c.PatienceInFront() {
 		return
 	}
-	c.reporter.Log(report.NoticeOwnReader, a.lock.Name())
+	c.Reporter.Log(report.NoticeOwnReader, a.lock.Name())
 }
 
 // withOwnHold completes the error of a wait that ended while a call of this client held the key: with what is left of
@@ -65,7 +65,7 @@ func (c *engine) withOwnHold(key string, err error) error {
 	if !errors.As(err, &busy) || !busy.Bare {
 		return err
 	}
-	busy.Bare, busy.Label = false, c.config.Label
+	busy.Bare, busy.Label = false, c.Config.Label
 	if o := c.registry.newestOn(key); o != nil {
 		busy.Note, busy.Reads = c.noteOf(o), o.lock.spec.side == keyspace.KindRead
 		o.mu.Lock()
@@ -77,7 +77,7 @@ func (c *engine) withOwnHold(key string, err error) error {
 
 // NoteOf returns the note of an ownership of this client, or "".
 func (c *engine) noteOf(o *ownership) string {
-	return c.record.NoteOf(o.owner())
+	return c.Record.NoteOf(o.owner())
 }
 
 // errUnderHold advises a call that seems to run under the hold for which it has waited.
@@ -110,7 +110,7 @@ func (p *primitive) hasWorkUnder(ctx context.Context) bool {
 		return false // it is the root of everything
 	}
 	var held []*ownership
-	p.client.waitQueues.Find(p.names.Key, func(h line.Held) bool {
+	p.client.Lines.Find(p.names.Key, func(h line.Held) bool {
 		held = append(held, h.(*ownership))
 		return len(held) == mostAsked
 	})

@@ -38,10 +38,10 @@ func (o *ownership) beginTurn(r *request, token int64, passes int, now lease.Sta
 	switch {
 	case o.lock.spec.passes:
 		o.local.began = now.Mono
-		o.local.ends = o.local.began + o.lock.client.config.Turn
+		o.local.ends = o.local.began + o.lock.client.Config.Turn
 		o.local.passes = int32(passes) //nolint:gosec // there are fewer goroutines
 	case o.lock.spec.along && !r.untilComplete: // which will be confined and stay alone
-		o.local.ends = now.Mono + o.lock.client.config.Turn
+		o.local.ends = now.Mono + o.lock.client.Config.Turn
 		o.links.OpenLine()
 	}
 }
@@ -65,7 +65,7 @@ func (s *holdState) succeed() (*line.Waiter, *holdState) {
 		return nil, nil
 	}
 	defer o.sendMu.Unlock()
-	now := o.lock.client.clock()
+	now := o.lock.client.Clock()
 	o.mu.Lock()
 	if !s.mayPass(now) {
 		o.mu.Unlock()
@@ -136,7 +136,7 @@ func (o *ownership) mayBeEntered(under *holdState) bool {
 // suits reports whether the ownership has the settings that a request wants. o.mu is held.
 func (o *ownership) suits(r *request) bool {
 	return r.renew == o.holds.outermost().renew && r.maxHold == 0 && r.atLeast == 0 && r.renewLease == o.lease.Full &&
-		o.lease.Fits(o.lock.client.clock(), r.lease, r.renew)
+		o.lease.Fits(o.lock.client.Clock(), r.lease, r.renew)
 }
 
 // Of implements [line.Hold].

@@ -109,8 +109,8 @@ func releaseOwn(ctx context.Context, o *ownership, errs []error) (PermitState, [
 
 // releaseByID releases some of the ids and fills in their states.
 func (s *permitPool) releaseByID(ctx context.Context, ids []string, some []int, states []PermitState) error {
-	a, err := s.sendUntilDone(s.client.sender.Detached(ctx), "release", func(o *undo.Operation) script.Call {
-		args := append(s.client.inbox.ChannelArgs([]string{o.Number, s.client.publish, s.names.Channel}, s.names.Key), line.PresenceChannel(s.names.Key))
+	a, err := s.sendUntilDone(s.client.Sender.Detached(ctx), "release", func(o *undo.Operation) script.Call {
+		args := append(s.client.Inbox.ChannelArgs([]string{o.Number, s.client.Publish, s.names.Channel}, s.names.Key), line.PresenceChannel(s.names.Key))
 		for _, i := range some {
 			args = append(args, identity.RawID(ids[i]))
 		}
@@ -177,12 +177,12 @@ func (s *permitPool) setOwnLease(ctx context.Context, verb string, o *ownership,
 		return fault.Op(verb, s.names.Name, transport.Unavailable(fault.ContextError(ctx)))
 	}
 	defer o.sendMu.Unlock()
-	o.fixLease(s.client.clock(), min(d, lease.Permanent), true)
+	o.fixLease(s.client.Clock(), min(d, lease.Permanent), true)
 	sent, end, err := s.update(ctx, verb, o.wire, ms)
 	switch lease := min(d, end, lease.Permanent); {
 	case err == nil:
 		o.fixLease(sent, lease, false)
-		s.client.record.Use(sent.Mono, lease)
+		s.client.Record.Use(sent.Mono, lease)
 	case errors.Is(err, fault.ErrNotHeld):
 		o.lose(fault.ErrLost, "the permit was gone when its lease was set")
 	}
@@ -198,8 +198,8 @@ func (s *permitPool) setOwnLease(ctx context.Context, verb string, o *ownership,
 // is not set later.
 func (s *permitPool) update(ctx context.Context, verb, id, ms string) (sent lease.Stamp, end time.Duration, err error) {
 	a, err := s.sendOrVoid(ctx, verb, func(o *undo.Operation) script.Call {
-		return script.NewCall(script.PermitUpdate.Confirmed(s.client.confirmCalls), []string{s.names.Key, s.secondKey, o.Record, s.kindKey()},
-			o.Number, identity.RawID(id), ms, s.client.publish, s.names.Channel)
+		return script.NewCall(script.PermitUpdate.Confirmed(s.client.Replication), []string{s.names.Key, s.secondKey, o.Record, s.kindKey()},
+			o.Number, identity.RawID(id), ms, s.client.Publish, s.names.Channel)
 	})
 	switch {
 	case script.DeniedHold(err), err == nil && a.Message.IsInt64():

@@ -119,7 +119,7 @@ func (c *permitCount) Delete(ctx context.Context) (bool, error) {
 	defer c.endTurns()
 	return script.Bool(c.sendOrVoid(ctx, "delete", func(o *undo.Operation) script.Call {
 		return script.NewCall(script.SemExpire, append([]string{c.names.Key, o.Record, c.kindKey(), c.secondKey}, c.names.SemQueueKeys()...),
-			o.Number, "0", c.numeral, c.client.publish, c.names.Channel)
+			o.Number, "0", c.numeral, c.client.Publish, c.names.Channel)
 	}))
 }
 

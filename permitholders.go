@@ -50,7 +50,7 @@ func (s *permitPool) Holders(ctx context.Context) ([]PermitHolder, error) {
 	if err != nil {
 		return nil, err
 	}
-	labels.DescribeEach(ctx, s.client.labels, 0, [][]PermitHolder{all}, func(p PermitHolder) identity.Owner { return identity.OfText(p.ID) },
+	labels.DescribeEach(ctx, s.client.Labels, 0, [][]PermitHolder{all}, func(p PermitHolder) identity.Owner { return identity.OfText(p.ID) },
 		func(p *PermitHolder, d labels.Description) { p.Label, p.Note = d.Label, d.Note })
 	return all, nil
 }

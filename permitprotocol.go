@@ -40,8 +40,8 @@ func (p permitAttempts) acquireCall(a *acquisition, _, _ int) script.Call {
 	if a.awaitSet {
 		awaits = "1"
 	}
-	args := []string{permitEntry(o), permitLeaseText(a), stale, ticket, grant, awaits, o.lock.client.publish, o.lock.names.Channel}
-	args = o.lock.client.inbox.ChannelArgs(args, o.lock.names.Key)
+	args := []string{permitEntry(o), permitLeaseText(a), stale, ticket, grant, awaits, o.lock.client.Publish, o.lock.names.Channel}
+	args = o.lock.client.Inbox.ChannelArgs(args, o.lock.names.Key)
 	return script.NewCall(script.PermitAcquire, permitKeys(o.lock.names, a.permanent, o.wire), append(args, identity.RawID(o.wire)[:identity.GroupIndex])...)
 }
 
@@ -57,7 +57,7 @@ func permitLeaseText(a *acquisition) string {
 	if a.permanent {
 		return ""
 	}
-	return a.lock.client.leaseText(a.lease)
+	return a.lock.client.LeaseText(a.lease)
 }
 
 // readRefusal reads the place in the queue that the script gave to a waiting ownership.
@@ -86,9 +86,9 @@ func (p permitProtocol) releaseCall(o *ownership, to release, args []string) scr
 	if p.permanent && o.mayBeAcquired() {
 		mark = script.MillisText(undo.LateDelivery)
 	}
-	args = append(args, id, entry, mark, o.lock.client.publish, o.lock.names.Channel)
+	args = append(args, id, entry, mark, o.lock.client.Publish, o.lock.names.Channel)
 	return script.NewCall(script.PermitLeave, permitKeys(o.lock.names, p.permanent, p.leader),
-		append(o.lock.client.inbox.ChannelArgs(args, o.lock.names.Key), line.PresenceChannel(o.lock.names.Key))...)
+		append(o.lock.client.Inbox.ChannelArgs(args, o.lock.names.Key), line.PresenceChannel(o.lock.names.Key))...)
 }
 
 func (permitProtocol) renewalCall(o *ownership, lease time.Duration) script.Call {

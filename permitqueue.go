@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
@@ -28,11 +29,11 @@ type permitQueues struct {
 }
 
 func (c *engine) permitQueues() *permitQueues {
-	return c.kindState(keyspace.KindPermit, func() any { return newPermitQueues(c) }).(*permitQueues)
+	return core.KindState(c.Parts, keyspace.KindPermit, func() (*permitQueues, func()) { return newPermitQueues(c) })
 }
 
-func newPermitQueues(c *engine) any {
-	q := &permitQueues{lines: line.NewFIFOs(), channels: map[string]*permitChannel{}}
+func newPermitQueues(c *engine) (q *permitQueues, atClose func()) {
+	q = &permitQueues{lines: line.NewFIFOs(), channels: map[string]*permitChannel{}}
 	q.waiters = newFairWaitList(c, q)
 	q.waiters.sharedChannel = true
 	fair := spec{kind: keyspace.KindFairPermit, family: keyspace.KindPermit, stored: keyspace.KindSemaphore,
@@ -43,7 +44,7 @@ func newPermitQueues(c *engine) any {
 	inLine.kind = keyspace.KindPermit
 	q.fair = &acquireSpec{spec: &fair, attempts: permitAttempts{}, resolve: noOwner, fresh: freshPermits, wait: q.waiters.wait}
 	q.inLine = &acquireSpec{spec: &inLine, attempts: permitAttempts{}, resolve: noOwner, fresh: freshPermits, wait: q.waitInLine}
-	return q
+	return q, q.waiters.close
 }
 
 // waitInLine waits in line, and then in the queue on the server. Calls that also wait for somebody to set the permits
@@ -57,14 +58,11 @@ func (q *permitQueues) waitInLine(ctx context.Context, a *acquisition) error {
 	defer q.lines.Done(key)
 	var mark line.Mark
 	defer mark.End()
-	if err := l.Enter(ctx, func() { a.wasInLine = true; mark.BeginFor(a.lock.client.waiting.Counts, a) }); err != nil {
+	if err := l.Enter(ctx, func() { a.wasInLine = true; mark.BeginFor(a.lock.client.Waiting.Counts, a) }); err != nil {
 		return l.WaitError(err)
 	}
 	return q.waiters.waitFor(ctx, a, l, &mark)
 }
-
-// close ends the refreshing of waiters.
-func (q *permitQueues) close() { q.waiters.close() }
 
 // refresh, keys, channel and entry implement [fairQueue].
 func (*permitQueues) refresh() transport.Command  { return script.PermitRefresh }
@@ -84,8 +82,8 @@ func (q *permitQueues) listen(w *fairWaiter) {
 	h := &permitChannel{queue: q, key: lock.names.Key, usedAt: time.Now()}
 	q.channels[lock.names.Key] = h
 	s := &pubsub.Subscription{Channel: lock.names.Channel, To: h}
-	q.waiters.client.notifier.Add(&pubsub.Subscription{Channel: line.PresenceChannel(lock.names.Key), To: line.Presence{Of: s}})
-	q.waiters.client.notifier.Add(s)
+	q.waiters.client.Notifier.Add(&pubsub.Subscription{Channel: line.PresenceChannel(lock.names.Key), To: line.Presence{Of: s}})
+	q.waiters.client.Notifier.Add(s)
 }
 
 // permitChannel is a channel that announces free permits that nobody has been granted. Its
@@ -135,7 +133,7 @@ func (h *permitChannel) Retire(linger time.Duration) bool {
 
 // permitEntry is the entry of an ownership in the queue. Permits that are requested together have
 // one entry, named after the first of them.
-func permitEntry(o *ownership) string { return o.lock.client.id + ":" + o.wire }
+func permitEntry(o *ownership) string { return o.lock.client.ID + ":" + o.wire }
 
 // permitsInUse reports whether this client holds any permit of a group, or is acquiring one.
 func permitsInUse(r *registry, key, first string) bool {

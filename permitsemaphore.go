@@ -138,7 +138,7 @@ func (s *permitPool) acquire(ctx context.Context, verb string, waits bool, n int
 
 // permitsChange returns the call that changes the number of permits of a semaphore whose permits have ids.
 func permitsChange(c *permitCount, o *undo.Operation, how permitChange, n int, ttl string) script.Call {
-	args := c.client.inbox.ChannelArgs([]string{o.Number, strconv.Itoa(n), string(how), ttl, c.client.publish, c.names.Channel}, c.names.Key)
+	args := c.client.Inbox.ChannelArgs([]string{o.Number, strconv.Itoa(n), string(how), ttl, c.client.Publish, c.names.Channel}, c.names.Key)
 	return script.NewCall(script.PermitSet, c.queueKeys(o), append(args, line.PresenceChannel(c.names.Key))...)
 }
 

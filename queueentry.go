@@ -63,7 +63,7 @@ func (o *ownership) makeEntry(wanted time.Duration, made lease.Stamp) {
 	if e.text != "" {
 		return
 	}
-	of := &o.lock.client.config
+	of := &o.lock.client.Config
 	e.wanted, e.lease = wanted, min(wanted, of.StaleWaiterTimeout)
 	e.text = o.wire + " " + script.MillisText(e.lease) + " " + o.lock.spec.entryTokens(of.TimeFencing)
 }
@@ -174,7 +174,7 @@ func (o *ownership) seenInQueue(since string, sent lease.Stamp) {
 // stopWaiting ends the wait for messages about the owner.
 func (o *ownership) stopWaiting() {
 	if o.lock.spec.handsOver {
-		o.lock.client.inbox.Forget(&o.entry.slot)
+		o.lock.client.Inbox.Forget(&o.entry.slot)
 	}
 }
 
@@ -191,7 +191,7 @@ func (o *ownership) waiter() waker {
 	if o.entry.waiter != nil {
 		return o.entry.waiter
 	}
-	if q := o.lock.client.waitQueues.KnownSide(o.lock.lineKey(), o.lock.spec.line); q != nil {
+	if q := o.lock.client.Lines.KnownSide(o.lock.lineKey(), o.lock.spec.line); q != nil {
 		return q
 	}
 	return nil

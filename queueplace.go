@@ -11,7 +11,7 @@ import (
 
 // queuePlace returns what the attempt says of its place in the queue.
 func (a *acquisition) queuePlace(round int) queuePlace {
-	o, b := a.ownership, a.lock.client.inbox
+	o, b := a.ownership, a.lock.client.Inbox
 	if !a.isWaiting || !o.lock.spec.passes || o.isGuest {
 		return queuePlace{}
 	}
@@ -34,7 +34,7 @@ func (a *acquisition) pollText(round int) string {
 	case pause != nil:
 		return script.MillisText(pause(round))
 	}
-	return a.lock.client.inbox.PollText(a.lock.names.Key, round)
+	return a.lock.client.Inbox.PollText(a.lock.names.Key, round)
 }
 
 // awaitsGrant prepares the wait of an attempt that was refused. It reports whether the server will send a
@@ -45,7 +45,7 @@ func (a *acquisition) awaitsGrant(round int) bool {
 	if o == nil || !o.lock.spec.passes || o.isGuest {
 		return false
 	}
-	mayListen := o.lock.client.inbox.Listen(&o.ownEntry(a.since).slot)
+	mayListen := o.lock.client.Inbox.Listen(&o.ownEntry(a.since).slot)
 	return !a.noQueue && (o.mayBeQueued() || mayListen && round < pubsub.ConfirmRounds) && !a.byStranger
 }
 
@@ -55,13 +55,13 @@ func (a *acquisition) takeGrant() (begun, known bool) {
 	o := a.ownership
 	granted, from, known := o.takeGrant()
 	if granted == nil {
-		return false, known && o.lock.client.inbox.Listens(&o.entry.slot)
+		return false, known && o.lock.client.Inbox.Listens(&o.entry.slot)
 	}
 	length := min(a.lease, granted.lease) // the grant may be longer than asked for: see wantLease
 	if !a.isEnough(length, from) {
 		return false, false
 	}
-	now := o.lock.client.clock()
+	now := o.lock.client.Clock()
 	for each := range a.each {
 		each.beginWith(&a.request, lease.NewGranted(from, now, length, a.lease, a.renewLease, a.renew), now, now, granted.token)
 	}
@@ -72,13 +72,13 @@ func (a *acquisition) takeGrant() (begun, known bool) {
 // the caller queries the server, which knows that the owner holds the lock.
 func (a *acquisition) isEnough(granted time.Duration, from lease.Stamp) bool {
 	c := a.lock.client
-	if async.IsClosed(c.closing) {
+	if async.IsClosed(c.Closing) {
 		return false
 	}
-	left := granted - lease.Margin(granted) - c.clock().Since(from)
+	left := granted - lease.Margin(granted) - c.Clock().Since(from)
 	least := granted / 2
 	if !a.renew && a.lease <= granted {
 		least = a.lease * 9 / 10
 	}
-	return c.confirmCalls == nil && a.maxHold == 0 && a.atLeast == 0 && left > least
+	return c.Replication == nil && a.maxHold == 0 && a.atLeast == 0 && left > least
 }

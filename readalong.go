@@ -15,7 +15,7 @@ import (
 
 // letIn lets those in line in that the ownership may take along.
 func (o *ownership) letIn(q *line.Line) {
-	now := o.lock.client.clock()
+	now := o.lock.client.Clock()
 	o.mu.Lock()
 	if !o.mayTakeAlong(now) {
 		o.mu.Unlock()
@@ -34,7 +34,7 @@ func (o *ownership) letIn(q *line.Line) {
 
 // takeAlongFor returns a hold for a request of this client that may read along, or nil.
 func (o *ownership) takeAlongFor(r *request) *holdState {
-	now := o.lock.client.clock()
+	now := o.lock.client.Clock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.mayTakeAlong(now) || !o.suits(r) {

@@ -25,7 +25,7 @@ func (a *acquisition) Receive(hold line.Hold) {
 
 // MayBeLetIn implements [line.Recipient]. A call for a chosen owner reads alone, and so does a writer.
 func (a *acquisition) MayBeLetIn() bool {
-	return a.lock.spec.along && a.lock.client.config.Turn > 0 && !a.hasSendMu && !a.untilComplete && a.maxHold == 0
+	return a.lock.spec.along && a.lock.client.Config.Turn > 0 && !a.hasSendMu && !a.untilComplete && a.maxHold == 0
 }
 
 // LetIn implements [line.Recipient].
@@ -40,7 +40,7 @@ func (a *acquisition) readsAlong() bool {
 	if !a.MayBeLetIn() {
 		return false
 	}
-	q := a.lock.client.waitQueues.Known(a.lock.lineKey())
+	q := a.lock.client.Lines.Known(a.lock.lineKey())
 	if q == nil {
 		return false
 	}
@@ -74,7 +74,7 @@ func (a *acquisition) nextOwner(of *ownership) *ownership {
 		return nil
 	}
 	next := a.lock.client.registry.fresh(&a.lock.primitive)
-	next.makeEntry(a.lease, a.lock.client.clock())
+	next.makeEntry(a.lease, a.lock.client.Clock())
 	return next
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 )
@@ -20,13 +21,13 @@ import (
 // all poll.
 
 // newRedLines makes the lines that belong to a client.
-func newRedLines() any { return line.NewFIFOs() }
+func newRedLines() (lines *line.FIFOs, atClose func()) { return line.NewFIFOs(), nil }
 
 // useLine returns the line of the lock, and counts the caller as a user. The line belongs to a client of one of the
 // members, the same for all locks with these members.
 func (l *RedLock) useLine() *line.FIFO {
-	first := slices.MinFunc(l.primitives(), func(a, b *primitive) int { return strings.Compare(a.client.id, b.client.id) }).client
-	return first.kindState(keyspace.KindRed, newRedLines).(*line.FIFOs).Use(identityOf(l.kind, l.members))
+	first := slices.MinFunc(l.primitives(), func(a, b *primitive) int { return strings.Compare(a.client.ID, b.client.ID) }).client
+	return core.KindState(first.Parts, keyspace.KindRed, newRedLines).Use(identityOf(l.kind, l.members))
 }
 
 // identityOf returns a text that identifies the lock in this program. The order of the members does not
@@ -39,7 +40,7 @@ func identityOf(kind keyspace.Kind, members []member) string {
 			continue
 		}
 		p := m.primitives()[0]
-		each[i] = fmt.Sprintf("%s %s %q", p.spec.kind, p.client.id, p.names.Key)
+		each[i] = fmt.Sprintf("%s %s %q", p.spec.kind, p.client.ID, p.names.Key)
 	}
 	slices.Sort(each)
 	return fmt.Sprintf("%s(%s)", kind, strings.Join(each, ", "))

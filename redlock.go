@@ -134,7 +134,7 @@ func (l *RedLock) refuseOneServer() error {
 		if isComposite(m) {
 			continue
 		}
-		id := m.primitives()[0].client.serverID()
+		id := m.primitives()[0].client.ServerID()
 		if other, twice := on[id]; twice && id != "" {
 			return fault.Invalid("%q and %q are on one server", other.Name(), m.Name())
 		}

@@ -42,7 +42,7 @@ func (a *acquisition) reenter(ctx context.Context) (*hold.Handle, error) {
 		if err == nil {
 			continue
 		}
-		if stopped := transport.Rest(ctx, a.lock.client.closing, transport.Jitter(transport.LongPause)); stopped != nil {
+		if stopped := transport.Rest(ctx, a.lock.client.Closing, transport.Jitter(transport.LongPause)); stopped != nil {
 			return nil, transport.StoppedAfter(err, stopped)
 		}
 	}
@@ -61,7 +61,7 @@ func (a *acquisition) lockSendMu(ctx context.Context, o *ownership) error {
 		return nil
 	}
 	err := fault.ContextError(ctx)
-	q := o.lock.client.waitQueues.Use(o.lock.lineKey())
+	q := o.lock.client.Lines.Use(o.lock.lineKey())
 	defer q.Done()
 	if o.live() {
 		return transport.Unavailable(err)
@@ -104,7 +104,7 @@ func (a *acquisition) addOne(ctx context.Context) (h *hold.Handle, again bool, e
 	if a.ofClient > 0 && o.lease.Limit != nil {
 		a.maxHold = 0 // the outermost hold has that limit, or one of its own
 	}
-	a.lease = min(a.lease, max(o.lease.Limit.Left(o.lock.client.clock()), lease.Shortest))
+	a.lease = min(a.lease, max(o.lease.Limit.Left(o.lock.client.Clock()), lease.Shortest))
 	o.mu.Unlock()
 	ans, again, err := a.sendReentry(ctx, count)
 	switch {
@@ -130,7 +130,7 @@ func (a *acquisition) addOne(ctx context.Context) (h *hold.Handle, again bool, e
 func (a *acquisition) entryFailed(ans transport.Answer, err error) error {
 	o := a.ownership
 	counted := errors.Is(err, fault.ErrNotReplicated)
-	known := counted && o.lock.client.undo.Now(o.undoLocked)
+	known := counted && o.lock.client.Undo.Now(o.undoLocked)
 	if ans.Doubt || counted && !known {
 		o.undoLater(0, a.lease)
 	}
@@ -156,7 +156,7 @@ func (a *acquisition) sendReentry(ctx context.Context, count int) (ans transport
 		if !doubt {
 			return ans, true, err
 		}
-		if stopped := transport.Rest(ctx, o.lock.client.closing, transport.Jitter(transport.LongPause)); stopped != nil {
+		if stopped := transport.Rest(ctx, o.lock.client.Closing, transport.Jitter(transport.LongPause)); stopped != nil {
 			return ans, false, transport.StoppedAfter(err, stopped)
 		}
 		o.sendMu.Lend()

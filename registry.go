@@ -67,8 +67,8 @@ func (r *registry) registered(name ownedName) *ownership {
 // that name is an owner with a fresh number. An owner of another client keeps its name, and the ownership also
 // has a fresh guest id.
 func (r *registry) newFor(p *primitive, name ownedName) *ownership {
-	number := r.client.number()
-	wire, isGuest := identity.New(r.client.id, number), name.owner.ClientID() != r.client.id
+	number := r.client.Number()
+	wire, isGuest := identity.New(r.client.ID, number), name.owner.ClientID() != r.client.ID
 	if isGuest {
 		wire = name.owner
 	}
@@ -106,8 +106,8 @@ func (r *registry) replace(name ownedName, o *ownership) {
 
 // fresh makes an ownership for a new owner.
 func (r *registry) fresh(p *primitive) *ownership {
-	number := r.client.number()
-	return r.build(p, identity.New(r.client.id, number), number, false)
+	number := r.client.Number()
+	return r.build(p, identity.New(r.client.ID, number), number, false)
 }
 
 func (r *registry) build(p *primitive, owner identity.Owner, number uint64, isGuest bool) *ownership {
@@ -123,11 +123,11 @@ func (r *registry) build(p *primitive, owner identity.Owner, number uint64, isGu
 // liveOn returns the ownership on a key that has begun and is not over, for an owner that this client made, as it is
 // in Redis, or nil.
 func (r *registry) liveOn(key string, owner identity.Owner) *ownership {
-	if owner.ClientID() != r.client.id { // a permit, for one: there may be many of them
+	if owner.ClientID() != r.client.ID { // a permit, for one: there may be many of them
 		return nil
 	}
 	wire := owner.String()
-	o, _ := r.client.waitQueues.Find(key, func(h line.Held) bool {
+	o, _ := r.client.Lines.Find(key, func(h line.Held) bool {
 		o := h.(*ownership)
 		return o.number == owner.Number() && o.wire == wire
 	}).(*ownership)
@@ -152,7 +152,7 @@ func (r *registry) named() map[identity.Owner]identity.Owner {
 
 // newestOn returns the newest live ownership of this client on a key, or nil.
 func (r *registry) newestOn(key string) *ownership {
-	o, _ := r.client.waitQueues.Find(key, func(line.Held) bool { return true }).(*ownership)
+	o, _ := r.client.Lines.Find(key, func(line.Held) bool { return true }).(*ownership)
 	return o
 }
 
@@ -188,7 +188,7 @@ func (o *ownership) forgetUnused() {
 
 // all returns the live ownerships.
 func (r *registry) all() (all []*ownership) {
-	for _, h := range r.client.waitQueues.Held() {
+	for _, h := range r.client.Lines.Held() {
 		all = append(all, h.(*ownership))
 	}
 	return all

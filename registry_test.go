@@ -51,7 +51,7 @@ func TestRegistry_forgets_owners_of_failed_calls(t *testing.T) {
 		h, err := open(other, name).Lock(ctx)
 		require.NoError(t, err)
 		foreign := uniqueName(t, c) + kind + " foreign"
-		require.NoError(t, c.engine.rueidis.Do(ctx, c.engine.rueidis.B().Rpush().Key(foreign).Element("x").Build()).Error())
+		require.NoError(t, c.engine.Rueidis.Do(ctx, c.engine.Rueidis.B().Rpush().Key(foreign).Element("x").Build()).Error())
 		for what, call := range calls {
 			for whose, by := range map[string]Owner{"ours": c.NewOwner(), "theirs": other.NewOwner()} {
 				for _, on := range []string{name, foreign} {

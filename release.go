@@ -37,7 +37,7 @@ func (s *holdState) release(ctx context.Context) error {
 		}
 		o.chooseTurn()
 	}
-	a, err := o.sendCount(o.lock.client.sender.Detached(ctx), nil)
+	a, err := o.sendCount(o.lock.client.Sender.Detached(ctx), nil)
 	switch {
 	case err != nil:
 		return o.releaseFailed(a.Answer, err)
@@ -65,7 +65,7 @@ func (o *ownership) lockToRelease(ctx context.Context) bool {
 	if o.sendMu.TryLock() {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.lock.client.config.RetryBudget)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.lock.client.Config.RetryBudget)
 	defer cancel()
 	return o.sendMu.Lock(ctx) == nil
 }
@@ -154,7 +154,7 @@ func (o *ownership) released(s *holdState, a releaseAnswer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.holds.remove(s, nil) // what ends with it ended when its release began
-	if raised := o.releaseLease(); raised > 0 && o.lock.client.confirmCalls == nil {
+	if raised := o.releaseLease(); raised > 0 && o.lock.client.Replication == nil {
 		o.lease.Extend(a.Sent, raised) // no replica confirms this
 	}
 	o.plan()
@@ -173,7 +173,7 @@ func (o *ownership) finishRelease(a transport.Answer) {
 	}
 	o.noteOpen(a)
 	if receivers == -1 {
-		o.lock.client.reporter.Log(report.NoticePublish, o.lock.names.Channel)
+		o.lock.client.Reporter.Log(report.NoticePublish, o.lock.names.Channel)
 	}
 	o.observe(report.Released, nil, nil) // before the next one can acquire
 	if o.lock.spec.othersMayStay() && script.Stays(a) {
@@ -195,7 +195,7 @@ func (o *ownership) mayComeLate() (late bool, span time.Duration) {
 		return false, 0
 	}
 	span = o.span()
-	return o.doubt.mayComeLate(o.lock.client.clock(), span) && !o.lock.client.topology.IsStill(o.doubt.sentIn()), span
+	return o.doubt.mayComeLate(o.lock.client.Clock(), span) && !o.lock.client.Topology.IsStill(o.doubt.sentIn()), span
 }
 
 // releaseAnswer is the answer to a release, with the count of holds that was sent: the ownership's count may be
@@ -241,13 +241,13 @@ func (o *ownership) sendRelease(ctx context.Context, stop <-chan struct{}, on tr
 	if c.Keys == nil {
 		return transport.Answer{}, nil
 	}
-	a, err := o.lock.client.sender.CallOn(ctx, stop, on, c.Cmd, c.Keys, c.Args)
+	a, err := o.lock.client.Sender.CallOn(ctx, stop, on, c.Cmd, c.Keys, c.Args)
 	if err == nil && !a.Doubt { // nothing sends it again
 		clear(args[:])
 		releaseBuffers.Put(args)
 	}
 	if to.keep > 0 {
-		o.lock.client.record.KeepUntil(a.Sent.Mono + to.keep)
+		o.lock.client.Record.KeepUntil(a.Sent.Mono + to.keep)
 	}
 	return a, err
 }

@@ -1,7 +1,6 @@
 package latchkey
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
@@ -50,12 +49,4 @@ func (r Replicas) confirmation(id string, waits int) *transport.Replication {
 		return nil
 	}
 	return &transport.Replication{Min: r.Min, Timeout: r.Timeout, ID: id, Touch: script.Touch, Waits: waits}
-}
-
-// waitRefused wraps an error of WAIT with its meaning. It returns nil for nil.
-func waitRefused(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("the command WAIT, which Options.Replicas needs, fails: %w", err)
 }

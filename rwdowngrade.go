@@ -25,10 +25,10 @@ func downgrade(ctx context.Context, h *hold.Handle) (*hold.Handle, error) {
 		return nil, fault.Op("downgrade", h.Name(), fault.Invalid("only a write hold can be downgraded"))
 	}
 	o := s.ownership
-	if err := o.lock.client.begin(context.Background()); err != nil {
+	if err := o.lock.client.Begin(context.Background()); err != nil {
 		return nil, fault.Op("downgrade", h.Name(), err)
 	}
-	defer o.lock.client.done()
+	defer o.lock.client.Done()
 	read, err := downgradeHold(ctx, s)
 	if err != nil {
 		return nil, fault.Op("downgrade", h.Name(), o.lock.client.wrongKind(ctx, o.lock.names, keyspace.KindRWLock, err))
@@ -39,7 +39,7 @@ func downgrade(ctx context.Context, h *hold.Handle) (*hold.Handle, error) {
 func downgradeHold(ctx context.Context, s *holdState) (*hold.Handle, error) {
 	o := s.ownership
 	lock := newAcquirable(o.lock.client, readSpec, o.lock.Name())
-	n, began := o.nest(&lock.primitive, nil), o.lock.client.clock()
+	n, began := o.nest(&lock.primitive, nil), o.lock.client.Clock()
 	defer n.forgetUnused()
 	for _, each := range []*ownership{o, n} {
 		if !each.lockToRelease(ctx) {
@@ -60,7 +60,7 @@ func downgradeHold(ctx context.Context, s *holdState) (*hold.Handle, error) {
 	if _, err := s.beginRelease(); err != nil {
 		return nil, err
 	}
-	r.parent = o.lock.client.reporter.Parent(ctx)
+	r.parent = o.lock.client.Reporter.Parent(ctx)
 	a := &acquisition{request: r, lock: lock, ownership: n, began: began}
 	ans, err := sendDowngrade(a)
 	return downgradeAnswered(s, a, ans, err)
@@ -83,7 +83,7 @@ func downgradeAnswered(s *holdState, a *acquisition, ans transport.Answer, err e
 	read, err := arrive(a, ans)
 	o.finishRelease(ans)
 	_, _ = s.reportRelease()
-	o.lock.client.record.TellChanges() // the owner continues without the note of the write hold
+	o.lock.client.Record.TellChanges() // the owner continues without the note of the write hold
 	if err == nil {
 		a.observeEnd(false, nil)
 	}
@@ -111,16 +111,16 @@ func mayDowngrade(s *holdState) error {
 // readRequest returns the request for the read hold. The rest of the write hold's limit still applies to it.
 func readRequest(s *holdState) (request, error) {
 	o := s.ownership
-	now := o.lock.client.clock()
+	now := o.lock.client.Clock()
 	left := s.limit.Valid(now)
 	o.mu.Lock()
 	left = min(left, o.lease.Limit.Left(now))
 	o.mu.Unlock()
 	limit := setting{kind: settingMaxHold, d: max(left, lease.Shortest)}
 	if left == async.NoDeadline { // as of a hold with a fixed lease
-		limit = setting{kind: settingOfClient, d: o.lock.client.config.MaxHold}
+		limit = setting{kind: settingOfClient, d: o.lock.client.Config.MaxHold}
 	}
-	return newRequest(o.lock.client.config.Lease, true, []setting{limit})
+	return newRequest(o.lock.client.Config.Lease, true, []setting{limit})
 }
 
 // downgradedBefore is the reply of lua/rw/downgrade.lua to a repetition, which changes nothing.
@@ -132,9 +132,9 @@ func sendDowngrade(a *acquisition) (transport.Answer, error) {
 	o, p := a.ownership, a.lock
 	count := o.count() + 1
 	o.noteCount(count, false)
-	ans, err := o.lock.client.sender.Call(o.lock.client.sender.Detached(context.Background()), nil, script.RWDowngrade.Confirmed(o.lock.client.confirmCalls),
+	ans, err := o.lock.client.Sender.Call(o.lock.client.Sender.Detached(context.Background()), nil, script.RWDowngrade.Confirmed(o.lock.client.Replication),
 		append(rwKeys(p.names.Key), leaseKeys(p.names.Key, o.wire)+strconv.Itoa(count)),
-		[]string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), readNumber(o), o.lock.client.publish, p.names.Channel, line.PresenceChannel(p.names.Key)})
+		[]string{o.wire, o.lock.client.LeaseText(a.lease), strconv.Itoa(count), readNumber(o), o.lock.client.Publish, p.names.Channel, line.PresenceChannel(p.names.Key)})
 	if n, _ := ans.Message.AsInt64(); n == downgradedBefore {
 		ans.Sent = ans.FirstSent // from an earlier attempt, with which the lease began
 	}

@@ -68,7 +68,7 @@ var (
 
 // signOfLife is the longest time between two requests of a waiting reader or writer, so that the server knows
 // of it when a write ends.
-func signOfLife(c *engine) time.Duration { return c.config.StaleWaiterTimeout / 3 }
+func signOfLife(c *engine) time.Duration { return c.Config.StaleWaiterTimeout / 3 }
 
 // NewRWLock returns the read/write lock with that name. It sends nothing.
 func (c *Client) NewRWLock(name string) *RWLock {

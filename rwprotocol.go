@@ -36,7 +36,7 @@ func (readProtocol) acquireCall(a *acquisition, count, round int) script.Call {
 		waits = "1"
 	}
 	return script.NewCall(script.RWReadAcquire, append(rwKeys(o.lock.names.Key), leaseKeys(o.lock.names.Key, o.wire)+holds),
-		o.wire, o.lock.client.leaseText(a.lease), holds, readNumber(o), waits, o.lock.client.staleMS)
+		o.wire, o.lock.client.LeaseText(a.lease), holds, readNumber(o), waits, o.lock.client.StaleMS)
 }
 
 func (readProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
@@ -45,8 +45,8 @@ func (readProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dura
 
 func (readProtocol) releaseCall(o *ownership, to release, args []string) script.Call {
 	c := script.Call{Cmd: script.RWReadRelease, Keys: appendLeaseKeys(append(rwKeys(o.lock.names.Key), o.lock.names.Queue()), o.lock.names.Key, o.wire, o.mostHolds())}
-	args = append(args, o.wire, strconv.Itoa(to.count), readNumber(o), o.lock.client.publish, o.lock.names.Channel, script.MillisText(to.raise))
-	c.Args = append(o.lock.client.inbox.ChannelArgs(args, o.lock.names.Key), line.PresenceChannel(o.lock.names.Key), o.lock.names.Queue())
+	args = append(args, o.wire, strconv.Itoa(to.count), readNumber(o), o.lock.client.Publish, o.lock.names.Channel, script.MillisText(to.raise))
+	c.Args = append(o.lock.client.Inbox.ChannelArgs(args, o.lock.names.Key), line.PresenceChannel(o.lock.names.Key), o.lock.names.Queue())
 	return c
 }
 
@@ -64,7 +64,7 @@ type writeProtocol struct{}
 func (writeProtocol) acquireCall(a *acquisition, count, round int) script.Call {
 	o, stale, place := a.ownership, "", queuePlace{}
 	if a.isWaiting {
-		stale = o.lock.client.staleMS
+		stale = o.lock.client.StaleMS
 	}
 	if count == 1 {
 		place = a.queuePlace(round)
@@ -73,7 +73,7 @@ func (writeProtocol) acquireCall(a *acquisition, count, round int) script.Call {
 	if place.known() {
 		c.Keys = append(c.Keys, o.lock.names.Queue())
 	}
-	c.Args = []string{o.wire, o.lock.client.leaseText(a.lease), strconv.Itoa(count), stale, place.entry, place.oldEntry, o.lock.names.Queue(), place.poll}
+	c.Args = []string{o.wire, o.lock.client.LeaseText(a.lease), strconv.Itoa(count), stale, place.entry, place.oldEntry, o.lock.names.Queue(), place.poll}
 	return c
 }
 
@@ -88,8 +88,8 @@ func (writeProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dur
 func (writeProtocol) releaseCall(o *ownership, to release, args []string) script.Call {
 	waiting := o.waitingArg()
 	c := script.Call{Cmd: script.RWWriteRelease, Keys: append(rwKeys(o.lock.names.Key), o.lock.names.Queue())}
-	args = append(args, o.wire, strconv.Itoa(to.count), waiting, o.lock.client.publish, o.lock.names.Channel, script.MillisText(to.raise))
-	c.Args = append(o.handoverArgs(args, to.count), line.PresenceChannel(o.lock.names.Key), o.lock.client.staleMS, o.lock.names.Queue())
+	args = append(args, o.wire, strconv.Itoa(to.count), waiting, o.lock.client.Publish, o.lock.names.Channel, script.MillisText(to.raise))
+	c.Args = append(o.handoverArgs(args, to.count), line.PresenceChannel(o.lock.names.Key), o.lock.client.StaleMS, o.lock.names.Queue())
 	if to.keep > 0 {
 		c.Args = append(c.Args, script.MillisText(to.keep))
 	}
@@ -174,7 +174,7 @@ func (c *engine) rwEvictions(names *keyspace.Keys, holders []Holder) (calls []sc
 	for len(holders) > 0 || calls == nil {
 		some := holders[:min(len(holders), evictBatch)]
 		holders = holders[len(some):]
-		args := append(c.inbox.ChannelArgs([]string{c.publish, rwChannel(names.Key)}, names.Key), names.Queue())
+		args := append(c.Inbox.ChannelArgs([]string{c.Publish, rwChannel(names.Key)}, names.Key), names.Queue())
 		for _, h := range some {
 			args = append(args, h.stored())
 		}

@@ -33,7 +33,7 @@ func resolveSide(ctx context.Context, a *acquisition) (*ownership, error) {
 	if owner.IsZero() {
 		return nil, nil //nolint:nilnil // no owner is not an error
 	}
-	if owner.ClientID() != p.client.id {
+	if owner.ClientID() != p.client.ID {
 		return nil, fault.Invalid("owner %v belongs to another client and cannot join a hold of a read/write lock", owner)
 	}
 	return findSide(&p.primitive, owner)

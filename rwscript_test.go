@@ -25,13 +25,13 @@ type rwScripts struct {
 func newRWScripts(t *testing.T) rwScripts {
 	t.Helper()
 	c := newTestClient(t, Options{})
-	names, err := c.engine.config.naming().Keys(uniqueName(t, c))
+	names, err := c.engine.Config.Naming().Keys(uniqueName(t, c))
 	require.NoError(t, err)
 	return rwScripts{t, c, names}
 }
 
 func (s rwScripts) do(words ...string) rueidis.RedisResult {
-	return s.c.engine.rueidis.Do(context.Background(), s.c.engine.rueidis.B().Arbitrary(words...).Build())
+	return s.c.engine.Rueidis.Do(context.Background(), s.c.engine.Rueidis.B().Arbitrary(words...).Build())
 }
 
 func (s rwScripts) strings(words ...string) []string {

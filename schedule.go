@@ -50,7 +50,7 @@ func (o *ownership) EndIfOver() {
 }
 
 // plan tells the watchdog when to renew and when to give up. o.mu is held.
-func (o *ownership) plan() { o.planFrom(o.lock.client.clock()) }
+func (o *ownership) plan() { o.planFrom(o.lock.client.Clock()) }
 
 // planFrom is plan with the current time. o.mu is held.
 func (o *ownership) planFrom(now lease.Stamp) {
@@ -64,7 +64,7 @@ func (o *ownership) planFrom(now lease.Stamp) {
 // planAt is plan with the time of the next renewal. o.mu is held.
 func (o *ownership) planAt(now lease.Stamp, renewAt time.Duration) {
 	valid := min(o.lease.Valid(now), o.holds.untilLimit(now))
-	w, verifyAt := o.lock.client.watchdog, async.NoDeadline
+	w, verifyAt := o.lock.client.Watchdog, async.NoDeadline
 	if o.lock.spec.lineRests() {
 		verifyAt = w.VerifyAt(now.Mono)
 	}
@@ -83,7 +83,7 @@ func (o *ownership) NextLease() time.Duration {
 	switch {
 	case o.renews():
 		o.doubt.renewal = true
-		return max(o.lease.Next(o.lock.client.clock()), 0)
+		return max(o.lease.Next(o.lock.client.Clock()), 0)
 	case o.phase == held && o.lock.spec.lineRests():
 		return verifyOnly
 	}
@@ -97,7 +97,7 @@ func (o *ownership) RenewalPatience(lease time.Duration) time.Duration {
 	if lease == verifyOnly {
 		return o.lease.Patience()
 	}
-	return o.lease.RenewalPatience(o.lock.client.clock())
+	return o.lease.RenewalPatience(o.lock.client.Clock())
 }
 
 // RenewalCall implements [renewal.Hold].
@@ -138,7 +138,7 @@ func (o *ownership) Renewed(sent lease.Stamp, lease time.Duration, result int64)
 		o.watchHandles()
 	}
 	o.mu.Unlock()
-	o.lock.client.record.Use(sent.Mono, lease)
+	o.lock.client.Record.Use(sent.Mono, lease)
 	o.observe(report.Renewed, nil, nil)
 }
 
@@ -150,7 +150,7 @@ func (o *ownership) RenewLater(err error) {
 	o.mu.Lock()
 	switch {
 	case o.renews():
-		now := o.lock.client.clock()
+		now := o.lock.client.Clock()
 		o.planAt(now, now.Mono+transport.Jitter(o.lease.RetryPause()))
 	case o.phase == held:
 		o.plan()

@@ -198,7 +198,7 @@ func TestFencedScript_tokens_follow_the_clock_on_request(t *testing.T) {
 	keys := append(s.keys(), "token:{"+s.key+"}")
 	first := s.c.engine.script(script.LockAcquire, keys, ownerA, "30000", "1", "", "1", "", "", "").(string)
 	require.Equal(t, int64(0), s.release(ownerA, 0, ""))
-	require.NoError(t, s.c.engine.rueidis.Do(context.Background(), s.c.engine.rueidis.B().Del().Key(keys[2]).Build()).Error())
+	require.NoError(t, s.c.engine.Rueidis.Do(context.Background(), s.c.engine.Rueidis.B().Del().Key(keys[2]).Build()).Error())
 	second := s.c.engine.script(script.LockAcquire, keys, ownerB, "30000", "1", "", "1", "", "", "").(string)
 	a, err := strconv.ParseInt(first, 10, 64)
 	require.NoError(t, err)
@@ -230,7 +230,7 @@ func TestRenewScript_bad_keys_do_not_spoil_the_rest(t *testing.T) {
 	lock, mutex, list, free := tag+"lock", tag+"mutex", tag+"list", tag+"free"
 	require.Nil(t, c.engine.script(script.LockAcquire, []string{lock, tag + "queue"}, ownerA, "30000", "1", "", "", "", "", ""))
 	require.Equal(t, "OK", c.engine.script(script.MutexSet, []string{mutex}, ownerA, "30000"))
-	require.NoError(t, c.engine.rueidis.Do(context.Background(), c.engine.rueidis.B().Rpush().Key(list).Element("x").Build()).Error())
+	require.NoError(t, c.engine.Rueidis.Do(context.Background(), c.engine.Rueidis.B().Rpush().Key(list).Element("x").Build()).Error())
 	keys := []string{list, lock, free, mutex, mutex, lock}
 	var args []string
 	for _, where := range []string{"hash", "hash", "hash", "string", "hash"} {

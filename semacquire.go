@@ -17,16 +17,16 @@ import (
 
 // acquire implements Acquire and TryAcquire.
 func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int, settings []setting) error {
-	r, err := newRequest(s.client.config.Lease, waits, settings)
+	r, err := newRequest(s.client.Config.Lease, waits, settings)
 	if err = errors.Join(s.names.Invalid, err, checkNumber("%d permits", n, 1)); err == nil {
 		err = s.begin(ctx)
 	}
 	if err != nil {
 		return s.notBegun(ctx, verb, n, err)
 	}
-	defer s.client.done()
+	defer s.client.Done()
 	began := time.Now()
-	r.parent = s.client.reporter.Parent(ctx)
+	r.parent = s.client.Reporter.Parent(ctx)
 	ctx, cancel := r.bound(ctx)
 	defer cancel()
 	each := &semAcquisition{Semaphore: s, objectWait: objectWait{&s.synchronizer}, request: &r, semWaiter: semWaiter{count: n}}
@@ -87,18 +87,18 @@ func (s *semAcquisition) wait(ctx context.Context) error {
 
 // waitIn waits in the line with a key.
 func (s *semAcquisition) waitIn(ctx context.Context, key line.Key) error {
-	s.line, s.queue = s.client.semLines().Use(key), s.client.waitQueues.Use(key)
+	s.line, s.queue = s.client.semLines().Use(key), s.client.Lines.Use(key)
 	s.semWaiter = semWaiter{count: s.count, moved: make(chan struct{}), wake: s.queue.WakeFront}
 	defer s.queue.Done()
 	defer s.client.semLines().Done(key)
 	var mark line.Mark
 	defer mark.End()
-	err := s.line.enter(ctx, s.client.closing, &s.semWaiter, func() { mark.BeginFor(s.client.waiting.Counts, s) })
+	err := s.line.enter(ctx, s.client.Closing, &s.semWaiter, func() { mark.BeginFor(s.client.Waiting.Counts, s) })
 	switch {
 	case err != nil:
 		err = s.queue.WaitError(ctx, err, nil)
 	case !s.line.received(&s.semWaiter):
-		err = s.client.waiting.InFront(ctx, s.queue, s, &mark)
+		err = s.client.Waiting.InFront(ctx, s.queue, s, &mark)
 	}
 	left, passed := s.line.leave(&s.semWaiter)
 	if left != nil {
@@ -130,7 +130,7 @@ func (s *semAcquisition) Attempt(ctx context.Context, round int) (left time.Dura
 	s.observeAttempt(s.request.parent, s.count, err)
 	switch {
 	case err == nil:
-		s.line.granted(s.count, s.client.config.Turn)
+		s.line.granted(s.count, s.client.Config.Turn)
 		s.queue.HadPermits()
 		fallthrough
 	case script.IsToBeUndone(err):
@@ -166,8 +166,8 @@ func (s *semAcquisition) takePlace() *semPlace {
 // Pause implements [line.Attempter]. Others that know no queue release permits with a message on the channel of the
 // semaphore.
 func (s *semAcquisition) Pause(q *line.Line, _ int, left time.Duration) time.Duration {
-	q.Subscribe(s.client.notifier, s.names.Channel, line.PresenceChannel(s.names.Key))
-	pause := pauseUntil(left, s.client.pollPause())
+	q.Subscribe(s.client.Notifier, s.names.Channel, line.PresenceChannel(s.names.Key))
+	pause := pauseUntil(left, s.client.PollPause())
 	if p := s.line.place; p != nil {
 		return p.restFor(pause)
 	}
@@ -176,7 +176,7 @@ func (s *semAcquisition) Pause(q *line.Line, _ int, left time.Duration) time.Dur
 
 // keepPassed gives passed permits back if the client was closed in the meantime.
 func (s *semAcquisition) keepPassed() error {
-	if !async.IsClosed(s.client.closing) {
+	if !async.IsClosed(s.client.Closing) {
 		return nil
 	}
 	s.sendLater(func(o *undo.Operation) script.Call { return s.release(o, "release", s.count, "") })

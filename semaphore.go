@@ -120,7 +120,7 @@ func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
 // that the semaphore does not exist. The other errors are ErrUnavailable, ErrClosed, ErrWrongKind,
 // ErrInvalid for a bad name, and a *rueidis.RedisError if the server refuses.
 func (s *Semaphore) Drain(ctx context.Context) (int, error) {
-	a, err := s.perform(ctx, s.client.closing, "drain", func(o *undo.Operation) script.Call {
+	a, err := s.perform(ctx, s.client.Closing, "drain", func(o *undo.Operation) script.Call {
 		return script.NewCall(script.SemDrain, []string{s.names.Key, o.Record, s.kindKey()}, o.Number)
 	}, func(o *undo.Operation) script.Call { return s.undo(o, "") }, false)
 	if err != nil {
@@ -150,7 +150,7 @@ func (c *permitCount) served(cmd transport.Command, o *undo.Operation, what stri
 	if o != nil {
 		record, number = o.Record, o.Number
 	}
-	args := []string{number, what, script.MillisText(max(c.client.config.StaleWaiterTimeout/5, time.Millisecond)), c.client.publish, c.names.Channel}
+	args := []string{number, what, script.MillisText(max(c.client.Config.StaleWaiterTimeout/5, time.Millisecond)), c.client.Publish, c.names.Channel}
 	return script.NewCall(cmd, append([]string{c.names.Key, c.secondKey, record, c.kindKey()}, c.names.SemQueueKeys()...),
-		append(c.client.inbox.ChannelArgs(args, c.names.Key), more...)...)
+		append(c.client.Inbox.ChannelArgs(args, c.names.Key), more...)...)
 }

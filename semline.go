@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/inbox"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 )
@@ -48,13 +49,13 @@ type semWaiter struct {
 // semLines are the lines of a client.
 type semLines = line.Used[line.Key, semLine]
 
-func newSemLines(c *engine) any {
-	c.inbox.Register(inbox.Calls, c.leaveQueueFor)
+func newSemLines(c *engine) *semLines {
+	c.Inbox.Register(inbox.Calls, c.leaveQueueFor)
 	return line.NewUsed(func(*semLines, line.Key) *semLine { return &semLine{} })
 }
 
 func (c *engine) semLines() *semLines {
-	return c.kindState(keyspace.KindSemaphore, func() any { return newSemLines(c) }).(*semLines)
+	return core.KindState(c.Parts, keyspace.KindSemaphore, func() (*semLines, func()) { return newSemLines(c), nil })
 }
 
 // enter returns when the waiter is in front, or has received permits. It calls waits if there are others before it.

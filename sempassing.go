@@ -13,12 +13,12 @@ import (
 
 // passOn passes permits to the first waiters of this client, and returns how many are left.
 func (s *Semaphore) passOn(n int) (left int) {
-	if s.names.Invalid != nil || n < 1 || s.client.begin(context.Background()) != nil {
+	if s.names.Invalid != nil || n < 1 || s.client.Begin(context.Background()) != nil {
 		return n
 	}
-	defer s.client.done()
+	defer s.client.Done()
 	key := line.Key{Kind: keyspace.KindSemaphore, Key: s.names.Key}
-	l, standing := s.client.semLines().Known(key), s.client.waitQueues.Known(key).Standing()
+	l, standing := s.client.semLines().Known(key), s.client.Lines.Known(key).Standing()
 	if l == nil || standing == line.Even {
 		return n
 	}
@@ -35,11 +35,11 @@ func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int)
 		l.returns(n)
 	}
 	isShort := ""
-	q := s.client.waitQueues.Known(key)
+	q := s.client.Lines.Known(key)
 	if q.Standing() == line.Short {
 		isShort = "1"
 	}
-	a, err := s.sendUntilDone(s.client.sender.Detached(ctx), verb, func(o *undo.Operation) script.Call {
+	a, err := s.sendUntilDone(s.client.Sender.Detached(ctx), verb, func(o *undo.Operation) script.Call {
 		return s.release(o, how, n, isShort)
 	})
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int)
 
 // observeReleased tells the observer that permits were released.
 func (s *Semaphore) observeReleased(ctx context.Context, n int) {
-	s.client.reporter.Observe(s.client.reporter.Parent(ctx), report.Event{Type: report.Released, Kind: s.kind, Name: s.names.Name, Count: n})
+	s.client.Reporter.Observe(s.client.Reporter.Parent(ctx), report.Event{Type: report.Released, Kind: s.kind, Name: s.names.Name, Count: n})
 }
 
 // endTurns makes permits that are passed on return to the server, because the semaphore has changed.

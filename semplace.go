@@ -40,7 +40,7 @@ type semPlace struct {
 
 // newPlace makes a place, with the ticket of an earlier one or "".
 func (s *Semaphore) newPlace(count int, waits bool, ticket string, wake func()) *semPlace {
-	p := &semPlace{Semaphore: s, op: s.client.sessions.Begin(s.names.Key), count: count, waits: waits, ticket: ticket, wake: wake}
+	p := &semPlace{Semaphore: s, op: s.client.Sessions.Begin(s.names.Key), count: count, waits: waits, ticket: ticket, wake: wake}
 	if waits {
 		p.slot = inbox.NewSlot(s.names.Key, p.queueName(), p)
 	}
@@ -48,7 +48,7 @@ func (s *Semaphore) newPlace(count int, waits bool, ticket string, wake func()) 
 }
 
 // queueName is its name in the queue, and entry its entry.
-func (p *semPlace) queueName() string { return p.client.id + ":" + p.op.Number }
+func (p *semPlace) queueName() string { return p.client.ID + ":" + p.op.Number }
 func (p *semPlace) entry() string     { return p.queueName() + " " + strconv.Itoa(p.count) }
 
 // Signal implements [inbox.Recipient], as do the following methods: whatever it hears, the front asks.
@@ -66,14 +66,14 @@ func (p *semPlace) Granted(int64, string) bool { return false }
 // ask asks the server for the permits. A waiter that is refused has its place in the queue from then on, and listens
 // for its call.
 func (p *semPlace) ask(ctx context.Context) error {
-	p.op.Began, p.refusal, p.left, p.rests = p.client.clock(), nil, -1, time.Time{}
+	p.op.Began, p.refusal, p.left, p.rests = p.client.Clock(), nil, -1, time.Time{}
 	if p.waits {
-		p.client.inbox.ExpectIfKnown(&p.slot)
+		p.client.Inbox.ExpectIfKnown(&p.slot)
 	}
 	c := p.call()
-	terms := transport.Terms{Patience: p.client.sender.Patience, Waits: p.waits}
-	a, err := p.client.sender.CallOn(ctx, p.client.closing, terms, c.Cmd, c.Keys, c.Args)
-	if err == nil && p.client.confirmCalls != nil && script.Granted(a) {
+	terms := transport.Terms{Patience: p.client.Sender.Patience, Waits: p.waits}
+	a, err := p.client.Sender.CallOn(ctx, p.client.Closing, terms, c.Cmd, c.Keys, c.Args)
+	if err == nil && p.client.Replication != nil && script.Granted(a) {
 		a, err = p.client.confirm(ctx, a, c)
 	}
 	if !p.doubt && (a.Doubt || transport.StoppedHalfWay(err)) {
@@ -85,7 +85,7 @@ func (p *semPlace) ask(ctx context.Context) error {
 	case a.Message.IsArray():
 		p.refusal = p.readRefusal(a)
 		return p.refusal
-	case async.IsClosed(p.client.closing):
+	case async.IsClosed(p.client.Closing):
 		p.doubt = true // it has to be given back
 		return fault.ErrClosed
 	}
@@ -96,7 +96,7 @@ func (p *semPlace) ask(ctx context.Context) error {
 func (p *semPlace) call() script.Call {
 	bar, poll := "", ""
 	if p.waits {
-		bar, poll = p.client.staleMS, p.client.inbox.PollText(p.names.Key, p.refused)
+		bar, poll = p.client.StaleMS, p.client.Inbox.PollText(p.names.Key, p.refused)
 	}
 	return p.served(script.SemAcquire, p.op, p.entry(), bar, p.ticket, poll)
 }
@@ -115,7 +115,7 @@ func (p *semPlace) readRefusal(a transport.Answer) error {
 	if len(place) == 3 && (p.left < 0 || script.FromMillis(place[2]) < p.left) { // it polls
 		p.left = script.FromMillis(place[2])
 	}
-	p.client.inbox.Listen(&p.slot)
+	p.client.Inbox.Listen(&p.slot)
 	p.aside = place[1] == permitsAside
 	p.queued = p.queued || !p.aside
 	return err
@@ -131,7 +131,7 @@ func (p *semPlace) restFor(d time.Duration) time.Duration {
 }
 
 // isUsedUp reports whether the server may soon forget whether it has executed the operation.
-func (p *semPlace) isUsedUp() bool { return p.doubt && p.client.clock().Since(p.since) > undo.Memory/2 }
+func (p *semPlace) isUsedUp() bool { return p.doubt && p.client.Clock().Since(p.since) > undo.Memory/2 }
 
 // conclude ends the operation after its last answer, and returns the error of the acquisition.
 func (p *semPlace) conclude(err error) error {
@@ -140,7 +140,7 @@ func (p *semPlace) conclude(err error) error {
 		p.ends()
 		return nil
 	case script.IsToBeUndone(err):
-		p.client.inbox.Forget(&p.slot)
+		p.client.Inbox.Forget(&p.slot)
 		if p.undoNow() {
 			return err
 		}
@@ -154,7 +154,7 @@ func (p *semPlace) conclude(err error) error {
 
 // ends ends an operation that has its permits, or that the server has refused.
 func (p *semPlace) ends() {
-	p.client.inbox.Forget(&p.slot)
+	p.client.Inbox.Forget(&p.slot)
 	p.op.Done()
 }
 
@@ -164,7 +164,7 @@ func (p *semPlace) settle() {
 		p.ends()
 		return
 	}
-	p.client.inbox.Forget(&p.slot)
+	p.client.Inbox.Forget(&p.slot)
 	p.op.FollowUp = p.undo(p.op, p.entry())
 	p.op.SettleLater()
 }
@@ -182,8 +182,8 @@ func (c *engine) leaveQueueFor(key, entry string) {
 	names.Channel = semaphoreChannel(key)
 	s := (*Client)(c.handle).NewSemaphore("")
 	s.names, s.secondKey = names, keyspace.TotalKey(keyspace.Tag(key))
-	c.sender.Background(func() {
-		c.undo.Add(strayEntry{s, entry}, undo.Plan{Key: key, Lease: c.config.StaleWaiterTimeout})
+	c.Sender.Background(func() {
+		c.Undo.Add(strayEntry{s, entry}, undo.Plan{Key: key, Lease: c.Config.StaleWaiterTimeout})
 	})
 }
 
@@ -197,6 +197,6 @@ type strayEntry struct {
 // Undo implements [undo.Undoable].
 func (e strayEntry) Undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
 	c := e.undo(nil, e.entry)
-	_, err := e.client.sender.Call(ctx, stop, c.Cmd, c.Keys, c.Args)
+	_, err := e.client.Sender.Call(ctx, stop, c.Cmd, c.Keys, c.Args)
 	return transport.Classify(err)
 }

@@ -23,14 +23,14 @@ const (
 func askShape(t *testing.T, c *Client, line, key string) bool {
 	t.Helper()
 	script := lua.Text("shared/shape_token") + line
-	yes, err := c.engine.rueidis.Do(context.Background(), c.engine.rueidis.B().Eval().Script(script).Numkeys(1).Key(key).Build()).AsBool()
+	yes, err := c.engine.Rueidis.Do(context.Background(), c.engine.Rueidis.B().Eval().Script(script).Numkeys(1).Key(key).Build()).AsBool()
 	require.NoError(t, err)
 	return yes
 }
 
 func store(t *testing.T, c *Client, words ...string) {
 	t.Helper()
-	require.NoError(t, c.engine.rueidis.Do(context.Background(), c.engine.rueidis.B().Arbitrary(words...).Build()).Error())
+	require.NoError(t, c.engine.Rueidis.Do(context.Background(), c.engine.Rueidis.B().Arbitrary(words...).Build()).Error())
 }
 
 const anOwner = "11111111-1111-4111-8111-111111111111:7"
@@ -126,7 +126,7 @@ func TestForcedReleaseChecksTheKind(t *testing.T) {
 		{anOwner, "1", "name", "Ann"}, {anOwner, "Ann"}, {"mode", "read", anOwner, "1"}, {"name", "Ann"},
 	} {
 		c := newTestClient(t, Options{})
-		names, err := c.engine.config.naming().Keys(uniqueName(t, c))
+		names, err := c.engine.Config.Naming().Keys(uniqueName(t, c))
 		require.NoError(t, err)
 		store(t, c, append([]string{"HSET", names.Key}, content...)...)
 		before := c.engine.hash(t, names.Key)

@@ -16,7 +16,7 @@ func (o *ownership) nest(p *primitive, under *holdState) *ownership {
 
 // nested makes an ownership that reads, under the name of an owner that writes.
 func (r *registry) nested(p *primitive, writer *ownership) *ownership {
-	o := r.build(p, writer.owner(), r.client.number(), false)
+	o := r.build(p, writer.owner(), r.client.Number(), false)
 	o.sibling = writer
 	r.replace(ownedName{p.names.Key, p.spec.side, o.owner()}, o)
 	return o

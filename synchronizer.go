@@ -32,7 +32,7 @@ func (o *synchronizer) refuseWholeTag(what string) {
 }
 
 func newSynchronizer(c *engine, kind keyspace.Kind, name string, channel func(key string) string) synchronizer {
-	names, err := c.config.naming().Keys(name)
+	names, err := c.Config.Naming().Keys(name)
 	if err == nil {
 		names.Channel = channel(names.Key)
 	}
@@ -50,14 +50,14 @@ func (o *synchronizer) begin(ctx context.Context) error {
 	if o.names.Invalid != nil {
 		return o.names.Invalid
 	}
-	return o.client.begin(ctx)
+	return o.client.Begin(ctx)
 }
 
 // notBegun returns the error of a call that begin has refused. Only a context that has ended is worth an event.
 func (o *synchronizer) notBegun(ctx context.Context, verb string, count int, err error) error {
 	err = fault.Op(verb, o.names.Name, err)
 	if fault.IsContextEnd(err) {
-		o.observeCall(o.client.reporter.Parent(ctx), report.GaveUp, count, time.Now(), err)
+		o.observeCall(o.client.Reporter.Parent(ctx), report.GaveUp, count, time.Now(), err)
 	}
 	return err
 }
@@ -67,8 +67,8 @@ func (o *synchronizer) send(ctx context.Context, c script.Call) (transport.Answe
 	if err := o.begin(ctx); err != nil {
 		return transport.Answer{}, err
 	}
-	defer o.client.done()
-	return o.client.send(ctx, c)
+	defer o.client.Done()
+	return o.client.Send(ctx, c)
 }
 
 // query is send with an error for the program. It changes nothing, so its outcome is never unknown.
@@ -99,7 +99,7 @@ func mayStillRun(err error) bool {
 
 // sendLater leaves an operation that counts once to the background.
 func (o *synchronizer) sendLater(build func(*undo.Operation) script.Call) {
-	each := o.client.sessions.Begin(o.names.Key)
+	each := o.client.Sessions.Begin(o.names.Key)
 	each.FollowUp = build(each)
 	each.SettleLater()
 }
@@ -121,12 +121,12 @@ func (o *synchronizer) perform(
 	if err := o.begin(ctx); err != nil {
 		return transport.Answer{}, fault.Op(verb, o.names.Name, err)
 	}
-	defer o.client.done()
-	each := o.client.sessions.Begin(o.names.Key)
+	defer o.client.Done()
+	each := o.client.Sessions.Begin(o.names.Key)
 	c := build(each)
 	each.FollowUp = settle(each)
 	always = always && ctx.Err() == nil
-	a, err := o.client.sender.Call(ctx, stop, c.Cmd, c.Keys, c.Args)
+	a, err := o.client.Sender.Call(ctx, stop, c.Cmd, c.Keys, c.Args)
 	switch {
 	case err == nil:
 		each.Done()
@@ -167,8 +167,8 @@ func (objectWait) Recipient() line.Recipient { return nil }
 
 // Pause implements [line.Attempter]. The call relies on the channel of the object.
 func (w objectWait) Pause(q *line.Line, _ int, left time.Duration) time.Duration {
-	q.Subscribe(w.object.client.notifier, w.object.names.Channel)
-	return pauseUntil(left, w.object.client.pollPause())
+	q.Subscribe(w.object.client.Notifier, w.object.names.Channel)
+	return pauseUntil(left, w.object.client.PollPause())
 }
 
 // timeToLive returns the TTL among the options of a call that sets something, as text in ms.
@@ -197,12 +197,12 @@ func (o *synchronizer) observeCall(parent *context.Context, got report.EventType
 	if err != nil {
 		e.Type = report.GaveUp
 	}
-	o.client.reporter.Observe(parent, e)
+	o.client.Reporter.Observe(parent, e)
 }
 
 // observeAttempt reports one attempt to acquire count permits.
 func (o *synchronizer) observeAttempt(parent *context.Context, count int, err error) {
 	if parent != nil {
-		o.client.reporter.Observe(parent, report.Event{Type: report.Attempt, Kind: o.kind, Name: o.names.Name, Count: count, Err: script.Returned(err)})
+		o.client.Reporter.Observe(parent, report.Event{Type: report.Attempt, Kind: o.kind, Name: o.names.Name, Count: count, Err: script.Returned(err)})
 	}
 }

@@ -20,16 +20,16 @@ func (o *ownership) undoLater(delay, granted time.Duration) {
 	o.mu.Lock()
 	plan := undo.Plan{
 		Key: o.lock.names.Key, Delay: delay, Lease: granted,
-		Late:       granted < lease.Permanent && o.doubt.mayComeLate(o.lock.client.clock(), max(granted, o.span())), // else a mark stops it
+		Late:       granted < lease.Permanent && o.doubt.mayComeLate(o.lock.client.Clock(), max(granted, o.span())), // else a mark stops it
 		Generation: o.doubt.sentIn(),
 	}
 	dead := o.phase == over
 	o.mu.Unlock()
 	if dead {
-		o.lock.client.undo.Add(o.lastRelease(), plan)
+		o.lock.client.Undo.Add(o.lastRelease(), plan)
 		return
 	}
-	o.lock.client.undo.Add(o, plan)
+	o.lock.client.Undo.Add(o, plan)
 }
 
 // Undo implements [undo.Undoable].
@@ -92,16 +92,16 @@ func (r *lastRelease) Undo(ctx context.Context, stop <-chan struct{}) transport.
 	c := r.lock.client
 	release := r.call
 	if r.kept != nil {
-		release = release.Keeping(r.kept.KeptFor(c.clock()))
+		release = release.Keeping(r.kept.KeptFor(c.Clock()))
 	}
-	a, err := c.sender.Call(ctx, stop, release.Cmd, release.Keys, release.Args)
+	a, err := c.Sender.Call(ctx, stop, release.Cmd, release.Keys, release.Args)
 	switch {
 	case transport.HasCode(err, "WRONGTYPE"): // another object has taken the place of the lock
 		return transport.Answered
 	case err != nil:
 		return transport.Classify(err)
 	case !r.lock.spec.party && script.Freed(a): // that a party has left is not an undo
-		c.reporter.Observe(nil, r.lock.event(report.Undone, r.number, r.owner))
+		c.Reporter.Observe(nil, r.lock.event(report.Undone, r.number, r.owner))
 	}
 	return transport.Answered
 }

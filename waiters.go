@@ -54,7 +54,7 @@ type Waiter struct {
 // waits for a lock that is not fair is Mine for each of its goroutines, and By is the owner of the first of
 // them. The errors are those of FairLock.Waiters.
 func (c *Client) Waiters(ctx context.Context, name string) ([]Waiter, error) {
-	names, _ := c.engine.config.naming().Keys(name)
+	names, _ := c.engine.Config.Naming().Keys(name)
 	return c.engine.waiters(ctx, names, (*engine).allWaiters)
 }
 
@@ -63,12 +63,12 @@ func (c *engine) waiters(ctx context.Context, names *keyspace.Keys, read func(*e
 	const verb = "waiters"
 	err := names.Invalid
 	if err == nil {
-		err = c.begin(ctx)
+		err = c.Begin(ctx)
 	}
 	if err != nil {
 		return nil, fault.Op(verb, names.Name, err)
 	}
-	defer c.done()
+	defer c.Done()
 	all, err := read(c, ctx, names)
 	if err != nil {
 		return nil, fault.Op(verb, names.Name, err)
@@ -123,7 +123,7 @@ func (c *engine) permitWaiters(ctx context.Context, names *keyspace.Keys) ([]Wai
 func (c *engine) readQueue(ctx context.Context, names *keyspace.Keys, kind keyspace.Kind, read script.Call) (all []Waiter, err error) {
 	err = script.Pages(func(positions []string) (size int64, err error) {
 		read.Args = positions
-		a, err := c.send(ctx, read)
+		a, err := c.Send(ctx, read)
 		if err != nil {
 			return 0, c.wrongKind(ctx, names, kind, err)
 		}
@@ -173,9 +173,9 @@ const leftLongAgo = 10 * 365 * 24 * 3600 * 1000
 // describeWaiters adds labels to waiters, and marks those of this client.
 func (c *engine) describeWaiters(ctx context.Context, all []Waiter) {
 	named := c.registry.named()
-	labels.DescribeEach(ctx, c.labels, 0, [][]Waiter{all}, func(w Waiter) identity.Owner { return identity.Owner(w.Owner) }, func(w *Waiter, d labels.Description) {
+	labels.DescribeEach(ctx, c.Labels, 0, [][]Waiter{all}, func(w Waiter) identity.Owner { return identity.Owner(w.Owner) }, func(w *Waiter, d labels.Description) {
 		record, _ := identity.Owner(w.Owner).Record()
 		w.Label, w.By = d.Label, Owner(named[identity.Owner(w.Owner)])
-		w.Mine = !w.By.IsZero() || record == identity.RecordOfClient(c.id)
+		w.Mine = !w.By.IsZero() || record == identity.RecordOfClient(c.ID)
 	})
 }

@@ -12,7 +12,7 @@ package latchkey
 // [Client.Waiters] lists the waiters of one object in all processes.
 func (c *Client) Waiting() map[Kind]int {
 	now := map[Kind]int{}
-	for kind, n := range c.engine.waiting.Counts.Now {
+	for kind, n := range c.engine.Waiting.Counts.Now {
 		now[Kind(kind)] = n
 	}
 	return now

@@ -8,6 +8,7 @@
 //	base      | keyspace | the keys and channels of an object, and their slots in a cluster
 //	base      | lease    | stamps of both clocks, leases and their bounds: how long the client can rely on a hold
 //	transport |          | sending commands to servers, and repeating them
+//	engine    | core     | what the objects of a client share: settings, connections, lines, and the beginning and the end of calls
 //	engine    | hold     | the handle of a hold, the contexts for the work under it, and what else ends with it
 //	engine    | inbox    | the channel on which a client learns that it was granted a lock
 //	engine    | labels   | the label and the notes of a client, for people, on the server; those of other clients

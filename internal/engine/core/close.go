@@ -1,4 +1,4 @@
-package latchkey
+package core
 
 import (
 	"context"
@@ -10,16 +10,16 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// closeContext returns the context of a Close. It ends with the given one, unless that has ended
+// CloseContext returns the context of a Close. It ends with the given one, unless that has ended
 // before or ends because the client is closed. Its cause is the error to return.
-func (c *parts) closeContext(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+func (c *Parts) CloseContext(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	closing, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	deadline, bounded := ctx.Deadline()
 	late := ctx.Err() != nil
 	stop := context.AfterFunc(ctx, func() {
 		ended := ctx
 		if late || errors.Is(context.Cause(ctx), fault.ErrClosed) {
-			limit := c.config.RetryBudget
+			limit := c.Config.RetryBudget
 			if bounded && !late {
 				limit = min(limit, time.Until(deadline))
 			}
@@ -33,32 +33,32 @@ func (c *parts) closeContext(ctx context.Context) (context.Context, context.Canc
 	return closing, func(cause error) { stop(); cancel(cause) }
 }
 
-// startClosing reports whether this is the first call of Close.
-func (c *parts) startClosing() bool {
+// StartClosing reports whether this is the first call of Close.
+func (c *Parts) StartClosing() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if async.IsClosed(c.closing) {
+	if async.IsClosed(c.Closing) {
 		return false
 	}
-	close(c.closing)
+	close(c.Closing)
 	return true
 }
 
-// end ends the parts when no call of the program uses them any more, and all locks are released if released is true:
+// End ends the parts when no call of the program uses them any more, and all locks are released if released is true:
 // unknown outcomes are settled, helpers stop, and the last reports are delivered.
-func (c *parts) end(ctx context.Context, released bool) error {
-	c.record.Close(ctx, released)
+func (c *Parts) End(ctx context.Context, released bool) error {
+	c.Record.Close(ctx, released)
 	c.closeKindStates()
-	c.watchdog.Close()
-	c.sender.Settle(ctx) // late commands first: the undo must come after them
-	c.undo.Close(ctx)
-	c.notifier.Close()
-	c.sender.Finish()
-	transport.StopStraying(c.sender.Client)
+	c.Watchdog.Close()
+	c.Sender.Settle(ctx) // late commands first: the undo must come after them
+	c.Undo.Close(ctx)
+	c.Notifier.Close()
+	c.Sender.Finish()
+	transport.StopStraying(c.Sender.Client)
 	if c.owned {
-		c.rueidis.Close()
+		c.Rueidis.Close()
 	}
-	if err := c.reporter.Close(ctx, c.config.RetryBudget); err != nil {
+	if err := c.Reporter.Close(ctx, c.Config.RetryBudget); err != nil {
 		return fault.Op("close", "client", err)
 	}
 	return nil

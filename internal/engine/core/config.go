@@ -1,4 +1,4 @@
-package latchkey
+package core
 
 import (
 	"time"
@@ -9,8 +9,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// config is the settings of a client, checked and complete. [Options] explains the fields of the same names.
-type config struct {
+// Config is the settings of a client, checked and complete. [Options] explains the fields of the same names.
+type Config struct {
 	Lease              time.Duration
 	MaxHold            time.Duration
 	StaleWaiterTimeout time.Duration
@@ -30,12 +30,12 @@ type config struct {
 
 	// confirmation returns how replicas confirm the commands of a client, or nil if they need not. waits is how
 	// many commands may wait for the replicas of one node at once.
-	confirmation func(id string, waits int) *transport.Replication
-	clock        func() lease.Stamp // for tests, or nil for the clock of the system
+	Confirmation func(id string, waits int) *transport.Replication
+	Clock        func() lease.Stamp // for tests, or nil for the clock of the system
 }
 
-// naming says how keys are made of names.
-func (c *config) naming() keyspace.Naming {
+// Naming says how keys are made of names.
+func (c *Config) Naming() keyspace.Naming {
 	return keyspace.Naming{Prefix: c.KeyPrefix, Map: c.NameMapper}
 }
 

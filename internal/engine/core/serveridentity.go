@@ -1,4 +1,4 @@
-package latchkey
+package core
 
 import (
 	"context"
@@ -31,15 +31,15 @@ type toldIdentity struct {
 	at         time.Time
 }
 
-// serverID returns the identity that the server has told last, or "". If it is not known, or may have
+// ServerID returns the identity that the server has told last, or "". If it is not known, or may have
 // changed, the client queries it in the background.
-func (c *parts) serverID() string {
-	if c.cluster {
+func (c *Parts) ServerID() string {
+	if c.Cluster {
 		return ""
 	}
 	i := &c.serverIdentity
 	told := i.told.Load()
-	fresh := told != nil && c.topology.IsStill(told.generation) && (c.owned || time.Since(told.at) < identityAge)
+	fresh := told != nil && c.Topology.IsStill(told.generation) && (c.owned || time.Since(told.at) < identityAge)
 	if !fresh && i.querying.CompareAndSwap(false, true) {
 		go c.queryServerID()
 	}
@@ -49,16 +49,16 @@ func (c *parts) serverID() string {
 	return told.id
 }
 
-func (c *parts) queryServerID() {
+func (c *Parts) queryServerID() {
 	defer c.serverIdentity.querying.Store(false)
-	if c.begin(context.Background()) != nil {
+	if c.Begin(context.Background()) != nil {
 		return
 	}
-	defer c.done()
+	defer c.Done()
 	ctx, cancel := context.WithTimeout(context.Background(), identityPatience)
 	defer cancel()
-	told := toldIdentity{generation: c.topology.Generation(), at: time.Now()}
-	_, reply := c.sender.QueryAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	told := toldIdentity{generation: c.Topology.Generation(), at: time.Now()}
+	_, reply := c.Sender.QueryAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return client.Do(ctx, client.B().Info().Section("server").Build())
 	})
 	info, err := reply.ToString()

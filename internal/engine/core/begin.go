@@ -1,0 +1,46 @@
+package core
+
+import (
+	"context"
+
+	"github.com/latchkey-go/latchkey/internal/base/async"
+	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// Begin registers a call, which Close then waits for. It returns an error, and the call sends nothing, if Close
+// has begun or ctx has ended. Every call of the program that takes a context begins here, or in EndedBefore.
+func (c *Parts) Begin(ctx context.Context) error {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if async.IsClosed(c.Closing) {
+		return fault.ErrClosed
+	}
+	if err := EndedBefore(ctx); err != nil {
+		return err
+	}
+	c.Working.Add(1)
+	return nil
+}
+
+// EndedBefore returns the error of a call whose context has ended before it began: that of the context alone,
+// since nothing was sent and nothing is known of the server.
+func EndedBefore(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	err := fault.ContextError(ctx)
+	if fault.IsWaitOver(err) { // of a call of which this one is a step
+		return transport.Unavailable(err)
+	}
+	return err
+}
+
+// Done ends a call that Begin has registered.
+func (c *Parts) Done() { c.Working.Done() }
+
+// Send sends a call until it is answered, the client's patience is over, or Close begins.
+func (c *Parts) Send(ctx context.Context, each script.Call) (transport.Answer, error) {
+	return c.Sender.Call(ctx, c.Closing, each.Cmd, each.Keys, each.Args)
+}
