@@ -7,16 +7,16 @@ import (
 
 // observeAttempt reports one attempt.
 func (a *acquisition) observeAttempt(err error) {
-	if o := a.ownership; a.parent != nil {
+	if o := a.ownership; a.Parent != nil {
 		e := o.lock.event(report.Attempt, o.number, o.owner())
 		e.Err = script.Returned(err)
-		o.lock.client.Reporter.Observe(a.parent, e)
+		o.lock.client.Reporter.Observe(a.Parent, e)
 	}
 }
 
 // observeEnd reports the outcome of the call: a hold, possibly a re-entry, or an error.
 func (a *acquisition) observeEnd(reentry bool, err error) {
-	if a.parent == nil {
+	if a.Parent == nil {
 		return
 	}
 	c := a.lock.client
@@ -29,10 +29,10 @@ func (a *acquisition) observeEnd(reentry bool, err error) {
 			e = report.Event{Type: report.GaveUp, Kind: a.lock.spec.kind, Name: a.lock.Name()}
 		}
 		e.Err, e.Wait = err, wait
-		c.Reporter.Observe(a.parent, e)
+		c.Reporter.Observe(a.Parent, e)
 		return
 	}
 	for o := range a.each {
-		o.observeAcquired(a.parent, wait, reentry)
+		o.observeAcquired(a.Parent, wait, reentry)
 	}
 }

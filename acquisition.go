@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -19,7 +20,7 @@ import (
 // acquisition is one call that acquires a lock or re-enters a hold, with the state that lasts
 // only until the call has its hold or its error.
 type acquisition struct {
-	request
+	request.Request
 
 	lock  *acquirable
 	verb  string      // the call in words
@@ -57,30 +58,30 @@ type acquisition struct {
 
 // newAcquisition checks everything that can be checked before sending. waits is the default of
 // the verb without options.
-func (p *acquirable) newAcquisition(verb string, waits bool, settings []setting) *acquisition {
+func (p *acquirable) newAcquisition(verb string, waits bool, settings []request.Setting) *acquisition {
 	a := acquisitions.Get().(*acquisition)
 	a.lock, a.verb = p, verb
 	if a.fault = p.names.Invalid; a.fault != nil {
 		return a
 	}
 	if limit := p.client.Config.MaxHold; limit > 0 {
-		settings = append(slices.Clip(settings), setting{kind: settingOfClient, d: limit}) // others have the slice too
+		settings = append(slices.Clip(settings), request.Setting{Kind: request.OfClient, D: limit}) // others have the slice too
 	}
-	a.request, a.fault = newRequest(p.client.Config.Lease, waits, settings)
-	if a.fault == nil && a.atLeast > 0 {
+	a.Request, a.fault = request.New(p.client.Config.Lease, waits, settings)
+	if a.fault == nil && a.AtLeast > 0 {
 		a.fault = p.checkAtLeast()
 	}
-	if a.fault == nil && a.note != "" && p.client.Config.Label == "" {
+	if a.fault == nil && a.Note != "" && p.client.Config.Label == "" {
 		a.fault = fault.Invalid("Note does not apply to a client with NoLabel")
 	}
-	if a.fault == nil && !p.spec.reentrant && a.by != nil {
+	if a.fault == nil && !p.spec.reentrant && a.By != nil {
 		a.fault = fault.Invalid("By does not apply to %s, which is not re-entrant", keyspace.Noun(p.spec.family))
 	}
 	return a
 }
 
 // acquire is the only way to acquire every lock that is not composite.
-func (p *acquirable) acquire(ctx context.Context, verb string, waits bool, settings []setting) (*hold.Handle, error) {
+func (p *acquirable) acquire(ctx context.Context, verb string, waits bool, settings []request.Setting) (*hold.Handle, error) {
 	a := p.newAcquisition(verb, waits, settings)
 	h, err := a.run(ctx)
 	if err == nil && !a.wasInLine && p.spec.wait == nil {
@@ -112,10 +113,10 @@ func (a *acquisition) run(ctx context.Context) (*hold.Handle, error) {
 		return nil, a.notBegun(ctx)
 	}
 	defer c.Done()
-	a.parent = c.Reporter.Parent(ctx)
+	a.Parent = c.Reporter.Parent(ctx)
 	a.began = c.Clock() // before the deadline is set, so that a call that ran into it waited at least that long
 	given := ctx
-	ctx, cancel := a.bound(ctx)
+	ctx, cancel := a.Bound(ctx)
 	defer cancel()
 	a.noteLimit(ctx)
 	h, err := a.reenter(ctx)
@@ -123,7 +124,7 @@ func (a *acquisition) run(ctx context.Context) (*hold.Handle, error) {
 	if h == nil && err == nil {
 		defer a.unlockSendMu()
 		switch wait := a.lock.spec.wait; {
-		case !a.waits, a.ownership != nil && a.ownership.isNested(): // an owner that writes need not wait to read
+		case !a.Waits, a.ownership != nil && a.ownership.isNested(): // an owner that writes need not wait to read
 			_, err = a.Attempt(ctx, 0)
 		case wait != nil:
 			err = wait(ctx, a)
@@ -139,7 +140,7 @@ func (a *acquisition) run(ctx context.Context) (*hold.Handle, error) {
 		a.observeEnd(entered, err)
 		return nil, err
 	}
-	if a.note != "" {
+	if a.Note != "" {
 		a.attachNotes(h)
 	}
 	a.observeEnd(entered, nil)
@@ -148,9 +149,9 @@ func (a *acquisition) run(ctx context.Context) (*hold.Handle, error) {
 
 // attachNotes attaches the note of the call to its holds, which are held by then.
 func (a *acquisition) attachNotes(h *hold.Handle) {
-	h.Backend().(*holdState).attachNote(a.note)
+	h.Backend().(*holdState).attachNote(a.Note)
 	for _, o := range a.others {
-		o.holds.first.attachNote(a.note)
+		o.holds.first.attachNote(a.Note)
 	}
 }
 
@@ -158,7 +159,7 @@ func (a *acquisition) attachNotes(h *hold.Handle) {
 func (a *acquisition) notBegun(ctx context.Context) error {
 	err := fault.Op(a.verb, a.lock.Name(), a.fault)
 	if fault.IsContextEnd(a.fault) {
-		a.parent, a.began = a.lock.client.Reporter.Parent(ctx), a.lock.client.Clock()
+		a.Parent, a.began = a.lock.client.Reporter.Parent(ctx), a.lock.client.Clock()
 		a.observeEnd(false, err)
 	}
 	return err
@@ -204,7 +205,7 @@ func (a *acquisition) start() {
 // hasTime reports whether there is time to retry after trouble with the server.
 func (a *acquisition) hasTime() bool {
 	c := a.lock.client
-	return a.waits || c.Clock().Since(a.began)+transport.LongPause < c.Sender.Patience
+	return a.Waits || c.Clock().Since(a.began)+transport.LongPause < c.Sender.Patience
 }
 
 // noteDoubt remembers that the outcome of an attempt is unknown.
@@ -219,7 +220,7 @@ func (a *acquisition) noteDoubt(ans transport.Answer) {
 func (a *acquisition) conclude(err error) (*hold.Handle, error) {
 	switch {
 	case a.passed != nil:
-		a.passed.madeFor(a.parent)
+		a.passed.madeFor(a.Parent)
 		return hold.New(a.passed), nil
 	case err == nil:
 		return hold.New(&a.ownership.holds.first), nil
@@ -260,7 +261,7 @@ func (a *acquisition) undoAtOnce() bool {
 // have begun on the server. It reports whether there are any.
 func (a *acquisition) abandon() (begun bool) {
 	for o := range a.each {
-		begun = o.abandon(a.lease) || begun
+		begun = o.abandon(a.Lease) || begun
 	}
 	return begun
 }

@@ -42,8 +42,9 @@ func (a *acquisition) Attempt(ctx context.Context, round int) (left time.Duratio
 	a.noQueue, a.tooFew = ans.KeysOmitted != nil, errors.Is(err, fault.ErrNotReplicated)
 	left = -1
 	switch {
+	case err != nil && a.AwaitsSet():
+		err = script.AwaitsSet(err)
 	case err != nil:
-		err = a.waitForSet(err)
 	case script.Granted(ans):
 		err = a.accept(ans)
 	default:
@@ -64,13 +65,13 @@ func (a *acquisition) protocol() attemptProtocol {
 // acquireArgs returns the first arguments of all scripts that acquire a hash.
 func (a *acquisition) acquireArgs(count int) []string {
 	o := a.ownership
-	return append(a.argsBuffer(), o.wire, o.lock.client.LeaseText(a.lease), strconv.Itoa(count), o.guestID(), o.lock.client.TokenFloor)
+	return append(a.argsBuffer(), o.wire, o.lock.client.LeaseText(a.Lease), strconv.Itoa(count), o.guestID(), o.lock.client.TokenFloor)
 }
 
 // send adds count holds on the server.
 func (a *acquisition) send(ctx context.Context, count, round int) (transport.Answer, error) {
 	o := a.ownership
-	on := o.noteCount(count, a.waits)
+	on := o.noteCount(count, a.Waits)
 	call := a.protocol().acquireCall(a, count, round)
 	ans, err := o.lock.client.Sender.CallOn(ctx, o.lock.client.Closing, on, call.Cmd, call.Keys, call.Args)
 	if err == nil && ans.Plain && ans.Null {
@@ -109,12 +110,12 @@ func (a *acquisition) accept(ans transport.Answer) error {
 		return fault.ErrClosed
 	}
 	now := c.Clock()
-	if a.lease-lease.Margin(a.lease) <= now.Since(ans.Sent) {
+	if a.Lease-lease.Margin(a.Lease) <= now.Since(ans.Sent) {
 		a.markUnwanted()
 		return transport.Unavailable(errLate)
 	}
 	for o := range a.each {
-		o.begin(&a.request, ans, now)
+		o.begin(&a.Request, ans, now)
 	}
 	return nil
 }

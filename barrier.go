@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 )
 
 // Barrier lets a fixed number of parties wait for each other, again and again, like Java's
@@ -38,7 +39,7 @@ type Barrier struct {
 func (c *Client) NewBarrier(name string, parties int) *Barrier {
 	o := newSynchronizer(c.engine, keyspace.KindBarrier, name, barrierChannel)
 	o.refuseWholeTag("a barrier")
-	o.names.Invalid = errors.Join(o.names.Invalid, checkNumber("%d parties", parties, 1))
+	o.names.Invalid = errors.Join(o.names.Invalid, request.CheckNumber("%d parties", parties, 1))
 	tag := keyspace.Tag(o.names.Key)
 	b := &Barrier{synchronizer: o, n: parties, waiting: "latchkey_barrier_waiting:" + tag, past: "latchkey_barrier_past:" + tag}
 	names := keyspace.OfKey(name, b.waiting)
@@ -122,7 +123,7 @@ func (b *Barrier) Await(ctx context.Context, options ...BarrierOption) (Arrival,
 // beginParty begins a call with a new party. Unless it fails, the caller ends the call with
 // client.done.
 func (b *Barrier) beginParty(ctx context.Context, verb, stage string, options []BarrierOption) (*barrierAwaiter, error) {
-	r, err := newRequest(b.client.Config.Lease, true, settingsOf(options))
+	r, err := request.New(b.client.Config.Lease, true, settingsOf(options))
 	if err = errors.Join(b.names.Invalid, err); err == nil {
 		err = b.begin(ctx)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
@@ -38,7 +39,7 @@ type barrierAwaiter struct {
 
 	verb      string
 	stage     string // as in lua/barrier/state.lua, or ""
-	request   *request
+	request   *request.Request
 	ownership *ownership      // named after the party
 	sent      *undo.Operation // the arrival, or the first of a Do
 	doubt     bool            // the arrival was sent and may be executed
@@ -53,7 +54,7 @@ var barrierSpec = &spec{kind: keyspace.KindBarrier, family: keyspace.KindBarrier
 	protocol: barrierProtocol{}, renew: script.BarrierRenew, renewals: renewal.MostInBatch, party: true,
 	lost: wakeParties}
 
-func (b *Barrier) newParty(verb, stage string, r *request) *barrierAwaiter {
+func (b *Barrier) newParty(verb, stage string, r *request.Request) *barrierAwaiter {
 	return &barrierAwaiter{
 		Barrier: b, objectWait: objectWait{&b.synchronizer}, verb: verb, stage: stage, request: r,
 		ownership: b.client.registry.fresh(b.waitingSet), sent: b.client.Sessions.Begin(b.names.Key),
@@ -63,7 +64,7 @@ func (b *Barrier) newParty(verb, stage string, r *request) *barrierAwaiter {
 // meet is one generation, from the arrival a to the end, and reports its outcome.
 func (p *barrierAwaiter) meet(ctx context.Context, a line.Attempter) error {
 	began, parent := time.Now(), p.client.Reporter.Parent(ctx)
-	bounded, cancel := p.request.bound(ctx)
+	bounded, cancel := p.request.Bound(ctx)
 	defer cancel()
 	err := p.arrive(bounded, a)
 	if err == nil && p.view.how == barrierWaiting {
@@ -237,7 +238,7 @@ func (p *barrierAwaiter) leave(ctx context.Context, why string, err error) error
 func (p *barrierAwaiter) leaveLater(c script.Call, err error) error {
 	if p.known {
 		left := &lastRelease{lock: p.waitingSet, number: p.ownership.number, owner: p.ownership.owner(), call: c}
-		p.client.Undo.Add(left, undo.Plan{Key: p.names.Key, Lease: p.request.lease})
+		p.client.Undo.Add(left, undo.Plan{Key: p.names.Key, Lease: p.request.Lease})
 	} else {
 		p.sent.FollowUp = c
 		p.sent.SettleLater()
@@ -274,7 +275,7 @@ func reasonToLeave(err error) string {
 // arriving returns the command with which the party arrives.
 func (p *barrierAwaiter) arriving() script.Call {
 	return script.NewCall(script.BarrierArrive, append(p.all(), p.sent.Record),
-		p.sent.Number, p.ownership.wire, strconv.Itoa(p.n), p.client.LeaseText(p.request.lease), p.client.Publish, p.names.Channel,
+		p.sent.Number, p.ownership.wire, strconv.Itoa(p.n), p.client.LeaseText(p.request.Lease), p.client.Publish, p.names.Channel,
 		strconv.FormatInt(p.lastOver.Load(), 10), p.stage)
 }
 

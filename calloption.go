@@ -4,12 +4,13 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 )
 
 // A LockOption is an option of an acquisition that may wait: [Wait], [Lease], [MaxHold], [AtLeast], [By] or
 // [Note].
 type LockOption interface {
-	setting() setting
+	setting() request.Setting
 	forLock()
 }
 
@@ -22,13 +23,13 @@ type TryLockOption interface {
 
 // An AcquireOption is an option of [Semaphore.Acquire]: [Wait] or [AwaitSet].
 type AcquireOption interface {
-	setting() setting
+	setting() request.Setting
 	forAcquire()
 }
 
 // A PermitOption is an option of [PermitSemaphore.Acquire]: [Wait], [AwaitSet], [Lease], [MaxHold] or [Note].
 type PermitOption interface {
-	setting() setting
+	setting() request.Setting
 	forPermit()
 }
 
@@ -40,19 +41,19 @@ type TryPermitOption interface {
 
 // An AwaitOption is an option of [CountDownLatch.Await]: [Wait], [AwaitSet] or [UnsetIsOpen].
 type AwaitOption interface {
-	setting() setting
+	setting() request.Setting
 	forAwait()
 }
 
 // A BarrierOption is an option of [Barrier.Await]: [Wait].
 type BarrierOption interface {
-	setting() setting
+	setting() request.Setting
 	forBarrier()
 }
 
 // A SetOption is an option of a call that sets the permits of a semaphore or the count of a latch: [TTL].
 type SetOption interface {
-	setting() setting
+	setting() request.Setting
 	forSet()
 }
 
@@ -86,18 +87,18 @@ type AwaitSetOption interface {
 
 // Wait bounds how long an acquisition waits, in addition to its context. It does not bound the work under the
 // lock. d must be positive: a call that must not wait at all is TryLock or TryAcquire.
-func Wait(d time.Duration) WaitOption { return setting{kind: settingWait, d: d} }
+func Wait(d time.Duration) WaitOption { return option{Kind: request.Wait, D: d} }
 
 // Lease gives the hold a fixed lease: it is not renewed, and the hold is lost when d has passed. Fractions of a
 // millisecond are rounded up. On a re-entry, the lease can only lengthen that of the outer hold. Only a permit
 // may have the lease NoExpiry, which does not end: if its holder crashes, the permit is gone for good.
-func Lease(d time.Duration) LeaseOption { return setting{kind: settingLease, d: d} }
+func Lease(d time.Duration) LeaseOption { return option{Kind: request.Lease, D: d} }
 
 // MaxHold limits a renewed hold to d: the key ends on the server after d, and the contexts of the hold end with
 // ErrMaxHold a drift margin before that. On an outermost hold the limit also binds all re-entries; on a
 // re-entry it binds that hold alone. With [Lease], which must not be longer, it limits what [Hold.Extend] can
 // reach.
-func MaxHold(d time.Duration) LeaseOption { return setting{kind: settingMaxHold, d: d} }
+func MaxHold(d time.Duration) LeaseOption { return option{Kind: request.MaxHold, D: d} }
 
 // AtLeast keeps the lock taken for at least d, even after Unlock, [Client.Close] or a crash. Until then nobody
 // can acquire it, including the former owner. Use it for work that runs once in a fleet whose clocks differ,
@@ -115,7 +116,7 @@ func MaxHold(d time.Duration) LeaseOption { return setting{kind: settingMaxHold,
 //
 // If the acquisition returns an error, nothing stays taken. The option is an ErrInvalid for readers, a
 // [MultiLock], a [RedLock] and an [Election].
-func AtLeast(d time.Duration) TryLockOption { return setting{kind: settingAtLeast, d: d} }
+func AtLeast(d time.Duration) TryLockOption { return option{Kind: request.AtLeast, D: d} }
 
 // By acquires for an owner: if the owner holds the lock, the acquisition is a re-entry. With an owner that
 // another process made, the hold is that of a guest: the lock is free when both have released it. Guests need
@@ -123,7 +124,7 @@ func AtLeast(d time.Duration) TryLockOption { return setting{kind: settingAtLeas
 // it is for. If the owner is a thread of Redisson, its lease must not be shorter than its guest's: every
 // operation of a Redisson owner sets the time of the lock to its own lease.
 func By(owner Owner) TryLockOption {
-	return setting{kind: settingBy, owner: identity.Owner(owner)}
+	return option{Kind: request.By, Owner: identity.Owner(owner)}
 }
 
 // Note attaches a text for people to a hold, such as "order 42". [Client.Inspect], the lists of the
@@ -140,74 +141,51 @@ func By(owner Owner) TryLockOption {
 // latest note counts. In a lock of several members, each member has the note. A guest, which enters
 // [By] the owner of another client, cannot have one: that is an ErrInvalid. So is a note of a
 // client with [NoLabel].
-func Note(text string) NoteOption { return setting{kind: settingNote, note: text} }
+func Note(text string) NoteOption { return option{Kind: request.Note, Note: text} }
 
 // AwaitSet makes a call that waits for a semaphore or a latch also wait until somebody sets its permits or its
 // count, instead of failing with ErrNotSet.
-func AwaitSet() AwaitSetOption { return setting{kind: settingAwaitSet} }
+func AwaitSet() AwaitSetOption { return option{Kind: request.AwaitSet} }
 
 // TTL sets the TTL of a semaphore or a latch. When it ends, the semaphore or latch is gone.
-func TTL(d time.Duration) SetOption { return setting{kind: settingTTL, d: d} }
+func TTL(d time.Duration) SetOption { return option{Kind: request.TTL, D: d} }
 
 // UnsetIsOpen makes Await succeed if the latch is not there, as Redisson's does: Redisson has opened it, nobody
 // has set its count, it was deleted, or its TTL has ended, even during the wait. It excludes [AwaitSet].
-func UnsetIsOpen() AwaitOption { return setting{kind: settingUnsetIsOpen} }
+func UnsetIsOpen() AwaitOption { return option{Kind: request.UnsetIsOpen} }
 
-// setting implements every option. The interfaces above tell the compiler which call takes which option.
-type setting struct {
-	kind  settingKind
-	d     time.Duration
-	owner identity.Owner
-	n     int
-	note  string
-}
+// option implements every option. The interfaces above tell the compiler which call takes which option.
+type option request.Setting
 
-type settingKind int
+func (o option) setting() request.Setting { return request.Setting(o) }
 
-const (
-	settingWait settingKind = iota + 1
-	settingLease
-	settingMaxHold
-	settingAtLeast
-	settingBy
-	settingAwaitSet
-	settingTTL
-	settingUnsetIsOpen
-	settingTogether      // how many permits are acquired at once
-	settingUntilComplete // renewed without a limit, until it is confined
-	settingNote
-	settingOfClient // Options.MaxHold
-)
-
-func (s setting) setting() setting { return s }
-
-func (setting) forLock()      {}
-func (setting) forTryLock()   {}
-func (setting) forAcquire()   {}
-func (setting) forPermit()    {}
-func (setting) forTryPermit() {}
-func (setting) forAwait()     {}
-func (setting) forBarrier()   {}
-func (setting) forSet()       {}
+func (option) forLock()      {}
+func (option) forTryLock()   {}
+func (option) forAcquire()   {}
+func (option) forPermit()    {}
+func (option) forTryPermit() {}
+func (option) forAwait()     {}
+func (option) forBarrier()   {}
+func (option) forSet()       {}
 
 // usualOptions is an upper limit of the options of most calls.
 const usualOptions = 4
 
 // settingsOf returns the settings of one call. A nil option becomes the zero setting.
-func settingsOf[O interface{ setting() setting }](options []O) []setting {
+func settingsOf[O interface{ setting() request.Setting }](options []O) []request.Setting {
 	return appendSettings(nil, options)
 }
 
 // usualSettings is settingsOf for calls that are frequent. It is inlined, so that up to usualOptions settings
 // fit on the stack of the caller.
-func usualSettings[O interface{ setting() setting }](options []O) []setting {
-	return appendSettings(make([]setting, 0, usualOptions), options)
+func usualSettings[O interface{ setting() request.Setting }](options []O) []request.Setting {
+	return appendSettings(make([]request.Setting, 0, usualOptions), options)
 }
 
 // appendSettings is settingsOf for a caller that provides the room.
-func appendSettings[O interface{ setting() setting }](to []setting, options []O) []setting {
+func appendSettings[O interface{ setting() request.Setting }](to []request.Setting, options []O) []request.Setting {
 	for _, o := range options {
-		s := setting{}
+		s := request.Setting{}
 		if any(o) != nil {
 			s = o.setting()
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
@@ -26,12 +27,12 @@ type compositeLock struct {
 	round   round
 	pause   time.Duration // the longest pause between two rounds
 	// inLine acquires for a call that waits behind others of this program, or is nil if there is no line.
-	inLine func(ctx context.Context, r *request, settings []setting, mark *line.Mark) (*hold.Handle, error)
+	inLine func(ctx context.Context, r *request.Request, settings []request.Setting, mark *line.Mark) (*hold.Handle, error)
 }
 
 // round is one attempt to acquire as many members as are needed. After an error it holds nothing
 // except members that are being released; again reports whether another round may succeed.
-type round func(ctx context.Context, r *request, settings []setting) (h *hold.Handle, again bool, err error)
+type round func(ctx context.Context, r *request.Request, settings []request.Setting) (h *hold.Handle, again bool, err error)
 
 // Name returns the kind and the names of the members, such as "multi(a, b)".
 func (l *compositeLock) Name() string {
@@ -75,38 +76,38 @@ func (l *compositeLock) isShared() bool {
 var errNoMembers = fault.Invalid("there are no members")
 
 // acquire checks the request, bounds it in time, and runs it.
-func (l *compositeLock) acquire(ctx context.Context, verb string, waits bool, settings []setting) (*hold.Handle, error) {
+func (l *compositeLock) acquire(ctx context.Context, verb string, waits bool, settings []request.Setting) (*hold.Handle, error) {
 	if limit := l.maxHold(); limit > 0 {
-		settings = append(slices.Clip(settings), setting{kind: settingOfClient, d: limit}) // others have the slice too
+		settings = append(slices.Clip(settings), request.Setting{Kind: request.OfClient, D: limit}) // others have the slice too
 	}
-	r, err := newRequest(DefaultLease, waits, settings)
-	if err == nil && r.ofClient > 0 { // all members have the same limit, from when the whole is held
-		settings = append(slices.Clip(settings), setting{kind: settingMaxHold, d: r.maxHold})
+	r, err := request.New(DefaultLease, waits, settings)
+	if err == nil && r.OfClient > 0 { // all members have the same limit, from when the whole is held
+		settings = append(slices.Clip(settings), request.Setting{Kind: request.MaxHold, D: r.MaxHold})
 	}
 	switch {
 	case l.fault() != nil:
 		err = l.fault()
-	case err == nil && r.by != nil:
+	case err == nil && r.By != nil:
 		err = fault.Invalid("By does not apply to several locks: owners of different clients have nothing in common")
-	case err == nil && r.atLeast > 0:
+	case err == nil && r.AtLeast > 0:
 		err = errNoAtLeast
 	}
 	if err != nil {
 		return nil, fault.Op(verb, l.Name(), err)
 	}
 	began := time.Now()
-	r.parent = l.parentOf(ctx)
+	r.Parent = l.parentOf(ctx)
 	if err := core.EndedBefore(ctx); err != nil {
 		err = fault.Op(verb, l.Name(), err)
-		l.observeGaveUp(r.parent, began, err)
+		l.observeGaveUp(r.Parent, began, err)
 		return nil, err
 	}
-	ctx, cancel := r.bound(ctx)
+	ctx, cancel := r.Bound(ctx)
 	defer cancel()
 	h, err := l.run(ctx, &r, forMembers(settings))
 	if err != nil {
 		err = fault.Op(verb, l.Name(), script.Explain(err)...)
-		l.observeGaveUp(r.parent, began, err)
+		l.observeGaveUp(r.Parent, began, err)
 		return nil, err
 	}
 	return h, nil
@@ -131,7 +132,7 @@ func (l *compositeLock) Do(ctx context.Context, fn func(context.Context) error, 
 	return do(ctx, l, fn, settingsOf(options))
 }
 
-// maxHold returns the shortest Options.MaxHold of the clients, or 0.
+// MaxHold returns the shortest Options.MaxHold of the clients, or 0.
 func (l *compositeLock) maxHold() (shortest time.Duration) {
 	for _, p := range l.primitives() {
 		if d := p.client.Config.MaxHold; d > 0 && (shortest == 0 || d < shortest) {
@@ -142,16 +143,16 @@ func (l *compositeLock) maxHold() (shortest time.Duration) {
 }
 
 // run makes rounds, in line if there is one and the call waits. It sends nothing if the time is over.
-func (l *compositeLock) run(ctx context.Context, r *request, settings []setting) (*hold.Handle, error) {
+func (l *compositeLock) run(ctx context.Context, r *request.Request, settings []request.Setting) (*hold.Handle, error) {
 	if ctx.Err() != nil {
 		return nil, fault.ContextError(ctx)
 	}
-	if l.kind == keyspace.KindMulti && r.confines() { // the client renews members until the last one is acquired
-		settings = append(settings, setting{kind: settingUntilComplete})
+	if l.kind == keyspace.KindMulti && r.Confines() { // the client renews members until the last one is acquired
+		settings = append(settings, request.Setting{Kind: request.UntilComplete})
 	}
 	var mark line.Mark
 	defer mark.End()
-	if r.waits && l.inLine != nil {
+	if r.Waits && l.inLine != nil {
 		return l.inLine(ctx, r, settings, &mark)
 	}
 	return l.rounds(ctx, r, settings, nil, &mark)
@@ -159,7 +160,7 @@ func (l *compositeLock) run(ctx context.Context, r *request, settings []setting)
 
 // rounds makes rounds until one gets the lock, waiting cannot help, or the time is over. The others in line, if
 // there is one, learn why the front waits. mark counts a call that waits from the first pause on.
-func (l *compositeLock) rounds(ctx context.Context, r *request, settings []setting, front *line.FIFO, mark *line.Mark) (*hold.Handle, error) {
+func (l *compositeLock) rounds(ctx context.Context, r *request.Request, settings []request.Setting, front *line.FIFO, mark *line.Mark) (*hold.Handle, error) {
 	var before error // the error of the previous round
 	if front != nil {
 		before = front.LastError()
@@ -177,7 +178,7 @@ func (l *compositeLock) rounds(ctx context.Context, r *request, settings []setti
 			front.AttemptAnswered(err)
 		}
 		err = roundError(ctx, began, err, before)
-		if !again || !r.waits || ctx.Err() != nil {
+		if !again || !r.Waits || ctx.Err() != nil {
 			return nil, err
 		}
 		before = err
@@ -195,8 +196,8 @@ func (l *compositeLock) beginWait(mark *line.Mark) {
 
 // forMembers returns the settings for each member. Wait is left out because it applies to the
 // whole.
-func forMembers(settings []setting) []setting {
-	return slices.DeleteFunc(slices.Clone(settings), func(s setting) bool { return s.kind == settingWait })
+func forMembers(settings []request.Setting) []request.Setting {
+	return slices.DeleteFunc(slices.Clone(settings), func(s request.Setting) bool { return s.Kind == request.Wait })
 }
 
 // isFinalForMember reports whether the error of a member is final: waiting cannot help.

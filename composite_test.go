@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 )
 
@@ -18,7 +19,7 @@ func TestRounds_success_at_the_end_of_the_time(t *testing.T) {
 	rounds := 0
 	lock := compositeLock{
 		members: []member{newTestClient(t, Options{}).NewMutex("member").self()},
-		round: func(context.Context, *request, []setting) (*hold.Handle, bool, error) {
+		round: func(context.Context, *request.Request, []request.Setting) (*hold.Handle, bool, error) {
 			if rounds++; rounds == 1 {
 				return nil, true, ErrNotAcquired
 			}
@@ -27,7 +28,7 @@ func TestRounds_success_at_the_end_of_the_time(t *testing.T) {
 		},
 		pause: time.Millisecond,
 	}
-	h, err := lock.run(ctx, &request{waits: true}, nil)
+	h, err := lock.run(ctx, &request.Request{Waits: true}, nil)
 	require.NoError(t, err)
 	require.NotNil(t, h)
 	require.Equal(t, 2, rounds)
@@ -40,12 +41,12 @@ func TestRounds_end(t *testing.T) {
 	}{"hopeless": {waits: true}, "one attempt": {again: true}} {
 		rounds := 0
 		lock := compositeLock{
-			round: func(context.Context, *request, []setting) (*hold.Handle, bool, error) {
+			round: func(context.Context, *request.Request, []request.Setting) (*hold.Handle, bool, error) {
 				rounds++
 				return nil, c.again, ErrWrongKind
 			},
 		}
-		_, err := lock.run(context.Background(), &request{waits: c.waits}, nil)
+		_, err := lock.run(context.Background(), &request.Request{Waits: c.waits}, nil)
 		assert.ErrorIs(t, err, ErrWrongKind, name)
 		assert.Equal(t, 1, rounds, name)
 	}

@@ -11,9 +11,6 @@ import (
 // and [MaxHold] say. These options apply to the whole, and confine its members once all are
 // there.
 
-// confines reports whether a request has limits that must wait for the whole.
-func (r *request) confines() bool { return r.waits && (!r.renew || r.maxHold > 0) }
-
 // Confine implements [hold.Backend].
 func (s *holdState) Confine(bounds hold.Confinement) {
 	o := s.ownership

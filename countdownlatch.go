@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
@@ -71,7 +72,7 @@ func (c *engine) latchChannel(key string) string {
 func (l *CountDownLatch) TrySetCount(ctx context.Context, n int, options ...SetOption) (bool, error) {
 	const verb = "try set count"
 	ttl, err := timeToLive(options)
-	if err = errors.Join(l.names.Invalid, err, checkNumber("count %d", n, 1)); err != nil {
+	if err = errors.Join(l.names.Invalid, err, request.CheckNumber("count %d", n, 1)); err != nil {
 		return false, fault.Op(verb, l.names.Name, err)
 	}
 	v, err := l.now(ctx, verb)
@@ -121,7 +122,7 @@ func (l *CountDownLatch) CountDownAs(ctx context.Context, participant string) (l
 
 func (l *CountDownLatch) countDown(ctx context.Context, n int, participant string) (int, error) {
 	const verb = "count down"
-	if err := errors.Join(l.names.Invalid, checkNumber("count %d", n, 1)); err != nil {
+	if err := errors.Join(l.names.Invalid, request.CheckNumber("count %d", n, 1)); err != nil {
 		return 0, fault.Op(verb, l.names.Name, err)
 	}
 	parent := l.client.Reporter.Parent(ctx)
@@ -224,8 +225,8 @@ func (l *CountDownLatch) Delete(ctx context.Context) (bool, error) {
 // as often as one would.
 func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) error {
 	const verb = "await"
-	r, err := newRequest(l.client.Config.Lease, true, settingsOf(options))
-	if r.awaitSet && r.unsetIsOpen {
+	r, err := request.New(l.client.Config.Lease, true, settingsOf(options))
+	if r.AwaitSet && r.UnsetIsOpen {
 		err = fault.Invalid("AwaitSet and UnsetIsOpen cannot be used together")
 	}
 	if err = errors.Join(l.names.Invalid, err); err == nil {
@@ -236,7 +237,7 @@ func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) erro
 	}
 	defer l.client.Done()
 	began, parent := time.Now(), l.client.Reporter.Parent(ctx)
-	ctx, cancel := r.bound(ctx)
+	ctx, cancel := r.Bound(ctx)
 	defer cancel()
 	w := &awaiter{CountDownLatch: l, objectWait: objectWait{&l.synchronizer}, request: &r}
 	if err = w.await(ctx); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -106,7 +107,7 @@ func (e *Election) TryCampaign(ctx context.Context, value string, options ...Try
 
 // campaign wins, and announces the value. A leadership that was lost before its value was announced
 // does not count: a call that waits keeps waiting.
-func (e *Election) campaign(ctx context.Context, verb string, waits bool, value string, settings []setting) (*Leadership, error) {
+func (e *Election) campaign(ctx context.Context, verb string, waits bool, value string, settings []request.Setting) (*Leadership, error) {
 	if err := checkValue(value); err != nil {
 		return nil, fault.Op(verb, e.names.Name, err)
 	}
@@ -136,12 +137,12 @@ func (e *Election) campaign(ctx context.Context, verb string, waits bool, value 
 
 // boundBy applies the Wait among the settings to all rounds of a campaign together. The first round
 // refuses an invalid Wait.
-func boundBy(ctx context.Context, settings []setting) (context.Context, context.CancelFunc) {
-	i := slices.IndexFunc(settings, func(s setting) bool { return s.kind == settingWait && s.d > 0 })
+func boundBy(ctx context.Context, settings []request.Setting) (context.Context, context.CancelFunc) {
+	i := slices.IndexFunc(settings, func(s request.Setting) bool { return s.Kind == request.Wait && s.D > 0 })
 	if i < 0 {
 		return ctx, func() {}
 	}
-	return fault.WithWait(ctx, settings[i].d)
+	return fault.WithWait(ctx, settings[i].D)
 }
 
 func checkValue(value string) error {

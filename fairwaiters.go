@@ -103,14 +103,14 @@ func (l *fairWaitList) wait(ctx context.Context, a *acquisition) error {
 func (l *fairWaitList) waitFor(ctx context.Context, a *acquisition, front *line.FIFO, mark *line.Mark) (err error) {
 	a.start()
 	o := a.ownership
-	w := &fairWaiter{list: l, ownership: o, queue: l.client.Lines.Use(line.Key{Kind: o.lock.spec.kind, Key: o.lock.names.WaiterChannel(o.wire)}), awaitsSet: a.awaitSet}
+	w := &fairWaiter{list: l, ownership: o, queue: l.client.Lines.Use(line.Key{Kind: o.lock.spec.kind, Key: o.lock.names.WaiterChannel(o.wire)}), awaitsSet: a.AwaitSet}
 	if front != nil {
 		w.takePlace(front)
 		defer func() { w.leaveLine(err != nil) }()
 	}
 	w.queue.DoNotLinger()
 	e := o.ownEntry(a.since)
-	e.lease, e.waiter = min(a.lease, l.client.Config.StaleWaiterTimeout), w
+	e.lease, e.waiter = min(a.Lease, l.client.Config.StaleWaiterTimeout), w
 	a.queued = l.queue.attemptsOf(w)
 	defer l.remove(w)
 	return l.client.Waiting.InFront(ctx, w.queue, fairAttempter{a, l, w}, mark)
@@ -129,7 +129,7 @@ type fairAttempter struct {
 func (f fairAttempter) Attempt(ctx context.Context, round int) (left time.Duration, err error) {
 	line := f.waiters.attemptBegins(f.waiter)
 	if !f.ownership.isGuest {
-		f.waiters.setGrantable(f.waiter, f.waiters.client.Inbox.Listens(&f.ownership.entry.slot) && !f.permanent)
+		f.waiters.setGrantable(f.waiter, f.waiters.client.Inbox.Listens(&f.ownership.entry.slot) && !f.Permanent)
 	}
 	if line == nil {
 		return f.acquisition.Attempt(ctx, round)

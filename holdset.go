@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 )
 
@@ -39,8 +40,8 @@ type holdSet struct {
 func (s *holdSet) outermost() *holdState { return cmp.Or(s.root, &s.first) }
 
 // begin makes the outermost hold.
-func (s *holdSet) begin(r *request) {
-	s.first.renew = r.renew
+func (s *holdSet) begin(r *request.Request) {
+	s.first.renew = r.Renew
 	s.include(&s.first)
 }
 

@@ -7,11 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 )
 
 func TestHolds_are_counted_until_they_are_given_up(t *testing.T) {
 	var s holdSet
-	s.begin(&request{renew: true})
+	s.begin(&request.Request{Renew: true})
 	inner, fixed := &holdState{renew: true}, &holdState{}
 	s.add(inner)
 	s.add(fixed)
@@ -32,7 +33,7 @@ func TestHolds_are_counted_until_they_are_given_up(t *testing.T) {
 
 func TestHolds_renewal_stops_once(t *testing.T) {
 	var s holdSet
-	s.begin(&request{renew: true})
+	s.begin(&request.Request{Renew: true})
 	inner := &holdState{renew: true}
 	s.add(inner)
 	s.stopRenewal(inner)
@@ -44,7 +45,7 @@ func TestHolds_renewal_stops_once(t *testing.T) {
 
 func TestHolds_end_together(t *testing.T) {
 	var s holdSet
-	s.begin(&request{renew: true})
+	s.begin(&request.Request{Renew: true})
 	inner, leaver, gone := &holdState{renew: true}, &holdState{renew: true}, &holdState{}
 	for _, h := range []*holdState{inner, leaver, gone} {
 		s.add(h)
@@ -68,7 +69,7 @@ func TestHolds_end_together(t *testing.T) {
 
 func TestHolds_past_their_own_limits(t *testing.T) {
 	var s holdSet
-	s.begin(&request{renew: true})
+	s.begin(&request.Request{Renew: true})
 	short := &holdState{limit: lease.NewBound(time.Second, leaseStart)}
 	long := &holdState{limit: lease.NewBound(time.Minute, leaseStart)}
 	s.add(short)

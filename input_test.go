@@ -13,6 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -103,17 +104,17 @@ func TestRequests(t *testing.T) {
 		"lease too long":  {Lease(2 * time.Second), MaxHold(time.Second)},
 		"the other order": {MaxHold(time.Second), Lease(2 * time.Second)},
 	} {
-		_, err := newRequest(time.Minute, true, settingsOf(options))
+		_, err := request.New(time.Minute, true, settingsOf(options))
 		require.ErrorIs(t, err, ErrInvalid, text)
 	}
-	r, err := newRequest(time.Minute, true, settingsOf([]LockOption{Wait(time.Second), MaxHold(time.Second)}))
+	r, err := request.New(time.Minute, true, settingsOf([]LockOption{Wait(time.Second), MaxHold(time.Second)}))
 	require.NoError(t, err)
-	require.True(t, r.waits && r.renew)
-	require.Equal(t, time.Second, r.lease, "the first lease does not pass the limit")
-	r, err = newRequest(time.Minute, true, settingsOf([]LockOption{AtLeast(time.Hour), MaxHold(2 * time.Hour)}))
+	require.True(t, r.Waits && r.Renew)
+	require.Equal(t, time.Second, r.Lease, "the first lease does not pass the limit")
+	r, err = request.New(time.Minute, true, settingsOf([]LockOption{AtLeast(time.Hour), MaxHold(2 * time.Hour)}))
 	require.NoError(t, err)
-	require.Equal(t, time.Hour, r.lease, "the first lease outlives a crash")
-	require.Equal(t, time.Minute, r.renewLease)
+	require.Equal(t, time.Hour, r.Lease, "the first lease outlives a crash")
+	require.Equal(t, time.Minute, r.RenewLease)
 }
 
 func TestLeases_round_up(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 )
 
@@ -16,7 +17,7 @@ type awaiter struct {
 	*CountDownLatch
 	objectWait
 
-	request   *request
+	request   *request.Request
 	round     string // the awaited round, once it is known
 	following bool   // the awaited round is the one after round
 	outcome   error  // why the round did not open, once that is known
@@ -30,7 +31,7 @@ type awaiter struct {
 func (w *awaiter) await(ctx context.Context) error {
 	mark := w.client.Lines.Hints(line.Key{Kind: keyspace.KindLatch, Key: w.names.Key})
 	_, last := w.Attempt(ctx, 0)
-	if last == nil || !w.request.waits || !line.WorthWaiting(ctx, last) {
+	if last == nil || !w.request.Waits || !line.WorthWaiting(ctx, last) {
 		return line.WithContextEnd(ctx, last)
 	}
 	err := w.client.Waiting.Wait(ctx, line.Key{Kind: keyspace.KindLatch, Key: w.names.Key}, line.Shared, w, &line.Earlier{Err: last, Hints: mark})
@@ -55,9 +56,9 @@ func (w *awaiter) Attempt(ctx context.Context, _ int) (time.Duration, error) {
 		w.round, w.following = v.round, false
 		w.shut = fault.NotYet("not open, %d left", v.left)
 		return v.ends, w.shut
-	case v.what == latchOpen, w.request.unsetIsOpen:
+	case v.what == latchOpen, w.request.UnsetIsOpen:
 		return 0, nil
-	case v.what != latchGone && w.request.awaitSet && w.request.waits:
+	case v.what != latchGone && w.request.AwaitSet && w.request.Waits:
 		w.round, w.following = v.round, true
 		w.shut = fault.ErrNotSetYet
 		return -1, w.shut

@@ -6,6 +6,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 )
 
@@ -27,7 +28,7 @@ type Locker interface {
 	HoldFrom(ctx context.Context) *Hold
 
 	self() member // the lock itself, without a type that embeds it
-	acquire(ctx context.Context, verb string, waits bool, settings []setting) (*hold.Handle, error)
+	acquire(ctx context.Context, verb string, waits bool, settings []request.Setting) (*hold.Handle, error)
 }
 
 // baseLock is what all locks of one key have in common.

@@ -21,13 +21,13 @@ type stringProtocol struct{}
 func (stringProtocol) acquireCall(a *acquisition, _, round int) script.Call {
 	o := a.ownership
 	if round == 0 && !o.mayBeQueued() {
-		return script.NewCall(script.MutexSet, a.lock.names.Alone(), append(a.argsBuffer(), o.wire, o.lock.client.LeaseText(a.lease))...)
+		return script.NewCall(script.MutexSet, a.lock.names.Alone(), append(a.argsBuffer(), o.wire, o.lock.client.LeaseText(a.Lease))...)
 	}
 	place, keys := a.queuePlace(round), a.lock.names.Alone()
 	if place.known() {
 		keys = a.lock.names.Queued()
 	}
-	args := append(a.argsBuffer(), o.wire, o.lock.client.LeaseText(a.lease), place.entry, place.oldEntry, place.poll)
+	args := append(a.argsBuffer(), o.wire, o.lock.client.LeaseText(a.Lease), place.entry, place.oldEntry, place.poll)
 	return script.NewCall(script.MutexAcquire, keys, args...)
 }
 

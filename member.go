@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 )
 
 // member is a lock as a composite lock sees it: a lock of one key, or a composite lock itself.
 type member interface {
 	Name() string
-	acquire(ctx context.Context, verb string, waits bool, settings []setting) (*hold.Handle, error)
+	acquire(ctx context.Context, verb string, waits bool, settings []request.Setting) (*hold.Handle, error)
 	Inspect(ctx context.Context) (Inspection, error)
 	inspect(ctx context.Context) (Inspection, error) // without labels and notes
 	ForceUnlock(ctx context.Context) (bool, error)

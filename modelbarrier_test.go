@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -304,7 +305,7 @@ func (p *barrierParty) arrive(stage string, n, fate int) {
 		return
 	}
 	p.barrier.n = n
-	p.await = p.barrier.newParty("await", stage, &request{lease: fromMS(modelBarrierLease)})
+	p.await = p.barrier.newParty("await", stage, &request.Request{Lease: fromMS(modelBarrierLease)})
 	p.await.ownership.special = barrierProtocol{p.barrier}
 	await := p.await
 	p.arrival = p.message("arrives", p.await.arriving(), false, p.m.arrived)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -84,7 +85,7 @@ func (w *world) describe(words []string) string {
 func lockOperations(p *acquirable) []func() {
 	send := func(build func(a *acquisition) script.Call) func() {
 		return func() {
-			c := build(&acquisition{request: request{lease: 5 * time.Second}, lock: p, ownership: p.client.registry.fresh(&p.primitive)})
+			c := build(&acquisition{Request: request.Request{Lease: 5 * time.Second}, lock: p, ownership: p.client.registry.fresh(&p.primitive)})
 			c.Cmd.Send(context.Background(), p.client.Rueidis, c.Keys, c.Args)
 		}
 	}
@@ -92,7 +93,7 @@ func lockOperations(p *acquirable) []func() {
 		send(func(a *acquisition) script.Call { return p.spec.attempts.acquireCall(a, 1, 0) }),
 		send(func(a *acquisition) script.Call { return p.spec.attempts.acquireCall(a, 1, 1) }),
 		send(func(a *acquisition) script.Call { return p.spec.protocol.releaseCall(a.ownership, release{}, nil) }),
-		send(func(a *acquisition) script.Call { return p.spec.protocol.renewalCall(a.ownership, a.lease) }),
+		send(func(a *acquisition) script.Call { return p.spec.protocol.renewalCall(a.ownership, a.Lease) }),
 	}
 	if p.checkAtLeast() == nil {
 		operations = append(operations,
@@ -150,7 +151,7 @@ func latchOperations(c *Client) []func() {
 func barrierOperations(b *Barrier) []func() {
 	send := func(build func(p *barrierAwaiter) script.Call) func() {
 		return func() {
-			p := b.newParty("await", "", &request{lease: 5 * time.Second})
+			p := b.newParty("await", "", &request.Request{Lease: 5 * time.Second})
 			p.view.generation = "1"
 			c := build(p)
 			p.sent.Done()
@@ -163,7 +164,7 @@ func barrierOperations(b *Barrier) []func() {
 		send((*barrierAwaiter).returning),
 		send(func(p *barrierAwaiter) script.Call { p.known = true; return p.leaving(barrierLeft) }),
 		send(func(p *barrierAwaiter) script.Call {
-			return barrierProtocol{b}.renewalCall(p.ownership, p.request.lease)
+			return barrierProtocol{b}.renewalCall(p.ownership, p.request.Lease)
 		}),
 		send(func(*barrierAwaiter) script.Call {
 			return script.NewCall(script.BarrierReset, b.all(), "0", b.client.Publish, b.names.Channel)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -87,7 +88,7 @@ func (p *party) want(lease modelLease, waits bool, fate int) {
 // sendAttempt makes one attempt.
 func (p *party) sendAttempt(fate int) {
 	p.t.noteCount(1, false)
-	p.acquisition.lease = fromMS(p.lease.ms)
+	p.acquisition.Lease = fromMS(p.lease.ms)
 	c := p.acquisition.protocol().acquireCall(p.acquisition, 1, p.round)
 	t, bare := p.t, c.Cmd.Text == ""
 	p.round++
@@ -180,7 +181,7 @@ func (p *party) enterQueue() {
 func (p *party) enter(lease modelLease, fate int) {
 	t, count := p.t, len(p.grips)+1
 	t.noteCount(count, false)
-	c := p.lock.spec.attempts.acquireCall(&acquisition{request: request{lease: fromMS(lease.ms)}, lock: p.lock, ownership: p.t}, count, 0)
+	c := p.lock.spec.attempts.acquireCall(&acquisition{Request: request.Request{Lease: fromMS(lease.ms)}, lock: p.lock, ownership: p.t}, count, 0)
 	m := &message{what: fmt.Sprintf("%s enters for the time number %d for %v", p.name, count, lease), words: p.w.words(c)}
 	m.silent = func() { p.owing, t.doubt.sent = true, &sentInDoubt{acquisition: true} }
 	m.answered = func(reply any) {

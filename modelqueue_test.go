@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -169,8 +170,8 @@ func (p *party) receiveGrant(m modelMessage) {
 func (p *party) releaseFor(fate int) {
 	t, next := p.t, p.newOwnership()
 	p.grips, p.phase, t.holds.count = nil, releasing, 0
-	wanted := &acquisition{request: request{lease: fromMS(p.lease.ms)}, lock: p.lock, ownership: next, isWaiting: true}
-	next.makeEntry(wanted.lease, next.lock.client.Clock())
+	wanted := &acquisition{Request: request.Request{Lease: fromMS(p.lease.ms)}, lock: p.lock, ownership: next, isWaiting: true}
+	next.makeEntry(wanted.Lease, next.lock.client.Clock())
 	next.entry.mayBeQueued, next.doubt.queued = true, true
 	t.local.next = next
 	m := &message{what: fmt.Sprintf("%s releases, and waits again", p.name), words: p.w.words(t.protocol().releaseCall(t, release{}, nil)), light: true}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 )
 
 func init() { models["rwlock"] = newRWModel }
@@ -103,7 +104,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 	}
 	certain, lease := writer.holds(), modelLease{30000, true}
 	words := m.w.record(func() {
-		_, _ = sendDowngrade(&acquisition{request: request{lease: fromMS(lease.ms)}, lock: reader.lock, ownership: reader.t})
+		_, _ = sendDowngrade(&acquisition{Request: request.Request{Lease: fromMS(lease.ms)}, lock: reader.lock, ownership: reader.t})
 	})
 	writer.grips, writer.phase = nil, releasing
 	msg := &message{what: writer.name + " downgrades", words: words, light: true}

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // acquireAll is a round: it acquires all members, and makes one hold of them.
-func (l *MultiLock) acquireAll(ctx context.Context, r *request, settings []setting) (h *hold.Handle, again bool, err error) {
+func (l *MultiLock) acquireAll(ctx context.Context, r *request.Request, settings []request.Setting) (h *hold.Handle, again bool, err error) {
 	holds := make([]*hold.Handle, len(l.members))
 	if err := l.acquireInOrder(ctx, r, settings, holds); err != nil {
 		giveBack(ctx, holds, maxMemberTimeout)
@@ -54,10 +55,10 @@ var errNoTimeLeft = fmt.Errorf("%w: no time was left for it", fault.ErrNotAcquir
 // acquireInOrder acquires one member after the other, and fills holds until one fails. A group that is waiting or has
 // failed touches no member behind that one. So, of several groups that are tried at once, those that fail do so because
 // of a group that has come further in the order, and one of them is acquired.
-func (l *MultiLock) acquireInOrder(ctx context.Context, r *request, settings []setting, holds []*hold.Handle) (err error) {
+func (l *MultiLock) acquireInOrder(ctx context.Context, r *request.Request, settings []request.Setting, holds []*hold.Handle) (err error) {
 	for i, m := range l.members {
 		began := time.Now()
-		if r.waits {
+		if r.Waits {
 			holds[i], err = l.await(ctx, m, settings)
 		} else {
 			holds[i], err = m.acquire(ctx, "try lock", false, settings)
@@ -74,11 +75,11 @@ func (l *MultiLock) acquireInOrder(ctx context.Context, r *request, settings []s
 }
 
 // await waits for one member.
-func (l *MultiLock) await(ctx context.Context, member member, settings []setting) (*hold.Handle, error) {
+func (l *MultiLock) await(ctx context.Context, member member, settings []request.Setting) (*hold.Handle, error) {
 	if !l.unordered() {
 		return member.acquire(ctx, "lock", true, settings)
 	}
-	h, err := member.acquire(ctx, "lock", true, append(slices.Clone(settings), setting{kind: settingWait, d: deadlockPatience/2 + rand.N(deadlockPatience)}))
+	h, err := member.acquire(ctx, "lock", true, append(slices.Clone(settings), request.Setting{Kind: request.Wait, D: deadlockPatience/2 + rand.N(deadlockPatience)}))
 	if err != nil && ctx.Err() == nil && fault.IsWaitOver(err) { // if the caller's wait is over, rounds reports it
 		return nil, newDeadlockError(member, err)
 	}
@@ -99,17 +100,17 @@ func (l *MultiLock) unordered() bool {
 
 // combine makes one hold of all members. Fixed leases start again, so that the whole has the lease
 // that was asked for, however long the last member took.
-func (l *MultiLock) combine(ctx context.Context, r *request, holds []*hold.Handle) (*hold.Handle, error) {
+func (l *MultiLock) combine(ctx context.Context, r *request.Request, holds []*hold.Handle) (*hold.Handle, error) {
 	c := newCompositeHold(&l.compositeLock, maxMemberTimeout)
 	for i, h := range holds {
 		c.add(i, h)
 	}
 	err := c.begin() // the first may have been lost when the last one came
-	if r.confines() {
-		c.Confine(hold.Confinement{Fixed: !r.renew})
+	if r.Confines() {
+		c.Confine(hold.Confinement{Fixed: !r.Renew})
 	}
-	if err == nil && !r.renew && (r.maxHold == 0 || r.confines()) {
-		err = c.Extend(ctx, r.lease)
+	if err == nil && !r.Renew && (r.MaxHold == 0 || r.Confines()) {
+		err = c.Extend(ctx, r.Lease)
 	}
 	if err != nil {
 		if lost := c.Err(); lost != nil {
@@ -118,8 +119,8 @@ func (l *MultiLock) combine(ctx context.Context, r *request, holds []*hold.Handl
 		c.abandon(ctx)
 		return nil, err
 	}
-	if r.confines() {
-		c.Confine(hold.Confinement{Fixed: !r.renew, Max: r.maxHold, From: time.Now()})
+	if r.Confines() {
+		c.Confine(hold.Confinement{Fixed: !r.Renew, Max: r.MaxHold, From: time.Now()})
 	}
 	return hold.New(c), nil
 }

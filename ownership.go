@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -111,15 +112,15 @@ func (o *ownership) owner() identity.Owner { return identity.Of(o.wire) }
 
 // begin makes an ownership live after the server has granted it. The lease counts from just before the request
 // was sent.
-func (o *ownership) begin(r *request, a transport.Answer, now lease.Stamp) {
-	o.beginWith(r, lease.NewTerm(a.Sent, r.lease, r.renewLease, r.maxHold), a.Sent, now, script.Token(a))
+func (o *ownership) begin(r *request.Request, a transport.Answer, now lease.Stamp) {
+	o.beginWith(r, lease.NewTerm(a.Sent, r.Lease, r.RenewLease, r.MaxHold), a.Sent, now, script.Token(a))
 }
 
 // beginWith makes an ownership live with what the server granted. The program sees acquired as the time of the
 // acquisition.
-func (o *ownership) beginWith(r *request, term lease.Term, acquired, now lease.Stamp, token int64) {
+func (o *ownership) beginWith(r *request.Request, term lease.Term, acquired, now lease.Stamp, token int64) {
 	passes := o.links.HoldBegins()
-	o.lock.client.Record.Use(now.Mono, r.lease)
+	o.lock.client.Record.Use(now.Mono, r.Lease)
 	o.stopWaiting()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -129,17 +130,17 @@ func (o *ownership) beginWith(r *request, term lease.Term, acquired, now lease.S
 		o.lease.EndIn(term.Sent, script.FromMillis(token))
 		token = 0
 	}
-	o.keptUntil = lease.NewBound(r.atLeast, now)
+	o.keptUntil = lease.NewBound(r.AtLeast, now)
 	o.holds.begin(r)
-	o.holds.first.acquired, o.holds.first.parent = acquired, r.parent
+	o.holds.first.acquired, o.holds.first.parent = acquired, r.Parent
 	o.beginTurn(r, token, passes, now)
 	o.planFrom(now)
 }
 
 // addHold makes a re-entry that the server has confirmed. If the ownership, or the hold that the caller
 // re-enters, can no longer be entered, it returns the cause.
-func (o *ownership) addHold(r *request, under *holdState, a transport.Answer) (s *holdState, cause error) {
-	o.lock.client.Record.Use(a.Sent.Mono, r.lease)
+func (o *ownership) addHold(r *request.Request, under *holdState, a transport.Answer) (s *holdState, cause error) {
+	o.lock.client.Record.Use(a.Sent.Mono, r.Lease)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.phase != held {
@@ -149,10 +150,10 @@ func (o *ownership) addHold(r *request, under *holdState, a transport.Answer) (s
 	if outer == nil {
 		return nil, fault.ErrNotHeld
 	}
-	s = &holdState{ownership: o, fencing: outer.fencing, renew: r.renew,
-		within: outer, limit: lease.NewBound(r.maxHold, a.Sent), parent: r.parent}
+	s = &holdState{ownership: o, fencing: outer.fencing, renew: r.Renew,
+		within: outer, limit: lease.NewBound(r.MaxHold, a.Sent), parent: r.Parent}
 	o.holds.add(s)
-	o.lease.Extend(a.Sent, r.lease)
+	o.lease.Extend(a.Sent, r.Lease)
 	o.plan()
 	return s, nil
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
@@ -31,7 +32,7 @@ type localTurn struct {
 
 // beginTurn begins the turn of an ownership that the server has just granted. passes is how often it may be
 // passed on while strangers compete. o.mu is held.
-func (o *ownership) beginTurn(r *request, token int64, passes int, now lease.Stamp) {
+func (o *ownership) beginTurn(r *request.Request, token int64, passes int, now lease.Stamp) {
 	if o.lock.spec.fenced {
 		o.holds.first.fencing = token
 	}
@@ -40,7 +41,7 @@ func (o *ownership) beginTurn(r *request, token int64, passes int, now lease.Sta
 		o.local.began = now.Mono
 		o.local.ends = o.local.began + o.lock.client.Config.Turn
 		o.local.passes = int32(passes) //nolint:gosec // there are fewer goroutines
-	case o.lock.spec.along && !r.untilComplete: // which will be confined and stay alone
+	case o.lock.spec.along && !r.UntilComplete: // which will be confined and stay alone
 		o.local.ends = now.Mono + o.lock.client.Config.Turn
 		o.links.OpenLine()
 	}
@@ -134,9 +135,9 @@ func (o *ownership) mayBeEntered(under *holdState) bool {
 }
 
 // suits reports whether the ownership has the settings that a request wants. o.mu is held.
-func (o *ownership) suits(r *request) bool {
-	return r.renew == o.holds.outermost().renew && r.maxHold == 0 && r.atLeast == 0 && r.renewLease == o.lease.Full &&
-		o.lease.Fits(o.lock.client.Clock(), r.lease, r.renew)
+func (o *ownership) suits(r *request.Request) bool {
+	return r.Renew == o.holds.outermost().renew && r.MaxHold == 0 && r.AtLeast == 0 && r.RenewLease == o.lease.Full &&
+		o.lease.Fits(o.lock.client.Clock(), r.Lease, r.Renew)
 }
 
 // Of implements [line.Hold].

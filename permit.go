@@ -92,7 +92,7 @@ func innermostPermit(ctx context.Context) *hold.Handle {
 
 // freshPermits makes the ownerships of permits that are requested together. The first one requests all of them.
 func freshPermits(a *acquisition) (first *ownership, others []*ownership) {
-	c, n := a.lock.client, max(a.together, 1)
+	c, n := a.lock.client, max(a.Together, 1)
 	ids := identity.NewPermitIDs(c.ID, c.Number(), n)
 	for permitsInUse(c.registry, a.lock.names.Key, ids[0]) { // since before the numbers wrapped around
 		ids = identity.NewPermitIDs(c.ID, c.Number(), n)
@@ -107,7 +107,7 @@ func permitsOfIDs(a *acquisition, ids []string) (first *ownership, others []*own
 	for i, id := range ids {
 		o := c.registry.build(&a.lock.primitive, identity.OfText(id), c.Number(), false)
 		all[i] = o
-		o.special = permitProtocol{leader: ids[0], permanent: a.permanent}
+		o.special = permitProtocol{leader: ids[0], permanent: a.Permanent}
 		c.registry.replace(permitName(a.lock.names.Key, id), o)
 	}
 	return all[0], all[1:]

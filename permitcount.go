@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -46,7 +47,7 @@ func (c *permitCount) kindKey() string { return keyspace.NumberKindKey(c.names.K
 // changed, and you may repeat the call. ctx bounds it.
 func (c *permitCount) TrySetPermits(ctx context.Context, n int, options ...SetOption) (bool, error) {
 	ttl, err := timeToLive(options)
-	return c.change(ctx, "try set permits", changeTrySet, n, ttl, errors.Join(err, checkNumber("%d permits", n, 0)))
+	return c.change(ctx, "try set permits", changeTrySet, n, ttl, errors.Join(err, request.CheckNumber("%d permits", n, 0)))
 }
 
 // SetPermits changes the total number of permits, acquired ones included. Setting the same number twice
@@ -59,7 +60,7 @@ func (c *permitCount) TrySetPermits(ctx context.Context, n int, options ...SetOp
 //
 // The other errors are those of TrySetPermits. ctx bounds the call.
 func (c *permitCount) SetPermits(ctx context.Context, n int) error {
-	_, err := c.change(ctx, "set permits", changeSet, n, "", checkNumber("%d permits", n, 0))
+	_, err := c.change(ctx, "set permits", changeSet, n, "", request.CheckNumber("%d permits", n, 0))
 	return err
 }
 
@@ -124,8 +125,8 @@ func (c *permitCount) Delete(ctx context.Context) (bool, error) {
 }
 
 func checkAdded(n int) error {
-	if n == 0 || n < -maxCount || n > maxCount {
-		return fault.Invalid("%d permits to add, want a number other than 0 from %d to %d", n, -maxCount, maxCount)
+	if n == 0 || n < -request.MaxCount || n > request.MaxCount {
+		return fault.Invalid("%d permits to add, want a number other than 0 from %d to %d", n, -request.MaxCount, request.MaxCount)
 	}
 	return nil
 }

@@ -37,12 +37,12 @@ func (p permitAttempts) acquireCall(a *acquisition, _, _ int) script.Call {
 	if p.waiter != nil {
 		o.markQueued()
 	}
-	if a.awaitSet {
+	if a.AwaitSet {
 		awaits = "1"
 	}
 	args := []string{permitEntry(o), permitLeaseText(a), stale, ticket, grant, awaits, o.lock.client.Publish, o.lock.names.Channel}
 	args = o.lock.client.Inbox.ChannelArgs(args, o.lock.names.Key)
-	return script.NewCall(script.PermitAcquire, permitKeys(o.lock.names, a.permanent, o.wire), append(args, identity.RawID(o.wire)[:identity.GroupIndex])...)
+	return script.NewCall(script.PermitAcquire, permitKeys(o.lock.names, a.Permanent, o.wire), append(args, identity.RawID(o.wire)[:identity.GroupIndex])...)
 }
 
 // What lua/permit/acquire.lua says of the place of a waiter: nobody has set the permits, or the waiter is not in the
@@ -54,10 +54,10 @@ const (
 
 // permitLeaseText returns the lease as an argument for scripts, "" if it does not end.
 func permitLeaseText(a *acquisition) string {
-	if a.permanent {
+	if a.Permanent {
 		return ""
 	}
-	return a.lock.client.LeaseText(a.lease)
+	return a.lock.client.LeaseText(a.Lease)
 }
 
 // readRefusal reads the place in the queue that the script gave to a waiting ownership.

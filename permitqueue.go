@@ -51,7 +51,7 @@ func newPermitQueues(c *engine) (q *permitQueues, atClose func()) {
 // have a line of their own.
 func (q *permitQueues) waitInLine(ctx context.Context, a *acquisition) error {
 	key := a.lock.names.Key
-	if a.awaitSet {
+	if a.AwaitSet {
 		key += " to be set"
 	}
 	l := q.lines.Use(key)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -120,11 +121,11 @@ func onePermit(permits []*Permit, err error) (*Permit, error) {
 	return permits[0], nil
 }
 
-func (s *permitPool) acquire(ctx context.Context, verb string, waits bool, n int, settings []setting) ([]*Permit, error) {
+func (s *permitPool) acquire(ctx context.Context, verb string, waits bool, n int, settings []request.Setting) ([]*Permit, error) {
 	if n < 1 || n > maxPermits {
 		return nil, fault.Op(verb, s.names.Name, fault.Invalid("%d permits at once, want at least 1 and at most %d", n, maxPermits))
 	}
-	a := s.permits.newAcquisition(verb, waits, append(settings, setting{kind: settingTogether, n: n}))
+	a := s.permits.newAcquisition(verb, waits, append(settings, request.Setting{Kind: request.Together, N: n}))
 	h, err := a.run(ctx)
 	if err != nil {
 		return nil, err

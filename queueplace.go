@@ -17,7 +17,7 @@ func (a *acquisition) queuePlace(round int) queuePlace {
 	}
 	poll, listens := a.pollText(round), false
 	if b.InUse() || poll != "" {
-		o.makeEntry(a.lease, a.since)
+		o.makeEntry(a.Lease, a.since)
 		listens = b.Listens(&o.entry.slot)
 	}
 	if poll != "" && !listens {
@@ -57,13 +57,13 @@ func (a *acquisition) takeGrant() (begun, known bool) {
 	if granted == nil {
 		return false, known && o.lock.client.Inbox.Listens(&o.entry.slot)
 	}
-	length := min(a.lease, granted.lease) // the grant may be longer than asked for: see wantLease
+	length := min(a.Lease, granted.lease) // the grant may be longer than asked for: see wantLease
 	if !a.isEnough(length, from) {
 		return false, false
 	}
 	now := o.lock.client.Clock()
 	for each := range a.each {
-		each.beginWith(&a.request, lease.NewGranted(from, now, length, a.lease, a.renewLease, a.renew), now, now, granted.token)
+		each.beginWith(&a.Request, lease.NewGranted(from, now, length, a.Lease, a.RenewLease, a.Renew), now, now, granted.token)
 	}
 	return true, false
 }
@@ -77,8 +77,8 @@ func (a *acquisition) isEnough(granted time.Duration, from lease.Stamp) bool {
 	}
 	left := granted - lease.Margin(granted) - c.Clock().Since(from)
 	least := granted / 2
-	if !a.renew && a.lease <= granted {
-		least = a.lease * 9 / 10
+	if !a.Renew && a.Lease <= granted {
+		least = a.Lease * 9 / 10
 	}
-	return c.Replication == nil && a.maxHold == 0 && a.atLeast == 0 && left > least
+	return c.Replication == nil && a.MaxHold == 0 && a.AtLeast == 0 && left > least
 }

@@ -3,6 +3,7 @@ package latchkey
 import (
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 )
 
@@ -33,7 +34,7 @@ func (o *ownership) letIn(q *line.Line) {
 }
 
 // takeAlongFor returns a hold for a request of this client that may read along, or nil.
-func (o *ownership) takeAlongFor(r *request) *holdState {
+func (o *ownership) takeAlongFor(r *request.Request) *holdState {
 	now := o.lock.client.Clock()
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -14,7 +14,7 @@ func (a *acquisition) Joined() { a.wasInLine = true }
 // Wants implements [line.Recipient]. The mutex of the ownership is held.
 func (a *acquisition) Wants(from line.Held) bool {
 	o := from.(*ownership)
-	return a.ownership == nil && a.lock.isFor(o) && !(o.lock.spec.along && a.untilComplete) && o.suits(&a.request)
+	return a.ownership == nil && a.lock.isFor(o) && !(o.lock.spec.along && a.UntilComplete) && o.suits(&a.Request)
 }
 
 // Receive implements [line.Recipient].
@@ -25,7 +25,7 @@ func (a *acquisition) Receive(hold line.Hold) {
 
 // MayBeLetIn implements [line.Recipient]. A call for a chosen owner reads alone, and so does a writer.
 func (a *acquisition) MayBeLetIn() bool {
-	return a.lock.spec.along && a.lock.client.Config.Turn > 0 && !a.hasSendMu && !a.untilComplete && a.maxHold == 0
+	return a.lock.spec.along && a.lock.client.Config.Turn > 0 && !a.hasSendMu && !a.UntilComplete && a.MaxHold == 0
 }
 
 // LetIn implements [line.Recipient].
@@ -48,7 +48,7 @@ func (a *acquisition) readsAlong() bool {
 	if !is || !a.forgetUnused() || !a.lock.isFor(o) {
 		return false
 	}
-	if s := o.takeAlongFor(&a.request); s != nil {
+	if s := o.takeAlongFor(&a.Request); s != nil {
 		a.Receive(s)
 		return true
 	}
@@ -74,14 +74,14 @@ func (a *acquisition) nextOwner(of *ownership) *ownership {
 		return nil
 	}
 	next := a.lock.client.registry.fresh(&a.lock.primitive)
-	next.makeEntry(a.lease, a.lock.client.Clock())
+	next.makeEntry(a.Lease, a.lock.client.Clock())
 	return next
 }
 
 // TakeOver implements [line.Recipient].
 func (a *acquisition) TakeOver(left line.Place) bool {
 	o := left.(*ownership)
-	if a.ownership != nil || !a.lock.isFor(o) || !o.wantLease(a.lease) {
+	if a.ownership != nil || !a.lock.isFor(o) || !o.wantLease(a.Lease) {
 		return false
 	}
 	a.ownership = o

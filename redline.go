@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
@@ -48,7 +49,7 @@ func identityOf(kind keyspace.Kind, members []member) string {
 
 // waitInLine acquires after the earlier calls of this program. A call that re-enters members does not wait behind
 // calls that may be waiting for it.
-func (l *RedLock) waitInLine(ctx context.Context, r *request, settings []setting, mark *line.Mark) (*hold.Handle, error) {
+func (l *RedLock) waitInLine(ctx context.Context, r *request.Request, settings []request.Setting, mark *line.Mark) (*hold.Handle, error) {
 	if l.mayReenter(ctx) {
 		return l.rounds(ctx, r, settings, nil, mark)
 	}
@@ -67,7 +68,7 @@ func (l *RedLock) waitInLine(ctx context.Context, r *request, settings []setting
 	return h, nil
 }
 
-func (l *RedLock) waitInFront(ctx context.Context, r *request, settings []setting, line *line.FIFO, mark *line.Mark) (*hold.Handle, error) {
+func (l *RedLock) waitInFront(ctx context.Context, r *request.Request, settings []request.Setting, line *line.FIFO, mark *line.Mark) (*hold.Handle, error) {
 	err := line.LetOthersGo(ctx, l.pause)
 	if err == nil && ctx.Err() != nil {
 		err = fault.ContextError(ctx)

@@ -7,11 +7,12 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 )
 
 // acquireMajority is a round: it tries all members at once.
-func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []setting) (h *hold.Handle, again bool, err error) {
+func (l *RedLock) acquireMajority(ctx context.Context, r *request.Request, settings []request.Setting) (h *hold.Handle, again bool, err error) {
 	if err := l.refuseOneServer(); err != nil {
 		return nil, false, err
 	}
@@ -30,14 +31,14 @@ func (l *RedLock) acquireMajority(ctx context.Context, r *request, settings []se
 		t.collect(c)
 		close(c.allAnswered)
 	}()
-	if r.renew && r.maxHold == 0 { // otherwise a member that arrived later would last longer
+	if r.Renew && r.MaxHold == 0 { // otherwise a member that arrived later would last longer
 		l.retryMissing(context.WithoutCancel(ctx), c, r, settings)
 	}
 	return hold.New(c), false, nil
 }
 
 // beginMajority makes a hold of a majority, if there is one. A majority that came too late does not count.
-func (c *compositeHold) beginMajority(r *request) (late, reached bool) {
+func (c *compositeHold) beginMajority(r *request.Request) (late, reached bool) {
 	if c.memberCount() < c.need || c.begin() != nil {
 		return false, false
 	}
@@ -46,18 +47,18 @@ func (c *compositeHold) beginMajority(r *request) (late, reached bool) {
 }
 
 // leastValidity is how much of a fixed lease must remain for the hold to be of use.
-func leastValidity(r *request) time.Duration {
-	if r.renew {
+func leastValidity(r *request.Request) time.Duration {
+	if r.Renew {
 		return lease.Shortest
 	}
-	return r.lease / 10
+	return r.Lease / 10
 }
 
-func (l *RedLock) memberTimeout(r *request) time.Duration {
+func (l *RedLock) memberTimeout(r *request.Request) time.Duration {
 	if l.options.MemberTimeout > 0 {
 		return l.options.MemberTimeout
 	}
-	return min(max(r.lease/100, minMemberTimeout), maxMemberTimeout)
+	return min(max(r.Lease/100, minMemberTimeout), maxMemberTimeout)
 }
 
 // tries are attempts at several members in flight.
@@ -72,7 +73,7 @@ type tries struct {
 
 // try begins to try some members, or all. The attempts do not end with the caller's context: a member that is
 // no longer needed is released when it arrives.
-func (l *RedLock) try(ctx context.Context, timeout time.Duration, settings []setting, indexes ...int) *tries {
+func (l *RedLock) try(ctx context.Context, timeout time.Duration, settings []request.Setting, indexes ...int) *tries {
 	if indexes == nil {
 		indexes = async.Indexes(l.members)
 	}
@@ -113,7 +114,7 @@ func (t *tries) collect(c *compositeHold) {
 }
 
 // retryMissing keeps trying missing members while the hold lasts: the more it has, the more it can lose.
-func (l *RedLock) retryMissing(ctx context.Context, c *compositeHold, r *request, settings []setting) {
+func (l *RedLock) retryMissing(ctx context.Context, c *compositeHold, r *request.Request, settings []request.Setting) {
 	period := max(c.ValidFor()/3, minMemberTimeout)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -24,7 +24,7 @@ func (a *acquisition) reenter(ctx context.Context) (*hold.Handle, error) {
 		if o == nil {
 			return nil, err
 		}
-		if err == nil && a.note != "" && o.isGuest {
+		if err == nil && a.Note != "" && o.isGuest {
 			err = fault.Invalid("Note does not apply to a guest: the owner belongs to another client")
 		}
 		if err != nil {
@@ -54,7 +54,7 @@ func (a *acquisition) lockSendMu(ctx context.Context, o *ownership) error {
 	if o.sendMu.TryLock() {
 		return nil
 	}
-	if !a.waits && !o.live() {
+	if !a.Waits && !o.live() {
 		return fault.ErrNotAcquired
 	}
 	if o.sendMu.Lock(ctx) == nil {
@@ -98,13 +98,13 @@ func (a *acquisition) addOne(ctx context.Context) (h *hold.Handle, again bool, e
 	o := a.ownership
 	o.mu.Lock()
 	count := o.holds.count + 1
-	if a.renew {
-		a.lease = min(a.lease, a.renewLease) // the lease of AtLeast belongs to the outermost hold
+	if a.Renew {
+		a.Lease = min(a.Lease, a.RenewLease) // the lease of AtLeast belongs to the outermost hold
 	}
-	if a.ofClient > 0 && o.lease.Limit != nil {
-		a.maxHold = 0 // the outermost hold has that limit, or one of its own
+	if a.OfClient > 0 && o.lease.Limit != nil {
+		a.MaxHold = 0 // the outermost hold has that limit, or one of its own
 	}
-	a.lease = min(a.lease, max(o.lease.Limit.Left(o.lock.client.Clock()), lease.Shortest))
+	a.Lease = min(a.Lease, max(o.lease.Limit.Left(o.lock.client.Clock()), lease.Shortest))
 	o.mu.Unlock()
 	ans, again, err := a.sendReentry(ctx, count)
 	switch {
@@ -116,11 +116,11 @@ func (a *acquisition) addOne(ctx context.Context) (h *hold.Handle, again bool, e
 	case err != nil:
 		return nil, false, a.entryFailed(ans, err)
 	}
-	s, cause := o.addHold(&a.request, a.under, ans)
+	s, cause := o.addHold(&a.Request, a.under, ans)
 	if cause != nil {
 		// The ownership ended while the answer was in flight, and must not become live again: the re-entry that
 		// the server counted is undone.
-		o.undoLater(0, a.lease)
+		o.undoLater(0, a.Lease)
 		return nil, false, notEntered(cause)
 	}
 	return hold.New(s), false, nil
@@ -132,7 +132,7 @@ func (a *acquisition) entryFailed(ans transport.Answer, err error) error {
 	counted := errors.Is(err, fault.ErrNotReplicated)
 	known := counted && o.lock.client.Undo.Now(o.undoLocked)
 	if ans.Doubt || counted && !known {
-		o.undoLater(0, a.lease)
+		o.undoLater(0, a.Lease)
 	}
 	if !known && (ans.Doubt || counted) {
 		return errors.Join(err, fault.ErrUnknownOutcome)

@@ -12,7 +12,7 @@ import (
 // context, or of the owner on the context. Without any of them it returns nil: the acquisition needs a fresh
 // owner.
 func resolveOwner(ctx context.Context, a *acquisition) (*ownership, error) {
-	p, owner := a.lock, a.named()
+	p, owner := a.lock, a.Named()
 	if owner.IsZero() {
 		if h := holdFrom(ctx, &p.primitive, ""); h != nil {
 			a.under = h

@@ -9,6 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -60,8 +61,8 @@ func downgradeHold(ctx context.Context, s *holdState) (*hold.Handle, error) {
 	if _, err := s.beginRelease(); err != nil {
 		return nil, err
 	}
-	r.parent = o.lock.client.Reporter.Parent(ctx)
-	a := &acquisition{request: r, lock: lock, ownership: n, began: began}
+	r.Parent = o.lock.client.Reporter.Parent(ctx)
+	a := &acquisition{Request: r, lock: lock, ownership: n, began: began}
 	ans, err := sendDowngrade(a)
 	return downgradeAnswered(s, a, ans, err)
 }
@@ -109,18 +110,18 @@ func mayDowngrade(s *holdState) error {
 }
 
 // readRequest returns the request for the read hold. The rest of the write hold's limit still applies to it.
-func readRequest(s *holdState) (request, error) {
+func readRequest(s *holdState) (request.Request, error) {
 	o := s.ownership
 	now := o.lock.client.Clock()
 	left := s.limit.Valid(now)
 	o.mu.Lock()
 	left = min(left, o.lease.Limit.Left(now))
 	o.mu.Unlock()
-	limit := setting{kind: settingMaxHold, d: max(left, lease.Shortest)}
+	limit := request.Setting{Kind: request.MaxHold, D: max(left, lease.Shortest)}
 	if left == async.NoDeadline { // as of a hold with a fixed lease
-		limit = setting{kind: settingOfClient, d: o.lock.client.Config.MaxHold}
+		limit = request.Setting{Kind: request.OfClient, D: o.lock.client.Config.MaxHold}
 	}
-	return newRequest(o.lock.client.Config.Lease, true, []setting{limit})
+	return request.New(o.lock.client.Config.Lease, true, []request.Setting{limit})
 }
 
 // downgradedBefore is the reply of lua/rw/downgrade.lua to a repetition, which changes nothing.
@@ -134,7 +135,7 @@ func sendDowngrade(a *acquisition) (transport.Answer, error) {
 	o.noteCount(count, false)
 	ans, err := o.lock.client.Sender.Call(o.lock.client.Sender.Detached(context.Background()), nil, script.RWDowngrade.Confirmed(o.lock.client.Replication),
 		append(rwKeys(p.names.Key), leaseKeys(p.names.Key, o.wire)+strconv.Itoa(count)),
-		[]string{o.wire, o.lock.client.LeaseText(a.lease), strconv.Itoa(count), readNumber(o), o.lock.client.Publish, p.names.Channel, line.PresenceChannel(p.names.Key)})
+		[]string{o.wire, o.lock.client.LeaseText(a.Lease), strconv.Itoa(count), readNumber(o), o.lock.client.Publish, p.names.Channel, line.PresenceChannel(p.names.Key)})
 	if n, _ := ans.Message.AsInt64(); n == downgradedBefore {
 		ans.Sent = ans.FirstSent // from an earlier attempt, with which the lease began
 	}
@@ -150,7 +151,7 @@ func arrive(a *acquisition, ans transport.Answer) (*hold.Handle, error) {
 	if o.currentPhase() == acquiring {
 		return a.conclude(a.accept(ans))
 	}
-	s, cause := o.addHold(&a.request, a.under, ans)
+	s, cause := o.addHold(&a.Request, a.under, ans)
 	if cause != nil {
 		return abandonEntry(a, cause)
 	}
@@ -163,6 +164,6 @@ func abandonEntry(a *acquisition, cause error) (*hold.Handle, error) {
 	if o.currentPhase() == acquiring {
 		return a.conclude(cause)
 	}
-	o.undoLater(0, a.lease)
+	o.undoLater(0, a.Lease)
 	return nil, cause
 }

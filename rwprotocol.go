@@ -36,7 +36,7 @@ func (readProtocol) acquireCall(a *acquisition, count, round int) script.Call {
 		waits = "1"
 	}
 	return script.NewCall(script.RWReadAcquire, append(rwKeys(o.lock.names.Key), leaseKeys(o.lock.names.Key, o.wire)+holds),
-		o.wire, o.lock.client.LeaseText(a.lease), holds, readNumber(o), waits, o.lock.client.StaleMS)
+		o.wire, o.lock.client.LeaseText(a.Lease), holds, readNumber(o), waits, o.lock.client.StaleMS)
 }
 
 func (readProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
@@ -73,7 +73,7 @@ func (writeProtocol) acquireCall(a *acquisition, count, round int) script.Call {
 	if place.known() {
 		c.Keys = append(c.Keys, o.lock.names.Queue())
 	}
-	c.Args = []string{o.wire, o.lock.client.LeaseText(a.lease), strconv.Itoa(count), stale, place.entry, place.oldEntry, o.lock.names.Queue(), place.poll}
+	c.Args = []string{o.wire, o.lock.client.LeaseText(a.Lease), strconv.Itoa(count), stale, place.entry, place.oldEntry, o.lock.names.Queue(), place.poll}
 	return c
 }
 

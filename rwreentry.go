@@ -14,7 +14,7 @@ import (
 
 // resolveSide is [resolveOwner] for the sides of a read/write lock.
 func resolveSide(ctx context.Context, a *acquisition) (*ownership, error) {
-	p, owner := a.lock, a.named()
+	p, owner := a.lock, a.Named()
 	if owner.IsZero() {
 		if h := holdFrom(ctx, &p.primitive, p.spec.side); h != nil {
 			a.under = h

@@ -9,6 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -16,9 +17,9 @@ import (
 )
 
 // acquire implements Acquire and TryAcquire.
-func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int, settings []setting) error {
-	r, err := newRequest(s.client.Config.Lease, waits, settings)
-	if err = errors.Join(s.names.Invalid, err, checkNumber("%d permits", n, 1)); err == nil {
+func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int, settings []request.Setting) error {
+	r, err := request.New(s.client.Config.Lease, waits, settings)
+	if err = errors.Join(s.names.Invalid, err, request.CheckNumber("%d permits", n, 1)); err == nil {
 		err = s.begin(ctx)
 	}
 	if err != nil {
@@ -26,8 +27,8 @@ func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int,
 	}
 	defer s.client.Done()
 	began := time.Now()
-	r.parent = s.client.Reporter.Parent(ctx)
-	ctx, cancel := r.bound(ctx)
+	r.Parent = s.client.Reporter.Parent(ctx)
+	ctx, cancel := r.Bound(ctx)
 	defer cancel()
 	each := &semAcquisition{Semaphore: s, objectWait: objectWait{&s.synchronizer}, request: &r, semWaiter: semWaiter{count: n}}
 	if waits {
@@ -38,7 +39,7 @@ func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int,
 	if err != nil {
 		err = fault.Op(verb, s.names.Name, script.Explain(s.client.wrongKind(ctx, s.names, s.kind, err))...)
 	}
-	s.observeCall(r.parent, report.Acquired, n, began, err)
+	s.observeCall(r.Parent, report.Acquired, n, began, err)
 	return err
 }
 
@@ -48,7 +49,7 @@ type semAcquisition struct {
 	objectWait
 	semWaiter
 
-	request *request
+	request *request.Request
 	line    *semLine
 	queue   *line.Line // of the front: its signals, and the subscription to the channel of the semaphore
 	aside   bool       // it wants more permits than there are in all
@@ -60,7 +61,7 @@ type semAcquisition struct {
 func (s *semAcquisition) try(ctx context.Context) error {
 	p := s.newPlace(s.count, false, "", nil)
 	err := p.ask(ctx)
-	s.observeAttempt(s.request.parent, s.count, err)
+	s.observeAttempt(s.request.Parent, s.count, err)
 	return p.conclude(err)
 }
 
@@ -74,7 +75,7 @@ const (
 // for the others, and goes on in a line of its kind.
 func (s *semAcquisition) wait(ctx context.Context) error {
 	key := line.Key{Kind: keyspace.KindSemaphore, Key: s.names.Key}
-	if s.request.awaitSet {
+	if s.request.AwaitSet {
 		key.Kind += toBeSet
 	}
 	err := s.waitIn(ctx, key)
@@ -126,8 +127,10 @@ func (s *semAcquisition) Attempt(ctx context.Context, round int) (left time.Dura
 		return p.left, p.refusal
 	}
 	s.queue.ForgetSignal()
-	err = s.request.waitForSet(p.ask(ctx))
-	s.observeAttempt(s.request.parent, s.count, err)
+	if err = p.ask(ctx); s.request.AwaitsSet() {
+		err = script.AwaitsSet(err)
+	}
+	s.observeAttempt(s.request.Parent, s.count, err)
 	switch {
 	case err == nil:
 		s.line.granted(s.count, s.client.Config.Turn)

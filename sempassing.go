@@ -5,6 +5,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -27,7 +28,7 @@ func (s *Semaphore) passOn(n int) (left int) {
 
 // releasePermits implements Release and ReleaseIfExists for permits that are not passed on.
 func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int) (bool, error) {
-	if err := checkNumber("%d permits", n, 1); err != nil {
+	if err := request.CheckNumber("%d permits", n, 1); err != nil {
 		return false, fault.Op(verb, s.names.Name, err)
 	}
 	key := line.Key{Kind: keyspace.KindSemaphore, Key: s.names.Key}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -186,7 +187,7 @@ func TestSemScripts_count_once(t *testing.T) {
 	require.Equal(t, int64(1), s.set(-7, "add"))
 	s.free(-1)
 	require.Equal(t, "0", s.state().total)
-	require.Equal(t, int64(1), s.set(maxCount, "add"))
+	require.Equal(t, int64(1), s.set(request.MaxCount, "add"))
 	requireCode(t, s.set(5, "add"), "LATCHKEY_RANGE")
 }
 

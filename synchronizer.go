@@ -9,6 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -149,7 +150,7 @@ func (o *synchronizer) explain(ctx context.Context, a transport.Answer, err erro
 		return []error{fault.ErrNotSet}
 	case transport.HasCode(err, "LATCHKEY_RANGE"):
 		_, sum, _ := strings.Cut(err.Error(), "LATCHKEY_RANGE ")
-		return []error{fault.Invalid("there would be %s permits, want at least 0 and at most %d", sum, maxCount)}
+		return []error{fault.Invalid("there would be %s permits, want at least 0 and at most %d", sum, request.MaxCount)}
 	case transport.HasCode(err, "WRONGTYPE"):
 		return []error{o.client.wrongKind(ctx, o.names, o.kind, err)}
 	}
@@ -174,10 +175,10 @@ func (w objectWait) Pause(q *line.Line, _ int, left time.Duration) time.Duration
 // timeToLive returns the TTL among the options of a call that sets something, as text in ms.
 func timeToLive(options []SetOption) (ms string, err error) {
 	for _, each := range settingsOf(options) {
-		if each.kind != settingTTL {
-			return "", errNoOption
+		if each.Kind != request.TTL {
+			return "", request.ErrNoOption
 		}
-		if ms, err = ttlText(each.d); err != nil {
+		if ms, err = ttlText(each.D); err != nil {
 			return "", err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 )
 
@@ -19,7 +20,7 @@ func SyncLocker(ctx context.Context, lock Locker, options ...LockOption) sync.Lo
 type syncLocker struct {
 	ctx      context.Context
 	lock     Locker
-	settings []setting
+	settings []request.Setting
 	mu       sync.Mutex // held as long as the lock is, to guard hold
 	hold     *hold.Handle
 }

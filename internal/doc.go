@@ -7,6 +7,7 @@
 //	base      | identity | owners, holders, the ids of clients and permits, and texts about them for people
 //	base      | keyspace | the keys and channels of an object, and their slots in a cluster
 //	base      | lease    | stamps of both clocks, leases and their bounds: how long the client can rely on a hold
+//	base      | request  | the options of one call, checked
 //	transport |          | sending commands to servers, and repeating them
 //	engine    | core     | what the objects of a client share: settings, connections, lines, and the beginning and the end of calls
 //	engine    | hold     | the handle of a hold, the contexts for the work under it, and what else ends with it

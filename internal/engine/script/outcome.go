@@ -60,3 +60,11 @@ func Returned(err error) error {
 func Divisible(err error) bool {
 	return transport.HasCode(err, "TRYAGAIN") || transport.Declined(err) && !errors.Is(err, fault.ErrNotReplicated)
 }
+
+// AwaitsSet makes the refusal that nobody has set the value yet an error to wait for.
+func AwaitsSet(err error) error {
+	if transport.HasCode(err, "LATCHKEY_UNSET") {
+		return fault.ErrNotSetYet
+	}
+	return err
+}
