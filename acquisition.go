@@ -240,7 +240,7 @@ func (a *acquisition) conclude(err error) (*hold.Handle, error) {
 func (a *acquisition) markUnwanted() {
 	for o := range a.each {
 		o.mu.Lock()
-		o.doubt.unwanted = true
+		o.doubt.Unwanted = true
 		o.mu.Unlock()
 	}
 }

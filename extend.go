@@ -34,7 +34,7 @@ func (s *holdState) extendBy(ctx context.Context, d time.Duration) error {
 	a, err := o.lock.client.Sender.Call(ctx, o.lock.client.Closing, c.Cmd.Confirmed(o.lock.client.Replication), c.Keys, c.Args)
 	if a.Doubt || errors.Is(err, fault.ErrNotReplicated) {
 		o.mu.Lock()
-		o.doubt.extensionInDoubt(d)
+		o.doubt.ExtensionInDoubt(d)
 		o.mu.Unlock()
 	}
 	switch result, causes := readExtension(a, err); {
@@ -78,7 +78,7 @@ func (s *holdState) mayExtend(d time.Duration) error {
 	case d > min(o.lease.Limit.Left(now), s.limit.Left(now)):
 		return fault.ErrMaxHold
 	}
-	o.doubt.renewal = true
+	o.doubt.Renewal = true
 	return nil
 }
 

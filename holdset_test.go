@@ -10,6 +10,11 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/request"
 )
 
+var leaseStart = lease.Stamp{Mono: time.Hour, Wall: 1000 * time.Hour}
+
+// later returns a stamp that is d after leaseStart on both clocks.
+func later(d time.Duration) lease.Stamp { return leaseStart.Before(-d) }
+
 func TestHolds_are_counted_until_they_are_given_up(t *testing.T) {
 	var s holdSet
 	s.begin(&request.Request{Renew: true})

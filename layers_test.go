@@ -26,7 +26,7 @@ import (
 var floors = []string{
 	0: "doc errors owner kind mutexorder",
 	1: "replicas pause leasebounds",
-	2: "options calloption event label rueidisoption connecturl doubt",
+	2: "options calloption event label rueidisoption connecturl",
 	3: "",
 	4: "engine client holdstate release extend passing readalong giveback queueentry sibling nextowner successor loss maxhold confine ownership registry undoownership synchronizer primitive spec protocol lockprotocol acquirable acquisition acquireobserve queueplace recipient resolve attempt reenter waiting inspection schedule holdset close observe atleast ownwait acquisitionpause",
 	5: "connect lazy rwprotocol rwrefusal objects objectwalk objectlook waiters",

@@ -28,7 +28,7 @@ func (o *ownership) endIfDue() bool {
 	if o.lease.Limit.Valid(now) <= 0 {
 		cause, why = fault.ErrMaxHold, "its maximum hold time is over"
 	}
-	mayLast := o.doubt.mayLast(now, o.span())
+	mayLast := o.doubt.MayLast(now, o.span())
 	// The last release may be in flight, and may yet put the next owner into the queue or give it the lock.
 	o.local.next.noteDoubt(transport.Answer{Doubt: true, DoubtAt: now, DoubtGeneration: transport.NoGeneration})
 	o.mu.Unlock()
@@ -44,7 +44,7 @@ func (o *ownership) endIfDue() bool {
 // lose ends the ownership because the server no longer knows it.
 func (o *ownership) lose(cause error, why string) {
 	o.mu.Lock()
-	mayLast := o.doubt.mayLast(o.lock.client.Clock(), o.span())
+	mayLast := o.doubt.MayLast(o.lock.client.Clock(), o.span())
 	o.mu.Unlock()
 	if o.endLost(cause, why) && mayLast {
 		o.removeLater()

@@ -151,7 +151,7 @@ func (m *fairPermitModel) deliverGrant(d dice) {
 	if m.waiting(p) == nil || !m.has(m.state(), p) || slices.Contains(m.state().queue.list, permitEntry(p.t)) {
 		return
 	}
-	if p.t.doubt.acquisition() {
+	if p.t.doubt.Acquisition() {
 		return // it may have acquired them itself, and then no message comes
 	}
 	p.receiveGrant(modelMessage{p.t.wire, "0"})

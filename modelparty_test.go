@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 )
 
 // party is one owner that wants, holds or releases a lock, as its client sees it. It sends what an ownership sends:
@@ -96,7 +97,7 @@ func (p *party) sendAttempt(fate int) {
 		p.onAttempt()
 	}
 	m := &message{what: fmt.Sprintf("%s acquires for %v", p.name, p.lease), words: p.w.words(c)}
-	m.silent = func() { t.doubt.sent = &sentInDoubt{acquisition: true} }
+	m.silent = func() { t.doubt.Sent = &undo.SentInDoubt{Acquisition: true} }
 	m.answered = func(reply any) {
 		switch r := reply.(type) {
 		case replyError:
@@ -109,7 +110,7 @@ func (p *party) sendAttempt(fate int) {
 			p.refused(reply)
 		case nil:
 			if bare { // it may be this party, if an answer was lost
-				t.doubt.sent = &sentInDoubt{acquisition: true}
+				t.doubt.Sent = &undo.SentInDoubt{Acquisition: true}
 				return
 			}
 			p.accept(m, reply)
@@ -134,7 +135,7 @@ func (p *party) begin(sent, lease int64, reply any) {
 	p.phase, p.grips = held, []modelLease{p.lease}
 	p.t.holds.count = 1
 	p.sent, p.granted = sent, lease
-	p.t.doubt.queued = false
+	p.t.doubt.Queued = false
 	p.inQueue = nil
 	if p.onGrant != nil {
 		p.onGrant(reply)
@@ -146,7 +147,7 @@ func (p *party) refused(reply any) {
 		p.onRefusal(reply)
 	}
 	if _, is := reply.([]any); is && p.inQueue != nil || p.waits && p.lock.spec.side == keyspace.KindWrite {
-		p.t.doubt.queued = true
+		p.t.doubt.Queued = true
 	}
 	if !p.waits {
 		p.GiveUp()
@@ -155,7 +156,7 @@ func (p *party) refused(reply any) {
 
 // line.GiveUp ends an acquisition, and has it undone if it may have left something.
 func (p *party) GiveUp() {
-	if p.t.doubt.mayWait() {
+	if p.t.doubt.MayWait() {
 		p.undoLater()
 	}
 	p.inQueue = nil
@@ -183,7 +184,7 @@ func (p *party) enter(lease modelLease, fate int) {
 	t.noteCount(count, false)
 	c := p.lock.spec.attempts.acquireCall(&acquisition{Request: request.Request{Lease: fromMS(lease.ms)}, lock: p.lock, ownership: p.t}, count, 0)
 	m := &message{what: fmt.Sprintf("%s enters for the time number %d for %v", p.name, count, lease), words: p.w.words(c)}
-	m.silent = func() { p.owing, t.doubt.sent = true, &sentInDoubt{acquisition: true} }
+	m.silent = func() { p.owing, t.doubt.Sent = true, &undo.SentInDoubt{Acquisition: true} }
 	m.answered = func(reply any) {
 		switch {
 		case hasErrorCode(reply, "LATCHKEY_GONE"):
@@ -237,7 +238,7 @@ func (p *party) over() {
 // of several in a queue leaves the queue for all.
 func (p *party) undoLater() {
 	p.toUndo = append(p.toUndo, p.t)
-	if _, fair := p.t.protocol().(permitProtocol); !fair || p.phase != acquiring || p.t.doubt.acquisition() {
+	if _, fair := p.t.protocol().(permitProtocol); !fair || p.phase != acquiring || p.t.doubt.Acquisition() {
 		p.toUndo = append(p.toUndo, p.others...)
 	}
 }
@@ -286,7 +287,7 @@ func (p *party) settle(certain bool, fate int) {
 			p.w.fail("%s gets %v", m.what, reply)
 		}
 		p.owing = false
-		if !t.doubt.acquisition() {
+		if !t.doubt.Acquisition() {
 			t.holds.most = int32(count)
 		}
 		switch {
@@ -294,7 +295,7 @@ func (p *party) settle(certain bool, fate int) {
 			if reply == nil && certain && !p.unheard && !p.excused {
 				p.w.fail("%s finds nothing to release before its lease is over", p.name)
 			}
-			if t.doubt.acquisition() || p.unheard {
+			if t.doubt.Acquisition() || p.unheard {
 				p.toUndo = append(p.toUndo, t)
 			}
 			p.toUndo = append(p.toUndo, others...)
@@ -407,7 +408,7 @@ func (p *party) act(d dice) {
 		p.settle(false, fate)
 	case p.owing && d[1]%2 == 0:
 		p.settle(p.holds(), fate)
-	case p.queue != nil && p.lock.spec.passes && len(p.grips) == 1 && !p.t.isGuest && !p.t.doubt.acquisition() && d[1]%5 == 4:
+	case p.queue != nil && p.lock.spec.passes && len(p.grips) == 1 && !p.t.isGuest && !p.t.doubt.Acquisition() && d[1]%5 == 4:
 		p.releaseFor(fate)
 	case p.lock.spec.reentrant && len(p.grips) < 4 && d[1]%5 < 2:
 		p.enter(modelLeases[d[2]%len(modelLeases)], fate)

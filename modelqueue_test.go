@@ -9,6 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 )
 
 // queueReference is what the queue of a lock must do, with the messages that report grants.
@@ -172,14 +173,14 @@ func (p *party) releaseFor(fate int) {
 	p.grips, p.phase, t.holds.count = nil, releasing, 0
 	wanted := &acquisition{Request: request.Request{Lease: fromMS(p.lease.ms)}, lock: p.lock, ownership: next, isWaiting: true}
 	next.makeEntry(wanted.Lease, next.lock.client.Clock())
-	next.entry.mayBeQueued, next.doubt.queued = true, true
+	next.entry.mayBeQueued, next.doubt.Queued = true, true
 	t.local.next = next
 	m := &message{what: fmt.Sprintf("%s releases, and waits again", p.name), words: p.w.words(t.protocol().releaseCall(t, release{}, nil)), light: true}
 	t.local.next = nil
 	p.toUndo = append(p.toUndo, t)
 	p.t, p.phase, p.made, p.waits, p.round, p.excused, p.unheard, p.owing = next, acquiring, p.w.ms(), true, 1, false, false, false
 	p.acquisition = wanted
-	m.silent = func() { next.doubt.sent = &sentInDoubt{acquisition: true} }
+	m.silent = func() { next.doubt.Sent = &undo.SentInDoubt{Acquisition: true} }
 	m.answered = func(reply any) {
 		if isReplyError(reply) {
 			p.w.fail("%s gets %v", m.what, reply)

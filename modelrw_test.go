@@ -5,6 +5,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 )
 
 func init() { models["rwlock"] = newRWModel }
@@ -109,7 +110,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 	writer.grips, writer.phase = nil, releasing
 	msg := &message{what: writer.name + " downgrades", words: words, light: true}
 	msg.silent = func() {
-		reader.t.doubt.sent = &sentInDoubt{acquisition: true}
+		reader.t.doubt.Sent = &undo.SentInDoubt{Acquisition: true}
 		if fresh {
 			reader.GiveUp()
 		} else {
@@ -134,7 +135,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 		case certain:
 			m.w.fail("%s has lost its hold when it downgrades", writer.name)
 		default:
-			reader.t.doubt.sent = &sentInDoubt{acquisition: true}
+			reader.t.doubt.Sent = &undo.SentInDoubt{Acquisition: true}
 			reader.GiveUp()
 		}
 	}

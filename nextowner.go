@@ -38,7 +38,7 @@ func (o *ownership) chooseNext() {
 	if o.phase != releasing { // nobody would take the owner
 		return
 	}
-	next.entry.mayBeQueued, next.doubt.queued = true, true
+	next.entry.mayBeQueued, next.doubt.Queued = true, true
 	o.lock.client.Inbox.Expect(&next.entry.slot)
 	o.local.next = next
 }
@@ -118,7 +118,7 @@ func (o *ownership) handoverArgs(to []string, count int) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	own, next, full := "", "", time.Duration(0)
-	if o.doubt.mayWait() || o.entry.hasPollTime {
+	if o.doubt.MayWait() || o.entry.hasPollTime {
 		own = o.entry.text
 	}
 	if o.local.next != nil && count == 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -40,7 +41,7 @@ type ownership struct {
 	phase phase
 	echo  bool // the message of this client's own release is to be ignored
 	lease lease.Term
-	doubt doubt
+	doubt undo.Doubt
 	holds holdSet
 	local localTurn
 	entry *queueEntry
@@ -124,7 +125,7 @@ func (o *ownership) beginWith(r *request.Request, term lease.Term, acquired, now
 	o.stopWaiting()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.phase, o.doubt.queued = held, false
+	o.phase, o.doubt.Queued = held, false
 	o.lease = term
 	if o.lock.spec.permit && token > 0 { // it is not a token, but the ms after which the semaphore ends
 		o.lease.EndIn(term.Sent, script.FromMillis(token))
@@ -164,7 +165,7 @@ func (o *ownership) noteDoubt(a transport.Answer) {
 		return
 	}
 	o.mu.Lock()
-	o.doubt.acquisitionInDoubt(a.DoubtAt, a.DoubtGeneration)
+	o.doubt.AcquisitionInDoubt(a.DoubtAt, a.DoubtGeneration)
 	o.mu.Unlock()
 }
 
@@ -192,24 +193,24 @@ func (o *ownership) live() bool { return o.currentPhase() == held }
 func (o *ownership) markQueued() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.doubt.queued = true
+	o.doubt.Queued = true
 }
 
-// mayWait reports whether the server may have the ownership in a queue.
+// MayWait reports whether the server may have the ownership in a queue.
 func (o *ownership) mayWait() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.doubt.mayWait()
+	return o.doubt.MayWait()
 }
 
 // mayBeAcquired reports whether an unanswered acquisition may have run, or may still run.
 func (o *ownership) mayBeAcquired() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.doubt.acquisition()
+	return o.doubt.Acquisition()
 }
 
-// waitingArg returns mayWait as an argument for scripts.
+// waitingArg returns MayWait as an argument for scripts.
 func (o *ownership) waitingArg() string {
 	if o.mayWait() {
 		return "1"
@@ -227,7 +228,7 @@ func (o *ownership) usable() bool {
 func (o *ownership) valid() time.Duration { return o.lease.Valid(o.lock.client.Clock()) }
 
 // span returns the longest time for which the key may live. o.mu is held.
-func (o *ownership) span() time.Duration { return o.doubt.span(o.lease.Span()) }
+func (o *ownership) span() time.Duration { return o.doubt.Span(o.lease.Span()) }
 
 // terms returns the bounds of an acquisition or a release. The call has sendMu of the ownership, and the next
 // renewal waits for it. So while the ownership is held, the bound is at most a part of the lease. o.mu is held.
@@ -244,7 +245,7 @@ func (o *ownership) terms(waits bool) transport.Terms {
 func (o *ownership) endUnheld() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.phase != acquiring || o.doubt.mayBeHeld() {
+	if o.phase != acquiring || o.doubt.MayBeHeld() {
 		return false
 	}
 	o.phase = over
@@ -257,9 +258,9 @@ func (o *ownership) abandon(lease time.Duration) (begun bool) {
 	o.stopWaiting()
 	o.mu.Lock()
 	o.phase = over
-	o.doubt.unwanted = o.doubt.unwanted || o.entry.grant != nil
-	begun = o.doubt.mayBeHeld()
-	queued := o.doubt.queued
+	o.doubt.Unwanted = o.doubt.Unwanted || o.entry.grant != nil
+	begun = o.doubt.MayBeHeld()
+	queued := o.doubt.Queued
 	o.mu.Unlock()
 	o.lock.client.registry.remove(o)
 	switch {

@@ -105,7 +105,7 @@ func (s *holdState) mayPass(now lease.Stamp) bool {
 // that it was not the first. o.mu is held.
 func (o *ownership) mayHaveOthers(now lease.Stamp) bool {
 	return o.phase == held && now.Mono < o.local.ends &&
-		!o.local.shown && o.sibling == nil && !o.doubt.mayChange()
+		!o.local.shown && o.sibling == nil && !o.doubt.MayChange()
 }
 
 // shownOwner returns the owner of a hold for the program. The program may re-enter the hold with it from now

@@ -230,7 +230,7 @@ func (o *ownership) fixLease(sent lease.Stamp, lease time.Duration, shorter bool
 		return
 	}
 	o.holds.stopRenewal(&o.holds.first)
-	o.doubt.extensionInDoubt(lease)
+	o.doubt.ExtensionInDoubt(lease)
 	if shorter {
 		o.lease.Shorten(sent, lease)
 	} else {

@@ -92,7 +92,7 @@ func (o *ownership) takePlace(listens bool, poll string) (p queuePlace) {
 	}
 	if listens || poll != "" {
 		p.entry = e.text
-		e.mayBeQueued, o.doubt.queued = true, true
+		e.mayBeQueued, o.doubt.Queued = true, true
 	}
 	switch {
 	case !listens:
@@ -132,14 +132,14 @@ func (o *ownership) wantLease(lease time.Duration) bool {
 	switch {
 	case e.grant != nil:
 		given = e.grant.lease
-	case o.doubt.acquisition():
+	case o.doubt.Acquisition():
 		given = max(given, e.wanted)
 	}
 	switch {
 	case given > max(lease, e.lease):
 		return false
 	case given > lease:
-		o.doubt.extensionInDoubt(given)
+		o.doubt.ExtensionInDoubt(given)
 	}
 	e.wanted = lease
 	return true
@@ -149,7 +149,7 @@ func (o *ownership) wantLease(lease time.Duration) bool {
 func (o *ownership) hasOnlyItsPlace() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.phase == acquiring && o.entry.mayBeQueued && !o.doubt.mayBeHeld()
+	return o.phase == acquiring && o.entry.mayBeQueued && !o.doubt.MayBeHeld()
 }
 
 // mayBeQueued reports whether the entry of the owner may be in the queue.

@@ -122,13 +122,13 @@ func (s *holdState) beginRelease() (done bool, err error) {
 func (o *ownership) explains(a releaseAnswer) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return a.count == 0 && o.doubt.explainsLoss(a.Doubt)
+	return a.count == 0 && o.doubt.ExplainsLoss(a.Doubt)
 }
 
 // releaseFailed leaves the rest to the background.
 func (o *ownership) releaseFailed(a transport.Answer, err error) error {
 	o.mu.Lock()
-	o.doubt.release = o.doubt.release || a.Doubt
+	o.doubt.Release = o.doubt.Release || a.Doubt
 	o.local.next.noteDoubt(a) // the release may yet put it into the queue or give it the lock
 	var left line.Place
 	if o.phase == releasing {
@@ -186,16 +186,16 @@ func (o *ownership) finishRelease(a transport.Answer) {
 	}
 }
 
-// mayComeLate reports whether an acquisition may still run after the release, and for how long the key may live
+// MayComeLate reports whether an acquisition may still run after the release, and for how long the key may live
 // then.
 func (o *ownership) mayComeLate() (late bool, span time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.doubt.acquisition() {
+	if !o.doubt.Acquisition() {
 		return false, 0
 	}
 	span = o.span()
-	return o.doubt.mayComeLate(o.lock.client.Clock(), span) && !o.lock.client.Topology.IsStill(o.doubt.sentIn()), span
+	return o.doubt.MayComeLate(o.lock.client.Clock(), span) && !o.lock.client.Topology.IsStill(o.doubt.SentIn()), span
 }
 
 // releaseAnswer is the answer to a release, with the count of holds that was sent: the ownership's count may be
@@ -219,7 +219,7 @@ func (o *ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releas
 		a.Null, err = true, nil // somebody replaced the lock by something else
 	}
 	o.mu.Lock()
-	if err == nil && !o.doubt.acquisition() {
+	if err == nil && !o.doubt.Acquisition() {
 		o.holds.most = int32(count) //nolint:gosec // there are fewer holds
 	}
 	o.mu.Unlock()
@@ -260,7 +260,7 @@ var releaseBuffers = sync.Pool{New: func() any { return new([16]string) }}
 func (o *ownership) uncount(s *holdState) {
 	if o.holds.uncount(s) {
 		o.phase = releasing
-		o.doubt.validAtRelease = o.valid() > 0
+		o.doubt.ValidAtRelease = o.valid() > 0
 		o.echo = o.lock.spec.ignoresOwnRelease() && o.links.ReleaseBegins()
 	}
 }

@@ -82,7 +82,7 @@ func (o *ownership) NextLease() time.Duration {
 	defer o.mu.Unlock()
 	switch {
 	case o.renews():
-		o.doubt.renewal = true
+		o.doubt.Renewal = true
 		return max(o.lease.Next(o.lock.client.Clock()), 0)
 	case o.phase == held && o.lock.spec.lineRests():
 		return verifyOnly
@@ -127,7 +127,7 @@ func (o *ownership) Renewed(sent lease.Stamp, lease time.Duration, result int64)
 		o.mu.Unlock()
 		return
 	}
-	o.doubt.renewal = false
+	o.doubt.Renewal = false
 	o.lease.Extend(sent, lease)
 	o.lease.Settled(sent, lease)
 	if result > 1 {

@@ -20,8 +20,8 @@ func (o *ownership) undoLater(delay, granted time.Duration) {
 	o.mu.Lock()
 	plan := undo.Plan{
 		Key: o.lock.names.Key, Delay: delay, Lease: granted,
-		Late:       granted < lease.Permanent && o.doubt.mayComeLate(o.lock.client.Clock(), max(granted, o.span())), // else a mark stops it
-		Generation: o.doubt.sentIn(),
+		Late:       granted < lease.Permanent && o.doubt.MayComeLate(o.lock.client.Clock(), max(granted, o.span())), // else a mark stops it
+		Generation: o.doubt.SentIn(),
 	}
 	dead := o.phase == over
 	o.mu.Unlock()

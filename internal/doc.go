@@ -18,6 +18,6 @@
 //	engine    | report   | events for the observer of the program, and lines for its logger
 //	engine    | script   | the commands, which are Lua scripts, and what their replies and errors mean
 //	engine    | line     | the lines of goroutines in a client, and the loop in which their calls wait
-//	engine    | undo     | commands whose outcome is unknown, and operations that count once
+//	engine    | undo     | what the client does not know of the server, commands that settle it, and operations that count once
 //	testredis |          | embedded servers, for tests only
 package internal
