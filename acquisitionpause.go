@@ -36,12 +36,11 @@ func (a *acquisition) Pause(q *line.Line, round int, left time.Duration) time.Du
 	if a.pollIn > 0 {
 		pause = min(pause, a.pollIn)
 	}
-	if a.awaitsGrant(round) && a.pollIn == 0 && !q.StrangersMayLeaveLast() {
-		q.NoteAwaitsGrant()
+	if a.awaitsGrant(round) && a.pollIn == 0 && q.ExpectGrant() {
 		return pauseUntil(left, min(pause, longestEntryPause))
 	}
 	if s.passes {
-		q.Whole().TakeTurns()
+		q.TakeTurns()
 	}
 	switch {
 	case s.line != line.Only:
@@ -62,7 +61,7 @@ func (a *acquisition) Pause(q *line.Line, round int, left time.Duration) time.Du
 	case s.recipe && a.byStranger:
 		pause = min(pause, q.RecipeHolds(a.holder))
 	case a.byStranger && s.passes:
-		q.Whole().StrangerHolds(!a.stranger)
+		q.StrangerHolds(!a.stranger)
 		a.stranger = true
 	}
 	return pauseUntil(left, pause)

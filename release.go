@@ -169,7 +169,7 @@ func (o *ownership) finishRelease(a transport.Answer) {
 	next.noteHandover(a)
 	receivers, free := script.Receivers(a)
 	if free && o.lock.spec.passes {
-		o.links.NoteReceivers(receivers)
+		o.links.ReceiversSeen(receivers)
 	}
 	o.noteOpen(a)
 	if receivers == -1 {

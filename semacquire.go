@@ -121,12 +121,11 @@ func (s *semAcquisition) Attempt(ctx context.Context, round int) (left time.Dura
 	if !s.line.asks(&s.semWaiter) {
 		return 0, nil
 	}
-	p := s.takePlace()
-	if round == 0 && time.Now().Before(p.rests) && !s.queue.IsSignaled() {
+	p, signaled := s.takePlace(), s.queue.TakeSignal()
+	if round == 0 && time.Now().Before(p.rests) && !signaled {
 		s.line.refused(&s.semWaiter)
 		return p.left, p.refusal
 	}
-	s.queue.ForgetSignal()
 	if err = p.ask(ctx); s.request.AwaitsSet() {
 		err = script.AwaitsSet(err)
 	}

@@ -62,10 +62,18 @@ func (q *Line) WaitError(ctx context.Context, err, last error) error {
 	return waitEnded(err, last, q.isHeld(), q.answer.silent())
 }
 
+// isHeld reports whether a hold of this client keeps those in the line out. Those in a shared line are readers,
+// and other readers do not keep them out. shard.mu is held.
+func (q *Line) isHeld() bool {
+	whole := q.whole()
+	exclusive := whole.exclusive().held > 0
+	return exclusive || !q.together && whole.held > 0
+}
+
 // forgetAnswers drops what the users of the line learned. shard.mu is held.
 func (q *Line) forgetAnswers() {
 	q.answer = lastAnswer{}
-	if l := q.lines.Load(); l != nil {
+	if l := q.lines; l != nil {
 		l.shared.answer, l.exclusive.answer = lastAnswer{}, lastAnswer{}
 	}
 }

@@ -3,9 +3,10 @@
 package line
 
 import (
-	"sync/atomic"
+	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
+	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 )
 
 // A Line is where the goroutines of a client that want one key wait: the line of the key in the
@@ -15,19 +16,41 @@ import (
 // hold is then passed to the first in line, or it ends and the first in line comes to
 // the front.
 type Line struct {
-	shard *shard
-	key   Key
-	main  *Line                 // the queue of which this is one line, if the key has two; or nil
-	lines atomic.Pointer[sides] // if the key has two
+	shard    *shard
+	key      Key
+	main     *Line         // the queue of which this is one line, if the key has two; or nil
+	together bool          // a shared line, whose waiters may go in together
+	signals  chan struct{} // holds one signal for the front
 
 	// Guarded by shard.mu.
-	together bool  // a shared line, whose waiters may go in together
-	noLinger bool  // the key is used once, so lingering is useless
-	users    int32 // goroutines in line or in front, and live holds
-	attached int32 // ownerships among the users
-	held     int32 // live holds of this client that keep others out
-	blocking int32 // holds of this client whose release has not failed: while there are any, nobody is in front
-	state
+	lines    *sides // if the key has two
+	noLinger bool   // the key is used once, so lingering is useless
+	users    int32  // goroutines in line or in front, and live holds
+	attached int32  // ownerships among the users
+	held     int32  // live holds of this client that keep others out
+	blocking int32  // holds of this client whose release has not failed: while there are any, nobody is in front
+
+	line        []*Waiter
+	busy        bool      // somebody is in front of the line
+	signaled    bool      // there was a signal since TakeSignal
+	awaitsGrant bool      // the server will tell the front when it has the key; the front needs no other message
+	openUntil   time.Time // until then the front leaves what is free to others
+	left        Place     // what the next front continues with, or nil: see exit
+	open        Held      // what others may share with its holders, or nil
+	answer      lastAnswer
+
+	contended   bool                 // somebody waited since the queue came into use, or others are known to want the key
+	sub         *pubsub.Subscription // to the messages of the key, or nil
+	reliedUntil time.Time            // until when the messages are needed, or zero if that has no end
+	retired     time.Time            // since when nobody uses the line, while the subscription lingers
+	echoes      int                  // messages of this client's own releases that have not come back yet
+	strangers   strangerTurns
+	share       strangerShare
+	recipe      recipeTurns
+}
+
+func newLine(s *shard, key Key, main *Line, together bool) *Line {
+	return &Line{shard: s, key: key, main: main, together: together, signals: make(chan struct{}, 1)}
 }
 
 // join puts a waiter at the end of the line. If it takes the front instead, it returns nil. shard.mu is held.
@@ -45,29 +68,6 @@ func (q *Line) join(r Recipient) *Waiter {
 	return w
 }
 
-// takeFirstLocked takes the first waiter out of the line, to pass it a hold. It returns nil if there is
-// none, somebody is in front, or the waiter wants something else. shard.mu is held.
-func (q *Line) takeFirstLocked(from Held) *Waiter {
-	if len(q.line) == 0 || q.busy || q.readersFirst() {
-		return nil
-	}
-	if w := q.line[0]; w.recipient == nil || !w.recipient.Wants(from) {
-		return nil
-	}
-	w := q.popFirst()
-	w.taken = true
-	q.Whole().strangers.weHold()
-	return w
-}
-
-// firstLocked returns the first in line, or nil. shard.mu is held.
-func (q *Line) firstLocked() Recipient {
-	if q.busy || len(q.line) == 0 {
-		return nil
-	}
-	return q.line[0].recipient
-}
-
 // popFirst takes the first waiter, which must exist, out of the line. shard.mu is held.
 func (q *Line) popFirst() *Waiter {
 	first := q.line[0]
@@ -83,7 +83,7 @@ func (q *Line) popFirst() *Waiter {
 func (q *Line) exit(left Place) Place {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	defer q.Whole().endUse()
+	defer q.whole().endUse()
 	q.next()
 	return q.leaveTo(left)
 }
@@ -120,17 +120,36 @@ func (q *Line) next() {
 
 // Signal wakes the front, or the next waiter that comes there. It never blocks.
 func (q *Line) Signal() {
-	q.signalFront()
-	if l := q.lines.Load(); l != nil {
-		l.exclusive.signalFront()
-		l.wakeShared()
-	}
-}
-
-// signalFront is signal for a key with one line.
-func (q *Line) signalFront() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
+	q.wake(true)
+}
+
+// WakeFronts wakes the fronts that need the messages of the key. The front of an exclusive line does
+// not if it awaits a grant.
+func (q *Line) WakeFronts() {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.wake(false)
+}
+
+// wake wakes the fronts of the key, and lets the first in a shared line try. grantees says that a front
+// that awaits a grant is woken too. shard.mu is held.
+func (q *Line) wake(grantees bool) {
+	q.signal()
+	l := q.lines
+	if l == nil {
+		return
+	}
+	if grantees || !l.exclusive.awaitsGrant {
+		l.exclusive.signal()
+	}
+	l.shared.signal()
+	l.wakeShared(wakesPerHint)
+}
+
+// signal wakes the front of this line alone. shard.mu is held.
+func (q *Line) signal() {
 	q.signaled = true
 	async.Signal(q.signals)
 }
@@ -138,24 +157,18 @@ func (q *Line) signalFront() {
 // WakeFront wakes the front for what this client has for it. The front need not query the server, as after a signal.
 func (q *Line) WakeFront() { async.Signal(q.signals) }
 
-// IsSignaled reports whether there was a signal since ForgetSignal.
-func (q *Line) IsSignaled() bool {
+// TakeSignal reports whether there was a signal since the last TakeSignal.
+func (q *Line) TakeSignal() (signaled bool) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return q.signaled
-}
-
-// ForgetSignal notes that the front makes an attempt.
-func (q *Line) ForgetSignal() {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	q.signaled = false
+	signaled, q.signaled = q.signaled, false
+	return signaled
 }
 
 // drain discards a signal, because an attempt follows anyway.
-func (s *state) drain() {
+func (q *Line) drain() {
 	select {
-	case <-s.signals:
+	case <-q.signals:
 	default:
 	}
 }

@@ -3,7 +3,6 @@ package line
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -54,42 +53,23 @@ func TestWaitQueue_leaver_in_line_is_skipped(t *testing.T) {
 }
 
 func TestWaitQueue_own_message_wakes_nobody(t *testing.T) {
-	q := NewTable().Use(Key{Key: "job"})
+	all := NewTable()
+	q := all.Use(Key{Key: "job"})
 	q.sub = &pubsub.Subscription{To: q}
 	q.sub.Confirmed.Store(true)
-	q.countHold(true)
-	require.True(t, q.releaseBegins())
+	h := newFakeHold(all, "job")
+	h.links.HoldBegins()
+	require.True(t, h.links.ReleaseBegins())
 	q.Message("0") // our own
 	require.Empty(t, q.signals)
 	q.Message("0") // somebody else's
 	require.Len(t, q.signals, 1)
 	q.drain()
-	require.True(t, q.releaseBegins())
-	q.endHold(true, true, nil) // nothing was published after all
+	require.True(t, h.links.ReleaseBegins())
+	h.links.HoldEnds(true, nil) // nothing was published after all
 	q.drain()
 	q.Message("0")
 	require.Len(t, q.signals, 1, "the next message is not ours")
-}
-
-// The front may be gone when the time that it left to strangers is over. The next user of the line is not
-// woken by that.
-func TestWaitQueue_a_pause_for_strangers_outlives_all_users(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := NewTable()
-		q := all.Use(Key{Key: "job"})
-		q.TakeTurns()
-		q.sub = &pubsub.Subscription{To: q}
-		q.Message(strangersFirst) // their time begins
-		q.reliedUntil = time.Now().Add(-time.Second)
-		require.True(t, q.Retire(0), "nobody relies on the subscription")
-		q.Done()
-		time.Sleep(2 * strangerPause) // a timer of the queue is running
-		synctest.Wait()
-		again := all.Use(Key{Key: "job"})
-		require.Same(t, q, again)
-		require.Empty(t, again.signals)
-		require.False(t, again.signaled)
-	})
 }
 
 // awaitFront joins the line and returns when the caller is at the front.
@@ -109,4 +89,24 @@ func (q *Line) leaveFront() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.next()
+}
+
+// A line stays for a while after its last user if it has a subscription, and a subscription on which nobody relies
+// ends before the line.
+func TestLine_retires(t *testing.T) {
+	all, key := NewTable(), Key{Key: "job"}
+	q := all.Use(key)
+	q.sub = &pubsub.Subscription{To: q}
+	require.False(t, q.Retire(0), "it has a user")
+	q.RelyFor(-time.Second)
+	require.True(t, q.Retire(time.Hour), "nobody relies on it")
+	require.Nil(t, q.sub)
+	require.Same(t, q, all.Known(key))
+	q.sub = &pubsub.Subscription{To: q}
+	q.Done()
+	require.False(t, q.Retire(time.Hour))
+	require.Same(t, q, all.Known(key), "it lingers")
+	q.DoNotLinger()
+	require.True(t, q.Retire(time.Hour))
+	require.Nil(t, all.Known(key))
 }

@@ -1,6 +1,10 @@
 package line
 
-import "time"
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
+)
 
 // What a client holds is registered by its key, from when it begins until it is over. It uses the line of what it
 // is while there is one: while goroutines of the client want it, and for a short time after.
@@ -33,8 +37,7 @@ func LinksOf(h Held) Links { return Links{of: h} }
 // Find returns what is held on a key, the newest for which wanted returns true, or nil. The mutex of the shard is held
 // meanwhile.
 func (all *Table) Find(key string, wanted func(Held) bool) Held {
-	shard := all.shard(key)
-	shard.mu.Lock()
+	shard := all.lock(key)
 	defer shard.mu.Unlock()
 	for l := shard.live[key]; l != nil; l = l.older {
 		if wanted(l.of) {
@@ -57,28 +60,6 @@ func (all *Table) Held() (held []Held) {
 		shard.mu.Unlock()
 	}
 	return held
-}
-
-// attachTo makes what is held on the key of a line use it. s.mu is held.
-func (s *shard) attachTo(q *Line) {
-	for l := s.live[q.key.Key]; l != nil; l = l.older {
-		if l.of.LineKey() != q.key {
-			continue
-		}
-		l.attach(q)
-		if !l.mayAttempt {
-			l.queue.blocking++
-		}
-	}
-}
-
-// detachFrom makes what is held stop using a line. s.mu is held.
-func (s *shard) detachFrom(q *Line) {
-	for l := s.live[q.key.Key]; l != nil; l = l.older {
-		if l.of.LineKey() == q.key {
-			l.queue = nil
-		}
-	}
 }
 
 // link links something in. s.mu is held.
@@ -107,12 +88,15 @@ func (s *shard) unlink(l *Links) {
 	}
 }
 
-// attach makes it use the line, in which it keeps others out. It does not block the front yet. shard.mu is held.
+// attach makes it use the line, in which it keeps others out. shard.mu is held.
 func (l *Links) attach(q *Line) {
 	q.users++
 	q.attached++
 	l.queue = q.lineOf(l.of.PassedIn())
 	l.queue.held += l.keepsOut()
+	if !l.mayAttempt {
+		l.queue.blocking++
+	}
 }
 
 // keepsOut is 1 if it keeps others out, else 0.
@@ -125,9 +109,7 @@ func (l *Links) keepsOut() int32 {
 
 // lockShard locks the shard of the key, and returns it.
 func (l *Links) lockShard() *shard {
-	shard := l.of.Table().shard(l.of.LineKey().Key)
-	shard.mu.Lock()
-	return shard
+	return l.of.Table().lock(l.of.LineKey().Key)
 }
 
 // HoldBegins is called when it begins to be held, and returns how often the hold may be passed on.
@@ -135,21 +117,27 @@ func (l *Links) HoldBegins() (passes int) {
 	shard := l.lockShard()
 	defer shard.mu.Unlock()
 	shard.link(l)
-	q := shard.queues[l.of.LineKey()]
-	if q == nil {
+	whole := shard.queues[l.of.LineKey()]
+	if whole == nil {
 		return endlessPasses
 	}
-	l.attach(q)
-	return l.queue.countHold(l.of.KeepsOut())
+	l.attach(whole)
+	whole.strangers.weHold()
+	q := l.queue
+	if l.of.KeepsOut() {
+		q.answer = lastAnswer{err: fault.ErrNotAcquired}
+	}
+	q.drain()
+	return q.passesOfTurn()
 }
 
 // FirstInLine returns the first in line behind it, or nil.
 func (l *Links) FirstInLine() Recipient {
 	defer l.lockShard().mu.Unlock()
-	if l.queue == nil {
-		return nil
+	if q := l.queue; q != nil && !q.busy && len(q.line) > 0 {
+		return q.line[0].recipient
 	}
-	return l.queue.firstLocked()
+	return nil
 }
 
 // HasLine reports whether anybody waits in line behind it.
@@ -158,13 +146,21 @@ func (l *Links) HasLine() bool {
 	return l.queue != nil && len(l.queue.line) > 0
 }
 
-// TakeFirst removes the first in line, to pass it the hold: see Line.takeFirstLocked.
+// TakeFirst removes the first in line, to pass it the hold. It returns nil if there is none, somebody is in
+// front, or the waiter wants something else.
 func (l *Links) TakeFirst() *Waiter {
 	defer l.lockShard().mu.Unlock()
-	if l.queue == nil {
+	q := l.queue
+	if q == nil || q.busy || len(q.line) == 0 || q.readersFirst() {
 		return nil
 	}
-	return l.queue.takeFirstLocked(l.of)
+	if r := q.line[0].recipient; r == nil || !r.Wants(l.of) {
+		return nil
+	}
+	w := q.popFirst()
+	w.taken = true
+	q.whole().strangers.weHold()
+	return w
 }
 
 // OpenLine lets others have the hold along with its holder, until CloseLine.
@@ -192,30 +188,45 @@ func (l *Links) OpenFor(taken time.Time) time.Duration {
 	return l.queue.recipe.openFor(taken, time.Now())
 }
 
-// LeftFree records what the release of a mutex did: see Line.leftFree.
+// LeftFree records what the release of a mutex did: see recipeTurns.leftFree.
 func (l *Links) LeftFree(open time.Duration, granted bool) {
 	defer l.lockShard().mu.Unlock()
-	if l.queue != nil {
-		l.queue.leftFree(open, granted)
+	now := time.Now()
+	if q := l.queue; q != nil && q.recipe.leftFree(open, granted, now) {
+		q.openUntil = now.Add(open)
 	}
 }
 
-// NoteReceivers records how many subscribers received the message that the lock is free.
-func (l *Links) NoteReceivers(receivers int64) {
+// ReceiversSeen records how many subscribers received the message that the lock is free. If there are other
+// clients among them, those go first.
+func (l *Links) ReceiversSeen(receivers int64) {
 	shard := l.lockShard()
 	defer shard.mu.Unlock()
 	if l.queue != nil && l.queue.sub.Live() {
 		receivers--
 	}
-	if receivers > 0 {
-		shard.queueOf(l.of.LineKey()).noteStrangers()
+	if receivers <= 0 {
+		return
+	}
+	q, now := shard.queueOf(l.of.LineKey()), time.Now()
+	q.contended = true
+	if !q.strangers.theyReceive(now) {
+		return
+	}
+	if line, open := q.exclusive(), now.Add(strangerPause); open.After(line.openUntil) {
+		line.openUntil = open
 	}
 }
 
-// ReleaseBegins reports whether this client will receive the message of the release: see Line.releaseBegins.
+// ReleaseBegins is called before a release is sent, and reports whether this client will receive the message of
+// it. That message must not wake the front, because the end of the hold does.
 func (l *Links) ReleaseBegins() bool {
 	defer l.lockShard().mu.Unlock()
-	return l.queue != nil && l.queue.releaseBegins()
+	if l.queue == nil || !l.queue.sub.Live() {
+		return false
+	}
+	l.queue.echoes++
+	return true
 }
 
 // ReleaseFails lets the first in line query the server, because the last release has failed: it may have run, or may
@@ -233,8 +244,9 @@ func (l *Links) ReleaseFails(next Place) (left Place, taken bool) {
 	return l.queue.unblock(next), true
 }
 
-// HoldEnds ends the hold for the goroutines in line. noEcho, next and left are as for Line.endHold. It returns the
-// line if its front may have to be woken.
+// HoldEnds ends the hold for the goroutines in line. noEcho means that ReleaseBegins counted a message that was
+// never published. next is for the next waiter in front, and is returned as left if nobody waits. whole is the
+// line if it has other users: its front is to be woken if others may hold the key now.
 func (l *Links) HoldEnds(noEcho bool, next Place) (left Place, whole *Line) {
 	shard := l.lockShard()
 	defer shard.mu.Unlock()
@@ -243,12 +255,28 @@ func (l *Links) HoldEnds(noEcho bool, next Place) (left Place, whole *Line) {
 	if q == nil {
 		return next, nil
 	}
-	whole, l.queue = q.Whole(), nil
+	whole, l.queue = q.whole(), nil
+	defer whole.endUse()
 	whole.attached--
 	q.held -= l.keepsOut()
-	left, used := q.endHold(noEcho, !l.mayAttempt, next)
-	if !used {
-		return left, nil
+	if noEcho && q.echoes > 0 {
+		q.echoes--
 	}
-	return left, whole
+	if !l.mayAttempt { // it kept everybody from the front until now
+		next = q.unblock(next)
+	}
+	if whole.users == 1 {
+		return next, nil
+	}
+	return next, whole
+}
+
+// unblock counts one hold less that keeps everybody from the front. shard.mu is held.
+func (q *Line) unblock(next Place) (left Place) {
+	q.blocking--
+	if q.blocking > 0 || q.busy {
+		return next // nobody may come to the front yet, or the one in front has an owner already
+	}
+	q.next()
+	return q.leaveTo(next)
 }

@@ -4,25 +4,12 @@ import "time"
 
 // This file is what a line learns of clients that know nothing of it. shard.mu guards it.
 
-// TakeTurns notes that the lock takes turns with strangers. For other kinds of objects the same
+// TakeTurns makes the lock take turns with strangers. For other kinds of objects the same
 // message has another meaning.
 func (q *Line) TakeTurns() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.strangers.takesTurns = true
-}
-
-// noteStrangers notes that other clients received the message that this client has left the lock free. They go first.
-// shard.mu is held.
-func (q *Line) noteStrangers() {
-	now := time.Now()
-	q.contended = true
-	if !q.strangers.theyReceive(now) {
-		return
-	}
-	if line, open := q.exclusive(), now.Add(strangerPause); open.After(line.openUntil) {
-		line.openUntil = open
-	}
+	q.whole().strangers.takesTurns = true
 }
 
 // openLeft returns for how long the front leaves the lock to others.
@@ -39,7 +26,8 @@ func (q *Line) openLeft() time.Duration {
 func (q *Line) StrangerHolds(first bool) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.strangers.theyHold(first, len(q.exclusive().line), time.Now())
+	whole := q.whole()
+	whole.strangers.theyHold(first, len(whole.exclusive().line), time.Now())
 }
 
 // RecipeHolds notes that the front was refused because another library holds the mutex: see recipeTurns.theyHold.
@@ -50,27 +38,12 @@ func (q *Line) RecipeHolds(token string) time.Duration {
 	return q.recipe.theyHold(token, time.Now())
 }
 
-// leftFree notes the effect of a release of a mutex: see recipeTurns.leftFree. shard.mu is held.
-func (q *Line) leftFree(open time.Duration, granted bool) {
-	now := time.Now()
-	if q.recipe.leftFree(open, granted, now) {
-		q.openUntil = now.Add(open)
-	}
-}
-
-// StrangersMayLeaveLast reports whether the last holder to leave the lock may be a stranger.
-func (q *Line) StrangersMayLeaveLast() bool {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	return q.main != nil && q.main.strangers.mayShare(time.Now())
-}
-
 // endlessPasses is how many times a hold may be passed on if nobody else wants it.
 const endlessPasses = 1 << 30
 
 // passesOfTurn returns how many times a hold that begins now may be passed on. shard.mu is held.
 func (q *Line) passesOfTurn() int {
-	if now := time.Now(); q.Whole().strangers.known(now) || q.recipe.seen(now) {
+	if now := time.Now(); q.whole().strangers.known(now) || q.recipe.seen(now) {
 		return len(q.line)
 	}
 	return endlessPasses
@@ -84,7 +57,7 @@ const strangersFirst = "2"
 // within strangerPause. shard.mu is held.
 func (q *Line) letStrangersFirst() {
 	messages := 1
-	if q.lines.Load() != nil {
+	if q.lines != nil {
 		messages++ // the release of such a lock publishes two messages
 	}
 	if q.echoes == 0 {
@@ -127,13 +100,6 @@ func (q *Line) HadPermits() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.share.count(1, 0)
-}
-
-// leaveNextToStrangers makes this client ignore the next message.
-func (q *Line) leaveNextToStrangers() {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	q.share.forStrangers++
 }
 
 // SharesWith notes how many strangers there are. A nil queue does not.

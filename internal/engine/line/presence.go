@@ -20,11 +20,15 @@ type Presence struct {
 	queue *Line // or nil
 }
 
-// Message implements [pubsub.Subscriber].
+// Message implements [pubsub.Subscriber]. This client leaves the next message of the queue to strangers.
 func (p Presence) Message(string) {
-	if p.queue != nil {
-		p.queue.leaveNextToStrangers()
+	q := p.queue
+	if q == nil {
+		return
 	}
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.share.forStrangers++
 }
 
 // Reconnected implements [pubsub.Subscriber].

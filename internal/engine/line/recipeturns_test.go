@@ -65,10 +65,12 @@ func TestRecipeTurns_beside_a_library_that_is_seen(t *testing.T) {
 
 // The front does not pause while a mutex is left to other libraries, if one of them is found to hold it.
 func TestWaitQueue_leaves_a_mutex_to_other_libraries(t *testing.T) {
-	q := NewTable().Use(Key{Key: "job"})
-	q.leftFree(recipeOpen, true)
+	all := NewTable()
+	q, h := all.Use(Key{Key: "job"}), newFakeHold(all, "job")
+	h.links.HoldBegins()
+	h.links.LeftFree(recipeOpen, true)
 	assert.Zero(t, q.openLeft(), "the server gave it to a client of this library")
-	q.leftFree(recipeOpen, false)
+	h.links.LeftFree(recipeOpen, false)
 	assert.Positive(t, q.openLeft())
 	q.RecipeHolds("a token")
 	assert.Zero(t, q.openLeft(), "another library has found it")

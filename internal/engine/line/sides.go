@@ -2,7 +2,7 @@ package line
 
 import (
 	"slices"
-	"sync/atomic"
+	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 )
@@ -26,14 +26,11 @@ const wakesPerHint = 32
 // while it holds the key alone, only the front of the shared line does.
 type sides struct {
 	shared, exclusive *Line
-	hints             atomic.Uint64 // how many times those in the shared line were woken
+	hints             uint64 // how many times those in the shared line were woken
 }
 
 // In returns the line of a side. For Only that is the line itself.
 func (q *Line) In(l Side) *Line {
-	if l == Only {
-		return q
-	}
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	return q.lineOf(l)
@@ -44,56 +41,30 @@ func (q *Line) lineOf(l Side) *Line {
 	if l == Only {
 		return q
 	}
-	lines := q.lines.Load()
-	if lines == nil {
-		lines = &sides{shared: q.newLine(true), exclusive: q.newLine(false)}
-		q.lines.Store(lines)
+	if q.lines == nil {
+		q.lines = &sides{shared: newLine(q.shard, q.key, q, true), exclusive: newLine(q.shard, q.key, q, false)}
 	}
 	if l == Shared {
-		return lines.shared
+		return q.lines.shared
 	}
-	return lines.exclusive
+	return q.lines.exclusive
 }
 
-// Whole returns what the two lines of a key belong to, or q itself if the key has one line.
-func (q *Line) Whole() *Line {
+// whole returns what the two lines of a key belong to, or q itself if the key has one line.
+func (q *Line) whole() *Line {
 	if q.main != nil {
 		return q.main
 	}
 	return q
 }
 
-// WakeFronts wakes the fronts that need the messages of the key. The front of an exclusive line does
-// not if it awaits a grant.
-func (q *Line) WakeFronts() {
-	l := q.lines.Load()
-	if l == nil || !l.exclusive.frontAwaitsGrant() {
-		q.Signal()
-		return
-	}
-	q.signalFront()
-	l.wakeShared()
-}
-
-// wakeShared wakes the front of the shared line, and lets the first in line try.
-func (l *sides) wakeShared() {
-	l.hints.Add(1)
-	l.shared.signalFront()
-	l.shared.wakeFirst(wakesPerHint)
-}
-
-// frontAwaitsGrant reports whether the server will tell the front when it has the key.
-func (q *Line) frontAwaitsGrant() bool {
+// ExpectGrant makes the front await a grant until its next attempt, and reports whether it does: it cannot if
+// the last holder to leave the lock may be a stranger.
+func (q *Line) ExpectGrant() bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
+	q.awaitsGrant = q.main == nil || !q.main.strangers.mayShare(time.Now())
 	return q.awaitsGrant
-}
-
-// NoteAwaitsGrant notes that the front awaits a grant, until its next attempt.
-func (q *Line) NoteAwaitsGrant() {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	q.awaitsGrant = true
 }
 
 // readersFirst reports whether the shared line next to this one goes first, as it does after each
@@ -102,27 +73,41 @@ func (q *Line) readersFirst() bool {
 	if q.main == nil {
 		return false
 	}
-	shared := q.main.lines.Load().shared
+	shared := q.main.lines.shared
 	return shared.busy || len(shared.line) > 0
 }
 
 // exclusive returns the line whose waiters take turns with strangers. shard.mu is held.
 func (q *Line) exclusive() *Line {
-	if l := q.lines.Load(); l != nil {
-		return l.exclusive
+	if q.lines != nil {
+		return q.lines.exclusive
 	}
 	return q
 }
 
-func (q *Line) newLine(together bool) *Line {
-	return &Line{shard: q.shard, key: q.key, main: q, together: together, state: newState()}
+// acquired lets all waiters of a shared line try, because its front has acquired.
+func (q *Line) acquired() {
+	if !q.together {
+		return
+	}
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.main.lines.wakeShared(-1)
 }
 
-// wakeAll lets all waiters of a shared line try.
-func (q *Line) wakeAll() {
-	if q.together {
-		q.main.lines.Load().hints.Add(1)
-		q.wakeFirst(-1)
+// wakeShared lets the first n waiters of the shared line try, except those that others may let in.
+// If n is negative, it lets all of them try. shard.mu is held.
+func (l *sides) wakeShared(n int) {
+	l.hints++
+	for _, w := range l.shared.line {
+		if n == 0 {
+			return
+		}
+		if n > 0 && w.recipient != nil && w.recipient.MayBeLetIn() {
+			continue
+		}
+		async.Signal(w.wake)
+		n--
 	}
 }
 
@@ -135,43 +120,18 @@ type Hints struct {
 
 // Hints is taken before the attempt.
 func (all *Table) Hints(key Key) Hints {
-	q := all.Known(key)
-	if q == nil {
-		return Hints{}
-	}
-	return markOf(q)
+	shard := all.lock(key.Key)
+	defer shard.mu.Unlock()
+	return shard.hints(key)
 }
 
-// missedHint reports whether there may have been a hint since the mark was taken. q is the whole
-// line.
-func (m Hints) missedHint(q *Line) bool { return m != markOf(q) }
-
-func markOf(q *Line) Hints {
-	l := q.lines.Load()
-	if l == nil {
+// hints returns the hints until now. s.mu is held.
+func (s *shard) hints(key Key) Hints {
+	q := s.queues[key]
+	if q == nil || q.lines == nil {
 		return Hints{}
 	}
-	return Hints{l, l.hints.Load()}
-}
-
-// wakeFirst lets the first n waiters of a shared line try, except those that others may let in.
-// If n is negative, it lets all waiters try.
-func (q *Line) wakeFirst(n int) {
-	if !q.together {
-		return
-	}
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	for _, w := range q.line {
-		if n == 0 {
-			return
-		}
-		if n > 0 && w.recipient != nil && w.recipient.MayBeLetIn() {
-			continue
-		}
-		async.Signal(w.wake)
-		n--
-	}
+	return Hints{q.lines, q.lines.hints}
 }
 
 // TakeAll takes those waiters out of a shared line that can share what others hold, to let them in.

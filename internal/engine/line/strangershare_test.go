@@ -25,7 +25,7 @@ func TestStrangerShare(t *testing.T) {
 	require.Equal(t, Even, q.Standing())
 	q.share.concerns(true, time.Now())
 	require.Equal(t, Short, q.Standing(), "one for this client, three for two strangers")
-	q.leaveNextToStrangers()
+	Presence{queue: q}.Message("")
 	require.False(t, q.share.concerns(true, time.Now()))
 	require.True(t, q.share.concerns(true, time.Now()))
 	for range 10 * longestShare {

@@ -10,10 +10,11 @@ import (
 
 // After some pauses that strangers did not use, a release seldom pauses. One that holds the lock changes that.
 func TestStrangers_unused_pauses_become_rare(t *testing.T) {
-	q := NewTable().Use(Key{Key: "job"})
+	all := NewTable()
+	q, h := all.Use(Key{Key: "job"}), newFakeHold(all, "job")
 	paused := func() bool {
 		q.openUntil = time.Time{}
-		q.noteStrangers()
+		h.links.ReceiversSeen(1)
 		return q.openLeft() > 0
 	}
 	for range unusedPauses {
@@ -32,8 +33,9 @@ func TestStrangers_unused_pauses_become_rare(t *testing.T) {
 
 // A pause for strangers does not shorten a longer one.
 func TestStrangers_longer_pause_stays(t *testing.T) {
-	q := NewTable().Use(Key{Key: "job"})
+	all := NewTable()
+	q := all.Use(Key{Key: "job"})
 	q.openUntil = time.Now().Add(time.Hour)
-	q.noteStrangers()
+	newFakeHold(all, "job").links.ReceiversSeen(1)
 	assert.Greater(t, q.openLeft(), time.Minute)
 }

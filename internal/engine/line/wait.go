@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -85,7 +84,7 @@ type Earlier struct {
 // an attempt that the call has made, or nil.
 func (w *Waiting) Wait(ctx context.Context, key Key, l Side, a Attempter, before *Earlier) error {
 	r := a.Recipient()
-	q, in, left := w.Table.enter(key, l, r)
+	q, in, left := w.Table.enter(key, l, r, before)
 	var mark Mark
 	defer mark.End()
 	if in != nil {
@@ -97,7 +96,7 @@ func (w *Waiting) Wait(ctx context.Context, key Key, l Side, a Attempter, before
 			if at == leftLine {
 				GiveUp(q.takeLeft(false))
 			}
-			q.Whole().Done()
+			q.whole().Done()
 			return err
 		}
 		left = q.takeLeft(true)
@@ -111,7 +110,7 @@ func (w *Waiting) Wait(ctx context.Context, key Key, l Side, a Attempter, before
 		if r != nil {
 			r.LetIn(q)
 		}
-		q.wakeAll()
+		q.acquired()
 	}
 	return err
 }
@@ -125,16 +124,11 @@ func leaveFront(q *Line, r Recipient) {
 	GiveUp(q.exit(left))
 }
 
-// inLine waits in line. It returns atFront, or how the wait has ended. before is as for wait. A
-// waiter that tried before it entered a shared line tries once more if it has missed a hint,
-// since the waiter in front may wait for something else.
+// inLine waits in line. It returns atFront, or how the wait has ended. before is as for Wait.
 func (w *Waiting) inLine(ctx context.Context, q *Line, in *Waiter, a Attempter, before *Earlier) (result, error) {
 	var last error
 	if before != nil {
 		last = before.Err
-		if before.Hints.missedHint(q.Whole()) {
-			async.Signal(in.wake)
-		}
 	}
 	for {
 		switch at, err := in.await(ctx, w.Closing); at {

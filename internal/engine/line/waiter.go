@@ -33,7 +33,10 @@ func (w *Waiter) await(ctx context.Context, stop <-chan struct{}) (result, error
 	var err error
 	select {
 	case <-w.ready:
-		return w.result(), nil
+		if w.taken {
+			return received, nil
+		}
+		return atFront, nil
 	case <-w.wake:
 		if w.mayAttempt() {
 			return stillInLine, nil
@@ -46,14 +49,6 @@ func (w *Waiter) await(ctx context.Context, stop <-chan struct{}) (result, error
 		err = fault.ContextError(ctx)
 	}
 	return w.leave(), err
-}
-
-// result returns what the wait has led to. The channel ready is closed.
-func (w *Waiter) result() result {
-	if w.taken {
-		return received
-	}
-	return atFront
 }
 
 // leave takes a waiter out of the line. If it is in front by now, the next waiter comes to the front.
@@ -75,18 +70,12 @@ func (w *Waiter) remove() bool {
 	if w.taken {
 		return false
 	}
-	select {
-	case <-w.ready:
+	if i := slices.Index(q.line, w); i >= 0 {
+		q.line = slices.Delete(q.line, i, i+1)
+	} else { // it is in front
 		q.next()
-		return true
-	default:
-		if i := slices.Index(q.line, w); i == 0 {
-			q.popFirst()
-		} else {
-			q.line = slices.Delete(q.line, i, i+1)
-		}
-		return true
 	}
+	return true
 }
 
 // Pass gives a hold to a waiter that was taken out of the line.
