@@ -9,25 +9,27 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
-// lastAnswer is what the front of a line has learned from the server. It is kept while the line is in
-// use, and decides the error of every wait that ends. The mutex of the line guards it.
+// lastAnswer is what the front of a line has learned from the server. It is kept while the line is
+// in use, and decides the error of every wait that ends. The mutex of the line guards it.
 type lastAnswer struct {
 	unansweredSince time.Time // when the front sent the request that it waits for, or zero
 	err             error     // why the front had to wait on, or nil before the first answer
 }
 
-// begins notes that the front sends a request. The time counts from the first request that has no answer
-// yet, even if the goroutine that sent it has left.
+// begins notes that the front sends a request. The time counts from the first request that has no
+// answer yet, even if the goroutine that sent it has left.
 func (a *lastAnswer) begins() {
 	if a.unansweredSince.IsZero() {
 		a.unansweredSince = time.Now()
 	}
 }
 
-// answered notes the outcome of the request: err is why the front has to wait on, or nil if it acquired.
+// answered notes the outcome of the request: err is why the front has to wait on, or nil if it
+// acquired.
 func (a *lastAnswer) answered(err error) { *a = lastAnswer{err: cmp.Or(err, fault.ErrNotAcquired)} }
 
-// silent reports whether the front has waited longer than CutOff for an answer: then the last one says nothing.
+// silent reports whether the front has waited longer than CutOff for an answer: then the last one
+// says nothing.
 func (a *lastAnswer) silent() bool {
 	return !a.unansweredSince.IsZero() && time.Since(a.unansweredSince) > CutOff
 }
@@ -62,8 +64,8 @@ func (q *Line) WaitError(ctx context.Context, err, last error) error {
 	return waitEnded(err, last, q.isHeld(), q.answer.silent())
 }
 
-// isHeld reports whether a hold of this client keeps those in the line out. Those in a shared line are readers,
-// and other readers do not keep them out. shard.mu is held.
+// isHeld reports whether a hold of this client keeps those in the line out. Those in a shared line
+// are readers, and other readers do not keep them out. shard.mu is held.
 func (q *Line) isHeld() bool {
 	whole := q.whole()
 	exclusive := whole.exclusive().held > 0

@@ -9,8 +9,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// This file tells the errors of a wait apart. A wait may consist of many commands. internal/transport/outcome.go says
-// what the error of one command means.
+// This file tells the errors of a wait apart. A wait may consist of many commands.
+// internal/transport/outcome.go says what the error of one command means.
 //
 //	when it ends                               what the caller gets
 //	-----------------------------------------  --------------------------------------------

@@ -9,8 +9,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// A FIFO is where goroutines of a client wait that make the same kind of request. Only the one in front sends
-// requests, so that a thousand of them cost the server as much as one.
+// A FIFO is where goroutines of a client wait that make the same kind of request. Only the one in
+// front sends requests, so that a thousand of them cost the server as much as one.
 type FIFO struct {
 	transport.FIFOMutex // held by the one in front
 
@@ -156,8 +156,8 @@ func (l *FIFO) HoldEnds(had time.Duration) {
 	l.all.Done(l.key)
 }
 
-// LetOthersGo is the first step of the front. If this program has just had the lock, the front pauses for as
-// long, but no longer than longest, so that others, which poll, get a chance.
+// LetOthersGo is the first step of the front. If this program has just had the lock, the front
+// pauses for as long, but no longer than longest, so that others, which poll, get a chance.
 func (l *FIFO) LetOthersGo(ctx context.Context, longest time.Duration) error {
 	l.all.mu.Lock()
 	had := l.had

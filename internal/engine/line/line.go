@@ -1,5 +1,6 @@
-// Package line has the lines in which the goroutines of a client wait for what others hold, and the loop in which the one
-// in front waits for the server. A Table has the lines and what the client holds, by key; Waiting is the loop.
+// Package line has the lines in which the goroutines of a client wait for what others hold, and the
+// loop in which the one in front waits for the server. A Table has the lines and what the client
+// holds, by key; Waiting is the loop.
 package line
 
 import (
@@ -53,7 +54,8 @@ func newLine(s *shard, key Key, main *Line, together bool) *Line {
 	return &Line{shard: s, key: key, main: main, together: together, signals: make(chan struct{}, 1)}
 }
 
-// join puts a waiter at the end of the line. If it takes the front instead, it returns nil. shard.mu is held.
+// join puts a waiter at the end of the line. If it takes the front instead, it returns nil.
+// shard.mu is held.
 func (q *Line) join(r Recipient) *Waiter {
 	if !q.busy && q.blocking == 0 {
 		q.busy, q.awaitsGrant = true, false
@@ -97,8 +99,8 @@ func (q *Line) leaveTo(left Place) (nobodys Place) {
 	return left
 }
 
-// takeLeft returns what the previous front, or a release of this client, has left, or nil. For a goroutine that
-// has left the line, it returns that only if nobody is in front.
+// takeLeft returns what the previous front, or a release of this client, has left, or nil. For a
+// goroutine that has left the line, it returns that only if nobody is in front.
 func (q *Line) takeLeft(inFront bool) Place {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -125,16 +127,16 @@ func (q *Line) Signal() {
 	q.wake(true)
 }
 
-// WakeFronts wakes the fronts that need the messages of the key. The front of an exclusive line does
-// not if it awaits a grant.
+// WakeFronts wakes the fronts that need the messages of the key. The front of an exclusive line
+// does not if it awaits a grant.
 func (q *Line) WakeFronts() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.wake(false)
 }
 
-// wake wakes the fronts of the key, and lets the first in a shared line try. grantees says that a front
-// that awaits a grant is woken too. shard.mu is held.
+// wake wakes the fronts of the key, and lets the first in a shared line try. grantees says that a
+// front that awaits a grant is woken too. shard.mu is held.
 func (q *Line) wake(grantees bool) {
 	q.signal()
 	l := q.lines
@@ -154,7 +156,8 @@ func (q *Line) signal() {
 	async.Signal(q.signals)
 }
 
-// WakeFront wakes the front for what this client has for it. The front need not query the server, as after a signal.
+// WakeFront wakes the front for what this client has for it. The front need not query the server,
+// as after a signal.
 func (q *Line) WakeFront() { async.Signal(q.signals) }
 
 // TakeSignal reports whether there was a signal since the last TakeSignal.

@@ -91,8 +91,8 @@ func (q *Line) leaveFront() {
 	q.next()
 }
 
-// A line stays for a while after its last user if it has a subscription, and a subscription on which nobody relies
-// ends before the line.
+// A line stays for a while after its last user if it has a subscription, and a subscription on
+// which nobody relies ends before the line.
 func TestLine_retires(t *testing.T) {
 	all, key := NewTable(), Key{Key: "job"}
 	q := all.Use(key)

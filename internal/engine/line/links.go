@@ -6,8 +6,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
-// What a client holds is registered by its key, from when it begins until it is over. It uses the line of what it
-// is while there is one: while goroutines of the client want it, and for a short time after.
+// What a client holds is registered by its key, from when it begins until it is over. It uses the
+// line of what it is while there is one: while goroutines of the client want it, and for a short
+// time after.
 
 // Held is something that a client holds, and that goroutines of it may want.
 type Held interface {
@@ -21,8 +22,8 @@ type Held interface {
 	KeepsOut() bool
 }
 
-// Links link something that a client holds to the others on its key, and to the goroutines that want it. The mutex
-// of the shard of the key guards the fields that change.
+// Links link something that a client holds to the others on its key, and to the goroutines that
+// want it. The mutex of the shard of the key guards the fields that change.
 type Links struct {
 	of Held
 
@@ -34,8 +35,8 @@ type Links struct {
 // LinksOf returns the links of something that is about to be held.
 func LinksOf(h Held) Links { return Links{of: h} }
 
-// Find returns what is held on a key, the newest for which wanted returns true, or nil. The mutex of the shard is held
-// meanwhile.
+// Find returns what is held on a key, the newest for which wanted returns true, or nil. The mutex
+// of the shard is held meanwhile.
 func (all *Table) Find(key string, wanted func(Held) bool) Held {
 	shard := all.lock(key)
 	defer shard.mu.Unlock()
@@ -146,8 +147,8 @@ func (l *Links) HasLine() bool {
 	return l.queue != nil && len(l.queue.line) > 0
 }
 
-// TakeFirst removes the first in line, to pass it the hold. It returns nil if there is none, somebody is in
-// front, or the waiter wants something else.
+// TakeFirst removes the first in line, to pass it the hold. It returns nil if there is none,
+// somebody is in front, or the waiter wants something else.
 func (l *Links) TakeFirst() *Waiter {
 	defer l.lockShard().mu.Unlock()
 	q := l.queue
@@ -179,7 +180,8 @@ func (l *Links) CloseLine() {
 	}
 }
 
-// OpenFor returns for how long the release leaves a mutex to other libraries: see recipeTurns.openFor.
+// OpenFor returns for how long the release leaves a mutex to other libraries: see
+// recipeTurns.openFor.
 func (l *Links) OpenFor(taken time.Time) time.Duration {
 	defer l.lockShard().mu.Unlock()
 	if l.queue == nil {
@@ -197,8 +199,8 @@ func (l *Links) LeftFree(open time.Duration, granted bool) {
 	}
 }
 
-// ReceiversSeen records how many subscribers received the message that the lock is free. If there are other
-// clients among them, those go first.
+// ReceiversSeen records how many subscribers received the message that the lock is free. If there
+// are other clients among them, those go first.
 func (l *Links) ReceiversSeen(receivers int64) {
 	shard := l.lockShard()
 	defer shard.mu.Unlock()
@@ -218,8 +220,8 @@ func (l *Links) ReceiversSeen(receivers int64) {
 	}
 }
 
-// ReleaseBegins is called before a release is sent, and reports whether this client will receive the message of
-// it. That message must not wake the front, because the end of the hold does.
+// ReleaseBegins is called before a release is sent, and reports whether this client will receive
+// the message of it. That message must not wake the front, because the end of the hold does.
 func (l *Links) ReleaseBegins() bool {
 	defer l.lockShard().mu.Unlock()
 	if l.queue == nil || !l.queue.sub.Live() {
@@ -229,9 +231,10 @@ func (l *Links) ReleaseBegins() bool {
 	return true
 }
 
-// ReleaseFails lets the first in line query the server, because the last release has failed: it may have run, or may
-// never run. The waiter that comes to the front goes on with next, which may be nil; if there is no such waiter, next is
-// returned as left. taken is false if that was done before: then next is still the caller's.
+// ReleaseFails lets the first in line query the server, because the last release has failed: it may
+// have run, or may never run. The waiter that comes to the front goes on with next, which may be
+// nil; if there is no such waiter, next is returned as left. taken is false if that was done
+// before: then next is still the caller's.
 func (l *Links) ReleaseFails(next Place) (left Place, taken bool) {
 	defer l.lockShard().mu.Unlock()
 	if l.mayAttempt {
@@ -244,9 +247,10 @@ func (l *Links) ReleaseFails(next Place) (left Place, taken bool) {
 	return l.queue.unblock(next), true
 }
 
-// HoldEnds ends the hold for the goroutines in line. noEcho means that ReleaseBegins counted a message that was
-// never published. next is for the next waiter in front, and is returned as left if nobody waits. whole is the
-// line if it has other users: its front is to be woken if others may hold the key now.
+// HoldEnds ends the hold for the goroutines in line. noEcho means that ReleaseBegins counted a
+// message that was never published. next is for the next waiter in front, and is returned as left
+// if nobody waits. whole is the line if it has other users: its front is to be woken if others may
+// hold the key now.
 func (l *Links) HoldEnds(noEcho bool, next Place) (left Place, whole *Line) {
 	shard := l.lockShard()
 	defer shard.mu.Unlock()

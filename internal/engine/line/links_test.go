@@ -49,7 +49,8 @@ func TestLineLinks_without_a_wait_queue(t *testing.T) {
 	require.Nil(t, all.Known(h.key))
 }
 
-// A caller that finds a key held waits, and comes to the front when the hold is released or the release fails.
+// A caller that finds a key held waits, and comes to the front when the hold is released or the
+// release fails.
 func TestLineLinks_use_the_wait_queue_of_the_first_waiter(t *testing.T) {
 	for what, ends := range map[string]func(l *Links){
 		"released":         func(l *Links) { l.HoldEnds(false, nil) },
@@ -148,8 +149,8 @@ func TestWaitQueues_what_is_held_by_key(t *testing.T) {
 	require.Empty(t, all.Held())
 }
 
-// A client may have thousands of holds of one key, such as permits. They end in any order, and none takes longer than
-// another.
+// A client may have thousands of holds of one key, such as permits. They end in any order, and none
+// takes longer than another.
 func TestWaitQueues_what_is_held_of_one_key(t *testing.T) {
 	all := NewTable()
 	holds := make([]*fakeHold, 60_000)

@@ -22,7 +22,8 @@ func (q *Line) openLeft() time.Duration {
 	return max(0, time.Until(q.openUntil))
 }
 
-// StrangerHolds notes that the front was refused because a stranger holds the lock: see strangerTurns.theyHold.
+// StrangerHolds notes that the front was refused because a stranger holds the lock: see
+// strangerTurns.theyHold.
 func (q *Line) StrangerHolds(first bool) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -30,7 +31,8 @@ func (q *Line) StrangerHolds(first bool) {
 	whole.strangers.theyHold(first, len(whole.exclusive().line), time.Now())
 }
 
-// RecipeHolds notes that the front was refused because another library holds the mutex: see recipeTurns.theyHold.
+// RecipeHolds notes that the front was refused because another library holds the mutex: see
+// recipeTurns.theyHold.
 func (q *Line) RecipeHolds(token string) time.Duration {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()

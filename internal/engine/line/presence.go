@@ -8,8 +8,8 @@ import (
 )
 
 // Clients of this library that wait for permits, or for a read/write lock, subscribe to a second
-// channel of it. A client that subscribes to Redisson's channel only is a stranger. A message on the second channel
-// announces that the next one on Redisson's is for strangers.
+// channel of it. A client that subscribes to Redisson's channel only is a stranger. A message on
+// the second channel announces that the next one on Redisson's is for strangers.
 
 // PresenceChannel returns that second channel.
 func PresenceChannel(key string) string { return "latchkey:" + keyspace.Tag(key) + ":waits" }
@@ -20,7 +20,8 @@ type Presence struct {
 	queue *Line // or nil
 }
 
-// Message implements [pubsub.Subscriber]. This client leaves the next message of the queue to strangers.
+// Message implements [pubsub.Subscriber]. This client leaves the next message of the queue to
+// strangers.
 func (p Presence) Message(string) {
 	q := p.queue
 	if q == nil {

@@ -6,22 +6,24 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Other libraries follow the recipe of a mutex too. They publish nothing when they release a mutex, nobody can see that
-// they wait, and many acquire it again at once. So the front asks often while the mutex changes hands among them. And a
-// client that takes the mutex again and again leaves it free from time to time, for long enough that one of them finds it.
+// Other libraries follow the recipe of a mutex too. They publish nothing when they release a mutex,
+// nobody can see that they wait, and many acquire it again at once. So the front asks often while
+// the mutex changes hands among them. And a client that takes the mutex again and again leaves it
+// free from time to time, for long enough that one of them finds it.
 
 // How the front and the client behave beside other libraries.
 const (
-	// recipeFast is the pause of the front after it has found the mutex in new hands, and RecipeSlow the longest one, after
-	// it has found it in the same.
+	// recipeFast is the pause of the front after it has found the mutex in new hands, and
+	// RecipeSlow the longest one, after it has found it in the same.
 	recipeFast = 10 * time.Millisecond
 	RecipeSlow = 250 * time.Millisecond
-	// recipeTurn is how long a client takes the mutex again and again before it leaves it free for recipeOpen, if it has
-	// seen no other library for recipeLinger.
+	// recipeTurn is how long a client takes the mutex again and again before it leaves it free for
+	// recipeOpen, if it has seen no other library for recipeLinger.
 	recipeTurn   = time.Second
 	recipeOpen   = 50 * time.Millisecond
 	recipeLinger = 5 * time.Second
-	// shortestTurn and longestTurn bound how long it does so if it has seen one: as long as the other had the mutex before.
+	// shortestTurn and longestTurn bound how long it does so if it has seen one: as long as the
+	// other had the mutex before.
 	shortestTurn = 100 * time.Millisecond
 	longestTurn  = 2 * time.Second
 )
@@ -37,8 +39,8 @@ type recipeTurns struct {
 	freeSince   time.Time     // when a release of this client left the mutex free, or zero
 }
 
-// theyHold notes that the front was refused because another library holds the mutex, and returns the pause before the
-// next attempt.
+// theyHold notes that the front was refused because another library holds the mutex, and returns
+// the pause before the next attempt.
 func (r *recipeTurns) theyHold(token string, now time.Time) time.Duration {
 	pace, since := recipeFast, r.theirsSince
 	if token == r.token {
@@ -51,9 +53,10 @@ func (r *recipeTurns) theyHold(token string, now time.Time) time.Duration {
 	return transport.Jitter(pace)
 }
 
-// openFor returns for how long the release that begins now is to leave the mutex to other libraries, or 0. Even if none
-// have been seen there may be some, because they hardly ever find a mutex free that this client acquires again at once.
-// taken is when the server granted it to this client.
+// openFor returns for how long the release that begins now is to leave the mutex to other
+// libraries, or 0. Even if none have been seen there may be some, because they hardly ever find a
+// mutex free that this client acquires again at once. taken is when the server granted it to this
+// client.
 func (r *recipeTurns) openFor(taken, now time.Time) time.Duration {
 	wasFree := !r.freeSince.IsZero() && taken.Sub(r.freeSince) >= recipeOpen
 	r.freeSince = time.Time{}
@@ -78,8 +81,9 @@ func (r *recipeTurns) beginOurs(now time.Time) {
 	}
 }
 
-// leftFree notes the effect of a release: the mutex is free, or granted to another client, which continues the turn. If
-// it was left to other libraries, which open says, the turn of this client is over, and leftFree returns true.
+// leftFree notes the effect of a release: the mutex is free, or granted to another client, which
+// continues the turn. If it was left to other libraries, which open says, the turn of this client
+// is over, and leftFree returns true.
 func (r *recipeTurns) leftFree(open time.Duration, granted bool, now time.Time) (toOthers bool) {
 	switch {
 	case granted && open > 0:

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// afterTurn returns what a client knows that has taken its mutex again and again for as long, until now.
+// afterTurn returns what a client knows that has taken its mutex again and again for as long, until
+// now.
 func afterTurn(lasted time.Duration, now time.Time) *recipeTurns {
 	r := &recipeTurns{}
 	r.openFor(now, now)
@@ -16,7 +17,8 @@ func afterTurn(lasted time.Duration, now time.Time) *recipeTurns {
 	return r
 }
 
-// A client that takes a mutex again and again leaves it free now and then, although it has seen nobody else.
+// A client that takes a mutex again and again leaves it free now and then, although it has seen
+// nobody else.
 func TestRecipeTurns_of_libraries_that_are_not_seen(t *testing.T) {
 	now := time.Now()
 	require.Zero(t, afterTurn(recipeTurn-1, now).openFor(now, now))
@@ -35,8 +37,8 @@ func TestRecipeTurns_of_a_mutex_that_is_free_at_times(t *testing.T) {
 	assert.Equal(t, now, r.oursSince, "a turn has begun")
 }
 
-// If the server gave the mutex to another client of this library, because it is not this client's turn to leave it free,
-// a new turn begins.
+// If the server gave the mutex to another client of this library, because it is not this client's
+// turn to leave it free, a new turn begins.
 func TestRecipeTurns_of_a_mutex_that_is_handed_over(t *testing.T) {
 	now := time.Now()
 	r := afterTurn(recipeTurn, now)
@@ -44,8 +46,8 @@ func TestRecipeTurns_of_a_mutex_that_is_handed_over(t *testing.T) {
 	assert.Zero(t, r.openFor(now, now))
 }
 
-// The front asks often while the mutex changes hands, and seldom while the same library keeps it. The client then leaves
-// the mutex free more often.
+// The front asks often while the mutex changes hands, and seldom while the same library keeps it.
+// The client then leaves the mutex free more often.
 func TestRecipeTurns_beside_a_library_that_is_seen(t *testing.T) {
 	now := time.Now()
 	r := afterTurn(recipeTurn, now)
@@ -63,7 +65,8 @@ func TestRecipeTurns_beside_a_library_that_is_seen(t *testing.T) {
 	assert.Equal(t, recipeOpen, r.openFor(now, now))
 }
 
-// The front does not pause while a mutex is left to other libraries, if one of them is found to hold it.
+// The front does not pause while a mutex is left to other libraries, if one of them is found to
+// hold it.
 func TestWaitQueue_leaves_a_mutex_to_other_libraries(t *testing.T) {
 	all := NewTable()
 	q, h := all.Use(Key{Key: "job"}), newFakeHold(all, "job")

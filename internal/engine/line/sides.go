@@ -58,8 +58,8 @@ func (q *Line) whole() *Line {
 	return q
 }
 
-// ExpectGrant makes the front await a grant until its next attempt, and reports whether it does: it cannot if
-// the last holder to leave the lock may be a stranger.
+// ExpectGrant makes the front await a grant until its next attempt, and reports whether it does: it
+// cannot if the last holder to leave the lock may be a stranger.
 func (q *Line) ExpectGrant() bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()

@@ -2,9 +2,10 @@ package line
 
 import "time"
 
-// strangerShare compares what a client has had of the permits of a semaphore with what strangers have had: clients that
-// know nothing of the queue, Redisson above all. A client that has had less than one of them asks as soon as strangers
-// release permits, and leaves none of its own to them. Otherwise strangers come first.
+// strangerShare compares what a client has had of the permits of a semaphore with what strangers
+// have had: clients that know nothing of the queue, Redisson above all. A client that has had less
+// than one of them asks as soon as strangers release permits, and leaves none of its own to them.
+// Otherwise strangers come first.
 type strangerShare struct {
 	strangers    int // how many there are
 	until        time.Time
@@ -33,8 +34,8 @@ func (s *strangerShare) with(strangers int, now time.Time) {
 	s.strangers, s.until = strangers, now.Add(strangersLinger)
 }
 
-// concerns reports whether a message concerns this client. While the client waits, a message that does is of strangers,
-// because a release of this library sends none while others wait.
+// concerns reports whether a message concerns this client. While the client waits, a message that
+// does is of strangers, because a release of this library sends none while others wait.
 func (s *strangerShare) concerns(waits bool, now time.Time) bool {
 	if s.forStrangers > 0 {
 		s.forStrangers--

@@ -16,8 +16,8 @@ const (
 	strangersMayShare = 10 * time.Second
 	// strangerPause is how long strangers have to acquire a free lock.
 	strangerPause = 3 * time.Millisecond
-	// unusedPauses is how many pauses in succession strangers may leave unused. Then the front pauses once in so many
-	// releases: those that listen may have no wish to hold the lock.
+	// unusedPauses is how many pauses in succession strangers may leave unused. Then the front
+	// pauses once in so many releases: those that listen may have no wish to hold the lock.
 	unusedPauses = 8
 )
 
@@ -32,8 +32,8 @@ type strangerTurns struct {
 	unused        int       // releases that left the lock free, since a stranger was last found to hold it
 }
 
-// theyReceive notes that other clients received the message that this client has left the lock free. It reports whether
-// they go first.
+// theyReceive notes that other clients received the message that this client has left the lock
+// free. It reports whether they go first.
 func (s *strangerTurns) theyReceive(now time.Time) (first bool) {
 	s.until = now.Add(strangersLinger)
 	s.unused++

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// After some pauses that strangers did not use, a release seldom pauses. One that holds the lock changes that.
+// After some pauses that strangers did not use, a release seldom pauses. One that holds the lock
+// changes that.
 func TestStrangers_unused_pauses_become_rare(t *testing.T) {
 	all := NewTable()
 	q, h := all.Use(Key{Key: "job"}), newFakeHold(all, "job")

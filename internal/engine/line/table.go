@@ -9,17 +9,18 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
-// Key names what goroutines of a client wait for: an object of a kind. Others may want an object of another kind
-// with the same key. They do not wait for each other here: the server decides, and refuses the wrong kind.
+// Key names what goroutines of a client wait for: an object of a kind. Others may want an object of
+// another kind with the same key. They do not wait for each other here: the server decides, and
+// refuses the wrong kind.
 type Key struct {
 	Kind keyspace.Kind
 	Key  string
 }
 
-// Table has the lines of a client by their keys, and what the client holds. A held key that nobody waits for or
-// queries has none, which saves memory for ten thousand such holds; a key that was read or
-// contended keeps its queue. It is divided into shards, so that locks of different names seldom
-// block each other.
+// Table has the lines of a client by their keys, and what the client holds. A held key that nobody
+// waits for or queries has none, which saves memory for ten thousand such holds; a key that was
+// read or contended keeps its queue. It is divided into shards, so that locks of different names
+// seldom block each other.
 type Table struct {
 	seed   maphash.Seed
 	shards [queueShards]shard
@@ -58,8 +59,9 @@ func (all *Table) Use(key Key) *Line {
 }
 
 // enter joins the line of a key, or one of its two, or takes the front. At the front it returns no
-// waiter, but what was left for it. The caller counts as a user of the whole. A waiter that made an attempt
-// before tries once more if it has missed a hint: the waiter in front may wait for something else.
+// waiter, but what was left for it. The caller counts as a user of the whole. A waiter that made an
+// attempt before tries once more if it has missed a hint: the waiter in front may wait for
+// something else.
 func (all *Table) enter(key Key, l Side, r Recipient, before *Earlier) (q *Line, w *Waiter, left Place) {
 	shard := all.lock(key.Key)
 	defer shard.mu.Unlock()
@@ -99,7 +101,8 @@ func (s *shard) queueOf(key Key) *Line {
 // Known returns the line of a key, or nil if it has none.
 func (all *Table) Known(key Key) *Line { return all.KnownSide(key, Only) }
 
-// KnownSide is Known for one of the lines of a key. A caller that only wakes waiters need not be a user.
+// KnownSide is Known for one of the lines of a key. A caller that only wakes waiters need not be a
+// user.
 func (all *Table) KnownSide(key Key, l Side) *Line {
 	shard := all.lock(key.Key)
 	defer shard.mu.Unlock()

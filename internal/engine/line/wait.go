@@ -29,15 +29,17 @@ type Attempter interface {
 	// What returns the kind of the object, under which the call is counted while it waits, and its
 	// name, for the log. With KindNone the call is not counted.
 	What() (keyspace.Kind, string)
-	// Recipient returns what receives the holds of this client for the call, or nil if there are none for it.
+	// Recipient returns what receives the holds of this client for the call, or nil if there are
+	// none for it.
 	Recipient() Recipient
 }
 
-// Recipient is a call that waits for something that this client may hold. A hold of the client can be passed to it, and
-// the place in the queue on the server goes from the front of a line to the next one. If it is in line, shard.mu is held
-// while Wants and MayBeLetIn are called.
+// Recipient is a call that waits for something that this client may hold. A hold of the client can
+// be passed to it, and the place in the queue on the server goes from the front of a line to the
+// next one. If it is in line, shard.mu is held while Wants and MayBeLetIn are called.
 type Recipient interface {
-	// Joined is called when the call has to wait in line. Other goroutines may know it from then on.
+	// Joined is called when the call has to wait in line. Other goroutines may know it from then
+	// on.
 	Joined()
 	// Wants reports whether what could be passed is what it needs.
 	Wants(from Held) bool
@@ -46,7 +48,8 @@ type Recipient interface {
 	// MayBeLetIn reports whether it need not make attempts of its own in a shared line, because
 	// waiters before it may let it in.
 	MayBeLetIn() bool
-	// LetIn is called in front when it has acquired. It lets others in line in, if they may share that.
+	// LetIn is called in front when it has acquired. It lets others in line in, if they may share
+	// that.
 	LetIn(q *Line)
 	// TakeOver reports whether it goes on with the place of the front before it.
 	TakeOver(left Place) bool
@@ -115,7 +118,8 @@ func (w *Waiting) Wait(ctx context.Context, key Key, l Side, a Attempter, before
 	return err
 }
 
-// leaveFront leaves the front and the line. The next in line may go on with the place that r leaves.
+// leaveFront leaves the front and the line. The next in line may go on with the place that r
+// leaves.
 func leaveFront(q *Line, r Recipient) {
 	var left Place
 	if r != nil {

@@ -51,8 +51,8 @@ func (w *Waiter) await(ctx context.Context, stop <-chan struct{}) (result, error
 	return w.leave(), err
 }
 
-// leave takes a waiter out of the line. If it is in front by now, the next waiter comes to the front.
-// If something is being passed to it, it keeps that.
+// leave takes a waiter out of the line. If it is in front by now, the next waiter comes to the
+// front. If something is being passed to it, it keeps that.
 func (w *Waiter) leave() result {
 	if w.remove() {
 		return leftLine
