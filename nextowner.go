@@ -12,25 +12,18 @@ import (
 // When a release hands a contended lock over while goroutines of this client wait for it, it puts the owner with
 // which the client wants the lock next into the queue, in the same command.
 
-// nextWaiter is somebody in line who wants the lock.
-type nextWaiter interface {
-	// nextOwner makes the owner with which the waiter wants the lock after o, and its entry in the queue. It returns
-	// nil if the waiter wants another lock, or would poll at times that the queue does not know.
-	nextOwner(o *ownership) *ownership
-}
-
 // chooseNext makes the owner with which this client wants the lock again, when it releases the lock and others
 // are in line: the release puts that owner into the queue. sendMu is held.
 func (o *ownership) chooseNext() {
 	if !o.lock.spec.passes || o.lock.client.Inbox.MustPoll(o.lock.names.Key, 0) { // the queue would not know when it polls
 		return
 	}
-	first, is := o.links.FirstInLine().(nextWaiter)
-	if !is {
+	first := o.links.FirstInLine()
+	if first == nil {
 		return
 	}
-	next := first.nextOwner(o)
-	if next == nil {
+	next, is := first.Next(o).(*ownership)
+	if !is {
 		return
 	}
 	o.mu.Lock()

@@ -68,9 +68,9 @@ func (a *acquisition) forgetUnused() bool {
 	return true
 }
 
-// nextOwner implements [nextWaiter].
-func (a *acquisition) nextOwner(of *ownership) *ownership {
-	if !a.lock.isFor(of) || a.lock.spec.backoff != nil {
+// Next implements [line.Recipient]. The owner has its entry in the queue.
+func (a *acquisition) Next(after line.Held) line.Place {
+	if !a.lock.isFor(after.(*ownership)) || a.lock.spec.backoff != nil {
 		return nil
 	}
 	next := a.lock.client.registry.fresh(&a.lock.primitive)
