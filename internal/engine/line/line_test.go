@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 )
 
@@ -109,4 +110,28 @@ func TestLine_retires(t *testing.T) {
 	q.DoNotLinger()
 	require.True(t, q.Retire(time.Hour))
 	require.Nil(t, all.Known(key))
+}
+
+// A waiter that leaves the front when it has just come there makes way for the next.
+func TestWaiter_leaves_the_front(t *testing.T) {
+	all, key := NewTable(), Key{Key: "job"}
+	q, _, _ := all.enter(key, Only, nil, nil)
+	_, first, _ := all.enter(key, Only, nil, nil)
+	_, second, _ := all.enter(key, Only, nil, nil)
+	q.leaveFront()
+	require.Equal(t, leftLine, first.leave())
+	require.True(t, async.IsClosed(second.ready))
+	require.Zero(t, q.waiting())
+}
+
+// The last signal counts once.
+func TestLine_takes_a_signal(t *testing.T) {
+	q := NewTable().Use(Key{Key: "job"})
+	require.False(t, q.TakeSignal())
+	q.WakeFront()
+	require.False(t, q.TakeSignal(), "the front need not query the server")
+	q.Signal()
+	q.drain()
+	require.True(t, q.TakeSignal())
+	require.False(t, q.TakeSignal())
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // fakeHold is something that a client holds.
@@ -15,11 +17,12 @@ type fakeHold struct {
 	links Links
 	all   *Table
 	key   Key
+	side  Side
 }
 
 func (f *fakeHold) Table() *Table  { return f.all }
 func (f *fakeHold) LineKey() Key   { return f.key }
-func (f *fakeHold) PassedIn() Side { return Only }
+func (f *fakeHold) PassedIn() Side { return f.side }
 func (f *fakeHold) KeepsOut() bool { return true }
 
 // newFakeHold returns a hold that has not begun.
@@ -43,6 +46,8 @@ func TestLineLinks_without_a_wait_queue(t *testing.T) {
 	require.Nil(t, all.Known(h.key))
 	h.links.ReceiversSeen(1)
 	require.NotNil(t, all.Known(h.key), "others want the key")
+	all.Use(h.key).Done()
+	require.NotNil(t, all.Known(h.key), "they still do")
 	left, q := h.links.HoldEnds(false, nil)
 	require.Nil(t, left)
 	require.Nil(t, q)
@@ -174,4 +179,56 @@ func TestWaitQueues_what_is_held_of_one_key(t *testing.T) {
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	require.Less(t, ended(holds), 20*newestFirst+time.Second, "the oldest first")
 	require.Less(t, ended(order), 20*newestFirst+time.Second, "in any order")
+}
+
+// A hold does without the line that only it uses, and uses the next one.
+func TestLineLinks_of_a_hold_without_users_of_its_line(t *testing.T) {
+	all := NewTable()
+	h := newFakeHold(all, "job")
+	all.Use(h.key)
+	h.links.HoldBegins()
+	all.Known(h.key).Done()
+	require.Nil(t, h.links.queue)
+	require.Nil(t, all.Known(h.key))
+	q, w, _ := all.enter(h.key, Only, nil, nil)
+	require.NotNil(t, w, "the hold keeps it from the front")
+	require.Same(t, q, h.links.queue)
+	require.Equal(t, leftLine, w.leave())
+	q.Done()
+	require.Same(t, q, all.Known(h.key), "somebody has waited")
+}
+
+// choosy is a call that wants nothing that could be passed.
+type choosy struct{ Recipient }
+
+func (choosy) Wants(Held) bool { return false }
+
+// A hold is passed to the first in line if that one wants it, and counts for the turn of the client.
+func TestLineLinks_take_the_first_in_line(t *testing.T) {
+	all := NewTable()
+	h := newFakeHold(all, "job")
+	q := all.Use(h.key)
+	h.links.HoldBegins()
+	require.ErrorIs(t, q.answer.err, fault.ErrNotAcquired)
+	_, w, _ := all.enter(h.key, Only, choosy{}, nil)
+	require.Nil(t, h.links.TakeFirst())
+	require.Equal(t, leftLine, w.leave())
+	_, w, _ = all.enter(h.key, Only, greedy{}, nil)
+	require.Same(t, w, h.links.TakeFirst())
+	require.Equal(t, 2, q.strangers.ourHolds)
+}
+
+// While somebody is in front, because the release has failed, nobody in line receives the hold.
+func TestLineLinks_with_somebody_in_front(t *testing.T) {
+	all := NewTable()
+	h := newFakeHold(all, "job")
+	h.links.HoldBegins()
+	h.links.ReleaseFails(nil)
+	_, front, _ := all.enter(h.key, Only, greedy{}, nil)
+	require.Nil(t, front)
+	_, second, _ := all.enter(h.key, Only, greedy{}, nil)
+	require.NotNil(t, second)
+	require.True(t, h.links.HasLine())
+	require.Nil(t, h.links.FirstInLine())
+	require.Nil(t, h.links.TakeFirst())
 }

@@ -2,6 +2,7 @@ package line
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -35,4 +36,21 @@ func TestStrangerShare(t *testing.T) {
 		q.HadPermits()
 	}
 	require.Equal(t, Even, q.Standing(), "what was long ago counts less")
+}
+
+// A client that has had enough lets strangers go first when one of them releases permits. A new subscription wakes its
+// front at once.
+func TestStrangerShare_of_a_message(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := NewTable().Use(Key{})
+		q.SharesWith(1)
+		q.HadPermits()
+		q.Message("1")
+		require.False(t, woken(q))
+		time.Sleep(strangerPause)
+		synctest.Wait()
+		require.True(t, woken(q))
+		q.Reconnected()
+		require.True(t, woken(q))
+	})
 }
