@@ -88,7 +88,7 @@ func (o *ownership) removeLater() {
 func (o *ownership) leaveFree(next *ownership, receivers int64) {
 	left, q := o.links.HoldEnds(o.echo && receivers <= 0, next.asLeft())
 	line.GiveUp(left)
-	if q != nil { // if its users leave now, and it serves another key, there is one useless attempt
+	if q != nil {
 		q.WakeFronts()
 	}
 }

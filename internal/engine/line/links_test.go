@@ -203,7 +203,8 @@ type choosy struct{ Recipient }
 
 func (choosy) Wants(Held) bool { return false }
 
-// A hold is passed to the first in line if that one wants it, and counts for the turn of the client.
+// A hold is passed to the first in line if that one wants it, and counts for the turn of the
+// client.
 func TestLineLinks_take_the_first_in_line(t *testing.T) {
 	all := NewTable()
 	h := newFakeHold(all, "job")

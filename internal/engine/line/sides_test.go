@@ -24,8 +24,8 @@ func tries(w *Waiter) bool {
 	}
 }
 
-// What wakes a key with two lines wakes both fronts, and those in the shared line. A message does not wake a front
-// that awaits a grant.
+// What wakes a key with two lines wakes both fronts, and those in the shared line. A message does
+// not wake a front that awaits a grant.
 func TestSides_are_woken_together(t *testing.T) {
 	all := NewTable()
 	shared, _, _ := all.enter(rw, Shared, nil, nil)
@@ -53,7 +53,8 @@ func TestSides_are_woken_together(t *testing.T) {
 	require.True(t, woken(exclusive))
 }
 
-// A waiter that made an attempt before it entered a shared line tries again if it has missed a hint.
+// A waiter that made an attempt before it entered a shared line tries again if it has missed a
+// hint.
 func TestSides_a_missed_hint(t *testing.T) {
 	all := NewTable()
 	all.enter(rw, Shared, nil, nil)

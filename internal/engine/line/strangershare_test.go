@@ -38,8 +38,8 @@ func TestStrangerShare(t *testing.T) {
 	require.Equal(t, Even, q.Standing(), "what was long ago counts less")
 }
 
-// A client that has had enough lets strangers go first when one of them releases permits. A new subscription wakes its
-// front at once.
+// A client that has had enough lets strangers go first when one of them releases permits. A new
+// subscription wakes its front at once.
 func TestStrangerShare_of_a_message(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := NewTable().Use(Key{})
