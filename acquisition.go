@@ -131,7 +131,7 @@ func (a *acquisition) run(ctx context.Context) (*hold.Handle, error) {
 		default:
 			a.isWaiting = true
 			err = c.Waiting.Wait(ctx, a.lock.lineKey(), a.lock.spec.line, a, nil)
-			err = c.withOwnHold(a.lock.names.Key, err)
+			err = withOwnHold(c, a.lock.names.Key, err)
 		}
 		h, err = a.conclude(err)
 	}
@@ -183,7 +183,7 @@ func (a *acquisition) failure(ctx context.Context, err error) error {
 	if a.lock.spec.kind == keyspace.KindElection && errors.Is(err, fault.ErrNotAcquired) {
 		causes[0] = fault.Candidate(causes[0])
 	}
-	return fault.Op(a.verb, a.lock.Name(), append(causes, a.lock.adviceFor(ctx, err))...)
+	return fault.Op(a.verb, a.lock.Name(), append(causes, adviceFor(ctx, &a.lock.primitive, err))...)
 }
 
 // permits returns how many permits the call requests.

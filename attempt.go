@@ -83,22 +83,7 @@ func (a *acquisition) send(ctx context.Context, count, round int) (transport.Ans
 	if err != nil || o.lock.client.Replication == nil || !script.Granted(ans) {
 		return ans, err
 	}
-	return o.lock.client.confirm(ctx, ans, a.protocol().acquireCall(a, count, round+1))
-}
-
-// confirm has replicas confirm a grant. It sends the acquisition once more, which changes nothing
-// unless a failover has lost the grant. Whatever the outcome, the first acquisition was granted.
-// An error leaves it in doubt, except ErrNotReplicated, after which it is undone at once.
-func (c *engine) confirm(ctx context.Context, first transport.Answer, again script.Call) (transport.Answer, error) {
-	a, err := c.Sender.Call(ctx, c.Closing, again.Cmd.Confirmed(c.Replication), again.Keys, again.Args)
-	switch {
-	case err != nil && !errors.Is(err, fault.ErrNotReplicated):
-		a.Doubt, a.DoubtAt, a.DoubtGeneration = true, a.Sent, transport.NoGeneration
-	case !a.Doubt:
-		a.Doubt, a.DoubtAt, a.DoubtGeneration = first.Doubt, first.DoubtAt, first.DoubtGeneration
-	}
-	a.Sent = first.Sent
-	return a, err
+	return o.lock.client.Confirm(ctx, ans, a.protocol().acquireCall(a, count, round+1))
 }
 
 // accept begins the ownerships that the server granted, unless the answer took so long that the
@@ -168,9 +153,9 @@ func (a *acquisition) readPlace(place []rueidis.RedisMessage, sent lease.Stamp) 
 	return nil
 }
 
-// mayBe reports whether the holder that the server has named is of the client of o, or if o reads, one of several
+// mayBeHolder reports whether the holder that the server has named is of the client of o, or if o reads, one of several
 // readers. "" is any holder.
-func (o *ownership) mayBe(holder string) bool {
+func mayBeHolder(o *ownership, holder string) bool {
 	return holder == "" || o.lock.spec.isShared() || strings.HasPrefix(holder, o.lock.client.ID)
 }
 
@@ -182,8 +167,8 @@ func (a *acquisition) busyWith(holder string, left time.Duration) *fault.BusyErr
 	busy := &fault.BusyError{Holder: holder, Labels: c.Labels.LabelOf, Left: left, At: time.Now()}
 	if h := identity.ReadHolder(holder, 1, false); h.Kept {
 		busy.Holder, busy.Kept = h.Owner.String(), true
-	} else if own := c.registry.newestOn(a.lock.names.Key); own != nil && own.mayBe(holder) {
-		busy.Here, busy.Label, busy.Note = true, c.Config.Label, c.noteOf(own)
+	} else if own := c.registry.newestOn(a.lock.names.Key); own != nil && mayBeHolder(own, holder) {
+		busy.Here, busy.Label, busy.Note = true, c.Config.Label, own.note()
 	}
 	return busy
 }

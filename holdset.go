@@ -2,6 +2,7 @@ package latchkey
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
 
@@ -74,6 +75,18 @@ func (o *ownership) watchHandles() {
 	for _, h := range o.holds.entered {
 		h.kept.Watch()
 	}
+}
+
+// hasWorkUnder reports whether a hold of the ownership has a context that ends with root.
+func (o *ownership) hasWorkUnder(root context.Context) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for h := range o.holds.roots {
+		if h.HasWorkUnder(root) {
+			return true
+		}
+	}
+	return false
 }
 
 // isOnly reports whether a hold is the outermost and the only one, and nothing has begun to end it.

@@ -227,6 +227,16 @@ func (o *ownership) usable() bool {
 // valid returns for how long the holds can be relied on without a reply from the server. o.mu is held.
 func (o *ownership) valid() time.Duration { return o.lease.Valid(o.lock.client.Clock()) }
 
+// left is valid for callers that do not hold o.mu.
+func (o *ownership) left() time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.valid()
+}
+
+// note returns the note of the ownership, or "".
+func (o *ownership) note() string { return o.lock.client.Record.NoteOf(o.owner()) }
+
 // span returns the longest time for which the key may live. o.mu is held.
 func (o *ownership) span() time.Duration { return o.doubt.Span(o.lease.Span()) }
 

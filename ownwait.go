@@ -57,7 +57,7 @@ func (a *acquisition) reportBehindOwnReader() {
 
 // withOwnHold completes the error of a wait that ended while a call of this client held the key: with what is left of
 // that hold, and its note. Nobody else knows such an error yet.
-func (c *engine) withOwnHold(key string, err error) error {
+func withOwnHold(c *engine, key string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -67,17 +67,10 @@ func (c *engine) withOwnHold(key string, err error) error {
 	}
 	busy.Bare, busy.Label = false, c.Config.Label
 	if o := c.registry.newestOn(key); o != nil {
-		busy.Note, busy.Reads = c.noteOf(o), o.lock.spec.side == keyspace.KindRead
-		o.mu.Lock()
-		busy.Left = max(o.valid(), -1)
-		o.mu.Unlock()
+		busy.Note, busy.Reads = o.note(), o.lock.spec.side == keyspace.KindRead
+		busy.Left = max(o.left(), -1)
 	}
 	return err
-}
-
-// NoteOf returns the note of an ownership of this client, or "".
-func (c *engine) noteOf(o *ownership) string {
-	return c.Record.NoteOf(o.owner())
 }
 
 // errUnderHold advises a call that seems to run under the hold for which it has waited.
@@ -86,7 +79,7 @@ var errUnderHold = errors.New("if this call runs under that hold, use the contex
 // adviceFor returns advice for a call with that context that found the lock busy, or nil. The call seems to run under
 // a hold of its client if the program has made a context for the work under that hold from the same context, or if its
 // context carries a hold of the lock, under an owner other than that of the call.
-func (p *primitive) adviceFor(ctx context.Context, err error) error {
+func adviceFor(ctx context.Context, p *primitive, err error) error {
 	if !errors.Is(err, fault.ErrNotAcquired) {
 		return nil
 	}
@@ -94,7 +87,7 @@ func (p *primitive) adviceFor(ctx context.Context, err error) error {
 	if !errors.As(err, &busy) || !busy.Here && !busy.Inside {
 		return nil
 	}
-	if p.handleFrom(ctx).Err() == nil || p.hasWorkUnder(ctx) {
+	if p.handleFrom(ctx).Err() == nil || hasWorkUnder(ctx, p) {
 		return errUnderHold
 	}
 	return nil
@@ -104,7 +97,7 @@ func (p *primitive) adviceFor(ctx context.Context, err error) error {
 const mostAsked = 64
 
 // hasWorkUnder reports whether a hold of the key has a context that ends with ctx.
-func (p *primitive) hasWorkUnder(ctx context.Context) bool {
+func hasWorkUnder(ctx context.Context, p *primitive) bool {
 	root := hold.RootOf(ctx)
 	if root.Done() == nil || !reflect.ValueOf(root).Comparable() {
 		return false // it is the root of everything
@@ -115,15 +108,4 @@ func (p *primitive) hasWorkUnder(ctx context.Context) bool {
 		return len(held) == mostAsked
 	})
 	return slices.ContainsFunc(held, func(o *ownership) bool { return o.hasWorkUnder(root) })
-}
-
-func (o *ownership) hasWorkUnder(root context.Context) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for h := range o.holds.roots {
-		if h.HasWorkUnder(root) {
-			return true
-		}
-	}
-	return false
 }

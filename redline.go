@@ -82,7 +82,7 @@ func (l *RedLock) waitInFront(ctx context.Context, r *request.Request, settings 
 // waitError is the error of a wait in line that ended with err.
 func (l *RedLock) waitError(line *line.FIFO, err error) error {
 	p := l.primitives()[0]
-	return p.client.withOwnHold(p.names.Key, line.WaitError(err))
+	return withOwnHold(p.client, p.names.Key, line.WaitError(err))
 }
 
 // mayReenter reports whether an acquisition may re-enter a member, by a hold on its context or by an owner.

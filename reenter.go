@@ -66,7 +66,7 @@ func (a *acquisition) lockSendMu(ctx context.Context, o *ownership) error {
 	if o.live() {
 		return transport.Unavailable(err)
 	}
-	return a.lock.client.withOwnHold(o.lock.names.Key, q.In(o.lock.spec.line).WaitError(ctx, err, nil))
+	return withOwnHold(a.lock.client, o.lock.names.Key, q.In(o.lock.spec.line).WaitError(ctx, err, nil))
 }
 
 // unlockSendMu unlocks sendMu of an ownership that others may know.

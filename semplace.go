@@ -74,7 +74,7 @@ func (p *semPlace) ask(ctx context.Context) error {
 	terms := transport.Terms{Patience: p.client.Sender.Patience, Waits: p.waits}
 	a, err := p.client.Sender.CallOn(ctx, p.client.Closing, terms, c.Cmd, c.Keys, c.Args)
 	if err == nil && p.client.Replication != nil && script.Granted(a) {
-		a, err = p.client.confirm(ctx, a, c)
+		a, err = p.client.Confirm(ctx, a, c)
 	}
 	if !p.doubt && (a.Doubt || transport.StoppedHalfWay(err)) {
 		p.doubt, p.since = true, p.op.Began

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
@@ -43,4 +44,19 @@ func (c *Parts) Done() { c.Working.Done() }
 // Send sends a call until it is answered, the client's patience is over, or Close begins.
 func (c *Parts) Send(ctx context.Context, each script.Call) (transport.Answer, error) {
 	return c.Sender.Call(ctx, c.Closing, each.Cmd, each.Keys, each.Args)
+}
+
+// Confirm has replicas confirm a grant. It sends the acquisition once more, which changes nothing
+// unless a failover has lost the grant. Whatever the outcome, the first acquisition was granted.
+// An error leaves it in doubt, except ErrNotReplicated, after which it is undone at once.
+func (c *Parts) Confirm(ctx context.Context, first transport.Answer, again script.Call) (transport.Answer, error) {
+	a, err := c.Sender.Call(ctx, c.Closing, again.Cmd.Confirmed(c.Replication), again.Keys, again.Args)
+	switch {
+	case err != nil && !errors.Is(err, fault.ErrNotReplicated):
+		a.Doubt, a.DoubtAt, a.DoubtGeneration = true, a.Sent, transport.NoGeneration
+	case !a.Doubt:
+		a.Doubt, a.DoubtAt, a.DoubtGeneration = first.Doubt, first.DoubtAt, first.DoubtGeneration
+	}
+	a.Sent = first.Sent
+	return a, err
 }
