@@ -151,7 +151,7 @@ func (a *acquisition) run(ctx context.Context) (*hold.Handle, error) {
 func (a *acquisition) attachNotes(h *hold.Handle) {
 	h.Backend().(*holdState).attachNote(a.Note)
 	for _, o := range a.others {
-		o.holds.first.attachNote(a.Note)
+		o.first().attachNote(a.Note)
 	}
 }
 
@@ -223,7 +223,7 @@ func (a *acquisition) conclude(err error) (*hold.Handle, error) {
 		a.passed.madeFor(a.Parent)
 		return hold.New(a.passed), nil
 	case err == nil:
-		return hold.New(&a.ownership.holds.first), nil
+		return hold.New(a.ownership.first()), nil
 	}
 	granted := script.IsToBeUndone(err)
 	known := granted && a.undoAtOnce()
@@ -239,9 +239,7 @@ func (a *acquisition) conclude(err error) (*hold.Handle, error) {
 // markUnwanted marks the server's grant for undo.
 func (a *acquisition) markUnwanted() {
 	for o := range a.each {
-		o.mu.Lock()
-		o.doubt.Unwanted = true
-		o.mu.Unlock()
+		o.markUnwanted()
 	}
 }
 

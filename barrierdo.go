@@ -73,7 +73,7 @@ func (p *barrierAwaiter) goOn() {
 
 // stay begins the stay. The goroutine takes over the caller's part in client.working.
 func (p *barrierAwaiter) stay(ctx context.Context) *barrierStay {
-	s := &barrierStay{party: p, lease: &p.ownership.holds.first, over: make(chan error, 1)}
+	s := &barrierStay{party: p, lease: p.ownership.first(), over: make(chan error, 1)}
 	s.inside, s.end = context.WithCancelCause(ctx)
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop

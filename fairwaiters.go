@@ -109,8 +109,7 @@ func (l *fairWaitList) waitFor(ctx context.Context, a *acquisition, front *line.
 		defer func() { w.leaveLine(err != nil) }()
 	}
 	w.queue.DoNotLinger()
-	e := o.ownEntry(a.since)
-	e.lease, e.waiter = min(a.Lease, l.client.Config.StaleWaiterTimeout), w
+	o.waitAlone(w, a.Lease, a.since)
 	a.queued = l.queue.attemptsOf(w)
 	defer l.remove(w)
 	return l.client.Waiting.InFront(ctx, w.queue, fairAttempter{a, l, w}, mark)
@@ -129,7 +128,7 @@ type fairAttempter struct {
 func (f fairAttempter) Attempt(ctx context.Context, round int) (left time.Duration, err error) {
 	line := f.waiters.attemptBegins(f.waiter)
 	if !f.ownership.isGuest {
-		f.waiters.setGrantable(f.waiter, f.waiters.client.Inbox.Listens(&f.ownership.entry.slot) && !f.Permanent)
+		f.waiters.setGrantable(f.waiter, f.ownership.listens() && !f.Permanent)
 	}
 	if line == nil {
 		return f.acquisition.Attempt(ctx, round)
@@ -151,7 +150,7 @@ func (f fairAttempter) Pause(_ *line.Line, round int, left time.Duration) time.D
 	f.reportOwnWait()
 	f.showWaiting()
 	if !f.ownership.isGuest {
-		c.Inbox.Listen(&f.ownership.entry.slot)
+		f.ownership.listen()
 	}
 	if f.waiters.isBehind(f.waiter) {
 		return 4 * c.Config.StaleWaiterTimeout

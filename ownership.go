@@ -138,6 +138,21 @@ func (o *ownership) beginWith(r *request.Request, term lease.Term, acquired, now
 	o.planFrom(now)
 }
 
+// fit fits a request that re-enters the ownership to the limits of the outermost hold, and returns the count with
+// the new hold.
+func (o *ownership) fit(r *request.Request) (count int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if r.Renew {
+		r.Lease = min(r.Lease, r.RenewLease) // the lease of AtLeast belongs to the outermost hold
+	}
+	if r.OfClient > 0 && o.lease.Limit != nil {
+		r.MaxHold = 0 // the outermost hold has that limit, or one of its own
+	}
+	r.Lease = min(r.Lease, max(o.lease.Limit.Left(o.lock.client.Clock()), lease.Shortest))
+	return o.holds.count + 1
+}
+
 // addHold makes a re-entry that the server has confirmed. If the ownership, or the hold that the caller
 // re-enters, can no longer be entered, it returns the cause.
 func (o *ownership) addHold(r *request.Request, under *holdState, a transport.Answer) (s *holdState, cause error) {
@@ -169,8 +184,18 @@ func (o *ownership) noteDoubt(a transport.Answer) {
 	o.mu.Unlock()
 }
 
+// markUnwanted marks what the server has granted for undo.
+func (o *ownership) markUnwanted() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.doubt.Unwanted = true
+}
+
 // isNested reports whether the ownership reads for an owner that writes, or did.
 func (o *ownership) isNested() bool { return o.lock.spec.side == keyspace.KindRead && o.sibling != nil }
+
+// first returns the hold that the ownership began with.
+func (o *ownership) first() *holdState { return &o.holds.first }
 
 // currentPhase returns the phase, for callers that do not hold o.mu.
 func (o *ownership) currentPhase() phase {

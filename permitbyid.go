@@ -95,7 +95,7 @@ func (s *permitPool) own(id string) *ownership {
 }
 
 func releaseOwn(ctx context.Context, o *ownership, errs []error) (PermitState, []error) {
-	err := o.holds.first.Unlock(ctx)
+	err := o.first().Unlock(ctx)
 	switch {
 	case err == nil:
 		return PermitReleased, errs

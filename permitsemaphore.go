@@ -132,7 +132,7 @@ func (s *permitPool) acquire(ctx context.Context, verb string, waits bool, n int
 	}
 	permits := []*Permit{{h}}
 	for _, o := range a.others {
-		permits = append(permits, &Permit{hold.New(&o.holds.first)})
+		permits = append(permits, &Permit{hold.New(o.first())})
 	}
 	return permits, nil
 }

@@ -39,6 +39,12 @@ type grant struct {
 // noEntry is the entry of an owner that has none yet. Nothing in it ever changes.
 var noEntry = &queueEntry{}
 
+// listen makes the client listen to messages about the owner. listens reports whether it does, and expect has it
+// accept a message that arrives before that.
+func (o *ownership) listen()       { o.lock.client.Inbox.Listen(&o.entry.slot) }
+func (o *ownership) listens() bool { return o.lock.client.Inbox.Listens(&o.entry.slot) }
+func (o *ownership) expect()       { o.lock.client.Inbox.Expect(&o.entry.slot) }
+
 // longestEntryPause is the longest time for which the front relies on messages: the queue lives for
 // a minute after the last call.
 const longestEntryPause = 20 * time.Second
@@ -54,6 +60,13 @@ func (o *ownership) ownEntry(made lease.Stamp) *queueEntry {
 		o.entry = &queueEntry{made: made, slot: inbox.NewSlot(o.lock.names.Key, o.wire, o)}
 	}
 	return o.entry
+}
+
+// waitAlone has messages about the owner wake w, instead of the front of a line. The owner wants the lock with that
+// lease. made is as for ownEntry.
+func (o *ownership) waitAlone(w waker, lease time.Duration, made lease.Stamp) {
+	e := o.ownEntry(made)
+	e.lease, e.waiter = min(lease, o.lock.client.Config.StaleWaiterTimeout), w
 }
 
 // makeEntry makes the entry of an owner that wants the lock with that lease. The entry never changes. made is as for

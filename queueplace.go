@@ -18,10 +18,10 @@ func (a *acquisition) queuePlace(round int) queuePlace {
 	poll, listens := a.pollText(round), false
 	if b.InUse() || poll != "" {
 		o.makeEntry(a.Lease, a.since)
-		listens = b.Listens(&o.entry.slot)
+		listens = o.listens()
 	}
 	if poll != "" && !listens {
-		b.Expect(&o.entry.slot) // the client may listen by the time of a grant
+		o.expect() // the client may listen by the time of a grant
 	}
 	return o.takePlace(listens, poll)
 }
@@ -55,7 +55,7 @@ func (a *acquisition) takeGrant() (begun, known bool) {
 	o := a.ownership
 	granted, from, known := o.takeGrant()
 	if granted == nil {
-		return false, known && o.lock.client.Inbox.Listens(&o.entry.slot)
+		return false, known && o.listens()
 	}
 	length := min(a.Lease, granted.lease) // the grant may be longer than asked for: see wantLease
 	if !a.isEnough(length, from) {

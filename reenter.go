@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
-	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -51,13 +50,13 @@ func (a *acquisition) reenter(ctx context.Context) (*hold.Handle, error) {
 // lockSendMu waits for another call of the same owner. A call that uses the lock waits only for the server; a
 // call that acquires it waits for whatever delays the acquisition.
 func (a *acquisition) lockSendMu(ctx context.Context, o *ownership) error {
-	if o.sendMu.TryLock() {
+	if o.SendMu().TryLock() {
 		return nil
 	}
 	if !a.Waits && !o.live() {
 		return fault.ErrNotAcquired
 	}
-	if o.sendMu.Lock(ctx) == nil {
+	if o.SendMu().Lock(ctx) == nil {
 		return nil
 	}
 	err := fault.ContextError(ctx)
@@ -72,7 +71,7 @@ func (a *acquisition) lockSendMu(ctx context.Context, o *ownership) error {
 // unlockSendMu unlocks sendMu of an ownership that others may know.
 func (a *acquisition) unlockSendMu() {
 	if a.hasSendMu {
-		a.ownership.sendMu.Unlock()
+		a.ownership.SendMu().Unlock()
 	}
 }
 
@@ -85,7 +84,7 @@ func (a *acquisition) enter(ctx context.Context, o *ownership) (h *hold.Handle, 
 		a.ownership, a.hasSendMu = o, true
 		return nil, false, nil
 	}
-	defer o.sendMu.Unlock()
+	defer o.SendMu().Unlock()
 	if phase != held || !o.mayBeEntered(a.under) {
 		return nil, true, nil
 	}
@@ -96,16 +95,7 @@ func (a *acquisition) enter(ctx context.Context, o *ownership) (h *hold.Handle, 
 // addOne raises the count of the ownership by one. again reports whether it may succeed later.
 func (a *acquisition) addOne(ctx context.Context) (h *hold.Handle, again bool, err error) {
 	o := a.ownership
-	o.mu.Lock()
-	count := o.holds.count + 1
-	if a.Renew {
-		a.Lease = min(a.Lease, a.RenewLease) // the lease of AtLeast belongs to the outermost hold
-	}
-	if a.OfClient > 0 && o.lease.Limit != nil {
-		a.MaxHold = 0 // the outermost hold has that limit, or one of its own
-	}
-	a.Lease = min(a.Lease, max(o.lease.Limit.Left(o.lock.client.Clock()), lease.Shortest))
-	o.mu.Unlock()
+	count := o.fit(&a.Request)
 	ans, again, err := a.sendReentry(ctx, count)
 	switch {
 	case again:
@@ -159,7 +149,7 @@ func (a *acquisition) sendReentry(ctx context.Context, count int) (ans transport
 		if stopped := transport.Rest(ctx, o.lock.client.Closing, transport.Jitter(transport.LongPause)); stopped != nil {
 			return ans, false, transport.StoppedAfter(err, stopped)
 		}
-		o.sendMu.Lend()
+		o.SendMu().Lend()
 	}
 }
 
