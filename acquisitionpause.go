@@ -37,7 +37,7 @@ func (a *acquisition) Pause(q *line.Line, round int, left time.Duration) time.Du
 		pause = min(pause, a.pollIn)
 	}
 	if a.awaitsGrant(round) && a.pollIn == 0 && q.ExpectGrant() {
-		return pauseUntil(left, min(pause, longestEntryPause))
+		return line.PauseUntil(left, min(pause, longestEntryPause))
 	}
 	if s.passes {
 		q.TakeTurns()
@@ -46,7 +46,7 @@ func (a *acquisition) Pause(q *line.Line, round int, left time.Duration) time.Du
 	case s.line != line.Only:
 		q.Subscribe(c.Notifier, a.lock.names.Channel, line.PresenceChannel(a.lock.names.Key))
 		if s.side == keyspace.KindRead && q.MustPoll(round) {
-			pause = min(pause, pauseOfPoller(c.Clock().Since(a.since)))
+			pause = min(pause, line.PauseOfPoller(c.Clock().Since(a.since)))
 		}
 	case s.passes:
 		q.RelyFor(pause + pubsub.SubscriptionLinger) // before it is subscribed: a subscription that is relied on does not retire
@@ -64,7 +64,7 @@ func (a *acquisition) Pause(q *line.Line, round int, left time.Duration) time.Du
 		q.StrangerHolds(!a.stranger)
 		a.stranger = true
 	}
-	return pauseUntil(left, pause)
+	return line.PauseUntil(left, pause)
 }
 
 // showWaiting makes the waiter visible to others, and finds out who holds the lock, for the error

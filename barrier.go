@@ -2,11 +2,7 @@ package latchkey
 
 import (
 	"context"
-	"errors"
-	"sync/atomic"
-
-	"github.com/latchkey-go/latchkey/internal/base/keyspace"
-	"github.com/latchkey-go/latchkey/internal/base/request"
+	"time"
 )
 
 // Barrier lets a fixed number of parties wait for each other, again and again, like Java's
@@ -24,43 +20,23 @@ import (
 // when that lease ends. The same is true while a party runs the function of its [Barrier.Do]. The
 // barrier does not know of a party that dies before it arrives: the others wait for it until their
 // contexts end or the time of [Wait] is over.
-type Barrier struct {
-	synchronizer
-
-	n             int          // parties
-	waiting, past string       // keys
-	waitingSet    *primitive   // the set of waiting parties, which are renewed as the owners of a lock are
-	lastOver      atomic.Int64 // the last generation known to be over
-}
+type Barrier struct{ inside barrier }
 
 // NewBarrier returns the barrier with that name and number of parties, from 1 to 2147483647. It
 // sends nothing. All parties must give the same number. If braces enclose the whole name, as in
 // {x}, every call returns ErrInvalid, because the barrier would share keys with x.
 func (c *Client) NewBarrier(name string, parties int) *Barrier {
-	o := newSynchronizer(c.engine, keyspace.KindBarrier, name, barrierChannel)
-	o.refuseWholeTag("a barrier")
-	o.names.Invalid = errors.Join(o.names.Invalid, request.CheckNumber("%d parties", parties, 1))
-	tag := keyspace.Tag(o.names.Key)
-	b := &Barrier{synchronizer: o, n: parties, waiting: "latchkey_barrier_waiting:" + tag, past: "latchkey_barrier_past:" + tag}
-	names := keyspace.OfKey(name, b.waiting)
-	names.Channel, names.Invalid = b.names.Channel, b.names.Invalid
-	b.waitingSet = primitiveOf(c.engine, barrierSpec, names)
-	return b
+	return &Barrier{newBarrier(c.engine, name, parties)}
 }
 
-func barrierChannel(key string) string { return "latchkey_barrier:" + keyspace.Tag(key) }
+// Name returns the name as the program gave it.
+func (b *Barrier) Name() string { return b.inside.Name() }
+
+// Client returns the client that made the object.
+func (b *Barrier) Client() *Client { return (*Client)(b.inside.client.handle) }
 
 // Parties returns how many parties make a generation complete.
-func (b *Barrier) Parties() int { return b.n }
-
-// noteOver notes that a generation is over, so that it does not go on if a failover brings it back.
-func (b *Barrier) noteOver(generation int64) {
-	for known := b.lastOver.Load(); known < generation; known = b.lastOver.Load() {
-		if b.lastOver.CompareAndSwap(known, generation) {
-			return
-		}
-	}
-}
+func (b *Barrier) Parties() int { return b.inside.parties }
 
 // Arrival is a place in a generation that has become complete.
 type Arrival struct {
@@ -109,26 +85,80 @@ func (a Arrival) Last() bool { return a.Index == a.Parties-1 }
 // arrival and one query when the generation ends. While they wait, all parties of a client together
 // poll as often as one would. Each party's lease is renewed in addition.
 func (b *Barrier) Await(ctx context.Context, options ...BarrierOption) (Arrival, error) {
-	p, err := b.beginParty(ctx, "await", "", options)
-	if err != nil {
-		return Arrival{}, err
-	}
-	defer b.client.Done()
-	if err = p.meet(ctx, arrivingParty{p}); err != nil {
-		return Arrival{}, err
-	}
-	return p.arrival, nil
+	a, err := b.inside.await(ctx, settingsOf(options))
+	return Arrival(a), err
 }
 
-// beginParty begins a call with a new party. Unless it fails, the caller ends the call with
-// client.done.
-func (b *Barrier) beginParty(ctx context.Context, verb, stage string, options []BarrierOption) (*barrierAwaiter, error) {
-	r, err := request.New(b.client.Config.Lease, true, settingsOf(options))
-	if err = errors.Join(b.names.Invalid, err); err == nil {
-		err = b.begin(ctx)
-	}
-	if err != nil {
-		return nil, b.notBegun(ctx, verb, 0, err)
-	}
-	return b.newParty(verb, stage, &r), nil
+// Do waits for all parties, calls fn, and waits for all parties again: no party begins before all
+// have arrived, and Do returns when all are done. It takes two generations of the barrier. All
+// parties must call Do. A caller that comes while the functions run waits for the next round.
+//
+// The parties of the second generation are those of the first. While fn runs, the client renews the
+// lease of the party. A party that crashes, or whose client is closed, breaks the generation: the
+// others get ErrBroken. The context of fn then ends, and [context.Cause] matches ErrBroken, or
+// ErrClosed in the client that was closed. It ends also if the client cannot renew the lease: the
+// party is then no longer in the generation. It may end up to Options.PollCeiling late.
+//
+// If the parties do not meet, Do returns the error, as Await does, and does not call fn. Otherwise
+// Do returns the error of fn joined with the outcome of the second generation. The party arrives
+// there whatever fn returns and even if fn panics. The options apply to each wait, and not to the
+// time of fn. If ctx has ended when fn returns, the second wait gets Options.RetryBudget, so that
+// the others do not keep waiting for this party.
+//
+// The second generation costs one script for the arrival and one query when it ends, as an Await
+// does. A function that runs for longer than Options.PollCeiling costs what a waiting party costs.
+func (b *Barrier) Do(ctx context.Context, fn func(context.Context) error, options ...BarrierOption) (err error) {
+	return b.inside.do(ctx, fn, settingsOf(options))
 }
+
+// BarrierState describes a barrier at one moment.
+type BarrierState struct {
+	// Generation is the last generation that has begun, or 0 if none is known. The server forgets a
+	// barrier that nobody has used for ten minutes.
+	Generation int64
+	// Parties is how many parties make a generation complete. It is 0 if that is undecided because
+	// nobody has awaited the barrier or it was reset.
+	Parties int
+	// Waiting is how many parties have arrived in the generation, or 0 if it is over.
+	Waiting int
+	// The parties of the generation, at most 1000, in the order in which their leases end.
+	Who []BarrierParty
+}
+
+// BarrierParty is a party that waits at a barrier, or that runs the function of its Do.
+type BarrierParty struct {
+	Owner   Owner         // identifies one Await or Do; includes the id of its client
+	Label   string        // the label of its client, or "": see [Holder]
+	Lease   time.Duration // until its lease ends; 0 if it has ended, which the others will find out
+	Running bool          // the party runs the function of its Do, and does not wait
+}
+
+// State returns the parties of the generation. It changes nothing. The answer may be out of date when it
+// arrives. State does not use the number of parties of this Barrier.
+//
+// While the server is in trouble, State retries for Options.RetryBudget. The error matches
+// ErrUnavailable if the server could not be reached, ErrClosed, ErrWrongKind, ErrInvalid, or is a
+// *rueidis.RedisError if the server refuses.
+func (b *Barrier) State(ctx context.Context) (BarrierState, error) {
+	s, err := b.inside.state(ctx)
+	return barrierStateOf(s), err
+}
+
+// barrierStateOf returns a state as programs see it.
+func barrierStateOf(s generationState) BarrierState {
+	state := BarrierState{Generation: s.Generation, Parties: s.Parties, Waiting: s.Waiting}
+	for _, p := range s.Who {
+		state.Who = append(state.Who, BarrierParty{Owner: Owner(p.Owner), Label: p.Label, Lease: p.Lease, Running: p.Running})
+	}
+	return state
+}
+
+// Reset breaks the generation if one is in progress: its parties get ErrBroken. The barrier also forgets
+// how many parties it has, so that the next one to arrive decides. Reset does not wait.
+//
+// While the server is in trouble, Reset retries for Options.RetryBudget. The error matches
+// ErrUnavailable if the server could not be reached, and ErrUnknownOutcome as well if the request
+// was sent and got no answer. The reset may then have broken that generation, or may still do so,
+// but it breaks no later one, and you may repeat it. The error can also match ErrClosed,
+// ErrWrongKind or ErrInvalid, or be a *rueidis.RedisError if the server refuses.
+func (b *Barrier) Reset(ctx context.Context) error { return b.inside.reset(ctx) }

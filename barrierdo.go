@@ -7,31 +7,16 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Do waits for all parties, calls fn, and waits for all parties again: no party begins before all
-// have arrived, and Do returns when all are done. It takes two generations of the barrier. All
-// parties must call Do. A caller that comes while the functions run waits for the next round.
-//
-// The parties of the second generation are those of the first. While fn runs, the client renews the
-// lease of the party. A party that crashes, or whose client is closed, breaks the generation: the
-// others get ErrBroken. The context of fn then ends, and [context.Cause] matches ErrBroken, or
-// ErrClosed in the client that was closed. It ends also if the client cannot renew the lease: the
-// party is then no longer in the generation. It may end up to Options.PollCeiling late.
-//
-// If the parties do not meet, Do returns the error, as Await does, and does not call fn. Otherwise
-// Do returns the error of fn joined with the outcome of the second generation. The party arrives
-// there whatever fn returns and even if fn panics. The options apply to each wait, and not to the
-// time of fn. If ctx has ended when fn returns, the second wait gets Options.RetryBudget, so that
-// the others do not keep waiting for this party.
-//
-// The second generation costs one script for the arrival and one query when it ends, as an Await
-// does. A function that runs for longer than Options.PollCeiling costs what a waiting party costs.
-func (b *Barrier) Do(ctx context.Context, fn func(context.Context) error, options ...BarrierOption) (err error) {
-	p, err := b.beginParty(ctx, "do", barrierEnter, options)
+// do is await, fn, and the wait until fn has returned in all parties.
+func (b *barrier) do(ctx context.Context, fn func(context.Context) error, settings []request.Setting) (err error) {
+	p, err := b.beginParty(ctx, "do", barrierEnter, settings)
 	if err != nil {
 		return err
 	}
@@ -103,7 +88,7 @@ func (p *barrierAwaiter) endOfLease(cause error) error {
 func (s *barrierStay) watch(ctx context.Context) {
 	defer close(s.over)
 	p := s.party
-	err := transport.Rest(ctx, p.client.Closing, pauseUntil(p.view.ends, p.client.PollPause()))
+	err := transport.Rest(ctx, p.client.Closing, line.PauseUntil(p.view.ends, p.client.PollPause()))
 	if err == nil {
 		err = p.wait(ctx)
 	}

@@ -34,7 +34,7 @@ import (
 // waiting parties. If the name is missing there, that is not a loss but a hint that the generation
 // is over.
 type barrierAwaiter struct {
-	*Barrier
+	*barrier
 	objectWait
 
 	verb      string
@@ -46,7 +46,7 @@ type barrierAwaiter struct {
 	known     bool            // the arrival was answered
 	counted   bool            // the server has counted the arrival in the stage run
 	view      barrierView
-	arrival   Arrival
+	arrival   arrival
 	hints     line.Hints // taken before it arrived
 }
 
@@ -54,9 +54,9 @@ var barrierSpec = &spec{kind: keyspace.KindBarrier, family: keyspace.KindBarrier
 	protocol: barrierProtocol{}, renew: script.BarrierRenew, renewals: renewal.MostInBatch, party: true,
 	lost: wakeParties}
 
-func (b *Barrier) newParty(verb, stage string, r *request.Request) *barrierAwaiter {
+func (b *barrier) newParty(verb, stage string, r *request.Request) *barrierAwaiter {
 	return &barrierAwaiter{
-		Barrier: b, objectWait: objectWait{&b.synchronizer}, verb: verb, stage: stage, request: r,
+		barrier: b, objectWait: objectWait{&b.synchronizer}, verb: verb, stage: stage, request: r,
 		ownership: b.client.registry.fresh(b.waitingSet), sent: b.client.Sessions.Begin(b.names.Key),
 	}
 }
@@ -119,7 +119,7 @@ func (a arrivingParty) Attempt(ctx context.Context, _ int) (time.Duration, error
 	p.known = true
 	p.sent.Done()
 	if err = p.noteArrival(); err == nil && (p.view.how == barrierWaiting || p.goesOn()) {
-		p.ownership.special = barrierProtocol{p.Barrier}
+		p.ownership.special = barrierProtocol{p.barrier}
 		p.ownership.begin(p.request, answer, p.client.Clock())
 	}
 	return 0, err
@@ -136,14 +136,14 @@ func (p *barrierAwaiter) mismatch(err error) error {
 	}
 	_, number, _ := strings.Cut(err.Error(), "LATCHKEY_PARTIES ")
 	number, _, _ = strings.Cut(number, " ")
-	return fault.Invalid("the barrier has %s parties, not %d; to change the number, reset the barrier", number, p.n)
+	return fault.Invalid("the barrier has %s parties, not %d; to change the number, reset the barrier", number, p.parties)
 }
 
 // noteArrival reads the place in the generation from the reply.
 func (p *barrierAwaiter) noteArrival() error {
 	generation, err1 := strconv.ParseInt(p.view.generation, 10, 64)
 	index, err2 := strconv.Atoi(p.view.index)
-	p.arrival = Arrival{Generation: generation, Index: index, Parties: p.n}
+	p.arrival = arrival{Generation: generation, Index: index, Parties: p.parties}
 	if err := errors.Join(err1, err2); err != nil {
 		return errors.Join(script.ErrReply, err)
 	}
@@ -181,9 +181,9 @@ func (p *barrierAwaiter) incomplete(arrived string) error {
 		done = "are done"
 	}
 	if arrived == "" {
-		return fault.NotYet("not all of %d parties %s", p.n, done)
+		return fault.NotYet("not all of %d parties %s", p.parties, done)
 	}
-	return fault.NotYet("%s of %d parties %s", arrived, p.n, done)
+	return fault.NotYet("%s of %d parties %s", arrived, p.parties, done)
 }
 
 // end has the party leave unless it knows that its generation is over, and returns the outcome. err
@@ -275,7 +275,7 @@ func reasonToLeave(err error) string {
 // arriving returns the command with which the party arrives.
 func (p *barrierAwaiter) arriving() script.Call {
 	return script.NewCall(script.BarrierArrive, append(p.all(), p.sent.Record),
-		p.sent.Number, p.ownership.wire, strconv.Itoa(p.n), p.client.LeaseText(p.request.Lease), p.client.Publish, p.names.Channel,
+		p.sent.Number, p.ownership.wire, strconv.Itoa(p.parties), p.client.LeaseText(p.request.Lease), p.client.Publish, p.names.Channel,
 		strconv.FormatInt(p.lastOver.Load(), 10), p.stage)
 }
 
@@ -299,7 +299,7 @@ func (p *barrierAwaiter) leaving(why string) script.Call {
 
 // barrierProtocol renews the name of a party among the waiting parties as if it were a hold. Await
 // itself arrives and leaves.
-type barrierProtocol struct{ barrier *Barrier }
+type barrierProtocol struct{ barrier *barrier }
 
 func (barrierProtocol) releaseCall(*ownership, release, []string) script.Call { return script.Call{} }
 

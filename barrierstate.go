@@ -85,54 +85,50 @@ func (e *brokenError) Error() string {
 
 func (e *brokenError) Unwrap() error { return fault.ErrBroken }
 
-// BarrierState describes a barrier at one moment.
-type BarrierState struct {
-	// Generation is the last generation that has begun, or 0 if none is known. The server forgets a
-	// barrier that nobody has used for ten minutes.
+// arrival is a place in a generation that has become complete.
+type arrival struct {
 	Generation int64
-	// Parties is how many parties make a generation complete. It is 0 if that is undecided because
-	// nobody has awaited the barrier or it was reset.
-	Parties int
-	// Waiting is how many parties have arrived in the generation, or 0 if it is over.
-	Waiting int
-	// The parties of the generation, at most 1000, in the order in which their leases end.
-	Who []BarrierParty
+	Index      int // how many parties had arrived before
+	Parties    int
 }
 
-// BarrierParty is a party that waits at a barrier, or that runs the function of its Do.
-type BarrierParty struct {
-	Owner   Owner         // identifies one Await or Do; includes the id of its client
-	Label   string        // the label of its client, or "": see [Holder]
-	Lease   time.Duration // until its lease ends; 0 if it has ended, which the others will find out
-	Running bool          // the party runs the function of its Do, and does not wait
+// generationState is the state of a barrier at one moment, with its last generation.
+type generationState struct {
+	Generation int64 // 0 if none is known
+	Parties    int   // 0 if undecided
+	Waiting    int
+	Who        []partyState
 }
 
-// shownParties is how many parties a BarrierState lists.
+// partyState is a party that waits, or that runs the function of its Do.
+type partyState struct {
+	Owner   identity.Owner
+	Label   string
+	Lease   time.Duration
+	Running bool
+}
+
+// shownParties is how many parties a state lists.
 const shownParties = 1000
 
-// State returns the parties of the generation. It changes nothing. The answer may be out of date when it
-// arrives. State does not use the number of parties of this Barrier.
-//
-// While the server is in trouble, State retries for Options.RetryBudget. The error matches
-// ErrUnavailable if the server could not be reached, ErrClosed, ErrWrongKind, ErrInvalid, or is a
-// *rueidis.RedisError if the server refuses.
-func (b *Barrier) State(ctx context.Context) (BarrierState, error) {
+// state returns the parties of the generation. It changes nothing.
+func (b *barrier) state(ctx context.Context) (generationState, error) {
 	const verb = "state"
 	a, err := b.send(ctx, script.NewCall(script.BarrierInspect, []string{b.names.Key, b.waiting}, strconv.Itoa(shownParties)))
 	if err != nil {
-		return BarrierState{}, fault.Op(verb, b.names.Name, b.explain(ctx, transport.Answer{}, err)...)
+		return generationState{}, fault.Op(verb, b.names.Name, b.explain(ctx, transport.Answer{}, err)...)
 	}
-	s, err := barrierStateOf(a.Message)
+	s, err := readGeneration(a.Message)
 	if err != nil {
 		return s, fault.Op(verb, b.names.Name, err)
 	}
-	labels.DescribeEach(ctx, b.client.Labels, 0, [][]BarrierParty{s.Who}, func(p BarrierParty) identity.Owner { return identity.Owner(p.Owner) },
-		func(p *BarrierParty, d labels.Description) { p.Label = d.Label })
+	labels.DescribeEach(ctx, b.client.Labels, 0, [][]partyState{s.Who}, func(p partyState) identity.Owner { return p.Owner },
+		func(p *partyState, d labels.Description) { p.Label = d.Label })
 	return s, nil
 }
 
-// barrierStateOf reads the reply of lua/barrier/inspect.lua.
-func barrierStateOf(reply rueidis.RedisMessage) (s BarrierState, err error) {
+// readGeneration reads the reply of lua/barrier/inspect.lua.
+func readGeneration(reply rueidis.RedisMessage) (s generationState, err error) {
 	words, err := reply.AsStrSlice()
 	if err != nil || len(words) < 3 || len(words)%3 != 0 {
 		return s, errors.Join(script.ErrReply, err)
@@ -144,25 +140,18 @@ func barrierStateOf(reply rueidis.RedisMessage) (s BarrierState, err error) {
 		}
 		return n
 	}
-	s = BarrierState{Generation: number(words[0]), Parties: int(number(words[1])), Waiting: int(number(words[2]))}
+	s = generationState{Generation: number(words[0]), Parties: int(number(words[1])), Waiting: int(number(words[2]))}
 	for p := range slices.Chunk(words[3:], 3) {
-		s.Who = append(s.Who, BarrierParty{Owner: Owner(identity.Of(p[0])), Lease: script.FromMillis(number(p[1])), Running: p[2] == "1"})
+		s.Who = append(s.Who, partyState{Owner: identity.Of(p[0]), Lease: script.FromMillis(number(p[1])), Running: p[2] == "1"})
 	}
 	return s, err
 }
 
-// Reset breaks the generation if one is in progress: its parties get ErrBroken. The barrier also forgets
-// how many parties it has, so that the next one to arrive decides. Reset does not wait.
-//
-// While the server is in trouble, Reset retries for Options.RetryBudget. The error matches
-// ErrUnavailable if the server could not be reached, and ErrUnknownOutcome as well if the request
-// was sent and got no answer. The reset may then have broken that generation, or may still do so,
-// but it breaks no later one, and you may repeat it. The error can also match ErrClosed,
-// ErrWrongKind or ErrInvalid, or be a *rueidis.RedisError if the server refuses.
-func (b *Barrier) Reset(ctx context.Context) error {
+// reset breaks the generation if one is in progress.
+func (b *barrier) reset(ctx context.Context) error {
 	const verb = "reset"
 	for {
-		s, err := b.State(ctx)
+		s, err := b.state(ctx)
 		if err != nil {
 			return err
 		}
@@ -179,6 +168,3 @@ func (b *Barrier) Reset(ctx context.Context) error {
 		}
 	}
 }
-
-// all returns the keys of the barrier.
-func (b *Barrier) all() []string { return []string{b.names.Key, b.waiting, b.past} }

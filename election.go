@@ -48,6 +48,9 @@ func (c *Client) NewElection(name string) *Election {
 	return &Election{synchronizer: o, lock: p, seen: []string{o.names.Key, keyspace.LeaderKey(keyspace.Tag(o.names.Key)), o.names.Token()}}
 }
 
+// Client returns the client that made the object.
+func (e *Election) Client() *Client { return (*Client)(e.client.handle) }
+
 // electionSpec is a fenced lock whose owners are public. It is not re-entrant: if a candidate
 // already leads, campaigning again is a mistake.
 var electionSpec = &acquireSpec{

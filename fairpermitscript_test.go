@@ -42,7 +42,7 @@ type fairPermitScripts struct {
 func newFairPermitScripts(t *testing.T, permits int) fairPermitScripts {
 	t.Helper()
 	s := newSemScripts(t)
-	lock := s.c.NewFairSemaphore(s.key).permits
+	lock := s.c.NewFairSemaphore(s.key).inside.permits
 	s.do("SET", s.key, strconv.Itoa(permits))
 	return fairPermitScripts{s, lock}
 }

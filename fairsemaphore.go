@@ -29,13 +29,13 @@ import "context"
 // clients of a PermitSemaphore of the same name wait in that queue too. Redisson shares the permits but
 // does not know the queue; while its processes wait, each has its turn as often as a waiter. Set the
 // permits once, by TrySetPermits. Any number of goroutines may share one FairSemaphore.
-type FairSemaphore struct{ permitPool }
+type FairSemaphore struct{ basePermitSemaphore }
 
 // NewFairSemaphore returns the fair semaphore with that name. It sends nothing. If braces enclose the
 // whole name, as in {x}, each call returns ErrInvalid: the semaphore would share keys with x.
 func (c *Client) NewFairSemaphore(name string) *FairSemaphore {
-	s := &FairSemaphore{newPermitPool(c.engine, name, c.engine.permitQueues().fair)}
-	s.refuseWholeTag("a fair semaphore")
+	s := &FairSemaphore{basePermitSemaphore{inside: newFairPermitPool(c.engine, name)}}
+	s.count = &s.inside.permitCount
 	return s
 }
 
@@ -48,5 +48,5 @@ func (c *Client) NewFairSemaphore(name string) *FairSemaphore {
 // The error matches ErrInvalid for a bad name (nothing was sent), ErrWrongKind, ErrClosed, or
 // ErrUnavailable if the server did not answer.
 func (s *FairSemaphore) Waiters(ctx context.Context) ([]Waiter, error) {
-	return s.client.waiters(ctx, s.names, (*engine).permitWaiters)
+	return s.inside.client.waiters(ctx, s.inside.names, (*engine).permitWaiters)
 }

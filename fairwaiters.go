@@ -157,9 +157,9 @@ func (f fairAttempter) Pause(_ *line.Line, round int, left time.Duration) time.D
 	}
 	pause := c.PollPause()
 	if !f.ownership.isGuest && c.Inbox.MustPoll(f.lock.names.Key, round) {
-		pause = min(pause, pauseOfPoller(c.Clock().Since(f.since)))
+		pause = min(pause, line.PauseOfPoller(c.Clock().Since(f.since)))
 	}
-	return pauseUntil(left, pause)
+	return line.PauseUntil(left, pause)
 }
 
 // isBehind reports whether the waiter has a place in line and is not near the front.

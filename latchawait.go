@@ -10,11 +10,13 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // awaiter is one Await.
 type awaiter struct {
-	*CountDownLatch
+	*latch
 	objectWait
 
 	request   *request.Request
@@ -24,11 +26,38 @@ type awaiter struct {
 	shut      error  // why it waits, since the last answer
 }
 
-// await returns nil when the outcome is known. The awaiters of this client wait in one line, and
+// await waits until the round that it finds opens.
+func (l *latch) await(ctx context.Context, settings []request.Setting) error {
+	const verb = "await"
+	r, err := request.New(l.client.Config.Lease, true, settings)
+	if r.AwaitSet && r.UnsetIsOpen {
+		err = fault.Invalid("AwaitSet and UnsetIsOpen cannot be used together")
+	}
+	if err = errors.Join(l.names.Invalid, err); err == nil {
+		err = l.begin(ctx)
+	}
+	if err != nil {
+		return l.notBegun(ctx, verb, 0, err)
+	}
+	defer l.client.Working.Done()
+	began, parent := time.Now(), l.client.Reporter.Parent(ctx)
+	ctx, cancel := r.Bound(ctx)
+	defer cancel()
+	w := &awaiter{latch: l, objectWait: objectWait{&l.synchronizer}, request: &r}
+	if err = w.wait(ctx); err != nil {
+		err = fault.Op(verb, l.names.Name, script.Explain(l.client.wrongKind(ctx, l.names, l.kind, err))...)
+	} else if w.outcome != nil {
+		err = fault.Op(verb, l.names.Name, w.outcome)
+	}
+	l.observeCall(parent, report.Opened, 0, began, err)
+	return err
+}
+
+// wait returns nil when the outcome is known. The awaiters of this client wait in one line, and
 // only its front waits for the server. At a hint, or when the front knows its outcome, those behind
 // it query the server too, all at once and without leaving the line: each awaits a round of its
 // own.
-func (w *awaiter) await(ctx context.Context) error {
+func (w *awaiter) wait(ctx context.Context) error {
 	mark := w.client.Lines.Hints(line.Key{Kind: keyspace.KindLatch, Key: w.names.Key})
 	_, last := w.Attempt(ctx, 0)
 	if last == nil || !w.request.Waits || !line.WorthWaiting(ctx, last) {

@@ -31,7 +31,7 @@ type latchView struct {
 }
 
 // look queries the state of the latch, of the given round, or of the round that follows it.
-func (l *CountDownLatch) look(ctx context.Context, round string, following bool) (latchView, transport.Answer, error) {
+func (l *latch) look(ctx context.Context, round string, following bool) (latchView, transport.Answer, error) {
 	args := []string{round, ""}
 	if following {
 		args[1] = "1"
@@ -59,7 +59,7 @@ func viewOf(a transport.Answer) (latchView, error) {
 }
 
 // now is look for operations that do not wait. It changes nothing, so its outcome is never unknown.
-func (l *CountDownLatch) now(ctx context.Context, verb string) (latchView, error) {
+func (l *latch) now(ctx context.Context, verb string) (latchView, error) {
 	v, _, err := l.look(ctx, "", false)
 	if err != nil {
 		return v, fault.Op(verb, l.names.Name, l.explain(ctx, transport.Answer{}, err)...)
@@ -68,7 +68,7 @@ func (l *CountDownLatch) now(ctx context.Context, verb string) (latchView, error
 }
 
 // roundError is the error of an operation that needs a latch to be set.
-func (l *CountDownLatch) roundError(verb string, v latchView) error {
+func (l *latch) roundError(verb string, v latchView) error {
 	switch v.what {
 	case latchUnset:
 		return fault.Op(verb, l.names.Name, fault.ErrNotSet)
@@ -79,6 +79,6 @@ func (l *CountDownLatch) roundError(verb string, v latchView) error {
 }
 
 // changeKeys are the keys of every script that changes a latch.
-func (l *CountDownLatch) changeKeys(o *undo.Operation) []string {
+func (l *latch) changeKeys(o *undo.Operation) []string {
 	return []string{l.names.Key, l.state, l.done, o.Record, keyspace.NumberKindKey(l.names.Key)}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
-	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/testredis"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -22,14 +21,14 @@ import (
 // and change nothing, as after a lost reply.
 type latchScripts struct {
 	t      *testing.T
-	l      *CountDownLatch
+	l      *latch
 	number *int
 }
 
 func newLatchScripts(t *testing.T) latchScripts {
 	t.Helper()
 	c := newTestClient(t, Options{})
-	return latchScripts{t, c.NewCountDownLatch(uniqueName(t, c)), new(int)}
+	return latchScripts{t, &c.NewCountDownLatch(uniqueName(t, c)).inside, new(int)}
 }
 
 func (s latchScripts) do(words ...string) rueidis.RedisResult {
@@ -235,7 +234,7 @@ func TestLatchScripts_time_passes(t *testing.T) {
 	now := time.Now()
 	server.SetTime(now)
 	c := newClientOf(t, server.URL(), Options{})
-	s := latchScripts{t, c.NewCountDownLatch(uniqueName(t, c)), new(int)}
+	s := latchScripts{t, &c.NewCountDownLatch(uniqueName(t, c)).inside, new(int)}
 
 	require.Equal(t, int64(1), s.set("0", 1, "300"))
 	server.SetTime(now.Add(299 * time.Millisecond))
@@ -353,10 +352,9 @@ func TestLatchScripts_other_kinds_are_left_alone(t *testing.T) {
 
 func TestLatch_channel(t *testing.T) {
 	c := newTestClient(t, Options{})
-	require.Equal(t, "redisson_countdownlatch__channel__{job}", c.NewCountDownLatch("job").names.Channel)
-	require.Equal(t, "redisson_countdownlatch__channel__{{t}job}", c.NewCountDownLatch("{t}job").names.Channel)
-	require.Equal(t, "latchkey_latch:{t}job", c.NewCountDownLatch("{t}job").state)
-	sharded := &engine{Parts: &core.Parts{Publish: "SPUBLISH"}}
-	require.Equal(t, "redisson_countdownlatch__channel__{job}", sharded.latchChannel("job"))
-	require.Equal(t, keyspace.Slot("{t}job"), keyspace.Slot(sharded.latchChannel("{t}job")))
+	require.Equal(t, "redisson_countdownlatch__channel__{job}", c.NewCountDownLatch("job").inside.names.Channel)
+	require.Equal(t, "redisson_countdownlatch__channel__{{t}job}", c.NewCountDownLatch("{t}job").inside.names.Channel)
+	require.Equal(t, "latchkey_latch:{t}job", c.NewCountDownLatch("{t}job").inside.state)
+	require.Equal(t, "redisson_countdownlatch__channel__{job}", latchChannel("job", true))
+	require.Equal(t, keyspace.Slot("{t}job"), keyspace.Slot(latchChannel("{t}job", true)))
 }

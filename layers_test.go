@@ -25,12 +25,12 @@ import (
 // lower ones.
 var floors = []string{
 	0: "doc errors owner kind mutexorder",
-	1: "replicas pause leasebounds",
+	1: "replicas leasebounds",
 	2: "options calloption event label rueidisoption connecturl",
 	3: "",
-	4: "engine client holdstate release extend passing readalong giveback queueentry sibling nextowner successor loss maxhold confine ownership registry undoownership synchronizer primitive spec protocol lockprotocol acquirable acquisition acquireobserve queueplace recipient resolve attempt reenter waiting inspection schedule holdset close observe atleast ownwait acquisitionpause",
+	4: "engine client holdstate release extend fixlease passing readalong giveback queueentry sibling nextowner successor loss maxhold confine ownership registry undoownership synchronizer primitive spec protocol lockprotocol acquirable acquisition acquireobserve queueplace recipient resolve attempt reenter waiting inspection schedule holdset close observe atleast ownwait acquisitionpause",
 	5: "connect lazy rwprotocol rwrefusal objects objectwalk objectlook waiters",
-	6: "hold member locker forceunlock do synclocker mutex lock fencedlock spinlock fairlock fairprotocol fairwaiters fairrefresh rwlock readlock writelock rwreentry rwdowngrade semaphore semacquire semline semplace sempassing permitsemaphore permitcount permitstats permit permitbyid fairsemaphore permitqueue permitprotocol countdownlatch latchround latchawait election leadership electionobserve electionrun barrier barrierstate barrierparty barrierdo permitholders",
+	6: "hold member locker forceunlock do synclocker mutex lock fencedlock spinlock fairlock fairprotocol fairwaiters fairrefresh rwlock readlock writelock rwreentry rwdowngrade semaphore semaphoreinside semacquire semline semplace sempassing permitsemaphore permitpool permitgroup permitcount permitstats permit permitbyid fairsemaphore permitqueue permitprotocol countdownlatch latch latchround latchawait election leadership electionobserve electionrun barrier barrierinside barrierstate barrierparty barrierdo permitholders",
 	7: "check composite compositehold multilock redlock redround redfailure compositeinspect compositemembers compositerelease redline compositeobserve memberorder memberholds multiround",
 }
 

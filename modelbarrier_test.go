@@ -18,7 +18,7 @@ type barrierModel struct {
 	w       *world
 	notes   opReference
 	parties []*barrierParty
-	keys    *Barrier
+	keys    *barrier
 
 	last    int64                 // number of the last generation, 0 if the server knows none
 	n       int                   // parties of the barrier, 0 if not fixed
@@ -45,7 +45,7 @@ type barrierGeneration struct {
 type barrierParty struct {
 	m       *barrierModel
 	name    string
-	barrier *Barrier
+	barrier *barrier
 	await   *barrierAwaiter // or nil
 	leaving *message        // or nil
 	arrival *message        // until it is answered; the second of a Do too
@@ -57,7 +57,7 @@ func newBarrierModel(w *world) model {
 	m := &barrierModel{w: w, notes: opReference{w, map[string]opNote{}}, ends: map[string]int64{}, waiting: map[string]int64{}, done: map[string]bool{}, placed: map[int64]map[int]any{}}
 	for i := range 5 {
 		c := w.clients[i%len(w.clients)]
-		m.parties = append(m.parties, &barrierParty{m: m, name: fmt.Sprintf("P%d", i+1), barrier: c.NewBarrier(modelName, 3)})
+		m.parties = append(m.parties, &barrierParty{m: m, name: fmt.Sprintf("P%d", i+1), barrier: &c.NewBarrier(modelName, 3).inside})
 	}
 	m.keys = m.parties[0].barrier
 	w.elapsed = m.lapse
@@ -304,7 +304,7 @@ func (p *barrierParty) arrive(stage string, n, fate int) {
 	if p.await != nil {
 		return
 	}
-	p.barrier.n = n
+	p.barrier.parties = n
 	p.await = p.barrier.newParty("await", stage, &request.Request{Lease: fromMS(modelBarrierLease)})
 	p.await.ownership.special = barrierProtocol{p.barrier}
 	await := p.await

@@ -118,7 +118,7 @@ func (m *fairPermitModel) refresh(d dice) {
 	if places == nil {
 		return
 	}
-	b := c.engine.permitQueues().waiters.newRefreshing()
+	b := permitQueuesOf(c.engine).waiters.newRefreshing()
 	b.add(places)
 	msg := &message{what: names + "alive", words: m.w.words(b.Call), light: true, silent: func() {}}
 	msg.answered = func(reply any) {

@@ -24,7 +24,7 @@ var foreigners = map[string]func(c *Client) []func(){
 		return slices.Concat(lockOperations(newAcquirable(c.engine, lockSpec, modelName)),
 			lockOperations(&c.NewFairLock(modelName).acquirable))
 	},
-	"barrier": func(c *Client) []func() { return barrierOperations(c.NewBarrier(modelName, 2)) },
+	"barrier": func(c *Client) []func() { return barrierOperations(&c.NewBarrier(modelName, 2).inside) },
 	"rwlock": func(c *Client) []func() {
 		l := c.NewRWLock(modelName)
 		return append(lockOperations(&l.read.acquirable), lockOperations(&l.write.acquirable)...)
@@ -148,7 +148,7 @@ func latchOperations(c *Client) []func() {
 	}
 }
 
-func barrierOperations(b *Barrier) []func() {
+func barrierOperations(b *barrier) []func() {
 	send := func(build func(p *barrierAwaiter) script.Call) func() {
 		return func() {
 			p := b.newParty("await", "", &request.Request{Lease: 5 * time.Second})

@@ -16,7 +16,7 @@ type latchModel struct {
 	w       *world
 	notes   opReference
 	clients []*latchClient
-	keys    *CountDownLatch
+	keys    *latch
 
 	rounds  []*latchRound            // all rounds so far, in order
 	current *latchRound              // the closed round, or nil
@@ -57,7 +57,7 @@ func newLatchModel(w *world) model {
 		l.operator = operator{w: w, name: fmt.Sprintf("G%d", i+1), client: c}
 		m.clients = append(m.clients, l)
 	}
-	m.keys = m.clients[0].latch
+	m.keys = &m.clients[0].latch.inside
 	w.elapsed = m.lapse
 	return m
 }
@@ -300,7 +300,7 @@ func (m *latchModel) removed(c *latchClient, o modelOperation, at moment) any {
 // look runs lua/latch/look.lua and checks that what it reports is true.
 func (m *latchModel) look(c *latchClient, number string, following bool) latchView {
 	m.w.tick()
-	v, _, err := c.latch.look(context.Background(), number, following)
+	v, _, err := c.latch.inside.look(context.Background(), number, following)
 	if err != nil {
 		m.w.fail("%s looks: %v", c.name, err)
 	}
@@ -431,7 +431,7 @@ func (m *latchModel) finish() {
 	for len(m.w.late) > 0 {
 		m.w.deliver(0)
 	}
-	m.perform(m.clients[0], "deletes", false, func() { _, _ = m.keys.Delete(context.Background()) }, 0)
+	m.perform(m.clients[0], "deletes", false, func() { _, _ = m.keys.delete(context.Background()) }, 0)
 	m.check()
 	m.w.advance(time.Hour.Milliseconds())
 	m.w.nothingLeft()

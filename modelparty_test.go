@@ -170,7 +170,7 @@ func (p *party) enterQueue() {
 	case fairProtocol:
 		w.list = fair.waiters
 	case permitAttempts:
-		w.list = p.t.lock.client.permitQueues().waiters
+		w.list = permitQueuesOf(p.t.lock.client).waiters
 	default:
 		return
 	}

@@ -17,7 +17,7 @@ type permitModel struct {
 	notes     opReference
 	operators []*operator
 	parties   []*party
-	keys      *PermitSemaphore
+	keys      *permitPool
 	java      []string // IDs that a process of Redisson holds
 	ids       int      // how many were made
 
@@ -29,8 +29,8 @@ type permitModel struct {
 func newPermitModel(w *world) *permitModel {
 	m := &permitModel{w: w, notes: opReference{w, map[string]opNote{}}}
 	for i, c := range w.clients {
-		m.keys = c.NewPermitSemaphore(modelName)
-		lock := c.NewFairSemaphore(modelName).permits
+		m.keys = &c.NewPermitSemaphore(modelName).inside
+		lock := c.NewFairSemaphore(modelName).inside.permits
 		m.operators = append(m.operators, &operator{w: w, name: fmt.Sprintf("G%d", i+1), client: c, execute: m.execute})
 		for n, size := range []int{1, 1, 2, 5} {
 			p := &party{w: w, name: fmt.Sprintf("G%d%c", i+1, 'a'+n), lock: lock}

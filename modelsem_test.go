@@ -21,7 +21,7 @@ type semaphoreModel struct {
 	w       *world
 	notes   opReference
 	clients []*semaphoreClient
-	keys    *Semaphore // for its keys
+	keys    *semaphore // for its keys
 
 	set   bool  // somebody has set the permits
 	free  int64 // how many are available
@@ -58,7 +58,7 @@ func newSemaphoreModel(w *world) model {
 		s.operator = operator{w: w, name: fmt.Sprintf("G%d", i+1), client: c, execute: m.execute}
 		m.clients = append(m.clients, s)
 	}
-	m.keys = m.clients[0].semaphore
+	m.keys = &m.clients[0].semaphore.inside
 	w.elapsed = m.lapse
 	return m
 }
@@ -282,7 +282,7 @@ func (m *semaphoreModel) acquire(d dice) {
 }
 
 func (m *semaphoreModel) want(s *semaphoreClient, n int64, waits bool, fate int) {
-	s.wanted = s.semaphore.newPlace(int(n), waits, "", func() {})
+	s.wanted = s.semaphore.inside.newPlace(int(n), waits, "", func() {})
 	m.attempt(s, fate)
 }
 

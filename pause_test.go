@@ -14,14 +14,14 @@ import (
 func TestPauses_are_positive_and_capped(t *testing.T) {
 	c := newTestClient(t, Options{PollCeiling: time.Second, StaleWaiterTimeout: 2 * time.Second, Logger: quiet()})
 	rw := c.NewRWLock("rw")
-	s, l := c.NewSemaphore("s"), c.NewCountDownLatch("l")
+	s, l := &c.NewSemaphore("s").inside, &c.NewCountDownLatch("l").inside
 	polling := []line.Attempter{
-		&semAcquisition{Semaphore: s, objectWait: objectWait{&s.synchronizer}, line: &semLine{}},
-		&awaiter{CountDownLatch: l, objectWait: objectWait{&l.synchronizer}},
+		&semAcquisition{semaphore: s, objectWait: objectWait{&s.synchronizer}, line: &semLine{}},
+		&awaiter{latch: l, objectWait: objectWait{&l.synchronizer}},
 	}
 	for _, p := range []*acquirable{
 		&c.NewMutex("mutex").acquirable, &c.NewLock("lock").acquirable, &c.NewFencedLock("fenced").acquirable,
-		&rw.Writer().acquirable, &rw.Reader().acquirable, c.NewPermitSemaphore("permits").permits,
+		&rw.Writer().acquirable, &rw.Reader().acquirable, c.NewPermitSemaphore("permits").inside.permits,
 	} {
 		polling = append(polling, acquisitionOf(p))
 	}

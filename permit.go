@@ -4,27 +4,21 @@ import (
 	"context"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/base/identity"
-	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 )
 
 // Permit is a permit of a [PermitSemaphore] that this process has acquired. Its methods may be called from any
 // goroutine. A nil Permit behaves like one that was released.
-type Permit struct{ hold *hold.Handle }
+type Permit hold.Handle
 
-func (p *Permit) inner() *hold.Handle {
-	if p == nil {
-		return nil
-	}
-	return p.hold
-}
+// handle returns the hold as the inside of the library sees it.
+func (p *Permit) handle() *hold.Handle { return (*hold.Handle)(p) }
 
 // ID returns the id of the permit, in the hexadecimal digits that Redisson uses. Anybody who has the id can
 // release the permit.
 func (p *Permit) ID() string {
-	return p.inner().Owner().String()
+	return p.handle().Owner().String()
 }
 
 // Release releases the permit, and wakes a waiter. It works even if ctx has ended: only the values of ctx are
@@ -35,27 +29,27 @@ func (p *Permit) ID() string {
 // (ErrUnknownOutcome), that the server could not be reached (ErrUnavailable) or that it refused. The
 // client then stops renewing the permit and repeats the release in the background until the lease ends; you may
 // call Release again to wait for it.
-func (p *Permit) Release(ctx context.Context) error { return p.inner().Unlock(ctx) }
+func (p *Permit) Release(ctx context.Context) error { return p.handle().Unlock(ctx) }
 
 // Context returns a context for the work under the permit. It ends with parent, with the loss of the permit
 // ([context.Cause] then matches ErrLost, and also ErrMaxHold if that was the reason), with the client
 // (ErrClosed), and when Release begins (ErrNotHeld). It ends at the latest when the server could give the
 // permit to another process. Context sends nothing. [PermitFrom] finds the permit in the context and in
 // contexts derived from it.
-func (p *Permit) Context(parent context.Context) context.Context { return p.inner().Context(parent) }
+func (p *Permit) Context(parent context.Context) context.Context { return p.handle().Context(parent) }
 
 // Lost returns a channel that closes when the permit is lost, at the latest when its lease
 // could run out on the server. It does not close on Release.
-func (p *Permit) Lost() <-chan struct{} { return p.inner().Lost() }
+func (p *Permit) Lost() <-chan struct{} { return p.handle().Lost() }
 
 // Err returns nil while the permit is held, and afterwards why it is not: ErrNotHeld after Release, or the
 // cause of the loss (ErrLost, ErrMaxHold, ErrClosed). It sends nothing.
-func (p *Permit) Err() error { return p.inner().Err() }
+func (p *Permit) Err() error { return p.handle().Err() }
 
 // ValidFor returns for how long the permit can be relied on if the server never answers again: NoExpiry if neither
 // its lease nor, as far as is known, its semaphore ends, 0 when the permit is over. It sends nothing.
 func (p *Permit) ValidFor() time.Duration {
-	left := p.inner().ValidFor()
+	left := p.handle().ValidFor()
 	if left > lease.Longest {
 		return lease.NoExpiry
 	}
@@ -67,53 +61,10 @@ func (p *Permit) ValidFor() time.Duration {
 // permit is over, and ErrMaxHold if d would pass the limit of [MaxHold]. After another error, such as
 // ErrUnavailable, the lease is unchanged or d.
 func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
-	return p.inner().Extend(ctx, d)
+	return p.handle().Extend(ctx, d)
 }
 
 // PermitFrom returns the innermost permit under which ctx runs: inside [PermitSemaphore.Do] it returns the
 // permit, and with it the id. It sends nothing, and also returns a permit that is over. It returns nil if ctx
 // runs under no permit; a nil Permit behaves like one that was released.
-func PermitFrom(ctx context.Context) *Permit {
-	if h := innermostPermit(ctx); h != nil {
-		return &Permit{h}
-	}
-	return nil
-}
-
-// innermostPermit returns the innermost hold on ctx that is a permit, or nil.
-func innermostPermit(ctx context.Context) *hold.Handle {
-	for h := range hold.On(ctx) {
-		if s, is := h.Backend().(*holdState); is && s.isPermit() {
-			return h
-		}
-	}
-	return nil
-}
-
-// freshPermits makes the ownerships of permits that are requested together. The first one requests all of them.
-func freshPermits(a *acquisition) (first *ownership, others []*ownership) {
-	c, n := a.lock.client, max(a.Together, 1)
-	ids := identity.NewPermitIDs(c.ID, c.Number(), n)
-	for permitsInUse(c.registry, a.lock.names.Key, ids[0]) { // since before the numbers wrapped around
-		ids = identity.NewPermitIDs(c.ID, c.Number(), n)
-	}
-	return permitsOfIDs(a, ids)
-}
-
-// permitsOfIDs makes the ownerships of permits with those ids.
-func permitsOfIDs(a *acquisition, ids []string) (first *ownership, others []*ownership) {
-	c := a.lock.client
-	all := make([]*ownership, len(ids))
-	for i, id := range ids {
-		o := c.registry.build(&a.lock.primitive, identity.OfText(id), c.Number(), false)
-		all[i] = o
-		o.special = permitProtocol{leader: ids[0], permanent: a.Permanent}
-		c.registry.replace(permitName(a.lock.names.Key, id), o)
-	}
-	return all[0], all[1:]
-}
-
-// permitName returns the name under which a permit is registered. Its id stands for an owner.
-func permitName(key, id string) ownedName {
-	return ownedName{key: key, side: keyspace.KindPermit, owner: identity.OfText(id)}
-}
+func PermitFrom(ctx context.Context) *Permit { return (*Permit)(innermostPermit(ctx)) }

@@ -18,52 +18,25 @@ import (
 // This file handles permits by their ids. Any process that knows an id can release the permit and set its
 // lease.
 
-// PermitState says what happened to a permit in a release.
-type PermitState int
+// permitState says what happened to a permit in a release.
+type permitState int
 
 const (
-	// PermitUndecided means that no answer came: if the error matches ErrUnknownOutcome, the
-	// release is repeated in the background.
-	PermitUndecided PermitState = iota
-	// PermitReleased means that it was held until now.
-	PermitReleased
-	// PermitExpired means that its lease had ended: another process may have had it since.
-	PermitExpired
-	// PermitUnknown means that there is no permit with that id, or no longer.
-	PermitUnknown
+	permitUndecided permitState = iota // no answer came
+	permitReleased                     // it was held until now
+	permitExpired                      // its lease had ended
+	permitUnknown                      // there is no permit with that id
 )
-
-// String returns the state as a word.
-func (s PermitState) String() string {
-	switch s {
-	case PermitReleased:
-		return "released"
-	case PermitExpired:
-		return "expired"
-	case PermitUnknown:
-		return "unknown"
-	}
-	return "undecided"
-}
 
 // releaseBatch is how many permits one script releases.
 const releaseBatch = 100
 
-// Release releases permits by their ids, including permits of other processes, wakes waiters, and returns the
-// state of each permit in the order of the ids. If another process renews a permit, it loses the permit and
-// learns of that at its next renewal. Release works even if ctx has ended: the time is bounded by
-// Options.RetryBudget instead, for each 100 ids.
-//
-// The error is nil if all were released. It matches ErrNotHeld if some are [PermitExpired] or [PermitUnknown],
-// and ErrUnknownOutcome and ErrUnavailable if the server could not be reached or did not answer for some, which
-// are [PermitUndecided] and are released in the background. It is ErrInvalid, and nothing was sent, if there is
-// no id or one cannot be the id of a permit. ErrClosed, ErrWrongKind and a *rueidis.RedisError are possible for
-// permits that are PermitUndecided and were not released.
-func (s *permitPool) Release(ctx context.Context, ids ...string) ([]PermitState, error) {
+// release releases permits by their ids, and returns the state of each.
+func (s *permitPool) release(ctx context.Context, ids []string) ([]permitState, error) {
 	if err := identity.CheckIDs(ids); err != nil {
 		return nil, fault.Op("release", s.names.Name, err)
 	}
-	states := make([]PermitState, len(ids))
+	states := make([]permitState, len(ids))
 	var errs []error
 	var others []int // which this client does not hold
 	for i, id := range ids {
@@ -79,7 +52,7 @@ func (s *permitPool) Release(ctx context.Context, ids ...string) ([]PermitState,
 		errs = append(errs, s.releaseByID(ctx, ids, some, states))
 	}
 	err := errors.Join(errs...)
-	if slices.Contains(states, PermitExpired) || slices.Contains(states, PermitUnknown) {
+	if slices.Contains(states, permitExpired) || slices.Contains(states, permitUnknown) {
 		err = errors.Join(fault.Op("release", s.names.Name, fault.ErrNotHeld), err)
 	}
 	return states, err
@@ -94,21 +67,21 @@ func (s *permitPool) own(id string) *ownership {
 	return o
 }
 
-func releaseOwn(ctx context.Context, o *ownership, errs []error) (PermitState, []error) {
+func releaseOwn(ctx context.Context, o *ownership, errs []error) (permitState, []error) {
 	err := o.first().Unlock(ctx)
 	switch {
 	case err == nil:
-		return PermitReleased, errs
+		return permitReleased, errs
 	case errors.Is(err, fault.ErrLost):
-		return PermitExpired, errs
+		return permitExpired, errs
 	case errors.Is(err, fault.ErrNotHeld):
-		return PermitUnknown, errs
+		return permitUnknown, errs
 	}
-	return PermitUndecided, append(errs, err)
+	return permitUndecided, append(errs, err)
 }
 
 // releaseByID releases some of the ids and fills in their states.
-func (s *permitPool) releaseByID(ctx context.Context, ids []string, some []int, states []PermitState) error {
+func (s *permitPool) releaseByID(ctx context.Context, ids []string, some []int, states []permitState) error {
 	a, err := s.sendUntilDone(s.client.Sender.Detached(ctx), "release", func(o *undo.Operation) script.Call {
 		args := append(s.client.Inbox.ChannelArgs([]string{o.Number, s.client.Publish, s.names.Channel}, s.names.Key), line.PresenceChannel(s.names.Key))
 		for _, i := range some {
@@ -124,18 +97,13 @@ func (s *permitPool) releaseByID(ctx context.Context, ids []string, some []int, 
 		return fault.Op("release", s.names.Name, fault.ErrUnknownOutcome, errors.Join(script.ErrReply, err))
 	}
 	for at, i := range some {
-		states[i] = map[byte]PermitState{'R': PermitReleased, 'E': PermitExpired, 'U': PermitUnknown}[report[at]]
+		states[i] = map[byte]permitState{'R': permitReleased, 'E': permitExpired, 'U': permitUnknown}[report[at]]
 	}
 	return nil
 }
 
-// RemainingLease returns the remaining lease of the permit with that id, NoExpiry if it does not end. It
-// changes nothing; the answer may be out of date when it arrives.
-//
-// The error matches ErrNotHeld if nobody holds a permit with that id, ErrInvalid if it cannot
-// be an id (nothing was sent), ErrWrongKind, ErrClosed, or ErrUnavailable if the server did
-// not answer within Options.RetryBudget.
-func (s *permitPool) RemainingLease(ctx context.Context, id string) (time.Duration, error) {
+// remainingLease returns the remaining lease of the permit with that id.
+func (s *permitPool) remainingLease(ctx context.Context, id string) (time.Duration, error) {
 	if err := identity.CheckIDs([]string{id}); err != nil {
 		return 0, fault.Op("remaining lease", s.names.Name, err)
 	}
@@ -150,15 +118,8 @@ func (s *permitPool) RemainingLease(ctx context.Context, id string) (time.Durati
 	return script.FromPTTL(left), err
 }
 
-// SetLease makes the lease of the permit with that id d from now, longer or shorter, or without an end for
-// NoExpiry. A permit of this client is no longer renewed, even after an error. Another process may still renew
-// its own permit, which sets the lease to the length that it uses. ctx bounds the call.
-//
-// The error matches ErrNotHeld if nobody holds a permit with that id (and also ErrLost if this client held it),
-// and ErrInvalid if it cannot be an id or d is not from MinLease to MaxLease (nothing was sent).
-// ErrUnknownOutcome means that no answer came: the lease is unchanged or d, and does not change later. After
-// ErrUnavailable, ErrClosed or ErrWrongKind it is unchanged.
-func (s *permitPool) SetLease(ctx context.Context, id string, d time.Duration) error {
+// setLease makes the lease of the permit with that id d from now.
+func (s *permitPool) setLease(ctx context.Context, id string, d time.Duration) error {
 	const verb = "set lease"
 	ms, err := ttlText(d)
 	if err = errors.Join(err, identity.CheckIDs([]string{id})); err != nil {
@@ -218,23 +179,4 @@ func (s *permitPool) update(ctx context.Context, verb, id, ms string) (sent leas
 		return a.FirstSent, end, nil // from an earlier attempt
 	}
 	return a.Sent, end, nil
-}
-
-// fixLease ends the renewal of a permit whose lease is being set. With shorter, while the server has not
-// answered, the permit ends after the new lease or the current one, whichever is shorter. Without it, it ends
-// after the new lease.
-func (o *ownership) fixLease(sent lease.Stamp, lease time.Duration, shorter bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.phase != held {
-		return
-	}
-	o.holds.stopRenewal(&o.holds.first)
-	o.doubt.ExtensionInDoubt(lease)
-	if shorter {
-		o.lease.Shorten(sent, lease)
-	} else {
-		o.lease.Set(sent, lease)
-	}
-	o.plan()
 }

@@ -2,12 +2,11 @@ package latchkey
 
 import (
 	"context"
-	"slices"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/base/identity"
-	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/core"
+
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
@@ -16,19 +15,19 @@ import (
 )
 
 // lua/permit/queue.lua describes how Redis stores permits with ids and their waiters. Each waiter of a
-// [FairSemaphore] has a place in the queue. The goroutines of a client that wait for the permits of a
-// [PermitSemaphore] stand in line, and the one in front has a place.
+// fair semaphore has a place in the queue. The goroutines of a client that wait for the permits of a
+// semaphore that is not fair stand in line, and the one in front has a place.
 
 // permitQueues holds the queues of the semaphores of a client whose permits have ids.
 type permitQueues struct {
 	waiters  *fairWaitList
-	lines    *line.FIFOs // for a PermitSemaphore
+	lines    *line.FIFOs // for a semaphore that is not fair
 	fair     *acquireSpec
 	inLine   *acquireSpec
 	channels map[string]*permitChannel // by the key of the semaphore; fairWaitList.mu guards it
 }
 
-func (c *engine) permitQueues() *permitQueues {
+func permitQueuesOf(c *engine) *permitQueues {
 	return core.KindState(c.Parts, keyspace.KindPermit, func() (*permitQueues, func()) { return newPermitQueues(c) })
 }
 
@@ -134,8 +133,3 @@ func (h *permitChannel) Retire(linger time.Duration) bool {
 // permitEntry is the entry of an ownership in the queue. Permits that are requested together have
 // one entry, named after the first of them.
 func permitEntry(o *ownership) string { return o.lock.client.ID + ":" + o.wire }
-
-// permitsInUse reports whether this client holds any permit of a group, or is acquiring one.
-func permitsInUse(r *registry, key, first string) bool {
-	return slices.ContainsFunc(identity.GroupOf(first), func(id string) bool { return r.known(permitName(key, id)) != nil })
-}

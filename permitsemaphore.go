@@ -2,15 +2,9 @@ package latchkey
 
 import (
 	"context"
-	"strconv"
+	"time"
 
-	"github.com/latchkey-go/latchkey/internal/base/fault"
-	"github.com/latchkey-go/latchkey/internal/base/keyspace"
-	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
-	"github.com/latchkey-go/latchkey/internal/engine/line"
-	"github.com/latchkey-go/latchkey/internal/engine/script"
-	"github.com/latchkey-go/latchkey/internal/engine/undo"
 )
 
 // PermitSemaphore is a semaphore whose permits have ids and leases; on the wire it is Redisson's
@@ -31,28 +25,21 @@ import (
 //
 // Release by id, TrySetPermits, SetPermits and AddPermits count once, and return ErrUnknownOutcome, as
 // described for [Semaphore].
-type PermitSemaphore struct{ permitPool }
+type PermitSemaphore struct{ basePermitSemaphore }
 
 // NewPermitSemaphore returns the semaphore with that name. It sends nothing.
 func (c *Client) NewPermitSemaphore(name string) *PermitSemaphore {
-	return &PermitSemaphore{newPermitPool(c.engine, name, c.engine.permitQueues().inLine)}
+	s := &PermitSemaphore{basePermitSemaphore{inside: newPermitPool(c.engine, name)}}
+	s.count = &s.inside.permitCount
+	return s
 }
 
-// permitPool is a semaphore whose permits have ids and leases. The kinds differ in how callers wait.
-type permitPool struct {
-	permitCount
+// basePermitSemaphore is what semaphores whose permits have ids have in common.
+type basePermitSemaphore struct {
+	baseSemaphore
 
-	permits *acquirable
+	inside permitPool
 }
-
-func newPermitPool(c *engine, name string, permits *acquireSpec) permitPool {
-	o := newSynchronizer(c, keyspace.KindSemaphore, name, semaphoreChannel)
-	count := permitCount{synchronizer: o, secondKey: keyspace.PermitIDsKey(o.names.Key), numeral: "permit semaphore", script: permitsChange}
-	return permitPool{count, acquirableOf(c, permits, o.names)}
-}
-
-// maxPermits is how many permits one call may acquire.
-const maxPermits = 1000
 
 // Acquire acquires a permit. It waits until ctx ends or the time of [Wait] is over. The options are Wait,
 // [Lease], [MaxHold], [AwaitSet] and [Note].
@@ -76,26 +63,26 @@ const maxPermits = 1000
 //   - ErrWrongKind: the key is another kind of object, or data of an application
 //   - ErrInvalid: the name or an option is unusable; nothing was sent
 //   - *rueidis.RedisError: the server refuses for a reason that waiting cannot remove
-func (s *permitPool) Acquire(ctx context.Context, options ...PermitOption) (*Permit, error) {
-	return onePermit(s.acquire(ctx, "acquire", true, 1, settingsOf(options)))
+func (s *basePermitSemaphore) Acquire(ctx context.Context, options ...PermitOption) (*Permit, error) {
+	return onePermit(s.inside.acquire(ctx, "acquire", true, 1, settingsOf(options)))
 }
 
 // TryAcquire acquires a permit if one is available and nobody waits, and does not wait itself. ErrNotAcquired
 // means that none is available, or that somebody waits; the other errors are those of Acquire.
 // If the server is in trouble, the attempt is repeated for Options.RetryBudget.
-func (s *permitPool) TryAcquire(ctx context.Context, options ...TryPermitOption) (*Permit, error) {
-	return onePermit(s.acquire(ctx, "try acquire", false, 1, settingsOf(options)))
+func (s *basePermitSemaphore) TryAcquire(ctx context.Context, options ...TryPermitOption) (*Permit, error) {
+	return onePermit(s.inside.acquire(ctx, "try acquire", false, 1, settingsOf(options)))
 }
 
 // AcquireN acquires n permits at once or none, as Acquire does, with its errors; n is at most 1,000. Each
 // permit is released, renewed and lost on its own.
-func (s *permitPool) AcquireN(ctx context.Context, n int, options ...PermitOption) ([]*Permit, error) {
-	return s.acquire(ctx, "acquire", true, n, settingsOf(options))
+func (s *basePermitSemaphore) AcquireN(ctx context.Context, n int, options ...PermitOption) ([]*Permit, error) {
+	return allPermits(s.inside.acquire(ctx, "acquire", true, n, settingsOf(options)))
 }
 
 // TryAcquireN is TryAcquire for n permits at once or none; n is at most 1,000.
-func (s *permitPool) TryAcquireN(ctx context.Context, n int, options ...TryPermitOption) ([]*Permit, error) {
-	return s.acquire(ctx, "try acquire", false, n, settingsOf(options))
+func (s *basePermitSemaphore) TryAcquireN(ctx context.Context, n int, options ...TryPermitOption) ([]*Permit, error) {
+	return allPermits(s.inside.acquire(ctx, "try acquire", false, n, settingsOf(options)))
 }
 
 // Do acquires a permit as Acquire does, calls fn with a context of the permit ([Permit.Context], [PermitFrom]),
@@ -106,45 +93,150 @@ func (s *permitPool) TryAcquireN(ctx context.Context, n int, options ...TryPermi
 //
 // ErrNotAcquired and ErrUnavailable from Do mean that fn was not called. If fn ran and the release was not
 // confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable: do not repeat the work.
-func (s *permitPool) Do(ctx context.Context, fn func(context.Context) error, options ...PermitOption) error {
+func (s *basePermitSemaphore) Do(ctx context.Context, fn func(context.Context) error, options ...PermitOption) error {
 	p, err := s.Acquire(ctx, options...)
 	if err != nil {
 		return err
 	}
-	return p.hold.During(ctx, fn)
+	return p.handle().During(ctx, fn)
 }
 
-func onePermit(permits []*Permit, err error) (*Permit, error) {
+// onePermit returns what Acquire returns for what the inside has acquired.
+func onePermit(acquired []*hold.Handle, err error) (*Permit, error) {
 	if err != nil {
 		return nil, err
 	}
-	return permits[0], nil
+	return (*Permit)(acquired[0]), nil
 }
 
-func (s *permitPool) acquire(ctx context.Context, verb string, waits bool, n int, settings []request.Setting) ([]*Permit, error) {
-	if n < 1 || n > maxPermits {
-		return nil, fault.Op(verb, s.names.Name, fault.Invalid("%d permits at once, want at least 1 and at most %d", n, maxPermits))
-	}
-	a := s.permits.newAcquisition(verb, waits, append(settings, request.Setting{Kind: request.Together, N: n}))
-	h, err := a.run(ctx)
+// allPermits is onePermit for AcquireN.
+func allPermits(acquired []*hold.Handle, err error) ([]*Permit, error) {
 	if err != nil {
 		return nil, err
 	}
-	permits := []*Permit{{h}}
-	for _, o := range a.others {
-		permits = append(permits, &Permit{hold.New(o.first())})
+	permits := make([]*Permit, len(acquired))
+	for i, h := range acquired {
+		permits[i] = (*Permit)(h)
 	}
 	return permits, nil
 }
 
-// permitsChange returns the call that changes the number of permits of a semaphore whose permits have ids.
-func permitsChange(c *permitCount, o *undo.Operation, how permitChange, n int, ttl string) script.Call {
-	args := c.client.Inbox.ChannelArgs([]string{o.Number, strconv.Itoa(n), string(how), ttl, c.client.Publish, c.names.Channel}, c.names.Key)
-	return script.NewCall(script.PermitSet, c.queueKeys(o), append(args, line.PresenceChannel(c.names.Key))...)
+// PermitState says what happened to a permit in a release.
+type PermitState int
+
+const (
+	// PermitUndecided means that no answer came: if the error matches ErrUnknownOutcome, the
+	// release is repeated in the background.
+	PermitUndecided PermitState = PermitState(permitUndecided)
+	// PermitReleased means that it was held until now.
+	PermitReleased PermitState = PermitState(permitReleased)
+	// PermitExpired means that its lease had ended: another process may have had it since.
+	PermitExpired PermitState = PermitState(permitExpired)
+	// PermitUnknown means that there is no permit with that id, or no longer.
+	PermitUnknown PermitState = PermitState(permitUnknown)
+)
+
+// String returns the state as a word.
+func (s PermitState) String() string {
+	switch s {
+	case PermitReleased:
+		return "released"
+	case PermitExpired:
+		return "expired"
+	case PermitUnknown:
+		return "unknown"
+	}
+	return "undecided"
 }
 
-// queueKeys returns the keys of scripts that serve the queue.
-func (c *permitCount) queueKeys(o *undo.Operation) []string {
-	queue := c.names.FairPermitKeys()[2:5]
-	return append([]string{c.names.Key, c.secondKey, o.Record, c.kindKey()}, queue...)
+// Release releases permits by their ids, including permits of other processes, wakes waiters, and returns the
+// state of each permit in the order of the ids. If another process renews a permit, it loses the permit and
+// learns of that at its next renewal. Release works even if ctx has ended: the time is bounded by
+// Options.RetryBudget instead, for each 100 ids.
+//
+// The error is nil if all were released. It matches ErrNotHeld if some are [PermitExpired] or [PermitUnknown],
+// and ErrUnknownOutcome and ErrUnavailable if the server could not be reached or did not answer for some, which
+// are [PermitUndecided] and are released in the background. It is ErrInvalid, and nothing was sent, if there is
+// no id or one cannot be the id of a permit. ErrClosed, ErrWrongKind and a *rueidis.RedisError are possible for
+// permits that are PermitUndecided and were not released.
+func (s *basePermitSemaphore) Release(ctx context.Context, ids ...string) ([]PermitState, error) {
+	found, err := s.inside.release(ctx, ids)
+	var states []PermitState
+	for _, each := range found {
+		states = append(states, PermitState(each))
+	}
+	return states, err
+}
+
+// RemainingLease returns the remaining lease of the permit with that id, NoExpiry if it does not end. It
+// changes nothing; the answer may be out of date when it arrives.
+//
+// The error matches ErrNotHeld if nobody holds a permit with that id, ErrInvalid if it cannot
+// be an id (nothing was sent), ErrWrongKind, ErrClosed, or ErrUnavailable if the server did
+// not answer within Options.RetryBudget.
+func (s *basePermitSemaphore) RemainingLease(ctx context.Context, id string) (time.Duration, error) {
+	return s.inside.remainingLease(ctx, id)
+}
+
+// SetLease makes the lease of the permit with that id d from now, longer or shorter, or without an end for
+// NoExpiry. A permit of this client is no longer renewed, even after an error. Another process may still renew
+// its own permit, which sets the lease to the length that it uses. ctx bounds the call.
+//
+// The error matches ErrNotHeld if nobody holds a permit with that id (and also ErrLost if this client held it),
+// and ErrInvalid if it cannot be an id or d is not from MinLease to MaxLease (nothing was sent).
+// ErrUnknownOutcome means that no answer came: the lease is unchanged or d, and does not change later. After
+// ErrUnavailable, ErrClosed or ErrWrongKind it is unchanged.
+func (s *basePermitSemaphore) SetLease(ctx context.Context, id string, d time.Duration) error {
+	return s.inside.setLease(ctx, id, d)
+}
+
+// PermitStats is the state of a [PermitSemaphore] at one moment.
+type PermitStats struct {
+	// Available is the number of permits that can be acquired, including those whose lease is over.
+	// It is negative if more are acquired than there are in all, which [PermitSemaphore.SetPermits]
+	// can cause.
+	Available int
+	// Acquired is the number of permits that are held.
+	Acquired int
+	// Total is the number of all permits: Available + Acquired.
+	Total int
+	// TTL is the time until the semaphore and its permits end, or NoExpiry.
+	TTL time.Duration
+}
+
+// Stats returns how many permits there are and how many are acquired, all read at the same moment
+// in one round trip. It changes nothing. The answer may be out of date when it arrives: to act only
+// if there is a permit, acquire it.
+//
+// The errors are those of [Semaphore.Stats].
+func (s *basePermitSemaphore) Stats(ctx context.Context) (PermitStats, error) {
+	stats, err := s.inside.stats(ctx)
+	return PermitStats(stats), err
+}
+
+// PermitHolder is a permit that is held.
+type PermitHolder struct {
+	// ID is the id of the permit, as [Permit.ID] returns it. Anybody who has the id can release the permit.
+	ID string
+	// Label is the label of the client that holds the permit, and Note is the [Note] of the permit. Both are ""
+	// if unknown: see [Holder].
+	Label, Note string
+	// Lease is the rest of the permit's lease, NoExpiry if it does not end.
+	Lease time.Duration
+}
+
+// Holders lists the permits that are held, in the order in which their leases end; nil if there are none. It
+// reads 500 permits at a time, and the labels and notes as [Client.Inspect] does. In a list of more than 500,
+// permits that come or go during the call may be missing or listed twice. It changes nothing.
+//
+// The error matches ErrNotSet if the semaphore is not there, ErrUnavailable if the server did not answer within
+// Options.RetryBudget or until ctx ended, ErrClosed, ErrWrongKind, ErrInvalid if the name cannot be used, or is a
+// *rueidis.RedisError if the server refuses.
+func (s *basePermitSemaphore) Holders(ctx context.Context) ([]PermitHolder, error) {
+	holders, err := s.inside.holders(ctx)
+	var all []PermitHolder
+	for _, h := range holders {
+		all = append(all, PermitHolder(h))
+	}
+	return all, err
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 )
 
-// acquire implements Acquire and TryAcquire.
-func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int, settings []request.Setting) error {
+// acquire acquires n permits, all or none.
+func (s *semaphore) acquire(ctx context.Context, verb string, waits bool, n int, settings []request.Setting) error {
 	r, err := request.New(s.client.Config.Lease, waits, settings)
 	if err = errors.Join(s.names.Invalid, err, request.CheckNumber("%d permits", n, 1)); err == nil {
 		err = s.begin(ctx)
@@ -30,7 +30,7 @@ func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int,
 	r.Parent = s.client.Reporter.Parent(ctx)
 	ctx, cancel := r.Bound(ctx)
 	defer cancel()
-	each := &semAcquisition{Semaphore: s, objectWait: objectWait{&s.synchronizer}, request: &r, semWaiter: semWaiter{count: n}}
+	each := &semAcquisition{semaphore: s, objectWait: objectWait{&s.synchronizer}, request: &r, semWaiter: semWaiter{count: n}}
 	if waits {
 		err = each.wait(ctx)
 	} else {
@@ -45,7 +45,7 @@ func (s *Semaphore) acquire(ctx context.Context, verb string, waits bool, n int,
 
 // semAcquisition is one acquisition of permits.
 type semAcquisition struct {
-	*Semaphore
+	*semaphore
 	objectWait
 	semWaiter
 
@@ -88,10 +88,10 @@ func (s *semAcquisition) wait(ctx context.Context) error {
 
 // waitIn waits in the line with a key.
 func (s *semAcquisition) waitIn(ctx context.Context, key line.Key) error {
-	s.line, s.queue = s.client.semLines().Use(key), s.client.Lines.Use(key)
+	s.line, s.queue = semLinesOf(s.client).Use(key), s.client.Lines.Use(key)
 	s.semWaiter = semWaiter{count: s.count, moved: make(chan struct{}), wake: s.queue.WakeFront}
 	defer s.queue.Done()
-	defer s.client.semLines().Done(key)
+	defer semLinesOf(s.client).Done(key)
 	var mark line.Mark
 	defer mark.End()
 	err := s.line.enter(ctx, s.client.Closing, &s.semWaiter, func() { mark.BeginFor(s.client.Waiting.Counts, s) })
@@ -169,7 +169,7 @@ func (s *semAcquisition) takePlace() *semPlace {
 // semaphore.
 func (s *semAcquisition) Pause(q *line.Line, _ int, left time.Duration) time.Duration {
 	q.Subscribe(s.client.Notifier, s.names.Channel, line.PresenceChannel(s.names.Key))
-	pause := pauseUntil(left, s.client.PollPause())
+	pause := line.PauseUntil(left, s.client.PollPause())
 	if p := s.line.place; p != nil {
 		return p.restFor(pause)
 	}
@@ -181,6 +181,6 @@ func (s *semAcquisition) keepPassed() error {
 	if !async.IsClosed(s.client.Closing) {
 		return nil
 	}
-	s.sendLater(func(o *undo.Operation) script.Call { return s.release(o, "release", s.count, "") })
+	s.sendLater(func(o *undo.Operation) script.Call { return s.releaseCall(o, "release", s.count, "") })
 	return fault.ErrClosed
 }

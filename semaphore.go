@@ -2,14 +2,7 @@ package latchkey
 
 import (
 	"context"
-	"strconv"
 	"time"
-
-	"github.com/latchkey-go/latchkey/internal/base/keyspace"
-	"github.com/latchkey-go/latchkey/internal/engine/line"
-	"github.com/latchkey-go/latchkey/internal/engine/script"
-	"github.com/latchkey-go/latchkey/internal/engine/undo"
-	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // Semaphore is a counting semaphore, compatible with Redisson's RSemaphore. Anybody may acquire and
@@ -38,12 +31,17 @@ import (
 // time if it has waited for longer. So a large request is granted when it holds up the others for longer than the
 // permits are used, and a request that can never be granted does not block them. A request for more permits than there
 // are in all makes way at once, unless the total is unknown: see SetPermits.
-type Semaphore struct{ permitCount }
+type Semaphore struct {
+	baseSemaphore
+
+	inside semaphore
+}
 
 // NewSemaphore returns the semaphore with that name. It sends nothing.
 func (c *Client) NewSemaphore(name string) *Semaphore {
-	o := newSynchronizer(c.engine, keyspace.KindSemaphore, name, semaphoreChannel)
-	return &Semaphore{permitCount{synchronizer: o, secondKey: keyspace.TotalKey(keyspace.Tag(o.names.Key)), numeral: "semaphore", script: semaphoreChange}}
+	s := &Semaphore{inside: newSemaphore(c.engine, name)}
+	s.count = &s.inside.permitCount
+	return s
 }
 
 // Acquire acquires n permits, all or none. It waits until ctx ends or the time of [Wait] is over.
@@ -67,14 +65,14 @@ func (c *Client) NewSemaphore(name string) *Semaphore {
 //   - ErrInvalid: the name, n (1 to 2,147,483,647) or an option cannot be used; nothing was sent
 //   - *rueidis.RedisError: the server refuses for a reason that waiting does not change
 func (s *Semaphore) Acquire(ctx context.Context, n int, options ...AcquireOption) error {
-	return s.acquire(ctx, "acquire", true, n, settingsOf(options))
+	return s.inside.acquire(ctx, "acquire", true, n, settingsOf(options))
 }
 
 // TryAcquire acquires n permits, all or none, and does not wait. ErrNotAcquired means that there
 // are fewer, or that others wait for them. The other errors are
 // those of Acquire. An attempt that meets a server in trouble is repeated for Options.RetryBudget.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
-	return s.acquire(ctx, "try acquire", false, n, nil)
+	return s.inside.acquire(ctx, "try acquire", false, n, nil)
 }
 
 // Release adds n permits and wakes as many waiters as they suffice for. It does not check that they
@@ -91,24 +89,14 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
 //   - ErrInvalid: the name or n (1 to 2,147,483,647) cannot be used, or there would be more permits
 //     than Redisson can count; no permit was released
 //   - *rueidis.RedisError: the server refuses
-func (s *Semaphore) Release(ctx context.Context, n int) error {
-	left := s.passOn(n)
-	if left < n {
-		s.observeReleased(ctx, n-left)
-	}
-	if left == 0 && n > 0 {
-		return nil
-	}
-	_, err := s.releasePermits(ctx, "release", "release", left)
-	return err
-}
+func (s *Semaphore) Release(ctx context.Context, n int) error { return s.inside.release(ctx, n) }
 
 // ReleaseIfExists is Release for a semaphore that may have been deleted, or whose TTL may be over:
 // it does not create the semaphore again. It reports whether the semaphore existed; false with a
 // nil error means that no permit was released. It always sends a request to the server. The errors
 // are those of Release.
 func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
-	return s.releasePermits(ctx, "release if exists", "release if set", n)
+	return s.inside.releaseIfExists(ctx, n)
 }
 
 // Drain acquires all available permits and returns their number. A negative number means that
@@ -119,38 +107,93 @@ func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
 // background what it may have acquired. After any other error nothing was acquired. ErrNotSet means
 // that the semaphore does not exist. The other errors are ErrUnavailable, ErrClosed, ErrWrongKind,
 // ErrInvalid for a bad name, and a *rueidis.RedisError if the server refuses.
-func (s *Semaphore) Drain(ctx context.Context) (int, error) {
-	a, err := s.perform(ctx, s.client.Closing, "drain", func(o *undo.Operation) script.Call {
-		return script.NewCall(script.SemDrain, []string{s.names.Key, o.Record, s.kindKey()}, o.Number)
-	}, func(o *undo.Operation) script.Call { return s.undo(o, "") }, false)
-	if err != nil {
-		return 0, err
-	}
-	return script.Int(a)
+func (s *Semaphore) Drain(ctx context.Context) (int, error) { return s.inside.drain(ctx) }
+
+// SemaphoreStats is the state of a [Semaphore] at one moment.
+type SemaphoreStats struct {
+	// Available is the number of permits that can be acquired. It is negative if permits are owed,
+	// which [Semaphore.SetPermits] and [Semaphore.AddPermits] can cause.
+	Available int
+	// Total is the number of all permits, as this library has set and added them; Total - Available
+	// are acquired. It is 0 if TotalKnown is false.
+	Total int
+	// TotalKnown is false for a semaphore that Redisson made, because Redisson stores no total.
+	TotalKnown bool
+	// TTL is the time until the semaphore ends, or NoExpiry.
+	TTL time.Duration
 }
 
-// release returns the call that releases permits. isShort is '1' if strangers have had more of them than this client.
-func (c *permitCount) release(o *undo.Operation, how string, n int, isShort string) script.Call {
-	return c.served(script.SemRelease, o, strconv.Itoa(n), line.PresenceChannel(c.names.Key), how, isShort)
+// Stats returns how many permits there are, all read at the same moment in one round trip. It
+// changes nothing. The answer may be out of date when it arrives: to act only if there are permits,
+// acquire them.
+//
+// The error matches ErrNotSet if the semaphore does not exist, ErrWrongKind if the key is something
+// else, ErrInvalid for a bad name (nothing was sent), ErrClosed, or ErrUnavailable if the server
+// did not answer within Options.RetryBudget.
+func (s *Semaphore) Stats(ctx context.Context) (SemaphoreStats, error) {
+	stats, err := s.inside.stats(ctx)
+	return SemaphoreStats(stats), err
 }
 
-// semaphoreChange returns the call that changes the number of permits of a Semaphore.
-func semaphoreChange(c *permitCount, o *undo.Operation, how permitChange, n int, ttl string) script.Call {
-	return c.served(script.SemSet, o, strconv.Itoa(n), ttl, string(how))
+// baseSemaphore is what semaphores of all kinds have in common.
+type baseSemaphore struct{ count *permitCount }
+
+// Name returns the name as the program gave it.
+func (s *baseSemaphore) Name() string { return s.count.Name() }
+
+// Client returns the client that made the object.
+func (s *baseSemaphore) Client() *Client { return (*Client)(s.count.client.handle) }
+
+// TrySetPermits sets the total number of permits of a semaphore that does not exist yet, wakes callers that
+// wait for that, and reports whether it did. An existing semaphore does not change. With [TTL] the semaphore
+// ends when the time is over, with the permits that have ids, whose holders know that. n is 0 or more.
+//
+// ErrUnknownOutcome means that the request was sent and not answered: the client repeats it in the
+// background, so do not repeat it. After ErrUnavailable without ErrUnknownOutcome, and after
+// ErrClosed, ErrWrongKind, ErrInvalid for a bad name or n, or a *rueidis.RedisError, nothing was
+// changed, and you may repeat the call. ctx bounds it.
+func (s *baseSemaphore) TrySetPermits(ctx context.Context, n int, options ...SetOption) (bool, error) {
+	return s.count.trySet(ctx, n, settingsOf(options))
 }
 
-// undo gives back what an acquisition may have taken, and takes its entry out of the queue.
-func (c *permitCount) undo(o *undo.Operation, entry string) script.Call {
-	return c.served(script.SemUndo, o, entry, line.PresenceChannel(c.names.Key))
+// SetPermits changes the total number of permits, acquired ones included. Setting the same number twice
+// changes nothing. If the semaphore does not exist, SetPermits creates it. With a smaller total, nobody loses
+// a permit, and the number available may be negative until enough are released. n is 0 or more.
+//
+// The total of a [Semaphore] counts what this library has set and added. It is unknown for one that
+// Redisson made: SetPermits then returns ErrNotSet and changes nothing. It is wrong for one that
+// Redisson has changed: use AddPermits. If permits have ids, the total is always known.
+//
+// The other errors are those of TrySetPermits. ctx bounds the call.
+func (s *baseSemaphore) SetPermits(ctx context.Context, n int) error { return s.count.set(ctx, n) }
+
+// AddPermits adds n permits and wakes waiters. If n is negative it removes permits: the number
+// available may then be negative until enough are released. The total cannot become negative: that is
+// ErrInvalid, and nothing is removed. If the semaphore does not exist, AddPermits creates it with n
+// permits, if n is positive. The total of a [Semaphore] that Redisson made is unknown: its number may
+// become negative, as in Redisson.
+//
+// The errors are those of [Semaphore.Release]. n is from -2,147,483,647 to 2,147,483,647 and not 0.
+// ctx bounds the call; if ctx has ended before it, nothing is added.
+func (s *baseSemaphore) AddPermits(ctx context.Context, n int) error { return s.count.add(ctx, n) }
+
+// SetTTL makes the semaphore end in d, or never with NoExpiry, and reports whether it exists. d is
+// from MinLease to MaxLease. When the time is over the semaphore is deleted, and its waiters get
+// ErrNotSet, or wait on with [AwaitSet]. ctx bounds the call.
+//
+// Permits with ids end with the semaphore; until then their leases stay as they are. Their holders learn of
+// that at their next renewal, a third of the lease later at most, and those of permits that are not renewed do
+// not: let d be longer.
+//
+// ErrUnknownOutcome means that the request was sent and not answered: it has taken effect, or never
+// will, and you may repeat it. After any other error nothing was changed: ErrUnavailable,
+// ErrClosed, ErrWrongKind, ErrInvalid for a bad name or d, or a *rueidis.RedisError if the server
+// refuses.
+func (s *baseSemaphore) SetTTL(ctx context.Context, d time.Duration) (bool, error) {
+	return s.count.setTTL(ctx, d)
 }
 
-// served returns the call of a script that serves the queue of a Semaphore. o is nil for an entry without an operation.
-func (c *permitCount) served(cmd transport.Command, o *undo.Operation, what string, more ...string) script.Call {
-	record, number := c.names.Key, "" // a key of the same slot, which the user may use
-	if o != nil {
-		record, number = o.Record, o.Number
-	}
-	args := []string{number, what, script.MillisText(max(c.client.Config.StaleWaiterTimeout/5, time.Millisecond)), c.client.Publish, c.names.Channel}
-	return script.NewCall(cmd, append([]string{c.names.Key, c.secondKey, record, c.kindKey()}, c.names.SemQueueKeys()...),
-		append(c.client.Inbox.ChannelArgs(args, c.names.Key), more...)...)
-}
+// Delete removes the semaphore and reports whether it existed. Its waiters get ErrNotSet, or wait on with
+// [AwaitSet]. Permits with ids are lost; their holders learn of it at the next renewal. The errors are those of
+// SetTTL.
+func (s *baseSemaphore) Delete(ctx context.Context) (bool, error) { return s.count.delete(ctx) }

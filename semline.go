@@ -6,9 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/engine/core"
+
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
-	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/inbox"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 )
@@ -50,11 +51,11 @@ type semWaiter struct {
 type semLines = line.Used[line.Key, semLine]
 
 func newSemLines(c *engine) *semLines {
-	c.Inbox.Register(inbox.Calls, c.leaveQueueFor)
+	c.Inbox.Register(inbox.Calls, func(key, entry string) { leaveQueueFor(c, key, entry) })
 	return line.NewUsed(func(*semLines, line.Key) *semLine { return &semLine{} })
 }
 
-func (c *engine) semLines() *semLines {
+func semLinesOf(c *engine) *semLines {
 	return core.KindState(c.Parts, keyspace.KindSemaphore, func() (*semLines, func()) { return newSemLines(c), nil })
 }
 

@@ -12,27 +12,45 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 )
 
+// release releases permits to the first waiters of this client, and the rest to the server.
+func (s *semaphore) release(ctx context.Context, n int) error {
+	left := s.passOn(n)
+	if left < n {
+		s.observeReleased(ctx, n-left)
+	}
+	if left == 0 && n > 0 {
+		return nil
+	}
+	_, err := s.releasePermits(ctx, "release", "release", left)
+	return err
+}
+
+// releaseIfExists releases permits to the server unless the semaphore does not exist, and reports whether it did.
+func (s *semaphore) releaseIfExists(ctx context.Context, n int) (bool, error) {
+	return s.releasePermits(ctx, "release if exists", "release if set", n)
+}
+
 // passOn passes permits to the first waiters of this client, and returns how many are left.
-func (s *Semaphore) passOn(n int) (left int) {
+func (s *semaphore) passOn(n int) (left int) {
 	if s.names.Invalid != nil || n < 1 || s.client.Begin(context.Background()) != nil {
 		return n
 	}
 	defer s.client.Done()
 	key := line.Key{Kind: keyspace.KindSemaphore, Key: s.names.Key}
-	l, standing := s.client.semLines().Known(key), s.client.Lines.Known(key).Standing()
+	l, standing := semLinesOf(s.client).Known(key), s.client.Lines.Known(key).Standing()
 	if l == nil || standing == line.Even {
 		return n
 	}
 	return l.pass(n, standing == line.Short)
 }
 
-// releasePermits implements Release and ReleaseIfExists for permits that are not passed on.
-func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int) (bool, error) {
+// releasePermits releases permits that are not passed on, and reports whether it has.
+func (s *semaphore) releasePermits(ctx context.Context, verb, how string, n int) (bool, error) {
 	if err := request.CheckNumber("%d permits", n, 1); err != nil {
 		return false, fault.Op(verb, s.names.Name, err)
 	}
 	key := line.Key{Kind: keyspace.KindSemaphore, Key: s.names.Key}
-	if l := s.client.semLines().Known(key); l != nil {
+	if l := semLinesOf(s.client).Known(key); l != nil {
 		l.returns(n)
 	}
 	isShort := ""
@@ -41,7 +59,7 @@ func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int)
 		isShort = "1"
 	}
 	a, err := s.sendUntilDone(s.client.Sender.Detached(ctx), verb, func(o *undo.Operation) script.Call {
-		return s.release(o, how, n, isShort)
+		return s.releaseCall(o, how, n, isShort)
 	})
 	if err != nil {
 		return false, err
@@ -55,13 +73,13 @@ func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int)
 }
 
 // observeReleased tells the observer that permits were released.
-func (s *Semaphore) observeReleased(ctx context.Context, n int) {
+func (s *semaphore) observeReleased(ctx context.Context, n int) {
 	s.client.Reporter.Observe(s.client.Reporter.Parent(ctx), report.Event{Type: report.Released, Kind: s.kind, Name: s.names.Name, Count: n})
 }
 
 // endTurns makes permits that are passed on return to the server, because the semaphore has changed.
 func (c *permitCount) endTurns() {
-	if l := c.client.semLines().Known(line.Key{Kind: keyspace.KindSemaphore, Key: c.names.Key}); l != nil {
+	if l := semLinesOf(c.client).Known(line.Key{Kind: keyspace.KindSemaphore, Key: c.names.Key}); l != nil {
 		l.endTurns()
 	}
 }

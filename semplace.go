@@ -20,7 +20,7 @@ import (
 
 // A semPlace is one operation that acquires permits. While it waits, it has a place in the queue on the server.
 type semPlace struct {
-	*Semaphore
+	*semaphore
 
 	op      *undo.Operation
 	count   int
@@ -39,8 +39,8 @@ type semPlace struct {
 }
 
 // newPlace makes a place, with the ticket of an earlier one or "".
-func (s *Semaphore) newPlace(count int, waits bool, ticket string, wake func()) *semPlace {
-	p := &semPlace{Semaphore: s, op: s.client.Sessions.Begin(s.names.Key), count: count, waits: waits, ticket: ticket, wake: wake}
+func (s *semaphore) newPlace(count int, waits bool, ticket string, wake func()) *semPlace {
+	p := &semPlace{semaphore: s, op: s.client.Sessions.Begin(s.names.Key), count: count, waits: waits, ticket: ticket, wake: wake}
 	if waits {
 		p.slot = inbox.NewSlot(s.names.Key, p.queueName(), p)
 	}
@@ -165,38 +165,38 @@ func (p *semPlace) settle() {
 		return
 	}
 	p.client.Inbox.Forget(&p.slot)
-	p.op.FollowUp = p.undo(p.op, p.entry())
+	p.op.FollowUp = p.undoCall(p.op, p.entry())
 	p.op.SettleLater()
 }
 
 // undoNow gives up an acquisition, and reports whether the server has answered.
 func (p *semPlace) undoNow() bool {
 	p.doubt = true
-	p.op.FollowUp = p.undo(p.op, p.entry())
+	p.op.FollowUp = p.undoCall(p.op, p.entry())
 	return p.op.SettleNow()
 }
 
 // leaveQueueFor answers a call for an operation that nobody waits for: its entry was left behind.
-func (c *engine) leaveQueueFor(key, entry string) {
+func leaveQueueFor(c *engine, key, entry string) {
 	names := keyspace.OfKey(key, key)
 	names.Channel = semaphoreChannel(key)
-	s := (*Client)(c.handle).NewSemaphore("")
+	s := newSemaphore(c, "")
 	s.names, s.secondKey = names, keyspace.TotalKey(keyspace.Tag(key))
 	c.Sender.Background(func() {
-		c.Undo.Add(strayEntry{s, entry}, undo.Plan{Key: key, Lease: c.Config.StaleWaiterTimeout})
+		c.Undo.Add(strayEntry{&s, entry}, undo.Plan{Key: key, Lease: c.Config.StaleWaiterTimeout})
 	})
 }
 
 // strayEntry is an entry in the queue without an operation.
 type strayEntry struct {
-	*Semaphore
+	*semaphore
 
 	entry string
 }
 
 // Undo implements [undo.Undoable].
 func (e strayEntry) Undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
-	c := e.undo(nil, e.entry)
+	c := e.undoCall(nil, e.entry)
 	_, err := e.client.Sender.Call(ctx, stop, c.Cmd, c.Keys, c.Args)
 	return transport.Classify(err)
 }

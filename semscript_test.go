@@ -35,7 +35,7 @@ const semClient = "55555555-5555-4555-8555-555555555555"
 func newSemScripts(t *testing.T) *semScripts {
 	t.Helper()
 	c := newTestClient(t, Options{})
-	s := c.NewSemaphore(uniqueName(t, c))
+	s := &c.NewSemaphore(uniqueName(t, c)).inside
 	queue := s.names.SemQueueKeys()
 	return &semScripts{t: t, c: c, key: s.names.Key, total: s.secondKey, ids: keyspace.PermitIDsKey(s.names.Key), channel: s.names.Channel, kind: s.kindKey(), counts: "0",
 		queue: queue[0], calls: queue[1], bar: queue[2]}

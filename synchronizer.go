@@ -43,10 +43,7 @@ func newSynchronizer(c *engine, kind keyspace.Kind, name string, channel func(ke
 // Name returns the name as the program gave it.
 func (o *synchronizer) Name() string { return o.names.Name }
 
-// Client returns the client that made the object.
-func (o *synchronizer) Client() *Client { return (*Client)(o.client.handle) }
-
-// begin is begin of the client. If it returns nil, the caller must call client.done.
+// begin is begin of the client. If it returns nil, the caller must call client.working.Done.
 func (o *synchronizer) begin(ctx context.Context) error {
 	if o.names.Invalid != nil {
 		return o.names.Invalid
@@ -169,12 +166,12 @@ func (objectWait) Recipient() line.Recipient { return nil }
 // Pause implements [line.Attempter]. The call relies on the channel of the object.
 func (w objectWait) Pause(q *line.Line, _ int, left time.Duration) time.Duration {
 	q.Subscribe(w.object.client.Notifier, w.object.names.Channel)
-	return pauseUntil(left, w.object.client.PollPause())
+	return line.PauseUntil(left, w.object.client.PollPause())
 }
 
-// timeToLive returns the TTL among the options of a call that sets something, as text in ms.
-func timeToLive(options []SetOption) (ms string, err error) {
-	for _, each := range settingsOf(options) {
+// timeToLive returns the TTL among the settings of a call that sets something, as text in ms.
+func timeToLive(settings []request.Setting) (ms string, err error) {
+	for _, each := range settings {
 		if each.Kind != request.TTL {
 			return "", request.ErrNoOption
 		}

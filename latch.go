@@ -1,0 +1,138 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// latch is a countdown latch. On the wire it is Redisson's RCountDownLatch.
+type latch struct {
+	synchronizer
+
+	state, done string // keys
+}
+
+// newLatch returns the latch with that name.
+func newLatch(c *engine, name string) latch {
+	sharded := c.Publish == "SPUBLISH"
+	o := newSynchronizer(c, keyspace.KindLatch, name, func(key string) string { return latchChannel(key, sharded) })
+	tag := keyspace.Tag(o.names.Key)
+	return latch{synchronizer: o, state: keyspace.LatchKey(tag), done: "latchkey_latch_done:" + tag}
+}
+
+// latchChannel returns Redisson's channel. If the key has braces, that channel is in another slot,
+// which sharded messages do not permit: the latch then has a channel of this library. Redisson
+// itself cannot use such a key in a cluster.
+func latchChannel(key string, sharded bool) string {
+	if sharded && strings.Contains(key, "{") {
+		return "latchkey_latch__channel:" + key
+	}
+	return "redisson_countdownlatch__channel__{" + key + "}"
+}
+
+// trySetCount begins a round of n counts unless the latch is closed, and reports whether it did.
+func (l *latch) trySetCount(ctx context.Context, n int, settings []request.Setting) (bool, error) {
+	const verb = "try set count"
+	ttl, err := timeToLive(settings)
+	if err = errors.Join(l.names.Invalid, err, request.CheckNumber("count %d", n, 1)); err != nil {
+		return false, fault.Op(verb, l.names.Name, err)
+	}
+	v, err := l.now(ctx, verb)
+	if err != nil || v.what == latchClosed {
+		return false, err
+	}
+	return script.Bool(l.sendOrRepeat(ctx, verb, func(o *undo.Operation) script.Call {
+		return script.NewCall(script.LatchSet, l.changeKeys(o), o.Number, v.round, strconv.Itoa(n), ttl, l.client.Publish, l.names.Channel)
+	}))
+}
+
+// countDownAs counts once in a round for a participant, whoever calls it.
+func (l *latch) countDownAs(ctx context.Context, participant string) (int, error) {
+	if n := len(participant); n == 0 || n > keyspace.MaxLength || !utf8.ValidString(participant) {
+		return 0, fault.Op("count down", l.names.Name, l.names.Invalid, fault.Invalid("%q cannot be the name of a participant", participant))
+	}
+	return l.countDown(ctx, 1, participant)
+}
+
+// countDown counts n times, for a participant or "", and returns the number of counts left.
+func (l *latch) countDown(ctx context.Context, n int, participant string) (int, error) {
+	const verb = "count down"
+	if err := errors.Join(l.names.Invalid, request.CheckNumber("count %d", n, 1)); err != nil {
+		return 0, fault.Op(verb, l.names.Name, err)
+	}
+	parent := l.client.Reporter.Parent(ctx)
+	ctx = l.client.Sender.Detached(ctx)
+	v, a, err := l.look(ctx, "", false)
+	switch {
+	case err != nil && (a.Doubt || mayStillRun(err)):
+		// The server does not answer. The count must not be lost, so it goes to the round that
+		// exists when the server answers again.
+		l.sendLater(l.countIn("", n, participant))
+		return 0, fault.Op(verb, l.names.Name, fault.ErrUnknownOutcome, err)
+	case err != nil:
+		return 0, fault.Op(verb, l.names.Name, l.explain(ctx, transport.Answer{}, err)...)
+	case v.what != latchClosed:
+		return 0, l.roundError(verb, v)
+	}
+	a, err = l.sendUntilDone(ctx, verb, l.countIn(v.round, n, participant))
+	if err != nil {
+		return 0, err
+	}
+	left, err := script.Int(a)
+	switch {
+	case left < 0:
+		return 0, fault.Op(verb, l.names.Name, fault.ErrGone)
+	case err == nil:
+		l.client.Reporter.Observe(parent, report.Event{Type: report.CountedDown, Kind: l.kind, Name: l.names.Name, Count: left})
+	}
+	return left, err
+}
+
+// countIn returns a function that builds the command that counts in a round, or in the current
+// round if round is "".
+func (l *latch) countIn(round string, n int, participant string) func(*undo.Operation) script.Call {
+	return func(o *undo.Operation) script.Call {
+		return script.NewCall(script.LatchCount, l.changeKeys(o),
+			o.Number, round, strconv.Itoa(n), participant, l.client.Publish, l.names.Channel)
+	}
+}
+
+// count returns how many counts are left on the server.
+func (l *latch) count(ctx context.Context) (int, error) {
+	v, err := l.now(ctx, "count")
+	if err != nil {
+		return 0, err
+	}
+	return v.left, l.roundError("count", v)
+}
+
+// delete removes the latch, and reports whether it existed.
+func (l *latch) delete(ctx context.Context) (bool, error) {
+	const verb = "delete"
+	for {
+		v, err := l.now(ctx, verb)
+		if err != nil || v.what == latchUnset {
+			return false, err
+		}
+		a, err := l.sendOrRepeat(ctx, verb, func(o *undo.Operation) script.Call {
+			return script.NewCall(script.LatchDelete, l.changeKeys(o), o.Number, v.round, l.client.Publish, l.names.Channel)
+		})
+		if err != nil {
+			return false, err
+		}
+		if n, err := script.Int(a); n >= 0 || err != nil {
+			return n == 1, err
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package latchkey
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
+)
+
+// permitPool is a semaphore whose permits have ids and leases. The kinds differ in how callers wait.
+type permitPool struct {
+	permitCount
+
+	permits *acquirable
+}
+
+// newPermitPool returns a semaphore whose clients wait in the queue on the server.
+func newPermitPool(c *engine, name string) permitPool {
+	return permitPoolOf(c, name, permitQueuesOf(c).inLine)
+}
+
+// newFairPermitPool returns a semaphore whose waiters are all in the queue on the server.
+func newFairPermitPool(c *engine, name string) permitPool {
+	s := permitPoolOf(c, name, permitQueuesOf(c).fair)
+	s.refuseWholeTag("a fair semaphore")
+	return s
+}
+
+func permitPoolOf(c *engine, name string, permits *acquireSpec) permitPool {
+	o := newSynchronizer(c, keyspace.KindSemaphore, name, semaphoreChannel)
+	count := permitCount{synchronizer: o, secondKey: keyspace.PermitIDsKey(o.names.Key), numeral: "permit semaphore", script: permitsChange}
+	return permitPool{count, acquirableOf(c, permits, o.names)}
+}
+
+// maxPermits is how many permits one call may acquire.
+const maxPermits = 1000
+
+// acquire acquires n permits, all or none.
+func (s *permitPool) acquire(ctx context.Context, verb string, waits bool, n int, settings []request.Setting) ([]*hold.Handle, error) {
+	if n < 1 || n > maxPermits {
+		return nil, fault.Op(verb, s.names.Name, fault.Invalid("%d permits at once, want at least 1 and at most %d", n, maxPermits))
+	}
+	a := s.permits.newAcquisition(verb, waits, append(settings, request.Setting{Kind: request.Together, N: n}))
+	h, err := a.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	permits := []*hold.Handle{h}
+	for _, o := range a.others {
+		permits = append(permits, hold.New(o.first()))
+	}
+	return permits, nil
+}
+
+// innermostPermit returns the innermost hold on ctx that is a permit, or nil.
+func innermostPermit(ctx context.Context) *hold.Handle {
+	for h := range hold.On(ctx) {
+		if s, is := h.Backend().(*holdState); is && s.isPermit() {
+			return h
+		}
+	}
+	return nil
+}
+
+// permitsChange returns the call that changes the number of permits of a semaphore whose permits have ids.
+func permitsChange(c *permitCount, o *undo.Operation, how permitChange, n int, ttl string) script.Call {
+	args := c.client.Inbox.ChannelArgs([]string{o.Number, strconv.Itoa(n), string(how), ttl, c.client.Publish, c.names.Channel}, c.names.Key)
+	return script.NewCall(script.PermitSet, c.queueKeys(o), append(args, line.PresenceChannel(c.names.Key))...)
+}
+
+// queueKeys returns the keys of scripts that serve the queue.
+func (c *permitCount) queueKeys(o *undo.Operation) []string {
+	queue := c.names.FairPermitKeys()[2:5]
+	return append([]string{c.names.Key, c.secondKey, o.Record, c.kindKey()}, queue...)
+}
