@@ -54,6 +54,7 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	if err != nil {
 		return nil, err
 	}
+	c.registerGrants(hashSpec)
 	return (*Client)(c.handle), nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
-	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -97,7 +96,7 @@ func (l *compositeLock) acquire(ctx context.Context, verb string, waits bool, se
 	}
 	began := time.Now()
 	r.Parent = l.parentOf(ctx)
-	if err := core.EndedBefore(ctx); err != nil {
+	if err := transport.EndedBefore(ctx); err != nil {
 		err = fault.Op(verb, l.Name(), err)
 		l.observeGaveUp(r.Parent, began, err)
 		return nil, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 // IsLocked reports whether as many members are held on their servers as the lock needs: all of a
@@ -16,7 +17,7 @@ import (
 //
 // The errors are those of Inspect.
 func (l *compositeLock) IsLocked(ctx context.Context) (bool, error) {
-	i, err := l.inspect(ctx)
+	i, err := l.look(ctx)
 	return i.Locked(), err
 }
 
@@ -26,7 +27,7 @@ func (l *compositeLock) IsLocked(ctx context.Context) (bool, error) {
 //
 // The errors are those of Inspect.
 func (l *compositeLock) RemainingLease(ctx context.Context) (time.Duration, error) {
-	i, err := l.inspect(ctx)
+	i, err := l.look(ctx)
 	return i.TTL, err
 }
 
@@ -39,21 +40,26 @@ func (l *compositeLock) RemainingLease(ctx context.Context) (time.Duration, erro
 // RetryBudget of their clients or before ctx ended, ErrClosed, ErrWrongKind, ErrInvalid if the
 // members are unusable, or is a *rueidis.RedisError if a server refuses.
 func (l *compositeLock) Inspect(ctx context.Context) (Inspection, error) {
-	return l.inspectBy(func(m member) (Inspection, error) { return m.Inspect(ctx) })
+	return asInspection(l.inspect(ctx))
 }
 
-// inspect is Inspect without the labels and notes of the holders.
-func (l *compositeLock) inspect(ctx context.Context) (Inspection, error) {
-	return l.inspectBy(func(m member) (Inspection, error) { return m.inspect(ctx) })
+// inspect combines what the members hold, with the labels and notes of the holders.
+func (l *compositeLock) inspect(ctx context.Context) (inspection, error) {
+	return l.inspectBy(func(m member) (inspection, error) { return m.inspect(ctx) })
+}
+
+// look is inspect without the labels and notes.
+func (l *compositeLock) look(ctx context.Context) (inspection, error) {
+	return l.inspectBy(func(m member) (inspection, error) { return m.look(ctx) })
 }
 
 // inspectBy combines the inspections of the members.
-func (l *compositeLock) inspectBy(look func(member) (Inspection, error)) (Inspection, error) {
-	whole := Inspection{Name: l.Name(), Kind: KindNone}
+func (l *compositeLock) inspectBy(look func(member) (inspection, error)) (inspection, error) {
+	whole := inspection{Name: l.Name(), Kind: keyspace.KindNone}
 	if err := l.fault(); err != nil {
 		return whole, fault.Op("inspect", whole.Name, err)
 	}
-	found := make([]Inspection, len(l.members))
+	found := make([]inspection, len(l.members))
 	errs := async.Errors(async.Indexes(l.members), func(i int) (err error) {
 		found[i], err = look(l.members[i])
 		return ofMember(i, err)
@@ -73,7 +79,7 @@ func (l *compositeLock) inspectBy(look func(member) (Inspection, error)) (Inspec
 		return whole, fault.Op("inspect", whole.Name, errs...)
 	}
 	if len(times) >= l.need {
-		whole.Kind, whole.TTL = Kind(l.kind), lastedBy(l.need, times)
+		whole.Kind, whole.TTL = l.kind, lastedBy(l.need, times)
 	}
 	return whole, nil
 }

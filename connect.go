@@ -2,14 +2,9 @@ package latchkey
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"github.com/redis/rueidis"
-
-	"github.com/latchkey-go/latchkey/internal/base/fault"
-	"github.com/latchkey-go/latchkey/internal/engine/core"
-	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // Connect opens a client for a Redis or Valkey server:
@@ -72,174 +67,19 @@ func Open(ctx context.Context, settings rueidis.ClientOption, options Options) (
 
 // open implements Connect and Open. name identifies the server in errors.
 func open(ctx context.Context, name string, settings rueidis.ClientOption, options Options) (*Client, error) {
-	if err := options.withDefaults().check(); err != nil {
+	o := options.withDefaults()
+	if err := o.check(); err != nil {
 		return nil, err
 	}
-	settings, err := completed(settings)
+	client, topology, err := connect(ctx, settings, connectConfig{
+		Name: name, Label: o.label(), AddressMapper: o.AddressMapper, MaxInFlight: o.MaxInFlight, Lazy: o.LazyConnect, Waits: o.Replicas.Min > 0,
+	})
 	if err != nil {
 		return nil, err
 	}
-	settings = named(settings, options.withDefaults().Label)
-	var stage transport.DialProgress
-	settings.DialCtxFn = stage.Watched(transport.DialOrTCP(settings.DialCtxFn))
-	if options.AddressMapper != nil {
-		settings.DialCtxFn = transport.MappedDial(settings.DialCtxFn, options.AddressMapper)
-	}
-	if options.LazyConnect {
-		return lazily(settings, options)
-	}
-	if err := core.EndedBefore(ctx); err != nil {
-		return nil, fault.Op("connect", name, err)
-	}
-	r, err := dialWithin(ctx, settings, options.withDefaults().MaxInFlight)
-	switch {
-	case fault.IsContextEnd(err):
-		return nil, fault.Op("connect", name, fault.ErrUnavailable, stage.Reached(), err)
-	case err != nil:
-		return nil, fault.Op("connect", name, core.Unanswered(err))
-	}
-	c, err := newClient(r.client, options, r.topology)
+	c, err := newClient(client, options, topology)
 	if err != nil {
-		r.client.Close()
+		client.Close()
 	}
 	return c, err
-}
-
-// opened is a rueidis client with its known connections.
-type opened struct {
-	client   rueidis.Client
-	topology *transport.Topology
-	err      error
-}
-
-// dialWithin dials until ctx ends, which rueidis ignores.
-func dialWithin(ctx context.Context, settings rueidis.ClientOption, inFlight int) (opened, error) {
-	done := make(chan opened, 1)
-	go func() {
-		client, topology, err := dialAny(ctx, settings, inFlight)
-		done <- opened{client, topology, err}
-	}()
-	select {
-	case r := <-done:
-		return r, r.err
-	case <-ctx.Done():
-		go func() {
-			if r := <-done; r.err == nil {
-				r.client.Close()
-			}
-		}()
-		return opened{}, fault.ContextError(ctx)
-	}
-}
-
-// dialAny dials. It takes a single address for a single server, unless the server says
-// that it belongs to a cluster.
-func dialAny(ctx context.Context, settings rueidis.ClientOption, inFlight int) (rueidis.Client, *transport.Topology, error) {
-	if settings.Sentinel.MasterSet != "" {
-		return dialAs(transport.NewTopology(false, inFlight), settings)
-	}
-	single := settings
-	single.ForceSingleClient = true
-	client, one, err := dialAs(transport.NewTopology(false, inFlight), single)
-	if err == nil {
-		var clustered bool
-		if clustered, err = inCluster(ctx, client); err == nil && !clustered {
-			return client, one, nil
-		}
-		client.Close()
-	}
-	if err != nil && len(settings.InitAddress) == 1 {
-		return nil, nil, err
-	}
-	return dialAs(transport.NewTopology(true, inFlight), settings)
-}
-
-// dialAs dials a cluster or a single server, and has the topology watch the connections.
-func dialAs(t *transport.Topology, settings rueidis.ClientOption) (rueidis.Client, *transport.Topology, error) {
-	t.WatchConnections(&settings)
-	client, err := dial(settings)
-	return client, t, err
-}
-
-// inCluster reports whether the server belongs to a cluster. A wrong guess would lose the keys of all other nodes.
-func inCluster(ctx context.Context, client rueidis.Client) (clustered bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, transport.DialTimeout)
-	defer cancel()
-	err = transport.UntilAnswered(ctx, func() error {
-		clustered, err = queryCluster(ctx, client)
-		return err
-	})
-	return clustered, err
-}
-
-// queryCluster sends HELLO, which needs no permission. To servers that do not know it
-// without arguments it sends CLUSTER INFO. A server that refuses both is not in a
-// cluster.
-func queryCluster(ctx context.Context, client rueidis.Client) (clustered bool, err error) {
-	reply := client.Do(ctx, client.B().Arbitrary("HELLO").Build())
-	if hello, err := reply.ToMap(); err == nil {
-		mode := hello["mode"]
-		text, _ := mode.ToString()
-		return text == "cluster", nil
-	}
-	if err := reply.Error(); err != nil && transport.Classify(err) != transport.Refused {
-		return false, err
-	}
-	info, err := client.Do(ctx, client.B().ClusterInfo().Build()).ToString()
-	if transport.Classify(err) == transport.Refused {
-		return false, nil
-	}
-	return strings.Contains(info, "cluster_state:"), err
-}
-
-// dial dials. If the server refuses names for connections, it dials again without them.
-func dial(settings rueidis.ClientOption) (rueidis.Client, error) {
-	client, err := rueidis.NewClient(settings)
-	if err == nil {
-		return client, nil
-	}
-	if client != nil {
-		client.Close()
-	}
-	if settings.ClientName != "" && namesRefused(err) {
-		settings.ClientName, settings.Sentinel.ClientName = "", ""
-		return dial(settings)
-	}
-	return nil, withoutSecrets(err, settings.Password, settings.Sentinel.Password)
-}
-
-// withoutSecrets returns an error whose text does not show passwords. A server that does not know a command may repeat
-// its arguments.
-func withoutSecrets(err error, secrets ...string) error {
-	text := err.Error()
-	for _, secret := range secrets {
-		if secret != "" {
-			text = strings.ReplaceAll(text, secret, "xxxxx")
-		}
-	}
-	if text == err.Error() {
-		return err
-	}
-	return fault.Sub(text, err)
-}
-
-// named sets the names of connections in CLIENT LIST, unless the caller has set them.
-func named(settings rueidis.ClientOption, label string) rueidis.ClientOption {
-	if label == NoLabel {
-		return settings
-	}
-	setDefault(&settings.ClientName, connectionName(label))
-	setDefault(&settings.Sentinel.ClientName, settings.ClientName)
-	return settings
-}
-
-// namesRefused reports whether CLIENT SETNAME may be why the server refused a connection:
-// on servers that do not know HELLO, it needs a permission.
-func namesRefused(err error) bool {
-	var refusal *rueidis.RedisError
-	if !errors.As(err, &refusal) {
-		return false
-	}
-	text := strings.ToLower(refusal.Error())
-	return strings.Contains(text, "setname") || strings.Contains(text, "'client") || strings.Contains(text, "`client")
 }

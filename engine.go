@@ -12,8 +12,9 @@ import (
 type engine struct {
 	*core.Parts
 
-	registry *registry
-	handle   *clientHandle
+	registry  *registry
+	inspector *inspector
+	handle    *clientHandle
 
 	closed chan struct{} // closed when close is done
 	result error         // of close
@@ -30,7 +31,7 @@ func newEngine(client rueidis.Client, config core.Config, r *report.Reporter, to
 	}
 	c := &engine{Parts: p, closed: make(chan struct{})}
 	c.registry = newRegistry(c)
+	c.inspector = &inspector{query: p.Query, labels: p.Labels}
 	c.handle = &clientHandle{c}
-	c.registerHash()
 	return c, nil
 }

@@ -99,5 +99,5 @@ func (l *FairLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold
 // The error matches ErrInvalid for a bad name (nothing was sent), ErrWrongKind if the key is not a
 // lock, ErrClosed, or ErrUnavailable if the server did not answer.
 func (l *FairLock) Waiters(ctx context.Context) ([]Waiter, error) {
-	return l.client.waiters(ctx, l.names, (*engine).fairWaiters)
+	return asWaiters(listWaiters(ctx, l.client, l.names, fairWaiters))
 }

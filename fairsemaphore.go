@@ -48,5 +48,5 @@ func (c *Client) NewFairSemaphore(name string) *FairSemaphore {
 // The error matches ErrInvalid for a bad name (nothing was sent), ErrWrongKind, ErrClosed, or
 // ErrUnavailable if the server did not answer.
 func (s *FairSemaphore) Waiters(ctx context.Context) ([]Waiter, error) {
-	return s.inside.client.waiters(ctx, s.inside.names, (*engine).permitWaiters)
+	return asWaiters(listWaiters(ctx, s.inside.client, s.inside.names, permitWaiters))
 }

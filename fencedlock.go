@@ -2,10 +2,6 @@ package latchkey
 
 import (
 	"context"
-
-	"github.com/latchkey-go/latchkey/internal/base/keyspace"
-	"github.com/latchkey-go/latchkey/internal/engine/renewal"
-	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // FencedLock is a re-entrant [Lock] whose holds carry a fencing token ([Hold.Token]). It is
@@ -73,8 +69,3 @@ func (l *FencedLock) Lock(ctx context.Context, options ...LockOption) (*Hold, er
 func (l *FencedLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
 	return asHold(l.acquire(ctx, "try lock", false, usualSettings(options)))
 }
-
-var fencedSpec = &acquireSpec{
-	spec: &spec{kind: keyspace.KindFenced, family: keyspace.KindFenced, stored: keyspace.KindLock,
-		protocol: hashProtocol{}, renew: script.Renew, renewals: renewal.MostInBatch, reentrant: true, fenced: true, passes: true, handsOver: true},
-	attempts: hashProtocol{}, resolve: resolveOwner, fresh: freshOwner}

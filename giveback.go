@@ -6,12 +6,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 )
 
-// registerHash is registerGrants for all kinds of locks in a hash.
-func (c *engine) registerHash() {
-	hash := &spec{kind: keyspace.KindLock, protocol: hashProtocol{}}
-	c.Inbox.Register("h", func(key, owner string) { c.giveBack(hash, key, owner) })
-}
-
 // registerGrants has locks of a kind given back that are granted to owners that no longer wait.
 func (c *engine) registerGrants(s *spec) {
 	if s.grantMark != "" {

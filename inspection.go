@@ -19,62 +19,67 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Inspection is what Redis stored under one name at one moment.
-type Inspection struct {
-	Name string // as the program gave it
-	Key  string // as it is in Redis
-	// Kind is KindMutex, KindLock (which re-entrant, fenced and spin locks share) or KindRWLock;
-	// KindNone for a free name; KindSemaphore, KindLatch, KindNumber or KindBarrier; or KindUnknown
-	// for anything else. Data of an application that looks like the token of a mutex is reported as
-	// one.
-	Kind Kind
-	// What is the kind in words, also of foreign data: "a lock", "a list", "a hash without any lock
-	// owner". It is "" for a free name.
+// inspection is what Redis stored under one name at one moment. Inspection of the root explains the fields.
+type inspection struct {
+	Name    string
+	Key     string
+	Kind    keyspace.Kind
 	What    string
-	TTL     time.Duration // time until the key expires: 0 when free, NoExpiry if it does not
-	Holders []Holder      // of a lock, in the order of their owners; empty otherwise
-	Token   int64         // the last fencing token issued under the name, 0 if none
+	TTL     time.Duration
+	Holders []holder
+	Token   int64
 }
 
-// Locked reports whether the name is a lock that is held. A semaphore, a latch, a barrier and data
-// of an application are not locked.
-func (i Inspection) Locked() bool {
+// holder is an owner that holds a lock, with what people call its client and the hold.
+type holder struct {
+	identity.Holder
+
+	Label, Note string
+}
+
+// Locked reports whether the name is a lock that is held.
+func (i inspection) Locked() bool {
 	switch i.Kind {
-	case KindMutex, KindLock, KindRWLock, KindMulti, KindRed:
+	case keyspace.KindMutex, keyspace.KindLock, keyspace.KindRWLock, keyspace.KindMulti, keyspace.KindRed:
 		return true
 	}
 	return false
 }
 
-// Inspect returns what is stored under a name, whatever kind of object it is. It reads from the
-// server that decides about the lock, never from a replica. The answer may be out of date when it
-// arrives. A free name has the kind [KindNone]. Foreign data is not an error: Kind is
-// [KindUnknown], and What says what it is.
-//
-// If other clients of this library hold the lock, their labels and the notes of their holds take
-// one more command for every 64 clients, or, in a cluster, for every client. Those that cannot be
-// read within a second are missing.
-//
-// Inspect repeats the request for Options.RetryBudget while the server is in trouble. The error
-// matches ErrUnavailable if the server could not be reached in that time or before ctx ended,
-// ErrClosed, ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server
-// refuses.
-func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
-	names, err := c.engine.Config.Naming().Keys(name)
-	if err != nil {
-		return Inspection{}, fault.Op("inspect", name, err)
+// inspector finds out what is stored under a name.
+type inspector struct {
+	query  func(context.Context, script.Call) (transport.Answer, error) // sends what changes nothing
+	labels *labels.Known
+}
+
+// inspect returns what is stored under a name, with the labels and notes of the holders. It returns an error if that
+// is another kind of lock than want, unless that is "".
+func (n *inspector) inspect(ctx context.Context, names *keyspace.Keys, want keyspace.Kind) (inspection, error) {
+	i, err := n.look(ctx, names, want)
+	if err == nil {
+		n.describe(ctx, 0, i.Holders)
 	}
-	i, err := c.engine.inspect(ctx, names, "")
-	if err != nil {
-		return i, fault.Op("inspect", name, err)
+	return i, err
+}
+
+// look is inspect without labels and notes.
+func (n *inspector) look(ctx context.Context, names *keyspace.Keys, want keyspace.Kind) (inspection, error) {
+	if names.Invalid != nil {
+		return inspection{}, fault.Op("inspect", names.Name, names.Invalid)
 	}
-	c.engine.describeHolders(ctx, 0, i.Holders)
+	i, err := n.find(ctx, names, "")
+	if err == nil && want != "" && i.Kind != keyspace.KindNone && i.Kind != want {
+		err = fault.WrongKind(keyspace.Noun(want), i.What, nil)
+	}
+	if err != nil {
+		return i, fault.Op("inspect", names.Name, err)
+	}
 	return i, nil
 }
 
-// describeHolders adds labels and notes to holders.
-func (c *engine) describeHolders(ctx context.Context, trust time.Duration, lists ...[]Holder) {
-	labels.DescribeEach(ctx, c.Labels, trust, lists, func(h Holder) identity.Owner { return identity.Owner(h.Owner) }, func(h *Holder, d labels.Description) {
+// describe adds labels and notes to holders.
+func (n *inspector) describe(ctx context.Context, trust time.Duration, lists ...[]holder) {
+	labels.DescribeEach(ctx, n.labels, trust, lists, func(h holder) identity.Owner { return h.Owner }, func(h *holder, d labels.Description) {
 		h.Label = d.Label
 		if !h.Kept { // the hold is over: its client's note may be older, or about another hold
 			h.Note = d.Note
@@ -82,39 +87,35 @@ func (c *engine) describeHolders(ctx context.Context, trust time.Duration, lists
 	})
 }
 
-// inspect is Inspect without labels and notes. With "1" for onlyMaster, and not "", only a server that accepts
-// writes may reply that the name is free.
-func (c *engine) inspect(ctx context.Context, names *keyspace.Keys, onlyMaster string) (Inspection, error) {
-	i := Inspection{Name: names.Name, Key: names.Key}
-	if err := c.Begin(ctx); err != nil {
-		return i, err
-	}
-	defer c.Done()
-	a, err := c.Send(ctx, script.NewCall(script.Inspect, []string{names.Key, names.Token()}, onlyMaster))
+// find returns what is stored under a name. With "1" for onlyMaster, and not "", only a server that accepts writes may
+// reply that the name is free.
+func (n *inspector) find(ctx context.Context, names *keyspace.Keys, onlyMaster string) (inspection, error) {
+	i := inspection{Name: names.Name, Key: names.Key}
+	a, err := n.query(ctx, script.NewCall(script.Inspect, []string{names.Key, names.Token()}, onlyMaster))
 	if err != nil {
 		return i, err
 	}
-	if err = i.read(a.Message); err == nil && i.Kind == KindNumber {
-		i.Kind = c.kindOfNumber(ctx, names.Key)
-		i.What = keyspace.Noun(keyspace.Kind(i.Kind))
+	if err = i.read(a.Message); err == nil && i.Kind == keyspace.KindNumber {
+		i.Kind = n.kindOfNumber(ctx, names.Key)
+		i.What = keyspace.Noun(i.Kind)
 	}
 	return i, err
 }
 
 // kindOfNumber returns KindSemaphore or KindLatch if the keys next to a number show it, else
 // KindNumber.
-func (c *engine) kindOfNumber(ctx context.Context, key string) Kind {
+func (n *inspector) kindOfNumber(ctx context.Context, key string) keyspace.Kind {
 	tag := keyspace.Tag(key)
-	a, err := c.Send(ctx, script.NewCall(script.InspectNumber, []string{keyspace.LatchKey(tag), keyspace.TotalKey(tag), keyspace.PermitIDsKey(key), keyspace.NumberKindKey(key)}))
+	a, err := n.query(ctx, script.NewCall(script.InspectNumber, []string{keyspace.LatchKey(tag), keyspace.TotalKey(tag), keyspace.PermitIDsKey(key), keyspace.NumberKindKey(key)}))
 	if err != nil {
-		return KindNumber
+		return keyspace.KindNumber
 	}
 	found, _ := a.Message.ToString()
-	return cmp.Or(Kind(found), KindNumber)
+	return cmp.Or(keyspace.Kind(found), keyspace.KindNumber)
 }
 
 // read parses the reply of lua/look/inspect.lua.
-func (i *Inspection) read(reply rueidis.RedisMessage) error {
+func (i *inspection) read(reply rueidis.RedisMessage) error {
 	parts, err := reply.ToArray()
 	if err != nil || len(parts) != 4 {
 		return errors.Join(script.ErrReply, err)
@@ -123,7 +124,7 @@ func (i *Inspection) read(reply rueidis.RedisMessage) error {
 }
 
 // readParts reads the type, the remaining ms, the token and the content.
-func (i *Inspection) readParts(parts []rueidis.RedisMessage) error {
+func (i *inspection) readParts(parts []rueidis.RedisMessage) error {
 	redisType, err1 := parts[0].ToString()
 	ttl, err2 := parts[1].AsInt64()
 	content, err3 := parts[3].AsStrSlice()
@@ -139,36 +140,36 @@ func (i *Inspection) readParts(parts []rueidis.RedisMessage) error {
 }
 
 // recognize determines the kind of the key, by the rule in internal/base/keyspace/shape.go.
-func (i *Inspection) recognize(redisType string, content []string) {
+func (i *inspection) recognize(redisType string, content []string) {
 	expires := i.TTL != lease.NoExpiry
-	i.Kind = KindUnknown
+	i.Kind = keyspace.KindUnknown
 	switch {
 	case redisType == "none":
-		i.Kind = KindNone
+		i.Kind = keyspace.KindNone
 		return
 	case redisType == "hash" && keyspace.IsBarrier(content):
-		i.Kind = KindBarrier
+		i.Kind = keyspace.KindBarrier
 	case redisType == "hash":
-		kind, holders := keyspace.HashShape(content)
-		i.Kind = Kind(kind)
+		var holders []identity.Holder
+		i.Kind, holders = keyspace.HashShape(content)
 		for _, h := range holders {
-			i.Holders = append(i.Holders, holderOf(h))
+			i.Holders = append(i.Holders, holder{Holder: h})
 		}
 	case redisType != "string" || len(content) != 1:
 	case keyspace.IsNumber(content[0]):
-		i.Kind = KindNumber
+		i.Kind = keyspace.KindNumber
 	case keyspace.IsToken(content[0], expires):
-		i.Kind, i.Holders = KindMutex, []Holder{holderOf(identity.ReadHolder(content[0], 1, false))}
+		i.Kind, i.Holders = keyspace.KindMutex, []holder{{Holder: identity.ReadHolder(content[0], 1, false)}}
 	}
-	slices.SortFunc(i.Holders, func(a, b Holder) int { return strings.Compare(a.Owner.String(), b.Owner.String()) })
-	if i.What = keyspace.Noun(keyspace.Kind(i.Kind)); i.What == "" {
+	slices.SortFunc(i.Holders, func(a, b holder) int { return strings.Compare(a.Owner.String(), b.Owner.String()) })
+	if i.What = keyspace.Noun(i.Kind); i.What == "" {
 		i.What = keyspace.ForeignNoun(redisType, expires, content)
 	}
 }
 
 // wrongKind replaces the server's error about the type of a key by an ErrWrongKind that says what
 // is there. Any other error stays as it is.
-func (c *engine) wrongKind(ctx context.Context, names *keyspace.Keys, want keyspace.Kind, err error) error {
+func (n *inspector) wrongKind(ctx context.Context, names *keyspace.Keys, want keyspace.Kind, err error) error {
 	if !transport.HasCode(err, "WRONGTYPE") || errors.Is(err, fault.ErrWrongKind) {
 		return err
 	}
@@ -177,9 +178,9 @@ func (c *engine) wrongKind(ctx context.Context, names *keyspace.Keys, want keysp
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*transport.LongPause)
 	defer cancel()
-	i, failed := c.inspect(ctx, names, "")
+	i, failed := n.find(ctx, names, "")
 	number := want == keyspace.KindSemaphore || want == keyspace.KindLatch
-	if failed == nil && (i.Kind == Kind(want) || i.Kind == KindNumber && number) {
+	if failed == nil && (i.Kind == want || i.Kind == keyspace.KindNumber && number) {
 		return fault.OtherKind(keyspace.Noun(want)+", but a key that belongs to it holds something else", err)
 	}
 	return fault.WrongKind(keyspace.Noun(want), i.What, err)

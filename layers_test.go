@@ -24,14 +24,14 @@ import (
 // floors lists the files of the package by floor, the lowest first. A file may refer only to its own floor and to
 // lower ones.
 var floors = []string{
-	0: "doc errors owner kind mutexorder",
-	1: "replicas leasebounds",
-	2: "options calloption event label rueidisoption connecturl",
-	3: "",
-	4: "engine client holdstate release extend fixlease passing readalong giveback queueentry sibling nextowner successor loss maxhold confine ownership registry undoownership synchronizer primitive spec protocol lockprotocol acquirable acquisition acquireobserve queueplace recipient resolve attempt reenter waiting inspection schedule holdset close observe atleast ownwait acquisitionpause",
-	5: "connect lazy rwprotocol rwrefusal objects objectwalk objectlook waiters",
-	6: "hold member locker forceunlock do synclocker mutex lock fencedlock spinlock fairlock fairprotocol fairwaiters fairrefresh rwlock readlock writelock rwreentry rwdowngrade semaphore semaphoreinside semacquire semline semplace sempassing permitsemaphore permitpool permitgroup permitcount permitstats permit permitbyid fairsemaphore permitqueue permitprotocol countdownlatch latch latchround latchawait election leadership electionobserve electionrun barrier barrierinside barrierstate barrierparty barrierdo permitholders",
-	7: "check composite compositehold multilock redlock redround redfailure compositeinspect compositemembers compositerelease redline compositeobserve memberorder memberholds multiround",
+	0: "doc errors owner mutexorder",
+	1: "doubt",
+	2: "config setting rueidisoption connecturl request",
+	3: "watchdog renewal verifying item",
+	4: "engine holdstate release extend passing readalong giveback queueentry sibling nextowner successor loss maxhold confine ownership registry undoownership primitive spec protocol lockprotocol acquirable acquisition acquireobserve queueplace recipient resolve attempt reenter serveridentity inspection schedule holdset close observe atleast ownwait acquisitionpause",
+	5: "rwprotocol rwrefusal objectwalk objectlook waiterlist",
+	6: "pubsub options calloption event client connect dial lazy synchronizer hold member locker inspect objects waiters forceunlock do mutex rlock lockspec fencedlock spinlock fairlock fairprotocol fairwaiters fairrefresh rwlock rwspec rwreentry rwdowngrade semaphore semacquire semline semplace sempassing permitsemaphore permitcount permitstats permit permitbyid fairsemaphore permitqueue permitprotocol countdownlatch latchround latchawait election leadership electionobserve electionrun barrier barrierstate barrierparty barrierdo permitholders",
+	7: "check checkserver composite compositehold multilock redlock redround redfailure compositeinspect compositemembers compositerelease redline compositeobserve memberorder memberholds multiround",
 }
 
 // No file refers to a floor above its own.

@@ -7,32 +7,24 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
-	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// lazily makes a client without dialing.
-func lazily(settings rueidis.ClientOption, options Options) (*Client, error) {
+// lazily is connect without dialing.
+func lazily(settings rueidis.ClientOption, config connectConfig) (rueidis.Client, *transport.Topology, error) {
 	if settings.Sentinel.MasterSet == "" && len(settings.InitAddress) > 1 {
-		return nil, fault.Invalid("Options.LazyConnect is for single servers and Sentinel; there are %d addresses and no master_set",
+		return nil, nil, fault.Invalid("Options.LazyConnect is for single servers and Sentinel; there are %d addresses and no master_set",
 			len(settings.InitAddress))
 	}
-	t := transport.NewTopology(false, options.withDefaults().MaxInFlight)
+	t := transport.NewTopology(false, config.MaxInFlight)
 	t.MarkBroken() // there is no connection until something is answered
 	t.WatchConnections(&settings)
-	client, err := transport.NewLazyClient(settings, func() (rueidis.Client, error) { return dialKnown(settings, options) })
-	if err != nil {
-		return nil, err
-	}
-	c, err := newClient(client, options, t)
-	if err != nil {
-		client.Close()
-	}
-	return c, err
+	client, err := transport.NewLazyClient(settings, func() (rueidis.Client, error) { return dialKnown(settings, config.Waits) })
+	return client, t, err
 }
 
-// dialKnown dials, and makes the queries that an eager client makes when it is created.
-func dialKnown(settings rueidis.ClientOption, options Options) (rueidis.Client, error) {
+// dialKnown dials, and makes the queries that an eager client makes when it is created: of WAIT only if it waits.
+func dialKnown(settings rueidis.ClientOption, waits bool) (rueidis.Client, error) {
 	single := settings.Sentinel.MasterSet == ""
 	settings.ForceSingleClient = single
 	client, err := dial(settings)
@@ -47,8 +39,8 @@ func dialKnown(settings rueidis.ClientOption, options Options) (rueidis.Client, 
 			err = errLazyCluster
 		}
 	}
-	if err == nil && options.Replicas.Min > 0 {
-		err = core.WaitRefused(transport.TryWait(ctx, client).Error())
+	if err == nil && waits {
+		err = transport.CheckWait(ctx, client)
 	}
 	if err != nil {
 		client.Close()

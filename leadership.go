@@ -134,7 +134,7 @@ func (l *Leadership) begin(ctx context.Context, waits bool) error {
 		case lost != nil:
 			return errors.Join(fault.ErrNotAcquired, fault.ErrLost)
 		case !waits || !errors.Is(err, fault.ErrUnavailable) || !line.WorthWaiting(ctx, err):
-			return errors.Join(script.Explain(l.election.client.wrongKind(ctx, l.election.names, keyspace.KindLock, err))...)
+			return errors.Join(script.Explain(l.election.client.inspector.wrongKind(ctx, l.election.names, keyspace.KindLock, err))...)
 		}
 	}
 }

@@ -2,10 +2,9 @@ package latchkey
 
 import (
 	"context"
+	"sync"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/base/fault"
-	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 )
@@ -127,7 +126,7 @@ func (p *primitive) HoldFrom(ctx context.Context) *Hold {
 //
 // The errors are those of Inspect.
 func (l *baseLock) IsLocked(ctx context.Context) (bool, error) {
-	i, err := l.inspect(ctx)
+	i, err := l.look(ctx)
 	return err == nil && i.Locked(), err
 }
 
@@ -138,7 +137,7 @@ func (l *baseLock) IsLocked(ctx context.Context) (bool, error) {
 //
 // The errors are those of Inspect.
 func (l *baseLock) RemainingLease(ctx context.Context) (time.Duration, error) {
-	i, err := l.inspect(ctx)
+	i, err := l.look(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -155,24 +154,65 @@ func (l *baseLock) RemainingLease(ctx context.Context) (time.Duration, error) {
 // ErrClosed, ErrWrongKind if the key is another kind of object (the Inspection then says what it
 // is), ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server refuses.
 func (l *baseLock) Inspect(ctx context.Context) (Inspection, error) {
-	i, err := l.inspect(ctx)
-	if err == nil {
-		l.client.describeHolders(ctx, 0, i.Holders)
-	}
-	return i, err
+	return asInspection(l.inspect(ctx))
 }
 
-// inspect is Inspect without labels and notes.
-func (l *baseLock) inspect(ctx context.Context) (Inspection, error) {
-	if l.names.Invalid != nil {
-		return Inspection{}, fault.Op("inspect", l.Name(), l.names.Invalid)
-	}
-	i, err := l.client.inspect(ctx, l.names, "")
-	if err == nil && i.Kind != KindNone && i.Kind != Kind(l.spec.stored) {
-		err = fault.WrongKind(keyspace.Noun(l.spec.stored), i.What, nil)
-	}
+// ForceUnlock takes the lock from its holder, with all re-entries, gives it to a waiter, and
+// reports whether it was held. It removes only the owner that it found: a hold that begins later is
+// not touched.
+//
+// The former holder is not notified. If it is a client of this library, its hold ends with ErrLost
+// at its next renewal, at most a third of its lease later. A hold with a fixed lease ([Lease]) ends
+// when that is over. If other goroutines of its client wait for the lock, the hold ends within
+// Options.PollCeiling (except for fair locks and readers). Until then the holder continues, so two
+// owners may be in the critical section.
+//
+// The errors are those of Inspect, and ErrUnknownOutcome: the removal was sent and not answered. It
+// may or may not have happened, and you may repeat it.
+func (l *baseLock) ForceUnlock(ctx context.Context) (bool, error) {
+	return forceUnlock(ctx, l.client, l.names, l.primitive.spec)
+}
+
+func (l *baseLock) inspect(ctx context.Context) (inspection, error) {
+	return l.client.inspector.inspect(ctx, l.names, l.spec.stored)
+}
+
+func (l *baseLock) look(ctx context.Context) (inspection, error) {
+	return l.client.inspector.look(ctx, l.names, l.spec.stored)
+}
+
+// SyncLocker makes a [sync.Locker] of a lock, for code that cannot handle errors. Its Lock waits
+// until ctx ends, and panics with the error of [Locker].Lock if it does not acquire the lock. Its
+// Unlock panics with the error of [Hold.Unlock] if the hold was lost or could not be released. You
+// do not learn of a loss before Unlock: use it only where a hold is much shorter than its lease.
+// Goroutines that share the result also exclude each other.
+func SyncLocker(ctx context.Context, lock Locker, options ...LockOption) sync.Locker {
+	return &syncLocker{ctx: ctx, lock: lock, settings: settingsOf(options)}
+}
+
+type syncLocker struct {
+	ctx      context.Context
+	lock     Locker
+	settings []request.Setting
+	mu       sync.Mutex // held as long as the lock is, to guard hold
+	hold     *hold.Handle
+}
+
+// Lock acquires, or panics.
+func (s *syncLocker) Lock() {
+	s.mu.Lock()
+	h, err := s.lock.acquire(s.ctx, "lock", true, s.settings)
 	if err != nil {
-		return i, fault.Op("inspect", l.Name(), err)
+		s.mu.Unlock()
+		panic(err)
 	}
-	return i, nil
+	s.hold = h
+}
+
+// Unlock releases, or panics.
+func (s *syncLocker) Unlock() {
+	defer s.mu.Unlock()
+	if err := s.hold.Unlock(s.ctx); err != nil {
+		panic(err)
+	}
 }

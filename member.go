@@ -12,8 +12,8 @@ import (
 type member interface {
 	Name() string
 	acquire(ctx context.Context, verb string, waits bool, settings []request.Setting) (*hold.Handle, error)
-	Inspect(ctx context.Context) (Inspection, error)
-	inspect(ctx context.Context) (Inspection, error) // without labels and notes
+	inspect(ctx context.Context) (inspection, error)
+	look(ctx context.Context) (inspection, error) // without labels and notes
 	ForceUnlock(ctx context.Context) (bool, error)
 	fault() error                            // why it cannot be used, or nil
 	order() (key string, kind keyspace.Kind) // what members are ordered by

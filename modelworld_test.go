@@ -96,7 +96,7 @@ func startOver(c *Client, id string, listens bool) {
 		s.Confirmed.Store(listens)
 		s.Refused.Store(!listens)
 	})
-	c.engine.registerHash()
+	c.engine.registerGrants(hashSpec)
 	nobody := inbox.NewSlot("", "nobody", nil)
 	c.engine.Inbox.Listen(&nobody)
 	c.engine.Inbox.Forget(&nobody)

@@ -2,10 +2,6 @@ package latchkey
 
 import (
 	"context"
-
-	"github.com/latchkey-go/latchkey/internal/base/keyspace"
-	"github.com/latchkey-go/latchkey/internal/engine/renewal"
-	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // Mutex is the plain lock of the Redis documentation: SET name token NX PX, and a
@@ -104,9 +100,3 @@ func (m *Mutex) Do(ctx context.Context, fn func(context.Context) error, options 
 func (m *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	return m.baseLock.ForceUnlock(ctx)
 }
-
-// mutexSpec polls more often than the other specs: see recipeturns.go.
-var mutexSpec = &acquireSpec{
-	spec: &spec{kind: keyspace.KindMutex, family: keyspace.KindMutex, stored: keyspace.KindMutex,
-		protocol: stringProtocol{}, renew: script.Renew, renewals: renewal.MostInBatch, passes: true, handsOver: true, grantMark: "s", recipe: true},
-	attempts: stringProtocol{}, resolve: resolveOwner, fresh: freshOwner}

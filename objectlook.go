@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -22,8 +23,38 @@ const (
 	lookFields = "65" // 64 owners and the mode
 )
 
+// object is a snapshot of one object. Object of the root explains the fields.
+type object struct {
+	inspection
+
+	HolderCount int
+	Queued      int
+	Listeners   int
+	Available   int
+	Total       int
+	Count       int64
+}
+
+// lookAtName looks at one name. If there is no such object, the kind is KindNone.
+func lookAtName(ctx context.Context, c *engine, name string) (object, error) {
+	names, err := c.Config.Naming().Keys(name)
+	if err != nil {
+		return object{}, fault.Op("object", name, err)
+	}
+	if err := c.Begin(ctx); err != nil {
+		return object{}, fault.Op("object", name, err)
+	}
+	defer c.Working.Done()
+	o, err := lookOnce(ctx, c, names)
+	if err != nil {
+		return object{}, fault.Op("object", name, err)
+	}
+	c.inspector.describe(ctx, 0, o.Holders)
+	return o, nil
+}
+
 // numsub returns the command that counts subscribers.
-func (c *engine) numsub() string {
+func numsub(c *engine) string {
 	if c.Notifier.Sharded {
 		return "SHARDNUMSUB"
 	}
@@ -31,12 +62,12 @@ func (c *engine) numsub() string {
 }
 
 // look looks at names that one master serves, in one round trip. It leaves out keys that are not objects.
-func (c *engine) look(ctx context.Context, m transport.Master, names []*keyspace.Keys) ([]Object, error) {
+func look(ctx context.Context, c *engine, m transport.Master, names []*keyspace.Keys) ([]object, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	groups := c.lookGroups(names)
-	args := []string{c.numsub(), lookFields}
+	groups := lookGroups(c, names)
+	args := []string{numsub(c), lookFields}
 	loads := make([]transport.Load, len(groups))
 	for i, group := range groups {
 		loads[i].Args = args
@@ -48,9 +79,9 @@ func (c *engine) look(ctx context.Context, m transport.Master, names []*keyspace
 	if err != nil {
 		return nil, err
 	}
-	var all []Object
+	var all []object
 	for i, group := range groups {
-		found, err := c.readLooks(ctx, results[i], group)
+		found, err := readLooks(ctx, c, results[i], group)
 		if err != nil {
 			return nil, err
 		}
@@ -60,7 +91,7 @@ func (c *engine) look(ctx context.Context, m transport.Master, names []*keyspace
 }
 
 // lookGroups groups the names for one script each: in a cluster, the names of one slot.
-func (c *engine) lookGroups(names []*keyspace.Keys) (groups [][]*keyspace.Keys) {
+func lookGroups(c *engine, names []*keyspace.Keys) (groups [][]*keyspace.Keys) {
 	open := map[uint16]int{}
 	for _, each := range names {
 		slot := c.Topology.SlotOf(each.Key)
@@ -77,17 +108,17 @@ func (c *engine) lookGroups(names []*keyspace.Keys) (groups [][]*keyspace.Keys) 
 
 // readLooks reads the reply about a group. If the server refuses the whole script, because a slot moves or one
 // of the keys may not be read, it looks at each name separately.
-func (c *engine) readLooks(ctx context.Context, result rueidis.RedisResult, group []*keyspace.Keys) ([]Object, error) {
+func readLooks(ctx context.Context, c *engine, result rueidis.RedisResult, group []*keyspace.Keys) ([]object, error) {
 	refused := result.Error() != nil
 	replies, err := result.ToArray()
 	if !refused && (err != nil || len(replies) != len(group)) {
 		return nil, errors.Join(script.ErrReply, err)
 	}
-	var all []Object
+	var all []object
 	for i, each := range group {
-		var o Object
+		var o object
 		if refused {
-			o, err = c.lookOnce(ctx, each)
+			o, err = lookOnce(ctx, c, each)
 		} else {
 			o, err = readLook(each, replies[i])
 		}
@@ -102,8 +133,8 @@ func (c *engine) readLooks(ctx context.Context, result rueidis.RedisResult, grou
 }
 
 // is reports whether o is an object, and not another key that belongs to one.
-func (o *Object) is() bool {
-	return o.Kind != KindNone && o.Kind != KindUnknown && !o.isDerived()
+func (o *object) is() bool {
+	return o.Kind != keyspace.KindNone && o.Kind != keyspace.KindUnknown && !o.isDerived()
 }
 
 // derived maps the prefixes of keys that belong to an object, and could be taken for one, to whether such a key
@@ -117,8 +148,8 @@ var derived = map[string]bool{
 var readLease = regexp.MustCompile(`:rwlock_timeout:[0-9]+$`)
 
 // isDerived reports whether the key, by its name and its type, belongs to an object.
-func (o *Object) isDerived() bool {
-	isHash := o.Kind == KindLock || o.Kind == KindRWLock
+func (o *object) isDerived() bool {
+	isHash := o.Kind == keyspace.KindLock || o.Kind == keyspace.KindRWLock
 	if !isHash && strings.Contains(o.Key, "{") && readLease.MatchString(o.Key) {
 		return true
 	}
@@ -128,21 +159,21 @@ func (o *Object) isDerived() bool {
 }
 
 // lookOnce looks at one name.
-func (c *engine) lookOnce(ctx context.Context, names *keyspace.Keys) (Object, error) {
-	a, err := c.Send(ctx, script.NewCall(script.Look, names.LookKeys(), c.numsub(), lookFields))
+func lookOnce(ctx context.Context, c *engine, names *keyspace.Keys) (object, error) {
+	a, err := c.Send(ctx, script.NewCall(script.Look, names.LookKeys(), numsub(c), lookFields))
 	if err != nil {
-		return Object{}, err
+		return object{}, err
 	}
 	replies, err := a.Message.ToArray()
 	if err != nil || len(replies) != 1 {
-		return Object{}, errors.Join(script.ErrReply, err)
+		return object{}, errors.Join(script.ErrReply, err)
 	}
 	return readLook(names, replies[0])
 }
 
 // readLook reads the reply of lua/look/objects.lua about one object.
-func readLook(names *keyspace.Keys, reply rueidis.RedisMessage) (Object, error) {
-	o := Object{Inspection: Inspection{Name: names.Name, Key: names.Key, Kind: KindNone}}
+func readLook(names *keyspace.Keys, reply rueidis.RedisMessage) (object, error) {
+	o := object{inspection: inspection{Name: names.Name, Key: names.Key, Kind: keyspace.KindNone}}
 	if reply.IsNil() {
 		return o, nil
 	}
@@ -162,14 +193,14 @@ func readLook(names *keyspace.Keys, reply rueidis.RedisMessage) (Object, error) 
 	o.HolderCount, o.Queued, o.Listeners = len(o.Holders), int(numbers[1]), int(numbers[2])
 	if fields := int(numbers[0]); fields > lookedAt(parts[3]) {
 		o.HolderCount = fields
-		if o.Kind == KindRWLock {
+		if o.Kind == keyspace.KindRWLock {
 			o.HolderCount-- // the mode
 		}
 	}
 	switch {
-	case o.Kind == KindNumber && len(parts) == 11:
+	case o.Kind == keyspace.KindNumber && len(parts) == 11:
 		err = o.readNumber(parts)
-	case o.Kind == KindBarrier:
+	case o.Kind == keyspace.KindBarrier:
 		err = o.readBarrier(parts[3])
 	}
 	return o, err
@@ -182,7 +213,7 @@ func lookedAt(content rueidis.RedisMessage) int {
 }
 
 // readBarrier reads how many parties a barrier has, and how many it still waits for.
-func (o *Object) readBarrier(content rueidis.RedisMessage) error {
+func (o *object) readBarrier(content rueidis.RedisMessage) error {
 	fields, err := content.AsStrMap()
 	parties, bad := strconv.Atoi(cmp.Or(fields["parties"], "0"))
 	o.Total, o.Count = parties, int64(max(parties-o.Queued, 0))
@@ -193,7 +224,7 @@ func (o *Object) readBarrier(content rueidis.RedisMessage) error {
 }
 
 // readNumber distinguishes a semaphore from a latch.
-func (o *Object) readNumber(parts []rueidis.RedisMessage) error {
+func (o *object) readNumber(parts []rueidis.RedisMessage) error {
 	content, _ := parts[3].AsStrSlice()
 	held, err1 := parts[8].AsInt64()
 	over, err2 := parts[9].AsInt64()
@@ -202,12 +233,12 @@ func (o *Object) readNumber(parts []rueidis.RedisMessage) error {
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return errors.Join(script.ErrReply, err)
 	}
-	if Kind(what) != KindSemaphore {
-		o.Kind, o.Count = cmp.Or(Kind(what), KindNumber), n
-		o.What = keyspace.Noun(keyspace.Kind(o.Kind))
+	if keyspace.Kind(what) != keyspace.KindSemaphore {
+		o.Kind, o.Count = cmp.Or(keyspace.Kind(what), keyspace.KindNumber), n
+		o.What = keyspace.Noun(o.Kind)
 		return nil
 	}
-	o.Kind, o.What = KindSemaphore, keyspace.Noun(keyspace.KindSemaphore)
+	o.Kind, o.What = keyspace.KindSemaphore, keyspace.Noun(keyspace.KindSemaphore)
 	o.Available, o.HolderCount = int(n+over), int(held)
 	o.Total = o.Available + o.HolderCount
 	if total, err := parts[7].AsInt64(); err == nil && held == 0 {

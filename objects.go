@@ -3,9 +3,6 @@ package latchkey
 import (
 	"context"
 	"iter"
-	"strings"
-
-	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // Object is a snapshot of one lock, semaphore, latch or barrier. It may belong to this library, to Redisson, or
@@ -87,16 +84,10 @@ func (o Object) Waiters() int { return max(o.Queued, o.Listeners) }
 // waits for the request in flight, not for the whole walk.
 func (c *Client) Objects(ctx context.Context, pattern string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
-		if pattern == "" || len(pattern) > MaxNameLength {
-			yield(Object{}, fault.Op("objects", pattern, fault.Invalid("the pattern has %d bytes, not 1 to %d", len(pattern), MaxNameLength)))
-			return
-		}
-		w := walk{client: c.engine, pattern: pattern, yield: yield}
-		if c.engine.Config.NameMapper == nil {
-			w.pattern = QuotePattern(c.engine.Config.KeyPrefix) + pattern
-		}
-		if err := w.all(ctx); err != nil && !w.stopped {
-			yield(Object{}, fault.Op("objects", pattern, err))
+		for o, err := range walkObjects(ctx, c.engine, pattern) {
+			if !yield(objectOf(o), err) {
+				return
+			}
 		}
 	}
 }
@@ -105,23 +96,17 @@ func (c *Client) Objects(ctx context.Context, pattern string) iter.Seq2[Object, 
 // If there is no such object, the kind is KindNone, even if the key holds other data, which Inspect describes.
 // The errors are those of [Client.Inspect].
 func (c *Client) Object(ctx context.Context, name string) (Object, error) {
-	names, err := c.engine.Config.Naming().Keys(name)
-	if err != nil {
-		return Object{}, fault.Op("object", name, err)
-	}
-	if err := c.engine.Begin(ctx); err != nil {
-		return Object{}, fault.Op("object", name, err)
-	}
-	defer c.engine.Done()
-	o, err := c.engine.lookOnce(ctx, names)
-	if err != nil {
-		return Object{}, fault.Op("object", name, err)
-	}
-	c.engine.describeHolders(ctx, 0, o.Holders)
-	return o, nil
+	o, err := lookAtName(ctx, c.engine, name)
+	return objectOf(o), err
 }
 
-var patternQuoter = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
-
 // QuotePattern returns the pattern for [Client.Objects] that matches text and nothing else.
-func QuotePattern(text string) string { return patternQuoter.Replace(text) }
+func QuotePattern(text string) string { return quotePattern(text) }
+
+// objectOf returns an object as the program sees it.
+func objectOf(o object) Object {
+	return Object{
+		Inspection: inspectionOf(o.inspection), HolderCount: o.HolderCount, Queued: o.Queued, Listeners: o.Listeners,
+		Available: o.Available, Total: o.Total, Count: o.Count,
+	}
+}

@@ -3,6 +3,7 @@ package latchkey
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,11 +27,33 @@ const (
 	walkRounds = 16
 )
 
+// walkObjects yields the objects whose names match a pattern. An error ends the walk, and comes with no object.
+func walkObjects(ctx context.Context, c *engine, pattern string) iter.Seq2[object, error] {
+	return func(yield func(object, error) bool) {
+		if pattern == "" || len(pattern) > keyspace.MaxLength {
+			yield(object{}, fault.Op("objects", pattern, fault.Invalid("the pattern has %d bytes, not 1 to %d", len(pattern), keyspace.MaxLength)))
+			return
+		}
+		w := walk{client: c, pattern: pattern, yield: yield}
+		if c.Config.NameMapper == nil {
+			w.pattern = quotePattern(c.Config.KeyPrefix) + pattern
+		}
+		if err := w.all(ctx); err != nil && !w.stopped {
+			yield(object{}, fault.Op("objects", pattern, err))
+		}
+	}
+}
+
+var patternQuoter = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
+
+// quotePattern returns the pattern that matches text and nothing else.
+func quotePattern(text string) string { return patternQuoter.Replace(text) }
+
 // walk visits all keys of all masters.
 type walk struct {
 	client  *engine
 	pattern string // for keys
-	yield   func(Object, error) bool
+	yield   func(object, error) bool
 	stopped bool // the caller wants no more
 }
 
@@ -103,9 +126,9 @@ func (w *walk) master(ctx context.Context, m transport.Master) error {
 	for r := w.rounds(); r.next(ctx); {
 		began, cursor := m.Continuity(), "0"
 		for {
-			var found []Object
+			var found []object
 			var err error
-			if found, cursor, err = w.client.piece(ctx, m, cursor, w.pattern); err != nil {
+			if found, cursor, err = w.piece(ctx, m, cursor); err != nil {
 				return err
 			}
 			for _, o := range found {
@@ -125,14 +148,15 @@ func (w *walk) master(ctx context.Context, m transport.Master) error {
 }
 
 // piece reads one piece of the keys of a master, and looks at them. It returns the next cursor, "0" at the end.
-func (c *engine) piece(ctx context.Context, m transport.Master, cursor, pattern string) ([]Object, string, error) {
+func (w *walk) piece(ctx context.Context, m transport.Master, cursor string) ([]object, string, error) {
+	c := w.client
 	if err := c.Begin(ctx); err != nil {
 		return nil, "", err
 	}
 	defer c.Done()
 	reply, err := c.Sender.QueryMaster(ctx, c.Closing, m, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		// An arbitrary command, because a client may send a read-only one to a replica.
-		return client.Do(ctx, client.B().Arbitrary("SCAN", cursor, "MATCH", pattern, "COUNT", walkPiece).Build())
+		return client.Do(ctx, client.B().Arbitrary("SCAN", cursor, "MATCH", w.pattern, "COUNT", walkPiece).Build())
 	})
 	if err != nil {
 		return nil, "", err
@@ -146,25 +170,26 @@ func (c *engine) piece(ctx context.Context, m transport.Master, cursor, pattern 
 	if _, err = strconv.ParseUint(next, 10, 64); err != nil || err1 != nil || err2 != nil {
 		return nil, "", errors.Join(script.ErrReply, err, err1, err2)
 	}
-	objects, err := c.look(ctx, m, c.namesOf(found))
-	holders := make([][]Holder, len(objects))
+	objects, err := look(ctx, c, m, w.namesOf(found))
+	holders := make([][]holder, len(objects))
 	for i, o := range objects {
 		holders[i] = o.Holders
 	}
-	c.describeHolders(ctx, walkTrust, holders...)
+	c.inspector.describe(ctx, walkTrust, holders...)
 	return objects, next, err
 }
 
 // namesOf returns the names for keys, without keys that no object can have.
-func (c *engine) namesOf(found []string) []*keyspace.Keys {
+func (w *walk) namesOf(found []string) []*keyspace.Keys {
+	options := &w.client.Config
 	slices.Sort(found)
 	var all []*keyspace.Keys
 	for _, key := range slices.Compact(found) {
-		name, own := strings.CutPrefix(key, c.Config.KeyPrefix)
-		if c.Config.NameMapper != nil {
+		name, own := strings.CutPrefix(key, options.KeyPrefix)
+		if options.NameMapper != nil {
 			name = ""
 		}
-		if keyspace.CheckName(key) == nil && (c.Config.NameMapper != nil || own && name != "") {
+		if keyspace.CheckName(key) == nil && (options.NameMapper != nil || own && name != "") {
 			all = append(all, keyspace.OfKey(name, key))
 		}
 	}

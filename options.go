@@ -1,7 +1,10 @@
 package latchkey
 
 import (
+	"cmp"
 	"log/slog"
+	"os"
+	"strconv"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
@@ -10,6 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // Defaults of [Options].
@@ -47,18 +52,20 @@ const MaxTurn = time.Second
 // contexts.
 const maxInFlightLimit = 896
 
-// ShardedPubSub says whether messages travel by the sharded commands of Redis 7.
-type ShardedPubSub int
+// MaxNameLength is the longest key, in bytes, that a name may map to.
+const MaxNameLength = keyspace.MaxLength
 
+// Bounds of texts for people, in bytes.
 const (
-	// ShardedAuto uses sharded messages on a cluster whose servers know them, and
-	// classic ones everywhere else: the rule that Redisson follows.
-	ShardedAuto ShardedPubSub = iota
-	// ShardedOn uses sharded messages on every cluster.
-	ShardedOn
-	// ShardedOff uses classic messages everywhere, for a Redisson fleet that is forced to use them.
-	ShardedOff
+	// MaxLabelLength is the longest [Options].Label.
+	MaxLabelLength = identity.MaxLabel
+	// MaxNoteLength is the longest text of a [Note].
+	MaxNoteLength = identity.MaxNote
 )
+
+// NoLabel is the [Options].Label of a client that publishes no label or notes and shows none of
+// other clients. It sends none of the commands that labels take.
+const NoLabel = "-"
 
 // Options are the settings of a [Client]. The zero value is ready for use; every field is optional. Values are
 // checked when the client is made, also against each other. A bad value is an [ErrInvalid], and is never
@@ -193,7 +200,7 @@ func (o Options) config() core.Config {
 		Lease: o.Lease, MaxHold: o.MaxHold, StaleWaiterTimeout: o.StaleWaiterTimeout, RedissonFairWait: o.RedissonFairWait,
 		PollCeiling: o.PollCeiling, RetryBudget: o.RetryBudget, Turn: o.Turn, MaxInFlight: o.MaxInFlight,
 		KeyPrefix: o.KeyPrefix, NameMapper: o.NameMapper, LazyConnect: o.LazyConnect, Sharding: pubsub.Sharding(o.ShardedPubSub),
-		TimeFencing: o.TimeFencing, Label: o.shownLabel(), Observes: o.Observer != nil, ReportDropped: o.ReportDropped,
+		TimeFencing: o.TimeFencing, Label: o.label(), Observes: o.Observer != nil, ReportDropped: o.ReportDropped,
 		Confirmation: o.Replicas.confirmation, Clock: o.clock,
 	}
 }
@@ -223,6 +230,21 @@ func (o Options) withDefaults() Options {
 		o.Logger = slog.Default()
 	}
 	return o
+}
+
+// defaultLabel is host:pid.
+func defaultLabel() string {
+	host, _ := os.Hostname()
+	pid := ":" + strconv.Itoa(os.Getpid())
+	return cmp.Or(identity.CleanText(host, MaxLabelLength-len(pid)), "host") + pid
+}
+
+// label returns the name of the client that people see, or "".
+func (o Options) label() string {
+	if o.Label == NoLabel {
+		return ""
+	}
+	return o.Label
 }
 
 func setDefault[T comparable](field *T, value T) {
@@ -270,4 +292,47 @@ func (o Options) check() error {
 		return fault.Invalid("Options.ShardedPubSub %d is unknown", o.ShardedPubSub)
 	}
 	return nil
+}
+
+// Replicas says how many replicas must have a hold for it to count. Redis replicates after it has answered, so
+// a failover may lose a lock that somebody holds. A hold that a replica has confirmed survives if that replica
+// becomes the master.
+//
+// With Replicas, an acquisition costs one more round trip, and the wait for the replicas. Renewals wait for
+// them too: if they do not confirm the renewals of a hold, it is lost at the end of its lease, as if the master
+// were silent. Releases do not wait. This is not consensus: a replica that has not confirmed may be promoted.
+// To rule that out, require all replicas; the price is that without any one of them nobody acquires a lock.
+type Replicas struct {
+	// Min is how many replicas must confirm. Default: 0, which waits for none and does not need WAIT.
+	Min int
+	// Timeout is how long they may take. It must be shorter than Options.RetryBudget, and should be well under
+	// a third of the lease, so that renewals are in time. Default: DefaultReplicaTimeout, or half the
+	// RetryBudget if that is less. The server checks its clock ten times a second, so the wait may be 100 ms
+	// longer.
+	Timeout time.Duration
+}
+
+// DefaultReplicaTimeout is the default of [Replicas].
+const DefaultReplicaTimeout = time.Second
+
+func (r Replicas) check(budget time.Duration) error {
+	off := r.Min == 0
+	switch {
+	case r.Min < 0:
+		return fault.Invalid("Options.Replicas.Min is negative")
+	case off && r.Timeout >= 0: // Timeout is not used
+		return nil
+	case r.Timeout < time.Millisecond || r.Timeout >= budget:
+		return fault.Invalid("Options.Replicas.Timeout %v is not between 1ms and the retry budget %v", r.Timeout, budget)
+	}
+	return nil
+}
+
+// confirmation returns how replicas confirm the commands of a client, or nil if they need not. waits is how
+// many commands may wait for the replicas of one node at once.
+func (r Replicas) confirmation(id string, waits int) *transport.Replication {
+	if r.Min == 0 {
+		return nil
+	}
+	return &transport.Replication{Min: r.Min, Timeout: r.Timeout, ID: id, Touch: script.Touch, Waits: waits}
 }

@@ -39,31 +39,6 @@ func (o *Owner) UnmarshalText(text []byte) error {
 // LogValue returns the text of [Owner.String], for package log/slog.
 func (o Owner) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
-// Holder is an owner that holds a lock.
-type Holder struct {
-	// Owner is the owner as it is in Redis. For a mutex it is the token; a token that another library made
-	// cannot be used with [By].
-	Owner Owner
-	// Label is the label of the client that made the owner ([Options].Label). It is "" if unknown: for Redisson
-	// and other libraries, and briefly for a client that has just started. Anybody who may write to the server
-	// may write any label: it tells people where to look, and proves nothing.
-	Label string
-	Note  string // the [Note] of its hold, or ""
-	Count int    // how often the owner has entered, starting at 1
-	Write bool   // in a read/write lock: it writes; an owner that reads and writes is listed twice
-	Kept  bool   // it has released the lock, which stays taken because of [AtLeast]: nobody holds it
-}
-
-// holderOf returns a holder as it was read.
-func holderOf(h identity.Holder) Holder {
-	return Holder{Owner: Owner(h.Owner), Count: h.Count, Write: h.Write, Kept: h.Kept}
-}
-
-// stored returns the holder as it is in Redis.
-func (h Holder) stored() string {
-	return identity.Holder{Owner: identity.Owner(h.Owner), Count: h.Count, Write: h.Write, Kept: h.Kept}.Field()
-}
-
 // ParseOwner parses the text that [Owner.String] returned for an owner of this library, in this or in another
 // process, or the id and thread of a Redisson client. Any other text is an ErrInvalid.
 //

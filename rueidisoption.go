@@ -1,6 +1,7 @@
 package latchkey
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/redis/rueidis"
@@ -10,7 +11,7 @@ import (
 )
 
 // Limits for settings of the caller. rueidis queues 2 to the power of ringScale commands
-// on a connection, more than maxInFlightLimit. The pool is for subscriptions and for
+// on a connection, more than Options.MaxInFlight can be. The pool is for subscriptions and for
 // commands that wait for replicas.
 const (
 	ringScale    = 10
@@ -32,14 +33,14 @@ func completed(settings rueidis.ClientOption) (rueidis.ClientOption, error) {
 		}
 	}
 	settings.InitAddress = slices.Clone(settings.InitAddress) // rueidis may shuffle it
-	setDefault(&settings.Dialer.Timeout, transport.DialTimeout)
-	setDefault(&settings.Dialer.KeepAlive, transport.KeepAlive)
-	setDefault(&settings.Sentinel.Dialer.Timeout, settings.Dialer.Timeout)
-	setDefault(&settings.ConnWriteTimeout, transport.SilenceTimeout)
-	setDefault(&settings.ReadBufferEachConn, connBuffer)
-	setDefault(&settings.WriteBufferEachConn, connBuffer)
-	setDefault(&settings.Sentinel.TopologyRefreshInterval, transport.TopologyRefresh)
-	setDefault(&settings.ClusterOption.MaxMovedRedirections, transport.MaxRedirections)
+	settings.Dialer.Timeout = cmp.Or(settings.Dialer.Timeout, transport.DialTimeout)
+	settings.Dialer.KeepAlive = cmp.Or(settings.Dialer.KeepAlive, transport.KeepAlive)
+	settings.Sentinel.Dialer.Timeout = cmp.Or(settings.Sentinel.Dialer.Timeout, settings.Dialer.Timeout)
+	settings.ConnWriteTimeout = cmp.Or(settings.ConnWriteTimeout, transport.SilenceTimeout)
+	settings.ReadBufferEachConn = cmp.Or(settings.ReadBufferEachConn, connBuffer)
+	settings.WriteBufferEachConn = cmp.Or(settings.WriteBufferEachConn, connBuffer)
+	settings.Sentinel.TopologyRefreshInterval = cmp.Or(settings.Sentinel.TopologyRefreshInterval, transport.TopologyRefresh)
+	settings.ClusterOption.MaxMovedRedirections = cmp.Or(settings.ClusterOption.MaxMovedRedirections, transport.MaxRedirections)
 	settings.AuthCredentialsFn = transport.WrapCredentials(settings.AuthCredentialsFn)
 	// One connection for all commands keeps the commands of one key in order, so that a
 	// clean-up does not overtake the command that it cleans up. Pipelining is always on,

@@ -158,27 +158,14 @@ func appendLeaseKeys(to []string, key, owner string, holds int) []string {
 // evictBatch is how many holders one script removes, so that no script takes long.
 const evictBatch = 200
 
-// heldBy returns the side on which a read/write lock is held.
-func (i *Inspection) heldBy() keyspace.Kind {
-	for _, h := range i.Holders {
-		if h.Write {
-			return keyspace.KindWrite
-		}
-	}
-	return keyspace.KindRead
-}
-
-// rwEvictions returns the calls that remove all holders of a read/write lock.
-func (c *engine) rwEvictions(names *keyspace.Keys, holders []Holder) (calls []script.Call) {
+// rwEvictions returns the calls that remove holders of a read/write lock, which are named as they are in Redis.
+func rwEvictions(c *engine, names *keyspace.Keys, holders []string) (calls []script.Call) {
 	keys := append(rwKeys(names.Key), names.Queue())
 	for len(holders) > 0 || calls == nil {
 		some := holders[:min(len(holders), evictBatch)]
 		holders = holders[len(some):]
 		args := append(c.Inbox.ChannelArgs([]string{c.Publish, rwChannel(names.Key)}, names.Key), names.Queue())
-		for _, h := range some {
-			args = append(args, h.stored())
-		}
-		calls = append(calls, script.NewCall(script.RWEvict, keys, args...))
+		calls = append(calls, script.NewCall(script.RWEvict, keys, append(args, some...)...))
 	}
 	return calls
 }

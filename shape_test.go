@@ -130,7 +130,7 @@ func TestForcedReleaseChecksTheKind(t *testing.T) {
 		require.NoError(t, err)
 		store(t, c, append([]string{"HSET", names.Key}, content...)...)
 		before := c.engine.hash(t, names.Key)
-		for _, each := range c.engine.evictions(names, Inspection{Kind: KindLock, Holders: []Holder{{Owner: Owner(identity.Of(anOwner)), Count: 1}}}) {
+		for _, each := range evictions(c.engine, names, inspection{Kind: keyspace.KindLock, Holders: []holder{{Holder: identity.Holder{Owner: identity.Of(anOwner), Count: 1}}}}) {
 			require.Nil(t, c.engine.script(each.Cmd, each.Keys, each.Args...), "%q", content)
 		}
 		require.Equal(t, before, c.engine.hash(t, names.Key))

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
-	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -23,7 +22,7 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 	b := backoff.withDefaults()
 	names, err := c.engine.Config.Naming().Keys(name)
 	names.Invalid = cmp.Or(err, b.check())
-	return &SpinLock{&baseLock{*acquirableOf(c.engine, spinSpec(b), names)}}
+	return &SpinLock{&baseLock{*acquirableOf(c.engine, spinSpec(b.pause), names)}}
 }
 
 // Lock acquires the lock. It waits while another owner holds it, until ctx ends or the time of
@@ -63,15 +62,6 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 // before the call, nothing was sent, and the error matches only that of ctx.
 func (l *SpinLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return asHold(l.acquire(ctx, "lock", true, usualSettings(options)))
-}
-
-// spinSpec is the spec of the re-entrant lock, except that it waits by back-off. Its release publishes as any other:
-// waiters of other locks of that name rely on the message.
-func spinSpec(b Backoff) *acquireSpec {
-	s, of := *lockSpec, *lockSpec.spec
-	of.kind = keyspace.KindSpin
-	s.spec, s.backoff = &of, b.pause
-	return &s
 }
 
 // Defaults of [Backoff].

@@ -2,18 +2,7 @@ package latchkey
 
 import (
 	"context"
-	"slices"
 	"time"
-
-	"github.com/redis/rueidis"
-
-	"github.com/latchkey-go/latchkey/internal/base/fault"
-	"github.com/latchkey-go/latchkey/internal/base/identity"
-	"github.com/latchkey-go/latchkey/internal/base/keyspace"
-	"github.com/latchkey-go/latchkey/internal/base/lease"
-	"github.com/latchkey-go/latchkey/internal/engine/labels"
-	"github.com/latchkey-go/latchkey/internal/engine/script"
-	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // Waiter is an owner that waits for a lock.
@@ -54,128 +43,36 @@ type Waiter struct {
 // waits for a lock that is not fair is Mine for each of its goroutines, and By is the owner of the first of
 // them. The errors are those of FairLock.Waiters.
 func (c *Client) Waiters(ctx context.Context, name string) ([]Waiter, error) {
-	names, _ := c.engine.Config.Naming().Keys(name)
-	return c.engine.waiters(ctx, names, (*engine).allWaiters)
+	names, _ := c.engine.Config.Naming().Keys(name) // which knows why the name cannot be used
+	return asWaiters(listWaiters(ctx, c.engine, names, allWaiters))
 }
 
-// waiters lists waiters as read does, and describes them.
-func (c *engine) waiters(ctx context.Context, names *keyspace.Keys, read func(*engine, context.Context, *keyspace.Keys) ([]Waiter, error)) ([]Waiter, error) {
-	const verb = "waiters"
-	err := names.Invalid
-	if err == nil {
-		err = c.Begin(ctx)
-	}
-	if err != nil {
-		return nil, fault.Op(verb, names.Name, err)
-	}
-	defer c.Done()
-	all, err := read(c, ctx, names)
-	if err != nil {
-		return nil, fault.Op(verb, names.Name, err)
-	}
-	c.describeWaiters(ctx, all)
-	return all, nil
-}
-
-// allWaiters reads the queues that exist under a name.
-func (c *engine) allWaiters(ctx context.Context, names *keyspace.Keys) ([]Waiter, error) {
-	fair, err := c.fairWaiters(ctx, names)
-	if err != nil {
-		return nil, err
-	}
-	others, err := c.queuedWaiters(ctx, names)
-	if err != nil {
-		return nil, err
-	}
-	permits, err := c.permitWaiters(ctx, names)
-	if err != nil && !transport.HasCode(err, "NOPERM") { // a user that may only use locks
-		return nil, err
-	}
-	return slices.Concat(fair, others, permits), nil
-}
-
-// fairWaiters reads the queue of a fair lock.
-func (c *engine) fairWaiters(ctx context.Context, names *keyspace.Keys) ([]Waiter, error) {
-	return c.readQueue(ctx, names, keyspace.KindLock, script.NewCall(script.FairWaiters, names.FairKeys()))
-}
-
-// queuedWaiters reads the queue of a lock that is not fair. A page may repeat waiters of the one before.
-func (c *engine) queuedWaiters(ctx context.Context, names *keyspace.Keys) ([]Waiter, error) {
-	all, err := c.readQueue(ctx, names, keyspace.KindLock, script.NewCall(script.ListWaiters, []string{names.Queue(), keyspace.WritersKey(keyspace.Tag(names.Key))}))
-	listed := map[Owner]bool{}
-	return slices.DeleteFunc(all, func(w Waiter) bool {
-		again := listed[w.Owner]
-		listed[w.Owner] = true
-		return again
-	}), err
-}
-
-// permitWaiters reads the queue of a semaphore whose permits have ids.
-func (c *engine) permitWaiters(ctx context.Context, names *keyspace.Keys) ([]Waiter, error) {
-	all, err := c.readQueue(ctx, names, keyspace.KindSemaphore, script.NewCall(script.PermitWaiters, names.FairPermitKeys()[2:4]))
-	for i, w := range all {
-		all[i].Permits = len(identity.GroupOf(w.Owner.String()))
+// asWaiters returns what a method of the program returns for what the inside returned.
+func asWaiters(found []waiter, err error) ([]Waiter, error) {
+	var all []Waiter
+	for _, w := range found {
+		all = append(all, Waiter{
+			Owner: Owner(w.Owner), Label: w.Label, Mine: w.Mine, By: Owner(w.By),
+			Age: w.Age, AgeKnown: w.AgeKnown, Alive: w.Alive, Permits: w.Permits,
+		})
 	}
 	return all, err
 }
 
-// readQueue reads a queue of a lock or semaphore of that kind.
-func (c *engine) readQueue(ctx context.Context, names *keyspace.Keys, kind keyspace.Kind, read script.Call) (all []Waiter, err error) {
-	err = script.Pages(func(positions []string) (size int64, err error) {
-		read.Args = positions
-		a, err := c.Send(ctx, read)
-		if err != nil {
-			return 0, c.wrongKind(ctx, names, kind, err)
-		}
-		page, size, err := readWaiters(a.Message)
-		all = append(all, page...)
-		return size, err
-	})
-	if err != nil {
-		return nil, err
+// Waiting returns how many calls of this client wait now, by the kind of the object they wait for.
+// Kinds for which no call waits are missing. It sends nothing and takes no lock.
+//
+// A call waits from its first refusal, or from when it lines up behind another call of this client,
+// until it is about to return. Lock, Acquire, Campaign, Await, Do and the like are counted. Tries
+// are not, nor are loops over [Election.Observe]. A [RedLock] counts in the client of its first member
+// while it waits in line behind others of the program, and like a [MultiLock] from its first failed
+// round on. While a MultiLock waits for one member, that wait counts under the kind of the member.
+//
+// [Client.Waiters] lists the waiters of one object in all processes.
+func (c *Client) Waiting() map[Kind]int {
+	now := map[Kind]int{}
+	for kind, n := range c.engine.Waiting.Counts.Now {
+		now[Kind(kind)] = n
 	}
-	return all, nil
-}
-
-// readWaiters parses the reply of lua/fair/waiters.lua, lua/permit/waiters.lua or
-// lua/queue/list_waiters.lua. Waiters that have left are still in the queue; it leaves them out.
-func readWaiters(reply rueidis.RedisMessage) (page []Waiter, size int64, err error) {
-	parts, err := reply.ToArray()
-	if err != nil || len(parts)%3 != 1 {
-		return nil, 0, script.ErrReply
-	}
-	size, err = parts[0].AsInt64()
-	for i := 1; i < len(parts) && err == nil; i += 3 {
-		var owner string
-		owner, err = parts[i].ToString()
-		age, _ := parts[i+1].AsInt64()
-		aliveFor, _ := parts[i+2].AsInt64()
-		w := Waiter{
-			Owner:    Owner(identity.Of(owner)),
-			Age:      time.Duration(max(age, 0)) * time.Microsecond,
-			AgeKnown: age >= 0,
-			Alive:    time.Duration(max(aliveFor, 0)) * time.Millisecond,
-		}
-		if parts[i+2].IsNil() {
-			w.Alive = lease.NoExpiry
-		}
-		if aliveFor > -leftLongAgo {
-			page = append(page, w)
-		}
-	}
-	return page, size, err
-}
-
-// leftLongAgo is longer, in ms, than any waiter can have been dead. When a waiter leaves, its sign
-// of life is set to the beginning of time.
-const leftLongAgo = 10 * 365 * 24 * 3600 * 1000
-
-// describeWaiters adds labels to waiters, and marks those of this client.
-func (c *engine) describeWaiters(ctx context.Context, all []Waiter) {
-	named := c.registry.named()
-	labels.DescribeEach(ctx, c.Labels, 0, [][]Waiter{all}, func(w Waiter) identity.Owner { return identity.Owner(w.Owner) }, func(w *Waiter, d labels.Description) {
-		record, _ := identity.Owner(w.Owner).Record()
-		w.Label, w.By = d.Label, Owner(named[identity.Owner(w.Owner)])
-		w.Mine = !w.By.IsZero() || record == identity.RecordOfClient(c.ID)
-	})
+	return now
 }

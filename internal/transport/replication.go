@@ -23,7 +23,7 @@ type Replication struct {
 	Waits   int           // how many commands may wait for the replicas of one node
 }
 
-// Check tries WAIT on the server before the first lock does, and returns its error. A nil
+// Check tries WAIT on the server before the first lock does, and returns what its error means. A nil
 // Replication means no replication, and needs no check.
 func (r *Replication) Check(s *Sender) error {
 	if r == nil {
@@ -32,24 +32,33 @@ func (r *Replication) Check(s *Sender) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.Patience)
 	defer cancel()
 	key := keyspace.ClientKey(r.ID, r.ID, "ack")
-	return s.QueryNodeOf(ctx, key, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	return waitRefused(s.QueryNodeOf(ctx, key, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		if !s.Topology.Cluster {
-			return TryWait(ctx, client)
+			return client.Do(ctx, tryWait(client))
 		}
 		return s.tryWaitAt(ctx, key)
-	}).Error()
+	}).Error())
 }
 
-// TryWait sends a WAIT that waits for no replica, and returns its result.
-func TryWait(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
-	return client.Do(ctx, tryWait(client))
+// CheckWait is Check for the connections of a client that is being made.
+func CheckWait(ctx context.Context, client rueidis.Client) error {
+	return waitRefused(client.Do(ctx, tryWait(client)).Error())
 }
 
+// waitRefused wraps an error of WAIT with its meaning. It returns nil for nil.
+func waitRefused(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("the command WAIT, which Options.Replicas needs, fails: %w", err)
+}
+
+// tryWait is a WAIT that waits for no replica.
 func tryWait(client rueidis.Client) rueidis.Completed {
 	return client.B().Wait().Numreplicas(0).Timeout(1).Build()
 }
 
-// tryWaitAt is TryWait on the master of a cluster that serves the key.
+// tryWaitAt sends tryWait to the master of a cluster that serves the key.
 func (s *Sender) tryWaitAt(ctx context.Context, key string) rueidis.RedisResult {
 	commands := func() []rueidis.Completed {
 		return []rueidis.Completed{s.Client.B().Exists().Key(key).Build(), tryWait(s.Client)}

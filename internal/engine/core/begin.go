@@ -11,31 +11,18 @@ import (
 )
 
 // Begin registers a call, which Close then waits for. It returns an error, and the call sends nothing, if Close
-// has begun or ctx has ended. Every call of the program that takes a context begins here, or in EndedBefore.
+// has begun or ctx has ended. Every call of the program that takes a context begins here, or in [transport.EndedBefore].
 func (c *Parts) Begin(ctx context.Context) error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if async.IsClosed(c.Closing) {
 		return fault.ErrClosed
 	}
-	if err := EndedBefore(ctx); err != nil {
+	if err := transport.EndedBefore(ctx); err != nil {
 		return err
 	}
 	c.Working.Add(1)
 	return nil
-}
-
-// EndedBefore returns the error of a call whose context has ended before it began: that of the context alone,
-// since nothing was sent and nothing is known of the server.
-func EndedBefore(ctx context.Context) error {
-	if ctx.Err() == nil {
-		return nil
-	}
-	err := fault.ContextError(ctx)
-	if fault.IsWaitOver(err) { // of a call of which this one is a step
-		return transport.Unavailable(err)
-	}
-	return err
 }
 
 // Done ends a call that Begin has registered.
@@ -44,6 +31,15 @@ func (c *Parts) Done() { c.Working.Done() }
 // Send sends a call until it is answered, the client's patience is over, or Close begins.
 func (c *Parts) Send(ctx context.Context, each script.Call) (transport.Answer, error) {
 	return c.Sender.Call(ctx, c.Closing, each.Cmd, each.Keys, each.Args)
+}
+
+// Query is Send for a call that changes nothing, and that Close waits for.
+func (c *Parts) Query(ctx context.Context, each script.Call) (transport.Answer, error) {
+	if err := c.Begin(ctx); err != nil {
+		return transport.Answer{}, err
+	}
+	defer c.Done()
+	return c.Send(ctx, each)
 }
 
 // Confirm has replicas confirm a grant. It sends the acquisition once more, which changes nothing

@@ -24,8 +24,8 @@ type Config struct {
 	LazyConnect        bool
 	Sharding           pubsub.Sharding
 	TimeFencing        bool
-	Label              string
-	Observes           bool // there is an observer
+	Label              string // "" if the client has none
+	Observes           bool   // there is an observer
 	ReportDropped      bool
 
 	// confirmation returns how replicas confirm the commands of a client, or nil if they need not. waits is how

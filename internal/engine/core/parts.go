@@ -4,8 +4,6 @@ package core
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -171,24 +169,15 @@ func (c *Parts) newWatchdog() *renewal.Watchdog {
 // sharded, and, if replicas have to confirm, whether the server knows WAIT.
 func (c *Parts) queryAtStart() (sharded bool, err error) {
 	if sharded, err = pubsub.MeetCluster(c.Sender, c.Config.Sharding, c.Config.RetryBudget); err != nil {
-		return false, fault.Op("connect", "cluster", Unanswered(err))
+		return false, fault.Op("connect", "cluster", transport.Unanswered(err))
 	}
 	if c.Config.LazyConnect {
 		return sharded, nil
 	}
-	if err := WaitRefused(c.Replication.Check(c.Sender)); err != nil {
-		return false, fault.Op("connect", "replicas", Unanswered(err))
+	if err := c.Replication.Check(c.Sender); err != nil {
+		return false, fault.Op("connect", "replicas", transport.Unanswered(err))
 	}
 	return sharded, nil
-}
-
-// Unanswered adds ErrUnavailable to the error of a failed connection attempt, unless the
-// server refused or the options are invalid.
-func Unanswered(err error) error {
-	if errors.Is(err, fault.ErrInvalid) || transport.Classify(err) == transport.Refused {
-		return err
-	}
-	return transport.Unavailable(err)
 }
 
 // LeaseText returns a lease as it is sent. For the default lease it allocates nothing.
@@ -228,12 +217,4 @@ func reportsOfMessages(r *report.Reporter) pubsub.Reports {
 		BeatRefused:    logs(report.NoticeBeat),
 		ChannelRefused: logs(report.NoticeSubscribe),
 	}
-}
-
-// WaitRefused wraps an error of WAIT with its meaning. It returns nil for nil.
-func WaitRefused(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("the command WAIT, which Options.Replicas needs, fails: %w", err)
 }

@@ -1,11 +1,5 @@
 package latchkey
 
-import (
-	"github.com/latchkey-go/latchkey/internal/base/keyspace"
-	"github.com/latchkey-go/latchkey/internal/engine/renewal"
-	"github.com/latchkey-go/latchkey/internal/engine/script"
-)
-
 // Lock is the re-entrant lock; on the wire it is Redisson's RLock. An acquisition under the context of a hold
 // ([Hold.Context]), or by the same owner ([By], [WithOwner]), re-enters the hold; the lock is free after as
 // many releases.
@@ -20,8 +14,3 @@ var _ Locker = (*Lock)(nil)
 
 // NewLock returns the re-entrant lock with that name. It sends nothing.
 func (c *Client) NewLock(name string) *Lock { return &Lock{newBaseLock(c.engine, lockSpec, name)} }
-
-var lockSpec = &acquireSpec{
-	spec: &spec{kind: keyspace.KindLock, family: keyspace.KindLock, stored: keyspace.KindLock,
-		protocol: hashProtocol{}, renew: script.Renew, renewals: renewal.MostInBatch, reentrant: true, passes: true, handsOver: true},
-	attempts: hashProtocol{}, resolve: resolveOwner, fresh: freshOwner}

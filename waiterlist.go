@@ -1,0 +1,153 @@
+package latchkey
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/labels"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// waiter is an owner that waits for a lock. Waiter of the root explains the fields.
+type waiter struct {
+	Owner    identity.Owner
+	Label    string
+	Mine     bool
+	By       identity.Owner
+	Age      time.Duration
+	AgeKnown bool
+	Alive    time.Duration
+	Permits  int
+}
+
+// listWaiters lists waiters as read does, and describes them.
+func listWaiters(
+	ctx context.Context, c *engine, names *keyspace.Keys, read func(context.Context, *engine, *keyspace.Keys) ([]waiter, error),
+) ([]waiter, error) {
+	const verb = "waiters"
+	err := names.Invalid
+	if err == nil {
+		err = c.Begin(ctx)
+	}
+	if err != nil {
+		return nil, fault.Op(verb, names.Name, err)
+	}
+	defer c.Working.Done()
+	all, err := read(ctx, c, names)
+	if err != nil {
+		return nil, fault.Op(verb, names.Name, err)
+	}
+	describeWaiters(ctx, c, all)
+	return all, nil
+}
+
+// allWaiters reads the queues that exist under a name.
+func allWaiters(ctx context.Context, c *engine, names *keyspace.Keys) ([]waiter, error) {
+	fair, err := fairWaiters(ctx, c, names)
+	if err != nil {
+		return nil, err
+	}
+	others, err := queuedWaiters(ctx, c, names)
+	if err != nil {
+		return nil, err
+	}
+	permits, err := permitWaiters(ctx, c, names)
+	if err != nil && !transport.HasCode(err, "NOPERM") { // a user that may only use locks
+		return nil, err
+	}
+	return slices.Concat(fair, others, permits), nil
+}
+
+// fairWaiters reads the queue of a fair lock.
+func fairWaiters(ctx context.Context, c *engine, names *keyspace.Keys) ([]waiter, error) {
+	return readQueue(ctx, c, names, keyspace.KindLock, script.NewCall(script.FairWaiters, names.FairKeys()))
+}
+
+// queuedWaiters reads the queue of a lock that is not fair. A page may repeat waiters of the one before.
+func queuedWaiters(ctx context.Context, c *engine, names *keyspace.Keys) ([]waiter, error) {
+	all, err := readQueue(ctx, c, names, keyspace.KindLock, script.NewCall(script.ListWaiters, []string{names.Queue(), keyspace.WritersKey(keyspace.Tag(names.Key))}))
+	listed := map[identity.Owner]bool{}
+	return slices.DeleteFunc(all, func(w waiter) bool {
+		again := listed[w.Owner]
+		listed[w.Owner] = true
+		return again
+	}), err
+}
+
+// permitWaiters reads the queue of a semaphore whose permits have ids.
+func permitWaiters(ctx context.Context, c *engine, names *keyspace.Keys) ([]waiter, error) {
+	all, err := readQueue(ctx, c, names, keyspace.KindSemaphore, script.NewCall(script.PermitWaiters, names.FairPermitKeys()[2:4]))
+	for i, w := range all {
+		all[i].Permits = len(identity.GroupOf(w.Owner.String()))
+	}
+	return all, err
+}
+
+// readQueue reads a queue of a lock or semaphore of that kind.
+func readQueue(ctx context.Context, c *engine, names *keyspace.Keys, kind keyspace.Kind, read script.Call) (all []waiter, err error) {
+	err = script.Pages(func(positions []string) (size int64, err error) {
+		read.Args = positions
+		a, err := c.Send(ctx, read)
+		if err != nil {
+			return 0, c.inspector.wrongKind(ctx, names, kind, err)
+		}
+		page, size, err := readWaiters(a.Message)
+		all = append(all, page...)
+		return size, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// readWaiters parses the reply of lua/fair/waiters.lua, lua/permit/waiters.lua or
+// lua/queue/list_waiters.lua. Waiters that have left are still in the queue; it leaves them out.
+func readWaiters(reply rueidis.RedisMessage) (page []waiter, size int64, err error) {
+	parts, err := reply.ToArray()
+	if err != nil || len(parts)%3 != 1 {
+		return nil, 0, script.ErrReply
+	}
+	size, err = parts[0].AsInt64()
+	for i := 1; i < len(parts) && err == nil; i += 3 {
+		var owner string
+		owner, err = parts[i].ToString()
+		age, _ := parts[i+1].AsInt64()
+		aliveFor, _ := parts[i+2].AsInt64()
+		w := waiter{
+			Owner:    identity.Of(owner),
+			Age:      time.Duration(max(age, 0)) * time.Microsecond,
+			AgeKnown: age >= 0,
+			Alive:    time.Duration(max(aliveFor, 0)) * time.Millisecond,
+		}
+		if parts[i+2].IsNil() {
+			w.Alive = lease.NoExpiry
+		}
+		if aliveFor > -leftLongAgo {
+			page = append(page, w)
+		}
+	}
+	return page, size, err
+}
+
+// leftLongAgo is longer, in ms, than any waiter can have been dead. When a waiter leaves, its sign
+// of life is set to the beginning of time.
+const leftLongAgo = 10 * 365 * 24 * 3600 * 1000
+
+// describeWaiters adds labels to waiters, and marks those of this client.
+func describeWaiters(ctx context.Context, c *engine, all []waiter) {
+	named := c.registry.named()
+	labels.DescribeEach(ctx, c.Labels, 0, [][]waiter{all}, func(w waiter) identity.Owner { return w.Owner }, func(w *waiter, d labels.Description) {
+		record, _ := w.Owner.Record()
+		w.Label, w.By = d.Label, named[w.Owner]
+		w.Mine = !w.By.IsZero() || record == identity.RecordOfClient(c.ID)
+	})
+}
