@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
@@ -16,8 +17,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// compositeLock is the common part of MultiLock and RedLock: members, how many of them must be
-// held, and rounds until they are.
+// compositeLock is several locks that are held together: the members, how many of them must be held,
+// and rounds until they are.
 type compositeLock struct {
 	kind    keyspace.Kind
 	members []member
@@ -42,7 +43,6 @@ func (l *compositeLock) Name() string {
 	return string(l.kind) + "(" + strings.Join(names, ", ") + ")"
 }
 
-func (l *compositeLock) self() member                            { return l }
 func (l *compositeLock) order() (key string, kind keyspace.Kind) { return l.Name(), l.kind }
 
 // fault is the error of the members, or errNoMembers for a lock that no constructor made.
@@ -75,11 +75,13 @@ func (l *compositeLock) isShared() bool {
 var errNoMembers = fault.Invalid("there are no members")
 
 // acquire checks the request, bounds it in time, and runs it.
-func (l *compositeLock) acquire(ctx context.Context, verb string, waits bool, settings []request.Setting) (*hold.Handle, error) {
+func (l *compositeLock) acquire(
+	ctx context.Context, verb string, waits bool, settings []request.Setting,
+) (*hold.Handle, error) {
 	if limit := l.maxHold(); limit > 0 {
 		settings = append(slices.Clip(settings), request.Setting{Kind: request.OfClient, D: limit}) // others have the slice too
 	}
-	r, err := request.New(DefaultLease, waits, settings)
+	r, err := request.New(lease.Default, waits, settings)
 	if err == nil && r.OfClient > 0 { // all members have the same limit, from when the whole is held
 		settings = append(slices.Clip(settings), request.Setting{Kind: request.MaxHold, D: r.MaxHold})
 	}
@@ -112,26 +114,7 @@ func (l *compositeLock) acquire(ctx context.Context, verb string, waits bool, se
 	return h, nil
 }
 
-// Do acquires the lock as Lock does, with the same options and the same waiting, calls fn,
-// and releases the lock when fn returns or panics.
-//
-// The context of fn carries the hold: HoldFrom returns it, and an acquisition of a member under
-// the context is a re-entry. The context ends when ctx ends or the hold is lost (its cause then
-// matches ErrLost). The release works even if ctx has ended, as [Hold.Unlock] does.
-//
-// If the lock is not acquired, Do returns the error of Lock and does not call fn. Otherwise it
-// returns the error of fn. It joins that with the error of [Hold.Err] (ErrLost, ErrMaxHold,
-// ErrClosed) if the hold ended while fn ran, even if fn returned nil, or with the error of Unlock
-// if the release failed.
-//
-// ErrNotAcquired and ErrUnavailable of this call mean that fn was not called. If fn ran and
-// its release was not confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable:
-// do not repeat the work.
-func (l *compositeLock) Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error {
-	return do(ctx, l, fn, settingsOf(options))
-}
-
-// MaxHold returns the shortest Options.MaxHold of the clients, or 0.
+// maxHold returns the shortest Options.MaxHold of the clients, or 0.
 func (l *compositeLock) maxHold() (shortest time.Duration) {
 	for _, p := range l.primitives() {
 		if d := p.client.Config.MaxHold; d > 0 && (shortest == 0 || d < shortest) {
@@ -159,7 +142,9 @@ func (l *compositeLock) run(ctx context.Context, r *request.Request, settings []
 
 // rounds makes rounds until one gets the lock, waiting cannot help, or the time is over. The others in line, if
 // there is one, learn why the front waits. mark counts a call that waits from the first pause on.
-func (l *compositeLock) rounds(ctx context.Context, r *request.Request, settings []request.Setting, front *line.FIFO, mark *line.Mark) (*hold.Handle, error) {
+func (l *compositeLock) rounds(
+	ctx context.Context, r *request.Request, settings []request.Setting, front *line.FIFO, mark *line.Mark,
+) (*hold.Handle, error) {
 	var before error // the error of the previous round
 	if front != nil {
 		before = front.LastError()
@@ -208,7 +193,8 @@ func isFinalForMember(err error) bool {
 // step, it is the error of the previous step, unless this step learned more or lasted at least
 // line.CutOff.
 func roundError(ctx context.Context, began time.Time, err, before error) error {
-	if ctx.Err() != nil && before != nil && time.Since(began) < line.CutOff && (memberReason(err) == nil || incomplete(err)) {
+	learned := memberReason(err) != nil && !incomplete(err)
+	if ctx.Err() != nil && before != nil && time.Since(began) < line.CutOff && !learned {
 		return line.WithContextEnd(ctx, before)
 	}
 	return line.WithContextEnd(ctx, err)

@@ -14,7 +14,7 @@ import (
 )
 
 // compositeHold combines several holds into one that lasts as long as enough of them last. It is
-// the [hold.Backend] of a [MultiLock] and of a [RedLock].
+// the [hold.Backend] of a lock of several members.
 type compositeHold struct {
 	hold.Lifecycle // guarded by mu
 
@@ -140,14 +140,13 @@ func (c *compositeHold) Count() int {
 	return least
 }
 
-// HoldFrom returns the hold of this lock that ctx carries, as [Lock.HoldFrom] does: that of all
-// members together. A lock with the same members, of the same clients, counts as this one. For the
-// hold of one member use the HoldFrom of that member. HoldFrom sends nothing to the servers.
-func (l *compositeLock) HoldFrom(ctx context.Context) *Hold {
-	return (*Hold)(hold.From(ctx, func(b hold.Backend) bool {
+// handleFrom returns the innermost live hold on ctx of all members together, or the innermost one if none is live, or
+// nil. A lock with the same members, of the same clients, counts as this one.
+func (l *compositeLock) handleFrom(ctx context.Context) *hold.Handle {
+	return hold.From(ctx, func(b hold.Backend) bool {
 		c, is := b.(*compositeHold)
 		return is && (c.lock == l || identityOf(c.lock.kind, c.lock.members) == identityOf(l.kind, l.members))
-	}))
+	})
 }
 
 // Extend extends every member, and fails if too few could be extended. It waits for members that
@@ -163,7 +162,8 @@ func (c *compositeHold) Extend(ctx context.Context, d time.Duration) error {
 		return fault.Op("extend", c.name, fault.ErrNotHeld, err)
 	}
 	members := c.allMembers()
-	errs := callUntil(context.Background(), members, c.need, c.patience, func(h *hold.Handle) error { return h.Extend(ctx, d) })
+	extend := func(h *hold.Handle) error { return h.Extend(ctx, d) }
+	errs := callUntil(context.Background(), members, c.need, c.patience, extend)
 	done := 0
 	for i, err := range errs {
 		if members[i] != nil && err == nil {

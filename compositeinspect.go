@@ -11,38 +11,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
-// IsLocked reports whether as many members are held on their servers as the lock needs: all of a
-// [MultiLock], more than half of a [RedLock], by any owner. The answer may be out of date when it
-// arrives. Don't branch on it; acquire the lock.
-//
-// The errors are those of Inspect.
-func (l *compositeLock) IsLocked(ctx context.Context) (bool, error) {
-	i, err := l.look(ctx)
-	return i.Locked(), err
-}
-
-// RemainingLease returns how long enough members stay held if nobody renews them: all of a
-// [MultiLock], more than half of a [RedLock]. It queries the servers of all members. The result
-// is 0 if too few are held.
-//
-// The errors are those of Inspect.
-func (l *compositeLock) RemainingLease(ctx context.Context) (time.Duration, error) {
-	i, err := l.look(ctx)
-	return i.TTL, err
-}
-
-// Inspect queries the servers of all members, and lists the holders of all members together. Kind
-// is [KindMulti] or [KindRed] if enough members are held, all of a [MultiLock] or more than half
-// of a [RedLock], and [KindNone] otherwise. The answer may be out of date when it arrives.
-//
-// If the answer depends on members that could not be inspected, or if too few could be, the error
-// joins theirs. The error matches ErrUnavailable if their servers could not be reached within the
-// RetryBudget of their clients or before ctx ended, ErrClosed, ErrWrongKind, ErrInvalid if the
-// members are unusable, or is a *rueidis.RedisError if a server refuses.
-func (l *compositeLock) Inspect(ctx context.Context) (Inspection, error) {
-	return asInspection(l.inspect(ctx))
-}
-
 // inspect combines what the members hold, with the labels and notes of the holders.
 func (l *compositeLock) inspect(ctx context.Context) (inspection, error) {
 	return l.inspectBy(func(m member) (inspection, error) { return m.inspect(ctx) })
@@ -84,23 +52,15 @@ func (l *compositeLock) inspectBy(look func(member) (inspection, error)) (inspec
 	return whole, nil
 }
 
-// ForceUnlock takes every member from its holder, and reports whether any was held. It removes
-// exactly the owners that it saw: a hold that begins after that is not touched.
-//
-// ForceUnlock does not wait for the former holders. Those of this library learn of it at their
-// next renewal, a third of their lease later at most, and their holds end with ErrLost. Until
-// then they keep working, at the same time as the next holder.
-//
-// ForceUnlock tries every member. The error joins those of the members that failed: those of
-// Inspect, and ErrUnknownOutcome for a removal that was sent and got no answer. You may repeat
-// the call.
-func (l *compositeLock) ForceUnlock(ctx context.Context) (bool, error) {
+// forceUnlock takes every member from its holder, and reports whether any was held. forceOne does that
+// for a lock of one key.
+func (l *compositeLock) forceUnlock(ctx context.Context, forceOne forceUnlocker) (bool, error) {
 	if err := l.fault(); err != nil {
 		return false, fault.Op("force unlock", l.Name(), err)
 	}
 	held := make([]bool, len(l.members))
 	errs := async.Errors(async.Indexes(l.members), func(i int) (err error) {
-		held[i], err = l.members[i].ForceUnlock(ctx)
+		held[i], err = l.members[i].forceUnlock(ctx, forceOne)
 		return ofMember(i, err)
 	})
 	if err := errors.Join(errs...); err != nil {

@@ -46,7 +46,8 @@ func (c *compositeHold) Unlock(ctx context.Context) error {
 	}
 	members := c.beginRelease()
 	defer c.leaveLine()
-	errs := callUntil(context.Background(), members, enough, c.patience, c.countDown(func(h *hold.Handle) error { return h.Unlock(ctx) }))
+	release := c.countDown(func(h *hold.Handle) error { return h.Unlock(ctx) })
+	errs := callUntil(context.Background(), members, enough, c.patience, release)
 	return c.concludeRelease(lost, errs, c.countReleased(members, errs))
 }
 

@@ -2,21 +2,14 @@ package latchkey
 
 import (
 	"context"
-	"errors"
-	"slices"
+	"iter"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/base/fault"
-	"github.com/latchkey-go/latchkey/internal/base/keyspace"
-	"github.com/latchkey-go/latchkey/internal/base/request"
-	"github.com/latchkey-go/latchkey/internal/engine/line"
-	"github.com/latchkey-go/latchkey/internal/engine/renewal"
-	"github.com/latchkey-go/latchkey/internal/engine/script"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 )
 
 // MaxValueLength is the maximum length, in bytes, of the value that a leader announces.
-const MaxValueLength = 64 << 10
+const MaxValueLength = maxValue
 
 // Election chooses one leader among any number of candidates, in any number of processes, and lets
 // every process find out who leads. A [Leadership] is a hold of a [FencedLock] of the same name: it
@@ -29,38 +22,18 @@ const MaxValueLength = 64 << 10
 // A leader that is paused or cut off may not know yet that another one was elected. Everything that
 // a leader writes must carry the term, so that the storage can refuse a smaller one. See
 // docs/reference/election.md for what else a leader must not assume.
-type Election struct {
-	synchronizer
-
-	lock *acquirable
-	seen []string // the keys of the lock, of the leader's announcement, and of the terms
-}
+type Election struct{ inside election }
 
 // NewElection returns the election with that name. It sends nothing. If braces enclose the whole
 // name, as in {x}, every call returns ErrInvalid, because the election would share the counter of
 // terms with x.
-func (c *Client) NewElection(name string) *Election {
-	o := newSynchronizer(c.engine, keyspace.KindLock, name, leaderChannel)
-	o.refuseWholeTag("an election")
-	names := keyspace.OfKey(o.names.Name, o.names.Key)
-	names.Invalid = o.names.Invalid
-	p := acquirableOf(c.engine, electionSpec, names)
-	return &Election{synchronizer: o, lock: p, seen: []string{o.names.Key, keyspace.LeaderKey(keyspace.Tag(o.names.Key)), o.names.Token()}}
-}
+func (c *Client) NewElection(name string) *Election { return &Election{makeElection(c.engine, name)} }
 
-// Client returns the client that made the object.
-func (e *Election) Client() *Client { return (*Client)(e.client.handle) }
+// Name returns the name as the program gave it.
+func (e *Election) Name() string { return e.inside.Name() }
 
-// electionSpec is a fenced lock whose owners are public. It is not re-entrant: if a candidate
-// already leads, campaigning again is a mistake.
-var electionSpec = &acquireSpec{
-	spec: &spec{kind: keyspace.KindElection, family: keyspace.KindElection, stored: keyspace.KindLock,
-		protocol: hashProtocol{}, renew: script.Renew, renewals: renewal.MostInBatch, fenced: true, passes: true, handsOver: true, public: true},
-	attempts: hashProtocol{}, resolve: resolveOwner, fresh: freshOwner}
-
-// leaderChannel is the channel for observers of an election. It differs from the channel of the
-// lock, whose listeners count as waiters for the lock.
-func leaderChannel(key string) string { return "latchkey:" + keyspace.Tag(key) + ":leader" }
+// Client returns the client that made the election.
+func (e *Election) Client() *Client { return (*Client)(e.inside.client.handle) }
 
 // Campaign waits until the caller is the leader, and announces value to everybody. It waits until
 // ctx ends or the time of [Wait] is over; without either limit it waits forever. Clients are served
@@ -93,7 +66,8 @@ func leaderChannel(key string) string { return "latchkey:" + keyspace.Tag(key) +
 // the error also matches that of ctx. The end of Wait matches no context error. If ctx had ended
 // before the call, nothing was sent, and the error matches only that of ctx.
 func (e *Election) Campaign(ctx context.Context, value string, options ...LockOption) (*Leadership, error) {
-	return e.campaign(ctx, "campaign", true, value, settingsOf(options))
+	l, err := e.inside.campaign(ctx, "campaign", true, value, settingsOf(options))
+	return (*Leadership)(l), err
 }
 
 // TryCampaign makes one attempt to become the leader. It does not wait for the present leader. The
@@ -105,54 +79,65 @@ func (e *Election) Campaign(ctx context.Context, value string, options ...LockOp
 // ctx ends, or Options.RetryBudget is spent. All other errors, and the state that they leave, are
 // as for Campaign.
 func (e *Election) TryCampaign(ctx context.Context, value string, options ...TryLockOption) (*Leadership, error) {
-	return e.campaign(ctx, "try campaign", false, value, settingsOf(options))
+	l, err := e.inside.campaign(ctx, "try campaign", false, value, settingsOf(options))
+	return (*Leadership)(l), err
 }
 
-// campaign wins, and announces the value. A leadership that was lost before its value was announced
-// does not count: a call that waits keeps waiting.
-func (e *Election) campaign(ctx context.Context, verb string, waits bool, value string, settings []request.Setting) (*Leadership, error) {
-	if err := checkValue(value); err != nil {
-		return nil, fault.Op(verb, e.names.Name, err)
-	}
-	ctx, cancel := boundBy(ctx, settings)
-	defer cancel()
-	for {
-		h, err := e.lock.acquire(ctx, verb, waits, settings)
-		if err != nil {
-			return nil, err
-		}
-		l := newLeadership(e, h, value)
-		if err = l.begin(ctx, waits); err == nil {
-			return l, nil
-		}
-		lost := errors.Is(err, fault.ErrLost)
-		if left := l.resignInTime(ctx); !lost && left != nil {
-			err = errors.Join(err, left)
-		}
-		if !lost {
-			return nil, fault.Op(verb, e.names.Name, err)
-		}
-		if !waits || ctx.Err() != nil {
-			return nil, fault.Op(verb, e.names.Name, line.WithContextEnd(ctx, err))
-		}
-	}
+// Run leads again and again. It campaigns as Campaign does, with the same options, and calls fn
+// when it leads. If the leadership is lost before Run has resigned, Run drops the result of fn and
+// campaigns again. The context of fn ends when the leadership is lost (its cause then matches
+// ErrLost) or ctx ends. fn must return then: Run waits for it, so that this process does not lead
+// twice.
+//
+// If fn returns or panics while it leads, Run resigns, even if ctx has ended. Run then returns the
+// error of fn, which may be nil: to lead again, call Run again.
+//
+// The error of Run is that of fn or of Campaign. If ctx ends during a campaign, the error matches
+// that of ctx. ErrClosed means that the client was closed. If the resignation is not confirmed, the
+// error matches ErrUnknownOutcome but not ErrUnavailable, in addition to the error of fn; the next
+// leader may have to wait until the lease ends.
+func (e *Election) Run(ctx context.Context, value string, fn func(ctx context.Context, l *Leadership) error, options ...LockOption) error {
+	leads := func(ctx context.Context, l *leadership) error { return fn(ctx, (*Leadership)(l)) }
+	return e.inside.run(ctx, value, leads, settingsOf(options))
 }
 
-// boundBy applies the Wait among the settings to all rounds of a campaign together. The first round
-// refuses an invalid Wait.
-func boundBy(ctx context.Context, settings []request.Setting) (context.Context, context.CancelFunc) {
-	i := slices.IndexFunc(settings, func(s request.Setting) bool { return s.Kind == request.Wait && s.D > 0 })
-	if i < 0 {
-		return ctx, func() {}
-	}
-	return fault.WithWait(ctx, settings[i].D)
+// HoldFrom returns the hold of the leadership that ctx carries ([Leadership.Context], [Election.Run]), or nil, as
+// [Lock.HoldFrom] does. Its [Hold.Token] is the term. It sends nothing to the server.
+func (e *Election) HoldFrom(ctx context.Context) *Hold { return (*Hold)(e.inside.handleFrom(ctx)) }
+
+// Leader asks the server who leads. It returns the zero Leader if nobody leads, and
+// also between an election and its announcement: a leader never appears with the value of another.
+// It asks the master, never a replica. The answer may be out of date when it arrives.
+//
+// While the server is in trouble, Leader retries for Options.RetryBudget. The error matches
+// ErrUnavailable if the server could not be reached in that time or before ctx ended, ErrClosed,
+// ErrWrongKind if the key is another kind of object, ErrInvalid if the name is unusable, or is a
+// *rueidis.RedisError if the server refuses.
+func (e *Election) Leader(ctx context.Context) (Leader, error) {
+	l, err := e.inside.queryLeader(ctx)
+	return leaderOf(l), err
 }
 
-func checkValue(value string) error {
-	if len(value) > MaxValueLength {
-		return fault.Invalid("the value has %d bytes, more than %d", len(value), MaxValueLength)
+// Observe yields the current leader, and then every change: a leader resigns, its lease ends, a new
+// leader is elected, or the leader announces a new value. While nobody leads, it yields the zero
+// Leader. Age and Lease are those at the time of the server's answer.
+//
+// If several changes follow each other quickly, Observe may yield only the last one, which always
+// arrives: a message wakes the observer, and it also queries the server when the leader's lease
+// ends, when its subscription begins or ends, and every Options.PollCeiling. Terms never go back
+// while the server keeps its data. Observe queries the server again only after the loop body is
+// done.
+//
+// If the server cannot be reached for Options.RetryBudget, Observe yields an error that matches
+// ErrUnavailable, once. Another leader may have been elected since. It keeps trying, and yields the
+// leader when the server answers, even if that is the same as before. Any other error ends the
+// sequence: ErrClosed, ErrWrongKind if the key is another kind of object, ErrInvalid if the name is
+// unusable, or a *rueidis.RedisError if the server refuses. When ctx ends, the sequence ends
+// without an error. You may range over it again; it then starts from the beginning.
+func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
+	return func(yield func(Leader, error) bool) {
+		e.inside.observe(ctx, func(l leader, err error) bool { return yield(leaderOf(l), err) })
 	}
-	return nil
 }
 
 // Leader describes the leader of an election at the time of the server's answer. The zero Leader
@@ -179,31 +164,75 @@ type Leader struct {
 // IsZero reports whether nobody leads.
 func (l Leader) IsZero() bool { return l.Term == 0 && l.Owner.IsZero() }
 
-// HoldFrom returns the hold of the leadership that ctx carries ([Leadership.Context], [Election.Run]), or nil, as
-// [Lock.HoldFrom] does. Its [Hold.Token] is the term. It sends nothing to the server.
-func (e *Election) HoldFrom(ctx context.Context) *Hold { return e.lock.HoldFrom(ctx) }
+// leaderOf returns a leader as it was read.
+func leaderOf(l leader) Leader {
+	return Leader{
+		Value: l.value, Term: l.term, Owner: Owner(l.owner), Label: l.label,
+		Since: l.since, Age: l.age, Lease: l.lease,
+	}
+}
 
-// Leader asks the server who leads. It returns the zero Leader if nobody leads, and
-// also between an election and its announcement: a leader never appears with the value of another.
-// It asks the master, never a replica. The answer may be out of date when it arrives.
+// Leadership is the right to lead, and the way to learn that it is lost. Campaign returns one for
+// each term. Any goroutine may call its methods. A nil Leadership behaves like a resigned one.
+type Leadership leadership
+
+// held returns the hold of the lock, nil for a nil Leadership.
+func (l *Leadership) held() *hold.Handle { return (*leadership)(l).held() }
+
+// Context returns a context for the work of the leader. It ends with parent, when the leadership is
+// lost ([context.Cause] then matches ErrLost, and also ErrMaxHold if that was the reason), when the
+// client is closed (ErrClosed), and when Resign begins (ErrNotHeld). If the leadership is already
+// over, the context has ended when Context returns. Context sends nothing to the server.
 //
-// While the server is in trouble, Leader retries for Options.RetryBudget. The error matches
-// ErrUnavailable if the server could not be reached in that time or before ctx ended, ErrClosed,
-// ErrWrongKind if the key is another kind of object, ErrInvalid if the name is unusable, or is a
-// *rueidis.RedisError if the server refuses.
-func (e *Election) Leader(ctx context.Context) (Leader, error) {
-	l, err := e.look(ctx)
-	if err != nil {
-		return Leader{}, fault.Op("leader", e.names.Name, e.explain(ctx, transport.Answer{}, err)...)
-	}
-	return l, nil
+// [Election.HoldFrom] finds the hold of the lock in the context; its [Hold.Token] is the term. Otherwise
+// Context behaves like [Hold.Context].
+func (l *Leadership) Context(parent context.Context) context.Context { return l.held().Context(parent) }
+
+// Lost returns a channel that closes when the leadership is lost, at the latest when the lease
+// could run out on the server, even if the server is silent. It does not close on Resign.
+func (l *Leadership) Lost() <-chan struct{} { return l.held().Lost() }
+
+// Err returns nil while the leadership lasts, and afterwards why it is over: ErrNotHeld after
+// Resign, or the cause of the loss (ErrLost, ErrMaxHold, ErrClosed). It is right at the time of the
+// call, even if the machine has just woken up and no timer has fired yet.
+func (l *Leadership) Err() error { return l.held().Err() }
+
+// ValidFor returns how long you can rely on the leadership if the server never answers again, 0
+// when it is over. It sends nothing to the server: see [Hold.ValidFor].
+func (l *Leadership) ValidFor() time.Duration { return l.held().ValidFor() }
+
+// Term returns the fencing token of the leadership: a number that is larger than that of every
+// earlier leader, and stays the same until the leadership is over. Send it with everything that the
+// leader writes, and let the storage refuse a smaller one.
+func (l *Leadership) Term() int64 { return l.held().Token() }
+
+// Value returns the last value announced by Campaign or by a Proclaim that returned nil.
+func (l *Leadership) Value() string { return (*leadership)(l).value() }
+
+// Proclaim announces another value under the same term. If several calls are in flight, the one
+// that began last decides.
+//
+// A nil error means that the leadership still existed on the server, and that the server stored the
+// value or a later one of this leadership. ErrNotHeld means that the leadership is over and nothing
+// was changed. If it was lost, the error also matches ErrLost; the leadership then ends with this
+// call, unless it ended before. Otherwise the error matches one of
+//
+//   - ErrUnavailable: the server could not be reached. If the value was sent and not answered, the
+//     error also matches ErrUnknownOutcome: the value may be announced while the leadership lasts,
+//     so call Proclaim again
+//   - ErrClosed: the client is closed
+//   - ErrInvalid: the value is longer than MaxValueLength
+//   - ErrWrongKind: a key is another kind of object
+//   - *rueidis.RedisError: the server refuses
+func (l *Leadership) Proclaim(ctx context.Context, value string) error {
+	return (*leadership)(l).proclaim(ctx, value)
 }
 
-// look queries who leads. It changes nothing, so its outcome is never unknown.
-func (e *Election) look(ctx context.Context) (Leader, error) {
-	a, err := e.send(ctx, script.NewCall(script.ElectionLook, e.seen))
-	if err != nil || a.Null {
-		return Leader{}, err
-	}
-	return leaderOf(a)
-}
+// Resign ends the leadership, and gives it to the next candidate. It works even if ctx has ended:
+// it uses only the values of ctx, and twice Options.RetryBudget bounds its time instead.
+//
+// A nil error means that the leadership lasted until this call and is over now. ErrNotHeld means
+// that it was over before: resigned already, or lost (then ErrLost matches too). After any other
+// error the client no longer renews the leadership, and repeats the release in the background until
+// the lease has ended. You may call Resign again to wait for it: see [Hold.Unlock].
+func (l *Leadership) Resign(ctx context.Context) error { return (*leadership)(l).resign(ctx) }

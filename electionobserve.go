@@ -3,7 +3,6 @@ package latchkey
 import (
 	"context"
 	"errors"
-	"iter"
 	"strconv"
 	"time"
 
@@ -13,40 +12,25 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Observe yields the current leader, and then every change: a leader resigns, its lease ends, a new
-// leader is elected, or the leader announces a new value. While nobody leads, it yields the zero
-// Leader. Age and Lease are those at the time of the server's answer.
-//
-// If several changes follow each other quickly, Observe may yield only the last one, which always
-// arrives: a message wakes the observer, and it also queries the server when the leader's lease
-// ends, when its subscription begins or ends, and every Options.PollCeiling. Terms never go back
-// while the server keeps its data. Observe queries the server again only after the loop body is
-// done.
-//
-// If the server cannot be reached for Options.RetryBudget, Observe yields an error that matches
-// ErrUnavailable, once. Another leader may have been elected since. It keeps trying, and yields the
-// leader when the server answers, even if that is the same as before. Any other error ends the
-// sequence: ErrClosed, ErrWrongKind if the key is another kind of object, ErrInvalid if the name is
-// unusable, or a *rueidis.RedisError if the server refuses. When ctx ends, the sequence ends
-// without an error. You may range over it again; it then starts from the beginning.
-func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
-	return func(yield func(Leader, error) bool) {
-		if e.names.Invalid != nil {
-			yield(Leader{}, fault.Op("observe", e.names.Name, e.names.Invalid))
+// observe yields the leader and every change, until yield returns false or the sequence ends.
+func (e *election) observe(ctx context.Context, yield func(leader, error) bool) {
+	if e.names.Invalid != nil {
+		yield(leader{}, fault.Op("observe", e.names.Name, e.names.Invalid))
+		return
+	}
+	number := strconv.FormatUint(e.client.Number(), 10)
+	o := &observer{election: e, objectWait: objectWait{&e.synchronizer}, key: e.seen[1] + " " + number}
+	// The subscription lasts from step to step.
+	q := e.client.Lines.Use(line.Key{Kind: keyspace.KindElection, Key: o.key})
+	q.DoNotLinger()
+	defer q.Done()
+	for {
+		err := o.next(ctx)
+		if ctx.Err() != nil && !errors.Is(err, fault.ErrClosed) {
 			return
 		}
-		o := &observer{Election: e, objectWait: objectWait{&e.synchronizer}, key: e.seen[1] + " " + strconv.FormatUint(e.client.Number(), 10)}
-		q := e.client.Lines.Use(line.Key{Kind: keyspace.KindElection, Key: o.key}) // so that the subscription lasts from step to step
-		q.DoNotLinger()
-		defer q.Done()
-		for {
-			err := o.next(ctx)
-			if ctx.Err() != nil && !errors.Is(err, fault.ErrClosed) {
-				return
-			}
-			if !yield(o.leader, err) || err != nil && o.fault == nil {
-				return
-			}
+		if !yield(o.leader, err) || err != nil && o.fault == nil {
+			return
 		}
 	}
 }
@@ -54,12 +38,12 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 // observer is one loop over the sequence of Observe. It waits alone in a line of its own, because
 // each observer has last seen a different state.
 type observer struct {
-	*Election
+	*election
 	objectWait
 
 	key    string // of the line, not of anything on the server
 	known  bool   // leader is the last answer of the server
-	leader Leader
+	leader leader
 	fault  error // or why the server does not answer; yielded once
 }
 
@@ -77,7 +61,7 @@ func (o *observer) next(ctx context.Context) error {
 		err = o.fault
 	}
 	if err != nil {
-		o.leader = Leader{}
+		o.leader = leader{}
 		return fault.Op("observe", o.names.Name, o.explain(ctx, transport.Answer{}, err)...)
 	}
 	return nil
@@ -93,15 +77,15 @@ func (o *observer) Attempt(ctx context.Context, _ int) (time.Duration, error) {
 		o.known, o.fault = false, err
 		return 0, nil
 	}
-	same := o.known && now.Term == o.leader.Term && now.Owner == o.leader.Owner && now.Value == o.leader.Value
+	same := o.known && now.term == o.leader.term && now.owner == o.leader.owner && now.value == o.leader.value
 	o.leader, o.known, o.fault = now, true, nil
 	switch {
 	case !same:
 		return 0, nil
-	case now.IsZero():
+	case now == (leader{}):
 		return -1, fault.ErrNotAcquired
 	}
-	return now.Lease, fault.ErrNotAcquired
+	return now.lease, fault.ErrNotAcquired
 }
 
 // What implements [line.Attempter]. A loop that observes is not a waiting call.

@@ -25,13 +25,12 @@ import (
 // lower ones.
 var floors = []string{
 	0: "doc errors owner mutexorder",
-	1: "doubt",
-	2: "config setting rueidisoption connecturl request",
-	3: "watchdog renewal verifying item",
-	4: "engine holdstate release extend passing readalong giveback queueentry sibling nextowner successor loss maxhold confine ownership registry undoownership primitive spec protocol lockprotocol acquirable acquisition acquireobserve queueplace recipient resolve attempt reenter serveridentity inspection schedule holdset close observe atleast ownwait acquisitionpause",
-	5: "rwprotocol rwrefusal objectwalk objectlook waiterlist",
-	6: "pubsub options calloption event client connect dial lazy synchronizer hold member locker inspect objects waiters forceunlock do mutex rlock lockspec fencedlock spinlock fairlock fairprotocol fairwaiters fairrefresh rwlock rwspec rwreentry rwdowngrade semaphore semacquire semline semplace sempassing permitsemaphore permitcount permitstats permit permitbyid fairsemaphore permitqueue permitprotocol countdownlatch latchround latchawait election leadership electionobserve electionrun barrier barrierstate barrierparty barrierdo permitholders",
-	7: "check checkserver composite compositehold multilock redlock redround redfailure compositeinspect compositemembers compositerelease redline compositeobserve memberorder memberholds multiround",
+	1: "inspection engine queueentry successor ownership registry holdset holdstate release extend passing giveback nextowner loss maxhold confine schedule atleast undoownership primitive spec protocol close observe readalong sibling fixlease",
+	2: "acquirable acquisition acquisitionpause resolve attempt reenter queueplace recipient acquireobserve ownwait",
+	3: "synchronizer fairrefresh fairwaiters dial connecturl lazy rueidisoption",
+	4: "lockprotocol lockspec",
+	5: "fairprotocol rwprotocol rwreentry rwrefusal rwdowngrade rwspec semaphoreinside semacquire semline semplace sempassing permitcount permitbyid permitqueue permitprotocol permitstats permitholders permitpool permitgroup latch latchround latchawait barrierinside barrierparty barrierdo barrierstate electioncampaign electionobserve electionrun leadership composite compositehold compositeinspect compositemembers compositeobserve compositerelease redline redround redfailure member memberholds memberorder multiround do objectlook objectwalk waiterlist forceunlock checkserver",
+	6: "client connect options calloption event hold pubsub inspect waiters objects check locker mutex rlock fencedlock spinlock fairlock rwlock semaphore permitsemaphore permit fairsemaphore countdownlatch barrier election multilock redlock",
 }
 
 // No file refers to a floor above its own.

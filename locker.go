@@ -30,12 +30,29 @@ type Locker interface {
 	acquire(ctx context.Context, verb string, waits bool, settings []request.Setting) (*hold.Handle, error)
 }
 
+// membersOf returns locks as members of several. An element is nil for a lock that is nil or embeds nil.
+func membersOf(locks []Locker) []member {
+	members := make([]member, len(locks))
+	for i, l := range locks {
+		members[i] = memberOf(l)
+	}
+	return members
+}
+
+// memberOf returns the lock that l is or embeds, or nil if that is nil. Only a call tells: it then panics.
+func memberOf(l Locker) (m member) {
+	defer func() { _ = recover() }()
+	return l.self()
+}
+
 // baseLock is what all locks of one key have in common.
 type baseLock struct{ acquirable }
 
 func newBaseLock(c *engine, s *acquireSpec, name string) *baseLock {
 	return &baseLock{*newAcquirable(c, s, name)}
 }
+
+func (l *baseLock) self() member { return single{&l.acquirable} }
 
 // Client returns the client that made the lock.
 func (l *baseLock) Client() *Client { return (*Client)(l.client.handle) }
@@ -117,9 +134,7 @@ func (l *baseLock) Do(ctx context.Context, fn func(context.Context) error, optio
 // still held. If none is held, it is the innermost one, which is over: [Hold.Err] tells whether ctx
 // holds the lock, also for the nil Hold, which behaves like a released one. Only holds of the
 // client that made this lock count; that includes a guest's, which entered [By] an owner.
-func (p *primitive) HoldFrom(ctx context.Context) *Hold {
-	return (*Hold)(p.handleFrom(ctx))
-}
+func (l *baseLock) HoldFrom(ctx context.Context) *Hold { return (*Hold)(l.handleFrom(ctx)) }
 
 // IsLocked reports whether anybody holds the lock, this client included. It queries the server, and
 // the answer may be out of date when it arrives. Don't branch on it; acquire the lock.

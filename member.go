@@ -14,15 +14,32 @@ type member interface {
 	acquire(ctx context.Context, verb string, waits bool, settings []request.Setting) (*hold.Handle, error)
 	inspect(ctx context.Context) (inspection, error)
 	look(ctx context.Context) (inspection, error) // without labels and notes
-	ForceUnlock(ctx context.Context) (bool, error)
+	forceUnlock(ctx context.Context, forceOne forceUnlocker) (bool, error)
 	fault() error                            // why it cannot be used, or nil
 	order() (key string, kind keyspace.Kind) // what members are ordered by
 	primitives() []*primitive                // the primitives that it consists of
 	isShared() bool                          // several owners may hold it at once
 }
 
-func (l *baseLock) self() member                            { return l }
-func (l *baseLock) fault() error                            { return l.names.Invalid }
-func (l *baseLock) order() (key string, kind keyspace.Kind) { return l.names.Key, l.spec.kind }
-func (l *baseLock) primitives() []*primitive                { return []*primitive{&l.primitive} }
-func (l *baseLock) isShared() bool                          { return l.spec.isShared() }
+// forceUnlocker takes a lock of one key from its holder, and reports whether it was held.
+type forceUnlocker func(ctx context.Context, p *primitive) (bool, error)
+
+// single is a lock of one key as a member.
+type single struct{ *acquirable }
+
+func (s single) inspect(ctx context.Context) (inspection, error) {
+	return s.client.inspector.inspect(ctx, s.names, s.spec.stored)
+}
+
+func (s single) look(ctx context.Context) (inspection, error) {
+	return s.client.inspector.look(ctx, s.names, s.spec.stored)
+}
+
+func (s single) forceUnlock(ctx context.Context, forceOne forceUnlocker) (bool, error) {
+	return forceOne(ctx, &s.primitive)
+}
+
+func (s single) fault() error                            { return s.names.Invalid }
+func (s single) order() (key string, kind keyspace.Kind) { return s.names.Key, s.spec.kind }
+func (s single) primitives() []*primitive                { return []*primitive{&s.primitive} }
+func (s single) isShared() bool                          { return s.spec.isShared() }

@@ -23,7 +23,9 @@ func giveBack(ctx context.Context, holds []*hold.Handle, patience time.Duration)
 // succeeded, it waits for the others for patience only; when ctx ends, it stops waiting. In place
 // of a missing result it returns [transport.ErrSilent]. Every call is made in any case, and the
 // caller may change holds as soon as callUntil returns.
-func callUntil(ctx context.Context, holds []*hold.Handle, enough int, patience time.Duration, f func(*hold.Handle) error) []error {
+func callUntil(
+	ctx context.Context, holds []*hold.Handle, enough int, patience time.Duration, f func(*hold.Handle) error,
+) []error {
 	holds = slices.Clone(holds) // a call may begin after callUntil has returned
 	indexes := slices.DeleteFunc(async.Indexes(holds), func(i int) bool { return holds[i] == nil })
 	calls := callMembers(indexes, func(i int) (*hold.Handle, error) { return holds[i], f(holds[i]) })

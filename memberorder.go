@@ -2,35 +2,23 @@ package latchkey
 
 import (
 	"cmp"
-	"reflect"
 	"slices"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
-// memberOf returns the lock that l is or embeds, or nil if that is a nil pointer.
-func memberOf(l Locker) (m member) {
-	defer func() { _ = recover() }() // there is no other way to find a nil pointer that is embedded
-	if m = l.self(); reflect.ValueOf(m).IsNil() {
-		return nil
-	}
-	return m
-}
-
-// membersOf returns the locks as members. It returns an error if one of them is known to be
-// unusable before anything is sent, so that nothing is sent for the others either.
-func membersOf(locks []Locker) ([]member, error) {
-	if len(locks) == 0 {
+// usable returns the members, or an error if one of them is known to be unusable before anything is
+// sent, so that nothing is sent for the others either.
+func usable(members []member) ([]member, error) {
+	if len(members) == 0 {
 		return nil, errNoMembers
 	}
-	members := make([]member, len(locks))
-	for i, l := range locks {
-		members[i] = memberOf(l)
-		if members[i] == nil {
+	for i, m := range members {
+		if m == nil {
 			return nil, fault.Invalid("member %d is nil", i+1)
 		}
-		if err := members[i].fault(); err != nil {
+		if err := m.fault(); err != nil {
 			return nil, ofMember(i, err)
 		}
 	}

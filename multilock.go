@@ -2,8 +2,10 @@ package latchkey
 
 import (
 	"context"
+	"time"
 
-	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 )
 
 // MultiLock is several locks that are acquired together, all or none. They may be of any kind, may
@@ -23,20 +25,14 @@ import (
 // whole, and [By] is not allowed. [Lease] and [MaxHold] begin when the last member is acquired.
 // Until then the client renews the others, so a call may wait for a member longer than they allow.
 // A process that dies while it waits keeps its members no longer than that lease.
-type MultiLock struct{ compositeLock }
+type MultiLock struct{ groupLock }
 
 // NewMultiLock returns the lock that consists of all the given locks. A lock that is given twice
 // counts once. It sends nothing. Every method returns ErrInvalid if there is no lock, if one cannot
 // be used, or if two different ones share a key (the sides of a read/write lock, a RedLock and its
 // member, two RedLocks over one lock).
 func NewMultiLock(locks ...Locker) *MultiLock {
-	members, err := membersOf(locks)
-	if err == nil {
-		members, err = withoutDuplicates(inOrder(flatten(members)), false)
-	}
-	l := &MultiLock{compositeLock{kind: keyspace.KindMulti, members: members, need: len(members), invalid: err, pause: deadlockPause}}
-	l.round = l.acquireAll
-	return l
+	return &MultiLock{groupLock{newMultiLock(membersOf(locks))}}
 }
 
 var _ Locker = (*MultiLock)(nil)
@@ -82,4 +78,96 @@ func (l *MultiLock) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 // Options.RetryBudget of that client is spent. All other errors are as for Lock.
 func (l *MultiLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
 	return asHold(l.acquire(ctx, "try lock", false, settingsOf(options)))
+}
+
+// groupLock is what a MultiLock and a RedLock have in common.
+type groupLock struct{ made *compositeLock }
+
+// inside returns the lock that a constructor made, or else one without members.
+func (l *groupLock) inside() *compositeLock {
+	if l.made == nil {
+		return &compositeLock{}
+	}
+	return l.made
+}
+
+func (l *groupLock) self() member { return l.inside() }
+
+func (l *groupLock) acquire(ctx context.Context, verb string, waits bool, settings []request.Setting) (*hold.Handle, error) {
+	return l.inside().acquire(ctx, verb, waits, settings)
+}
+
+// Name returns the kind and the names of the members, such as "multi(a, b)".
+func (l *groupLock) Name() string { return l.inside().Name() }
+
+// Do acquires the lock as Lock does, with the same options and the same waiting, calls fn,
+// and releases the lock when fn returns or panics.
+//
+// The context of fn carries the hold: HoldFrom returns it, and an acquisition of a member under
+// the context is a re-entry. The context ends when ctx ends or the hold is lost (its cause then
+// matches ErrLost). The release works even if ctx has ended, as [Hold.Unlock] does.
+//
+// If the lock is not acquired, Do returns the error of Lock and does not call fn. Otherwise it
+// returns the error of fn. It joins that with the error of [Hold.Err] (ErrLost, ErrMaxHold,
+// ErrClosed) if the hold ended while fn ran, even if fn returned nil, or with the error of Unlock
+// if the release failed.
+//
+// ErrNotAcquired and ErrUnavailable of this call mean that fn was not called. If fn ran and
+// its release was not confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable:
+// do not repeat the work.
+func (l *groupLock) Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error {
+	return do(ctx, l, fn, settingsOf(options))
+}
+
+// HoldFrom returns the hold of this lock that ctx carries, as [Lock.HoldFrom] does: that of all
+// members together. A lock with the same members, of the same clients, counts as this one. For the
+// hold of one member use the HoldFrom of that member. HoldFrom sends nothing to the servers.
+func (l *groupLock) HoldFrom(ctx context.Context) *Hold { return (*Hold)(l.inside().handleFrom(ctx)) }
+
+// IsLocked reports whether as many members are held on their servers as the lock needs: all of a
+// [MultiLock], more than half of a [RedLock], by any owner. The answer may be out of date when it
+// arrives. Don't branch on it; acquire the lock.
+//
+// The errors are those of Inspect.
+func (l *groupLock) IsLocked(ctx context.Context) (bool, error) {
+	i, err := l.inside().look(ctx)
+	return i.Locked(), err
+}
+
+// RemainingLease returns how long enough members stay held if nobody renews them: all of a
+// [MultiLock], more than half of a [RedLock]. It queries the servers of all members. The result
+// is 0 if too few are held.
+//
+// The errors are those of Inspect.
+func (l *groupLock) RemainingLease(ctx context.Context) (time.Duration, error) {
+	i, err := l.inside().look(ctx)
+	return i.TTL, err
+}
+
+// Inspect queries the servers of all members, and lists the holders of all members together. Kind
+// is [KindMulti] or [KindRed] if enough members are held, all of a [MultiLock] or more than half
+// of a [RedLock], and [KindNone] otherwise. The answer may be out of date when it arrives.
+//
+// If the answer depends on members that could not be inspected, or if too few could be, the error
+// joins theirs. The error matches ErrUnavailable if their servers could not be reached within the
+// RetryBudget of their clients or before ctx ended, ErrClosed, ErrWrongKind, ErrInvalid if the
+// members are unusable, or is a *rueidis.RedisError if a server refuses.
+func (l *groupLock) Inspect(ctx context.Context) (Inspection, error) {
+	return asInspection(l.inside().inspect(ctx))
+}
+
+// ForceUnlock takes every member from its holder, and reports whether any was held. It removes
+// exactly the owners that it saw: a hold that begins after that is not touched.
+//
+// ForceUnlock does not wait for the former holders. Those of this library learn of it at their
+// next renewal, a third of their lease later at most, and their holds end with ErrLost. Until
+// then they keep working, at the same time as the next holder.
+//
+// ForceUnlock tries every member. The error joins those of the members that failed: those of
+// Inspect, and ErrUnknownOutcome for a removal that was sent and got no answer. You may repeat
+// the call.
+func (l *groupLock) ForceUnlock(ctx context.Context) (bool, error) {
+	return l.inside().forceUnlock(ctx, func(ctx context.Context, p *primitive) (bool, error) {
+		return forceUnlock(ctx, p.client, p.names, p.spec)
+	})
 }

@@ -9,13 +9,32 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
+// multiLock is a lock that is held if all members are.
+type multiLock struct{ compositeLock }
+
+// newMultiLock returns the lock of all the given members.
+func newMultiLock(members []member) *compositeLock {
+	members, err := usable(members)
+	if err == nil {
+		members, err = withoutDuplicates(inOrder(flatten(members)), false)
+	}
+	l := &multiLock{compositeLock{
+		kind: keyspace.KindMulti, members: members, need: len(members), invalid: err, pause: deadlockPause,
+	}}
+	l.round = l.acquireAll
+	return &l.compositeLock
+}
+
 // acquireAll is a round: it acquires all members, and makes one hold of them.
-func (l *MultiLock) acquireAll(ctx context.Context, r *request.Request, settings []request.Setting) (h *hold.Handle, again bool, err error) {
+func (l *multiLock) acquireAll(
+	ctx context.Context, r *request.Request, settings []request.Setting,
+) (h *hold.Handle, again bool, err error) {
 	holds := make([]*hold.Handle, len(l.members))
 	if err := l.acquireInOrder(ctx, r, settings, holds); err != nil {
 		giveBack(ctx, holds, maxMemberTimeout)
@@ -55,7 +74,9 @@ var errNoTimeLeft = fmt.Errorf("%w: no time was left for it", fault.ErrNotAcquir
 // acquireInOrder acquires one member after the other, and fills holds until one fails. A group that is waiting or has
 // failed touches no member behind that one. So, of several groups that are tried at once, those that fail do so because
 // of a group that has come further in the order, and one of them is acquired.
-func (l *MultiLock) acquireInOrder(ctx context.Context, r *request.Request, settings []request.Setting, holds []*hold.Handle) (err error) {
+func (l *multiLock) acquireInOrder(
+	ctx context.Context, r *request.Request, settings []request.Setting, holds []*hold.Handle,
+) (err error) {
 	for i, m := range l.members {
 		began := time.Now()
 		if r.Waits {
@@ -75,11 +96,12 @@ func (l *MultiLock) acquireInOrder(ctx context.Context, r *request.Request, sett
 }
 
 // await waits for one member.
-func (l *MultiLock) await(ctx context.Context, member member, settings []request.Setting) (*hold.Handle, error) {
+func (l *multiLock) await(ctx context.Context, member member, settings []request.Setting) (*hold.Handle, error) {
 	if !l.unordered() {
 		return member.acquire(ctx, "lock", true, settings)
 	}
-	h, err := member.acquire(ctx, "lock", true, append(slices.Clone(settings), request.Setting{Kind: request.Wait, D: deadlockPatience/2 + rand.N(deadlockPatience)}))
+	wait := request.Setting{Kind: request.Wait, D: deadlockPatience/2 + rand.N(deadlockPatience)}
+	h, err := member.acquire(ctx, "lock", true, append(slices.Clone(settings), wait))
 	if err != nil && ctx.Err() == nil && fault.IsWaitOver(err) { // if the caller's wait is over, rounds reports it
 		return nil, newDeadlockError(member, err)
 	}
@@ -87,7 +109,7 @@ func (l *MultiLock) await(ctx context.Context, member member, settings []request
 }
 
 // unordered reports whether two members have no order between them.
-func (l *MultiLock) unordered() bool {
+func (l *multiLock) unordered() bool {
 	for i := 1; i < len(l.members); i++ {
 		a, _ := l.members[i-1].order()
 		b, _ := l.members[i].order()
@@ -100,7 +122,7 @@ func (l *MultiLock) unordered() bool {
 
 // combine makes one hold of all members. Fixed leases start again, so that the whole has the lease
 // that was asked for, however long the last member took.
-func (l *MultiLock) combine(ctx context.Context, r *request.Request, holds []*hold.Handle) (*hold.Handle, error) {
+func (l *multiLock) combine(ctx context.Context, r *request.Request, holds []*hold.Handle) (*hold.Handle, error) {
 	c := newCompositeHold(&l.compositeLock, maxMemberTimeout)
 	for i, h := range holds {
 		c.add(i, h)

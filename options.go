@@ -21,7 +21,7 @@ import (
 const (
 	// DefaultLease is the lease of an acquisition that does not set one. It is renewed at a third of its
 	// length, as Redisson's watchdog does.
-	DefaultLease = 30 * time.Second
+	DefaultLease = lease.Default
 	// DefaultStaleWaiterTimeout is how long a lock waits for a silent waiter in
 	// its queue.
 	DefaultStaleWaiterTimeout = 5 * time.Second
@@ -203,14 +203,6 @@ func (o Options) config() core.Config {
 		TimeFencing: o.TimeFencing, Label: o.label(), Observes: o.Observer != nil, ReportDropped: o.ReportDropped,
 		Confirmation: o.Replicas.confirmation, Clock: o.clock,
 	}
-}
-
-// shownLabel returns the name of the client that people see, or "".
-func (o Options) shownLabel() string {
-	if o.Label == NoLabel {
-		return ""
-	}
-	return o.Label
 }
 
 // withDefaults sets fields that are zero to their defaults.

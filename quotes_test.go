@@ -42,7 +42,7 @@ func TestQuotedError_no_majority(t *testing.T) {
 	c := newTestClient(t, Options{})
 	round := &tries{timeout: 300 * time.Millisecond}
 	for i := range 3 {
-		round.members = append(round.members, c.NewLock("job").baseLock)
+		round.members = append(round.members, c.NewLock("job").self())
 		if i > 0 {
 			round.failures = append(round.failures, failure{index: i, err: ErrUnavailable})
 		}

@@ -73,7 +73,8 @@ func (t *tries) noMajority(held, need int, late bool) (again bool, _ error) {
 	if final > n-need {
 		return false, t.forGood()
 	}
-	e := &noMajorityError{sentinel: fault.ErrNotAcquired, text: fmt.Sprintf("%d of %d members acquired, %d needed", held, n, need)}
+	text := fmt.Sprintf("%d of %d members acquired, %d needed", held, n, need)
+	e := &noMajorityError{sentinel: fault.ErrNotAcquired, text: text}
 	if late {
 		e.text += ", but too late: too little of the lease is left"
 	}
@@ -151,7 +152,8 @@ func (e *noMajorityError) add(f failure, member string, timeout time.Duration) {
 	}
 	reason = fmt.Errorf("%s: %w", member, reason)
 	down := !f.final && !f.busy
-	if !down || fault.IsContextEnd(reason) || errors.Is(reason, fault.ErrNotAcquired) || errors.Is(reason, fault.ErrUnavailable) {
+	matches := func(sentinel error) bool { return errors.Is(reason, sentinel) }
+	if !down || fault.IsContextEnd(reason) || matches(fault.ErrNotAcquired) || matches(fault.ErrUnavailable) {
 		reason = errors.New(reason.Error())
 	}
 	e.unknown = e.unknown || down && errors.Is(f.err, fault.ErrUnknownOutcome)

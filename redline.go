@@ -8,11 +8,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/engine/core"
+
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
-	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 )
@@ -26,8 +27,9 @@ func newRedLines() (lines *line.FIFOs, atClose func()) { return line.NewFIFOs(),
 
 // useLine returns the line of the lock, and counts the caller as a user. The line belongs to a client of one of the
 // members, the same for all locks with these members.
-func (l *RedLock) useLine() *line.FIFO {
-	first := slices.MinFunc(l.primitives(), func(a, b *primitive) int { return strings.Compare(a.client.ID, b.client.ID) }).client
+func (l *redLock) useLine() *line.FIFO {
+	byClient := func(a, b *primitive) int { return strings.Compare(a.client.ID, b.client.ID) }
+	first := slices.MinFunc(l.primitives(), byClient).client
 	return core.KindState(first.Parts, keyspace.KindRed, newRedLines).Use(identityOf(l.kind, l.members))
 }
 
@@ -49,7 +51,9 @@ func identityOf(kind keyspace.Kind, members []member) string {
 
 // waitInLine acquires after the earlier calls of this program. A call that re-enters members does not wait behind
 // calls that may be waiting for it.
-func (l *RedLock) waitInLine(ctx context.Context, r *request.Request, settings []request.Setting, mark *line.Mark) (*hold.Handle, error) {
+func (l *redLock) waitInLine(
+	ctx context.Context, r *request.Request, settings []request.Setting, mark *line.Mark,
+) (*hold.Handle, error) {
 	if l.mayReenter(ctx) {
 		return l.rounds(ctx, r, settings, nil, mark)
 	}
@@ -68,7 +72,9 @@ func (l *RedLock) waitInLine(ctx context.Context, r *request.Request, settings [
 	return h, nil
 }
 
-func (l *RedLock) waitInFront(ctx context.Context, r *request.Request, settings []request.Setting, line *line.FIFO, mark *line.Mark) (*hold.Handle, error) {
+func (l *redLock) waitInFront(
+	ctx context.Context, r *request.Request, settings []request.Setting, line *line.FIFO, mark *line.Mark,
+) (*hold.Handle, error) {
 	err := line.LetOthersGo(ctx, l.pause)
 	if err == nil && ctx.Err() != nil {
 		err = fault.ContextError(ctx)
@@ -80,13 +86,13 @@ func (l *RedLock) waitInFront(ctx context.Context, r *request.Request, settings 
 }
 
 // waitError is the error of a wait in line that ended with err.
-func (l *RedLock) waitError(line *line.FIFO, err error) error {
+func (l *redLock) waitError(line *line.FIFO, err error) error {
 	p := l.primitives()[0]
 	return withOwnHold(p.client, p.names.Key, line.WaitError(err))
 }
 
 // mayReenter reports whether an acquisition may re-enter a member, by a hold on its context or by an owner.
-func (l *RedLock) mayReenter(ctx context.Context) bool {
+func (l *redLock) mayReenter(ctx context.Context) bool {
 	if owner, err := identity.OwnerFrom(ctx); err != nil || !owner.IsZero() {
 		return true
 	}

@@ -3,9 +3,6 @@ package latchkey
 import (
 	"context"
 	"time"
-
-	"github.com/latchkey-go/latchkey/internal/base/fault"
-	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 // RedLock is a majority of several locks on independent servers: the algorithm of the Redis documentation
@@ -30,10 +27,7 @@ import (
 // Errors say how each member failed. Members are counted from 1, in the order in which they were given.
 //
 // [By] does not apply: members of several clients have no common owner.
-type RedLock struct {
-	compositeLock
-	options RedLockOptions
-}
+type RedLock struct{ groupLock }
 
 // RedLockOptions are the settings of a [RedLock].
 type RedLockOptions struct {
@@ -46,42 +40,17 @@ type RedLockOptions struct {
 	RetryDelay time.Duration
 }
 
-func (o RedLockOptions) check() error {
-	switch {
-	case o.MemberTimeout < 0:
-		return fault.Invalid("RedLockOptions.MemberTimeout %v is negative", o.MemberTimeout)
-	case o.RetryDelay < 0:
-		return fault.Invalid("RedLockOptions.RetryDelay %v is negative", o.RetryDelay)
-	}
-	return nil
-}
-
 var _ Locker = (*RedLock)(nil)
 
-// Defaults of [RedLockOptions].
-const (
-	minMemberTimeout         = 50 * time.Millisecond
-	maxMemberTimeout         = 500 * time.Millisecond
-	DefaultRedLockRetryDelay = 200 * time.Millisecond
-)
+// DefaultRedLockRetryDelay is the default of [RedLockOptions].RetryDelay.
+const DefaultRedLockRetryDelay = 200 * time.Millisecond
 
 // NewRedLock returns the lock that is a majority of the given locks. It sends nothing. Every method returns an
 // ErrInvalid if there are no locks, if one cannot be used, or if one is given twice, also inside another. The
 // same holds for two locks on one server, which the client detects when both servers have answered.
 func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
-	members, err := membersOf(locks)
-	if err == nil {
-		_, err = withoutDuplicates(members, true)
-	}
-	if err == nil {
-		err = options.check()
-	}
 	setDefault(&options.RetryDelay, DefaultRedLockRetryDelay)
-	need := len(members)/2 + 1
-	lock := compositeLock{kind: keyspace.KindRed, members: members, need: need, invalid: err, pause: options.RetryDelay}
-	l := &RedLock{compositeLock: lock, options: options}
-	l.round, l.inLine = l.acquireMajority, l.waitInLine
-	return l
+	return &RedLock{groupLock{newRedLock(redOptions(options), membersOf(locks))}}
 }
 
 // Lock acquires a majority of the members. It waits behind the goroutines of this program that came before.
@@ -124,21 +93,4 @@ func (l *RedLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error
 // be reached or did not answer. All other errors are as for Lock.
 func (l *RedLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
 	return asHold(l.acquire(ctx, "try lock", false, settingsOf(options)))
-}
-
-// refuseOneServer refuses two members that are known to be on one server, which would count one vote twice. A
-// server that has not told its id counts as distinct.
-func (l *RedLock) refuseOneServer() error {
-	on := map[string]member{}
-	for _, m := range l.members {
-		if isComposite(m) {
-			continue
-		}
-		id := m.primitives()[0].client.ServerID()
-		if other, twice := on[id]; twice && id != "" {
-			return fault.Invalid("%q and %q are on one server", other.Name(), m.Name())
-		}
-		on[id] = m
-	}
-	return nil
 }

@@ -6,13 +6,59 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 )
 
+// redLock is a lock that is held if most of its members are.
+type redLock struct {
+	compositeLock
+
+	options redOptions
+}
+
+// redOptions are the settings of a redLock, with defaults. RedLockOptions of the root explains the fields.
+type redOptions struct{ MemberTimeout, RetryDelay time.Duration }
+
+func (o redOptions) check() error {
+	switch {
+	case o.MemberTimeout < 0:
+		return fault.Invalid("RedLockOptions.MemberTimeout %v is negative", o.MemberTimeout)
+	case o.RetryDelay < 0:
+		return fault.Invalid("RedLockOptions.RetryDelay %v is negative", o.RetryDelay)
+	}
+	return nil
+}
+
+// Bounds of the time for one member, if none was set.
+const (
+	minMemberTimeout = 50 * time.Millisecond
+	maxMemberTimeout = 500 * time.Millisecond
+)
+
+// newRedLock returns the lock of most of the given members.
+func newRedLock(options redOptions, members []member) *compositeLock {
+	members, err := usable(members)
+	if err == nil {
+		_, err = withoutDuplicates(members, true)
+	}
+	if err == nil {
+		err = options.check()
+	}
+	lock := compositeLock{
+		kind: keyspace.KindRed, members: members, need: len(members)/2 + 1, invalid: err, pause: options.RetryDelay,
+	}
+	l := &redLock{lock, options}
+	l.round, l.inLine = l.acquireMajority, l.waitInLine
+	return &l.compositeLock
+}
+
 // acquireMajority is a round: it tries all members at once.
-func (l *RedLock) acquireMajority(ctx context.Context, r *request.Request, settings []request.Setting) (h *hold.Handle, again bool, err error) {
+func (l *redLock) acquireMajority(
+	ctx context.Context, r *request.Request, settings []request.Setting,
+) (h *hold.Handle, again bool, err error) {
 	if err := l.refuseOneServer(); err != nil {
 		return nil, false, err
 	}
@@ -37,6 +83,23 @@ func (l *RedLock) acquireMajority(ctx context.Context, r *request.Request, setti
 	return hold.New(c), false, nil
 }
 
+// refuseOneServer refuses two members that are known to be on one server, which would count one vote twice. A
+// server that has not told its id counts as distinct.
+func (l *redLock) refuseOneServer() error {
+	on := map[string]member{}
+	for _, m := range l.members {
+		if isComposite(m) {
+			continue
+		}
+		id := m.primitives()[0].client.ServerID()
+		if other, twice := on[id]; twice && id != "" {
+			return fault.Invalid("%q and %q are on one server", other.Name(), m.Name())
+		}
+		on[id] = m
+	}
+	return nil
+}
+
 // beginMajority makes a hold of a majority, if there is one. A majority that came too late does not count.
 func (c *compositeHold) beginMajority(r *request.Request) (late, reached bool) {
 	if c.memberCount() < c.need || c.begin() != nil {
@@ -54,7 +117,7 @@ func leastValidity(r *request.Request) time.Duration {
 	return r.Lease / 10
 }
 
-func (l *RedLock) memberTimeout(r *request.Request) time.Duration {
+func (l *redLock) memberTimeout(r *request.Request) time.Duration {
 	if l.options.MemberTimeout > 0 {
 		return l.options.MemberTimeout
 	}
@@ -73,7 +136,7 @@ type tries struct {
 
 // try begins to try some members, or all. The attempts do not end with the caller's context: a member that is
 // no longer needed is released when it arrives.
-func (l *RedLock) try(ctx context.Context, timeout time.Duration, settings []request.Setting, indexes ...int) *tries {
+func (l *redLock) try(ctx context.Context, timeout time.Duration, settings []request.Setting, indexes ...int) *tries {
 	if indexes == nil {
 		indexes = async.Indexes(l.members)
 	}
@@ -108,13 +171,14 @@ func (t *tries) collect(c *compositeHold) {
 			return
 		}
 		if r.err == nil && !c.add(r.index, r.hold) {
-			giveBack(context.Background(), []*hold.Handle{r.hold}, 0) // the server may be silent by now, and others wait behind it
+			// The server may be silent by now, and others wait behind it.
+			giveBack(context.Background(), []*hold.Handle{r.hold}, 0)
 		}
 	}
 }
 
 // retryMissing keeps trying missing members while the hold lasts: the more it has, the more it can lose.
-func (l *RedLock) retryMissing(ctx context.Context, c *compositeHold, r *request.Request, settings []request.Setting) {
+func (l *redLock) retryMissing(ctx context.Context, c *compositeHold, r *request.Request, settings []request.Setting) {
 	period := max(c.ValidFor()/3, minMemberTimeout)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,6 +9,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
+// Default is the lease of an acquisition that does not set one.
+const Default = 30 * time.Second
+
 // Shortest is the shortest lease that is accepted, Longest the longest.
 const (
 	Shortest = time.Millisecond

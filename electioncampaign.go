@@ -1,0 +1,154 @@
+package latchkey
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/renewal"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// maxValue is the maximum length, in bytes, of the value that a leader announces.
+const maxValue = 64 << 10
+
+// election is the inside of an Election: a lock, and what the server keeps beside it.
+type election struct {
+	synchronizer
+
+	lock *acquirable
+	seen []string // the keys of the lock, of the leader's announcement, and of the terms
+}
+
+// makeElection returns the election with that name.
+func makeElection(c *engine, name string) election {
+	o := newSynchronizer(c, keyspace.KindLock, name, leaderChannel)
+	o.refuseWholeTag("an election")
+	names := keyspace.OfKey(o.names.Name, o.names.Key)
+	names.Invalid = o.names.Invalid
+	p := acquirableOf(c, electionSpec, names)
+	seen := []string{o.names.Key, keyspace.LeaderKey(keyspace.Tag(o.names.Key)), o.names.Token()}
+	return election{synchronizer: o, lock: p, seen: seen}
+}
+
+// electionSpec is a fenced lock whose owners are public. It is not re-entrant: if a candidate
+// already leads, campaigning again is a mistake.
+var electionSpec = &acquireSpec{
+	spec: &spec{kind: keyspace.KindElection, family: keyspace.KindElection, stored: keyspace.KindLock,
+		protocol: hashProtocol{}, renew: script.Renew, renewals: renewal.MostInBatch,
+		fenced: true, passes: true, handsOver: true, public: true},
+	attempts: hashProtocol{}, resolve: resolveOwner, fresh: freshOwner}
+
+// leaderChannel is the channel for observers of an election. It differs from the channel of the
+// lock, whose listeners count as waiters for the lock.
+func leaderChannel(key string) string { return "latchkey:" + keyspace.Tag(key) + ":leader" }
+
+// campaign wins, and announces the value. A leadership that was lost before its value was announced
+// does not count: a call that waits keeps waiting.
+func (e *election) campaign(
+	ctx context.Context, verb string, waits bool, value string, settings []request.Setting,
+) (*leadership, error) {
+	if err := checkValue(value); err != nil {
+		return nil, fault.Op(verb, e.names.Name, err)
+	}
+	ctx, cancel := boundBy(ctx, settings)
+	defer cancel()
+	for {
+		h, err := e.lock.acquire(ctx, verb, waits, settings)
+		if err != nil {
+			return nil, err
+		}
+		l := newLeadership(e, h, value)
+		if err = l.begin(ctx, waits); err == nil {
+			return l, nil
+		}
+		lost := errors.Is(err, fault.ErrLost)
+		if left := l.resignInTime(ctx); !lost && left != nil {
+			err = errors.Join(err, left)
+		}
+		if !lost {
+			return nil, fault.Op(verb, e.names.Name, err)
+		}
+		if !waits || ctx.Err() != nil {
+			return nil, fault.Op(verb, e.names.Name, line.WithContextEnd(ctx, err))
+		}
+	}
+}
+
+// boundBy applies the Wait among the settings to all rounds of a campaign together. The first round
+// refuses an invalid Wait.
+func boundBy(ctx context.Context, settings []request.Setting) (context.Context, context.CancelFunc) {
+	i := slices.IndexFunc(settings, func(s request.Setting) bool { return s.Kind == request.Wait && s.D > 0 })
+	if i < 0 {
+		return ctx, func() {}
+	}
+	return fault.WithWait(ctx, settings[i].D)
+}
+
+func checkValue(value string) error {
+	if len(value) > maxValue {
+		return fault.Invalid("the value has %d bytes, more than %d", len(value), maxValue)
+	}
+	return nil
+}
+
+// handleFrom returns the hold of the leadership that ctx carries, or nil.
+func (e *election) handleFrom(ctx context.Context) *hold.Handle { return e.lock.handleFrom(ctx) }
+
+// leader is the leader of an election at the time of the server's answer. The zero leader means that nobody leads.
+type leader struct {
+	value string
+	term  int64
+	owner identity.Owner
+	label string
+	since time.Time
+	age   time.Duration
+	lease time.Duration
+}
+
+// queryLeader returns who leads, or an error for the program.
+func (e *election) queryLeader(ctx context.Context) (leader, error) {
+	l, err := e.look(ctx)
+	if err != nil {
+		return leader{}, fault.Op("leader", e.names.Name, e.explain(ctx, transport.Answer{}, err)...)
+	}
+	return l, nil
+}
+
+// look queries who leads. It changes nothing, so its outcome is never unknown.
+func (e *election) look(ctx context.Context) (leader, error) {
+	a, err := e.send(ctx, script.NewCall(script.ElectionLook, e.seen))
+	if err != nil || a.Null {
+		return leader{}, err
+	}
+	return readLeader(a)
+}
+
+// readLeader reads the reply of lua/election/look.lua.
+func readLeader(a transport.Answer) (leader, error) {
+	words, err := a.Message.AsStrSlice()
+	if err != nil || len(words) != 7 {
+		return leader{}, errors.Join(script.ErrReply, err)
+	}
+	numbers := make([]int64, 4) // term, since, age, lease
+	for i := range numbers {
+		n, failed := strconv.ParseInt(words[i+1], 10, 64)
+		numbers[i], err = n, errors.Join(err, failed)
+	}
+	if err != nil {
+		return leader{}, errors.Join(script.ErrReply, err)
+	}
+	return leader{
+		value: words[5], term: numbers[0], owner: identity.Of(words[0]), label: identity.CleanText(words[6], identity.MaxLabel),
+		since: time.UnixMilli(numbers[1]), age: script.FromMillis(numbers[2]), lease: script.FromPTTL(numbers[3]),
+	}, nil
+}
