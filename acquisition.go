@@ -179,7 +179,7 @@ func (a *acquisition) each(yield func(*ownership) bool) {
 
 // failure returns the error of a call with that context.
 func (a *acquisition) failure(ctx context.Context, err error) error {
-	causes := script.Explain(a.lock.client.inspector.wrongKind(ctx, a.lock.names, a.lock.spec.stored, err))
+	causes := script.Explain(a.lock.client.Inspector.WrongKind(ctx, a.lock.names, a.lock.spec.stored, err))
 	if a.lock.spec.kind == keyspace.KindElection && errors.Is(err, fault.ErrNotAcquired) {
 		causes[0] = fault.Candidate(causes[0])
 	}

@@ -84,7 +84,7 @@ func (p *barrierAwaiter) outcome(ctx context.Context, err error) error {
 	case errors.Is(err, fault.ErrBroken):
 		return fault.Op(p.verb, p.names.Name, err)
 	}
-	return fault.Op(p.verb, p.names.Name, script.Explain(p.client.inspector.wrongKind(ctx, p.names, p.kind, err))...)
+	return fault.Op(p.verb, p.names.Name, script.Explain(p.client.Inspector.WrongKind(ctx, p.names, p.kind, err))...)
 }
 
 // arrive returns when the server has counted the party or refuses, or the time is over. The party

@@ -9,25 +9,26 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/inspect"
 )
 
 // inspect combines what the members hold, with the labels and notes of the holders.
-func (l *compositeLock) inspect(ctx context.Context) (inspection, error) {
-	return l.inspectBy(func(m member) (inspection, error) { return m.inspect(ctx) })
+func (l *compositeLock) inspect(ctx context.Context) (inspect.Inspection, error) {
+	return l.inspectBy(func(m member) (inspect.Inspection, error) { return m.inspect(ctx) })
 }
 
 // look is inspect without the labels and notes.
-func (l *compositeLock) look(ctx context.Context) (inspection, error) {
-	return l.inspectBy(func(m member) (inspection, error) { return m.look(ctx) })
+func (l *compositeLock) look(ctx context.Context) (inspect.Inspection, error) {
+	return l.inspectBy(func(m member) (inspect.Inspection, error) { return m.look(ctx) })
 }
 
 // inspectBy combines the inspections of the members.
-func (l *compositeLock) inspectBy(look func(member) (inspection, error)) (inspection, error) {
-	whole := inspection{Name: l.Name(), Kind: keyspace.KindNone}
+func (l *compositeLock) inspectBy(look func(member) (inspect.Inspection, error)) (inspect.Inspection, error) {
+	whole := inspect.Inspection{Name: l.Name(), Kind: keyspace.KindNone}
 	if err := l.fault(); err != nil {
 		return whole, fault.Op("inspect", whole.Name, err)
 	}
-	found := make([]inspection, len(l.members))
+	found := make([]inspect.Inspection, len(l.members))
 	errs := async.Errors(async.Indexes(l.members), func(i int) (err error) {
 		found[i], err = look(l.members[i])
 		return ofMember(i, err)

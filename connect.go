@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/engine/connect"
 )
 
 // Connect opens a client for a Redis or Valkey server:
@@ -41,11 +43,11 @@ import (
 //
 // Use [Open] for client certificates, changing credentials, or your own dialer.
 func Connect(ctx context.Context, rawURL string, options Options) (*Client, error) {
-	settings, err := parseURL(rawURL)
+	settings, err := connect.ParseURL(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	return open(ctx, redacted(rawURL), settings, options)
+	return open(ctx, connect.Redacted(rawURL), settings, options)
 }
 
 // Open is [Connect] with the settings of the rueidis library instead of a URL. It is for
@@ -71,7 +73,7 @@ func open(ctx context.Context, name string, settings rueidis.ClientOption, optio
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	client, topology, err := connect(ctx, settings, connectConfig{
+	client, topology, err := connect.Connect(ctx, settings, connect.Config{
 		Name: name, Label: o.label(), AddressMapper: o.AddressMapper, MaxInFlight: o.MaxInFlight, Lazy: o.LazyConnect, Waits: o.Replicas.Min > 0,
 	})
 	if err != nil {

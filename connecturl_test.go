@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/engine/connect"
 )
 
 // Each message says what is wrong with the URL and what Connect wants. No message contains a secret.
@@ -65,14 +67,14 @@ func TestConnect_says_that_a_password_has_to_be_encoded(t *testing.T) {
 		})
 	}
 	for _, url := range []string{"redis://h?client_name=me@host", "redis://u:p@ss@h", "redis://u:%2F%23%3F%25@h:1/2", "unix:///run/a@b.sock"} {
-		_, err := parseURL(url)
+		_, err := connect.ParseURL(url)
 		require.NoError(t, err, url)
 	}
 }
 
 // Every parameter that Connect knows takes effect.
 func TestConnect_understands_what_it_knows(t *testing.T) {
-	settings, err := parseURL("rediss://u:p@h:1/3?addr=g:2&addr=i:6379&client_name=me&dial_timeout=5s&write_timeout=7s" +
+	settings, err := connect.ParseURL("rediss://u:p@h:1/3?addr=g:2&addr=i:6379&client_name=me&dial_timeout=5s&write_timeout=7s" +
 		"&protocol=2&skip_verify=true&master_set=main")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"h:1", "g:2", "i:6379"}, settings.InitAddress)
@@ -83,7 +85,7 @@ func TestConnect_understands_what_it_knows(t *testing.T) {
 	assert.Equal(t, 7*time.Second, settings.ConnWriteTimeout)
 	assert.True(t, settings.AlwaysRESP2)
 	assert.True(t, settings.TLSConfig.InsecureSkipVerify)
-	settings, err = parseURL("unix:///run/redis.sock?db=4")
+	settings, err = connect.ParseURL("unix:///run/redis.sock?db=4")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"/run/redis.sock"}, settings.InitAddress)
 	assert.Equal(t, 4, settings.SelectDB)

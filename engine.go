@@ -12,9 +12,8 @@ import (
 type engine struct {
 	*core.Parts
 
-	registry  *registry
-	inspector *inspector
-	handle    *clientHandle
+	registry *registry
+	handle   *clientHandle
 
 	closed chan struct{} // closed when close is done
 	result error         // of close
@@ -31,7 +30,6 @@ func newEngine(client rueidis.Client, config core.Config, r *report.Reporter, to
 	}
 	c := &engine{Parts: p, closed: make(chan struct{})}
 	c.registry = newRegistry(c)
-	c.inspector = &inspector{query: p.Query, labels: p.Labels}
 	c.handle = &clientHandle{c}
 	return c, nil
 }

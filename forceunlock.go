@@ -5,6 +5,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/inspect"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -16,7 +17,7 @@ func forceUnlock(ctx context.Context, c *engine, names *keyspace.Keys, want *spe
 	}
 	held := false
 	for {
-		i, err := c.inspector.find(ctx, names, "1")
+		i, err := c.Inspector.Find(ctx, names, "1")
 		switch {
 		case err != nil:
 			return held, fault.Op("force unlock", names.Name, err)
@@ -41,7 +42,7 @@ func forceUnlock(ctx context.Context, c *engine, names *keyspace.Keys, want *spe
 }
 
 // heldBy returns the side on which a read/write lock is held.
-func heldBy(holders []holder) keyspace.Kind {
+func heldBy(holders []inspect.Holder) keyspace.Kind {
 	for _, h := range holders {
 		if h.Write {
 			return keyspace.KindWrite
@@ -54,14 +55,14 @@ func heldBy(holders []holder) keyspace.Kind {
 var errMutexByName = fault.OtherKind("a string, which may be a mutex or data of an application; ForceUnlock of a Mutex removes it", nil)
 
 // evict removes the holders that were found, and reports whether any of them was still there.
-func evict(ctx context.Context, c *engine, names *keyspace.Keys, i inspection) (gone bool, err error) {
+func evict(ctx context.Context, c *engine, names *keyspace.Keys, i inspect.Inspection) (gone bool, err error) {
 	for _, each := range evictions(c, names, i) {
 		a, err := c.Send(ctx, each)
 		switch {
 		case err != nil && a.Doubt:
 			return gone, fault.Op("force unlock", names.Name, fault.ErrUnknownOutcome, err)
 		case err != nil:
-			return gone, fault.Op("force unlock", names.Name, c.inspector.wrongKind(ctx, names, i.Kind, err))
+			return gone, fault.Op("force unlock", names.Name, c.Inspector.WrongKind(ctx, names, i.Kind, err))
 		}
 		gone = gone || !a.Null
 	}
@@ -69,7 +70,7 @@ func evict(ctx context.Context, c *engine, names *keyspace.Keys, i inspection) (
 }
 
 // evictions are the releases of all holders that were found.
-func evictions(c *engine, names *keyspace.Keys, i inspection) []script.Call {
+func evictions(c *engine, names *keyspace.Keys, i inspect.Inspection) []script.Call {
 	switch i.Kind {
 	case keyspace.KindRWLock:
 		var fields []string

@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/connect"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -140,15 +141,15 @@ func TestOwner_survives_printing(t *testing.T) {
 
 func TestURLs(t *testing.T) {
 	for _, good := range []string{"redis://h", "redis://h:1/", "redis://u:p@h:1/3", "rediss://h", "unix:///run/r.sock?db=2", "redis://h?master_set=m&addr=i:2"} {
-		parsed, err := parseURL(good)
+		parsed, err := connect.ParseURL(good)
 		require.NoError(t, err, good)
-		settings, err := completed(parsed)
+		settings, err := connect.Completed(parsed)
 		require.NoError(t, err, good)
 		require.Equal(t, -1, settings.PipelineMultiplex)
 		require.Equal(t, transport.DialTimeout, settings.Dialer.Timeout)
 	}
 	for _, bad := range []string{"", "h:6379", "http://h", "redis://h1:1,h2:2", "redis://h/x", "redis://h/1/2", "redis://u:secret@h/x", "redis://[::1"} {
-		_, err := parseURL(bad)
+		_, err := connect.ParseURL(bad)
 		require.ErrorIs(t, err, ErrInvalid, bad)
 		require.NotContains(t, err.Error(), "secret")
 	}

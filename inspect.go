@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/inspect"
 )
 
 // Inspection is what Redis stored under one name at one moment.
@@ -27,7 +28,7 @@ type Inspection struct {
 // Locked reports whether the name is a lock that is held. A semaphore, a latch, a barrier and data
 // of an application are not locked.
 func (i Inspection) Locked() bool {
-	return inspection{Kind: keyspace.Kind(i.Kind)}.Locked()
+	return inspect.Inspection{Kind: keyspace.Kind(i.Kind)}.Locked()
 }
 
 // Holder is an owner that holds a lock.
@@ -91,7 +92,7 @@ const (
 // refuses.
 func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
 	names, _ := c.engine.Config.Naming().Keys(name) // which knows why the name cannot be used
-	return asInspection(c.engine.inspector.inspect(ctx, names, ""))
+	return asInspection(c.engine.Inspector.Inspect(ctx, names, ""))
 }
 
 // ForceUnlock takes the lock of that name from its holders, whatever its kind, gives it to a
@@ -115,10 +116,10 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 }
 
 // asInspection returns what an Inspect returns for what the inside returned.
-func asInspection(i inspection, err error) (Inspection, error) { return inspectionOf(i), err }
+func asInspection(i inspect.Inspection, err error) (Inspection, error) { return inspectionOf(i), err }
 
 // inspectionOf returns an inspection as the program sees it.
-func inspectionOf(i inspection) Inspection {
+func inspectionOf(i inspect.Inspection) Inspection {
 	var holders []Holder
 	for _, h := range i.Holders {
 		holders = append(holders, Holder{Owner: Owner(h.Owner), Label: h.Label, Note: h.Note, Count: h.Count, Write: h.Write, Kept: h.Kept})

@@ -45,7 +45,7 @@ func (l *latch) await(ctx context.Context, settings []request.Setting) error {
 	defer cancel()
 	w := &awaiter{latch: l, objectWait: objectWait{&l.synchronizer}, request: &r}
 	if err = w.wait(ctx); err != nil {
-		err = fault.Op(verb, l.names.Name, script.Explain(l.client.inspector.wrongKind(ctx, l.names, l.kind, err))...)
+		err = fault.Op(verb, l.names.Name, script.Explain(l.client.Inspector.WrongKind(ctx, l.names, l.kind, err))...)
 	} else if w.outcome != nil {
 		err = fault.Op(verb, l.names.Name, w.outcome)
 	}

@@ -98,7 +98,7 @@ func (l *leadership) begin(ctx context.Context, waits bool) error {
 			return errors.Join(fault.ErrNotAcquired, fault.ErrLost)
 		case !waits || !errors.Is(err, fault.ErrUnavailable) || !line.WorthWaiting(ctx, err):
 			e := l.election
-			err = e.client.inspector.wrongKind(ctx, e.names, keyspace.KindLock, err)
+			err = e.client.Inspector.WrongKind(ctx, e.names, keyspace.KindLock, err)
 			return errors.Join(script.Explain(err)...)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
+	"github.com/latchkey-go/latchkey/internal/engine/inspect"
 )
 
 // Locker is the interface of all locks, and what [NewMultiLock], [NewRedLock] and [SyncLocker]
@@ -188,12 +189,12 @@ func (l *baseLock) ForceUnlock(ctx context.Context) (bool, error) {
 	return forceUnlock(ctx, l.client, l.names, l.primitive.spec)
 }
 
-func (l *baseLock) inspect(ctx context.Context) (inspection, error) {
-	return l.client.inspector.inspect(ctx, l.names, l.spec.stored)
+func (l *baseLock) inspect(ctx context.Context) (inspect.Inspection, error) {
+	return l.client.Inspector.Inspect(ctx, l.names, l.spec.stored)
 }
 
-func (l *baseLock) look(ctx context.Context) (inspection, error) {
-	return l.client.inspector.look(ctx, l.names, l.spec.stored)
+func (l *baseLock) look(ctx context.Context) (inspect.Inspection, error) {
+	return l.client.Inspector.Look(ctx, l.names, l.spec.stored)
 }
 
 // SyncLocker makes a [sync.Locker] of a lock, for code that cannot handle errors. Its Lock waits

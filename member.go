@@ -6,14 +6,15 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
+	"github.com/latchkey-go/latchkey/internal/engine/inspect"
 )
 
 // member is a lock as a composite lock sees it: a lock of one key, or a composite lock itself.
 type member interface {
 	Name() string
 	acquire(ctx context.Context, verb string, waits bool, settings []request.Setting) (*hold.Handle, error)
-	inspect(ctx context.Context) (inspection, error)
-	look(ctx context.Context) (inspection, error) // without labels and notes
+	inspect(ctx context.Context) (inspect.Inspection, error)
+	look(ctx context.Context) (inspect.Inspection, error) // without labels and notes
 	forceUnlock(ctx context.Context, forceOne forceUnlocker) (bool, error)
 	fault() error                            // why it cannot be used, or nil
 	order() (key string, kind keyspace.Kind) // what members are ordered by
@@ -27,12 +28,12 @@ type forceUnlocker func(ctx context.Context, p *primitive) (bool, error)
 // single is a lock of one key as a member.
 type single struct{ *acquirable }
 
-func (s single) inspect(ctx context.Context) (inspection, error) {
-	return s.client.inspector.inspect(ctx, s.names, s.spec.stored)
+func (s single) inspect(ctx context.Context) (inspect.Inspection, error) {
+	return s.client.Inspector.Inspect(ctx, s.names, s.spec.stored)
 }
 
-func (s single) look(ctx context.Context) (inspection, error) {
-	return s.client.inspector.look(ctx, s.names, s.spec.stored)
+func (s single) look(ctx context.Context) (inspect.Inspection, error) {
+	return s.client.Inspector.Look(ctx, s.names, s.spec.stored)
 }
 
 func (s single) forceUnlock(ctx context.Context, forceOne forceUnlocker) (bool, error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/inspect"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -25,7 +26,7 @@ const (
 
 // object is a snapshot of one object. Object of the root explains the fields.
 type object struct {
-	inspection
+	inspect.Inspection
 
 	HolderCount int
 	Queued      int
@@ -49,7 +50,7 @@ func lookAtName(ctx context.Context, c *engine, name string) (object, error) {
 	if err != nil {
 		return object{}, fault.Op("object", name, err)
 	}
-	c.inspector.describe(ctx, 0, o.Holders)
+	c.Inspector.Describe(ctx, 0, o.Holders)
 	return o, nil
 }
 
@@ -173,7 +174,7 @@ func lookOnce(ctx context.Context, c *engine, names *keyspace.Keys) (object, err
 
 // readLook reads the reply of lua/look/objects.lua about one object.
 func readLook(names *keyspace.Keys, reply rueidis.RedisMessage) (object, error) {
-	o := object{inspection: inspection{Name: names.Name, Key: names.Key, Kind: keyspace.KindNone}}
+	o := object{Inspection: inspect.Inspection{Name: names.Name, Key: names.Key, Kind: keyspace.KindNone}}
 	if reply.IsNil() {
 		return o, nil
 	}
@@ -187,7 +188,7 @@ func readLook(names *keyspace.Keys, reply rueidis.RedisMessage) (object, error) 
 		numbers[i], each = parts[4+i].AsInt64()
 		err = errors.Join(err, each)
 	}
-	if err = errors.Join(err, o.readParts(parts)); err != nil {
+	if err = errors.Join(err, o.ReadParts(parts)); err != nil {
 		return o, err
 	}
 	o.HolderCount, o.Queued, o.Listeners = len(o.Holders), int(numbers[1]), int(numbers[2])

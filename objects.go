@@ -106,7 +106,7 @@ func QuotePattern(text string) string { return quotePattern(text) }
 // objectOf returns an object as the program sees it.
 func objectOf(o object) Object {
 	return Object{
-		Inspection: inspectionOf(o.inspection), HolderCount: o.HolderCount, Queued: o.Queued, Listeners: o.Listeners,
+		Inspection: inspectionOf(o.Inspection), HolderCount: o.HolderCount, Queued: o.Queued, Listeners: o.Listeners,
 		Available: o.Available, Total: o.Total, Count: o.Count,
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/inspect"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -171,11 +172,11 @@ func (w *walk) piece(ctx context.Context, m transport.Master, cursor string) ([]
 		return nil, "", errors.Join(script.ErrReply, err, err1, err2)
 	}
 	objects, err := look(ctx, c, m, w.namesOf(found))
-	holders := make([][]holder, len(objects))
+	holders := make([][]inspect.Holder, len(objects))
 	for i, o := range objects {
 		holders[i] = o.Holders
 	}
-	c.inspector.describe(ctx, walkTrust, holders...)
+	c.Inspector.Describe(ctx, walkTrust, holders...)
 	return objects, next, err
 }
 

@@ -8,6 +8,8 @@ import (
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/engine/connect"
 )
 
 // openFields says what Open does with each field of rueidis.ClientOption. A field that a new version adds needs
@@ -37,7 +39,7 @@ func TestOpen_decides_on_every_field(t *testing.T) {
 			require.True(t, known, "a field that Open does not know")
 			settings := rueidis.ClientOption{InitAddress: []string{"127.0.0.1:1"}}
 			fill(reflect.ValueOf(&settings).Elem().Field(i))
-			_, err := completed(settings)
+			_, err := connect.Completed(settings)
 			if fate != "refused" {
 				require.NotErrorIs(t, err, ErrInvalid)
 				return

@@ -32,7 +32,7 @@ func downgrade(ctx context.Context, h *hold.Handle) (*hold.Handle, error) {
 	defer o.lock.client.Done()
 	read, err := downgradeHold(ctx, s)
 	if err != nil {
-		return nil, fault.Op("downgrade", h.Name(), o.lock.client.inspector.wrongKind(ctx, o.lock.names, keyspace.KindRWLock, err))
+		return nil, fault.Op("downgrade", h.Name(), o.lock.client.Inspector.WrongKind(ctx, o.lock.names, keyspace.KindRWLock, err))
 	}
 	return read, nil
 }

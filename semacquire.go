@@ -37,7 +37,7 @@ func (s *semaphore) acquire(ctx context.Context, verb string, waits bool, n int,
 		err = each.try(ctx)
 	}
 	if err != nil {
-		err = fault.Op(verb, s.names.Name, script.Explain(s.client.inspector.wrongKind(ctx, s.names, s.kind, err))...)
+		err = fault.Op(verb, s.names.Name, script.Explain(s.client.Inspector.WrongKind(ctx, s.names, s.kind, err))...)
 	}
 	s.observeCall(r.Parent, report.Acquired, n, began, err)
 	return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/inspect"
 	"github.com/latchkey-go/latchkey/lua"
 )
 
@@ -130,7 +131,7 @@ func TestForcedReleaseChecksTheKind(t *testing.T) {
 		require.NoError(t, err)
 		store(t, c, append([]string{"HSET", names.Key}, content...)...)
 		before := c.engine.hash(t, names.Key)
-		for _, each := range evictions(c.engine, names, inspection{Kind: keyspace.KindLock, Holders: []holder{{Holder: identity.Holder{Owner: identity.Of(anOwner), Count: 1}}}}) {
+		for _, each := range evictions(c.engine, names, inspect.Inspection{Kind: keyspace.KindLock, Holders: []inspect.Holder{{Holder: identity.Holder{Owner: identity.Of(anOwner), Count: 1}}}}) {
 			require.Nil(t, c.engine.script(each.Cmd, each.Keys, each.Args...), "%q", content)
 		}
 		require.Equal(t, before, c.engine.hash(t, names.Key))

@@ -149,7 +149,7 @@ func (o *synchronizer) explain(ctx context.Context, a transport.Answer, err erro
 		_, sum, _ := strings.Cut(err.Error(), "LATCHKEY_RANGE ")
 		return []error{fault.Invalid("there would be %s permits, want at least 0 and at most %d", sum, request.MaxCount)}
 	case transport.HasCode(err, "WRONGTYPE"):
-		return []error{o.client.inspector.wrongKind(ctx, o.names, o.kind, err)}
+		return []error{o.client.Inspector.WrongKind(ctx, o.names, o.kind, err)}
 	}
 	return []error{err}
 }

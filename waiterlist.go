@@ -97,7 +97,7 @@ func readQueue(ctx context.Context, c *engine, names *keyspace.Keys, kind keyspa
 		read.Args = positions
 		a, err := c.Send(ctx, read)
 		if err != nil {
-			return 0, c.inspector.wrongKind(ctx, names, kind, err)
+			return 0, c.Inspector.WrongKind(ctx, names, kind, err)
 		}
 		page, size, err := readWaiters(a.Message)
 		all = append(all, page...)

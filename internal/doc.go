@@ -9,9 +9,11 @@
 //	base      | lease    | stamps of both clocks, leases and their bounds: how long the client can rely on a hold
 //	base      | request  | the options of one call, checked
 //	transport |          | sending commands to servers, and repeating them
+//	engine    | connect  | opening connections: addresses, settings, Sentinel, clusters, lazily
 //	engine    | core     | what the objects of a client share: settings, connections, lines, and the beginning and the end of calls
 //	engine    | hold     | the handle of a hold, the contexts for the work under it, and what else ends with it
 //	engine    | inbox    | the channel on which a client learns that it was granted a lock
+//	engine    | inspect  | what is stored under a name
 //	engine    | labels   | the label and the notes of a client, for people, on the server; those of other clients
 //	engine    | pubsub   | one connection for messages, and the channels that waiters listen to
 //	engine    | renewal  | the watchdog: when holds are renewed, and when they end

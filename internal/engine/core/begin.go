@@ -33,8 +33,8 @@ func (c *Parts) Send(ctx context.Context, each script.Call) (transport.Answer, e
 	return c.Sender.Call(ctx, c.Closing, each.Cmd, each.Keys, each.Args)
 }
 
-// Query is Send for a call that changes nothing, and that Close waits for.
-func (c *Parts) Query(ctx context.Context, each script.Call) (transport.Answer, error) {
+// query is Send for a call that changes nothing, and that Close waits for.
+func (c *Parts) query(ctx context.Context, each script.Call) (transport.Answer, error) {
 	if err := c.Begin(ctx); err != nil {
 		return transport.Answer{}, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/inbox"
+	"github.com/latchkey-go/latchkey/internal/engine/inspect"
 	"github.com/latchkey-go/latchkey/internal/engine/labels"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
@@ -50,6 +51,7 @@ type Parts struct {
 	Reporter       *report.Reporter
 	Record         *labels.Record
 	Labels         *labels.Known
+	Inspector      *inspect.Inspector
 
 	Publish    string // the command that publishes
 	TokenFloor string // '1' if tokens follow the clock
@@ -109,6 +111,7 @@ func New(client rueidis.Client, config Config, r *report.Reporter, topology *tra
 	c.Notifier.Unclaimed = c.Inbox.Unclaimed
 	c.Record = labels.NewRecord(c.labelConfig())
 	c.Labels = labels.NewKnown(c.Record)
+	c.Inspector = &inspect.Inspector{Query: c.query, Labels: c.Labels}
 	return c, nil
 }
 

@@ -1,4 +1,4 @@
-package latchkey
+package connect
 
 import (
 	"cmp"
@@ -22,8 +22,8 @@ const (
 // and replies of locks have a few hundred bytes. The default of rueidis is eight times as large.
 const connBuffer = 64 << 10
 
-// completed checks the caller's settings and adds what locks need.
-func completed(settings rueidis.ClientOption) (rueidis.ClientOption, error) {
+// Completed checks the caller's settings and adds what locks need.
+func Completed(settings rueidis.ClientOption) (rueidis.ClientOption, error) {
 	if len(settings.InitAddress) == 0 || slices.Contains(settings.InitAddress, "") {
 		return settings, fault.Invalid("ClientOption.InitAddress names no server; want host:port")
 	}

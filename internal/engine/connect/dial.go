@@ -1,4 +1,5 @@
-package latchkey
+// Package connect opens the connections of a client: to a single server, to a cluster, by Sentinel, or with the first command.
+package connect
 
 import (
 	"cmp"
@@ -12,8 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// connectConfig is what matters of the options of a client for its connections.
-type connectConfig struct {
+// Config is what matters of the options of a client for its connections.
+type Config struct {
 	Name          string // of the server, in errors
 	Label         string // of the client, or "" if the connections shall have no names
 	AddressMapper func(addr string) string
@@ -22,9 +23,9 @@ type connectConfig struct {
 	Waits         bool // the server must know WAIT
 }
 
-// connect makes a rueidis client with known connections. Unless it is lazy, it has dialed.
-func connect(ctx context.Context, settings rueidis.ClientOption, config connectConfig) (rueidis.Client, *transport.Topology, error) {
-	settings, err := completed(settings)
+// Connect makes a rueidis client with known connections. Unless it is lazy, it has dialed.
+func Connect(ctx context.Context, settings rueidis.ClientOption, config Config) (rueidis.Client, *transport.Topology, error) {
+	settings, err := Completed(settings)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,4 +1,5 @@
-package latchkey
+// Package inspect reads what is stored under a name, and says what it is.
+package inspect
 
 import (
 	"cmp"
@@ -19,26 +20,26 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// inspection is what Redis stored under one name at one moment. Inspection of the root explains the fields.
-type inspection struct {
+// Inspection is what Redis stored under one name at one moment. Inspection of the root explains the fields.
+type Inspection struct {
 	Name    string
 	Key     string
 	Kind    keyspace.Kind
 	What    string
 	TTL     time.Duration
-	Holders []holder
+	Holders []Holder
 	Token   int64
 }
 
-// holder is an owner that holds a lock, with what people call its client and the hold.
-type holder struct {
+// Holder is an owner that holds a lock, with what people call its client and the hold.
+type Holder struct {
 	identity.Holder
 
 	Label, Note string
 }
 
 // Locked reports whether the name is a lock that is held.
-func (i inspection) Locked() bool {
+func (i Inspection) Locked() bool {
 	switch i.Kind {
 	case keyspace.KindMutex, keyspace.KindLock, keyspace.KindRWLock, keyspace.KindMulti, keyspace.KindRed:
 		return true
@@ -46,28 +47,28 @@ func (i inspection) Locked() bool {
 	return false
 }
 
-// inspector finds out what is stored under a name.
-type inspector struct {
-	query  func(context.Context, script.Call) (transport.Answer, error) // sends what changes nothing
-	labels *labels.Known
+// Inspector finds out what is stored under a name.
+type Inspector struct {
+	Query  func(context.Context, script.Call) (transport.Answer, error) // sends what changes nothing
+	Labels *labels.Known
 }
 
-// inspect returns what is stored under a name, with the labels and notes of the holders. It returns an error if that
+// Inspect returns what is stored under a name, with the labels and notes of the holders. It returns an error if that
 // is another kind of lock than want, unless that is "".
-func (n *inspector) inspect(ctx context.Context, names *keyspace.Keys, want keyspace.Kind) (inspection, error) {
-	i, err := n.look(ctx, names, want)
+func (n *Inspector) Inspect(ctx context.Context, names *keyspace.Keys, want keyspace.Kind) (Inspection, error) {
+	i, err := n.Look(ctx, names, want)
 	if err == nil {
-		n.describe(ctx, 0, i.Holders)
+		n.Describe(ctx, 0, i.Holders)
 	}
 	return i, err
 }
 
-// look is inspect without labels and notes.
-func (n *inspector) look(ctx context.Context, names *keyspace.Keys, want keyspace.Kind) (inspection, error) {
+// Look is inspect without labels and notes.
+func (n *Inspector) Look(ctx context.Context, names *keyspace.Keys, want keyspace.Kind) (Inspection, error) {
 	if names.Invalid != nil {
-		return inspection{}, fault.Op("inspect", names.Name, names.Invalid)
+		return Inspection{}, fault.Op("inspect", names.Name, names.Invalid)
 	}
-	i, err := n.find(ctx, names, "")
+	i, err := n.Find(ctx, names, "")
 	if err == nil && want != "" && i.Kind != keyspace.KindNone && i.Kind != want {
 		err = fault.WrongKind(keyspace.Noun(want), i.What, nil)
 	}
@@ -77,9 +78,9 @@ func (n *inspector) look(ctx context.Context, names *keyspace.Keys, want keyspac
 	return i, nil
 }
 
-// describe adds labels and notes to holders.
-func (n *inspector) describe(ctx context.Context, trust time.Duration, lists ...[]holder) {
-	labels.DescribeEach(ctx, n.labels, trust, lists, func(h holder) identity.Owner { return h.Owner }, func(h *holder, d labels.Description) {
+// Describe adds labels and notes to holders.
+func (n *Inspector) Describe(ctx context.Context, trust time.Duration, lists ...[]Holder) {
+	labels.DescribeEach(ctx, n.Labels, trust, lists, func(h Holder) identity.Owner { return h.Owner }, func(h *Holder, d labels.Description) {
 		h.Label = d.Label
 		if !h.Kept { // the hold is over: its client's note may be older, or about another hold
 			h.Note = d.Note
@@ -87,11 +88,11 @@ func (n *inspector) describe(ctx context.Context, trust time.Duration, lists ...
 	})
 }
 
-// find returns what is stored under a name. With "1" for onlyMaster, and not "", only a server that accepts writes may
+// Find returns what is stored under a name. With "1" for onlyMaster, and not "", only a server that accepts writes may
 // reply that the name is free.
-func (n *inspector) find(ctx context.Context, names *keyspace.Keys, onlyMaster string) (inspection, error) {
-	i := inspection{Name: names.Name, Key: names.Key}
-	a, err := n.query(ctx, script.NewCall(script.Inspect, []string{names.Key, names.Token()}, onlyMaster))
+func (n *Inspector) Find(ctx context.Context, names *keyspace.Keys, onlyMaster string) (Inspection, error) {
+	i := Inspection{Name: names.Name, Key: names.Key}
+	a, err := n.Query(ctx, script.NewCall(script.Inspect, []string{names.Key, names.Token()}, onlyMaster))
 	if err != nil {
 		return i, err
 	}
@@ -104,9 +105,9 @@ func (n *inspector) find(ctx context.Context, names *keyspace.Keys, onlyMaster s
 
 // kindOfNumber returns KindSemaphore or KindLatch if the keys next to a number show it, else
 // KindNumber.
-func (n *inspector) kindOfNumber(ctx context.Context, key string) keyspace.Kind {
+func (n *Inspector) kindOfNumber(ctx context.Context, key string) keyspace.Kind {
 	tag := keyspace.Tag(key)
-	a, err := n.query(ctx, script.NewCall(script.InspectNumber, []string{keyspace.LatchKey(tag), keyspace.TotalKey(tag), keyspace.PermitIDsKey(key), keyspace.NumberKindKey(key)}))
+	a, err := n.Query(ctx, script.NewCall(script.InspectNumber, []string{keyspace.LatchKey(tag), keyspace.TotalKey(tag), keyspace.PermitIDsKey(key), keyspace.NumberKindKey(key)}))
 	if err != nil {
 		return keyspace.KindNumber
 	}
@@ -115,16 +116,16 @@ func (n *inspector) kindOfNumber(ctx context.Context, key string) keyspace.Kind 
 }
 
 // read parses the reply of lua/look/inspect.lua.
-func (i *inspection) read(reply rueidis.RedisMessage) error {
+func (i *Inspection) read(reply rueidis.RedisMessage) error {
 	parts, err := reply.ToArray()
 	if err != nil || len(parts) != 4 {
 		return errors.Join(script.ErrReply, err)
 	}
-	return i.readParts(parts)
+	return i.ReadParts(parts)
 }
 
-// readParts reads the type, the remaining ms, the token and the content.
-func (i *inspection) readParts(parts []rueidis.RedisMessage) error {
+// ReadParts reads the type, the remaining ms, the token and the content.
+func (i *Inspection) ReadParts(parts []rueidis.RedisMessage) error {
 	redisType, err1 := parts[0].ToString()
 	ttl, err2 := parts[1].AsInt64()
 	content, err3 := parts[3].AsStrSlice()
@@ -140,7 +141,7 @@ func (i *inspection) readParts(parts []rueidis.RedisMessage) error {
 }
 
 // recognize determines the kind of the key, by the rule in internal/base/keyspace/shape.go.
-func (i *inspection) recognize(redisType string, content []string) {
+func (i *Inspection) recognize(redisType string, content []string) {
 	expires := i.TTL != lease.NoExpiry
 	i.Kind = keyspace.KindUnknown
 	switch {
@@ -153,23 +154,23 @@ func (i *inspection) recognize(redisType string, content []string) {
 		var holders []identity.Holder
 		i.Kind, holders = keyspace.HashShape(content)
 		for _, h := range holders {
-			i.Holders = append(i.Holders, holder{Holder: h})
+			i.Holders = append(i.Holders, Holder{Holder: h})
 		}
 	case redisType != "string" || len(content) != 1:
 	case keyspace.IsNumber(content[0]):
 		i.Kind = keyspace.KindNumber
 	case keyspace.IsToken(content[0], expires):
-		i.Kind, i.Holders = keyspace.KindMutex, []holder{{Holder: identity.ReadHolder(content[0], 1, false)}}
+		i.Kind, i.Holders = keyspace.KindMutex, []Holder{{Holder: identity.ReadHolder(content[0], 1, false)}}
 	}
-	slices.SortFunc(i.Holders, func(a, b holder) int { return strings.Compare(a.Owner.String(), b.Owner.String()) })
+	slices.SortFunc(i.Holders, func(a, b Holder) int { return strings.Compare(a.Owner.String(), b.Owner.String()) })
 	if i.What = keyspace.Noun(i.Kind); i.What == "" {
 		i.What = keyspace.ForeignNoun(redisType, expires, content)
 	}
 }
 
-// wrongKind replaces the server's error about the type of a key by an ErrWrongKind that says what
+// WrongKind replaces the server's error about the type of a key by an ErrWrongKind that says what
 // is there. Any other error stays as it is.
-func (n *inspector) wrongKind(ctx context.Context, names *keyspace.Keys, want keyspace.Kind, err error) error {
+func (n *Inspector) WrongKind(ctx context.Context, names *keyspace.Keys, want keyspace.Kind, err error) error {
 	if !transport.HasCode(err, "WRONGTYPE") || errors.Is(err, fault.ErrWrongKind) {
 		return err
 	}
@@ -178,7 +179,7 @@ func (n *inspector) wrongKind(ctx context.Context, names *keyspace.Keys, want ke
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*transport.LongPause)
 	defer cancel()
-	i, failed := n.find(ctx, names, "")
+	i, failed := n.Find(ctx, names, "")
 	number := want == keyspace.KindSemaphore || want == keyspace.KindLatch
 	if failed == nil && (i.Kind == want || i.Kind == keyspace.KindNumber && number) {
 		return fault.OtherKind(keyspace.Noun(want)+", but a key that belongs to it holds something else", err)

@@ -1,4 +1,4 @@
-package latchkey
+package connect
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 )
 
 // lazily is connect without dialing.
-func lazily(settings rueidis.ClientOption, config connectConfig) (rueidis.Client, *transport.Topology, error) {
+func lazily(settings rueidis.ClientOption, config Config) (rueidis.Client, *transport.Topology, error) {
 	if settings.Sentinel.MasterSet == "" && len(settings.InitAddress) > 1 {
 		return nil, nil, fault.Invalid("Options.LazyConnect is for single servers and Sentinel; there are %d addresses and no master_set",
 			len(settings.InitAddress))

@@ -1,4 +1,4 @@
-package latchkey
+package connect
 
 import (
 	"maps"
@@ -23,16 +23,16 @@ var urlParameters = map[string]bool{
 // urlForm is the form of a URL that errors suggest.
 const urlForm = "want redis://host:port"
 
-// parseURL accepts what rueidis accepts, but refuses what rueidis would misread or
+// ParseURL accepts what rueidis accepts, but refuses what rueidis would misread or
 // ignore.
-func parseURL(rawURL string) (rueidis.ClientOption, error) {
+func ParseURL(rawURL string) (rueidis.ClientOption, error) {
 	u, err := url.Parse(rawURL)
 	switch {
 	case secretCutOff(rawURL):
 		return rueidis.ClientOption{}, fault.Invalid("the URL of the server has a character in its password that ends the password; " +
 			"percent-encode it: / is %%2F, # is %%23, ? is %%3F, %% is %%25")
 	case !strings.Contains(rawURL, "://"):
-		return rueidis.ClientOption{}, fault.Invalid("%q is not the URL of a server; %s", redacted(rawURL), urlForm)
+		return rueidis.ClientOption{}, fault.Invalid("%q is not the URL of a server; %s", Redacted(rawURL), urlForm)
 	case err != nil && strings.Contains(rawURL, "@"):
 		return rueidis.ClientOption{}, fault.Invalid("the URL of the server cannot be parsed; percent-encode what is special in its password "+
 			"(%% is %%25, / is %%2F, # is %%23); %s", urlForm)
@@ -40,14 +40,14 @@ func parseURL(rawURL string) (rueidis.ClientOption, error) {
 		return rueidis.ClientOption{}, fault.Invalid("the URL of the server cannot be parsed; %s", urlForm)
 	}
 	if problem := urlFault(u); problem != "" {
-		return rueidis.ClientOption{}, fault.Invalid("the URL %q %s", redacted(rawURL), problem)
+		return rueidis.ClientOption{}, fault.Invalid("the URL %q %s", Redacted(rawURL), problem)
 	}
 	if u.Scheme != "unix" {
 		u.Path = strings.TrimSuffix(u.Path, "/")
 	}
 	settings, err := rueidis.ParseURL(u.String())
 	if err != nil {
-		return settings, fault.Invalid("the URL %q: %s", redacted(rawURL), strings.TrimPrefix(err.Error(), "redis: "))
+		return settings, fault.Invalid("the URL %q: %s", Redacted(rawURL), strings.TrimPrefix(err.Error(), "redis: "))
 	}
 
 	return settings, nil
@@ -135,9 +135,9 @@ func parameterFault(u *url.URL, query url.Values) string {
 	return ""
 }
 
-// redacted returns a URL without its password and without unknown parameters, for error
+// Redacted returns a URL without its password and without unknown parameters, for error
 // messages.
-func redacted(rawURL string) string {
+func Redacted(rawURL string) string {
 	u, err := url.Parse(rawURL)
 	switch {
 	case err != nil && !strings.ContainsAny(rawURL, "@?"):
