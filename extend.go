@@ -97,3 +97,21 @@ func (s *holdState) extended(d time.Duration) error {
 	}
 	return fault.Op("extend", o.lock.Name(), fault.NotHeld(err))
 }
+
+// mayDowngrade checks that the hold is the only one, so that a hold that reads may take its place. sendMu is held.
+func (s *holdState) mayDowngrade() error {
+	o := s.ownership
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case s.errLocked() != nil:
+		return fault.NotHeld(s.errLocked())
+	case o.valid() <= 0:
+		return errors.Join(fault.ErrNotHeld, fault.ErrLost)
+	case o.keptAfter(0) > 0:
+		return fault.Invalid("the hold cannot be downgraded before its AtLeast is over")
+	case o.holds.count > 1:
+		return fault.Invalid("the write lock is held %d times, and only the last hold can be downgraded", o.holds.count)
+	}
+	return nil
+}

@@ -24,3 +24,10 @@ func (o *ownership) fixLease(sent lease.Stamp, lease time.Duration, shorter bool
 	}
 	o.plan()
 }
+
+// endedBecause says why the first hold is over, or is nil.
+func (o *ownership) endedBecause() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.holds.first.errLocked()
+}

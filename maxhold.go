@@ -1,6 +1,10 @@
 package latchkey
 
-import "github.com/latchkey-go/latchkey/internal/base/fault"
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
+)
 
 // limitReached ends a re-entry at its own limit, and takes it off the server's count in the
 // background. The outer hold goes on.
@@ -29,4 +33,13 @@ func (o *ownership) endLimited() {
 	for _, s := range past {
 		s.limitReached()
 	}
+}
+
+// untilMaxHold is how long the hold may last at most: until its own limit or that of the outermost hold.
+func (s *holdState) untilMaxHold() time.Duration {
+	o := s.ownership
+	now := o.lock.client.Clock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return min(s.limit.Valid(now), o.lease.Limit.Left(now))
 }

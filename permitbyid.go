@@ -134,10 +134,10 @@ func (s *permitPool) setLease(ctx context.Context, id string, d time.Duration) e
 
 // setOwnLease sets the lease of a permit of this client, and ends its renewal.
 func (s *permitPool) setOwnLease(ctx context.Context, verb string, o *ownership, d time.Duration, ms string) error {
-	if err := o.sendMu.Lock(ctx); err != nil {
+	if err := o.SendMu().Lock(ctx); err != nil {
 		return fault.Op(verb, s.names.Name, transport.Unavailable(fault.ContextError(ctx)))
 	}
-	defer o.sendMu.Unlock()
+	defer o.SendMu().Unlock()
 	o.fixLease(s.client.Clock(), min(d, lease.Permanent), true)
 	sent, end, err := s.update(ctx, verb, o.wire, ms)
 	switch lease := min(d, end, lease.Permanent); {
@@ -147,9 +147,7 @@ func (s *permitPool) setOwnLease(ctx context.Context, verb string, o *ownership,
 	case errors.Is(err, fault.ErrNotHeld):
 		o.lose(fault.ErrLost, "the permit was gone when its lease was set")
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if lost := o.holds.first.errLocked(); err == nil && lost != nil {
+	if lost := o.endedBecause(); err == nil && lost != nil {
 		return fault.Op(verb, s.names.Name, fault.ErrNotHeld, lost)
 	}
 	return err

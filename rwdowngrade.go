@@ -49,9 +49,9 @@ func downgradeHold(ctx context.Context, s *holdState) (*hold.Handle, error) {
 			}
 			return nil, o.releaseFailed(transport.Answer{}, transport.Unavailable(transport.ErrSilent))
 		}
-		defer each.sendMu.Unlock()
+		defer each.SendMu().Unlock()
 	}
-	if err := mayDowngrade(s); err != nil {
+	if err := s.mayDowngrade(); err != nil {
 		return nil, err
 	}
 	r, err := readRequest(s)
@@ -91,32 +91,10 @@ func downgradeAnswered(s *holdState, a *acquisition, ans transport.Answer, err e
 	return read, err
 }
 
-// mayDowngrade checks that the hold is the only one. sendMu is held.
-func mayDowngrade(s *holdState) error {
-	o := s.ownership
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	switch {
-	case s.errLocked() != nil:
-		return fault.NotHeld(s.errLocked())
-	case o.valid() <= 0:
-		return errors.Join(fault.ErrNotHeld, fault.ErrLost)
-	case o.keptAfter(0) > 0:
-		return fault.Invalid("the hold cannot be downgraded before its AtLeast is over")
-	case o.holds.count > 1:
-		return fault.Invalid("the write lock is held %d times, and only the last hold can be downgraded", o.holds.count)
-	}
-	return nil
-}
-
 // readRequest returns the request for the read hold. The rest of the write hold's limit still applies to it.
 func readRequest(s *holdState) (request.Request, error) {
 	o := s.ownership
-	now := o.lock.client.Clock()
-	left := s.limit.Valid(now)
-	o.mu.Lock()
-	left = min(left, o.lease.Limit.Left(now))
-	o.mu.Unlock()
+	left := s.untilMaxHold()
 	limit := request.Setting{Kind: request.MaxHold, D: max(left, lease.Shortest)}
 	if left == async.NoDeadline { // as of a hold with a fixed lease
 		limit = request.Setting{Kind: request.OfClient, D: o.lock.client.Config.MaxHold}
