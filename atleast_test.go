@@ -23,22 +23,22 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 			lock := newAcquirable(c.engine, lockSpec, uniqueName(t, c))
 			o := c.engine.registry.fresh(&lock.primitive)
 			o.phase, o.holds.cause, o.keptUntil = over, cause, lease.NewBound(time.Minute, c.engine.Clock())
-			c.engine.script(script.LockAcquire, lock.names.Queued(), o.wire, "90000")
+			runScript(c.engine, script.LockAcquire, lock.names.Queued(), o.wire, "90000")
 			owed := o.lastRelease()
 			require.Equal(t, transport.Answered, owed.Undo(context.Background(), nil))
-			left := c.engine.pttl(t, lock.names.Key)
+			left := pttlOf(c.engine, t, lock.names.Key)
 			if cause == nil {
 				require.Equal(t, int64(-2), left)
 				return
 			}
-			require.Equal(t, map[string]string{o.wire + identity.KeptSuffix: "1"}, c.engine.hash(t, lock.names.Key))
+			require.Equal(t, map[string]string{o.wire + identity.KeptSuffix: "1"}, hashOf(c.engine, t, lock.names.Key))
 			require.InDelta(t, 60000, left, 5000)
 
 			owed.kept.D = 0 // it is over
-			c.engine.script(script.LockRelease, lock.names.Queued(), o.wire+identity.KeptSuffix, lock.names.Channel)
-			c.engine.script(script.LockAcquire, lock.names.Queued(), o.wire, "90000")
+			runScript(c.engine, script.LockRelease, lock.names.Queued(), o.wire+identity.KeptSuffix, lock.names.Channel)
+			runScript(c.engine, script.LockAcquire, lock.names.Queued(), o.wire, "90000")
 			require.Equal(t, transport.Answered, owed.Undo(context.Background(), nil))
-			require.Equal(t, int64(-2), c.engine.pttl(t, lock.names.Key))
+			require.Equal(t, int64(-2), pttlOf(c.engine, t, lock.names.Key))
 		})
 	}
 }

@@ -24,7 +24,7 @@ func TestWaitQueues_vanish_when_unused(t *testing.T) {
 		require.NoError(t, err)
 		owned = append(owned, weak.Make(ownershipOf(h)))
 		require.NoError(t, h.Unlock(context.Background()))
-		require.Nil(t, c.engine.Lines.Known(lock.lineKey()))
+		require.Nil(t, c.engine.Lines.Known(lock.inside.lineKey()))
 	}
 	require.Empty(t, c.engine.registry.all())
 	require.Empty(t, c.engine.Lines.Held())

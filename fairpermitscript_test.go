@@ -60,7 +60,7 @@ func (s fairPermitScripts) entry(n int) string {
 }
 
 func (s fairPermitScripts) acquire(entry, stale, ticket, grant string) any {
-	return s.c.engine.script(script.PermitAcquire, s.lock.names.FairPermitKeys(), entry, "30000", stale, ticket, grant, "",
+	return runScript(s.c.engine, script.PermitAcquire, s.lock.names.FairPermitKeys(), entry, "30000", stale, ticket, grant, "",
 		"PUBLISH", s.lock.names.Channel, "latchkey:{", "}", "0", identity.RawID(entry[len(semClient)+1:])[:identity.GroupIndex])
 }
 
@@ -78,7 +78,7 @@ func (s fairPermitScripts) leave(id, entry string) any {
 	if id != "" {
 		id = identity.RawID(id)
 	}
-	return s.c.engine.script(script.PermitLeave, s.lock.names.FairPermitKeys(), s.serving(id, entry, "")...)
+	return runScript(s.c.engine, script.PermitLeave, s.lock.names.FairPermitKeys(), s.serving(id, entry, "")...)
 }
 
 func (s fairPermitScripts) held() int { return len(s.state().ids) }

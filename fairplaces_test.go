@@ -191,7 +191,7 @@ func TestFairScripts_notes_of_a_leaver_expire(t *testing.T) {
 		s.do("ZADD", k[2], strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10), owner)
 	}
 	s.release("44444444-4444-4444-8444-444444444444:450", 0, "1")
-	require.Positive(t, s.c.engine.pttl(t, k[3]))
+	require.Positive(t, pttlOf(s.c.engine, t, k[3]))
 }
 
 // The key of the tokens has a wrong type. An attempt that finds this changes nothing else: nobody enters, and nobody

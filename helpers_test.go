@@ -45,9 +45,9 @@ func uniqueName(t *testing.T, c *Client) string {
 	return t.Name() + ":" + c.ID()
 }
 
-// script runs a script once and returns the reply as a Go value: nil, an int64, a
+// runScript runs a script once and returns the reply as a Go value: nil, an int64, a
 // string, or an error.
-func (c *engine) script(cmd transport.Command, keys []string, args ...string) any {
+func runScript(c *engine, cmd transport.Command, keys []string, args ...string) any {
 	reply := cmd.Send(context.Background(), c.Rueidis, keys, args)
 	if err := reply.Error(); err != nil {
 		if rueidis.IsRedisNil(err) {
@@ -62,15 +62,15 @@ func (c *engine) script(cmd transport.Command, keys []string, args ...string) an
 	return value
 }
 
-// hash returns the fields of a lock.
-func (c *engine) hash(t *testing.T, key string) map[string]string {
+// hashOf returns the fields of a lock.
+func hashOf(c *engine, t *testing.T, key string) map[string]string {
 	t.Helper()
 	m, err := c.Rueidis.Do(context.Background(), c.Rueidis.B().Hgetall().Key(key).Build()).AsStrMap()
 	require.NoError(t, err)
 	return m
 }
 
-func (c *engine) pttl(t *testing.T, key string) int64 {
+func pttlOf(c *engine, t *testing.T, key string) int64 {
 	t.Helper()
 	ms, err := c.Rueidis.Do(context.Background(), c.Rueidis.B().Pttl().Key(key).Build()).AsInt64()
 	require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/base/request"
 )
@@ -62,10 +63,10 @@ func TestHolds_end_together(t *testing.T) {
 	for _, h := range []*holdState{&s.first, inner, leaver} {
 		h.OnEnd(func(error) { ended++ })
 	}
-	s.clear(ErrLost).End(ErrLost)
+	s.clear(fault.ErrLost).End(fault.ErrLost)
 	require.Equal(t, 3, ended)
 	for _, h := range []*holdState{&s.first, inner, leaver} {
-		require.Equal(t, ErrLost, h.Cause(), "also one whose release is not answered")
+		require.Equal(t, fault.ErrLost, h.Cause(), "also one whose release is not answered")
 	}
 	require.NoError(t, gone.Cause(), "what was released is not lost")
 	require.Zero(t, s.count)

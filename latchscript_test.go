@@ -42,7 +42,7 @@ func (s latchScripts) dump() string {
 	count, _ := s.do("GET", s.l.names.Key).ToString()
 	done, err := s.do("SMEMBERS", s.l.done).AsStrSlice()
 	require.NoError(s.t, err)
-	return fmt.Sprint(count, s.l.client.hash(s.t, s.l.state), done)
+	return fmt.Sprint(count, hashOf(s.l.client, s.t, s.l.state), done)
 }
 
 // op returns the number of a new operation, and the keys to send it with; the last is its record.
@@ -53,9 +53,9 @@ func (s latchScripts) op() (number string, keys []string) {
 
 func (s latchScripts) twice(cmd transport.Command, keys []string, args ...string) any {
 	s.t.Helper()
-	first := withoutTime(s.l.client.script(cmd, keys, args...))
+	first := withoutTime(runScript(s.l.client, cmd, keys, args...))
 	state := s.dump()
-	require.Equal(s.t, first, withoutTime(s.l.client.script(cmd, keys, args...)), "the same command, sent twice")
+	require.Equal(s.t, first, withoutTime(runScript(s.l.client, cmd, keys, args...)), "the same command, sent twice")
 	require.Equal(s.t, state, s.dump(), "the second time changes nothing")
 	return first
 }
@@ -125,8 +125,8 @@ func TestLatchScripts_a_round(t *testing.T) {
 	require.Equal(t, int64(0), s.down(round, 7, ""), "more than is left")
 	require.Equal(t, round, s.is("open"))
 	require.Equal(t, int64(0), s.down(round, 1, ""), "harmless")
-	require.Equal(t, int64(-2), s.l.client.pttl(t, s.l.names.Key), "Redisson's key is gone")
-	require.Equal(t, int64(-1), s.l.client.pttl(t, s.l.state), "who comes late passes")
+	require.Equal(t, int64(-2), pttlOf(s.l.client, t, s.l.names.Key), "Redisson's key is gone")
+	require.Equal(t, int64(-1), pttlOf(s.l.client, t, s.l.state), "who comes late passes")
 
 	require.Equal(t, int64(1), s.set(round, 1, ""))
 	next := s.is("closed")
@@ -157,7 +157,7 @@ func TestLatchScripts_late_copies(t *testing.T) {
 		&script.LatchCount:  {old, round, "1", "", "PUBLISH", s.l.names.Channel},
 		&script.LatchDelete: {old, round, "PUBLISH", s.l.names.Channel},
 	} {
-		reply, is := s.l.client.script(*cmd, keys, args...).(error)
+		reply, is := runScript(s.l.client, *cmd, keys, args...).(error)
 		require.True(t, is && transport.HasCode(reply, "LATCHKEY_PAST"), "%v", reply)
 	}
 	require.Equal(t, before, s.dump())
@@ -169,15 +169,15 @@ func TestLatchScripts_participants_count_once_in_a_round(t *testing.T) {
 	round := s.is("closed")
 	require.Equal(t, int64(1), s.down(round, 1, "a"))
 	require.Equal(t, int64(1), s.down(round, 1, "a"), "another call of the same")
-	require.InDelta(t, 660000, s.l.client.pttl(t, s.l.done), 4000, "longer than the round")
+	require.InDelta(t, 660000, pttlOf(s.l.client, t, s.l.done), 4000, "longer than the round")
 	require.Equal(t, int64(0), s.down(round, 1, "b"))
-	require.Equal(t, int64(-2), s.l.client.pttl(t, s.l.done))
+	require.Equal(t, int64(-2), pttlOf(s.l.client, t, s.l.done))
 	require.Equal(t, int64(1), s.set(round, 2, ""))
 	require.Equal(t, int64(0), s.down(round, 1, "b"), "late")
 	round = s.is("closed")
 	require.Equal(t, int64(1), s.down(round, 1, "b"))
 	require.Equal(t, int64(1), s.remove(round))
-	require.Equal(t, int64(-2), s.l.client.pttl(t, s.l.done))
+	require.Equal(t, int64(-2), pttlOf(s.l.client, t, s.l.done))
 }
 
 func TestLatchScripts_deletion(t *testing.T) {
@@ -189,14 +189,14 @@ func TestLatchScripts_deletion(t *testing.T) {
 	require.Equal(t, int64(-1), s.remove("7"), "another round")
 	require.Equal(t, int64(1), s.remove(round))
 	require.Equal(t, int64(0), s.remove(round))
-	require.Equal(t, int64(-2), s.l.client.pttl(t, s.l.names.Key))
-	require.InDelta(t, 600000, s.l.client.pttl(t, s.l.state), 4000, "awaiters find out")
+	require.Equal(t, int64(-2), pttlOf(s.l.client, t, s.l.names.Key))
+	require.InDelta(t, 600000, pttlOf(s.l.client, t, s.l.state), 4000, "awaiters find out")
 	s.is("gone", round)
 	require.Equal(t, int64(-1), s.down(round, 1, ""))
 	require.Equal(t, round, s.is("unset"))
 
 	require.Equal(t, int64(1), s.set(round, 1, ""))
-	require.Equal(t, int64(-1), s.l.client.pttl(t, s.l.state))
+	require.Equal(t, int64(-1), pttlOf(s.l.client, t, s.l.state))
 	s.is("gone", round)
 	second := s.is("closed")
 	require.Equal(t, int64(0), s.down(second, 1, ""))
@@ -209,8 +209,8 @@ func TestLatchScripts_expiry(t *testing.T) {
 	s := newLatchScripts(t)
 	require.Equal(t, int64(1), s.set("0", 2, "60000"))
 	round := s.is("closed")
-	require.InDelta(t, 60000, s.l.client.pttl(t, s.l.names.Key), 4000)
-	require.InDelta(t, 660000, s.l.client.pttl(t, s.l.state), 4000)
+	require.InDelta(t, 60000, pttlOf(s.l.client, t, s.l.names.Key), 4000)
+	require.InDelta(t, 660000, pttlOf(s.l.client, t, s.l.state), 4000)
 	s.do("DEL", s.l.names.Key)
 	s.do("HSET", s.l.state, "until", "1000") // its time is over
 	require.Equal(t, round, s.is("expired"))
@@ -222,7 +222,7 @@ func TestLatchScripts_expiry(t *testing.T) {
 
 	require.Equal(t, int64(1), s.set(round, 1, "60000"))
 	require.Equal(t, int64(0), s.down("", 1, ""))
-	require.InDelta(t, 660000, s.l.client.pttl(t, s.l.state), 4000)
+	require.InDelta(t, 660000, pttlOf(s.l.client, t, s.l.state), 4000)
 	s.do("HSET", s.l.state, "until", "1000")
 	s.is("open")
 }
@@ -259,7 +259,7 @@ func TestLatchScripts_Redisson(t *testing.T) {
 	require.Equal(t, int64(1), s.remove(second))
 	s.do("SET", s.l.names.Key, "1")
 	require.Equal(t, int64(0), s.down("", 1, "a"), "a new round")
-	require.Equal(t, int64(-1), s.l.client.pttl(t, s.l.state), "the deleted one no longer counts")
+	require.Equal(t, int64(-1), pttlOf(s.l.client, t, s.l.state), "the deleted one no longer counts")
 
 	s.do("DEL", s.l.state)
 	s.do("SET", s.l.names.Key, "0")
@@ -345,7 +345,7 @@ func TestLatchScripts_other_kinds_are_left_alone(t *testing.T) {
 				reply, is := try().(error)
 				require.True(t, is && transport.HasCode(reply, "WRONGTYPE"), "%v", reply)
 			}
-			require.Equal(t, int64(-2), s.l.client.pttl(t, s.l.state))
+			require.Equal(t, int64(-2), pttlOf(s.l.client, t, s.l.state))
 		})
 	}
 }

@@ -28,7 +28,6 @@ type Locker interface {
 	HoldFrom(ctx context.Context) *Hold
 
 	self() member // the lock itself, without a type that embeds it
-	acquire(ctx context.Context, verb string, waits bool, settings []request.Setting) (*hold.Handle, error)
 }
 
 // membersOf returns locks as members of several. An element is nil for a lock that is nil or embeds nil.
@@ -47,16 +46,19 @@ func memberOf(l Locker) (m member) {
 }
 
 // baseLock is what all locks of one key have in common.
-type baseLock struct{ acquirable }
+type baseLock struct{ inside acquirable }
 
 func newBaseLock(c *engine, s *acquireSpec, name string) *baseLock {
 	return &baseLock{*newAcquirable(c, s, name)}
 }
 
-func (l *baseLock) self() member { return single{&l.acquirable} }
+func (l *baseLock) self() member { return single{&l.inside} }
+
+// Name returns the name as the program gave it.
+func (l *baseLock) Name() string { return l.inside.Name() }
 
 // Client returns the client that made the lock.
-func (l *baseLock) Client() *Client { return (*Client)(l.client.handle) }
+func (l *baseLock) Client() *Client { return (*Client)(l.inside.client.handle) }
 
 // Lock acquires the lock. It waits while another owner holds it, until ctx ends or the time of
 // [Wait] is over; with neither, it waits without limit. The other options are [Lease], [MaxHold],
@@ -88,7 +90,7 @@ func (l *baseLock) Client() *Client { return (*Client)(l.client.handle) }
 // the error also matches that of ctx. The end of Wait matches no context error. If ctx had ended
 // before the call, nothing was sent, and the error matches only that of ctx.
 func (l *baseLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return asHold(l.acquire(ctx, "lock", true, usualSettings(options)))
+	return asHold(l.inside.acquire(ctx, "lock", true, usualSettings(options)))
 }
 
 // TryLock makes one attempt to acquire the lock and does not wait for its holder. The options
@@ -99,7 +101,7 @@ func (l *baseLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 // is repeated until it is answered, ctx ends, or Options.RetryBudget is spent. All other errors,
 // the re-entry of a hold on ctx, and the state left behind are as for Lock.
 func (l *baseLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return asHold(l.acquire(ctx, "try lock", false, usualSettings(options)))
+	return asHold(l.inside.acquire(ctx, "try lock", false, usualSettings(options)))
 }
 
 // Do acquires the lock as Lock does, with the same options and the same waiting, calls fn,
@@ -118,7 +120,7 @@ func (l *baseLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold
 // its release was not confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable:
 // do not repeat the work.
 func (l *baseLock) Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error {
-	return do(ctx, l, fn, settingsOf(options))
+	return do(ctx, l.self(), fn, settingsOf(options))
 }
 
 // HoldFrom returns the hold of this lock that ctx carries, or nil: the hold whose [Hold.Context], or
@@ -135,7 +137,7 @@ func (l *baseLock) Do(ctx context.Context, fn func(context.Context) error, optio
 // still held. If none is held, it is the innermost one, which is over: [Hold.Err] tells whether ctx
 // holds the lock, also for the nil Hold, which behaves like a released one. Only holds of the
 // client that made this lock count; that includes a guest's, which entered [By] an owner.
-func (l *baseLock) HoldFrom(ctx context.Context) *Hold { return (*Hold)(l.handleFrom(ctx)) }
+func (l *baseLock) HoldFrom(ctx context.Context) *Hold { return (*Hold)(l.inside.handleFrom(ctx)) }
 
 // IsLocked reports whether anybody holds the lock, this client included. It queries the server, and
 // the answer may be out of date when it arrives. Don't branch on it; acquire the lock.
@@ -186,15 +188,15 @@ func (l *baseLock) Inspect(ctx context.Context) (Inspection, error) {
 // The errors are those of Inspect, and ErrUnknownOutcome: the removal was sent and not answered. It
 // may or may not have happened, and you may repeat it.
 func (l *baseLock) ForceUnlock(ctx context.Context) (bool, error) {
-	return forceUnlock(ctx, l.client, l.names, l.primitive.spec)
+	return forceUnlock(ctx, l.inside.client, l.inside.names, l.inside.primitive.spec)
 }
 
 func (l *baseLock) inspect(ctx context.Context) (inspect.Inspection, error) {
-	return l.client.Inspector.Inspect(ctx, l.names, l.spec.stored)
+	return l.inside.client.Inspector.Inspect(ctx, l.inside.names, l.inside.spec.stored)
 }
 
 func (l *baseLock) look(ctx context.Context) (inspect.Inspection, error) {
-	return l.client.Inspector.Look(ctx, l.names, l.spec.stored)
+	return l.inside.client.Inspector.Look(ctx, l.inside.names, l.inside.spec.stored)
 }
 
 // SyncLocker makes a [sync.Locker] of a lock, for code that cannot handle errors. Its Lock waits
@@ -217,7 +219,7 @@ type syncLocker struct {
 // Lock acquires, or panics.
 func (s *syncLocker) Lock() {
 	s.mu.Lock()
-	h, err := s.lock.acquire(s.ctx, "lock", true, s.settings)
+	h, err := s.lock.self().acquire(s.ctx, "lock", true, s.settings)
 	if err != nil {
 		s.mu.Unlock()
 		panic(err)

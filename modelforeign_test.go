@@ -22,12 +22,12 @@ var foreigners = map[string]func(c *Client) []func(){
 	"string": func(c *Client) []func() { return lockOperations(newAcquirable(c.engine, mutexSpec, modelName)) },
 	"hash": func(c *Client) []func() {
 		return slices.Concat(lockOperations(newAcquirable(c.engine, lockSpec, modelName)),
-			lockOperations(&c.NewFairLock(modelName).acquirable))
+			lockOperations(&c.NewFairLock(modelName).inside))
 	},
 	"barrier": func(c *Client) []func() { return barrierOperations(&c.NewBarrier(modelName, 2).inside) },
 	"rwlock": func(c *Client) []func() {
 		l := c.NewRWLock(modelName)
-		return append(lockOperations(&l.read.acquirable), lockOperations(&l.write.acquirable)...)
+		return append(lockOperations(&l.read.inside), lockOperations(&l.write.inside)...)
 	},
 }
 

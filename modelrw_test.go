@@ -28,7 +28,7 @@ func newRWModel(w *world) model {
 	m := &rwModel{w: w, writes: map[*javaThread]bool{}, before: []entry{{ttl: -2}}}
 	for i, c := range w.clients {
 		l := c.NewRWLock(modelName)
-		read, write := &l.read.acquirable, &l.write.acquirable
+		read, write := &l.read.inside, &l.write.inside
 		if i == 0 {
 			m.lock = write
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // behind returns the line of a lock's key, or nil.
-func behind(l *Lock) *line.Line { return l.client.Lines.Known(l.lineKey()) }
+func behind(l *Lock) *line.Line { return l.inside.client.Lines.Known(l.inside.lineKey()) }
 
 func ownershipOf(h *Hold) *ownership { return h.handle().Backend().(*holdState).ownership }
 
@@ -65,7 +65,7 @@ func TestHold_is_what_the_second_call_of_an_owner_waits_for(t *testing.T) {
 	h, err := lock.Lock(ctx)
 	require.NoError(t, err)
 	owner := c.NewOwner()
-	first := c.engine.registry.find(&lock.primitive, identity.Owner(owner))
+	first := c.engine.registry.find(&lock.inside.primitive, identity.Owner(owner))
 	require.NoError(t, first.SendMu().Lock(ctx)) // a TryLock of that owner is in flight, and nothing is sent before it ends
 	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()

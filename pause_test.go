@@ -20,8 +20,8 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 		&awaiter{latch: l, objectWait: objectWait{&l.synchronizer}},
 	}
 	for _, p := range []*acquirable{
-		&c.NewMutex("mutex").acquirable, &c.NewLock("lock").acquirable, &c.NewFencedLock("fenced").acquirable,
-		&rw.Writer().acquirable, &rw.Reader().acquirable, c.NewPermitSemaphore("permits").inside.permits,
+		&c.NewMutex("mutex").inside, &c.NewLock("lock").inside, &c.NewFencedLock("fenced").inside,
+		&rw.Writer().inside, &rw.Reader().inside, c.NewPermitSemaphore("permits").inside.permits,
 	} {
 		polling = append(polling, acquisitionOf(p))
 	}
@@ -29,7 +29,7 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 	for ticket := range uint64(nearest) {
 		inQueue(c, ticket)
 	}
-	behind, spin := inQueue(c, nearest), acquisitionOf(&c.NewSpinLock("spin", Backoff{}).acquirable)
+	behind, spin := inQueue(c, nearest), acquisitionOf(&c.NewSpinLock("spin", Backoff{}).inside)
 	for ceiling, askers := range map[time.Duration][]line.Attempter{
 		c.engine.Config.PollCeiling:            append(polling, front),
 		DefaultBackoffMax:                      {spin},
@@ -52,7 +52,7 @@ func acquisitionOf(p *acquirable) *acquisition { return p.newAcquisition("lock",
 
 // inQueue returns an acquisition with that ticket in the queue of a fair lock.
 func inQueue(c *Client, ticket uint64) line.Attempter {
-	a := acquisitionOf(&c.NewFairLock("fair").acquirable)
+	a := acquisitionOf(&c.NewFairLock("fair").inside)
 	a.start()
 	a.ownership.ownEntry(a.since)
 	list := a.lock.spec.attempts.(fairProtocol).waiters

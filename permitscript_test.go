@@ -143,7 +143,7 @@ func TestPermitScripts_one_mark_for_all(t *testing.T) {
 		if held {
 			require.Nil(t, s.permit(three, ""))
 		}
-		left := s.c.engine.script(script.PermitLeave, s.marked(three), s.serving(idsOf(three)[1], "", "1000")...)
+		left := runScript(s.c.engine, script.PermitLeave, s.marked(three), s.serving(idsOf(three)[1], "", "1000")...)
 		require.Equal(t, held, left != nil)
 		requireCode(t, s.permit(three, ""), "LATCHKEY_PAST")
 	}
@@ -191,6 +191,6 @@ func TestPermitScripts_other_kind_beside_the_permits(t *testing.T) {
 	two := s.entry(2)
 	require.Nil(t, s.permit(two, "30000"))
 	s.do("SADD", s.lock.names.FairPermitKeys()[4], "x") // the leases of grants
-	requireCode(t, s.c.engine.script(script.PermitLeave, s.lock.names.FairPermitKeys(), s.serving("", two, "")...), "WRONGTYPE")
+	requireCode(t, runScript(s.c.engine, script.PermitLeave, s.lock.names.FairPermitKeys(), s.serving("", two, "")...), "WRONGTYPE")
 	s.counts(3, 0)
 }

@@ -28,10 +28,10 @@ func TestNest_under_a_hold_that_has_ended(t *testing.T) {
 	passed := <-granted
 	next := passed.handle().Backend().(*holdState)
 	require.Same(t, o, next.ownership, "passed on")
-	n, err := otherSide(o, &rw.Reader().primitive, s)
+	n, err := otherSide(o, &rw.Reader().inside.primitive, s)
 	require.NoError(t, err)
 	require.Nil(t, n)
-	n, err = otherSide(o, &rw.Reader().primitive, next)
+	n, err = otherSide(o, &rw.Reader().inside.primitive, next)
 	require.NoError(t, err)
 	require.NotNil(t, n)
 	require.NoError(t, passed.Unlock(t.Context()))

@@ -73,9 +73,9 @@ func (s *semScripts) state() semState {
 // twice sends a call two times. Both replies are the same, unless a repetition of the call finds nothing.
 func (s *semScripts) twice(cmd transport.Command, keys []string, args ...string) any {
 	s.t.Helper()
-	first := s.c.engine.script(cmd, keys, args...)
+	first := runScript(s.c.engine, cmd, keys, args...)
 	state := s.state()
-	second := s.c.engine.script(cmd, keys, args...)
+	second := runScript(s.c.engine, cmd, keys, args...)
 	after := s.state()
 	require.ElementsMatch(s.t, state.ids, after.ids, "the second time changes nothing")
 	state.ids, after.ids = nil, nil
@@ -501,7 +501,7 @@ func TestSemScripts_other_kinds_are_left_alone(t *testing.T) {
 	} {
 		requireCode(t, try(), "WRONGTYPE")
 	}
-	require.Equal(t, map[string]string{"a": "1"}, s.c.engine.hash(t, s.key))
+	require.Equal(t, map[string]string{"a": "1"}, hashOf(s.c.engine, t, s.key))
 }
 
 // An acquisition is undone although a key beside the permits is another kind of object.

@@ -130,10 +130,10 @@ func TestForcedReleaseChecksTheKind(t *testing.T) {
 		names, err := c.engine.Config.Naming().Keys(uniqueName(t, c))
 		require.NoError(t, err)
 		store(t, c, append([]string{"HSET", names.Key}, content...)...)
-		before := c.engine.hash(t, names.Key)
+		before := hashOf(c.engine, t, names.Key)
 		for _, each := range evictions(c.engine, names, inspect.Inspection{Kind: keyspace.KindLock, Holders: []inspect.Holder{{Holder: identity.Holder{Owner: identity.Of(anOwner), Count: 1}}}}) {
-			require.Nil(t, c.engine.script(each.Cmd, each.Keys, each.Args...), "%q", content)
+			require.Nil(t, runScript(c.engine, each.Cmd, each.Keys, each.Args...), "%q", content)
 		}
-		require.Equal(t, before, c.engine.hash(t, names.Key))
+		require.Equal(t, before, hashOf(c.engine, t, names.Key))
 	}
 }

@@ -61,7 +61,7 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 // the error also matches that of ctx. The end of Wait matches no context error. If ctx had ended
 // before the call, nothing was sent, and the error matches only that of ctx.
 func (l *SpinLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return asHold(l.acquire(ctx, "lock", true, usualSettings(options)))
+	return asHold(l.inside.acquire(ctx, "lock", true, usualSettings(options)))
 }
 
 // Defaults of [Backoff].
