@@ -8,9 +8,9 @@ import (
 // observeAttempt reports one attempt.
 func (a *acquisition) observeAttempt(err error) {
 	if o := a.ownership; a.Parent != nil {
-		e := o.lock.event(report.Attempt, o.number, o.owner())
+		e := o.Lock.Event(report.Attempt, o.Number, o.Owner())
 		e.Err = script.Returned(err)
-		o.lock.client.Reporter.Observe(a.Parent, e)
+		o.Lock.Client.Reporter.Observe(a.Parent, e)
 	}
 }
 
@@ -19,20 +19,20 @@ func (a *acquisition) observeEnd(reentry bool, err error) {
 	if a.Parent == nil {
 		return
 	}
-	c := a.lock.client
+	c := a.lock.Client
 	wait := c.Clock().Since(a.began)
 	if err != nil {
 		var e report.Event
 		if o := a.ownership; o != nil {
-			e = o.lock.event(report.GaveUp, o.number, o.owner())
+			e = o.Lock.Event(report.GaveUp, o.Number, o.Owner())
 		} else {
-			e = report.Event{Type: report.GaveUp, Kind: a.lock.spec.kind, Name: a.lock.Name()}
+			e = report.Event{Type: report.GaveUp, Kind: a.lock.spec.Kind, Name: a.lock.Name()}
 		}
 		e.Err, e.Wait = err, wait
 		c.Reporter.Observe(a.Parent, e)
 		return
 	}
 	for o := range a.each {
-		o.observeAcquired(a.Parent, wait, reentry)
+		o.ObserveAcquired(a.Parent, wait, reentry)
 	}
 }

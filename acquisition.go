@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -29,20 +30,20 @@ type acquisition struct {
 
 	// ownership is what the call wants to begin. It is nil until the call needs one: a call that
 	// waits in line without an ownership costs little more than its goroutine.
-	ownership *ownership
-	others    []*ownership    // requested with it; they begin together
-	under     *holdState      // the hold to re-enter, or nil
-	passed    *holdState      // the hold that was passed to this call, or nil
-	queued    attemptProtocol // for attempts that wait in a queue on the server, or nil
-	since     lease.Stamp     // before the first attempt, or when the call began
-	holder    string          // of the lock, when the last attempt was refused, or ""
-	args      *[9]string      // of the command, or nil
+	ownership *ownership.Ownership
+	others    []*ownership.Ownership // requested with it; they begin together
+	under     *ownership.Hold        // the hold to re-enter, or nil
+	passed    *ownership.Hold        // the hold that was passed to this call, or nil
+	queued    attemptProtocol        // for attempts that wait in a queue on the server, or nil
+	since     lease.Stamp            // before the first attempt, or when the call began
+	holder    string                 // of the lock, when the last attempt was refused, or ""
+	args      *[9]string             // of the command, or nil
 
 	pollIn time.Duration // after the last refusal, if it polls in the queue of the lock, else 0
 
-	quiet       bool          // nothing is to be logged of the wait: it may be long, or the line was logged
-	behind      *ownership    // of this client, which had the lock at the last refusal, or nil
-	behindSince time.Duration // the first refusal because of it, on the monotonic clock
+	quiet       bool                 // nothing is to be logged of the wait: it may be long, or the line was logged
+	behind      *ownership.Ownership // of this client, which had the lock at the last refusal, or nil
+	behindSince time.Duration        // the first refusal because of it, on the monotonic clock
 
 	isWaiting bool // it waits, and the server should know
 	hasSendMu bool // it has locked sendMu of the ownership, which other goroutines may know
@@ -61,21 +62,21 @@ type acquisition struct {
 func (p *acquirable) newAcquisition(verb string, waits bool, settings []request.Setting) *acquisition {
 	a := acquisitions.Get().(*acquisition)
 	a.lock, a.verb = p, verb
-	if a.fault = p.names.Invalid; a.fault != nil {
+	if a.fault = p.Names.Invalid; a.fault != nil {
 		return a
 	}
-	if limit := p.client.Config.MaxHold; limit > 0 {
+	if limit := p.Client.Config.MaxHold; limit > 0 {
 		settings = append(slices.Clip(settings), request.Setting{Kind: request.OfClient, D: limit}) // others have the slice too
 	}
-	a.Request, a.fault = request.New(p.client.Config.Lease, waits, settings)
+	a.Request, a.fault = request.New(p.Client.Config.Lease, waits, settings)
 	if a.fault == nil && a.AtLeast > 0 {
-		a.fault = p.checkAtLeast()
+		a.fault = p.CheckAtLeast()
 	}
-	if a.fault == nil && a.Note != "" && p.client.Config.Label == "" {
+	if a.fault == nil && a.Note != "" && p.Client.Config.Label == "" {
 		a.fault = fault.Invalid("Note does not apply to a client with NoLabel")
 	}
-	if a.fault == nil && !p.spec.reentrant && a.By != nil {
-		a.fault = fault.Invalid("By does not apply to %s, which is not re-entrant", keyspace.Noun(p.spec.family))
+	if a.fault == nil && !p.spec.Reentrant && a.By != nil {
+		a.fault = fault.Invalid("By does not apply to %s, which is not re-entrant", keyspace.Noun(p.spec.Family))
 	}
 	return a
 }
@@ -105,7 +106,7 @@ func (a *acquisition) argsBuffer() []string {
 // run acquires: it re-enters the hold that the call names, makes one attempt, or waits as the
 // kind of the lock requires. The call depth is small, so that profiles and stacks stay readable.
 func (a *acquisition) run(ctx context.Context) (*hold.Handle, error) {
-	c := a.lock.client
+	c := a.lock.Client
 	if a.fault == nil {
 		a.fault = c.Begin(ctx)
 	}
@@ -124,14 +125,14 @@ func (a *acquisition) run(ctx context.Context) (*hold.Handle, error) {
 	if h == nil && err == nil {
 		defer a.unlockSendMu()
 		switch wait := a.lock.spec.wait; {
-		case !a.Waits, a.ownership != nil && a.ownership.isNested(): // an owner that writes need not wait to read
+		case !a.Waits, a.ownership != nil && a.ownership.IsNested(): // an owner that writes need not wait to read
 			_, err = a.Attempt(ctx, 0)
 		case wait != nil:
 			err = wait(ctx, a)
 		default:
 			a.isWaiting = true
-			err = c.Waiting.Wait(ctx, a.lock.lineKey(), a.lock.spec.line, a, nil)
-			err = withOwnHold(c, a.lock.names.Key, err)
+			err = c.Waiting.Wait(ctx, a.lock.LineKey(), a.lock.spec.Line, a, nil)
+			err = withOwnHold(c, a.lock.Names.Key, err)
 		}
 		h, err = a.conclude(err)
 	}
@@ -149,9 +150,9 @@ func (a *acquisition) run(ctx context.Context) (*hold.Handle, error) {
 
 // attachNotes attaches the note of the call to its holds, which are held by then.
 func (a *acquisition) attachNotes(h *hold.Handle) {
-	h.Backend().(*holdState).attachNote(a.Note)
+	h.Backend().(*ownership.Hold).AttachNote(a.Note)
 	for _, o := range a.others {
-		o.first().attachNote(a.Note)
+		o.First().AttachNote(a.Note)
 	}
 }
 
@@ -159,14 +160,14 @@ func (a *acquisition) attachNotes(h *hold.Handle) {
 func (a *acquisition) notBegun(ctx context.Context) error {
 	err := fault.Op(a.verb, a.lock.Name(), a.fault)
 	if fault.IsContextEnd(a.fault) {
-		a.Parent, a.began = a.lock.client.Reporter.Parent(ctx), a.lock.client.Clock()
+		a.Parent, a.began = a.lock.Client.Reporter.Parent(ctx), a.lock.Client.Clock()
 		a.observeEnd(false, err)
 	}
 	return err
 }
 
 // each iterates over the ownerships that the call requests.
-func (a *acquisition) each(yield func(*ownership) bool) {
+func (a *acquisition) each(yield func(*ownership.Ownership) bool) {
 	if a.ownership == nil || !yield(a.ownership) {
 		return
 	}
@@ -179,11 +180,11 @@ func (a *acquisition) each(yield func(*ownership) bool) {
 
 // failure returns the error of a call with that context.
 func (a *acquisition) failure(ctx context.Context, err error) error {
-	causes := script.Explain(a.lock.client.Inspector.WrongKind(ctx, a.lock.names, a.lock.spec.stored, err))
-	if a.lock.spec.kind == keyspace.KindElection && errors.Is(err, fault.ErrNotAcquired) {
+	causes := script.Explain(a.lock.Client.Inspector.WrongKind(ctx, a.lock.Names, a.lock.spec.Stored, err))
+	if a.lock.spec.Kind == keyspace.KindElection && errors.Is(err, fault.ErrNotAcquired) {
 		causes[0] = fault.Candidate(causes[0])
 	}
-	return fault.Op(a.verb, a.lock.Name(), append(causes, adviceFor(ctx, &a.lock.primitive, err))...)
+	return fault.Op(a.verb, a.lock.Name(), append(causes, adviceFor(ctx, &a.lock.Lock, err))...)
 }
 
 // permits returns how many permits the call requests.
@@ -194,7 +195,7 @@ func (a *acquisition) start() {
 	if a.since == (lease.Stamp{}) {
 		a.since = a.began
 		if a.wasInLine {
-			a.since = a.lock.client.Clock()
+			a.since = a.lock.Client.Clock()
 		}
 	}
 	if a.ownership == nil {
@@ -204,14 +205,14 @@ func (a *acquisition) start() {
 
 // hasTime reports whether there is time to retry after trouble with the server.
 func (a *acquisition) hasTime() bool {
-	c := a.lock.client
+	c := a.lock.Client
 	return a.Waits || c.Clock().Since(a.began)+transport.LongPause < c.Sender.Patience
 }
 
-// noteDoubt remembers that the outcome of an attempt is unknown.
+// NoteDoubt remembers that the outcome of an attempt is unknown.
 func (a *acquisition) noteDoubt(ans transport.Answer) {
 	for o := range a.each {
-		o.noteDoubt(ans)
+		o.NoteDoubt(ans)
 	}
 }
 
@@ -220,10 +221,10 @@ func (a *acquisition) noteDoubt(ans transport.Answer) {
 func (a *acquisition) conclude(err error) (*hold.Handle, error) {
 	switch {
 	case a.passed != nil:
-		a.passed.madeFor(a.Parent)
+		a.passed.MadeFor(a.Parent)
 		return hold.New(a.passed), nil
 	case err == nil:
-		return hold.New(a.ownership.first()), nil
+		return hold.New(a.ownership.First()), nil
 	}
 	granted := script.IsToBeUndone(err)
 	known := granted && a.undoAtOnce()
@@ -236,10 +237,10 @@ func (a *acquisition) conclude(err error) (*hold.Handle, error) {
 	return nil, err
 }
 
-// markUnwanted marks the server's grant for undo.
+// MarkUnwanted marks the server's grant for undo.
 func (a *acquisition) markUnwanted() {
 	for o := range a.each {
-		o.markUnwanted()
+		o.MarkUnwanted()
 	}
 }
 
@@ -247,10 +248,10 @@ func (a *acquisition) markUnwanted() {
 // Nothing else knows the ownerships yet.
 func (a *acquisition) undoAtOnce() bool {
 	for o := range a.each {
-		if !o.lock.client.Undo.Now(o.undoLocked) {
+		if !o.Lock.Client.Undo.Now(o.UndoLocked) {
 			return false
 		}
-		o.observe(report.Undone, nil, nil)
+		o.Observe(report.Undone, nil, nil)
 	}
 	return true
 }
@@ -259,7 +260,7 @@ func (a *acquisition) undoAtOnce() bool {
 // have begun on the server. It reports whether there are any.
 func (a *acquisition) abandon() (begun bool) {
 	for o := range a.each {
-		begun = o.abandon(a.Lease) || begun
+		begun = o.Abandon(a.Lease) || begun
 	}
 	return begun
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -20,25 +21,25 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 	for why, cause := range map[string]error{"lost": ErrLost, "released": nil} {
 		t.Run(why, func(t *testing.T) {
 			c := newTestClient(t, Options{})
-			lock := newAcquirable(c.engine, lockSpec, uniqueName(t, c))
-			o := c.engine.registry.fresh(&lock.primitive)
-			o.phase, o.holds.cause, o.keptUntil = over, cause, lease.NewBound(time.Minute, c.engine.Clock())
-			runScript(c.engine, script.LockAcquire, lock.names.Queued(), o.wire, "90000")
-			owed := o.lastRelease()
+			lock := newAcquirable(c.engine(), lockSpec, uniqueName(t, c))
+			o := c.engine().Registry.Fresh(&lock.Lock)
+			o.Phase, o.Holds.Cause, o.KeptUntil = ownership.Over, cause, lease.NewBound(time.Minute, c.engine().Clock())
+			runScript(c.engine(), script.LockAcquire, lock.Names.Queued(), o.Wire, "90000")
+			owed := o.LastRelease()
 			require.Equal(t, transport.Answered, owed.Undo(context.Background(), nil))
-			left := pttlOf(c.engine, t, lock.names.Key)
+			left := pttlOf(c.engine(), t, lock.Names.Key)
 			if cause == nil {
 				require.Equal(t, int64(-2), left)
 				return
 			}
-			require.Equal(t, map[string]string{o.wire + identity.KeptSuffix: "1"}, hashOf(c.engine, t, lock.names.Key))
+			require.Equal(t, map[string]string{o.Wire + identity.KeptSuffix: "1"}, hashOf(c.engine(), t, lock.Names.Key))
 			require.InDelta(t, 60000, left, 5000)
 
-			owed.kept.D = 0 // it is over
-			runScript(c.engine, script.LockRelease, lock.names.Queued(), o.wire+identity.KeptSuffix, lock.names.Channel)
-			runScript(c.engine, script.LockAcquire, lock.names.Queued(), o.wire, "90000")
+			owed.Kept.D = 0 // it is over
+			runScript(c.engine(), script.LockRelease, lock.Names.Queued(), o.Wire+identity.KeptSuffix, lock.Names.Channel)
+			runScript(c.engine(), script.LockAcquire, lock.Names.Queued(), o.Wire, "90000")
 			require.Equal(t, transport.Answered, owed.Undo(context.Background(), nil))
-			require.Equal(t, int64(-2), pttlOf(c.engine, t, lock.names.Key))
+			require.Equal(t, int64(-2), pttlOf(c.engine(), t, lock.Names.Key))
 		})
 	}
 }

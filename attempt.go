@@ -13,6 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -21,18 +22,18 @@ import (
 // within the retry budget. A nil error means that the ownership has begun. With ErrNotAcquired,
 // left is the remaining lease of the holder, negative if unknown.
 func (a *acquisition) Attempt(ctx context.Context, round int) (left time.Duration, err error) {
-	if a.lock.spec.along && a.readsAlong() {
+	if a.lock.spec.Along && a.readsAlong() {
 		return 0, nil
 	}
 	a.start()
 	o := a.ownership
-	if o.lock.spec.handsOver {
+	if o.Lock.Spec.HandsOver {
 		switch begun, known := a.takeGrant(); {
 		case begun:
 			a.observeAttempt(nil)
 			return 0, nil
 		case known && round == 0:
-			return longestEntryPause, a.busyWith("", -1)
+			return ownership.LongestEntryPause, a.busyWith("", -1)
 		}
 	}
 	a.pollIn = 0
@@ -65,31 +66,31 @@ func (a *acquisition) protocol() attemptProtocol {
 // acquireArgs returns the first arguments of all scripts that acquire a hash.
 func (a *acquisition) acquireArgs(count int) []string {
 	o := a.ownership
-	return append(a.argsBuffer(), o.wire, o.lock.client.LeaseText(a.Lease), strconv.Itoa(count), o.guestID(), o.lock.client.TokenFloor)
+	return append(a.argsBuffer(), o.Wire, o.Lock.Client.LeaseText(a.Lease), strconv.Itoa(count), o.GuestID(), o.Lock.Client.TokenFloor)
 }
 
 // send adds count holds on the server.
 func (a *acquisition) send(ctx context.Context, count, round int) (transport.Answer, error) {
 	o := a.ownership
-	on := o.noteCount(count, a.Waits)
+	on := o.NoteCount(count, a.Waits)
 	call := a.protocol().acquireCall(a, count, round)
-	ans, err := o.lock.client.Sender.CallOn(ctx, o.lock.client.Closing, on, call.Cmd, call.Keys, call.Args)
+	ans, err := o.Lock.Client.Sender.CallOn(ctx, o.Lock.Client.Closing, on, call.Cmd, call.Keys, call.Args)
 	if err == nil && ans.Plain && ans.Null {
 		// SET NX was refused because the key exists. Its value may be our own, if the answer to
 		// the first attempt was lost.
 		a.noteDoubt(ans)
 		return a.send(ctx, count, round+1)
 	}
-	if err != nil || o.lock.client.Replication == nil || !script.Granted(ans) {
+	if err != nil || o.Lock.Client.Replication == nil || !script.Granted(ans) {
 		return ans, err
 	}
-	return o.lock.client.Confirm(ctx, ans, a.protocol().acquireCall(a, count, round+1))
+	return o.Lock.Client.Confirm(ctx, ans, a.protocol().acquireCall(a, count, round+1))
 }
 
 // accept begins the ownerships that the server granted, unless the answer took so long that the
 // lease has ended.
 func (a *acquisition) accept(ans transport.Answer) error {
-	c := a.lock.client
+	c := a.lock.Client
 	if async.IsClosed(c.Closing) {
 		a.markUnwanted()
 		return fault.ErrClosed
@@ -100,7 +101,7 @@ func (a *acquisition) accept(ans transport.Answer) error {
 		return transport.Unavailable(errLate)
 	}
 	for o := range a.each {
-		o.begin(&a.Request, ans, now)
+		o.Begin(&a.Request, ans, now)
 	}
 	return nil
 }
@@ -144,7 +145,7 @@ func (a *acquisition) readPlace(place []rueidis.RedisMessage, sent lease.Stamp) 
 	if err != nil {
 		return err
 	}
-	a.ownership.seenInQueue(since, sent)
+	a.ownership.SeenInQueue(since, sent)
 	if len(place) > 1 {
 		ms, err := place[1].AsInt64()
 		a.pollIn = script.FromMillis(ms)
@@ -155,20 +156,20 @@ func (a *acquisition) readPlace(place []rueidis.RedisMessage, sent lease.Stamp) 
 
 // mayBeHolder reports whether the holder that the server has named is of the client of o, or if o reads, one of several
 // readers. "" is any holder.
-func mayBeHolder(o *ownership, holder string) bool {
-	return holder == "" || o.lock.spec.isShared() || strings.HasPrefix(holder, o.lock.client.ID)
+func mayBeHolder(o *ownership.Ownership, holder string) bool {
+	return holder == "" || o.Lock.Spec.IsShared() || strings.HasPrefix(holder, o.Lock.Client.ID)
 }
 
 // busyWith is the error of an attempt that found the lock held. holder is its owner, or "" if
 // unknown. left is what remains of its lease, negative if that does not tell when to try again.
 func (a *acquisition) busyWith(holder string, left time.Duration) *fault.BusyError {
 	a.holder, a.byStranger = holder, holder != "" && !identity.IsOurs(holder)
-	c := a.lock.client
+	c := a.lock.Client
 	busy := &fault.BusyError{Holder: holder, Labels: c.Labels.LabelOf, Left: left, At: time.Now()}
 	if h := identity.ReadHolder(holder, 1, false); h.Kept {
 		busy.Holder, busy.Kept = h.Owner.String(), true
-	} else if own := c.registry.newestOn(a.lock.names.Key); own != nil && mayBeHolder(own, holder) {
-		busy.Here, busy.Label, busy.Note = true, c.Config.Label, own.note()
+	} else if own := c.Registry.NewestOn(a.lock.Names.Key); own != nil && mayBeHolder(own, holder) {
+		busy.Here, busy.Label, busy.Note = true, c.Config.Label, own.Note()
 	}
 	return busy
 }

@@ -26,14 +26,14 @@ type Barrier struct{ inside barrier }
 // sends nothing. All parties must give the same number. If braces enclose the whole name, as in
 // {x}, every call returns ErrInvalid, because the barrier would share keys with x.
 func (c *Client) NewBarrier(name string, parties int) *Barrier {
-	return &Barrier{newBarrier(c.engine, name, parties)}
+	return &Barrier{newBarrier(c.engine(), name, parties)}
 }
 
 // Name returns the name as the program gave it.
 func (b *Barrier) Name() string { return b.inside.Name() }
 
 // Client returns the client that made the object.
-func (b *Barrier) Client() *Client { return (*Client)(b.inside.client.handle) }
+func (b *Barrier) Client() *Client { return (*Client)(b.inside.client.Handle) }
 
 // Parties returns how many parties make a generation complete.
 func (b *Barrier) Parties() int { return b.inside.parties }

@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -21,7 +22,7 @@ func (b *barrier) do(ctx context.Context, fn func(context.Context) error, settin
 		return err
 	}
 	err = p.meet(ctx, arrivingParty{p})
-	if err == nil && (p.view.ends < 0 || !p.ownership.live()) {
+	if err == nil && (p.view.ends < 0 || !p.ownership.Live()) {
 		err = p.meet(ctx, p) // the second generation is over, or will be: to learn how it ends
 	}
 	if err != nil {
@@ -39,7 +40,7 @@ func (b *barrier) do(ctx context.Context, fn func(context.Context) error, settin
 // arrives.
 type barrierStay struct {
 	party  *barrierAwaiter
-	lease  *holdState      // of the party
+	lease  *ownership.Hold // of the party
 	inside context.Context // of the function
 	end    context.CancelCauseFunc
 	stop   context.CancelFunc // ends the watch
@@ -58,7 +59,7 @@ func (p *barrierAwaiter) goOn() {
 
 // stay begins the stay. The goroutine takes over the caller's part in client.working.
 func (p *barrierAwaiter) stay(ctx context.Context) *barrierStay {
-	s := &barrierStay{party: p, lease: p.ownership.first(), over: make(chan error, 1)}
+	s := &barrierStay{party: p, lease: p.ownership.First(), over: make(chan error, 1)}
 	s.inside, s.end = context.WithCancelCause(ctx)
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
@@ -80,7 +81,7 @@ func (p *barrierAwaiter) endOfLease(cause error) error {
 		return cause
 	}
 	generation := strconv.FormatInt(p.arrival.Generation, 10)
-	return &brokenError{barrierView{how: barrierUnrenewed, who: p.ownership.wire, generation: generation}}
+	return &brokenError{barrierView{how: barrierUnrenewed, who: p.ownership.Wire, generation: generation}}
 }
 
 // watch waits until the generation is over for the party, or the watch ends. It sends nothing for
@@ -141,5 +142,5 @@ func (r returningParty) Attempt(ctx context.Context, _ int) (time.Duration, erro
 
 // returning returns the command with which the party arrives in the second generation.
 func (p *barrierAwaiter) returning() script.Call {
-	return script.NewCall(script.BarrierReturn, p.all(), p.view.generation, p.ownership.wire, p.client.Publish, p.names.Channel)
+	return script.NewCall(script.BarrierReturn, p.all(), p.view.generation, p.ownership.Wire, p.client.Publish, p.names.Channel)
 }

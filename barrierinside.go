@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
 // barrier is a cyclic barrier: its parties wait for each other in generations.
@@ -14,13 +15,13 @@ type barrier struct {
 	synchronizer
 
 	parties       int
-	waiting, past string       // keys
-	waitingSet    *primitive   // the set of waiting parties, which are renewed as the owners of a lock are
-	lastOver      atomic.Int64 // the last generation known to be over
+	waiting, past string          // keys
+	waitingSet    *ownership.Lock // the set of waiting parties, which are renewed as the owners of a lock are
+	lastOver      atomic.Int64    // the last generation known to be over
 }
 
 // newBarrier returns the barrier with that name and number of parties.
-func newBarrier(c *engine, name string, parties int) barrier {
+func newBarrier(c *ownership.Engine, name string, parties int) barrier {
 	o := newSynchronizer(c, keyspace.KindBarrier, name, barrierChannel)
 	o.refuseWholeTag("a barrier")
 	o.names.Invalid = errors.Join(o.names.Invalid, request.CheckNumber("%d parties", parties, 1))
@@ -29,7 +30,7 @@ func newBarrier(c *engine, name string, parties int) barrier {
 	names := keyspace.OfKey(name, waiting)
 	names.Channel, names.Invalid = o.names.Channel, o.names.Invalid
 	return barrier{synchronizer: o, parties: parties, waiting: waiting, past: "latchkey_barrier_past:" + tag,
-		waitingSet: primitiveOf(c, barrierSpec, names)}
+		waitingSet: ownership.LockOf(c, barrierSpec, names)}
 }
 
 func barrierChannel(key string) string { return "latchkey_barrier:" + keyspace.Tag(key) }

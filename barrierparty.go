@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -40,24 +41,24 @@ type barrierAwaiter struct {
 	verb      string
 	stage     string // as in lua/barrier/state.lua, or ""
 	request   *request.Request
-	ownership *ownership      // named after the party
-	sent      *undo.Operation // the arrival, or the first of a Do
-	doubt     bool            // the arrival was sent and may be executed
-	known     bool            // the arrival was answered
-	counted   bool            // the server has counted the arrival in the stage run
+	ownership *ownership.Ownership // named after the party
+	sent      *undo.Operation      // the arrival, or the first of a Do
+	doubt     bool                 // the arrival was sent and may be executed
+	known     bool                 // the arrival was answered
+	counted   bool                 // the server has counted the arrival in the stage run
 	view      barrierView
 	arrival   arrival
 	hints     line.Hints // taken before it arrived
 }
 
-var barrierSpec = &spec{kind: keyspace.KindBarrier, family: keyspace.KindBarrier, stored: keyspace.KindBarrier,
-	protocol: barrierProtocol{}, renew: script.BarrierRenew, renewals: renewal.MostInBatch, party: true,
-	lost: wakeParties}
+var barrierSpec = &ownership.Spec{Kind: keyspace.KindBarrier, Family: keyspace.KindBarrier, Stored: keyspace.KindBarrier,
+	Protocol: barrierProtocol{}, Renew: script.BarrierRenew, Renewals: renewal.MostInBatch, Party: true,
+	Lost: wakeParties}
 
 func (b *barrier) newParty(verb, stage string, r *request.Request) *barrierAwaiter {
 	return &barrierAwaiter{
 		barrier: b, objectWait: objectWait{&b.synchronizer}, verb: verb, stage: stage, request: r,
-		ownership: b.client.registry.fresh(b.waitingSet), sent: b.client.Sessions.Begin(b.names.Key),
+		ownership: b.client.Registry.Fresh(b.waitingSet), sent: b.client.Sessions.Begin(b.names.Key),
 	}
 }
 
@@ -95,7 +96,7 @@ func (p *barrierAwaiter) arrive(ctx context.Context, a line.Attempter) error {
 	if err == nil || !line.WorthWaiting(ctx, err) {
 		return p.mismatch(line.WithContextEnd(ctx, err))
 	}
-	return p.mismatch(p.client.Waiting.Wait(ctx, line.Key{Kind: keyspace.KindBarrier, Key: "party " + p.ownership.wire}, line.Only, a, &line.Earlier{Err: err, Hints: p.hints}))
+	return p.mismatch(p.client.Waiting.Wait(ctx, line.Key{Kind: keyspace.KindBarrier, Key: "party " + p.ownership.Wire}, line.Only, a, &line.Earlier{Err: err, Hints: p.hints}))
 }
 
 // arrivingParty is a party that the server has not counted yet. The end of a generation that is busy is announced.
@@ -119,8 +120,8 @@ func (a arrivingParty) Attempt(ctx context.Context, _ int) (time.Duration, error
 	p.known = true
 	p.sent.Done()
 	if err = p.noteArrival(); err == nil && (p.view.how == barrierWaiting || p.goesOn()) {
-		p.ownership.special = barrierProtocol{p.barrier}
-		p.ownership.begin(p.request, answer, p.client.Clock())
+		p.ownership.Special = barrierProtocol{p.barrier}
+		p.ownership.Begin(p.request, answer, p.client.Clock())
 	}
 	return 0, err
 }
@@ -190,8 +191,8 @@ func (p *barrierAwaiter) incomplete(arrived string) error {
 // is why it stopped waiting.
 func (p *barrierAwaiter) end(ctx context.Context, err error) error {
 	if err != nil || !p.goesOn() {
-		if next, ended := p.ownership.end(nil); ended { // its lease was renewed until now
-			p.ownership.leave(next)
+		if next, ended := p.ownership.End(nil); ended { // its lease was renewed until now
+			p.ownership.Leave(next)
 		}
 	}
 	switch {
@@ -226,7 +227,7 @@ func (p *barrierAwaiter) leave(ctx context.Context, why string, err error) error
 	}
 	p.view = v
 	switch {
-	case v.who != p.ownership.wire || v.how != why:
+	case v.who != p.ownership.Wire || v.how != why:
 		return errors.Join(p.noteArrival(), p.generationOutcome())
 	case fault.IsContextEnd(err): // the server has now said that not all had arrived
 		return errors.Join(p.incomplete(arrived), fault.ContextEnd(err))
@@ -237,7 +238,7 @@ func (p *barrierAwaiter) leave(ctx context.Context, why string, err error) error
 // leaveLater has the party leave in the background.
 func (p *barrierAwaiter) leaveLater(c script.Call, err error) error {
 	if p.known {
-		left := &lastRelease{lock: p.waitingSet, number: p.ownership.number, owner: p.ownership.owner(), call: c}
+		left := &ownership.LastRelease{Lock: p.waitingSet, Number: p.ownership.Number, Owner: p.ownership.Owner(), Call: c}
 		p.client.Undo.Add(left, undo.Plan{Key: p.names.Key, Lease: p.request.Lease})
 	} else {
 		p.sent.FollowUp = c
@@ -275,13 +276,13 @@ func reasonToLeave(err error) string {
 // arriving returns the command with which the party arrives.
 func (p *barrierAwaiter) arriving() script.Call {
 	return script.NewCall(script.BarrierArrive, append(p.all(), p.sent.Record),
-		p.sent.Number, p.ownership.wire, strconv.Itoa(p.parties), p.client.LeaseText(p.request.Lease), p.client.Publish, p.names.Channel,
+		p.sent.Number, p.ownership.Wire, strconv.Itoa(p.parties), p.client.LeaseText(p.request.Lease), p.client.Publish, p.names.Channel,
 		strconv.FormatInt(p.lastOver.Load(), 10), p.stage)
 }
 
 // looking returns the query for the outcome of the party's generation.
 func (p *barrierAwaiter) looking() script.Call {
-	member := p.ownership.wire
+	member := p.ownership.Wire
 	if p.counted {
 		member = barrierReturned + member
 	}
@@ -291,26 +292,28 @@ func (p *barrierAwaiter) looking() script.Call {
 // leaving returns the command with which the party leaves.
 func (p *barrierAwaiter) leaving(why string) script.Call {
 	if p.known {
-		return script.NewCall(script.BarrierLeave, p.all(), p.ownership.wire, p.view.generation, "", why, p.client.Publish, p.names.Channel)
+		return script.NewCall(script.BarrierLeave, p.all(), p.ownership.Wire, p.view.generation, "", why, p.client.Publish, p.names.Channel)
 	}
 	return script.NewCall(script.BarrierLeave, append(p.all(), p.sent.Record),
-		p.ownership.wire, "", p.sent.Number, why, p.client.Publish, p.names.Channel)
+		p.ownership.Wire, "", p.sent.Number, why, p.client.Publish, p.names.Channel)
 }
 
 // barrierProtocol renews the name of a party among the waiting parties as if it were a hold. Await
 // itself arrives and leaves.
 type barrierProtocol struct{ barrier *barrier }
 
-func (barrierProtocol) releaseCall(*ownership, release, []string) script.Call { return script.Call{} }
+func (barrierProtocol) ReleaseCall(*ownership.Ownership, ownership.Release, []string) script.Call {
+	return script.Call{}
+}
 
-func (b barrierProtocol) renewalCall(o *ownership, lease time.Duration) script.Call {
-	return script.NewCall(script.BarrierRenew, []string{b.barrier.names.Key, b.barrier.waiting}, o.wire, script.MillisText(lease))
+func (b barrierProtocol) RenewalCall(o *ownership.Ownership, lease time.Duration) script.Call {
+	return script.NewCall(script.BarrierRenew, []string{b.barrier.names.Key, b.barrier.waiting}, o.Wire, script.MillisText(lease))
 }
 
 // wakeParties has the parties of a client query how their generations ended, because the
 // server no longer lists one of them as waiting.
-func wakeParties(o *ownership) {
-	if q := o.lock.client.Lines.Known(line.Key{Kind: keyspace.KindBarrier, Key: o.protocol().(barrierProtocol).barrier.names.Key}); q != nil {
+func wakeParties(o *ownership.Ownership) {
+	if q := o.Lock.Client.Lines.Known(line.Key{Kind: keyspace.KindBarrier, Key: o.Protocol().(barrierProtocol).barrier.names.Key}); q != nil {
 		q.WakeFronts()
 	}
 }

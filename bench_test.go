@@ -33,10 +33,10 @@ func BenchmarkFloor(b *testing.B) {
 	each(b, func(key string) func(context.Context) error {
 		k := keyspace.OfKey(key, key)
 		return func(ctx context.Context) error {
-			if err := script.LockAcquire.Send(ctx, c.engine.Rueidis, k.Queued(), []string{"o", "30000"}).Error(); !rueidis.IsRedisNil(err) {
+			if err := script.LockAcquire.Send(ctx, c.engine().Rueidis, k.Queued(), []string{"o", "30000"}).Error(); !rueidis.IsRedisNil(err) {
 				return err
 			}
-			return script.LockRelease.Send(ctx, c.engine.Rueidis, k.Fenced(), []string{"o", "ch:{" + key + "}"}).Error()
+			return script.LockRelease.Send(ctx, c.engine().Rueidis, k.Fenced(), []string{"o", "ch:{" + key + "}"}).Error()
 		}
 	})
 }
@@ -51,7 +51,7 @@ func BenchmarkLock(b *testing.B) {
 // calls of such a client return when a context ends.
 func BenchmarkBorrowed(b *testing.B) {
 	own := benchClient(b)
-	c, err := New(own.engine.Rueidis, Options{})
+	c, err := New(own.engine().Rueidis, Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -9,4 +9,4 @@ import "context"
 // permission before the first lock does. It leaves nothing behind.
 //
 // If INFO is denied, Check does not check the eviction policy.
-func (c *Client) Check(ctx context.Context) error { return checkServer(ctx, c.engine) }
+func (c *Client) Check(ctx context.Context) error { return checkServer(ctx, c.engine()) }

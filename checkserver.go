@@ -10,19 +10,20 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // checkServer checks on the server what a client depends on, and returns all errors that it found.
-func checkServer(ctx context.Context, c *engine) error {
+func checkServer(ctx context.Context, c *ownership.Engine) error {
 	lock := newAcquirable(c, lockSpec, "latchkey:check:"+c.ID)
-	if err := cmp.Or(lock.names.Invalid, transport.EndedBefore(ctx)); err != nil {
+	if err := cmp.Or(lock.Names.Invalid, transport.EndedBefore(ctx)); err != nil {
 		return fault.Op("check", lock.Name(), err)
 	}
 	problems := errors.Join(
 		checkLock(ctx, lock),
-		checkPublish(ctx, c, lock.names.Channel),
-		checkSubscribe(ctx, c, lock.names.Channel),
+		checkPublish(ctx, c, lock.Names.Channel),
+		checkSubscribe(ctx, c, lock.Names.Channel),
 		checkEviction(ctx, c),
 	)
 	if problems == nil {
@@ -36,7 +37,7 @@ func checkLock(ctx context.Context, lock *acquirable) error {
 	if err != nil {
 		return fmt.Errorf("cannot acquire a lock: %w", withoutName(err))
 	}
-	return errors.Join(h.Extend(ctx, lock.client.Config.Lease), h.Unlock(ctx))
+	return errors.Join(h.Extend(ctx, lock.Client.Config.Lease), h.Unlock(ctx))
 }
 
 // withoutName returns an error without the name of the lock, which the error of Check
@@ -48,7 +49,7 @@ func withoutName(err error) error {
 	return err
 }
 
-func checkPublish(ctx context.Context, c *engine, channel string) error {
+func checkPublish(ctx context.Context, c *ownership.Engine, channel string) error {
 	publish := c.Rueidis.B().Publish().Channel(channel).Message("0").Build
 	if c.Notifier.Sharded {
 		publish = c.Rueidis.B().Spublish().Channel(channel).Message("0").Build
@@ -64,7 +65,7 @@ func checkPublish(ctx context.Context, c *engine, channel string) error {
 
 // checkSubscribe subscribes to a classic channel even if messages are sharded: the
 // permissions are the same, and any connection will do.
-func checkSubscribe(ctx context.Context, c *engine, channel string) error {
+func checkSubscribe(ctx context.Context, c *ownership.Engine, channel string) error {
 	_, reply := c.Sender.QueryAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		conn, release := client.Dedicate()
 		defer release()
@@ -84,7 +85,7 @@ func checkSubscribe(ctx context.Context, c *engine, channel string) error {
 
 // checkEviction reports a server that evicts keys when its memory is full. The volatile
 // policies evict keys with an expiry, and every lock has one.
-func checkEviction(ctx context.Context, c *engine) error {
+func checkEviction(ctx context.Context, c *ownership.Engine) error {
 	_, reply := c.Sender.QueryAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return client.Do(ctx, client.B().Info().Section("memory").Build())
 	})

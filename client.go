@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -14,7 +15,9 @@ import (
 // Client makes locks and does their background work, with one connection for messages and
 // one goroutine for renewals. A program needs one client for each Redis. All methods may
 // be called from any goroutine.
-type Client clientHandle
+type Client ownership.Handle
+
+func (c *Client) engine() *ownership.Engine { return (*ownership.Handle)(c).Engine() }
 
 // New makes a client that uses an existing rueidis client, which it does not close. The
 // guarantees of this package hold for every rueidis client. If an option is invalid, New
@@ -50,24 +53,24 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	c, err := newEngine(client, options.config(), report.New(options.Logger, observerOf(options)), topology)
+	c, err := ownership.NewEngine(client, options.config(), report.New(options.Logger, observerOf(options)), topology)
 	if err != nil {
 		return nil, err
 	}
-	c.registerGrants(hashSpec)
-	return (*Client)(c.handle), nil
+	c.RegisterGrants(hashSpec)
+	return (*Client)(c.Handle), nil
 }
 
 // ID returns the random id of this client, the first part of its owners.
-func (c *Client) ID() string { return c.engine.ID }
+func (c *Client) ID() string { return c.engine().ID }
 
 // Label returns the name of this client that people see: [Options].Label, or "" with
 // [NoLabel].
-func (c *Client) Label() string { return c.engine.Config.Label }
+func (c *Client) Label() string { return c.engine().Config.Label }
 
 // NewOwner returns an owner that nobody else has, for [By] and [WithOwner].
 func (c *Client) NewOwner() Owner {
-	return Owner(identity.New(c.engine.ID, c.engine.Number()))
+	return Owner(identity.New(c.engine().ID, c.engine().Number()))
 }
 
 // Close ends everything: new calls and waiters get ErrClosed, live holds end with that
@@ -82,5 +85,5 @@ func (c *Client) NewOwner() Owner {
 // leadership does; the deadline of such a context counts if it is earlier. Further calls wait
 // for the first and return the same result.
 func (c *Client) Close(ctx context.Context) error {
-	return c.engine.close(ctx)
+	return c.engine().Close(ctx)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -53,14 +54,14 @@ func (l *compositeLock) fault() error {
 	return l.invalid
 }
 
-func (l *compositeLock) primitives() (all []*primitive) {
+func (l *compositeLock) locks() (all []*ownership.Lock) {
 	for _, m := range l.members {
-		all = append(all, m.primitives()...)
+		all = append(all, m.locks()...)
 	}
 	return all
 }
 
-// isShared reports whether several owners may hold the lock at once, even if one of them holds all members: each
+// IsShared reports whether several owners may hold the lock at once, even if one of them holds all members: each
 // then needs only members that are shared.
 func (l *compositeLock) isShared() bool {
 	shared := 0
@@ -91,7 +92,7 @@ func (l *compositeLock) acquire(
 	case err == nil && r.By != nil:
 		err = fault.Invalid("By does not apply to several locks: owners of different clients have nothing in common")
 	case err == nil && r.AtLeast > 0:
-		err = errNoAtLeast
+		err = ownership.ErrNoAtLeast
 	}
 	if err != nil {
 		return nil, fault.Op(verb, l.Name(), err)
@@ -116,8 +117,8 @@ func (l *compositeLock) acquire(
 
 // maxHold returns the shortest Options.MaxHold of the clients, or 0.
 func (l *compositeLock) maxHold() (shortest time.Duration) {
-	for _, p := range l.primitives() {
-		if d := p.client.Config.MaxHold; d > 0 && (shortest == 0 || d < shortest) {
+	for _, p := range l.locks() {
+		if d := p.Client.Config.MaxHold; d > 0 && (shortest == 0 || d < shortest) {
 			shortest = d
 		}
 	}
@@ -175,7 +176,7 @@ func (l *compositeLock) rounds(
 
 // beginWait counts a call that waits for the lock, in the client of the first member.
 func (l *compositeLock) beginWait(mark *line.Mark) {
-	mark.Begin(l.primitives()[0].client.Waiting.Counts, l.kind)
+	mark.Begin(l.locks()[0].Client.Waiting.Counts, l.kind)
 }
 
 // forMembers returns the settings for each member. Wait is left out because it applies to the

@@ -4,13 +4,14 @@ import (
 	"context"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
 
 // parentOf is the reporter's Parent for the clients of the members.
 func (l *compositeLock) parentOf(ctx context.Context) *context.Context {
-	for _, p := range l.primitives() {
-		if parent := p.client.Reporter.Parent(ctx); parent != nil {
+	for _, p := range l.locks() {
+		if parent := p.Client.Reporter.Parent(ctx); parent != nil {
 			return parent
 		}
 	}
@@ -23,11 +24,11 @@ func (l *compositeLock) observeGaveUp(parent *context.Context, began time.Time, 
 		return
 	}
 	e := report.Event{Type: report.GaveUp, Kind: l.kind, Name: l.Name(), Wait: time.Since(began), Err: err}
-	seen := map[*engine]bool{}
-	for _, p := range l.primitives() {
-		if !seen[p.client] {
-			seen[p.client] = true
-			p.client.Reporter.Observe(parent, e)
+	seen := map[*ownership.Engine]bool{}
+	for _, p := range l.locks() {
+		if !seen[p.Client] {
+			seen[p.Client] = true
+			p.Client.Reporter.Observe(parent, e)
 		}
 	}
 }

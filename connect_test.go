@@ -109,7 +109,7 @@ func TestConnect_queries_in_another_way_where_HELLO_is_refused(t *testing.T) {
 	})
 	c, err := Connect(context.Background(), "redis://"+addr, Options{})
 	require.NoError(t, err)
-	require.False(t, c.engine.Cluster)
+	require.False(t, c.engine().Cluster)
 	require.NoError(t, c.Close(context.Background()))
 }
 
@@ -233,7 +233,7 @@ func TestLazyConnect_is_refused_for_several_nodes_and_for_New(t *testing.T) {
 	require.ErrorIs(t, err, ErrInvalid)
 	require.ErrorContains(t, err, "there are 2 addresses and no master_set")
 	c, _ := lazy(t, Options{}, func(string) string { return "" })
-	_, err = New(c.engine.Rueidis, Options{LazyConnect: true})
+	_, err = New(c.engine().Rueidis, Options{LazyConnect: true})
 	require.ErrorIs(t, err, ErrInvalid)
 }
 

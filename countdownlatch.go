@@ -26,14 +26,14 @@ type CountDownLatch struct{ inside latch }
 
 // NewCountDownLatch returns the latch with that name. It sends nothing.
 func (c *Client) NewCountDownLatch(name string) *CountDownLatch {
-	return &CountDownLatch{newLatch(c.engine, name)}
+	return &CountDownLatch{newLatch(c.engine(), name)}
 }
 
 // Name returns the name as the program gave it.
 func (l *CountDownLatch) Name() string { return l.inside.Name() }
 
 // Client returns the client that made the object.
-func (l *CountDownLatch) Client() *Client { return (*Client)(l.inside.client.handle) }
+func (l *CountDownLatch) Client() *Client { return (*Client)(l.inside.client.Handle) }
 
 // TrySetCount begins a round: it closes the latch for n counts, from 1 to 2147483647, and reports
 // whether it did. If the latch is already closed, TrySetCount changes nothing and returns false.

@@ -27,13 +27,13 @@ type Election struct{ inside election }
 // NewElection returns the election with that name. It sends nothing. If braces enclose the whole
 // name, as in {x}, every call returns ErrInvalid, because the election would share the counter of
 // terms with x.
-func (c *Client) NewElection(name string) *Election { return &Election{makeElection(c.engine, name)} }
+func (c *Client) NewElection(name string) *Election { return &Election{makeElection(c.engine(), name)} }
 
 // Name returns the name as the program gave it.
 func (e *Election) Name() string { return e.inside.Name() }
 
 // Client returns the client that made the election.
-func (e *Election) Client() *Client { return (*Client)(e.inside.client.handle) }
+func (e *Election) Client() *Client { return (*Client)(e.inside.client.Handle) }
 
 // Campaign waits until the caller is the leader, and announces value to everybody. It waits until
 // ctx ends or the time of [Wait] is over; without either limit it waits forever. Clients are served

@@ -13,6 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -30,7 +31,7 @@ type election struct {
 }
 
 // makeElection returns the election with that name.
-func makeElection(c *engine, name string) election {
+func makeElection(c *ownership.Engine, name string) election {
 	o := newSynchronizer(c, keyspace.KindLock, name, leaderChannel)
 	o.refuseWholeTag("an election")
 	names := keyspace.OfKey(o.names.Name, o.names.Key)
@@ -43,9 +44,9 @@ func makeElection(c *engine, name string) election {
 // electionSpec is a fenced lock whose owners are public. It is not re-entrant: if a candidate
 // already leads, campaigning again is a mistake.
 var electionSpec = &acquireSpec{
-	spec: &spec{kind: keyspace.KindElection, family: keyspace.KindElection, stored: keyspace.KindLock,
-		protocol: hashProtocol{}, renew: script.Renew, renewals: renewal.MostInBatch,
-		fenced: true, passes: true, handsOver: true, public: true},
+	Spec: &ownership.Spec{Kind: keyspace.KindElection, Family: keyspace.KindElection, Stored: keyspace.KindLock,
+		Protocol: hashProtocol{}, Renew: script.Renew, Renewals: renewal.MostInBatch,
+		Fenced: true, Passes: true, HandsOver: true, Public: true},
 	attempts: hashProtocol{}, resolve: resolveOwner, fresh: freshOwner}
 
 // leaderChannel is the channel for observers of an election. It differs from the channel of the
@@ -101,8 +102,8 @@ func checkValue(value string) error {
 	return nil
 }
 
-// handleFrom returns the hold of the leadership that ctx carries, or nil.
-func (e *election) handleFrom(ctx context.Context) *hold.Handle { return e.lock.handleFrom(ctx) }
+// HandleFrom returns the hold of the leadership that ctx carries, or nil.
+func (e *election) handleFrom(ctx context.Context) *hold.Handle { return e.lock.HandleFrom(ctx) }
 
 // leader is the leader of an election at the time of the server's answer. The zero leader means that nobody leads.
 type leader struct {

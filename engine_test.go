@@ -12,25 +12,26 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
 
 func TestWaitQueues_vanish_when_unused(t *testing.T) {
 	c := newTestClient(t, Options{})
-	var owned []weak.Pointer[ownership]
+	var owned []weak.Pointer[ownership.Ownership]
 	for i := range 100 {
 		lock := c.NewLock(uniqueName(t, c) + string(rune('a'+i%26)))
 		h, err := lock.Lock(context.Background())
 		require.NoError(t, err)
 		owned = append(owned, weak.Make(ownershipOf(h)))
 		require.NoError(t, h.Unlock(context.Background()))
-		require.Nil(t, c.engine.Lines.Known(lock.inside.lineKey()))
+		require.Nil(t, c.engine().Lines.Known(lock.inside.LineKey()))
 	}
-	require.Empty(t, c.engine.registry.all())
-	require.Empty(t, c.engine.Lines.Held())
+	require.Empty(t, c.engine().Registry.All())
+	require.Empty(t, c.engine().Lines.Held())
 	require.Eventually(t, func() bool {
 		collectGarbage()
-		return !slices.ContainsFunc(owned, func(o weak.Pointer[ownership]) bool { return o.Value() != nil })
+		return !slices.ContainsFunc(owned, func(o weak.Pointer[ownership.Ownership]) bool { return o.Value() != nil })
 	}, time.Minute, time.Millisecond, "nothing of the client knows an ownership that is over")
 }
 
@@ -129,13 +130,13 @@ func droppedHoldIsReported(t *testing.T, o Options) {
 
 func TestBorrowed_client_stays_open(t *testing.T) {
 	mine := newTestClient(t, Options{})
-	c, err := New(mine.engine.Rueidis, Options{})
+	c, err := New(mine.engine().Rueidis, Options{})
 	require.NoError(t, err)
 	h, err := c.NewLock(uniqueName(t, c)).Lock(context.Background())
 	require.NoError(t, err)
 	require.NoError(t, c.Close(context.Background()))
 	require.ErrorIs(t, h.Err(), ErrClosed)
-	require.NoError(t, mine.engine.Rueidis.Do(context.Background(), mine.engine.Rueidis.B().Ping().Build()).Error())
+	require.NoError(t, mine.engine().Rueidis.Do(context.Background(), mine.engine().Rueidis.B().Ping().Build()).Error())
 	locked, err := mine.NewLock(h.Name()).IsLocked(context.Background())
 	require.NoError(t, err)
 	require.False(t, locked, "Close releases holds")

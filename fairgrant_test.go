@@ -27,7 +27,7 @@ func granting(t *testing.T) fairScripts {
 func hears(t *testing.T, c *Client, channel string) <-chan string {
 	t.Helper()
 	heard := make(chan string, 100)
-	link, release := c.engine.Rueidis.Dedicate()
+	link, release := c.engine().Rueidis.Dedicate()
 	t.Cleanup(release)
 	link.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { heard <- m.Message }})
 	require.NoError(t, link.Do(t.Context(), link.B().Subscribe().Channel(channel).Build()).Error())
@@ -62,7 +62,7 @@ func TestFairGrant_release(t *testing.T) {
 	require.Equal(t, int64(1), s.release(ownerA, 0, "0"))
 	require.Equal(t, s.grantOf(ownerB, "0"), <-heard)
 	require.Equal(t, fairState{map[string]string{ownerB: "1"}, []string{ownerC}, []string{ownerC}, map[string]string{ownerC: ticket}}, s.state())
-	require.InDelta(t, 5000, pttlOf(s.c.engine, t, s.keys.Key), 2000)
+	require.InDelta(t, 5000, pttlOf(s.c.engine(), t, s.keys.Key), 2000)
 	require.InDelta(t, before, s.deadline(ownerC), float64(4*time.Second), "no deadline of others moves")
 
 	require.Nil(t, s.acquire(ownerB, s.stale, "17"), "if it tries all the same, it has the lock")
@@ -259,7 +259,7 @@ func TestFairGrant_owner_without_a_note(t *testing.T) {
 func TestFairGrant_note(t *testing.T) {
 	s := granting(t)
 	note := func() string {
-		text := hashOf(s.c.engine, t, s.keys.FairKeys()[3])[ownerB]
+		text := hashOf(s.c.engine(), t, s.keys.FairKeys()[3])[ownerB]
 		require.Regexp(t, `^\d+:(\d+:\d:)?\d+$`, text)
 		return text[strings.Index(text, ":")+1 : strings.LastIndex(text, ":")+1]
 	}

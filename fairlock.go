@@ -1,6 +1,10 @@
 package latchkey
 
-import "context"
+import (
+	"context"
+
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+)
 
 // FairLock is a re-entrant lock that is granted in the order of arrival, among all waiters of all
 // processes. It is wire-compatible with Redisson's fair lock. Apart from the order it behaves like
@@ -20,17 +24,17 @@ var _ Locker = (*FairLock)(nil)
 
 // NewFairLock returns the fair lock with that name. It sends nothing.
 func (c *Client) NewFairLock(name string) *FairLock {
-	return newFairLock(c.engine, false, name)
+	return newFairLock(c.engine(), false, name)
 }
 
 // NewFencedFairLock returns the fair lock of that name, whose holds have fencing tokens like those
 // of a [FencedLock]. Redisson has no such lock; its fair lock of the same name sees an ordinary
 // fair lock. It sends nothing.
 func (c *Client) NewFencedFairLock(name string) *FairLock {
-	return newFairLock(c.engine, true, name)
+	return newFairLock(c.engine(), true, name)
 }
 
-func newFairLock(c *engine, fenced bool, name string) *FairLock {
+func newFairLock(c *ownership.Engine, fenced bool, name string) *FairLock {
 	return &FairLock{newBaseLock(c, fairSpec(c, fenced), name)}
 }
 
@@ -99,5 +103,5 @@ func (l *FairLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold
 // The error matches ErrInvalid for a bad name (nothing was sent), ErrWrongKind if the key is not a
 // lock, ErrClosed, or ErrUnavailable if the server did not answer.
 func (l *FairLock) Waiters(ctx context.Context) ([]Waiter, error) {
-	return asWaiters(listWaiters(ctx, l.inside.client, l.inside.names, fairWaiters))
+	return asWaiters(listWaiters(ctx, l.inside.Client, l.inside.Names, fairWaiters))
 }

@@ -14,7 +14,7 @@ import (
 func TestGroupIDs(t *testing.T) {
 	c := newSemScripts(t).c
 	for _, n := range []int{1, 2, 256, 257, maxPermits} {
-		ids := identity.NewPermitIDs(c.engine.ID, c.engine.Number(), n)
+		ids := identity.NewPermitIDs(c.engine().ID, c.engine().Number(), n)
 		require.Len(t, ids, n)
 		require.NoError(t, identity.CheckIDs(ids))
 		seen := map[string]bool{}
@@ -26,7 +26,7 @@ func TestGroupIDs(t *testing.T) {
 			}
 		}
 	}
-	first, second := identity.NewPermitIDs(c.engine.ID, c.engine.Number(), 1), identity.NewPermitIDs(c.engine.ID, c.engine.Number(), 1)
+	first, second := identity.NewPermitIDs(c.engine().ID, c.engine().Number(), 1), identity.NewPermitIDs(c.engine().ID, c.engine().Number(), 1)
 	require.NotEqual(t, first, second)
 	for _, id := range []string{"", "x", "00", "0000000000000000000000000000000", "zz000000000000000000000000000000"} {
 		require.Empty(t, identity.GroupOf(id), id)
@@ -49,25 +49,25 @@ func newFairPermitScripts(t *testing.T, permits int) fairPermitScripts {
 
 func (s *semScripts) do(words ...string) any {
 	s.t.Helper()
-	reply, err := s.c.engine.Rueidis.Do(s.t.Context(), s.c.engine.Rueidis.B().Arbitrary(words...).Build()).ToAny()
+	reply, err := s.c.engine().Rueidis.Do(s.t.Context(), s.c.engine().Rueidis.B().Arbitrary(words...).Build()).ToAny()
 	require.NoError(s.t, err)
 	return reply
 }
 
 // entry returns the entry of a waiter for n permits.
 func (s fairPermitScripts) entry(n int) string {
-	return semClient + ":" + identity.NewPermitIDs(s.c.engine.ID, s.c.engine.Number(), n)[0]
+	return semClient + ":" + identity.NewPermitIDs(s.c.engine().ID, s.c.engine().Number(), n)[0]
 }
 
 func (s fairPermitScripts) acquire(entry, stale, ticket, grant string) any {
-	return runScript(s.c.engine, script.PermitAcquire, s.lock.names.FairPermitKeys(), entry, "30000", stale, ticket, grant, "",
-		"PUBLISH", s.lock.names.Channel, "latchkey:{", "}", "0", identity.RawID(entry[len(semClient)+1:])[:identity.GroupIndex])
+	return runScript(s.c.engine(), script.PermitAcquire, s.lock.Names.FairPermitKeys(), entry, "30000", stale, ticket, grant, "",
+		"PUBLISH", s.lock.Names.Channel, "latchkey:{", "}", "0", identity.RawID(entry[len(semClient)+1:])[:identity.GroupIndex])
 }
 
 func (s fairPermitScripts) queue() []string {
 	s.t.Helper()
 	var all []string
-	for _, each := range s.do("ZRANGE", s.lock.names.FairPermitKeys()[2], "0", "-1").([]any) {
+	for _, each := range s.do("ZRANGE", s.lock.Names.FairPermitKeys()[2], "0", "-1").([]any) {
 		all = append(all, each.(string))
 	}
 	return all
@@ -78,7 +78,7 @@ func (s fairPermitScripts) leave(id, entry string) any {
 	if id != "" {
 		id = identity.RawID(id)
 	}
-	return runScript(s.c.engine, script.PermitLeave, s.lock.names.FairPermitKeys(), s.serving(id, entry, "")...)
+	return runScript(s.c.engine(), script.PermitLeave, s.lock.Names.FairPermitKeys(), s.serving(id, entry, "")...)
 }
 
 func (s fairPermitScripts) held() int { return len(s.state().ids) }
@@ -142,7 +142,7 @@ func TestFairPermitScripts_damage(t *testing.T) {
 	for i := 2; i < 5; i++ {
 		for _, replaced := range []bool{false, true} {
 			s := newFairPermitScripts(t, 1)
-			key := s.lock.names.FairPermitKeys()[i]
+			key := s.lock.Names.FairPermitKeys()[i]
 			a, b, c := s.entry(1), s.entry(1), s.entry(1)
 			require.Nil(t, s.acquire(a, "5000", "", "5000"))
 			ticket := s.acquire(b, "5000", "", "5000").([]any)[3].(string)
@@ -188,7 +188,7 @@ func TestFairPermitScripts_dead(t *testing.T) {
 	require.Empty(t, s.queue())
 	s.leave(b[37:], "")
 	for range 300 {
-		s.do("ZADD", s.lock.names.FairPermitKeys()[2], "1", s.entry(1)) // its signs of life are lost
+		s.do("ZADD", s.lock.Names.FairPermitKeys()[2], "1", s.entry(1)) // its signs of life are lost
 	}
 	require.Nil(t, s.acquire(s.entry(1), "", "", ""), "nobody of them is alive")
 	require.Empty(t, s.queue())

@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/core"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -15,7 +16,7 @@ import (
 
 // fairSpec returns the spec of fair locks, with or without fencing tokens. All fair locks of a client
 // share the list of its waiters.
-func fairSpec(c *engine, fenced bool) *acquireSpec {
+func fairSpec(c *ownership.Engine, fenced bool) *acquireSpec {
 	q := fairLockQueueOf(c)
 	if fenced {
 		return q.fenced
@@ -24,7 +25,7 @@ func fairSpec(c *engine, fenced bool) *acquireSpec {
 }
 
 // fairLockQueueOf returns the queues of the fair locks of a client.
-func fairLockQueueOf(c *engine) *fairLockQueue {
+func fairLockQueueOf(c *ownership.Engine) *fairLockQueue {
 	return core.KindState(c.Parts, keyspace.KindFair, func() (*fairLockQueue, func()) { return newFairLockQueue(c) })
 }
 
@@ -34,16 +35,16 @@ type fairLockQueue struct {
 	plain, fenced *acquireSpec
 }
 
-func newFairLockQueue(c *engine) (q *fairLockQueue, atClose func()) {
+func newFairLockQueue(c *ownership.Engine) (q *fairLockQueue, atClose func()) {
 	q = &fairLockQueue{}
 	q.waiters = newFairWaitList(c, q)
 	p := fairProtocol{waiters: q.waiters}
-	plain := spec{kind: keyspace.KindFair, family: keyspace.KindFair, stored: keyspace.KindLock,
-		protocol: p, renew: script.Renew, renewals: renewal.MostInBatch, reentrant: true, handsOver: true, grantMark: "f"}
+	plain := ownership.Spec{Kind: keyspace.KindFair, Family: keyspace.KindFair, Stored: keyspace.KindLock,
+		Protocol: p, Renew: script.Renew, Renewals: renewal.MostInBatch, Reentrant: true, HandsOver: true, GrantMark: "f"}
 	fenced := plain
-	fenced.fenced = true
-	q.plain = &acquireSpec{spec: &plain, attempts: p, resolve: resolveOwner, fresh: freshOwner, wait: q.waiters.wait}
-	q.fenced = &acquireSpec{spec: &fenced, attempts: p, resolve: resolveOwner, fresh: freshOwner, wait: q.waiters.wait}
+	fenced.Fenced = true
+	q.plain = &acquireSpec{Spec: &plain, attempts: p, resolve: resolveOwner, fresh: freshOwner, wait: q.waiters.wait}
+	q.fenced = &acquireSpec{Spec: &fenced, attempts: p, resolve: resolveOwner, fresh: freshOwner, wait: q.waiters.wait}
 	return q, q.waiters.close
 }
 
@@ -51,15 +52,15 @@ func newFairLockQueue(c *engine) (q *fairLockQueue, atClose func()) {
 func (q *fairLockQueue) attemptsOf(w *fairWaiter) attemptProtocol {
 	return fairProtocol{waiters: q.waiters, waiter: w}
 }
-func (*fairLockQueue) refresh() transport.Command  { return script.FairRefresh }
-func (*fairLockQueue) keys(p *primitive) []string  { return p.names.FairKeys() }
-func (*fairLockQueue) channel(p *primitive) string { return p.names.WaiterChannel("") }
-func (*fairLockQueue) entry(o *ownership) string   { return o.wire }
+func (*fairLockQueue) refresh() transport.Command          { return script.FairRefresh }
+func (*fairLockQueue) keys(p *ownership.Lock) []string     { return p.Names.FairKeys() }
+func (*fairLockQueue) channel(p *ownership.Lock) string    { return p.Names.WaiterChannel("") }
+func (*fairLockQueue) entry(o *ownership.Ownership) string { return o.Wire }
 
 // listen implements [fairQueue]. Each waiter has a channel of its own.
 func (q *fairLockQueue) listen(w *fairWaiter) {
 	if w.strangers || !w.grantable {
-		w.queue.Subscribe(q.waiters.client.Notifier, w.ownership.lock.names.WaiterChannel(w.ownership.wire))
+		w.queue.Subscribe(q.waiters.client.Notifier, w.ownership.Lock.Names.WaiterChannel(w.ownership.Wire))
 	}
 }
 
@@ -78,12 +79,12 @@ func (p fairProtocol) acquireCall(a *acquisition, count, round int) script.Call 
 	o := a.ownership
 	stale, ticket, grant := p.waiter.args()
 	fenced := "0"
-	if o.lock.spec.fenced {
+	if o.Lock.Spec.Fenced {
 		fenced = "1"
 	}
 	args := append(a.acquireArgs(count),
-		o.lock.client.Publish, o.lock.names.WaiterChannel(""), stale, ticket, p.waiters.redissonWait, fenced, grant)
-	return script.NewCall(script.FairAcquire, o.lock.names.FairKeys(), o.lock.client.Inbox.ChannelArgs(args, o.lock.names.Key)...)
+		o.Lock.Client.Publish, o.Lock.Names.WaiterChannel(""), stale, ticket, p.waiters.redissonWait, fenced, grant)
+	return script.NewCall(script.FairAcquire, o.Lock.Names.FairKeys(), o.Lock.Client.Inbox.ChannelArgs(args, o.Lock.Names.Key)...)
 }
 
 // readRefusal reads the place in the queue that the script gave to a waiting ownership.
@@ -100,7 +101,7 @@ func (p fairProtocol) readRefusal(a *acquisition, ans transport.Answer) (left ti
 	holder, err3 := reply[2].ToString()
 	ahead, err4 := reply[3].AsInt64()
 	lease, err5 := reply[4].AsInt64()
-	a.ownership.markQueued()
+	a.ownership.MarkQueued()
 	p.waiters.setPlace(p.waiter, ticket, ahead > 0 || holder != "" && !identity.IsOurs(holder))
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return 0, errors.Join(script.ErrReply, err)
@@ -108,13 +109,13 @@ func (p fairProtocol) readRefusal(a *acquisition, ans transport.Answer) (left ti
 	return script.FromMillis(pause), a.busyWith(holder, script.FromMillis(lease)) // the pause may end sooner than the lease
 }
 
-func (p fairProtocol) releaseCall(o *ownership, to release, args []string) script.Call {
-	waiting := o.waitingArg()
-	args = append(args, o.wire, strconv.Itoa(to.count), o.guestID(), o.lock.client.Publish, o.lock.names.Channel, script.MillisText(to.raise), waiting,
-		o.lock.client.StaleMS)
-	args = o.lock.client.Inbox.ChannelArgs(args, o.lock.names.Key)
-	if to.keep > 0 {
-		args = append(args, p.waiters.redissonWait, script.MillisText(to.keep))
+func (p fairProtocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
+	waiting := o.WaitingArg()
+	args = append(args, o.Wire, strconv.Itoa(to.Count), o.GuestID(), o.Lock.Client.Publish, o.Lock.Names.Channel, script.MillisText(to.Raise), waiting,
+		o.Lock.Client.StaleMS)
+	args = o.Lock.Client.Inbox.ChannelArgs(args, o.Lock.Names.Key)
+	if to.Keep > 0 {
+		args = append(args, p.waiters.redissonWait, script.MillisText(to.Keep))
 	}
-	return script.NewCall(script.FairRelease, o.lock.names.FairKeys(), args...)
+	return script.NewCall(script.FairRelease, o.Lock.Names.FairKeys(), args...)
 }

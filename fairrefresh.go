@@ -125,9 +125,9 @@ func (b *refreshing) fill(e *list.Element) *list.Element {
 
 // add adds waiters of one lock.
 func (b *refreshing) add(waiters []*fairWaiter) {
-	lock := waiters[0].ownership.lock
+	lock := waiters[0].ownership.Lock
 	b.Keys = append(b.Keys, b.queue.keys(lock)...)
-	clients, _ := lock.client.Inbox.Channels(lock.names.Key)
+	clients, _ := lock.Client.Inbox.Channels(lock.Names.Key)
 	b.Args = append(b.Args, b.queue.channel(lock), clients, strconv.Itoa(len(waiters)))
 	for _, w := range waiters {
 		b.Args = append(b.Args, b.queue.entry(w.ownership))

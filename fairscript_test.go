@@ -31,7 +31,7 @@ type fairScripts struct {
 func newFairScripts(t *testing.T) fairScripts {
 	t.Helper()
 	c := newTestClient(t, Options{})
-	names, err := c.engine.Config.Naming().Keys(uniqueName(t, c))
+	names, err := c.engine().Config.Naming().Keys(uniqueName(t, c))
 	require.NoError(t, err)
 	return fairScripts{t, c, names, "5000", "0", ""}
 }
@@ -45,13 +45,13 @@ type fairState struct {
 }
 
 func (s fairScripts) do(words ...string) rueidis.RedisResult {
-	return s.c.engine.Rueidis.Do(context.Background(), s.c.engine.Rueidis.B().Arbitrary(words...).Build())
+	return s.c.engine().Rueidis.Do(context.Background(), s.c.engine().Rueidis.B().Arbitrary(words...).Build())
 }
 
 func (s fairScripts) state() fairState {
 	s.t.Helper()
 	k := s.keys.FairKeys()
-	state := fairState{lock: hashOf(s.c.engine, s.t, k[0]), places: map[string]string{}}
+	state := fairState{lock: hashOf(s.c.engine(), s.t, k[0]), places: map[string]string{}}
 	queue, err := s.do("LRANGE", k[1], "0", "-1").AsStrSlice()
 	require.NoError(s.t, err)
 	state.queue = queue
@@ -63,7 +63,7 @@ func (s fairScripts) state() fairState {
 	size, err := s.do("ZCARD", k[2]).AsInt64()
 	require.NoError(s.t, err)
 	require.EqualValues(s.t, len(state.waiting), size, "queue and deadlines have the same members")
-	for owner, note := range hashOf(s.c.engine, s.t, k[3]) {
+	for owner, note := range hashOf(s.c.engine(), s.t, k[3]) {
 		since, until, _ := strings.Cut(note, ":")
 		if until == "0" {
 			since += " left"
@@ -91,7 +91,7 @@ func (s fairScripts) refreshCall(owners ...string) script.Call {
 // once sends a call once.
 func (s fairScripts) once(c script.Call) any {
 	s.t.Helper()
-	return runScript(s.c.engine, c.Cmd, c.Keys, c.Args...)
+	return runScript(s.c.engine(), c.Cmd, c.Keys, c.Args...)
 }
 
 func (s fairScripts) twice(c script.Call) any {
@@ -173,7 +173,7 @@ func (s fairScripts) deadline(owner string) time.Duration {
 // life returns how long the owner counts as alive.
 func (s fairScripts) life(owner string) time.Duration {
 	s.t.Helper()
-	_, until, _ := strings.Cut(hashOf(s.c.engine, s.t, s.keys.FairKeys()[3])[owner], ":")
+	_, until, _ := strings.Cut(hashOf(s.c.engine(), s.t, s.keys.FairKeys()[3])[owner], ":")
 	ms, err := strconv.ParseInt(until, 10, 64)
 	require.NoError(s.t, err)
 	return time.Duration(ms-time.Now().UnixMilli()) * time.Millisecond
@@ -184,7 +184,7 @@ func (s fairScripts) age(owner string, by time.Duration) {
 	s.t.Helper()
 	k := s.keys.FairKeys()
 	until := time.Now().Add(s.life(owner) - by).UnixMilli()
-	since, _, _ := strings.Cut(hashOf(s.c.engine, s.t, k[3])[owner], ":")
+	since, _, _ := strings.Cut(hashOf(s.c.engine(), s.t, k[3])[owner], ":")
 	require.NoError(s.t, s.do("HSET", k[3], owner, since+":"+strconv.FormatInt(until, 10)).Error())
 	require.NoError(s.t, s.do("ZINCRBY", k[2], strconv.FormatInt(-by.Milliseconds(), 10), owner).Error())
 }
@@ -572,7 +572,7 @@ func TestFairLock_skewed_clocks_change_nothing(t *testing.T) {
 // skewed returns another client of the same server, whose clocks are off by skew.
 func skewed(t *testing.T, c *Client, stale, skew time.Duration) *Client {
 	t.Helper()
-	other, err := New(c.engine.Rueidis, Options{StaleWaiterTimeout: stale, clock: func() lease.Stamp {
+	other, err := New(c.engine().Rueidis, Options{StaleWaiterTimeout: stale, clock: func() lease.Stamp {
 		now := lease.SystemClock()
 		return lease.Stamp{Mono: now.Mono + skew, Wall: now.Wall + skew}
 	}})

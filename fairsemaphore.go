@@ -34,7 +34,7 @@ type FairSemaphore struct{ basePermitSemaphore }
 // NewFairSemaphore returns the fair semaphore with that name. It sends nothing. If braces enclose the
 // whole name, as in {x}, each call returns ErrInvalid: the semaphore would share keys with x.
 func (c *Client) NewFairSemaphore(name string) *FairSemaphore {
-	s := &FairSemaphore{basePermitSemaphore{inside: newFairPermitPool(c.engine, name)}}
+	s := &FairSemaphore{basePermitSemaphore{inside: newFairPermitPool(c.engine(), name)}}
 	s.count = &s.inside.permitCount
 	return s
 }

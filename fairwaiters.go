@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -22,7 +23,7 @@ const nearest = 4
 // keeps the waiters there alive, many with one script, and wakes those that lost their place or
 // whose turn has come.
 type fairWaitList struct {
-	client *engine
+	client *ownership.Engine
 	queue  fairQueue
 	// sharedChannel says that waiters have no channels of their own. Those that joined before their
 	// client listened then try once more, to become grantable.
@@ -49,9 +50,9 @@ type fairQueue interface {
 	// refresh is the script that keeps waiters alive. It takes the keys and the channel of each
 	// lock, and the entries of owners.
 	refresh() transport.Command
-	keys(p *primitive) []string
-	channel(p *primitive) string
-	entry(o *ownership) string
+	keys(p *ownership.Lock) []string
+	channel(p *ownership.Lock) string
+	entry(o *ownership.Ownership) string
 }
 
 // fairWaiter is one waiter in the queue of a fair lock. When its turn comes, the server makes it
@@ -59,7 +60,7 @@ type fairQueue interface {
 // sends such messages, and so do the scripts of this library if the client does not listen.
 type fairWaiter struct {
 	list      *fairWaitList
-	ownership *ownership
+	ownership *ownership.Ownership
 	queue     *line.Line // of its own channel
 	awaitsSet bool       // it also waits for somebody to set the permits
 
@@ -75,7 +76,7 @@ type fairWaiter struct {
 }
 
 // newFairWaitList makes the list of the waiters in the queues of one kind.
-func newFairWaitList(c *engine, q fairQueue) *fairWaitList {
+func newFairWaitList(c *ownership.Engine, q fairQueue) *fairWaitList {
 	o := c.Config
 	open, end := context.WithCancel(context.Background())
 	return &fairWaitList{
@@ -103,13 +104,13 @@ func (l *fairWaitList) wait(ctx context.Context, a *acquisition) error {
 func (l *fairWaitList) waitFor(ctx context.Context, a *acquisition, front *line.FIFO, mark *line.Mark) (err error) {
 	a.start()
 	o := a.ownership
-	w := &fairWaiter{list: l, ownership: o, queue: l.client.Lines.Use(line.Key{Kind: o.lock.spec.kind, Key: o.lock.names.WaiterChannel(o.wire)}), awaitsSet: a.AwaitSet}
+	w := &fairWaiter{list: l, ownership: o, queue: l.client.Lines.Use(line.Key{Kind: o.Lock.Spec.Kind, Key: o.Lock.Names.WaiterChannel(o.Wire)}), awaitsSet: a.AwaitSet}
 	if front != nil {
 		w.takePlace(front)
 		defer func() { w.leaveLine(err != nil) }()
 	}
 	w.queue.DoNotLinger()
-	o.waitAlone(w, a.Lease, a.since)
+	o.WaitAlone(w, a.Lease, a.since)
 	a.queued = l.queue.attemptsOf(w)
 	defer l.remove(w)
 	return l.client.Waiting.InFront(ctx, w.queue, fairAttempter{a, l, w}, mark)
@@ -127,8 +128,8 @@ type fairAttempter struct {
 // client that made the owner.
 func (f fairAttempter) Attempt(ctx context.Context, round int) (left time.Duration, err error) {
 	line := f.waiters.attemptBegins(f.waiter)
-	if !f.ownership.isGuest {
-		f.waiters.setGrantable(f.waiter, f.ownership.listens() && !f.Permanent)
+	if !f.ownership.IsGuest {
+		f.waiters.setGrantable(f.waiter, f.ownership.Listens() && !f.Permanent)
 	}
 	if line == nil {
 		return f.acquisition.Attempt(ctx, round)
@@ -149,14 +150,14 @@ func (f fairAttempter) Pause(_ *line.Line, round int, left time.Duration) time.D
 	f.reportNoExpiry(left)
 	f.reportOwnWait()
 	f.showWaiting()
-	if !f.ownership.isGuest {
-		f.ownership.listen()
+	if !f.ownership.IsGuest {
+		f.ownership.Listen()
 	}
 	if f.waiters.isBehind(f.waiter) {
 		return 4 * c.Config.StaleWaiterTimeout
 	}
 	pause := c.PollPause()
-	if !f.ownership.isGuest && c.Inbox.MustPoll(f.lock.names.Key, round) {
+	if !f.ownership.IsGuest && c.Inbox.MustPoll(f.lock.Names.Key, round) {
 		pause = min(pause, line.PauseOfPoller(c.Clock().Since(f.since)))
 	}
 	return line.PauseUntil(left, pause)
@@ -183,7 +184,7 @@ func (w *fairWaiter) args() (stale, ticket, grant string) {
 		ticket = strconv.FormatUint(w.ticket, 10)
 	}
 	if w.grantable {
-		grant = c.LeaseText(w.ownership.entry.lease)
+		grant = c.LeaseText(w.ownership.Entry.Lease)
 	}
 	return c.StaleMS, ticket, grant
 }
@@ -196,7 +197,7 @@ func (l *fairWaitList) attemptBegins(w *fairWaiter) *line.FIFO {
 	return w.line
 }
 
-// takePlace puts a waiter in front of a line. It goes on with the place that the one before it has left.
+// TakePlace puts a waiter in front of a line. It goes on with the place that the one before it has left.
 func (w *fairWaiter) takePlace(front *line.FIFO) {
 	w.line, w.ticket = front, front.TakeTicket()
 }
@@ -269,10 +270,10 @@ func (w *fairWaiter) Reconnected() {
 // insert puts a waiter into its line. l.mu is held.
 func (l *fairWaitList) insert(w *fairWaiter, ticket uint64) {
 	w.ticket = ticket
-	line := l.byKey[w.ownership.lock.names.Key]
+	line := l.byKey[w.ownership.Lock.Names.Key]
 	if line == nil {
 		line = list.New()
-		l.byKey[w.ownership.lock.names.Key] = line
+		l.byKey[w.ownership.Lock.Names.Key] = line
 	}
 	before := line.Back()
 	for before != nil && before.Value.(*fairWaiter).ticket > ticket {
@@ -306,11 +307,11 @@ func (l *fairWaitList) listen(line *list.List) {
 func (l *fairWaitList) remove(w *fairWaiter) {
 	l.mu.Lock()
 	if w.elem != nil {
-		line := l.byKey[w.ownership.lock.names.Key]
+		line := l.byKey[w.ownership.Lock.Names.Key]
 		line.Remove(w.elem)
 		w.elem = nil
 		if line.Len() == 0 {
-			delete(l.byKey, w.ownership.lock.names.Key)
+			delete(l.byKey, w.ownership.Lock.Names.Key)
 		}
 		l.listen(line)
 		if w.woken && line.Len() > 0 { // since its last attempt: there may be more

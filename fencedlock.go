@@ -18,7 +18,7 @@ var _ Locker = (*FencedLock)(nil)
 
 // NewFencedLock returns the fenced lock with that name. It sends nothing.
 func (c *Client) NewFencedLock(name string) *FencedLock {
-	return &FencedLock{newBaseLock(c.engine, fencedSpec, name)}
+	return &FencedLock{newBaseLock(c.engine(), fencedSpec, name)}
 }
 
 // Lock acquires the lock. It waits while another owner holds it, until ctx ends or the time of

@@ -6,12 +6,13 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/inspect"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // forceUnlock removes the holders that it finds. A plain deletion that is repeated or late would free a lock that has
 // been acquired since. want is the kind that the lock must have, or nil.
-func forceUnlock(ctx context.Context, c *engine, names *keyspace.Keys, want *spec) (bool, error) {
+func forceUnlock(ctx context.Context, c *ownership.Engine, names *keyspace.Keys, want *ownership.Spec) (bool, error) {
 	if names.Invalid != nil {
 		return false, fault.Op("force unlock", names.Name, names.Invalid)
 	}
@@ -23,13 +24,13 @@ func forceUnlock(ctx context.Context, c *engine, names *keyspace.Keys, want *spe
 			return held, fault.Op("force unlock", names.Name, err)
 		case i.Kind == keyspace.KindNone:
 			return held, nil
-		case want != nil && i.Kind != want.stored:
-			return held, fault.Op("force unlock", names.Name, fault.WrongKind(keyspace.Noun(want.stored), i.What, nil))
+		case want != nil && i.Kind != want.Stored:
+			return held, fault.Op("force unlock", names.Name, fault.WrongKind(keyspace.Noun(want.Stored), i.What, nil))
 		case want == nil && i.Kind == keyspace.KindMutex && !i.Holders[0].Owner.Reentrant():
 			return held, fault.Op("force unlock", names.Name, errMutexByName)
 		case !i.Locked():
 			return held, fault.Op("force unlock", names.Name, fault.WrongKind(keyspace.Noun(keyspace.KindLock), i.What, nil))
-		case want != nil && want.side != "" && heldBy(i.Holders) != want.side:
+		case want != nil && want.Side != "" && heldBy(i.Holders) != want.Side:
 			return held, nil
 		}
 		held = true
@@ -55,7 +56,7 @@ func heldBy(holders []inspect.Holder) keyspace.Kind {
 var errMutexByName = fault.OtherKind("a string, which may be a mutex or data of an application; ForceUnlock of a Mutex removes it", nil)
 
 // evict removes the holders that were found, and reports whether any of them was still there.
-func evict(ctx context.Context, c *engine, names *keyspace.Keys, i inspect.Inspection) (gone bool, err error) {
+func evict(ctx context.Context, c *ownership.Engine, names *keyspace.Keys, i inspect.Inspection) (gone bool, err error) {
 	for _, each := range evictions(c, names, i) {
 		a, err := c.Send(ctx, each)
 		switch {
@@ -70,7 +71,7 @@ func evict(ctx context.Context, c *engine, names *keyspace.Keys, i inspect.Inspe
 }
 
 // evictions are the releases of all holders that were found.
-func evictions(c *engine, names *keyspace.Keys, i inspect.Inspection) []script.Call {
+func evictions(c *ownership.Engine, names *keyspace.Keys, i inspect.Inspection) []script.Call {
 	switch i.Kind {
 	case keyspace.KindRWLock:
 		var fields []string
@@ -80,7 +81,7 @@ func evictions(c *engine, names *keyspace.Keys, i inspect.Inspection) []script.C
 		return rwEvictions(c, names, fields)
 	case keyspace.KindMutex:
 		return []script.Call{script.NewCall(script.MutexRelease, names.Queued(),
-			c.queueArgs([]string{i.Holders[0].Field(), names.Channel, c.Publish}, names.Key, "", "", 0)...)}
+			c.QueueArgs([]string{i.Holders[0].Field(), names.Channel, c.Publish}, names.Key, "", "", 0)...)}
 	default:
 		// It may be a fair lock, whose waiters listen elsewhere.
 		owner := i.Holders[0].Field()
@@ -88,7 +89,7 @@ func evictions(c *engine, names *keyspace.Keys, i inspect.Inspection) []script.C
 		lock := []string{owner, names.Channel, "-1", "", "0", c.Publish}
 		return []script.Call{
 			script.NewCall(script.FairRelease, names.FairKeys(), c.Inbox.ChannelArgs(fair, names.Key)...),
-			script.NewCall(script.LockRelease, names.Fenced(), c.queueArgs(lock, names.Key, "", "", 0)...),
+			script.NewCall(script.LockRelease, names.Fenced(), c.QueueArgs(lock, names.Key, "", "", 0)...),
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/testredis"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -47,7 +48,7 @@ func uniqueName(t *testing.T, c *Client) string {
 
 // runScript runs a script once and returns the reply as a Go value: nil, an int64, a
 // string, or an error.
-func runScript(c *engine, cmd transport.Command, keys []string, args ...string) any {
+func runScript(c *ownership.Engine, cmd transport.Command, keys []string, args ...string) any {
 	reply := cmd.Send(context.Background(), c.Rueidis, keys, args)
 	if err := reply.Error(); err != nil {
 		if rueidis.IsRedisNil(err) {
@@ -63,14 +64,14 @@ func runScript(c *engine, cmd transport.Command, keys []string, args ...string) 
 }
 
 // hashOf returns the fields of a lock.
-func hashOf(c *engine, t *testing.T, key string) map[string]string {
+func hashOf(c *ownership.Engine, t *testing.T, key string) map[string]string {
 	t.Helper()
 	m, err := c.Rueidis.Do(context.Background(), c.Rueidis.B().Hgetall().Key(key).Build()).AsStrMap()
 	require.NoError(t, err)
 	return m
 }
 
-func pttlOf(c *engine, t *testing.T, key string) int64 {
+func pttlOf(c *ownership.Engine, t *testing.T, key string) int64 {
 	t.Helper()
 	ms, err := c.Rueidis.Do(context.Background(), c.Rueidis.B().Pttl().Key(key).Build()).AsInt64()
 	require.NoError(t, err)

@@ -91,8 +91,8 @@ const (
 // ErrClosed, ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server
 // refuses.
 func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
-	names, _ := c.engine.Config.Naming().Keys(name) // which knows why the name cannot be used
-	return asInspection(c.engine.Inspector.Inspect(ctx, names, ""))
+	names, _ := c.engine().Config.Naming().Keys(name) // which knows why the name cannot be used
+	return asInspection(c.engine().Inspector.Inspect(ctx, names, ""))
 }
 
 // ForceUnlock takes the lock of that name from its holders, whatever its kind, gives it to a
@@ -111,8 +111,8 @@ func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
 // The other errors are those of Inspect, and ErrUnknownOutcome: a removal was sent and not
 // answered. It may or may not have happened, and you may repeat it.
 func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
-	names, _ := c.engine.Config.Naming().Keys(name) // which knows why the name cannot be used
-	return forceUnlock(ctx, c.engine, names, nil)
+	names, _ := c.engine().Config.Naming().Keys(name) // which knows why the name cannot be used
+	return forceUnlock(ctx, c.engine(), names, nil)
 }
 
 // asInspection returns what an Inspect returns for what the inside returned.

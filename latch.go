@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
@@ -24,7 +25,7 @@ type latch struct {
 }
 
 // newLatch returns the latch with that name.
-func newLatch(c *engine, name string) latch {
+func newLatch(c *ownership.Engine, name string) latch {
 	sharded := c.Publish == "SPUBLISH"
 	o := newSynchronizer(c, keyspace.KindLatch, name, func(key string) string { return latchChannel(key, sharded) })
 	tag := keyspace.Tag(o.names.Key)

@@ -25,7 +25,7 @@ import (
 // lower ones.
 var floors = []string{
 	0: "doc errors owner mutexorder",
-	1: "engine queueentry successor ownership registry holdset holdstate release extend passing giveback nextowner loss maxhold confine schedule atleast undoownership primitive spec protocol close observe readalong sibling fixlease",
+	1: "",
 	2: "acquirable acquisition acquisitionpause resolve attempt reenter queueplace recipient acquireobserve ownwait",
 	3: "synchronizer fairrefresh fairwaiters",
 	4: "lockprotocol lockspec",

@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -32,7 +33,7 @@ type announcedValue struct {
 }
 
 func newLeadership(e *election, h *hold.Handle, value string) *leadership {
-	l := &leadership{election: e, hold: h, owner: h.Backend().(*holdState).ownership.wire}
+	l := &leadership{election: e, hold: h, owner: h.Backend().(*ownership.Hold).Ownership.Wire}
 	l.announced.Store(&announcedValue{l.revisions.Add(1), value})
 	return l
 }
@@ -122,8 +123,8 @@ func (l *leadership) announce(ctx context.Context, v *announcedValue) (transport
 // gone is the error of an announcement that the server refused because the owner does not lead. If
 // no release has begun by now, this client did not end the leadership: it is lost.
 func (l *leadership) gone() error {
-	if o := l.hold.Backend().(*holdState).ownership; o.live() {
-		o.lose(fault.ErrLost, "the key was gone when the leader announced its value")
+	if o := l.hold.Backend().(*ownership.Hold).Ownership; o.Live() {
+		o.Lose(fault.ErrLost, "the key was gone when the leader announced its value")
 	}
 	return fault.NotHeld(l.err())
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/inspect"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
 // Locker is the interface of all locks, and what [NewMultiLock], [NewRedLock] and [SyncLocker]
@@ -48,7 +49,7 @@ func memberOf(l Locker) (m member) {
 // baseLock is what all locks of one key have in common.
 type baseLock struct{ inside acquirable }
 
-func newBaseLock(c *engine, s *acquireSpec, name string) *baseLock {
+func newBaseLock(c *ownership.Engine, s *acquireSpec, name string) *baseLock {
 	return &baseLock{*newAcquirable(c, s, name)}
 }
 
@@ -58,7 +59,7 @@ func (l *baseLock) self() member { return single{&l.inside} }
 func (l *baseLock) Name() string { return l.inside.Name() }
 
 // Client returns the client that made the lock.
-func (l *baseLock) Client() *Client { return (*Client)(l.inside.client.handle) }
+func (l *baseLock) Client() *Client { return (*Client)(l.inside.Client.Handle) }
 
 // Lock acquires the lock. It waits while another owner holds it, until ctx ends or the time of
 // [Wait] is over; with neither, it waits without limit. The other options are [Lease], [MaxHold],
@@ -137,7 +138,7 @@ func (l *baseLock) Do(ctx context.Context, fn func(context.Context) error, optio
 // still held. If none is held, it is the innermost one, which is over: [Hold.Err] tells whether ctx
 // holds the lock, also for the nil Hold, which behaves like a released one. Only holds of the
 // client that made this lock count; that includes a guest's, which entered [By] an owner.
-func (l *baseLock) HoldFrom(ctx context.Context) *Hold { return (*Hold)(l.inside.handleFrom(ctx)) }
+func (l *baseLock) HoldFrom(ctx context.Context) *Hold { return (*Hold)(l.inside.HandleFrom(ctx)) }
 
 // IsLocked reports whether anybody holds the lock, this client included. It queries the server, and
 // the answer may be out of date when it arrives. Don't branch on it; acquire the lock.
@@ -188,15 +189,15 @@ func (l *baseLock) Inspect(ctx context.Context) (Inspection, error) {
 // The errors are those of Inspect, and ErrUnknownOutcome: the removal was sent and not answered. It
 // may or may not have happened, and you may repeat it.
 func (l *baseLock) ForceUnlock(ctx context.Context) (bool, error) {
-	return forceUnlock(ctx, l.inside.client, l.inside.names, l.inside.primitive.spec)
+	return forceUnlock(ctx, l.inside.Client, l.inside.Names, l.inside.Lock.Spec)
 }
 
 func (l *baseLock) inspect(ctx context.Context) (inspect.Inspection, error) {
-	return l.inside.client.Inspector.Inspect(ctx, l.inside.names, l.inside.spec.stored)
+	return l.inside.Client.Inspector.Inspect(ctx, l.inside.Names, l.inside.spec.Stored)
 }
 
 func (l *baseLock) look(ctx context.Context) (inspect.Inspection, error) {
-	return l.inside.client.Inspector.Look(ctx, l.inside.names, l.inside.spec.stored)
+	return l.inside.Client.Inspector.Look(ctx, l.inside.Names, l.inside.spec.Stored)
 }
 
 // SyncLocker makes a [sync.Locker] of a lock, for code that cannot handle errors. Its Lock waits

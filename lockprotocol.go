@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 	"github.com/latchkey-go/latchkey/lua"
@@ -20,14 +21,14 @@ type stringProtocol struct{}
 
 func (stringProtocol) acquireCall(a *acquisition, _, round int) script.Call {
 	o := a.ownership
-	if round == 0 && !o.mayBeQueued() {
-		return script.NewCall(script.MutexSet, a.lock.names.Alone(), append(a.argsBuffer(), o.wire, o.lock.client.LeaseText(a.Lease))...)
+	if round == 0 && !o.MayBeQueued() {
+		return script.NewCall(script.MutexSet, a.lock.Names.Alone(), append(a.argsBuffer(), o.Wire, o.Lock.Client.LeaseText(a.Lease))...)
 	}
-	place, keys := a.queuePlace(round), a.lock.names.Alone()
-	if place.known() {
-		keys = a.lock.names.Queued()
+	place, keys := a.queuePlace(round), a.lock.Names.Alone()
+	if place.Known() {
+		keys = a.lock.Names.Queued()
 	}
-	args := append(a.argsBuffer(), o.wire, o.lock.client.LeaseText(a.Lease), place.entry, place.oldEntry, place.poll)
+	args := append(a.argsBuffer(), o.Wire, o.Lock.Client.LeaseText(a.Lease), place.Entry, place.OldEntry, place.Poll)
 	return script.NewCall(script.MutexAcquire, keys, args...)
 }
 
@@ -35,36 +36,36 @@ func (stringProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Du
 	return a.readHolder(ans)
 }
 
-// releaseCall returns no call for a partial release, because a mutex cannot be re-entered.
-func (stringProtocol) releaseCall(o *ownership, to release, args []string) script.Call {
-	if to.count > 0 {
+// ReleaseCall returns no call for a partial release, because a mutex cannot be re-entered.
+func (stringProtocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
+	if to.Count > 0 {
 		return script.Call{}
 	}
-	names := o.lock.names
-	args = append(o.handoverArgs(append(args, o.wire, names.Channel, o.lock.client.Publish), 0), o.openArg(), script.MillisText(to.keep))
+	names := o.Lock.Names
+	args = append(o.HandoverArgs(append(args, o.Wire, names.Channel, o.Lock.Client.Publish), 0), o.OpenArg(), script.MillisText(to.Keep))
 	return script.NewCall(script.MutexRelease, names.Queued(), withoutUsual(args, usualOfMutexRelease)...)
 }
 
-func (stringProtocol) renewalCall(o *ownership, lease time.Duration) script.Call {
-	return renewalOf(o, inString, o.wire, lease)
+func (stringProtocol) RenewalCall(o *ownership.Ownership, lease time.Duration) script.Call {
+	return renewalOf(o, inString, o.Wire, lease)
 }
 
 // hashProtocol stores the owner and its count in a hash.
 type hashProtocol struct{}
 
 func (hashProtocol) acquireCall(a *acquisition, count, round int) script.Call {
-	names, place, fenced := a.lock.names, queuePlace{}, ""
+	names, place, fenced := a.lock.Names, ownership.QueuePlace{}, ""
 	c, queued := script.NewCall(script.LockAcquire, names.Alone()), names.Queued()
-	if a.lock.spec.fenced {
+	if a.lock.spec.Fenced {
 		c.Keys, queued, fenced = names.Counted(), names.Fenced(), "1"
 	}
 	if count == 1 {
 		place = a.queuePlace(round)
 	}
-	if place.known() {
+	if place.Known() {
 		c.Cmd, c.Keys = script.LockAcquireQueued, queued
 	}
-	c.Args = withoutUsual(append(a.acquireArgs(count), fenced, place.entry, place.oldEntry, place.poll), usualOfAcquire)
+	c.Args = withoutUsual(append(a.acquireArgs(count), fenced, place.Entry, place.OldEntry, place.Poll), usualOfAcquire)
 	return c
 }
 
@@ -89,17 +90,17 @@ func (hashProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Dura
 	return a.readHolder(ans)
 }
 
-func (hashProtocol) releaseCall(o *ownership, to release, args []string) script.Call {
-	names := o.lock.names
-	args = append(args, o.wire, names.Channel, strconv.Itoa(to.count), o.guestID(), script.MillisText(to.raise), o.lock.client.Publish)
-	args = append(o.handoverArgs(args, to.count), script.MillisText(to.keep))
+func (hashProtocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
+	names := o.Lock.Names
+	args = append(args, o.Wire, names.Channel, strconv.Itoa(to.Count), o.GuestID(), script.MillisText(to.Raise), o.Lock.Client.Publish)
+	args = append(o.HandoverArgs(args, to.Count), script.MillisText(to.Keep))
 	return script.NewCall(script.LockRelease, names.Fenced(), withoutUsual(args, usualOfRelease)...)
 }
 
-func (hashProtocol) renewalCall(o *ownership, lease time.Duration) script.Call {
-	return renewalOf(o, inHash, o.wire, lease)
+func (hashProtocol) RenewalCall(o *ownership.Ownership, lease time.Duration) script.Call {
+	return renewalOf(o, inHash, o.Wire, lease)
 }
 
-func renewalOf(o *ownership, where, owner string, lease time.Duration) script.Call {
-	return script.NewCall(o.lock.spec.renew, []string{o.lock.names.Key}, where, owner, o.guestID(), script.MillisText(lease))
+func renewalOf(o *ownership.Ownership, where, owner string, lease time.Duration) script.Call {
+	return script.NewCall(o.Lock.Spec.Renew, []string{o.Lock.Names.Key}, where, owner, o.GuestID(), script.MillisText(lease))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/inspect"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
 // member is a lock as a composite lock sees it: a lock of one key, or a composite lock itself.
@@ -18,29 +19,29 @@ type member interface {
 	forceUnlock(ctx context.Context, forceOne forceUnlocker) (bool, error)
 	fault() error                            // why it cannot be used, or nil
 	order() (key string, kind keyspace.Kind) // what members are ordered by
-	primitives() []*primitive                // the primitives that it consists of
+	locks() []*ownership.Lock           // the locks that it consists of
 	isShared() bool                          // several owners may hold it at once
 }
 
 // forceUnlocker takes a lock of one key from its holder, and reports whether it was held.
-type forceUnlocker func(ctx context.Context, p *primitive) (bool, error)
+type forceUnlocker func(ctx context.Context, p *ownership.Lock) (bool, error)
 
 // single is a lock of one key as a member.
 type single struct{ *acquirable }
 
 func (s single) inspect(ctx context.Context) (inspect.Inspection, error) {
-	return s.client.Inspector.Inspect(ctx, s.names, s.spec.stored)
+	return s.Client.Inspector.Inspect(ctx, s.Names, s.spec.Stored)
 }
 
 func (s single) look(ctx context.Context) (inspect.Inspection, error) {
-	return s.client.Inspector.Look(ctx, s.names, s.spec.stored)
+	return s.Client.Inspector.Look(ctx, s.Names, s.spec.Stored)
 }
 
 func (s single) forceUnlock(ctx context.Context, forceOne forceUnlocker) (bool, error) {
-	return forceOne(ctx, &s.primitive)
+	return forceOne(ctx, &s.Lock)
 }
 
-func (s single) fault() error                            { return s.names.Invalid }
-func (s single) order() (key string, kind keyspace.Kind) { return s.names.Key, s.spec.kind }
-func (s single) primitives() []*primitive                { return []*primitive{&s.primitive} }
-func (s single) isShared() bool                          { return s.spec.isShared() }
+func (s single) fault() error                            { return s.Names.Invalid }
+func (s single) order() (key string, kind keyspace.Kind) { return s.Names.Key, s.spec.Kind }
+func (s single) locks() []*ownership.Lock           { return []*ownership.Lock{&s.Lock} }
+func (s single) isShared() bool                          { return s.spec.IsShared() }

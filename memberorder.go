@@ -6,6 +6,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
 // usable returns the members, or an error if one of them is known to be unusable before anything is
@@ -91,8 +92,8 @@ func sameLock(a, b member) bool {
 	if isComposite(a) || isComposite(b) {
 		return false
 	}
-	p, o := a.primitives()[0], b.primitives()[0]
-	return sameKey(p, o) && p.spec.kind == o.spec.kind
+	p, o := a.locks()[0], b.locks()[0]
+	return sameKey(p, o) && p.Spec.Kind == o.Spec.Kind
 }
 
 func isComposite(m member) bool {
@@ -102,14 +103,14 @@ func isComposite(m member) bool {
 
 // sharedKey returns a key that both members need.
 func sharedKey(a, b member) (key string, share bool) {
-	for _, p := range a.primitives() {
-		for _, o := range b.primitives() {
+	for _, p := range a.locks() {
+		for _, o := range b.locks() {
 			if sameKey(p, o) {
-				return p.names.Key, true
+				return p.Names.Key, true
 			}
 		}
 	}
 	return "", false
 }
 
-func sameKey(a, b *primitive) bool { return a.client == b.client && a.names.Key == b.names.Key }
+func sameKey(a, b *ownership.Lock) bool { return a.Client == b.Client && a.Names.Key == b.Names.Key }

@@ -306,7 +306,7 @@ func (p *barrierParty) arrive(stage string, n, fate int) {
 	}
 	p.barrier.parties = n
 	p.await = p.barrier.newParty("await", stage, &request.Request{Lease: fromMS(modelBarrierLease)})
-	p.await.ownership.special = barrierProtocol{p.barrier}
+	p.await.ownership.Special = barrierProtocol{p.barrier}
 	await := p.await
 	p.arrival = p.message("arrives", p.await.arriving(), false, p.m.arrived)
 	p.arrival.answered = func(reply any) {
@@ -390,7 +390,7 @@ func (p *barrierParty) look(fate int) {
 	if !p.waits() {
 		return
 	}
-	number, wire, counted := numeral(p.await.view.generation), p.await.ownership.wire, p.await.counted
+	number, wire, counted := numeral(p.await.view.generation), p.await.ownership.Wire, p.await.counted
 	m := p.message("looks", p.await.looking(), true, func([]string) any { return p.m.looked(number, wire, counted) })
 	m.answered = p.heard
 	p.m.w.send(m, fate)
@@ -417,8 +417,8 @@ func (m *barrierModel) renew(d dice) {
 	var names []string
 	for _, p := range m.parties {
 		if p.barrier.client == first.barrier.client && p.waits() {
-			c.Add(barrierProtocol{p.barrier}.renewalCall(p.await.ownership, fromMS(modelBarrierLease)))
-			names = append(names, p.await.ownership.wire)
+			c.Add(barrierProtocol{p.barrier}.RenewalCall(p.await.ownership, fromMS(modelBarrierLease)))
+			names = append(names, p.await.ownership.Wire)
 		}
 	}
 	if names == nil {

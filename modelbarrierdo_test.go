@@ -53,7 +53,7 @@ func (p *barrierParty) comeBack(fate int) {
 	if !p.waits() || p.await.stage != barrierRun || p.await.counted || p.arrival != nil {
 		return
 	}
-	await, number, wire := p.await, numeral(p.await.view.generation), p.await.ownership.wire
+	await, number, wire := p.await, numeral(p.await.view.generation), p.await.ownership.Wire
 	p.arrival = p.message("returns", await.returning(), true, func([]string) any { return p.m.returned(number, wire) })
 	p.arrival.answered = func(reply any) {
 		if p.await == await {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
 // keptReference holds what early releases have promised: until when the lock stays taken. Early releases of clients
@@ -26,15 +27,15 @@ var modelRests = []int64{1, 50, 700, 2500, 20000}
 // release makes an early release of the only hold of a party. After it the lock stays taken, but no longer than the
 // lease that the party is certain of.
 func (k *keptReference) release(p *party, d dice) {
-	if p.t == nil || p.phase != held || len(p.grips) != 1 || !p.holds() {
+	if p.t == nil || p.phase != ownership.Held || len(p.grips) != 1 || !p.holds() {
 		return
 	}
-	if p.t.lock.checkAtLeast() != nil {
+	if p.t.Lock.CheckAtLeast() != nil {
 		return
 	}
 	t, others, rest, certain := p.t, p.others, min(modelRests[d[1]%len(modelRests)], p.left()), p.holds()
-	p.grips, p.phase, t.holds.count = nil, releasing, 0
-	c := t.protocol().releaseCall(t, release{keep: fromMS(rest)}, nil)
+	p.grips, p.phase, t.Holds.Count = nil, ownership.Releasing, 0
+	c := t.Protocol().ReleaseCall(t, ownership.Release{Keep: fromMS(rest)}, nil)
 	m := &message{what: fmt.Sprintf("%s releases, and the lock is to stay taken for %d ms", p.name, rest), words: p.w.words(c), light: true}
 	var had entry
 	m.before = func() { had = k.state() }
@@ -54,7 +55,7 @@ func (k *keptReference) release(p *party, d dice) {
 }
 
 // seen checks the effect of an early release. A release that finds nothing must change nothing.
-func (k *keptReference) seen(t *ownership, what string, reply any, rest int64, had entry) {
+func (k *keptReference) seen(t *ownership.Ownership, what string, reply any, rest int64, had entry) {
 	now := k.state()
 	if isReplyError(reply) || reply == nil {
 		if fmt.Sprint(now.fields, now.text) != fmt.Sprint(had.fields, had.text) || now.ttl != had.ttl {
@@ -67,13 +68,13 @@ func (k *keptReference) seen(t *ownership, what string, reply any, rest int64, h
 	}
 	if left := min(rest, had.ttl); now.ttl < left {
 		k.w.fail("%s, and the lock ends after %d", what, now.ttl)
-	} else if alone := reply != any("HELD") && len(now.fields) <= 1; alone && had.count(t.wire+"@kept") == 0 && now.ttl != max(left, 1) {
+	} else if alone := reply != any("HELD") && len(now.fields) <= 1; alone && had.count(t.Wire+"@kept") == 0 && now.ttl != max(left, 1) {
 		k.w.fail("%s, and it stays for %d", what, now.ttl)
 	}
-	k.promise = append(k.promise, keptPromise{t.wire, k.w.ms() + min(rest, had.ttl)})
+	k.promise = append(k.promise, keptPromise{t.Wire, k.w.ms() + min(rest, had.ttl)})
 }
 
-func (k *keptReference) state() entry { return k.w.state(k.lock.names.Key)[0] }
+func (k *keptReference) state() entry { return k.w.state(k.lock.Names.Key)[0] }
 
 // live returns the promises that still have to be kept.
 func (k *keptReference) live() (live []keptPromise) {

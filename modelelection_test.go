@@ -28,7 +28,7 @@ func newElectionModel(w *world) model {
 		lockModel: newLockModel(w, always(electionSpec)),
 		terms:     map[string]int64{}, revisions: map[string]int64{},
 	}
-	m.record = keyspace.LeaderKey(keyspace.Tag(m.lock.names.Key))
+	m.record = keyspace.LeaderKey(keyspace.Tag(m.lock.Names.Key))
 	return m
 }
 
@@ -59,7 +59,7 @@ func (m *electionModel) announce(d dice) {
 	m.w.send(&message{
 		what: fmt.Sprintf("%s announces %q", owner, value),
 		words: m.w.words(script.NewCall(script.ElectionAnnounce, m.keys(),
-			owner, term, revision, value, "PUBLISH", leaderChannel(m.lock.names.Key), "label of "+owner)),
+			owner, term, revision, value, "PUBLISH", leaderChannel(m.lock.Names.Key), "label of "+owner)),
 		before:   func() { lock, record = m.state(); leads = m.leads(lock, owner, term) },
 		seen:     func(reply any) { m.announced(lock, record, leads, reply, owner, term, revision, value) },
 		answered: func(any) {}, silent: func() {},
@@ -67,17 +67,17 @@ func (m *electionModel) announce(d dice) {
 }
 
 func (m *electionModel) keys() []string {
-	return []string{m.lock.names.Key, m.record, m.lock.names.Token()}
+	return []string{m.lock.Names.Key, m.record, m.lock.Names.Token()}
 }
 
 // leads reports whether an owner holds the lock and its term was the last to be counted.
 func (m *electionModel) leads(lock entry, owner, term string) bool {
-	last := m.w.state(m.lock.names.Token())[0]
+	last := m.w.state(m.lock.Names.Token())[0]
 	return lock.count(owner) > 0 && (last.kind == "none" || last.text == term)
 }
 
 func (m *electionModel) state() (lock, record entry) {
-	both := m.w.state(m.lock.names.Key, m.record)
+	both := m.w.state(m.lock.Names.Key, m.record)
 	return both[0], both[1]
 }
 
@@ -115,7 +115,7 @@ func asInt(text string) int {
 func (m *electionModel) retire(d dice) {
 	var over []string
 	for _, owner := range slices.Sorted(maps.Keys(m.terms)) {
-		if !slices.ContainsFunc(m.parties, func(p *party) bool { return p.t != nil && p.t.wire == owner }) {
+		if !slices.ContainsFunc(m.parties, func(p *party) bool { return p.t != nil && p.t.Wire == owner }) {
 			over = append(over, owner)
 		}
 	}
@@ -128,7 +128,7 @@ func (m *electionModel) retires(owner string, fate int) {
 	var before entry
 	m.w.send(&message{
 		what:   owner + " retires",
-		words:  m.w.words(script.NewCall(script.ElectionRetire, []string{m.record}, owner, "PUBLISH", leaderChannel(m.lock.names.Key))),
+		words:  m.w.words(script.NewCall(script.ElectionRetire, []string{m.record}, owner, "PUBLISH", leaderChannel(m.lock.Names.Key))),
 		light:  true,
 		before: func() { _, before = m.state() },
 		seen: func(any) {
@@ -179,5 +179,5 @@ func (m *electionModel) finish() {
 	for owner := range m.terms {
 		m.retires(owner, 0)
 	}
-	m.w.nothingLeft(m.lock.names.Token())
+	m.w.nothingLeft(m.lock.Names.Token())
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -40,7 +41,7 @@ type modelFairWaiter struct {
 var stale = script.Millis(DefaultStaleWaiterTimeout)
 
 func newFairModel(w *world) model {
-	m := &fairModel{lockModel: newLockModel(w, func(c *Client) *acquireSpec { return fairSpec(c.engine, false) }), waiters: map[*party]*modelFairWaiter{}, waits: map[*javaThread]bool{}}
+	m := &fairModel{lockModel: newLockModel(w, func(c *Client) *acquireSpec { return fairSpec(c.engine(), false) }), waiters: map[*party]*modelFairWaiter{}, waits: map[*javaThread]bool{}}
 	for _, p := range m.parties {
 		p.onGrant = func(any) { m.granted(p) }
 		p.onRefusal = func(reply any) { m.refused(p, reply) }
@@ -54,10 +55,10 @@ func newFairModel(w *world) model {
 func (m *fairModel) grants(before entry) {
 	for _, p := range m.parties {
 		f := m.waiter(p)
-		if f != nil && m.before.count(p.t.wire) > 0 && before.count(p.t.wire) == 0 {
+		if f != nil && m.before.count(p.t.Wire) > 0 && before.count(p.t.Wire) == 0 {
 			m.w.say("%s is the owner", p.name)
 			if !m.lost { // otherwise the same step may have put the queue in order
-				m.overtakes(p.name, p.t.wire, f)
+				m.overtakes(p.name, p.t.Wire, f)
 			}
 			f.sign, f.asked = 0, 0
 		}
@@ -66,7 +67,7 @@ func (m *fairModel) grants(before entry) {
 
 // waiter returns what a party knows of its place, nil if it wants none.
 func (m *fairModel) waiter(p *party) *modelFairWaiter {
-	if p.t == nil || p.phase != acquiring || p.inQueue == nil {
+	if p.t == nil || p.phase != ownership.Acquiring || p.inQueue == nil {
 		delete(m.waiters, p)
 		return nil
 	}
@@ -84,7 +85,7 @@ func (m *fairModel) live(p *party) bool {
 	if f == nil {
 		return false
 	}
-	if noted := m.noted(p.t.wire); noted > 0 && noted != f.ticket {
+	if noted := m.noted(p.t.Wire); noted > 0 && noted != f.ticket {
 		return false
 	}
 	return !f.broken && f.sign > 0 && f.ticket > 0 && m.w.ms() < f.sign+stale
@@ -132,7 +133,7 @@ func (m *fairModel) granted(p *party) {
 	f := m.waiters[p]
 	delete(m.waiters, p)
 	if m.before.ttl == -2 && len(p.grips) == 1 {
-		m.overtakes(p.name, p.t.wire, f)
+		m.overtakes(p.name, p.t.Wire, f)
 	}
 }
 
@@ -149,10 +150,10 @@ func (m *fairModel) overtakes(name, owner string, f *modelFairWaiter) {
 		if !m.live(other) {
 			continue
 		}
-		if before := slices.Index(m.queue.list, other.t.wire); !ticketed && (at < 0 || before < at) {
+		if before := slices.Index(m.queue.list, other.t.Wire); !ticketed && (at < 0 || before < at) {
 			m.w.fail("%s overtakes %s", name, other.name)
 		}
-		if ticketed && !m.muddled && !(f != nil && f.odd) && !m.waiter(other).odd && m.noted(other.t.wire) > 0 && ticket > m.waiter(other).ticket {
+		if ticketed && !m.muddled && !(f != nil && f.odd) && !m.waiter(other).odd && m.noted(other.t.Wire) > 0 && ticket > m.waiter(other).ticket {
 			m.w.fail("%s, with a later ticket, overtakes %s", name, other.name)
 		}
 	}
@@ -184,7 +185,7 @@ func (m *fairModel) refresh(d dice) {
 	var parties []*party
 	names := ""
 	for _, p := range m.parties {
-		if f := m.waiter(p); f != nil && f.ticket > 0 && p.lock.client == c.engine {
+		if f := m.waiter(p); f != nil && f.ticket > 0 && p.lock.Client == c.engine() {
 			places, parties = append(places, p.inQueue), append(parties, p)
 			names += p.name + " "
 		}
@@ -192,7 +193,7 @@ func (m *fairModel) refresh(d dice) {
 	if places == nil {
 		return
 	}
-	b := fairLockQueueOf(c.engine).waiters.newRefreshing()
+	b := fairLockQueueOf(c.engine()).waiters.newRefreshing()
 	b.add(places)
 	msg := &message{what: names + "alive", words: m.w.words(b.Call), light: true, silent: func() {}}
 	msg.answered = func(reply any) {
@@ -214,7 +215,7 @@ func (m *fairModel) refresh(d dice) {
 }
 
 func (m *fairModel) javaActs(d dice) {
-	j, k := m.java[d[0]%len(m.java)], m.lock.names
+	j, k := m.java[d[0]%len(m.java)], m.lock.Names
 	switch {
 	case d[1]%20 == 0:
 		j.crash()
@@ -245,7 +246,7 @@ func (m *fairModel) javaTakes(j *javaThread, reply any, waits bool) {
 // damage deletes keys. Without the notes all waiters keep their places. A waiter that lost its place in another way
 // gets it back when it tries again.
 func (m *fairModel) damage(d dice) {
-	keys := m.lock.names.FairKeys()
+	keys := m.lock.Names.FairKeys()
 	i := d[0] % 7
 	switch {
 	case i < 4:
@@ -283,20 +284,20 @@ func (m *fairModel) check() {
 	before := m.before
 	m.lockModel.check()
 	m.grants(before)
-	all := m.w.state(m.lock.names.FairKeys()[1:]...)
+	all := m.w.state(m.lock.Names.FairKeys()[1:]...)
 	m.queue, m.deadlines, m.notes = all[0], all[1], all[2]
 	m.lost = m.lost && len(m.queue.list) > 0
 	if m.torn = m.torn && len(m.queue.list)+len(m.deadlines.list) > 0; !m.torn && len(m.queue.list) != len(m.deadlines.list) {
 		m.w.fail("the queue has %v, and the deadlines have %v", m.queue.list, m.deadlines.list)
 	}
 	for _, p := range m.parties {
-		if f := m.waiter(p); f != nil && f.ticket > 0 && m.noted(p.t.wire) > f.ticket {
+		if f := m.waiter(p); f != nil && f.ticket > 0 && m.noted(p.t.Wire) > f.ticket {
 			f.odd = true
 		}
-		if !m.live(p) || slices.Contains(m.queue.list, p.t.wire) {
+		if !m.live(p) || slices.Contains(m.queue.list, p.t.Wire) {
 			continue
 		}
-		if m.before.count(p.t.wire) > 0 { // by a late copy of its attempts
+		if m.before.count(p.t.Wire) > 0 { // by a late copy of its attempts
 			m.waiters[p].sign, m.waiters[p].asked = 0, 0
 		} else {
 			m.w.fail("%s has lost its place, %d ms after its last sign of life", p.name, m.w.ms()-m.waiters[p].sign)
@@ -317,7 +318,7 @@ func (m *fairModel) ordered() {
 	var last *party
 	for _, owner := range m.queue.list {
 		for _, p := range m.parties {
-			if p.t == nil || p.t.wire != owner || !m.live(p) || m.noted(owner) == 0 {
+			if p.t == nil || p.t.Wire != owner || !m.live(p) || m.noted(owner) == 0 {
 				continue
 			}
 			if last != nil && m.waiters[last].ticket > m.waiters[p].ticket {
@@ -333,7 +334,7 @@ func (m *fairModel) lineUp() (names []string) {
 	for _, owner := range m.queue.list {
 		name := "somebody"
 		for _, p := range m.parties {
-			if p.t != nil && p.t.wire == owner {
+			if p.t != nil && p.t.Wire == owner {
 				name = p.name
 			}
 		}
@@ -355,12 +356,12 @@ func (m *fairModel) finish() {
 	}
 	for _, j := range m.java {
 		if slices.Contains(m.queue.list, j.owner) {
-			j.fair("cancels", javaFairCancel, m.lock.names)
+			j.fair("cancels", javaFairCancel, m.lock.Names)
 		}
 		j.crash()
 	}
 	clear(m.waits)
-	waiting := func(p *party) bool { return p.t != nil && p.phase == acquiring }
+	waiting := func(p *party) bool { return p.t != nil && p.phase == ownership.Acquiring }
 	for turn := 0; slices.ContainsFunc(m.parties, waiting); turn++ {
 		if turn > 1000 {
 			m.w.fail("nobody is granted the lock for more than an hour: %v", m.lineUp())
@@ -380,7 +381,7 @@ func (m *fairModel) finish() {
 	}
 	m.w.settleAll(m.parties, m.java)
 	m.advanceDeadlines()
-	m.w.nothingLeft(m.lock.names.FairKeys()[2])
+	m.w.nothingLeft(m.lock.Names.FairKeys()[2])
 }
 
 // advanceDeadlines makes one attempt, which removes all dead waiters from the queue and acquires the lock.
@@ -388,7 +389,7 @@ func (m *fairModel) advanceDeadlines() {
 	p := m.parties[0]
 	p.want(modelLeases[1], false, 0)
 	if p.t == nil {
-		m.w.fail("%s is refused when all others are gone: %v", p.name, m.w.state(m.lock.names.FairKeys()...))
+		m.w.fail("%s is refused when all others are gone: %v", p.name, m.w.state(m.lock.Names.FairKeys()...))
 	}
 	p.leave()
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
 func init() { models["permits"] = newFairPermitModel }
@@ -34,14 +35,14 @@ func newFairPermitModel(w *world) model {
 	m := &fairPermitModel{permitModel: newPermitModel(w), waiters: map[*party]*modelPermitWaiter{}, tickets: map[*party]uint64{}}
 	for _, p := range m.parties {
 		fresh := p.newOwnership
-		p.newOwnership = func() *ownership {
+		p.newOwnership = func() *ownership.Ownership {
 			delete(m.waiters, p)
 			delete(m.tickets, p)
 			return fresh()
 		}
 		p.onAttempt = func() { m.noteAttempt(p) }
 		p.onGrant = func(any) {
-			p.t.lease.Granted = fromMS(p.granted)
+			p.t.Lease.Granted = fromMS(p.granted)
 			if f := m.waiters[p]; f != nil && f.ticket > 0 {
 				m.tickets[p] = f.ticket
 			}
@@ -98,7 +99,7 @@ func (m *fairPermitModel) refused(p *party, reply any) {
 }
 
 func (m *fairPermitModel) state() fairPermitState {
-	keys := m.parties[0].lock.names.FairPermitKeys()
+	keys := m.parties[0].lock.Names.FairPermitKeys()
 	s := m.w.state(keys[1:]...)
 	return fairPermitState{ids: s[0], queue: s[1], alive: s[2], grants: s[3]}
 }
@@ -110,7 +111,7 @@ func (m *fairPermitModel) refresh(d dice) {
 	var parties []*party
 	names := ""
 	for _, p := range m.parties {
-		if f := m.waiting(p); f != nil && f.ticket > 0 && p.lock.client == c.engine {
+		if f := m.waiting(p); f != nil && f.ticket > 0 && p.lock.Client == c.engine() {
 			places, parties = append(places, p.inQueue), append(parties, p)
 			names += p.name + " "
 		}
@@ -118,7 +119,7 @@ func (m *fairPermitModel) refresh(d dice) {
 	if places == nil {
 		return
 	}
-	b := permitQueuesOf(c.engine).waiters.newRefreshing()
+	b := permitQueuesOf(c.engine()).waiters.newRefreshing()
 	b.add(places)
 	msg := &message{what: names + "alive", words: m.w.words(b.Call), light: true, silent: func() {}}
 	msg.answered = func(reply any) {
@@ -139,7 +140,7 @@ func (m *fairPermitModel) refresh(d dice) {
 
 // waiting returns what a party knows of its place, nil if it wants none.
 func (m *fairPermitModel) waiting(p *party) *modelPermitWaiter {
-	if p.t == nil || p.phase != acquiring || !p.waits {
+	if p.t == nil || p.phase != ownership.Acquiring || !p.waits {
 		delete(m.waiters, p)
 	}
 	return m.waiters[p]
@@ -151,16 +152,16 @@ func (m *fairPermitModel) deliverGrant(d dice) {
 	if m.waiting(p) == nil || !m.has(m.state(), p) || slices.Contains(m.state().queue.list, permitEntry(p.t)) {
 		return
 	}
-	if p.t.doubt.Acquisition() {
+	if p.t.Doubt.Acquisition() {
 		return // it may have acquired them itself, and then no message comes
 	}
-	p.receiveGrant(modelMessage{p.t.wire, "0"})
+	p.receiveGrant(modelMessage{p.t.Wire, "0"})
 }
 
 // has reports whether the permits of a party are held.
 func (m *fairPermitModel) has(s fairPermitState, p *party) bool {
 	for _, t := range p.together() {
-		if score, there := s.ids.fields[identity.RawID(t.wire)]; !there || numeral(score) <= m.w.ms() {
+		if score, there := s.ids.fields[identity.RawID(t.Wire)]; !there || numeral(score) <= m.w.ms() {
 			return false
 		}
 	}
@@ -169,7 +170,7 @@ func (m *fairPermitModel) has(s fairPermitState, p *party) bool {
 
 // damage deletes keys. A waiter that lost its place gets it back when it tries again.
 func (m *fairPermitModel) damage(d dice) {
-	keys := m.parties[0].lock.names.FairPermitKeys()
+	keys := m.parties[0].lock.Names.FairPermitKeys()
 	if i := 2 + d[0]%4; i < len(keys) {
 		m.w.say("%s is deleted", keys[i])
 		m.w.must("DEL", keys[i])
@@ -227,7 +228,7 @@ func (m *fairPermitModel) check() {
 
 // hadGrant reports whether the permits of a party were held and their leases are now over.
 func (m *fairPermitModel) hadGrant(p *party) bool {
-	_, there := m.before.ids.fields[identity.RawID(p.t.wire)]
+	_, there := m.before.ids.fields[identity.RawID(p.t.Wire)]
 	return there
 }
 
@@ -266,7 +267,7 @@ func (m *fairPermitModel) finish() {
 			switch {
 			case wants(p):
 				p.sendAttempt(0)
-			case p.t != nil && p.phase != acquiring:
+			case p.t != nil && p.phase != ownership.Acquiring:
 				p.leave()
 			case len(p.toUndo) > 0:
 				p.undo(0, 0)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -19,9 +20,9 @@ var foreigners = map[string]func(c *Client) []func(){
 	"counter": func(c *Client) []func() {
 		return append(append(semaphoreOperations(c), permitOperations(c)...), latchOperations(c)...)
 	},
-	"string": func(c *Client) []func() { return lockOperations(newAcquirable(c.engine, mutexSpec, modelName)) },
+	"string": func(c *Client) []func() { return lockOperations(newAcquirable(c.engine(), mutexSpec, modelName)) },
 	"hash": func(c *Client) []func() {
-		return slices.Concat(lockOperations(newAcquirable(c.engine, lockSpec, modelName)),
+		return slices.Concat(lockOperations(newAcquirable(c.engine(), lockSpec, modelName)),
 			lockOperations(&c.NewFairLock(modelName).inside))
 	},
 	"barrier": func(c *Client) []func() { return barrierOperations(&c.NewBarrier(modelName, 2).inside) },
@@ -85,20 +86,22 @@ func (w *world) describe(words []string) string {
 func lockOperations(p *acquirable) []func() {
 	send := func(build func(a *acquisition) script.Call) func() {
 		return func() {
-			c := build(&acquisition{Request: request.Request{Lease: 5 * time.Second}, lock: p, ownership: p.client.registry.fresh(&p.primitive)})
-			c.Cmd.Send(context.Background(), p.client.Rueidis, c.Keys, c.Args)
+			c := build(&acquisition{Request: request.Request{Lease: 5 * time.Second}, lock: p, ownership: p.Client.Registry.Fresh(&p.Lock)})
+			c.Cmd.Send(context.Background(), p.Client.Rueidis, c.Keys, c.Args)
 		}
 	}
 	operations := []func(){
 		send(func(a *acquisition) script.Call { return p.spec.attempts.acquireCall(a, 1, 0) }),
 		send(func(a *acquisition) script.Call { return p.spec.attempts.acquireCall(a, 1, 1) }),
-		send(func(a *acquisition) script.Call { return p.spec.protocol.releaseCall(a.ownership, release{}, nil) }),
-		send(func(a *acquisition) script.Call { return p.spec.protocol.renewalCall(a.ownership, a.Lease) }),
+		send(func(a *acquisition) script.Call {
+			return p.spec.Protocol.ReleaseCall(a.ownership, ownership.Release{}, nil)
+		}),
+		send(func(a *acquisition) script.Call { return p.spec.Protocol.RenewalCall(a.ownership, a.Lease) }),
 	}
-	if p.checkAtLeast() == nil {
+	if p.CheckAtLeast() == nil {
 		operations = append(operations,
 			send(func(a *acquisition) script.Call {
-				return p.spec.protocol.releaseCall(a.ownership, release{keep: time.Second}, nil)
+				return p.spec.Protocol.ReleaseCall(a.ownership, ownership.Release{Keep: time.Second}, nil)
 			}))
 	}
 	return operations
@@ -164,7 +167,7 @@ func barrierOperations(b *barrier) []func() {
 		send((*barrierAwaiter).returning),
 		send(func(p *barrierAwaiter) script.Call { p.known = true; return p.leaving(barrierLeft) }),
 		send(func(p *barrierAwaiter) script.Call {
-			return barrierProtocol{b}.renewalCall(p.ownership, p.request.Lease)
+			return barrierProtocol{b}.RenewalCall(p.ownership, p.request.Lease)
 		}),
 		send(func(*barrierAwaiter) script.Call {
 			return script.NewCall(script.BarrierReset, b.all(), "0", b.client.Publish, b.names.Channel)

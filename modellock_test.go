@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
 func init() {
@@ -40,7 +41,7 @@ func always(kind *acquireSpec) func(*Client) *acquireSpec {
 
 func newLockModel(w *world, kindOf func(*Client) *acquireSpec) *lockModel {
 	kind := kindOf(w.clients[0])
-	if kind.passes {
+	if kind.Passes {
 		w.withPoller()
 	}
 	m := &lockModel{w: w, kind: kind, before: entry{kind: "none", ttl: -2}, looks: "hash"}
@@ -48,17 +49,17 @@ func newLockModel(w *world, kindOf func(*Client) *acquireSpec) *lockModel {
 		m.looks = "string"
 	}
 	for i, c := range w.clients {
-		lock := newAcquirable(c.engine, kindOf(c), modelName)
+		lock := newAcquirable(c.engine(), kindOf(c), modelName)
 		if i == 0 {
 			m.lock = lock
 		}
 		for n := range 2 {
 			m.add(&party{w: w, name: fmt.Sprintf("G%d%c", i+1, 'a'+n), lock: lock,
-				newOwnership: func() *ownership { return c.engine.registry.fresh(&lock.primitive) }})
+				newOwnership: func() *ownership.Ownership { return c.engine().Registry.Fresh(&lock.Lock) }})
 		}
 	}
 	m.kept = &keptReference{w: w, lock: m.lock}
-	if kind.passes {
+	if kind.Passes {
 		m.queue = &queueReference{w: w, lock: m.lock}
 	}
 	for _, p := range m.parties {
@@ -66,11 +67,11 @@ func newLockModel(w *world, kindOf func(*Client) *acquireSpec) *lockModel {
 	}
 	hosts := m.parties
 	for i, c := range w.clients {
-		if kind.reentrant && kind.kind != keyspace.KindFair { // in a queue a guest and its host are one
+		if kind.Reentrant && kind.Kind != keyspace.KindFair { // in a queue a guest and its host are one
 			m.addGuest(c, hosts[(2*i+2)%len(hosts)])
 		}
 	}
-	if kind.reentrant {
+	if kind.Reentrant {
 		m.java = []*javaThread{newJavaThread(w, 1), newJavaThread(w, 2)}
 	}
 	return m
@@ -88,15 +89,15 @@ func (m *lockModel) add(p *party) {
 
 // addGuest lets a client join the holds of a party of another client.
 func (m *lockModel) addGuest(c *Client, host *party) {
-	lock := newAcquirable(c.engine, m.kind, modelName)
+	lock := newAcquirable(c.engine(), m.kind, modelName)
 	guest := &party{w: m.w, name: host.name + "*", lock: lock}
-	guest.newOwnership = func() *ownership {
-		number := c.engine.Number()
-		owner := identity.New(host.lock.client.ID, 1<<40)
+	guest.newOwnership = func() *ownership.Ownership {
+		number := c.engine().Number()
+		owner := identity.New(host.lock.Client.ID, 1<<40)
 		if host.t != nil {
-			owner = host.t.owner()
+			owner = host.t.Owner()
 		}
-		return c.engine.registry.build(&lock.primitive, owner, number, true)
+		return c.engine().Registry.Build(&lock.Lock, owner, number, true)
 	}
 	m.add(guest)
 }
@@ -104,7 +105,7 @@ func (m *lockModel) addGuest(c *Client, host *party) {
 // granted checks the token of a new hold.
 func (m *lockModel) granted(p *party, reply any) {
 	text, _ := reply.(string)
-	if !m.kind.fenced || reply == "" {
+	if !m.kind.Fenced || reply == "" {
 		return
 	}
 	token, err := strconv.ParseInt(text, 10, 64)
@@ -113,10 +114,10 @@ func (m *lockModel) granted(p *party, reply any) {
 		m.w.fail("%s gets the token %v", p.name, reply)
 	case m.lostCount:
 		m.lostCount = false
-	case p.t.wire == m.tokenOf && token < m.token || p.t.wire != m.tokenOf && token <= m.token:
+	case p.t.Wire == m.tokenOf && token < m.token || p.t.Wire != m.tokenOf && token <= m.token:
 		m.w.fail("%s gets the token %d after %d", p.name, token, m.token)
 	}
-	m.token, m.tokenOf = token, p.t.wire
+	m.token, m.tokenOf = token, p.t.Wire
 }
 
 func (m *lockModel) actions() []modelAction {
@@ -129,7 +130,7 @@ func (m *lockModel) actions() []modelAction {
 		{"crash", 3, func(d dice) { m.parties[d[0]%len(m.parties)].crash() }},
 		{"damage", 1, m.damage},
 		{"force", 1, m.force},
-		{"foreign", 3, func(d dice) { m.w.intrude(d, m.lock.names.Key, m.looks) }},
+		{"foreign", 3, func(d dice) { m.w.intrude(d, m.lock.Names.Key, m.looks) }},
 	}
 	if m.queue != nil {
 		actions = append(actions, modelAction{"deliver", 12, func(d dice) { m.queue.deliver(d, m.parties) }})
@@ -152,19 +153,19 @@ func (m *lockModel) javaActs(d dice) {
 	case d[1]%10 == 0:
 		j.crash()
 	case j.count > 0 && d[1]%3 == 0:
-		j.renew(m.lock.names)
+		j.renew(m.lock.Names)
 	case j.count > 0 && d[1]%3 == 1:
-		j.unlock(m.lock.names)
+		j.unlock(m.lock.Names)
 	default:
-		j.lock(m.lock.names)
+		j.lock(m.lock.Names)
 	}
 }
 
 // damage deletes keys.
 func (m *lockModel) damage(d dice) {
-	if m.kind.fenced && d[0]%3 == 0 {
+	if m.kind.Fenced && d[0]%3 == 0 {
 		m.w.say("the counter of the tokens is deleted")
-		m.w.must("DEL", m.lock.names.Token())
+		m.w.must("DEL", m.lock.Names.Token())
 		m.lostCount, m.token = true, 0
 		m.queue.loseCount()
 		return
@@ -175,7 +176,7 @@ func (m *lockModel) damage(d dice) {
 		m.lostCount, m.token = true, 0
 	} else {
 		m.w.say("the lock is deleted")
-		m.w.must("DEL", m.lock.names.Key)
+		m.w.must("DEL", m.lock.Names.Key)
 	}
 	m.excuse()
 }
@@ -184,7 +185,7 @@ func (m *lockModel) damage(d dice) {
 func (m *lockModel) excuse() {
 	m.kept.forget()
 	for _, p := range m.parties {
-		p.excused = p.t != nil && p.phase != acquiring
+		p.excused = p.t != nil && p.phase != ownership.Acquiring
 	}
 	for _, j := range m.java {
 		j.crash()
@@ -203,7 +204,7 @@ func (m *lockModel) force(dice) {
 
 // force ends all holds, and reports whether there were any.
 func (w *world) force(p *acquirable) bool {
-	words := w.record(func() { _, _ = (*Client)(p.client.handle).ForceUnlock(context.Background(), modelName) })
+	words := w.record(func() { _, _ = (*Client)(p.Client.Handle).ForceUnlock(context.Background(), modelName) })
 	if words != nil {
 		w.send(&message{what: "force", words: words, light: true, answered: func(any) {}}, 0)
 	}
@@ -211,7 +212,7 @@ func (w *world) force(p *acquirable) bool {
 }
 
 func (m *lockModel) check() {
-	lock := m.w.state(m.lock.names.Key)[0]
+	lock := m.w.state(m.lock.Names.Key)[0]
 	m.before = lock
 	owner, holder := "", ""
 	alone := func(name, wire string) {
@@ -223,7 +224,7 @@ func (m *lockModel) check() {
 	for _, p := range m.parties {
 		p.end()
 		if p.holds() {
-			alone(p.name, p.t.wire)
+			alone(p.name, p.t.Wire)
 			m.checkHold(p, lock)
 		}
 	}
@@ -240,15 +241,15 @@ func (m *lockModel) check() {
 
 // checkHold checks that the server has a hold for as long as the client relies on it.
 func (m *lockModel) checkHold(p *party, lock entry) {
-	mine := lock.count(p.t.wire) - lock.count(p.t.wire+"@")
+	mine := lock.count(p.t.Wire) - lock.count(p.t.Wire+"@")
 	switch {
 	case m.kind == mutexSpec:
-		if lock.text != p.t.wire {
+		if lock.text != p.t.Wire {
 			m.w.fail("the server does not know of the hold of %s", p.name)
 		}
 		mine = 1
-	case p.t.isGuest:
-		mine = lock.count(p.t.wire + "@" + p.t.guestID())
+	case p.t.IsGuest:
+		mine = lock.count(p.t.Wire + "@" + p.t.GuestID())
 	}
 	if mine < 1 {
 		m.w.fail("the server does not know of the hold of %s", p.name)
@@ -260,7 +261,7 @@ func (m *lockModel) checkHold(p *party, lock entry) {
 
 func (m *lockModel) finish() {
 	m.w.settleAll(m.parties, m.java)
-	m.w.nothingLeft(m.lock.names.Token())
+	m.w.nothingLeft(m.lock.Names.Token())
 }
 
 // nothingLeft checks that no keys are left except the given ones.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 )
@@ -17,26 +18,26 @@ type party struct {
 	w            *world
 	name         string
 	lock         *acquirable
-	newOwnership func() *ownership // makes a new one
-	writer       *party            // under whose hold it reads, if it does
+	newOwnership func() *ownership.Ownership // makes a new one
+	writer       *party                      // under whose hold it reads, if it does
 
-	t           *ownership   // nil: it wants nothing
-	others      []*ownership // acquired together with it
-	phase       phase        // acquiring, held or releasing
+	t           *ownership.Ownership   // nil: it wants nothing
+	others      []*ownership.Ownership // acquired together with it
+	phase       ownership.Phase        // acquiring, held or releasing
 	lease       modelLease
 	waits       bool
 	round       int // attempts of the acquisition
 	acquisition *acquisition
-	inQueue     *fairWaiter     // its place in the queue of a fair lock or semaphore, or nil
-	grips       []modelLease    // of the holds that are not released
-	sent        int64           // ms: before the command that set the lease was sent
-	granted     int64           // the lease that it set, in ms
-	unheard     bool            // a release got no answer
-	owing       bool            // the count on the server may differ
-	excused     bool            // damage has ended the hold, and the party does not know yet
-	toUndo      []*ownership    // over, but the server may know them or still receive them
-	made        int64           // ms: when the owner was made
-	queue       *queueReference // in which it may wait, or nil
+	inQueue     *fairWaiter            // its place in the queue of a fair lock or semaphore, or nil
+	grips       []modelLease           // of the holds that are not released
+	sent        int64                  // ms: before the command that set the lease was sent
+	granted     int64                  // the lease that it set, in ms
+	unheard     bool                   // a release got no answer
+	owing       bool                   // the count on the server may differ
+	excused     bool                   // damage has ended the hold, and the party does not know yet
+	toUndo      []*ownership.Ownership // over, but the server may know them or still receive them
+	made        int64                  // ms: when the owner was made
+	queue       *queueReference        // in which it may wait, or nil
 
 	unset     func() bool // whether there is nothing to acquire yet
 	onAttempt func()
@@ -64,7 +65,7 @@ func fromMS(ms int64) time.Duration { return time.Duration(ms) * time.Millisecon
 // left returns for how many ms the client relies on its hold. There is no margin for clock drift, because there is only
 // one clock.
 func (p *party) left() int64 {
-	if p.t == nil || p.phase != held {
+	if p.t == nil || p.phase != ownership.Held {
 		return 0
 	}
 	return max(p.sent+p.granted-p.w.ms(), 0)
@@ -75,9 +76,9 @@ func (p *party) holds() bool { return p.left() > 0 && !p.excused }
 
 // want begins an acquisition.
 func (p *party) want(lease modelLease, waits bool, fate int) {
-	p.t, p.phase, p.lease, p.waits, p.round = p.newOwnership(), acquiring, lease, waits, 0
+	p.t, p.phase, p.lease, p.waits, p.round = p.newOwnership(), ownership.Acquiring, lease, waits, 0
 	p.made = p.w.ms()
-	p.acquisition = &acquisition{lock: p.lock, ownership: p.t, others: p.others, isWaiting: waits, since: p.t.lock.client.Clock()}
+	p.acquisition = &acquisition{lock: p.lock, ownership: p.t, others: p.others, isWaiting: waits, since: p.t.Lock.Client.Clock()}
 	p.inQueue = nil
 	if waits {
 		p.enterQueue()
@@ -88,7 +89,7 @@ func (p *party) want(lease modelLease, waits bool, fate int) {
 
 // sendAttempt makes one attempt.
 func (p *party) sendAttempt(fate int) {
-	p.t.noteCount(1, false)
+	p.t.NoteCount(1, false)
 	p.acquisition.Lease = fromMS(p.lease.ms)
 	c := p.acquisition.protocol().acquireCall(p.acquisition, 1, p.round)
 	t, bare := p.t, c.Cmd.Text == ""
@@ -97,7 +98,7 @@ func (p *party) sendAttempt(fate int) {
 		p.onAttempt()
 	}
 	m := &message{what: fmt.Sprintf("%s acquires for %v", p.name, p.lease), words: p.w.words(c)}
-	m.silent = func() { t.doubt.Sent = &undo.SentInDoubt{Acquisition: true} }
+	m.silent = func() { t.Doubt.Sent = &undo.SentInDoubt{Acquisition: true} }
 	m.answered = func(reply any) {
 		switch r := reply.(type) {
 		case replyError:
@@ -110,7 +111,7 @@ func (p *party) sendAttempt(fate int) {
 			p.refused(reply)
 		case nil:
 			if bare { // it may be this party, if an answer was lost
-				t.doubt.Sent = &undo.SentInDoubt{Acquisition: true}
+				t.Doubt.Sent = &undo.SentInDoubt{Acquisition: true}
 				return
 			}
 			p.accept(m, reply)
@@ -123,7 +124,7 @@ func (p *party) sendAttempt(fate int) {
 
 // writerGone reports whether the write hold under which the party wants to read is over.
 func (p *party) writerGone() bool {
-	return p.writer != nil && (!p.writer.holds() || p.writer.t.owner() != p.t.owner())
+	return p.writer != nil && (!p.writer.holds() || p.writer.t.Owner() != p.t.Owner())
 }
 
 func (p *party) accept(m *message, reply any) {
@@ -132,10 +133,10 @@ func (p *party) accept(m *message, reply any) {
 
 // begin begins a hold whose lease starts at sent.
 func (p *party) begin(sent, lease int64, reply any) {
-	p.phase, p.grips = held, []modelLease{p.lease}
-	p.t.holds.count = 1
+	p.phase, p.grips = ownership.Held, []modelLease{p.lease}
+	p.t.Holds.Count = 1
 	p.sent, p.granted = sent, lease
-	p.t.doubt.Queued = false
+	p.t.Doubt.Queued = false
 	p.inQueue = nil
 	if p.onGrant != nil {
 		p.onGrant(reply)
@@ -146,8 +147,8 @@ func (p *party) refused(reply any) {
 	if p.onRefusal != nil {
 		p.onRefusal(reply)
 	}
-	if _, is := reply.([]any); is && p.inQueue != nil || p.waits && p.lock.spec.side == keyspace.KindWrite {
-		p.t.doubt.Queued = true
+	if _, is := reply.([]any); is && p.inQueue != nil || p.waits && p.lock.spec.Side == keyspace.KindWrite {
+		p.t.Doubt.Queued = true
 	}
 	if !p.waits {
 		p.GiveUp()
@@ -156,7 +157,7 @@ func (p *party) refused(reply any) {
 
 // line.GiveUp ends an acquisition, and has it undone if it may have left something.
 func (p *party) GiveUp() {
-	if p.t.doubt.MayWait() {
+	if p.t.Doubt.MayWait() {
 		p.undoLater()
 	}
 	p.inQueue = nil
@@ -165,26 +166,26 @@ func (p *party) GiveUp() {
 
 // enterQueue gives a party that waits for a fair lock or semaphore its place in the queue.
 func (p *party) enterQueue() {
-	w := &fairWaiter{ownership: p.t, grantable: p.t.lock.client != p.w.clients[1].engine}
+	w := &fairWaiter{ownership: p.t, grantable: p.t.Lock.Client != p.w.clients[1].engine()}
 	switch fair := p.lock.spec.attempts.(type) {
 	case fairProtocol:
 		w.list = fair.waiters
 	case permitAttempts:
-		w.list = permitQueuesOf(p.t.lock.client).waiters
+		w.list = permitQueuesOf(p.t.Lock.Client).waiters
 	default:
 		return
 	}
 	p.acquisition.queued, p.inQueue = w.list.queue.attemptsOf(w), w
-	p.t.ownEntry(p.t.lock.client.Clock()).lease = min(fromMS(p.lease.ms), DefaultStaleWaiterTimeout)
+	p.t.OwnEntry(p.t.Lock.Client.Clock()).Lease = min(fromMS(p.lease.ms), DefaultStaleWaiterTimeout)
 }
 
 // enter is a re-entry.
 func (p *party) enter(lease modelLease, fate int) {
 	t, count := p.t, len(p.grips)+1
-	t.noteCount(count, false)
+	t.NoteCount(count, false)
 	c := p.lock.spec.attempts.acquireCall(&acquisition{Request: request.Request{Lease: fromMS(lease.ms)}, lock: p.lock, ownership: p.t}, count, 0)
 	m := &message{what: fmt.Sprintf("%s enters for the time number %d for %v", p.name, count, lease), words: p.w.words(c)}
-	m.silent = func() { p.owing, t.doubt.Sent = true, &undo.SentInDoubt{Acquisition: true} }
+	m.silent = func() { p.owing, t.Doubt.Sent = true, &undo.SentInDoubt{Acquisition: true} }
 	m.answered = func(reply any) {
 		switch {
 		case hasErrorCode(reply, "LATCHKEY_GONE"):
@@ -198,7 +199,7 @@ func (p *party) enter(lease modelLease, fate int) {
 				p.w.fail("%s, and is refused", m.what)
 			}
 			p.grips = append(p.grips, lease)
-			t.holds.count = count
+			t.Holds.Count = count
 			p.extend(m.sent/1000, lease.ms)
 			if p.onGrant != nil {
 				p.onGrant(reply)
@@ -234,17 +235,19 @@ func (p *party) over() {
 	p.t = nil
 }
 
-// undoLater schedules the undo of what may be left of the ownership, and of those that were acquired with it. The first
+// UndoLater schedules the undo of what may be left of the ownership, and of those that were acquired with it. The first
 // of several in a queue leaves the queue for all.
 func (p *party) undoLater() {
 	p.toUndo = append(p.toUndo, p.t)
-	if _, fair := p.t.protocol().(permitProtocol); !fair || p.phase != acquiring || p.t.doubt.Acquisition() {
+	if _, fair := p.t.Protocol().(permitProtocol); !fair || p.phase != ownership.Acquiring || p.t.Doubt.Acquisition() {
 		p.toUndo = append(p.toUndo, p.others...)
 	}
 }
 
 // together returns the ownerships that were requested together.
-func (p *party) together() []*ownership { return append([]*ownership{p.t}, p.others...) }
+func (p *party) together() []*ownership.Ownership {
+	return append([]*ownership.Ownership{p.t}, p.others...)
+}
 
 // release releases one hold.
 func (p *party) release(pick, fate int) {
@@ -252,14 +255,14 @@ func (p *party) release(pick, fate int) {
 	p.grips = slices.Delete(p.grips, i, i+1)
 	certain := p.holds()
 	if len(p.grips) == 0 {
-		p.phase = releasing
+		p.phase = ownership.Releasing
 	}
 	p.settle(certain, fate)
 }
 
 // renewal returns the lease for a renewal, 0 if no hold wants one.
 func (p *party) renewal() int64 {
-	if p.t == nil || p.phase != held {
+	if p.t == nil || p.phase != ownership.Held {
 		return 0
 	}
 	for _, g := range p.grips {
@@ -274,8 +277,8 @@ func (p *party) renewal() int64 {
 // the last release began.
 func (p *party) settle(certain bool, fate int) {
 	t, others, count := p.t, p.others, len(p.grips)
-	t.holds.count = count
-	c := t.protocol().releaseCall(t, release{count: count, raise: fromMS(p.renewal())}, nil)
+	t.Holds.Count = count
+	c := t.Protocol().ReleaseCall(t, ownership.Release{Count: count, Raise: fromMS(p.renewal())}, nil)
 	if c.Keys == nil {
 		p.owing = false
 		return
@@ -287,15 +290,15 @@ func (p *party) settle(certain bool, fate int) {
 			p.w.fail("%s gets %v", m.what, reply)
 		}
 		p.owing = false
-		if !t.doubt.Acquisition() {
-			t.holds.most = int32(count)
+		if !t.Doubt.Acquisition() {
+			t.Holds.Most = int32(count)
 		}
 		switch {
 		case count == 0:
 			if reply == nil && certain && !p.unheard && !p.excused {
 				p.w.fail("%s finds nothing to release before its lease is over", p.name)
 			}
-			if t.doubt.Acquisition() || p.unheard {
+			if t.Doubt.Acquisition() || p.unheard {
 				p.toUndo = append(p.toUndo, t)
 			}
 			p.toUndo = append(p.toUndo, others...)
@@ -312,7 +315,7 @@ func (p *party) settle(certain bool, fate int) {
 func (p *party) undo(pick, fate int) {
 	i := pick % len(p.toUndo)
 	t := p.toUndo[i]
-	c := t.protocol().releaseCall(t, release{}, nil)
+	c := t.Protocol().ReleaseCall(t, ownership.Release{}, nil)
 	m := &message{what: p.name + " undoes what is over", words: p.w.words(c), light: true, silent: func() {}}
 	m.answered = func(any) { p.toUndo = slices.Delete(p.toUndo, i, i+1) }
 	p.watch(m)
@@ -330,14 +333,14 @@ func (p *party) watch(m *message) {
 func renewAll(w *world, parties []*party, fate int) {
 	var c script.Call
 	var due []*party // each party once per permit
-	var ownerships []*ownership
+	var ownerships []*ownership.Ownership
 	name := ""
 	for _, p := range parties {
-		if p.renewal() == 0 || due != nil && p.lock.client != due[0].lock.client {
+		if p.renewal() == 0 || due != nil && p.lock.Client != due[0].lock.Client {
 			continue
 		}
 		for _, t := range p.together() {
-			c.Add(t.protocol().renewalCall(t, fromMS(p.renewal())))
+			c.Add(t.Protocol().RenewalCall(t, fromMS(p.renewal())))
 			due, ownerships = append(due, p), append(ownerships, p.t)
 		}
 		name += p.name + " "
@@ -399,18 +402,18 @@ func (p *party) act(d dice) {
 		p.undo(d[2], fate)
 	case p.t == nil:
 		p.want(modelLeases[d[1]%len(modelLeases)], d[2]%2 == 0, fate)
-	case p.phase == acquiring && d[1]%5 == 0:
+	case p.phase == ownership.Acquiring && d[1]%5 == 0:
 		p.w.say("%s gives up", p.name)
 		p.GiveUp()
-	case p.phase == acquiring:
+	case p.phase == ownership.Acquiring:
 		p.sendAttempt(fate)
-	case p.phase == releasing:
+	case p.phase == ownership.Releasing:
 		p.settle(false, fate)
 	case p.owing && d[1]%2 == 0:
 		p.settle(p.holds(), fate)
-	case p.queue != nil && p.lock.spec.passes && len(p.grips) == 1 && !p.t.isGuest && !p.t.doubt.Acquisition() && d[1]%5 == 4:
+	case p.queue != nil && p.lock.spec.Passes && len(p.grips) == 1 && !p.t.IsGuest && !p.t.Doubt.Acquisition() && d[1]%5 == 4:
 		p.releaseFor(fate)
-	case p.lock.spec.reentrant && len(p.grips) < 4 && d[1]%5 < 2:
+	case p.lock.spec.Reentrant && len(p.grips) < 4 && d[1]%5 < 2:
 		p.enter(modelLeases[d[2]%len(modelLeases)], fate)
 	default:
 		p.release(d[2], fate)
@@ -419,7 +422,7 @@ func (p *party) act(d dice) {
 
 // end notes that the lease is over.
 func (p *party) end() {
-	if p.t != nil && p.phase == held && p.left() == 0 {
+	if p.t != nil && p.phase == ownership.Held && p.left() == 0 {
 		p.w.say("the lease of %s is over", p.name)
 		p.over()
 	}
@@ -427,11 +430,11 @@ func (p *party) end() {
 
 // leave releases everything.
 func (p *party) leave() {
-	if p.t != nil && p.phase == acquiring {
+	if p.t != nil && p.phase == ownership.Acquiring {
 		p.GiveUp()
 	}
 	if p.t != nil {
-		p.grips, p.phase = nil, releasing
+		p.grips, p.phase = nil, ownership.Releasing
 		p.settle(false, 0)
 	}
 	for len(p.toUndo) > 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
 // permitModel is the semaphore whose permits have IDs and leases: no permit is created or lost, permits that are
@@ -34,7 +35,7 @@ func newPermitModel(w *world) *permitModel {
 		m.operators = append(m.operators, &operator{w: w, name: fmt.Sprintf("G%d", i+1), client: c, execute: m.execute})
 		for n, size := range []int{1, 1, 2, 5} {
 			p := &party{w: w, name: fmt.Sprintf("G%d%c", i+1, 'a'+n), lock: lock}
-			p.newOwnership = func() *ownership {
+			p.newOwnership = func() *ownership.Ownership {
 				t, others := m.newOwnerships(lock, size)
 				p.others = others
 				return t
@@ -48,7 +49,7 @@ func newPermitModel(w *world) *permitModel {
 }
 
 // newOwnerships returns the ownerships of permits that are acquired together. Their IDs are the same in every run.
-func (m *permitModel) newOwnerships(s *acquirable, size int) (first *ownership, others []*ownership) {
+func (m *permitModel) newOwnerships(s *acquirable, size int) (first *ownership.Ownership, others []*ownership.Ownership) {
 	m.ids++
 	ids := identity.GroupOf(fmt.Sprintf("%024x%04x0000", m.ids, size))
 	return permitsOfIDs(&acquisition{lock: s}, ids)
@@ -81,7 +82,7 @@ func (m *permitModel) lapse() {
 func (m *permitModel) gone() {
 	m.set, m.total, m.ends, m.java = false, 0, 0, nil
 	for _, p := range m.parties {
-		p.excused = p.t != nil && p.phase != acquiring
+		p.excused = p.t != nil && p.phase != ownership.Acquiring
 	}
 }
 
@@ -185,10 +186,10 @@ func (m *permitModel) change(d dice) {
 // release releases a permit of another party.
 func (m *permitModel) release(d dice) {
 	o, p := m.operators[d[0]%len(m.operators)], m.parties[d[1]%len(m.parties)]
-	if o.settle != nil || p.t == nil || p.phase != held {
+	if o.settle != nil || p.t == nil || p.phase != ownership.Held {
 		return
 	}
-	s, id := o.client.NewPermitSemaphore(modelName), p.t.wire
+	s, id := o.client.NewPermitSemaphore(modelName), p.t.Wire
 	p.excused = true
 	o.perform("releases that of "+p.name, repeated, true, func() { _, _ = s.Release(context.Background(), id) }, d.fate())
 }
@@ -262,7 +263,7 @@ func (m *permitModel) check() {
 			continue
 		}
 		for _, t := range p.together() {
-			score, there := ids.fields[identity.RawID(t.wire)]
+			score, there := ids.fields[identity.RawID(t.Wire)]
 			if !there || numeral(score) < p.sent+p.granted {
 				m.w.fail("the lease of %s ends at %q, and it relies on it until %d", p.name, score, p.sent+p.granted)
 			}

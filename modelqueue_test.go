@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 )
@@ -66,7 +67,7 @@ func (r *queueReference) watch(m *message, next string) {
 
 // entries returns the queue without what it says of pollers.
 func (r *queueReference) entries() []string {
-	return slices.DeleteFunc(r.w.state(r.lock.names.Queue())[0].list, func(e string) bool { return strings.HasPrefix(e, "~") })
+	return slices.DeleteFunc(r.w.state(r.lock.Names.Queue())[0].list, func(e string) bool { return strings.HasPrefix(e, "~") })
 }
 
 func (r *queueReference) waited(owner string) bool { return r.waits(r.before, owner) }
@@ -77,9 +78,9 @@ func (*queueReference) waits(entries []string, owner string) bool {
 
 // owner returns the owner of the lock, or "".
 func (r *queueReference) owner() string {
-	e := r.w.state(r.lock.names.Key)[0]
+	e := r.w.state(r.lock.Names.Key)[0]
 	switch {
-	case r.lock.spec.side != "":
+	case r.lock.spec.Side != "":
 		for _, field := range e.list {
 			if owner, writes := strings.CutSuffix(field, ":write"); writes {
 				return owner
@@ -94,11 +95,11 @@ func (r *queueReference) owner() string {
 // mayStayFree reports whether the lock may stay free although the queue is not empty: it is the turn of readers, or
 // they hold the lock, or no writer counts as alive.
 func (r *queueReference) mayStayFree() bool {
-	if r.lock.spec.side == "" {
+	if r.lock.spec.Side == "" {
 		return false
 	}
-	keys := rwKeys(r.lock.names.Key)
-	all := r.w.state(r.lock.names.Key, keys[2], keys[3])
+	keys := rwKeys(r.lock.Names.Key)
+	all := r.w.state(r.lock.Names.Key, keys[2], keys[3])
 	alive := false
 	for _, until := range all[1].fields {
 		ms, _ := strconv.ParseInt(until, 10, 64)
@@ -112,7 +113,7 @@ func (r *queueReference) mayStayFree() bool {
 func (r *queueReference) token(owner string) string {
 	for _, e := range r.before {
 		if words := strings.Fields(e); words[0] == owner && words[2] != "0" {
-			return r.w.state(r.lock.names.Token())[0].text
+			return r.w.state(r.lock.Names.Token())[0].text
 		}
 	}
 	return "0"
@@ -131,8 +132,8 @@ func (r *queueReference) deliver(d dice, parties []*party) {
 		return
 	}
 	for _, p := range parties {
-		if p.t != nil && p.t.wire == m.owner {
-			if p.phase == acquiring {
+		if p.t != nil && p.t.Wire == m.owner {
+			if p.phase == ownership.Acquiring {
 				p.receiveGrant(m)
 			}
 			return
@@ -145,9 +146,9 @@ func (r *queueReference) deliver(d dice, parties []*party) {
 func (r *queueReference) giveBack(owner string, fate int) {
 	name := identity.Of(owner)
 	for _, c := range r.w.clients {
-		if c.engine.ID == name.ClientID() {
-			o := c.engine.registry.build(&newAcquirable(c.engine, r.lock.spec, modelName).primitive, name, 0, false)
-			m := &message{what: owner + " is not wanted", words: r.w.words(o.protocol().releaseCall(o, release{}, nil)), light: true}
+		if c.engine().ID == name.ClientID() {
+			o := c.engine().Registry.Build(&newAcquirable(c.engine(), r.lock.spec, modelName).Lock, name, 0, false)
+			m := &message{what: owner + " is not wanted", words: r.w.words(o.Protocol().ReleaseCall(o, ownership.Release{}, nil)), light: true}
 			m.answered, m.silent = func(any) {}, func() {}
 			r.watch(m, "")
 			r.w.send(m, fate)
@@ -158,7 +159,7 @@ func (r *queueReference) giveBack(owner string, fate int) {
 // receiveGrant begins the hold of an owner that was granted the lock, if by the reckoning of its client there is time
 // left.
 func (p *party) receiveGrant(m modelMessage) {
-	short := script.Millis(p.t.entry.lease)
+	short := script.Millis(p.t.Entry.Lease)
 	if p.made+short <= p.w.ms() {
 		p.w.say("the grant for %s is old", p.name)
 		return
@@ -170,25 +171,25 @@ func (p *party) receiveGrant(m modelMessage) {
 // releaseFor is the last release of a hold, in which the client requests the lock again.
 func (p *party) releaseFor(fate int) {
 	t, next := p.t, p.newOwnership()
-	p.grips, p.phase, t.holds.count = nil, releasing, 0
+	p.grips, p.phase, t.Holds.Count = nil, ownership.Releasing, 0
 	wanted := &acquisition{Request: request.Request{Lease: fromMS(p.lease.ms)}, lock: p.lock, ownership: next, isWaiting: true}
-	next.makeEntry(wanted.Lease, next.lock.client.Clock())
-	next.entry.mayBeQueued, next.doubt.Queued = true, true
-	t.local.next = next
-	m := &message{what: fmt.Sprintf("%s releases, and waits again", p.name), words: p.w.words(t.protocol().releaseCall(t, release{}, nil)), light: true}
-	t.local.next = nil
+	next.MakeEntry(wanted.Lease, next.Lock.Client.Clock())
+	next.Entry.MayBeQueued, next.Doubt.Queued = true, true
+	t.Local.Next = next
+	m := &message{what: fmt.Sprintf("%s releases, and waits again", p.name), words: p.w.words(t.Protocol().ReleaseCall(t, ownership.Release{}, nil)), light: true}
+	t.Local.Next = nil
 	p.toUndo = append(p.toUndo, t)
-	p.t, p.phase, p.made, p.waits, p.round, p.excused, p.unheard, p.owing = next, acquiring, p.w.ms(), true, 1, false, false, false
+	p.t, p.phase, p.made, p.waits, p.round, p.excused, p.unheard, p.owing = next, ownership.Acquiring, p.w.ms(), true, 1, false, false, false
 	p.acquisition = wanted
-	m.silent = func() { next.doubt.Sent = &undo.SentInDoubt{Acquisition: true} }
+	m.silent = func() { next.Doubt.Sent = &undo.SentInDoubt{Acquisition: true} }
 	m.answered = func(reply any) {
 		if isReplyError(reply) {
 			p.w.fail("%s gets %v", m.what, reply)
 		}
-		if got, is := reply.([]any); is && got[0] == next.wire {
-			p.begin(p.made, script.Millis(next.entry.lease), got[1].(string))
+		if got, is := reply.([]any); is && got[0] == next.Wire {
+			p.begin(p.made, script.Millis(next.Entry.Lease), got[1].(string))
 		}
 	}
-	p.queue.watch(m, next.entry.text)
+	p.queue.watch(m, next.Entry.Text)
 	p.w.send(m, fate)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 )
 
@@ -33,12 +34,12 @@ func newRWModel(w *world) model {
 			m.lock = write
 		}
 		m.add(&party{w: w, name: fmt.Sprintf("R%d", i+1), lock: read,
-			newOwnership: func() *ownership { return c.engine.registry.fresh(&read.primitive) }})
+			newOwnership: func() *ownership.Ownership { return c.engine().Registry.Fresh(&read.Lock) }})
 		writer := &party{w: w, name: fmt.Sprintf("W%d", i+1), lock: write,
-			newOwnership: func() *ownership { return c.engine.registry.fresh(&write.primitive) }}
+			newOwnership: func() *ownership.Ownership { return c.engine().Registry.Fresh(&write.Lock) }}
 		m.add(writer)
 		m.add(&party{w: w, name: fmt.Sprintf("W%dr", i+1), lock: read, writer: writer,
-			newOwnership: func() *ownership { return c.engine.registry.nested(&read.primitive, writer.t) }})
+			newOwnership: func() *ownership.Ownership { return c.engine().Registry.Nested(&read.Lock, writer.t) }})
 	}
 	m.kept = &keptReference{w: w, lock: m.lock}
 	m.queue = &queueReference{w: w, lock: m.lock}
@@ -73,7 +74,7 @@ func (m *rwModel) actions() []modelAction {
 		{"crash", 3, func(d dice) { m.parties[d[0]%len(m.parties)].crash() }},
 		{"damage", 4, m.damage},
 		{"force", 1, m.force},
-		{"foreign", 3, func(d dice) { m.w.intrude(d, m.lock.names.Key, "rwlock") }},
+		{"foreign", 3, func(d dice) { m.w.intrude(d, m.lock.Names.Key, "rwlock") }},
 		{"java", 14, m.javaActs},
 		{"deliver", 12, func(d dice) { m.queue.deliver(d, m.parties) }},
 	}
@@ -95,22 +96,22 @@ func (m *rwModel) act(p *party, d dice) {
 func (m *rwModel) downgrade(reader *party, d dice) {
 	writer := reader.writer
 	if writer == nil || writer.left() == 0 || len(writer.grips) != 1 ||
-		reader.t != nil && (reader.phase != held || reader.t.owner() != writer.t.owner()) {
+		reader.t != nil && (reader.phase != ownership.Held || reader.t.Owner() != writer.t.Owner()) {
 		return
 	}
 	fresh := reader.t == nil
 	if fresh {
-		reader.t, reader.phase, reader.grips = reader.newOwnership(), acquiring, nil
+		reader.t, reader.phase, reader.grips = reader.newOwnership(), ownership.Acquiring, nil
 		reader.unheard, reader.owing, reader.excused = false, false, false
 	}
 	certain, lease := writer.holds(), modelLease{30000, true}
 	words := m.w.record(func() {
 		_, _ = sendDowngrade(&acquisition{Request: request.Request{Lease: fromMS(lease.ms)}, lock: reader.lock, ownership: reader.t})
 	})
-	writer.grips, writer.phase = nil, releasing
+	writer.grips, writer.phase = nil, ownership.Releasing
 	msg := &message{what: writer.name + " downgrades", words: words, light: true}
 	msg.silent = func() {
-		reader.t.doubt.Sent = &undo.SentInDoubt{Acquisition: true}
+		reader.t.Doubt.Sent = &undo.SentInDoubt{Acquisition: true}
 		if fresh {
 			reader.GiveUp()
 		} else {
@@ -125,8 +126,8 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 			m.w.fail("%s gets %v", msg.what, reply)
 		case reply != nil:
 			reader.grips = append(reader.grips, lease)
-			reader.t.holds.count = len(reader.grips)
-			reader.phase = held
+			reader.t.Holds.Count = len(reader.grips)
+			reader.phase = ownership.Held
 			if fresh {
 				reader.sent, reader.granted = msg.sent/1000, lease.ms
 			} else {
@@ -135,7 +136,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 		case certain:
 			m.w.fail("%s has lost its hold when it downgrades", writer.name)
 		default:
-			reader.t.doubt.Sent = &undo.SentInDoubt{Acquisition: true}
+			reader.t.Doubt.Sent = &undo.SentInDoubt{Acquisition: true}
 			reader.GiveUp()
 		}
 	}
@@ -144,7 +145,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 
 func (m *rwModel) javaActs(d dice) {
 	j := m.java[d[0]%len(m.java)]
-	k := m.lock.names
+	k := m.lock.Names
 	write := m.writes[j]
 	switch {
 	case d[1]%10 == 0:
@@ -171,7 +172,7 @@ func (m *rwModel) javaActs(d dice) {
 // damage deletes keys. After the loss of a key of this library next to the lock, nobody else gets in and nobody loses a
 // hold. The exception is a read under a write hold, which only the notes know.
 func (m *rwModel) damage(d dice) {
-	keys := rwKeys(m.lock.names.Key)
+	keys := rwKeys(m.lock.Names.Key)
 	switch i := []int{0, 1, 1, 2, 3, 4}[d[0]%6]; {
 	case i < 4:
 		m.w.say("%s is deleted", keys[i])
@@ -186,7 +187,7 @@ func (m *rwModel) damage(d dice) {
 
 func (m *rwModel) excuse(all, nested bool) {
 	for _, p := range m.parties {
-		if p.t != nil && p.phase != acquiring && (all || nested && p.writer != nil) {
+		if p.t != nil && p.phase != ownership.Acquiring && (all || nested && p.writer != nil) {
 			p.excused = true
 		}
 	}
@@ -217,12 +218,12 @@ type rwHolder struct {
 }
 
 func (m *rwModel) check() {
-	m.before = m.w.state(rwKeys(m.lock.names.Key)[:1]...)
+	m.before = m.w.state(rwKeys(m.lock.Names.Key)[:1]...)
 	var all []rwHolder
 	for _, p := range m.parties {
 		p.end()
 		if p.holds() {
-			h := rwHolder{name: p.name, owner: p.t.wire, writes: p.lock.spec.side == keyspace.KindWrite}
+			h := rwHolder{name: p.name, owner: p.t.Wire, writes: p.lock.spec.Side == keyspace.KindWrite}
 			all = append(all, h)
 			m.checkHold(p, h)
 		}

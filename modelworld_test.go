@@ -18,6 +18,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/inbox"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
@@ -66,7 +67,7 @@ func newWorld(t *testing.T, s *modelServer) *world {
 	}
 	w.begin()
 	for _, c := range w.clients {
-		s.listen(t, "latchkey:{"+c.engine.ID+"}") // a client that does not listen counts as gone
+		s.listen(t, "latchkey:{"+c.engine().ID+"}") // a client that does not listen counts as gone
 	}
 	return w
 }
@@ -86,20 +87,20 @@ func (w *world) begin() {
 
 // startOver gives a client a name and no memory.
 func startOver(c *Client, id string, listens bool) {
-	c.engine.ID = id
-	c.engine.registry = newRegistry(c.engine)
-	c.engine.Numbers.Store(0)
-	c.engine.Lines = line.NewTable()
-	c.engine.Waiting.Table = c.engine.Lines
-	c.engine.Sessions = undo.NewSessions(c.engine.Undo, c.engine.ID, c.engine.Number, nil)
-	c.engine.Inbox = c.engine.NewInbox(func(s *pubsub.Subscription) {
+	c.engine().ID = id
+	c.engine().Registry = ownership.NewRegistry(c.engine())
+	c.engine().Numbers.Store(0)
+	c.engine().Lines = line.NewTable()
+	c.engine().Waiting.Table = c.engine().Lines
+	c.engine().Sessions = undo.NewSessions(c.engine().Undo, c.engine().ID, c.engine().Number, nil)
+	c.engine().Inbox = c.engine().NewInbox(func(s *pubsub.Subscription) {
 		s.Confirmed.Store(listens)
 		s.Refused.Store(!listens)
 	})
-	c.engine.registerGrants(hashSpec)
+	c.engine().RegisterGrants(hashSpec)
 	nobody := inbox.NewSlot("", "nobody", nil)
-	c.engine.Inbox.Listen(&nobody)
-	c.engine.Inbox.Forget(&nobody)
+	c.engine().Inbox.Listen(&nobody)
+	c.engine().Inbox.Forget(&nobody)
 }
 
 // pollerID is the client that does not listen in a world that has one.

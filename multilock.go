@@ -6,6 +6,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
 // MultiLock is several locks that are acquired together, all or none. They may be of any kind, may
@@ -167,7 +168,7 @@ func (l *groupLock) Inspect(ctx context.Context) (Inspection, error) {
 // Inspect, and ErrUnknownOutcome for a removal that was sent and got no answer. You may repeat
 // the call.
 func (l *groupLock) ForceUnlock(ctx context.Context) (bool, error) {
-	return l.inside().forceUnlock(ctx, func(ctx context.Context, p *primitive) (bool, error) {
-		return forceUnlock(ctx, p.client, p.names, p.spec)
+	return l.inside().forceUnlock(ctx, func(ctx context.Context, p *ownership.Lock) (bool, error) {
+		return forceUnlock(ctx, p.Client, p.Names, p.Spec)
 	})
 }

@@ -8,11 +8,11 @@ package latchkey
 //
 // These may be held for long: during a request to the server, and while foreign code runs.
 //
-//	mutex                   | guards                                                 | also
-//	syncLocker.mu           | the hold of a SyncLocker, for as long as it is held    |
-//	line.FIFO.FIFOMutex     | the front of a line, for a RedLock until its hold ends | itself, compositeHold.unlocking
-//	compositeHold.unlocking | the releases of a composite hold, one at a time        | itself
-//	ownership.sendMu        | the commands for an ownership, one at a time           | itself
+//	mutex                      | guards                                                 | also
+//	syncLocker.mu              | the hold of a SyncLocker, for as long as it is held    |
+//	line.FIFO.FIFOMutex        | the front of a line, for a RedLock until its hold ends | itself, compositeHold.unlocking
+//	compositeHold.unlocking    | the releases of a composite hold, one at a time        | itself
+//	ownership.Ownership.sendMu | the commands for an ownership, one at a time           | itself
 //
 // The others are held for a short time. While one is held, nothing waits and no foreign code runs.
 // One is locked while another is held only if its line names that one.
@@ -23,16 +23,16 @@ package latchkey
 //	line.Used.mu                | the lines of one kind of object, and what each knows     |
 //	semLine.mu                  | the line for the permits of a semaphore, and their turns |
 //	compositeHold.mu            | which members are held, and the contexts of the whole    |
-//	ownership.mu                | the state of an ownership and its holds                  | itself
-//	renewal.Watchdog.mu         | when each ownership is renewed                           | ownership.mu
-//	registry.mu                 | the names of ownerships that the program knows           | ownership.mu
-//	inbox.Inbox.mu              | the owners that wait in queues on the server             | ownership.mu
+//	ownership.Ownership.mu      | the state of an ownership and its holds                  | itself
+//	renewal.Watchdog.mu         | when each ownership is renewed                           | ownership.Ownership.mu
+//	ownership.Registry.mu       | the names of ownerships that the program knows           | ownership.Ownership.mu
+//	inbox.Inbox.mu              | the owners that wait in queues on the server             | ownership.Ownership.mu
 //	labels.Record.mu            | the record of this client, and when it is written        |
 //	labels.Known.mu             | the labels of other clients                              |
 //	undo.Undoer.mu              | what is to be undone, and when                           |
 //	undo.Sessions.mu            | the sessions of operations that count once               |
 //	fairWaitList.mu             | the waiters for fair locks, and their tickets            | foreign code
-//	line.shard.mu               | lines, live ownerships: waiters, uses, last answers      | ownership.mu, fairWaitList.mu
+//	line.shard.mu               | lines, live ownerships: waiters, uses, last answers      | ownership.Ownership.mu, fairWaitList.mu
 //	pubsub.Notifier.mu          | the listeners, and the nodes that own slots              | fairWaitList.mu
 //	pubsub.listener.mu          | the subscriptions at a node                              | fairWaitList.mu, pubsub.Notifier.mu
 //	report.Reporter.mu          | the reports that the program has yet to receive          |

@@ -13,6 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/inspect"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -37,7 +38,7 @@ type object struct {
 }
 
 // lookAtName looks at one name. If there is no such object, the kind is KindNone.
-func lookAtName(ctx context.Context, c *engine, name string) (object, error) {
+func lookAtName(ctx context.Context, c *ownership.Engine, name string) (object, error) {
 	names, err := c.Config.Naming().Keys(name)
 	if err != nil {
 		return object{}, fault.Op("object", name, err)
@@ -55,7 +56,7 @@ func lookAtName(ctx context.Context, c *engine, name string) (object, error) {
 }
 
 // numsub returns the command that counts subscribers.
-func numsub(c *engine) string {
+func numsub(c *ownership.Engine) string {
 	if c.Notifier.Sharded {
 		return "SHARDNUMSUB"
 	}
@@ -63,7 +64,7 @@ func numsub(c *engine) string {
 }
 
 // look looks at names that one master serves, in one round trip. It leaves out keys that are not objects.
-func look(ctx context.Context, c *engine, m transport.Master, names []*keyspace.Keys) ([]object, error) {
+func look(ctx context.Context, c *ownership.Engine, m transport.Master, names []*keyspace.Keys) ([]object, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
@@ -92,7 +93,7 @@ func look(ctx context.Context, c *engine, m transport.Master, names []*keyspace.
 }
 
 // lookGroups groups the names for one script each: in a cluster, the names of one slot.
-func lookGroups(c *engine, names []*keyspace.Keys) (groups [][]*keyspace.Keys) {
+func lookGroups(c *ownership.Engine, names []*keyspace.Keys) (groups [][]*keyspace.Keys) {
 	open := map[uint16]int{}
 	for _, each := range names {
 		slot := c.Topology.SlotOf(each.Key)
@@ -109,7 +110,7 @@ func lookGroups(c *engine, names []*keyspace.Keys) (groups [][]*keyspace.Keys) {
 
 // readLooks reads the reply about a group. If the server refuses the whole script, because a slot moves or one
 // of the keys may not be read, it looks at each name separately.
-func readLooks(ctx context.Context, c *engine, result rueidis.RedisResult, group []*keyspace.Keys) ([]object, error) {
+func readLooks(ctx context.Context, c *ownership.Engine, result rueidis.RedisResult, group []*keyspace.Keys) ([]object, error) {
 	refused := result.Error() != nil
 	replies, err := result.ToArray()
 	if !refused && (err != nil || len(replies) != len(group)) {
@@ -160,7 +161,7 @@ func (o *object) isDerived() bool {
 }
 
 // lookOnce looks at one name.
-func lookOnce(ctx context.Context, c *engine, names *keyspace.Keys) (object, error) {
+func lookOnce(ctx context.Context, c *ownership.Engine, names *keyspace.Keys) (object, error) {
 	a, err := c.Send(ctx, script.NewCall(script.Look, names.LookKeys(), numsub(c), lookFields))
 	if err != nil {
 		return object{}, err

@@ -84,7 +84,7 @@ func (o Object) Waiters() int { return max(o.Queued, o.Listeners) }
 // waits for the request in flight, not for the whole walk.
 func (c *Client) Objects(ctx context.Context, pattern string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
-		for o, err := range walkObjects(ctx, c.engine, pattern) {
+		for o, err := range walkObjects(ctx, c.engine(), pattern) {
 			if !yield(objectOf(o), err) {
 				return
 			}
@@ -96,7 +96,7 @@ func (c *Client) Objects(ctx context.Context, pattern string) iter.Seq2[Object, 
 // If there is no such object, the kind is KindNone, even if the key holds other data, which Inspect describes.
 // The errors are those of [Client.Inspect].
 func (c *Client) Object(ctx context.Context, name string) (Object, error) {
-	o, err := lookAtName(ctx, c.engine, name)
+	o, err := lookAtName(ctx, c.engine(), name)
 	return objectOf(o), err
 }
 

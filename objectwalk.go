@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/inspect"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -29,7 +30,7 @@ const (
 )
 
 // walkObjects yields the objects whose names match a pattern. An error ends the walk, and comes with no object.
-func walkObjects(ctx context.Context, c *engine, pattern string) iter.Seq2[object, error] {
+func walkObjects(ctx context.Context, c *ownership.Engine, pattern string) iter.Seq2[object, error] {
 	return func(yield func(object, error) bool) {
 		if pattern == "" || len(pattern) > keyspace.MaxLength {
 			yield(object{}, fault.Op("objects", pattern, fault.Invalid("the pattern has %d bytes, not 1 to %d", len(pattern), keyspace.MaxLength)))
@@ -52,7 +53,7 @@ func quotePattern(text string) string { return patternQuoter.Replace(text) }
 
 // walk visits all keys of all masters.
 type walk struct {
-	client  *engine
+	client  *ownership.Engine
 	pattern string // for keys
 	yield   func(object, error) bool
 	stopped bool // the caller wants no more

@@ -9,12 +9,15 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
 // behind returns the line of a lock's key, or nil.
-func behind(l *Lock) *line.Line { return l.inside.client.Lines.Known(l.inside.lineKey()) }
+func behind(l *Lock) *line.Line { return l.inside.Client.Lines.Known(l.inside.LineKey()) }
 
-func ownershipOf(h *Hold) *ownership { return h.handle().Backend().(*holdState).ownership }
+func ownershipOf(h *Hold) *ownership.Ownership {
+	return h.handle().Backend().(*ownership.Hold).Ownership
+}
 
 func TestHold_that_nobody_contends_for_has_no_wait_queue(t *testing.T) {
 	c := newTestClient(t, Options{})
@@ -30,11 +33,11 @@ func TestHold_that_nobody_contends_for_has_no_wait_queue(t *testing.T) {
 			h, err := acquire()
 			require.NoError(t, err)
 			if what != "write" || try == "TryLock" { // a lock with two lines keeps them
-				require.Nil(t, c.engine.Lines.Known(ownershipOf(h).lock.lineKey()), "%s %s", what, try)
+				require.Nil(t, c.engine().Lines.Known(ownershipOf(h).Lock.LineKey()), "%s %s", what, try)
 			}
 			require.NoError(t, h.Unlock(ctx))
-			require.Nil(t, c.engine.Lines.Known(ownershipOf(h).lock.lineKey()), "%s %s", what, try)
-			require.Empty(t, c.engine.registry.all())
+			require.Nil(t, c.engine().Lines.Known(ownershipOf(h).Lock.LineKey()), "%s %s", what, try)
+			require.Empty(t, c.engine().Registry.All())
 		}
 	}
 }
@@ -49,7 +52,7 @@ func TestHold_keeps_a_wait_queue_in_which_somebody_waited(t *testing.T) {
 	gone, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { _, err := lock.Lock(gone); ended <- err }()
-	require.Eventually(t, ownershipOf(h).links.HasLine, time.Minute, time.Millisecond)
+	require.Eventually(t, ownershipOf(h).Links.HasLine, time.Minute, time.Millisecond)
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
 	require.NotNil(t, behind(lock))
@@ -65,7 +68,7 @@ func TestHold_is_what_the_second_call_of_an_owner_waits_for(t *testing.T) {
 	h, err := lock.Lock(ctx)
 	require.NoError(t, err)
 	owner := c.NewOwner()
-	first := c.engine.registry.find(&lock.inside.primitive, identity.Owner(owner))
+	first := c.engine().Registry.Find(&lock.inside.Lock, identity.Owner(owner))
 	require.NoError(t, first.SendMu().Lock(ctx)) // a TryLock of that owner is in flight, and nothing is sent before it ends
 	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()

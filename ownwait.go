@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
 
@@ -25,7 +26,7 @@ import (
 // candidates of an election wait, which is their purpose.
 func (a *acquisition) noteLimit(ctx context.Context) {
 	_, limited := ctx.Deadline()
-	a.quiet = limited || !a.lock.spec.isLock() || a.lock.spec.kind == keyspace.KindElection
+	a.quiet = limited || !a.lock.spec.IsLock() || a.lock.spec.Kind == keyspace.KindElection
 }
 
 // reportOwnWait logs a line, once, if the server has refused the call for longer than a lease while one and the same
@@ -34,8 +35,8 @@ func (a *acquisition) reportOwnWait() {
 	if a.quiet {
 		return
 	}
-	c := a.lock.client
-	own, now := c.registry.newestOn(a.lock.names.Key), c.Clock().Mono
+	c := a.lock.Client
+	own, now := c.Registry.NewestOn(a.lock.Names.Key), c.Clock().Mono
 	switch {
 	case own == nil || own != a.behind:
 		a.behind, a.behindSince = own, now
@@ -48,7 +49,7 @@ func (a *acquisition) reportOwnWait() {
 // reportBehindOwnReader logs a line if a call that wants to read has waited for a while behind a writer that waits for
 // a reader of this client. If the call runs under that hold, it delays itself.
 func (a *acquisition) reportBehindOwnReader() {
-	c := a.lock.client
+	c := a.lock.Client
 	if !a.behindOwnReader || c.Clock().Since(a.began) < c.PatienceInFront() {
 		return
 	}
@@ -57,7 +58,7 @@ func (a *acquisition) reportBehindOwnReader() {
 
 // withOwnHold completes the error of a wait that ended while a call of this client held the key: with what is left of
 // that hold, and its note. Nobody else knows such an error yet.
-func withOwnHold(c *engine, key string, err error) error {
+func withOwnHold(c *ownership.Engine, key string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -66,9 +67,9 @@ func withOwnHold(c *engine, key string, err error) error {
 		return err
 	}
 	busy.Bare, busy.Label = false, c.Config.Label
-	if o := c.registry.newestOn(key); o != nil {
-		busy.Note, busy.Reads = o.note(), o.lock.spec.side == keyspace.KindRead
-		busy.Left = max(o.left(), -1)
+	if o := c.Registry.NewestOn(key); o != nil {
+		busy.Note, busy.Reads = o.Note(), o.Lock.Spec.Side == keyspace.KindRead
+		busy.Left = max(o.Left(), -1)
 	}
 	return err
 }
@@ -79,7 +80,7 @@ var errUnderHold = errors.New("if this call runs under that hold, use the contex
 // adviceFor returns advice for a call with that context that found the lock busy, or nil. The call seems to run under
 // a hold of its client if the program has made a context for the work under that hold from the same context, or if its
 // context carries a hold of the lock, under an owner other than that of the call.
-func adviceFor(ctx context.Context, p *primitive, err error) error {
+func adviceFor(ctx context.Context, p *ownership.Lock, err error) error {
 	if !errors.Is(err, fault.ErrNotAcquired) {
 		return nil
 	}
@@ -87,25 +88,25 @@ func adviceFor(ctx context.Context, p *primitive, err error) error {
 	if !errors.As(err, &busy) || !busy.Here && !busy.Inside {
 		return nil
 	}
-	if p.handleFrom(ctx).Err() == nil || hasWorkUnder(ctx, p) {
+	if p.HandleFrom(ctx).Err() == nil || hasWorkUnder(ctx, p) {
 		return errUnderHold
 	}
 	return nil
 }
 
-// mostAsked is how many ownerships of a key hasWorkUnder asks.
+// mostAsked is how many ownerships of a key HasWorkUnder asks.
 const mostAsked = 64
 
-// hasWorkUnder reports whether a hold of the key has a context that ends with ctx.
-func hasWorkUnder(ctx context.Context, p *primitive) bool {
+// HasWorkUnder reports whether a hold of the key has a context that ends with ctx.
+func hasWorkUnder(ctx context.Context, p *ownership.Lock) bool {
 	root := hold.RootOf(ctx)
 	if root.Done() == nil || !reflect.ValueOf(root).Comparable() {
 		return false // it is the root of everything
 	}
-	var held []*ownership
-	p.client.Lines.Find(p.names.Key, func(h line.Held) bool {
-		held = append(held, h.(*ownership))
+	var held []*ownership.Ownership
+	p.Client.Lines.Find(p.Names.Key, func(h line.Held) bool {
+		held = append(held, h.(*ownership.Ownership))
 		return len(held) == mostAsked
 	})
-	return slices.ContainsFunc(held, func(o *ownership) bool { return o.hasWorkUnder(root) })
+	return slices.ContainsFunc(held, func(o *ownership.Ownership) bool { return o.HasWorkUnder(root) })
 }

@@ -31,15 +31,15 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 	}
 	behind, spin := inQueue(c, nearest), acquisitionOf(&c.NewSpinLock("spin", Backoff{}).inside)
 	for ceiling, askers := range map[time.Duration][]line.Attempter{
-		c.engine.Config.PollCeiling:            append(polling, front),
+		c.engine().Config.PollCeiling:            append(polling, front),
 		DefaultBackoffMax:                      {spin},
-		4 * c.engine.Config.StaleWaiterTimeout: {behind},
+		4 * c.engine().Config.StaleWaiterTimeout: {behind},
 	} {
 		for _, a := range askers {
 			_, name := a.What()
 			for _, left := range []time.Duration{math.MinInt64, -1, 0, 1, time.Millisecond, time.Hour, NoExpiry - 1, NoExpiry} {
 				for round := range 100 {
-					pause := a.Pause(c.engine.Lines.Use(line.Key{Key: "any"}), round, left)
+					pause := a.Pause(c.engine().Lines.Use(line.Key{Key: "any"}), round, left)
 					require.Positive(t, pause, "%s: %v", name, left)
 					require.LessOrEqual(t, pause, ceiling, "%s: %v", name, left)
 				}
@@ -54,9 +54,9 @@ func acquisitionOf(p *acquirable) *acquisition { return p.newAcquisition("lock",
 func inQueue(c *Client, ticket uint64) line.Attempter {
 	a := acquisitionOf(&c.NewFairLock("fair").inside)
 	a.start()
-	a.ownership.ownEntry(a.since)
+	a.ownership.OwnEntry(a.since)
 	list := a.lock.spec.attempts.(fairProtocol).waiters
-	w := &fairWaiter{list: list, ownership: a.ownership, queue: c.engine.Lines.Use(line.Key{Key: "fair"})}
+	w := &fairWaiter{list: list, ownership: a.ownership, queue: c.engine().Lines.Use(line.Key{Key: "fair"})}
 	list.setPlace(w, ticket, false)
 	return fairAttempter{a, list, w}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -59,16 +60,16 @@ func (s *permitPool) release(ctx context.Context, ids []string) ([]permitState, 
 }
 
 // own returns the ownership of a permit that this client holds, or nil.
-func (s *permitPool) own(id string) *ownership {
-	o := s.client.registry.known(permitName(s.names.Key, id))
-	if o == nil || !o.live() {
+func (s *permitPool) own(id string) *ownership.Ownership {
+	o := s.client.Registry.Known(permitName(s.names.Key, id))
+	if o == nil || !o.Live() {
 		return nil
 	}
 	return o
 }
 
-func releaseOwn(ctx context.Context, o *ownership, errs []error) (permitState, []error) {
-	err := o.first().Unlock(ctx)
+func releaseOwn(ctx context.Context, o *ownership.Ownership, errs []error) (permitState, []error) {
+	err := o.First().Unlock(ctx)
 	switch {
 	case err == nil:
 		return permitReleased, errs
@@ -133,21 +134,21 @@ func (s *permitPool) setLease(ctx context.Context, id string, d time.Duration) e
 }
 
 // setOwnLease sets the lease of a permit of this client, and ends its renewal.
-func (s *permitPool) setOwnLease(ctx context.Context, verb string, o *ownership, d time.Duration, ms string) error {
+func (s *permitPool) setOwnLease(ctx context.Context, verb string, o *ownership.Ownership, d time.Duration, ms string) error {
 	if err := o.SendMu().Lock(ctx); err != nil {
 		return fault.Op(verb, s.names.Name, transport.Unavailable(fault.ContextError(ctx)))
 	}
 	defer o.SendMu().Unlock()
-	o.fixLease(s.client.Clock(), min(d, lease.Permanent), true)
-	sent, end, err := s.update(ctx, verb, o.wire, ms)
+	o.FixLease(s.client.Clock(), min(d, lease.Permanent), true)
+	sent, end, err := s.update(ctx, verb, o.Wire, ms)
 	switch lease := min(d, end, lease.Permanent); {
 	case err == nil:
-		o.fixLease(sent, lease, false)
+		o.FixLease(sent, lease, false)
 		s.client.Record.Use(sent.Mono, lease)
 	case errors.Is(err, fault.ErrNotHeld):
-		o.lose(fault.ErrLost, "the permit was gone when its lease was set")
+		o.Lose(fault.ErrLost, "the permit was gone when its lease was set")
 	}
-	if lost := o.endedBecause(); err == nil && lost != nil {
+	if lost := o.EndedBecause(); err == nil && lost != nil {
 		return fault.Op(verb, s.names.Name, fault.ErrNotHeld, lost)
 	}
 	return err

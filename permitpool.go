@@ -9,6 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 )
@@ -21,18 +22,18 @@ type permitPool struct {
 }
 
 // newPermitPool returns a semaphore whose clients wait in the queue on the server.
-func newPermitPool(c *engine, name string) permitPool {
+func newPermitPool(c *ownership.Engine, name string) permitPool {
 	return permitPoolOf(c, name, permitQueuesOf(c).inLine)
 }
 
 // newFairPermitPool returns a semaphore whose waiters are all in the queue on the server.
-func newFairPermitPool(c *engine, name string) permitPool {
+func newFairPermitPool(c *ownership.Engine, name string) permitPool {
 	s := permitPoolOf(c, name, permitQueuesOf(c).fair)
 	s.refuseWholeTag("a fair semaphore")
 	return s
 }
 
-func permitPoolOf(c *engine, name string, permits *acquireSpec) permitPool {
+func permitPoolOf(c *ownership.Engine, name string, permits *acquireSpec) permitPool {
 	o := newSynchronizer(c, keyspace.KindSemaphore, name, semaphoreChannel)
 	count := permitCount{synchronizer: o, secondKey: keyspace.PermitIDsKey(o.names.Key), numeral: "permit semaphore", script: permitsChange}
 	return permitPool{count, acquirableOf(c, permits, o.names)}
@@ -53,7 +54,7 @@ func (s *permitPool) acquire(ctx context.Context, verb string, waits bool, n int
 	}
 	permits := []*hold.Handle{h}
 	for _, o := range a.others {
-		permits = append(permits, hold.New(o.first()))
+		permits = append(permits, hold.New(o.First()))
 	}
 	return permits, nil
 }
@@ -61,7 +62,7 @@ func (s *permitPool) acquire(ctx context.Context, verb string, waits bool, n int
 // innermostPermit returns the innermost hold on ctx that is a permit, or nil.
 func innermostPermit(ctx context.Context) *hold.Handle {
 	for h := range hold.On(ctx) {
-		if s, is := h.Backend().(*holdState); is && s.isPermit() {
+		if s, is := h.Backend().(*ownership.Hold); is && s.IsPermit() {
 			return h
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -35,14 +36,14 @@ func (p permitAttempts) acquireCall(a *acquisition, _, _ int) script.Call {
 	o, awaits := a.ownership, ""
 	stale, ticket, grant := p.waiter.args()
 	if p.waiter != nil {
-		o.markQueued()
+		o.MarkQueued()
 	}
 	if a.AwaitSet {
 		awaits = "1"
 	}
-	args := []string{permitEntry(o), permitLeaseText(a), stale, ticket, grant, awaits, o.lock.client.Publish, o.lock.names.Channel}
-	args = o.lock.client.Inbox.ChannelArgs(args, o.lock.names.Key)
-	return script.NewCall(script.PermitAcquire, permitKeys(o.lock.names, a.Permanent, o.wire), append(args, identity.RawID(o.wire)[:identity.GroupIndex])...)
+	args := []string{permitEntry(o), permitLeaseText(a), stale, ticket, grant, awaits, o.Lock.Client.Publish, o.Lock.Names.Channel}
+	args = o.Lock.Client.Inbox.ChannelArgs(args, o.Lock.Names.Key)
+	return script.NewCall(script.PermitAcquire, permitKeys(o.Lock.Names, a.Permanent, o.Wire), append(args, identity.RawID(o.Wire)[:identity.GroupIndex])...)
 }
 
 // What lua/permit/acquire.lua says of the place of a waiter: nobody has set the permits, or the waiter is not in the
@@ -57,7 +58,7 @@ func permitLeaseText(a *acquisition) string {
 	if a.Permanent {
 		return ""
 	}
-	return a.lock.client.LeaseText(a.Lease)
+	return a.lock.Client.LeaseText(a.Lease)
 }
 
 // readRefusal reads the place in the queue that the script gave to a waiting ownership.
@@ -73,24 +74,24 @@ func (p permitAttempts) readRefusal(a *acquisition, ans transport.Answer) (time.
 	return left, err
 }
 
-// releaseCall, for the first of a group that was never acquired, gives up the whole group and its
+// ReleaseCall, for the first of a group that was never acquired, gives up the whole group and its
 // place in the queue.
-func (p permitProtocol) releaseCall(o *ownership, to release, args []string) script.Call {
-	if to.count > 0 {
+func (p permitProtocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
+	if to.Count > 0 {
 		return script.Call{}
 	}
-	id, entry, mark := identity.RawID(o.wire), "", ""
-	if !o.hasBegun() && (p.leader == o.wire || p.leader == "") {
+	id, entry, mark := identity.RawID(o.Wire), "", ""
+	if !o.HasBegun() && (p.leader == o.Wire || p.leader == "") {
 		id, entry = "", permitEntry(o)
 	}
-	if p.permanent && o.mayBeAcquired() {
+	if p.permanent && o.MayBeAcquired() {
 		mark = script.MillisText(undo.LateDelivery)
 	}
-	args = append(args, id, entry, mark, o.lock.client.Publish, o.lock.names.Channel)
-	return script.NewCall(script.PermitLeave, permitKeys(o.lock.names, p.permanent, p.leader),
-		append(o.lock.client.Inbox.ChannelArgs(args, o.lock.names.Key), line.PresenceChannel(o.lock.names.Key))...)
+	args = append(args, id, entry, mark, o.Lock.Client.Publish, o.Lock.Names.Channel)
+	return script.NewCall(script.PermitLeave, permitKeys(o.Lock.Names, p.permanent, p.leader),
+		append(o.Lock.Client.Inbox.ChannelArgs(args, o.Lock.Names.Key), line.PresenceChannel(o.Lock.Names.Key))...)
 }
 
-func (permitProtocol) renewalCall(o *ownership, lease time.Duration) script.Call {
-	return script.NewCall(script.PermitRenew, []string{keyspace.PermitIDsKey(o.lock.names.Key)}, identity.RawID(o.wire), script.MillisText(lease))
+func (permitProtocol) RenewalCall(o *ownership.Ownership, lease time.Duration) script.Call {
+	return script.NewCall(script.PermitRenew, []string{keyspace.PermitIDsKey(o.Lock.Names.Key)}, identity.RawID(o.Wire), script.MillisText(lease))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -27,29 +28,29 @@ type permitQueues struct {
 	channels map[string]*permitChannel // by the key of the semaphore; fairWaitList.mu guards it
 }
 
-func permitQueuesOf(c *engine) *permitQueues {
+func permitQueuesOf(c *ownership.Engine) *permitQueues {
 	return core.KindState(c.Parts, keyspace.KindPermit, func() (*permitQueues, func()) { return newPermitQueues(c) })
 }
 
-func newPermitQueues(c *engine) (q *permitQueues, atClose func()) {
+func newPermitQueues(c *ownership.Engine) (q *permitQueues, atClose func()) {
 	q = &permitQueues{lines: line.NewFIFOs(), channels: map[string]*permitChannel{}}
 	q.waiters = newFairWaitList(c, q)
 	q.waiters.sharedChannel = true
-	fair := spec{kind: keyspace.KindFairPermit, family: keyspace.KindPermit, stored: keyspace.KindSemaphore,
-		protocol: permitProtocol{}, renew: script.PermitRenew, renewals: renewal.MostInBatch, permit: true, handsOver: true, grantMark: "p",
-		line:  line.Exclusive, // whose front does not wait for a hold of this client to end
-		inUse: permitsInUse, channel: semaphoreChannel}
+	fair := ownership.Spec{Kind: keyspace.KindFairPermit, Family: keyspace.KindPermit, Stored: keyspace.KindSemaphore,
+		Protocol: permitProtocol{}, Renew: script.PermitRenew, Renewals: renewal.MostInBatch, Permit: true, HandsOver: true, GrantMark: "p",
+		Line:  line.Exclusive, // whose front does not wait for a hold of this client to end
+		InUse: permitsInUse, Channel: semaphoreChannel}
 	inLine := fair
-	inLine.kind = keyspace.KindPermit
-	q.fair = &acquireSpec{spec: &fair, attempts: permitAttempts{}, resolve: noOwner, fresh: freshPermits, wait: q.waiters.wait}
-	q.inLine = &acquireSpec{spec: &inLine, attempts: permitAttempts{}, resolve: noOwner, fresh: freshPermits, wait: q.waitInLine}
+	inLine.Kind = keyspace.KindPermit
+	q.fair = &acquireSpec{Spec: &fair, attempts: permitAttempts{}, resolve: noOwner, fresh: freshPermits, wait: q.waiters.wait}
+	q.inLine = &acquireSpec{Spec: &inLine, attempts: permitAttempts{}, resolve: noOwner, fresh: freshPermits, wait: q.waitInLine}
 	return q, q.waiters.close
 }
 
 // waitInLine waits in line, and then in the queue on the server. Calls that also wait for somebody to set the permits
 // have a line of their own.
 func (q *permitQueues) waitInLine(ctx context.Context, a *acquisition) error {
-	key := a.lock.names.Key
+	key := a.lock.Names.Key
 	if a.AwaitSet {
 		key += " to be set"
 	}
@@ -57,31 +58,31 @@ func (q *permitQueues) waitInLine(ctx context.Context, a *acquisition) error {
 	defer q.lines.Done(key)
 	var mark line.Mark
 	defer mark.End()
-	if err := l.Enter(ctx, func() { a.wasInLine = true; mark.BeginFor(a.lock.client.Waiting.Counts, a) }); err != nil {
+	if err := l.Enter(ctx, func() { a.wasInLine = true; mark.BeginFor(a.lock.Client.Waiting.Counts, a) }); err != nil {
 		return l.WaitError(err)
 	}
 	return q.waiters.waitFor(ctx, a, l, &mark)
 }
 
 // refresh, keys, channel and entry implement [fairQueue].
-func (*permitQueues) refresh() transport.Command  { return script.PermitRefresh }
-func (*permitQueues) keys(p *primitive) []string  { return p.names.FairPermitKeys() }
-func (*permitQueues) channel(p *primitive) string { return p.names.Channel }
-func (*permitQueues) entry(o *ownership) string   { return permitEntry(o) }
+func (*permitQueues) refresh() transport.Command          { return script.PermitRefresh }
+func (*permitQueues) keys(p *ownership.Lock) []string     { return p.Names.FairPermitKeys() }
+func (*permitQueues) channel(p *ownership.Lock) string    { return p.Names.Channel }
+func (*permitQueues) entry(o *ownership.Ownership) string { return permitEntry(o) }
 
 func (*permitQueues) attemptsOf(w *fairWaiter) attemptProtocol { return permitAttempts{w} }
 
 // listen implements [fairQueue]. All waiters of a client share one channel. A message on it makes
 // the first of them try again; the others receive grants.
 func (q *permitQueues) listen(w *fairWaiter) {
-	lock := w.ownership.lock
-	if q.channels[lock.names.Key] != nil {
+	lock := w.ownership.Lock
+	if q.channels[lock.Names.Key] != nil {
 		return
 	}
-	h := &permitChannel{queue: q, key: lock.names.Key, usedAt: time.Now()}
-	q.channels[lock.names.Key] = h
-	s := &pubsub.Subscription{Channel: lock.names.Channel, To: h}
-	q.waiters.client.Notifier.Add(&pubsub.Subscription{Channel: line.PresenceChannel(lock.names.Key), To: line.Presence{Of: s}})
+	h := &permitChannel{queue: q, key: lock.Names.Key, usedAt: time.Now()}
+	q.channels[lock.Names.Key] = h
+	s := &pubsub.Subscription{Channel: lock.Names.Channel, To: h}
+	q.waiters.client.Notifier.Add(&pubsub.Subscription{Channel: line.PresenceChannel(lock.Names.Key), To: line.Presence{Of: s}})
 	q.waiters.client.Notifier.Add(s)
 }
 
@@ -132,4 +133,4 @@ func (h *permitChannel) Retire(linger time.Duration) bool {
 
 // permitEntry is the entry of an ownership in the queue. Permits that are requested together have
 // one entry, named after the first of them.
-func permitEntry(o *ownership) string { return o.lock.client.ID + ":" + o.wire }
+func permitEntry(o *ownership.Ownership) string { return o.Lock.Client.ID + ":" + o.Wire }

@@ -28,13 +28,13 @@ func idsOf(entry string) (ids []string) {
 }
 
 func (s fairPermitScripts) marked(entry string) []string {
-	return append(s.lock.names.FairPermitKeys(), s.key+":void:"+entry)
+	return append(s.lock.Names.FairPermitKeys(), s.key+":void:"+entry)
 }
 
 // permit makes a single attempt.
 func (s fairPermitScripts) permit(entry, lease string) any {
 	s.t.Helper()
-	keys := s.lock.names.FairPermitKeys()
+	keys := s.lock.Names.FairPermitKeys()
 	if lease == "" {
 		keys = s.marked(entry)
 	}
@@ -44,12 +44,12 @@ func (s fairPermitScripts) permit(entry, lease string) any {
 // giveBack gives back one permit.
 func (s fairPermitScripts) giveBack(id string) any {
 	s.t.Helper()
-	return s.twice(script.PermitLeave, s.lock.names.FairPermitKeys(), s.serving(id, "", "")...)
+	return s.twice(script.PermitLeave, s.lock.Names.FairPermitKeys(), s.serving(id, "", "")...)
 }
 
 // served are the keys of a script that serves the queue after an operation that counts once.
 func (s fairPermitScripts) served() []string {
-	return append([]string{s.key, s.ids, s.note(1), s.kind}, s.lock.names.FairPermitKeys()[2:5]...)
+	return append([]string{s.key, s.ids, s.note(1), s.kind}, s.lock.Names.FairPermitKeys()[2:5]...)
 }
 
 // serving are the arguments of a script that serves the queue: its own, and how it tells waiters.
@@ -143,7 +143,7 @@ func TestPermitScripts_one_mark_for_all(t *testing.T) {
 		if held {
 			require.Nil(t, s.permit(three, ""))
 		}
-		left := runScript(s.c.engine, script.PermitLeave, s.marked(three), s.serving(idsOf(three)[1], "", "1000")...)
+		left := runScript(s.c.engine(), script.PermitLeave, s.marked(three), s.serving(idsOf(three)[1], "", "1000")...)
 		require.Equal(t, held, left != nil)
 		requireCode(t, s.permit(three, ""), "LATCHKEY_PAST")
 	}
@@ -190,7 +190,7 @@ func TestPermitScripts_other_kind_beside_the_permits(t *testing.T) {
 	s.setPermits(3, "try")
 	two := s.entry(2)
 	require.Nil(t, s.permit(two, "30000"))
-	s.do("SADD", s.lock.names.FairPermitKeys()[4], "x") // the leases of grants
-	requireCode(t, runScript(s.c.engine, script.PermitLeave, s.lock.names.FairPermitKeys(), s.serving("", two, "")...), "WRONGTYPE")
+	s.do("SADD", s.lock.Names.FairPermitKeys()[4], "x") // the leases of grants
+	requireCode(t, runScript(s.c.engine(), script.PermitLeave, s.lock.Names.FairPermitKeys(), s.serving("", two, "")...), "WRONGTYPE")
 	s.counts(3, 0)
 }

@@ -29,7 +29,7 @@ type PermitSemaphore struct{ basePermitSemaphore }
 
 // NewPermitSemaphore returns the semaphore with that name. It sends nothing.
 func (c *Client) NewPermitSemaphore(name string) *PermitSemaphore {
-	s := &PermitSemaphore{basePermitSemaphore{inside: newPermitPool(c.engine, name)}}
+	s := &PermitSemaphore{basePermitSemaphore{inside: newPermitPool(c.engine(), name)}}
 	s.count = &s.inside.permitCount
 	return s
 }

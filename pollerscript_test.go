@@ -116,7 +116,7 @@ func TestHandoverScripts_ask_passes_over_pollers(t *testing.T) {
 func (s *semScripts) pollFor(session, n int, number, ticket string, ms int) (place string, asks any) {
 	s.t.Helper()
 	args := []string{number, entryOf(number, n), strconv.Itoa(keepsMS), "PUBLISH", s.channel, "latchkey:{", "}", s.counts, strconv.Itoa(barMS), ticket, strconv.Itoa(ms)}
-	reply := runScript(s.c.engine, script.SemAcquire, []string{s.key, s.total, s.note(session), s.kind, s.queue, s.calls, s.bar}, args...)
+	reply := runScript(s.c.engine(), script.SemAcquire, []string{s.key, s.total, s.note(session), s.kind, s.queue, s.calls, s.bar}, args...)
 	if refusal, is := reply.([]any); is {
 		require.Len(s.t, refusal, 6)
 		return refusal[3].(string), refusal[5]

@@ -5,25 +5,26 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
-// queuePlace returns what the attempt says of its place in the queue.
-func (a *acquisition) queuePlace(round int) queuePlace {
-	o, b := a.ownership, a.lock.client.Inbox
-	if !a.isWaiting || !o.lock.spec.passes || o.isGuest {
-		return queuePlace{}
+// ownership.QueuePlace returns what the attempt says of its place in the queue.
+func (a *acquisition) queuePlace(round int) ownership.QueuePlace {
+	o, b := a.ownership, a.lock.Client.Inbox
+	if !a.isWaiting || !o.Lock.Spec.Passes || o.IsGuest {
+		return ownership.QueuePlace{}
 	}
 	poll, listens := a.pollText(round), false
 	if b.InUse() || poll != "" {
-		o.makeEntry(a.Lease, a.since)
-		listens = o.listens()
+		o.MakeEntry(a.Lease, a.since)
+		listens = o.Listens()
 	}
 	if poll != "" && !listens {
-		o.expect() // the client may listen by the time of a grant
+		o.Expect() // the client may listen by the time of a grant
 	}
-	return o.takePlace(listens, poll)
+	return o.TakePlace(listens, poll)
 }
 
 // pollText returns the ms after which a poller polls again, or "" if the waiter is none.
@@ -34,7 +35,7 @@ func (a *acquisition) pollText(round int) string {
 	case pause != nil:
 		return script.MillisText(pause(round))
 	}
-	return a.lock.client.Inbox.PollText(a.lock.names.Key, round)
+	return a.lock.Client.Inbox.PollText(a.lock.Names.Key, round)
 }
 
 // awaitsGrant prepares the wait of an attempt that was refused. It reports whether the server will send a
@@ -42,28 +43,28 @@ func (a *acquisition) pollText(round int) string {
 // will as soon as the server confirms that this client listens.
 func (a *acquisition) awaitsGrant(round int) bool {
 	o := a.ownership
-	if o == nil || !o.lock.spec.passes || o.isGuest {
+	if o == nil || !o.Lock.Spec.Passes || o.IsGuest {
 		return false
 	}
-	mayListen := o.lock.client.Inbox.Listen(&o.ownEntry(a.since).slot)
-	return !a.noQueue && (o.mayBeQueued() || mayListen && round < pubsub.ConfirmRounds) && !a.byStranger
+	mayListen := o.Lock.Client.Inbox.Listen(&o.OwnEntry(a.since).Slot)
+	return !a.noQueue && (o.MayBeQueued() || mayListen && round < pubsub.ConfirmRounds) && !a.byStranger
 }
 
-// takeGrant begins the ownership if a grant has arrived for it and is enough. known is true, once, if a release
+// TakeGrant begins the ownership if a grant has arrived for it and is enough. known is true, once, if a release
 // of this client has put the owner into the queue, so that the caller need not query the server.
 func (a *acquisition) takeGrant() (begun, known bool) {
 	o := a.ownership
-	granted, from, known := o.takeGrant()
+	granted, from, known := o.TakeGrant()
 	if granted == nil {
-		return false, known && o.listens()
+		return false, known && o.Listens()
 	}
-	length := min(a.Lease, granted.lease) // the grant may be longer than asked for: see wantLease
+	length := min(a.Lease, granted.Lease) // the grant may be longer than asked for: see WantLease
 	if !a.isEnough(length, from) {
 		return false, false
 	}
-	now := o.lock.client.Clock()
+	now := o.Lock.Client.Clock()
 	for each := range a.each {
-		each.beginWith(&a.Request, lease.NewGranted(from, now, length, a.Lease, a.RenewLease, a.Renew), now, now, granted.token)
+		each.BeginWith(&a.Request, lease.NewGranted(from, now, length, a.Lease, a.RenewLease, a.Renew), now, now, granted.Token)
 	}
 	return true, false
 }
@@ -71,7 +72,7 @@ func (a *acquisition) takeGrant() (begun, known bool) {
 // isEnough reports whether the rest of a grant's lease, which began at from, lasts until it is renewed. If not,
 // the caller queries the server, which knows that the owner holds the lock.
 func (a *acquisition) isEnough(granted time.Duration, from lease.Stamp) bool {
-	c := a.lock.client
+	c := a.lock.Client
 	if async.IsClosed(c.Closing) {
 		return false
 	}

@@ -26,7 +26,7 @@ func pageText(t *testing.T, page string) string {
 
 func TestQuotedError_wrong_kind(t *testing.T) {
 	c := newTestClient(t, Options{})
-	require.NoError(t, c.engine.Rueidis.Do(t.Context(), c.engine.Rueidis.B().Hset().Key("orders:42").FieldValue().FieldValue("id", "42").Build()).Error())
+	require.NoError(t, c.engine().Rueidis.Do(t.Context(), c.engine().Rueidis.B().Hset().Key("orders:42").FieldValue().FieldValue("id", "42").Build()).Error())
 	_, err := c.NewLock("orders:42").Lock(t.Context())
 	require.ErrorIs(t, err, ErrWrongKind)
 	assert.Contains(t, pageText(t, "docs/reference/locks.md"), "`"+err.Error()+"`")

@@ -1,6 +1,10 @@
 package latchkey
 
-import "github.com/latchkey-go/latchkey/internal/engine/line"
+import (
+	"github.com/latchkey-go/latchkey/internal/engine/line"
+
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+)
 
 // This file is what an acquisition that waits in line does with what its client has already: holds that are passed to
 // it, and owners that wait in the queue on the server.
@@ -13,25 +17,25 @@ func (a *acquisition) Joined() { a.wasInLine = true }
 
 // Wants implements [line.Recipient]. The mutex of the ownership is held.
 func (a *acquisition) Wants(from line.Held) bool {
-	o := from.(*ownership)
-	return a.ownership == nil && a.lock.isFor(o) && !(o.lock.spec.along && a.UntilComplete) && o.suits(&a.Request)
+	o := from.(*ownership.Ownership)
+	return a.ownership == nil && a.lock.isFor(o) && !(o.Lock.Spec.Along && a.UntilComplete) && o.Suits(&a.Request)
 }
 
 // Receive implements [line.Recipient].
 func (a *acquisition) Receive(hold line.Hold) {
-	a.passed = hold.(*holdState)
-	a.ownership = a.passed.ownership
+	a.passed = hold.(*ownership.Hold)
+	a.ownership = a.passed.Ownership
 }
 
 // MayBeLetIn implements [line.Recipient]. A call for a chosen owner reads alone, and so does a writer.
 func (a *acquisition) MayBeLetIn() bool {
-	return a.lock.spec.along && a.lock.client.Config.Turn > 0 && !a.hasSendMu && !a.UntilComplete && a.MaxHold == 0
+	return a.lock.spec.Along && a.lock.Client.Config.Turn > 0 && !a.hasSendMu && !a.UntilComplete && a.MaxHold == 0
 }
 
 // LetIn implements [line.Recipient].
 func (a *acquisition) LetIn(q *line.Line) {
-	if a.lock.spec.along {
-		a.ownership.letIn(q)
+	if a.lock.spec.Along {
+		a.ownership.LetIn(q)
 	}
 }
 
@@ -40,28 +44,28 @@ func (a *acquisition) readsAlong() bool {
 	if !a.MayBeLetIn() {
 		return false
 	}
-	q := a.lock.client.Lines.Known(a.lock.lineKey())
+	q := a.lock.Client.Lines.Known(a.lock.LineKey())
 	if q == nil {
 		return false
 	}
-	o, is := q.Opened().(*ownership)
+	o, is := q.Opened().(*ownership.Ownership)
 	if !is || !a.forgetUnused() || !a.lock.isFor(o) {
 		return false
 	}
-	if s := o.takeAlongFor(&a.Request); s != nil {
+	if s := o.TakeAlongFor(&a.Request); s != nil {
 		a.Receive(s)
 		return true
 	}
 	return false
 }
 
-// forgetUnused forgets the owner for which the call was refused. It reports whether there was none, or the
+// ForgetUnused forgets the owner for which the call was refused. It reports whether there was none, or the
 // server does not know it.
 func (a *acquisition) forgetUnused() bool {
 	if a.ownership == nil {
 		return true
 	}
-	if !a.ownership.endUnheld() {
+	if !a.ownership.EndUnheld() {
 		return false
 	}
 	a.ownership = nil
@@ -70,18 +74,18 @@ func (a *acquisition) forgetUnused() bool {
 
 // Next implements [line.Recipient]. The owner has its entry in the queue.
 func (a *acquisition) Next(after line.Held) line.Place {
-	if !a.lock.isFor(after.(*ownership)) || a.lock.spec.backoff != nil {
+	if !a.lock.isFor(after.(*ownership.Ownership)) || a.lock.spec.backoff != nil {
 		return nil
 	}
-	next := a.lock.client.registry.fresh(&a.lock.primitive)
-	next.makeEntry(a.Lease, a.lock.client.Clock())
+	next := a.lock.Client.Registry.Fresh(&a.lock.Lock)
+	next.MakeEntry(a.Lease, a.lock.Client.Clock())
 	return next
 }
 
 // TakeOver implements [line.Recipient].
 func (a *acquisition) TakeOver(left line.Place) bool {
-	o := left.(*ownership)
-	if a.ownership != nil || !a.lock.isFor(o) || !o.wantLease(a.Lease) {
+	o := left.(*ownership.Ownership)
+	if a.ownership != nil || !a.lock.isFor(o) || !o.WantLease(a.Lease) {
 		return false
 	}
 	a.ownership = o
@@ -92,7 +96,7 @@ func (a *acquisition) TakeOver(left line.Place) bool {
 // queue, and nobody else can have learned of it: a chosen owner has its call (hasSendMu).
 func (a *acquisition) Leave() line.Place {
 	o := a.ownership
-	if o == nil || a.hasSendMu || a.tooFew || !o.lock.spec.passes || !o.hasOnlyItsPlace() {
+	if o == nil || a.hasSendMu || a.tooFew || !o.Lock.Spec.Passes || !o.HasOnlyItsPlace() {
 		return nil
 	}
 	a.ownership = nil

@@ -16,6 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
 // The goroutines of a program that want the same RedLock wait in one line: each round of another goroutine would
@@ -28,8 +29,8 @@ func newRedLines() (lines *line.FIFOs, atClose func()) { return line.NewFIFOs(),
 // useLine returns the line of the lock, and counts the caller as a user. The line belongs to a client of one of the
 // members, the same for all locks with these members.
 func (l *redLock) useLine() *line.FIFO {
-	byClient := func(a, b *primitive) int { return strings.Compare(a.client.ID, b.client.ID) }
-	first := slices.MinFunc(l.primitives(), byClient).client
+	byClient := func(a, b *ownership.Lock) int { return strings.Compare(a.Client.ID, b.Client.ID) }
+	first := slices.MinFunc(l.locks(), byClient).Client
 	return core.KindState(first.Parts, keyspace.KindRed, newRedLines).Use(identityOf(l.kind, l.members))
 }
 
@@ -42,8 +43,8 @@ func identityOf(kind keyspace.Kind, members []member) string {
 			each[i] = identityOf(c.kind, c.members)
 			continue
 		}
-		p := m.primitives()[0]
-		each[i] = fmt.Sprintf("%s %s %q", p.spec.kind, p.client.ID, p.names.Key)
+		p := m.locks()[0]
+		each[i] = fmt.Sprintf("%s %s %q", p.Spec.Kind, p.Client.ID, p.Names.Key)
 	}
 	slices.Sort(each)
 	return fmt.Sprintf("%s(%s)", kind, strings.Join(each, ", "))
@@ -87,8 +88,8 @@ func (l *redLock) waitInFront(
 
 // waitError is the error of a wait in line that ended with err.
 func (l *redLock) waitError(line *line.FIFO, err error) error {
-	p := l.primitives()[0]
-	return withOwnHold(p.client, p.names.Key, line.WaitError(err))
+	p := l.locks()[0]
+	return withOwnHold(p.Client, p.Names.Key, line.WaitError(err))
 }
 
 // mayReenter reports whether an acquisition may re-enter a member, by a hold on its context or by an owner.
@@ -96,8 +97,8 @@ func (l *redLock) mayReenter(ctx context.Context) bool {
 	if owner, err := identity.OwnerFrom(ctx); err != nil || !owner.IsZero() {
 		return true
 	}
-	return slices.ContainsFunc(l.primitives(), func(p *primitive) bool {
-		return holdFrom(ctx, p, p.spec.side) != nil || holdFrom(ctx, p, p.spec.otherSide()) != nil
+	return slices.ContainsFunc(l.locks(), func(p *ownership.Lock) bool {
+		return ownership.HoldFrom(ctx, p, p.Spec.Side) != nil || ownership.HoldFrom(ctx, p, p.Spec.OtherSide()) != nil
 	})
 }
 
@@ -124,8 +125,8 @@ func setRedLine(h *hold.Handle, line *line.FIFO) {
 	if h == nil {
 		return
 	}
-	if s, is := h.Backend().(*holdState); is {
-		s.ownership.redLine.Store(line)
+	if s, is := h.Backend().(*ownership.Hold); is {
+		s.Ownership.RedLine.Store(line)
 	}
 }
 

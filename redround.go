@@ -91,7 +91,7 @@ func (l *redLock) refuseOneServer() error {
 		if isComposite(m) {
 			continue
 		}
-		id := m.primitives()[0].client.ServerID()
+		id := m.locks()[0].Client.ServerID()
 		if other, twice := on[id]; twice && id != "" {
 			return fault.Invalid("%q and %q are on one server", other.Name(), m.Name())
 		}

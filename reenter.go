@@ -7,6 +7,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -23,15 +24,15 @@ func (a *acquisition) reenter(ctx context.Context) (*hold.Handle, error) {
 		if o == nil {
 			return nil, err
 		}
-		if err == nil && a.Note != "" && o.isGuest {
+		if err == nil && a.Note != "" && o.IsGuest {
 			err = fault.Invalid("Note does not apply to a guest: the owner belongs to another client")
 		}
 		if err != nil {
-			o.forgetUnused()
+			o.ForgetUnused()
 			return nil, err
 		}
 		if err := a.lockSendMu(ctx, o); err != nil {
-			o.forgetUnused()
+			o.ForgetUnused()
 			return nil, err
 		}
 		h, again, err := a.enter(ctx, o)
@@ -41,7 +42,7 @@ func (a *acquisition) reenter(ctx context.Context) (*hold.Handle, error) {
 		if err == nil {
 			continue
 		}
-		if stopped := transport.Rest(ctx, a.lock.client.Closing, transport.Jitter(transport.LongPause)); stopped != nil {
+		if stopped := transport.Rest(ctx, a.lock.Client.Closing, transport.Jitter(transport.LongPause)); stopped != nil {
 			return nil, transport.StoppedAfter(err, stopped)
 		}
 	}
@@ -49,23 +50,23 @@ func (a *acquisition) reenter(ctx context.Context) (*hold.Handle, error) {
 
 // lockSendMu waits for another call of the same owner. A call that uses the lock waits only for the server; a
 // call that acquires it waits for whatever delays the acquisition.
-func (a *acquisition) lockSendMu(ctx context.Context, o *ownership) error {
+func (a *acquisition) lockSendMu(ctx context.Context, o *ownership.Ownership) error {
 	if o.SendMu().TryLock() {
 		return nil
 	}
-	if !a.Waits && !o.live() {
+	if !a.Waits && !o.Live() {
 		return fault.ErrNotAcquired
 	}
 	if o.SendMu().Lock(ctx) == nil {
 		return nil
 	}
 	err := fault.ContextError(ctx)
-	q := o.lock.client.Lines.Use(o.lock.lineKey())
+	q := o.Lock.Client.Lines.Use(o.Lock.LineKey())
 	defer q.Done()
-	if o.live() {
+	if o.Live() {
 		return transport.Unavailable(err)
 	}
-	return withOwnHold(a.lock.client, o.lock.names.Key, q.In(o.lock.spec.line).WaitError(ctx, err, nil))
+	return withOwnHold(a.lock.Client, o.Lock.Names.Key, q.In(o.Lock.Spec.Line).WaitError(ctx, err, nil))
 }
 
 // unlockSendMu unlocks sendMu of an ownership that others may know.
@@ -78,14 +79,14 @@ func (a *acquisition) unlockSendMu() {
 // enter acts on the phase of the ownership. The caller has locked sendMu, and keeps it only if the ownership is to
 // begin. again tells the caller to resolve the ownership again: at once if err is nil, else after a pause, in
 // which other calls, above all the renewal, get sendMu.
-func (a *acquisition) enter(ctx context.Context, o *ownership) (h *hold.Handle, again bool, err error) {
-	phase := o.currentPhase()
-	if phase == acquiring {
+func (a *acquisition) enter(ctx context.Context, o *ownership.Ownership) (h *hold.Handle, again bool, err error) {
+	phase := o.CurrentPhase()
+	if phase == ownership.Acquiring {
 		a.ownership, a.hasSendMu = o, true
 		return nil, false, nil
 	}
 	defer o.SendMu().Unlock()
-	if phase != held || !o.mayBeEntered(a.under) {
+	if phase != ownership.Held || !o.MayBeEntered(a.under) {
 		return nil, true, nil
 	}
 	a.ownership = o
@@ -95,22 +96,22 @@ func (a *acquisition) enter(ctx context.Context, o *ownership) (h *hold.Handle, 
 // addOne raises the count of the ownership by one. again reports whether it may succeed later.
 func (a *acquisition) addOne(ctx context.Context) (h *hold.Handle, again bool, err error) {
 	o := a.ownership
-	count := o.fit(&a.Request)
+	count := o.Fit(&a.Request)
 	ans, again, err := a.sendReentry(ctx, count)
 	switch {
 	case again:
 		return nil, true, err
 	case transport.HasCode(err, "LATCHKEY_GONE"):
-		o.lose(fault.ErrLost, "the key was gone when the hold was re-entered")
+		o.Lose(fault.ErrLost, "the key was gone when the hold was re-entered")
 		return nil, false, errors.Join(fault.ErrNotAcquired, fault.ErrLost)
 	case err != nil:
 		return nil, false, a.entryFailed(ans, err)
 	}
-	s, cause := o.addHold(&a.Request, a.under, ans)
+	s, cause := o.AddHold(&a.Request, a.under, ans)
 	if cause != nil {
 		// The ownership ended while the answer was in flight, and must not become live again: the re-entry that
 		// the server counted is undone.
-		o.undoLater(0, a.Lease)
+		o.UndoLater(0, a.Lease)
 		return nil, false, notEntered(cause)
 	}
 	return hold.New(s), false, nil
@@ -120,9 +121,9 @@ func (a *acquisition) addOne(ctx context.Context) (h *hold.Handle, again bool, e
 func (a *acquisition) entryFailed(ans transport.Answer, err error) error {
 	o := a.ownership
 	counted := errors.Is(err, fault.ErrNotReplicated)
-	known := counted && o.lock.client.Undo.Now(o.undoLocked)
+	known := counted && o.Lock.Client.Undo.Now(o.UndoLocked)
 	if ans.Doubt || counted && !known {
-		o.undoLater(0, a.Lease)
+		o.UndoLater(0, a.Lease)
 	}
 	if !known && (ans.Doubt || counted) {
 		return errors.Join(err, fault.ErrUnknownOutcome)
@@ -137,16 +138,16 @@ func (a *acquisition) sendReentry(ctx context.Context, count int) (ans transport
 	o := a.ownership
 	for doubt := false; ; {
 		ans, err = a.send(ctx, count, 0)
-		o.noteDoubt(ans)
+		o.NoteDoubt(ans)
 		doubt = doubt || ans.Doubt
 		ans.Doubt = doubt
-		if err == nil || !o.live() || transport.Classify(err) == transport.Refused || !line.WorthWaiting(ctx, err) || !a.hasTime() {
+		if err == nil || !o.Live() || transport.Classify(err) == transport.Refused || !line.WorthWaiting(ctx, err) || !a.hasTime() {
 			return ans, false, err
 		}
 		if !doubt {
 			return ans, true, err
 		}
-		if stopped := transport.Rest(ctx, o.lock.client.Closing, transport.Jitter(transport.LongPause)); stopped != nil {
+		if stopped := transport.Rest(ctx, o.Lock.Client.Closing, transport.Jitter(transport.LongPause)); stopped != nil {
 			return ans, false, transport.StoppedAfter(err, stopped)
 		}
 		o.SendMu().Lend()

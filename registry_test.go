@@ -51,7 +51,7 @@ func TestRegistry_forgets_owners_of_failed_calls(t *testing.T) {
 		h, err := open(other, name).Lock(ctx)
 		require.NoError(t, err)
 		foreign := uniqueName(t, c) + kind + " foreign"
-		require.NoError(t, c.engine.Rueidis.Do(ctx, c.engine.Rueidis.B().Rpush().Key(foreign).Element("x").Build()).Error())
+		require.NoError(t, c.engine().Rueidis.Do(ctx, c.engine().Rueidis.B().Rpush().Key(foreign).Element("x").Build()).Error())
 		for what, call := range calls {
 			for whose, by := range map[string]Owner{"ours": c.NewOwner(), "theirs": other.NewOwner()} {
 				for _, on := range []string{name, foreign} {
@@ -65,7 +65,7 @@ func TestRegistry_forgets_owners_of_failed_calls(t *testing.T) {
 			}
 		}
 		require.NoError(t, h.Unlock(ctx))
-		require.Empty(t, c.engine.registry.names, kind)
-		require.Empty(t, c.engine.registry.byName, kind)
+		require.Empty(t, c.engine().Registry.Names, kind)
+		require.Empty(t, c.engine().Registry.ByName, kind)
 	}
 }

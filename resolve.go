@@ -6,20 +6,21 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
 // resolveOwner finds the ownership that an acquisition is for: that of an explicit owner, of the hold on the
 // context, or of the owner on the context. Without any of them it returns nil: the acquisition needs a fresh
 // owner.
-func resolveOwner(ctx context.Context, a *acquisition) (*ownership, error) {
+func resolveOwner(ctx context.Context, a *acquisition) (*ownership.Ownership, error) {
 	p, owner := a.lock, a.Named()
 	if owner.IsZero() {
-		if h := holdFrom(ctx, &p.primitive, ""); h != nil {
+		if h := ownership.HoldFrom(ctx, &p.Lock, ""); h != nil {
 			a.under = h
-			return h.ownership, p.mayEnter(h.ownership)
+			return h.Ownership, p.mayEnter(h.Ownership)
 		}
 	}
-	if owner.IsZero() && p.spec.reentrant {
+	if owner.IsZero() && p.spec.Reentrant {
 		var err error
 		if owner, err = identity.OwnerFrom(ctx); err != nil {
 			return nil, err
@@ -28,27 +29,27 @@ func resolveOwner(ctx context.Context, a *acquisition) (*ownership, error) {
 	if owner.IsZero() {
 		return nil, nil //nolint:nilnil // no owner is not an error
 	}
-	o := p.client.registry.find(&p.primitive, owner)
+	o := p.Client.Registry.Find(&p.Lock, owner)
 	return o, p.mayEnter(o)
 }
 
 // mayEnter refuses an acquisition that could only wait for itself, or that would mix two kinds of lock.
-func (p *acquirable) mayEnter(o *ownership) error {
+func (p *acquirable) mayEnter(o *ownership.Ownership) error {
 	switch {
-	case o.lock.spec.family != p.spec.family:
-		return fault.WrongKind(keyspace.Noun(p.spec.stored), keyspace.Noun(o.lock.spec.stored), nil)
-	case !p.spec.reentrant && o.live():
-		return fault.Invalid("%s is not re-entrant, and the context carries a hold of it", keyspace.Noun(p.spec.family))
+	case o.Lock.Spec.Family != p.spec.Family:
+		return fault.WrongKind(keyspace.Noun(p.spec.Stored), keyspace.Noun(o.Lock.Spec.Stored), nil)
+	case !p.spec.Reentrant && o.Live():
+		return fault.Invalid("%s is not re-entrant, and the context carries a hold of it", keyspace.Noun(p.spec.Family))
 	}
 	return nil
 }
 
 // noOwner is resolveOwner for kinds that cannot be re-entered.
-func noOwner(context.Context, *acquisition) (*ownership, error) {
+func noOwner(context.Context, *acquisition) (*ownership.Ownership, error) {
 	return nil, nil //nolint:nilnil // no owner is not an error
 }
 
 // freshOwner makes an ownership for a new owner.
-func freshOwner(a *acquisition) (o *ownership, others []*ownership) {
-	return a.lock.client.registry.fresh(&a.lock.primitive), nil
+func freshOwner(a *acquisition) (o *ownership.Ownership, others []*ownership.Ownership) {
+	return a.lock.Client.Registry.Fresh(&a.lock.Lock), nil
 }

@@ -13,4 +13,4 @@ type Lock struct{ *baseLock }
 var _ Locker = (*Lock)(nil)
 
 // NewLock returns the re-entrant lock with that name. It sends nothing.
-func (c *Client) NewLock(name string) *Lock { return &Lock{newBaseLock(c.engine, lockSpec, name)} }
+func (c *Client) NewLock(name string) *Lock { return &Lock{newBaseLock(c.engine(), lockSpec, name)} }

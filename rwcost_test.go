@@ -28,7 +28,7 @@ local function triedCall(...) redis.call('incr', calls) return redis.pcall(...) 
 `
 	text := strings.NewReplacer("redis.call(", "countedCall(", "redis.pcall(", "triedCall(").Replace(lua.Text(script))
 	s.do("SET", s.counter, "0")
-	reply := runScript(s.c.engine, transport.NewScript(count+text), keys, append(args, s.counter)...)
+	reply := runScript(s.c.engine(), transport.NewScript(count+text), keys, append(args, s.counter)...)
 
 	calls, err := s.do("GET", s.counter).AsInt64()
 	require.NoError(s.t, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -21,47 +22,47 @@ func downgrade(ctx context.Context, h *hold.Handle) (*hold.Handle, error) {
 	if h == nil {
 		return nil, fault.ErrNotHeld
 	}
-	s, is := h.Backend().(*holdState)
-	if !is || s.ownership.lock.spec.side != keyspace.KindWrite {
+	s, is := h.Backend().(*ownership.Hold)
+	if !is || s.Ownership.Lock.Spec.Side != keyspace.KindWrite {
 		return nil, fault.Op("downgrade", h.Name(), fault.Invalid("only a write hold can be downgraded"))
 	}
-	o := s.ownership
-	if err := o.lock.client.Begin(context.Background()); err != nil {
+	o := s.Ownership
+	if err := o.Lock.Client.Begin(context.Background()); err != nil {
 		return nil, fault.Op("downgrade", h.Name(), err)
 	}
-	defer o.lock.client.Done()
+	defer o.Lock.Client.Done()
 	read, err := downgradeHold(ctx, s)
 	if err != nil {
-		return nil, fault.Op("downgrade", h.Name(), o.lock.client.Inspector.WrongKind(ctx, o.lock.names, keyspace.KindRWLock, err))
+		return nil, fault.Op("downgrade", h.Name(), o.Lock.Client.Inspector.WrongKind(ctx, o.Lock.Names, keyspace.KindRWLock, err))
 	}
 	return read, nil
 }
 
-func downgradeHold(ctx context.Context, s *holdState) (*hold.Handle, error) {
-	o := s.ownership
-	lock := newAcquirable(o.lock.client, readSpec, o.lock.Name())
-	n, began := o.nest(&lock.primitive, nil), o.lock.client.Clock()
-	defer n.forgetUnused()
-	for _, each := range []*ownership{o, n} {
-		if !each.lockToRelease(ctx) {
-			if _, err := s.beginRelease(); err != nil {
+func downgradeHold(ctx context.Context, s *ownership.Hold) (*hold.Handle, error) {
+	o := s.Ownership
+	lock := newAcquirable(o.Lock.Client, readSpec, o.Lock.Name())
+	n, began := o.Nest(&lock.Lock, nil), o.Lock.Client.Clock()
+	defer n.ForgetUnused()
+	for _, each := range []*ownership.Ownership{o, n} {
+		if !each.LockToRelease(ctx) {
+			if _, err := s.BeginRelease(); err != nil {
 				return nil, err
 			}
-			return nil, o.releaseFailed(transport.Answer{}, transport.Unavailable(transport.ErrSilent))
+			return nil, o.ReleaseFailed(transport.Answer{}, transport.Unavailable(transport.ErrSilent))
 		}
 		defer each.SendMu().Unlock()
 	}
-	if err := s.mayDowngrade(); err != nil {
+	if err := s.MayDowngrade(); err != nil {
 		return nil, err
 	}
 	r, err := readRequest(s)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.beginRelease(); err != nil {
+	if _, err := s.BeginRelease(); err != nil {
 		return nil, err
 	}
-	r.Parent = o.lock.client.Reporter.Parent(ctx)
+	r.Parent = o.Lock.Client.Reporter.Parent(ctx)
 	a := &acquisition{Request: r, lock: lock, ownership: n, began: began}
 	ans, err := sendDowngrade(a)
 	return downgradeAnswered(s, a, ans, err)
@@ -69,22 +70,22 @@ func downgradeHold(ctx context.Context, s *holdState) (*hold.Handle, error) {
 
 // downgradeAnswered ends the write hold s, and makes the hold of a if the server has granted it. sendMu of both
 // ownerships is held.
-func downgradeAnswered(s *holdState, a *acquisition, ans transport.Answer, err error) (*hold.Handle, error) {
-	o := s.ownership
+func downgradeAnswered(s *ownership.Hold, a *acquisition, ans transport.Answer, err error) (*hold.Handle, error) {
+	o := s.Ownership
 	switch {
 	case err != nil:
-		a.ownership.noteDoubt(ans)
+		a.ownership.NoteDoubt(ans)
 		_, err = abandonEntry(a, err)
-		return nil, errors.Join(err, o.releaseFailed(ans, err))
+		return nil, errors.Join(err, o.ReleaseFailed(ans, err))
 	case ans.Null:
-		o.lose(fault.ErrLost, "the key was gone when the hold was downgraded")
+		o.Lose(fault.ErrLost, "the key was gone when the hold was downgraded")
 		_, err = abandonEntry(a, fault.ErrLost)
 		return nil, errors.Join(fault.ErrNotHeld, err)
 	}
 	read, err := arrive(a, ans)
-	o.finishRelease(ans)
-	_, _ = s.reportRelease()
-	o.lock.client.Record.TellChanges() // the owner continues without the note of the write hold
+	o.FinishRelease(ans)
+	_, _ = s.ReportRelease()
+	o.Lock.Client.Record.TellChanges() // the owner continues without the note of the write hold
 	if err == nil {
 		a.observeEnd(false, nil)
 	}
@@ -92,14 +93,14 @@ func downgradeAnswered(s *holdState, a *acquisition, ans transport.Answer, err e
 }
 
 // readRequest returns the request for the read hold. The rest of the write hold's limit still applies to it.
-func readRequest(s *holdState) (request.Request, error) {
-	o := s.ownership
-	left := s.untilMaxHold()
+func readRequest(s *ownership.Hold) (request.Request, error) {
+	o := s.Ownership
+	left := s.UntilMaxHold()
 	limit := request.Setting{Kind: request.MaxHold, D: max(left, lease.Shortest)}
 	if left == async.NoDeadline { // as of a hold with a fixed lease
-		limit = request.Setting{Kind: request.OfClient, D: o.lock.client.Config.MaxHold}
+		limit = request.Setting{Kind: request.OfClient, D: o.Lock.Client.Config.MaxHold}
 	}
-	return request.New(o.lock.client.Config.Lease, true, []request.Setting{limit})
+	return request.New(o.Lock.Client.Config.Lease, true, []request.Setting{limit})
 }
 
 // downgradedBefore is the reply of lua/rw/downgrade.lua to a repetition, which changes nothing.
@@ -109,11 +110,11 @@ const downgradedBefore = -2
 // context ends: the write hold is given up.
 func sendDowngrade(a *acquisition) (transport.Answer, error) {
 	o, p := a.ownership, a.lock
-	count := o.count() + 1
-	o.noteCount(count, false)
-	ans, err := o.lock.client.Sender.Call(o.lock.client.Sender.Detached(context.Background()), nil, script.RWDowngrade.Confirmed(o.lock.client.Replication),
-		append(rwKeys(p.names.Key), leaseKeys(p.names.Key, o.wire)+strconv.Itoa(count)),
-		[]string{o.wire, o.lock.client.LeaseText(a.Lease), strconv.Itoa(count), readNumber(o), o.lock.client.Publish, p.names.Channel, line.PresenceChannel(p.names.Key)})
+	count := o.Count() + 1
+	o.NoteCount(count, false)
+	ans, err := o.Lock.Client.Sender.Call(o.Lock.Client.Sender.Detached(context.Background()), nil, script.RWDowngrade.Confirmed(o.Lock.Client.Replication),
+		append(rwKeys(p.Names.Key), leaseKeys(p.Names.Key, o.Wire)+strconv.Itoa(count)),
+		[]string{o.Wire, o.Lock.Client.LeaseText(a.Lease), strconv.Itoa(count), readNumber(o), o.Lock.Client.Publish, p.Names.Channel, line.PresenceChannel(p.Names.Key)})
 	if n, _ := ans.Message.AsInt64(); n == downgradedBefore {
 		ans.Sent = ans.FirstSent // from an earlier attempt, with which the lease began
 	}
@@ -126,10 +127,10 @@ func sendDowngrade(a *acquisition) (transport.Answer, error) {
 // arrive makes the hold of a read that the server has granted: the first of its ownership, or one more.
 func arrive(a *acquisition, ans transport.Answer) (*hold.Handle, error) {
 	o := a.ownership
-	if o.currentPhase() == acquiring {
+	if o.CurrentPhase() == ownership.Acquiring {
 		return a.conclude(a.accept(ans))
 	}
-	s, cause := o.addHold(&a.Request, a.under, ans)
+	s, cause := o.AddHold(&a.Request, a.under, ans)
 	if cause != nil {
 		return abandonEntry(a, cause)
 	}
@@ -139,9 +140,9 @@ func arrive(a *acquisition, ans transport.Answer) (*hold.Handle, error) {
 // abandonEntry gives up a read that was requested: the server's count is reset.
 func abandonEntry(a *acquisition, cause error) (*hold.Handle, error) {
 	o := a.ownership
-	if o.currentPhase() == acquiring {
+	if o.CurrentPhase() == ownership.Acquiring {
 		return a.conclude(cause)
 	}
-	o.undoLater(0, a.Lease)
+	o.UndoLater(0, a.Lease)
 	return nil, cause
 }

@@ -28,14 +28,14 @@ func (writers) entry(owner string) string { return owner + " 5000 0w" }
 // wait makes an attempt to write that is refused and waits.
 func (w writers) wait(owner string) {
 	w.t.Helper()
-	reply := runScript(w.c.engine, script.RWWriteAcquire, w.withQueue(), owner, "30000", "1", "5000", w.entry(owner), "", w.keys.Queue())
+	reply := runScript(w.c.engine(), script.RWWriteAcquire, w.withQueue(), owner, "30000", "1", "5000", w.entry(owner), "", w.keys.Queue())
 	require.Len(w.t, reply, 5, "since when it waits as well: %v", reply)
 }
 
 // release ends a write. next joins the end of the queue, unless it is "".
 func (w writers) release(owner, next string) any {
 	w.t.Helper()
-	return runScript(w.c.engine, script.RWWriteRelease, w.withQueue(), w.unwriteArgs(owner, 0, "0", "", next)...)
+	return runScript(w.c.engine(), script.RWWriteRelease, w.withQueue(), w.unwriteArgs(owner, 0, "0", "", next)...)
 }
 
 // hears returns the messages to the client of an owner, without stamps.
@@ -69,12 +69,12 @@ func TestRWHandover_to_the_next_writer(t *testing.T) {
 	require.Equal(t, []any{ownerB, "0"}, w.release(ownerA, ""))
 	require.Equal(t, "grant w "+ownerB+" 0 "+w.keys.Key, heard())
 	w.check(writtenBy(ownerB), ownerC)
-	require.LessOrEqual(t, pttlOf(w.c.engine, t, w.keys.Key), int64(5000), "a short lease")
+	require.LessOrEqual(t, pttlOf(w.c.engine(), t, w.keys.Key), int64(5000), "a short lease")
 	require.Nil(t, w.release(ownerA, ""))
 	w.check(writtenBy(ownerB), ownerC)
-	require.Nil(t, runScript(w.c.engine, script.RWWriteAcquire, w.withQueue(), ownerB, "30000", "1", "5000", w.entry(ownerB), w.entry(ownerB), w.keys.Queue()))
+	require.Nil(t, runScript(w.c.engine(), script.RWWriteAcquire, w.withQueue(), ownerB, "30000", "1", "5000", w.entry(ownerB), w.entry(ownerB), w.keys.Queue()))
 	w.check(writtenBy(ownerB), ownerC)
-	require.Greater(t, pttlOf(w.c.engine, t, w.keys.Key), int64(20000), "it asks for the whole lease")
+	require.Greater(t, pttlOf(w.c.engine(), t, w.keys.Key), int64(20000), "it asks for the whole lease")
 }
 
 // A writer whose client is gone is passed over, and the next owner of the releasing client gets the lock.
@@ -82,7 +82,7 @@ func TestRWHandover_to_the_next_owner_of_the_client(t *testing.T) {
 	w := newWriters(t, ownerC)
 	require.Equal(t, []any{ownerA2, "0"}, w.release(ownerA, w.entry(ownerA2)), "nobody hears of the grant to the other")
 	w.check(writtenBy(ownerA2))
-	require.Greater(t, pttlOf(w.c.engine, t, w.keys.Key), int64(20000), "with the lease that it wants")
+	require.Greater(t, pttlOf(w.c.engine(), t, w.keys.Key), int64(20000), "with the lease that it wants")
 	require.Equal(t, int64(0), w.release(ownerA2, ""))
 	w.nothingLeft()
 }
@@ -102,10 +102,10 @@ func TestRWHandover_after_the_turn_of_readers(t *testing.T) {
 	require.Nil(t, w.readAgain(ownerC))
 	args := append([]string{ownerC, "0", ""}, w.unreadArgs()...)
 	keys := appendLeaseKeys(w.withQueue(), w.keys.Key, ownerC, 1)
-	require.Equal(t, []any{ownerB, "0"}, runScript(w.c.engine, script.RWReadRelease, keys, args...))
+	require.Equal(t, []any{ownerB, "0"}, runScript(w.c.engine(), script.RWReadRelease, keys, args...))
 	require.Equal(t, "grant w "+ownerB+" 0 "+w.keys.Key, heard())
 	w.check(writtenBy(ownerB))
-	require.Nil(t, runScript(w.c.engine, script.RWReadRelease, keys, args...), "twice")
+	require.Nil(t, runScript(w.c.engine(), script.RWReadRelease, keys, args...), "twice")
 	w.check(writtenBy(ownerB))
 }
 
@@ -113,7 +113,7 @@ func TestRWHandover_after_the_turn_of_readers(t *testing.T) {
 func TestRWHandover_without_the_queue(t *testing.T) {
 	w := newWriters(t, ownerB)
 	heard := fairScripts{t: t, c: w.c}.hears(rwChannel(w.keys.Key))
-	require.Equal(t, int64(1), runScript(w.c.engine, script.RWWriteRelease, rwKeys(w.keys.Key), w.unwriteArgs(ownerA, 0, "0", "", "")...))
+	require.Equal(t, int64(1), runScript(w.c.engine(), script.RWWriteRelease, rwKeys(w.keys.Key), w.unwriteArgs(ownerA, 0, "0", "", "")...))
 	require.Equal(t, "1", <-heard)
 	require.Equal(t, "0", <-heard)
 	w.check(map[string]string{}, ownerB)
@@ -124,7 +124,7 @@ func TestRWHandover_heals_what_was_lost(t *testing.T) {
 	w := newWriters(t, ownerB, ownerC)
 	heard := w.hears(ownerC)
 	w.do("DEL", w.keys.Key, rwKeys(w.keys.Key)[1])
-	require.Nil(t, runScript(w.c.engine, script.RWWriteRelease, w.withQueue(), w.unwriteArgs(ownerB, 0, "1", w.entry(ownerB), "")...))
+	require.Nil(t, runScript(w.c.engine(), script.RWWriteRelease, w.withQueue(), w.unwriteArgs(ownerB, 0, "1", w.entry(ownerB), "")...))
 	require.Equal(t, "grant w "+ownerC+" 0 "+w.keys.Key, heard())
 	w.check(writtenBy(ownerC))
 }
@@ -133,7 +133,7 @@ func TestRWHandover_heals_what_was_lost(t *testing.T) {
 func TestRWHandover_of_a_free_lock(t *testing.T) {
 	w := newWriters(t, ownerB, ownerC)
 	w.do("DEL", w.keys.Key, rwKeys(w.keys.Key)[1])
-	require.Nil(t, runScript(w.c.engine, script.RWWriteAcquire, w.withQueue(), ownerC, "30000", "1", "5000", w.entry(ownerC), w.entry(ownerC), w.keys.Queue()))
+	require.Nil(t, runScript(w.c.engine(), script.RWWriteAcquire, w.withQueue(), ownerC, "30000", "1", "5000", w.entry(ownerC), w.entry(ownerC), w.keys.Queue()))
 	w.check(writtenBy(ownerC), ownerB)
 	require.Equal(t, []string{ownerB}, w.strings("ZRANGE", rwKeys(w.keys.Key)[2], "0", "-1"))
 }

@@ -50,7 +50,7 @@ var (
 
 // NewRWLock returns the read/write lock with that name. It sends nothing.
 func (c *Client) NewRWLock(name string) *RWLock {
-	read, write := newBaseLock(c.engine, readSpec, name), newBaseLock(c.engine, writeSpec, name)
+	read, write := newBaseLock(c.engine(), readSpec, name), newBaseLock(c.engine(), writeSpec, name)
 	return &RWLock{read: &ReadLock{read}, write: &WriteLock{write}}
 }
 

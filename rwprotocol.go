@@ -6,6 +6,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -19,11 +20,11 @@ type readProtocol struct{}
 // readNumber distinguishes an ownership that reads for an owner that writes from others under the same name. It
 // is "" for any other ownership. The server ignores commands with an older number: the late release of an
 // earlier read must not end this one.
-func readNumber(o *ownership) string {
-	if !o.isNested() {
+func readNumber(o *ownership.Ownership) string {
+	if !o.IsNested() {
 		return ""
 	}
-	return strconv.FormatUint(o.number, 10)
+	return strconv.FormatUint(o.Number, 10)
 }
 
 func (readProtocol) acquireCall(a *acquisition, count, round int) script.Call {
@@ -35,95 +36,95 @@ func (readProtocol) acquireCall(a *acquisition, count, round int) script.Call {
 	case a.isWaiting:
 		waits = "1"
 	}
-	return script.NewCall(script.RWReadAcquire, append(rwKeys(o.lock.names.Key), leaseKeys(o.lock.names.Key, o.wire)+holds),
-		o.wire, o.lock.client.LeaseText(a.Lease), holds, readNumber(o), waits, o.lock.client.StaleMS)
+	return script.NewCall(script.RWReadAcquire, append(rwKeys(o.Lock.Names.Key), leaseKeys(o.Lock.Names.Key, o.Wire)+holds),
+		o.Wire, o.Lock.Client.LeaseText(a.Lease), holds, readNumber(o), waits, o.Lock.Client.StaleMS)
 }
 
 func (readProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
 	return readRWRefusal(a, ans, "waiting writers")
 }
 
-func (readProtocol) releaseCall(o *ownership, to release, args []string) script.Call {
-	c := script.Call{Cmd: script.RWReadRelease, Keys: appendLeaseKeys(append(rwKeys(o.lock.names.Key), o.lock.names.Queue()), o.lock.names.Key, o.wire, o.mostHolds())}
-	args = append(args, o.wire, strconv.Itoa(to.count), readNumber(o), o.lock.client.Publish, o.lock.names.Channel, script.MillisText(to.raise))
-	c.Args = append(o.lock.client.Inbox.ChannelArgs(args, o.lock.names.Key), line.PresenceChannel(o.lock.names.Key), o.lock.names.Queue())
+func (readProtocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
+	c := script.Call{Cmd: script.RWReadRelease, Keys: appendLeaseKeys(append(rwKeys(o.Lock.Names.Key), o.Lock.Names.Queue()), o.Lock.Names.Key, o.Wire, o.MostHolds())}
+	args = append(args, o.Wire, strconv.Itoa(to.Count), readNumber(o), o.Lock.Client.Publish, o.Lock.Names.Channel, script.MillisText(to.Raise))
+	c.Args = append(o.Lock.Client.Inbox.ChannelArgs(args, o.Lock.Names.Key), line.PresenceChannel(o.Lock.Names.Key), o.Lock.Names.Queue())
 	return c
 }
 
-func (readProtocol) renewalCall(o *ownership, lease time.Duration) script.Call {
-	return rwRenewal(o, "read", readNumber(o), o.count(), lease)
+func (readProtocol) RenewalCall(o *ownership.Ownership, lease time.Duration) script.Call {
+	return rwRenewal(o, "read", readNumber(o), o.Count(), lease)
 }
 
-func readRenewals(o *ownership, lease time.Duration) []script.Call {
-	return rwRenewals(o, o.wire, readNumber(o), o.count(), lease)
+func readRenewals(o *ownership.Ownership, lease time.Duration) []script.Call {
+	return rwRenewals(o, o.Wire, readNumber(o), o.Count(), lease)
 }
 
 // writeProtocol stores the writer in the hash of a read/write lock.
 type writeProtocol struct{}
 
 func (writeProtocol) acquireCall(a *acquisition, count, round int) script.Call {
-	o, stale, place := a.ownership, "", queuePlace{}
+	o, stale, place := a.ownership, "", ownership.QueuePlace{}
 	if a.isWaiting {
-		stale = o.lock.client.StaleMS
+		stale = o.Lock.Client.StaleMS
 	}
 	if count == 1 {
 		place = a.queuePlace(round)
 	}
-	c := script.Call{Cmd: script.RWWriteAcquire, Keys: rwKeys(o.lock.names.Key)}
-	if place.known() {
-		c.Keys = append(c.Keys, o.lock.names.Queue())
+	c := script.Call{Cmd: script.RWWriteAcquire, Keys: rwKeys(o.Lock.Names.Key)}
+	if place.Known() {
+		c.Keys = append(c.Keys, o.Lock.Names.Queue())
 	}
-	c.Args = []string{o.wire, o.lock.client.LeaseText(a.Lease), strconv.Itoa(count), stale, place.entry, place.oldEntry, o.lock.names.Queue(), place.poll}
+	c.Args = []string{o.Wire, o.Lock.Client.LeaseText(a.Lease), strconv.Itoa(count), stale, place.Entry, place.OldEntry, o.Lock.Names.Queue(), place.Poll}
 	return c
 }
 
 // readRefusal records that the server counts a waiting writer, and whether a stranger keeps it out.
 func (writeProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
 	if a.isWaiting {
-		a.ownership.markQueued()
+		a.ownership.MarkQueued()
 	}
 	return readRWRefusal(a, ans, "waiting readers")
 }
 
-func (writeProtocol) releaseCall(o *ownership, to release, args []string) script.Call {
-	waiting := o.waitingArg()
-	c := script.Call{Cmd: script.RWWriteRelease, Keys: append(rwKeys(o.lock.names.Key), o.lock.names.Queue())}
-	args = append(args, o.wire, strconv.Itoa(to.count), waiting, o.lock.client.Publish, o.lock.names.Channel, script.MillisText(to.raise))
-	c.Args = append(o.handoverArgs(args, to.count), line.PresenceChannel(o.lock.names.Key), o.lock.client.StaleMS, o.lock.names.Queue())
-	if to.keep > 0 {
-		c.Args = append(c.Args, script.MillisText(to.keep))
+func (writeProtocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
+	waiting := o.WaitingArg()
+	c := script.Call{Cmd: script.RWWriteRelease, Keys: append(rwKeys(o.Lock.Names.Key), o.Lock.Names.Queue())}
+	args = append(args, o.Wire, strconv.Itoa(to.Count), waiting, o.Lock.Client.Publish, o.Lock.Names.Channel, script.MillisText(to.Raise))
+	c.Args = append(o.HandoverArgs(args, to.Count), line.PresenceChannel(o.Lock.Names.Key), o.Lock.Client.StaleMS, o.Lock.Names.Queue())
+	if to.Keep > 0 {
+		c.Args = append(c.Args, script.MillisText(to.Keep))
 	}
 	return c
 }
 
-func (writeProtocol) renewalCall(o *ownership, lease time.Duration) script.Call {
+func (writeProtocol) RenewalCall(o *ownership.Ownership, lease time.Duration) script.Call {
 	return rwRenewal(o, "write", "", 0, lease)
 }
 
-func writeRenewals(o *ownership, lease time.Duration) []script.Call {
-	return rwRenewals(o, o.wire+":write", "", 0, lease)
+func writeRenewals(o *ownership.Ownership, lease time.Duration) []script.Call {
+	return rwRenewals(o, o.Wire+":write", "", 0, lease)
 }
 
 // rwRenewal names only keys that must exist: while the slot of the lock migrates, the server refuses a script
 // unless all its keys are on one node.
-func rwRenewal(o *ownership, side, number string, reads int, lease time.Duration) script.Call {
-	all := rwKeys(o.lock.names.Key)
-	keys := appendLeaseKeys(all[:2:2], o.lock.names.Key, o.wire, reads)
+func rwRenewal(o *ownership.Ownership, side, number string, reads int, lease time.Duration) script.Call {
+	all := rwKeys(o.Lock.Names.Key)
+	keys := appendLeaseKeys(all[:2:2], o.Lock.Names.Key, o.Wire, reads)
 	if number != "" {
 		keys = append(keys, all[3])
 	}
 	return script.NewCall(script.RWRenew, keys,
-		o.wire, side, number, script.MillisText(lease), strconv.Itoa(reads))
+		o.Wire, side, number, script.MillisText(lease), strconv.Itoa(reads))
 }
 
 // rwRenewals returns renewals of the leases first and of the lock last, which decides.
-func rwRenewals(o *ownership, field, number string, reads int, lease time.Duration) []script.Call {
-	all := rwKeys(o.lock.names.Key)
+func rwRenewals(o *ownership.Ownership, field, number string, reads int, lease time.Duration) []script.Call {
+	all := rwKeys(o.Lock.Names.Key)
 	renew := func(what, key string) script.Call {
 		return script.NewCall(script.RWRenewKey, []string{key}, what, field, script.MillisText(lease), number)
 	}
 	calls := []script.Call{renew("leases", all[1])}
-	for _, key := range appendLeaseKeys(nil, o.lock.names.Key, o.wire, reads) {
+	for _, key := range appendLeaseKeys(nil, o.Lock.Names.Key, o.Wire, reads) {
 		calls = append(calls, renew("lease key", key))
 	}
 	if number != "" {
@@ -159,7 +160,7 @@ func appendLeaseKeys(to []string, key, owner string, holds int) []string {
 const evictBatch = 200
 
 // rwEvictions returns the calls that remove holders of a read/write lock, which are named as they are in Redis.
-func rwEvictions(c *engine, names *keyspace.Keys, holders []string) (calls []script.Call) {
+func rwEvictions(c *ownership.Engine, names *keyspace.Keys, holders []string) (calls []script.Call) {
 	keys := append(rwKeys(names.Key), names.Queue())
 	for len(holders) > 0 || calls == nil {
 		some := holders[:min(len(holders), evictBatch)]

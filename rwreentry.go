@@ -6,6 +6,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
 // An owner can have two ownerships on one read/write lock, one on each side, under the same name on the wire: a
@@ -13,15 +14,15 @@ import (
 // server distinguish it from earlier ones. It may outlive the one that writes.
 
 // resolveSide is [resolveOwner] for the sides of a read/write lock.
-func resolveSide(ctx context.Context, a *acquisition) (*ownership, error) {
+func resolveSide(ctx context.Context, a *acquisition) (*ownership.Ownership, error) {
 	p, owner := a.lock, a.Named()
 	if owner.IsZero() {
-		if h := holdFrom(ctx, &p.primitive, p.spec.side); h != nil {
+		if h := ownership.HoldFrom(ctx, &p.Lock, p.spec.Side); h != nil {
 			a.under = h
-			return h.ownership, nil
+			return h.Ownership, nil
 		}
-		if h := holdFrom(ctx, &p.primitive, p.spec.otherSide()); h != nil {
-			if o, err := otherSide(h.ownership, &p.primitive, h); o != nil || err != nil {
+		if h := ownership.HoldFrom(ctx, &p.Lock, p.spec.OtherSide()); h != nil {
+			if o, err := otherSide(h.Ownership, &p.Lock, h); o != nil || err != nil {
 				return o, err
 			}
 		}
@@ -33,32 +34,34 @@ func resolveSide(ctx context.Context, a *acquisition) (*ownership, error) {
 	if owner.IsZero() {
 		return nil, nil //nolint:nilnil // no owner is not an error
 	}
-	if owner.ClientID() != p.client.ID {
+	if owner.ClientID() != p.Client.ID {
 		return nil, fault.Invalid("owner %v belongs to another client and cannot join a hold of a read/write lock", owner)
 	}
-	return findSide(&p.primitive, owner)
+	return findSide(&p.Lock, owner)
 }
 
-// otherSide returns the ownership on the side of p for an owner that has o on the other side: under a hold of
+// OtherSide returns the ownership on the side of p for an owner that has o on the other side: under a hold of
 // it, or, if under is nil, for its owner. It returns nil to read under a hold that has just ended.
-func otherSide(o *ownership, p *primitive, under *holdState) (*ownership, error) {
+func otherSide(o *ownership.Ownership, p *ownership.Lock, under *ownership.Hold) (*ownership.Ownership, error) {
 	switch {
-	case p.spec.side == keyspace.KindRead:
-		return o.nest(p, under), nil
-	case o.isNested() && o.sibling.live():
-		return o.sibling, nil
+	case p.Spec.Side == keyspace.KindRead:
+		return o.Nest(p, under), nil
+	case o.IsNested() && o.Sibling.Live():
+		return o.Sibling, nil
 	}
 	return nil, fault.ErrUpgrade
 }
 
 // findSide returns the ownership of an explicit owner on a side of a read/write lock.
-func findSide(p *primitive, owner identity.Owner) (*ownership, error) {
-	r := p.client.registry
-	if o := r.known(ownedName{p.names.Key, p.spec.side, owner}); o != nil && o.usable() && o.mayBeEntered(nil) {
+func findSide(p *ownership.Lock, owner identity.Owner) (*ownership.Ownership, error) {
+	r := p.Client.Registry
+	own := ownership.OwnedName{Key: p.Names.Key, Side: p.Spec.Side, Owner: owner}
+	if o := r.Known(own); o != nil && o.Usable() && o.MayBeEntered(nil) {
 		return o, nil
 	}
-	if other := r.known(ownedName{p.names.Key, p.spec.otherSide(), owner}); other != nil && other.live() && other.mayBeEntered(nil) {
+	on := ownership.OwnedName{Key: p.Names.Key, Side: p.Spec.OtherSide(), Owner: owner}
+	if other := r.Known(on); other != nil && other.Live() && other.MayBeEntered(nil) {
 		return otherSide(other, p, nil)
 	}
-	return r.newFor(p, ownedName{p.names.Key, p.spec.side, owner}), nil
+	return r.NewFor(p, own), nil
 }

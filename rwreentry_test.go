@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
 // If a write hold ends just before a call reads under it, the call does not read along with the next holder.
@@ -14,24 +16,24 @@ func TestNest_under_a_hold_that_has_ended(t *testing.T) {
 	rw := newTestClient(t, Options{Turn: MaxTurn}).NewRWLock("nest")
 	hold, err := rw.Writer().Lock(t.Context())
 	require.NoError(t, err)
-	s := hold.handle().Backend().(*holdState)
-	o := s.ownership
+	s := hold.handle().Backend().(*ownership.Hold)
+	o := s.Ownership
 	granted, failed := make(chan *Hold, 1), make(chan error, 1)
 	go func() {
 		next, err := rw.Writer().Lock(context.WithoutCancel(t.Context()))
 		failed <- err
 		granted <- next
 	}()
-	require.Eventually(t, func() bool { return o.links.FirstInLine() != nil }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return o.Links.FirstInLine() != nil }, time.Minute, time.Millisecond)
 	require.NoError(t, hold.Unlock(t.Context()))
 	require.NoError(t, <-failed)
 	passed := <-granted
-	next := passed.handle().Backend().(*holdState)
-	require.Same(t, o, next.ownership, "passed on")
-	n, err := otherSide(o, &rw.Reader().inside.primitive, s)
+	next := passed.handle().Backend().(*ownership.Hold)
+	require.Same(t, o, next.Ownership, "passed on")
+	n, err := otherSide(o, &rw.Reader().inside.Lock, s)
 	require.NoError(t, err)
 	require.Nil(t, n)
-	n, err = otherSide(o, &rw.Reader().inside.primitive, next)
+	n, err = otherSide(o, &rw.Reader().inside.Lock, next)
 	require.NoError(t, err)
 	require.NotNil(t, n)
 	require.NoError(t, passed.Unlock(t.Context()))

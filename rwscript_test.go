@@ -25,13 +25,13 @@ type rwScripts struct {
 func newRWScripts(t *testing.T) rwScripts {
 	t.Helper()
 	c := newTestClient(t, Options{})
-	names, err := c.engine.Config.Naming().Keys(uniqueName(t, c))
+	names, err := c.engine().Config.Naming().Keys(uniqueName(t, c))
 	require.NoError(t, err)
 	return rwScripts{t, c, names}
 }
 
 func (s rwScripts) do(words ...string) rueidis.RedisResult {
-	return s.c.engine.Rueidis.Do(context.Background(), s.c.engine.Rueidis.B().Arbitrary(words...).Build())
+	return s.c.engine().Rueidis.Do(context.Background(), s.c.engine().Rueidis.B().Arbitrary(words...).Build())
 }
 
 func (s rwScripts) strings(words ...string) []string {
@@ -49,7 +49,7 @@ type rwState struct {
 func (s rwScripts) state() rwState {
 	s.t.Helper()
 	return rwState{
-		lock:    hashOf(s.c.engine, s.t, s.keys.Key),
+		lock:    hashOf(s.c.engine(), s.t, s.keys.Key),
 		readers: s.strings("ZRANGE", rwKeys(s.keys.Key)[1], "0", "-1"),
 		leases:  s.strings("KEYS", "*"+s.keys.Key+"*rwlock_timeout*"),
 	}
@@ -57,9 +57,9 @@ func (s rwScripts) state() rwState {
 
 func (s rwScripts) twice(cmd transport.Command, keys []string, args ...string) any {
 	s.t.Helper()
-	first := runScript(s.c.engine, cmd, keys, args...)
+	first := runScript(s.c.engine(), cmd, keys, args...)
 	state := s.state()
-	second := runScript(s.c.engine, cmd, keys, args...)
+	second := runScript(s.c.engine(), cmd, keys, args...)
 	require.ElementsMatch(s.t, state.leases, s.state().leases)
 	require.Equal(s.t, state.lock, s.state().lock, "the second time changes nothing")
 	require.ElementsMatch(s.t, state.readers, s.state().readers)
@@ -149,13 +149,13 @@ func (s rwScripts) renew(owner, side, number, lease string) any {
 	s.t.Helper()
 	all, reads := rwKeys(s.keys.Key), 0
 	if side == "read" {
-		reads, _ = strconv.Atoi(hashOf(s.c.engine, s.t, s.keys.Key)[owner])
+		reads, _ = strconv.Atoi(hashOf(s.c.engine(), s.t, s.keys.Key)[owner])
 	}
 	keys := appendLeaseKeys(all[:2:2], s.keys.Key, owner, reads)
 	if number != "" {
 		keys = append(keys, all[3])
 	}
-	return runScript(s.c.engine, script.RWRenew, keys, owner, side, number, lease, strconv.Itoa(reads))
+	return runScript(s.c.engine(), script.RWRenew, keys, owner, side, number, lease, strconv.Itoa(reads))
 }
 
 func (s rwScripts) evict(fields ...string) any {
@@ -196,7 +196,7 @@ func TestRWScripts_writer_enters_again_and_reads(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.write(ownerA, 1, ""))
 	require.Nil(t, s.write(ownerA, 2, ""))
-	require.LessOrEqual(t, pttlOf(s.c.engine, t, s.keys.Key), int64(30000), "leases do not add up")
+	require.LessOrEqual(t, pttlOf(s.c.engine(), t, s.keys.Key), int64(30000), "leases do not add up")
 	require.Nil(t, s.read(ownerA, 1, "8"))
 	require.InDelta(t, 30000, s.read(ownerB, 1, ""), 4000)
 	require.Equal(t, map[string]string{"mode": "write", ownerA + ":write": "2", ownerA: "1"}, s.state().lock)
@@ -212,7 +212,7 @@ func TestRWScripts_writer_enters_again_and_reads(t *testing.T) {
 func TestRWScripts_upgrade_is_refused(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.read(ownerA, 1, ""))
-	refused := runScript(s.c.engine, script.RWWriteAcquire, rwKeys(s.keys.Key), s.writeArgs(ownerA, "30000", 1, "5000")...)
+	refused := runScript(s.c.engine(), script.RWWriteAcquire, rwKeys(s.keys.Key), s.writeArgs(ownerA, "30000", 1, "5000")...)
 	require.True(t, transport.HasCode(refused.(error), "LATCHKEY_UPGRADE"), "%v", refused)
 	require.Equal(t, map[string]string{"mode": "read", ownerA: "1"}, s.state().lock)
 }
@@ -230,7 +230,7 @@ func TestRWScripts_downgrade(t *testing.T) {
 	require.Equal(t, []any{int64(0)}, s.renew(ownerA, "write", "", "30000"))
 	require.Equal(t, int64(0), s.unread(ownerA, 0, "8"))
 	s.nothingLeft()
-	require.Nil(t, runScript(s.c.engine, script.RWDowngrade, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, ownerA)+"1"),
+	require.Nil(t, runScript(s.c.engine(), script.RWDowngrade, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, ownerA)+"1"),
 		ownerA, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.Key), line.PresenceChannel(s.keys.Key)), "nothing to downgrade")
 	s.nothingLeft()
 }
@@ -241,7 +241,7 @@ func TestRWScripts_writer_of_Redisson(t *testing.T) {
 	require.NoError(t, s.do("HSET", s.keys.Key, "mode", "write", ownerC+":write", "1").Error())
 	require.NoError(t, s.do("PEXPIRE", s.keys.Key, "30000").Error())
 	for range 2 {
-		refused := runScript(s.c.engine, script.RWWriteAcquire, rwKeys(s.keys.Key), s.writeArgs(ownerA, "30000", 1, "5000")...)
+		refused := runScript(s.c.engine(), script.RWWriteAcquire, rwKeys(s.keys.Key), s.writeArgs(ownerA, "30000", 1, "5000")...)
 		require.IsType(t, []any{}, refused)
 		require.InDelta(t, 30000, refused.([]any)[0], 4000)
 		require.Equal(t, []any{"write", ownerC + ":write", inRedisson}, refused.([]any)[1:])
@@ -261,10 +261,10 @@ func TestRWScripts_refusals_name_the_holder(t *testing.T) {
 		return reply.([]any)[1:]
 	}
 	read := func(owner string) any {
-		return runScript(s.c.engine, script.RWReadAcquire, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, owner)+"1"), owner, "30000", "1", "", "1", "5000")
+		return runScript(s.c.engine(), script.RWReadAcquire, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, owner)+"1"), owner, "30000", "1", "", "1", "5000")
 	}
 	write := func(owner, stale string) any {
-		return runScript(s.c.engine, script.RWWriteAcquire, rwKeys(s.keys.Key), s.writeArgs(owner, "30000", 1, stale)...)
+		return runScript(s.c.engine(), script.RWWriteAcquire, rwKeys(s.keys.Key), s.writeArgs(owner, "30000", 1, stale)...)
 	}
 	require.Nil(t, s.write(ownerA, 1, ""))
 	held := []any{"write", ownerA + ":write", ""}
@@ -294,9 +294,9 @@ func TestRWScripts_nested_read_leaves_the_write_lease(t *testing.T) {
 	require.Nil(t, s.read(ownerA, 2, "8", "1000"))
 	require.Equal(t, "HELD", s.unread(ownerA, 1, "8"))
 	require.Equal(t, "HELD", s.unread(ownerA, 0, "8"))
-	require.Greater(t, pttlOf(s.c.engine, t, s.keys.Key), int64(55000))
+	require.Greater(t, pttlOf(s.c.engine(), t, s.keys.Key), int64(55000))
 	require.Equal(t, []any{int64(1)}, s.renew(ownerA, "write", "", "30000"))
-	require.Greater(t, pttlOf(s.c.engine, t, s.keys.Key), int64(55000), "nor does a renewal shorten it")
+	require.Greater(t, pttlOf(s.c.engine(), t, s.keys.Key), int64(55000), "nor does a renewal shorten it")
 }
 
 // A late copy of an earlier nested read does not touch the next one.
@@ -307,7 +307,7 @@ func TestRWScripts_late_copies_of_nested_reads(t *testing.T) {
 	require.Equal(t, "HELD", s.unread(ownerA, 0, "8"))
 	require.Nil(t, s.read(ownerA, 1, "9"))
 	require.Nil(t, s.unread(ownerA, 0, "8"), "a late release")
-	gone := runScript(s.c.engine, script.RWReadAcquire, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, ownerA)+"2"), ownerA, "30000", "2", "8", "1", "5000")
+	gone := runScript(s.c.engine(), script.RWReadAcquire, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, ownerA)+"2"), ownerA, "30000", "2", "8", "1", "5000")
 	require.True(t, transport.HasCode(gone.(error), "LATCHKEY_GONE"), "a late acquisition: %v", gone)
 	require.Equal(t, map[string]string{"mode": "write", ownerA + ":write": "1", ownerA: "1"}, s.state().lock)
 	require.Equal(t, []any{int64(0)}, s.renew(ownerA, "read", "8", "30000"))
@@ -320,11 +320,11 @@ func TestRWScripts_leases_of_readers(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.read(ownerA, 1, "", "60000"))
 	require.Nil(t, s.read(ownerB, 1, "", "1000"))
-	require.Greater(t, pttlOf(s.c.engine, t, s.keys.Key), int64(55000), "the shorter does not shorten the longer")
+	require.Greater(t, pttlOf(s.c.engine(), t, s.keys.Key), int64(55000), "the shorter does not shorten the longer")
 	require.Equal(t, []any{int64(1)}, s.renew(ownerB, "read", "", "2000"))
-	require.Greater(t, pttlOf(s.c.engine, t, s.keys.Key), int64(55000))
+	require.Greater(t, pttlOf(s.c.engine(), t, s.keys.Key), int64(55000))
 	require.Equal(t, "HELD", s.unread(ownerA, 0, ""))
-	require.LessOrEqual(t, pttlOf(s.c.engine, t, s.keys.Key), int64(2000), "the longest that is left")
+	require.LessOrEqual(t, pttlOf(s.c.engine(), t, s.keys.Key), int64(2000), "the longest that is left")
 
 	require.Nil(t, s.read(ownerA, 1, "", "60000"))
 	s.do("ZADD", rwKeys(s.keys.Key)[1], "1", ownerB) // its lease is over
@@ -343,7 +343,7 @@ func TestRWScripts_readers_of_Redisson(t *testing.T) {
 	require.Nil(t, s.read(ownerA, 1, "", "60000"))
 	s.do("HSET", s.keys.Key, stranger, "1")
 	require.Equal(t, "HELD", s.unread(ownerA, 0, ""))
-	require.Greater(t, pttlOf(s.c.engine, t, s.keys.Key), int64(55000))
+	require.Greater(t, pttlOf(s.c.engine(), t, s.keys.Key), int64(55000))
 	require.Greater(t, s.write(ownerC, 1, ""), int64(55000))
 	require.Equal(t, map[string]string{"mode": "read", stranger: "1"}, s.state().lock)
 }
@@ -415,7 +415,7 @@ func TestRWScripts_write_lease_ends_beside_a_read(t *testing.T) {
 	require.Nil(t, s.write(ownerA, 1, ""))
 	require.Nil(t, s.read(ownerA, 1, "9", "60000"))
 	require.Equal(t, "HELD", s.unread(ownerA, 0, "9"))
-	require.LessOrEqual(t, pttlOf(s.c.engine, t, s.keys.Key), int64(30000), "the write lease is left")
+	require.LessOrEqual(t, pttlOf(s.c.engine(), t, s.keys.Key), int64(30000), "the write lease is left")
 	lapse()
 	require.Nil(t, s.read(ownerB, 1, ""))
 	require.Equal(t, map[string]string{"mode": "read", ownerB: "1"}, s.state().lock)
@@ -441,7 +441,7 @@ func TestRWScripts_evict(t *testing.T) {
 	require.Nil(t, s.evict(ownerC))
 	require.Equal(t, "OK", s.evict(ownerA, ownerC))
 	require.Equal(t, map[string]string{"mode": "read", ownerB: "1"}, s.state().lock)
-	require.LessOrEqual(t, pttlOf(s.c.engine, t, s.keys.Key), int64(30000), "the longest lease that is left")
+	require.LessOrEqual(t, pttlOf(s.c.engine(), t, s.keys.Key), int64(30000), "the longest lease that is left")
 	require.Equal(t, "OK", s.evict(ownerB))
 	require.Empty(t, s.state().lock)
 

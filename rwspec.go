@@ -5,6 +5,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
@@ -13,16 +14,16 @@ import (
 var (
 	// A script renews fewer of these holds than of others: a reader takes four times as long.
 	readSpec = &acquireSpec{
-		spec: &spec{kind: keyspace.KindRead, family: keyspace.KindRWLock, stored: keyspace.KindRWLock, protocol: readProtocol{}, renewEach: readRenewals,
-			renew: script.RWRenew, channel: rwChannel, renewals: renewal.MostInBatch / 4, reentrant: true, side: keyspace.KindRead, line: line.Shared, along: true},
+		Spec: &ownership.Spec{Kind: keyspace.KindRead, Family: keyspace.KindRWLock, Stored: keyspace.KindRWLock, Protocol: readProtocol{}, RenewEach: readRenewals,
+			Renew: script.RWRenew, Channel: rwChannel, Renewals: renewal.MostInBatch / 4, Reentrant: true, Side: keyspace.KindRead, Line: line.Shared, Along: true},
 		attempts: readProtocol{}, resolve: resolveSide, fresh: freshOwner, ceiling: signOfLife}
 	writeSpec = &acquireSpec{
-		spec: &spec{kind: keyspace.KindWrite, family: keyspace.KindRWLock, stored: keyspace.KindRWLock, protocol: writeProtocol{}, renewEach: writeRenewals,
-			renew: script.RWRenew, channel: rwChannel, renewals: renewal.MostInBatch / 4, reentrant: true, side: keyspace.KindWrite, line: line.Exclusive,
-			passes: true, handsOver: true, grantMark: "w"},
+		Spec: &ownership.Spec{Kind: keyspace.KindWrite, Family: keyspace.KindRWLock, Stored: keyspace.KindRWLock, Protocol: writeProtocol{}, RenewEach: writeRenewals,
+			Renew: script.RWRenew, Channel: rwChannel, Renewals: renewal.MostInBatch / 4, Reentrant: true, Side: keyspace.KindWrite, Line: line.Exclusive,
+			Passes: true, HandsOver: true, GrantMark: "w"},
 		attempts: writeProtocol{}, resolve: resolveSide, fresh: freshOwner, ceiling: signOfLife}
 )
 
 // signOfLife is the longest time between two requests of a waiting reader or writer, so that the server knows
 // of it when a write ends.
-func signOfLife(c *engine) time.Duration { return c.Config.StaleWaiterTimeout / 3 }
+func signOfLife(c *ownership.Engine) time.Duration { return c.Config.StaleWaiterTimeout / 3 }

@@ -39,7 +39,7 @@ type Semaphore struct {
 
 // NewSemaphore returns the semaphore with that name. It sends nothing.
 func (c *Client) NewSemaphore(name string) *Semaphore {
-	s := &Semaphore{inside: newSemaphore(c.engine, name)}
+	s := &Semaphore{inside: newSemaphore(c.engine(), name)}
 	s.count = &s.inside.permitCount
 	return s
 }
@@ -142,7 +142,7 @@ type baseSemaphore struct{ count *permitCount }
 func (s *baseSemaphore) Name() string { return s.count.Name() }
 
 // Client returns the client that made the object.
-func (s *baseSemaphore) Client() *Client { return (*Client)(s.count.client.handle) }
+func (s *baseSemaphore) Client() *Client { return (*Client)(s.count.client.Handle) }
 
 // TrySetPermits sets the total number of permits of a semaphore that does not exist yet, wakes callers that
 // wait for that, and reports whether it did. An existing semaphore does not change. With [TTL] the semaphore

@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -16,7 +17,7 @@ import (
 type semaphore struct{ permitCount }
 
 // newSemaphore returns the semaphore with that name.
-func newSemaphore(c *engine, name string) semaphore {
+func newSemaphore(c *ownership.Engine, name string) semaphore {
 	o := newSynchronizer(c, keyspace.KindSemaphore, name, semaphoreChannel)
 	return semaphore{permitCount{synchronizer: o, secondKey: keyspace.TotalKey(keyspace.Tag(o.names.Key)), numeral: "semaphore", script: semaphoreChange}}
 }
@@ -32,7 +33,7 @@ func (s *semaphore) drain(ctx context.Context) (int, error) {
 	return script.Int(a)
 }
 
-// releaseCall returns the call that releases permits. isShort is '1' if strangers have had more of them than this client.
+// ReleaseCall returns the call that releases permits. isShort is '1' if strangers have had more of them than this client.
 func (c *permitCount) releaseCall(o *undo.Operation, how string, n int, isShort string) script.Call {
 	return c.served(script.SemRelease, o, strconv.Itoa(n), line.PresenceChannel(c.names.Key), how, isShort)
 }

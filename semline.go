@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/inbox"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
 // A semLine is where goroutines of a client wait for the permits of a semaphore, first come, first served. The first is
@@ -50,12 +51,12 @@ type semWaiter struct {
 // semLines are the lines of a client.
 type semLines = line.Used[line.Key, semLine]
 
-func newSemLines(c *engine) *semLines {
+func newSemLines(c *ownership.Engine) *semLines {
 	c.Inbox.Register(inbox.Calls, func(key, entry string) { leaveQueueFor(c, key, entry) })
 	return line.NewUsed(func(*semLines, line.Key) *semLine { return &semLine{} })
 }
 
-func semLinesOf(c *engine) *semLines {
+func semLinesOf(c *ownership.Engine) *semLines {
 	return core.KindState(c.Parts, keyspace.KindSemaphore, func() (*semLines, func()) { return newSemLines(c), nil })
 }
 

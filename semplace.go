@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/inbox"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -177,7 +178,7 @@ func (p *semPlace) undoNow() bool {
 }
 
 // leaveQueueFor answers a call for an operation that nobody waits for: its entry was left behind.
-func leaveQueueFor(c *engine, key, entry string) {
+func leaveQueueFor(c *ownership.Engine, key, entry string) {
 	names := keyspace.OfKey(key, key)
 	names.Channel = semaphoreChannel(key)
 	s := newSemaphore(c, "")

@@ -16,8 +16,8 @@ func TestSemPlace_that_is_undone(t *testing.T) {
 	_, err := s.TrySetPermits(t.Context(), 1)
 	require.NoError(t, err)
 	another := inbox.NewSlot(s.inside.names.Key, "another", &semPlace{wake: func() {}})
-	c.engine.Inbox.Listen(&another)
+	c.engine().Inbox.Listen(&another)
 	require.ErrorIs(t, s.Acquire(t.Context(), 1, Wait(time.Minute)), ErrNotReplicated)
-	c.engine.Inbox.Forget(&another)
-	require.Zero(t, c.engine.Inbox.Expected())
+	c.engine().Inbox.Forget(&another)
+	require.Zero(t, c.engine().Inbox.Expected())
 }

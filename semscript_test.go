@@ -59,11 +59,11 @@ type semState struct {
 func (s *semScripts) state() semState {
 	s.t.Helper()
 	get := func(key string) string {
-		text, _ := s.c.engine.Rueidis.Do(context.Background(), s.c.engine.Rueidis.B().Get().Key(key).Build()).ToString()
+		text, _ := s.c.engine().Rueidis.Do(context.Background(), s.c.engine().Rueidis.B().Get().Key(key).Build()).ToString()
 		return text
 	}
 	all := func(key string) []string {
-		each, err := s.c.engine.Rueidis.Do(context.Background(), s.c.engine.Rueidis.B().Zrange().Key(key).Min("0").Max("-1").Build()).AsStrSlice()
+		each, err := s.c.engine().Rueidis.Do(context.Background(), s.c.engine().Rueidis.B().Zrange().Key(key).Min("0").Max("-1").Build()).AsStrSlice()
 		require.NoError(s.t, err)
 		return each
 	}
@@ -73,9 +73,9 @@ func (s *semScripts) state() semState {
 // twice sends a call two times. Both replies are the same, unless a repetition of the call finds nothing.
 func (s *semScripts) twice(cmd transport.Command, keys []string, args ...string) any {
 	s.t.Helper()
-	first := runScript(s.c.engine, cmd, keys, args...)
+	first := runScript(s.c.engine(), cmd, keys, args...)
 	state := s.state()
-	second := runScript(s.c.engine, cmd, keys, args...)
+	second := runScript(s.c.engine(), cmd, keys, args...)
 	after := s.state()
 	require.ElementsMatch(s.t, state.ids, after.ids, "the second time changes nothing")
 	state.ids, after.ids = nil, nil
@@ -233,8 +233,8 @@ func TestSemScripts_drain_and_its_undo(t *testing.T) {
 func (s *semScripts) elapse(ms int) {
 	s.t.Helper()
 	for _, entry := range s.state().calls {
-		add := s.c.engine.Rueidis.B().Zincrby().Key(s.calls).Increment(-float64(ms)).Member(entry).Build()
-		require.NoError(s.t, s.c.engine.Rueidis.Do(context.Background(), add).Error())
+		add := s.c.engine().Rueidis.B().Zincrby().Key(s.calls).Increment(-float64(ms)).Member(entry).Build()
+		require.NoError(s.t, s.c.engine().Rueidis.Do(context.Background(), add).Error())
 	}
 }
 
@@ -310,7 +310,7 @@ func TestSemScripts_ticket(t *testing.T) {
 	first, second := s.number(), s.number()
 	place := s.ask(2, 1, first, "")
 	s.ask(3, 1, second, "")
-	require.NoError(t, s.c.engine.Rueidis.Do(context.Background(), s.c.engine.Rueidis.B().Zrem().Key(s.queue).Member(entryOf(first, 1)).Build()).Error())
+	require.NoError(t, s.c.engine().Rueidis.Do(context.Background(), s.c.engine().Rueidis.B().Zrem().Key(s.queue).Member(entryOf(first, 1)).Build()).Error())
 	require.NotEqual(t, place, s.ask(2, 1, first, ""))
 	require.Equal(t, []string{entryOf(second, 1), entryOf(first, 1)}, s.state().queue)
 	require.Equal(t, place, s.ask(2, 1, first, place))
@@ -358,7 +358,7 @@ func TestSemScripts_strangers_before_the_dead(t *testing.T) {
 			require.Empty(t, s.state().queue, "nobody there is left")
 			return
 		}
-		require.NoError(t, s.c.engine.Rueidis.Do(t.Context(), s.c.engine.Rueidis.B().Decr().Key(s.key).Build()).Error())
+		require.NoError(t, s.c.engine().Rueidis.Do(t.Context(), s.c.engine().Rueidis.B().Decr().Key(s.key).Build()).Error())
 	}
 	t.Fatal("strangers never had a turn")
 }
@@ -414,7 +414,7 @@ func TestSemScripts_strangers(t *testing.T) {
 		if calls := s.state().calls; slices.Contains(calls, "strangers 1") {
 			theirs++
 			require.Equal(t, "0", isShort)
-			require.NoError(t, s.c.engine.Rueidis.Do(t.Context(), s.c.engine.Rueidis.B().Del().Key(s.calls).Build()).Error())
+			require.NoError(t, s.c.engine().Rueidis.Do(t.Context(), s.c.engine().Rueidis.B().Del().Key(s.calls).Build()).Error())
 		}
 		require.Empty(t, s.ask(2, 1, waiter, place))
 		waiter = s.number()
@@ -426,7 +426,7 @@ func TestSemScripts_strangers(t *testing.T) {
 // lower lets the time of a bar pass for which it is up.
 func (s *semScripts) lower() {
 	s.t.Helper()
-	require.NoError(s.t, s.c.engine.Rueidis.Do(context.Background(), s.c.engine.Rueidis.B().Pexpire().Key(s.bar).Milliseconds(barMS).Build()).Error())
+	require.NoError(s.t, s.c.engine().Rueidis.Do(context.Background(), s.c.engine().Rueidis.B().Pexpire().Key(s.bar).Milliseconds(barMS).Build()).Error())
 }
 
 // A large request that is the first holds up the others for a while, and then is overtaken for as long.
@@ -486,7 +486,7 @@ func TestSemScripts_more_than_there_are(t *testing.T) {
 func TestSemScripts_other_kinds_are_left_alone(t *testing.T) {
 	p := newPermitScripts(t)
 	s := p.semScripts
-	s.c.engine.Rueidis.Do(context.Background(), s.c.engine.Rueidis.B().Hset().Key(s.key).FieldValue().FieldValue("a", "1").Build())
+	s.c.engine().Rueidis.Do(context.Background(), s.c.engine().Rueidis.B().Hset().Key(s.key).FieldValue().FieldValue("a", "1").Build())
 	for _, try := range []func() any{
 		func() any { return s.take(1, 1, s.number()) },
 		func() any { return s.undo(1, 1, s.number()) },
@@ -501,14 +501,14 @@ func TestSemScripts_other_kinds_are_left_alone(t *testing.T) {
 	} {
 		requireCode(t, try(), "WRONGTYPE")
 	}
-	require.Equal(t, map[string]string{"a": "1"}, hashOf(s.c.engine, t, s.key))
+	require.Equal(t, map[string]string{"a": "1"}, hashOf(s.c.engine(), t, s.key))
 }
 
 // An acquisition is undone although a key beside the permits is another kind of object.
 func TestSemScripts_other_kind_beside_the_permits(t *testing.T) {
 	s := newSemScripts(t)
 	s.set(3, "try")
-	require.NoError(t, s.c.engine.Rueidis.Do(t.Context(), s.c.engine.Rueidis.B().Sadd().Key(s.bar).Member("x").Build()).Error())
+	require.NoError(t, s.c.engine().Rueidis.Do(t.Context(), s.c.engine().Rueidis.B().Sadd().Key(s.bar).Member("x").Build()).Error())
 	number := s.number()
 	require.Equal(t, "OK", s.take(1, 2, number))
 	s.free(1)

@@ -24,14 +24,14 @@ const (
 func askShape(t *testing.T, c *Client, line, key string) bool {
 	t.Helper()
 	script := lua.Text("shared/shape_token") + line
-	yes, err := c.engine.Rueidis.Do(context.Background(), c.engine.Rueidis.B().Eval().Script(script).Numkeys(1).Key(key).Build()).AsBool()
+	yes, err := c.engine().Rueidis.Do(context.Background(), c.engine().Rueidis.B().Eval().Script(script).Numkeys(1).Key(key).Build()).AsBool()
 	require.NoError(t, err)
 	return yes
 }
 
 func store(t *testing.T, c *Client, words ...string) {
 	t.Helper()
-	require.NoError(t, c.engine.Rueidis.Do(context.Background(), c.engine.Rueidis.B().Arbitrary(words...).Build()).Error())
+	require.NoError(t, c.engine().Rueidis.Do(context.Background(), c.engine().Rueidis.B().Arbitrary(words...).Build()).Error())
 }
 
 const anOwner = "11111111-1111-4111-8111-111111111111:7"
@@ -127,13 +127,13 @@ func TestForcedReleaseChecksTheKind(t *testing.T) {
 		{anOwner, "1", "name", "Ann"}, {anOwner, "Ann"}, {"mode", "read", anOwner, "1"}, {"name", "Ann"},
 	} {
 		c := newTestClient(t, Options{})
-		names, err := c.engine.Config.Naming().Keys(uniqueName(t, c))
+		names, err := c.engine().Config.Naming().Keys(uniqueName(t, c))
 		require.NoError(t, err)
 		store(t, c, append([]string{"HSET", names.Key}, content...)...)
-		before := hashOf(c.engine, t, names.Key)
-		for _, each := range evictions(c.engine, names, inspect.Inspection{Kind: keyspace.KindLock, Holders: []inspect.Holder{{Holder: identity.Holder{Owner: identity.Of(anOwner), Count: 1}}}}) {
-			require.Nil(t, runScript(c.engine, each.Cmd, each.Keys, each.Args...), "%q", content)
+		before := hashOf(c.engine(), t, names.Key)
+		for _, each := range evictions(c.engine(), names, inspect.Inspection{Kind: keyspace.KindLock, Holders: []inspect.Holder{{Holder: identity.Holder{Owner: identity.Of(anOwner), Count: 1}}}}) {
+			require.Nil(t, runScript(c.engine(), each.Cmd, each.Keys, each.Args...), "%q", content)
 		}
-		require.Equal(t, before, hashOf(c.engine, t, names.Key))
+		require.Equal(t, before, hashOf(c.engine(), t, names.Key))
 	}
 }

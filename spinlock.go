@@ -20,9 +20,9 @@ var _ Locker = (*SpinLock)(nil)
 // is invalid, every method returns ErrInvalid. NewSpinLock sends nothing.
 func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 	b := backoff.withDefaults()
-	names, err := c.engine.Config.Naming().Keys(name)
+	names, err := c.engine().Config.Naming().Keys(name)
 	names.Invalid = cmp.Or(err, b.check())
-	return &SpinLock{&baseLock{*acquirableOf(c.engine, spinSpec(b.pause), names)}}
+	return &SpinLock{&baseLock{*acquirableOf(c.engine(), spinSpec(b.pause), names)}}
 }
 
 // Lock acquires the lock. It waits while another owner holds it, until ctx ends or the time of

@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
@@ -20,7 +21,7 @@ import (
 // synchronizer is what all named objects other than locks share: they have no owner and no lease.
 type synchronizer struct {
 	names  *keyspace.Keys
-	client *engine
+	client *ownership.Engine
 	kind   keyspace.Kind
 }
 
@@ -32,7 +33,7 @@ func (o *synchronizer) refuseWholeTag(what string) {
 	}
 }
 
-func newSynchronizer(c *engine, kind keyspace.Kind, name string, channel func(key string) string) synchronizer {
+func newSynchronizer(c *ownership.Engine, kind keyspace.Kind, name string, channel func(key string) string) synchronizer {
 	names, err := c.Config.Naming().Keys(name)
 	if err == nil {
 		names.Channel = channel(names.Key)

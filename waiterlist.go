@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/labels"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -30,7 +31,7 @@ type waiter struct {
 
 // listWaiters lists waiters as read does, and describes them.
 func listWaiters(
-	ctx context.Context, c *engine, names *keyspace.Keys, read func(context.Context, *engine, *keyspace.Keys) ([]waiter, error),
+	ctx context.Context, c *ownership.Engine, names *keyspace.Keys, read func(context.Context, *ownership.Engine, *keyspace.Keys) ([]waiter, error),
 ) ([]waiter, error) {
 	const verb = "waiters"
 	err := names.Invalid
@@ -50,7 +51,7 @@ func listWaiters(
 }
 
 // allWaiters reads the queues that exist under a name.
-func allWaiters(ctx context.Context, c *engine, names *keyspace.Keys) ([]waiter, error) {
+func allWaiters(ctx context.Context, c *ownership.Engine, names *keyspace.Keys) ([]waiter, error) {
 	fair, err := fairWaiters(ctx, c, names)
 	if err != nil {
 		return nil, err
@@ -67,12 +68,12 @@ func allWaiters(ctx context.Context, c *engine, names *keyspace.Keys) ([]waiter,
 }
 
 // fairWaiters reads the queue of a fair lock.
-func fairWaiters(ctx context.Context, c *engine, names *keyspace.Keys) ([]waiter, error) {
+func fairWaiters(ctx context.Context, c *ownership.Engine, names *keyspace.Keys) ([]waiter, error) {
 	return readQueue(ctx, c, names, keyspace.KindLock, script.NewCall(script.FairWaiters, names.FairKeys()))
 }
 
 // queuedWaiters reads the queue of a lock that is not fair. A page may repeat waiters of the one before.
-func queuedWaiters(ctx context.Context, c *engine, names *keyspace.Keys) ([]waiter, error) {
+func queuedWaiters(ctx context.Context, c *ownership.Engine, names *keyspace.Keys) ([]waiter, error) {
 	all, err := readQueue(ctx, c, names, keyspace.KindLock, script.NewCall(script.ListWaiters, []string{names.Queue(), keyspace.WritersKey(keyspace.Tag(names.Key))}))
 	listed := map[identity.Owner]bool{}
 	return slices.DeleteFunc(all, func(w waiter) bool {
@@ -83,7 +84,7 @@ func queuedWaiters(ctx context.Context, c *engine, names *keyspace.Keys) ([]wait
 }
 
 // permitWaiters reads the queue of a semaphore whose permits have ids.
-func permitWaiters(ctx context.Context, c *engine, names *keyspace.Keys) ([]waiter, error) {
+func permitWaiters(ctx context.Context, c *ownership.Engine, names *keyspace.Keys) ([]waiter, error) {
 	all, err := readQueue(ctx, c, names, keyspace.KindSemaphore, script.NewCall(script.PermitWaiters, names.FairPermitKeys()[2:4]))
 	for i, w := range all {
 		all[i].Permits = len(identity.GroupOf(w.Owner.String()))
@@ -92,7 +93,7 @@ func permitWaiters(ctx context.Context, c *engine, names *keyspace.Keys) ([]wait
 }
 
 // readQueue reads a queue of a lock or semaphore of that kind.
-func readQueue(ctx context.Context, c *engine, names *keyspace.Keys, kind keyspace.Kind, read script.Call) (all []waiter, err error) {
+func readQueue(ctx context.Context, c *ownership.Engine, names *keyspace.Keys, kind keyspace.Kind, read script.Call) (all []waiter, err error) {
 	err = script.Pages(func(positions []string) (size int64, err error) {
 		read.Args = positions
 		a, err := c.Send(ctx, read)
@@ -143,8 +144,8 @@ func readWaiters(reply rueidis.RedisMessage) (page []waiter, size int64, err err
 const leftLongAgo = 10 * 365 * 24 * 3600 * 1000
 
 // describeWaiters adds labels to waiters, and marks those of this client.
-func describeWaiters(ctx context.Context, c *engine, all []waiter) {
-	named := c.registry.named()
+func describeWaiters(ctx context.Context, c *ownership.Engine, all []waiter) {
+	named := c.Registry.Named()
 	labels.DescribeEach(ctx, c.Labels, 0, [][]waiter{all}, func(w waiter) identity.Owner { return w.Owner }, func(w *waiter, d labels.Description) {
 		record, _ := w.Owner.Record()
 		w.Label, w.By = d.Label, named[w.Owner]

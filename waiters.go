@@ -43,8 +43,8 @@ type Waiter struct {
 // waits for a lock that is not fair is Mine for each of its goroutines, and By is the owner of the first of
 // them. The errors are those of FairLock.Waiters.
 func (c *Client) Waiters(ctx context.Context, name string) ([]Waiter, error) {
-	names, _ := c.engine.Config.Naming().Keys(name) // which knows why the name cannot be used
-	return asWaiters(listWaiters(ctx, c.engine, names, allWaiters))
+	names, _ := c.engine().Config.Naming().Keys(name) // which knows why the name cannot be used
+	return asWaiters(listWaiters(ctx, c.engine(), names, allWaiters))
 }
 
 // asWaiters returns what a method of the program returns for what the inside returned.
@@ -71,7 +71,7 @@ func asWaiters(found []waiter, err error) ([]Waiter, error) {
 // [Client.Waiters] lists the waiters of one object in all processes.
 func (c *Client) Waiting() map[Kind]int {
 	now := map[Kind]int{}
-	for kind, n := range c.engine.Waiting.Counts.Now {
+	for kind, n := range c.engine().Waiting.Counts.Now {
 		now[Kind(kind)] = n
 	}
 	return now

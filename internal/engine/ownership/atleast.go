@@ -1,4 +1,4 @@
-package latchkey
+package ownership
 
 import (
 	"time"
@@ -12,33 +12,33 @@ import (
 // holder crashes. A release before that time replaces the owner by one that ends with ":kept", and expires when the
 // time is over. Nothing can acquire as that owner, so nothing can enter the lock by the former owner.
 
-// checkAtLeast refuses the option for a lock that cannot stay taken, and for the lock of an election, which
+// CheckAtLeast refuses the option for a lock that cannot stay taken, and for the lock of an election, which
 // must go to the next candidate at once.
-func (p *primitive) checkAtLeast() error {
-	if !p.spec.isLock() || p.spec.side == keyspace.KindRead || p.spec.public {
-		return errNoAtLeast
+func (p *Lock) CheckAtLeast() error {
+	if !p.Spec.IsLock() || p.Spec.Side == keyspace.KindRead || p.Spec.Public {
+		return ErrNoAtLeast
 	}
 	return nil
 }
 
-var errNoAtLeast = fault.Invalid("AtLeast does not apply to read locks, MultiLocks, RedLocks and elections")
+var ErrNoAtLeast = fault.Invalid("AtLeast does not apply to read locks, MultiLocks, RedLocks and elections")
 
 // keptAfter is how long the lock stays taken after a release that leaves count holds. Before the ownership
 // has begun, it is called only with o.mu held.
-func (o *ownership) keptAfter(count int) time.Duration {
+func (o *Ownership) keptAfter(count int) time.Duration {
 	if count > 0 {
 		return 0
 	}
-	return o.keptUntil.KeptFor(o.lock.client.Clock())
+	return o.KeptUntil.KeptFor(o.Lock.Client.Clock())
 }
 
 // keptIfLost is until when the lock stays taken although the ownership is over, or nil: if it was lost before
 // the server confirmed a release. An acquisition that is executed late after a release is undone completely.
-func (o *ownership) keptIfLost() *lease.Bound {
+func (o *Ownership) keptIfLost() *lease.Bound {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.holds.cause == nil {
+	if o.Holds.Cause == nil {
 		return nil
 	}
-	return o.keptUntil
+	return o.KeptUntil
 }

@@ -1,4 +1,4 @@
-package latchkey
+package ownership
 
 import (
 	"testing"
@@ -19,10 +19,10 @@ func later(d time.Duration) lease.Stamp { return leaseStart.Before(-d) }
 func TestHolds_are_counted_until_they_are_given_up(t *testing.T) {
 	var s holdSet
 	s.begin(&request.Request{Renew: true})
-	inner, fixed := &holdState{renew: true}, &holdState{}
+	inner, fixed := &Hold{renew: true}, &Hold{}
 	s.add(inner)
 	s.add(fixed)
-	require.Equal(t, 3, s.count)
+	require.Equal(t, 3, s.Count)
 	require.EqualValues(t, 2, s.renewing)
 
 	require.False(t, s.uncount(&s.first), "in any order")
@@ -31,16 +31,16 @@ func TestHolds_are_counted_until_they_are_given_up(t *testing.T) {
 	require.Zero(t, s.renewing, "nothing that is left wants renewal")
 	require.Len(t, s.entered, 2, "the server has not taken it back yet")
 	s.remove(inner, nil)
-	require.Equal(t, []*holdState{fixed}, s.entered)
+	require.Equal(t, []*Hold{fixed}, s.entered)
 	require.True(t, inner.Released())
 	require.True(t, s.uncount(fixed), "the last")
-	require.Zero(t, s.count)
+	require.Zero(t, s.Count)
 }
 
 func TestHolds_renewal_stops_once(t *testing.T) {
 	var s holdSet
 	s.begin(&request.Request{Renew: true})
-	inner := &holdState{renew: true}
+	inner := &Hold{renew: true}
 	s.add(inner)
 	s.stopRenewal(inner)
 	s.stopRenewal(inner)
@@ -52,36 +52,36 @@ func TestHolds_renewal_stops_once(t *testing.T) {
 func TestHolds_end_together(t *testing.T) {
 	var s holdSet
 	s.begin(&request.Request{Renew: true})
-	inner, leaver, gone := &holdState{renew: true}, &holdState{renew: true}, &holdState{}
-	for _, h := range []*holdState{inner, leaver, gone} {
+	inner, leaver, gone := &Hold{renew: true}, &Hold{renew: true}, &Hold{}
+	for _, h := range []*Hold{inner, leaver, gone} {
 		s.add(h)
 	}
 	s.uncount(gone)
 	s.remove(gone, nil)
 	s.uncount(leaver)
 	ended := 0
-	for _, h := range []*holdState{&s.first, inner, leaver} {
+	for _, h := range []*Hold{&s.first, inner, leaver} {
 		h.OnEnd(func(error) { ended++ })
 	}
 	s.clear(fault.ErrLost).End(fault.ErrLost)
 	require.Equal(t, 3, ended)
-	for _, h := range []*holdState{&s.first, inner, leaver} {
+	for _, h := range []*Hold{&s.first, inner, leaver} {
 		require.Equal(t, fault.ErrLost, h.Cause(), "also one whose release is not answered")
 	}
 	require.NoError(t, gone.Cause(), "what was released is not lost")
-	require.Zero(t, s.count)
+	require.Zero(t, s.Count)
 	require.Zero(t, s.renewing)
 }
 
 func TestHolds_past_their_own_limits(t *testing.T) {
 	var s holdSet
 	s.begin(&request.Request{Renew: true})
-	short := &holdState{limit: lease.NewBound(time.Second, leaseStart)}
-	long := &holdState{limit: lease.NewBound(time.Minute, leaseStart)}
+	short := &Hold{limit: lease.NewBound(time.Second, leaseStart)}
+	long := &Hold{limit: lease.NewBound(time.Minute, leaseStart)}
 	s.add(short)
 	s.add(long)
-	s.add(&holdState{})
+	s.add(&Hold{})
 	require.Empty(t, s.pastLimit(leaseStart))
-	require.Equal(t, []*holdState{short}, s.pastLimit(later(time.Second)))
-	require.Equal(t, []*holdState{short, long}, s.pastLimit(later(time.Hour)))
+	require.Equal(t, []*Hold{short}, s.pastLimit(later(time.Second)))
+	require.Equal(t, []*Hold{short, long}, s.pastLimit(later(time.Hour)))
 }

@@ -1,4 +1,4 @@
-package latchkey
+package ownership
 
 import (
 	"time"
@@ -18,96 +18,96 @@ import (
 const verifyOnly = -time.Second
 
 // Keys implements [renewal.Hold].
-func (o *ownership) Keys() *keyspace.Keys { return o.lock.names }
+func (o *Ownership) Keys() *keyspace.Keys { return o.Lock.Names }
 
 // Batch implements [renewal.Hold].
-func (o *ownership) Batch() (renew transport.Command, most int) {
-	return o.lock.spec.renew, o.lock.spec.renewals
+func (o *Ownership) Batch() (renew transport.Command, most int) {
+	return o.Lock.Spec.Renew, o.Lock.Spec.Renewals
 }
 
 // SendMu implements [renewal.Hold].
-func (o *ownership) SendMu() *transport.FIFOMutex { return &o.sendMu }
+func (o *Ownership) SendMu() *transport.FIFOMutex { return &o.sendMu }
 
 // Period implements [renewal.Hold].
-func (o *ownership) Period() time.Duration {
+func (o *Ownership) Period() time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.lease.Period()
+	return o.Lease.Period()
 }
 
 // Awaited implements [renewal.Hold]. Goroutines may be in line behind the ownership, or behind the RedLock of which it is
 // a member.
-func (o *ownership) Awaited() bool {
-	line := o.redLine.Load()
-	return o.links.HasLine() || line != nil && line.IsWaitedFor()
+func (o *Ownership) Awaited() bool {
+	line := o.RedLine.Load()
+	return o.Links.HasLine() || line != nil && line.IsWaitedFor()
 }
 
 // EndIfOver implements [renewal.Hold].
-func (o *ownership) EndIfOver() {
-	if !o.endIfDue() {
+func (o *Ownership) EndIfOver() {
+	if !o.EndIfDue() {
 		o.endLimited()
 	}
 }
 
 // plan tells the watchdog when to renew and when to give up. o.mu is held.
-func (o *ownership) plan() { o.planFrom(o.lock.client.Clock()) }
+func (o *Ownership) plan() { o.planFrom(o.Lock.Client.Clock()) }
 
 // planFrom is plan with the current time. o.mu is held.
-func (o *ownership) planFrom(now lease.Stamp) {
+func (o *Ownership) planFrom(now lease.Stamp) {
 	renewAt := async.NoDeadline
 	if o.renews() {
-		renewAt = now.Mono + o.lease.UntilRenewal(now)
+		renewAt = now.Mono + o.Lease.UntilRenewal(now)
 	}
 	o.planAt(now, renewAt)
 }
 
 // planAt is plan with the time of the next renewal. o.mu is held.
-func (o *ownership) planAt(now lease.Stamp, renewAt time.Duration) {
-	valid := min(o.lease.Valid(now), o.holds.untilLimit(now))
-	w, verifyAt := o.lock.client.Watchdog, async.NoDeadline
-	if o.lock.spec.lineRests() {
+func (o *Ownership) planAt(now lease.Stamp, renewAt time.Duration) {
+	valid := min(o.Lease.Valid(now), o.Holds.untilLimit(now))
+	w, verifyAt := o.Lock.Client.Watchdog, async.NoDeadline
+	if o.Lock.Spec.lineRests() {
 		verifyAt = w.VerifyAt(now.Mono)
 	}
 	w.Plan(o, renewal.Due{RenewAt: renewAt, Deadline: now.Mono + valid, VerifyAt: verifyAt})
 }
 
 // renews reports whether the lease is to be renewed and a renewal would extend it. o.mu is held.
-func (o *ownership) renews() bool {
-	return o.phase == held && (o.holds.renewing > 0 || o.lease.Wanted != nil) && !o.lease.AtLimit()
+func (o *Ownership) renews() bool {
+	return o.Phase == Held && (o.Holds.renewing > 0 || o.Lease.Wanted != nil) && !o.Lease.AtLimit()
 }
 
 // NextLease implements [renewal.Hold].
-func (o *ownership) NextLease() time.Duration {
+func (o *Ownership) NextLease() time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
 	case o.renews():
-		o.doubt.Renewal = true
-		return max(o.lease.Next(o.lock.client.Clock()), 0)
-	case o.phase == held && o.lock.spec.lineRests():
+		o.Doubt.Renewal = true
+		return max(o.Lease.Next(o.Lock.Client.Clock()), 0)
+	case o.Phase == Held && o.Lock.Spec.lineRests():
 		return verifyOnly
 	}
 	return 0
 }
 
 // RenewalPatience implements [renewal.Hold]. A verification wins no time, so it does not wait for longer than usual.
-func (o *ownership) RenewalPatience(lease time.Duration) time.Duration {
+func (o *Ownership) RenewalPatience(lease time.Duration) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if lease == verifyOnly {
-		return o.lease.Patience()
+		return o.Lease.Patience()
 	}
-	return o.lease.RenewalPatience(o.lock.client.Clock())
+	return o.Lease.RenewalPatience(o.Lock.Client.Clock())
 }
 
 // RenewalCall implements [renewal.Hold].
-func (o *ownership) RenewalCall(lease time.Duration) script.Call {
-	return o.protocol().renewalCall(o, lease)
+func (o *Ownership) RenewalCall(lease time.Duration) script.Call {
+	return o.Protocol().RenewalCall(o, lease)
 }
 
 // RenewalCalls implements [renewal.Hold].
-func (o *ownership) RenewalCalls(lease time.Duration) []script.Call {
-	if each := o.lock.spec.renewEach; each != nil {
+func (o *Ownership) RenewalCalls(lease time.Duration) []script.Call {
+	if each := o.Lock.Spec.RenewEach; each != nil {
 		return each(o, lease)
 	}
 	return nil
@@ -116,9 +116,9 @@ func (o *ownership) RenewalCalls(lease time.Duration) []script.Call {
 // Renewed notes that the server has renewed the lease or verified the hold. A result above 1 says that the lease ends
 // earlier, in result - 2 ms: see lua/permit/renew.lua. A release that waits for this answer needs the lease too, for its
 // own answer.
-func (o *ownership) Renewed(sent lease.Stamp, lease time.Duration, result int64) {
+func (o *Ownership) Renewed(sent lease.Stamp, lease time.Duration, result int64) {
 	o.mu.Lock()
-	if !o.phase.begun() {
+	if !o.Phase.begun() {
 		o.mu.Unlock()
 		return
 	}
@@ -127,36 +127,36 @@ func (o *ownership) Renewed(sent lease.Stamp, lease time.Duration, result int64)
 		o.mu.Unlock()
 		return
 	}
-	o.doubt.Renewal = false
-	o.lease.Extend(sent, lease)
-	o.lease.Settled(sent, lease)
+	o.Doubt.Renewal = false
+	o.Lease.Extend(sent, lease)
+	o.Lease.Settled(sent, lease)
 	if result > 1 {
-		o.lease.EndIn(sent, script.FromMillis(result-2))
+		o.Lease.EndIn(sent, script.FromMillis(result-2))
 	}
 	o.plan()
-	if o.phase == held {
+	if o.Phase == Held {
 		o.watchHandles()
 	}
 	o.mu.Unlock()
-	o.lock.client.Record.Use(sent.Mono, lease)
-	o.observe(report.Renewed, nil, nil)
+	o.Lock.Client.Record.Use(sent.Mono, lease)
+	o.Observe(report.Renewed, nil, nil)
 }
 
 // Gone implements [renewal.Hold].
-func (o *ownership) Gone() { o.lose(fault.ErrLost, "the key is gone or belongs to another owner") }
+func (o *Ownership) Gone() { o.Lose(fault.ErrLost, "the key is gone or belongs to another owner") }
 
 // RenewLater implements [renewal.Hold]. Only the deadline ends a hold that cannot be renewed.
-func (o *ownership) RenewLater(err error) {
+func (o *Ownership) RenewLater(err error) {
 	o.mu.Lock()
 	switch {
 	case o.renews():
-		now := o.lock.client.Clock()
-		o.planAt(now, now.Mono+transport.Jitter(o.lease.RetryPause()))
-	case o.phase == held:
+		now := o.Lock.Client.Clock()
+		o.planAt(now, now.Mono+transport.Jitter(o.Lease.RetryPause()))
+	case o.Phase == Held:
 		o.plan()
 	}
 	o.mu.Unlock()
 	if err != nil {
-		o.observe(report.RenewalFailed, nil, script.Returned(err))
+		o.Observe(report.RenewalFailed, nil, script.Returned(err))
 	}
 }

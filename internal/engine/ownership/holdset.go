@@ -1,4 +1,4 @@
-package latchkey
+package ownership
 
 import (
 	"cmp"
@@ -27,18 +27,18 @@ import (
 //   - along has the holds that read along with the outermost (readalong.go). The server counts them
 //     and the outermost as one: they are in renewing, and not in count.
 type holdSet struct {
-	first    holdState  // the hold that the ownership began with
-	root     *holdState // the outermost, if it is not the first, else nil
-	along    []*holdState
-	entered  []*holdState
-	cause    error // why all were lost, or nil
-	count    int
+	first    Hold  // the hold that the ownership began with
+	root     *Hold // the outermost, if it is not the first, else nil
+	along    []*Hold
+	entered  []*Hold
+	Cause    error // why all were lost, or nil
+	Count    int
 	renewing int32
-	most     int32
+	Most     int32
 }
 
 // outermost returns the hold that is counted for all that are not re-entries.
-func (s *holdSet) outermost() *holdState { return cmp.Or(s.root, &s.first) }
+func (s *holdSet) outermost() *Hold { return cmp.Or(s.root, &s.first) }
 
 // begin makes the outermost hold.
 func (s *holdSet) begin(r *request.Request) {
@@ -47,16 +47,16 @@ func (s *holdSet) begin(r *request.Request) {
 }
 
 // current reports whether a hold is active, or its outermost hold has not been passed on.
-func (s *holdSet) current(h *holdState) bool { return h.Active() || s.has(h.outermost()) }
+func (s *holdSet) current(h *Hold) bool { return h.Active() || s.has(h.outermost()) }
 
 // has reports whether a hold is the outermost, or reads along with it.
-func (s *holdSet) has(h *holdState) bool {
+func (s *holdSet) has(h *Hold) bool {
 	return h == s.outermost() || slices.Contains(s.along, h)
 }
 
 // roots yields the holds that were not entered under another: the outermost, and those that read
 // along with it.
-func (s *holdSet) roots(yield func(*holdState) bool) {
+func (s *holdSet) roots(yield func(*Hold) bool) {
 	if !yield(s.outermost()) {
 		return
 	}
@@ -68,20 +68,20 @@ func (s *holdSet) roots(yield func(*holdState) bool) {
 }
 
 // watchHandles has the garbage collector find holds that the program drops from now on. o.mu is held.
-func (o *ownership) watchHandles() {
-	for h := range o.holds.roots {
+func (o *Ownership) watchHandles() {
+	for h := range o.Holds.roots {
 		h.kept.Watch()
 	}
-	for _, h := range o.holds.entered {
+	for _, h := range o.Holds.entered {
 		h.kept.Watch()
 	}
 }
 
-// hasWorkUnder reports whether a hold of the ownership has a context that ends with root.
-func (o *ownership) hasWorkUnder(root context.Context) bool {
+// HasWorkUnder reports whether a hold of the ownership has a context that ends with root.
+func (o *Ownership) HasWorkUnder(root context.Context) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for h := range o.holds.roots {
+	for h := range o.Holds.roots {
 		if h.HasWorkUnder(root) {
 			return true
 		}
@@ -90,12 +90,12 @@ func (o *ownership) hasWorkUnder(root context.Context) bool {
 }
 
 // isOnly reports whether a hold is the outermost and the only one, and nothing has begun to end it.
-func (s *holdSet) isOnly(h *holdState) bool {
-	return h == s.outermost() && s.count == 1 && len(s.along) == 0 && len(s.entered) == 0 && h.Active()
+func (s *holdSet) isOnly(h *Hold) bool {
+	return h == s.outermost() && s.Count == 1 && len(s.along) == 0 && len(s.entered) == 0 && h.Active()
 }
 
 // join adds a hold that reads along with the outermost.
-func (s *holdSet) join(h *holdState) {
+func (s *holdSet) join(h *Hold) {
 	s.along = append(s.along, h)
 	if h.renew {
 		s.renewing++
@@ -104,7 +104,7 @@ func (s *holdSet) join(h *holdState) {
 
 // leave ends a hold, as a release does, if another one remains for which the server's count stays
 // the same. It reports whether it did, and returns what ends with the hold.
-func (s *holdSet) leave(h *holdState) (left bool, ending hold.Dependents) {
+func (s *holdSet) leave(h *Hold) (left bool, ending hold.Dependents) {
 	if len(s.along) == 0 || !s.has(h) {
 		return false, nil
 	}
@@ -123,7 +123,7 @@ func (s *holdSet) leave(h *holdState) (left bool, ending hold.Dependents) {
 
 // outermostFor returns the outermost hold under which a re-entry is counted: that of under, or, if
 // under is nil, one whose owner the program knows. It returns nil if under is no longer current.
-func (s *holdSet) outermostFor(under *holdState) *holdState {
+func (s *holdSet) outermostFor(under *Hold) *Hold {
 	if under != nil {
 		if root := under.outermost(); s.current(under) {
 			return root
@@ -140,7 +140,7 @@ func (s *holdSet) outermostFor(under *holdState) *holdState {
 
 // countUnder is how many holds under an outermost one, including itself, have not begun their
 // release.
-func (s *holdSet) countUnder(root *holdState) (count int) {
+func (s *holdSet) countUnder(root *Hold) (count int) {
 	if root.Active() {
 		count++
 	}
@@ -164,20 +164,20 @@ func (s *holdSet) isKnown() bool {
 
 // replace ends the only hold, as a release does, and puts another in its place. It returns what
 // ends with the first.
-func (s *holdSet) replace(h, next *holdState) hold.Dependents {
+func (s *holdSet) replace(h, next *Hold) hold.Dependents {
 	s.root = next
 	h.MarkReported()
 	return h.End(nil)
 }
 
 // add adds a re-entry that the server has confirmed.
-func (s *holdSet) add(h *holdState) {
+func (s *holdSet) add(h *Hold) {
 	s.entered = append(s.entered, h)
 	s.include(h)
 }
 
-func (s *holdSet) include(h *holdState) {
-	s.count++
+func (s *holdSet) include(h *Hold) {
+	s.Count++
 	if h.renew {
 		s.renewing++
 	}
@@ -185,17 +185,17 @@ func (s *holdSet) include(h *holdState) {
 
 // uncount takes a hold off the count before the release is sent, and reports whether it was the
 // last.
-func (s *holdSet) uncount(h *holdState) (last bool) {
+func (s *holdSet) uncount(h *Hold) (last bool) {
 	h.MarkReleasing()
-	s.count--
+	s.Count--
 	if h.renew {
 		s.renewing--
 	}
-	return s.count == 0
+	return s.Count == 0
 }
 
 // stopRenewal ends the renewal of a hold whose release has not begun.
-func (s *holdSet) stopRenewal(h *holdState) {
+func (s *holdSet) stopRenewal(h *Hold) {
 	if h.renew {
 		h.renew = false
 		s.renewing--
@@ -203,14 +203,14 @@ func (s *holdSet) stopRenewal(h *holdState) {
 }
 
 // remove ends a re-entry that is no longer counted, and returns what ends with it.
-func (s *holdSet) remove(h *holdState, cause error) hold.Dependents {
-	s.entered = slices.DeleteFunc(s.entered, func(e *holdState) bool { return e == h })
+func (s *holdSet) remove(h *Hold, cause error) hold.Dependents {
+	s.entered = slices.DeleteFunc(s.entered, func(e *Hold) bool { return e == h })
 	return h.End(cause)
 }
 
 // clear ends all holds, counted or not, and returns what ends with them.
 func (s *holdSet) clear(cause error) (ending hold.Dependents) {
-	s.cause, s.count, s.renewing = cause, 0, 0
+	s.Cause, s.Count, s.renewing = cause, 0, 0
 	for h := range s.roots {
 		ending = append(ending, h.End(cause)...)
 	}
@@ -232,7 +232,7 @@ func (s *holdSet) untilLimit(now lease.Stamp) time.Duration {
 }
 
 // pastLimit returns the active re-entries that are past their own limits.
-func (s *holdSet) pastLimit(now lease.Stamp) (past []*holdState) {
+func (s *holdSet) pastLimit(now lease.Stamp) (past []*Hold) {
 	for _, h := range s.entered {
 		if h.Active() && h.limit.Valid(now) <= 0 {
 			past = append(past, h)

@@ -1,4 +1,4 @@
-package latchkey
+package ownership
 
 import (
 	"time"
@@ -12,21 +12,21 @@ import (
 // there.
 
 // Confine implements [hold.Backend].
-func (s *holdState) Confine(bounds hold.Confinement) {
-	o := s.ownership
+func (s *Hold) Confine(bounds hold.Confinement) {
+	o := s.Ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if s.errLocked() != nil {
 		return
 	}
 	if bounds.Fixed {
-		o.holds.stopRenewal(s)
+		o.Holds.stopRenewal(s)
 	}
-	start := o.lock.client.Clock().Before(time.Since(bounds.From))
+	start := o.Lock.Client.Clock().Before(time.Since(bounds.From))
 	switch {
 	case bounds.Max == 0:
-	case s == o.holds.outermost():
-		o.lease.Limit = lease.NewBound(bounds.Max, start)
+	case s == o.Holds.outermost():
+		o.Lease.Limit = lease.NewBound(bounds.Max, start)
 	default:
 		s.limit = lease.NewBound(bounds.Max, start)
 	}

@@ -1,4 +1,4 @@
-package latchkey
+package ownership
 
 import (
 	"context"
@@ -11,35 +11,35 @@ import (
 )
 
 // Extend implements [hold.Backend].
-func (s *holdState) Extend(ctx context.Context, d time.Duration) error {
-	o := s.ownership
-	if err := o.lock.client.Begin(ctx); err != nil {
-		return fault.Op("extend", o.lock.Name(), err)
+func (s *Hold) Extend(ctx context.Context, d time.Duration) error {
+	o := s.Ownership
+	if err := o.Lock.Client.Begin(ctx); err != nil {
+		return fault.Op("extend", o.Lock.Name(), err)
 	}
-	defer o.lock.client.Done()
+	defer o.Lock.Client.Done()
 	if err := o.sendMu.Lock(ctx); err != nil {
-		return fault.Op("extend", o.lock.Name(), transport.Unavailable(fault.ContextError(ctx)))
+		return fault.Op("extend", o.Lock.Name(), transport.Unavailable(fault.ContextError(ctx)))
 	}
 	defer o.sendMu.Unlock()
 	return s.extendBy(ctx, d)
 }
 
 // extendBy sends a renewal of one hold. The caller holds sendMu.
-func (s *holdState) extendBy(ctx context.Context, d time.Duration) error {
-	o := s.ownership
+func (s *Hold) extendBy(ctx context.Context, d time.Duration) error {
+	o := s.Ownership
 	if err := s.mayExtend(d); err != nil {
-		return fault.Op("extend", o.lock.Name(), err)
+		return fault.Op("extend", o.Lock.Name(), err)
 	}
 	c := o.RenewalCall(d)
-	a, err := o.lock.client.Sender.Call(ctx, o.lock.client.Closing, c.Cmd.Confirmed(o.lock.client.Replication), c.Keys, c.Args)
+	a, err := o.Lock.Client.Sender.Call(ctx, o.Lock.Client.Closing, c.Cmd.Confirmed(o.Lock.Client.Replication), c.Keys, c.Args)
 	if a.Doubt || errors.Is(err, fault.ErrNotReplicated) {
 		o.mu.Lock()
-		o.doubt.ExtensionInDoubt(d)
+		o.Doubt.ExtensionInDoubt(d)
 		o.mu.Unlock()
 	}
 	switch result, causes := readExtension(a, err); {
 	case causes != nil:
-		return fault.Op("extend", o.lock.Name(), causes...)
+		return fault.Op("extend", o.Lock.Name(), causes...)
 	case result == 0:
 		o.Gone()
 	default:
@@ -67,40 +67,40 @@ func readExtension(a transport.Answer, err error) (result int64, causes []error)
 }
 
 // mayExtend checks, under sendMu, that the hold can be extended by d.
-func (s *holdState) mayExtend(d time.Duration) error {
-	o := s.ownership
+func (s *Hold) mayExtend(d time.Duration) error {
+	o := s.Ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	now := o.lock.client.Clock()
+	now := o.Lock.Client.Clock()
 	switch {
 	case s.errLocked() != nil:
 		return fault.NotHeld(s.errLocked())
-	case d > min(o.lease.Limit.Left(now), s.limit.Left(now)):
+	case d > min(o.Lease.Limit.Left(now), s.limit.Left(now)):
 		return fault.ErrMaxHold
 	}
-	o.doubt.Renewal = true
+	o.Doubt.Renewal = true
 	return nil
 }
 
 // extended reports whether the hold is still valid after the answer. If it ended while the request
 // was in flight, extended undoes the extension in the background.
-func (s *holdState) extended(d time.Duration) error {
-	o := s.ownership
+func (s *Hold) extended(d time.Duration) error {
+	o := s.Ownership
 	o.mu.Lock()
-	err, phase := s.errLocked(), o.phase
+	err, phase := s.errLocked(), o.Phase
 	o.mu.Unlock()
 	if err == nil {
 		return nil
 	}
-	if phase == over {
-		o.undoLater(0, d)
+	if phase == Over {
+		o.UndoLater(0, d)
 	}
-	return fault.Op("extend", o.lock.Name(), fault.NotHeld(err))
+	return fault.Op("extend", o.Lock.Name(), fault.NotHeld(err))
 }
 
-// mayDowngrade checks that the hold is the only one, so that a hold that reads may take its place. sendMu is held.
-func (s *holdState) mayDowngrade() error {
-	o := s.ownership
+// MayDowngrade checks that the hold is the only one, so that a hold that reads may take its place. sendMu is held.
+func (s *Hold) MayDowngrade() error {
+	o := s.Ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
@@ -110,8 +110,8 @@ func (s *holdState) mayDowngrade() error {
 		return errors.Join(fault.ErrNotHeld, fault.ErrLost)
 	case o.keptAfter(0) > 0:
 		return fault.Invalid("the hold cannot be downgraded before its AtLeast is over")
-	case o.holds.count > 1:
-		return fault.Invalid("the write lock is held %d times, and only the last hold can be downgraded", o.holds.count)
+	case o.Holds.Count > 1:
+		return fault.Invalid("the write lock is held %d times, and only the last hold can be downgraded", o.Holds.Count)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package latchkey
+package ownership
 
 import (
 	"github.com/latchkey-go/latchkey/internal/base/lease"
@@ -14,16 +14,16 @@ import (
 // when no writer waits. So a writer waits only for the rest of that turn and for the readers that are inside
 // then. The next reader needs the server.
 
-// letIn lets those in line in that the ownership may take along.
-func (o *ownership) letIn(q *line.Line) {
-	now := o.lock.client.Clock()
+// LetIn lets those in line in that the ownership may take along.
+func (o *Ownership) LetIn(q *line.Line) {
+	now := o.Lock.Client.Clock()
 	o.mu.Lock()
 	if !o.mayTakeAlong(now) {
 		o.mu.Unlock()
 		return
 	}
 	waiters := q.TakeAll(o)
-	holds := make([]*holdState, len(waiters))
+	holds := make([]*Hold, len(waiters))
 	for i := range waiters {
 		holds[i] = o.takeAlong(now)
 	}
@@ -33,26 +33,26 @@ func (o *ownership) letIn(q *line.Line) {
 	}
 }
 
-// takeAlongFor returns a hold for a request of this client that may read along, or nil.
-func (o *ownership) takeAlongFor(r *request.Request) *holdState {
-	now := o.lock.client.Clock()
+// TakeAlongFor returns a hold for a request of this client that may read along, or nil.
+func (o *Ownership) TakeAlongFor(r *request.Request) *Hold {
+	now := o.Lock.Client.Clock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.mayTakeAlong(now) || !o.suits(r) {
+	if !o.mayTakeAlong(now) || !o.Suits(r) {
 		return nil
 	}
 	return o.takeAlong(now)
 }
 
 // mayTakeAlong reports whether others may be let in with the holders. o.mu is held.
-func (o *ownership) mayTakeAlong(now lease.Stamp) bool {
-	return o.mayHaveOthers(now) && o.holds.outermost().Active()
+func (o *Ownership) mayTakeAlong(now lease.Stamp) bool {
+	return o.mayHaveOthers(now) && o.Holds.outermost().Active()
 }
 
 // takeAlong makes a hold for a waiter that is let in. o.mu is held.
-func (o *ownership) takeAlong(now lease.Stamp) *holdState {
-	s := &holdState{ownership: o, renew: o.holds.outermost().renew, acquired: now}
-	o.holds.join(s)
-	o.local.passed = true
+func (o *Ownership) takeAlong(now lease.Stamp) *Hold {
+	s := &Hold{Ownership: o, renew: o.Holds.outermost().renew, acquired: now}
+	o.Holds.join(s)
+	o.Local.passed = true
 	return s
 }

@@ -1,4 +1,4 @@
-package latchkey
+package ownership
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// close implements [Client.Close].
-func (c *engine) close(ctx context.Context) error {
+// Close implements [Client.Close].
+func (c *Engine) Close(ctx context.Context) error {
 	ctx, cancel := c.CloseContext(ctx)
 	defer cancel(nil)
 	if c.StartClosing() {
@@ -29,23 +29,23 @@ func (c *engine) close(ctx context.Context) error {
 
 // endHolds ends every hold with ErrClosed at once, and returns the ownerships whose locks
 // must be released.
-func (c *engine) endHolds() []*ownership {
-	all := c.registry.all()
-	return slices.DeleteFunc(all, func(o *ownership) bool {
+func (c *Engine) endHolds() []*Ownership {
+	all := c.Registry.All()
+	return slices.DeleteFunc(all, func(o *Ownership) bool {
 		if o.isReleasing() {
 			return false // its Unlock is under way, and reports the outcome
 		}
-		next, ended := o.end(fault.ErrClosed)
+		next, ended := o.End(fault.ErrClosed)
 		if !ended {
 			return true
 		}
-		o.leaveFree(next, 0)
-		return o.lock.spec.party
+		o.LeaveFree(next, 0)
+		return o.Lock.Spec.Party
 	})
 }
 
 // finish does the work of a close in order: the calls of the program end, locks are released, and the parts end.
-func (c *engine) finish(ctx context.Context, ended []*ownership) {
+func (c *Engine) finish(ctx context.Context, ended []*Ownership) {
 	defer close(c.closed)
 	c.Working.Wait()
 	c.releaseAll(ctx, append(ended, c.endHolds()...))
@@ -59,9 +59,9 @@ const closeReleases = 64
 
 // releaseAll frees the locks of ownerships that are over. If a release fails, many others
 // will fail in the same way: the first error stands for all.
-func (c *engine) releaseAll(ctx context.Context, ended []*ownership) {
+func (c *Engine) releaseAll(ctx context.Context, ended []*Ownership) {
 	var failed atomic.Int32
-	async.ForEach(closeReleases, ended, func(o *ownership) {
+	async.ForEach(closeReleases, ended, func(o *Ownership) {
 		if failed.Load() > 0 {
 			failed.Add(1) // on a silent server each of the rest would take as long again
 			return
@@ -75,9 +75,9 @@ func (c *engine) releaseAll(ctx context.Context, ended []*ownership) {
 	}
 }
 
-func (o *ownership) releaseAtClose(ctx context.Context) error {
+func (o *Ownership) releaseAtClose(ctx context.Context) error {
 	if err := o.sendMu.Lock(ctx); err != nil {
-		return fault.Op("close", o.lock.Name(), fault.ErrUnknownOutcome, transport.Unavailable(fault.ContextError(ctx)))
+		return fault.Op("close", o.Lock.Name(), fault.ErrUnknownOutcome, transport.Unavailable(fault.ContextError(ctx)))
 	}
 	defer o.sendMu.Unlock()
 	unlocking := o.isReleasing()
@@ -87,7 +87,7 @@ func (o *ownership) releaseAtClose(ctx context.Context) error {
 	a, err := o.sendCount(ctx, nil)
 	switch {
 	case err != nil:
-		return fault.Op("close", o.lock.Name(), err)
+		return fault.Op("close", o.Lock.Name(), err)
 	case unlocking:
 		o.countSent(a)
 	default:
@@ -98,11 +98,11 @@ func (o *ownership) releaseAtClose(ctx context.Context) error {
 
 // isReleasing reports whether the last release has begun and its outcome is not known
 // yet.
-func (o *ownership) isReleasing() bool { return o.currentPhase() == releasing }
+func (o *Ownership) isReleasing() bool { return o.CurrentPhase() == Releasing }
 
 // wasReleased reports whether the ownership ended by a release.
-func (o *ownership) wasReleased() bool {
+func (o *Ownership) wasReleased() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.phase == over && o.holds.cause == nil
+	return o.Phase == Over && o.Holds.Cause == nil
 }

@@ -1,4 +1,4 @@
-package latchkey
+package ownership
 
 import (
 	"time"
@@ -23,7 +23,7 @@ import (
 type localTurn struct {
 	began  time.Duration // when the server granted it, on the monotonic clock
 	ends   time.Duration // on the same clock
-	next   *ownership    // with which this client wants the lock after the turn, or nil
+	Next   *Ownership    // with which this client wants the lock after the turn, or nil
 	passes int32         // how often it may still be passed on while strangers compete
 	openMS int16         // how long its release leaves a mutex to other libraries, or 0
 	shown  bool          // the program knows the owner, and may re-enter the hold with it
@@ -32,24 +32,24 @@ type localTurn struct {
 
 // beginTurn begins the turn of an ownership that the server has just granted. passes is how often it may be
 // passed on while strangers compete. o.mu is held.
-func (o *ownership) beginTurn(r *request.Request, token int64, passes int, now lease.Stamp) {
-	if o.lock.spec.fenced {
-		o.holds.first.fencing = token
+func (o *Ownership) beginTurn(r *request.Request, token int64, passes int, now lease.Stamp) {
+	if o.Lock.Spec.Fenced {
+		o.Holds.first.fencing = token
 	}
 	switch {
-	case o.lock.spec.passes:
-		o.local.began = now.Mono
-		o.local.ends = o.local.began + o.lock.client.Config.Turn
-		o.local.passes = int32(passes) //nolint:gosec // there are fewer goroutines
-	case o.lock.spec.along && !r.UntilComplete: // which will be confined and stay alone
-		o.local.ends = now.Mono + o.lock.client.Config.Turn
-		o.links.OpenLine()
+	case o.Lock.Spec.Passes:
+		o.Local.began = now.Mono
+		o.Local.ends = o.Local.began + o.Lock.Client.Config.Turn
+		o.Local.passes = int32(passes) //nolint:gosec // there are fewer goroutines
+	case o.Lock.Spec.Along && !r.UntilComplete: // which will be confined and stay alone
+		o.Local.ends = now.Mono + o.Lock.Client.Config.Turn
+		o.Links.OpenLine()
 	}
 }
 
 // passOn passes the ownership to the next goroutine in line, if possible, and reports whether it did. If so,
 // the hold is over.
-func (s *holdState) passOn() bool {
+func (s *Hold) passOn() bool {
 	w, next := s.succeed()
 	if w == nil {
 		return false
@@ -60,85 +60,85 @@ func (s *holdState) passOn() bool {
 
 // succeed ends the hold, and returns the next one with its waiter, or nil if the ownership may not be
 // passed on or nobody takes it. It leaves sendMu free, because the next holder may release at once.
-func (s *holdState) succeed() (*line.Waiter, *holdState) {
-	o := s.ownership
+func (s *Hold) succeed() (*line.Waiter, *Hold) {
+	o := s.Ownership
 	if !o.sendMu.TryLock() {
 		return nil, nil
 	}
 	defer o.sendMu.Unlock()
-	now := o.lock.client.Clock()
+	now := o.Lock.Client.Clock()
 	o.mu.Lock()
 	if !s.mayPass(now) {
 		o.mu.Unlock()
 		return nil, nil
 	}
-	w := o.links.TakeFirst()
+	w := o.Links.TakeFirst()
 	if w == nil {
 		o.mu.Unlock()
 		return nil, nil
 	}
 	next := s.next(now)
-	ending := o.holds.replace(s, next)
+	ending := o.Holds.replace(s, next)
 	o.mu.Unlock()
 	ending.End(fault.ErrNotHeld)
-	o.observe(report.Released, s, nil)
+	o.Observe(report.Released, s, nil)
 	return w, next
 }
 
 // next returns the hold that follows. ownership.mu is held.
-func (s *holdState) next(now lease.Stamp) *holdState {
-	o := s.ownership
-	next := &holdState{ownership: o, renew: s.renew, acquired: now}
-	o.local.passed = true
-	o.local.passes--
+func (s *Hold) next(now lease.Stamp) *Hold {
+	o := s.Ownership
+	next := &Hold{Ownership: o, renew: s.renew, acquired: now}
+	o.Local.passed = true
+	o.Local.passes--
 	return next
 }
 
 // mayPass reports whether the ownership may be passed on to the next in line. ownership.mu is held.
-func (s *holdState) mayPass(now lease.Stamp) bool {
-	o := s.ownership
-	return o.lock.spec.passesInside() && o.mayHaveOthers(now) && o.local.passes > 0 && o.keptUntil == nil &&
-		o.holds.isOnly(s) && s.limit == nil
+func (s *Hold) mayPass(now lease.Stamp) bool {
+	o := s.Ownership
+	return o.Lock.Spec.passesInside() && o.mayHaveOthers(now) && o.Local.passes > 0 && o.KeptUntil == nil &&
+		o.Holds.isOnly(s) && s.limit == nil
 }
 
 // mayHaveOthers reports whether the turn lasts and the ownership is clean, so that another holder cannot tell
 // that it was not the first. o.mu is held.
-func (o *ownership) mayHaveOthers(now lease.Stamp) bool {
-	return o.phase == held && now.Mono < o.local.ends &&
-		!o.local.shown && o.sibling == nil && !o.doubt.MayChange()
+func (o *Ownership) mayHaveOthers(now lease.Stamp) bool {
+	return o.Phase == Held && now.Mono < o.Local.ends &&
+		!o.Local.shown && o.Sibling == nil && !o.Doubt.MayChange()
 }
 
 // shownOwner returns the owner of a hold for the program. The program may re-enter the hold with it from now
 // on, so the hold is no longer passed on. If the hold was passed on already, the owner belongs to another hold,
 // and the program gets an owner that nobody has.
-func (s *holdState) shownOwner() identity.Owner {
-	o := s.ownership
+func (s *Hold) shownOwner() identity.Owner {
+	o := s.Ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	root := s.outermost()
-	if !root.shown && !o.holds.current(s) {
-		return root.formerOwner(o.lock.client)
+	if !root.shown && !o.Holds.current(s) {
+		return root.formerOwner(o.Lock.Client)
 	}
-	root.shown, o.local.shown = true, true
-	return o.owner()
+	root.shown, o.Local.shown = true, true
+	return o.Owner()
 }
 
-// mayBeEntered reports whether the ownership may be re-entered under a hold of it, or, if under is nil, with
+// MayBeEntered reports whether the ownership may be re-entered under a hold of it, or, if under is nil, with
 // its owner. The hold may have ended since. The program may have the owner from an earlier hold.
-func (o *ownership) mayBeEntered(under *holdState) bool {
+func (o *Ownership) MayBeEntered(under *Hold) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if under != nil {
 		return under.Active()
 	}
-	return !o.local.passed || o.holds.isKnown()
+	return !o.Local.passed || o.Holds.isKnown()
 }
 
-// suits reports whether the ownership has the settings that a request wants. o.mu is held.
-func (o *ownership) suits(r *request.Request) bool {
-	return r.Renew == o.holds.outermost().renew && r.MaxHold == 0 && r.AtLeast == 0 && r.RenewLease == o.lease.Full &&
-		o.lease.Fits(o.lock.client.Clock(), r.Lease, r.Renew)
+// Suits reports whether the ownership has the settings that a request wants. o.mu is held.
+func (o *Ownership) Suits(r *request.Request) bool {
+	return r.Renew == o.Holds.outermost().renew && r.MaxHold == 0 && r.AtLeast == 0 && r.RenewLease == o.Lease.Full &&
+		o.Lease.Fits(o.Lock.Client.Clock(), r.Lease, r.Renew)
 }
 
 // Of implements [line.Hold].
-func (s *holdState) Of() line.Held { return s.ownership }
+func (s *Hold) Of() line.Held { return s.Ownership }

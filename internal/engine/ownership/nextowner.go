@@ -1,0 +1,127 @@
+package ownership
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// When a release hands a contended lock over while goroutines of this client wait for it, it puts the owner with
+// which the client wants the lock next into the queue, in the same command.
+
+// ChooseNext makes the owner with which this client wants the lock again, when it releases the lock and others
+// are in line: the release puts that owner into the queue. sendMu is held.
+func (o *Ownership) ChooseNext() {
+	if !o.Lock.Spec.Passes || o.Lock.Client.Inbox.MustPoll(o.Lock.Names.Key, 0) { // the queue would not know when it polls
+		return
+	}
+	first := o.Links.FirstInLine()
+	if first == nil {
+		return
+	}
+	next, is := first.Next(o).(*Ownership)
+	if !is {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.Phase != Releasing { // nobody would take the owner
+		return
+	}
+	next.Entry.MayBeQueued, next.Doubt.Queued = true, true
+	o.Lock.Client.Inbox.Expect(&next.Entry.Slot)
+	o.Local.Next = next
+}
+
+// chooseTurn decides whether the release leaves the mutex to other libraries.
+func (o *Ownership) chooseTurn() {
+	if !o.Lock.Spec.Recipe {
+		return
+	}
+	open := o.Links.OpenFor(o.turnBegan())
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.Local.openMS = int16(script.Millis(open)) //nolint:gosec // it is short
+}
+
+// turnBegan returns when the server gave the ownership the lock.
+func (o *Ownership) turnBegan() time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return time.Now().Add(o.Local.began - o.Lock.Client.Clock().Mono)
+}
+
+// OpenArg returns, for the release of a mutex, for how many ms it leaves the mutex to other libraries, or "0".
+func (o *Ownership) OpenArg() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return strconv.Itoa(int(o.Local.openMS))
+}
+
+// noteOpen records whether the release has left the mutex to other libraries.
+func (o *Ownership) noteOpen(a transport.Answer) {
+	if !o.Lock.Spec.Recipe {
+		return
+	}
+	o.mu.Lock()
+	open := script.FromMillis(int64(o.Local.openMS))
+	o.mu.Unlock()
+	o.Links.LeftFree(open, !a.Message.IsInt64())
+}
+
+// noteHandover records for this next owner, if there is one, what the release did.
+func (o *Ownership) noteHandover(a transport.Answer) {
+	if o == nil || !script.Freed(a) || a.KeysOmitted != nil {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.Entry.known = !o.Entry.unsure
+	reply, err := a.Message.ToArray()
+	if err != nil || len(reply) != 2 {
+		return
+	}
+	if owner, err := reply[0].ToString(); err == nil && owner == o.Wire {
+		token, _ := reply[1].ToString()
+		n, _ := strconv.ParseInt(token, 10, 64)
+		o.Entry.grant = &grant{n, o.Entry.wanted, ""}
+	}
+}
+
+// takeNext returns the next owner, for the goroutine that comes to the front, or nil. o.mu is held.
+func (o *Ownership) takeNext() *Ownership {
+	next := o.Local.Next
+	o.Local.Next = nil
+	return next
+}
+
+// asLeft is what this next owner, or nil, is for a line.
+func (o *Ownership) asLeft() line.Place {
+	if o == nil {
+		return nil
+	}
+	return o
+}
+
+// HandoverArgs appends the arguments of a release that concern the queue.
+func (o *Ownership) HandoverArgs(to []string, count int) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	own, next, full := "", "", time.Duration(0)
+	if o.Doubt.MayWait() || o.Entry.hasPollTime {
+		own = o.Entry.Text
+	}
+	if o.Local.Next != nil && count == 0 {
+		next, full = o.Local.Next.Entry.Text, o.Local.Next.Entry.wanted
+	}
+	return o.Lock.Client.QueueArgs(to, o.Lock.Names.Key, own, next, full)
+}
+
+// QueueArgs appends the arguments of a release that concern the queue: the entries of the owner and of the next one,
+// and the lease of the next one.
+func (c *Engine) QueueArgs(to []string, key, own, next string, full time.Duration) []string {
+	return append(c.Inbox.ChannelArgs(append(to, own, next), key), c.LeaseText(full))
+}

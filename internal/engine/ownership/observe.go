@@ -1,0 +1,76 @@
+package ownership
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
+)
+
+// This file sends the events of calls and ownerships to the client's observer. Without an observer it does
+// nothing.
+
+// Event returns an event about the owner of a lock or a permit.
+func (p *Lock) Event(t report.EventType, number uint64, owner identity.Owner) report.Event {
+	e := report.Event{Type: t, Kind: p.Spec.Kind, Name: p.Name(), Owner: owner}
+	if p.Spec.Permit {
+		e.Permit, e.Owner = owner.String(), identity.New(p.Client.ID, number)
+	}
+	return e
+}
+
+// Observe reports what happened to the ownership, or to the hold s, which is the outermost one if s is nil. A
+// party of a barrier is not a hold: it has only the events of its Await.
+func (o *Ownership) Observe(t report.EventType, s *Hold, err error) {
+	if !o.Lock.Client.Config.Observes || o.Lock.Spec.Party {
+		return
+	}
+	e := o.Lock.Event(t, o.Number, o.Owner())
+	e.Err = err
+	now := o.Lock.Client.Clock()
+	o.mu.Lock()
+	if s == nil {
+		s = o.Holds.outermost()
+	}
+	parent := s.parent
+	if t == report.Lost || t == report.Released {
+		e.Held = now.Since(s.acquired)
+	}
+	o.mu.Unlock()
+	o.Lock.Client.Reporter.Observe(parent, e)
+}
+
+// observeEnd reports one event for each outermost hold that has ended. Holds that read along were acquired
+// separately, so each has its own event.
+func (o *Ownership) observeEnd(t report.EventType, err error) {
+	if !o.Lock.Client.Config.Observes {
+		return
+	}
+	o.mu.Lock()
+	var roots []*Hold
+	for h := range o.Holds.roots {
+		roots = append(roots, h)
+	}
+	o.mu.Unlock()
+	for _, h := range roots {
+		o.Observe(t, h, err)
+	}
+}
+
+// ObserveAcquired reports a hold that a call with that parent got after waiting for that time.
+func (o *Ownership) ObserveAcquired(parent *context.Context, wait time.Duration, reentry bool) {
+	e := o.Lock.Event(report.Acquired, o.Number, o.Owner())
+	e.Wait, e.Reentry = wait, reentry
+	o.Lock.Client.Reporter.Observe(parent, e)
+}
+
+// MadeFor notes which call received a hold that was passed on.
+func (s *Hold) MadeFor(parent *context.Context) {
+	if parent == nil {
+		return
+	}
+	s.Ownership.mu.Lock()
+	defer s.Ownership.mu.Unlock()
+	s.parent = parent
+}

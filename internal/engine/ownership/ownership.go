@@ -1,0 +1,310 @@
+// Package ownership has what a client knows of a lock that one of its owners has: from the first acquisition to the last
+// release, with all holds.
+package ownership
+
+import (
+	"cmp"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/renewal"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// Ownership is the time in which one owner has one lock, from the outermost acquisition to the last release,
+// including all re-entries. Holds are handles on it.
+//
+// Every request for an ownership (acquire, re-enter, renew, release, undo) is sent under its sendMu, one after
+// the other.
+type Ownership struct {
+	renewal.Item // the watchdog's
+
+	Lock    *Lock
+	Wire    string   // the owner as it is in Redis
+	Number  uint64   // of this ownership in this client
+	Special Protocol // one that knows more of this ownership than the lock's, or nil; set when it is made
+
+	sendMu  transport.FIFOMutex
+	RedLine atomic.Pointer[line.FIFO] // the line for the RedLock of which it is a member, or nil
+	Links   line.Links                // to those that want the lock
+
+	IsGuest bool // another client made the owner; set when it is made
+
+	mu    sync.Mutex // guards the fields below
+	Phase Phase
+	echo  bool // the message of this client's own release is to be ignored
+	Lease lease.Term
+	Doubt undo.Doubt
+	Holds holdSet
+	Local localTurn
+	Entry *queueEntry
+
+	KeptUntil *lease.Bound // until when the lock stays taken, or nil; set when it begins
+	// sibling is the ownership of the same owner on the other side of the lock, if one of the two was made
+	// while the other existed, or nil. An ownership that reads has it from the start.
+	Sibling *Ownership
+}
+
+// Protocol returns the protocol of the lock, or one that knows more of this ownership.
+func (o *Ownership) Protocol() Protocol {
+	if o.Special != nil {
+		return o.Special
+	}
+	return o.Lock.Spec.Protocol
+}
+
+// Table implements [line.Held].
+func (o *Ownership) Table() *line.Table { return o.Lock.Client.Lines }
+
+// LineKey implements [line.Held].
+func (o *Ownership) LineKey() line.Key { return o.Lock.LineKey() }
+
+// PassedIn implements [line.Held].
+func (o *Ownership) PassedIn() line.Side {
+	if !o.Lock.Spec.Passes {
+		return line.Only
+	}
+	return o.Lock.Spec.Line
+}
+
+// KeepsOut implements [line.Held]. Others may have permits too.
+func (o *Ownership) KeepsOut() bool { return !o.Lock.Spec.Permit }
+
+// Phase is the state of an ownership:
+//
+//	           granted         the last release begins            it is answered
+//	acquiring ─────────▶ held ─────────────────────────▶ releasing ─────────▶ over
+//	    │                  │                                 │                 ▲
+//	    │ refused, late,   │ denied, lease over,             │ lease over,     │
+//	    │ context ended    │ limit reached, Close            │ gone            │
+//	    └──────────────────┴─────────────────────────────────┴─────────────────┘
+//
+// Re-entries, partial releases, renewals and extensions are sent while it is held, and do not change the phase.
+// When it is releasing or over, only releases are sent.
+type Phase uint8
+
+const (
+	Acquiring Phase = iota
+	Held
+	Releasing
+	Over
+)
+
+// begun reports whether the ownership has been granted and is not over.
+func (p Phase) begun() bool { return p == Held || p == Releasing }
+
+// GuestID returns the name of this client's part if another client made the owner, else "".
+func (o *Ownership) GuestID() string {
+	if !o.IsGuest {
+		return ""
+	}
+	return identity.New(o.Lock.Client.ID, o.Number).String()
+}
+
+// Owner returns the owner of the ownership.
+func (o *Ownership) Owner() identity.Owner { return identity.Of(o.Wire) }
+
+// Begin makes an ownership live after the server has granted it. The lease counts from just before the request
+// was sent.
+func (o *Ownership) Begin(r *request.Request, a transport.Answer, now lease.Stamp) {
+	o.BeginWith(r, lease.NewTerm(a.Sent, r.Lease, r.RenewLease, r.MaxHold), a.Sent, now, script.Token(a))
+}
+
+// BeginWith makes an ownership live with what the server granted. The program sees acquired as the time of the
+// acquisition.
+func (o *Ownership) BeginWith(r *request.Request, term lease.Term, acquired, now lease.Stamp, token int64) {
+	passes := o.Links.HoldBegins()
+	o.Lock.Client.Record.Use(now.Mono, r.Lease)
+	o.stopWaiting()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.Phase, o.Doubt.Queued = Held, false
+	o.Lease = term
+	if o.Lock.Spec.Permit && token > 0 { // it is not a token, but the ms after which the semaphore ends
+		o.Lease.EndIn(term.Sent, script.FromMillis(token))
+		token = 0
+	}
+	o.KeptUntil = lease.NewBound(r.AtLeast, now)
+	o.Holds.begin(r)
+	o.Holds.first.acquired, o.Holds.first.parent = acquired, r.Parent
+	o.beginTurn(r, token, passes, now)
+	o.planFrom(now)
+}
+
+// Fit fits a request that re-enters the ownership to the limits of the outermost hold, and returns the count with
+// the new hold.
+func (o *Ownership) Fit(r *request.Request) (count int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if r.Renew {
+		r.Lease = min(r.Lease, r.RenewLease) // the lease of AtLeast belongs to the outermost hold
+	}
+	if r.OfClient > 0 && o.Lease.Limit != nil {
+		r.MaxHold = 0 // the outermost hold has that limit, or one of its own
+	}
+	r.Lease = min(r.Lease, max(o.Lease.Limit.Left(o.Lock.Client.Clock()), lease.Shortest))
+	return o.Holds.Count + 1
+}
+
+// AddHold makes a re-entry that the server has confirmed. If the ownership, or the hold that the caller
+// re-enters, can no longer be entered, it returns the cause.
+func (o *Ownership) AddHold(r *request.Request, under *Hold, a transport.Answer) (s *Hold, cause error) {
+	o.Lock.Client.Record.Use(a.Sent.Mono, r.Lease)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.Phase != Held {
+		return nil, cmp.Or(o.Holds.Cause, fault.ErrNotHeld)
+	}
+	outer := o.Holds.outermostFor(under)
+	if outer == nil {
+		return nil, fault.ErrNotHeld
+	}
+	s = &Hold{Ownership: o, fencing: outer.fencing, renew: r.Renew,
+		within: outer, limit: lease.NewBound(r.MaxHold, a.Sent), parent: r.Parent}
+	o.Holds.add(s)
+	o.Lease.Extend(a.Sent, r.Lease)
+	o.plan()
+	return s, nil
+}
+
+// NoteDoubt records whether the answer to a request leaves it in doubt that the ownership, which may be nil, is acquired.
+func (o *Ownership) NoteDoubt(a transport.Answer) {
+	if o == nil || !a.Doubt {
+		return
+	}
+	o.mu.Lock()
+	o.Doubt.AcquisitionInDoubt(a.DoubtAt, a.DoubtGeneration)
+	o.mu.Unlock()
+}
+
+// MarkUnwanted marks what the server has granted for undo.
+func (o *Ownership) MarkUnwanted() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.Doubt.Unwanted = true
+}
+
+// IsNested reports whether the ownership reads for an owner that writes, or did.
+func (o *Ownership) IsNested() bool { return o.Lock.Spec.Side == keyspace.KindRead && o.Sibling != nil }
+
+// First returns the hold that the ownership began with.
+func (o *Ownership) First() *Hold { return &o.Holds.first }
+
+// CurrentPhase returns the phase, for callers that do not hold o.mu.
+func (o *Ownership) CurrentPhase() Phase {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.Phase
+}
+
+// HasBegun reports whether the ownership has ever been held.
+func (o *Ownership) HasBegun() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.Lease.Granted > 0
+}
+
+// Live reports whether the ownership can be entered again.
+func (o *Ownership) Live() bool { return o.CurrentPhase() == Held }
+
+// MarkQueued records that the server has the ownership in a queue.
+func (o *Ownership) MarkQueued() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.Doubt.Queued = true
+}
+
+// MayWait reports whether the server may have the ownership in a queue.
+func (o *Ownership) mayWait() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.Doubt.MayWait()
+}
+
+// MayBeAcquired reports whether an unanswered acquisition may have run, or may still run.
+func (o *Ownership) MayBeAcquired() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.Doubt.Acquisition()
+}
+
+// WaitingArg returns MayWait as an argument for scripts.
+func (o *Ownership) WaitingArg() string {
+	if o.mayWait() {
+		return "1"
+	}
+	return "0"
+}
+
+// Usable reports whether an acquisition by the same owner can wait for, or enter, this ownership.
+func (o *Ownership) Usable() bool {
+	now := o.CurrentPhase()
+	return now == Acquiring || now == Held
+}
+
+// valid returns for how long the holds can be relied on without a reply from the server. o.mu is held.
+func (o *Ownership) valid() time.Duration { return o.Lease.Valid(o.Lock.Client.Clock()) }
+
+// Left is valid for callers that do not hold o.mu.
+func (o *Ownership) Left() time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.valid()
+}
+
+// Note returns the note of the ownership, or "".
+func (o *Ownership) Note() string { return o.Lock.Client.Record.NoteOf(o.Owner()) }
+
+// span returns the longest time for which the key may live. o.mu is held.
+func (o *Ownership) span() time.Duration { return o.Doubt.Span(o.Lease.Span()) }
+
+// terms returns the bounds of an acquisition or a release. The call has sendMu of the ownership, and the next
+// renewal waits for it. So while the ownership is held, the bound is at most a part of the lease. o.mu is held.
+func (o *Ownership) terms(waits bool) transport.Terms {
+	on := transport.Terms{Patience: o.Lock.Client.Sender.Patience, Waits: waits}
+	if o.Phase == Held {
+		on.Patience = min(on.Patience, max(o.Lease.Patience(), transport.FirstPause))
+	}
+	return on
+}
+
+// EndUnheld ends an ownership that the server does not know as a holder, and that has not begun. It reports whether that
+// was so.
+func (o *Ownership) EndUnheld() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.Phase != Acquiring || o.Doubt.MayBeHeld() {
+		return false
+	}
+	o.Phase = Over
+	return true
+}
+
+// Abandon ends an ownership that has not begun, and undoes what the server may have granted, with that lease.
+// It reports whether the server may have granted anything.
+func (o *Ownership) Abandon(lease time.Duration) (begun bool) {
+	o.stopWaiting()
+	o.mu.Lock()
+	o.Phase = Over
+	o.Doubt.Unwanted = o.Doubt.Unwanted || o.Entry.grant != nil
+	begun = o.Doubt.MayBeHeld()
+	queued := o.Doubt.Queued
+	o.mu.Unlock()
+	o.Lock.Client.Registry.remove(o)
+	switch {
+	case begun:
+		o.UndoLater(0, lease)
+	case queued:
+		o.UndoLater(0, o.Lock.Client.Config.StaleWaiterTimeout)
+	}
+	return begun
+}

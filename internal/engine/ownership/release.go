@@ -1,0 +1,289 @@
+package ownership
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// release releases the hold: to the next goroutine in line, or to the server. It uncounts the hold before
+// it has sendMu, so that a wait for sendMu cannot keep the hold alive.
+func (s *Hold) release(ctx context.Context) error {
+	o := s.Ownership
+	awaited := o.Links.FirstInLine() != nil
+	if awaited && s.passOn() {
+		return nil
+	}
+	if done, err := s.BeginRelease(); done || err != nil {
+		return err
+	}
+	if !o.LockToRelease(ctx) {
+		return o.ReleaseFailed(transport.Answer{}, transport.Unavailable(transport.ErrSilent))
+	}
+	defer o.sendMu.Unlock()
+	if done, err := s.ReportRelease(); done {
+		return err
+	}
+	if o.keptAfter(0) == 0 {
+		if awaited {
+			o.ChooseNext()
+		}
+		o.chooseTurn()
+	}
+	a, err := o.sendCount(o.Lock.Client.Sender.Detached(ctx), nil)
+	switch {
+	case err != nil:
+		return o.ReleaseFailed(a.Answer, err)
+	case a.Null && !o.explains(a):
+		o.Lose(fault.ErrLost, "the key was gone when the hold was released")
+		return fault.Op("unlock", o.Lock.Name(), fault.ErrNotHeld, fault.ErrLost)
+	}
+	o.released(s, a)
+	_, err = s.ReportRelease()
+	return err
+}
+
+// releaseFails lets the first in line query the server, and go on with the next owner. If there is nobody, it returns that
+// owner as left. o.mu is held: an ownership that is over is no longer counted.
+func (o *Ownership) releaseFails() (left line.Place) {
+	left, taken := o.Links.ReleaseFails(o.Local.Next.asLeft())
+	if taken {
+		o.Local.Next = nil
+	}
+	return left
+}
+
+// LockToRelease locks sendMu. It waits for it even if ctx ends, for as long as a release may take.
+func (o *Ownership) LockToRelease(ctx context.Context) bool {
+	if o.sendMu.TryLock() {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.Lock.Client.Config.RetryBudget)
+	defer cancel()
+	return o.sendMu.Lock(ctx) == nil
+}
+
+// ReportRelease returns the result of Unlock if the hold is over by now. The result is nil for the first call
+// that reports on a release, even if the release happened in the background after Unlock had failed.
+func (s *Hold) ReportRelease() (done bool, err error) {
+	o := s.Ownership
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case s.Cause() != nil, s.Reported():
+		return true, fault.Op("unlock", o.Lock.Name(), fault.ErrNotHeld, s.Cause())
+	case s.Released():
+		s.MarkReported()
+		return true, nil
+	}
+	return false, nil
+}
+
+// BeginRelease uncounts a hold before anything is sent, so that no renewal and no re-entry can follow. It may
+// be called again after a failed release. If others read along, the hold leaves them and is over without a
+// request: done is true.
+func (s *Hold) BeginRelease() (done bool, err error) {
+	o := s.Ownership
+	if o.Lock.Spec.Along {
+		_ = s.Err() // ends what should have ended already, without a request
+	}
+	o.mu.Lock()
+	if s.Reported() || s.Cause() != nil {
+		o.mu.Unlock()
+		return false, fault.Op("unlock", o.Lock.Name(), fault.ErrNotHeld, s.Cause())
+	}
+	if !s.Active() {
+		o.mu.Unlock()
+		return false, nil
+	}
+	done, ending := o.Holds.leave(s)
+	if !done {
+		o.uncount(s)
+		ending = s.TakeDependents()
+	}
+	o.mu.Unlock()
+	// Before anything is sent: the server may free the lock long before it answers.
+	ending.End(fault.ErrNotHeld)
+	if done {
+		o.Observe(report.Released, s, nil)
+	}
+	return done, nil
+}
+
+// explains reports whether an earlier release of this client, whose answer was lost, explains that the owner is
+// gone.
+func (o *Ownership) explains(a releaseAnswer) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return a.count == 0 && o.Doubt.ExplainsLoss(a.Doubt)
+}
+
+// ReleaseFailed leaves the rest to the background.
+func (o *Ownership) ReleaseFailed(a transport.Answer, err error) error {
+	o.mu.Lock()
+	o.Doubt.Release = o.Doubt.Release || a.Doubt
+	o.Local.Next.NoteDoubt(a) // the release may yet put it into the queue or give it the lock
+	var left line.Place
+	if o.Phase == Releasing {
+		left = o.releaseFails()
+	}
+	o.plan()
+	span := o.span()
+	o.mu.Unlock()
+	line.GiveUp(left)
+	o.UndoLater(0, span)
+	if transport.Classify(err) == transport.Refused {
+		return fault.Op("unlock", o.Lock.Name(), err)
+	}
+	return fault.Op("unlock", o.Lock.Name(), fault.ErrUnknownOutcome, err)
+}
+
+// released ends a hold that the server has released, and after the last one the ownership.
+func (o *Ownership) released(s *Hold, a releaseAnswer) {
+	if a.count == 0 {
+		o.FinishRelease(a.Answer)
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.Holds.remove(s, nil) // what ends with it ended when its release began
+	if raised := o.releaseLease(); raised > 0 && o.Lock.Client.Replication == nil {
+		o.Lease.Extend(a.Sent, raised) // no replica confirms this
+	}
+	o.plan()
+}
+
+// FinishRelease ends an ownership that the server has released.
+func (o *Ownership) FinishRelease(a transport.Answer) {
+	next, ended := o.End(nil)
+	if !ended {
+		return
+	}
+	next.noteHandover(a)
+	receivers, free := script.Receivers(a)
+	if free && o.Lock.Spec.Passes {
+		o.Links.ReceiversSeen(receivers)
+	}
+	o.noteOpen(a)
+	if receivers == -1 {
+		o.Lock.Client.Reporter.Log(report.NoticePublish, o.Lock.Names.Channel)
+	}
+	o.Observe(report.Released, nil, nil) // before the next one can acquire
+	if o.Lock.Spec.othersMayStay() && script.Stays(a) {
+		o.Leave(next)
+	} else {
+		o.LeaveFree(next, receivers)
+	}
+	if late, span := o.mayComeLate(); late {
+		o.UndoLater(undo.FirstPause, span) // this release was the first undo
+	}
+}
+
+// MayComeLate reports whether an acquisition may still run after the release, and for how long the key may live
+// then.
+func (o *Ownership) mayComeLate() (late bool, span time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.Doubt.Acquisition() {
+		return false, 0
+	}
+	span = o.span()
+	return o.Doubt.MayComeLate(o.Lock.Client.Clock(), span) && !o.Lock.Client.Topology.IsStill(o.Doubt.SentIn()), span
+}
+
+// releaseAnswer is the answer to a release, with the count of holds that was sent: the ownership's count may be
+// lower by then.
+type releaseAnswer struct {
+	transport.Answer
+
+	count int
+}
+
+// sendCount makes the server's count equal to the client's. It is the release, and the undo of an acquisition
+// whose outcome is unknown. It does no harm if it runs twice, late, or for an ownership that is over. sendMu
+// is held.
+func (o *Ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releaseAnswer, error) {
+	o.mu.Lock()
+	count, on := o.Holds.Count, o.terms(false)
+	to := Release{count, o.releaseLease(), o.keptAfter(count)}
+	o.mu.Unlock()
+	a, err := o.sendRelease(ctx, stop, on, to)
+	if transport.HasCode(err, "WRONGTYPE") {
+		a.Null, err = true, nil // somebody replaced the lock by something else
+	}
+	o.mu.Lock()
+	if err == nil && !o.Doubt.Acquisition() {
+		o.Holds.Most = int32(count) //nolint:gosec // there are fewer holds
+	}
+	o.mu.Unlock()
+	return releaseAnswer{a, count}, err
+}
+
+// releaseLease returns the lease to which a release raises the remaining time of the key if the ownership stays held,
+// or 0. o.mu is held.
+func (o *Ownership) releaseLease() time.Duration {
+	if o.Holds.renewing == 0 {
+		return 0
+	}
+	return o.Lease.ReleaseLease()
+}
+
+func (o *Ownership) sendRelease(ctx context.Context, stop <-chan struct{}, on transport.Terms, to Release) (transport.Answer, error) {
+	args := releaseBuffers.Get().(*[16]string)
+	c := o.Protocol().ReleaseCall(o, to, args[:0])
+	if c.Keys == nil {
+		return transport.Answer{}, nil
+	}
+	a, err := o.Lock.Client.Sender.CallOn(ctx, stop, on, c.Cmd, c.Keys, c.Args)
+	if err == nil && !a.Doubt { // nothing sends it again
+		clear(args[:])
+		releaseBuffers.Put(args)
+	}
+	if to.Keep > 0 {
+		o.Lock.Client.Record.KeepUntil(a.Sent.Mono + to.Keep)
+	}
+	return a, err
+}
+
+// releaseBuffers has buffers for the arguments of releases.
+var releaseBuffers = sync.Pool{New: func() any { return new([16]string) }}
+
+// uncount removes a hold from the count. After the last one the ownership is releasing: it is neither renewed
+// nor re-entered. o.mu is held.
+func (o *Ownership) uncount(s *Hold) {
+	if o.Holds.uncount(s) {
+		o.Phase = Releasing
+		o.Doubt.ValidAtRelease = o.valid() > 0
+		o.echo = o.Lock.Spec.ignoresOwnRelease() && o.Links.ReleaseBegins()
+	}
+}
+
+// NoteCount records the count that is about to be sent to the server, and returns the terms of that call. waits
+// says that the caller keeps waiting after they have ended.
+func (o *Ownership) NoteCount(count int, waits bool) transport.Terms {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.Holds.Most = max(o.Holds.Most, int32(count)) //nolint:gosec // there are fewer holds
+	return o.terms(waits)
+}
+
+// Count returns how many holds there are.
+func (o *Ownership) Count() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.Holds.Count
+}
+
+// MostHolds returns how many holds the server may have counted.
+func (o *Ownership) MostHolds() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return int(o.Holds.Most)
+}

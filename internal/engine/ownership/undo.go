@@ -1,0 +1,108 @@
+package ownership
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// UndoLater makes the server's state of an ownership match the client's, in the background: after a
+// delay, and for as long as an acquisition may be executed late. granted is the longest lease that the
+// server may have given it.
+func (o *Ownership) UndoLater(delay, granted time.Duration) {
+	o.mu.Lock()
+	plan := undo.Plan{
+		Key: o.Lock.Names.Key, Delay: delay, Lease: granted,
+		Late:       granted < lease.Permanent && o.Doubt.MayComeLate(o.Lock.Client.Clock(), max(granted, o.span())), // else a mark stops it
+		Generation: o.Doubt.SentIn(),
+	}
+	dead := o.Phase == Over
+	o.mu.Unlock()
+	if dead {
+		o.Lock.Client.Undo.Add(o.LastRelease(), plan)
+		return
+	}
+	o.Lock.Client.Undo.Add(o, plan)
+}
+
+// Undo implements [undo.Undoable].
+func (o *Ownership) Undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
+	if !o.sendMu.TryLock() {
+		return transport.TryLater // another command for it is in flight
+	}
+	defer o.sendMu.Unlock()
+	return o.UndoLocked(ctx, stop)
+}
+
+// UndoLocked is Undo with sendMu held.
+func (o *Ownership) UndoLocked(ctx context.Context, stop <-chan struct{}) transport.Outcome {
+	a, err := o.sendCount(ctx, stop)
+	if err != nil {
+		return transport.Classify(err)
+	}
+	o.countSent(a)
+	return transport.Answered
+}
+
+// countSent notes the answer to an undo in the background.
+func (o *Ownership) countSent(a releaseAnswer) {
+	phase := o.CurrentPhase()
+	if phase == Releasing && a.count == 0 {
+		if a.Null && !o.explains(a) {
+			o.Lose(fault.ErrLost, "the key was gone when the hold was released")
+			return
+		}
+		o.FinishRelease(a.Answer)
+		return
+	}
+	if script.Freed(a.Answer) && phase == Over {
+		o.Observe(report.Undone, nil, nil)
+	}
+}
+
+// LastRelease undoes an ownership that is over. It is kept instead of the ownership to save memory,
+// because there may be many.
+type LastRelease struct {
+	Lock   *Lock
+	Number uint64 // of the ownership
+	Owner  identity.Owner
+	Call   script.Call
+	Kept   *lease.Bound // until when the lock stays taken, or nil
+}
+
+// LastRelease returns what undoes the ownership, which is over.
+func (o *Ownership) LastRelease() *LastRelease {
+	r := &LastRelease{Lock: o.Lock, Number: o.Number, Owner: o.Owner(), Kept: o.keptIfLost()}
+	var to Release
+	if r.Kept != nil {
+		to.Keep = r.Kept.D
+	}
+	r.Call = o.Protocol().ReleaseCall(o, to, nil)
+	return r
+}
+
+// Undo implements [undo.Undoable]. It needs no turn: any other command for the ownership finds it gone.
+func (r *LastRelease) Undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
+	c := r.Lock.Client
+	release := r.Call
+	if r.Kept != nil {
+		release = release.Keeping(r.Kept.KeptFor(c.Clock()))
+	}
+	a, err := c.Sender.Call(ctx, stop, release.Cmd, release.Keys, release.Args)
+	switch {
+	case transport.HasCode(err, "WRONGTYPE"): // another object has taken the place of the lock
+		return transport.Answered
+	case err != nil:
+		return transport.Classify(err)
+	case !r.Lock.Spec.Party && script.Freed(a): // that a party has left is not an undo
+		c.Reporter.Observe(nil, r.Lock.Event(report.Undone, r.Number, r.Owner))
+	}
+	return transport.Answered
+}
