@@ -19,7 +19,7 @@ type member interface {
 	forceUnlock(ctx context.Context, forceOne forceUnlocker) (bool, error)
 	fault() error                            // why it cannot be used, or nil
 	order() (key string, kind keyspace.Kind) // what members are ordered by
-	locks() []*ownership.Lock           // the locks that it consists of
+	locks() []*ownership.Lock                // the locks that it consists of
 	isShared() bool                          // several owners may hold it at once
 }
 
@@ -43,5 +43,5 @@ func (s single) forceUnlock(ctx context.Context, forceOne forceUnlocker) (bool, 
 
 func (s single) fault() error                            { return s.Names.Invalid }
 func (s single) order() (key string, kind keyspace.Kind) { return s.Names.Key, s.spec.Kind }
-func (s single) locks() []*ownership.Lock           { return []*ownership.Lock{&s.Lock} }
+func (s single) locks() []*ownership.Lock                { return []*ownership.Lock{&s.Lock} }
 func (s single) isShared() bool                          { return s.spec.IsShared() }

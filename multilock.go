@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/base/request"
-	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
@@ -65,7 +63,7 @@ var _ Locker = (*MultiLock)(nil)
 // context error. If ctx had ended before the call, nothing was sent, and the error matches only
 // that of ctx.
 func (l *MultiLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return asHold(l.acquire(ctx, "lock", true, settingsOf(options)))
+	return asHold(l.inside().acquire(ctx, "lock", true, settingsOf(options)))
 }
 
 // TryLock makes one attempt to acquire each member, one after the other in their order, and does not
@@ -78,7 +76,7 @@ func (l *MultiLock) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 // reached: an attempt that meets a server in trouble is repeated until it is answered, ctx ends, or
 // Options.RetryBudget of that client is spent. All other errors are as for Lock.
 func (l *MultiLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return asHold(l.acquire(ctx, "try lock", false, settingsOf(options)))
+	return asHold(l.inside().acquire(ctx, "try lock", false, settingsOf(options)))
 }
 
 // groupLock is what a MultiLock and a RedLock have in common.
@@ -93,10 +91,6 @@ func (l *groupLock) inside() *compositeLock {
 }
 
 func (l *groupLock) self() member { return l.inside() }
-
-func (l *groupLock) acquire(ctx context.Context, verb string, waits bool, settings []request.Setting) (*hold.Handle, error) {
-	return l.inside().acquire(ctx, verb, waits, settings)
-}
 
 // Name returns the kind and the names of the members, such as "multi(a, b)".
 func (l *groupLock) Name() string { return l.inside().Name() }
@@ -117,7 +111,7 @@ func (l *groupLock) Name() string { return l.inside().Name() }
 // its release was not confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable:
 // do not repeat the work.
 func (l *groupLock) Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error {
-	return do(ctx, l, fn, settingsOf(options))
+	return do(ctx, l.inside(), fn, settingsOf(options))
 }
 
 // HoldFrom returns the hold of this lock that ctx carries, as [Lock.HoldFrom] does: that of all

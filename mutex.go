@@ -19,7 +19,9 @@ type Mutex struct{ *baseLock }
 var _ Locker = (*Mutex)(nil)
 
 // NewMutex returns the plain lock with that name. It sends nothing.
-func (c *Client) NewMutex(name string) *Mutex { return &Mutex{newBaseLock(c.engine(), mutexSpec, name)} }
+func (c *Client) NewMutex(name string) *Mutex {
+	return &Mutex{newBaseLock(c.engine(), mutexSpec, name)}
+}
 
 // Lock acquires the mutex. It waits while another owner holds it, until ctx ends or the time of
 // [Wait] is over; with neither, it waits without limit. The other options are [Lease], [MaxHold],

@@ -32,7 +32,7 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 	behind, spin := inQueue(c, nearest), acquisitionOf(&c.NewSpinLock("spin", Backoff{}).inside)
 	for ceiling, askers := range map[time.Duration][]line.Attempter{
 		c.engine().Config.PollCeiling:            append(polling, front),
-		DefaultBackoffMax:                      {spin},
+		DefaultBackoffMax:                        {spin},
 		4 * c.engine().Config.StaleWaiterTimeout: {behind},
 	} {
 		for _, a := range askers {
