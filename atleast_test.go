@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -21,7 +22,7 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 	for why, cause := range map[string]error{"lost": ErrLost, "released": nil} {
 		t.Run(why, func(t *testing.T) {
 			c := newTestClient(t, Options{})
-			lock := newAcquirable(c.engine(), lockSpec, uniqueName(t, c))
+			lock := acquire.NewLock(c.engine(), lockSpec, uniqueName(t, c))
 			o := c.engine().Registry.Fresh(&lock.Lock)
 			o.Phase, o.Holds.Cause, o.KeptUntil = ownership.Over, cause, lease.NewBound(time.Minute, c.engine().Clock())
 			runScript(c.engine(), script.LockAcquire, lock.Names.Queued(), o.Wire, "90000")

@@ -10,13 +10,14 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // checkServer checks on the server what a client depends on, and returns all errors that it found.
 func checkServer(ctx context.Context, c *ownership.Engine) error {
-	lock := newAcquirable(c, lockSpec, "latchkey:check:"+c.ID)
+	lock := acquire.NewLock(c, lockSpec, "latchkey:check:"+c.ID)
 	if err := cmp.Or(lock.Names.Invalid, transport.EndedBefore(ctx)); err != nil {
 		return fault.Op("check", lock.Name(), err)
 	}
@@ -32,8 +33,8 @@ func checkServer(ctx context.Context, c *ownership.Engine) error {
 	return fault.Op("check", lock.Name(), problems)
 }
 
-func checkLock(ctx context.Context, lock *acquirable) error {
-	h, err := lock.acquire(ctx, "try lock", false, nil)
+func checkLock(ctx context.Context, lock *acquire.Lock) error {
+	h, err := lock.Acquire(ctx, "try lock", false, nil)
 	if err != nil {
 		return fmt.Errorf("cannot acquire a lock: %w", withoutName(err))
 	}

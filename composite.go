@@ -61,7 +61,7 @@ func (l *compositeLock) locks() (all []*ownership.Lock) {
 	return all
 }
 
-// IsShared reports whether several owners may hold the lock at once, even if one of them holds all members: each
+// isShared reports whether several owners may hold the lock at once, even if one of them holds all members: each
 // then needs only members that are shared.
 func (l *compositeLock) isShared() bool {
 	shared := 0
@@ -75,8 +75,8 @@ func (l *compositeLock) isShared() bool {
 
 var errNoMembers = fault.Invalid("there are no members")
 
-// acquire checks the request, bounds it in time, and runs it.
-func (l *compositeLock) acquire(
+// Acquire checks the request, bounds it in time, and runs it.
+func (l *compositeLock) Acquire(
 	ctx context.Context, verb string, waits bool, settings []request.Setting,
 ) (*hold.Handle, error) {
 	if limit := l.maxHold(); limit > 0 {

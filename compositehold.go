@@ -140,7 +140,7 @@ func (c *compositeHold) Count() int {
 	return least
 }
 
-// HandleFrom returns the innermost live hold on ctx of all members together, or the innermost one if none is live, or
+// handleFrom returns the innermost live hold on ctx of all members together, or the innermost one if none is live, or
 // nil. A lock with the same members, of the same clients, counts as this one.
 func (l *compositeLock) handleFrom(ctx context.Context) *hold.Handle {
 	return hold.From(ctx, func(b hold.Backend) bool {

@@ -11,7 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 )
 
-// BeginRelease begins the end of the whole, which accepts no more members, and returns the
+// beginRelease begins the end of the whole, which accepts no more members, and returns the
 // present members.
 func (c *compositeHold) beginRelease() []*hold.Handle {
 	c.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
@@ -26,7 +27,7 @@ const maxValue = 64 << 10
 type election struct {
 	synchronizer
 
-	lock *acquirable
+	lock *acquire.Lock
 	seen []string // the keys of the lock, of the leader's announcement, and of the terms
 }
 
@@ -36,18 +37,18 @@ func makeElection(c *ownership.Engine, name string) election {
 	o.refuseWholeTag("an election")
 	names := keyspace.OfKey(o.names.Name, o.names.Key)
 	names.Invalid = o.names.Invalid
-	p := acquirableOf(c, electionSpec, names)
+	p := acquire.LockOf(c, electionSpec, names)
 	seen := []string{o.names.Key, keyspace.LeaderKey(keyspace.Tag(o.names.Key)), o.names.Token()}
 	return election{synchronizer: o, lock: p, seen: seen}
 }
 
 // electionSpec is a fenced lock whose owners are public. It is not re-entrant: if a candidate
 // already leads, campaigning again is a mistake.
-var electionSpec = &acquireSpec{
+var electionSpec = &acquire.Spec{
 	Spec: &ownership.Spec{Kind: keyspace.KindElection, Family: keyspace.KindElection, Stored: keyspace.KindLock,
 		Protocol: hashProtocol{}, Renew: script.Renew, Renewals: renewal.MostInBatch,
 		Fenced: true, Passes: true, HandsOver: true, Public: true},
-	attempts: hashProtocol{}, resolve: resolveOwner, fresh: freshOwner}
+	Attempts: hashProtocol{}, Resolve: acquire.ResolveOwner, Fresh: acquire.FreshOwner}
 
 // leaderChannel is the channel for observers of an election. It differs from the channel of the
 // lock, whose listeners count as waiters for the lock.
@@ -64,7 +65,7 @@ func (e *election) campaign(
 	ctx, cancel := boundBy(ctx, settings)
 	defer cancel()
 	for {
-		h, err := e.lock.acquire(ctx, verb, waits, settings)
+		h, err := e.lock.Acquire(ctx, verb, waits, settings)
 		if err != nil {
 			return nil, err
 		}
@@ -102,7 +103,7 @@ func checkValue(value string) error {
 	return nil
 }
 
-// HandleFrom returns the hold of the leadership that ctx carries, or nil.
+// handleFrom returns the hold of the leadership that ctx carries, or nil.
 func (e *election) handleFrom(ctx context.Context) *hold.Handle { return e.lock.HandleFrom(ctx) }
 
 // leader is the leader of an election at the time of the server's answer. The zero leader means that nobody leads.

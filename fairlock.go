@@ -78,7 +78,7 @@ func newFairLock(c *ownership.Engine, fenced bool, name string) *FairLock {
 // the error also matches that of ctx. The end of Wait matches no context error. If ctx had ended
 // before the call, nothing was sent, and the error matches only that of ctx.
 func (l *FairLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return asHold(l.inside.acquire(ctx, "lock", true, usualSettings(options)))
+	return asHold(l.inside.Acquire(ctx, "lock", true, usualSettings(options)))
 }
 
 // TryLock makes one attempt to acquire the lock. It does not join the queue, and succeeds only if
@@ -91,7 +91,7 @@ func (l *FairLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 // is repeated until it is answered, ctx ends, or Options.RetryBudget is spent. All other errors,
 // the re-entry of a hold on ctx, and the state left behind are as for Lock.
 func (l *FairLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return asHold(l.inside.acquire(ctx, "try lock", false, usualSettings(options)))
+	return asHold(l.inside.Acquire(ctx, "try lock", false, usualSettings(options)))
 }
 
 // Waiters lists the owners that wait for the lock, in the order in which they will be granted it;

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
@@ -36,7 +37,7 @@ func TestGroupIDs(t *testing.T) {
 // fairPermitScripts drives one fair semaphore by its bare scripts.
 type fairPermitScripts struct {
 	*semScripts
-	lock *acquirable
+	lock *acquire.Lock
 }
 
 func newFairPermitScripts(t *testing.T, permits int) fairPermitScripts {

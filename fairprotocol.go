@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
@@ -16,7 +17,7 @@ import (
 
 // fairSpec returns the spec of fair locks, with or without fencing tokens. All fair locks of a client
 // share the list of its waiters.
-func fairSpec(c *ownership.Engine, fenced bool) *acquireSpec {
+func fairSpec(c *ownership.Engine, fenced bool) *acquire.Spec {
 	q := fairLockQueueOf(c)
 	if fenced {
 		return q.fenced
@@ -32,7 +33,7 @@ func fairLockQueueOf(c *ownership.Engine) *fairLockQueue {
 // fairLockQueue holds the queues of the fair locks of a client.
 type fairLockQueue struct {
 	waiters       *fairWaitList
-	plain, fenced *acquireSpec
+	plain, fenced *acquire.Spec
 }
 
 func newFairLockQueue(c *ownership.Engine) (q *fairLockQueue, atClose func()) {
@@ -43,13 +44,13 @@ func newFairLockQueue(c *ownership.Engine) (q *fairLockQueue, atClose func()) {
 		Protocol: p, Renew: script.Renew, Renewals: renewal.MostInBatch, Reentrant: true, HandsOver: true, GrantMark: "f"}
 	fenced := plain
 	fenced.Fenced = true
-	q.plain = &acquireSpec{Spec: &plain, attempts: p, resolve: resolveOwner, fresh: freshOwner, wait: q.waiters.wait}
-	q.fenced = &acquireSpec{Spec: &fenced, attempts: p, resolve: resolveOwner, fresh: freshOwner, wait: q.waiters.wait}
+	q.plain = &acquire.Spec{Spec: &plain, Attempts: p, Resolve: acquire.ResolveOwner, Fresh: acquire.FreshOwner, Wait: q.waiters.wait}
+	q.fenced = &acquire.Spec{Spec: &fenced, Attempts: p, Resolve: acquire.ResolveOwner, Fresh: acquire.FreshOwner, Wait: q.waiters.wait}
 	return q, q.waiters.close
 }
 
 // attemptsOf, refresh, keys, channel and entry implement [fairQueue].
-func (q *fairLockQueue) attemptsOf(w *fairWaiter) attemptProtocol {
+func (q *fairLockQueue) attemptsOf(w *fairWaiter) acquire.Attempts {
 	return fairProtocol{waiters: q.waiters, waiter: w}
 }
 func (*fairLockQueue) refresh() transport.Command          { return script.FairRefresh }
@@ -72,26 +73,26 @@ type fairProtocol struct {
 	waiter  *fairWaiter // of an acquisition that waits in the queue, or nil
 }
 
-func (p fairProtocol) acquireCall(a *acquisition, count, round int) script.Call {
+func (p fairProtocol) AcquireCall(a *acquire.Acquisition, count, round int) script.Call {
 	if count > 1 {
-		return p.hashProtocol.acquireCall(a, count, round)
+		return p.hashProtocol.AcquireCall(a, count, round)
 	}
-	o := a.ownership
+	o := a.Ownership
 	stale, ticket, grant := p.waiter.args()
 	fenced := "0"
 	if o.Lock.Spec.Fenced {
 		fenced = "1"
 	}
-	args := append(a.acquireArgs(count),
+	args := append(a.AcquireArgs(count),
 		o.Lock.Client.Publish, o.Lock.Names.WaiterChannel(""), stale, ticket, p.waiters.redissonWait, fenced, grant)
 	return script.NewCall(script.FairAcquire, o.Lock.Names.FairKeys(), o.Lock.Client.Inbox.ChannelArgs(args, o.Lock.Names.Key)...)
 }
 
-// readRefusal reads the place in the queue that the script gave to a waiting ownership.
-func (p fairProtocol) readRefusal(a *acquisition, ans transport.Answer) (left time.Duration, err error) {
+// ReadRefusal reads the place in the queue that the script gave to a waiting ownership.
+func (p fairProtocol) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (left time.Duration, err error) {
 	reply, err := ans.Message.ToArray()
 	if p.waiter == nil || err != nil {
-		return a.readHolder(ans)
+		return a.ReadHolder(ans)
 	}
 	if len(reply) < 5 {
 		return 0, script.ErrReply
@@ -101,12 +102,12 @@ func (p fairProtocol) readRefusal(a *acquisition, ans transport.Answer) (left ti
 	holder, err3 := reply[2].ToString()
 	ahead, err4 := reply[3].AsInt64()
 	lease, err5 := reply[4].AsInt64()
-	a.ownership.MarkQueued()
+	a.Ownership.MarkQueued()
 	p.waiters.setPlace(p.waiter, ticket, ahead > 0 || holder != "" && !identity.IsOurs(holder))
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return 0, errors.Join(script.ErrReply, err)
 	}
-	return script.FromMillis(pause), a.busyWith(holder, script.FromMillis(lease)) // the pause may end sooner than the lease
+	return script.FromMillis(pause), a.BusyWith(holder, script.FromMillis(lease)) // the pause may end sooner than the lease
 }
 
 func (p fairProtocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {

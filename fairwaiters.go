@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -43,7 +44,7 @@ type fairWaitList struct {
 // fairQueue is what differs between the queues of fair locks and those for permits with ids.
 type fairQueue interface {
 	// attemptsOf returns the protocol of the attempts of a waiter.
-	attemptsOf(w *fairWaiter) attemptProtocol
+	attemptsOf(w *fairWaiter) acquire.Attempts
 	// listen subscribes a waiter near the front to the channel on which it may be told to try, in
 	// addition to the client's channel. fairWaitList.mu is held.
 	listen(w *fairWaiter)
@@ -93,7 +94,7 @@ func newFairWaitList(c *ownership.Engine, q fairQueue) *fairWaitList {
 
 // wait waits in the queue on the server. The waiters of this client do not first line up behind
 // each other, because the server keeps the order.
-func (l *fairWaitList) wait(ctx context.Context, a *acquisition) error {
+func (l *fairWaitList) wait(ctx context.Context, a *acquire.Acquisition) error {
 	var mark line.Mark
 	defer mark.End()
 	return l.waitFor(ctx, a, nil, &mark)
@@ -101,24 +102,24 @@ func (l *fairWaitList) wait(ctx context.Context, a *acquisition) error {
 
 // waitFor is wait at the front of a line, or of none if that is nil. If the waiter gives up, the next one in line goes
 // on with its place. mark counts the call.
-func (l *fairWaitList) waitFor(ctx context.Context, a *acquisition, front *line.FIFO, mark *line.Mark) (err error) {
-	a.start()
-	o := a.ownership
+func (l *fairWaitList) waitFor(ctx context.Context, a *acquire.Acquisition, front *line.FIFO, mark *line.Mark) (err error) {
+	a.Start()
+	o := a.Ownership
 	w := &fairWaiter{list: l, ownership: o, queue: l.client.Lines.Use(line.Key{Kind: o.Lock.Spec.Kind, Key: o.Lock.Names.WaiterChannel(o.Wire)}), awaitsSet: a.AwaitSet}
 	if front != nil {
 		w.takePlace(front)
 		defer func() { w.leaveLine(err != nil) }()
 	}
 	w.queue.DoNotLinger()
-	o.WaitAlone(w, a.Lease, a.since)
-	a.queued = l.queue.attemptsOf(w)
+	o.WaitAlone(w, a.Lease, a.Since)
+	a.Queued = l.queue.attemptsOf(w)
 	defer l.remove(w)
 	return l.client.Waiting.InFront(ctx, w.queue, fairAttempter{a, l, w}, mark)
 }
 
 // fairAttempter makes the attempts of an acquisition that waits in the queue on the server.
 type fairAttempter struct {
-	*acquisition
+	*acquire.Acquisition
 
 	waiters *fairWaitList
 	waiter  *fairWaiter
@@ -128,14 +129,14 @@ type fairAttempter struct {
 // client that made the owner.
 func (f fairAttempter) Attempt(ctx context.Context, round int) (left time.Duration, err error) {
 	line := f.waiters.attemptBegins(f.waiter)
-	if !f.ownership.IsGuest {
-		f.waiters.setGrantable(f.waiter, f.ownership.Listens() && !f.Permanent)
+	if !f.Ownership.IsGuest {
+		f.waiters.setGrantable(f.waiter, f.Ownership.Listens() && !f.Permanent)
 	}
 	if line == nil {
-		return f.acquisition.Attempt(ctx, round)
+		return f.Acquisition.Attempt(ctx, round)
 	}
 	line.AttemptBegins()
-	left, err = f.acquisition.Attempt(ctx, round)
+	left, err = f.Acquisition.Attempt(ctx, round)
 	if !fault.IsContextEnd(err) {
 		line.AttemptAnswered(err)
 	}
@@ -147,18 +148,18 @@ func (f fairAttempter) Attempt(ctx context.Context, round int) (left time.Durati
 // they are woken. A waiter near the front that receives no messages polls sooner.
 func (f fairAttempter) Pause(_ *line.Line, round int, left time.Duration) time.Duration {
 	c := f.waiters.client
-	f.reportNoExpiry(left)
-	f.reportOwnWait()
-	f.showWaiting()
-	if !f.ownership.IsGuest {
-		f.ownership.Listen()
+	f.ReportNoExpiry(left)
+	f.ReportOwnWait()
+	f.ShowWaiting()
+	if !f.Ownership.IsGuest {
+		f.Ownership.Listen()
 	}
 	if f.waiters.isBehind(f.waiter) {
 		return 4 * c.Config.StaleWaiterTimeout
 	}
 	pause := c.PollPause()
-	if !f.ownership.IsGuest && c.Inbox.MustPoll(f.lock.Names.Key, round) {
-		pause = min(pause, line.PauseOfPoller(c.Clock().Since(f.since)))
+	if !f.Ownership.IsGuest && c.Inbox.MustPoll(f.Lock.Names.Key, round) {
+		pause = min(pause, line.PauseOfPoller(c.Clock().Since(f.Since)))
 	}
 	return line.PauseUntil(left, pause)
 }
@@ -197,7 +198,7 @@ func (l *fairWaitList) attemptBegins(w *fairWaiter) *line.FIFO {
 	return w.line
 }
 
-// TakePlace puts a waiter in front of a line. It goes on with the place that the one before it has left.
+// takePlace puts a waiter in front of a line. It goes on with the place that the one before it has left.
 func (w *fairWaiter) takePlace(front *line.FIFO) {
 	w.line, w.ticket = front, front.TakeTicket()
 }

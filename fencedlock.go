@@ -55,7 +55,7 @@ func (c *Client) NewFencedLock(name string) *FencedLock {
 // the error also matches that of ctx. The end of Wait matches no context error. If ctx had ended
 // before the call, nothing was sent, and the error matches only that of ctx.
 func (l *FencedLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return asHold(l.inside.acquire(ctx, "lock", true, usualSettings(options)))
+	return asHold(l.inside.Acquire(ctx, "lock", true, usualSettings(options)))
 }
 
 // TryLock makes one attempt to acquire the lock and does not wait for its holder. The options are
@@ -67,5 +67,5 @@ func (l *FencedLock) Lock(ctx context.Context, options ...LockOption) (*Hold, er
 // is repeated until it is answered, ctx ends, or Options.RetryBudget is spent. All other errors,
 // the re-entry of a hold on ctx, and the state left behind are as for Lock.
 func (l *FencedLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return asHold(l.inside.acquire(ctx, "try lock", false, usualSettings(options)))
+	return asHold(l.inside.Acquire(ctx, "try lock", false, usualSettings(options)))
 }

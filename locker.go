@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/inspect"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
@@ -47,10 +48,10 @@ func memberOf(l Locker) (m member) {
 }
 
 // baseLock is what all locks of one key have in common.
-type baseLock struct{ inside acquirable }
+type baseLock struct{ inside acquire.Lock }
 
-func newBaseLock(c *ownership.Engine, s *acquireSpec, name string) *baseLock {
-	return &baseLock{*newAcquirable(c, s, name)}
+func newBaseLock(c *ownership.Engine, s *acquire.Spec, name string) *baseLock {
+	return &baseLock{*acquire.NewLock(c, s, name)}
 }
 
 func (l *baseLock) self() member { return single{&l.inside} }
@@ -91,7 +92,7 @@ func (l *baseLock) Client() *Client { return (*Client)(l.inside.Client.Handle) }
 // the error also matches that of ctx. The end of Wait matches no context error. If ctx had ended
 // before the call, nothing was sent, and the error matches only that of ctx.
 func (l *baseLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return asHold(l.inside.acquire(ctx, "lock", true, usualSettings(options)))
+	return asHold(l.inside.Acquire(ctx, "lock", true, usualSettings(options)))
 }
 
 // TryLock makes one attempt to acquire the lock and does not wait for its holder. The options
@@ -102,7 +103,7 @@ func (l *baseLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 // is repeated until it is answered, ctx ends, or Options.RetryBudget is spent. All other errors,
 // the re-entry of a hold on ctx, and the state left behind are as for Lock.
 func (l *baseLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return asHold(l.inside.acquire(ctx, "try lock", false, usualSettings(options)))
+	return asHold(l.inside.Acquire(ctx, "try lock", false, usualSettings(options)))
 }
 
 // Do acquires the lock as Lock does, with the same options and the same waiting, calls fn,
@@ -121,7 +122,7 @@ func (l *baseLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold
 // its release was not confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable:
 // do not repeat the work.
 func (l *baseLock) Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error {
-	return do(ctx, l.self(), fn, settingsOf(options))
+	return acquire.Do(ctx, l.self(), fn, settingsOf(options))
 }
 
 // HoldFrom returns the hold of this lock that ctx carries, or nil: the hold whose [Hold.Context], or
@@ -193,11 +194,11 @@ func (l *baseLock) ForceUnlock(ctx context.Context) (bool, error) {
 }
 
 func (l *baseLock) inspect(ctx context.Context) (inspect.Inspection, error) {
-	return l.inside.Client.Inspector.Inspect(ctx, l.inside.Names, l.inside.spec.Stored)
+	return l.inside.Client.Inspector.Inspect(ctx, l.inside.Names, l.inside.Spec.Stored)
 }
 
 func (l *baseLock) look(ctx context.Context) (inspect.Inspection, error) {
-	return l.inside.Client.Inspector.Look(ctx, l.inside.Names, l.inside.spec.Stored)
+	return l.inside.Client.Inspector.Look(ctx, l.inside.Names, l.inside.Spec.Stored)
 }
 
 // SyncLocker makes a [sync.Locker] of a lock, for code that cannot handle errors. Its Lock waits
@@ -220,7 +221,7 @@ type syncLocker struct {
 // Lock acquires, or panics.
 func (s *syncLocker) Lock() {
 	s.mu.Lock()
-	h, err := s.lock.self().acquire(s.ctx, "lock", true, s.settings)
+	h, err := s.lock.self().Acquire(s.ctx, "lock", true, s.settings)
 	if err != nil {
 		s.mu.Unlock()
 		panic(err)

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -19,21 +20,21 @@ const (
 // stringProtocol stores a token in a string.
 type stringProtocol struct{}
 
-func (stringProtocol) acquireCall(a *acquisition, _, round int) script.Call {
-	o := a.ownership
+func (stringProtocol) AcquireCall(a *acquire.Acquisition, _, round int) script.Call {
+	o := a.Ownership
 	if round == 0 && !o.MayBeQueued() {
-		return script.NewCall(script.MutexSet, a.lock.Names.Alone(), append(a.argsBuffer(), o.Wire, o.Lock.Client.LeaseText(a.Lease))...)
+		return script.NewCall(script.MutexSet, a.Lock.Names.Alone(), append(a.ArgsBuffer(), o.Wire, o.Lock.Client.LeaseText(a.Lease))...)
 	}
-	place, keys := a.queuePlace(round), a.lock.Names.Alone()
+	place, keys := a.QueuePlace(round), a.Lock.Names.Alone()
 	if place.Known() {
-		keys = a.lock.Names.Queued()
+		keys = a.Lock.Names.Queued()
 	}
-	args := append(a.argsBuffer(), o.Wire, o.Lock.Client.LeaseText(a.Lease), place.Entry, place.OldEntry, place.Poll)
+	args := append(a.ArgsBuffer(), o.Wire, o.Lock.Client.LeaseText(a.Lease), place.Entry, place.OldEntry, place.Poll)
 	return script.NewCall(script.MutexAcquire, keys, args...)
 }
 
-func (stringProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
-	return a.readHolder(ans)
+func (stringProtocol) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (time.Duration, error) {
+	return a.ReadHolder(ans)
 }
 
 // ReleaseCall returns no call for a partial release, because a mutex cannot be re-entered.
@@ -53,19 +54,19 @@ func (stringProtocol) RenewalCall(o *ownership.Ownership, lease time.Duration) s
 // hashProtocol stores the owner and its count in a hash.
 type hashProtocol struct{}
 
-func (hashProtocol) acquireCall(a *acquisition, count, round int) script.Call {
-	names, place, fenced := a.lock.Names, ownership.QueuePlace{}, ""
+func (hashProtocol) AcquireCall(a *acquire.Acquisition, count, round int) script.Call {
+	names, place, fenced := a.Lock.Names, ownership.QueuePlace{}, ""
 	c, queued := script.NewCall(script.LockAcquire, names.Alone()), names.Queued()
-	if a.lock.spec.Fenced {
+	if a.Lock.Spec.Fenced {
 		c.Keys, queued, fenced = names.Counted(), names.Fenced(), "1"
 	}
 	if count == 1 {
-		place = a.queuePlace(round)
+		place = a.QueuePlace(round)
 	}
 	if place.Known() {
 		c.Cmd, c.Keys = script.LockAcquireQueued, queued
 	}
-	c.Args = withoutUsual(append(a.acquireArgs(count), fenced, place.Entry, place.OldEntry, place.Poll), usualOfAcquire)
+	c.Args = withoutUsual(append(a.AcquireArgs(count), fenced, place.Entry, place.OldEntry, place.Poll), usualOfAcquire)
 	return c
 }
 
@@ -86,8 +87,8 @@ func withoutUsual(args, usual []string) []string {
 	return args
 }
 
-func (hashProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
-	return a.readHolder(ans)
+func (hashProtocol) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (time.Duration, error) {
+	return a.ReadHolder(ans)
 }
 
 func (hashProtocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {

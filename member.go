@@ -5,6 +5,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/inspect"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
@@ -13,7 +14,7 @@ import (
 // member is a lock as a composite lock sees it: a lock of one key, or a composite lock itself.
 type member interface {
 	Name() string
-	acquire(ctx context.Context, verb string, waits bool, settings []request.Setting) (*hold.Handle, error)
+	Acquire(ctx context.Context, verb string, waits bool, settings []request.Setting) (*hold.Handle, error)
 	inspect(ctx context.Context) (inspect.Inspection, error)
 	look(ctx context.Context) (inspect.Inspection, error) // without labels and notes
 	forceUnlock(ctx context.Context, forceOne forceUnlocker) (bool, error)
@@ -27,21 +28,21 @@ type member interface {
 type forceUnlocker func(ctx context.Context, p *ownership.Lock) (bool, error)
 
 // single is a lock of one key as a member.
-type single struct{ *acquirable }
+type single struct{ *acquire.Lock }
 
 func (s single) inspect(ctx context.Context) (inspect.Inspection, error) {
-	return s.Client.Inspector.Inspect(ctx, s.Names, s.spec.Stored)
+	return s.Client.Inspector.Inspect(ctx, s.Names, s.Spec.Stored)
 }
 
 func (s single) look(ctx context.Context) (inspect.Inspection, error) {
-	return s.Client.Inspector.Look(ctx, s.Names, s.spec.Stored)
+	return s.Client.Inspector.Look(ctx, s.Names, s.Spec.Stored)
 }
 
 func (s single) forceUnlock(ctx context.Context, forceOne forceUnlocker) (bool, error) {
-	return forceOne(ctx, &s.Lock)
+	return forceOne(ctx, &s.Lock.Lock)
 }
 
 func (s single) fault() error                            { return s.Names.Invalid }
-func (s single) order() (key string, kind keyspace.Kind) { return s.Names.Key, s.spec.Kind }
-func (s single) locks() []*ownership.Lock                { return []*ownership.Lock{&s.Lock} }
-func (s single) isShared() bool                          { return s.spec.IsShared() }
+func (s single) order() (key string, kind keyspace.Kind) { return s.Names.Key, s.Spec.Kind }
+func (s single) locks() []*ownership.Lock                { return []*ownership.Lock{&s.Lock.Lock} }
+func (s single) isShared() bool                          { return s.Spec.IsShared() }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
@@ -11,7 +12,7 @@ import (
 // and of their guests share it.
 type keptReference struct {
 	w       *world
-	lock    *acquirable
+	lock    *acquire.Lock
 	promise []keptPromise
 }
 

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
@@ -41,7 +42,7 @@ type modelFairWaiter struct {
 var stale = script.Millis(DefaultStaleWaiterTimeout)
 
 func newFairModel(w *world) model {
-	m := &fairModel{lockModel: newLockModel(w, func(c *Client) *acquireSpec { return fairSpec(c.engine(), false) }), waiters: map[*party]*modelFairWaiter{}, waits: map[*javaThread]bool{}}
+	m := &fairModel{lockModel: newLockModel(w, func(c *Client) *acquire.Spec { return fairSpec(c.engine(), false) }), waiters: map[*party]*modelFairWaiter{}, waits: map[*javaThread]bool{}}
 	for _, p := range m.parties {
 		p.onGrant = func(any) { m.granted(p) }
 		p.onRefusal = func(reply any) { m.refused(p, reply) }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
@@ -20,9 +21,9 @@ var foreigners = map[string]func(c *Client) []func(){
 	"counter": func(c *Client) []func() {
 		return append(append(semaphoreOperations(c), permitOperations(c)...), latchOperations(c)...)
 	},
-	"string": func(c *Client) []func() { return lockOperations(newAcquirable(c.engine(), mutexSpec, modelName)) },
+	"string": func(c *Client) []func() { return lockOperations(acquire.NewLock(c.engine(), mutexSpec, modelName)) },
 	"hash": func(c *Client) []func() {
-		return slices.Concat(lockOperations(newAcquirable(c.engine(), lockSpec, modelName)),
+		return slices.Concat(lockOperations(acquire.NewLock(c.engine(), lockSpec, modelName)),
 			lockOperations(&c.NewFairLock(modelName).inside))
 	},
 	"barrier": func(c *Client) []func() { return barrierOperations(&c.NewBarrier(modelName, 2).inside) },
@@ -83,25 +84,25 @@ func (w *world) describe(words []string) string {
 	return w.names[words[1]] + " " + strings.Join(words[3:], " ")
 }
 
-func lockOperations(p *acquirable) []func() {
-	send := func(build func(a *acquisition) script.Call) func() {
+func lockOperations(p *acquire.Lock) []func() {
+	send := func(build func(a *acquire.Acquisition) script.Call) func() {
 		return func() {
-			c := build(&acquisition{Request: request.Request{Lease: 5 * time.Second}, lock: p, ownership: p.Client.Registry.Fresh(&p.Lock)})
+			c := build(&acquire.Acquisition{Request: request.Request{Lease: 5 * time.Second}, Lock: p, Ownership: p.Client.Registry.Fresh(&p.Lock)})
 			c.Cmd.Send(context.Background(), p.Client.Rueidis, c.Keys, c.Args)
 		}
 	}
 	operations := []func(){
-		send(func(a *acquisition) script.Call { return p.spec.attempts.acquireCall(a, 1, 0) }),
-		send(func(a *acquisition) script.Call { return p.spec.attempts.acquireCall(a, 1, 1) }),
-		send(func(a *acquisition) script.Call {
-			return p.spec.Protocol.ReleaseCall(a.ownership, ownership.Release{}, nil)
+		send(func(a *acquire.Acquisition) script.Call { return p.Spec.Attempts.AcquireCall(a, 1, 0) }),
+		send(func(a *acquire.Acquisition) script.Call { return p.Spec.Attempts.AcquireCall(a, 1, 1) }),
+		send(func(a *acquire.Acquisition) script.Call {
+			return p.Spec.Protocol.ReleaseCall(a.Ownership, ownership.Release{}, nil)
 		}),
-		send(func(a *acquisition) script.Call { return p.spec.Protocol.RenewalCall(a.ownership, a.Lease) }),
+		send(func(a *acquire.Acquisition) script.Call { return p.Spec.Protocol.RenewalCall(a.Ownership, a.Lease) }),
 	}
 	if p.CheckAtLeast() == nil {
 		operations = append(operations,
-			send(func(a *acquisition) script.Call {
-				return p.spec.Protocol.ReleaseCall(a.ownership, ownership.Release{Keep: time.Second}, nil)
+			send(func(a *acquire.Acquisition) script.Call {
+				return p.Spec.Protocol.ReleaseCall(a.Ownership, ownership.Release{Keep: time.Second}, nil)
 			}))
 	}
 	return operations

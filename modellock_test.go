@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
@@ -21,8 +22,8 @@ func init() {
 // that grow.
 type lockModel struct {
 	w       *world
-	kind    *acquireSpec
-	lock    *acquirable // of the first client
+	kind    *acquire.Spec
+	lock    *acquire.Lock // of the first client
 	parties []*party
 	java    []*javaThread
 	queue   *queueReference
@@ -35,11 +36,11 @@ type lockModel struct {
 	looks     string // the form of the key
 }
 
-func always(kind *acquireSpec) func(*Client) *acquireSpec {
-	return func(*Client) *acquireSpec { return kind }
+func always(kind *acquire.Spec) func(*Client) *acquire.Spec {
+	return func(*Client) *acquire.Spec { return kind }
 }
 
-func newLockModel(w *world, kindOf func(*Client) *acquireSpec) *lockModel {
+func newLockModel(w *world, kindOf func(*Client) *acquire.Spec) *lockModel {
 	kind := kindOf(w.clients[0])
 	if kind.Passes {
 		w.withPoller()
@@ -49,7 +50,7 @@ func newLockModel(w *world, kindOf func(*Client) *acquireSpec) *lockModel {
 		m.looks = "string"
 	}
 	for i, c := range w.clients {
-		lock := newAcquirable(c.engine(), kindOf(c), modelName)
+		lock := acquire.NewLock(c.engine(), kindOf(c), modelName)
 		if i == 0 {
 			m.lock = lock
 		}
@@ -89,7 +90,7 @@ func (m *lockModel) add(p *party) {
 
 // addGuest lets a client join the holds of a party of another client.
 func (m *lockModel) addGuest(c *Client, host *party) {
-	lock := newAcquirable(c.engine(), m.kind, modelName)
+	lock := acquire.NewLock(c.engine(), m.kind, modelName)
 	guest := &party{w: m.w, name: host.name + "*", lock: lock}
 	guest.newOwnership = func() *ownership.Ownership {
 		number := c.engine().Number()
@@ -203,7 +204,7 @@ func (m *lockModel) force(dice) {
 }
 
 // force ends all holds, and reports whether there were any.
-func (w *world) force(p *acquirable) bool {
+func (w *world) force(p *acquire.Lock) bool {
 	words := w.record(func() { _, _ = (*Client)(p.Client.Handle).ForceUnlock(context.Background(), modelName) })
 	if words != nil {
 		w.send(&message{what: "force", words: words, light: true, answered: func(any) {}}, 0)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
@@ -17,7 +18,7 @@ import (
 type party struct {
 	w            *world
 	name         string
-	lock         *acquirable
+	lock         *acquire.Lock
 	newOwnership func() *ownership.Ownership // makes a new one
 	writer       *party                      // under whose hold it reads, if it does
 
@@ -27,7 +28,7 @@ type party struct {
 	lease       modelLease
 	waits       bool
 	round       int // attempts of the acquisition
-	acquisition *acquisition
+	acquisition *acquire.Acquisition
 	inQueue     *fairWaiter            // its place in the queue of a fair lock or semaphore, or nil
 	grips       []modelLease           // of the holds that are not released
 	sent        int64                  // ms: before the command that set the lease was sent
@@ -78,7 +79,7 @@ func (p *party) holds() bool { return p.left() > 0 && !p.excused }
 func (p *party) want(lease modelLease, waits bool, fate int) {
 	p.t, p.phase, p.lease, p.waits, p.round = p.newOwnership(), ownership.Acquiring, lease, waits, 0
 	p.made = p.w.ms()
-	p.acquisition = &acquisition{lock: p.lock, ownership: p.t, others: p.others, isWaiting: waits, since: p.t.Lock.Client.Clock()}
+	p.acquisition = &acquire.Acquisition{Lock: p.lock, Ownership: p.t, Others: p.others, IsWaiting: waits, Since: p.t.Lock.Client.Clock()}
 	p.inQueue = nil
 	if waits {
 		p.enterQueue()
@@ -91,7 +92,7 @@ func (p *party) want(lease modelLease, waits bool, fate int) {
 func (p *party) sendAttempt(fate int) {
 	p.t.NoteCount(1, false)
 	p.acquisition.Lease = fromMS(p.lease.ms)
-	c := p.acquisition.protocol().acquireCall(p.acquisition, 1, p.round)
+	c := p.acquisition.Protocol().AcquireCall(p.acquisition, 1, p.round)
 	t, bare := p.t, c.Cmd.Text == ""
 	p.round++
 	if p.onAttempt != nil {
@@ -147,7 +148,7 @@ func (p *party) refused(reply any) {
 	if p.onRefusal != nil {
 		p.onRefusal(reply)
 	}
-	if _, is := reply.([]any); is && p.inQueue != nil || p.waits && p.lock.spec.Side == keyspace.KindWrite {
+	if _, is := reply.([]any); is && p.inQueue != nil || p.waits && p.lock.Spec.Side == keyspace.KindWrite {
 		p.t.Doubt.Queued = true
 	}
 	if !p.waits {
@@ -167,7 +168,7 @@ func (p *party) GiveUp() {
 // enterQueue gives a party that waits for a fair lock or semaphore its place in the queue.
 func (p *party) enterQueue() {
 	w := &fairWaiter{ownership: p.t, grantable: p.t.Lock.Client != p.w.clients[1].engine()}
-	switch fair := p.lock.spec.attempts.(type) {
+	switch fair := p.lock.Spec.Attempts.(type) {
 	case fairProtocol:
 		w.list = fair.waiters
 	case permitAttempts:
@@ -175,7 +176,7 @@ func (p *party) enterQueue() {
 	default:
 		return
 	}
-	p.acquisition.queued, p.inQueue = w.list.queue.attemptsOf(w), w
+	p.acquisition.Queued, p.inQueue = w.list.queue.attemptsOf(w), w
 	p.t.OwnEntry(p.t.Lock.Client.Clock()).Lease = min(fromMS(p.lease.ms), DefaultStaleWaiterTimeout)
 }
 
@@ -183,7 +184,7 @@ func (p *party) enterQueue() {
 func (p *party) enter(lease modelLease, fate int) {
 	t, count := p.t, len(p.grips)+1
 	t.NoteCount(count, false)
-	c := p.lock.spec.attempts.acquireCall(&acquisition{Request: request.Request{Lease: fromMS(lease.ms)}, lock: p.lock, ownership: p.t}, count, 0)
+	c := p.lock.Spec.Attempts.AcquireCall(&acquire.Acquisition{Request: request.Request{Lease: fromMS(lease.ms)}, Lock: p.lock, Ownership: p.t}, count, 0)
 	m := &message{what: fmt.Sprintf("%s enters for the time number %d for %v", p.name, count, lease), words: p.w.words(c)}
 	m.silent = func() { p.owing, t.Doubt.Sent = true, &undo.SentInDoubt{Acquisition: true} }
 	m.answered = func(reply any) {
@@ -235,7 +236,7 @@ func (p *party) over() {
 	p.t = nil
 }
 
-// UndoLater schedules the undo of what may be left of the ownership, and of those that were acquired with it. The first
+// undoLater schedules the undo of what may be left of the ownership, and of those that were acquired with it. The first
 // of several in a queue leaves the queue for all.
 func (p *party) undoLater() {
 	p.toUndo = append(p.toUndo, p.t)
@@ -411,9 +412,9 @@ func (p *party) act(d dice) {
 		p.settle(false, fate)
 	case p.owing && d[1]%2 == 0:
 		p.settle(p.holds(), fate)
-	case p.queue != nil && p.lock.spec.Passes && len(p.grips) == 1 && !p.t.IsGuest && !p.t.Doubt.Acquisition() && d[1]%5 == 4:
+	case p.queue != nil && p.lock.Spec.Passes && len(p.grips) == 1 && !p.t.IsGuest && !p.t.Doubt.Acquisition() && d[1]%5 == 4:
 		p.releaseFor(fate)
-	case p.lock.spec.Reentrant && len(p.grips) < 4 && d[1]%5 < 2:
+	case p.lock.Spec.Reentrant && len(p.grips) < 4 && d[1]%5 < 2:
 		p.enter(modelLeases[d[2]%len(modelLeases)], fate)
 	default:
 		p.release(d[2], fate)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
@@ -49,10 +50,10 @@ func newPermitModel(w *world) *permitModel {
 }
 
 // newOwnerships returns the ownerships of permits that are acquired together. Their IDs are the same in every run.
-func (m *permitModel) newOwnerships(s *acquirable, size int) (first *ownership.Ownership, others []*ownership.Ownership) {
+func (m *permitModel) newOwnerships(s *acquire.Lock, size int) (first *ownership.Ownership, others []*ownership.Ownership) {
 	m.ids++
 	ids := identity.GroupOf(fmt.Sprintf("%024x%04x0000", m.ids, size))
-	return permitsOfIDs(&acquisition{lock: s}, ids)
+	return permitsOfIDs(&acquire.Acquisition{Lock: s}, ids)
 }
 
 func (m *permitModel) actions() []modelAction {

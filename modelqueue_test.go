@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
@@ -16,7 +17,7 @@ import (
 // queueReference is what the queue of a lock must do, with the messages that report grants.
 type queueReference struct {
 	w        *world
-	lock     *acquirable
+	lock     *acquire.Lock
 	before   []string       // the entries before a command
 	inFlight []modelMessage // the messages that have not arrived yet
 }
@@ -80,7 +81,7 @@ func (*queueReference) waits(entries []string, owner string) bool {
 func (r *queueReference) owner() string {
 	e := r.w.state(r.lock.Names.Key)[0]
 	switch {
-	case r.lock.spec.Side != "":
+	case r.lock.Spec.Side != "":
 		for _, field := range e.list {
 			if owner, writes := strings.CutSuffix(field, ":write"); writes {
 				return owner
@@ -95,7 +96,7 @@ func (r *queueReference) owner() string {
 // mayStayFree reports whether the lock may stay free although the queue is not empty: it is the turn of readers, or
 // they hold the lock, or no writer counts as alive.
 func (r *queueReference) mayStayFree() bool {
-	if r.lock.spec.Side == "" {
+	if r.lock.Spec.Side == "" {
 		return false
 	}
 	keys := rwKeys(r.lock.Names.Key)
@@ -147,7 +148,7 @@ func (r *queueReference) giveBack(owner string, fate int) {
 	name := identity.Of(owner)
 	for _, c := range r.w.clients {
 		if c.engine().ID == name.ClientID() {
-			o := c.engine().Registry.Build(&newAcquirable(c.engine(), r.lock.spec, modelName).Lock, name, 0, false)
+			o := c.engine().Registry.Build(&acquire.NewLock(c.engine(), r.lock.Spec, modelName).Lock, name, 0, false)
 			m := &message{what: owner + " is not wanted", words: r.w.words(o.Protocol().ReleaseCall(o, ownership.Release{}, nil)), light: true}
 			m.answered, m.silent = func(any) {}, func() {}
 			r.watch(m, "")
@@ -172,7 +173,7 @@ func (p *party) receiveGrant(m modelMessage) {
 func (p *party) releaseFor(fate int) {
 	t, next := p.t, p.newOwnership()
 	p.grips, p.phase, t.Holds.Count = nil, ownership.Releasing, 0
-	wanted := &acquisition{Request: request.Request{Lease: fromMS(p.lease.ms)}, lock: p.lock, ownership: next, isWaiting: true}
+	wanted := &acquire.Acquisition{Request: request.Request{Lease: fromMS(p.lease.ms)}, Lock: p.lock, Ownership: next, IsWaiting: true}
 	next.MakeEntry(wanted.Lease, next.Lock.Client.Clock())
 	next.Entry.MayBeQueued, next.Doubt.Queued = true, true
 	t.Local.Next = next

@@ -5,6 +5,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 )
@@ -14,7 +15,7 @@ func init() { models["rwlock"] = newRWModel }
 // rwModel is the read/write lock: many may read, or one may write and also read.
 type rwModel struct {
 	w       *world
-	lock    *acquirable
+	lock    *acquire.Lock
 	parties []*party
 	java    []*javaThread
 	writes  map[*javaThread]bool // those that write
@@ -106,7 +107,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 	}
 	certain, lease := writer.holds(), modelLease{30000, true}
 	words := m.w.record(func() {
-		_, _ = sendDowngrade(&acquisition{Request: request.Request{Lease: fromMS(lease.ms)}, lock: reader.lock, ownership: reader.t})
+		_, _ = sendDowngrade(&acquire.Acquisition{Request: request.Request{Lease: fromMS(lease.ms)}, Lock: reader.lock, Ownership: reader.t})
 	})
 	writer.grips, writer.phase = nil, ownership.Releasing
 	msg := &message{what: writer.name + " downgrades", words: words, light: true}
@@ -223,7 +224,7 @@ func (m *rwModel) check() {
 	for _, p := range m.parties {
 		p.end()
 		if p.holds() {
-			h := rwHolder{name: p.name, owner: p.t.Wire, writes: p.lock.spec.Side == keyspace.KindWrite}
+			h := rwHolder{name: p.name, owner: p.t.Wire, writes: p.lock.Spec.Side == keyspace.KindWrite}
 			all = append(all, h)
 			m.checkHold(p, h)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
@@ -63,7 +64,7 @@ var _ Locker = (*MultiLock)(nil)
 // context error. If ctx had ended before the call, nothing was sent, and the error matches only
 // that of ctx.
 func (l *MultiLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return asHold(l.inside().acquire(ctx, "lock", true, settingsOf(options)))
+	return asHold(l.inside().Acquire(ctx, "lock", true, settingsOf(options)))
 }
 
 // TryLock makes one attempt to acquire each member, one after the other in their order, and does not
@@ -76,7 +77,7 @@ func (l *MultiLock) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 // reached: an attempt that meets a server in trouble is repeated until it is answered, ctx ends, or
 // Options.RetryBudget of that client is spent. All other errors are as for Lock.
 func (l *MultiLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return asHold(l.inside().acquire(ctx, "try lock", false, settingsOf(options)))
+	return asHold(l.inside().Acquire(ctx, "try lock", false, settingsOf(options)))
 }
 
 // groupLock is what a MultiLock and a RedLock have in common.
@@ -111,7 +112,7 @@ func (l *groupLock) Name() string { return l.inside().Name() }
 // its release was not confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable:
 // do not repeat the work.
 func (l *groupLock) Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error {
-	return do(ctx, l.inside(), fn, settingsOf(options))
+	return acquire.Do(ctx, l.inside(), fn, settingsOf(options))
 }
 
 // HoldFrom returns the hold of this lock that ctx carries, as [Lock.HoldFrom] does: that of all

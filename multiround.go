@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -82,7 +83,7 @@ func (l *multiLock) acquireInOrder(
 		if r.Waits {
 			holds[i], err = l.await(ctx, m, settings)
 		} else {
-			holds[i], err = m.acquire(ctx, "try lock", false, settings)
+			holds[i], err = m.Acquire(ctx, "try lock", false, settings)
 		}
 		if err != nil {
 			var before error
@@ -98,10 +99,10 @@ func (l *multiLock) acquireInOrder(
 // await waits for one member.
 func (l *multiLock) await(ctx context.Context, member member, settings []request.Setting) (*hold.Handle, error) {
 	if !l.unordered() {
-		return member.acquire(ctx, "lock", true, settings)
+		return member.Acquire(ctx, "lock", true, settings)
 	}
 	wait := request.Setting{Kind: request.Wait, D: deadlockPatience/2 + rand.N(deadlockPatience)}
-	h, err := member.acquire(ctx, "lock", true, append(slices.Clone(settings), wait))
+	h, err := member.Acquire(ctx, "lock", true, append(slices.Clone(settings), wait))
 	if err != nil && ctx.Err() == nil && fault.IsWaitOver(err) { // if the caller's wait is over, rounds reports it
 		return nil, newDeadlockError(member, err)
 	}
@@ -136,7 +137,7 @@ func (l *multiLock) combine(ctx context.Context, r *request.Request, holds []*ho
 	}
 	if err != nil {
 		if lost := c.Err(); lost != nil {
-			err = notEntered(lost)
+			err = acquire.NotEntered(lost)
 		}
 		c.abandon(ctx)
 		return nil, err

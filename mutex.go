@@ -2,6 +2,8 @@ package latchkey
 
 import (
 	"context"
+
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 )
 
 // Mutex is the plain lock of the Redis documentation: SET name token NX PX, and a
@@ -52,7 +54,7 @@ func (c *Client) NewMutex(name string) *Mutex {
 // the error also matches that of ctx. The end of Wait matches no context error. If ctx had ended
 // before the call, nothing was sent, and the error matches only that of ctx.
 func (m *Mutex) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return asHold(m.inside.acquire(ctx, "lock", true, usualSettings(options)))
+	return asHold(m.inside.Acquire(ctx, "lock", true, usualSettings(options)))
 }
 
 // TryLock makes one attempt to acquire the mutex and does not wait for its holder. The options
@@ -64,7 +66,7 @@ func (m *Mutex) Lock(ctx context.Context, options ...LockOption) (*Hold, error) 
 // repeated until it is answered, ctx ends, or Options.RetryBudget is spent. The other errors and
 // the state left behind are as for Lock.
 func (m *Mutex) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return asHold(m.inside.acquire(ctx, "try lock", false, usualSettings(options)))
+	return asHold(m.inside.Acquire(ctx, "try lock", false, usualSettings(options)))
 }
 
 // Do acquires the mutex as Lock does, with the same options and the same waiting, calls fn,
@@ -83,7 +85,7 @@ func (m *Mutex) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, e
 // its release was not confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable:
 // do not repeat the work.
 func (m *Mutex) Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error {
-	return do(ctx, m.self(), fn, settingsOf(options))
+	return acquire.Do(ctx, m.self(), fn, settingsOf(options))
 }
 
 // ForceUnlock deletes the token of the mutex, also one of another library, gives the mutex to the

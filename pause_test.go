@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 )
 
@@ -19,7 +20,7 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 		&semAcquisition{semaphore: s, objectWait: objectWait{&s.synchronizer}, line: &semLine{}},
 		&awaiter{latch: l, objectWait: objectWait{&l.synchronizer}},
 	}
-	for _, p := range []*acquirable{
+	for _, p := range []*acquire.Lock{
 		&c.NewMutex("mutex").inside, &c.NewLock("lock").inside, &c.NewFencedLock("fenced").inside,
 		&rw.Writer().inside, &rw.Reader().inside, c.NewPermitSemaphore("permits").inside.permits,
 	} {
@@ -48,15 +49,15 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 	}
 }
 
-func acquisitionOf(p *acquirable) *acquisition { return p.newAcquisition("lock", true, nil) }
+func acquisitionOf(p *acquire.Lock) *acquire.Acquisition { return p.NewAcquisition("lock", true, nil) }
 
 // inQueue returns an acquisition with that ticket in the queue of a fair lock.
 func inQueue(c *Client, ticket uint64) line.Attempter {
 	a := acquisitionOf(&c.NewFairLock("fair").inside)
-	a.start()
-	a.ownership.OwnEntry(a.since)
-	list := a.lock.spec.attempts.(fairProtocol).waiters
-	w := &fairWaiter{list: list, ownership: a.ownership, queue: c.engine().Lines.Use(line.Key{Key: "fair"})}
+	a.Start()
+	a.Ownership.OwnEntry(a.Since)
+	list := a.Lock.Spec.Attempts.(fairProtocol).waiters
+	w := &fairWaiter{list: list, ownership: a.Ownership, queue: c.engine().Lines.Use(line.Key{Key: "fair"})}
 	list.setPlace(w, ticket, false)
 	return fairAttempter{a, list, w}
 }

@@ -5,28 +5,29 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
 // freshPermits makes the ownerships of permits that are requested together. The first one requests all of them.
-func freshPermits(a *acquisition) (first *ownership.Ownership, others []*ownership.Ownership) {
-	c, n := a.lock.Client, max(a.Together, 1)
+func freshPermits(a *acquire.Acquisition) (first *ownership.Ownership, others []*ownership.Ownership) {
+	c, n := a.Lock.Client, max(a.Together, 1)
 	ids := identity.NewPermitIDs(c.ID, c.Number(), n)
-	for permitsInUse(c.Registry, a.lock.Names.Key, ids[0]) { // since before the numbers wrapped around
+	for permitsInUse(c.Registry, a.Lock.Names.Key, ids[0]) { // since before the numbers wrapped around
 		ids = identity.NewPermitIDs(c.ID, c.Number(), n)
 	}
 	return permitsOfIDs(a, ids)
 }
 
 // permitsOfIDs makes the ownerships of permits with those ids.
-func permitsOfIDs(a *acquisition, ids []string) (first *ownership.Ownership, others []*ownership.Ownership) {
-	c := a.lock.Client
+func permitsOfIDs(a *acquire.Acquisition, ids []string) (first *ownership.Ownership, others []*ownership.Ownership) {
+	c := a.Lock.Client
 	all := make([]*ownership.Ownership, len(ids))
 	for i, id := range ids {
-		o := c.Registry.Build(&a.lock.Lock, identity.OfText(id), c.Number(), false)
+		o := c.Registry.Build(&a.Lock.Lock, identity.OfText(id), c.Number(), false)
 		all[i] = o
 		o.Special = permitProtocol{leader: ids[0], permanent: a.Permanent}
-		c.Registry.Replace(permitName(a.lock.Names.Key, id), o)
+		c.Registry.Replace(permitName(a.Lock.Names.Key, id), o)
 	}
 	return all[0], all[1:]
 }

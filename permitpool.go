@@ -7,6 +7,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
@@ -18,7 +19,7 @@ import (
 type permitPool struct {
 	permitCount
 
-	permits *acquirable
+	permits *acquire.Lock
 }
 
 // newPermitPool returns a semaphore whose clients wait in the queue on the server.
@@ -33,10 +34,10 @@ func newFairPermitPool(c *ownership.Engine, name string) permitPool {
 	return s
 }
 
-func permitPoolOf(c *ownership.Engine, name string, permits *acquireSpec) permitPool {
+func permitPoolOf(c *ownership.Engine, name string, permits *acquire.Spec) permitPool {
 	o := newSynchronizer(c, keyspace.KindSemaphore, name, semaphoreChannel)
 	count := permitCount{synchronizer: o, secondKey: keyspace.PermitIDsKey(o.names.Key), numeral: "permit semaphore", script: permitsChange}
-	return permitPool{count, acquirableOf(c, permits, o.names)}
+	return permitPool{count, acquire.LockOf(c, permits, o.names)}
 }
 
 // maxPermits is how many permits one call may acquire.
@@ -47,13 +48,13 @@ func (s *permitPool) acquire(ctx context.Context, verb string, waits bool, n int
 	if n < 1 || n > maxPermits {
 		return nil, fault.Op(verb, s.names.Name, fault.Invalid("%d permits at once, want at least 1 and at most %d", n, maxPermits))
 	}
-	a := s.permits.newAcquisition(verb, waits, append(settings, request.Setting{Kind: request.Together, N: n}))
-	h, err := a.run(ctx)
+	a := s.permits.NewAcquisition(verb, waits, append(settings, request.Setting{Kind: request.Together, N: n}))
+	h, err := a.Run(ctx)
 	if err != nil {
 		return nil, err
 	}
 	permits := []*hold.Handle{h}
-	for _, o := range a.others {
+	for _, o := range a.Others {
 		permits = append(permits, hold.New(o.First()))
 	}
 	return permits, nil

@@ -6,6 +6,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -32,8 +33,8 @@ type permitAttempts struct {
 	waiter *fairWaiter // of an acquisition that waits in the queue, or nil
 }
 
-func (p permitAttempts) acquireCall(a *acquisition, _, _ int) script.Call {
-	o, awaits := a.ownership, ""
+func (p permitAttempts) AcquireCall(a *acquire.Acquisition, _, _ int) script.Call {
+	o, awaits := a.Ownership, ""
 	stale, ticket, grant := p.waiter.args()
 	if p.waiter != nil {
 		o.MarkQueued()
@@ -54,16 +55,16 @@ const (
 )
 
 // permitLeaseText returns the lease as an argument for scripts, "" if it does not end.
-func permitLeaseText(a *acquisition) string {
+func permitLeaseText(a *acquire.Acquisition) string {
 	if a.Permanent {
 		return ""
 	}
-	return a.lock.Client.LeaseText(a.Lease)
+	return a.Lock.Client.LeaseText(a.Lease)
 }
 
-// readRefusal reads the place in the queue that the script gave to a waiting ownership.
-func (p permitAttempts) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
-	left, place, err := readPermitRefusal(ans, a.permits())
+// ReadRefusal reads the place in the queue that the script gave to a waiting ownership.
+func (p permitAttempts) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (time.Duration, error) {
+	left, place, err := readPermitRefusal(ans, a.Permits())
 	if p.waiter == nil || place == nil {
 		return left, err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/core"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
@@ -23,8 +24,8 @@ import (
 type permitQueues struct {
 	waiters  *fairWaitList
 	lines    *line.FIFOs // for a semaphore that is not fair
-	fair     *acquireSpec
-	inLine   *acquireSpec
+	fair     *acquire.Spec
+	inLine   *acquire.Spec
 	channels map[string]*permitChannel // by the key of the semaphore; fairWaitList.mu guards it
 }
 
@@ -42,15 +43,15 @@ func newPermitQueues(c *ownership.Engine) (q *permitQueues, atClose func()) {
 		InUse: permitsInUse, Channel: semaphoreChannel}
 	inLine := fair
 	inLine.Kind = keyspace.KindPermit
-	q.fair = &acquireSpec{Spec: &fair, attempts: permitAttempts{}, resolve: noOwner, fresh: freshPermits, wait: q.waiters.wait}
-	q.inLine = &acquireSpec{Spec: &inLine, attempts: permitAttempts{}, resolve: noOwner, fresh: freshPermits, wait: q.waitInLine}
+	q.fair = &acquire.Spec{Spec: &fair, Attempts: permitAttempts{}, Resolve: acquire.NoOwner, Fresh: freshPermits, Wait: q.waiters.wait}
+	q.inLine = &acquire.Spec{Spec: &inLine, Attempts: permitAttempts{}, Resolve: acquire.NoOwner, Fresh: freshPermits, Wait: q.waitInLine}
 	return q, q.waiters.close
 }
 
 // waitInLine waits in line, and then in the queue on the server. Calls that also wait for somebody to set the permits
 // have a line of their own.
-func (q *permitQueues) waitInLine(ctx context.Context, a *acquisition) error {
-	key := a.lock.Names.Key
+func (q *permitQueues) waitInLine(ctx context.Context, a *acquire.Acquisition) error {
+	key := a.Lock.Names.Key
 	if a.AwaitSet {
 		key += " to be set"
 	}
@@ -58,7 +59,7 @@ func (q *permitQueues) waitInLine(ctx context.Context, a *acquisition) error {
 	defer q.lines.Done(key)
 	var mark line.Mark
 	defer mark.End()
-	if err := l.Enter(ctx, func() { a.wasInLine = true; mark.BeginFor(a.lock.Client.Waiting.Counts, a) }); err != nil {
+	if err := l.Enter(ctx, func() { a.WasInLine = true; mark.BeginFor(a.Lock.Client.Waiting.Counts, a) }); err != nil {
 		return l.WaitError(err)
 	}
 	return q.waiters.waitFor(ctx, a, l, &mark)
@@ -70,7 +71,7 @@ func (*permitQueues) keys(p *ownership.Lock) []string     { return p.Names.FairP
 func (*permitQueues) channel(p *ownership.Lock) string    { return p.Names.Channel }
 func (*permitQueues) entry(o *ownership.Ownership) string { return permitEntry(o) }
 
-func (*permitQueues) attemptsOf(w *fairWaiter) attemptProtocol { return permitAttempts{w} }
+func (*permitQueues) attemptsOf(w *fairWaiter) acquire.Attempts { return permitAttempts{w} }
 
 // listen implements [fairQueue]. All waiters of a client share one channel. A message on it makes
 // the first of them try again; the others receive grants.

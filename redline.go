@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
@@ -89,7 +90,7 @@ func (l *redLock) waitInFront(
 // waitError is the error of a wait in line that ended with err.
 func (l *redLock) waitError(line *line.FIFO, err error) error {
 	p := l.locks()[0]
-	return withOwnHold(p.Client, p.Names.Key, line.WaitError(err))
+	return acquire.WithOwnHold(p.Client, p.Names.Key, line.WaitError(err))
 }
 
 // mayReenter reports whether an acquisition may re-enter a member, by a hold on its context or by an owner.

@@ -81,7 +81,7 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 // matches no context error. If ctx had ended before the call, nothing was sent, and the error matches only that
 // of ctx.
 func (l *RedLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return asHold(l.inside().acquire(ctx, "lock", true, settingsOf(options)))
+	return asHold(l.inside().Acquire(ctx, "lock", true, settingsOf(options)))
 }
 
 // TryLock makes one attempt: it tries all members at once, each for RedLockOptions.MemberTimeout, and does not
@@ -92,5 +92,5 @@ func (l *RedLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error
 // may have got one, and none a majority. ErrUnavailable means that too many servers could not
 // be reached or did not answer. All other errors are as for Lock.
 func (l *RedLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return asHold(l.inside().acquire(ctx, "try lock", false, settingsOf(options)))
+	return asHold(l.inside().Acquire(ctx, "try lock", false, settingsOf(options)))
 }

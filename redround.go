@@ -142,7 +142,7 @@ func (l *redLock) try(ctx context.Context, timeout time.Duration, settings []req
 	}
 	ctx, cancel := fault.WithWait(context.WithoutCancel(ctx), timeout)
 	calls := callMembers(indexes, func(i int) (*hold.Handle, error) {
-		return l.members[i].acquire(ctx, "try lock", false, settings)
+		return l.members[i].Acquire(ctx, "try lock", false, settings)
 	})
 	return &tries{memberCalls: calls, members: l.members, timeout: timeout, cancel: cancel}
 }

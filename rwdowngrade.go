@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
@@ -40,7 +41,7 @@ func downgrade(ctx context.Context, h *hold.Handle) (*hold.Handle, error) {
 
 func downgradeHold(ctx context.Context, s *ownership.Hold) (*hold.Handle, error) {
 	o := s.Ownership
-	lock := newAcquirable(o.Lock.Client, readSpec, o.Lock.Name())
+	lock := acquire.NewLock(o.Lock.Client, readSpec, o.Lock.Name())
 	n, began := o.Nest(&lock.Lock, nil), o.Lock.Client.Clock()
 	defer n.ForgetUnused()
 	for _, each := range []*ownership.Ownership{o, n} {
@@ -63,18 +64,18 @@ func downgradeHold(ctx context.Context, s *ownership.Hold) (*hold.Handle, error)
 		return nil, err
 	}
 	r.Parent = o.Lock.Client.Reporter.Parent(ctx)
-	a := &acquisition{Request: r, lock: lock, ownership: n, began: began}
+	a := &acquire.Acquisition{Request: r, Lock: lock, Ownership: n, Began: began}
 	ans, err := sendDowngrade(a)
 	return downgradeAnswered(s, a, ans, err)
 }
 
 // downgradeAnswered ends the write hold s, and makes the hold of a if the server has granted it. sendMu of both
 // ownerships is held.
-func downgradeAnswered(s *ownership.Hold, a *acquisition, ans transport.Answer, err error) (*hold.Handle, error) {
+func downgradeAnswered(s *ownership.Hold, a *acquire.Acquisition, ans transport.Answer, err error) (*hold.Handle, error) {
 	o := s.Ownership
 	switch {
 	case err != nil:
-		a.ownership.NoteDoubt(ans)
+		a.Ownership.NoteDoubt(ans)
 		_, err = abandonEntry(a, err)
 		return nil, errors.Join(err, o.ReleaseFailed(ans, err))
 	case ans.Null:
@@ -87,7 +88,7 @@ func downgradeAnswered(s *ownership.Hold, a *acquisition, ans transport.Answer, 
 	_, _ = s.ReportRelease()
 	o.Lock.Client.Record.TellChanges() // the owner continues without the note of the write hold
 	if err == nil {
-		a.observeEnd(false, nil)
+		a.ObserveEnd(false, nil)
 	}
 	return read, err
 }
@@ -108,8 +109,8 @@ const downgradedBefore = -2
 
 // sendDowngrade requests one more read hold in place of the write hold. It does not stop when the caller's
 // context ends: the write hold is given up.
-func sendDowngrade(a *acquisition) (transport.Answer, error) {
-	o, p := a.ownership, a.lock
+func sendDowngrade(a *acquire.Acquisition) (transport.Answer, error) {
+	o, p := a.Ownership, a.Lock
 	count := o.Count() + 1
 	o.NoteCount(count, false)
 	ans, err := o.Lock.Client.Sender.Call(o.Lock.Client.Sender.Detached(context.Background()), nil, script.RWDowngrade.Confirmed(o.Lock.Client.Replication),
@@ -125,12 +126,12 @@ func sendDowngrade(a *acquisition) (transport.Answer, error) {
 }
 
 // arrive makes the hold of a read that the server has granted: the first of its ownership, or one more.
-func arrive(a *acquisition, ans transport.Answer) (*hold.Handle, error) {
-	o := a.ownership
+func arrive(a *acquire.Acquisition, ans transport.Answer) (*hold.Handle, error) {
+	o := a.Ownership
 	if o.CurrentPhase() == ownership.Acquiring {
-		return a.conclude(a.accept(ans))
+		return a.Conclude(a.Accept(ans))
 	}
-	s, cause := o.AddHold(&a.Request, a.under, ans)
+	s, cause := o.AddHold(&a.Request, a.Under, ans)
 	if cause != nil {
 		return abandonEntry(a, cause)
 	}
@@ -138,10 +139,10 @@ func arrive(a *acquisition, ans transport.Answer) (*hold.Handle, error) {
 }
 
 // abandonEntry gives up a read that was requested: the server's count is reset.
-func abandonEntry(a *acquisition, cause error) (*hold.Handle, error) {
-	o := a.ownership
+func abandonEntry(a *acquire.Acquisition, cause error) (*hold.Handle, error) {
+	o := a.Ownership
 	if o.CurrentPhase() == ownership.Acquiring {
-		return a.conclude(cause)
+		return a.Conclude(cause)
 	}
 	o.UndoLater(0, a.Lease)
 	return nil, cause

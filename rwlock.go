@@ -121,7 +121,7 @@ type ReadLock struct{ *baseLock }
 // the error also matches that of ctx. The end of Wait matches no context error. If ctx had ended
 // before the call, nothing was sent, and the error matches only that of ctx.
 func (l *ReadLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return asHold(l.inside.acquire(ctx, "lock", true, usualSettings(options)))
+	return asHold(l.inside.Acquire(ctx, "lock", true, usualSettings(options)))
 }
 
 // TryLock makes one attempt to acquire the lock to read and does not wait. The options are [Lease], [MaxHold],
@@ -133,7 +133,7 @@ func (l *ReadLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 // (silent, loading, failing over) is repeated until it is answered, ctx ends, or Options.RetryBudget is spent.
 // All other errors, the re-entry of a hold on ctx, and the state left behind are as for Lock.
 func (l *ReadLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return asHold(l.inside.acquire(ctx, "try lock", false, usualSettings(options)))
+	return asHold(l.inside.Acquire(ctx, "try lock", false, usualSettings(options)))
 }
 
 // IsLocked reports whether anybody holds the lock to read on the server, including this client. It is false
@@ -220,7 +220,7 @@ type WriteLock struct{ *baseLock }
 // the error also matches that of ctx. The end of Wait matches no context error. If ctx had ended
 // before the call, nothing was sent, and the error matches only that of ctx.
 func (l *WriteLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return asHold(l.inside.acquire(ctx, "lock", true, usualSettings(options)))
+	return asHold(l.inside.Acquire(ctx, "lock", true, usualSettings(options)))
 }
 
 // TryLock makes one attempt to acquire the lock to write, does not wait, and keeps no readers out.
@@ -232,7 +232,7 @@ func (l *WriteLock) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 // answered, ctx ends, or Options.RetryBudget is spent. All other errors, the re-entry of a hold on
 // ctx, and the state left behind are as for Lock.
 func (l *WriteLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return asHold(l.inside.acquire(ctx, "try lock", false, usualSettings(options)))
+	return asHold(l.inside.Acquire(ctx, "try lock", false, usualSettings(options)))
 }
 
 // IsLocked reports whether anybody, this client included, holds the lock to write. It is false

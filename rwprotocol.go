@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -27,20 +28,20 @@ func readNumber(o *ownership.Ownership) string {
 	return strconv.FormatUint(o.Number, 10)
 }
 
-func (readProtocol) acquireCall(a *acquisition, count, round int) script.Call {
-	o, holds := a.ownership, strconv.Itoa(count)
+func (readProtocol) AcquireCall(a *acquire.Acquisition, count, round int) script.Call {
+	o, holds := a.Ownership, strconv.Itoa(count)
 	waits := "0"
 	switch {
-	case a.isWaiting && round > 0:
+	case a.IsWaiting && round > 0:
 		waits = "2"
-	case a.isWaiting:
+	case a.IsWaiting:
 		waits = "1"
 	}
 	return script.NewCall(script.RWReadAcquire, append(rwKeys(o.Lock.Names.Key), leaseKeys(o.Lock.Names.Key, o.Wire)+holds),
 		o.Wire, o.Lock.Client.LeaseText(a.Lease), holds, readNumber(o), waits, o.Lock.Client.StaleMS)
 }
 
-func (readProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
+func (readProtocol) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (time.Duration, error) {
 	return readRWRefusal(a, ans, "waiting writers")
 }
 
@@ -62,13 +63,13 @@ func readRenewals(o *ownership.Ownership, lease time.Duration) []script.Call {
 // writeProtocol stores the writer in the hash of a read/write lock.
 type writeProtocol struct{}
 
-func (writeProtocol) acquireCall(a *acquisition, count, round int) script.Call {
-	o, stale, place := a.ownership, "", ownership.QueuePlace{}
-	if a.isWaiting {
+func (writeProtocol) AcquireCall(a *acquire.Acquisition, count, round int) script.Call {
+	o, stale, place := a.Ownership, "", ownership.QueuePlace{}
+	if a.IsWaiting {
 		stale = o.Lock.Client.StaleMS
 	}
 	if count == 1 {
-		place = a.queuePlace(round)
+		place = a.QueuePlace(round)
 	}
 	c := script.Call{Cmd: script.RWWriteAcquire, Keys: rwKeys(o.Lock.Names.Key)}
 	if place.Known() {
@@ -78,10 +79,10 @@ func (writeProtocol) acquireCall(a *acquisition, count, round int) script.Call {
 	return c
 }
 
-// readRefusal records that the server counts a waiting writer, and whether a stranger keeps it out.
-func (writeProtocol) readRefusal(a *acquisition, ans transport.Answer) (time.Duration, error) {
-	if a.isWaiting {
-		a.ownership.MarkQueued()
+// ReadRefusal records that the server counts a waiting writer, and whether a stranger keeps it out.
+func (writeProtocol) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (time.Duration, error) {
+	if a.IsWaiting {
+		a.Ownership.MarkQueued()
 	}
 	return readRWRefusal(a, ans, "waiting readers")
 }

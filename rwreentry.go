@@ -6,6 +6,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
@@ -13,15 +14,15 @@ import (
 // writer may read. The ownership that reads is then nested in the one that writes. Its own number lets the
 // server distinguish it from earlier ones. It may outlive the one that writes.
 
-// resolveSide is [resolveOwner] for the sides of a read/write lock.
-func resolveSide(ctx context.Context, a *acquisition) (*ownership.Ownership, error) {
-	p, owner := a.lock, a.Named()
+// resolveSide is [acquire.ResolveOwner] for the sides of a read/write lock.
+func resolveSide(ctx context.Context, a *acquire.Acquisition) (*ownership.Ownership, error) {
+	p, owner := a.Lock, a.Named()
 	if owner.IsZero() {
-		if h := ownership.HoldFrom(ctx, &p.Lock, p.spec.Side); h != nil {
-			a.under = h
+		if h := ownership.HoldFrom(ctx, &p.Lock, p.Spec.Side); h != nil {
+			a.Under = h
 			return h.Ownership, nil
 		}
-		if h := ownership.HoldFrom(ctx, &p.Lock, p.spec.OtherSide()); h != nil {
+		if h := ownership.HoldFrom(ctx, &p.Lock, p.Spec.OtherSide()); h != nil {
 			if o, err := otherSide(h.Ownership, &p.Lock, h); o != nil || err != nil {
 				return o, err
 			}
@@ -40,7 +41,7 @@ func resolveSide(ctx context.Context, a *acquisition) (*ownership.Ownership, err
 	return findSide(&p.Lock, owner)
 }
 
-// OtherSide returns the ownership on the side of p for an owner that has o on the other side: under a hold of
+// otherSide returns the ownership on the side of p for an owner that has o on the other side: under a hold of
 // it, or, if under is nil, for its owner. It returns nil to read under a hold that has just ended.
 func otherSide(o *ownership.Ownership, p *ownership.Lock, under *ownership.Hold) (*ownership.Ownership, error) {
 	switch {

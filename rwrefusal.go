@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // readRWRefusal reads the reply of lua/rw/refusal.lua: when to try again, and who holds the lock. first names those
 // who go first if nobody holds the lock against the caller.
-func readRWRefusal(a *acquisition, ans transport.Answer, first string) (left time.Duration, err error) {
+func readRWRefusal(a *acquire.Acquisition, ans transport.Answer, first string) (left time.Duration, err error) {
 	reply, err := ans.Message.ToArray()
 	if err != nil || len(reply) < 4 || len(reply) > 6 {
 		return 0, script.ErrReply
@@ -21,15 +22,15 @@ func readRWRefusal(a *acquisition, ans transport.Answer, first string) (left tim
 	mode, err1 := reply[1].ToString()
 	field, err2 := reply[2].ToString()
 	more, err3 := reply[3].ToString()
-	if err := errors.Join(err, err1, err2, err3, a.readPlace(reply[4:], ans.Sent)); err != nil {
+	if err := errors.Join(err, err1, err2, err3, a.ReadPlace(reply[4:], ans.Sent)); err != nil {
 		return 0, errors.Join(script.ErrReply, err)
 	}
 	left = script.FromMillis(ms)
-	busy := a.busyWith(strings.TrimSuffix(field, identity.WriteSuffix), left)
-	a.byStranger = more == inRedisson
+	busy := a.BusyWith(strings.TrimSuffix(field, identity.WriteSuffix), left)
+	a.ByStranger = more == inRedisson
 	if mode == "" {
 		busy.Left, busy.First, busy.Here, busy.Inside = -1, first, false, busy.Here
-		a.behindOwnReader = busy.Inside
+		a.BehindOwnReader = busy.Inside
 		return left, busy
 	}
 	busy.Reads = mode == "read"

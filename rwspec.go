@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
@@ -13,15 +14,15 @@ import (
 // The sides of a read/write lock.
 var (
 	// A script renews fewer of these holds than of others: a reader takes four times as long.
-	readSpec = &acquireSpec{
+	readSpec = &acquire.Spec{
 		Spec: &ownership.Spec{Kind: keyspace.KindRead, Family: keyspace.KindRWLock, Stored: keyspace.KindRWLock, Protocol: readProtocol{}, RenewEach: readRenewals,
 			Renew: script.RWRenew, Channel: rwChannel, Renewals: renewal.MostInBatch / 4, Reentrant: true, Side: keyspace.KindRead, Line: line.Shared, Along: true},
-		attempts: readProtocol{}, resolve: resolveSide, fresh: freshOwner, ceiling: signOfLife}
-	writeSpec = &acquireSpec{
+		Attempts: readProtocol{}, Resolve: resolveSide, Fresh: acquire.FreshOwner, Ceiling: signOfLife}
+	writeSpec = &acquire.Spec{
 		Spec: &ownership.Spec{Kind: keyspace.KindWrite, Family: keyspace.KindRWLock, Stored: keyspace.KindRWLock, Protocol: writeProtocol{}, RenewEach: writeRenewals,
 			Renew: script.RWRenew, Channel: rwChannel, Renewals: renewal.MostInBatch / 4, Reentrant: true, Side: keyspace.KindWrite, Line: line.Exclusive,
 			Passes: true, HandsOver: true, GrantMark: "w"},
-		attempts: writeProtocol{}, resolve: resolveSide, fresh: freshOwner, ceiling: signOfLife}
+		Attempts: writeProtocol{}, Resolve: resolveSide, Fresh: acquire.FreshOwner, Ceiling: signOfLife}
 )
 
 // signOfLife is the longest time between two requests of a waiting reader or writer, so that the server knows

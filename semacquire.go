@@ -149,7 +149,7 @@ func (s *semAcquisition) Attempt(ctx context.Context, round int) (left time.Dura
 	return p.left, err
 }
 
-// TakePlace returns the place of the line, or makes one if there is none for as many permits.
+// takePlace returns the place of the line, or makes one if there is none for as many permits.
 func (s *semAcquisition) takePlace() *semPlace {
 	p := s.line.place
 	ticket := s.ticket

@@ -33,7 +33,7 @@ func (s *semaphore) drain(ctx context.Context) (int, error) {
 	return script.Int(a)
 }
 
-// ReleaseCall returns the call that releases permits. isShort is '1' if strangers have had more of them than this client.
+// releaseCall returns the call that releases permits. isShort is '1' if strangers have had more of them than this client.
 func (c *permitCount) releaseCall(o *undo.Operation, how string, n int, isShort string) script.Call {
 	return c.served(script.SemRelease, o, strconv.Itoa(n), line.PresenceChannel(c.names.Key), how, isShort)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -22,7 +23,7 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 	b := backoff.withDefaults()
 	names, err := c.engine().Config.Naming().Keys(name)
 	names.Invalid = cmp.Or(err, b.check())
-	return &SpinLock{&baseLock{*acquirableOf(c.engine(), spinSpec(b.pause), names)}}
+	return &SpinLock{&baseLock{*acquire.LockOf(c.engine(), spinSpec(b.pause), names)}}
 }
 
 // Lock acquires the lock. It waits while another owner holds it, until ctx ends or the time of
@@ -61,7 +62,7 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 // the error also matches that of ctx. The end of Wait matches no context error. If ctx had ended
 // before the call, nothing was sent, and the error matches only that of ctx.
 func (l *SpinLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return asHold(l.inside.acquire(ctx, "lock", true, usualSettings(options)))
+	return asHold(l.inside.Acquire(ctx, "lock", true, usualSettings(options)))
 }
 
 // Defaults of [Backoff].

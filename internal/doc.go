@@ -9,6 +9,7 @@
 //	base      | lease     | stamps of both clocks, leases and their bounds: how long the client can rely on a hold
 //	base      | request   | the options of one call, checked
 //	transport |           | sending commands to servers, and repeating them
+//	engine    | acquire   | one call that acquires, from its options to the hold or the error
 //	engine    | connect   | opening connections: addresses, settings, Sentinel, clusters, lazily
 //	engine    | core      | what the objects of a client share: settings, connections, lines, and the beginning and the end of calls
 //	engine    | hold      | the handle of a hold, the contexts for the work under it, and what else ends with it

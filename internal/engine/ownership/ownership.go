@@ -223,7 +223,7 @@ func (o *Ownership) MarkQueued() {
 	o.Doubt.Queued = true
 }
 
-// MayWait reports whether the server may have the ownership in a queue.
+// mayWait reports whether the server may have the ownership in a queue.
 func (o *Ownership) mayWait() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -186,7 +186,7 @@ func (o *Ownership) FinishRelease(a transport.Answer) {
 	}
 }
 
-// MayComeLate reports whether an acquisition may still run after the release, and for how long the key may live
+// mayComeLate reports whether an acquisition may still run after the release, and for how long the key may live
 // then.
 func (o *Ownership) mayComeLate() (late bool, span time.Duration) {
 	o.mu.Lock()

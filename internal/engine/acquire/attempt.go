@@ -1,4 +1,4 @@
-package latchkey
+package acquire
 
 import (
 	"context"
@@ -21,19 +21,19 @@ import (
 // Attempt makes one attempt from the caller's point of view: it overcomes trouble with the server
 // within the retry budget. A nil error means that the ownership has begun. With ErrNotAcquired,
 // left is the remaining lease of the holder, negative if unknown.
-func (a *acquisition) Attempt(ctx context.Context, round int) (left time.Duration, err error) {
-	if a.lock.spec.Along && a.readsAlong() {
+func (a *Acquisition) Attempt(ctx context.Context, round int) (left time.Duration, err error) {
+	if a.Lock.Spec.Along && a.readsAlong() {
 		return 0, nil
 	}
-	a.start()
-	o := a.ownership
+	a.Start()
+	o := a.Ownership
 	if o.Lock.Spec.HandsOver {
 		switch begun, known := a.takeGrant(); {
 		case begun:
 			a.observeAttempt(nil)
 			return 0, nil
 		case known && round == 0:
-			return ownership.LongestEntryPause, a.busyWith("", -1)
+			return ownership.LongestEntryPause, a.BusyWith("", -1)
 		}
 	}
 	a.pollIn = 0
@@ -47,33 +47,33 @@ func (a *acquisition) Attempt(ctx context.Context, round int) (left time.Duratio
 		err = script.AwaitsSet(err)
 	case err != nil:
 	case script.Granted(ans):
-		err = a.accept(ans)
+		err = a.Accept(ans)
 	default:
-		left, err = a.protocol().readRefusal(a, ans)
+		left, err = a.Protocol().ReadRefusal(a, ans)
 	}
 	a.observeAttempt(err)
 	return left, err
 }
 
-// protocol is the protocol of the attempts.
-func (a *acquisition) protocol() attemptProtocol {
-	if a.queued != nil {
-		return a.queued
+// Protocol is the protocol of the attempts.
+func (a *Acquisition) Protocol() Attempts {
+	if a.Queued != nil {
+		return a.Queued
 	}
-	return a.lock.spec.attempts
+	return a.Lock.Spec.Attempts
 }
 
-// acquireArgs returns the first arguments of all scripts that acquire a hash.
-func (a *acquisition) acquireArgs(count int) []string {
-	o := a.ownership
-	return append(a.argsBuffer(), o.Wire, o.Lock.Client.LeaseText(a.Lease), strconv.Itoa(count), o.GuestID(), o.Lock.Client.TokenFloor)
+// AcquireArgs returns the first arguments of all scripts that acquire a hash.
+func (a *Acquisition) AcquireArgs(count int) []string {
+	o := a.Ownership
+	return append(a.ArgsBuffer(), o.Wire, o.Lock.Client.LeaseText(a.Lease), strconv.Itoa(count), o.GuestID(), o.Lock.Client.TokenFloor)
 }
 
 // send adds count holds on the server.
-func (a *acquisition) send(ctx context.Context, count, round int) (transport.Answer, error) {
-	o := a.ownership
+func (a *Acquisition) send(ctx context.Context, count, round int) (transport.Answer, error) {
+	o := a.Ownership
 	on := o.NoteCount(count, a.Waits)
-	call := a.protocol().acquireCall(a, count, round)
+	call := a.Protocol().AcquireCall(a, count, round)
 	ans, err := o.Lock.Client.Sender.CallOn(ctx, o.Lock.Client.Closing, on, call.Cmd, call.Keys, call.Args)
 	if err == nil && ans.Plain && ans.Null {
 		// SET NX was refused because the key exists. Its value may be our own, if the answer to
@@ -84,13 +84,13 @@ func (a *acquisition) send(ctx context.Context, count, round int) (transport.Ans
 	if err != nil || o.Lock.Client.Replication == nil || !script.Granted(ans) {
 		return ans, err
 	}
-	return o.Lock.Client.Confirm(ctx, ans, a.protocol().acquireCall(a, count, round+1))
+	return o.Lock.Client.Confirm(ctx, ans, a.Protocol().AcquireCall(a, count, round+1))
 }
 
-// accept begins the ownerships that the server granted, unless the answer took so long that the
+// Accept begins the ownerships that the server granted, unless the answer took so long that the
 // lease has ended.
-func (a *acquisition) accept(ans transport.Answer) error {
-	c := a.lock.Client
+func (a *Acquisition) Accept(ans transport.Answer) error {
+	c := a.Lock.Client
 	if async.IsClosed(c.Closing) {
 		a.markUnwanted()
 		return fault.ErrClosed
@@ -108,16 +108,16 @@ func (a *acquisition) accept(ans transport.Answer) error {
 
 var errLate = errors.New("latchkey: the lease was over when the answer came")
 
-// readHolder reads a reply that says for how long the lock is held, and by whom if the script
+// ReadHolder reads a reply that says for how long the lock is held, and by whom if the script
 // knows.
-func (a *acquisition) readHolder(ans transport.Answer) (left time.Duration, err error) {
+func (a *Acquisition) ReadHolder(ans transport.Answer) (left time.Duration, err error) {
 	if ans.Message.IsInt64() {
 		ms, err := ans.Message.AsInt64()
 		if err != nil {
 			return 0, errors.Join(script.ErrReply, err)
 		}
 		left = script.FromMillis(ms)
-		return left, a.busyWith("", left)
+		return left, a.BusyWith("", left)
 	}
 	reply, err := ans.Message.ToArray()
 	if err != nil || len(reply) < 2 || len(reply) > 4 {
@@ -128,16 +128,16 @@ func (a *acquisition) readHolder(ans transport.Answer) (left time.Duration, err 
 	if err := errors.Join(err1, err2); err != nil {
 		return 0, errors.Join(script.ErrReply, err)
 	}
-	if err := a.readPlace(reply[2:], ans.Sent); err != nil {
+	if err := a.ReadPlace(reply[2:], ans.Sent); err != nil {
 		return 0, errors.Join(script.ErrReply, err)
 	}
 	left = script.FromMillis(ms)
-	return left, a.busyWith(holder, left)
+	return left, a.BusyWith(holder, left)
 }
 
-// readPlace reads what a refusal says of a place in the queue, if there is one: since when it waits and, if it is a
+// ReadPlace reads what a refusal says of a place in the queue, if there is one: since when it waits and, if it is a
 // poller, when it is to poll.
-func (a *acquisition) readPlace(place []rueidis.RedisMessage, sent lease.Stamp) error {
+func (a *Acquisition) ReadPlace(place []rueidis.RedisMessage, sent lease.Stamp) error {
 	if len(place) == 0 {
 		return nil
 	}
@@ -145,7 +145,7 @@ func (a *acquisition) readPlace(place []rueidis.RedisMessage, sent lease.Stamp) 
 	if err != nil {
 		return err
 	}
-	a.ownership.SeenInQueue(since, sent)
+	a.Ownership.SeenInQueue(since, sent)
 	if len(place) > 1 {
 		ms, err := place[1].AsInt64()
 		a.pollIn = script.FromMillis(ms)
@@ -160,15 +160,15 @@ func mayBeHolder(o *ownership.Ownership, holder string) bool {
 	return holder == "" || o.Lock.Spec.IsShared() || strings.HasPrefix(holder, o.Lock.Client.ID)
 }
 
-// busyWith is the error of an attempt that found the lock held. holder is its owner, or "" if
+// BusyWith is the error of an attempt that found the lock held. holder is its owner, or "" if
 // unknown. left is what remains of its lease, negative if that does not tell when to try again.
-func (a *acquisition) busyWith(holder string, left time.Duration) *fault.BusyError {
-	a.holder, a.byStranger = holder, holder != "" && !identity.IsOurs(holder)
-	c := a.lock.Client
+func (a *Acquisition) BusyWith(holder string, left time.Duration) *fault.BusyError {
+	a.holder, a.ByStranger = holder, holder != "" && !identity.IsOurs(holder)
+	c := a.Lock.Client
 	busy := &fault.BusyError{Holder: holder, Labels: c.Labels.LabelOf, Left: left, At: time.Now()}
 	if h := identity.ReadHolder(holder, 1, false); h.Kept {
 		busy.Holder, busy.Kept = h.Owner.String(), true
-	} else if own := c.Registry.NewestOn(a.lock.Names.Key); own != nil && mayBeHolder(own, holder) {
+	} else if own := c.Registry.NewestOn(a.Lock.Names.Key); own != nil && mayBeHolder(own, holder) {
 		busy.Here, busy.Label, busy.Note = true, c.Config.Label, own.Note()
 	}
 	return busy

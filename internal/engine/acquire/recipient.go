@@ -1,4 +1,4 @@
-package latchkey
+package acquire
 
 import (
 	"github.com/latchkey-go/latchkey/internal/engine/line"
@@ -10,46 +10,46 @@ import (
 // it, and owners that wait in the queue on the server.
 
 // Recipient implements [line.Attempter].
-func (a *acquisition) Recipient() line.Recipient { return a }
+func (a *Acquisition) Recipient() line.Recipient { return a }
 
 // Joined implements [line.Recipient].
-func (a *acquisition) Joined() { a.wasInLine = true }
+func (a *Acquisition) Joined() { a.WasInLine = true }
 
 // Wants implements [line.Recipient]. The mutex of the ownership is held.
-func (a *acquisition) Wants(from line.Held) bool {
+func (a *Acquisition) Wants(from line.Held) bool {
 	o := from.(*ownership.Ownership)
-	return a.ownership == nil && a.lock.isFor(o) && !(o.Lock.Spec.Along && a.UntilComplete) && o.Suits(&a.Request)
+	return a.Ownership == nil && a.Lock.isFor(o) && !(o.Lock.Spec.Along && a.UntilComplete) && o.Suits(&a.Request)
 }
 
 // Receive implements [line.Recipient].
-func (a *acquisition) Receive(hold line.Hold) {
+func (a *Acquisition) Receive(hold line.Hold) {
 	a.passed = hold.(*ownership.Hold)
-	a.ownership = a.passed.Ownership
+	a.Ownership = a.passed.Ownership
 }
 
 // MayBeLetIn implements [line.Recipient]. A call for a chosen owner reads alone, and so does a writer.
-func (a *acquisition) MayBeLetIn() bool {
-	return a.lock.spec.Along && a.lock.Client.Config.Turn > 0 && !a.hasSendMu && !a.UntilComplete && a.MaxHold == 0
+func (a *Acquisition) MayBeLetIn() bool {
+	return a.Lock.Spec.Along && a.Lock.Client.Config.Turn > 0 && !a.hasSendMu && !a.UntilComplete && a.MaxHold == 0
 }
 
 // LetIn implements [line.Recipient].
-func (a *acquisition) LetIn(q *line.Line) {
-	if a.lock.spec.Along {
-		a.ownership.LetIn(q)
+func (a *Acquisition) LetIn(q *line.Line) {
+	if a.Lock.Spec.Along {
+		a.Ownership.LetIn(q)
 	}
 }
 
 // readsAlong makes the call read along with others of its client if possible, and reports whether it does.
-func (a *acquisition) readsAlong() bool {
+func (a *Acquisition) readsAlong() bool {
 	if !a.MayBeLetIn() {
 		return false
 	}
-	q := a.lock.Client.Lines.Known(a.lock.LineKey())
+	q := a.Lock.Client.Lines.Known(a.Lock.LineKey())
 	if q == nil {
 		return false
 	}
 	o, is := q.Opened().(*ownership.Ownership)
-	if !is || !a.forgetUnused() || !a.lock.isFor(o) {
+	if !is || !a.forgetUnused() || !a.Lock.isFor(o) {
 		return false
 	}
 	if s := o.TakeAlongFor(&a.Request); s != nil {
@@ -59,46 +59,46 @@ func (a *acquisition) readsAlong() bool {
 	return false
 }
 
-// ForgetUnused forgets the owner for which the call was refused. It reports whether there was none, or the
+// forgetUnused forgets the owner for which the call was refused. It reports whether there was none, or the
 // server does not know it.
-func (a *acquisition) forgetUnused() bool {
-	if a.ownership == nil {
+func (a *Acquisition) forgetUnused() bool {
+	if a.Ownership == nil {
 		return true
 	}
-	if !a.ownership.EndUnheld() {
+	if !a.Ownership.EndUnheld() {
 		return false
 	}
-	a.ownership = nil
+	a.Ownership = nil
 	return true
 }
 
 // Next implements [line.Recipient]. The owner has its entry in the queue.
-func (a *acquisition) Next(after line.Held) line.Place {
-	if !a.lock.isFor(after.(*ownership.Ownership)) || a.lock.spec.backoff != nil {
+func (a *Acquisition) Next(after line.Held) line.Place {
+	if !a.Lock.isFor(after.(*ownership.Ownership)) || a.Lock.Spec.Backoff != nil {
 		return nil
 	}
-	next := a.lock.Client.Registry.Fresh(&a.lock.Lock)
-	next.MakeEntry(a.Lease, a.lock.Client.Clock())
+	next := a.Lock.Client.Registry.Fresh(&a.Lock.Lock)
+	next.MakeEntry(a.Lease, a.Lock.Client.Clock())
 	return next
 }
 
 // TakeOver implements [line.Recipient].
-func (a *acquisition) TakeOver(left line.Place) bool {
+func (a *Acquisition) TakeOver(left line.Place) bool {
 	o := left.(*ownership.Ownership)
-	if a.ownership != nil || !a.lock.isFor(o) || !o.WantLease(a.Lease) {
+	if a.Ownership != nil || !a.Lock.isFor(o) || !o.WantLease(a.Lease) {
 		return false
 	}
-	a.ownership = o
+	a.Ownership = o
 	return true
 }
 
 // Leave implements [line.Recipient]. An owner is left to the next in line if it has nothing except its place in the
 // queue, and nobody else can have learned of it: a chosen owner has its call (hasSendMu).
-func (a *acquisition) Leave() line.Place {
-	o := a.ownership
+func (a *Acquisition) Leave() line.Place {
+	o := a.Ownership
 	if o == nil || a.hasSendMu || a.tooFew || !o.Lock.Spec.Passes || !o.HasOnlyItsPlace() {
 		return nil
 	}
-	a.ownership = nil
+	a.Ownership = nil
 	return o
 }

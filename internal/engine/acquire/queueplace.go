@@ -1,4 +1,4 @@
-package latchkey
+package acquire
 
 import (
 	"time"
@@ -11,14 +11,14 @@ import (
 )
 
 // ownership.QueuePlace returns what the attempt says of its place in the queue.
-func (a *acquisition) queuePlace(round int) ownership.QueuePlace {
-	o, b := a.ownership, a.lock.Client.Inbox
-	if !a.isWaiting || !o.Lock.Spec.Passes || o.IsGuest {
+func (a *Acquisition) QueuePlace(round int) ownership.QueuePlace {
+	o, b := a.Ownership, a.Lock.Client.Inbox
+	if !a.IsWaiting || !o.Lock.Spec.Passes || o.IsGuest {
 		return ownership.QueuePlace{}
 	}
 	poll, listens := a.pollText(round), false
 	if b.InUse() || poll != "" {
-		o.MakeEntry(a.Lease, a.since)
+		o.MakeEntry(a.Lease, a.Since)
 		listens = o.Listens()
 	}
 	if poll != "" && !listens {
@@ -28,32 +28,32 @@ func (a *acquisition) queuePlace(round int) ownership.QueuePlace {
 }
 
 // pollText returns the ms after which a poller polls again, or "" if the waiter is none.
-func (a *acquisition) pollText(round int) string {
-	switch pause := a.lock.spec.backoff; {
+func (a *Acquisition) pollText(round int) string {
+	switch pause := a.Lock.Spec.Backoff; {
 	case pause != nil && round == 0: // most often it gets the lock
 		return ""
 	case pause != nil:
 		return script.MillisText(pause(round))
 	}
-	return a.lock.Client.Inbox.PollText(a.lock.Names.Key, round)
+	return a.Lock.Client.Inbox.PollText(a.Lock.Names.Key, round)
 }
 
 // awaitsGrant prepares the wait of an attempt that was refused. It reports whether the server will send a
 // message when this client has the lock: the holder of the lock knows the queue, and the owner waits there, or
 // will as soon as the server confirms that this client listens.
-func (a *acquisition) awaitsGrant(round int) bool {
-	o := a.ownership
+func (a *Acquisition) awaitsGrant(round int) bool {
+	o := a.Ownership
 	if o == nil || !o.Lock.Spec.Passes || o.IsGuest {
 		return false
 	}
-	mayListen := o.Lock.Client.Inbox.Listen(&o.OwnEntry(a.since).Slot)
-	return !a.noQueue && (o.MayBeQueued() || mayListen && round < pubsub.ConfirmRounds) && !a.byStranger
+	mayListen := o.Lock.Client.Inbox.Listen(&o.OwnEntry(a.Since).Slot)
+	return !a.noQueue && (o.MayBeQueued() || mayListen && round < pubsub.ConfirmRounds) && !a.ByStranger
 }
 
-// TakeGrant begins the ownership if a grant has arrived for it and is enough. known is true, once, if a release
+// takeGrant begins the ownership if a grant has arrived for it and is enough. known is true, once, if a release
 // of this client has put the owner into the queue, so that the caller need not query the server.
-func (a *acquisition) takeGrant() (begun, known bool) {
-	o := a.ownership
+func (a *Acquisition) takeGrant() (begun, known bool) {
+	o := a.Ownership
 	granted, from, known := o.TakeGrant()
 	if granted == nil {
 		return false, known && o.Listens()
@@ -71,8 +71,8 @@ func (a *acquisition) takeGrant() (begun, known bool) {
 
 // isEnough reports whether the rest of a grant's lease, which began at from, lasts until it is renewed. If not,
 // the caller queries the server, which knows that the owner holds the lock.
-func (a *acquisition) isEnough(granted time.Duration, from lease.Stamp) bool {
-	c := a.lock.Client
+func (a *Acquisition) isEnough(granted time.Duration, from lease.Stamp) bool {
+	c := a.Lock.Client
 	if async.IsClosed(c.Closing) {
 		return false
 	}

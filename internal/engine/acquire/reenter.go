@@ -1,4 +1,4 @@
-package latchkey
+package acquire
 
 import (
 	"context"
@@ -14,13 +14,13 @@ import (
 // reenter re-enters the hold that the call is for. If it returns neither a hold nor an error, the caller begins
 // a hold: for a.ownership, whose sendMu the call then has locked, or for a fresh owner if that is nil. If an ownership
 // ends while reenter waits for its sendMu, reenter resolves it again.
-func (a *acquisition) reenter(ctx context.Context) (*hold.Handle, error) {
+func (a *Acquisition) reenter(ctx context.Context) (*hold.Handle, error) {
 	for {
-		a.ownership, a.under = nil, nil // what was to be re-entered before may be over
+		a.Ownership, a.Under = nil, nil // what was to be re-entered before may be over
 		if ctx.Err() != nil {
 			return nil, fault.ContextError(ctx)
 		}
-		o, err := a.lock.spec.resolve(ctx, a)
+		o, err := a.Lock.Spec.Resolve(ctx, a)
 		if o == nil {
 			return nil, err
 		}
@@ -42,7 +42,7 @@ func (a *acquisition) reenter(ctx context.Context) (*hold.Handle, error) {
 		if err == nil {
 			continue
 		}
-		if stopped := transport.Rest(ctx, a.lock.Client.Closing, transport.Jitter(transport.LongPause)); stopped != nil {
+		if stopped := transport.Rest(ctx, a.Lock.Client.Closing, transport.Jitter(transport.LongPause)); stopped != nil {
 			return nil, transport.StoppedAfter(err, stopped)
 		}
 	}
@@ -50,7 +50,7 @@ func (a *acquisition) reenter(ctx context.Context) (*hold.Handle, error) {
 
 // lockSendMu waits for another call of the same owner. A call that uses the lock waits only for the server; a
 // call that acquires it waits for whatever delays the acquisition.
-func (a *acquisition) lockSendMu(ctx context.Context, o *ownership.Ownership) error {
+func (a *Acquisition) lockSendMu(ctx context.Context, o *ownership.Ownership) error {
 	if o.SendMu().TryLock() {
 		return nil
 	}
@@ -66,36 +66,36 @@ func (a *acquisition) lockSendMu(ctx context.Context, o *ownership.Ownership) er
 	if o.Live() {
 		return transport.Unavailable(err)
 	}
-	return withOwnHold(a.lock.Client, o.Lock.Names.Key, q.In(o.Lock.Spec.Line).WaitError(ctx, err, nil))
+	return WithOwnHold(a.Lock.Client, o.Lock.Names.Key, q.In(o.Lock.Spec.Line).WaitError(ctx, err, nil))
 }
 
 // unlockSendMu unlocks sendMu of an ownership that others may know.
-func (a *acquisition) unlockSendMu() {
+func (a *Acquisition) unlockSendMu() {
 	if a.hasSendMu {
-		a.ownership.SendMu().Unlock()
+		a.Ownership.SendMu().Unlock()
 	}
 }
 
 // enter acts on the phase of the ownership. The caller has locked sendMu, and keeps it only if the ownership is to
 // begin. again tells the caller to resolve the ownership again: at once if err is nil, else after a pause, in
 // which other calls, above all the renewal, get sendMu.
-func (a *acquisition) enter(ctx context.Context, o *ownership.Ownership) (h *hold.Handle, again bool, err error) {
+func (a *Acquisition) enter(ctx context.Context, o *ownership.Ownership) (h *hold.Handle, again bool, err error) {
 	phase := o.CurrentPhase()
 	if phase == ownership.Acquiring {
-		a.ownership, a.hasSendMu = o, true
+		a.Ownership, a.hasSendMu = o, true
 		return nil, false, nil
 	}
 	defer o.SendMu().Unlock()
-	if phase != ownership.Held || !o.MayBeEntered(a.under) {
+	if phase != ownership.Held || !o.MayBeEntered(a.Under) {
 		return nil, true, nil
 	}
-	a.ownership = o
+	a.Ownership = o
 	return a.addOne(ctx)
 }
 
 // addOne raises the count of the ownership by one. again reports whether it may succeed later.
-func (a *acquisition) addOne(ctx context.Context) (h *hold.Handle, again bool, err error) {
-	o := a.ownership
+func (a *Acquisition) addOne(ctx context.Context) (h *hold.Handle, again bool, err error) {
+	o := a.Ownership
 	count := o.Fit(&a.Request)
 	ans, again, err := a.sendReentry(ctx, count)
 	switch {
@@ -107,19 +107,19 @@ func (a *acquisition) addOne(ctx context.Context) (h *hold.Handle, again bool, e
 	case err != nil:
 		return nil, false, a.entryFailed(ans, err)
 	}
-	s, cause := o.AddHold(&a.Request, a.under, ans)
+	s, cause := o.AddHold(&a.Request, a.Under, ans)
 	if cause != nil {
 		// The ownership ended while the answer was in flight, and must not become live again: the re-entry that
 		// the server counted is undone.
 		o.UndoLater(0, a.Lease)
-		return nil, false, notEntered(cause)
+		return nil, false, NotEntered(cause)
 	}
 	return hold.New(s), false, nil
 }
 
 // entryFailed resets the server's count if the re-entry may have been counted.
-func (a *acquisition) entryFailed(ans transport.Answer, err error) error {
-	o := a.ownership
+func (a *Acquisition) entryFailed(ans transport.Answer, err error) error {
+	o := a.Ownership
 	counted := errors.Is(err, fault.ErrNotReplicated)
 	known := counted && o.Lock.Client.Undo.Now(o.UndoLocked)
 	if ans.Doubt || counted && !known {
@@ -134,8 +134,8 @@ func (a *acquisition) entryFailed(ans transport.Answer, err error) error {
 // sendReentry sends the new count to the server. If the server cannot count it now, the request is repeated for
 // as long as the call has time and the hold lasts. After an attempt whose outcome is unknown, sendReentry itself
 // repeats it: in between, only a renewal may be sent. Otherwise again is true, and the caller repeats it.
-func (a *acquisition) sendReentry(ctx context.Context, count int) (ans transport.Answer, again bool, err error) {
-	o := a.ownership
+func (a *Acquisition) sendReentry(ctx context.Context, count int) (ans transport.Answer, again bool, err error) {
+	o := a.Ownership
 	for doubt := false; ; {
 		ans, err = a.send(ctx, count, 0)
 		o.NoteDoubt(ans)
@@ -154,8 +154,8 @@ func (a *acquisition) sendReentry(ctx context.Context, count int) (ans transport
 	}
 }
 
-// notEntered is the error of a re-entry into a hold that ended with cause.
-func notEntered(cause error) error {
+// NotEntered is the error of a re-entry into a hold that ended with cause.
+func NotEntered(cause error) error {
 	if errors.Is(cause, fault.ErrClosed) {
 		return fault.ErrClosed
 	}

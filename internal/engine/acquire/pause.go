@@ -1,4 +1,4 @@
-package latchkey
+package acquire
 
 import (
 	"time"
@@ -14,25 +14,25 @@ import (
 // This file is what an acquisition does between two attempts.
 
 // What returns the kind and the name of the lock.
-func (a *acquisition) What() (keyspace.Kind, string) { return a.lock.spec.Kind, a.lock.Name() }
+func (a *Acquisition) What() (keyspace.Kind, string) { return a.Lock.Spec.Kind, a.Lock.Name() }
 
 // Pause implements [line.Attempter]. It relies on messages, and tries as often as the kind of lock requires. A spin lock
 // polls, and does not rely on messages.
-func (a *acquisition) Pause(q *line.Line, round int, left time.Duration) time.Duration {
-	c, s := a.lock.Client, a.lock.spec
-	a.reportNoExpiry(left)
+func (a *Acquisition) Pause(q *line.Line, round int, left time.Duration) time.Duration {
+	c, s := a.Lock.Client, a.Lock.Spec
+	a.ReportNoExpiry(left)
 	switch {
-	case s.backoff != nil && a.pollIn > 0:
+	case s.Backoff != nil && a.pollIn > 0:
 		return a.pollIn
-	case s.backoff != nil:
-		return s.backoff(round)
+	case s.Backoff != nil:
+		return s.Backoff(round)
 	}
-	a.reportOwnWait()
+	a.ReportOwnWait()
 	a.reportBehindOwnReader()
-	a.showWaiting()
+	a.ShowWaiting()
 	pause := c.PollPause()
-	if s.ceiling != nil {
-		pause = min(pause, s.ceiling(c))
+	if s.Ceiling != nil {
+		pause = min(pause, s.Ceiling(c))
 	}
 	if a.pollIn > 0 {
 		pause = min(pause, a.pollIn)
@@ -45,42 +45,42 @@ func (a *acquisition) Pause(q *line.Line, round int, left time.Duration) time.Du
 	}
 	switch {
 	case s.Line != line.Only:
-		q.Subscribe(c.Notifier, a.lock.Names.Channel, line.PresenceChannel(a.lock.Names.Key))
+		q.Subscribe(c.Notifier, a.Lock.Names.Channel, line.PresenceChannel(a.Lock.Names.Key))
 		if s.Side == keyspace.KindRead && q.MustPoll(round) {
-			pause = min(pause, line.PauseOfPoller(c.Clock().Since(a.since)))
+			pause = min(pause, line.PauseOfPoller(c.Clock().Since(a.Since)))
 		}
 	case s.Passes:
 		q.RelyFor(pause + pubsub.SubscriptionLinger) // before it is subscribed: a subscription that is relied on does not retire
 		fallthrough
 	default:
-		q.Subscribe(c.Notifier, a.lock.Names.Channel)
+		q.Subscribe(c.Notifier, a.Lock.Names.Channel)
 	}
 	if s.Recipe { // other libraries publish nothing when they release it
 		pause = min(pause, transport.Jitter(line.RecipeSlow))
 	}
 	switch {
-	case s.Recipe && a.byStranger:
+	case s.Recipe && a.ByStranger:
 		pause = min(pause, q.RecipeHolds(a.holder))
-	case a.byStranger && s.Passes:
+	case a.ByStranger && s.Passes:
 		q.StrangerHolds(!a.stranger)
 		a.stranger = true
 	}
 	return line.PauseUntil(left, pause)
 }
 
-// showWaiting makes the waiter visible to others, and finds out who holds the lock, for the error
+// ShowWaiting makes the waiter visible to others, and finds out who holds the lock, for the error
 // of the wait.
-func (a *acquisition) showWaiting() {
-	c := a.lock.Client
+func (a *Acquisition) ShowWaiting() {
+	c := a.Lock.Client
 	c.Record.Use(c.Clock().Mono, c.Config.StaleWaiterTimeout)
 	if a.holder != "" {
 		c.Labels.Fetch(a.holder)
 	}
 }
 
-// reportNoExpiry logs a lock without an expiry, which a refusal shows by its remaining time.
-func (a *acquisition) reportNoExpiry(left time.Duration) {
-	if left < 0 && a.lock.spec.IsLock() {
-		a.lock.Client.Reporter.Log(report.NoticeNoExpiry, a.lock.Names.Key)
+// ReportNoExpiry logs a lock without an expiry, which a refusal shows by its remaining time.
+func (a *Acquisition) ReportNoExpiry(left time.Duration) {
+	if left < 0 && a.Lock.Spec.IsLock() {
+		a.Lock.Client.Reporter.Log(report.NoticeNoExpiry, a.Lock.Names.Key)
 	}
 }

@@ -1,4 +1,4 @@
-package latchkey
+package acquire
 
 import (
 	"github.com/latchkey-go/latchkey/internal/engine/report"
@@ -6,27 +6,27 @@ import (
 )
 
 // observeAttempt reports one attempt.
-func (a *acquisition) observeAttempt(err error) {
-	if o := a.ownership; a.Parent != nil {
+func (a *Acquisition) observeAttempt(err error) {
+	if o := a.Ownership; a.Parent != nil {
 		e := o.Lock.Event(report.Attempt, o.Number, o.Owner())
 		e.Err = script.Returned(err)
 		o.Lock.Client.Reporter.Observe(a.Parent, e)
 	}
 }
 
-// observeEnd reports the outcome of the call: a hold, possibly a re-entry, or an error.
-func (a *acquisition) observeEnd(reentry bool, err error) {
+// ObserveEnd reports the outcome of the call: a hold, possibly a re-entry, or an error.
+func (a *Acquisition) ObserveEnd(reentry bool, err error) {
 	if a.Parent == nil {
 		return
 	}
-	c := a.lock.Client
-	wait := c.Clock().Since(a.began)
+	c := a.Lock.Client
+	wait := c.Clock().Since(a.Began)
 	if err != nil {
 		var e report.Event
-		if o := a.ownership; o != nil {
+		if o := a.Ownership; o != nil {
 			e = o.Lock.Event(report.GaveUp, o.Number, o.Owner())
 		} else {
-			e = report.Event{Type: report.GaveUp, Kind: a.lock.spec.Kind, Name: a.lock.Name()}
+			e = report.Event{Type: report.GaveUp, Kind: a.Lock.Spec.Kind, Name: a.Lock.Name()}
 		}
 		e.Err, e.Wait = err, wait
 		c.Reporter.Observe(a.Parent, e)

@@ -1,4 +1,4 @@
-package latchkey
+package acquire
 
 import (
 	"context"
@@ -24,41 +24,41 @@ import (
 
 // noteLimit notes whether the wait may be long: it has a deadline, or it is not for one hold to end, or the
 // candidates of an election wait, which is their purpose.
-func (a *acquisition) noteLimit(ctx context.Context) {
+func (a *Acquisition) noteLimit(ctx context.Context) {
 	_, limited := ctx.Deadline()
-	a.quiet = limited || !a.lock.spec.IsLock() || a.lock.spec.Kind == keyspace.KindElection
+	a.quiet = limited || !a.Lock.Spec.IsLock() || a.Lock.Spec.Kind == keyspace.KindElection
 }
 
-// reportOwnWait logs a line, once, if the server has refused the call for longer than a lease while one and the same
+// ReportOwnWait logs a line, once, if the server has refused the call for longer than a lease while one and the same
 // ownership of its client lasted.
-func (a *acquisition) reportOwnWait() {
+func (a *Acquisition) ReportOwnWait() {
 	if a.quiet {
 		return
 	}
-	c := a.lock.Client
-	own, now := c.Registry.NewestOn(a.lock.Names.Key), c.Clock().Mono
+	c := a.Lock.Client
+	own, now := c.Registry.NewestOn(a.Lock.Names.Key), c.Clock().Mono
 	switch {
 	case own == nil || own != a.behind:
 		a.behind, a.behindSince = own, now
 	case now-a.behindSince >= c.Config.Lease:
 		a.quiet = true
-		c.Reporter.Log(report.NoticeOwnWait, a.lock.Name())
+		c.Reporter.Log(report.NoticeOwnWait, a.Lock.Name())
 	}
 }
 
 // reportBehindOwnReader logs a line if a call that wants to read has waited for a while behind a writer that waits for
 // a reader of this client. If the call runs under that hold, it delays itself.
-func (a *acquisition) reportBehindOwnReader() {
-	c := a.lock.Client
-	if !a.behindOwnReader || c.Clock().Since(a.began) < c.PatienceInFront() {
+func (a *Acquisition) reportBehindOwnReader() {
+	c := a.Lock.Client
+	if !a.BehindOwnReader || c.Clock().Since(a.Began) < c.PatienceInFront() {
 		return
 	}
-	c.Reporter.Log(report.NoticeOwnReader, a.lock.Name())
+	c.Reporter.Log(report.NoticeOwnReader, a.Lock.Name())
 }
 
-// withOwnHold completes the error of a wait that ended while a call of this client held the key: with what is left of
+// WithOwnHold completes the error of a wait that ended while a call of this client held the key: with what is left of
 // that hold, and its note. Nobody else knows such an error yet.
-func withOwnHold(c *ownership.Engine, key string, err error) error {
+func WithOwnHold(c *ownership.Engine, key string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -97,7 +97,7 @@ func adviceFor(ctx context.Context, p *ownership.Lock, err error) error {
 // mostAsked is how many ownerships of a key HasWorkUnder asks.
 const mostAsked = 64
 
-// HasWorkUnder reports whether a hold of the key has a context that ends with ctx.
+// hasWorkUnder reports whether a hold of the key has a context that ends with ctx.
 func hasWorkUnder(ctx context.Context, p *ownership.Lock) bool {
 	root := hold.RootOf(ctx)
 	if root.Done() == nil || !reflect.ValueOf(root).Comparable() {

@@ -1,0 +1,64 @@
+package acquire
+
+import (
+	"context"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/transport"
+)
+
+// Lock is a lock as an acquisition sees it.
+type Lock struct {
+	ownership.Lock
+
+	Spec *Spec
+}
+
+// NewLock returns a lock with that name. If the name cannot be used, its keys say why.
+func NewLock(c *ownership.Engine, s *Spec, name string) *Lock {
+	names, _ := c.Config.Naming().Keys(name) // which knows why the name cannot be used
+	return LockOf(c, s, names)
+}
+
+// LockOf returns a lock with known keys.
+func LockOf(c *ownership.Engine, s *Spec, names *keyspace.Keys) *Lock {
+	return &Lock{*ownership.LockOf(c, s.Spec, names), s}
+}
+
+// isFor reports whether an acquisition of the lock may go on with the ownership: it is of the same kind and name.
+func (p *Lock) isFor(o *ownership.Ownership) bool {
+	return p.Spec.Spec == o.Lock.Spec && p.Name() == o.Lock.Name()
+}
+
+// Spec is what an acquisition needs to know of a kind of lock.
+type Spec struct {
+	*ownership.Spec
+
+	Attempts Attempts
+	// Resolve finds the ownership, possibly shared with other calls, that an acquisition is for;
+	// nil means a new owner.
+	Resolve func(context.Context, *Acquisition) (*ownership.Ownership, error)
+	// Fresh makes the ownership of a new owner, and others that begin together with it.
+	Fresh func(*Acquisition) (o *ownership.Ownership, others []*ownership.Ownership)
+	// Wait makes attempts until one acquires. It is nil for the kinds whose acquisitions wait in
+	// one line for each key.
+	Wait func(context.Context, *Acquisition) error
+	// Backoff returns how long a spin lock rests after that many rounds. It is nil for all others.
+	Backoff func(round int) time.Duration
+	// Ceiling is the longest time between two attempts of the front, or nil for the poll ceiling.
+	Ceiling func(*ownership.Engine) time.Duration
+}
+
+// Attempts is what attempts to acquire a kind of lock send, and how they read the answers. Every call is
+// safe to send twice, because counts are absolute.
+type Attempts interface {
+	// AcquireCall makes the ownership hold the lock count times. round is 0 for the first attempt of an
+	// acquisition.
+	AcquireCall(a *Acquisition, count, round int) script.Call
+	// ReadRefusal reads a reply to AcquireCall that is a number or an array: a refusal. The error matches
+	// ErrNotAcquired. left is the time after which to try again, negative if the script does not know.
+	ReadRefusal(a *Acquisition, ans transport.Answer) (left time.Duration, err error)
+}
