@@ -38,7 +38,7 @@ type fairLockQueue struct {
 
 func newFairLockQueue(c *ownership.Engine) (q *fairLockQueue, atClose func()) {
 	q = &fairLockQueue{}
-	q.waiters = newFairWaitList(c, q)
+	q.waiters = newFairWaitList(c, q, false)
 	p := fairProtocol{waiters: q.waiters}
 	plain := ownership.Spec{Kind: keyspace.KindFair, Family: keyspace.KindFair, Stored: keyspace.KindLock,
 		Protocol: p, Renew: script.Renew, Renewals: renewal.MostInBatch, Reentrant: true, HandsOver: true, GrantMark: "f"}
@@ -57,13 +57,6 @@ func (*fairLockQueue) refresh() transport.Command          { return script.FairR
 func (*fairLockQueue) keys(p *ownership.Lock) []string     { return p.Names.FairKeys() }
 func (*fairLockQueue) channel(p *ownership.Lock) string    { return p.Names.WaiterChannel("") }
 func (*fairLockQueue) entry(o *ownership.Ownership) string { return o.Wire }
-
-// listen implements [fairQueue]. Each waiter has a channel of its own.
-func (q *fairLockQueue) listen(w *fairWaiter) {
-	if w.strangers || !w.grantable {
-		w.queue.Subscribe(q.waiters.client.Notifier, w.ownership.Lock.Names.WaiterChannel(w.ownership.Wire))
-	}
-}
 
 // fairProtocol is the protocol of the hash of a re-entrant lock with a queue next to it.
 type fairProtocol struct {

@@ -3,11 +3,9 @@ package latchkey
 import (
 	"container/list"
 	"context"
-	"strconv"
 	"sync"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
@@ -26,17 +24,18 @@ const nearest = 4
 type fairWaitList struct {
 	client *ownership.Engine
 	queue  fairQueue
-	// sharedChannel says that waiters have no channels of their own. Those that joined before their
-	// client listened then try once more, to become grantable.
-	sharedChannel bool
-	redissonWait  string // ms that a Redisson process subtracts from deadlines
-	period        time.Duration
-	open          context.Context // ends with close
-	end           context.CancelFunc
-	tasks         sync.WaitGroup
+	// shares says that waiters share the channel of their key, and have none of their own. Those that joined
+	// before their client listened then try once more, to become grantable.
+	shares       bool
+	redissonWait string // ms that a Redisson process subtracts from deadlines
+	period       time.Duration
+	open         context.Context // ends with close
+	end          context.CancelFunc
+	tasks        sync.WaitGroup
 
 	mu     sync.Mutex
-	byKey  map[string]*list.List // of *fairWaiter, in the order of their tickets
+	byKey  map[string]*list.List     // of *fairWaiter, in the order of their tickets
+	shared map[string]*sharedChannel // by key, if waiters have no channels of their own
 	active bool
 	busy   map[*transport.Node]bool // nodes whose waiters are being refreshed
 }
@@ -45,9 +44,6 @@ type fairWaitList struct {
 type fairQueue interface {
 	// attemptsOf returns the protocol of the attempts of a waiter.
 	attemptsOf(w *fairWaiter) acquire.Attempts
-	// listen subscribes a waiter near the front to the channel on which it may be told to try, in
-	// addition to the client's channel. fairWaitList.mu is held.
-	listen(w *fairWaiter)
 	// refresh is the script that keeps waiters alive. It takes the keys and the channel of each
 	// lock, and the entries of owners.
 	refresh() transport.Command
@@ -56,38 +52,21 @@ type fairQueue interface {
 	entry(o *ownership.Ownership) string
 }
 
-// fairWaiter is one waiter in the queue of a fair lock. When its turn comes, the server makes it
-// the owner and tells its client. A message on the waiter's own channel only makes it try. Redisson
-// sends such messages, and so do the scripts of this library if the client does not listen.
-type fairWaiter struct {
-	list      *fairWaitList
-	ownership *ownership.Ownership
-	queue     *line.Line // of its own channel
-	awaitsSet bool       // it also waits for somebody to set the permits
-
-	// Guarded by fairWaitList.mu.
-	ticket    uint64 // 0 before the server has given one
-	elem      *list.Element
-	near      bool
-	grantable bool       // the client listens
-	aside     bool       // it wants more permits than there are in all, and is not in the queue
-	line      *line.FIFO // of which it is in front, or nil
-	strangers bool       // an owner of Redisson holds the lock, or waits ahead of it
-	woken     bool       // to try, since its last attempt
-}
-
-// newFairWaitList makes the list of the waiters in the queues of one kind.
-func newFairWaitList(c *ownership.Engine, q fairQueue) *fairWaitList {
+// newFairWaitList makes the list of the waiters in the queues of one kind. shares says that they share the channel of
+// their key.
+func newFairWaitList(c *ownership.Engine, q fairQueue, shares bool) *fairWaitList {
 	o := c.Config
 	open, end := context.WithCancel(context.Background())
 	return &fairWaitList{
 		client:       c,
 		queue:        q,
+		shares:       shares,
 		redissonWait: script.MillisText(o.RedissonFairWait),
 		period:       max(min(o.StaleWaiterTimeout/3, o.PollCeiling), time.Millisecond),
 		open:         open,
 		end:          end,
 		byKey:        map[string]*list.List{},
+		shared:       map[string]*sharedChannel{},
 		busy:         map[*transport.Node]bool{},
 	}
 }
@@ -117,77 +96,11 @@ func (l *fairWaitList) waitFor(ctx context.Context, a *acquire.Acquisition, fron
 	return l.client.Waiting.InFront(ctx, w.queue, fairAttempter{a, l, w}, mark)
 }
 
-// fairAttempter makes the attempts of an acquisition that waits in the queue on the server.
-type fairAttempter struct {
-	*acquire.Acquisition
-
-	waiters *fairWaitList
-	waiter  *fairWaiter
-}
-
-// Attempt implements [line.Attempter]. A guest is not grantable: the server would send the grant to the
-// client that made the owner.
-func (f fairAttempter) Attempt(ctx context.Context, round int) (left time.Duration, err error) {
-	line := f.waiters.attemptBegins(f.waiter)
-	if !f.Ownership.IsGuest {
-		f.waiters.setGrantable(f.waiter, f.Ownership.Listens() && !f.Permanent)
-	}
-	if line == nil {
-		return f.Acquisition.Attempt(ctx, round)
-	}
-	line.AttemptBegins()
-	left, err = f.Acquisition.Attempt(ctx, round)
-	if !fault.IsContextEnd(err) {
-		line.AttemptAnswered(err)
-	}
-	return left, err
-}
-
-// Pause implements [line.Attempter]. The first refusal makes the client listen. A waiter near the front,
-// or with no place in the line yet, pauses for as long as the server said. The others rest until
-// they are woken. A waiter near the front that receives no messages polls sooner.
-func (f fairAttempter) Pause(_ *line.Line, round int, left time.Duration) time.Duration {
-	c := f.waiters.client
-	f.ReportNoExpiry(left)
-	f.ReportOwnWait()
-	f.ShowWaiting()
-	if !f.Ownership.IsGuest {
-		f.Ownership.Listen()
-	}
-	if f.waiters.isBehind(f.waiter) {
-		return 4 * c.Config.StaleWaiterTimeout
-	}
-	pause := c.PollPause()
-	if !f.Ownership.IsGuest && c.Inbox.MustPoll(f.Lock.Names.Key, round) {
-		pause = min(pause, line.PauseOfPoller(c.Clock().Since(f.Since)))
-	}
-	return line.PauseUntil(left, pause)
-}
-
 // isBehind reports whether the waiter has a place in line and is not near the front.
 func (l *fairWaitList) isBehind(w *fairWaiter) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return w.elem != nil && !w.near
-}
-
-// args returns what an attempt says of the waiter: how many ms without a sign of life make it stale,
-// its ticket, or "" if it has none, and the lease, in ms, of a grant, or "" if it is not grantable. A
-// call that does not wait has a nil waiter, and sends "" for all of them.
-func (w *fairWaiter) args() (stale, ticket, grant string) {
-	if w == nil {
-		return "", "", ""
-	}
-	c := w.list.client
-	w.list.mu.Lock()
-	defer w.list.mu.Unlock()
-	if w.ticket != 0 {
-		ticket = strconv.FormatUint(w.ticket, 10)
-	}
-	if w.grantable {
-		grant = c.LeaseText(w.ownership.Entry.Lease)
-	}
-	return c.StaleMS, ticket, grant
 }
 
 // attemptBegins notes that a waiter is about to make an attempt, and returns the line of which it is in front.
@@ -196,26 +109,6 @@ func (l *fairWaitList) attemptBegins(w *fairWaiter) *line.FIFO {
 	defer l.mu.Unlock()
 	w.woken = false
 	return w.line
-}
-
-// takePlace puts a waiter in front of a line. It goes on with the place that the one before it has left.
-func (w *fairWaiter) takePlace(front *line.FIFO) {
-	w.line, w.ticket = front, front.TakeTicket()
-}
-
-// leaveLine lets the next in line come to the front. If leaves is true, that one goes on with the place of the waiter.
-func (w *fairWaiter) leaveLine(leaves bool) {
-	w.list.mu.Lock()
-	front, ticket := w.line, w.ticket
-	w.line = nil
-	w.list.mu.Unlock()
-	if front == nil {
-		return
-	}
-	if leaves {
-		front.LeaveTicket(ticket)
-	}
-	front.Unlock()
 }
 
 // setPermitPlace notes the place that the server has given to a waiter for permits. One that is not in the queue makes
@@ -251,20 +144,7 @@ func (l *fairWaitList) setPlace(w *fairWaiter, ticket uint64, strangers bool) {
 	if w.elem == nil {
 		l.insert(w, ticket)
 	} else if w.near {
-		l.queue.listen(w)
-	}
-}
-
-// Signal implements [waker].
-func (w *fairWaiter) Signal() { w.queue.Signal() }
-
-// Reconnected implements [waker]. Waiters behind the first few cannot have missed a message.
-func (w *fairWaiter) Reconnected() {
-	w.list.mu.Lock()
-	near := w.near || w.elem == nil || w.list.sharedChannel && !w.grantable
-	w.list.mu.Unlock()
-	if near {
-		w.queue.Signal()
+		l.listenTo(w)
 	}
 }
 
@@ -292,13 +172,24 @@ func (l *fairWaitList) insert(w *fairWaiter, ticket uint64) {
 	}
 }
 
+// listenTo subscribes a waiter near the front to the channel on which it may be told to try, in addition to the
+// client's channel. l.mu is held.
+func (l *fairWaitList) listenTo(w *fairWaiter) {
+	switch {
+	case l.shares:
+		l.listenShared(w)
+	case w.strangers || !w.grantable:
+		w.queue.Subscribe(l.client.Notifier, w.ownership.Lock.Names.WaiterChannel(w.ownership.Wire))
+	}
+}
+
 // listen makes the first waiters of a line listen for their turn. l.mu is held.
 func (l *fairWaitList) listen(line *list.List) {
 	e := line.Front()
 	for i := 0; i < nearest && e != nil; i++ {
 		if w := e.Value.(*fairWaiter); !w.near {
 			w.near = true
-			l.queue.listen(w)
+			l.listenTo(w)
 		}
 		e = e.Next()
 	}

@@ -241,22 +241,22 @@ func (m *lockModel) check() {
 }
 
 // checkHold checks that the server has a hold for as long as the client relies on it.
-func (m *lockModel) checkHold(p *party, lock entry) {
-	mine := lock.count(p.t.Wire) - lock.count(p.t.Wire+"@")
+func (m *lockModel) checkHold(p *party, key entry) {
+	mine := key.count(p.t.Wire) - key.count(p.t.Wire+"@")
 	switch {
 	case m.kind == mutexSpec:
-		if lock.text != p.t.Wire {
+		if key.text != p.t.Wire {
 			m.w.fail("the server does not know of the hold of %s", p.name)
 		}
 		mine = 1
 	case p.t.IsGuest:
-		mine = lock.count(p.t.Wire + "@" + p.t.GuestID())
+		mine = key.count(p.t.Wire + "@" + p.t.GuestID())
 	}
 	if mine < 1 {
 		m.w.fail("the server does not know of the hold of %s", p.name)
 	}
-	if lock.ttl < p.left() {
-		m.w.fail("the lock ends after %d ms, and %s relies on it for %d", lock.ttl, p.name, p.left())
+	if key.ttl < p.left() {
+		m.w.fail("the lock ends after %d ms, and %s relies on it for %d", key.ttl, p.name, p.left())
 	}
 }
 

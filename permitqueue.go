@@ -2,7 +2,6 @@ package latchkey
 
 import (
 	"context"
-	"time"
 
 	"github.com/latchkey-go/latchkey/internal/engine/core"
 
@@ -10,7 +9,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
-	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -22,11 +20,10 @@ import (
 
 // permitQueues holds the queues of the semaphores of a client whose permits have ids.
 type permitQueues struct {
-	waiters  *fairWaitList
-	lines    *line.FIFOs // for a semaphore that is not fair
-	fair     *acquire.Spec
-	inLine   *acquire.Spec
-	channels map[string]*permitChannel // by the key of the semaphore; fairWaitList.mu guards it
+	waiters *fairWaitList
+	lines   *line.FIFOs // for a semaphore that is not fair
+	fair    *acquire.Spec
+	inLine  *acquire.Spec
 }
 
 func permitQueuesOf(c *ownership.Engine) *permitQueues {
@@ -34,9 +31,8 @@ func permitQueuesOf(c *ownership.Engine) *permitQueues {
 }
 
 func newPermitQueues(c *ownership.Engine) (q *permitQueues, atClose func()) {
-	q = &permitQueues{lines: line.NewFIFOs(), channels: map[string]*permitChannel{}}
-	q.waiters = newFairWaitList(c, q)
-	q.waiters.sharedChannel = true
+	q = &permitQueues{lines: line.NewFIFOs()}
+	q.waiters = newFairWaitList(c, q, true)
 	fair := ownership.Spec{Kind: keyspace.KindFairPermit, Family: keyspace.KindPermit, Stored: keyspace.KindSemaphore,
 		Protocol: permitProtocol{}, Renew: script.PermitRenew, Renewals: renewal.MostInBatch, Permit: true, HandsOver: true, GrantMark: "p",
 		Line:  line.Exclusive, // whose front does not wait for a hold of this client to end
@@ -72,65 +68,6 @@ func (*permitQueues) channel(p *ownership.Lock) string    { return p.Names.Chann
 func (*permitQueues) entry(o *ownership.Ownership) string { return permitEntry(o) }
 
 func (*permitQueues) attemptsOf(w *fairWaiter) acquire.Attempts { return permitAttempts{w} }
-
-// listen implements [fairQueue]. All waiters of a client share one channel. A message on it makes
-// the first of them try again; the others receive grants.
-func (q *permitQueues) listen(w *fairWaiter) {
-	lock := w.ownership.Lock
-	if q.channels[lock.Names.Key] != nil {
-		return
-	}
-	h := &permitChannel{queue: q, key: lock.Names.Key, usedAt: time.Now()}
-	q.channels[lock.Names.Key] = h
-	s := &pubsub.Subscription{Channel: lock.Names.Channel, To: h}
-	q.waiters.client.Notifier.Add(&pubsub.Subscription{Channel: line.PresenceChannel(lock.Names.Key), To: line.Presence{Of: s}})
-	q.waiters.client.Notifier.Add(s)
-}
-
-// permitChannel is a channel that announces free permits that nobody has been granted. Its
-// usedAt is guarded by fairWaitList.mu.
-type permitChannel struct {
-	queue  *permitQueues
-	key    string
-	usedAt time.Time
-}
-
-// Message implements [pubsub.Subscriber].
-func (h *permitChannel) Message(string) { h.Reconnected() }
-
-// Reconnected implements [pubsub.Subscriber].
-func (h *permitChannel) Reconnected() {
-	l := h.queue.waiters
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	line := l.byKey[h.key]
-	if line == nil {
-		return
-	}
-	l.wake(line.Front().Value.(*fairWaiter))
-	e := line.Front().Next()
-	for i := 1; i < nearest && e != nil; i++ {
-		if w := e.Value.(*fairWaiter); !w.grantable || w.aside {
-			l.wake(w)
-		}
-		e = e.Next()
-	}
-}
-
-// Retire implements [pubsub.Subscriber].
-func (h *permitChannel) Retire(linger time.Duration) bool {
-	l := h.queue.waiters
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.byKey[h.key] != nil {
-		h.usedAt = time.Now()
-	}
-	if time.Since(h.usedAt) < linger {
-		return false
-	}
-	delete(h.queue.channels, h.key)
-	return true
-}
 
 // permitEntry is the entry of an ownership in the queue. Permits that are requested together have
 // one entry, named after the first of them.

@@ -13,14 +13,14 @@ import (
 // If a write hold ends just before a call reads under it, the call does not read along with the next holder.
 func TestNest_under_a_hold_that_has_ended(t *testing.T) {
 	t.Parallel()
-	rw := newTestClient(t, Options{Turn: MaxTurn}).NewRWLock("nest")
-	hold, err := rw.Writer().Lock(t.Context())
+	both := newTestClient(t, Options{Turn: MaxTurn}).NewRWLock("nest")
+	hold, err := both.Writer().Lock(t.Context())
 	require.NoError(t, err)
 	s := hold.handle().Backend().(*ownership.Hold)
 	o := s.Ownership
 	granted, failed := make(chan *Hold, 1), make(chan error, 1)
 	go func() {
-		next, err := rw.Writer().Lock(context.WithoutCancel(t.Context()))
+		next, err := both.Writer().Lock(context.WithoutCancel(t.Context()))
 		failed <- err
 		granted <- next
 	}()
@@ -30,10 +30,10 @@ func TestNest_under_a_hold_that_has_ended(t *testing.T) {
 	passed := <-granted
 	next := passed.handle().Backend().(*ownership.Hold)
 	require.Same(t, o, next.Ownership, "passed on")
-	n, err := otherSide(o, &rw.Reader().inside.Lock, s)
+	n, err := otherSide(o, &both.Reader().inside.Lock, s)
 	require.NoError(t, err)
 	require.Nil(t, n)
-	n, err = otherSide(o, &rw.Reader().inside.Lock, next)
+	n, err = otherSide(o, &both.Reader().inside.Lock, next)
 	require.NoError(t, err)
 	require.NotNil(t, n)
 	require.NoError(t, passed.Unlock(t.Context()))

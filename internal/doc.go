@@ -23,5 +23,6 @@
 //	engine    | script    | the commands, which are Lua scripts, and what their replies and errors mean
 //	engine    | line      | the lines of goroutines in a client, and the loop in which their calls wait
 //	engine    | undo      | what the client does not know of the server, commands that settle it, and operations that count once
+//	primitive | lock      | the scripts and the kinds of locks in a hash or a string
 //	testredis |           | embedded servers, for tests only
 package internal

@@ -1,0 +1,67 @@
+package latchkey
+
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
+)
+
+// sharedChannel is the channel of a key that all waiters of a client share. It announces what nobody has been granted,
+// such as free permits. A message on it makes the first of them try again; the others receive grants. fairWaitList.mu
+// guards usedAt.
+type sharedChannel struct {
+	list   *fairWaitList
+	key    string
+	usedAt time.Time
+}
+
+// listenShared subscribes to the shared channel of a waiter's key. l.mu is held.
+func (l *fairWaitList) listenShared(w *fairWaiter) {
+	names := w.ownership.Lock.Names
+	if l.shared[names.Key] != nil {
+		return
+	}
+	h := &sharedChannel{list: l, key: names.Key, usedAt: time.Now()}
+	l.shared[names.Key] = h
+	s := &pubsub.Subscription{Channel: names.Channel, To: h}
+	l.client.Notifier.Add(&pubsub.Subscription{Channel: line.PresenceChannel(names.Key), To: line.Presence{Of: s}})
+	l.client.Notifier.Add(s)
+}
+
+// Message implements [pubsub.Subscriber].
+func (h *sharedChannel) Message(string) { h.Reconnected() }
+
+// Reconnected implements [pubsub.Subscriber].
+func (h *sharedChannel) Reconnected() {
+	l := h.list
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	line := l.byKey[h.key]
+	if line == nil {
+		return
+	}
+	l.wake(line.Front().Value.(*fairWaiter))
+	e := line.Front().Next()
+	for i := 1; i < nearest && e != nil; i++ {
+		if w := e.Value.(*fairWaiter); !w.grantable || w.aside {
+			l.wake(w)
+		}
+		e = e.Next()
+	}
+}
+
+// Retire implements [pubsub.Subscriber].
+func (h *sharedChannel) Retire(linger time.Duration) bool {
+	l := h.list
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byKey[h.key] != nil {
+		h.usedAt = time.Now()
+	}
+	if time.Since(h.usedAt) < linger {
+		return false
+	}
+	delete(l.shared, h.key)
+	return true
+}
