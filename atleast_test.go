@@ -13,6 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/primitive/lock"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -22,7 +23,7 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 	for why, cause := range map[string]error{"lost": ErrLost, "released": nil} {
 		t.Run(why, func(t *testing.T) {
 			c := newTestClient(t, Options{})
-			lock := acquire.NewLock(c.engine(), lockSpec, uniqueName(t, c))
+			lock := acquire.NewLock(c.engine(), lock.Reentrant, uniqueName(t, c))
 			o := c.engine().Registry.Fresh(&lock.Lock)
 			o.Phase, o.Holds.Cause, o.KeptUntil = ownership.Over, cause, lease.NewBound(time.Minute, c.engine().Clock())
 			runScript(c.engine(), script.LockAcquire, lock.Names.Queued(), o.Wire, "90000")

@@ -12,12 +12,13 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/primitive/lock"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // checkServer checks on the server what a client depends on, and returns all errors that it found.
 func checkServer(ctx context.Context, c *ownership.Engine) error {
-	lock := acquire.NewLock(c, lockSpec, "latchkey:check:"+c.ID)
+	lock := acquire.NewLock(c, lock.Reentrant, "latchkey:check:"+c.ID)
 	if err := cmp.Or(lock.Names.Invalid, transport.EndedBefore(ctx)); err != nil {
 		return fault.Op("check", lock.Name(), err)
 	}

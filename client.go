@@ -9,6 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
+	"github.com/latchkey-go/latchkey/internal/primitive/lock"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -57,7 +58,7 @@ func newClient(client rueidis.Client, options Options, topology *transport.Topol
 	if err != nil {
 		return nil, err
 	}
-	c.RegisterGrants(hashSpec)
+	c.RegisterGrants(lock.InHash)
 	return (*Client)(c.Handle), nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/primitive/lock"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -46,9 +47,9 @@ func makeElection(c *ownership.Engine, name string) election {
 // already leads, campaigning again is a mistake.
 var electionSpec = &acquire.Spec{
 	Spec: &ownership.Spec{Kind: keyspace.KindElection, Family: keyspace.KindElection, Stored: keyspace.KindLock,
-		Protocol: hashProtocol{}, Renew: script.Renew, Renewals: renewal.MostInBatch,
+		Protocol: lock.Hash{}, Renew: script.Renew, Renewals: renewal.MostInBatch,
 		Fenced: true, Passes: true, HandsOver: true, Public: true},
-	Attempts: hashProtocol{}, Resolve: acquire.ResolveOwner, Fresh: acquire.FreshOwner}
+	Attempts: lock.Hash{}, Resolve: acquire.ResolveOwner, Fresh: acquire.FreshOwner}
 
 // leaderChannel is the channel for observers of an election. It differs from the channel of the
 // lock, whose listeners count as waiters for the lock.

@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/primitive/lock"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -60,7 +61,7 @@ func (*fairLockQueue) entry(o *ownership.Ownership) string { return o.Wire }
 
 // fairProtocol is the protocol of the hash of a re-entrant lock with a queue next to it.
 type fairProtocol struct {
-	hashProtocol
+	lock.Hash
 
 	waiters *fairWaitList
 	waiter  *fairWaiter // of an acquisition that waits in the queue, or nil
@@ -68,7 +69,7 @@ type fairProtocol struct {
 
 func (p fairProtocol) AcquireCall(a *acquire.Acquisition, count, round int) script.Call {
 	if count > 1 {
-		return p.hashProtocol.AcquireCall(a, count, round)
+		return p.Hash.AcquireCall(a, count, round)
 	}
 	o := a.Ownership
 	stale, ticket, grant := p.waiter.args()

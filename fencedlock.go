@@ -2,6 +2,8 @@ package latchkey
 
 import (
 	"context"
+
+	"github.com/latchkey-go/latchkey/internal/primitive/lock"
 )
 
 // FencedLock is a re-entrant [Lock] whose holds carry a fencing token ([Hold.Token]). It is
@@ -18,7 +20,7 @@ var _ Locker = (*FencedLock)(nil)
 
 // NewFencedLock returns the fenced lock with that name. It sends nothing.
 func (c *Client) NewFencedLock(name string) *FencedLock {
-	return &FencedLock{newBaseLock(c.engine(), fencedSpec, name)}
+	return &FencedLock{newBaseLock(c.engine(), lock.Fenced, name)}
 }
 
 // Lock acquires the lock. It waits while another owner holds it, until ctx ends or the time of

@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/primitive/lock"
 )
 
 // An operation of one kind changes nothing about an object of another kind.
@@ -21,9 +22,9 @@ var foreigners = map[string]func(c *Client) []func(){
 	"counter": func(c *Client) []func() {
 		return append(append(semaphoreOperations(c), permitOperations(c)...), latchOperations(c)...)
 	},
-	"string": func(c *Client) []func() { return lockOperations(acquire.NewLock(c.engine(), mutexSpec, modelName)) },
+	"string": func(c *Client) []func() { return lockOperations(acquire.NewLock(c.engine(), lock.Mutex, modelName)) },
 	"hash": func(c *Client) []func() {
-		return slices.Concat(lockOperations(acquire.NewLock(c.engine(), lockSpec, modelName)),
+		return slices.Concat(lockOperations(acquire.NewLock(c.engine(), lock.Reentrant, modelName)),
 			lockOperations(&c.NewFairLock(modelName).inside))
 	},
 	"barrier": func(c *Client) []func() { return barrierOperations(&c.NewBarrier(modelName, 2).inside) },

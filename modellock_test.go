@@ -10,12 +10,13 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/primitive/lock"
 )
 
 func init() {
-	models["mutex"] = func(w *world) model { return newLockModel(w, always(mutexSpec)) }
-	models["lock"] = func(w *world) model { return newLockModel(w, always(lockSpec)) }
-	models["fenced"] = func(w *world) model { return newLockModel(w, always(fencedSpec)) }
+	models["mutex"] = func(w *world) model { return newLockModel(w, always(lock.Mutex)) }
+	models["lock"] = func(w *world) model { return newLockModel(w, always(lock.Reentrant)) }
+	models["fenced"] = func(w *world) model { return newLockModel(w, always(lock.Fenced)) }
 }
 
 // lockModel is the mutex, the re-entrant lock and the fenced lock: one owner at a time, with its guests, and tokens
@@ -46,7 +47,7 @@ func newLockModel(w *world, kindOf func(*Client) *acquire.Spec) *lockModel {
 		w.withPoller()
 	}
 	m := &lockModel{w: w, kind: kind, before: entry{kind: "none", ttl: -2}, looks: "hash"}
-	if kind == mutexSpec {
+	if kind == lock.Mutex {
 		m.looks = "string"
 	}
 	for i, c := range w.clients {
@@ -244,7 +245,7 @@ func (m *lockModel) check() {
 func (m *lockModel) checkHold(p *party, key entry) {
 	mine := key.count(p.t.Wire) - key.count(p.t.Wire+"@")
 	switch {
-	case m.kind == mutexSpec:
+	case m.kind == lock.Mutex:
 		if key.text != p.t.Wire {
 			m.w.fail("the server does not know of the hold of %s", p.name)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
+	"github.com/latchkey-go/latchkey/internal/primitive/lock"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -97,7 +98,7 @@ func startOver(c *Client, id string, listens bool) {
 		s.Confirmed.Store(listens)
 		s.Refused.Store(!listens)
 	})
-	c.engine().RegisterGrants(hashSpec)
+	c.engine().RegisterGrants(lock.InHash)
 	nobody := inbox.NewSlot("", "nobody", nil)
 	c.engine().Inbox.Listen(&nobody)
 	c.engine().Inbox.Forget(&nobody)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
+	"github.com/latchkey-go/latchkey/internal/primitive/lock"
 )
 
 // Mutex is the plain lock of the Redis documentation: SET name token NX PX, and a
@@ -22,7 +23,7 @@ var _ Locker = (*Mutex)(nil)
 
 // NewMutex returns the plain lock with that name. It sends nothing.
 func (c *Client) NewMutex(name string) *Mutex {
-	return &Mutex{newBaseLock(c.engine(), mutexSpec, name)}
+	return &Mutex{newBaseLock(c.engine(), lock.Mutex, name)}
 }
 
 // Lock acquires the mutex. It waits while another owner holds it, until ctx ends or the time of

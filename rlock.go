@@ -1,5 +1,9 @@
 package latchkey
 
+import (
+	"github.com/latchkey-go/latchkey/internal/primitive/lock"
+)
+
 // Lock is the re-entrant lock; on the wire it is Redisson's RLock. An acquisition under the context of a hold
 // ([Hold.Context]), or by the same owner ([By], [WithOwner]), re-enters the hold; the lock is free after as
 // many releases.
@@ -13,4 +17,6 @@ type Lock struct{ *baseLock }
 var _ Locker = (*Lock)(nil)
 
 // NewLock returns the re-entrant lock with that name. It sends nothing.
-func (c *Client) NewLock(name string) *Lock { return &Lock{newBaseLock(c.engine(), lockSpec, name)} }
+func (c *Client) NewLock(name string) *Lock {
+	return &Lock{newBaseLock(c.engine(), lock.Reentrant, name)}
+}

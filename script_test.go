@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/primitive/lock"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -94,23 +95,23 @@ func TestScripts_take_the_usual_for_granted(t *testing.T) {
 			for _, arg := range args {
 				all = append(all, arg(k))
 			}
-			return runScript(c.engine(), cmd, keysOf(k), withoutUsual(append(all, usual...), leftOut)...)
+			return runScript(c.engine(), cmd, keysOf(k), lock.WithoutUsual(append(all, usual...), leftOut)...)
 		}
 		require.Equal(t, run(full, nil), run(cut, usual))
 	}
 	text := func(s string) func(*keyspace.Keys) string { return func(*keyspace.Keys) string { return s } }
 	channel := func(k *keyspace.Keys) string { return k.Channel }
 	for range 2 { // the second time it finds its own effect
-		same(script.LockAcquire, (*keyspace.Keys).Queued, usualOfAcquire, text(ownerA), text("30000"))
+		same(script.LockAcquire, (*keyspace.Keys).Queued, lock.UsualOfAcquire, text(ownerA), text("30000"))
 		require.Equal(t, hashOf(c.engine(), t, full.Key), hashOf(c.engine(), t, cut.Key))
 	}
 	for range 2 {
-		same(script.LockRelease, (*keyspace.Keys).Fenced, usualOfRelease, text(ownerA), channel)
+		same(script.LockRelease, (*keyspace.Keys).Fenced, lock.UsualOfRelease, text(ownerA), channel)
 		require.Equal(t, int64(-2), pttlOf(c.engine(), t, cut.Key))
 	}
 	same(script.MutexSet, (*keyspace.Keys).Alone, nil, text(ownerA), text("30000"))
 	for range 2 {
-		same(script.MutexRelease, (*keyspace.Keys).Queued, usualOfMutexRelease, text(ownerA), channel)
+		same(script.MutexRelease, (*keyspace.Keys).Queued, lock.UsualOfMutexRelease, text(ownerA), channel)
 		require.Equal(t, int64(-2), pttlOf(c.engine(), t, cut.Key))
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
+	"github.com/latchkey-go/latchkey/internal/primitive/lock"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -23,7 +24,7 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 	b := backoff.withDefaults()
 	names, err := c.engine().Config.Naming().Keys(name)
 	names.Invalid = cmp.Or(err, b.check())
-	return &SpinLock{&baseLock{*acquire.LockOf(c.engine(), spinSpec(b.pause), names)}}
+	return &SpinLock{&baseLock{*acquire.LockOf(c.engine(), lock.Spin(b.pause), names)}}
 }
 
 // Lock acquires the lock. It waits while another owner holds it, until ctx ends or the time of

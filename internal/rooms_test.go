@@ -18,12 +18,19 @@ import (
 const module = "github.com/latchkey-go/latchkey"
 
 // floors are the folders of this one, the lowest first.
-var floors = []string{"base", "transport", "engine", "testredis"}
+var floors = []string{"base", "transport", "engine", "primitive", "testredis"}
 
-// onlyIn has what a single room may import besides rooms, rueidis and the standard library.
-var onlyIn = map[string]string{
-	module + "/lua":          "engine/script",
-	"github.com/google/uuid": "base/identity",
+// onlyIn has what these rooms may import besides rooms, rueidis and the standard library.
+var onlyIn = map[string][]string{
+	module + "/lua":          {"engine/script", "primitive/lock"},
+	"github.com/google/uuid": {"base/identity"},
+}
+
+// ownKinds are the rooms that a room of the floor primitive may know of its floor: that of the two ways to store a lock
+// for all, and for what lists and frees all kinds of objects, those with keys that others do not have.
+var ownKinds = map[string][]string{
+	"":                {"primitive/lock"},
+	"primitive/admin": {"primitive/lock", "primitive/rw"},
 }
 
 // A room imports rooms of its own floor and of lower ones only, rueidis, the standard library, and what onlyIn names.
@@ -39,8 +46,11 @@ func TestRooms_floors(t *testing.T) {
 				switch other, is := strings.CutPrefix(path, module+"/internal/"); {
 				case is:
 					assert.LessOrEqual(t, floorOf(t, other), floorOf(t, room), "%s imports %s, which is above it", room, other)
-				case onlyIn[path] != "":
-					assert.Equal(t, onlyIn[path], room, "%s imports %s", room, path)
+					if floorOf(t, other) == slices.Index(floors, "primitive") {
+						assert.Contains(t, slices.Concat(ownKinds[""], ownKinds[room]), other, "%s imports another primitive", room)
+					}
+				case onlyIn[path] != nil:
+					assert.Contains(t, onlyIn[path], room, "%s imports %s", room, path)
 				case strings.Contains(host, "."):
 					assert.Equal(t, "github.com/redis/rueidis", path, "%s imports it", room)
 				}

@@ -1,4 +1,5 @@
-package latchkey
+// Package lock has the kinds of locks that are stored in a hash or in a string, and what they send.
+package lock
 
 import (
 	"strconv"
@@ -17,10 +18,11 @@ const (
 	inString = "string"
 )
 
-// stringProtocol stores a token in a string.
-type stringProtocol struct{}
+// String stores a token in a string.
+type String struct{}
 
-func (stringProtocol) AcquireCall(a *acquire.Acquisition, _, round int) script.Call {
+// AcquireCall implements [acquire.Attempts].
+func (String) AcquireCall(a *acquire.Acquisition, _, round int) script.Call {
 	o := a.Ownership
 	if round == 0 && !o.MayBeQueued() {
 		return script.NewCall(script.MutexSet, a.Lock.Names.Alone(), append(a.ArgsBuffer(), o.Wire, o.Lock.Client.LeaseText(a.Lease))...)
@@ -33,28 +35,31 @@ func (stringProtocol) AcquireCall(a *acquire.Acquisition, _, round int) script.C
 	return script.NewCall(script.MutexAcquire, keys, args...)
 }
 
-func (stringProtocol) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (time.Duration, error) {
+// ReadRefusal implements [acquire.Attempts].
+func (String) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (time.Duration, error) {
 	return a.ReadHolder(ans)
 }
 
 // ReleaseCall returns no call for a partial release, because a mutex cannot be re-entered.
-func (stringProtocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
+func (String) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
 	if to.Count > 0 {
 		return script.Call{}
 	}
 	names := o.Lock.Names
 	args = append(o.HandoverArgs(append(args, o.Wire, names.Channel, o.Lock.Client.Publish), 0), o.OpenArg(), script.MillisText(to.Keep))
-	return script.NewCall(script.MutexRelease, names.Queued(), withoutUsual(args, usualOfMutexRelease)...)
+	return script.NewCall(script.MutexRelease, names.Queued(), WithoutUsual(args, UsualOfMutexRelease)...)
 }
 
-func (stringProtocol) RenewalCall(o *ownership.Ownership, lease time.Duration) script.Call {
+// RenewalCall implements [ownership.Protocol].
+func (String) RenewalCall(o *ownership.Ownership, lease time.Duration) script.Call {
 	return renewalOf(o, inString, o.Wire, lease)
 }
 
-// hashProtocol stores the owner and its count in a hash.
-type hashProtocol struct{}
+// Hash stores the owner and its count in a hash.
+type Hash struct{}
 
-func (hashProtocol) AcquireCall(a *acquire.Acquisition, count, round int) script.Call {
+// AcquireCall implements [acquire.Attempts].
+func (Hash) AcquireCall(a *acquire.Acquisition, count, round int) script.Call {
 	names, place, fenced := a.Lock.Names, ownership.QueuePlace{}, ""
 	c, queued := script.NewCall(script.LockAcquire, names.Alone()), names.Queued()
 	if a.Lock.Spec.Fenced {
@@ -66,20 +71,20 @@ func (hashProtocol) AcquireCall(a *acquire.Acquisition, count, round int) script
 	if place.Known() {
 		c.Cmd, c.Keys = script.LockAcquireQueued, queued
 	}
-	c.Args = withoutUsual(append(a.AcquireArgs(count), fenced, place.Entry, place.OldEntry, place.Poll), usualOfAcquire)
+	c.Args = WithoutUsual(append(a.AcquireArgs(count), fenced, place.Entry, place.OldEntry, place.Poll), UsualOfAcquire)
 	return c
 }
 
 // The default values of the scripts' last arguments. Each argument costs the server as much as a tenth of a
 // command.
 var (
-	usualOfAcquire      = lua.Args("lock/acquire").Usual
-	usualOfRelease      = lua.Args("lock/release").Usual
-	usualOfMutexRelease = lua.Args("mutex/release").Usual
+	UsualOfAcquire      = lua.Args("lock/acquire").Usual
+	UsualOfRelease      = lua.Args("lock/release").Usual
+	UsualOfMutexRelease = lua.Args("mutex/release").Usual
 )
 
-// withoutUsual leaves out trailing arguments that have their usual values.
-func withoutUsual(args, usual []string) []string {
+// WithoutUsual leaves out trailing arguments that have their usual values.
+func WithoutUsual(args, usual []string) []string {
 	least := len(args) - len(usual)
 	for n := len(args); n > least && args[n-1] == usual[n-1-least]; n-- {
 		args = args[:n-1]
@@ -87,18 +92,21 @@ func withoutUsual(args, usual []string) []string {
 	return args
 }
 
-func (hashProtocol) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (time.Duration, error) {
+// ReadRefusal implements [acquire.Attempts].
+func (Hash) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (time.Duration, error) {
 	return a.ReadHolder(ans)
 }
 
-func (hashProtocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
+// ReleaseCall implements [ownership.Protocol].
+func (Hash) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
 	names := o.Lock.Names
 	args = append(args, o.Wire, names.Channel, strconv.Itoa(to.Count), o.GuestID(), script.MillisText(to.Raise), o.Lock.Client.Publish)
 	args = append(o.HandoverArgs(args, to.Count), script.MillisText(to.Keep))
-	return script.NewCall(script.LockRelease, names.Fenced(), withoutUsual(args, usualOfRelease)...)
+	return script.NewCall(script.LockRelease, names.Fenced(), WithoutUsual(args, UsualOfRelease)...)
 }
 
-func (hashProtocol) RenewalCall(o *ownership.Ownership, lease time.Duration) script.Call {
+// RenewalCall implements [ownership.Protocol].
+func (Hash) RenewalCall(o *ownership.Ownership, lease time.Duration) script.Call {
 	return renewalOf(o, inHash, o.Wire, lease)
 }
 
