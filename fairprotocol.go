@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/serverline"
 	"github.com/latchkey-go/latchkey/internal/primitive/lock"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -33,38 +34,38 @@ func fairLockQueueOf(c *ownership.Engine) *fairLockQueue {
 
 // fairLockQueue holds the queues of the fair locks of a client.
 type fairLockQueue struct {
-	waiters       *fairWaitList
+	waiters       *serverline.List
 	plain, fenced *acquire.Spec
 }
 
 func newFairLockQueue(c *ownership.Engine) (q *fairLockQueue, atClose func()) {
 	q = &fairLockQueue{}
-	q.waiters = newFairWaitList(c, q, false)
+	q.waiters = serverline.New(c, q, false)
 	p := fairProtocol{waiters: q.waiters}
 	plain := ownership.Spec{Kind: keyspace.KindFair, Family: keyspace.KindFair, Stored: keyspace.KindLock,
 		Protocol: p, Renew: script.Renew, Renewals: renewal.MostInBatch, Reentrant: true, HandsOver: true, GrantMark: "f"}
 	fenced := plain
 	fenced.Fenced = true
-	q.plain = &acquire.Spec{Spec: &plain, Attempts: p, Resolve: acquire.ResolveOwner, Fresh: acquire.FreshOwner, Wait: q.waiters.wait}
-	q.fenced = &acquire.Spec{Spec: &fenced, Attempts: p, Resolve: acquire.ResolveOwner, Fresh: acquire.FreshOwner, Wait: q.waiters.wait}
-	return q, q.waiters.close
+	q.plain = &acquire.Spec{Spec: &plain, Attempts: p, Resolve: acquire.ResolveOwner, Fresh: acquire.FreshOwner, Wait: q.waiters.Wait}
+	q.fenced = &acquire.Spec{Spec: &fenced, Attempts: p, Resolve: acquire.ResolveOwner, Fresh: acquire.FreshOwner, Wait: q.waiters.Wait}
+	return q, q.waiters.Close
 }
 
-// attemptsOf, refresh, keys, channel and entry implement [fairQueue].
-func (q *fairLockQueue) attemptsOf(w *fairWaiter) acquire.Attempts {
+// AttemptsOf, refresh, keys, channel and entry implement [serverline.Queue].
+func (q *fairLockQueue) AttemptsOf(w *serverline.Waiter) acquire.Attempts {
 	return fairProtocol{waiters: q.waiters, waiter: w}
 }
-func (*fairLockQueue) refresh() transport.Command          { return script.FairRefresh }
-func (*fairLockQueue) keys(p *ownership.Lock) []string     { return p.Names.FairKeys() }
-func (*fairLockQueue) channel(p *ownership.Lock) string    { return p.Names.WaiterChannel("") }
-func (*fairLockQueue) entry(o *ownership.Ownership) string { return o.Wire }
+func (*fairLockQueue) Refresh() transport.Command          { return script.FairRefresh }
+func (*fairLockQueue) Keys(p *ownership.Lock) []string     { return p.Names.FairKeys() }
+func (*fairLockQueue) Channel(p *ownership.Lock) string    { return p.Names.WaiterChannel("") }
+func (*fairLockQueue) Entry(o *ownership.Ownership) string { return o.Wire }
 
 // fairProtocol is the protocol of the hash of a re-entrant lock with a queue next to it.
 type fairProtocol struct {
 	lock.Hash
 
-	waiters *fairWaitList
-	waiter  *fairWaiter // of an acquisition that waits in the queue, or nil
+	waiters *serverline.List
+	waiter  *serverline.Waiter // of an acquisition that waits in the queue, or nil
 }
 
 func (p fairProtocol) AcquireCall(a *acquire.Acquisition, count, round int) script.Call {
@@ -72,13 +73,13 @@ func (p fairProtocol) AcquireCall(a *acquire.Acquisition, count, round int) scri
 		return p.Hash.AcquireCall(a, count, round)
 	}
 	o := a.Ownership
-	stale, ticket, grant := p.waiter.args()
+	stale, ticket, grant := p.waiter.Args()
 	fenced := "0"
 	if o.Lock.Spec.Fenced {
 		fenced = "1"
 	}
 	args := append(a.AcquireArgs(count),
-		o.Lock.Client.Publish, o.Lock.Names.WaiterChannel(""), stale, ticket, p.waiters.redissonWait, fenced, grant)
+		o.Lock.Client.Publish, o.Lock.Names.WaiterChannel(""), stale, ticket, p.waiters.RedissonWait, fenced, grant)
 	return script.NewCall(script.FairAcquire, o.Lock.Names.FairKeys(), o.Lock.Client.Inbox.ChannelArgs(args, o.Lock.Names.Key)...)
 }
 
@@ -97,7 +98,7 @@ func (p fairProtocol) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) 
 	ahead, err4 := reply[3].AsInt64()
 	lease, err5 := reply[4].AsInt64()
 	a.Ownership.MarkQueued()
-	p.waiters.setPlace(p.waiter, ticket, ahead > 0 || holder != "" && !identity.IsOurs(holder))
+	p.waiters.SetPlace(p.waiter, ticket, ahead > 0 || holder != "" && !identity.IsOurs(holder))
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return 0, errors.Join(script.ErrReply, err)
 	}
@@ -110,7 +111,7 @@ func (p fairProtocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, 
 		o.Lock.Client.StaleMS)
 	args = o.Lock.Client.Inbox.ChannelArgs(args, o.Lock.Names.Key)
 	if to.Keep > 0 {
-		args = append(args, p.waiters.redissonWait, script.MillisText(to.Keep))
+		args = append(args, p.waiters.RedissonWait, script.MillisText(to.Keep))
 	}
 	return script.NewCall(script.FairRelease, o.Lock.Names.FairKeys(), args...)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/serverline"
 )
 
 func init() { models["fair"] = newFairModel }
@@ -123,7 +124,7 @@ func (m *fairModel) refused(p *party, reply any) {
 		m.w.fail("%s is told the ticket %v after %d", p.name, list[1], f.ticket)
 	}
 	f.odd = f.odd || f.ticket == 0 && m.lost
-	f.ticket, p.inQueue.ticket = ticket, ticket
+	f.ticket, p.inQueue.Ticket = ticket, ticket
 	if f.sign == 0 {
 		f.sign = f.asked
 	}
@@ -182,7 +183,7 @@ func (m *fairModel) actions() []modelAction {
 // refresh sends signs of life for the waiters of a client.
 func (m *fairModel) refresh(d dice) {
 	c := m.w.clients[d[0]%len(m.w.clients)]
-	var places []*fairWaiter
+	var places []*serverline.Waiter
 	var parties []*party
 	names := ""
 	for _, p := range m.parties {
@@ -194,8 +195,8 @@ func (m *fairModel) refresh(d dice) {
 	if places == nil {
 		return
 	}
-	b := fairLockQueueOf(c.engine()).waiters.newRefreshing()
-	b.add(places)
+	b := fairLockQueueOf(c.engine()).waiters.NewRefreshing()
+	b.Add(places)
 	msg := &message{what: names + "alive", words: m.w.words(b.Call), light: true, silent: func() {}}
 	msg.answered = func(reply any) {
 		states, is := reply.([]any)

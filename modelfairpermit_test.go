@@ -6,6 +6,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/engine/serverline"
 )
 
 func init() { models["permits"] = newFairPermitModel }
@@ -83,7 +84,7 @@ func (m *fairPermitModel) refused(p *party, reply any) {
 	if err != nil || f.ticket > 0 && ticket != f.ticket {
 		m.w.fail("%s is told the ticket %v after %d", p.name, list[3], f.ticket)
 	}
-	f.ticket, p.inQueue.ticket, f.sign = ticket, ticket, m.w.ms()
+	f.ticket, p.inQueue.Ticket, f.sign = ticket, ticket, m.w.ms()
 	now := m.state()
 	free, _ := m.free()
 	if head := now.queue.list; len(head) > 0 && head[0] == permitEntry(p.t) && free >= int64(len(p.together())) {
@@ -107,7 +108,7 @@ func (m *fairPermitModel) state() fairPermitState {
 // refresh sends signs of life for the waiters of a client.
 func (m *fairPermitModel) refresh(d dice) {
 	c := m.w.clients[d[0]%len(m.w.clients)]
-	var places []*fairWaiter
+	var places []*serverline.Waiter
 	var parties []*party
 	names := ""
 	for _, p := range m.parties {
@@ -119,8 +120,8 @@ func (m *fairPermitModel) refresh(d dice) {
 	if places == nil {
 		return
 	}
-	b := permitQueuesOf(c.engine()).waiters.newRefreshing()
-	b.add(places)
+	b := permitQueuesOf(c.engine()).waiters.NewRefreshing()
+	b.Add(places)
 	msg := &message{what: names + "alive", words: m.w.words(b.Call), light: true, silent: func() {}}
 	msg.answered = func(reply any) {
 		states, is := reply.([]any)
@@ -128,7 +129,7 @@ func (m *fairPermitModel) refresh(d dice) {
 			m.w.fail("%s: %v", msg.what, reply)
 		}
 		for i, p := range parties {
-			if f := m.waiting(p); f != nil && states[i] == int64(inPlace) {
+			if f := m.waiting(p); f != nil && states[i] == int64(serverline.InPlace) {
 				f.sign = msg.sent / 1000
 			} else if f != nil {
 				f.sign = 0 // it must try again

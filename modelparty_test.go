@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/serverline"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 )
 
@@ -29,7 +30,7 @@ type party struct {
 	waits       bool
 	round       int // attempts of the acquisition
 	acquisition *acquire.Acquisition
-	inQueue     *fairWaiter            // its place in the queue of a fair lock or semaphore, or nil
+	inQueue     *serverline.Waiter     // its place in the queue of a fair lock or semaphore, or nil
 	grips       []modelLease           // of the holds that are not released
 	sent        int64                  // ms: before the command that set the lease was sent
 	granted     int64                  // the lease that it set, in ms
@@ -167,16 +168,16 @@ func (p *party) GiveUp() {
 
 // enterQueue gives a party that waits for a fair lock or semaphore its place in the queue.
 func (p *party) enterQueue() {
-	w := &fairWaiter{ownership: p.t, grantable: p.t.Lock.Client != p.w.clients[1].engine()}
+	w := &serverline.Waiter{Ownership: p.t, Grantable: p.t.Lock.Client != p.w.clients[1].engine()}
 	switch fair := p.lock.Spec.Attempts.(type) {
 	case fairProtocol:
-		w.list = fair.waiters
+		w.List = fair.waiters
 	case permitAttempts:
-		w.list = permitQueuesOf(p.t.Lock.Client).waiters
+		w.List = permitQueuesOf(p.t.Lock.Client).waiters
 	default:
 		return
 	}
-	p.acquisition.Queued, p.inQueue = w.list.queue.attemptsOf(w), w
+	p.acquisition.Queued, p.inQueue = w.List.Queue.AttemptsOf(w), w
 	p.t.OwnEntry(p.t.Lock.Client.Clock()).Lease = min(fromMS(p.lease.ms), DefaultStaleWaiterTimeout)
 }
 

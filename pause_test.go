@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/serverline"
 )
 
 // Whatever time the server reports, waiters of all kinds pause for some time, but no longer than the settings allow.
@@ -27,10 +28,10 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 		polling = append(polling, acquisitionOf(p))
 	}
 	front := inQueue(c, 0)
-	for ticket := range uint64(nearest) {
+	for ticket := range uint64(serverline.Nearest) {
 		inQueue(c, ticket)
 	}
-	behind, spin := inQueue(c, nearest), acquisitionOf(&c.NewSpinLock("spin", Backoff{}).inside)
+	behind, spin := inQueue(c, serverline.Nearest), acquisitionOf(&c.NewSpinLock("spin", Backoff{}).inside)
 	for ceiling, askers := range map[time.Duration][]line.Attempter{
 		c.engine().Config.PollCeiling:            append(polling, front),
 		DefaultBackoffMax:                        {spin},
@@ -57,7 +58,7 @@ func inQueue(c *Client, ticket uint64) line.Attempter {
 	a.Start()
 	a.Ownership.OwnEntry(a.Since)
 	list := a.Lock.Spec.Attempts.(fairProtocol).waiters
-	w := &fairWaiter{list: list, ownership: a.Ownership, queue: c.engine().Lines.Use(line.Key{Key: "fair"})}
-	list.setPlace(w, ticket, false)
-	return fairAttempter{a, list, w}
+	w := &serverline.Waiter{List: list, Ownership: a.Ownership, Queue: c.engine().Lines.Use(line.Key{Key: "fair"})}
+	list.SetPlace(w, ticket, false)
+	return serverline.Attempter{Acquisition: a, Waiters: list, Waiter: w}
 }

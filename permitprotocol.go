@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/serverline"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -30,12 +31,12 @@ func permitKeys(names *keyspace.Keys, permanent bool, leader string) []string {
 
 // permitAttempts requests ids. The first of those that are requested together stands for all.
 type permitAttempts struct {
-	waiter *fairWaiter // of an acquisition that waits in the queue, or nil
+	waiter *serverline.Waiter // of an acquisition that waits in the queue, or nil
 }
 
 func (p permitAttempts) AcquireCall(a *acquire.Acquisition, _, _ int) script.Call {
 	o, awaits := a.Ownership, ""
-	stale, ticket, grant := p.waiter.args()
+	stale, ticket, grant := p.waiter.Args()
 	if p.waiter != nil {
 		o.MarkQueued()
 	}
@@ -68,7 +69,7 @@ func (p permitAttempts) ReadRefusal(a *acquire.Acquisition, ans transport.Answer
 	if p.waiter == nil || place == nil {
 		return left, err
 	}
-	p.waiter.list.setPermitPlace(p.waiter, uint64(place[0]), place[1] == permitsAside)
+	p.waiter.List.SetPermitPlace(p.waiter, uint64(place[0]), place[1] == permitsAside)
 	if place[1] == permitsUnset {
 		return left, fault.ErrNotSetYet
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/serverline"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -20,7 +21,7 @@ import (
 
 // permitQueues holds the queues of the semaphores of a client whose permits have ids.
 type permitQueues struct {
-	waiters *fairWaitList
+	waiters *serverline.List
 	lines   *line.FIFOs // for a semaphore that is not fair
 	fair    *acquire.Spec
 	inLine  *acquire.Spec
@@ -32,16 +33,16 @@ func permitQueuesOf(c *ownership.Engine) *permitQueues {
 
 func newPermitQueues(c *ownership.Engine) (q *permitQueues, atClose func()) {
 	q = &permitQueues{lines: line.NewFIFOs()}
-	q.waiters = newFairWaitList(c, q, true)
+	q.waiters = serverline.New(c, q, true)
 	fair := ownership.Spec{Kind: keyspace.KindFairPermit, Family: keyspace.KindPermit, Stored: keyspace.KindSemaphore,
 		Protocol: permitProtocol{}, Renew: script.PermitRenew, Renewals: renewal.MostInBatch, Permit: true, HandsOver: true, GrantMark: "p",
 		Line:  line.Exclusive, // whose front does not wait for a hold of this client to end
 		InUse: permitsInUse, Channel: semaphoreChannel}
 	inLine := fair
 	inLine.Kind = keyspace.KindPermit
-	q.fair = &acquire.Spec{Spec: &fair, Attempts: permitAttempts{}, Resolve: acquire.NoOwner, Fresh: freshPermits, Wait: q.waiters.wait}
+	q.fair = &acquire.Spec{Spec: &fair, Attempts: permitAttempts{}, Resolve: acquire.NoOwner, Fresh: freshPermits, Wait: q.waiters.Wait}
 	q.inLine = &acquire.Spec{Spec: &inLine, Attempts: permitAttempts{}, Resolve: acquire.NoOwner, Fresh: freshPermits, Wait: q.waitInLine}
-	return q, q.waiters.close
+	return q, q.waiters.Close
 }
 
 // waitInLine waits in line, and then in the queue on the server. Calls that also wait for somebody to set the permits
@@ -58,16 +59,16 @@ func (q *permitQueues) waitInLine(ctx context.Context, a *acquire.Acquisition) e
 	if err := l.Enter(ctx, func() { a.WasInLine = true; mark.BeginFor(a.Lock.Client.Waiting.Counts, a) }); err != nil {
 		return l.WaitError(err)
 	}
-	return q.waiters.waitFor(ctx, a, l, &mark)
+	return q.waiters.WaitFor(ctx, a, l, &mark)
 }
 
-// refresh, keys, channel and entry implement [fairQueue].
-func (*permitQueues) refresh() transport.Command          { return script.PermitRefresh }
-func (*permitQueues) keys(p *ownership.Lock) []string     { return p.Names.FairPermitKeys() }
-func (*permitQueues) channel(p *ownership.Lock) string    { return p.Names.Channel }
-func (*permitQueues) entry(o *ownership.Ownership) string { return permitEntry(o) }
+// Refresh, keys, channel and entry implement [serverline.Queue].
+func (*permitQueues) Refresh() transport.Command          { return script.PermitRefresh }
+func (*permitQueues) Keys(p *ownership.Lock) []string     { return p.Names.FairPermitKeys() }
+func (*permitQueues) Channel(p *ownership.Lock) string    { return p.Names.Channel }
+func (*permitQueues) Entry(o *ownership.Ownership) string { return permitEntry(o) }
 
-func (*permitQueues) attemptsOf(w *fairWaiter) acquire.Attempts { return permitAttempts{w} }
+func (*permitQueues) AttemptsOf(w *serverline.Waiter) acquire.Attempts { return permitAttempts{w} }
 
 // permitEntry is the entry of an ownership in the queue. Permits that are requested together have
 // one entry, named after the first of them.

@@ -1,28 +1,29 @@
 // Package internal has the inside of the library in rooms: packages with one duty each. A room imports rooms of its own
 // floor and of lower ones, and nothing imports the root. Only transport and what is above it sends or waits.
 //
-//	floor     | room      | duty
-//	base      | async     | running in parallel, signals that never block, the heap of what is due
-//	base      | fault     | the errors that calls return, and their texts
-//	base      | identity  | owners, holders, the ids of clients and permits, and texts about them for people
-//	base      | keyspace  | the keys and channels of an object, and their slots in a cluster
-//	base      | lease     | stamps of both clocks, leases and their bounds: how long the client can rely on a hold
-//	base      | request   | the options of one call, checked
-//	transport |           | sending commands to servers, and repeating them
-//	engine    | acquire   | one call that acquires, from its options to the hold or the error
-//	engine    | connect   | opening connections: addresses, settings, Sentinel, clusters, lazily
-//	engine    | core      | what the objects of a client share: settings, connections, lines, and the beginning and the end of calls
-//	engine    | hold      | the handle of a hold, the contexts for the work under it, and what else ends with it
-//	engine    | inbox     | the channel on which a client learns that it was granted a lock
-//	engine    | inspect   | what is stored under a name
-//	engine    | labels    | the label and the notes of a client, for people, on the server; those of other clients
-//	engine    | ownership | one owner has one lock, from the first acquisition to the last release
-//	engine    | pubsub    | one connection for messages, and the channels that waiters listen to
-//	engine    | renewal   | the watchdog: when holds are renewed, and when they end
-//	engine    | report    | events for the observer of the program, and lines for its logger
-//	engine    | script    | the commands, which are Lua scripts, and what their replies and errors mean
-//	engine    | line      | the lines of goroutines in a client, and the loop in which their calls wait
-//	engine    | undo      | what the client does not know of the server, commands that settle it, and operations that count once
-//	primitive | lock      | the scripts and the kinds of locks in a hash or a string
-//	testredis |           | embedded servers, for tests only
+//	floor     | room       | duty
+//	base      | async      | running in parallel, signals that never block, the heap of what is due
+//	base      | fault      | the errors that calls return, and their texts
+//	base      | identity   | owners, holders, the ids of clients and permits, and texts about them for people
+//	base      | keyspace   | the keys and channels of an object, and their slots in a cluster
+//	base      | lease      | stamps of both clocks, leases and their bounds: how long the client can rely on a hold
+//	base      | request    | the options of one call, checked
+//	transport |            | sending commands to servers, and repeating them
+//	engine    | acquire    | one call that acquires, from its options to the hold or the error
+//	engine    | connect    | opening connections: addresses, settings, Sentinel, clusters, lazily
+//	engine    | core       | what the objects of a client share: settings, connections, lines, and the beginning and the end of calls
+//	engine    | hold       | the handle of a hold, the contexts for the work under it, and what else ends with it
+//	engine    | inbox      | the channel on which a client learns that it was granted a lock
+//	engine    | inspect    | what is stored under a name
+//	engine    | labels     | the label and the notes of a client, for people, on the server; those of other clients
+//	engine    | ownership  | one owner has one lock, from the first acquisition to the last release
+//	engine    | pubsub     | one connection for messages, and the channels that waiters listen to
+//	engine    | renewal    | the watchdog: when holds are renewed, and when they end
+//	engine    | report     | events for the observer of the program, and lines for its logger
+//	engine    | script     | the commands, which are Lua scripts, and what their replies and errors mean
+//	engine    | line       | the lines of goroutines in a client, and the loop in which their calls wait
+//	engine    | serverline | waiters that keep a place in a queue on the server
+//	engine    | undo       | what the client does not know of the server, commands that settle it, and operations that count once
+//	primitive | lock       | the scripts and the kinds of locks in a hash or a string
+//	testredis |            | embedded servers, for tests only
 package internal

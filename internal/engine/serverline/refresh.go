@@ -1,4 +1,4 @@
-package latchkey
+package serverline
 
 import (
 	"container/list"
@@ -25,7 +25,7 @@ const (
 
 // run refreshes once per period while anybody waits. It does not wait for the answers: a silent
 // node must not cost waiters on other nodes their places.
-func (l *fairWaitList) run() {
+func (l *List) run() {
 	for transport.Rest(l.open, nil, l.period) == nil {
 		if !l.beginRound() {
 			return
@@ -35,7 +35,7 @@ func (l *fairWaitList) run() {
 
 // beginRound begins to refresh the waiters on each node, unless the previous round there is still in flight. It
 // returns false if nobody waits.
-func (l *fairWaitList) beginRound() bool {
+func (l *List) beginRound() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for node, batches := range l.batches(nil) {
@@ -49,7 +49,7 @@ func (l *fairWaitList) beginRound() bool {
 }
 
 // refreshNode refreshes the waiters on one node. After a failure it soon tries again, with those that wait then.
-func (l *fairWaitList) refreshNode(node *transport.Node, batches []*refreshing) {
+func (l *List) refreshNode(node *transport.Node, batches []*refreshing) {
 	for {
 		err := l.refreshAll(batches, nodeRefreshes)
 		if err == nil || l.open.Err() != nil {
@@ -68,7 +68,7 @@ func (l *fairWaitList) refreshNode(node *transport.Node, batches []*refreshing) 
 
 // refreshAll sends batches, several at once because the server may be far away, and returns one of
 // the errors.
-func (l *fairWaitList) refreshAll(batches []*refreshing, flights int) error {
+func (l *List) refreshAll(batches []*refreshing, flights int) error {
 	failed := make(chan error, len(batches))
 	async.ForEach(flights, batches, func(b *refreshing) {
 		if err := l.refresh(b); err != nil {
@@ -82,13 +82,13 @@ func (l *fairWaitList) refreshAll(batches []*refreshing, flights int) error {
 // refreshing is what one script refreshes.
 type refreshing struct {
 	script.Call
-	queue   fairQueue
-	waiters []*fairWaiter
-	groups  [][]*fairWaiter // the same, lock by lock
+	queue   Queue
+	waiters []*Waiter
+	groups  [][]*Waiter // the same, lock by lock
 }
 
 // batches collects the waiters on one node, or on all nodes if wanted is nil. l.mu is held.
-func (l *fairWaitList) batches(wanted *transport.Node) map[*transport.Node][]*refreshing {
+func (l *List) batches(wanted *transport.Node) map[*transport.Node][]*refreshing {
 	all := map[*transport.Node][]*refreshing{}
 	open := map[uint16]*refreshing{}
 	for key, line := range l.byKey {
@@ -97,7 +97,7 @@ func (l *fairWaitList) batches(wanted *transport.Node) map[*transport.Node][]*re
 		for e := line.Front(); e != nil && (wanted == nil || wanted == node); {
 			b := open[slot]
 			if b == nil || len(b.waiters) >= refreshBatch {
-				b = l.newRefreshing()
+				b = l.NewRefreshing()
 				all[node], open[slot] = append(all[node], b), b
 			}
 			e = b.fill(e)
@@ -106,42 +106,42 @@ func (l *fairWaitList) batches(wanted *transport.Node) map[*transport.Node][]*re
 	return all
 }
 
-// newRefreshing makes an empty batch.
-func (l *fairWaitList) newRefreshing() *refreshing {
+// NewRefreshing makes an empty batch.
+func (l *List) NewRefreshing() *refreshing {
 	_, suffix := l.client.Inbox.Channels("")
-	return &refreshing{queue: l.queue, Call: script.Call{Cmd: l.queue.refresh(), Args: []string{
+	return &refreshing{queue: l.Queue, Call: script.Call{Cmd: l.Queue.Refresh(), Args: []string{
 		l.client.StaleMS, l.client.Publish, suffix, l.client.Inbox.Counted()}}}
 }
 
 // fill adds waiters of one lock, from e on, and returns the first that did not fit.
 func (b *refreshing) fill(e *list.Element) *list.Element {
-	var waiters []*fairWaiter
+	var waiters []*Waiter
 	for ; e != nil && len(b.waiters)+len(waiters) < refreshBatch; e = e.Next() {
-		waiters = append(waiters, e.Value.(*fairWaiter))
+		waiters = append(waiters, e.Value.(*Waiter))
 	}
-	b.add(waiters)
+	b.Add(waiters)
 	return e
 }
 
-// add adds waiters of one lock.
-func (b *refreshing) add(waiters []*fairWaiter) {
-	lock := waiters[0].ownership.Lock
-	b.Keys = append(b.Keys, b.queue.keys(lock)...)
+// Add adds waiters of one lock.
+func (b *refreshing) Add(waiters []*Waiter) {
+	lock := waiters[0].Ownership.Lock
+	b.Keys = append(b.Keys, b.queue.Keys(lock)...)
 	clients, _ := lock.Client.Inbox.Channels(lock.Names.Key)
-	b.Args = append(b.Args, b.queue.channel(lock), clients, strconv.Itoa(len(waiters)))
+	b.Args = append(b.Args, b.queue.Channel(lock), clients, strconv.Itoa(len(waiters)))
 	for _, w := range waiters {
-		b.Args = append(b.Args, b.queue.entry(w.ownership))
+		b.Args = append(b.Args, b.queue.Entry(w.Ownership))
 	}
 	b.waiters = append(b.waiters, waiters...)
 	b.groups = append(b.groups, waiters)
 }
 
 // split makes a batch for each lock.
-func (l *fairWaitList) split(b *refreshing) []*refreshing {
+func (l *List) split(b *refreshing) []*refreshing {
 	each := make([]*refreshing, len(b.groups))
 	for i, waiters := range b.groups {
-		each[i] = l.newRefreshing()
-		each[i].add(waiters)
+		each[i] = l.NewRefreshing()
+		each[i].Add(waiters)
 	}
 	return each
 }
@@ -149,12 +149,12 @@ func (l *fairWaitList) split(b *refreshing) []*refreshing {
 // Replies of the scripts for one waiter: it has its place and must keep waiting, or nobody has set
 // the permits of its semaphore.
 const (
-	inPlace = 1
+	InPlace = 1
 	isUnset = 3
 )
 
 // refresh sends one batch, and wakes the waiters that must make an attempt of their own.
-func (l *fairWaitList) refresh(b *refreshing) error {
+func (l *List) refresh(b *refreshing) error {
 	ctx, cancel := context.WithTimeout(l.open, max(l.period, minPatience))
 	defer cancel()
 	states, err := l.client.Sender.SendOnce(ctx, b.Cmd, b.Keys, b.Args).AsIntSlice()
@@ -167,8 +167,8 @@ func (l *fairWaitList) refresh(b *refreshing) error {
 		return script.ErrReply
 	}
 	for i, w := range b.waiters {
-		if states[i] != inPlace && (states[i] != isUnset || !w.awaitsSet) {
-			w.queue.Signal()
+		if states[i] != InPlace && (states[i] != isUnset || !w.awaitsSet) {
+			w.Queue.Signal()
 		}
 	}
 	return nil
@@ -178,7 +178,7 @@ func (l *fairWaitList) refresh(b *refreshing) error {
 // damaged key must not cost the other waiters their places. The waiters for the damaged lock make
 // their own attempts, and get the error. In a slot that is half migrated the server refuses every
 // batch of several locks.
-func (l *fairWaitList) refreshEach(b *refreshing, refusal error) error {
+func (l *List) refreshEach(b *refreshing, refusal error) error {
 	each := l.split(b)
 	switch {
 	case len(each) > 1:
@@ -187,7 +187,7 @@ func (l *fairWaitList) refreshEach(b *refreshing, refusal error) error {
 		return refusal
 	}
 	for _, w := range b.waiters {
-		w.queue.Signal()
+		w.Queue.Signal()
 	}
 	return refusal
 }

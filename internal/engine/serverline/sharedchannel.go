@@ -1,4 +1,4 @@
-package latchkey
+package serverline
 
 import (
 	"time"
@@ -8,17 +8,17 @@ import (
 )
 
 // sharedChannel is the channel of a key that all waiters of a client share. It announces what nobody has been granted,
-// such as free permits. A message on it makes the first of them try again; the others receive grants. fairWaitList.mu
+// such as free permits. A message on it makes the first of them try again; the others receive grants. List.mu
 // guards usedAt.
 type sharedChannel struct {
-	list   *fairWaitList
+	list   *List
 	key    string
 	usedAt time.Time
 }
 
 // listenShared subscribes to the shared channel of a waiter's key. l.mu is held.
-func (l *fairWaitList) listenShared(w *fairWaiter) {
-	names := w.ownership.Lock.Names
+func (l *List) listenShared(w *Waiter) {
+	names := w.Ownership.Lock.Names
 	if l.shared[names.Key] != nil {
 		return
 	}
@@ -41,10 +41,10 @@ func (h *sharedChannel) Reconnected() {
 	if line == nil {
 		return
 	}
-	l.wake(line.Front().Value.(*fairWaiter))
+	l.wake(line.Front().Value.(*Waiter))
 	e := line.Front().Next()
-	for i := 1; i < nearest && e != nil; i++ {
-		if w := e.Value.(*fairWaiter); !w.grantable || w.aside {
+	for i := 1; i < Nearest && e != nil; i++ {
+		if w := e.Value.(*Waiter); !w.Grantable || w.aside {
 			l.wake(w)
 		}
 		e = e.Next()

@@ -1,4 +1,4 @@
-package latchkey
+package serverline
 
 import (
 	"container/list"
@@ -12,40 +12,40 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
-// fairWaiter is one waiter in the queue of a fair lock. When its turn comes, the server makes it
+// Waiter is one waiter in the queue of a fair lock. When its turn comes, the server makes it
 // the owner and tells its client. A message on the waiter's own channel only makes it try. Redisson
 // sends such messages, and so do the scripts of this library if the client does not listen.
-type fairWaiter struct {
-	list      *fairWaitList
-	ownership *ownership.Ownership
-	queue     *line.Line // of its own channel
+type Waiter struct {
+	List      *List
+	Ownership *ownership.Ownership
+	Queue     *line.Line // of its own channel
 	awaitsSet bool       // it also waits for somebody to set the permits
 
-	// Guarded by fairWaitList.mu.
-	ticket    uint64 // 0 before the server has given one
+	// Guarded by List.mu.
+	Ticket    uint64 // 0 before the server has given one
 	elem      *list.Element
 	near      bool
-	grantable bool       // the client listens
+	Grantable bool       // the client listens
 	aside     bool       // it wants more permits than there are in all, and is not in the queue
 	line      *line.FIFO // of which it is in front, or nil
 	strangers bool       // an owner of Redisson holds the lock, or waits ahead of it
 	woken     bool       // to try, since its last attempt
 }
 
-// fairAttempter makes the attempts of an acquisition that waits in the queue on the server.
-type fairAttempter struct {
+// Attempter makes the attempts of an acquisition that waits in the queue on the server.
+type Attempter struct {
 	*acquire.Acquisition
 
-	waiters *fairWaitList
-	waiter  *fairWaiter
+	Waiters *List
+	Waiter  *Waiter
 }
 
 // Attempt implements [line.Attempter]. A guest is not grantable: the server would send the grant to the
 // client that made the owner.
-func (f fairAttempter) Attempt(ctx context.Context, round int) (left time.Duration, err error) {
-	line := f.waiters.attemptBegins(f.waiter)
+func (f Attempter) Attempt(ctx context.Context, round int) (left time.Duration, err error) {
+	line := f.Waiters.attemptBegins(f.Waiter)
 	if !f.Ownership.IsGuest {
-		f.waiters.setGrantable(f.waiter, f.Ownership.Listens() && !f.Permanent)
+		f.Waiters.setGrantable(f.Waiter, f.Ownership.Listens() && !f.Permanent)
 	}
 	if line == nil {
 		return f.Acquisition.Attempt(ctx, round)
@@ -61,15 +61,15 @@ func (f fairAttempter) Attempt(ctx context.Context, round int) (left time.Durati
 // Pause implements [line.Attempter]. The first refusal makes the client listen. A waiter near the front,
 // or with no place in the line yet, pauses for as long as the server said. The others rest until
 // they are woken. A waiter near the front that receives no messages polls sooner.
-func (f fairAttempter) Pause(_ *line.Line, round int, left time.Duration) time.Duration {
-	c := f.waiters.client
+func (f Attempter) Pause(_ *line.Line, round int, left time.Duration) time.Duration {
+	c := f.Waiters.client
 	f.ReportNoExpiry(left)
 	f.ReportOwnWait()
 	f.ShowWaiting()
 	if !f.Ownership.IsGuest {
 		f.Ownership.Listen()
 	}
-	if f.waiters.isBehind(f.waiter) {
+	if f.Waiters.isBehind(f.Waiter) {
 		return 4 * c.Config.StaleWaiterTimeout
 	}
 	pause := c.PollPause()
@@ -79,36 +79,36 @@ func (f fairAttempter) Pause(_ *line.Line, round int, left time.Duration) time.D
 	return line.PauseUntil(left, pause)
 }
 
-// args returns what an attempt says of the waiter: how many ms without a sign of life make it stale,
+// Args returns what an attempt says of the waiter: how many ms without a sign of life make it stale,
 // its ticket, or "" if it has none, and the lease, in ms, of a grant, or "" if it is not grantable. A
 // call that does not wait has a nil waiter, and sends "" for all of them.
-func (w *fairWaiter) args() (stale, ticket, grant string) {
+func (w *Waiter) Args() (stale, ticket, grant string) {
 	if w == nil {
 		return "", "", ""
 	}
-	c := w.list.client
-	w.list.mu.Lock()
-	defer w.list.mu.Unlock()
-	if w.ticket != 0 {
-		ticket = strconv.FormatUint(w.ticket, 10)
+	c := w.List.client
+	w.List.mu.Lock()
+	defer w.List.mu.Unlock()
+	if w.Ticket != 0 {
+		ticket = strconv.FormatUint(w.Ticket, 10)
 	}
-	if w.grantable {
-		grant = c.LeaseText(w.ownership.Entry.Lease)
+	if w.Grantable {
+		grant = c.LeaseText(w.Ownership.Entry.Lease)
 	}
 	return c.StaleMS, ticket, grant
 }
 
 // takePlace puts a waiter in front of a line. It goes on with the place that the one before it has left.
-func (w *fairWaiter) takePlace(front *line.FIFO) {
-	w.line, w.ticket = front, front.TakeTicket()
+func (w *Waiter) takePlace(front *line.FIFO) {
+	w.line, w.Ticket = front, front.TakeTicket()
 }
 
 // leaveLine lets the next in line come to the front. If leaves is true, that one goes on with the place of the waiter.
-func (w *fairWaiter) leaveLine(leaves bool) {
-	w.list.mu.Lock()
-	front, ticket := w.line, w.ticket
+func (w *Waiter) leaveLine(leaves bool) {
+	w.List.mu.Lock()
+	front, ticket := w.line, w.Ticket
 	w.line = nil
-	w.list.mu.Unlock()
+	w.List.mu.Unlock()
 	if front == nil {
 		return
 	}
@@ -119,14 +119,14 @@ func (w *fairWaiter) leaveLine(leaves bool) {
 }
 
 // Signal implements [waker].
-func (w *fairWaiter) Signal() { w.queue.Signal() }
+func (w *Waiter) Signal() { w.Queue.Signal() }
 
 // Reconnected implements [waker]. Waiters behind the first few cannot have missed a message.
-func (w *fairWaiter) Reconnected() {
-	w.list.mu.Lock()
-	near := w.near || w.elem == nil || w.list.shares && !w.grantable
-	w.list.mu.Unlock()
+func (w *Waiter) Reconnected() {
+	w.List.mu.Lock()
+	near := w.near || w.elem == nil || w.List.shares && !w.Grantable
+	w.List.mu.Unlock()
 	if near {
-		w.queue.Signal()
+		w.Queue.Signal()
 	}
 }
