@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/primitive/fair"
 )
 
 // FairLock is a re-entrant lock that is granted in the order of arrival, among all waiters of all
@@ -35,7 +36,7 @@ func (c *Client) NewFencedFairLock(name string) *FairLock {
 }
 
 func newFairLock(c *ownership.Engine, fenced bool, name string) *FairLock {
-	return &FairLock{newBaseLock(c, fairSpec(c, fenced), name)}
+	return &FairLock{newBaseLock(c, fair.Spec(c, fenced), name)}
 }
 
 // Lock acquires the lock in its turn. It waits until nobody holds the lock and every earlier

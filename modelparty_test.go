@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/serverline"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
+	"github.com/latchkey-go/latchkey/internal/primitive/fair"
 )
 
 // party is one owner that wants, holds or releases a lock, as its client sees it. It sends what an ownership sends:
@@ -169,9 +170,9 @@ func (p *party) GiveUp() {
 // enterQueue gives a party that waits for a fair lock or semaphore its place in the queue.
 func (p *party) enterQueue() {
 	w := &serverline.Waiter{Ownership: p.t, Grantable: p.t.Lock.Client != p.w.clients[1].engine()}
-	switch fair := p.lock.Spec.Attempts.(type) {
-	case fairProtocol:
-		w.List = fair.waiters
+	switch attempts := p.lock.Spec.Attempts.(type) {
+	case fair.Protocol:
+		w.List = attempts.Waiters
 	case permitAttempts:
 		w.List = permitQueuesOf(p.t.Lock.Client).waiters
 	default:

@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/serverline"
+	"github.com/latchkey-go/latchkey/internal/primitive/fair"
 )
 
 // Whatever time the server reports, waiters of all kinds pause for some time, but no longer than the settings allow.
@@ -57,7 +58,7 @@ func inQueue(c *Client, ticket uint64) line.Attempter {
 	a := acquisitionOf(&c.NewFairLock("fair").inside)
 	a.Start()
 	a.Ownership.OwnEntry(a.Since)
-	list := a.Lock.Spec.Attempts.(fairProtocol).waiters
+	list := a.Lock.Spec.Attempts.(fair.Protocol).Waiters
 	w := &serverline.Waiter{List: list, Ownership: a.Ownership, Queue: c.engine().Lines.Use(line.Key{Key: "fair"})}
 	list.SetPlace(w, ticket, false)
 	return serverline.Attempter{Acquisition: a, Waiters: list, Waiter: w}

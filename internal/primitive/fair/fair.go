@@ -1,4 +1,5 @@
-package latchkey
+// Package fair has the fair lock, which is a hash with a queue next to it.
+package fair
 
 import (
 	"errors"
@@ -17,58 +18,67 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// fairSpec returns the spec of fair locks, with or without fencing tokens. All fair locks of a client
+// Spec returns the spec of fair locks, with or without fencing tokens. All fair locks of a client
 // share the list of its waiters.
-func fairSpec(c *ownership.Engine, fenced bool) *acquire.Spec {
-	q := fairLockQueueOf(c)
+func Spec(c *ownership.Engine, fenced bool) *acquire.Spec {
+	q := QueuesOf(c)
 	if fenced {
 		return q.fenced
 	}
 	return q.plain
 }
 
-// fairLockQueueOf returns the queues of the fair locks of a client.
-func fairLockQueueOf(c *ownership.Engine) *fairLockQueue {
-	return core.KindState(c.Parts, keyspace.KindFair, func() (*fairLockQueue, func()) { return newFairLockQueue(c) })
+// QueuesOf returns the queues of the fair locks of a client.
+func QueuesOf(c *ownership.Engine) *Queues {
+	return core.KindState(c.Parts, keyspace.KindFair, func() (*Queues, func()) { return newFairLockQueue(c) })
 }
 
-// fairLockQueue holds the queues of the fair locks of a client.
-type fairLockQueue struct {
-	waiters       *serverline.List
+// Queues holds the queues of the fair locks of a client.
+type Queues struct {
+	Waiters       *serverline.List
 	plain, fenced *acquire.Spec
 }
 
-func newFairLockQueue(c *ownership.Engine) (q *fairLockQueue, atClose func()) {
-	q = &fairLockQueue{}
-	q.waiters = serverline.New(c, q, false)
-	p := fairProtocol{waiters: q.waiters}
+func newFairLockQueue(c *ownership.Engine) (q *Queues, atClose func()) {
+	q = &Queues{}
+	q.Waiters = serverline.New(c, q, false)
+	p := Protocol{Waiters: q.Waiters}
 	plain := ownership.Spec{Kind: keyspace.KindFair, Family: keyspace.KindFair, Stored: keyspace.KindLock,
 		Protocol: p, Renew: script.Renew, Renewals: renewal.MostInBatch, Reentrant: true, HandsOver: true, GrantMark: "f"}
 	fenced := plain
 	fenced.Fenced = true
-	q.plain = &acquire.Spec{Spec: &plain, Attempts: p, Resolve: acquire.ResolveOwner, Fresh: acquire.FreshOwner, Wait: q.waiters.Wait}
-	q.fenced = &acquire.Spec{Spec: &fenced, Attempts: p, Resolve: acquire.ResolveOwner, Fresh: acquire.FreshOwner, Wait: q.waiters.Wait}
-	return q, q.waiters.Close
+	q.plain = &acquire.Spec{Spec: &plain, Attempts: p, Resolve: acquire.ResolveOwner, Fresh: acquire.FreshOwner, Wait: q.Waiters.Wait}
+	q.fenced = &acquire.Spec{Spec: &fenced, Attempts: p, Resolve: acquire.ResolveOwner, Fresh: acquire.FreshOwner, Wait: q.Waiters.Wait}
+	return q, q.Waiters.Close
 }
 
 // AttemptsOf, refresh, keys, channel and entry implement [serverline.Queue].
-func (q *fairLockQueue) AttemptsOf(w *serverline.Waiter) acquire.Attempts {
-	return fairProtocol{waiters: q.waiters, waiter: w}
+func (q *Queues) AttemptsOf(w *serverline.Waiter) acquire.Attempts {
+	return Protocol{Waiters: q.Waiters, waiter: w}
 }
-func (*fairLockQueue) Refresh() transport.Command          { return script.FairRefresh }
-func (*fairLockQueue) Keys(p *ownership.Lock) []string     { return p.Names.FairKeys() }
-func (*fairLockQueue) Channel(p *ownership.Lock) string    { return p.Names.WaiterChannel("") }
-func (*fairLockQueue) Entry(o *ownership.Ownership) string { return o.Wire }
 
-// fairProtocol is the protocol of the hash of a re-entrant lock with a queue next to it.
-type fairProtocol struct {
+// Refresh implements [serverline.Queue].
+func (*Queues) Refresh() transport.Command { return script.FairRefresh }
+
+// Keys implements [serverline.Queue].
+func (*Queues) Keys(p *ownership.Lock) []string { return p.Names.FairKeys() }
+
+// Channel implements [serverline.Queue].
+func (*Queues) Channel(p *ownership.Lock) string { return p.Names.WaiterChannel("") }
+
+// Entry implements [serverline.Queue].
+func (*Queues) Entry(o *ownership.Ownership) string { return o.Wire }
+
+// Protocol is the protocol of the hash of a re-entrant lock with a queue next to it.
+type Protocol struct {
 	lock.Hash
 
-	waiters *serverline.List
+	Waiters *serverline.List
 	waiter  *serverline.Waiter // of an acquisition that waits in the queue, or nil
 }
 
-func (p fairProtocol) AcquireCall(a *acquire.Acquisition, count, round int) script.Call {
+// AcquireCall implements [acquire.Attempts].
+func (p Protocol) AcquireCall(a *acquire.Acquisition, count, round int) script.Call {
 	if count > 1 {
 		return p.Hash.AcquireCall(a, count, round)
 	}
@@ -79,12 +89,12 @@ func (p fairProtocol) AcquireCall(a *acquire.Acquisition, count, round int) scri
 		fenced = "1"
 	}
 	args := append(a.AcquireArgs(count),
-		o.Lock.Client.Publish, o.Lock.Names.WaiterChannel(""), stale, ticket, p.waiters.RedissonWait, fenced, grant)
+		o.Lock.Client.Publish, o.Lock.Names.WaiterChannel(""), stale, ticket, p.Waiters.RedissonWait, fenced, grant)
 	return script.NewCall(script.FairAcquire, o.Lock.Names.FairKeys(), o.Lock.Client.Inbox.ChannelArgs(args, o.Lock.Names.Key)...)
 }
 
 // ReadRefusal reads the place in the queue that the script gave to a waiting ownership.
-func (p fairProtocol) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (left time.Duration, err error) {
+func (p Protocol) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (left time.Duration, err error) {
 	reply, err := ans.Message.ToArray()
 	if p.waiter == nil || err != nil {
 		return a.ReadHolder(ans)
@@ -98,20 +108,21 @@ func (p fairProtocol) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) 
 	ahead, err4 := reply[3].AsInt64()
 	lease, err5 := reply[4].AsInt64()
 	a.Ownership.MarkQueued()
-	p.waiters.SetPlace(p.waiter, ticket, ahead > 0 || holder != "" && !identity.IsOurs(holder))
+	p.Waiters.SetPlace(p.waiter, ticket, ahead > 0 || holder != "" && !identity.IsOurs(holder))
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return 0, errors.Join(script.ErrReply, err)
 	}
 	return script.FromMillis(pause), a.BusyWith(holder, script.FromMillis(lease)) // the pause may end sooner than the lease
 }
 
-func (p fairProtocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
+// ReleaseCall implements [ownership.Protocol].
+func (p Protocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
 	waiting := o.WaitingArg()
 	args = append(args, o.Wire, strconv.Itoa(to.Count), o.GuestID(), o.Lock.Client.Publish, o.Lock.Names.Channel, script.MillisText(to.Raise), waiting,
 		o.Lock.Client.StaleMS)
 	args = o.Lock.Client.Inbox.ChannelArgs(args, o.Lock.Names.Key)
 	if to.Keep > 0 {
-		args = append(args, p.waiters.RedissonWait, script.MillisText(to.Keep))
+		args = append(args, p.Waiters.RedissonWait, script.MillisText(to.Keep))
 	}
 	return script.NewCall(script.FairRelease, o.Lock.Names.FairKeys(), args...)
 }
