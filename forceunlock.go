@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/inspect"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/primitive/rw"
 )
 
 // forceUnlock removes the holders that it finds. A plain deletion that is repeated or late would free a lock that has
@@ -78,7 +79,7 @@ func evictions(c *ownership.Engine, names *keyspace.Keys, i inspect.Inspection) 
 		for _, h := range i.Holders {
 			fields = append(fields, h.Field())
 		}
-		return rwEvictions(c, names, fields)
+		return rw.Evictions(c, names, fields)
 	case keyspace.KindMutex:
 		return []script.Call{script.NewCall(script.MutexRelease, names.Queued(),
 			c.QueueArgs([]string{i.Holders[0].Field(), names.Channel, c.Publish}, names.Key, "", "", 0)...)}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
+	"github.com/latchkey-go/latchkey/internal/primitive/rw"
 )
 
 // Hold is the right to release a lock, and the way to learn that it is lost. Every acquisition
@@ -141,7 +142,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error { return h.han
 // and after an ErrInvalid the write hold goes on; otherwise the lock is released in the background, as after an
 // Unlock that failed.
 func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
-	return asHold(downgrade(ctx, h.handle()))
+	return asHold(rw.Downgrade(ctx, h.handle()))
 }
 
 // Unlock releases the hold. The last hold of an owner frees the lock, gives it to a waiter, or

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/primitive/rw"
 )
 
 // This file has the scripts of Redisson, as far as the shared formats need them.
@@ -229,7 +230,7 @@ func (j *javaThread) readRenew(k *keyspace.Keys) {
 }
 
 func (j *javaThread) readKeys(k *keyspace.Keys) []string {
-	return []string{k.Key, keyspace.Tag(k.Key) + ":" + j.owner + ":rwlock_timeout", rwChannel(k.Key)}
+	return []string{k.Key, keyspace.Tag(k.Key) + ":" + j.owner + ":rwlock_timeout", rw.Channel(k.Key)}
 }
 
 // writeLock, writeUnlock and writeRenew are the calls of the write side.
@@ -241,7 +242,7 @@ func (j *javaThread) writeLock(k *keyspace.Keys) any {
 
 func (j *javaThread) writeUnlock(k *keyspace.Keys) {
 	certain := j.holds()
-	reply := j.run("stops to write", javaWriteUnlock, []string{k.Key, rwChannel(k.Key)}, j.owner+":write", strconv.Itoa(javaLease))
+	reply := j.run("stops to write", javaWriteUnlock, []string{k.Key, rw.Channel(k.Key)}, j.owner+":write", strconv.Itoa(javaLease))
 	j.released(certain, reply)
 }
 

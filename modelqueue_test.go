@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
+	"github.com/latchkey-go/latchkey/internal/primitive/rw"
 )
 
 // queueReference is what the queue of a lock must do, with the messages that report grants.
@@ -99,7 +100,7 @@ func (r *queueReference) mayStayFree() bool {
 	if r.lock.Spec.Side == "" {
 		return false
 	}
-	keys := rwKeys(r.lock.Names.Key)
+	keys := rw.Keys(r.lock.Names.Key)
 	all := r.w.state(r.lock.Names.Key, keys[2], keys[3])
 	alive := false
 	for _, until := range all[1].fields {

@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
+	"github.com/latchkey-go/latchkey/internal/primitive/rw"
 )
 
 func init() { models["rwlock"] = newRWModel }
@@ -107,7 +108,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 	}
 	certain, lease := writer.holds(), modelLease{30000, true}
 	words := m.w.record(func() {
-		_, _ = sendDowngrade(&acquire.Acquisition{Request: request.Request{Lease: fromMS(lease.ms)}, Lock: reader.lock, Ownership: reader.t})
+		_, _ = rw.SendDowngrade(&acquire.Acquisition{Request: request.Request{Lease: fromMS(lease.ms)}, Lock: reader.lock, Ownership: reader.t})
 	})
 	writer.grips, writer.phase = nil, ownership.Releasing
 	msg := &message{what: writer.name + " downgrades", words: words, light: true}
@@ -173,7 +174,7 @@ func (m *rwModel) javaActs(d dice) {
 // damage deletes keys. After the loss of a key of this library next to the lock, nobody else gets in and nobody loses a
 // hold. The exception is a read under a write hold, which only the notes know.
 func (m *rwModel) damage(d dice) {
-	keys := rwKeys(m.lock.Names.Key)
+	keys := rw.Keys(m.lock.Names.Key)
 	switch i := []int{0, 1, 1, 2, 3, 4}[d[0]%6]; {
 	case i < 4:
 		m.w.say("%s is deleted", keys[i])
@@ -219,7 +220,7 @@ type rwHolder struct {
 }
 
 func (m *rwModel) check() {
-	m.before = m.w.state(rwKeys(m.lock.Names.Key)[:1]...)
+	m.before = m.w.state(rw.Keys(m.lock.Names.Key)[:1]...)
 	var all []rwHolder
 	for _, p := range m.parties {
 		p.end()

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/primitive/rw"
 	"github.com/latchkey-go/latchkey/internal/transport"
 	"github.com/latchkey-go/latchkey/lua"
 )
@@ -38,19 +39,19 @@ local function triedCall(...) redis.call('incr', calls) return redis.pcall(...) 
 
 func (s rwCosts) read(most int, what, owner string) any {
 	s.t.Helper()
-	return s.left(s.costs(most, what, "rw/read_acquire", append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, owner)+"1"),
+	return s.left(s.costs(most, what, "rw/read_acquire", append(rw.Keys(s.keys.Key), rw.LeaseKeys(s.keys.Key, owner)+"1"),
 		owner, "30000", "1", "", "1", "60000"))
 }
 
 func (s rwCosts) unread(most int, what, owner string) any {
 	s.t.Helper()
-	return s.costs(most, what, "rw/read_release", append(s.withQueue(), leaseKeys(s.keys.Key, owner)+"1"),
+	return s.costs(most, what, "rw/read_release", append(s.withQueue(), rw.LeaseKeys(s.keys.Key, owner)+"1"),
 		append([]string{owner, "0", ""}, s.unreadArgs()...)...)
 }
 
 func (s rwCosts) write(most int, what, owner string) any {
 	s.t.Helper()
-	return s.left(s.costs(most, what, "rw/write_acquire", rwKeys(s.keys.Key), s.writeArgs(owner, "30000", 1, "60000")...))
+	return s.left(s.costs(most, what, "rw/write_acquire", rw.Keys(s.keys.Key), s.writeArgs(owner, "30000", 1, "60000")...))
 }
 
 func (s rwCosts) unwrite(most int, what, owner string, waited bool) any {
@@ -61,7 +62,7 @@ func (s rwCosts) unwrite(most int, what, owner string, waited bool) any {
 
 func (s rwCosts) renew(most int, what, owner, side string, reads int) any {
 	s.t.Helper()
-	keys := appendLeaseKeys(rwKeys(s.keys.Key)[:2:2], s.keys.Key, owner, reads)
+	keys := rw.AppendLeaseKeys(rw.Keys(s.keys.Key)[:2:2], s.keys.Key, owner, reads)
 	return s.costs(most, what, "rw/renew", keys, owner, side, "", "40000", strconv.Itoa(reads))
 }
 
@@ -86,7 +87,7 @@ func TestRWScripts_costs(t *testing.T) {
 	require.IsType(t, int64(0), s.write(15, "write, refused", d))
 	require.Equal(t, int64(0), s.unwrite(11, "stop to write, others wait", ownerC, true))
 	require.Nil(t, s.unwrite(10, "stop to wait", d, true))
-	s.do("DEL", rwKeys(s.keys.Key)[3]) // the turn of the readers
+	s.do("DEL", rw.Keys(s.keys.Key)[3]) // the turn of the readers
 
 	require.Nil(t, s.write(8, "write, a free lock", ownerC))
 	require.Equal(t, []any{int64(1)}, s.renew(8, "renew a writer", ownerC, "write", 0))
@@ -98,8 +99,8 @@ func TestRWScripts_costs(t *testing.T) {
 
 	require.Nil(t, s.write(8, "write, a free lock", ownerC))
 	require.Equal(t, int64(0), s.costs(23, "downgrade", "rw/downgrade",
-		append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, ownerC)+"1"),
-		ownerC, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.Key), line.PresenceChannel(s.keys.Key)))
+		append(rw.Keys(s.keys.Key), rw.LeaseKeys(s.keys.Key, ownerC)+"1"),
+		ownerC, "30000", "1", "8", "PUBLISH", rw.Channel(s.keys.Key), line.PresenceChannel(s.keys.Key)))
 	require.Nil(t, s.read(11, "read, beside others", ownerA))
 	require.Equal(t, "OK", s.costs(12, "evict one of two", "rw/evict", s.withQueue(), append(s.evictArgs(), ownerA)...))
 	require.Equal(t, "OK", s.costs(11, "evict the only one", "rw/evict", s.withQueue(), append(s.evictArgs(), ownerC)...))

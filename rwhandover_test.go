@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/primitive/rw"
 )
 
 // writers are the writers that wait in the queue on the server.
@@ -97,11 +98,11 @@ func TestRWHandover_after_the_turn_of_readers(t *testing.T) {
 	require.Equal(t, int64(0), w.release(ownerA, ""))
 	require.Equal(t, "ask 100 "+ownerB+" "+w.keys.Key, heard())
 	w.check(map[string]string{}, ownerB)
-	w.do("HINCRBY", rwKeys(w.keys.Key)[3], "open", "60000") // their turn may be over before the next command comes
-	w.do("HINCRBY", rwKeys(w.keys.Key)[3], "since", "60000")
+	w.do("HINCRBY", rw.Keys(w.keys.Key)[3], "open", "60000") // their turn may be over before the next command comes
+	w.do("HINCRBY", rw.Keys(w.keys.Key)[3], "since", "60000")
 	require.Nil(t, w.readAgain(ownerC))
 	args := append([]string{ownerC, "0", ""}, w.unreadArgs()...)
-	keys := appendLeaseKeys(w.withQueue(), w.keys.Key, ownerC, 1)
+	keys := rw.AppendLeaseKeys(w.withQueue(), w.keys.Key, ownerC, 1)
 	require.Equal(t, []any{ownerB, "0"}, runScript(w.c.engine(), script.RWReadRelease, keys, args...))
 	require.Equal(t, "grant w "+ownerB+" 0 "+w.keys.Key, heard())
 	w.check(writtenBy(ownerB))
@@ -112,8 +113,8 @@ func TestRWHandover_after_the_turn_of_readers(t *testing.T) {
 // Without the queue among the keys, nothing is handed over and all listeners are notified.
 func TestRWHandover_without_the_queue(t *testing.T) {
 	w := newWriters(t, ownerB)
-	heard := fairScripts{t: t, c: w.c}.hears(rwChannel(w.keys.Key))
-	require.Equal(t, int64(1), runScript(w.c.engine(), script.RWWriteRelease, rwKeys(w.keys.Key), w.unwriteArgs(ownerA, 0, "0", "", "")...))
+	heard := fairScripts{t: t, c: w.c}.hears(rw.Channel(w.keys.Key))
+	require.Equal(t, int64(1), runScript(w.c.engine(), script.RWWriteRelease, rw.Keys(w.keys.Key), w.unwriteArgs(ownerA, 0, "0", "", "")...))
 	require.Equal(t, "1", <-heard)
 	require.Equal(t, "0", <-heard)
 	w.check(map[string]string{}, ownerB)
@@ -123,7 +124,7 @@ func TestRWHandover_without_the_queue(t *testing.T) {
 func TestRWHandover_heals_what_was_lost(t *testing.T) {
 	w := newWriters(t, ownerB, ownerC)
 	heard := w.hears(ownerC)
-	w.do("DEL", w.keys.Key, rwKeys(w.keys.Key)[1])
+	w.do("DEL", w.keys.Key, rw.Keys(w.keys.Key)[1])
 	require.Nil(t, runScript(w.c.engine(), script.RWWriteRelease, w.withQueue(), w.unwriteArgs(ownerB, 0, "1", w.entry(ownerB), "")...))
 	require.Equal(t, "grant w "+ownerC+" 0 "+w.keys.Key, heard())
 	w.check(writtenBy(ownerC))
@@ -132,8 +133,8 @@ func TestRWHandover_heals_what_was_lost(t *testing.T) {
 // A caller that finds the lock free takes it and leaves the queue.
 func TestRWHandover_of_a_free_lock(t *testing.T) {
 	w := newWriters(t, ownerB, ownerC)
-	w.do("DEL", w.keys.Key, rwKeys(w.keys.Key)[1])
+	w.do("DEL", w.keys.Key, rw.Keys(w.keys.Key)[1])
 	require.Nil(t, runScript(w.c.engine(), script.RWWriteAcquire, w.withQueue(), ownerC, "30000", "1", "5000", w.entry(ownerC), w.entry(ownerC), w.keys.Queue()))
 	w.check(writtenBy(ownerC), ownerB)
-	require.Equal(t, []string{ownerB}, w.strings("ZRANGE", rwKeys(w.keys.Key)[2], "0", "-1"))
+	require.Equal(t, []string{ownerB}, w.strings("ZRANGE", rw.Keys(w.keys.Key)[2], "0", "-1"))
 }

@@ -3,6 +3,8 @@ package latchkey
 import (
 	"context"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/primitive/rw"
 )
 
 // RWLock is a read/write lock: many may read, or one may write. On the wire it is Redisson's RReadWriteLock.
@@ -50,7 +52,7 @@ var (
 
 // NewRWLock returns the read/write lock with that name. It sends nothing.
 func (c *Client) NewRWLock(name string) *RWLock {
-	read, write := newBaseLock(c.engine(), readSpec, name), newBaseLock(c.engine(), writeSpec, name)
+	read, write := newBaseLock(c.engine(), rw.Read, name), newBaseLock(c.engine(), rw.Write, name)
 	return &RWLock{read: &ReadLock{read}, write: &WriteLock{write}}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/primitive/rw"
 )
 
 // If a write hold ends just before a call reads under it, the call does not read along with the next holder.
@@ -30,10 +31,10 @@ func TestNest_under_a_hold_that_has_ended(t *testing.T) {
 	passed := <-granted
 	next := passed.handle().Backend().(*ownership.Hold)
 	require.Same(t, o, next.Ownership, "passed on")
-	n, err := otherSide(o, &both.Reader().inside.Lock, s)
+	n, err := rw.OtherSide(o, &both.Reader().inside.Lock, s)
 	require.NoError(t, err)
 	require.Nil(t, n)
-	n, err = otherSide(o, &both.Reader().inside.Lock, next)
+	n, err = rw.OtherSide(o, &both.Reader().inside.Lock, next)
 	require.NoError(t, err)
 	require.NotNil(t, n)
 	require.NoError(t, passed.Unlock(t.Context()))

@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/primitive/rw"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -50,7 +51,7 @@ func (s rwScripts) state() rwState {
 	s.t.Helper()
 	return rwState{
 		lock:    hashOf(s.c.engine(), s.t, s.keys.Key),
-		readers: s.strings("ZRANGE", rwKeys(s.keys.Key)[1], "0", "-1"),
+		readers: s.strings("ZRANGE", rw.Keys(s.keys.Key)[1], "0", "-1"),
 		leases:  s.strings("KEYS", "*"+s.keys.Key+"*rwlock_timeout*"),
 	}
 }
@@ -96,27 +97,27 @@ func (s rwScripts) readAgain(owner string) any {
 func (s rwScripts) readOnce(owner string, count int, number, lease, waits string) any {
 	s.t.Helper()
 	holds := strconv.Itoa(count)
-	return s.left(s.twice(script.RWReadAcquire, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, owner)+holds), owner, lease, holds, number, waits, "5000"))
+	return s.left(s.twice(script.RWReadAcquire, append(rw.Keys(s.keys.Key), rw.LeaseKeys(s.keys.Key, owner)+holds), owner, lease, holds, number, waits, "5000"))
 }
 
 // withQueue returns the keys with the queue of the writers.
-func (s rwScripts) withQueue() []string { return append(rwKeys(s.keys.Key), s.keys.Queue()) }
+func (s rwScripts) withQueue() []string { return append(rw.Keys(s.keys.Key), s.keys.Queue()) }
 
 func (s rwScripts) unread(owner string, count int, number string) any {
 	s.t.Helper()
 	const most = 3 // holds in these tests
-	return s.twice(script.RWReadRelease, appendLeaseKeys(s.withQueue(), s.keys.Key, owner, most),
+	return s.twice(script.RWReadRelease, rw.AppendLeaseKeys(s.withQueue(), s.keys.Key, owner, most),
 		append([]string{owner, strconv.Itoa(count), number}, s.unreadArgs()...)...)
 }
 
 // unreadArgs returns the further arguments of the release of a read hold.
 func (s rwScripts) unreadArgs() []string {
-	return []string{"PUBLISH", rwChannel(s.keys.Key), "0", "latchkey:{", "}", "1", line.PresenceChannel(s.keys.Key), s.keys.Queue()}
+	return []string{"PUBLISH", rw.Channel(s.keys.Key), "0", "latchkey:{", "}", "1", line.PresenceChannel(s.keys.Key), s.keys.Queue()}
 }
 
 func (s rwScripts) write(owner string, count int, stale string, lease ...string) any {
 	s.t.Helper()
-	return s.left(s.twice(script.RWWriteAcquire, rwKeys(s.keys.Key), s.writeArgs(owner, append(lease, "30000")[0], count, stale)...))
+	return s.left(s.twice(script.RWWriteAcquire, rw.Keys(s.keys.Key), s.writeArgs(owner, append(lease, "30000")[0], count, stale)...))
 }
 
 // writeArgs returns the arguments of an attempt to write that does not wait in the queue.
@@ -127,7 +128,7 @@ func (s rwScripts) writeArgs(owner, lease string, count int, stale string) []str
 // left returns the time after which to try again, if an owner is refused because of others of this library, and
 // otherwise the reply.
 func (rwScripts) left(reply any) any {
-	if refusal, is := reply.([]any); is && refusal[3] != inRedisson {
+	if refusal, is := reply.([]any); is && refusal[3] != rw.InRedisson {
 		return refusal[0]
 	}
 	return reply
@@ -141,17 +142,17 @@ func (s rwScripts) unwrite(owner string, count int, waiting string) any {
 // unwriteArgs returns the arguments of the release of a write hold, with the entries of the owner and of the next
 // owner.
 func (s rwScripts) unwriteArgs(owner string, count int, waiting, own, next string) []string {
-	return []string{owner, strconv.Itoa(count), waiting, "PUBLISH", rwChannel(s.keys.Key), "0",
+	return []string{owner, strconv.Itoa(count), waiting, "PUBLISH", rw.Channel(s.keys.Key), "0",
 		own, next, "latchkey:{", "}", "1", "30000", line.PresenceChannel(s.keys.Key), "5000", s.keys.Queue()}
 }
 
 func (s rwScripts) renew(owner, side, number, lease string) any {
 	s.t.Helper()
-	all, reads := rwKeys(s.keys.Key), 0
+	all, reads := rw.Keys(s.keys.Key), 0
 	if side == "read" {
 		reads, _ = strconv.Atoi(hashOf(s.c.engine(), s.t, s.keys.Key)[owner])
 	}
-	keys := appendLeaseKeys(all[:2:2], s.keys.Key, owner, reads)
+	keys := rw.AppendLeaseKeys(all[:2:2], s.keys.Key, owner, reads)
 	if number != "" {
 		keys = append(keys, all[3])
 	}
@@ -165,7 +166,7 @@ func (s rwScripts) evict(fields ...string) any {
 
 // evictArgs returns the arguments of a forced release, after the holders.
 func (s rwScripts) evictArgs() []string {
-	return []string{"PUBLISH", rwChannel(s.keys.Key), "latchkey:{", "}", "1", s.keys.Queue()}
+	return []string{"PUBLISH", rw.Channel(s.keys.Key), "latchkey:{", "}", "1", s.keys.Queue()}
 }
 
 // nothingLeft checks that no key of the lock is left.
@@ -183,7 +184,7 @@ func TestRWScripts_readers_share(t *testing.T) {
 	state := s.state()
 	require.Equal(t, map[string]string{"mode": "read", ownerA: "2", ownerB: "1"}, state.lock)
 	require.ElementsMatch(t, []string{
-		leaseKeys(s.keys.Key, ownerA) + "1", leaseKeys(s.keys.Key, ownerA) + "2", leaseKeys(s.keys.Key, ownerB) + "1",
+		rw.LeaseKeys(s.keys.Key, ownerA) + "1", rw.LeaseKeys(s.keys.Key, ownerA) + "2", rw.LeaseKeys(s.keys.Key, ownerB) + "1",
 	}, state.leases)
 	require.Equal(t, "HELD", s.unread(ownerA, 1, ""))
 	require.Equal(t, "HELD", s.unread(ownerA, 0, ""))
@@ -212,7 +213,7 @@ func TestRWScripts_writer_enters_again_and_reads(t *testing.T) {
 func TestRWScripts_upgrade_is_refused(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.read(ownerA, 1, ""))
-	refused := runScript(s.c.engine(), script.RWWriteAcquire, rwKeys(s.keys.Key), s.writeArgs(ownerA, "30000", 1, "5000")...)
+	refused := runScript(s.c.engine(), script.RWWriteAcquire, rw.Keys(s.keys.Key), s.writeArgs(ownerA, "30000", 1, "5000")...)
 	require.True(t, transport.HasCode(refused.(error), "LATCHKEY_UPGRADE"), "%v", refused)
 	require.Equal(t, map[string]string{"mode": "read", ownerA: "1"}, s.state().lock)
 }
@@ -221,8 +222,8 @@ func TestRWScripts_downgrade(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.write(ownerA, 1, ""))
 	downgrade := func() any {
-		return s.twice(script.RWDowngrade, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, ownerA)+"1"),
-			ownerA, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.Key), line.PresenceChannel(s.keys.Key))
+		return s.twice(script.RWDowngrade, append(rw.Keys(s.keys.Key), rw.LeaseKeys(s.keys.Key, ownerA)+"1"),
+			ownerA, "30000", "1", "8", "PUBLISH", rw.Channel(s.keys.Key), line.PresenceChannel(s.keys.Key))
 	}
 	require.Equal(t, int64(0), downgrade())
 	require.Equal(t, map[string]string{"mode": "read", ownerA: "1"}, s.state().lock)
@@ -230,8 +231,8 @@ func TestRWScripts_downgrade(t *testing.T) {
 	require.Equal(t, []any{int64(0)}, s.renew(ownerA, "write", "", "30000"))
 	require.Equal(t, int64(0), s.unread(ownerA, 0, "8"))
 	s.nothingLeft()
-	require.Nil(t, runScript(s.c.engine(), script.RWDowngrade, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, ownerA)+"1"),
-		ownerA, "30000", "1", "8", "PUBLISH", rwChannel(s.keys.Key), line.PresenceChannel(s.keys.Key)), "nothing to downgrade")
+	require.Nil(t, runScript(s.c.engine(), script.RWDowngrade, append(rw.Keys(s.keys.Key), rw.LeaseKeys(s.keys.Key, ownerA)+"1"),
+		ownerA, "30000", "1", "8", "PUBLISH", rw.Channel(s.keys.Key), line.PresenceChannel(s.keys.Key)), "nothing to downgrade")
 	s.nothingLeft()
 }
 
@@ -241,10 +242,10 @@ func TestRWScripts_writer_of_Redisson(t *testing.T) {
 	require.NoError(t, s.do("HSET", s.keys.Key, "mode", "write", ownerC+":write", "1").Error())
 	require.NoError(t, s.do("PEXPIRE", s.keys.Key, "30000").Error())
 	for range 2 {
-		refused := runScript(s.c.engine(), script.RWWriteAcquire, rwKeys(s.keys.Key), s.writeArgs(ownerA, "30000", 1, "5000")...)
+		refused := runScript(s.c.engine(), script.RWWriteAcquire, rw.Keys(s.keys.Key), s.writeArgs(ownerA, "30000", 1, "5000")...)
 		require.IsType(t, []any{}, refused)
 		require.InDelta(t, 30000, refused.([]any)[0], 4000)
-		require.Equal(t, []any{"write", ownerC + ":write", inRedisson}, refused.([]any)[1:])
+		require.Equal(t, []any{"write", ownerC + ":write", rw.InRedisson}, refused.([]any)[1:])
 	}
 	require.NoError(t, s.do("DEL", s.keys.Key).Error())
 	require.Nil(t, s.write(ownerA, 1, "5000"))
@@ -261,10 +262,10 @@ func TestRWScripts_refusals_name_the_holder(t *testing.T) {
 		return reply.([]any)[1:]
 	}
 	read := func(owner string) any {
-		return runScript(s.c.engine(), script.RWReadAcquire, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, owner)+"1"), owner, "30000", "1", "", "1", "5000")
+		return runScript(s.c.engine(), script.RWReadAcquire, append(rw.Keys(s.keys.Key), rw.LeaseKeys(s.keys.Key, owner)+"1"), owner, "30000", "1", "", "1", "5000")
 	}
 	write := func(owner, stale string) any {
-		return runScript(s.c.engine(), script.RWWriteAcquire, rwKeys(s.keys.Key), s.writeArgs(owner, "30000", 1, stale)...)
+		return runScript(s.c.engine(), script.RWWriteAcquire, rw.Keys(s.keys.Key), s.writeArgs(owner, "30000", 1, stale)...)
 	}
 	require.Nil(t, s.write(ownerA, 1, ""))
 	held := []any{"write", ownerA + ":write", ""}
@@ -273,7 +274,7 @@ func TestRWScripts_refusals_name_the_holder(t *testing.T) {
 	require.Nil(t, s.read(ownerA, 1, "8", "60000"), "the writer also reads")
 	require.Equal(t, []any{"write", ownerA, ""}, refusal(write(ownerB, "")))
 	require.Equal(t, "HELD", s.unread(ownerA, 0, "8"))
-	s.do("DEL", rwKeys(s.keys.Key)[3]) // the readers that have waited
+	s.do("DEL", rw.Keys(s.keys.Key)[3]) // the readers that have waited
 	require.IsType(t, int64(0), s.unwrite(ownerA, 0, ""))
 
 	require.Nil(t, s.read(ownerA, 1, "", "20000"))
@@ -283,7 +284,7 @@ func TestRWScripts_refusals_name_the_holder(t *testing.T) {
 	require.Equal(t, []any{"read", ownerB, "others"}, refusal(write(ownerC, "5000")))
 	require.Equal(t, []any{"", "", ""}, refusal(read(ownerC[:len(ownerC)-1]+"99")), "a writer waits")
 	require.NoError(t, s.do("HSET", s.keys.Key, ownerC[:len(ownerC)-1]+"98", "1").Error(), "a reader of Redisson")
-	require.Equal(t, []any{"read", ownerB, inRedisson}, refusal(write(ownerC, "5000")))
+	require.Equal(t, []any{"read", ownerB, rw.InRedisson}, refusal(write(ownerC, "5000")))
 }
 
 // The release of a nested read touches neither the write lease nor the write hold.
@@ -307,7 +308,7 @@ func TestRWScripts_late_copies_of_nested_reads(t *testing.T) {
 	require.Equal(t, "HELD", s.unread(ownerA, 0, "8"))
 	require.Nil(t, s.read(ownerA, 1, "9"))
 	require.Nil(t, s.unread(ownerA, 0, "8"), "a late release")
-	gone := runScript(s.c.engine(), script.RWReadAcquire, append(rwKeys(s.keys.Key), leaseKeys(s.keys.Key, ownerA)+"2"), ownerA, "30000", "2", "8", "1", "5000")
+	gone := runScript(s.c.engine(), script.RWReadAcquire, append(rw.Keys(s.keys.Key), rw.LeaseKeys(s.keys.Key, ownerA)+"2"), ownerA, "30000", "2", "8", "1", "5000")
 	require.True(t, transport.HasCode(gone.(error), "LATCHKEY_GONE"), "a late acquisition: %v", gone)
 	require.Equal(t, map[string]string{"mode": "write", ownerA + ":write": "1", ownerA: "1"}, s.state().lock)
 	require.Equal(t, []any{int64(0)}, s.renew(ownerA, "read", "8", "30000"))
@@ -327,11 +328,11 @@ func TestRWScripts_leases_of_readers(t *testing.T) {
 	require.LessOrEqual(t, pttlOf(s.c.engine(), t, s.keys.Key), int64(2000), "the longest that is left")
 
 	require.Nil(t, s.read(ownerA, 1, "", "60000"))
-	s.do("ZADD", rwKeys(s.keys.Key)[1], "1", ownerB) // its lease is over
+	s.do("ZADD", rw.Keys(s.keys.Key)[1], "1", ownerB) // its lease is over
 	require.Equal(t, []any{int64(1)}, s.renew(ownerA, "read", "", "60000"))
 	require.InDelta(t, 60000, s.write(ownerC, 1, ""), 4000)
 	require.Equal(t, map[string]string{"mode": "read", ownerA: "1"}, s.state().lock, "it is gone")
-	s.do("ZADD", rwKeys(s.keys.Key)[1], "1", ownerA)
+	s.do("ZADD", rw.Keys(s.keys.Key)[1], "1", ownerA)
 	require.Nil(t, s.write(ownerC, 1, ""))
 }
 
@@ -358,17 +359,17 @@ func TestRWScripts_waiting_writer_bars_new_readers(t *testing.T) {
 	require.IsType(t, int64(0), s.write(ownerC, 1, "5000"))
 	require.InDelta(t, 5000, s.read(ownerB, 1, ""), 2000, "kept out for a bar")
 	require.Nil(t, s.read(ownerA, 2, ""), "not who reads already")
-	s.do("HINCRBY", rwKeys(s.keys.Key)[3], "since", "-5500")
+	s.do("HINCRBY", rw.Keys(s.keys.Key)[3], "since", "-5500")
 	require.Nil(t, s.read(ownerB, 1, ""), "the pause after the bar")
 	require.Equal(t, "HELD", s.unread(ownerB, 0, ""))
-	s.do("HINCRBY", rwKeys(s.keys.Key)[3], "since", "-1000")
+	s.do("HINCRBY", rw.Keys(s.keys.Key)[3], "since", "-1000")
 	require.InDelta(t, 9500, s.read(ownerB, 1, ""), 2000, "the next bar is twice as long")
 
 	require.Nil(t, s.unwrite(ownerC, 0, "1"), "the writer gives up")
 	require.Nil(t, s.read(ownerB, 1, ""))
 	require.IsType(t, int64(0), s.write(ownerC, 1, "5000"))
 	require.IsType(t, int64(0), s.read(ownerC+"1", 1, ""))
-	s.do("ZADD", rwKeys(s.keys.Key)[2], "1", ownerC) // it is dead
+	s.do("ZADD", rw.Keys(s.keys.Key)[2], "1", ownerC) // it is dead
 	require.Nil(t, s.read(ownerC+"1", 1, ""))
 }
 
@@ -381,12 +382,12 @@ func TestRWScripts_readers_turn_after_a_write(t *testing.T) {
 	require.Equal(t, int64(0), s.unwrite(ownerA, 0, "0"))
 	const longer = 60000 // the turn of the readers, 100 ms, may be over before the next command arrives
 	for _, end := range []string{"open", "since"} {
-		s.do("HINCRBY", rwKeys(s.keys.Key)[3], end, strconv.Itoa(longer))
+		s.do("HINCRBY", rw.Keys(s.keys.Key)[3], end, strconv.Itoa(longer))
 	}
 	require.InDelta(t, longer, s.write(ownerC, 1, "5000"), 10000)
 	require.IsType(t, int64(0), s.read(ownerC+"1", 1, ""), "it has come after the write")
 	require.Nil(t, s.readAgain(ownerB), "though a writer waits")
-	s.do("HSET", rwKeys(s.keys.Key)[3], "open", "1", "since", "1")
+	s.do("HSET", rw.Keys(s.keys.Key)[3], "open", "1", "since", "1")
 	require.Equal(t, int64(0), s.unread(ownerB, 0, ""))
 	require.Nil(t, s.write(ownerC, 1, "5000"), "now it is the writer's turn")
 	require.Equal(t, int64(0), s.unwrite(ownerC, 0, "0"))
@@ -397,7 +398,7 @@ func TestRWScripts_readers_turn_after_a_write(t *testing.T) {
 // frees the lock.
 func TestRWScripts_write_lease_ends_beside_a_read(t *testing.T) {
 	s := newRWScripts(t)
-	lapse := func() { s.do("ZADD", rwKeys(s.keys.Key)[1], "1", ownerA+":write") }
+	lapse := func() { s.do("ZADD", rw.Keys(s.keys.Key)[1], "1", ownerA+":write") }
 	require.Nil(t, s.write(ownerA, 1, ""))
 	require.Nil(t, s.read(ownerA, 1, "8"))
 	require.Equal(t, []any{int64(1)}, s.renew(ownerA, "write", "", "30000"))
@@ -425,7 +426,7 @@ func TestRWScripts_write_lease_ends_beside_a_read(t *testing.T) {
 func TestRWScripts_stale_leases(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.write(ownerA, 1, ""))
-	s.do("ZADD", rwKeys(s.keys.Key)[1], "1", ownerA+":write")
+	s.do("ZADD", rw.Keys(s.keys.Key)[1], "1", ownerA+":write")
 	s.do("DEL", s.keys.Key)
 	stranger := "99999999-9999-4999-8999-999999999999:1:write"
 	s.do("HSET", s.keys.Key, "mode", "write", stranger, "1")
@@ -471,7 +472,7 @@ func TestRWScripts_other_kinds_are_left_alone(t *testing.T) {
 // A writer that is refused because a key beside the lock is another kind of object does not leave the lock taken.
 func TestRWScripts_other_kind_beside_the_lock(t *testing.T) {
 	s := newRWScripts(t)
-	s.do("SADD", rwKeys(s.keys.Key)[2], "x") // the waiting writers
+	s.do("SADD", rw.Keys(s.keys.Key)[2], "x") // the waiting writers
 	require.True(t, transport.HasCode(s.write(ownerA, 1, "").(error), "WRONGTYPE"))
 	require.Empty(t, s.state().lock)
 }

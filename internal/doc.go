@@ -26,5 +26,6 @@
 //	engine    | undo       | what the client does not know of the server, commands that settle it, and operations that count once
 //	primitive | fair       | the fair lock: a hash with a queue next to it
 //	primitive | lock       | the scripts and the kinds of locks in a hash or a string
+//	primitive | rw         | the two sides of a read/write lock
 //	testredis |            | embedded servers, for tests only
 package internal

@@ -1,4 +1,4 @@
-package latchkey
+package rw
 
 import (
 	"time"
@@ -14,13 +14,13 @@ import (
 // The sides of a read/write lock.
 var (
 	// A script renews fewer of these holds than of others: a reader takes four times as long.
-	readSpec = &acquire.Spec{
+	Read = &acquire.Spec{
 		Spec: &ownership.Spec{Kind: keyspace.KindRead, Family: keyspace.KindRWLock, Stored: keyspace.KindRWLock, Protocol: readProtocol{}, RenewEach: readRenewals,
-			Renew: script.RWRenew, Channel: rwChannel, Renewals: renewal.MostInBatch / 4, Reentrant: true, Side: keyspace.KindRead, Line: line.Shared, Along: true},
+			Renew: script.RWRenew, Channel: Channel, Renewals: renewal.MostInBatch / 4, Reentrant: true, Side: keyspace.KindRead, Line: line.Shared, Along: true},
 		Attempts: readProtocol{}, Resolve: resolveSide, Fresh: acquire.FreshOwner, Ceiling: signOfLife}
-	writeSpec = &acquire.Spec{
+	Write = &acquire.Spec{
 		Spec: &ownership.Spec{Kind: keyspace.KindWrite, Family: keyspace.KindRWLock, Stored: keyspace.KindRWLock, Protocol: writeProtocol{}, RenewEach: writeRenewals,
-			Renew: script.RWRenew, Channel: rwChannel, Renewals: renewal.MostInBatch / 4, Reentrant: true, Side: keyspace.KindWrite, Line: line.Exclusive,
+			Renew: script.RWRenew, Channel: Channel, Renewals: renewal.MostInBatch / 4, Reentrant: true, Side: keyspace.KindWrite, Line: line.Exclusive,
 			Passes: true, HandsOver: true, GrantMark: "w"},
 		Attempts: writeProtocol{}, Resolve: resolveSide, Fresh: acquire.FreshOwner, Ceiling: signOfLife}
 )

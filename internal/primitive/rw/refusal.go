@@ -1,4 +1,4 @@
-package latchkey
+package rw
 
 import (
 	"errors"
@@ -27,16 +27,16 @@ func readRWRefusal(a *acquire.Acquisition, ans transport.Answer, first string) (
 	}
 	left = script.FromMillis(ms)
 	busy := a.BusyWith(strings.TrimSuffix(field, identity.WriteSuffix), left)
-	a.ByStranger = more == inRedisson
+	a.ByStranger = more == InRedisson
 	if mode == "" {
 		busy.Left, busy.First, busy.Here, busy.Inside = -1, first, false, busy.Here
 		a.BehindOwnReader = busy.Inside
 		return left, busy
 	}
 	busy.Reads = mode == "read"
-	busy.Others = busy.Reads && (more == "others" || more == inRedisson && identity.IsOurs(field))
+	busy.Others = busy.Reads && (more == "others" || more == InRedisson && identity.IsOurs(field))
 	return left, busy
 }
 
-// inRedisson is how the scripts say that a process of Redisson is among the holders of a read/write lock.
-const inRedisson = "redisson"
+// InRedisson is how the scripts say that a process of Redisson is among the holders of a read/write lock.
+const InRedisson = "redisson"

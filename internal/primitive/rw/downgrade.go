@@ -1,4 +1,4 @@
-package latchkey
+package rw
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// downgrade implements [Hold.Downgrade].
-func downgrade(ctx context.Context, h *hold.Handle) (*hold.Handle, error) {
+// Downgrade implements [Hold.Downgrade].
+func Downgrade(ctx context.Context, h *hold.Handle) (*hold.Handle, error) {
 	if h == nil {
 		return nil, fault.ErrNotHeld
 	}
@@ -41,7 +41,7 @@ func downgrade(ctx context.Context, h *hold.Handle) (*hold.Handle, error) {
 
 func downgradeHold(ctx context.Context, s *ownership.Hold) (*hold.Handle, error) {
 	o := s.Ownership
-	lock := acquire.NewLock(o.Lock.Client, readSpec, o.Lock.Name())
+	lock := acquire.NewLock(o.Lock.Client, Read, o.Lock.Name())
 	n, began := o.Nest(&lock.Lock, nil), o.Lock.Client.Clock()
 	defer n.ForgetUnused()
 	for _, each := range []*ownership.Ownership{o, n} {
@@ -65,7 +65,7 @@ func downgradeHold(ctx context.Context, s *ownership.Hold) (*hold.Handle, error)
 	}
 	r.Parent = o.Lock.Client.Reporter.Parent(ctx)
 	a := &acquire.Acquisition{Request: r, Lock: lock, Ownership: n, Began: began}
-	ans, err := sendDowngrade(a)
+	ans, err := SendDowngrade(a)
 	return downgradeAnswered(s, a, ans, err)
 }
 
@@ -107,14 +107,14 @@ func readRequest(s *ownership.Hold) (request.Request, error) {
 // downgradedBefore is the reply of lua/rw/downgrade.lua to a repetition, which changes nothing.
 const downgradedBefore = -2
 
-// sendDowngrade requests one more read hold in place of the write hold. It does not stop when the caller's
+// SendDowngrade requests one more read hold in place of the write hold. It does not stop when the caller's
 // context ends: the write hold is given up.
-func sendDowngrade(a *acquire.Acquisition) (transport.Answer, error) {
+func SendDowngrade(a *acquire.Acquisition) (transport.Answer, error) {
 	o, p := a.Ownership, a.Lock
 	count := o.Count() + 1
 	o.NoteCount(count, false)
 	ans, err := o.Lock.Client.Sender.Call(o.Lock.Client.Sender.Detached(context.Background()), nil, script.RWDowngrade.Confirmed(o.Lock.Client.Replication),
-		append(rwKeys(p.Names.Key), leaseKeys(p.Names.Key, o.Wire)+strconv.Itoa(count)),
+		append(Keys(p.Names.Key), LeaseKeys(p.Names.Key, o.Wire)+strconv.Itoa(count)),
 		[]string{o.Wire, o.Lock.Client.LeaseText(a.Lease), strconv.Itoa(count), readNumber(o), o.Lock.Client.Publish, p.Names.Channel, line.PresenceChannel(p.Names.Key)})
 	if n, _ := ans.Message.AsInt64(); n == downgradedBefore {
 		ans.Sent = ans.FirstSent // from an earlier attempt, with which the lease began

@@ -1,4 +1,5 @@
-package latchkey
+// Package rw has the two sides of a read/write lock.
+package rw
 
 import (
 	"strconv"
@@ -28,6 +29,7 @@ func readNumber(o *ownership.Ownership) string {
 	return strconv.FormatUint(o.Number, 10)
 }
 
+// AcquireCall implements [acquire.Attempts].
 func (readProtocol) AcquireCall(a *acquire.Acquisition, count, round int) script.Call {
 	o, holds := a.Ownership, strconv.Itoa(count)
 	waits := "0"
@@ -37,21 +39,24 @@ func (readProtocol) AcquireCall(a *acquire.Acquisition, count, round int) script
 	case a.IsWaiting:
 		waits = "1"
 	}
-	return script.NewCall(script.RWReadAcquire, append(rwKeys(o.Lock.Names.Key), leaseKeys(o.Lock.Names.Key, o.Wire)+holds),
+	return script.NewCall(script.RWReadAcquire, append(Keys(o.Lock.Names.Key), LeaseKeys(o.Lock.Names.Key, o.Wire)+holds),
 		o.Wire, o.Lock.Client.LeaseText(a.Lease), holds, readNumber(o), waits, o.Lock.Client.StaleMS)
 }
 
+// ReadRefusal implements [acquire.Attempts].
 func (readProtocol) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (time.Duration, error) {
 	return readRWRefusal(a, ans, "waiting writers")
 }
 
+// ReleaseCall implements [ownership.Protocol].
 func (readProtocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
-	c := script.Call{Cmd: script.RWReadRelease, Keys: appendLeaseKeys(append(rwKeys(o.Lock.Names.Key), o.Lock.Names.Queue()), o.Lock.Names.Key, o.Wire, o.MostHolds())}
+	c := script.Call{Cmd: script.RWReadRelease, Keys: AppendLeaseKeys(append(Keys(o.Lock.Names.Key), o.Lock.Names.Queue()), o.Lock.Names.Key, o.Wire, o.MostHolds())}
 	args = append(args, o.Wire, strconv.Itoa(to.Count), readNumber(o), o.Lock.Client.Publish, o.Lock.Names.Channel, script.MillisText(to.Raise))
 	c.Args = append(o.Lock.Client.Inbox.ChannelArgs(args, o.Lock.Names.Key), line.PresenceChannel(o.Lock.Names.Key), o.Lock.Names.Queue())
 	return c
 }
 
+// RenewalCall implements [ownership.Protocol].
 func (readProtocol) RenewalCall(o *ownership.Ownership, lease time.Duration) script.Call {
 	return rwRenewal(o, "read", readNumber(o), o.Count(), lease)
 }
@@ -63,6 +68,7 @@ func readRenewals(o *ownership.Ownership, lease time.Duration) []script.Call {
 // writeProtocol stores the writer in the hash of a read/write lock.
 type writeProtocol struct{}
 
+// AcquireCall implements [acquire.Attempts].
 func (writeProtocol) AcquireCall(a *acquire.Acquisition, count, round int) script.Call {
 	o, stale, place := a.Ownership, "", ownership.QueuePlace{}
 	if a.IsWaiting {
@@ -71,7 +77,7 @@ func (writeProtocol) AcquireCall(a *acquire.Acquisition, count, round int) scrip
 	if count == 1 {
 		place = a.QueuePlace(round)
 	}
-	c := script.Call{Cmd: script.RWWriteAcquire, Keys: rwKeys(o.Lock.Names.Key)}
+	c := script.Call{Cmd: script.RWWriteAcquire, Keys: Keys(o.Lock.Names.Key)}
 	if place.Known() {
 		c.Keys = append(c.Keys, o.Lock.Names.Queue())
 	}
@@ -87,9 +93,10 @@ func (writeProtocol) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (
 	return readRWRefusal(a, ans, "waiting readers")
 }
 
+// ReleaseCall implements [ownership.Protocol].
 func (writeProtocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
 	waiting := o.WaitingArg()
-	c := script.Call{Cmd: script.RWWriteRelease, Keys: append(rwKeys(o.Lock.Names.Key), o.Lock.Names.Queue())}
+	c := script.Call{Cmd: script.RWWriteRelease, Keys: append(Keys(o.Lock.Names.Key), o.Lock.Names.Queue())}
 	args = append(args, o.Wire, strconv.Itoa(to.Count), waiting, o.Lock.Client.Publish, o.Lock.Names.Channel, script.MillisText(to.Raise))
 	c.Args = append(o.HandoverArgs(args, to.Count), line.PresenceChannel(o.Lock.Names.Key), o.Lock.Client.StaleMS, o.Lock.Names.Queue())
 	if to.Keep > 0 {
@@ -98,6 +105,7 @@ func (writeProtocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, a
 	return c
 }
 
+// RenewalCall implements [ownership.Protocol].
 func (writeProtocol) RenewalCall(o *ownership.Ownership, lease time.Duration) script.Call {
 	return rwRenewal(o, "write", "", 0, lease)
 }
@@ -109,8 +117,8 @@ func writeRenewals(o *ownership.Ownership, lease time.Duration) []script.Call {
 // rwRenewal names only keys that must exist: while the slot of the lock migrates, the server refuses a script
 // unless all its keys are on one node.
 func rwRenewal(o *ownership.Ownership, side, number string, reads int, lease time.Duration) script.Call {
-	all := rwKeys(o.Lock.Names.Key)
-	keys := appendLeaseKeys(all[:2:2], o.Lock.Names.Key, o.Wire, reads)
+	all := Keys(o.Lock.Names.Key)
+	keys := AppendLeaseKeys(all[:2:2], o.Lock.Names.Key, o.Wire, reads)
 	if number != "" {
 		keys = append(keys, all[3])
 	}
@@ -120,12 +128,12 @@ func rwRenewal(o *ownership.Ownership, side, number string, reads int, lease tim
 
 // rwRenewals returns renewals of the leases first and of the lock last, which decides.
 func rwRenewals(o *ownership.Ownership, field, number string, reads int, lease time.Duration) []script.Call {
-	all := rwKeys(o.Lock.Names.Key)
+	all := Keys(o.Lock.Names.Key)
 	renew := func(what, key string) script.Call {
 		return script.NewCall(script.RWRenewKey, []string{key}, what, field, script.MillisText(lease), number)
 	}
 	calls := []script.Call{renew("leases", all[1])}
-	for _, key := range appendLeaseKeys(nil, o.Lock.Names.Key, o.Wire, reads) {
+	for _, key := range AppendLeaseKeys(nil, o.Lock.Names.Key, o.Wire, reads) {
 		calls = append(calls, renew("lease key", key))
 	}
 	if number != "" {
@@ -134,23 +142,24 @@ func rwRenewals(o *ownership.Ownership, field, number string, reads int, lease t
 	return append(calls, renew("lock", all[0]))
 }
 
-// rwKeys returns the key of the lock and the other keys of this library for it.
-func rwKeys(key string) []string {
+// Keys returns the key of the lock and the other keys of this library for it.
+func Keys(key string) []string {
 	tag := keyspace.Tag(key)
 	return append(make([]string, 0, 6), key,
 		"latchkey_rw_leases:"+tag, keyspace.WritersKey(tag), "latchkey_rw:"+tag)
 }
 
-func rwChannel(key string) string { return "redisson_rwlock:" + keyspace.Tag(key) }
+// Channel returns the channel of a read/write lock.
+func Channel(key string) string { return "redisson_rwlock:" + keyspace.Tag(key) }
 
-// leaseKeys returns the prefix of the keys of an owner's read leases.
-func leaseKeys(key, owner string) string {
+// LeaseKeys returns the prefix of the keys of an owner's read leases.
+func LeaseKeys(key, owner string) string {
 	return keyspace.Tag(key) + ":" + owner + ":rwlock_timeout:"
 }
 
-// appendLeaseKeys appends the lease keys of an owner's first read holds.
-func appendLeaseKeys(to []string, key, owner string, holds int) []string {
-	prefix := leaseKeys(key, owner)
+// AppendLeaseKeys appends the lease keys of an owner's first read holds.
+func AppendLeaseKeys(to []string, key, owner string, holds int) []string {
+	prefix := LeaseKeys(key, owner)
 	for i := range holds {
 		to = append(to, prefix+strconv.Itoa(i+1))
 	}
@@ -160,13 +169,13 @@ func appendLeaseKeys(to []string, key, owner string, holds int) []string {
 // evictBatch is how many holders one script removes, so that no script takes long.
 const evictBatch = 200
 
-// rwEvictions returns the calls that remove holders of a read/write lock, which are named as they are in Redis.
-func rwEvictions(c *ownership.Engine, names *keyspace.Keys, holders []string) (calls []script.Call) {
-	keys := append(rwKeys(names.Key), names.Queue())
+// Evictions returns the calls that remove holders of a read/write lock, which are named as they are in Redis.
+func Evictions(c *ownership.Engine, names *keyspace.Keys, holders []string) (calls []script.Call) {
+	keys := append(Keys(names.Key), names.Queue())
 	for len(holders) > 0 || calls == nil {
 		some := holders[:min(len(holders), evictBatch)]
 		holders = holders[len(some):]
-		args := append(c.Inbox.ChannelArgs([]string{c.Publish, rwChannel(names.Key)}, names.Key), names.Queue())
+		args := append(c.Inbox.ChannelArgs([]string{c.Publish, Channel(names.Key)}, names.Key), names.Queue())
 		calls = append(calls, script.NewCall(script.RWEvict, keys, append(args, some...)...))
 	}
 	return calls

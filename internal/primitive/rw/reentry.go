@@ -1,4 +1,4 @@
-package latchkey
+package rw
 
 import (
 	"context"
@@ -23,7 +23,7 @@ func resolveSide(ctx context.Context, a *acquire.Acquisition) (*ownership.Owners
 			return h.Ownership, nil
 		}
 		if h := ownership.HoldFrom(ctx, &p.Lock, p.Spec.OtherSide()); h != nil {
-			if o, err := otherSide(h.Ownership, &p.Lock, h); o != nil || err != nil {
+			if o, err := OtherSide(h.Ownership, &p.Lock, h); o != nil || err != nil {
 				return o, err
 			}
 		}
@@ -41,9 +41,9 @@ func resolveSide(ctx context.Context, a *acquire.Acquisition) (*ownership.Owners
 	return findSide(&p.Lock, owner)
 }
 
-// otherSide returns the ownership on the side of p for an owner that has o on the other side: under a hold of
+// OtherSide returns the ownership on the side of p for an owner that has o on the other side: under a hold of
 // it, or, if under is nil, for its owner. It returns nil to read under a hold that has just ended.
-func otherSide(o *ownership.Ownership, p *ownership.Lock, under *ownership.Hold) (*ownership.Ownership, error) {
+func OtherSide(o *ownership.Ownership, p *ownership.Lock, under *ownership.Hold) (*ownership.Ownership, error) {
 	switch {
 	case p.Spec.Side == keyspace.KindRead:
 		return o.Nest(p, under), nil
@@ -62,7 +62,7 @@ func findSide(p *ownership.Lock, owner identity.Owner) (*ownership.Ownership, er
 	}
 	on := ownership.OwnedName{Key: p.Names.Key, Side: p.Spec.OtherSide(), Owner: owner}
 	if other := r.Known(on); other != nil && other.Live() && other.MayBeEntered(nil) {
-		return otherSide(other, p, nil)
+		return OtherSide(other, p, nil)
 	}
 	return r.NewFor(p, own), nil
 }
