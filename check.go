@@ -1,6 +1,10 @@
 package latchkey
 
-import "context"
+import (
+	"context"
+
+	"github.com/latchkey-go/latchkey/internal/primitive/admin"
+)
 
 // Check tests on the server what the client depends on: acquiring, renewing and releasing
 // a lock with a name of its own ("latchkey:check:" and the client's id), publishing and
@@ -9,4 +13,4 @@ import "context"
 // permission before the first lock does. It leaves nothing behind.
 //
 // If INFO is denied, Check does not check the eviction policy.
-func (c *Client) Check(ctx context.Context) error { return checkServer(ctx, c.engine()) }
+func (c *Client) Check(ctx context.Context) error { return admin.Check(ctx, c.engine()) }

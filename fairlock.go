@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/primitive/admin"
 	"github.com/latchkey-go/latchkey/internal/primitive/fair"
 )
 
@@ -104,5 +105,5 @@ func (l *FairLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold
 // The error matches ErrInvalid for a bad name (nothing was sent), ErrWrongKind if the key is not a
 // lock, ErrClosed, or ErrUnavailable if the server did not answer.
 func (l *FairLock) Waiters(ctx context.Context) ([]Waiter, error) {
-	return asWaiters(listWaiters(ctx, l.inside.Client, l.inside.Names, fairWaiters))
+	return asWaiters(admin.ListWaiters(ctx, l.inside.Client, l.inside.Names, admin.FairWaiters))
 }

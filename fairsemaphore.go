@@ -1,6 +1,10 @@
 package latchkey
 
-import "context"
+import (
+	"context"
+
+	"github.com/latchkey-go/latchkey/internal/primitive/admin"
+)
 
 // FairSemaphore is a [PermitSemaphore] that grants its permits in the order of arrival, among all
 // goroutines of all processes and not only among clients. Its permits have ids and leases in the same
@@ -48,5 +52,5 @@ func (c *Client) NewFairSemaphore(name string) *FairSemaphore {
 // The error matches ErrInvalid for a bad name (nothing was sent), ErrWrongKind, ErrClosed, or
 // ErrUnavailable if the server did not answer.
 func (s *FairSemaphore) Waiters(ctx context.Context) ([]Waiter, error) {
-	return asWaiters(listWaiters(ctx, s.inside.client, s.inside.names, permitWaiters))
+	return asWaiters(admin.ListWaiters(ctx, s.inside.client, s.inside.names, admin.PermitWaiters))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/inspect"
+	"github.com/latchkey-go/latchkey/internal/primitive/admin"
 )
 
 // Inspection is what Redis stored under one name at one moment.
@@ -112,7 +113,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
 // answered. It may or may not have happened, and you may repeat it.
 func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	names, _ := c.engine().Config.Naming().Keys(name) // which knows why the name cannot be used
-	return forceUnlock(ctx, c.engine(), names, nil)
+	return admin.ForceUnlock(ctx, c.engine(), names, nil)
 }
 
 // asInspection returns what an Inspect returns for what the inside returned.

@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/inspect"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/primitive/admin"
 )
 
 // Locker is the interface of all locks, and what [NewMultiLock], [NewRedLock] and [SyncLocker]
@@ -190,7 +191,7 @@ func (l *baseLock) Inspect(ctx context.Context) (Inspection, error) {
 // The errors are those of Inspect, and ErrUnknownOutcome: the removal was sent and not answered. It
 // may or may not have happened, and you may repeat it.
 func (l *baseLock) ForceUnlock(ctx context.Context) (bool, error) {
-	return forceUnlock(ctx, l.inside.Client, l.inside.Names, l.inside.Lock.Spec)
+	return admin.ForceUnlock(ctx, l.inside.Client, l.inside.Names, l.inside.Lock.Spec)
 }
 
 func (l *baseLock) inspect(ctx context.Context) (inspect.Inspection, error) {

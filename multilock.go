@@ -6,6 +6,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/primitive/admin"
 )
 
 // MultiLock is several locks that are acquired together, all or none. They may be of any kind, may
@@ -164,6 +165,6 @@ func (l *groupLock) Inspect(ctx context.Context) (Inspection, error) {
 // the call.
 func (l *groupLock) ForceUnlock(ctx context.Context) (bool, error) {
 	return l.inside().forceUnlock(ctx, func(ctx context.Context, p *ownership.Lock) (bool, error) {
-		return forceUnlock(ctx, p.Client, p.Names, p.Spec)
+		return admin.ForceUnlock(ctx, p.Client, p.Names, p.Spec)
 	})
 }

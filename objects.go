@@ -3,6 +3,8 @@ package latchkey
 import (
 	"context"
 	"iter"
+
+	"github.com/latchkey-go/latchkey/internal/primitive/admin"
 )
 
 // Object is a snapshot of one lock, semaphore, latch or barrier. It may belong to this library, to Redisson, or
@@ -84,7 +86,7 @@ func (o Object) Waiters() int { return max(o.Queued, o.Listeners) }
 // waits for the request in flight, not for the whole walk.
 func (c *Client) Objects(ctx context.Context, pattern string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
-		for o, err := range walkObjects(ctx, c.engine(), pattern) {
+		for o, err := range admin.WalkObjects(ctx, c.engine(), pattern) {
 			if !yield(objectOf(o), err) {
 				return
 			}
@@ -96,15 +98,15 @@ func (c *Client) Objects(ctx context.Context, pattern string) iter.Seq2[Object, 
 // If there is no such object, the kind is KindNone, even if the key holds other data, which Inspect describes.
 // The errors are those of [Client.Inspect].
 func (c *Client) Object(ctx context.Context, name string) (Object, error) {
-	o, err := lookAtName(ctx, c.engine(), name)
+	o, err := admin.LookAtName(ctx, c.engine(), name)
 	return objectOf(o), err
 }
 
 // QuotePattern returns the pattern for [Client.Objects] that matches text and nothing else.
-func QuotePattern(text string) string { return quotePattern(text) }
+func QuotePattern(text string) string { return admin.QuotePattern(text) }
 
 // objectOf returns an object as the program sees it.
-func objectOf(o object) Object {
+func objectOf(o admin.Object) Object {
 	return Object{
 		Inspection: inspectionOf(o.Inspection), HolderCount: o.HolderCount, Queued: o.Queued, Listeners: o.Listeners,
 		Available: o.Available, Total: o.Total, Count: o.Count,

@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/inspect"
+	"github.com/latchkey-go/latchkey/internal/primitive/admin"
 	"github.com/latchkey-go/latchkey/lua"
 )
 
@@ -131,7 +132,7 @@ func TestForcedReleaseChecksTheKind(t *testing.T) {
 		require.NoError(t, err)
 		store(t, c, append([]string{"HSET", names.Key}, content...)...)
 		before := hashOf(c.engine(), t, names.Key)
-		for _, each := range evictions(c.engine(), names, inspect.Inspection{Kind: keyspace.KindLock, Holders: []inspect.Holder{{Holder: identity.Holder{Owner: identity.Of(anOwner), Count: 1}}}}) {
+		for _, each := range admin.Evictions(c.engine(), names, inspect.Inspection{Kind: keyspace.KindLock, Holders: []inspect.Holder{{Holder: identity.Holder{Owner: identity.Of(anOwner), Count: 1}}}}) {
 			require.Nil(t, runScript(c.engine(), each.Cmd, each.Keys, each.Args...), "%q", content)
 		}
 		require.Equal(t, before, hashOf(c.engine(), t, names.Key))

@@ -3,6 +3,8 @@ package latchkey
 import (
 	"context"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/primitive/admin"
 )
 
 // Waiter is an owner that waits for a lock.
@@ -44,11 +46,11 @@ type Waiter struct {
 // them. The errors are those of FairLock.Waiters.
 func (c *Client) Waiters(ctx context.Context, name string) ([]Waiter, error) {
 	names, _ := c.engine().Config.Naming().Keys(name) // which knows why the name cannot be used
-	return asWaiters(listWaiters(ctx, c.engine(), names, allWaiters))
+	return asWaiters(admin.ListWaiters(ctx, c.engine(), names, admin.AllWaiters))
 }
 
 // asWaiters returns what a method of the program returns for what the inside returned.
-func asWaiters(found []waiter, err error) ([]Waiter, error) {
+func asWaiters(found []admin.Waiter, err error) ([]Waiter, error) {
 	var all []Waiter
 	for _, w := range found {
 		all = append(all, Waiter{

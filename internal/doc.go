@@ -24,6 +24,7 @@
 //	engine    | line       | the lines of goroutines in a client, and the loop in which their calls wait
 //	engine    | serverline | waiters that keep a place in a queue on the server
 //	engine    | undo       | what the client does not know of the server, commands that settle it, and operations that count once
+//	primitive | admin      | listing objects and waiters, forced releases, and the check of a server
 //	primitive | fair       | the fair lock: a hash with a queue next to it
 //	primitive | lock       | the scripts and the kinds of locks in a hash or a string
 //	primitive | rw         | the two sides of a read/write lock

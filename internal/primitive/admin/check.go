@@ -1,4 +1,4 @@
-package latchkey
+package admin
 
 import (
 	"cmp"
@@ -16,8 +16,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// checkServer checks on the server what a client depends on, and returns all errors that it found.
-func checkServer(ctx context.Context, c *ownership.Engine) error {
+// Check checks on the server what a client depends on, and returns all errors that it found.
+func Check(ctx context.Context, c *ownership.Engine) error {
 	lock := acquire.NewLock(c, lock.Reentrant, "latchkey:check:"+c.ID)
 	if err := cmp.Or(lock.Names.Invalid, transport.EndedBefore(ctx)); err != nil {
 		return fault.Op("check", lock.Name(), err)

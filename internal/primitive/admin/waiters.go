@@ -1,4 +1,4 @@
-package latchkey
+package admin
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// waiter is an owner that waits for a lock. Waiter of the root explains the fields.
-type waiter struct {
+// Waiter is an owner that waits for a lock. Waiter of the root explains the fields.
+type Waiter struct {
 	Owner    identity.Owner
 	Label    string
 	Mine     bool
@@ -29,10 +29,10 @@ type waiter struct {
 	Permits  int
 }
 
-// listWaiters lists waiters as read does, and describes them.
-func listWaiters(
-	ctx context.Context, c *ownership.Engine, names *keyspace.Keys, read func(context.Context, *ownership.Engine, *keyspace.Keys) ([]waiter, error),
-) ([]waiter, error) {
+// ListWaiters lists waiters as read does, and describes them.
+func ListWaiters(
+	ctx context.Context, c *ownership.Engine, names *keyspace.Keys, read func(context.Context, *ownership.Engine, *keyspace.Keys) ([]Waiter, error),
+) ([]Waiter, error) {
 	const verb = "waiters"
 	err := names.Invalid
 	if err == nil {
@@ -50,9 +50,9 @@ func listWaiters(
 	return all, nil
 }
 
-// allWaiters reads the queues that exist under a name.
-func allWaiters(ctx context.Context, c *ownership.Engine, names *keyspace.Keys) ([]waiter, error) {
-	fair, err := fairWaiters(ctx, c, names)
+// AllWaiters reads the queues that exist under a name.
+func AllWaiters(ctx context.Context, c *ownership.Engine, names *keyspace.Keys) ([]Waiter, error) {
+	fair, err := FairWaiters(ctx, c, names)
 	if err != nil {
 		return nil, err
 	}
@@ -60,31 +60,31 @@ func allWaiters(ctx context.Context, c *ownership.Engine, names *keyspace.Keys) 
 	if err != nil {
 		return nil, err
 	}
-	permits, err := permitWaiters(ctx, c, names)
+	permits, err := PermitWaiters(ctx, c, names)
 	if err != nil && !transport.HasCode(err, "NOPERM") { // a user that may only use locks
 		return nil, err
 	}
 	return slices.Concat(fair, others, permits), nil
 }
 
-// fairWaiters reads the queue of a fair lock.
-func fairWaiters(ctx context.Context, c *ownership.Engine, names *keyspace.Keys) ([]waiter, error) {
+// FairWaiters reads the queue of a fair lock.
+func FairWaiters(ctx context.Context, c *ownership.Engine, names *keyspace.Keys) ([]Waiter, error) {
 	return readQueue(ctx, c, names, keyspace.KindLock, script.NewCall(script.FairWaiters, names.FairKeys()))
 }
 
 // queuedWaiters reads the queue of a lock that is not fair. A page may repeat waiters of the one before.
-func queuedWaiters(ctx context.Context, c *ownership.Engine, names *keyspace.Keys) ([]waiter, error) {
+func queuedWaiters(ctx context.Context, c *ownership.Engine, names *keyspace.Keys) ([]Waiter, error) {
 	all, err := readQueue(ctx, c, names, keyspace.KindLock, script.NewCall(script.ListWaiters, []string{names.Queue(), keyspace.WritersKey(keyspace.Tag(names.Key))}))
 	listed := map[identity.Owner]bool{}
-	return slices.DeleteFunc(all, func(w waiter) bool {
+	return slices.DeleteFunc(all, func(w Waiter) bool {
 		again := listed[w.Owner]
 		listed[w.Owner] = true
 		return again
 	}), err
 }
 
-// permitWaiters reads the queue of a semaphore whose permits have ids.
-func permitWaiters(ctx context.Context, c *ownership.Engine, names *keyspace.Keys) ([]waiter, error) {
+// PermitWaiters reads the queue of a semaphore whose permits have ids.
+func PermitWaiters(ctx context.Context, c *ownership.Engine, names *keyspace.Keys) ([]Waiter, error) {
 	all, err := readQueue(ctx, c, names, keyspace.KindSemaphore, script.NewCall(script.PermitWaiters, names.FairPermitKeys()[2:4]))
 	for i, w := range all {
 		all[i].Permits = len(identity.GroupOf(w.Owner.String()))
@@ -93,7 +93,7 @@ func permitWaiters(ctx context.Context, c *ownership.Engine, names *keyspace.Key
 }
 
 // readQueue reads a queue of a lock or semaphore of that kind.
-func readQueue(ctx context.Context, c *ownership.Engine, names *keyspace.Keys, kind keyspace.Kind, read script.Call) (all []waiter, err error) {
+func readQueue(ctx context.Context, c *ownership.Engine, names *keyspace.Keys, kind keyspace.Kind, read script.Call) (all []Waiter, err error) {
 	err = script.Pages(func(positions []string) (size int64, err error) {
 		read.Args = positions
 		a, err := c.Send(ctx, read)
@@ -112,7 +112,7 @@ func readQueue(ctx context.Context, c *ownership.Engine, names *keyspace.Keys, k
 
 // readWaiters parses the reply of lua/fair/waiters.lua, lua/permit/waiters.lua or
 // lua/queue/list_waiters.lua. Waiters that have left are still in the queue; it leaves them out.
-func readWaiters(reply rueidis.RedisMessage) (page []waiter, size int64, err error) {
+func readWaiters(reply rueidis.RedisMessage) (page []Waiter, size int64, err error) {
 	parts, err := reply.ToArray()
 	if err != nil || len(parts)%3 != 1 {
 		return nil, 0, script.ErrReply
@@ -123,7 +123,7 @@ func readWaiters(reply rueidis.RedisMessage) (page []waiter, size int64, err err
 		owner, err = parts[i].ToString()
 		age, _ := parts[i+1].AsInt64()
 		aliveFor, _ := parts[i+2].AsInt64()
-		w := waiter{
+		w := Waiter{
 			Owner:    identity.Of(owner),
 			Age:      time.Duration(max(age, 0)) * time.Microsecond,
 			AgeKnown: age >= 0,
@@ -144,9 +144,9 @@ func readWaiters(reply rueidis.RedisMessage) (page []waiter, size int64, err err
 const leftLongAgo = 10 * 365 * 24 * 3600 * 1000
 
 // describeWaiters adds labels to waiters, and marks those of this client.
-func describeWaiters(ctx context.Context, c *ownership.Engine, all []waiter) {
+func describeWaiters(ctx context.Context, c *ownership.Engine, all []Waiter) {
 	named := c.Registry.Named()
-	labels.DescribeEach(ctx, c.Labels, 0, [][]waiter{all}, func(w waiter) identity.Owner { return w.Owner }, func(w *waiter, d labels.Description) {
+	labels.DescribeEach(ctx, c.Labels, 0, [][]Waiter{all}, func(w Waiter) identity.Owner { return w.Owner }, func(w *Waiter, d labels.Description) {
 		record, _ := w.Owner.Record()
 		w.Label, w.By = d.Label, named[w.Owner]
 		w.Mine = !w.By.IsZero() || record == identity.RecordOfClient(c.ID)

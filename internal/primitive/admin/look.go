@@ -1,4 +1,6 @@
-package latchkey
+// Package admin has what people and tools ask of a server: which objects and waiters there are, forced releases, and whether
+// the server and its permissions will do.
+package admin
 
 import (
 	"cmp"
@@ -25,8 +27,8 @@ const (
 	lookFields = "65" // 64 owners and the mode
 )
 
-// object is a snapshot of one object. Object of the root explains the fields.
-type object struct {
+// Object is a snapshot of one object. Object of the root explains the fields.
+type Object struct {
 	inspect.Inspection
 
 	HolderCount int
@@ -37,19 +39,19 @@ type object struct {
 	Count       int64
 }
 
-// lookAtName looks at one name. If there is no such object, the kind is KindNone.
-func lookAtName(ctx context.Context, c *ownership.Engine, name string) (object, error) {
+// LookAtName looks at one name. If there is no such object, the kind is KindNone.
+func LookAtName(ctx context.Context, c *ownership.Engine, name string) (Object, error) {
 	names, err := c.Config.Naming().Keys(name)
 	if err != nil {
-		return object{}, fault.Op("object", name, err)
+		return Object{}, fault.Op("object", name, err)
 	}
 	if err := c.Begin(ctx); err != nil {
-		return object{}, fault.Op("object", name, err)
+		return Object{}, fault.Op("object", name, err)
 	}
 	defer c.Working.Done()
 	o, err := lookOnce(ctx, c, names)
 	if err != nil {
-		return object{}, fault.Op("object", name, err)
+		return Object{}, fault.Op("object", name, err)
 	}
 	c.Inspector.Describe(ctx, 0, o.Holders)
 	return o, nil
@@ -64,7 +66,7 @@ func numsub(c *ownership.Engine) string {
 }
 
 // look looks at names that one master serves, in one round trip. It leaves out keys that are not objects.
-func look(ctx context.Context, c *ownership.Engine, m transport.Master, names []*keyspace.Keys) ([]object, error) {
+func look(ctx context.Context, c *ownership.Engine, m transport.Master, names []*keyspace.Keys) ([]Object, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
@@ -81,7 +83,7 @@ func look(ctx context.Context, c *ownership.Engine, m transport.Master, names []
 	if err != nil {
 		return nil, err
 	}
-	var all []object
+	var all []Object
 	for i, group := range groups {
 		found, err := readLooks(ctx, c, results[i], group)
 		if err != nil {
@@ -110,15 +112,15 @@ func lookGroups(c *ownership.Engine, names []*keyspace.Keys) (groups [][]*keyspa
 
 // readLooks reads the reply about a group. If the server refuses the whole script, because a slot moves or one
 // of the keys may not be read, it looks at each name separately.
-func readLooks(ctx context.Context, c *ownership.Engine, result rueidis.RedisResult, group []*keyspace.Keys) ([]object, error) {
+func readLooks(ctx context.Context, c *ownership.Engine, result rueidis.RedisResult, group []*keyspace.Keys) ([]Object, error) {
 	refused := result.Error() != nil
 	replies, err := result.ToArray()
 	if !refused && (err != nil || len(replies) != len(group)) {
 		return nil, errors.Join(script.ErrReply, err)
 	}
-	var all []object
+	var all []Object
 	for i, each := range group {
-		var o object
+		var o Object
 		if refused {
 			o, err = lookOnce(ctx, c, each)
 		} else {
@@ -135,7 +137,7 @@ func readLooks(ctx context.Context, c *ownership.Engine, result rueidis.RedisRes
 }
 
 // is reports whether o is an object, and not another key that belongs to one.
-func (o *object) is() bool {
+func (o *Object) is() bool {
 	return o.Kind != keyspace.KindNone && o.Kind != keyspace.KindUnknown && !o.isDerived()
 }
 
@@ -150,7 +152,7 @@ var derived = map[string]bool{
 var readLease = regexp.MustCompile(`:rwlock_timeout:[0-9]+$`)
 
 // isDerived reports whether the key, by its name and its type, belongs to an object.
-func (o *object) isDerived() bool {
+func (o *Object) isDerived() bool {
 	isHash := o.Kind == keyspace.KindLock || o.Kind == keyspace.KindRWLock
 	if !isHash && strings.Contains(o.Key, "{") && readLease.MatchString(o.Key) {
 		return true
@@ -161,21 +163,21 @@ func (o *object) isDerived() bool {
 }
 
 // lookOnce looks at one name.
-func lookOnce(ctx context.Context, c *ownership.Engine, names *keyspace.Keys) (object, error) {
+func lookOnce(ctx context.Context, c *ownership.Engine, names *keyspace.Keys) (Object, error) {
 	a, err := c.Send(ctx, script.NewCall(script.Look, names.LookKeys(), numsub(c), lookFields))
 	if err != nil {
-		return object{}, err
+		return Object{}, err
 	}
 	replies, err := a.Message.ToArray()
 	if err != nil || len(replies) != 1 {
-		return object{}, errors.Join(script.ErrReply, err)
+		return Object{}, errors.Join(script.ErrReply, err)
 	}
 	return readLook(names, replies[0])
 }
 
 // readLook reads the reply of lua/look/objects.lua about one object.
-func readLook(names *keyspace.Keys, reply rueidis.RedisMessage) (object, error) {
-	o := object{Inspection: inspect.Inspection{Name: names.Name, Key: names.Key, Kind: keyspace.KindNone}}
+func readLook(names *keyspace.Keys, reply rueidis.RedisMessage) (Object, error) {
+	o := Object{Inspection: inspect.Inspection{Name: names.Name, Key: names.Key, Kind: keyspace.KindNone}}
 	if reply.IsNil() {
 		return o, nil
 	}
@@ -215,7 +217,7 @@ func lookedAt(content rueidis.RedisMessage) int {
 }
 
 // readBarrier reads how many parties a barrier has, and how many it still waits for.
-func (o *object) readBarrier(content rueidis.RedisMessage) error {
+func (o *Object) readBarrier(content rueidis.RedisMessage) error {
 	fields, err := content.AsStrMap()
 	parties, bad := strconv.Atoi(cmp.Or(fields["parties"], "0"))
 	o.Total, o.Count = parties, int64(max(parties-o.Queued, 0))
@@ -226,7 +228,7 @@ func (o *object) readBarrier(content rueidis.RedisMessage) error {
 }
 
 // readNumber distinguishes a semaphore from a latch.
-func (o *object) readNumber(parts []rueidis.RedisMessage) error {
+func (o *Object) readNumber(parts []rueidis.RedisMessage) error {
 	content, _ := parts[3].AsStrSlice()
 	held, err1 := parts[8].AsInt64()
 	over, err2 := parts[9].AsInt64()

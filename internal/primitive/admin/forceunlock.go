@@ -1,4 +1,4 @@
-package latchkey
+package admin
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/primitive/rw"
 )
 
-// forceUnlock removes the holders that it finds. A plain deletion that is repeated or late would free a lock that has
+// ForceUnlock removes the holders that it finds. A plain deletion that is repeated or late would free a lock that has
 // been acquired since. want is the kind that the lock must have, or nil.
-func forceUnlock(ctx context.Context, c *ownership.Engine, names *keyspace.Keys, want *ownership.Spec) (bool, error) {
+func ForceUnlock(ctx context.Context, c *ownership.Engine, names *keyspace.Keys, want *ownership.Spec) (bool, error) {
 	if names.Invalid != nil {
 		return false, fault.Op("force unlock", names.Name, names.Invalid)
 	}
@@ -58,7 +58,7 @@ var errMutexByName = fault.OtherKind("a string, which may be a mutex or data of 
 
 // evict removes the holders that were found, and reports whether any of them was still there.
 func evict(ctx context.Context, c *ownership.Engine, names *keyspace.Keys, i inspect.Inspection) (gone bool, err error) {
-	for _, each := range evictions(c, names, i) {
+	for _, each := range Evictions(c, names, i) {
 		a, err := c.Send(ctx, each)
 		switch {
 		case err != nil && a.Doubt:
@@ -71,8 +71,8 @@ func evict(ctx context.Context, c *ownership.Engine, names *keyspace.Keys, i ins
 	return gone, nil
 }
 
-// evictions are the releases of all holders that were found.
-func evictions(c *ownership.Engine, names *keyspace.Keys, i inspect.Inspection) []script.Call {
+// Evictions are the releases of all holders that were found.
+func Evictions(c *ownership.Engine, names *keyspace.Keys, i inspect.Inspection) []script.Call {
 	switch i.Kind {
 	case keyspace.KindRWLock:
 		var fields []string

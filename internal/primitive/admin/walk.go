@@ -1,4 +1,4 @@
-package latchkey
+package admin
 
 import (
 	"context"
@@ -29,33 +29,33 @@ const (
 	walkRounds = 16
 )
 
-// walkObjects yields the objects whose names match a pattern. An error ends the walk, and comes with no object.
-func walkObjects(ctx context.Context, c *ownership.Engine, pattern string) iter.Seq2[object, error] {
-	return func(yield func(object, error) bool) {
+// WalkObjects yields the objects whose names match a pattern. An error ends the walk, and comes with no object.
+func WalkObjects(ctx context.Context, c *ownership.Engine, pattern string) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
 		if pattern == "" || len(pattern) > keyspace.MaxLength {
-			yield(object{}, fault.Op("objects", pattern, fault.Invalid("the pattern has %d bytes, not 1 to %d", len(pattern), keyspace.MaxLength)))
+			yield(Object{}, fault.Op("objects", pattern, fault.Invalid("the pattern has %d bytes, not 1 to %d", len(pattern), keyspace.MaxLength)))
 			return
 		}
 		w := walk{client: c, pattern: pattern, yield: yield}
 		if c.Config.NameMapper == nil {
-			w.pattern = quotePattern(c.Config.KeyPrefix) + pattern
+			w.pattern = QuotePattern(c.Config.KeyPrefix) + pattern
 		}
 		if err := w.all(ctx); err != nil && !w.stopped {
-			yield(object{}, fault.Op("objects", pattern, err))
+			yield(Object{}, fault.Op("objects", pattern, err))
 		}
 	}
 }
 
 var patternQuoter = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
-// quotePattern returns the pattern that matches text and nothing else.
-func quotePattern(text string) string { return patternQuoter.Replace(text) }
+// QuotePattern returns the pattern that matches text and nothing else.
+func QuotePattern(text string) string { return patternQuoter.Replace(text) }
 
 // walk visits all keys of all masters.
 type walk struct {
 	client  *ownership.Engine
 	pattern string // for keys
-	yield   func(object, error) bool
+	yield   func(Object, error) bool
 	stopped bool // the caller wants no more
 }
 
@@ -128,7 +128,7 @@ func (w *walk) master(ctx context.Context, m transport.Master) error {
 	for r := w.rounds(); r.next(ctx); {
 		began, cursor := m.Continuity(), "0"
 		for {
-			var found []object
+			var found []Object
 			var err error
 			if found, cursor, err = w.piece(ctx, m, cursor); err != nil {
 				return err
@@ -150,7 +150,7 @@ func (w *walk) master(ctx context.Context, m transport.Master) error {
 }
 
 // piece reads one piece of the keys of a master, and looks at them. It returns the next cursor, "0" at the end.
-func (w *walk) piece(ctx context.Context, m transport.Master, cursor string) ([]object, string, error) {
+func (w *walk) piece(ctx context.Context, m transport.Master, cursor string) ([]Object, string, error) {
 	c := w.client
 	if err := c.Begin(ctx); err != nil {
 		return nil, "", err
