@@ -33,7 +33,7 @@ func (c *Client) NewBarrier(name string, parties int) *Barrier {
 func (b *Barrier) Name() string { return b.inside.Name() }
 
 // Client returns the client that made the object.
-func (b *Barrier) Client() *Client { return (*Client)(b.inside.client.Handle) }
+func (b *Barrier) Client() *Client { return (*Client)(b.inside.Client.Handle) }
 
 // Parties returns how many parties make a generation complete.
 func (b *Barrier) Parties() int { return b.inside.parties }

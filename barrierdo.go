@@ -26,7 +26,7 @@ func (b *barrier) do(ctx context.Context, fn func(context.Context) error, settin
 		err = p.meet(ctx, p) // the second generation is over, or will be: to learn how it ends
 	}
 	if err != nil {
-		b.client.Done()
+		b.Client.Done()
 		return err
 	}
 	s := p.stay(ctx)
@@ -89,14 +89,14 @@ func (p *barrierAwaiter) endOfLease(cause error) error {
 func (s *barrierStay) watch(ctx context.Context) {
 	defer close(s.over)
 	p := s.party
-	err := transport.Rest(ctx, p.client.Closing, line.PauseUntil(p.view.ends, p.client.PollPause()))
+	err := transport.Rest(ctx, p.Client.Closing, line.PauseUntil(p.view.ends, p.Client.PollPause()))
 	if err == nil {
 		err = p.wait(ctx)
 	}
 	if err != nil && ctx.Err() != nil && !errors.Is(err, fault.ErrClosed) {
 		return
 	}
-	defer p.client.Done()
+	defer p.Client.Done()
 	err = p.outcome(context.WithoutCancel(ctx), err)
 	s.end(err)
 	s.over <- err
@@ -110,12 +110,12 @@ func (s *barrierStay) leave(ctx context.Context) error {
 	}
 	p := s.party
 	s.end(nil)
-	defer p.client.Done()
+	defer p.Client.Done()
 	if err := s.lease.Err(); err != nil {
 		return p.outcome(ctx, p.endOfLease(err))
 	}
 	if ctx.Err() != nil {
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.client.Config.RetryBudget)
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.Client.Config.RetryBudget)
 		defer cancel()
 		ctx = bounded
 	}
@@ -128,7 +128,7 @@ type returningParty struct{ arrivingParty }
 // Attempt implements [line.Attempter].
 func (r returningParty) Attempt(ctx context.Context, _ int) (time.Duration, error) {
 	p := r.barrierAwaiter
-	answer, err := p.client.Send(ctx, p.returning())
+	answer, err := p.Client.Send(ctx, p.returning())
 	if err != nil {
 		return -1, err
 	}
@@ -142,5 +142,5 @@ func (r returningParty) Attempt(ctx context.Context, _ int) (time.Duration, erro
 
 // returning returns the command with which the party arrives in the second generation.
 func (p *barrierAwaiter) returning() script.Call {
-	return script.NewCall(script.BarrierReturn, p.all(), p.view.generation, p.ownership.Wire, p.client.Publish, p.names.Channel)
+	return script.NewCall(script.BarrierReturn, p.all(), p.view.generation, p.ownership.Wire, p.Client.Publish, p.Names.Channel)
 }

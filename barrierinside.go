@@ -7,12 +7,13 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/object"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
 // barrier is a cyclic barrier: its parties wait for each other in generations.
 type barrier struct {
-	synchronizer
+	object.Object
 
 	parties       int
 	waiting, past string          // keys
@@ -22,21 +23,21 @@ type barrier struct {
 
 // newBarrier returns the barrier with that name and number of parties.
 func newBarrier(c *ownership.Engine, name string, parties int) barrier {
-	o := newSynchronizer(c, keyspace.KindBarrier, name, barrierChannel)
-	o.refuseWholeTag("a barrier")
-	o.names.Invalid = errors.Join(o.names.Invalid, request.CheckNumber("%d parties", parties, 1))
-	tag := keyspace.Tag(o.names.Key)
+	o := object.New(c, keyspace.KindBarrier, name, barrierChannel)
+	o.RefuseWholeTag("a barrier")
+	o.Names.Invalid = errors.Join(o.Names.Invalid, request.CheckNumber("%d parties", parties, 1))
+	tag := keyspace.Tag(o.Names.Key)
 	waiting := "latchkey_barrier_waiting:" + tag
 	names := keyspace.OfKey(name, waiting)
-	names.Channel, names.Invalid = o.names.Channel, o.names.Invalid
-	return barrier{synchronizer: o, parties: parties, waiting: waiting, past: "latchkey_barrier_past:" + tag,
+	names.Channel, names.Invalid = o.Names.Channel, o.Names.Invalid
+	return barrier{Object: o, parties: parties, waiting: waiting, past: "latchkey_barrier_past:" + tag,
 		waitingSet: ownership.LockOf(c, barrierSpec, names)}
 }
 
 func barrierChannel(key string) string { return "latchkey_barrier:" + keyspace.Tag(key) }
 
 // all returns the keys of the barrier.
-func (b *barrier) all() []string { return []string{b.names.Key, b.waiting, b.past} }
+func (b *barrier) all() []string { return []string{b.Names.Key, b.waiting, b.past} }
 
 // noteOver notes that a generation is over, so that it does not go on if a failover brings it back.
 func (b *barrier) noteOver(generation int64) {
@@ -53,7 +54,7 @@ func (b *barrier) await(ctx context.Context, settings []request.Setting) (arriva
 	if err != nil {
 		return arrival{}, err
 	}
-	defer b.client.Working.Done()
+	defer b.Client.Working.Done()
 	if err = p.meet(ctx, arrivingParty{p}); err != nil {
 		return arrival{}, err
 	}
@@ -63,12 +64,12 @@ func (b *barrier) await(ctx context.Context, settings []request.Setting) (arriva
 // beginParty begins a call with a new party. Unless it fails, the caller ends the call with
 // client.working.Done.
 func (b *barrier) beginParty(ctx context.Context, verb, stage string, settings []request.Setting) (*barrierAwaiter, error) {
-	r, err := request.New(b.client.Config.Lease, true, settings)
-	if err = errors.Join(b.names.Invalid, err); err == nil {
-		err = b.begin(ctx)
+	r, err := request.New(b.Client.Config.Lease, true, settings)
+	if err = errors.Join(b.Names.Invalid, err); err == nil {
+		err = b.Begin(ctx)
 	}
 	if err != nil {
-		return nil, b.notBegun(ctx, verb, 0, err)
+		return nil, b.NotBegun(ctx, verb, 0, err)
 	}
 	return b.newParty(verb, stage, &r), nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/object"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
@@ -36,7 +37,7 @@ import (
 // is over.
 type barrierAwaiter struct {
 	*barrier
-	objectWait
+	object.Wait
 
 	verb      string
 	stage     string // as in lua/barrier/state.lua, or ""
@@ -57,14 +58,14 @@ var barrierSpec = &ownership.Spec{Kind: keyspace.KindBarrier, Family: keyspace.K
 
 func (b *barrier) newParty(verb, stage string, r *request.Request) *barrierAwaiter {
 	return &barrierAwaiter{
-		barrier: b, objectWait: objectWait{&b.synchronizer}, verb: verb, stage: stage, request: r,
-		ownership: b.client.Registry.Fresh(b.waitingSet), sent: b.client.Sessions.Begin(b.names.Key),
+		barrier: b, Wait: object.Wait{Of: &b.Object}, verb: verb, stage: stage, request: r,
+		ownership: b.Client.Registry.Fresh(b.waitingSet), sent: b.Client.Sessions.Begin(b.Names.Key),
 	}
 }
 
 // meet is one generation, from the arrival a to the end, and reports its outcome.
 func (p *barrierAwaiter) meet(ctx context.Context, a line.Attempter) error {
-	began, parent := time.Now(), p.client.Reporter.Parent(ctx)
+	began, parent := time.Now(), p.Client.Reporter.Parent(ctx)
 	bounded, cancel := p.request.Bound(ctx)
 	defer cancel()
 	err := p.arrive(bounded, a)
@@ -72,7 +73,7 @@ func (p *barrierAwaiter) meet(ctx context.Context, a line.Attempter) error {
 		err = p.wait(bounded)
 	}
 	err = p.outcome(bounded, err)
-	p.observeCall(parent, report.Opened, 0, began, err)
+	p.ObserveCall(parent, report.Opened, 0, began, err)
 	return err
 }
 
@@ -83,20 +84,20 @@ func (p *barrierAwaiter) outcome(ctx context.Context, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, fault.ErrBroken):
-		return fault.Op(p.verb, p.names.Name, err)
+		return fault.Op(p.verb, p.Names.Name, err)
 	}
-	return fault.Op(p.verb, p.names.Name, script.Explain(p.client.Inspector.WrongKind(ctx, p.names, p.kind, err))...)
+	return fault.Op(p.verb, p.Names.Name, script.Explain(p.Client.Inspector.WrongKind(ctx, p.Names, p.Kind, err))...)
 }
 
 // arrive returns when the server has counted the party or refuses, or the time is over. The party
 // does not queue behind others of its client, because they may be waiting for this party.
 func (p *barrierAwaiter) arrive(ctx context.Context, a line.Attempter) error {
-	p.hints = p.client.Lines.Hints(line.Key{Kind: keyspace.KindBarrier, Key: p.names.Key})
+	p.hints = p.Client.Lines.Hints(line.Key{Kind: keyspace.KindBarrier, Key: p.Names.Key})
 	_, err := a.Attempt(ctx, 0)
 	if err == nil || !line.WorthWaiting(ctx, err) {
 		return p.mismatch(line.WithContextEnd(ctx, err))
 	}
-	return p.mismatch(p.client.Waiting.Wait(ctx, line.Key{Kind: keyspace.KindBarrier, Key: "party " + p.ownership.Wire}, line.Only, a, &line.Earlier{Err: err, Hints: p.hints}))
+	return p.mismatch(p.Client.Waiting.Wait(ctx, line.Key{Kind: keyspace.KindBarrier, Key: "party " + p.ownership.Wire}, line.Only, a, &line.Earlier{Err: err, Hints: p.hints}))
 }
 
 // arrivingParty is a party that the server has not counted yet. The end of a generation that is busy is announced.
@@ -105,7 +106,7 @@ type arrivingParty struct{ *barrierAwaiter }
 // Attempt implements [line.Attempter].
 func (a arrivingParty) Attempt(ctx context.Context, _ int) (time.Duration, error) {
 	p := a.barrierAwaiter
-	answer, err := p.client.Send(ctx, p.arriving())
+	answer, err := p.Client.Send(ctx, p.arriving())
 	p.doubt = p.doubt || answer.Doubt
 	if err != nil {
 		return -1, err
@@ -121,7 +122,7 @@ func (a arrivingParty) Attempt(ctx context.Context, _ int) (time.Duration, error
 	p.sent.Done()
 	if err = p.noteArrival(); err == nil && (p.view.how == barrierWaiting || p.goesOn()) {
 		p.ownership.Special = barrierProtocol{p.barrier}
-		p.ownership.Begin(p.request, answer, p.client.Clock())
+		p.ownership.Begin(p.request, answer, p.Client.Clock())
 	}
 	return 0, err
 }
@@ -154,12 +155,12 @@ func (p *barrierAwaiter) noteArrival() error {
 // wait returns nil when the generation is over. The parties of this client wait in one line, and
 // only the party at its front queries the server, as with awaiters of a latch.
 func (p *barrierAwaiter) wait(ctx context.Context) error {
-	return p.client.Waiting.Wait(ctx, line.Key{Kind: keyspace.KindBarrier, Key: p.names.Key}, line.Shared, p, &line.Earlier{Err: p.incomplete(""), Hints: p.hints})
+	return p.Client.Waiting.Wait(ctx, line.Key{Kind: keyspace.KindBarrier, Key: p.Names.Key}, line.Shared, p, &line.Earlier{Err: p.incomplete(""), Hints: p.hints})
 }
 
 // Attempt implements [line.Attempter]. It queries whether and how the generation ended.
 func (p *barrierAwaiter) Attempt(ctx context.Context, _ int) (time.Duration, error) {
-	a, err := p.client.Send(ctx, p.looking())
+	a, err := p.Client.Send(ctx, p.looking())
 	if err != nil {
 		return -1, err
 	}
@@ -211,9 +212,9 @@ func (p *barrierAwaiter) end(ctx context.Context, err error) error {
 func (p *barrierAwaiter) leave(ctx context.Context, why string, err error) error {
 	c, on := p.leaving(why), transport.Terms{Patience: transport.LongPause}
 	if errors.Is(err, fault.ErrNotAcquired) || errors.Is(err, fault.ErrClosed) {
-		on.Patience = p.client.Sender.Patience
+		on.Patience = p.Client.Sender.Patience
 	}
-	a, failed := p.client.Sender.CallOn(p.client.Sender.Detached(ctx), nil, on, c.Cmd, c.Keys, c.Args)
+	a, failed := p.Client.Sender.CallOn(p.Client.Sender.Detached(ctx), nil, on, c.Cmd, c.Keys, c.Args)
 	v, unclear := barrierViewOf(a.Message)
 	arrived := ""
 	switch {
@@ -239,7 +240,7 @@ func (p *barrierAwaiter) leave(ctx context.Context, why string, err error) error
 func (p *barrierAwaiter) leaveLater(c script.Call, err error) error {
 	if p.known {
 		left := &ownership.LastRelease{Lock: p.waitingSet, Number: p.ownership.Number, Owner: p.ownership.Owner(), Call: c}
-		p.client.Undo.Add(left, undo.Plan{Key: p.names.Key, Lease: p.request.Lease})
+		p.Client.Undo.Add(left, undo.Plan{Key: p.Names.Key, Lease: p.request.Lease})
 	} else {
 		p.sent.FollowUp = c
 		p.sent.SettleLater()
@@ -276,7 +277,7 @@ func reasonToLeave(err error) string {
 // arriving returns the command with which the party arrives.
 func (p *barrierAwaiter) arriving() script.Call {
 	return script.NewCall(script.BarrierArrive, append(p.all(), p.sent.Record),
-		p.sent.Number, p.ownership.Wire, strconv.Itoa(p.parties), p.client.LeaseText(p.request.Lease), p.client.Publish, p.names.Channel,
+		p.sent.Number, p.ownership.Wire, strconv.Itoa(p.parties), p.Client.LeaseText(p.request.Lease), p.Client.Publish, p.Names.Channel,
 		strconv.FormatInt(p.lastOver.Load(), 10), p.stage)
 }
 
@@ -286,16 +287,16 @@ func (p *barrierAwaiter) looking() script.Call {
 	if p.counted {
 		member = barrierReturned + member
 	}
-	return script.NewCall(script.BarrierLook, p.all(), p.view.generation, member, p.client.Publish, p.names.Channel)
+	return script.NewCall(script.BarrierLook, p.all(), p.view.generation, member, p.Client.Publish, p.Names.Channel)
 }
 
 // leaving returns the command with which the party leaves.
 func (p *barrierAwaiter) leaving(why string) script.Call {
 	if p.known {
-		return script.NewCall(script.BarrierLeave, p.all(), p.ownership.Wire, p.view.generation, "", why, p.client.Publish, p.names.Channel)
+		return script.NewCall(script.BarrierLeave, p.all(), p.ownership.Wire, p.view.generation, "", why, p.Client.Publish, p.Names.Channel)
 	}
 	return script.NewCall(script.BarrierLeave, append(p.all(), p.sent.Record),
-		p.ownership.Wire, "", p.sent.Number, why, p.client.Publish, p.names.Channel)
+		p.ownership.Wire, "", p.sent.Number, why, p.Client.Publish, p.Names.Channel)
 }
 
 // barrierProtocol renews the name of a party among the waiting parties as if it were a hold. Await
@@ -307,13 +308,13 @@ func (barrierProtocol) ReleaseCall(*ownership.Ownership, ownership.Release, []st
 }
 
 func (b barrierProtocol) RenewalCall(o *ownership.Ownership, lease time.Duration) script.Call {
-	return script.NewCall(script.BarrierRenew, []string{b.barrier.names.Key, b.barrier.waiting}, o.Wire, script.MillisText(lease))
+	return script.NewCall(script.BarrierRenew, []string{b.barrier.Names.Key, b.barrier.waiting}, o.Wire, script.MillisText(lease))
 }
 
 // wakeParties has the parties of a client query how their generations ended, because the
 // server no longer lists one of them as waiting.
 func wakeParties(o *ownership.Ownership) {
-	if q := o.Lock.Client.Lines.Known(line.Key{Kind: keyspace.KindBarrier, Key: o.Protocol().(barrierProtocol).barrier.names.Key}); q != nil {
+	if q := o.Lock.Client.Lines.Known(line.Key{Kind: keyspace.KindBarrier, Key: o.Protocol().(barrierProtocol).barrier.Names.Key}); q != nil {
 		q.WakeFronts()
 	}
 }

@@ -114,15 +114,15 @@ const shownParties = 1000
 // state returns the parties of the generation. It changes nothing.
 func (b *barrier) state(ctx context.Context) (generationState, error) {
 	const verb = "state"
-	a, err := b.send(ctx, script.NewCall(script.BarrierInspect, []string{b.names.Key, b.waiting}, strconv.Itoa(shownParties)))
+	a, err := b.Send(ctx, script.NewCall(script.BarrierInspect, []string{b.Names.Key, b.waiting}, strconv.Itoa(shownParties)))
 	if err != nil {
-		return generationState{}, fault.Op(verb, b.names.Name, b.explain(ctx, transport.Answer{}, err)...)
+		return generationState{}, fault.Op(verb, b.Names.Name, b.Explain(ctx, transport.Answer{}, err)...)
 	}
 	s, err := readGeneration(a.Message)
 	if err != nil {
-		return s, fault.Op(verb, b.names.Name, err)
+		return s, fault.Op(verb, b.Names.Name, err)
 	}
-	labels.DescribeEach(ctx, b.client.Labels, 0, [][]partyState{s.Who}, func(p partyState) identity.Owner { return p.Owner },
+	labels.DescribeEach(ctx, b.Client.Labels, 0, [][]partyState{s.Who}, func(p partyState) identity.Owner { return p.Owner },
 		func(p *partyState, d labels.Description) { p.Label = d.Label })
 	return s, nil
 }
@@ -155,14 +155,14 @@ func (b *barrier) reset(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		a, err := b.send(ctx, script.NewCall(script.BarrierReset, b.all(), strconv.FormatInt(s.Generation, 10), b.client.Publish, b.names.Channel))
+		a, err := b.Send(ctx, script.NewCall(script.BarrierReset, b.all(), strconv.FormatInt(s.Generation, 10), b.Client.Publish, b.Names.Channel))
 		if err != nil {
-			return fault.Op(verb, b.names.Name, b.explain(ctx, a, err)...)
+			return fault.Op(verb, b.Names.Name, b.Explain(ctx, a, err)...)
 		}
 		n, err := script.Int(a)
 		switch {
 		case err != nil:
-			return fault.Op(verb, b.names.Name, err)
+			return fault.Op(verb, b.Names.Name, err)
 		case n == 1 || a.Doubt: // an earlier attempt got no answer and may have reset it: that generation is over
 			return nil
 		}

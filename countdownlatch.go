@@ -33,7 +33,7 @@ func (c *Client) NewCountDownLatch(name string) *CountDownLatch {
 func (l *CountDownLatch) Name() string { return l.inside.Name() }
 
 // Client returns the client that made the object.
-func (l *CountDownLatch) Client() *Client { return (*Client)(l.inside.client.Handle) }
+func (l *CountDownLatch) Client() *Client { return (*Client)(l.inside.Client.Handle) }
 
 // TrySetCount begins a round: it closes the latch for n counts, from 1 to 2147483647, and reports
 // whether it did. If the latch is already closed, TrySetCount changes nothing and returns false.

@@ -33,7 +33,7 @@ func (c *Client) NewElection(name string) *Election { return &Election{makeElect
 func (e *Election) Name() string { return e.inside.Name() }
 
 // Client returns the client that made the election.
-func (e *Election) Client() *Client { return (*Client)(e.inside.client.Handle) }
+func (e *Election) Client() *Client { return (*Client)(e.inside.Client.Handle) }
 
 // Campaign waits until the caller is the leader, and announces value to everybody. It waits until
 // ctx ends or the time of [Wait] is over; without either limit it waits forever. Clients are served

@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/object"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -26,7 +27,7 @@ const maxValue = 64 << 10
 
 // election is the inside of an Election: a lock, and what the server keeps beside it.
 type election struct {
-	synchronizer
+	object.Object
 
 	lock *acquire.Lock
 	seen []string // the keys of the lock, of the leader's announcement, and of the terms
@@ -34,13 +35,13 @@ type election struct {
 
 // makeElection returns the election with that name.
 func makeElection(c *ownership.Engine, name string) election {
-	o := newSynchronizer(c, keyspace.KindLock, name, leaderChannel)
-	o.refuseWholeTag("an election")
-	names := keyspace.OfKey(o.names.Name, o.names.Key)
-	names.Invalid = o.names.Invalid
+	o := object.New(c, keyspace.KindLock, name, leaderChannel)
+	o.RefuseWholeTag("an election")
+	names := keyspace.OfKey(o.Names.Name, o.Names.Key)
+	names.Invalid = o.Names.Invalid
 	p := acquire.LockOf(c, electionSpec, names)
-	seen := []string{o.names.Key, keyspace.LeaderKey(keyspace.Tag(o.names.Key)), o.names.Token()}
-	return election{synchronizer: o, lock: p, seen: seen}
+	seen := []string{o.Names.Key, keyspace.LeaderKey(keyspace.Tag(o.Names.Key)), o.Names.Token()}
+	return election{Object: o, lock: p, seen: seen}
 }
 
 // electionSpec is a fenced lock whose owners are public. It is not re-entrant: if a candidate
@@ -61,7 +62,7 @@ func (e *election) campaign(
 	ctx context.Context, verb string, waits bool, value string, settings []request.Setting,
 ) (*leadership, error) {
 	if err := checkValue(value); err != nil {
-		return nil, fault.Op(verb, e.names.Name, err)
+		return nil, fault.Op(verb, e.Names.Name, err)
 	}
 	ctx, cancel := boundBy(ctx, settings)
 	defer cancel()
@@ -79,10 +80,10 @@ func (e *election) campaign(
 			err = errors.Join(err, left)
 		}
 		if !lost {
-			return nil, fault.Op(verb, e.names.Name, err)
+			return nil, fault.Op(verb, e.Names.Name, err)
 		}
 		if !waits || ctx.Err() != nil {
-			return nil, fault.Op(verb, e.names.Name, line.WithContextEnd(ctx, err))
+			return nil, fault.Op(verb, e.Names.Name, line.WithContextEnd(ctx, err))
 		}
 	}
 }
@@ -122,14 +123,14 @@ type leader struct {
 func (e *election) queryLeader(ctx context.Context) (leader, error) {
 	l, err := e.look(ctx)
 	if err != nil {
-		return leader{}, fault.Op("leader", e.names.Name, e.explain(ctx, transport.Answer{}, err)...)
+		return leader{}, fault.Op("leader", e.Names.Name, e.Explain(ctx, transport.Answer{}, err)...)
 	}
 	return l, nil
 }
 
 // look queries who leads. It changes nothing, so its outcome is never unknown.
 func (e *election) look(ctx context.Context) (leader, error) {
-	a, err := e.send(ctx, script.NewCall(script.ElectionLook, e.seen))
+	a, err := e.Send(ctx, script.NewCall(script.ElectionLook, e.seen))
 	if err != nil || a.Null {
 		return leader{}, err
 	}

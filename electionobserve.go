@@ -9,19 +9,20 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/object"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // observe yields the leader and every change, until yield returns false or the sequence ends.
 func (e *election) observe(ctx context.Context, yield func(leader, error) bool) {
-	if e.names.Invalid != nil {
-		yield(leader{}, fault.Op("observe", e.names.Name, e.names.Invalid))
+	if e.Names.Invalid != nil {
+		yield(leader{}, fault.Op("observe", e.Names.Name, e.Names.Invalid))
 		return
 	}
-	number := strconv.FormatUint(e.client.Number(), 10)
-	o := &observer{election: e, objectWait: objectWait{&e.synchronizer}, key: e.seen[1] + " " + number}
+	number := strconv.FormatUint(e.Client.Number(), 10)
+	o := &observer{election: e, Wait: object.Wait{Of: &e.Object}, key: e.seen[1] + " " + number}
 	// The subscription lasts from step to step.
-	q := e.client.Lines.Use(line.Key{Kind: keyspace.KindElection, Key: o.key})
+	q := e.Client.Lines.Use(line.Key{Kind: keyspace.KindElection, Key: o.key})
 	q.DoNotLinger()
 	defer q.Done()
 	for {
@@ -39,7 +40,7 @@ func (e *election) observe(ctx context.Context, yield func(leader, error) bool) 
 // each observer has last seen a different state.
 type observer struct {
 	*election
-	objectWait
+	object.Wait
 
 	key    string // of the line, not of anything on the server
 	known  bool   // leader is the last answer of the server
@@ -49,12 +50,12 @@ type observer struct {
 
 // next waits for a change. After an error without a fault there are no more changes.
 func (o *observer) next(ctx context.Context) error {
-	if err := o.begin(ctx); err != nil {
+	if err := o.Begin(ctx); err != nil {
 		o.fault = nil
-		return fault.Op("observe", o.names.Name, err)
+		return fault.Op("observe", o.Names.Name, err)
 	}
-	defer o.client.Done()
-	err := o.client.Waiting.Wait(ctx, line.Key{Kind: keyspace.KindElection, Key: o.key}, line.Only, o, nil)
+	defer o.Client.Done()
+	err := o.Client.Waiting.Wait(ctx, line.Key{Kind: keyspace.KindElection, Key: o.key}, line.Only, o, nil)
 	if err != nil {
 		o.fault = nil
 	} else {
@@ -62,7 +63,7 @@ func (o *observer) next(ctx context.Context) error {
 	}
 	if err != nil {
 		o.leader = leader{}
-		return fault.Op("observe", o.names.Name, o.explain(ctx, transport.Answer{}, err)...)
+		return fault.Op("observe", o.Names.Name, o.Explain(ctx, transport.Answer{}, err)...)
 	}
 	return nil
 }
@@ -89,4 +90,4 @@ func (o *observer) Attempt(ctx context.Context, _ int) (time.Duration, error) {
 }
 
 // What implements [line.Attempter]. A loop that observes is not a waiting call.
-func (o *observer) What() (keyspace.Kind, string) { return keyspace.KindNone, o.names.Name }
+func (o *observer) What() (keyspace.Kind, string) { return keyspace.KindNone, o.Names.Name }

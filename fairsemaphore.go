@@ -52,5 +52,5 @@ func (c *Client) NewFairSemaphore(name string) *FairSemaphore {
 // The error matches ErrInvalid for a bad name (nothing was sent), ErrWrongKind, ErrClosed, or
 // ErrUnavailable if the server did not answer.
 func (s *FairSemaphore) Waiters(ctx context.Context) ([]Waiter, error) {
-	return asWaiters(admin.ListWaiters(ctx, s.inside.client, s.inside.names, admin.PermitWaiters))
+	return asWaiters(admin.ListWaiters(ctx, s.inside.Client, s.inside.Names, admin.PermitWaiters))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/object"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -19,7 +20,7 @@ import (
 
 // latch is a countdown latch. On the wire it is Redisson's RCountDownLatch.
 type latch struct {
-	synchronizer
+	object.Object
 
 	state, done string // keys
 }
@@ -27,9 +28,9 @@ type latch struct {
 // newLatch returns the latch with that name.
 func newLatch(c *ownership.Engine, name string) latch {
 	sharded := c.Publish == "SPUBLISH"
-	o := newSynchronizer(c, keyspace.KindLatch, name, func(key string) string { return latchChannel(key, sharded) })
-	tag := keyspace.Tag(o.names.Key)
-	return latch{synchronizer: o, state: keyspace.LatchKey(tag), done: "latchkey_latch_done:" + tag}
+	o := object.New(c, keyspace.KindLatch, name, func(key string) string { return latchChannel(key, sharded) })
+	tag := keyspace.Tag(o.Names.Key)
+	return latch{Object: o, state: keyspace.LatchKey(tag), done: "latchkey_latch_done:" + tag}
 }
 
 // latchChannel returns Redisson's channel. If the key has braces, that channel is in another slot,
@@ -45,23 +46,23 @@ func latchChannel(key string, sharded bool) string {
 // trySetCount begins a round of n counts unless the latch is closed, and reports whether it did.
 func (l *latch) trySetCount(ctx context.Context, n int, settings []request.Setting) (bool, error) {
 	const verb = "try set count"
-	ttl, err := timeToLive(settings)
-	if err = errors.Join(l.names.Invalid, err, request.CheckNumber("count %d", n, 1)); err != nil {
-		return false, fault.Op(verb, l.names.Name, err)
+	ttl, err := object.TimeToLive(settings)
+	if err = errors.Join(l.Names.Invalid, err, request.CheckNumber("count %d", n, 1)); err != nil {
+		return false, fault.Op(verb, l.Names.Name, err)
 	}
 	v, err := l.now(ctx, verb)
 	if err != nil || v.what == latchClosed {
 		return false, err
 	}
-	return script.Bool(l.sendOrRepeat(ctx, verb, func(o *undo.Operation) script.Call {
-		return script.NewCall(script.LatchSet, l.changeKeys(o), o.Number, v.round, strconv.Itoa(n), ttl, l.client.Publish, l.names.Channel)
+	return script.Bool(l.SendOrRepeat(ctx, verb, func(o *undo.Operation) script.Call {
+		return script.NewCall(script.LatchSet, l.changeKeys(o), o.Number, v.round, strconv.Itoa(n), ttl, l.Client.Publish, l.Names.Channel)
 	}))
 }
 
 // countDownAs counts once in a round for a participant, whoever calls it.
 func (l *latch) countDownAs(ctx context.Context, participant string) (int, error) {
 	if n := len(participant); n == 0 || n > keyspace.MaxLength || !utf8.ValidString(participant) {
-		return 0, fault.Op("count down", l.names.Name, l.names.Invalid, fault.Invalid("%q cannot be the name of a participant", participant))
+		return 0, fault.Op("count down", l.Names.Name, l.Names.Invalid, fault.Invalid("%q cannot be the name of a participant", participant))
 	}
 	return l.countDown(ctx, 1, participant)
 }
@@ -69,33 +70,33 @@ func (l *latch) countDownAs(ctx context.Context, participant string) (int, error
 // countDown counts n times, for a participant or "", and returns the number of counts left.
 func (l *latch) countDown(ctx context.Context, n int, participant string) (int, error) {
 	const verb = "count down"
-	if err := errors.Join(l.names.Invalid, request.CheckNumber("count %d", n, 1)); err != nil {
-		return 0, fault.Op(verb, l.names.Name, err)
+	if err := errors.Join(l.Names.Invalid, request.CheckNumber("count %d", n, 1)); err != nil {
+		return 0, fault.Op(verb, l.Names.Name, err)
 	}
-	parent := l.client.Reporter.Parent(ctx)
-	ctx = l.client.Sender.Detached(ctx)
+	parent := l.Client.Reporter.Parent(ctx)
+	ctx = l.Client.Sender.Detached(ctx)
 	v, a, err := l.look(ctx, "", false)
 	switch {
-	case err != nil && (a.Doubt || mayStillRun(err)):
+	case err != nil && (a.Doubt || object.MayStillRun(err)):
 		// The server does not answer. The count must not be lost, so it goes to the round that
 		// exists when the server answers again.
-		l.sendLater(l.countIn("", n, participant))
-		return 0, fault.Op(verb, l.names.Name, fault.ErrUnknownOutcome, err)
+		l.SendLater(l.countIn("", n, participant))
+		return 0, fault.Op(verb, l.Names.Name, fault.ErrUnknownOutcome, err)
 	case err != nil:
-		return 0, fault.Op(verb, l.names.Name, l.explain(ctx, transport.Answer{}, err)...)
+		return 0, fault.Op(verb, l.Names.Name, l.Explain(ctx, transport.Answer{}, err)...)
 	case v.what != latchClosed:
 		return 0, l.roundError(verb, v)
 	}
-	a, err = l.sendUntilDone(ctx, verb, l.countIn(v.round, n, participant))
+	a, err = l.SendUntilDone(ctx, verb, l.countIn(v.round, n, participant))
 	if err != nil {
 		return 0, err
 	}
 	left, err := script.Int(a)
 	switch {
 	case left < 0:
-		return 0, fault.Op(verb, l.names.Name, fault.ErrGone)
+		return 0, fault.Op(verb, l.Names.Name, fault.ErrGone)
 	case err == nil:
-		l.client.Reporter.Observe(parent, report.Event{Type: report.CountedDown, Kind: l.kind, Name: l.names.Name, Count: left})
+		l.Client.Reporter.Observe(parent, report.Event{Type: report.CountedDown, Kind: l.Kind, Name: l.Names.Name, Count: left})
 	}
 	return left, err
 }
@@ -105,7 +106,7 @@ func (l *latch) countDown(ctx context.Context, n int, participant string) (int, 
 func (l *latch) countIn(round string, n int, participant string) func(*undo.Operation) script.Call {
 	return func(o *undo.Operation) script.Call {
 		return script.NewCall(script.LatchCount, l.changeKeys(o),
-			o.Number, round, strconv.Itoa(n), participant, l.client.Publish, l.names.Channel)
+			o.Number, round, strconv.Itoa(n), participant, l.Client.Publish, l.Names.Channel)
 	}
 }
 
@@ -126,8 +127,8 @@ func (l *latch) delete(ctx context.Context) (bool, error) {
 		if err != nil || v.what == latchUnset {
 			return false, err
 		}
-		a, err := l.sendOrRepeat(ctx, verb, func(o *undo.Operation) script.Call {
-			return script.NewCall(script.LatchDelete, l.changeKeys(o), o.Number, v.round, l.client.Publish, l.names.Channel)
+		a, err := l.SendOrRepeat(ctx, verb, func(o *undo.Operation) script.Call {
+			return script.NewCall(script.LatchDelete, l.changeKeys(o), o.Number, v.round, l.Client.Publish, l.Names.Channel)
 		})
 		if err != nil {
 			return false, err

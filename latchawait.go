@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/object"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
@@ -17,7 +18,7 @@ import (
 // awaiter is one Await.
 type awaiter struct {
 	*latch
-	objectWait
+	object.Wait
 
 	request   *request.Request
 	round     string // the awaited round, once it is known
@@ -29,27 +30,27 @@ type awaiter struct {
 // await waits until the round that it finds opens.
 func (l *latch) await(ctx context.Context, settings []request.Setting) error {
 	const verb = "await"
-	r, err := request.New(l.client.Config.Lease, true, settings)
+	r, err := request.New(l.Client.Config.Lease, true, settings)
 	if r.AwaitSet && r.UnsetIsOpen {
 		err = fault.Invalid("AwaitSet and UnsetIsOpen cannot be used together")
 	}
-	if err = errors.Join(l.names.Invalid, err); err == nil {
-		err = l.begin(ctx)
+	if err = errors.Join(l.Names.Invalid, err); err == nil {
+		err = l.Begin(ctx)
 	}
 	if err != nil {
-		return l.notBegun(ctx, verb, 0, err)
+		return l.NotBegun(ctx, verb, 0, err)
 	}
-	defer l.client.Working.Done()
-	began, parent := time.Now(), l.client.Reporter.Parent(ctx)
+	defer l.Client.Working.Done()
+	began, parent := time.Now(), l.Client.Reporter.Parent(ctx)
 	ctx, cancel := r.Bound(ctx)
 	defer cancel()
-	w := &awaiter{latch: l, objectWait: objectWait{&l.synchronizer}, request: &r}
+	w := &awaiter{latch: l, Wait: object.Wait{Of: &l.Object}, request: &r}
 	if err = w.wait(ctx); err != nil {
-		err = fault.Op(verb, l.names.Name, script.Explain(l.client.Inspector.WrongKind(ctx, l.names, l.kind, err))...)
+		err = fault.Op(verb, l.Names.Name, script.Explain(l.Client.Inspector.WrongKind(ctx, l.Names, l.Kind, err))...)
 	} else if w.outcome != nil {
-		err = fault.Op(verb, l.names.Name, w.outcome)
+		err = fault.Op(verb, l.Names.Name, w.outcome)
 	}
-	l.observeCall(parent, report.Opened, 0, began, err)
+	l.ObserveCall(parent, report.Opened, 0, began, err)
 	return err
 }
 
@@ -58,12 +59,12 @@ func (l *latch) await(ctx context.Context, settings []request.Setting) error {
 // it query the server too, all at once and without leaving the line: each awaits a round of its
 // own.
 func (w *awaiter) wait(ctx context.Context) error {
-	mark := w.client.Lines.Hints(line.Key{Kind: keyspace.KindLatch, Key: w.names.Key})
+	mark := w.Client.Lines.Hints(line.Key{Kind: keyspace.KindLatch, Key: w.Names.Key})
 	_, last := w.Attempt(ctx, 0)
 	if last == nil || !w.request.Waits || !line.WorthWaiting(ctx, last) {
 		return line.WithContextEnd(ctx, last)
 	}
-	err := w.client.Waiting.Wait(ctx, line.Key{Kind: keyspace.KindLatch, Key: w.names.Key}, line.Shared, w, &line.Earlier{Err: last, Hints: mark})
+	err := w.Client.Waiting.Wait(ctx, line.Key{Kind: keyspace.KindLatch, Key: w.Names.Key}, line.Shared, w, &line.Earlier{Err: last, Hints: mark})
 	if errors.Is(err, fault.ErrNotAcquired) && !errors.As(err, new(*fault.WaitError)) { // the front got what it waited for
 		err = errors.Join(cmp.Or(w.shut, fault.ErrNotAcquired), fault.ContextEnd(err))
 	}

@@ -36,7 +36,7 @@ func (l *latch) look(ctx context.Context, round string, following bool) (latchVi
 	if following {
 		args[1] = "1"
 	}
-	a, err := l.send(ctx, script.NewCall(script.LatchLook, []string{l.names.Key, l.state, l.done, keyspace.NumberKindKey(l.names.Key)}, args...))
+	a, err := l.Send(ctx, script.NewCall(script.LatchLook, []string{l.Names.Key, l.state, l.done, keyspace.NumberKindKey(l.Names.Key)}, args...))
 	if err != nil {
 		return latchView{}, a, err
 	}
@@ -62,7 +62,7 @@ func viewOf(a transport.Answer) (latchView, error) {
 func (l *latch) now(ctx context.Context, verb string) (latchView, error) {
 	v, _, err := l.look(ctx, "", false)
 	if err != nil {
-		return v, fault.Op(verb, l.names.Name, l.explain(ctx, transport.Answer{}, err)...)
+		return v, fault.Op(verb, l.Names.Name, l.Explain(ctx, transport.Answer{}, err)...)
 	}
 	return v, nil
 }
@@ -71,14 +71,14 @@ func (l *latch) now(ctx context.Context, verb string) (latchView, error) {
 func (l *latch) roundError(verb string, v latchView) error {
 	switch v.what {
 	case latchUnset:
-		return fault.Op(verb, l.names.Name, fault.ErrNotSet)
+		return fault.Op(verb, l.Names.Name, fault.ErrNotSet)
 	case latchExpired:
-		return fault.Op(verb, l.names.Name, fault.ErrGone)
+		return fault.Op(verb, l.Names.Name, fault.ErrGone)
 	}
 	return nil
 }
 
 // changeKeys are the keys of every script that changes a latch.
 func (l *latch) changeKeys(o *undo.Operation) []string {
-	return []string{l.names.Key, l.state, l.done, o.Record, keyspace.NumberKindKey(l.names.Key)}
+	return []string{l.Names.Key, l.state, l.done, o.Record, keyspace.NumberKindKey(l.Names.Key)}
 }

@@ -32,30 +32,30 @@ func newLatchScripts(t *testing.T) latchScripts {
 }
 
 func (s latchScripts) do(words ...string) rueidis.RedisResult {
-	c := s.l.client.Rueidis
+	c := s.l.Client.Rueidis
 	return c.Do(context.Background(), c.B().Arbitrary(words...).Build())
 }
 
 // dump returns everything that the server stores for the latch.
 func (s latchScripts) dump() string {
 	s.t.Helper()
-	count, _ := s.do("GET", s.l.names.Key).ToString()
+	count, _ := s.do("GET", s.l.Names.Key).ToString()
 	done, err := s.do("SMEMBERS", s.l.done).AsStrSlice()
 	require.NoError(s.t, err)
-	return fmt.Sprint(count, hashOf(s.l.client, s.t, s.l.state), done)
+	return fmt.Sprint(count, hashOf(s.l.Client, s.t, s.l.state), done)
 }
 
 // op returns the number of a new operation, and the keys to send it with; the last is its record.
 func (s latchScripts) op() (number string, keys []string) {
 	*s.number++
-	return strconv.Itoa(*s.number), []string{s.l.names.Key, s.l.state, s.l.done, "latchkey_op:{" + s.l.names.Key + "}:test:1", keyspace.NumberKindKey(s.l.names.Key)}
+	return strconv.Itoa(*s.number), []string{s.l.Names.Key, s.l.state, s.l.done, "latchkey_op:{" + s.l.Names.Key + "}:test:1", keyspace.NumberKindKey(s.l.Names.Key)}
 }
 
 func (s latchScripts) twice(cmd transport.Command, keys []string, args ...string) any {
 	s.t.Helper()
-	first := withoutTime(runScript(s.l.client, cmd, keys, args...))
+	first := withoutTime(runScript(s.l.Client, cmd, keys, args...))
 	state := s.dump()
-	require.Equal(s.t, first, withoutTime(runScript(s.l.client, cmd, keys, args...)), "the same command, sent twice")
+	require.Equal(s.t, first, withoutTime(runScript(s.l.Client, cmd, keys, args...)), "the same command, sent twice")
 	require.Equal(s.t, state, s.dump(), "the second time changes nothing")
 	return first
 }
@@ -71,25 +71,25 @@ func withoutTime(reply any) any {
 func (s latchScripts) set(last string, n int, ttl string) any {
 	s.t.Helper()
 	number, keys := s.op()
-	return s.twice(script.LatchSet, keys, number, last, strconv.Itoa(n), ttl, "PUBLISH", s.l.names.Channel)
+	return s.twice(script.LatchSet, keys, number, last, strconv.Itoa(n), ttl, "PUBLISH", s.l.Names.Channel)
 }
 
 func (s latchScripts) down(round string, n int, who string) any {
 	s.t.Helper()
 	number, keys := s.op()
-	return s.twice(script.LatchCount, keys, number, round, strconv.Itoa(n), who, "PUBLISH", s.l.names.Channel)
+	return s.twice(script.LatchCount, keys, number, round, strconv.Itoa(n), who, "PUBLISH", s.l.Names.Channel)
 }
 
 func (s latchScripts) remove(round string) any {
 	s.t.Helper()
 	number, keys := s.op()
-	return s.twice(script.LatchDelete, keys, number, round, "PUBLISH", s.l.names.Channel)
+	return s.twice(script.LatchDelete, keys, number, round, "PUBLISH", s.l.Names.Channel)
 }
 
 // look returns what the server says, and the round.
 func (s latchScripts) look(round ...string) (what, which string) {
 	s.t.Helper()
-	reply := s.twice(script.LatchLook, []string{s.l.names.Key, s.l.state, s.l.done, keyspace.NumberKindKey(s.l.names.Key)}, append(round, "", "")[:2]...)
+	reply := s.twice(script.LatchLook, []string{s.l.Names.Key, s.l.state, s.l.done, keyspace.NumberKindKey(s.l.Names.Key)}, append(round, "", "")[:2]...)
 	words, is := reply.([]any)
 	require.True(s.t, is, "%v", reply)
 	return words[0].(string), words[1].(string)
@@ -125,8 +125,8 @@ func TestLatchScripts_a_round(t *testing.T) {
 	require.Equal(t, int64(0), s.down(round, 7, ""), "more than is left")
 	require.Equal(t, round, s.is("open"))
 	require.Equal(t, int64(0), s.down(round, 1, ""), "harmless")
-	require.Equal(t, int64(-2), pttlOf(s.l.client, t, s.l.names.Key), "Redisson's key is gone")
-	require.Equal(t, int64(-1), pttlOf(s.l.client, t, s.l.state), "who comes late passes")
+	require.Equal(t, int64(-2), pttlOf(s.l.Client, t, s.l.Names.Key), "Redisson's key is gone")
+	require.Equal(t, int64(-1), pttlOf(s.l.Client, t, s.l.state), "who comes late passes")
 
 	require.Equal(t, int64(1), s.set(round, 1, ""))
 	next := s.is("closed")
@@ -153,11 +153,11 @@ func TestLatchScripts_late_copies(t *testing.T) {
 	require.Equal(t, int64(8), s.down(round, 1, ""))
 	before := s.dump()
 	for cmd, args := range map[*transport.Command][]string{
-		&script.LatchSet:    {old, round, "4", "", "PUBLISH", s.l.names.Channel},
-		&script.LatchCount:  {old, round, "1", "", "PUBLISH", s.l.names.Channel},
-		&script.LatchDelete: {old, round, "PUBLISH", s.l.names.Channel},
+		&script.LatchSet:    {old, round, "4", "", "PUBLISH", s.l.Names.Channel},
+		&script.LatchCount:  {old, round, "1", "", "PUBLISH", s.l.Names.Channel},
+		&script.LatchDelete: {old, round, "PUBLISH", s.l.Names.Channel},
 	} {
-		reply, is := runScript(s.l.client, *cmd, keys, args...).(error)
+		reply, is := runScript(s.l.Client, *cmd, keys, args...).(error)
 		require.True(t, is && transport.HasCode(reply, "LATCHKEY_PAST"), "%v", reply)
 	}
 	require.Equal(t, before, s.dump())
@@ -169,15 +169,15 @@ func TestLatchScripts_participants_count_once_in_a_round(t *testing.T) {
 	round := s.is("closed")
 	require.Equal(t, int64(1), s.down(round, 1, "a"))
 	require.Equal(t, int64(1), s.down(round, 1, "a"), "another call of the same")
-	require.InDelta(t, 660000, pttlOf(s.l.client, t, s.l.done), 4000, "longer than the round")
+	require.InDelta(t, 660000, pttlOf(s.l.Client, t, s.l.done), 4000, "longer than the round")
 	require.Equal(t, int64(0), s.down(round, 1, "b"))
-	require.Equal(t, int64(-2), pttlOf(s.l.client, t, s.l.done))
+	require.Equal(t, int64(-2), pttlOf(s.l.Client, t, s.l.done))
 	require.Equal(t, int64(1), s.set(round, 2, ""))
 	require.Equal(t, int64(0), s.down(round, 1, "b"), "late")
 	round = s.is("closed")
 	require.Equal(t, int64(1), s.down(round, 1, "b"))
 	require.Equal(t, int64(1), s.remove(round))
-	require.Equal(t, int64(-2), pttlOf(s.l.client, t, s.l.done))
+	require.Equal(t, int64(-2), pttlOf(s.l.Client, t, s.l.done))
 }
 
 func TestLatchScripts_deletion(t *testing.T) {
@@ -189,14 +189,14 @@ func TestLatchScripts_deletion(t *testing.T) {
 	require.Equal(t, int64(-1), s.remove("7"), "another round")
 	require.Equal(t, int64(1), s.remove(round))
 	require.Equal(t, int64(0), s.remove(round))
-	require.Equal(t, int64(-2), pttlOf(s.l.client, t, s.l.names.Key))
-	require.InDelta(t, 600000, pttlOf(s.l.client, t, s.l.state), 4000, "awaiters find out")
+	require.Equal(t, int64(-2), pttlOf(s.l.Client, t, s.l.Names.Key))
+	require.InDelta(t, 600000, pttlOf(s.l.Client, t, s.l.state), 4000, "awaiters find out")
 	s.is("gone", round)
 	require.Equal(t, int64(-1), s.down(round, 1, ""))
 	require.Equal(t, round, s.is("unset"))
 
 	require.Equal(t, int64(1), s.set(round, 1, ""))
-	require.Equal(t, int64(-1), pttlOf(s.l.client, t, s.l.state))
+	require.Equal(t, int64(-1), pttlOf(s.l.Client, t, s.l.state))
 	s.is("gone", round)
 	second := s.is("closed")
 	require.Equal(t, int64(0), s.down(second, 1, ""))
@@ -209,9 +209,9 @@ func TestLatchScripts_expiry(t *testing.T) {
 	s := newLatchScripts(t)
 	require.Equal(t, int64(1), s.set("0", 2, "60000"))
 	round := s.is("closed")
-	require.InDelta(t, 60000, pttlOf(s.l.client, t, s.l.names.Key), 4000)
-	require.InDelta(t, 660000, pttlOf(s.l.client, t, s.l.state), 4000)
-	s.do("DEL", s.l.names.Key)
+	require.InDelta(t, 60000, pttlOf(s.l.Client, t, s.l.Names.Key), 4000)
+	require.InDelta(t, 660000, pttlOf(s.l.Client, t, s.l.state), 4000)
+	s.do("DEL", s.l.Names.Key)
 	s.do("HSET", s.l.state, "until", "1000") // its time is over
 	require.Equal(t, round, s.is("expired"))
 	s.is("gone", round)
@@ -222,7 +222,7 @@ func TestLatchScripts_expiry(t *testing.T) {
 
 	require.Equal(t, int64(1), s.set(round, 1, "60000"))
 	require.Equal(t, int64(0), s.down("", 1, ""))
-	require.InDelta(t, 660000, pttlOf(s.l.client, t, s.l.state), 4000)
+	require.InDelta(t, 660000, pttlOf(s.l.Client, t, s.l.state), 4000)
 	s.do("HSET", s.l.state, "until", "1000")
 	s.is("open")
 }
@@ -247,26 +247,26 @@ func TestLatchScripts_time_passes(t *testing.T) {
 // The scripts understand what Redisson does with the bare key.
 func TestLatchScripts_Redisson(t *testing.T) {
 	s := newLatchScripts(t)
-	s.do("SET", s.l.names.Key, "2")
+	s.do("SET", s.l.Names.Key, "2")
 	first := s.is("closed")
 	require.Equal(t, int64(1), s.down(first, 1, "a"))
-	s.do("DEL", s.l.names.Key) // counted down or deleted: nobody can say which
+	s.do("DEL", s.l.Names.Key) // counted down or deleted: nobody can say which
 	require.Equal(t, first, s.is("open"))
-	s.do("SET", s.l.names.Key, "1")
+	s.do("SET", s.l.Names.Key, "1")
 	second := s.is("closed")
 	require.NotEqual(t, first, second)
 	s.is("open", first)
 	require.Equal(t, int64(1), s.remove(second))
-	s.do("SET", s.l.names.Key, "1")
+	s.do("SET", s.l.Names.Key, "1")
 	require.Equal(t, int64(0), s.down("", 1, "a"), "a new round")
-	require.Equal(t, int64(-1), pttlOf(s.l.client, t, s.l.state), "the deleted one no longer counts")
+	require.Equal(t, int64(-1), pttlOf(s.l.Client, t, s.l.state), "the deleted one no longer counts")
 
 	s.do("DEL", s.l.state)
-	s.do("SET", s.l.names.Key, "0")
+	s.do("SET", s.l.Names.Key, "0")
 	zero := s.is("open")
 	require.Equal(t, zero, s.is("open"), "not a round for each look")
 	require.Equal(t, int64(1), s.set(zero, 3, ""))
-	s.do("SET", s.l.names.Key, "-1")
+	s.do("SET", s.l.Names.Key, "-1")
 	s.is("open")
 }
 
@@ -286,7 +286,7 @@ func TestLatchScripts_rounds_that_nobody_knows(t *testing.T) {
 	s.is("open", first)
 	s.do("DEL", s.l.state)
 	s.is("gone", first)
-	s.do("SET", s.l.names.Key, "5")
+	s.do("SET", s.l.Names.Key, "5")
 	s.is("gone", first)
 	s.is("closed")
 }
@@ -331,7 +331,7 @@ func TestLatchScripts_other_kinds_are_left_alone(t *testing.T) {
 	for _, occupy := range [][]string{{"HSET", "", "a", "1"}, {"SET", "", "a token"}, {"SET", "", "1.5"}, {"SET", "", "007"}, {"SET", "", "-0"}, {"RPUSH", "", "1"}} {
 		t.Run(strings.Join(occupy, " "), func(t *testing.T) {
 			s := newLatchScripts(t)
-			occupy[1] = s.l.names.Key
+			occupy[1] = s.l.Names.Key
 			require.NoError(t, s.do(occupy...).Error())
 			for _, try := range []func() any{
 				func() any { return s.set("0", 1, "") },
@@ -339,21 +339,21 @@ func TestLatchScripts_other_kinds_are_left_alone(t *testing.T) {
 				func() any { return s.down("7", 1, "a") },
 				func() any { return s.remove("0") },
 				func() any {
-					return s.twice(script.LatchLook, []string{s.l.names.Key, s.l.state, s.l.done, keyspace.NumberKindKey(s.l.names.Key)}, "", "")
+					return s.twice(script.LatchLook, []string{s.l.Names.Key, s.l.state, s.l.done, keyspace.NumberKindKey(s.l.Names.Key)}, "", "")
 				},
 			} {
 				reply, is := try().(error)
 				require.True(t, is && transport.HasCode(reply, "WRONGTYPE"), "%v", reply)
 			}
-			require.Equal(t, int64(-2), pttlOf(s.l.client, t, s.l.state))
+			require.Equal(t, int64(-2), pttlOf(s.l.Client, t, s.l.state))
 		})
 	}
 }
 
 func TestLatch_channel(t *testing.T) {
 	c := newTestClient(t, Options{})
-	require.Equal(t, "redisson_countdownlatch__channel__{job}", c.NewCountDownLatch("job").inside.names.Channel)
-	require.Equal(t, "redisson_countdownlatch__channel__{{t}job}", c.NewCountDownLatch("{t}job").inside.names.Channel)
+	require.Equal(t, "redisson_countdownlatch__channel__{job}", c.NewCountDownLatch("job").inside.Names.Channel)
+	require.Equal(t, "redisson_countdownlatch__channel__{{t}job}", c.NewCountDownLatch("{t}job").inside.Names.Channel)
 	require.Equal(t, "latchkey_latch:{t}job", c.NewCountDownLatch("{t}job").inside.state)
 	require.Equal(t, "redisson_countdownlatch__channel__{job}", latchChannel("job", true))
 	require.Equal(t, keyspace.Slot("{t}job"), keyspace.Slot(latchChannel("{t}job", true)))

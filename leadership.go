@@ -72,7 +72,7 @@ func (l *leadership) proclaim(ctx context.Context, value string) error {
 	next := &announcedValue{l.revisions.Add(1), value}
 	a, err := l.announce(ctx, next)
 	if err != nil {
-		return fault.Op(verb, l.name(), l.election.explain(ctx, a, err)...)
+		return fault.Op(verb, l.name(), l.election.Explain(ctx, a, err)...)
 	}
 	for now := l.announced.Load(); now.revision < next.revision; now = l.announced.Load() {
 		if l.announced.CompareAndSwap(now, next) {
@@ -99,7 +99,7 @@ func (l *leadership) begin(ctx context.Context, waits bool) error {
 			return errors.Join(fault.ErrNotAcquired, fault.ErrLost)
 		case !waits || !errors.Is(err, fault.ErrUnavailable) || !line.WorthWaiting(ctx, err):
 			e := l.election
-			err = e.client.Inspector.WrongKind(ctx, e.names, keyspace.KindLock, err)
+			err = e.Client.Inspector.WrongKind(ctx, e.Names, keyspace.KindLock, err)
 			return errors.Join(script.Explain(err)...)
 		}
 	}
@@ -109,9 +109,9 @@ func (l *leadership) begin(ctx context.Context, waits bool) error {
 // leadership.
 func (l *leadership) announce(ctx context.Context, v *announcedValue) (transport.Answer, error) {
 	e := l.election
-	a, err := e.send(ctx, script.NewCall(script.ElectionAnnounce, e.seen,
+	a, err := e.Send(ctx, script.NewCall(script.ElectionAnnounce, e.seen,
 		l.owner, strconv.FormatInt(l.term(), 10), strconv.FormatInt(v.revision, 10), v.value,
-		e.client.Publish, e.names.Channel, e.client.Config.Label,
+		e.Client.Publish, e.Names.Channel, e.Client.Config.Label,
 	))
 	leads, err := script.Bool(a, err)
 	if err == nil && !leads {
@@ -145,7 +145,7 @@ const resignPatience = time.Second
 // goes on.
 func (l *leadership) resignInTime(ctx context.Context) error {
 	resigned := make(chan error, 1)
-	l.election.client.Sender.Background(func() { resigned <- l.resign(ctx) })
+	l.election.Client.Sender.Background(func() { resigned <- l.resign(ctx) })
 	silence := time.NewTimer(resignPatience)
 	defer silence.Stop()
 	select {
@@ -161,6 +161,6 @@ func (l *leadership) resignInTime(ctx context.Context) error {
 // sees a leader that does not hold the lock.
 func (l *leadership) retire(ctx context.Context) {
 	e := l.election
-	call := script.NewCall(script.ElectionRetire, e.seen[1:2], l.owner, e.client.Publish, e.names.Channel)
-	_, _ = e.send(e.client.Sender.Detached(ctx), call)
+	call := script.NewCall(script.ElectionRetire, e.seen[1:2], l.owner, e.Client.Publish, e.Names.Channel)
+	_, _ = e.Send(e.Client.Sender.Detached(ctx), call)
 }

@@ -77,7 +77,7 @@ func (m *barrierModel) actions() []modelAction {
 		{"late", 12, func(d dice) { m.w.deliver(d[0]) }},
 		{"wait", 15, func(d dice) { m.w.advance(modelPause(d)) }},
 		{"damage", 1, m.damage},
-		{"foreign", 2, func(d dice) { m.w.intrude(d, m.keys.names.Key, "barrier") }},
+		{"foreign", 2, func(d dice) { m.w.intrude(d, m.keys.Names.Key, "barrier") }},
 	}
 }
 
@@ -96,7 +96,7 @@ func (m *barrierModel) lapse() {
 func (m *barrierModel) forget(key string) {
 	delete(m.ends, key)
 	switch key {
-	case m.keys.names.Key:
+	case m.keys.Names.Key:
 		m.last, m.n, m.open = 0, 0, nil
 	case m.keys.past:
 		m.past = nil
@@ -120,7 +120,7 @@ func (m *barrierModel) end(how, who string) {
 	m.record(how, who)
 	m.open = nil
 	m.nobody()
-	m.ends[m.keys.names.Key] = m.w.ms() + 600_000
+	m.ends[m.keys.Names.Key] = m.w.ms() + 600_000
 	delete(m.ends, m.keys.waiting)
 }
 
@@ -233,7 +233,7 @@ func (m *barrierModel) begin(stage string, number int64) {
 // join adds a party to the generation.
 func (m *barrierModel) join(party string) {
 	m.waiting[party] = m.w.ms() + modelBarrierLease
-	m.outlive(m.keys.names.Key)
+	m.outlive(m.keys.Names.Key)
 	m.outlive(m.keys.waiting)
 }
 
@@ -416,7 +416,7 @@ func (m *barrierModel) renew(d dice) {
 	var c script.Call
 	var names []string
 	for _, p := range m.parties {
-		if p.barrier.client == first.barrier.client && p.waits() {
+		if p.barrier.Client == first.barrier.Client && p.waits() {
 			c.Add(barrierProtocol{p.barrier}.RenewalCall(p.await.ownership, fromMS(modelBarrierLease)))
 			names = append(names, p.await.ownership.Wire)
 		}
@@ -435,7 +435,7 @@ func (m *barrierModel) renewed(names []string) any {
 		if ms, waits := m.waiting[name]; waits && ms > m.w.ms() {
 			m.waiting[name] = m.w.ms() + modelBarrierLease
 			if m.last > 0 {
-				m.outlive(m.keys.names.Key)
+				m.outlive(m.keys.Names.Key)
 			}
 			m.outlive(m.keys.waiting)
 			reply[i] = int64(1)
@@ -446,7 +446,7 @@ func (m *barrierModel) renewed(names []string) any {
 
 func (m *barrierModel) reset(d dice) {
 	p, number := m.party(d), m.last
-	c := script.NewCall(script.BarrierReset, p.barrier.all(), strconv.FormatInt(number, 10), p.barrier.client.Publish, p.barrier.names.Channel)
+	c := script.NewCall(script.BarrierReset, p.barrier.all(), strconv.FormatInt(number, 10), p.barrier.Client.Publish, p.barrier.Names.Channel)
 	m.w.send(p.message("resets", c, true, func([]string) any {
 		m.sync()
 		if m.last != number {

@@ -160,7 +160,7 @@ func barrierOperations(b *barrier) []func() {
 			p.view.generation = "1"
 			c := build(p)
 			p.sent.Done()
-			c.Cmd.Send(context.Background(), b.client.Rueidis, c.Keys, c.Args)
+			c.Cmd.Send(context.Background(), b.Client.Rueidis, c.Keys, c.Args)
 		}
 	}
 	return []func(){
@@ -172,7 +172,7 @@ func barrierOperations(b *barrier) []func() {
 			return barrierProtocol{b}.RenewalCall(p.ownership, p.request.Lease)
 		}),
 		send(func(*barrierAwaiter) script.Call {
-			return script.NewCall(script.BarrierReset, b.all(), "0", b.client.Publish, b.names.Channel)
+			return script.NewCall(script.BarrierReset, b.all(), "0", b.Client.Publish, b.Names.Channel)
 		}),
 	}
 }

@@ -368,18 +368,18 @@ func (m *latchModel) retryOne(c *latchClient, fate int) {
 func (m *latchModel) javaActs(d dice) {
 	switch n := int64(1 + d[1]%3); {
 	case d[0]%8 < 3:
-		if m.w.java(fmt.Sprintf("sets the count %d", n), javaSetOnce, m.keys.names.Key, n) == int64(1) {
+		if m.w.java(fmt.Sprintf("sets the count %d", n), javaSetOnce, m.keys.Names.Key, n) == int64(1) {
 			m.begin(&latchRound{java: true, left: n})
 		}
 	case d[0]%8 < 7:
-		m.w.java("counts", javaCountDown, m.keys.names.Key)
+		m.w.java("counts", javaCountDown, m.keys.Names.Key)
 		if m.current != nil {
 			if m.current.left--; m.current.left == 0 {
 				m.end("open", true)
 			}
 		}
 	default:
-		m.w.java("deletes", javaDelete, m.keys.names.Key)
+		m.w.java("deletes", javaDelete, m.keys.Names.Key)
 		if m.current != nil {
 			m.end("deleted", true)
 		}
@@ -408,11 +408,11 @@ func (m *latchModel) damage(d dice) {
 
 func (m *latchModel) foreign(d dice) {
 	m.look(m.client(d), "", false) // sees what time has done
-	m.w.intrude(d, m.keys.names.Key, "counter")
+	m.w.intrude(d, m.keys.Names.Key, "counter")
 }
 
 func (m *latchModel) check() {
-	e := m.w.state(m.keys.names.Key)[0]
+	e := m.w.state(m.keys.Names.Key)[0]
 	switch {
 	case m.current == nil && e.kind != "none":
 		m.w.fail("the latch is closed, and has to be open")

@@ -68,7 +68,7 @@ func (m *permitModel) actions() []modelAction {
 		{"wait", 12, func(d dice) { m.w.advance(modelPause(d)) }},
 		{"crash", 3, func(d dice) { m.parties[d[0]%len(m.parties)].crash() }},
 		{"java", 10, m.javaActs},
-		{"foreign", 3, func(d dice) { m.w.intrude(d, m.keys.names.Key, "counter") }},
+		{"foreign", 3, func(d dice) { m.w.intrude(d, m.keys.Names.Key, "counter") }},
 	}
 }
 
@@ -89,7 +89,7 @@ func (m *permitModel) gone() {
 
 // free returns how many permits are available, and how many are held.
 func (m *permitModel) free() (free, held int64) {
-	words := m.w.state(m.keys.names.Key, keyspace.PermitIDsKey(m.keys.names.Key))
+	words := m.w.state(m.keys.Names.Key, keyspace.PermitIDsKey(m.keys.Names.Key))
 	free, held = numeral(words[0].text), int64(len(words[1].list))
 	for _, score := range words[1].fields {
 		if numeral(score) <= m.w.ms() {
@@ -160,7 +160,7 @@ func (m *permitModel) changed(o modelOperation) any {
 // remaining returns how many ids remained of a semaphore that was gone when its permits were set. By now some of the new
 // permits may be held by those that waited.
 func (m *permitModel) remaining(n int64, how string) int64 {
-	words := m.w.state(m.keys.names.Key, keyspace.PermitIDsKey(m.keys.names.Key))
+	words := m.w.state(m.keys.Names.Key, keyspace.PermitIDsKey(m.keys.Names.Key))
 	held := int64(len(words[1].list))
 	if how == "add" && words[0].kind == "string" {
 		return numeral(words[0].text) + held - n
@@ -229,7 +229,7 @@ func (m *permitModel) javaActs(d dice) {
 	if !m.set {
 		return
 	}
-	key := m.keys.names.Key
+	key := m.keys.Names.Key
 	switch {
 	case d[0]%4 == 0:
 		m.w.javaPermits("counts", javaPermitCount, key, 1000)
@@ -250,7 +250,7 @@ func (m *permitModel) javaActs(d dice) {
 }
 
 func (m *permitModel) check() {
-	words := m.w.state(m.keys.names.Key, keyspace.PermitIDsKey(m.keys.names.Key))
+	words := m.w.state(m.keys.Names.Key, keyspace.PermitIDsKey(m.keys.Names.Key))
 	permits, ids := words[0], words[1]
 	if m.set != (permits.kind == "string") {
 		m.w.fail("the semaphore is there: %v, and has to be: %v", permits.kind != "none", m.set)
@@ -281,5 +281,5 @@ func (m *permitModel) finish() {
 	if m.set && free != m.total {
 		m.w.fail("all is given back, and there are %d of %d, %d are held", free, m.total, held)
 	}
-	m.w.nothingLeft(m.keys.names.Key, keyspace.PermitIDsKey(m.keys.names.Key), keyspace.NumberKindKey(m.keys.names.Key))
+	m.w.nothingLeft(m.keys.Names.Key, keyspace.PermitIDsKey(m.keys.Names.Key), keyspace.NumberKindKey(m.keys.Names.Key))
 }

@@ -76,7 +76,7 @@ func (m *semaphoreModel) actions() []modelAction {
 		{"crash", 2, func(d dice) { m.client(d).forget() }},
 		{"damage", 2, m.damage},
 		{"java", 12, m.javaActs},
-		{"foreign", 3, func(d dice) { m.w.intrude(d, m.keys.names.Key, "counter") }},
+		{"foreign", 3, func(d dice) { m.w.intrude(d, m.keys.Names.Key, "counter") }},
 		{"patience", 2, m.patience},
 	}
 }
@@ -365,7 +365,7 @@ func (m *semaphoreModel) acquired(what string, o modelOperation, p *semPlace, re
 }
 
 func (m *semaphoreModel) state() semaphoreState {
-	s := m.w.state(m.keys.names.SemQueueKeys()...)
+	s := m.w.state(m.keys.Names.SemQueueKeys()...)
 	return semaphoreState{s[0], s[1], s[2], m.w.ms()}
 }
 
@@ -378,7 +378,7 @@ func wantedBy(entry string) int64 {
 // kept returns how many permits are kept for others.
 func (m *semaphoreModel) kept(entry string) (n int64) {
 	for each, score := range m.before.calls.fields {
-		if left := numeral(score) - m.w.ms(); each != entry && 0 < left && left <= script.Millis(m.keys.client.Config.StaleWaiterTimeout/5) {
+		if left := numeral(score) - m.w.ms(); each != entry && 0 < left && left <= script.Millis(m.keys.Client.Config.StaleWaiterTimeout/5) {
 			n += wantedBy(each)
 		}
 	}
@@ -509,11 +509,11 @@ func (m *semaphoreModel) retryOne(s *semaphoreClient, fate int) {
 
 // damage deletes keys.
 func (m *semaphoreModel) damage(d dice) {
-	queue := m.keys.names.SemQueueKeys()
+	queue := m.keys.Names.SemQueueKeys()
 	switch i := d[0] % 6; i {
 	case 0:
 		m.w.say("the permits are deleted")
-		m.w.must("DEL", m.keys.names.Key)
+		m.w.must("DEL", m.keys.Names.Key)
 		m.set, m.free, m.ends = false, 0, 0
 	case 1:
 		m.w.say("the total is deleted")
@@ -534,30 +534,30 @@ func (m *semaphoreModel) javaActs(d dice) {
 	n := int64(1 + d[1]%3)
 	switch d[0] % 8 {
 	case 0:
-		m.w.java("drains", javaDrain, m.keys.names.Key)
+		m.w.java("drains", javaDrain, m.keys.Names.Key)
 		m.free = 0
 		if m.set {
 			m.ends = 0
 		}
 	case 1:
-		if n = int64(1 + d[1]%10); m.w.java(fmt.Sprintf("sets %d permits", n), javaSetOnce, m.keys.names.Key, n) == int64(1) {
+		if n = int64(1 + d[1]%10); m.w.java(fmt.Sprintf("sets %d permits", n), javaSetOnce, m.keys.Names.Key, n) == int64(1) {
 			m.set, m.free, m.ends = true, n, 0
 		}
 	case 2:
-		m.w.java(fmt.Sprintf("adds %d", n), javaAdd, m.keys.names.Key, n)
+		m.w.java(fmt.Sprintf("adds %d", n), javaAdd, m.keys.Names.Key, n)
 		m.set, m.free, m.ends = true, m.free+n, 0
 	case 3, 4:
-		m.w.java(fmt.Sprintf("releases %d", n), javaRelease, m.keys.names.Key, n)
+		m.w.java(fmt.Sprintf("releases %d", n), javaRelease, m.keys.Names.Key, n)
 		m.set, m.free = true, m.free+n
 	default:
-		if m.w.java(fmt.Sprintf("tries to acquire %d", n), javaAcquire, m.keys.names.Key, n) == int64(1) {
+		if m.w.java(fmt.Sprintf("tries to acquire %d", n), javaAcquire, m.keys.Names.Key, n) == int64(1) {
 			m.free -= n
 		}
 	}
 }
 
 func (m *semaphoreModel) check() {
-	e := m.w.state(m.keys.names.Key)[0]
+	e := m.w.state(m.keys.Names.Key)[0]
 	if m.set != (e.kind == "string") {
 		m.w.fail("the semaphore is there: %v, and has to be: %v", e.kind != "none", m.set)
 	}
@@ -572,7 +572,7 @@ func (m *semaphoreModel) check() {
 
 // serveAll makes more permits available than anybody wants. Everybody who waits gets some.
 func (m *semaphoreModel) serveAll() {
-	m.w.java("releases 1000", javaRelease, m.keys.names.Key, 1000)
+	m.w.java("releases 1000", javaRelease, m.keys.Names.Key, 1000)
 	m.set, m.free = true, m.free+1000
 	m.check()
 	waits := func(s *semaphoreClient) bool { return s.wanted != nil }
@@ -603,5 +603,5 @@ func (m *semaphoreModel) finish() {
 	}
 	m.w.advance(3600_000)
 	m.check()
-	m.w.nothingLeft(m.keys.names.Key, m.keys.secondKey, m.keys.kindKey())
+	m.w.nothingLeft(m.keys.Names.Key, m.keys.secondKey, m.keys.kindKey())
 }

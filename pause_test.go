@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/object"
 	"github.com/latchkey-go/latchkey/internal/engine/serverline"
 	"github.com/latchkey-go/latchkey/internal/primitive/fair"
 )
@@ -19,8 +20,8 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 	rw := c.NewRWLock("rw")
 	s, l := &c.NewSemaphore("s").inside, &c.NewCountDownLatch("l").inside
 	polling := []line.Attempter{
-		&semAcquisition{semaphore: s, objectWait: objectWait{&s.synchronizer}, line: &semLine{}},
-		&awaiter{latch: l, objectWait: objectWait{&l.synchronizer}},
+		&semAcquisition{semaphore: s, Wait: object.Wait{Of: &s.Object}, line: &semLine{}},
+		&awaiter{latch: l, Wait: object.Wait{Of: &l.Object}},
 	}
 	for _, p := range []*acquire.Lock{
 		&c.NewMutex("mutex").inside, &c.NewLock("lock").inside, &c.NewFencedLock("fenced").inside,

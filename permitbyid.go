@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/object"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
@@ -35,7 +36,7 @@ const releaseBatch = 100
 // release releases permits by their ids, and returns the state of each.
 func (s *permitPool) release(ctx context.Context, ids []string) ([]permitState, error) {
 	if err := identity.CheckIDs(ids); err != nil {
-		return nil, fault.Op("release", s.names.Name, err)
+		return nil, fault.Op("release", s.Names.Name, err)
 	}
 	states := make([]permitState, len(ids))
 	var errs []error
@@ -54,14 +55,14 @@ func (s *permitPool) release(ctx context.Context, ids []string) ([]permitState, 
 	}
 	err := errors.Join(errs...)
 	if slices.Contains(states, permitExpired) || slices.Contains(states, permitUnknown) {
-		err = errors.Join(fault.Op("release", s.names.Name, fault.ErrNotHeld), err)
+		err = errors.Join(fault.Op("release", s.Names.Name, fault.ErrNotHeld), err)
 	}
 	return states, err
 }
 
 // own returns the ownership of a permit that this client holds, or nil.
 func (s *permitPool) own(id string) *ownership.Ownership {
-	o := s.client.Registry.Known(permitName(s.names.Key, id))
+	o := s.Client.Registry.Known(permitName(s.Names.Key, id))
 	if o == nil || !o.Live() {
 		return nil
 	}
@@ -83,8 +84,8 @@ func releaseOwn(ctx context.Context, o *ownership.Ownership, errs []error) (perm
 
 // releaseByID releases some of the ids and fills in their states.
 func (s *permitPool) releaseByID(ctx context.Context, ids []string, some []int, states []permitState) error {
-	a, err := s.sendUntilDone(s.client.Sender.Detached(ctx), "release", func(o *undo.Operation) script.Call {
-		args := append(s.client.Inbox.ChannelArgs([]string{o.Number, s.client.Publish, s.names.Channel}, s.names.Key), line.PresenceChannel(s.names.Key))
+	a, err := s.SendUntilDone(s.Client.Sender.Detached(ctx), "release", func(o *undo.Operation) script.Call {
+		args := append(s.Client.Inbox.ChannelArgs([]string{o.Number, s.Client.Publish, s.Names.Channel}, s.Names.Key), line.PresenceChannel(s.Names.Key))
 		for _, i := range some {
 			args = append(args, identity.RawID(ids[i]))
 		}
@@ -95,7 +96,7 @@ func (s *permitPool) releaseByID(ctx context.Context, ids []string, some []int, 
 	}
 	report, err := a.Message.ToString()
 	if err != nil || len(report) != len(some) {
-		return fault.Op("release", s.names.Name, fault.ErrUnknownOutcome, errors.Join(script.ErrReply, err))
+		return fault.Op("release", s.Names.Name, fault.ErrUnknownOutcome, errors.Join(script.ErrReply, err))
 	}
 	for at, i := range some {
 		states[i] = map[byte]permitState{'R': permitReleased, 'E': permitExpired, 'U': permitUnknown}[report[at]]
@@ -106,14 +107,14 @@ func (s *permitPool) releaseByID(ctx context.Context, ids []string, some []int, 
 // remainingLease returns the remaining lease of the permit with that id.
 func (s *permitPool) remainingLease(ctx context.Context, id string) (time.Duration, error) {
 	if err := identity.CheckIDs([]string{id}); err != nil {
-		return 0, fault.Op("remaining lease", s.names.Name, err)
+		return 0, fault.Op("remaining lease", s.Names.Name, err)
 	}
-	a, err := s.query(ctx, "remaining lease", script.NewCall(script.PermitLease, []string{s.names.Key, s.secondKey, s.kindKey()}, identity.RawID(id)))
+	a, err := s.Query(ctx, "remaining lease", script.NewCall(script.PermitLease, []string{s.Names.Key, s.secondKey, s.kindKey()}, identity.RawID(id)))
 	switch {
 	case err != nil:
 		return 0, err
 	case a.Null:
-		return 0, fault.Op("remaining lease", s.names.Name, fault.ErrNotHeld)
+		return 0, fault.Op("remaining lease", s.Names.Name, fault.ErrNotHeld)
 	}
 	left, err := a.Message.AsInt64()
 	return script.FromPTTL(left), err
@@ -122,9 +123,9 @@ func (s *permitPool) remainingLease(ctx context.Context, id string) (time.Durati
 // setLease makes the lease of the permit with that id d from now.
 func (s *permitPool) setLease(ctx context.Context, id string, d time.Duration) error {
 	const verb = "set lease"
-	ms, err := ttlText(d)
+	ms, err := object.TTLText(d)
 	if err = errors.Join(err, identity.CheckIDs([]string{id})); err != nil {
-		return fault.Op(verb, s.names.Name, err)
+		return fault.Op(verb, s.Names.Name, err)
 	}
 	if o := s.own(id); o != nil {
 		return s.setOwnLease(ctx, verb, o, d, ms)
@@ -136,20 +137,20 @@ func (s *permitPool) setLease(ctx context.Context, id string, d time.Duration) e
 // setOwnLease sets the lease of a permit of this client, and ends its renewal.
 func (s *permitPool) setOwnLease(ctx context.Context, verb string, o *ownership.Ownership, d time.Duration, ms string) error {
 	if err := o.SendMu().Lock(ctx); err != nil {
-		return fault.Op(verb, s.names.Name, transport.Unavailable(fault.ContextError(ctx)))
+		return fault.Op(verb, s.Names.Name, transport.Unavailable(fault.ContextError(ctx)))
 	}
 	defer o.SendMu().Unlock()
-	o.FixLease(s.client.Clock(), min(d, lease.Permanent), true)
+	o.FixLease(s.Client.Clock(), min(d, lease.Permanent), true)
 	sent, end, err := s.update(ctx, verb, o.Wire, ms)
 	switch lease := min(d, end, lease.Permanent); {
 	case err == nil:
 		o.FixLease(sent, lease, false)
-		s.client.Record.Use(sent.Mono, lease)
+		s.Client.Record.Use(sent.Mono, lease)
 	case errors.Is(err, fault.ErrNotHeld):
 		o.Lose(fault.ErrLost, "the permit was gone when its lease was set")
 	}
 	if lost := o.EndedBecause(); err == nil && lost != nil {
-		return fault.Op(verb, s.names.Name, fault.ErrNotHeld, lost)
+		return fault.Op(verb, s.Names.Name, fault.ErrNotHeld, lost)
 	}
 	return err
 }
@@ -157,19 +158,19 @@ func (s *permitPool) setOwnLease(ctx context.Context, verb string, o *ownership.
 // update sets a lease, which begins no earlier than sent. end is when the semaphore ends. If no answer comes, the lease
 // is not set later.
 func (s *permitPool) update(ctx context.Context, verb, id, ms string) (sent lease.Stamp, end time.Duration, err error) {
-	a, err := s.sendOrVoid(ctx, verb, func(o *undo.Operation) script.Call {
-		return script.NewCall(script.PermitUpdate.Confirmed(s.client.Replication), []string{s.names.Key, s.secondKey, o.Record, s.kindKey()},
-			o.Number, identity.RawID(id), ms, s.client.Publish, s.names.Channel)
+	a, err := s.SendOrVoid(ctx, verb, func(o *undo.Operation) script.Call {
+		return script.NewCall(script.PermitUpdate.Confirmed(s.Client.Replication), []string{s.Names.Key, s.secondKey, o.Record, s.kindKey()},
+			o.Number, identity.RawID(id), ms, s.Client.Publish, s.Names.Channel)
 	})
 	switch {
 	case script.DeniedHold(err), err == nil && a.Message.IsInt64():
-		return sent, 0, fault.Op(verb, s.names.Name, fault.ErrNotHeld)
+		return sent, 0, fault.Op(verb, s.Names.Name, fault.ErrNotHeld)
 	case err != nil:
 		return sent, 0, err
 	}
 	reply, err := a.Message.AsIntSlice()
 	if err != nil || len(reply) != 2 {
-		return sent, 0, fault.Op(verb, s.names.Name, fault.ErrUnknownOutcome, errors.Join(script.ErrReply, err))
+		return sent, 0, fault.Op(verb, s.Names.Name, fault.ErrUnknownOutcome, errors.Join(script.ErrReply, err))
 	}
 	if end = lease.NoExpiry; reply[1] > 0 {
 		end = script.FromMillis(reply[1])

@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/object"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -16,7 +17,7 @@ import (
 // permitCount is the number of permits of a semaphore of any kind. All kinds set it, add to it, limit its time and
 // delete it in the same way, with scripts of their own.
 type permitCount struct {
-	synchronizer
+	object.Object
 
 	secondKey string // the key of the total of a Semaphore, or of the ids of permits
 	numeral   string // its kind, as lua/shared/number_kind.lua names it
@@ -35,11 +36,11 @@ const (
 func semaphoreChannel(key string) string { return "redisson_sc:" + keyspace.Tag(key) }
 
 // kindKey returns the key that says of which kind the number is.
-func (c *permitCount) kindKey() string { return keyspace.NumberKindKey(c.names.Key) }
+func (c *permitCount) kindKey() string { return keyspace.NumberKindKey(c.Names.Key) }
 
 // trySet sets the total number of permits of a semaphore that does not exist yet, and reports whether it did.
 func (c *permitCount) trySet(ctx context.Context, n int, settings []request.Setting) (bool, error) {
-	ttl, err := timeToLive(settings)
+	ttl, err := object.TimeToLive(settings)
 	return c.change(ctx, "try set permits", changeTrySet, n, ttl, errors.Join(err, request.CheckNumber("%d permits", n, 0)))
 }
 
@@ -58,34 +59,34 @@ func (c *permitCount) add(ctx context.Context, n int) error {
 // change changes the number, unless the arguments are bad, and reports whether it did.
 func (c *permitCount) change(ctx context.Context, verb string, how permitChange, n int, ttl string, bad error) (bool, error) {
 	if bad != nil {
-		return false, fault.Op(verb, c.names.Name, bad)
+		return false, fault.Op(verb, c.Names.Name, bad)
 	}
 	defer c.endTurns()
-	send := c.sendOrRepeat
+	send := c.SendOrRepeat
 	if how == changeAdd {
-		send = c.sendUntilDone
+		send = c.SendUntilDone
 	}
 	return script.Bool(send(ctx, verb, func(o *undo.Operation) script.Call { return c.script(c, o, how, n, ttl) }))
 }
 
 // setTTL makes the semaphore end in d, or never with NoExpiry, and reports whether it exists.
 func (c *permitCount) setTTL(ctx context.Context, d time.Duration) (bool, error) {
-	ms, err := ttlText(d)
+	ms, err := object.TTLText(d)
 	if err != nil {
-		return false, fault.Op("set ttl", c.names.Name, err)
+		return false, fault.Op("set ttl", c.Names.Name, err)
 	}
 	defer c.endTurns()
-	return script.Bool(c.sendOrVoid(ctx, "set ttl", func(o *undo.Operation) script.Call {
-		return script.NewCall(script.SemExpire, []string{c.names.Key, o.Record, c.kindKey(), c.secondKey}, o.Number, ms, c.numeral)
+	return script.Bool(c.SendOrVoid(ctx, "set ttl", func(o *undo.Operation) script.Call {
+		return script.NewCall(script.SemExpire, []string{c.Names.Key, o.Record, c.kindKey(), c.secondKey}, o.Number, ms, c.numeral)
 	}))
 }
 
 // delete removes the semaphore, and reports whether it existed.
 func (c *permitCount) delete(ctx context.Context) (bool, error) {
 	defer c.endTurns()
-	return script.Bool(c.sendOrVoid(ctx, "delete", func(o *undo.Operation) script.Call {
-		return script.NewCall(script.SemExpire, append([]string{c.names.Key, o.Record, c.kindKey(), c.secondKey}, c.names.SemQueueKeys()...),
-			o.Number, "0", c.numeral, c.client.Publish, c.names.Channel)
+	return script.Bool(c.SendOrVoid(ctx, "delete", func(o *undo.Operation) script.Call {
+		return script.NewCall(script.SemExpire, append([]string{c.Names.Key, o.Record, c.kindKey(), c.secondKey}, c.Names.SemQueueKeys()...),
+			o.Number, "0", c.numeral, c.Client.Publish, c.Names.Channel)
 	}))
 }
 

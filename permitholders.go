@@ -26,13 +26,13 @@ func (s *permitPool) holders(ctx context.Context) ([]permitHolder, error) {
 	const verb = "holders"
 	var all []permitHolder
 	err := script.Pages(func(positions []string) (size int64, err error) {
-		a, err := s.query(ctx, verb, script.NewCall(script.PermitHolders, []string{s.names.Key, s.secondKey, s.kindKey()}, positions...))
+		a, err := s.Query(ctx, verb, script.NewCall(script.PermitHolders, []string{s.Names.Key, s.secondKey, s.kindKey()}, positions...))
 		if err != nil {
 			return 0, err
 		}
 		page, size, err := readPermits(a.Message)
 		if err != nil {
-			return 0, fault.Op(verb, s.names.Name, err)
+			return 0, fault.Op(verb, s.Names.Name, err)
 		}
 		all = append(all, page...)
 		return size, nil
@@ -40,7 +40,7 @@ func (s *permitPool) holders(ctx context.Context) ([]permitHolder, error) {
 	if err != nil {
 		return nil, err
 	}
-	labels.DescribeEach(ctx, s.client.Labels, 0, [][]permitHolder{all}, func(p permitHolder) identity.Owner { return identity.OfText(p.ID) },
+	labels.DescribeEach(ctx, s.Client.Labels, 0, [][]permitHolder{all}, func(p permitHolder) identity.Owner { return identity.OfText(p.ID) },
 		func(p *permitHolder, d labels.Description) { p.Label, p.Note = d.Label, d.Note })
 	return all, nil
 }

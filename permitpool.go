@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/object"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
@@ -30,14 +31,14 @@ func newPermitPool(c *ownership.Engine, name string) permitPool {
 // newFairPermitPool returns a semaphore whose waiters are all in the queue on the server.
 func newFairPermitPool(c *ownership.Engine, name string) permitPool {
 	s := permitPoolOf(c, name, permitQueuesOf(c).fair)
-	s.refuseWholeTag("a fair semaphore")
+	s.RefuseWholeTag("a fair semaphore")
 	return s
 }
 
 func permitPoolOf(c *ownership.Engine, name string, permits *acquire.Spec) permitPool {
-	o := newSynchronizer(c, keyspace.KindSemaphore, name, semaphoreChannel)
-	count := permitCount{synchronizer: o, secondKey: keyspace.PermitIDsKey(o.names.Key), numeral: "permit semaphore", script: permitsChange}
-	return permitPool{count, acquire.LockOf(c, permits, o.names)}
+	o := object.New(c, keyspace.KindSemaphore, name, semaphoreChannel)
+	count := permitCount{Object: o, secondKey: keyspace.PermitIDsKey(o.Names.Key), numeral: "permit semaphore", script: permitsChange}
+	return permitPool{count, acquire.LockOf(c, permits, o.Names)}
 }
 
 // maxPermits is how many permits one call may acquire.
@@ -46,7 +47,7 @@ const maxPermits = 1000
 // acquire acquires n permits, all or none.
 func (s *permitPool) acquire(ctx context.Context, verb string, waits bool, n int, settings []request.Setting) ([]*hold.Handle, error) {
 	if n < 1 || n > maxPermits {
-		return nil, fault.Op(verb, s.names.Name, fault.Invalid("%d permits at once, want at least 1 and at most %d", n, maxPermits))
+		return nil, fault.Op(verb, s.Names.Name, fault.Invalid("%d permits at once, want at least 1 and at most %d", n, maxPermits))
 	}
 	a := s.permits.NewAcquisition(verb, waits, append(settings, request.Setting{Kind: request.Together, N: n}))
 	h, err := a.Run(ctx)
@@ -72,12 +73,12 @@ func innermostPermit(ctx context.Context) *hold.Handle {
 
 // permitsChange returns the call that changes the number of permits of a semaphore whose permits have ids.
 func permitsChange(c *permitCount, o *undo.Operation, how permitChange, n int, ttl string) script.Call {
-	args := c.client.Inbox.ChannelArgs([]string{o.Number, strconv.Itoa(n), string(how), ttl, c.client.Publish, c.names.Channel}, c.names.Key)
-	return script.NewCall(script.PermitSet, c.queueKeys(o), append(args, line.PresenceChannel(c.names.Key))...)
+	args := c.Client.Inbox.ChannelArgs([]string{o.Number, strconv.Itoa(n), string(how), ttl, c.Client.Publish, c.Names.Channel}, c.Names.Key)
+	return script.NewCall(script.PermitSet, c.queueKeys(o), append(args, line.PresenceChannel(c.Names.Key))...)
 }
 
 // queueKeys returns the keys of scripts that serve the queue.
 func (c *permitCount) queueKeys(o *undo.Operation) []string {
-	queue := c.names.FairPermitKeys()[2:5]
-	return append([]string{c.names.Key, c.secondKey, o.Record, c.kindKey()}, queue...)
+	queue := c.Names.FairPermitKeys()[2:5]
+	return append([]string{c.Names.Key, c.secondKey, o.Record, c.kindKey()}, queue...)
 }

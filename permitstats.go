@@ -29,7 +29,7 @@ type permitStats struct {
 
 // stats returns how many permits there are.
 func (s *semaphore) stats(ctx context.Context) (semaphoreStats, error) {
-	parts, err := s.readStats(ctx, script.NewCall(script.SemStats, []string{s.names.Key, s.secondKey, s.kindKey()}))
+	parts, err := s.readStats(ctx, script.NewCall(script.SemStats, []string{s.Names.Key, s.secondKey, s.kindKey()}))
 	if err != nil {
 		return semaphoreStats{}, err
 	}
@@ -42,14 +42,14 @@ func (s *semaphore) stats(ctx context.Context) (semaphoreStats, error) {
 		stats.Total = int(total)
 	}
 	if err := errors.Join(err, err1, err2); err != nil {
-		return semaphoreStats{}, fault.Op("stats", s.names.Name, script.ErrReply, err)
+		return semaphoreStats{}, fault.Op("stats", s.Names.Name, script.ErrReply, err)
 	}
 	return stats, nil
 }
 
 // stats returns how many permits there are and how many are acquired.
 func (s *permitPool) stats(ctx context.Context) (permitStats, error) {
-	parts, err := s.readStats(ctx, script.NewCall(script.PermitStats, []string{s.names.Key, s.secondKey, s.kindKey()}))
+	parts, err := s.readStats(ctx, script.NewCall(script.PermitStats, []string{s.Names.Key, s.secondKey, s.kindKey()}))
 	if err != nil {
 		return permitStats{}, err
 	}
@@ -57,20 +57,20 @@ func (s *permitPool) stats(ctx context.Context) (permitStats, error) {
 	held, err2 := parts[1].AsInt64()
 	ttl, err3 := parts[2].AsInt64()
 	if err := errors.Join(err1, err2, err3); err != nil {
-		return permitStats{}, fault.Op("stats", s.names.Name, script.ErrReply, err)
+		return permitStats{}, fault.Op("stats", s.Names.Name, script.ErrReply, err)
 	}
 	return permitStats{Available: int(free), Acquired: int(held), Total: int(free + held), TTL: script.FromPTTL(ttl)}, nil
 }
 
 // readStats queries a semaphore and returns the three parts of the reply.
 func (c *permitCount) readStats(ctx context.Context, each script.Call) ([]rueidis.RedisMessage, error) {
-	a, err := c.query(ctx, "stats", each)
+	a, err := c.Query(ctx, "stats", each)
 	if err != nil {
 		return nil, err
 	}
 	parts, err := a.Message.ToArray()
 	if err != nil || len(parts) != 3 {
-		return nil, fault.Op("stats", c.names.Name, script.ErrReply, err)
+		return nil, fault.Op("stats", c.Names.Name, script.ErrReply, err)
 	}
 	return parts, nil
 }

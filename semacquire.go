@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/object"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
@@ -18,35 +19,35 @@ import (
 
 // acquire acquires n permits, all or none.
 func (s *semaphore) acquire(ctx context.Context, verb string, waits bool, n int, settings []request.Setting) error {
-	r, err := request.New(s.client.Config.Lease, waits, settings)
-	if err = errors.Join(s.names.Invalid, err, request.CheckNumber("%d permits", n, 1)); err == nil {
-		err = s.begin(ctx)
+	r, err := request.New(s.Client.Config.Lease, waits, settings)
+	if err = errors.Join(s.Names.Invalid, err, request.CheckNumber("%d permits", n, 1)); err == nil {
+		err = s.Begin(ctx)
 	}
 	if err != nil {
-		return s.notBegun(ctx, verb, n, err)
+		return s.NotBegun(ctx, verb, n, err)
 	}
-	defer s.client.Done()
+	defer s.Client.Done()
 	began := time.Now()
-	r.Parent = s.client.Reporter.Parent(ctx)
+	r.Parent = s.Client.Reporter.Parent(ctx)
 	ctx, cancel := r.Bound(ctx)
 	defer cancel()
-	each := &semAcquisition{semaphore: s, objectWait: objectWait{&s.synchronizer}, request: &r, semWaiter: semWaiter{count: n}}
+	each := &semAcquisition{semaphore: s, Wait: object.Wait{Of: &s.Object}, request: &r, semWaiter: semWaiter{count: n}}
 	if waits {
 		err = each.wait(ctx)
 	} else {
 		err = each.try(ctx)
 	}
 	if err != nil {
-		err = fault.Op(verb, s.names.Name, script.Explain(s.client.Inspector.WrongKind(ctx, s.names, s.kind, err))...)
+		err = fault.Op(verb, s.Names.Name, script.Explain(s.Client.Inspector.WrongKind(ctx, s.Names, s.Kind, err))...)
 	}
-	s.observeCall(r.Parent, report.Acquired, n, began, err)
+	s.ObserveCall(r.Parent, report.Acquired, n, began, err)
 	return err
 }
 
 // semAcquisition is one acquisition of permits.
 type semAcquisition struct {
 	*semaphore
-	objectWait
+	object.Wait
 	semWaiter
 
 	request *request.Request
@@ -61,7 +62,7 @@ type semAcquisition struct {
 func (s *semAcquisition) try(ctx context.Context) error {
 	p := s.newPlace(s.count, false, "", nil)
 	err := p.ask(ctx)
-	s.observeAttempt(s.request.Parent, s.count, err)
+	s.ObserveAttempt(s.request.Parent, s.count, err)
 	return p.conclude(err)
 }
 
@@ -74,7 +75,7 @@ const (
 // wait waits in line, and then in the queue on the server. A request for more permits than there are in all makes way
 // for the others, and goes on in a line of its kind.
 func (s *semAcquisition) wait(ctx context.Context) error {
-	key := line.Key{Kind: keyspace.KindSemaphore, Key: s.names.Key}
+	key := line.Key{Kind: keyspace.KindSemaphore, Key: s.Names.Key}
 	if s.request.AwaitSet {
 		key.Kind += toBeSet
 	}
@@ -88,18 +89,18 @@ func (s *semAcquisition) wait(ctx context.Context) error {
 
 // waitIn waits in the line with a key.
 func (s *semAcquisition) waitIn(ctx context.Context, key line.Key) error {
-	s.line, s.queue = semLinesOf(s.client).Use(key), s.client.Lines.Use(key)
+	s.line, s.queue = semLinesOf(s.Client).Use(key), s.Client.Lines.Use(key)
 	s.semWaiter = semWaiter{count: s.count, moved: make(chan struct{}), wake: s.queue.WakeFront}
 	defer s.queue.Done()
-	defer semLinesOf(s.client).Done(key)
+	defer semLinesOf(s.Client).Done(key)
 	var mark line.Mark
 	defer mark.End()
-	err := s.line.enter(ctx, s.client.Closing, &s.semWaiter, func() { mark.BeginFor(s.client.Waiting.Counts, s) })
+	err := s.line.enter(ctx, s.Client.Closing, &s.semWaiter, func() { mark.BeginFor(s.Client.Waiting.Counts, s) })
 	switch {
 	case err != nil:
 		err = s.queue.WaitError(ctx, err, nil)
 	case !s.line.received(&s.semWaiter):
-		err = s.client.Waiting.InFront(ctx, s.queue, s, &mark)
+		err = s.Client.Waiting.InFront(ctx, s.queue, s, &mark)
 	}
 	left, passed := s.line.leave(&s.semWaiter)
 	if left != nil {
@@ -129,10 +130,10 @@ func (s *semAcquisition) Attempt(ctx context.Context, round int) (left time.Dura
 	if err = p.ask(ctx); s.request.AwaitsSet() {
 		err = script.AwaitsSet(err)
 	}
-	s.observeAttempt(s.request.Parent, s.count, err)
+	s.ObserveAttempt(s.request.Parent, s.count, err)
 	switch {
 	case err == nil:
-		s.line.granted(s.count, s.client.Config.Turn)
+		s.line.granted(s.count, s.Client.Config.Turn)
 		s.queue.HadPermits()
 		fallthrough
 	case script.IsToBeUndone(err):
@@ -168,8 +169,8 @@ func (s *semAcquisition) takePlace() *semPlace {
 // Pause implements [line.Attempter]. Others that know no queue release permits with a message on the channel of the
 // semaphore.
 func (s *semAcquisition) Pause(q *line.Line, _ int, left time.Duration) time.Duration {
-	q.Subscribe(s.client.Notifier, s.names.Channel, line.PresenceChannel(s.names.Key))
-	pause := line.PauseUntil(left, s.client.PollPause())
+	q.Subscribe(s.Client.Notifier, s.Names.Channel, line.PresenceChannel(s.Names.Key))
+	pause := line.PauseUntil(left, s.Client.PollPause())
 	if p := s.line.place; p != nil {
 		return p.restFor(pause)
 	}
@@ -178,9 +179,9 @@ func (s *semAcquisition) Pause(q *line.Line, _ int, left time.Duration) time.Dur
 
 // keepPassed gives passed permits back if the client was closed in the meantime.
 func (s *semAcquisition) keepPassed() error {
-	if !async.IsClosed(s.client.Closing) {
+	if !async.IsClosed(s.Client.Closing) {
 		return nil
 	}
-	s.sendLater(func(o *undo.Operation) script.Call { return s.releaseCall(o, "release", s.count, "") })
+	s.SendLater(func(o *undo.Operation) script.Call { return s.releaseCall(o, "release", s.count, "") })
 	return fault.ErrClosed
 }

@@ -142,7 +142,7 @@ type baseSemaphore struct{ count *permitCount }
 func (s *baseSemaphore) Name() string { return s.count.Name() }
 
 // Client returns the client that made the object.
-func (s *baseSemaphore) Client() *Client { return (*Client)(s.count.client.Handle) }
+func (s *baseSemaphore) Client() *Client { return (*Client)(s.count.Client.Handle) }
 
 // TrySetPermits sets the total number of permits of a semaphore that does not exist yet, wakes callers that
 // wait for that, and reports whether it did. An existing semaphore does not change. With [TTL] the semaphore

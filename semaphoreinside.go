@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/object"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
@@ -18,14 +19,14 @@ type semaphore struct{ permitCount }
 
 // newSemaphore returns the semaphore with that name.
 func newSemaphore(c *ownership.Engine, name string) semaphore {
-	o := newSynchronizer(c, keyspace.KindSemaphore, name, semaphoreChannel)
-	return semaphore{permitCount{synchronizer: o, secondKey: keyspace.TotalKey(keyspace.Tag(o.names.Key)), numeral: "semaphore", script: semaphoreChange}}
+	o := object.New(c, keyspace.KindSemaphore, name, semaphoreChannel)
+	return semaphore{permitCount{Object: o, secondKey: keyspace.TotalKey(keyspace.Tag(o.Names.Key)), numeral: "semaphore", script: semaphoreChange}}
 }
 
 // drain acquires all available permits, and returns their number, which is negative if permits were missing.
 func (s *semaphore) drain(ctx context.Context) (int, error) {
-	a, err := s.perform(ctx, s.client.Closing, "drain", func(o *undo.Operation) script.Call {
-		return script.NewCall(script.SemDrain, []string{s.names.Key, o.Record, s.kindKey()}, o.Number)
+	a, err := s.Perform(ctx, s.Client.Closing, "drain", func(o *undo.Operation) script.Call {
+		return script.NewCall(script.SemDrain, []string{s.Names.Key, o.Record, s.kindKey()}, o.Number)
 	}, func(o *undo.Operation) script.Call { return s.undoCall(o, "") }, false)
 	if err != nil {
 		return 0, err
@@ -35,7 +36,7 @@ func (s *semaphore) drain(ctx context.Context) (int, error) {
 
 // releaseCall returns the call that releases permits. isShort is '1' if strangers have had more of them than this client.
 func (c *permitCount) releaseCall(o *undo.Operation, how string, n int, isShort string) script.Call {
-	return c.served(script.SemRelease, o, strconv.Itoa(n), line.PresenceChannel(c.names.Key), how, isShort)
+	return c.served(script.SemRelease, o, strconv.Itoa(n), line.PresenceChannel(c.Names.Key), how, isShort)
 }
 
 // semaphoreChange returns the call that changes the number of permits of a Semaphore.
@@ -45,16 +46,16 @@ func semaphoreChange(c *permitCount, o *undo.Operation, how permitChange, n int,
 
 // undoCall gives back what an acquisition may have taken, and takes its entry out of the queue.
 func (c *permitCount) undoCall(o *undo.Operation, entry string) script.Call {
-	return c.served(script.SemUndo, o, entry, line.PresenceChannel(c.names.Key))
+	return c.served(script.SemUndo, o, entry, line.PresenceChannel(c.Names.Key))
 }
 
 // served returns the call of a script that serves the queue of a Semaphore. o is nil for an entry without an operation.
 func (c *permitCount) served(cmd transport.Command, o *undo.Operation, what string, more ...string) script.Call {
-	record, number := c.names.Key, "" // a key of the same slot, which the user may use
+	record, number := c.Names.Key, "" // a key of the same slot, which the user may use
 	if o != nil {
 		record, number = o.Record, o.Number
 	}
-	args := []string{number, what, script.MillisText(max(c.client.Config.StaleWaiterTimeout/5, time.Millisecond)), c.client.Publish, c.names.Channel}
-	return script.NewCall(cmd, append([]string{c.names.Key, c.secondKey, record, c.kindKey()}, c.names.SemQueueKeys()...),
-		append(c.client.Inbox.ChannelArgs(args, c.names.Key), more...)...)
+	args := []string{number, what, script.MillisText(max(c.Client.Config.StaleWaiterTimeout/5, time.Millisecond)), c.Client.Publish, c.Names.Channel}
+	return script.NewCall(cmd, append([]string{c.Names.Key, c.secondKey, record, c.kindKey()}, c.Names.SemQueueKeys()...),
+		append(c.Client.Inbox.ChannelArgs(args, c.Names.Key), more...)...)
 }

@@ -51,13 +51,15 @@ type semWaiter struct {
 // semLines are the lines of a client.
 type semLines = line.Used[line.Key, semLine]
 
-func newSemLines(c *ownership.Engine) *semLines {
-	c.Inbox.Register(inbox.Calls, func(key, entry string) { leaveQueueFor(c, key, entry) })
+func newSemLines() *semLines {
 	return line.NewUsed(func(*semLines, line.Key) *semLine { return &semLine{} })
 }
 
 func semLinesOf(c *ownership.Engine) *semLines {
-	return core.KindState(c.Parts, keyspace.KindSemaphore, func() (*semLines, func()) { return newSemLines(c), nil })
+	return core.KindState(c.Parts, keyspace.KindSemaphore, func() (*semLines, func()) {
+		c.Inbox.Register(inbox.Calls, func(key, entry string) { leaveQueueFor(c, key, entry) })
+		return newSemLines(), nil
+	})
 }
 
 // enter returns when the waiter is in front, or has received permits. It calls waits if there are others before it.

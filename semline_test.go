@@ -12,7 +12,7 @@ import (
 // The front that receives permits leaves the front by itself. Until then nobody else comes there, who would take the
 // signal that wakes it.
 func TestSemLine_the_front_receives(t *testing.T) {
-	l := newSemLines(newTestClient(t, Options{}).engine()).Use(line.Key{})
+	l := newSemLines().Use(line.Key{})
 	l.granted(3, time.Minute)
 	woken := 0
 	waiter := func(n int) *semWaiter {
@@ -52,7 +52,7 @@ func TestSemLine_the_front_receives(t *testing.T) {
 
 // While the front asks, those behind it that want more than it wait.
 func TestSemLine_wants_more_than_the_front(t *testing.T) {
-	l := newSemLines(newTestClient(t, Options{}).engine()).Use(line.Key{})
+	l := newSemLines().Use(line.Key{})
 	l.granted(3, time.Minute)
 	large := &semWaiter{count: 3, moved: make(chan struct{})}
 	l.waiters = []*semWaiter{{count: 1, asking: true}, large}
@@ -62,7 +62,7 @@ func TestSemLine_wants_more_than_the_front(t *testing.T) {
 
 // After its turn a client passes permits on a few times more if strangers have had more than it.
 func TestSemLine_is_short_of_permits(t *testing.T) {
-	l := newSemLines(newTestClient(t, Options{}).engine()).Use(line.Key{})
+	l := newSemLines().Use(line.Key{})
 	l.granted(2, 0)
 	for range 2 * passesWhileShort {
 		w := &semWaiter{count: 1, moved: make(chan struct{})}

@@ -32,12 +32,12 @@ func (s *semaphore) releaseIfExists(ctx context.Context, n int) (bool, error) {
 
 // passOn passes permits to the first waiters of this client, and returns how many are left.
 func (s *semaphore) passOn(n int) (left int) {
-	if s.names.Invalid != nil || n < 1 || s.client.Begin(context.Background()) != nil {
+	if s.Names.Invalid != nil || n < 1 || s.Client.Begin(context.Background()) != nil {
 		return n
 	}
-	defer s.client.Done()
-	key := line.Key{Kind: keyspace.KindSemaphore, Key: s.names.Key}
-	l, standing := semLinesOf(s.client).Known(key), s.client.Lines.Known(key).Standing()
+	defer s.Client.Done()
+	key := line.Key{Kind: keyspace.KindSemaphore, Key: s.Names.Key}
+	l, standing := semLinesOf(s.Client).Known(key), s.Client.Lines.Known(key).Standing()
 	if l == nil || standing == line.Even {
 		return n
 	}
@@ -47,18 +47,18 @@ func (s *semaphore) passOn(n int) (left int) {
 // releasePermits releases permits that are not passed on, and reports whether it has.
 func (s *semaphore) releasePermits(ctx context.Context, verb, how string, n int) (bool, error) {
 	if err := request.CheckNumber("%d permits", n, 1); err != nil {
-		return false, fault.Op(verb, s.names.Name, err)
+		return false, fault.Op(verb, s.Names.Name, err)
 	}
-	key := line.Key{Kind: keyspace.KindSemaphore, Key: s.names.Key}
-	if l := semLinesOf(s.client).Known(key); l != nil {
+	key := line.Key{Kind: keyspace.KindSemaphore, Key: s.Names.Key}
+	if l := semLinesOf(s.Client).Known(key); l != nil {
 		l.returns(n)
 	}
 	isShort := ""
-	q := s.client.Lines.Known(key)
+	q := s.Client.Lines.Known(key)
 	if q.Standing() == line.Short {
 		isShort = "1"
 	}
-	a, err := s.sendUntilDone(s.client.Sender.Detached(ctx), verb, func(o *undo.Operation) script.Call {
+	a, err := s.SendUntilDone(s.Client.Sender.Detached(ctx), verb, func(o *undo.Operation) script.Call {
 		return s.releaseCall(o, how, n, isShort)
 	})
 	if err != nil {
@@ -74,12 +74,12 @@ func (s *semaphore) releasePermits(ctx context.Context, verb, how string, n int)
 
 // observeReleased tells the observer that permits were released.
 func (s *semaphore) observeReleased(ctx context.Context, n int) {
-	s.client.Reporter.Observe(s.client.Reporter.Parent(ctx), report.Event{Type: report.Released, Kind: s.kind, Name: s.names.Name, Count: n})
+	s.Client.Reporter.Observe(s.Client.Reporter.Parent(ctx), report.Event{Type: report.Released, Kind: s.Kind, Name: s.Names.Name, Count: n})
 }
 
 // endTurns makes permits that are passed on return to the server, because the semaphore has changed.
 func (c *permitCount) endTurns() {
-	if l := semLinesOf(c.client).Known(line.Key{Kind: keyspace.KindSemaphore, Key: c.names.Key}); l != nil {
+	if l := semLinesOf(c.Client).Known(line.Key{Kind: keyspace.KindSemaphore, Key: c.Names.Key}); l != nil {
 		l.endTurns()
 	}
 }

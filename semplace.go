@@ -41,15 +41,15 @@ type semPlace struct {
 
 // newPlace makes a place, with the ticket of an earlier one or "".
 func (s *semaphore) newPlace(count int, waits bool, ticket string, wake func()) *semPlace {
-	p := &semPlace{semaphore: s, op: s.client.Sessions.Begin(s.names.Key), count: count, waits: waits, ticket: ticket, wake: wake}
+	p := &semPlace{semaphore: s, op: s.Client.Sessions.Begin(s.Names.Key), count: count, waits: waits, ticket: ticket, wake: wake}
 	if waits {
-		p.slot = inbox.NewSlot(s.names.Key, p.queueName(), p)
+		p.slot = inbox.NewSlot(s.Names.Key, p.queueName(), p)
 	}
 	return p
 }
 
 // queueName is its name in the queue, and entry its entry.
-func (p *semPlace) queueName() string { return p.client.ID + ":" + p.op.Number }
+func (p *semPlace) queueName() string { return p.Client.ID + ":" + p.op.Number }
 func (p *semPlace) entry() string     { return p.queueName() + " " + strconv.Itoa(p.count) }
 
 // Signal implements [inbox.Recipient], as do the following methods: whatever it hears, the front asks.
@@ -67,15 +67,15 @@ func (p *semPlace) Granted(int64, string) bool { return false }
 // ask asks the server for the permits. A waiter that is refused has its place in the queue from then on, and listens
 // for its call.
 func (p *semPlace) ask(ctx context.Context) error {
-	p.op.Began, p.refusal, p.left, p.rests = p.client.Clock(), nil, -1, time.Time{}
+	p.op.Began, p.refusal, p.left, p.rests = p.Client.Clock(), nil, -1, time.Time{}
 	if p.waits {
-		p.client.Inbox.ExpectIfKnown(&p.slot)
+		p.Client.Inbox.ExpectIfKnown(&p.slot)
 	}
 	c := p.call()
-	terms := transport.Terms{Patience: p.client.Sender.Patience, Waits: p.waits}
-	a, err := p.client.Sender.CallOn(ctx, p.client.Closing, terms, c.Cmd, c.Keys, c.Args)
-	if err == nil && p.client.Replication != nil && script.Granted(a) {
-		a, err = p.client.Confirm(ctx, a, c)
+	terms := transport.Terms{Patience: p.Client.Sender.Patience, Waits: p.waits}
+	a, err := p.Client.Sender.CallOn(ctx, p.Client.Closing, terms, c.Cmd, c.Keys, c.Args)
+	if err == nil && p.Client.Replication != nil && script.Granted(a) {
+		a, err = p.Client.Confirm(ctx, a, c)
 	}
 	if !p.doubt && (a.Doubt || transport.StoppedHalfWay(err)) {
 		p.doubt, p.since = true, p.op.Began
@@ -86,7 +86,7 @@ func (p *semPlace) ask(ctx context.Context) error {
 	case a.Message.IsArray():
 		p.refusal = p.readRefusal(a)
 		return p.refusal
-	case async.IsClosed(p.client.Closing):
+	case async.IsClosed(p.Client.Closing):
 		p.doubt = true // it has to be given back
 		return fault.ErrClosed
 	}
@@ -97,7 +97,7 @@ func (p *semPlace) ask(ctx context.Context) error {
 func (p *semPlace) call() script.Call {
 	bar, poll := "", ""
 	if p.waits {
-		bar, poll = p.client.StaleMS, p.client.Inbox.PollText(p.names.Key, p.refused)
+		bar, poll = p.Client.StaleMS, p.Client.Inbox.PollText(p.Names.Key, p.refused)
 	}
 	return p.served(script.SemAcquire, p.op, p.entry(), bar, p.ticket, poll)
 }
@@ -116,7 +116,7 @@ func (p *semPlace) readRefusal(a transport.Answer) error {
 	if len(place) == 3 && (p.left < 0 || script.FromMillis(place[2]) < p.left) { // it polls
 		p.left = script.FromMillis(place[2])
 	}
-	p.client.Inbox.Listen(&p.slot)
+	p.Client.Inbox.Listen(&p.slot)
 	p.aside = place[1] == permitsAside
 	p.queued = p.queued || !p.aside
 	return err
@@ -132,7 +132,7 @@ func (p *semPlace) restFor(d time.Duration) time.Duration {
 }
 
 // isUsedUp reports whether the server may soon forget whether it has executed the operation.
-func (p *semPlace) isUsedUp() bool { return p.doubt && p.client.Clock().Since(p.since) > undo.Memory/2 }
+func (p *semPlace) isUsedUp() bool { return p.doubt && p.Client.Clock().Since(p.since) > undo.Memory/2 }
 
 // conclude ends the operation after its last answer, and returns the error of the acquisition.
 func (p *semPlace) conclude(err error) error {
@@ -141,7 +141,7 @@ func (p *semPlace) conclude(err error) error {
 		p.ends()
 		return nil
 	case script.IsToBeUndone(err):
-		p.client.Inbox.Forget(&p.slot)
+		p.Client.Inbox.Forget(&p.slot)
 		if p.undoNow() {
 			return err
 		}
@@ -155,7 +155,7 @@ func (p *semPlace) conclude(err error) error {
 
 // ends ends an operation that has its permits, or that the server has refused.
 func (p *semPlace) ends() {
-	p.client.Inbox.Forget(&p.slot)
+	p.Client.Inbox.Forget(&p.slot)
 	p.op.Done()
 }
 
@@ -165,7 +165,7 @@ func (p *semPlace) settle() {
 		p.ends()
 		return
 	}
-	p.client.Inbox.Forget(&p.slot)
+	p.Client.Inbox.Forget(&p.slot)
 	p.op.FollowUp = p.undoCall(p.op, p.entry())
 	p.op.SettleLater()
 }
@@ -182,7 +182,7 @@ func leaveQueueFor(c *ownership.Engine, key, entry string) {
 	names := keyspace.OfKey(key, key)
 	names.Channel = semaphoreChannel(key)
 	s := newSemaphore(c, "")
-	s.names, s.secondKey = names, keyspace.TotalKey(keyspace.Tag(key))
+	s.Names, s.secondKey = names, keyspace.TotalKey(keyspace.Tag(key))
 	c.Sender.Background(func() {
 		c.Undo.Add(strayEntry{&s, entry}, undo.Plan{Key: key, Lease: c.Config.StaleWaiterTimeout})
 	})
@@ -198,6 +198,6 @@ type strayEntry struct {
 // Undo implements [undo.Undoable].
 func (e strayEntry) Undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
 	c := e.undoCall(nil, e.entry)
-	_, err := e.client.Sender.Call(ctx, stop, c.Cmd, c.Keys, c.Args)
+	_, err := e.Client.Sender.Call(ctx, stop, c.Cmd, c.Keys, c.Args)
 	return transport.Classify(err)
 }

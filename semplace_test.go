@@ -15,7 +15,7 @@ func TestSemPlace_that_is_undone(t *testing.T) {
 	s := c.NewSemaphore(uniqueName(t, c))
 	_, err := s.TrySetPermits(t.Context(), 1)
 	require.NoError(t, err)
-	another := inbox.NewSlot(s.inside.names.Key, "another", &semPlace{wake: func() {}})
+	another := inbox.NewSlot(s.inside.Names.Key, "another", &semPlace{wake: func() {}})
 	c.engine().Inbox.Listen(&another)
 	require.ErrorIs(t, s.Acquire(t.Context(), 1, Wait(time.Minute)), ErrNotReplicated)
 	c.engine().Inbox.Forget(&another)

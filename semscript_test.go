@@ -36,8 +36,8 @@ func newSemScripts(t *testing.T) *semScripts {
 	t.Helper()
 	c := newTestClient(t, Options{})
 	s := &c.NewSemaphore(uniqueName(t, c)).inside
-	queue := s.names.SemQueueKeys()
-	return &semScripts{t: t, c: c, key: s.names.Key, total: s.secondKey, ids: keyspace.PermitIDsKey(s.names.Key), channel: s.names.Channel, kind: s.kindKey(), counts: "0",
+	queue := s.Names.SemQueueKeys()
+	return &semScripts{t: t, c: c, key: s.Names.Key, total: s.secondKey, ids: keyspace.PermitIDsKey(s.Names.Key), channel: s.Names.Channel, kind: s.kindKey(), counts: "0",
 		queue: queue[0], calls: queue[1], bar: queue[2]}
 }
 

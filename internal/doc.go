@@ -16,6 +16,7 @@
 //	engine    | inbox      | the channel on which a client learns that it was granted a lock
 //	engine    | inspect    | what is stored under a name
 //	engine    | labels     | the label and the notes of a client, for people, on the server; those of other clients
+//	engine    | object     | named objects that are not locks
 //	engine    | ownership  | one owner has one lock, from the first acquisition to the last release
 //	engine    | pubsub     | one connection for messages, and the channels that waiters listen to
 //	engine    | renewal    | the watchdog: when holds are renewed, and when they end
