@@ -9,12 +9,13 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
 )
 
 // The IDs of permits that are acquired together identify each other.
 func TestGroupIDs(t *testing.T) {
 	c := newSemScripts(t).c
-	for _, n := range []int{1, 2, 256, 257, maxPermits} {
+	for _, n := range []int{1, 2, 256, 257, semaphore.MaxAtOnce} {
 		ids := identity.NewPermitIDs(c.engine().ID, c.engine().Number(), n)
 		require.Len(t, ids, n)
 		require.NoError(t, identity.CheckIDs(ids))
@@ -43,7 +44,7 @@ type fairPermitScripts struct {
 func newFairPermitScripts(t *testing.T, permits int) fairPermitScripts {
 	t.Helper()
 	s := newSemScripts(t)
-	lock := s.c.NewFairSemaphore(s.key).inside.permits
+	lock := s.c.NewFairSemaphore(s.key).inside.Permits
 	s.do("SET", s.key, strconv.Itoa(permits))
 	return fairPermitScripts{s, lock}
 }

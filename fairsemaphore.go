@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/latchkey-go/latchkey/internal/primitive/admin"
+	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
 )
 
 // FairSemaphore is a [PermitSemaphore] that grants its permits in the order of arrival, among all
@@ -38,8 +39,8 @@ type FairSemaphore struct{ basePermitSemaphore }
 // NewFairSemaphore returns the fair semaphore with that name. It sends nothing. If braces enclose the
 // whole name, as in {x}, each call returns ErrInvalid: the semaphore would share keys with x.
 func (c *Client) NewFairSemaphore(name string) *FairSemaphore {
-	s := &FairSemaphore{basePermitSemaphore{inside: newFairPermitPool(c.engine(), name)}}
-	s.count = &s.inside.permitCount
+	s := &FairSemaphore{basePermitSemaphore{inside: semaphore.NewFairPool(c.engine(), name)}}
+	s.count = &s.inside.Count
 	return s
 }
 

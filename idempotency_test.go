@@ -23,7 +23,7 @@ func TestOps_in_doubt_are_given_up_in_time(t *testing.T) {
 	require.NoError(t, err)
 	in := &s.inside
 	o := c.engine().Sessions.Begin(in.Names.Key)
-	o.FollowUp = script.NewCall(script.SemRelease, []string{in.Names.Key, in.secondKey, o.Record, in.kindKey()}, o.Number, strconv.Itoa(1), "release", c.engine().Publish, in.Names.Channel)
+	o.FollowUp = script.NewCall(script.SemRelease, []string{in.Names.Key, in.SecondKey, o.Record, in.KindKey()}, o.Number, strconv.Itoa(1), "release", c.engine().Publish, in.Names.Channel)
 	require.Equal(t, int64(1), runScript(c.engine(), o.FollowUp.Cmd, o.FollowUp.Keys, o.FollowUp.Args...))             // executed, its reply lost
 	offset.Store(int64(25 * time.Minute))                                                                              // the server could not be reached
 	require.NoError(t, c.engine().Rueidis.Do(t.Context(), c.engine().Rueidis.B().Del().Key(o.Record).Build()).Error()) // the 20 minutes of the record are over

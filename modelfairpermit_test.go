@@ -7,6 +7,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/serverline"
+	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
 )
 
 func init() { models["permits"] = newFairPermitModel }
@@ -87,10 +88,10 @@ func (m *fairPermitModel) refused(p *party, reply any) {
 	f.ticket, p.inQueue.Ticket, f.sign = ticket, ticket, m.w.ms()
 	now := m.state()
 	free, _ := m.free()
-	if head := now.queue.list; len(head) > 0 && head[0] == permitEntry(p.t) && free >= int64(len(p.together())) {
+	if head := now.queue.list; len(head) > 0 && head[0] == semaphore.EntryOf(p.t) && free >= int64(len(p.together())) {
 		m.w.fail("%s is the first, and is refused, and there are %d", p.name, free)
 	}
-	queued := slices.Contains(now.queue.list, permitEntry(p.t))
+	queued := slices.Contains(now.queue.list, semaphore.EntryOf(p.t))
 	if n := int64(len(p.together())); !queued && n <= m.total {
 		m.w.fail("%s is refused and not in the queue, and wants %d of %d", p.name, n, m.total)
 	}
@@ -120,7 +121,7 @@ func (m *fairPermitModel) refresh(d dice) {
 	if places == nil {
 		return
 	}
-	b := permitQueuesOf(c.engine()).waiters.NewRefreshing()
+	b := semaphore.QueuesOf(c.engine()).Waiters.NewRefreshing()
 	b.Add(places)
 	msg := &message{what: names + "alive", words: m.w.words(b.Call), light: true, silent: func() {}}
 	msg.answered = func(reply any) {
@@ -150,7 +151,7 @@ func (m *fairPermitModel) waiting(p *party) *modelPermitWaiter {
 // deliverGrant delivers the message that reports a grant, if there was a grant.
 func (m *fairPermitModel) deliverGrant(d dice) {
 	p := m.parties[d[0]%len(m.parties)]
-	if m.waiting(p) == nil || !m.has(m.state(), p) || slices.Contains(m.state().queue.list, permitEntry(p.t)) {
+	if m.waiting(p) == nil || !m.has(m.state(), p) || slices.Contains(m.state().queue.list, semaphore.EntryOf(p.t)) {
 		return
 	}
 	if p.t.Doubt.Acquisition() {
@@ -193,7 +194,7 @@ func (m *fairPermitModel) ticket(p *party) uint64 {
 	if told := m.tickets[p]; told > 0 {
 		return told
 	}
-	if score, there := m.before.queue.fields[permitEntry(p.t)]; there {
+	if score, there := m.before.queue.fields[semaphore.EntryOf(p.t)]; there {
 		return uint64(numeral(score))
 	}
 	return 1 << 62
@@ -216,7 +217,7 @@ func (m *fairPermitModel) check() {
 		if f == nil || f.sign == 0 || m.w.ms() >= f.sign+stale {
 			continue
 		}
-		if !slices.Contains(now.queue.list, permitEntry(p.t)) && !m.has(now, p) && m.set {
+		if !slices.Contains(now.queue.list, semaphore.EntryOf(p.t)) && !m.has(now, p) && m.set {
 			if m.has(m.before, p) || m.hadGrant(p) {
 				f.sign = 0 // its grant has expired: it must try again
 				continue
@@ -239,7 +240,7 @@ func (m *fairPermitModel) overtakes(p *party, now fairPermitState) {
 		if other == p || m.waiting(other) == nil || int64(len(other.together())) > m.total {
 			continue
 		}
-		entry := permitEntry(other.t)
+		entry := semaphore.EntryOf(other.t)
 		before, wasQueued := m.before.queue.fields[entry]
 		_, isQueued := now.queue.fields[entry]
 		if wasQueued && isQueued && numeral(now.alive.fields[entry]) > m.w.ms() && uint64(numeral(before)) < m.ticket(p) {

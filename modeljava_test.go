@@ -5,6 +5,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/primitive/rw"
+	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
 )
 
 // This file has the scripts of Redisson, as far as the shared formats need them.
@@ -353,7 +354,7 @@ func (w *world) java(what string, script modelScript, key string, n ...int64) an
 		args = append(args, strconv.FormatInt(each, 10))
 	}
 	w.tick()
-	reply := w.script(script, []string{key, semaphoreChannel(key)}, args...)
+	reply := w.script(script, []string{key, semaphore.Channel(key)}, args...)
 	w.say("J %s -> %s", what, show(reply))
 	if isReplyError(reply) {
 		w.fail("J %s: %v", what, reply)
@@ -446,7 +447,7 @@ return tonumber(score) > tonumber(ARGV[1]) and 1 or 0`)
 func (w *world) javaPermits(what string, script modelScript, key string, reclaim int, args ...string) any {
 	w.tick()
 	args = append([]string{strconv.FormatInt(w.ms(), 10), strconv.Itoa(reclaim)}, args...)
-	reply := w.script(script, []string{key, semaphoreChannel(key), keyspace.PermitIDsKey(key)}, args...)
+	reply := w.script(script, []string{key, semaphore.Channel(key), keyspace.PermitIDsKey(key)}, args...)
 	w.say("J %s -> %s", what, show(reply))
 	if isReplyError(reply) {
 		w.fail("J %s: %v", what, reply)

@@ -150,7 +150,7 @@ func (p *operator) settling(what string, way settling, o modelOperation) *messag
 		if o.script == "semaphore/acquire" {
 			entry = o.arg(1)
 		}
-		c = p.client.NewSemaphore(modelName).inside.undoCall(&undo.Operation{Record: o.note, Number: strconv.FormatUint(o.number, 10)}, entry)
+		c = p.client.NewSemaphore(modelName).inside.UndoCall(&undo.Operation{Record: o.note, Number: strconv.FormatUint(o.number, 10)}, entry)
 	}
 	m := p.message("no longer "+what, p.w.words(c), true)
 	m.answered = func(any) { p.settle = nil }

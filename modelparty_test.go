@@ -13,6 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/serverline"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/primitive/fair"
+	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
 )
 
 // party is one owner that wants, holds or releases a lock, as its client sees it. It sends what an ownership sends:
@@ -173,8 +174,8 @@ func (p *party) enterQueue() {
 	switch attempts := p.lock.Spec.Attempts.(type) {
 	case fair.Protocol:
 		w.List = attempts.Waiters
-	case permitAttempts:
-		w.List = permitQueuesOf(p.t.Lock.Client).waiters
+	case semaphore.Attempts:
+		w.List = semaphore.QueuesOf(p.t.Lock.Client).Waiters
 	default:
 		return
 	}
@@ -242,7 +243,7 @@ func (p *party) over() {
 // of several in a queue leaves the queue for all.
 func (p *party) undoLater() {
 	p.toUndo = append(p.toUndo, p.t)
-	if _, fair := p.t.Protocol().(permitProtocol); !fair || p.phase != ownership.Acquiring || p.t.Doubt.Acquisition() {
+	if _, fair := p.t.Protocol().(semaphore.Protocol); !fair || p.phase != ownership.Acquiring || p.t.Doubt.Acquisition() {
 		p.toUndo = append(p.toUndo, p.others...)
 	}
 }

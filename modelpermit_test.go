@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
 )
 
 // permitModel is the semaphore whose permits have IDs and leases: no permit is created or lost, permits that are
@@ -19,7 +20,7 @@ type permitModel struct {
 	notes     opReference
 	operators []*operator
 	parties   []*party
-	keys      *permitPool
+	keys      *semaphore.Pool
 	java      []string // IDs that a process of Redisson holds
 	ids       int      // how many were made
 
@@ -32,7 +33,7 @@ func newPermitModel(w *world) *permitModel {
 	m := &permitModel{w: w, notes: opReference{w, map[string]opNote{}}}
 	for i, c := range w.clients {
 		m.keys = &c.NewPermitSemaphore(modelName).inside
-		lock := c.NewFairSemaphore(modelName).inside.permits
+		lock := c.NewFairSemaphore(modelName).inside.Permits
 		m.operators = append(m.operators, &operator{w: w, name: fmt.Sprintf("G%d", i+1), client: c, execute: m.execute})
 		for n, size := range []int{1, 1, 2, 5} {
 			p := &party{w: w, name: fmt.Sprintf("G%d%c", i+1, 'a'+n), lock: lock}
@@ -53,7 +54,7 @@ func newPermitModel(w *world) *permitModel {
 func (m *permitModel) newOwnerships(s *acquire.Lock, size int) (first *ownership.Ownership, others []*ownership.Ownership) {
 	m.ids++
 	ids := identity.GroupOf(fmt.Sprintf("%024x%04x0000", m.ids, size))
-	return permitsOfIDs(&acquire.Acquisition{Lock: s}, ids)
+	return semaphore.OwnershipsOf(&acquire.Acquisition{Lock: s}, ids)
 }
 
 func (m *permitModel) actions() []modelAction {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
 )
 
 func init() { models["semaphore"] = newSemaphoreModel }
@@ -21,7 +22,7 @@ type semaphoreModel struct {
 	w       *world
 	notes   opReference
 	clients []*semaphoreClient
-	keys    *semaphore // for its keys
+	keys    *semaphore.Semaphore // for its keys
 
 	set   bool  // somebody has set the permits
 	free  int64 // how many are available
@@ -47,7 +48,7 @@ type semaphoreClient struct {
 	operator
 
 	semaphore *Semaphore
-	wanted    *semPlace // an acquisition that waits, or is being given up
+	wanted    *semaphore.Place // an acquisition that waits, or is being given up
 }
 
 func newSemaphoreModel(w *world) model {
@@ -282,25 +283,25 @@ func (m *semaphoreModel) acquire(d dice) {
 }
 
 func (m *semaphoreModel) want(s *semaphoreClient, n int64, waits bool, fate int) {
-	s.wanted = s.semaphore.inside.newPlace(int(n), waits, "", func() {})
+	s.wanted = s.semaphore.inside.NewPlace(int(n), waits, "", func() {})
 	m.attempt(s, fate)
 }
 
 // attempt makes one attempt.
 func (m *semaphoreModel) attempt(s *semaphoreClient, fate int) {
 	p := s.wanted
-	words := m.w.record(func() { _ = p.ask(context.Background()) })
+	words := m.w.record(func() { _ = p.Ask(context.Background()) })
 	o := m.w.operationOf(words)
-	msg := &message{what: fmt.Sprintf("%s acquires %d", s.name, p.count), words: words}
+	msg := &message{what: fmt.Sprintf("%s acquires %d", s.name, p.Count), words: words}
 	msg.seen = func(reply any) { m.acquired(msg.what, o, p, reply) }
-	msg.silent = func() { p.doubt = true }
+	msg.silent = func() { p.Doubt = true }
 	msg.answered = func(reply any) {
-		if refusal, is := reply.([]any); is && p.waits {
+		if refusal, is := reply.([]any); is && p.Waits {
 			m.refused(p, refusal)
 			return
 		}
 		if reply == "OK" {
-			p.ends()
+			p.Ends()
 			s.wanted = nil
 			return
 		}
@@ -310,41 +311,41 @@ func (m *semaphoreModel) attempt(s *semaphoreClient, fate int) {
 }
 
 // refused notes what a waiter learns.
-func (m *semaphoreModel) refused(p *semPlace, refusal []any) {
+func (m *semaphoreModel) refused(p *semaphore.Place, refusal []any) {
 	if ticket := refusal[3].(string); ticket != "0" {
-		p.ticket = ticket
+		p.Ticket = ticket
 	}
-	p.aside = refusal[4] == int64(permitsAside)
-	p.queued = p.queued || !p.aside
-	if waits := slices.Contains(m.state().queue.list, p.entry()); waits == p.aside {
-		m.w.fail("%s is told that it is aside: %v", p.entry(), p.aside)
+	p.Aside = refusal[4] == int64(semaphore.Aside)
+	p.Queued = p.Queued || !p.Aside
+	if waits := slices.Contains(m.state().queue.list, p.Entry()); waits == p.Aside {
+		m.w.fail("%s is told that it is aside: %v", p.Entry(), p.Aside)
 	}
 }
 
 // conclude ends an acquisition that is not granted.
 func (m *semaphoreModel) conclude(s *semaphoreClient) {
 	p := s.wanted
-	if p.doubt || p.queued {
-		s.settle = s.settling(fmt.Sprintf("acquires %d", p.count), undone, modelOperation{
-			script: "semaphore/acquire", note: p.op.Record,
-			number: uint64(numeral(p.op.Number)), args: []string{p.op.Number, p.entry()},
+	if p.Doubt || p.Queued {
+		s.settle = s.settling(fmt.Sprintf("acquires %d", p.Count), undone, modelOperation{
+			script: "semaphore/acquire", note: p.Op.Record,
+			number: uint64(numeral(p.Op.Number)), args: []string{p.Op.Number, p.Entry()},
 		})
 		s.settle.answered = func(any) {
 			s.settle = nil
-			p.ends()
+			p.Ends()
 		}
 	} else {
-		p.ends()
+		p.Ends()
 	}
 	s.wanted = nil
 }
 
 // acquired is the reference of lua/semaphore/acquire.lua.
-func (m *semaphoreModel) acquired(what string, o modelOperation, p *semPlace, reply any) {
+func (m *semaphoreModel) acquired(what string, o modelOperation, p *semaphore.Place, reply any) {
 	if outOfMemory(reply) {
 		return
 	}
-	n := int64(p.count)
+	n := int64(p.Count)
 	result, past := m.notes.recall(o)
 	switch {
 	case past:
@@ -353,7 +354,7 @@ func (m *semaphoreModel) acquired(what string, o modelOperation, p *semPlace, re
 		m.w.expect(what, reply, "OK")
 	case !m.set:
 		m.w.expect(what, reply, replyError("LATCHKEY_UNSET"))
-	case m.mayTake(p.entry(), o.arg(9), n):
+	case m.mayTake(p.Entry(), o.arg(9), n):
 		m.w.expect(what, reply, "OK")
 		m.free -= n
 		m.notes.remember(o, n)
@@ -517,7 +518,7 @@ func (m *semaphoreModel) damage(d dice) {
 		m.set, m.free, m.ends = false, 0, 0
 	case 1:
 		m.w.say("the total is deleted")
-		m.w.must("DEL", m.keys.secondKey)
+		m.w.must("DEL", m.keys.SecondKey)
 		m.total, m.knows = unknown, 0
 	case 2:
 		m.w.say("all is deleted")
@@ -603,5 +604,5 @@ func (m *semaphoreModel) finish() {
 	}
 	m.w.advance(3600_000)
 	m.check()
-	m.w.nothingLeft(m.keys.Names.Key, m.keys.secondKey, m.keys.kindKey())
+	m.w.nothingLeft(m.keys.Names.Key, m.keys.SecondKey, m.keys.KindKey())
 }

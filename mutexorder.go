@@ -21,7 +21,7 @@ package latchkey
 //	core.Parts.mu               | that nothing begins once Close has begun                 |
 //	core.Parts.kindStatesMu     | what a kind of lock keeps for all its locks of a client  |
 //	line.Used.mu                | the lines of one kind of object, and what each knows     |
-//	semLine.mu                  | the line for the permits of a semaphore, and their turns |
+//	semaphore.Line.mu           | the line for the permits of a semaphore, and their turns |
 //	compositeHold.mu            | which members are held, and the contexts of the whole    |
 //	ownership.Ownership.mu      | the state of an ownership and its holds                  | itself
 //	renewal.Watchdog.mu         | when each ownership is renewed                           | ownership.Ownership.mu

@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/object"
 	"github.com/latchkey-go/latchkey/internal/engine/serverline"
 	"github.com/latchkey-go/latchkey/internal/primitive/fair"
+	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
 )
 
 // Whatever time the server reports, waiters of all kinds pause for some time, but no longer than the settings allow.
@@ -20,12 +21,12 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 	rw := c.NewRWLock("rw")
 	s, l := &c.NewSemaphore("s").inside, &c.NewCountDownLatch("l").inside
 	polling := []line.Attempter{
-		&semAcquisition{semaphore: s, Wait: object.Wait{Of: &s.Object}, line: &semLine{}},
+		&semaphore.Acquisition{Semaphore: s, Wait: object.Wait{Of: &s.Object}, Line: &semaphore.Line{}},
 		&awaiter{latch: l, Wait: object.Wait{Of: &l.Object}},
 	}
 	for _, p := range []*acquire.Lock{
 		&c.NewMutex("mutex").inside, &c.NewLock("lock").inside, &c.NewFencedLock("fenced").inside,
-		&rw.Writer().inside, &rw.Reader().inside, c.NewPermitSemaphore("permits").inside.permits,
+		&rw.Writer().inside, &rw.Reader().inside, c.NewPermitSemaphore("permits").inside.Permits,
 	} {
 		polling = append(polling, acquisitionOf(p))
 	}

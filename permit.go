@@ -6,6 +6,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
+	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
 )
 
 // Permit is a permit of a [PermitSemaphore] that this process has acquired. Its methods may be called from any
@@ -67,4 +68,4 @@ func (p *Permit) Extend(ctx context.Context, d time.Duration) error {
 // PermitFrom returns the innermost permit under which ctx runs: inside [PermitSemaphore.Do] it returns the
 // permit, and with it the id. It sends nothing, and also returns a permit that is over. It returns nil if ctx
 // runs under no permit; a nil Permit behaves like one that was released.
-func PermitFrom(ctx context.Context) *Permit { return (*Permit)(innermostPermit(ctx)) }
+func PermitFrom(ctx context.Context) *Permit { return (*Permit)(semaphore.Innermost(ctx)) }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
+	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
 )
 
 // PermitSemaphore is a semaphore whose permits have ids and leases; on the wire it is Redisson's
@@ -29,8 +30,8 @@ type PermitSemaphore struct{ basePermitSemaphore }
 
 // NewPermitSemaphore returns the semaphore with that name. It sends nothing.
 func (c *Client) NewPermitSemaphore(name string) *PermitSemaphore {
-	s := &PermitSemaphore{basePermitSemaphore{inside: newPermitPool(c.engine(), name)}}
-	s.count = &s.inside.permitCount
+	s := &PermitSemaphore{basePermitSemaphore{inside: semaphore.NewPool(c.engine(), name)}}
+	s.count = &s.inside.Count
 	return s
 }
 
@@ -38,7 +39,7 @@ func (c *Client) NewPermitSemaphore(name string) *PermitSemaphore {
 type basePermitSemaphore struct {
 	baseSemaphore
 
-	inside permitPool
+	inside semaphore.Pool
 }
 
 // Acquire acquires a permit. It waits until ctx ends or the time of [Wait] is over. The options are Wait,
@@ -64,25 +65,25 @@ type basePermitSemaphore struct {
 //   - ErrInvalid: the name or an option is unusable; nothing was sent
 //   - *rueidis.RedisError: the server refuses for a reason that waiting cannot remove
 func (s *basePermitSemaphore) Acquire(ctx context.Context, options ...PermitOption) (*Permit, error) {
-	return onePermit(s.inside.acquire(ctx, "acquire", true, 1, settingsOf(options)))
+	return onePermit(s.inside.Acquire(ctx, "acquire", true, 1, settingsOf(options)))
 }
 
 // TryAcquire acquires a permit if one is available and nobody waits, and does not wait itself. ErrNotAcquired
 // means that none is available, or that somebody waits; the other errors are those of Acquire.
 // If the server is in trouble, the attempt is repeated for Options.RetryBudget.
 func (s *basePermitSemaphore) TryAcquire(ctx context.Context, options ...TryPermitOption) (*Permit, error) {
-	return onePermit(s.inside.acquire(ctx, "try acquire", false, 1, settingsOf(options)))
+	return onePermit(s.inside.Acquire(ctx, "try acquire", false, 1, settingsOf(options)))
 }
 
 // AcquireN acquires n permits at once or none, as Acquire does, with its errors; n is at most 1,000. Each
 // permit is released, renewed and lost on its own.
 func (s *basePermitSemaphore) AcquireN(ctx context.Context, n int, options ...PermitOption) ([]*Permit, error) {
-	return allPermits(s.inside.acquire(ctx, "acquire", true, n, settingsOf(options)))
+	return allPermits(s.inside.Acquire(ctx, "acquire", true, n, settingsOf(options)))
 }
 
 // TryAcquireN is TryAcquire for n permits at once or none; n is at most 1,000.
 func (s *basePermitSemaphore) TryAcquireN(ctx context.Context, n int, options ...TryPermitOption) ([]*Permit, error) {
-	return allPermits(s.inside.acquire(ctx, "try acquire", false, n, settingsOf(options)))
+	return allPermits(s.inside.Acquire(ctx, "try acquire", false, n, settingsOf(options)))
 }
 
 // Do acquires a permit as Acquire does, calls fn with a context of the permit ([Permit.Context], [PermitFrom]),
@@ -127,13 +128,13 @@ type PermitState int
 const (
 	// PermitUndecided means that no answer came: if the error matches ErrUnknownOutcome, the
 	// release is repeated in the background.
-	PermitUndecided PermitState = PermitState(permitUndecided)
+	PermitUndecided PermitState = PermitState(semaphore.Undecided)
 	// PermitReleased means that it was held until now.
-	PermitReleased PermitState = PermitState(permitReleased)
+	PermitReleased PermitState = PermitState(semaphore.Released)
 	// PermitExpired means that its lease had ended: another process may have had it since.
-	PermitExpired PermitState = PermitState(permitExpired)
+	PermitExpired PermitState = PermitState(semaphore.Expired)
 	// PermitUnknown means that there is no permit with that id, or no longer.
-	PermitUnknown PermitState = PermitState(permitUnknown)
+	PermitUnknown PermitState = PermitState(semaphore.Unknown)
 )
 
 // String returns the state as a word.
@@ -160,7 +161,7 @@ func (s PermitState) String() string {
 // no id or one cannot be the id of a permit. ErrClosed, ErrWrongKind and a *rueidis.RedisError are possible for
 // permits that are PermitUndecided and were not released.
 func (s *basePermitSemaphore) Release(ctx context.Context, ids ...string) ([]PermitState, error) {
-	found, err := s.inside.release(ctx, ids)
+	found, err := s.inside.Release(ctx, ids)
 	var states []PermitState
 	for _, each := range found {
 		states = append(states, PermitState(each))
@@ -175,7 +176,7 @@ func (s *basePermitSemaphore) Release(ctx context.Context, ids ...string) ([]Per
 // be an id (nothing was sent), ErrWrongKind, ErrClosed, or ErrUnavailable if the server did
 // not answer within Options.RetryBudget.
 func (s *basePermitSemaphore) RemainingLease(ctx context.Context, id string) (time.Duration, error) {
-	return s.inside.remainingLease(ctx, id)
+	return s.inside.RemainingLease(ctx, id)
 }
 
 // SetLease makes the lease of the permit with that id d from now, longer or shorter, or without an end for
@@ -187,7 +188,7 @@ func (s *basePermitSemaphore) RemainingLease(ctx context.Context, id string) (ti
 // ErrUnknownOutcome means that no answer came: the lease is unchanged or d, and does not change later. After
 // ErrUnavailable, ErrClosed or ErrWrongKind it is unchanged.
 func (s *basePermitSemaphore) SetLease(ctx context.Context, id string, d time.Duration) error {
-	return s.inside.setLease(ctx, id, d)
+	return s.inside.SetLease(ctx, id, d)
 }
 
 // PermitStats is the state of a [PermitSemaphore] at one moment.
@@ -210,7 +211,7 @@ type PermitStats struct {
 //
 // The errors are those of [Semaphore.Stats].
 func (s *basePermitSemaphore) Stats(ctx context.Context) (PermitStats, error) {
-	stats, err := s.inside.stats(ctx)
+	stats, err := s.inside.Stats(ctx)
 	return PermitStats(stats), err
 }
 
@@ -233,7 +234,7 @@ type PermitHolder struct {
 // Options.RetryBudget or until ctx ended, ErrClosed, ErrWrongKind, ErrInvalid if the name cannot be used, or is a
 // *rueidis.RedisError if the server refuses.
 func (s *basePermitSemaphore) Holders(ctx context.Context) ([]PermitHolder, error) {
-	holders, err := s.inside.holders(ctx)
+	holders, err := s.inside.Holders(ctx)
 	var all []PermitHolder
 	for _, h := range holders {
 		all = append(all, PermitHolder(h))

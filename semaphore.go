@@ -3,6 +3,8 @@ package latchkey
 import (
 	"context"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
 )
 
 // Semaphore is a counting semaphore, compatible with Redisson's RSemaphore. Anybody may acquire and
@@ -34,13 +36,13 @@ import (
 type Semaphore struct {
 	baseSemaphore
 
-	inside semaphore
+	inside semaphore.Semaphore
 }
 
 // NewSemaphore returns the semaphore with that name. It sends nothing.
 func (c *Client) NewSemaphore(name string) *Semaphore {
-	s := &Semaphore{inside: newSemaphore(c.engine(), name)}
-	s.count = &s.inside.permitCount
+	s := &Semaphore{inside: semaphore.New(c.engine(), name)}
+	s.count = &s.inside.Count
 	return s
 }
 
@@ -65,14 +67,14 @@ func (c *Client) NewSemaphore(name string) *Semaphore {
 //   - ErrInvalid: the name, n (1 to 2,147,483,647) or an option cannot be used; nothing was sent
 //   - *rueidis.RedisError: the server refuses for a reason that waiting does not change
 func (s *Semaphore) Acquire(ctx context.Context, n int, options ...AcquireOption) error {
-	return s.inside.acquire(ctx, "acquire", true, n, settingsOf(options))
+	return s.inside.Acquire(ctx, "acquire", true, n, settingsOf(options))
 }
 
 // TryAcquire acquires n permits, all or none, and does not wait. ErrNotAcquired means that there
 // are fewer, or that others wait for them. The other errors are
 // those of Acquire. An attempt that meets a server in trouble is repeated for Options.RetryBudget.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
-	return s.inside.acquire(ctx, "try acquire", false, n, nil)
+	return s.inside.Acquire(ctx, "try acquire", false, n, nil)
 }
 
 // Release adds n permits and wakes as many waiters as they suffice for. It does not check that they
@@ -89,14 +91,14 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
 //   - ErrInvalid: the name or n (1 to 2,147,483,647) cannot be used, or there would be more permits
 //     than Redisson can count; no permit was released
 //   - *rueidis.RedisError: the server refuses
-func (s *Semaphore) Release(ctx context.Context, n int) error { return s.inside.release(ctx, n) }
+func (s *Semaphore) Release(ctx context.Context, n int) error { return s.inside.Release(ctx, n) }
 
 // ReleaseIfExists is Release for a semaphore that may have been deleted, or whose TTL may be over:
 // it does not create the semaphore again. It reports whether the semaphore existed; false with a
 // nil error means that no permit was released. It always sends a request to the server. The errors
 // are those of Release.
 func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
-	return s.inside.releaseIfExists(ctx, n)
+	return s.inside.ReleaseIfExists(ctx, n)
 }
 
 // Drain acquires all available permits and returns their number. A negative number means that
@@ -107,7 +109,7 @@ func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
 // background what it may have acquired. After any other error nothing was acquired. ErrNotSet means
 // that the semaphore does not exist. The other errors are ErrUnavailable, ErrClosed, ErrWrongKind,
 // ErrInvalid for a bad name, and a *rueidis.RedisError if the server refuses.
-func (s *Semaphore) Drain(ctx context.Context) (int, error) { return s.inside.drain(ctx) }
+func (s *Semaphore) Drain(ctx context.Context) (int, error) { return s.inside.Drain(ctx) }
 
 // SemaphoreStats is the state of a [Semaphore] at one moment.
 type SemaphoreStats struct {
@@ -131,12 +133,12 @@ type SemaphoreStats struct {
 // else, ErrInvalid for a bad name (nothing was sent), ErrClosed, or ErrUnavailable if the server
 // did not answer within Options.RetryBudget.
 func (s *Semaphore) Stats(ctx context.Context) (SemaphoreStats, error) {
-	stats, err := s.inside.stats(ctx)
+	stats, err := s.inside.Stats(ctx)
 	return SemaphoreStats(stats), err
 }
 
 // baseSemaphore is what semaphores of all kinds have in common.
-type baseSemaphore struct{ count *permitCount }
+type baseSemaphore struct{ count *semaphore.Count }
 
 // Name returns the name as the program gave it.
 func (s *baseSemaphore) Name() string { return s.count.Name() }
@@ -153,7 +155,7 @@ func (s *baseSemaphore) Client() *Client { return (*Client)(s.count.Client.Handl
 // ErrClosed, ErrWrongKind, ErrInvalid for a bad name or n, or a *rueidis.RedisError, nothing was
 // changed, and you may repeat the call. ctx bounds it.
 func (s *baseSemaphore) TrySetPermits(ctx context.Context, n int, options ...SetOption) (bool, error) {
-	return s.count.trySet(ctx, n, settingsOf(options))
+	return s.count.TrySet(ctx, n, settingsOf(options))
 }
 
 // SetPermits changes the total number of permits, acquired ones included. Setting the same number twice
@@ -165,7 +167,7 @@ func (s *baseSemaphore) TrySetPermits(ctx context.Context, n int, options ...Set
 // Redisson has changed: use AddPermits. If permits have ids, the total is always known.
 //
 // The other errors are those of TrySetPermits. ctx bounds the call.
-func (s *baseSemaphore) SetPermits(ctx context.Context, n int) error { return s.count.set(ctx, n) }
+func (s *baseSemaphore) SetPermits(ctx context.Context, n int) error { return s.count.Set(ctx, n) }
 
 // AddPermits adds n permits and wakes waiters. If n is negative it removes permits: the number
 // available may then be negative until enough are released. The total cannot become negative: that is
@@ -175,7 +177,7 @@ func (s *baseSemaphore) SetPermits(ctx context.Context, n int) error { return s.
 //
 // The errors are those of [Semaphore.Release]. n is from -2,147,483,647 to 2,147,483,647 and not 0.
 // ctx bounds the call; if ctx has ended before it, nothing is added.
-func (s *baseSemaphore) AddPermits(ctx context.Context, n int) error { return s.count.add(ctx, n) }
+func (s *baseSemaphore) AddPermits(ctx context.Context, n int) error { return s.count.Add(ctx, n) }
 
 // SetTTL makes the semaphore end in d, or never with NoExpiry, and reports whether it exists. d is
 // from MinLease to MaxLease. When the time is over the semaphore is deleted, and its waiters get
@@ -190,10 +192,10 @@ func (s *baseSemaphore) AddPermits(ctx context.Context, n int) error { return s.
 // ErrClosed, ErrWrongKind, ErrInvalid for a bad name or d, or a *rueidis.RedisError if the server
 // refuses.
 func (s *baseSemaphore) SetTTL(ctx context.Context, d time.Duration) (bool, error) {
-	return s.count.setTTL(ctx, d)
+	return s.count.SetTTL(ctx, d)
 }
 
 // Delete removes the semaphore and reports whether it existed. Its waiters get ErrNotSet, or wait on with
 // [AwaitSet]. Permits with ids are lost; their holders learn of it at the next renewal. The errors are those of
 // SetTTL.
-func (s *baseSemaphore) Delete(ctx context.Context) (bool, error) { return s.count.delete(ctx) }
+func (s *baseSemaphore) Delete(ctx context.Context) (bool, error) { return s.count.Delete(ctx) }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/engine/inbox"
+	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
 )
 
 // An acquisition that too few replicas confirm is undone, and the client expects no messages for it any more.
@@ -15,7 +16,7 @@ func TestSemPlace_that_is_undone(t *testing.T) {
 	s := c.NewSemaphore(uniqueName(t, c))
 	_, err := s.TrySetPermits(t.Context(), 1)
 	require.NoError(t, err)
-	another := inbox.NewSlot(s.inside.Names.Key, "another", &semPlace{wake: func() {}})
+	another := inbox.NewSlot(s.inside.Names.Key, "another", &semaphore.Place{Wake: func() {}})
 	c.engine().Inbox.Listen(&another)
 	require.ErrorIs(t, s.Acquire(t.Context(), 1, Wait(time.Minute)), ErrNotReplicated)
 	c.engine().Inbox.Forget(&another)

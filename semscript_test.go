@@ -13,6 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -37,7 +38,7 @@ func newSemScripts(t *testing.T) *semScripts {
 	c := newTestClient(t, Options{})
 	s := &c.NewSemaphore(uniqueName(t, c)).inside
 	queue := s.Names.SemQueueKeys()
-	return &semScripts{t: t, c: c, key: s.Names.Key, total: s.secondKey, ids: keyspace.PermitIDsKey(s.Names.Key), channel: s.Names.Channel, kind: s.kindKey(), counts: "0",
+	return &semScripts{t: t, c: c, key: s.Names.Key, total: s.SecondKey, ids: keyspace.PermitIDsKey(s.Names.Key), channel: s.Names.Channel, kind: s.KindKey(), counts: "0",
 		queue: queue[0], calls: queue[1], bar: queue[2]}
 }
 
@@ -139,7 +140,7 @@ func (s *semScripts) ask(session, n int, number, ticket string) string {
 	require.True(s.t, is, "%v", reply)
 	require.Len(s.t, refusal, 5)
 	s.left = refusal[0].(int64)
-	if refusal[4] == int64(permitsAside) {
+	if refusal[4] == int64(semaphore.Aside) {
 		return "aside"
 	}
 	return refusal[3].(string)

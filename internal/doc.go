@@ -29,5 +29,6 @@
 //	primitive | fair       | the fair lock: a hash with a queue next to it
 //	primitive | lock       | the scripts and the kinds of locks in a hash or a string
 //	primitive | rw         | the two sides of a read/write lock
+//	primitive | semaphore  | semaphores: permits that are counted, and permits with ids and leases, in line or in a queue
 //	testredis |            | embedded servers, for tests only
 package internal

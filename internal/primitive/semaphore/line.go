@@ -1,4 +1,4 @@
-package latchkey
+package semaphore
 
 import (
 	"context"
@@ -15,15 +15,15 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
-// A semLine is where goroutines of a client wait for the permits of a semaphore, first come, first served. The first is
+// A Line is where goroutines of a client wait for the permits of a semaphore, first come, first served. The first is
 // in front, and waits in the queue on the server. Permits that the client releases go to the first in line, in memory,
 // for a turn ([Options.Turn]) from when the server granted them. For the server nothing changes then.
-type semLine struct {
+type Line struct {
 	mu      sync.Mutex // guards waiters and turns
 	waiters []*semWaiter
 	turns   []semTurn // the oldest first
 
-	place *semPlace // in the queue on the server, or nil; belongs to the front
+	place *Place // in the queue on the server, or nil; belongs to the front
 }
 
 // semTurn is the turn of permits that were granted together. Permits have no names: while there is a turn that is over,
@@ -49,10 +49,10 @@ type semWaiter struct {
 }
 
 // semLines are the lines of a client.
-type semLines = line.Used[line.Key, semLine]
+type semLines = line.Used[line.Key, Line]
 
 func newSemLines() *semLines {
-	return line.NewUsed(func(*semLines, line.Key) *semLine { return &semLine{} })
+	return line.NewUsed(func(*semLines, line.Key) *Line { return &Line{} })
 }
 
 func semLinesOf(c *ownership.Engine) *semLines {
@@ -63,7 +63,7 @@ func semLinesOf(c *ownership.Engine) *semLines {
 }
 
 // enter returns when the waiter is in front, or has received permits. It calls waits if there are others before it.
-func (l *semLine) enter(ctx context.Context, stop <-chan struct{}, w *semWaiter, waits func()) error {
+func (l *Line) enter(ctx context.Context, stop <-chan struct{}, w *semWaiter, waits func()) error {
 	l.mu.Lock()
 	l.waiters = append(l.waiters, w)
 	first := len(l.waiters) == 1
@@ -84,7 +84,7 @@ func (l *semLine) enter(ctx context.Context, stop <-chan struct{}, w *semWaiter,
 
 // leave takes a waiter out of the line, and reports whether it has received permits. If it was in front, the next one
 // comes to the front, and continues with its place. If nobody is in line, leave returns the place.
-func (l *semLine) leave(w *semWaiter) (left *semPlace, passed bool) {
+func (l *Line) leave(w *semWaiter) (left *Place, passed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if i := slices.Index(l.waiters, w); i >= 0 {
@@ -97,7 +97,7 @@ func (l *semLine) leave(w *semWaiter) (left *semPlace, passed bool) {
 }
 
 // remove takes a waiter out of the line. l.mu is held.
-func (l *semLine) remove(i int) {
+func (l *Line) remove(i int) {
 	l.waiters = slices.Delete(l.waiters, i, i+1)
 	if i == 0 && len(l.waiters) > 0 {
 		close(l.waiters[0].moved)
@@ -106,7 +106,7 @@ func (l *semLine) remove(i int) {
 
 // pass gives released permits to the first in line while the turn lasts, and returns how many are left. It stops at the
 // first that wants more. While the front asks the server, those behind it that want no more than it may go first.
-func (l *semLine) pass(n int, short bool) (left int) {
+func (l *Line) pass(n int, short bool) (left int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.mayPass(short) {
@@ -131,7 +131,7 @@ func (l *semLine) pass(n int, short bool) (left int) {
 }
 
 // mayPass reports whether the turn lasts, a little longer if the client is short of permits. l.mu is held.
-func (l *semLine) mayPass(short bool) bool {
+func (l *Line) mayPass(short bool) bool {
 	if len(l.turns) == 0 {
 		return false
 	}
@@ -145,7 +145,7 @@ func (l *semLine) mayPass(short bool) bool {
 }
 
 // give gives released permits to a waiter. In front it is told so, and leaves by itself. l.mu is held.
-func (l *semLine) give(i int) {
+func (l *Line) give(i int) {
 	w := l.waiters[i]
 	w.passed = true
 	if i == 0 {
@@ -157,7 +157,7 @@ func (l *semLine) give(i int) {
 }
 
 // asks notes that the front sends a request, unless it has received permits: then it reports false.
-func (l *semLine) asks(w *semWaiter) bool {
+func (l *Line) asks(w *semWaiter) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w.asking = !w.passed
@@ -165,21 +165,21 @@ func (l *semLine) asks(w *semWaiter) bool {
 }
 
 // refused notes that the front has to wait on.
-func (l *semLine) refused(w *semWaiter) {
+func (l *Line) refused(w *semWaiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w.asking = false
 }
 
 // received reports whether a waiter has received permits.
-func (l *semLine) received(w *semWaiter) bool {
+func (l *Line) received(w *semWaiter) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return w.passed
 }
 
 // granted begins a turn of permits that the server has granted. It forgets those that have been kept for another turn.
-func (l *semLine) granted(n int, turn time.Duration) {
+func (l *Line) granted(n int, turn time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -190,7 +190,7 @@ func (l *semLine) granted(n int, turn time.Duration) {
 }
 
 // returns notes that permits go back to the server, those first whose turns began first.
-func (l *semLine) returns(n int) {
+func (l *Line) returns(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.turns) > 0 && l.turns[0].count <= n {
@@ -203,7 +203,7 @@ func (l *semLine) returns(n int) {
 }
 
 // endTurns makes permits return to the server, because the semaphore has changed.
-func (l *semLine) endTurns() {
+func (l *Line) endTurns() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.turns = nil

@@ -1,4 +1,4 @@
-package latchkey
+package semaphore
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 )
 
-// acquire acquires n permits, all or none.
-func (s *semaphore) acquire(ctx context.Context, verb string, waits bool, n int, settings []request.Setting) error {
+// Acquire acquires n permits, all or none.
+func (s *Semaphore) Acquire(ctx context.Context, verb string, waits bool, n int, settings []request.Setting) error {
 	r, err := request.New(s.Client.Config.Lease, waits, settings)
 	if err = errors.Join(s.Names.Invalid, err, request.CheckNumber("%d permits", n, 1)); err == nil {
 		err = s.Begin(ctx)
@@ -31,7 +31,7 @@ func (s *semaphore) acquire(ctx context.Context, verb string, waits bool, n int,
 	r.Parent = s.Client.Reporter.Parent(ctx)
 	ctx, cancel := r.Bound(ctx)
 	defer cancel()
-	each := &semAcquisition{semaphore: s, Wait: object.Wait{Of: &s.Object}, request: &r, semWaiter: semWaiter{count: n}}
+	each := &Acquisition{Semaphore: s, Wait: object.Wait{Of: &s.Object}, request: &r, semWaiter: semWaiter{count: n}}
 	if waits {
 		err = each.wait(ctx)
 	} else {
@@ -44,14 +44,14 @@ func (s *semaphore) acquire(ctx context.Context, verb string, waits bool, n int,
 	return err
 }
 
-// semAcquisition is one acquisition of permits.
-type semAcquisition struct {
-	*semaphore
+// Acquisition is one acquisition of permits.
+type Acquisition struct {
+	*Semaphore
 	object.Wait
 	semWaiter
 
 	request *request.Request
-	line    *semLine
+	Line    *Line
 	queue   *line.Line // of the front: its signals, and the subscription to the channel of the semaphore
 	aside   bool       // it wants more permits than there are in all
 	ticket  string     // of the place that it had then
@@ -59,9 +59,9 @@ type semAcquisition struct {
 }
 
 // try makes one attempt.
-func (s *semAcquisition) try(ctx context.Context) error {
-	p := s.newPlace(s.count, false, "", nil)
-	err := p.ask(ctx)
+func (s *Acquisition) try(ctx context.Context) error {
+	p := s.NewPlace(s.count, false, "", nil)
+	err := p.Ask(ctx)
 	s.ObserveAttempt(s.request.Parent, s.count, err)
 	return p.conclude(err)
 }
@@ -74,7 +74,7 @@ const (
 
 // wait waits in line, and then in the queue on the server. A request for more permits than there are in all makes way
 // for the others, and goes on in a line of its kind.
-func (s *semAcquisition) wait(ctx context.Context) error {
+func (s *Acquisition) wait(ctx context.Context) error {
 	key := line.Key{Kind: keyspace.KindSemaphore, Key: s.Names.Key}
 	if s.request.AwaitSet {
 		key.Kind += toBeSet
@@ -88,21 +88,21 @@ func (s *semAcquisition) wait(ctx context.Context) error {
 }
 
 // waitIn waits in the line with a key.
-func (s *semAcquisition) waitIn(ctx context.Context, key line.Key) error {
-	s.line, s.queue = semLinesOf(s.Client).Use(key), s.Client.Lines.Use(key)
+func (s *Acquisition) waitIn(ctx context.Context, key line.Key) error {
+	s.Line, s.queue = semLinesOf(s.Client).Use(key), s.Client.Lines.Use(key)
 	s.semWaiter = semWaiter{count: s.count, moved: make(chan struct{}), wake: s.queue.WakeFront}
 	defer s.queue.Done()
 	defer semLinesOf(s.Client).Done(key)
 	var mark line.Mark
 	defer mark.End()
-	err := s.line.enter(ctx, s.Client.Closing, &s.semWaiter, func() { mark.BeginFor(s.Client.Waiting.Counts, s) })
+	err := s.Line.enter(ctx, s.Client.Closing, &s.semWaiter, func() { mark.BeginFor(s.Client.Waiting.Counts, s) })
 	switch {
 	case err != nil:
 		err = s.queue.WaitError(ctx, err, nil)
-	case !s.line.received(&s.semWaiter):
+	case !s.Line.received(&s.semWaiter):
 		err = s.Client.Waiting.InFront(ctx, s.queue, s, &mark)
 	}
-	left, passed := s.line.leave(&s.semWaiter)
+	left, passed := s.Line.leave(&s.semWaiter)
 	if left != nil {
 		left.settle()
 	}
@@ -118,67 +118,67 @@ func (s *semAcquisition) waitIn(ctx context.Context, key line.Key) error {
 
 // Attempt implements [line.Attempter]. The front has permits if a release of this client has passed it some. If it has just
 // come, it need not ask what the one before it has asked.
-func (s *semAcquisition) Attempt(ctx context.Context, round int) (left time.Duration, err error) {
-	if !s.line.asks(&s.semWaiter) {
+func (s *Acquisition) Attempt(ctx context.Context, round int) (left time.Duration, err error) {
+	if !s.Line.asks(&s.semWaiter) {
 		return 0, nil
 	}
 	p, signaled := s.takePlace(), s.queue.TakeSignal()
 	if round == 0 && time.Now().Before(p.rests) && !signaled {
-		s.line.refused(&s.semWaiter)
+		s.Line.refused(&s.semWaiter)
 		return p.left, p.refusal
 	}
-	if err = p.ask(ctx); s.request.AwaitsSet() {
+	if err = p.Ask(ctx); s.request.AwaitsSet() {
 		err = script.AwaitsSet(err)
 	}
 	s.ObserveAttempt(s.request.Parent, s.count, err)
 	switch {
 	case err == nil:
-		s.line.granted(s.count, s.Client.Config.Turn)
+		s.Line.granted(s.count, s.Client.Config.Turn)
 		s.queue.HadPermits()
 		fallthrough
 	case script.IsToBeUndone(err):
-		s.line.place = nil
+		s.Line.place = nil
 		return -1, p.conclude(err)
-	case p.aside && !s.aside:
-		s.line.place = nil
-		s.aside, s.ticket = true, p.ticket
+	case p.Aside && !s.aside:
+		s.Line.place = nil
+		s.aside, s.ticket = true, p.Ticket
 		p.settle()
 		return -1, nil
 	}
-	s.doubt = s.doubt || p.doubt
-	s.line.refused(&s.semWaiter)
+	s.doubt = s.doubt || p.Doubt
+	s.Line.refused(&s.semWaiter)
 	return p.left, err
 }
 
 // takePlace returns the place of the line, or makes one if there is none for as many permits.
-func (s *semAcquisition) takePlace() *semPlace {
-	p := s.line.place
+func (s *Acquisition) takePlace() *Place {
+	p := s.Line.place
 	ticket := s.ticket
-	if p != nil && (p.count != s.count || p.isUsedUp()) {
-		ticket = p.ticket
+	if p != nil && (p.Count != s.count || p.isUsedUp()) {
+		ticket = p.Ticket
 		p.settle()
 		p = nil
 	}
 	if p == nil {
-		p = s.newPlace(s.count, true, ticket, s.queue.Signal)
-		s.line.place = p
+		p = s.NewPlace(s.count, true, ticket, s.queue.Signal)
+		s.Line.place = p
 	}
 	return p
 }
 
 // Pause implements [line.Attempter]. Others that know no queue release permits with a message on the channel of the
 // semaphore.
-func (s *semAcquisition) Pause(q *line.Line, _ int, left time.Duration) time.Duration {
+func (s *Acquisition) Pause(q *line.Line, _ int, left time.Duration) time.Duration {
 	q.Subscribe(s.Client.Notifier, s.Names.Channel, line.PresenceChannel(s.Names.Key))
 	pause := line.PauseUntil(left, s.Client.PollPause())
-	if p := s.line.place; p != nil {
+	if p := s.Line.place; p != nil {
 		return p.restFor(pause)
 	}
 	return pause
 }
 
 // keepPassed gives passed permits back if the client was closed in the meantime.
-func (s *semAcquisition) keepPassed() error {
+func (s *Acquisition) keepPassed() error {
 	if !async.IsClosed(s.Client.Closing) {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package latchkey
+package semaphore
 
 import (
 	"context"
@@ -21,12 +21,12 @@ type permitHolder struct {
 	Lease       time.Duration
 }
 
-// holders lists the permits that are held, in the order in which their leases end.
-func (s *permitPool) holders(ctx context.Context) ([]permitHolder, error) {
+// Holders lists the permits that are held, in the order in which their leases end.
+func (s *Pool) Holders(ctx context.Context) ([]permitHolder, error) {
 	const verb = "holders"
 	var all []permitHolder
 	err := script.Pages(func(positions []string) (size int64, err error) {
-		a, err := s.Query(ctx, verb, script.NewCall(script.PermitHolders, []string{s.Names.Key, s.secondKey, s.kindKey()}, positions...))
+		a, err := s.Query(ctx, verb, script.NewCall(script.PermitHolders, []string{s.Names.Key, s.SecondKey, s.KindKey()}, positions...))
 		if err != nil {
 			return 0, err
 		}

@@ -1,4 +1,4 @@
-package latchkey
+package semaphore
 
 import (
 	"context"
@@ -20,25 +20,25 @@ import (
 // This file handles permits by their ids. Any process that knows an id can release the permit and set its
 // lease.
 
-// permitState says what happened to a permit in a release.
-type permitState int
+// State says what happened to a permit in a release.
+type State int
 
 const (
-	permitUndecided permitState = iota // no answer came
-	permitReleased                     // it was held until now
-	permitExpired                      // its lease had ended
-	permitUnknown                      // there is no permit with that id
+	Undecided State = iota // no answer came
+	Released               // it was held until now
+	Expired                // its lease had ended
+	Unknown                // there is no permit with that id
 )
 
 // releaseBatch is how many permits one script releases.
 const releaseBatch = 100
 
-// release releases permits by their ids, and returns the state of each.
-func (s *permitPool) release(ctx context.Context, ids []string) ([]permitState, error) {
+// Release releases permits by their ids, and returns the state of each.
+func (s *Pool) Release(ctx context.Context, ids []string) ([]State, error) {
 	if err := identity.CheckIDs(ids); err != nil {
 		return nil, fault.Op("release", s.Names.Name, err)
 	}
-	states := make([]permitState, len(ids))
+	states := make([]State, len(ids))
 	var errs []error
 	var others []int // which this client does not hold
 	for i, id := range ids {
@@ -54,14 +54,14 @@ func (s *permitPool) release(ctx context.Context, ids []string) ([]permitState, 
 		errs = append(errs, s.releaseByID(ctx, ids, some, states))
 	}
 	err := errors.Join(errs...)
-	if slices.Contains(states, permitExpired) || slices.Contains(states, permitUnknown) {
+	if slices.Contains(states, Expired) || slices.Contains(states, Unknown) {
 		err = errors.Join(fault.Op("release", s.Names.Name, fault.ErrNotHeld), err)
 	}
 	return states, err
 }
 
 // own returns the ownership of a permit that this client holds, or nil.
-func (s *permitPool) own(id string) *ownership.Ownership {
+func (s *Pool) own(id string) *ownership.Ownership {
 	o := s.Client.Registry.Known(permitName(s.Names.Key, id))
 	if o == nil || !o.Live() {
 		return nil
@@ -69,21 +69,21 @@ func (s *permitPool) own(id string) *ownership.Ownership {
 	return o
 }
 
-func releaseOwn(ctx context.Context, o *ownership.Ownership, errs []error) (permitState, []error) {
+func releaseOwn(ctx context.Context, o *ownership.Ownership, errs []error) (State, []error) {
 	err := o.First().Unlock(ctx)
 	switch {
 	case err == nil:
-		return permitReleased, errs
+		return Released, errs
 	case errors.Is(err, fault.ErrLost):
-		return permitExpired, errs
+		return Expired, errs
 	case errors.Is(err, fault.ErrNotHeld):
-		return permitUnknown, errs
+		return Unknown, errs
 	}
-	return permitUndecided, append(errs, err)
+	return Undecided, append(errs, err)
 }
 
 // releaseByID releases some of the ids and fills in their states.
-func (s *permitPool) releaseByID(ctx context.Context, ids []string, some []int, states []permitState) error {
+func (s *Pool) releaseByID(ctx context.Context, ids []string, some []int, states []State) error {
 	a, err := s.SendUntilDone(s.Client.Sender.Detached(ctx), "release", func(o *undo.Operation) script.Call {
 		args := append(s.Client.Inbox.ChannelArgs([]string{o.Number, s.Client.Publish, s.Names.Channel}, s.Names.Key), line.PresenceChannel(s.Names.Key))
 		for _, i := range some {
@@ -99,17 +99,17 @@ func (s *permitPool) releaseByID(ctx context.Context, ids []string, some []int, 
 		return fault.Op("release", s.Names.Name, fault.ErrUnknownOutcome, errors.Join(script.ErrReply, err))
 	}
 	for at, i := range some {
-		states[i] = map[byte]permitState{'R': permitReleased, 'E': permitExpired, 'U': permitUnknown}[report[at]]
+		states[i] = map[byte]State{'R': Released, 'E': Expired, 'U': Unknown}[report[at]]
 	}
 	return nil
 }
 
-// remainingLease returns the remaining lease of the permit with that id.
-func (s *permitPool) remainingLease(ctx context.Context, id string) (time.Duration, error) {
+// RemainingLease returns the remaining lease of the permit with that id.
+func (s *Pool) RemainingLease(ctx context.Context, id string) (time.Duration, error) {
 	if err := identity.CheckIDs([]string{id}); err != nil {
 		return 0, fault.Op("remaining lease", s.Names.Name, err)
 	}
-	a, err := s.Query(ctx, "remaining lease", script.NewCall(script.PermitLease, []string{s.Names.Key, s.secondKey, s.kindKey()}, identity.RawID(id)))
+	a, err := s.Query(ctx, "remaining lease", script.NewCall(script.PermitLease, []string{s.Names.Key, s.SecondKey, s.KindKey()}, identity.RawID(id)))
 	switch {
 	case err != nil:
 		return 0, err
@@ -120,8 +120,8 @@ func (s *permitPool) remainingLease(ctx context.Context, id string) (time.Durati
 	return script.FromPTTL(left), err
 }
 
-// setLease makes the lease of the permit with that id d from now.
-func (s *permitPool) setLease(ctx context.Context, id string, d time.Duration) error {
+// SetLease makes the lease of the permit with that id d from now.
+func (s *Pool) SetLease(ctx context.Context, id string, d time.Duration) error {
 	const verb = "set lease"
 	ms, err := object.TTLText(d)
 	if err = errors.Join(err, identity.CheckIDs([]string{id})); err != nil {
@@ -135,7 +135,7 @@ func (s *permitPool) setLease(ctx context.Context, id string, d time.Duration) e
 }
 
 // setOwnLease sets the lease of a permit of this client, and ends its renewal.
-func (s *permitPool) setOwnLease(ctx context.Context, verb string, o *ownership.Ownership, d time.Duration, ms string) error {
+func (s *Pool) setOwnLease(ctx context.Context, verb string, o *ownership.Ownership, d time.Duration, ms string) error {
 	if err := o.SendMu().Lock(ctx); err != nil {
 		return fault.Op(verb, s.Names.Name, transport.Unavailable(fault.ContextError(ctx)))
 	}
@@ -157,9 +157,9 @@ func (s *permitPool) setOwnLease(ctx context.Context, verb string, o *ownership.
 
 // update sets a lease, which begins no earlier than sent. end is when the semaphore ends. If no answer comes, the lease
 // is not set later.
-func (s *permitPool) update(ctx context.Context, verb, id, ms string) (sent lease.Stamp, end time.Duration, err error) {
+func (s *Pool) update(ctx context.Context, verb, id, ms string) (sent lease.Stamp, end time.Duration, err error) {
 	a, err := s.SendOrVoid(ctx, verb, func(o *undo.Operation) script.Call {
-		return script.NewCall(script.PermitUpdate.Confirmed(s.Client.Replication), []string{s.Names.Key, s.secondKey, o.Record, s.kindKey()},
+		return script.NewCall(script.PermitUpdate.Confirmed(s.Client.Replication), []string{s.Names.Key, s.SecondKey, o.Record, s.KindKey()},
 			o.Number, identity.RawID(id), ms, s.Client.Publish, s.Names.Channel)
 	})
 	switch {

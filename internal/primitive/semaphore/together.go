@@ -1,4 +1,4 @@
-package latchkey
+package semaphore
 
 import (
 	"slices"
@@ -16,17 +16,17 @@ func freshPermits(a *acquire.Acquisition) (first *ownership.Ownership, others []
 	for permitsInUse(c.Registry, a.Lock.Names.Key, ids[0]) { // since before the numbers wrapped around
 		ids = identity.NewPermitIDs(c.ID, c.Number(), n)
 	}
-	return permitsOfIDs(a, ids)
+	return OwnershipsOf(a, ids)
 }
 
-// permitsOfIDs makes the ownerships of permits with those ids.
-func permitsOfIDs(a *acquire.Acquisition, ids []string) (first *ownership.Ownership, others []*ownership.Ownership) {
+// OwnershipsOf makes the ownerships of permits with those ids.
+func OwnershipsOf(a *acquire.Acquisition, ids []string) (first *ownership.Ownership, others []*ownership.Ownership) {
 	c := a.Lock.Client
 	all := make([]*ownership.Ownership, len(ids))
 	for i, id := range ids {
 		o := c.Registry.Build(&a.Lock.Lock, identity.OfText(id), c.Number(), false)
 		all[i] = o
-		o.Special = permitProtocol{leader: ids[0], permanent: a.Permanent}
+		o.Special = Protocol{leader: ids[0], permanent: a.Permanent}
 		c.Registry.Replace(permitName(a.Lock.Names.Key, id), o)
 	}
 	return all[0], all[1:]

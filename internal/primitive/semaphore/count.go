@@ -1,4 +1,4 @@
-package latchkey
+package semaphore
 
 import (
 	"context"
@@ -14,14 +14,14 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// permitCount is the number of permits of a semaphore of any kind. All kinds set it, add to it, limit its time and
+// Count is the number of permits of a semaphore of any kind. All kinds set it, add to it, limit its time and
 // delete it in the same way, with scripts of their own.
-type permitCount struct {
+type Count struct {
 	object.Object
 
-	secondKey string // the key of the total of a Semaphore, or of the ids of permits
+	SecondKey string // the key of the total of a Semaphore, or of the ids of permits
 	numeral   string // its kind, as lua/shared/number_kind.lua names it
-	script    func(c *permitCount, o *undo.Operation, how permitChange, n int, ttl string) script.Call
+	script    func(c *Count, o *undo.Operation, how permitChange, n int, ttl string) script.Call
 }
 
 // permitChange is a way to change the number of permits, as lua/semaphore/set.lua and lua/permit/set.lua name it.
@@ -33,31 +33,32 @@ const (
 	changeAdd    permitChange = "add"
 )
 
-func semaphoreChannel(key string) string { return "redisson_sc:" + keyspace.Tag(key) }
+// Channel returns the channel of a semaphore.
+func Channel(key string) string { return "redisson_sc:" + keyspace.Tag(key) }
 
-// kindKey returns the key that says of which kind the number is.
-func (c *permitCount) kindKey() string { return keyspace.NumberKindKey(c.Names.Key) }
+// KindKey returns the key that says of which kind the number is.
+func (c *Count) KindKey() string { return keyspace.NumberKindKey(c.Names.Key) }
 
-// trySet sets the total number of permits of a semaphore that does not exist yet, and reports whether it did.
-func (c *permitCount) trySet(ctx context.Context, n int, settings []request.Setting) (bool, error) {
+// TrySet sets the total number of permits of a semaphore that does not exist yet, and reports whether it did.
+func (c *Count) TrySet(ctx context.Context, n int, settings []request.Setting) (bool, error) {
 	ttl, err := object.TimeToLive(settings)
 	return c.change(ctx, "try set permits", changeTrySet, n, ttl, errors.Join(err, request.CheckNumber("%d permits", n, 0)))
 }
 
-// set changes the total number of permits, acquired ones included.
-func (c *permitCount) set(ctx context.Context, n int) error {
+// Set changes the total number of permits, acquired ones included.
+func (c *Count) Set(ctx context.Context, n int) error {
 	_, err := c.change(ctx, "set permits", changeSet, n, "", request.CheckNumber("%d permits", n, 0))
 	return err
 }
 
-// add adds n permits, or removes some if n is negative.
-func (c *permitCount) add(ctx context.Context, n int) error {
+// Add adds n permits, or removes some if n is negative.
+func (c *Count) Add(ctx context.Context, n int) error {
 	_, err := c.change(ctx, "add permits", changeAdd, n, "", checkAdded(n))
 	return err
 }
 
 // change changes the number, unless the arguments are bad, and reports whether it did.
-func (c *permitCount) change(ctx context.Context, verb string, how permitChange, n int, ttl string, bad error) (bool, error) {
+func (c *Count) change(ctx context.Context, verb string, how permitChange, n int, ttl string, bad error) (bool, error) {
 	if bad != nil {
 		return false, fault.Op(verb, c.Names.Name, bad)
 	}
@@ -69,23 +70,23 @@ func (c *permitCount) change(ctx context.Context, verb string, how permitChange,
 	return script.Bool(send(ctx, verb, func(o *undo.Operation) script.Call { return c.script(c, o, how, n, ttl) }))
 }
 
-// setTTL makes the semaphore end in d, or never with NoExpiry, and reports whether it exists.
-func (c *permitCount) setTTL(ctx context.Context, d time.Duration) (bool, error) {
+// SetTTL makes the semaphore end in d, or never with NoExpiry, and reports whether it exists.
+func (c *Count) SetTTL(ctx context.Context, d time.Duration) (bool, error) {
 	ms, err := object.TTLText(d)
 	if err != nil {
 		return false, fault.Op("set ttl", c.Names.Name, err)
 	}
 	defer c.endTurns()
 	return script.Bool(c.SendOrVoid(ctx, "set ttl", func(o *undo.Operation) script.Call {
-		return script.NewCall(script.SemExpire, []string{c.Names.Key, o.Record, c.kindKey(), c.secondKey}, o.Number, ms, c.numeral)
+		return script.NewCall(script.SemExpire, []string{c.Names.Key, o.Record, c.KindKey(), c.SecondKey}, o.Number, ms, c.numeral)
 	}))
 }
 
-// delete removes the semaphore, and reports whether it existed.
-func (c *permitCount) delete(ctx context.Context) (bool, error) {
+// Delete removes the semaphore, and reports whether it existed.
+func (c *Count) Delete(ctx context.Context) (bool, error) {
 	defer c.endTurns()
 	return script.Bool(c.SendOrVoid(ctx, "delete", func(o *undo.Operation) script.Call {
-		return script.NewCall(script.SemExpire, append([]string{c.Names.Key, o.Record, c.kindKey(), c.secondKey}, c.Names.SemQueueKeys()...),
+		return script.NewCall(script.SemExpire, append([]string{c.Names.Key, o.Record, c.KindKey(), c.SecondKey}, c.Names.SemQueueKeys()...),
 			o.Number, "0", c.numeral, c.Client.Publish, c.Names.Channel)
 	}))
 }

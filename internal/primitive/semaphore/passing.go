@@ -1,4 +1,4 @@
-package latchkey
+package semaphore
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 )
 
-// release releases permits to the first waiters of this client, and the rest to the server.
-func (s *semaphore) release(ctx context.Context, n int) error {
+// Release releases permits to the first waiters of this client, and the rest to the server.
+func (s *Semaphore) Release(ctx context.Context, n int) error {
 	left := s.passOn(n)
 	if left < n {
 		s.observeReleased(ctx, n-left)
@@ -25,13 +25,13 @@ func (s *semaphore) release(ctx context.Context, n int) error {
 	return err
 }
 
-// releaseIfExists releases permits to the server unless the semaphore does not exist, and reports whether it did.
-func (s *semaphore) releaseIfExists(ctx context.Context, n int) (bool, error) {
+// ReleaseIfExists releases permits to the server unless the semaphore does not exist, and reports whether it did.
+func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
 	return s.releasePermits(ctx, "release if exists", "release if set", n)
 }
 
 // passOn passes permits to the first waiters of this client, and returns how many are left.
-func (s *semaphore) passOn(n int) (left int) {
+func (s *Semaphore) passOn(n int) (left int) {
 	if s.Names.Invalid != nil || n < 1 || s.Client.Begin(context.Background()) != nil {
 		return n
 	}
@@ -45,7 +45,7 @@ func (s *semaphore) passOn(n int) (left int) {
 }
 
 // releasePermits releases permits that are not passed on, and reports whether it has.
-func (s *semaphore) releasePermits(ctx context.Context, verb, how string, n int) (bool, error) {
+func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int) (bool, error) {
 	if err := request.CheckNumber("%d permits", n, 1); err != nil {
 		return false, fault.Op(verb, s.Names.Name, err)
 	}
@@ -73,12 +73,12 @@ func (s *semaphore) releasePermits(ctx context.Context, verb, how string, n int)
 }
 
 // observeReleased tells the observer that permits were released.
-func (s *semaphore) observeReleased(ctx context.Context, n int) {
+func (s *Semaphore) observeReleased(ctx context.Context, n int) {
 	s.Client.Reporter.Observe(s.Client.Reporter.Parent(ctx), report.Event{Type: report.Released, Kind: s.Kind, Name: s.Names.Name, Count: n})
 }
 
 // endTurns makes permits that are passed on return to the server, because the semaphore has changed.
-func (c *permitCount) endTurns() {
+func (c *Count) endTurns() {
 	if l := semLinesOf(c.Client).Known(line.Key{Kind: keyspace.KindSemaphore, Key: c.Names.Key}); l != nil {
 		l.endTurns()
 	}

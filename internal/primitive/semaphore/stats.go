@@ -1,4 +1,4 @@
-package latchkey
+package semaphore
 
 import (
 	"context"
@@ -27,9 +27,9 @@ type permitStats struct {
 	TTL       time.Duration
 }
 
-// stats returns how many permits there are.
-func (s *semaphore) stats(ctx context.Context) (semaphoreStats, error) {
-	parts, err := s.readStats(ctx, script.NewCall(script.SemStats, []string{s.Names.Key, s.secondKey, s.kindKey()}))
+// Stats returns how many permits there are.
+func (s *Semaphore) Stats(ctx context.Context) (semaphoreStats, error) {
+	parts, err := s.readStats(ctx, script.NewCall(script.SemStats, []string{s.Names.Key, s.SecondKey, s.KindKey()}))
 	if err != nil {
 		return semaphoreStats{}, err
 	}
@@ -47,9 +47,9 @@ func (s *semaphore) stats(ctx context.Context) (semaphoreStats, error) {
 	return stats, nil
 }
 
-// stats returns how many permits there are and how many are acquired.
-func (s *permitPool) stats(ctx context.Context) (permitStats, error) {
-	parts, err := s.readStats(ctx, script.NewCall(script.PermitStats, []string{s.Names.Key, s.secondKey, s.kindKey()}))
+// Stats returns how many permits there are and how many are acquired.
+func (s *Pool) Stats(ctx context.Context) (permitStats, error) {
+	parts, err := s.readStats(ctx, script.NewCall(script.PermitStats, []string{s.Names.Key, s.SecondKey, s.KindKey()}))
 	if err != nil {
 		return permitStats{}, err
 	}
@@ -63,7 +63,7 @@ func (s *permitPool) stats(ctx context.Context) (permitStats, error) {
 }
 
 // readStats queries a semaphore and returns the three parts of the reply.
-func (c *permitCount) readStats(ctx context.Context, each script.Call) ([]rueidis.RedisMessage, error) {
+func (c *Count) readStats(ctx context.Context, each script.Call) ([]rueidis.RedisMessage, error) {
 	a, err := c.Query(ctx, "stats", each)
 	if err != nil {
 		return nil, err

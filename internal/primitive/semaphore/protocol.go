@@ -1,4 +1,4 @@
-package latchkey
+package semaphore
 
 import (
 	"time"
@@ -15,8 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// permitProtocol stores an id among those of a semaphore.
-type permitProtocol struct {
+// Protocol stores an id among those of a semaphore.
+type Protocol struct {
 	leader    string // the id of the first of the permits that were requested together
 	permanent bool   // they were requested with leases that do not end
 }
@@ -29,12 +29,13 @@ func permitKeys(names *keyspace.Keys, permanent bool, leader string) []string {
 	return keys
 }
 
-// permitAttempts requests ids. The first of those that are requested together stands for all.
-type permitAttempts struct {
+// Attempts requests ids. The first of those that are requested together stands for all.
+type Attempts struct {
 	waiter *serverline.Waiter // of an acquisition that waits in the queue, or nil
 }
 
-func (p permitAttempts) AcquireCall(a *acquire.Acquisition, _, _ int) script.Call {
+// AcquireCall implements [acquire.Attempts].
+func (p Attempts) AcquireCall(a *acquire.Acquisition, _, _ int) script.Call {
 	o, awaits := a.Ownership, ""
 	stale, ticket, grant := p.waiter.Args()
 	if p.waiter != nil {
@@ -43,7 +44,7 @@ func (p permitAttempts) AcquireCall(a *acquire.Acquisition, _, _ int) script.Cal
 	if a.AwaitSet {
 		awaits = "1"
 	}
-	args := []string{permitEntry(o), permitLeaseText(a), stale, ticket, grant, awaits, o.Lock.Client.Publish, o.Lock.Names.Channel}
+	args := []string{EntryOf(o), permitLeaseText(a), stale, ticket, grant, awaits, o.Lock.Client.Publish, o.Lock.Names.Channel}
 	args = o.Lock.Client.Inbox.ChannelArgs(args, o.Lock.Names.Key)
 	return script.NewCall(script.PermitAcquire, permitKeys(o.Lock.Names, a.Permanent, o.Wire), append(args, identity.RawID(o.Wire)[:identity.GroupIndex])...)
 }
@@ -52,7 +53,7 @@ func (p permitAttempts) AcquireCall(a *acquire.Acquisition, _, _ int) script.Cal
 // queue, because it wants more than there are in all.
 const (
 	permitsUnset = 1
-	permitsAside = 2
+	Aside        = 2
 )
 
 // permitLeaseText returns the lease as an argument for scripts, "" if it does not end.
@@ -64,12 +65,12 @@ func permitLeaseText(a *acquire.Acquisition) string {
 }
 
 // ReadRefusal reads the place in the queue that the script gave to a waiting ownership.
-func (p permitAttempts) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (time.Duration, error) {
+func (p Attempts) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (time.Duration, error) {
 	left, place, err := readPermitRefusal(ans, a.Permits())
 	if p.waiter == nil || place == nil {
 		return left, err
 	}
-	p.waiter.List.SetPermitPlace(p.waiter, uint64(place[0]), place[1] == permitsAside)
+	p.waiter.List.SetPermitPlace(p.waiter, uint64(place[0]), place[1] == Aside)
 	if place[1] == permitsUnset {
 		return left, fault.ErrNotSetYet
 	}
@@ -78,13 +79,13 @@ func (p permitAttempts) ReadRefusal(a *acquire.Acquisition, ans transport.Answer
 
 // ReleaseCall, for the first of a group that was never acquired, gives up the whole group and its
 // place in the queue.
-func (p permitProtocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
+func (p Protocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
 	if to.Count > 0 {
 		return script.Call{}
 	}
 	id, entry, mark := identity.RawID(o.Wire), "", ""
 	if !o.HasBegun() && (p.leader == o.Wire || p.leader == "") {
-		id, entry = "", permitEntry(o)
+		id, entry = "", EntryOf(o)
 	}
 	if p.permanent && o.MayBeAcquired() {
 		mark = script.MillisText(undo.LateDelivery)
@@ -94,6 +95,7 @@ func (p permitProtocol) ReleaseCall(o *ownership.Ownership, to ownership.Release
 		append(o.Lock.Client.Inbox.ChannelArgs(args, o.Lock.Names.Key), line.PresenceChannel(o.Lock.Names.Key))...)
 }
 
-func (permitProtocol) RenewalCall(o *ownership.Ownership, lease time.Duration) script.Call {
+// RenewalCall implements [ownership.Protocol].
+func (Protocol) RenewalCall(o *ownership.Ownership, lease time.Duration) script.Call {
 	return script.NewCall(script.PermitRenew, []string{keyspace.PermitIDsKey(o.Lock.Names.Key)}, identity.RawID(o.Wire), script.MillisText(lease))
 }
