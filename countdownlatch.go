@@ -1,6 +1,10 @@
 package latchkey
 
-import "context"
+import (
+	"context"
+
+	"github.com/latchkey-go/latchkey/internal/primitive/latch"
+)
 
 // CountDownLatch lets any number of goroutines, in any number of processes, wait until something
 // has happened a number of times. On the wire it is Redisson's RCountDownLatch.
@@ -22,11 +26,11 @@ import "context"
 // The library understands rounds of Redisson, but Redisson does not number them: if it ends one
 // round and begins another between two queries of this library, the two count as one. Redisson
 // removes a latch that opens, so a process that comes late has to await it with [UnsetIsOpen].
-type CountDownLatch struct{ inside latch }
+type CountDownLatch struct{ inside latch.Latch }
 
 // NewCountDownLatch returns the latch with that name. It sends nothing.
 func (c *Client) NewCountDownLatch(name string) *CountDownLatch {
-	return &CountDownLatch{newLatch(c.engine(), name)}
+	return &CountDownLatch{latch.New(c.engine(), name)}
 }
 
 // Name returns the name as the program gave it.
@@ -45,7 +49,7 @@ func (l *CountDownLatch) Client() *Client { return (*Client)(l.inside.Client.Han
 // not repeat it). It can also match ErrClosed, ErrWrongKind, or ErrInvalid for a bad n or TTL, or
 // be a *rueidis.RedisError if the server refuses.
 func (l *CountDownLatch) TrySetCount(ctx context.Context, n int, options ...SetOption) (bool, error) {
-	return l.inside.trySetCount(ctx, n, settingsOf(options))
+	return l.inside.TrySetCount(ctx, n, settingsOf(options))
 }
 
 // CountDown counts once, wakes waiting calls of Await if that was the last count, and returns the
@@ -64,13 +68,13 @@ func (l *CountDownLatch) TrySetCount(ctx context.Context, n int, options ...SetO
 // the round is unknown, the count goes to the round that exists when the server answers again. After
 // any other error nothing was counted.
 func (l *CountDownLatch) CountDown(ctx context.Context) (left int, err error) {
-	return l.inside.countDown(ctx, 1, "")
+	return l.inside.CountDown(ctx, 1, "")
 }
 
 // CountDownN counts n times at once, from 1 to 2147483647, or as often as counts are left, and
 // returns the number of counts left. Otherwise it is like CountDown.
 func (l *CountDownLatch) CountDownN(ctx context.Context, n int) (left int, err error) {
-	return l.inside.countDown(ctx, n, "")
+	return l.inside.CountDown(ctx, n, "")
 }
 
 // CountDownAs counts once in a round for a participant, even if several processes call it, or a
@@ -78,14 +82,14 @@ func (l *CountDownLatch) CountDownN(ctx context.Context, n int) (left int, err e
 // participant has already counted, the call changes nothing and returns the number of counts left.
 // Otherwise it is like CountDown.
 func (l *CountDownLatch) CountDownAs(ctx context.Context, participant string) (left int, err error) {
-	return l.inside.countDownAs(ctx, participant)
+	return l.inside.CountDownAs(ctx, participant)
 }
 
 // Count returns how many counts are left on the server, or 0 if the latch is open. The answer may
 // be out of date when it arrives. The error matches ErrNotSet if nobody has set the latch, ErrGone
 // if it has expired, ErrUnavailable if the server could not be reached, ErrClosed, ErrWrongKind,
 // ErrInvalid, or is a *rueidis.RedisError if the server refuses.
-func (l *CountDownLatch) Count(ctx context.Context) (int, error) { return l.inside.count(ctx) }
+func (l *CountDownLatch) Count(ctx context.Context) (int, error) { return l.inside.Count(ctx) }
 
 // Delete removes the latch, open or closed, and reports whether it existed. Calls of Await that
 // wait for its round get ErrGone; later calls find no latch (ErrNotSet).
@@ -94,7 +98,7 @@ func (l *CountDownLatch) Count(ctx context.Context) (int, error) { return l.insi
 // error matches ErrUnavailable if the server could not be reached, and ErrUnknownOutcome as well if
 // the deletion was sent and got no answer. It can also match ErrClosed, ErrWrongKind or ErrInvalid,
 // or be a *rueidis.RedisError if the server refuses.
-func (l *CountDownLatch) Delete(ctx context.Context) (bool, error) { return l.inside.delete(ctx) }
+func (l *CountDownLatch) Delete(ctx context.Context) (bool, error) { return l.inside.Delete(ctx) }
 
 // Await waits until the round that it finds opens, ctx ends, or the time of [Wait] is over. Without
 // either limit it waits forever. It returns at once if the latch is open. If it finds no round,
@@ -120,5 +124,5 @@ func (l *CountDownLatch) Delete(ctx context.Context) (bool, error) { return l.in
 // query when it begins and one when it ends. While they wait, all calls of a client together poll
 // as often as one would.
 func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) error {
-	return l.inside.await(ctx, settingsOf(options))
+	return l.inside.Await(ctx, settingsOf(options))
 }

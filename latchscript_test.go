@@ -13,6 +13,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/primitive/latch"
 	"github.com/latchkey-go/latchkey/internal/testredis"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -21,7 +22,7 @@ import (
 // and change nothing, as after a lost reply.
 type latchScripts struct {
 	t      *testing.T
-	l      *latch
+	l      *latch.Latch
 	number *int
 }
 
@@ -40,15 +41,15 @@ func (s latchScripts) do(words ...string) rueidis.RedisResult {
 func (s latchScripts) dump() string {
 	s.t.Helper()
 	count, _ := s.do("GET", s.l.Names.Key).ToString()
-	done, err := s.do("SMEMBERS", s.l.done).AsStrSlice()
+	done, err := s.do("SMEMBERS", s.l.Done).AsStrSlice()
 	require.NoError(s.t, err)
-	return fmt.Sprint(count, hashOf(s.l.Client, s.t, s.l.state), done)
+	return fmt.Sprint(count, hashOf(s.l.Client, s.t, s.l.State), done)
 }
 
 // op returns the number of a new operation, and the keys to send it with; the last is its record.
 func (s latchScripts) op() (number string, keys []string) {
 	*s.number++
-	return strconv.Itoa(*s.number), []string{s.l.Names.Key, s.l.state, s.l.done, "latchkey_op:{" + s.l.Names.Key + "}:test:1", keyspace.NumberKindKey(s.l.Names.Key)}
+	return strconv.Itoa(*s.number), []string{s.l.Names.Key, s.l.State, s.l.Done, "latchkey_op:{" + s.l.Names.Key + "}:test:1", keyspace.NumberKindKey(s.l.Names.Key)}
 }
 
 func (s latchScripts) twice(cmd transport.Command, keys []string, args ...string) any {
@@ -89,7 +90,7 @@ func (s latchScripts) remove(round string) any {
 // look returns what the server says, and the round.
 func (s latchScripts) look(round ...string) (what, which string) {
 	s.t.Helper()
-	reply := s.twice(script.LatchLook, []string{s.l.Names.Key, s.l.state, s.l.done, keyspace.NumberKindKey(s.l.Names.Key)}, append(round, "", "")[:2]...)
+	reply := s.twice(script.LatchLook, []string{s.l.Names.Key, s.l.State, s.l.Done, keyspace.NumberKindKey(s.l.Names.Key)}, append(round, "", "")[:2]...)
 	words, is := reply.([]any)
 	require.True(s.t, is, "%v", reply)
 	return words[0].(string), words[1].(string)
@@ -126,7 +127,7 @@ func TestLatchScripts_a_round(t *testing.T) {
 	require.Equal(t, round, s.is("open"))
 	require.Equal(t, int64(0), s.down(round, 1, ""), "harmless")
 	require.Equal(t, int64(-2), pttlOf(s.l.Client, t, s.l.Names.Key), "Redisson's key is gone")
-	require.Equal(t, int64(-1), pttlOf(s.l.Client, t, s.l.state), "who comes late passes")
+	require.Equal(t, int64(-1), pttlOf(s.l.Client, t, s.l.State), "who comes late passes")
 
 	require.Equal(t, int64(1), s.set(round, 1, ""))
 	next := s.is("closed")
@@ -169,15 +170,15 @@ func TestLatchScripts_participants_count_once_in_a_round(t *testing.T) {
 	round := s.is("closed")
 	require.Equal(t, int64(1), s.down(round, 1, "a"))
 	require.Equal(t, int64(1), s.down(round, 1, "a"), "another call of the same")
-	require.InDelta(t, 660000, pttlOf(s.l.Client, t, s.l.done), 4000, "longer than the round")
+	require.InDelta(t, 660000, pttlOf(s.l.Client, t, s.l.Done), 4000, "longer than the round")
 	require.Equal(t, int64(0), s.down(round, 1, "b"))
-	require.Equal(t, int64(-2), pttlOf(s.l.Client, t, s.l.done))
+	require.Equal(t, int64(-2), pttlOf(s.l.Client, t, s.l.Done))
 	require.Equal(t, int64(1), s.set(round, 2, ""))
 	require.Equal(t, int64(0), s.down(round, 1, "b"), "late")
 	round = s.is("closed")
 	require.Equal(t, int64(1), s.down(round, 1, "b"))
 	require.Equal(t, int64(1), s.remove(round))
-	require.Equal(t, int64(-2), pttlOf(s.l.Client, t, s.l.done))
+	require.Equal(t, int64(-2), pttlOf(s.l.Client, t, s.l.Done))
 }
 
 func TestLatchScripts_deletion(t *testing.T) {
@@ -190,13 +191,13 @@ func TestLatchScripts_deletion(t *testing.T) {
 	require.Equal(t, int64(1), s.remove(round))
 	require.Equal(t, int64(0), s.remove(round))
 	require.Equal(t, int64(-2), pttlOf(s.l.Client, t, s.l.Names.Key))
-	require.InDelta(t, 600000, pttlOf(s.l.Client, t, s.l.state), 4000, "awaiters find out")
+	require.InDelta(t, 600000, pttlOf(s.l.Client, t, s.l.State), 4000, "awaiters find out")
 	s.is("gone", round)
 	require.Equal(t, int64(-1), s.down(round, 1, ""))
 	require.Equal(t, round, s.is("unset"))
 
 	require.Equal(t, int64(1), s.set(round, 1, ""))
-	require.Equal(t, int64(-1), pttlOf(s.l.Client, t, s.l.state))
+	require.Equal(t, int64(-1), pttlOf(s.l.Client, t, s.l.State))
 	s.is("gone", round)
 	second := s.is("closed")
 	require.Equal(t, int64(0), s.down(second, 1, ""))
@@ -210,9 +211,9 @@ func TestLatchScripts_expiry(t *testing.T) {
 	require.Equal(t, int64(1), s.set("0", 2, "60000"))
 	round := s.is("closed")
 	require.InDelta(t, 60000, pttlOf(s.l.Client, t, s.l.Names.Key), 4000)
-	require.InDelta(t, 660000, pttlOf(s.l.Client, t, s.l.state), 4000)
+	require.InDelta(t, 660000, pttlOf(s.l.Client, t, s.l.State), 4000)
 	s.do("DEL", s.l.Names.Key)
-	s.do("HSET", s.l.state, "until", "1000") // its time is over
+	s.do("HSET", s.l.State, "until", "1000") // its time is over
 	require.Equal(t, round, s.is("expired"))
 	s.is("gone", round)
 	require.Equal(t, int64(-1), s.down(round, 1, ""))
@@ -222,8 +223,8 @@ func TestLatchScripts_expiry(t *testing.T) {
 
 	require.Equal(t, int64(1), s.set(round, 1, "60000"))
 	require.Equal(t, int64(0), s.down("", 1, ""))
-	require.InDelta(t, 660000, pttlOf(s.l.Client, t, s.l.state), 4000)
-	s.do("HSET", s.l.state, "until", "1000")
+	require.InDelta(t, 660000, pttlOf(s.l.Client, t, s.l.State), 4000)
+	s.do("HSET", s.l.State, "until", "1000")
 	s.is("open")
 }
 
@@ -259,9 +260,9 @@ func TestLatchScripts_Redisson(t *testing.T) {
 	require.Equal(t, int64(1), s.remove(second))
 	s.do("SET", s.l.Names.Key, "1")
 	require.Equal(t, int64(0), s.down("", 1, "a"), "a new round")
-	require.Equal(t, int64(-1), pttlOf(s.l.Client, t, s.l.state), "the deleted one no longer counts")
+	require.Equal(t, int64(-1), pttlOf(s.l.Client, t, s.l.State), "the deleted one no longer counts")
 
-	s.do("DEL", s.l.state)
+	s.do("DEL", s.l.State)
 	s.do("SET", s.l.Names.Key, "0")
 	zero := s.is("open")
 	require.Equal(t, zero, s.is("open"), "not a round for each look")
@@ -284,7 +285,7 @@ func TestLatchScripts_rounds_that_nobody_knows(t *testing.T) {
 		s.opened()
 	}
 	s.is("open", first)
-	s.do("DEL", s.l.state)
+	s.do("DEL", s.l.State)
 	s.is("gone", first)
 	s.do("SET", s.l.Names.Key, "5")
 	s.is("gone", first)
@@ -339,13 +340,13 @@ func TestLatchScripts_other_kinds_are_left_alone(t *testing.T) {
 				func() any { return s.down("7", 1, "a") },
 				func() any { return s.remove("0") },
 				func() any {
-					return s.twice(script.LatchLook, []string{s.l.Names.Key, s.l.state, s.l.done, keyspace.NumberKindKey(s.l.Names.Key)}, "", "")
+					return s.twice(script.LatchLook, []string{s.l.Names.Key, s.l.State, s.l.Done, keyspace.NumberKindKey(s.l.Names.Key)}, "", "")
 				},
 			} {
 				reply, is := try().(error)
 				require.True(t, is && transport.HasCode(reply, "WRONGTYPE"), "%v", reply)
 			}
-			require.Equal(t, int64(-2), pttlOf(s.l.Client, t, s.l.state))
+			require.Equal(t, int64(-2), pttlOf(s.l.Client, t, s.l.State))
 		})
 	}
 }
@@ -354,7 +355,7 @@ func TestLatch_channel(t *testing.T) {
 	c := newTestClient(t, Options{})
 	require.Equal(t, "redisson_countdownlatch__channel__{job}", c.NewCountDownLatch("job").inside.Names.Channel)
 	require.Equal(t, "redisson_countdownlatch__channel__{{t}job}", c.NewCountDownLatch("{t}job").inside.Names.Channel)
-	require.Equal(t, "latchkey_latch:{t}job", c.NewCountDownLatch("{t}job").inside.state)
-	require.Equal(t, "redisson_countdownlatch__channel__{job}", latchChannel("job", true))
-	require.Equal(t, keyspace.Slot("{t}job"), keyspace.Slot(latchChannel("{t}job", true)))
+	require.Equal(t, "latchkey_latch:{t}job", c.NewCountDownLatch("{t}job").inside.State)
+	require.Equal(t, "redisson_countdownlatch__channel__{job}", latch.Channel("job", true))
+	require.Equal(t, keyspace.Slot("{t}job"), keyspace.Slot(latch.Channel("{t}job", true)))
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/primitive/latch"
 )
 
 func init() { models["latch"] = newLatchModel }
@@ -16,7 +18,7 @@ type latchModel struct {
 	w       *world
 	notes   opReference
 	clients []*latchClient
-	keys    *latch
+	keys    *latch.Latch
 
 	rounds  []*latchRound            // all rounds so far, in order
 	current *latchRound              // the closed round, or nil
@@ -298,50 +300,50 @@ func (m *latchModel) removed(c *latchClient, o modelOperation, at moment) any {
 }
 
 // look runs lua/latch/look.lua and checks that what it reports is true.
-func (m *latchModel) look(c *latchClient, number string, following bool) latchView {
+func (m *latchModel) look(c *latchClient, number string, following bool) latch.View {
 	m.w.tick()
-	v, _, err := c.latch.inside.look(context.Background(), number, following)
+	v, _, err := c.latch.inside.Look(context.Background(), number, following)
 	if err != nil {
 		m.w.fail("%s looks: %v", c.name, err)
 	}
 	m.observe()
-	m.w.say("%s looks at %q -> %s %s, %d left, %v", c.name, number, v.what, v.round, v.left, v.ends)
-	switch v.what {
-	case latchClosed:
+	m.w.say("%s looks at %q -> %s %s, %d left, %v", c.name, number, v.What, v.Round, v.Left, v.Ends)
+	switch v.What {
+	case latch.Closed:
 		m.closed(c, v)
-	case latchOpen:
-		m.checkRound(c.name, v.round, true)
-	case latchGone, latchExpired:
-		m.checkRound(c.name, v.round, false)
+	case latch.Open:
+		m.checkRound(c.name, v.Round, true)
+	case latch.Gone, latch.Expired:
+		m.checkRound(c.name, v.Round, false)
 	}
-	if number == "" && m.current != nil && v.what != latchClosed {
+	if number == "" && m.current != nil && v.What != latch.Closed {
 		m.w.fail("%s sees no closed latch, and it is closed", c.name)
 	}
 	return v
 }
 
 // closed checks a look at a closed round.
-func (m *latchModel) closed(c *latchClient, v latchView) {
+func (m *latchModel) closed(c *latchClient, v latch.View) {
 	if m.current == nil {
 		m.w.fail("%s sees a closed latch, and it is not", c.name)
 	}
-	if len(m.known[v.round]) == 0 {
-		if v.round <= m.newest {
-			m.w.fail("round %s begins after %s", v.round, m.newest)
+	if len(m.known[v.Round]) == 0 {
+		if v.Round <= m.newest {
+			m.w.fail("round %s begins after %s", v.Round, m.newest)
 		}
-		m.known[v.round], m.newest = []*latchRound{m.current}, v.round
+		m.known[v.Round], m.newest = []*latchRound{m.current}, v.Round
 	}
-	if !m.is(v.round) {
-		m.w.fail("%s takes the round that is closed for %s, which is over", c.name, v.round)
+	if !m.is(v.Round) {
+		m.w.fail("%s takes the round that is closed for %s, which is over", c.name, v.Round)
 	}
-	if int64(v.left) != m.current.left {
-		m.w.fail("%s sees %d left, and it is %d", c.name, v.left, m.current.left)
+	if int64(v.Left) != m.current.left {
+		m.w.fail("%s sees %d left, and it is %d", c.name, v.Left, m.current.left)
 	}
-	if over := m.over[v.round]; over > 0 && m.w.ms() > over {
-		m.w.fail("%s is told again that round %s is closed, which was to be over by then: it would ask without end", c.name, v.round)
+	if over := m.over[v.Round]; over > 0 && m.w.ms() > over {
+		m.w.fail("%s is told again that round %s is closed, which was to be over by then: it would ask without end", c.name, v.Round)
 	}
-	if v.ends >= 0 {
-		m.over[v.round] = m.w.ms() + v.ends.Milliseconds() + 1
+	if v.Ends >= 0 {
+		m.over[v.Round] = m.w.ms() + v.Ends.Milliseconds() + 1
 	}
 }
 
@@ -349,11 +351,11 @@ func (m *latchModel) closed(c *latchClient, v latchView) {
 func (m *latchModel) await(d dice) {
 	c := m.client(d)
 	v := m.look(c, c.round, false)
-	if c.round == "" && v.what == latchClosed {
-		c.round = v.round
-	} else if v.what != latchClosed {
+	if c.round == "" && v.What == latch.Closed {
+		c.round = v.Round
+	} else if v.What != latch.Closed {
 		if c.round != "" {
-			m.checkRound(c.name, c.round, v.what == latchOpen)
+			m.checkRound(c.name, c.round, v.What == latch.Open)
 		}
 		c.round = ""
 	}
@@ -391,7 +393,7 @@ func (m *latchModel) damage(d dice) {
 	m.damages++
 	if d[0]%2 == 0 {
 		m.w.say("the state is deleted")
-		m.w.must("DEL", m.keys.state, m.keys.done)
+		m.w.must("DEL", m.keys.State, m.keys.Done)
 	} else {
 		m.w.say("all is deleted")
 		m.w.must("FLUSHALL")
@@ -431,7 +433,7 @@ func (m *latchModel) finish() {
 	for len(m.w.late) > 0 {
 		m.w.deliver(0)
 	}
-	m.perform(m.clients[0], "deletes", false, func() { _, _ = m.keys.delete(context.Background()) }, 0)
+	m.perform(m.clients[0], "deletes", false, func() { _, _ = m.keys.Delete(context.Background()) }, 0)
 	m.check()
 	m.w.advance(time.Hour.Milliseconds())
 	m.w.nothingLeft()

@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/object"
 	"github.com/latchkey-go/latchkey/internal/engine/serverline"
 	"github.com/latchkey-go/latchkey/internal/primitive/fair"
+	"github.com/latchkey-go/latchkey/internal/primitive/latch"
 	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
 )
 
@@ -22,7 +23,7 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 	s, l := &c.NewSemaphore("s").inside, &c.NewCountDownLatch("l").inside
 	polling := []line.Attempter{
 		&semaphore.Acquisition{Semaphore: s, Wait: object.Wait{Of: &s.Object}, Line: &semaphore.Line{}},
-		&awaiter{latch: l, Wait: object.Wait{Of: &l.Object}},
+		&latch.Awaiter{Latch: l, Wait: object.Wait{Of: &l.Object}},
 	}
 	for _, p := range []*acquire.Lock{
 		&c.NewMutex("mutex").inside, &c.NewLock("lock").inside, &c.NewFencedLock("fenced").inside,

@@ -1,4 +1,4 @@
-package latchkey
+package latch
 
 import (
 	"cmp"
@@ -15,9 +15,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
-// awaiter is one Await.
-type awaiter struct {
-	*latch
+// Awaiter is one Await.
+type Awaiter struct {
+	*Latch
 	object.Wait
 
 	request   *request.Request
@@ -27,8 +27,8 @@ type awaiter struct {
 	shut      error  // why it waits, since the last answer
 }
 
-// await waits until the round that it finds opens.
-func (l *latch) await(ctx context.Context, settings []request.Setting) error {
+// Await waits until the round that it finds opens.
+func (l *Latch) Await(ctx context.Context, settings []request.Setting) error {
 	const verb = "await"
 	r, err := request.New(l.Client.Config.Lease, true, settings)
 	if r.AwaitSet && r.UnsetIsOpen {
@@ -44,7 +44,7 @@ func (l *latch) await(ctx context.Context, settings []request.Setting) error {
 	began, parent := time.Now(), l.Client.Reporter.Parent(ctx)
 	ctx, cancel := r.Bound(ctx)
 	defer cancel()
-	w := &awaiter{latch: l, Wait: object.Wait{Of: &l.Object}, request: &r}
+	w := &Awaiter{Latch: l, Wait: object.Wait{Of: &l.Object}, request: &r}
 	if err = w.wait(ctx); err != nil {
 		err = fault.Op(verb, l.Names.Name, script.Explain(l.Client.Inspector.WrongKind(ctx, l.Names, l.Kind, err))...)
 	} else if w.outcome != nil {
@@ -58,7 +58,7 @@ func (l *latch) await(ctx context.Context, settings []request.Setting) error {
 // only its front waits for the server. At a hint, or when the front knows its outcome, those behind
 // it query the server too, all at once and without leaving the line: each awaits a round of its
 // own.
-func (w *awaiter) wait(ctx context.Context) error {
+func (w *Awaiter) wait(ctx context.Context) error {
 	mark := w.Client.Lines.Hints(line.Key{Kind: keyspace.KindLatch, Key: w.Names.Key})
 	_, last := w.Attempt(ctx, 0)
 	if last == nil || !w.request.Waits || !line.WorthWaiting(ctx, last) {
@@ -76,23 +76,23 @@ func (w *awaiter) wait(ctx context.Context) error {
 var errUnset = fault.Sub(fault.ErrNotSet.Error()+", or already opened by Redisson; with UnsetIsOpen such a latch counts as open", fault.ErrNotSet)
 
 // Attempt implements [line.Attempter]. It looks up the round that it found first.
-func (w *awaiter) Attempt(ctx context.Context, _ int) (time.Duration, error) {
-	v, _, err := w.look(ctx, w.round, w.following)
+func (w *Awaiter) Attempt(ctx context.Context, _ int) (time.Duration, error) {
+	v, _, err := w.Look(ctx, w.round, w.following)
 	if err != nil {
 		return -1, err
 	}
 	switch {
-	case v.what == latchClosed:
-		w.round, w.following = v.round, false
-		w.shut = fault.NotYet("not open, %d left", v.left)
-		return v.ends, w.shut
-	case v.what == latchOpen, w.request.UnsetIsOpen:
+	case v.What == Closed:
+		w.round, w.following = v.Round, false
+		w.shut = fault.NotYet("not open, %d left", v.Left)
+		return v.Ends, w.shut
+	case v.What == Open, w.request.UnsetIsOpen:
 		return 0, nil
-	case v.what != latchGone && w.request.AwaitSet && w.request.Waits:
-		w.round, w.following = v.round, true
+	case v.What != Gone && w.request.AwaitSet && w.request.Waits:
+		w.round, w.following = v.Round, true
 		w.shut = fault.ErrNotSetYet
 		return -1, w.shut
-	case v.what == latchUnset:
+	case v.What == latchUnset:
 		w.outcome = errUnset
 	default:
 		w.outcome = fault.ErrGone

@@ -1,4 +1,5 @@
-package latchkey
+// Package latch has the countdown latch.
+package latch
 
 import (
 	"context"
@@ -18,64 +19,64 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// latch is a countdown latch. On the wire it is Redisson's RCountDownLatch.
-type latch struct {
+// Latch is a countdown latch. On the wire it is Redisson's RCountDownLatch.
+type Latch struct {
 	object.Object
 
-	state, done string // keys
+	State, Done string // keys
 }
 
-// newLatch returns the latch with that name.
-func newLatch(c *ownership.Engine, name string) latch {
+// New returns the latch with that name.
+func New(c *ownership.Engine, name string) Latch {
 	sharded := c.Publish == "SPUBLISH"
-	o := object.New(c, keyspace.KindLatch, name, func(key string) string { return latchChannel(key, sharded) })
+	o := object.New(c, keyspace.KindLatch, name, func(key string) string { return Channel(key, sharded) })
 	tag := keyspace.Tag(o.Names.Key)
-	return latch{Object: o, state: keyspace.LatchKey(tag), done: "latchkey_latch_done:" + tag}
+	return Latch{Object: o, State: keyspace.LatchKey(tag), Done: "latchkey_latch_done:" + tag}
 }
 
-// latchChannel returns Redisson's channel. If the key has braces, that channel is in another slot,
+// Channel returns Redisson's channel. If the key has braces, that channel is in another slot,
 // which sharded messages do not permit: the latch then has a channel of this library. Redisson
 // itself cannot use such a key in a cluster.
-func latchChannel(key string, sharded bool) string {
+func Channel(key string, sharded bool) string {
 	if sharded && strings.Contains(key, "{") {
 		return "latchkey_latch__channel:" + key
 	}
 	return "redisson_countdownlatch__channel__{" + key + "}"
 }
 
-// trySetCount begins a round of n counts unless the latch is closed, and reports whether it did.
-func (l *latch) trySetCount(ctx context.Context, n int, settings []request.Setting) (bool, error) {
+// TrySetCount begins a round of n counts unless the latch is closed, and reports whether it did.
+func (l *Latch) TrySetCount(ctx context.Context, n int, settings []request.Setting) (bool, error) {
 	const verb = "try set count"
 	ttl, err := object.TimeToLive(settings)
 	if err = errors.Join(l.Names.Invalid, err, request.CheckNumber("count %d", n, 1)); err != nil {
 		return false, fault.Op(verb, l.Names.Name, err)
 	}
 	v, err := l.now(ctx, verb)
-	if err != nil || v.what == latchClosed {
+	if err != nil || v.What == Closed {
 		return false, err
 	}
 	return script.Bool(l.SendOrRepeat(ctx, verb, func(o *undo.Operation) script.Call {
-		return script.NewCall(script.LatchSet, l.changeKeys(o), o.Number, v.round, strconv.Itoa(n), ttl, l.Client.Publish, l.Names.Channel)
+		return script.NewCall(script.LatchSet, l.changeKeys(o), o.Number, v.Round, strconv.Itoa(n), ttl, l.Client.Publish, l.Names.Channel)
 	}))
 }
 
-// countDownAs counts once in a round for a participant, whoever calls it.
-func (l *latch) countDownAs(ctx context.Context, participant string) (int, error) {
+// CountDownAs counts once in a round for a participant, whoever calls it.
+func (l *Latch) CountDownAs(ctx context.Context, participant string) (int, error) {
 	if n := len(participant); n == 0 || n > keyspace.MaxLength || !utf8.ValidString(participant) {
 		return 0, fault.Op("count down", l.Names.Name, l.Names.Invalid, fault.Invalid("%q cannot be the name of a participant", participant))
 	}
-	return l.countDown(ctx, 1, participant)
+	return l.CountDown(ctx, 1, participant)
 }
 
-// countDown counts n times, for a participant or "", and returns the number of counts left.
-func (l *latch) countDown(ctx context.Context, n int, participant string) (int, error) {
+// CountDown counts n times, for a participant or "", and returns the number of counts left.
+func (l *Latch) CountDown(ctx context.Context, n int, participant string) (int, error) {
 	const verb = "count down"
 	if err := errors.Join(l.Names.Invalid, request.CheckNumber("count %d", n, 1)); err != nil {
 		return 0, fault.Op(verb, l.Names.Name, err)
 	}
 	parent := l.Client.Reporter.Parent(ctx)
 	ctx = l.Client.Sender.Detached(ctx)
-	v, a, err := l.look(ctx, "", false)
+	v, a, err := l.Look(ctx, "", false)
 	switch {
 	case err != nil && (a.Doubt || object.MayStillRun(err)):
 		// The server does not answer. The count must not be lost, so it goes to the round that
@@ -84,10 +85,10 @@ func (l *latch) countDown(ctx context.Context, n int, participant string) (int, 
 		return 0, fault.Op(verb, l.Names.Name, fault.ErrUnknownOutcome, err)
 	case err != nil:
 		return 0, fault.Op(verb, l.Names.Name, l.Explain(ctx, transport.Answer{}, err)...)
-	case v.what != latchClosed:
+	case v.What != Closed:
 		return 0, l.roundError(verb, v)
 	}
-	a, err = l.SendUntilDone(ctx, verb, l.countIn(v.round, n, participant))
+	a, err = l.SendUntilDone(ctx, verb, l.countIn(v.Round, n, participant))
 	if err != nil {
 		return 0, err
 	}
@@ -103,32 +104,32 @@ func (l *latch) countDown(ctx context.Context, n int, participant string) (int, 
 
 // countIn returns a function that builds the command that counts in a round, or in the current
 // round if round is "".
-func (l *latch) countIn(round string, n int, participant string) func(*undo.Operation) script.Call {
+func (l *Latch) countIn(round string, n int, participant string) func(*undo.Operation) script.Call {
 	return func(o *undo.Operation) script.Call {
 		return script.NewCall(script.LatchCount, l.changeKeys(o),
 			o.Number, round, strconv.Itoa(n), participant, l.Client.Publish, l.Names.Channel)
 	}
 }
 
-// count returns how many counts are left on the server.
-func (l *latch) count(ctx context.Context) (int, error) {
+// Count returns how many counts are left on the server.
+func (l *Latch) Count(ctx context.Context) (int, error) {
 	v, err := l.now(ctx, "count")
 	if err != nil {
 		return 0, err
 	}
-	return v.left, l.roundError("count", v)
+	return v.Left, l.roundError("count", v)
 }
 
-// delete removes the latch, and reports whether it existed.
-func (l *latch) delete(ctx context.Context) (bool, error) {
+// Delete removes the latch, and reports whether it existed.
+func (l *Latch) Delete(ctx context.Context) (bool, error) {
 	const verb = "delete"
 	for {
 		v, err := l.now(ctx, verb)
-		if err != nil || v.what == latchUnset {
+		if err != nil || v.What == latchUnset {
 			return false, err
 		}
 		a, err := l.SendOrRepeat(ctx, verb, func(o *undo.Operation) script.Call {
-			return script.NewCall(script.LatchDelete, l.changeKeys(o), o.Number, v.round, l.Client.Publish, l.Names.Channel)
+			return script.NewCall(script.LatchDelete, l.changeKeys(o), o.Number, v.Round, l.Client.Publish, l.Names.Channel)
 		})
 		if err != nil {
 			return false, err
