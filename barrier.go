@@ -3,6 +3,8 @@ package latchkey
 import (
 	"context"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/primitive/barrier"
 )
 
 // Barrier lets a fixed number of parties wait for each other, again and again, like Java's
@@ -20,13 +22,13 @@ import (
 // when that lease ends. The same is true while a party runs the function of its [Barrier.Do]. The
 // barrier does not know of a party that dies before it arrives: the others wait for it until their
 // contexts end or the time of [Wait] is over.
-type Barrier struct{ inside barrier }
+type Barrier struct{ inside barrier.Barrier }
 
 // NewBarrier returns the barrier with that name and number of parties, from 1 to 2147483647. It
 // sends nothing. All parties must give the same number. If braces enclose the whole name, as in
 // {x}, every call returns ErrInvalid, because the barrier would share keys with x.
 func (c *Client) NewBarrier(name string, parties int) *Barrier {
-	return &Barrier{newBarrier(c.engine(), name, parties)}
+	return &Barrier{barrier.New(c.engine(), name, parties)}
 }
 
 // Name returns the name as the program gave it.
@@ -36,7 +38,7 @@ func (b *Barrier) Name() string { return b.inside.Name() }
 func (b *Barrier) Client() *Client { return (*Client)(b.inside.Client.Handle) }
 
 // Parties returns how many parties make a generation complete.
-func (b *Barrier) Parties() int { return b.inside.parties }
+func (b *Barrier) Parties() int { return b.inside.Parties }
 
 // Arrival is a place in a generation that has become complete.
 type Arrival struct {
@@ -85,7 +87,7 @@ func (a Arrival) Last() bool { return a.Index == a.Parties-1 }
 // arrival and one query when the generation ends. While they wait, all parties of a client together
 // poll as often as one would. Each party's lease is renewed in addition.
 func (b *Barrier) Await(ctx context.Context, options ...BarrierOption) (Arrival, error) {
-	a, err := b.inside.await(ctx, settingsOf(options))
+	a, err := b.inside.Await(ctx, settingsOf(options))
 	return Arrival(a), err
 }
 
@@ -108,7 +110,7 @@ func (b *Barrier) Await(ctx context.Context, options ...BarrierOption) (Arrival,
 // The second generation costs one script for the arrival and one query when it ends, as an Await
 // does. A function that runs for longer than Options.PollCeiling costs what a waiting party costs.
 func (b *Barrier) Do(ctx context.Context, fn func(context.Context) error, options ...BarrierOption) (err error) {
-	return b.inside.do(ctx, fn, settingsOf(options))
+	return b.inside.Do(ctx, fn, settingsOf(options))
 }
 
 // BarrierState describes a barrier at one moment.
@@ -140,12 +142,12 @@ type BarrierParty struct {
 // ErrUnavailable if the server could not be reached, ErrClosed, ErrWrongKind, ErrInvalid, or is a
 // *rueidis.RedisError if the server refuses.
 func (b *Barrier) State(ctx context.Context) (BarrierState, error) {
-	s, err := b.inside.state(ctx)
+	s, err := b.inside.State(ctx)
 	return barrierStateOf(s), err
 }
 
 // barrierStateOf returns a state as programs see it.
-func barrierStateOf(s generationState) BarrierState {
+func barrierStateOf(s barrier.GenerationState) BarrierState {
 	state := BarrierState{Generation: s.Generation, Parties: s.Parties, Waiting: s.Waiting}
 	for _, p := range s.Who {
 		state.Who = append(state.Who, BarrierParty{Owner: Owner(p.Owner), Label: p.Label, Lease: p.Lease, Running: p.Running})
@@ -161,4 +163,4 @@ func barrierStateOf(s generationState) BarrierState {
 // was sent and got no answer. The reset may then have broken that generation, or may still do so,
 // but it breaks no later one, and you may repeat it. The error can also match ErrClosed,
 // ErrWrongKind or ErrInvalid, or be a *rueidis.RedisError if the server refuses.
-func (b *Barrier) Reset(ctx context.Context) error { return b.inside.reset(ctx) }
+func (b *Barrier) Reset(ctx context.Context) error { return b.inside.Reset(ctx) }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/primitive/barrier"
 )
 
 func init() { models["barrier"] = newBarrierModel }
@@ -18,7 +19,7 @@ type barrierModel struct {
 	w       *world
 	notes   opReference
 	parties []*barrierParty
-	keys    *barrier
+	keys    *barrier.Barrier
 
 	last    int64                 // number of the last generation, 0 if the server knows none
 	n       int                   // parties of the barrier, 0 if not fixed
@@ -45,10 +46,10 @@ type barrierGeneration struct {
 type barrierParty struct {
 	m       *barrierModel
 	name    string
-	barrier *barrier
-	await   *barrierAwaiter // or nil
-	leaving *message        // or nil
-	arrival *message        // until it is answered; the second of a Do too
+	barrier *barrier.Barrier
+	await   *barrier.Party // or nil
+	leaving *message       // or nil
+	arrival *message       // until it is answered; the second of a Do too
 }
 
 const modelBarrierLease = 5000 // ms
@@ -71,7 +72,9 @@ func (m *barrierModel) actions() []modelAction {
 		{"retry", 20, func(d dice) { m.party(d).retry(d.fate()) }},
 		{"look", 25, func(d dice) { m.party(d).look(d.fate()) }},
 		{"renew", 15, func(d dice) { m.renew(d) }},
-		{"leave", 6, func(d dice) { m.party(d).leave([]string{barrierLeft, barrierTimeout, barrierClosed}[d[1]%3], d.fate()) }},
+		{"leave", 6, func(d dice) {
+			m.party(d).leave([]string{barrier.Left, barrier.Timeout, barrier.Closed}[d[1]%3], d.fate())
+		}},
 		{"crash", 4, func(d dice) { m.party(d).forget() }},
 		{"reset", 3, m.reset},
 		{"late", 12, func(d dice) { m.w.deliver(d[0]) }},
@@ -98,7 +101,7 @@ func (m *barrierModel) forget(key string) {
 	switch key {
 	case m.keys.Names.Key:
 		m.last, m.n, m.open = 0, 0, nil
-	case m.keys.past:
+	case m.keys.Past:
 		m.past = nil
 	default:
 		m.nobody()
@@ -121,14 +124,14 @@ func (m *barrierModel) end(how, who string) {
 	m.open = nil
 	m.nobody()
 	m.ends[m.keys.Names.Key] = m.w.ms() + 600_000
-	delete(m.ends, m.keys.waiting)
+	delete(m.ends, m.keys.Waiting)
 }
 
 // record notes how the generation ended.
 func (m *barrierModel) record(how, who string) {
 	m.open.how, m.open.who = how, who
 	m.past = append(m.past, m.open)
-	m.ends[m.keys.past] = m.w.ms() + 600_000
+	m.ends[m.keys.Past] = m.w.ms() + 600_000
 }
 
 // sync is the beginning of most scripts.
@@ -141,7 +144,7 @@ func (m *barrierModel) sync() {
 		return
 	}
 	if first := m.first(); m.waiting[first] <= m.w.ms() {
-		m.end(barrierCrashed, first)
+		m.end(barrier.Crashed, first)
 	}
 }
 
@@ -158,7 +161,7 @@ func (m *barrierModel) untilFirstEnd() int64 { return max(0, m.waiting[m.first()
 func (m *barrierModel) report(number int64, index string) any {
 	how, who, ms := "lost", "", int64(-1)
 	if m.open != nil && m.open.number == number {
-		how, ms = barrierWaiting, m.untilFirstEnd()
+		how, ms = barrier.Waiting, m.untilFirstEnd()
 	}
 	for _, g := range m.past {
 		if g.number == number {
@@ -199,14 +202,14 @@ func (m *barrierModel) arrived(words []string) any {
 	stage := o.arg(7)
 	switch {
 	case m.runs():
-		return []any{barrierBusy, "", strconv.FormatInt(m.last, 10), "", strconv.FormatInt(m.untilFirstEnd(), 10)}
+		return []any{barrier.Busy, "", strconv.FormatInt(m.last, 10), "", strconv.FormatInt(m.untilFirstEnd(), 10)}
 	case m.open != nil && m.open.stage != stage:
 		return replyError("LATCHKEY_MIXED")
 	case m.open == nil:
 		m.n = n
 		m.begin(stage, max(m.w.ms()*1000, m.last+1, seen+1))
 		m.nobody()
-		delete(m.ends, m.keys.waiting)
+		delete(m.ends, m.keys.Waiting)
 	}
 	g := m.open
 	index := g.arrived
@@ -215,10 +218,10 @@ func (m *barrierModel) arrived(words []string) any {
 	switch {
 	case g.arrived < n:
 		m.join(party)
-	case stage == barrierEnter:
+	case stage == barrier.Enter:
 		m.run(party)
 	default:
-		m.end(barrierDone, "")
+		m.end(barrier.Done, "")
 	}
 	return m.report(g.number, strconv.Itoa(index))
 }
@@ -234,7 +237,7 @@ func (m *barrierModel) begin(stage string, number int64) {
 func (m *barrierModel) join(party string) {
 	m.waiting[party] = m.w.ms() + modelBarrierLease
 	m.outlive(m.keys.Names.Key)
-	m.outlive(m.keys.waiting)
+	m.outlive(m.keys.Waiting)
 }
 
 // looked is the reference of lua/barrier/look.lua.
@@ -304,16 +307,16 @@ func (p *barrierParty) arrive(stage string, n, fate int) {
 	if p.await != nil {
 		return
 	}
-	p.barrier.parties = n
-	p.await = p.barrier.newParty("await", stage, &request.Request{Lease: fromMS(modelBarrierLease)})
-	p.await.ownership.Special = barrierProtocol{p.barrier}
+	p.barrier.Parties = n
+	p.await = p.barrier.NewParty("await", stage, &request.Request{Lease: fromMS(modelBarrierLease)})
+	p.await.Ownership.Special = barrier.Protocol{Of: p.barrier}
 	await := p.await
-	p.arrival = p.message("arrives", p.await.arriving(), false, p.m.arrived)
+	p.arrival = p.message("arrives", p.await.Arriving(), false, p.m.arrived)
 	p.arrival.answered = func(reply any) {
 		if p.await != await || isBusy(reply) {
 			return
 		}
-		p.await.known = !isReplyError(reply)
+		p.await.Known = !isReplyError(reply)
 		p.heard(reply)
 	}
 	p.m.w.send(p.arrival, fate)
@@ -326,34 +329,34 @@ func (p *barrierParty) heard(reply any) {
 		return
 	}
 	words := reply.([]any)
-	v := barrierView{how: words[0].(string), who: words[1].(string), generation: words[2].(string), index: words[3].(string)}
-	if v.index == "" {
-		v.index = p.await.view.index
+	v := barrier.View{How: words[0].(string), Who: words[1].(string), Generation: words[2].(string), Index: words[3].(string)}
+	if v.Index == "" {
+		v.Index = p.await.View.Index
 	}
-	p.await.view = v
+	p.await.View = v
 	p.arrival = nil
-	if v.how == barrierDone {
+	if v.How == barrier.Done {
 		p.m.goesOn(p, v)
 	}
 	switch {
-	case v.how == barrierWaiting:
-	case p.await.goesOn():
-		p.enter(numeral(v.generation))
+	case v.How == barrier.Waiting:
+	case p.await.GoesOn():
+		p.enter(numeral(v.Generation))
 	default:
-		p.barrier.noteOver(numeral(v.generation))
+		p.barrier.NoteOver(numeral(v.Generation))
 		p.over()
 	}
 }
 
 // goesOn checks that all have arrived when a party goes on, and that no other has its index.
-func (m *barrierModel) goesOn(p *barrierParty, v barrierView) {
-	number, index := numeral(v.generation), int(numeral(v.index))
+func (m *barrierModel) goesOn(p *barrierParty, v barrier.View) {
+	number, index := numeral(v.Generation), int(numeral(v.Index))
 	for _, g := range m.all {
 		if g.number == number && g.arrived != g.n {
 			m.w.fail("%s goes on, and %d of %d have arrived", p.name, g.arrived, g.n)
 		}
 	}
-	if v.index == "" { // of a Do that is over
+	if v.Index == "" { // of a Do that is over
 		return
 	}
 	if m.placed[number] == nil {
@@ -366,8 +369,8 @@ func (m *barrierModel) goesOn(p *barrierParty, v barrierView) {
 }
 
 func (p *barrierParty) over() {
-	if p.await.stage != barrierRun {
-		p.await.sent.Done()
+	if p.await.Stage != barrier.Run {
+		p.await.Sent.Done()
 	}
 	p.forget()
 }
@@ -384,14 +387,14 @@ func (p *barrierParty) retry(fate int) {
 	}
 }
 
-func (p *barrierParty) waits() bool { return p.await != nil && p.await.known && p.leaving == nil }
+func (p *barrierParty) waits() bool { return p.await != nil && p.await.Known && p.leaving == nil }
 
 func (p *barrierParty) look(fate int) {
 	if !p.waits() {
 		return
 	}
-	number, wire, counted := numeral(p.await.view.generation), p.await.ownership.Wire, p.await.counted
-	m := p.message("looks", p.await.looking(), true, func([]string) any { return p.m.looked(number, wire, counted) })
+	number, wire, counted := numeral(p.await.View.Generation), p.await.Ownership.Wire, p.await.Counted
+	m := p.message("looks", p.await.Looking(), true, func([]string) any { return p.m.looked(number, wire, counted) })
 	m.answered = p.heard
 	p.m.w.send(m, fate)
 }
@@ -401,7 +404,7 @@ func (p *barrierParty) leave(why string, fate int) {
 		return
 	}
 	await := p.await
-	p.leaving = p.message("leaves, "+why, p.await.leaving(why), true, p.m.left)
+	p.leaving = p.message("leaves, "+why, p.await.Leaving(why), true, p.m.left)
 	p.leaving.answered = func(reply any) {
 		if p.await == await {
 			p.heard(reply)
@@ -417,8 +420,8 @@ func (m *barrierModel) renew(d dice) {
 	var names []string
 	for _, p := range m.parties {
 		if p.barrier.Client == first.barrier.Client && p.waits() {
-			c.Add(barrierProtocol{p.barrier}.RenewalCall(p.await.ownership, fromMS(modelBarrierLease)))
-			names = append(names, p.await.ownership.Wire)
+			c.Add(barrier.Protocol{Of: p.barrier}.RenewalCall(p.await.Ownership, fromMS(modelBarrierLease)))
+			names = append(names, p.await.Ownership.Wire)
 		}
 	}
 	if names == nil {
@@ -437,7 +440,7 @@ func (m *barrierModel) renewed(names []string) any {
 			if m.last > 0 {
 				m.outlive(m.keys.Names.Key)
 			}
-			m.outlive(m.keys.waiting)
+			m.outlive(m.keys.Waiting)
 			reply[i] = int64(1)
 		}
 	}
@@ -446,14 +449,14 @@ func (m *barrierModel) renewed(names []string) any {
 
 func (m *barrierModel) reset(d dice) {
 	p, number := m.party(d), m.last
-	c := script.NewCall(script.BarrierReset, p.barrier.all(), strconv.FormatInt(number, 10), p.barrier.Client.Publish, p.barrier.Names.Channel)
+	c := script.NewCall(script.BarrierReset, p.barrier.All(), strconv.FormatInt(number, 10), p.barrier.Client.Publish, p.barrier.Names.Channel)
 	m.w.send(p.message("resets", c, true, func([]string) any {
 		m.sync()
 		if m.last != number {
 			return int64(0)
 		}
 		if m.open != nil {
-			m.end(barrierWasReset, "")
+			m.end(barrier.WasReset, "")
 		}
 		m.n = 0
 		return int64(1)
@@ -462,7 +465,7 @@ func (m *barrierModel) reset(d dice) {
 
 // damage deletes keys.
 func (m *barrierModel) damage(d dice) {
-	keys := m.keys.all()
+	keys := m.keys.All()
 	if d[0]%4 < 3 {
 		m.w.say("%s is deleted", keys[d[0]%4])
 		m.w.must("DEL", keys[d[0]%4])
@@ -479,7 +482,7 @@ func (m *barrierModel) damage(d dice) {
 }
 
 func (m *barrierModel) check() {
-	e := m.w.state(m.keys.all()...)
+	e := m.w.state(m.keys.All()...)
 	waiting := 0
 	if m.open != nil {
 		waiting = m.open.arrived
@@ -491,7 +494,7 @@ func (m *barrierModel) check() {
 		m.w.fail("the stage is %q", stage)
 	}
 	for name := range m.done {
-		if e[1].fields[barrierReturned+name] != "inf" {
+		if e[1].fields[barrier.Returned+name] != "inf" {
 			m.w.fail("%s does not count as returned in %v", name, e[1].fields)
 		}
 	}
@@ -503,7 +506,7 @@ func (m *barrierModel) check() {
 	if len(e[1].fields) != len(m.waiting)+len(m.done) {
 		m.w.fail("%v wait, and %v have to, %v having returned", e[1].fields, m.waiting, m.done)
 	}
-	for i, key := range m.keys.all() {
+	for i, key := range m.keys.All() {
 		if at := m.ends[key]; at > 0 && e[i].ttl != at-m.w.ms() {
 			m.w.fail("%s lives for %d ms, and has to for %d", key, e[i].ttl, at-m.w.ms())
 		}
@@ -514,7 +517,7 @@ func (m *barrierModel) finish() {
 	for _, p := range m.parties {
 		p.retry(0)
 		p.look(0)
-		p.leave(barrierLeft, 0)
+		p.leave(barrier.Left, 0)
 	}
 	for len(m.w.late) > 0 {
 		m.w.deliver(0)

@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/primitive/barrier"
 	"github.com/latchkey-go/latchkey/internal/primitive/lock"
 )
 
@@ -153,26 +154,26 @@ func latchOperations(c *Client) []func() {
 	}
 }
 
-func barrierOperations(b *barrier) []func() {
-	send := func(build func(p *barrierAwaiter) script.Call) func() {
+func barrierOperations(b *barrier.Barrier) []func() {
+	send := func(build func(p *barrier.Party) script.Call) func() {
 		return func() {
-			p := b.newParty("await", "", &request.Request{Lease: 5 * time.Second})
-			p.view.generation = "1"
+			p := b.NewParty("await", "", &request.Request{Lease: 5 * time.Second})
+			p.View.Generation = "1"
 			c := build(p)
-			p.sent.Done()
+			p.Sent.Done()
 			c.Cmd.Send(context.Background(), b.Client.Rueidis, c.Keys, c.Args)
 		}
 	}
 	return []func(){
-		send((*barrierAwaiter).arriving),
-		send((*barrierAwaiter).looking),
-		send((*barrierAwaiter).returning),
-		send(func(p *barrierAwaiter) script.Call { p.known = true; return p.leaving(barrierLeft) }),
-		send(func(p *barrierAwaiter) script.Call {
-			return barrierProtocol{b}.RenewalCall(p.ownership, p.request.Lease)
+		send((*barrier.Party).Arriving),
+		send((*barrier.Party).Looking),
+		send((*barrier.Party).Returning),
+		send(func(p *barrier.Party) script.Call { p.Known = true; return p.Leaving(barrier.Left) }),
+		send(func(p *barrier.Party) script.Call {
+			return barrier.Protocol{Of: b}.RenewalCall(p.Ownership, p.Request.Lease)
 		}),
-		send(func(*barrierAwaiter) script.Call {
-			return script.NewCall(script.BarrierReset, b.all(), "0", b.Client.Publish, b.Names.Channel)
+		send(func(*barrier.Party) script.Call {
+			return script.NewCall(script.BarrierReset, b.All(), "0", b.Client.Publish, b.Names.Channel)
 		}),
 	}
 }

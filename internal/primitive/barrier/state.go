@@ -1,4 +1,4 @@
-package latchkey
+package barrier
 
 import (
 	"context"
@@ -20,14 +20,14 @@ import (
 // The states of a generation in the replies of lua/barrier/state.lua, and those that only a client
 // knows.
 const (
-	barrierWaiting  = "waiting"
-	barrierDone     = "done"
-	barrierCrashed  = "crashed"
-	barrierLeft     = "left"
-	barrierTimeout  = "timeout"
-	barrierClosed   = "closed"
-	barrierWasReset = "reset"
-	barrierBusy     = "busy" // for those that are not in it
+	Waiting  = "waiting"
+	Done     = "done"
+	Crashed  = "crashed"
+	Left     = "left"
+	Timeout  = "timeout"
+	Closed   = "closed"
+	WasReset = "reset"
+	Busy     = "busy" // for those that are not in it
 
 	barrierUnrenewed = "unrenewed" // so its party is no longer in it, as far as its client knows
 )
@@ -35,52 +35,52 @@ const (
 // The stages of a Do, and the prefix of a party that has arrived in the second: see
 // lua/barrier/state.lua.
 const (
-	barrierEnter    = "enter"
-	barrierRun      = "run"
-	barrierReturned = "returned "
+	Enter    = "enter"
+	Run      = "run"
+	Returned = "returned "
 )
 
-// barrierView is a generation as the server sees it.
-type barrierView struct {
-	how        string
-	who        string // the party that broke it, or the second generation of a Do, or ""
-	generation string
-	index      string        // of the arrival, or "" if the script does not return it
+// View is a generation as the server sees it.
+type View struct {
+	How        string
+	Who        string // the party that broke it, or the second generation of a Do, or ""
+	Generation string
+	Index      string        // of the arrival, or "" if the script does not return it
 	ends       time.Duration // until the first lease of a waiting party ends, or negative
 }
 
 // barrierViewOf reads the reply of a script about an arrival.
-func barrierViewOf(reply rueidis.RedisMessage) (barrierView, error) {
+func barrierViewOf(reply rueidis.RedisMessage) (View, error) {
 	words, err := reply.AsStrSlice()
 	if err != nil || len(words) != 5 {
-		return barrierView{}, errors.Join(script.ErrReply, err)
+		return View{}, errors.Join(script.ErrReply, err)
 	}
 	ms, err := strconv.ParseInt(words[4], 10, 64)
 	if err != nil {
-		return barrierView{}, errors.Join(script.ErrReply, err)
+		return View{}, errors.Join(script.ErrReply, err)
 	}
-	return barrierView{how: words[0], who: words[1], generation: words[2], index: words[3], ends: script.FromMillis(ms)}, nil
+	return View{How: words[0], Who: words[1], Generation: words[2], Index: words[3], ends: script.FromMillis(ms)}, nil
 }
 
 // brokenError is ErrBroken with the details that are known.
-type brokenError struct{ barrierView }
+type brokenError struct{ View }
 
 func (e *brokenError) Error() string {
 	text := map[string]string{
-		barrierCrashed:   "the lease of party %s ran out",
-		barrierLeft:      "party %s has given up",
-		barrierTimeout:   "party %s has waited for too long",
-		barrierClosed:    "the client of party %s was closed",
-		barrierWasReset:  "it was reset",
+		Crashed:          "the lease of party %s ran out",
+		Left:             "party %s has given up",
+		Timeout:          "party %s has waited for too long",
+		Closed:           "the client of party %s was closed",
+		WasReset:         "it was reset",
 		barrierUnrenewed: "the lease of this party, %s, could not be renewed",
-	}[e.how]
+	}[e.How]
 	switch {
 	case text == "":
 		text = "the server lost the generation, or no longer remembers how it ended"
-	case e.who != "":
-		text = fmt.Sprintf(text, e.who)
+	case e.Who != "":
+		text = fmt.Sprintf(text, e.Who)
 	}
-	return fmt.Sprintf("%s: generation %s: %s", fault.ErrBroken.Error(), e.generation, text)
+	return fmt.Sprintf("%s: generation %s: %s", fault.ErrBroken.Error(), e.Generation, text)
 }
 
 func (e *brokenError) Unwrap() error { return fault.ErrBroken }
@@ -92,8 +92,8 @@ type arrival struct {
 	Parties    int
 }
 
-// generationState is the state of a barrier at one moment, with its last generation.
-type generationState struct {
+// GenerationState is the state of a barrier at one moment, with its last generation.
+type GenerationState struct {
 	Generation int64 // 0 if none is known
 	Parties    int   // 0 if undecided
 	Waiting    int
@@ -111,12 +111,12 @@ type partyState struct {
 // shownParties is how many parties a state lists.
 const shownParties = 1000
 
-// state returns the parties of the generation. It changes nothing.
-func (b *barrier) state(ctx context.Context) (generationState, error) {
+// State returns the parties of the generation. It changes nothing.
+func (b *Barrier) State(ctx context.Context) (GenerationState, error) {
 	const verb = "state"
-	a, err := b.Send(ctx, script.NewCall(script.BarrierInspect, []string{b.Names.Key, b.waiting}, strconv.Itoa(shownParties)))
+	a, err := b.Send(ctx, script.NewCall(script.BarrierInspect, []string{b.Names.Key, b.Waiting}, strconv.Itoa(shownParties)))
 	if err != nil {
-		return generationState{}, fault.Op(verb, b.Names.Name, b.Explain(ctx, transport.Answer{}, err)...)
+		return GenerationState{}, fault.Op(verb, b.Names.Name, b.Explain(ctx, transport.Answer{}, err)...)
 	}
 	s, err := readGeneration(a.Message)
 	if err != nil {
@@ -128,7 +128,7 @@ func (b *barrier) state(ctx context.Context) (generationState, error) {
 }
 
 // readGeneration reads the reply of lua/barrier/inspect.lua.
-func readGeneration(reply rueidis.RedisMessage) (s generationState, err error) {
+func readGeneration(reply rueidis.RedisMessage) (s GenerationState, err error) {
 	words, err := reply.AsStrSlice()
 	if err != nil || len(words) < 3 || len(words)%3 != 0 {
 		return s, errors.Join(script.ErrReply, err)
@@ -140,22 +140,22 @@ func readGeneration(reply rueidis.RedisMessage) (s generationState, err error) {
 		}
 		return n
 	}
-	s = generationState{Generation: number(words[0]), Parties: int(number(words[1])), Waiting: int(number(words[2]))}
+	s = GenerationState{Generation: number(words[0]), Parties: int(number(words[1])), Waiting: int(number(words[2]))}
 	for p := range slices.Chunk(words[3:], 3) {
 		s.Who = append(s.Who, partyState{Owner: identity.Of(p[0]), Lease: script.FromMillis(number(p[1])), Running: p[2] == "1"})
 	}
 	return s, err
 }
 
-// reset breaks the generation if one is in progress.
-func (b *barrier) reset(ctx context.Context) error {
+// Reset breaks the generation if one is in progress.
+func (b *Barrier) Reset(ctx context.Context) error {
 	const verb = "reset"
 	for {
-		s, err := b.state(ctx)
+		s, err := b.State(ctx)
 		if err != nil {
 			return err
 		}
-		a, err := b.Send(ctx, script.NewCall(script.BarrierReset, b.all(), strconv.FormatInt(s.Generation, 10), b.Client.Publish, b.Names.Channel))
+		a, err := b.Send(ctx, script.NewCall(script.BarrierReset, b.All(), strconv.FormatInt(s.Generation, 10), b.Client.Publish, b.Names.Channel))
 		if err != nil {
 			return fault.Op(verb, b.Names.Name, b.Explain(ctx, a, err)...)
 		}

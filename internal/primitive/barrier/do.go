@@ -1,4 +1,4 @@
-package latchkey
+package barrier
 
 import (
 	"context"
@@ -15,14 +15,14 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// do is await, fn, and the wait until fn has returned in all parties.
-func (b *barrier) do(ctx context.Context, fn func(context.Context) error, settings []request.Setting) (err error) {
-	p, err := b.beginParty(ctx, "do", barrierEnter, settings)
+// Do is await, fn, and the wait until fn has returned in all parties.
+func (b *Barrier) Do(ctx context.Context, fn func(context.Context) error, settings []request.Setting) (err error) {
+	p, err := b.beginParty(ctx, "do", Enter, settings)
 	if err != nil {
 		return err
 	}
 	err = p.meet(ctx, arrivingParty{p})
-	if err == nil && (p.view.ends < 0 || !p.ownership.Live()) {
+	if err == nil && (p.View.ends < 0 || !p.Ownership.Live()) {
 		err = p.meet(ctx, p) // the second generation is over, or will be: to learn how it ends
 	}
 	if err != nil {
@@ -39,7 +39,7 @@ func (b *barrier) do(ctx context.Context, fn func(context.Context) error, settin
 // goroutine finds that the generation is over for the party, or the function returns, and the party
 // arrives.
 type barrierStay struct {
-	party  *barrierAwaiter
+	party  *Party
 	lease  *ownership.Hold // of the party
 	inside context.Context // of the function
 	end    context.CancelCauseFunc
@@ -47,19 +47,19 @@ type barrierStay struct {
 	over   chan error         // the outcome; closed without one if the function returned first
 }
 
-// goesOn reports whether the first generation of a Do is complete.
-func (p *barrierAwaiter) goesOn() bool { return p.stage == barrierEnter && p.view.how == barrierDone }
+// GoesOn reports whether the first generation of a Do is complete.
+func (p *Party) GoesOn() bool { return p.Stage == Enter && p.View.How == Done }
 
-// goOn moves the party to the second generation of its Do.
-func (p *barrierAwaiter) goOn() {
-	p.view = barrierView{how: barrierWaiting, generation: p.view.who, ends: p.view.ends}
-	p.arrival.Generation, _ = strconv.ParseInt(p.view.generation, 10, 64)
-	p.stage = barrierRun
+// GoOn moves the party to the second generation of its Do.
+func (p *Party) GoOn() {
+	p.View = View{How: Waiting, Generation: p.View.Who, ends: p.View.ends}
+	p.arrival.Generation, _ = strconv.ParseInt(p.View.Generation, 10, 64)
+	p.Stage = Run
 }
 
 // stay begins the stay. The goroutine takes over the caller's part in client.working.
-func (p *barrierAwaiter) stay(ctx context.Context) *barrierStay {
-	s := &barrierStay{party: p, lease: p.ownership.First(), over: make(chan error, 1)}
+func (p *Party) stay(ctx context.Context) *barrierStay {
+	s := &barrierStay{party: p, lease: p.Ownership.First(), over: make(chan error, 1)}
 	s.inside, s.end = context.WithCancelCause(ctx)
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
@@ -76,12 +76,12 @@ func (p *barrierAwaiter) stay(ctx context.Context) *barrierStay {
 }
 
 // endOfLease explains why the lease of the party has ended.
-func (p *barrierAwaiter) endOfLease(cause error) error {
+func (p *Party) endOfLease(cause error) error {
 	if errors.Is(cause, fault.ErrClosed) {
 		return cause
 	}
 	generation := strconv.FormatInt(p.arrival.Generation, 10)
-	return &brokenError{barrierView{how: barrierUnrenewed, who: p.ownership.Wire, generation: generation}}
+	return &brokenError{View{How: barrierUnrenewed, Who: p.Ownership.Wire, Generation: generation}}
 }
 
 // watch waits until the generation is over for the party, or the watch ends. It sends nothing for
@@ -89,7 +89,7 @@ func (p *barrierAwaiter) endOfLease(cause error) error {
 func (s *barrierStay) watch(ctx context.Context) {
 	defer close(s.over)
 	p := s.party
-	err := transport.Rest(ctx, p.Client.Closing, line.PauseUntil(p.view.ends, p.Client.PollPause()))
+	err := transport.Rest(ctx, p.Client.Closing, line.PauseUntil(p.View.ends, p.Client.PollPause()))
 	if err == nil {
 		err = p.wait(ctx)
 	}
@@ -127,8 +127,8 @@ type returningParty struct{ arrivingParty }
 
 // Attempt implements [line.Attempter].
 func (r returningParty) Attempt(ctx context.Context, _ int) (time.Duration, error) {
-	p := r.barrierAwaiter
-	answer, err := p.Client.Send(ctx, p.returning())
+	p := r.Party
+	answer, err := p.Client.Send(ctx, p.Returning())
 	if err != nil {
 		return -1, err
 	}
@@ -136,11 +136,11 @@ func (r returningParty) Attempt(ctx context.Context, _ int) (time.Duration, erro
 	if err != nil {
 		return -1, err
 	}
-	p.view, p.counted = v, true
+	p.View, p.Counted = v, true
 	return 0, nil
 }
 
-// returning returns the command with which the party arrives in the second generation.
-func (p *barrierAwaiter) returning() script.Call {
-	return script.NewCall(script.BarrierReturn, p.all(), p.view.generation, p.ownership.Wire, p.Client.Publish, p.Names.Channel)
+// Returning returns the command with which the party arrives in the second generation.
+func (p *Party) Returning() script.Call {
+	return script.NewCall(script.BarrierReturn, p.All(), p.View.Generation, p.Ownership.Wire, p.Client.Publish, p.Names.Channel)
 }

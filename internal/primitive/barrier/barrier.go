@@ -1,4 +1,5 @@
-package latchkey
+// Package barrier has the barrier: its parties, its rounds, and the action that the last one runs.
+package barrier
 
 import (
 	"context"
@@ -11,18 +12,18 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
-// barrier is a cyclic barrier: its parties wait for each other in generations.
-type barrier struct {
+// Barrier is a cyclic barrier: its parties wait for each other in generations.
+type Barrier struct {
 	object.Object
 
-	parties       int
-	waiting, past string          // keys
+	Parties       int
+	Waiting, Past string          // keys
 	waitingSet    *ownership.Lock // the set of waiting parties, which are renewed as the owners of a lock are
 	lastOver      atomic.Int64    // the last generation known to be over
 }
 
-// newBarrier returns the barrier with that name and number of parties.
-func newBarrier(c *ownership.Engine, name string, parties int) barrier {
+// New returns the barrier with that name and number of parties.
+func New(c *ownership.Engine, name string, parties int) Barrier {
 	o := object.New(c, keyspace.KindBarrier, name, barrierChannel)
 	o.RefuseWholeTag("a barrier")
 	o.Names.Invalid = errors.Join(o.Names.Invalid, request.CheckNumber("%d parties", parties, 1))
@@ -30,17 +31,17 @@ func newBarrier(c *ownership.Engine, name string, parties int) barrier {
 	waiting := "latchkey_barrier_waiting:" + tag
 	names := keyspace.OfKey(name, waiting)
 	names.Channel, names.Invalid = o.Names.Channel, o.Names.Invalid
-	return barrier{Object: o, parties: parties, waiting: waiting, past: "latchkey_barrier_past:" + tag,
+	return Barrier{Object: o, Parties: parties, Waiting: waiting, Past: "latchkey_barrier_past:" + tag,
 		waitingSet: ownership.LockOf(c, barrierSpec, names)}
 }
 
 func barrierChannel(key string) string { return "latchkey_barrier:" + keyspace.Tag(key) }
 
-// all returns the keys of the barrier.
-func (b *barrier) all() []string { return []string{b.Names.Key, b.waiting, b.past} }
+// All returns the keys of the barrier.
+func (b *Barrier) All() []string { return []string{b.Names.Key, b.Waiting, b.Past} }
 
-// noteOver notes that a generation is over, so that it does not go on if a failover brings it back.
-func (b *barrier) noteOver(generation int64) {
+// NoteOver notes that a generation is over, so that it does not go on if a failover brings it back.
+func (b *Barrier) NoteOver(generation int64) {
 	for known := b.lastOver.Load(); known < generation; known = b.lastOver.Load() {
 		if b.lastOver.CompareAndSwap(known, generation) {
 			return
@@ -48,8 +49,8 @@ func (b *barrier) noteOver(generation int64) {
 	}
 }
 
-// await arrives, and waits until the generation is complete.
-func (b *barrier) await(ctx context.Context, settings []request.Setting) (arrival, error) {
+// Await arrives, and waits until the generation is complete.
+func (b *Barrier) Await(ctx context.Context, settings []request.Setting) (arrival, error) {
 	p, err := b.beginParty(ctx, "await", "", settings)
 	if err != nil {
 		return arrival{}, err
@@ -63,7 +64,7 @@ func (b *barrier) await(ctx context.Context, settings []request.Setting) (arriva
 
 // beginParty begins a call with a new party. Unless it fails, the caller ends the call with
 // client.working.Done.
-func (b *barrier) beginParty(ctx context.Context, verb, stage string, settings []request.Setting) (*barrierAwaiter, error) {
+func (b *Barrier) beginParty(ctx context.Context, verb, stage string, settings []request.Setting) (*Party, error) {
 	r, err := request.New(b.Client.Config.Lease, true, settings)
 	if err = errors.Join(b.Names.Invalid, err); err == nil {
 		err = b.Begin(ctx)
@@ -71,5 +72,5 @@ func (b *barrier) beginParty(ctx context.Context, verb, stage string, settings [
 	if err != nil {
 		return nil, b.NotBegun(ctx, verb, 0, err)
 	}
-	return b.newParty(verb, stage, &r), nil
+	return b.NewParty(verb, stage, &r), nil
 }
