@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
+	"github.com/latchkey-go/latchkey/internal/primitive/election"
 )
 
 // MaxValueLength is the maximum length, in bytes, of the value that a leader announces.
-const MaxValueLength = maxValue
+const MaxValueLength = election.MaxValue
 
 // Election chooses one leader among any number of candidates, in any number of processes, and lets
 // every process find out who leads. A [Leadership] is a hold of a [FencedLock] of the same name: it
@@ -22,12 +23,12 @@ const MaxValueLength = maxValue
 // A leader that is paused or cut off may not know yet that another one was elected. Everything that
 // a leader writes must carry the term, so that the storage can refuse a smaller one. See
 // docs/reference/election.md for what else a leader must not assume.
-type Election struct{ inside election }
+type Election struct{ inside election.Election }
 
 // NewElection returns the election with that name. It sends nothing. If braces enclose the whole
 // name, as in {x}, every call returns ErrInvalid, because the election would share the counter of
 // terms with x.
-func (c *Client) NewElection(name string) *Election { return &Election{makeElection(c.engine(), name)} }
+func (c *Client) NewElection(name string) *Election { return &Election{election.New(c.engine(), name)} }
 
 // Name returns the name as the program gave it.
 func (e *Election) Name() string { return e.inside.Name() }
@@ -66,7 +67,7 @@ func (e *Election) Client() *Client { return (*Client)(e.inside.Client.Handle) }
 // the error also matches that of ctx. The end of Wait matches no context error. If ctx had ended
 // before the call, nothing was sent, and the error matches only that of ctx.
 func (e *Election) Campaign(ctx context.Context, value string, options ...LockOption) (*Leadership, error) {
-	l, err := e.inside.campaign(ctx, "campaign", true, value, settingsOf(options))
+	l, err := e.inside.Campaign(ctx, "campaign", true, value, settingsOf(options))
 	return (*Leadership)(l), err
 }
 
@@ -79,7 +80,7 @@ func (e *Election) Campaign(ctx context.Context, value string, options ...LockOp
 // ctx ends, or Options.RetryBudget is spent. All other errors, and the state that they leave, are
 // as for Campaign.
 func (e *Election) TryCampaign(ctx context.Context, value string, options ...TryLockOption) (*Leadership, error) {
-	l, err := e.inside.campaign(ctx, "try campaign", false, value, settingsOf(options))
+	l, err := e.inside.Campaign(ctx, "try campaign", false, value, settingsOf(options))
 	return (*Leadership)(l), err
 }
 
@@ -97,13 +98,13 @@ func (e *Election) TryCampaign(ctx context.Context, value string, options ...Try
 // error matches ErrUnknownOutcome but not ErrUnavailable, in addition to the error of fn; the next
 // leader may have to wait until the lease ends.
 func (e *Election) Run(ctx context.Context, value string, fn func(ctx context.Context, l *Leadership) error, options ...LockOption) error {
-	leads := func(ctx context.Context, l *leadership) error { return fn(ctx, (*Leadership)(l)) }
-	return e.inside.run(ctx, value, leads, settingsOf(options))
+	leads := func(ctx context.Context, l *election.Leadership) error { return fn(ctx, (*Leadership)(l)) }
+	return e.inside.Run(ctx, value, leads, settingsOf(options))
 }
 
 // HoldFrom returns the hold of the leadership that ctx carries ([Leadership.Context], [Election.Run]), or nil, as
 // [Lock.HoldFrom] does. Its [Hold.Token] is the term. It sends nothing to the server.
-func (e *Election) HoldFrom(ctx context.Context) *Hold { return (*Hold)(e.inside.handleFrom(ctx)) }
+func (e *Election) HoldFrom(ctx context.Context) *Hold { return (*Hold)(e.inside.HandleFrom(ctx)) }
 
 // Leader asks the server who leads. It returns the zero Leader if nobody leads, and
 // also between an election and its announcement: a leader never appears with the value of another.
@@ -114,7 +115,7 @@ func (e *Election) HoldFrom(ctx context.Context) *Hold { return (*Hold)(e.inside
 // ErrWrongKind if the key is another kind of object, ErrInvalid if the name is unusable, or is a
 // *rueidis.RedisError if the server refuses.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
-	l, err := e.inside.queryLeader(ctx)
+	l, err := e.inside.QueryLeader(ctx)
 	return leaderOf(l), err
 }
 
@@ -136,7 +137,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 // without an error. You may range over it again; it then starts from the beginning.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
-		e.inside.observe(ctx, func(l leader, err error) bool { return yield(leaderOf(l), err) })
+		e.inside.Observe(ctx, func(l election.Leader, err error) bool { return yield(leaderOf(l), err) })
 	}
 }
 
@@ -165,19 +166,19 @@ type Leader struct {
 func (l Leader) IsZero() bool { return l.Term == 0 && l.Owner.IsZero() }
 
 // leaderOf returns a leader as it was read.
-func leaderOf(l leader) Leader {
+func leaderOf(l election.Leader) Leader {
 	return Leader{
-		Value: l.value, Term: l.term, Owner: Owner(l.owner), Label: l.label,
-		Since: l.since, Age: l.age, Lease: l.lease,
+		Value: l.Value, Term: l.Term, Owner: Owner(l.Owner), Label: l.Label,
+		Since: l.Since, Age: l.Age, Lease: l.Lease,
 	}
 }
 
 // Leadership is the right to lead, and the way to learn that it is lost. Campaign returns one for
 // each term. Any goroutine may call its methods. A nil Leadership behaves like a resigned one.
-type Leadership leadership
+type Leadership election.Leadership
 
 // held returns the hold of the lock, nil for a nil Leadership.
-func (l *Leadership) held() *hold.Handle { return (*leadership)(l).held() }
+func (l *Leadership) held() *hold.Handle { return (*election.Leadership)(l).Held() }
 
 // Context returns a context for the work of the leader. It ends with parent, when the leadership is
 // lost ([context.Cause] then matches ErrLost, and also ErrMaxHold if that was the reason), when the
@@ -207,7 +208,7 @@ func (l *Leadership) ValidFor() time.Duration { return l.held().ValidFor() }
 func (l *Leadership) Term() int64 { return l.held().Token() }
 
 // Value returns the last value announced by Campaign or by a Proclaim that returned nil.
-func (l *Leadership) Value() string { return (*leadership)(l).value() }
+func (l *Leadership) Value() string { return (*election.Leadership)(l).Value() }
 
 // Proclaim announces another value under the same term. If several calls are in flight, the one
 // that began last decides.
@@ -225,7 +226,7 @@ func (l *Leadership) Value() string { return (*leadership)(l).value() }
 //   - ErrWrongKind: a key is another kind of object
 //   - *rueidis.RedisError: the server refuses
 func (l *Leadership) Proclaim(ctx context.Context, value string) error {
-	return (*leadership)(l).proclaim(ctx, value)
+	return (*election.Leadership)(l).Proclaim(ctx, value)
 }
 
 // Resign ends the leadership, and gives it to the next candidate. It works even if ctx has ended:
@@ -235,4 +236,4 @@ func (l *Leadership) Proclaim(ctx context.Context, value string) error {
 // that it was over before: resigned already, or lost (then ErrLost matches too). After any other
 // error the client no longer renews the leadership, and repeats the release in the background until
 // the lease has ended. You may call Resign again to wait for it: see [Hold.Unlock].
-func (l *Leadership) Resign(ctx context.Context) error { return (*leadership)(l).resign(ctx) }
+func (l *Leadership) Resign(ctx context.Context) error { return (*election.Leadership)(l).Resign(ctx) }

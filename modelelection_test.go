@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/primitive/election"
 )
 
 func init() { models["election"] = newElectionModel }
@@ -25,7 +26,7 @@ type electionModel struct {
 
 func newElectionModel(w *world) model {
 	m := &electionModel{
-		lockModel: newLockModel(w, always(electionSpec)),
+		lockModel: newLockModel(w, always(election.Spec)),
 		terms:     map[string]int64{}, revisions: map[string]int64{},
 	}
 	m.record = keyspace.LeaderKey(keyspace.Tag(m.lock.Names.Key))
@@ -59,7 +60,7 @@ func (m *electionModel) announce(d dice) {
 	m.w.send(&message{
 		what: fmt.Sprintf("%s announces %q", owner, value),
 		words: m.w.words(script.NewCall(script.ElectionAnnounce, m.keys(),
-			owner, term, revision, value, "PUBLISH", leaderChannel(m.lock.Names.Key), "label of "+owner)),
+			owner, term, revision, value, "PUBLISH", election.Channel(m.lock.Names.Key), "label of "+owner)),
 		before:   func() { lock, record = m.state(); leads = m.leads(lock, owner, term) },
 		seen:     func(reply any) { m.announced(lock, record, leads, reply, owner, term, revision, value) },
 		answered: func(any) {}, silent: func() {},
@@ -128,7 +129,7 @@ func (m *electionModel) retires(owner string, fate int) {
 	var before entry
 	m.w.send(&message{
 		what:   owner + " retires",
-		words:  m.w.words(script.NewCall(script.ElectionRetire, []string{m.record}, owner, "PUBLISH", leaderChannel(m.lock.Names.Key))),
+		words:  m.w.words(script.NewCall(script.ElectionRetire, []string{m.record}, owner, "PUBLISH", election.Channel(m.lock.Names.Key))),
 		light:  true,
 		before: func() { _, before = m.state() },
 		seen: func(any) {

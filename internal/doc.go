@@ -27,6 +27,7 @@
 //	engine    | undo       | what the client does not know of the server, commands that settle it, and operations that count once
 //	primitive | admin      | listing objects and waiters, forced releases, and the check of a server
 //	primitive | barrier    | the barrier
+//	primitive | election   | the election
 //	primitive | fair       | the fair lock: a hash with a queue next to it
 //	primitive | latch      | the countdown latch
 //	primitive | lock       | the scripts and the kinds of locks in a hash or a string

@@ -1,4 +1,4 @@
-package latchkey
+package election
 
 import (
 	"context"
@@ -8,12 +8,12 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/request"
 )
 
-// run leads again and again, until fn returns while it leads.
-func (e *election) run(
-	ctx context.Context, value string, fn func(context.Context, *leadership) error, settings []request.Setting,
+// Run leads again and again, until fn returns while it leads.
+func (e *Election) Run(
+	ctx context.Context, value string, fn func(context.Context, *Leadership) error, settings []request.Setting,
 ) error {
 	for {
-		l, err := e.campaign(ctx, "campaign", true, value, settings)
+		l, err := e.Campaign(ctx, "campaign", true, value, settings)
 		if err != nil {
 			return err
 		}
@@ -25,9 +25,9 @@ func (e *election) run(
 
 // during calls fn under the leadership, and resigns. It reports whether the leadership was lost
 // before that.
-func (l *leadership) during(ctx context.Context, fn func(context.Context, *leadership) error) (lost bool, err error) {
+func (l *Leadership) during(ctx context.Context, fn func(context.Context, *Leadership) error) (lost bool, err error) {
 	defer func() {
-		resigned := l.resign(ctx)
+		resigned := l.Resign(ctx)
 		switch {
 		case errors.Is(resigned, fault.ErrLost) || errors.Is(resigned, fault.ErrClosed):
 			lost, err = true, nil
@@ -35,5 +35,5 @@ func (l *leadership) during(ctx context.Context, fn func(context.Context, *leade
 			err = errors.Join(err, fault.Unreleased(resigned))
 		}
 	}()
-	return false, fn(l.held().Context(ctx), l)
+	return false, fn(l.Held().Context(ctx), l)
 }

@@ -1,4 +1,4 @@
-package latchkey
+package election
 
 import (
 	"context"
@@ -16,9 +16,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// leadership is the inside of a Leadership: a hold of the lock, and what the leader has announced.
-type leadership struct {
-	election *election
+// Leadership is the inside of a Leadership: a hold of the lock, and what the leader has announced.
+type Leadership struct {
+	election *Election
 	hold     *hold.Handle
 	owner    string // as it is in Redis
 
@@ -32,14 +32,14 @@ type announcedValue struct {
 	value    string
 }
 
-func newLeadership(e *election, h *hold.Handle, value string) *leadership {
-	l := &leadership{election: e, hold: h, owner: h.Backend().(*ownership.Hold).Ownership.Wire}
+func newLeadership(e *Election, h *hold.Handle, value string) *Leadership {
+	l := &Leadership{election: e, hold: h, owner: h.Backend().(*ownership.Hold).Ownership.Wire}
 	l.announced.Store(&announcedValue{l.revisions.Add(1), value})
 	return l
 }
 
-// held is the hold, nil for a nil Leadership.
-func (l *leadership) held() *hold.Handle {
+// Held is the hold, nil for a nil Leadership.
+func (l *Leadership) Held() *hold.Handle {
 	if l == nil {
 		return nil
 	}
@@ -47,21 +47,21 @@ func (l *leadership) held() *hold.Handle {
 }
 
 // err returns why it is over, or nil.
-func (l *leadership) err() error { return l.held().Err() }
+func (l *Leadership) err() error { return l.Held().Err() }
 
 // term returns the fencing token.
-func (l *leadership) term() int64 { return l.held().Token() }
+func (l *Leadership) term() int64 { return l.Held().Token() }
 
-// value returns the last value that the server has confirmed.
-func (l *leadership) value() string {
+// Value returns the last value that the server has confirmed.
+func (l *Leadership) Value() string {
 	if l == nil {
 		return ""
 	}
 	return l.announced.Load().value
 }
 
-// proclaim announces another value under the same term.
-func (l *leadership) proclaim(ctx context.Context, value string) error {
+// Proclaim announces another value under the same term.
+func (l *Leadership) Proclaim(ctx context.Context, value string) error {
 	const verb = "proclaim"
 	if err := l.err(); err != nil {
 		return fault.Op(verb, l.name(), fault.NotHeld(err))
@@ -82,12 +82,12 @@ func (l *leadership) proclaim(ctx context.Context, value string) error {
 	return nil
 }
 
-func (l *leadership) name() string { return l.held().Name() }
+func (l *Leadership) name() string { return l.Held().Name() }
 
 // begin announces the first value. If waits is true, it keeps trying until the leadership is lost,
 // whatever trouble the server is in.
-func (l *leadership) begin(ctx context.Context, waits bool) error {
-	under := l.held().Context(ctx)
+func (l *Leadership) begin(ctx context.Context, waits bool) error {
+	under := l.Held().Context(ctx)
 	for {
 		_, err := l.announce(under, l.announced.Load())
 		switch lost := l.err(); {
@@ -107,7 +107,7 @@ func (l *leadership) begin(ctx context.Context, waits bool) error {
 
 // announce sends a value. The error is ErrNotHeld and ErrLost if the server no longer knows the
 // leadership.
-func (l *leadership) announce(ctx context.Context, v *announcedValue) (transport.Answer, error) {
+func (l *Leadership) announce(ctx context.Context, v *announcedValue) (transport.Answer, error) {
 	e := l.election
 	a, err := e.Send(ctx, script.NewCall(script.ElectionAnnounce, e.seen,
 		l.owner, strconv.FormatInt(l.term(), 10), strconv.FormatInt(v.revision, 10), v.value,
@@ -122,16 +122,16 @@ func (l *leadership) announce(ctx context.Context, v *announcedValue) (transport
 
 // gone is the error of an announcement that the server refused because the owner does not lead. If
 // no release has begun by now, this client did not end the leadership: it is lost.
-func (l *leadership) gone() error {
+func (l *Leadership) gone() error {
 	if o := l.hold.Backend().(*ownership.Hold).Ownership; o.Live() {
 		o.Lose(fault.ErrLost, "the key was gone when the leader announced its value")
 	}
 	return fault.NotHeld(l.err())
 }
 
-// resign ends the leadership, and removes what the leader has announced.
-func (l *leadership) resign(ctx context.Context) error {
-	if err := l.held().Unlock(ctx); err != nil {
+// Resign ends the leadership, and removes what the leader has announced.
+func (l *Leadership) Resign(ctx context.Context) error {
+	if err := l.Held().Unlock(ctx); err != nil {
 		return fault.WithVerb("resign", err)
 	}
 	l.retire(ctx)
@@ -143,9 +143,9 @@ const resignPatience = time.Second
 
 // resignInTime resigns for a campaign that has failed. If ctx ends first, or the server is silent, the background
 // goes on.
-func (l *leadership) resignInTime(ctx context.Context) error {
+func (l *Leadership) resignInTime(ctx context.Context) error {
 	resigned := make(chan error, 1)
-	l.election.Client.Sender.Background(func() { resigned <- l.resign(ctx) })
+	l.election.Client.Sender.Background(func() { resigned <- l.Resign(ctx) })
 	silence := time.NewTimer(resignPatience)
 	defer silence.Stop()
 	select {
@@ -159,7 +159,7 @@ func (l *leadership) resignInTime(ctx context.Context) error {
 
 // retire removes what the leader has announced, and wakes observers. It need not succeed: nobody
 // sees a leader that does not hold the lock.
-func (l *leadership) retire(ctx context.Context) {
+func (l *Leadership) retire(ctx context.Context) {
 	e := l.election
 	call := script.NewCall(script.ElectionRetire, e.seen[1:2], l.owner, e.Client.Publish, e.Names.Channel)
 	_, _ = e.Send(e.Client.Sender.Detached(ctx), call)

@@ -1,4 +1,4 @@
-package latchkey
+package election
 
 import (
 	"context"
@@ -13,14 +13,14 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// observe yields the leader and every change, until yield returns false or the sequence ends.
-func (e *election) observe(ctx context.Context, yield func(leader, error) bool) {
+// Observe yields the leader and every change, until yield returns false or the sequence ends.
+func (e *Election) Observe(ctx context.Context, yield func(Leader, error) bool) {
 	if e.Names.Invalid != nil {
-		yield(leader{}, fault.Op("observe", e.Names.Name, e.Names.Invalid))
+		yield(Leader{}, fault.Op("observe", e.Names.Name, e.Names.Invalid))
 		return
 	}
 	number := strconv.FormatUint(e.Client.Number(), 10)
-	o := &observer{election: e, Wait: object.Wait{Of: &e.Object}, key: e.seen[1] + " " + number}
+	o := &observer{Election: e, Wait: object.Wait{Of: &e.Object}, key: e.seen[1] + " " + number}
 	// The subscription lasts from step to step.
 	q := e.Client.Lines.Use(line.Key{Kind: keyspace.KindElection, Key: o.key})
 	q.DoNotLinger()
@@ -39,12 +39,12 @@ func (e *election) observe(ctx context.Context, yield func(leader, error) bool) 
 // observer is one loop over the sequence of Observe. It waits alone in a line of its own, because
 // each observer has last seen a different state.
 type observer struct {
-	*election
+	*Election
 	object.Wait
 
 	key    string // of the line, not of anything on the server
 	known  bool   // leader is the last answer of the server
-	leader leader
+	leader Leader
 	fault  error // or why the server does not answer; yielded once
 }
 
@@ -62,7 +62,7 @@ func (o *observer) next(ctx context.Context) error {
 		err = o.fault
 	}
 	if err != nil {
-		o.leader = leader{}
+		o.leader = Leader{}
 		return fault.Op("observe", o.Names.Name, o.Explain(ctx, transport.Answer{}, err)...)
 	}
 	return nil
@@ -78,15 +78,15 @@ func (o *observer) Attempt(ctx context.Context, _ int) (time.Duration, error) {
 		o.known, o.fault = false, err
 		return 0, nil
 	}
-	same := o.known && now.term == o.leader.term && now.owner == o.leader.owner && now.value == o.leader.value
+	same := o.known && now.Term == o.leader.Term && now.Owner == o.leader.Owner && now.Value == o.leader.Value
 	o.leader, o.known, o.fault = now, true, nil
 	switch {
 	case !same:
 		return 0, nil
-	case now == (leader{}):
+	case now == (Leader{}):
 		return -1, fault.ErrNotAcquired
 	}
-	return now.lease, fault.ErrNotAcquired
+	return now.Lease, fault.ErrNotAcquired
 }
 
 // What implements [line.Attempter]. A loop that observes is not a waiting call.

@@ -1,4 +1,5 @@
-package latchkey
+// Package election has the election: candidates that campaign for a lock, and the value and the term of the leader.
+package election
 
 import (
 	"context"
@@ -22,45 +23,45 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// maxValue is the maximum length, in bytes, of the value that a leader announces.
-const maxValue = 64 << 10
+// MaxValue is the maximum length, in bytes, of the value that a leader announces.
+const MaxValue = 64 << 10
 
-// election is the inside of an Election: a lock, and what the server keeps beside it.
-type election struct {
+// Election is the inside of an Election: a lock, and what the server keeps beside it.
+type Election struct {
 	object.Object
 
 	lock *acquire.Lock
 	seen []string // the keys of the lock, of the leader's announcement, and of the terms
 }
 
-// makeElection returns the election with that name.
-func makeElection(c *ownership.Engine, name string) election {
-	o := object.New(c, keyspace.KindLock, name, leaderChannel)
+// New returns the election with that name.
+func New(c *ownership.Engine, name string) Election {
+	o := object.New(c, keyspace.KindLock, name, Channel)
 	o.RefuseWholeTag("an election")
 	names := keyspace.OfKey(o.Names.Name, o.Names.Key)
 	names.Invalid = o.Names.Invalid
-	p := acquire.LockOf(c, electionSpec, names)
+	p := acquire.LockOf(c, Spec, names)
 	seen := []string{o.Names.Key, keyspace.LeaderKey(keyspace.Tag(o.Names.Key)), o.Names.Token()}
-	return election{Object: o, lock: p, seen: seen}
+	return Election{Object: o, lock: p, seen: seen}
 }
 
-// electionSpec is a fenced lock whose owners are public. It is not re-entrant: if a candidate
+// Spec is a fenced lock whose owners are public. It is not re-entrant: if a candidate
 // already leads, campaigning again is a mistake.
-var electionSpec = &acquire.Spec{
+var Spec = &acquire.Spec{
 	Spec: &ownership.Spec{Kind: keyspace.KindElection, Family: keyspace.KindElection, Stored: keyspace.KindLock,
 		Protocol: lock.Hash{}, Renew: script.Renew, Renewals: renewal.MostInBatch,
 		Fenced: true, Passes: true, HandsOver: true, Public: true},
 	Attempts: lock.Hash{}, Resolve: acquire.ResolveOwner, Fresh: acquire.FreshOwner}
 
-// leaderChannel is the channel for observers of an election. It differs from the channel of the
+// Channel is the channel for observers of an election. It differs from the channel of the
 // lock, whose listeners count as waiters for the lock.
-func leaderChannel(key string) string { return "latchkey:" + keyspace.Tag(key) + ":leader" }
+func Channel(key string) string { return "latchkey:" + keyspace.Tag(key) + ":leader" }
 
-// campaign wins, and announces the value. A leadership that was lost before its value was announced
+// Campaign wins, and announces the value. A leadership that was lost before its value was announced
 // does not count: a call that waits keeps waiting.
-func (e *election) campaign(
+func (e *Election) Campaign(
 	ctx context.Context, verb string, waits bool, value string, settings []request.Setting,
-) (*leadership, error) {
+) (*Leadership, error) {
 	if err := checkValue(value); err != nil {
 		return nil, fault.Op(verb, e.Names.Name, err)
 	}
@@ -99,49 +100,49 @@ func boundBy(ctx context.Context, settings []request.Setting) (context.Context, 
 }
 
 func checkValue(value string) error {
-	if len(value) > maxValue {
-		return fault.Invalid("the value has %d bytes, more than %d", len(value), maxValue)
+	if len(value) > MaxValue {
+		return fault.Invalid("the value has %d bytes, more than %d", len(value), MaxValue)
 	}
 	return nil
 }
 
-// handleFrom returns the hold of the leadership that ctx carries, or nil.
-func (e *election) handleFrom(ctx context.Context) *hold.Handle { return e.lock.HandleFrom(ctx) }
+// HandleFrom returns the hold of the leadership that ctx carries, or nil.
+func (e *Election) HandleFrom(ctx context.Context) *hold.Handle { return e.lock.HandleFrom(ctx) }
 
-// leader is the leader of an election at the time of the server's answer. The zero leader means that nobody leads.
-type leader struct {
-	value string
-	term  int64
-	owner identity.Owner
-	label string
-	since time.Time
-	age   time.Duration
-	lease time.Duration
+// Leader is the leader of an election at the time of the server's answer. The zero leader means that nobody leads.
+type Leader struct {
+	Value string
+	Term  int64
+	Owner identity.Owner
+	Label string
+	Since time.Time
+	Age   time.Duration
+	Lease time.Duration
 }
 
-// queryLeader returns who leads, or an error for the program.
-func (e *election) queryLeader(ctx context.Context) (leader, error) {
+// QueryLeader returns who leads, or an error for the program.
+func (e *Election) QueryLeader(ctx context.Context) (Leader, error) {
 	l, err := e.look(ctx)
 	if err != nil {
-		return leader{}, fault.Op("leader", e.Names.Name, e.Explain(ctx, transport.Answer{}, err)...)
+		return Leader{}, fault.Op("leader", e.Names.Name, e.Explain(ctx, transport.Answer{}, err)...)
 	}
 	return l, nil
 }
 
 // look queries who leads. It changes nothing, so its outcome is never unknown.
-func (e *election) look(ctx context.Context) (leader, error) {
+func (e *Election) look(ctx context.Context) (Leader, error) {
 	a, err := e.Send(ctx, script.NewCall(script.ElectionLook, e.seen))
 	if err != nil || a.Null {
-		return leader{}, err
+		return Leader{}, err
 	}
 	return readLeader(a)
 }
 
 // readLeader reads the reply of lua/election/look.lua.
-func readLeader(a transport.Answer) (leader, error) {
+func readLeader(a transport.Answer) (Leader, error) {
 	words, err := a.Message.AsStrSlice()
 	if err != nil || len(words) != 7 {
-		return leader{}, errors.Join(script.ErrReply, err)
+		return Leader{}, errors.Join(script.ErrReply, err)
 	}
 	numbers := make([]int64, 4) // term, since, age, lease
 	for i := range numbers {
@@ -149,10 +150,10 @@ func readLeader(a transport.Answer) (leader, error) {
 		numbers[i], err = n, errors.Join(err, failed)
 	}
 	if err != nil {
-		return leader{}, errors.Join(script.ErrReply, err)
+		return Leader{}, errors.Join(script.ErrReply, err)
 	}
-	return leader{
-		value: words[5], term: numbers[0], owner: identity.Of(words[0]), label: identity.CleanText(words[6], identity.MaxLabel),
-		since: time.UnixMilli(numbers[1]), age: script.FromMillis(numbers[2]), lease: script.FromPTTL(numbers[3]),
+	return Leader{
+		Value: words[5], Term: numbers[0], Owner: identity.Of(words[0]), Label: identity.CleanText(words[6], identity.MaxLabel),
+		Since: time.UnixMilli(numbers[1]), Age: script.FromMillis(numbers[2]), Lease: script.FromPTTL(numbers[3]),
 	}, nil
 }
