@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
+	"github.com/latchkey-go/latchkey/internal/primitive/group"
 )
 
 // A round that gets the lock just as the time of the call ends succeeds.
@@ -17,18 +18,18 @@ func TestRounds_success_at_the_end_of_the_time(t *testing.T) {
 	ctx, end := context.WithCancel(context.Background())
 	defer end()
 	rounds := 0
-	lock := compositeLock{
-		members: []member{newTestClient(t, Options{}).NewMutex("member").self()},
-		round: func(context.Context, *request.Request, []request.Setting) (*hold.Handle, bool, error) {
+	lock := group.Lock{
+		Members: []group.Member{newTestClient(t, Options{}).NewMutex("member").self()},
+		Round: func(context.Context, *request.Request, []request.Setting) (*hold.Handle, bool, error) {
 			if rounds++; rounds == 1 {
 				return nil, true, ErrNotAcquired
 			}
 			end()
 			return &hold.Handle{}, false, nil
 		},
-		pause: time.Millisecond,
+		Pause: time.Millisecond,
 	}
-	h, err := lock.run(ctx, &request.Request{Waits: true}, nil)
+	h, err := lock.Run(ctx, &request.Request{Waits: true}, nil)
 	require.NoError(t, err)
 	require.NotNil(t, h)
 	require.Equal(t, 2, rounds)
@@ -40,13 +41,13 @@ func TestRounds_end(t *testing.T) {
 		waits, again bool
 	}{"hopeless": {waits: true}, "one attempt": {again: true}} {
 		rounds := 0
-		lock := compositeLock{
-			round: func(context.Context, *request.Request, []request.Setting) (*hold.Handle, bool, error) {
+		lock := group.Lock{
+			Round: func(context.Context, *request.Request, []request.Setting) (*hold.Handle, bool, error) {
 				rounds++
 				return nil, c.again, ErrWrongKind
 			},
 		}
-		_, err := lock.run(context.Background(), &request.Request{Waits: c.waits}, nil)
+		_, err := lock.Run(context.Background(), &request.Request{Waits: c.waits}, nil)
 		assert.ErrorIs(t, err, ErrWrongKind, name)
 		assert.Equal(t, 1, rounds, name)
 	}

@@ -29,7 +29,7 @@ var floors = []string{
 	2: "",
 	3: "",
 	4: "",
-	5: "composite compositehold compositeinspect compositemembers compositeobserve compositerelease redline redround redfailure member memberholds memberorder multiround",
+	5: "",
 	6: "client connect options calloption event hold pubsub inspect waiters objects check locker mutex rlock fencedlock spinlock fairlock rwlock semaphore permitsemaphore permit fairsemaphore countdownlatch barrier election multilock redlock",
 }
 

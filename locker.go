@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/inspect"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/primitive/admin"
+	"github.com/latchkey-go/latchkey/internal/primitive/group"
 )
 
 // Locker is the interface of all locks, and what [NewMultiLock], [NewRedLock] and [SyncLocker]
@@ -30,12 +31,12 @@ type Locker interface {
 	// HoldFrom returns the hold of the lock that ctx carries, or nil. It sends nothing.
 	HoldFrom(ctx context.Context) *Hold
 
-	self() member // the lock itself, without a type that embeds it
+	self() group.Member // the lock itself, without a type that embeds it
 }
 
 // membersOf returns locks as members of several. An element is nil for a lock that is nil or embeds nil.
-func membersOf(locks []Locker) []member {
-	members := make([]member, len(locks))
+func membersOf(locks []Locker) []group.Member {
+	members := make([]group.Member, len(locks))
 	for i, l := range locks {
 		members[i] = memberOf(l)
 	}
@@ -43,7 +44,7 @@ func membersOf(locks []Locker) []member {
 }
 
 // memberOf returns the lock that l is or embeds, or nil if that is nil. Only a call tells: it then panics.
-func memberOf(l Locker) (m member) {
+func memberOf(l Locker) (m group.Member) {
 	defer func() { _ = recover() }()
 	return l.self()
 }
@@ -55,7 +56,7 @@ func newBaseLock(c *ownership.Engine, s *acquire.Spec, name string) *baseLock {
 	return &baseLock{*acquire.NewLock(c, s, name)}
 }
 
-func (l *baseLock) self() member { return single{&l.inside} }
+func (l *baseLock) self() group.Member { return group.Single{Lock: &l.inside} }
 
 // Name returns the name as the program gave it.
 func (l *baseLock) Name() string { return l.inside.Name() }

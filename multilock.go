@@ -7,6 +7,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/primitive/admin"
+	"github.com/latchkey-go/latchkey/internal/primitive/group"
 )
 
 // MultiLock is several locks that are acquired together, all or none. They may be of any kind, may
@@ -33,7 +34,7 @@ type MultiLock struct{ groupLock }
 // be used, or if two different ones share a key (the sides of a read/write lock, a RedLock and its
 // member, two RedLocks over one lock).
 func NewMultiLock(locks ...Locker) *MultiLock {
-	return &MultiLock{groupLock{newMultiLock(membersOf(locks))}}
+	return &MultiLock{groupLock{group.NewMulti(membersOf(locks))}}
 }
 
 var _ Locker = (*MultiLock)(nil)
@@ -82,17 +83,17 @@ func (l *MultiLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hol
 }
 
 // groupLock is what a MultiLock and a RedLock have in common.
-type groupLock struct{ made *compositeLock }
+type groupLock struct{ made *group.Lock }
 
 // inside returns the lock that a constructor made, or else one without members.
-func (l *groupLock) inside() *compositeLock {
+func (l *groupLock) inside() *group.Lock {
 	if l.made == nil {
-		return &compositeLock{}
+		return &group.Lock{}
 	}
 	return l.made
 }
 
-func (l *groupLock) self() member { return l.inside() }
+func (l *groupLock) self() group.Member { return l.inside() }
 
 // Name returns the kind and the names of the members, such as "multi(a, b)".
 func (l *groupLock) Name() string { return l.inside().Name() }
@@ -119,7 +120,7 @@ func (l *groupLock) Do(ctx context.Context, fn func(context.Context) error, opti
 // HoldFrom returns the hold of this lock that ctx carries, as [Lock.HoldFrom] does: that of all
 // members together. A lock with the same members, of the same clients, counts as this one. For the
 // hold of one member use the HoldFrom of that member. HoldFrom sends nothing to the servers.
-func (l *groupLock) HoldFrom(ctx context.Context) *Hold { return (*Hold)(l.inside().handleFrom(ctx)) }
+func (l *groupLock) HoldFrom(ctx context.Context) *Hold { return (*Hold)(l.inside().HandleFrom(ctx)) }
 
 // IsLocked reports whether as many members are held on their servers as the lock needs: all of a
 // [MultiLock], more than half of a [RedLock], by any owner. The answer may be out of date when it
@@ -127,7 +128,7 @@ func (l *groupLock) HoldFrom(ctx context.Context) *Hold { return (*Hold)(l.insid
 //
 // The errors are those of Inspect.
 func (l *groupLock) IsLocked(ctx context.Context) (bool, error) {
-	i, err := l.inside().look(ctx)
+	i, err := l.inside().Look(ctx)
 	return i.Locked(), err
 }
 
@@ -137,7 +138,7 @@ func (l *groupLock) IsLocked(ctx context.Context) (bool, error) {
 //
 // The errors are those of Inspect.
 func (l *groupLock) RemainingLease(ctx context.Context) (time.Duration, error) {
-	i, err := l.inside().look(ctx)
+	i, err := l.inside().Look(ctx)
 	return i.TTL, err
 }
 
@@ -150,7 +151,7 @@ func (l *groupLock) RemainingLease(ctx context.Context) (time.Duration, error) {
 // RetryBudget of their clients or before ctx ended, ErrClosed, ErrWrongKind, ErrInvalid if the
 // members are unusable, or is a *rueidis.RedisError if a server refuses.
 func (l *groupLock) Inspect(ctx context.Context) (Inspection, error) {
-	return asInspection(l.inside().inspect(ctx))
+	return asInspection(l.inside().Inspect(ctx))
 }
 
 // ForceUnlock takes every member from its holder, and reports whether any was held. It removes
@@ -164,7 +165,7 @@ func (l *groupLock) Inspect(ctx context.Context) (Inspection, error) {
 // Inspect, and ErrUnknownOutcome for a removal that was sent and got no answer. You may repeat
 // the call.
 func (l *groupLock) ForceUnlock(ctx context.Context) (bool, error) {
-	return l.inside().forceUnlock(ctx, func(ctx context.Context, p *ownership.Lock) (bool, error) {
+	return l.inside().ForceUnlock(ctx, func(ctx context.Context, p *ownership.Lock) (bool, error) {
 		return admin.ForceUnlock(ctx, p.Client, p.Names, p.Spec)
 	})
 }

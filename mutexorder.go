@@ -8,11 +8,11 @@ package latchkey
 //
 // These may be held for long: during a request to the server, and while foreign code runs.
 //
-//	mutex                      | guards                                                 | also
-//	syncLocker.mu              | the hold of a SyncLocker, for as long as it is held    |
-//	line.FIFO.FIFOMutex        | the front of a line, for a RedLock until its hold ends | itself, compositeHold.unlocking
-//	compositeHold.unlocking    | the releases of a composite hold, one at a time        | itself
-//	ownership.Ownership.sendMu | the commands for an ownership, one at a time           | itself
+//	mutex                         | guards                                                 | also
+//	syncLocker.mu                 | the hold of a SyncLocker, for as long as it is held    |
+//	line.FIFO.FIFOMutex           | the front of a line, for a RedLock until its hold ends | itself, group.compositeHold.unlocking
+//	group.compositeHold.unlocking | the releases of a composite hold, one at a time        | itself
+//	ownership.Ownership.sendMu    | the commands for an ownership, one at a time           | itself
 //
 // The others are held for a short time. While one is held, nothing waits and no foreign code runs.
 // One is locked while another is held only if its line names that one.
@@ -22,7 +22,7 @@ package latchkey
 //	core.Parts.kindStatesMu     | what a kind of lock keeps for all its locks of a client  |
 //	line.Used.mu                | the lines of one kind of object, and what each knows     |
 //	semaphore.Line.mu           | the line for the permits of a semaphore, and their turns |
-//	compositeHold.mu            | which members are held, and the contexts of the whole    |
+//	group.compositeHold.mu      | which members are held, and the contexts of the whole    |
 //	ownership.Ownership.mu      | the state of an ownership and its holds                  | itself
 //	renewal.Watchdog.mu         | when each ownership is renewed                           | ownership.Ownership.mu
 //	ownership.Registry.mu       | the names of ownerships that the program knows           | ownership.Ownership.mu

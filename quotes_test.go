@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/primitive/group"
 )
 
 // Pages quote messages as the library writes them.
@@ -40,14 +41,14 @@ func TestQuotedError_busy(t *testing.T) {
 
 func TestQuotedError_no_majority(t *testing.T) {
 	c := newTestClient(t, Options{})
-	round := &tries{timeout: 300 * time.Millisecond}
+	round := &group.Tries{Timeout: 300 * time.Millisecond}
 	for i := range 3 {
-		round.members = append(round.members, c.NewLock("job").self())
+		round.Members = append(round.Members, c.NewLock("job").self())
 		if i > 0 {
-			round.failures = append(round.failures, failure{index: i, err: ErrUnavailable})
+			round.Failures = append(round.Failures, group.Failure{Index: i, Err: ErrUnavailable})
 		}
 	}
-	_, err := round.noMajority(1, 2, false)
+	_, err := round.NoMajority(1, 2, false)
 	text, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "latchkey: "), "member 3")
 	assert.Contains(t, pageText(t, "docs/reference/several.md"), "`"+text+"…`")
 }

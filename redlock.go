@@ -3,6 +3,8 @@ package latchkey
 import (
 	"context"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/primitive/group"
 )
 
 // RedLock is a majority of several locks on independent servers: the algorithm of the Redis documentation
@@ -50,7 +52,7 @@ const DefaultRedLockRetryDelay = 200 * time.Millisecond
 // same holds for two locks on one server, which the client detects when both servers have answered.
 func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 	setDefault(&options.RetryDelay, DefaultRedLockRetryDelay)
-	return &RedLock{groupLock{newRedLock(redOptions(options), membersOf(locks))}}
+	return &RedLock{groupLock{group.NewRed(group.RedOptions(options), membersOf(locks))}}
 }
 
 // Lock acquires a majority of the members. It waits behind the goroutines of this program that came before.

@@ -29,6 +29,7 @@
 //	primitive | barrier    | the barrier
 //	primitive | election   | the election
 //	primitive | fair       | the fair lock: a hash with a queue next to it
+//	primitive | group      | several locks as one: all of them, or a majority
 //	primitive | latch      | the countdown latch
 //	primitive | lock       | the scripts and the kinds of locks in a hash or a string
 //	primitive | rw         | the two sides of a read/write lock

@@ -1,4 +1,4 @@
-package latchkey
+package group
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package latchkey
+package group
 
 import (
 	"context"
@@ -14,15 +14,15 @@ import (
 
 // redLock is a lock that is held if most of its members are.
 type redLock struct {
-	compositeLock
+	Lock
 
-	options redOptions
+	options RedOptions
 }
 
-// redOptions are the settings of a redLock, with defaults. RedLockOptions of the root explains the fields.
-type redOptions struct{ MemberTimeout, RetryDelay time.Duration }
+// RedOptions are the settings of a redLock, with defaults. RedLockOptions of the root explains the fields.
+type RedOptions struct{ MemberTimeout, RetryDelay time.Duration }
 
-func (o redOptions) check() error {
+func (o RedOptions) check() error {
 	switch {
 	case o.MemberTimeout < 0:
 		return fault.Invalid("RedLockOptions.MemberTimeout %v is negative", o.MemberTimeout)
@@ -38,8 +38,8 @@ const (
 	maxMemberTimeout = 500 * time.Millisecond
 )
 
-// newRedLock returns the lock of most of the given members.
-func newRedLock(options redOptions, members []member) *compositeLock {
+// NewRed returns the lock of most of the given members.
+func NewRed(options RedOptions, members []Member) *Lock {
 	members, err := usable(members)
 	if err == nil {
 		_, err = withoutDuplicates(members, true)
@@ -47,12 +47,12 @@ func newRedLock(options redOptions, members []member) *compositeLock {
 	if err == nil {
 		err = options.check()
 	}
-	lock := compositeLock{
-		kind: keyspace.KindRed, members: members, need: len(members)/2 + 1, invalid: err, pause: options.RetryDelay,
+	lock := Lock{
+		kind: keyspace.KindRed, Members: members, need: len(members)/2 + 1, invalid: err, Pause: options.RetryDelay,
 	}
 	l := &redLock{lock, options}
-	l.round, l.inLine = l.acquireMajority, l.waitInLine
-	return &l.compositeLock
+	l.Round, l.inLine = l.acquireMajority, l.waitInLine
+	return &l.Lock
 }
 
 // acquireMajority is a round: it tries all members at once.
@@ -62,12 +62,12 @@ func (l *redLock) acquireMajority(
 	if err := l.refuseOneServer(); err != nil {
 		return nil, false, err
 	}
-	c := newCompositeHold(&l.compositeLock, l.memberTimeout(r))
+	c := newCompositeHold(&l.Lock, l.memberTimeout(r))
 	c.allAnswered = make(chan struct{})
 	t := l.try(ctx, l.memberTimeout(r), settings)
 	t.gather(ctx, c)
 	if late, reached := c.beginMajority(r); !reached {
-		again, err := t.noMajority(c.memberCount(), l.need, late)
+		again, err := t.NoMajority(c.memberCount(), l.need, late)
 		t.cancel()
 		go t.collect(c)
 		c.abandon(ctx)
@@ -86,12 +86,12 @@ func (l *redLock) acquireMajority(
 // refuseOneServer refuses two members that are known to be on one server, which would count one vote twice. A
 // server that has not told its id counts as distinct.
 func (l *redLock) refuseOneServer() error {
-	on := map[string]member{}
-	for _, m := range l.members {
+	on := map[string]Member{}
+	for _, m := range l.Members {
 		if isComposite(m) {
 			continue
 		}
-		id := m.locks()[0].Client.ServerID()
+		id := m.Locks()[0].Client.ServerID()
 		if other, twice := on[id]; twice && id != "" {
 			return fault.Invalid("%q and %q are on one server", other.Name(), m.Name())
 		}
@@ -124,31 +124,31 @@ func (l *redLock) memberTimeout(r *request.Request) time.Duration {
 	return min(max(r.Lease/100, minMemberTimeout), maxMemberTimeout)
 }
 
-// tries are attempts at several members in flight.
-type tries struct {
+// Tries are attempts at several members in flight.
+type Tries struct {
 	memberCalls
 
-	failures []failure
-	members  []member
-	timeout  time.Duration
+	Failures []Failure
+	Members  []Member
+	Timeout  time.Duration
 	cancel   context.CancelFunc
 }
 
 // try begins to try some members, or all. The attempts do not end with the caller's context: a member that is
 // no longer needed is released when it arrives.
-func (l *redLock) try(ctx context.Context, timeout time.Duration, settings []request.Setting, indexes ...int) *tries {
+func (l *redLock) try(ctx context.Context, timeout time.Duration, settings []request.Setting, indexes ...int) *Tries {
 	if indexes == nil {
-		indexes = async.Indexes(l.members)
+		indexes = async.Indexes(l.Members)
 	}
 	ctx, cancel := fault.WithWait(context.WithoutCancel(ctx), timeout)
 	calls := callMembers(indexes, func(i int) (*hold.Handle, error) {
-		return l.members[i].Acquire(ctx, "try lock", false, settings)
+		return l.Members[i].Acquire(ctx, "try lock", false, settings)
 	})
-	return &tries{memberCalls: calls, members: l.members, timeout: timeout, cancel: cancel}
+	return &Tries{memberCalls: calls, Members: l.Members, Timeout: timeout, cancel: cancel}
 }
 
 // gather adds members to the hold until it is complete, or the outcome is certain, or ctx ends.
-func (t *tries) gather(ctx context.Context, c *compositeHold) {
+func (t *Tries) gather(ctx context.Context, c *compositeHold) {
 	for c.memberCount() < c.need && t.open(c.need) {
 		r, heard := t.next(ctx, nil)
 		switch {
@@ -157,13 +157,13 @@ func (t *tries) gather(ctx context.Context, c *compositeHold) {
 		case r.err == nil:
 			c.add(r.index, r.hold)
 		default:
-			t.failures = append(t.failures, failureOf(r))
+			t.Failures = append(t.Failures, failureOf(r))
 		}
 	}
 }
 
 // collect waits for the remaining members: those that arrive late join the hold, or are released if it is over.
-func (t *tries) collect(c *compositeHold) {
+func (t *Tries) collect(c *compositeHold) {
 	defer t.cancel()
 	for {
 		r, heard := t.next(context.Background(), nil)

@@ -1,4 +1,4 @@
-package latchkey
+package group
 
 import (
 	"context"
@@ -31,20 +31,20 @@ func newRedLines() (lines *line.FIFOs, atClose func()) { return line.NewFIFOs(),
 // members, the same for all locks with these members.
 func (l *redLock) useLine() *line.FIFO {
 	byClient := func(a, b *ownership.Lock) int { return strings.Compare(a.Client.ID, b.Client.ID) }
-	first := slices.MinFunc(l.locks(), byClient).Client
-	return core.KindState(first.Parts, keyspace.KindRed, newRedLines).Use(identityOf(l.kind, l.members))
+	first := slices.MinFunc(l.Locks(), byClient).Client
+	return core.KindState(first.Parts, keyspace.KindRed, newRedLines).Use(identityOf(l.kind, l.Members))
 }
 
 // identityOf returns a text that identifies the lock in this program. The order of the members does not
 // matter.
-func identityOf(kind keyspace.Kind, members []member) string {
+func identityOf(kind keyspace.Kind, members []Member) string {
 	each := make([]string, len(members))
 	for i, m := range members {
-		if c, is := m.(*compositeLock); is {
-			each[i] = identityOf(c.kind, c.members)
+		if c, is := m.(*Lock); is {
+			each[i] = identityOf(c.kind, c.Members)
 			continue
 		}
-		p := m.locks()[0]
+		p := m.Locks()[0]
 		each[i] = fmt.Sprintf("%s %s %q", p.Spec.Kind, p.Client.ID, p.Names.Key)
 	}
 	slices.Sort(each)
@@ -65,7 +65,7 @@ func (l *redLock) waitInLine(
 		return nil, l.waitError(line, err)
 	}
 	h, err := l.waitInFront(ctx, r, settings, line, mark)
-	if err != nil || l.isShared() {
+	if err != nil || l.IsShared() {
 		line.Unlock()
 		return h, err
 	}
@@ -77,7 +77,7 @@ func (l *redLock) waitInLine(
 func (l *redLock) waitInFront(
 	ctx context.Context, r *request.Request, settings []request.Setting, line *line.FIFO, mark *line.Mark,
 ) (*hold.Handle, error) {
-	err := line.LetOthersGo(ctx, l.pause)
+	err := line.LetOthersGo(ctx, l.Pause)
 	if err == nil && ctx.Err() != nil {
 		err = fault.ContextError(ctx)
 	}
@@ -89,7 +89,7 @@ func (l *redLock) waitInFront(
 
 // waitError is the error of a wait in line that ended with err.
 func (l *redLock) waitError(line *line.FIFO, err error) error {
-	p := l.locks()[0]
+	p := l.Locks()[0]
 	return acquire.WithOwnHold(p.Client, p.Names.Key, line.WaitError(err))
 }
 
@@ -98,7 +98,7 @@ func (l *redLock) mayReenter(ctx context.Context) bool {
 	if owner, err := identity.OwnerFrom(ctx); err != nil || !owner.IsZero() {
 		return true
 	}
-	return slices.ContainsFunc(l.locks(), func(p *ownership.Lock) bool {
+	return slices.ContainsFunc(l.Locks(), func(p *ownership.Lock) bool {
 		return ownership.HoldFrom(ctx, p, p.Spec.Side) != nil || ownership.HoldFrom(ctx, p, p.Spec.OtherSide()) != nil
 	})
 }

@@ -1,4 +1,4 @@
-package latchkey
+package group
 
 import (
 	"context"
@@ -17,26 +17,26 @@ import (
 )
 
 // multiLock is a lock that is held if all members are.
-type multiLock struct{ compositeLock }
+type multiLock struct{ Lock }
 
-// newMultiLock returns the lock of all the given members.
-func newMultiLock(members []member) *compositeLock {
+// NewMulti returns the lock of all the given members.
+func NewMulti(members []Member) *Lock {
 	members, err := usable(members)
 	if err == nil {
 		members, err = withoutDuplicates(inOrder(flatten(members)), false)
 	}
-	l := &multiLock{compositeLock{
-		kind: keyspace.KindMulti, members: members, need: len(members), invalid: err, pause: deadlockPause,
+	l := &multiLock{Lock{
+		kind: keyspace.KindMulti, Members: members, need: len(members), invalid: err, Pause: deadlockPause,
 	}}
-	l.round = l.acquireAll
-	return &l.compositeLock
+	l.Round = l.acquireAll
+	return &l.Lock
 }
 
 // acquireAll is a round: it acquires all members, and makes one hold of them.
 func (l *multiLock) acquireAll(
 	ctx context.Context, r *request.Request, settings []request.Setting,
 ) (h *hold.Handle, again bool, err error) {
-	holds := make([]*hold.Handle, len(l.members))
+	holds := make([]*hold.Handle, len(l.Members))
 	if err := l.acquireInOrder(ctx, r, settings, holds); err != nil {
 		giveBack(ctx, holds, maxMemberTimeout)
 		var deadlock *deadlockError
@@ -58,7 +58,7 @@ type deadlockError struct{ error }
 func (e *deadlockError) Unwrap() error { return e.error }
 
 // newDeadlockError leaves out that the time for that member is over: it was not the caller's time.
-func newDeadlockError(m member, err error) error {
+func newDeadlockError(m Member, err error) error {
 	rest := memberReason(err)
 	if errors.Is(err, fault.ErrUnavailable) {
 		rest = transport.Unavailable(rest)
@@ -78,7 +78,7 @@ var errNoTimeLeft = fmt.Errorf("%w: no time was left for it", fault.ErrNotAcquir
 func (l *multiLock) acquireInOrder(
 	ctx context.Context, r *request.Request, settings []request.Setting, holds []*hold.Handle,
 ) (err error) {
-	for i, m := range l.members {
+	for i, m := range l.Members {
 		began := time.Now()
 		if r.Waits {
 			holds[i], err = l.await(ctx, m, settings)
@@ -97,7 +97,7 @@ func (l *multiLock) acquireInOrder(
 }
 
 // await waits for one member.
-func (l *multiLock) await(ctx context.Context, member member, settings []request.Setting) (*hold.Handle, error) {
+func (l *multiLock) await(ctx context.Context, member Member, settings []request.Setting) (*hold.Handle, error) {
 	if !l.unordered() {
 		return member.Acquire(ctx, "lock", true, settings)
 	}
@@ -111,9 +111,9 @@ func (l *multiLock) await(ctx context.Context, member member, settings []request
 
 // unordered reports whether two members have no order between them.
 func (l *multiLock) unordered() bool {
-	for i := 1; i < len(l.members); i++ {
-		a, _ := l.members[i-1].order()
-		b, _ := l.members[i].order()
+	for i := 1; i < len(l.Members); i++ {
+		a, _ := l.Members[i-1].Order()
+		b, _ := l.Members[i].Order()
 		if a == b {
 			return true
 		}
@@ -124,7 +124,7 @@ func (l *multiLock) unordered() bool {
 // combine makes one hold of all members. Fixed leases start again, so that the whole has the lease
 // that was asked for, however long the last member took.
 func (l *multiLock) combine(ctx context.Context, r *request.Request, holds []*hold.Handle) (*hold.Handle, error) {
-	c := newCompositeHold(&l.compositeLock, maxMemberTimeout)
+	c := newCompositeHold(&l.Lock, maxMemberTimeout)
 	for i, h := range holds {
 		c.add(i, h)
 	}

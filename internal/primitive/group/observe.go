@@ -1,4 +1,4 @@
-package latchkey
+package group
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 )
 
 // parentOf is the reporter's Parent for the clients of the members.
-func (l *compositeLock) parentOf(ctx context.Context) *context.Context {
-	for _, p := range l.locks() {
+func (l *Lock) parentOf(ctx context.Context) *context.Context {
+	for _, p := range l.Locks() {
 		if parent := p.Client.Reporter.Parent(ctx); parent != nil {
 			return parent
 		}
@@ -19,13 +19,13 @@ func (l *compositeLock) parentOf(ctx context.Context) *context.Context {
 }
 
 // observeGaveUp reports to the observers of the clients of all members, once for each client.
-func (l *compositeLock) observeGaveUp(parent *context.Context, began time.Time, err error) {
+func (l *Lock) observeGaveUp(parent *context.Context, began time.Time, err error) {
 	if parent == nil {
 		return
 	}
 	e := report.Event{Type: report.GaveUp, Kind: l.kind, Name: l.Name(), Wait: time.Since(began), Err: err}
 	seen := map[*ownership.Engine]bool{}
-	for _, p := range l.locks() {
+	for _, p := range l.Locks() {
 		if !seen[p.Client] {
 			seen[p.Client] = true
 			p.Client.Reporter.Observe(parent, e)

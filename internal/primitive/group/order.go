@@ -1,4 +1,4 @@
-package latchkey
+package group
 
 import (
 	"cmp"
@@ -11,7 +11,7 @@ import (
 
 // usable returns the members, or an error if one of them is known to be unusable before anything is
 // sent, so that nothing is sent for the others either.
-func usable(members []member) ([]member, error) {
+func usable(members []Member) ([]Member, error) {
 	if len(members) == 0 {
 		return nil, errNoMembers
 	}
@@ -19,7 +19,7 @@ func usable(members []member) ([]member, error) {
 		if m == nil {
 			return nil, fault.Invalid("member %d is nil", i+1)
 		}
-		if err := m.fault(); err != nil {
+		if err := m.Fault(); err != nil {
 			return nil, ofMember(i, err)
 		}
 	}
@@ -27,10 +27,10 @@ func usable(members []member) ([]member, error) {
 }
 
 // flatten replaces each MultiLock by its members.
-func flatten(members []member) (all []member) {
+func flatten(members []Member) (all []Member) {
 	for _, m := range members {
-		if s, is := m.(*compositeLock); is && s.kind == keyspace.KindMulti {
-			all = append(all, s.members...)
+		if s, is := m.(*Lock); is && s.kind == keyspace.KindMulti {
+			all = append(all, s.Members...)
 		} else {
 			all = append(all, m)
 		}
@@ -39,19 +39,19 @@ func flatten(members []member) (all []member) {
 }
 
 // inOrder sorts members by their keys, then by their kinds.
-func inOrder(members []member) []member {
-	return slices.SortedStableFunc(slices.Values(members), func(a, b member) int {
-		keyA, kindA := a.order()
-		keyB, kindB := b.order()
+func inOrder(members []Member) []Member {
+	return slices.SortedStableFunc(slices.Values(members), func(a, b Member) int {
+		keyA, kindA := a.Order()
+		keyB, kindB := b.Order()
 		return cmp.Or(cmp.Compare(keyA, keyB), cmp.Compare(kindA, kindB))
 	})
 }
 
 // withoutDuplicates drops locks that are given twice, or refuses them. Two different members that share a key are an
 // error: one could only wait for the other.
-func withoutDuplicates(members []member, refuse bool) (kept []member, err error) {
+func withoutDuplicates(members []Member, refuse bool) (kept []Member, err error) {
 	for i, m := range members {
-		first := slices.IndexFunc(kept, func(other member) bool { return sameLock(m, other) })
+		first := slices.IndexFunc(kept, func(other Member) bool { return sameLock(m, other) })
 		switch {
 		case first >= 0 && refuse:
 			return nil, fault.Invalid("members %d and %d are the same lock, %q", first+1, i+1, m.Name())
@@ -70,8 +70,8 @@ func withoutDuplicates(members []member, refuse bool) (kept []member, err error)
 }
 
 // noun returns what a member is, in errors.
-func noun(m member) string {
-	switch _, kind := m.order(); kind {
+func noun(m Member) string {
+	switch _, kind := m.Order(); kind {
 	case keyspace.KindRed:
 		return "the RedLock"
 	case keyspace.KindMulti:
@@ -85,26 +85,26 @@ func noun(m member) string {
 }
 
 // sameLock reports whether two members are the same lock.
-func sameLock(a, b member) bool {
+func sameLock(a, b Member) bool {
 	if a == b {
 		return true
 	}
 	if isComposite(a) || isComposite(b) {
 		return false
 	}
-	p, o := a.locks()[0], b.locks()[0]
+	p, o := a.Locks()[0], b.Locks()[0]
 	return sameKey(p, o) && p.Spec.Kind == o.Spec.Kind
 }
 
-func isComposite(m member) bool {
-	_, is := m.(*compositeLock)
+func isComposite(m Member) bool {
+	_, is := m.(*Lock)
 	return is
 }
 
 // sharedKey returns a key that both members need.
-func sharedKey(a, b member) (key string, share bool) {
-	for _, p := range a.locks() {
-		for _, o := range b.locks() {
+func sharedKey(a, b Member) (key string, share bool) {
+	for _, p := range a.Locks() {
+		for _, o := range b.Locks() {
 			if sameKey(p, o) {
 				return p.Names.Key, true
 			}

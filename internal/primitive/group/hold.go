@@ -1,4 +1,4 @@
-package latchkey
+package group
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 type compositeHold struct {
 	hold.Lifecycle // guarded by mu
 
-	lock *compositeLock
+	lock *Lock
 	name string
 	need int // how many members must last
 	// patience is how long to wait for silent members that are not needed.
@@ -48,8 +48,8 @@ type compositeHold struct {
 }
 
 // newCompositeHold makes the hold of a lock, still without members.
-func newCompositeHold(l *compositeLock, patience time.Duration) *compositeHold {
-	n := len(l.members)
+func newCompositeHold(l *Lock, patience time.Duration) *compositeHold {
+	n := len(l.Members)
 	return &compositeHold{lock: l, name: l.Name(), need: l.need, patience: patience, grantedAt: time.Now(),
 		members: make([]*hold.Handle, n), latest: make([]*hold.Handle, n)}
 }
@@ -140,12 +140,12 @@ func (c *compositeHold) Count() int {
 	return least
 }
 
-// handleFrom returns the innermost live hold on ctx of all members together, or the innermost one if none is live, or
+// HandleFrom returns the innermost live hold on ctx of all members together, or the innermost one if none is live, or
 // nil. A lock with the same members, of the same clients, counts as this one.
-func (l *compositeLock) handleFrom(ctx context.Context) *hold.Handle {
+func (l *Lock) HandleFrom(ctx context.Context) *hold.Handle {
 	return hold.From(ctx, func(b hold.Backend) bool {
 		c, is := b.(*compositeHold)
-		return is && (c.lock == l || identityOf(c.lock.kind, c.lock.members) == identityOf(l.kind, l.members))
+		return is && (c.lock == l || identityOf(c.lock.kind, c.lock.Members) == identityOf(l.kind, l.Members))
 	})
 }
 

@@ -1,4 +1,4 @@
-package latchkey
+package group
 
 import (
 	"cmp"
@@ -23,27 +23,27 @@ import (
 // The text of the error has the reason of each member. The error does not match what is true of one member only:
 // for example, that one of five is held, or that one client is closed.
 
-// failure is why a member was not acquired.
-type failure struct {
-	index int
-	err   error
+// Failure is why a member was not acquired.
+type Failure struct {
+	Index int
+	Err   error
 	final bool // waiting cannot help
 	busy  bool // another owner has it
 }
 
-func failureOf(r memberResult) failure {
+func failureOf(r memberResult) Failure {
 	final := isFinalForMember(r.err)
-	return failure{r.index, r.err, final, !final && errors.Is(r.err, fault.ErrNotAcquired)}
+	return Failure{r.index, r.err, final, !final && errors.Is(r.err, fault.ErrNotAcquired)}
 }
 
 // open reports whether pending members can still change the outcome of the round: to a majority, to the
 // certainty that there will never be one, or from one error to the other.
-func (t *tries) open(need int) bool {
-	spare := len(t.members) - need
+func (t *Tries) open(need int) bool {
+	spare := len(t.Members) - need
 	final, busy := t.count()
-	down := len(t.failures) - busy // including the final ones
+	down := len(t.Failures) - busy // including the final ones
 	switch {
-	case len(t.failures) <= spare:
+	case len(t.Failures) <= spare:
 		return true
 	case final > 0 && final <= spare && final+len(t.pending) > spare:
 		return true
@@ -52,8 +52,8 @@ func (t *tries) open(need int) bool {
 }
 
 // count returns how many failures are final, and how many are due to other holders.
-func (t *tries) count() (final, busy int) {
-	for _, f := range t.failures {
+func (t *Tries) count() (final, busy int) {
+	for _, f := range t.Failures {
 		if f.final {
 			final++
 		}
@@ -64,11 +64,11 @@ func (t *tries) count() (final, busy int) {
 	return final, busy
 }
 
-// noMajority returns the error of a round in which too few members were acquired, or too late, and whether
+// NoMajority returns the error of a round in which too few members were acquired, or too late, and whether
 // another round may succeed.
-func (t *tries) noMajority(held, need int, late bool) (again bool, _ error) {
-	slices.SortFunc(t.failures, func(a, b failure) int { return cmp.Compare(a.index, b.index) })
-	n := len(t.members)
+func (t *Tries) NoMajority(held, need int, late bool) (again bool, _ error) {
+	slices.SortFunc(t.Failures, func(a, b Failure) int { return cmp.Compare(a.Index, b.Index) })
+	n := len(t.Members)
 	final, busy := t.count()
 	if final > n-need {
 		return false, t.forGood()
@@ -81,8 +81,8 @@ func (t *tries) noMajority(held, need int, late bool) (again bool, _ error) {
 	if late || n-held-busy > n-need {
 		e.sentinel = fault.ErrUnavailable
 	}
-	for _, f := range t.failures {
-		e.add(f, t.member(f.index), t.timeout)
+	for _, f := range t.Failures {
+		e.add(f, t.member(f.Index), t.Timeout)
 	}
 	for _, index := range slices.Sorted(maps.Keys(t.pending)) {
 		e.reasons = append(e.reasons, fmt.Errorf("%s: no answer so far", t.member(index)))
@@ -98,15 +98,15 @@ func incomplete(err error) bool {
 }
 
 // member returns the name of a member in errors.
-func (t *tries) member(index int) string {
-	return fmt.Sprintf("member %d %q", index+1, t.members[index].Name())
+func (t *Tries) member(index int) string {
+	return fmt.Sprintf("member %d %q", index+1, t.Members[index].Name())
 }
 
 // forGood returns the error of members that failed permanently: that of the first, with the text of the others.
-func (t *tries) forGood() error {
+func (t *Tries) forGood() error {
 	var all []error
-	for _, f := range t.failures {
-		switch err := fmt.Errorf("%s: %w", t.member(f.index), memberReason(f.err)); {
+	for _, f := range t.Failures {
+		switch err := fmt.Errorf("%s: %w", t.member(f.Index), memberReason(f.Err)); {
 		case !f.final:
 		case all == nil:
 			all = append(all, err)
@@ -145,8 +145,8 @@ func (e *noMajorityError) Unwrap() []error {
 
 // add adds the reason of a member. For a member that was not reached, it includes the underlying error, such as
 // one of the network.
-func (e *noMajorityError) add(f failure, member string, timeout time.Duration) {
-	reason := memberReason(f.err)
+func (e *noMajorityError) add(f Failure, member string, timeout time.Duration) {
+	reason := memberReason(f.Err)
 	if reason == nil {
 		reason = fmt.Errorf("no answer within %s", fault.DurationText(timeout))
 	}
@@ -156,7 +156,7 @@ func (e *noMajorityError) add(f failure, member string, timeout time.Duration) {
 	if !down || fault.IsContextEnd(reason) || matches(fault.ErrNotAcquired) || matches(fault.ErrUnavailable) {
 		reason = errors.New(reason.Error())
 	}
-	e.unknown = e.unknown || down && errors.Is(f.err, fault.ErrUnknownOutcome)
+	e.unknown = e.unknown || down && errors.Is(f.Err, fault.ErrUnknownOutcome)
 	e.reasons = append(e.reasons, reason)
 }
 

@@ -1,4 +1,5 @@
-package latchkey
+// Package group has several locks as one: all of them, or a majority on independent servers.
+package group
 
 import (
 	"context"
@@ -18,15 +19,15 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// compositeLock is several locks that are held together: the members, how many of them must be held,
+// Lock is several locks that are held together: the members, how many of them must be held,
 // and rounds until they are.
-type compositeLock struct {
+type Lock struct {
 	kind    keyspace.Kind
-	members []member
+	Members []Member
 	need    int
 	invalid error
-	round   round
-	pause   time.Duration // the longest pause between two rounds
+	Round   round
+	Pause   time.Duration // the longest pause between two rounds
 	// inLine acquires for a call that waits behind others of this program, or is nil if there is no line.
 	inLine func(ctx context.Context, r *request.Request, settings []request.Setting, mark *line.Mark) (*hold.Handle, error)
 }
@@ -36,37 +37,39 @@ type compositeLock struct {
 type round func(ctx context.Context, r *request.Request, settings []request.Setting) (h *hold.Handle, again bool, err error)
 
 // Name returns the kind and the names of the members, such as "multi(a, b)".
-func (l *compositeLock) Name() string {
-	names := make([]string, len(l.members))
-	for i, m := range l.members {
+func (l *Lock) Name() string {
+	names := make([]string, len(l.Members))
+	for i, m := range l.Members {
 		names[i] = m.Name()
 	}
 	return string(l.kind) + "(" + strings.Join(names, ", ") + ")"
 }
 
-func (l *compositeLock) order() (key string, kind keyspace.Kind) { return l.Name(), l.kind }
+// Order implements [Member].
+func (l *Lock) Order() (key string, kind keyspace.Kind) { return l.Name(), l.kind }
 
-// fault is the error of the members, or errNoMembers for a lock that no constructor made.
-func (l *compositeLock) fault() error {
-	if l.invalid == nil && len(l.members) == 0 {
+// Fault is the error of the members, or errNoMembers for a lock that no constructor made.
+func (l *Lock) Fault() error {
+	if l.invalid == nil && len(l.Members) == 0 {
 		return errNoMembers
 	}
 	return l.invalid
 }
 
-func (l *compositeLock) locks() (all []*ownership.Lock) {
-	for _, m := range l.members {
-		all = append(all, m.locks()...)
+// Locks implements [Member].
+func (l *Lock) Locks() (all []*ownership.Lock) {
+	for _, m := range l.Members {
+		all = append(all, m.Locks()...)
 	}
 	return all
 }
 
-// isShared reports whether several owners may hold the lock at once, even if one of them holds all members: each
+// IsShared reports whether several owners may hold the lock at once, even if one of them holds all members: each
 // then needs only members that are shared.
-func (l *compositeLock) isShared() bool {
+func (l *Lock) IsShared() bool {
 	shared := 0
-	for _, m := range l.members {
-		if m.isShared() {
+	for _, m := range l.Members {
+		if m.IsShared() {
 			shared++
 		}
 	}
@@ -76,7 +79,7 @@ func (l *compositeLock) isShared() bool {
 var errNoMembers = fault.Invalid("there are no members")
 
 // Acquire checks the request, bounds it in time, and runs it.
-func (l *compositeLock) Acquire(
+func (l *Lock) Acquire(
 	ctx context.Context, verb string, waits bool, settings []request.Setting,
 ) (*hold.Handle, error) {
 	if limit := l.maxHold(); limit > 0 {
@@ -87,8 +90,8 @@ func (l *compositeLock) Acquire(
 		settings = append(slices.Clip(settings), request.Setting{Kind: request.MaxHold, D: r.MaxHold})
 	}
 	switch {
-	case l.fault() != nil:
-		err = l.fault()
+	case l.Fault() != nil:
+		err = l.Fault()
 	case err == nil && r.By != nil:
 		err = fault.Invalid("By does not apply to several locks: owners of different clients have nothing in common")
 	case err == nil && r.AtLeast > 0:
@@ -106,7 +109,7 @@ func (l *compositeLock) Acquire(
 	}
 	ctx, cancel := r.Bound(ctx)
 	defer cancel()
-	h, err := l.run(ctx, &r, forMembers(settings))
+	h, err := l.Run(ctx, &r, forMembers(settings))
 	if err != nil {
 		err = fault.Op(verb, l.Name(), script.Explain(err)...)
 		l.observeGaveUp(r.Parent, began, err)
@@ -116,8 +119,8 @@ func (l *compositeLock) Acquire(
 }
 
 // maxHold returns the shortest Options.MaxHold of the clients, or 0.
-func (l *compositeLock) maxHold() (shortest time.Duration) {
-	for _, p := range l.locks() {
+func (l *Lock) maxHold() (shortest time.Duration) {
+	for _, p := range l.Locks() {
 		if d := p.Client.Config.MaxHold; d > 0 && (shortest == 0 || d < shortest) {
 			shortest = d
 		}
@@ -125,8 +128,8 @@ func (l *compositeLock) maxHold() (shortest time.Duration) {
 	return shortest
 }
 
-// run makes rounds, in line if there is one and the call waits. It sends nothing if the time is over.
-func (l *compositeLock) run(ctx context.Context, r *request.Request, settings []request.Setting) (*hold.Handle, error) {
+// Run makes rounds, in line if there is one and the call waits. It sends nothing if the time is over.
+func (l *Lock) Run(ctx context.Context, r *request.Request, settings []request.Setting) (*hold.Handle, error) {
 	if ctx.Err() != nil {
 		return nil, fault.ContextError(ctx)
 	}
@@ -143,7 +146,7 @@ func (l *compositeLock) run(ctx context.Context, r *request.Request, settings []
 
 // rounds makes rounds until one gets the lock, waiting cannot help, or the time is over. The others in line, if
 // there is one, learn why the front waits. mark counts a call that waits from the first pause on.
-func (l *compositeLock) rounds(
+func (l *Lock) rounds(
 	ctx context.Context, r *request.Request, settings []request.Setting, front *line.FIFO, mark *line.Mark,
 ) (*hold.Handle, error) {
 	var before error // the error of the previous round
@@ -155,7 +158,7 @@ func (l *compositeLock) rounds(
 		if front != nil {
 			front.AttemptBegins()
 		}
-		h, again, err := l.round(ctx, r, settings)
+		h, again, err := l.Round(ctx, r, settings)
 		if err == nil {
 			return h, nil
 		}
@@ -168,15 +171,15 @@ func (l *compositeLock) rounds(
 		}
 		before = err
 		l.beginWait(mark)
-		if transport.Rest(ctx, nil, transport.Jitter(l.pause)) != nil {
+		if transport.Rest(ctx, nil, transport.Jitter(l.Pause)) != nil {
 			return nil, line.WithContextEnd(ctx, err)
 		}
 	}
 }
 
 // beginWait counts a call that waits for the lock, in the client of the first member.
-func (l *compositeLock) beginWait(mark *line.Mark) {
-	mark.Begin(l.locks()[0].Client.Waiting.Counts, l.kind)
+func (l *Lock) beginWait(mark *line.Mark) {
+	mark.Begin(l.Locks()[0].Client.Waiting.Counts, l.kind)
 }
 
 // forMembers returns the settings for each member. Wait is left out because it applies to the
