@@ -5,7 +5,10 @@ import (
 	"go/importer"
 	"go/token"
 	"go/types"
+	"io"
 	"os"
+	"os/exec"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -38,6 +41,24 @@ func compiled(t *testing.T) *types.Package {
 	p, err := importer.ForCompiler(token.NewFileSet(), "gc", compiledImports(t)).Import("github.com/latchkey-go/latchkey")
 	require.NoError(t, err)
 	return p
+}
+
+// compiledImports returns a function that opens the compiled form of an import of the package. The go command has
+// compiled it for this test, with the race detector if that is on, so nothing needs to be compiled or parsed again.
+func compiledImports(t *testing.T) func(path string) (io.ReadCloser, error) {
+	t.Helper()
+	args := []string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"}
+	if build, _ := debug.ReadBuildInfo(); build != nil && slices.Contains(build.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		args = append(args, "-race")
+	}
+	fileOf := map[string]string{}
+	output, err := exec.CommandContext(t.Context(), "go", append(args, ".")...).Output()
+	require.NoError(t, err)
+	for line := range strings.Lines(string(output)) {
+		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
+		fileOf[path] = file
+	}
+	return func(path string) (io.ReadCloser, error) { return os.Open(fileOf[path]) }
 }
 
 // apiOf returns the exported names of a package, and the exported fields and methods of its types. An underlying type of

@@ -126,3 +126,12 @@ func documentation(t *testing.T, folder string) *doc.Package {
 	require.NoError(t, err)
 	return pkg
 }
+
+// sources returns the paths of the Go files in a folder, without the tests.
+func sources(t *testing.T, folder string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	return slices.DeleteFunc(paths, func(path string) bool { return strings.HasSuffix(path, "_test.go") })
+}

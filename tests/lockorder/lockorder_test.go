@@ -22,7 +22,7 @@ type row struct {
 // table parses the comment in mutexorder.go.
 func table(t *testing.T) map[string]row {
 	t.Helper()
-	text, err := os.ReadFile("../../mutexorder.go")
+	text, err := os.ReadFile("../../internal/mutexorder.go")
 	require.NoError(t, err)
 	rows, blocks := map[string]row{}, 0
 	for line := range strings.Lines(string(text)) {

@@ -1,6 +1,6 @@
-package latchkey
+package internal
 
-// The mutexes of the library, here and below internal/, in the order in which they are
+// The mutexes of the library, in the root and below this folder, in the order in which they are
 // locked: while one is held, only those below it may be locked. A line that says "itself" is an
 // exception for two of the same kind: a composite hold or a RedLock before its members, and a writing
 // ownership before the reading one of the same owner. tests/lockorder reads these tables, derives the order
