@@ -10,7 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
-// ownership.QueuePlace returns what the attempt says of its place in the queue.
+// QueuePlace returns what the attempt says of its place in the queue.
 func (a *Acquisition) QueuePlace(round int) ownership.QueuePlace {
 	o, b := a.Ownership, a.Lock.Client.Inbox
 	if !a.IsWaiting || !o.Lock.Spec.Passes || o.IsGuest {

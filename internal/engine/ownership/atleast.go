@@ -21,6 +21,7 @@ func (p *Lock) CheckAtLeast() error {
 	return nil
 }
 
+// ErrNoAtLeast is the error of an acquisition with AtLeast of a lock that cannot stay taken.
 var ErrNoAtLeast = fault.Invalid("AtLeast does not apply to read locks, MultiLocks, RedLocks and elections")
 
 // keptAfter is how long the lock stays taken after a release that leaves count holds. Before the ownership

@@ -11,9 +11,9 @@ import (
 // This file manages the entries of this client's owners in the queues of locks: which owner has one, and how a
 // grant begins an ownership.
 
-// queueEntry is the entry of an owner in the queue of a lock. ownership.mu guards the fields that
+// QueueEntry is the entry of an owner in the queue of a lock. ownership.mu guards the fields that
 // change.
-type queueEntry struct {
+type QueueEntry struct {
 	Text        string        // the entry, "" if the owner does not wait in a queue
 	Lease       time.Duration // the lease that a grant gives it
 	wanted      time.Duration // the lease that its acquisition asks for
@@ -25,19 +25,19 @@ type queueEntry struct {
 	seen        lease.Stamp   // before the request was sent whose reply said since
 	known       bool          // the entry is in the queue, or its owner has been granted the lock
 	unsure      bool          // known must not be set any more: see mustQuery
-	grant       *grant        // the grant that has arrived, or nil
+	grant       *Grant        // the grant that has arrived, or nil
 	waiter      waker         // the waiter for the owner, or nil for the front of the lock
 }
 
-// grant is what the message to a client says about an owner that has been given the lock.
-type grant struct {
+// Grant is what the message to a client says about an owner that has been given the lock.
+type Grant struct {
 	Token int64
 	Lease time.Duration
 	since string // when the granted entry joined the queue
 }
 
 // noEntry is the entry of an owner that has none yet. Nothing in it ever changes.
-var noEntry = &queueEntry{}
+var noEntry = &QueueEntry{}
 
 // Listen makes the client listen to messages about the owner.
 func (o *Ownership) Listen() { o.Lock.Client.Inbox.Listen(&o.Entry.Slot) }
@@ -55,12 +55,12 @@ const LongestEntryPause = 20 * time.Second
 // OwnEntry returns the entry of an owner. It makes the entry if there is none; at the time made,
 // the server did not know the owner. Only the goroutine that drives the ownership calls it, the
 // first time before any message about the owner can arrive.
-func (o *Ownership) OwnEntry(made lease.Stamp) *queueEntry {
+func (o *Ownership) OwnEntry(made lease.Stamp) *QueueEntry {
 	if o.Entry == noEntry {
 		o.Lock.Client.RegisterGrants(o.Lock.Spec)
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.Entry = &queueEntry{made: made, Slot: inbox.NewSlot(o.Lock.Names.Key, o.Wire, o)}
+		o.Entry = &QueueEntry{made: made, Slot: inbox.NewSlot(o.Lock.Names.Key, o.Wire, o)}
 	}
 	return o.Entry
 }
@@ -122,7 +122,7 @@ func (o *Ownership) TakePlace(listens bool, poll string) (p QueuePlace) {
 
 // TakeGrant takes the grant that has arrived for the owner, or nil, and returns from when its lease counts. known is
 // true, once, if a release of this client has put the owner into the queue, and no grant has arrived.
-func (o *Ownership) TakeGrant() (g *grant, from lease.Stamp, known bool) {
+func (o *Ownership) TakeGrant() (g *Grant, from lease.Stamp, known bool) {
 	e := o.Entry
 	if e == noEntry {
 		return nil, from, false
@@ -248,7 +248,7 @@ func (o *Ownership) Granted(token int64, since string) bool {
 	o.mu.Lock()
 	wanted := o.Phase == Acquiring || o.Phase == Held
 	if o.Phase == Acquiring {
-		o.Entry.grant = &grant{token, o.Entry.Lease, since}
+		o.Entry.grant = &Grant{token, o.Entry.Lease, since}
 	}
 	o.mu.Unlock()
 	if wanted {

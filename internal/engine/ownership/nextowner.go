@@ -87,7 +87,7 @@ func (o *Ownership) noteHandover(a transport.Answer) {
 	if owner, err := reply[0].ToString(); err == nil && owner == o.Wire {
 		token, _ := reply[1].ToString()
 		n, _ := strconv.ParseInt(token, 10, 64)
-		o.Entry.grant = &grant{n, o.Entry.wanted, ""}
+		o.Entry.grant = &Grant{n, o.Entry.wanted, ""}
 	}
 }
 

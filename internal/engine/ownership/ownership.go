@@ -46,7 +46,7 @@ type Ownership struct {
 	Doubt undo.Doubt
 	Holds holdSet
 	Local localTurn
-	Entry *queueEntry
+	Entry *QueueEntry
 
 	KeptUntil *lease.Bound // until when the lock stays taken, or nil; set when it begins
 	// sibling is the ownership of the same owner on the other side of the lock, if one of the two was made
@@ -92,6 +92,7 @@ func (o *Ownership) KeepsOut() bool { return !o.Lock.Spec.Permit }
 // When it is releasing or over, only releases are sent.
 type Phase uint8
 
+// The phases, in their order.
 const (
 	Acquiring Phase = iota
 	Held

@@ -14,7 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// nearest is how many of a client's waiters for one lock listen for their turn. The server grants
+// Nearest is how many of a client's waiters for one lock listen for their turn. The server grants
 // in the order of the line, so no other waiter can be next.
 const Nearest = 4
 

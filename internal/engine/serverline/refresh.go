@@ -49,7 +49,7 @@ func (l *List) beginRound() bool {
 }
 
 // refreshNode refreshes the waiters on one node. After a failure it soon tries again, with those that wait then.
-func (l *List) refreshNode(node *transport.Node, batches []*refreshing) {
+func (l *List) refreshNode(node *transport.Node, batches []*Refreshing) {
 	for {
 		err := l.refreshAll(batches, nodeRefreshes)
 		if err == nil || l.open.Err() != nil {
@@ -68,9 +68,9 @@ func (l *List) refreshNode(node *transport.Node, batches []*refreshing) {
 
 // refreshAll sends batches, several at once because the server may be far away, and returns one of
 // the errors.
-func (l *List) refreshAll(batches []*refreshing, flights int) error {
+func (l *List) refreshAll(batches []*Refreshing, flights int) error {
 	failed := make(chan error, len(batches))
-	async.ForEach(flights, batches, func(b *refreshing) {
+	async.ForEach(flights, batches, func(b *Refreshing) {
 		if err := l.refresh(b); err != nil {
 			failed <- err
 		}
@@ -79,8 +79,8 @@ func (l *List) refreshAll(batches []*refreshing, flights int) error {
 	return <-failed
 }
 
-// refreshing is what one script refreshes.
-type refreshing struct {
+// Refreshing is what one script refreshes.
+type Refreshing struct {
 	script.Call
 	queue   Queue
 	waiters []*Waiter
@@ -88,9 +88,9 @@ type refreshing struct {
 }
 
 // batches collects the waiters on one node, or on all nodes if wanted is nil. l.mu is held.
-func (l *List) batches(wanted *transport.Node) map[*transport.Node][]*refreshing {
-	all := map[*transport.Node][]*refreshing{}
-	open := map[uint16]*refreshing{}
+func (l *List) batches(wanted *transport.Node) map[*transport.Node][]*Refreshing {
+	all := map[*transport.Node][]*Refreshing{}
+	open := map[uint16]*Refreshing{}
 	for key, line := range l.byKey {
 		slot := l.client.Topology.SlotOf(key)
 		node := l.client.Topology.Serving(slot)
@@ -107,14 +107,14 @@ func (l *List) batches(wanted *transport.Node) map[*transport.Node][]*refreshing
 }
 
 // NewRefreshing makes an empty batch.
-func (l *List) NewRefreshing() *refreshing {
+func (l *List) NewRefreshing() *Refreshing {
 	_, suffix := l.client.Inbox.Channels("")
-	return &refreshing{queue: l.Queue, Call: script.Call{Cmd: l.Queue.Refresh(), Args: []string{
+	return &Refreshing{queue: l.Queue, Call: script.Call{Cmd: l.Queue.Refresh(), Args: []string{
 		l.client.StaleMS, l.client.Publish, suffix, l.client.Inbox.Counted()}}}
 }
 
 // fill adds waiters of one lock, from e on, and returns the first that did not fit.
-func (b *refreshing) fill(e *list.Element) *list.Element {
+func (b *Refreshing) fill(e *list.Element) *list.Element {
 	var waiters []*Waiter
 	for ; e != nil && len(b.waiters)+len(waiters) < refreshBatch; e = e.Next() {
 		waiters = append(waiters, e.Value.(*Waiter))
@@ -124,7 +124,7 @@ func (b *refreshing) fill(e *list.Element) *list.Element {
 }
 
 // Add adds waiters of one lock.
-func (b *refreshing) Add(waiters []*Waiter) {
+func (b *Refreshing) Add(waiters []*Waiter) {
 	lock := waiters[0].Ownership.Lock
 	b.Keys = append(b.Keys, b.queue.Keys(lock)...)
 	clients, _ := lock.Client.Inbox.Channels(lock.Names.Key)
@@ -137,8 +137,8 @@ func (b *refreshing) Add(waiters []*Waiter) {
 }
 
 // split makes a batch for each lock.
-func (l *List) split(b *refreshing) []*refreshing {
-	each := make([]*refreshing, len(b.groups))
+func (l *List) split(b *Refreshing) []*Refreshing {
+	each := make([]*Refreshing, len(b.groups))
 	for i, waiters := range b.groups {
 		each[i] = l.NewRefreshing()
 		each[i].Add(waiters)
@@ -154,7 +154,7 @@ const (
 )
 
 // refresh sends one batch, and wakes the waiters that must make an attempt of their own.
-func (l *List) refresh(b *refreshing) error {
+func (l *List) refresh(b *Refreshing) error {
 	ctx, cancel := context.WithTimeout(l.open, max(l.period, minPatience))
 	defer cancel()
 	states, err := l.client.Sender.SendOnce(ctx, b.Cmd, b.Keys, b.Args).AsIntSlice()
@@ -178,7 +178,7 @@ func (l *List) refresh(b *refreshing) error {
 // damaged key must not cost the other waiters their places. The waiters for the damaged lock make
 // their own attempts, and get the error. In a slot that is half migrated the server refuses every
 // batch of several locks.
-func (l *List) refreshEach(b *refreshing, refusal error) error {
+func (l *List) refreshEach(b *Refreshing, refusal error) error {
 	each := l.split(b)
 	switch {
 	case len(each) > 1:

@@ -1,4 +1,3 @@
-// x
 package undo
 
 import (

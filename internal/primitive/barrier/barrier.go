@@ -50,14 +50,14 @@ func (b *Barrier) NoteOver(generation int64) {
 }
 
 // Await arrives, and waits until the generation is complete.
-func (b *Barrier) Await(ctx context.Context, settings []request.Setting) (arrival, error) {
+func (b *Barrier) Await(ctx context.Context, settings []request.Setting) (Arrival, error) {
 	p, err := b.beginParty(ctx, "await", "", settings)
 	if err != nil {
-		return arrival{}, err
+		return Arrival{}, err
 	}
 	defer b.Client.Working.Done()
 	if err = p.meet(ctx, arrivingParty{p}); err != nil {
-		return arrival{}, err
+		return Arrival{}, err
 	}
 	return p.arrival, nil
 }

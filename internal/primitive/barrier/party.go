@@ -48,7 +48,7 @@ type Party struct {
 	Known     bool                 // the arrival was answered
 	Counted   bool                 // the server has counted the arrival in the stage run
 	View      View
-	arrival   arrival
+	arrival   Arrival
 	hints     line.Hints // taken before it arrived
 }
 
@@ -146,7 +146,7 @@ func (p *Party) mismatch(err error) error {
 func (p *Party) noteArrival() error {
 	generation, err1 := strconv.ParseInt(p.View.Generation, 10, 64)
 	index, err2 := strconv.Atoi(p.View.Index)
-	p.arrival = arrival{Generation: generation, Index: index, Parties: p.Parties}
+	p.arrival = Arrival{Generation: generation, Index: index, Parties: p.Parties}
 	if err := errors.Join(err1, err2); err != nil {
 		return errors.Join(script.ErrReply, err)
 	}

@@ -85,8 +85,8 @@ func (e *brokenError) Error() string {
 
 func (e *brokenError) Unwrap() error { return fault.ErrBroken }
 
-// arrival is a place in a generation that has become complete.
-type arrival struct {
+// Arrival is a place in a generation that has become complete.
+type Arrival struct {
 	Generation int64
 	Index      int // how many parties had arrived before
 	Parties    int

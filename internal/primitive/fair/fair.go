@@ -52,7 +52,7 @@ func newFairLockQueue(c *ownership.Engine) (q *Queues, atClose func()) {
 	return q, q.Waiters.Close
 }
 
-// AttemptsOf, refresh, keys, channel and entry implement [serverline.Queue].
+// AttemptsOf implements [serverline.Queue].
 func (q *Queues) AttemptsOf(w *serverline.Waiter) acquire.Attempts {
 	return Protocol{Waiters: q.Waiters, waiter: w}
 }

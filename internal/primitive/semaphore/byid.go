@@ -23,6 +23,7 @@ import (
 // State says what happened to a permit in a release.
 type State int
 
+// The states of a permit.
 const (
 	Undecided State = iota // no answer came
 	Released               // it was held until now

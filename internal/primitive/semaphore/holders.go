@@ -14,17 +14,17 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
-// permitHolder is a permit that is held.
-type permitHolder struct {
+// Holder is a permit that is held.
+type Holder struct {
 	ID          string
 	Label, Note string
 	Lease       time.Duration
 }
 
 // Holders lists the permits that are held, in the order in which their leases end.
-func (s *Pool) Holders(ctx context.Context) ([]permitHolder, error) {
+func (s *Pool) Holders(ctx context.Context) ([]Holder, error) {
 	const verb = "holders"
-	var all []permitHolder
+	var all []Holder
 	err := script.Pages(func(positions []string) (size int64, err error) {
 		a, err := s.Query(ctx, verb, script.NewCall(script.PermitHolders, []string{s.Names.Key, s.SecondKey, s.KindKey()}, positions...))
 		if err != nil {
@@ -40,13 +40,13 @@ func (s *Pool) Holders(ctx context.Context) ([]permitHolder, error) {
 	if err != nil {
 		return nil, err
 	}
-	labels.DescribeEach(ctx, s.Client.Labels, 0, [][]permitHolder{all}, func(p permitHolder) identity.Owner { return identity.OfText(p.ID) },
-		func(p *permitHolder, d labels.Description) { p.Label, p.Note = d.Label, d.Note })
+	labels.DescribeEach(ctx, s.Client.Labels, 0, [][]Holder{all}, func(p Holder) identity.Owner { return identity.OfText(p.ID) },
+		func(p *Holder, d labels.Description) { p.Label, p.Note = d.Label, d.Note })
 	return all, nil
 }
 
 // readPermits reads the reply of lua/permit/holders.lua.
-func readPermits(reply rueidis.RedisMessage) (page []permitHolder, size int64, err error) {
+func readPermits(reply rueidis.RedisMessage) (page []Holder, size int64, err error) {
 	parts, err := reply.ToArray()
 	if err != nil || len(parts)%2 != 1 {
 		return nil, 0, errors.Join(script.ErrReply, err)
@@ -55,7 +55,7 @@ func readPermits(reply rueidis.RedisMessage) (page []permitHolder, size int64, e
 	for i := 1; i < len(parts) && err == nil; i += 2 {
 		raw, err1 := parts[i].ToString()
 		left, err2 := parts[i+1].AsInt64()
-		page = append(page, permitHolder{ID: hex.EncodeToString([]byte(raw)), Lease: script.FromPTTL(left)})
+		page = append(page, Holder{ID: hex.EncodeToString([]byte(raw)), Lease: script.FromPTTL(left)})
 		err = errors.Join(err1, err2)
 	}
 	if err != nil {

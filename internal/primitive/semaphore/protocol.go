@@ -77,8 +77,8 @@ func (p Attempts) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (tim
 	return left, err
 }
 
-// ReleaseCall, for the first of a group that was never acquired, gives up the whole group and its
-// place in the queue.
+// ReleaseCall implements [ownership.Protocol]. For the first of a group that was never acquired, it gives up the whole
+// group and its place in the queue.
 func (p Protocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
 	if to.Count > 0 {
 		return script.Call{}

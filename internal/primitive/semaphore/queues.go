@@ -63,7 +63,7 @@ func (q *Queues) waitInLine(ctx context.Context, a *acquire.Acquisition) error {
 	return q.Waiters.WaitFor(ctx, a, l, &mark)
 }
 
-// Refresh, keys, channel and entry implement [serverline.Queue].
+// Refresh implements [serverline.Queue].
 func (*Queues) Refresh() transport.Command { return script.PermitRefresh }
 
 // Keys implements [serverline.Queue].

@@ -11,16 +11,16 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
-// semaphoreStats is the state of a semaphore at one moment.
-type semaphoreStats struct {
+// Stats is the state of a semaphore at one moment.
+type Stats struct {
 	Available  int
 	Total      int
 	TotalKnown bool
 	TTL        time.Duration
 }
 
-// permitStats is the state of a semaphore whose permits have ids at one moment.
-type permitStats struct {
+// PoolStats is the state of a semaphore whose permits have ids at one moment.
+type PoolStats struct {
 	Available int
 	Acquired  int
 	Total     int
@@ -28,38 +28,38 @@ type permitStats struct {
 }
 
 // Stats returns how many permits there are.
-func (s *Semaphore) Stats(ctx context.Context) (semaphoreStats, error) {
+func (s *Semaphore) Stats(ctx context.Context) (Stats, error) {
 	parts, err := s.readStats(ctx, script.NewCall(script.SemStats, []string{s.Names.Key, s.SecondKey, s.KindKey()}))
 	if err != nil {
-		return semaphoreStats{}, err
+		return Stats{}, err
 	}
 	free, err1 := parts[0].AsInt64()
 	ttl, err2 := parts[1].AsInt64()
-	stats := semaphoreStats{Available: int(free), TTL: script.FromPTTL(ttl), TotalKnown: !parts[2].IsNil()}
+	stats := Stats{Available: int(free), TTL: script.FromPTTL(ttl), TotalKnown: !parts[2].IsNil()}
 	if stats.TotalKnown {
 		var total int64
 		total, err = parts[2].AsInt64()
 		stats.Total = int(total)
 	}
 	if err := errors.Join(err, err1, err2); err != nil {
-		return semaphoreStats{}, fault.Op("stats", s.Names.Name, script.ErrReply, err)
+		return Stats{}, fault.Op("stats", s.Names.Name, script.ErrReply, err)
 	}
 	return stats, nil
 }
 
 // Stats returns how many permits there are and how many are acquired.
-func (s *Pool) Stats(ctx context.Context) (permitStats, error) {
+func (s *Pool) Stats(ctx context.Context) (PoolStats, error) {
 	parts, err := s.readStats(ctx, script.NewCall(script.PermitStats, []string{s.Names.Key, s.SecondKey, s.KindKey()}))
 	if err != nil {
-		return permitStats{}, err
+		return PoolStats{}, err
 	}
 	free, err1 := parts[0].AsInt64()
 	held, err2 := parts[1].AsInt64()
 	ttl, err3 := parts[2].AsInt64()
 	if err := errors.Join(err1, err2, err3); err != nil {
-		return permitStats{}, fault.Op("stats", s.Names.Name, script.ErrReply, err)
+		return PoolStats{}, fault.Op("stats", s.Names.Name, script.ErrReply, err)
 	}
-	return permitStats{Available: int(free), Acquired: int(held), Total: int(free + held), TTL: script.FromPTTL(ttl)}, nil
+	return PoolStats{Available: int(free), Acquired: int(held), Total: int(free + held), TTL: script.FromPTTL(ttl)}, nil
 }
 
 // readStats queries a semaphore and returns the three parts of the reply.
