@@ -48,7 +48,7 @@ func LookAtName(ctx context.Context, c *ownership.Engine, name string) (Object, 
 	if err := c.Begin(ctx); err != nil {
 		return Object{}, fault.Op("object", name, err)
 	}
-	defer c.Working.Done()
+	defer c.Done()
 	o, err := lookOnce(ctx, c, names)
 	if err != nil {
 		return Object{}, fault.Op("object", name, err)

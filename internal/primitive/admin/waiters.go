@@ -41,7 +41,7 @@ func ListWaiters(
 	if err != nil {
 		return nil, fault.Op(verb, names.Name, err)
 	}
-	defer c.Working.Done()
+	defer c.Done()
 	all, err := read(ctx, c, names)
 	if err != nil {
 		return nil, fault.Op(verb, names.Name, err)

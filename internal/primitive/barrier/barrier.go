@@ -55,7 +55,7 @@ func (b *Barrier) Await(ctx context.Context, settings []request.Setting) (Arriva
 	if err != nil {
 		return Arrival{}, err
 	}
-	defer b.Client.Working.Done()
+	defer b.Client.Done()
 	if err = p.meet(ctx, arrivingParty{p}); err != nil {
 		return Arrival{}, err
 	}

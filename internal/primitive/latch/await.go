@@ -40,7 +40,7 @@ func (l *Latch) Await(ctx context.Context, settings []request.Setting) error {
 	if err != nil {
 		return l.NotBegun(ctx, verb, 0, err)
 	}
-	defer l.Client.Working.Done()
+	defer l.Client.Done()
 	began, parent := time.Now(), l.Client.Reporter.Parent(ctx)
 	ctx, cancel := r.Bound(ctx)
 	defer cancel()
