@@ -41,6 +41,7 @@ func (c *Parts) closeKindStates() {
 	states := slices.Collect(maps.Values(c.kindStates))
 	c.kindStatesMu.Unlock()
 	for _, k := range states {
+		k.made.Do(func() {}) // waits for a state that is being made
 		if k.close != nil {
 			k.close()
 		}
