@@ -18,7 +18,7 @@ type BusyError struct {
 	Here  bool   // this client is the holder
 	Label string // its label, or ""
 	Note  string // of that hold, or ""
-	Bare  bool   // nothing else is known of that hold so far: see Client.withOwnHold
+	Bare  bool   // nothing else is known of that hold so far: see acquire.WithOwnHold
 
 	// Of a read/write lock:
 	Reads  bool   // the holder is a reader

@@ -53,7 +53,7 @@ const (
 func NewPermitIDs(client string, number uint64, n int) []string {
 	var id [GroupIndex + 2 - clientBytes]byte
 	binary.BigEndian.PutUint32(id[:], uint32(number))                 //nolint:gosec // a client makes fewer at a time
-	binary.BigEndian.PutUint16(id[groupSize-clientBytes:], uint16(n)) //nolint:gosec // maxPermits at most
+	binary.BigEndian.PutUint16(id[groupSize-clientBytes:], uint16(n)) //nolint:gosec // semaphore.MaxAtOnce at most
 	return GroupOf(permitPrefix(client) + hex.EncodeToString(id[:]))
 }
 

@@ -16,7 +16,7 @@ import (
 //	type    content                                          what it is
 //	hash    fields are owners, values are counts             a lock
 //	        the same, and mode = read or write               a read/write lock
-//	        the fields of lua/barrier/state.lua                  a barrier; foreign to the scripts of locks
+//	        the fields of lua/barrier/state.lua              a barrier; foreign to the scripts of locks
 //	        anything else                                    foreign
 //	string  an integer of at most 20 characters              a number: a semaphore, a latch or
 //	                                                         a counter; the keys next to it

@@ -13,7 +13,7 @@ type Term struct {
 	Full      time.Duration // the lease that each renewal asks for, unless the limit is near
 	Sent      Stamp         // before the command that set the lease was sent
 	Granted   time.Duration // the lease that it set
-	unrenewed time.Duration // from the last full lease until sent; less than 0 if that lease was sent later
+	unrenewed time.Duration // from the last full lease until Sent; less than 0 if that lease was sent later
 	Limit     *Bound        // of the ownership as a whole, or nil
 	Wanted    *Bound        // the next renewal raises an otherwise unrenewed lease to it; or nil
 }
@@ -26,8 +26,8 @@ func NewTerm(sent Stamp, granted, full, maxHold time.Duration) Term {
 
 // NewGranted returns the term of an owner that was made at that time, and later granted a short
 // lease by the release of another client. The first renewal raises it to what the acquisition wanted,
-// or, if it is renewed, to the full lease. That renewal is not sent at once, however much of the lease is over: a short hold does not
-// need it.
+// or, if it is renewed, to the full lease. That renewal is not sent at once, however much of the
+// lease is over: a short hold does not need it.
 func NewGranted(made, now Stamp, granted, wanted, full time.Duration, renewed bool) Term {
 	l := NewTerm(made, granted, full, 0)
 	due := max(granted/3-now.Since(made), granted/4)

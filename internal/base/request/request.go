@@ -25,12 +25,12 @@ type Request struct {
 	Parent     *context.Context // of its events, or nil: see report.Reporter.Parent
 
 	Waits         bool // for longer than one attempt
-	bounded       bool // by wait
+	bounded       bool // by Wait
 	Renew         bool
 	AwaitSet      bool
 	UnsetIsOpen   bool
 	Permanent     bool
-	UntilComplete bool // see confinement
+	UntilComplete bool // see hold.Confinement
 }
 
 // New checks the options of one acquisition. waits says whether the method waits for longer than one
