@@ -29,7 +29,7 @@ type Acquisition struct {
 	fault error       // why nothing may be sent, or nil
 	Began lease.Stamp // when the call began
 
-	// ownership is what the call wants to begin. It is nil until the call needs one: a call that
+	// Ownership is what the call wants to begin. It is nil until the call needs one: a call that
 	// waits in line without an ownership costs little more than its goroutine.
 	Ownership *ownership.Ownership
 	Others    []*ownership.Ownership // requested with it; they begin together
@@ -47,12 +47,12 @@ type Acquisition struct {
 	behindSince time.Duration        // the first refusal because of it, on the monotonic clock
 
 	IsWaiting bool // it waits, and the server should know
-	hasSendMu bool // it has locked sendMu of the ownership, which other goroutines may know
+	hasSendMu bool // it has locked SendMu of the ownership, which other goroutines may know
 	noQueue   bool // the last attempt was sent without the queue of the lock
 	tooFew    bool // the grant was confirmed by too few replicas
 	WasInLine bool // it waited in line: other goroutines may know it
 	// ByStranger says that the last attempt was refused because of a stranger, and stranger that
-	// any attempt was: see strangerturns.go.
+	// any attempt was: see internal/engine/line/strangerturns.go.
 	ByStranger, stranger bool
 	// BehindOwnReader says that the last attempt was refused for a writer that waits for a hold of this client.
 	BehindOwnReader bool

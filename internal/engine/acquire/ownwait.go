@@ -15,7 +15,7 @@ import (
 )
 
 // A call that runs under a hold and requests the same lock with the context of the caller, instead of that of
-// the hold, waits for itself. Without a deadline and without [Wait] that never ends. The client does not know
+// the hold, waits for itself. Without a deadline and without the option Wait that never ends. The client does not know
 // which goroutine has a hold, so it cannot refuse the call. The error of a bounded wait tells the mistake, and
 // so does a line in the log if the front of a line waits without a limit.
 //
@@ -94,7 +94,7 @@ func adviceFor(ctx context.Context, p *ownership.Lock, err error) error {
 	return nil
 }
 
-// mostAsked is how many ownerships of a key HasWorkUnder asks.
+// mostAsked is how many ownerships of a key hasWorkUnder asks.
 const mostAsked = 64
 
 // hasWorkUnder reports whether a hold of the key has a context that ends with ctx.

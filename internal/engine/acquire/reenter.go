@@ -12,8 +12,8 @@ import (
 )
 
 // reenter re-enters the hold that the call is for. If it returns neither a hold nor an error, the caller begins
-// a hold: for a.ownership, whose sendMu the call then has locked, or for a fresh owner if that is nil. If an ownership
-// ends while reenter waits for its sendMu, reenter resolves it again.
+// a hold: for a.ownership, whose SendMu the call then has locked, or for a fresh owner if that is nil. If an ownership
+// ends while reenter waits for its SendMu, reenter resolves it again.
 func (a *Acquisition) reenter(ctx context.Context) (*hold.Handle, error) {
 	for {
 		a.Ownership, a.Under = nil, nil // what was to be re-entered before may be over
@@ -69,16 +69,16 @@ func (a *Acquisition) lockSendMu(ctx context.Context, o *ownership.Ownership) er
 	return WithOwnHold(a.Lock.Client, o.Lock.Names.Key, q.In(o.Lock.Spec.Line).WaitError(ctx, err, nil))
 }
 
-// unlockSendMu unlocks sendMu of an ownership that others may know.
+// unlockSendMu unlocks SendMu of an ownership that others may know.
 func (a *Acquisition) unlockSendMu() {
 	if a.hasSendMu {
 		a.Ownership.SendMu().Unlock()
 	}
 }
 
-// enter acts on the phase of the ownership. The caller has locked sendMu, and keeps it only if the ownership is to
+// enter acts on the phase of the ownership. The caller has locked SendMu, and keeps it only if the ownership is to
 // begin. again tells the caller to resolve the ownership again: at once if err is nil, else after a pause, in
-// which other calls, above all the renewal, get sendMu.
+// which other calls, above all the renewal, get SendMu.
 func (a *Acquisition) enter(ctx context.Context, o *ownership.Ownership) (h *hold.Handle, again bool, err error) {
 	phase := o.CurrentPhase()
 	if phase == ownership.Acquiring {

@@ -10,7 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// lazily is connect without dialing.
+// lazily is Connect without dialing.
 func lazily(settings rueidis.ClientOption, config Config) (rueidis.Client, *transport.Topology, error) {
 	if settings.Sentinel.MasterSet == "" && len(settings.InitAddress) > 1 {
 		return nil, nil, fault.Invalid("Options.LazyConnect is for single servers and Sentinel; there are %d addresses and no master_set",

@@ -13,7 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
-// urlParameters lists the parameters of a URL for [Connect], and whether each may be
+// urlParameters lists the parameters of a URL for [ParseURL], and whether each may be
 // repeated.
 var urlParameters = map[string]bool{
 	"addr": true, "master_set": false, "db": false, "client_name": false, "dial_timeout": false,

@@ -9,7 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Config is the settings of a client, checked and complete. [Options] explains the fields of the same names.
+// Config is the settings of a client, checked and complete. Options of the root explains the fields of the same names.
 type Config struct {
 	Lease              time.Duration
 	MaxHold            time.Duration
@@ -28,7 +28,7 @@ type Config struct {
 	Observes           bool   // there is an observer
 	ReportDropped      bool
 
-	// confirmation returns how replicas confirm the commands of a client, or nil if they need not. waits is how
+	// Confirmation returns how replicas confirm the commands of a client, or nil if they need not. waits is how
 	// many commands may wait for the replicas of one node at once.
 	Confirmation func(id string, waits int) *transport.Replication
 	Clock        func() lease.Stamp // for tests, or nil for the clock of the system

@@ -1,14 +1,5 @@
 // Package inbox has the channel on which a client learns of what it waits for in queues on the server: that it
 // was granted a lock, or has to query the server.
-//
-// A contended lock is handed over from client to client. An owner that is refused waits in a queue
-// next to the lock. The script that releases the lock makes the first in the queue its owner, and
-// tells the client of that owner on the client's own channel. So a change of owners costs two
-// commands, however many wait, and follows the order in which the clients arrived.
-//
-// An owner is used for one wait and one turn, and never again. A message or command that comes
-// late, or twice, names an owner that is already used, and can do no harm. tests/handover explores
-// this protocol.
 package inbox
 
 import (
@@ -23,6 +14,15 @@ import (
 )
 
 // Inbox knows the recipients of a client that wait in queues on the server, and listens for messages about them.
+//
+// A contended lock is handed over from client to client. An owner that is refused waits in a queue
+// next to the lock. The script that releases the lock makes the first in the queue its owner, and
+// tells the client of that owner on the client's own channel. So a change of owners costs two
+// commands, however many wait, and follows the order in which the clients arrived.
+//
+// An owner is used for one wait and one turn, and never again. A message or command that comes
+// late, or twice, names an owner that is already used, and can do no harm. tests/handover explores
+// this protocol.
 type Inbox struct {
 	config Config
 

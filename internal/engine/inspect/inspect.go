@@ -63,7 +63,7 @@ func (n *Inspector) Inspect(ctx context.Context, names *keyspace.Keys, want keys
 	return i, err
 }
 
-// Look is inspect without labels and notes.
+// Look is Inspect without labels and notes.
 func (n *Inspector) Look(ctx context.Context, names *keyspace.Keys, want keyspace.Kind) (Inspection, error) {
 	if names.Invalid != nil {
 		return Inspection{}, fault.Op("inspect", names.Name, names.Invalid)

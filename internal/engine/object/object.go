@@ -46,7 +46,7 @@ func New(c *ownership.Engine, kind keyspace.Kind, name string, channel func(key 
 // Name returns the name as the program gave it.
 func (o *Object) Name() string { return o.Names.Name }
 
-// Begin is begin of the client. If it returns nil, the caller must call client.working.Done.
+// Begin is Begin of the client. If it returns nil, the caller must call Done of the client.
 func (o *Object) Begin(ctx context.Context) error {
 	if o.Names.Invalid != nil {
 		return o.Names.Invalid
@@ -54,7 +54,7 @@ func (o *Object) Begin(ctx context.Context) error {
 	return o.Client.Begin(ctx)
 }
 
-// NotBegun returns the error of a call that begin has refused. Only a context that has ended is worth an event.
+// NotBegun returns the error of a call that Begin has refused. Only a context that has ended is worth an event.
 func (o *Object) NotBegun(ctx context.Context, verb string, count int, err error) error {
 	err = fault.Op(verb, o.Names.Name, err)
 	if fault.IsContextEnd(err) {
@@ -72,7 +72,7 @@ func (o *Object) Send(ctx context.Context, c script.Call) (transport.Answer, err
 	return o.Client.Send(ctx, c)
 }
 
-// Query is send with an error for the program. It changes nothing, so its outcome is never unknown.
+// Query is Send with an error for the program. It changes nothing, so its outcome is never unknown.
 func (o *Object) Query(ctx context.Context, verb string, c script.Call) (transport.Answer, error) {
 	a, err := o.Send(ctx, c)
 	if err != nil {

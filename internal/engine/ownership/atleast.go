@@ -8,7 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
 
-// A lock with [AtLeast] stays taken for a minimum time. Its first lease is at least as long, in case the
+// A lock with the option AtLeast stays taken for a minimum time. Its first lease is at least as long, in case the
 // holder crashes. A release before that time replaces the owner by one that ends with ":kept", and expires when the
 // time is over. Nothing can acquire as that owner, so nothing can enter the lock by the former owner.
 

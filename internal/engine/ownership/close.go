@@ -12,7 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Close implements [Client.Close].
+// Close is Close of a Client.
 func (c *Engine) Close(ctx context.Context) error {
 	ctx, cancel := c.CloseContext(ctx)
 	defer cancel(nil)

@@ -7,8 +7,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 )
 
-// While a [MultiLock] waits for a member, the members that it holds are renewed, whatever [Lease]
-// and [MaxHold] say. These options apply to the whole, and confine its members once all are
+// While a MultiLock waits for a member, the members that it holds are renewed, whatever Lease
+// and MaxHold say. These options apply to the whole, and confine its members once all are
 // there.
 
 // Confine implements [hold.Backend].

@@ -15,8 +15,8 @@ type Engine struct {
 	Registry *Registry
 	Handle   *Handle
 
-	closed chan struct{} // closed when close is done
-	result error         // of close
+	closed chan struct{} // closed when Close is done
+	result error         // of Close
 }
 
 // Handle is what the program has of an engine: a Client.

@@ -11,7 +11,7 @@ import (
 // This file manages the entries of this client's owners in the queues of locks: which owner has one, and how a
 // grant begins an ownership.
 
-// QueueEntry is the entry of an owner in the queue of a lock. ownership.mu guards the fields that
+// QueueEntry is the entry of an owner in the queue of a lock. Ownership.mu guards the fields that
 // change.
 type QueueEntry struct {
 	Text        string        // the entry, "" if the owner does not wait in a queue

@@ -15,7 +15,7 @@ import (
 )
 
 // Hold is one hold of an ownership, and the [hold.Backend] of a lock that is not composite.
-// ownership.mu guards the fields that change.
+// Ownership.mu guards the fields that change.
 type Hold struct {
 	hold.Lifecycle
 
@@ -87,7 +87,7 @@ func (s *Hold) Err() error {
 	return s.errLocked()
 }
 
-// errLocked says why the hold is not held, or is nil. ownership.mu is held.
+// errLocked says why the hold is not held, or is nil. Ownership.mu is held.
 func (s *Hold) errLocked() error {
 	if err := s.OverBecause(); err != nil || s.Ownership.Phase == Held {
 		return err
@@ -117,7 +117,7 @@ func (s *Hold) Count() int {
 // outermost is the hold that a re-entry has entered, or the hold itself.
 func (s *Hold) outermost() *Hold { return cmp.Or(s.within, s) }
 
-// formerOwner is an owner that nobody has, always the same one. ownership.mu is held.
+// formerOwner is an owner that nobody has, always the same one. Ownership.mu is held.
 func (s *Hold) formerOwner(c *Engine) identity.Owner {
 	if s.former == nil {
 		former := identity.New(c.ID, c.Number())

@@ -84,7 +84,7 @@ func (o *Ownership) removeLater() {
 
 // LeaveFree lets the next local waiter try, because nobody may hold the lock now. receivers is how many
 // subscribers received the message of the release: 0 if none was sent or nobody listens, -1 if it could not be
-// published. next is as for leave.
+// published. next is as for Leave.
 func (o *Ownership) LeaveFree(next *Ownership, receivers int64) {
 	left, q := o.Links.HoldEnds(o.echo && receivers <= 0, next.asLeft())
 	line.GiveUp(left)
@@ -94,7 +94,7 @@ func (o *Ownership) LeaveFree(next *Ownership, receivers int64) {
 }
 
 // Leave is LeaveFree for a lock that others still hold: they wake the waiters. The waiter that comes to the front
-// goes on with next, which end has returned; if nobody comes, next is abandoned.
+// goes on with next, which End has returned; if nobody comes, next is abandoned.
 func (o *Ownership) Leave(next *Ownership) {
 	left, _ := o.Links.HoldEnds(o.echo, next.asLeft())
 	line.GiveUp(left)
@@ -102,7 +102,7 @@ func (o *Ownership) Leave(next *Ownership) {
 
 // End ends the ownership, once, and everything that depends on it, and reports whether it did. The
 // cause is nil after a release. It returns the owner with which this client wants the lock next, or nil. The
-// release may have granted the lock to that owner, so the caller passes it to LeaveFree or leave.
+// release may have granted the lock to that owner, so the caller passes it to LeaveFree or Leave.
 func (o *Ownership) End(cause error) (next *Ownership, ended bool) {
 	o.mu.Lock()
 	if !o.Phase.begun() {

@@ -49,7 +49,7 @@ type Ownership struct {
 	Entry *QueueEntry
 
 	KeptUntil *lease.Bound // until when the lock stays taken, or nil; set when it begins
-	// sibling is the ownership of the same owner on the other side of the lock, if one of the two was made
+	// Sibling is the ownership of the same owner on the other side of the lock, if one of the two was made
 	// while the other existed, or nil. An ownership that reads has it from the start.
 	Sibling *Ownership
 }

@@ -16,10 +16,10 @@ import (
 // holds the lock until the last one releases it. This is lock cohorting (Dice, Marathe, Shavit: Lock Cohorting,
 // PPoPP 2012). Fenced locks are not passed on: each of their holds takes its token from the server.
 //
-// It lasts for one turn ([Options.Turn]), which bounds how long other clients wait. The next release after that
+// It lasts for one turn (Options.Turn), which bounds how long other clients wait. The next release after that
 // goes to the server.
 
-// localTurn is the time in which an ownership may be passed on. ownership.mu guards it.
+// localTurn is the time in which an ownership may be passed on. Ownership.mu guards it.
 type localTurn struct {
 	began  time.Duration // when the server granted it, on the monotonic clock
 	ends   time.Duration // on the same clock
@@ -85,7 +85,7 @@ func (s *Hold) succeed() (*line.Waiter, *Hold) {
 	return w, next
 }
 
-// next returns the hold that follows. ownership.mu is held.
+// next returns the hold that follows. o.mu is held.
 func (s *Hold) next(now lease.Stamp) *Hold {
 	o := s.Ownership
 	next := &Hold{Ownership: o, renew: s.renew, acquired: now}
@@ -94,7 +94,7 @@ func (s *Hold) next(now lease.Stamp) *Hold {
 	return next
 }
 
-// mayPass reports whether the ownership may be passed on to the next in line. ownership.mu is held.
+// mayPass reports whether the ownership may be passed on to the next in line. o.mu is held.
 func (s *Hold) mayPass(now lease.Stamp) bool {
 	o := s.Ownership
 	return o.Lock.Spec.passesInside() && o.mayHaveOthers(now) && o.Local.passes > 0 && o.KeptUntil == nil &&

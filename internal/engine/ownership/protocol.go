@@ -20,7 +20,7 @@ type Protocol interface {
 type Release struct {
 	Count int           // holds of the ownership
 	Raise time.Duration // if there are any: the remaining time of the lock at least
-	// keep is for how long the lock stays taken if nobody holds it any more. If it is not 0, it is the last
+	// Keep is for how long the lock stays taken if nobody holds it any more. If it is not 0, it is the last
 	// argument of the call.
 	Keep time.Duration
 }

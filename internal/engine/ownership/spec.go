@@ -23,14 +23,14 @@ type Spec struct {
 	Permit    bool          // its owners are permits of a semaphore, not holders of a lock
 	Party     bool          // its owners are parties of a barrier, not holders of a lock
 	Renewals  int           // how many of its holds one script renews
-	Passes    bool          // its release passes it on to another owner: see passing.go and queueentry.go
+	Passes    bool          // its release passes it on to another owner: see passing.go and entry.go
 	Public    bool          // the program may know its owners from the start
 	Along     bool          // several goroutines of a client may share an ownership of it: see readalong.go
 	HandsOver bool          // its release may grant it to a waiting owner
 	// GrantMark is the letter by which entries in the queue and grants name it, or "" for a lock in a
 	// hash: see lua/queue/hand_over.lua.
 	GrantMark string
-	// lost is called when a hold ends without a call that ended it, and handles that. If it is nil,
+	// Lost is called when a hold ends without a call that ended it, and handles that. If it is nil,
 	// the program is notified of a loss.
 	Lost func(*Ownership)
 	// InUse reports whether this client uses what a grant has given an owner, for owners that are
@@ -40,7 +40,7 @@ type Spec struct {
 	// RenewEach returns the renewals of a hold with several keys, key by key, to be sent one after the other. The
 	// hold is renewed if all of them succeed. It is nil for kinds with one key.
 	RenewEach func(o *Ownership, lease time.Duration) []script.Call
-	// channel is where its release is published, or nil for the channel of a lock.
+	// Channel is where its release is published, or nil for the channel of a lock.
 	Channel func(key string) string
 }
 

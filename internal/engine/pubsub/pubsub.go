@@ -84,7 +84,7 @@ type Notifier struct {
 	closed   chan struct{}
 	running  sync.WaitGroup
 	links    atomic.Uint64 // opened so far
-	// unclaimed handles a message on a channel that is still subscribed, although nobody wants it any more.
+	// Unclaimed handles a message on a channel that is still subscribed, although nobody wants it any more.
 	Unclaimed func(channel, text string)
 
 	mu        sync.Mutex

@@ -33,7 +33,7 @@ func (w *Watchdog) renewAll(r *route, due []Hold) {
 
 // renewSoon renews a batch as soon as the route has a slot for it, and does not wait for the answer. If the
 // whole batch is refused, it is divided, and its parts wait for slots like any other batch, without holding a
-// slot or for sendMu.
+// slot or for SendMu.
 func (w *Watchdog) renewSoon(r *route, batch []Hold) {
 	select {
 	case r.Slots <- struct{}{}:
@@ -49,7 +49,7 @@ func (w *Watchdog) renewSoon(r *route, batch []Hold) {
 	})
 }
 
-// reservation is one hold in a batch, with sendMu locked: no release of it is sent before the renewal has
+// reservation is one hold in a batch, with SendMu locked: no release of it is sent before the renewal has
 // returned, and no renewal follows a release that has begun.
 type reservation struct {
 	Hold
@@ -57,7 +57,7 @@ type reservation struct {
 	lease time.Duration
 }
 
-// reserve locks sendMu of each hold that still needs renewal. A busy hold is renewed alone when its sendMu is free.
+// reserve locks SendMu of each hold that still needs renewal. A busy hold is renewed alone when its SendMu is free.
 func (w *Watchdog) reserve(r *route, batch []Hold) []reservation {
 	renewals := make([]reservation, 0, len(batch))
 	for _, h := range batch {
@@ -70,7 +70,7 @@ func (w *Watchdog) reserve(r *route, batch []Hold) []reservation {
 	return renewals
 }
 
-// reserved appends the hold, whose sendMu is locked, to renewals, or unlocks it if there is nothing to renew.
+// reserved appends the hold, whose SendMu is locked, to renewals, or unlocks it if there is nothing to renew.
 func reserved(h Hold, renewals []reservation) []reservation {
 	lease := h.NextLease()
 	if lease == 0 {
@@ -80,7 +80,7 @@ func reserved(h Hold, renewals []reservation) []reservation {
 	return append(renewals, reservation{h, lease})
 }
 
-// renewAlone waits for sendMu of a hold in line with other calls: a call that retries again and again must not
+// renewAlone waits for SendMu of a hold in line with other calls: a call that retries again and again must not
 // keep a renewal out.
 func (w *Watchdog) renewAlone(r *route, h Hold) {
 	ctx, cancel := context.WithTimeout(w.open, h.Period())
@@ -93,7 +93,7 @@ func (w *Watchdog) renewAlone(r *route, h Hold) {
 	case r.Slots <- struct{}{}:
 		w.renewBatch(reserved(h, nil))
 		<-r.Slots
-	default: // a release must not wait for sendMu until other renewals are answered
+	default: // a release must not wait for SendMu until other renewals are answered
 		h.SendMu().Unlock()
 		h.RenewLater(nil)
 	}
@@ -119,7 +119,7 @@ func (w *Watchdog) batches(all []Hold) [][]Hold {
 	return batches
 }
 
-// MostInBatch sends one script, passes the result to each hold, and unlocks each sendMu. If the server
+// renewBatch sends one script, passes the result to each hold, and unlocks each SendMu. If the server
 // refuses a batch for one of its keys, it returns the parts to send again.
 func (w *Watchdog) renewBatch(batch []reservation) (parts [][]Hold) {
 	if len(batch) == 0 {

@@ -46,7 +46,7 @@ type Config struct {
 type Watchdog struct {
 	config  Config
 	signals chan struct{}   // something is due earlier than was planned
-	open    context.Context // until close
+	open    context.Context // until Close
 	end     context.CancelFunc
 	tasks   sync.WaitGroup
 

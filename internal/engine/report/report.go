@@ -94,7 +94,7 @@ func (r *Reporter) Log(n Notice, subject string, attrs ...slog.Attr) {
 	}
 }
 
-// logLocked is log with r.mu held.
+// logLocked is Log with r.mu held.
 func (r *Reporter) logLocked(n Notice, subject string, attrs ...slog.Attr) {
 	line := n.line(subject, attrs)
 	p := r.periods[n.Text]

@@ -100,7 +100,7 @@ func Denials(err error) []int64 {
 	return results
 }
 
-// DeniedHold is denials for a script about one hold.
+// DeniedHold is Denials for a script about one hold.
 func DeniedHold(err error) bool {
 	reply, found := transport.Unconfirmed(err)
 	if !found {

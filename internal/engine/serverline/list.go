@@ -30,7 +30,7 @@ type List struct {
 	shares       bool
 	RedissonWait string // ms that a Redisson process subtracts from deadlines
 	period       time.Duration
-	open         context.Context // ends with close
+	open         context.Context // ends with Close
 	end          context.CancelFunc
 	tasks        sync.WaitGroup
 
@@ -80,7 +80,7 @@ func (l *List) Wait(ctx context.Context, a *acquire.Acquisition) error {
 	return l.WaitFor(ctx, a, nil, &mark)
 }
 
-// WaitFor is wait at the front of a line, or of none if that is nil. If the waiter gives up, the next one in line goes
+// WaitFor is Wait at the front of a line, or of none if that is nil. If the waiter gives up, the next one in line goes
 // on with its place. mark counts the call.
 func (l *List) WaitFor(ctx context.Context, a *acquire.Acquisition, front *line.FIFO, mark *line.Mark) (err error) {
 	a.Start()

@@ -13,29 +13,29 @@ import (
 //
 //	event                    becomes true   until                     undo makes it so that
 //	-----------------------  -------------  ------------------------  --------------------------
-//	an acquisition is not    acquisition    the ownership is over;    the server has the count
+//	an acquisition is not    Acquisition    the ownership is over;    the server has the count
 //	answered                                it can be executed late   that the client has: when
 //	                                        while its lease would     the acquisition fails, or
 //	                                        last                      with the last release
 //
-//	a grant is not wanted    unwanted       the ownership is over     nothing is held, at once
+//	a grant is not wanted    Unwanted       the ownership is over     nothing is held, at once
 //
-//	the server has it among  queued         it is granted             it does not wait any more,
+//	the server has it among  Queued         it is granted             it does not wait any more,
 //	the waiters                                                       when the acquisition fails
 //
-//	a renewal or an          renewal        one is answered           if the ownership is lost
+//	a renewal or an          Renewal        one is answered           if the ownership is lost
 //	extension is sent                                                 before that: nothing is held
 //
 //	an extension is not      extension      the ownership is over     the same
 //	answered
 //
-//	a release is not         release        the ownership is over     the server has the count
+//	a release is not         Release        the ownership is over     the server has the count
 //	answered                                                          that the client has
 //
 //	the last release begins  ValidAtRelease the ownership is over     -
 //	while the lease is certainly valid
 //
-// Only queued and renewal are ever reset: an ownership that begins while one of its acquisitions
+// Only Queued and Renewal are ever reset: an ownership that begins while one of its acquisitions
 // is in doubt stays in doubt.
 type Doubt struct {
 	Unwanted       bool // the grant came too late, to too few replicas, or to a client that closes
