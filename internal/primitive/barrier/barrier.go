@@ -63,7 +63,7 @@ func (b *Barrier) Await(ctx context.Context, settings []request.Setting) (Arriva
 }
 
 // beginParty begins a call with a new party. Unless it fails, the caller ends the call with
-// client.working.Done.
+// Done of the client.
 func (b *Barrier) beginParty(ctx context.Context, verb, stage string, settings []request.Setting) (*Party, error) {
 	r, err := request.New(b.Client.Config.Lease, true, settings)
 	if err = errors.Join(b.Names.Invalid, err); err == nil {

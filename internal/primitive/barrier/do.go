@@ -15,7 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Do is await, fn, and the wait until fn has returned in all parties.
+// Do is Await, fn, and the wait until fn has returned in all parties.
 func (b *Barrier) Do(ctx context.Context, fn func(context.Context) error, settings []request.Setting) (err error) {
 	p, err := b.beginParty(ctx, "do", Enter, settings)
 	if err != nil {
@@ -57,7 +57,7 @@ func (p *Party) GoOn() {
 	p.Stage = Run
 }
 
-// stay begins the stay. The goroutine takes over the caller's part in client.working.
+// stay begins the stay. The goroutine takes over the caller's duty to call Done of the client.
 func (p *Party) stay(ctx context.Context) *barrierStay {
 	s := &barrierStay{party: p, lease: p.Ownership.First(), over: make(chan error, 1)}
 	s.inside, s.end = context.WithCancelCause(ctx)

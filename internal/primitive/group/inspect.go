@@ -17,7 +17,7 @@ func (l *Lock) Inspect(ctx context.Context) (inspect.Inspection, error) {
 	return l.inspectBy(func(m Member) (inspect.Inspection, error) { return m.Inspect(ctx) })
 }
 
-// Look is inspect without the labels and notes.
+// Look is Inspect without the labels and notes.
 func (l *Lock) Look(ctx context.Context) (inspect.Inspection, error) {
 	return l.inspectBy(func(m Member) (inspect.Inspection, error) { return m.Look(ctx) })
 }

@@ -58,7 +58,7 @@ func viewOf(a transport.Answer) (View, error) {
 	return View{What: words[0], Round: words[1], Left: left, Ends: script.FromMillis(ms)}, nil
 }
 
-// now is look for operations that do not wait. It changes nothing, so its outcome is never unknown.
+// now is Look for operations that do not wait. It changes nothing, so its outcome is never unknown.
 func (l *Latch) now(ctx context.Context, verb string) (View, error) {
 	v, _, err := l.Look(ctx, "", false)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Downgrade implements [Hold.Downgrade].
+// Downgrade makes a read hold of a write hold: Hold.Downgrade of the root explains it.
 func Downgrade(ctx context.Context, h *hold.Handle) (*hold.Handle, error) {
 	if h == nil {
 		return nil, fault.ErrNotHeld
@@ -69,7 +69,7 @@ func downgradeHold(ctx context.Context, s *ownership.Hold) (*hold.Handle, error)
 	return downgradeAnswered(s, a, ans, err)
 }
 
-// downgradeAnswered ends the write hold s, and makes the hold of a if the server has granted it. sendMu of both
+// downgradeAnswered ends the write hold s, and makes the hold of a if the server has granted it. SendMu of both
 // ownerships is held.
 func downgradeAnswered(s *ownership.Hold, a *acquire.Acquisition, ans transport.Answer, err error) (*hold.Handle, error) {
 	o := s.Ownership

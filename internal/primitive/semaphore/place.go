@@ -48,10 +48,10 @@ func (s *Semaphore) NewPlace(count int, waits bool, ticket string, wake func()) 
 	return p
 }
 
-// queueName is its name in the queue, and entry its entry.
+// queueName is its name in the queue.
 func (p *Place) queueName() string { return p.Client.ID + ":" + p.Op.Number }
 
-// Entry implements [serverline.Queue].
+// Entry is the entry of the place in the queue: its name, and how many permits it wants.
 func (p *Place) Entry() string { return p.queueName() + " " + strconv.Itoa(p.Count) }
 
 // Signal implements [inbox.Recipient], as do the following methods: whatever it hears, the front asks.
