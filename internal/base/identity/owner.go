@@ -78,7 +78,8 @@ func (o Owner) MayReenter() error {
 		return fault.Invalid("the owner is empty")
 	}
 	if !o.Reentrant() {
-		return fault.Invalid("owner %.80q cannot re-enter a lock: it is neither an owner of this library nor a thread of Redisson", o.text)
+		return fault.Invalid("owner %.80q cannot re-enter a lock: "+
+			"it is neither an owner of this library nor a thread of Redisson", o.text)
 	}
 	return nil
 }

@@ -86,7 +86,8 @@ func CheckIDs(ids []string) error {
 	for _, id := range ids {
 		raw, err := hex.DecodeString(id)
 		if err != nil || len(raw) == 0 || hex.EncodeToString(raw) != id {
-			return fault.Invalid("invalid permit id %.80q, want lower-case hexadecimal digits, as Permit.ID and Holders return them", id)
+			return fault.Invalid("invalid permit id %.80q, "+
+				"want lower-case hexadecimal digits, as Permit.ID and Holders return them", id)
 		}
 	}
 	return nil

@@ -58,7 +58,10 @@ func (k *Keys) SemQueueKeys() []string {
 // FairPermitKeys returns the keys that every script of the queue for permits with ids takes.
 func (k *Keys) FairPermitKeys() []string {
 	tag := Tag(k.Key)
-	return []string{k.Key, PermitIDsKey(k.Key), PermitQueueKey(tag), "latchkey_sc_alive:" + tag, "latchkey_sc_grants:" + tag, NumberKindKey(k.Key)}
+	return []string{
+		k.Key, PermitIDsKey(k.Key), PermitQueueKey(tag), "latchkey_sc_alive:" + tag, "latchkey_sc_grants:" + tag,
+		NumberKindKey(k.Key),
+	}
 }
 
 // WaiterChannel is the channel on which the lock tells an owner that its turn has come.

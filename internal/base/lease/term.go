@@ -94,8 +94,8 @@ func (l *Term) Shorten(sent Stamp, lease time.Duration) {
 	}
 }
 
-// EndIn makes the lease end with the object that it belongs to. It plans a renewal for when a third of that time is over,
-// which finds out whether the object lives longer by then; in the last moments none.
+// EndIn makes the lease end with the object that it belongs to. It plans a renewal for when a third of that time is
+// over, which finds out whether the object lives longer by then; in the last moments none.
 func (l *Term) EndIn(sent Stamp, left time.Duration) {
 	if l.left(sent) <= left {
 		return
