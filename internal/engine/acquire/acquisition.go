@@ -67,7 +67,8 @@ func (p *Lock) NewAcquisition(verb string, waits bool, settings []request.Settin
 		return a
 	}
 	if limit := p.Client.Config.MaxHold; limit > 0 {
-		settings = append(slices.Clip(settings), request.Setting{Kind: request.OfClient, D: limit}) // others have the slice too
+		// Clipped, because others have the slice too.
+		settings = append(slices.Clip(settings), request.Setting{Kind: request.OfClient, D: limit})
 	}
 	a.Request, a.fault = request.New(p.Client.Config.Lease, waits, settings)
 	if a.fault == nil && a.AtLeast > 0 {

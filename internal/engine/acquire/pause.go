@@ -16,8 +16,8 @@ import (
 // What returns the kind and the name of the lock.
 func (a *Acquisition) What() (keyspace.Kind, string) { return a.Lock.Spec.Kind, a.Lock.Name() }
 
-// Pause implements [line.Attempter]. It relies on messages, and tries as often as the kind of lock requires. A spin lock
-// polls, and does not rely on messages.
+// Pause implements [line.Attempter]. It relies on messages, and tries as often as the kind of lock requires. A spin
+// lock polls, and does not rely on messages.
 func (a *Acquisition) Pause(q *line.Line, round int, left time.Duration) time.Duration {
 	c, s := a.Lock.Client, a.Lock.Spec
 	a.ReportNoExpiry(left)
@@ -50,7 +50,8 @@ func (a *Acquisition) Pause(q *line.Line, round int, left time.Duration) time.Du
 			pause = min(pause, line.PauseOfPoller(c.Clock().Since(a.Since)))
 		}
 	case s.Passes:
-		q.RelyFor(pause + pubsub.SubscriptionLinger) // before it is subscribed: a subscription that is relied on does not retire
+		// Before it is subscribed: a subscription that is relied on does not retire.
+		q.RelyFor(pause + pubsub.SubscriptionLinger)
 		fallthrough
 	default:
 		q.Subscribe(c.Notifier, a.Lock.Names.Channel)

@@ -64,7 +64,8 @@ func (a *Acquisition) takeGrant() (begun, known bool) {
 	}
 	now := o.Lock.Client.Clock()
 	for each := range a.each {
-		each.BeginWith(&a.Request, lease.NewGranted(from, now, length, a.Lease, a.RenewLease, a.Renew), now, now, granted.Token)
+		term := lease.NewGranted(from, now, length, a.Lease, a.RenewLease, a.Renew)
+		each.BeginWith(&a.Request, term, now, now, granted.Token)
 	}
 	return true, false
 }

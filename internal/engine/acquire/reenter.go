@@ -141,7 +141,8 @@ func (a *Acquisition) sendReentry(ctx context.Context, count int) (ans transport
 		o.NoteDoubt(ans)
 		doubt = doubt || ans.Doubt
 		ans.Doubt = doubt
-		if err == nil || !o.Live() || transport.Classify(err) == transport.Refused || !line.WorthWaiting(ctx, err) || !a.hasTime() {
+		if err == nil || !o.Live() ||
+			transport.Classify(err) == transport.Refused || !line.WorthWaiting(ctx, err) || !a.hasTime() {
 			return ans, false, err
 		}
 		if !doubt {

@@ -1,4 +1,5 @@
-// Package connect opens the connections of a client: to a single server, to a cluster, by Sentinel, or with the first command.
+// Package connect opens the connections of a client: to a single server, to a cluster, by Sentinel, or with the first
+// command.
 package connect
 
 import (
@@ -24,7 +25,9 @@ type Config struct {
 }
 
 // Connect makes a rueidis client with known connections. Unless it is lazy, it has dialed.
-func Connect(ctx context.Context, settings rueidis.ClientOption, config Config) (rueidis.Client, *transport.Topology, error) {
+func Connect(
+	ctx context.Context, settings rueidis.ClientOption, config Config,
+) (rueidis.Client, *transport.Topology, error) {
 	settings, err := Completed(settings)
 	if err != nil {
 		return nil, nil, err
@@ -80,7 +83,9 @@ func dialWithin(ctx context.Context, settings rueidis.ClientOption, inFlight int
 
 // dialAny dials. It takes a single address for a single server, unless the server says
 // that it belongs to a cluster.
-func dialAny(ctx context.Context, settings rueidis.ClientOption, inFlight int) (rueidis.Client, *transport.Topology, error) {
+func dialAny(
+	ctx context.Context, settings rueidis.ClientOption, inFlight int,
+) (rueidis.Client, *transport.Topology, error) {
 	if settings.Sentinel.MasterSet != "" {
 		return dialAs(transport.NewTopology(false, inFlight), settings)
 	}

@@ -13,13 +13,15 @@ import (
 // lazily is Connect without dialing.
 func lazily(settings rueidis.ClientOption, config Config) (rueidis.Client, *transport.Topology, error) {
 	if settings.Sentinel.MasterSet == "" && len(settings.InitAddress) > 1 {
-		return nil, nil, fault.Invalid("Options.LazyConnect is for single servers and Sentinel; there are %d addresses and no master_set",
-			len(settings.InitAddress))
+		return nil, nil, fault.Invalid("Options.LazyConnect is for single servers and Sentinel; "+
+			"there are %d addresses and no master_set", len(settings.InitAddress))
 	}
 	t := transport.NewTopology(false, config.MaxInFlight)
 	t.MarkBroken() // there is no connection until something is answered
 	t.WatchConnections(&settings)
-	client, err := transport.NewLazyClient(settings, func() (rueidis.Client, error) { return dialKnown(settings, config.Waits) })
+	client, err := transport.NewLazyClient(settings, func() (rueidis.Client, error) {
+		return dialKnown(settings, config.Waits)
+	})
 	return client, t, err
 }
 

@@ -39,8 +39,9 @@ func Completed(settings rueidis.ClientOption) (rueidis.ClientOption, error) {
 	settings.ConnWriteTimeout = cmp.Or(settings.ConnWriteTimeout, transport.SilenceTimeout)
 	settings.ReadBufferEachConn = cmp.Or(settings.ReadBufferEachConn, connBuffer)
 	settings.WriteBufferEachConn = cmp.Or(settings.WriteBufferEachConn, connBuffer)
-	settings.Sentinel.TopologyRefreshInterval = cmp.Or(settings.Sentinel.TopologyRefreshInterval, transport.TopologyRefresh)
-	settings.ClusterOption.MaxMovedRedirections = cmp.Or(settings.ClusterOption.MaxMovedRedirections, transport.MaxRedirections)
+	sentinel, cluster := &settings.Sentinel, &settings.ClusterOption
+	sentinel.TopologyRefreshInterval = cmp.Or(sentinel.TopologyRefreshInterval, transport.TopologyRefresh)
+	cluster.MaxMovedRedirections = cmp.Or(cluster.MaxMovedRedirections, transport.MaxRedirections)
 	settings.AuthCredentialsFn = transport.WrapCredentials(settings.AuthCredentialsFn)
 	// One connection for all commands keeps the commands of one key in order, so that a
 	// clean-up does not overtake the command that it cleans up. Pipelining is always on,

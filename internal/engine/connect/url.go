@@ -29,13 +29,14 @@ func ParseURL(rawURL string) (rueidis.ClientOption, error) {
 	u, err := url.Parse(rawURL)
 	switch {
 	case secretCutOff(rawURL):
-		return rueidis.ClientOption{}, fault.Invalid("the URL of the server has a character in its password that ends the password; " +
+		return rueidis.ClientOption{}, fault.Invalid("the URL of the server " +
+			"has a character in its password that ends the password; " +
 			"percent-encode it: / is %%2F, # is %%23, ? is %%3F, %% is %%25")
 	case !strings.Contains(rawURL, "://"):
 		return rueidis.ClientOption{}, fault.Invalid("%q is not the URL of a server; %s", Redacted(rawURL), urlForm)
 	case err != nil && strings.Contains(rawURL, "@"):
-		return rueidis.ClientOption{}, fault.Invalid("the URL of the server cannot be parsed; percent-encode what is special in its password "+
-			"(%% is %%25, / is %%2F, # is %%23); %s", urlForm)
+		return rueidis.ClientOption{}, fault.Invalid("the URL of the server cannot be parsed; "+
+			"percent-encode what is special in its password (%% is %%25, / is %%2F, # is %%23); %s", urlForm)
 	case err != nil:
 		return rueidis.ClientOption{}, fault.Invalid("the URL of the server cannot be parsed; %s", urlForm)
 	}
@@ -105,7 +106,8 @@ func parameterFault(u *url.URL, query url.Values) string {
 		repeatable, known := urlParameters[name]
 		switch {
 		case !known:
-			return "has the unknown parameter " + name + "; known are " + strings.Join(slices.Sorted(maps.Keys(urlParameters)), ", ")
+			known := slices.Sorted(maps.Keys(urlParameters))
+			return "has the unknown parameter " + name + "; known are " + strings.Join(known, ", ")
 		case !repeatable && len(query[name]) > 1:
 			return "has the parameter " + name + " more than once"
 		case query[name][0] == "" && name != "skip_verify":

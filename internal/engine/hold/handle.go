@@ -1,5 +1,5 @@
-// Package hold has what a program gets from an acquisition: the handle of a hold, the contexts for the work under it, and
-// what else ends with it. What is held is behind an interface.
+// Package hold has what a program gets from an acquisition: the handle of a hold, the contexts for the work under it,
+// and what else ends with it. What is held is behind an interface.
 package hold
 
 import (

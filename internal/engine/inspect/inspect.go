@@ -80,7 +80,8 @@ func (n *Inspector) Look(ctx context.Context, names *keyspace.Keys, want keyspac
 
 // Describe adds labels and notes to holders.
 func (n *Inspector) Describe(ctx context.Context, trust time.Duration, lists ...[]Holder) {
-	labels.DescribeEach(ctx, n.Labels, trust, lists, func(h Holder) identity.Owner { return h.Owner }, func(h *Holder, d labels.Description) {
+	ownerOf := func(h Holder) identity.Owner { return h.Owner }
+	labels.DescribeEach(ctx, n.Labels, trust, lists, ownerOf, func(h *Holder, d labels.Description) {
 		h.Label = d.Label
 		if !h.Kept { // the hold is over: its client's note may be older, or about another hold
 			h.Note = d.Note
@@ -107,7 +108,9 @@ func (n *Inspector) Find(ctx context.Context, names *keyspace.Keys, onlyMaster s
 // KindNumber.
 func (n *Inspector) kindOfNumber(ctx context.Context, key string) keyspace.Kind {
 	tag := keyspace.Tag(key)
-	a, err := n.Query(ctx, script.NewCall(script.InspectNumber, []string{keyspace.LatchKey(tag), keyspace.TotalKey(tag), keyspace.PermitIDsKey(key), keyspace.NumberKindKey(key)}))
+	a, err := n.Query(ctx, script.NewCall(script.InspectNumber, []string{
+		keyspace.LatchKey(tag), keyspace.TotalKey(tag), keyspace.PermitIDsKey(key), keyspace.NumberKindKey(key),
+	}))
 	if err != nil {
 		return keyspace.KindNumber
 	}

@@ -30,7 +30,8 @@ type Object struct {
 // would share the other keys of the object.
 func (o *Object) RefuseWholeTag(what string) {
 	if o.Names.Invalid == nil && keyspace.WholeTag(o.Names.Key) {
-		o.Names.Invalid = fault.Invalid("%s cannot be named %q: it would share keys with %q", what, o.Names.Key, o.Names.Key[1:len(o.Names.Key)-1])
+		o.Names.Invalid = fault.Invalid("%s cannot be named %q: it would share keys with %q",
+			what, o.Names.Key, o.Names.Key[1:len(o.Names.Key)-1])
 	}
 }
 
@@ -82,13 +83,17 @@ func (o *Object) Query(ctx context.Context, verb string, c script.Call) (transpo
 }
 
 // SendOrRepeat sends an operation that counts once. If its outcome stays unknown, the background repeats it.
-func (o *Object) SendOrRepeat(ctx context.Context, verb string, build func(*undo.Operation) script.Call) (transport.Answer, error) {
+func (o *Object) SendOrRepeat(
+	ctx context.Context, verb string, build func(*undo.Operation) script.Call,
+) (transport.Answer, error) {
 	return o.Perform(ctx, nil, verb, build, build, false)
 }
 
 // SendUntilDone is SendOrRepeat for an operation that gives back or adds: its callers cannot wait for the end of an
 // outage, and it can be late. So the background repeats it even if it never reached the server.
-func (o *Object) SendUntilDone(ctx context.Context, verb string, build func(*undo.Operation) script.Call) (transport.Answer, error) {
+func (o *Object) SendUntilDone(
+	ctx context.Context, verb string, build func(*undo.Operation) script.Call,
+) (transport.Answer, error) {
 	return o.Perform(ctx, nil, verb, build, build, true)
 }
 
@@ -107,7 +112,9 @@ func (o *Object) SendLater(build func(*undo.Operation) script.Call) {
 
 // SendOrVoid sends an operation that takes effect once, and not late: if its outcome stays unknown, the
 // background voids it.
-func (o *Object) SendOrVoid(ctx context.Context, verb string, build func(*undo.Operation) script.Call) (transport.Answer, error) {
+func (o *Object) SendOrVoid(
+	ctx context.Context, verb string, build func(*undo.Operation) script.Call,
+) (transport.Answer, error) {
 	return o.Perform(ctx, nil, verb, build, func(each *undo.Operation) script.Call {
 		return script.NewCall(script.OpVoid, []string{each.Record}, each.Number)
 	}, false)
@@ -205,6 +212,8 @@ func (o *Object) ObserveCall(parent *context.Context, got report.EventType, coun
 // ObserveAttempt reports one attempt to acquire count permits.
 func (o *Object) ObserveAttempt(parent *context.Context, count int, err error) {
 	if parent != nil {
-		o.Client.Reporter.Observe(parent, report.Event{Type: report.Attempt, Kind: o.Kind, Name: o.Names.Name, Count: count, Err: script.Returned(err)})
+		o.Client.Reporter.Observe(parent, report.Event{
+			Type: report.Attempt, Kind: o.Kind, Name: o.Names.Name, Count: count, Err: script.Returned(err),
+		})
 	}
 }

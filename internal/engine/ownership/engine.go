@@ -26,7 +26,9 @@ type Handle struct{ engine *Engine }
 func (h *Handle) Engine() *Engine { return h.engine }
 
 // NewEngine makes the inside of a client. The arguments are those of core.New.
-func NewEngine(client rueidis.Client, config core.Config, r *report.Reporter, topology *transport.Topology) (*Engine, error) {
+func NewEngine(
+	client rueidis.Client, config core.Config, r *report.Reporter, topology *transport.Topology,
+) (*Engine, error) {
 	p, err := core.New(client, config, r, topology)
 	if err != nil {
 		return nil, err

@@ -30,8 +30,8 @@ func (s *Hold) extendBy(ctx context.Context, d time.Duration) error {
 	if err := s.mayExtend(d); err != nil {
 		return fault.Op("extend", o.Lock.Name(), err)
 	}
-	c := o.RenewalCall(d)
-	a, err := o.Lock.Client.Sender.Call(ctx, o.Lock.Client.Closing, c.Cmd.Confirmed(o.Lock.Client.Replication), c.Keys, c.Args)
+	c, client := o.RenewalCall(d), o.Lock.Client
+	a, err := client.Sender.Call(ctx, client.Closing, c.Cmd.Confirmed(client.Replication), c.Keys, c.Args)
 	if a.Doubt || errors.Is(err, fault.ErrNotReplicated) {
 		o.mu.Lock()
 		o.Doubt.ExtensionInDoubt(d)

@@ -1,5 +1,5 @@
-// Package ownership has what a client knows of a lock that one of its owners has: from the first acquisition to the last
-// release, with all holds.
+// Package ownership has what a client knows of a lock that one of its owners has: from the first acquisition to the
+// last release, with all holds.
 package ownership
 
 import (
@@ -177,7 +177,8 @@ func (o *Ownership) AddHold(r *request.Request, under *Hold, a transport.Answer)
 	return s, nil
 }
 
-// NoteDoubt records whether the answer to a request leaves it in doubt that the ownership, which may be nil, is acquired.
+// NoteDoubt records whether the answer to a request leaves it in doubt that the ownership, which may be nil, is
+// acquired.
 func (o *Ownership) NoteDoubt(a transport.Answer) {
 	if o == nil || !a.Doubt {
 		return
@@ -278,8 +279,8 @@ func (o *Ownership) terms(waits bool) transport.Terms {
 	return on
 }
 
-// EndUnheld ends an ownership that the server does not know as a holder, and that has not begun. It reports whether that
-// was so.
+// EndUnheld ends an ownership that the server does not know as a holder, and that has not begun. It reports whether
+// that was so.
 func (o *Ownership) EndUnheld() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -50,8 +50,8 @@ func (s *Hold) release(ctx context.Context) error {
 	return err
 }
 
-// releaseFails lets the first in line query the server, and go on with the next owner. If there is nobody, it returns that
-// owner as left. o.mu is held: an ownership that is over is no longer counted.
+// releaseFails lets the first in line query the server, and go on with the next owner. If there is nobody, it returns
+// that owner as left. o.mu is held: an ownership that is over is no longer counted.
 func (o *Ownership) releaseFails() (left line.Place) {
 	left, taken := o.Links.ReleaseFails(o.Local.Next.asLeft())
 	if taken {
@@ -235,7 +235,9 @@ func (o *Ownership) releaseLease() time.Duration {
 	return o.Lease.ReleaseLease()
 }
 
-func (o *Ownership) sendRelease(ctx context.Context, stop <-chan struct{}, on transport.Terms, to Release) (transport.Answer, error) {
+func (o *Ownership) sendRelease(
+	ctx context.Context, stop <-chan struct{}, on transport.Terms, to Release,
+) (transport.Answer, error) {
 	args := releaseBuffers.Get().(*[16]string)
 	c := o.Protocol().ReleaseCall(o, to, args[:0])
 	if c.Keys == nil {

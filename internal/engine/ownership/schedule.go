@@ -35,8 +35,8 @@ func (o *Ownership) Period() time.Duration {
 	return o.Lease.Period()
 }
 
-// Awaited implements [renewal.Hold]. Goroutines may be in line behind the ownership, or behind the RedLock of which it is
-// a member.
+// Awaited implements [renewal.Hold]. Goroutines may be in line behind the ownership, or behind the RedLock of which it
+// is a member.
 func (o *Ownership) Awaited() bool {
 	line := o.RedLine.Load()
 	return o.Links.HasLine() || line != nil && line.IsWaitedFor()
@@ -114,8 +114,8 @@ func (o *Ownership) RenewalCalls(lease time.Duration) []script.Call {
 }
 
 // Renewed notes that the server has renewed the lease or verified the hold. A result above 1 says that the lease ends
-// earlier, in result - 2 ms: see lua/permit/renew.lua. A release that waits for this answer needs the lease too, for its
-// own answer.
+// earlier, in result - 2 ms: see lua/permit/renew.lua. A release that waits for this answer needs the lease too, for
+// its own answer.
 func (o *Ownership) Renewed(sent lease.Stamp, lease time.Duration, result int64) {
 	o.mu.Lock()
 	if !o.Phase.begun() {

@@ -19,8 +19,11 @@ import (
 func (o *Ownership) UndoLater(delay, granted time.Duration) {
 	o.mu.Lock()
 	plan := undo.Plan{
-		Key: o.Lock.Names.Key, Delay: delay, Lease: granted,
-		Late:       granted < lease.Permanent && o.Doubt.MayComeLate(o.Lock.Client.Clock(), max(granted, o.span())), // else a mark stops it
+		Key:   o.Lock.Names.Key,
+		Delay: delay,
+		Lease: granted,
+		Late: granted < lease.Permanent && // else a mark stops it
+			o.Doubt.MayComeLate(o.Lock.Client.Clock(), max(granted, o.span())),
 		Generation: o.Doubt.SentIn(),
 	}
 	dead := o.Phase == Over

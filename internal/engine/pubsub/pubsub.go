@@ -1,4 +1,5 @@
-// Package pubsub has one connection for messages to each server that sends them, and the channels that waiters listen to.
+// Package pubsub has one connection for messages to each server that sends them, and the channels that waiters listen
+// to.
 package pubsub
 
 import (

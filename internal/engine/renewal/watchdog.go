@@ -195,7 +195,8 @@ func (w *Watchdog) collect(now lease.Stamp) (overdue []Hold) {
 // and are due together from then on. w.mu is held.
 func (w *Watchdog) dueSoon(now time.Duration) (soon []Hold) {
 	for _, h := range w.queue {
-		if h.item().due.RenewAt != async.NoDeadline && h.item().due.RenewAt-now <= (h.item().due.Deadline-h.item().due.RenewAt)/4 {
+		due := &h.item().due
+		if due.RenewAt != async.NoDeadline && due.RenewAt-now <= (due.Deadline-due.RenewAt)/4 {
 			soon = append(soon, h)
 		}
 	}

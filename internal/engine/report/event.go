@@ -26,7 +26,8 @@ const (
 )
 
 var eventNames = [...]string{
-	"", "attempt", "acquired", "released", "renewed", "lost", "undone", "gave up", "renewal failed", "counted down", "opened",
+	"", "attempt", "acquired", "released", "renewed", "lost", "undone", "gave up", "renewal failed",
+	"counted down", "opened",
 }
 
 // String returns the name of the event in lower case.

@@ -29,7 +29,8 @@ var (
 	NoticeBeat = Notice{slog.LevelWarn,
 		"latchkey: the server refuses the heartbeat channel, so a silent subscription goes unnoticed", "channel", rarePeriod}
 	NoticeNoExpiry = Notice{slog.LevelWarn,
-		"latchkey: the key has no expiry: the lock is damaged, or another program wrote the key; still waiting", "key", rarePeriod}
+		"latchkey: the key has no expiry: the lock is damaged, or another program wrote the key; still waiting",
+		"key", rarePeriod}
 	NoticeOwnWait = Notice{slog.LevelWarn,
 		"latchkey: a call waits without a limit for a lock that a call of this client holds; " +
 			"if it runs under that hold, pass it the context of the hold", "lock", rarePeriod}
@@ -51,7 +52,8 @@ var (
 	NoticeGivenUp = Notice{slog.LevelError,
 		"latchkey: an operation whose outcome is unknown was given up", "note", noticePeriod}
 	NoticeUnreleased = Notice{slog.LevelError,
-		"latchkey: a hold was dropped without Unlock and is renewed until its MaxHold or until the client is closed", "lock", noticePeriod}
+		"latchkey: a hold was dropped without Unlock and is renewed until its MaxHold or until the client is closed",
+		"lock", noticePeriod}
 	noticePanic = Notice{slog.LevelError,
 		"latchkey: the observer panicked", "event", noticePeriod}
 	noticeDropped = Notice{slog.LevelWarn,

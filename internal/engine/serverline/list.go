@@ -85,7 +85,8 @@ func (l *List) Wait(ctx context.Context, a *acquire.Acquisition) error {
 func (l *List) WaitFor(ctx context.Context, a *acquire.Acquisition, front *line.FIFO, mark *line.Mark) (err error) {
 	a.Start()
 	o := a.Ownership
-	w := &Waiter{List: l, Ownership: o, Queue: l.client.Lines.Use(line.Key{Kind: o.Lock.Spec.Kind, Key: o.Lock.Names.WaiterChannel(o.Wire)}), awaitsSet: a.AwaitSet}
+	own := line.Key{Kind: o.Lock.Spec.Kind, Key: o.Lock.Names.WaiterChannel(o.Wire)}
+	w := &Waiter{List: l, Ownership: o, Queue: l.client.Lines.Use(own), awaitsSet: a.AwaitSet}
 	if front != nil {
 		w.takePlace(front)
 		defer func() { w.leaveLine(err != nil) }()

@@ -121,7 +121,8 @@ func (w *Waiter) leaveLine(leaves bool) {
 // Signal wakes the waiter: see [ownership.Ownership.WaitAlone].
 func (w *Waiter) Signal() { w.Queue.Signal() }
 
-// Reconnected wakes the waiter if messages may have been lost. Waiters behind the first few cannot have missed a message.
+// Reconnected wakes the waiter if messages may have been lost. Waiters behind the first few cannot have missed a
+// message.
 func (w *Waiter) Reconnected() {
 	w.List.mu.Lock()
 	near := w.near || w.elem == nil || w.List.shares && !w.Grantable

@@ -95,7 +95,7 @@ type Plan struct {
 type pendingUndo struct {
 	what       Undoable
 	slot       uint16
-	index      int32                // its index in the queue; async.NotInHeap if it is in the line of its node, or in flight
+	index      int32                // in the queue; async.NotInHeap if it is in the line of its node, or in flight
 	again      bool                 // it was added again while it was in flight
 	due        time.Duration        // when the next command is to be sent
 	pause      time.Duration        // after the answer to that command
@@ -235,7 +235,9 @@ func (u *Undoer) settled(p *pendingUndo, now time.Duration) bool {
 }
 
 // try undoes something once, within the patience of the client.
-func (u *Undoer) try(ctx context.Context, once func(context.Context, <-chan struct{}) transport.Outcome) transport.Outcome {
+func (u *Undoer) try(
+	ctx context.Context, once func(context.Context, <-chan struct{}) transport.Outcome,
+) transport.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, u.sender.Patience)
 	defer cancel()
 	return once(ctx, u.open.Done())
