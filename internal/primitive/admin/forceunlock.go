@@ -54,10 +54,13 @@ func heldBy(holders []inspect.Holder) keyspace.Kind {
 }
 
 // errMutexByName refuses to remove a token that anybody may have made.
-var errMutexByName = fault.OtherKind("a string, which may be a mutex or data of an application; ForceUnlock of a Mutex removes it", nil)
+var errMutexByName = fault.OtherKind("a string, which may be a mutex or data of an application; "+
+	"ForceUnlock of a Mutex removes it", nil)
 
 // evict removes the holders that were found, and reports whether any of them was still there.
-func evict(ctx context.Context, c *ownership.Engine, names *keyspace.Keys, i inspect.Inspection) (gone bool, err error) {
+func evict(
+	ctx context.Context, c *ownership.Engine, names *keyspace.Keys, i inspect.Inspection,
+) (gone bool, err error) {
 	for _, each := range Evictions(c, names, i) {
 		a, err := c.Send(ctx, each)
 		switch {

@@ -1,5 +1,5 @@
-// Package admin has what people and tools ask of a server: which objects and waiters there are, forced releases, and whether
-// the server and its permissions will do.
+// Package admin has what people and tools ask of a server: which objects and waiters there are, forced releases, and
+// whether the server and its permissions will do.
 package admin
 
 import (
@@ -112,7 +112,9 @@ func lookGroups(c *ownership.Engine, names []*keyspace.Keys) (groups [][]*keyspa
 
 // readLooks reads the reply about a group. If the server refuses the whole script, because a slot moves or one
 // of the keys may not be read, it looks at each name separately.
-func readLooks(ctx context.Context, c *ownership.Engine, result rueidis.RedisResult, group []*keyspace.Keys) ([]Object, error) {
+func readLooks(
+	ctx context.Context, c *ownership.Engine, result rueidis.RedisResult, group []*keyspace.Keys,
+) ([]Object, error) {
 	refused := result.Error() != nil
 	replies, err := result.ToArray()
 	if !refused && (err != nil || len(replies) != len(group)) {

@@ -31,7 +31,8 @@ type Waiter struct {
 
 // ListWaiters lists waiters as read does, and describes them.
 func ListWaiters(
-	ctx context.Context, c *ownership.Engine, names *keyspace.Keys, read func(context.Context, *ownership.Engine, *keyspace.Keys) ([]Waiter, error),
+	ctx context.Context, c *ownership.Engine, names *keyspace.Keys,
+	read func(context.Context, *ownership.Engine, *keyspace.Keys) ([]Waiter, error),
 ) ([]Waiter, error) {
 	const verb = "waiters"
 	err := names.Invalid
@@ -74,7 +75,8 @@ func FairWaiters(ctx context.Context, c *ownership.Engine, names *keyspace.Keys)
 
 // queuedWaiters reads the queue of a lock that is not fair. A page may repeat waiters of the one before.
 func queuedWaiters(ctx context.Context, c *ownership.Engine, names *keyspace.Keys) ([]Waiter, error) {
-	all, err := readQueue(ctx, c, names, keyspace.KindLock, script.NewCall(script.ListWaiters, []string{names.Queue(), keyspace.WritersKey(keyspace.Tag(names.Key))}))
+	keys := []string{names.Queue(), keyspace.WritersKey(keyspace.Tag(names.Key))}
+	all, err := readQueue(ctx, c, names, keyspace.KindLock, script.NewCall(script.ListWaiters, keys))
 	listed := map[identity.Owner]bool{}
 	return slices.DeleteFunc(all, func(w Waiter) bool {
 		again := listed[w.Owner]
@@ -85,7 +87,8 @@ func queuedWaiters(ctx context.Context, c *ownership.Engine, names *keyspace.Key
 
 // PermitWaiters reads the queue of a semaphore whose permits have ids.
 func PermitWaiters(ctx context.Context, c *ownership.Engine, names *keyspace.Keys) ([]Waiter, error) {
-	all, err := readQueue(ctx, c, names, keyspace.KindSemaphore, script.NewCall(script.PermitWaiters, names.FairPermitKeys()[2:4]))
+	keys := names.FairPermitKeys()[2:4]
+	all, err := readQueue(ctx, c, names, keyspace.KindSemaphore, script.NewCall(script.PermitWaiters, keys))
 	for i, w := range all {
 		all[i].Permits = len(identity.GroupOf(w.Owner.String()))
 	}
@@ -93,7 +96,9 @@ func PermitWaiters(ctx context.Context, c *ownership.Engine, names *keyspace.Key
 }
 
 // readQueue reads a queue of a lock or semaphore of that kind.
-func readQueue(ctx context.Context, c *ownership.Engine, names *keyspace.Keys, kind keyspace.Kind, read script.Call) (all []Waiter, err error) {
+func readQueue(
+	ctx context.Context, c *ownership.Engine, names *keyspace.Keys, kind keyspace.Kind, read script.Call,
+) (all []Waiter, err error) {
 	err = script.Pages(func(positions []string) (size int64, err error) {
 		read.Args = positions
 		a, err := c.Send(ctx, read)
@@ -146,7 +151,8 @@ const leftLongAgo = 10 * 365 * 24 * 3600 * 1000
 // describeWaiters adds labels to waiters, and marks those of this client.
 func describeWaiters(ctx context.Context, c *ownership.Engine, all []Waiter) {
 	named := c.Registry.Named()
-	labels.DescribeEach(ctx, c.Labels, 0, [][]Waiter{all}, func(w Waiter) identity.Owner { return w.Owner }, func(w *Waiter, d labels.Description) {
+	ownerOf := func(w Waiter) identity.Owner { return w.Owner }
+	labels.DescribeEach(ctx, c.Labels, 0, [][]Waiter{all}, ownerOf, func(w *Waiter, d labels.Description) {
 		record, _ := w.Owner.Record()
 		w.Label, w.By = d.Label, named[w.Owner]
 		w.Mine = !w.By.IsZero() || record == identity.RecordOfClient(c.ID)

@@ -33,7 +33,8 @@ const (
 func WalkObjects(ctx context.Context, c *ownership.Engine, pattern string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		if pattern == "" || len(pattern) > keyspace.MaxLength {
-			yield(Object{}, fault.Op("objects", pattern, fault.Invalid("the pattern has %d bytes, not 1 to %d", len(pattern), keyspace.MaxLength)))
+			yield(Object{}, fault.Op("objects", pattern,
+				fault.Invalid("the pattern has %d bytes, not 1 to %d", len(pattern), keyspace.MaxLength)))
 			return
 		}
 		w := walk{client: c, pattern: pattern, yield: yield}
@@ -156,10 +157,11 @@ func (w *walk) piece(ctx context.Context, m transport.Master, cursor string) ([]
 		return nil, "", err
 	}
 	defer c.Done()
-	reply, err := c.Sender.QueryMaster(ctx, c.Closing, m, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
+	scan := func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		// An arbitrary command, because a client may send a read-only one to a replica.
 		return client.Do(ctx, client.B().Arbitrary("SCAN", cursor, "MATCH", w.pattern, "COUNT", walkPiece).Build())
-	})
+	}
+	reply, err := c.Sender.QueryMaster(ctx, c.Closing, m, scan)
 	if err != nil {
 		return nil, "", err
 	}

@@ -52,9 +52,13 @@ type Party struct {
 	hints     line.Hints // taken before it arrived
 }
 
-var barrierSpec = &ownership.Spec{Kind: keyspace.KindBarrier, Family: keyspace.KindBarrier, Stored: keyspace.KindBarrier,
-	Protocol: Protocol{}, Renew: script.BarrierRenew, Renewals: renewal.MostInBatch, Party: true,
-	Lost: wakeParties}
+var barrierSpec = &ownership.Spec{
+	Kind: keyspace.KindBarrier, Family: keyspace.KindBarrier, Stored: keyspace.KindBarrier,
+	Protocol: Protocol{},
+	Renew:    script.BarrierRenew, Renewals: renewal.MostInBatch,
+	Party: true,
+	Lost:  wakeParties,
+}
 
 // NewParty returns a party that is about to arrive.
 func (b *Barrier) NewParty(verb, stage string, r *request.Request) *Party {
@@ -98,7 +102,9 @@ func (p *Party) arrive(ctx context.Context, a line.Attempter) error {
 	if err == nil || !line.WorthWaiting(ctx, err) {
 		return p.mismatch(line.WithContextEnd(ctx, err))
 	}
-	return p.mismatch(p.Client.Waiting.Wait(ctx, line.Key{Kind: keyspace.KindBarrier, Key: "party " + p.Ownership.Wire}, line.Only, a, &line.Earlier{Err: err, Hints: p.hints}))
+	alone := line.Key{Kind: keyspace.KindBarrier, Key: "party " + p.Ownership.Wire}
+	before := &line.Earlier{Err: err, Hints: p.hints}
+	return p.mismatch(p.Client.Waiting.Wait(ctx, alone, line.Only, a, before))
 }
 
 // arrivingParty is a party that the server has not counted yet. The end of a generation that is busy is announced.
@@ -156,7 +162,9 @@ func (p *Party) noteArrival() error {
 // wait returns nil when the generation is over. The parties of this client wait in one line, and
 // only the party at its front queries the server, as with awaiters of a latch.
 func (p *Party) wait(ctx context.Context) error {
-	return p.Client.Waiting.Wait(ctx, line.Key{Kind: keyspace.KindBarrier, Key: p.Names.Key}, line.Shared, p, &line.Earlier{Err: p.incomplete(""), Hints: p.hints})
+	shared := line.Key{Kind: keyspace.KindBarrier, Key: p.Names.Key}
+	before := &line.Earlier{Err: p.incomplete(""), Hints: p.hints}
+	return p.Client.Waiting.Wait(ctx, shared, line.Shared, p, before)
 }
 
 // Attempt implements [line.Attempter]. It queries whether and how the generation ended.
@@ -278,8 +286,8 @@ func reasonToLeave(err error) string {
 // Arriving returns the command with which the party arrives.
 func (p *Party) Arriving() script.Call {
 	return script.NewCall(script.BarrierArrive, append(p.All(), p.Sent.Record),
-		p.Sent.Number, p.Ownership.Wire, strconv.Itoa(p.Parties), p.Client.LeaseText(p.Request.Lease), p.Client.Publish, p.Names.Channel,
-		strconv.FormatInt(p.lastOver.Load(), 10), p.Stage)
+		p.Sent.Number, p.Ownership.Wire, strconv.Itoa(p.Parties), p.Client.LeaseText(p.Request.Lease),
+		p.Client.Publish, p.Names.Channel, strconv.FormatInt(p.lastOver.Load(), 10), p.Stage)
 }
 
 // Looking returns the query for the outcome of the party's generation.
@@ -288,13 +296,15 @@ func (p *Party) Looking() script.Call {
 	if p.Counted {
 		member = Returned + member
 	}
-	return script.NewCall(script.BarrierLook, p.All(), p.View.Generation, member, p.Client.Publish, p.Names.Channel)
+	return script.NewCall(script.BarrierLook, p.All(),
+		p.View.Generation, member, p.Client.Publish, p.Names.Channel)
 }
 
 // Leaving returns the command with which the party leaves.
 func (p *Party) Leaving(why string) script.Call {
 	if p.Known {
-		return script.NewCall(script.BarrierLeave, p.All(), p.Ownership.Wire, p.View.Generation, "", why, p.Client.Publish, p.Names.Channel)
+		return script.NewCall(script.BarrierLeave, p.All(),
+			p.Ownership.Wire, p.View.Generation, "", why, p.Client.Publish, p.Names.Channel)
 	}
 	return script.NewCall(script.BarrierLeave, append(p.All(), p.Sent.Record),
 		p.Ownership.Wire, "", p.Sent.Number, why, p.Client.Publish, p.Names.Channel)
@@ -317,7 +327,8 @@ func (b Protocol) RenewalCall(o *ownership.Ownership, lease time.Duration) scrip
 // wakeParties has the parties of a client query how their generations ended, because the
 // server no longer lists one of them as waiting.
 func wakeParties(o *ownership.Ownership) {
-	if q := o.Lock.Client.Lines.Known(line.Key{Kind: keyspace.KindBarrier, Key: o.Protocol().(Protocol).Of.Names.Key}); q != nil {
+	shared := line.Key{Kind: keyspace.KindBarrier, Key: o.Protocol().(Protocol).Of.Names.Key}
+	if q := o.Lock.Client.Lines.Known(shared); q != nil {
 		q.WakeFronts()
 	}
 }

@@ -114,7 +114,8 @@ const shownParties = 1000
 // State returns the parties of the generation. It changes nothing.
 func (b *Barrier) State(ctx context.Context) (GenerationState, error) {
 	const verb = "state"
-	a, err := b.Send(ctx, script.NewCall(script.BarrierInspect, []string{b.Names.Key, b.Waiting}, strconv.Itoa(shownParties)))
+	keys := []string{b.Names.Key, b.Waiting}
+	a, err := b.Send(ctx, script.NewCall(script.BarrierInspect, keys, strconv.Itoa(shownParties)))
 	if err != nil {
 		return GenerationState{}, fault.Op(verb, b.Names.Name, b.Explain(ctx, transport.Answer{}, err)...)
 	}
@@ -122,7 +123,8 @@ func (b *Barrier) State(ctx context.Context) (GenerationState, error) {
 	if err != nil {
 		return s, fault.Op(verb, b.Names.Name, err)
 	}
-	labels.DescribeEach(ctx, b.Client.Labels, 0, [][]partyState{s.Who}, func(p partyState) identity.Owner { return p.Owner },
+	labels.DescribeEach(ctx, b.Client.Labels, 0, [][]partyState{s.Who},
+		func(p partyState) identity.Owner { return p.Owner },
 		func(p *partyState, d labels.Description) { p.Label = d.Label })
 	return s, nil
 }
@@ -142,7 +144,9 @@ func readGeneration(reply rueidis.RedisMessage) (s GenerationState, err error) {
 	}
 	s = GenerationState{Generation: number(words[0]), Parties: int(number(words[1])), Waiting: int(number(words[2]))}
 	for p := range slices.Chunk(words[3:], 3) {
-		s.Who = append(s.Who, partyState{Owner: identity.Of(p[0]), Lease: script.FromMillis(number(p[1])), Running: p[2] == "1"})
+		s.Who = append(s.Who, partyState{
+			Owner: identity.Of(p[0]), Lease: script.FromMillis(number(p[1])), Running: p[2] == "1",
+		})
 	}
 	return s, err
 }
@@ -155,7 +159,8 @@ func (b *Barrier) Reset(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		a, err := b.Send(ctx, script.NewCall(script.BarrierReset, b.All(), strconv.FormatInt(s.Generation, 10), b.Client.Publish, b.Names.Channel))
+		a, err := b.Send(ctx, script.NewCall(script.BarrierReset, b.All(),
+			strconv.FormatInt(s.Generation, 10), b.Client.Publish, b.Names.Channel))
 		if err != nil {
 			return fault.Op(verb, b.Names.Name, b.Explain(ctx, a, err)...)
 		}

@@ -48,10 +48,17 @@ func New(c *ownership.Engine, name string) Election {
 // Spec is a fenced lock whose owners are public. It is not re-entrant: if a candidate
 // already leads, campaigning again is a mistake.
 var Spec = &acquire.Spec{
-	Spec: &ownership.Spec{Kind: keyspace.KindElection, Family: keyspace.KindElection, Stored: keyspace.KindLock,
-		Protocol: lock.Hash{}, Renew: script.Renew, Renewals: renewal.MostInBatch,
-		Fenced: true, Passes: true, HandsOver: true, Public: true},
-	Attempts: lock.Hash{}, Resolve: acquire.ResolveOwner, Fresh: acquire.FreshOwner}
+	Spec: &ownership.Spec{
+		Kind: keyspace.KindElection, Family: keyspace.KindElection, Stored: keyspace.KindLock,
+		Protocol: lock.Hash{},
+		Renew:    script.Renew, Renewals: renewal.MostInBatch,
+		Fenced: true, Public: true,
+		Passes: true, HandsOver: true,
+	},
+	Attempts: lock.Hash{},
+	Resolve:  acquire.ResolveOwner,
+	Fresh:    acquire.FreshOwner,
+}
 
 // Channel is the channel for observers of an election. It differs from the channel of the
 // lock, whose listeners count as waiters for the lock.
@@ -153,7 +160,8 @@ func readLeader(a transport.Answer) (Leader, error) {
 		return Leader{}, errors.Join(script.ErrReply, err)
 	}
 	return Leader{
-		Value: words[5], Term: numbers[0], Owner: identity.Of(words[0]), Label: identity.CleanText(words[6], identity.MaxLabel),
+		Value: words[5], Term: numbers[0],
+		Owner: identity.Of(words[0]), Label: identity.CleanText(words[6], identity.MaxLabel),
 		Since: time.UnixMilli(numbers[1]), Age: script.FromMillis(numbers[2]), Lease: script.FromPTTL(numbers[3]),
 	}, nil
 }

@@ -30,7 +30,7 @@ func Spec(c *ownership.Engine, fenced bool) *acquire.Spec {
 
 // QueuesOf returns the queues of the fair locks of a client.
 func QueuesOf(c *ownership.Engine) *Queues {
-	return core.KindState(c.Parts, keyspace.KindFair, func() (*Queues, func()) { return newFairLockQueue(c) })
+	return core.KindState(c.Parts, keyspace.KindFair, func() (*Queues, func()) { return newQueues(c) })
 }
 
 // Queues holds the queues of the fair locks of a client.
@@ -39,16 +39,29 @@ type Queues struct {
 	plain, fenced *acquire.Spec
 }
 
-func newFairLockQueue(c *ownership.Engine) (q *Queues, atClose func()) {
+func newQueues(c *ownership.Engine) (q *Queues, atClose func()) {
 	q = &Queues{}
 	q.Waiters = serverline.New(c, q, false)
 	p := Protocol{Waiters: q.Waiters}
-	plain := ownership.Spec{Kind: keyspace.KindFair, Family: keyspace.KindFair, Stored: keyspace.KindLock,
-		Protocol: p, Renew: script.Renew, Renewals: renewal.MostInBatch, Reentrant: true, HandsOver: true, GrantMark: "f"}
+	plain := ownership.Spec{
+		Kind: keyspace.KindFair, Family: keyspace.KindFair, Stored: keyspace.KindLock,
+		Protocol: p,
+		Renew:    script.Renew, Renewals: renewal.MostInBatch,
+		Reentrant: true,
+		HandsOver: true, GrantMark: "f",
+	}
 	fenced := plain
 	fenced.Fenced = true
-	q.plain = &acquire.Spec{Spec: &plain, Attempts: p, Resolve: acquire.ResolveOwner, Fresh: acquire.FreshOwner, Wait: q.Waiters.Wait}
-	q.fenced = &acquire.Spec{Spec: &fenced, Attempts: p, Resolve: acquire.ResolveOwner, Fresh: acquire.FreshOwner, Wait: q.Waiters.Wait}
+	q.plain = &acquire.Spec{
+		Spec:     &plain,
+		Attempts: p,
+		Resolve:  acquire.ResolveOwner,
+		Fresh:    acquire.FreshOwner,
+		Wait:     q.Waiters.Wait,
+	}
+	q.fenced = new(acquire.Spec)
+	*q.fenced = *q.plain
+	q.fenced.Spec = &fenced
 	return q, q.Waiters.Close
 }
 
@@ -90,7 +103,8 @@ func (p Protocol) AcquireCall(a *acquire.Acquisition, count, round int) script.C
 	}
 	args := append(a.AcquireArgs(count),
 		o.Lock.Client.Publish, o.Lock.Names.WaiterChannel(""), stale, ticket, p.Waiters.RedissonWait, fenced, grant)
-	return script.NewCall(script.FairAcquire, o.Lock.Names.FairKeys(), o.Lock.Client.Inbox.ChannelArgs(args, o.Lock.Names.Key)...)
+	args = o.Lock.Client.Inbox.ChannelArgs(args, o.Lock.Names.Key)
+	return script.NewCall(script.FairAcquire, o.Lock.Names.FairKeys(), args...)
 }
 
 // ReadRefusal reads the place in the queue that the script gave to a waiting ownership.
@@ -112,14 +126,16 @@ func (p Protocol) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (lef
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return 0, errors.Join(script.ErrReply, err)
 	}
-	return script.FromMillis(pause), a.BusyWith(holder, script.FromMillis(lease)) // the pause may end sooner than the lease
+	// The pause may end sooner than the lease.
+	return script.FromMillis(pause), a.BusyWith(holder, script.FromMillis(lease))
 }
 
 // ReleaseCall implements [ownership.Protocol].
 func (p Protocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
 	waiting := o.WaitingArg()
-	args = append(args, o.Wire, strconv.Itoa(to.Count), o.GuestID(), o.Lock.Client.Publish, o.Lock.Names.Channel, script.MillisText(to.Raise), waiting,
-		o.Lock.Client.StaleMS)
+	args = append(args,
+		o.Wire, strconv.Itoa(to.Count), o.GuestID(), o.Lock.Client.Publish, o.Lock.Names.Channel,
+		script.MillisText(to.Raise), waiting, o.Lock.Client.StaleMS)
 	args = o.Lock.Client.Inbox.ChannelArgs(args, o.Lock.Names.Key)
 	if to.Keep > 0 {
 		args = append(args, p.Waiters.RedissonWait, script.MillisText(to.Keep))

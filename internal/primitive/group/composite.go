@@ -34,7 +34,9 @@ type Lock struct {
 
 // round is one attempt to acquire as many members as are needed. After an error it holds nothing
 // except members that are being released; again reports whether another round may succeed.
-type round func(ctx context.Context, r *request.Request, settings []request.Setting) (h *hold.Handle, again bool, err error)
+type round func(
+	ctx context.Context, r *request.Request, settings []request.Setting,
+) (h *hold.Handle, again bool, err error)
 
 // Name returns the kind and the names of the members, such as "multi(a, b)".
 func (l *Lock) Name() string {
@@ -83,7 +85,8 @@ func (l *Lock) Acquire(
 	ctx context.Context, verb string, waits bool, settings []request.Setting,
 ) (*hold.Handle, error) {
 	if limit := l.maxHold(); limit > 0 {
-		settings = append(slices.Clip(settings), request.Setting{Kind: request.OfClient, D: limit}) // others have the slice too
+		// Clipped, because others have the slice too.
+		settings = append(slices.Clip(settings), request.Setting{Kind: request.OfClient, D: limit})
 	}
 	r, err := request.New(lease.Default, waits, settings)
 	if err == nil && r.OfClient > 0 { // all members have the same limit, from when the whole is held

@@ -59,12 +59,13 @@ func (l *Latch) Await(ctx context.Context, settings []request.Setting) error {
 // it query the server too, all at once and without leaving the line: each awaits a round of its
 // own.
 func (w *Awaiter) wait(ctx context.Context) error {
-	mark := w.Client.Lines.Hints(line.Key{Kind: keyspace.KindLatch, Key: w.Names.Key})
+	key := line.Key{Kind: keyspace.KindLatch, Key: w.Names.Key}
+	mark := w.Client.Lines.Hints(key)
 	_, last := w.Attempt(ctx, 0)
 	if last == nil || !w.request.Waits || !line.WorthWaiting(ctx, last) {
 		return line.WithContextEnd(ctx, last)
 	}
-	err := w.Client.Waiting.Wait(ctx, line.Key{Kind: keyspace.KindLatch, Key: w.Names.Key}, line.Shared, w, &line.Earlier{Err: last, Hints: mark})
+	err := w.Client.Waiting.Wait(ctx, key, line.Shared, w, &line.Earlier{Err: last, Hints: mark})
 	if errors.Is(err, fault.ErrNotAcquired) && !errors.As(err, new(*fault.WaitError)) { // the front got what it waited for
 		err = errors.Join(cmp.Or(w.shut, fault.ErrNotAcquired), fault.ContextEnd(err))
 	}
@@ -73,7 +74,8 @@ func (w *Awaiter) wait(ctx context.Context) error {
 
 // errUnset says what ErrNotSet may mean to an awaiter: Redisson removes a latch when it opens, and
 // keeps no record of it.
-var errUnset = fault.Sub(fault.ErrNotSet.Error()+", or already opened by Redisson; with UnsetIsOpen such a latch counts as open", fault.ErrNotSet)
+var errUnset = fault.Sub(fault.ErrNotSet.Error()+
+	", or already opened by Redisson; with UnsetIsOpen such a latch counts as open", fault.ErrNotSet)
 
 // Attempt implements [line.Attempter]. It looks up the round that it found first.
 func (w *Awaiter) Attempt(ctx context.Context, _ int) (time.Duration, error) {

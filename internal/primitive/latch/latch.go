@@ -56,14 +56,16 @@ func (l *Latch) TrySetCount(ctx context.Context, n int, settings []request.Setti
 		return false, err
 	}
 	return script.Bool(l.SendOrRepeat(ctx, verb, func(o *undo.Operation) script.Call {
-		return script.NewCall(script.LatchSet, l.changeKeys(o), o.Number, v.Round, strconv.Itoa(n), ttl, l.Client.Publish, l.Names.Channel)
+		return script.NewCall(script.LatchSet, l.changeKeys(o),
+			o.Number, v.Round, strconv.Itoa(n), ttl, l.Client.Publish, l.Names.Channel)
 	}))
 }
 
 // CountDownAs counts once in a round for a participant, whoever calls it.
 func (l *Latch) CountDownAs(ctx context.Context, participant string) (int, error) {
 	if n := len(participant); n == 0 || n > keyspace.MaxLength || !utf8.ValidString(participant) {
-		return 0, fault.Op("count down", l.Names.Name, l.Names.Invalid, fault.Invalid("%q cannot be the name of a participant", participant))
+		return 0, fault.Op("count down", l.Names.Name, l.Names.Invalid,
+			fault.Invalid("%q cannot be the name of a participant", participant))
 	}
 	return l.CountDown(ctx, 1, participant)
 }
@@ -97,7 +99,9 @@ func (l *Latch) CountDown(ctx context.Context, n int, participant string) (int, 
 	case left < 0:
 		return 0, fault.Op(verb, l.Names.Name, fault.ErrGone)
 	case err == nil:
-		l.Client.Reporter.Observe(parent, report.Event{Type: report.CountedDown, Kind: l.Kind, Name: l.Names.Name, Count: left})
+		l.Client.Reporter.Observe(parent, report.Event{
+			Type: report.CountedDown, Kind: l.Kind, Name: l.Names.Name, Count: left,
+		})
 	}
 	return left, err
 }

@@ -36,7 +36,8 @@ func (l *Latch) Look(ctx context.Context, round string, following bool) (View, t
 	if following {
 		args[1] = "1"
 	}
-	a, err := l.Send(ctx, script.NewCall(script.LatchLook, []string{l.Names.Key, l.State, l.Done, keyspace.NumberKindKey(l.Names.Key)}, args...))
+	keys := []string{l.Names.Key, l.State, l.Done, keyspace.NumberKindKey(l.Names.Key)}
+	a, err := l.Send(ctx, script.NewCall(script.LatchLook, keys, args...))
 	if err != nil {
 		return View{}, a, err
 	}

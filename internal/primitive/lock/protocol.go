@@ -25,7 +25,8 @@ type String struct{}
 func (String) AcquireCall(a *acquire.Acquisition, _, round int) script.Call {
 	o := a.Ownership
 	if round == 0 && !o.MayBeQueued() {
-		return script.NewCall(script.MutexSet, a.Lock.Names.Alone(), append(a.ArgsBuffer(), o.Wire, o.Lock.Client.LeaseText(a.Lease))...)
+		args := append(a.ArgsBuffer(), o.Wire, o.Lock.Client.LeaseText(a.Lease))
+		return script.NewCall(script.MutexSet, a.Lock.Names.Alone(), args...)
 	}
 	place, keys := a.QueuePlace(round), a.Lock.Names.Alone()
 	if place.Known() {
@@ -46,7 +47,8 @@ func (String) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []s
 		return script.Call{}
 	}
 	names := o.Lock.Names
-	args = append(o.HandoverArgs(append(args, o.Wire, names.Channel, o.Lock.Client.Publish), 0), o.OpenArg(), script.MillisText(to.Keep))
+	args = append(args, o.Wire, names.Channel, o.Lock.Client.Publish)
+	args = append(o.HandoverArgs(args, 0), o.OpenArg(), script.MillisText(to.Keep))
 	return script.NewCall(script.MutexRelease, names.Queued(), WithoutUsual(args, UsualOfMutexRelease)...)
 }
 
@@ -100,7 +102,8 @@ func (Hash) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (time.Dura
 // ReleaseCall implements [ownership.Protocol].
 func (Hash) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
 	names := o.Lock.Names
-	args = append(args, o.Wire, names.Channel, strconv.Itoa(to.Count), o.GuestID(), script.MillisText(to.Raise), o.Lock.Client.Publish)
+	args = append(args,
+		o.Wire, names.Channel, strconv.Itoa(to.Count), o.GuestID(), script.MillisText(to.Raise), o.Lock.Client.Publish)
 	args = append(o.HandoverArgs(args, to.Count), script.MillisText(to.Keep))
 	return script.NewCall(script.LockRelease, names.Fenced(), WithoutUsual(args, UsualOfRelease)...)
 }
@@ -111,5 +114,6 @@ func (Hash) RenewalCall(o *ownership.Ownership, lease time.Duration) script.Call
 }
 
 func renewalOf(o *ownership.Ownership, where, owner string, lease time.Duration) script.Call {
-	return script.NewCall(o.Lock.Spec.Renew, []string{o.Lock.Names.Key}, where, owner, o.GuestID(), script.MillisText(lease))
+	return script.NewCall(o.Lock.Spec.Renew, []string{o.Lock.Names.Key},
+		where, owner, o.GuestID(), script.MillisText(lease))
 }

@@ -12,15 +12,31 @@ import (
 
 // Reentrant is the re-entrant lock.
 var Reentrant = &acquire.Spec{
-	Spec: &ownership.Spec{Kind: keyspace.KindLock, Family: keyspace.KindLock, Stored: keyspace.KindLock,
-		Protocol: Hash{}, Renew: script.Renew, Renewals: renewal.MostInBatch, Reentrant: true, Passes: true, HandsOver: true},
-	Attempts: Hash{}, Resolve: acquire.ResolveOwner, Fresh: acquire.FreshOwner}
+	Spec: &ownership.Spec{
+		Kind: keyspace.KindLock, Family: keyspace.KindLock, Stored: keyspace.KindLock,
+		Protocol: Hash{},
+		Renew:    script.Renew, Renewals: renewal.MostInBatch,
+		Reentrant: true,
+		Passes:    true, HandsOver: true,
+	},
+	Attempts: Hash{},
+	Resolve:  acquire.ResolveOwner,
+	Fresh:    acquire.FreshOwner,
+}
 
 // Fenced is the re-entrant lock with fencing tokens.
 var Fenced = &acquire.Spec{
-	Spec: &ownership.Spec{Kind: keyspace.KindFenced, Family: keyspace.KindFenced, Stored: keyspace.KindLock,
-		Protocol: Hash{}, Renew: script.Renew, Renewals: renewal.MostInBatch, Reentrant: true, Fenced: true, Passes: true, HandsOver: true},
-	Attempts: Hash{}, Resolve: acquire.ResolveOwner, Fresh: acquire.FreshOwner}
+	Spec: &ownership.Spec{
+		Kind: keyspace.KindFenced, Family: keyspace.KindFenced, Stored: keyspace.KindLock,
+		Protocol: Hash{},
+		Renew:    script.Renew, Renewals: renewal.MostInBatch,
+		Reentrant: true, Fenced: true,
+		Passes: true, HandsOver: true,
+	},
+	Attempts: Hash{},
+	Resolve:  acquire.ResolveOwner,
+	Fresh:    acquire.FreshOwner,
+}
 
 // Spin is the spec of the re-entrant lock, except that it waits by back-off: pause returns how
 // long it rests after that many attempts. Its release publishes as any other: waiters of other locks of that name rely
@@ -34,9 +50,17 @@ func Spin(pause func(round int) time.Duration) *acquire.Spec {
 
 // Mutex polls more often than the other specs: see internal/engine/line/recipeturns.go.
 var Mutex = &acquire.Spec{
-	Spec: &ownership.Spec{Kind: keyspace.KindMutex, Family: keyspace.KindMutex, Stored: keyspace.KindMutex,
-		Protocol: String{}, Renew: script.Renew, Renewals: renewal.MostInBatch, Passes: true, HandsOver: true, GrantMark: "s", Recipe: true},
-	Attempts: String{}, Resolve: acquire.ResolveOwner, Fresh: acquire.FreshOwner}
+	Spec: &ownership.Spec{
+		Kind: keyspace.KindMutex, Family: keyspace.KindMutex, Stored: keyspace.KindMutex,
+		Protocol: String{},
+		Renew:    script.Renew, Renewals: renewal.MostInBatch,
+		Recipe: true,
+		Passes: true, HandsOver: true, GrantMark: "s",
+	},
+	Attempts: String{},
+	Resolve:  acquire.ResolveOwner,
+	Fresh:    acquire.FreshOwner,
+}
 
 // InHash is for giving back what a client was granted in vain: any lock in a hash. Grants do not tell its kind.
 var InHash = &ownership.Spec{Kind: keyspace.KindLock, Protocol: Hash{}, GrantMark: "h"}

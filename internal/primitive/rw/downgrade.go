@@ -34,7 +34,8 @@ func Downgrade(ctx context.Context, h *hold.Handle) (*hold.Handle, error) {
 	defer o.Lock.Client.Done()
 	read, err := downgradeHold(ctx, s)
 	if err != nil {
-		return nil, fault.Op("downgrade", h.Name(), o.Lock.Client.Inspector.WrongKind(ctx, o.Lock.Names, keyspace.KindRWLock, err))
+		return nil, fault.Op("downgrade", h.Name(),
+			o.Lock.Client.Inspector.WrongKind(ctx, o.Lock.Names, keyspace.KindRWLock, err))
 	}
 	return read, nil
 }
@@ -71,7 +72,9 @@ func downgradeHold(ctx context.Context, s *ownership.Hold) (*hold.Handle, error)
 
 // downgradeAnswered ends the write hold s, and makes the hold of a if the server has granted it. SendMu of both
 // ownerships is held.
-func downgradeAnswered(s *ownership.Hold, a *acquire.Acquisition, ans transport.Answer, err error) (*hold.Handle, error) {
+func downgradeAnswered(
+	s *ownership.Hold, a *acquire.Acquisition, ans transport.Answer, err error,
+) (*hold.Handle, error) {
 	o := s.Ownership
 	switch {
 	case err != nil:
@@ -110,17 +113,21 @@ const downgradedBefore = -2
 // SendDowngrade requests one more read hold in place of the write hold. It does not stop when the caller's
 // context ends: the write hold is given up.
 func SendDowngrade(a *acquire.Acquisition) (transport.Answer, error) {
-	o, p := a.Ownership, a.Lock
+	o, p, c := a.Ownership, a.Lock, a.Ownership.Lock.Client
 	count := o.Count() + 1
 	o.NoteCount(count, false)
-	ans, err := o.Lock.Client.Sender.Call(o.Lock.Client.Sender.Detached(context.Background()), nil, script.RWDowngrade.Confirmed(o.Lock.Client.Replication),
+	ans, err := c.Sender.Call(c.Sender.Detached(context.Background()), nil, script.RWDowngrade.Confirmed(c.Replication),
 		append(Keys(p.Names.Key), LeaseKeys(p.Names.Key, o.Wire)+strconv.Itoa(count)),
-		[]string{o.Wire, o.Lock.Client.LeaseText(a.Lease), strconv.Itoa(count), readNumber(o), o.Lock.Client.Publish, p.Names.Channel, line.PresenceChannel(p.Names.Key)})
+		[]string{
+			o.Wire, c.LeaseText(a.Lease), strconv.Itoa(count), readNumber(o),
+			c.Publish, p.Names.Channel, line.PresenceChannel(p.Names.Key),
+		})
 	if n, _ := ans.Message.AsInt64(); n == downgradedBefore {
 		ans.Sent = ans.FirstSent // from an earlier attempt, with which the lease began
 	}
 	if errors.Is(err, fault.ErrNotReplicated) && !ans.Doubt {
-		ans.Doubt, ans.DoubtAt, ans.DoubtGeneration = true, ans.Sent, transport.NoGeneration // it has happened, and must be undone
+		// It has happened, and must be undone.
+		ans.Doubt, ans.DoubtAt, ans.DoubtGeneration = true, ans.Sent, transport.NoGeneration
 	}
 	return ans, err
 }

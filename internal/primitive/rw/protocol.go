@@ -50,10 +50,12 @@ func (readProtocol) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (t
 
 // ReleaseCall implements [ownership.Protocol].
 func (readProtocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
-	c := script.Call{Cmd: script.RWReadRelease, Keys: AppendLeaseKeys(append(Keys(o.Lock.Names.Key), o.Lock.Names.Queue()), o.Lock.Names.Key, o.Wire, o.MostHolds())}
-	args = append(args, o.Wire, strconv.Itoa(to.Count), readNumber(o), o.Lock.Client.Publish, o.Lock.Names.Channel, script.MillisText(to.Raise))
-	c.Args = append(o.Lock.Client.Inbox.ChannelArgs(args, o.Lock.Names.Key), line.PresenceChannel(o.Lock.Names.Key), o.Lock.Names.Queue())
-	return c
+	names := o.Lock.Names
+	keys := AppendLeaseKeys(append(Keys(names.Key), names.Queue()), names.Key, o.Wire, o.MostHolds())
+	args = append(args,
+		o.Wire, strconv.Itoa(to.Count), readNumber(o), o.Lock.Client.Publish, names.Channel, script.MillisText(to.Raise))
+	args = append(o.Lock.Client.Inbox.ChannelArgs(args, names.Key), line.PresenceChannel(names.Key), names.Queue())
+	return script.NewCall(script.RWReadRelease, keys, args...)
 }
 
 // RenewalCall implements [ownership.Protocol].
@@ -81,7 +83,10 @@ func (writeProtocol) AcquireCall(a *acquire.Acquisition, count, round int) scrip
 	if place.Known() {
 		c.Keys = append(c.Keys, o.Lock.Names.Queue())
 	}
-	c.Args = []string{o.Wire, o.Lock.Client.LeaseText(a.Lease), strconv.Itoa(count), stale, place.Entry, place.OldEntry, o.Lock.Names.Queue(), place.Poll}
+	c.Args = []string{
+		o.Wire, o.Lock.Client.LeaseText(a.Lease), strconv.Itoa(count), stale,
+		place.Entry, place.OldEntry, o.Lock.Names.Queue(), place.Poll,
+	}
 	return c
 }
 
@@ -95,10 +100,12 @@ func (writeProtocol) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (
 
 // ReleaseCall implements [ownership.Protocol].
 func (writeProtocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
-	waiting := o.WaitingArg()
-	c := script.Call{Cmd: script.RWWriteRelease, Keys: append(Keys(o.Lock.Names.Key), o.Lock.Names.Queue())}
-	args = append(args, o.Wire, strconv.Itoa(to.Count), waiting, o.Lock.Client.Publish, o.Lock.Names.Channel, script.MillisText(to.Raise))
-	c.Args = append(o.HandoverArgs(args, to.Count), line.PresenceChannel(o.Lock.Names.Key), o.Lock.Client.StaleMS, o.Lock.Names.Queue())
+	waiting, names := o.WaitingArg(), o.Lock.Names
+	c := script.Call{Cmd: script.RWWriteRelease, Keys: append(Keys(names.Key), names.Queue())}
+	args = append(args,
+		o.Wire, strconv.Itoa(to.Count), waiting, o.Lock.Client.Publish, names.Channel, script.MillisText(to.Raise))
+	c.Args = append(o.HandoverArgs(args, to.Count),
+		line.PresenceChannel(names.Key), o.Lock.Client.StaleMS, names.Queue())
 	if to.Keep > 0 {
 		c.Args = append(c.Args, script.MillisText(to.Keep))
 	}

@@ -15,14 +15,33 @@ import (
 var (
 	// A script renews fewer of these holds than of others: a reader takes four times as long.
 	Read = &acquire.Spec{
-		Spec: &ownership.Spec{Kind: keyspace.KindRead, Family: keyspace.KindRWLock, Stored: keyspace.KindRWLock, Protocol: readProtocol{}, RenewEach: readRenewals,
-			Renew: script.RWRenew, Channel: Channel, Renewals: renewal.MostInBatch / 4, Reentrant: true, Side: keyspace.KindRead, Line: line.Shared, Along: true},
-		Attempts: readProtocol{}, Resolve: resolveSide, Fresh: acquire.FreshOwner, Ceiling: signOfLife}
+		Spec: &ownership.Spec{
+			Kind: keyspace.KindRead, Family: keyspace.KindRWLock, Stored: keyspace.KindRWLock,
+			Protocol: readProtocol{},
+			Renew:    script.RWRenew, Renewals: renewal.MostInBatch / 4, RenewEach: readRenewals,
+			Side: keyspace.KindRead, Line: line.Shared, Channel: Channel,
+			Reentrant: true,
+			Along:     true,
+		},
+		Attempts: readProtocol{},
+		Resolve:  resolveSide,
+		Fresh:    acquire.FreshOwner,
+		Ceiling:  signOfLife,
+	}
 	Write = &acquire.Spec{
-		Spec: &ownership.Spec{Kind: keyspace.KindWrite, Family: keyspace.KindRWLock, Stored: keyspace.KindRWLock, Protocol: writeProtocol{}, RenewEach: writeRenewals,
-			Renew: script.RWRenew, Channel: Channel, Renewals: renewal.MostInBatch / 4, Reentrant: true, Side: keyspace.KindWrite, Line: line.Exclusive,
-			Passes: true, HandsOver: true, GrantMark: "w"},
-		Attempts: writeProtocol{}, Resolve: resolveSide, Fresh: acquire.FreshOwner, Ceiling: signOfLife}
+		Spec: &ownership.Spec{
+			Kind: keyspace.KindWrite, Family: keyspace.KindRWLock, Stored: keyspace.KindRWLock,
+			Protocol: writeProtocol{},
+			Renew:    script.RWRenew, Renewals: renewal.MostInBatch / 4, RenewEach: writeRenewals,
+			Side: keyspace.KindWrite, Line: line.Exclusive, Channel: Channel,
+			Reentrant: true,
+			Passes:    true, HandsOver: true, GrantMark: "w",
+		},
+		Attempts: writeProtocol{},
+		Resolve:  resolveSide,
+		Fresh:    acquire.FreshOwner,
+		Ceiling:  signOfLife,
+	}
 )
 
 // signOfLife is the longest time between two requests of a waiting reader or writer, so that the server knows

@@ -116,8 +116,8 @@ func (s *Acquisition) waitIn(ctx context.Context, key line.Key) error {
 	return err
 }
 
-// Attempt implements [line.Attempter]. The front has permits if a release of this client has passed it some. If it has just
-// come, it need not ask what the one before it has asked.
+// Attempt implements [line.Attempter]. The front has permits if a release of this client has passed it some. If it has
+// just come, it need not ask what the one before it has asked.
 func (s *Acquisition) Attempt(ctx context.Context, round int) (left time.Duration, err error) {
 	if !s.Line.asks(&s.semWaiter) {
 		return 0, nil

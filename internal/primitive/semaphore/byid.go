@@ -86,7 +86,8 @@ func releaseOwn(ctx context.Context, o *ownership.Ownership, errs []error) (Stat
 // releaseByID releases some of the ids and fills in their states.
 func (s *Pool) releaseByID(ctx context.Context, ids []string, some []int, states []State) error {
 	a, err := s.SendUntilDone(s.Client.Sender.Detached(ctx), "release", func(o *undo.Operation) script.Call {
-		args := append(s.Client.Inbox.ChannelArgs([]string{o.Number, s.Client.Publish, s.Names.Channel}, s.Names.Key), line.PresenceChannel(s.Names.Key))
+		args := s.Client.Inbox.ChannelArgs([]string{o.Number, s.Client.Publish, s.Names.Channel}, s.Names.Key)
+		args = append(args, line.PresenceChannel(s.Names.Key))
 		for _, i := range some {
 			args = append(args, identity.RawID(ids[i]))
 		}
@@ -110,7 +111,8 @@ func (s *Pool) RemainingLease(ctx context.Context, id string) (time.Duration, er
 	if err := identity.CheckIDs([]string{id}); err != nil {
 		return 0, fault.Op("remaining lease", s.Names.Name, err)
 	}
-	a, err := s.Query(ctx, "remaining lease", script.NewCall(script.PermitLease, []string{s.Names.Key, s.SecondKey, s.KindKey()}, identity.RawID(id)))
+	keys := []string{s.Names.Key, s.SecondKey, s.KindKey()}
+	a, err := s.Query(ctx, "remaining lease", script.NewCall(script.PermitLease, keys, identity.RawID(id)))
 	switch {
 	case err != nil:
 		return 0, err
@@ -160,7 +162,8 @@ func (s *Pool) setOwnLease(ctx context.Context, verb string, o *ownership.Owners
 // is not set later.
 func (s *Pool) update(ctx context.Context, verb, id, ms string) (sent lease.Stamp, end time.Duration, err error) {
 	a, err := s.SendOrVoid(ctx, verb, func(o *undo.Operation) script.Call {
-		return script.NewCall(script.PermitUpdate.Confirmed(s.Client.Replication), []string{s.Names.Key, s.SecondKey, o.Record, s.KindKey()},
+		return script.NewCall(script.PermitUpdate.Confirmed(s.Client.Replication),
+			[]string{s.Names.Key, s.SecondKey, o.Record, s.KindKey()},
 			o.Number, identity.RawID(id), ms, s.Client.Publish, s.Names.Channel)
 	})
 	switch {

@@ -42,7 +42,8 @@ func (c *Count) KindKey() string { return keyspace.NumberKindKey(c.Names.Key) }
 // TrySet sets the total number of permits of a semaphore that does not exist yet, and reports whether it did.
 func (c *Count) TrySet(ctx context.Context, n int, settings []request.Setting) (bool, error) {
 	ttl, err := object.TimeToLive(settings)
-	return c.change(ctx, "try set permits", changeTrySet, n, ttl, errors.Join(err, request.CheckNumber("%d permits", n, 0)))
+	err = errors.Join(err, request.CheckNumber("%d permits", n, 0))
+	return c.change(ctx, "try set permits", changeTrySet, n, ttl, err)
 }
 
 // Set changes the total number of permits, acquired ones included.
@@ -78,7 +79,8 @@ func (c *Count) SetTTL(ctx context.Context, d time.Duration) (bool, error) {
 	}
 	defer c.endTurns()
 	return script.Bool(c.SendOrVoid(ctx, "set ttl", func(o *undo.Operation) script.Call {
-		return script.NewCall(script.SemExpire, []string{c.Names.Key, o.Record, c.KindKey(), c.SecondKey}, o.Number, ms, c.numeral)
+		return script.NewCall(script.SemExpire, []string{c.Names.Key, o.Record, c.KindKey(), c.SecondKey},
+			o.Number, ms, c.numeral)
 	}))
 }
 
@@ -86,14 +88,16 @@ func (c *Count) SetTTL(ctx context.Context, d time.Duration) (bool, error) {
 func (c *Count) Delete(ctx context.Context) (bool, error) {
 	defer c.endTurns()
 	return script.Bool(c.SendOrVoid(ctx, "delete", func(o *undo.Operation) script.Call {
-		return script.NewCall(script.SemExpire, append([]string{c.Names.Key, o.Record, c.KindKey(), c.SecondKey}, c.Names.SemQueueKeys()...),
+		keys := []string{c.Names.Key, o.Record, c.KindKey(), c.SecondKey}
+		return script.NewCall(script.SemExpire, append(keys, c.Names.SemQueueKeys()...),
 			o.Number, "0", c.numeral, c.Client.Publish, c.Names.Channel)
 	}))
 }
 
 func checkAdded(n int) error {
 	if n == 0 || n < -request.MaxCount || n > request.MaxCount {
-		return fault.Invalid("%d permits to add, want a number other than 0 from %d to %d", n, -request.MaxCount, request.MaxCount)
+		return fault.Invalid("%d permits to add, want a number other than 0 from %d to %d",
+			n, -request.MaxCount, request.MaxCount)
 	}
 	return nil
 }

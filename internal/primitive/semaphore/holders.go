@@ -25,8 +25,9 @@ type Holder struct {
 func (s *Pool) Holders(ctx context.Context) ([]Holder, error) {
 	const verb = "holders"
 	var all []Holder
+	keys := []string{s.Names.Key, s.SecondKey, s.KindKey()}
 	err := script.Pages(func(positions []string) (size int64, err error) {
-		a, err := s.Query(ctx, verb, script.NewCall(script.PermitHolders, []string{s.Names.Key, s.SecondKey, s.KindKey()}, positions...))
+		a, err := s.Query(ctx, verb, script.NewCall(script.PermitHolders, keys, positions...))
 		if err != nil {
 			return 0, err
 		}
@@ -40,7 +41,8 @@ func (s *Pool) Holders(ctx context.Context) ([]Holder, error) {
 	if err != nil {
 		return nil, err
 	}
-	labels.DescribeEach(ctx, s.Client.Labels, 0, [][]Holder{all}, func(p Holder) identity.Owner { return identity.OfText(p.ID) },
+	labels.DescribeEach(ctx, s.Client.Labels, 0, [][]Holder{all},
+		func(p Holder) identity.Owner { return identity.OfText(p.ID) },
 		func(p *Holder, d labels.Description) { p.Label, p.Note = d.Label, d.Note })
 	return all, nil
 }

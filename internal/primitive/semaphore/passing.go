@@ -74,7 +74,9 @@ func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int)
 
 // observeReleased tells the observer that permits were released.
 func (s *Semaphore) observeReleased(ctx context.Context, n int) {
-	s.Client.Reporter.Observe(s.Client.Reporter.Parent(ctx), report.Event{Type: report.Released, Kind: s.Kind, Name: s.Names.Name, Count: n})
+	s.Client.Reporter.Observe(s.Client.Reporter.Parent(ctx), report.Event{
+		Type: report.Released, Kind: s.Kind, Name: s.Names.Name, Count: n,
+	})
 }
 
 // endTurns makes permits that are passed on return to the server, because the semaphore has changed.

@@ -26,22 +26,27 @@ type Place struct {
 	Op      *undo.Operation
 	Count   int
 	Waits   bool
-	Ticket  string        // since when it waits, as the server says; or ""
-	refusal error         // the answer to its last request, or nil
-	left    time.Duration // from then on, until permits that are kept for others are free, or it is to poll; negative if unknown
-	rests   time.Time     // until when it relies on messages; zero before it rests
-	Doubt   bool          // it may have been executed, or may still be
-	since   lease.Stamp   // when that was first so
-	Queued  bool          // it may be in the queue
-	refused int           // how often it was refused
-	Aside   bool          // it wants more permits than there are in all, and is not in the queue
-	Wake    func()        // makes the front ask
-	slot    inbox.Slot    // in which it is called
+	Ticket  string // since when it waits, as the server says; or ""
+	refusal error  // the answer to its last request, or nil
+	// left is the time from then on until permits that are kept for others are free, or until it is to poll. It is
+	// negative if that is unknown.
+	left    time.Duration
+	rests   time.Time   // until when it relies on messages; zero before it rests
+	Doubt   bool        // it may have been executed, or may still be
+	since   lease.Stamp // when that was first so
+	Queued  bool        // it may be in the queue
+	refused int         // how often it was refused
+	Aside   bool        // it wants more permits than there are in all, and is not in the queue
+	Wake    func()      // makes the front ask
+	slot    inbox.Slot  // in which it is called
 }
 
 // NewPlace makes a place, with the ticket of an earlier one or "".
 func (s *Semaphore) NewPlace(count int, waits bool, ticket string, wake func()) *Place {
-	p := &Place{Semaphore: s, Op: s.Client.Sessions.Begin(s.Names.Key), Count: count, Waits: waits, Ticket: ticket, Wake: wake}
+	p := &Place{
+		Semaphore: s, Op: s.Client.Sessions.Begin(s.Names.Key),
+		Count: count, Waits: waits, Ticket: ticket, Wake: wake,
+	}
 	if waits {
 		p.slot = inbox.NewSlot(s.Names.Key, p.queueName(), p)
 	}
@@ -124,8 +129,8 @@ func (p *Place) readRefusal(a transport.Answer) error {
 	return err
 }
 
-// restFor returns for how long to rely on messages, d from the first rest after a request. The place may have a new front
-// by then.
+// restFor returns for how long to rely on messages, d from the first rest after a request. The place may have a new
+// front by then.
 func (p *Place) restFor(d time.Duration) time.Duration {
 	if p.rests.IsZero() {
 		p.rests = time.Now().Add(d)

@@ -37,7 +37,9 @@ func NewFairPool(c *ownership.Engine, name string) Pool {
 
 func permitPoolOf(c *ownership.Engine, name string, permits *acquire.Spec) Pool {
 	o := object.New(c, keyspace.KindSemaphore, name, Channel)
-	count := Count{Object: o, SecondKey: keyspace.PermitIDsKey(o.Names.Key), numeral: "permit semaphore", script: permitsChange}
+	count := Count{
+		Object: o, SecondKey: keyspace.PermitIDsKey(o.Names.Key), numeral: "permit semaphore", script: permitsChange,
+	}
 	return Pool{count, acquire.LockOf(c, permits, o.Names)}
 }
 
@@ -45,9 +47,12 @@ func permitPoolOf(c *ownership.Engine, name string, permits *acquire.Spec) Pool 
 const MaxAtOnce = 1000
 
 // Acquire acquires n permits, all or none.
-func (s *Pool) Acquire(ctx context.Context, verb string, waits bool, n int, settings []request.Setting) ([]*hold.Handle, error) {
+func (s *Pool) Acquire(
+	ctx context.Context, verb string, waits bool, n int, settings []request.Setting,
+) ([]*hold.Handle, error) {
 	if n < 1 || n > MaxAtOnce {
-		return nil, fault.Op(verb, s.Names.Name, fault.Invalid("%d permits at once, want at least 1 and at most %d", n, MaxAtOnce))
+		return nil, fault.Op(verb, s.Names.Name,
+			fault.Invalid("%d permits at once, want at least 1 and at most %d", n, MaxAtOnce))
 	}
 	a := s.Permits.NewAcquisition(verb, waits, append(settings, request.Setting{Kind: request.Together, N: n}))
 	h, err := a.Run(ctx)
@@ -73,7 +78,8 @@ func Innermost(ctx context.Context) *hold.Handle {
 
 // permitsChange returns the call that changes the number of permits of a semaphore whose permits have ids.
 func permitsChange(c *Count, o *undo.Operation, how permitChange, n int, ttl string) script.Call {
-	args := c.Client.Inbox.ChannelArgs([]string{o.Number, strconv.Itoa(n), string(how), ttl, c.Client.Publish, c.Names.Channel}, c.Names.Key)
+	args := []string{o.Number, strconv.Itoa(n), string(how), ttl, c.Client.Publish, c.Names.Channel}
+	args = c.Client.Inbox.ChannelArgs(args, c.Names.Key)
 	return script.NewCall(script.PermitSet, c.queueKeys(o), append(args, line.PresenceChannel(c.Names.Key))...)
 }
 

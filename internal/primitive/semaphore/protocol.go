@@ -44,9 +44,12 @@ func (p Attempts) AcquireCall(a *acquire.Acquisition, _, _ int) script.Call {
 	if a.AwaitSet {
 		awaits = "1"
 	}
-	args := []string{EntryOf(o), permitLeaseText(a), stale, ticket, grant, awaits, o.Lock.Client.Publish, o.Lock.Names.Channel}
+	args := []string{
+		EntryOf(o), permitLeaseText(a), stale, ticket, grant, awaits, o.Lock.Client.Publish, o.Lock.Names.Channel,
+	}
 	args = o.Lock.Client.Inbox.ChannelArgs(args, o.Lock.Names.Key)
-	return script.NewCall(script.PermitAcquire, permitKeys(o.Lock.Names, a.Permanent, o.Wire), append(args, identity.RawID(o.Wire)[:identity.GroupIndex])...)
+	args = append(args, identity.RawID(o.Wire)[:identity.GroupIndex])
+	return script.NewCall(script.PermitAcquire, permitKeys(o.Lock.Names, a.Permanent, o.Wire), args...)
 }
 
 // What lua/permit/acquire.lua says of the place of a waiter: nobody has set the permits, or the waiter is not in the
@@ -97,5 +100,6 @@ func (p Protocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args
 
 // RenewalCall implements [ownership.Protocol].
 func (Protocol) RenewalCall(o *ownership.Ownership, lease time.Duration) script.Call {
-	return script.NewCall(script.PermitRenew, []string{keyspace.PermitIDsKey(o.Lock.Names.Key)}, identity.RawID(o.Wire), script.MillisText(lease))
+	return script.NewCall(script.PermitRenew, []string{keyspace.PermitIDsKey(o.Lock.Names.Key)},
+		identity.RawID(o.Wire), script.MillisText(lease))
 }

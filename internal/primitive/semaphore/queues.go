@@ -29,20 +29,33 @@ type Queues struct {
 
 // QueuesOf returns the queues of the semaphores of a client.
 func QueuesOf(c *ownership.Engine) *Queues {
-	return core.KindState(c.Parts, keyspace.KindPermit, func() (*Queues, func()) { return newPermitQueues(c) })
+	return core.KindState(c.Parts, keyspace.KindPermit, func() (*Queues, func()) { return newQueues(c) })
 }
 
-func newPermitQueues(c *ownership.Engine) (q *Queues, atClose func()) {
+func newQueues(c *ownership.Engine) (q *Queues, atClose func()) {
 	q = &Queues{lines: line.NewFIFOs()}
 	q.Waiters = serverline.New(c, q, true)
-	fair := ownership.Spec{Kind: keyspace.KindFairPermit, Family: keyspace.KindPermit, Stored: keyspace.KindSemaphore,
-		Protocol: Protocol{}, Renew: script.PermitRenew, Renewals: renewal.MostInBatch, Permit: true, HandsOver: true, GrantMark: "p",
-		Line:  line.Exclusive, // whose front does not wait for a hold of this client to end
-		InUse: permitsInUse, Channel: Channel}
+	fair := ownership.Spec{
+		Kind: keyspace.KindFairPermit, Family: keyspace.KindPermit, Stored: keyspace.KindSemaphore,
+		Protocol: Protocol{},
+		Renew:    script.PermitRenew, Renewals: renewal.MostInBatch,
+		Line:    line.Exclusive, // whose front does not wait for a hold of this client to end
+		Channel: Channel,
+		Permit:  true, InUse: permitsInUse,
+		HandsOver: true, GrantMark: "p",
+	}
 	inLine := fair
 	inLine.Kind = keyspace.KindPermit
-	q.fair = &acquire.Spec{Spec: &fair, Attempts: Attempts{}, Resolve: acquire.NoOwner, Fresh: freshPermits, Wait: q.Waiters.Wait}
-	q.inLine = &acquire.Spec{Spec: &inLine, Attempts: Attempts{}, Resolve: acquire.NoOwner, Fresh: freshPermits, Wait: q.waitInLine}
+	q.fair = &acquire.Spec{
+		Spec:     &fair,
+		Attempts: Attempts{},
+		Resolve:  acquire.NoOwner,
+		Fresh:    freshPermits,
+		Wait:     q.Waiters.Wait,
+	}
+	q.inLine = new(acquire.Spec)
+	*q.inLine = *q.fair
+	q.inLine.Spec, q.inLine.Wait = &inLine, q.waitInLine
 	return q, q.Waiters.Close
 }
 

@@ -1,5 +1,5 @@
-// Package semaphore has the semaphores: permits that are only counted, and permits with ids and leases, which goroutines or
-// clients get in the order of a line or of a queue on the server.
+// Package semaphore has the semaphores: permits that are only counted, and permits with ids and leases, which
+// goroutines or clients get in the order of a line or of a queue on the server.
 package semaphore
 
 import (
@@ -22,7 +22,8 @@ type Semaphore struct{ Count }
 // New returns the semaphore with that name.
 func New(c *ownership.Engine, name string) Semaphore {
 	o := object.New(c, keyspace.KindSemaphore, name, Channel)
-	return Semaphore{Count{Object: o, SecondKey: keyspace.TotalKey(keyspace.Tag(o.Names.Key)), numeral: "semaphore", script: semaphoreChange}}
+	total := keyspace.TotalKey(keyspace.Tag(o.Names.Key))
+	return Semaphore{Count{Object: o, SecondKey: total, numeral: "semaphore", script: semaphoreChange}}
 }
 
 // Drain acquires all available permits, and returns their number, which is negative if permits were missing.
@@ -36,7 +37,8 @@ func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 	return script.Int(a)
 }
 
-// releaseCall returns the call that releases permits. isShort is '1' if strangers have had more of them than this client.
+// releaseCall returns the call that releases permits. isShort is '1' if strangers have had more of them than this
+// client.
 func (c *Count) releaseCall(o *undo.Operation, how string, n int, isShort string) script.Call {
 	return c.served(script.SemRelease, o, strconv.Itoa(n), line.PresenceChannel(c.Names.Key), how, isShort)
 }
@@ -57,7 +59,8 @@ func (c *Count) served(cmd transport.Command, o *undo.Operation, what string, mo
 	if o != nil {
 		record, number = o.Record, o.Number
 	}
-	args := []string{number, what, script.MillisText(max(c.Client.Config.StaleWaiterTimeout/5, time.Millisecond)), c.Client.Publish, c.Names.Channel}
-	return script.NewCall(cmd, append([]string{c.Names.Key, c.SecondKey, record, c.KindKey()}, c.Names.SemQueueKeys()...),
-		append(c.Client.Inbox.ChannelArgs(args, c.Names.Key), more...)...)
+	keys := append([]string{c.Names.Key, c.SecondKey, record, c.KindKey()}, c.Names.SemQueueKeys()...)
+	kept := script.MillisText(max(c.Client.Config.StaleWaiterTimeout/5, time.Millisecond))
+	args := []string{number, what, kept, c.Client.Publish, c.Names.Channel}
+	return script.NewCall(cmd, keys, append(c.Client.Inbox.ChannelArgs(args, c.Names.Key), more...)...)
 }

@@ -39,5 +39,7 @@ func permitName(key, id string) ownership.OwnedName {
 
 // permitsInUse reports whether this client holds any permit of a group, or is acquiring one.
 func permitsInUse(r *ownership.Registry, key, first string) bool {
-	return slices.ContainsFunc(identity.GroupOf(first), func(id string) bool { return r.Known(permitName(key, id)) != nil })
+	return slices.ContainsFunc(identity.GroupOf(first), func(id string) bool {
+		return r.Known(permitName(key, id)) != nil
+	})
 }
