@@ -74,7 +74,8 @@ func open(ctx context.Context, name string, settings rueidis.ClientOption, optio
 		return nil, err
 	}
 	client, topology, err := connect.Connect(ctx, settings, connect.Config{
-		Name: name, Label: o.label(), AddressMapper: o.AddressMapper, MaxInFlight: o.MaxInFlight, Lazy: o.LazyConnect, Waits: o.Replicas.Min > 0,
+		Name: name, Label: o.label(), AddressMapper: o.AddressMapper, MaxInFlight: o.MaxInFlight,
+		Lazy: o.LazyConnect, Waits: o.Replicas.Min > 0,
 	})
 	if err != nil {
 		return nil, err

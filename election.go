@@ -97,7 +97,9 @@ func (e *Election) TryCampaign(ctx context.Context, value string, options ...Try
 // that of ctx. ErrClosed means that the client was closed. If the resignation is not confirmed, the
 // error matches ErrUnknownOutcome but not ErrUnavailable, in addition to the error of fn; the next
 // leader may have to wait until the lease ends.
-func (e *Election) Run(ctx context.Context, value string, fn func(ctx context.Context, l *Leadership) error, options ...LockOption) error {
+func (e *Election) Run(
+	ctx context.Context, value string, fn func(ctx context.Context, l *Leadership) error, options ...LockOption,
+) error {
 	leads := func(ctx context.Context, l *election.Leadership) error { return fn(ctx, (*Leadership)(l)) }
 	return e.inside.Run(ctx, value, leads, settingsOf(options))
 }

@@ -123,7 +123,11 @@ func asInspection(i inspect.Inspection, err error) (Inspection, error) { return 
 func inspectionOf(i inspect.Inspection) Inspection {
 	var holders []Holder
 	for _, h := range i.Holders {
-		holders = append(holders, Holder{Owner: Owner(h.Owner), Label: h.Label, Note: h.Note, Count: h.Count, Write: h.Write, Kept: h.Kept})
+		holders = append(holders, Holder{
+			Owner: Owner(h.Owner), Label: h.Label, Note: h.Note, Count: h.Count, Write: h.Write, Kept: h.Kept,
+		})
 	}
-	return Inspection{Name: i.Name, Key: i.Key, Kind: Kind(i.Kind), What: i.What, TTL: i.TTL, Holders: holders, Token: i.Token}
+	return Inspection{
+		Name: i.Name, Key: i.Key, Kind: Kind(i.Kind), What: i.What, TTL: i.TTL, Holders: holders, Token: i.Token,
+	}
 }

@@ -15,8 +15,8 @@ type Object struct {
 	// A key does not always identify its object. KindLock is a re-entrant, fenced, spin or fair lock, or the
 	// lock of an election; a Token other than 0 means that it was fenced at some time. KindSemaphore is a
 	// semaphore of NewSemaphore, NewPermitSemaphore or NewFairSemaphore. KindNumber is a semaphore or a latch
-	// that Redisson made, or a counter of an application. KindMutex with a token that [ParseOwner] refuses is a lock of another library, or
-	// application data that looks like one.
+	// that Redisson made, or a counter of an application. KindMutex with a token that [ParseOwner] refuses is a
+	// lock of another library, or application data that looks like one.
 	//
 	// If more than 64 owners hold a lock, Holders lists some of them. It is empty for a semaphore and a latch.
 	// Name is "" if Options.NameMapper is set, because a key cannot be mapped back to its name.

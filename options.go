@@ -78,7 +78,8 @@ type Options struct {
 	// MaxHold limits every renewed hold, permit and leadership of this client, as the option [MaxHold] of an
 	// acquisition does, which replaces it: it may be shorter or longer. It ends a hold that the program has
 	// forgotten, or whose work hangs. Holds with a fixed lease ([Lease]) have no other limit: they end by
-	// themselves, except permits with [NoExpiry]. Holds with a limit are not passed on in memory (Turn). Default: no limit.
+	// themselves, except permits with [NoExpiry]. Holds with a limit are not passed on in memory (Turn). Default:
+	// no limit.
 	MaxHold time.Duration
 
 	// StaleWaiterTimeout is how long a lock waits for a silent waiter. In the queue of a fair lock, the waiter
@@ -199,7 +200,8 @@ func (o Options) config() core.Config {
 	return core.Config{
 		Lease: o.Lease, MaxHold: o.MaxHold, StaleWaiterTimeout: o.StaleWaiterTimeout, RedissonFairWait: o.RedissonFairWait,
 		PollCeiling: o.PollCeiling, RetryBudget: o.RetryBudget, Turn: o.Turn, MaxInFlight: o.MaxInFlight,
-		KeyPrefix: o.KeyPrefix, NameMapper: o.NameMapper, LazyConnect: o.LazyConnect, Sharding: pubsub.Sharding(o.ShardedPubSub),
+		KeyPrefix: o.KeyPrefix, NameMapper: o.NameMapper,
+		LazyConnect: o.LazyConnect, Sharding: pubsub.Sharding(o.ShardedPubSub),
 		TimeFencing: o.TimeFencing, Label: o.label(), Observes: o.Observer != nil, ReportDropped: o.ReportDropped,
 		Confirmation: o.Replicas.confirmation, Clock: o.clock,
 	}
@@ -271,7 +273,8 @@ func (o Options) check() error {
 	case o.RetryBudget < time.Millisecond || o.RetryBudget > o.Lease:
 		return fault.Invalid("Options.RetryBudget %v is not between 1ms and the lease %v", o.RetryBudget, o.Lease)
 	case o.StaleWaiterTimeout < time.Millisecond || o.StaleWaiterTimeout > MaxStaleWaiterTimeout:
-		return fault.Invalid("Options.StaleWaiterTimeout %v is not between 1ms and %v", o.StaleWaiterTimeout, MaxStaleWaiterTimeout)
+		return fault.Invalid("Options.StaleWaiterTimeout %v is not between 1ms and %v",
+			o.StaleWaiterTimeout, MaxStaleWaiterTimeout)
 	case o.RedissonFairWait < time.Millisecond || o.RedissonFairWait > MaxRedissonFairWait:
 		return fault.Invalid("Options.RedissonFairWait %v is not between 1ms and %v", o.RedissonFairWait, MaxRedissonFairWait)
 	case o.Turn > MaxTurn:

@@ -92,8 +92,8 @@ func (b Backoff) withDefaults() Backoff {
 
 func (b Backoff) check() error {
 	if b.Initial < time.Millisecond || b.Max < b.Initial || b.Multiplier < 1 || b.Multiplier > 100 {
-		return fault.Invalid("Backoff{Initial: %v, Max: %v, Multiplier: %v}, want Initial of at least 1ms, Max of at least Initial, "+
-			"Multiplier from 1 to 100", b.Initial, b.Max, b.Multiplier)
+		return fault.Invalid("Backoff{Initial: %v, Max: %v, Multiplier: %v}, "+
+			"want Initial of at least 1ms, Max of at least Initial, Multiplier from 1 to 100", b.Initial, b.Max, b.Multiplier)
 	}
 	return nil
 }
