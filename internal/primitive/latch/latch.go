@@ -61,7 +61,7 @@ func (l *Latch) TrySetCount(ctx context.Context, n int, settings []request.Setti
 	}))
 }
 
-// CountDownAs counts once in a round for a participant, whoever calls it.
+// CountDownAs counts once in a round for a participant, from any process.
 func (l *Latch) CountDownAs(ctx context.Context, participant string) (int, error) {
 	if n := len(participant); n == 0 || n > keyspace.MaxLength || !utf8.ValidString(participant) {
 		return 0, fault.Op("count down", l.Names.Name, l.Names.Invalid,
