@@ -1,8 +1,6 @@
 package core
 
 import (
-	"maps"
-	"slices"
 	"sync"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
@@ -20,7 +18,12 @@ type kindState struct {
 // may be nil.
 func KindState[S any](c *Parts, kind keyspace.Kind, newState func() (state S, atClose func())) S {
 	k := c.kindState(kind)
-	k.made.Do(func() { k.state, k.close = newState() })
+	k.made.Do(func() {
+		state, atClose := newState()
+		c.kindStatesMu.Lock()
+		defer c.kindStatesMu.Unlock()
+		k.state, k.close = state, atClose
+	})
 	return k.state.(S)
 }
 
@@ -38,12 +41,14 @@ func (c *Parts) kindState(kind keyspace.Kind) *kindState {
 // closeKindStates closes all kind states when no lock uses them any more.
 func (c *Parts) closeKindStates() {
 	c.kindStatesMu.Lock()
-	states := slices.Collect(maps.Values(c.kindStates))
-	c.kindStatesMu.Unlock()
-	for _, k := range states {
-		k.made.Do(func() {}) // waits for a state that is being made
+	var closes []func()
+	for _, k := range c.kindStates {
 		if k.close != nil {
-			k.close()
+			closes = append(closes, k.close)
 		}
+	}
+	c.kindStatesMu.Unlock()
+	for _, atClose := range closes {
+		atClose()
 	}
 }

@@ -135,3 +135,20 @@ func TestLine_takes_a_signal(t *testing.T) {
 	require.True(t, q.TakeSignal())
 	require.False(t, q.TakeSignal())
 }
+
+// Waiters that leave in the order of their arrival, as at one deadline, cost each other nothing, and the line does not
+// keep their memory.
+func TestWaiters_leave_in_order(t *testing.T) {
+	q := NewTable().Use(Key{Key: "a"})
+	q.busy = true
+	waiters := make([]*Waiter, 100_000)
+	for i := range waiters {
+		waiters[i] = q.join(nil)
+	}
+	began := time.Now()
+	for _, w := range waiters {
+		require.True(t, w.remove())
+	}
+	require.Less(t, time.Since(began), 10*time.Second, "a move of the rest for each of them takes longer")
+	require.Nil(t, q.line)
+}

@@ -70,10 +70,13 @@ func (w *Waiter) remove() bool {
 	if w.taken {
 		return false
 	}
-	if i := slices.Index(q.line, w); i >= 0 {
-		q.line = slices.Delete(q.line, i, i+1)
-	} else { // it is in front
+	switch i := slices.Index(q.line, w); {
+	case i < 0: // it is in front
 		q.next()
+	case i == 0: // as most often: the first to come is the first whose time is over
+		q.popFirst()
+	default:
+		q.line = slices.Delete(q.line, i, i+1)
 	}
 	return true
 }
