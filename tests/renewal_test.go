@@ -141,27 +141,6 @@ func TestNoRenewalAfterAFailedRelease(t *testing.T) {
 	})
 }
 
-// A renewal that is answered while Unlock waits for it counts: Unlock has the time of the new lease for its own answer.
-func TestRenewalAnsweredDuringUnlock(t *testing.T) {
-	t.Parallel()
-	const lease = 2 * time.Second
-	require.NoError(t, rig.InTime(t, func(int) error {
-		l := newDelayedLock(t, latchkey.Options{Lease: lease})
-		hold, acquired := mustLock(t, l.lock), time.Now()
-		renewal := l.tap.HoldReply(l.mine())
-		rig.Await(t, soon, "the renewal", renewal.Arrived)
-		work, unlocked := hold.Context(t.Context()), make(chan error, 1)
-		go func() { unlocked <- hold.Unlock(context.Background()) }()
-		rig.Await(t, soon, "Unlock begins", work.Done())
-		release := l.tap.HoldReply(l.mine())
-		renewal.Release()
-		rig.Await(t, soon, "the release", release.Arrived)
-		rest(time.Until(acquired.Add(lease)))
-		release.Release()
-		return rig.Await(t, soon, "Unlock", unlocked)
-	}))
-}
-
 // The release of another client has granted a lock after a wait, so there is little time to renew it. An answer that comes
 // before the lease is over counts, however late it is.
 func TestRenewalOfAGrantAnsweredLate(t *testing.T) {

@@ -157,11 +157,16 @@ func (o *Ownership) Fit(r *request.Request) (count int) {
 }
 
 // AddHold makes a re-entry that the server has confirmed. If the ownership, or the hold that the caller
-// re-enters, can no longer be entered, it returns the cause.
+// re-enters, can no longer be entered, it returns the cause. The lease counts nevertheless: a release that waits for
+// this answer needs it for its own answer.
 func (o *Ownership) AddHold(r *request.Request, under *Hold, a transport.Answer) (s *Hold, cause error) {
 	o.Lock.Client.Record.Use(a.Sent.Mono, r.Lease)
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.Phase.begun() {
+		o.Lease.Extend(a.Sent, r.Lease)
+		defer o.plan()
+	}
 	if o.Phase != Held {
 		return nil, cmp.Or(o.Holds.Cause, fault.ErrNotHeld)
 	}
@@ -172,8 +177,6 @@ func (o *Ownership) AddHold(r *request.Request, under *Hold, a transport.Answer)
 	s = &Hold{Ownership: o, fencing: outer.fencing, renew: r.Renew,
 		within: outer, limit: lease.NewBound(r.MaxHold, a.Sent), parent: r.Parent}
 	o.Holds.add(s)
-	o.Lease.Extend(a.Sent, r.Lease)
-	o.plan()
 	return s, nil
 }
 

@@ -1,0 +1,90 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// unlockable is what unlockBehind needs of a hold.
+type unlockable interface {
+	Context(parent context.Context) context.Context
+	Unlock(ctx context.Context) error
+}
+
+// unlockBehind unlocks a hold while the answer to an earlier command for it is held back. It releases that answer when
+// Unlock has begun, and holds back the answer to the release until that time. It returns the error of Unlock.
+func unlockBehind(t *testing.T, tap *rig.Tap, name string, hold unlockable, earlier *rig.Held, until time.Time) error {
+	t.Helper()
+	work, unlocked := hold.Context(t.Context()), make(chan error, 1)
+	go func() { unlocked <- hold.Unlock(context.Background()) }()
+	rig.Await(t, soon, "Unlock begins", work.Done())
+	release := tap.HoldReply(rig.Mentions(name))
+	earlier.Release()
+	rig.Await(t, soon, "the release", release.Arrived)
+	rest(time.Until(until))
+	release.Release()
+	return rig.Await(t, soon, "Unlock", unlocked)
+}
+
+// punctually repeats a try that fails on a machine that is late by a twelfth of the lease: within a sixth of the lease, two
+// steps of a try that are that late, one after the other, have an answer.
+func punctually(t *testing.T, lease time.Duration, try func() error) {
+	t.Helper()
+	for range 5 {
+		worst := rig.WatchLateness(nil)
+		err := try()
+		late := worst()
+		if err == nil {
+			return
+		}
+		require.Greater(t, late, lease/12, "%v", err)
+		t.Logf("%v, on a machine that was %v late", err, late)
+	}
+	t.Log("not judged: the machine is too busy")
+}
+
+// A renewal that is answered while Unlock waits for it counts: Unlock has the time of the new lease for its own answer.
+func TestRenewalAnsweredDuringUnlock(t *testing.T) {
+	t.Parallel()
+	const lease = 3 * time.Second
+	punctually(t, lease, func() error {
+		l := newDelayedLock(t, latchkey.Options{Lease: lease})
+		hold, acquired := mustLock(t, l.lock), time.Now()
+		renewal := l.tap.HoldReply(l.mine())
+		rig.Await(t, soon, "the renewal", renewal.Arrived)
+		return unlockBehind(t, l.tap, l.lock.Name(), hold, renewal, acquired.Add(lease))
+	})
+}
+
+// A re-entry that is answered while Unlock of the outer hold waits for it fails, but Unlock has the time of its longer
+// lease.
+func TestReentryAnsweredDuringUnlock(t *testing.T) {
+	t.Parallel()
+	const lease = 3 * time.Second
+	punctually(t, lease, func() error {
+		l := newDelayedLock(t, persistent)
+		outer, acquired := mustLock(t, l.lock, latchkey.Lease(lease)), time.Now()
+		rest(lease / 2)
+		reply := l.tap.HoldReply(l.mine())
+		entering := lockInBackground(context.WithoutCancel(outer.Context(t.Context())), l.lock, latchkey.Lease(time.Minute))
+		rig.Await(t, soon, "the re-entry is on its way", reply.Arrived)
+		err := unlockBehind(t, l.tap, l.lock.Name(), outer, reply, acquired.Add(lease))
+		entered := rig.Await(t, soon, "the re-entry", entering)
+		if entered.err == nil {
+			unlockInTheEnd(t, entered.hold)
+		}
+		if !errors.Is(entered.err, latchkey.ErrNotAcquired) {
+			err = errors.Join(err, fmt.Errorf("the re-entry: %w", entered.err))
+		}
+		mustUnlock(t, mustLock(t, l.other)) // not only after the minute
+		return err
+	})
+}
