@@ -88,3 +88,21 @@ func TestReentryAnsweredDuringUnlock(t *testing.T) {
 		return err
 	})
 }
+
+// The release of a re-entry raises the lease of the outer hold. That counts too if it is answered while Unlock of the
+// outer hold waits for it.
+func TestPartialReleaseAnsweredDuringUnlock(t *testing.T) {
+	t.Parallel()
+	const lease = 3 * time.Second
+	punctually(t, lease, func() error {
+		l := newDelayedLock(t, latchkey.Options{Lease: lease})
+		outer := mustLock(t, l.lock)
+		inner, entered := mustLockUnder(outer.Context(t.Context()), t, l.lock), time.Now()
+		rest(lease / 4) // the first renewal is later
+		reply, unlocked := l.tap.HoldReply(l.mine()), make(chan error, 1)
+		go func() { unlocked <- inner.Unlock(context.Background()) }()
+		rig.Await(t, soon, "the release of the re-entry", reply.Arrived)
+		err := unlockBehind(t, l.tap, l.lock.Name(), outer, reply, entered.Add(lease))
+		return errors.Join(err, rig.Await(t, soon, "Unlock of the re-entry", unlocked))
+	})
+}

@@ -154,8 +154,8 @@ func (o *Ownership) released(s *Hold, a releaseAnswer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.Holds.remove(s, nil) // what ends with it ended when its release began
-	if raised := o.releaseLease(); raised > 0 && o.Lock.Client.Replication == nil {
-		o.Lease.Extend(a.Sent, raised) // no replica confirms this
+	if a.raise > 0 && o.Lock.Client.Replication == nil {
+		o.Lease.Extend(a.Sent, a.raise) // no replica confirms this
 	}
 	o.plan()
 }
@@ -198,12 +198,13 @@ func (o *Ownership) mayComeLate() (late bool, span time.Duration) {
 	return o.Doubt.MayComeLate(o.Lock.Client.Clock(), span) && !o.Lock.Client.Topology.IsStill(o.Doubt.SentIn()), span
 }
 
-// releaseAnswer is the answer to a release, with the count of holds that was sent: the ownership's count may be
-// lower by then.
+// releaseAnswer is the answer to a release, with the count of holds and the lease that were sent: the ownership's count
+// may be lower by then, and its last release may have begun.
 type releaseAnswer struct {
 	transport.Answer
 
 	count int
+	raise time.Duration
 }
 
 // sendCount makes the server's count equal to the client's. It is the release, and the undo of an acquisition
@@ -223,7 +224,7 @@ func (o *Ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releas
 		o.Holds.Most = int32(count) //nolint:gosec // there are fewer holds
 	}
 	o.mu.Unlock()
-	return releaseAnswer{a, count}, err
+	return releaseAnswer{a, count, to.Raise}, err
 }
 
 // releaseLease returns the lease to which a release raises the remaining time of the key if the ownership stays held,
