@@ -19,6 +19,11 @@ type unlockable interface {
 	Unlock(ctx context.Context) error
 }
 
+// releasable is a permit as an unlockable.
+type releasable struct{ *latchkey.Permit }
+
+func (p releasable) Unlock(ctx context.Context) error { return p.Release(ctx) }
+
 // unlockBehind unlocks a hold while the answer to an earlier command for it is held back. It releases that answer when
 // Unlock has begun, and holds back the answer to the release until that time. It returns the error of Unlock.
 func unlockBehind(t *testing.T, tap *rig.Tap, name string, hold unlockable, earlier *rig.Held, until time.Time) error {
@@ -104,5 +109,58 @@ func TestPartialReleaseAnsweredDuringUnlock(t *testing.T) {
 		rig.Await(t, soon, "the release of the re-entry", reply.Arrived)
 		err := unlockBehind(t, l.tap, l.lock.Name(), outer, reply, entered.Add(lease))
 		return errors.Join(err, rig.Await(t, soon, "Unlock of the re-entry", unlocked))
+	})
+}
+
+// A lease of a permit that is set while its release waits counts: the release has the time of the new lease for its own
+// answer.
+func TestSetLeaseAnsweredDuringRelease(t *testing.T) {
+	t.Parallel()
+	const lease = 3 * time.Second
+	server := rig.Shared()
+	s0 := newPermits(t, connect(t, server), 1)
+	punctually(t, lease, func() error {
+		tap := rig.NewTap(t, server)
+		s := connectVia(t, server, tap.Addr()).NewPermitSemaphore(s0.Name())
+		p, err := s.Acquire(t.Context(), latchkey.Lease(lease))
+		require.NoError(t, err)
+		acquired := time.Now()
+		rest(lease / 2)
+		reply, set := tap.HoldReply(rig.Mentions(s.Name())), make(chan error, 1)
+		go func() { set <- s.SetLease(t.Context(), p.ID(), time.Minute) }()
+		rig.Await(t, soon, "the lease is on its way", reply.Arrived)
+		err = unlockBehind(t, tap, s.Name(), releasable{p}, reply, acquired.Add(lease))
+		if e := rig.Await(t, soon, "SetLease", set); !errors.Is(e, latchkey.ErrNotHeld) {
+			err = errors.Join(err, fmt.Errorf("SetLease: %w", e))
+		}
+		counts(t, s0, 1, 0)
+		return err
+	})
+}
+
+// SetLease that waits for another command of the permit is not sent if the release of the permit begins before.
+func TestSetLeaseThatWaitsDuringRelease(t *testing.T) {
+	t.Parallel()
+	const lease, unusual = 3 * time.Second, 54321 * time.Millisecond
+	server := rig.Shared()
+	s0 := newPermits(t, connect(t, server), 1)
+	punctually(t, lease, func() error {
+		tap := rig.NewTap(t, server)
+		s := connectVia(t, server, tap.Addr(), latchkey.Options{Lease: lease}).NewPermitSemaphore(s0.Name())
+		p, err := s.Acquire(t.Context())
+		require.NoError(t, err)
+		renewal, set := tap.HoldReply(rig.Mentions(idsOf(s.Name()))), make(chan error, 1)
+		rig.Await(t, soon, "the renewal", renewal.Arrived)
+		go func() { set <- s.SetLease(t.Context(), p.ID(), unusual) }()
+		rest(50 * time.Millisecond) // until it waits
+		err = unlockBehind(t, tap, s.Name(), releasable{p}, renewal, time.Now())
+		if e := rig.Await(t, soon, "SetLease", set); !errors.Is(e, latchkey.ErrNotHeld) {
+			err = errors.Join(err, fmt.Errorf("SetLease: %w", e))
+		}
+		if sent := tap.Executed(rig.Mentions(fmt.Sprint(unusual.Milliseconds()))); len(sent) > 0 {
+			err = errors.Join(err, errors.New("it was sent"))
+		}
+		counts(t, s0, 1, 0)
+		return err
 	})
 }

@@ -3,25 +3,34 @@ package ownership
 import (
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
 
-// FixLease ends the renewal of a permit whose lease is being set. With shorter, while the server has not
-// answered, the permit ends after the new lease or the current one, whichever is shorter. Without it, it ends
-// after the new lease.
-func (o *Ownership) FixLease(sent lease.Stamp, lease time.Duration, shorter bool) {
+// FixLease ends the renewal of a permit whose lease is about to be set. Until the server answers, the permit ends after
+// the new lease or the current one, whichever is shorter. FixLease returns an error if the permit is no longer held.
+func (o *Ownership) FixLease(sent lease.Stamp, lease time.Duration) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.Phase != Held {
-		return
+	if err := o.Holds.first.errLocked(); err != nil {
+		return fault.NotHeld(err)
 	}
 	o.Holds.stopRenewal(&o.Holds.first)
 	o.Doubt.ExtensionInDoubt(lease)
-	if shorter {
-		o.Lease.Shorten(sent, lease)
-	} else {
-		o.Lease.Set(sent, lease)
+	o.Lease.Shorten(sent, lease)
+	o.plan()
+	return nil
+}
+
+// LeaseFixed notes that the server has set the lease of a permit, longer or shorter. A release that waits for this answer
+// needs the lease too, for its own answer.
+func (o *Ownership) LeaseFixed(sent lease.Stamp, lease time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.Phase.begun() {
+		return
 	}
+	o.Lease.Set(sent, lease)
 	o.plan()
 }
 

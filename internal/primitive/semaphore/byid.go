@@ -143,11 +143,13 @@ func (s *Pool) setOwnLease(ctx context.Context, verb string, o *ownership.Owners
 		return fault.Op(verb, s.Names.Name, transport.Unavailable(fault.ContextError(ctx)))
 	}
 	defer o.SendMu().Unlock()
-	o.FixLease(s.Client.Clock(), min(d, lease.Permanent), true)
+	if err := o.FixLease(s.Client.Clock(), min(d, lease.Permanent)); err != nil {
+		return fault.Op(verb, s.Names.Name, err)
+	}
 	sent, end, err := s.update(ctx, verb, o.Wire, ms)
 	switch lease := min(d, end, lease.Permanent); {
 	case err == nil:
-		o.FixLease(sent, lease, false)
+		o.LeaseFixed(sent, lease)
 		s.Client.Record.Use(sent.Mono, lease)
 	case errors.Is(err, fault.ErrNotHeld):
 		o.Lose(fault.ErrLost, "the permit was gone when its lease was set")
