@@ -31,8 +31,8 @@ type fairScripts struct {
 func newFairScripts(t *testing.T) fairScripts {
 	t.Helper()
 	c := newTestClient(t, Options{})
-	names, err := c.engine().Config.Naming().Keys(uniqueName(t, c))
-	require.NoError(t, err)
+	names := c.engine().Config.Names(uniqueName(t, c))
+	require.NoError(t, names.Invalid)
 	return fairScripts{t, c, names, "5000", "0", ""}
 }
 

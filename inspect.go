@@ -92,7 +92,7 @@ const (
 // ErrClosed, ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server
 // refuses.
 func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
-	names, _ := c.engine().Config.Naming().Keys(name) // which knows why the name cannot be used
+	names := c.engine().Config.Names(name)
 	return asInspection(c.engine().Inspector.Inspect(ctx, names, ""))
 }
 
@@ -112,7 +112,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
 // The other errors are those of Inspect, and ErrUnknownOutcome: a removal was sent and not
 // answered. It may or may not have happened, and you may repeat it.
 func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
-	names, _ := c.engine().Config.Naming().Keys(name) // which knows why the name cannot be used
+	names := c.engine().Config.Names(name)
 	return admin.ForceUnlock(ctx, c.engine(), names, nil)
 }
 

@@ -26,8 +26,8 @@ type rwScripts struct {
 func newRWScripts(t *testing.T) rwScripts {
 	t.Helper()
 	c := newTestClient(t, Options{})
-	names, err := c.engine().Config.Naming().Keys(uniqueName(t, c))
-	require.NoError(t, err)
+	names := c.engine().Config.Names(uniqueName(t, c))
+	require.NoError(t, names.Invalid)
 	return rwScripts{t, c, names}
 }
 

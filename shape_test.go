@@ -128,8 +128,8 @@ func TestForcedReleaseChecksTheKind(t *testing.T) {
 		{anOwner, "1", "name", "Ann"}, {anOwner, "Ann"}, {"mode", "read", anOwner, "1"}, {"name", "Ann"},
 	} {
 		c := newTestClient(t, Options{})
-		names, err := c.engine().Config.Naming().Keys(uniqueName(t, c))
-		require.NoError(t, err)
+		names := c.engine().Config.Names(uniqueName(t, c))
+		require.NoError(t, names.Invalid)
 		store(t, c, append([]string{"HSET", names.Key}, content...)...)
 		before := hashOf(c.engine(), t, names.Key)
 		for _, each := range admin.Evictions(c.engine(), names, inspect.Inspection{Kind: keyspace.KindLock, Holders: []inspect.Holder{{Holder: identity.Holder{Owner: identity.Of(anOwner), Count: 1}}}}) {

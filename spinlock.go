@@ -22,8 +22,8 @@ var _ Locker = (*SpinLock)(nil)
 // is invalid, every method returns ErrInvalid. NewSpinLock sends nothing.
 func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 	b := backoff.withDefaults()
-	names, err := c.engine().Config.Naming().Keys(name)
-	names.Invalid = cmp.Or(err, b.check())
+	names := c.engine().Config.Names(name)
+	names.Invalid = cmp.Or(names.Invalid, b.check())
 	return &SpinLock{&baseLock{*acquire.LockOf(c.engine(), lock.Spin(b.pause), names)}}
 }
 

@@ -45,7 +45,7 @@ type Waiter struct {
 // waits for a lock that is not fair is Mine for each of its goroutines, and By is the owner of the first of
 // them. The errors are those of FairLock.Waiters.
 func (c *Client) Waiters(ctx context.Context, name string) ([]Waiter, error) {
-	names, _ := c.engine().Config.Naming().Keys(name) // which knows why the name cannot be used
+	names := c.engine().Config.Names(name)
 	return asWaiters(admin.ListWaiters(ctx, c.engine(), names, admin.AllWaiters))
 }
 

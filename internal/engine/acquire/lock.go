@@ -19,8 +19,7 @@ type Lock struct {
 
 // NewLock returns a lock with that name. If the name cannot be used, its keys say why.
 func NewLock(c *ownership.Engine, s *Spec, name string) *Lock {
-	names, _ := c.Config.Naming().Keys(name) // which knows why the name cannot be used
-	return LockOf(c, s, names)
+	return LockOf(c, s, c.Config.Names(name))
 }
 
 // LockOf returns a lock with known keys.

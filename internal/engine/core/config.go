@@ -34,9 +34,10 @@ type Config struct {
 	Clock        func() lease.Stamp // for tests, or nil for the clock of the system
 }
 
-// Naming says how keys are made of names.
-func (c *Config) Naming() keyspace.Naming {
-	return keyspace.Naming{Prefix: c.KeyPrefix, Map: c.NameMapper}
+// Names returns the keys of the object with that name. If the name cannot be used, Keys.Invalid says why.
+func (c *Config) Names(name string) *keyspace.Keys {
+	keys, _ := keyspace.Naming{Prefix: c.KeyPrefix, Map: c.NameMapper}.Keys(name)
+	return keys
 }
 
 // maxWaits is how many acquisitions of a client wait for the replicas of one node at the same time. Each of

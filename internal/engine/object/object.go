@@ -37,8 +37,8 @@ func (o *Object) RefuseWholeTag(what string) {
 
 // New returns an object with that name. channel returns the channel of its key.
 func New(c *ownership.Engine, kind keyspace.Kind, name string, channel func(key string) string) Object {
-	names, err := c.Config.Naming().Keys(name)
-	if err == nil {
+	names := c.Config.Names(name)
+	if names.Invalid == nil {
 		names.Channel = channel(names.Key)
 	}
 	return Object{Names: names, Client: c, Kind: kind}

@@ -41,9 +41,9 @@ type Object struct {
 
 // LookAtName looks at one name. If there is no such object, the kind is KindNone.
 func LookAtName(ctx context.Context, c *ownership.Engine, name string) (Object, error) {
-	names, err := c.Config.Naming().Keys(name)
-	if err != nil {
-		return Object{}, fault.Op("object", name, err)
+	names := c.Config.Names(name)
+	if names.Invalid != nil {
+		return Object{}, fault.Op("object", name, names.Invalid)
 	}
 	if err := c.Begin(ctx); err != nil {
 		return Object{}, fault.Op("object", name, err)
