@@ -8,7 +8,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
-	"github.com/latchkey-go/latchkey/internal/engine/inspect"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/primitive/admin"
 	"github.com/latchkey-go/latchkey/internal/primitive/group"
@@ -148,7 +147,7 @@ func (l *baseLock) HoldFrom(ctx context.Context) *Hold { return (*Hold)(l.inside
 //
 // The errors are those of Inspect.
 func (l *baseLock) IsLocked(ctx context.Context) (bool, error) {
-	i, err := l.look(ctx)
+	i, err := l.self().Look(ctx)
 	return err == nil && i.Locked(), err
 }
 
@@ -159,7 +158,7 @@ func (l *baseLock) IsLocked(ctx context.Context) (bool, error) {
 //
 // The errors are those of Inspect.
 func (l *baseLock) RemainingLease(ctx context.Context) (time.Duration, error) {
-	i, err := l.look(ctx)
+	i, err := l.self().Look(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -176,7 +175,7 @@ func (l *baseLock) RemainingLease(ctx context.Context) (time.Duration, error) {
 // ErrClosed, ErrWrongKind if the key is another kind of object (the Inspection then says what it
 // is), ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server refuses.
 func (l *baseLock) Inspect(ctx context.Context) (Inspection, error) {
-	return asInspection(l.inspect(ctx))
+	return asInspection(l.self().Inspect(ctx))
 }
 
 // ForceUnlock takes the lock from its holder, with all re-entries, gives it to a waiter, and
@@ -192,15 +191,12 @@ func (l *baseLock) Inspect(ctx context.Context) (Inspection, error) {
 // The errors are those of Inspect, and ErrUnknownOutcome: the removal was sent and not answered. It
 // may or may not have happened, and you may repeat it.
 func (l *baseLock) ForceUnlock(ctx context.Context) (bool, error) {
-	return admin.ForceUnlock(ctx, l.inside.Client, l.inside.Names, l.inside.Lock.Spec)
+	return l.self().ForceUnlock(ctx, forceOne)
 }
 
-func (l *baseLock) inspect(ctx context.Context) (inspect.Inspection, error) {
-	return l.inside.Client.Inspector.Inspect(ctx, l.inside.Names, l.inside.Spec.Stored)
-}
-
-func (l *baseLock) look(ctx context.Context) (inspect.Inspection, error) {
-	return l.inside.Client.Inspector.Look(ctx, l.inside.Names, l.inside.Spec.Stored)
+// forceOne takes a lock of one key from its holder.
+func forceOne(ctx context.Context, p *ownership.Lock) (bool, error) {
+	return admin.ForceUnlock(ctx, p.Client, p.Names, p.Spec)
 }
 
 // SyncLocker makes a [sync.Locker] of a lock, for code that cannot handle errors. Its Lock waits

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
-	"github.com/latchkey-go/latchkey/internal/primitive/admin"
 	"github.com/latchkey-go/latchkey/internal/primitive/group"
 )
 
@@ -165,7 +163,5 @@ func (l *groupLock) Inspect(ctx context.Context) (Inspection, error) {
 // Inspect, and ErrUnknownOutcome for a removal that was sent and got no answer. You may repeat
 // the call.
 func (l *groupLock) ForceUnlock(ctx context.Context) (bool, error) {
-	return l.inside().ForceUnlock(ctx, func(ctx context.Context, p *ownership.Lock) (bool, error) {
-		return admin.ForceUnlock(ctx, p.Client, p.Names, p.Spec)
-	})
+	return l.inside().ForceUnlock(ctx, forceOne)
 }

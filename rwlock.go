@@ -69,7 +69,7 @@ func (l *RWLock) Reader() *ReadLock { return l.read }
 func (l *RWLock) Writer() *WriteLock { return l.write }
 
 func (l *baseLock) isLocked(ctx context.Context, write bool) (bool, error) {
-	i, err := l.look(ctx)
+	i, err := l.self().Look(ctx)
 	if err != nil {
 		return false, err
 	}
