@@ -64,5 +64,5 @@ func inQueue(c *Client, ticket uint64) line.Attempter {
 	list := a.Lock.Spec.Attempts.(fair.Protocol).Waiters
 	w := &serverline.Waiter{List: list, Ownership: a.Ownership, Queue: c.engine().Lines.Use(line.Key{Key: "fair"})}
 	list.SetPlace(w, ticket, false)
-	return serverline.Attempter{Acquisition: a, Waiters: list, Waiter: w}
+	return serverline.Attempter{Acquisition: a, Waiter: w}
 }

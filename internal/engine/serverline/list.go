@@ -95,7 +95,7 @@ func (l *List) WaitFor(ctx context.Context, a *acquire.Acquisition, front *line.
 	o.WaitAlone(w, a.Lease, a.Since)
 	a.Queued = l.Queue.AttemptsOf(w)
 	defer l.remove(w)
-	return l.client.Waiting.InFront(ctx, w.Queue, Attempter{a, l, w}, mark)
+	return l.client.Waiting.InFront(ctx, w.Queue, Attempter{a, w}, mark)
 }
 
 // isBehind reports whether the waiter has a place in line and is not near the front.

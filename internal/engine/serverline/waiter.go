@@ -36,16 +36,15 @@ type Waiter struct {
 type Attempter struct {
 	*acquire.Acquisition
 
-	Waiters *List
-	Waiter  *Waiter
+	Waiter *Waiter
 }
 
 // Attempt implements [line.Attempter]. A guest is not grantable: the server would send the grant to the
 // client that made the owner.
 func (f Attempter) Attempt(ctx context.Context, round int) (left time.Duration, err error) {
-	line := f.Waiters.attemptBegins(f.Waiter)
+	line := f.Waiter.List.attemptBegins(f.Waiter)
 	if !f.Ownership.IsGuest {
-		f.Waiters.setGrantable(f.Waiter, f.Ownership.Listens() && !f.Permanent)
+		f.Waiter.List.setGrantable(f.Waiter, f.Ownership.Listens() && !f.Permanent)
 	}
 	if line == nil {
 		return f.Acquisition.Attempt(ctx, round)
@@ -62,14 +61,14 @@ func (f Attempter) Attempt(ctx context.Context, round int) (left time.Duration, 
 // or with no place in the line yet, pauses for as long as the server said. The others rest until
 // they are woken. A waiter near the front that receives no messages polls sooner.
 func (f Attempter) Pause(_ *line.Line, round int, left time.Duration) time.Duration {
-	c := f.Waiters.client
+	c := f.Waiter.List.client
 	f.ReportNoExpiry(left)
 	f.ReportOwnWait()
 	f.ShowWaiting()
 	if !f.Ownership.IsGuest {
 		f.Ownership.Listen()
 	}
-	if f.Waiters.isBehind(f.Waiter) {
+	if f.Waiter.List.isBehind(f.Waiter) {
 		return 4 * c.Config.StaleWaiterTimeout
 	}
 	pause := c.PollPause()
