@@ -45,15 +45,15 @@ func New(client rueidis.Client, options Options) (*Client, error) {
 	case options.LazyConnect:
 		return nil, fault.Invalid("Options.LazyConnect is for Connect and Open; this client has been opened already")
 	}
+	options, err := options.complete()
+	if err != nil {
+		return nil, err
+	}
 	return newClient(client, options, nil)
 }
 
-// newClient makes a client. topology is as for core.New.
+// newClient makes a client with complete options. topology is as for core.New.
 func newClient(client rueidis.Client, options Options, topology *transport.Topology) (*Client, error) {
-	options = options.withDefaults()
-	if err := options.check(); err != nil {
-		return nil, err
-	}
 	c, err := ownership.NewEngine(client, options.config(), report.New(options.Logger, observerOf(options)), topology)
 	if err != nil {
 		return nil, err

@@ -69,13 +69,13 @@ func Open(ctx context.Context, settings rueidis.ClientOption, options Options) (
 
 // open implements Connect and Open. name identifies the server in errors.
 func open(ctx context.Context, name string, settings rueidis.ClientOption, options Options) (*Client, error) {
-	o := options.withDefaults()
-	if err := o.check(); err != nil {
+	options, err := options.complete()
+	if err != nil {
 		return nil, err
 	}
 	client, topology, err := connect.Connect(ctx, settings, connect.Config{
-		Name: name, Label: o.label(), AddressMapper: o.AddressMapper, MaxInFlight: o.MaxInFlight,
-		Lazy: o.LazyConnect, Waits: o.Replicas.Min > 0,
+		Name: name, Label: options.label(), AddressMapper: options.AddressMapper, MaxInFlight: options.MaxInFlight,
+		Lazy: options.LazyConnect, Waits: options.Replicas.Min > 0,
 	})
 	if err != nil {
 		return nil, err

@@ -61,7 +61,9 @@ func newWorld(t *testing.T, s *modelServer) *world {
 	t.Cleanup(builders.Close)
 	w := &world{modelServer: s, wire: &recorder{Client: builders}}
 	for range 3 {
-		c, err := newClient(w.wire, Options{Logger: slog.New(slog.DiscardHandler), clock: w.stamp}, transport.NewTopology(false, DefaultMaxInFlight))
+		options, err := Options{Logger: slog.New(slog.DiscardHandler), clock: w.stamp}.complete()
+		require.NoError(t, err)
+		c, err := newClient(w.wire, options, transport.NewTopology(false, DefaultMaxInFlight))
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
 		w.clients = append(w.clients, c)

@@ -207,6 +207,12 @@ func (o Options) config() core.Config {
 	}
 }
 
+// complete returns the options with their defaults, or the error of the first setting that is unusable.
+func (o Options) complete() (Options, error) {
+	o = o.withDefaults()
+	return o, o.check()
+}
+
 // withDefaults sets fields that are zero to their defaults.
 func (o Options) withDefaults() Options {
 	setDefault(&o.Lease, DefaultLease)
