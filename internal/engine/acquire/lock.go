@@ -51,6 +51,13 @@ type Spec struct {
 	Ceiling func(*ownership.Engine) time.Duration
 }
 
+// Copy returns a spec that can be changed without changing s.
+func (s *Spec) Copy() *Spec {
+	whole, of := *s, *s.Spec
+	whole.Spec = &of
+	return &whole
+}
+
 // Attempts is what attempts to acquire a kind of lock send, and how they read the answers. Every call is
 // safe to send twice, because counts are absolute.
 type Attempts interface {

@@ -43,25 +43,21 @@ func newQueues(c *ownership.Engine) (q *Queues, atClose func()) {
 	q = &Queues{}
 	q.Waiters = serverline.New(c, q, false)
 	p := Protocol{Waiters: q.Waiters}
-	plain := ownership.Spec{
-		Kind: keyspace.KindFair, Family: keyspace.KindFair, Stored: keyspace.KindLock,
-		Protocol: p,
-		Renew:    script.Renew, Renewals: renewal.MostInBatch,
-		Reentrant: true,
-		HandsOver: true, GrantMark: "f",
-	}
-	fenced := plain
-	fenced.Fenced = true
 	q.plain = &acquire.Spec{
-		Spec:     &plain,
+		Spec: &ownership.Spec{
+			Kind: keyspace.KindFair, Family: keyspace.KindFair, Stored: keyspace.KindLock,
+			Protocol: p,
+			Renew:    script.Renew, Renewals: renewal.MostInBatch,
+			Reentrant: true,
+			HandsOver: true, GrantMark: "f",
+		},
 		Attempts: p,
 		Resolve:  acquire.ResolveOwner,
 		Fresh:    acquire.FreshOwner,
 		Wait:     q.Waiters.Wait,
 	}
-	q.fenced = new(acquire.Spec)
-	*q.fenced = *q.plain
-	q.fenced.Spec = &fenced
+	q.fenced = q.plain.Copy()
+	q.fenced.Fenced = true
 	return q, q.Waiters.Close
 }
 

@@ -42,10 +42,9 @@ var Fenced = &acquire.Spec{
 // long it rests after that many attempts. Its release publishes as any other: waiters of other locks of that name rely
 // on the message.
 func Spin(pause func(round int) time.Duration) *acquire.Spec {
-	s, of := *Reentrant, *Reentrant.Spec
-	of.Kind = keyspace.KindSpin
-	s.Spec, s.Backoff = &of, pause
-	return &s
+	s := Reentrant.Copy()
+	s.Kind, s.Backoff = keyspace.KindSpin, pause
+	return s
 }
 
 // Mutex polls more often than the other specs: see internal/engine/line/recipeturns.go.

@@ -35,27 +35,23 @@ func QueuesOf(c *ownership.Engine) *Queues {
 func newQueues(c *ownership.Engine) (q *Queues, atClose func()) {
 	q = &Queues{lines: line.NewFIFOs()}
 	q.Waiters = serverline.New(c, q, true)
-	fair := ownership.Spec{
-		Kind: keyspace.KindFairPermit, Family: keyspace.KindPermit, Stored: keyspace.KindSemaphore,
-		Protocol: Protocol{},
-		Renew:    script.PermitRenew, Renewals: renewal.MostInBatch,
-		Line:    line.Exclusive, // whose front does not wait for a hold of this client to end
-		Channel: Channel,
-		Permit:  true, InUse: permitsInUse,
-		HandsOver: true, GrantMark: "p",
-	}
-	inLine := fair
-	inLine.Kind = keyspace.KindPermit
 	q.fair = &acquire.Spec{
-		Spec:     &fair,
+		Spec: &ownership.Spec{
+			Kind: keyspace.KindFairPermit, Family: keyspace.KindPermit, Stored: keyspace.KindSemaphore,
+			Protocol: Protocol{},
+			Renew:    script.PermitRenew, Renewals: renewal.MostInBatch,
+			Line:    line.Exclusive, // whose front does not wait for a hold of this client to end
+			Channel: Channel,
+			Permit:  true, InUse: permitsInUse,
+			HandsOver: true, GrantMark: "p",
+		},
 		Attempts: Attempts{},
 		Resolve:  acquire.NoOwner,
 		Fresh:    freshPermits,
 		Wait:     q.Waiters.Wait,
 	}
-	q.inLine = new(acquire.Spec)
-	*q.inLine = *q.fair
-	q.inLine.Spec, q.inLine.Wait = &inLine, q.waitInLine
+	q.inLine = q.fair.Copy()
+	q.inLine.Kind, q.inLine.Wait = keyspace.KindPermit, q.waitInLine
 	return q, q.Waiters.Close
 }
 
