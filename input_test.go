@@ -105,14 +105,14 @@ func TestRequests(t *testing.T) {
 		"lease too long":  {Lease(2 * time.Second), MaxHold(time.Second)},
 		"the other order": {MaxHold(time.Second), Lease(2 * time.Second)},
 	} {
-		_, err := request.New(time.Minute, true, settingsOf(options))
+		_, err := request.New(time.Minute, 0, true, settingsOf(options))
 		require.ErrorIs(t, err, ErrInvalid, text)
 	}
-	r, err := request.New(time.Minute, true, settingsOf([]LockOption{Wait(time.Second), MaxHold(time.Second)}))
+	r, err := request.New(time.Minute, 0, true, settingsOf([]LockOption{Wait(time.Second), MaxHold(time.Second)}))
 	require.NoError(t, err)
 	require.True(t, r.Waits && r.Renew)
 	require.Equal(t, time.Second, r.Lease, "the first lease does not pass the limit")
-	r, err = request.New(time.Minute, true, settingsOf([]LockOption{AtLeast(time.Hour), MaxHold(2 * time.Hour)}))
+	r, err = request.New(time.Minute, 0, true, settingsOf([]LockOption{AtLeast(time.Hour), MaxHold(2 * time.Hour)}))
 	require.NoError(t, err)
 	require.Equal(t, time.Hour, r.Lease, "the first lease outlives a crash")
 	require.Equal(t, time.Minute, r.RenewLease)

@@ -33,10 +33,10 @@ type Request struct {
 	UntilComplete bool // see hold.Confinement
 }
 
-// New checks the options of one acquisition. waits says whether the method waits for longer than one
-// attempt.
-func New(defaultLease time.Duration, waits bool, settings []Setting) (Request, error) {
-	r := Request{Waits: waits, Lease: defaultLease, RenewLease: defaultLease, Renew: true}
+// New checks the options of one acquisition. defaultLease and maxHold are those of the client; maxHold is 0 for none.
+// waits says whether the method waits for longer than one attempt.
+func New(defaultLease, maxHold time.Duration, waits bool, settings []Setting) (Request, error) {
+	r := Request{Waits: waits, Lease: defaultLease, RenewLease: defaultLease, OfClient: maxHold, Renew: true}
 	for _, each := range settings {
 		if err := r.apply(each); err != nil {
 			return r, err
@@ -126,8 +126,6 @@ func (r *Request) apply(s Setting) error {
 		r.UnsetIsOpen = true
 	case UntilComplete:
 		r.UntilComplete = true
-	case OfClient:
-		r.OfClient = s.D
 	case Together:
 		r.Together = s.N
 	default:

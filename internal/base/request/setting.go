@@ -31,5 +31,4 @@ const (
 	Together      // how many permits are acquired at once
 	UntilComplete // renewed without a limit, until it is confined
 	Note
-	OfClient // Options.MaxHold
 )

@@ -4,7 +4,6 @@ package acquire
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -66,11 +65,7 @@ func (p *Lock) NewAcquisition(verb string, waits bool, settings []request.Settin
 	if a.fault = p.Names.Invalid; a.fault != nil {
 		return a
 	}
-	if limit := p.Client.Config.MaxHold; limit > 0 {
-		// Clipped, because others have the slice too.
-		settings = append(slices.Clip(settings), request.Setting{Kind: request.OfClient, D: limit})
-	}
-	a.Request, a.fault = request.New(p.Client.Config.Lease, waits, settings)
+	a.Request, a.fault = request.New(p.Client.Config.Lease, p.Client.Config.MaxHold, waits, settings)
 	if a.fault == nil && a.AtLeast > 0 {
 		a.fault = p.CheckAtLeast()
 	}

@@ -65,7 +65,7 @@ func (b *Barrier) Await(ctx context.Context, settings []request.Setting) (Arriva
 // beginParty begins a call with a new party. Unless it fails, the caller ends the call with
 // Done of the client.
 func (b *Barrier) beginParty(ctx context.Context, verb, stage string, settings []request.Setting) (*Party, error) {
-	r, err := request.New(b.Client.Config.Lease, true, settings)
+	r, err := request.New(b.Client.Config.Lease, 0, true, settings)
 	if err = errors.Join(b.Names.Invalid, err); err == nil {
 		err = b.Begin(ctx)
 	}

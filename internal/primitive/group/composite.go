@@ -84,12 +84,9 @@ var errNoMembers = fault.Invalid("there are no members")
 func (l *Lock) Acquire(
 	ctx context.Context, verb string, waits bool, settings []request.Setting,
 ) (*hold.Handle, error) {
-	if limit := l.maxHold(); limit > 0 {
-		// Clipped, because others have the slice too.
-		settings = append(slices.Clip(settings), request.Setting{Kind: request.OfClient, D: limit})
-	}
-	r, err := request.New(lease.Default, waits, settings)
-	if err == nil && r.OfClient > 0 { // all members have the same limit, from when the whole is held
+	r, err := request.New(lease.Default, l.maxHold(), waits, settings)
+	if err == nil && r.OfClient > 0 {
+		// All members have the same limit, from when the whole is held. Clipped, because others have the slice too.
 		settings = append(slices.Clip(settings), request.Setting{Kind: request.MaxHold, D: r.MaxHold})
 	}
 	switch {

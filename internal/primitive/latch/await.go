@@ -30,7 +30,7 @@ type Awaiter struct {
 // Await waits until the round that it finds opens.
 func (l *Latch) Await(ctx context.Context, settings []request.Setting) error {
 	const verb = "await"
-	r, err := request.New(l.Client.Config.Lease, true, settings)
+	r, err := request.New(l.Client.Config.Lease, 0, true, settings)
 	if r.AwaitSet && r.UnsetIsOpen {
 		err = fault.Invalid("AwaitSet and UnsetIsOpen cannot be used together")
 	}

@@ -98,13 +98,12 @@ func downgradeAnswered(
 
 // readRequest returns the request for the read hold. The rest of the write hold's limit still applies to it.
 func readRequest(s *ownership.Hold) (request.Request, error) {
-	o := s.Ownership
-	left := s.UntilMaxHold()
-	limit := request.Setting{Kind: request.MaxHold, D: max(left, lease.Shortest)}
-	if left == async.NoDeadline { // as of a hold with a fixed lease
-		limit = request.Setting{Kind: request.OfClient, D: o.Lock.Client.Config.MaxHold}
+	var limits []request.Setting
+	if left := s.UntilMaxHold(); left != async.NoDeadline { // else as of a hold with a fixed lease
+		limits = []request.Setting{{Kind: request.MaxHold, D: max(left, lease.Shortest)}}
 	}
-	return request.New(o.Lock.Client.Config.Lease, true, []request.Setting{limit})
+	config := &s.Ownership.Lock.Client.Config
+	return request.New(config.Lease, config.MaxHold, true, limits)
 }
 
 // downgradedBefore is the reply of lua/rw/downgrade.lua to a repetition, which changes nothing.

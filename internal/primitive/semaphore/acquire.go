@@ -19,7 +19,7 @@ import (
 
 // Acquire acquires n permits, all or none.
 func (s *Semaphore) Acquire(ctx context.Context, verb string, waits bool, n int, settings []request.Setting) error {
-	r, err := request.New(s.Client.Config.Lease, waits, settings)
+	r, err := request.New(s.Client.Config.Lease, 0, waits, settings)
 	if err = errors.Join(s.Names.Invalid, err, request.CheckNumber("%d permits", n, 1)); err == nil {
 		err = s.Begin(ctx)
 	}
