@@ -1,8 +1,8 @@
 // Package internal has the inside of the library in rooms: packages with one duty each. A room imports rooms of its own
-// floor and of lower ones, and nothing imports the root. Only transport and what is above it sends or waits.
+// floor and of lower ones, and nothing imports the root. Only transport and what is above it sends.
 //
 //	floor     | room       | duty
-//	base      | async      | running in parallel, signals that never block, the heap of what is due
+//	base      | async      | running in parallel, a mutex first come first served, signals that never block, the heap of what is due
 //	base      | fault      | the errors that calls return, and their texts
 //	base      | identity   | owners, holders, the ids of clients and permits, and texts about them for people
 //	base      | keyspace   | the keys and channels of an object, and their slots in a cluster

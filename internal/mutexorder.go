@@ -36,7 +36,7 @@ package internal
 //	pubsub.Notifier.mu          | the listeners, and the nodes that own slots              | serverline.List.mu
 //	pubsub.listener.mu          | the subscriptions at a node                              | serverline.List.mu, pubsub.Notifier.mu
 //	report.Reporter.mu          | the reports that the program has yet to receive          |
-//	transport.FIFOMutex.mu      | the waiters for a FIFO mutex                             |
+//	async.FIFOMutex.mu          | the waiters for a FIFO mutex                             |
 //	transport.inflight.mu       | the commands to a node that were left unanswered         | a wait
 //	transport.grouping.mu       | the commands that are about to go to a node together     |
 //	transport.NodeLine.mu       | what waits for a node                                    | renewal.Watchdog.mu, undo.Undoer.mu

@@ -1,4 +1,5 @@
-// Package async has what goroutines share: running in parallel, signals, and what is due.
+// Package async has what goroutines share: running in parallel, a mutex first come first served,
+// signals, and what is due.
 package async
 
 import "sync"

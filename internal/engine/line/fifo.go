@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -12,7 +13,7 @@ import (
 // A FIFO is where goroutines of a client wait that make the same kind of request. Only the one in
 // front sends requests, so that a thousand of them cost the server as much as one.
 type FIFO struct {
-	transport.FIFOMutex // held by the one in front
+	async.FIFOMutex // held by the one in front
 
 	all *FIFOs
 	key string

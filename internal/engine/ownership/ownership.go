@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
@@ -33,7 +34,7 @@ type Ownership struct {
 	Number  uint64   // of this ownership in this client
 	Special Protocol // one that knows more of this ownership than the lock's, or nil; set when it is made
 
-	sendMu  transport.FIFOMutex
+	sendMu  async.FIFOMutex
 	RedLine atomic.Pointer[line.FIFO] // the line for the RedLock of which it is a member, or nil
 	Links   line.Links                // to those that want the lock
 

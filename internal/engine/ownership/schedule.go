@@ -26,7 +26,7 @@ func (o *Ownership) Batch() (renew transport.Command, most int) {
 }
 
 // SendMu implements [renewal.Hold].
-func (o *Ownership) SendMu() *transport.FIFOMutex { return &o.sendMu }
+func (o *Ownership) SendMu() *async.FIFOMutex { return &o.sendMu }
 
 // Period implements [renewal.Hold].
 func (o *Ownership) Period() time.Duration {

@@ -126,7 +126,7 @@ type fakeHold struct {
 	keys    keyspace.Keys
 	cmd     transport.Command
 	most    int
-	sendMu  transport.FIFOMutex
+	sendMu  async.FIFOMutex
 	renews  bool // else it is only verified
 	awaited bool
 	apart   []string // its keys, each of which can be renewed by itself
@@ -138,7 +138,7 @@ type fakeHold struct {
 
 func (h *fakeHold) Keys() *keyspace.Keys            { return &h.keys }
 func (h *fakeHold) Batch() (transport.Command, int) { return h.cmd, h.most }
-func (h *fakeHold) SendMu() *transport.FIFOMutex    { return &h.sendMu }
+func (h *fakeHold) SendMu() *async.FIFOMutex        { return &h.sendMu }
 func (h *fakeHold) Period() time.Duration           { return fakeLease / 3 }
 func (h *fakeHold) Awaited() bool                   { return h.awaited }
 

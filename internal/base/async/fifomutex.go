@@ -1,4 +1,4 @@
-package transport
+package async
 
 import (
 	"context"
@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// FIFOMutex is a mutex whose Lock takes a context and serves first come, first served. The zero value is free.
+// FIFOMutex is a mutex whose Lock takes a context and serves first come, first served. The zero
+// value is free.
 type FIFOMutex struct {
 	mu    sync.Mutex
 	taken bool
