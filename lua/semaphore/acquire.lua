@@ -50,9 +50,9 @@ local function take()
   return redis.status_reply('OK')
 end
 
--- refused is the reply, with more at its end.
-local function refused(left, ...)
-  return {left, free, tonumber(redis.pcall('get', total) or nil) or -1, ...}
+-- inTotal returns how many permits there are in total, -1 if that is not known.
+local function inTotal()
+  return tonumber(redis.pcall('get', total) or nil) or -1
 end
 
 if ticket == '' and redis.call('exists', queue, calls) == 0 then -- the usual case
@@ -60,7 +60,7 @@ if ticket == '' and redis.call('exists', queue, calls) == 0 then -- the usual ca
     return take()
   elseif not ms then
     --@include shared/only_master
-    return refused(-1)
+    return {-1, free, inTotal()}
   end
 end
 
@@ -94,18 +94,17 @@ if called or serve(free, entry) then
   return reply
 elseif not ms then
   redis.call('zrem', queue, entry)
-  return refused(-1)
+  return {-1, free, inTotal()}
 end
-if free > 0 or not since then -- serve may have removed it
-  since = redis.call('zscore', queue, entry)
+local all = inTotal()
+if free > 0 and all >= 0 and n > all then
+  redis.call('zrem', queue, entry, poller)
+  return {-1, free, all, ticket ~= '' and ticket or '0', 2}
 end
-if not since then
-  return refused(-1, ticket ~= '' and ticket or '0', 2)
-end
-since = string.format('%.0f', tonumber(since))
+since = string.format('%.0f', tonumber(since or redis.call('zscore', queue, entry)))
 local first = (n > 1 or keptFor >= 0) and redis.call('zrange', queue, '0', '0')[1] == entry
 if n > 1 and first then
   openBar(entry, ms, since)
 end
 local pollIn = poll ~= '' and pollsAgain(poller, entry, since, poll) or nil
-return refused(first and keptFor or -1, since, 0, pollIn)
+return {first and keptFor or -1, free, all, since, 0, pollIn}
