@@ -14,7 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/primitive/lock"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // When an ownership that is over is undone, its lock stays taken only if the hold was not released. An
@@ -28,7 +28,7 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 			o.Phase, o.Holds.Cause, o.KeptUntil = ownership.Over, cause, lease.NewBound(time.Minute, c.engine().Clock())
 			runScript(c.engine(), script.LockAcquire, lock.Names.Queued(), o.Wire, "90000")
 			owed := o.LastRelease()
-			require.Equal(t, transport.Answered, owed.Undo(context.Background(), nil))
+			require.Equal(t, outcome.Answered, owed.Undo(context.Background(), nil))
 			left := pttlOf(c.engine(), t, lock.Names.Key)
 			if cause == nil {
 				require.Equal(t, int64(-2), left)
@@ -40,7 +40,7 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 			owed.Kept.D = 0 // it is over
 			runScript(c.engine(), script.LockRelease, lock.Names.Queued(), o.Wire+identity.KeptSuffix, lock.Names.Channel)
 			runScript(c.engine(), script.LockAcquire, lock.Names.Queued(), o.Wire, "90000")
-			require.Equal(t, transport.Answered, owed.Undo(context.Background(), nil))
+			require.Equal(t, outcome.Answered, owed.Undo(context.Background(), nil))
 			require.Equal(t, int64(-2), pttlOf(c.engine(), t, lock.Names.Key))
 		})
 	}

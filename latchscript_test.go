@@ -16,6 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/primitive/latch"
 	"github.com/latchkey-go/latchkey/internal/testredis"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // latchScripts drives one latch by its bare scripts. It sends every call twice: the second must get the same answer
@@ -159,7 +160,7 @@ func TestLatchScripts_late_copies(t *testing.T) {
 		&script.LatchDelete: {old, round, "PUBLISH", s.l.Names.Channel},
 	} {
 		reply, is := runScript(s.l.Client, *cmd, keys, args...).(error)
-		require.True(t, is && transport.HasCode(reply, "LATCHKEY_PAST"), "%v", reply)
+		require.True(t, is && outcome.HasCode(reply, "LATCHKEY_PAST"), "%v", reply)
 	}
 	require.Equal(t, before, s.dump())
 }
@@ -344,7 +345,7 @@ func TestLatchScripts_other_kinds_are_left_alone(t *testing.T) {
 				},
 			} {
 				reply, is := try().(error)
-				require.True(t, is && transport.HasCode(reply, "WRONGTYPE"), "%v", reply)
+				require.True(t, is && outcome.HasCode(reply, "WRONGTYPE"), "%v", reply)
 			}
 			require.Equal(t, int64(-2), pttlOf(s.l.Client, t, s.l.State))
 		})

@@ -22,6 +22,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/testredis"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 	"github.com/latchkey-go/latchkey/lua"
 )
 
@@ -230,7 +231,7 @@ func (r *recorder) Do(ctx context.Context, c rueidis.Completed) rueidis.RedisRes
 			r.sent[0], r.sent[1] = "EVALSHA", script.digest
 		}
 	}
-	return rueidis.NewErrorResult(transport.Refusal(errors.New("recorded")))
+	return rueidis.NewErrorResult(outcome.Refusal(errors.New("recorded")))
 }
 
 func isCommand(cmd transport.Command, word string) bool {

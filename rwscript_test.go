@@ -13,6 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/primitive/rw"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // rwScripts drives one read/write lock by its bare scripts. It sends every call twice, and the second must change
@@ -214,7 +215,7 @@ func TestRWScripts_upgrade_is_refused(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.read(ownerA, 1, ""))
 	refused := runScript(s.c.engine(), script.RWWriteAcquire, rw.Keys(s.keys.Key), s.writeArgs(ownerA, "30000", 1, "5000")...)
-	require.True(t, transport.HasCode(refused.(error), "LATCHKEY_UPGRADE"), "%v", refused)
+	require.True(t, outcome.HasCode(refused.(error), "LATCHKEY_UPGRADE"), "%v", refused)
 	require.Equal(t, map[string]string{"mode": "read", ownerA: "1"}, s.state().lock)
 }
 
@@ -309,7 +310,7 @@ func TestRWScripts_late_copies_of_nested_reads(t *testing.T) {
 	require.Nil(t, s.read(ownerA, 1, "9"))
 	require.Nil(t, s.unread(ownerA, 0, "8"), "a late release")
 	gone := runScript(s.c.engine(), script.RWReadAcquire, append(rw.Keys(s.keys.Key), rw.LeaseKeys(s.keys.Key, ownerA)+"2"), ownerA, "30000", "2", "8", "1", "5000")
-	require.True(t, transport.HasCode(gone.(error), "LATCHKEY_GONE"), "a late acquisition: %v", gone)
+	require.True(t, outcome.HasCode(gone.(error), "LATCHKEY_GONE"), "a late acquisition: %v", gone)
 	require.Equal(t, map[string]string{"mode": "write", ownerA + ":write": "1", ownerA: "1"}, s.state().lock)
 	require.Equal(t, []any{int64(0)}, s.renew(ownerA, "read", "8", "30000"))
 	require.Equal(t, []any{int64(1)}, s.renew(ownerA, "read", "9", "30000"))
@@ -464,7 +465,7 @@ func TestRWScripts_other_kinds_are_left_alone(t *testing.T) {
 		func() any { return s.unwrite(ownerB, 0, "0") },
 		func() any { return s.evict(ownerB) },
 	} {
-		require.True(t, transport.HasCode(try().(error), "WRONGTYPE"))
+		require.True(t, outcome.HasCode(try().(error), "WRONGTYPE"))
 	}
 	require.Equal(t, map[string]string{ownerB: "1"}, s.state().lock)
 }
@@ -473,6 +474,6 @@ func TestRWScripts_other_kinds_are_left_alone(t *testing.T) {
 func TestRWScripts_other_kind_beside_the_lock(t *testing.T) {
 	s := newRWScripts(t)
 	s.do("SADD", rw.Keys(s.keys.Key)[2], "x") // the waiting writers
-	require.True(t, transport.HasCode(s.write(ownerA, 1, "").(error), "WRONGTYPE"))
+	require.True(t, outcome.HasCode(s.write(ownerA, 1, "").(error), "WRONGTYPE"))
 	require.Empty(t, s.state().lock)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/primitive/lock"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 const (
@@ -119,10 +120,10 @@ func TestScripts_take_the_usual_for_granted(t *testing.T) {
 func TestLockScripts_reentry_needs_the_hold(t *testing.T) {
 	s := newLockScripts(t)
 	gone := runScript(s.c.engine(), script.LockAcquire, s.keys(), ownerA, "30000", "2", "", "", "", "", "")
-	require.True(t, transport.HasCode(gone.(error), "LATCHKEY_GONE"), "%v", gone)
+	require.True(t, outcome.HasCode(gone.(error), "LATCHKEY_GONE"), "%v", gone)
 	require.Nil(t, s.acquire(ownerB, 1, ""))
 	gone = runScript(s.c.engine(), script.LockAcquire, s.keys(), ownerA, "30000", "2", "", "", "", "", "")
-	require.True(t, transport.HasCode(gone.(error), "LATCHKEY_GONE"), "%v", gone)
+	require.True(t, outcome.HasCode(gone.(error), "LATCHKEY_GONE"), "%v", gone)
 	require.Equal(t, map[string]string{ownerB: "1"}, hashOf(s.c.engine(), t, s.key))
 }
 
@@ -151,7 +152,7 @@ func TestLockScripts_guests_share_the_hold(t *testing.T) {
 	require.Nil(t, s.release(ownerA, 0, ""), "nor does one of the maker")
 	for _, part := range []string{"", guest1} {
 		gone := runScript(s.c.engine(), script.LockAcquire, s.keys(), ownerA, "30000", "2", part, "", "", "", "")
-		require.True(t, transport.HasCode(gone.(error), "LATCHKEY_GONE"), "who has left cannot enter again")
+		require.True(t, outcome.HasCode(gone.(error), "LATCHKEY_GONE"), "who has left cannot enter again")
 		require.Equal(t, []any{int64(0)}, runScript(s.c.engine(), script.Renew, []string{s.key}, "hash", ownerA, part, "30000"), "nor renew")
 	}
 	require.Equal(t, map[string]string{ownerA: "1", ownerA + "@": "1", ownerA + "@" + guest2: "1"}, hashOf(s.c.engine(), t, s.key))

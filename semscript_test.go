@@ -15,6 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // semScripts drives one semaphore by its bare scripts. It sends every call twice, and the second must change nothing,
@@ -170,7 +171,7 @@ func requireCode(t *testing.T, reply any, code string) {
 	t.Helper()
 	err, is := reply.(error)
 	require.True(t, is, "%v", reply)
-	require.True(t, transport.HasCode(err, code), "%v", err)
+	require.True(t, outcome.HasCode(err, code), "%v", err)
 }
 
 func TestSemScripts_count_once(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // Command is a request that is safe to send twice with the same arguments: a script, or the plain
@@ -99,7 +100,7 @@ func (c Command) OptionalKeysGuarded(from, to int) Command {
 // withoutOptional returns the keys without the optional ones, or nil if that does not help after this
 // refusal.
 func (c Command) withoutOptional(keys []string, refusal error) []string {
-	if c.optionalTo == 0 || len(keys) <= c.optionalFrom || !HasCode(refusal, "TRYAGAIN") {
+	if c.optionalTo == 0 || len(keys) <= c.optionalFrom || !outcome.HasCode(refusal, "TRYAGAIN") {
 		return nil
 	}
 	return slices.Delete(slices.Clone(keys), c.optionalFrom, min(c.optionalTo, len(keys)))

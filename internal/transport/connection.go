@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // connTracker knows when rueidis may block callers of one node regardless of their contexts: while
@@ -114,7 +116,7 @@ func (t *Topology) WatchConnections(settings *rueidis.ClientOption) {
 		conn, err := dial(ctx, address, dialer, config)
 		if err != nil {
 			tracker.opening.Add(-1)
-			return nil, &unopenedError{err}
+			return nil, outcome.Unopened(err)
 		}
 		return tracker.watch(conn), nil
 	}
@@ -159,7 +161,7 @@ func (c *watchedConn) ended(err error, n int) error {
 	}
 	unopened := n == 0 && (!c.heard || c.last.refused())
 	if err = c.last.explain(err); unopened {
-		return &unopenedError{err}
+		return outcome.Unopened(err)
 	}
 	return err
 }

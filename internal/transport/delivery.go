@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-)
 
-// errUnsent means that a command waited for a connection and was not sent.
-var errUnsent = errors.New("latchkey: not sent: there is no connection")
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
+)
 
 // delivery is the context of a command that is sent for a caller that may leave. It does not end
 // while the command is in flight, because a borrowed client may be configured to ignore the end of
@@ -41,7 +40,7 @@ func newDelivery(ctx context.Context) *delivery {
 func (d *delivery) Err() error {
 	d.state.CompareAndSwap(underWay, passed)
 	if d.state.Load() == canceled {
-		return errUnsent
+		return outcome.ErrUnsent
 	}
 	return nil
 }
@@ -76,13 +75,13 @@ func (s *Sender) sendDetached(
 ) rueidis.RedisResult {
 	call, d := s.newDetachedCall(end), newDelivery(ctx)
 	s.Background(func() { s.runDetached(call, d, n, slots, slot, send) })
-	err := ErrSilent
+	err := outcome.ErrSilent
 	select {
 	case result := <-call.done:
 		call.timeout.Stop() // before another call resets it
 		s.detachedCalls.Put(call)
 		if failure := result.NonRedisError(); failure != nil && s.CancelsPromptly && d.stuck() {
-			return rueidis.NewErrorResult(fmt.Errorf("%w: %w", errUnsent, failure))
+			return rueidis.NewErrorResult(fmt.Errorf("%w: %w", outcome.ErrUnsent, failure))
 		}
 		return result
 	case <-ctx.Done():
@@ -91,7 +90,7 @@ func (s *Sender) sendDetached(
 	}
 	call.timeout.Stop()
 	if d.cancel() && s.CancelsPromptly {
-		err = errUnsent
+		err = outcome.ErrUnsent
 	}
 	call.abandoned <- slots.abandon()
 	return rueidis.NewErrorResult(err)
@@ -104,7 +103,7 @@ func (s *Sender) runDetached(
 ) {
 	sentIn, _ := n.connections.look()
 	result := send(d)
-	if errors.Is(result.NonRedisError(), errUnsent) {
+	if errors.Is(result.NonRedisError(), outcome.ErrUnsent) {
 		slot = slot.unheard()
 	}
 	s.heard(n, sentIn, result)

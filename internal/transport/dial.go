@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // Settings of the connections that this package opens, unless the caller sets them.
@@ -86,7 +88,7 @@ func (e *handshakeError) Error() string {
 	if plain := (tls.RecordHeaderError{}); errors.As(e.err, &plain) {
 		return text + "the server answers without TLS; is this the port for TLS (rediss)?"
 	}
-	if isContextError(e.err) || errors.Is(e.err, os.ErrDeadlineExceeded) {
+	if outcome.IsContextError(e.err) || errors.Is(e.err, os.ErrDeadlineExceeded) {
 		return text + "no answer in time; is this the port for TLS (rediss)?"
 	}
 	return text + e.err.Error()
@@ -105,29 +107,11 @@ func WrapCredentials(auth CredentialsFunc) CredentialsFunc {
 	return func(where rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
 		credentials, err := auth(where)
 		if err != nil {
-			err = &unopenedError{fmt.Errorf("AuthCredentialsFn: %w", err)}
+			err = outcome.Unopened(fmt.Errorf("AuthCredentialsFn: %w", err))
 		}
 		return credentials, err
 	}
 }
-
-// unopenedError is why a connection was not opened: it failed before the server had sent anything.
-// rueidis returns that error to all commands that wait for the connection, none of which was sent.
-type unopenedError struct{ err error }
-
-func (e *unopenedError) Error() string { return e.err.Error() }
-
-// Is matches errUnsent and the cause, except a timeout: rueidis would mistake that for the end of a
-// caller's context.
-func (e *unopenedError) Is(target error) bool {
-	if target == os.ErrDeadlineExceeded || isContextError(target) {
-		return false
-	}
-	return target == errUnsent || errors.Is(e.err, target)
-}
-
-// As finds the error of the network.
-func (e *unopenedError) As(target any) bool { return errors.As(e.err, target) }
 
 // DialProgress is how far the first connection of a client has come, for a caller that stops
 // waiting.

@@ -6,6 +6,8 @@ import (
 	"runtime"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // try sends a command once, in a group or alone.
@@ -65,7 +67,7 @@ func (s *Sender) tryTogether(ctx context.Context, n *Node, end limit, cmd Comman
 	}
 	switch n.grouping.leave(g, m) {
 	case leftUnsent:
-		return groupReply{err: errUnsent, sentIn: NoGeneration}
+		return groupReply{err: outcome.ErrUnsent, sentIn: NoGeneration}
 	case leftAnswered:
 		<-m.answered // soon
 		return m.take()
@@ -88,7 +90,7 @@ func (s *Sender) sendGroup(n *Node, g *group) {
 		r := whole
 		if replies != nil {
 			r.message, r.err = replies[i], replies[i].Error()
-			r.alone = HasCode(r.err, "LATCHKEY_ALONE")
+			r.alone = outcome.HasCode(r.err, "LATCHKEY_ALONE")
 		}
 		m.answer(r)
 	}
@@ -115,7 +117,7 @@ func (s *Sender) sendTogether(n *Node, g *group, members []*groupMember) (replie
 		ctx = s.ends.context(g.end, s.Patience)
 	}
 	result := n.firstAsText(cmd).Send(ctx, s.Client, load.keys, load.args)
-	if ctx.Err() != nil && isContextError(result.Error()) {
+	if ctx.Err() != nil && outcome.IsContextError(result.Error()) {
 		slots.abandon()
 		return nil, groupReply{err: result.Error(), sentIn: sentIn}
 	}
@@ -125,13 +127,13 @@ func (s *Sender) sendTogether(n *Node, g *group, members []*groupMember) (replie
 	if err := result.NonRedisError(); err != nil {
 		return nil, groupReply{err: err, sentIn: sentIn}
 	}
-	switch err := result.Error(); Classify(err) {
-	case Refused:
+	switch err := result.Error(); outcome.Classify(err) {
+	case outcome.Refused:
 		n.grouping.pause()
 		return nil, groupReply{alone: true}
-	case TryLater:
+	case outcome.TryLater:
 		return nil, groupReply{err: err, sentIn: sentIn}
-	case Uncertain:
+	case outcome.Uncertain:
 		n.grouping.pause() // a proxy may refuse groups, and nothing else
 		return nil, groupReply{err: err, sentIn: NoGeneration}
 	}

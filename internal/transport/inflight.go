@@ -2,16 +2,13 @@ package transport
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-)
 
-// errSlots means that no command could be sent before the call's time was over, because too many
-// others wait for an answer.
-var errSlots = errors.New("latchkey: too many commands wait for an answer")
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
+)
 
 const (
 	// abandonedFor is the longest time for which a command whose caller has left counts as
@@ -93,9 +90,9 @@ func (f *inflight) wait(ctx context.Context, until time.Time) (inflightSlot, err
 				return f.slot(true), nil
 			}
 		case <-ctx.Done():
-			return inflightSlot{}, errSlots
+			return inflightSlot{}, outcome.ErrTooManyInFlight
 		case <-timer.C:
-			return inflightSlot{}, errSlots
+			return inflightSlot{}, outcome.ErrTooManyInFlight
 		}
 	}
 }

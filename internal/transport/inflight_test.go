@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // takeSlot takes a free slot, or one for a probe.
@@ -20,7 +22,7 @@ func takeSlot(t *testing.T, f *inflight) inflightSlot {
 func full(t *testing.T, f *inflight, why string) {
 	t.Helper()
 	_, err := f.reserve(context.Background(), time.Now().Add(time.Millisecond))
-	require.ErrorIs(t, err, errSlots, why)
+	require.ErrorIs(t, err, outcome.ErrTooManyInFlight, why)
 }
 
 func TestInflight_slots_can_be_waited_for_with_a_context(t *testing.T) {
@@ -30,7 +32,7 @@ func TestInflight_slots_can_be_waited_for_with_a_context(t *testing.T) {
 	takeSlot(t, f)
 	start := time.Now()
 	_, err := f.reserve(ctx, start.Add(time.Minute))
-	require.ErrorIs(t, err, errSlots)
+	require.ErrorIs(t, err, outcome.ErrTooManyInFlight)
 	full(t, f, "until a time")
 	require.Less(t, time.Since(start), time.Minute)
 }

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // LazyClient is the rueidis client of a server that may be down. The first command opens the real
@@ -22,7 +24,7 @@ type LazyClient struct {
 	open func() (rueidis.Client, error)
 	mode rueidis.ClientMode
 	real atomic.Pointer[rueidis.Client]
-	why  atomic.Pointer[unopenedError] // of the last attempt
+	why  atomic.Pointer[error] // of the last attempt
 
 	mu      sync.Mutex
 	attempt func() // opens the client; concurrent callers share one attempt
@@ -36,17 +38,23 @@ func NewLazyClient(settings rueidis.ClientOption, open func() (rueidis.Client, e
 	if settings.Sentinel.MasterSet != "" {
 		l.mode = rueidis.ClientModeSentinel
 	}
-	l.why.Store(&unopenedError{errors.New("not connected yet")})
+	l.unopened(errors.New("not connected yet"))
 	l.attempt = sync.OnceFunc(l.try)
 	never := rueidis.ClientOption{
 		InitAddress: settings.InitAddress[:1], ForceSingleClient: true, DisableRetry: true, DisableCache: true,
-		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return nil, l.why.Load() },
+		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return nil, *l.why.Load() },
 	}
 	var err error
 	if l.Client, err = rueidis.NewClient(never); l.Client == nil {
 		return nil, err
 	}
 	return l, nil
+}
+
+// unopened notes why there is no connection.
+func (l *LazyClient) unopened(why error) {
+	err := outcome.Unopened(why)
+	l.why.Store(&err)
 }
 
 // client returns the client for commands: the real one, once there is one. It blocks while that is
@@ -72,7 +80,7 @@ func (l *LazyClient) try() {
 	defer l.mu.Unlock()
 	switch {
 	case err != nil:
-		l.why.Store(&unopenedError{err})
+		l.unopened(err)
 		l.attempt = sync.OnceFunc(l.try)
 	case l.closed:
 		client.Close()

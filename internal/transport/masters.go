@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // Master is a server that accepts writes: the only one, or one of a cluster.
@@ -27,7 +28,7 @@ func (s *Sender) Masters(ctx context.Context, stop <-chan struct{}) ([]Master, e
 	}
 	began, _ := s.now()
 	for pause := FirstPause; ; pause = min(2*pause, LongPause) {
-		err := ErrSilent
+		err := outcome.ErrSilent
 		if s.Learn(ctx) {
 			var all []Master
 			if all, err = s.Topology.masters(s.Client.Nodes()); err == nil {
@@ -51,7 +52,7 @@ func (t *Topology) masters(there map[string]rueidis.Client) (all []Master, err e
 	delete(slots, t.common) // slots that no node serves
 	for n, its := range slots {
 		if there[n.address] == nil {
-			return nil, fmt.Errorf("%w: no connection to %s", ErrSilent, n.address)
+			return nil, fmt.Errorf("%w: no connection to %s", outcome.ErrSilent, n.address)
 		}
 		all = append(all, Master{n.address + rangesOf(its), peer{n, there[n.address]}})
 	}
@@ -88,18 +89,18 @@ func (s *Sender) QueryMaster(ctx context.Context, stop <-chan struct{}, m Master
 	began, _ := s.now()
 	for pause := FirstPause; ; pause = min(2*pause, LongPause) {
 		if ctx.Err() != nil {
-			return rueidis.RedisResult{}, Unavailable(fault.ContextError(ctx))
+			return rueidis.RedisResult{}, outcome.Unavailable(fault.ContextError(ctx))
 		}
 		result := s.queryNode(ctx, m.peer, q)
 		err := silentOr(ctx, result.Error())
-		switch Classify(err) {
-		case Answered:
+		switch outcome.Classify(err) {
+		case outcome.Answered:
 			return result, nil
-		case Refused:
+		case outcome.Refused:
 			return result, err
 		}
 		now, _ := s.now()
-		if err = restBeforeRetry(ctx, stop, pause, s.Patience-now.Since(began), explained(err)); err != nil {
+		if err = restBeforeRetry(ctx, stop, pause, s.Patience-now.Since(began), outcome.Explained(err)); err != nil {
 			return result, err
 		}
 	}

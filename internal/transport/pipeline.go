@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // Load is the keys and arguments of one script. One node serves all its keys.
@@ -77,7 +79,7 @@ func (s *Sender) sendEach(
 	all := n.pipeline(ctx, client, cmd, loads)
 	for _, each := range all {
 		s.Topology.heed(n, each)
-		if !Classify(each.Error()).Heard() {
+		if !outcome.Classify(each.Error()).Heard() {
 			return each
 		}
 	}
@@ -101,7 +103,7 @@ func (n *Node) pipeline(ctx context.Context, client rueidis.Client, cmd Command,
 	var again []rueidis.Completed
 	var unknown []int
 	for i, result := range all {
-		if HasCode(result.Error(), "NOSCRIPT") {
+		if outcome.HasCode(result.Error(), "NOSCRIPT") {
 			unknown = append(unknown, i)
 			again = append(again, cmd.inFull().eval(client.B(), loads[i].Keys, loads[i].Args))
 		}

@@ -6,13 +6,12 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // queryPause is how long one node of a cluster may take before another is queried as well.
 const queryPause = 50 * time.Millisecond
-
-// errNoNodes means that a cluster has no nodes to which a command could be sent.
-var errNoNodes = errors.New("latchkey: no node of the cluster serves any slot; see redis-cli --cluster create and --cluster fix")
 
 // Query is a query to a node, with a client that reaches the node. It may be sent several times.
 type Query func(ctx context.Context, client rueidis.Client) rueidis.RedisResult
@@ -30,12 +29,12 @@ func (s *Sender) QueryAnyNode(ctx context.Context, q Query) (address string, res
 	}
 	peers := s.Topology.peers(s.Client)
 	if len(peers) == 0 {
-		return "", rueidis.NewErrorResult(errNoNodes)
+		return "", rueidis.NewErrorResult(outcome.ErrNoNodes)
 	}
 	replies := make(chan reply, len(peers))
 	next := time.NewTimer(0)
 	defer next.Stop()
-	last := reply{"", rueidis.NewErrorResult(ErrSilent)}
+	last := reply{"", rueidis.NewErrorResult(outcome.ErrSilent)}
 	for sent, answered := 0, 0; answered < len(peers); {
 		select {
 		case <-next.C:
@@ -48,7 +47,7 @@ func (s *Sender) QueryAnyNode(ctx context.Context, q Query) (address string, res
 			next.Reset(queryPause)
 		case last = <-replies:
 			answered++
-			if Classify(last.result.Error()).Final() {
+			if outcome.Classify(last.result.Error()).Final() {
 				return last.address, last.result
 			}
 			next.Reset(0)
@@ -76,8 +75,8 @@ func UntilAnswered(ctx context.Context, ask func() error) error {
 	began := time.Now()
 	for pause := FirstPause; ; pause = min(2*pause, LongPause) {
 		err := ask()
-		hopeless := errors.Is(err, errNoNodes) || errors.Is(err, rueidis.ErrClosing)
-		if Classify(err).Final() || hopeless || time.Since(began) > DialTimeout || Rest(ctx, nil, pause) != nil {
+		hopeless := errors.Is(err, outcome.ErrNoNodes) || errors.Is(err, rueidis.ErrClosing)
+		if outcome.Classify(err).Final() || hopeless || time.Since(began) > DialTimeout || Rest(ctx, nil, pause) != nil {
 			return err
 		}
 	}

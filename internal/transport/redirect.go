@@ -2,13 +2,12 @@ package transport
 
 import (
 	"context"
-	"errors"
 	"slices"
-	"strings"
 
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // connSender sends commands one after the other over one connection.
@@ -33,30 +32,14 @@ func (s *Sender) senderTo(key string) connSender {
 	}
 }
 
-// errElsewhere means that another node of the cluster has the key.
-var errElsewhere = errors.New("latchkey: the slot is on another node")
-
-func redirected(err error) bool { return HasCode(err, "MOVED") || HasCode(err, "ASK") }
-
-// Redirection returns the address in a reply that names another node of the cluster. asks is true if the node is
-// only about to serve the slot. rueidis panics at such a reply if it has no address.
-func Redirection(err error) (address string, asks, ok bool) {
-	var reply *rueidis.RedisError
-	if !errors.As(err, &reply) || strings.Count(reply.Error(), " ") < 2 {
-		return "", false, false
-	}
-	if address, ok = reply.IsMoved(); ok {
-		return address, false, true
-	}
-	address, ok = reply.IsAsk()
-	return address, true, ok
-}
+// redirected reports whether another node of the cluster has the key.
+func redirected(err error) bool { return outcome.HasCode(err, "MOVED") || outcome.HasCode(err, "ASK") }
 
 // elsewhere returns a sender to the node that err names as the owner of the key, or nil. The client
 // itself learns of a moved slot only after up to a second, and never of keys that have moved before
 // their slot. It learns of a new node by a command that it follows there.
 func (s *Sender) elsewhere(ctx context.Context, key string, err error) connSender {
-	address, asks, redirected := Redirection(err)
+	address, asks, redirected := outcome.Redirection(err)
 	if !redirected {
 		return nil
 	}

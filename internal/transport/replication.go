@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // waitSlack is how late the answer to WAIT may be: the server checks its clock ten times a second.
@@ -83,9 +84,9 @@ func (r *Replication) reserve(ctx context.Context, n *Node, until time.Time) (fr
 	case slots <- struct{}{}:
 		return func() { <-slots }, nil
 	case <-ctx.Done():
-		return nil, errSlots
+		return nil, outcome.ErrTooManyInFlight
 	case <-timer.C:
-		return nil, &tooFewError{cause: errSlots}
+		return nil, &tooFewError{cause: outcome.ErrTooManyInFlight}
 	}
 }
 
@@ -103,14 +104,14 @@ func (r *Replication) send(ctx context.Context, s *Sender, script Command, keys,
 		send = other
 		result = r.sendOver(ctx, send, s.Client.B(), script.inFull(), keys, args)
 	}
-	if HasCode(result.Error(), "NOSCRIPT") {
+	if outcome.HasCode(result.Error(), "NOSCRIPT") {
 		result = r.sendOver(ctx, send, s.Client.B(), script.inFull(), keys, args)
 	}
-	if !Classify(result.Error()).Heard() && s.Topology.Cluster {
+	if !outcome.Classify(result.Error()).Heard() && s.Topology.Cluster {
 		s.keepKnown(true) // another node may be the master now
 	}
 	if err := result.Error(); redirected(err) {
-		return rueidis.NewErrorResult(fmt.Errorf("%w: %v", errElsewhere, err)) //nolint:errorlint // no refusal
+		return rueidis.NewErrorResult(fmt.Errorf("%w: %v", outcome.ErrElsewhere, err)) //nolint:errorlint // no refusal
 	}
 	return result
 }
@@ -124,11 +125,11 @@ func (r *Replication) sendOver(ctx context.Context, send connSender, b rueidis.B
 		script.eval(b, keys, args),
 		b.Set().Key(keyspace.ClientKey(keys[0], r.ID, "ack")).Value("").Px(r.Timeout).Build(),
 		r.wait(b))
-	if err := results[0].Error(); err != nil && !rueidis.IsRedisNil(err) && !HasCode(err, "NOSCRIPT") {
+	if err := results[0].Error(); err != nil && !rueidis.IsRedisNil(err) && !outcome.HasCode(err, "NOSCRIPT") {
 		return results[0]
 	}
 	err := r.shortage(results[1].Error(), results[2])
-	if HasCode(err, "OOM") || HasCode(err, "ASK") {
+	if outcome.HasCode(err, "OOM") || outcome.HasCode(err, "ASK") {
 		err = r.touchKeys(ctx, send, b, keys)
 	}
 	switch few := (*tooFewError)(nil); {
@@ -136,8 +137,8 @@ func (r *Replication) sendOver(ctx context.Context, send connSender, b rueidis.B
 		return results[0]
 	case errors.As(err, &few):
 		few.reply, _ = results[0].ToMessage()
-	case !HasCode(results[0].Error(), "NOSCRIPT"):
-		err = &executedError{err}
+	case !outcome.HasCode(results[0].Error(), "NOSCRIPT"):
+		err = outcome.Executed(err)
 	}
 	return rueidis.NewErrorResult(err)
 }
@@ -164,7 +165,7 @@ func (r *Replication) shortage(written error, waited rueidis.RedisResult) error 
 		return &tooFewError{confirmed: n, wanted: r.Min}
 	}
 	err = errors.Join(written, err)
-	if Classify(err) == Refused {
+	if outcome.Classify(err) == outcome.Refused {
 		return &tooFewError{confirmed: n, wanted: r.Min, cause: err}
 	}
 	return err

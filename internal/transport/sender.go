@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // Pauses between the attempts to send one command, doubled each time.
@@ -21,9 +22,6 @@ const (
 	FirstPause = 5 * time.Millisecond
 	LongPause  = 250 * time.Millisecond
 )
-
-// ErrSilent means that a command got no answer in the time allowed.
-var ErrSilent = errors.New("latchkey: no answer from the server")
 
 // Sender sends commands and repeats them while the server is in trouble. That is safe because each
 // command may be sent twice.
@@ -92,7 +90,7 @@ func (s *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd
 	var said error // by the server, or why it cannot be reached: says more than that a later attempt was not sent
 	for pause := FirstPause; ; pause = min(2*pause, LongPause) {
 		if ctx.Err() != nil {
-			return a, Unavailable(fault.ContextError(ctx))
+			return a, outcome.Unavailable(fault.ContextError(ctx))
 		}
 		if pause > FirstPause {
 			a.Sent, _ = s.now()
@@ -103,31 +101,31 @@ func (s *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd
 			keys, a.KeysOmitted = fewer, err
 			continue
 		}
-		switch Classify(err) {
-		case Answered:
+		switch outcome.Classify(err) {
+		case outcome.Answered:
 			a.Message, a.Null, a.Plain = message, err != nil, cmd.Text == ""
 			return a, nil
-		case Refused:
+		case outcome.Refused:
 			return a, err
-		case TryLater:
+		case outcome.TryLater:
 			said = err
-		case NotSent:
+		case outcome.NotSent:
 			switch {
-			case errors.Is(err, ErrClientClosed):
-			case said != nil && (err == errUnsent || Classify(said) == TryLater): //nolint:errorlint // without a reason
+			case errors.Is(err, outcome.ErrClientClosed):
+			case said != nil && (err == outcome.ErrUnsent || outcome.Classify(said) == outcome.TryLater): //nolint:errorlint // without a reason
 				err = said
 			default:
 				said = err
 			}
-		case Uncertain:
-			if isReply(err, anyReply) { // by a proxy, behind which the command may be executed later
+		case outcome.Uncertain:
+			if outcome.IsReply(err) { // by a proxy, behind which the command may be executed later
 				sentIn = NoGeneration
 			}
 			a.noteDoubt(sentIn)
 		}
 		failed, _ := s.now()
 		left := on.Patience - failed.Since(a.FirstSent)
-		if err = restBeforeRetry(ctx, stop, pause, left, explained(err)); err != nil {
+		if err = restBeforeRetry(ctx, stop, pause, left, outcome.Explained(err)); err != nil {
 			return a, err
 		}
 	}
@@ -144,8 +142,8 @@ func (s *Sender) now() (lease.Stamp, time.Time) {
 
 // silentOr returns err, or ErrSilent if err is the end of a context other than the caller's.
 func silentOr(ctx context.Context, err error) error {
-	if ctx.Err() == nil && isContextError(err) {
-		return fmt.Errorf("%w: %v", ErrSilent, err) //nolint:errorlint // not the context of the caller
+	if ctx.Err() == nil && outcome.IsContextError(err) {
+		return fmt.Errorf("%w: %v", outcome.ErrSilent, err) //nolint:errorlint // not the context of the caller
 	}
 	return err
 }
@@ -163,16 +161,16 @@ func (a *Answer) noteDoubt(sentIn Generation) {
 // is left for a pause and, after it, an answer.
 func restBeforeRetry(ctx context.Context, stop <-chan struct{}, pause, left time.Duration, err error) error {
 	if ctx.Err() != nil {
-		if isContextError(err) {
-			err = ErrSilent
+		if outcome.IsContextError(err) {
+			err = outcome.ErrSilent
 		}
-		return Unavailable(errors.Join(err, fault.ContextError(ctx)))
+		return outcome.Unavailable(errors.Join(err, fault.ContextError(ctx)))
 	}
-	if errors.Is(err, ErrClientClosed) || 2*pause > left {
-		return Unavailable(err)
+	if errors.Is(err, outcome.ErrClientClosed) || 2*pause > left {
+		return outcome.Unavailable(err)
 	}
 	if stopped := Rest(ctx, stop, Jitter(pause)); stopped != nil {
-		return StoppedAfter(err, stopped)
+		return outcome.StoppedAfter(err, stopped)
 	}
 	return nil
 }
@@ -206,7 +204,7 @@ func (s *Sender) attempt(ctx context.Context, n *Node, end limit, cmd Command, k
 		}), NoGeneration
 	}
 	result = cmd.Send(within, s.Client, keys, args)
-	if within.Err() != nil && isContextError(result.Error()) {
+	if within.Err() != nil && outcome.IsContextError(result.Error()) {
 		slots.abandon()
 		return result, sentIn
 	}
@@ -260,7 +258,7 @@ func (s *Sender) deliver(ctx context.Context, cmd Command, keys, args []string) 
 	if s.closed.Load() {
 		err := s.Client.Do(context.WithoutCancel(ctx), s.Client.B().Exists().Key(keys[0]).Build()).Error()
 		if errors.Is(err, rueidis.ErrClosing) {
-			return rueidis.NewErrorResult(ErrClientClosed)
+			return rueidis.NewErrorResult(outcome.ErrClientClosed)
 		}
 	}
 	if cmd.replication == nil {
@@ -289,7 +287,7 @@ func (s *Sender) heard(n *Node, sentIn Generation, result rueidis.RedisResult) {
 	s.Topology.heed(n, result)
 	err := result.NonRedisError()
 	switch {
-	case errors.Is(err, errUnsent): // this says nothing new
+	case errors.Is(err, outcome.ErrUnsent): // this says nothing new
 		return
 	case err != nil && !errors.Is(err, fault.ErrNotReplicated):
 		n.connections.broke()

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // strayPause is how long the shared connection of a borrowed client is avoided after it has led to a
@@ -107,7 +108,7 @@ func (c *strayingClient) use() *otherConn {
 // and the shared one may be right again.
 func (c *strayingClient) note(from *otherConn, results ...rueidis.RedisResult) {
 	broken := from != nil && slices.ContainsFunc(results, func(r rueidis.RedisResult) bool {
-		return !Classify(r.Error()).Heard() && !fault.IsContextEnd(r.Error())
+		return !outcome.Classify(r.Error()).Heard() && !fault.IsContextEnd(r.Error())
 	})
 	switch {
 	case !broken && !slices.ContainsFunc(results, isAway):
@@ -175,7 +176,4 @@ func StopStraying(client rueidis.Client) {
 	}
 }
 
-// isAway reports whether only another connection can help.
-func isAway(result rueidis.RedisResult) bool {
-	return isReply(result.Error(), func(r errorReply) bool { return r.class() == awayReply })
-}
+func isAway(result rueidis.RedisResult) bool { return outcome.IsAway(result.Error()) }

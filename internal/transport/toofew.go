@@ -32,12 +32,6 @@ func (e *tooFewError) Unwrap() []error {
 	return []error{fault.ErrNotReplicated, e.cause}
 }
 
-// executedError is why nobody knows whether replicas have confirmed a script, which was executed: above
-// all UNBLOCKED, with which a master that becomes a replica ends each WAIT.
-type executedError struct{ error }
-
-func (e *executedError) Unwrap() error { return e.error }
-
 // Unconfirmed returns the reply of a script that was executed but that too few replicas have
 // confirmed. found is false for any other error.
 func Unconfirmed(err error) (reply rueidis.RedisMessage, found bool) {

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 const (
@@ -109,7 +110,7 @@ func NewTopology(cluster bool, limit int) *Topology {
 // heed looks at a reply of the node. If only a new connection can help, it closes those that there
 // are.
 func (t *Topology) heed(n *Node, result rueidis.RedisResult) {
-	if t.fixed.Load() && isAway(result) {
+	if t.fixed.Load() && outcome.IsAway(result.Error()) {
 		n.connections.replace(result.Error())
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // Attempt makes one attempt from the caller's point of view: it overcomes trouble with the server
@@ -38,7 +39,7 @@ func (a *Acquisition) Attempt(ctx context.Context, round int) (left time.Duratio
 	}
 	a.pollIn = 0
 	ans, err := a.send(ctx, 1, round)
-	ans.Doubt = ans.Doubt || transport.StoppedHalfWay(err)
+	ans.Doubt = ans.Doubt || outcome.StoppedHalfWay(err)
 	a.noteDoubt(ans)
 	a.noQueue, a.tooFew = ans.KeysOmitted != nil, errors.Is(err, fault.ErrNotReplicated)
 	left = -1
@@ -99,7 +100,7 @@ func (a *Acquisition) Accept(ans transport.Answer) error {
 	now := c.Clock()
 	if a.Lease-lease.Margin(a.Lease) <= now.Since(ans.Sent) {
 		a.markUnwanted()
-		return transport.Unavailable(errLate)
+		return outcome.Unavailable(errLate)
 	}
 	for o := range a.each {
 		o.Begin(&a.Request, ans, now)

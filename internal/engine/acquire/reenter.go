@@ -9,6 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // reenter re-enters the hold that the call is for. If it returns neither a hold nor an error, the caller begins
@@ -43,7 +44,7 @@ func (a *Acquisition) reenter(ctx context.Context) (*hold.Handle, error) {
 			continue
 		}
 		if stopped := transport.Rest(ctx, a.Lock.Client.Closing, transport.Jitter(transport.LongPause)); stopped != nil {
-			return nil, transport.StoppedAfter(err, stopped)
+			return nil, outcome.StoppedAfter(err, stopped)
 		}
 	}
 }
@@ -64,7 +65,7 @@ func (a *Acquisition) lockSendMu(ctx context.Context, o *ownership.Ownership) er
 	q := o.Lock.Client.Lines.Use(o.Lock.LineKey())
 	defer q.Done()
 	if o.Live() {
-		return transport.Unavailable(err)
+		return outcome.Unavailable(err)
 	}
 	return WithOwnHold(a.Lock.Client, o.Lock.Names.Key, q.In(o.Lock.Spec.Line).WaitError(ctx, err, nil))
 }
@@ -101,7 +102,7 @@ func (a *Acquisition) addOne(ctx context.Context) (h *hold.Handle, again bool, e
 	switch {
 	case again:
 		return nil, true, err
-	case transport.HasCode(err, "LATCHKEY_GONE"):
+	case outcome.HasCode(err, "LATCHKEY_GONE"):
 		o.Lose(fault.ErrLost, "the key was gone when the hold was re-entered")
 		return nil, false, errors.Join(fault.ErrNotAcquired, fault.ErrLost)
 	case err != nil:
@@ -142,14 +143,14 @@ func (a *Acquisition) sendReentry(ctx context.Context, count int) (ans transport
 		doubt = doubt || ans.Doubt
 		ans.Doubt = doubt
 		if err == nil || !o.Live() ||
-			transport.Classify(err) == transport.Refused || !line.WorthWaiting(ctx, err) || !a.hasTime() {
+			outcome.Classify(err) == outcome.Refused || !line.WorthWaiting(ctx, err) || !a.hasTime() {
 			return ans, false, err
 		}
 		if !doubt {
 			return ans, true, err
 		}
 		if stopped := transport.Rest(ctx, o.Lock.Client.Closing, transport.Jitter(transport.LongPause)); stopped != nil {
-			return ans, false, transport.StoppedAfter(err, stopped)
+			return ans, false, outcome.StoppedAfter(err, stopped)
 		}
 		o.SendMu().Lend()
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // Config is what matters of the options of a client for its connections.
@@ -41,7 +42,7 @@ func Connect(
 	if config.Lazy {
 		return lazily(settings, config)
 	}
-	if err := transport.EndedBefore(ctx); err != nil {
+	if err := outcome.EndedBefore(ctx); err != nil {
 		return nil, nil, fault.Op("connect", config.Name, err)
 	}
 	r, err := dialWithin(ctx, settings, config.MaxInFlight)
@@ -49,7 +50,7 @@ func Connect(
 	case fault.IsContextEnd(err):
 		return nil, nil, fault.Op("connect", config.Name, fault.ErrUnavailable, stage.Reached(), err)
 	case err != nil:
-		return nil, nil, fault.Op("connect", config.Name, transport.Unanswered(err))
+		return nil, nil, fault.Op("connect", config.Name, outcome.Unanswered(err))
 	}
 	return r.client, r.topology, nil
 }
@@ -133,11 +134,11 @@ func queryCluster(ctx context.Context, client rueidis.Client) (clustered bool, e
 		text, _ := mode.ToString()
 		return text == "cluster", nil
 	}
-	if err := reply.Error(); err != nil && transport.Classify(err) != transport.Refused {
+	if err := reply.Error(); err != nil && outcome.Classify(err) != outcome.Refused {
 		return false, err
 	}
 	info, err := client.Do(ctx, client.B().ClusterInfo().Build()).ToString()
-	if transport.Classify(err) == transport.Refused {
+	if outcome.Classify(err) == outcome.Refused {
 		return false, nil
 	}
 	return strings.Contains(info, "cluster_state:"), err

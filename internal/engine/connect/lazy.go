@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // lazily is Connect without dialing.
@@ -53,5 +54,5 @@ func dialKnown(settings rueidis.ClientOption, waits bool) (rueidis.Client, error
 
 // errLazyCluster is an ErrInvalid that only a query of the server can find. Locks are made before that, and a cluster
 // decides their channels: a wrong guess would lose keys of other nodes.
-var errLazyCluster = transport.Refusal(fmt.Errorf("%w: Options.LazyConnect is for single servers and Sentinel; "+
+var errLazyCluster = outcome.Refusal(fmt.Errorf("%w: Options.LazyConnect is for single servers and Sentinel; "+
 	"this server belongs to a cluster, so create its client without LazyConnect", fault.ErrInvalid))

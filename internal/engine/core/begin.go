@@ -8,18 +8,19 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // Begin registers a call, which Close then waits for. It returns an error, and the call sends nothing, if Close
 // has begun or ctx has ended. Every call of the program that takes a context begins here, or in
-// [transport.EndedBefore].
+// [outcome.EndedBefore].
 func (c *Parts) Begin(ctx context.Context) error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if async.IsClosed(c.Closing) {
 		return fault.ErrClosed
 	}
-	if err := transport.EndedBefore(ctx); err != nil {
+	if err := outcome.EndedBefore(ctx); err != nil {
 		return err
 	}
 	c.Working.Add(1)

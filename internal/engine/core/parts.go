@@ -26,6 +26,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // Parts are what the objects of a client share. The fields do not change after New.
@@ -172,13 +173,13 @@ func (c *Parts) newWatchdog() *renewal.Watchdog {
 // sharded, and, if replicas have to confirm, whether the server knows WAIT.
 func (c *Parts) queryAtStart() (sharded bool, err error) {
 	if sharded, err = pubsub.MeetCluster(c.Sender, c.Config.Sharding, c.Config.RetryBudget); err != nil {
-		return false, fault.Op("connect", "cluster", transport.Unanswered(err))
+		return false, fault.Op("connect", "cluster", outcome.Unanswered(err))
 	}
 	if c.Config.LazyConnect {
 		return sharded, nil
 	}
 	if err := c.Replication.Check(c.Sender); err != nil {
-		return false, fault.Op("connect", "replicas", transport.Unanswered(err))
+		return false, fault.Op("connect", "replicas", outcome.Unanswered(err))
 	}
 	return sharded, nil
 }
@@ -194,7 +195,7 @@ func (c *Parts) LeaseText(lease time.Duration) string {
 // logTrouble logs that a call waits for the server to recover.
 func (c *Parts) logTrouble(name string, err error) {
 	trouble := report.NoticeTrouble
-	if transport.Classify(err) == transport.TryLater {
+	if outcome.Classify(err) == outcome.TryLater {
 		trouble = report.NoticeBusyServer
 	}
 	c.Reporter.Log(trouble, name, slog.Any("error", err))

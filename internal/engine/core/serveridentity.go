@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // identityAge is how long a client relies on the identity of its server if it does not own its
@@ -62,7 +63,7 @@ func (c *Parts) queryServerID() {
 		return client.Do(ctx, client.B().Info().Section("server").Build())
 	})
 	info, err := reply.ToString()
-	if err != nil && !transport.Declined(err) {
+	if err != nil && !outcome.Declined(err) {
 		return
 	}
 	_, told.id, _ = strings.Cut(info, "run_id:")

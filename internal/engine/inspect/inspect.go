@@ -18,6 +18,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/labels"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // Inspection is what Redis stored under one name at one moment. Inspection of the root explains the fields.
@@ -174,7 +175,7 @@ func (i *Inspection) recognize(redisType string, content []string) {
 // WrongKind replaces the server's error about the type of a key by an ErrWrongKind that says what
 // is there. Any other error stays as it is.
 func (n *Inspector) WrongKind(ctx context.Context, names *keyspace.Keys, want keyspace.Kind, err error) error {
-	if !transport.HasCode(err, "WRONGTYPE") || errors.Is(err, fault.ErrWrongKind) {
+	if !outcome.HasCode(err, "WRONGTYPE") || errors.Is(err, fault.ErrWrongKind) {
 		return err
 	}
 	if _, kinds, told := strings.Cut(err.Error(), "LATCHKEY_KIND "); told {

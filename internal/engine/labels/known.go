@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // Known has the labels of other clients that this client has read. Errors name the holder by them
@@ -103,7 +103,7 @@ func (k *Known) mayFetch() bool {
 
 // failed notes that records could not be read. After a refusal the client does not retry at once.
 func (k *Known) failed(err error) {
-	if !transport.Declined(err) {
+	if !outcome.Declined(err) {
 		return
 	}
 	k.mu.Lock()

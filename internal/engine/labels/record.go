@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 const (
@@ -125,7 +126,7 @@ func (r *Record) TellChanges() {
 func (r *Record) write() {
 	for w := r.next(true); w != nil; w = r.next(false) {
 		fresh, err := r.send(w)
-		if r.sent(w, fresh, err); transport.Classify(err) == transport.Refused {
+		if r.sent(w, fresh, err); outcome.Classify(err) == outcome.Refused {
 			r.config.Refused(err)
 		}
 		if transport.Rest(r.open, nil, pause) != nil {
@@ -213,7 +214,7 @@ func (r *Record) failed(w *write, err error) {
 	if r.open.Err() != nil {
 		return
 	}
-	rest, refused := retry, transport.Classify(err) == transport.Refused
+	rest, refused := retry, outcome.Classify(err) == outcome.Refused
 	if refused {
 		rest = refresh
 	}

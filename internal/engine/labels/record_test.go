@@ -8,7 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // newTestRecord returns a record that is not written by itself.
@@ -31,12 +31,12 @@ func TestRecord_forgets_what_was_never_written(t *testing.T) {
 
 // The same is so for a note that the server refuses. If the server may have it, it is removed.
 func TestRecord_after_a_failed_write(t *testing.T) {
-	refused := transport.Refusal(rueidis.ErrNoCache)
+	refused := outcome.Refusal(rueidis.ErrNoCache)
 	for _, each := range []struct {
 		name    string
 		err     error
 		changed int
-	}{{"refused", refused, 0}, {"no answer", transport.ErrSilent, 1}, {"written", nil, 1}} {
+	}{{"refused", refused, 0}, {"no answer", outcome.ErrSilent, 1}, {"written", nil, 1}} {
 		for _, during := range []bool{false, true} {
 			r := newTestRecord()
 			drop := r.AddNote(identity.New(r.config.ClientID, 7), "note")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // This file tells the errors of a wait apart. A wait may consist of many commands.
@@ -34,10 +35,10 @@ import (
 
 // WorthWaiting reports whether an attempt that failed may succeed later.
 func WorthWaiting(ctx context.Context, err error) bool {
-	if ctx.Err() != nil || errors.Is(err, fault.ErrClosed) || errors.Is(err, transport.ErrClientClosed) {
+	if ctx.Err() != nil || errors.Is(err, fault.ErrClosed) || errors.Is(err, outcome.ErrClientClosed) {
 		return false
 	}
-	return errors.Is(err, fault.ErrNotAcquired) || transport.Classify(err) != transport.Refused
+	return errors.Is(err, fault.ErrNotAcquired) || outcome.Classify(err) != outcome.Refused
 }
 
 // CutOff is how long a query may have been in flight when a wait ends before the server
@@ -59,16 +60,16 @@ func waitEnded(err, last error, heldHere, silent bool) error {
 	case heldHere:
 		return errors.Join(&fault.BusyError{Left: -1, Here: true, Bare: true}, fault.ContextEnd(err))
 	case besidesEnd(err):
-		return transport.Unavailable(errors.Join(trouble, err))
+		return outcome.Unavailable(errors.Join(trouble, err))
 	case last == nil, silent:
-		return transport.Unavailable(errors.Join(trouble, transport.ErrSilent, fault.ContextEnd(err)))
+		return outcome.Unavailable(errors.Join(trouble, outcome.ErrSilent, fault.ContextEnd(err)))
 	case trouble == nil:
 		if held, is := last.(*fault.BusyError); is { //nolint:errorlint // the error itself
 			last = held.Later()
 		}
 		return errors.Join(last, fault.ContextEnd(err))
 	}
-	return transport.Unavailable(errors.Join(trouble, err))
+	return outcome.Unavailable(errors.Join(trouble, err))
 }
 
 // WithContextEnd adds the end of the context to the error of a call.
@@ -87,5 +88,5 @@ func besidesEnd(err error) bool {
 	case interface{ Unwrap() []error }:
 		return slices.ContainsFunc(e.Unwrap(), besidesEnd)
 	}
-	return err != fault.ErrUnavailable && err != transport.ErrSilent //nolint:errorlint // the leaves
+	return err != fault.ErrUnavailable && err != outcome.ErrSilent //nolint:errorlint // the leaves
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // Object is what all named objects other than locks share: they have no owner and no lease.
@@ -99,7 +100,7 @@ func (o *Object) SendUntilDone(
 
 // MayStillRun reports whether an operation that was not sent, because of err, may be executed if it is repeated.
 func MayStillRun(err error) bool {
-	return transport.Classify(err) != transport.Refused && !errors.Is(err, transport.ErrClientClosed) &&
+	return outcome.Classify(err) != outcome.Refused && !errors.Is(err, outcome.ErrClientClosed) &&
 		!errors.Is(err, fault.ErrClosed) && !errors.Is(err, script.ErrReply)
 }
 
@@ -153,12 +154,12 @@ func (o *Object) Explain(ctx context.Context, a transport.Answer, err error) []e
 	switch {
 	case a.Doubt:
 		return []error{fault.ErrUnknownOutcome, err}
-	case transport.HasCode(err, "LATCHKEY_UNSET"):
+	case outcome.HasCode(err, "LATCHKEY_UNSET"):
 		return []error{fault.ErrNotSet}
-	case transport.HasCode(err, "LATCHKEY_RANGE"):
+	case outcome.HasCode(err, "LATCHKEY_RANGE"):
 		_, sum, _ := strings.Cut(err.Error(), "LATCHKEY_RANGE ")
 		return []error{fault.Invalid("there would be %s permits, want at least 0 and at most %d", sum, request.MaxCount)}
-	case transport.HasCode(err, "WRONGTYPE"):
+	case outcome.HasCode(err, "WRONGTYPE"):
 		return []error{o.Client.Inspector.WrongKind(ctx, o.Names, o.Kind, err)}
 	}
 	return []error{err}

@@ -9,7 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // Close is Close of a Client.
@@ -66,7 +66,7 @@ func (c *Engine) releaseAll(ctx context.Context, ended []*Ownership) {
 			failed.Add(1) // on a silent server each of the rest would take as long again
 			return
 		}
-		if err := o.releaseAtClose(ctx); err != nil && transport.Classify(err) != transport.Refused && failed.Add(1) == 1 {
+		if err := o.releaseAtClose(ctx); err != nil && outcome.Classify(err) != outcome.Refused && failed.Add(1) == 1 {
 			c.result = err
 		}
 	})
@@ -77,7 +77,7 @@ func (c *Engine) releaseAll(ctx context.Context, ended []*Ownership) {
 
 func (o *Ownership) releaseAtClose(ctx context.Context) error {
 	if err := o.sendMu.Lock(ctx); err != nil {
-		return fault.Op("close", o.Lock.Name(), fault.ErrUnknownOutcome, transport.Unavailable(fault.ContextError(ctx)))
+		return fault.Op("close", o.Lock.Name(), fault.ErrUnknownOutcome, outcome.Unavailable(fault.ContextError(ctx)))
 	}
 	defer o.sendMu.Unlock()
 	unlocking := o.isReleasing()

@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // Extend implements [hold.Backend].
@@ -18,7 +19,7 @@ func (s *Hold) Extend(ctx context.Context, d time.Duration) error {
 	}
 	defer o.Lock.Client.Done()
 	if err := o.sendMu.Lock(ctx); err != nil {
-		return fault.Op("extend", o.Lock.Name(), transport.Unavailable(fault.ContextError(ctx)))
+		return fault.Op("extend", o.Lock.Name(), outcome.Unavailable(fault.ContextError(ctx)))
 	}
 	defer o.sendMu.Unlock()
 	return s.extendBy(ctx, d)
@@ -61,7 +62,7 @@ func readExtension(a transport.Answer, err error) (result int64, causes []error)
 	}
 	results, err := a.Message.AsIntSlice()
 	if err != nil || len(results) != 1 || results[0] < 0 {
-		return 0, []error{fault.ErrUnknownOutcome, transport.Unavailable(errors.Join(script.ErrReply, err))}
+		return 0, []error{fault.ErrUnknownOutcome, outcome.Unavailable(errors.Join(script.ErrReply, err))}
 	}
 	return results[0], nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // release releases the hold: to the next goroutine in line, or to the server. It uncounts the hold before
@@ -25,7 +26,7 @@ func (s *Hold) release(ctx context.Context) error {
 		return err
 	}
 	if !o.LockToRelease(ctx) {
-		return o.ReleaseFailed(transport.Answer{}, transport.Unavailable(transport.ErrSilent))
+		return o.ReleaseFailed(transport.Answer{}, outcome.Unavailable(outcome.ErrSilent))
 	}
 	defer o.sendMu.Unlock()
 	if done, err := s.ReportRelease(); done {
@@ -139,7 +140,7 @@ func (o *Ownership) ReleaseFailed(a transport.Answer, err error) error {
 	o.mu.Unlock()
 	line.GiveUp(left)
 	o.UndoLater(0, span)
-	if transport.Classify(err) == transport.Refused {
+	if outcome.Classify(err) == outcome.Refused {
 		return fault.Op("unlock", o.Lock.Name(), err)
 	}
 	return fault.Op("unlock", o.Lock.Name(), fault.ErrUnknownOutcome, err)
@@ -216,7 +217,7 @@ func (o *Ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releas
 	to := Release{count, o.releaseLease(), o.keptAfter(count)}
 	o.mu.Unlock()
 	a, err := o.sendRelease(ctx, stop, on, to)
-	if transport.HasCode(err, "WRONGTYPE") {
+	if outcome.HasCode(err, "WRONGTYPE") {
 		a.Null, err = true, nil // somebody replaced the lock by something else
 	}
 	o.mu.Lock()

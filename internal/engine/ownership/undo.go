@@ -10,7 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // UndoLater makes the server's state of an ownership match the client's, in the background: after a
@@ -36,22 +36,22 @@ func (o *Ownership) UndoLater(delay, granted time.Duration) {
 }
 
 // Undo implements [undo.Undoable].
-func (o *Ownership) Undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
+func (o *Ownership) Undo(ctx context.Context, stop <-chan struct{}) outcome.Outcome {
 	if !o.sendMu.TryLock() {
-		return transport.TryLater // another command for it is in flight
+		return outcome.TryLater // another command for it is in flight
 	}
 	defer o.sendMu.Unlock()
 	return o.UndoLocked(ctx, stop)
 }
 
 // UndoLocked is Undo with sendMu held.
-func (o *Ownership) UndoLocked(ctx context.Context, stop <-chan struct{}) transport.Outcome {
+func (o *Ownership) UndoLocked(ctx context.Context, stop <-chan struct{}) outcome.Outcome {
 	a, err := o.sendCount(ctx, stop)
 	if err != nil {
-		return transport.Classify(err)
+		return outcome.Classify(err)
 	}
 	o.countSent(a)
-	return transport.Answered
+	return outcome.Answered
 }
 
 // countSent notes the answer to an undo in the background.
@@ -92,7 +92,7 @@ func (o *Ownership) LastRelease() *LastRelease {
 }
 
 // Undo implements [undo.Undoable]. It needs no turn: any other command for the ownership finds it gone.
-func (r *LastRelease) Undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
+func (r *LastRelease) Undo(ctx context.Context, stop <-chan struct{}) outcome.Outcome {
 	c := r.Lock.Client
 	release := r.Call
 	if r.Kept != nil {
@@ -100,12 +100,12 @@ func (r *LastRelease) Undo(ctx context.Context, stop <-chan struct{}) transport.
 	}
 	a, err := c.Sender.Call(ctx, stop, release.Cmd, release.Keys, release.Args)
 	switch {
-	case transport.HasCode(err, "WRONGTYPE"): // another object has taken the place of the lock
-		return transport.Answered
+	case outcome.HasCode(err, "WRONGTYPE"): // another object has taken the place of the lock
+		return outcome.Answered
 	case err != nil:
-		return transport.Classify(err)
+		return outcome.Classify(err)
 	case !r.Lock.Spec.Party && script.Freed(a): // that a party has left is not an undo
 		c.Reporter.Observe(nil, r.Lock.Event(report.Undone, r.Number, r.Owner))
 	}
-	return transport.Answered
+	return outcome.Answered
 }

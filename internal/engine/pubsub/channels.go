@@ -7,7 +7,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // This file manages the channels of a listener: they are subscribed when lines need them, and forgotten
@@ -69,7 +69,7 @@ func (l *listener) subscribe(k *link, channels []string) error {
 			l.noteSlot(channel)
 		case err == nil:
 		case l.Sharded && l.redirect(channel, err):
-		case !transport.Declined(err):
+		case !outcome.Declined(err):
 			return err
 		default:
 			l.refuse(channel, err)

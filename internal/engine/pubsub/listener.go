@@ -11,6 +11,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // listener keeps one subscription connection. Its goroutine runs only while there
@@ -135,7 +136,7 @@ func (l *listener) subscribeBeat(k *link) error {
 	ctx, cancel := context.WithTimeout(context.Background(), l.sender.Patience)
 	defer cancel()
 	err := k.conn.Do(ctx, k.conn.B().Subscribe().Channel(l.BeatName).Build()).Error()
-	if transport.Declined(err) {
+	if outcome.Declined(err) {
 		l.reports.BeatRefused(l.BeatName, err)
 		k.beatRefused.Store(true)
 		return nil
@@ -168,10 +169,10 @@ func (l *listener) beat(k *link) {
 	if l.Counts && err == nil {
 		l.recount(k, heard)
 	}
-	if transport.Classify(err) != transport.Answered {
+	if outcome.Classify(err) != outcome.Answered {
 		k.unheardBeats.Add(-1)
 	}
-	if transport.Classify(err) == transport.Refused {
+	if outcome.Classify(err) == outcome.Refused {
 		k.beatRefused.Store(true)
 	}
 }

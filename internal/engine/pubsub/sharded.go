@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // Sharded messages (Redis 7) stay on the node that owns the slot of the channel, so there is a listener for
@@ -50,10 +51,10 @@ func MeetCluster(c *transport.Sender, chosen Sharding, budget time.Duration) (sh
 		})
 		return reply.Error()
 	})
-	switch outcome := transport.Classify(err); {
-	case outcome == transport.Answered:
+	switch got := outcome.Classify(err); {
+	case got == outcome.Answered:
 		return true, nil
-	case outcome != transport.Refused:
+	case got != outcome.Refused:
 		return false, err
 	case chosen == OnEvery:
 		return false, fault.Invalid("Options.ShardedPubSub is ShardedOn: %v", errors.Join(errNoSharded, err))
@@ -102,7 +103,7 @@ const movePause = 50 * time.Millisecond
 
 // redirect moves a subscription to the node that a MOVED error names, and reports whether it names one.
 func (l *listener) redirect(channel string, err error) bool {
-	address, asks, redirected := transport.Redirection(err)
+	address, asks, redirected := outcome.Redirection(err)
 	if asks || !redirected {
 		return false
 	}

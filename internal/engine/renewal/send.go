@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // MostInBatch is how many holds one script renews: more would block the server for too long.
@@ -129,7 +130,7 @@ func (w *Watchdog) renewBatch(batch []reservation) (parts [][]Hold) {
 	switch {
 	case len(batch) > 1 && script.Divisible(err):
 		return divide(batch)
-	case len(batch) == 1 && transport.HasCode(err, "TRYAGAIN"):
+	case len(batch) == 1 && outcome.HasCode(err, "TRYAGAIN"):
 		results, err = w.renewKeyByKey(batch[0], err)
 	}
 	for i, r := range batch {
@@ -173,7 +174,7 @@ func (w *Watchdog) sendRenewal(batch []reservation) (sent lease.Stamp, results [
 	sent = w.config.Clock()
 	results, err = w.config.Send(all, patience)
 	if err == nil && len(results) != len(batch) {
-		results, err = nil, transport.ErrSilent
+		results, err = nil, outcome.ErrSilent
 	}
 	return sent, results, err
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // fakeLease is the lease of the holds in these tests, which are renewed after a third of it.
@@ -80,7 +81,7 @@ func (w *fakeWorld) send(c script.Call, patience time.Duration) ([]int64, error)
 	results, err := w.answer(c.Keys)
 	if results == nil && err == nil {
 		time.Sleep(patience)
-		return nil, transport.ErrSilent
+		return nil, outcome.ErrSilent
 	}
 	return results, err
 }
@@ -247,7 +248,7 @@ func TestWatchdog_ends_what_it_cannot_renew(t *testing.T) {
 		w.answer = isSilent
 		w.add("a")
 		w.until(time.Minute)
-		seen, silent := strings.Split(w.seen("a"), ", "), transport.ErrSilent.Error()
+		seen, silent := strings.Split(w.seen("a"), ", "), outcome.ErrSilent.Error()
 		require.Equal(t, []string{"10s sent", "12s " + silent, "13s sent", "15s " + silent}, seen[:4])
 		require.Contains(t, seen, "30s over")
 		require.Empty(t, w.watchdog.queue)
@@ -304,7 +305,7 @@ func TestWatchdog_batches(t *testing.T) {
 // A batch that the server refuses is divided until what it refuses is alone.
 func TestWatchdog_divides_refused_batches(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *fakeWorld) {
-		refusal := transport.Refusal(errors.New("NOPERM"))
+		refusal := outcome.Refusal(errors.New("NOPERM"))
 		w.answer = func(keys []string) ([]int64, error) {
 			if slices.Contains(keys, "5") {
 				return nil, refusal

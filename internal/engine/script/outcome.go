@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // Explain puts the matching sentinel in front of the error of an acquisition. A server
@@ -14,22 +14,22 @@ func Explain(err error) []error {
 	case errors.Is(err, fault.ErrNotAcquired), errors.Is(err, fault.ErrUnavailable):
 		return []error{err}
 	case fault.IsContextEnd(err):
-		return []error{transport.Unavailable(err)}
-	case transport.HasCode(err, "LATCHKEY_UPGRADE"):
+		return []error{outcome.Unavailable(err)}
+	case outcome.HasCode(err, "LATCHKEY_UPGRADE"):
 		return []error{fault.ErrUpgrade}
-	case transport.HasCode(err, "LATCHKEY_GONE"):
+	case outcome.HasCode(err, "LATCHKEY_GONE"):
 		return []error{fault.ErrNotAcquired, fault.ErrLost}
-	case transport.HasCode(err, "LATCHKEY_UNSET"):
+	case outcome.HasCode(err, "LATCHKEY_UNSET"):
 		return []error{fault.ErrNotSet}
 	case IsFinal(err):
 		return []error{err}
 	}
-	return []error{transport.Unavailable(err)}
+	return []error{outcome.Unavailable(err)}
 }
 
 // IsToBeUndone reports whether err is why an acquisition is undone that the server has executed, wholly or in part.
 func IsToBeUndone(err error) bool {
-	return errors.Is(err, fault.ErrNotReplicated) || transport.StoppedHalfWay(err)
+	return errors.Is(err, fault.ErrNotReplicated) || outcome.StoppedHalfWay(err)
 }
 
 // IsFinal reports whether an error is final: neither waiting nor another attempt can
@@ -40,7 +40,7 @@ func IsFinal(err error) bool {
 			return true
 		}
 	}
-	return transport.Classify(err) == transport.Refused
+	return outcome.Classify(err) == outcome.Refused
 }
 
 // Returned returns the error of a command as a call that ends with it returns it, in the errors of the library.
@@ -58,12 +58,12 @@ func Returned(err error) error {
 // Divisible reports whether parts of a batch may succeed where the whole did not: a proxy, or a rule about one
 // of the keys, may have refused it, or the keys are on two nodes because their slot migrates.
 func Divisible(err error) bool {
-	return transport.HasCode(err, "TRYAGAIN") || transport.Declined(err) && !errors.Is(err, fault.ErrNotReplicated)
+	return outcome.HasCode(err, "TRYAGAIN") || outcome.Declined(err) && !errors.Is(err, fault.ErrNotReplicated)
 }
 
 // AwaitsSet makes the refusal that nobody has set the value yet an error to wait for.
 func AwaitsSet(err error) error {
-	if transport.HasCode(err, "LATCHKEY_UNSET") {
+	if outcome.HasCode(err, "LATCHKEY_UNSET") {
 		return fault.ErrNotSetYet
 	}
 	return err

@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // The client keeps its waiters for fair locks and for permits with ids alive on the server, many of a
@@ -183,7 +184,7 @@ func (l *List) refreshEach(b *Refreshing, refusal error) error {
 	switch {
 	case len(each) > 1:
 		return l.refreshAll(each, 1)
-	case transport.Classify(refusal) != transport.Refused:
+	case outcome.Classify(refusal) != outcome.Refused:
 		return refusal
 	}
 	for _, w := range b.waiters {

@@ -10,7 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // Memory is how long the server remembers an operation (see lua/shared/op.lua): as long as a late copy may
@@ -101,20 +101,20 @@ func (o *Operation) SettleNow() bool { return o.of.undoer.Now(o.Undo) }
 
 // Undo implements [Undoable]. It gives up while the server is still certain to remember the
 // operation.
-func (o *Operation) Undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
+func (o *Operation) Undo(ctx context.Context, stop <-chan struct{}) outcome.Outcome {
 	u := o.of.undoer
 	if u.clock().Since(o.Began) > Memory-margin-2*u.sender.Patience {
 		o.of.givenUp(o.Record)
 		o.Done()
-		return transport.Refused
+		return outcome.Refused
 	}
 	a, err := u.sender.Call(ctx, stop, o.FollowUp.Cmd, o.FollowUp.Keys, o.FollowUp.Args)
-	switch outcome := transport.Classify(err); {
-	case outcome == transport.Refused && a.Doubt:
-		return transport.TryLater // an earlier attempt may have been executed
-	case !outcome.Final():
-		return outcome
+	switch got := outcome.Classify(err); {
+	case got == outcome.Refused && a.Doubt:
+		return outcome.TryLater // an earlier attempt may have been executed
+	case !got.Final():
+		return got
 	}
 	o.Done()
-	return transport.Answered
+	return outcome.Answered
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/lease"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // The server has as many records for an object as operations were in flight on it at once, and no operation has the
@@ -37,7 +37,7 @@ func TestSessions_give_up_in_time(t *testing.T) {
 	s := NewSessions(u, "me", func() uint64 { return 1 }, func(record string) { givenUp = append(givenUp, record) })
 	o := s.Begin("a")
 	now = Memory - margin
-	require.Equal(t, transport.Refused, o.Undo(context.Background(), nil))
+	require.Equal(t, outcome.Refused, o.Undo(context.Background(), nil))
 	require.Equal(t, []string{o.Record}, givenUp)
 	require.Empty(t, s.busy)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // Undoer makes the server's state match the client's after a command with an unknown outcome: an
@@ -78,7 +79,7 @@ const (
 // Undoable is something whose state on the server may differ from the client's.
 type Undoable interface {
 	// Undo corrects the server's state once, and returns the outcome.
-	Undo(ctx context.Context, stop <-chan struct{}) transport.Outcome
+	Undo(ctx context.Context, stop <-chan struct{}) outcome.Outcome
 }
 
 // Plan describes an undo to the undoer.
@@ -218,7 +219,7 @@ func (u *Undoer) attempt(p *pendingUndo) (heard bool) {
 	case v.Final():
 		p.due = min(now+p.pause, p.window)
 		p.pause *= pauseGrowth
-	case v == transport.TryLater:
+	case v == outcome.TryLater:
 		p.due = now + transport.Jitter(RetryPause)
 	default:
 		u.send(p)
@@ -236,8 +237,8 @@ func (u *Undoer) settled(p *pendingUndo, now time.Duration) bool {
 
 // try undoes something once, within the patience of the client.
 func (u *Undoer) try(
-	ctx context.Context, once func(context.Context, <-chan struct{}) transport.Outcome,
-) transport.Outcome {
+	ctx context.Context, once func(context.Context, <-chan struct{}) outcome.Outcome,
+) outcome.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, u.sender.Patience)
 	defer cancel()
 	return once(ctx, u.open.Done())
@@ -245,7 +246,7 @@ func (u *Undoer) try(
 
 // Now undoes something for a call that has to report the outcome, and reports whether it is
 // done.
-func (u *Undoer) Now(once func(context.Context, <-chan struct{}) transport.Outcome) bool {
+func (u *Undoer) Now(once func(context.Context, <-chan struct{}) outcome.Outcome) bool {
 	return u.try(context.Background(), once).Final()
 }
 

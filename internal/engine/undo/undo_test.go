@@ -10,16 +10,17 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // owed is work to undo, with a server that answers as the test says.
 type owed struct {
 	sent    *atomic.Int32
-	outcome transport.Outcome
+	outcome outcome.Outcome
 	answer  <-chan struct{} // closes when the server answers; nil: at once
 }
 
-func (o *owed) Undo(context.Context, <-chan struct{}) transport.Outcome {
+func (o *owed) Undo(context.Context, <-chan struct{}) outcome.Outcome {
 	o.sent.Add(1)
 	if o.answer != nil {
 		<-o.answer
@@ -40,7 +41,7 @@ func TestUndo_close_does_not_send_everything(t *testing.T) {
 	const all = 8 * inFlight
 	answer := make(chan struct{}) // the server is silent until it closes
 	for range all {
-		u.Add(&owed{&sent, transport.Uncertain, answer}, Plan{Lease: time.Minute})
+		u.Add(&owed{&sent, outcome.Uncertain, answer}, Plan{Lease: time.Minute})
 	}
 	require.Eventually(t, func() bool { return sent.Load() > 0 }, time.Minute, time.Millisecond)
 	before := sent.Load()
@@ -58,10 +59,10 @@ func TestUndo_waits_for_a_silent_server_with_one_probe(t *testing.T) {
 	defer u.Close(t.Context())
 	var sent atomic.Int32
 	plan := Plan{Lease: time.Minute, Late: true, Generation: transport.NoGeneration}
-	u.Add(&owed{&sent, transport.Uncertain, nil}, plan)
+	u.Add(&owed{&sent, outcome.Uncertain, nil}, plan)
 	require.Eventually(t, func() bool { return sent.Load() >= 1 }, time.Minute, time.Millisecond)
 	for range longestLine + 1000 {
-		u.Add(&owed{&sent, transport.Uncertain, nil}, plan)
+		u.Add(&owed{&sent, outcome.Uncertain, nil}, plan)
 	}
 	probes := sent.Load()
 	require.Eventually(t, func() bool { return sent.Load() >= probes+3 }, time.Minute, time.Millisecond)
@@ -78,7 +79,7 @@ func TestUndo_schedule(t *testing.T) {
 		var now time.Duration
 		u := newUndoer(func() lease.Stamp { return lease.Stamp{Mono: now, Wall: now} })
 		var sent atomic.Int32
-		p := &owed{&sent, transport.Answered, nil}
+		p := &owed{&sent, outcome.Answered, nil}
 		u.Add(p, Plan{Delay: time.Hour, Lease: length, Late: true, Generation: transport.NoGeneration})
 		u.timer.Stop()
 		start, last := u.pending[p].due, time.Duration(0)

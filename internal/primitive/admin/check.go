@@ -13,13 +13,13 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/primitive/lock"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // Check checks on the server what a client depends on, and returns all errors that it found.
 func Check(ctx context.Context, c *ownership.Engine) error {
 	lock := acquire.NewLock(c, lock.Reentrant, "latchkey:check:"+c.ID)
-	if err := cmp.Or(lock.Names.Invalid, transport.EndedBefore(ctx)); err != nil {
+	if err := cmp.Or(lock.Names.Invalid, outcome.EndedBefore(ctx)); err != nil {
 		return fault.Op("check", lock.Name(), err)
 	}
 	problems := errors.Join(

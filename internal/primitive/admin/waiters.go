@@ -14,7 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/labels"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // Waiter is an owner that waits for a lock. Waiter of the root explains the fields.
@@ -62,7 +62,7 @@ func AllWaiters(ctx context.Context, c *ownership.Engine, names *keyspace.Keys) 
 		return nil, err
 	}
 	permits, err := PermitWaiters(ctx, c, names)
-	if err != nil && !transport.HasCode(err, "NOPERM") { // a user that may only use locks
+	if err != nil && !outcome.HasCode(err, "NOPERM") { // a user that may only use locks
 		return nil, err
 	}
 	return slices.Concat(fair, others, permits), nil

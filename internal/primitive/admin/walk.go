@@ -17,6 +17,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 const (
@@ -112,7 +113,7 @@ func (w *walk) all(ctx context.Context) error {
 
 // mayBeReplaced reports whether another server may have replaced one that did not answer.
 func (w *walk) mayBeReplaced(err error) bool {
-	return w.client.Cluster && !transport.Classify(err).Final() && !errors.Is(err, fault.ErrClosed)
+	return w.client.Cluster && !outcome.Classify(err).Final() && !errors.Is(err, fault.ErrClosed)
 }
 
 // masters returns the current masters.

@@ -18,6 +18,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // Party is one party, in the one generation of an Await or in the two of a Do. It arrives
@@ -138,9 +139,9 @@ func (a arrivingParty) Attempt(ctx context.Context, _ int) (time.Duration, error
 // call another method.
 func (p *Party) mismatch(err error) error {
 	switch {
-	case transport.HasCode(err, "LATCHKEY_MIXED"):
+	case outcome.HasCode(err, "LATCHKEY_MIXED"):
 		return fault.Invalid("some parties of the barrier call Do and others Await")
-	case !transport.HasCode(err, "LATCHKEY_PARTIES"):
+	case !outcome.HasCode(err, "LATCHKEY_PARTIES"):
 		return err
 	}
 	_, number, _ := strings.Cut(err.Error(), "LATCHKEY_PARTIES ")

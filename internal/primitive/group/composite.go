@@ -17,6 +17,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // Lock is several locks that are held together: the members, how many of them must be held,
@@ -102,7 +103,7 @@ func (l *Lock) Acquire(
 	}
 	began := time.Now()
 	r.Parent = l.parentOf(ctx)
-	if err := transport.EndedBefore(ctx); err != nil {
+	if err := outcome.EndedBefore(ctx); err != nil {
 		err = fault.Op(verb, l.Name(), err)
 		l.observeGaveUp(r.Parent, began, err)
 		return nil, err
@@ -190,7 +191,7 @@ func forMembers(settings []request.Setting) []request.Setting {
 
 // isFinalForMember reports whether the error of a member is final: waiting cannot help.
 func isFinalForMember(err error) bool {
-	return !fault.IsContextEnd(err) && (script.IsFinal(err) || errors.Is(err, transport.ErrClientClosed))
+	return !fault.IsContextEnd(err) && (script.IsFinal(err) || errors.Is(err, outcome.ErrClientClosed))
 }
 
 // roundError is the error of a step that began at began. If the time of the call ended during the

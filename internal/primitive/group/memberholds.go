@@ -10,7 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // giveBack unlocks holds that nobody relies on. It leaves releases without an answer to the
@@ -21,7 +21,7 @@ func giveBack(ctx context.Context, holds []*hold.Handle, patience time.Duration)
 
 // callUntil calls f for all holds at once, and returns the errors by index. Once enough calls have
 // succeeded, it waits for the others for patience only; when ctx ends, it stops waiting. In place
-// of a missing result it returns [transport.ErrSilent]. Every call is made in any case, and the
+// of a missing result it returns [outcome.ErrSilent]. Every call is made in any case, and the
 // caller may change holds as soon as callUntil returns.
 func callUntil(
 	ctx context.Context, holds []*hold.Handle, enough int, patience time.Duration, f func(*hold.Handle) error,
@@ -45,7 +45,7 @@ func callUntil(
 		}
 	}
 	for i := range calls.pending {
-		errs[i] = ofMember(i, errors.Join(fault.ErrUnknownOutcome, transport.Unavailable(transport.ErrSilent)))
+		errs[i] = ofMember(i, errors.Join(fault.ErrUnknownOutcome, outcome.Unavailable(outcome.ErrSilent)))
 	}
 	return errs
 }

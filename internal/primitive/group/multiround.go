@@ -13,7 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // multiLock is a lock that is held if all members are.
@@ -61,7 +61,7 @@ func (e *deadlockError) Unwrap() error { return e.error }
 func newDeadlockError(m Member, err error) error {
 	rest := memberReason(err)
 	if errors.Is(err, fault.ErrUnavailable) {
-		rest = transport.Unavailable(rest)
+		rest = outcome.Unavailable(rest)
 	}
 	if errors.Is(err, fault.ErrUnknownOutcome) {
 		rest = errors.Join(fault.ErrUnknownOutcome, rest)

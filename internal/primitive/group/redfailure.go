@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // A round of a RedLock that gets no majority ends with
@@ -183,7 +183,7 @@ func withoutSentinels(err error) error {
 		}
 		return errors.Join(rest...)
 	}
-	for _, leaf := range []error{fault.ErrUnavailable, fault.ErrUnknownOutcome, transport.ErrSilent} {
+	for _, leaf := range []error{fault.ErrUnavailable, fault.ErrUnknownOutcome, outcome.ErrSilent} {
 		if err == leaf { //nolint:errorlint // the leaf, not what contains it
 			return nil
 		}

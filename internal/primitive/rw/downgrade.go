@@ -16,6 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // Downgrade makes a read hold of a write hold: Hold.Downgrade of the root explains it.
@@ -50,7 +51,7 @@ func downgradeHold(ctx context.Context, s *ownership.Hold) (*hold.Handle, error)
 			if _, err := s.BeginRelease(); err != nil {
 				return nil, err
 			}
-			return nil, o.ReleaseFailed(transport.Answer{}, transport.Unavailable(transport.ErrSilent))
+			return nil, o.ReleaseFailed(transport.Answer{}, outcome.Unavailable(outcome.ErrSilent))
 		}
 		defer each.SendMu().Unlock()
 	}

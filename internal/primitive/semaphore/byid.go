@@ -14,7 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // This file handles permits by their ids. Any process that knows an id can release the permit and set its
@@ -140,7 +140,7 @@ func (s *Pool) SetLease(ctx context.Context, id string, d time.Duration) error {
 // setOwnLease sets the lease of a permit of this client, and ends its renewal.
 func (s *Pool) setOwnLease(ctx context.Context, verb string, o *ownership.Ownership, d time.Duration, ms string) error {
 	if err := o.SendMu().Lock(ctx); err != nil {
-		return fault.Op(verb, s.Names.Name, transport.Unavailable(fault.ContextError(ctx)))
+		return fault.Op(verb, s.Names.Name, outcome.Unavailable(fault.ContextError(ctx)))
 	}
 	defer o.SendMu().Unlock()
 	if err := o.FixLease(s.Client.Clock(), min(d, lease.Permanent)); err != nil {

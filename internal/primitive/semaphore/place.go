@@ -15,6 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // lua/semaphore/serve.lua describes how Redis stores those that wait for the permits of a Semaphore.
@@ -84,7 +85,7 @@ func (p *Place) Ask(ctx context.Context) error {
 	if err == nil && p.Client.Replication != nil && script.Granted(a) {
 		a, err = p.Client.Confirm(ctx, a, c)
 	}
-	if !p.Doubt && (a.Doubt || transport.StoppedHalfWay(err)) {
+	if !p.Doubt && (a.Doubt || outcome.StoppedHalfWay(err)) {
 		p.Doubt, p.since = true, p.Op.Began
 	}
 	switch {
@@ -203,8 +204,8 @@ type strayEntry struct {
 }
 
 // Undo implements [undo.Undoable].
-func (e strayEntry) Undo(ctx context.Context, stop <-chan struct{}) transport.Outcome {
+func (e strayEntry) Undo(ctx context.Context, stop <-chan struct{}) outcome.Outcome {
 	c := e.UndoCall(nil, e.entry)
 	_, err := e.Client.Sender.Call(ctx, stop, c.Cmd, c.Keys, c.Args)
-	return transport.Classify(err)
+	return outcome.Classify(err)
 }

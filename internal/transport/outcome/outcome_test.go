@@ -1,4 +1,4 @@
-package transport
+package outcome
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 func TestClassify(t *testing.T) {
 	dial := &net.OpError{Op: "dial", Err: errors.New("refused")}
 	for err, want := range map[error]Outcome{
-		nil: Answered, dial: NotSent, errSlots: NotSent, io.EOF: Uncertain, ErrSilent: Uncertain,
+		nil: Answered, dial: NotSent, ErrTooManyInFlight: NotSent, io.EOF: Uncertain, ErrSilent: Uncertain,
 		rueidis.ErrClosing: Uncertain, ErrClientClosed: NotSent,
 		context.Canceled: Uncertain, &net.OpError{Op: "read", Err: io.EOF}: Uncertain,
 	} {

@@ -1,4 +1,4 @@
-package transport
+package outcome
 
 import (
 	"os"
@@ -19,7 +19,7 @@ var classNames = map[string]replyClass{
 
 // The page and the table have the same codes, with the same classes.
 func TestReplyCodes_are_those_of_the_page(t *testing.T) {
-	page, err := os.ReadFile("../../docs/reference/errors.md")
+	page, err := os.ReadFile("../../../docs/reference/errors.md")
 	require.NoError(t, err)
 	documented := map[string]replyClass{}
 	row := regexp.MustCompile("(?m)^\\| (`[A-Z]{2,}`.*?) \\| (\\w+) \\|")

@@ -1,20 +1,15 @@
-package transport
+// Package outcome says what happened to a command: what its error means, and what the call of the
+// program returns.
+package outcome
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"net"
 
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
-
-// ErrClientClosed means that the rueidis client was found closed before the command was sent.
-// ErrClosing alone does not mean that: commands in flight get it too when a connection is closed,
-// by its owner or in a failover.
-var ErrClientClosed = fmt.Errorf("latchkey: not sent: the rueidis client is closed: %w", rueidis.ErrClosing)
 
 // This file classifies the errors of a command:
 //
@@ -67,15 +62,15 @@ func Classify(err error) Outcome {
 	case fault.IsContextEnd(err), errors.As(err, &executed):
 		return Uncertain
 	case errors.As(err, &reply):
-		outcome := parseReply(reply.Error()).class().outcome()
-		if outcome == Uncertain && errors.Is(err, errUnsent) { // it answers the greeting of a new connection
+		o := parseReply(reply.Error()).class().outcome()
+		if o == Uncertain && errors.Is(err, ErrUnsent) { // it answers the greeting of a new connection
 			return NotSent
 		}
-		return outcome
+		return o
 	case errors.Is(err, fault.ErrNotReplicated), errors.As(err, &refusal):
 		return Refused
-	case errors.Is(err, ErrClientClosed), errors.Is(err, errSlots), errors.Is(err, errUnsent), errors.Is(err, errElsewhere),
-		errors.Is(err, rueidis.ErrNoSlot), errors.Is(err, errNoNodes):
+	case errors.Is(err, ErrClientClosed), errors.Is(err, ErrTooManyInFlight), errors.Is(err, ErrUnsent),
+		errors.Is(err, ErrElsewhere), errors.Is(err, rueidis.ErrNoSlot), errors.Is(err, ErrNoNodes):
 		return NotSent
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return NotSent
@@ -83,17 +78,9 @@ func Classify(err error) Outcome {
 	return Uncertain
 }
 
-// refusalError is an error that does not come from a server but counts as a refusal.
-type refusalError struct{ error }
-
-func (e *refusalError) Unwrap() error { return e.error }
-
-// Refusal returns err as an error that classifies as refused, because neither waiting nor another
-// attempt can change it. It matches everything that err matches.
-func Refusal(err error) error { return &refusalError{err} }
-
 // Declined reports whether the server has replied to a query that it will not answer it. A reply
-// that no known server sends counts too: a query changes nothing. It is not for what decides for good.
+// that no known server sends counts too: a query changes nothing. It is not for what decides for
+// good.
 func Declined(err error) bool {
 	return Classify(err) == Refused || isReply(err, func(r errorReply) bool { return r.class() == unknownReply })
 }
@@ -104,7 +91,13 @@ func HasCode(err error, code string) bool {
 	return isReply(err, func(r errorReply) bool { return r.code == code })
 }
 
-func anyReply(errorReply) bool { return true }
+// IsReply reports whether err is an error reply, of the server or of a proxy.
+func IsReply(err error) bool { return isReply(err, func(errorReply) bool { return true }) }
+
+// IsAway reports whether err is a reply after which only another connection can help.
+func IsAway(err error) bool {
+	return isReply(err, func(r errorReply) bool { return r.class() == awayReply })
+}
 
 // isReply reports whether err is an error reply of the server for which is returns true.
 func isReply(err error, is func(errorReply) bool) bool {
@@ -113,49 +106,4 @@ func isReply(err error, is func(errorReply) bool) bool {
 	}
 	var reply *rueidis.RedisError
 	return !fault.IsContextEnd(err) && errors.As(err, &reply) && is(parseReply(reply.Error()))
-}
-
-// halfMovedError is a reply about a migrating slot, with an explanation.
-type halfMovedError struct{ reply error }
-
-func (e *halfMovedError) Error() string {
-	return "the cluster slot is being moved, and the server does not look at keys of which some have moved " +
-		"and some have not; this works again when the slot has moved: " + e.reply.Error()
-}
-
-func (e *halfMovedError) Unwrap() error { return e.reply }
-
-// explained adds an explanation to a reply of the server if it needs one.
-func explained(err error) error {
-	halfMoved := func(r errorReply) bool { return r.code == "TRYAGAIN" || r.class() == halfWayReply }
-	if isReply(err, halfMoved) {
-		return &halfMovedError{err}
-	}
-	return err
-}
-
-// Unavailable wraps the reason why the server did not answer in ErrUnavailable, unless it matches
-// that already. It never returns nil.
-func Unavailable(err error) error {
-	switch {
-	case err == nil:
-		return fault.ErrUnavailable
-	case errors.Is(err, fault.ErrUnavailable):
-		return err
-	}
-	return fmt.Errorf("%w: %w", fault.ErrUnavailable, err)
-}
-
-// StoppedAfter returns the error of a call that was stopped while it rested after trouble:
-// ErrClosed alone if that is why it was stopped, otherwise an ErrUnavailable that matches both.
-func StoppedAfter(before, stopped error) error {
-	if errors.Is(stopped, fault.ErrClosed) {
-		return stopped
-	}
-	return Unavailable(errors.Join(before, stopped))
-}
-
-// isContextError reports whether an error is that of any context.
-func isContextError(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
