@@ -343,7 +343,7 @@ func (p *barrierParty) heard(reply any) {
 	case p.await.GoesOn():
 		p.enter(numeral(v.Generation))
 	default:
-		p.barrier.NoteOver(numeral(v.Generation))
+		p.barrier.GenerationEnded(numeral(v.Generation))
 		p.over()
 	}
 }

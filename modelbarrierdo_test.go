@@ -45,7 +45,7 @@ func isBusy(reply any) bool {
 
 // enter moves a party to the second generation.
 func (p *barrierParty) enter(first int64) {
-	p.barrier.NoteOver(first)
+	p.barrier.GenerationEnded(first)
 	p.await.Sent.Done()
 	p.await.Known = true
 	p.await.GoOn()

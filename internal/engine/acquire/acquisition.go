@@ -116,7 +116,7 @@ func (a *Acquisition) Run(ctx context.Context) (*hold.Handle, error) {
 	given := ctx
 	ctx, cancel := a.Bound(ctx)
 	defer cancel()
-	a.noteLimit(ctx)
+	a.setQuiet(ctx)
 	h, err := a.reenter(ctx)
 	entered := h != nil
 	if h == nil && err == nil {

@@ -22,9 +22,9 @@ import (
 // The same mistake of a reader costs a pause: a waiting writer of another client keeps new readers out, and waits for
 // the hold under which the call runs. That is worth a line sooner, and with a deadline too.
 
-// noteLimit notes whether the wait may be long: it has a deadline, or it is not for one hold to end, or the
-// candidates of an election wait, which is their purpose.
-func (a *Acquisition) noteLimit(ctx context.Context) {
+// setQuiet decides that nothing is logged of a wait that may be long: it has a deadline, or it is not for one hold to
+// end, or the candidates of an election wait, which is their purpose.
+func (a *Acquisition) setQuiet(ctx context.Context) {
 	_, limited := ctx.Deadline()
 	a.quiet = limited || !a.Lock.Spec.IsLock() || a.Lock.Spec.Kind == keyspace.KindElection
 }

@@ -66,7 +66,7 @@ func (l *listener) subscribe(k *link, channels []string) error {
 		channel, err := channels[i], result.Error()
 		switch {
 		case err == nil && l.Sharded:
-			l.noteSlot(channel)
+			l.subscribed(channel)
 		case err == nil:
 		case l.Sharded && l.redirect(channel, err):
 		case !outcome.Declined(err):
@@ -119,7 +119,7 @@ func (l *listener) onSubscription(e rueidis.PubSubSubscription) {
 			s.To.Reconnected()
 		} else {
 			s.lost()
-			l.noteEnded(s)
+			l.unsubscribed(s)
 		}
 	}
 }

@@ -121,10 +121,10 @@ func (l *listener) redirect(channel string, err error) bool {
 	return true
 }
 
-// noteSlot records that the node accepts subscriptions to the channels of a slot. The node may be a replica.
-// Without the record, the next channel of the slot, or the next lock with the same channel, might use the
+// subscribed is called when the node has accepted a subscription: it owns the slot of the channel. The node may be
+// a replica. Without the record, the next channel of the slot, or the next lock with the same channel, might use the
 // master instead.
-func (l *listener) noteSlot(channel string) {
+func (l *listener) subscribed(channel string) {
 	l.Notifier.mu.Lock()
 	defer l.Notifier.mu.Unlock()
 	l.owners[keyspace.Slot(channel)] = l.address
@@ -142,8 +142,8 @@ func (l *listener) move(s *Subscription) {
 	l.Add(s)
 }
 
-// noteEnded records that the node has ended a subscription because it gave the slot away.
-func (l *listener) noteEnded(s *Subscription) {
+// unsubscribed is called when the node has ended a subscription because it gave the slot away.
+func (l *listener) unsubscribed(s *Subscription) {
 	l.mu.Lock()
 	l.ended = append(l.ended, s)
 	l.mu.Unlock()

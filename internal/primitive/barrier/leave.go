@@ -55,7 +55,7 @@ func (p *Party) leave(ctx context.Context, why string, err error) error {
 	p.View = v
 	switch {
 	case v.Who != p.Ownership.Wire || v.How != why:
-		return errors.Join(p.noteArrival(), p.generationOutcome())
+		return errors.Join(p.readArrival(), p.generationOutcome())
 	case fault.IsContextEnd(err): // the server has now said that not all had arrived
 		return errors.Join(p.incomplete(arrived), fault.ContextEnd(err))
 	}
@@ -76,7 +76,7 @@ func (p *Party) leaveLater(c script.Call, err error) error {
 
 // generationOutcome says how a finished generation ended.
 func (p *Party) generationOutcome() error {
-	p.NoteOver(p.arrival.Generation)
+	p.GenerationEnded(p.arrival.Generation)
 	switch {
 	case p.GoesOn():
 		p.GoOn()

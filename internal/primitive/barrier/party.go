@@ -128,7 +128,7 @@ func (a arrivingParty) Attempt(ctx context.Context, _ int) (time.Duration, error
 	}
 	p.Known = true
 	p.Sent.Done()
-	if err = p.noteArrival(); err == nil && (p.View.How == Waiting || p.GoesOn()) {
+	if err = p.readArrival(); err == nil && (p.View.How == Waiting || p.GoesOn()) {
 		p.Ownership.Special = Protocol{p.Barrier}
 		p.Ownership.Begin(p.Request, answer, p.Client.Clock())
 	}
@@ -149,8 +149,8 @@ func (p *Party) mismatch(err error) error {
 	return fault.Invalid("the barrier has %s parties, not %d; to change the number, reset the barrier", number, p.Parties)
 }
 
-// noteArrival reads the place in the generation from the reply.
-func (p *Party) noteArrival() error {
+// readArrival reads the place in the generation from the reply.
+func (p *Party) readArrival() error {
 	generation, err1 := strconv.ParseInt(p.View.Generation, 10, 64)
 	index, err2 := strconv.Atoi(p.View.Index)
 	p.arrival = Arrival{Generation: generation, Index: index, Parties: p.Parties}
