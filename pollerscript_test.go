@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
 // poll makes an attempt as a poller that polls again after ms, and returns the ms of the reply.
@@ -128,7 +129,7 @@ func TestSemScripts_poller(t *testing.T) {
 	const later = 600_000
 	s := newSemScripts(t)
 	s.counts = "1"
-	hears(t, s.c, "latchkey:{"+otherSemClient+"}")
+	testredis.Hear(t, s.c.engine(), "latchkey:{"+otherSemClient+"}")
 	s.set(1, "try")
 	require.Equal(t, "OK", s.take(1, 1, s.number()))
 	first, second := otherSemClient+":1 1", s.number()
@@ -171,7 +172,7 @@ func TestSemScripts_poller_gives_up(t *testing.T) {
 func TestSemScripts_bar_of_a_poller(t *testing.T) {
 	s := newSemScripts(t)
 	s.counts = "1"
-	hears(t, s.c, "latchkey:{"+otherSemClient+"}")
+	testredis.Hear(t, s.c.engine(), "latchkey:{"+otherSemClient+"}")
 	s.set(3, "try")
 	require.Equal(t, "OK", s.take(1, 3, s.number()))
 	large := s.number()

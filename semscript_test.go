@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 	"github.com/latchkey-go/latchkey/internal/transport"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
@@ -322,7 +323,7 @@ func TestSemScripts_ticket(t *testing.T) {
 // A client that has subscribed to one of its two channels, and not yet to the other, is no reason to count wrongly.
 func TestSemScripts_half_subscribed(t *testing.T) {
 	s := newSemScripts(t)
-	hears(t, s.c, "waits")
+	testredis.Hear(t, s.c.engine(), "waits")
 	s.set(1, "try")
 	require.Equal(t, "OK", s.take(1, 1, s.number()))
 	s.ask(2, 1, s.number(), "")
@@ -332,7 +333,7 @@ func TestSemScripts_half_subscribed(t *testing.T) {
 // Permits that nobody in the queue wants are announced: strangers do not poll.
 func TestSemScripts_permits_are_left(t *testing.T) {
 	s := newSemScripts(t)
-	heard := hears(t, s.c, s.channel)
+	heard := testredis.Hear(t, s.c.engine(), s.channel)
 	s.set(2, "try")
 	require.Equal(t, "2", <-heard)
 	require.Equal(t, "OK", s.take(1, 2, s.number()))
@@ -350,7 +351,7 @@ func TestSemScripts_permits_are_left(t *testing.T) {
 func TestSemScripts_strangers_before_the_dead(t *testing.T) {
 	s := newSemScripts(t)
 	s.counts = "1"
-	hears(t, s.c, s.channel)
+	testredis.Hear(t, s.c.engine(), s.channel)
 	s.set(1, "try")
 	require.Equal(t, "OK", s.take(1, 1, s.number()))
 	for range 100 {
@@ -404,7 +405,7 @@ func TestSemScripts_behind_many_large_requests(t *testing.T) {
 // Strangers that listen have a turn at some releases, but not at those of a client that is short of permits.
 func TestSemScripts_strangers(t *testing.T) {
 	s := newSemScripts(t)
-	hears(t, s.c, s.channel)
+	testredis.Hear(t, s.c.engine(), s.channel)
 	s.set(1, "try")
 	require.Equal(t, "OK", s.take(1, 1, s.number()))
 	waiter := s.number()

@@ -35,5 +35,5 @@
 //	primitive | lock       | the scripts and the kinds of locks in a hash or a string
 //	primitive | rw         | the two sides of a read/write lock
 //	primitive | semaphore  | semaphores: permits that are counted, and permits with ids and leases, in line or in a queue
-//	testredis |            | embedded servers, for tests only
+//	testredis |            | embedded servers and the inside of clients, for tests only
 package internal

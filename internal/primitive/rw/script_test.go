@@ -1,7 +1,6 @@
-package latchkey
+package rw_test
 
 import (
-	"context"
 	"strconv"
 	"testing"
 
@@ -10,30 +9,39 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/primitive/rw"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 	"github.com/latchkey-go/latchkey/internal/transport"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
+)
+
+const (
+	ownerA  = testredis.OwnerA
+	ownerA2 = testredis.OwnerA2
+	ownerB  = testredis.OwnerB
+	ownerC  = testredis.OwnerC
 )
 
 // rwScripts drives one read/write lock by its bare scripts. It sends every call twice, and the second must change
 // nothing, as after a lost reply.
 type rwScripts struct {
 	t    *testing.T
-	c    *Client
+	c    *ownership.Engine
 	keys *keyspace.Keys
 }
 
 func newRWScripts(t *testing.T) rwScripts {
 	t.Helper()
-	c := newTestClient(t, Options{})
-	names := c.engine().Config.Names(uniqueName(t, c))
+	c := testredis.NewEngine(t)
+	names := c.Config.Names(testredis.UniqueName(t, c))
 	require.NoError(t, names.Invalid)
 	return rwScripts{t, c, names}
 }
 
 func (s rwScripts) do(words ...string) rueidis.RedisResult {
-	return s.c.engine().Rueidis.Do(context.Background(), s.c.engine().Rueidis.B().Arbitrary(words...).Build())
+	return testredis.Do(s.c, words...)
 }
 
 func (s rwScripts) strings(words ...string) []string {
@@ -51,7 +59,7 @@ type rwState struct {
 func (s rwScripts) state() rwState {
 	s.t.Helper()
 	return rwState{
-		lock:    hashOf(s.c.engine(), s.t, s.keys.Key),
+		lock:    testredis.HashOf(s.t, s.c, s.keys.Key),
 		readers: s.strings("ZRANGE", rw.Keys(s.keys.Key)[1], "0", "-1"),
 		leases:  s.strings("KEYS", "*"+s.keys.Key+"*rwlock_timeout*"),
 	}
@@ -59,9 +67,9 @@ func (s rwScripts) state() rwState {
 
 func (s rwScripts) twice(cmd transport.Command, keys []string, args ...string) any {
 	s.t.Helper()
-	first := runScript(s.c.engine(), cmd, keys, args...)
+	first := testredis.RunScript(s.c, cmd, keys, args...)
 	state := s.state()
-	second := runScript(s.c.engine(), cmd, keys, args...)
+	second := testredis.RunScript(s.c, cmd, keys, args...)
 	require.ElementsMatch(s.t, state.leases, s.state().leases)
 	require.Equal(s.t, state.lock, s.state().lock, "the second time changes nothing")
 	require.ElementsMatch(s.t, state.readers, s.state().readers)
@@ -151,13 +159,13 @@ func (s rwScripts) renew(owner, side, number, lease string) any {
 	s.t.Helper()
 	all, reads := rw.Keys(s.keys.Key), 0
 	if side == "read" {
-		reads, _ = strconv.Atoi(hashOf(s.c.engine(), s.t, s.keys.Key)[owner])
+		reads, _ = strconv.Atoi(testredis.HashOf(s.t, s.c, s.keys.Key)[owner])
 	}
 	keys := rw.AppendLeaseKeys(all[:2:2], s.keys.Key, owner, reads)
 	if number != "" {
 		keys = append(keys, all[3])
 	}
-	return runScript(s.c.engine(), script.RWRenew, keys, owner, side, number, lease, strconv.Itoa(reads))
+	return testredis.RunScript(s.c, script.RWRenew, keys, owner, side, number, lease, strconv.Itoa(reads))
 }
 
 func (s rwScripts) evict(fields ...string) any {
@@ -198,7 +206,7 @@ func TestRWScripts_writer_enters_again_and_reads(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.write(ownerA, 1, ""))
 	require.Nil(t, s.write(ownerA, 2, ""))
-	require.LessOrEqual(t, pttlOf(s.c.engine(), t, s.keys.Key), int64(30000), "leases do not add up")
+	require.LessOrEqual(t, testredis.PTTLOf(t, s.c, s.keys.Key), int64(30000), "leases do not add up")
 	require.Nil(t, s.read(ownerA, 1, "8"))
 	require.InDelta(t, 30000, s.read(ownerB, 1, ""), 4000)
 	require.Equal(t, map[string]string{"mode": "write", ownerA + ":write": "2", ownerA: "1"}, s.state().lock)
@@ -214,7 +222,7 @@ func TestRWScripts_writer_enters_again_and_reads(t *testing.T) {
 func TestRWScripts_upgrade_is_refused(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.read(ownerA, 1, ""))
-	refused := runScript(s.c.engine(), script.RWWriteAcquire, rw.Keys(s.keys.Key), s.writeArgs(ownerA, "30000", 1, "5000")...)
+	refused := testredis.RunScript(s.c, script.RWWriteAcquire, rw.Keys(s.keys.Key), s.writeArgs(ownerA, "30000", 1, "5000")...)
 	require.True(t, outcome.HasCode(refused.(error), "LATCHKEY_UPGRADE"), "%v", refused)
 	require.Equal(t, map[string]string{"mode": "read", ownerA: "1"}, s.state().lock)
 }
@@ -232,7 +240,7 @@ func TestRWScripts_downgrade(t *testing.T) {
 	require.Equal(t, []any{int64(0)}, s.renew(ownerA, "write", "", "30000"))
 	require.Equal(t, int64(0), s.unread(ownerA, 0, "8"))
 	s.nothingLeft()
-	require.Nil(t, runScript(s.c.engine(), script.RWDowngrade, append(rw.Keys(s.keys.Key), rw.LeaseKeys(s.keys.Key, ownerA)+"1"),
+	require.Nil(t, testredis.RunScript(s.c, script.RWDowngrade, append(rw.Keys(s.keys.Key), rw.LeaseKeys(s.keys.Key, ownerA)+"1"),
 		ownerA, "30000", "1", "8", "PUBLISH", rw.Channel(s.keys.Key), line.PresenceChannel(s.keys.Key)), "nothing to downgrade")
 	s.nothingLeft()
 }
@@ -243,7 +251,7 @@ func TestRWScripts_writer_of_Redisson(t *testing.T) {
 	require.NoError(t, s.do("HSET", s.keys.Key, "mode", "write", ownerC+":write", "1").Error())
 	require.NoError(t, s.do("PEXPIRE", s.keys.Key, "30000").Error())
 	for range 2 {
-		refused := runScript(s.c.engine(), script.RWWriteAcquire, rw.Keys(s.keys.Key), s.writeArgs(ownerA, "30000", 1, "5000")...)
+		refused := testredis.RunScript(s.c, script.RWWriteAcquire, rw.Keys(s.keys.Key), s.writeArgs(ownerA, "30000", 1, "5000")...)
 		require.IsType(t, []any{}, refused)
 		require.InDelta(t, 30000, refused.([]any)[0], 4000)
 		require.Equal(t, []any{"write", ownerC + ":write", rw.InRedisson}, refused.([]any)[1:])
@@ -263,10 +271,10 @@ func TestRWScripts_refusals_name_the_holder(t *testing.T) {
 		return reply.([]any)[1:]
 	}
 	read := func(owner string) any {
-		return runScript(s.c.engine(), script.RWReadAcquire, append(rw.Keys(s.keys.Key), rw.LeaseKeys(s.keys.Key, owner)+"1"), owner, "30000", "1", "", "1", "5000")
+		return testredis.RunScript(s.c, script.RWReadAcquire, append(rw.Keys(s.keys.Key), rw.LeaseKeys(s.keys.Key, owner)+"1"), owner, "30000", "1", "", "1", "5000")
 	}
 	write := func(owner, stale string) any {
-		return runScript(s.c.engine(), script.RWWriteAcquire, rw.Keys(s.keys.Key), s.writeArgs(owner, "30000", 1, stale)...)
+		return testredis.RunScript(s.c, script.RWWriteAcquire, rw.Keys(s.keys.Key), s.writeArgs(owner, "30000", 1, stale)...)
 	}
 	require.Nil(t, s.write(ownerA, 1, ""))
 	held := []any{"write", ownerA + ":write", ""}
@@ -296,9 +304,9 @@ func TestRWScripts_nested_read_leaves_the_write_lease(t *testing.T) {
 	require.Nil(t, s.read(ownerA, 2, "8", "1000"))
 	require.Equal(t, "HELD", s.unread(ownerA, 1, "8"))
 	require.Equal(t, "HELD", s.unread(ownerA, 0, "8"))
-	require.Greater(t, pttlOf(s.c.engine(), t, s.keys.Key), int64(55000))
+	require.Greater(t, testredis.PTTLOf(t, s.c, s.keys.Key), int64(55000))
 	require.Equal(t, []any{int64(1)}, s.renew(ownerA, "write", "", "30000"))
-	require.Greater(t, pttlOf(s.c.engine(), t, s.keys.Key), int64(55000), "nor does a renewal shorten it")
+	require.Greater(t, testredis.PTTLOf(t, s.c, s.keys.Key), int64(55000), "nor does a renewal shorten it")
 }
 
 // A late copy of an earlier nested read does not touch the next one.
@@ -309,7 +317,7 @@ func TestRWScripts_late_copies_of_nested_reads(t *testing.T) {
 	require.Equal(t, "HELD", s.unread(ownerA, 0, "8"))
 	require.Nil(t, s.read(ownerA, 1, "9"))
 	require.Nil(t, s.unread(ownerA, 0, "8"), "a late release")
-	gone := runScript(s.c.engine(), script.RWReadAcquire, append(rw.Keys(s.keys.Key), rw.LeaseKeys(s.keys.Key, ownerA)+"2"), ownerA, "30000", "2", "8", "1", "5000")
+	gone := testredis.RunScript(s.c, script.RWReadAcquire, append(rw.Keys(s.keys.Key), rw.LeaseKeys(s.keys.Key, ownerA)+"2"), ownerA, "30000", "2", "8", "1", "5000")
 	require.True(t, outcome.HasCode(gone.(error), "LATCHKEY_GONE"), "a late acquisition: %v", gone)
 	require.Equal(t, map[string]string{"mode": "write", ownerA + ":write": "1", ownerA: "1"}, s.state().lock)
 	require.Equal(t, []any{int64(0)}, s.renew(ownerA, "read", "8", "30000"))
@@ -322,11 +330,11 @@ func TestRWScripts_leases_of_readers(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.read(ownerA, 1, "", "60000"))
 	require.Nil(t, s.read(ownerB, 1, "", "1000"))
-	require.Greater(t, pttlOf(s.c.engine(), t, s.keys.Key), int64(55000), "the shorter does not shorten the longer")
+	require.Greater(t, testredis.PTTLOf(t, s.c, s.keys.Key), int64(55000), "the shorter does not shorten the longer")
 	require.Equal(t, []any{int64(1)}, s.renew(ownerB, "read", "", "2000"))
-	require.Greater(t, pttlOf(s.c.engine(), t, s.keys.Key), int64(55000))
+	require.Greater(t, testredis.PTTLOf(t, s.c, s.keys.Key), int64(55000))
 	require.Equal(t, "HELD", s.unread(ownerA, 0, ""))
-	require.LessOrEqual(t, pttlOf(s.c.engine(), t, s.keys.Key), int64(2000), "the longest that is left")
+	require.LessOrEqual(t, testredis.PTTLOf(t, s.c, s.keys.Key), int64(2000), "the longest that is left")
 
 	require.Nil(t, s.read(ownerA, 1, "", "60000"))
 	s.do("ZADD", rw.Keys(s.keys.Key)[1], "1", ownerB) // its lease is over
@@ -345,7 +353,7 @@ func TestRWScripts_readers_of_Redisson(t *testing.T) {
 	require.Nil(t, s.read(ownerA, 1, "", "60000"))
 	s.do("HSET", s.keys.Key, stranger, "1")
 	require.Equal(t, "HELD", s.unread(ownerA, 0, ""))
-	require.Greater(t, pttlOf(s.c.engine(), t, s.keys.Key), int64(55000))
+	require.Greater(t, testredis.PTTLOf(t, s.c, s.keys.Key), int64(55000))
 	require.Greater(t, s.write(ownerC, 1, ""), int64(55000))
 	require.Equal(t, map[string]string{"mode": "read", stranger: "1"}, s.state().lock)
 }
@@ -417,7 +425,7 @@ func TestRWScripts_write_lease_ends_beside_a_read(t *testing.T) {
 	require.Nil(t, s.write(ownerA, 1, ""))
 	require.Nil(t, s.read(ownerA, 1, "9", "60000"))
 	require.Equal(t, "HELD", s.unread(ownerA, 0, "9"))
-	require.LessOrEqual(t, pttlOf(s.c.engine(), t, s.keys.Key), int64(30000), "the write lease is left")
+	require.LessOrEqual(t, testredis.PTTLOf(t, s.c, s.keys.Key), int64(30000), "the write lease is left")
 	lapse()
 	require.Nil(t, s.read(ownerB, 1, ""))
 	require.Equal(t, map[string]string{"mode": "read", ownerB: "1"}, s.state().lock)
@@ -443,7 +451,7 @@ func TestRWScripts_evict(t *testing.T) {
 	require.Nil(t, s.evict(ownerC))
 	require.Equal(t, "OK", s.evict(ownerA, ownerC))
 	require.Equal(t, map[string]string{"mode": "read", ownerB: "1"}, s.state().lock)
-	require.LessOrEqual(t, pttlOf(s.c.engine(), t, s.keys.Key), int64(30000), "the longest lease that is left")
+	require.LessOrEqual(t, testredis.PTTLOf(t, s.c, s.keys.Key), int64(30000), "the longest lease that is left")
 	require.Equal(t, "OK", s.evict(ownerB))
 	require.Empty(t, s.state().lock)
 

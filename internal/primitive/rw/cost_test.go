@@ -1,4 +1,4 @@
-package latchkey
+package rw_test
 
 import (
 	"strconv"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/primitive/rw"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 	"github.com/latchkey-go/latchkey/internal/transport"
 	"github.com/latchkey-go/latchkey/lua"
 )
@@ -29,7 +30,7 @@ local function triedCall(...) redis.call('incr', calls) return redis.pcall(...) 
 `
 	text := strings.NewReplacer("redis.call(", "countedCall(", "redis.pcall(", "triedCall(").Replace(lua.Text(script))
 	s.do("SET", s.counter, "0")
-	reply := runScript(s.c.engine(), transport.NewScript(count+text), keys, append(args, s.counter)...)
+	reply := testredis.RunScript(s.c, transport.NewScript(count+text), keys, append(args, s.counter)...)
 
 	calls, err := s.do("GET", s.counter).AsInt64()
 	require.NoError(s.t, err)

@@ -1,4 +1,4 @@
-package latchkey
+package fair_test
 
 import (
 	"strconv"
@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
 // clientB is the client of ownerB and of ownerC.
@@ -24,19 +25,9 @@ func granting(t *testing.T) fairScripts {
 }
 
 // hears subscribes to a channel and returns the messages that are published on it.
-func hears(t *testing.T, c *Client, channel string) <-chan string {
-	t.Helper()
-	heard := make(chan string, 100)
-	link, release := c.engine().Rueidis.Dedicate()
-	t.Cleanup(release)
-	link.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { heard <- m.Message }})
-	require.NoError(t, link.Do(t.Context(), link.B().Subscribe().Channel(channel).Build()).Error())
-	return heard
-}
-
 func (s fairScripts) hears(channel string) <-chan string {
 	s.t.Helper()
-	return hears(s.t, s.c, channel)
+	return testredis.Hear(s.t, s.c, channel)
 }
 
 // clientHears returns the messages on the channel of a client.
@@ -62,7 +53,7 @@ func TestFairGrant_release(t *testing.T) {
 	require.Equal(t, int64(1), s.release(ownerA, 0, "0"))
 	require.Equal(t, s.grantOf(ownerB, "0"), <-heard)
 	require.Equal(t, fairState{map[string]string{ownerB: "1"}, []string{ownerC}, []string{ownerC}, map[string]string{ownerC: ticket}}, s.state())
-	require.InDelta(t, 5000, pttlOf(s.c.engine(), t, s.keys.Key), 2000)
+	require.InDelta(t, 5000, testredis.PTTLOf(t, s.c, s.keys.Key), 2000)
 	require.InDelta(t, before, s.deadline(ownerC), float64(4*time.Second), "no deadline of others moves")
 
 	require.Nil(t, s.acquire(ownerB, s.stale, "17"), "if it tries all the same, it has the lock")
@@ -259,7 +250,7 @@ func TestFairGrant_owner_without_a_note(t *testing.T) {
 func TestFairGrant_note(t *testing.T) {
 	s := granting(t)
 	note := func() string {
-		text := hashOf(s.c.engine(), t, s.keys.FairKeys()[3])[ownerB]
+		text := testredis.HashOf(t, s.c, s.keys.FairKeys()[3])[ownerB]
 		require.Regexp(t, `^\d+:(\d+:\d:)?\d+$`, text)
 		return text[strings.Index(text, ":")+1 : strings.LastIndex(text, ":")+1]
 	}

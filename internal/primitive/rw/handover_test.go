@@ -1,4 +1,4 @@
-package latchkey
+package rw_test
 
 import (
 	"strings"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/primitive/rw"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
 // writers are the writers that wait in the queue on the server.
@@ -29,21 +30,21 @@ func (writers) entry(owner string) string { return owner + " 5000 0w" }
 // wait makes an attempt to write that is refused and waits.
 func (w writers) wait(owner string) {
 	w.t.Helper()
-	reply := runScript(w.c.engine(), script.RWWriteAcquire, w.withQueue(), owner, "30000", "1", "5000", w.entry(owner), "", w.keys.Queue())
+	reply := testredis.RunScript(w.c, script.RWWriteAcquire, w.withQueue(), owner, "30000", "1", "5000", w.entry(owner), "", w.keys.Queue())
 	require.Len(w.t, reply, 5, "since when it waits as well: %v", reply)
 }
 
 // release ends a write. next joins the end of the queue, unless it is "".
 func (w writers) release(owner, next string) any {
 	w.t.Helper()
-	return runScript(w.c.engine(), script.RWWriteRelease, w.withQueue(), w.unwriteArgs(owner, 0, "0", "", next)...)
+	return testredis.RunScript(w.c, script.RWWriteRelease, w.withQueue(), w.unwriteArgs(owner, 0, "0", "", next)...)
 }
 
 // hears returns the messages to the client of an owner, without stamps.
 func (w writers) hears(owner string) func() string {
 	client, _, _ := strings.Cut(owner, ":")
-	heard := fairScripts{t: w.t, c: w.c}.hears("latchkey:{" + client + "}")
-	return func() string { return unstamped(<-heard) }
+	heard := testredis.Hear(w.t, w.c, "latchkey:{"+client+"}")
+	return func() string { return testredis.Unstamped(<-heard) }
 }
 
 // check checks who holds the lock and who waits, in order.
@@ -70,12 +71,12 @@ func TestRWHandover_to_the_next_writer(t *testing.T) {
 	require.Equal(t, []any{ownerB, "0"}, w.release(ownerA, ""))
 	require.Equal(t, "grant w "+ownerB+" 0 "+w.keys.Key, heard())
 	w.check(writtenBy(ownerB), ownerC)
-	require.LessOrEqual(t, pttlOf(w.c.engine(), t, w.keys.Key), int64(5000), "a short lease")
+	require.LessOrEqual(t, testredis.PTTLOf(t, w.c, w.keys.Key), int64(5000), "a short lease")
 	require.Nil(t, w.release(ownerA, ""))
 	w.check(writtenBy(ownerB), ownerC)
-	require.Nil(t, runScript(w.c.engine(), script.RWWriteAcquire, w.withQueue(), ownerB, "30000", "1", "5000", w.entry(ownerB), w.entry(ownerB), w.keys.Queue()))
+	require.Nil(t, testredis.RunScript(w.c, script.RWWriteAcquire, w.withQueue(), ownerB, "30000", "1", "5000", w.entry(ownerB), w.entry(ownerB), w.keys.Queue()))
 	w.check(writtenBy(ownerB), ownerC)
-	require.Greater(t, pttlOf(w.c.engine(), t, w.keys.Key), int64(20000), "it asks for the whole lease")
+	require.Greater(t, testredis.PTTLOf(t, w.c, w.keys.Key), int64(20000), "it asks for the whole lease")
 }
 
 // A writer whose client is gone is passed over, and the next owner of the releasing client gets the lock.
@@ -83,7 +84,7 @@ func TestRWHandover_to_the_next_owner_of_the_client(t *testing.T) {
 	w := newWriters(t, ownerC)
 	require.Equal(t, []any{ownerA2, "0"}, w.release(ownerA, w.entry(ownerA2)), "nobody hears of the grant to the other")
 	w.check(writtenBy(ownerA2))
-	require.Greater(t, pttlOf(w.c.engine(), t, w.keys.Key), int64(20000), "with the lease that it wants")
+	require.Greater(t, testredis.PTTLOf(t, w.c, w.keys.Key), int64(20000), "with the lease that it wants")
 	require.Equal(t, int64(0), w.release(ownerA2, ""))
 	w.nothingLeft()
 }
@@ -103,18 +104,18 @@ func TestRWHandover_after_the_turn_of_readers(t *testing.T) {
 	require.Nil(t, w.readAgain(ownerC))
 	args := append([]string{ownerC, "0", ""}, w.unreadArgs()...)
 	keys := rw.AppendLeaseKeys(w.withQueue(), w.keys.Key, ownerC, 1)
-	require.Equal(t, []any{ownerB, "0"}, runScript(w.c.engine(), script.RWReadRelease, keys, args...))
+	require.Equal(t, []any{ownerB, "0"}, testredis.RunScript(w.c, script.RWReadRelease, keys, args...))
 	require.Equal(t, "grant w "+ownerB+" 0 "+w.keys.Key, heard())
 	w.check(writtenBy(ownerB))
-	require.Nil(t, runScript(w.c.engine(), script.RWReadRelease, keys, args...), "twice")
+	require.Nil(t, testredis.RunScript(w.c, script.RWReadRelease, keys, args...), "twice")
 	w.check(writtenBy(ownerB))
 }
 
 // Without the queue among the keys, nothing is handed over and all listeners are notified.
 func TestRWHandover_without_the_queue(t *testing.T) {
 	w := newWriters(t, ownerB)
-	heard := fairScripts{t: t, c: w.c}.hears(rw.Channel(w.keys.Key))
-	require.Equal(t, int64(1), runScript(w.c.engine(), script.RWWriteRelease, rw.Keys(w.keys.Key), w.unwriteArgs(ownerA, 0, "0", "", "")...))
+	heard := testredis.Hear(t, w.c, rw.Channel(w.keys.Key))
+	require.Equal(t, int64(1), testredis.RunScript(w.c, script.RWWriteRelease, rw.Keys(w.keys.Key), w.unwriteArgs(ownerA, 0, "0", "", "")...))
 	require.Equal(t, "1", <-heard)
 	require.Equal(t, "0", <-heard)
 	w.check(map[string]string{}, ownerB)
@@ -125,7 +126,7 @@ func TestRWHandover_heals_what_was_lost(t *testing.T) {
 	w := newWriters(t, ownerB, ownerC)
 	heard := w.hears(ownerC)
 	w.do("DEL", w.keys.Key, rw.Keys(w.keys.Key)[1])
-	require.Nil(t, runScript(w.c.engine(), script.RWWriteRelease, w.withQueue(), w.unwriteArgs(ownerB, 0, "1", w.entry(ownerB), "")...))
+	require.Nil(t, testredis.RunScript(w.c, script.RWWriteRelease, w.withQueue(), w.unwriteArgs(ownerB, 0, "1", w.entry(ownerB), "")...))
 	require.Equal(t, "grant w "+ownerC+" 0 "+w.keys.Key, heard())
 	w.check(writtenBy(ownerC))
 }
@@ -134,7 +135,7 @@ func TestRWHandover_heals_what_was_lost(t *testing.T) {
 func TestRWHandover_of_a_free_lock(t *testing.T) {
 	w := newWriters(t, ownerB, ownerC)
 	w.do("DEL", w.keys.Key, rw.Keys(w.keys.Key)[1])
-	require.Nil(t, runScript(w.c.engine(), script.RWWriteAcquire, w.withQueue(), ownerC, "30000", "1", "5000", w.entry(ownerC), w.entry(ownerC), w.keys.Queue()))
+	require.Nil(t, testredis.RunScript(w.c, script.RWWriteAcquire, w.withQueue(), ownerC, "30000", "1", "5000", w.entry(ownerC), w.entry(ownerC), w.keys.Queue()))
 	w.check(writtenBy(ownerC), ownerB)
 	require.Equal(t, []string{ownerB}, w.strings("ZRANGE", rw.Keys(w.keys.Key)[2], "0", "-1"))
 }

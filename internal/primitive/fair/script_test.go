@@ -1,4 +1,4 @@
-package latchkey
+package fair_test
 
 import (
 	"context"
@@ -10,18 +10,25 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
-const ownerC = "22222222-2222-4222-8222-222222222222:10"
+const (
+	ownerA = testredis.OwnerA
+	ownerB = testredis.OwnerB
+	ownerC = testredis.OwnerC
+)
 
 // fairScripts drives one fair lock by its bare scripts. It sends every call twice, and the second must change
 // nothing, as after a lost reply.
 type fairScripts struct {
 	t      *testing.T
-	c      *Client
+	c      *ownership.Engine
 	keys   *keyspace.Keys
 	stale  string
 	fenced string // "1" or "0"
@@ -30,8 +37,8 @@ type fairScripts struct {
 
 func newFairScripts(t *testing.T) fairScripts {
 	t.Helper()
-	c := newTestClient(t, Options{})
-	names := c.engine().Config.Names(uniqueName(t, c))
+	c := testredis.NewEngine(t)
+	names := c.Config.Names(testredis.UniqueName(t, c))
 	require.NoError(t, names.Invalid)
 	return fairScripts{t, c, names, "5000", "0", ""}
 }
@@ -45,13 +52,13 @@ type fairState struct {
 }
 
 func (s fairScripts) do(words ...string) rueidis.RedisResult {
-	return s.c.engine().Rueidis.Do(context.Background(), s.c.engine().Rueidis.B().Arbitrary(words...).Build())
+	return testredis.Do(s.c, words...)
 }
 
 func (s fairScripts) state() fairState {
 	s.t.Helper()
 	k := s.keys.FairKeys()
-	state := fairState{lock: hashOf(s.c.engine(), s.t, k[0]), places: map[string]string{}}
+	state := fairState{lock: testredis.HashOf(s.t, s.c, k[0]), places: map[string]string{}}
 	queue, err := s.do("LRANGE", k[1], "0", "-1").AsStrSlice()
 	require.NoError(s.t, err)
 	state.queue = queue
@@ -63,7 +70,7 @@ func (s fairScripts) state() fairState {
 	size, err := s.do("ZCARD", k[2]).AsInt64()
 	require.NoError(s.t, err)
 	require.EqualValues(s.t, len(state.waiting), size, "queue and deadlines have the same members")
-	for owner, note := range hashOf(s.c.engine(), s.t, k[3]) {
+	for owner, note := range testredis.HashOf(s.t, s.c, k[3]) {
 		since, until, _ := strings.Cut(note, ":")
 		if until == "0" {
 			since += " left"
@@ -91,7 +98,7 @@ func (s fairScripts) refreshCall(owners ...string) script.Call {
 // once sends a call once.
 func (s fairScripts) once(c script.Call) any {
 	s.t.Helper()
-	return runScript(s.c.engine(), c.Cmd, c.Keys, c.Args...)
+	return testredis.RunScript(s.c, c.Cmd, c.Keys, c.Args...)
 }
 
 func (s fairScripts) twice(c script.Call) any {
@@ -173,7 +180,7 @@ func (s fairScripts) deadline(owner string) time.Duration {
 // life returns how long the owner counts as alive.
 func (s fairScripts) life(owner string) time.Duration {
 	s.t.Helper()
-	_, until, _ := strings.Cut(hashOf(s.c.engine(), s.t, s.keys.FairKeys()[3])[owner], ":")
+	_, until, _ := strings.Cut(testredis.HashOf(s.t, s.c, s.keys.FairKeys()[3])[owner], ":")
 	ms, err := strconv.ParseInt(until, 10, 64)
 	require.NoError(s.t, err)
 	return time.Duration(ms-time.Now().UnixMilli()) * time.Millisecond
@@ -184,7 +191,7 @@ func (s fairScripts) age(owner string, by time.Duration) {
 	s.t.Helper()
 	k := s.keys.FairKeys()
 	until := time.Now().Add(s.life(owner) - by).UnixMilli()
-	since, _, _ := strings.Cut(hashOf(s.c.engine(), s.t, k[3])[owner], ":")
+	since, _, _ := strings.Cut(testredis.HashOf(s.t, s.c, k[3])[owner], ":")
 	require.NoError(s.t, s.do("HSET", k[3], owner, since+":"+strconv.FormatInt(until, 10)).Error())
 	require.NoError(s.t, s.do("ZINCRBY", k[2], strconv.FormatInt(-by.Milliseconds(), 10), owner).Error())
 }
@@ -538,14 +545,15 @@ func TestFairLock_skewed_clocks_change_nothing(t *testing.T) {
 	if !testing.Short() {
 		stale, rest = 5*time.Second, 12*time.Second // several stale periods, to see that nothing happens
 	}
-	c := newTestClient(t, Options{StaleWaiterTimeout: stale})
-	name := uniqueName(t, c)
+	url := testredis.URL(t)
+	c := skewed(t, url, stale, 0)
+	name := testredis.UniqueName(t, (*ownership.Handle)(c).Engine())
 	holder, err := c.NewFairLock(name).Lock(t.Context())
 	require.NoError(t, err)
 	inside := make(chan int, 6)
 	for i := range 6 {
 		skew := time.Duration(i%3-1) * 10 * time.Minute
-		waiter := skewed(t, c, stale, skew)
+		waiter := skewed(t, url, stale, skew)
 		go func() {
 			hold, err := waiter.NewFairLock(name).Lock(context.Background())
 			if err == nil {
@@ -560,8 +568,8 @@ func TestFairLock_skewed_clocks_change_nothing(t *testing.T) {
 	}
 	time.Sleep(rest)   // nobody may be taken for dead meanwhile
 	for i := range 3 { // each attempt removes the waiters that it takes for dead
-		_, err := skewed(t, c, stale, time.Duration(i-1)*10*time.Minute).NewFairLock(name).TryLock(t.Context())
-		require.ErrorIs(t, err, ErrNotAcquired)
+		_, err := skewed(t, url, stale, time.Duration(i-1)*10*time.Minute).NewFairLock(name).TryLock(t.Context())
+		require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 	}
 	require.NoError(t, holder.Unlock(t.Context()))
 	for want := range 6 {
@@ -569,16 +577,17 @@ func TestFairLock_skewed_clocks_change_nothing(t *testing.T) {
 	}
 }
 
-// skewed returns another client of the same server, whose clocks are off by skew.
-func skewed(t *testing.T, c *Client, stale, skew time.Duration) *Client {
+// skewed returns a client of the server at a URL, whose clocks are off by skew.
+func skewed(t *testing.T, url string, stale, skew time.Duration) *latchkey.Client {
 	t.Helper()
-	other, err := New(c.engine().Rueidis, Options{StaleWaiterTimeout: stale, clock: func() lease.Stamp {
-		now := lease.SystemClock()
-		return lease.Stamp{Mono: now.Mono + skew, Wall: now.Wall + skew}
-	}})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, other.Close(context.Background())) })
-	return other
+	c := testredis.NewEngineOf(t, url, func(s *testredis.Settings) {
+		s.StaleWaiterTimeout = stale
+		s.Clock = func() lease.Stamp {
+			now := lease.SystemClock()
+			return lease.Stamp{Mono: now.Mono + skew, Wall: now.Wall + skew}
+		}
+	})
+	return (*latchkey.Client)(c.Handle)
 }
 
 // A waiter that never received its ticket cannot be restored by it when the notes are lost, but keeps its place ahead

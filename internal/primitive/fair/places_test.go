@@ -1,4 +1,4 @@
-package latchkey
+package fair_test
 
 import (
 	"strconv"
@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/testredis"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -119,7 +120,7 @@ func TestFairScripts_whoever_is_brought_to_the_front_is_notified(t *testing.T) {
 	s.do("DEL", s.keys.FairKeys()[3])
 	require.IsType(t, []any{}, s.acquire("G1", s.stale, tickets["G1"]))
 	told := make(chan string, 10)
-	link, release := s.c.engine().Rueidis.Dedicate()
+	link, release := s.c.Rueidis.Dedicate()
 	defer release()
 	link.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) { told <- m.Message }})
 	channel := link.B().Subscribe().Channel(s.keys.WaiterChannel("G1")).Build()
@@ -191,7 +192,7 @@ func TestFairScripts_notes_of_a_leaver_expire(t *testing.T) {
 		s.do("ZADD", k[2], strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10), owner)
 	}
 	s.release("44444444-4444-4444-8444-444444444444:450", 0, "1")
-	require.Positive(t, pttlOf(s.c.engine(), t, k[3]))
+	require.Positive(t, testredis.PTTLOf(t, s.c, k[3]))
 }
 
 // The key of the tokens has a wrong type. An attempt that finds this changes nothing else: nobody enters, and nobody

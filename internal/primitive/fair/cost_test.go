@@ -1,4 +1,4 @@
-package latchkey
+package fair_test
 
 import (
 	"testing"
