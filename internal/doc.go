@@ -25,6 +25,7 @@
 //	engine    | script     | the commands, which are Lua scripts, and what their replies and errors mean
 //	engine    | line       | the lines of goroutines in a client, and the loop in which their calls wait
 //	engine    | serverline | waiters that keep a place in a queue on the server
+//	engine    | turns      | how a client takes turns with others that do not wait in the queue of a lock
 //	engine    | undo       | what the client does not know of the server, commands that settle it, and operations that count once
 //	primitive | admin      | listing objects and waiters, forced releases, and the check of a server
 //	primitive | barrier    | the barrier

@@ -51,7 +51,7 @@ type Acquisition struct {
 	tooFew    bool // the grant was confirmed by too few replicas
 	WasInLine bool // it waited in line: other goroutines may know it
 	// ByStranger says that the last attempt was refused because of a stranger, and stranger that
-	// any attempt was: see internal/engine/line/strangerturns.go.
+	// any attempt was: see internal/engine/turns/strangers.go.
 	ByStranger, stranger bool
 	// BehindOwnReader says that the last attempt was refused for a writer that waits for a hold of this client.
 	BehindOwnReader bool

@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
+	"github.com/latchkey-go/latchkey/internal/engine/turns"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -57,7 +58,7 @@ func (a *Acquisition) Pause(q *line.Line, round int, left time.Duration) time.Du
 		q.Subscribe(c.Notifier, a.Lock.Names.Channel)
 	}
 	if s.Recipe { // other libraries publish nothing when they release it
-		pause = min(pause, transport.Jitter(line.RecipeSlow))
+		pause = min(pause, transport.Jitter(turns.RecipeSlow))
 	}
 	switch {
 	case s.Recipe && a.ByStranger:

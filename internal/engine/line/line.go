@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
+	"github.com/latchkey-go/latchkey/internal/engine/turns"
 )
 
 // A Line is where the goroutines of a client that want one key wait: the line of the key in the
@@ -45,9 +46,9 @@ type Line struct {
 	reliedUntil time.Time            // until when the messages are needed, or zero if that has no end
 	retired     time.Time            // since when nobody uses the line, while the subscription lingers
 	echoes      int                  // messages of this client's own releases that have not come back yet
-	strangers   strangerTurns
-	share       strangerShare
-	recipe      recipeTurns
+	strangers   turns.Strangers
+	share       turns.Share
+	recipe      turns.Recipe
 }
 
 func newLine(s *shard, key Key, main *Line, together bool) *Line {

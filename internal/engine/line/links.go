@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/turns"
 )
 
 // What a client holds is registered by its key, from when it begins until it is over. It uses the
@@ -123,7 +124,7 @@ func (l *Links) HoldBegins() (passes int) {
 		return endlessPasses
 	}
 	l.attach(whole)
-	whole.strangers.weHold()
+	whole.strangers.WeHold()
 	q := l.queue
 	if l.of.KeepsOut() {
 		q.answer = lastAnswer{err: fault.ErrNotAcquired}
@@ -160,7 +161,7 @@ func (l *Links) TakeFirst() *Waiter {
 	}
 	w := q.popFirst()
 	w.taken = true
-	q.whole().strangers.weHold()
+	q.whole().strangers.WeHold()
 	return w
 }
 
@@ -181,20 +182,20 @@ func (l *Links) CloseLine() {
 }
 
 // OpenFor returns for how long the release leaves a mutex to other libraries: see
-// recipeTurns.openFor.
+// turns.Recipe.OpenFor.
 func (l *Links) OpenFor(taken time.Time) time.Duration {
 	defer l.lockShard().mu.Unlock()
 	if l.queue == nil {
 		return 0
 	}
-	return l.queue.recipe.openFor(taken, time.Now())
+	return l.queue.recipe.OpenFor(taken, time.Now())
 }
 
-// LeftFree records what the release of a mutex did: see recipeTurns.leftFree.
+// LeftFree records what the release of a mutex did: see turns.Recipe.LeftFree.
 func (l *Links) LeftFree(open time.Duration, granted bool) {
 	defer l.lockShard().mu.Unlock()
 	now := time.Now()
-	if q := l.queue; q != nil && q.recipe.leftFree(open, granted, now) {
+	if q := l.queue; q != nil && q.recipe.LeftFree(open, granted, now) {
 		q.openUntil = now.Add(open)
 	}
 }
@@ -212,10 +213,10 @@ func (l *Links) ReceiversSeen(receivers int64) {
 	}
 	q, now := shard.queueOf(l.of.LineKey()), time.Now()
 	q.contended = true
-	if !q.strangers.theyReceive(now) {
+	if !q.strangers.TheyReceive(now) {
 		return
 	}
-	if line, open := q.exclusive(), now.Add(strangerPause); open.After(line.openUntil) {
+	if line, open := q.exclusive(), now.Add(turns.StrangerPause); open.After(line.openUntil) {
 		line.openUntil = open
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/turns"
 )
 
 // fakeHold is something that a client holds.
@@ -216,7 +217,10 @@ func TestLineLinks_take_the_first_in_line(t *testing.T) {
 	require.Equal(t, leftLine, w.leave())
 	_, w, _ = all.enter(h.key, Only, greedy{}, nil)
 	require.Same(t, w, h.links.TakeFirst())
-	require.Equal(t, 2, q.strangers.ourHolds)
+	var want turns.Strangers
+	want.WeHold()
+	want.WeHold()
+	require.Equal(t, want, q.strangers)
 }
 
 // While somebody is in front, because the release has failed, nobody in line receives the hold.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
+	"github.com/latchkey-go/latchkey/internal/engine/turns"
 )
 
 // Two things wake the front of a line: the end of a hold of this client, and messages from
@@ -47,12 +48,12 @@ func (q *Line) RelyFor(d time.Duration) {
 func (q *Line) Message(text string) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	if q.strangers.takesTurns && text == strangersFirst {
+	if q.strangers.TakesTurns && text == strangersFirst {
 		q.letStrangersFirst()
 		return
 	}
 	now := time.Now()
-	if !q.share.concerns(q.users > 0, now) {
+	if !q.share.Concerns(q.users > 0, now) {
 		return
 	}
 	own := q.echoes > 0
@@ -61,8 +62,8 @@ func (q *Line) Message(text string) {
 	}
 	waits := !own && q.letStrangerGoFirst()
 	switch {
-	case q.share.stands(now) == Even:
-		time.AfterFunc(strangerPause, q.WakeFronts)
+	case q.share.Stands(now) == turns.Even:
+		time.AfterFunc(turns.StrangerPause, q.WakeFronts)
 	case !own && !waits:
 		q.wake(false)
 	}
@@ -72,7 +73,7 @@ func (q *Line) Message(text string) {
 func (q *Line) Reconnected() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.echoes, q.share.forStrangers = 0, 0
+	q.echoes, q.share.ForStrangers = 0, 0
 	q.wake(true)
 }
 

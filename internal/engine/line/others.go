@@ -1,6 +1,10 @@
 package line
 
-import "time"
+import (
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/engine/turns"
+)
 
 // This file is what a line learns of clients that know nothing of it. shard.mu guards it.
 
@@ -9,7 +13,7 @@ import "time"
 func (q *Line) TakeTurns() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.whole().strangers.takesTurns = true
+	q.whole().strangers.TakesTurns = true
 }
 
 // openLeft returns for how long the front leaves the lock to others.
@@ -23,21 +27,21 @@ func (q *Line) openLeft() time.Duration {
 }
 
 // StrangerHolds notes that the front was refused because a stranger holds the lock: see
-// strangerTurns.theyHold.
+// turns.Strangers.TheyHold.
 func (q *Line) StrangerHolds(first bool) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	whole := q.whole()
-	whole.strangers.theyHold(first, len(whole.exclusive().line), time.Now())
+	whole.strangers.TheyHold(first, len(whole.exclusive().line), time.Now())
 }
 
 // RecipeHolds notes that the front was refused because another library holds the mutex: see
-// recipeTurns.theyHold.
+// turns.Recipe.TheyHold.
 func (q *Line) RecipeHolds(token string) time.Duration {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	q.openUntil = time.Time{}
-	return q.recipe.theyHold(token, time.Now())
+	return q.recipe.TheyHold(token, time.Now())
 }
 
 // endlessPasses is how many times a hold may be passed on if nobody else wants it.
@@ -45,7 +49,7 @@ const endlessPasses = 1 << 30
 
 // passesOfTurn returns how many times a hold that begins now may be passed on. shard.mu is held.
 func (q *Line) passesOfTurn() int {
-	if now := time.Now(); q.whole().strangers.known(now) || q.recipe.seen(now) {
+	if now := time.Now(); q.whole().strangers.Known(now) || q.recipe.Seen(now) {
 		return len(q.line)
 	}
 	return endlessPasses
@@ -56,7 +60,7 @@ func (q *Line) passesOfTurn() int {
 const strangersFirst = "2"
 
 // letStrangersFirst ignores the messages of a release. The front tries if no other message comes
-// within strangerPause. shard.mu is held.
+// within turns.StrangerPause. shard.mu is held.
 func (q *Line) letStrangersFirst() {
 	messages := 1
 	if q.lines != nil {
@@ -65,20 +69,20 @@ func (q *Line) letStrangersFirst() {
 	if q.echoes == 0 {
 		messages++
 	}
-	q.strangers.areAnnounced(messages, len(q.exclusive().line))
+	q.strangers.AreAnnounced(messages, len(q.exclusive().line))
 	q.letStrangerGoFirst()
 }
 
 // letStrangerGoFirst reports whether other strangers may go first, now that one has released the
-// lock. The front tries if no message of theirs comes within strangerPause. shard.mu is held.
+// lock. The front tries if no message of theirs comes within turns.StrangerPause. shard.mu is held.
 func (q *Line) letStrangerGoFirst() bool {
-	if !q.strangers.goesFirst() {
+	if !q.strangers.GoesFirst() {
 		return false
 	}
-	heard := q.strangers.releasesHeard
-	time.AfterFunc(strangerPause, func() {
+	heard := q.strangers.ReleasesHeard
+	time.AfterFunc(turns.StrangerPause, func() {
 		q.shard.mu.Lock()
-		quiet := q.strangers.releasesHeard == heard // they may all have left
+		quiet := q.strangers.ReleasesHeard == heard // they may all have left
 		q.shard.mu.Unlock()
 		if quiet {
 			q.Signal()
@@ -88,20 +92,20 @@ func (q *Line) letStrangerGoFirst() bool {
 }
 
 // Standing returns how this client stands to strangers. A nil queue knows of none.
-func (q *Line) Standing() Standing {
+func (q *Line) Standing() turns.Standing {
 	if q == nil {
-		return Alone
+		return turns.Alone
 	}
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return q.share.stands(time.Now())
+	return q.share.Stands(time.Now())
 }
 
 // HadPermits counts an acquisition of this client.
 func (q *Line) HadPermits() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.share.count(1, 0)
+	q.share.Count(1, 0)
 }
 
 // SharesWith notes how many strangers there are. A nil queue does not.
@@ -111,5 +115,5 @@ func (q *Line) SharesWith(strangers int) {
 	}
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.share.with(strangers, time.Now())
+	q.share.With(strangers, time.Now())
 }

@@ -29,7 +29,7 @@ func (p Presence) Message(string) {
 	}
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.share.forStrangers++
+	q.share.ForStrangers++
 }
 
 // Reconnected implements [pubsub.Subscriber].

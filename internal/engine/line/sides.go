@@ -63,7 +63,7 @@ func (q *Line) whole() *Line {
 func (q *Line) ExpectGrant() bool {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.awaitsGrant = q.main == nil || !q.main.strangers.mayShare(time.Now())
+	q.awaitsGrant = q.main == nil || !q.main.strangers.MayShare(time.Now())
 	return q.awaitsGrant
 }
 

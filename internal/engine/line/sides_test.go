@@ -46,7 +46,7 @@ func TestSides_are_woken_together(t *testing.T) {
 	shared.acquired()
 	require.True(t, tries(second))
 	exclusive.TakeTurns()
-	require.True(t, whole.strangers.takesTurns)
+	require.True(t, whole.strangers.TakesTurns)
 	exclusive.StrangerHolds(true)
 	require.False(t, exclusive.ExpectGrant(), "a stranger may leave last, and grants nothing")
 	whole.WakeFronts()

@@ -47,7 +47,7 @@ func Spin(pause func(round int) time.Duration) *acquire.Spec {
 	return s
 }
 
-// Mutex polls more often than the other specs: see internal/engine/line/recipeturns.go.
+// Mutex polls more often than the other specs: see internal/engine/turns/recipe.go.
 var Mutex = &acquire.Spec{
 	Spec: &ownership.Spec{
 		Kind: keyspace.KindMutex, Family: keyspace.KindMutex, Stored: keyspace.KindMutex,

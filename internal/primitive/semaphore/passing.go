@@ -9,6 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/turns"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 )
 
@@ -38,10 +39,10 @@ func (s *Semaphore) passOn(n int) (left int) {
 	defer s.Client.Done()
 	key := line.Key{Kind: keyspace.KindSemaphore, Key: s.Names.Key}
 	l, standing := semLinesOf(s.Client).Known(key), s.Client.Lines.Known(key).Standing()
-	if l == nil || standing == line.Even {
+	if l == nil || standing == turns.Even {
 		return n
 	}
-	return l.pass(n, standing == line.Short)
+	return l.pass(n, standing == turns.Short)
 }
 
 // releasePermits releases permits that are not passed on, and reports whether it has.
@@ -55,7 +56,7 @@ func (s *Semaphore) releasePermits(ctx context.Context, verb, how string, n int)
 	}
 	isShort := ""
 	q := s.Client.Lines.Known(key)
-	if q.Standing() == line.Short {
+	if q.Standing() == turns.Short {
 		isShort = "1"
 	}
 	a, err := s.SendUntilDone(s.Client.Sender.Detached(ctx), verb, func(o *undo.Operation) script.Call {

@@ -1,4 +1,4 @@
-package line
+package turns
 
 import (
 	"time"
@@ -28,8 +28,8 @@ const (
 	longestTurn  = 2 * time.Second
 )
 
-// recipeTurns is what a client knows of other libraries that use its mutex.
-type recipeTurns struct {
+// Recipe is what a client knows of other libraries that use its mutex.
+type Recipe struct {
 	token       string        // of the one that held the mutex at the front's last attempt
 	pace        time.Duration // of the front while they hold the mutex
 	seenUntil   time.Time     // when they are forgotten
@@ -39,9 +39,9 @@ type recipeTurns struct {
 	freeSince   time.Time     // when a release of this client left the mutex free, or zero
 }
 
-// theyHold notes that the front was refused because another library holds the mutex, and returns
+// TheyHold notes that the front was refused because another library holds the mutex, and returns
 // the pause before the next attempt.
-func (r *recipeTurns) theyHold(token string, now time.Time) time.Duration {
+func (r *Recipe) TheyHold(token string, now time.Time) time.Duration {
 	pace, since := recipeFast, r.theirsSince
 	if token == r.token {
 		pace = min(r.pace*3/2, RecipeSlow)
@@ -49,15 +49,15 @@ func (r *recipeTurns) theyHold(token string, now time.Time) time.Duration {
 	if since.IsZero() {
 		since = now
 	}
-	*r = recipeTurns{token: token, pace: pace, seenUntil: now.Add(recipeLinger), theirsSince: since}
+	*r = Recipe{token: token, pace: pace, seenUntil: now.Add(recipeLinger), theirsSince: since}
 	return transport.Jitter(pace)
 }
 
-// openFor returns for how long the release that begins now is to leave the mutex to other
+// OpenFor returns for how long the release that begins now is to leave the mutex to other
 // libraries, or 0. Even if none have been seen there may be some, because they hardly ever find a
 // mutex free that this client acquires again at once. taken is when the server granted it to this
 // client.
-func (r *recipeTurns) openFor(taken, now time.Time) time.Duration {
+func (r *Recipe) OpenFor(taken, now time.Time) time.Duration {
 	wasFree := !r.freeSince.IsZero() && taken.Sub(r.freeSince) >= recipeOpen
 	r.freeSince = time.Time{}
 	switch {
@@ -70,21 +70,21 @@ func (r *recipeTurns) openFor(taken, now time.Time) time.Duration {
 }
 
 // beginOurs begins a turn of this client.
-func (r *recipeTurns) beginOurs(now time.Time) {
+func (r *Recipe) beginOurs(now time.Time) {
 	had := time.Duration(0)
 	if !r.theirsSince.IsZero() {
 		had = now.Sub(r.theirsSince)
 	}
 	r.oursSince, r.theirsSince, r.turn = now, time.Time{}, recipeTurn
-	if r.seen(now) {
+	if r.Seen(now) {
 		r.turn = min(max(had, shortestTurn), longestTurn)
 	}
 }
 
-// leftFree notes the effect of a release: the mutex is free, or granted to another client, which
+// LeftFree notes the effect of a release: the mutex is free, or granted to another client, which
 // continues the turn. If it was left to other libraries, which open says, the turn of this client
-// is over, and leftFree returns true.
-func (r *recipeTurns) leftFree(open time.Duration, granted bool, now time.Time) (toOthers bool) {
+// is over, and LeftFree returns true.
+func (r *Recipe) LeftFree(open time.Duration, granted bool, now time.Time) (toOthers bool) {
 	switch {
 	case granted && open > 0:
 		r.oursSince = now
@@ -98,5 +98,5 @@ func (r *recipeTurns) leftFree(open time.Duration, granted bool, now time.Time) 
 	return false
 }
 
-// seen reports whether another library has been seen.
-func (r *recipeTurns) seen(now time.Time) bool { return now.Before(r.seenUntil) }
+// Seen reports whether another library has been seen.
+func (r *Recipe) Seen(now time.Time) bool { return now.Before(r.seenUntil) }
