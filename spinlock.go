@@ -8,7 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/primitive/lock"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
 // SpinLock is a re-entrant [Lock] whose waiters subscribe to nothing: they try again after growing
@@ -107,5 +107,5 @@ func (b Backoff) pause(round int) time.Duration {
 			break
 		}
 	}
-	return transport.Jitter(time.Duration(min(pause, float64(b.Max))))
+	return retry.Jitter(time.Duration(min(pause, float64(b.Max))))
 }

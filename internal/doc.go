@@ -10,6 +10,7 @@
 //	base      | request    | the options of one call, checked
 //	transport |            | sending commands to servers, and repeating them
 //	transport | outcome    | what happened to a command: what its error means, and what the call returns
+//	transport | retry      | when to try again: how long loops rest between two attempts
 //	engine    | acquire    | one call that acquires, from its options to the hold or the error
 //	engine    | connect    | opening connections: addresses, settings, Sentinel, clusters, lazily
 //	engine    | core       | what the objects of a client share: settings, connections, lines, and the beginning and the end of calls

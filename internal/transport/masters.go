@@ -11,6 +11,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
+	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
 // Master is a server that accepts writes: the only one, or one of a cluster.
@@ -27,7 +28,7 @@ func (s *Sender) Masters(ctx context.Context, stop <-chan struct{}) ([]Master, e
 		return []Master{{peer: peer{s.Topology.common, s.Client}}}, nil
 	}
 	began, _ := s.now()
-	for pause := FirstPause; ; pause = min(2*pause, LongPause) {
+	for pause := retry.FirstPause; ; pause = min(2*pause, retry.LongPause) {
 		err := outcome.ErrSilent
 		if s.Learn(ctx) {
 			var all []Master
@@ -87,7 +88,7 @@ func (m Master) Continuity() Continuity {
 // QueryMaster sends a query to a master until there is a definite answer, as Call does.
 func (s *Sender) QueryMaster(ctx context.Context, stop <-chan struct{}, m Master, q Query) (rueidis.RedisResult, error) {
 	began, _ := s.now()
-	for pause := FirstPause; ; pause = min(2*pause, LongPause) {
+	for pause := retry.FirstPause; ; pause = min(2*pause, retry.LongPause) {
 		if ctx.Err() != nil {
 			return rueidis.RedisResult{}, outcome.Unavailable(fault.ContextError(ctx))
 		}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
 // NodeLine is the work of one owner for one node, so that a silent node delays no other. It is begun in
@@ -80,7 +82,7 @@ func (l *NodeLine[T]) Serve(
 		if l.unanswered() {
 			return // another goroutine goes on
 		}
-		_ = Rest(ctx, nil, pause())
+		_ = retry.Rest(ctx, nil, pause())
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
+	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
 // queryPause is how long one node of a cluster may take before another is queried as well.
@@ -73,10 +74,10 @@ func (s *Sender) QueryNodeOf(ctx context.Context, key string, q Query) rueidis.R
 // be in trouble, and a proxy may send errors of its own.
 func UntilAnswered(ctx context.Context, ask func() error) error {
 	began := time.Now()
-	for pause := FirstPause; ; pause = min(2*pause, LongPause) {
+	for pause := retry.FirstPause; ; pause = min(2*pause, retry.LongPause) {
 		err := ask()
 		hopeless := errors.Is(err, outcome.ErrNoNodes) || errors.Is(err, rueidis.ErrClosing)
-		if outcome.Classify(err).Final() || hopeless || time.Since(began) > DialTimeout || Rest(ctx, nil, pause) != nil {
+		if outcome.Classify(err).Final() || hopeless || time.Since(began) > DialTimeout || retry.Rest(ctx, nil, pause) != nil {
 			return err
 		}
 	}

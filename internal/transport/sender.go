@@ -15,12 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
-)
-
-// Pauses between the attempts to send one command, doubled each time.
-const (
-	FirstPause = 5 * time.Millisecond
-	LongPause  = 250 * time.Millisecond
+	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
 // Sender sends commands and repeats them while the server is in trouble. That is safe because each
@@ -88,11 +83,11 @@ func (s *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd
 	a := Answer{FirstSent: began, Sent: began}
 	end := limit{now.Add(on.Patience), on.Waits}
 	var said error // by the server, or why it cannot be reached: says more than that a later attempt was not sent
-	for pause := FirstPause; ; pause = min(2*pause, LongPause) {
+	for pause := retry.FirstPause; ; pause = min(2*pause, retry.LongPause) {
 		if ctx.Err() != nil {
 			return a, outcome.Unavailable(fault.ContextError(ctx))
 		}
-		if pause > FirstPause {
+		if pause > retry.FirstPause {
 			a.Sent, _ = s.now()
 		}
 		message, sentIn, err := s.try(ctx, end, cmd, keys, args)
@@ -169,7 +164,7 @@ func restBeforeRetry(ctx context.Context, stop <-chan struct{}, pause, left time
 	if errors.Is(err, outcome.ErrClientClosed) || 2*pause > left {
 		return outcome.Unavailable(err)
 	}
-	if stopped := Rest(ctx, stop, Jitter(pause)); stopped != nil {
+	if stopped := retry.Rest(ctx, stop, retry.Jitter(pause)); stopped != nil {
 		return outcome.StoppedAfter(err, stopped)
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
 // Acquisition is one call that acquires a lock or re-enters a hold, with the state that lasts
@@ -203,7 +204,7 @@ func (a *Acquisition) Start() {
 // hasTime reports whether there is time to retry after trouble with the server.
 func (a *Acquisition) hasTime() bool {
 	c := a.Lock.Client
-	return a.Waits || c.Clock().Since(a.Began)+transport.LongPause < c.Sender.Patience
+	return a.Waits || c.Clock().Since(a.Began)+retry.LongPause < c.Sender.Patience
 }
 
 // noteDoubt remembers that the outcome of an attempt is unknown.

@@ -9,7 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/turns"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
 // This file is what an acquisition does between two attempts.
@@ -58,7 +58,7 @@ func (a *Acquisition) Pause(q *line.Line, round int, left time.Duration) time.Du
 		q.Subscribe(c.Notifier, a.Lock.Names.Channel)
 	}
 	if s.Recipe { // other libraries publish nothing when they release it
-		pause = min(pause, transport.Jitter(turns.RecipeSlow))
+		pause = min(pause, retry.Jitter(turns.RecipeSlow))
 	}
 	switch {
 	case s.Recipe && a.ByStranger:

@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/transport"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
+	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
 // reenter re-enters the hold that the call is for. If it returns neither a hold nor an error, the caller begins
@@ -43,7 +44,7 @@ func (a *Acquisition) reenter(ctx context.Context) (*hold.Handle, error) {
 		if err == nil {
 			continue
 		}
-		if stopped := transport.Rest(ctx, a.Lock.Client.Closing, transport.Jitter(transport.LongPause)); stopped != nil {
+		if stopped := retry.Rest(ctx, a.Lock.Client.Closing, retry.Jitter(retry.LongPause)); stopped != nil {
 			return nil, outcome.StoppedAfter(err, stopped)
 		}
 	}
@@ -149,7 +150,7 @@ func (a *Acquisition) sendReentry(ctx context.Context, count int) (ans transport
 		if !doubt {
 			return ans, true, err
 		}
-		if stopped := transport.Rest(ctx, o.Lock.Client.Closing, transport.Jitter(transport.LongPause)); stopped != nil {
+		if stopped := retry.Rest(ctx, o.Lock.Client.Closing, retry.Jitter(retry.LongPause)); stopped != nil {
 			return ans, false, outcome.StoppedAfter(err, stopped)
 		}
 		o.SendMu().Lend()

@@ -19,6 +19,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
+	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
 // Inspection is what Redis stored under one name at one moment. Inspection of the root explains the fields.
@@ -181,7 +182,7 @@ func (n *Inspector) WrongKind(ctx context.Context, names *keyspace.Keys, want ke
 	if _, kinds, told := strings.Cut(err.Error(), "LATCHKEY_KIND "); told {
 		return fault.OtherKind(kinds, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*transport.LongPause)
+	ctx, cancel := context.WithTimeout(ctx, 2*retry.LongPause)
 	defer cancel()
 	i, failed := n.Find(ctx, names, "")
 	number := want == keyspace.KindSemaphore || want == keyspace.KindLatch

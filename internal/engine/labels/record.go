@@ -15,6 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
+	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
 const (
@@ -26,8 +27,8 @@ const (
 	longestLease = 24 * time.Hour
 	// pause is the pause between two writes, so that several notes share one.
 	pause = 20 * time.Millisecond
-	// retry is the pause after a failed write.
-	retry = 10 * time.Second
+	// retryPause is the pause after a failed write.
+	retryPause = 10 * time.Second
 	// patience is the time limit of one write or one read.
 	patience = time.Second
 	// mostNotes is the maximum number of notes of a client in one write or one read.
@@ -129,7 +130,7 @@ func (r *Record) write() {
 		if r.sent(w, fresh, err); outcome.Classify(err) == outcome.Refused {
 			r.config.Refused(err)
 		}
-		if transport.Rest(r.open, nil, pause) != nil {
+		if retry.Rest(r.open, nil, pause) != nil {
 			return
 		}
 	}
@@ -214,7 +215,7 @@ func (r *Record) failed(w *write, err error) {
 	if r.open.Err() != nil {
 		return
 	}
-	rest, refused := retry, outcome.Classify(err) == outcome.Refused
+	rest, refused := retryPause, outcome.Classify(err) == outcome.Refused
 	if refused {
 		rest = refresh
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
-	"github.com/latchkey-go/latchkey/internal/transport"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
+	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
 // This file tells the errors of a wait apart. A wait may consist of many commands.
@@ -43,7 +43,7 @@ func WorthWaiting(ctx context.Context, err error) bool {
 
 // CutOff is how long a query may have been in flight when a wait ends before the server
 // counts as silent.
-const CutOff = transport.LongPause
+const CutOff = retry.LongPause
 
 // waitEnded is the error of a wait that ended with err. If err says only that the time is
 // over, the last answer decides; last is nil if there was none. heldHere says that a hold

@@ -7,7 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
 // A FIFO is where goroutines of a client wait that make the same kind of request. Only the one in
@@ -167,5 +167,5 @@ func (l *FIFO) LetOthersGo(ctx context.Context, longest time.Duration) error {
 	if had == 0 {
 		return nil
 	}
-	return transport.Rest(ctx, nil, min(had, transport.Jitter(longest)))
+	return retry.Rest(ctx, nil, min(had, retry.Jitter(longest)))
 }

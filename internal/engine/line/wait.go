@@ -7,7 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
 // Waiting is how the calls of a client wait.
@@ -161,7 +161,7 @@ func (w *Waiting) inLine(ctx context.Context, q *Line, in *Waiter, a Attempter, 
 func (w *Waiting) InFront(ctx context.Context, q *Line, a Attempter, mark *Mark) error {
 	for round := 0; ; round++ {
 		if open := q.openLeft(); open > 0 && !endsWithin(ctx, open) { // a call that has less time asks at once
-			if err := transport.Rest(ctx, w.Closing, open); err != nil {
+			if err := retry.Rest(ctx, w.Closing, open); err != nil {
 				return q.WaitError(ctx, err, nil)
 			}
 		}
@@ -176,7 +176,7 @@ func (w *Waiting) InFront(ctx context.Context, q *Line, a Attempter, mark *Mark)
 		}
 		pause := w.pause(q, a, round, left, err)
 		mark.BeginFor(w.Counts, a)
-		if err := transport.Delay(ctx, w.Closing, q.signals, pause); err != nil {
+		if err := retry.Delay(ctx, w.Closing, q.signals, pause); err != nil {
 			return q.WaitError(ctx, err, nil)
 		}
 	}
@@ -195,5 +195,5 @@ func (w *Waiting) pause(q *Line, a Attempter, round int, left time.Duration, err
 	}
 	_, name := a.What()
 	w.Trouble(name, err)
-	return transport.Jitter(transport.LongPause)
+	return retry.Jitter(retry.LongPause)
 }

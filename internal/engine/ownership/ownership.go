@@ -19,6 +19,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
 // Ownership is the time in which one owner has one lock, from the outermost acquisition to the last release,
@@ -278,7 +279,7 @@ func (o *Ownership) span() time.Duration { return o.Doubt.Span(o.Lease.Span()) }
 func (o *Ownership) terms(waits bool) transport.Terms {
 	on := transport.Terms{Patience: o.Lock.Client.Sender.Patience, Waits: waits}
 	if o.Phase == Held {
-		on.Patience = min(on.Patience, max(o.Lease.Patience(), transport.FirstPause))
+		on.Patience = min(on.Patience, max(o.Lease.Patience(), retry.FirstPause))
 	}
 	return on
 }

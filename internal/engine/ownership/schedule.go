@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
 // verifyOnly is the lease of a renewal that only checks whether the owner holds the lock. It is shorter than any
@@ -151,7 +152,7 @@ func (o *Ownership) RenewLater(err error) {
 	switch {
 	case o.renews():
 		now := o.Lock.Client.Clock()
-		o.planAt(now, now.Mono+transport.Jitter(o.Lease.RetryPause()))
+		o.planAt(now, now.Mono+retry.Jitter(o.Lease.RetryPause()))
 	case o.Phase == Held:
 		o.plan()
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
-	"github.com/latchkey-go/latchkey/internal/transport"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
+	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
 // listener keeps one subscription connection. Its goroutine runs only while there
@@ -42,13 +42,13 @@ func newListener(n *Notifier, address string) *listener {
 
 // run keeps a link up for as long as there are channels to listen to.
 func (l *listener) run() {
-	for pause := transport.FirstPause; ; pause = min(2*pause, transport.LongPause) {
+	for pause := retry.FirstPause; ; pause = min(2*pause, retry.LongPause) {
 		lasted, err := l.listen()
-		if lasted > transport.LongPause {
-			pause = transport.FirstPause
+		if lasted > retry.LongPause {
+			pause = retry.FirstPause
 		}
 		if err != nil {
-			if pause == transport.FirstPause {
+			if pause == retry.FirstPause {
 				l.reports.Lost(l.address, err)
 			}
 			l.retire()
@@ -57,7 +57,7 @@ func (l *listener) run() {
 		if l.idle() {
 			return
 		}
-		if transport.Rest(context.Background(), l.closed, transport.Jitter(pause)) != nil {
+		if retry.Rest(context.Background(), l.closed, retry.Jitter(pause)) != nil {
 			return
 		}
 	}

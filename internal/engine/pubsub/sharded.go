@@ -13,6 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
+	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
 // Sharded messages (Redis 7) stay on the node that owns the slot of the channel, so there is a listener for
@@ -113,7 +114,7 @@ func (l *listener) redirect(channel string, err error) bool {
 	l.owners[slot] = address
 	l.Notifier.mu.Unlock()
 	if contradicts {
-		_ = transport.Rest(context.Background(), l.closed, rand.N(movePause))
+		_ = retry.Rest(context.Background(), l.closed, rand.N(movePause))
 	}
 	for _, s := range l.find(channel) {
 		l.move(s)

@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
+	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
 // The client keeps its waiters for fair locks and for permits with ids alive on the server, many of a
@@ -27,7 +28,7 @@ const (
 // run refreshes once per period while anybody waits. It does not wait for the answers: a silent
 // node must not cost waiters on other nodes their places.
 func (l *List) run() {
-	for transport.Rest(l.open, nil, l.period) == nil {
+	for retry.Rest(l.open, nil, l.period) == nil {
 		if !l.beginRound() {
 			return
 		}
@@ -57,7 +58,7 @@ func (l *List) refreshNode(node *transport.Node, batches []*Refreshing) {
 			break
 		}
 		l.client.Reporter.Log(report.NoticeRefresh, node.Address(), slog.Any("error", err))
-		_ = transport.Rest(l.open, nil, min(l.period, transport.Jitter(transport.LongPause)))
+		_ = retry.Rest(l.open, nil, min(l.period, retry.Jitter(retry.LongPause)))
 		l.mu.Lock()
 		batches = l.batches(node)[node]
 		l.mu.Unlock()

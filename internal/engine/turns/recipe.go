@@ -3,7 +3,7 @@ package turns
 import (
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
 // Other libraries follow the recipe of a mutex too. They publish nothing when they release a mutex,
@@ -50,7 +50,7 @@ func (r *Recipe) TheyHold(token string, now time.Time) time.Duration {
 		since = now
 	}
 	*r = Recipe{token: token, pace: pace, seenUntil: now.Add(recipeLinger), theirsSince: since}
-	return transport.Jitter(pace)
+	return retry.Jitter(pace)
 }
 
 // OpenFor returns for how long the release that begins now is to leave the mutex to other

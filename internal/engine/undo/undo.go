@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
+	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
 // Undoer makes the server's state match the client's after a command with an unknown outcome: an
@@ -63,14 +64,14 @@ const (
 	FirstPause  = 2 * time.Second
 	pauseGrowth = 16
 	// RetryPause is the pause after an answer that means "not now".
-	RetryPause = transport.LongPause
+	RetryPause = retry.LongPause
 	// inFlight is how many undo commands can be in flight to one node: about as many as callers give
 	// up within a round trip, or else the withdrawals of waiters fall behind. They share the slots that are
 	// reserved for renewals and releases, and must leave most of them free.
 	inFlight = 64
 	// probePause is the pause between two probes of a silent node. Each probe is repeated until
 	// the client's patience is over.
-	probePause = transport.LongPause
+	probePause = retry.LongPause
 	// longestLine is how many undos can wait for a silent node. If there are more, the oldest that end
 	// by themselves are left to their leases.
 	longestLine = 1 << 14
@@ -195,7 +196,7 @@ func (u *Undoer) send(p *pendingUndo) {
 	line := transport.LineOf[*pendingUndo](u.sender.Topology.Serving(p.slot), u, 0, inFlight)
 	if line.Add(p) {
 		u.tasks.Go(func() {
-			line.Serve(u.open, u.tasks.Go, func() time.Duration { return transport.Jitter(probePause) }, u.attempt)
+			line.Serve(u.open, u.tasks.Go, func() time.Duration { return retry.Jitter(probePause) }, u.attempt)
 		})
 	}
 	if oldest, found := line.Shorten(longestLine, func(p *pendingUndo) bool { return p.late }); found {
@@ -220,7 +221,7 @@ func (u *Undoer) attempt(p *pendingUndo) (heard bool) {
 		p.due = min(now+p.pause, p.window)
 		p.pause *= pauseGrowth
 	case v == outcome.TryLater:
-		p.due = now + transport.Jitter(RetryPause)
+		p.due = now + retry.Jitter(RetryPause)
 	default:
 		u.send(p)
 		return false

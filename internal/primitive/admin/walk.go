@@ -18,6 +18,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
+	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
 const (
@@ -79,7 +80,7 @@ func (r *rounds) next(ctx context.Context) bool {
 		return false
 	}
 	if r.n > 2 { // an error of the pause is that of the next request
-		_ = transport.Rest(ctx, r.client.Closing, transport.Jitter(transport.LongPause))
+		_ = retry.Rest(ctx, r.client.Closing, retry.Jitter(retry.LongPause))
 	}
 	return true
 }

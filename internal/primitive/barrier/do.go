@@ -12,7 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
 // Do is Await, fn, and the wait until fn has returned in all parties.
@@ -89,7 +89,7 @@ func (p *Party) endOfLease(cause error) error {
 func (s *barrierStay) watch(ctx context.Context) {
 	defer close(s.over)
 	p := s.party
-	err := transport.Rest(ctx, p.Client.Closing, line.PauseUntil(p.View.ends, p.Client.PollPause()))
+	err := retry.Rest(ctx, p.Client.Closing, line.PauseUntil(p.View.ends, p.Client.PollPause()))
 	if err == nil {
 		err = p.wait(ctx)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
 // This file ends a generation for a party: its outcome, or its leave.
@@ -36,7 +37,7 @@ func (p *Party) end(ctx context.Context, err error) error {
 // leave has the party leave because of err, and returns the outcome. It does not wait for a server
 // that was silent.
 func (p *Party) leave(ctx context.Context, why string, err error) error {
-	c, on := p.Leaving(why), transport.Terms{Patience: transport.LongPause}
+	c, on := p.Leaving(why), transport.Terms{Patience: retry.LongPause}
 	if errors.Is(err, fault.ErrNotAcquired) || errors.Is(err, fault.ErrClosed) {
 		on.Patience = p.Client.Sender.Patience
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
-	"github.com/latchkey-go/latchkey/internal/transport"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
+	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
 // Lock is several locks that are held together: the members, how many of them must be held,
@@ -172,7 +172,7 @@ func (l *Lock) rounds(
 		}
 		before = err
 		l.beginWait(mark)
-		if transport.Rest(ctx, nil, transport.Jitter(l.Pause)) != nil {
+		if retry.Rest(ctx, nil, retry.Jitter(l.Pause)) != nil {
 			return nil, line.WithContextEnd(ctx, err)
 		}
 	}

@@ -1,4 +1,5 @@
-package transport
+// Package retry says when to try again: how long loops rest between two attempts.
+package retry
 
 import (
 	"context"
@@ -6,6 +7,12 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+)
+
+// Pauses between the attempts to send one command, doubled each time.
+const (
+	FirstPause = 5 * time.Millisecond
+	LongPause  = 250 * time.Millisecond
 )
 
 // Bounds of every pause in a wait loop. Loops need much less than the longest; the bounds
