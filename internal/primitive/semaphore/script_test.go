@@ -1,4 +1,4 @@
-package latchkey
+package semaphore_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
 	"github.com/latchkey-go/latchkey/internal/testredis"
@@ -23,7 +24,7 @@ import (
 // as after a lost reply.
 type semScripts struct {
 	t                 *testing.T
-	c                 *Client
+	c                 *ownership.Engine
 	key               string
 	total, ids        string
 	queue, calls, bar string
@@ -37,8 +38,8 @@ const semClient = "55555555-5555-4555-8555-555555555555"
 
 func newSemScripts(t *testing.T) *semScripts {
 	t.Helper()
-	c := newTestClient(t, Options{})
-	s := &c.NewSemaphore(uniqueName(t, c)).inside
+	c := testredis.NewEngine(t)
+	s := semaphore.New(c, testredis.UniqueName(t, c))
 	queue := s.Names.SemQueueKeys()
 	return &semScripts{t: t, c: c, key: s.Names.Key, total: s.SecondKey, ids: keyspace.PermitIDsKey(s.Names.Key), channel: s.Names.Channel, kind: s.KindKey(), counts: "0",
 		queue: queue[0], calls: queue[1], bar: queue[2]}
@@ -62,11 +63,11 @@ type semState struct {
 func (s *semScripts) state() semState {
 	s.t.Helper()
 	get := func(key string) string {
-		text, _ := s.c.engine().Rueidis.Do(context.Background(), s.c.engine().Rueidis.B().Get().Key(key).Build()).ToString()
+		text, _ := s.c.Rueidis.Do(context.Background(), s.c.Rueidis.B().Get().Key(key).Build()).ToString()
 		return text
 	}
 	all := func(key string) []string {
-		each, err := s.c.engine().Rueidis.Do(context.Background(), s.c.engine().Rueidis.B().Zrange().Key(key).Min("0").Max("-1").Build()).AsStrSlice()
+		each, err := s.c.Rueidis.Do(context.Background(), s.c.Rueidis.B().Zrange().Key(key).Min("0").Max("-1").Build()).AsStrSlice()
 		require.NoError(s.t, err)
 		return each
 	}
@@ -76,9 +77,9 @@ func (s *semScripts) state() semState {
 // twice sends a call two times. Both replies are the same, unless a repetition of the call finds nothing.
 func (s *semScripts) twice(cmd transport.Command, keys []string, args ...string) any {
 	s.t.Helper()
-	first := runScript(s.c.engine(), cmd, keys, args...)
+	first := testredis.RunScript(s.c, cmd, keys, args...)
 	state := s.state()
-	second := runScript(s.c.engine(), cmd, keys, args...)
+	second := testredis.RunScript(s.c, cmd, keys, args...)
 	after := s.state()
 	require.ElementsMatch(s.t, state.ids, after.ids, "the second time changes nothing")
 	state.ids, after.ids = nil, nil
@@ -236,8 +237,8 @@ func TestSemScripts_drain_and_its_undo(t *testing.T) {
 func (s *semScripts) elapse(ms int) {
 	s.t.Helper()
 	for _, entry := range s.state().calls {
-		add := s.c.engine().Rueidis.B().Zincrby().Key(s.calls).Increment(-float64(ms)).Member(entry).Build()
-		require.NoError(s.t, s.c.engine().Rueidis.Do(context.Background(), add).Error())
+		add := s.c.Rueidis.B().Zincrby().Key(s.calls).Increment(-float64(ms)).Member(entry).Build()
+		require.NoError(s.t, s.c.Rueidis.Do(context.Background(), add).Error())
 	}
 }
 
@@ -313,7 +314,7 @@ func TestSemScripts_ticket(t *testing.T) {
 	first, second := s.number(), s.number()
 	place := s.ask(2, 1, first, "")
 	s.ask(3, 1, second, "")
-	require.NoError(t, s.c.engine().Rueidis.Do(context.Background(), s.c.engine().Rueidis.B().Zrem().Key(s.queue).Member(entryOf(first, 1)).Build()).Error())
+	require.NoError(t, s.c.Rueidis.Do(context.Background(), s.c.Rueidis.B().Zrem().Key(s.queue).Member(entryOf(first, 1)).Build()).Error())
 	require.NotEqual(t, place, s.ask(2, 1, first, ""))
 	require.Equal(t, []string{entryOf(second, 1), entryOf(first, 1)}, s.state().queue)
 	require.Equal(t, place, s.ask(2, 1, first, place))
@@ -323,7 +324,7 @@ func TestSemScripts_ticket(t *testing.T) {
 // A client that has subscribed to one of its two channels, and not yet to the other, is no reason to count wrongly.
 func TestSemScripts_half_subscribed(t *testing.T) {
 	s := newSemScripts(t)
-	testredis.Hear(t, s.c.engine(), "waits")
+	testredis.Hear(t, s.c, "waits")
 	s.set(1, "try")
 	require.Equal(t, "OK", s.take(1, 1, s.number()))
 	s.ask(2, 1, s.number(), "")
@@ -333,7 +334,7 @@ func TestSemScripts_half_subscribed(t *testing.T) {
 // Permits that nobody in the queue wants are announced: strangers do not poll.
 func TestSemScripts_permits_are_left(t *testing.T) {
 	s := newSemScripts(t)
-	heard := testredis.Hear(t, s.c.engine(), s.channel)
+	heard := testredis.Hear(t, s.c, s.channel)
 	s.set(2, "try")
 	require.Equal(t, "2", <-heard)
 	require.Equal(t, "OK", s.take(1, 2, s.number()))
@@ -351,7 +352,7 @@ func TestSemScripts_permits_are_left(t *testing.T) {
 func TestSemScripts_strangers_before_the_dead(t *testing.T) {
 	s := newSemScripts(t)
 	s.counts = "1"
-	testredis.Hear(t, s.c.engine(), s.channel)
+	testredis.Hear(t, s.c, s.channel)
 	s.set(1, "try")
 	require.Equal(t, "OK", s.take(1, 1, s.number()))
 	for range 100 {
@@ -361,7 +362,7 @@ func TestSemScripts_strangers_before_the_dead(t *testing.T) {
 			require.Empty(t, s.state().queue, "nobody there is left")
 			return
 		}
-		require.NoError(t, s.c.engine().Rueidis.Do(t.Context(), s.c.engine().Rueidis.B().Decr().Key(s.key).Build()).Error())
+		require.NoError(t, s.c.Rueidis.Do(t.Context(), s.c.Rueidis.B().Decr().Key(s.key).Build()).Error())
 	}
 	t.Fatal("strangers never had a turn")
 }
@@ -405,7 +406,7 @@ func TestSemScripts_behind_many_large_requests(t *testing.T) {
 // Strangers that listen have a turn at some releases, but not at those of a client that is short of permits.
 func TestSemScripts_strangers(t *testing.T) {
 	s := newSemScripts(t)
-	testredis.Hear(t, s.c.engine(), s.channel)
+	testredis.Hear(t, s.c, s.channel)
 	s.set(1, "try")
 	require.Equal(t, "OK", s.take(1, 1, s.number()))
 	waiter := s.number()
@@ -417,7 +418,7 @@ func TestSemScripts_strangers(t *testing.T) {
 		if calls := s.state().calls; slices.Contains(calls, "strangers 1") {
 			theirs++
 			require.Equal(t, "0", isShort)
-			require.NoError(t, s.c.engine().Rueidis.Do(t.Context(), s.c.engine().Rueidis.B().Del().Key(s.calls).Build()).Error())
+			require.NoError(t, s.c.Rueidis.Do(t.Context(), s.c.Rueidis.B().Del().Key(s.calls).Build()).Error())
 		}
 		require.Empty(t, s.ask(2, 1, waiter, place))
 		waiter = s.number()
@@ -429,7 +430,7 @@ func TestSemScripts_strangers(t *testing.T) {
 // lower lets the time of a bar pass for which it is up.
 func (s *semScripts) lower() {
 	s.t.Helper()
-	require.NoError(s.t, s.c.engine().Rueidis.Do(context.Background(), s.c.engine().Rueidis.B().Pexpire().Key(s.bar).Milliseconds(barMS).Build()).Error())
+	require.NoError(s.t, s.c.Rueidis.Do(context.Background(), s.c.Rueidis.B().Pexpire().Key(s.bar).Milliseconds(barMS).Build()).Error())
 }
 
 // A large request that is the first holds up the others for a while, and then is overtaken for as long.
@@ -489,7 +490,7 @@ func TestSemScripts_more_than_there_are(t *testing.T) {
 func TestSemScripts_other_kinds_are_left_alone(t *testing.T) {
 	p := newPermitScripts(t)
 	s := p.semScripts
-	s.c.engine().Rueidis.Do(context.Background(), s.c.engine().Rueidis.B().Hset().Key(s.key).FieldValue().FieldValue("a", "1").Build())
+	s.c.Rueidis.Do(context.Background(), s.c.Rueidis.B().Hset().Key(s.key).FieldValue().FieldValue("a", "1").Build())
 	for _, try := range []func() any{
 		func() any { return s.take(1, 1, s.number()) },
 		func() any { return s.undo(1, 1, s.number()) },
@@ -504,14 +505,14 @@ func TestSemScripts_other_kinds_are_left_alone(t *testing.T) {
 	} {
 		requireCode(t, try(), "WRONGTYPE")
 	}
-	require.Equal(t, map[string]string{"a": "1"}, hashOf(s.c.engine(), t, s.key))
+	require.Equal(t, map[string]string{"a": "1"}, testredis.HashOf(t, s.c, s.key))
 }
 
 // An acquisition is undone although a key beside the permits is another kind of object.
 func TestSemScripts_other_kind_beside_the_permits(t *testing.T) {
 	s := newSemScripts(t)
 	s.set(3, "try")
-	require.NoError(t, s.c.engine().Rueidis.Do(t.Context(), s.c.engine().Rueidis.B().Sadd().Key(s.bar).Member("x").Build()).Error())
+	require.NoError(t, s.c.Rueidis.Do(t.Context(), s.c.Rueidis.B().Sadd().Key(s.bar).Member("x").Build()).Error())
 	number := s.number()
 	require.Equal(t, "OK", s.take(1, 2, number))
 	s.free(1)

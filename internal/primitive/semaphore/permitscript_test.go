@@ -1,4 +1,4 @@
-package latchkey
+package semaphore_test
 
 import (
 	"strconv"
@@ -9,6 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
 // newPermitScripts drives a semaphore that nobody has set.
@@ -143,7 +144,7 @@ func TestPermitScripts_one_mark_for_all(t *testing.T) {
 		if held {
 			require.Nil(t, s.permit(three, ""))
 		}
-		left := runScript(s.c.engine(), script.PermitLeave, s.marked(three), s.serving(idsOf(three)[1], "", "1000")...)
+		left := testredis.RunScript(s.c, script.PermitLeave, s.marked(three), s.serving(idsOf(three)[1], "", "1000")...)
 		require.Equal(t, held, left != nil)
 		requireCode(t, s.permit(three, ""), "LATCHKEY_PAST")
 	}
@@ -191,6 +192,6 @@ func TestPermitScripts_other_kind_beside_the_permits(t *testing.T) {
 	two := s.entry(2)
 	require.Nil(t, s.permit(two, "30000"))
 	s.do("SADD", s.lock.Names.FairPermitKeys()[4], "x") // the leases of grants
-	requireCode(t, runScript(s.c.engine(), script.PermitLeave, s.lock.Names.FairPermitKeys(), s.serving("", two, "")...), "WRONGTYPE")
+	requireCode(t, testredis.RunScript(s.c, script.PermitLeave, s.lock.Names.FairPermitKeys(), s.serving("", two, "")...), "WRONGTYPE")
 	s.counts(3, 0)
 }

@@ -1,4 +1,4 @@
-package latchkey
+package semaphore_test
 
 import (
 	"strconv"
@@ -10,30 +10,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 )
-
-// The IDs of permits that are acquired together identify each other.
-func TestGroupIDs(t *testing.T) {
-	c := newSemScripts(t).c
-	for _, n := range []int{1, 2, 256, 257, semaphore.MaxAtOnce} {
-		ids := identity.NewPermitIDs(c.engine().ID, c.engine().Number(), n)
-		require.Len(t, ids, n)
-		require.NoError(t, identity.CheckIDs(ids))
-		seen := map[string]bool{}
-		for i, id := range ids {
-			require.False(t, seen[id])
-			seen[id] = true
-			if i < 300 || i == n-1 {
-				require.Equal(t, ids, identity.GroupOf(id))
-			}
-		}
-	}
-	first, second := identity.NewPermitIDs(c.engine().ID, c.engine().Number(), 1), identity.NewPermitIDs(c.engine().ID, c.engine().Number(), 1)
-	require.NotEqual(t, first, second)
-	for _, id := range []string{"", "x", "00", "0000000000000000000000000000000", "zz000000000000000000000000000000"} {
-		require.Empty(t, identity.GroupOf(id), id)
-	}
-}
 
 // fairPermitScripts drives one fair semaphore by its bare scripts.
 type fairPermitScripts struct {
@@ -44,25 +22,25 @@ type fairPermitScripts struct {
 func newFairPermitScripts(t *testing.T, permits int) fairPermitScripts {
 	t.Helper()
 	s := newSemScripts(t)
-	lock := s.c.NewFairSemaphore(s.key).inside.Permits
+	lock := semaphore.NewFairPool(s.c, s.key).Permits
 	s.do("SET", s.key, strconv.Itoa(permits))
 	return fairPermitScripts{s, lock}
 }
 
 func (s *semScripts) do(words ...string) any {
 	s.t.Helper()
-	reply, err := s.c.engine().Rueidis.Do(s.t.Context(), s.c.engine().Rueidis.B().Arbitrary(words...).Build()).ToAny()
+	reply, err := s.c.Rueidis.Do(s.t.Context(), s.c.Rueidis.B().Arbitrary(words...).Build()).ToAny()
 	require.NoError(s.t, err)
 	return reply
 }
 
 // entry returns the entry of a waiter for n permits.
 func (s fairPermitScripts) entry(n int) string {
-	return semClient + ":" + identity.NewPermitIDs(s.c.engine().ID, s.c.engine().Number(), n)[0]
+	return semClient + ":" + identity.NewPermitIDs(s.c.ID, s.c.Number(), n)[0]
 }
 
 func (s fairPermitScripts) acquire(entry, stale, ticket, grant string) any {
-	return runScript(s.c.engine(), script.PermitAcquire, s.lock.Names.FairPermitKeys(), entry, "30000", stale, ticket, grant, "",
+	return testredis.RunScript(s.c, script.PermitAcquire, s.lock.Names.FairPermitKeys(), entry, "30000", stale, ticket, grant, "",
 		"PUBLISH", s.lock.Names.Channel, "latchkey:{", "}", "0", identity.RawID(entry[len(semClient)+1:])[:identity.GroupIndex])
 }
 
@@ -80,7 +58,7 @@ func (s fairPermitScripts) leave(id, entry string) any {
 	if id != "" {
 		id = identity.RawID(id)
 	}
-	return runScript(s.c.engine(), script.PermitLeave, s.lock.Names.FairPermitKeys(), s.serving(id, entry, "")...)
+	return testredis.RunScript(s.c, script.PermitLeave, s.lock.Names.FairPermitKeys(), s.serving(id, entry, "")...)
 }
 
 func (s fairPermitScripts) held() int { return len(s.state().ids) }

@@ -1,7 +1,6 @@
-package latchkey
+package latch_test
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/primitive/latch"
 	"github.com/latchkey-go/latchkey/internal/testredis"
@@ -29,13 +29,17 @@ type latchScripts struct {
 
 func newLatchScripts(t *testing.T) latchScripts {
 	t.Helper()
-	c := newTestClient(t, Options{})
-	return latchScripts{t, &c.NewCountDownLatch(uniqueName(t, c)).inside, new(int)}
+	c := testredis.NewEngine(t)
+	return latchScripts{t, latchOf(c, testredis.UniqueName(t, c)), new(int)}
+}
+
+func latchOf(c *ownership.Engine, name string) *latch.Latch {
+	l := latch.New(c, name)
+	return &l
 }
 
 func (s latchScripts) do(words ...string) rueidis.RedisResult {
-	c := s.l.Client.Rueidis
-	return c.Do(context.Background(), c.B().Arbitrary(words...).Build())
+	return testredis.Do(s.l.Client, words...)
 }
 
 // dump returns everything that the server stores for the latch.
@@ -44,7 +48,7 @@ func (s latchScripts) dump() string {
 	count, _ := s.do("GET", s.l.Names.Key).ToString()
 	done, err := s.do("SMEMBERS", s.l.Done).AsStrSlice()
 	require.NoError(s.t, err)
-	return fmt.Sprint(count, hashOf(s.l.Client, s.t, s.l.State), done)
+	return fmt.Sprint(count, testredis.HashOf(s.t, s.l.Client, s.l.State), done)
 }
 
 // op returns the number of a new operation, and the keys to send it with; the last is its record.
@@ -55,9 +59,9 @@ func (s latchScripts) op() (number string, keys []string) {
 
 func (s latchScripts) twice(cmd transport.Command, keys []string, args ...string) any {
 	s.t.Helper()
-	first := withoutTime(runScript(s.l.Client, cmd, keys, args...))
+	first := withoutTime(testredis.RunScript(s.l.Client, cmd, keys, args...))
 	state := s.dump()
-	require.Equal(s.t, first, withoutTime(runScript(s.l.Client, cmd, keys, args...)), "the same command, sent twice")
+	require.Equal(s.t, first, withoutTime(testredis.RunScript(s.l.Client, cmd, keys, args...)), "the same command, sent twice")
 	require.Equal(s.t, state, s.dump(), "the second time changes nothing")
 	return first
 }
@@ -127,8 +131,8 @@ func TestLatchScripts_a_round(t *testing.T) {
 	require.Equal(t, int64(0), s.down(round, 7, ""), "more than is left")
 	require.Equal(t, round, s.is("open"))
 	require.Equal(t, int64(0), s.down(round, 1, ""), "harmless")
-	require.Equal(t, int64(-2), pttlOf(s.l.Client, t, s.l.Names.Key), "Redisson's key is gone")
-	require.Equal(t, int64(-1), pttlOf(s.l.Client, t, s.l.State), "who comes late passes")
+	require.Equal(t, int64(-2), testredis.PTTLOf(t, s.l.Client, s.l.Names.Key), "Redisson's key is gone")
+	require.Equal(t, int64(-1), testredis.PTTLOf(t, s.l.Client, s.l.State), "who comes late passes")
 
 	require.Equal(t, int64(1), s.set(round, 1, ""))
 	next := s.is("closed")
@@ -159,7 +163,7 @@ func TestLatchScripts_late_copies(t *testing.T) {
 		&script.LatchCount:  {old, round, "1", "", "PUBLISH", s.l.Names.Channel},
 		&script.LatchDelete: {old, round, "PUBLISH", s.l.Names.Channel},
 	} {
-		reply, is := runScript(s.l.Client, *cmd, keys, args...).(error)
+		reply, is := testredis.RunScript(s.l.Client, *cmd, keys, args...).(error)
 		require.True(t, is && outcome.HasCode(reply, "LATCHKEY_PAST"), "%v", reply)
 	}
 	require.Equal(t, before, s.dump())
@@ -171,15 +175,15 @@ func TestLatchScripts_participants_count_once_in_a_round(t *testing.T) {
 	round := s.is("closed")
 	require.Equal(t, int64(1), s.down(round, 1, "a"))
 	require.Equal(t, int64(1), s.down(round, 1, "a"), "another call of the same")
-	require.InDelta(t, 660000, pttlOf(s.l.Client, t, s.l.Done), 4000, "longer than the round")
+	require.InDelta(t, 660000, testredis.PTTLOf(t, s.l.Client, s.l.Done), 4000, "longer than the round")
 	require.Equal(t, int64(0), s.down(round, 1, "b"))
-	require.Equal(t, int64(-2), pttlOf(s.l.Client, t, s.l.Done))
+	require.Equal(t, int64(-2), testredis.PTTLOf(t, s.l.Client, s.l.Done))
 	require.Equal(t, int64(1), s.set(round, 2, ""))
 	require.Equal(t, int64(0), s.down(round, 1, "b"), "late")
 	round = s.is("closed")
 	require.Equal(t, int64(1), s.down(round, 1, "b"))
 	require.Equal(t, int64(1), s.remove(round))
-	require.Equal(t, int64(-2), pttlOf(s.l.Client, t, s.l.Done))
+	require.Equal(t, int64(-2), testredis.PTTLOf(t, s.l.Client, s.l.Done))
 }
 
 func TestLatchScripts_deletion(t *testing.T) {
@@ -191,14 +195,14 @@ func TestLatchScripts_deletion(t *testing.T) {
 	require.Equal(t, int64(-1), s.remove("7"), "another round")
 	require.Equal(t, int64(1), s.remove(round))
 	require.Equal(t, int64(0), s.remove(round))
-	require.Equal(t, int64(-2), pttlOf(s.l.Client, t, s.l.Names.Key))
-	require.InDelta(t, 600000, pttlOf(s.l.Client, t, s.l.State), 4000, "awaiters find out")
+	require.Equal(t, int64(-2), testredis.PTTLOf(t, s.l.Client, s.l.Names.Key))
+	require.InDelta(t, 600000, testredis.PTTLOf(t, s.l.Client, s.l.State), 4000, "awaiters find out")
 	s.is("gone", round)
 	require.Equal(t, int64(-1), s.down(round, 1, ""))
 	require.Equal(t, round, s.is("unset"))
 
 	require.Equal(t, int64(1), s.set(round, 1, ""))
-	require.Equal(t, int64(-1), pttlOf(s.l.Client, t, s.l.State))
+	require.Equal(t, int64(-1), testredis.PTTLOf(t, s.l.Client, s.l.State))
 	s.is("gone", round)
 	second := s.is("closed")
 	require.Equal(t, int64(0), s.down(second, 1, ""))
@@ -211,8 +215,8 @@ func TestLatchScripts_expiry(t *testing.T) {
 	s := newLatchScripts(t)
 	require.Equal(t, int64(1), s.set("0", 2, "60000"))
 	round := s.is("closed")
-	require.InDelta(t, 60000, pttlOf(s.l.Client, t, s.l.Names.Key), 4000)
-	require.InDelta(t, 660000, pttlOf(s.l.Client, t, s.l.State), 4000)
+	require.InDelta(t, 60000, testredis.PTTLOf(t, s.l.Client, s.l.Names.Key), 4000)
+	require.InDelta(t, 660000, testredis.PTTLOf(t, s.l.Client, s.l.State), 4000)
 	s.do("DEL", s.l.Names.Key)
 	s.do("HSET", s.l.State, "until", "1000") // its time is over
 	require.Equal(t, round, s.is("expired"))
@@ -224,7 +228,7 @@ func TestLatchScripts_expiry(t *testing.T) {
 
 	require.Equal(t, int64(1), s.set(round, 1, "60000"))
 	require.Equal(t, int64(0), s.down("", 1, ""))
-	require.InDelta(t, 660000, pttlOf(s.l.Client, t, s.l.State), 4000)
+	require.InDelta(t, 660000, testredis.PTTLOf(t, s.l.Client, s.l.State), 4000)
 	s.do("HSET", s.l.State, "until", "1000")
 	s.is("open")
 }
@@ -235,8 +239,8 @@ func TestLatchScripts_time_passes(t *testing.T) {
 	server := testredis.Run(t)
 	now := time.Now()
 	server.SetTime(now)
-	c := newClientOf(t, server.URL(), Options{})
-	s := latchScripts{t, &c.NewCountDownLatch(uniqueName(t, c)).inside, new(int)}
+	c := testredis.NewEngineOf(t, server.URL())
+	s := latchScripts{t, latchOf(c, testredis.UniqueName(t, c)), new(int)}
 
 	require.Equal(t, int64(1), s.set("0", 1, "300"))
 	server.SetTime(now.Add(299 * time.Millisecond))
@@ -261,7 +265,7 @@ func TestLatchScripts_Redisson(t *testing.T) {
 	require.Equal(t, int64(1), s.remove(second))
 	s.do("SET", s.l.Names.Key, "1")
 	require.Equal(t, int64(0), s.down("", 1, "a"), "a new round")
-	require.Equal(t, int64(-1), pttlOf(s.l.Client, t, s.l.State), "the deleted one no longer counts")
+	require.Equal(t, int64(-1), testredis.PTTLOf(t, s.l.Client, s.l.State), "the deleted one no longer counts")
 
 	s.do("DEL", s.l.State)
 	s.do("SET", s.l.Names.Key, "0")
@@ -347,16 +351,16 @@ func TestLatchScripts_other_kinds_are_left_alone(t *testing.T) {
 				reply, is := try().(error)
 				require.True(t, is && outcome.HasCode(reply, "WRONGTYPE"), "%v", reply)
 			}
-			require.Equal(t, int64(-2), pttlOf(s.l.Client, t, s.l.State))
+			require.Equal(t, int64(-2), testredis.PTTLOf(t, s.l.Client, s.l.State))
 		})
 	}
 }
 
 func TestLatch_channel(t *testing.T) {
-	c := newTestClient(t, Options{})
-	require.Equal(t, "redisson_countdownlatch__channel__{job}", c.NewCountDownLatch("job").inside.Names.Channel)
-	require.Equal(t, "redisson_countdownlatch__channel__{{t}job}", c.NewCountDownLatch("{t}job").inside.Names.Channel)
-	require.Equal(t, "latchkey_latch:{t}job", c.NewCountDownLatch("{t}job").inside.State)
+	c := testredis.NewEngine(t)
+	require.Equal(t, "redisson_countdownlatch__channel__{job}", latchOf(c, "job").Names.Channel)
+	require.Equal(t, "redisson_countdownlatch__channel__{{t}job}", latchOf(c, "{t}job").Names.Channel)
+	require.Equal(t, "latchkey_latch:{t}job", latchOf(c, "{t}job").State)
 	require.Equal(t, "redisson_countdownlatch__channel__{job}", latch.Channel("job", true))
 	require.Equal(t, keyspace.Slot("{t}job"), keyspace.Slot(latch.Channel("{t}job", true)))
 }
