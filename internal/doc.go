@@ -12,7 +12,7 @@
 //	transport | outcome    | what happened to a command: what its error means, and what the call returns
 //	transport | retry      | when to try again: how long loops rest between two attempts
 //	engine    | acquire    | one call that acquires, from its options to the hold or the error
-//	engine    | connect    | opening connections: addresses, settings, Sentinel, clusters, lazily
+//	engine    | connect    | opening connections: addresses, settings, Sentinel, clusters, lazily; not staying with a former master
 //	engine    | core       | what the objects of a client share: settings, connections, lines, and the beginning and the end of calls
 //	engine    | hold       | the handle of a hold, the contexts for the work under it, and what else ends with it
 //	engine    | inbox      | the channel on which a client learns that it was granted a lock

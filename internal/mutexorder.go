@@ -42,11 +42,11 @@ package internal
 //	transport.NodeLine.mu       | what waits for a node                                    | renewal.Watchdog.mu, undo.Undoer.mu
 //	transport.silence.mu        | the timer of a connection that has to answer             |
 //	transport.connTracker.mu    | the open connections to a node                           |
-//	transport.strayingClient.mu | the connection used in place of the shared one           |
+//	connect.strayingClient.mu   | the connection used in place of the shared one           |
 //	transport.lastWords.mu      | what was sent last over a connection                     |
 //	transport.Sender.mu         | the goroutines that send                                 |
 //	transport.Topology.mu       | the nodes of a cluster, and their slots                  |
-//	transport.LazyClient.mu     | the attempt to open a client                             | serverline.List.mu
+//	connect.lazyClient.mu       | the attempt to open a client                             | serverline.List.mu
 //
 // line.FIFO.FIFOMutex: a release calls all members as an acquisition does, and does not acquire them; the
 // analysis cannot tell. serverline.List.mu: a waiter that has a ticket has received a reply, so a lazy client is open, and

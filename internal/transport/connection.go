@@ -15,6 +15,12 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
+// DialTimeout and SilenceTimeout are the settings of connections, unless the caller sets them.
+const (
+	DialTimeout    = 2 * time.Second
+	SilenceTimeout = 2 * time.Second // time for the answer to a ping, before the connection counts as broken
+)
+
 // connTracker knows when rueidis may block callers of one node regardless of their contexts: while
 // a connection is being opened, and after one has broken, because the next caller then opens
 // another and the rest wait for it.
@@ -105,10 +111,10 @@ func (t *connTracker) broke() {
 }
 
 // WatchConnections changes the settings of a client that is about to be opened, so that the
-// topology sees its connections.
+// topology sees its connections. They already have a function that dials.
 func (t *Topology) WatchConnections(settings *rueidis.ClientOption) {
 	t.fixed.Store(!t.Cluster && settings.Sentinel.MasterSet == "")
-	dial := DialOrTCP(settings.DialCtxFn)
+	dial := settings.DialCtxFn
 	settings.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
 		tracker := &t.node(address).connections
 		tracker.opening.Add(1)

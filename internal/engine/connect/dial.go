@@ -1,5 +1,6 @@
-// Package connect opens the connections of a client: to a single server, to a cluster, by Sentinel, or with the first
-// command.
+// Package connect opens the connections of a client: to a single server, to a cluster, by Sentinel,
+// or with the first command. A borrowed client, which has connections, is kept from staying with a
+// server that is no longer the master.
 package connect
 
 import (
@@ -34,10 +35,10 @@ func Connect(
 		return nil, nil, err
 	}
 	settings = named(settings, config.Label)
-	var stage transport.DialProgress
-	settings.DialCtxFn = stage.Watched(transport.DialOrTCP(settings.DialCtxFn))
+	var stage dialProgress
+	settings.DialCtxFn = stage.watched(dialOrTCP(settings.DialCtxFn))
 	if config.AddressMapper != nil {
-		settings.DialCtxFn = transport.MappedDial(settings.DialCtxFn, config.AddressMapper)
+		settings.DialCtxFn = mappedDial(settings.DialCtxFn, config.AddressMapper)
 	}
 	if config.Lazy {
 		return lazily(settings, config)
@@ -48,7 +49,7 @@ func Connect(
 	r, err := dialWithin(ctx, settings, config.MaxInFlight)
 	switch {
 	case fault.IsContextEnd(err):
-		return nil, nil, fault.Op("connect", config.Name, fault.ErrUnavailable, stage.Reached(), err)
+		return nil, nil, fault.Op("connect", config.Name, fault.ErrUnavailable, stage.reached(), err)
 	case err != nil:
 		return nil, nil, fault.Op("connect", config.Name, outcome.Unanswered(err))
 	}
@@ -113,7 +114,8 @@ func dialAs(t *transport.Topology, settings rueidis.ClientOption) (rueidis.Clien
 	return client, t, err
 }
 
-// inCluster reports whether the server belongs to a cluster. A wrong guess would lose the keys of all other nodes.
+// inCluster reports whether the server belongs to a cluster. A wrong guess would lose the keys of all
+// other nodes.
 func inCluster(ctx context.Context, client rueidis.Client) (clustered bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, transport.DialTimeout)
 	defer cancel()
@@ -160,8 +162,8 @@ func dial(settings rueidis.ClientOption) (rueidis.Client, error) {
 	return nil, withoutSecrets(err, settings.Password, settings.Sentinel.Password)
 }
 
-// withoutSecrets returns an error whose text does not show passwords. A server that does not know a command may repeat
-// its arguments.
+// withoutSecrets returns an error whose text does not show passwords. A server that does not know a
+// command may repeat its arguments.
 func withoutSecrets(err error, secrets ...string) error {
 	text := err.Error()
 	for _, secret := range secrets {

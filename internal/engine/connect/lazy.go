@@ -20,13 +20,14 @@ func lazily(settings rueidis.ClientOption, config Config) (rueidis.Client, *tran
 	t := transport.NewTopology(false, config.MaxInFlight)
 	t.MarkBroken() // there is no connection until something is answered
 	t.WatchConnections(&settings)
-	client, err := transport.NewLazyClient(settings, func() (rueidis.Client, error) {
+	client, err := newLazyClient(settings, func() (rueidis.Client, error) {
 		return dialKnown(settings, config.Waits)
 	})
 	return client, t, err
 }
 
-// dialKnown dials, and makes the queries that an eager client makes when it is created: of WAIT only if it waits.
+// dialKnown dials, and makes the queries that an eager client makes when it is created: of WAIT only
+// if it waits.
 func dialKnown(settings rueidis.ClientOption, waits bool) (rueidis.Client, error) {
 	single := settings.Sentinel.MasterSet == ""
 	settings.ForceSingleClient = single
@@ -52,7 +53,7 @@ func dialKnown(settings rueidis.ClientOption, waits bool) (rueidis.Client, error
 	return client, nil
 }
 
-// errLazyCluster is an ErrInvalid that only a query of the server can find. Locks are made before that, and a cluster
-// decides their channels: a wrong guess would lose keys of other nodes.
+// errLazyCluster is an ErrInvalid that only a query of the server can find. Locks are made before
+// that, and a cluster decides their channels: a wrong guess would lose keys of other nodes.
 var errLazyCluster = outcome.Refusal(fmt.Errorf("%w: Options.LazyConnect is for single servers and Sentinel; "+
 	"this server belongs to a cluster, so create its client without LazyConnect", fault.ErrInvalid))

@@ -2,12 +2,22 @@ package connect
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
+)
+
+// Settings of the connections, unless the caller sets them. Two more are in transport.
+const (
+	keepAlive       = 2 * time.Second // idle time of a connection before rueidis pings it
+	topologyRefresh = 2 * time.Second // how often the client queries Sentinel for the master
+	maxRedirections = 8               // of one command: nodes that disagree could redirect it forever
 )
 
 // Limits for settings of the caller. rueidis queues 2 to the power of ringScale commands
@@ -34,15 +44,15 @@ func Completed(settings rueidis.ClientOption) (rueidis.ClientOption, error) {
 	}
 	settings.InitAddress = slices.Clone(settings.InitAddress) // rueidis may shuffle it
 	settings.Dialer.Timeout = cmp.Or(settings.Dialer.Timeout, transport.DialTimeout)
-	settings.Dialer.KeepAlive = cmp.Or(settings.Dialer.KeepAlive, transport.KeepAlive)
+	settings.Dialer.KeepAlive = cmp.Or(settings.Dialer.KeepAlive, keepAlive)
 	settings.Sentinel.Dialer.Timeout = cmp.Or(settings.Sentinel.Dialer.Timeout, settings.Dialer.Timeout)
 	settings.ConnWriteTimeout = cmp.Or(settings.ConnWriteTimeout, transport.SilenceTimeout)
 	settings.ReadBufferEachConn = cmp.Or(settings.ReadBufferEachConn, connBuffer)
 	settings.WriteBufferEachConn = cmp.Or(settings.WriteBufferEachConn, connBuffer)
 	sentinel, cluster := &settings.Sentinel, &settings.ClusterOption
-	sentinel.TopologyRefreshInterval = cmp.Or(sentinel.TopologyRefreshInterval, transport.TopologyRefresh)
-	cluster.MaxMovedRedirections = cmp.Or(cluster.MaxMovedRedirections, transport.MaxRedirections)
-	settings.AuthCredentialsFn = transport.WrapCredentials(settings.AuthCredentialsFn)
+	sentinel.TopologyRefreshInterval = cmp.Or(sentinel.TopologyRefreshInterval, topologyRefresh)
+	cluster.MaxMovedRedirections = cmp.Or(cluster.MaxMovedRedirections, maxRedirections)
+	settings.AuthCredentialsFn = wrapCredentials(settings.AuthCredentialsFn)
 	// One connection for all commands keeps the commands of one key in order, so that a
 	// clean-up does not overtake the command that it cleans up. Pipelining is always on,
 	// because a connection that only one caller uses at a time is closed at that caller's
@@ -97,5 +107,22 @@ func conflicts(s *rueidis.ClientOption) []conflict {
 		{"Sentinel.TopologyRefreshInterval", s.Sentinel.TopologyRefreshInterval < 0, negative},
 		{"ClusterOption.MaxMovedRedirections", s.ClusterOption.MaxMovedRedirections < 0, negative},
 		{"ClusterOption.ShardsRefreshInterval", s.ClusterOption.ShardsRefreshInterval < 0, negative},
+	}
+}
+
+// credentialsFunc gives rueidis the credentials for a connection.
+type credentialsFunc = func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error)
+
+// wrapCredentials returns auth with its errors marked to say that nothing has been sent.
+func wrapCredentials(auth credentialsFunc) credentialsFunc {
+	if auth == nil {
+		return nil
+	}
+	return func(where rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
+		credentials, err := auth(where)
+		if err != nil {
+			err = outcome.Unopened(fmt.Errorf("AuthCredentialsFn: %w", err))
+		}
+		return credentials, err
 	}
 }

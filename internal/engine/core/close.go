@@ -7,7 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/engine/connect"
 )
 
 // CloseContext returns the context of a Close. It ends with the given one, unless that has ended
@@ -54,7 +54,7 @@ func (c *Parts) End(ctx context.Context, released bool) error {
 	c.Undo.Close(ctx)
 	c.Notifier.Close()
 	c.Sender.Finish()
-	transport.StopStraying(c.Sender.Client)
+	connect.StopStraying(c.Sender.Client)
 	if c.owned {
 		c.Rueidis.Close()
 	}

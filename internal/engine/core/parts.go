@@ -16,6 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/connect"
 	"github.com/latchkey-go/latchkey/internal/engine/inbox"
 	"github.com/latchkey-go/latchkey/internal/engine/inspect"
 	"github.com/latchkey-go/latchkey/internal/engine/labels"
@@ -142,7 +143,7 @@ func (c *Parts) initSender(topology *transport.Topology) {
 	c.Topology = cmp.Or(topology, transport.NewTopology(c.Cluster, c.Config.MaxInFlight))
 	sends := c.Rueidis
 	if !c.owned {
-		sends = transport.NotStraying(sends)
+		sends = connect.NotStraying(sends)
 	}
 	c.Sender = &transport.Sender{
 		Client:          sends,

@@ -1,4 +1,4 @@
-package transport
+package connect
 
 import (
 	"context"
@@ -12,17 +12,17 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
-// strayPause is how long the shared connection of a borrowed client is avoided after it has led to a
-// server that does not accept what is sent.
+// strayPause is how long the shared connection of a borrowed client is avoided after it has led to
+// a server that does not accept what is sent.
 const strayPause = 10 * time.Second
 
-// otherPause is how far apart other connections are opened at least. The pool may have several that lead
-// to the wrong server.
+// otherPause is how far apart other connections are opened at least. The pool may have several that
+// lead to the wrong server.
 const otherPause = 100 * time.Millisecond
 
-// strayingClient is a borrowed client of a single server. Its shared connection is not ours to close,
-// even if only a new one would lead to the master. Then commands go over a connection of its pool for
-// a while, which is replaced if it leads to the wrong server too.
+// strayingClient is a borrowed client of a single server. Its shared connection is not ours to
+// close, even if only a new one would lead to the master. Then commands go over a connection of its
+// pool for a while, which is replaced if it leads to the wrong server too.
 type strayingClient struct {
 	rueidis.Client
 
@@ -33,8 +33,8 @@ type strayingClient struct {
 	over     bool // no connection is used any more
 }
 
-// otherConn is a connection of the pool that many commands share. It is closed, never given back: that
-// would send PING, which must not be refused (see docs/explain/rueidis.md).
+// otherConn is a connection of the pool that many commands share. It is closed, never given back:
+// that would send PING, which must not be refused (see docs/explain/rueidis.md).
 type otherConn struct {
 	rueidis.DedicatedClient
 
@@ -84,8 +84,8 @@ func (c *strayingClient) DoMulti(ctx context.Context, multi ...rueidis.Completed
 	return results
 }
 
-// doAlone sends commands that block over a connection of their own, as rueidis does: others would wait for them.
-// It is not kept, because it may lead to the wrong server.
+// doAlone sends commands that block over a connection of their own, as rueidis does: others would
+// wait for them. It is not kept, because it may lead to the wrong server.
 func (c *strayingClient) doAlone(ctx context.Context, multi []rueidis.Completed) []rueidis.RedisResult {
 	conn, release := c.Dedicate()
 	defer release()
@@ -104,8 +104,8 @@ func (c *strayingClient) use() *otherConn {
 }
 
 // note looks at replies. If they came over the shared connection and only another can help, commands
-// use another one from then on, as soon as the pool has one. If they came over that one, it is given up,
-// and the shared one may be right again.
+// use another one from then on, as soon as the pool has one. If they came over that one, it is given
+// up, and the shared one may be right again.
 func (c *strayingClient) note(from *otherConn, results ...rueidis.RedisResult) {
 	broken := from != nil && slices.ContainsFunc(results, func(r rueidis.RedisResult) bool {
 		return !outcome.Classify(r.Error()).Heard() && !fault.IsContextEnd(r.Error())
@@ -161,7 +161,8 @@ func (o *otherConn) end() {
 	o.giveUp()
 }
 
-// StopStraying gives back the connection that a client of [NotStraying] uses in place of the shared one.
+// StopStraying gives back the connection that a client of [NotStraying] uses in place of the shared
+// one.
 func StopStraying(client rueidis.Client) {
 	c, is := client.(*strayingClient)
 	if !is {

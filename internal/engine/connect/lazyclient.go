@@ -1,4 +1,4 @@
-package transport
+package connect
 
 import (
 	"context"
@@ -13,10 +13,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
-// LazyClient is the rueidis client of a server that may be down. The first command opens the real
+// lazyClient is the rueidis client of a server that may be down. The first command opens the real
 // client, or fails if that fails; then the next command tries again. A command is sent only after
 // the server has said what it is.
-type LazyClient struct {
+type lazyClient struct {
 	// Client never has a connection. It builds commands, and answers those that arrive while the
 	// server cannot be reached.
 	rueidis.Client
@@ -31,10 +31,10 @@ type LazyClient struct {
 	closed  bool
 }
 
-// NewLazyClient returns a client with these settings that calls open at the first command, and
+// newLazyClient returns a client with these settings that calls open at the first command, and
 // again at a later one if open fails. Until then it dials nothing.
-func NewLazyClient(settings rueidis.ClientOption, open func() (rueidis.Client, error)) (*LazyClient, error) {
-	l := &LazyClient{open: open, mode: rueidis.ClientModeStandalone}
+func newLazyClient(settings rueidis.ClientOption, open func() (rueidis.Client, error)) (*lazyClient, error) {
+	l := &lazyClient{open: open, mode: rueidis.ClientModeStandalone}
 	if settings.Sentinel.MasterSet != "" {
 		l.mode = rueidis.ClientModeSentinel
 	}
@@ -52,14 +52,14 @@ func NewLazyClient(settings rueidis.ClientOption, open func() (rueidis.Client, e
 }
 
 // unopened notes why there is no connection.
-func (l *LazyClient) unopened(why error) {
+func (l *lazyClient) unopened(why error) {
 	err := outcome.Unopened(why)
 	l.why.Store(&err)
 }
 
 // client returns the client for commands: the real one, once there is one. It blocks while that is
 // being opened.
-func (l *LazyClient) client() rueidis.Client {
+func (l *lazyClient) client() rueidis.Client {
 	if c := l.real.Load(); c != nil {
 		return *c
 	}
@@ -74,7 +74,7 @@ func (l *LazyClient) client() rueidis.Client {
 }
 
 // try makes one attempt to open the client.
-func (l *LazyClient) try() {
+func (l *lazyClient) try() {
 	client, err := l.open()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,28 +90,28 @@ func (l *LazyClient) try() {
 }
 
 // Do sends a command with the real client, which it opens first if needed.
-func (l *LazyClient) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+func (l *lazyClient) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
 	return l.client().Do(ctx, cmd)
 }
 
 // DoMulti sends several commands with the real client, which it opens first if needed.
-func (l *LazyClient) DoMulti(ctx context.Context, multi ...rueidis.Completed) []rueidis.RedisResult {
+func (l *lazyClient) DoMulti(ctx context.Context, multi ...rueidis.Completed) []rueidis.RedisResult {
 	return l.client().DoMulti(ctx, multi...)
 }
 
 // Dedicate takes a connection out of the pool of the real client, which it opens first if needed.
-func (l *LazyClient) Dedicate() (client rueidis.DedicatedClient, cancel func()) {
+func (l *lazyClient) Dedicate() (client rueidis.DedicatedClient, cancel func()) {
 	return l.client().Dedicate()
 }
 
 // Nodes returns the clients of the nodes of the real client, which it opens first if needed.
-func (l *LazyClient) Nodes() map[string]rueidis.Client { return l.client().Nodes() }
+func (l *lazyClient) Nodes() map[string]rueidis.Client { return l.client().Nodes() }
 
 // Mode returns the mode in the settings, without a request to the server.
-func (l *LazyClient) Mode() rueidis.ClientMode { return l.mode }
+func (l *lazyClient) Mode() rueidis.ClientMode { return l.mode }
 
 // Close closes the real client, and one that is opened later.
-func (l *LazyClient) Close() {
+func (l *lazyClient) Close() {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
