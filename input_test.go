@@ -3,7 +3,6 @@ package latchkey
 import (
 	"context"
 	"log/slog"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -14,9 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
-	"github.com/latchkey-go/latchkey/internal/engine/connect"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
-	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 func TestNames(t *testing.T) {
@@ -137,44 +134,6 @@ func TestOwner_survives_printing(t *testing.T) {
 		_, err := ParseOwner(text)
 		require.ErrorIs(t, err, ErrInvalid, text)
 	}
-}
-
-func TestURLs(t *testing.T) {
-	for _, good := range []string{"redis://h", "redis://h:1/", "redis://u:p@h:1/3", "rediss://h", "unix:///run/r.sock?db=2", "redis://h?master_set=m&addr=i:2"} {
-		parsed, err := connect.ParseURL(good)
-		require.NoError(t, err, good)
-		settings, err := connect.Completed(parsed)
-		require.NoError(t, err, good)
-		require.Equal(t, -1, settings.PipelineMultiplex)
-		require.Equal(t, transport.DialTimeout, settings.Dialer.Timeout)
-	}
-	for _, bad := range []string{"", "h:6379", "http://h", "redis://h1:1,h2:2", "redis://h/x", "redis://h/1/2", "redis://u:secret@h/x", "redis://[::1"} {
-		_, err := connect.ParseURL(bad)
-		require.ErrorIs(t, err, ErrInvalid, bad)
-		require.NotContains(t, err.Error(), "secret")
-	}
-}
-
-func TestConnect_to_nobody_fails_clearly(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, silent.Close())
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	_, err = Connect(ctx, "redis://:secret@"+silent.Addr().String(), Options{})
-	require.ErrorContains(t, err, silent.Addr().String())
-	require.NotContains(t, err.Error(), "secret")
-	require.NoError(t, ctx.Err())
-}
-
-func TestConnect_obeys_its_context(t *testing.T) {
-	mute, err := net.Listen("tcp", "127.0.0.1:0") // accepts and never answers
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, mute.Close()) })
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-	defer cancel()
-	_, err = Connect(ctx, "redis://"+mute.Addr().String(), Options{})
-	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
 func TestErrors_keep_the_chain(t *testing.T) {

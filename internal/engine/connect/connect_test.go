@@ -1,4 +1,4 @@
-package latchkey
+package connect_test
 
 import (
 	"bufio"
@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
 // scripted starts a server that answers as the test says: answer gets the words of a command in capitals, and an
@@ -87,11 +90,11 @@ func TestConnect_does_not_guess_whether_there_is_a_cluster(t *testing.T) {
 				}
 				return "+OK\r\n"
 			})
-			c, err := Connect(context.Background(), "redis://"+addr, Options{})
+			c, err := latchkey.Connect(context.Background(), "redis://"+addr, latchkey.Options{})
 			if err == nil {
 				_ = c.Close(context.Background())
 			}
-			require.ErrorIs(t, err, ErrUnavailable)
+			require.ErrorIs(t, err, latchkey.ErrUnavailable)
 		})
 	}
 }
@@ -107,14 +110,14 @@ func TestConnect_queries_in_another_way_where_HELLO_is_refused(t *testing.T) {
 		}
 		return "+OK\r\n"
 	})
-	c, err := Connect(context.Background(), "redis://"+addr, Options{})
+	c, err := latchkey.Connect(context.Background(), "redis://"+addr, latchkey.Options{})
 	require.NoError(t, err)
-	require.False(t, c.engine().Cluster)
+	require.False(t, (*ownership.Handle)(c).Engine().Cluster)
 	require.NoError(t, c.Close(context.Background()))
 }
 
 // lazy returns a client of a scripted server that counts the commands that are not part of connecting.
-func lazy(t *testing.T, options Options, answer func(command string) string) (c *Client, commands *atomic.Int32) {
+func lazy(t *testing.T, options latchkey.Options, answer func(command string) string) (c *latchkey.Client, commands *atomic.Int32) {
 	t.Helper()
 	commands = new(atomic.Int32)
 	addr := scripted(t, func(command string) string {
@@ -132,7 +135,7 @@ func lazy(t *testing.T, options Options, answer func(command string) string) (c 
 	})
 	options.LazyConnect, options.RetryBudget = true, 10*time.Second
 	options.Logger = slog.New(slog.DiscardHandler)
-	c, err := Connect(context.Background(), "redis://"+addr, options)
+	c, err := latchkey.Connect(context.Background(), "redis://"+addr, options)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
 	return c, commands
@@ -158,17 +161,17 @@ func TestConnect_does_not_guess_whether_messages_are_sharded(t *testing.T) {
 		}
 		return "+OK\r\n"
 	})
-	c, err := Connect(context.Background(), "redis://"+addr, Options{})
+	c, err := latchkey.Connect(context.Background(), "redis://"+addr, latchkey.Options{})
 	if err == nil {
 		_ = c.Close(context.Background())
 	}
-	require.ErrorIs(t, err, ErrUnavailable)
+	require.ErrorIs(t, err, latchkey.ErrUnavailable)
 	require.ErrorContains(t, err, "Connection timed out")
 }
 
 // A cluster does not count as a single server: its keys are spread over many nodes.
 func TestLazyConnect_sends_nothing_to_a_cluster(t *testing.T) {
-	c, commands := lazy(t, Options{}, func(command string) string {
+	c, commands := lazy(t, latchkey.Options{}, func(command string) string {
 		if command == "HELLO" {
 			return clusterReply
 		}
@@ -179,9 +182,9 @@ func TestLazyConnect_sends_nothing_to_a_cluster(t *testing.T) {
 		func() error { _, err := c.NewLock("x").Lock(context.Background()); return err }, // it would wait forever
 	} {
 		err := acquire()
-		require.ErrorIs(t, err, ErrInvalid)
-		require.NotErrorIs(t, err, ErrUnavailable)
-		require.NotErrorIs(t, err, ErrUnknownOutcome)
+		require.ErrorIs(t, err, latchkey.ErrInvalid)
+		require.NotErrorIs(t, err, latchkey.ErrUnavailable)
+		require.NotErrorIs(t, err, latchkey.ErrUnknownOutcome)
 		require.ErrorContains(t, err, "this server belongs to a cluster, so create its client without LazyConnect")
 	}
 	require.Zero(t, commands.Load())
@@ -192,7 +195,7 @@ func TestLazyConnect_does_not_guess_what_the_server_is(t *testing.T) {
 	for name, trouble := range map[string]string{"loading": "-LOADING later\r\n", "proxy": "-ERR Connection timed out\r\n", "cut": "cut"} {
 		t.Run(name, func(t *testing.T) {
 			var asked, early atomic.Int32
-			c, _ := lazy(t, Options{}, func(command string) string {
+			c, _ := lazy(t, latchkey.Options{}, func(command string) string {
 				switch {
 				case command == "HELLO" && asked.Add(1) <= 3:
 					return trouble
@@ -203,7 +206,7 @@ func TestLazyConnect_does_not_guess_what_the_server_is(t *testing.T) {
 				}
 				return ""
 			})
-			h, err := c.NewMutex("x").Lock(context.Background(), Wait(time.Minute))
+			h, err := c.NewMutex("x").Lock(context.Background(), latchkey.Wait(time.Minute))
 			require.NoError(t, err)
 			require.Zero(t, early.Load())
 			_ = h.Unlock(context.Background())
@@ -213,7 +216,7 @@ func TestLazyConnect_does_not_guess_what_the_server_is(t *testing.T) {
 
 // The client learns that WAIT is forbidden before it takes the first lock.
 func TestLazyConnect_tries_WAIT_first(t *testing.T) {
-	c, commands := lazy(t, Options{Replicas: Replicas{Min: 1}}, func(command string) string {
+	c, commands := lazy(t, latchkey.Options{Replicas: latchkey.Replicas{Min: 1}}, func(command string) string {
 		switch {
 		case command == "HELLO":
 			return helloReply
@@ -229,12 +232,12 @@ func TestLazyConnect_tries_WAIT_first(t *testing.T) {
 
 // LazyConnect is refused at once where it makes no sense.
 func TestLazyConnect_is_refused_for_several_nodes_and_for_New(t *testing.T) {
-	_, err := Connect(context.Background(), "redis://a:1?addr=b:1", Options{LazyConnect: true})
-	require.ErrorIs(t, err, ErrInvalid)
+	_, err := latchkey.Connect(context.Background(), "redis://a:1?addr=b:1", latchkey.Options{LazyConnect: true})
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
 	require.ErrorContains(t, err, "there are 2 addresses and no master_set")
-	c, _ := lazy(t, Options{}, func(string) string { return "" })
-	_, err = New(c.engine().Rueidis, Options{LazyConnect: true})
-	require.ErrorIs(t, err, ErrInvalid)
+	c, _ := lazy(t, latchkey.Options{}, func(string) string { return "" })
+	_, err = latchkey.New((*ownership.Handle)(c).Engine().Rueidis, latchkey.Options{LazyConnect: true})
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
 }
 
 // A server may end the connection of a client that it refuses, or at a command that it does not know. The error says
@@ -245,8 +248,8 @@ func TestConnect_says_why_the_server_closed_the_connection(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	go answerAll(listener, "-ERR max number of clients reached\r\n")
-	_, err = Connect(context.Background(), "redis://user:secret@"+listener.Addr().String(), Options{})
-	require.ErrorIs(t, err, ErrUnavailable)
+	_, err = latchkey.Connect(context.Background(), "redis://user:secret@"+listener.Addr().String(), latchkey.Options{})
+	require.ErrorIs(t, err, latchkey.ErrUnavailable)
 	require.ErrorContains(t, err, "the server closed the connection after HELLO, with the reply ERR max number of clients reached: ")
 	require.NotContains(t, err.Error(), "secret")
 
@@ -261,12 +264,12 @@ func TestConnect_says_why_the_server_closed_the_connection(t *testing.T) {
 			return "+OK\r\n"
 		})
 	}
-	_, err = Connect(context.Background(), "redis://"+closes("HELLO"), Options{})
+	_, err = latchkey.Connect(context.Background(), "redis://"+closes("HELLO"), latchkey.Options{})
 	require.ErrorContains(t, err, "the server closed the connection after HELLO: EOF")
-	c, err := Connect(context.Background(), "redis://"+closes("EVAL"), Options{RetryBudget: 2 * time.Second})
+	c, err := latchkey.Connect(context.Background(), "redis://"+closes("EVAL"), latchkey.Options{RetryBudget: 2 * time.Second})
 	require.NoError(t, err)
 	_, err = c.NewLock("x").TryLock(context.Background())
-	require.ErrorIs(t, err, ErrUnavailable)
+	require.ErrorIs(t, err, latchkey.ErrUnavailable)
 	require.ErrorContains(t, err, "the server closed the connection after EVAL")
 	_ = c.Close(context.Background())
 }
@@ -290,7 +293,7 @@ func TestConnect_shows_no_password(t *testing.T) {
 			})
 			for _, user := range []string{"", "user"} {
 				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-				_, err := Connect(ctx, "redis://"+user+":TOPSECRET@"+addr+protocol, Options{}) // in capitals, as the server repeats it
+				_, err := latchkey.Connect(ctx, "redis://"+user+":TOPSECRET@"+addr+protocol, latchkey.Options{}) // in capitals, as the server repeats it
 				cancel()
 				require.Error(t, err)
 				require.NotContains(t, err.Error(), "TOPSECRET", "%s closes after %d", protocol, closes)
@@ -314,13 +317,13 @@ func TestConnect_refused_later(t *testing.T) {
 		}
 		return "+OK\r\n"
 	})
-	c, err := Connect(context.Background(), "redis://"+addr, Options{RetryBudget: 2 * time.Second})
+	c, err := latchkey.Connect(context.Background(), "redis://"+addr, latchkey.Options{RetryBudget: 2 * time.Second})
 	require.NoError(t, err)
 	full.Store(true)
 	_, _ = c.NewMutex("x").TryLock(context.Background()) // ends the connection that there is
 	_, err = c.NewMutex("x").TryLock(context.Background())
-	require.ErrorIs(t, err, ErrUnavailable)
-	require.NotErrorIs(t, err, ErrUnknownOutcome)
+	require.ErrorIs(t, err, latchkey.ErrUnavailable)
+	require.NotErrorIs(t, err, latchkey.ErrUnknownOutcome)
 	require.ErrorContains(t, err, "max number of clients reached")
 	_ = c.Close(context.Background())
 }
@@ -337,7 +340,29 @@ func TestConnect_to_a_cluster_without_slots(t *testing.T) {
 		}
 		return "+OK\r\n"
 	})
-	_, err := Connect(context.Background(), "redis://"+addr, Options{})
-	require.ErrorIs(t, err, ErrUnavailable)
+	_, err := latchkey.Connect(context.Background(), "redis://"+addr, latchkey.Options{})
+	require.ErrorIs(t, err, latchkey.ErrUnavailable)
 	require.ErrorContains(t, err, "no node of the cluster serves any slot")
+}
+
+func TestConnect_to_nobody_fails_clearly(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, silent.Close())
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_, err = latchkey.Connect(ctx, "redis://:secret@"+silent.Addr().String(), latchkey.Options{})
+	require.ErrorContains(t, err, silent.Addr().String())
+	require.NotContains(t, err.Error(), "secret")
+	require.NoError(t, ctx.Err())
+}
+
+func TestConnect_obeys_its_context(t *testing.T) {
+	mute, err := net.Listen("tcp", "127.0.0.1:0") // accepts and never answers
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, mute.Close()) })
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	_, err = latchkey.Connect(ctx, "redis://"+mute.Addr().String(), latchkey.Options{})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
 }

@@ -1,4 +1,4 @@
-package latchkey
+package connect_test
 
 import (
 	"context"
@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/engine/connect"
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // Each message says what is wrong with the URL and what Connect wants. No message contains a secret.
@@ -43,8 +45,8 @@ func TestConnect_says_what_is_wrong_with_a_URL(t *testing.T) {
 		"unix://run/redis.sock":           `the URL "unix://run/redis.sock" names no socket; want unix:///path/of/socket`,
 	} {
 		t.Run(url, func(t *testing.T) {
-			_, err := Connect(context.Background(), url, Options{})
-			require.ErrorIs(t, err, ErrInvalid)
+			_, err := latchkey.Connect(context.Background(), url, latchkey.Options{})
+			require.ErrorIs(t, err, latchkey.ErrInvalid)
 			assert.Equal(t, "latchkey: invalid argument: "+want, err.Error())
 			assert.NotContains(t, err.Error(), "secret")
 		})
@@ -60,8 +62,8 @@ func TestConnect_says_that_a_password_has_to_be_encoded(t *testing.T) {
 		"redis://u:12/secret@h?client_name=me", "redis://secret/secret:p@h",
 	} {
 		t.Run(url, func(t *testing.T) {
-			_, err := Connect(context.Background(), url, Options{})
-			require.ErrorIs(t, err, ErrInvalid)
+			_, err := latchkey.Connect(context.Background(), url, latchkey.Options{})
+			require.ErrorIs(t, err, latchkey.ErrInvalid)
 			assert.ErrorContains(t, err, "percent-encode it: / is %2F, # is %23, ? is %3F, % is %25")
 			assert.NotContains(t, err.Error(), "sec")
 		})
@@ -96,13 +98,13 @@ func TestConnect_understands_what_it_knows(t *testing.T) {
 func TestConnect_says_that_there_was_no_TLS_handshake(t *testing.T) {
 	t.Parallel()
 	mute := silent(t)
-	_, err := Connect(context.Background(), "rediss://"+mute+"?dial_timeout=1s", Options{})
+	_, err := latchkey.Connect(context.Background(), "rediss://"+mute+"?dial_timeout=1s", latchkey.Options{})
 	require.EqualError(t, err, `latchkey: connect "rediss://`+mute+`?dial_timeout=1s": server unavailable: no TLS handshake with `+mute+
 		": no answer in time; is this the port for TLS (rediss)?")
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // enough to connect on a busy machine
 	defer cancel()
-	_, err = Connect(ctx, "rediss://"+mute, Options{})
+	_, err = latchkey.Connect(ctx, "rediss://"+mute, latchkey.Options{})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.EqualError(t, err, `latchkey: connect "rediss://`+mute+`": server unavailable: no TLS handshake with `+mute+
 		" so far: context deadline exceeded")
@@ -112,9 +114,9 @@ func TestConnect_says_that_there_was_no_TLS_handshake(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	go answerAll(listener, "-ERR unknown command\r\n")
-	_, err = Connect(context.Background(), "rediss://"+listener.Addr().String(), Options{})
+	_, err = latchkey.Connect(context.Background(), "rediss://"+listener.Addr().String(), latchkey.Options{})
 	require.ErrorContains(t, err, "the server answers without TLS; is this the port for TLS (rediss)?")
-	_, err = Connect(context.Background(), "rediss://"+plain, Options{})
+	_, err = latchkey.Connect(context.Background(), "rediss://"+plain, latchkey.Options{})
 	require.ErrorContains(t, err, "no TLS handshake with "+plain)
 }
 
@@ -145,9 +147,25 @@ func TestConnect_says_how_far_it_came(t *testing.T) {
 	mute := silent(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_, err := Connect(ctx, "redis://"+mute, Options{})
-	require.ErrorIs(t, err, ErrUnavailable)
+	_, err := latchkey.Connect(ctx, "redis://"+mute, latchkey.Options{})
+	require.ErrorIs(t, err, latchkey.ErrUnavailable)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.EqualError(t, err, `latchkey: connect "redis://`+mute+`": server unavailable: connected to `+mute+
 		", which has not answered so far: context deadline exceeded")
+}
+
+func TestURLs(t *testing.T) {
+	for _, good := range []string{"redis://h", "redis://h:1/", "redis://u:p@h:1/3", "rediss://h", "unix:///run/r.sock?db=2", "redis://h?master_set=m&addr=i:2"} {
+		parsed, err := connect.ParseURL(good)
+		require.NoError(t, err, good)
+		settings, err := connect.Completed(parsed)
+		require.NoError(t, err, good)
+		require.Equal(t, -1, settings.PipelineMultiplex)
+		require.Equal(t, transport.DialTimeout, settings.Dialer.Timeout)
+	}
+	for _, bad := range []string{"", "h:6379", "http://h", "redis://h1:1,h2:2", "redis://h/x", "redis://h/1/2", "redis://u:secret@h/x", "redis://[::1"} {
+		_, err := connect.ParseURL(bad)
+		require.ErrorIs(t, err, latchkey.ErrInvalid, bad)
+		require.NotContains(t, err.Error(), "secret")
+	}
 }

@@ -1,4 +1,4 @@
-package latchkey
+package connect_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/engine/connect"
 )
 
@@ -41,10 +42,10 @@ func TestOpen_decides_on_every_field(t *testing.T) {
 			fill(reflect.ValueOf(&settings).Elem().Field(i))
 			_, err := connect.Completed(settings)
 			if fate != "refused" {
-				require.NotErrorIs(t, err, ErrInvalid)
+				require.NotErrorIs(t, err, latchkey.ErrInvalid)
 				return
 			}
-			require.ErrorIs(t, err, ErrInvalid)
+			require.ErrorIs(t, err, latchkey.ErrInvalid)
 			require.ErrorContains(t, err, "ClientOption."+field.Name)
 		})
 	}
@@ -99,8 +100,8 @@ func TestOpen_names_the_field_that_is_out_of_bounds(t *testing.T) {
 		t.Run(field, func(t *testing.T) {
 			settings := rueidis.ClientOption{InitAddress: []string{"127.0.0.1:1"}}
 			set(&settings)
-			_, err := Open(context.Background(), settings, Options{})
-			require.ErrorIs(t, err, ErrInvalid)
+			_, err := latchkey.Open(context.Background(), settings, latchkey.Options{})
+			require.ErrorIs(t, err, latchkey.ErrInvalid)
 			require.ErrorContains(t, err, "ClientOption."+field)
 		})
 	}
