@@ -14,7 +14,7 @@
 //	engine    | acquire    | one call that acquires, from its options to the hold or the error
 //	engine    | connect    | opening connections: addresses, settings, Sentinel, clusters, lazily; not staying with a former master
 //	engine    | core       | what the objects of a client share: settings, connections, lines, and the beginning and the end of calls
-//	engine    | hold       | the handle of a hold, the contexts for the work under it, and what else ends with it
+//	engine    | hold       | the handle of a hold, the contexts for the work under it, what else ends with it; the holds of one owner
 //	engine    | inbox      | the channel on which a client learns that it was granted a lock
 //	engine    | inspect    | what is stored under a name
 //	engine    | labels     | the label and the notes of a client, for people, on the server; those of other clients

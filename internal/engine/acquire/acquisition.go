@@ -33,7 +33,7 @@ type Acquisition struct {
 	// waits in line without an ownership costs little more than its goroutine.
 	Ownership *ownership.Ownership
 	Others    []*ownership.Ownership // requested with it; they begin together
-	Under     *ownership.Hold        // the hold to re-enter, or nil
+	Under     *hold.Item             // the hold to re-enter, or nil
 	passed    *ownership.Hold        // the hold that was passed to this call, or nil
 	Queued    Attempts               // for attempts that wait in a queue on the server, or nil
 	Since     lease.Stamp            // before the first attempt, or when the call began

@@ -16,7 +16,7 @@ func ResolveOwner(ctx context.Context, a *Acquisition) (*ownership.Ownership, er
 	p, owner := a.Lock, a.Named()
 	if owner.IsZero() {
 		if h := ownership.HoldFrom(ctx, &p.Lock, ""); h != nil {
-			a.Under = h
+			a.Under = &h.Item
 			return h.Ownership, p.mayEnter(h.Ownership)
 		}
 	}

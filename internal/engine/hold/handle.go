@@ -1,5 +1,5 @@
 // Package hold has what a program gets from an acquisition: the handle of a hold, the contexts for the work under it,
-// and what else ends with it. What is held is behind an interface.
+// and what else ends with it. What is held is behind an interface. A Set counts the holds of one owner.
 package hold
 
 import (

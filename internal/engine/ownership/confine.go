@@ -20,15 +20,15 @@ func (s *Hold) Confine(bounds hold.Confinement) {
 		return
 	}
 	if bounds.Fixed {
-		o.Holds.stopRenewal(s)
+		o.Holds.StopRenewal(&s.Item)
 	}
 	start := o.Lock.Client.Clock().Before(time.Since(bounds.From))
 	switch {
 	case bounds.Max == 0:
-	case s == o.Holds.outermost():
+	case &s.Item == o.Holds.Outermost():
 		o.Lease.Limit = lease.NewBound(bounds.Max, start)
 	default:
-		s.limit = lease.NewBound(bounds.Max, start)
+		s.Limit = lease.NewBound(bounds.Max, start)
 	}
 	o.plan()
 }

@@ -76,7 +76,7 @@ func (s *Hold) mayExtend(d time.Duration) error {
 	switch {
 	case s.errLocked() != nil:
 		return fault.NotHeld(s.errLocked())
-	case d > min(o.Lease.Limit.Left(now), s.limit.Left(now)):
+	case d > min(o.Lease.Limit.Left(now), s.Limit.Left(now)):
 		return fault.ErrMaxHold
 	}
 	o.Doubt.Renewal = true

@@ -12,10 +12,10 @@ import (
 func (o *Ownership) FixLease(sent lease.Stamp, lease time.Duration) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if err := o.Holds.first.errLocked(); err != nil {
+	if err := o.first.errLocked(); err != nil {
 		return fault.NotHeld(err)
 	}
-	o.Holds.stopRenewal(&o.Holds.first)
+	o.Holds.StopRenewal(&o.first.Item)
 	o.Doubt.ExtensionInDoubt(lease)
 	o.Lease.Shorten(sent, lease)
 	o.plan()
@@ -38,5 +38,5 @@ func (o *Ownership) LeaseFixed(sent lease.Stamp, lease time.Duration) {
 func (o *Ownership) EndedBecause() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.Holds.first.errLocked()
+	return o.first.errLocked()
 }

@@ -1,7 +1,6 @@
 package ownership
 
 import (
-	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -9,29 +8,16 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
-	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
 
-// Hold is one hold of an ownership, and the [hold.Backend] of a lock that is not composite.
-// Ownership.mu guards the fields that change.
+// Hold is one hold of an ownership, and the [hold.Backend] of a lock that is not composite. Ownership.mu guards its
+// item.
 type Hold struct {
-	hold.Lifecycle
+	hold.Item
 
-	kept      hold.Kept // until the first renewal
 	Ownership *Ownership
-	fencing   int64 // the token, or 0
-	shown     bool  // the program has seen the owner, under this outermost hold
-	renew     bool  // the hold wants renewal
-
-	within *Hold           // the outermost hold of a re-entry, else nil
-	limit  *lease.Bound    // of a re-entry; the lease has that of the outermost hold
-	former *identity.Owner // see formerOwner
-
-	// For the observer.
-	acquired lease.Stamp      // of an outermost hold: just before the request that acquired it
-	parent   *context.Context // of its events, or nil: see report.Reporter.Parent
 }
 
 // Name implements [hold.Backend].
@@ -41,7 +27,7 @@ func (s *Hold) Name() string { return s.Ownership.Lock.Name() }
 func (s *Hold) Owner() identity.Owner { return s.shownOwner() }
 
 // Token implements [hold.Backend].
-func (s *Hold) Token() int64 { return s.fencing }
+func (s *Hold) Token() int64 { return s.Fencing }
 
 // IsPermit reports whether the hold is a permit of a semaphore.
 func (s *Hold) IsPermit() bool { return s.Ownership.Lock.Spec.Permit }
@@ -51,7 +37,7 @@ func (s *Hold) Kept() *hold.Kept {
 	if s.Ownership.Lock.Client.Config.ReportDropped {
 		return nil
 	}
-	return &s.kept
+	return &s.Handle
 }
 
 // Life implements [hold.Backend].
@@ -74,13 +60,13 @@ func (s *Hold) Err() error {
 	o := s.Ownership
 	o.mu.Lock()
 	expired := o.Phase == Held && o.valid() <= 0
-	limited := s.limit.Valid(o.Lock.Client.Clock()) <= 0
+	limited := s.Limit.Valid(o.Lock.Client.Clock()) <= 0
 	o.mu.Unlock()
 	if expired {
 		o.EndIfDue()
 	}
 	if limited {
-		s.limitReached()
+		o.limitReached(&s.Item)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -103,7 +89,7 @@ func (s *Hold) ValidFor() time.Duration {
 	o := s.Ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return max(min(o.valid(), s.limit.Valid(o.Lock.Client.Clock())), 0)
+	return max(min(o.valid(), s.Limit.Valid(o.Lock.Client.Clock())), 0)
 }
 
 // Count implements [hold.Backend].
@@ -111,19 +97,7 @@ func (s *Hold) Count() int {
 	o := s.Ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.Holds.countUnder(s.outermost())
-}
-
-// outermost is the hold that a re-entry has entered, or the hold itself.
-func (s *Hold) outermost() *Hold { return cmp.Or(s.within, s) }
-
-// formerOwner is an owner that nobody has, always the same one. Ownership.mu is held.
-func (s *Hold) formerOwner(c *Engine) identity.Owner {
-	if s.former == nil {
-		former := identity.New(c.ID, c.Number())
-		s.former = &former
-	}
-	return *s.former
+	return o.Holds.CountUnder(s.Outermost())
 }
 
 // Unreleased leaves out a permit that is not renewed: another process may have its id.
@@ -131,7 +105,7 @@ func (s *Hold) Unreleased() *report.Reporter {
 	o := s.Ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !s.Active() || !o.Lock.Spec.IsLock() && !s.renew {
+	if !s.Active() || !o.Lock.Spec.IsLock() && !s.Renew {
 		return nil
 	}
 	return o.Lock.Client.Reporter
@@ -180,4 +154,16 @@ func HoldFrom(ctx context.Context, p *Lock, side keyspace.Kind) *Hold {
 		}
 	}
 	return nil
+}
+
+// HasWorkUnder reports whether a hold of the ownership has a context that ends with root.
+func (o *Ownership) HasWorkUnder(root context.Context) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for h := range o.Holds.Roots {
+		if h.HasWorkUnder(root) {
+			return true
+		}
+	}
+	return false
 }

@@ -111,7 +111,7 @@ func (o *Ownership) End(cause error) (next *Ownership, ended bool) {
 	}
 	o.Phase = Over
 	next = o.takeNext()
-	ending := o.Holds.clear(cause)
+	ending := o.Holds.Clear(cause)
 	o.Lock.Client.Watchdog.Drop(o)
 	o.mu.Unlock()
 	o.Lock.Client.Registry.remove(o)

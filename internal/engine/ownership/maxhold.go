@@ -4,19 +4,19 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 )
 
 // limitReached ends a re-entry at its own limit, and takes it off the server's count in the
 // background. The outer hold goes on.
-func (s *Hold) limitReached() {
-	o := s.Ownership
+func (o *Ownership) limitReached(h *hold.Item) {
 	o.mu.Lock()
-	if !s.Active() || o.Phase != Held {
+	if !h.Active() || o.Phase != Held {
 		o.mu.Unlock()
 		return
 	}
-	o.uncount(s)
-	ending := o.Holds.remove(s, fault.ErrMaxHold)
+	o.uncount(h)
+	ending := o.Holds.Remove(h, fault.ErrMaxHold)
 	o.plan()
 	lease := o.Lease.Span()
 	o.mu.Unlock()
@@ -28,10 +28,10 @@ func (s *Hold) limitReached() {
 func (o *Ownership) endLimited() {
 	now := o.Lock.Client.Clock()
 	o.mu.Lock()
-	past := o.Holds.pastLimit(now)
+	past := o.Holds.PastLimit(now)
 	o.mu.Unlock()
-	for _, s := range past {
-		s.limitReached()
+	for _, h := range past {
+		o.limitReached(h)
 	}
 }
 
@@ -41,5 +41,5 @@ func (s *Hold) UntilMaxHold() time.Duration {
 	now := o.Lock.Client.Clock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return min(s.limit.Valid(now), o.Lease.Limit.Left(now))
+	return min(s.Limit.Valid(now), o.Lease.Limit.Left(now))
 }

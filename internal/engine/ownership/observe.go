@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
 
@@ -20,9 +21,9 @@ func (p *Lock) Event(t report.EventType, number uint64, owner identity.Owner) re
 	return e
 }
 
-// Observe reports what happened to the ownership, or to the hold s, which is the outermost one if s is nil. A
+// Observe reports what happened to the ownership, or to the hold h, which is the outermost one if h is nil. A
 // party of a barrier is not a hold: it has only the events of its Await.
-func (o *Ownership) Observe(t report.EventType, s *Hold, err error) {
+func (o *Ownership) Observe(t report.EventType, h *hold.Item, err error) {
 	if !o.Lock.Client.Config.Observes || o.Lock.Spec.Party {
 		return
 	}
@@ -30,12 +31,12 @@ func (o *Ownership) Observe(t report.EventType, s *Hold, err error) {
 	e.Err = err
 	now := o.Lock.Client.Clock()
 	o.mu.Lock()
-	if s == nil {
-		s = o.Holds.outermost()
+	if h == nil {
+		h = o.Holds.Outermost()
 	}
-	parent := s.parent
+	parent := h.Parent
 	if t == report.Lost || t == report.Released {
-		e.Held = now.Since(s.acquired)
+		e.Held = now.Since(h.Acquired)
 	}
 	o.mu.Unlock()
 	o.Lock.Client.Reporter.Observe(parent, e)
@@ -48,8 +49,8 @@ func (o *Ownership) observeEnd(t report.EventType, err error) {
 		return
 	}
 	o.mu.Lock()
-	var roots []*Hold
-	for h := range o.Holds.roots {
+	var roots []*hold.Item
+	for h := range o.Holds.Roots {
 		roots = append(roots, h)
 	}
 	o.mu.Unlock()
@@ -72,5 +73,5 @@ func (s *Hold) MadeFor(parent *context.Context) {
 	}
 	s.Ownership.mu.Lock()
 	defer s.Ownership.mu.Unlock()
-	s.parent = parent
+	s.Parent = parent
 }

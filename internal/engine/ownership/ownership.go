@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -46,7 +47,8 @@ type Ownership struct {
 	echo  bool // the message of this client's own release is to be ignored
 	Lease lease.Term
 	Doubt undo.Doubt
-	Holds holdSet
+	first Hold // that it began with, if it was not passed to anybody
+	Holds hold.Set
 	Local localTurn
 	Entry *QueueEntry
 
@@ -137,8 +139,8 @@ func (o *Ownership) BeginWith(r *request.Request, term lease.Term, acquired, now
 		token = 0
 	}
 	o.KeptUntil = lease.NewBound(r.AtLeast, now)
-	o.Holds.begin(r)
-	o.Holds.first.acquired, o.Holds.first.parent = acquired, r.Parent
+	o.first.Renew, o.first.Acquired, o.first.Parent = r.Renew, acquired, r.Parent
+	o.Holds.Begin()
 	o.beginTurn(r, token, passes, now)
 	o.planFrom(now)
 }
@@ -161,7 +163,7 @@ func (o *Ownership) Fit(r *request.Request) (count int) {
 // AddHold makes a re-entry that the server has confirmed. If the ownership, or the hold that the caller
 // re-enters, can no longer be entered, it returns the cause. The lease counts nevertheless: a release that waits for
 // this answer needs it for its own answer.
-func (o *Ownership) AddHold(r *request.Request, under *Hold, a transport.Answer) (s *Hold, cause error) {
+func (o *Ownership) AddHold(r *request.Request, under *hold.Item, a transport.Answer) (s *Hold, cause error) {
 	o.Lock.Client.Record.Use(a.Sent.Mono, r.Lease)
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -172,13 +174,15 @@ func (o *Ownership) AddHold(r *request.Request, under *Hold, a transport.Answer)
 	if o.Phase != Held {
 		return nil, cmp.Or(o.Holds.Cause, fault.ErrNotHeld)
 	}
-	outer := o.Holds.outermostFor(under)
+	outer := o.Holds.OutermostFor(under)
 	if outer == nil {
 		return nil, fault.ErrNotHeld
 	}
-	s = &Hold{Ownership: o, fencing: outer.fencing, renew: r.Renew,
-		within: outer, limit: lease.NewBound(r.MaxHold, a.Sent), parent: r.Parent}
-	o.Holds.add(s)
+	s = &Hold{Ownership: o, Item: hold.Item{
+		Fencing: outer.Fencing, Renew: r.Renew,
+		Within: outer, Limit: lease.NewBound(r.MaxHold, a.Sent), Parent: r.Parent,
+	}}
+	o.Holds.Add(&s.Item)
 	return s, nil
 }
 
@@ -204,7 +208,7 @@ func (o *Ownership) MarkUnwanted() {
 func (o *Ownership) IsNested() bool { return o.Lock.Spec.Side == keyspace.KindRead && o.Sibling != nil }
 
 // First returns the hold that the ownership began with.
-func (o *Ownership) First() *Hold { return &o.Holds.first }
+func (o *Ownership) First() *Hold { return &o.first }
 
 // CurrentPhase returns the phase, for callers that do not hold o.mu.
 func (o *Ownership) CurrentPhase() Phase {

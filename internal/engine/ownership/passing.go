@@ -7,6 +7,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
@@ -34,7 +35,7 @@ type localTurn struct {
 // passed on while strangers compete. o.mu is held.
 func (o *Ownership) beginTurn(r *request.Request, token int64, passes int, now lease.Stamp) {
 	if o.Lock.Spec.Fenced {
-		o.Holds.first.fencing = token
+		o.first.Fencing = token
 	}
 	switch {
 	case o.Lock.Spec.Passes:
@@ -78,17 +79,17 @@ func (s *Hold) succeed() (*line.Waiter, *Hold) {
 		return nil, nil
 	}
 	next := s.next(now)
-	ending := o.Holds.replace(s, next)
+	ending := o.Holds.Replace(&s.Item, &next.Item)
 	o.mu.Unlock()
 	ending.End(fault.ErrNotHeld)
-	o.Observe(report.Released, s, nil)
+	o.Observe(report.Released, &s.Item, nil)
 	return w, next
 }
 
 // next returns the hold that follows. o.mu is held.
 func (s *Hold) next(now lease.Stamp) *Hold {
 	o := s.Ownership
-	next := &Hold{Ownership: o, renew: s.renew, acquired: now}
+	next := &Hold{Ownership: o, Item: hold.Item{Renew: s.Renew, Acquired: now}}
 	o.Local.passed = true
 	o.Local.passes--
 	return next
@@ -98,7 +99,7 @@ func (s *Hold) next(now lease.Stamp) *Hold {
 func (s *Hold) mayPass(now lease.Stamp) bool {
 	o := s.Ownership
 	return o.Lock.Spec.passesInside() && o.mayHaveOthers(now) && o.Local.passes > 0 && o.KeptUntil == nil &&
-		o.Holds.isOnly(s) && s.limit == nil
+		o.Holds.IsOnly(&s.Item) && s.Limit == nil
 }
 
 // mayHaveOthers reports whether the turn lasts and the ownership is clean, so that another holder cannot tell
@@ -115,28 +116,28 @@ func (s *Hold) shownOwner() identity.Owner {
 	o := s.Ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	root := s.outermost()
-	if !root.shown && !o.Holds.current(s) {
-		return root.formerOwner(o.Lock.Client)
+	root := s.Outermost()
+	if c := o.Lock.Client; !root.Shown && !o.Holds.Current(&s.Item) {
+		return root.FormerOwner(func() identity.Owner { return identity.New(c.ID, c.Number()) })
 	}
-	root.shown, o.Local.shown = true, true
+	root.Shown, o.Local.shown = true, true
 	return o.Owner()
 }
 
 // MayBeEntered reports whether the ownership may be re-entered under a hold of it, or, if under is nil, with
 // its owner. The hold may have ended since. The program may have the owner from an earlier hold.
-func (o *Ownership) MayBeEntered(under *Hold) bool {
+func (o *Ownership) MayBeEntered(under *hold.Item) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if under != nil {
 		return under.Active()
 	}
-	return !o.Local.passed || o.Holds.isKnown()
+	return !o.Local.passed || o.Holds.IsKnown()
 }
 
 // Suits reports whether the ownership has the settings that a request wants. o.mu is held.
 func (o *Ownership) Suits(r *request.Request) bool {
-	return r.Renew == o.Holds.outermost().renew && r.MaxHold == 0 && r.AtLeast == 0 && r.RenewLease == o.Lease.Full &&
+	return r.Renew == o.Holds.Outermost().Renew && r.MaxHold == 0 && r.AtLeast == 0 && r.RenewLease == o.Lease.Full &&
 		o.Lease.Fits(o.Lock.Client.Clock(), r.Lease, r.Renew)
 }
 

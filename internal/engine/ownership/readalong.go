@@ -4,6 +4,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 )
 
@@ -46,13 +47,13 @@ func (o *Ownership) TakeAlongFor(r *request.Request) *Hold {
 
 // mayTakeAlong reports whether others may be let in with the holders. o.mu is held.
 func (o *Ownership) mayTakeAlong(now lease.Stamp) bool {
-	return o.mayHaveOthers(now) && o.Holds.outermost().Active()
+	return o.mayHaveOthers(now) && o.Holds.Outermost().Active()
 }
 
 // takeAlong makes a hold for a waiter that is let in. o.mu is held.
 func (o *Ownership) takeAlong(now lease.Stamp) *Hold {
-	s := &Hold{Ownership: o, renew: o.Holds.outermost().renew, acquired: now}
-	o.Holds.join(s)
+	s := &Hold{Ownership: o, Item: hold.Item{Renew: o.Holds.Outermost().Renew, Acquired: now}}
+	o.Holds.Join(&s.Item)
 	o.Local.passed = true
 	return s
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 )
@@ -119,7 +120,8 @@ func (r *Registry) Build(p *Lock, owner identity.Owner, number uint64, isGuest b
 		Wire: owner.String(), IsGuest: isGuest,
 		Item: renewal.NewItem(), Entry: noEntry,
 	}
-	o.Holds.first.Ownership, o.Local.shown, o.Links = o, p.Spec.Public, line.LinksOf(o)
+	o.first.Ownership, o.Holds = o, hold.NewSet(&o.first.Item)
+	o.Local.shown, o.Links = p.Spec.Public, line.LinksOf(o)
 	return o
 }
 

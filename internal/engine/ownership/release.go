@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -104,16 +105,16 @@ func (s *Hold) BeginRelease() (done bool, err error) {
 		o.mu.Unlock()
 		return false, nil
 	}
-	done, ending := o.Holds.leave(s)
+	done, ending := o.Holds.Leave(&s.Item)
 	if !done {
-		o.uncount(s)
+		o.uncount(&s.Item)
 		ending = s.TakeDependents()
 	}
 	o.mu.Unlock()
 	// Before anything is sent: the server may free the lock long before it answers.
 	ending.End(fault.ErrNotHeld)
 	if done {
-		o.Observe(report.Released, s, nil)
+		o.Observe(report.Released, &s.Item, nil)
 	}
 	return done, nil
 }
@@ -154,7 +155,7 @@ func (o *Ownership) released(s *Hold, a releaseAnswer) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.Holds.remove(s, nil) // what ends with it ended when its release began
+	o.Holds.Remove(&s.Item, nil) // what ends with it ended when its release began
 	if a.raise > 0 && o.Lock.Client.Replication == nil {
 		o.Lease.Extend(a.Sent, a.raise) // no replica confirms this
 	}
@@ -231,7 +232,7 @@ func (o *Ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releas
 // releaseLease returns the lease to which a release raises the remaining time of the key if the ownership stays held,
 // or 0. o.mu is held.
 func (o *Ownership) releaseLease() time.Duration {
-	if o.Holds.renewing == 0 {
+	if !o.Holds.Renews() {
 		return 0
 	}
 	return o.Lease.ReleaseLease()
@@ -261,8 +262,8 @@ var releaseBuffers = sync.Pool{New: func() any { return new([16]string) }}
 
 // uncount removes a hold from the count. After the last one the ownership is releasing: it is neither renewed
 // nor re-entered. o.mu is held.
-func (o *Ownership) uncount(s *Hold) {
-	if o.Holds.uncount(s) {
+func (o *Ownership) uncount(h *hold.Item) {
+	if o.Holds.Uncount(h) {
 		o.Phase = Releasing
 		o.Doubt.ValidAtRelease = o.valid() > 0
 		o.echo = o.Lock.Spec.ignoresOwnRelease() && o.Links.ReleaseBegins()

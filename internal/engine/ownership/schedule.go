@@ -64,7 +64,7 @@ func (o *Ownership) planFrom(now lease.Stamp) {
 
 // planAt is plan with the time of the next renewal. o.mu is held.
 func (o *Ownership) planAt(now lease.Stamp, renewAt time.Duration) {
-	valid := min(o.Lease.Valid(now), o.Holds.untilLimit(now))
+	valid := min(o.Lease.Valid(now), o.Holds.UntilLimit(now))
 	w, verifyAt := o.Lock.Client.Watchdog, async.NoDeadline
 	if o.Lock.Spec.lineRests() {
 		verifyAt = w.VerifyAt(now.Mono)
@@ -74,7 +74,7 @@ func (o *Ownership) planAt(now lease.Stamp, renewAt time.Duration) {
 
 // renews reports whether the lease is to be renewed and a renewal would extend it. o.mu is held.
 func (o *Ownership) renews() bool {
-	return o.Phase == Held && (o.Holds.renewing > 0 || o.Lease.Wanted != nil) && !o.Lease.AtLimit()
+	return o.Phase == Held && (o.Holds.Renews() || o.Lease.Wanted != nil) && !o.Lease.AtLimit()
 }
 
 // NextLease implements [renewal.Hold].
@@ -136,7 +136,7 @@ func (o *Ownership) Renewed(sent lease.Stamp, lease time.Duration, result int64)
 	}
 	o.plan()
 	if o.Phase == Held {
-		o.watchHandles()
+		o.Holds.Watch()
 	}
 	o.mu.Unlock()
 	o.Lock.Client.Record.Use(sent.Mono, lease)

@@ -1,9 +1,11 @@
 package ownership
 
+import "github.com/latchkey-go/latchkey/internal/engine/hold"
+
 // Nest returns the ownership on the side of p, which reads, for an owner that writes: under a hold of it, or, if under
 // is nil, for its owner. It returns nil if the hold has ended: another goroutine may write under the same owner by
 // then.
-func (o *Ownership) Nest(p *Lock, under *Hold) *Ownership {
+func (o *Ownership) Nest(p *Lock, under *hold.Item) *Ownership {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if under != nil && !under.Active() {

@@ -7,6 +7,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
@@ -19,11 +20,11 @@ func resolveSide(ctx context.Context, a *acquire.Acquisition) (*ownership.Owners
 	p, owner := a.Lock, a.Named()
 	if owner.IsZero() {
 		if h := ownership.HoldFrom(ctx, &p.Lock, p.Spec.Side); h != nil {
-			a.Under = h
+			a.Under = &h.Item
 			return h.Ownership, nil
 		}
 		if h := ownership.HoldFrom(ctx, &p.Lock, p.Spec.OtherSide()); h != nil {
-			if o, err := OtherSide(h.Ownership, &p.Lock, h); o != nil || err != nil {
+			if o, err := OtherSide(h.Ownership, &p.Lock, &h.Item); o != nil || err != nil {
 				return o, err
 			}
 		}
@@ -43,7 +44,7 @@ func resolveSide(ctx context.Context, a *acquire.Acquisition) (*ownership.Owners
 
 // OtherSide returns the ownership on the side of p for an owner that has o on the other side: under a hold of
 // it, or, if under is nil, for its owner. It returns nil to read under a hold that has just ended.
-func OtherSide(o *ownership.Ownership, p *ownership.Lock, under *ownership.Hold) (*ownership.Ownership, error) {
+func OtherSide(o *ownership.Ownership, p *ownership.Lock, under *hold.Item) (*ownership.Ownership, error) {
 	switch {
 	case p.Spec.Side == keyspace.KindRead:
 		return o.Nest(p, under), nil

@@ -35,10 +35,10 @@ func TestNest_under_a_hold_that_has_ended(t *testing.T) {
 	passed := <-granted
 	next := passed.Backend().(*ownership.Hold)
 	require.Same(t, o, next.Ownership, "passed on")
-	n, err := rw.OtherSide(o, &read.Lock, s)
+	n, err := rw.OtherSide(o, &read.Lock, &s.Item)
 	require.NoError(t, err)
 	require.Nil(t, n)
-	n, err = rw.OtherSide(o, &read.Lock, next)
+	n, err = rw.OtherSide(o, &read.Lock, &next.Item)
 	require.NoError(t, err)
 	require.NotNil(t, n)
 	require.NoError(t, passed.Unlock(t.Context()))
