@@ -23,14 +23,14 @@ const (
 // does not end. For a lock it means that the key is damaged, since every lock has a lease.
 const NoExpiry = lease.NoExpiry
 
-// A LockOption is an option of an acquisition that may wait: [Wait], [Lease], [MaxHold], [AtLeast], [By] or
+// A LockOption is an option of an acquisition that may wait: [Wait], [Lease], [MaxHold], [AtLeast], [As] or
 // [Note].
 type LockOption interface {
 	setting() request.Setting
 	forLock()
 }
 
-// A TryLockOption is an option of a single attempt to acquire a lock: [Lease], [MaxHold], [AtLeast], [By] or
+// A TryLockOption is an option of a single attempt to acquire a lock: [Lease], [MaxHold], [AtLeast], [As] or
 // [Note].
 type TryLockOption interface {
 	LockOption
@@ -134,13 +134,13 @@ func MaxHold(d time.Duration) LeaseOption { return option{Kind: request.MaxHold,
 // [MultiLock], a [RedLock] and an [Election].
 func AtLeast(d time.Duration) TryLockOption { return option{Kind: request.AtLeast, D: d} }
 
-// By acquires for an owner: if the owner holds the lock, the acquisition is a re-entry. With an owner that
+// As acquires for an owner: if the owner holds the lock, the acquisition is a re-entry. With an owner that
 // another process made, the hold is that of a guest: the lock is free when both have released it. Guests need
 // the owner of the hold ([Hold.Owner]), since each acquisition has an owner of its own in Redis, whatever owner
 // it is for. If the owner is a thread of Redisson, its lease must not be shorter than its guest's: every
 // operation of a Redisson owner sets the time of the lock to its own lease.
-func By(owner Owner) TryLockOption {
-	return option{Kind: request.By, Owner: identity.Owner(owner)}
+func As(owner Owner) TryLockOption {
+	return option{Kind: request.As, Owner: identity.Owner(owner)}
 }
 
 // Note attaches a text for people to a hold, such as "order 42". [Client.Inspect], the lists of the
@@ -155,7 +155,7 @@ func By(owner Owner) TryLockOption {
 //
 // If an owner has several holds, by re-entry or because readers of its client share its hold, the
 // latest note counts. In a lock of several members, each member has the note. A guest, which enters
-// [By] the owner of another client, cannot have one: that is an ErrInvalid. So is a note of a
+// [As] the owner of another client, cannot have one: that is an ErrInvalid. So is a note of a
 // client with [NoLabel].
 func Note(text string) NoteOption { return option{Kind: request.Note, Note: text} }
 

@@ -69,7 +69,7 @@ func (c *Client) ID() string { return c.engine().ID }
 // [NoLabel].
 func (c *Client) Label() string { return c.engine().Config.Label }
 
-// NewOwner returns an owner that nobody else has, for [By] and [WithOwner].
+// NewOwner returns an owner that nobody else has, for [As] and [WithOwner].
 func (c *Client) NewOwner() Owner {
 	return Owner(identity.New(c.engine().ID, c.engine().Number()))
 }

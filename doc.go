@@ -36,7 +36,7 @@
 //
 // Every acquisition gets an owner of its own, so one shared lock value excludes goroutines from
 // each other as a mutex does. Re-entry is explicit: an acquisition re-enters if its context
-// comes from [Hold.Context] of the same lock, or if it names the owner with [By] or
+// comes from [Hold.Context] of the same lock, or if it names the owner with [As] or
 // [WithOwner]. Goroutines have no identity here: any goroutine may release a hold.
 //
 // # Loss

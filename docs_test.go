@@ -48,7 +48,7 @@ func TestContractsAreInFull(t *testing.T) {
 	}
 	common := []string{"ErrNotAcquired", "ErrUnavailable", "ErrUnknownOutcome", "ErrClosed", "ErrWrongKind", "ErrInvalid", "*rueidis.RedisError"}
 	for _, lock := range []string{"Mutex", "Lock", "FencedLock", "SpinLock", "FairLock", "ReadLock", "WriteLock", "MultiLock", "RedLock"} {
-		contains(t, methods, lock+".Lock", append(common, "[Wait]", "[Lease]", "[MaxHold]", "[By]", "[Note]", "nil error", "ctx ended", "background")...)
+		contains(t, methods, lock+".Lock", append(common, "[Wait]", "[Lease]", "[MaxHold]", "[As]", "[Note]", "nil error", "ctx ended", "background")...)
 		contains(t, methods, lock+".TryLock", "ErrNotAcquired", "ErrUnavailable", "[Lease]", "[Note]", "not", "as for Lock")
 		contains(t, methods, lock+".Do", "error of Lock", "error of fn", "ErrLost", "panics", "HoldFrom returns it")
 		contains(t, methods, lock+".IsLocked", "out of date", "errors")
@@ -56,7 +56,7 @@ func TestContractsAreInFull(t *testing.T) {
 		contains(t, methods, lock+".Inspect", "ErrUnavailable", "ErrClosed", "ErrWrongKind", "ErrInvalid")
 		contains(t, methods, lock+".ForceUnlock", "reports", "renewal", "ErrUnknownOutcome")
 	}
-	contains(t, methods, "Election.Campaign", append(common, "[Wait]", "[Lease]", "[MaxHold]", "[By]", "[Note]", "nil error", "ctx ended", "background")...)
+	contains(t, methods, "Election.Campaign", append(common, "[Wait]", "[Lease]", "[MaxHold]", "[As]", "[Note]", "nil error", "ctx ended", "background")...)
 	contains(t, methods, "Election.Leader", "ErrUnavailable", "ErrClosed", "ErrWrongKind", "ErrInvalid", "out of date")
 	contains(t, methods, "Election.Observe", "ErrUnavailable", "ErrClosed", "ErrWrongKind", "ErrInvalid", "PollCeiling", "Terms never go back")
 	contains(t, methods, "Leadership.Proclaim", "ErrNotHeld", "ErrLost", "ErrUnknownOutcome", "ErrInvalid")

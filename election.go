@@ -40,7 +40,7 @@ func (e *Election) Client() *Client { return (*Client)(e.inside.Client.Handle) }
 // ctx ends or the time of [Wait] is over; without either limit it waits forever. Clients are served
 // in the order in which they began to wait, and so are the candidates of one client. A candidate
 // that comes while nobody leads is elected at once. The other options are [Lease], [MaxHold]
-// and [Note]. With [By] or [AtLeast] Campaign returns ErrInvalid.
+// and [Note]. With [As] or [AtLeast] Campaign returns ErrInvalid.
 //
 // The client renews the leadership until Resign, unless Lease fixes its lease. Canceling ctx after
 // Campaign returns does not affect it. An election is not re-entrant: under the context of its own

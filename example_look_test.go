@@ -162,7 +162,7 @@ func ExampleOwner() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	guest, err := second.TryLock(ctx, latchkey.By(owner))
+	guest, err := second.TryLock(ctx, latchkey.As(owner))
 	if err != nil {
 		log.Fatal(err)
 	}

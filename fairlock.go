@@ -43,7 +43,7 @@ func newFairLock(c *ownership.Engine, fenced bool, name string) *FairLock {
 // Lock acquires the lock in its turn. It waits until nobody holds the lock and every earlier
 // waiter, in any process, has held it or has left. It gives up when ctx ends or the time of [Wait]
 // is over; with neither, it waits without limit. The other options are [Lease], [MaxHold],
-// [AtLeast], [By] and [Note].
+// [AtLeast], [As] and [Note].
 //
 // The place in the queue is that of the first attempt that reached the server. The waiter keeps it
 // for as long as this process is alive and reaches the server, and takes it again, in the old
@@ -55,7 +55,7 @@ func newFairLock(c *ownership.Engine, fenced bool, name string) *FairLock {
 // next waiter waits for one StaleWaiterTimeout. [FairLock.Waiters] shows the queue.
 //
 // The client renews the hold until Unlock, unless Lease fixes its lease. Canceling ctx after Lock
-// returns does not affect the hold. If ctx carries a hold of this lock ([Hold.Context]), or By or
+// returns does not affect the hold. If ctx carries a hold of this lock ([Hold.Context]), or As or
 // [WithOwner] names its owner, Lock re-enters that hold at once, ahead of all waiters, and returns
 // a Hold of its own, which needs its own Unlock.
 //
@@ -85,7 +85,7 @@ func (l *FairLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 
 // TryLock makes one attempt to acquire the lock. It does not join the queue, and succeeds only if
 // nobody holds the lock and nobody waits for it. The options are [Lease], [MaxHold], [AtLeast],
-// [By] and [Note].
+// [As] and [Note].
 //
 // ErrNotAcquired means that another owner holds the lock or waits for it. A dead waiter counts
 // until it has been silent for Options.StaleWaiterTimeout. ErrUnavailable means that the server

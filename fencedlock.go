@@ -25,14 +25,14 @@ func (c *Client) NewFencedLock(name string) *FencedLock {
 
 // Lock acquires the lock. It waits while another owner holds it, until ctx ends or the time of
 // [Wait] is over; with neither, it waits without limit. The other options are [Lease], [MaxHold],
-// [AtLeast], [By] and [Note].
+// [AtLeast], [As] and [Note].
 //
 // [Hold.Token] of the result is larger than the token of every earlier hold, as long as the server
 // keeps its counter ([Options.TimeFencing] helps when it does not). Pass the token to the storage
 // that the lock protects, and let the storage refuse a smaller one. Tokens may have gaps.
 //
 // The client renews the hold until Unlock, unless Lease fixes its lease. Canceling ctx after Lock
-// returns does not affect the hold. If ctx carries a hold of this lock ([Hold.Context]), or By or
+// returns does not affect the hold. If ctx carries a hold of this lock ([Hold.Context]), or As or
 // [WithOwner] names its owner, Lock re-enters that hold at once. It returns a Hold of its own, with
 // the same token, which needs its own Unlock.
 //
@@ -61,7 +61,7 @@ func (l *FencedLock) Lock(ctx context.Context, options ...LockOption) (*Hold, er
 }
 
 // TryLock makes one attempt to acquire the lock and does not wait for its holder. The options are
-// [Lease], [MaxHold], [AtLeast], [By] and [Note]. [Hold.Token] of the result is larger than that of
+// [Lease], [MaxHold], [AtLeast], [As] and [Note]. [Hold.Token] of the result is larger than that of
 // every earlier hold; a re-entry has the token of the hold that it enters.
 //
 // ErrNotAcquired means that another owner holds the lock. ErrUnavailable means that the server

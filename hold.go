@@ -23,7 +23,7 @@ func asHold(h *hold.Handle, err error) (*Hold, error) { return (*Hold)(h), err }
 // Name returns the name of the lock as the program gave it.
 func (h *Hold) Name() string { return h.handle().Name() }
 
-// Owner returns the owner as it is in Redis. Another process that acquires the lock [By] this owner
+// Owner returns the owner as it is in Redis. Another process that acquires the lock [As] this owner
 // enters the same hold. So once you have called Owner, the client does not pass the hold on in
 // memory ([Options].Turn): its Unlock goes to the server. No further reader of this client joins
 // the hold, and those that share it already have the same owner. If the hold was passed on before

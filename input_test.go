@@ -93,7 +93,7 @@ func TestRequests(t *testing.T) {
 		"beyond range":    {Lease(1<<63 - 1)},
 		"negative wait":   {Wait(-1)},
 		"zero limit":      {MaxHold(0)},
-		"no owner":        {By(Owner{})},
+		"no owner":        {As(Owner{})},
 		"zero least":      {AtLeast(0)},
 		"lease too short": {Lease(time.Second), AtLeast(2 * time.Second)},
 		"limit too short": {AtLeast(2 * time.Second), MaxHold(time.Second)},

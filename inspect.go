@@ -35,7 +35,7 @@ func (i Inspection) Locked() bool {
 // Holder is an owner that holds a lock.
 type Holder struct {
 	// Owner is the owner as it is in Redis. For a mutex it is the token; a token that another library made
-	// cannot be used with [By].
+	// cannot be used with [As].
 	Owner Owner
 	// Label is the label of the client that made the owner ([Options].Label). It is "" if unknown: for Redisson
 	// and other libraries, and briefly for a client that has just started. Anybody who may write to the server

@@ -65,10 +65,10 @@ func (l *baseLock) Client() *Client { return (*Client)(l.inside.Client.Handle) }
 
 // Lock acquires the lock. It waits while another owner holds it, until ctx ends or the time of
 // [Wait] is over; with neither, it waits without limit. The other options are [Lease], [MaxHold],
-// [AtLeast], [By] and [Note].
+// [AtLeast], [As] and [Note].
 //
 // The client renews the hold until Unlock, unless Lease fixes its lease. Canceling ctx after Lock
-// returns does not affect the hold. If ctx carries a hold of this lock ([Hold.Context]), or By or
+// returns does not affect the hold. If ctx carries a hold of this lock ([Hold.Context]), or As or
 // [WithOwner] names its owner, Lock re-enters that hold at once and returns a Hold of its own,
 // which needs its own Unlock.
 //
@@ -97,7 +97,7 @@ func (l *baseLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 }
 
 // TryLock makes one attempt to acquire the lock and does not wait for its holder. The options
-// are [Lease], [MaxHold], [AtLeast], [By] and [Note].
+// are [Lease], [MaxHold], [AtLeast], [As] and [Note].
 //
 // ErrNotAcquired means that another owner holds the lock. ErrUnavailable means that the server
 // could not be reached: an attempt that meets a server in trouble (silent, loading, failing over)
@@ -139,7 +139,7 @@ func (l *baseLock) Do(ctx context.Context, fn func(context.Context) error, optio
 // If ctx carries several holds of the lock, as after a re-entry, it is the innermost one that is
 // still held. If none is held, it is the innermost one, which is over: [Hold.Err] tells whether ctx
 // holds the lock, also for the nil Hold, which behaves like a released one. Only holds of the
-// client that made this lock count; that includes a guest's, which entered [By] an owner.
+// client that made this lock count; that includes a guest's, which entered [As] an owner.
 func (l *baseLock) HoldFrom(ctx context.Context) *Hold { return (*Hold)(l.inside.HandleFrom(ctx)) }
 
 // IsLocked reports whether anybody holds the lock, this client included. It queries the server, and

@@ -22,7 +22,7 @@ import (
 // failover that loses one member loses the whole: see [RedLock] for the opposite.
 //
 // The options of an acquisition apply to each member, but [Wait] and the context apply to the
-// whole, and [By] is not allowed. [Lease] and [MaxHold] begin when the last member is acquired.
+// whole, and [As] is not allowed. [Lease] and [MaxHold] begin when the last member is acquired.
 // Until then the client renews the others, so a call may wait for a member longer than they allow.
 // A process that dies while it waits keeps its members no longer than that lease.
 type MultiLock struct{ groupLock }
@@ -42,7 +42,7 @@ var _ Locker = (*MultiLock)(nil)
 // member it holds those before it, and no others.
 //
 // The other options are [Lease], [MaxHold] and [Note]. They apply to the whole and begin when the last
-// member is held. Without Lease, every member is renewed until Unlock. [By] is an ErrInvalid. If
+// member is held. Without Lease, every member is renewed until Unlock. [As] is an ErrInvalid. If
 // ctx carries a hold of a member ([Hold.Context]), Lock re-enters that member. Canceling ctx after
 // Lock returns does not affect the hold.
 //

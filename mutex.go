@@ -31,7 +31,7 @@ func (c *Client) NewMutex(name string) *Mutex {
 // [AtLeast] and [Note].
 //
 // A mutex is not re-entrant. Under the context of its own hold ([Hold.Context]) Lock returns
-// ErrInvalid at once, as it does with [By]. An owner that [WithOwner] put on ctx has no effect.
+// ErrInvalid at once, as it does with [As]. An owner that [WithOwner] put on ctx has no effect.
 //
 // The client renews the hold until Unlock, unless Lease fixes its lease. Canceling ctx after
 // Lock returns does not affect the hold.

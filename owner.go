@@ -10,12 +10,12 @@ import (
 // Owner names the holder of a lock. Owners are comparable with ==. The zero Owner means no owner.
 //
 // The library makes an owner for each outermost acquisition, in the format that Redisson uses: the id of a
-// client, a colon and a number. You need an owner to re-enter a lock without the context of its hold ([By],
+// client, a colon and a number. You need an owner to re-enter a lock without the context of its hold ([As],
 // [WithOwner]), to join a hold from another process ([ParseOwner]), or to compare it with an owner that
 // [Client.Inspect], [FairLock.Waiters] or an [Event] reports.
 //
 // A reported owner may have another format: the token of a mutex that another library holds, or the id of a
-// [Permit]. Such an owner is plain text: you can print and compare it, but [By] and [WithOwner] refuse it.
+// [Permit]. Such an owner is plain text: you can print and compare it, but [As] and [WithOwner] refuse it.
 type Owner identity.Owner
 
 // String returns the owner exactly as it is in Redis, or "" for the zero Owner. A token
@@ -30,7 +30,7 @@ func (o Owner) IsZero() bool { return o == Owner{} }
 func (o Owner) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
 // UnmarshalText sets o to the owner that [Owner.MarshalText] wrote, and returns no error. It accepts any text,
-// since Inspect may report any. To read an owner for [By], use [ParseOwner].
+// since Inspect may report any. To read an owner for [As], use [ParseOwner].
 func (o *Owner) UnmarshalText(text []byte) error {
 	*o = Owner(identity.Of(string(text)))
 	return nil
@@ -43,7 +43,7 @@ func (o Owner) LogValue() slog.Value { return slog.StringValue(o.String()) }
 // process, or the id and thread of a Redisson client. Any other text is an ErrInvalid.
 //
 // A process that joins a hold with such an owner shares it: the lock is free when every process has released
-// its part. To hand a lock over, the new process acquires it with [By], then the old one unlocks.
+// its part. To hand a lock over, the new process acquires it with [As], then the old one unlocks.
 func ParseOwner(text string) (Owner, error) {
 	owner, err := identity.Parse(text)
 	return Owner(owner), err

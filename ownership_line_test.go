@@ -72,7 +72,7 @@ func TestHold_is_what_the_second_call_of_an_owner_waits_for(t *testing.T) {
 	require.NoError(t, first.SendMu().Lock(ctx)) // a TryLock of that owner is in flight, and nothing is sent before it ends
 	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
-	_, err = lock.Lock(short, By(owner))
+	_, err = lock.Lock(short, As(owner))
 	require.ErrorIs(t, err, ErrNotAcquired)
 	first.SendMu().Unlock()
 	require.NoError(t, h.Unlock(ctx))

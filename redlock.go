@@ -28,7 +28,7 @@ import (
 //
 // Errors say how each member failed. Members are counted from 1, in the order in which they were given.
 //
-// [By] does not apply: members of several clients have no common owner.
+// [As] does not apply: members of several clients have no common owner.
 type RedLock struct{ groupLock }
 
 // RedLockOptions are the settings of a [RedLock].
@@ -60,7 +60,7 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 // what it got and tries again after a random pause of at most RedLockOptions.RetryDelay, until ctx ends or the
 // time of [Wait] is over; with neither, it waits without limit.
 //
-// The other options are [Lease], [MaxHold] and [Note], which apply to every member. [By] is an ErrInvalid. Without
+// The other options are [Lease], [MaxHold] and [Note], which apply to every member. [As] is an ErrInvalid. Without
 // Lease the members are renewed until Unlock. If ctx carries a hold of a member ([Hold.Context]), that hold is
 // re-entered. Canceling ctx after Lock returns does not affect the hold.
 //

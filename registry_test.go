@@ -27,11 +27,11 @@ func TestRegistry_forgets_owners_of_failed_calls(t *testing.T) {
 		"write":  func(c *Client, name string) Locker { return c.NewRWLock(name).Writer() },
 	}
 	try := func(by Owner, options ...TryLockOption) func(Locker) (*Hold, error) {
-		return func(lock Locker) (*Hold, error) { return lock.TryLock(ctx, append(options, By(by))...) }
+		return func(lock Locker) (*Hold, error) { return lock.TryLock(ctx, append(options, As(by))...) }
 	}
 	wait := func(ctx context.Context, by Owner, options ...LockOption) func(Locker) (*Hold, error) {
 		return func(lock Locker) (*Hold, error) {
-			return lock.Lock(ctx, append(options, By(by), Wait(time.Millisecond))...)
+			return lock.Lock(ctx, append(options, As(by), Wait(time.Millisecond))...)
 		}
 	}
 	calls := map[string]func(by Owner) func(Locker) (*Hold, error){

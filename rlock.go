@@ -5,7 +5,7 @@ import (
 )
 
 // Lock is the re-entrant lock; on the wire it is Redisson's RLock. An acquisition under the context of a hold
-// ([Hold.Context]), or by the same owner ([By], [WithOwner]), re-enters the hold; the lock is free after as
+// ([Hold.Context]), or by the same owner ([As], [WithOwner]), re-enters the hold; the lock is free after as
 // many releases.
 //
 // Waiters of one client are served first come, first served: Unlock passes the lock in memory to the next of

@@ -35,10 +35,10 @@ import (
 // admitted without a request, and the last one to leave releases the lock. For the server, and for
 // [Client.Inspect], they are one reader. That lasts for a turn ([Options].Turn) from when the server admitted
 // the first of them, which bounds how much longer a writer waits. Some holds are not shared: those with
-// [MaxHold], with a different [Lease], with an owner that was chosen ([By], [WithOwner]) or read
+// [MaxHold], with a different [Lease], with an owner that was chosen ([As], [WithOwner]) or read
 // ([Hold.Owner]), and those of an owner that has written.
 //
-// Owners of other clients cannot join a hold ([By] with one is an ErrInvalid):
+// Owners of other clients cannot join a hold ([As] with one is an ErrInvalid):
 // Redisson's format has no room for it.
 type RWLock struct {
 	read  *ReadLock
@@ -86,13 +86,13 @@ type ReadLock struct{ *baseLock }
 
 // Lock acquires the lock to read, together with other readers. It waits while an owner other than the caller's
 // writes, and while a waiting writer keeps new readers out. It waits until ctx ends or the time of [Wait] is
-// over; with neither, it waits without limit. The other options are [Lease], [MaxHold], [By] and [Note].
+// over; with neither, it waits without limit. The other options are [Lease], [MaxHold], [As] and [Note].
 //
 // A waiting writer keeps new readers out for one Options.StaleWaiterTimeout at first, then for longer, up to a
 // minute at a time; in between, readers are admitted. A waiting writer that has died keeps them out for one
 // StaleWaiterTimeout.
 //
-// If ctx carries a read or write hold of this lock ([Hold.Context]), or By or [WithOwner] names the owner of
+// If ctx carries a read or write hold of this lock ([Hold.Context]), or As or [WithOwner] names the owner of
 // one, Lock does not wait. It returns a read hold of its own, which needs its own Unlock and may outlive the
 // write hold. An owner of another client is an ErrInvalid.
 //
@@ -127,7 +127,7 @@ func (l *ReadLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 }
 
 // TryLock makes one attempt to acquire the lock to read and does not wait. The options are [Lease], [MaxHold],
-// [By] and [Note]. It succeeds alongside other readers, and under a write hold of the caller's own. Like Lock,
+// [As] and [Note]. It succeeds alongside other readers, and under a write hold of the caller's own. Like Lock,
 // it may let the caller read along with another goroutine of this client.
 //
 // ErrNotAcquired means that another owner writes, or that a waiting writer keeps new readers out.
@@ -184,7 +184,7 @@ type WriteLock struct{ *baseLock }
 
 // Lock acquires the lock to write, alone. It waits while another owner reads or writes, until ctx
 // ends or the time of [Wait] is over; with neither, it waits without limit. The other options are
-// [Lease], [MaxHold], [AtLeast], [By] and [Note].
+// [Lease], [MaxHold], [AtLeast], [As] and [Note].
 //
 // While it waits it keeps new readers out: for one Options.StaleWaiterTimeout at first, then, after
 // a pause of a fifth of it, for twice as long, up to a minute at a time. So Lock succeeds if the
@@ -192,7 +192,7 @@ type WriteLock struct{ *baseLock }
 // one StaleWaiterTimeout if the server cannot be reached. Readers of Redisson are never kept out.
 // Writers are served in the order that [Lock] describes.
 //
-// If ctx carries a write hold of this lock ([Hold.Context]), or By or [WithOwner] names its owner,
+// If ctx carries a write hold of this lock ([Hold.Context]), or As or [WithOwner] names its owner,
 // Lock re-enters that hold at once and returns a Hold of its own, which needs its own Unlock. If
 // the hold only reads, Lock returns ErrUpgrade at once, since it would wait for itself. For an owner
 // of another client it returns ErrInvalid.
@@ -226,7 +226,7 @@ func (l *WriteLock) Lock(ctx context.Context, options ...LockOption) (*Hold, err
 }
 
 // TryLock makes one attempt to acquire the lock to write, does not wait, and keeps no readers out.
-// The options are [Lease], [MaxHold], [AtLeast], [By] and [Note].
+// The options are [Lease], [MaxHold], [AtLeast], [As] and [Note].
 //
 // ErrNotAcquired means that another owner reads or writes. ErrUpgrade means that the caller reads:
 // release the read hold first. ErrUnavailable means that the server could not be reached: an

@@ -29,7 +29,7 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 
 // Lock acquires the lock. It waits while another owner holds it, until ctx ends or the time of
 // [Wait] is over; with neither, it waits without limit. The other options are [Lease], [MaxHold],
-// [AtLeast], [By] and [Note].
+// [AtLeast], [As] and [Note].
 //
 // Lock subscribes to nothing. It tries again after pauses that grow from Backoff.Initial to
 // Backoff.Max, by the factor Backoff.Multiplier; up to half of each is random. It has a place among the
@@ -38,7 +38,7 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 // Of the waiters of one client only the first sends commands.
 //
 // The client renews the hold until Unlock, unless Lease fixes its lease. Canceling ctx after Lock
-// returns does not affect the hold. If ctx carries a hold of this lock ([Hold.Context]), or By or
+// returns does not affect the hold. If ctx carries a hold of this lock ([Hold.Context]), or As or
 // [WithOwner] names its owner, Lock re-enters that hold at once and returns a Hold of its own,
 // which needs its own Unlock.
 //

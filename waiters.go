@@ -15,10 +15,10 @@ type Waiter struct {
 	Label string
 	// Mine reports whether the waiter belongs to the client that listed it.
 	Mine bool
-	// By is the owner that the waiting call named, with [By] or [WithOwner], if Mine is true. A
-	// program can find its own place with it. By is the zero Owner if the call named none. It
+	// Caller is the owner that the waiting call named, with [Caller] or [WithOwner], if Mine is true. A
+	// program can find its own place with it. Caller is the zero Owner if the call named none. It
 	// differs from Owner, since each acquisition has an owner of its own in Redis.
-	By Owner
+	Caller Owner
 	// Age is how long the waiter has been waiting, by the clock of the server. It is 0 if AgeKnown
 	// is false.
 	Age time.Duration
@@ -42,7 +42,7 @@ type Waiter struct {
 //
 // Waiters reads 500 waiters at a time. In a list of more than 500, waiters that come or go during the call may
 // be missing. It changes nothing. Labels are read as [FairLock.Waiters] reads them. The entry of a client that
-// waits for a lock that is not fair is Mine for each of its goroutines, and By is the owner of the first of
+// waits for a lock that is not fair is Mine for each of its goroutines, and Caller is the owner of the first of
 // them. The errors are those of FairLock.Waiters.
 func (c *Client) Waiters(ctx context.Context, name string) ([]Waiter, error) {
 	names := c.engine().Config.Names(name)
@@ -54,7 +54,7 @@ func asWaiters(found []admin.Waiter, err error) ([]Waiter, error) {
 	var all []Waiter
 	for _, w := range found {
 		all = append(all, Waiter{
-			Owner: Owner(w.Owner), Label: w.Label, Mine: w.Mine, By: Owner(w.By),
+			Owner: Owner(w.Owner), Label: w.Label, Mine: w.Mine, Caller: Owner(w.Caller),
 			Age: w.Age, AgeKnown: w.AgeKnown, Alive: w.Alive, Permits: w.Permits,
 		})
 	}

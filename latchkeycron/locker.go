@@ -54,7 +54,7 @@ func NewLocker(client *latchkey.Client, options ...LockerOption) *Locker {
 //
 // Lock does not re-enter a hold that ctx carries: each run has an owner of its own.
 func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
-	options := append(slices.Clone(l.options), latchkey.By(l.client.NewOwner()))
+	options := append(slices.Clone(l.options), latchkey.As(l.client.NewOwner()))
 	hold, err := l.client.NewLock(l.prefix+key).TryLock(ctx, options...)
 	if err != nil {
 		return nil, err

@@ -86,9 +86,9 @@ func TestAtLeastOutlivesUnlock(t *testing.T) {
 		}
 		if k.reentrant {
 			attempts["the same task"] = func() (*latchkey.Hold, error) { return lock.TryLock(ctx) }
-			attempts["the same owner"] = func() (*latchkey.Hold, error) { return lock.TryLock(t.Context(), latchkey.By(owner)) }
+			attempts["the same owner"] = func() (*latchkey.Hold, error) { return lock.TryLock(t.Context(), latchkey.As(owner)) }
 			if guests(k) {
-				attempts["a guest"] = func() (*latchkey.Hold, error) { return k.open(other, name).TryLock(t.Context(), latchkey.By(owner)) }
+				attempts["a guest"] = func() (*latchkey.Hold, error) { return k.open(other, name).TryLock(t.Context(), latchkey.As(owner)) }
 			}
 		}
 		for who, attempt := range attempts {
@@ -171,7 +171,7 @@ func TestAtLeastWithAGuest(t *testing.T) {
 		admin := rig.NewAdmin(t, server)
 		lock, elsewhere := k.open(connect(t, server), name), k.open(connect(t, server), name)
 		hold, at := take(t, admin, lock, time.Hour)
-		guest := mustLock(t, elsewhere, latchkey.By(hold.Owner()))
+		guest := mustLock(t, elsewhere, latchkey.As(hold.Owner()))
 		mustUnlock(t, hold)
 		require.NoError(t, guest.Err())
 		mustUnlock(t, guest)

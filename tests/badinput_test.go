@@ -87,7 +87,7 @@ func TestBadDurations(t *testing.T) {
 		"lease beyond the range":    latchkey.Lease(math.MaxInt64),
 		"maximum hold 0":            latchkey.MaxHold(0), "maximum hold below zero": latchkey.MaxHold(-1),
 		"maximum hold beyond the range": latchkey.MaxHold(math.MaxInt64),
-		"no owner":                      latchkey.By(latchkey.Owner{}),
+		"no owner":                      latchkey.As(latchkey.Owner{}),
 		"no option":                     nil,
 	}
 	eachKind(t, func(t *testing.T, k kind) {

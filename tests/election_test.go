@@ -189,7 +189,7 @@ func TestElection_badInput(t *testing.T) {
 	long := strings.Repeat("x", latchkey.MaxValueLength+1)
 	_, err := e.Campaign(t.Context(), long)
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
-	_, err = e.Campaign(t.Context(), "a", latchkey.By(client.NewOwner()))
+	_, err = e.Campaign(t.Context(), "a", latchkey.As(client.NewOwner()))
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
 	require.ErrorContains(t, err, "an election, which is not re-entrant")
 	_, err = client.NewElection("").Campaign(t.Context(), "a")

@@ -16,7 +16,7 @@ func guest(t *testing.T, hold *latchkey.Hold) latchkey.TryLockOption {
 	t.Helper()
 	owner, err := latchkey.ParseOwner(hold.Owner().String())
 	require.NoError(t, err)
-	return latchkey.By(owner)
+	return latchkey.As(owner)
 }
 
 // A hand-over: the new process enters, the old one leaves, and nobody gets in between. From then on the guest's renewal
@@ -51,7 +51,7 @@ func TestGuest_and_maker_count_apart(t *testing.T) {
 	maker, taker := connect(t, server), connect(t, server)
 	a1 := mustLock(t, maker.NewLock(name))
 	b1 := mustLock(t, taker.NewLock(name), guest(t, a1))
-	a2 := mustLock(t, maker.NewLock(name), latchkey.By(a1.Owner()))
+	a2 := mustLock(t, maker.NewLock(name), latchkey.As(a1.Owner()))
 	b2 := mustLock(t, taker.NewLock(name), guest(t, a1))
 	count := func() int {
 		state, err := maker.Inspect(within(t, soon), name)

@@ -138,7 +138,7 @@ func TestLabel_of_a_lock_that_stays_taken(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	client, other := connectLabelled(t, server, "cron-1"), connectLabelled(t, server, "looks")
 	owner := client.NewOwner()
-	hold := mustLock(t, client.NewLock(name), latchkey.AtLeast(time.Hour), latchkey.Note("of the run"), latchkey.By(owner))
+	hold := mustLock(t, client.NewLock(name), latchkey.AtLeast(time.Hour), latchkey.Note("of the run"), latchkey.As(owner))
 	shows(t, other, name, "cron-1", "of the run")
 	assert.Greater(t, rig.NewAdmin(t, server).PTTL(recordOf(client)), time.Hour)
 	mustUnlock(t, hold)
@@ -155,7 +155,7 @@ func TestLabel_of_a_lock_that_stays_taken(t *testing.T) {
 		assert.Empty(t, found.Holders[0].Note)
 	}
 	keeps()
-	mustLock(t, client.NewLock(name+"another"), latchkey.Note("of another"), latchkey.By(owner))
+	mustLock(t, client.NewLock(name+"another"), latchkey.Note("of another"), latchkey.As(owner))
 	shows(t, other, name+"another", "cron-1", "of another")
 	keeps()
 	require.NoError(t, client.Close(t.Context()))
@@ -221,7 +221,7 @@ func TestLabel_bad(t *testing.T) {
 	}
 	_, err := connect(t, rig.Shared()).NewLock(rig.Name(t)).TryLock(t.Context(), latchkey.Note("order 42"))
 	require.ErrorIs(t, err, latchkey.ErrInvalid, "a client with NoLabel has no notes")
-	_, err = lock.TryLock(t.Context(), latchkey.Note("order 42"), latchkey.By(connectLabelled(t, rig.Shared(), "other").NewOwner()))
+	_, err = lock.TryLock(t.Context(), latchkey.Note("order 42"), latchkey.As(connectLabelled(t, rig.Shared(), "other").NewOwner()))
 	require.ErrorIs(t, err, latchkey.ErrInvalid, "nor has a guest")
 	mustUnlock(t, mustLock(t, lock, latchkey.Note(long[:256])))
 }
@@ -328,7 +328,7 @@ func TestLabel_of_waiters(t *testing.T) {
 			for i, client := range []*latchkey.Client{first, second} {
 				var options []latchkey.LockOption
 				if k.reentrant && client == second {
-					options = append(options, latchkey.By(me))
+					options = append(options, latchkey.As(me))
 				}
 				left = append(left, lockInBackground(ctx, k.open(client, name), options...))
 				rig.Eventually(t, soon, "it waits, and is named", func() error {
@@ -350,9 +350,9 @@ func TestLabel_of_waiters(t *testing.T) {
 				return err
 			})
 			assert.Equal(t, []bool{false, true}, []bool{all[0].Mine, all[1].Mine})
-			assert.True(t, all[0].By.IsZero())
+			assert.True(t, all[0].Caller.IsZero())
 			if k.reentrant {
-				assert.Equal(t, me, all[1].By)
+				assert.Equal(t, me, all[1].Caller)
 			}
 			cancel()
 			for _, each := range left {

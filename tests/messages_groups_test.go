@@ -43,8 +43,8 @@ func TestTextsOfGroupsThatCannotBe(t *testing.T) {
 	}
 	_, err := latchkey.NewMultiLock(a, latchkey.NewMultiLock()).TryLock(t.Context())
 	assert.ErrorContains(t, err, `member 2: invalid argument: there are no members`)
-	_, err = latchkey.NewMultiLock(a, b).TryLock(t.Context(), latchkey.By(client.NewOwner()))
-	assert.EqualError(t, err, `latchkey: try lock "multi(a, b)": invalid argument: By does not apply to several locks: owners of different clients have nothing in common`)
+	_, err = latchkey.NewMultiLock(a, b).TryLock(t.Context(), latchkey.As(client.NewOwner()))
+	assert.EqualError(t, err, `latchkey: try lock "multi(a, b)": invalid argument: As does not apply to several locks: owners of different clients have nothing in common`)
 }
 
 // matches checks a text without the numbers of ports.

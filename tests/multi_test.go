@@ -112,7 +112,7 @@ func TestMultiLocksThatMakeNoSense(t *testing.T) {
 		_, err = l.Inspect(t.Context())
 		assert.ErrorIs(t, err, latchkey.ErrInvalid, what)
 	}
-	_, err := latchkey.NewMultiLock(lock).TryLock(t.Context(), latchkey.By(client.NewOwner()))
+	_, err := latchkey.NewMultiLock(lock).TryLock(t.Context(), latchkey.As(client.NewOwner()))
 	assert.ErrorIs(t, err, latchkey.ErrInvalid)
 	mustUnlock(t, mustLock(t, latchkey.NewMultiLock(lock, lock, latchkey.NewMultiLock(lock, client.NewLock(name+"2")))))
 	hold := mustLock(t, latchkey.NewMultiLock(lock))

@@ -97,10 +97,10 @@ func TestOwnersThatCannotReenter(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		sendsNothing(t, func(client *latchkey.Client) {
 			lock := k.open(client, "name")
-			_, err := lock.Lock(t.Context(), latchkey.By(foreign))
+			_, err := lock.Lock(t.Context(), latchkey.As(foreign))
 			require.ErrorIs(t, err, latchkey.ErrInvalid)
 			assert.Contains(t, err.Error(), `owner "`+token+`" cannot re-enter a lock`)
-			_, err = lock.TryLock(t.Context(), latchkey.By(foreign))
+			_, err = lock.TryLock(t.Context(), latchkey.As(foreign))
 			require.ErrorIs(t, err, latchkey.ErrInvalid)
 			if k.reentrant {
 				_, err = lock.Lock(latchkey.WithOwner(t.Context(), foreign))

@@ -30,7 +30,7 @@ func TestPassedHold_owner_enters_nothing(t *testing.T) {
 	refused := func() {
 		t.Helper()
 		for _, client := range []*latchkey.Client{c.client, connect(t, rig.Shared())} {
-			_, err := client.NewLock(c.name).TryLock(t.Context(), latchkey.By(former))
+			_, err := client.NewLock(c.name).TryLock(t.Context(), latchkey.As(former))
 			require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 		}
 	}
@@ -38,7 +38,7 @@ func TestPassedHold_owner_enters_nothing(t *testing.T) {
 	own := next.Owner()
 	refused()
 	assert.NotEqual(t, former, own)
-	inner := mustLock(t, c.lock, latchkey.By(own))
+	inner := mustLock(t, c.lock, latchkey.As(own))
 	assert.Equal(t, 2, next.Count())
 	assert.Zero(t, first.Count())
 	mustUnlock(t, inner)

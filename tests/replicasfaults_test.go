@@ -245,7 +245,7 @@ func TestReplicas_owner_tries_again(t *testing.T) {
 		asking := rig.Goroutines(t)
 		for _, k := range kinds {
 			asking.Go(func() {
-				_, err := k.open(by, base+k.name).Lock(within(t, soon), latchkey.By(owner(k)))
+				_, err := k.open(by, base+k.name).Lock(within(t, soon), latchkey.As(owner(k)))
 				assert.ErrorIs(t, err, latchkey.ErrNotReplicated, k.name)
 			})
 		}
@@ -267,13 +267,13 @@ func TestReplicas_owner_tries_again(t *testing.T) {
 	holds, before := map[string]*latchkey.Hold{}, map[string]map[string]string{}
 	for _, k := range asked {
 		require.False(t, admin.Exists(base+k.name), k.name)
-		holds[k.name] = confirmedHold(t, k.open(client, base+k.name), latchkey.By(owner))
+		holds[k.name] = confirmedHold(t, k.open(client, base+k.name), latchkey.As(owner))
 		before[k.name] = admin.Dump(base + k.name)[base+k.name].Hash
 	}
 	refused(guest, visited, func(k kind) latchkey.Owner { return holds[k.name].Owner() })
 	for _, k := range visited {
 		assert.Equal(t, before[k.name], admin.Dump(base + k.name)[base+k.name].Hash, k.name)
-		mustUnlock(t, confirmedHold(t, k.open(guest, base+k.name), latchkey.By(holds[k.name].Owner())))
+		mustUnlock(t, confirmedHold(t, k.open(guest, base+k.name), latchkey.As(holds[k.name].Owner())))
 	}
 	for _, hold := range holds {
 		mustUnlock(t, hold)

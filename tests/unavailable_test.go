@@ -323,7 +323,7 @@ func TestOutageBesideAHoldThatKeepsNobodyOut(t *testing.T) {
 		"PermitSemaphore": func(o ...latchkey.WaitOption) error { return firstOf(pool.Acquire(ctx, permitOptions(o)...)) },
 		"FairSemaphore":   func(o ...latchkey.WaitOption) error { return firstOf(fair.Acquire(ctx, permitOptions(o)...)) },
 		"Reader": func(o ...latchkey.WaitOption) error {
-			options := []latchkey.LockOption{latchkey.By(client.NewOwner())} // which reads along with nobody
+			options := []latchkey.LockOption{latchkey.As(client.NewOwner())} // which reads along with nobody
 			for _, each := range o {
 				options = append(options, each)
 			}

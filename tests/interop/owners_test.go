@@ -94,7 +94,7 @@ func (p *commonLock) guest(first string) {
 	one.do("lock.lock", p.f)
 	owner, err := latchkey.ParseOwner(p.javaOwner("one"))
 	require.NoError(p.t, err)
-	guest := mustLock(p.t, p.lock, latchkey.By(owner))
+	guest := mustLock(p.t, p.lock, latchkey.As(owner))
 	if first == "Go" {
 		mustUnlock(p.t, guest)
 	} else {

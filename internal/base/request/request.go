@@ -19,7 +19,7 @@ type Request struct {
 	MaxHold    time.Duration
 	OfClient   time.Duration   // the MaxHold of the client, for a renewed hold without one of its own
 	AtLeast    time.Duration   // how long the lock stays taken at least, or 0
-	By         *identity.Owner // or nil
+	As         *identity.Owner // or nil
 	Note       string          // of the hold, or ""
 	Together   int
 	Parent     *context.Context // of its events, or nil: see report.Reporter.Parent
@@ -85,12 +85,12 @@ func (r *Request) AwaitsSet() bool { return r.AwaitSet && r.Waits }
 // Confines reports whether the request has limits that must wait for the whole of which it acquires a part.
 func (r *Request) Confines() bool { return r.Waits && (!r.Renew || r.MaxHold > 0) }
 
-// Named returns the owner that By names, or the zero Owner.
+// Named returns the owner that As names, or the zero Owner.
 func (r *Request) Named() identity.Owner {
-	if r.By == nil {
+	if r.As == nil {
 		return identity.Owner{}
 	}
-	return *r.By
+	return *r.As
 }
 
 func (r *Request) apply(s Setting) error {
@@ -113,9 +113,9 @@ func (r *Request) apply(s Setting) error {
 	case AtLeast:
 		r.AtLeast = s.D
 		return lease.Check("the time of AtLeast", s.D)
-	case By:
+	case As:
 		owner := s.Owner // a copy, so that not every option is allocated
-		r.By = &owner
+		r.As = &owner
 		return s.Owner.MayReenter()
 	case Note:
 		r.Note = s.Note

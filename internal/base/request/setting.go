@@ -24,7 +24,7 @@ const (
 	Lease
 	MaxHold
 	AtLeast
-	By
+	As
 	AwaitSet
 	TTL
 	UnsetIsOpen

@@ -73,8 +73,8 @@ func (p *Lock) NewAcquisition(verb string, waits bool, settings []request.Settin
 	if a.fault == nil && a.Note != "" && p.Client.Config.Label == "" {
 		a.fault = fault.Invalid("Note does not apply to a client with NoLabel")
 	}
-	if a.fault == nil && !p.Spec.Reentrant && a.By != nil {
-		a.fault = fault.Invalid("By does not apply to %s, which is not re-entrant", keyspace.Noun(p.Spec.Family))
+	if a.fault == nil && !p.Spec.Reentrant && a.As != nil {
+		a.fault = fault.Invalid("As does not apply to %s, which is not re-entrant", keyspace.Noun(p.Spec.Family))
 	}
 	return a
 }

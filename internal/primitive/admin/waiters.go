@@ -22,7 +22,7 @@ type Waiter struct {
 	Owner    identity.Owner
 	Label    string
 	Mine     bool
-	By       identity.Owner
+	Caller   identity.Owner
 	Age      time.Duration
 	AgeKnown bool
 	Alive    time.Duration
@@ -154,7 +154,7 @@ func describeWaiters(ctx context.Context, c *ownership.Engine, all []Waiter) {
 	ownerOf := func(w Waiter) identity.Owner { return w.Owner }
 	labels.DescribeEach(ctx, c.Labels, 0, [][]Waiter{all}, ownerOf, func(w *Waiter, d labels.Description) {
 		record, _ := w.Owner.Record()
-		w.Label, w.By = d.Label, named[w.Owner]
-		w.Mine = !w.By.IsZero() || record == identity.RecordOfClient(c.ID)
+		w.Label, w.Caller = d.Label, named[w.Owner]
+		w.Mine = !w.Caller.IsZero() || record == identity.RecordOfClient(c.ID)
 	})
 }

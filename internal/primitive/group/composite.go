@@ -93,8 +93,8 @@ func (l *Lock) Acquire(
 	switch {
 	case l.Fault() != nil:
 		err = l.Fault()
-	case err == nil && r.By != nil:
-		err = fault.Invalid("By does not apply to several locks: owners of different clients have nothing in common")
+	case err == nil && r.As != nil:
+		err = fault.Invalid("As does not apply to several locks: owners of different clients have nothing in common")
 	case err == nil && r.AtLeast > 0:
 		err = ownership.ErrNoAtLeast
 	}

@@ -12,19 +12,19 @@ import (
 func main() {}
 
 func lock(ctx context.Context, l *latchkey.Lock, owner latchkey.Owner) {
-	_, _ = l.Lock(ctx, latchkey.Wait(1), latchkey.Lease(1), latchkey.MaxHold(1), latchkey.By(owner))
+	_, _ = l.Lock(ctx, latchkey.Wait(1), latchkey.Lease(1), latchkey.MaxHold(1), latchkey.As(owner))
 	_, _ = l.Lock(ctx, latchkey.AtLeast(1))
 	_, _ = l.TryLock(ctx, latchkey.AtLeast(1))
 	_ = l.Do(ctx, nil, latchkey.AtLeast(1))
 	_, _ = l.Lock(ctx, latchkey.TTL(time.Hour)) // error: LockOption
 	_, _ = l.Lock(ctx, latchkey.AwaitSet())     // error: LockOption
 	_, _ = l.Lock(ctx, latchkey.UnsetIsOpen())  // error: LockOption
-	_, _ = l.TryLock(ctx, latchkey.Lease(1), latchkey.MaxHold(1), latchkey.By(owner))
+	_, _ = l.TryLock(ctx, latchkey.Lease(1), latchkey.MaxHold(1), latchkey.As(owner))
 	_, _ = l.TryLock(ctx, latchkey.Wait(1))       // error: TryLockOption
 	_, _ = l.TryLock(ctx, latchkey.TTL(1))        // error: TryLockOption
 	_, _ = l.TryLock(ctx, latchkey.AwaitSet())    // error: TryLockOption
 	_, _ = l.TryLock(ctx, latchkey.UnsetIsOpen()) // error: TryLockOption
-	_ = l.Do(ctx, nil, latchkey.Wait(1), latchkey.Lease(1), latchkey.MaxHold(1), latchkey.By(owner))
+	_ = l.Do(ctx, nil, latchkey.Wait(1), latchkey.Lease(1), latchkey.MaxHold(1), latchkey.As(owner))
 	_ = l.Do(ctx, nil, latchkey.TTL(1))     // error: LockOption
 	_ = l.Do(ctx, nil, latchkey.AwaitSet()) // error: LockOption
 }
@@ -40,7 +40,7 @@ func semaphore(ctx context.Context, s *latchkey.Semaphore, owner latchkey.Owner)
 	_ = s.Acquire(ctx, 1, latchkey.Wait(1), latchkey.AwaitSet())
 	_ = s.Acquire(ctx, 1, latchkey.Lease(1))   // error: AcquireOption
 	_ = s.Acquire(ctx, 1, latchkey.AtLeast(1)) // error: AcquireOption
-	_ = s.Acquire(ctx, 1, latchkey.By(owner))  // error: AcquireOption
+	_ = s.Acquire(ctx, 1, latchkey.As(owner))  // error: AcquireOption
 	_ = s.Acquire(ctx, 1, latchkey.TTL(1))     // error: AcquireOption
 	_ = s.TryAcquire(ctx, 1, latchkey.Wait(1)) // error: too many arguments
 	_, _ = s.TrySetPermits(ctx, 1, latchkey.TTL(1))
@@ -51,10 +51,10 @@ func semaphore(ctx context.Context, s *latchkey.Semaphore, owner latchkey.Owner)
 func permits(ctx context.Context, s *latchkey.PermitSemaphore, owner latchkey.Owner) {
 	_, _ = s.Acquire(ctx, latchkey.Wait(1), latchkey.Lease(1), latchkey.MaxHold(1), latchkey.AwaitSet())
 	_, _ = s.Acquire(ctx, latchkey.AtLeast(1)) // error: PermitOption
-	_, _ = s.Acquire(ctx, latchkey.By(owner))  // error: PermitOption
+	_, _ = s.Acquire(ctx, latchkey.As(owner))  // error: PermitOption
 	_, _ = s.Acquire(ctx, latchkey.TTL(1))     // error: PermitOption
 	_ = s.Do(ctx, nil, latchkey.Wait(1), latchkey.Lease(1), latchkey.MaxHold(1), latchkey.AwaitSet())
-	_ = s.Do(ctx, nil, latchkey.By(owner)) // error: PermitOption
+	_ = s.Do(ctx, nil, latchkey.As(owner)) // error: PermitOption
 	_, _ = s.TryAcquire(ctx, latchkey.Lease(1), latchkey.MaxHold(1))
 	_, _ = s.TryAcquire(ctx, latchkey.Wait(1))        // error: TryPermitOption
 	_, _ = s.TryAcquireN(ctx, 2, latchkey.AwaitSet()) // error: TryPermitOption
