@@ -41,8 +41,25 @@ func NewScript(text string) Command {
 	return Command{lua: rueidis.NewLuaScript(text), Text: text, Digest: hex.EncodeToString(digest[:])}
 }
 
+// firstTo returns the command in the form to send to a node now: a script goes as text the first
+// time, because the server may not know it, and a digest would then cost a second request. Others
+// that send it at the same moment send the digest, which usually arrives after the text. A server that
+// has lost its scripts, or another in its place, requests the text.
+func (c Command) firstTo(n *Node) Command {
+	c.asText = c.lua != nil && !n.HasText(c.lua)
+	return c
+}
+
+// slots returns the slots of a node from which the command takes one.
+func (c Command) slots(n *Node) *inflight {
+	if c.reserved {
+		return n.Reserved
+	}
+	return n.Ordinary
+}
+
 // Send executes the command once. It sends a script by digest, followed by the text if the server
-// does not know it, or as text at once: see [Node.firstAsText].
+// does not know it, or as text at once: see firstTo.
 func (c Command) Send(ctx context.Context, client rueidis.Client, keys, args []string) rueidis.RedisResult {
 	switch {
 	case c.lua == nil:

@@ -101,7 +101,7 @@ func (s *Sender) sendDetached(
 func (s *Sender) runDetached(
 	call *detachedCall, d *delivery, n *Node, slots *inflight, slot inflightSlot, send func(context.Context) rueidis.RedisResult,
 ) {
-	sentIn, _ := n.connections.look()
+	sentIn, _ := n.steady()
 	result := send(d)
 	if errors.Is(result.NonRedisError(), outcome.ErrUnsent) {
 		slot = slot.unheard()

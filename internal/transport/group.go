@@ -29,7 +29,8 @@ const (
 	groupPause = 5 * time.Second
 )
 
-// grouping is what a node knows of commands that may be grouped. The zero value is ready to use.
+// grouping is what a sender knows of commands that may be grouped: those to its only node. The zero
+// value is ready to use.
 type grouping struct {
 	underWay atomic.Int64 // commands
 

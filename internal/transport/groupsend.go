@@ -14,8 +14,8 @@ import (
 func (s *Sender) try(ctx context.Context, end limit, cmd Command, keys, args []string) (message rueidis.RedisMessage, sentIn Generation, err error) {
 	n := s.node(keys[0])
 	if s.mayGoTogether(&cmd, args) {
-		defer n.grouping.underWay.Add(-1)
-		if n.grouping.underWay.Add(1) >= groupFrom {
+		defer s.grouping.underWay.Add(-1)
+		if s.grouping.underWay.Add(1) >= groupFrom {
 			if r := s.tryTogether(ctx, n, end, cmd, keys, args); !r.alone {
 				return r.message, r.sentIn, r.err
 			}
@@ -40,7 +40,7 @@ func (s *Sender) tryTogether(ctx context.Context, n *Node, end limit, cmd Comman
 	}
 	m := groupMembers.Get().(*groupMember)
 	m.command, m.keys, m.args, m.left, m.reply = cmd, keys, args, false, groupReply{}
-	g, isFirst := n.grouping.join(m, end)
+	g, isFirst := s.grouping.join(m, end)
 	if g == nil {
 		groupMembers.Put(m)
 		return groupReply{alone: true}
@@ -65,7 +65,7 @@ func (s *Sender) tryTogether(ctx context.Context, n *Node, end limit, cmd Comman
 	case <-patient.Done():
 		err = patient.Err()
 	}
-	switch n.grouping.leave(g, m) {
+	switch s.grouping.leave(g, m) {
 	case leftUnsent:
 		return groupReply{err: outcome.ErrUnsent, sentIn: NoGeneration}
 	case leftAnswered:
@@ -79,13 +79,13 @@ func (s *Sender) tryTogether(ctx context.Context, n *Node, end limit, cmd Comman
 // sendGroup sends a group and hands out the replies.
 func (s *Sender) sendGroup(n *Node, g *group) {
 	runtime.Gosched() // goroutines that are ready to run may join
-	members := n.grouping.close(g)
+	members := s.grouping.close(g)
 	whole := groupReply{alone: true}
 	var replies []rueidis.RedisMessage
 	if len(members) > 1 {
 		replies, whole = s.sendTogether(n, g, members)
 	}
-	n.grouping.answered(g)
+	s.grouping.answered(g)
 	for i, m := range members {
 		r := whole
 		if replies != nil {
@@ -102,7 +102,7 @@ func (s *Sender) sendGroup(n *Node, g *group) {
 func (s *Sender) sendTogether(n *Node, g *group, members []*groupMember) (replies []rueidis.RedisMessage, whole groupReply) {
 	load := groupLoads.Get().(*groupLoad)
 	cmd := load.fill(g.script, members)
-	slots := n.slotsFor(cmd)
+	slots := cmd.slots(n)
 	slot, free := slots.tryReserve()
 	if !free {
 		return nil, groupReply{alone: true}
@@ -116,7 +116,7 @@ func (s *Sender) sendTogether(n *Node, g *group, members []*groupMember) (replie
 	if !g.loose {
 		ctx = s.ends.context(g.end, s.Patience)
 	}
-	result := n.firstAsText(cmd).Send(ctx, s.Client, load.keys, load.args)
+	result := cmd.firstTo(n).Send(ctx, s.Client, load.keys, load.args)
 	if ctx.Err() != nil && outcome.IsContextError(result.Error()) {
 		slots.abandon()
 		return nil, groupReply{err: result.Error(), sentIn: sentIn}
@@ -129,16 +129,16 @@ func (s *Sender) sendTogether(n *Node, g *group, members []*groupMember) (replie
 	}
 	switch err := result.Error(); outcome.Classify(err) {
 	case outcome.Refused:
-		n.grouping.pause()
+		s.grouping.pause()
 		return nil, groupReply{alone: true}
 	case outcome.TryLater:
 		return nil, groupReply{err: err, sentIn: sentIn}
 	case outcome.Uncertain:
-		n.grouping.pause() // a proxy may refuse groups, and nothing else
+		s.grouping.pause() // a proxy may refuse groups, and nothing else
 		return nil, groupReply{err: err, sentIn: NoGeneration}
 	}
 	if replies, _ = result.ToArray(); len(replies) != len(members) {
-		n.grouping.pause()
+		s.grouping.pause()
 		return nil, groupReply{err: errNoReplies, sentIn: NoGeneration}
 	}
 	return replies, groupReply{sentIn: sentIn}
@@ -150,7 +150,7 @@ var errNoReplies = errors.New("latchkey: the server has not answered each comman
 // Settle returns when no command is in flight any more for a caller that has left its group, or
 // when ctx ends. Such a command cannot be executed after one that is sent later.
 func (s *Sender) Settle(ctx context.Context) {
-	settled := s.Topology.common.grouping.whenSettled()
+	settled := s.grouping.whenSettled()
 	if settled == nil {
 		return
 	}

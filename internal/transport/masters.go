@@ -18,21 +18,18 @@ import (
 type Master struct {
 	// ID is equal for the same server with the same slots.
 	ID string
-	peer
+	Peer
 }
 
 // Masters returns the servers that accept writes; together they have all keys. In a cluster it
 // queries the nodes until one answers, with the limits of Call.
 func (s *Sender) Masters(ctx context.Context, stop <-chan struct{}) ([]Master, error) {
-	if !s.Topology.Cluster {
-		return []Master{{peer: peer{s.Topology.common, s.Client}}}, nil
-	}
 	began, _ := s.now()
 	for pause := retry.FirstPause; ; pause = min(2*pause, retry.LongPause) {
 		err := outcome.ErrSilent
-		if s.Learn(ctx) {
+		if !s.Topology.Cluster || s.Learn(ctx) {
 			var all []Master
-			if all, err = s.Topology.masters(s.Client.Nodes()); err == nil {
+			if all, err = s.Topology.Masters(s.Client); err == nil {
 				return all, nil
 			}
 		}
@@ -43,9 +40,12 @@ func (s *Sender) Masters(ctx context.Context, stop <-chan struct{}) ([]Master, e
 	}
 }
 
-// masters returns the nodes that serve any slot, as far as is known.
-func (t *Topology) masters(there map[string]rueidis.Client) (all []Master, err error) {
-	owners, slots := t.owners.Load(), map[*Node][]uint16{}
+// Masters returns the nodes that serve any slot, as far as is known.
+func (t *Topology) Masters(client rueidis.Client) (all []Master, err error) {
+	if !t.Cluster {
+		return []Master{{Peer: Peer{t.common, client}}}, nil
+	}
+	owners, slots, there := t.owners.Load(), map[*Node][]uint16{}, client.Nodes()
 	for slot, number := range owners.of {
 		n := owners.nodes[number]
 		slots[n] = append(slots[n], uint16(slot))
@@ -55,7 +55,7 @@ func (t *Topology) masters(there map[string]rueidis.Client) (all []Master, err e
 		if there[n.address] == nil {
 			return nil, fmt.Errorf("%w: no connection to %s", outcome.ErrSilent, n.address)
 		}
-		all = append(all, Master{n.address + rangesOf(its), peer{n, there[n.address]}})
+		all = append(all, Master{n.address + rangesOf(its), Peer{n, there[n.address]}})
 	}
 	slices.SortFunc(all, func(a, b Master) int { return cmp.Compare(a.address, b.address) })
 	return all, nil
@@ -92,7 +92,7 @@ func (s *Sender) QueryMaster(ctx context.Context, stop <-chan struct{}, m Master
 		if ctx.Err() != nil {
 			return rueidis.RedisResult{}, outcome.Unavailable(fault.ContextError(ctx))
 		}
-		result := s.queryNode(ctx, m.peer, q)
+		result := s.queryNode(ctx, m.Peer, q)
 		err := silentOr(ctx, result.Error())
 		switch outcome.Classify(err) {
 		case outcome.Answered:

@@ -16,8 +16,8 @@ type Load struct{ Keys, Args []string }
 // results in the order of the loads. The server need not know the script.
 func (s *Sender) SendEach(ctx context.Context, stop <-chan struct{}, m Master, cmd Command, loads []Load) ([]rueidis.RedisResult, error) {
 	results := make(chan []rueidis.RedisResult, 1) // of the answered attempt
-	_, err := s.QueryMaster(ctx, stop, m, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
-		return s.sendEach(ctx, m.Node, client, cmd, loads, results)
+	_, err := s.QueryMaster(ctx, stop, m, func(ctx context.Context, _ rueidis.Client) rueidis.RedisResult {
+		return s.sendEach(ctx, m.Peer, cmd, loads, results)
 	})
 	if err != nil {
 		return nil, err
@@ -57,8 +57,9 @@ func (s *Sender) SendEachOnce(ctx context.Context, cmd Command, loads []Load) []
 // sendPart sends a script once for each load to the node that serves them.
 func (s *Sender) sendPart(ctx context.Context, n *Node, cmd Command, loads []Load) []rueidis.RedisResult {
 	results := make(chan []rueidis.RedisResult, 1)
-	failed := s.queryNode(ctx, peer{n, s.Client}, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
-		return s.sendEach(ctx, n, client, cmd, loads, results)
+	p := Peer{n, s.Client}
+	failed := s.queryNode(ctx, p, func(ctx context.Context, _ rueidis.Client) rueidis.RedisResult {
+		return s.sendEach(ctx, p, cmd, loads, results)
 	})
 	if failed.Error() == nil {
 		return <-results
@@ -74,11 +75,11 @@ func (s *Sender) sendPart(ctx context.Context, n *Node, cmd Command, loads []Loa
 // results to the channel, unless that has some already. Otherwise it returns a result that is no
 // answer.
 func (s *Sender) sendEach(
-	ctx context.Context, n *Node, client rueidis.Client, cmd Command, loads []Load, results chan<- []rueidis.RedisResult,
+	ctx context.Context, p Peer, cmd Command, loads []Load, results chan<- []rueidis.RedisResult,
 ) rueidis.RedisResult {
-	all := n.pipeline(ctx, client, cmd, loads)
+	all := cmd.pipeline(ctx, p, loads)
 	for _, each := range all {
-		s.Topology.heed(n, each)
+		p.Heed(each)
 		if !outcome.Classify(each.Error()).Heard() {
 			return each
 		}
@@ -92,12 +93,12 @@ func (s *Sender) sendEach(
 
 // pipeline sends the first script as text if the server may not know it yet, and then those again
 // that the server did not know.
-func (n *Node) pipeline(ctx context.Context, client rueidis.Client, cmd Command, loads []Load) []rueidis.RedisResult {
-	first := n.firstAsText(cmd)
+func (c Command) pipeline(ctx context.Context, p Peer, loads []Load) []rueidis.RedisResult {
+	first, client := c.firstTo(p.Node), p.Client
 	commands := make([]rueidis.Completed, len(loads))
 	for i, load := range loads {
 		commands[i] = first.eval(client.B(), load.Keys, load.Args)
-		first = cmd
+		first = c
 	}
 	all := client.DoMulti(ctx, commands...)
 	var again []rueidis.Completed
@@ -105,7 +106,7 @@ func (n *Node) pipeline(ctx context.Context, client rueidis.Client, cmd Command,
 	for i, result := range all {
 		if outcome.HasCode(result.Error(), "NOSCRIPT") {
 			unknown = append(unknown, i)
-			again = append(again, cmd.inFull().eval(client.B(), loads[i].Keys, loads[i].Args))
+			again = append(again, c.inFull().eval(client.B(), loads[i].Keys, loads[i].Args))
 		}
 	}
 	if len(again) > 0 {

@@ -22,13 +22,13 @@ type Query func(ctx context.Context, client rueidis.Client) rueidis.RedisResult
 // the node that answered.
 func (s *Sender) QueryAnyNode(ctx context.Context, q Query) (address string, result rueidis.RedisResult) {
 	if !s.Topology.Cluster {
-		return "", s.queryNode(ctx, peer{s.Topology.common, s.Client}, q)
+		return "", s.queryNode(ctx, Peer{s.Topology.Serving(0), s.Client}, q)
 	}
 	type reply struct {
 		address string
 		result  rueidis.RedisResult
 	}
-	peers := s.Topology.peers(s.Client)
+	peers := s.Topology.Peers(s.Client)
 	if len(peers) == 0 {
 		return "", rueidis.NewErrorResult(outcome.ErrNoNodes)
 	}
@@ -60,14 +60,14 @@ func (s *Sender) QueryAnyNode(ctx context.Context, q Query) (address string, res
 }
 
 // queryNode sends a query to one node.
-func (s *Sender) queryNode(ctx context.Context, p peer, q Query) rueidis.RedisResult {
-	return s.send(ctx, p.Node, func(ctx context.Context) rueidis.RedisResult { return q(ctx, p.client) })
+func (s *Sender) queryNode(ctx context.Context, p Peer, q Query) rueidis.RedisResult {
+	return s.send(ctx, p.Node, func(ctx context.Context) rueidis.RedisResult { return q(ctx, p.Client) })
 }
 
 // QueryNodeOf sends a query to the node that serves a key, and returns the result. Its limit is the
 // sender's patience.
 func (s *Sender) QueryNodeOf(ctx context.Context, key string, q Query) rueidis.RedisResult {
-	return s.queryNode(ctx, peer{s.node(key), s.Client}, q)
+	return s.queryNode(ctx, Peer{s.node(key), s.Client}, q)
 }
 
 // UntilAnswered asks what decides for good, until the server answers or refuses, for [DialTimeout] at most: a server may

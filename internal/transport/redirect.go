@@ -24,8 +24,8 @@ func (s *Sender) senderTo(key string) connSender {
 	if node := s.Client.Nodes()[s.Topology.Serving(keyspace.Slot(key)).Address()]; node != nil {
 		return node.DoMulti
 	}
-	if all := s.Topology.peers(s.Client); len(all) > 0 { // any node knows the right one
-		return all[0].client.DoMulti
+	if all := s.Topology.Peers(s.Client); len(all) > 0 { // any node knows the right one
+		return all[0].Client.DoMulti
 	}
 	return func(_ context.Context, commands ...rueidis.Completed) []rueidis.RedisResult {
 		return slices.Repeat([]rueidis.RedisResult{rueidis.NewErrorResult(rueidis.ErrNoSlot)}, len(commands))

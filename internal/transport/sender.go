@@ -12,7 +12,6 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
-	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 	"github.com/latchkey-go/latchkey/internal/transport/retry"
@@ -30,6 +29,11 @@ type Sender struct {
 	Topology        *Topology          // the nodes to which it sends
 	ends            sharedDeadline
 	detachedCalls   sync.Pool // each a *detachedCall
+	grouping        grouping
+	// querying is true during a query for the nodes of a cluster, and queriedAt is when the last one
+	// began, as a time.Duration on the monotonic clock.
+	querying  atomic.Bool
+	queriedAt atomic.Int64
 	// closed is true if the last command found the rueidis client closed.
 	closed atomic.Bool
 
@@ -181,11 +185,11 @@ func (s *Sender) SendOnce(ctx context.Context, cmd Command, keys, args []string)
 // attempt sends a command once, and returns when it is answered, ctx ends, or the time is over.
 // sentIn is NoGeneration if the command may be sent after that, or over another connection.
 func (s *Sender) attempt(ctx context.Context, n *Node, end limit, cmd Command, keys, args []string) (result rueidis.RedisResult, sentIn Generation) {
-	cmd = n.firstAsText(cmd)
+	cmd = cmd.firstTo(n)
 	if cmd.replication != nil {
 		return s.confirmed(ctx, n, end.at, cmd, slices.Clone(keys), slices.Clone(args)), NoGeneration
 	}
-	slots := n.slotsFor(cmd)
+	slots := cmd.slots(n)
 	slot, err := slots.reserve(ctx, end.at)
 	if err != nil {
 		return rueidis.NewErrorResult(err), NoGeneration
@@ -230,7 +234,7 @@ func (s *Sender) confirmed(ctx context.Context, n *Node, end time.Time, cmd Comm
 	if err != nil {
 		return rueidis.NewErrorResult(err)
 	}
-	slots := n.slotsFor(cmd)
+	slots := cmd.slots(n)
 	slot, err := slots.reserve(ctx, end)
 	if err != nil {
 		free()
@@ -267,29 +271,21 @@ func (s *Sender) deliver(ctx context.Context, cmd Command, keys, args []string) 
 
 // node returns the node that is known to serve a key.
 func (s *Sender) node(key string) *Node {
-	if !s.Topology.Cluster {
-		return s.Topology.common
+	n := s.Topology.Serving(s.Topology.SlotOf(key))
+	if s.Topology.Cluster {
+		_, steady := n.steady()
+		s.keepKnown(!steady)
 	}
-	n := s.Topology.Serving(keyspace.Slot(key))
-	_, steady := n.steady()
-	s.keepKnown(!steady)
 	return n
 }
 
-// heard notes whether a node is up, from the result of a command that was sent in a generation of
-// the connection.
+// heard notes whether a node is up and the rueidis client is open, from the result of a command that
+// was sent in a generation of the connection.
 func (s *Sender) heard(n *Node, sentIn Generation, result rueidis.RedisResult) {
-	s.Topology.heed(n, result)
+	n.Heard(sentIn, result)
 	err := result.NonRedisError()
-	switch {
-	case errors.Is(err, outcome.ErrUnsent): // this says nothing new
-		return
-	case err != nil && !errors.Is(err, fault.ErrNotReplicated):
-		n.connections.broke()
-	default:
-		n.connections.answered(sentIn)
-	}
-	if closed := errors.Is(err, rueidis.ErrClosing); s.closed.Load() != closed {
+	closed := errors.Is(err, rueidis.ErrClosing)
+	if s.closed.Load() != closed && !errors.Is(err, outcome.ErrUnsent) {
 		s.closed.Store(closed)
 	}
 }
@@ -306,9 +302,9 @@ func (s *Sender) Detached(ctx context.Context) context.Context {
 // send makes any other call to a node, with the same limits.
 func (s *Sender) send(ctx context.Context, n *Node, call func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
 	end := time.Now().Add(s.Patience)
-	slot, err := n.ordinary.reserve(ctx, end)
+	slot, err := n.Ordinary.reserve(ctx, end)
 	if err != nil {
 		return rueidis.NewErrorResult(err)
 	}
-	return s.sendDetached(ctx, n, n.ordinary, slot, end, call)
+	return s.sendDetached(ctx, n, n.Ordinary, slot, end, call)
 }

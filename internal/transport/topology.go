@@ -1,77 +1,55 @@
 package transport
 
 import (
-	"context"
+	"errors"
 	"math/rand/v2"
 	"net"
 	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
-)
-
-const (
-	// topologyAge is how long a client relies on what it knows of a cluster, and troubledAge is the
-	// same while a node is in trouble. They affect only which callers have to wait for each other.
-	topologyAge = 10 * time.Second
-	troubledAge = time.Second
-	// topologyPatience is how long to wait for an answer.
-	topologyPatience = time.Second
 )
 
 // Node is a server that receives commands. Nodes do not affect each other: each has its own limits
 // for commands in flight.
 type Node struct {
+	// Acquisitions cannot take the slots that existing holds need, for renewals, releases and undo.
+	Ordinary, Reserved *inflight
+
+	topology    *Topology
 	address     string
 	connections connTracker
-	ordinary    *inflight
-	reserved    *inflight // for renewals, releases and undo
-	lines       sync.Map  // a *NodeLine for each owner
-	grouping    grouping
+	lines       sync.Map // a *NodeLine for each owner
 	texts       sync.Map // the scripts that it has received as text, each by its *rueidis.Lua
 }
 
-// firstAsText returns a command in the form to send to the node now: a script goes as text the
-// first time, because the server may not know it, and a digest would then cost a second request.
-// Others that send it at the same moment send the digest, which usually arrives after the text. A
-// server that has lost its scripts, or another in its place, requests the text.
-func (n *Node) firstAsText(cmd Command) Command {
-	if cmd.lua != nil {
-		_, sent := n.texts.LoadOrStore(cmd.lua, true)
-		cmd.asText = !sent
-	}
-	return cmd
+// HasText reports whether the node has received a script as text. If not, the caller sends it now.
+func (n *Node) HasText(script *rueidis.Lua) bool {
+	_, sent := n.texts.LoadOrStore(script, true)
+	return sent
 }
 
 func (t *Topology) newNode(address string) *Node {
 	return &Node{
+		topology:    t,
 		address:     address,
 		connections: connTracker{all: &t.breaks},
-		ordinary:    newInflight(t.limit),
-		reserved:    newInflight(reservedSlots),
+		Ordinary:    newInflight(t.limit),
+		Reserved:    newInflight(reservedSlots),
 	}
-}
-
-// slotsFor returns the slots from which a command takes one. Acquisitions cannot take the slots
-// that existing holds need.
-func (n *Node) slotsFor(cmd Command) *inflight {
-	if cmd.reserved {
-		return n.reserved
-	}
-	return n.ordinary
 }
 
 // steady reports whether a command that is sent now finds a connection on which nothing is overdue.
 // It returns the current generation, with which the answer has to be noted.
 func (n *Node) steady() (now Generation, steady bool) {
 	now, steady = n.connections.look()
-	return now, steady && !n.ordinary.anyAbandoned.Load() && !n.reserved.anyAbandoned.Load()
+	return now, steady && !n.Ordinary.anyAbandoned.Load() && !n.Reserved.anyAbandoned.Load()
 }
 
 // Topology knows the nodes, and which of them serves which slot of a cluster, so that a silent node
@@ -86,11 +64,9 @@ type Topology struct {
 	common *Node        // serves everything while nothing else is known
 	breaks atomic.Int64 // of connections to any node
 
-	mu        sync.Mutex
-	nodes     map[string]*Node // by address
-	owners    atomic.Pointer[slotOwners]
-	querying  atomic.Bool
-	queriedAt atomic.Int64 // the time of the last query, as a time.Duration on the monotonic clock
+	mu     sync.Mutex
+	nodes  map[string]*Node // by address
+	owners atomic.Pointer[slotOwners]
 }
 
 // slotOwners says which node serves each slot.
@@ -107,11 +83,24 @@ func NewTopology(cluster bool, limit int) *Topology {
 	return t
 }
 
-// heed looks at a reply of the node. If only a new connection can help, it closes those that there
+// Heed looks at a reply of the node. If only a new connection can help, it closes those that there
 // are.
-func (t *Topology) heed(n *Node, result rueidis.RedisResult) {
-	if t.fixed.Load() && outcome.IsAway(result.Error()) {
+func (n *Node) Heed(result rueidis.RedisResult) {
+	if n.topology.fixed.Load() && outcome.IsAway(result.Error()) {
 		n.connections.replace(result.Error())
+	}
+}
+
+// Heard notes whether the node is up, from the result of a command that was sent in a generation of
+// the connection.
+func (n *Node) Heard(sentIn Generation, result rueidis.RedisResult) {
+	n.Heed(result)
+	switch err := result.NonRedisError(); {
+	case errors.Is(err, outcome.ErrUnsent): // this says nothing new
+	case err != nil && !errors.Is(err, fault.ErrNotReplicated):
+		n.connections.broke()
+	default:
+		n.connections.answered(sentIn)
 	}
 }
 
@@ -152,22 +141,22 @@ func (t *Topology) SlotOf(key string) uint16 {
 	return keyspace.Slot(key)
 }
 
-// peer is a node that can be queried.
-type peer struct {
+// Peer is a node that can be queried.
+type Peer struct {
 	*Node
-	client rueidis.Client
+	Client rueidis.Client
 }
 
-// peers returns the nodes of a cluster in the order in which to query them: connected masters
+// Peers returns the nodes of a cluster in the order in which to query them: connected masters
 // first, nodes that may be silent last.
-func (t *Topology) peers(client rueidis.Client) []peer {
-	var all []peer
+func (t *Topology) Peers(client rueidis.Client) []Peer {
+	var all []Peer
 	for address, each := range client.Nodes() {
-		all = append(all, peer{t.node(address), each})
+		all = append(all, Peer{t.node(address), each})
 	}
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	owners := t.owners.Load()
-	rank := func(p peer) (rank int) {
+	rank := func(p Peer) (rank int) {
 		if _, steady := p.steady(); !steady {
 			rank += 2
 		}
@@ -176,48 +165,26 @@ func (t *Topology) peers(client rueidis.Client) []peer {
 		}
 		return rank
 	}
-	slices.SortStableFunc(all, func(a, b peer) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(all, func(a, b Peer) int { return rank(a) - rank(b) })
 	return all
 }
 
-// due reports whether it is time for a query. If so, the caller has to call Learn.
-func (t *Topology) due(now time.Duration, troubled bool) bool {
-	age := topologyAge
-	if troubled || t.owners.Load() == nil {
-		age = troubledAge
-	}
-	return now-time.Duration(t.queriedAt.Load()) > age && t.querying.CompareAndSwap(false, true)
-}
+// Known reports whether it is known which nodes serve the slots of a cluster.
+func (t *Topology) Known() bool { return t.owners.Load() != nil }
 
-// keepKnown queries the nodes of a cluster in the background if it is time to.
-func (s *Sender) keepKnown(troubled bool) {
-	if now, _ := s.now(); s.Topology.due(now.Mono, troubled) {
-		s.Background(func() { s.Learn(context.Background()) })
-	}
-}
-
-// Learn queries the nodes of a cluster for the owners of the slots, for at most a second, and
-// reports whether one answered. If none does, the previous knowledge stays.
-func (s *Sender) Learn(ctx context.Context) (learned bool) {
-	t := s.Topology
-	defer t.querying.Store(false)
-	now, _ := s.now()
-	t.queriedAt.Store(int64(now.Mono))
-	ctx, cancel := context.WithTimeout(ctx, topologyPatience)
-	defer cancel()
-	address, reply := s.QueryAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
-		return client.Do(ctx, client.B().ClusterSlots().Build())
-	})
+// Learn reads the reply of a node to CLUSTER SLOTS, and reports whether it says who serves the slots.
+// If not, the previous knowledge stays.
+func (t *Topology) Learn(from string, reply rueidis.RedisResult, client rueidis.Client) (learned bool) {
 	ranges, err := reply.ToArray()
 	if err != nil {
 		return false
 	}
-	owners := t.read(ranges, address)
+	owners := t.read(ranges, from)
 	if owners == nil {
 		return false
 	}
 	t.owners.Store(owners)
-	t.forget(s.Client.Nodes(), owners)
+	t.forget(client.Nodes(), owners)
 	return true
 }
 
