@@ -10,7 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/primitive/lock"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 )
 
 // Client makes locks and does their background work, with one connection for messages and
@@ -53,7 +53,7 @@ func New(client rueidis.Client, options Options) (*Client, error) {
 }
 
 // newClient makes a client with complete options. topology is as for core.New.
-func newClient(client rueidis.Client, options Options, topology *transport.Topology) (*Client, error) {
+func newClient(client rueidis.Client, options Options, topology *nodes.Topology) (*Client, error) {
 	c, err := ownership.NewEngine(client, options.config(), report.New(options.Logger, observerOf(options)), topology)
 	if err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/primitive/lock"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 )
 
 // modelEpoch is the time at which every sequence begins, in µs since 1970.
@@ -63,7 +63,7 @@ func newWorld(t *testing.T, s *modelServer) *world {
 	for range 3 {
 		options, err := Options{Logger: slog.New(slog.DiscardHandler), clock: w.stamp}.complete()
 		require.NoError(t, err)
-		c, err := newClient(w.wire, options, transport.NewTopology(false, DefaultMaxInFlight))
+		c, err := newClient(w.wire, options, nodes.NewTopology(false, DefaultMaxInFlight))
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
 		w.clients = append(w.clients, c)

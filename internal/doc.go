@@ -9,6 +9,7 @@
 //	base      | lease      | stamps of both clocks, leases and their bounds: how long the client can rely on a hold
 //	base      | request    | the options of one call, checked
 //	transport |            | sending commands to servers, and repeating them
+//	transport | nodes      | the servers that receive commands, their connections and limits, and the slots they serve
 //	transport | outcome    | what happened to a command: what its error means, and what the call returns
 //	transport | retry      | when to try again: how long loops rest between two attempts
 //	engine    | acquire    | one call that acquires, from its options to the hold or the error

@@ -37,18 +37,18 @@ package internal
 //	pubsub.listener.mu          | the subscriptions at a node                              | serverline.List.mu, pubsub.Notifier.mu
 //	report.Reporter.mu          | the reports that the program has yet to receive          |
 //	async.FIFOMutex.mu          | the waiters for a FIFO mutex                             |
-//	transport.inflight.mu       | the commands to a node that were left unanswered         | a wait
+//	nodes.InFlight.mu           | the commands to a node that were left unanswered         | a wait
 //	transport.grouping.mu       | the commands that are about to go to a node together     |
-//	transport.NodeLine.mu       | what waits for a node                                    | renewal.Watchdog.mu, undo.Undoer.mu
-//	transport.silence.mu        | the timer of a connection that has to answer             |
-//	transport.connTracker.mu    | the open connections to a node                           |
+//	nodes.Line.mu               | what waits for a node                                    | renewal.Watchdog.mu, undo.Undoer.mu
+//	nodes.silence.mu            | the timer of a connection that has to answer             |
+//	nodes.connTracker.mu        | the open connections to a node                           |
 //	connect.strayingClient.mu   | the connection used in place of the shared one           |
-//	transport.lastWords.mu      | what was sent last over a connection                     |
+//	nodes.lastWords.mu          | what was sent last over a connection                     |
 //	transport.Sender.mu         | the goroutines that send                                 |
-//	transport.Topology.mu       | the nodes of a cluster, and their slots                  |
+//	nodes.Topology.mu           | the nodes of a cluster, and their slots                  |
 //	connect.lazyClient.mu       | the attempt to open a client                             | serverline.List.mu
 //
 // line.FIFO.FIFOMutex: a release calls all members as an acquisition does, and does not acquire them; the
 // analysis cannot tell. serverline.List.mu: a waiter that has a ticket has received a reply, so a lazy client is open, and
-// its nodes are known without waiting. transport.inflight.mu: a slot that was left is freed by
+// its nodes are known without waiting. nodes.InFlight.mu: a slot that was left is freed by
 // taking a value from a channel that has one for it.

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
@@ -43,15 +44,15 @@ func NewScript(text string) Command {
 
 // firstTo returns the command in the form to send to a node now: a script goes as text the first
 // time, because the server may not know it, and a digest would then cost a second request. Others
-// that send it at the same moment send the digest, which usually arrives after the text. A server that
-// has lost its scripts, or another in its place, requests the text.
-func (c Command) firstTo(n *Node) Command {
+// that send it at the same moment send the digest, which usually arrives after the text. A server
+// that has lost its scripts, or another in its place, requests the text.
+func (c Command) firstTo(n *nodes.Node) Command {
 	c.asText = c.lua != nil && !n.HasText(c.lua)
 	return c
 }
 
 // slots returns the slots of a node from which the command takes one.
-func (c Command) slots(n *Node) *inflight {
+func (c Command) slots(n *nodes.Node) *nodes.InFlight {
 	if c.reserved {
 		return n.Reserved
 	}
@@ -100,9 +101,10 @@ func (c Command) Guarded() Command {
 	return c
 }
 
-// OptionalKeys returns the command with optional keys: those at from up to, not including, to. They are
-// left out if the server refuses all keys together, because their slot migrates and they are not on one
-// node. A script whose keys were left out must not read any key again: it is not guarded.
+// OptionalKeys returns the command with optional keys: those at from up to, not including, to. They
+// are left out if the server refuses all keys together, because their slot migrates and they are
+// not on one node. A script whose keys were left out must not read any key again: it is not
+// guarded.
 func (c Command) OptionalKeys(from, to int) Command {
 	c.optionalFrom, c.optionalTo, c.unguardedWithout = from, to, true
 	return c
@@ -114,8 +116,8 @@ func (c Command) OptionalKeysGuarded(from, to int) Command {
 	return c
 }
 
-// withoutOptional returns the keys without the optional ones, or nil if that does not help after this
-// refusal.
+// withoutOptional returns the keys without the optional ones, or nil if that does not help after
+// this refusal.
 func (c Command) withoutOptional(keys []string, refusal error) []string {
 	if c.optionalTo == 0 || len(keys) <= c.optionalFrom || !outcome.HasCode(refusal, "TRYAGAIN") {
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
@@ -71,7 +72,7 @@ func (s *Sender) newDetachedCall(end time.Time) *detachedCall {
 // sendDetached runs a call in its own goroutine, so that the caller can leave. If the caller
 // leaves, its slot is abandoned until the answer arrives.
 func (s *Sender) sendDetached(
-	ctx context.Context, n *Node, slots *inflight, slot inflightSlot, end time.Time, send func(context.Context) rueidis.RedisResult,
+	ctx context.Context, n *nodes.Node, slots *nodes.InFlight, slot nodes.Slot, end time.Time, send func(context.Context) rueidis.RedisResult,
 ) rueidis.RedisResult {
 	call, d := s.newDetachedCall(end), newDelivery(ctx)
 	s.Background(func() { s.runDetached(call, d, n, slots, slot, send) })
@@ -92,26 +93,26 @@ func (s *Sender) sendDetached(
 	if d.cancel() && s.CancelsPromptly {
 		err = outcome.ErrUnsent
 	}
-	call.abandoned <- slots.abandon()
+	call.abandoned <- slots.Abandon()
 	return rueidis.NewErrorResult(err)
 }
 
 // runDetached sends the command. It passes the result to the caller, or frees the slot that the
 // caller has abandoned.
 func (s *Sender) runDetached(
-	call *detachedCall, d *delivery, n *Node, slots *inflight, slot inflightSlot, send func(context.Context) rueidis.RedisResult,
+	call *detachedCall, d *delivery, n *nodes.Node, slots *nodes.InFlight, slot nodes.Slot, send func(context.Context) rueidis.RedisResult,
 ) {
-	sentIn, _ := n.steady()
+	sentIn, _ := n.Steady()
 	result := send(d)
 	if errors.Is(result.NonRedisError(), outcome.ErrUnsent) {
-		slot = slot.unheard()
+		slot = slot.Unheard()
 	}
 	s.heard(n, sentIn, result)
 	select {
 	case call.done <- result:
-		slots.finish(slot)
+		slots.Finish(slot)
 	case number := <-call.abandoned:
-		slots.answeredLate(slot, number)
+		slots.AnsweredLate(slot, number)
 	}
 }
 

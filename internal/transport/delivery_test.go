@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A context ends no later than a sixteenth of the patience after it should, whatever other calls have asked for. Calls
-// with about the same time left share one.
+// A context ends no later than a sixteenth of the patience after it should, whatever other calls
+// have asked for. Calls with about the same time left share one.
 func TestSharedDeadline(t *testing.T) {
 	const patience = 3 * time.Second
 	var s sharedDeadline

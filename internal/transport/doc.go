@@ -5,6 +5,8 @@
 // A [Sender] repeats a command while the server is in trouble, for a limited time. It returns as
 // soon as the caller's context ends, whatever rueidis does. Each node has its own limit for
 // commands in flight, and the state of its connections decides whether a command may be sent on the
-// caller's goroutine. [outcome.Classify] says what the error of a command means. A [Generation] says
-// whether an unanswered command can still be executed.
+// caller's goroutine.
+//
+// Package nodes knows the nodes and their connections, package outcome says what the error of a
+// command means, and package retry how long to rest before the next attempt.
 package transport

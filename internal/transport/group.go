@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 )
 
 // Group commit: commands that goroutines of a client send to one server at the same moment go in
@@ -66,7 +68,7 @@ type groupMember struct {
 type groupReply struct {
 	message rueidis.RedisMessage
 	err     error
-	sentIn  Generation
+	sentIn  nodes.Generation
 	alone   bool // the command has to be sent alone
 }
 

@@ -7,11 +7,12 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // try sends a command once, in a group or alone.
-func (s *Sender) try(ctx context.Context, end limit, cmd Command, keys, args []string) (message rueidis.RedisMessage, sentIn Generation, err error) {
+func (s *Sender) try(ctx context.Context, end limit, cmd Command, keys, args []string) (message rueidis.RedisMessage, sentIn nodes.Generation, err error) {
 	n := s.node(keys[0])
 	if s.mayGoTogether(&cmd, args) {
 		defer s.grouping.underWay.Add(-1)
@@ -34,8 +35,8 @@ func (s *Sender) mayGoTogether(cmd *Command, args []string) bool {
 
 // tryTogether sends a command once, in a group. If that is not possible, the reply says to send it
 // alone.
-func (s *Sender) tryTogether(ctx context.Context, n *Node, end limit, cmd Command, keys, args []string) groupReply {
-	if _, steady := n.steady(); !steady {
+func (s *Sender) tryTogether(ctx context.Context, n *nodes.Node, end limit, cmd Command, keys, args []string) groupReply {
+	if _, steady := n.Steady(); !steady {
 		return groupReply{alone: true}
 	}
 	m := groupMembers.Get().(*groupMember)
@@ -67,17 +68,17 @@ func (s *Sender) tryTogether(ctx context.Context, n *Node, end limit, cmd Comman
 	}
 	switch s.grouping.leave(g, m) {
 	case leftUnsent:
-		return groupReply{err: outcome.ErrUnsent, sentIn: NoGeneration}
+		return groupReply{err: outcome.ErrUnsent, sentIn: nodes.NoGeneration}
 	case leftAnswered:
 		<-m.answered // soon
 		return m.take()
 	}
 	// It may still be sent, after an undo that follows now: no generation proves anything.
-	return groupReply{err: err, sentIn: NoGeneration}
+	return groupReply{err: err, sentIn: nodes.NoGeneration}
 }
 
 // sendGroup sends a group and hands out the replies.
-func (s *Sender) sendGroup(n *Node, g *group) {
+func (s *Sender) sendGroup(n *nodes.Node, g *group) {
 	runtime.Gosched() // goroutines that are ready to run may join
 	members := s.grouping.close(g)
 	whole := groupReply{alone: true}
@@ -99,17 +100,17 @@ func (s *Sender) sendGroup(n *Node, g *group) {
 // sendTogether sends the commands of a group, and returns their replies, or one outcome for all of
 // them. A group that would have to wait for a slot or a connection is not sent: each caller has its
 // own limit for waiting, and has to know whether its command was sent.
-func (s *Sender) sendTogether(n *Node, g *group, members []*groupMember) (replies []rueidis.RedisMessage, whole groupReply) {
+func (s *Sender) sendTogether(n *nodes.Node, g *group, members []*groupMember) (replies []rueidis.RedisMessage, whole groupReply) {
 	load := groupLoads.Get().(*groupLoad)
 	cmd := load.fill(g.script, members)
 	slots := cmd.slots(n)
-	slot, free := slots.tryReserve()
+	slot, free := slots.TryReserve()
 	if !free {
 		return nil, groupReply{alone: true}
 	}
-	sentIn, steady := n.steady()
+	sentIn, steady := n.Steady()
 	if !steady {
-		slots.finish(slot)
+		slots.Finish(slot)
 		return nil, groupReply{alone: true}
 	}
 	ctx := context.Background()
@@ -118,10 +119,10 @@ func (s *Sender) sendTogether(n *Node, g *group, members []*groupMember) (replie
 	}
 	result := cmd.firstTo(n).Send(ctx, s.Client, load.keys, load.args)
 	if ctx.Err() != nil && outcome.IsContextError(result.Error()) {
-		slots.abandon()
+		slots.Abandon()
 		return nil, groupReply{err: result.Error(), sentIn: sentIn}
 	}
-	slots.finish(slot)
+	slots.Finish(slot)
 	s.heard(n, sentIn, result)
 	groupLoads.Put(load)
 	if err := result.NonRedisError(); err != nil {
@@ -135,11 +136,11 @@ func (s *Sender) sendTogether(n *Node, g *group, members []*groupMember) (replie
 		return nil, groupReply{err: err, sentIn: sentIn}
 	case outcome.Uncertain:
 		s.grouping.pause() // a proxy may refuse groups, and nothing else
-		return nil, groupReply{err: err, sentIn: NoGeneration}
+		return nil, groupReply{err: err, sentIn: nodes.NoGeneration}
 	}
 	if replies, _ = result.ToArray(); len(replies) != len(members) {
 		s.grouping.pause()
-		return nil, groupReply{err: errNoReplies, sentIn: NoGeneration}
+		return nil, groupReply{err: errNoReplies, sentIn: nodes.NoGeneration}
 	}
 	return replies, groupReply{sentIn: sentIn}
 }

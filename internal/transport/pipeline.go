@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
@@ -14,7 +15,7 @@ type Load struct{ Keys, Args []string }
 
 // SendEach sends a script to a master once for each load, all in one round trip. It returns the
 // results in the order of the loads. The server need not know the script.
-func (s *Sender) SendEach(ctx context.Context, stop <-chan struct{}, m Master, cmd Command, loads []Load) ([]rueidis.RedisResult, error) {
+func (s *Sender) SendEach(ctx context.Context, stop <-chan struct{}, m nodes.Master, cmd Command, loads []Load) ([]rueidis.RedisResult, error) {
 	results := make(chan []rueidis.RedisResult, 1) // of the answered attempt
 	_, err := s.QueryMaster(ctx, stop, m, func(ctx context.Context, _ rueidis.Client) rueidis.RedisResult {
 		return s.sendEach(ctx, m.Peer, cmd, loads, results)
@@ -25,14 +26,14 @@ func (s *Sender) SendEach(ctx context.Context, stop <-chan struct{}, m Master, c
 	return <-results, nil
 }
 
-// SendEachOnce sends a script once for each load, and repeats nothing. Each node gets its part in one
-// round trip, all nodes at the same time. The results are in the order of the loads. ctx must have a
-// deadline.
+// SendEachOnce sends a script once for each load, and repeats nothing. Each node gets its part in
+// one round trip, all nodes at the same time. The results are in the order of the loads. ctx must
+// have a deadline.
 func (s *Sender) SendEachOnce(ctx context.Context, cmd Command, loads []Load) []rueidis.RedisResult {
 	if len(loads) == 1 {
 		return []rueidis.RedisResult{s.SendOnce(ctx, cmd, loads[0].Keys, loads[0].Args)}
 	}
-	parts := map[*Node][]int{} // indexes of loads
+	parts := map[*nodes.Node][]int{} // indexes of loads
 	for i, load := range loads {
 		n := s.node(load.Keys[0])
 		parts[n] = append(parts[n], i)
@@ -55,9 +56,9 @@ func (s *Sender) SendEachOnce(ctx context.Context, cmd Command, loads []Load) []
 }
 
 // sendPart sends a script once for each load to the node that serves them.
-func (s *Sender) sendPart(ctx context.Context, n *Node, cmd Command, loads []Load) []rueidis.RedisResult {
+func (s *Sender) sendPart(ctx context.Context, n *nodes.Node, cmd Command, loads []Load) []rueidis.RedisResult {
 	results := make(chan []rueidis.RedisResult, 1)
-	p := Peer{n, s.Client}
+	p := nodes.Peer{Node: n, Client: s.Client}
 	failed := s.queryNode(ctx, p, func(ctx context.Context, _ rueidis.Client) rueidis.RedisResult {
 		return s.sendEach(ctx, p, cmd, loads, results)
 	})
@@ -75,7 +76,7 @@ func (s *Sender) sendPart(ctx context.Context, n *Node, cmd Command, loads []Loa
 // results to the channel, unless that has some already. Otherwise it returns a result that is no
 // answer.
 func (s *Sender) sendEach(
-	ctx context.Context, p Peer, cmd Command, loads []Load, results chan<- []rueidis.RedisResult,
+	ctx context.Context, p nodes.Peer, cmd Command, loads []Load, results chan<- []rueidis.RedisResult,
 ) rueidis.RedisResult {
 	all := cmd.pipeline(ctx, p, loads)
 	for _, each := range all {
@@ -93,7 +94,7 @@ func (s *Sender) sendEach(
 
 // pipeline sends the first script as text if the server may not know it yet, and then those again
 // that the server did not know.
-func (c Command) pipeline(ctx context.Context, p Peer, loads []Load) []rueidis.RedisResult {
+func (c Command) pipeline(ctx context.Context, p nodes.Peer, loads []Load) []rueidis.RedisResult {
 	first, client := c.firstTo(p.Node), p.Client
 	commands := make([]rueidis.Completed, len(loads))
 	for i, load := range loads {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
@@ -22,7 +23,7 @@ type Query func(ctx context.Context, client rueidis.Client) rueidis.RedisResult
 // the node that answered.
 func (s *Sender) QueryAnyNode(ctx context.Context, q Query) (address string, result rueidis.RedisResult) {
 	if !s.Topology.Cluster {
-		return "", s.queryNode(ctx, Peer{s.Topology.Serving(0), s.Client}, q)
+		return "", s.queryNode(ctx, nodes.Peer{Node: s.Topology.Serving(0), Client: s.Client}, q)
 	}
 	type reply struct {
 		address string
@@ -44,7 +45,7 @@ func (s *Sender) QueryAnyNode(ctx context.Context, q Query) (address string, res
 			}
 			p := peers[sent]
 			sent++
-			s.Background(func() { replies <- reply{p.address, s.queryNode(ctx, p, q)} })
+			s.Background(func() { replies <- reply{p.Address(), s.queryNode(ctx, p, q)} })
 			next.Reset(queryPause)
 		case last = <-replies:
 			answered++
@@ -60,24 +61,24 @@ func (s *Sender) QueryAnyNode(ctx context.Context, q Query) (address string, res
 }
 
 // queryNode sends a query to one node.
-func (s *Sender) queryNode(ctx context.Context, p Peer, q Query) rueidis.RedisResult {
+func (s *Sender) queryNode(ctx context.Context, p nodes.Peer, q Query) rueidis.RedisResult {
 	return s.send(ctx, p.Node, func(ctx context.Context) rueidis.RedisResult { return q(ctx, p.Client) })
 }
 
 // QueryNodeOf sends a query to the node that serves a key, and returns the result. Its limit is the
 // sender's patience.
 func (s *Sender) QueryNodeOf(ctx context.Context, key string, q Query) rueidis.RedisResult {
-	return s.queryNode(ctx, Peer{s.node(key), s.Client}, q)
+	return s.queryNode(ctx, nodes.Peer{Node: s.node(key), Client: s.Client}, q)
 }
 
-// UntilAnswered asks what decides for good, until the server answers or refuses, for [DialTimeout] at most: a server may
-// be in trouble, and a proxy may send errors of its own.
+// UntilAnswered asks what decides for good, until the server answers or refuses, for
+// DialTimeout at most: a server may be in trouble, and a proxy may send errors of its own.
 func UntilAnswered(ctx context.Context, ask func() error) error {
 	began := time.Now()
 	for pause := retry.FirstPause; ; pause = min(2*pause, retry.LongPause) {
 		err := ask()
 		hopeless := errors.Is(err, outcome.ErrNoNodes) || errors.Is(err, rueidis.ErrClosing)
-		if outcome.Classify(err).Final() || hopeless || time.Since(began) > DialTimeout || retry.Rest(ctx, nil, pause) != nil {
+		if outcome.Classify(err).Final() || hopeless || time.Since(began) > nodes.DialTimeout || retry.Rest(ctx, nil, pause) != nil {
 			return err
 		}
 	}

@@ -13,10 +13,11 @@ import (
 // connSender sends commands one after the other over one connection.
 type connSender func(ctx context.Context, commands ...rueidis.Completed) []rueidis.RedisResult
 
-// senderTo returns a sender to the node that serves a key. It follows no redirection, because that would separate
-// commands that belong together. A blocking command has a connection of its own anyway; only the client of a cluster
-// would split the commands, so there it is the client of the node. A dedicated connection is not used, because its
-// release would unsubscribe: see docs/explain/rueidis.md.
+// senderTo returns a sender to the node that serves a key. It follows no redirection, because that
+// would separate commands that belong together. A blocking command has a connection of its own
+// anyway; only the client of a cluster would split the commands, so there it is the client of the
+// node. A dedicated connection is not used, because its release would unsubscribe: see
+// docs/explain/rueidis.md.
 func (s *Sender) senderTo(key string) connSender {
 	if !s.Topology.Cluster {
 		return s.Client.DoMulti

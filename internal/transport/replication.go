@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
@@ -24,8 +25,8 @@ type Replication struct {
 	Waits   int           // how many commands may wait for the replicas of one node
 }
 
-// Check tries WAIT on the server before the first lock does, and returns what its error means. A nil
-// Replication means no replication, and needs no check.
+// Check tries WAIT on the server before the first lock does, and returns what its error means. A
+// nil Replication means no replication, and needs no check.
 func (r *Replication) Check(s *Sender) error {
 	if r == nil {
 		return nil
@@ -76,10 +77,10 @@ func (r *Replication) Patience() time.Duration { return r.Timeout + waitSlack }
 
 // reserve waits for a slot among those that wait for the replicas of a node. It comes before
 // anything is sent, so that no command of a caller that leaves in the meantime is executed late.
-func (r *Replication) reserve(ctx context.Context, n *Node, until time.Time) (free func(), err error) {
+func (r *Replication) reserve(ctx context.Context, n *nodes.Node, until time.Time) (free func(), err error) {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
-	slots := LineOf[struct{}](n, r, r.Waits, 1).Slots
+	slots := nodes.LineOf[struct{}](n, r, r.Waits, 1).Slots
 	select {
 	case slots <- struct{}{}:
 		return func() { <-slots }, nil
@@ -119,7 +120,7 @@ func (r *Replication) send(ctx context.Context, s *Sender, script Command, keys,
 // sendOver does not repeat a script that the server does not know if the replicas do not even
 // confirm the write.
 func (r *Replication) sendOver(ctx context.Context, send connSender, b rueidis.Builder, script Command, keys, args []string) rueidis.RedisResult {
-	ctx, cancel := context.WithTimeout(ctx, r.Timeout+SilenceTimeout)
+	ctx, cancel := context.WithTimeout(ctx, r.Timeout+nodes.SilenceTimeout)
 	defer cancel()
 	results := send(ctx,
 		script.eval(b, keys, args),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
@@ -26,12 +27,12 @@ type Sender struct {
 	CancelsPromptly bool
 	Patience        time.Duration      // for one command and its repetitions together
 	Clock           func() lease.Stamp // for all measurements of time; nil means [lease.SystemClock]
-	Topology        *Topology          // the nodes to which it sends
+	Topology        *nodes.Topology    // the nodes to which it sends
 	ends            sharedDeadline
 	detachedCalls   sync.Pool // each a *detachedCall
 	grouping        grouping
-	// querying is true during a query for the nodes of a cluster, and queriedAt is when the last one
-	// began, as a time.Duration on the monotonic clock.
+	// querying is true during a query for the nodes of a cluster, and queriedAt is when the last
+	// one began, as a time.Duration on the monotonic clock.
 	querying  atomic.Bool
 	queriedAt atomic.Int64
 	// closed is true if the last command found the rueidis client closed.
@@ -56,7 +57,7 @@ type Answer struct {
 	Doubt   bool
 	DoubtAt lease.Stamp // just before the last such attempt
 	// DoubtGeneration is the generation in which all such attempts were sent, or NoGeneration.
-	DoubtGeneration Generation
+	DoubtGeneration nodes.Generation
 }
 
 // limit is when the time of a call is over. It counts from the beginning of the call, for a slot
@@ -118,7 +119,7 @@ func (s *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd
 			}
 		case outcome.Uncertain:
 			if outcome.IsReply(err) { // by a proxy, behind which the command may be executed later
-				sentIn = NoGeneration
+				sentIn = nodes.NoGeneration
 			}
 			a.noteDoubt(sentIn)
 		}
@@ -148,7 +149,7 @@ func silentOr(ctx context.Context, err error) error {
 }
 
 // noteDoubt notes that the outcome of the last attempt is unknown.
-func (a *Answer) noteDoubt(sentIn Generation) {
+func (a *Answer) noteDoubt(sentIn nodes.Generation) {
 	if a.Doubt {
 		sentIn = a.DoubtGeneration.Common(sentIn)
 	}
@@ -156,8 +157,8 @@ func (a *Answer) noteDoubt(sentIn Generation) {
 }
 
 // restBeforeRetry rests after an attempt that failed with err. It returns the error of the call if
-// there is no further attempt: because ctx ends, stop closes, the rueidis client is closed, or no time
-// is left for a pause and, after it, an answer.
+// there is no further attempt: because ctx ends, stop closes, the rueidis client is closed, or no
+// time is left for a pause and, after it, an answer.
 func restBeforeRetry(ctx context.Context, stop <-chan struct{}, pause, left time.Duration, err error) error {
 	if ctx.Err() != nil {
 		if outcome.IsContextError(err) {
@@ -184,30 +185,30 @@ func (s *Sender) SendOnce(ctx context.Context, cmd Command, keys, args []string)
 
 // attempt sends a command once, and returns when it is answered, ctx ends, or the time is over.
 // sentIn is NoGeneration if the command may be sent after that, or over another connection.
-func (s *Sender) attempt(ctx context.Context, n *Node, end limit, cmd Command, keys, args []string) (result rueidis.RedisResult, sentIn Generation) {
+func (s *Sender) attempt(ctx context.Context, n *nodes.Node, end limit, cmd Command, keys, args []string) (result rueidis.RedisResult, sentIn nodes.Generation) {
 	cmd = cmd.firstTo(n)
 	if cmd.replication != nil {
-		return s.confirmed(ctx, n, end.at, cmd, slices.Clone(keys), slices.Clone(args)), NoGeneration
+		return s.confirmed(ctx, n, end.at, cmd, slices.Clone(keys), slices.Clone(args)), nodes.NoGeneration
 	}
 	slots := cmd.slots(n)
-	slot, err := slots.reserve(ctx, end.at)
+	slot, err := slots.Reserve(ctx, end.at)
 	if err != nil {
-		return rueidis.NewErrorResult(err), NoGeneration
+		return rueidis.NewErrorResult(err), nodes.NoGeneration
 	}
-	sentIn, steady := n.steady()
+	sentIn, steady := n.Steady()
 	within := s.direct(ctx, end)
-	if slot.probe || !steady || within == nil {
+	if slot.Probe || !steady || within == nil {
 		keys, args := slices.Clone(keys), slices.Clone(args)
 		return s.sendDetached(ctx, n, slots, slot, end.at, func(ctx context.Context) rueidis.RedisResult {
 			return s.deliver(ctx, cmd, keys, args)
-		}), NoGeneration
+		}), nodes.NoGeneration
 	}
 	result = cmd.Send(within, s.Client, keys, args)
 	if within.Err() != nil && outcome.IsContextError(result.Error()) {
-		slots.abandon()
+		slots.Abandon()
 		return result, sentIn
 	}
-	slots.finish(slot)
+	slots.Finish(slot)
 	s.heard(n, sentIn, result)
 	return result, sentIn
 }
@@ -229,18 +230,18 @@ func (s *Sender) direct(ctx context.Context, end limit) context.Context {
 
 // confirmed is attempt for a command that replicas have to confirm. Once the command has a slot,
 // the replicas get their full time, since the outcome would be in doubt otherwise.
-func (s *Sender) confirmed(ctx context.Context, n *Node, end time.Time, cmd Command, keys, args []string) rueidis.RedisResult {
+func (s *Sender) confirmed(ctx context.Context, n *nodes.Node, end time.Time, cmd Command, keys, args []string) rueidis.RedisResult {
 	free, err := cmd.replication.reserve(ctx, n, end)
 	if err != nil {
 		return rueidis.NewErrorResult(err)
 	}
 	slots := cmd.slots(n)
-	slot, err := slots.reserve(ctx, end)
+	slot, err := slots.Reserve(ctx, end)
 	if err != nil {
 		free()
 		return rueidis.NewErrorResult(err)
 	}
-	slot = slot.unheard() // it has its own connection
+	slot = slot.Unheard() // it has its own connection
 	if least := time.Now().Add(cmd.replication.Patience()); end.Before(least) {
 		end = least
 	}
@@ -251,8 +252,8 @@ func (s *Sender) confirmed(ctx context.Context, n *Node, end time.Time, cmd Comm
 }
 
 // deliver sends a command, unless a harmless query finds the rueidis client closed. If that turns
-// out while a command is in flight, nobody knows whether it was executed. A command that is withheld
-// here was never sent.
+// out while a command is in flight, nobody knows whether it was executed. A command that is
+// withheld here was never sent.
 func (s *Sender) deliver(ctx context.Context, cmd Command, keys, args []string) rueidis.RedisResult {
 	if s.closed.Load() {
 		err := s.Client.Do(context.WithoutCancel(ctx), s.Client.B().Exists().Key(keys[0]).Build()).Error()
@@ -270,18 +271,18 @@ func (s *Sender) deliver(ctx context.Context, cmd Command, keys, args []string) 
 }
 
 // node returns the node that is known to serve a key.
-func (s *Sender) node(key string) *Node {
+func (s *Sender) node(key string) *nodes.Node {
 	n := s.Topology.Serving(s.Topology.SlotOf(key))
 	if s.Topology.Cluster {
-		_, steady := n.steady()
+		_, steady := n.Steady()
 		s.keepKnown(!steady)
 	}
 	return n
 }
 
-// heard notes whether a node is up and the rueidis client is open, from the result of a command that
-// was sent in a generation of the connection.
-func (s *Sender) heard(n *Node, sentIn Generation, result rueidis.RedisResult) {
+// heard notes whether a node is up and the rueidis client is open, from the result of a command
+// that was sent in a generation of the connection.
+func (s *Sender) heard(n *nodes.Node, sentIn nodes.Generation, result rueidis.RedisResult) {
 	n.Heard(sentIn, result)
 	err := result.NonRedisError()
 	closed := errors.Is(err, rueidis.ErrClosing)
@@ -300,9 +301,9 @@ func (s *Sender) Detached(ctx context.Context) context.Context {
 }
 
 // send makes any other call to a node, with the same limits.
-func (s *Sender) send(ctx context.Context, n *Node, call func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
+func (s *Sender) send(ctx context.Context, n *nodes.Node, call func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
 	end := time.Now().Add(s.Patience)
-	slot, err := n.Ordinary.reserve(ctx, end)
+	slot, err := n.Ordinary.Reserve(ctx, end)
 	if err != nil {
 		return rueidis.NewErrorResult(err)
 	}

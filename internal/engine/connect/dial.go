@@ -13,6 +13,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
@@ -29,7 +30,7 @@ type Config struct {
 // Connect makes a rueidis client with known connections. Unless it is lazy, it has dialed.
 func Connect(
 	ctx context.Context, settings rueidis.ClientOption, config Config,
-) (rueidis.Client, *transport.Topology, error) {
+) (rueidis.Client, *nodes.Topology, error) {
 	settings, err := Completed(settings)
 	if err != nil {
 		return nil, nil, err
@@ -59,7 +60,7 @@ func Connect(
 // opened is the outcome of dialing.
 type opened struct {
 	client   rueidis.Client
-	topology *transport.Topology
+	topology *nodes.Topology
 	err      error
 }
 
@@ -87,13 +88,13 @@ func dialWithin(ctx context.Context, settings rueidis.ClientOption, inFlight int
 // that it belongs to a cluster.
 func dialAny(
 	ctx context.Context, settings rueidis.ClientOption, inFlight int,
-) (rueidis.Client, *transport.Topology, error) {
+) (rueidis.Client, *nodes.Topology, error) {
 	if settings.Sentinel.MasterSet != "" {
-		return dialAs(transport.NewTopology(false, inFlight), settings)
+		return dialAs(nodes.NewTopology(false, inFlight), settings)
 	}
 	single := settings
 	single.ForceSingleClient = true
-	client, one, err := dialAs(transport.NewTopology(false, inFlight), single)
+	client, one, err := dialAs(nodes.NewTopology(false, inFlight), single)
 	if err == nil {
 		var clustered bool
 		if clustered, err = inCluster(ctx, client); err == nil && !clustered {
@@ -104,11 +105,11 @@ func dialAny(
 	if err != nil && len(settings.InitAddress) == 1 {
 		return nil, nil, err
 	}
-	return dialAs(transport.NewTopology(true, inFlight), settings)
+	return dialAs(nodes.NewTopology(true, inFlight), settings)
 }
 
 // dialAs dials a cluster or a single server, and has the topology watch the connections.
-func dialAs(t *transport.Topology, settings rueidis.ClientOption) (rueidis.Client, *transport.Topology, error) {
+func dialAs(t *nodes.Topology, settings rueidis.ClientOption) (rueidis.Client, *nodes.Topology, error) {
 	t.WatchConnections(&settings)
 	client, err := dial(settings)
 	return client, t, err
@@ -117,7 +118,7 @@ func dialAs(t *transport.Topology, settings rueidis.ClientOption) (rueidis.Clien
 // inCluster reports whether the server belongs to a cluster. A wrong guess would lose the keys of all
 // other nodes.
 func inCluster(ctx context.Context, client rueidis.Client) (clustered bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, transport.DialTimeout)
+	ctx, cancel := context.WithTimeout(ctx, nodes.DialTimeout)
 	defer cancel()
 	err = transport.UntilAnswered(ctx, func() error {
 		clustered, err = queryCluster(ctx, client)

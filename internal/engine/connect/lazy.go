@@ -8,16 +8,17 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // lazily is Connect without dialing.
-func lazily(settings rueidis.ClientOption, config Config) (rueidis.Client, *transport.Topology, error) {
+func lazily(settings rueidis.ClientOption, config Config) (rueidis.Client, *nodes.Topology, error) {
 	if settings.Sentinel.MasterSet == "" && len(settings.InitAddress) > 1 {
 		return nil, nil, fault.Invalid("Options.LazyConnect is for single servers and Sentinel; "+
 			"there are %d addresses and no master_set", len(settings.InitAddress))
 	}
-	t := transport.NewTopology(false, config.MaxInFlight)
+	t := nodes.NewTopology(false, config.MaxInFlight)
 	t.MarkBroken() // there is no connection until something is answered
 	t.WatchConnections(&settings)
 	client, err := newLazyClient(settings, func() (rueidis.Client, error) {
@@ -35,7 +36,7 @@ func dialKnown(settings rueidis.ClientOption, waits bool) (rueidis.Client, error
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), transport.DialTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), nodes.DialTimeout)
 	defer cancel()
 	if single {
 		var clustered bool

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
@@ -43,10 +43,10 @@ func Completed(settings rueidis.ClientOption) (rueidis.ClientOption, error) {
 		}
 	}
 	settings.InitAddress = slices.Clone(settings.InitAddress) // rueidis may shuffle it
-	settings.Dialer.Timeout = cmp.Or(settings.Dialer.Timeout, transport.DialTimeout)
+	settings.Dialer.Timeout = cmp.Or(settings.Dialer.Timeout, nodes.DialTimeout)
 	settings.Dialer.KeepAlive = cmp.Or(settings.Dialer.KeepAlive, keepAlive)
 	settings.Sentinel.Dialer.Timeout = cmp.Or(settings.Sentinel.Dialer.Timeout, settings.Dialer.Timeout)
-	settings.ConnWriteTimeout = cmp.Or(settings.ConnWriteTimeout, transport.SilenceTimeout)
+	settings.ConnWriteTimeout = cmp.Or(settings.ConnWriteTimeout, nodes.SilenceTimeout)
 	settings.ReadBufferEachConn = cmp.Or(settings.ReadBufferEachConn, connBuffer)
 	settings.WriteBufferEachConn = cmp.Or(settings.WriteBufferEachConn, connBuffer)
 	sentinel, cluster := &settings.Sentinel, &settings.ClusterOption

@@ -12,7 +12,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/engine/connect"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 )
 
 // Each message says what is wrong with the URL and what Connect wants. No message contains a secret.
@@ -161,7 +161,7 @@ func TestURLs(t *testing.T) {
 		settings, err := connect.Completed(parsed)
 		require.NoError(t, err, good)
 		require.Equal(t, -1, settings.PipelineMultiplex)
-		require.Equal(t, transport.DialTimeout, settings.Dialer.Timeout)
+		require.Equal(t, nodes.DialTimeout, settings.Dialer.Timeout)
 	}
 	for _, bad := range []string{"", "h:6379", "http://h", "redis://h1:1,h2:2", "redis://h/x", "redis://h/1/2", "redis://u:secret@h/x", "redis://[::1"} {
 		_, err := connect.ParseURL(bad)

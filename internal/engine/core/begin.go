@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
@@ -51,7 +52,7 @@ func (c *Parts) Confirm(ctx context.Context, first transport.Answer, again scrip
 	a, err := c.Sender.Call(ctx, c.Closing, again.Cmd.Confirmed(c.Replication), again.Keys, again.Args)
 	switch {
 	case err != nil && !errors.Is(err, fault.ErrNotReplicated):
-		a.Doubt, a.DoubtAt, a.DoubtGeneration = true, a.Sent, transport.NoGeneration
+		a.Doubt, a.DoubtAt, a.DoubtGeneration = true, a.Sent, nodes.NoGeneration
 	case !a.Doubt:
 		a.Doubt, a.DoubtAt, a.DoubtGeneration = first.Doubt, first.DoubtAt, first.DoubtGeneration
 	}

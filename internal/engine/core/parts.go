@@ -27,6 +27,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
@@ -47,7 +48,7 @@ type Parts struct {
 	Undo           *undo.Undoer
 	Replication    *transport.Replication // nil if no confirmation is needed
 	Inbox          *inbox.Inbox
-	Topology       *transport.Topology
+	Topology       *nodes.Topology
 	serverIdentity serverIdentity
 	Sessions       *undo.Sessions
 	Reporter       *report.Reporter
@@ -72,7 +73,7 @@ type Parts struct {
 
 // New makes the parts of a client, with checked settings. topology knows the connections of a rueidis client
 // that this library opened. If it is nil, the rueidis client is borrowed.
-func New(client rueidis.Client, config Config, r *report.Reporter, topology *transport.Topology) (*Parts, error) {
+func New(client rueidis.Client, config Config, r *report.Reporter, topology *nodes.Topology) (*Parts, error) {
 	c := &Parts{
 		ID:         identity.NewClientID(),
 		Config:     config,
@@ -139,8 +140,8 @@ func (c *Parts) labelConfig() labels.Config {
 }
 
 // initSender makes what sends the commands of the client. topology is as for New.
-func (c *Parts) initSender(topology *transport.Topology) {
-	c.Topology = cmp.Or(topology, transport.NewTopology(c.Cluster, c.Config.MaxInFlight))
+func (c *Parts) initSender(topology *nodes.Topology) {
+	c.Topology = cmp.Or(topology, nodes.NewTopology(c.Cluster, c.Config.MaxInFlight))
 	sends := c.Rueidis
 	if !c.owned {
 		sends = connect.NotStraying(sends)

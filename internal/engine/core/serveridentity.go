@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
@@ -28,7 +28,7 @@ type serverIdentity struct {
 
 type toldIdentity struct {
 	id         string // "" if the server does not say
-	generation transport.Generation
+	generation nodes.Generation
 	at         time.Time
 }
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 )
 
 // Engine is what the locks of a client share: its parts, and its ownerships.
@@ -27,7 +27,7 @@ func (h *Handle) Engine() *Engine { return h.engine }
 
 // NewEngine makes the inside of a client. The arguments are those of core.New.
 func NewEngine(
-	client rueidis.Client, config core.Config, r *report.Reporter, topology *transport.Topology,
+	client rueidis.Client, config core.Config, r *report.Reporter, topology *nodes.Topology,
 ) (*Engine, error) {
 	p, err := core.New(client, config, r, topology)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 )
 
 // EndIfDue ends the ownership if its time is over, and otherwise plans its next check. It reports
@@ -30,7 +31,7 @@ func (o *Ownership) EndIfDue() bool {
 	}
 	mayLast := o.Doubt.MayLast(now, o.span())
 	// The last release may be in flight, and may yet put the next owner into the queue or give it the lock.
-	o.Local.Next.NoteDoubt(transport.Answer{Doubt: true, DoubtAt: now, DoubtGeneration: transport.NoGeneration})
+	o.Local.Next.NoteDoubt(transport.Answer{Doubt: true, DoubtAt: now, DoubtGeneration: nodes.NoGeneration})
 	o.mu.Unlock()
 	if !o.endLost(cause, why) {
 		return false

@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
@@ -40,7 +41,7 @@ func MeetCluster(c *transport.Sender, chosen Sharding, budget time.Duration) (sh
 	if !c.Topology.Cluster {
 		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), max(budget, transport.DialTimeout))
+	ctx, cancel := context.WithTimeout(context.Background(), max(budget, nodes.DialTimeout))
 	defer cancel()
 	c.Learn(ctx)
 	if chosen == OnNone {

@@ -11,7 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 )
 
 const (
@@ -31,8 +31,8 @@ const (
 // Config has the parts that a watchdog is made of.
 type Config struct {
 	Clock       func() lease.Stamp
-	Topology    *transport.Topology // says which node has which key
-	PollCeiling time.Duration       // within about this time, a hold for which others wait is verified
+	Topology    *nodes.Topology // says which node has which key
+	PollCeiling time.Duration   // within about this time, a hold for which others wait is verified
 	// Send sends a script once, and returns one result for each hold. It waits for no longer than
 	// patience. With an error it returns the results that count regardless: see [script.Denials].
 	Send func(c script.Call, patience time.Duration) (results []int64, err error)
@@ -60,7 +60,7 @@ type Watchdog struct {
 
 // route is the way to one node: the holds that wait to be renewed there, and the slots for the
 // renewals in flight.
-type route = transport.NodeLine[Hold]
+type route = nodes.Line[Hold]
 
 // Flights returns how many renewals can be in flight to one node at once.
 func Flights(cluster bool) int {
@@ -218,7 +218,7 @@ func (w *Watchdog) startRenewals(due []Hold) {
 // send puts a hold into the line of the node that has its key. w.mu is held.
 func (w *Watchdog) send(h Hold) {
 	topology := w.config.Topology
-	r := transport.LineOf[Hold](topology.Serving(w.slotOf(h)), w, Flights(topology.Cluster), 1)
+	r := nodes.LineOf[Hold](topology.Serving(w.slotOf(h)), w, Flights(topology.Cluster), 1)
 	if r.Add(h) {
 		w.tasks.Go(func() { w.serve(r) })
 	}

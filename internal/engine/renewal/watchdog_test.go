@@ -20,6 +20,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
@@ -43,7 +44,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *fakeWorld)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &fakeWorld{began: time.Now(), events: map[string][]string{}}
 		w.watchdog = New(Config{
-			Clock: w.clock, Topology: transport.NewTopology(false, 1), PollCeiling: 4 * time.Second,
+			Clock: w.clock, Topology: nodes.NewTopology(false, 1), PollCeiling: 4 * time.Second,
 			Send: w.send, Failed: func(string, int, error) {},
 		})
 		defer w.watchdog.Close()
@@ -278,7 +279,7 @@ func TestWatchdog_reads_the_result_of_each_hold(t *testing.T) {
 // One script renews holds of one kind and one slot, and not too many of them.
 func TestWatchdog_batches(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *fakeWorld) {
-		w.watchdog.config.Topology = transport.NewTopology(true, 1)
+		w.watchdog.config.Topology = nodes.NewTopology(true, 1)
 		var all []Hold
 		add := func(key string, cmd transport.Command, most int) {
 			h := w.made(key)
@@ -434,7 +435,7 @@ func TestWatchdog_closed(t *testing.T) {
 
 // route returns the line of the only node.
 func (w *fakeWorld) route() *route {
-	return transport.LineOf[Hold](w.watchdog.config.Topology.Serving(0), w.watchdog, 2, 1)
+	return nodes.LineOf[Hold](w.watchdog.config.Topology.Serving(0), w.watchdog, 2, 1)
 }
 
 // replied returns an error reply of a server. rueidis makes such errors only of what it has stored or received.

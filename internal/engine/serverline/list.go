@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 )
 
 // Nearest is how many of a client's waiters for one lock listen for their turn. The server grants
@@ -38,7 +39,7 @@ type List struct {
 	byKey  map[string]*list.List     // of *Waiter, in the order of their tickets
 	shared map[string]*sharedChannel // by key, if waiters have no channels of their own
 	active bool
-	busy   map[*transport.Node]bool // nodes whose waiters are being refreshed
+	busy   map[*nodes.Node]bool // nodes whose waiters are being refreshed
 }
 
 // Queue is what differs between the queues of fair locks and those for permits with ids.
@@ -68,7 +69,7 @@ func New(c *ownership.Engine, q Queue, shares bool) *List {
 		end:          end,
 		byKey:        map[string]*list.List{},
 		shared:       map[string]*sharedChannel{},
-		busy:         map[*transport.Node]bool{},
+		busy:         map[*nodes.Node]bool{},
 	}
 }
 

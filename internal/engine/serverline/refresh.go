@@ -10,7 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
@@ -51,7 +51,7 @@ func (l *List) beginRound() bool {
 }
 
 // refreshNode refreshes the waiters on one node. After a failure it soon tries again, with those that wait then.
-func (l *List) refreshNode(node *transport.Node, batches []*Refreshing) {
+func (l *List) refreshNode(node *nodes.Node, batches []*Refreshing) {
 	for {
 		err := l.refreshAll(batches, nodeRefreshes)
 		if err == nil || l.open.Err() != nil {
@@ -90,8 +90,8 @@ type Refreshing struct {
 }
 
 // batches collects the waiters on one node, or on all nodes if wanted is nil. l.mu is held.
-func (l *List) batches(wanted *transport.Node) map[*transport.Node][]*Refreshing {
-	all := map[*transport.Node][]*Refreshing{}
+func (l *List) batches(wanted *nodes.Node) map[*nodes.Node][]*Refreshing {
+	all := map[*nodes.Node][]*Refreshing{}
 	open := map[uint16]*Refreshing{}
 	for key, line := range l.byKey {
 		slot := l.client.Topology.SlotOf(key)

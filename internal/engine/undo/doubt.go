@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/lease"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 )
 
 // Doubt records where the server's state may differ from the client's: the outcome of a command
@@ -48,14 +48,14 @@ type Doubt struct {
 
 // SentInDoubt is when acquisitions in doubt were sent, and how long extensions in doubt may last.
 type SentInDoubt struct {
-	Acquisition bool                 // there is one
-	at          lease.Stamp          // before the last of them
-	generation  transport.Generation // in which all of them were sent, or transport.NoGeneration
-	extension   time.Duration        // the longest lease that an extension in doubt may have set
+	Acquisition bool             // there is one
+	at          lease.Stamp      // before the last of them
+	generation  nodes.Generation // in which all of them were sent, or nodes.NoGeneration
+	extension   time.Duration    // the longest lease that an extension in doubt may have set
 }
 
 // AcquisitionInDoubt records an acquisition that may be executed, now or late.
-func (d *Doubt) AcquisitionInDoubt(sent lease.Stamp, sentIn transport.Generation) {
+func (d *Doubt) AcquisitionInDoubt(sent lease.Stamp, sentIn nodes.Generation) {
 	if d.Acquisition() {
 		sentIn = d.Sent.generation.Common(sentIn)
 	}
@@ -74,10 +74,10 @@ func (d *Doubt) extension() time.Duration {
 }
 
 // SentIn is the generation in which all acquisitions in doubt were sent, or
-// transport.NoGeneration.
-func (d *Doubt) SentIn() transport.Generation {
+// nodes.NoGeneration.
+func (d *Doubt) SentIn() nodes.Generation {
 	if !d.Acquisition() {
-		return transport.NoGeneration
+		return nodes.NoGeneration
 	}
 	return d.Sent.generation
 }
@@ -85,7 +85,7 @@ func (d *Doubt) SentIn() transport.Generation {
 // ExtensionInDoubt records a lease that an extension may have set.
 func (d *Doubt) ExtensionInDoubt(lease time.Duration) {
 	if d.Sent == nil {
-		d.Sent = &SentInDoubt{generation: transport.NoGeneration}
+		d.Sent = &SentInDoubt{generation: nodes.NoGeneration}
 	}
 	d.Sent.extension = max(d.Sent.extension, lease)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/lease"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 )
 
 var start = lease.Stamp{Mono: time.Hour, Wall: 1000 * time.Hour}
@@ -24,7 +24,7 @@ func TestDoubt_events(t *testing.T) {
 		now, minute answers
 	}{
 		"nothing":                        {func(*Doubt) {}, answers{}, answers{}},
-		"an acquisition is not answered": {func(d *Doubt) { d.AcquisitionInDoubt(sent, transport.NoGeneration) }, answers{late: true, last: true, wait: true, held: true}, answers{wait: true, held: true}},
+		"an acquisition is not answered": {func(d *Doubt) { d.AcquisitionInDoubt(sent, nodes.NoGeneration) }, answers{late: true, last: true, wait: true, held: true}, answers{wait: true, held: true}},
 		"a grant is not wanted":          {func(d *Doubt) { d.Unwanted = true }, answers{held: true}, answers{held: true}},
 		"it is queued":                   {func(d *Doubt) { d.Queued = true }, answers{wait: true}, answers{wait: true}},
 		"a renewal is sent":              {func(d *Doubt) { d.Renewal = true }, answers{last: true}, answers{last: true}},
@@ -45,16 +45,16 @@ func TestDoubt_events(t *testing.T) {
 // One answer settles several acquisitions in doubt only if no connection broke between them. The last acquisition
 // decides how long a late one may still arrive.
 func TestDoubt_of_several_acquisitions(t *testing.T) {
-	first, second := transport.Generation{Here: 1, Anywhere: 1}, transport.Generation{Here: 1, Anywhere: 2}
+	first, second := nodes.Generation{Here: 1, Anywhere: 1}, nodes.Generation{Here: 1, Anywhere: 2}
 	var d Doubt
 	d.AcquisitionInDoubt(start, first)
 	d.AcquisitionInDoubt(startPlus(20*time.Second), first)
 	require.Equal(t, first, d.SentIn())
 	require.True(t, d.MayComeLate(startPlus(40*time.Second), 30*time.Second))
 	d.AcquisitionInDoubt(startPlus(20*time.Second), second)
-	require.Equal(t, transport.NoGeneration, d.SentIn())
+	require.Equal(t, nodes.NoGeneration, d.SentIn())
 	d.AcquisitionInDoubt(startPlus(20*time.Second), second)
-	require.Equal(t, transport.NoGeneration, d.SentIn(), "the first is not proved by an answer in the second")
+	require.Equal(t, nodes.NoGeneration, d.SentIn(), "the first is not proved by an answer in the second")
 }
 
 func TestDoubt_of_extensions_lasts_as_long_as_the_longest(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
@@ -40,7 +41,7 @@ import (
 // over if that is sooner.
 //
 // A command without an answer does not count. The undo stays in the line of its node (see
-// [transport.NodeLine]) until the lease is over, even the lease of an acquisition that was executed
+// [nodes.Line]) until the lease is over, even the lease of an acquisition that was executed
 // at the last moment.
 type Undoer struct {
 	sender *transport.Sender
@@ -86,10 +87,10 @@ type Undoable interface {
 // Plan describes an undo to the undoer.
 type Plan struct {
 	Key        string
-	Delay      time.Duration        // before the first command
-	Lease      time.Duration        // that the server may have given
-	Late       bool                 // an acquisition may be executed late
-	Generation transport.Generation // in which that acquisition was sent
+	Delay      time.Duration    // before the first command
+	Lease      time.Duration    // that the server may have given
+	Late       bool             // an acquisition may be executed late
+	Generation nodes.Generation // in which that acquisition was sent
 }
 
 // pendingUndo is an undo that is not finished, guarded by Undoer.mu. Its times are on the monotonic
@@ -97,14 +98,14 @@ type Plan struct {
 type pendingUndo struct {
 	what       Undoable
 	slot       uint16
-	index      int32                // in the queue; async.NotInHeap if it is in the line of its node, or in flight
-	again      bool                 // it was added again while it was in flight
-	due        time.Duration        // when the next command is to be sent
-	pause      time.Duration        // after the answer to that command
-	late       bool                 // an acquisition may be executed late
-	generation transport.Generation // in which that acquisition was sent
-	window     time.Duration        // when the lease that the acquisition wanted is over
-	expiry     time.Duration        // when nothing is left to undo, answered or not
+	index      int32            // in the queue; async.NotInHeap if it is in the line of its node, or in flight
+	again      bool             // it was added again while it was in flight
+	due        time.Duration    // when the next command is to be sent
+	pause      time.Duration    // after the answer to that command
+	late       bool             // an acquisition may be executed late
+	generation nodes.Generation // in which that acquisition was sent
+	window     time.Duration    // when the lease that the acquisition wanted is over
+	expiry     time.Duration    // when nothing is left to undo, answered or not
 }
 
 // New returns an undoer that tries each undo for the sender's patience.
@@ -193,7 +194,7 @@ func (u *Undoer) dispatch() {
 
 // send puts an undo into the line of its node. u.mu is held.
 func (u *Undoer) send(p *pendingUndo) {
-	line := transport.LineOf[*pendingUndo](u.sender.Topology.Serving(p.slot), u, 0, inFlight)
+	line := nodes.LineOf[*pendingUndo](u.sender.Topology.Serving(p.slot), u, 0, inFlight)
 	if line.Add(p) {
 		u.tasks.Go(func() {
 			line.Serve(u.open, u.tasks.Go, func() time.Duration { return retry.Jitter(probePause) }, u.attempt)

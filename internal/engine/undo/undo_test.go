@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
@@ -30,7 +31,7 @@ func (o *owed) Undo(context.Context, <-chan struct{}) outcome.Outcome {
 
 // newUndoer returns an undoer whose undos do not need a server.
 func newUndoer(clock func() lease.Stamp) *Undoer {
-	return New(&transport.Sender{Topology: transport.NewTopology(false, 2*inFlight), Patience: time.Second}, clock)
+	return New(&transport.Sender{Topology: nodes.NewTopology(false, 2*inFlight), Patience: time.Second}, clock)
 }
 
 // Close waits for what is in flight, not for everything that is owed: with a silent server, each item would take its
@@ -58,7 +59,7 @@ func TestUndo_waits_for_a_silent_server_with_one_probe(t *testing.T) {
 	u := newUndoer(lease.SystemClock)
 	defer u.Close(t.Context())
 	var sent atomic.Int32
-	plan := Plan{Lease: time.Minute, Late: true, Generation: transport.NoGeneration}
+	plan := Plan{Lease: time.Minute, Late: true, Generation: nodes.NoGeneration}
 	u.Add(&owed{&sent, outcome.Uncertain, nil}, plan)
 	require.Eventually(t, func() bool { return sent.Load() >= 1 }, time.Minute, time.Millisecond)
 	for range longestLine + 1000 {
@@ -80,7 +81,7 @@ func TestUndo_schedule(t *testing.T) {
 		u := newUndoer(func() lease.Stamp { return lease.Stamp{Mono: now, Wall: now} })
 		var sent atomic.Int32
 		p := &owed{&sent, outcome.Answered, nil}
-		u.Add(p, Plan{Delay: time.Hour, Lease: length, Late: true, Generation: transport.NoGeneration})
+		u.Add(p, Plan{Delay: time.Hour, Lease: length, Late: true, Generation: nodes.NoGeneration})
 		u.timer.Stop()
 		start, last := u.pending[p].due, time.Duration(0)
 		for u.pending[p] != nil {

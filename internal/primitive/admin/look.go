@@ -18,6 +18,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 )
 
 const (
@@ -66,7 +67,7 @@ func numsub(c *ownership.Engine) string {
 }
 
 // look looks at names that one master serves, in one round trip. It leaves out keys that are not objects.
-func look(ctx context.Context, c *ownership.Engine, m transport.Master, names []*keyspace.Keys) ([]Object, error) {
+func look(ctx context.Context, c *ownership.Engine, m nodes.Master, names []*keyspace.Keys) ([]Object, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}

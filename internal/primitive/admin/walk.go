@@ -16,7 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/inspect"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
-	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
@@ -118,7 +118,7 @@ func (w *walk) mayBeReplaced(err error) bool {
 }
 
 // masters returns the current masters.
-func (w *walk) masters(ctx context.Context) ([]transport.Master, error) {
+func (w *walk) masters(ctx context.Context) ([]nodes.Master, error) {
 	if err := w.client.Begin(ctx); err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (w *walk) masters(ctx context.Context) ([]transport.Master, error) {
 }
 
 // master visits one master. It starts again if its cursor may have become worthless.
-func (w *walk) master(ctx context.Context, m transport.Master) error {
+func (w *walk) master(ctx context.Context, m nodes.Master) error {
 	for r := w.rounds(); r.next(ctx); {
 		began, cursor := m.Continuity(), "0"
 		for {
@@ -153,7 +153,7 @@ func (w *walk) master(ctx context.Context, m transport.Master) error {
 }
 
 // piece reads one piece of the keys of a master, and looks at them. It returns the next cursor, "0" at the end.
-func (w *walk) piece(ctx context.Context, m transport.Master, cursor string) ([]Object, string, error) {
+func (w *walk) piece(ctx context.Context, m nodes.Master, cursor string) ([]Object, string, error) {
 	c := w.client
 	if err := c.Begin(ctx); err != nil {
 		return nil, "", err

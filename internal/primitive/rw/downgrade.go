@@ -16,6 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
@@ -127,7 +128,7 @@ func SendDowngrade(a *acquire.Acquisition) (transport.Answer, error) {
 	}
 	if errors.Is(err, fault.ErrNotReplicated) && !ans.Doubt {
 		// It has happened, and must be undone.
-		ans.Doubt, ans.DoubtAt, ans.DoubtGeneration = true, ans.Sent, transport.NoGeneration
+		ans.Doubt, ans.DoubtAt, ans.DoubtGeneration = true, ans.Sent, nodes.NoGeneration
 	}
 	return ans, err
 }

@@ -44,8 +44,9 @@ type executedError struct{ error }
 
 func (e *executedError) Unwrap() error { return e.error }
 
-// Executed returns err as the reason why nobody knows whether replicas have confirmed a script, which
-// was executed: above all UNBLOCKED, with which a master that becomes a replica ends each WAIT.
+// Executed returns err as the reason why nobody knows whether replicas have confirmed a script,
+// which was executed: above all UNBLOCKED, with which a master that becomes a replica ends each
+// WAIT.
 func Executed(err error) error { return &executedError{err} }
 
 // unopenedError is why a connection was not opened.
@@ -66,8 +67,8 @@ func (e *unopenedError) Is(target error) bool {
 func (e *unopenedError) As(target any) bool { return errors.As(e.err, target) }
 
 // Unopened returns err as the reason why a connection was not opened: it failed before the server
-// had sent anything. rueidis returns that error to all commands that wait for the connection, none of
-// which was sent.
+// had sent anything. rueidis returns that error to all commands that wait for the connection, none
+// of which was sent.
 func Unopened(err error) error { return &unopenedError{err} }
 
 // IsContextError reports whether an error is that of any context.

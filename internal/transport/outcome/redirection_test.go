@@ -33,8 +33,8 @@ func TestRedirection(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// replied returns the error of a reply with this text, which rueidis makes only of what it has stored
-// or received.
+// replied returns the error of a reply with this text, which rueidis makes only of what it has
+// stored or received.
 func replied(t *testing.T, text string) error {
 	t.Helper()
 	stored := append(make([]byte, 7), '-') // no expiry, an error

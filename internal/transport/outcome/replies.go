@@ -158,8 +158,8 @@ func parseReply(text string) errorReply {
 	return errorReply{text: text}
 }
 
-// StoppedHalfWay reports whether an error is a refusal that a command raised in a script, because of
-// a missing permission or a fault: what the script did before that stays done.
+// StoppedHalfWay reports whether an error is a refusal that a command raised in a script, because
+// of a missing permission or a fault: what the script did before that stays done.
 func StoppedHalfWay(err error) bool {
 	return isReply(err, func(r errorReply) bool {
 		return r.raised && r.class() == refusedReply && (r.code == "" || r.code == "NOPERM")

@@ -1,4 +1,4 @@
-package transport
+package nodes
 
 import (
 	"bytes"
@@ -60,8 +60,8 @@ func (w *lastWords) explain(err error) error {
 	return &closedError{err, w.command(), w.said}
 }
 
-// refused reports whether nothing but an error reply to the greeting was received: then the server has
-// refused the connection, and rueidis has sent no command of a caller.
+// refused reports whether nothing but an error reply to the greeting was received: then the server
+// has refused the connection, and rueidis has sent no command of a caller.
 func (w *lastWords) refused() bool {
 	command := w.command()
 	return w.reads == 1 && w.said != "" && (command == "" || command == "HELLO" || command == "AUTH")

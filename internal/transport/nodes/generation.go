@@ -1,4 +1,4 @@
-package transport
+package nodes
 
 // Generation is a period in which no connection broke, to one node and to any node, since rueidis
 // may choose another node than we expect. An owned client has one connection for all commands to a

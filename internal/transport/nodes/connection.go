@@ -1,4 +1,4 @@
-package transport
+package nodes
 
 import (
 	"context"

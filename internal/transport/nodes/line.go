@@ -1,4 +1,4 @@
-package transport
+package nodes
 
 import (
 	"context"
@@ -9,10 +9,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
-// NodeLine is the work of one owner for one node, so that a silent node delays no other. It is begun in
-// order. While there is work, goroutines serve the line with [NodeLine.Serve], or one does it with
-// [NodeLine.TakeAll]. The line belongs to the node, and is dropped with it.
-type NodeLine[T any] struct {
+// Line is the work of one owner for one node, so that a silent node delays no other. It is begun in
+// order. While there is work, goroutines serve the line with [Line.Serve], or one does it with
+// [Line.TakeAll]. The line belongs to the node, and is dropped with it.
+type Line[T any] struct {
 	// Slots holds one element for each piece of work in flight, if the owner counts them.
 	Slots chan struct{}
 
@@ -23,28 +23,28 @@ type NodeLine[T any] struct {
 	silent  bool // the node did not answer the last time
 }
 
-// LineOf returns the line of a node for the work of an owner, which is a pointer to anything. workers
-// is how many goroutines may serve it at once.
-func LineOf[T any](n *Node, owner any, slots, workers int) *NodeLine[T] {
+// LineOf returns the line of a node for the work of an owner, which is a pointer to anything.
+// workers is how many goroutines may serve it at once.
+func LineOf[T any](n *Node, owner any, slots, workers int) *Line[T] {
 	known, found := n.lines.Load(owner)
 	if !found {
-		known, _ = n.lines.LoadOrStore(owner, &NodeLine[T]{Slots: make(chan struct{}, slots), most: workers})
+		known, _ = n.lines.LoadOrStore(owner, &Line[T]{Slots: make(chan struct{}, slots), most: workers})
 	}
-	return known.(*NodeLine[T])
+	return known.(*Line[T])
 }
 
 // Add puts work at the end of the line. It returns true if one more goroutine has to serve the
 // line: the caller then starts it.
-func (l *NodeLine[T]) Add(work T) (serve bool) {
+func (l *Line[T]) Add(work T) (serve bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting = append(l.waiting, work)
 	return l.begin()
 }
 
-// begin reports whether one more goroutine may serve the line, and counts it. A silent node has one.
-// l.mu is held.
-func (l *NodeLine[T]) begin() bool {
+// begin reports whether one more goroutine may serve the line, and counts it. A silent node has
+// one. l.mu is held.
+func (l *Line[T]) begin() bool {
 	if l.workers >= l.most || l.silent && l.workers > 0 {
 		return false
 	}
@@ -54,7 +54,7 @@ func (l *NodeLine[T]) begin() bool {
 
 // TakeAll returns the waiting work. If there is none, the goroutine that serves the line has to
 // stop.
-func (l *NodeLine[T]) TakeAll() []T {
+func (l *Line[T]) TakeAll() []T {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := l.waiting
@@ -66,10 +66,11 @@ func (l *NodeLine[T]) TakeAll() []T {
 }
 
 // Serve does the work in the line until there is none, or ctx ends. A silent node gets one piece at
-// a time, with a pause after each. When it answers, more goroutines serve the line: start starts them.
+// a time, with a pause after each. When it answers, more goroutines serve the line: start starts
+// them.
 //
 // do reports whether the node answered. It adds unfinished work to the line again.
-func (l *NodeLine[T]) Serve(
+func (l *Line[T]) Serve(
 	ctx context.Context, start func(serve func()), pause func() time.Duration, do func(T) (heard bool),
 ) {
 	for work, found := l.next(ctx); found; work, found = l.next(ctx) {
@@ -87,7 +88,7 @@ func (l *NodeLine[T]) Serve(
 }
 
 // next takes the first piece out of the line. A goroutine that finds none stops serving.
-func (l *NodeLine[T]) next(ctx context.Context) (work T, found bool) {
+func (l *Line[T]) next(ctx context.Context) (work T, found bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) == 0 || ctx.Err() != nil {
@@ -101,8 +102,9 @@ func (l *NodeLine[T]) next(ctx context.Context) (work T, found bool) {
 	return work, true
 }
 
-// answered notes that the node has answered, and returns how many more goroutines shall serve the line.
-func (l *NodeLine[T]) answered() (more int) {
+// answered notes that the node has answered, and returns how many more goroutines shall serve the
+// line.
+func (l *Line[T]) answered() (more int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.silent = false
@@ -112,9 +114,9 @@ func (l *NodeLine[T]) answered() (more int) {
 	return more
 }
 
-// unanswered notes that the node did not answer, and reports whether the goroutine stops serving because
-// others do.
-func (l *NodeLine[T]) unanswered() (stop bool) {
+// unanswered notes that the node did not answer, and reports whether the goroutine stops serving
+// because others do.
+func (l *Line[T]) unanswered() (stop bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.silent = true
@@ -127,7 +129,7 @@ func (l *NodeLine[T]) unanswered() (stop bool) {
 
 // Shorten removes and returns the first piece that can be spared, if the node is silent and more
 // than most pieces wait for it.
-func (l *NodeLine[T]) Shorten(most int, spared func(T) bool) (out T, found bool) {
+func (l *Line[T]) Shorten(most int, spared func(T) bool) (out T, found bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := -1

@@ -1,4 +1,4 @@
-package transport
+package nodes
 
 import (
 	"context"
@@ -19,14 +19,14 @@ const (
 	reservedSlots = 120
 )
 
-// inflight bounds the commands that wait for the answer of one node: each takes a slot. rueidis
+// InFlight bounds the commands that wait for the answer of one node: each takes a slot. rueidis
 // blocks callers regardless of their contexts once 1024 commands queue on a connection; a caller
 // that waits for a slot can leave.
 //
 // A caller that leaves before its command is answered abandons the slot. The command still occupies
 // the connection, so the slot stays taken until that command or a later one is answered, or
 // abandonedFor is over.
-type inflight struct {
+type InFlight struct {
 	slots  chan struct{} // holds one element for each command in flight
 	probes chan struct{} // holds one element when a command may exceed the bound
 	// Slots are numbered as they are abandoned. lastAbandoned is the last number given;
@@ -46,39 +46,39 @@ type abandonedSlot struct {
 	at     time.Time
 }
 
-// inflightSlot is a slot that has been taken.
-type inflightSlot struct {
+// Slot is a slot that has been taken.
+type Slot struct {
 	abandonedBefore int64 // the last number given before the command was sent
-	probe           bool
+	Probe           bool  // it exceeds the bound: its answer must be awaited
 }
 
-// unheard returns the slot of a command whose answer says nothing about commands that were sent
+// Unheard returns the slot of a command whose answer says nothing about commands that were sent
 // earlier.
-func (s inflightSlot) unheard() inflightSlot { return inflightSlot{0, s.probe} }
+func (s Slot) Unheard() Slot { return Slot{0, s.Probe} }
 
-func newInflight(n int) *inflight {
-	return &inflight{slots: make(chan struct{}, n), probes: make(chan struct{}, 1)}
+func newInFlight(n int) *InFlight {
+	return &InFlight{slots: make(chan struct{}, n), probes: make(chan struct{}, 1)}
 }
 
-// reserve waits for a slot until ctx ends or the time is over.
-func (f *inflight) reserve(ctx context.Context, until time.Time) (inflightSlot, error) {
-	if slot, free := f.tryReserve(); free {
+// Reserve waits for a slot until ctx ends or the time is over.
+func (f *InFlight) Reserve(ctx context.Context, until time.Time) (Slot, error) {
+	if slot, free := f.TryReserve(); free {
 		return slot, nil
 	}
 	return f.wait(ctx, until)
 }
 
-// tryReserve takes a slot if one is free.
-func (f *inflight) tryReserve() (slot inflightSlot, free bool) {
+// TryReserve takes a slot if one is free.
+func (f *InFlight) TryReserve() (slot Slot, free bool) {
 	select {
 	case f.slots <- struct{}{}:
 		return f.slot(false), true
 	default:
-		return inflightSlot{}, false
+		return Slot{}, false
 	}
 }
 
-func (f *inflight) wait(ctx context.Context, until time.Time) (inflightSlot, error) {
+func (f *InFlight) wait(ctx context.Context, until time.Time) (Slot, error) {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	for {
@@ -90,18 +90,18 @@ func (f *inflight) wait(ctx context.Context, until time.Time) (inflightSlot, err
 				return f.slot(true), nil
 			}
 		case <-ctx.Done():
-			return inflightSlot{}, outcome.ErrTooManyInFlight
+			return Slot{}, outcome.ErrTooManyInFlight
 		case <-timer.C:
-			return inflightSlot{}, outcome.ErrTooManyInFlight
+			return Slot{}, outcome.ErrTooManyInFlight
 		}
 	}
 }
 
-func (f *inflight) slot(probe bool) inflightSlot { return inflightSlot{f.lastAbandoned.Load(), probe} }
+func (f *InFlight) slot(probe bool) Slot { return Slot{f.lastAbandoned.Load(), probe} }
 
 // offerProbe lets one command exceed the bound when all slots are abandoned: otherwise nobody would
 // notice that the server answers again. f.mu is held.
-func (f *inflight) offerProbe() {
+func (f *InFlight) offerProbe() {
 	if f.probing || len(f.abandoned) < cap(f.slots) {
 		return
 	}
@@ -113,7 +113,7 @@ func (f *inflight) offerProbe() {
 
 // probe passes on the slot that was abandoned first, unless other slots are free by now. The answer
 // to a probe must be awaited even if its caller leaves: until it arrives there is no other probe.
-func (f *inflight) probe() bool {
+func (f *InFlight) probe() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.probing || len(f.abandoned) < cap(f.slots) {
@@ -124,18 +124,18 @@ func (f *inflight) probe() bool {
 	return true
 }
 
-// finish frees the slot of a command that has been answered. Answers come in the order of
+// Finish frees the slot of a command that has been answered. Answers come in the order of
 // the commands, so it also frees the slots that were abandoned before this one was sent.
-func (f *inflight) finish(slot inflightSlot) {
+func (f *InFlight) Finish(slot Slot) {
 	<-f.slots
-	if slot.probe || f.anyAbandoned.Load() {
+	if slot.Probe || f.anyAbandoned.Load() {
 		f.over(slot, func(a abandonedSlot) bool { return a.number <= slot.abandonedBefore })
 	}
 }
 
-// abandon keeps a slot taken whose caller leaves, and returns its number. The goroutine that still
+// Abandon keeps a slot taken whose caller leaves, and returns its number. The goroutine that still
 // awaits the answer passes the number to answeredLate.
-func (f *inflight) abandon() (number int64) {
+func (f *InFlight) Abandon() (number int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	number = f.lastAbandoned.Add(1)
@@ -148,17 +148,17 @@ func (f *inflight) abandon() (number int64) {
 	return number
 }
 
-// answeredLate is finish for a slot that was abandoned. A later answer may have freed it
+// AnsweredLate is finish for a slot that was abandoned. A later answer may have freed it
 // already.
-func (f *inflight) answeredLate(slot inflightSlot, number int64) {
+func (f *InFlight) AnsweredLate(slot Slot, number int64) {
 	f.over(slot, func(a abandonedSlot) bool { return a.number == number || a.number <= slot.abandonedBefore })
 }
 
 // over notes an answer, and frees the abandoned slots that it covers.
-func (f *inflight) over(slot inflightSlot, freed func(abandonedSlot) bool) {
+func (f *InFlight) over(slot Slot, freed func(abandonedSlot) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if slot.probe {
+	if slot.Probe {
 		f.probing = false
 	}
 	f.free(freed)
@@ -166,7 +166,7 @@ func (f *inflight) over(slot inflightSlot, freed func(abandonedSlot) bool) {
 }
 
 // expire frees the slots that were abandoned long ago.
-func (f *inflight) expire() {
+func (f *InFlight) expire() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.expiry = nil
@@ -178,7 +178,7 @@ func (f *inflight) expire() {
 
 // free frees the abandoned slots for which over is true. It never blocks, since each of them is
 // taken. f.mu is held.
-func (f *inflight) free(over func(abandonedSlot) bool) {
+func (f *InFlight) free(over func(abandonedSlot) bool) {
 	stay := slices.DeleteFunc(f.abandoned, over)
 	for range len(f.abandoned) - len(stay) {
 		<-f.slots

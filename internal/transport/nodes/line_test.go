@@ -1,4 +1,4 @@
-package transport
+package nodes
 
 import (
 	"sync"
@@ -14,9 +14,9 @@ import (
 
 func atOnce() time.Duration { return 0 }
 
-// While a node answers, as many pieces of work are under way as the line allows, also if there was less to do when it
-// began. While it is silent, there is one.
-func TestNodeLine_probes_a_silent_node_once(t *testing.T) {
+// While a node answers, as many pieces of work are under way as the line allows, also if there was
+// less to do when it began. While it is silent, there is one.
+func TestLine_probes_a_silent_node_once(t *testing.T) {
 	const most, all, silence = 4, 100, 9
 	line := LineOf[int](NewTopology(false, 1).common, t, 0, most)
 	var workers sync.WaitGroup
@@ -49,8 +49,9 @@ func TestNodeLine_probes_a_silent_node_once(t *testing.T) {
 	require.True(t, line.Add(all), "it has been left")
 }
 
-// A line whose work arrives piece by piece has as many goroutines as one that was full when it began.
-func TestNodeLine_gets_more_goroutines_when_work_arrives(t *testing.T) {
+// A line whose work arrives piece by piece has as many goroutines as one that was full when it
+// began.
+func TestLine_gets_more_goroutines_when_work_arrives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 4
 		line := LineOf[int](NewTopology(false, 1).common, t, 0, most)
@@ -73,7 +74,7 @@ func TestNodeLine_gets_more_goroutines_when_work_arrives(t *testing.T) {
 	})
 }
 
-func TestNodeLine_of_a_silent_node_is_bounded(t *testing.T) {
+func TestLine_of_a_silent_node_is_bounded(t *testing.T) {
 	line := LineOf[int](NewTopology(false, 1).common, t, 0, 1)
 	odd := func(i int) bool { return i%2 == 1 }
 	for i := range 4 {
@@ -91,7 +92,7 @@ func TestNodeLine_of_a_silent_node_is_bounded(t *testing.T) {
 }
 
 // What is kept for a node is dropped with it.
-func TestNodeLine_is_forgotten_with_its_node(t *testing.T) {
+func TestLine_is_forgotten_with_its_node(t *testing.T) {
 	topology := NewTopology(true, 1)
 	line := LineOf[int](topology.node("gone:1"), t, 0, 1)
 	require.Same(t, line, LineOf[int](topology.node("gone:1"), t, 0, 1))

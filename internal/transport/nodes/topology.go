@@ -1,7 +1,6 @@
-package transport
+package nodes
 
 import (
-	"errors"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -11,46 +10,8 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
-	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
-
-// Node is a server that receives commands. Nodes do not affect each other: each has its own limits
-// for commands in flight.
-type Node struct {
-	// Acquisitions cannot take the slots that existing holds need, for renewals, releases and undo.
-	Ordinary, Reserved *inflight
-
-	topology    *Topology
-	address     string
-	connections connTracker
-	lines       sync.Map // a *NodeLine for each owner
-	texts       sync.Map // the scripts that it has received as text, each by its *rueidis.Lua
-}
-
-// HasText reports whether the node has received a script as text. If not, the caller sends it now.
-func (n *Node) HasText(script *rueidis.Lua) bool {
-	_, sent := n.texts.LoadOrStore(script, true)
-	return sent
-}
-
-func (t *Topology) newNode(address string) *Node {
-	return &Node{
-		topology:    t,
-		address:     address,
-		connections: connTracker{all: &t.breaks},
-		Ordinary:    newInflight(t.limit),
-		Reserved:    newInflight(reservedSlots),
-	}
-}
-
-// steady reports whether a command that is sent now finds a connection on which nothing is overdue.
-// It returns the current generation, with which the answer has to be noted.
-func (n *Node) steady() (now Generation, steady bool) {
-	now, steady = n.connections.look()
-	return now, steady && !n.Ordinary.anyAbandoned.Load() && !n.Reserved.anyAbandoned.Load()
-}
 
 // Topology knows the nodes, and which of them serves which slot of a cluster, so that a silent node
 // does not delay callers of another. Without a cluster there is one node. Behind Sentinel the
@@ -83,27 +44,6 @@ func NewTopology(cluster bool, limit int) *Topology {
 	return t
 }
 
-// Heed looks at a reply of the node. If only a new connection can help, it closes those that there
-// are.
-func (n *Node) Heed(result rueidis.RedisResult) {
-	if n.topology.fixed.Load() && outcome.IsAway(result.Error()) {
-		n.connections.replace(result.Error())
-	}
-}
-
-// Heard notes whether the node is up, from the result of a command that was sent in a generation of
-// the connection.
-func (n *Node) Heard(sentIn Generation, result rueidis.RedisResult) {
-	n.Heed(result)
-	switch err := result.NonRedisError(); {
-	case errors.Is(err, outcome.ErrUnsent): // this says nothing new
-	case err != nil && !errors.Is(err, fault.ErrNotReplicated):
-		n.connections.broke()
-	default:
-		n.connections.answered(sentIn)
-	}
-}
-
 // node returns the node with an address.
 func (t *Topology) node(address string) *Node {
 	if !t.Cluster {
@@ -118,10 +58,6 @@ func (t *Topology) node(address string) *Node {
 	}
 	return n
 }
-
-// Address returns the address of the node. It is empty while that is unknown, and without a
-// cluster.
-func (n *Node) Address() string { return n.address }
 
 // Serving returns the node that serves a slot. While that is unknown, and without a cluster, it is
 // the same node for all slots.
@@ -141,7 +77,7 @@ func (t *Topology) SlotOf(key string) uint16 {
 	return keyspace.Slot(key)
 }
 
-// Peer is a node that can be queried.
+// Peer is a node, with a client that reaches it.
 type Peer struct {
 	*Node
 	Client rueidis.Client
@@ -157,7 +93,7 @@ func (t *Topology) Peers(client rueidis.Client) []Peer {
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	owners := t.owners.Load()
 	rank := func(p Peer) (rank int) {
-		if _, steady := p.steady(); !steady {
+		if _, steady := p.Steady(); !steady {
 			rank += 2
 		}
 		if owners != nil && !slices.Contains(owners.nodes, p.Node) {
@@ -172,8 +108,8 @@ func (t *Topology) Peers(client rueidis.Client) []Peer {
 // Known reports whether it is known which nodes serve the slots of a cluster.
 func (t *Topology) Known() bool { return t.owners.Load() != nil }
 
-// Learn reads the reply of a node to CLUSTER SLOTS, and reports whether it says who serves the slots.
-// If not, the previous knowledge stays.
+// Learn reads the reply of a node to CLUSTER SLOTS, and reports whether it says who serves the
+// slots. If not, the previous knowledge stays.
 func (t *Topology) Learn(from string, reply rueidis.RedisResult, client rueidis.Client) (learned bool) {
 	ranges, err := reply.ToArray()
 	if err != nil {
