@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/primitive/lock"
 )
 
 func TestNames(t *testing.T) {
@@ -150,13 +151,13 @@ func TestBackoff(t *testing.T) {
 	require.NoError(t, b.check())
 	for round, ms := range []int{1, 2, 4, 8, 16, 32, 64, 128, 128, 128} {
 		longest := time.Duration(ms) * time.Millisecond
-		pause := b.pause(round)
+		pause := lock.Backoff(b).Pause(round)
 		require.LessOrEqual(t, pause, longest)
 		require.GreaterOrEqual(t, pause, longest/2)
 	}
-	require.LessOrEqual(t, b.pause(1<<30), 128*time.Millisecond)
+	require.LessOrEqual(t, lock.Backoff(b).Pause(1<<30), 128*time.Millisecond)
 	constant := Backoff{Initial: 64 * time.Millisecond, Multiplier: 1}.withDefaults()
-	require.GreaterOrEqual(t, constant.pause(1<<40), 32*time.Millisecond)
+	require.GreaterOrEqual(t, lock.Backoff(constant).Pause(1<<40), 32*time.Millisecond)
 	for _, bad := range []Backoff{{Initial: -1}, {Initial: time.Microsecond}, {Initial: time.Second, Max: time.Millisecond}, {Multiplier: 0.5}} {
 		require.ErrorIs(t, bad.withDefaults().check(), ErrInvalid)
 	}

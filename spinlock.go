@@ -8,7 +8,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/primitive/lock"
-	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
 // SpinLock is a re-entrant [Lock] whose waiters subscribe to nothing: they try again after growing
@@ -24,7 +23,7 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 	b := backoff.withDefaults()
 	names := c.engine().Config.Names(name)
 	names.Invalid = cmp.Or(names.Invalid, b.check())
-	return &SpinLock{&baseLock{*acquire.LockOf(c.engine(), lock.Spin(b.pause), names)}}
+	return &SpinLock{&baseLock{*acquire.LockOf(c.engine(), lock.Spin(lock.Backoff(b).Pause), names)}}
 }
 
 // Lock acquires the lock. It waits while another owner holds it, until ctx ends or the time of
@@ -96,16 +95,4 @@ func (b Backoff) check() error {
 			"want Initial of at least 1ms, Max of at least Initial, Multiplier from 1 to 100", b.Initial, b.Max, b.Multiplier)
 	}
 	return nil
-}
-
-// pause returns the rest after attempt number round, counted from 0.
-func (b Backoff) pause(round int) time.Duration {
-	pause := float64(b.Initial)
-	for ; round > 0 && pause < float64(b.Max); round-- {
-		pause *= b.Multiplier
-		if b.Multiplier == 1 {
-			break
-		}
-	}
-	return retry.Jitter(time.Duration(min(pause, float64(b.Max))))
 }
