@@ -2,9 +2,7 @@ package latchkey
 
 import (
 	"context"
-	"log/slog"
 	"os"
-	"runtime"
 	"testing"
 	"time"
 
@@ -77,25 +75,3 @@ func pttlOf(c *ownership.Engine, t *testing.T, key string) int64 {
 	require.NoError(t, err)
 	return ms
 }
-
-// logTo returns a logger that sends its messages to a channel, if there is room.
-func logTo(messages chan string) *slog.Logger {
-	return slog.New(&channelHandler{slog.DiscardHandler, messages})
-}
-
-type channelHandler struct {
-	slog.Handler
-	messages chan string
-}
-
-func (h *channelHandler) Enabled(context.Context, slog.Level) bool { return true }
-
-func (h *channelHandler) Handle(_ context.Context, r slog.Record) error {
-	select {
-	case h.messages <- r.Message:
-	default:
-	}
-	return nil
-}
-
-func collectGarbage() { runtime.GC() }

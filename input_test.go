@@ -2,7 +2,6 @@ package latchkey
 
 import (
 	"context"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -162,6 +161,3 @@ func TestBackoff(t *testing.T) {
 		require.ErrorIs(t, bad.withDefaults().check(), ErrInvalid)
 	}
 }
-
-// quiet is a logger for tests that provoke warnings.
-func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

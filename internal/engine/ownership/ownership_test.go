@@ -1,4 +1,4 @@
-package latchkey
+package ownership_test
 
 import (
 	"reflect"
