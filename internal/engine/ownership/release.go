@@ -156,10 +156,6 @@ func (o *Ownership) released(s *Hold, a releaseAnswer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.Holds.Remove(&s.Item, nil) // what ends with it ended when its release began
-	if a.raise > 0 && o.Lock.Client.Replication == nil {
-		o.Lease.Extend(a.Sent, a.raise) // no replica confirms this
-	}
-	o.plan()
 }
 
 // FinishRelease ends an ownership that the server has released.
@@ -200,13 +196,12 @@ func (o *Ownership) mayComeLate() (late bool, span time.Duration) {
 	return o.Doubt.MayComeLate(o.Lock.Client.Clock(), span) && !o.Lock.Client.Topology.IsStill(o.Doubt.SentIn()), span
 }
 
-// releaseAnswer is the answer to a release, with the count of holds and the lease that were sent: the ownership's count
-// may be lower by then, and its last release may have begun.
+// releaseAnswer is the answer to a release, with the count of holds that was sent: the ownership's count may be lower
+// by then, and its last release may have begun.
 type releaseAnswer struct {
 	transport.Answer
 
 	count int
-	raise time.Duration
 }
 
 // sendCount makes the server's count equal to the client's. It is the release, and the undo of an acquisition
@@ -221,12 +216,26 @@ func (o *Ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releas
 	if outcome.HasCode(err, "WRONGTYPE") {
 		a.Null, err = true, nil // somebody replaced the lock by something else
 	}
-	o.mu.Lock()
-	if err == nil && !o.Doubt.Acquisition() {
-		o.Holds.Most = int32(count) //nolint:gosec // there are fewer holds
+	if err == nil {
+		o.counted(to, a)
 	}
-	o.mu.Unlock()
-	return releaseAnswer{a, count, to.Raise}, err
+	return releaseAnswer{a, count}, err
+}
+
+// counted records that the server has the count of a release.
+func (o *Ownership) counted(to Release, a transport.Answer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.Doubt.Acquisition() {
+		o.Holds.Most = int32(to.Count) //nolint:gosec // there are fewer holds
+	}
+	if to.Count == 0 || a.Null || !o.Phase.begun() {
+		return
+	}
+	if to.Raise > 0 && o.Lock.Client.Replication == nil { // else no replica confirms it
+		o.Lease.Extend(a.Sent, to.Raise)
+	}
+	o.plan()
 }
 
 // releaseLease returns the lease to which a release raises the remaining time of the key if the ownership stays held,
