@@ -36,7 +36,7 @@ func (k *keptReference) release(p *party, d dice) {
 	}
 	t, others, rest, certain := p.t, p.others, min(modelRests[d[1]%len(modelRests)], p.left()), p.holds()
 	p.grips, p.phase, t.Holds.Count = nil, ownership.Releasing, 0
-	c := t.Protocol().ReleaseCall(t, ownership.Release{Keep: fromMS(rest)}, nil)
+	c := t.ReleaseCall(ownership.Release{Keep: fromMS(rest)}, nil)
 	m := &message{what: fmt.Sprintf("%s releases, and the lock is to stay taken for %d ms", p.name, rest), words: p.w.words(c), light: true}
 	var had entry
 	m.before = func() { had = k.state() }

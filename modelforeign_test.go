@@ -97,14 +97,14 @@ func lockOperations(p *acquire.Lock) []func() {
 		send(func(a *acquire.Acquisition) script.Call { return p.Spec.Attempts.AcquireCall(a, 1, 0) }),
 		send(func(a *acquire.Acquisition) script.Call { return p.Spec.Attempts.AcquireCall(a, 1, 1) }),
 		send(func(a *acquire.Acquisition) script.Call {
-			return p.Spec.Protocol.ReleaseCall(a.Ownership, ownership.Release{}, nil)
+			return a.Ownership.ReleaseCall(ownership.Release{}, nil)
 		}),
 		send(func(a *acquire.Acquisition) script.Call { return p.Spec.Protocol.RenewalCall(a.Ownership, a.Lease) }),
 	}
 	if p.CheckAtLeast() == nil {
 		operations = append(operations,
 			send(func(a *acquire.Acquisition) script.Call {
-				return p.Spec.Protocol.ReleaseCall(a.Ownership, ownership.Release{Keep: time.Second}, nil)
+				return a.Ownership.ReleaseCall(ownership.Release{Keep: time.Second}, nil)
 			}))
 	}
 	return operations

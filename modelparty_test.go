@@ -93,7 +93,7 @@ func (p *party) want(lease modelLease, waits bool, fate int) {
 
 // sendAttempt makes one attempt.
 func (p *party) sendAttempt(fate int) {
-	p.t.NoteCount(1, false)
+	p.t.HoldsRequested(1)
 	p.acquisition.Lease = fromMS(p.lease.ms)
 	c := p.acquisition.Protocol().AcquireCall(p.acquisition, 1, p.round)
 	t, bare := p.t, c.Cmd.Text == ""
@@ -186,7 +186,7 @@ func (p *party) enterQueue() {
 // enter is a re-entry.
 func (p *party) enter(lease modelLease, fate int) {
 	t, count := p.t, len(p.grips)+1
-	t.NoteCount(count, false)
+	t.HoldsRequested(count)
 	c := p.lock.Spec.Attempts.AcquireCall(&acquire.Acquisition{Request: request.Request{Lease: fromMS(lease.ms)}, Lock: p.lock, Ownership: p.t}, count, 0)
 	m := &message{what: fmt.Sprintf("%s enters for the time number %d for %v", p.name, count, lease), words: p.w.words(c)}
 	m.silent = func() { p.owing, t.Doubt.Sent = true, &undo.SentInDoubt{Acquisition: true} }
@@ -282,7 +282,7 @@ func (p *party) renewal() int64 {
 func (p *party) settle(certain bool, fate int) {
 	t, others, count := p.t, p.others, len(p.grips)
 	t.Holds.Count = count
-	c := t.Protocol().ReleaseCall(t, ownership.Release{Count: count, Raise: fromMS(p.renewal())}, nil)
+	c := t.ReleaseCall(ownership.Release{Count: count, Raise: fromMS(p.renewal())}, nil)
 	if c.Keys == nil {
 		p.owing = false
 		return
@@ -319,7 +319,7 @@ func (p *party) settle(certain bool, fate int) {
 func (p *party) undo(pick, fate int) {
 	i := pick % len(p.toUndo)
 	t := p.toUndo[i]
-	c := t.Protocol().ReleaseCall(t, ownership.Release{}, nil)
+	c := t.ReleaseCall(ownership.Release{}, nil)
 	m := &message{what: p.name + " undoes what is over", words: p.w.words(c), light: true, silent: func() {}}
 	m.answered = func(any) { p.toUndo = slices.Delete(p.toUndo, i, i+1) }
 	p.watch(m)

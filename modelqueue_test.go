@@ -150,7 +150,7 @@ func (r *queueReference) giveBack(owner string, fate int) {
 	for _, c := range r.w.clients {
 		if c.engine().ID == name.ClientID() {
 			o := c.engine().Registry.Build(&acquire.NewLock(c.engine(), r.lock.Spec, modelName).Lock, name, 0, false)
-			m := &message{what: owner + " is not wanted", words: r.w.words(o.Protocol().ReleaseCall(o, ownership.Release{}, nil)), light: true}
+			m := &message{what: owner + " is not wanted", words: r.w.words(o.ReleaseCall(ownership.Release{}, nil)), light: true}
 			m.answered, m.silent = func(any) {}, func() {}
 			r.watch(m, "")
 			r.w.send(m, fate)
@@ -178,7 +178,7 @@ func (p *party) releaseFor(fate int) {
 	next.MakeEntry(wanted.Lease, next.Lock.Client.Clock())
 	next.Entry.MayBeQueued, next.Doubt.Queued = true, true
 	t.Local.Next = next
-	m := &message{what: fmt.Sprintf("%s releases, and waits again", p.name), words: p.w.words(t.Protocol().ReleaseCall(t, ownership.Release{}, nil)), light: true}
+	m := &message{what: fmt.Sprintf("%s releases, and waits again", p.name), words: p.w.words(t.ReleaseCall(ownership.Release{}, nil)), light: true}
 	t.Local.Next = nil
 	p.toUndo = append(p.toUndo, t)
 	p.t, p.phase, p.made, p.waits, p.round, p.excused, p.unheard, p.owing = next, ownership.Acquiring, p.w.ms(), true, 1, false, false, false

@@ -210,7 +210,7 @@ func (a *Acquisition) hasTime() bool {
 // noteDoubt remembers that the outcome of an attempt is unknown.
 func (a *Acquisition) noteDoubt(ans transport.Answer) {
 	for o := range a.each {
-		o.NoteDoubt(ans)
+		o.AcquisitionAnswered(ans)
 	}
 }
 

@@ -74,9 +74,9 @@ func (a *Acquisition) AcquireArgs(count int) []string {
 // send adds count holds on the server.
 func (a *Acquisition) send(ctx context.Context, count, round int) (transport.Answer, error) {
 	o := a.Ownership
-	on := o.NoteCount(count, a.Waits)
+	o.HoldsRequested(count)
 	call := a.Protocol().AcquireCall(a, count, round)
-	ans, err := o.Lock.Client.Sender.CallOn(ctx, o.Lock.Client.Closing, on, call.Cmd, call.Keys, call.Args)
+	ans, err := o.Lock.Client.Sender.CallOn(ctx, o.Lock.Client.Closing, o.Terms(a.Waits), call.Cmd, call.Keys, call.Args)
 	if err == nil && ans.Plain && ans.Null {
 		// SET NX was refused because the key exists. Its value may be our own, if the answer to
 		// the first attempt was lost.

@@ -140,7 +140,7 @@ func (a *Acquisition) sendReentry(ctx context.Context, count int) (ans transport
 	o := a.Ownership
 	for doubt := false; ; {
 		ans, err = a.send(ctx, count, 0)
-		o.NoteDoubt(ans)
+		o.AcquisitionAnswered(ans)
 		doubt = doubt || ans.Doubt
 		ans.Doubt = doubt
 		if err == nil || !o.Live() ||

@@ -89,7 +89,7 @@ func (o *Ownership) releaseAtClose(ctx context.Context) error {
 	case err != nil:
 		return fault.Op("close", o.Lock.Name(), err)
 	case unlocking:
-		o.countSent(a)
+		o.undoAnswered(a)
 	default:
 		o.observeEnd(report.Released, nil)
 	}

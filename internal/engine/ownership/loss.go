@@ -31,7 +31,7 @@ func (o *Ownership) EndIfDue() bool {
 	}
 	mayLast := o.Doubt.MayLast(now, o.span())
 	// The last release may be in flight, and may yet put the next owner into the queue or give it the lock.
-	o.Local.Next.NoteDoubt(transport.Answer{Doubt: true, DoubtAt: now, DoubtGeneration: nodes.NoGeneration})
+	o.Local.Next.AcquisitionAnswered(transport.Answer{Doubt: true, DoubtAt: now, DoubtGeneration: nodes.NoGeneration})
 	o.mu.Unlock()
 	if !o.endLost(cause, why) {
 		return false

@@ -54,15 +54,8 @@ func (o *Ownership) turnBegan() time.Time {
 	return time.Now().Add(o.Local.began - o.Lock.Client.Clock().Mono)
 }
 
-// OpenArg returns, for the release of a mutex, for how many ms it leaves the mutex to other libraries, or "0".
-func (o *Ownership) OpenArg() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return strconv.Itoa(int(o.Local.openMS))
-}
-
-// noteOpen records whether the release has left the mutex to other libraries.
-func (o *Ownership) noteOpen(a transport.Answer) {
+// leftFree records whether the release has left the mutex to other libraries.
+func (o *Ownership) leftFree(a transport.Answer) {
 	if !o.Lock.Spec.Recipe {
 		return
 	}
@@ -72,8 +65,8 @@ func (o *Ownership) noteOpen(a transport.Answer) {
 	o.Links.LeftFree(open, !a.Message.IsInt64())
 }
 
-// noteHandover records for this next owner, if there is one, what the release did.
-func (o *Ownership) noteHandover(a transport.Answer) {
+// handedOver records for this next owner, if there is one, what the release did.
+func (o *Ownership) handedOver(a transport.Answer) {
 	if o == nil || !script.Freed(a) || a.KeysOmitted != nil {
 		return
 	}
@@ -104,20 +97,6 @@ func (o *Ownership) asLeft() line.Place {
 		return nil
 	}
 	return o
-}
-
-// HandoverArgs appends the arguments of a release that concern the queue.
-func (o *Ownership) HandoverArgs(to []string, count int) []string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	own, next, full := "", "", time.Duration(0)
-	if o.Doubt.MayWait() || o.Entry.hasPollTime {
-		own = o.Entry.Text
-	}
-	if o.Local.Next != nil && count == 0 {
-		next, full = o.Local.Next.Entry.Text, o.Local.Next.Entry.wanted
-	}
-	return o.Lock.Client.QueueArgs(to, o.Lock.Names.Key, own, next, full)
 }
 
 // QueueArgs appends the arguments of a release that concern the queue: the entries of the owner and of the next one,

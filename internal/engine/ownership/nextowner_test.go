@@ -50,7 +50,7 @@ func TestOwnership_that_ends_leaves_no_next_owner(t *testing.T) {
 		require.ErrorIs(t, <-ended, context.Canceled)
 		ends(o)
 		require.Equal(t, ownership.Over, next.CurrentPhase(), what)
-		require.Equal(t, what == "its time is over" || what == "failed", next.MayBeAcquired(), what)
+		require.Equal(t, what == "its time is over" || what == "failed", next.Doubt.Acquisition(), what)
 		require.False(t, next.Granted(0, ""), "a grant that comes now is given back")
 		require.False(t, next.Entry.Slot.Expected(), what)
 	}

@@ -186,9 +186,9 @@ func (o *Ownership) AddHold(r *request.Request, under *hold.Item, a transport.An
 	return s, nil
 }
 
-// NoteDoubt records whether the answer to a request leaves it in doubt that the ownership, which may be nil, is
-// acquired.
-func (o *Ownership) NoteDoubt(a transport.Answer) {
+// AcquisitionAnswered records whether the answer to an acquisition leaves it in doubt that the ownership, which may be
+// nil, is acquired.
+func (o *Ownership) AcquisitionAnswered(a transport.Answer) {
 	if o == nil || !a.Doubt {
 		return
 	}
@@ -217,13 +217,6 @@ func (o *Ownership) CurrentPhase() Phase {
 	return o.Phase
 }
 
-// HasBegun reports whether the ownership has ever been held.
-func (o *Ownership) HasBegun() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.Lease.Granted > 0
-}
-
 // Live reports whether the ownership can be entered again.
 func (o *Ownership) Live() bool { return o.CurrentPhase() == Held }
 
@@ -232,28 +225,6 @@ func (o *Ownership) MarkQueued() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.Doubt.Queued = true
-}
-
-// mayWait reports whether the server may have the ownership in a queue.
-func (o *Ownership) mayWait() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.Doubt.MayWait()
-}
-
-// MayBeAcquired reports whether an unanswered acquisition may have run, or may still run.
-func (o *Ownership) MayBeAcquired() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.Doubt.Acquisition()
-}
-
-// WaitingArg returns MayWait as an argument for scripts.
-func (o *Ownership) WaitingArg() string {
-	if o.mayWait() {
-		return "1"
-	}
-	return "0"
 }
 
 // Usable reports whether an acquisition by the same owner can wait for, or enter, this ownership.

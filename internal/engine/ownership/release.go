@@ -131,7 +131,7 @@ func (o *Ownership) explains(a releaseAnswer) bool {
 func (o *Ownership) ReleaseFailed(a transport.Answer, err error) error {
 	o.mu.Lock()
 	o.Doubt.Release = o.Doubt.Release || a.Doubt
-	o.Local.Next.NoteDoubt(a) // the release may yet put it into the queue or give it the lock
+	o.Local.Next.AcquisitionAnswered(a) // the release may yet put it into the queue or give it the lock
 	var left line.Place
 	if o.Phase == Releasing {
 		left = o.releaseFails()
@@ -164,12 +164,12 @@ func (o *Ownership) FinishRelease(a transport.Answer) {
 	if !ended {
 		return
 	}
-	next.noteHandover(a)
+	next.handedOver(a)
 	receivers, free := script.Receivers(a)
 	if free && o.Lock.Spec.Passes {
 		o.Links.ReceiversSeen(receivers)
 	}
-	o.noteOpen(a)
+	o.leftFree(a)
 	if receivers == -1 {
 		o.Lock.Client.Reporter.Log(report.NoticePublish, o.Lock.Names.Channel)
 	}
@@ -210,7 +210,7 @@ type releaseAnswer struct {
 func (o *Ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releaseAnswer, error) {
 	o.mu.Lock()
 	count, on := o.Holds.Count, o.terms(false)
-	to := Release{count, o.releaseLease(), o.keptAfter(count)}
+	to := Release{Count: count, Raise: o.releaseLease(), Keep: o.keptAfter(count)}
 	o.mu.Unlock()
 	a, err := o.sendRelease(ctx, stop, on, to)
 	if outcome.HasCode(err, "WRONGTYPE") {
@@ -247,11 +247,27 @@ func (o *Ownership) releaseLease() time.Duration {
 	return o.Lease.ReleaseLease()
 }
 
+// ReleaseCall returns the release that leaves to.Count holds. The arguments are appended to args.
+func (o *Ownership) ReleaseCall(to Release, args []string) script.Call {
+	o.mu.Lock()
+	to.Begun, to.Most = o.Lease.Granted > 0, int(o.Holds.Most)
+	to.MayBeAcquired, to.MayWait = o.Doubt.Acquisition(), o.Doubt.MayWait()
+	if to.MayWait || o.Entry.hasPollTime {
+		to.Entry = o.Entry.Text
+	}
+	if next := o.Local.Next; next != nil && to.Count == 0 {
+		to.Next, to.NextLease = next.Entry.Text, next.Entry.wanted
+	}
+	to.Open = script.FromMillis(int64(o.Local.openMS))
+	o.mu.Unlock()
+	return o.Protocol().ReleaseCall(o, to, args)
+}
+
 func (o *Ownership) sendRelease(
 	ctx context.Context, stop <-chan struct{}, on transport.Terms, to Release,
 ) (transport.Answer, error) {
 	args := releaseBuffers.Get().(*[16]string)
-	c := o.Protocol().ReleaseCall(o, to, args[:0])
+	c := o.ReleaseCall(to, args[:0])
 	if c.Keys == nil {
 		return transport.Answer{}, nil
 	}
@@ -279,12 +295,17 @@ func (o *Ownership) uncount(h *hold.Item) {
 	}
 }
 
-// NoteCount records the count that is about to be sent to the server, and returns the terms of that call. waits
-// says that the caller keeps waiting after they have ended.
-func (o *Ownership) NoteCount(count int, waits bool) transport.Terms {
+// HoldsRequested is called before the server is asked to count so many holds.
+func (o *Ownership) HoldsRequested(count int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.Holds.Most = max(o.Holds.Most, int32(count)) //nolint:gosec // there are fewer holds
+}
+
+// Terms returns the bounds of a request for holds. waits says that the caller keeps waiting after they have ended.
+func (o *Ownership) Terms(waits bool) transport.Terms {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	return o.terms(waits)
 }
 
@@ -293,11 +314,4 @@ func (o *Ownership) Count() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.Holds.Count
-}
-
-// MostHolds returns how many holds the server may have counted.
-func (o *Ownership) MostHolds() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return int(o.Holds.Most)
 }

@@ -50,12 +50,12 @@ func (o *Ownership) UndoLocked(ctx context.Context, stop <-chan struct{}) outcom
 	if err != nil {
 		return outcome.Classify(err)
 	}
-	o.countSent(a)
+	o.undoAnswered(a)
 	return outcome.Answered
 }
 
-// countSent notes the answer to an undo in the background.
-func (o *Ownership) countSent(a releaseAnswer) {
+// undoAnswered notes the answer to an undo in the background.
+func (o *Ownership) undoAnswered(a releaseAnswer) {
 	phase := o.CurrentPhase()
 	if phase == Releasing && a.count == 0 {
 		if a.Null && !o.explains(a) {
@@ -87,7 +87,7 @@ func (o *Ownership) LastRelease() *LastRelease {
 	if r.Kept != nil {
 		to.Keep = r.Kept.D
 	}
-	r.Call = o.Protocol().ReleaseCall(o, to, nil)
+	r.Call = o.ReleaseCall(to, nil)
 	return r
 }
 

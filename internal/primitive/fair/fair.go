@@ -128,10 +128,9 @@ func (p Protocol) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (lef
 
 // ReleaseCall implements [ownership.Protocol].
 func (p Protocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
-	waiting := o.WaitingArg()
 	args = append(args,
 		o.Wire, strconv.Itoa(to.Count), o.GuestID(), o.Lock.Client.Publish, o.Lock.Names.Channel,
-		script.MillisText(to.Raise), waiting, o.Lock.Client.StaleMS)
+		script.MillisText(to.Raise), to.MayWaitArg(), o.Lock.Client.StaleMS)
 	args = o.Lock.Client.Inbox.ChannelArgs(args, o.Lock.Names.Key)
 	if to.Keep > 0 {
 		args = append(args, p.Waiters.RedissonWait, script.MillisText(to.Keep))

@@ -48,7 +48,7 @@ func (String) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []s
 	}
 	names := o.Lock.Names
 	args = append(args, o.Wire, names.Channel, o.Lock.Client.Publish)
-	args = append(o.HandoverArgs(args, 0), o.OpenArg(), script.MillisText(to.Keep))
+	args = append(to.QueueArgs(args, o.Lock), script.MillisText(to.Open), script.MillisText(to.Keep))
 	return script.NewCall(script.MutexRelease, names.Queued(), WithoutUsual(args, UsualOfMutexRelease)...)
 }
 
@@ -104,7 +104,7 @@ func (Hash) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []str
 	names := o.Lock.Names
 	args = append(args,
 		o.Wire, names.Channel, strconv.Itoa(to.Count), o.GuestID(), script.MillisText(to.Raise), o.Lock.Client.Publish)
-	args = append(o.HandoverArgs(args, to.Count), script.MillisText(to.Keep))
+	args = append(to.QueueArgs(args, o.Lock), script.MillisText(to.Keep))
 	return script.NewCall(script.LockRelease, names.Fenced(), WithoutUsual(args, UsualOfRelease)...)
 }
 

@@ -80,7 +80,7 @@ func downgradeAnswered(
 	o := s.Ownership
 	switch {
 	case err != nil:
-		a.Ownership.NoteDoubt(ans)
+		a.Ownership.AcquisitionAnswered(ans)
 		_, err = abandonEntry(a, err)
 		return nil, errors.Join(err, o.ReleaseFailed(ans, err))
 	case ans.Null:
@@ -116,7 +116,7 @@ const downgradedBefore = -2
 func SendDowngrade(a *acquire.Acquisition) (transport.Answer, error) {
 	o, p, c := a.Ownership, a.Lock, a.Ownership.Lock.Client
 	count := o.Count() + 1
-	o.NoteCount(count, false)
+	o.HoldsRequested(count)
 	ans, err := c.Sender.Call(c.Sender.Detached(context.Background()), nil, script.RWDowngrade.Confirmed(c.Replication),
 		append(Keys(p.Names.Key), LeaseKeys(p.Names.Key, o.Wire)+strconv.Itoa(count)),
 		[]string{

@@ -51,7 +51,7 @@ func (readProtocol) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (t
 // ReleaseCall implements [ownership.Protocol].
 func (readProtocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
 	names := o.Lock.Names
-	keys := AppendLeaseKeys(append(Keys(names.Key), names.Queue()), names.Key, o.Wire, o.MostHolds())
+	keys := AppendLeaseKeys(append(Keys(names.Key), names.Queue()), names.Key, o.Wire, to.Most)
 	args = append(args,
 		o.Wire, strconv.Itoa(to.Count), readNumber(o), o.Lock.Client.Publish, names.Channel, script.MillisText(to.Raise))
 	args = append(o.Lock.Client.Inbox.ChannelArgs(args, names.Key), line.PresenceChannel(names.Key), names.Queue())
@@ -100,11 +100,11 @@ func (writeProtocol) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (
 
 // ReleaseCall implements [ownership.Protocol].
 func (writeProtocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
-	waiting, names := o.WaitingArg(), o.Lock.Names
+	names := o.Lock.Names
 	c := script.Call{Cmd: script.RWWriteRelease, Keys: append(Keys(names.Key), names.Queue())}
 	args = append(args,
-		o.Wire, strconv.Itoa(to.Count), waiting, o.Lock.Client.Publish, names.Channel, script.MillisText(to.Raise))
-	c.Args = append(o.HandoverArgs(args, to.Count),
+		o.Wire, strconv.Itoa(to.Count), to.MayWaitArg(), o.Lock.Client.Publish, names.Channel, script.MillisText(to.Raise))
+	c.Args = append(to.QueueArgs(args, o.Lock),
 		line.PresenceChannel(names.Key), o.Lock.Client.StaleMS, names.Queue())
 	if to.Keep > 0 {
 		c.Args = append(c.Args, script.MillisText(to.Keep))

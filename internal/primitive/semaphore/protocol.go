@@ -87,10 +87,10 @@ func (p Protocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args
 		return script.Call{}
 	}
 	id, entry, mark := identity.RawID(o.Wire), "", ""
-	if !o.HasBegun() && (p.leader == o.Wire || p.leader == "") {
+	if !to.Begun && (p.leader == o.Wire || p.leader == "") {
 		id, entry = "", EntryOf(o)
 	}
-	if p.permanent && o.MayBeAcquired() {
+	if p.permanent && to.MayBeAcquired {
 		mark = script.MillisText(undo.LateDelivery)
 	}
 	args = append(args, id, entry, mark, o.Lock.Client.Publish, o.Lock.Names.Channel)
