@@ -37,7 +37,7 @@ type TryLockOption interface {
 	forTryLock()
 }
 
-// An AcquireOption is an option of [Semaphore.Acquire]: [Wait] or [AwaitSet].
+// An AcquireOption is an option of [Semaphore.Acquire] and [Semaphore.AcquireN]: [Wait] or [AwaitSet].
 type AcquireOption interface {
 	setting() request.Setting
 	forAcquire()

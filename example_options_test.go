@@ -74,7 +74,7 @@ func ExampleAcquireOption() {
 	defer done()
 
 	options := []latchkey.AcquireOption{latchkey.Wait(500 * time.Millisecond), latchkey.AwaitSet()}
-	err := client.NewSemaphore("slots").Acquire(ctx, 1, options...)
+	err := client.NewSemaphore("slots").Acquire(ctx, options...)
 	fmt.Println("nobody has set it:", errors.Is(err, latchkey.ErrNotSet))
 	// Output: nobody has set it: true
 }

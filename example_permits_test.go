@@ -81,11 +81,11 @@ func ExampleSemaphore() {
 	if _, err := slots.TrySetPermits(ctx, 2); err != nil {
 		log.Fatal(err)
 	}
-	if err := slots.Acquire(ctx, 2); err != nil {
+	if err := slots.AcquireN(ctx, 2); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("one more:", !errors.Is(slots.TryAcquire(ctx, 1), latchkey.ErrNotAcquired))
-	fmt.Println(slots.Release(ctx, 2))
+	fmt.Println("one more:", !errors.Is(slots.TryAcquire(ctx), latchkey.ErrNotAcquired))
+	fmt.Println(slots.ReleaseN(ctx, 2))
 	// Output:
 	// one more: false
 	// <nil>
@@ -101,7 +101,7 @@ func ExampleSemaphoreStats() {
 	if _, err := slots.TrySetPermits(ctx, 5, latchkey.TTL(time.Hour)); err != nil {
 		log.Fatal(err)
 	}
-	if err := slots.Acquire(ctx, 2); err != nil {
+	if err := slots.AcquireN(ctx, 2); err != nil {
 		log.Fatal(err)
 	}
 	stats, err := slots.Stats(ctx)

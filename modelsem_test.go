@@ -238,7 +238,7 @@ func (m *semaphoreModel) release(d dice) {
 		return
 	}
 	n := 1 + d[1]%3
-	what, send := fmt.Sprintf("releases %d", n), func() { _ = s.semaphore.Release(ctx, n) }
+	what, send := fmt.Sprintf("releases %d", n), func() { _ = s.semaphore.ReleaseN(ctx, n) }
 	if d[2]%4 == 0 {
 		what, send = what+" if set", func() { _, _ = s.semaphore.ReleaseIfExists(ctx, n) }
 	}

@@ -47,9 +47,14 @@ func (c *Client) NewSemaphore(name string) *Semaphore {
 	return s
 }
 
-// Acquire acquires n permits, all or none. It waits until ctx ends or the time of [Wait] is over.
+// Acquire acquires one permit: see [Semaphore.AcquireN].
+func (s *Semaphore) Acquire(ctx context.Context, options ...AcquireOption) error {
+	return s.AcquireN(ctx, 1, options...)
+}
+
+// AcquireN acquires n permits, all or none. It waits until ctx ends or the time of [Wait] is over.
 // The options are Wait and [AwaitSet]. A nil error means that you have the permits; after any other
-// error you have none. If ctx has already ended, Acquire sends nothing and returns an error that
+// error you have none. If ctx has already ended, AcquireN sends nothing and returns an error that
 // matches only that of ctx.
 //
 // The error matches one of
@@ -67,22 +72,28 @@ func (c *Client) NewSemaphore(name string) *Semaphore {
 //   - ErrWrongKind: the key is another kind of object, or data of an application
 //   - ErrInvalid: the name, n (1 to 2,147,483,647) or an option cannot be used; nothing was sent
 //   - *rueidis.RedisError: the server refuses for a reason that waiting does not change
-func (s *Semaphore) Acquire(ctx context.Context, n int, options ...AcquireOption) error {
+func (s *Semaphore) AcquireN(ctx context.Context, n int, options ...AcquireOption) error {
 	return s.inside.Acquire(ctx, "acquire", true, n, settingsOf(options))
 }
 
-// TryAcquire acquires n permits, all or none, and does not wait. ErrNotAcquired means that there
-// are fewer, or that others wait for them. The other errors are
-// those of Acquire. An attempt that meets a server in trouble is repeated for Options.RetryBudget.
-func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
+// TryAcquire acquires one permit and does not wait: see [Semaphore.TryAcquireN].
+func (s *Semaphore) TryAcquire(ctx context.Context) error { return s.TryAcquireN(ctx, 1) }
+
+// TryAcquireN acquires n permits, all or none, and does not wait. ErrNotAcquired means that there
+// are fewer, or that others wait for them. The other errors are those of AcquireN. An attempt that
+// meets a server in trouble is repeated for Options.RetryBudget.
+func (s *Semaphore) TryAcquireN(ctx context.Context, n int) error {
 	return s.inside.Acquire(ctx, "try acquire", false, n, nil)
 }
 
-// Release adds n permits and wakes as many waiters as they suffice for. It does not check that they
-// were acquired before. If the semaphore does not exist, Release creates it with n permits; see
+// Release adds one permit: see [Semaphore.ReleaseN].
+func (s *Semaphore) Release(ctx context.Context) error { return s.ReleaseN(ctx, 1) }
+
+// ReleaseN adds n permits and wakes as many waiters as they suffice for. It does not check that they
+// were acquired before. If the semaphore does not exist, ReleaseN creates it with n permits; see
 // [Semaphore.ReleaseIfExists]. The first waiters of this client get the permits in memory, for one turn
-// ([Options.Turn]), without a request to the server; what they do not want goes to the server. Release works
-// even if ctx has ended: Options.RetryBudget bounds it instead.
+// ([Options.Turn]), without a request to the server; what they do not want goes to the server. ReleaseN
+// works even if ctx has ended: Options.RetryBudget bounds it instead.
 //
 // The error matches one of
 //
@@ -92,9 +103,9 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
 //   - ErrInvalid: the name or n (1 to 2,147,483,647) cannot be used, or there would be more permits
 //     than Redisson can count; no permit was released
 //   - *rueidis.RedisError: the server refuses
-func (s *Semaphore) Release(ctx context.Context, n int) error { return s.inside.Release(ctx, n) }
+func (s *Semaphore) ReleaseN(ctx context.Context, n int) error { return s.inside.Release(ctx, n) }
 
-// ReleaseIfExists is Release for a semaphore that may have been deleted, or whose TTL may be over:
+// ReleaseIfExists is ReleaseN for a semaphore that may have been deleted, or whose TTL may be over:
 // it does not create the semaphore again. It reports whether the semaphore existed; false with a
 // nil error means that no permit was released. It always sends a request to the server. The errors
 // are those of Release.
@@ -176,7 +187,7 @@ func (s *baseSemaphore) SetPermits(ctx context.Context, n int) error { return s.
 // permits, if n is positive. The total of a [Semaphore] that Redisson made is unknown: its number may
 // become negative, as in Redisson.
 //
-// The errors are those of [Semaphore.Release]. n is from -2,147,483,647 to 2,147,483,647 and not 0.
+// The errors are those of [Semaphore.ReleaseN]. n is from -2,147,483,647 to 2,147,483,647 and not 0.
 // ctx bounds the call; if ctx has ended before it, nothing is added.
 func (s *baseSemaphore) AddPermits(ctx context.Context, n int) error { return s.count.Add(ctx, n) }
 

@@ -114,9 +114,9 @@ func semaphoreSteps(c *counting) ([]step, error) {
 	s := c.one.NewSemaphore("semaphore")
 	_, err := s.TrySetPermits(c.ctx, 1)
 	return []step{
-		{acquires, func() error { return s.Acquire(c.ctx, 1) }},
-		{acquireRefused, func() error { return refused(nil, s.TryAcquire(c.ctx, 1)) }},
-		{releases, func() error { return s.Release(c.ctx, 1) }},
+		{acquires, func() error { return s.Acquire(c.ctx) }},
+		{acquireRefused, func() error { return refused(nil, s.TryAcquire(c.ctx)) }},
+		{releases, func() error { return s.Release(c.ctx) }},
 		{"Stats", func() error { _, err := s.Stats(c.ctx); return err }},
 	}, err
 }

@@ -109,8 +109,8 @@ func (c *latchkeyAll) SetPermits(ctx context.Context, key string, n int) error {
 
 func (c *latchkeyAll) Acquire(ctx context.Context, key string) (Release, error) {
 	s := c.client.NewSemaphore(key)
-	if err := s.Acquire(ctx, 1); err != nil {
+	if err := s.Acquire(ctx); err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) error { return s.Release(ctx, 1) }, nil
+	return func(ctx context.Context) error { return s.Release(ctx) }, nil
 }

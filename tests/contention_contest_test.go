@@ -46,10 +46,10 @@ func locking(lock latchkey.Locker) acquire {
 // taking takes one permit.
 func taking(s *latchkey.Semaphore) acquire {
 	return func(ctx context.Context) (taken, error) {
-		if err := s.Acquire(ctx, 1); err != nil {
+		if err := s.Acquire(ctx); err != nil {
 			return taken{}, err
 		}
-		return taken{release: func(ctx context.Context) error { return s.Release(ctx, 1) }}, nil
+		return taken{release: func(ctx context.Context) error { return s.Release(ctx) }}, nil
 	}
 }
 

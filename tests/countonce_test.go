@@ -31,10 +31,10 @@ func firstOf[T any](_ T, err error) error { return err }
 
 var onSemaphores = []counted{
 	{"Acquire", 5, 3, true, func(ctx context.Context, c *latchkey.Client, name string) error {
-		return c.NewSemaphore(name).Acquire(ctx, 2)
+		return c.NewSemaphore(name).AcquireN(ctx, 2)
 	}},
 	{"TryAcquire", 5, 3, true, func(ctx context.Context, c *latchkey.Client, name string) error {
-		return c.NewSemaphore(name).TryAcquire(ctx, 2)
+		return c.NewSemaphore(name).TryAcquireN(ctx, 2)
 	}},
 	{"Drain", 5, 0, true, func(ctx context.Context, c *latchkey.Client, name string) error {
 		n, err := c.NewSemaphore(name).Drain(ctx)
@@ -44,7 +44,7 @@ var onSemaphores = []counted{
 		return err
 	}},
 	{"Release", 5, 7, false, func(ctx context.Context, c *latchkey.Client, name string) error {
-		return c.NewSemaphore(name).Release(ctx, 2)
+		return c.NewSemaphore(name).ReleaseN(ctx, 2)
 	}},
 	{"ReleaseIfExists", 5, 7, false, func(ctx context.Context, c *latchkey.Client, name string) error {
 		return firstOf(c.NewSemaphore(name).ReleaseIfExists(ctx, 2))
@@ -241,7 +241,7 @@ func TestNotesOfOperationsAreFew(t *testing.T) {
 		all.Go(func() {
 			for i := range 2 * names {
 				s := client.NewSemaphore(fmt.Sprint(name, "-", (i+g*names/goroutines)%names))
-				assert.NoError(t, s.Release(t.Context(), 1))
+				assert.NoError(t, s.Release(t.Context()))
 			}
 		})
 	}

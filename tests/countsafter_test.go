@@ -26,7 +26,7 @@ type countingOperation struct {
 
 var countingOperations = map[string]countingOperation{
 	"Release": {takenSemaphore, func(ctx context.Context, c *latchkey.Client, name string, _ any) error {
-		return c.NewSemaphore(name).Release(ctx, 1)
+		return c.NewSemaphore(name).Release(ctx)
 	}, availablePermits, 3},
 	"ReleaseIfExists": {takenSemaphore, func(ctx context.Context, c *latchkey.Client, name string, _ any) error {
 		return firstOf(c.NewSemaphore(name).ReleaseIfExists(ctx, 1))
@@ -58,7 +58,7 @@ var countingOperations = map[string]countingOperation{
 
 func takenSemaphore(ctx context.Context, c *latchkey.Client, name string) (any, error) {
 	s := c.NewSemaphore(name)
-	return nil, errors.Join(firstOf(s.TrySetPermits(ctx, 3)), s.Acquire(ctx, 1))
+	return nil, errors.Join(firstOf(s.TrySetPermits(ctx, 3)), s.Acquire(ctx))
 }
 
 func availablePermits(ctx context.Context, c *latchkey.Client, name string) (int, error) {

@@ -159,8 +159,8 @@ func aboutSemaphores(t *testing.T, open func() *latchkey.Client) []question {
 	s := open().NewSemaphore("semaphore")
 	require.NoError(t, s.SetPermits(t.Context(), 2))
 	return []question{
-		{"Semaphore Acquire", func(ctx context.Context) error { return s.Acquire(ctx, 1, latchkey.Wait(time.Second)) }, latchkey.ErrNotSet},
-		{"Semaphore TryAcquire", func(ctx context.Context) error { return s.TryAcquire(ctx, 1) }, latchkey.ErrNotSet},
+		{"Semaphore Acquire", func(ctx context.Context) error { return s.Acquire(ctx, latchkey.Wait(time.Second)) }, latchkey.ErrNotSet},
+		{"Semaphore TryAcquire", func(ctx context.Context) error { return s.TryAcquire(ctx) }, latchkey.ErrNotSet},
 		{"Semaphore Drain", func(ctx context.Context) error { _, err := s.Drain(ctx); return err }, latchkey.ErrNotSet},
 		{"Semaphore Stats", func(ctx context.Context) error { _, err := s.Stats(ctx); return err }, latchkey.ErrNotSet},
 	}

@@ -121,9 +121,9 @@ func TestTextBusyPermits(t *testing.T) {
 	for what, open := range map[string]func(c *latchkey.Client, name string) permitSource{
 		"Semaphore": func(c *latchkey.Client, name string) permitSource {
 			s := c.NewSemaphore(name)
-			return permitSource{s.TrySetPermits, s.TryAcquire,
+			return permitSource{s.TrySetPermits, s.TryAcquireN,
 				func(ctx context.Context, n int, wait latchkey.WaitOption) error {
-					return s.Acquire(ctx, n, wait)
+					return s.AcquireN(ctx, n, wait)
 				}}
 		},
 		"PermitSemaphore": func(c *latchkey.Client, name string) permitSource {
@@ -271,9 +271,9 @@ func TestTextBusyPermitsHere(t *testing.T) {
 		}},
 		"Semaphore": {plain.SetPermits, func(o ...latchkey.WaitOption) error {
 			if o == nil {
-				return plain.Acquire(ctx, 1)
+				return plain.Acquire(ctx)
 			}
-			return plain.Acquire(ctx, 1, o[0])
+			return plain.Acquire(ctx, o[0])
 		}},
 	} {
 		require.NoError(t, each.set(ctx, 1))
@@ -348,7 +348,7 @@ func TestTextOfOtherWaits(t *testing.T) {
 	require.NoError(t, err)
 	check(`await ".*": not open, 1 left`, func(wait latchkey.WaitOption) error { return latch.Await(ctx, wait) })
 	check(`acquire ".*": not set`, func(wait latchkey.WaitOption) error {
-		return client.NewSemaphore(name+"s").Acquire(ctx, 1, wait, latchkey.AwaitSet())
+		return client.NewSemaphore(name+"s").Acquire(ctx, wait, latchkey.AwaitSet())
 	})
 	check(`acquire ".*": not set`, func(wait latchkey.WaitOption) error {
 		_, err := client.NewPermitSemaphore(name+"p").Acquire(ctx, wait, latchkey.AwaitSet())

@@ -164,7 +164,7 @@ func TestEventsTellWhyAnAttemptFailed(t *testing.T) {
 	for e := next(latchkey.EventAttempt, latchkey.EventGaveUp); e.Type == latchkey.EventAttempt; e = next(latchkey.EventAttempt, latchkey.EventGaveUp) {
 		assert.ErrorIs(t, e.Err, latchkey.ErrUnavailable)
 	}
-	require.ErrorIs(t, client.NewSemaphore(rig.Name(t)).TryAcquire(t.Context(), 1), latchkey.ErrUnavailable)
+	require.ErrorIs(t, client.NewSemaphore(rig.Name(t)).TryAcquire(t.Context()), latchkey.ErrUnavailable)
 	assert.ErrorIs(t, next(latchkey.EventAttempt).Err, latchkey.ErrUnavailable)
 }
 
@@ -220,7 +220,7 @@ func TestEventsOfASemaphore(t *testing.T) {
 	t.Parallel()
 	client, next := observedClient(t, rig.Shared().Addr(), latchkey.Options{})
 	s := newSemaphore(t, client, 3)
-	require.NoError(t, s.Acquire(inCall(t.Context(), "acquire"), 2))
+	require.NoError(t, s.AcquireN(inCall(t.Context(), "acquire"), 2))
 	for _, want := range []latchkey.EventType{latchkey.EventAttempt, latchkey.EventAcquired} {
 		e := next(latchkey.EventAttempt, latchkey.EventAcquired, latchkey.EventReleased, latchkey.EventGaveUp)
 		assert.Equal(t, want, e.Type)
@@ -230,14 +230,14 @@ func TestEventsOfASemaphore(t *testing.T) {
 		assert.Equal(t, "acquire", callOf(e))
 		assert.NoError(t, e.Err)
 	}
-	err := s.TryAcquire(inCall(t.Context(), "too many"), 2)
+	err := s.TryAcquireN(inCall(t.Context(), "too many"), 2)
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 	assert.ErrorIs(t, next(latchkey.EventAttempt).Err, latchkey.ErrNotAcquired)
 	e := next(latchkey.EventGaveUp)
 	assert.Equal(t, err, e.Err)
 	assert.Equal(t, "too many", callOf(e))
 
-	require.NoError(t, s.Release(inCall(t.Context(), "release"), 2))
+	require.NoError(t, s.ReleaseN(inCall(t.Context(), "release"), 2))
 	e = next(latchkey.EventReleased)
 	assert.Equal(t, 2, e.Count)
 	assert.Equal(t, "release", callOf(e))

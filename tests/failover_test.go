@@ -319,17 +319,17 @@ func (c *failoverSeries) others(name string) (end func()) {
 		_, err := set()
 		require.NoError(c.t, err)
 	}
-	require.NoError(c.t, sem.Acquire(ctx, 1))
+	require.NoError(c.t, sem.Acquire(ctx))
 	permit, err := permits.Acquire(ctx)
 	require.NoError(c.t, err)
 	back := make(chan error, 3)
-	go func() { back <- c.again(ctx, func() error { return c.b.NewSemaphore(sem.Name()).Acquire(ctx, 1) }) }()
+	go func() { back <- c.again(ctx, func() error { return c.b.NewSemaphore(sem.Name()).Acquire(ctx) }) }()
 	go func() {
 		back <- c.again(ctx, func() error { _, err := c.b.NewPermitSemaphore(permits.Name()).Acquire(ctx); return err })
 	}()
 	go func() { back <- c.b.NewCountDownLatch(latch.Name()).Await(ctx) }()
 	return func() {
-		require.NoError(c.t, sem.Release(ctx, 1))
+		require.NoError(c.t, sem.Release(ctx))
 		if err := permit.Release(ctx); err != nil {
 			assert.ErrorIs(c.t, err, latchkey.ErrNotHeld)
 		}

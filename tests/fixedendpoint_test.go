@@ -178,7 +178,7 @@ func TestFixedEndpoint_reports(t *testing.T) {
 			stats, err := c.NewPermitSemaphore("permits").Stats(ctx)
 			return stats.Available + stats.Acquired, err
 		},
-		"attempt at a semaphore": func(c *latchkey.Client) (int, error) { return 2, c.NewSemaphore("semaphore").TryAcquire(ctx, 1) },
+		"attempt at a semaphore": func(c *latchkey.Client) (int, error) { return 2, c.NewSemaphore("semaphore").TryAcquire(ctx) },
 		"attempt at permits": func(c *latchkey.Client) (int, error) {
 			return 2, firstOf(c.NewPermitSemaphore("permits").TryAcquire(ctx))
 		},

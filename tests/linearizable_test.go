@@ -129,7 +129,7 @@ func TestSemaphoresAreLinearizable(t *testing.T) {
 				call.N, err = s.Drain(ctx)
 				held += call.N
 			case 2, 3:
-				call.What, err = history.Take, s.TryAcquire(ctx, call.N)
+				call.What, err = history.Take, s.TryAcquireN(ctx, call.N)
 				if errors.Is(err, latchkey.ErrNotAcquired) {
 					call.What, err = history.Refused, nil
 				} else {
@@ -139,7 +139,7 @@ func TestSemaphoresAreLinearizable(t *testing.T) {
 				if call.N = min(call.N, held); call.N == 0 {
 					continue
 				}
-				call.What, err = history.Give, s.Release(ctx, call.N)
+				call.What, err = history.Give, s.ReleaseN(ctx, call.N)
 				held -= call.N
 			}
 			if err != nil {

@@ -39,10 +39,10 @@ func TestWaitersDoNotSpinOnTimesBeyondDurations(t *testing.T) {
 	t.Run("Semaphore", func(t *testing.T) {
 		t.Parallel()
 		s := newSemaphore(t, connect(t, server), 1)
-		require.NoError(t, s.Acquire(t.Context(), 1))
+		require.NoError(t, s.Acquire(t.Context()))
 		require.EqualValues(t, 1, admin.Int("EXPIRE", s.Name(), beyond))
 		fewAttempts(t, server, s.Name(), func(ctx context.Context, client *latchkey.Client) error {
-			return client.NewSemaphore(s.Name()).Acquire(ctx, 1)
+			return client.NewSemaphore(s.Name()).Acquire(ctx)
 		})
 	})
 	t.Run("CountDownLatch", func(t *testing.T) {

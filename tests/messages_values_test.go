@@ -32,8 +32,8 @@ func TestMessagesOfPermits(t *testing.T) {
 			`release "pool": no permit id`:                                     firstOf(pool.Release(ctx)),
 			`acquire "pool": 2000 permits at once, ` + few:                     firstOf(pool.AcquireN(ctx, 2000)),
 			`try acquire "pool": 0 permits at once, ` + few:                    firstOf(pool.TryAcquireN(ctx, 0)),
-			`acquire "budget": 0 permits, ` + every:                            budget.Acquire(ctx, 0),
-			`release "budget": -1 permits, ` + every:                           budget.Release(ctx, -1),
+			`acquire "budget": 0 permits, ` + every:                            budget.AcquireN(ctx, 0),
+			`release "budget": -1 permits, ` + every:                           budget.ReleaseN(ctx, -1),
 			`set permits "budget": -1 permits, want at least 0`:                budget.SetPermits(ctx, -1),
 			`add permits "pool": 0 permits to add, want a number other than 0`: pool.AddPermits(ctx, 0),
 		} {

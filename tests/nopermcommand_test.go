@@ -41,7 +41,7 @@ func TestPermissions_without_one_command(t *testing.T) {
 			note(try.Name(), firstOf(try.TryLock(ctx)))
 			note(lock.Name(), firstOf(lock.Lock(within(t, 300*time.Millisecond))))
 		}
-		note(name+":s", client.NewSemaphore(name+":s").TryAcquire(ctx, 1))
+		note(name+":s", client.NewSemaphore(name+":s").TryAcquire(ctx))
 		note(name+":p", firstOf(client.NewPermitSemaphore(name+":p").TryAcquire(ctx)))
 		note(name+":fp", firstOf(client.NewFairSemaphore(name+":fp").TryAcquire(ctx)))
 		for each, why := range failed {
@@ -76,13 +76,13 @@ func TestPermissions_refused_changes_nothing(t *testing.T) {
 		require.NoError(t, full.NewSemaphore(name+":s").SetPermits(ctx, 5))
 		require.NoError(t, full.NewPermitSemaphore(name+":p").SetPermits(ctx, 5))
 		require.NoError(t, firstOf(full.NewCountDownLatch(name+":l").TrySetCount(ctx, 5)))
-		require.NoError(t, client.NewSemaphore(name+":s").Acquire(ctx, 1))
+		require.NoError(t, client.NewSemaphore(name+":s").Acquire(ctx))
 		grant(t, server, "latchkey", rights+" -"+missing)
 		for what, change := range map[string]struct {
 			key string
 			do  func() error
 		}{
-			"release":     {name + ":s", func() error { return client.NewSemaphore(name+":s").Release(ctx, 1) }},
+			"release":     {name + ":s", func() error { return client.NewSemaphore(name+":s").Release(ctx) }},
 			"add":         {name + ":s", func() error { return client.NewSemaphore(name+":s").AddPermits(ctx, 1) }},
 			"add permits": {name + ":p", func() error { return client.NewPermitSemaphore(name+":p").AddPermits(ctx, 1) }},
 			"count down":  {name + ":l", func() error { return firstOf(client.NewCountDownLatch(name + ":l").CountDown(ctx)) }},

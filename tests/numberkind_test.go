@@ -24,7 +24,7 @@ var numbers = map[string]func(t *testing.T, c *latchkey.Client, name string){
 		set, err := c.NewSemaphore(name).TrySetPermits(t.Context(), 2)
 		require.NoError(t, err)
 		require.True(t, set)
-		require.NoError(t, c.NewSemaphore(name).Acquire(t.Context(), 1))
+		require.NoError(t, c.NewSemaphore(name).Acquire(t.Context()))
 	},
 	"permit semaphore": func(t *testing.T, c *latchkey.Client, name string) {
 		t.Helper()
@@ -149,7 +149,7 @@ func TestNumberKinds_of_Redisson(t *testing.T) {
 	name := rig.Name(t)
 	s, p, l := client.NewSemaphore(name), client.NewPermitSemaphore(name), client.NewCountDownLatch(name)
 	admin.Do("SET", name, "5")
-	require.NoError(t, s.Acquire(ctx, 1))
+	require.NoError(t, s.Acquire(ctx))
 	require.NoError(t, s.AddPermits(ctx, 1))
 	permit, err := p.Acquire(ctx)
 	require.NoError(t, err)
@@ -157,7 +157,7 @@ func TestNumberKinds_of_Redisson(t *testing.T) {
 	left, err := l.CountDown(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, 4, left)
-	require.NoError(t, s.Acquire(ctx, 1), "what a client of this library has found, it does not claim")
+	require.NoError(t, s.Acquire(ctx), "what a client of this library has found, it does not claim")
 	assert.False(t, admin.Exists(kindKeyOf(name)))
 }
 
@@ -170,7 +170,7 @@ func TestNumberKinds_lost_key(t *testing.T) {
 		makeOne(t, client, name)
 		admin.Do("DEL", kindKeyOf(name))
 		require.NoError(t, firstOf(client.NewCountDownLatch(name).Count(t.Context())), kind)
-		require.NoError(t, client.NewSemaphore(name).TryAcquire(t.Context(), 1), kind)
+		require.NoError(t, client.NewSemaphore(name).TryAcquire(t.Context()), kind)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestNumberKinds_are_shown(t *testing.T) {
 	client := connect(t, server)
 	name := rig.Name(t)
 	require.NoError(t, client.NewPermitSemaphore(name+"p").SetPermits(ctx, 3))
-	require.NoError(t, client.NewSemaphore(name+"s").Release(ctx, 3))
+	require.NoError(t, client.NewSemaphore(name+"s").ReleaseN(ctx, 3))
 	require.NoError(t, firstOf(client.NewCountDownLatch(name+"l").TrySetCount(ctx, 3)))
 	for each, want := range map[string]latchkey.Kind{"p": latchkey.KindSemaphore, "s": latchkey.KindSemaphore, "l": latchkey.KindLatch} {
 		found, err := client.Object(ctx, name+each)
@@ -199,7 +199,7 @@ func TestNumberKinds_of_a_name_in_braces(t *testing.T) {
 	s, latch := client.NewSemaphore(name), client.NewCountDownLatch("{"+name+"}")
 	require.NoError(t, s.SetPermits(ctx, 1))
 	require.NoError(t, firstOf(latch.TrySetCount(ctx, 1)))
-	require.NoError(t, s.Release(ctx, 1))
+	require.NoError(t, s.Release(ctx))
 	require.NoError(t, firstOf(latch.Delete(ctx)))
 	assert.ErrorIs(t, firstOf(client.NewCountDownLatch(name).CountDown(ctx)), latchkey.ErrWrongKind)
 }

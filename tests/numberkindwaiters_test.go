@@ -19,7 +19,7 @@ func TestNumberKinds_of_waiters(t *testing.T) {
 		wait   func(ctx context.Context, c *latchkey.Client, name string) error
 	}{
 		latchkey.KindSemaphore: {"semaphore", func(ctx context.Context, c *latchkey.Client, name string) error {
-			return c.NewSemaphore(name).Acquire(ctx, 1, latchkey.AwaitSet())
+			return c.NewSemaphore(name).Acquire(ctx, latchkey.AwaitSet())
 		}},
 		latchkey.KindPermit: {"permit semaphore", func(ctx context.Context, c *latchkey.Client, name string) error {
 			return firstOf(c.NewPermitSemaphore(name).Acquire(ctx, latchkey.AwaitSet()))

@@ -39,7 +39,7 @@ func manyKinds(t *testing.T, client *latchkey.Client, prefix string) map[string]
 	}
 	_, err := client.NewSemaphore(prefix+"sem").TrySetPermits(ctx, 5)
 	require.NoError(t, err)
-	require.NoError(t, client.NewSemaphore(prefix+"sem").Acquire(ctx, 2))
+	require.NoError(t, client.NewSemaphore(prefix+"sem").AcquireN(ctx, 2))
 	pool := client.NewPermitSemaphore(prefix + "pool")
 	_, err = pool.TrySetPermits(ctx, 3)
 	require.NoError(t, err)
@@ -142,7 +142,7 @@ func TestObjectsTellWhoWaits(t *testing.T) {
 	_, err := client.NewCountDownLatch(prefix+"latch").TrySetCount(ctx, 1)
 	require.NoError(t, err)
 	gave := make(chan error, 2)
-	go func() { gave <- other.NewSemaphore(prefix+"sem").Acquire(ctx, 2) }()
+	go func() { gave <- other.NewSemaphore(prefix+"sem").AcquireN(ctx, 2) }()
 	go func() { gave <- other.NewCountDownLatch(prefix + "latch").Await(ctx) }()
 
 	counted := canCountListeners(admin)

@@ -51,8 +51,8 @@ func handedObjects() (all []handed) {
 		handed{"Semaphore", func(ctx context.Context, t *testing.T, has, wants *latchkey.Client) (wait, goOn func() error) {
 			s := has.NewSemaphore("semaphore")
 			must(t)(s.TrySetPermits(ctx, 1))
-			require.NoError(t, s.Acquire(ctx, 1))
-			return func() error { return wants.NewSemaphore("semaphore").Acquire(ctx, 1) }, func() error { return s.Release(ctx, 1) }
+			require.NoError(t, s.Acquire(ctx))
+			return func() error { return wants.NewSemaphore("semaphore").Acquire(ctx) }, func() error { return s.Release(ctx) }
 		}},
 		handed{"PermitSemaphore", func(ctx context.Context, t *testing.T, has, wants *latchkey.Client) (wait, goOn func() error) {
 			s := has.NewPermitSemaphore("permits")

@@ -28,7 +28,7 @@ func TestAwaitSetIsNoHotLoop(t *testing.T) {
 			name := rig.Name(t)
 			go func() {
 				if what == "sem" {
-					done <- c.NewSemaphore(name).Acquire(ctx, 1, latchkey.AwaitSet())
+					done <- c.NewSemaphore(name).Acquire(ctx, latchkey.AwaitSet())
 				} else {
 					_, err := c.NewPermitSemaphore(name).Acquire(ctx, latchkey.AwaitSet())
 					done <- err
@@ -316,15 +316,15 @@ func TestNotesAreFew(t *testing.T) {
 	c := connect(t, server)
 	s := newSemaphore(t, c, 1)
 	all := rig.Goroutines(t)
-	require.NoError(t, s.Acquire(t.Context(), 1))
+	require.NoError(t, s.Acquire(t.Context()))
 	for range 300 {
 		all.Go(func() {
-			assert.NoError(t, s.Acquire(context.Background(), 1))
-			assert.NoError(t, s.Release(context.Background(), 1))
+			assert.NoError(t, s.Acquire(context.Background()))
+			assert.NoError(t, s.Release(context.Background()))
 		})
 	}
 	rest(200 * time.Millisecond)
-	require.NoError(t, s.Release(t.Context(), 1))
+	require.NoError(t, s.Release(t.Context()))
 	all.Wait()
 	assert.Less(t, len(admin.Keys("latchkey_op:{"+s.Name()+"}*")), 50)
 }

@@ -27,11 +27,11 @@ type pool struct {
 func takeCounted(ctx context.Context, c *latchkey.Client, name string, n int, wait time.Duration) (give func() error, err error) {
 	s := c.NewSemaphore(name)
 	if wait > 0 {
-		err = s.Acquire(ctx, n, latchkey.Wait(wait))
+		err = s.AcquireN(ctx, n, latchkey.Wait(wait))
 	} else {
-		err = s.TryAcquire(ctx, n)
+		err = s.TryAcquireN(ctx, n)
 	}
-	return func() error { return s.Release(context.WithoutCancel(ctx), n) }, err
+	return func() error { return s.ReleaseN(context.WithoutCancel(ctx), n) }, err
 }
 
 func takePermits(ctx context.Context, c *latchkey.Client, name string, n int, wait time.Duration) (give func() error, err error) {
@@ -59,7 +59,7 @@ var pools = map[string]pool{
 	"Semaphore": {func(t *testing.T, server *rig.Server, name string) {
 		s := connect(t, server).NewSemaphore(name)
 		require.NoError(t, s.SetPermits(t.Context(), 10))
-		require.NoError(t, s.Acquire(t.Context(), 4))
+		require.NoError(t, s.AcquireN(t.Context(), 4))
 	}, takeCounted},
 	"Semaphore of Redisson": {func(t *testing.T, server *rig.Server, name string) {
 		rig.NewAdmin(t, server).Do("SET", name, "6")

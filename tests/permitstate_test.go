@@ -26,16 +26,16 @@ func TestMinimalPermissionsOfSemaphores(t *testing.T) {
 	s := client.NewSemaphore("orders:1")
 	_, err := s.TrySetPermits(ctx, 5)
 	require.NoError(t, err)
-	require.NoError(t, s.Acquire(ctx, 2))
+	require.NoError(t, s.AcquireN(ctx, 2))
 	waiting := make(chan error, 1)
-	go func() { waiting <- s.Acquire(within(t, soon), 5) }()
+	go func() { waiting <- s.AcquireN(within(t, soon), 5) }()
 	rig.Eventually(t, soon, "permits are kept", func() error {
 		if !admin.Exists("latchkey_sc_bar:{orders:1}") {
 			return errors.New("not yet")
 		}
 		return nil
 	})
-	require.NoError(t, s.Release(ctx, 2))
+	require.NoError(t, s.ReleaseN(ctx, 2))
 	require.NoError(t, rig.Await(t, soon, "the waiter", waiting))
 	require.NoError(t, s.AddPermits(ctx, 1))
 	require.NoError(t, s.SetPermits(ctx, 9))
@@ -81,16 +81,16 @@ func TestSemaphoresWithoutMemory(t *testing.T) {
 	admin := rig.NewAdmin(t, server)
 	client := connect(t, server, latchkey.Options{Lease: 5 * time.Second})
 	s, p := newSemaphore(t, client, 5), newPermits(t, client, 5)
-	require.NoError(t, s.Acquire(ctx, 2))
+	require.NoError(t, s.AcquireN(ctx, 2))
 	permits, err := p.AcquireN(ctx, 3)
 	require.NoError(t, err)
 	other := connect(t, server).NewPermitSemaphore(p.Name())
 	_, err = other.Release(ctx, permits[2].ID()) // the server has the script now
 	require.NoError(t, err)
-	require.NoError(t, s.Release(ctx, 1))
+	require.NoError(t, s.Release(ctx))
 	admin.Do("CONFIG", "SET", "maxmemory", "1")
 
-	assert.ErrorContains(t, s.Acquire(ctx, 1), "OOM")
+	assert.ErrorContains(t, s.Acquire(ctx), "OOM")
 	_, err = p.Acquire(ctx)
 	assert.ErrorContains(t, err, "OOM")
 	assert.NotErrorIs(t, err, latchkey.ErrNotAcquired, "it is no contention")
@@ -99,7 +99,7 @@ func TestSemaphoresWithoutMemory(t *testing.T) {
 	require.NoError(t, permits[0].Release(ctx))
 	_, err = other.Release(ctx, permits[1].ID())
 	require.NoError(t, err)
-	require.NoError(t, s.Release(ctx, 1))
+	require.NoError(t, s.Release(ctx))
 	assert.Equal(t, 5, available(t, s))
 	counts(t, p, 5, 0)
 }
@@ -113,9 +113,9 @@ func TestSemaphoresWithoutChannels(t *testing.T) {
 	s := newSemaphore(t, connect(t, server, polling), 0)
 	waiting := make(chan error, 1)
 	waiter, attempts := connectRefused(t, server, polling)
-	go func() { waiting <- waiter.NewSemaphore(s.Name()).Acquire(within(t, soon), 2) }()
+	go func() { waiting <- waiter.NewSemaphore(s.Name()).AcquireN(within(t, soon), 2) }()
 	atRest(t, attempts) // its subscription has been refused
-	require.NoError(t, s.Release(t.Context(), 2))
+	require.NoError(t, s.ReleaseN(t.Context(), 2))
 	require.NoError(t, rig.Await(t, soon, "the waiter", waiting))
 }
 
@@ -128,11 +128,11 @@ func TestCloseWithPermits(t *testing.T) {
 	permits, err := mine.AcquireN(ctx, 3)
 	require.NoError(t, err)
 	plain := newSemaphore(t, client, 1)
-	require.NoError(t, plain.Acquire(ctx, 1))
+	require.NoError(t, plain.Acquire(ctx))
 	waiting := make(chan error, 3)
 	go func() { waiting <- firstOf(mine.Acquire(ctx)) }()
 	go func() { waiting <- firstOf(mine.Acquire(ctx)) }()
-	go func() { waiting <- plain.Acquire(ctx, 1) }()
+	go func() { waiting <- plain.Acquire(ctx) }()
 	awaitWaiting(t, client, latchkey.KindPermit, 2)
 	awaitWaiting(t, client, latchkey.KindSemaphore, 1)
 	require.NoError(t, client.Close(within(t, soon)))
@@ -143,7 +143,7 @@ func TestCloseWithPermits(t *testing.T) {
 	counts(t, s, 3, 0)
 	_, err = mine.Acquire(ctx)
 	assert.ErrorIs(t, err, latchkey.ErrClosed)
-	assert.ErrorIs(t, plain.Release(ctx, 1), latchkey.ErrClosed)
+	assert.ErrorIs(t, plain.Release(ctx), latchkey.ErrClosed)
 }
 
 // Bad arguments are refused before anything is sent.
@@ -155,14 +155,14 @@ func TestBadInputOfSemaphores(t *testing.T) {
 	s, p := client.NewSemaphore(name), client.NewPermitSemaphore(name)
 	tap.Forget()
 	for i, err := range []error{
-		s.Acquire(ctx, 0), s.Acquire(ctx, -1), s.TryAcquire(ctx, 1<<40), s.Release(ctx, 0), firstOf(s.ReleaseIfExists(ctx, -1)),
+		s.AcquireN(ctx, 0), s.AcquireN(ctx, -1), s.TryAcquireN(ctx, 1<<40), s.ReleaseN(ctx, 0), firstOf(s.ReleaseIfExists(ctx, -1)),
 		s.AddPermits(ctx, 0), s.AddPermits(ctx, -1<<40), firstOf(s.TrySetPermits(ctx, -1)), s.SetPermits(ctx, -1),
-		s.Acquire(ctx, 1, latchkey.Wait(-1)), s.Acquire(ctx, 1, latchkey.Wait(0)), s.Acquire(ctx, 1, nil),
+		s.Acquire(ctx, latchkey.Wait(-1)), s.Acquire(ctx, latchkey.Wait(0)), s.Acquire(ctx, nil),
 		firstOf(s.TrySetPermits(ctx, 1, nil)), firstOf(s.TrySetPermits(ctx, 1, latchkey.TTL(0))), firstOf(s.SetTTL(ctx, 0)),
 		firstOf(p.AcquireN(ctx, 0)), firstOf(p.AcquireN(ctx, 1001)), firstOf(p.Acquire(ctx, latchkey.Lease(0))),
 		firstOf(p.Acquire(ctx, nil)), firstOf(p.RemainingLease(ctx, "zz")), p.SetLease(ctx, "aa", -1),
 		firstOf(client.NewLock(name).TryLock(ctx, latchkey.Lease(latchkey.NoExpiry))), firstOf(client.NewLock(name).Lock(ctx, latchkey.Wait(0))),
-		client.NewSemaphore("{}").Acquire(ctx, 1), firstOf(client.NewPermitSemaphore("").Acquire(ctx)),
+		client.NewSemaphore("{}").Acquire(ctx), firstOf(client.NewPermitSemaphore("").Acquire(ctx)),
 	} {
 		assert.ErrorIs(t, err, latchkey.ErrInvalid, "%d", i)
 	}
@@ -183,7 +183,7 @@ func TestSemaphoresAndOtherKinds(t *testing.T) {
 			before := admin.Dump(name)
 			s, p := client.NewSemaphore(name), client.NewPermitSemaphore(name)
 			for i, err := range []error{
-				s.Acquire(ctx, 1), s.Release(ctx, 1), s.AddPermits(ctx, 1), firstOf(s.TrySetPermits(ctx, 1)), firstOf(s.Drain(ctx)),
+				s.Acquire(ctx), s.Release(ctx), s.AddPermits(ctx, 1), firstOf(s.TrySetPermits(ctx, 1)), firstOf(s.Drain(ctx)),
 				firstOf(s.Stats(ctx)), firstOf(p.Acquire(ctx)), firstOf(p.TrySetPermits(ctx, 1)), firstOf(p.Stats(ctx)),
 			} {
 				assert.ErrorIs(t, err, latchkey.ErrWrongKind, "%d", i)

@@ -31,11 +31,11 @@ func TestReleaseOfManyWakesAsMany(t *testing.T) {
 	server := rig.Shared()
 	admin := rig.NewAdmin(t, server)
 	giver := newSemaphore(t, connect(t, server), 0)
-	require.ErrorIs(t, giver.TryAcquire(t.Context(), 1), latchkey.ErrNotAcquired, "and the server knows the script")
+	require.ErrorIs(t, giver.TryAcquire(t.Context()), latchkey.ErrNotAcquired, "and the server knows the script")
 	before, took := admin.CommandStats(), make(chan error, 10)
 	for range cap(took) {
 		s := connect(t, server, byMessages).NewSemaphore(giver.Name())
-		go func() { took <- s.Acquire(within(t, soon), 1) }()
+		go func() { took <- s.Acquire(within(t, soon)) }()
 	}
 	rig.Eventually(t, soon, "all have asked, and once more when they listen", func() error {
 		if n := scripts(admin.Since(before)); n < int64(2*cap(took)) {
@@ -45,7 +45,7 @@ func TestReleaseOfManyWakesAsMany(t *testing.T) {
 	})
 	before = admin.CommandStats()
 	start := time.Now()
-	require.NoError(t, giver.Release(t.Context(), cap(took)))
+	require.NoError(t, giver.ReleaseN(t.Context(), cap(took)))
 	for range cap(took) {
 		require.NoError(t, rig.Await(t, soon, "a waiter", took))
 	}
@@ -58,7 +58,7 @@ func TestReleaseOfManyWakesAsMany(t *testing.T) {
 func TestLargeRequestIsNotOvertakenByItsOwnClient(t *testing.T) {
 	server := rig.Shared()
 	giver := newSemaphore(t, connect(t, server), 7)
-	require.NoError(t, giver.Acquire(t.Context(), 7))
+	require.NoError(t, giver.AcquireN(t.Context(), 7))
 	s := connect(t, server, byMessages).NewSemaphore(giver.Name())
 	admin := rig.NewAdmin(t, server)
 	type grant struct {
@@ -67,7 +67,7 @@ func TestLargeRequestIsNotOvertakenByItsOwnClient(t *testing.T) {
 	}
 	granted := make(chan grant, 4)
 	ask := func(who, n int) {
-		go func() { granted <- grant{who, s.Acquire(within(t, soon), n)} }()
+		go func() { granted <- grant{who, s.AcquireN(within(t, soon), n)} }()
 	}
 	ask(0, 7)
 	awaitWaiter(t, admin, giver.Name())
@@ -75,18 +75,18 @@ func TestLargeRequestIsNotOvertakenByItsOwnClient(t *testing.T) {
 		ask(who, 1)
 	}
 	for range 6 {
-		require.NoError(t, giver.Release(t.Context(), 1))
+		require.NoError(t, giver.Release(t.Context()))
 	}
 	select {
 	case g := <-granted:
 		t.Fatalf("%d was granted before there were seven: %v", g.who, g.err)
 	case <-time.After(100 * time.Millisecond):
 	}
-	require.NoError(t, giver.Release(t.Context(), 1))
+	require.NoError(t, giver.Release(t.Context()))
 	first := rig.Await(t, soon, "the large one", granted)
 	assert.Zero(t, first.who)
 	require.NoError(t, first.err)
-	require.NoError(t, giver.Release(t.Context(), 3))
+	require.NoError(t, giver.ReleaseN(t.Context(), 3))
 	for range 3 {
 		require.NoError(t, rig.Await(t, soon, "a small one", granted).err)
 	}
@@ -113,12 +113,12 @@ func TestLargeRequestsAreNotStarved(t *testing.T) {
 		for range 3 { // goroutines of one client wait too
 			all.Go(func() {
 				for ctx.Err() == nil {
-					if !assert.NoError(t, s.Acquire(context.WithoutCancel(ctx), n)) {
+					if !assert.NoError(t, s.AcquireN(context.WithoutCancel(ctx), n)) {
 						return
 					}
 					times[i].Add(1)
 					rest(100 * time.Millisecond)
-					assert.NoError(t, s.Release(context.WithoutCancel(ctx), n))
+					assert.NoError(t, s.ReleaseN(context.WithoutCancel(ctx), n))
 				}
 			})
 		}
@@ -153,30 +153,30 @@ func TestPermitsKeptForTheDeadComeBack(t *testing.T) {
 	server := rig.Shared()
 	options := latchkey.Options{StaleWaiterTimeout: 500 * time.Millisecond}
 	giver := newSemaphore(t, connect(t, server, options), 10)
-	require.NoError(t, giver.Acquire(t.Context(), 5))
+	require.NoError(t, giver.AcquireN(t.Context(), 5))
 	kept := func() error {
-		err := giver.TryAcquire(t.Context(), 1)
+		err := giver.TryAcquire(t.Context())
 		if errors.Is(err, latchkey.ErrNotAcquired) {
 			return nil
 		}
-		return errors.Join(err, errors.New("others can have them"), giver.Release(t.Context(), 1))
+		return errors.Join(err, errors.New("others can have them"), giver.Release(t.Context()))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	gaveUp := make(chan error, 1)
 	s := connect(t, server, options).NewSemaphore(giver.Name())
-	go func() { gaveUp <- s.Acquire(ctx, 9) }()
+	go func() { gaveUp <- s.AcquireN(ctx, 9) }()
 	rig.Eventually(t, soon, "permits are kept", kept)
 	cancel()
 	require.ErrorIs(t, rig.Await(t, soon, "the end of the wait", gaveUp), context.Canceled)
-	rig.Eventually(t, soon, "they are let go", func() error { return giver.TryAcquire(t.Context(), 1) })
+	rig.Eventually(t, soon, "they are let go", func() error { return giver.TryAcquire(t.Context()) })
 
 	link := rig.NewLink(t, server)
 	dead := connectVia(t, server, link.Addr(), options).NewSemaphore(giver.Name())
 	dying, end := context.WithCancel(t.Context())
-	go func() { gaveUp <- dead.Acquire(dying, 9) }()
+	go func() { gaveUp <- dead.AcquireN(dying, 9) }()
 	rig.Eventually(t, soon, "permits are kept", kept)
 	link.Cut()
-	require.NoError(t, giver.Acquire(within(t, soon), 1))
+	require.NoError(t, giver.Acquire(within(t, soon)))
 	end()
 	require.Error(t, rig.Await(t, soon, "the end of the wait", gaveUp))
 }

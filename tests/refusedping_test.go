@@ -30,7 +30,7 @@ func givesUp(ctx context.Context, client *latchkey.Client, name string) error {
 	wait := func() latchkey.WaitOption { return latchkey.Wait(moment) }
 	barrier, latch := client.NewBarrier(name+"barrier", 100), client.NewCountDownLatch(name+"latch")
 	calls := map[string]func() error{
-		"semaphore":      func() error { return client.NewSemaphore(name+"semaphore").Acquire(ctx, 1, wait()) },
+		"semaphore":      func() error { return client.NewSemaphore(name+"semaphore").Acquire(ctx, wait()) },
 		"permits":        func() error { return firstOf(client.NewPermitSemaphore(name+"permits").Acquire(ctx, wait())) },
 		"fair semaphore": func() error { return firstOf(client.NewFairSemaphore(name+"fair semaphore").Acquire(ctx, wait())) },
 		"latch":          func() error { return latch.Await(ctx, wait()) },
@@ -73,7 +73,7 @@ func hasAll(t *testing.T, client *latchkey.Client, name string) {
 	set(client.NewPermitSemaphore(name+"permits").TrySetPermits(ctx, 1))
 	set(client.NewFairSemaphore(name+"fair semaphore").TrySetPermits(ctx, 1))
 	set(client.NewCountDownLatch(name+"latch").TrySetCount(ctx, 1))
-	require.NoError(t, client.NewSemaphore(name+"semaphore").Acquire(ctx, 1))
+	require.NoError(t, client.NewSemaphore(name+"semaphore").Acquire(ctx))
 	require.NoError(t, firstOf(client.NewPermitSemaphore(name+"permits").Acquire(ctx)))
 	require.NoError(t, firstOf(client.NewFairSemaphore(name+"fair semaphore").Acquire(ctx)))
 	require.NoError(t, firstOf(client.NewElection(name+"election").Campaign(ctx, "")))

@@ -44,7 +44,7 @@ func TestReplicas_have_what_is_granted(t *testing.T) {
 	t.Run("Semaphore", func(t *testing.T) {
 		replica := rig.NewAdmin(t, r.Replicas[0])
 		s := newSemaphore(t, client, 3)
-		require.NoError(t, s.Acquire(t.Context(), 1))
+		require.NoError(t, s.Acquire(t.Context()))
 		assert.Equal(t, "2", replica.Text("GET", s.Name()))
 	})
 	t.Run("PermitSemaphore", func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestReplicas_too_few(t *testing.T) {
 		t.Run("leased", func(t *testing.T) { lock(t, lockKind, latchkey.Lease(time.Minute)) })
 		t.Run("Semaphore", func(t *testing.T) {
 			t.Parallel()
-			tooLate(t, func() error { return s.Acquire(t.Context(), 2) })
+			tooLate(t, func() error { return s.AcquireN(t.Context(), 2) })
 			assert.Equal(t, 3, available(t, s))
 		})
 		t.Run("PermitSemaphore", func(t *testing.T) {

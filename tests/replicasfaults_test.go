@@ -87,10 +87,10 @@ var takers = func() (all []taker) {
 			if _, err := s.TrySetPermits(ctx, 5); err != nil {
 				return nil, "", "", err
 			}
-			if err := s.Acquire(ctx, 3); err != nil {
+			if err := s.AcquireN(ctx, 3); err != nil {
 				return nil, "", "", err
 			}
-			return func() error { return s.Release(context.Background(), 3) }, name, "2", nil
+			return func() error { return s.ReleaseN(context.Background(), 3) }, name, "2", nil
 		}},
 	)
 }()
@@ -336,9 +336,9 @@ func TestReplicas_kept_permits(t *testing.T) {
 	options.StaleWaiterTimeout = time.Second
 	other := newSemaphore(t, connect(t, r.Master), 3) // which needs no confirmation
 	s := connect(t, r.Master, options).NewSemaphore(other.Name())
-	require.NoError(t, other.Acquire(t.Context(), 2))
+	require.NoError(t, other.AcquireN(t.Context(), 2))
 	waiting := make(chan error, 1)
-	go func() { waiting <- s.Acquire(within(t, soon), 3) }()
+	go func() { waiting <- s.AcquireN(within(t, soon), 3) }()
 	rig.Eventually(t, soon, "permits are kept", func() error {
 		if !rig.NewAdmin(t, r.Master).Exists("latchkey_sc_bar:{" + s.Name() + "}") {
 			return errors.New("not yet")
@@ -346,9 +346,9 @@ func TestReplicas_kept_permits(t *testing.T) {
 		return nil
 	})
 	r.Replicas[0].Pause(t)
-	require.NoError(t, other.Release(t.Context(), 2))
+	require.NoError(t, other.ReleaseN(t.Context(), 2))
 	require.ErrorIs(t, rig.Await(t, soon, "the answer", waiting), latchkey.ErrNotReplicated)
 	assert.Equal(t, 3, available(t, other))
 	r.Replicas[0].Resume(t)
-	require.NoError(t, other.TryAcquire(t.Context(), 3), "nothing is kept")
+	require.NoError(t, other.TryAcquireN(t.Context(), 3), "nothing is kept")
 }

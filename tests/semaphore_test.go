@@ -39,9 +39,9 @@ func TestGoldenSemaphore(t *testing.T) {
 	s := newSemaphore(t, connect(t, server), 3)
 	heard := subscribeRaw(t, server, semaphoreChannelOf(s.Name()))
 
-	require.NoError(t, s.Acquire(t.Context(), 1))
+	require.NoError(t, s.Acquire(t.Context()))
 	assert.Equal(t, "2", admin.Text("GET", s.Name()))
-	require.NoError(t, s.Release(t.Context(), 1))
+	require.NoError(t, s.Release(t.Context()))
 	assert.Equal(t, "3", admin.Text("GET", s.Name()))
 	assert.Equal(t, "3", rig.Await(t, soon, "the message", heard))
 	assert.Negative(t, admin.PTTL(s.Name()), "it does not expire")
@@ -55,7 +55,7 @@ func TestSemaphoreAdministration(t *testing.T) {
 	set, err := s.TrySetPermits(ctx, 5)
 	require.NoError(t, err)
 	assert.False(t, set, "it is set")
-	require.NoError(t, s.Acquire(ctx, 2))
+	require.NoError(t, s.AcquireN(ctx, 2))
 	for range 2 {
 		require.NoError(t, s.SetPermits(ctx, 10), "twice is harmless")
 		assert.Equal(t, 8, available(t, s), "two are taken")
@@ -64,11 +64,11 @@ func TestSemaphoreAdministration(t *testing.T) {
 	assert.Equal(t, 5, available(t, s))
 	require.NoError(t, s.SetPermits(ctx, 1))
 	assert.Equal(t, -1, available(t, s), "a debt")
-	assert.ErrorIs(t, s.TryAcquire(ctx, 1), latchkey.ErrNotAcquired)
+	assert.ErrorIs(t, s.TryAcquire(ctx), latchkey.ErrNotAcquired)
 	drained, err := s.Drain(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, -1, drained)
-	require.NoError(t, s.Release(ctx, 4))
+	require.NoError(t, s.ReleaseN(ctx, 4))
 	drained, err = s.Drain(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, 4, drained)
@@ -85,7 +85,7 @@ func TestSemaphoreAdministration(t *testing.T) {
 	assert.False(t, there)
 	_, err = s.Stats(ctx)
 	assert.ErrorIs(t, err, latchkey.ErrNotSet)
-	assert.ErrorIs(t, s.Acquire(ctx, 1), latchkey.ErrNotSet)
+	assert.ErrorIs(t, s.Acquire(ctx), latchkey.ErrNotSet)
 	assert.False(t, admin.Exists(s.Name()))
 }
 
@@ -100,9 +100,9 @@ func TestSemaphoreWithATimeToLive(t *testing.T) {
 		t.Helper()
 		assert.InDelta(t, time.Hour, admin.PTTL(s.Name()), float64(time.Minute), what)
 	}
-	require.NoError(t, s.Acquire(ctx, 1))
+	require.NoError(t, s.Acquire(ctx))
 	lives("after a take")
-	require.NoError(t, s.Release(ctx, 1))
+	require.NoError(t, s.Release(ctx))
 	lives("after a release")
 	require.NoError(t, s.AddPermits(ctx, 2))
 	lives("after an addition")
@@ -116,5 +116,5 @@ func TestSemaphoreWithATimeToLive(t *testing.T) {
 	assert.Negative(t, admin.PTTL(s.Name()))
 	_, err = s.SetTTL(ctx, 50*time.Millisecond)
 	require.NoError(t, err)
-	assert.ErrorIs(t, s.Acquire(within(t, soon), 1), latchkey.ErrNotSet, "who waits is told that it is gone")
+	assert.ErrorIs(t, s.Acquire(within(t, soon)), latchkey.ErrNotSet, "who waits is told that it is gone")
 }

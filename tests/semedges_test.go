@@ -76,8 +76,8 @@ func TestNoNumberOfPermits(t *testing.T) {
 			pool := connect(t, server).NewPermitSemaphore(s.Name())
 			admin.Do("SET", s.Name(), value)
 			for what, try := range map[string]func() error{
-				"Acquire":       func() error { return s.TryAcquire(ctx, 1) },
-				"Release":       func() error { return s.Release(ctx, 1) },
+				"Acquire":       func() error { return s.TryAcquire(ctx) },
+				"Release":       func() error { return s.Release(ctx) },
 				"AddPermits":    func() error { return s.AddPermits(ctx, 1) },
 				"SetPermits":    func() error { return s.SetPermits(ctx, 9) },
 				"Stats":         func() error { return firstOf(s.Stats(ctx)) },
@@ -96,7 +96,7 @@ func TestNoNumberOfPermits(t *testing.T) {
 // There are never more permits than Redisson can count.
 func TestSetPermitsBeyondWhatCanBeCounted(t *testing.T) {
 	s := newSemaphore(t, connect(t, rig.Shared()), 1)
-	require.NoError(t, s.Release(t.Context(), math.MaxInt32-1))
+	require.NoError(t, s.ReleaseN(t.Context(), math.MaxInt32-1))
 	assert.ErrorIs(t, s.SetPermits(t.Context(), math.MaxInt32), latchkey.ErrInvalid)
 	assert.Equal(t, math.MaxInt32, available(t, s))
 }

@@ -42,7 +42,7 @@ func (s hotSemaphore) acquireInLine(ctx context.Context, t *testing.T, n int) <-
 	t.Helper()
 	waiting := newWaitingContext(ctx)
 	done := make(chan error, 1)
-	go func() { done <- s.Acquire(waiting, n) }()
+	go func() { done <- s.AcquireN(waiting, n) }()
 	rig.Await(t, soon, "the call waits", waiting.waits)
 	return done
 }
@@ -67,12 +67,12 @@ func workers(ctx context.Context, t *testing.T, s *latchkey.Semaphore, n int, do
 	for range n {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				if err := s.Acquire(ctx, 1); err != nil {
+				if err := s.Acquire(ctx); err != nil {
 					assert.ErrorIs(t, err, context.Canceled)
 					return
 				}
 				done.Add(1)
-				assert.NoError(t, s.Release(context.WithoutCancel(ctx), 1))
+				assert.NoError(t, s.Release(context.WithoutCancel(ctx)))
 			}
 		})
 	}
@@ -86,7 +86,7 @@ func acquireAndRelease(t *testing.T, s *latchkey.Semaphore, goroutines, passes i
 	for range goroutines {
 		all.Go(func() {
 			for range passes {
-				assert.NoError(t, s.Acquire(t.Context(), 1))
+				assert.NoError(t, s.Acquire(t.Context()))
 				release()
 			}
 		})
@@ -110,7 +110,7 @@ func TestPermitPassing_of_a_hot_semaphore(t *testing.T) {
 	s := newHotSemaphore(t, 2, longTurn)
 	const goroutines = 8
 	passes := 500
-	acquireAndRelease(t, s.Semaphore, goroutines, passes, func() { assert.NoError(t, s.Release(t.Context(), 1)) })
+	acquireAndRelease(t, s.Semaphore, goroutines, passes, func() { assert.NoError(t, s.ReleaseN(t.Context(), 1)) })
 	sent, releases := s.sent()
 	t.Logf("%d commands, %d of them releases, for %d acquisitions", sent, releases, goroutines*passes)
 	assert.Less(t, sent, goroutines*passes/4, "an eighth of what permits cost that are not passed on")
@@ -122,7 +122,7 @@ func TestPermitPassing_can_be_switched_off(t *testing.T) {
 	t.Parallel()
 	s := newHotSemaphore(t, 1, latchkey.Options{Turn: -1})
 	const goroutines, passes = 4, 10
-	acquireAndRelease(t, s.Semaphore, goroutines, passes, func() { assert.NoError(t, s.Release(t.Context(), 1)) })
+	acquireAndRelease(t, s.Semaphore, goroutines, passes, func() { assert.NoError(t, s.ReleaseN(t.Context(), 1)) })
 	_, releases := s.sent()
 	assert.GreaterOrEqual(t, releases, goroutines*passes)
 }
@@ -147,7 +147,7 @@ func TestPermitPassing_keeps_the_number_of_permits(t *testing.T) {
 						time.AfterFunc(rand.N(2*time.Millisecond), cancel)
 					}
 					n := 1 + rand.N(3)
-					if err := s.Acquire(ctx, n); err != nil {
+					if err := s.AcquireN(ctx, n); err != nil {
 						gaveUp.Add(1)
 						cancel()
 						assert.ErrorIs(t, err, context.Canceled)
@@ -179,23 +179,23 @@ func giveBack(t *testing.T, s *latchkey.Semaphore, n int) {
 		assert.True(t, there)
 	case 1:
 		for range n {
-			assert.NoError(t, s.Release(ctx, 1))
+			assert.NoError(t, s.Release(ctx))
 		}
 	case 2:
 		assert.NoError(t, s.AddPermits(ctx, -1)) // first, so that there are never more than at the start
 		assert.NoError(t, s.AddPermits(ctx, 1))
-		assert.NoError(t, s.Release(ctx, n))
+		assert.NoError(t, s.ReleaseN(ctx, n))
 	case 3:
 		drained, err := s.Drain(ctx)
 		assert.NoError(t, err)
 		switch left := drained + n; { // negative if more were taken away than are available
 		case left > 0:
-			assert.NoError(t, s.Release(ctx, left))
+			assert.NoError(t, s.ReleaseN(ctx, left))
 		case left < 0:
 			assert.NoError(t, s.AddPermits(ctx, left))
 		}
 	default:
-		assert.NoError(t, s.Release(ctx, n))
+		assert.NoError(t, s.ReleaseN(ctx, n))
 	}
 }
 
@@ -203,7 +203,7 @@ func giveBack(t *testing.T, s *latchkey.Semaphore, n int) {
 func TestPermitPassing_loses_none_to_who_gives_up(t *testing.T) {
 	t.Parallel()
 	s := newHotSemaphore(t, 1, longTurn)
-	require.NoError(t, s.Acquire(t.Context(), 1))
+	require.NoError(t, s.AcquireN(t.Context(), 1))
 	had, tries := 0, 0
 	for ends := time.Now().Add(rig.Lasting(time.Second)); time.Now().Before(ends); tries++ {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -216,7 +216,7 @@ func TestPermitPassing_loses_none_to_who_gives_up(t *testing.T) {
 			waiting = s.acquireInLine(ctx, t, 1)
 		}
 		released := make(chan error, 1)
-		go func() { released <- s.Release(t.Context(), 1) }()
+		go func() { released <- s.ReleaseN(t.Context(), 1) }()
 		for range rand.N(4) {
 			runtime.Gosched()
 		}
@@ -233,12 +233,12 @@ func TestPermitPassing_loses_none_to_who_gives_up(t *testing.T) {
 			case err := <-next:
 				require.NoError(t, err)
 			}
-			require.NoError(t, s.Release(t.Context(), 1))
+			require.NoError(t, s.ReleaseN(t.Context(), 1))
 		}
-		require.NoError(t, s.Acquire(within(t, soon), 1))
+		require.NoError(t, s.AcquireN(within(t, soon), 1))
 	}
 	t.Logf("%d of %d had it", had, tries)
-	require.NoError(t, s.Release(t.Context(), 1))
+	require.NoError(t, s.ReleaseN(t.Context(), 1))
 	allBack(t, s.Semaphore, 1)
 }
 
@@ -247,21 +247,21 @@ func TestPermitPassing_loses_none_to_who_gives_up(t *testing.T) {
 func TestPermitPassing_keeps_the_order(t *testing.T) {
 	t.Parallel()
 	s := newHotSemaphore(t, 1, longTurn)
-	require.NoError(t, s.Acquire(t.Context(), 1))
+	require.NoError(t, s.AcquireN(t.Context(), 1))
 	const waiters = 30
 	order := make(chan int, waiters)
 	all := rig.Goroutines(t)
 	for i := range waiters {
 		waiting := newWaitingContext(within(t, soon))
 		all.Go(func() {
-			assert.NoError(t, s.Acquire(waiting, 1))
+			assert.NoError(t, s.AcquireN(waiting, 1))
 			order <- i
-			assert.NoError(t, s.Release(t.Context(), 1))
+			assert.NoError(t, s.ReleaseN(t.Context(), 1))
 		})
 		rig.Await(t, soon, "the call waits", waiting.waits)
 	}
 	s.tap.Forget()
-	require.NoError(t, s.Release(t.Context(), 1))
+	require.NoError(t, s.ReleaseN(t.Context(), 1))
 	all.Wait()
 	close(order)
 	late, last := 0, -1 // each waiter that comes after a later one
@@ -321,10 +321,10 @@ func TestPermitPassing_beside_a_large_request(t *testing.T) {
 	var done atomic.Int64
 	all := workers(ctx, t, small, 8, &done)
 	for range 5 {
-		require.NoError(t, large.Acquire(within(t, time.Minute), permits))
+		require.NoError(t, large.AcquireN(within(t, time.Minute), permits))
 		assert.Zero(t, available(t, large), "nothing is passed on that is not there")
 		before := done.Load()
-		require.NoError(t, large.Release(t.Context(), permits))
+		require.NoError(t, large.ReleaseN(t.Context(), permits))
 		rig.Eventually(t, soon, "the small ones go on", func() error {
 			if done.Load() == before {
 				return errors.New("none has a permit")
@@ -379,11 +379,11 @@ func TestPermitPassing_and_Close(t *testing.T) {
 		for range 6 {
 			all.Go(func() {
 				for {
-					if err := s.Acquire(t.Context(), 1); err != nil {
+					if err := s.Acquire(t.Context()); err != nil {
 						assert.ErrorIs(t, err, latchkey.ErrClosed)
 						return
 					}
-					if err := s.Release(t.Context(), 1); err != nil {
+					if err := s.Release(t.Context()); err != nil {
 						assert.ErrorIs(t, err, latchkey.ErrClosed)
 						kept.Add(1)
 						return

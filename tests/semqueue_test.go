@@ -31,7 +31,7 @@ func TestSemaphoreQueue_beside_a_stranger(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for range rig.Sized(500) {
-				if !assert.NoError(t, s.Acquire(within(t, soon), 1)) || !assert.NoError(t, s.Release(t.Context(), 1)) {
+				if !assert.NoError(t, s.Acquire(within(t, soon))) || !assert.NoError(t, s.Release(t.Context())) {
 					return
 				}
 			}
@@ -73,9 +73,9 @@ func hearsCalls(t *testing.T, raw rueidis.Client, name, id string) bool {
 func entryLeftBehind(t *testing.T, client *latchkey.Client, raw rueidis.Client) {
 	t.Helper()
 	s := newSemaphore(t, client, 1)
-	require.NoError(t, s.Acquire(t.Context(), 1))
+	require.NoError(t, s.Acquire(t.Context()))
 	all := rig.Goroutines(t)
-	all.Go(func() { assert.NoError(t, s.Acquire(within(t, soon), 1)) })
+	all.Go(func() { assert.NoError(t, s.Acquire(within(t, soon))) })
 	queue := "latchkey_sc_waiting:{" + s.Name() + "}"
 	rig.Eventually(t, soon, "the client is in the queue", func() error {
 		entries, err := raw.Do(t.Context(), raw.B().Zrange().Key(queue).Min("0").Max("-1").Build()).AsStrSlice()
@@ -88,7 +88,7 @@ func entryLeftBehind(t *testing.T, client *latchkey.Client, raw rueidis.Client) 
 		}
 		return raw.Do(t.Context(), raw.B().Zadd().Key(queue).ScoreMember().ScoreMember(1, id+":999 1").Build()).Error()
 	})
-	require.NoError(t, s.Release(t.Context(), 1))
+	require.NoError(t, s.Release(t.Context()))
 	all.Wait()
 }
 
@@ -99,19 +99,19 @@ func TestSemaphoreQueue_front_gives_up_when_it_is_served(t *testing.T) {
 	options := seldom()
 	options.Turn = -1
 	s := newHotSemaphore(t, 1, options)
-	require.NoError(t, s.Acquire(t.Context(), 1))
+	require.NoError(t, s.AcquireN(t.Context(), 1))
 	ctx, cancel := context.WithCancel(within(t, soon))
 	first := s.acquireInLine(ctx, t, 1)
 	quiet(t, s.tap)
 	second := s.acquireInLine(within(t, soon), t, 1)
 	reply := s.tap.HoldReply(func(c rig.Command) bool { return rig.Mentions(s.Name())(c) && !rig.Mentions("release")(c) })
-	require.NoError(t, s.Release(t.Context(), 1))
+	require.NoError(t, s.ReleaseN(t.Context(), 1))
 	rig.Await(t, soon, "the front asks", reply.Arrived)
 	cancel()
 	require.ErrorIs(t, rig.Await(t, soon, "the front", first), context.Canceled)
 	reply.Release()
 	require.NoError(t, rig.Await(t, soon, "the next", second))
-	require.NoError(t, s.Release(t.Context(), 1))
+	require.NoError(t, s.ReleaseN(t.Context(), 1))
 	allBack(t, s.Semaphore, 1)
 }
 
@@ -119,7 +119,7 @@ func TestSemaphoreQueue_front_gives_up_when_it_is_served(t *testing.T) {
 func TestSemaphoreQueue_deleted(t *testing.T) {
 	t.Parallel()
 	s := newHotSemaphore(t, 1, seldom())
-	require.NoError(t, s.Acquire(t.Context(), 1))
+	require.NoError(t, s.AcquireN(t.Context(), 1))
 	var waiting []<-chan error
 	for range 5 {
 		waiting = append(waiting, s.acquireInLine(within(t, soon), t, 1))
@@ -138,7 +138,7 @@ func TestSemaphoreQueue_waits_shorter_than_a_poll(t *testing.T) {
 	options := seldom()
 	options.PollCeiling = time.Second
 	s := newHotSemaphore(t, 1, options)
-	require.NoError(t, s.Acquire(t.Context(), 1))
+	require.NoError(t, s.AcquireN(t.Context(), 1))
 	var had atomic.Int64
 	ctx, stop := context.WithCancel(t.Context())
 	all := rig.Goroutines(t)
@@ -146,7 +146,7 @@ func TestSemaphoreQueue_waits_shorter_than_a_poll(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				if s.Acquire(ctx, 1, latchkey.Wait(300*time.Millisecond)) == nil {
+				if s.AcquireN(ctx, 1, latchkey.Wait(300*time.Millisecond)) == nil {
 					had.Add(1)
 					return
 				}

@@ -49,7 +49,7 @@ func TestSemaphoreStats(t *testing.T) {
 	require.ErrorIs(t, err, latchkey.ErrNotSet)
 	_, err = s.TrySetPermits(ctx, 5)
 	require.NoError(t, err)
-	require.NoError(t, s.Acquire(ctx, 2))
+	require.NoError(t, s.AcquireN(ctx, 2))
 	tap.Forget()
 	stats, err := s.Stats(ctx)
 	require.NoError(t, err)

@@ -62,7 +62,7 @@ func waysThrough(t *testing.T, client, other *latchkey.Client) []way {
 		_, err := set(ctx, 1)
 		require.NoError(t, err)
 	}
-	require.NoError(t, other.NewSemaphore("semaphore").Acquire(ctx, 1))
+	require.NoError(t, other.NewSemaphore("semaphore").Acquire(ctx))
 	_, err := other.NewPermitSemaphore("permits").Acquire(ctx)
 	require.NoError(t, err)
 	_, err = other.NewCountDownLatch("latch").TrySetCount(ctx, 1)
@@ -70,8 +70,8 @@ func waysThrough(t *testing.T, client, other *latchkey.Client) []way {
 	semaphore, permits, latch := client.NewSemaphore("semaphore"), client.NewPermitSemaphore("permits"), client.NewCountDownLatch("latch")
 	return append(ways,
 		way{"Semaphore", func(ctx context.Context, options ...latchkey.WaitOption) error {
-			return semaphore.Acquire(ctx, 1, as(options, func(o latchkey.WaitOption) latchkey.AcquireOption { return o })...)
-		}, func(ctx context.Context) error { return semaphore.TryAcquire(ctx, 1) }},
+			return semaphore.Acquire(ctx, as(options, func(o latchkey.WaitOption) latchkey.AcquireOption { return o })...)
+		}, func(ctx context.Context) error { return semaphore.TryAcquire(ctx) }},
 		way{"PermitSemaphore", func(ctx context.Context, options ...latchkey.WaitOption) error {
 			_, err := permits.Acquire(ctx, as(options, func(o latchkey.WaitOption) latchkey.PermitOption { return o })...)
 			return err
@@ -253,7 +253,7 @@ func TestUnavailableToAllOperations(t *testing.T) {
 		"Extend":        func() error { return hold.Extend(ctx, time.Hour) },
 		"Unlock":        func() error { return other.Unlock(ctx) },
 		"Downgrade":     func() error { return firstOf(write.Downgrade(ctx)) },
-		"Release":       func() error { return s.Release(ctx, 1) },
+		"Release":       func() error { return s.Release(ctx) },
 		"TrySetPermits": func() error { return firstOf(s.TrySetPermits(ctx, 1)) },
 		"SetTTL":        func() error { return firstOf(s.SetTTL(ctx, time.Hour)) },
 		"Drain":         func() error { return firstOf(s.Drain(ctx)) },

@@ -18,9 +18,9 @@ func TestUnsetBesideACallThatAwaitsIt(t *testing.T) {
 	for kind, acquire := range map[latchkey.Kind]func(ctx context.Context, name string, await bool) error{
 		latchkey.KindSemaphore: func(ctx context.Context, name string, await bool) error {
 			if await {
-				return client.NewSemaphore(name).Acquire(ctx, 1, latchkey.AwaitSet())
+				return client.NewSemaphore(name).Acquire(ctx, latchkey.AwaitSet())
 			}
-			return client.NewSemaphore(name).Acquire(ctx, 1)
+			return client.NewSemaphore(name).Acquire(ctx)
 		},
 		latchkey.KindPermit: func(ctx context.Context, name string, await bool) error {
 			if await {

@@ -43,7 +43,7 @@ func occupySemaphore(ctx context.Context, c *latchkey.Client, name string) (func
 	if _, err := s.TrySetPermits(ctx, 1); err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) error { return s.Release(ctx, 1) }, s.Acquire(ctx, 1)
+	return func(ctx context.Context) error { return s.Release(ctx) }, s.Acquire(ctx)
 }
 
 func occupyLead(ctx context.Context, c *latchkey.Client, name string) (func(context.Context) error, error) {

@@ -35,7 +35,7 @@ var objects = map[string]object{
 
 	"semaphore":                {"a semaphore", makeSemaphore(), useSemaphore},
 	"semaphore with a TTL":     {"a semaphore", makeSemaphore(latchkey.TTL(time.Hour)), useSemaphore},
-	"semaphore by a release":   {"a semaphore", makeSemaphoreBy(func(s *latchkey.Semaphore) error { return s.Release(context.Background(), 2) }), nil},
+	"semaphore by a release":   {"a semaphore", makeSemaphoreBy(func(s *latchkey.Semaphore) error { return s.ReleaseN(context.Background(), 2) }), nil},
 	"semaphore by an addition": {"a semaphore", makeSemaphoreBy(func(s *latchkey.Semaphore) error { return s.AddPermits(context.Background(), 2) }), nil},
 	"permits":                  {"a permit semaphore", makePermits(true), usePermits},
 	"permits with a TTL":       {"a permit semaphore", makePermits(true, latchkey.TTL(time.Hour)), usePermits},
@@ -84,7 +84,7 @@ func makeSemaphore(options ...latchkey.SetOption) func(*testing.T, *latchkey.Cli
 func useSemaphore(ctx context.Context, client *latchkey.Client, name string) map[string]error {
 	s := client.NewSemaphore(name)
 	return map[string]error{
-		"Acquire": s.Acquire(ctx, 1), "TryAcquire": s.TryAcquire(ctx, 100), "Release": s.Release(ctx, 1),
+		"Acquire": s.Acquire(ctx), "TryAcquire": s.TryAcquireN(ctx, 100), "Release": s.Release(ctx),
 		"ReleaseIfExists": firstOf(s.ReleaseIfExists(ctx, 1)), "AddPermits": s.AddPermits(ctx, 1),
 		"TrySetPermits": firstOf(s.TrySetPermits(ctx, 1)), "SetPermits": s.SetPermits(ctx, 3),
 		"Drain": firstOf(s.Drain(ctx)), "Stats": firstOf(s.Stats(ctx)),

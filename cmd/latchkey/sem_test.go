@@ -287,7 +287,7 @@ func TestSemOfAPlainSemaphore(t *testing.T) {
 	plain := unnamed(server).NewSemaphore("pool")
 	_, err := plain.TrySetPermits(t.Context(), 5)
 	require.NoError(t, err)
-	require.NoError(t, plain.TryAcquire(t.Context(), 2))
+	require.NoError(t, plain.TryAcquireN(t.Context(), 2))
 
 	got := latchkeyCLI(t, server, "sem", "inspect", "pool")
 	assert.Equal(t, result{stdout: "pool has permits: 5, acquired: 2, available: 3\n"}, got)
@@ -309,7 +309,7 @@ func TestSemOfAPlainSemaphore(t *testing.T) {
 		assert.Contains(t, got.stderr, "NewPermitSemaphore")
 	}
 	require.NoError(t, plain.SetPermits(t.Context(), 5))
-	require.NoError(t, plain.Release(t.Context(), 2))
+	require.NoError(t, plain.ReleaseN(t.Context(), 2))
 	left, err := plain.Stats(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, 5, left.Available, "no permit was forgotten")

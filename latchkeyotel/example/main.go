@@ -94,9 +94,9 @@ func work(ctx context.Context, client *latchkey.Client, pool *latchkey.Semaphore
 		if err != nil && !errors.Is(err, latchkey.ErrNotAcquired) && ctx.Err() == nil {
 			log.Print(err)
 		}
-		if pool.Acquire(ctx, 1) == nil {
+		if pool.AcquireN(ctx, 1) == nil {
 			_ = pause(ctx)
-			_ = pool.Release(context.WithoutCancel(ctx), 1) // the embedded server does not fail
+			_ = pool.ReleaseN(context.WithoutCancel(ctx), 1) // the embedded server does not fail
 		}
 	}
 }

@@ -185,14 +185,14 @@ type pool struct {
 
 func (p pool) pass(ctx context.Context) (bool, error) {
 	permits, start := 1+rand.IntN(2), time.Now()
-	if err := p.semaphore.Acquire(ctx, permits); err != nil {
+	if err := p.semaphore.AcquireN(ctx, permits); err != nil {
 		return false, err
 	}
 	from := p.diary.waited(start)
 	_, err := p.counter.read(ctx) // only takes time
 	<-time.After(p.hold)
 	p.diary.stay(p.semaphore.Name(), from, time.Now(), permits, 0)
-	return true, errors.Join(err, p.semaphore.Release(ctx, permits))
+	return true, errors.Join(err, p.semaphore.ReleaseN(ctx, permits))
 }
 
 // lending is a semaphore whose permits have leases.

@@ -133,8 +133,8 @@ func semaphoreParticipants(t *testing.T, g *latchkey.Client, j *java, name strin
 	s := g.NewSemaphore(name)
 	_, err := s.TrySetPermits(within(t, soon), 1)
 	require.NoError(t, err)
-	acquire := func(ctx context.Context) error { return s.Acquire(ctx, 1) }
-	release := func(ctx context.Context) error { return s.Release(ctx, 1) }
+	acquire := func(ctx context.Context) error { return s.Acquire(ctx) }
+	release := func(ctx context.Context) error { return s.Release(ctx) }
 	f := fields{"name": name}
 	holder, waiter := j.on("holder"), j.on("waiter")
 	return goParticipant(t, acquire, release, acquire, release), participant{

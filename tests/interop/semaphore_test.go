@@ -38,13 +38,13 @@ func TestSemaphoreQueries(t *testing.T) {
 		assert.True(t, j.truth("semaphore.trySet", f(5)))
 		assert.False(t, set(7), "Java has set it")
 		available(5)
-		require.NoError(t, s.Acquire(ctx, 2))
+		require.NoError(t, s.AcquireN(ctx, 2))
 		available(3)
 		j.do("semaphore.acquire", f(1))
 		available(2)
-		assert.ErrorIs(t, s.TryAcquire(ctx, 3), latchkey.ErrNotAcquired)
+		assert.ErrorIs(t, s.TryAcquireN(ctx, 3), latchkey.ErrNotAcquired)
 		assert.False(t, j.truth("semaphore.try", f(3)))
-		require.NoError(t, s.Release(ctx, 1))
+		require.NoError(t, s.Release(ctx))
 		available(3)
 		j.do("semaphore.release", f(2))
 		available(5)
@@ -83,7 +83,7 @@ func TestSemaphoreWakers(t *testing.T) {
 		client := where.connect(t, latchkey.Options{PollCeiling: wakeCeiling})
 		j := where.java(t, version)
 		for what, wake := range map[string]func(s *latchkey.Semaphore, name string) error{
-			"Go release": func(s *latchkey.Semaphore, _ string) error { return s.Release(t.Context(), 2) },
+			"Go release": func(s *latchkey.Semaphore, _ string) error { return s.ReleaseN(t.Context(), 2) },
 			"Go add":     func(s *latchkey.Semaphore, _ string) error { return s.AddPermits(t.Context(), 2) },
 			"Go set":     func(s *latchkey.Semaphore, _ string) error { return s.SetPermits(t.Context(), 3) },
 			"Java release": func(_ *latchkey.Semaphore, name string) error {
@@ -97,8 +97,8 @@ func TestSemaphoreWakers(t *testing.T) {
 			s := client.NewSemaphore(name)
 			_, err := s.TrySetPermits(t.Context(), 1)
 			require.NoError(t, err)
-			require.NoError(t, s.Acquire(t.Context(), 1))
-			goWaiter := inBackground(func() (int, error) { return 0, s.Acquire(within(t, patience), 1) })
+			require.NoError(t, s.Acquire(t.Context()))
+			goWaiter := inBackground(func() (int, error) { return 0, s.Acquire(within(t, patience)) })
 			javaWaiter := j.on("waiter").start("semaphore.acquire", fields{"name": name})
 			subscribed(t, where.admin, "redisson_sc:{"+name+"}", 2)
 			began := time.Now()
@@ -121,10 +121,10 @@ func TestDebtIsNoWakeUp(t *testing.T) {
 		s := where.connect(t, latchkey.Options{PollCeiling: wakeCeiling}).NewSemaphore(name)
 		j := where.java(t, version).on("main")
 		j.do("semaphore.trySet", fields{"name": name, "n": 0})
-		waiter := inBackground(func() (int, error) { return 0, s.Acquire(within(t, patience), 1) })
+		waiter := inBackground(func() (int, error) { return 0, s.Acquire(within(t, patience)) })
 		subscribed(t, where.admin, "redisson_sc:{"+name+"}", 1)
 		j.do("semaphore.add", fields{"name": name, "n": -2})
-		require.NoError(t, s.Release(context.Background(), 2)) // pays the debt
+		require.NoError(t, s.ReleaseN(context.Background(), 2)) // pays the debt
 		require.Empty(t, waiter)
 		j.do("semaphore.release", fields{"name": name})
 		require.NoError(t, rig.Await(t, wakeLimit, "the waiter", waiter).err)

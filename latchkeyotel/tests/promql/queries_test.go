@@ -100,8 +100,8 @@ func (p *program) other(t *testing.T) {
 	require.NoError(t, err)
 	_, err = gate.TrySetCount(t.Context(), 1000)
 	require.NoError(t, err)
-	require.NoError(t, pool.Acquire(t.Context(), 1))
-	require.NoError(t, pool.Release(t.Context(), 1))
+	require.NoError(t, pool.Acquire(t.Context()))
+	require.NoError(t, pool.Release(t.Context()))
 	_, err = gate.CountDown(t.Context())
 	require.NoError(t, err)
 	if p.name++; p.name == 1 {

@@ -37,12 +37,12 @@ func several(ctx context.Context, m *latchkey.MultiLock, r *latchkey.RedLock) {
 }
 
 func semaphore(ctx context.Context, s *latchkey.Semaphore, owner latchkey.Owner) {
-	_ = s.Acquire(ctx, 1, latchkey.Wait(1), latchkey.AwaitSet())
-	_ = s.Acquire(ctx, 1, latchkey.Lease(1))   // error: AcquireOption
-	_ = s.Acquire(ctx, 1, latchkey.AtLeast(1)) // error: AcquireOption
-	_ = s.Acquire(ctx, 1, latchkey.As(owner))  // error: AcquireOption
-	_ = s.Acquire(ctx, 1, latchkey.TTL(1))     // error: AcquireOption
-	_ = s.TryAcquire(ctx, 1, latchkey.Wait(1)) // error: too many arguments
+	_ = s.AcquireN(ctx, 1, latchkey.Wait(1), latchkey.AwaitSet())
+	_ = s.AcquireN(ctx, 1, latchkey.Lease(1))   // error: AcquireOption
+	_ = s.AcquireN(ctx, 1, latchkey.AtLeast(1)) // error: AcquireOption
+	_ = s.AcquireN(ctx, 1, latchkey.As(owner))  // error: AcquireOption
+	_ = s.AcquireN(ctx, 1, latchkey.TTL(1))     // error: AcquireOption
+	_ = s.TryAcquireN(ctx, 1, latchkey.Wait(1)) // error: too many arguments
 	_, _ = s.TrySetPermits(ctx, 1, latchkey.TTL(1))
 	_, _ = s.TrySetPermits(ctx, 1, latchkey.Lease(1))   // error: SetOption
 	_, _ = s.TrySetPermits(ctx, 1, latchkey.AwaitSet()) // error: SetOption
