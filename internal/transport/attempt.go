@@ -22,7 +22,9 @@ func (s *Sender) SendOnce(ctx context.Context, cmd Command, keys, args []string)
 
 // attempt sends a command once, and returns when it is answered, ctx ends, or the time is over.
 // sentIn is NoGeneration if the command may be sent after that, or over another connection.
-func (s *Sender) attempt(ctx context.Context, n *nodes.Node, end limit, cmd Command, keys, args []string) (result rueidis.RedisResult, sentIn nodes.Generation) {
+func (s *Sender) attempt(
+	ctx context.Context, n *nodes.Node, end limit, cmd Command, keys, args []string,
+) (result rueidis.RedisResult, sentIn nodes.Generation) {
 	cmd = cmd.firstTo(n)
 	if cmd.replication != nil {
 		return s.confirmed(ctx, n, end.at, cmd, slices.Clone(keys), slices.Clone(args)), nodes.NoGeneration
@@ -67,7 +69,9 @@ func (s *Sender) direct(ctx context.Context, end limit) context.Context {
 
 // confirmed is attempt for a command that replicas have to confirm. Once the command has a slot,
 // the replicas get their full time, since the outcome would be in doubt otherwise.
-func (s *Sender) confirmed(ctx context.Context, n *nodes.Node, end time.Time, cmd Command, keys, args []string) rueidis.RedisResult {
+func (s *Sender) confirmed(
+	ctx context.Context, n *nodes.Node, end time.Time, cmd Command, keys, args []string,
+) rueidis.RedisResult {
 	free, err := cmd.replication.reserve(ctx, n, end)
 	if err != nil {
 		return rueidis.NewErrorResult(err)

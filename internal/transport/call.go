@@ -55,11 +55,13 @@ type Terms struct {
 }
 
 // CallOn is Call for as long as its terms say.
-func (s *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd Command, keys, args []string) (Answer, error) {
+func (s *Sender) CallOn(
+	ctx context.Context, stop <-chan struct{}, on Terms, cmd Command, keys, args []string,
+) (Answer, error) {
 	began, now := s.now()
 	a := Answer{FirstSent: began, Sent: began}
 	end := limit{now.Add(on.Patience), on.Waits}
-	var said error // by the server, or why it cannot be reached: says more than that a later attempt was not sent
+	var said error
 	for pause := retry.FirstPause; ; pause = min(2*pause, retry.LongPause) {
 		if ctx.Err() != nil {
 			return a, outcome.Unavailable(fault.ContextError(ctx))
@@ -79,28 +81,34 @@ func (s *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, cmd
 			return a, nil
 		case outcome.Refused:
 			return a, err
-		case outcome.TryLater:
-			said = err
-		case outcome.NotSent:
-			switch {
-			case errors.Is(err, outcome.ErrClientClosed):
-			case said != nil && (err == outcome.ErrUnsent || outcome.Classify(said) == outcome.TryLater): //nolint:errorlint // without a reason
-				err = said
-			default:
-				said = err
-			}
-		case outcome.Uncertain:
-			if outcome.IsReply(err) { // by a proxy, behind which the command may be executed later
-				sentIn = nodes.NoGeneration
-			}
-			a.noteDoubt(sentIn)
 		}
+		err, said = a.failed(err, said, sentIn)
 		failed, _ := s.now()
 		left := on.Patience - failed.Since(a.FirstSent)
 		if err = restBeforeRetry(ctx, stop, pause, left, outcome.Explained(err)); err != nil {
 			return a, err
 		}
 	}
+}
+
+// failed notes an attempt that may be repeated. said is what the server has said so far, or why it
+// cannot be reached: that says more than that a later attempt was not sent. It returns the error of
+// the call if there is no further attempt, and what is said now.
+func (a *Answer) failed(err, said error, sentIn nodes.Generation) (of, saidNow error) {
+	switch outcome.Classify(err) {
+	case outcome.Uncertain:
+		a.noteDoubt(err, sentIn)
+		return err, said
+	case outcome.NotSent:
+		if errors.Is(err, outcome.ErrClientClosed) {
+			return err, said
+		}
+		withoutReason := err == outcome.ErrUnsent //nolint:errorlint // others have one
+		if said != nil && (withoutReason || outcome.Classify(said) == outcome.TryLater) {
+			return said, said
+		}
+	}
+	return err, err
 }
 
 // silentOr returns err, or ErrSilent if err is the end of a context other than the caller's.
@@ -112,8 +120,11 @@ func silentOr(ctx context.Context, err error) error {
 }
 
 // noteDoubt notes that the outcome of the last attempt is unknown.
-func (a *Answer) noteDoubt(sentIn nodes.Generation) {
-	if a.Doubt {
+func (a *Answer) noteDoubt(err error, sentIn nodes.Generation) {
+	switch {
+	case outcome.IsReply(err): // by a proxy, behind which the command may be executed later
+		sentIn = nodes.NoGeneration
+	case a.Doubt:
 		sentIn = a.DoubtGeneration.Common(sentIn)
 	}
 	a.Doubt, a.DoubtAt, a.DoubtGeneration = true, a.Sent, sentIn

@@ -72,7 +72,8 @@ func (s *Sender) newDetachedCall(end time.Time) *detachedCall {
 // sendDetached runs a call in its own goroutine, so that the caller can leave. If the caller
 // leaves, its slot is abandoned until the answer arrives.
 func (s *Sender) sendDetached(
-	ctx context.Context, n *nodes.Node, slots *nodes.InFlight, slot nodes.Slot, end time.Time, send func(context.Context) rueidis.RedisResult,
+	ctx context.Context, n *nodes.Node, slots *nodes.InFlight, slot nodes.Slot, end time.Time,
+	send func(context.Context) rueidis.RedisResult,
 ) rueidis.RedisResult {
 	call, d := s.newDetachedCall(end), newDelivery(ctx)
 	s.Background(func() { s.runDetached(call, d, n, slots, slot, send) })
@@ -100,7 +101,8 @@ func (s *Sender) sendDetached(
 // runDetached sends the command. It passes the result to the caller, or frees the slot that the
 // caller has abandoned.
 func (s *Sender) runDetached(
-	call *detachedCall, d *delivery, n *nodes.Node, slots *nodes.InFlight, slot nodes.Slot, send func(context.Context) rueidis.RedisResult,
+	call *detachedCall, d *delivery, n *nodes.Node, slots *nodes.InFlight, slot nodes.Slot,
+	send func(context.Context) rueidis.RedisResult,
 ) {
 	sentIn, _ := n.Steady()
 	result := send(d)

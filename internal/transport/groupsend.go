@@ -12,7 +12,9 @@ import (
 )
 
 // try sends a command once, in a group or alone.
-func (s *Sender) try(ctx context.Context, end limit, cmd Command, keys, args []string) (message rueidis.RedisMessage, sentIn nodes.Generation, err error) {
+func (s *Sender) try(
+	ctx context.Context, end limit, cmd Command, keys, args []string,
+) (message rueidis.RedisMessage, sentIn nodes.Generation, err error) {
 	n := s.node(keys[0])
 	if s.mayGoTogether(&cmd, args) {
 		defer s.grouping.underWay.Add(-1)
@@ -30,12 +32,15 @@ func (s *Sender) try(ctx context.Context, end limit, cmd Command, keys, args []s
 // mayGoTogether reports whether a command may be sent in a group. In a cluster the slots of the
 // commands may differ, and a borrowed client may not return in time.
 func (s *Sender) mayGoTogether(cmd *Command, args []string) bool {
-	return cmd.together != nil && len(args) <= mostGroupArgs && cmd.replication == nil && s.CancelsPromptly && !s.Topology.Cluster
+	return cmd.together != nil && len(args) <= mostGroupArgs && cmd.replication == nil &&
+		s.CancelsPromptly && !s.Topology.Cluster
 }
 
 // tryTogether sends a command once, in a group. If that is not possible, the reply says to send it
 // alone.
-func (s *Sender) tryTogether(ctx context.Context, n *nodes.Node, end limit, cmd Command, keys, args []string) groupReply {
+func (s *Sender) tryTogether(
+	ctx context.Context, n *nodes.Node, end limit, cmd Command, keys, args []string,
+) groupReply {
 	if _, steady := n.Steady(); !steady {
 		return groupReply{alone: true}
 	}
@@ -49,22 +54,9 @@ func (s *Sender) tryTogether(ctx context.Context, n *nodes.Node, end limit, cmd 
 	if isFirst {
 		s.Background(func() { s.sendGroup(n, g) })
 	}
-	patient := ctx
-	if !end.loose {
-		patient = s.ends.context(end.at, s.Patience)
-	}
-	if ctx.Done() == nil && patient.Done() == nil { // a select costs more
-		<-m.answered
+	err := s.awaitReply(ctx, m, end)
+	if err == nil {
 		return m.take()
-	}
-	var err error
-	select {
-	case <-m.answered:
-		return m.take()
-	case <-ctx.Done():
-		err = ctx.Err()
-	case <-patient.Done():
-		err = patient.Err()
 	}
 	switch s.grouping.leave(g, m) {
 	case leftUnsent:
@@ -75,6 +67,26 @@ func (s *Sender) tryTogether(ctx context.Context, n *nodes.Node, end limit, cmd 
 	}
 	// It may still be sent, after an undo that follows now: no generation proves anything.
 	return groupReply{err: err, sentIn: nodes.NoGeneration}
+}
+
+// awaitReply waits for the reply to a command of a group until ctx ends or the time is over.
+func (s *Sender) awaitReply(ctx context.Context, m *groupMember, end limit) error {
+	patient := ctx
+	if !end.loose {
+		patient = s.ends.context(end.at, s.Patience)
+	}
+	if ctx.Done() == nil && patient.Done() == nil { // a select costs more
+		<-m.answered
+		return nil
+	}
+	select {
+	case <-m.answered:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-patient.Done():
+		return patient.Err()
+	}
 }
 
 // sendGroup sends a group and hands out the replies.
@@ -100,7 +112,9 @@ func (s *Sender) sendGroup(n *nodes.Node, g *group) {
 // sendTogether sends the commands of a group, and returns their replies, or one outcome for all of
 // them. A group that would have to wait for a slot or a connection is not sent: each caller has its
 // own limit for waiting, and has to know whether its command was sent.
-func (s *Sender) sendTogether(n *nodes.Node, g *group, members []*groupMember) (replies []rueidis.RedisMessage, whole groupReply) {
+func (s *Sender) sendTogether(
+	n *nodes.Node, g *group, members []*groupMember,
+) (replies []rueidis.RedisMessage, whole groupReply) {
 	load := groupLoads.Get().(*groupLoad)
 	cmd := load.fill(g.script, members)
 	slots := cmd.slots(n)
@@ -125,21 +139,29 @@ func (s *Sender) sendTogether(n *nodes.Node, g *group, members []*groupMember) (
 	slots.Finish(slot)
 	s.heard(n, sentIn, result)
 	groupLoads.Put(load)
+	return s.grouping.read(result, sentIn, len(members))
+}
+
+// read returns the replies to so many commands of a group, or one outcome for all of them. If the
+// server has refused the group, commands are sent alone for a while.
+func (g *grouping) read(
+	result rueidis.RedisResult, sentIn nodes.Generation, commands int,
+) (replies []rueidis.RedisMessage, whole groupReply) {
 	if err := result.NonRedisError(); err != nil {
 		return nil, groupReply{err: err, sentIn: sentIn}
 	}
 	switch err := result.Error(); outcome.Classify(err) {
 	case outcome.Refused:
-		s.grouping.pause()
+		g.pause()
 		return nil, groupReply{alone: true}
 	case outcome.TryLater:
 		return nil, groupReply{err: err, sentIn: sentIn}
 	case outcome.Uncertain:
-		s.grouping.pause() // a proxy may refuse groups, and nothing else
+		g.pause() // a proxy may refuse groups, and nothing else
 		return nil, groupReply{err: err, sentIn: nodes.NoGeneration}
 	}
-	if replies, _ = result.ToArray(); len(replies) != len(members) {
-		s.grouping.pause()
+	if replies, _ = result.ToArray(); len(replies) != commands {
+		g.pause()
 		return nil, groupReply{err: errNoReplies, sentIn: nodes.NoGeneration}
 	}
 	return replies, groupReply{sentIn: sentIn}

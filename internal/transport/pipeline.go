@@ -15,7 +15,9 @@ type Load struct{ Keys, Args []string }
 
 // SendEach sends a script to a master once for each load, all in one round trip. It returns the
 // results in the order of the loads. The server need not know the script.
-func (s *Sender) SendEach(ctx context.Context, stop <-chan struct{}, m nodes.Master, cmd Command, loads []Load) ([]rueidis.RedisResult, error) {
+func (s *Sender) SendEach(
+	ctx context.Context, stop <-chan struct{}, m nodes.Master, cmd Command, loads []Load,
+) ([]rueidis.RedisResult, error) {
 	results := make(chan []rueidis.RedisResult, 1) // of the answered attempt
 	_, err := s.QueryMaster(ctx, stop, m, func(ctx context.Context, _ rueidis.Client) rueidis.RedisResult {
 		return s.sendEach(ctx, m.Peer, cmd, loads, results)

@@ -26,13 +26,21 @@ func (s *Sender) QueryAnyNode(ctx context.Context, q Query) (address string, res
 	if !s.Topology.Cluster {
 		return "", s.queryNode(ctx, nodes.Peer{Node: s.Topology.Serving(0), Client: s.Client}, q)
 	}
-	type reply struct {
-		address string
-		result  rueidis.RedisResult
-	}
 	peers := s.Topology.Peers(s.Client)
 	if len(peers) == 0 {
 		return "", rueidis.NewErrorResult(outcome.ErrNoNodes)
+	}
+	return s.queryInTurn(ctx, peers, q)
+}
+
+// queryInTurn queries one node after the other, until one answers or refuses. It does not wait for
+// one that does not answer at once.
+func (s *Sender) queryInTurn(
+	ctx context.Context, peers []nodes.Peer, q Query,
+) (address string, result rueidis.RedisResult) {
+	type reply struct {
+		address string
+		result  rueidis.RedisResult
 	}
 	replies := make(chan reply, len(peers))
 	next := time.NewTimer(0)
@@ -92,7 +100,9 @@ func (s *Sender) Masters(ctx context.Context, stop <-chan struct{}) ([]nodes.Mas
 }
 
 // QueryMaster sends a query to a master until there is a definite answer, as Call does.
-func (s *Sender) QueryMaster(ctx context.Context, stop <-chan struct{}, m nodes.Master, q Query) (rueidis.RedisResult, error) {
+func (s *Sender) QueryMaster(
+	ctx context.Context, stop <-chan struct{}, m nodes.Master, q Query,
+) (rueidis.RedisResult, error) {
 	began, _ := s.now()
 	for pause := retry.FirstPause; ; pause = min(2*pause, retry.LongPause) {
 		if ctx.Err() != nil {
@@ -120,7 +130,8 @@ func UntilAnswered(ctx context.Context, ask func() error) error {
 	for pause := retry.FirstPause; ; pause = min(2*pause, retry.LongPause) {
 		err := ask()
 		hopeless := errors.Is(err, outcome.ErrNoNodes) || errors.Is(err, rueidis.ErrClosing)
-		if outcome.Classify(err).Final() || hopeless || time.Since(began) > nodes.DialTimeout || retry.Rest(ctx, nil, pause) != nil {
+		if outcome.Classify(err).Final() || hopeless || time.Since(began) > nodes.DialTimeout ||
+			retry.Rest(ctx, nil, pause) != nil {
 			return err
 		}
 	}

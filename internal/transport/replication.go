@@ -120,7 +120,9 @@ func (r *Replication) send(ctx context.Context, s *Sender, script Command, keys,
 
 // sendOver does not repeat a script that the server does not know if the replicas do not even
 // confirm the write.
-func (r *Replication) sendOver(ctx context.Context, send connSender, b rueidis.Builder, script Command, keys, args []string) rueidis.RedisResult {
+func (r *Replication) sendOver(
+	ctx context.Context, send connSender, b rueidis.Builder, script Command, keys, args []string,
+) rueidis.RedisResult {
 	ctx, cancel := context.WithTimeout(ctx, r.Timeout+nodes.SilenceTimeout)
 	defer cancel()
 	results := send(ctx,

@@ -19,7 +19,7 @@ import (
 type Sender struct {
 	Client rueidis.Client // sends the commands
 	// CancelsPromptly is true if the rueidis client returns as soon as a context ends, and sends
-	// nothing once it has ended. That is known only of clients that this package opened.
+	// nothing once it has ended. That is known only of clients that this library opened.
 	CancelsPromptly bool
 	Patience        time.Duration      // for one command and its repetitions together
 	Clock           func() lease.Stamp // for all measurements of time; nil means [lease.SystemClock]
@@ -79,7 +79,9 @@ func (s *Sender) Detached(ctx context.Context) context.Context {
 }
 
 // send makes any other call to a node, with the same limits.
-func (s *Sender) send(ctx context.Context, n *nodes.Node, call func(context.Context) rueidis.RedisResult) rueidis.RedisResult {
+func (s *Sender) send(
+	ctx context.Context, n *nodes.Node, call func(context.Context) rueidis.RedisResult,
+) rueidis.RedisResult {
 	end := time.Now().Add(s.Patience)
 	slot, err := n.Ordinary.Reserve(ctx, end)
 	if err != nil {

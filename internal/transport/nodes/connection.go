@@ -115,7 +115,9 @@ func (t *connTracker) broke() {
 func (t *Topology) WatchConnections(settings *rueidis.ClientOption) {
 	t.fixed.Store(!t.Cluster && settings.Sentinel.MasterSet == "")
 	dial := settings.DialCtxFn
-	settings.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
+	settings.DialCtxFn = func(
+		ctx context.Context, address string, dialer *net.Dialer, config *tls.Config,
+	) (net.Conn, error) {
 		tracker := &t.node(address).connections
 		tracker.opening.Add(1)
 		tracker.dials.Add(1)

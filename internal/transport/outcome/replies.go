@@ -122,7 +122,7 @@ var raisedTexts = []struct {
 }{
 	{"Script attempted to access a non local key in a cluster node", halfWayReply},
 	{"Script attempted to access a slot not served", halfWayReply},
-	{"Unable to execute command '", halfWayReply}, // … because undeclared keys were accessed during rehashing of the slot
+	{"Unable to execute command '", halfWayReply}, // … undeclared keys were accessed during rehashing of the slot
 	{"Script attempted to execute a command while the cluster is down", awayReply},
 	{"Script attempted to execute a write command while the cluster is down", awayReply},
 	{"Can not execute a command '", awayReply},       // … while the cluster is down
