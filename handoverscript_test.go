@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -24,8 +25,11 @@ type handoverScripts struct {
 }
 
 const (
+	ownerA  = testredis.OwnerA
+	ownerB  = testredis.OwnerB
+	ownerC  = testredis.OwnerC
 	ownerE  = "eeeeeeee-5555-4555-8555-555555555555:1"
-	ownerA2 = "11111111-1111-4111-8111-111111111111:8"
+	ownerA2 = testredis.OwnerA2
 )
 
 // handedOver is a lock with its queue and its counter.

@@ -1,66 +1,17 @@
 package latchkey
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
-	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
-	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/primitive/lock"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 )
-
-func TestNames(t *testing.T) {
-	good := []string{"a", "orders:42", "{t}job", "x{a}", "{a}:{b}", "mit Leerzeichen", "schlüssel", strings.Repeat("x", MaxNameLength)}
-	for _, name := range good {
-		require.NoError(t, keyspace.CheckName(name), name)
-	}
-	bad := []string{"", "{}x", "a{}", "a}b", "a{b", "{{a}}", "{a}}", "}a{", "\xff", strings.Repeat("x", MaxNameLength+1)}
-	for _, name := range bad {
-		require.ErrorIs(t, keyspace.CheckName(name), ErrInvalid, name)
-	}
-}
-
-func TestKeys_share_one_slot(t *testing.T) {
-	for _, name := range []string{"a", "orders:42", "{t}job", "x{a}", "{a}:{b}", "schlüssel"} {
-		k, err := keyspace.Naming{}.Keys(name)
-		require.NoError(t, err)
-		require.Equal(t, keyspace.Slot(k.Key), keyspace.Slot(k.Channel), name)
-		require.Equal(t, keyspace.Slot(k.Key), keyspace.Slot(k.Token()), name)
-	}
-}
-
-func FuzzNames(f *testing.F) {
-	f.Add("a{b}c")
-	f.Fuzz(func(t *testing.T, name string) {
-		k, err := keyspace.Naming{Prefix: "p:"}.Keys(name)
-		if err != nil {
-			return
-		}
-		require.Equal(t, keyspace.Slot(k.Key), keyspace.Slot(k.Channel))
-		require.Equal(t, keyspace.Slot(k.Key), keyspace.Slot(k.Token()))
-	})
-}
-
-func TestKeys_are_mapped(t *testing.T) {
-	k, err := keyspace.Naming{Prefix: "app:"}.Keys("job")
-	require.NoError(t, err)
-	names := func(k *keyspace.Keys) []string { return append(k.Alone(), k.Name, k.Key, k.Channel, k.Token()) }
-	channel := "redisson_lock__channel:{app:job}"
-	require.Equal(t, []string{"app:job", "job", "app:job", channel, "redisson_lock_token:{app:job}"}, names(k))
-	k, err = keyspace.Naming{Map: func(string) string { return "{t}mapped" }}.Keys("job")
-	require.NoError(t, err)
-	channel = "redisson_lock__channel:{t}mapped"
-	require.Equal(t, []string{"{t}mapped", "job", "{t}mapped", channel, "redisson_lock_token:{t}mapped"}, names(k))
-	_, err = keyspace.Naming{Map: func(string) string { return "{}" }}.Keys("job")
-	require.ErrorIs(t, err, ErrInvalid)
-}
 
 func TestOptions_are_checked_against_each_other(t *testing.T) {
 	require.NoError(t, Options{}.withDefaults().check())
@@ -115,14 +66,8 @@ func TestRequests(t *testing.T) {
 	require.Equal(t, time.Minute, r.RenewLease)
 }
 
-func TestLeases_round_up(t *testing.T) {
-	require.EqualValues(t, 1, script.Millis(time.Millisecond))
-	require.EqualValues(t, 2, script.Millis(time.Millisecond+1))
-	require.EqualValues(t, 1500, script.Millis(1500*time.Millisecond))
-	require.Positive(t, script.Millis(MaxLease))
-}
-
 func TestOwner_survives_printing(t *testing.T) {
+	const ownerA = testredis.OwnerA
 	o := Owner(identity.New(ownerA[:36], 7))
 	require.Equal(t, ownerA, o.String())
 	parsed, err := ParseOwner(o.String())
@@ -130,19 +75,10 @@ func TestOwner_survives_printing(t *testing.T) {
 	require.Equal(t, o, parsed)
 	require.Empty(t, Owner{}.String())
 	for _, text := range []string{"", "x", "x:1", ownerA[:36], ownerA[:36] + ":", ownerA[:36] + ":-1", ownerA[:36] + ":01",
-		ownerA + ":write", strings.ToUpper(guest1[:35]) + "A:1", "{" + ownerA[:36] + "}:7"} {
+		ownerA + ":write", strings.ToUpper(testredis.Guest1[:35]) + "A:1", "{" + ownerA[:36] + "}:7"} {
 		_, err := ParseOwner(text)
 		require.ErrorIs(t, err, ErrInvalid, text)
 	}
-}
-
-func TestErrors_keep_the_chain(t *testing.T) {
-	err := fault.Op("lock", "job", ErrNotAcquired, nil, context.DeadlineExceeded)
-	require.ErrorIs(t, err, ErrNotAcquired)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.Equal(t, `latchkey: lock "job": not acquired: context deadline exceeded`, err.Error())
-	require.ErrorIs(t, ErrMaxHold, ErrLost)
-	require.NotErrorIs(t, ErrLost, ErrMaxHold)
 }
 
 func TestBackoff(t *testing.T) {

@@ -1,17 +1,15 @@
-package latchkey
+package keyspace_test
 
 import (
-	"context"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
-	"github.com/latchkey-go/latchkey/internal/engine/inspect"
-	"github.com/latchkey-go/latchkey/internal/primitive/admin"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 	"github.com/latchkey-go/latchkey/lua"
 )
 
@@ -22,17 +20,17 @@ const (
 )
 
 // askShape runs a line of Lua after the fragment that has the rule.
-func askShape(t *testing.T, c *Client, line, key string) bool {
+func askShape(t *testing.T, c *ownership.Engine, line, key string) bool {
 	t.Helper()
 	script := lua.Text("shared/shape_token") + line
-	yes, err := c.engine().Rueidis.Do(context.Background(), c.engine().Rueidis.B().Eval().Script(script).Numkeys(1).Key(key).Build()).AsBool()
+	yes, err := testredis.Do(c, "EVAL", script, "1", key).AsBool()
 	require.NoError(t, err)
 	return yes
 }
 
-func store(t *testing.T, c *Client, words ...string) {
+func store(t *testing.T, c *ownership.Engine, words ...string) {
 	t.Helper()
-	require.NoError(t, c.engine().Rueidis.Do(context.Background(), c.engine().Rueidis.B().Arbitrary(words...).Build()).Error())
+	require.NoError(t, testredis.Do(c, words...).Error())
 }
 
 const anOwner = "11111111-1111-4111-8111-111111111111:7"
@@ -54,8 +52,8 @@ var stringShapes = map[string]bool{
 }
 
 func TestShapeOfStrings(t *testing.T) {
-	c := newTestClient(t, Options{})
-	key := uniqueName(t, c)
+	c := testredis.NewEngine(t)
+	key := testredis.UniqueName(t, c)
 	for value, want := range stringShapes {
 		require.Equal(t, want, keyspace.IsToken(value, true), "%q", value)
 		require.Equal(t, want && keyspace.OwnerShape.MatchString(value), keyspace.IsToken(value, false), "%q", value)
@@ -67,7 +65,7 @@ func TestShapeOfStrings(t *testing.T) {
 }
 
 // agreeOnString checks that the scripts and Inspect agree on a string.
-func agreeOnString(t *testing.T, c *Client, key, value string) {
+func agreeOnString(t *testing.T, c *ownership.Engine, key, value string) {
 	t.Helper()
 	store(t, c, "SET", key, value)
 	require.Equal(t, keyspace.IsToken(value, false), askShape(t, c, askString, key), "%q without an expiry", value)
@@ -86,7 +84,7 @@ func randomValue() string {
 }
 
 func TestShapeOfHashes(t *testing.T) {
-	c := newTestClient(t, Options{})
+	c := testredis.NewEngine(t)
 	for i, each := range []struct {
 		content []string
 		want    keyspace.Kind
@@ -113,28 +111,10 @@ func TestShapeOfHashes(t *testing.T) {
 		{[]string{"@", "1"}, keyspace.KindUnknown},
 		{[]string{"a", "1", "b", "1", "c", "1", "d", "1", "e", "1", "f", "1"}, keyspace.KindUnknown},
 	} {
-		key := uniqueName(t, c) + strings.Repeat("x", i)
+		key := testredis.UniqueName(t, c) + strings.Repeat("x", i)
 		store(t, c, append([]string{"HSET", key}, each.content...)...)
 		kind, _ := keyspace.HashShape(each.content)
 		require.Equal(t, each.want, kind, "%q", each.content)
 		require.Equal(t, each.want != keyspace.KindUnknown, askShape(t, c, askHash, key), "%q", each.content)
-	}
-}
-
-// A forced release names the holder that Inspect found. Data of an application, or a lock of another kind, that has
-// taken the place of the lock since then stays.
-func TestForcedReleaseChecksTheKind(t *testing.T) {
-	for _, content := range [][]string{
-		{anOwner, "1", "name", "Ann"}, {anOwner, "Ann"}, {"mode", "read", anOwner, "1"}, {"name", "Ann"},
-	} {
-		c := newTestClient(t, Options{})
-		names := c.engine().Config.Names(uniqueName(t, c))
-		require.NoError(t, names.Invalid)
-		store(t, c, append([]string{"HSET", names.Key}, content...)...)
-		before := hashOf(c.engine(), t, names.Key)
-		for _, each := range admin.Evictions(c.engine(), names, inspect.Inspection{Kind: keyspace.KindLock, Holders: []inspect.Holder{{Holder: identity.Holder{Owner: identity.Of(anOwner), Count: 1}}}}) {
-			require.Nil(t, runScript(c.engine(), each.Cmd, each.Keys, each.Args...), "%q", content)
-		}
-		require.Equal(t, before, hashOf(c.engine(), t, names.Key))
 	}
 }
