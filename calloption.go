@@ -8,15 +8,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/request"
 )
 
-// MinLease is the shortest lease that is accepted; MaxLease the longest.
-const (
-	MinLease = lease.Shortest
-	MaxLease = lease.Longest
-)
-
 // NoExpiry is the duration of something that does not end, in all arguments and results of this package. It is
-// the longest [time.Duration], so it compares as longer than every lease and every TTL; MaxLease is the longest
-// lease that ends. Do not add to it.
+// the longest [time.Duration], so it compares as longer than every lease and every TTL; the longest
+// lease that ends is 10 years. Do not add to it.
 //
 // As an argument, it is accepted by [Lease] for a permit, by [PermitSemaphore.SetLease], and by SetTTL of
 // semaphores and latches. As a result, it means that the lease of a permit, or the key of a semaphore or latch,
@@ -145,7 +139,7 @@ func As(owner Owner) TryLockOption {
 
 // Note attaches a text for people to a hold, such as "order 42". [Client.Inspect], the lists of the
 // command line and [PermitSemaphore.Holders] show it as [Holder].Note while the hold lasts. Locks
-// do not interpret it. The text must be printable and have at most MaxNoteLength bytes; otherwise
+// do not interpret it. The text must be printable and have at most 256 bytes; otherwise
 // the acquisition returns ErrInvalid.
 //
 // The client sends the note in the background, after the hold has begun and together with other

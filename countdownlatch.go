@@ -78,7 +78,7 @@ func (l *CountDownLatch) CountDownN(ctx context.Context, n int) (left int, err e
 }
 
 // CountDownAs counts once in a round for a participant, even if several processes call it, or a
-// restarted process repeats its work. The participant is a text of 1 to MaxNameLength bytes. If the
+// restarted process repeats its work. The participant is a text of 1 to 512 bytes. If the
 // participant has already counted, the call changes nothing and returns the number of counts left.
 // Otherwise it is like CountDown.
 func (l *CountDownLatch) CountDownAs(ctx context.Context, participant string) (left int, err error) {

@@ -9,9 +9,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/primitive/election"
 )
 
-// MaxValueLength is the maximum length, in bytes, of the value that a leader announces.
-const MaxValueLength = election.MaxValue
-
 // Election chooses one leader among any number of candidates, in any number of processes, and lets
 // every process find out who leads. A [Leadership] is a hold of a [FencedLock] of the same name: it
 // is renewed, it ends with the lease if its client crashes, and its fencing token is the term.
@@ -224,7 +221,7 @@ func (l *Leadership) Value() string { return (*election.Leadership)(l).Value() }
 //     error also matches ErrUnknownOutcome: the value may be announced while the leadership lasts,
 //     so call Proclaim again
 //   - ErrClosed: the client is closed
-//   - ErrInvalid: the value is longer than MaxValueLength
+//   - ErrInvalid: the value is longer than 65,536 bytes
 //   - ErrWrongKind: a key is another kind of object
 //   - *rueidis.RedisError: the server refuses
 func (l *Leadership) Proclaim(ctx context.Context, value string) error {

@@ -16,7 +16,7 @@ import (
 func TestOptions_are_checked_against_each_other(t *testing.T) {
 	require.NoError(t, Options{}.withDefaults().check())
 	require.NoError(t, Options{Lease: 20 * time.Millisecond}.withDefaults().check(), "the defaults adapt to a short lease")
-	longest := Options{StaleWaiterTimeout: MaxStaleWaiterTimeout, RedissonFairWait: MaxRedissonFairWait}
+	longest := Options{StaleWaiterTimeout: longestStale, RedissonFairWait: longestRedissonWait}
 	require.NoError(t, longest.withDefaults().check(), "the bounds themselves are accepted")
 	for text, o := range map[string]Options{
 		"Lease":         {Lease: -1},
@@ -28,9 +28,9 @@ func TestOptions_are_checked_against_each_other(t *testing.T) {
 		"two mappings":  {KeyPrefix: "a", NameMapper: strings.ToUpper},
 		"sharded":       {ShardedPubSub: 7},
 		"stale":         {StaleWaiterTimeout: -1},
-		"never stale":   {StaleWaiterTimeout: MaxStaleWaiterTimeout + 1},
+		"never stale":   {StaleWaiterTimeout: longestStale + 1},
 		"fair wait":     {RedissonFairWait: -1},
-		"long fair":     {RedissonFairWait: MaxRedissonFairWait + 1},
+		"long fair":     {RedissonFairWait: longestRedissonWait + 1},
 	} {
 		require.ErrorIs(t, o.withDefaults().check(), ErrInvalid, text)
 	}

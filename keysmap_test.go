@@ -38,7 +38,7 @@ func TestNameMapperMakesKeysOfAnyName(t *testing.T) {
 		return fmt.Sprintf("app:%x", h.Sum64())
 	}})
 	same := newTestClient(t, Options{NameMapper: func(name string) string { return name }})
-	odd := []string{"", strings.Repeat("x", MaxNameLength+1), "a{b", "}", "{}", "{{a}}", "\xff"}
+	odd := []string{"", strings.Repeat("x", 512+1), "a{b", "}", "{}", "{{a}}", "\xff"}
 	ctx := t.Context()
 	for kind, use := range map[string]func(c *Client, name string) error{
 		"mutex":     func(c *Client, name string) error { return c.NewMutex(name).Do(ctx, nothing) },
@@ -72,7 +72,7 @@ func nothing(context.Context) error { return nil }
 // A prefix with which every name would be refused is refused itself, before anything is dialed. With any other, Check
 // has a name.
 func TestKeyPrefixIsChecked(t *testing.T) {
-	for _, prefix := range []string{"{a", "a}", "{}", "{{a}}:", "\xff", strings.Repeat("x", keyspace.MaxPrefixLength+1), strings.Repeat("x", MaxNameLength)} {
+	for _, prefix := range []string{"{a", "a}", "{}", "{{a}}:", "\xff", strings.Repeat("x", keyspace.MaxPrefixLength+1), strings.Repeat("x", 512)} {
 		_, err := Connect(t.Context(), "redis://127.0.0.1:1", Options{KeyPrefix: prefix})
 		require.ErrorIs(t, err, ErrInvalid, prefix)
 		require.ErrorContains(t, err, "Options.KeyPrefix", prefix)
@@ -80,6 +80,6 @@ func TestKeyPrefixIsChecked(t *testing.T) {
 	for _, prefix := range []string{"app:", "{app}", "{app}:", strings.Repeat("x", keyspace.MaxPrefixLength)} {
 		c := newTestClient(t, Options{KeyPrefix: prefix})
 		require.NoError(t, c.Check(t.Context()), prefix)
-		require.ErrorContains(t, c.NewLock(strings.Repeat("x", MaxNameLength)).Do(t.Context(), nothing), "Options.KeyPrefix", prefix)
+		require.ErrorContains(t, c.NewLock(strings.Repeat("x", 512)).Do(t.Context(), nothing), "Options.KeyPrefix", prefix)
 	}
 }

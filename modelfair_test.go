@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
@@ -41,7 +42,7 @@ type modelFairWaiter struct {
 }
 
 // stale is how long a waiter counts as alive, in ms.
-var stale = script.Millis(DefaultStaleWaiterTimeout)
+var stale = script.Millis(5 * time.Second)
 
 func newFairModel(w *world) model {
 	m := &fairModel{lockModel: newLockModel(w, func(c *Client) *acquire.Spec { return fair.Spec(c.engine(), false) }), waiters: map[*party]*modelFairWaiter{}, waits: map[*javaThread]bool{}}

@@ -180,7 +180,7 @@ func (p *party) enterQueue() {
 		return
 	}
 	p.acquisition.Queued, p.inQueue = w.List.Queue.AttemptsOf(w), w
-	p.t.OwnEntry(p.t.Lock.Client.Clock()).Lease = min(fromMS(p.lease.ms), DefaultStaleWaiterTimeout)
+	p.t.OwnEntry(p.t.Lock.Client.Clock()).Lease = min(fromMS(p.lease.ms), 5*time.Second)
 }
 
 // enter is a re-entry.

@@ -63,7 +63,7 @@ func newWorld(t *testing.T, s *modelServer) *world {
 	for range 3 {
 		options, err := Options{Logger: slog.New(slog.DiscardHandler), clock: w.stamp}.complete()
 		require.NoError(t, err)
-		c, err := newClient(w.wire, options, nodes.NewTopology(false, DefaultMaxInFlight))
+		c, err := newClient(w.wire, options, nodes.NewTopology(false, 512))
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
 		w.clients = append(w.clients, c)

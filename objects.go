@@ -80,7 +80,7 @@ func (o Object) Waiters() int { return max(o.Queued, o.Listeners) }
 // two pieces under a client that [New] borrowed, and a key in a cluster slot that is moving at that time.
 //
 // An error ends the walk, and comes with a zero Object. It matches ErrInvalid for a pattern that is empty or
-// longer than MaxNameLength (nothing was sent), ErrUnavailable if a server could not be reached for
+// longer than 512 bytes (nothing was sent), ErrUnavailable if a server could not be reached for
 // Options.RetryBudget or until ctx ended, ErrClosed, or is a *rueidis.RedisError if the server refuses: SCAN
 // needs a permission of its own. If ctx ended between two requests, the error matches only that of ctx. Close
 // waits for the request in flight, not for the whole walk.

@@ -17,51 +17,17 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Defaults of [Options].
+// Upper bounds of [Options].
 const (
-	// DefaultLease is the lease of an acquisition that does not set one. It is renewed at a third of its
-	// length, as Redisson's watchdog does.
-	DefaultLease = lease.Default
-	// DefaultStaleWaiterTimeout is how long a lock waits for a silent waiter in
-	// its queue.
-	DefaultStaleWaiterTimeout = 5 * time.Second
-	// DefaultRedissonFairWait is Redisson's own default.
-	DefaultRedissonFairWait = 5 * time.Minute
-	// DefaultPollCeiling is the longest time for which a waiter relies on messages.
-	DefaultPollCeiling = 2 * time.Second
-	// DefaultRetryBudget is how long an operation that does not wait is repeated while
-	// the server cannot be reached.
-	DefaultRetryBudget = 3 * time.Second
-	// DefaultTurn is how long a client passes a lock among its own goroutines.
-	DefaultTurn = 10 * time.Millisecond
-	// DefaultMaxInFlight is how many commands of one client may wait for replies of one server.
-	DefaultMaxInFlight = 512
+	longestStale        = time.Hour
+	longestRedissonWait = 24 * time.Hour
+	longestTurn         = time.Second
 )
-
-// Upper bounds of [Options] for fair locks: no lock waits longer for a dead waiter.
-const (
-	MaxStaleWaiterTimeout = time.Hour
-	MaxRedissonFairWait   = 24 * time.Hour
-)
-
-// MaxTurn is the longest Turn that [Options] accept.
-const MaxTurn = time.Second
 
 // maxInFlightLimit stays below the 1024 commands that the connection of a
 // rueidis client queues before it makes callers wait without looking at their
 // contexts.
 const maxInFlightLimit = 896
-
-// MaxNameLength is the longest key, in bytes, that a name may map to.
-const MaxNameLength = keyspace.MaxLength
-
-// Bounds of texts for people, in bytes.
-const (
-	// MaxLabelLength is the longest [Options].Label.
-	MaxLabelLength = identity.MaxLabel
-	// MaxNoteLength is the longest text of a [Note].
-	MaxNoteLength = identity.MaxNote
-)
 
 // NoLabel is the [Options].Label of a client that publishes no label or notes and shows none of
 // other clients. It sends none of the commands that labels take.
@@ -72,7 +38,7 @@ const NoLabel = "-"
 // silently replaced.
 type Options struct {
 	// Lease is the lease of acquisitions that do not set one. The client renews it while the hold lives. If the
-	// holder crashes, the lock is free again after at most this time. Default: DefaultLease.
+	// holder crashes, the lock is free again after at most this time. Default: 30 s; at least 1 ms, at most 10 years.
 	Lease time.Duration
 
 	// MaxHold limits every renewed hold, permit and leadership of this client, as the option [MaxHold] of an
@@ -85,22 +51,22 @@ type Options struct {
 	// StaleWaiterTimeout is how long a lock waits for a silent waiter. In the queue of a fair lock, the waiter
 	// keeps its place for that time. When a release gives the lock to the next waiter, it is that waiter's
 	// first lease, unless the waiter requested a shorter one: a client that dies at that time has the lock for
-	// no longer. Default: DefaultStaleWaiterTimeout; at least 1 ms, at most MaxStaleWaiterTimeout.
+	// no longer. Default: 5 s; at least 1 ms, at most an hour.
 	StaleWaiterTimeout time.Duration
 
 	// RedissonFairWait is the fairLockWaitTimeout of the Redisson processes that wait for the same fair locks,
 	// so that waiters of this client keep their places among theirs. Without such processes it has no effect.
-	// Default: DefaultRedissonFairWait; at least 1 ms, at most MaxRedissonFairWait.
+	// Default: 5 minutes, as Redisson's; at least 1 ms, at most a day.
 	RedissonFairWait time.Duration
 
 	// PollCeiling bounds how long a waiter relies on messages before it queries the server again, in case a
-	// message was lost. Default: DefaultPollCeiling. It must be shorter than Lease.
+	// message was lost. Default: 2 s, or half of Lease if that is shorter. It must be shorter than Lease.
 	PollCeiling time.Duration
 
 	// RetryBudget is how long the client repeats an operation that does not wait (a try, a release, a query)
 	// while the server is unreachable, loading, or failing over. A context that ends sooner ends it sooner,
 	// except a release; one that lasts longer does not prolong it. A call that waits, such as Lock, is repeated
-	// until its context or its Wait ends. Default: DefaultRetryBudget, or Lease if that is shorter. It must not
+	// until its context or its Wait ends. Default: 3 s, or Lease if that is shorter. It must not
 	// exceed Lease.
 	RetryBudget time.Duration
 
@@ -110,7 +76,7 @@ type Options struct {
 	// want to read join those that already read, for one turn. The permits of a [Semaphore] are passed on in
 	// the same way, each for a turn. Fenced and fair locks, and elections, are not passed on in memory. With a
 	// negative Turn nothing is passed on or shared, and each hold begins and ends on the server. Default:
-	// DefaultTurn; at most MaxTurn.
+	// 10 ms; at most 1 s.
 	//
 	// While goroutines of this client pass a lock on, the server sees one owner. If a forced unlock, an
 	// eviction or a failover takes the lock from it, the client notices at the next renewal, or at the end of
@@ -122,7 +88,7 @@ type Options struct {
 	// MaxInFlight bounds how many commands of this client wait for replies of one server at once, so that a
 	// hung server cannot hold callers past their deadlines. In a cluster each node has its own limit, so a
 	// silent node does not affect the others. 120 more commands are reserved for renewals, releases and undo.
-	// Default: DefaultMaxInFlight; at most 896.
+	// Default: 512; at most 896.
 	MaxInFlight int
 
 	// KeyPrefix is put in front of every name. Redisson processes that share the locks need a NameMapper with
@@ -164,7 +130,7 @@ type Options struct {
 	TimeFencing bool
 
 	// Label is the name of this client for people: in [Client.Inspect], [Client.Waiters], [Election.Leader],
-	// errors of busy locks, and the command line. It must be printable, and at most MaxLabelLength bytes long.
+	// errors of busy locks, and the command line. It must be printable, and at most 128 bytes long.
 	// Default: host:pid.
 	//
 	// While the client holds or waits for something, it keeps the label on the server, in a key of its own.
@@ -215,14 +181,14 @@ func (o Options) complete() (Options, error) {
 
 // withDefaults sets fields that are zero to their defaults.
 func (o Options) withDefaults() Options {
-	setDefault(&o.Lease, DefaultLease)
-	setDefault(&o.StaleWaiterTimeout, DefaultStaleWaiterTimeout)
-	setDefault(&o.RedissonFairWait, DefaultRedissonFairWait)
-	setDefault(&o.PollCeiling, min(DefaultPollCeiling, o.Lease/2))
-	setDefault(&o.RetryBudget, min(DefaultRetryBudget, o.Lease))
-	setDefault(&o.MaxInFlight, DefaultMaxInFlight)
-	setDefault(&o.Turn, DefaultTurn)
-	setDefault(&o.Replicas.Timeout, min(DefaultReplicaTimeout, o.RetryBudget/2))
+	setDefault(&o.Lease, lease.Default)
+	setDefault(&o.StaleWaiterTimeout, 5*time.Second)
+	setDefault(&o.RedissonFairWait, 5*time.Minute)
+	setDefault(&o.PollCeiling, min(2*time.Second, o.Lease/2))
+	setDefault(&o.RetryBudget, min(3*time.Second, o.Lease))
+	setDefault(&o.MaxInFlight, 512)
+	setDefault(&o.Turn, 10*time.Millisecond)
+	setDefault(&o.Replicas.Timeout, min(time.Second, o.RetryBudget/2))
 	if o.Label == "" {
 		o.Label = defaultLabel()
 	}
@@ -236,7 +202,7 @@ func (o Options) withDefaults() Options {
 func defaultLabel() string {
 	host, _ := os.Hostname()
 	pid := ":" + strconv.Itoa(os.Getpid())
-	return cmp.Or(identity.CleanText(host, MaxLabelLength-len(pid)), "host") + pid
+	return cmp.Or(identity.CleanText(host, identity.MaxLabel-len(pid)), "host") + pid
 }
 
 // label returns the name of the client that people see, or "".
@@ -262,7 +228,7 @@ func (o Options) check() error {
 	if err := o.Replicas.check(o.RetryBudget); err != nil {
 		return err
 	}
-	if err := identity.CheckText("Options.Label", o.Label, MaxLabelLength); err != nil {
+	if err := identity.CheckText("Options.Label", o.Label, identity.MaxLabel); err != nil {
 		return err
 	}
 	if err := keyspace.CheckPrefix(o.KeyPrefix); err != nil {
@@ -278,13 +244,13 @@ func (o Options) check() error {
 		return fault.Invalid("Options.PollCeiling %v is not between 1ms and the lease %v", o.PollCeiling, o.Lease)
 	case o.RetryBudget < time.Millisecond || o.RetryBudget > o.Lease:
 		return fault.Invalid("Options.RetryBudget %v is not between 1ms and the lease %v", o.RetryBudget, o.Lease)
-	case o.StaleWaiterTimeout < time.Millisecond || o.StaleWaiterTimeout > MaxStaleWaiterTimeout:
+	case o.StaleWaiterTimeout < time.Millisecond || o.StaleWaiterTimeout > longestStale:
 		return fault.Invalid("Options.StaleWaiterTimeout %v is not between 1ms and %v",
-			o.StaleWaiterTimeout, MaxStaleWaiterTimeout)
-	case o.RedissonFairWait < time.Millisecond || o.RedissonFairWait > MaxRedissonFairWait:
-		return fault.Invalid("Options.RedissonFairWait %v is not between 1ms and %v", o.RedissonFairWait, MaxRedissonFairWait)
-	case o.Turn > MaxTurn:
-		return fault.Invalid("Options.Turn %v is longer than %v", o.Turn, MaxTurn)
+			o.StaleWaiterTimeout, longestStale)
+	case o.RedissonFairWait < time.Millisecond || o.RedissonFairWait > longestRedissonWait:
+		return fault.Invalid("Options.RedissonFairWait %v is not between 1ms and %v", o.RedissonFairWait, longestRedissonWait)
+	case o.Turn > longestTurn:
+		return fault.Invalid("Options.Turn %v is longer than %v", o.Turn, longestTurn)
 	case o.MaxInFlight < 1 || o.MaxInFlight > maxInFlightLimit:
 		return fault.Invalid("Options.MaxInFlight %d is not between 1 and %d", o.MaxInFlight, maxInFlightLimit)
 	case o.KeyPrefix != "" && o.NameMapper != nil:
@@ -307,14 +273,11 @@ type Replicas struct {
 	// Min is how many replicas must confirm. Default: 0, which waits for none and does not need WAIT.
 	Min int
 	// Timeout is how long they may take. It must be shorter than Options.RetryBudget, and should be well under
-	// a third of the lease, so that renewals are in time. Default: DefaultReplicaTimeout, or half the
+	// a third of the lease, so that renewals are in time. Default: 1 s, or half the
 	// RetryBudget if that is less. The server checks its clock ten times a second, so the wait may be 100 ms
 	// longer.
 	Timeout time.Duration
 }
-
-// DefaultReplicaTimeout is the default of [Replicas].
-const DefaultReplicaTimeout = time.Second
 
 func (r Replicas) check(budget time.Duration) error {
 	off := r.Min == 0

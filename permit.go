@@ -58,7 +58,7 @@ func (p *Permit) ValidFor() time.Duration {
 }
 
 // Extend makes the lease at least d from now, once; it never shortens it. Renewal, if the permit has it, goes
-// on. d must be from MinLease to MaxLease, else the error is ErrInvalid. The error matches ErrNotHeld if the
+// on. d must be from 1 ms to 10 years, else the error is ErrInvalid. The error matches ErrNotHeld if the
 // permit is over, and ErrMaxHold if d would pass the limit of [MaxHold]. After another error, such as
 // ErrUnavailable, the lease is unchanged or d.
 func (p *Permit) Extend(ctx context.Context, d time.Duration) error {

@@ -184,7 +184,7 @@ func (s *basePermitSemaphore) RemainingLease(ctx context.Context, id string) (ti
 // its own permit, which sets the lease to the length that it uses. ctx bounds the call.
 //
 // The error matches ErrNotHeld if nobody holds a permit with that id (and also ErrLost if this client held it),
-// and ErrInvalid if it cannot be an id or d is not from MinLease to MaxLease (nothing was sent).
+// and ErrInvalid if it cannot be an id or d is not from 1 ms to 10 years (nothing was sent).
 // ErrUnknownOutcome means that no answer came: the lease is unchanged or d, and does not change later. After
 // ErrUnavailable, ErrClosed or ErrWrongKind it is unchanged.
 func (s *basePermitSemaphore) SetLease(ctx context.Context, id string, d time.Duration) error {

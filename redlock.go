@@ -44,14 +44,11 @@ type RedLockOptions struct {
 
 var _ Locker = (*RedLock)(nil)
 
-// DefaultRedLockRetryDelay is the default of [RedLockOptions].RetryDelay.
-const DefaultRedLockRetryDelay = 200 * time.Millisecond
-
 // NewRedLock returns the lock that is a majority of the given locks. It sends nothing. Every method returns an
 // ErrInvalid if there are no locks, if one cannot be used, or if one is given twice, also inside another. The
 // same holds for two locks on one server, which the client detects when both servers have answered.
 func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
-	setDefault(&options.RetryDelay, DefaultRedLockRetryDelay)
+	setDefault(&options.RetryDelay, 200*time.Millisecond)
 	return &RedLock{groupLock{group.NewRed(group.RedOptions(options), membersOf(locks))}}
 }
 

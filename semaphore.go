@@ -192,7 +192,7 @@ func (s *baseSemaphore) SetPermits(ctx context.Context, n int) error { return s.
 func (s *baseSemaphore) AddPermits(ctx context.Context, n int) error { return s.count.Add(ctx, n) }
 
 // SetTTL makes the semaphore end in d, or never with NoExpiry, and reports whether it exists. d is
-// from MinLease to MaxLease. When the time is over the semaphore is deleted, and its waiters get
+// from 1 ms to 10 years. When the time is over the semaphore is deleted, and its waiters get
 // ErrNotSet, or wait on with [AwaitSet]. ctx bounds the call.
 //
 // Permits with ids end with the semaphore; until then their leases stay as they are. Their holders learn of

@@ -65,13 +65,6 @@ func (l *SpinLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 	return asHold(l.inside.Acquire(ctx, "lock", true, usualSettings(options)))
 }
 
-// Defaults of [Backoff].
-const (
-	DefaultBackoffInitial    = time.Millisecond
-	DefaultBackoffMax        = 128 * time.Millisecond
-	DefaultBackoffMultiplier = 2.0
-)
-
 // Backoff spaces the attempts of a spin lock. The first pause is Initial; each later one is
 // Multiplier times as long, up to Max. Up to half of every pause is cut off at random. Zero fields
 // have the defaults, which are Redisson's. With Multiplier 1 the pause is constant. While a waiter is the
@@ -83,9 +76,9 @@ type Backoff struct {
 }
 
 func (b Backoff) withDefaults() Backoff {
-	setDefault(&b.Initial, DefaultBackoffInitial)
-	setDefault(&b.Max, max(DefaultBackoffMax, b.Initial))
-	setDefault(&b.Multiplier, DefaultBackoffMultiplier)
+	setDefault(&b.Initial, time.Millisecond)
+	setDefault(&b.Max, max(128*time.Millisecond, b.Initial))
+	setDefault(&b.Multiplier, 2)
 	return b
 }
 

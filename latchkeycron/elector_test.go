@@ -69,7 +69,7 @@ func TestElectorThatVanishesIsFollowedWithinALease(t *testing.T) {
 		server.Crash(doomed)
 		began := time.Now()
 		for len(leading(t, second)) == 0 {
-			require.Less(t, time.Since(began), latchkey.DefaultLease+50*time.Millisecond)
+			require.Less(t, time.Since(began), 30*time.Second+50*time.Millisecond)
 			time.Sleep(10 * time.Millisecond)
 		}
 		assert.Empty(t, leading(t, first), "two lead")
@@ -120,9 +120,9 @@ func TestIsLeaderAsksNobody(t *testing.T) {
 		server.Stop()
 		began := time.Now()
 		require.NoError(t, e.IsLeader(t.Context()))
-		time.Sleep(latchkey.DefaultLease)
+		time.Sleep(30 * time.Second)
 		require.ErrorIs(t, e.IsLeader(t.Context()), latchkeycron.ErrNotLeader)
-		assert.Equal(t, latchkey.DefaultLease, time.Since(began))
+		assert.Equal(t, 30*time.Second, time.Since(began))
 		server.Restart()
 		time.Sleep(time.Minute)
 		assert.Equal(t, []int{0}, leading(t, e))
@@ -159,7 +159,7 @@ func TestElectorWithBadInput(t *testing.T) {
 		quiet := latchkeycron.WithLogger(slog.New(slog.DiscardHandler))
 		for _, e := range []*latchkeycron.Elector{
 			latchkeycron.NewElector(server.Client(), "{scheduler}", quiet),
-			latchkeycron.NewElector(server.Client(), "x", quiet, latchkeycron.WithValue(strings.Repeat("x", latchkey.MaxValueLength+1))),
+			latchkeycron.NewElector(server.Client(), "x", quiet, latchkeycron.WithValue(strings.Repeat("x", 65536+1))),
 		} {
 			assert.Empty(t, leading(t, e))
 			require.ErrorIs(t, e.IsLeader(t.Context()), latchkey.ErrInvalid)

@@ -136,7 +136,7 @@ func TestOptionsOfALocker(t *testing.T) {
 		"a negative limit":    latchkeycron.WithMaxHold(-time.Second),
 		"a limit too short":   latchkeycron.WithMaxHold(time.Second),
 		"a name with a brace": latchkeycron.WithKeyPrefix("}"),
-		"a name too long":     latchkeycron.WithKeyPrefix(strings.Repeat("x", latchkey.MaxNameLength)),
+		"a name too long":     latchkeycron.WithKeyPrefix(strings.Repeat("x", 512)),
 	} {
 		_, err := latchkeycron.NewLocker(client, option).Lock(t.Context(), "nightly")
 		require.ErrorIs(t, err, latchkey.ErrInvalid, what)

@@ -155,7 +155,7 @@ func TestAtLeastOfReentries(t *testing.T) {
 		outer = mustLock(t, lock)
 		inner, err = lock.Lock(outer.Context(t.Context()), latchkey.AtLeast(time.Hour))
 		require.NoError(t, err)
-		assert.LessOrEqual(t, admin.PTTL(name+"2"), latchkey.DefaultLease)
+		assert.LessOrEqual(t, admin.PTTL(name+"2"), defaultLease)
 		mustUnlock(t, inner)
 		mustUnlock(t, outer)
 		assert.NoError(t, free(admin, name+"2")())
@@ -201,7 +201,7 @@ func keepsWaitersOut(t *testing.T, k kind, own bool) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin := rig.NewAdmin(t, server)
 	options := latchkey.Options{
-		PollCeiling: ceiling, StaleWaiterTimeout: latchkey.MaxStaleWaiterTimeout, Lease: 2 * ceiling, Turn: latchkey.MaxTurn,
+		PollCeiling: ceiling, StaleWaiterTimeout: longestStale, Lease: 2 * ceiling, Turn: longestTurn,
 	}
 	if k.sided && own {
 		options.StaleWaiterTimeout = 3 * time.Second // readers poll three times in it
@@ -252,7 +252,7 @@ func TestAtLeastOfAWaiter(t *testing.T) {
 				t.Parallel()
 				server, name := rig.Shared(), rig.Name(t)
 				admin := rig.NewAdmin(t, server)
-				client, waiting := connect(t, server, latchkey.Options{Turn: latchkey.MaxTurn}), connect(t, server)
+				client, waiting := connect(t, server, latchkey.Options{Turn: longestTurn}), connect(t, server)
 				hold := mustLock(t, k.open(client, name))
 				if own {
 					waiting = client

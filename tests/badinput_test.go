@@ -28,7 +28,7 @@ func sendsNothing(t *testing.T, f func(client *latchkey.Client)) {
 
 func TestBadNames(t *testing.T) {
 	bad := map[string]string{
-		"empty": "", "too long": strings.Repeat("x", latchkey.MaxNameLength+1), "not UTF-8": "a\xffb",
+		"empty": "", "too long": strings.Repeat("x", longestName+1), "not UTF-8": "a\xffb",
 		"stray opening brace": "a{b", "stray closing brace": "a}b", "empty braces": "a{}b", "nested braces": "{a{b}}",
 	}
 	eachKind(t, func(t *testing.T, k kind) {
@@ -138,7 +138,7 @@ const tooShort = 10 * time.Second
 // refusedLease accepts two reasons: the lease is invalid, or so short that it ended before the reply arrived.
 func refusedLease(t *testing.T, lease time.Duration, err error) {
 	t.Helper()
-	if lease < latchkey.MinLease || lease > latchkey.MaxLease {
+	if lease < shortestLease || lease > longestLease {
 		assert.ErrorIs(t, err, latchkey.ErrInvalid, "%v", lease)
 		return
 	}

@@ -42,7 +42,7 @@ func TestBarrierMismatch(t *testing.T) {
 func TestBarrierBadInput(t *testing.T) {
 	sendsNothing(t, func(client *latchkey.Client) {
 		ctx := t.Context()
-		for _, name := range []string{"", "a{b", "a}b", "a{}b", "{a{b}}", "a\xffb", strings.Repeat("x", latchkey.MaxNameLength+1)} {
+		for _, name := range []string{"", "a{b", "a}b", "a{}b", "{a{b}}", "a\xffb", strings.Repeat("x", longestName+1)} {
 			b := client.NewBarrier(name, 2)
 			_, await := b.Await(ctx)
 			_, state := b.State(ctx)

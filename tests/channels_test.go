@@ -61,7 +61,7 @@ end`)
 }
 
 // untold are the options of a waiter that goes on after a message only: its next poll is an hour away.
-var untold = latchkey.Options{Lease: 3 * time.Hour, PollCeiling: 2 * time.Hour, StaleWaiterTimeout: latchkey.MaxStaleWaiterTimeout}
+var untold = latchkey.Options{Lease: 3 * time.Hour, PollCeiling: 2 * time.Hour, StaleWaiterTimeout: longestStale}
 
 // newLocksOfOneChannel starts the second waiter after the channel is subscribed for the first.
 func newLocksOfOneChannel(t *testing.T, admin *rig.Admin, raw rueidis.Client, publish string, waiting *latchkey.Client, name string) *locksOfOneChannel {

@@ -180,7 +180,7 @@ func TestEmptyScriptCache(t *testing.T) {
 			hold, err := lock.Lock(t.Context())
 			require.NoError(t, err)
 			admin.Do("SCRIPT", "FLUSH")
-			require.NoError(t, hold.Extend(t.Context(), latchkey.DefaultLease))
+			require.NoError(t, hold.Extend(t.Context(), defaultLease))
 			admin.Do("SCRIPT", "FLUSH")
 			require.NoError(t, hold.Unlock(t.Context()))
 			_, err = lock.Inspect(t.Context())

@@ -178,7 +178,7 @@ func TestMaxHoldOfAClient(t *testing.T) {
 		assert.NoError(t, hold.Err(), "it lasts for as long as it is to last at least")
 		rig.Await(t, soon, "the limit", hold.Lost())
 	})
-	for _, bad := range []time.Duration{-time.Second, time.Microsecond, latchkey.MaxLease + 1} {
+	for _, bad := range []time.Duration{-time.Second, time.Microsecond, longestLease + 1} {
 		_, err := latchkey.Connect(context.Background(), "redis://127.0.0.1:1", latchkey.Options{MaxHold: bad})
 		require.ErrorIs(t, err, latchkey.ErrInvalid)
 		require.ErrorContains(t, err, "Options.MaxHold")

@@ -112,7 +112,7 @@ func TestFixedEndpoint_of_a_member(t *testing.T) {
 	hold := mustLock(t, lock)
 	f.swap()
 	others.servers[0].Kill(t) // so the member is needed
-	rig.Eventually(t, soon, "an extension", func() error { return hold.Extend(t.Context(), latchkey.DefaultLease) })
+	rig.Eventually(t, soon, "an extension", func() error { return hold.Extend(t.Context(), defaultLease) })
 	mustUnlock(t, hold)
 	rig.Eventually(t, soon, "the next hold", func() error {
 		next, err := lock.TryLock(t.Context())

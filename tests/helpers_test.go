@@ -113,7 +113,7 @@ func dial(server *rig.Server, addr string, options latchkey.Options) (client *la
 		options.Label = latchkey.NoLabel // its commands come at any time, and many tests count commands
 	}
 	if options.RetryBudget == 0 { // the default is too short for a busy machine
-		options.RetryBudget = min(soon/2, cmp.Or(options.Lease, latchkey.DefaultLease))
+		options.RetryBudget = min(soon/2, cmp.Or(options.Lease, defaultLease))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()

@@ -98,7 +98,7 @@ func TestLatchReleasesManyProcesses(t *testing.T) {
 	each := rig.Sized(100)
 	for what, poll := range map[string]time.Duration{
 		"by message":           time.Minute,
-		"all messages dropped": latchkey.DefaultPollCeiling,
+		"all messages dropped": defaultPollCeiling,
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

@@ -43,7 +43,7 @@ type waitersOfLostRelease struct {
 }
 
 // longestStall is how long something free may have waiters if a message was lost, and a second.
-const longestStall = latchkey.DefaultPollCeiling + time.Second
+const longestStall = defaultPollCeiling + time.Second
 
 // goOn loses the reply to a release, and reports who waited for longer than promised.
 func (w waitersOfLostRelease) goOn(t *testing.T, kind passedKind, loss rig.Loss, name string) error {

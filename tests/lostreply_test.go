@@ -16,7 +16,7 @@ import (
 
 // undoBudget is how long a failed acquisition may remain on the server once the link works again, also on a busy
 // machine: a third of the default lease.
-const undoBudget = latchkey.DefaultLease / 3
+const undoBudget = defaultLease / 3
 
 var losses = []struct {
 	name string

@@ -28,7 +28,7 @@ func TestMessagesOfPermits(t *testing.T) {
 		for want, err := range map[string]error{
 			`release "pool": ` + badID:                                         firstOf(pool.Release(ctx, "nonsense")),
 			`remaining lease "pool": ` + badID:                                 firstOf(pool.RemainingLease(ctx, "nonsense")),
-			`set lease "pool": ` + badID:                                       pool.SetLease(ctx, "nonsense", latchkey.DefaultLease),
+			`set lease "pool": ` + badID:                                       pool.SetLease(ctx, "nonsense", defaultLease),
 			`release "pool": no permit id`:                                     firstOf(pool.Release(ctx)),
 			`acquire "pool": 2000 permits at once, ` + few:                     firstOf(pool.AcquireN(ctx, 2000)),
 			`try acquire "pool": 0 permits at once, ` + few:                    firstOf(pool.TryAcquireN(ctx, 0)),
@@ -56,7 +56,7 @@ func TestMessagesOfOptions(t *testing.T) {
 			`lock "x": AtLeast does not apply to read locks, MultiLocks, RedLocks and elections`:           firstOf(client.NewRWLock("x").Reader().Lock(ctx, latchkey.AtLeast(time.Second))),
 			`try lock "x": As does not apply to a mutex, which is not re-entrant`:                          firstOf(client.NewMutex("x").TryLock(ctx, latchkey.As(client.NewOwner()))),
 			`lock "x": Lease(NoExpiry) applies to permits only`:                                            firstOf(lock.Lock(ctx, latchkey.Lease(latchkey.NoExpiry))),
-			`lock "x": the lease 87601h is not between 1ms and 10 years (87600h)`:                          firstOf(lock.Lock(ctx, latchkey.Lease(latchkey.MaxLease+time.Hour))),
+			`lock "x": the lease 87601h is not between 1ms and 10 years (87600h)`:                          firstOf(lock.Lock(ctx, latchkey.Lease(longestLease+time.Hour))),
 			`lock "x": the lease 5m is shorter than AtLeast(1h)`:                                           firstOf(lock.Lock(ctx, latchkey.Lease(5*time.Minute), latchkey.AtLeast(time.Hour))),
 			`lock "x": Backoff{Initial: 2s, Max: 1s, Multiplier: 2}, want Initial of at least 1ms, Max of`: firstOf(client.NewSpinLock("x", latchkey.Backoff{Initial: 2 * time.Second, Max: time.Second}).Lock(ctx)),
 		} {

@@ -82,7 +82,7 @@ func TestPermissions_refused_changes_nothing(t *testing.T) {
 			key string
 			do  func() error
 		}{
-			"release":     {name + ":s", func() error { return client.NewSemaphore(name+":s").Release(ctx) }},
+			"release":     {name + ":s", func() error { return client.NewSemaphore(name + ":s").Release(ctx) }},
 			"add":         {name + ":s", func() error { return client.NewSemaphore(name+":s").AddPermits(ctx, 1) }},
 			"add permits": {name + ":p", func() error { return client.NewPermitSemaphore(name+":p").AddPermits(ctx, 1) }},
 			"count down":  {name + ":l", func() error { return firstOf(client.NewCountDownLatch(name + ":l").CountDown(ctx)) }},

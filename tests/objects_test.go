@@ -320,7 +320,7 @@ func TestObjectsEnds(t *testing.T) {
 	cancel()
 	err := first(ctx, client, allUnder(name))
 	onlyTheContexts(ctx, t, err, "Objects")
-	for _, bad := range []string{"", strings.Repeat("x", latchkey.MaxNameLength+1)} {
+	for _, bad := range []string{"", strings.Repeat("x", longestName+1)} {
 		require.ErrorIs(t, first(t.Context(), client, bad), latchkey.ErrInvalid)
 	}
 	_, err = client.Object(t.Context(), "a{")

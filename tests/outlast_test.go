@@ -34,7 +34,7 @@ func handedObjects() (all []handed) {
 					next, err := openToo(wants).Lock(ctx)
 					return errors.Join(err, ifAny(next != nil, func() error { return next.Unlock(ctx) }))
 				}, func() error {
-					return errors.Join(hold.Err(), hold.Extend(ctx, latchkey.DefaultLease), hold.Unlock(ctx))
+					return errors.Join(hold.Err(), hold.Extend(ctx, defaultLease), hold.Unlock(ctx))
 				}
 		}}
 	}

@@ -27,7 +27,7 @@ func TestPassing_sends_nothing(t *testing.T) {
 		assert.Zero(t, first.Count())
 		assert.NoError(t, next.Err())
 		assert.Equal(t, 1, next.Count())
-		rig.Eventually(t, soon, "the whole lease", lasts(next, latchkey.DefaultLease/2))
+		rig.Eventually(t, soon, "the whole lease", lasts(next, defaultLease/2))
 		mustUnlock(t, next)
 		require.NoError(t, free(rig.NewAdmin(t, rig.Shared()), c.name)())
 	}, passes)

@@ -19,7 +19,7 @@ import (
 func passes(k kind) bool { return !k.queued && !k.fenced && k.name != spinKind.name }
 
 // longTurn lets a client pass locks on for as long as possible.
-var longTurn = latchkey.Options{Turn: latchkey.MaxTurn}
+var longTurn = latchkey.Options{Turn: longestTurn}
 
 // hotLock is a lock of a client that passes it on, with a tap on the client's commands.
 type hotLock struct {
@@ -70,7 +70,7 @@ func (c hotLock) pass(t *testing.T, during func(first *latchkey.Hold)) (first, n
 			return holder.hold, follower.hold
 		}
 		mustUnlock(t, follower.hold)
-		require.Greater(t, time.Since(began), latchkey.MaxTurn/2, "the turn lasts, and there was sent %v", commands)
+		require.Greater(t, time.Since(began), longestTurn/2, "the turn lasts, and there was sent %v", commands)
 	}
 }
 

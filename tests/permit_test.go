@@ -194,7 +194,7 @@ func TestLeaseOfAPermitIsSet(t *testing.T) {
 	require.NoError(t, err)
 	left, err := s.RemainingLease(ctx, p.ID())
 	require.NoError(t, err)
-	assert.InDelta(t, latchkey.DefaultLease, left, float64(leeway))
+	assert.InDelta(t, defaultLease, left, float64(leeway))
 	require.NoError(t, s.SetLease(ctx, p.ID(), latchkey.NoExpiry))
 	left, err = s.RemainingLease(ctx, p.ID())
 	require.NoError(t, err)

@@ -39,7 +39,7 @@ func TestAwaitSetIsNoHotLoop(t *testing.T) {
 			tap.Forget()
 			began := time.Now()
 			rest(300 * time.Millisecond)
-			asked, polls := len(mentioning(tap, name)), int(time.Since(began)/latchkey.DefaultPollCeiling)+1
+			asked, polls := len(mentioning(tap, name)), int(time.Since(began)/defaultPollCeiling)+1
 			cancel()
 			require.ErrorIs(t, rig.Await(t, soon, "the end of the wait", done), context.Canceled)
 			assert.LessOrEqual(t, asked, polls)

@@ -51,7 +51,7 @@ func (r *readers) group(t *testing.T, n int, options ...latchkey.LockOption) []*
 			r.tap.Forget()
 			return holds
 		}
-		require.Greater(t, time.Since(began), latchkey.MaxTurn/2, "the turn lasts, and %d commands were sent", r.sent())
+		require.Greater(t, time.Since(began), longestTurn/2, "the turn lasts, and %d commands were sent", r.sent())
 		for _, hold := range holds {
 			mustUnlock(t, hold)
 		}
@@ -175,7 +175,7 @@ func TestReadAlong_costs_two_commands_a_turn(t *testing.T) {
 		})
 	}
 	all.Wait()
-	turns := int(time.Since(began)/latchkey.DefaultTurn) + 1
+	turns := int(time.Since(began)/defaultTurn) + 1
 	t.Logf("%d reads, %d commands, %d turns", reads.Load(), r.sent(), turns)
 	// At the end of a turn, each goroutine may find that nobody has begun the next one.
 	assert.LessOrEqual(t, r.sent(), 2*4*turns)
@@ -245,7 +245,7 @@ func TestReadAlong_lets_writers_in(t *testing.T) {
 // Nobody reads while somebody writes, and there is only one writer.
 func TestReadAlong_exclusion(t *testing.T) {
 	t.Parallel()
-	for _, turn := range []time.Duration{time.Millisecond, latchkey.DefaultTurn, 100 * time.Millisecond} {
+	for _, turn := range []time.Duration{time.Millisecond, defaultTurn, 100 * time.Millisecond} {
 		t.Run(turn.String(), func(t *testing.T) {
 			t.Parallel()
 			const writing = 1000

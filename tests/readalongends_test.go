@@ -97,7 +97,7 @@ func TestReadAlong_is_lost_together(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			events := make(chan latchkey.Event, 1000)
-			r := newReaders(t, latchkey.Options{Turn: latchkey.MaxTurn, Lease: 5 * time.Second, Observer: func(e latchkey.Event) { events <- e }})
+			r := newReaders(t, latchkey.Options{Turn: longestTurn, Lease: 5 * time.Second, Observer: func(e latchkey.Event) { events <- e }})
 			holds := r.group(t, 3)
 			left := mustLock(t, r.rw.Reader())
 			work := holds[2].Context(t.Context())
@@ -127,7 +127,7 @@ func TestReadAlong_is_lost_together(t *testing.T) {
 func TestReadAlong_is_renewed(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
-	r := newReaders(t, latchkey.Options{Turn: latchkey.MaxTurn, Lease: lease, PollCeiling: time.Second})
+	r := newReaders(t, latchkey.Options{Turn: longestTurn, Lease: lease, PollCeiling: time.Second})
 	holds := r.group(t, 3)
 	mustUnlock(t, holds[0])
 	mustUnlock(t, holds[2])
@@ -162,7 +162,7 @@ func TestReadAlong_is_for_those_who_ask_for_the_same(t *testing.T) {
 			t.Parallel()
 			options := is.options
 			if options.Turn == 0 {
-				options.Turn = latchkey.MaxTurn
+				options.Turn = longestTurn
 			}
 			r := newReaders(t, options)
 			first := mustLock(t, r.rw.Reader(), is.first...)
@@ -225,7 +225,7 @@ func TestReadAlong_in_a_group(t *testing.T) {
 	for began, there := time.Now(), 0; there != 1; began = time.Now() {
 		whole, along = mustLock(t, lock), mustLock(t, r.rw.Reader())
 		there = r.readersThere(t)
-		require.True(t, there == 1 || time.Since(began) > latchkey.MaxTurn/2, "the turn lasts, and there are %d readers", there)
+		require.True(t, there == 1 || time.Since(began) > longestTurn/2, "the turn lasts, and there are %d readers", there)
 		mustUnlock(t, whole)
 		mustUnlock(t, along)
 	}
@@ -301,7 +301,7 @@ func TestReadAlong_while_the_client_closes(t *testing.T) {
 func TestReadAlong_is_observed(t *testing.T) {
 	t.Parallel()
 	events := make(chan latchkey.Event, 1000)
-	r := newReaders(t, latchkey.Options{Turn: latchkey.MaxTurn, Observer: func(e latchkey.Event) {
+	r := newReaders(t, latchkey.Options{Turn: longestTurn, Observer: func(e latchkey.Event) {
 		if e.Type != latchkey.EventAttempt && e.Type != latchkey.EventRenewed {
 			events <- e
 		}

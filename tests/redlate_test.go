@@ -49,7 +49,7 @@ func TestRedLockOnServersThatAreSilentAtFirst(t *testing.T) {
 func TestRedLockLeavesASilentServerBehind(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 5)
-	hold := mustLock(t, m.lock(t, "x", latchkey.Options{RetryBudget: latchkey.DefaultLease}))
+	hold := mustLock(t, m.lock(t, "x", latchkey.Options{RetryBudget: defaultLease}))
 	rig.Eventually(t, soon, "all members are held", func() error { // one that was late is tried again soon
 		if slices.Contains(hold.Members(), nil) {
 			return errors.New("one is missing")
@@ -89,7 +89,7 @@ func TestRedLockExtendsMembersThatAreOnTheirWay(t *testing.T) {
 		each.Release()
 	}
 	require.NoError(t, rig.Await(t, soon, "the end of Extend", extended))
-	assert.Greater(t, hold.ValidFor(), latchkey.DefaultLease)
+	assert.Greater(t, hold.ValidFor(), defaultLease)
 	m.links[2].Heal()
 	mustUnlock(t, hold)
 	m.comesTo(t, "x", 0)
@@ -129,7 +129,7 @@ func TestRedLockReleasesWhoComesTooLate(t *testing.T) {
 // be released. That does not delay the release of the other.
 func TestRedLockReleasesLateMembersAtOnce(t *testing.T) {
 	m := newMasters(t, 5)
-	options := latchkey.Options{RetryBudget: latchkey.DefaultLease}
+	options := latchkey.Options{RetryBudget: defaultLease}
 	clients := m.clients(t, options)
 	var taps []*rig.Tap
 	var replies []*rig.Held

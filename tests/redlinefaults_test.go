@@ -165,7 +165,7 @@ func TestRedLine_of_closed_clients(t *testing.T) {
 func TestRedLine_does_not_wait_for_silent_servers(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
-	l := m.unhurried(t, "x", latchkey.Options{RetryBudget: latchkey.DefaultLease})
+	l := m.unhurried(t, "x", latchkey.Options{RetryBudget: defaultLease})
 	mustUnlock(t, mustLock(t, l))
 	m.comesTo(t, "x", 0)
 	hold := mustLock(t, l)

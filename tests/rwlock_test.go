@@ -205,7 +205,7 @@ func TestWriteLeasesDoNotAddUp(t *testing.T) {
 		require.NoError(t, err)
 		holds = append(holds, inner)
 	}
-	assert.LessOrEqual(t, rig.NewAdmin(t, server).PTTL(name), latchkey.DefaultLease)
+	assert.LessOrEqual(t, rig.NewAdmin(t, server).PTTL(name), defaultLease)
 	for _, hold := range holds {
 		mustUnlock(t, hold)
 	}

@@ -94,7 +94,7 @@ func TestDeadWaitingWriterBarsForOnePeriod(t *testing.T) {
 	reader := rig.Await(t, soon, "a reader", lockInBackground(within(t, soon), rw.Reader()))
 	require.NoError(t, reader.err)
 	t.Logf("in %v after the death of the writer", reader.at.Sub(killed).Round(time.Millisecond))
-	assert.Less(t, reader.at.Sub(killed), latchkey.DefaultStaleWaiterTimeout+leeway)
+	assert.Less(t, reader.at.Sub(killed), defaultStale+leeway)
 	mustUnlock(t, reader.hold)
 	mustUnlock(t, hold)
 }

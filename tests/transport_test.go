@@ -41,7 +41,7 @@ func TestStallDoesNotOutlastTheServer(t *testing.T) {
 	rig.Need(t, rig.Process)
 	for name, open := range map[string]func(*testing.T, *rig.Server) (*latchkey.Client, int){
 		"own": func(t *testing.T, s *rig.Server) (*latchkey.Client, int) {
-			return connect(t, s), latchkey.DefaultMaxInFlight
+			return connect(t, s), defaultMaxInFlight
 		},
 		"own, one in flight": func(t *testing.T, s *rig.Server) (*latchkey.Client, int) {
 			return connect(t, s, latchkey.Options{MaxInFlight: 1}), 1

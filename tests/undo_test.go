@@ -84,7 +84,7 @@ func TestUndo_costs_three_commands(t *testing.T) {
 	tap.Forget()
 	attempts(t, client.NewLock(name), tap, calls)
 	rig.Eventually(t, soon, "the undo", free(rig.NewAdmin(t, server), name))
-	costs(t, tap, name, calls+3*calls, latchkey.DefaultLease+5*time.Second)
+	costs(t, tap, name, calls+3*calls, defaultLease+5*time.Second)
 }
 
 // While a server is silent, undo waits for it with a single probe. Afterwards, each call that

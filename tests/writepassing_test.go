@@ -47,7 +47,7 @@ func TestWritePassing(t *testing.T) {
 			hold = next.hold
 		}
 		passed = r.sent() == 0
-		require.True(t, passed || time.Since(began) > latchkey.MaxTurn/2, "the turn lasts, and there was sent something")
+		require.True(t, passed || time.Since(began) > longestTurn/2, "the turn lasts, and there was sent something")
 		mustUnlock(t, hold)
 	}
 	r.requireFree(t)

@@ -36,7 +36,7 @@ that time are skipped. A run that fails is not repeated elsewhere.
 ` + jobHelp("lock", "0, or the\nN of --conflict-exit-code, when the command runs elsewhere", ""),
 		Flags: append([]cli.Flag{
 			&cli.DurationFlag{Name: "at-least", Usage: "`TIME` for which the lock is kept, from the start", Value: defaultAtLeast, DefaultText: timeText(defaultAtLeast),
-				Validator: between(latchkey.MinLease, latchkey.MaxLease)},
+				Validator: between(leastTime, mostTime)},
 			&cli.IntFlag{Name: "conflict-exit-code", Usage: "exit with `N` when the command runs elsewhere", Validator: between(0, 255)},
 		}, guardFlags("lock")...),
 		Action: func(ctx context.Context, cmd *cli.Command) error {

@@ -19,6 +19,13 @@ import (
 // leastLease is the shortest lease of a command: a shorter lease would end before it could be renewed.
 const leastLease = 10 * time.Millisecond
 
+// The bounds of times that the library accepts, and its usual lease.
+const (
+	leastTime  = time.Millisecond
+	mostTime   = 10 * 365 * 24 * time.Hour
+	usualLease = 30 * time.Second
+)
+
 func jsonFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "json", Usage: "print JSON"}
 }
@@ -29,7 +36,7 @@ func waitFlag(usage string, least time.Duration) *cli.DurationFlag {
 }
 
 func leaseFlag(usage string, usual time.Duration) cli.Flag {
-	return &cli.DurationFlag{Name: "lease", Usage: usage, Value: usual, Validator: between(leastLease, latchkey.MaxLease)}
+	return &cli.DurationFlag{Name: "lease", Usage: usage, Value: usual, Validator: between(leastLease, mostTime)}
 }
 
 // everyFlag sets how often a command queries the server.

@@ -33,7 +33,7 @@ func acquisitionFlags(thing string) []cli.Flag {
 }
 
 func holdingFlag(thing string) cli.Flag {
-	return leaseFlag("`TIME` after which the "+thing+" is free if this program is killed", latchkey.DefaultLease)
+	return leaseFlag("`TIME` after which the "+thing+" is free if this program is killed", usualLease)
 }
 
 // nameFlags returns the flags that show people who holds the thing, and what for.

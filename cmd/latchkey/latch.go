@@ -41,7 +41,7 @@ exit with 76.
   latchkey latch set ready 3 --ttl 1h`,
 		Flags: []cli.Flag{
 			&cli.DurationFlag{Name: "ttl", Usage: "delete the latch after `TIME`", DefaultText: "never",
-				Validator: between(latchkey.MinLease, latchkey.MaxLease)},
+				Validator: between(leastTime, mostTime)},
 			jsonFlag(),
 		},
 		Action: latchSet,

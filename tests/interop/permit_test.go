@@ -21,6 +21,9 @@ type commonPermits struct {
 	thread
 }
 
+// defaultLease is the lease of both libraries if a program sets none.
+const defaultLease = 30 * time.Second
+
 func eachCommonPermits(t *testing.T, options latchkey.Options, test func(t *testing.T, b *commonPermits)) {
 	t.Helper()
 	eachVersion(t, func(t *testing.T, version string) {
@@ -105,7 +108,7 @@ func TestPermitQueries(t *testing.T) {
 		b.left(ids[0], latchkey.NoExpiry)
 		permit := b.acquire()
 		b.counts(1, 3)
-		b.left(permit.ID(), latchkey.DefaultLease)
+		b.left(permit.ID(), defaultLease)
 
 		states, err := b.s.Release(ctx, ids[0])
 		require.NoError(t, err)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
@@ -47,12 +46,12 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 	}
 	behind := inQueue(c, serverline.Nearest)
 	backoff := lock.Backoff{
-		Initial: latchkey.DefaultBackoffInitial, Max: latchkey.DefaultBackoffMax, Multiplier: latchkey.DefaultBackoffMultiplier,
+		Initial: time.Millisecond, Max: 128 * time.Millisecond, Multiplier: 2,
 	}
 	spin := acquisitionOf(acquire.NewLock(c, lock.Spin(backoff.Pause), "spin"))
 	for ceiling, askers := range map[time.Duration][]line.Attempter{
 		c.Config.PollCeiling:            append(polling, front),
-		latchkey.DefaultBackoffMax:      {spin},
+		backoff.Max:                     {spin},
 		4 * c.Config.StaleWaiterTimeout: {behind},
 	} {
 		for _, a := range askers {
