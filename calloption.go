@@ -76,8 +76,8 @@ type WaitOption interface {
 	BarrierOption
 }
 
-// A LeaseOption is the result of [Lease] or [MaxHold].
-type LeaseOption interface {
+// A leaseOption is the result of [Lease] or [MaxHold].
+type leaseOption interface {
 	TryLockOption
 	TryPermitOption
 }
@@ -88,8 +88,8 @@ type NoteOption interface {
 	TryPermitOption
 }
 
-// An AwaitSetOption is the result of [AwaitSet].
-type AwaitSetOption interface {
+// An awaitSetOption is the result of [AwaitSet].
+type awaitSetOption interface {
 	AcquireOption
 	PermitOption
 	AwaitOption
@@ -102,13 +102,13 @@ func Wait(d time.Duration) WaitOption { return option{Kind: request.Wait, D: d} 
 // Lease gives the hold a fixed lease: it is not renewed, and the hold is lost when d has passed. Fractions of a
 // millisecond are rounded up. On a re-entry, the lease can only lengthen that of the outer hold. Only a permit
 // may have the lease NoExpiry, which does not end: if its holder crashes, the permit is gone for good.
-func Lease(d time.Duration) LeaseOption { return option{Kind: request.Lease, D: d} }
+func Lease(d time.Duration) leaseOption { return option{Kind: request.Lease, D: d} }
 
 // MaxHold limits a renewed hold to d: the key ends on the server after d, and the contexts of the hold end with
 // ErrMaxHold a drift margin before that. On an outermost hold the limit also binds all re-entries; on a
 // re-entry it binds that hold alone. With [Lease], which must not be longer, it limits what [Hold.Extend] can
 // reach.
-func MaxHold(d time.Duration) LeaseOption { return option{Kind: request.MaxHold, D: d} }
+func MaxHold(d time.Duration) leaseOption { return option{Kind: request.MaxHold, D: d} }
 
 // AtLeast keeps the lock taken for at least d, even after Unlock, [Client.Close] or a crash. Until then nobody
 // can acquire it, including the former owner. Use it for work that runs once in a fleet whose clocks differ,
@@ -155,7 +155,7 @@ func Note(text string) NoteOption { return option{Kind: request.Note, Note: text
 
 // AwaitSet makes a call that waits for a semaphore or a latch also wait until somebody sets its permits or its
 // count, instead of failing with ErrNotSet.
-func AwaitSet() AwaitSetOption { return option{Kind: request.AwaitSet} }
+func AwaitSet() awaitSetOption { return option{Kind: request.AwaitSet} }
 
 // TTL sets the TTL of a semaphore or a latch. When it ends, the semaphore or latch is gone.
 func TTL(d time.Duration) SetOption { return option{Kind: request.TTL, D: d} }

@@ -119,6 +119,24 @@ func ExampleFairLock() {
 	// third
 }
 
+// A fair lock may have fencing tokens too.
+func ExampleFenced() {
+	client, done := embedded()
+	defer done()
+
+	desk := client.NewFairLock("ticket-desk", latchkey.Fenced())
+	for range 2 {
+		hold, err := desk.Lock(context.Background())
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println("token", hold.Token(), hold.Unlock(context.Background()))
+	}
+	// Output:
+	// token 1 <nil>
+	// token 2 <nil>
+}
+
 // A writer keeps reading the data it has written, and no other writer gets in between.
 func ExampleHold_Downgrade() {
 	ctx := context.Background()

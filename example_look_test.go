@@ -110,12 +110,6 @@ func ExampleKind() {
 	// a lock of that name: false
 }
 
-// QuotePattern escapes the special characters of a name, so that the pattern matches the name literally.
-func ExampleQuotePattern() {
-	fmt.Println(latchkey.QuotePattern("orders[1]*") + "*")
-	// Output: orders\[1\]\**
-}
-
 // The observer receives an event for whatever happens to a lock, for your own metrics, traces and logs. The module
 // latchkeyotel provides an observer for OpenTelemetry.
 func ExampleEvent() {

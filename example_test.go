@@ -191,18 +191,6 @@ func ExampleHold_Context() {
 	// released: <nil>
 }
 
-// SyncLocker adapts a lock to code that expects a sync.Locker.
-func ExampleSyncLocker() {
-	client, done := embedded()
-	defer done()
-
-	mu := latchkey.SyncLocker(context.Background(), client.NewMutex("cache"))
-	mu.Lock()
-	fmt.Println("inside")
-	mu.Unlock()
-	// Output: inside
-}
-
 // Objects lists the objects under a prefix, with their holders and the number of waiters.
 func ExampleClient_Objects() {
 	ctx := context.Background()
@@ -214,7 +202,7 @@ func ExampleClient_Objects() {
 		log.Fatal(err)
 	}
 	defer func() { _ = hold.Unlock(ctx) }()
-	for o, err := range client.Objects(ctx, latchkey.QuotePattern("orders:")+"*") {
+	for o, err := range client.Objects(ctx, "orders:*") {
 		if err != nil {
 			log.Fatal(err)
 		}

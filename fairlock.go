@@ -2,8 +2,8 @@ package latchkey
 
 import (
 	"context"
+	"slices"
 
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/primitive/admin"
 	"github.com/latchkey-go/latchkey/internal/primitive/fair"
 )
@@ -24,20 +24,17 @@ type FairLock struct{ *baseLock }
 
 var _ Locker = (*FairLock)(nil)
 
+// A fairLockOption is an option of [Client.NewFairLock]: [Fenced].
+type fairLockOption struct{ fenced bool }
+
+// Fenced gives the holds of a fair lock fencing tokens like those of a [FencedLock]. Redisson has no
+// such lock; its fair lock of the same name sees an ordinary fair lock.
+func Fenced() fairLockOption { return fairLockOption{fenced: true} }
+
 // NewFairLock returns the fair lock with that name. It sends nothing.
-func (c *Client) NewFairLock(name string) *FairLock {
-	return newFairLock(c.engine(), false, name)
-}
-
-// NewFencedFairLock returns the fair lock of that name, whose holds have fencing tokens like those
-// of a [FencedLock]. Redisson has no such lock; its fair lock of the same name sees an ordinary
-// fair lock. It sends nothing.
-func (c *Client) NewFencedFairLock(name string) *FairLock {
-	return newFairLock(c.engine(), true, name)
-}
-
-func newFairLock(c *ownership.Engine, fenced bool, name string) *FairLock {
-	return &FairLock{newBaseLock(c, fair.Spec(c, fenced), name)}
+func (c *Client) NewFairLock(name string, options ...fairLockOption) *FairLock {
+	fenced := slices.Contains(options, Fenced())
+	return &FairLock{newBaseLock(c.engine(), fair.Spec(c.engine(), fenced), name)}
 }
 
 // Lock acquires the lock in its turn. It waits until nobody holds the lock and every earlier

@@ -2,18 +2,15 @@ package latchkey
 
 import (
 	"context"
-	"sync"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
-	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/primitive/admin"
 	"github.com/latchkey-go/latchkey/internal/primitive/group"
 )
 
-// Locker is the interface of all locks, and what [NewMultiLock], [NewRedLock] and [SyncLocker]
+// Locker is the interface of all locks, and what [NewMultiLock] and [NewRedLock]
 // take. Only the locks of this package, and types that embed one, are Lockers; such a type counts
 // as the lock that it embeds. Each type documents its methods in full: see [Lock.Lock],
 // [FairLock.Lock] and so on. Any number of goroutines may share one lock.
@@ -197,40 +194,4 @@ func (l *baseLock) ForceUnlock(ctx context.Context) (bool, error) {
 // forceOne takes a lock of one key from its holder.
 func forceOne(ctx context.Context, p *ownership.Lock) (bool, error) {
 	return admin.ForceUnlock(ctx, p.Client, p.Names, p.Spec)
-}
-
-// SyncLocker makes a [sync.Locker] of a lock, for code that cannot handle errors. Its Lock waits
-// until ctx ends, and panics with the error of [Locker].Lock if it does not acquire the lock. Its
-// Unlock panics with the error of [Hold.Unlock] if the hold was lost or could not be released. You
-// do not learn of a loss before Unlock: use it only where a hold is much shorter than its lease.
-// Goroutines that share the result also exclude each other.
-func SyncLocker(ctx context.Context, lock Locker, options ...LockOption) sync.Locker {
-	return &syncLocker{ctx: ctx, lock: lock, settings: settingsOf(options)}
-}
-
-type syncLocker struct {
-	ctx      context.Context
-	lock     Locker
-	settings []request.Setting
-	mu       sync.Mutex // held as long as the lock is, to guard hold
-	hold     *hold.Handle
-}
-
-// Lock acquires, or panics.
-func (s *syncLocker) Lock() {
-	s.mu.Lock()
-	h, err := s.lock.self().Acquire(s.ctx, "lock", true, s.settings)
-	if err != nil {
-		s.mu.Unlock()
-		panic(err)
-	}
-	s.hold = h
-}
-
-// Unlock releases, or panics.
-func (s *syncLocker) Unlock() {
-	defer s.mu.Unlock()
-	if err := s.hold.Unlock(s.ctx); err != nil {
-		panic(err)
-	}
 }

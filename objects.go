@@ -60,7 +60,7 @@ func (o Object) Waiters() int { return max(o.Queued, o.Listeners) }
 // free lock and an open latch have no key, and so are not objects.
 //
 // In a pattern, * matches any text, ? any character, [a-c] one of several, and [^a] any other; \ quotes the
-// next character, and [QuotePattern] quotes a whole text. KeyPrefix is put in front of the pattern; with
+// next character. KeyPrefix is put in front of the pattern; with
 // Options.NameMapper the pattern is for keys. Other keys of an object, such as its queue, are part of it. Other
 // data is left out; see [Object] for data that looks the same.
 //
@@ -101,9 +101,6 @@ func (c *Client) Object(ctx context.Context, name string) (Object, error) {
 	o, err := admin.LookAtName(ctx, c.engine(), name)
 	return objectOf(o), err
 }
-
-// QuotePattern returns the pattern for [Client.Objects] that matches text and nothing else.
-func QuotePattern(text string) string { return admin.QuotePattern(text) }
 
 // objectOf returns an object as the program sees it.
 func objectOf(o admin.Object) Object {

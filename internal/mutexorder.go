@@ -9,7 +9,6 @@ package internal
 // These may be held for long: during a request to the server, and while foreign code runs.
 //
 //	mutex                         | guards                                                 | also
-//	syncLocker.mu                 | the hold of a SyncLocker, for as long as it is held    |
 //	line.FIFO.FIFOMutex           | the front of a line, for a RedLock until its hold ends | itself, group.compositeHold.unlocking
 //	group.compositeHold.unlocking | the releases of a composite hold, one at a time        | itself
 //	ownership.Ownership.sendMu    | the commands for an ownership, one at a time           | itself

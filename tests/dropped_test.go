@@ -16,8 +16,14 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
+// holdOption is an option of what is renewed.
+type holdOption interface {
+	latchkey.LockOption
+	latchkey.PermitOption
+}
+
 // renewedKinds take something of every kind that is renewed, and drop it. The result is a way to see whether it is held.
-func renewedKinds(t *testing.T, options ...latchkey.LeaseOption) map[string]func(c *latchkey.Client, name string) (kept any) {
+func renewedKinds(t *testing.T, options ...holdOption) map[string]func(c *latchkey.Client, name string) (kept any) {
 	t.Helper()
 	var permits []latchkey.PermitOption
 	var locks []latchkey.LockOption

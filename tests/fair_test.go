@@ -286,7 +286,7 @@ func TestWaitersAreListed(t *testing.T) {
 func TestFencedFairLock(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
-	lock := connect(t, server).NewFencedFairLock(name)
+	lock := connect(t, server).NewFairLock(name, latchkey.Fenced())
 	hold := mustLock(t, lock)
 	for want := range 5 {
 		require.EqualValues(t, want+1, hold.Token())

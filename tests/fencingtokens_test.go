@@ -27,7 +27,7 @@ type numbered struct {
 var numberedKinds = []numbered{
 	numberedLock("FencedLock", func(c *latchkey.Client, name string) latchkey.Locker { return c.NewFencedLock(name) }),
 	numberedLock("FencedFairLock", func(c *latchkey.Client, name string) latchkey.Locker {
-		return c.NewFencedFairLock(name)
+		return c.NewFairLock(name, latchkey.Fenced())
 	}),
 	numberedLock("MultiLock", func(c *latchkey.Client, name string) latchkey.Locker {
 		return latchkey.NewMultiLock(c.NewFencedLock(name), c.NewFencedLock(name+" 2"))

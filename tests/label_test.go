@@ -68,7 +68,7 @@ func TestLabel_of_holder(t *testing.T) {
 			return object.Holders, err
 		})
 		awaitHolders(t, want, func() (found []latchkey.Holder, err error) {
-			for o, err := range other.Objects(t.Context(), latchkey.QuotePattern(name)) {
+			for o, err := range other.Objects(t.Context(), quotePattern(name)) {
 				if err != nil {
 					return nil, err
 				}

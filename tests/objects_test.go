@@ -28,7 +28,12 @@ func allObjects(t testing.TB, client *latchkey.Client, pattern string) map[strin
 	return all
 }
 
-func allUnder(prefix string) string { return latchkey.QuotePattern(prefix) + "*" }
+// quotePattern returns the pattern that matches text and nothing else.
+func quotePattern(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
+}
+
+func allUnder(prefix string) string { return quotePattern(prefix) + "*" }
 
 // manyKinds makes one object of every kind under the prefix.
 func manyKinds(t *testing.T, client *latchkey.Client, prefix string) map[string]*latchkey.Hold {
@@ -205,7 +210,7 @@ func TestObjectsOfRedisson(t *testing.T) {
 	put(admin, prefix+"permits", "SET|@|2", "ZADD|{@}:timeout|9999999999999|x|1|over")
 	put(admin, prefix+"latch", "SET|@|7")
 
-	found := allObjects(t, client, "*"+latchkey.QuotePattern(prefix)+"*")
+	found := allObjects(t, client, "*"+quotePattern(prefix)+"*")
 	require.Len(t, found, 6)
 	lock, fair, rw, sem := found[prefix+"lock"], found[prefix+"fair"], found[prefix+"rw"], found[prefix+"sem"]
 	assert.Equal(t, []any{latchkey.KindLock, 1, 3}, []any{lock.Kind, lock.HolderCount, lock.Holders[0].Count})
@@ -274,12 +279,12 @@ func TestObjectsWithOddNames(t *testing.T) {
 	assert.Len(t, found, 2*len(odd))
 	for _, name := range odd {
 		assert.Contains(t, found, prefix+name)
-		assert.Len(t, allObjects(t, client, latchkey.QuotePattern(prefix+name)), 1, "%q", name)
+		assert.Len(t, allObjects(t, client, quotePattern(prefix+name)), 1, "%q", name)
 		o, err := client.Object(t.Context(), prefix+name)
 		require.NoError(t, err)
 		assert.True(t, o.Locked(), "%q", name)
 	}
-	assert.Len(t, allObjects(t, client, latchkey.QuotePattern(prefix)+"[x?]"), 2, "x and ?")
+	assert.Len(t, allObjects(t, client, quotePattern(prefix)+"[x?]"), 2, "x and ?")
 }
 
 // The pattern applies to names: the prefix of the client is neither matched nor reported.

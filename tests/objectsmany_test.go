@@ -49,7 +49,7 @@ func TestObjectsAmongThousands(t *testing.T) {
 	for name := range want {
 		assert.Contains(t, found, name)
 	}
-	everything := allObjects(t, client, "*"+latchkey.QuotePattern(prefix)+"*")
+	everything := allObjects(t, client, "*"+quotePattern(prefix)+"*")
 	assert.Len(t, everything, n, "fencing counters and notes are not objects")
 }
 

@@ -61,7 +61,7 @@ func plainLocksOf(c *latchkey.Client, name string) acquire  { return locking(c.N
 func fencedLocksOf(c *latchkey.Client, name string) acquire { return locking(c.NewFencedLock(name)) }
 func fairLocksOf(c *latchkey.Client, name string) acquire   { return locking(c.NewFairLock(name)) }
 func fencedFairLocksOf(c *latchkey.Client, name string) acquire {
-	return locking(c.NewFencedFairLock(name))
+	return locking(c.NewFairLock(name, latchkey.Fenced()))
 }
 func writersOf(c *latchkey.Client, name string) acquire { return locking(c.NewRWLock(name).Writer()) }
 func readersOf(c *latchkey.Client, name string) acquire { return locking(c.NewRWLock(name).Reader()) }

@@ -151,38 +151,3 @@ func TestHoldContext(t *testing.T) {
 		}
 	})
 }
-
-// SyncLocker is a sync.Locker, and panics where it cannot return an error.
-func TestSyncLocker(t *testing.T) {
-	t.Parallel()
-	eachKind(t, func(t *testing.T, k kind) {
-		server, name := rig.Shared(), rig.Name(t)
-		lock := k.open(connect(t, server), name)
-		locker := latchkey.SyncLocker(t.Context(), lock)
-		passed, refused := 0, 0
-		section := rig.NewSection(server.Raw(t), name)
-		var all sync.WaitGroup
-		const goroutines, each = 5, 8
-		for range goroutines {
-			all.Go(func() {
-				for range each {
-					locker.Lock()
-					if section.Pass(t.Context()) == nil {
-						passed++ // the locker guards it, or the race detector would complain
-					} else {
-						refused++
-					}
-					locker.Unlock()
-				}
-			})
-		}
-		all.Wait()
-		assert.Equal(t, goroutines*each, passed)
-		section.Verify(t, goroutines*each)
-
-		hold := mustLock(t, lock)
-		impatient := latchkey.SyncLocker(t.Context(), lock, latchkey.Wait(10*time.Millisecond))
-		assert.Panics(t, impatient.Lock)
-		mustUnlock(t, hold)
-	})
-}

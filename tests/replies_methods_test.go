@@ -24,7 +24,7 @@ var queryMethods = []string{
 }
 
 // endsHolds are the methods after which a hold is over.
-var endsHolds = map[string]bool{"Unlock": true, "Release": true, "Resign": true, "Downgrade": true}
+var endsHolds = map[string]bool{"Unlock": true, "Release": true, "ReleaseN": true, "Resign": true, "Downgrade": true}
 
 // waitingMethods are the methods that go on after a reply that is no refusal, until their time is over.
 var waitingMethods = []string{"Lock", "Acquire", "AcquireN", "Await", "Campaign", "Do", "Run"}

@@ -28,7 +28,7 @@ const anID = "000102030405060708090a0b0c0d0e0f"
 var objects = map[string]object{
 	"mutex":      lockObject("a mutex", func(c *latchkey.Client, n string) anyLock { return c.NewMutex(n) }),
 	"lock":       lockObject("a lock", func(c *latchkey.Client, n string) anyLock { return c.NewLock(n) }),
-	"fair lock":  lockObject("a lock", func(c *latchkey.Client, n string) anyLock { return c.NewFencedFairLock(n) }),
+	"fair lock":  lockObject("a lock", func(c *latchkey.Client, n string) anyLock { return c.NewFairLock(n, latchkey.Fenced()) }),
 	"spin lock":  lockObject("a lock", func(c *latchkey.Client, n string) anyLock { return c.NewSpinLock(n, latchkey.Backoff{}) }),
 	"read lock":  lockObject("a read/write lock", func(c *latchkey.Client, n string) anyLock { return c.NewRWLock(n).Reader() }),
 	"write lock": lockObject("a read/write lock", func(c *latchkey.Client, n string) anyLock { return c.NewRWLock(n).Writer() }),

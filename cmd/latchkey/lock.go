@@ -34,7 +34,7 @@ func lockBy(cmd *cli.Command) (func(*latchkey.Client, string) latchkey.Locker, e
 	case write:
 		return func(c *latchkey.Client, name string) latchkey.Locker { return c.NewRWLock(name).Writer() }, nil
 	case fair && fenced:
-		return func(c *latchkey.Client, name string) latchkey.Locker { return c.NewFencedFairLock(name) }, nil
+		return func(c *latchkey.Client, name string) latchkey.Locker { return c.NewFairLock(name, latchkey.Fenced()) }, nil
 	case fair:
 		return func(c *latchkey.Client, name string) latchkey.Locker { return c.NewFairLock(name) }, nil
 	case fenced:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 
@@ -64,6 +65,9 @@ func matchFlag() cli.Flag {
 	return &cli.StringFlag{Name: "match", Usage: "only names that match `PATTERN`, which may contain *, ? and [a-z]"}
 }
 
+// patternQuoter makes a text a pattern that matches nothing else.
+var patternQuoter = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
+
 // patternOf returns the pattern of the names, from a flag or the argument.
 func patternOf(cmd *cli.Command) (string, error) {
 	match, prefix, args := cmd.String("match"), cmd.String("prefix"), cmd.Args().Slice()
@@ -78,7 +82,7 @@ func patternOf(cmd *cli.Command) (string, error) {
 	case len(args) == 0:
 		return "*", nil
 	}
-	return latchkey.QuotePattern(args[0]) + "*", nil
+	return patternQuoter.Replace(args[0]) + "*", nil
 }
 
 // allObjects returns all objects that match, each once, sorted by name.
