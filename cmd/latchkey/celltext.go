@@ -36,6 +36,25 @@ func fit(text string, width int) string {
 	return kept.String() + strings.Repeat(" ", max(0, width-at))
 }
 
+// brokenInto breaks a text into lines, between words if it can. It cuts nothing.
+func brokenInto(width int, text string) (lines []string) {
+	line, at := "", 0
+	next := func() { lines, line, at = append(lines, line), "", 0 }
+	for _, word := range strings.SplitAfter(text, " ") {
+		if at > 0 && at+uniseg.StringWidth(strings.TrimRight(word, " ")) > width {
+			next()
+		}
+		for clusters := uniseg.NewGraphemes(word); clusters.Next(); {
+			if at > 0 && at+clusters.Width() > width && clusters.Str() != " " {
+				next()
+			}
+			line, at = line+clusters.Str(), at+clusters.Width()
+		}
+	}
+	next()
+	return lines
+}
+
 // printable returns a name that a terminal can show: it quotes a name with unprintable characters.
 func printable(name string) string {
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {

@@ -12,6 +12,13 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
+// columnsHelp explains the columns that ls and top share.
+const columnsHelp = `HOLDERS  holders of a lock; acquired/total permits; remaining count of a latch;
+         waiting/total parties of a barrier; ? for number?
+WAITERS  owners in queues, or clients that listen, which they still do for some
+         seconds after their last wait
+TTL      time until the key expires, unless it is renewed`
+
 func lsCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "ls",
@@ -20,10 +27,7 @@ func lsCommand() *cli.Command {
 		Description: `Lists all objects whose names begin with PREFIX, sorted by name. It scans all keys of
 the server in small batches, including keys that are not objects.
 
-HOLDERS  holders of a lock; acquired/total permits; remaining count of a latch;
-         waiting/total parties of a barrier; ? for number?
-WAITERS  owners in queues, or clients that listen, which they still do for some
-         seconds after their last wait
+` + columnsHelp + `
 kinds    lock: re-entrant, fenced, spin or fair; mutex?: possibly application
          data; number?: a semaphore or latch of Redisson, or a counter
 

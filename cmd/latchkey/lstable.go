@@ -12,7 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// The table of ls. Some of its columns are also those of top.
+// The table of ls. Its columns are also those of top.
 
 // writeTable writes a table no wider than width, unless that is 0.
 func writeTable(out io.Writer, found []latchkey.Object, width int) error {

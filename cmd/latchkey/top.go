@@ -17,29 +17,21 @@ const (
 )
 
 // topHelp explains the columns and the keys.
-const topHelp = `HOLD    holders of a lock; acquired/total permits; remaining count of a latch;
-        waiting/total parties of a barrier; ? for number?
-WAIT    owners in queues, or clients that listen, which they still do for some
-        seconds after their last wait
-TTL     time until the key expires, unless it is renewed
-HELD    how long top has seen the same holders; they may have held it before
-ACQ/S   new holders per second; a holder that comes and goes between two polls is
-        not counted
-LOST/S  holders per second that are gone and whose lease may have expired between
-        two polls; others that are gone released the lock or were forced out;
-        for a lock with more than 64 holders, ACQ/S and LOST/S compare only their
-        number
+const topHelp = columnsHelp + `
+HELD     how long top has seen the same holders; they may have held it before
+
+A narrow screen has fewer columns: HELD is left out first, then TTL, KIND and HOLDERS,
+but never the one that sorts the rows.
 
 Keys: up, down, page up, page down, home, end; enter shows one object; sort by w
-(waiters) h (holders) a (held) t (TTL) c (ACQ/S) l (LOST/S) n (name), the same
-key again reverses the order; / filters; f takes a lock from its holders if you
-confirm; p pauses; space polls at once; Ctrl-Z stops top until fg; ? shows this;
-q quits.`
+(waiters) h (holders) a (held) t (TTL) n (name), the same key again reverses the
+order; / filters; f takes a lock from its holders if you confirm; p pauses; space
+polls at once; Ctrl-Z stops top until fg; ? shows this; q quits.`
 
 func topCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "top",
-		Usage:     "show what is locked, live: waiters, holders, ages, rates",
+		Usage:     "show what is locked, live: holders, waiters, ages",
 		ArgsUsage: "[PREFIX]",
 		Description: `Shows all objects whose names begin with PREFIX, and polls every 2 seconds. Each poll
 scans all keys of the server in small batches.

@@ -14,8 +14,8 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// topChrome is the number of lines that are not rows: title, totals, head and foot.
-const topChrome = 4
+// topChrome is the number of lines above the rows: title, totals and head.
+const topChrome = 3
 
 var (
 	plain  = tcell.StyleDefault
@@ -24,30 +24,59 @@ var (
 	marked = plain.Reverse(true)
 )
 
-// topColumn is a column of the table after NAME.
+// topColumn is a column of the table between NAME and HELD BY, which share the width that is left.
 type topColumn struct {
 	title string
-	width int // 0: the remaining width, if there is enough
+	width int
+	drop  int // the column with the largest number is left out first
 	order topOrder
-	text  func(row *topRow, now time.Time) string
+	text  func(row *topRow, at time.Time) string
 }
 
 var topColumns = []topColumn{
-	{"KIND", 9, 0, func(r *topRow, _ time.Time) string { return kindText(r.Object) }},
-	{"HOLD", 7, byHolders, func(r *topRow, _ time.Time) string { return holdersText(r.Object) }},
-	{"WAIT", 5, byWaiters, func(r *topRow, _ time.Time) string { return strconv.Itoa(r.Waiters()) }},
-	{"TTL", 6, byTTL, func(r *topRow, _ time.Time) string { return shortTTL(r.TTL) }},
-	{"HELD", 6, byAge, func(r *topRow, now time.Time) string { return shortTime(now.Sub(r.since)) }},
-	{"ACQ/S", 6, byAcquired, func(r *topRow, _ time.Time) string { return rateText(r.acquired) }},
-	{"LOST/S", 6, byLost, func(r *topRow, _ time.Time) string { return rateText(r.lost) }},
-	{"HELD BY", 0, 0, func(r *topRow, _ time.Time) string { return heldBy(r.Object) }},
+	{"KIND", 9, 3, 0, func(r *topRow, _ time.Time) string { return kindText(r.Object) }},
+	{"HOLDERS", 8, 2, byHolders, func(r *topRow, _ time.Time) string { return holdersText(r.Object) }},
+	{"WAITERS", 8, 1, byWaiters, func(r *topRow, _ time.Time) string { return strconv.Itoa(r.Waiters()) }},
+	{"TTL", 6, 4, byTTL, func(r *topRow, _ time.Time) string { return shortTTL(r.TTL) }},
+	{"HELD", 6, 5, byAge, func(r *topRow, at time.Time) string { return shortTime(at.Sub(r.since)) }},
 }
 
 const (
-	leastName  = 16
+	leastTitle = 5 // NAME and a mark
+	leastName  = 18
 	mostName   = 48
-	leastOwner = 24
+	leastOwner = 22
 )
+
+// topTable is the columns that fit a screen, with the widths of NAME and HELD BY.
+type topTable struct {
+	columns     []topColumn
+	name, owner int
+}
+
+// tableFor leaves out columns until NAME and HELD BY have enough room, the one that sorts the rows last.
+func (l *topList) tableFor(width int) topTable {
+	columns := slices.Clone(topColumns)
+	left := func() int {
+		left := width - 1
+		for _, column := range columns {
+			left -= column.width + 1
+		}
+		return left
+	}
+	rank := func(c topColumn) int {
+		if c.order == l.order {
+			return 0
+		}
+		return c.drop
+	}
+	for len(columns) > 0 && left() < leastName+leastOwner {
+		last := slices.MaxFunc(columns, func(a, b topColumn) int { return cmp.Compare(rank(a), rank(b)) })
+		columns = slices.DeleteFunc(columns, func(c topColumn) bool { return c.title == last.title })
+	}
+	name := min(max(l.widest, leastTitle), mostName, max(left()/2, left()-leastOwner))
+	return topTable{columns, name, left() - name}
+}
 
 // draw draws the whole screen. If the result of a look is new on the screen, it draws again, to show how long the
 // refresh took: from the first query until its result was drawn.
@@ -63,6 +92,8 @@ func (v *topView) draw() {
 func (v *topView) drawScreen() {
 	v.screen.Clear()
 	width, height := v.screen.Size()
+	foot := brokenInto(width, v.foot())
+	height -= len(foot)
 	switch {
 	case v.helping:
 		v.drawHelp(width, height)
@@ -71,7 +102,9 @@ func (v *topView) drawScreen() {
 	default:
 		v.drawList(width, height)
 	}
-	v.line(height-1, width, marked, v.foot(width))
+	for i, text := range foot {
+		v.line(height+i, width, marked, text)
+	}
 	v.screen.Show()
 }
 
@@ -112,80 +145,50 @@ func (v *topView) drawList(width, height int) {
 	l := v.list
 	locks, waiting := l.totals()
 	v.line(0, width, strong, v.title())
-	v.line(1, width, plain, fmt.Sprintf("%d objects, %d locked, %d waiting; %s acquired/s, %s lost/s seen",
-		len(l.rows), locks, waiting, rateText(l.acquired), rateText(l.lost)))
-	name, owner := topWidths(width)
-	v.line(2, width, titled, v.head(name, owner))
+	v.line(1, width, plain, fmt.Sprintf("%d objects, %d locked, %d waiting", len(l.rows), locks, waiting))
+	table := l.tableFor(width)
+	v.line(2, width, titled, v.head(table))
 
 	at, selected := v.selectedRow()
 	page := max(0, height-topChrome)
 	v.offset = min(max(v.offset, at-page+1), max(at, 0))
-	now := time.Now()
 	for i := range min(page, len(l.shown)-v.offset) {
 		row, style := l.shown[v.offset+i], plain
 		if row == selected {
 			style = marked
 		}
-		v.line(3+i, width, style, rowText(row, now, name, owner))
+		v.line(topChrome+i, width, style, table.row(row, l.at))
 	}
-}
-
-// topWidths returns the widths of the columns NAME and HELD BY. owner is 0 if there is no room for HELD BY.
-func topWidths(width int) (name, owner int) {
-	for _, column := range topColumns {
-		if column.width > 0 {
-			width -= column.width + 1
-		}
-	}
-	if width-leastOwner-1 >= leastName {
-		name = min(mostName, (width-1)/2)
-		return name, width - 1 - name
-	}
-	return max(leastName, width), 0
 }
 
 // head returns the titles of the columns. It marks the column by which the rows are sorted.
-func (v *topView) head(name, owner int) string {
+func (v *topView) head(t topTable) string {
 	mark := func(title string, order topOrder) string {
 		if order != v.list.order {
 			return title
 		}
 		return title + map[bool]string{false: "▼", true: "▲"}[v.list.reverse]
 	}
-	text := fit(mark("NAME", byName), name)
-	for _, column := range topColumns {
-		switch {
-		case column.width > 0:
-			title := mark(column.title, column.order)
-			if column.order == 0 {
-				title = column.title
-			}
-			text += " " + fit(title, column.width)
-		case owner > 0:
-			text += " " + fit(column.title, owner)
-		}
+	text := fit(mark("NAME", byName), t.name)
+	for _, column := range t.columns {
+		text += " " + fit(mark(column.title, column.order), column.width)
 	}
-	return text
+	return text + " " + fit("HELD BY", t.owner)
 }
 
-func rowText(row *topRow, now time.Time, name, owner int) string {
-	text := fit(printable(row.Name), name)
-	for _, column := range topColumns {
-		width := column.width
-		if width == 0 {
-			width = owner
-		}
-		if width > 0 {
-			text += " " + fit(column.text(row, now), width)
-		}
+// row returns the line of one object, as a look at that time found it.
+func (t topTable) row(row *topRow, at time.Time) string {
+	text := fit(printable(row.Name), t.name)
+	for _, column := range t.columns {
+		text += " " + fit(column.text(row, at), column.width)
 	}
-	return text
+	return text + " " + fit(heldBy(row.Object), t.owner)
 }
 
 func (v *topView) drawHelp(width, height int) {
 	v.line(0, width, strong, "latchkey top")
 	lines := strings.Split(wrapped(topHelp, width), "\n")
-	for i, text := range lines[:min(len(lines), max(0, height-3))] {
+	for i, text := range lines[:min(len(lines), max(0, height-2))] {
 		v.line(2+i, width, plain, text)
 	}
 }
@@ -193,7 +196,7 @@ func (v *topView) drawHelp(width, height int) {
 func (v *topView) drawDetails(width, height int) {
 	d := v.details
 	o := d.object
-	lines := []string{"", row("kind", kindLine(d)), row("key", printable(o.Key)), row("expires", expiry(o.Inspection))}
+	lines := []string{"\n", row("kind", kindLine(d)), row("key", printable(o.Key)), row("expires", expiry(o.Inspection))}
 	if o.Token > 0 {
 		lines = append(lines, row("token", strconv.FormatInt(o.Token, 10)+", the last one issued"))
 	}
@@ -213,7 +216,8 @@ func (v *topView) drawDetails(width, height int) {
 		lines = append(lines, row("FAILED", plainError{d.err}.Error()))
 	}
 	v.line(0, width, strong, printable(d.name))
-	for i, text := range lines[:min(len(lines), max(0, height-2))] {
+	lines = strings.Split(linesIn(strings.Join(lines, ""), width), "\n")
+	for i, text := range lines[:min(len(lines), max(0, height-1))] {
 		v.line(1+i, width, plain, text)
 	}
 }
@@ -228,11 +232,11 @@ func kindLine(d *topDetails) string {
 	return d.object.What
 }
 
-// foot returns the last line: the question, the filter, the notice, or the keys.
-func (v *topView) foot(width int) string {
+// foot returns the text at the bottom: the question, the filter, the notice, or the keys.
+func (v *topView) foot() string {
 	switch {
 	case v.asking != nil:
-		return forceQuestion(*v.asking, width)
+		return forceQuestion(*v.asking)
 	case v.helping:
 		return "esc back  q quit"
 	case v.typing:
@@ -242,71 +246,25 @@ func (v *topView) foot(width int) string {
 	case v.details != nil:
 		return "esc back  f force  space poll  q quit"
 	case v.list.filter != "":
-		return withNames(width, "filter: %s  / change  enter details  f force  q quit", v.list.filter)
+		return "filter: " + printable(v.list.filter) + "  / change  enter details  f force  q quit"
 	}
-	return "sort: w h a t c l n  / filter  enter details  f force  p pause  ? help  q quit"
+	return "sort: w h a t n  / filter  enter details  f force  p pause  ? help  q quit"
 }
 
 // forceQuestion returns the question before a lock is forced. A lock that is kept has no holders left.
-func forceQuestion(o latchkey.Object, width int) string {
-	anybody := func(latchkey.Holder) bool { return true }
-	if !sampled(o) && len(o.Holders) > 0 && countHolders(o, anybody) == 0 {
-		return question(width, "Free %s?", " Nobody holds it; it is kept for "+shortTTL(o.TTL)+".", o.Name)
+func forceQuestion(o latchkey.Object) string {
+	const keys = " y: yes, other keys: no"
+	name := printable(o.Name)
+	works := func(h latchkey.Holder) bool { return !h.Kept }
+	if !sampled(o) && len(o.Holders) > 0 && !slices.ContainsFunc(o.Holders, works) {
+		return "Free " + name + "? Nobody holds it; it is kept for " + shortTTL(o.TTL) + "." + keys
+	}
+	holder := "its holder"
+	if len(o.Holders) > 0 {
+		holder = printable(cmp.Or(o.Holders[0].Label, o.Holders[0].Owner.String()))
 	}
 	if more := o.HolderCount - 1; more > 0 {
-		return question(width, "Take %s from %s and "+strconv.Itoa(more)+" more?", " They may be working.", o.Name, holderName(o))
+		return fmt.Sprintf("Take %s from %s and %d more? They may be working.%s", name, holder, more, keys)
 	}
-	return question(width, "Take %s from %s?", " It may be working.", o.Name, holderName(o))
-}
-
-// question returns a line that always shows the keys. It omits the remark if the names would not have enough room.
-func question(width int, format, remark string, names ...string) string {
-	const keys, leastName = " y: yes, other keys: no", 12
-	text := format + remark + keys
-	if roomFor(text, width) < min(leastName*len(names), uniseg.StringWidth(strings.Join(names, ""))) {
-		text = format + keys
-	}
-	return withNames(width, text, names...)
-}
-
-// holderName returns the name of the first holder.
-func holderName(o latchkey.Object) string {
-	if len(o.Holders) == 0 {
-		return "its holder"
-	}
-	return cmp.Or(o.Holders[0].Label, o.Holders[0].Owner.String())
-}
-
-// withNames puts names into a text, and shortens the longest name until the line fits.
-func withNames(width int, format string, names ...string) string {
-	room := roomFor(format, width)
-	shown, widths := make([]any, len(names)), make([]int, len(names))
-	for i, name := range names {
-		names[i] = printable(name)
-		widths[i] = uniseg.StringWidth(names[i])
-		room -= widths[i]
-	}
-	for ; room < 0; room++ {
-		longest := slices.Index(widths, slices.Max(widths))
-		widths[longest] = max(1, widths[longest]-1)
-	}
-	for i, name := range names {
-		shown[i] = fit(name, widths[i])
-	}
-	return fmt.Sprintf(format, shown...)
-}
-
-// roomFor returns how many columns a format leaves for its names.
-func roomFor(format string, width int) int {
-	return width - uniseg.StringWidth(strings.ReplaceAll(format, "%s", ""))
-}
-
-func rateText(rate float64) string {
-	switch {
-	case rate == 0:
-		return "0"
-	case rate < 10:
-		return fmt.Sprintf("%.1f", rate)
-	}
-	return fmt.Sprintf("%.0f", min(rate, 999999))
+	return "Take " + name + " from " + holder + "? It may be working." + keys
 }

@@ -69,7 +69,7 @@ func (v *topView) typeFilter(key *tcell.EventKey) {
 
 func (v *topView) command(ctx context.Context, key *tcell.EventKey) (quit bool) {
 	_, height := v.screen.Size()
-	page := max(1, height-topChrome)
+	page := max(1, height-topChrome-1)
 	switch key.Key() {
 	case tcell.KeyUp:
 		v.move(-1)
@@ -113,7 +113,7 @@ func (v *topView) letter(ctx context.Context, letter rune) (quit bool) {
 		v.helping = true
 	case '/':
 		v.typing, v.details = true, nil
-	case rune(byWaiters), rune(byHolders), rune(byAge), rune(byTTL), rune(byAcquired), rune(byLost), rune(byName):
+	case rune(byWaiters), rune(byHolders), rune(byAge), rune(byTTL), rune(byName):
 		v.list.sortBy(topOrder(letter))
 		v.selected, v.offset = "", 0
 	}

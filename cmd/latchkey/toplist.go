@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rivo/uniseg"
+
 	"github.com/latchkey-go/latchkey"
 )
 
@@ -13,9 +15,7 @@ import (
 type topRow struct {
 	latchkey.Object
 
-	since    time.Time // when the same holders were first seen
-	acquired float64   // per second, between the last two looks
-	lost     float64
+	since time.Time // when the same holders were first seen
 }
 
 // topLook is the result of one walk.
@@ -27,15 +27,14 @@ type topLook struct {
 
 // topList has the result of the latest look, in the chosen order.
 type topList struct {
-	rows     map[string]*topRow
-	at       time.Time // of the latest look
-	acquired float64   // of all objects, per second
-	lost     float64
+	rows map[string]*topRow
+	at   time.Time // of the latest look
 
 	order   topOrder
 	reverse bool
 	filter  string
 	shown   []*topRow
+	widest  int // the width of the widest name that is shown
 }
 
 func newTopList() *topList {
@@ -44,79 +43,16 @@ func newTopList() *topList {
 
 // apply replaces the rows with the result of a look.
 func (l *topList) apply(look topLook) {
-	elapsed := look.began.Sub(l.at)
-	first := l.at.IsZero()
 	next := make(map[string]*topRow, len(look.found))
-	var acquired, lost int
 	for _, o := range look.found {
 		row := &topRow{Object: o, since: look.began}
-		next[o.Name] = row
-		if first {
-			continue
-		}
-		last := l.rows[o.Name]
-		if last == nil {
-			last = &topRow{}
-		}
-		came, ran := changes(last.Object, o, elapsed)
-		if came == 0 && ran == 0 && sameHolders(last.Object, o) {
+		if last := l.rows[o.Name]; last != nil && sameHolders(last.Object, o) {
 			row.since = last.since
 		}
-		row.acquired, row.lost = rate(came, elapsed), rate(ran, elapsed)
-		acquired, lost = acquired+came, lost+ran
-	}
-	for name, last := range l.rows {
-		if next[name] == nil {
-			_, ran := changes(last.Object, latchkey.Object{}, elapsed)
-			lost += ran
-		}
+		next[o.Name] = row
 	}
 	l.rows, l.at = next, look.began
-	l.acquired, l.lost = rate(acquired, elapsed), rate(lost, elapsed)
-	if first {
-		l.acquired, l.lost = 0, 0
-	}
 	l.arrange()
-}
-
-func rate(n int, elapsed time.Duration) float64 {
-	if n == 0 || elapsed <= 0 {
-		return 0
-	}
-	return float64(n) / elapsed.Seconds()
-}
-
-// changes returns how many holders came between two looks at an object, and how many left whose lease may have expired
-// in that time. A holder whose lease was longer than that time must have released the lock. An owner whose lock is kept
-// has released it, and counts as neither.
-func changes(last, now latchkey.Object, elapsed time.Duration) (came, ran int) {
-	locks := last.Locked() || now.Locked()
-	if !locks || sampled(last) || sampled(now) { // the holders of a semaphore are not known
-		came, ran = max(0, now.HolderCount-last.HolderCount), max(0, last.HolderCount-now.HolderCount)
-	} else {
-		came = countHolders(now, func(h latchkey.Holder) bool { return !holds(last, h) })
-		ran = countHolders(last, func(h latchkey.Holder) bool { return !holds(now, h) && !holds(now, released(h)) })
-	}
-	if !locks || last.TTL > elapsed {
-		ran = 0
-	}
-	return came, ran
-}
-
-// countHolders counts the holders for which is returns true. It leaves out the former owner of a lock that is kept.
-func countHolders(o latchkey.Object, is func(latchkey.Holder) bool) (n int) {
-	for _, holder := range o.Holders {
-		if !holder.Kept && is(holder) {
-			n++
-		}
-	}
-	return n
-}
-
-// released returns the holder as it is shown when its lock is kept after its release.
-func released(h latchkey.Holder) latchkey.Holder {
-	h.Kept = true
-	return h
 }
 
 // sampled reports whether o has only a sample of the holders. Each look has a different sample.
@@ -139,13 +75,11 @@ func sameHolders(a, b latchkey.Object) bool {
 type topOrder rune
 
 const (
-	byWaiters  topOrder = 'w'
-	byHolders  topOrder = 'h'
-	byAge      topOrder = 'a'
-	byTTL      topOrder = 't'
-	byAcquired topOrder = 'c'
-	byLost     topOrder = 'l'
-	byName     topOrder = 'n'
+	byWaiters topOrder = 'w'
+	byHolders topOrder = 'h'
+	byAge     topOrder = 'a'
+	byTTL     topOrder = 't'
+	byName    topOrder = 'n'
 )
 
 // compare puts the most interesting row first: the one with the largest value. Rows with equal values are sorted by
@@ -160,10 +94,6 @@ func (o topOrder) compare(a, b *topRow) int {
 		return a.since.Compare(b.since)
 	case byTTL:
 		return cmp.Compare(b.TTL, a.TTL)
-	case byAcquired:
-		return cmp.Compare(b.acquired, a.acquired)
-	case byLost:
-		return cmp.Compare(b.lost, a.lost)
 	}
 	return 0
 }
@@ -177,10 +107,11 @@ func (l *topList) sortBy(order topOrder) {
 
 // arrange filters and sorts.
 func (l *topList) arrange() {
-	l.shown = l.shown[:0]
+	l.shown, l.widest = l.shown[:0], 0
 	for _, row := range l.rows {
 		if strings.Contains(row.Name, l.filter) {
 			l.shown = append(l.shown, row)
+			l.widest = max(l.widest, uniseg.StringWidth(printable(row.Name)))
 		}
 	}
 	slices.SortFunc(l.shown, func(a, b *topRow) int {
