@@ -14,11 +14,9 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// topChrome is the number of lines above the rows: title, totals and head.
-const topChrome = 3
-
 var (
 	plain  = tcell.StyleDefault
+	faint  = plain.Dim(true)
 	strong = plain.Bold(true)
 	titled = strong.Underline(true)
 	marked = plain.Reverse(true)
@@ -123,41 +121,56 @@ func (v *topView) line(y, width int, style tcell.Style, text string) {
 
 // title returns the first line of the list.
 func (v *topView) title() string {
-	state := fmt.Sprintf("every %v", v.every)
+	text := "latchkey top  " + printable(v.pattern)
+	if v.list.at.IsZero() {
+		return text + "  scanning"
+	}
+	text += v.list.at.Format("  15:04:05")
 	switch {
 	case v.failed != nil:
-		state = "FAILED: " + plainError{v.failed}.Error()
+		return text + "  FAILED"
 	case v.paused:
-		state = "paused"
-	case v.list.at.IsZero():
-		state = "scanning"
+		return text + "  paused"
 	case v.took > 0:
-		state += fmt.Sprintf(", took %v", v.took.Round(time.Millisecond))
+		return text + fmt.Sprintf("  every %v, took %v", v.every, v.took.Round(time.Millisecond))
 	}
-	text := "latchkey top  " + printable(v.pattern)
-	if !v.list.at.IsZero() {
-		text += v.list.at.Format("  15:04:05")
+	return text + fmt.Sprintf("  every %v", v.every)
+}
+
+// summary returns the lines below the title: the totals, and how old they are if no look replaces them.
+func (v *topView) summary(width int) []string {
+	locks, waiting := v.list.totals()
+	text := fmt.Sprintf("%d objects, %d locked, %d waiting", len(v.list.rows), locks, waiting)
+	if (v.failed != nil || v.paused) && !v.list.at.IsZero() {
+		text += "; " + shortTime(time.Since(v.list.at)) + " old"
 	}
-	return text + "  " + state
+	if v.failed != nil {
+		text += "; " + plainError{v.failed}.Error()
+	}
+	return brokenInto(width, text)
 }
 
 func (v *topView) drawList(width, height int) {
 	l := v.list
-	locks, waiting := l.totals()
 	v.line(0, width, strong, v.title())
-	v.line(1, width, plain, fmt.Sprintf("%d objects, %d locked, %d waiting", len(l.rows), locks, waiting))
+	above := 1
+	for _, text := range v.summary(width) {
+		v.line(above, width, plain, text)
+		above++
+	}
 	table := l.tableFor(width)
-	v.line(2, width, titled, v.head(table))
+	v.line(above, width, titled, v.head(table))
+	above++
 
 	at, selected := v.selectedRow()
-	page := max(0, height-topChrome)
+	page := max(0, height-above)
 	v.offset = min(max(v.offset, at-page+1), max(at, 0))
 	for i := range min(page, len(l.shown)-v.offset) {
 		row, style := l.shown[v.offset+i], plain
-		if row == selected {
-			style = marked
+		if v.failed != nil {
+			style = faint
 		}
-		v.line(topChrome+i, width, style, table.row(row, l.at))
+		v.line(above+i, width, style.Reverse(row == selected), table.row(row, l.at))
 	}
 }
 

@@ -67,9 +67,12 @@ func (v *topView) typeFilter(key *tcell.EventKey) {
 	l.arrange()
 }
 
+// topChrome is how many lines are usually not rows: title, totals, head and foot.
+const topChrome = 4
+
 func (v *topView) command(ctx context.Context, key *tcell.EventKey) (quit bool) {
 	_, height := v.screen.Size()
-	page := max(1, height-topChrome-1)
+	page := max(1, height-topChrome)
 	switch key.Key() {
 	case tcell.KeyUp:
 		v.move(-1)

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -216,6 +217,29 @@ func TestTopForcesAfterTheQuestionOnly(t *testing.T) {
 	p.await("none: free or gone")
 	p.keys("C-c")
 	p.await("code 0")
+}
+
+// While the server does not answer, the rows are faint, and top says how old they are and why. The age of the rows grows.
+func TestTopWhileTheServerIsDown(t *testing.T) {
+	t.Parallel()
+	server := latchkeytest.NewServer(t)
+	hold(t, server.Client(latchkey.Options{Lease: time.Hour}).NewLock("orders"))
+	p := onScreen(t, 60, server.URL(), `"$LATCHKEY" top --every 200ms`)
+	p.await("1 objects, 1 locked")
+	styled := func() []string { return strings.Split(p.tmux("capture-pane", "-e", "-p"), "\n") }
+	assert.NotContains(t, styled()[3], "\x1b[0;2", "a row that is not faint")
+	server.Stop()
+	p.await("  FAILED\n1 objects, 1 locked, 0 waiting; ", "s old; ", "refused")
+	rows := slices.DeleteFunc(styled(), func(line string) bool { return !strings.Contains(line, "orders ") })
+	require.Len(t, rows, 1)
+	assert.Contains(t, rows[0], "\x1b[0;2;7m", "faint, and selected")
+	for _, age := range []string{"3", "4"} {
+		p.await("waiting; " + age)
+	}
+	server.Restart()
+	p.await("1 objects, 1 locked, 0 waiting\n", "every 200ms")
+	p.keys("p")
+	p.await("  paused\n1 objects, 1 locked, 0 waiting; 2", "s old")
 }
 
 // A lock is not taken away if its holder is not the one in the question.

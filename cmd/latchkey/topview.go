@@ -58,6 +58,8 @@ func (v *topView) run(ctx context.Context) error {
 	defer v.next.Stop()
 	stops := newStops()
 	defer stops.release()
+	clock := time.NewTicker(time.Second) // ages grow while no answer comes
+	defer clock.Stop()
 	for {
 		v.draw()
 		select {
@@ -67,6 +69,7 @@ func (v *topView) run(ctx context.Context) error {
 			take()
 		case <-v.next.C:
 			v.look(ctx)
+		case <-clock.C:
 		case <-stops.asked:
 			v.stop()
 		case event := <-events:
