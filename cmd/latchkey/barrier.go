@@ -61,7 +61,16 @@ func barrierWait(ctx context.Context, cmd *cli.Command, client *latchkey.Client,
 	if cmd.IsSet("wait") {
 		options = append(options, latchkey.Wait(limit))
 	}
-	a, err := client.NewBarrier(name, cmd.Int("parties")).Await(ctx, options...)
+	b := client.NewBarrier(name, cmd.Int("parties"))
+	var a latchkey.Arrival
+	var err error
+	sayWhile(ctx, cmd.Root().ErrWriter, func(ctx context.Context) string {
+		text := "waiting for " + printable(name)
+		if s, err := b.State(ctx); err == nil && s.Waiting > 0 {
+			text += fmt.Sprintf(", %d of %d wait", s.Waiting, s.Parties)
+		}
+		return text
+	}, func() { a, err = b.Await(ctx, options...) })
 	if err != nil {
 		return notTogether(err, name, limit)
 	}

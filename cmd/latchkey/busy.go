@@ -49,6 +49,32 @@ func permitOccupants(name string) func(context.Context, *latchkey.Client) (occup
 // occupantsPatience limits the query for the holders after a failed acquisition.
 const occupantsPatience = time.Second
 
+// texts returns the name of the first occupant, and what else there is to say of them. Without occupants it returns "".
+func (o occupants) texts() (first, more string) {
+	if len(o.names) == 0 {
+		return "", ""
+	}
+	if n := len(o.names) - 1; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	if o.kept {
+		more = ", released, kept until it expires"
+	}
+	return printable(o.names[0]), more
+}
+
+// waitingText says for what the job waits, and who holds it.
+func (j job) waitingText(client *latchkey.Client) func(context.Context) string {
+	return func(ctx context.Context) string {
+		text := "waiting for " + j.waitsFor
+		o, err := j.occupants(ctx, client)
+		if first, more := o.texts(); err == nil && first != "" {
+			text += ", held by " + first + more
+		}
+		return text
+	}
+}
+
 // busyText says why the job did not acquire its lock or permit, and who holds it now. On a terminal it cuts a long name
 // so that the line fits.
 func (j job) busyText(ctx context.Context, client *latchkey.Client) string {
@@ -57,13 +83,7 @@ func (j job) busyText(ctx context.Context, client *latchkey.Client) string {
 	first, more := "somebody else", ""
 	o, err := j.occupants(ctx, client)
 	if err == nil && len(o.names) > 0 {
-		first = printable(o.names[0])
-		if n := len(o.names) - 1; n > 0 {
-			more = fmt.Sprintf(" and %d more", n)
-		}
-		if o.kept {
-			more = ", released, kept until it expires"
-		}
+		first, more = o.texts()
 		if o.left > 0 {
 			more += ", " + shortTTL(o.left) + " left"
 		}

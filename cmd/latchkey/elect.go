@@ -58,6 +58,7 @@ func elect(ctx context.Context, cmd *cli.Command, args []string) error {
 	}
 	j.again = !cmd.Bool("once")
 	j.thing = fmt.Sprintf("the leadership of %q", name)
+	j.waitsFor = "the leadership of " + printable(name)
 	j.busy, j.occupants = fmt.Sprintf("%q is led by", name), occupantsOf(name)
 	j.open = func(_ context.Context, client *latchkey.Client) (door, error) {
 		return electionDoor{client.NewElection(name), value, lockNotes(cmd)}, nil

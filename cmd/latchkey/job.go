@@ -26,6 +26,7 @@ type job struct {
 
 	again       bool   // run again after a loss, under a new guard
 	thing       string // the lock, permit or leadership, for messages
+	waitsFor    string // the name of the lock or election, or the permit, for the message of a wait
 	busy        string // begins the message after a failed acquisition; the holder follows
 	occupants   func(context.Context, *latchkey.Client) (occupants, error)
 	refused     func(string) error // handles that message; nil: exitNotAcquired
@@ -92,7 +93,7 @@ func (j job) acquire(ctx context.Context, client *latchkey.Client) (guard, error
 	if err != nil {
 		return nil, libraryError(err)
 	}
-	g, err := j.ask(ctx, d)
+	g, err := j.ask(ctx, client, d)
 	switch {
 	case errors.Is(err, latchkey.ErrNotAcquired) && j.refused != nil:
 		return nil, j.refused(j.busyText(ctx, client))
@@ -102,15 +103,16 @@ func (j job) acquire(ctx context.Context, client *latchkey.Client) (guard, error
 	return g, libraryError(err)
 }
 
-func (j job) ask(ctx context.Context, d door) (guard, error) {
-	switch {
-	case j.once, j.waits && j.wait == 0:
+func (j job) ask(ctx context.Context, client *latchkey.Client, d door) (g guard, err error) {
+	if j.once || j.waits && j.wait == 0 {
 		return d.tryEnter(ctx)
-	case !j.waits:
-		return d.enter(ctx)
-	default:
-		return d.enter(ctx, latchkey.Wait(j.wait))
 	}
+	var options []latchkey.WaitOption
+	if j.waits {
+		options = append(options, latchkey.Wait(j.wait))
+	}
+	sayWhile(ctx, j.cmd.Root().ErrWriter, j.waitingText(client), func() { g, err = d.enter(ctx, options...) })
+	return g, err
 }
 
 // ending is what happened to a command before it ended.

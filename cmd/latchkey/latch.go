@@ -142,7 +142,17 @@ func latchWait(ctx context.Context, cmd *cli.Command, client *latchkey.Client, n
 	if limit > 0 {
 		options = append(options, latchkey.Wait(limit))
 	}
-	return awaited(l.Await(ctx, options...), name, limit, false)
+	var err error
+	sayWhile(ctx, cmd.Root().ErrWriter, func(ctx context.Context) string {
+		switch left, err := l.Count(ctx); {
+		case err == nil && left > 0:
+			return fmt.Sprintf("waiting for %s, remaining count: %d", printable(name), left)
+		case errors.Is(err, latchkey.ErrNotSet):
+			return fmt.Sprintf("waiting for %s, which is not set", printable(name))
+		}
+		return "waiting for " + printable(name)
+	}, func() { err = l.Await(ctx, options...) })
+	return awaited(err, name, limit, false)
 }
 
 // awaited gives the result of a wait its exit code. A call that only looks does not wait

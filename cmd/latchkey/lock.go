@@ -50,6 +50,7 @@ func (j *job) behindLock(name string) error {
 		return err
 	}
 	j.thing = fmt.Sprintf("the lock %q", name)
+	j.waitsFor = printable(name)
 	j.busy, j.occupants = fmt.Sprintf("%q is held by", name), occupantsOf(name)
 	j.open = func(_ context.Context, client *latchkey.Client) (door, error) {
 		return lockDoor{lock(client, name), lockNotes(j.cmd)}, nil

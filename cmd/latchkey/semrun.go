@@ -58,6 +58,7 @@ func semRun(ctx context.Context, cmd *cli.Command, args []string) error {
 		return err
 	}
 	j.thing = fmt.Sprintf("the permit of %q", name)
+	j.waitsFor = "a permit of " + printable(name)
 	j.busy, j.occupants = fmt.Sprintf("all permits of %q are held by", name), permitOccupants(name)
 	j.open = func(ctx context.Context, client *latchkey.Client) (door, error) {
 		if plain, err := plainSemaphore(ctx, client, name); plain != nil || err != nil {

@@ -47,6 +47,27 @@ func TestDemoRedrawsOnATerminal(t *testing.T) {
 	awaitLine(t, echo, "PROOF: ")
 }
 
+// A command that waits says on a terminal what it waits for, and who holds it.
+func TestWaitsAreSaidOnATerminal(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`"$LATCHKEY" run --lock orders --label web-1:42 -- "$LATCHKEY" run --lock orders -- true`: "waiting for orders, held by web-1:42\r\n",
+		`"$LATCHKEY" run --lock orders --label web-1:42 -- "$LATCHKEY" lock orders --wait 1h`:     "waiting for orders, held by web-1:42\r\n",
+		`"$LATCHKEY" elect orders --label web-1:42 -- "$LATCHKEY" elect orders -- true`:           "waiting for the leadership of orders, held by web-1:42\r\n",
+		`"$LATCHKEY" latch wait ready`:                                "waiting for ready, which is not set\r\n",
+		`"$LATCHKEY" latch set ready 2; "$LATCHKEY" latch wait ready`: "waiting for ready, remaining count: 2\r\n",
+		`"$LATCHKEY" barrier wait phase --parties 3`:                  "waiting for phase, 1 of 3 wait\r\n",
+		`pool() { "$LATCHKEY" sem run --name pool --permits 2 --label web-1:42 -- "$@"; }
+			pool "$LATCHKEY" sem run --name pool --permits 2 --label web-1:42 -- "$LATCHKEY" sem run --name pool --permits 2 -- true`: "waiting for a permit of pool, held by web-1:42 and 1 more\r\n",
+	} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			_, echo := onTerminal(t, text)
+			awaitLine(t, echo, "latchkey: "+want)
+		})
+	}
+}
+
 // onTerminal runs a script in a shell that has a terminal of its own.
 func onTerminal(t *testing.T, text string) (typing func(string), echo *bufio.Reader) {
 	t.Helper()
