@@ -68,6 +68,10 @@ func connectError(err error) error {
 	if server, _, found := strings.Cut(text, ": NOAUTH "); found {
 		return exitWith(exitUnavailable, "%s: NOAUTH: the server requires a password; put it in the URL: redis://:PASSWORD@host", server)
 	}
+	if server, first, found := strings.Cut(text, ": server unavailable: received unknown message type: "); found {
+		looks := map[string]string{"72": " (the answer looks like HTTP)", "60": " (the answer looks like HTML)"}[first] // H, <
+		return exitWith(exitUnavailable, "%s: this is not Redis%s", server, looks)
+	}
 	if strings.Contains(text, "connection reset by peer") || strings.Contains(text, "after HELLO: EOF") {
 		return exitWith(exitUnavailable, "%w (does the server require TLS (rediss://) or a client certificate?)", plainError{err})
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -359,6 +360,33 @@ func TestServerThatWantsMoreThanTheURL(t *testing.T) {
 		assert.Equal(t, want, exit.Error())
 	}
 	assert.NoError(t, connectError(nil))
+}
+
+// A port that speaks something else stays wrong: there is no advice to try again.
+func TestServerThatIsNotRedis(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]string{
+		"HTTP/1.1 400 Bad Request\r\n\r\n": "this is not Redis (the answer looks like HTTP)",
+		"<!DOCTYPE HTML>":                  "this is not Redis (the answer looks like HTML)",
+		"SSH-2.0-OpenSSH_9.6\r\n":          "this is not Redis",
+	} {
+		port, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer port.Close()
+		go func() {
+			for {
+				conn, err := port.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = conn.Read(make([]byte, 1)) // the answer to a question
+				_, _ = io.WriteString(conn, answer)
+			}
+		}()
+		url := "redis://" + port.Addr().String()
+		got := invokeAt(t, url, "inspect", "orders").end()
+		assert.Equal(t, result{code: exitUnavailable, stderr: fmt.Sprintf("latchkey: connect %q: %s\n", url, want)}, got)
+	}
 }
 
 func TestPasswordStaysSecret(t *testing.T) {
