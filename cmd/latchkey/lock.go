@@ -63,8 +63,8 @@ func lockCommand() *cli.Command {
 		Name:      "lock",
 		Usage:     "hold a lock without running a command",
 		ArgsUsage: "NAME",
-		Description: `Waits for the lock, prints a line that names the owner, and holds the lock until a
-signal arrives, or, if standard input is a pipe, until it ends. The lease is renewed
+		Description: `Waits for the lock, prints a line when it has it, and holds the lock until a signal
+arrives, or, if standard input is a pipe, until it ends. The lease is renewed
 until then. To hold a lock while a command runs, use latchkey run.
 
 Other input is not read and never ends the hold: with /dev/null, a file or a terminal
@@ -139,12 +139,14 @@ func writeLocked(cmd *cli.Command, reply lockReply) error {
 	if cmd.Bool("json") {
 		return writeJSON(out, reply)
 	}
-	token := ""
+	text := "holding " + printable(reply.Name)
 	if reply.Token > 0 {
-		token = fmt.Sprintf(", token %d", reply.Token)
+		text += fmt.Sprintf(", token %d", reply.Token)
 	}
-	_, err := fmt.Fprintf(out, "%s is locked by %s%s\n", reply.Name, reply.Owner, token)
-	return err
+	if isTerminal(out) {
+		text += "; Ctrl-C releases it"
+	}
+	return writeLines(out, text+"\n")
 }
 
 // inputEnd returns a channel that is closed when standard input ends, or nil if standard input is not a pipe or a

@@ -68,6 +68,15 @@ func TestWaitsAreSaidOnATerminal(t *testing.T) {
 	}
 }
 
+func TestLockOnATerminal(t *testing.T) {
+	t.Parallel()
+	typing, echo := onTerminal(t, `trap : INT; "$LATCHKEY" lock deploy; echo "code $?"; "$LATCHKEY" inspect deploy`)
+	awaitLine(t, echo, "holding deploy; Ctrl-C releases it\r\n")
+	typing("\x03")
+	awaitLine(t, echo, "^Ccode 130")
+	awaitLine(t, echo, "deploy is free")
+}
+
 // onTerminal runs a script in a shell that has a terminal of its own.
 func onTerminal(t *testing.T, text string) (typing func(string), echo *bufio.Reader) {
 	t.Helper()
