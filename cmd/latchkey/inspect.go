@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,15 +16,30 @@ import (
 func inspectCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "inspect",
-		Usage:     "show who holds a lock, how many times, and until when",
+		Usage:     "show who holds a lock, or the state of any other object",
 		ArgsUsage: "NAME",
-		Description: `Read-only. A free lock is not an error: exit code 0.
+		Description: `Read-only. For a semaphore, a latch or a barrier it prints what the inspect command of
+that object prints. A free lock is not an error: exit code 0, or 75 with --exit-code.
 
   latchkey inspect orders:42
+  latchkey inspect --exit-code orders:42 >/dev/null || echo free
   latchkey inspect --json orders:42 | jq .ttl_ms`,
-		Flags:  []cli.Flag{jsonFlag()},
+		Flags:  []cli.Flag{jsonFlag(), exitCodeFlag("there is nothing under the name")},
 		Action: atName(inspect),
 	}
+}
+
+// exitCodeFlag makes a command tell its answer by its exit code too, as git diff does.
+func exitCodeFlag(when string) cli.Flag {
+	return &cli.BoolFlag{Name: "exit-code", Usage: "exit with 75 if " + when}
+}
+
+// codeIf returns the end of a command that found nothing, or something.
+func codeIf(cmd *cli.Command, nothing bool) error {
+	if nothing && cmd.Bool("exit-code") {
+		return silently(exitNotAcquired)
+	}
+	return nil
 }
 
 func inspect(ctx context.Context, cmd *cli.Command, client *latchkey.Client, name string) error {
@@ -32,9 +48,43 @@ func inspect(ctx context.Context, cmd *cli.Command, client *latchkey.Client, nam
 		return libraryError(err)
 	}
 	if cmd.Bool("json") {
-		return writeJSON(cmd.Root().Writer, inspectionJSON(found))
+		err = inspectJSON(ctx, cmd, client, found)
+	} else {
+		err = inspectText(ctx, cmd, client, found)
+	}
+	return cmp.Or(err, codeIf(cmd, found.Kind == latchkey.KindNone))
+}
+
+func inspectText(ctx context.Context, cmd *cli.Command, client *latchkey.Client, found latchkey.Inspection) error {
+	switch found.Kind {
+	case latchkey.KindSemaphore:
+		return showSemaphore(ctx, cmd, client, found.Name)
+	case latchkey.KindLatch:
+		return showLatch(ctx, cmd, client.NewCountDownLatch(found.Name))
+	case latchkey.KindBarrier:
+		return barrierInspect(ctx, cmd, client, found.Name)
+	case latchkey.KindNumber:
+		o, err := client.Object(ctx, found.Name)
+		if err != nil {
+			return libraryError(err)
+		}
+		found.What += fmt.Sprintf(", value %d", o.Count)
 	}
 	return writeInspection(cmd.Root().Writer, found)
+}
+
+// inspectJSON prints an object that is not a lock as ls does. Of a lock, an inspection has all holders.
+func inspectJSON(ctx context.Context, cmd *cli.Command, client *latchkey.Client, found latchkey.Inspection) error {
+	out := cmd.Root().Writer
+	switch found.Kind {
+	case latchkey.KindSemaphore, latchkey.KindLatch, latchkey.KindBarrier, latchkey.KindNumber:
+		o, err := client.Object(ctx, found.Name)
+		if err != nil {
+			return libraryError(err)
+		}
+		return writeJSON(out, objectJSON(o))
+	}
+	return writeJSON(out, inspectionJSON(found))
 }
 
 // inspectionReply is what inspect --json prints; fields may be added to it, not
@@ -93,8 +143,7 @@ func writeInspection(out io.Writer, found latchkey.Inspection) error {
 	if found.Kind != latchkey.KindNone {
 		text += row("kind", string(found.Kind)) + row("expires", expiry(found))
 	}
-	look := lookers[found.Kind]
-	if found.What != "" && !found.Locked() && look == "" {
+	if found.What != "" && !found.Locked() {
 		text += row("what", found.What)
 	}
 	if found.Key != found.Name {
@@ -106,25 +155,13 @@ func writeInspection(out io.Writer, found latchkey.Inspection) error {
 	if found.Token > 0 {
 		text += row("token", fmt.Sprintf("%d, the last one issued", found.Token))
 	}
-	if look != "" {
-		text += row("look", look+" "+printable(found.Name))
-	}
 	return writeLines(out, text)
-}
-
-// lookers has the commands that show more about objects that are not locks.
-var lookers = map[latchkey.Kind]string{
-	latchkey.KindSemaphore: "latchkey sem inspect",
-	latchkey.KindLatch:     "latchkey latch inspect",
-	latchkey.KindBarrier:   "latchkey barrier inspect",
 }
 
 func state(found latchkey.Inspection) string {
 	switch {
 	case found.Locked():
 		return fmt.Sprintf("%s is locked\n", found.Name)
-	case lookers[found.Kind] != "":
-		return fmt.Sprintf("%s is %s\n", found.Name, found.What)
 	case found.Kind != latchkey.KindNone:
 		return fmt.Sprintf("%s is not a lock\n", found.Name)
 	default:

@@ -118,6 +118,7 @@ type objectReply struct {
 	Permits     *int   `json:"permits,omitempty"`
 	Left        *int64 `json:"left,omitempty"`    // of a latch, and parties that a barrier waits for
 	Parties     *int   `json:"parties,omitempty"` // of a barrier
+	Value       *int64 `json:"value,omitempty"`   // of a number
 }
 
 func objectJSON(o latchkey.Object) objectReply {
@@ -130,6 +131,8 @@ func objectJSON(o latchkey.Object) objectReply {
 		reply.Left = &o.Count
 	case latchkey.KindBarrier:
 		reply.Left, reply.Parties = &o.Count, &o.Total
+	case latchkey.KindNumber:
+		reply.Value = &o.Count
 	}
 	return reply
 }

@@ -11,14 +11,14 @@
 //	latchkey watch NAME [--every 500ms] [--json]      print a line for each change of an object
 //	latchkey check                                    check that the server supports and permits locks
 //	latchkey cron [--at-least 1m] NAME -- CMD [ARGS…] run CMD once in a fleet
-//	latchkey inspect NAME [--json]                    show who holds a lock, how often, how long
+//	latchkey inspect NAME [--exit-code] [--json]      show who holds a lock, how often, how long; or another object
 //	latchkey unlock --force NAME [--kind mutex] [--json]
 //	                                                  take a lock away from its holders
 //	latchkey elect NAME [flags] -- CMD [ARGS…]        run CMD while leading, again after each loss
 //	latchkey leader NAME [--watch] [--json]           show who leads, and since when
 //	latchkey sem run --name POOL --permits N [flags] -- CMD [ARGS…]
 //	                                                  run CMD, at most N at once
-//	latchkey sem inspect NAME [--json]                show the permits of a semaphore, and who holds them
+//	latchkey sem inspect NAME [--exit-code] [--json]  show the permits of a semaphore, and who holds them
 //	latchkey sem release --force NAME ID… [--json]    take permits away from their holders
 //	latchkey sem set NAME N [--json]                  set the number of permits
 //	latchkey sem delete NAME [--json]
@@ -50,6 +50,7 @@
 //	     has set
 //	 75  run: the lock or permit was not acquired in time, try again later;
 //	     latch wait: the latch was not open in time; leader: nobody leads;
+//	     inspect --exit-code: the lock is free, or the semaphore is not set;
 //	     barrier wait: not all had arrived in time
 //	 76  run: the lock or permit was lost while the command ran; the command was ended;
 //	     latch: the latch was deleted or expired before it opened;
@@ -122,7 +123,8 @@ Exit codes:
 64  the command line is wrong
 69  the server cannot be reached, or refuses; check: something is wrong
 70  any other error, such as a name of another kind, or a latch that is not set
-75  not acquired, not open, not all arrived in time, or nobody leads: try again
+75  not acquired, not open, not all arrived in time, or nobody leads: try again;
+    with --exit-code: nothing is there
 76  the lock was lost, the latch was deleted or expired, or the barrier was broken
 126  the command cannot be executed
 127  the command was not found

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,10 +17,11 @@ func semInspectCommand() *cli.Command {
 		Name:      "inspect",
 		Usage:     "show the number of permits of a semaphore, and who holds them",
 		ArgsUsage: "NAME",
-		Description: `Read-only. A semaphore that is not set is not an error: exit code 0.
+		Description: `Read-only. A semaphore that is not set is not an error: exit code 0, or 75 with
+--exit-code.
 
   latchkey sem inspect imports`,
-		Flags: []cli.Flag{jsonFlag()},
+		Flags: []cli.Flag{jsonFlag(), exitCodeFlag("the semaphore is not set")},
 		Action: atName(func(ctx context.Context, cmd *cli.Command, client *latchkey.Client, name string) error {
 			return showSemaphore(ctx, cmd, client, name)
 		}),
@@ -66,7 +68,7 @@ func showSemaphore(ctx context.Context, cmd *cli.Command, client *latchkey.Clien
 	out := cmd.Root().Writer
 	switch {
 	case cmd.Bool("json"):
-		return writeJSON(out, reply)
+		err = writeJSON(out, reply)
 	case !reply.Set:
 		_, err = fmt.Fprintf(out, "%s is not set\n", name)
 	default:
@@ -77,7 +79,7 @@ func showSemaphore(ctx context.Context, cmd *cli.Command, client *latchkey.Clien
 		}
 		err = writeLines(out, text)
 	}
-	return err
+	return cmp.Or(err, codeIf(cmd, !reply.Set))
 }
 
 func lookAtSemaphore(ctx context.Context, client *latchkey.Client, name string, holders bool) (semaphoreReply, error) {
