@@ -46,15 +46,12 @@ that time are skipped. A run that fails is not repeated elsewhere.
 }
 
 func cron(ctx context.Context, cmd *cli.Command, args []string) error {
-	name, argv, err := nameAndCommand(cmd, args)
+	name, argv, err := nameAndCommand(cmd, args, "")
 	if err != nil {
 		return err
 	}
 	atLeast, conflict := cmd.Duration("at-least"), cmd.Int("conflict-exit-code")
 	j := job{cmd: cmd, once: true, lease: cmd.Duration("lease"), grace: cmd.Duration("grace"), argv: argv}
-	if err := executable(argv[0]); err != nil {
-		return err
-	}
 	j.thing = fmt.Sprintf("the lock %q", name)
 	j.busy = fmt.Sprintf("%q is running elsewhere, or ran less than %s ago:", name, timeText(atLeast))
 	j.occupants = occupantsOf(name)

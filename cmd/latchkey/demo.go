@@ -211,7 +211,7 @@ func (s *stage) conclude(proofs []*proof) error {
 // nextSteps suggests what to do after the demo.
 const nextSteps = `What next:
 
-  latchkey run --lock NAME -- CMD         lock a command
+  latchkey run NAME -- CMD                lock a command
   latchkey top                            see what is locked
   latchkey help                           see all commands
   go get github.com/latchkey-go/latchkey  lock in Go`

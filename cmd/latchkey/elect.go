@@ -44,11 +44,11 @@ One scheduler, on any number of machines:
 }
 
 func elect(ctx context.Context, cmd *cli.Command, args []string) error {
-	name, argv, err := nameAndCommand(cmd, args)
+	name, argv, err := nameAndCommand(cmd, args, "")
 	if err != nil {
 		return err
 	}
-	j, err := jobFrom(cmd, argv, args, "elect "+name)
+	j, err := newJob(cmd, argv)
 	if err != nil {
 		return err
 	}

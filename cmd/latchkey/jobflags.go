@@ -84,14 +84,18 @@ not found, 126 when it cannot be executed; 69 when the server cannot be reached 
 not answer; 64 for a mistake on the command line.`, thing, refused, onlyIf)
 }
 
-// nameAndCommand reads NAME -- CMD, which flags may precede. args is the whole command line.
-func nameAndCommand(cmd *cli.Command, args []string) (name string, argv []string, err error) {
+// nameAndCommand reads NAME -- CMD, which flags may precede. args is the whole command line. A flag with a name of its
+// own, which may be "", can stand for NAME.
+func nameAndCommand(cmd *cli.Command, args []string, flag string) (name string, argv []string, err error) {
 	all, dashes := cmd.Args().Slice(), slices.Index(args, "--")
 	if dashes >= 0 {
 		argv = args[dashes+1:]
 	}
 	before := slices.DeleteFunc(all[:max(len(all)-len(argv), 0)], func(word string) bool { return word == "--" })
 	synopsis := cmd.FullName()
+	if name := cmd.String(flag); name != "" {
+		before = slices.Insert(before, 0, name)
+	}
 	switch {
 	case len(before) == 0:
 		return "", nil, usageError("%s needs a NAME; see %s --help", cmd.Name, synopsis)
@@ -102,27 +106,11 @@ func nameAndCommand(cmd *cli.Command, args []string) (name string, argv []string
 	case len(argv) == 0:
 		return "", nil, usageError("%s needs a command: %s %s -- CMD [ARGS…]", cmd.Name, synopsis, before[0])
 	}
-	return before[0], argv, nil
+	return before[0], argv, executable(argv[0])
 }
 
-// jobFrom reads the flags of jobFlags. argv is the command, args the whole command line, and synopsis the part before
-// the command, for messages.
-func jobFrom(cmd *cli.Command, argv, args []string, synopsis string) (job, error) {
-	j, err := newJob(cmd)
-	j.argv = argv
-	switch {
-	case err != nil:
-		return j, err
-	case len(j.argv) == 0:
-		return j, usageError("a command is missing: latchkey %s -- CMD [ARGS…]", synopsis)
-	case !afterDashes(j.argv, args):
-		return j, usageError("put -- in front of the command: latchkey %s -- %s …", synopsis, j.argv[0])
-	}
-	return j, executable(j.argv[0])
-}
-
-// newJob reads the flags of acquisitionFlags.
-func newJob(cmd *cli.Command) (job, error) {
+// newJob reads the flags of commands that wait. argv is the command to run, if there is one.
+func newJob(cmd *cli.Command, argv []string) (job, error) {
 	j := job{
 		cmd:   cmd,
 		wait:  cmd.Duration("wait"),
@@ -130,18 +118,12 @@ func newJob(cmd *cli.Command) (job, error) {
 		once:  cmd.Bool("no-wait"),
 		lease: cmd.Duration("lease"),
 		grace: cmd.Duration("grace"),
+		argv:  argv,
 	}
 	if j.once && j.wait > 0 {
 		return j, usageError("--no-wait and --wait %s cannot be used together", timeText(j.wait))
 	}
 	return j, nil
-}
-
-// afterDashes reports whether argv is all that follows the first "--". Without the
-// dashes, this program would have parsed the flags of the command.
-func afterDashes(argv, args []string) bool {
-	dashes := slices.Index(args, "--")
-	return dashes >= 0 && len(args)-dashes-1 == len(argv)
 }
 
 // executable finds a mistyped command before the wait begins.

@@ -104,7 +104,7 @@ func lock(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	j, err := newJob(cmd)
+	j, err := newJob(cmd, nil)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,7 @@
 // module, and lets shell scripts use them.
 //
 //	latchkey demo                                     workers, one lock, a death, a proof
-//	latchkey run --lock NAME [flags] -- CMD [ARGS…]   run CMD while holding a lock
+//	latchkey run NAME [flags] -- CMD [ARGS…]          run CMD while holding a lock
 //	latchkey lock NAME [flags]                        hold a lock until a signal, or until standard input ends
 //	latchkey top [PREFIX]                             show all objects, live
 //	latchkey ls [--prefix PREFIX | --match PATTERN] [--json]
@@ -16,7 +16,7 @@
 //	                                                  take a lock away from its holders
 //	latchkey elect NAME [flags] -- CMD [ARGS…]        run CMD while leading, again after each loss
 //	latchkey leader NAME [--watch] [--json]           show who leads, and since when
-//	latchkey sem run --name POOL --permits N [flags] -- CMD [ARGS…]
+//	latchkey sem run NAME [--permits N] [flags] -- CMD [ARGS…]
 //	                                                  run CMD, at most N at once
 //	latchkey sem inspect NAME [--exit-code] [--json]  show the permits of a semaphore, and who holds them
 //	latchkey sem release --force NAME ID… [--json]    take permits away from their holders
@@ -113,7 +113,7 @@ const rootDescription = `Shows the locks, elections, semaphores, latches and bar
 lets shell scripts use them. Start with:
 
   latchkey demo
-  latchkey run --lock backup -- ./backup.sh
+  latchkey run backup -- ./backup.sh
   latchkey help run
 
 Exit codes:

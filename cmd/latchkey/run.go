@@ -14,13 +14,13 @@ func runCommand(args []string) *cli.Command {
 	return &cli.Command{
 		Name:      "run",
 		Usage:     "run a command while holding a lock",
-		UsageText: "latchkey run --lock NAME [flags] -- CMD [ARGS…]",
+		UsageText: "latchkey run NAME [flags] -- CMD [ARGS…]",
 		Description: `Waits for the lock, runs the command, and releases the lock when the command has
 ended, however it ended. The lease is renewed as long as the command runs. If this
 program is killed, the lock becomes free when the lease ends.
 
-  latchkey run --lock backup --no-wait -- pg_dump -f shop.sql shop
-  latchkey run --lock catalog --read -- ./export
+  latchkey run backup --no-wait -- pg_dump -f shop.sql shop
+  latchkey run catalog --read -- ./export
 
 Many commands with --read run at once, but none while a command with --write runs.
 A name belongs to one kind of lock: always use it with --read or --write, or never.
@@ -30,7 +30,7 @@ latchkey cron.
 
 ` + jobHelp("lock", "75 when\nit was not acquired in time", ""),
 		Flags: append(append([]cli.Flag{
-			&cli.StringFlag{Name: "lock", Usage: "`NAME` of the lock"},
+			&cli.StringFlag{Name: "lock", Usage: "same as the argument `NAME`"},
 		}, lockFlags()...), jobFlags("lock")...),
 		Action: func(ctx context.Context, cmd *cli.Command) error {
 			return runAction(ctx, cmd, args)
@@ -39,11 +39,11 @@ latchkey cron.
 }
 
 func runAction(ctx context.Context, cmd *cli.Command, args []string) error {
-	name := cmd.String("lock")
-	if name == "" {
-		return usageError("run needs --lock NAME; see latchkey run --help")
+	name, argv, err := nameAndCommand(cmd, args, "lock")
+	if err != nil {
+		return err
 	}
-	j, err := jobFrom(cmd, cmd.Args().Slice(), args, "run --lock "+name)
+	j, err := newJob(cmd, argv)
 	if err != nil {
 		return err
 	}

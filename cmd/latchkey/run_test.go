@@ -22,7 +22,7 @@ import (
 // script runs a shell script under the lock "orders".
 func script(t *testing.T, server *latchkeytest.Server, text string, flags ...string) *invocation {
 	t.Helper()
-	args := append([]string{"run", "--lock", "orders"}, flags...)
+	args := append([]string{"run", "orders"}, flags...)
 	return invoke(t, server, append(args, "--", "sh", "-c", text)...)
 }
 
@@ -45,6 +45,19 @@ func TestRunPassesExitCodeAndReleases(t *testing.T) {
 			assert.Equal(t, result{code: code}, script(t, server, text).end())
 			assert.False(t, isLocked(t, server, "orders"))
 		})
+	}
+}
+
+// The name may also be that of a flag, and stand after other flags.
+func TestRunNamesItsLock(t *testing.T) {
+	t.Parallel()
+	server := latchkeytest.NewServer(t)
+	for _, args := range [][]string{
+		{"run", "orders", "--wait", "1h"}, {"run", "--wait", "1h", "orders"}, {"run", "--lock", "orders"},
+		{"sem", "run", "orders", "--permits", "1"}, {"sem", "run", "--permits", "1", "orders"}, {"sem", "run", "--name", "orders", "--permits", "1"},
+	} {
+		got := latchkeyCLI(t, server, append(args, "--", "sh", "-c", `"$LATCHKEY" ls | grep -c ^orders; echo "$@"`, "sh", "-x", "--", "y")...)
+		assert.Equal(t, result{stdout: "1\n-x -- y\n"}, got, args)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 func semCommand(args []string) *cli.Command {
 	return group("sem", "limit how many programs work at once, across all machines", `A semaphore has permits; each working program holds one.
 
-  latchkey sem run --name imports --permits 3 -- ./import
+  latchkey sem run imports --permits 3 -- ./import
   latchkey sem inspect imports`,
 		semRunCommand(args),
 		semInspectCommand(),

@@ -24,7 +24,7 @@ const poolChannel = "redisson_sc:{pool}"
 // pooled runs a shell script under one of the permits of "pool".
 func pooled(t *testing.T, server *latchkeytest.Server, permits int, text string, flags ...string) *invocation {
 	t.Helper()
-	args := append([]string{"sem", "run", "--name", "pool", "--permits", strconv.Itoa(permits)}, flags...)
+	args := append([]string{"sem", "run", "pool", "--permits", strconv.Itoa(permits)}, flags...)
 	return invoke(t, server, append(args, "--", "sh", "-c", text)...)
 }
 
@@ -180,6 +180,20 @@ func TestSemRunGoesOnWithTheTotalThatIsSet(t *testing.T) {
 	assert.Equal(t, result{stdout: "ran\n"}, pooled(t, server, 5, "echo ran").end())
 	assert.Equal(t, result{stdout: "ran\n"}, pooled(t, server, 2, "echo ran", "--set").end())
 	assert.Equal(t, 2, permits(t, server))
+}
+
+// A semaphore that is set needs no --permits, and keeps its number.
+func TestSemRunOfASemaphoreThatIsSet(t *testing.T) {
+	t.Parallel()
+	server := latchkeytest.NewServer(t)
+	for _, flags := range [][]string{nil, {"--fair"}} {
+		args := append([]string{"sem", "run", "pool"}, flags...)
+		got := latchkeyCLI(t, server, append(args, "--", "echo", "ran")...)
+		assert.Equal(t, result{code: exitSoftware, stderr: "latchkey: \"pool\" is not set; --permits N sets it\n"}, got)
+	}
+	require.NoError(t, pool(server).SetPermits(t.Context(), 5))
+	assert.Equal(t, result{stdout: "ran\n"}, latchkeyCLI(t, server, "sem", "run", "pool", "--", "echo", "ran"))
+	assert.Equal(t, 5, permits(t, server))
 }
 
 func TestLostPermitEndsTheCommand(t *testing.T) {

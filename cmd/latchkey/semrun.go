@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -17,28 +18,28 @@ func semRunCommand(args []string) *cli.Command {
 	return &cli.Command{
 		Name:      "run",
 		Usage:     "run a command while holding one of N permits",
-		UsageText: "latchkey sem run --name POOL --permits N [flags] -- CMD [ARGS…]",
+		UsageText: "latchkey sem run NAME [--permits N] [flags] -- CMD [ARGS…]",
 		Description: `Waits for a permit of the semaphore, runs the command, and releases the permit when
 the command has ended, however it ended. So at most N such commands run at once,
 on all machines that use the same server. The permit is renewed as long as the
 command runs. If this program is killed, the permit becomes free when the lease
 ends. ` + permitEnv + ` in the command's environment contains its id.
 
-The first command sets the semaphore to N permits. If the semaphore already has a
-different number, that number applies, and a line on standard error says so; --set
-changes it to N. If more permits are held than that, no holder loses one, but none is
-granted until enough are released.
+If the semaphore is not set, --permits sets it. If it already has a different number
+than N, that number applies, and a line on standard error says so; --set changes it
+to N. If more permits are held than that, no holder loses one, but none is granted
+until enough are released.
 
 With --fair, waiting commands get permits in order of arrival, across all machines.
 Use it everywhere or nowhere: a command without it takes any free permit, ahead of
 waiting commands.
 
-  latchkey sem run --name imports --permits 3 --wait 10m -- ./import
+  latchkey sem run imports --permits 3 --wait 10m -- ./import
 
 ` + jobHelp("permit", "75 when\nit was not acquired in time", ""),
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "name", Usage: "`POOL` of permits: the name of the semaphore"},
-			&cli.IntFlag{Name: "permits", Usage: "let at most `N` such commands run at once", HideDefault: true},
+			&cli.StringFlag{Name: "name", Usage: "same as the argument `NAME`"},
+			&cli.IntFlag{Name: "permits", Usage: "let at most `N` such commands run at once", DefaultText: "the number that is set", Validator: atLeast(1)},
 			&cli.BoolFlag{Name: "set", Usage: "change the semaphore to N permits"},
 			&cli.BoolFlag{Name: "fair", Usage: "first come, first served"},
 		}, jobFlags("permit")...),
@@ -49,11 +50,15 @@ waiting commands.
 }
 
 func semRun(ctx context.Context, cmd *cli.Command, args []string) error {
-	name, total, set := cmd.String("name"), cmd.Int("permits"), cmd.Bool("set")
-	if name == "" || total < 1 {
-		return usageError("sem run needs --name POOL and --permits N, at least 1; see latchkey sem run --help")
+	name, argv, err := nameAndCommand(cmd, args, "name")
+	if err != nil {
+		return err
 	}
-	j, err := jobFrom(cmd, cmd.Args().Slice(), args, fmt.Sprintf("sem run --name %s --permits %d", name, total))
+	total, set := cmd.Int("permits"), cmd.Bool("set")
+	if set && total == 0 {
+		return usageError("--set needs --permits N; see latchkey sem run --help")
+	}
+	j, err := newJob(cmd, argv)
 	if err != nil {
 		return err
 	}
@@ -85,18 +90,22 @@ type permitPool interface {
 	Stats(ctx context.Context) (latchkey.PermitStats, error)
 }
 
-// provide makes sure that the semaphore is set: to total permits, or to the number
-// that somebody else has set.
+// provide makes sure that the semaphore is set: to total permits, unless that is 0, or to the number that somebody else
+// has set.
 func (j job) provide(ctx context.Context, s permitPool, name string, total int, set bool) error {
 	if set {
 		return s.SetPermits(ctx, total)
 	}
-	done, err := s.TrySetPermits(ctx, total)
-	if done || err != nil {
-		return err
+	if total > 0 {
+		if done, err := s.TrySetPermits(ctx, total); done || err != nil {
+			return err
+		}
 	}
 	stats, err := s.Stats(ctx)
-	if err == nil && stats.Total != total {
+	switch {
+	case total == 0 && errors.Is(err, latchkey.ErrNotSet):
+		return exitWith(exitSoftware, "%q is not set; --permits N sets it", name)
+	case err == nil && total > 0 && stats.Total != total:
 		j.say("%q has %s, not %d: continuing; --set changes the number", name, permitCount(stats.Total), total)
 	}
 	return err

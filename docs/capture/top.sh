@@ -36,10 +36,10 @@ holding() { # holding N COMMAND…: starts N programs that run a command of latc
     jobs+=($!)
   done
 }
-holding 4 run --lock invoices:2026-11 -- sleep 0.7
-holding 2 run --lock orders:42 -- sleep 3
-holding 1 run --lock report:daily -- sleep 60
-holding 3 sem run --name imports --permits 2 -- sleep 5
+holding 4 run invoices:2026-11 -- sleep 0.7
+holding 2 run orders:42 -- sleep 3
+holding 1 run report:daily -- sleep 60
+holding 3 sem run imports --permits 2 -- sleep 5
 "$work/latchkey" latch set warehouse:ready 3 >/dev/null
 sleep 2
 
