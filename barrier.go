@@ -99,7 +99,7 @@ func (b *Barrier) Await(ctx context.Context, options ...BarrierOption) (Arrival,
 // lease of the party. A party that crashes, or whose client is closed, breaks the generation: the
 // others get ErrBroken. The context of fn then ends, and [context.Cause] matches ErrBroken, or
 // ErrClosed in the client that was closed. It ends also if the client cannot renew the lease: the
-// party is then no longer in the generation. It may end up to Options.PollCeiling late.
+// party is then no longer in the generation. It may end up to Tuning.PollCeiling late.
 //
 // If the parties do not meet, Do returns the error, as Await does, and does not call fn. Otherwise
 // Do returns the error of fn joined with the outcome of the second generation. The party arrives
@@ -108,7 +108,7 @@ func (b *Barrier) Await(ctx context.Context, options ...BarrierOption) (Arrival,
 // the others do not keep waiting for this party.
 //
 // The second generation costs one script for the arrival and one query when it ends, as an Await
-// does. A function that runs for longer than Options.PollCeiling costs what a waiting party costs.
+// does. A function that runs for longer than Tuning.PollCeiling costs what a waiting party costs.
 func (b *Barrier) Do(ctx context.Context, fn func(context.Context) error, options ...BarrierOption) (err error) {
 	return b.inside.Do(ctx, fn, settingsOf(options))
 }

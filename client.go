@@ -40,8 +40,8 @@ func New(client rueidis.Client, options Options) (*Client, error) {
 	switch {
 	case client == nil:
 		return nil, fault.Invalid("the rueidis client is nil")
-	case options.AddressMapper != nil:
-		return nil, fault.Invalid("Options.AddressMapper is for Connect and Open; this client has been opened already")
+	case options.Tuning.AddressMapper != nil:
+		return nil, fault.Invalid("Tuning.AddressMapper is for Connect and Open; this client has been opened already")
 	case options.LazyConnect:
 		return nil, fault.Invalid("Options.LazyConnect is for Connect and Open; this client has been opened already")
 	}

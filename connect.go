@@ -74,7 +74,8 @@ func open(ctx context.Context, name string, settings rueidis.ClientOption, optio
 		return nil, err
 	}
 	client, topology, err := connect.Connect(ctx, settings, connect.Config{
-		Name: name, Label: options.label(), AddressMapper: options.AddressMapper, MaxInFlight: options.MaxInFlight,
+		Name: name, Label: options.label(),
+		AddressMapper: options.Tuning.AddressMapper, MaxInFlight: options.Tuning.MaxInFlight,
 		Lazy: options.LazyConnect, Waits: options.Replicas.Min > 0,
 	})
 	if err != nil {

@@ -124,7 +124,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 //
 // If several changes follow each other quickly, Observe may yield only the last one, which always
 // arrives: a message wakes the observer, and it also queries the server when the leader's lease
-// ends, when its subscription begins or ends, and every Options.PollCeiling. Terms never go back
+// ends, when its subscription begins or ends, and every Tuning.PollCeiling. Terms never go back
 // while the server keeps its data. Observe queries the server again only after the loop body is
 // done.
 //

@@ -23,6 +23,21 @@ func ExampleLockOption() {
 	// Output: <nil>
 }
 
+// With a negative Turn each hold begins and ends on the server: other processes see every holder.
+func ExampleTuning() {
+	ctx := context.Background()
+	server := startServer()
+	defer server.Close()
+
+	options := latchkey.Options{Label: "worker", Tuning: latchkey.Tuning{Turn: -1}}
+	client, err := latchkey.Connect(ctx, "redis://"+server.Addr(), options)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(client.Label(), client.Close(ctx))
+	// Output: worker <nil>
+}
+
 // Wait limits how long Lock waits. Without it, Lock waits until its context ends.
 func ExampleWait() {
 	ctx := context.Background()
@@ -171,7 +186,7 @@ func ExampleReplicas() {
 // In a cluster, messages travel by shard if the server can do that. Turn this off if processes with Redisson
 // listen in the classic way.
 func ExampleShardedPubSub() {
-	options := latchkey.Options{ShardedPubSub: latchkey.ShardedOff}
-	fmt.Println(options.ShardedPubSub == latchkey.ShardedOff)
+	options := latchkey.Options{Tuning: latchkey.Tuning{ShardedPubSub: latchkey.ShardedOff}}
+	fmt.Println(options.Tuning.ShardedPubSub == latchkey.ShardedOff)
 	// Output: true
 }

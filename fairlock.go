@@ -14,7 +14,7 @@ import (
 //
 // The order is the one in which waiters reached the server. A live waiter keeps its place however
 // long it waits, and gets it back if Redis lost it. A waiter that is silent for
-// Options.StaleWaiterTimeout, because its process was killed or cut off, is skipped. If many
+// Tuning.StaleWaiterTimeout, because its process was killed or cut off, is skipped. If many
 // waiters are silent, that time passes once, not once for each. A waiter of Redisson counts as
 // alive while it is subscribed.
 //
@@ -44,7 +44,7 @@ func (c *Client) NewFairLock(name string, options ...fairLockOption) *FairLock {
 //
 // The place in the queue is that of the first attempt that reached the server. The waiter keeps it
 // for as long as this process is alive and reaches the server, and takes it again, in the old
-// order, if the server lost it. A process that is silent for Options.StaleWaiterTimeout (5 s by
+// order, if the server lost it. A process that is silent for Tuning.StaleWaiterTimeout (5 s by
 // default) is skipped until it reports again. If the next waiter dies and the server cannot know
 // it, the lock idles for one StaleWaiterTimeout.
 //
@@ -85,7 +85,7 @@ func (l *FairLock) Lock(ctx context.Context, options ...LockOption) (*Hold, erro
 // [As] and [Note].
 //
 // ErrNotAcquired means that another owner holds the lock or waits for it. A dead waiter counts
-// until it has been silent for Options.StaleWaiterTimeout. ErrUnavailable means that the server
+// until it has been silent for Tuning.StaleWaiterTimeout. ErrUnavailable means that the server
 // could not be reached: an attempt that meets a server in trouble (silent, loading, failing over)
 // is repeated until it is answered, ctx ends, or Options.RetryBudget is spent. All other errors,
 // the re-entry of a hold on ctx, and the state left behind are as for Lock.

@@ -21,14 +21,14 @@ import (
 // blocks nobody while some are free: it gets its place back as soon as there are enough in all.
 //
 // A live waiter keeps its place however long it waits, and gets it back if Redis lost it. A waiter
-// that is silent for Options.StaleWaiterTimeout (5 s by default), because its process was killed or cut
+// that is silent for Tuning.StaleWaiterTimeout (5 s by default), because its process was killed or cut
 // off, is passed over until it reports again. If many waiters are silent, that time passes once, not once
 // for each. Where the server can tell that the process is gone, it passes the waiter over at once. A
 // waiter that gives up leaves the queue, in the background. After a Delete, waiters with [AwaitSet] keep
 // their places. [FairSemaphore.Waiters] shows the queue.
 //
 // TryAcquire and TryAcquireN do not join the queue, and succeed only if nobody waits. A dead waiter counts
-// until it has been silent for Options.StaleWaiterTimeout.
+// until it has been silent for Tuning.StaleWaiterTimeout.
 //
 // It is wire-compatible with Redisson's RPermitExpirableSemaphore, and has a queue next to it. The
 // clients of a PermitSemaphore of the same name wait in that queue too. Redisson shares the permits but

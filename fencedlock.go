@@ -9,7 +9,7 @@ import (
 // FencedLock is a re-entrant [Lock] whose holds carry a fencing token ([Hold.Token]). It is
 // wire-compatible with Redisson's RFencedLock. The token of a hold is larger than that of any hold
 // before, and stays the same for the whole hold, re-entries included. Each hold takes its token from
-// the server, so [Options].Turn does not apply: nothing is passed on in memory. Waiters are served as
+// the server, so [Tuning].Turn does not apply: nothing is passed on in memory. Waiters are served as
 // those of a [Lock] are.
 //
 // Do not use a name as a FencedLock in one place and as a Lock in another. The two exclude each

@@ -25,7 +25,7 @@ func (h *Hold) Name() string { return h.handle().Name() }
 
 // Owner returns the owner as it is in Redis. Another process that acquires the lock [As] this owner
 // enters the same hold. So once you have called Owner, the client does not pass the hold on in
-// memory ([Options].Turn): its Unlock goes to the server. No further reader of this client joins
+// memory ([Tuning].Turn): its Unlock goes to the server. No further reader of this client joins
 // the hold, and those that share it already have the same owner. If the hold was passed on before
 // you called Owner, Owner returns one that is not in Redis. A [MultiLock] and a [RedLock] have no
 // owner of their own.
@@ -47,7 +47,7 @@ func (h *Hold) Count() int { return h.handle().Count() }
 // without the lock; only a fencing token stops a write that stalls after that.
 //
 // After a wait it may be less than the lease. A release gives a lock to another client for
-// Options.StaleWaiterTimeout only, and Lock returns with at least half of that left; the client
+// Tuning.StaleWaiterTimeout only, and Lock returns with at least half of that left; the client
 // raises it to the lease in the background. A hold that was passed on inside the client has the
 // rest of the lease, more than half. Extend gives more at once.
 func (h *Hold) ValidFor() time.Duration { return h.handle().ValidFor() }
@@ -150,7 +150,7 @@ func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 // values of ctx, and Options.RetryBudget bounds its time instead.
 //
 // If goroutines of this client wait for the lock, Unlock may pass it to the first of them in memory
-// ([Options].Turn). It then sends nothing, and does not notice that the key was removed from
+// ([Tuning].Turn). It then sends nothing, and does not notice that the key was removed from
 // outside since the last renewal (a forced unlock, an eviction, a failover). The same is true of a
 // hold that several readers of this client share: the last of them releases the lock.
 //

@@ -16,21 +16,21 @@ import (
 func TestOptions_are_checked_against_each_other(t *testing.T) {
 	require.NoError(t, Options{}.withDefaults().check())
 	require.NoError(t, Options{Lease: 20 * time.Millisecond}.withDefaults().check(), "the defaults adapt to a short lease")
-	longest := Options{StaleWaiterTimeout: longestStale, RedissonFairWait: longestRedissonWait}
+	longest := Options{Tuning: Tuning{StaleWaiterTimeout: longestStale, RedissonFairWait: longestRedissonWait}}
 	require.NoError(t, longest.withDefaults().check(), "the bounds themselves are accepted")
 	for text, o := range map[string]Options{
 		"Lease":         {Lease: -1},
 		"sub-ms lease":  {Lease: 999 * time.Microsecond},
-		"poll":          {Lease: time.Second, PollCeiling: time.Second},
+		"poll":          {Lease: time.Second, Tuning: Tuning{PollCeiling: time.Second}},
 		"retry":         {Lease: time.Second, RetryBudget: 2 * time.Second},
-		"negative poll": {PollCeiling: -time.Second},
-		"in flight":     {MaxInFlight: 100000},
+		"negative poll": {Tuning: Tuning{PollCeiling: -time.Second}},
+		"in flight":     {Tuning: Tuning{MaxInFlight: 100000}},
 		"two mappings":  {KeyPrefix: "a", NameMapper: strings.ToUpper},
-		"sharded":       {ShardedPubSub: 7},
-		"stale":         {StaleWaiterTimeout: -1},
-		"never stale":   {StaleWaiterTimeout: longestStale + 1},
-		"fair wait":     {RedissonFairWait: -1},
-		"long fair":     {RedissonFairWait: longestRedissonWait + 1},
+		"sharded":       {Tuning: Tuning{ShardedPubSub: 7}},
+		"stale":         {Tuning: Tuning{StaleWaiterTimeout: -1}},
+		"never stale":   {Tuning: Tuning{StaleWaiterTimeout: longestStale + 1}},
+		"fair wait":     {Tuning: Tuning{RedissonFairWait: -1}},
+		"long fair":     {Tuning: Tuning{RedissonFairWait: longestRedissonWait + 1}},
 	} {
 		require.ErrorIs(t, o.withDefaults().check(), ErrInvalid, text)
 	}

@@ -107,7 +107,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (Inspection, error) {
 // The former holders are not notified. Those of this library notice at their next renewal, at most
 // a third of their lease later, and their holds end with ErrLost. Until then they continue, so two
 // owners may be in the critical section. A client may also still pass such a hold on to its own
-// goroutines ([Options].Turn).
+// goroutines ([Tuning].Turn).
 //
 // The other errors are those of Inspect, and ErrUnknownOutcome: a removal was sent and not
 // answered. It may or may not have happened, and you may repeat it.

@@ -182,7 +182,7 @@ func (l *baseLock) Inspect(ctx context.Context) (Inspection, error) {
 // The former holder is not notified. If it is a client of this library, its hold ends with ErrLost
 // at its next renewal, at most a third of its lease later. A hold with a fixed lease ([Lease]) ends
 // when that is over. If other goroutines of its client wait for the lock, the hold ends within
-// Options.PollCeiling (except for fair locks and readers). Until then the holder continues, so two
+// Tuning.PollCeiling (except for fair locks and readers). Until then the holder continues, so two
 // owners may be in the critical section.
 //
 // The errors are those of Inspect, and ErrUnknownOutcome: the removal was sent and not answered. It

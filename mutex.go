@@ -97,7 +97,7 @@ func (m *Mutex) Do(ctx context.Context, fn func(context.Context) error, options 
 // The former holder is not notified. If it is a client of this library, its hold ends with ErrLost
 // at its next renewal, at most a third of its lease later. A hold with a fixed lease ([Lease]) ends
 // when that is over. If other goroutines of its client wait for the mutex, the hold ends within
-// Options.PollCeiling. Until then the holder continues, so two owners may be in the critical
+// Tuning.PollCeiling. Until then the holder continues, so two owners may be in the critical
 // section.
 //
 // The errors are those of Inspect, and ErrUnknownOutcome: the removal was sent and not answered. It

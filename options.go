@@ -17,18 +17,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Upper bounds of [Options].
-const (
-	longestStale        = time.Hour
-	longestRedissonWait = 24 * time.Hour
-	longestTurn         = time.Second
-)
-
-// maxInFlightLimit stays below the 1024 commands that the connection of a
-// rueidis client queues before it makes callers wait without looking at their
-// contexts.
-const maxInFlightLimit = 896
-
 // NoLabel is the [Options].Label of a client that publishes no label or notes and shows none of
 // other clients. It sends none of the commands that labels take.
 const NoLabel = "-"
@@ -48,48 +36,12 @@ type Options struct {
 	// no limit.
 	MaxHold time.Duration
 
-	// StaleWaiterTimeout is how long a lock waits for a silent waiter. In the queue of a fair lock, the waiter
-	// keeps its place for that time. When a release gives the lock to the next waiter, it is that waiter's
-	// first lease, unless the waiter requested a shorter one: a client that dies at that time has the lock for
-	// no longer. Default: 5 s; at least 1 ms, at most an hour.
-	StaleWaiterTimeout time.Duration
-
-	// RedissonFairWait is the fairLockWaitTimeout of the Redisson processes that wait for the same fair locks,
-	// so that waiters of this client keep their places among theirs. Without such processes it has no effect.
-	// Default: 5 minutes, as Redisson's; at least 1 ms, at most a day.
-	RedissonFairWait time.Duration
-
-	// PollCeiling bounds how long a waiter relies on messages before it queries the server again, in case a
-	// message was lost. Default: 2 s, or half of Lease if that is shorter. It must be shorter than Lease.
-	PollCeiling time.Duration
-
 	// RetryBudget is how long the client repeats an operation that does not wait (a try, a release, a query)
 	// while the server is unreachable, loading, or failing over. A context that ends sooner ends it sooner,
 	// except a release; one that lasts longer does not prolong it. A call that waits, such as Lock, is repeated
 	// until its context or its Wait ends. Default: 3 s, or Lease if that is shorter. It must not
 	// exceed Lease.
 	RetryBudget time.Duration
-
-	// Turn is how long this client may keep a lock that several of its goroutines want before it lets other
-	// clients have it. Until then, an Unlock passes the lock in memory to the goroutine that has waited
-	// longest, and sends nothing: the client needs the server once per turn. Under an [RWLock], goroutines that
-	// want to read join those that already read, for one turn. The permits of a [Semaphore] are passed on in
-	// the same way, each for a turn. Fenced and fair locks, and elections, are not passed on in memory. With a
-	// negative Turn nothing is passed on or shared, and each hold begins and ends on the server. Default:
-	// 10 ms; at most 1 s.
-	//
-	// While goroutines of this client pass a lock on, the server sees one owner. If a forced unlock, an
-	// eviction or a failover takes the lock from it, the client notices at the next renewal, or at the end of
-	// the turn if that is sooner, and the current hold ends. While goroutines wait for a hold of their own
-	// client, it is renewed at least once within PollCeiling; a hold with a fixed lease ([Lease]) is checked as
-	// often.
-	Turn time.Duration
-
-	// MaxInFlight bounds how many commands of this client wait for replies of one server at once, so that a
-	// hung server cannot hold callers past their deadlines. In a cluster each node has its own limit, so a
-	// silent node does not affect the others. 120 more commands are reserved for renewals, releases and undo.
-	// Default: 512; at most 896.
-	MaxInFlight int
 
 	// KeyPrefix is put in front of every name. Redisson processes that share the locks need a NameMapper with
 	// the same prefix. It has at most 448 bytes, is UTF-8, and its braces are paired, as those of names are.
@@ -99,12 +51,6 @@ type Options struct {
 	// What is required of a name is then required of the key alone, so a mapper can make keys of long names, of
 	// names with odd braces, and of the empty name.
 	NameMapper func(name string) string
-
-	// AddressMapper maps an address (host:port) that a Sentinel, a cluster or the URL names to the address to
-	// dial, for servers behind NAT, in containers, or at the end of a tunnel, as Redisson's NatMapper does. It
-	// is for [Connect] and [Open], which open the connections. Certificates are checked against the host of the
-	// URL, or of the address before it is mapped.
-	AddressMapper func(address string) string
 
 	// LazyConnect makes [Connect] and [Open] return at once, without dialing: the server may be down. The first
 	// operation connects. Until the server can be reached, operations send nothing, and fail as they do when a
@@ -116,9 +62,6 @@ type Options struct {
 	// client with Replicas, every operation fails. Default: off, so that a wrong address or password is found
 	// at the start.
 	LazyConnect bool
-
-	// ShardedPubSub selects how messages travel in a cluster. Default: ShardedAuto.
-	ShardedPubSub ShardedPubSub
 
 	// Replicas makes replicas confirm acquisitions and renewals. Default: off.
 	Replicas Replicas
@@ -158,16 +101,21 @@ type Options struct {
 	// logged from the start, and so is a hold with a fixed lease: each hold then costs a finalizer. Default: off.
 	ReportDropped bool
 
+	// Tuning has settings that few programs need.
+	Tuning Tuning
+
 	clock func() lease.Stamp // for tests; default lease.SystemClock
 }
 
 // config returns the settings for the inside of a client. The options are checked and complete.
 func (o Options) config() core.Config {
 	return core.Config{
-		Lease: o.Lease, MaxHold: o.MaxHold, StaleWaiterTimeout: o.StaleWaiterTimeout, RedissonFairWait: o.RedissonFairWait,
-		PollCeiling: o.PollCeiling, RetryBudget: o.RetryBudget, Turn: o.Turn, MaxInFlight: o.MaxInFlight,
-		KeyPrefix: o.KeyPrefix, NameMapper: o.NameMapper,
-		LazyConnect: o.LazyConnect, Sharding: pubsub.Sharding(o.ShardedPubSub),
+		Lease: o.Lease, MaxHold: o.MaxHold, RetryBudget: o.RetryBudget,
+		Turn: o.Tuning.Turn, MaxInFlight: o.Tuning.MaxInFlight,
+		PollCeiling: o.Tuning.PollCeiling, StaleWaiterTimeout: o.Tuning.StaleWaiterTimeout,
+		RedissonFairWait: o.Tuning.RedissonFairWait,
+		KeyPrefix:        o.KeyPrefix, NameMapper: o.NameMapper,
+		LazyConnect: o.LazyConnect, Sharding: pubsub.Sharding(o.Tuning.ShardedPubSub),
 		TimeFencing: o.TimeFencing, Label: o.label(), Observes: o.Observer != nil, ReportDropped: o.ReportDropped,
 		Confirmation: o.Replicas.confirmation, Clock: o.clock,
 	}
@@ -182,12 +130,8 @@ func (o Options) complete() (Options, error) {
 // withDefaults sets fields that are zero to their defaults.
 func (o Options) withDefaults() Options {
 	setDefault(&o.Lease, lease.Default)
-	setDefault(&o.StaleWaiterTimeout, 5*time.Second)
-	setDefault(&o.RedissonFairWait, 5*time.Minute)
-	setDefault(&o.PollCeiling, min(2*time.Second, o.Lease/2))
 	setDefault(&o.RetryBudget, min(3*time.Second, o.Lease))
-	setDefault(&o.MaxInFlight, 512)
-	setDefault(&o.Turn, 10*time.Millisecond)
+	o.Tuning.complete(o.Lease)
 	setDefault(&o.Replicas.Timeout, min(time.Second, o.RetryBudget/2))
 	if o.Label == "" {
 		o.Label = defaultLabel()
@@ -240,25 +184,12 @@ func (o Options) check() error {
 		}
 	}
 	switch {
-	case o.PollCeiling < time.Millisecond || o.PollCeiling >= o.Lease:
-		return fault.Invalid("Options.PollCeiling %v is not between 1ms and the lease %v", o.PollCeiling, o.Lease)
 	case o.RetryBudget < time.Millisecond || o.RetryBudget > o.Lease:
 		return fault.Invalid("Options.RetryBudget %v is not between 1ms and the lease %v", o.RetryBudget, o.Lease)
-	case o.StaleWaiterTimeout < time.Millisecond || o.StaleWaiterTimeout > longestStale:
-		return fault.Invalid("Options.StaleWaiterTimeout %v is not between 1ms and %v",
-			o.StaleWaiterTimeout, longestStale)
-	case o.RedissonFairWait < time.Millisecond || o.RedissonFairWait > longestRedissonWait:
-		return fault.Invalid("Options.RedissonFairWait %v is not between 1ms and %v", o.RedissonFairWait, longestRedissonWait)
-	case o.Turn > longestTurn:
-		return fault.Invalid("Options.Turn %v is longer than %v", o.Turn, longestTurn)
-	case o.MaxInFlight < 1 || o.MaxInFlight > maxInFlightLimit:
-		return fault.Invalid("Options.MaxInFlight %d is not between 1 and %d", o.MaxInFlight, maxInFlightLimit)
 	case o.KeyPrefix != "" && o.NameMapper != nil:
 		return fault.Invalid("Options.KeyPrefix and Options.NameMapper exclude each other")
-	case o.ShardedPubSub < ShardedAuto || o.ShardedPubSub > ShardedOff:
-		return fault.Invalid("Options.ShardedPubSub %d is unknown", o.ShardedPubSub)
 	}
-	return nil
+	return o.Tuning.check(o.Lease)
 }
 
 // Replicas says how many replicas must have a hold for it to count. Redis replicates after it has answered, so

@@ -9,7 +9,7 @@ import (
 // many releases.
 //
 // Waiters of one client are served first come, first served: Unlock passes the lock in memory to the next of
-// them, for a turn ([Options].Turn). Then another client has its turn, in the order in which they began to
+// them, for a turn ([Tuning].Turn). Then another client has its turn, in the order in which they began to
 // wait. That is not guaranteed: a client that finds the lock free acquires it, and processes of Redisson race.
 // [FairLock] keeps the order among all waiters.
 type Lock struct{ *baseLock }

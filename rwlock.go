@@ -14,7 +14,7 @@ import (
 // and continue to read after it has released the write hold; [Hold.Downgrade] does both in one step. A reader
 // cannot become a writer: it gets ErrUpgrade at once, since it would wait for itself.
 //
-// A waiting writer keeps new readers out, but not forever: for one Options.StaleWaiterTimeout at first, then,
+// A waiting writer keeps new readers out, but not forever: for one Tuning.StaleWaiterTimeout at first, then,
 // after a pause of a fifth of it, for twice as long, up to a minute at a time. So a writer gets the lock if the
 // current readers leave within such a time, and no reader is kept out for longer. A waiting writer that has
 // died keeps readers out for one StaleWaiterTimeout.
@@ -33,7 +33,7 @@ import (
 //
 // Goroutines of one client read along with each other: while one of them reads, others that want the same are
 // admitted without a request, and the last one to leave releases the lock. For the server, and for
-// [Client.Inspect], they are one reader. That lasts for a turn ([Options].Turn) from when the server admitted
+// [Client.Inspect], they are one reader. That lasts for a turn ([Tuning].Turn) from when the server admitted
 // the first of them, which bounds how much longer a writer waits. Some holds are not shared: those with
 // [MaxHold], with a different [Lease], with an owner that was chosen ([As], [WithOwner]) or read
 // ([Hold.Owner]), and those of an owner that has written.
@@ -88,7 +88,7 @@ type ReadLock struct{ *baseLock }
 // writes, and while a waiting writer keeps new readers out. It waits until ctx ends or the time of [Wait] is
 // over; with neither, it waits without limit. The other options are [Lease], [MaxHold], [As] and [Note].
 //
-// A waiting writer keeps new readers out for one Options.StaleWaiterTimeout at first, then for longer, up to a
+// A waiting writer keeps new readers out for one Tuning.StaleWaiterTimeout at first, then for longer, up to a
 // minute at a time; in between, readers are admitted. A waiting writer that has died keeps them out for one
 // StaleWaiterTimeout.
 //
@@ -186,7 +186,7 @@ type WriteLock struct{ *baseLock }
 // ends or the time of [Wait] is over; with neither, it waits without limit. The other options are
 // [Lease], [MaxHold], [AtLeast], [As] and [Note].
 //
-// While it waits it keeps new readers out: for one Options.StaleWaiterTimeout at first, then, after
+// While it waits it keeps new readers out: for one Tuning.StaleWaiterTimeout at first, then, after
 // a pause of a fifth of it, for twice as long, up to a minute at a time. So Lock succeeds if the
 // current readers leave within such a time. A Lock that gives up lets readers in at once, or after
 // one StaleWaiterTimeout if the server cannot be reached. Readers of Redisson are never kept out.
@@ -248,7 +248,7 @@ func (l *WriteLock) IsLocked(ctx context.Context) (bool, error) { return l.isLoc
 // whether there was one. While others read it does nothing, and reports false.
 //
 // The former holders are not notified. Those of this library notice at their next renewal, at most a
-// third of their lease later, or within Options.PollCeiling if goroutines of their client are in
+// third of their lease later, or within Tuning.PollCeiling if goroutines of their client are in
 // line to write. Their holds then end with ErrLost. Until then they continue, alongside the next
 // holder. A hold that begins after ForceUnlock has looked is not touched.
 //

@@ -28,9 +28,9 @@ import (
 // served, however many permits they want. Calls with AwaitSet have a line and a place of their own. A release calls as
 // many clients, the first of the queue, as there are permits for, and keeps the permits for them for a moment. While
 // others wait, nobody overtakes them, TryAcquire included. But a Release passes permits to waiters of its client in
-// memory and sends nothing, for one turn ([Options.Turn]), and Redisson has its share. And a request for more permits
+// memory and sends nothing, for one turn ([Tuning.Turn]), and Redisson has its share. And a request for more permits
 // than are free is overtaken for half of the time: while it is the first of the queue, it holds up the others for one
-// Options.StaleWaiterTimeout at first, and for up to a minute at a time if it has waited for longer. So a large request
+// Tuning.StaleWaiterTimeout at first, and for up to a minute at a time if it has waited for longer. So a large request
 // is granted when it holds up the others for longer than the permits are used, and a request that can never be granted
 // does not block them. A request for more permits than there are in all makes way at once, unless the total is unknown:
 // see SetPermits.
@@ -92,7 +92,7 @@ func (s *Semaphore) Release(ctx context.Context) error { return s.ReleaseN(ctx, 
 // ReleaseN adds n permits and wakes as many waiters as they suffice for. It does not check that they
 // were acquired before. If the semaphore does not exist, ReleaseN creates it with n permits; see
 // [Semaphore.ReleaseIfExists]. The first waiters of this client get the permits in memory, for one turn
-// ([Options.Turn]), without a request to the server; what they do not want goes to the server. ReleaseN
+// ([Tuning.Turn]), without a request to the server; what they do not want goes to the server. ReleaseN
 // works even if ctx has ended: Options.RetryBudget bounds it instead.
 //
 // The error matches one of

@@ -31,7 +31,7 @@ func readersGrowth() Growth {
 
 // growReaders makes many readers hold the lock, each with a hold of its own on the server.
 func growReaders(e *env, s *stopwatch) error {
-	clients, err := e.connect(2, latchkey.Options{Turn: -1})
+	clients, err := e.connect(2, latchkey.Options{Tuning: latchkey.Tuning{Turn: -1}})
 	if err != nil {
 		return err
 	}

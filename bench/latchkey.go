@@ -28,7 +28,7 @@ func latchkeyLock() Peer {
 func latchkeyWithoutTurn() Peer {
 	return latchkeyPeer{
 		name: "latchkey-noturn", all: true, turn: -1,
-		about:   "Latchkey with Options.Turn -1: nothing is passed on in memory, each hold begins and ends on the server",
+		about:   "Latchkey with Tuning.Turn -1: nothing is passed on in memory, each hold begins and ends on the server",
 		newLock: func(c *latchkey.Client, key string) latchkey.Locker { return c.NewLock(key) },
 	}
 }
@@ -51,7 +51,8 @@ func (p latchkeyPeer) Commands() []string { return p.commands }
 func (p latchkeyPeer) Joins(workload string) bool { return p.turn == 0 || shares(workload) }
 
 func (p latchkeyPeer) Open(ctx context.Context, addr string, lease time.Duration) (Client, error) {
-	client, err := latchkey.Connect(ctx, "redis://"+addr, latchkey.Options{Lease: lease, Turn: p.turn})
+	options := latchkey.Options{Lease: lease, Tuning: latchkey.Tuning{Turn: p.turn}}
+	client, err := latchkey.Connect(ctx, "redis://"+addr, options)
 	if err != nil {
 		return nil, err
 	}

@@ -201,10 +201,10 @@ func keepsWaitersOut(t *testing.T, k kind, own bool) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin := rig.NewAdmin(t, server)
 	options := latchkey.Options{
-		PollCeiling: ceiling, StaleWaiterTimeout: longestStale, Lease: 2 * ceiling, Turn: longestTurn,
+		Tuning: latchkey.Tuning{PollCeiling: ceiling, StaleWaiterTimeout: longestStale, Turn: longestTurn}, Lease: 2 * ceiling,
 	}
 	if k.sided && own {
-		options.StaleWaiterTimeout = 3 * time.Second // readers poll three times in it
+		options.Tuning.StaleWaiterTimeout = 3 * time.Second // readers poll three times in it
 	}
 	client, waiting := connect(t, server, options), connect(t, server, options)
 	hold, at := take(t, admin, k.open(client, name), d)
@@ -252,7 +252,7 @@ func TestAtLeastOfAWaiter(t *testing.T) {
 				t.Parallel()
 				server, name := rig.Shared(), rig.Name(t)
 				admin := rig.NewAdmin(t, server)
-				client, waiting := connect(t, server, latchkey.Options{Turn: longestTurn}), connect(t, server)
+				client, waiting := connect(t, server, latchkey.Options{Tuning: latchkey.Tuning{Turn: longestTurn}}), connect(t, server)
 				hold := mustLock(t, k.open(client, name))
 				if own {
 					waiting = client

@@ -42,7 +42,7 @@ var atLeastProcess = rig.Child("AtLeast holder", func(ctx context.Context, args 
 	if err != nil {
 		return err
 	}
-	client, _, err := dialTicket(args[2], "", latchkey.Options{Lease: crashLease, StaleWaiterTimeout: crashLease})
+	client, _, err := dialTicket(args[2], "", latchkey.Options{Lease: crashLease, Tuning: latchkey.Tuning{StaleWaiterTimeout: crashLease}})
 	if err != nil {
 		return err
 	}

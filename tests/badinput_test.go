@@ -170,18 +170,18 @@ func TestBadOptions(t *testing.T) {
 		"lease below a millisecond":     {Lease: 1},
 		"lease below zero":              {Lease: -time.Second},
 		"lease beyond the range":        {Lease: math.MaxInt64},
-		"poll ceiling beyond the lease": {Lease: time.Second, PollCeiling: 2 * time.Second},
-		"poll ceiling below zero":       {PollCeiling: -1},
+		"poll ceiling beyond the lease": {Lease: time.Second, Tuning: latchkey.Tuning{PollCeiling: 2 * time.Second}},
+		"poll ceiling below zero":       {Tuning: latchkey.Tuning{PollCeiling: -1}},
 		"retry budget beyond the lease": {Lease: time.Second, RetryBudget: 2 * time.Second},
 		"retry budget below zero":       {RetryBudget: -1},
-		"stale waiters below zero":      {StaleWaiterTimeout: -1},
-		"waiters that are never stale":  {StaleWaiterTimeout: math.MaxInt64},
-		"Redisson's wait below zero":    {RedissonFairWait: -1},
-		"Redisson's wait without end":   {RedissonFairWait: math.MaxInt64},
-		"in flight below zero":          {MaxInFlight: -1},
-		"too many in flight":            {MaxInFlight: 100_000},
+		"stale waiters below zero":      {Tuning: latchkey.Tuning{StaleWaiterTimeout: -1}},
+		"waiters that are never stale":  {Tuning: latchkey.Tuning{StaleWaiterTimeout: math.MaxInt64}},
+		"Redisson's wait below zero":    {Tuning: latchkey.Tuning{RedissonFairWait: -1}},
+		"Redisson's wait without end":   {Tuning: latchkey.Tuning{RedissonFairWait: math.MaxInt64}},
+		"in flight below zero":          {Tuning: latchkey.Tuning{MaxInFlight: -1}},
+		"too many in flight":            {Tuning: latchkey.Tuning{MaxInFlight: 100_000}},
 		"prefix and mapper":             {KeyPrefix: "a", NameMapper: func(s string) string { return s }},
-		"unknown pub/sub":               {ShardedPubSub: 77},
+		"unknown pub/sub":               {Tuning: latchkey.Tuning{ShardedPubSub: 77}},
 	}
 	for what, options := range bad {
 		t.Run(what, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestBadOptions(t *testing.T) {
 	}
 	_, err := latchkey.New(nil, latchkey.Options{})
 	assert.ErrorIs(t, err, latchkey.ErrInvalid)
-	unmapped := latchkey.Options{AddressMapper: func(s string) string { return s }}
+	unmapped := latchkey.Options{Tuning: latchkey.Tuning{AddressMapper: func(s string) string { return s }}}
 	_, err = latchkey.New(rig.Shared().Raw(t), unmapped)
 	assert.ErrorIs(t, err, latchkey.ErrInvalid, "the connections are somebody else's")
 }
@@ -204,10 +204,10 @@ func TestAddressMapper(t *testing.T) {
 	rig.Need(t, rig.Private, rig.Single)
 	server, asked := rig.Fresh(t), make(chan string, 100)
 	client, err := latchkey.Connect(within(t, soon), server.URLVia("redis.internal:6379"), latchkey.Options{
-		AddressMapper: func(address string) string {
+		Tuning: latchkey.Tuning{AddressMapper: func(address string) string {
 			asked <- address
 			return server.Addr()
-		},
+		}},
 	})
 	require.NoError(t, err)
 	mustUnlock(t, mustLock(t, client.NewLock(rig.Name(t))))

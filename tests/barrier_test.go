@@ -26,8 +26,8 @@ func barrierChannelOf(name string) string {
 
 // With these options a party learns what happens by messages only, or by polls: its renewals are an hour apart.
 var (
-	onlyMessages = latchkey.Options{Lease: 3 * time.Hour, PollCeiling: 2 * time.Hour, RetryBudget: soon}
-	onlyPolls    = latchkey.Options{Lease: 3 * time.Hour, PollCeiling: pollCeiling, RetryBudget: soon}
+	onlyMessages = latchkey.Options{Lease: 3 * time.Hour, Tuning: latchkey.Tuning{PollCeiling: 2 * time.Hour}, RetryBudget: soon}
+	onlyPolls    = latchkey.Options{Lease: 3 * time.Hour, Tuning: latchkey.Tuning{PollCeiling: pollCeiling}, RetryBudget: soon}
 )
 
 // arrival is the outcome of an Await in the background.

@@ -147,7 +147,7 @@ func eachBarrierLoss(t *testing.T, most int, test func(t *testing.T, direct, los
 			for _, first := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%s %d, first %v", each.name, n, first), func(t *testing.T) {
 					t.Parallel()
-					direct, lossy, tap := barrierBehindTap(t, latchkey.Options{RetryBudget: soon, PollCeiling: pollCeiling})
+					direct, lossy, tap := barrierBehindTap(t, latchkey.Options{RetryBudget: soon, Tuning: latchkey.Tuning{PollCeiling: pollCeiling}})
 					tap.Lose(n, rig.Mentions(direct.Name()), each.loss)
 					test(t, direct, lossy, tap, first)
 				})

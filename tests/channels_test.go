@@ -61,7 +61,7 @@ end`)
 }
 
 // untold are the options of a waiter that goes on after a message only: its next poll is an hour away.
-var untold = latchkey.Options{Lease: 3 * time.Hour, PollCeiling: 2 * time.Hour, StaleWaiterTimeout: longestStale}
+var untold = latchkey.Options{Lease: 3 * time.Hour, Tuning: latchkey.Tuning{PollCeiling: 2 * time.Hour, StaleWaiterTimeout: longestStale}}
 
 // newLocksOfOneChannel starts the second waiter after the channel is subscribed for the first.
 func newLocksOfOneChannel(t *testing.T, admin *rig.Admin, raw rueidis.Client, publish string, waiting *latchkey.Client, name string) *locksOfOneChannel {
@@ -133,7 +133,7 @@ func TestSubscriptionsOfEndedCallsEnd(t *testing.T) {
 			server, name := rig.Shared(), rig.Name(t)
 			settings := likeOurs(server.Options(server.Addr()))
 			settings.BlockingPoolSize = poolSize
-			client, closeAll, err := borrow(settings, latchkey.Options{PollCeiling: 100 * time.Millisecond, RetryBudget: soon})
+			client, closeAll, err := borrow(settings, latchkey.Options{Tuning: latchkey.Tuning{PollCeiling: 100 * time.Millisecond}, RetryBudget: soon})
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = closeAll(within(t, soon)) })
 			admin, holder := rig.NewAdmin(t, server), connect(t, server)
@@ -262,7 +262,7 @@ func TestChannelShared_in_a_cluster(t *testing.T) {
 	for mode, option := range map[string]latchkey.ShardedPubSub{"sharded": latchkey.ShardedAuto, "classic": latchkey.ShardedOff} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			options := latchkey.Options{ShardedPubSub: option, PollCeiling: byMessage, Lease: 2 * byMessage}
+			options := latchkey.Options{Tuning: latchkey.Tuning{ShardedPubSub: option, PollCeiling: byMessage}, Lease: 2 * byMessage}
 			waiting := connectCluster(t, cluster, options)
 			admin, raw, publish := rig.NewAdmin(t, cluster.Server()), cluster.Server().Raw(t), map[string]string{"sharded": "SPUBLISH", "classic": "PUBLISH"}[mode]
 			name := "x " + mode

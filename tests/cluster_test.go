@@ -32,7 +32,7 @@ func TestCluster_wakes_waiters_of_every_slot(t *testing.T) {
 	for name, mode := range map[string]latchkey.ShardedPubSub{"sharded": latchkey.ShardedAuto, "classic": latchkey.ShardedOff} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			options := latchkey.Options{ShardedPubSub: mode, PollCeiling: byMessage, Lease: 2 * byMessage}
+			options := latchkey.Options{Tuning: latchkey.Tuning{ShardedPubSub: mode, PollCeiling: byMessage}, Lease: 2 * byMessage}
 			a, b := connectCluster(t, cluster, options), connectCluster(t, cluster, options)
 			const locks = 30
 			lock := func(client *latchkey.Client, i int) anyLock {
@@ -101,7 +101,7 @@ func TestCluster_renews_across_slots_and_moves(t *testing.T) {
 func TestCluster_waiter_follows_its_slot(t *testing.T) {
 	t.Parallel()
 	cluster := rig.NewCluster(t)
-	options := latchkey.Options{PollCeiling: byMessage, Lease: 2 * byMessage}
+	options := latchkey.Options{Tuning: latchkey.Tuning{PollCeiling: byMessage}, Lease: 2 * byMessage}
 	holder, waiter := connectCluster(t, cluster, options), connectCluster(t, cluster, options)
 	name := rig.Name(t) + shard
 	for range 4 { // the slot passes through every master more than once
@@ -124,10 +124,10 @@ func TestCluster_waiter_follows_its_slot(t *testing.T) {
 func TestCluster_subscriptions_follow_the_master(t *testing.T) {
 	t.Parallel()
 	cluster := rig.NewCluster(t)
-	client := connectCluster(t, cluster, latchkey.Options{PollCeiling: 200 * time.Millisecond})
+	client := connectCluster(t, cluster, latchkey.Options{Tuning: latchkey.Tuning{PollCeiling: 200 * time.Millisecond}})
 	name := rig.Name(t) + shard
 	hold := mustLock(t, client.NewLock(name))
-	waiting := lockInBackground(within(t, time.Minute), connectCluster(t, cluster, latchkey.Options{PollCeiling: 200 * time.Millisecond}).NewLock(name))
+	waiting := lockInBackground(within(t, time.Minute), connectCluster(t, cluster, latchkey.Options{Tuning: latchkey.Tuning{PollCeiling: 200 * time.Millisecond}}).NewLock(name))
 	cluster.AwaitListening(1, name)
 	for range 2 { // there and back
 		cluster.Failover(name)

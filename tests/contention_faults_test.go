@@ -19,7 +19,7 @@ const (
 )
 
 var faultOptions = latchkey.Options{
-	Lease: 6 * time.Second, StaleWaiterTimeout: faultLease, PollCeiling: faultPoll,
+	Lease: 6 * time.Second, Tuning: latchkey.Tuning{StaleWaiterTimeout: faultLease, PollCeiling: faultPoll},
 }
 
 // trouble disturbs contending clients again and again.

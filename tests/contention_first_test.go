@@ -23,7 +23,7 @@ type twoWaiters struct {
 	second <-chan acquisition
 }
 
-var twoWaitersOptions = latchkey.Options{Lease: time.Minute, StaleWaiterTimeout: crashLease}
+var twoWaitersOptions = latchkey.Options{Lease: time.Minute, Tuning: latchkey.Tuning{StaleWaiterTimeout: crashLease}}
 
 // newTwoWaiters acquires the lock and calls first, which starts the first waiter through the tap.
 func newTwoWaiters(t *testing.T, k kind, options latchkey.Options, first func(o *twoWaiters)) *twoWaiters {

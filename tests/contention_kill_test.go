@@ -23,8 +23,8 @@ import (
 
 // contenderOptions are for those who are killed, and survivorOptions for those who go on.
 var (
-	contenderOptions = latchkey.Options{Lease: crashLease, StaleWaiterTimeout: crashLease}
-	survivorOptions  = latchkey.Options{Lease: soon, StaleWaiterTimeout: crashLease}
+	contenderOptions = latchkey.Options{Lease: crashLease, Tuning: latchkey.Tuning{StaleWaiterTimeout: crashLease}}
+	survivorOptions  = latchkey.Options{Lease: soon, Tuning: latchkey.Tuning{StaleWaiterTimeout: crashLease}}
 )
 
 // contenderProcess is a process in which two goroutines in each role contend all the time. Its arguments: the kind, the

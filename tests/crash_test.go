@@ -26,7 +26,7 @@ var holderProcess = rig.Child("holder", func(ctx context.Context, args []string)
 	if err != nil {
 		return err
 	}
-	options := latchkey.Options{Lease: crashLease, StaleWaiterTimeout: crashLease}
+	options := latchkey.Options{Lease: crashLease, Tuning: latchkey.Tuning{StaleWaiterTimeout: crashLease}}
 	if len(args) > 4 {
 		options.Lease, err = time.ParseDuration(args[4])
 	}

@@ -129,7 +129,7 @@ func TestElection_withoutMessages(t *testing.T) {
 	const ceiling = 500 * time.Millisecond
 	server, name := rig.Shared(), rig.Name(t)
 	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
-	options := latchkey.Options{Lease: time.Hour, PollCeiling: ceiling}
+	options := latchkey.Options{Lease: time.Hour, Tuning: latchkey.Tuning{PollCeiling: ceiling}}
 	leading := mustLead(t, connect(t, server, options).NewElection(name), "first")
 	deaf := func() *latchkey.Election { return connectVia(t, server, tap.Addr(), options).NewElection(name) }
 	watched := leaders(t.Context(), deaf())
@@ -338,7 +338,7 @@ func TestElectionRefusesAtLeast(t *testing.T) {
 func TestElectionObserveEndsWithTheClient(t *testing.T) {
 	t.Parallel()
 	link := rig.NewLink(t, rig.Shared())
-	client := connectVia(t, rig.Shared(), link.Addr(), latchkey.Options{RetryBudget: 100 * time.Millisecond, PollCeiling: 200 * time.Millisecond})
+	client := connectVia(t, rig.Shared(), link.Addr(), latchkey.Options{RetryBudget: 100 * time.Millisecond, Tuning: latchkey.Tuning{PollCeiling: 200 * time.Millisecond}})
 	var seen []error
 	for _, err := range client.NewElection(rig.Name(t)).Observe(within(t, time.Minute)) {
 		switch {

@@ -18,7 +18,7 @@ func TestElectionObserve_connectionCut(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	tap := rig.NewTap(t, server)
-	options := latchkey.Options{PollCeiling: 500 * time.Millisecond}
+	options := latchkey.Options{Tuning: latchkey.Tuning{PollCeiling: 500 * time.Millisecond}}
 	watched := leaders(t.Context(), connectVia(t, server, tap.Addr(), options).NewElection(name))
 	sees(t, watched, "")
 	e := connect(t, server).NewElection(name)
@@ -42,7 +42,7 @@ func TestElectionObserve_connectionCut(t *testing.T) {
 }
 
 // patientObserver relies on messages, on the end of a lease and on its subscription, and hardly polls.
-var patientObserver = latchkey.Options{Lease: 4 * time.Minute, PollCeiling: time.Minute, StaleWaiterTimeout: time.Minute}
+var patientObserver = latchkey.Options{Lease: 4 * time.Minute, Tuning: latchkey.Tuning{PollCeiling: time.Minute, StaleWaiterTimeout: time.Minute}}
 
 // An observer does not miss what is published while its subscription is down: it queries the leader when the
 // subscription is back.
@@ -73,7 +73,7 @@ func TestElectionObserve_unavailable(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	link := rig.NewLink(t, server)
-	options := latchkey.Options{PollCeiling: 300 * time.Millisecond, RetryBudget: 2 * time.Second}
+	options := latchkey.Options{Tuning: latchkey.Tuning{PollCeiling: 300 * time.Millisecond}, RetryBudget: 2 * time.Second}
 	l := mustLead(t, connect(t, server).NewElection(name), "a")
 	watched := leaders(t.Context(), connectVia(t, server, link.Addr(), options).NewElection(name))
 	sees(t, watched, "a")

@@ -19,7 +19,7 @@ import (
 
 const electionLease = time.Second
 
-var electionOptions = latchkey.Options{Lease: electionLease, StaleWaiterTimeout: electionLease}
+var electionOptions = latchkey.Options{Lease: electionLease, Tuning: latchkey.Tuning{StaleWaiterTimeout: electionLease}}
 
 // register is a storage that leaders write to, as in docs/reference/election.md: it refuses a write after one with a
 // larger term. It counts the writes and logs them in their order, the refused ones too; of equal writes in a row the log

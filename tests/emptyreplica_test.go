@@ -41,7 +41,7 @@ func TestReadOnlyReplica_does_not_say_what_is_gone(t *testing.T) {
 	master, server := rig.Fresh(t, "--repl-diskless-sync-delay", "0"), rig.Fresh(t)
 	admin := rig.NewAdmin(t, server)
 	// The leases outlast the test on any machine.
-	options := latchkey.Options{RetryBudget: 2 * time.Second, PollCeiling: 300 * time.Millisecond, Lease: time.Hour}
+	options := latchkey.Options{RetryBudget: 2 * time.Second, Tuning: latchkey.Tuning{PollCeiling: 300 * time.Millisecond}, Lease: time.Hour}
 	var all []question
 	for _, about := range []func(*testing.T, func() *latchkey.Client) []question{
 		aboutLocks, aboutReentry, aboutReadWriteLocks, aboutSemaphores, aboutPermits, aboutLatches, aboutElections, aboutBarriers, aboutWaiters,

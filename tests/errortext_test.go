@@ -302,11 +302,11 @@ func TestTextReaderBehindItsOwnClient(t *testing.T) {
 			lines <- r
 		}
 	}))
-	client := connect(t, server, latchkey.Options{Logger: logger, StaleWaiterTimeout: 2 * time.Second, PollCeiling: 200 * time.Millisecond})
+	client := connect(t, server, latchkey.Options{Logger: logger, Tuning: latchkey.Tuning{StaleWaiterTimeout: 2 * time.Second, PollCeiling: 200 * time.Millisecond}})
 	reader, outer := client.NewRWLock(name).Reader(), within(t, time.Minute)
 	require.NoError(t, reader.Do(outer, func(context.Context) error {
 		ctx, cancel := context.WithCancel(t.Context())
-		writer := lockInBackground(ctx, connect(t, server, latchkey.Options{StaleWaiterTimeout: 2 * time.Second}).NewRWLock(name).Writer())
+		writer := lockInBackground(ctx, connect(t, server, latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: 2 * time.Second}}).NewRWLock(name).Writer())
 		rig.Eventually(t, soon, "the writer waits", func() error {
 			hold, err := reader.TryLock(outer)
 			if err == nil {

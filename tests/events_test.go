@@ -101,7 +101,7 @@ func TestEventsHaveTheContextOfTheirCall(t *testing.T) {
 		"multi": func(c *latchkey.Client, name string) latchkey.Locker { return latchkey.NewMultiLock(c.NewLock(name)) },
 	} {
 		t.Run(what, func(t *testing.T) {
-			client, next := observedClient(t, rig.Shared().Addr(), latchkey.Options{Turn: longestTurn})
+			client, next := observedClient(t, rig.Shared().Addr(), latchkey.Options{Tuning: latchkey.Tuning{Turn: longestTurn}})
 			lock := open(client, rig.Name(t))
 			const calls = 20
 			held := make(chan *latchkey.Hold, calls)

@@ -197,7 +197,7 @@ func TestMigration_of_a_barrier(t *testing.T) {
 		for half, which := range halves() {
 			name := "{" + rig.Name(t) + "}:phase"
 			open := func() *latchkey.Barrier {
-				return connectCluster(t, cluster, latchkey.Options{Lease: lease, PollCeiling: time.Second}).NewBarrier(name, 2)
+				return connectCluster(t, cluster, latchkey.Options{Lease: lease, Tuning: latchkey.Tuning{PollCeiling: time.Second}}).NewBarrier(name, 2)
 			}
 			b := &movingBarrier{half: fmt.Sprint(half, " for ", pause), first: open(), second: open()}
 			b.waiting = arriveUntilMet(ctx, t, b.first, brokenAfter)

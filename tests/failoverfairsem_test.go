@@ -27,7 +27,7 @@ type failoverPools struct {
 
 func newFailoverPools(c *failoverSeries) *failoverPools {
 	options := c.options
-	options.StaleWaiterTimeout, options.PollCeiling = 20*time.Second, 250*time.Millisecond
+	options.Tuning.StaleWaiterTimeout, options.Tuning.PollCeiling = 20*time.Second, 250*time.Millisecond
 	p := &failoverPools{c: c, a: c.connect(options), b: c.connect(options), gate: permitExcess{room: 3}, name: c.prefix + "pool"}
 	rig.Eventually(c.t, soon, "there are permits", func() error {
 		return p.a.NewFairSemaphore(p.name).SetPermits(c.t.Context(), p.gate.room)
@@ -142,7 +142,7 @@ func listed(holders []latchkey.PermitHolder, permit *latchkey.Permit) bool {
 }
 
 // poolOptions let waiters count as alive for longer than a busy machine delays their refresh.
-var poolOptions = latchkey.Options{Lease: 12 * time.Second, StaleWaiterTimeout: 8 * time.Second, PollCeiling: faultPoll}
+var poolOptions = latchkey.Options{Lease: 12 * time.Second, Tuning: latchkey.Tuning{StaleWaiterTimeout: 8 * time.Second, PollCeiling: faultPoll}}
 
 // poolFailover is a fair semaphore on a master whose replica falls behind and takes its place.
 type poolFailover struct {
@@ -329,7 +329,7 @@ type movingPool struct {
 func TestMigration_of_a_fair_semaphore(t *testing.T) {
 	rig.Long(t)
 	t.Parallel()
-	options := latchkey.Options{Lease: 10 * time.Second, StaleWaiterTimeout: 4 * time.Second, PollCeiling: time.Second}
+	options := latchkey.Options{Lease: 10 * time.Second, Tuning: latchkey.Tuning{StaleWaiterTimeout: 4 * time.Second, PollCeiling: time.Second}}
 	cluster, ctx := rig.NewCluster(t), within(t, 3*time.Minute)
 	admin := rig.NewAdmin(t, cluster.Server())
 	var all []*movingPool
@@ -347,7 +347,7 @@ func TestMigration_of_a_fair_semaphore(t *testing.T) {
 		p.finish = moveHalf(cluster, name, which)
 		all = append(all, p)
 	}
-	rig.Throughout(t, 2*options.StaleWaiterTimeout, "the permits are held", func() error {
+	rig.Throughout(t, 2*options.Tuning.StaleWaiterTimeout, "the permits are held", func() error {
 		for _, p := range all {
 			if err := errors.Join(p.held[0].Err(), p.held[1].Err()); err != nil {
 				return fmt.Errorf("%s: %w", p.half, err)

@@ -48,15 +48,15 @@ func TestFairLockIsGrantedInOrder(t *testing.T) {
 }
 
 // rarePolls are the options of a client whose waiters hardly poll.
-var rarePolls = latchkey.Options{Lease: 2 * time.Minute, PollCeiling: time.Minute, StaleWaiterTimeout: time.Minute}
+var rarePolls = latchkey.Options{Lease: 2 * time.Minute, Tuning: latchkey.Tuning{PollCeiling: time.Minute, StaleWaiterTimeout: time.Minute}}
 
 // shortStale are the options of a client with a short stale period. The client keeps its place on a machine that stalls
 // for half of that period.
-var shortStale = latchkey.Options{StaleWaiterTimeout: 1500 * time.Millisecond}
+var shortStale = latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: 1500 * time.Millisecond}}
 
 // steadyStale are options with which a waiter still notices soon what has happened to its queue, and keeps its place on
 // a machine that stalls for some seconds.
-var steadyStale = latchkey.Options{StaleWaiterTimeout: 4 * time.Second}
+var steadyStale = latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: 4 * time.Second}}
 
 // waitAs makes one waiter join the queue, and reports its number once it holds the lock.
 func waitAs(t *testing.T, admin *rig.Admin, client *latchkey.Client, name string, number int, inside chan<- int) {
@@ -86,7 +86,7 @@ func TestLiveWaitersKeepTheirPlaces(t *testing.T) {
 		for i := range waiters {
 			waitAs(t, admin, connect(t, server, shortStale), name, i, inside)
 		}
-		err := placesKept(admin, name, 5*shortStale.StaleWaiterTimeout/2)
+		err := placesKept(admin, name, 5*shortStale.Tuning.StaleWaiterTimeout/2)
 		mustUnlock(t, holder)
 		for want := range waiters {
 			if next := rig.Await(t, soon, "the next", inside); next != want {
@@ -104,7 +104,7 @@ func placesKept(admin *rig.Admin, name string, during time.Duration) error {
 		if now := admin.Strings("LRANGE", queueOf(name), "0", "-1"); !slices.Equal(before, now) {
 			return fmt.Errorf("the queue was %v and is %v", before, now)
 		}
-		if err := deadlinesWithin(admin, name, shortStale.StaleWaiterTimeout); err != nil {
+		if err := deadlinesWithin(admin, name, shortStale.Tuning.StaleWaiterTimeout); err != nil {
 			return err
 		}
 	}
@@ -266,8 +266,8 @@ func TestWaitersAreListed(t *testing.T) {
 		assert.Equal(t, admin.Text("LINDEX", queueOf(name), strconv.Itoa(i)), w.Owner.String())
 		assert.True(t, w.AgeKnown)
 		assert.Positive(t, w.Age)
-		assert.Greater(t, w.Alive, rarePolls.StaleWaiterTimeout/2)
-		assert.LessOrEqual(t, w.Alive, rarePolls.StaleWaiterTimeout)
+		assert.Greater(t, w.Alive, rarePolls.Tuning.StaleWaiterTimeout/2)
+		assert.LessOrEqual(t, w.Alive, rarePolls.Tuning.StaleWaiterTimeout)
 		if i > 0 {
 			assert.Less(t, w.Age, list[i-1].Age, "the later, the younger")
 		}
@@ -305,7 +305,7 @@ func TestOneBadQueueDoesNotSpoilTheRest(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	options := steadyStale
-	options.PollCeiling = soon // only the refresh finds the damage
+	options.Tuning.PollCeiling = soon // only the refresh finds the damage
 	admin, client := rig.NewAdmin(t, server), connect(t, server, options)
 	good, bad := name+" good", name+" bad"
 	holder, other := mustLock(t, client.NewFairLock(good)), mustLock(t, client.NewFairLock(bad))
@@ -317,7 +317,7 @@ func TestOneBadQueueDoesNotSpoilTheRest(t *testing.T) {
 	admin.Do("SET", queueOf(bad), "something else")
 	assert.ErrorIs(t, rig.Await(t, soon, "the waiter of the damaged queue", stuck).err, latchkey.ErrWrongKind)
 	place := admin.Strings("LRANGE", queueOf(good), "0", "-1")
-	rig.Throughout(t, 6*steadyStale.StaleWaiterTimeout/5, "the other keeps its place", func() error {
+	rig.Throughout(t, 6*steadyStale.Tuning.StaleWaiterTimeout/5, "the other keeps its place", func() error {
 		if now := admin.Text("HGET", notesOf(good), place[0]); now == "" {
 			return errors.New("it has none")
 		}

@@ -68,7 +68,7 @@ func (j *javaProcess) noted(field string) error {
 // waitBehind adds a Go waiter with a short stale period.
 func waitBehind(t *testing.T, server *rig.Server, admin *rig.Admin, name string) <-chan acquisition {
 	t.Helper()
-	options := latchkey.Options{StaleWaiterTimeout: deadStale}
+	options := latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: deadStale}}
 	before := admin.Strings("LRANGE", queueOf(name), "0", "-1")
 	waiter := lockInBackground(within(t, time.Minute), connect(t, server, options).NewFairLock(name))
 	rig.Eventually(t, soon, "it is in the queue", func() error { // from which a stale one may go in the meantime
@@ -212,7 +212,7 @@ func TestLiveJavaWaiterInAClusterWithClassicMessages(t *testing.T) {
 	require.True(t, java.acquire(0))
 	java.join(1)
 	java.listen(1)
-	client := connectCluster(t, cluster, latchkey.Options{ShardedPubSub: latchkey.ShardedOff, StaleWaiterTimeout: deadStale})
+	client := connectCluster(t, cluster, latchkey.Options{Tuning: latchkey.Tuning{ShardedPubSub: latchkey.ShardedOff, StaleWaiterTimeout: deadStale}})
 	waiter := lockInBackground(within(t, time.Minute), client.NewFairLock("classic"))
 	queueLength(t, java.admin, "classic", 2)
 	rig.Throughout(t, deadStale, "it keeps its place", java.isFirst)

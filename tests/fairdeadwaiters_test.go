@@ -27,7 +27,7 @@ var fairWaiterProcess = rig.Child("fair waiters", func(ctx context.Context, args
 		return err
 	}
 	client, _, err := dialTicket(args[1], "", latchkey.Options{
-		StaleWaiterTimeout: stale, PollCeiling: 20 * time.Second,
+		Tuning: latchkey.Tuning{StaleWaiterTimeout: stale, PollCeiling: 20 * time.Second},
 		Observer: func(e latchkey.Event) {
 			if e.Type == latchkey.EventAttempt {
 				fmt.Printf("asked %v.\n", e.Owner)
@@ -72,7 +72,7 @@ func TestDeadWaitersDelayByOnePeriod(t *testing.T) {
 			t.Run(fmt.Sprintf("%d/%s", dead, when), func(t *testing.T) {
 				t.Parallel()
 				server, name := rig.Shared(), rig.Name(t)
-				admin, lock := rig.NewAdmin(t, server), connect(t, server, latchkey.Options{StaleWaiterTimeout: stale}).NewFairLock(name)
+				admin, lock := rig.NewAdmin(t, server), connect(t, server, latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: stale}}).NewFairLock(name)
 				holder := mustLock(t, lock)
 				child := fairWaiterProcess.Start(t, name, server.Ticket(), strconv.Itoa(dead), stale.String())
 				queueLength(t, admin, name, int64(dead))

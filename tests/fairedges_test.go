@@ -45,7 +45,7 @@ func TestSilentNodeCostsNobodyElseAPlace(t *testing.T) {
 	cluster := rig.NewCluster(t)
 	cluster.ServePartly()
 	holder := connectCluster(t, cluster, latchkey.Options{Lease: time.Minute})
-	client := connectCluster(t, cluster, latchkey.Options{StaleWaiterTimeout: stale})
+	client := connectCluster(t, cluster, latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: stale}})
 	good := t.Name()
 	alive, admin := cluster.Serving(good)
 	var silent *rig.Server

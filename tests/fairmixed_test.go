@@ -220,7 +220,7 @@ func TestClockSetBackHidesNoDeath(t *testing.T) {
 		}
 		return err
 	})
-	behind := connect(t, server, latchkey.Options{StaleWaiterTimeout: stale}).NewFairLock(name)
+	behind := connect(t, server, latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: stale}}).NewFairLock(name)
 	waiter := lockInBackground(within(t, time.Minute), behind)
 	queueLength(t, admin, name, 2)
 	child.Kill()

@@ -111,7 +111,7 @@ func TestFairSemaphoreAwaitersOfASetQueryTogether(t *testing.T) {
 	const waiters, stale = 60, 2 * time.Second
 	server, ctx := rig.Shared(), within(t, time.Minute)
 	admin := rig.NewAdmin(t, server)
-	s := connect(t, server, latchkey.Options{StaleWaiterTimeout: stale}).NewFairSemaphore(rig.Name(t))
+	s := connect(t, server, latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: stale}}).NewFairSemaphore(rig.Name(t))
 	var waiting []<-chan permitsGot
 	for range waiters {
 		waiting = append(waiting, queueForPermits(ctx, t, admin, s, 1, latchkey.AwaitSet()))
@@ -270,7 +270,7 @@ func TestFairSemaphoreWaiters(t *testing.T) {
 		assert.Equal(t, n+1, w.Permits)
 		assert.True(t, w.AgeKnown)
 		assert.Equal(t, w.Owner, everybody[n].Owner)
-		assertLeft(t, neverStale.StaleWaiterTimeout, w.Alive)
+		assertLeft(t, neverStale.Tuning.StaleWaiterTimeout, w.Alive)
 	}
 	permitsGot{permits: held}.release(t)
 	for n, w := range waiting {

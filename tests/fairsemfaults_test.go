@@ -24,7 +24,7 @@ var fairPermitProcess = rig.Child("fair permits", func(ctx context.Context, args
 	if err != nil {
 		return err
 	}
-	client, _, err := dialTicket(args[1], "", latchkey.Options{Lease: fairPermitLease, StaleWaiterTimeout: stale})
+	client, _, err := dialTicket(args[1], "", latchkey.Options{Lease: fairPermitLease, Tuning: latchkey.Tuning{StaleWaiterTimeout: stale}})
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func TestFairSemaphoreNthReplyLost(t *testing.T) {
 		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
 		s := newFairPermits(t, connect(t, server), 2)
 		lossy := connectVia(t, server, tap.Addr(), latchkey.Options{
-			RetryBudget: time.Second, Lease: time.Second, StaleWaiterTimeout: time.Second,
+			RetryBudget: time.Second, Lease: time.Second, Tuning: latchkey.Tuning{StaleWaiterTimeout: time.Second},
 		}).NewFairSemaphore(s.Name())
 		held, err := s.AcquireN(t.Context(), 2)
 		require.NoError(t, err)
@@ -219,7 +219,7 @@ func TestFairSemaphoreQueueIsLostOrOld(t *testing.T) {
 	rig.Need(t, rig.Stats) // the embedded server cannot RESTORE
 	server, ctx := rig.Shared(), t.Context()
 	admin := rig.NewAdmin(t, server)
-	options := latchkey.Options{StaleWaiterTimeout: 2 * time.Second, RetryBudget: soon}
+	options := latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: 2 * time.Second}, RetryBudget: soon}
 	clients := []*latchkey.Client{connect(t, server, options), connect(t, server, options)}
 	s := newFairPermits(t, clients[0], 1)
 	keys := []string{permitQueueOf(s.Name()), permitAliveOf(s.Name()), permitGrantsOf(s.Name())}
@@ -303,7 +303,7 @@ func TestFairSemaphoreWithoutMessages(t *testing.T) {
 	server, ctx := rig.Fresh(t), t.Context()
 	admin := rig.NewAdmin(t, server)
 	admin.Do("ACL", "SETUSER", "default", "resetchannels")
-	client := connect(t, server, latchkey.Options{PollCeiling: 200 * time.Millisecond})
+	client := connect(t, server, latchkey.Options{Tuning: latchkey.Tuning{PollCeiling: 200 * time.Millisecond}})
 	s := newFairPermits(t, client, 1)
 	held, err := s.Acquire(ctx)
 	require.NoError(t, err)

@@ -36,7 +36,7 @@ func newFairPermits(t *testing.T, client *latchkey.Client, permits int) *latchke
 }
 
 // neverStale keeps a waiter in the queue, however long a busy machine does not let its client run.
-var neverStale = latchkey.Options{StaleWaiterTimeout: time.Minute, RetryBudget: soon}
+var neverStale = latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: time.Minute}, RetryBudget: soon}
 
 func neverStaleClients(t *testing.T, server *rig.Server, n int) (clients []*latchkey.Client) {
 	t.Helper()

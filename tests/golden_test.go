@@ -244,7 +244,7 @@ func TestGoldenFairLock(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
 	// Nobody polls during the test, or tells again that it is alive.
-	slow := latchkey.Options{Lease: 4 * time.Minute, PollCeiling: time.Minute, StaleWaiterTimeout: 10 * time.Minute}
+	slow := latchkey.Options{Lease: 4 * time.Minute, Tuning: latchkey.Tuning{PollCeiling: time.Minute, StaleWaiterTimeout: 10 * time.Minute}}
 	a := mustLock(t, connect(t, server).NewFairLock(name))
 	golden(t, admin, name, map[string]rig.Entry{name: hash(a.Owner().String(), "1")})
 
@@ -269,7 +269,7 @@ func TestGoldenFairLock(t *testing.T) {
 	})
 	scores := deadlineScores(admin, name)
 	for _, score := range scores {
-		assertExpiry(t, began, slow.StaleWaiterTimeout, score)
+		assertExpiry(t, began, slow.Tuning.StaleWaiterTimeout, score)
 	}
 	require.Len(t, scores, 2)
 	goldenFair(t, admin, name, a.Owner().String(), []string{b, c}, scores)

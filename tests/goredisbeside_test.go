@@ -141,7 +141,7 @@ func TestGoRedis_users(t *testing.T) {
 func TestGoRedis_commands_on_a_lock(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	other, option := goRedis(t, server, func(*redis.Options) {})
-	lock := open(t, option, latchkey.Options{Lease: 600 * time.Millisecond, PollCeiling: 200 * time.Millisecond}).NewLock(name)
+	lock := open(t, option, latchkey.Options{Lease: 600 * time.Millisecond, Tuning: latchkey.Tuning{PollCeiling: 200 * time.Millisecond}}).NewLock(name)
 	hold := mustLock(t, lock)
 	require.NoError(t, other.Del(within(t, soon), name).Err())
 	rig.Await(t, soon, "the holder is told", hold.Lost())

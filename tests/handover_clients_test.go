@@ -135,7 +135,7 @@ func TestHandover_to_those_who_give_up(t *testing.T) {
 		}
 		end := time.Now().Add(lasts)
 		for c := range longest {
-			lock := k.open(connect(t, server, latchkey.Options{StaleWaiterTimeout: time.Minute, Lease: time.Minute}), name)
+			lock := k.open(connect(t, server, latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: time.Minute}, Lease: time.Minute}), name)
 			for range 3 {
 				all.Go(func() {
 					for time.Now().Before(end) {
@@ -214,7 +214,7 @@ func TestHandover_with_a_fixed_lease(t *testing.T) {
 		server, name := rig.Shared(), rig.Name(t)
 		admin := rig.NewAdmin(t, server)
 		hold := mustLock(t, k.open(connect(t, server), name))
-		options := latchkey.Options{StaleWaiterTimeout: time.Second}
+		options := latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: time.Second}}
 		lock := k.open(connect(t, server, options), name)
 		waiter := lockInBackground(within(t, time.Minute), lock, latchkey.Lease(time.Minute))
 		queued(t, admin, name, 1)
@@ -222,7 +222,7 @@ func TestHandover_with_a_fixed_lease(t *testing.T) {
 		next := rig.Await(t, soon, "the waiter", waiter)
 		require.NoError(t, next.err)
 		require.NoError(t, next.hold.Extend(t.Context(), 100*time.Millisecond))
-		rest(options.StaleWaiterTimeout + 200*time.Millisecond) // longer than the lease of the grant
+		rest(options.Tuning.StaleWaiterTimeout + 200*time.Millisecond) // longer than the lease of the grant
 		require.NoError(t, next.hold.Err())
 		assert.Greater(t, next.hold.ValidFor(), soon)
 		assert.Greater(t, admin.PTTL(name), soon)

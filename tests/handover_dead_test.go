@@ -17,7 +17,7 @@ import (
 // seldom returns options for clients that poll again only long after the test: what they learn earlier, they learn by
 // message.
 func seldom() latchkey.Options {
-	return latchkey.Options{Lease: 2 * time.Minute, PollCeiling: time.Minute}
+	return latchkey.Options{Lease: 2 * time.Minute, Tuning: latchkey.Tuning{PollCeiling: time.Minute}}
 }
 
 // listening returns how many owners in the queue of a lock have a subscriber.
@@ -75,7 +75,7 @@ func TestHandover_to_the_own_client_for_the_whole_lease(t *testing.T) {
 		t.Parallel()
 		server, name := rig.Shared(), rig.Name(t)
 		admin := rig.NewAdmin(t, server)
-		lock := k.open(connect(t, server, latchkey.Options{Turn: -1}), name)
+		lock := k.open(connect(t, server, latchkey.Options{Tuning: latchkey.Tuning{Turn: -1}}), name)
 		for _, options := range [][]latchkey.LockOption{nil, {latchkey.Lease(time.Minute)}} {
 			hold := mustLock(t, lock)
 			waiter := lockInLine(within(t, time.Minute), t, lock, options...)
@@ -102,7 +102,7 @@ func TestHandover_of_one_kind_is_not_given_to_the_other(t *testing.T) {
 		{"hash", func(c *latchkey.Client, n string) anyLock { return c.NewFencedLock(n) }},
 	}
 	take := map[string]string{"string": "redis.call('SET', KEYS[1], ARGV[1], 'PX', 60000)", "hash": "redis.call('HSET', KEYS[1], ARGV[1], 1)"}
-	polls := latchkey.Options{PollCeiling: time.Second}
+	polls := latchkey.Options{Tuning: latchkey.Tuning{PollCeiling: time.Second}}
 	for i, waited := range kinds {
 		for j, taken := range kinds {
 			if waited.stored == taken.stored {

@@ -22,7 +22,7 @@ func granting(k kind) bool { return handedOver(k) || k.queued }
 func oneOfEach(k kind) bool { return !testing.Short() || k.name == lockKind.name || k.queued }
 
 // failoverOptions let a busy machine keep waiters in the queue until the replica takes over.
-var failoverOptions = latchkey.Options{StaleWaiterTimeout: 3 * time.Second, PollCeiling: faultPoll}
+var failoverOptions = latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: 3 * time.Second, PollCeiling: faultPoll}}
 
 // failover is a lock on a master whose replica falls behind and takes its place. Each client has a tap of its own,
 // whose address does not change.
@@ -192,7 +192,7 @@ func TestHandover_failover_that_loses_the_queue(t *testing.T) {
 		mustUnlock(t, hold)
 		longest := f.serve(waiters...)
 		t.Logf("one owner has it for %v at most", longest.Round(time.Millisecond))
-		assert.Less(t, longest, failoverOptions.StaleWaiterTimeout+leeway)
+		assert.Less(t, longest, failoverOptions.Tuning.StaleWaiterTimeout+leeway)
 		rig.Eventually(t, soon, "all is free", free(f.next, f.name))
 	}, granting, oneOfEach)
 }
@@ -243,8 +243,8 @@ func TestHandover_failover_that_brings_an_old_queue(t *testing.T) {
 			})
 		}
 		served.Wait()
-		t.Logf("one owner has it for %v at most, short lease %v", longest.Round(time.Millisecond), failoverOptions.StaleWaiterTimeout)
-		assert.Less(t, longest, failoverOptions.StaleWaiterTimeout+leeway)
+		t.Logf("one owner has it for %v at most, short lease %v", longest.Round(time.Millisecond), failoverOptions.Tuning.StaleWaiterTimeout)
+		assert.Less(t, longest, failoverOptions.Tuning.StaleWaiterTimeout+leeway)
 		// A place of the old queue may be left behind the others, of one that gave up and that was not called.
 		rig.Eventually(t, time.Minute+soon, "all is free", free(f.next, f.name))
 	}, granting, oneOfEach)

@@ -21,7 +21,7 @@ func TestHandover_after_a_long_wait(t *testing.T) {
 		const rounds = 3
 		server, name := rig.Shared(), rig.Name(t)
 		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
-		options := latchkey.Options{StaleWaiterTimeout: 600 * time.Millisecond, PollCeiling: 200 * time.Millisecond}
+		options := latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: 600 * time.Millisecond, PollCeiling: 200 * time.Millisecond}}
 		holder, waiter := k.open(connect(t, server), name), k.open(connectVia(t, server, tap.Addr(), options), name)
 		assert.NoError(t, rig.InTime(t, func(int) error { // its polls must not be late
 			asked := 0
@@ -29,7 +29,7 @@ func TestHandover_after_a_long_wait(t *testing.T) {
 				hold := mustLock(t, holder)
 				next := lockInBackground(within(t, time.Minute), waiter)
 				queued(t, admin, name, 1)
-				rest(3 * options.StaleWaiterTimeout / 2)
+				rest(3 * options.Tuning.StaleWaiterTimeout / 2)
 				before := len(tap.Commands())
 				mustUnlock(t, hold)
 				got := rig.Await(t, soon, "the waiter", next)

@@ -32,7 +32,7 @@ func newKeptAnswer(t *testing.T, k kind) keptAnswer {
 	t.Helper()
 	rig.Need(t, rig.Single) // where a client receives the messages of all locks on one channel
 	options := seldom()
-	options.Turn, options.RetryBudget = -1, time.Minute
+	options.Tuning.Turn, options.RetryBudget = -1, time.Minute
 	server, tap := rig.Shared(), rig.NewTap(t, rig.Shared())
 	return keptAnswer{server, rig.NewAdmin(t, server), tap, connectVia(t, server, tap.Addr(), options), rig.Name(t), k.open}
 }

@@ -89,7 +89,7 @@ func TestHandover_subscription_opened_at_a_replica(t *testing.T) {
 func TestHandover_subscription_that_is_never_counted(t *testing.T) {
 	t.Parallel()
 	const links, later = 4, 2
-	m := newMisled(t, math.MaxInt32, latchkey.Options{PollCeiling: time.Second})
+	m := newMisled(t, math.MaxInt32, latchkey.Options{Tuning: latchkey.Tuning{PollCeiling: time.Second}})
 	rig.Eventually(t, 2*soon, "more beats of the last link", func() error {
 		if n := m.master.CommandStats()["publish"]; n < links+later {
 			return fmt.Errorf("%d beats", n)

@@ -160,13 +160,13 @@ func notInCluster(t *testing.T, why string) {
 
 // routed makes a client of the library use addr if it learns the addresses of the servers from others.
 func routed(server *rig.Server, addr string, options latchkey.Options) latchkey.Options {
-	route, own := server.Route(addr), options.AddressMapper
+	route, own := server.Route(addr), options.Tuning.AddressMapper
 	switch {
 	case route == nil:
 	case own == nil:
-		options.AddressMapper = route
+		options.Tuning.AddressMapper = route
 	default:
-		options.AddressMapper = func(address string) string { return route(own(address)) }
+		options.Tuning.AddressMapper = func(address string) string { return route(own(address)) }
 	}
 	return options
 }

@@ -72,7 +72,7 @@ var latchAwaiter = rig.Child("latch awaiter", func(ctx context.Context, args []s
 	if err != nil {
 		return err
 	}
-	client, closeAll, err := dialTicket(args[1], args[2], latchkey.Options{Lease: 2 * time.Minute, PollCeiling: poll})
+	client, closeAll, err := dialTicket(args[1], args[2], latchkey.Options{Lease: 2 * time.Minute, Tuning: latchkey.Tuning{PollCeiling: poll}})
 	if err != nil {
 		return err
 	}
@@ -300,7 +300,7 @@ func TestCluster_latch(t *testing.T) {
 	cluster := rig.NewCluster(t)
 	for what, mode := range map[string]latchkey.ShardedPubSub{"sharded": latchkey.ShardedAuto, "classic": latchkey.ShardedOff} {
 		t.Run(what, func(t *testing.T) {
-			options := latchkey.Options{ShardedPubSub: mode, PollCeiling: 2 * soon, Lease: 4 * soon}
+			options := latchkey.Options{Tuning: latchkey.Tuning{ShardedPubSub: mode, PollCeiling: 2 * soon}, Lease: 4 * soon}
 			a, b := connectCluster(t, cluster, options), connectCluster(t, cluster, options)
 			admin := rig.NewAdmin(t, cluster.Server())
 			var latches [10]*latchkey.CountDownLatch

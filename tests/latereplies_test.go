@@ -338,7 +338,7 @@ func TestShortStallUnderLoad(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	link := rig.NewLink(t, server)
 	renewals, observe := renewalsSeen()
-	client := connectVia(t, server, link.Addr(), latchkey.Options{Lease: 5 * time.Second, MaxInFlight: 16, Observer: observe})
+	client := connectVia(t, server, link.Addr(), latchkey.Options{Lease: 5 * time.Second, Tuning: latchkey.Tuning{MaxInFlight: 16}, Observer: observe})
 	hold := mustLock(t, client.NewLock(name))
 	link.DelayReplies(800 * time.Millisecond)
 	leaving := make([]<-chan acquisition, 32)

@@ -29,7 +29,7 @@ func lazily(t *testing.T, server *rig.Server, options latchkey.Options) (client 
 	}
 	var up atomic.Bool
 	options.LazyConnect = true
-	options.AddressMapper = func(address string) string {
+	options.Tuning.AddressMapper = func(address string) string {
 		if up.Load() {
 			return address
 		}

@@ -52,7 +52,7 @@ func (w waitersOfLostRelease) goOn(t *testing.T, kind passedKind, loss rig.Loss,
 	tap := rig.NewTap(t, server)
 	const lease = 5 * time.Minute
 	kind.prepare(t, server, name)
-	client := connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: 2 * time.Second, Turn: -1, Lease: lease})
+	client := connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: 2 * time.Second, Tuning: latchkey.Tuning{Turn: -1}, Lease: lease})
 	held, err := kind.holds(client, name)(ctx)
 	require.NoError(t, err)
 

@@ -14,13 +14,13 @@ import (
 )
 
 // patient makes a waiter rely on messages for longer than any test lasts.
-var patient = latchkey.Options{Lease: time.Minute, PollCeiling: 50 * time.Second}
+var patient = latchkey.Options{Lease: time.Minute, Tuning: latchkey.Tuning{PollCeiling: 50 * time.Second}}
 
 // pollCeiling is the longest pause of a waiter that polls.
 const pollCeiling = 400 * time.Millisecond
 
 // polling makes a waiter poll again soon, long before a lease ends.
-var polling = latchkey.Options{Lease: 30 * time.Second, PollCeiling: pollCeiling}
+var polling = latchkey.Options{Lease: 30 * time.Second, Tuning: latchkey.Tuning{PollCeiling: pollCeiling}}
 
 // handOver holds a lock, starts a waiter of another client, calls meanwhile, releases the lock, and
 // returns how long the waiter took after the release.

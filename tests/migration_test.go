@@ -299,7 +299,7 @@ func TestMigration_releases_are_whole(t *testing.T) {
 		t.Run(which, func(t *testing.T) {
 			t.Parallel()
 			cluster := cluster.In(t)
-			options := latchkey.Options{RetryBudget: 2 * time.Second, PollCeiling: time.Second}
+			options := latchkey.Options{RetryBudget: 2 * time.Second, Tuning: latchkey.Tuning{PollCeiling: time.Second}}
 			client, other := connectCluster(t, cluster, options), connectCluster(t, cluster, options)
 			name := rig.Name(t)
 			reader := mustLock(t, client.NewRWLock(name).Reader())
@@ -331,7 +331,7 @@ func TestMigration_grants_are_whole(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			cluster := cluster.In(t)
-			options := latchkey.Options{RetryBudget: 2 * time.Second, PollCeiling: time.Second}
+			options := latchkey.Options{RetryBudget: 2 * time.Second, Tuning: latchkey.Tuning{PollCeiling: time.Second}}
 			client, other := connectCluster(t, cluster, options), connectCluster(t, cluster, options)
 			name := rig.Name(t)
 			hold := mustLock(t, k.open(client, name))

@@ -232,7 +232,7 @@ func contendInBothOrders(t *testing.T, name string) error {
 func TestMultiLock_gives_back_what_is_granted_late(t *testing.T) {
 	t.Parallel()
 	name, admin := rig.Name(t), rig.NewAdmin(t, rig.Shared())
-	options := latchkey.Options{Lease: 2 * time.Minute, StaleWaiterTimeout: time.Minute} // a grant ends long after soon
+	options := latchkey.Options{Lease: 2 * time.Minute, Tuning: latchkey.Tuning{StaleWaiterTimeout: time.Minute}} // a grant ends long after soon
 	holder, next := connect(t, rig.Shared(), options).NewLock(name+":b"), connect(t, rig.Shared(), options).NewLock(name+":b")
 	client := connect(t, rig.Shared(), options)
 	both := latchkey.NewMultiLock(client.NewLock(name+":a"), client.NewLock(name+":b"))

@@ -50,7 +50,7 @@ func TestNote_of_a_hold_that_is_downgraded(t *testing.T) {
 func TestNote_of_a_hold_that_is_passed_on(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
-	client := connect(t, server, latchkey.Options{Label: "notes", Turn: time.Second})
+	client := connect(t, server, latchkey.Options{Label: "notes", Tuning: latchkey.Tuning{Turn: time.Second}})
 	other, lock := connectLabelled(t, server, "looks"), client.NewMutex(name)
 	note := func() string {
 		found, err := client.Inspect(t.Context(), name)

@@ -86,7 +86,7 @@ func TestObjectsCostOneLookForEachPiece(t *testing.T) {
 // A lock with more owners than are listed still reports how many there are.
 func TestObjectsWithManyHolders(t *testing.T) {
 	t.Parallel()
-	client, name := connect(t, rig.Shared(), latchkey.Options{Turn: -1}), rig.Name(t)
+	client, name := connect(t, rig.Shared(), latchkey.Options{Tuning: latchkey.Tuning{Turn: -1}}), rig.Name(t)
 	for range 100 {
 		_, err := client.NewRWLock(name).Reader().TryLock(t.Context(), latchkey.MaxHold(time.Minute))
 		require.NoError(t, err)

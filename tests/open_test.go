@@ -85,7 +85,7 @@ func TestOpen_with_a_mapper_checks_the_certificate_of_the_server(t *testing.T) {
 	authority := newAuthority(t)
 	addr := serveTLS(t, rig.Shared(), authority)
 	config := &tls.Config{RootCAs: authority.pool, Certificates: []tls.Certificate{authority.issue(t)}}
-	mapped := latchkey.Options{AddressMapper: func(string) string { return addr }}
+	mapped := latchkey.Options{Tuning: latchkey.Tuning{AddressMapper: func(string) string { return addr }}}
 	open(t, rueidis.ClientOption{InitAddress: []string{"127.0.0.1:1"}, TLSConfig: config}, mapped)
 	_, err := latchkey.Open(within(t, soon),
 		rueidis.ClientOption{InitAddress: []string{"redis.internal:1"}, TLSConfig: config}, mapped)

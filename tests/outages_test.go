@@ -83,7 +83,7 @@ func newOutageCampaign(t *testing.T, server *rig.Server, addr string) *outageCam
 	c := &outageCampaign{t: t}
 	for i := range 2 {
 		// What is granted to a waiter begins with this timeout as its lease, and Acquire returns with half of it left.
-		client := connectVia(t, server, addr, latchkey.Options{RetryBudget: soon, StaleWaiterTimeout: 4 * outageLasts})
+		client := connectVia(t, server, addr, latchkey.Options{RetryBudget: soon, Tuning: latchkey.Tuning{StaleWaiterTimeout: 4 * outageLasts}})
 		c.addLocks(client, i)
 		c.addOthers(client, i)
 	}

@@ -71,7 +71,7 @@ func TestPassing_ends_with_the_turn(t *testing.T) {
 func TestPassing_can_be_switched_off(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
-		c := newHotLock(t, k, latchkey.Options{Turn: -1})
+		c := newHotLock(t, k, latchkey.Options{Tuning: latchkey.Tuning{Turn: -1}})
 		first, waiting := c.hold(t, func() <-chan acquisition { return lockInLine(within(t, soon), t, c.lock) })
 		mustUnlock(t, first.hold)
 		next := rig.Await(t, soon, "the next hold", waiting)

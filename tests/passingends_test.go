@@ -155,7 +155,7 @@ func TestPassedHold_is_not_lost(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			c := newHotLock(t, lockKind, latchkey.Options{Turn: longestTurn, Lease: 5 * time.Second})
+			c := newHotLock(t, lockKind, latchkey.Options{Tuning: latchkey.Tuning{Turn: longestTurn}, Lease: 5 * time.Second})
 			first, next := c.pass(t, untouched)
 			after := lockInLine(within(t, soon), t, c.lock)
 			take(t, c.name)

@@ -19,7 +19,7 @@ import (
 func passes(k kind) bool { return !k.queued && !k.fenced && k.name != spinKind.name }
 
 // longTurn lets a client pass locks on for as long as possible.
-var longTurn = latchkey.Options{Turn: longestTurn}
+var longTurn = latchkey.Options{Tuning: latchkey.Tuning{Turn: longestTurn}}
 
 // hotLock is a lock of a client that passes it on, with a tap on the client's commands.
 type hotLock struct {

@@ -112,7 +112,7 @@ func TestDocumentedPermissions(t *testing.T) {
 func documentedClient(t *testing.T, server *rig.Server, renewed chan<- string) *latchkey.Client {
 	t.Helper()
 	client, err := latchkey.Connect(t.Context(), server.URLAs("latchkey", "SECRET"),
-		latchkey.Options{Lease: 5 * time.Second, PollCeiling: 800 * time.Millisecond, Observer: func(e latchkey.Event) {
+		latchkey.Options{Lease: 5 * time.Second, Tuning: latchkey.Tuning{PollCeiling: 800 * time.Millisecond}, Observer: func(e latchkey.Event) {
 			if e.Type == latchkey.EventRenewed {
 				renewed <- e.Name
 			}

@@ -87,7 +87,7 @@ func TestRepeatedAcquisitionKnowsItsLease(t *testing.T) {
 func TestImpossibleRequestKeepsNobodyOut(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
-	options := latchkey.Options{StaleWaiterTimeout: 500 * time.Millisecond}
+	options := latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: 500 * time.Millisecond}}
 	s := newPermits(t, connect(t, server, options), 10)
 	greedy := connect(t, server, options).NewPermitSemaphore(s.Name())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -95,7 +95,7 @@ func TestImpossibleRequestKeepsNobodyOut(t *testing.T) {
 	go func() { done <- firstOf(greedy.AcquireN(ctx, 20)) }()
 	awaitWaiter(t, rig.NewAdmin(t, server), s.Name())
 	// Permits that are kept for a waiter are kept for half of the time, beginning within this one.
-	rig.Throughout(t, 2*options.StaleWaiterTimeout, "10 of 10 are free", func() error {
+	rig.Throughout(t, 2*options.Tuning.StaleWaiterTimeout, "10 of 10 are free", func() error {
 		p, err := s.TryAcquire(t.Context())
 		if err == nil {
 			err = p.Release(t.Context())
@@ -110,7 +110,7 @@ func TestImpossibleRequestKeepsNobodyOut(t *testing.T) {
 func TestALargeRequestKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
-	options := latchkey.Options{StaleWaiterTimeout: 1500 * time.Millisecond, Lease: 2 * time.Hour, PollCeiling: time.Hour}
+	options := latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: 1500 * time.Millisecond, PollCeiling: time.Hour}, Lease: 2 * time.Hour}
 	s := newPermits(t, connect(t, server, options), 2)
 	a, err := s.Acquire(t.Context())
 	require.NoError(t, err)
@@ -123,7 +123,7 @@ func TestALargeRequestKeepsItsPlace(t *testing.T) {
 	permitQueueLength(t, rig.NewAdmin(t, server), s.Name(), 1)
 	require.NoError(t, a.Release(t.Context()))
 	small := connect(t, server, options).NewPermitSemaphore(s.Name())
-	rig.Throughout(t, 2*options.StaleWaiterTimeout, "others are refused", func() error {
+	rig.Throughout(t, 2*options.Tuning.StaleWaiterTimeout, "others are refused", func() error {
 		p, err := small.TryAcquire(t.Context())
 		if err == nil {
 			return errors.Join(errors.New("it was overtaken"), p.Release(t.Context()))

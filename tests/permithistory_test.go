@@ -56,7 +56,7 @@ var permitHistoryProcess = rig.Child("history of permits", func(_ context.Contex
 	ctx, cancel := context.WithTimeout(context.Background(), lasts)
 	defer cancel()
 	fmt.Println("begins")
-	client, closeAll, err := dialTicket(args[1], args[2], latchkey.Options{Lease: time.Second, RetryBudget: 500 * time.Millisecond, StaleWaiterTimeout: time.Second})
+	client, closeAll, err := dialTicket(args[1], args[2], latchkey.Options{Lease: time.Second, RetryBudget: 500 * time.Millisecond, Tuning: latchkey.Tuning{StaleWaiterTimeout: time.Second}})
 	if err != nil {
 		return err
 	}

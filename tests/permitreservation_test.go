@@ -15,7 +15,7 @@ import (
 )
 
 // keepsShortly keeps permits for a waiter for short times.
-var keepsShortly = latchkey.Options{StaleWaiterTimeout: 250 * time.Millisecond, PollCeiling: 100 * time.Millisecond}
+var keepsShortly = latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: 250 * time.Millisecond, PollCeiling: 100 * time.Millisecond}}
 
 // pool is a semaphore of either kind. take returns a function that gives the permits back.
 type pool struct {
@@ -132,7 +132,7 @@ func TestALargeRequestOutlastsLongUses(t *testing.T) {
 				all.Go(func() {
 					for ctx.Err() == nil {
 						if give, err := p.take(ctx, client, name, 1, time.Minute); err == nil {
-							rest(2 * keepsShortly.StaleWaiterTimeout)
+							rest(2 * keepsShortly.Tuning.StaleWaiterTimeout)
 							assert.NoError(t, give())
 						}
 					}

@@ -20,7 +20,7 @@ func TestMinimalPermissionsOfSemaphores(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)
 	server, ctx := rig.Fresh(t), t.Context()
-	client := narrow(t, server, latchkey.Options{Lease: 3 * time.Second, PollCeiling: 900 * time.Millisecond, StaleWaiterTimeout: 500 * time.Millisecond})
+	client := narrow(t, server, latchkey.Options{Lease: 3 * time.Second, Tuning: latchkey.Tuning{PollCeiling: 900 * time.Millisecond, StaleWaiterTimeout: 500 * time.Millisecond}})
 	admin := rig.NewAdmin(t, server)
 
 	s := client.NewSemaphore("orders:1")
@@ -200,7 +200,7 @@ func TestCluster_semaphores(t *testing.T) {
 	for what, mode := range map[string]latchkey.ShardedPubSub{"sharded": latchkey.ShardedAuto, "classic": latchkey.ShardedOff} {
 		t.Run(what, func(t *testing.T) {
 			options := byMessages
-			options.ShardedPubSub = mode
+			options.Tuning.ShardedPubSub = mode
 			a := connectCluster(t, cluster, options)
 			var refusals atomic.Int32
 			options.Observer = func(e latchkey.Event) {

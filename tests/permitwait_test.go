@@ -19,7 +19,7 @@ import (
 )
 
 // byMessages rules out polling and kept permits for the duration of a test.
-var byMessages = latchkey.Options{Lease: 2 * time.Hour, PollCeiling: time.Hour, StaleWaiterTimeout: time.Hour}
+var byMessages = latchkey.Options{Lease: 2 * time.Hour, Tuning: latchkey.Tuning{PollCeiling: time.Hour, StaleWaiterTimeout: time.Hour}}
 
 // scripts is the number of scripts that were sent, as text or by digest.
 func scripts(calls map[string]int64) int64 { return calls["eval"] + calls["evalsha"] }
@@ -98,7 +98,7 @@ func TestLargeRequestIsNotOvertakenByItsOwnClient(t *testing.T) {
 func TestLargeRequestsAreNotStarved(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
-	options := latchkey.Options{StaleWaiterTimeout: 300 * time.Millisecond, Turn: -1} // each pass is a grant of the server
+	options := latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: 300 * time.Millisecond, Turn: -1}} // each pass is a grant of the server
 	giver := newSemaphore(t, connect(t, server, options), capacity)
 	const clients, enough = 10, 4
 	ctx, stop := context.WithCancel(t.Context())
@@ -151,7 +151,7 @@ func TestLargeRequestsAreNotStarved(t *testing.T) {
 func TestPermitsKeptForTheDeadComeBack(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
-	options := latchkey.Options{StaleWaiterTimeout: 500 * time.Millisecond}
+	options := latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: 500 * time.Millisecond}}
 	giver := newSemaphore(t, connect(t, server, options), 10)
 	require.NoError(t, giver.AcquireN(t.Context(), 5))
 	kept := func() error {

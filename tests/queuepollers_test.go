@@ -65,7 +65,7 @@ func TestPollerAmongListeners(t *testing.T) {
 	rig.Need(t, rig.Settings)
 	const hold, passes = 5 * time.Millisecond, 5
 	server := rig.Fresh(t)
-	options := latchkey.Options{PollCeiling: 500 * time.Millisecond}
+	options := latchkey.Options{Tuning: latchkey.Tuning{PollCeiling: 500 * time.Millisecond}}
 	for what, kind := range passedOn {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -162,7 +162,7 @@ func TestPollerAfterALongHold(t *testing.T) {
 // A waiter for a Lock is not delayed by a spin lock of its own client, which rests for longer.
 func TestSpinnerDelaysNoWaiter(t *testing.T) {
 	t.Parallel()
-	client, other := connect(t, rig.Shared(), latchkey.Options{StaleWaiterTimeout: time.Minute}), connect(t, rig.Shared())
+	client, other := connect(t, rig.Shared(), latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: time.Minute}}), connect(t, rig.Shared())
 	name := rig.Name(t)
 	held := mustLock(t, other.NewLock(name))
 	ctx, stop := context.WithCancel(t.Context())

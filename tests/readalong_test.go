@@ -264,7 +264,7 @@ func TestReadAlong_exclusion(t *testing.T) {
 				count.Add(1)
 			}
 			for range 3 {
-				rw := connect(t, rig.Shared(), latchkey.Options{Turn: turn}).NewRWLock(name)
+				rw := connect(t, rig.Shared(), latchkey.Options{Tuning: latchkey.Tuning{Turn: turn}}).NewRWLock(name)
 				for range 4 {
 					all.Go(func() {
 						for end := time.Now().Add(rig.Lasting(time.Second)); time.Now().Before(end); {

@@ -97,7 +97,7 @@ func TestReadAlong_is_lost_together(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			events := make(chan latchkey.Event, 1000)
-			r := newReaders(t, latchkey.Options{Turn: longestTurn, Lease: 5 * time.Second, Observer: func(e latchkey.Event) { events <- e }})
+			r := newReaders(t, latchkey.Options{Tuning: latchkey.Tuning{Turn: longestTurn}, Lease: 5 * time.Second, Observer: func(e latchkey.Event) { events <- e }})
 			holds := r.group(t, 3)
 			left := mustLock(t, r.rw.Reader())
 			work := holds[2].Context(t.Context())
@@ -127,7 +127,7 @@ func TestReadAlong_is_lost_together(t *testing.T) {
 func TestReadAlong_is_renewed(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
-	r := newReaders(t, latchkey.Options{Turn: longestTurn, Lease: lease, PollCeiling: time.Second})
+	r := newReaders(t, latchkey.Options{Tuning: latchkey.Tuning{Turn: longestTurn, PollCeiling: time.Second}, Lease: lease})
 	holds := r.group(t, 3)
 	mustUnlock(t, holds[0])
 	mustUnlock(t, holds[2])
@@ -147,8 +147,8 @@ func TestReadAlong_is_for_those_who_ask_for_the_same(t *testing.T) {
 		first, next []latchkey.LockOption
 		during      func(t *testing.T, first *latchkey.Hold)
 	}{
-		"nothing is shared":    {options: latchkey.Options{Turn: -1}},
-		"the turn is over":     {options: latchkey.Options{Turn: time.Millisecond}, during: func(*testing.T, *latchkey.Hold) { rest(2 * time.Millisecond) }},
+		"nothing is shared":    {options: latchkey.Options{Tuning: latchkey.Tuning{Turn: -1}}},
+		"the turn is over":     {options: latchkey.Options{Tuning: latchkey.Tuning{Turn: time.Millisecond}}, during: func(*testing.T, *latchkey.Hold) { rest(2 * time.Millisecond) }},
 		"a limit":              {first: []latchkey.LockOption{limit}},
 		"a limit is asked":     {next: []latchkey.LockOption{limit}},
 		"a lease":              {first: []latchkey.LockOption{lease}},
@@ -161,8 +161,8 @@ func TestReadAlong_is_for_those_who_ask_for_the_same(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			options := is.options
-			if options.Turn == 0 {
-				options.Turn = longestTurn
+			if options.Tuning.Turn == 0 {
+				options.Tuning.Turn = longestTurn
 			}
 			r := newReaders(t, options)
 			first := mustLock(t, r.rw.Reader(), is.first...)
@@ -263,7 +263,7 @@ func TestReadAlong_and_Close(t *testing.T) {
 func TestReadAlong_while_the_client_closes(t *testing.T) {
 	t.Parallel()
 	for range rig.Sized(20) {
-		r := newReaders(t, latchkey.Options{Turn: time.Millisecond})
+		r := newReaders(t, latchkey.Options{Tuning: latchkey.Tuning{Turn: time.Millisecond}})
 		var all sync.WaitGroup
 		started := make(chan struct{}, 1)
 		for i := range 8 {
@@ -301,7 +301,7 @@ func TestReadAlong_while_the_client_closes(t *testing.T) {
 func TestReadAlong_is_observed(t *testing.T) {
 	t.Parallel()
 	events := make(chan latchkey.Event, 1000)
-	r := newReaders(t, latchkey.Options{Turn: longestTurn, Observer: func(e latchkey.Event) {
+	r := newReaders(t, latchkey.Options{Tuning: latchkey.Tuning{Turn: longestTurn}, Observer: func(e latchkey.Event) {
 		if e.Type != latchkey.EventAttempt && e.Type != latchkey.EventRenewed {
 			events <- e
 		}

@@ -98,7 +98,7 @@ func TestRedLine_of_readers_waits_as_one(t *testing.T) {
 // A reader enters its hold again. If a majority is lost, all that read together lose it.
 func TestRedLine_of_readers_is_entered_again_and_lost(t *testing.T) {
 	t.Parallel()
-	p := newRedProgram(t, someReader, latchkey.Options{Turn: longTurn.Turn, Lease: 5 * time.Second})
+	p := newRedProgram(t, someReader, latchkey.Options{Tuning: longTurn.Tuning, Lease: 5 * time.Second})
 	holds := lockTogether(t, p.lock, p.lock)
 	again, err := p.lock.Lock(holds[0].Context(within(t, soon)))
 	require.NoError(t, err)

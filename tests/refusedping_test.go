@@ -146,7 +146,7 @@ func waiterOf(ticket, mode string) (*latchkey.Client, func(context.Context) erro
 	if _, refusal, found := strings.Cut(mode, ":"); found {
 		refusePing(&settings, refusal)
 	}
-	options := latchkey.Options{PollCeiling: 300 * time.Millisecond, Label: latchkey.NoLabel, RetryBudget: soon}
+	options := latchkey.Options{Tuning: latchkey.Tuning{PollCeiling: 300 * time.Millisecond}, Label: latchkey.NoLabel, RetryBudget: soon}
 	if strings.Contains(mode, "replicas") {
 		options.Lease, options.RetryBudget = 3*time.Second, 2*time.Second
 		options.Replicas = latchkey.Replicas{Min: 1, Timeout: time.Second}
@@ -292,7 +292,7 @@ func TestRefusedPing_keeps_the_connection(t *testing.T) {
 		conn, err := dial(ctx, address, dialer, config)
 		return subscribingConn{conn, &subscriptions}, err
 	}
-	client, closeAll, err := borrow(settings, latchkey.Options{PollCeiling: pollCeiling, RetryBudget: soon})
+	client, closeAll, err := borrow(settings, latchkey.Options{Tuning: latchkey.Tuning{PollCeiling: pollCeiling}, RetryBudget: soon})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = closeAll(within(t, soon)) })
 	mustLock(t, connectCluster(t, cluster, latchkey.Options{Lease: time.Minute}).NewRWLock(name).Writer())

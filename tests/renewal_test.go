@@ -147,7 +147,7 @@ func TestRenewalOfAGrantAnsweredLate(t *testing.T) {
 	t.Parallel()
 	const grant = 2 * time.Second
 	require.NoError(t, rig.InTime(t, func(int) error {
-		l := newDelayedLock(t, latchkey.Options{StaleWaiterTimeout: grant})
+		l := newDelayedLock(t, latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: grant}})
 		before := mustLock(t, l.other)
 		next := lockInBackground(within(t, soon), l.lock)
 		queued(t, rig.NewAdmin(t, rig.Shared()), l.lock.Name(), 1)

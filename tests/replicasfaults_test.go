@@ -333,7 +333,7 @@ func TestReplicas_kept_permits(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
 	options := confirmed(600 * time.Millisecond)
-	options.StaleWaiterTimeout = time.Second
+	options.Tuning.StaleWaiterTimeout = time.Second
 	other := newSemaphore(t, connect(t, r.Master), 3) // which needs no confirmation
 	s := connect(t, r.Master, options).NewSemaphore(other.Name())
 	require.NoError(t, other.AcquireN(t.Context(), 2))

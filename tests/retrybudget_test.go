@@ -30,7 +30,7 @@ func TestHung_tries_keep_the_retry_budget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := rig.Fresh(t)
-			client := connect(t, server, latchkey.Options{RetryBudget: budget, MaxInFlight: inFlight})
+			client := connect(t, server, latchkey.Options{RetryBudget: budget, Tuning: latchkey.Tuning{MaxInFlight: inFlight}})
 			rig.Eventually(t, soon, "the client has used the server", func() error {
 				return client.NewLock("first").Do(within(t, soon), func(context.Context) error { return nil })
 			})

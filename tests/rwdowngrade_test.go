@@ -17,7 +17,7 @@ func TestDowngrade(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	options := byMessageOnly
-	options.Lease, options.PollCeiling = 6*time.Second, 5*time.Second
+	options.Lease, options.Tuning.PollCeiling = 6*time.Second, 5*time.Second
 	rw := connect(t, server, options).NewRWLock(name)
 	other := connect(t, server, byMessageOnly).NewRWLock(name)
 	writer := mustLock(t, rw.Writer())

@@ -18,7 +18,7 @@ import (
 // How readers and writers take turns.
 
 // byMessageOnly rules out polling for the duration of a test.
-var byMessageOnly = latchkey.Options{PollCeiling: time.Minute, Lease: 2 * time.Minute, StaleWaiterTimeout: 2 * time.Minute}
+var byMessageOnly = latchkey.Options{Tuning: latchkey.Tuning{PollCeiling: time.Minute, StaleWaiterTimeout: 2 * time.Minute}, Lease: 2 * time.Minute}
 
 // wokenAll receives the messages at the end of a write: '1' for all waiters, and '0' for a Redisson
 // thread that is about to sleep.

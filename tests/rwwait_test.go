@@ -47,7 +47,7 @@ func TestWriter_behind_those_who_give_up(t *testing.T) {
 	t.Parallel()
 	name, admin := rig.Name(t), rig.NewAdmin(t, rig.Shared())
 	open := func() *latchkey.RWLock {
-		return connect(t, rig.Shared(), latchkey.Options{PollCeiling: asksSeldom, StaleWaiterTimeout: 3 * asksSeldom}).NewRWLock(name)
+		return connect(t, rig.Shared(), latchkey.Options{Tuning: latchkey.Tuning{PollCeiling: asksSeldom, StaleWaiterTimeout: 3 * asksSeldom}}).NewRWLock(name)
 	}
 	hold := mustLock(t, open().Writer())
 	ctx, giveUp := context.WithCancel(t.Context())
@@ -78,7 +78,7 @@ func TestReader_after_a_long_write(t *testing.T) {
 	t.Parallel()
 	const stale = 500 * time.Millisecond
 	admin, client := rig.NewAdmin(t, rig.Shared()), connect(t, rig.Shared())
-	patient := connect(t, rig.Shared(), latchkey.Options{PollCeiling: asksSeldom, StaleWaiterTimeout: stale})
+	patient := connect(t, rig.Shared(), latchkey.Options{Tuning: latchkey.Tuning{PollCeiling: asksSeldom, StaleWaiterTimeout: stale}})
 	require.NoError(t, rig.InTime(t, func(int) error { // a busy machine may not let the reader say in time that it waits
 		name := rig.Name(t)
 		hold := mustLock(t, client.NewRWLock(name).Writer())

@@ -120,7 +120,7 @@ func TestPermitPassing_of_a_hot_semaphore(t *testing.T) {
 // A client with a negative turn passes nothing on.
 func TestPermitPassing_can_be_switched_off(t *testing.T) {
 	t.Parallel()
-	s := newHotSemaphore(t, 1, latchkey.Options{Turn: -1})
+	s := newHotSemaphore(t, 1, latchkey.Options{Tuning: latchkey.Tuning{Turn: -1}})
 	const goroutines, passes = 4, 10
 	acquireAndRelease(t, s.Semaphore, goroutines, passes, func() { assert.NoError(t, s.ReleaseN(t.Context(), 1)) })
 	_, releases := s.sent()
@@ -341,7 +341,7 @@ func TestPermitPassing_beside_a_large_request(t *testing.T) {
 // a release on the server, and forgets them after a second without one.
 func TestPermitPassing_beside_a_stranger(t *testing.T) {
 	t.Parallel()
-	s := newHotSemaphore(t, 1, latchkey.Options{Turn: 20 * time.Millisecond})
+	s := newHotSemaphore(t, 1, latchkey.Options{Tuning: latchkey.Tuning{Turn: 20 * time.Millisecond}})
 	listenRaw(t, rig.Shared(), semaphoreChannelOf(s.Name()), func() {})
 	ctx, stop := context.WithCancel(t.Context())
 	var done atomic.Int64

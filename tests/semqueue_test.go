@@ -24,7 +24,7 @@ func TestSemaphoreQueue_beside_a_stranger(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
 	options := seldom()
-	options.Turn = -1
+	options.Tuning.Turn = -1
 	s := newSemaphore(t, connect(t, server, options), 1)
 	listenRaw(t, server, semaphoreChannelOf(s.Name()), func() {})
 	all := rig.Goroutines(t)
@@ -45,8 +45,8 @@ func TestSemaphoreQueue_entry_left_behind(t *testing.T) {
 	t.Parallel()
 	cluster := rig.NewCluster(t)
 	options := seldom()
-	options.Turn = -1
-	options.StaleWaiterTimeout = 20 * time.Minute // permits are kept for 4 minutes
+	options.Tuning.Turn = -1
+	options.Tuning.StaleWaiterTimeout = 20 * time.Minute // permits are kept for 4 minutes
 	t.Run("server", func(t *testing.T) {
 		entryLeftBehind(t, connect(t, rig.Shared(), options), rig.Shared().Raw(t))
 	})
@@ -97,7 +97,7 @@ func entryLeftBehind(t *testing.T, client *latchkey.Client, raw rueidis.Client) 
 func TestSemaphoreQueue_front_gives_up_when_it_is_served(t *testing.T) {
 	t.Parallel()
 	options := seldom()
-	options.Turn = -1
+	options.Tuning.Turn = -1
 	s := newHotSemaphore(t, 1, options)
 	require.NoError(t, s.AcquireN(t.Context(), 1))
 	ctx, cancel := context.WithCancel(within(t, soon))
@@ -136,7 +136,7 @@ func TestSemaphoreQueue_deleted(t *testing.T) {
 func TestSemaphoreQueue_waits_shorter_than_a_poll(t *testing.T) {
 	t.Parallel()
 	options := seldom()
-	options.PollCeiling = time.Second
+	options.Tuning.PollCeiling = time.Second
 	s := newHotSemaphore(t, 1, options)
 	require.NoError(t, s.AcquireN(t.Context(), 1))
 	var had atomic.Int64

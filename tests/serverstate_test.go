@@ -92,7 +92,7 @@ func TestServerRestarts(t *testing.T) {
 		server := rig.Fresh(t)
 		admin := rig.NewAdmin(t, server)
 		hold := mustLock(t, k.open(connect(t, server, latchkey.Options{Lease: 3 * time.Second}), "restarted"))
-		waiter := lockInBackground(within(t, soon), k.open(connect(t, server, latchkey.Options{PollCeiling: time.Second}), "restarted"))
+		waiter := lockInBackground(within(t, soon), k.open(connect(t, server, latchkey.Options{Tuning: latchkey.Tuning{PollCeiling: time.Second}}), "restarted"))
 		if k.messages {
 			awaitWaiter(t, admin, "restarted")
 		}
@@ -200,7 +200,7 @@ func TestMinimalPermissions(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
 		server := rig.Fresh(t)
-		options := latchkey.Options{Lease: 6 * time.Second, PollCeiling: 900 * time.Millisecond}
+		options := latchkey.Options{Lease: 6 * time.Second, Tuning: latchkey.Tuning{PollCeiling: 900 * time.Millisecond}}
 		client := narrow(t, server, options)
 		lock, other := k.open(client, "orders:1"), k.open(narrow(t, server, options), "orders:1")
 

@@ -44,10 +44,10 @@ func TestStallDoesNotOutlastTheServer(t *testing.T) {
 			return connect(t, s), defaultMaxInFlight
 		},
 		"own, one in flight": func(t *testing.T, s *rig.Server) (*latchkey.Client, int) {
-			return connect(t, s, latchkey.Options{MaxInFlight: 1}), 1
+			return connect(t, s, latchkey.Options{Tuning: latchkey.Tuning{MaxInFlight: 1}}), 1
 		},
 		"borrowed": func(t *testing.T, s *rig.Server) (*latchkey.Client, int) {
-			return borrowed(t, s, latchkey.Options{MaxInFlight: 64}), 64
+			return borrowed(t, s, latchkey.Options{Tuning: latchkey.Tuning{MaxInFlight: 64}}), 64
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -109,7 +109,7 @@ func TestUnavailableIsNoContention(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := rig.Fresh(t)
-			client := connect(t, server, latchkey.Options{RetryBudget: time.Second, PollCeiling: 200 * time.Millisecond})
+			client := connect(t, server, latchkey.Options{RetryBudget: time.Second, Tuning: latchkey.Tuning{PollCeiling: 200 * time.Millisecond}})
 			ways := waysThrough(t, client, connect(t, server, patient))
 			for _, w := range ways {
 				if w.try != nil {
@@ -160,7 +160,7 @@ func TestUnavailableInTheMiddleOfAWait(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := rig.Fresh(t)
-			client := connect(t, server, latchkey.Options{RetryBudget: time.Second, PollCeiling: 200 * time.Millisecond})
+			client := connect(t, server, latchkey.Options{RetryBudget: time.Second, Tuning: latchkey.Tuning{PollCeiling: 200 * time.Millisecond}})
 			ways := waysThrough(t, client, connect(t, server, patient))
 			results := make(chan error, waiters*len(ways))
 			for _, w := range ways {

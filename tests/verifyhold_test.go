@@ -32,7 +32,7 @@ func TestForceUnlock_of_a_hold_that_its_client_waits_for(t *testing.T) {
 			eachKind(t, func(t *testing.T, k kind) {
 				t.Parallel()
 				server, name := rig.Shared(), rig.Name(t)
-				lock := k.open(connect(t, server, latchkey.Options{Lease: time.Minute, PollCeiling: time.Second}), name)
+				lock := k.open(connect(t, server, latchkey.Options{Lease: time.Minute, Tuning: latchkey.Tuning{PollCeiling: time.Second}}), name)
 				hold := mustLock(t, lock, options...)
 				waiter := lockInLine(within(t, time.Minute), t, lock)
 				forced, err := connect(t, server).ForceUnlock(t.Context(), name)
@@ -57,7 +57,7 @@ func TestFixedLease_is_verified_and_not_renewed(t *testing.T) {
 		const lease, ceiling = time.Minute, 100 * time.Millisecond
 		server, name := rig.Shared(), rig.Name(t)
 		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
-		lock := k.open(connectVia(t, server, tap.Addr(), latchkey.Options{PollCeiling: ceiling}), name)
+		lock := k.open(connectVia(t, server, tap.Addr(), latchkey.Options{Tuning: latchkey.Tuning{PollCeiling: ceiling}}), name)
 		hold := mustLock(t, lock, latchkey.Lease(lease))
 		acquired := time.Now()
 		tap.Forget()

@@ -96,7 +96,7 @@ func TestWritePassing_lets_readers_go_first(t *testing.T) {
 // With a negative turn, each write hold begins and ends on the server.
 func TestWritePassing_can_be_switched_off(t *testing.T) {
 	t.Parallel()
-	r := newReaders(t, latchkey.Options{Turn: -1})
+	r := newReaders(t, latchkey.Options{Tuning: latchkey.Tuning{Turn: -1}})
 	hold, others := r.heldForWriters(t, 1)
 	mustUnlock(t, hold)
 	next := rig.Await(t, soon, "the next", others[0])

@@ -294,7 +294,7 @@ func TestForceFromALockThatIsKept(t *testing.T) {
 // Not all holders of a lock with many holders are shown. The lock can still be forced, unless a new holder came.
 func TestForceFromManyHolders(t *testing.T) {
 	t.Parallel()
-	client := latchkeytest.NewServer(t).Client(latchkey.Options{Turn: -1}) // each reader holds for itself
+	client := latchkeytest.NewServer(t).Client(latchkey.Options{Tuning: latchkey.Tuning{Turn: -1}}) // each reader holds for itself
 	reader := client.NewRWLock("orders").Reader()
 	for range 100 {
 		hold(t, reader)

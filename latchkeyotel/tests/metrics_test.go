@@ -118,7 +118,7 @@ func TestMetricsOfRenewalsAndLosses(t *testing.T) {
 // permits, and holds that Close releases.
 func TestMetricsOfHoldsComeBackToZero(t *testing.T) {
 	b, server := newBench(t), latchkeytest.NewServer(t)
-	client := b.client(server, latchkey.Options{Turn: time.Second})
+	client := b.client(server, latchkey.Options{Tuning: latchkey.Tuning{Turn: time.Second}})
 	all := goroutines(t)
 	for range 8 {
 		for _, lock := range []latchkey.Locker{client.NewLock("a"), client.NewFairLock("b"), client.NewRWLock("c").Reader(), client.NewRWLock("c").Writer(), client.NewMutex("d")} {

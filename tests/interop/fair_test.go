@@ -46,7 +46,7 @@ func newQueueWith(t *testing.T, where place, version string, fairWait time.Durat
 	t.Helper()
 	settings := fields{}
 	if fairWait != 0 {
-		options.RedissonFairWait = fairWait
+		options.Tuning.RedissonFairWait = fairWait
 		settings["fairLockWaitTimeout"] = fairWait.Milliseconds()
 	}
 	return &queue{
@@ -174,7 +174,7 @@ func TestMixedQueue(t *testing.T) {
 	eachFairWait(t, func(t *testing.T, version string, wait time.Duration) {
 		// The place of a Java waiter behind one of ours lasts for the stale time of ours plus its own wait
 		// timeout. On a busy machine, the hold takes longer than the sum of 5 s each.
-		q := newQueueWith(t, where, version, wait, latchkey.Options{StaleWaiterTimeout: 20 * time.Second})
+		q := newQueueWith(t, where, version, wait, latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: 20 * time.Second}})
 		hold, err := q.client.NewFairLock(q.name).Lock(within(t, soon))
 		require.NoError(t, err)
 		for i := range 15 {

@@ -107,7 +107,7 @@ func TestMixedQueueWithDeadGo(t *testing.T) {
 	t.Parallel()
 	where := here(t)
 	eachFairWait(t, func(t *testing.T, version string, wait time.Duration) {
-		q := newQueueWith(t, where, version, wait, latchkey.Options{StaleWaiterTimeout: 10 * time.Second})
+		q := newQueueWith(t, where, version, wait, latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: 10 * time.Second}})
 		took := q.around(q.addDeadGo)
 		assert.Less(t, took, passedOver)
 	})
@@ -119,7 +119,7 @@ func TestMixedQueueWithDeadJava(t *testing.T) {
 	t.Parallel()
 	where := here(t)
 	eachFairWait(t, func(t *testing.T, version string, wait time.Duration) {
-		q := newQueueWith(t, where, version, wait, latchkey.Options{StaleWaiterTimeout: 10 * time.Second})
+		q := newQueueWith(t, where, version, wait, latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: 10 * time.Second}})
 		settings := fields{}
 		if wait != 0 {
 			settings["fairLockWaitTimeout"] = wait.Milliseconds()

@@ -39,7 +39,7 @@ func TestMixedQueueWithImpatient(t *testing.T) {
 	t.Parallel()
 	eachFairWait(t, func(t *testing.T, version string, wait time.Duration) {
 		// Places last longer than it takes to add all waiters.
-		q := newQueueWith(t, here(t), version, wait, latchkey.Options{StaleWaiterTimeout: 20 * time.Second})
+		q := newQueueWith(t, here(t), version, wait, latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: 20 * time.Second}})
 		pairs, brief := rig.Lasting(4*time.Second)/time.Second, rig.Lasting(6*time.Second)
 		hold, err := q.client.NewFairLock(q.name).Lock(within(t, soon))
 		require.NoError(t, err)

@@ -25,7 +25,7 @@ func eachCommonLatch(t *testing.T, test func(t *testing.T, g *commonLatch)) {
 	t.Helper()
 	eachVersion(t, func(t *testing.T, version string) {
 		where, name := here(t), rig.Name(t)
-		client := where.connect(t, latchkey.Options{PollCeiling: wakeCeiling})
+		client := where.connect(t, latchkey.Options{Tuning: latchkey.Tuning{PollCeiling: wakeCeiling}})
 		test(t, &commonLatch{
 			t: t, admin: where.admin, name: name,
 			latch: client.NewCountDownLatch(name), thread: where.java(t, version).on("main"),

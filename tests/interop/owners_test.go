@@ -17,7 +17,7 @@ import (
 func TestNonReentrant(t *testing.T) {
 	t.Parallel()
 	where := here(t)
-	client, j := where.connect(t, latchkey.Options{PollCeiling: wakeCeiling}), where.java(t, latest)
+	client, j := where.connect(t, latchkey.Options{Tuning: latchkey.Tuning{PollCeiling: wakeCeiling}}), where.java(t, latest)
 	for kind, ours := range map[string]string{"once": "lock", "fair once": "fair"} {
 		t.Run(kind, func(t *testing.T) {
 			name := rig.Name(t)

@@ -175,7 +175,7 @@ func TestPermitsAtOnce(t *testing.T) {
 // A permit whose lease is over returns on both sides, whichever side held it. A holder on the other side learns of it.
 func TestPermitsExpire(t *testing.T) {
 	t.Parallel()
-	eachCommonPermits(t, latchkey.Options{Lease: briefLease, PollCeiling: time.Second}, func(t *testing.T, b *commonPermits) {
+	eachCommonPermits(t, latchkey.Options{Lease: briefLease, Tuning: latchkey.Tuning{PollCeiling: time.Second}}, func(t *testing.T, b *commonPermits) {
 		ctx := within(t, 2*soon)
 		require.NoError(t, b.s.SetPermits(ctx, 1))
 		id := b.javaAcquire(1, briefLease)[0]
@@ -205,7 +205,7 @@ func TestPermitsExpire(t *testing.T) {
 // Every operation of one side that makes permits available wakes a waiter of the other.
 func TestPermitWakers(t *testing.T) {
 	t.Parallel()
-	eachCommonPermits(t, latchkey.Options{PollCeiling: wakeCeiling}, func(t *testing.T, b *commonPermits) {
+	eachCommonPermits(t, latchkey.Options{Tuning: latchkey.Tuning{PollCeiling: wakeCeiling}}, func(t *testing.T, b *commonPermits) {
 		var held *latchkey.Permit
 		waker := b.on("waker")
 		must := func(op string, f fields) { waker.do(op, f) }

@@ -156,7 +156,7 @@ func TestJavaDowngrade(t *testing.T) {
 // A writer of this library that keeps reading wakes readers of Redisson.
 func TestGoDowngrade(t *testing.T) {
 	t.Parallel()
-	eachCommonRWLock(t, latchkey.Options{PollCeiling: wakeCeiling}, nil, func(t *testing.T, s *commonRWLock) {
+	eachCommonRWLock(t, latchkey.Options{Tuning: latchkey.Tuning{PollCeiling: wakeCeiling}}, nil, func(t *testing.T, s *commonRWLock) {
 		one := s.java.on("one")
 		writer := s.goWrite()
 		s.unreadable()

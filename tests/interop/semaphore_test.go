@@ -80,7 +80,7 @@ func TestSemaphoreWakers(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, version string) {
 		where := here(t)
-		client := where.connect(t, latchkey.Options{PollCeiling: wakeCeiling})
+		client := where.connect(t, latchkey.Options{Tuning: latchkey.Tuning{PollCeiling: wakeCeiling}})
 		j := where.java(t, version)
 		for what, wake := range map[string]func(s *latchkey.Semaphore, name string) error{
 			"Go release": func(s *latchkey.Semaphore, _ string) error { return s.ReleaseN(t.Context(), 2) },
@@ -118,7 +118,7 @@ func TestDebtIsNoWakeUp(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, version string) {
 		where, name := here(t), rig.Name(t)
-		s := where.connect(t, latchkey.Options{PollCeiling: wakeCeiling}).NewSemaphore(name)
+		s := where.connect(t, latchkey.Options{Tuning: latchkey.Tuning{PollCeiling: wakeCeiling}}).NewSemaphore(name)
 		j := where.java(t, version).on("main")
 		j.do("semaphore.trySet", fields{"name": name, "n": 0})
 		waiter := inBackground(func() (int, error) { return 0, s.Acquire(within(t, patience)) })

@@ -18,7 +18,7 @@ func TestSpinAndOrdinary(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version string) {
 		const ceiling = 2 * time.Second
 		where, name := here(t), rig.Name(t)
-		client, j := where.connect(t, latchkey.Options{PollCeiling: ceiling}), where.java(t, version)
+		client, j := where.connect(t, latchkey.Options{Tuning: latchkey.Tuning{PollCeiling: ceiling}}), where.java(t, version)
 		spin, ordinary := fields{"kind": "spin", "name": name}, fields{"kind": "lock", "name": name}
 
 		hold := mustLock(t, client.NewSpinLock(name, latchkey.Backoff{}))

@@ -37,7 +37,7 @@ func TestWakeUp(t *testing.T) {
 // stage opens a client of each side.
 func (p place) stage(t *testing.T, version string, options latchkey.Options, settings fields) stage {
 	t.Helper()
-	options.PollCeiling = wakeCeiling
+	options.Tuning.PollCeiling = wakeCeiling
 	return stage{client: p.connect(t, options), java: p.java(t, version, settings), admin: p.admin}
 }
 

@@ -21,7 +21,7 @@ const (
 )
 
 // Limits for settings of the caller. rueidis queues 2 to the power of ringScale commands
-// on a connection, more than Options.MaxInFlight can be. The pool is for subscriptions and for
+// on a connection, more than Tuning.MaxInFlight can be. The pool is for subscriptions and for
 // commands that wait for replicas.
 const (
 	ringScale    = 10

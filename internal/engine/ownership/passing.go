@@ -17,7 +17,7 @@ import (
 // holds the lock until the last one releases it. This is lock cohorting (Dice, Marathe, Shavit: Lock Cohorting,
 // PPoPP 2012). Fenced locks are not passed on: each of their holds takes its token from the server.
 //
-// It lasts for one turn (Options.Turn), which bounds how long other clients wait. The next release after that
+// It lasts for one turn (Tuning.Turn), which bounds how long other clients wait. The next release after that
 // goes to the server.
 
 // localTurn is the time in which an ownership may be passed on. Ownership.mu guards it.

@@ -24,7 +24,7 @@ import (
 // errNoSharded means that the servers do not know sharded messages.
 var errNoSharded = errors.New("latchkey: the servers know no sharded messages")
 
-// Sharding is whether messages are sharded in a cluster: Options.ShardedPubSub.
+// Sharding is whether messages are sharded in a cluster: Tuning.ShardedPubSub.
 type Sharding int
 
 // What a program can choose.
@@ -59,7 +59,7 @@ func MeetCluster(c *transport.Sender, chosen Sharding, budget time.Duration) (sh
 	case got != outcome.Refused:
 		return false, err
 	case chosen == OnEvery:
-		return false, fault.Invalid("Options.ShardedPubSub is ShardedOn: %v", errors.Join(errNoSharded, err))
+		return false, fault.Invalid("Tuning.ShardedPubSub is ShardedOn: %v", errors.Join(errNoSharded, err))
 	}
 	return false, nil
 }

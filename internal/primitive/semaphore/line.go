@@ -17,7 +17,7 @@ import (
 
 // A Line is where goroutines of a client wait for the permits of a semaphore, first come, first served. The first is
 // in front, and waits in the queue on the server. Permits that the client releases go to the first in line, in memory,
-// for a turn (Options.Turn) from when the server granted them. For the server nothing changes then.
+// for a turn (Tuning.Turn) from when the server granted them. For the server nothing changes then.
 type Line struct {
 	mu      sync.Mutex // guards waiters and turns
 	waiters []*semWaiter

@@ -54,7 +54,7 @@ func newProgram(t *testing.T) *program {
 	)
 	require.NoError(t, err)
 	p.client = p.redis.Client(latchkey.Options{
-		Lease: 2 * time.Second, RetryBudget: 2 * time.Second, StaleWaiterTimeout: time.Minute, Logger: slog.New(slog.DiscardHandler),
+		Lease: 2 * time.Second, RetryBudget: 2 * time.Second, Tuning: latchkey.Tuning{StaleWaiterTimeout: time.Minute}, Logger: slog.New(slog.DiscardHandler),
 		Observer: func(e latchkey.Event) {
 			e.Wait += p.longer
 			p.observer.Observe(e)
