@@ -140,7 +140,7 @@ func (p *party) begin(sent, lease int64, reply any) {
 	p.phase, p.grips = ownership.Held, []modelLease{p.lease}
 	p.t.Holds.Count = 1
 	p.sent, p.granted = sent, lease
-	p.t.Doubt.Queued = false
+	p.t.Entry.HoldBegins()
 	p.inQueue = nil
 	if p.onGrant != nil {
 		p.onGrant(reply)
@@ -152,7 +152,7 @@ func (p *party) refused(reply any) {
 		p.onRefusal(reply)
 	}
 	if _, is := reply.([]any); is && p.inQueue != nil || p.waits && p.lock.Spec.Side == keyspace.KindWrite {
-		p.t.Doubt.Queued = true
+		p.t.OwnEntry(p.t.Lock.Client.Clock()).WaitBegins()
 	}
 	if !p.waits {
 		p.GiveUp()
@@ -161,7 +161,7 @@ func (p *party) refused(reply any) {
 
 // line.GiveUp ends an acquisition, and has it undone if it may have left something.
 func (p *party) GiveUp() {
-	if p.t.Doubt.MayWait() {
+	if p.t.Doubt.Acquisition() || p.t.Entry.MayWait() {
 		p.undoLater()
 	}
 	p.inQueue = nil

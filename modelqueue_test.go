@@ -161,7 +161,10 @@ func (r *queueReference) giveBack(owner string, fate int) {
 // receiveGrant begins the hold of an owner that was granted the lock, if by the reckoning of its client there is time
 // left.
 func (p *party) receiveGrant(m modelMessage) {
-	short := script.Millis(p.t.Entry.Lease)
+	short := int64(0) // for a guest, which has no entry
+	if e := p.t.Entry; e != nil {
+		short = script.Millis(e.Lease)
+	}
 	if p.made+short <= p.w.ms() {
 		p.w.say("the grant for %s is old", p.name)
 		return
@@ -175,8 +178,7 @@ func (p *party) releaseFor(fate int) {
 	t, next := p.t, p.newOwnership()
 	p.grips, p.phase, t.Holds.Count = nil, ownership.Releasing, 0
 	wanted := &acquire.Acquisition{Request: request.Request{Lease: fromMS(p.lease.ms)}, Lock: p.lock, Ownership: next, IsWaiting: true}
-	next.MakeEntry(wanted.Lease, next.Lock.Client.Clock())
-	next.Entry.MayBeQueued, next.Doubt.Queued = true, true
+	next.WriteEntry(wanted.Lease, next.Lock.Client.Clock()).ReleaseBegins()
 	t.Local.Next = next
 	m := &message{what: fmt.Sprintf("%s releases, and waits again", p.name), words: p.w.words(t.ReleaseCall(ownership.Release{}, nil)), light: true}
 	t.Local.Next = nil
@@ -192,6 +194,7 @@ func (p *party) releaseFor(fate int) {
 			p.begin(p.made, script.Millis(next.Entry.Lease), got[1].(string))
 		}
 	}
-	p.queue.watch(m, next.Entry.Text)
+	text, _ := next.Entry.Wanted()
+	p.queue.watch(m, text)
 	p.w.send(m, fate)
 }

@@ -22,6 +22,7 @@
 //	engine    | object     | named objects that are not locks
 //	engine    | ownership  | one owner has one lock, from the first acquisition to the last release
 //	engine    | pubsub     | one connection for messages, and the channels that waiters listen to
+//	engine    | queue      | the entry of an owner in the queue of a lock on the server: its place there, and its grant
 //	engine    | renewal    | the watchdog: when holds are renewed, and when they end
 //	engine    | report     | events for the observer of the program, and lines for its logger
 //	engine    | script     | the commands, which are Lua scripts, and what their replies and errors mean

@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/engine/queue"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
@@ -34,7 +35,7 @@ func (a *Acquisition) Attempt(ctx context.Context, round int) (left time.Duratio
 			a.observeAttempt(nil)
 			return 0, nil
 		case known && round == 0:
-			return ownership.LongestEntryPause, a.BusyWith("", -1)
+			return queue.LongestPause, a.BusyWith("", -1)
 		}
 	}
 	a.pollIn = 0
@@ -147,7 +148,7 @@ func (a *Acquisition) ReadPlace(place []rueidis.RedisMessage, sent lease.Stamp) 
 	if err != nil {
 		return err
 	}
-	a.Ownership.SeenInQueue(since, sent)
+	a.Ownership.Entry.SeenInQueue(since, sent)
 	if len(place) > 1 {
 		ms, err := place[1].AsInt64()
 		a.pollIn = script.FromMillis(ms)

@@ -5,8 +5,8 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
+	"github.com/latchkey-go/latchkey/internal/engine/queue"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/turns"
 	"github.com/latchkey-go/latchkey/internal/transport/retry"
@@ -39,7 +39,7 @@ func (a *Acquisition) Pause(q *line.Line, round int, left time.Duration) time.Du
 		pause = min(pause, a.pollIn)
 	}
 	if a.awaitsGrant(round) && a.pollIn == 0 && q.ExpectGrant() {
-		return line.PauseUntil(left, min(pause, ownership.LongestEntryPause))
+		return line.PauseUntil(left, min(pause, queue.LongestPause))
 	}
 	if s.Passes {
 		q.TakeTurns()

@@ -5,26 +5,25 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
+	"github.com/latchkey-go/latchkey/internal/engine/queue"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // QueuePlace returns what the attempt says of its place in the queue.
-func (a *Acquisition) QueuePlace(round int) ownership.QueuePlace {
+func (a *Acquisition) QueuePlace(round int) queue.Place {
 	o, b := a.Ownership, a.Lock.Client.Inbox
 	if !a.IsWaiting || !o.Lock.Spec.Passes || o.IsGuest {
-		return ownership.QueuePlace{}
+		return queue.Place{}
 	}
 	poll, listens := a.pollText(round), false
 	if b.InUse() || poll != "" {
-		o.MakeEntry(a.Lease, a.Since)
-		listens = o.Listens()
+		listens = o.WriteEntry(a.Lease, a.Since).Listens()
 	}
 	if poll != "" && !listens {
-		o.Expect() // the client may listen by the time of a grant
+		o.Entry.Expect() // the client may listen by the time of a grant
 	}
-	return o.TakePlace(listens, poll)
+	return o.Entry.TakePlace(listens, poll)
 }
 
 // pollText returns the ms after which a poller polls again, or "" if the waiter is none.
@@ -46,17 +45,17 @@ func (a *Acquisition) awaitsGrant(round int) bool {
 	if o == nil || !o.Lock.Spec.Passes || o.IsGuest {
 		return false
 	}
-	mayListen := o.Lock.Client.Inbox.Listen(&o.OwnEntry(a.Since).Slot)
-	return !a.noQueue && (o.MayBeQueued() || mayListen && round < pubsub.ConfirmRounds) && !a.ByStranger
+	mayListen := o.OwnEntry(a.Since).Listen()
+	return !a.noQueue && (o.Entry.MayBeQueued() || mayListen && round < pubsub.ConfirmRounds) && !a.ByStranger
 }
 
 // takeGrant begins the ownership if a grant has arrived for it and is enough. known is true, once, if a release
 // of this client has put the owner into the queue, so that the caller need not query the server.
 func (a *Acquisition) takeGrant() (begun, known bool) {
 	o := a.Ownership
-	granted, from, known := o.TakeGrant()
+	granted, from, known := o.Entry.TakeGrant()
 	if granted == nil {
-		return false, known && o.Listens()
+		return false, known && o.Entry.Listens()
 	}
 	length := min(a.Lease, granted.Lease) // the grant may be longer than asked for: see WantLease
 	if !a.isEnough(length, from) {

@@ -78,7 +78,7 @@ func (a *Acquisition) Next(after line.Held) line.Place {
 		return nil
 	}
 	next := a.Lock.Client.Registry.Fresh(&a.Lock.Lock)
-	next.MakeEntry(a.Lease, a.Lock.Client.Clock())
+	next.WriteEntry(a.Lease, a.Lock.Client.Clock())
 	return next
 }
 

@@ -95,5 +95,8 @@ func (b *Inbox) Forget(s *Slot) {
 	}
 }
 
+// Name returns the name under which the recipient waits.
+func (s *Slot) Name() string { return s.name }
+
 // Expected reports whether messages are directed to the recipient.
 func (s *Slot) Expected() bool { return s.channel != nil }

@@ -23,6 +23,9 @@ func LockOf(c *Engine, s *Spec, names *keyspace.Keys) *Lock {
 // Name returns the name as the program gave it.
 func (p *Lock) Name() string { return p.Names.Name }
 
+// line returns the line of the goroutines that want the lock, or nil.
+func (p *Lock) line() *line.Line { return p.Client.Lines.KnownSide(p.LineKey(), p.Spec.Line) }
+
 // LineKey returns the name under which goroutines wait for a lock. Both sides of a read/write lock have the same.
 func (p *Lock) LineKey() line.Key {
 	kind := p.Spec.Kind

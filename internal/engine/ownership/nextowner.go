@@ -1,7 +1,6 @@
 package ownership
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/engine/line"
@@ -31,8 +30,7 @@ func (o *Ownership) ChooseNext() {
 	if o.Phase != Releasing { // nobody would take the owner
 		return
 	}
-	next.Entry.MayBeQueued, next.Doubt.Queued = true, true
-	o.Lock.Client.Inbox.Expect(&next.Entry.Slot)
+	next.Entry.ReleaseBegins()
 	o.Local.Next = next
 }
 
@@ -63,25 +61,6 @@ func (o *Ownership) leftFree(a transport.Answer) {
 	open := script.FromMillis(int64(o.Local.openMS))
 	o.mu.Unlock()
 	o.Links.LeftFree(open, !a.Message.IsInt64())
-}
-
-// handedOver records for this next owner, if there is one, what the release did.
-func (o *Ownership) handedOver(a transport.Answer) {
-	if o == nil || !script.Freed(a) || a.KeysOmitted != nil {
-		return
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.Entry.known = !o.Entry.unsure
-	reply, err := a.Message.ToArray()
-	if err != nil || len(reply) != 2 {
-		return
-	}
-	if owner, err := reply[0].ToString(); err == nil && owner == o.Wire {
-		token, _ := reply[1].ToString()
-		n, _ := strconv.ParseInt(token, 10, 64)
-		o.Entry.grant = &Grant{n, o.Entry.wanted, ""}
-	}
 }
 
 // takeNext returns the next owner, for the goroutine that comes to the front, or nil. o.mu is held.

@@ -51,7 +51,7 @@ func TestOwnership_that_ends_leaves_no_next_owner(t *testing.T) {
 		ends(o)
 		require.Equal(t, ownership.Over, next.CurrentPhase(), what)
 		require.Equal(t, what == "its time is over" || what == "failed", next.Doubt.Acquisition(), what)
-		require.False(t, next.Granted(0, ""), "a grant that comes now is given back")
-		require.False(t, next.Entry.Slot.Expected(), what)
+		require.False(t, next.Entry.Granted(0, ""), "a grant that comes now is given back")
+		require.False(t, next.Entry.Expected(), what)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/queue"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
@@ -50,7 +51,7 @@ type Ownership struct {
 	first Hold // that it began with, if it was not passed to anybody
 	Holds hold.Set
 	Local localTurn
-	Entry *QueueEntry
+	Entry *queue.Entry // in the queue on the server, or nil
 
 	KeptUntil *lease.Bound // until when the lock stays taken, or nil; set when it begins
 	// Sibling is the ownership of the same owner on the other side of the lock, if one of the two was made
@@ -129,10 +130,10 @@ func (o *Ownership) Begin(r *request.Request, a transport.Answer, now lease.Stam
 func (o *Ownership) BeginWith(r *request.Request, term lease.Term, acquired, now lease.Stamp, token int64) {
 	passes := o.Links.HoldBegins()
 	o.Lock.Client.Record.Use(now.Mono, r.Lease)
-	o.stopWaiting()
+	o.Entry.HoldBegins()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.Phase, o.Doubt.Queued = Held, false
+	o.Phase = Held
 	o.Lease = term
 	if o.Lock.Spec.Permit && token > 0 { // it is not a token, but the ms after which the semaphore ends
 		o.Lease.EndIn(term.Sent, script.FromMillis(token))
@@ -220,13 +221,6 @@ func (o *Ownership) CurrentPhase() Phase {
 // Live reports whether the ownership can be entered again.
 func (o *Ownership) Live() bool { return o.CurrentPhase() == Held }
 
-// MarkQueued records that the server has the ownership in a queue.
-func (o *Ownership) MarkQueued() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.Doubt.Queued = true
-}
-
 // Usable reports whether an acquisition by the same owner can wait for, or enter, this ownership.
 func (o *Ownership) Usable() bool {
 	now := o.CurrentPhase()
@@ -274,12 +268,11 @@ func (o *Ownership) EndUnheld() bool {
 // Abandon ends an ownership that has not begun, and undoes what the server may have granted, with that lease.
 // It reports whether the server may have granted anything.
 func (o *Ownership) Abandon(lease time.Duration) (begun bool) {
-	o.stopWaiting()
+	granted, queued := o.Entry.GiveUp()
 	o.mu.Lock()
 	o.Phase = Over
-	o.Doubt.Unwanted = o.Doubt.Unwanted || o.Entry.grant != nil
+	o.Doubt.Unwanted = o.Doubt.Unwanted || granted
 	begun = o.Doubt.MayBeHeld()
-	queued := o.Doubt.Queued
 	o.mu.Unlock()
 	o.Lock.Client.Registry.remove(o)
 	switch {

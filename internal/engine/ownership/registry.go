@@ -118,7 +118,7 @@ func (r *Registry) Build(p *Lock, owner identity.Owner, number uint64, isGuest b
 	o := &Ownership{
 		Lock: p, Number: number,
 		Wire: owner.String(), IsGuest: isGuest,
-		Item: renewal.NewItem(), Entry: noEntry,
+		Item: renewal.NewItem(),
 	}
 	o.first.Ownership, o.Holds = o, hold.NewSet(&o.first.Item)
 	o.Local.shown, o.Links = p.Spec.Public, line.LinksOf(o)

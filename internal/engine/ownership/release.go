@@ -164,7 +164,9 @@ func (o *Ownership) FinishRelease(a transport.Answer) {
 	if !ended {
 		return
 	}
-	next.handedOver(a)
+	if next != nil {
+		next.Entry.ReleaseAnswered(a)
+	}
 	receivers, free := script.Receivers(a)
 	if free && o.Lock.Spec.Passes {
 		o.Links.ReceiversSeen(receivers)
@@ -251,12 +253,11 @@ func (o *Ownership) releaseLease() time.Duration {
 func (o *Ownership) ReleaseCall(to Release, args []string) script.Call {
 	o.mu.Lock()
 	to.Begun, to.Most = o.Lease.Granted > 0, int(o.Holds.Most)
-	to.MayBeAcquired, to.MayWait = o.Doubt.Acquisition(), o.Doubt.MayWait()
-	if to.MayWait || o.Entry.hasPollTime {
-		to.Entry = o.Entry.Text
-	}
+	to.MayBeAcquired = o.Doubt.Acquisition()
+	to.MayWait = to.MayBeAcquired || o.Entry.MayWait()
+	to.Entry = o.Entry.Left(to.MayBeAcquired)
 	if next := o.Local.Next; next != nil && to.Count == 0 {
-		to.Next, to.NextLease = next.Entry.Text, next.Entry.wanted
+		to.Next, to.NextLease = next.Entry.Wanted()
 	}
 	to.Open = script.FromMillis(int64(o.Local.openMS))
 	o.mu.Unlock()

@@ -23,7 +23,7 @@ type Spec struct {
 	Permit    bool          // its owners are permits of a semaphore, not holders of a lock
 	Party     bool          // its owners are parties of a barrier, not holders of a lock
 	Renewals  int           // how many of its holds one script renews
-	Passes    bool          // its release passes it on to another owner: see passing.go and entry.go
+	Passes    bool          // its release passes it on to another owner: see passing.go, and internal/engine/queue
 	Public    bool          // the program may know its owners from the start
 	Along     bool          // several goroutines of a client may share an ownership of it: see readalong.go
 	HandsOver bool          // its release may grant it to a waiting owner

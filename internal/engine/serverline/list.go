@@ -93,7 +93,7 @@ func (l *List) WaitFor(ctx context.Context, a *acquire.Acquisition, front *line.
 		defer func() { w.leaveLine(err != nil) }()
 	}
 	w.Queue.DoNotLinger()
-	o.WaitAlone(w, a.Lease, a.Since)
+	o.OwnEntry(a.Since).WaitAlone(w, min(a.Lease, l.client.Config.StaleWaiterTimeout))
 	a.Queued = l.Queue.AttemptsOf(w)
 	defer l.remove(w)
 	return l.client.Waiting.InFront(ctx, w.Queue, Attempter{a, w}, mark)

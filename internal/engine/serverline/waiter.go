@@ -44,7 +44,7 @@ type Attempter struct {
 func (f Attempter) Attempt(ctx context.Context, round int) (left time.Duration, err error) {
 	line := f.Waiter.List.attemptBegins(f.Waiter)
 	if !f.Ownership.IsGuest {
-		f.Waiter.List.setGrantable(f.Waiter, f.Ownership.Listens() && !f.Permanent)
+		f.Waiter.List.setGrantable(f.Waiter, f.Ownership.Entry.Listens() && !f.Permanent)
 	}
 	if line == nil {
 		return f.Acquisition.Attempt(ctx, round)
@@ -66,7 +66,7 @@ func (f Attempter) Pause(_ *line.Line, round int, left time.Duration) time.Durat
 	f.ReportOwnWait()
 	f.ShowWaiting()
 	if !f.Ownership.IsGuest {
-		f.Ownership.Listen()
+		f.Ownership.Entry.Listen()
 	}
 	if f.Waiter.List.isBehind(f.Waiter) {
 		return 4 * c.Config.StaleWaiterTimeout
@@ -117,7 +117,7 @@ func (w *Waiter) leaveLine(leaves bool) {
 	front.Unlock()
 }
 
-// Signal wakes the waiter: see [ownership.Ownership.WaitAlone].
+// Signal wakes the waiter: see [queue.Entry.WaitAlone].
 func (w *Waiter) Signal() { w.Queue.Signal() }
 
 // Reconnected wakes the waiter if messages may have been lost. Waiters behind the first few cannot have missed a

@@ -20,9 +20,6 @@ import (
 //
 //	a grant is not wanted    Unwanted       the ownership is over     nothing is held, at once
 //
-//	the server has it among  Queued         it is granted             it does not wait any more,
-//	the waiters                                                       when the acquisition fails
-//
 //	a renewal or an          Renewal        one is answered           if the ownership is lost
 //	extension is sent                                                 before that: nothing is held
 //
@@ -35,11 +32,10 @@ import (
 //	the last release begins  ValidAtRelease the ownership is over     -
 //	while the lease is certainly valid
 //
-// Only Queued and Renewal are ever reset: an ownership that begins while one of its acquisitions
-// is in doubt stays in doubt.
+// Only Renewal is ever reset: an ownership that begins while one of its acquisitions is in doubt
+// stays in doubt.
 type Doubt struct {
 	Unwanted       bool // the grant came too late, to too few replicas, or to a client that closes
-	Queued         bool // in the queue of a fair lock, or among the waiting writers
 	Renewal        bool // or an extension
 	Release        bool
 	ValidAtRelease bool         // explains why the lock is gone when a release in doubt is repeated
@@ -108,9 +104,6 @@ func (d *Doubt) MayLast(now lease.Stamp, span time.Duration) bool {
 func (d *Doubt) MayChange() bool {
 	return d.Unwanted || d.Renewal || d.extension() > 0 || d.Release
 }
-
-// MayWait reports whether the server may have the ownership among the waiters.
-func (d *Doubt) MayWait() bool { return d.Queued || d.Acquisition() }
 
 // MayBeHeld reports whether the server may have granted a failed acquisition.
 func (d *Doubt) MayBeHeld() bool { return d.Acquisition() || d.Unwanted }

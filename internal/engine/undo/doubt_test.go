@@ -17,16 +17,15 @@ func startPlus(d time.Duration) lease.Stamp { return start.Before(-d) }
 
 // TestDoubt_events checks what each event makes possible, on its own and a minute later.
 func TestDoubt_events(t *testing.T) {
-	type answers struct{ late, last, wait, held bool }
+	type answers struct{ late, last, acquired, held bool }
 	sent, span := start, 30*time.Second
 	for event, each := range map[string]struct {
 		happens     func(*Doubt)
 		now, minute answers
 	}{
 		"nothing":                        {func(*Doubt) {}, answers{}, answers{}},
-		"an acquisition is not answered": {func(d *Doubt) { d.AcquisitionInDoubt(sent, nodes.NoGeneration) }, answers{late: true, last: true, wait: true, held: true}, answers{wait: true, held: true}},
+		"an acquisition is not answered": {func(d *Doubt) { d.AcquisitionInDoubt(sent, nodes.NoGeneration) }, answers{late: true, last: true, acquired: true, held: true}, answers{acquired: true, held: true}},
 		"a grant is not wanted":          {func(d *Doubt) { d.Unwanted = true }, answers{held: true}, answers{held: true}},
-		"it is queued":                   {func(d *Doubt) { d.Queued = true }, answers{wait: true}, answers{wait: true}},
 		"a renewal is sent":              {func(d *Doubt) { d.Renewal = true }, answers{last: true}, answers{last: true}},
 		"an extension is not answered":   {func(d *Doubt) { d.ExtensionInDoubt(time.Hour) }, answers{last: true}, answers{last: true}},
 		"a release is not answered":      {func(d *Doubt) { d.Release = true }, answers{last: true}, answers{last: true}},
@@ -35,7 +34,7 @@ func TestDoubt_events(t *testing.T) {
 		var d Doubt
 		each.happens(&d)
 		asked := func(now lease.Stamp) answers {
-			return answers{d.MayComeLate(now, span), d.MayLast(now, span), d.MayWait(), d.MayBeHeld()}
+			return answers{d.MayComeLate(now, span), d.MayLast(now, span), d.Acquisition(), d.MayBeHeld()}
 		}
 		require.Equal(t, each.now, asked(sent), event)
 		require.Equal(t, each.minute, asked(startPlus(time.Minute)), "%s, a minute ago", event)

@@ -117,7 +117,7 @@ func (p Protocol) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (lef
 	holder, err3 := reply[2].ToString()
 	ahead, err4 := reply[3].AsInt64()
 	lease, err5 := reply[4].AsInt64()
-	a.Ownership.MarkQueued()
+	a.Ownership.Entry.WaitBegins()
 	p.Waiters.SetPlace(p.waiter, ticket, ahead > 0 || holder != "" && !identity.IsOurs(holder))
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return 0, errors.Join(script.ErrReply, err)

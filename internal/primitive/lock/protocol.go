@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/engine/queue"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 	"github.com/latchkey-go/latchkey/lua"
@@ -24,7 +25,7 @@ type String struct{}
 // AcquireCall implements [acquire.Attempts].
 func (String) AcquireCall(a *acquire.Acquisition, _, round int) script.Call {
 	o := a.Ownership
-	if round == 0 && !o.MayBeQueued() {
+	if round == 0 && !o.Entry.MayBeQueued() {
 		args := append(a.ArgsBuffer(), o.Wire, o.Lock.Client.LeaseText(a.Lease))
 		return script.NewCall(script.MutexSet, a.Lock.Names.Alone(), args...)
 	}
@@ -62,7 +63,7 @@ type Hash struct{}
 
 // AcquireCall implements [acquire.Attempts].
 func (Hash) AcquireCall(a *acquire.Acquisition, count, round int) script.Call {
-	names, place, fenced := a.Lock.Names, ownership.QueuePlace{}, ""
+	names, place, fenced := a.Lock.Names, queue.Place{}, ""
 	c, queued := script.NewCall(script.LockAcquire, names.Alone()), names.Queued()
 	if a.Lock.Spec.Fenced {
 		c.Keys, queued, fenced = names.Counted(), names.Fenced(), "1"

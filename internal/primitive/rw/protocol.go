@@ -9,6 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/engine/queue"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -72,7 +73,7 @@ type writeProtocol struct{}
 
 // AcquireCall implements [acquire.Attempts].
 func (writeProtocol) AcquireCall(a *acquire.Acquisition, count, round int) script.Call {
-	o, stale, place := a.Ownership, "", ownership.QueuePlace{}
+	o, stale, place := a.Ownership, "", queue.Place{}
 	if a.IsWaiting {
 		stale = o.Lock.Client.StaleMS
 	}
@@ -93,7 +94,7 @@ func (writeProtocol) AcquireCall(a *acquire.Acquisition, count, round int) scrip
 // ReadRefusal records that the server counts a waiting writer, and whether a stranger keeps it out.
 func (writeProtocol) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (time.Duration, error) {
 	if a.IsWaiting {
-		a.Ownership.MarkQueued()
+		a.Ownership.OwnEntry(a.Since).WaitBegins()
 	}
 	return readRWRefusal(a, ans, "waiting readers")
 }

@@ -39,7 +39,7 @@ func (p Attempts) AcquireCall(a *acquire.Acquisition, _, _ int) script.Call {
 	o, awaits := a.Ownership, ""
 	stale, ticket, grant := p.waiter.Args()
 	if p.waiter != nil {
-		o.MarkQueued()
+		o.Entry.WaitBegins()
 	}
 	if a.AwaitSet {
 		awaits = "1"
