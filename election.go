@@ -33,49 +33,24 @@ func (e *Election) Name() string { return e.inside.Name() }
 // Client returns the client that made the election.
 func (e *Election) Client() *Client { return (*Client)(e.inside.Client.Handle) }
 
-// Campaign waits until the caller is the leader, and announces value to everybody. It waits until
-// ctx ends or the time of [Wait] is over; without either limit it waits forever. Clients are served
-// in the order in which they began to wait, and so are the candidates of one client. A candidate
-// that comes while nobody leads is elected at once. The other options are [Lease], [MaxHold]
-// and [Note]. With [As] or [AtLeast] Campaign returns ErrInvalid.
+// Campaign waits until the caller is the leader, and announces value to everybody. Clients are served in the
+// order in which they began to wait, and so are the candidates of one client. A candidate that comes while
+// nobody leads is elected at once. The client renews the leadership until Resign, unless [Lease] fixes its
+// lease.
 //
-// The client renews the leadership until Resign, unless Lease fixes its lease. Canceling ctx after
-// Campaign returns does not affect it. An election is not re-entrant: under the context of its own
-// leadership ([Leadership.Context]) Campaign returns ErrInvalid at once.
-//
-// A nil error means that you lead, and that [Election.Leader] says so. After any other error this
-// call leads nothing. While the server cannot be reached, Campaign keeps trying. The error matches
-// one of
-//
-//   - ErrNotAcquired: another candidate led until ctx ended or the time of Wait was over
-//   - ErrUnavailable: the server could not be reached or did not answer by the end of the wait
-//   - ErrUnknownOutcome, besides one of these two: a request was sent and not answered, perhaps an
-//     earlier one; the client undoes in the background what it may have acquired
-//   - ErrNotReplicated: fewer replicas than [Options.Replicas] requires confirmed the leadership;
-//     it was undone
-//   - ErrClosed: the client is closed, or was closed during the call
-//   - ErrWrongKind: the key is another kind of object, or data of an application
-//   - ErrInvalid: the name, the value or an option is unusable, or ctx carries the leadership;
-//     nothing was sent
-//   - *rueidis.RedisError: the server refuses for a reason that waiting does not change, such as a
-//     missing permission or a lack of memory
-//
-// No error matches both ErrNotAcquired and ErrUnavailable; the last attempt decides. If ctx ended,
-// the error also matches that of ctx. The end of Wait matches no context error. If ctx had ended
-// before the call, nothing was sent, and the error matches only that of ctx.
+// A nil error means that you lead, and that [Election.Leader] says so. After any other error this call leads
+// nothing. ErrNotAcquired means that another candidate led until ctx ended or the time of [Wait] was over;
+// ErrInvalid, with which nothing is sent, that the value is longer than 65,536 bytes, that an option is
+// [AtLeast] or [As], or that ctx is that of the caller's own leadership ([Leadership.Context]): an election
+// is not re-entrant. Everything else is as for [Lock.Lock].
 func (e *Election) Campaign(ctx context.Context, value string, options ...LockOption) (*Leadership, error) {
 	l, err := e.inside.Campaign(ctx, "campaign", true, value, settingsOf(options))
 	return (*Leadership)(l), err
 }
 
-// TryCampaign makes one attempt to become the leader. It does not wait for the present leader. The
-// options are [Lease], [MaxHold] and [Note].
-//
-// ErrNotAcquired means that another candidate leads, or that the leadership was lost before its
-// value was announced (ErrLost matches too). ErrUnavailable means that the server could not be
-// reached: while the server is in trouble, TryCampaign repeats the attempt until it is answered,
-// ctx ends, or Options.RetryBudget is spent. All other errors, and the state that they leave, are
-// as for Campaign.
+// TryCampaign makes one attempt to become the leader, and does not wait for the present leader.
+// ErrNotAcquired means that another candidate leads, or that the leadership was lost before its value was
+// announced (ErrLost matches too). Everything else is as for Campaign and [Lock.TryLock].
 func (e *Election) TryCampaign(ctx context.Context, value string, options ...TryLockOption) (*Leadership, error) {
 	l, err := e.inside.Campaign(ctx, "try campaign", false, value, settingsOf(options))
 	return (*Leadership)(l), err
@@ -109,10 +84,7 @@ func (e *Election) HoldFrom(ctx context.Context) *Hold { return (*Hold)(e.inside
 // also between an election and its announcement: a leader never appears with the value of another.
 // It asks the master, never a replica. The answer may be out of date when it arrives.
 //
-// While the server is in trouble, Leader retries for Options.RetryBudget. The error matches
-// ErrUnavailable if the server could not be reached in that time or before ctx ended, ErrClosed,
-// ErrWrongKind if the key is another kind of object, ErrInvalid if the name is unusable, or is a
-// *rueidis.RedisError if the server refuses.
+// The errors are those of [Client.Inspect], and ErrWrongKind if the key is another kind of object.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	l, err := e.inside.QueryLeader(ctx)
 	return leaderOf(l), err
@@ -179,26 +151,19 @@ type Leadership election.Leadership
 // held returns the hold of the lock, nil for a nil Leadership.
 func (l *Leadership) held() *hold.Handle { return (*election.Leadership)(l).Held() }
 
-// Context returns a context for the work of the leader. It ends with parent, when the leadership is
-// lost ([context.Cause] then matches ErrLost, and also ErrMaxHold if that was the reason), when the
-// client is closed (ErrClosed), and when Resign begins (ErrNotHeld). If the leadership is already
-// over, the context has ended when Context returns. Context sends nothing to the server.
-//
-// [Election.HoldFrom] finds the hold of the lock in the context; its [Hold.Token] is the term. Otherwise
-// Context behaves like [Hold.Context].
+// Context returns a context for the work of the leader, as [Hold.Context] does: it ends with parent, when the
+// leadership is lost, when the client is closed, and when Resign begins. [Election.HoldFrom] finds the hold
+// of the lock in it; its [Hold.Token] is the term.
 func (l *Leadership) Context(parent context.Context) context.Context { return l.held().Context(parent) }
 
-// Lost returns a channel that closes when the leadership is lost, at the latest when the lease
-// could run out on the server, even if the server is silent. It does not close on Resign.
+// Lost returns a channel that closes when the leadership is lost, and not on Resign: see [Hold.Lost].
 func (l *Leadership) Lost() <-chan struct{} { return l.held().Lost() }
 
-// Err returns nil while the leadership lasts, and afterwards why it is over: ErrNotHeld after
-// Resign, or the cause of the loss (ErrLost, ErrMaxHold, ErrClosed). It is right at the time of the
-// call, even if the machine has just woken up and no timer has fired yet.
+// Err returns nil while the leadership lasts, and afterwards why it is over: see [Hold.Err].
 func (l *Leadership) Err() error { return l.held().Err() }
 
-// ValidFor returns how long you can rely on the leadership if the server never answers again, 0
-// when it is over. It sends nothing to the server: see [Hold.ValidFor].
+// ValidFor returns how long you can rely on the leadership if the server never answers again: see
+// [Hold.ValidFor].
 func (l *Leadership) ValidFor() time.Duration { return l.held().ValidFor() }
 
 // Term returns the fencing token of the leadership: a number that is larger than that of every
@@ -228,11 +193,6 @@ func (l *Leadership) Proclaim(ctx context.Context, value string) error {
 	return (*election.Leadership)(l).Proclaim(ctx, value)
 }
 
-// Resign ends the leadership, and gives it to the next candidate. It works even if ctx has ended:
-// it uses only the values of ctx, and twice Options.RetryBudget bounds its time instead.
-//
-// A nil error means that the leadership lasted until this call and is over now. ErrNotHeld means
-// that it was over before: resigned already, or lost (then ErrLost matches too). After any other
-// error the client no longer renews the leadership, and repeats the release in the background until
-// the lease has ended. You may call Resign again to wait for it: see [Hold.Unlock].
+// Resign ends the leadership, and gives it to the next candidate, as [Hold.Unlock] releases a lock, with its
+// errors. Twice Options.RetryBudget bounds it.
 func (l *Leadership) Resign(ctx context.Context) error { return (*election.Leadership)(l).Resign(ctx) }

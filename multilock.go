@@ -37,45 +37,33 @@ func NewMultiLock(locks ...Locker) *MultiLock {
 
 var _ Locker = (*MultiLock)(nil)
 
-// Lock acquires all members, or none. It waits while another owner holds one of the members, until
-// ctx ends or the time of [Wait] is over; with neither, it waits without limit. While it waits for a
-// member it holds those before it, and no others.
+// Lock acquires all members, or none. It waits while another owner holds one of the members. While it waits
+// for a member it holds those before it, and no others. [AtLeast] and [As] are an ErrInvalid. If ctx carries
+// a hold of a member ([Hold.Context]), Lock re-enters that member. Everything else is as for [Lock.Lock],
+// but for the errors.
 //
-// The other options are [Lease], [MaxHold] and [Note]. They apply to the whole and begin when the last
-// member is held. Without Lease, every member is renewed until Unlock. [As] is an ErrInvalid. If
-// ctx carries a hold of a member ([Hold.Context]), Lock re-enters that member. Canceling ctx after
-// Lock returns does not affect the hold.
+// After any error nothing is held: Lock releases what it acquired, in the background once the time is over.
+// The text names the member at fault. The error matches one of
 //
-// A nil error means that you hold every member. After any other error nothing is held: Lock
-// releases what it acquired, in the background once the time is over. The text names the member at
-// fault. The error matches one of
-//
-//   - ErrNotAcquired: another owner held a member until ctx ended or the time of Wait was over
-//   - ErrUnavailable: the server of a member could not be reached or did not answer by the end of
-//     the wait
-//   - ErrUnknownOutcome, besides one of these two: a request was sent and not answered, perhaps an
-//     earlier one; the client undoes in the background what it may have acquired
-//   - ErrNotReplicated, ErrLost, ErrClosed, ErrWrongKind, ErrUpgrade: one member failed in that
-//     way, as its own Lock does; the call does not wait for the others
+//   - ErrNotAcquired: another owner held a member until the end of the wait
+//   - ErrUnavailable: the server of a member could not be reached or did not answer by then
+//   - ErrUnknownOutcome, besides one of these two: a request was sent and not answered, perhaps an earlier
+//     one; the client undoes in the background what it may have acquired
+//   - ErrNotReplicated, ErrLost, ErrClosed, ErrWrongKind, ErrUpgrade: one member failed in that way, as its
+//     own Lock does; the call does not wait for the others
 //   - ErrInvalid: the members or an option cannot be used; nothing was sent
 //   - *rueidis.RedisError: a server refuses for a reason that waiting does not change
-//
-// If ctx ended during the call, the error also matches that of ctx. The end of Wait matches no
-// context error. If ctx had ended before the call, nothing was sent, and the error matches only
-// that of ctx.
 func (l *MultiLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return asHold(l.inside().Acquire(ctx, "lock", true, settingsOf(options)))
 }
 
-// TryLock makes one attempt to acquire each member, one after the other in their order, and does not
-// wait. The options are [Lease], [MaxHold] and [Note]. If several programs try groups that overlap at
-// the same moment, and all members are free, at least one group is acquired, unless members with the
-// same key on different servers are given in different orders.
+// TryLock makes one attempt to acquire each member, one after the other in their order, and does not wait.
+// The options are [Lease], [MaxHold] and [Note]. ErrNotAcquired means that another owner holds a member;
+// those before it have been released again, and those after it were not tried. All other errors are as for
+// Lock. An attempt that meets a server in trouble is repeated as for [Lock.TryLock].
 //
-// ErrNotAcquired means that another owner holds a member; those before it have been released again,
-// and those after it were not tried. ErrUnavailable means that the server of a member could not be
-// reached: an attempt that meets a server in trouble is repeated until it is answered, ctx ends, or
-// Options.RetryBudget of that client is spent. All other errors are as for Lock.
+// If several programs try groups that overlap at the same moment, and all members are free, at least one
+// group is acquired, unless members with the same key on different servers are given in different orders.
 func (l *MultiLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
 	return asHold(l.inside().Acquire(ctx, "try lock", false, settingsOf(options)))
 }
@@ -96,21 +84,8 @@ func (l *groupLock) self() group.Member { return l.inside() }
 // Name returns the kind and the names of the members, such as "multi(a, b)".
 func (l *groupLock) Name() string { return l.inside().Name() }
 
-// Do acquires the lock as Lock does, with the same options and the same waiting, calls fn,
-// and releases the lock when fn returns or panics.
-//
-// The context of fn carries the hold: HoldFrom returns it, and an acquisition of a member under
-// the context is a re-entry. The context ends when ctx ends or the hold is lost (its cause then
-// matches ErrLost). The release works even if ctx has ended, as [Hold.Unlock] does.
-//
-// If the lock is not acquired, Do returns the error of Lock and does not call fn. Otherwise it
-// returns the error of fn. It joins that with the error of [Hold.Err] (ErrLost, ErrMaxHold,
-// ErrClosed) if the hold ended while fn ran, even if fn returned nil, or with the error of Unlock
-// if the release failed.
-//
-// ErrNotAcquired and ErrUnavailable of this call mean that fn was not called. If fn ran and
-// its release was not confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable:
-// do not repeat the work.
+// Do acquires the lock as Lock does, calls fn, and releases the lock: see [Lock.Do]. An acquisition of a
+// member under the context of fn is a re-entry.
 func (l *groupLock) Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error {
 	return acquire.Do(ctx, l.inside(), fn, settingsOf(options))
 }
@@ -152,16 +127,8 @@ func (l *groupLock) Inspect(ctx context.Context) (Inspection, error) {
 	return asInspection(l.inside().Inspect(ctx))
 }
 
-// ForceUnlock takes every member from its holder, and reports whether any was held. It removes
-// exactly the owners that it saw: a hold that begins after that is not touched.
-//
-// ForceUnlock does not wait for the former holders. Those of this library learn of it at their
-// next renewal, a third of their lease later at most, and their holds end with ErrLost. Until
-// then they keep working, at the same time as the next holder.
-//
-// ForceUnlock tries every member. The error joins those of the members that failed: those of
-// Inspect, and ErrUnknownOutcome for a removal that was sent and got no answer. You may repeat
-// the call.
+// ForceUnlock takes every member from its holder, as the ForceUnlock of the member does, and reports whether
+// any was held. It tries every member; the error joins those of the members that failed.
 func (l *groupLock) ForceUnlock(ctx context.Context) (bool, error) {
 	return l.inside().ForceUnlock(ctx, forceOne)
 }

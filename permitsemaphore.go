@@ -42,35 +42,18 @@ type basePermitSemaphore struct {
 	inside semaphore.Pool
 }
 
-// Acquire acquires a permit. It waits until ctx ends or the time of [Wait] is over. The options are Wait,
+// Acquire acquires a permit. It waits until ctx ends or the time of [Wait] is over. The other options are
 // [Lease], [MaxHold], [AwaitSet] and [Note].
 //
 // A nil error means that you hold the permit, until you release it or it is lost ([Permit.Context]); with any
-// other error you do not. If ctx has already ended, Acquire sends nothing and returns an error that matches
-// only that of ctx.
-// Canceling ctx after Acquire returns does not affect the permit.
-//
-// The error matches one of
-//
-//   - ErrNotAcquired: no permit was available until ctx ended (the error then also matches that of
-//     ctx) or the time of Wait was over; with AwaitSet also: nobody had set the permits until then
-//   - ErrNotSet: the semaphore is not there
-//   - ErrUnavailable: the server could not be reached until then
-//   - ErrUnknownOutcome, besides ErrNotAcquired or ErrUnavailable: a request was sent and not
-//     answered, perhaps an earlier one; any permit that it may have acquired is undone in the
-//     background
-//   - ErrNotReplicated: too few replicas confirmed the acquisition, and it was undone
-//   - ErrClosed: the client is closed
-//   - ErrWrongKind: the key is another kind of object, or data of an application
-//   - ErrInvalid: the name or an option is unusable; nothing was sent
-//   - *rueidis.RedisError: the server refuses for a reason that waiting cannot remove
+// other error you do not. Canceling ctx after Acquire returns does not affect the permit. The errors are
+// those of [Semaphore.AcquireN].
 func (s *basePermitSemaphore) Acquire(ctx context.Context, options ...PermitOption) (*Permit, error) {
 	return onePermit(s.inside.Acquire(ctx, "acquire", true, 1, settingsOf(options)))
 }
 
-// TryAcquire acquires a permit if one is available and nobody waits, and does not wait itself. ErrNotAcquired
-// means that none is available, or that somebody waits; the other errors are those of Acquire.
-// If the server is in trouble, the attempt is repeated for Options.RetryBudget.
+// TryAcquire acquires a permit if one is available and nobody waits, and does not wait itself: ErrNotAcquired
+// says so. Everything else is as for [Semaphore.TryAcquireN].
 func (s *basePermitSemaphore) TryAcquire(ctx context.Context, options ...TryPermitOption) (*Permit, error) {
 	return onePermit(s.inside.Acquire(ctx, "try acquire", false, 1, settingsOf(options)))
 }
@@ -87,13 +70,7 @@ func (s *basePermitSemaphore) TryAcquireN(ctx context.Context, n int, options ..
 }
 
 // Do acquires a permit as Acquire does, calls fn with a context of the permit ([Permit.Context], [PermitFrom]),
-// and releases the permit, even if fn panics.
-//
-// If the acquisition fails, Do returns its error without calling fn. Otherwise it returns the error of fn
-// joined with the loss of the permit, if it was lost while fn ran, and with the error of [Permit.Release].
-//
-// ErrNotAcquired and ErrUnavailable from Do mean that fn was not called. If fn ran and the release was not
-// confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable: do not repeat the work.
+// and releases the permit: see [Lock.Do].
 func (s *basePermitSemaphore) Do(ctx context.Context, fn func(context.Context) error, options ...PermitOption) error {
 	p, err := s.Acquire(ctx, options...)
 	if err != nil {

@@ -54,31 +54,24 @@ func NewRedLock(options RedLockOptions, locks ...Locker) *RedLock {
 
 // Lock acquires a majority of the members. It waits behind the goroutines of this program that came before.
 // Then it tries all members at once, each for RedLockOptions.MemberTimeout. Without a majority, it releases
-// what it got and tries again after a random pause of at most RedLockOptions.RetryDelay, until ctx ends or the
-// time of [Wait] is over; with neither, it waits without limit.
-//
-// The other options are [Lease], [MaxHold] and [Note], which apply to every member. [As] is an ErrInvalid. Without
-// Lease the members are renewed until Unlock. If ctx carries a hold of a member ([Hold.Context]), that hold is
-// re-entered. Canceling ctx after Lock returns does not affect the hold.
+// what it got and tries again after a random pause of at most RedLockOptions.RetryDelay. [AtLeast] and [As]
+// are an ErrInvalid. If ctx carries a hold of a member ([Hold.Context]), that hold is re-entered. Everything
+// else is as for [Lock.Lock], but for the errors.
 //
 // A nil error means that you hold a majority, for at least [Hold.ValidFor]. After any other error you hold
-// nothing: members that were acquired, or may have been, are released, in the background if a server does not
-// answer. The text of the error says how each member failed. The error matches one of
+// nothing: members that were acquired, or may have been, are released, in the background if a server does
+// not answer. The text of the error says how each member failed. The error matches one of
 //
-//   - ErrNotAcquired: others held so many members that there was no majority, until ctx ended
-//     or the time of Wait was over
-//   - ErrUnavailable: so many servers could not be reached, or did not answer, that there was no
-//     majority in the last round. If requests were sent and not answered, the error also
-//     matches ErrUnknownOutcome: the clients undo in the background what they may have acquired
-//   - ErrClosed, ErrWrongKind, *rueidis.RedisError and others: so many members failed permanently
-//     that a majority is impossible; returned at once
-//   - ErrInvalid: the members or an option cannot be used; some cases are detected only when the
-//     servers have answered
+//   - ErrNotAcquired: others held so many members that there was no majority by the end of the wait
+//   - ErrUnavailable: so many servers could not be reached, or did not answer, that there was no majority in
+//     the last round. If requests were sent and not answered, the error also matches ErrUnknownOutcome: the
+//     clients undo in the background what they may have acquired
+//   - ErrClosed, ErrWrongKind, *rueidis.RedisError and others: so many members failed permanently that a
+//     majority is impossible; returned at once
+//   - ErrInvalid: the members or an option cannot be used; some cases are detected only when the servers
+//     have answered
 //
-// If the time of a call ends while it waits in line, its error is the last one that the first in line got. If
-// ctx ended during the call, the error also matches that of ctx. The end of Wait, and of a member's time,
-// matches no context error. If ctx had ended before the call, nothing was sent, and the error matches only that
-// of ctx.
+// If the time of a call ends while it waits in line, its error is the last one that the first in line got.
 func (l *RedLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return asHold(l.inside().Acquire(ctx, "lock", true, settingsOf(options)))
 }
