@@ -1,8 +1,11 @@
 package main
 
 import (
+	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -186,7 +189,11 @@ func TestCompletion(t *testing.T) {
 				t.Skipf("%s is not in PATH", shell)
 			}
 			mark := filepath.Join(t.TempDir(), "mark")
-			p := onScreen(t, 100, "redis://127.0.0.1:1", `export PATH="$(dirname "$LATCHKEY"):$PATH"; `+setUp)
+			server := latchkeytest.NewServer(t)
+			hold(t, server.Client().NewLock("orders:4711"))
+			hold(t, server.Client().NewLock("orders:5$(touch "+mark+")"))
+			require.NoError(t, server.Client().NewPermitSemaphore("orders:pool").SetPermits(t.Context(), 2))
+			p := onScreen(t, 100, server.URL(), `export PATH="$(dirname "$LATCHKEY"):$PATH"; `+setUp)
 			for _, line := range map[string][]string{
 				"bash": {"PS1='> '", "source <(latchkey completion bash)", "echo set up"},
 				"zsh":  {"PS1='> '; autoload -U compinit; compinit -D -u", "source <(latchkey completion zsh)", "echo set up"},
@@ -201,6 +208,10 @@ func TestCompletion(t *testing.T) {
 				"latchkey --redis redis://h/2 sem dele": "latchkey --redis redis://h/2 sem delete X",
 				"latchkey help barrier re":              "latchkey help barrier reset X",
 				"latchkey run --loc":                    "latchkey run --lock X",
+				"latchkey inspect orders:47":            "latchkey inspect orders:4711 X",
+				"latchkey inspect orders:5":             "latchkey inspect orders:5X", // it would have to be quoted
+				"latchkey run --wait 1m or":             "latchkey run --wait 1m orders:4711 X",
+				"latchkey sem inspect or":               "latchkey sem inspect orders:pool X",
 			}
 			if shell != "fish" { // fish completes nothing here
 				lines["latchkey ls $(touch "+mark+") --js"] = "--json X"
@@ -216,6 +227,36 @@ func TestCompletion(t *testing.T) {
 			assert.NoFileExists(t, mark, "completion runs nothing of the line")
 		})
 	}
+}
+
+// Each command completes the names of its kind of object. A server that is out of reach has none.
+func TestCompletionOfNames(t *testing.T) {
+	t.Parallel()
+	server := latchkeytest.NewServer(t)
+	client := server.Client()
+	hold(t, client.NewLock("a:1"))
+	hold(t, client.NewMutex("b"))
+	require.NoError(t, client.NewPermitSemaphore("pool").SetPermits(t.Context(), 2))
+	_, err := client.NewCountDownLatch("ready").TrySetCount(t.Context(), 1)
+	require.NoError(t, err)
+	names := func(url string, words ...string) []string {
+		complete := exec.Command(binary, append(words, "--generate-shell-completion")...)
+		complete.Env = append(os.Environ(), urlEnv+"="+url, completeEnv+"=names", "GORACE=atexit_sleep_ms=0")
+		output, err := complete.Output()
+		require.NoError(t, err)
+		lines := strings.Fields(string(output))
+		slices.Sort(lines)
+		return lines
+	}
+	const a, b, pool, ready = `a\:1:lock`, "b:mutex", "pool:semaphore", "ready:latch"
+	for words, want := range map[string][]string{
+		"inspect": {a, b, pool, ready}, "watch": {a, b, pool, ready}, "run": {a, b}, "run --wait 1s": {a, b}, "lock": {a, b}, "cron": {a, b},
+		"unlock --force": {a, b}, "elect": {a, b}, "leader": {a, b}, "sem run": {pool}, "sem set": {pool}, "latch wait": {ready}, "latch set": {ready},
+		"barrier wait": {}, "inspect x": {}, "ls": {}, "check": {},
+	} {
+		assert.ElementsMatch(t, want, names(server.URL(), strings.Fields(words)...), words)
+	}
+	assert.Empty(t, names("redis://127.0.0.1:1", "inspect"))
 }
 
 // The advice goes by the code of a reply, not by a name in it.

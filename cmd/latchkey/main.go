@@ -135,6 +135,9 @@ func complete(cmd *cli.Command) error {
 	cmd.OnUsageError = onUsageError
 	if len(cmd.Commands) == 0 {
 		cmd.HideHelpCommand = true // an argument may be help
+		if takesName(cmd) {
+			cmd.ShellComplete = completeName
+		}
 		return nil
 	}
 	if cmd.Command("help") == nil {
