@@ -25,7 +25,7 @@ those() {
   local word words
   read -r -d '' -a words <<<"$*" || true
   for word in "${words[@]}"; do
-    grep -qE "^func Test$word" ./*_test.go tests/*_test.go || { echo "no test begins with $word" >&2; return 1; }
+    grep -qE "^func Test$word" tests/*_test.go || { echo "no test begins with $word" >&2; return 1; }
   done
   local IFS='|'
   echo "^Test(${words[*]})"

@@ -18,11 +18,11 @@ import (
 const module = "github.com/latchkey-go/latchkey"
 
 // floors are the folders of this one, the lowest first.
-var floors = []string{"base", "transport", "engine", "primitive", "testredis"}
+var floors = []string{"base", "transport", "engine", "primitive", "testredis", "model"}
 
 // onlyIn has what these rooms may import besides rooms, rueidis and the standard library.
 var onlyIn = map[string][]string{
-	module + "/lua":          {"engine/script", "primitive/lock"},
+	module + "/lua":          {"engine/script", "primitive/lock", "testredis"},
 	"github.com/google/uuid": {"base/identity"},
 }
 

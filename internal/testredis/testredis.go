@@ -1,6 +1,6 @@
-// Package testredis has embedded servers for the tests of this module, and the inside of clients that use them. A
-// program that uses the module requires whatever the tests of the module import. So the servers run in a process of
-// their own, whose program belongs to another module of the workspace, tests/testredis.
+// Package testredis has the servers for the tests of this module, and the inside of clients that use them. A program
+// that uses the module requires whatever the tests of the module import. So embedded servers run in a process of their
+// own, whose program belongs to another module of the workspace, tests/testredis.
 package testredis
 
 import (

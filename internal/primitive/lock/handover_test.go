@@ -1,4 +1,4 @@
-package latchkey
+package lock_test
 
 import (
 	"slices"
@@ -11,13 +11,12 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/testredis"
-	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // handoverScripts drives one lock and its queue by the bare scripts. The lock is a mutex, or a hash with a counter
 // of tokens.
 type handoverScripts struct {
-	*modelServer
+	*testredis.Clocked
 
 	t     *testing.T
 	keys  *keyspace.Keys
@@ -25,8 +24,6 @@ type handoverScripts struct {
 }
 
 const (
-	ownerA  = testredis.OwnerA
-	ownerB  = testredis.OwnerB
 	ownerC  = testredis.OwnerC
 	ownerE  = "eeeeeeee-5555-4555-8555-555555555555:1"
 	ownerA2 = testredis.OwnerA2
@@ -43,13 +40,13 @@ type handedOver struct {
 func eachHandover(t *testing.T, test func(t *testing.T, s handoverScripts)) {
 	t.Helper()
 	t.Run("embedded", func(t *testing.T) {
-		eachHandoverOn(t, func(t *testing.T) (*modelServer, string) { t.Helper(); return embeddedModelServer(t), "" }, test)
+		eachHandoverOn(t, func(t *testing.T) (*testredis.Clocked, string) { t.Helper(); return testredis.Embedded(t), "" }, test)
 	})
-	t.Run("server", func(t *testing.T) { eachHandoverOn(t, realModelServer, test) })
+	t.Run("server", func(t *testing.T) { eachHandoverOn(t, testredis.Real, test) })
 }
 
 // eachHandoverOn runs a test for a mutex and a fenced lock, and starts a server for each.
-func eachHandoverOn(t *testing.T, start func(t *testing.T) (*modelServer, string), test func(t *testing.T, s handoverScripts)) {
+func eachHandoverOn(t *testing.T, start func(t *testing.T) (*testredis.Clocked, string), test func(t *testing.T, s handoverScripts)) {
 	t.Helper()
 	for kind, mutex := range map[string]bool{"mutex": true, "fenced": false} {
 		t.Run(kind, func(t *testing.T) {
@@ -70,18 +67,13 @@ func (s handoverScripts) entry(owner string) string {
 	return owner + " 5000 1"
 }
 
-func (s handoverScripts) run(cmd transport.Command, keys []string, args ...string) any {
-	s.t.Helper()
-	return s.do(append(append([]string{"EVALSHA", cmd.Digest, strconv.Itoa(len(keys))}, keys...), args...)...)
-}
-
 // attempt makes an attempt with an entry to wait with, and an entry that may already be in the queue.
 func (s handoverScripts) attempt(owner, entry, oldEntry string) any {
 	s.t.Helper()
 	if s.mutex {
-		return s.run(script.MutexAcquire, s.keys.Queued(), owner, "30000", entry, oldEntry)
+		return s.Run(script.MutexAcquire, s.keys.Queued(), owner, "30000", entry, oldEntry)
 	}
-	return s.run(script.LockAcquire, s.keys.Fenced(), owner, "30000", "1", "", "", "1", entry, oldEntry)
+	return s.Run(script.LockAcquire, s.keys.Fenced(), owner, "30000", "1", "", "", "1", entry, oldEntry)
 }
 
 // wait makes an attempt that is refused and waits.
@@ -95,27 +87,21 @@ func (s handoverScripts) release(owner, own, next string) any {
 	s.t.Helper()
 	args := []string{own, next, "latchkey:{", "}", "1", "30000"}
 	if s.mutex {
-		return s.run(script.MutexRelease, s.keys.Queued(), append([]string{owner, s.keys.Channel, "PUBLISH"}, args...)...)
+		return s.Run(script.MutexRelease, s.keys.Queued(), append([]string{owner, s.keys.Channel, "PUBLISH"}, args...)...)
 	}
-	return s.run(script.LockRelease, s.keys.Fenced(), append([]string{owner, s.keys.Channel, "0", "", "0", "PUBLISH"}, args...)...)
+	return s.Run(script.LockRelease, s.keys.Fenced(), append([]string{owner, s.keys.Channel, "0", "", "0", "PUBLISH"}, args...)...)
 }
 
 // state returns what is in Redis.
 func (s handoverScripts) state() handedOver {
 	s.t.Helper()
-	reply, is := s.script(modelState, s.keys.Fenced()).([]any)
-	require.True(s.t, is)
-	var e [3]entry
-	for i := range e {
-		parts := reply[i].([]any)
-		e[i] = newEntry(parts[0].(string), parts[1].(int64), parts[2].([]any))
+	e := s.State(s.keys.Fenced()...)
+	h := handedOver{owner: e[0].Text, queue: e[1].List, token: e[2].Text}
+	if len(e[0].List) > 0 {
+		h.owner = e[0].List[0]
+		require.Equal(s.t, "1", e[0].Fields[h.owner])
 	}
-	h := handedOver{owner: e[0].text, queue: e[1].list, token: e[2].text}
-	if len(e[0].list) > 0 {
-		h.owner = e[0].list[0]
-		require.Equal(s.t, "1", e[0].fields[h.owner])
-	}
-	require.Equal(s.t, len(h.queue) > 0, e[1].kind == "zset", "%+v", e[1])
+	require.Equal(s.t, len(h.queue) > 0, e[1].Kind == "zset", "%+v", e[1])
 	return h
 }
 
@@ -159,15 +145,6 @@ func (s handoverScripts) grantMessage(owner, token string) string {
 	return "grant " + kind + owner + " " + s.tokenOf(token) + " " + s.keys.Key
 }
 
-// unstamped returns a message without the score of the entry.
-func unstamped(message string) string {
-	words := strings.Fields(message)
-	for i := range words {
-		words[i], _, _ = strings.Cut(words[i], "@")
-	}
-	return strings.Join(words, " ")
-}
-
 // hear subscribes to the channels of the clients of owners and returns their messages.
 func (s handoverScripts) hear(owners ...string) <-chan string {
 	s.t.Helper()
@@ -181,7 +158,7 @@ func (s handoverScripts) hear(owners ...string) <-chan string {
 
 func (s handoverScripts) hearOn(channels ...string) <-chan string {
 	s.t.Helper()
-	return s.hears(s.t, channels...)
+	return s.Hear(s.t, channels...)
 }
 
 // The life of a contended lock: the state in Redis after each step, with every command sent twice.
@@ -196,15 +173,15 @@ func TestHandoverScripts_step_by_step(t *testing.T) {
 			s.wait(ownerB)
 			s.check(ownerA, "1", ownerB)
 		}
-		s.set(modelEpoch + 1000)
+		s.Set(testredis.Epoch + 1000)
 		s.wait(ownerE)
 		s.wait(ownerB)
 		s.check(ownerA, "1", ownerB, ownerE)
-		require.Equal(t, int64(60000), s.do("PTTL", s.keys.Queue()))
+		require.Equal(t, int64(60000), s.Do("PTTL", s.keys.Queue()))
 
 		require.Equal(t, s.granted(ownerB, "2"), s.release(ownerA, "", ""))
-		require.Equal(t, s.grantMessage(ownerB, "2"), unstamped(<-heard))
-		require.Equal(t, int64(5000), s.do("PTTL", s.keys.Key))
+		require.Equal(t, s.grantMessage(ownerB, "2"), testredis.Unstamped(<-heard))
+		require.Equal(t, int64(5000), s.Do("PTTL", s.keys.Key))
 		for range 2 {
 			s.check(ownerB, "2", ownerE)
 			require.Nil(t, s.release(ownerA, s.entry(ownerA), s.entry(ownerA2)), "late, and with a next owner")
@@ -214,10 +191,10 @@ func TestHandoverScripts_step_by_step(t *testing.T) {
 			require.Equal(t, s.acquired("2"), s.attempt(ownerB, s.entry(ownerB), s.entry(ownerB)), "it is confirmed")
 			s.check(ownerB, "2", ownerE)
 		}
-		require.Equal(t, int64(30000), s.do("PTTL", s.keys.Key))
+		require.Equal(t, int64(30000), s.Do("PTTL", s.keys.Key))
 
 		require.Equal(t, s.granted(ownerE, "3"), s.release(ownerB, s.entry(ownerB), ""))
-		require.Equal(t, s.grantMessage(ownerE, "3"), unstamped(<-heard))
+		require.Equal(t, s.grantMessage(ownerE, "3"), testredis.Unstamped(<-heard))
 		s.check(ownerE, "3")
 		require.Equal(t, int64(0), s.release(ownerE, "", ""))
 		require.Nil(t, s.release(ownerE, "", ""))
@@ -232,17 +209,17 @@ func TestHandoverScripts_next_owner(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		s.attempt(ownerA, "", "")
 		require.Equal(t, s.granted(ownerA2, "2"), s.release(ownerA, "", s.entry(ownerA2)), "nobody has to hear it")
-		require.Equal(t, int64(30000), s.do("PTTL", s.keys.Key), "the lease that it asked for")
+		require.Equal(t, int64(30000), s.Do("PTTL", s.keys.Key), "the lease that it asked for")
 		s.check(ownerA2, "2")
 		require.Nil(t, s.release(ownerA, "", s.entry(ownerA2)))
 		s.check(ownerA2, "2")
 
 		heard := s.hear(ownerB)
 		s.wait(ownerB)
-		s.set(modelEpoch + 1000)
+		s.Set(testredis.Epoch + 1000)
 		require.Equal(t, s.granted(ownerB, "3"), s.release(ownerA2, "", s.entry(ownerA)))
-		require.Equal(t, int64(5000), s.do("PTTL", s.keys.Key), "the lease of a grant")
-		require.Equal(t, s.grantMessage(ownerB, "3"), unstamped(<-heard))
+		require.Equal(t, int64(5000), s.Do("PTTL", s.keys.Key), "the lease of a grant")
+		require.Equal(t, s.grantMessage(ownerB, "3"), testredis.Unstamped(<-heard))
 		s.check(ownerB, "3", ownerA)
 		require.Nil(t, s.release(ownerA2, "", s.entry(ownerA)))
 		require.Nil(t, s.release(ownerE, "", s.entry(ownerE)), "it has nothing to free")
@@ -267,14 +244,14 @@ func TestHandoverScripts_since_when(t *testing.T) {
 			return number(reply[2].(string))
 		}
 		first := since()
-		s.set(modelEpoch + 1000)
+		s.Set(testredis.Epoch + 1000)
 		require.InDelta(t, first, since(), 0)
 		s.release(ownerA, "", "")
 		_, told, _ := strings.Cut(strings.Fields(<-heard)[3], "@")
 		require.InDelta(t, first, number(told), 0)
-		s.do("DEL", s.keys.Key)
+		s.Do("DEL", s.keys.Key)
 		s.attempt(ownerA, "", "")
-		s.set(modelEpoch + 2000)
+		s.Set(testredis.Epoch + 2000)
 		second := since()
 		require.Greater(t, second, first)
 		require.InDelta(t, second, since(), 0)
@@ -292,7 +269,7 @@ func TestHandoverScripts_taker_leaves_the_queue(t *testing.T) {
 			}
 			s.attempt(ownerA, "", "")
 			s.wait(ownerB)
-			s.do("DEL", s.keys.Key)
+			s.Do("DEL", s.keys.Key)
 			require.Equal(t, s.acquired("2"), s.attempt(ownerB, entry, s.entry(ownerB)))
 			s.check(ownerB, "2")
 		})
@@ -305,15 +282,15 @@ func TestHandoverScripts_way_out(t *testing.T) {
 		heard := s.hear(ownerB, ownerE)
 		s.attempt(ownerA, "", "")
 		s.wait(ownerB)
-		s.set(modelEpoch + 1000)
+		s.Set(testredis.Epoch + 1000)
 		s.wait(ownerE)
 		for range 2 {
 			require.Nil(t, s.release(ownerB, s.entry(ownerB), ""))
 			s.check(ownerA, "1", ownerE)
 		}
-		s.do("DEL", s.keys.Key)
+		s.Do("DEL", s.keys.Key)
 		require.Nil(t, s.release(ownerB, s.entry(ownerB), ""))
-		require.Equal(t, s.grantMessage(ownerE, "2"), unstamped(<-heard))
+		require.Equal(t, s.grantMessage(ownerE, "2"), testredis.Unstamped(<-heard))
 		s.check(ownerE, "2")
 	})
 }
@@ -325,10 +302,10 @@ func TestHandoverScripts_passed_over(t *testing.T) {
 		heard := s.hear(ownerA, ownerB)
 		s.attempt(ownerA, "", "")
 		for i, entry := range []string{s.entry(ownerE), s.entry(ownerA), "nonsense", s.entry(ownerB)} {
-			s.do("ZADD", s.keys.Queue(), strconv.Itoa(i), entry)
+			s.Do("ZADD", s.keys.Queue(), strconv.Itoa(i), entry)
 		}
 		require.Equal(t, s.granted(ownerB, "2"), s.release(ownerA, "", ""), "the dead get no tokens")
-		require.Equal(t, s.grantMessage(ownerB, "2"), unstamped(<-heard))
+		require.Equal(t, s.grantMessage(ownerB, "2"), testredis.Unstamped(<-heard))
 		s.check(ownerB, "2")
 		require.Empty(t, heard)
 	})
@@ -341,9 +318,9 @@ func TestHandoverScripts_many_dead(t *testing.T) {
 			heard := s.hear(ownerB)
 			s.attempt(ownerA, "", "")
 			for i := range dead {
-				s.do("ZADD", s.keys.Queue(), strconv.Itoa(i), s.entry(ownerE+strconv.Itoa(i)))
+				s.Do("ZADD", s.keys.Queue(), strconv.Itoa(i), s.entry(ownerE+strconv.Itoa(i)))
 			}
-			s.do("ZADD", s.keys.Queue(), strconv.Itoa(dead), s.entry(ownerB))
+			s.Do("ZADD", s.keys.Queue(), strconv.Itoa(dead), s.entry(ownerB))
 			require.Equal(t, int64(0), s.release(ownerA, "", ""))
 			require.Empty(t, s.state().owner)
 			require.Contains(t, s.state().queue, s.entry(ownerB))
@@ -359,10 +336,10 @@ func TestHandoverScripts_kinds_do_not_mix(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		heard := s.hear(ownerB, ownerC, ownerE)
 		s.attempt(ownerA, "", "")
-		other := handoverScripts{s.modelServer, t, s.keys, !s.mutex}
-		s.do("ZADD", s.keys.Queue(), "1", other.entry(ownerB), "2", s.entry(ownerC), "3", other.entry(ownerE))
+		other := handoverScripts{s.Clocked, t, s.keys, !s.mutex}
+		s.Do("ZADD", s.keys.Queue(), "1", other.entry(ownerB), "2", s.entry(ownerC), "3", other.entry(ownerE))
 		require.Equal(t, s.granted(ownerC, "2"), s.release(ownerA, "", ""))
-		require.Equal(t, s.grantMessage(ownerC, "2"), unstamped(<-heard))
+		require.Equal(t, s.grantMessage(ownerC, "2"), testredis.Unstamped(<-heard))
 		require.Equal(t, int64(0), s.release(ownerC, "", ""), "free, and not the other kind's")
 		s.check("", "2")
 		require.Empty(t, heard)
@@ -376,13 +353,13 @@ func TestHandoverScripts_strangers(t *testing.T) {
 		strangers, heard := s.hearOn(s.keys.Channel), s.hear(ownerB)
 		s.attempt(ownerA, "", "")
 		s.wait(ownerB)
-		since := s.do("ZSCORE", s.keys.Queue(), s.entry(ownerB))
+		since := s.Do("ZSCORE", s.keys.Queue(), s.entry(ownerB))
 		require.Equal(t, int64(1), s.release(ownerA, "", ""))
-		require.Equal(t, since, s.do("ZSCORE", s.keys.Queue(), s.entry(ownerB)), "it keeps its place")
-		require.Greater(t, s.do("PTTL", s.keys.Queue()), int64(50000), "an abandoned queue goes away")
+		require.Equal(t, since, s.Do("ZSCORE", s.keys.Queue(), s.entry(ownerB)), "it keeps its place")
+		require.Greater(t, s.Do("PTTL", s.keys.Queue()), int64(50000), "an abandoned queue goes away")
 		require.Equal(t, "2", <-strangers)
 		require.Equal(t, "0", <-strangers)
-		require.Equal(t, "ask 2 "+ownerB+" "+s.keys.Key, unstamped(<-heard))
+		require.Equal(t, "ask 2 "+ownerB+" "+s.keys.Key, testredis.Unstamped(<-heard))
 		s.check("", "1", ownerB)
 
 		s.attempt(ownerB, "", s.entry(ownerB))
@@ -402,23 +379,23 @@ func TestHandoverScripts_left_free(t *testing.T) {
 			return
 		}
 		release := func(owner, next string) any {
-			return s.run(script.MutexRelease, s.keys.Queued(), owner, s.keys.Channel, "PUBLISH", "", next, "latchkey:{", "}", "1", "30000", "20")
+			return s.Run(script.MutexRelease, s.keys.Queued(), owner, s.keys.Channel, "PUBLISH", "", next, "latchkey:{", "}", "1", "30000", "20")
 		}
 		heard := s.hear(ownerB)
 		require.Nil(t, release(ownerA, s.entry(ownerA2)), "nothing to free")
 		s.check("", "")
 		s.attempt(ownerA, "", "")
 		s.wait(ownerB)
-		s.set(modelEpoch + 1000)
+		s.Set(testredis.Epoch + 1000)
 		require.Equal(t, int64(0), release(ownerA, s.entry(ownerA2)))
-		require.Equal(t, "ask 20 "+ownerB+" "+s.keys.Key, unstamped(<-heard))
+		require.Equal(t, "ask 20 "+ownerB+" "+s.keys.Key, testredis.Unstamped(<-heard))
 		s.check("", "", ownerB, ownerA2)
 		require.Nil(t, release(ownerA, s.entry(ownerA2)))
-		require.Equal(t, s.grantMessage(ownerB, ""), unstamped(<-heard))
+		require.Equal(t, s.grantMessage(ownerB, ""), testredis.Unstamped(<-heard))
 		s.check(ownerB, "", ownerA2)
 
 		s.wait(ownerE)
-		s.set(modelEpoch + 1001)
+		s.Set(testredis.Epoch + 1001)
 		require.Equal(t, []any{ownerA2, "0"}, release(ownerB, s.entry(ownerA2)), "not this time")
 		s.check(ownerA2, "", ownerE)
 	})
@@ -429,7 +406,7 @@ func TestHandoverScripts_on_an_empty_server(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		for range 2 {
 			require.Nil(t, s.release(ownerA, s.entry(ownerA), s.entry(ownerA2)))
-			require.Empty(t, s.do("KEYS", "*"))
+			require.Empty(t, s.Do("KEYS", "*"))
 		}
 		require.Equal(t, s.acquired("1"), s.attempt(ownerB, s.entry(ownerB), s.entry(ownerB)))
 		s.check(ownerB, "1")
@@ -438,33 +415,33 @@ func TestHandoverScripts_on_an_empty_server(t *testing.T) {
 
 // A server that is out of memory accepts no new waiter, but still grants the lock to those that wait.
 func TestHandoverScripts_out_of_memory(t *testing.T) {
-	eachHandoverOn(t, realModelServer, func(t *testing.T, s handoverScripts) { // the embedded server has no limit
+	eachHandoverOn(t, testredis.Real, func(t *testing.T, s handoverScripts) { // the embedded server has no limit
 		heard := s.hear(ownerB)
 		s.attempt(ownerA, "", "")
 		s.wait(ownerB)
-		s.full(true)
-		require.True(t, outOfMemory(s.attempt(ownerE, s.entry(ownerE), "")))
+		s.Full(true)
+		require.True(t, testredis.HasCode(s.attempt(ownerE, s.entry(ownerE), ""), "OOM"))
 		require.IsType(t, []any{}, s.attempt(ownerE, "", ""), "who does not wait is told who holds it")
 		s.check(ownerA, "1", ownerB)
-		s.set(modelEpoch + 1000)
+		s.Set(testredis.Epoch + 1000)
 		require.Equal(t, s.granted(ownerB, "2"), s.release(ownerA, s.entry(ownerA), s.entry(ownerA2)))
-		require.Equal(t, s.grantMessage(ownerB, "2"), unstamped(<-heard))
+		require.Equal(t, s.grantMessage(ownerB, "2"), testredis.Unstamped(<-heard))
 		s.check(ownerB, "2", ownerA2)
-		s.do("DEL", s.keys.Key)
+		s.Do("DEL", s.keys.Key)
 		require.Nil(t, s.release(ownerB, s.entry(ownerB), ""), "nor does this")
 	})
 }
 
 // The same is true for an owner that has no place in the queue, and whose client wants the lock again.
 func TestHandoverScripts_out_of_memory_with_a_next_owner(t *testing.T) {
-	eachHandoverOn(t, realModelServer, func(t *testing.T, s handoverScripts) {
+	eachHandoverOn(t, testredis.Real, func(t *testing.T, s handoverScripts) {
 		heard := s.hear(ownerB)
 		s.attempt(ownerA, "", "")
 		s.wait(ownerB)
-		s.set(modelEpoch + 1000)
-		s.full(true)
+		s.Set(testredis.Epoch + 1000)
+		s.Full(true)
 		require.Equal(t, s.granted(ownerB, "2"), s.release(ownerA, "", s.entry(ownerA2)))
-		require.Equal(t, s.grantMessage(ownerB, "2"), unstamped(<-heard))
+		require.Equal(t, s.grantMessage(ownerB, "2"), testredis.Unstamped(<-heard))
 		s.check(ownerB, "2", ownerA2)
 	})
 }
@@ -473,22 +450,22 @@ func TestHandoverScripts_out_of_memory_with_a_next_owner(t *testing.T) {
 func TestHandoverScripts_keys_of_others(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		s.attempt(ownerA, "", "")
-		s.do("SET", s.keys.Queue(), "somebody's")
+		s.Do("SET", s.keys.Queue(), "somebody's")
 		require.Equal(t, int64(0), s.release(ownerA, s.entry(ownerA), s.entry(ownerA2)))
 		require.Nil(t, s.release(ownerA, s.entry(ownerA), s.entry(ownerA2)))
-		require.Nil(t, s.do("GET", s.keys.Key))
-		require.Equal(t, "somebody's", s.do("GET", s.keys.Queue()))
+		require.Nil(t, s.Do("GET", s.keys.Key))
+		require.Equal(t, "somebody's", s.Do("GET", s.keys.Queue()))
 		if s.mutex {
 			return
 		}
 		s.hear(ownerB)
-		s.do("DEL", s.keys.Queue())
+		s.Do("DEL", s.keys.Queue())
 		s.attempt(ownerA, "", "")
 		s.wait(ownerB)
-		s.do("DEL", s.keys.Token())
-		s.do("LPUSH", s.keys.Token(), "somebody's")
+		s.Do("DEL", s.keys.Token())
+		s.Do("LPUSH", s.keys.Token(), "somebody's")
 		require.Equal(t, int64(0), s.release(ownerA, "", ""))
-		require.Nil(t, s.do("GET", s.keys.Key))
+		require.Nil(t, s.Do("GET", s.keys.Key))
 	})
 }
 
@@ -499,15 +476,15 @@ func TestHandoverScripts_tokens_follow_the_clock(t *testing.T) {
 			return
 		}
 		s.hear(ownerB)
-		now := strconv.FormatInt(modelEpoch/1000, 10)
-		require.Equal(t, now, s.run(script.LockAcquire, s.keys.Fenced(), ownerA, "30000", "1", "", "1", "1", "", ""))
-		require.IsType(t, []any{}, s.run(script.LockAcquire, s.keys.Fenced(), ownerB, "30000", "1", "", "1", "1", ownerB+" 5000 1t", ""))
-		s.do("DEL", s.keys.Token())
-		s.set(modelEpoch + 2_000_000)
-		later := strconv.FormatInt(modelEpoch/1000+2000, 10)
+		now := strconv.FormatInt(testredis.Epoch/1000, 10)
+		require.Equal(t, now, s.Run(script.LockAcquire, s.keys.Fenced(), ownerA, "30000", "1", "", "1", "1", "", ""))
+		require.IsType(t, []any{}, s.Run(script.LockAcquire, s.keys.Fenced(), ownerB, "30000", "1", "", "1", "1", ownerB+" 5000 1t", ""))
+		s.Do("DEL", s.keys.Token())
+		s.Set(testredis.Epoch + 2_000_000)
+		later := strconv.FormatInt(testredis.Epoch/1000+2000, 10)
 		require.Equal(t, []any{ownerB, later}, s.release(ownerA, "", ""))
 		require.Equal(t, later, s.state().token)
-		require.Equal(t, later, s.run(script.LockAcquire, s.keys.Fenced(), ownerB, "30000", "1", "", "1", "1", "", ""), "the same if it is confirmed")
+		require.Equal(t, later, s.Run(script.LockAcquire, s.keys.Fenced(), ownerB, "30000", "1", "", "1", "1", "", ""), "the same if it is confirmed")
 	})
 }
 
@@ -518,9 +495,9 @@ func TestHandoverScripts_without_a_count(t *testing.T) {
 		s.wait(ownerB)
 		args := []string{"", "", "latchkey:{", "}", "0", "0"}
 		if s.mutex {
-			s.run(script.MutexRelease, s.keys.Queued(), slices.Concat([]string{ownerA, s.keys.Channel, "PUBLISH"}, args)...)
+			s.Run(script.MutexRelease, s.keys.Queued(), slices.Concat([]string{ownerA, s.keys.Channel, "PUBLISH"}, args)...)
 		} else {
-			s.run(script.LockRelease, s.keys.Fenced(), slices.Concat([]string{ownerA, s.keys.Channel, "0", "", "0", "PUBLISH"}, args)...)
+			s.Run(script.LockRelease, s.keys.Fenced(), slices.Concat([]string{ownerA, s.keys.Channel, "0", "", "0", "PUBLISH"}, args)...)
 		}
 		s.check(ownerB, "2")
 	})

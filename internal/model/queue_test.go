@@ -1,4 +1,4 @@
-package latchkey
+package model
 
 import (
 	"fmt"
@@ -69,7 +69,7 @@ func (r *queueReference) watch(m *message, next string) {
 
 // entries returns the queue without what it says of pollers.
 func (r *queueReference) entries() []string {
-	return slices.DeleteFunc(r.w.state(r.lock.Names.Queue())[0].list, func(e string) bool { return strings.HasPrefix(e, "~") })
+	return slices.DeleteFunc(r.w.State(r.lock.Names.Queue())[0].List, func(e string) bool { return strings.HasPrefix(e, "~") })
 }
 
 func (r *queueReference) waited(owner string) bool { return r.waits(r.before, owner) }
@@ -80,18 +80,18 @@ func (*queueReference) waits(entries []string, owner string) bool {
 
 // owner returns the owner of the lock, or "".
 func (r *queueReference) owner() string {
-	e := r.w.state(r.lock.Names.Key)[0]
+	e := r.w.State(r.lock.Names.Key)[0]
 	switch {
 	case r.lock.Spec.Side != "":
-		for _, field := range e.list {
+		for _, field := range e.List {
 			if owner, writes := strings.CutSuffix(field, ":write"); writes {
 				return owner
 			}
 		}
-	case e.kind == "hash" && len(e.list) > 0:
-		return e.list[0]
+	case e.Kind == "hash" && len(e.List) > 0:
+		return e.List[0]
 	}
-	return e.text
+	return e.Text
 }
 
 // mayStayFree reports whether the lock may stay free although the queue is not empty: it is the turn of readers, or
@@ -101,21 +101,21 @@ func (r *queueReference) mayStayFree() bool {
 		return false
 	}
 	keys := rw.Keys(r.lock.Names.Key)
-	all := r.w.state(r.lock.Names.Key, keys[2], keys[3])
+	all := r.w.State(r.lock.Names.Key, keys[2], keys[3])
 	alive := false
-	for _, until := range all[1].fields {
+	for _, until := range all[1].Fields {
 		ms, _ := strconv.ParseInt(until, 10, 64)
 		alive = alive || ms > r.w.ms()
 	}
-	open, _ := strconv.ParseInt(all[2].fields["open"], 10, 64)
-	return all[0].kind != "none" || open > r.w.ms() || !alive
+	open, _ := strconv.ParseInt(all[2].Fields["open"], 10, 64)
+	return all[0].Kind != "none" || open > r.w.ms() || !alive
 }
 
 // token returns the token just issued for an owner.
 func (r *queueReference) token(owner string) string {
 	for _, e := range r.before {
 		if words := strings.Fields(e); words[0] == owner && words[2] != "0" {
-			return r.w.state(r.lock.Names.Token())[0].text
+			return r.w.State(r.lock.Names.Token())[0].Text
 		}
 	}
 	return "0"
@@ -148,8 +148,8 @@ func (r *queueReference) deliver(d dice, parties []*party) {
 func (r *queueReference) giveBack(owner string, fate int) {
 	name := identity.Of(owner)
 	for _, c := range r.w.clients {
-		if c.engine().ID == name.ClientID() {
-			o := c.engine().Registry.Build(&acquire.NewLock(c.engine(), r.lock.Spec, modelName).Lock, name, 0, false)
+		if c.ID == name.ClientID() {
+			o := c.Registry.Build(&acquire.NewLock(c, r.lock.Spec, modelName).Lock, name, 0, false)
 			m := &message{what: owner + " is not wanted", words: r.w.words(o.ReleaseCall(ownership.Release{}, nil)), light: true}
 			m.answered, m.silent = func(any) {}, func() {}
 			r.watch(m, "")

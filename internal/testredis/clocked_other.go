@@ -1,9 +1,10 @@
 //go:build !linux
 
-package latchkey
+package testredis
 
 import "testing"
 
-func realModelServer(*testing.T) (s *modelServer, without string) {
+// Real returns no server.
+func Real(*testing.T) (s *Clocked, without string) {
 	return nil, "the clock of a server is moved on Linux only"
 }

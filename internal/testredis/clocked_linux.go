@@ -1,6 +1,8 @@
-package latchkey
+package testredis
 
 import (
+	"context"
+	_ "embed"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -14,15 +16,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 )
 
-// realModelServer starts redis-server or valkey-server, or the program that LATCHKEY_TEST_MODEL_SERVER names, with a
+// Real starts redis-server or valkey-server, or the program that LATCHKEY_TEST_MODEL_SERVER names, with a
 // wall clock that the test moves. If there is no server, without says why.
-func realModelServer(t *testing.T) (s *modelServer, without string) {
+func Real(t *testing.T) (s *Clocked, without string) {
 	t.Helper()
-	program, err := modelServerProgram()
+	program, err := serverProgram()
 	if err != nil {
 		return nil, "no server: " + err.Error()
 	}
@@ -32,27 +32,30 @@ func realModelServer(t *testing.T) (s *modelServer, without string) {
 		return nil, fmt.Sprintf("no C compiler for the clock of the server: %v", err)
 	}
 	library := filepath.Join(dir, "clock.so")
-	require.NoError(t, os.WriteFile(library, code, 0o600))
-	s = &modelServer{name: filepath.Base(program), network: "unix", address: filepath.Join(dir, "socket"), pause: 10}
-	s.set = fileClock(t, filepath.Join(dir, "clock"))
-	s.set(modelEpoch)
+	check(t, os.WriteFile(library, code, 0o600))
+	s = &Clocked{Name: filepath.Base(program), Network: "unix", Address: filepath.Join(dir, "socket"), Pause: 10}
+	s.Set = fileClock(t, filepath.Join(dir, "clock"))
+	s.Set(Epoch)
 	s.start(t, program, dir, library)
 	s.connect(t)
 	// Redis 8 expires a key in the background in the last ms of its time, but on access only after it. Without the
 	// background, the time of a step alone decides. On the embedded server keys expire early.
-	s.must("DEBUG", "SET-ACTIVE-EXPIRE", "0")
-	s.full = func(on bool) {
+	s.Must("DEBUG", "SET-ACTIVE-EXPIRE", "0")
+	s.Full = func(on bool) {
 		limit := "0"
 		if on {
 			limit = "1"
 		}
-		s.must("CONFIG", "SET", "maxmemory", limit)
+		s.Must("CONFIG", "SET", "maxmemory", limit)
 	}
 	if !s.obeys() {
-		return nil, s.name + " does not take its time from the functions of the C library"
+		return nil, s.Name + " does not take its time from the functions of the C library"
 	}
 	return s, ""
 }
+
+//go:embed testdata/clock.c
+var clockCode string
 
 // clockLibrary compiles the clock of the servers, once for all tests.
 var clockLibrary = sync.OnceValues(func() ([]byte, error) {
@@ -62,7 +65,9 @@ var clockLibrary = sync.OnceValues(func() ([]byte, error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	library := filepath.Join(dir, "clock.so")
-	out, err := exec.Command("cc", "-shared", "-fPIC", "-O2", "-o", library, "testdata/clock.c").CombinedOutput()
+	compiler := exec.CommandContext(context.Background(), "cc", "-shared", "-fPIC", "-O2", "-o", library, "-x", "c", "-")
+	compiler.Stdin = strings.NewReader(clockCode)
+	out, err := compiler.CombinedOutput()
 	if err != nil {
 		return nil, fmt.Errorf("%w %s", err, out)
 	}
@@ -70,25 +75,28 @@ var clockLibrary = sync.OnceValues(func() ([]byte, error) {
 })
 
 // start starts the program with the library preloaded, and waits until it listens.
-func (s *modelServer) start(t *testing.T, program, dir, library string) {
+func (s *Clocked) start(t *testing.T, program, dir, library string) {
 	t.Helper()
-	options := []string{"--port", "0", "--unixsocket", s.address, "--save", "", "--appendonly", "no", "--dir", dir}
-	command := exec.Command(program, append(options, debugOptions(t, program)...)...)
+	options := []string{"--port", "0", "--unixsocket", s.Address, "--save", "", "--appendonly", "no", "--dir", dir}
+	command := exec.CommandContext(context.Background(), program, append(options, debugOptions(t, program)...)...)
 	command.Env = append(os.Environ(), "LD_PRELOAD="+library, "LATCHKEY_TEST_CLOCK="+filepath.Join(dir, "clock"))
 	command.Stdout, command.Stderr = io.Discard, io.Discard
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	require.NoError(t, command.Start())
+	check(t, command.Start())
 	t.Cleanup(func() {
 		_ = command.Process.Kill()
 		_ = command.Wait()
 	})
-	require.Eventually(t, func() bool {
-		conn, err := net.Dial(s.network, s.address)
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		conn, err := new(net.Dialer).DialContext(context.Background(), s.Network, s.Address)
 		if err == nil {
 			_ = conn.Close()
+			return
 		}
-		return err == nil
-	}, 30*time.Second, 5*time.Millisecond, "the server does not start")
+		if time.Now().After(end) {
+			t.Fatal("the server does not start: ", err)
+		}
+	}
 }
 
 // debugOptions returns the options that let a server obey DEBUG. Redis 6.2 obeys it without them, and does not know
@@ -96,7 +104,7 @@ func (s *modelServer) start(t *testing.T, program, dir, library string) {
 func debugOptions(t *testing.T, program string) []string {
 	t.Helper()
 	version, err := versionOf(program)
-	require.NoError(t, err)
+	check(t, err)
 	if strings.Contains(version, " v=6.") {
 		return nil
 	}
@@ -110,12 +118,12 @@ func versionOf(program string) (string, error) {
 	if known, is := versions.Load(program); is {
 		return known.(string), nil
 	}
-	version, err := exec.Command(program, "--version").Output()
+	version, err := exec.CommandContext(context.Background(), program, "--version").Output()
 	versions.Store(program, string(version))
 	return string(version), err
 }
 
-func modelServerProgram() (string, error) {
+func serverProgram() (string, error) {
 	if name := os.Getenv("LATCHKEY_TEST_MODEL_SERVER"); name != "" {
 		return exec.LookPath(name)
 	}
@@ -129,24 +137,31 @@ func modelServerProgram() (string, error) {
 // fileClock returns a clock in a file, as testdata/clock.c reads it.
 func fileClock(t *testing.T, name string) func(micros int64) {
 	t.Helper()
-	require.NoError(t, os.WriteFile(name, make([]byte, 8), 0o600))
+	check(t, os.WriteFile(name, make([]byte, 8), 0o600))
 	file, err := os.OpenFile(name, os.O_RDWR, 0)
-	require.NoError(t, err)
+	check(t, err)
 	defer func() { _ = file.Close() }()
 	page, err := syscall.Mmap(int(file.Fd()), 0, 8, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
-	require.NoError(t, err)
+	check(t, err)
 	t.Cleanup(func() { _ = syscall.Munmap(page) })
 	return func(micros int64) { binary.NativeEndian.PutUint64(page, uint64(micros)) }
 }
 
 // obeys reports whether the server's time is what the test sets.
-func (s *modelServer) obeys() bool {
-	for _, at := range []int64{modelEpoch + 7_000_000, modelEpoch} {
-		s.set(at)
-		now, is := s.must("TIME").([]any)
+func (s *Clocked) obeys() bool {
+	for _, at := range []int64{Epoch + 7_000_000, Epoch} {
+		s.Set(at)
+		now, is := s.Must("TIME").([]any)
 		if !is || now[0] != strconv.FormatInt(at/1_000_000, 10) || now[1] != strconv.FormatInt(at%1_000_000, 10) {
 			return false
 		}
 	}
 	return true
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -1,4 +1,4 @@
-package latchkey
+package model
 
 import (
 	"cmp"
@@ -11,8 +11,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
 func init() { models["semaphore"] = newSemaphoreModel }
@@ -35,7 +39,7 @@ type semaphoreModel struct {
 
 // semaphoreState is what the server stores of those that wait.
 type semaphoreState struct {
-	queue, calls, bar entry
+	queue, calls, bar testredis.Entry
 
 	at int64 // when it was read, in ms
 }
@@ -47,19 +51,25 @@ const unknown = math.MinInt64
 type semaphoreClient struct {
 	operator
 
-	semaphore *Semaphore
+	semaphore *semaphore.Semaphore
 	wanted    *semaphore.Place // an acquisition that waits, or is being given up
+}
+
+// newSemaphore returns the semaphore of a client.
+func newSemaphore(c *ownership.Engine) *semaphore.Semaphore {
+	s := semaphore.New(c, modelName)
+	return &s
 }
 
 func newSemaphoreModel(w *world) model {
 	w.withPoller()
 	m := &semaphoreModel{w: w, notes: opReference{w, map[string]opNote{}}, total: unknown}
 	for i, c := range w.clients {
-		s := &semaphoreClient{semaphore: c.NewSemaphore(modelName)}
+		s := &semaphoreClient{semaphore: newSemaphore(c)}
 		s.operator = operator{w: w, name: fmt.Sprintf("G%d", i+1), client: c, execute: m.execute}
 		m.clients = append(m.clients, s)
 	}
-	m.keys = &m.clients[0].semaphore.inside
+	m.keys = m.clients[0].semaphore
 	w.elapsed = m.lapse
 	return m
 }
@@ -120,7 +130,7 @@ func (m *semaphoreModel) execute(o modelOperation) any {
 			return m.changed(o, n, o.arg(8), o.arg(9))
 		case "semaphore/drain":
 			if !m.set {
-				return replyError("LATCHKEY_UNSET")
+				return testredis.ReplyError("LATCHKEY_UNSET")
 			}
 			drained := m.free
 			m.free = 0
@@ -172,14 +182,14 @@ func (m *semaphoreModel) changed(o modelOperation, n int64, ttl, how string) any
 	case m.set && how == "try":
 		return m.notes.done(o, int64(0))
 	case how == "add" && n < 0 && (!m.set || m.total != unknown && m.total+n < 0):
-		return replyError("LATCHKEY_RANGE")
+		return testredis.ReplyError("LATCHKEY_RANGE")
 	case m.set && how == "add":
 		m.free += n
 		if m.total != unknown {
 			m.total += n
 		}
 	case m.set && m.total == unknown:
-		return replyError("LATCHKEY_UNSET")
+		return testredis.ReplyError("LATCHKEY_UNSET")
 	case m.set:
 		m.free += n - m.total
 		m.total = n
@@ -219,15 +229,15 @@ func (m *semaphoreModel) change(d dice) {
 	var send func()
 	switch d[2] % 4 {
 	case 0:
-		what, send = fmt.Sprintf("sets %d permits if none are", n), func() { _, _ = s.semaphore.TrySetPermits(ctx, n) }
+		what, send = fmt.Sprintf("sets %d permits if none are", n), func() { _, _ = s.semaphore.TrySet(ctx, n, nil) }
 	case 1:
 		what = fmt.Sprintf("sets %d permits for 5000 ms if none are", n)
-		send = func() { _, _ = s.semaphore.TrySetPermits(ctx, n, TTL(5*time.Second)) }
+		send = func() { _, _ = s.semaphore.TrySet(ctx, n, []request.Setting{{Kind: request.TTL, D: 5 * time.Second}}) }
 	case 2:
-		what, send = fmt.Sprintf("sets %d permits", n), func() { _ = s.semaphore.SetPermits(ctx, n) }
+		what, send = fmt.Sprintf("sets %d permits", n), func() { _ = s.semaphore.Set(ctx, n) }
 	default:
 		n -= 5
-		what, light, send = fmt.Sprintf("adds %d permits", n), true, func() { _ = s.semaphore.AddPermits(ctx, n) }
+		what, light, send = fmt.Sprintf("adds %d permits", n), true, func() { _ = s.semaphore.Add(ctx, n) }
 	}
 	s.perform(what, repeated, light, send, d.fate())
 }
@@ -238,7 +248,7 @@ func (m *semaphoreModel) release(d dice) {
 		return
 	}
 	n := 1 + d[1]%3
-	what, send := fmt.Sprintf("releases %d", n), func() { _ = s.semaphore.ReleaseN(ctx, n) }
+	what, send := fmt.Sprintf("releases %d", n), func() { _ = s.semaphore.Release(ctx, n) }
 	if d[2]%4 == 0 {
 		what, send = what+" if set", func() { _, _ = s.semaphore.ReleaseIfExists(ctx, n) }
 	}
@@ -260,7 +270,7 @@ func (m *semaphoreModel) expire(d dice) {
 	case 0:
 		s.perform("has it expire after 5000 ms", voided, true, func() { _, _ = s.semaphore.SetTTL(ctx, 5*time.Second) }, d.fate())
 	case 1:
-		s.perform("has it not expire", voided, true, func() { _, _ = s.semaphore.SetTTL(ctx, NoExpiry) }, d.fate())
+		s.perform("has it not expire", voided, true, func() { _, _ = s.semaphore.SetTTL(ctx, lease.NoExpiry) }, d.fate())
 	default:
 		s.perform("deletes it", voided, true, func() { _, _ = s.semaphore.Delete(ctx) }, d.fate())
 	}
@@ -283,7 +293,7 @@ func (m *semaphoreModel) acquire(d dice) {
 }
 
 func (m *semaphoreModel) want(s *semaphoreClient, n int64, waits bool, fate int) {
-	s.wanted = s.semaphore.inside.NewPlace(int(n), waits, "", func() {})
+	s.wanted = s.semaphore.NewPlace(int(n), waits, "", func() {})
 	m.attempt(s, fate)
 }
 
@@ -317,7 +327,7 @@ func (m *semaphoreModel) refused(p *semaphore.Place, refusal []any) {
 	}
 	p.Aside = refusal[4] == int64(semaphore.Aside)
 	p.Queued = p.Queued || !p.Aside
-	if waits := slices.Contains(m.state().queue.list, p.Entry()); waits == p.Aside {
+	if waits := slices.Contains(m.state().queue.List, p.Entry()); waits == p.Aside {
 		m.w.fail("%s is told that it is aside: %v", p.Entry(), p.Aside)
 	}
 }
@@ -349,11 +359,11 @@ func (m *semaphoreModel) acquired(what string, o modelOperation, p *semaphore.Pl
 	result, past := m.notes.recall(o)
 	switch {
 	case past:
-		m.w.expect(what, reply, replyError("LATCHKEY_PAST"))
+		m.w.expect(what, reply, testredis.ReplyError("LATCHKEY_PAST"))
 	case result != nil:
 		m.w.expect(what, reply, "OK")
 	case !m.set:
-		m.w.expect(what, reply, replyError("LATCHKEY_UNSET"))
+		m.w.expect(what, reply, testredis.ReplyError("LATCHKEY_UNSET"))
 	case m.mayTake(p.Entry(), o.arg(9), n):
 		m.w.expect(what, reply, "OK")
 		m.free -= n
@@ -366,7 +376,7 @@ func (m *semaphoreModel) acquired(what string, o modelOperation, p *semaphore.Pl
 }
 
 func (m *semaphoreModel) state() semaphoreState {
-	s := m.w.state(m.keys.Names.SemQueueKeys()...)
+	s := m.w.State(m.keys.Names.SemQueueKeys()...)
 	return semaphoreState{s[0], s[1], s[2], m.w.ms()}
 }
 
@@ -378,7 +388,7 @@ func wantedBy(entry string) int64 {
 
 // kept returns how many permits are kept for others.
 func (m *semaphoreModel) kept(entry string) (n int64) {
-	for each, score := range m.before.calls.fields {
+	for each, score := range m.before.calls.Fields {
 		if left := numeral(score) - m.w.ms(); each != entry && 0 < left && left <= script.Millis(m.keys.Client.Config.StaleWaiterTimeout/5) {
 			n += wantedBy(each)
 		}
@@ -389,8 +399,8 @@ func (m *semaphoreModel) kept(entry string) (n int64) {
 // mayTake is the reference of lua/semaphore/serve.lua: whether an operation may take its permits, with
 // the ticket that it names.
 func (m *semaphoreModel) mayTake(entry, ticket string, n int64) bool {
-	_, called := m.before.calls.fields[entry]
-	switch alone := len(m.before.calls.list)+len(m.before.queue.list) == 0; {
+	_, called := m.before.calls.Fields[entry]
+	switch alone := len(m.before.calls.List)+len(m.before.queue.List) == 0; {
 	case m.free <= 0, m.free < n:
 		return false
 	case called, alone:
@@ -432,9 +442,9 @@ func (m *semaphoreModel) turnOf(entry string, queue []string) string {
 		return "called"
 	}
 	name, _, _ := strings.Cut(entry, " ")
-	at, is := m.before.queue.fields["~"+name]
+	at, is := m.before.queue.Fields["~"+name]
 	left := numeral(at) - 1<<52 - m.w.now
-	waited := m.w.now - numeral(m.before.queue.fields[entry])
+	waited := m.w.now - numeral(m.before.queue.Fields[entry])
 	switch {
 	case !is || left < -1_000_000:
 		return "gone"
@@ -447,7 +457,7 @@ func (m *semaphoreModel) turnOf(entry string, queue []string) string {
 // queueWith returns the queue after an operation has joined it.
 func (m *semaphoreModel) queueWith(entry, ticket string) []string {
 	since := map[string]int64{}
-	for each, score := range m.before.queue.fields {
+	for each, score := range m.before.queue.Fields {
 		since[each] = numeral(score)
 	}
 	known, there := since[entry]
@@ -464,8 +474,8 @@ func (m *semaphoreModel) queueWith(entry, ticket string) []string {
 
 // isBarred reports whether an entry holds up the others.
 func (m *semaphoreModel) isBarred(entry string) bool {
-	ms, of, _ := strings.Cut(m.before.bar.text, " ")
-	return of == entry && m.before.bar.ttl-(m.w.ms()-m.before.at) > numeral(ms)
+	ms, of, _ := strings.Cut(m.before.bar.Text, " ")
+	return of == entry && m.before.bar.TTL-(m.w.ms()-m.before.at) > numeral(ms)
 }
 
 // patience makes a client try for one permit again and again while others wait. If one is always available, the client
@@ -514,20 +524,20 @@ func (m *semaphoreModel) damage(d dice) {
 	switch i := d[0] % 6; i {
 	case 0:
 		m.w.say("the permits are deleted")
-		m.w.must("DEL", m.keys.Names.Key)
+		m.w.Must("DEL", m.keys.Names.Key)
 		m.set, m.free, m.ends = false, 0, 0
 	case 1:
 		m.w.say("the total is deleted")
-		m.w.must("DEL", m.keys.SecondKey)
+		m.w.Must("DEL", m.keys.SecondKey)
 		m.total, m.knows = unknown, 0
 	case 2:
 		m.w.say("all is deleted")
-		m.w.must("FLUSHALL")
+		m.w.Must("FLUSHALL")
 		m.forgetAll()
 		clear(m.notes.notes)
 	default:
 		m.w.say("%s is deleted", queue[i-3])
-		m.w.must("DEL", queue[i-3])
+		m.w.Must("DEL", queue[i-3])
 	}
 }
 
@@ -558,16 +568,16 @@ func (m *semaphoreModel) javaActs(d dice) {
 }
 
 func (m *semaphoreModel) check() {
-	e := m.w.state(m.keys.Names.Key)[0]
-	if m.set != (e.kind == "string") {
-		m.w.fail("the semaphore is there: %v, and has to be: %v", e.kind != "none", m.set)
+	e := m.w.State(m.keys.Names.Key)[0]
+	if m.set != (e.Kind == "string") {
+		m.w.fail("the semaphore is there: %v, and has to be: %v", e.Kind != "none", m.set)
 	}
-	if m.set && numeral(e.text) != m.free {
-		m.w.fail("there are %s permits, and have to be %d", e.text, m.free)
+	if m.set && numeral(e.Text) != m.free {
+		m.w.fail("there are %s permits, and have to be %d", e.Text, m.free)
 	}
 	m.before = m.state()
-	if m.set && e.ttl != max(m.ends-m.w.ms(), -1) && !(m.ends == 0 && e.ttl == -1) {
-		m.w.fail("the semaphore lives for %d ms, and has to for %d", e.ttl, m.ends-m.w.ms())
+	if m.set && e.TTL != max(m.ends-m.w.ms(), -1) && !(m.ends == 0 && e.TTL == -1) {
+		m.w.fail("the semaphore lives for %d ms, and has to for %d", e.TTL, m.ends-m.w.ms())
 	}
 }
 
@@ -586,7 +596,7 @@ func (m *semaphoreModel) serveAll() {
 		}
 		m.w.advance(1000)
 		if m.check(); round > 200 {
-			m.w.fail("somebody waits, and there are %d: %v", m.free, m.before.queue.list)
+			m.w.fail("somebody waits, and there are %d: %v", m.free, m.before.queue.List)
 		}
 	}
 }

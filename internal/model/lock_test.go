@@ -1,4 +1,4 @@
-package latchkey
+package model
 
 import (
 	"context"
@@ -10,7 +10,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/primitive/admin"
 	"github.com/latchkey-go/latchkey/internal/primitive/lock"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
 func init() {
@@ -30,34 +32,34 @@ type lockModel struct {
 	queue   *queueReference
 	kept    *keptReference
 
-	before    entry  // the lock as it was after the last step
-	token     int64  // the largest token so far
-	tokenOf   string // its owner
-	lostCount bool   // the counter of tokens was deleted
-	looks     string // the form of the key
+	before    testredis.Entry // the lock as it was after the last step
+	token     int64           // the largest token so far
+	tokenOf   string          // its owner
+	lostCount bool            // the counter of tokens was deleted
+	looks     string          // the form of the key
 }
 
-func always(kind *acquire.Spec) func(*Client) *acquire.Spec {
-	return func(*Client) *acquire.Spec { return kind }
+func always(kind *acquire.Spec) func(*ownership.Engine) *acquire.Spec {
+	return func(*ownership.Engine) *acquire.Spec { return kind }
 }
 
-func newLockModel(w *world, kindOf func(*Client) *acquire.Spec) *lockModel {
+func newLockModel(w *world, kindOf func(*ownership.Engine) *acquire.Spec) *lockModel {
 	kind := kindOf(w.clients[0])
 	if kind.Passes {
 		w.withPoller()
 	}
-	m := &lockModel{w: w, kind: kind, before: entry{kind: "none", ttl: -2}, looks: "hash"}
+	m := &lockModel{w: w, kind: kind, before: testredis.Entry{Kind: "none", TTL: -2}, looks: "hash"}
 	if kind == lock.Mutex {
 		m.looks = "string"
 	}
 	for i, c := range w.clients {
-		lock := acquire.NewLock(c.engine(), kindOf(c), modelName)
+		lock := acquire.NewLock(c, kindOf(c), modelName)
 		if i == 0 {
 			m.lock = lock
 		}
 		for n := range 2 {
 			m.add(&party{w: w, name: fmt.Sprintf("G%d%c", i+1, 'a'+n), lock: lock,
-				newOwnership: func() *ownership.Ownership { return c.engine().Registry.Fresh(&lock.Lock) }})
+				newOwnership: func() *ownership.Ownership { return c.Registry.Fresh(&lock.Lock) }})
 		}
 	}
 	m.kept = &keptReference{w: w, lock: m.lock}
@@ -82,7 +84,7 @@ func newLockModel(w *world, kindOf func(*Client) *acquire.Spec) *lockModel {
 func (m *lockModel) add(p *party) {
 	p.onGrant = func(reply any) { m.granted(p, reply) }
 	p.onRefusal = func(any) {
-		if m.before.ttl == -2 {
+		if m.before.TTL == -2 {
 			m.w.fail("%s is refused, and the lock is free", p.name)
 		}
 	}
@@ -90,16 +92,16 @@ func (m *lockModel) add(p *party) {
 }
 
 // addGuest lets a client join the holds of a party of another client.
-func (m *lockModel) addGuest(c *Client, host *party) {
-	lock := acquire.NewLock(c.engine(), m.kind, modelName)
+func (m *lockModel) addGuest(c *ownership.Engine, host *party) {
+	lock := acquire.NewLock(c, m.kind, modelName)
 	guest := &party{w: m.w, name: host.name + "*", lock: lock}
 	guest.newOwnership = func() *ownership.Ownership {
-		number := c.engine().Number()
+		number := c.Number()
 		owner := identity.New(host.lock.Client.ID, 1<<40)
 		if host.t != nil {
 			owner = host.t.Owner()
 		}
-		return c.engine().Registry.Build(&lock.Lock, owner, number, true)
+		return c.Registry.Build(&lock.Lock, owner, number, true)
 	}
 	m.add(guest)
 }
@@ -167,18 +169,18 @@ func (m *lockModel) javaActs(d dice) {
 func (m *lockModel) damage(d dice) {
 	if m.kind.Fenced && d[0]%3 == 0 {
 		m.w.say("the counter of the tokens is deleted")
-		m.w.must("DEL", m.lock.Names.Token())
+		m.w.Must("DEL", m.lock.Names.Token())
 		m.lostCount, m.token = true, 0
 		m.queue.loseCount()
 		return
 	}
 	if d[0]%3 == 1 {
 		m.w.say("all is deleted")
-		m.w.must("FLUSHALL")
+		m.w.Must("FLUSHALL")
 		m.lostCount, m.token = true, 0
 	} else {
 		m.w.say("the lock is deleted")
-		m.w.must("DEL", m.lock.Names.Key)
+		m.w.Must("DEL", m.lock.Names.Key)
 	}
 	m.excuse()
 }
@@ -206,7 +208,7 @@ func (m *lockModel) force(dice) {
 
 // force ends all holds, and reports whether there were any.
 func (w *world) force(p *acquire.Lock) bool {
-	words := w.record(func() { _, _ = (*Client)(p.Client.Handle).ForceUnlock(context.Background(), modelName) })
+	words := w.record(func() { _, _ = admin.ForceUnlock(context.Background(), p.Client, p.Names, nil) })
 	if words != nil {
 		w.send(&message{what: "force", words: words, light: true, answered: func(any) {}}, 0)
 	}
@@ -214,7 +216,7 @@ func (w *world) force(p *acquire.Lock) bool {
 }
 
 func (m *lockModel) check() {
-	lock := m.w.state(m.lock.Names.Key)[0]
+	lock := m.w.State(m.lock.Names.Key)[0]
 	m.before = lock
 	owner, holder := "", ""
 	alone := func(name, wire string) {
@@ -242,22 +244,22 @@ func (m *lockModel) check() {
 }
 
 // checkHold checks that the server has a hold for as long as the client relies on it.
-func (m *lockModel) checkHold(p *party, key entry) {
-	mine := key.count(p.t.Wire) - key.count(p.t.Wire+"@")
+func (m *lockModel) checkHold(p *party, key testredis.Entry) {
+	mine := key.Count(p.t.Wire) - key.Count(p.t.Wire+"@")
 	switch {
 	case m.kind == lock.Mutex:
-		if key.text != p.t.Wire {
+		if key.Text != p.t.Wire {
 			m.w.fail("the server does not know of the hold of %s", p.name)
 		}
 		mine = 1
 	case p.t.IsGuest:
-		mine = key.count(p.t.Wire + "@" + p.t.GuestID())
+		mine = key.Count(p.t.Wire + "@" + p.t.GuestID())
 	}
 	if mine < 1 {
 		m.w.fail("the server does not know of the hold of %s", p.name)
 	}
-	if key.ttl < p.left() {
-		m.w.fail("the lock ends after %d ms, and %s relies on it for %d", key.ttl, p.name, p.left())
+	if key.TTL < p.left() {
+		m.w.fail("the lock ends after %d ms, and %s relies on it for %d", key.TTL, p.name, p.left())
 	}
 }
 
@@ -270,7 +272,7 @@ func (m *lockModel) finish() {
 func (w *world) nothingLeft(but ...string) {
 	for _, key := range w.everything() {
 		if !slices.Contains(but, key) {
-			w.fail("%s is left over: %v", key, w.state(key)[0])
+			w.fail("%s is left over: %v", key, w.State(key)[0])
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package latchkey
+package model
 
 import (
 	"fmt"
@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/primitive/fair"
 	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
 // party is one owner that wants, holds or releases a lock, as its client sees it. It sends what an ownership sends:
@@ -105,9 +106,9 @@ func (p *party) sendAttempt(fate int) {
 	m.silent = func() { t.Doubt.Sent = &undo.SentInDoubt{Acquisition: true} }
 	m.answered = func(reply any) {
 		switch r := reply.(type) {
-		case replyError:
-			unset := p.unset != nil && p.unset() && hasErrorCode(r, "LATCHKEY_UNSET")
-			if !outOfMemory(r) && !unset && !(hasErrorCode(r, "LATCHKEY_GONE") && p.writerGone()) {
+		case testredis.ReplyError:
+			unset := p.unset != nil && p.unset() && testredis.HasCode(r, "LATCHKEY_UNSET")
+			if !outOfMemory(r) && !unset && !(testredis.HasCode(r, "LATCHKEY_GONE") && p.writerGone()) {
 				p.w.fail("%s gets %v", m.what, r)
 			}
 			p.GiveUp()
@@ -170,7 +171,7 @@ func (p *party) GiveUp() {
 
 // enterQueue gives a party that waits for a fair lock or semaphore its place in the queue.
 func (p *party) enterQueue() {
-	w := &serverline.Waiter{Ownership: p.t, Grantable: p.t.Lock.Client != p.w.clients[1].engine()}
+	w := &serverline.Waiter{Ownership: p.t, Grantable: p.t.Lock.Client != p.w.clients[1]}
 	switch attempts := p.lock.Spec.Attempts.(type) {
 	case fair.Protocol:
 		w.List = attempts.Waiters
@@ -180,7 +181,7 @@ func (p *party) enterQueue() {
 		return
 	}
 	p.acquisition.Queued, p.inQueue = w.List.Queue.AttemptsOf(w), w
-	p.t.OwnEntry(p.t.Lock.Client.Clock()).Lease = min(fromMS(p.lease.ms), 5*time.Second)
+	p.t.OwnEntry(p.t.Lock.Client.Clock()).Lease = min(fromMS(p.lease.ms), settings.StaleWaiterTimeout)
 }
 
 // enter is a re-entry.
@@ -192,7 +193,7 @@ func (p *party) enter(lease modelLease, fate int) {
 	m.silent = func() { p.owing, t.Doubt.Sent = true, &undo.SentInDoubt{Acquisition: true} }
 	m.answered = func(reply any) {
 		switch {
-		case hasErrorCode(reply, "LATCHKEY_GONE"):
+		case testredis.HasCode(reply, "LATCHKEY_GONE"):
 			p.lost("when it is entered again")
 		case outOfMemory(reply):
 		case isReplyError(reply):
@@ -214,7 +215,7 @@ func (p *party) enter(lease modelLease, fate int) {
 }
 
 func isReplyError(reply any) bool {
-	_, is := reply.(replyError)
+	_, is := reply.(testredis.ReplyError)
 	return is
 }
 

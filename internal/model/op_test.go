@@ -1,12 +1,14 @@
-package latchkey
+package model
 
 import (
 	"strconv"
 	"strings"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
 // opReference is what the server must remember of operations that count once: the last operation of each session, for
@@ -41,7 +43,7 @@ func (o modelOperation) arg(i int) string {
 // operationOf parses a command of a script that records its operation.
 func (w *world) operationOf(words []string) modelOperation {
 	keys, _ := strconv.Atoi(words[2])
-	o := modelOperation{script: w.names[words[1]], args: words[3+keys:]}
+	o := modelOperation{script: w.ScriptName(words[1]), args: words[3+keys:]}
 	for _, key := range words[3 : 3+keys] {
 		if strings.HasPrefix(key, "latchkey_op:") && key != keyspace.NumberKindKey(modelName) {
 			o.note = key
@@ -72,7 +74,7 @@ func (r *opReference) once(o modelOperation, perform func() any) any {
 	result, past := r.recall(o)
 	switch {
 	case past:
-		return replyError("LATCHKEY_PAST")
+		return testredis.ReplyError("LATCHKEY_PAST")
 	case result != nil:
 		return result
 	}
@@ -96,7 +98,7 @@ func (r *opReference) void(o modelOperation) any {
 
 // expect compares a reply with the expected one.
 func (w *world) expect(what string, reply, want any) {
-	if code, is := want.(replyError); is && hasErrorCode(reply, string(code)) {
+	if code, is := want.(testredis.ReplyError); is && testredis.HasCode(reply, string(code)) {
 		return
 	}
 	if reply != want {
@@ -108,7 +110,7 @@ func (w *world) expect(what string, reply, want any) {
 type operator struct {
 	w       *world
 	name    string
-	client  *Client
+	client  *ownership.Engine
 	settle  *message // what settles its last operation; nil if that is settled
 	execute func(o modelOperation) any
 }
@@ -150,7 +152,7 @@ func (p *operator) settling(what string, way settling, o modelOperation) *messag
 		if o.script == "semaphore/acquire" {
 			entry = o.arg(1)
 		}
-		c = p.client.NewSemaphore(modelName).inside.UndoCall(&undo.Operation{Record: o.note, Number: strconv.FormatUint(o.number, 10)}, entry)
+		c = newSemaphore(p.client).UndoCall(&undo.Operation{Record: o.note, Number: strconv.FormatUint(o.number, 10)}, entry)
 	}
 	m := p.message("no longer "+what, p.w.words(c), true)
 	m.answered = func(any) { p.settle = nil }

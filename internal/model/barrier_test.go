@@ -1,4 +1,4 @@
-package latchkey
+package model
 
 import (
 	"fmt"
@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/primitive/barrier"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
 func init() { models["barrier"] = newBarrierModel }
@@ -54,11 +56,17 @@ type barrierParty struct {
 
 const modelBarrierLease = 5000 // ms
 
+// newBarrier returns the barrier of a client.
+func newBarrier(c *ownership.Engine, parties int) *barrier.Barrier {
+	b := barrier.New(c, modelName, parties)
+	return &b
+}
+
 func newBarrierModel(w *world) model {
 	m := &barrierModel{w: w, notes: opReference{w, map[string]opNote{}}, ends: map[string]int64{}, waiting: map[string]int64{}, done: map[string]bool{}, placed: map[int64]map[int]any{}}
 	for i := range 5 {
 		c := w.clients[i%len(w.clients)]
-		m.parties = append(m.parties, &barrierParty{m: m, name: fmt.Sprintf("P%d", i+1), barrier: &c.NewBarrier(modelName, 3).inside})
+		m.parties = append(m.parties, &barrierParty{m: m, name: fmt.Sprintf("P%d", i+1), barrier: newBarrier(c, 3)})
 	}
 	m.keys = m.parties[0].barrier
 	w.elapsed = m.lapse
@@ -180,7 +188,7 @@ func (m *barrierModel) arrived(words []string) any {
 	party, n := o.arg(1), int(numeral(o.arg(2)))
 	before, past := m.notes.recall(o)
 	if past {
-		return replyError("LATCHKEY_PAST")
+		return testredis.ReplyError("LATCHKEY_PAST")
 	}
 	m.sync()
 	seen := numeral(o.arg(6))
@@ -194,7 +202,7 @@ func (m *barrierModel) arrived(words []string) any {
 		return m.report(at[0], strconv.FormatInt(at[1], 10))
 	}
 	if m.n > 0 && m.n != n {
-		return replyError("LATCHKEY_PARTIES")
+		return testredis.ReplyError("LATCHKEY_PARTIES")
 	}
 	if m.open != nil && m.last <= seen {
 		m.end("lost", "")
@@ -204,7 +212,7 @@ func (m *barrierModel) arrived(words []string) any {
 	case m.runs():
 		return []any{barrier.Busy, "", strconv.FormatInt(m.last, 10), "", strconv.FormatInt(m.untilFirstEnd(), 10)}
 	case m.open != nil && m.open.stage != stage:
-		return replyError("LATCHKEY_MIXED")
+		return testredis.ReplyError("LATCHKEY_MIXED")
 	case m.open == nil:
 		m.n = n
 		m.begin(stage, max(m.w.ms()*1000, m.last+1, seen+1))
@@ -295,7 +303,7 @@ func (p *barrierParty) message(what string, c script.Call, light bool, reference
 }
 
 func (m *barrierModel) expect(what string, reply, want any) {
-	if code, is := want.(replyError); is && hasErrorCode(reply, string(code)) {
+	if code, is := want.(testredis.ReplyError); is && testredis.HasCode(reply, string(code)) {
 		return
 	}
 	if fmt.Sprint(reply) != fmt.Sprint(want) {
@@ -468,11 +476,11 @@ func (m *barrierModel) damage(d dice) {
 	keys := m.keys.All()
 	if d[0]%4 < 3 {
 		m.w.say("%s is deleted", keys[d[0]%4])
-		m.w.must("DEL", keys[d[0]%4])
+		m.w.Must("DEL", keys[d[0]%4])
 		m.forget(keys[d[0]%4])
 	} else {
 		m.w.say("all is deleted")
-		m.w.must("FLUSHALL")
+		m.w.Must("FLUSHALL")
 		for _, key := range keys {
 			m.forget(key)
 		}
@@ -482,33 +490,33 @@ func (m *barrierModel) damage(d dice) {
 }
 
 func (m *barrierModel) check() {
-	e := m.w.state(m.keys.All()...)
+	e := m.w.State(m.keys.All()...)
 	waiting := 0
 	if m.open != nil {
 		waiting = m.open.arrived
 	}
-	if e[0].count("arrived") != waiting || e[0].count("parties") != m.n || numeral(e[0].fields["generation"]) != m.last {
+	if e[0].Count("arrived") != waiting || e[0].Count("parties") != m.n || numeral(e[0].Fields["generation"]) != m.last {
 		m.w.fail("the barrier is %v, and has to have %d of %d in generation %d", e[0], waiting, m.n, m.last)
 	}
-	if stage := e[0].fields["stage"]; m.open == nil && stage != "" || m.open != nil && stage != m.open.stage {
+	if stage := e[0].Fields["stage"]; m.open == nil && stage != "" || m.open != nil && stage != m.open.stage {
 		m.w.fail("the stage is %q", stage)
 	}
 	for name := range m.done {
-		if e[1].fields[barrier.Returned+name] != "inf" {
-			m.w.fail("%s does not count as returned in %v", name, e[1].fields)
+		if e[1].Fields[barrier.Returned+name] != "inf" {
+			m.w.fail("%s does not count as returned in %v", name, e[1].Fields)
 		}
 	}
 	for name, ms := range m.waiting {
-		if numeral(e[1].fields[name]) != ms {
-			m.w.fail("the lease of %s ends at %s, and has to at %d", name, e[1].fields[name], ms)
+		if numeral(e[1].Fields[name]) != ms {
+			m.w.fail("the lease of %s ends at %s, and has to at %d", name, e[1].Fields[name], ms)
 		}
 	}
-	if len(e[1].fields) != len(m.waiting)+len(m.done) {
-		m.w.fail("%v wait, and %v have to, %v having returned", e[1].fields, m.waiting, m.done)
+	if len(e[1].Fields) != len(m.waiting)+len(m.done) {
+		m.w.fail("%v wait, and %v have to, %v having returned", e[1].Fields, m.waiting, m.done)
 	}
 	for i, key := range m.keys.All() {
-		if at := m.ends[key]; at > 0 && e[i].ttl != at-m.w.ms() {
-			m.w.fail("%s lives for %d ms, and has to for %d", key, e[i].ttl, at-m.w.ms())
+		if at := m.ends[key]; at > 0 && e[i].TTL != at-m.w.ms() {
+			m.w.fail("%s lives for %d ms, and has to for %d", key, e[i].TTL, at-m.w.ms())
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package latchkey
+package model
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/primitive/election"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
 func init() { models["election"] = newElectionModel }
@@ -56,7 +57,7 @@ func (m *electionModel) announce(d dice) {
 	term, revision := strconv.FormatInt(m.terms[owner], 10), strconv.FormatInt(m.revisions[owner], 10)
 	value := "value " + revision + " of " + term
 	var leads bool
-	var lock, record entry
+	var lock, record testredis.Entry
 	m.w.send(&message{
 		what: fmt.Sprintf("%s announces %q", owner, value),
 		words: m.w.words(script.NewCall(script.ElectionAnnounce, m.keys(),
@@ -72,38 +73,38 @@ func (m *electionModel) keys() []string {
 }
 
 // leads reports whether an owner holds the lock and its term was the last to be counted.
-func (m *electionModel) leads(lock entry, owner, term string) bool {
-	last := m.w.state(m.lock.Names.Token())[0]
-	return lock.count(owner) > 0 && (last.kind == "none" || last.text == term)
+func (m *electionModel) leads(lock testredis.Entry, owner, term string) bool {
+	last := m.w.State(m.lock.Names.Token())[0]
+	return lock.Count(owner) > 0 && (last.Kind == "none" || last.Text == term)
 }
 
-func (m *electionModel) state() (lock, record entry) {
-	both := m.w.state(m.lock.Names.Key, m.record)
+func (m *electionModel) state() (lock, record testredis.Entry) {
+	both := m.w.State(m.lock.Names.Key, m.record)
 	return both[0], both[1]
 }
 
 // announced checks the effect of an announcement: it takes effect if its owner leads and has announced nothing later,
 // and otherwise changes nothing.
-func (m *electionModel) announced(lock, before entry, leads bool, reply any, owner, term, revision, value string) {
+func (m *electionModel) announced(lock, before testredis.Entry, leads bool, reply any, owner, term, revision, value string) {
 	_, after := m.state()
-	want := maps.Clone(before.fields)
-	switch known, _ := strconv.Atoi(before.fields["revision"]); {
+	want := maps.Clone(before.Fields)
+	switch known, _ := strconv.Atoi(before.Fields["revision"]); {
 	case outOfMemory(reply):
-	case lock.kind != "hash" && lock.kind != "none":
-		if !hasErrorCode(reply, "WRONGTYPE") {
-			m.w.fail("an announcement beside a %s replies %s", lock.kind, show(reply))
+	case lock.Kind != "hash" && lock.Kind != "none":
+		if !testredis.HasCode(reply, "WRONGTYPE") {
+			m.w.fail("an announcement beside a %s replies %s", lock.Kind, show(reply))
 		}
 	case leads != (reply == int64(1)) || !leads != (reply == int64(0)):
 		m.w.fail("an announcement replies %s, and its owner leads: %v", show(reply), leads)
-	case leads && (before.fields["owner"] != owner || known < asInt(revision)):
+	case leads && (before.Fields["owner"] != owner || known < asInt(revision)):
 		since := strconv.FormatInt(m.w.ms(), 10)
-		if before.fields["owner"] == owner {
-			since = before.fields["since"]
+		if before.Fields["owner"] == owner {
+			since = before.Fields["since"]
 		}
 		want = map[string]string{"owner": owner, "term": term, "since": since, "revision": revision, "value": value, "label": "label of " + owner}
 	}
-	if !maps.Equal(want, after.fields) {
-		m.w.fail("the record is %v and has to be %v", after.fields, want)
+	if !maps.Equal(want, after.Fields) {
+		m.w.fail("the record is %v and has to be %v", after.Fields, want)
 	}
 }
 
@@ -126,7 +127,7 @@ func (m *electionModel) retire(d dice) {
 }
 
 func (m *electionModel) retires(owner string, fate int) {
-	var before entry
+	var before testredis.Entry
 	m.w.send(&message{
 		what:   owner + " retires",
 		words:  m.w.words(script.NewCall(script.ElectionRetire, []string{m.record}, owner, "PUBLISH", election.Channel(m.lock.Names.Key))),
@@ -134,8 +135,8 @@ func (m *electionModel) retires(owner string, fate int) {
 		before: func() { _, before = m.state() },
 		seen: func(any) {
 			_, after := m.state()
-			if gone := before.fields["owner"] == owner; gone != (before.kind != after.kind) {
-				m.w.fail("after the record %v and the end of %s there is %v", before.fields, owner, after.fields)
+			if gone := before.Fields["owner"] == owner; gone != (before.Kind != after.Kind) {
+				m.w.fail("after the record %v and the end of %s there is %v", before.Fields, owner, after.Fields)
 			}
 		},
 		answered: func(any) {}, silent: func() {},
@@ -150,20 +151,20 @@ func (m *electionModel) check() {
 		m.last = 0
 	}
 	lock, record := m.state()
-	reply := m.w.do(m.w.words(script.NewCall(script.ElectionLook, m.keys()))...)
-	if lock.kind != "hash" && lock.kind != "none" {
+	reply := m.w.Do(m.w.words(script.NewCall(script.ElectionLook, m.keys()))...)
+	if lock.Kind != "hash" && lock.Kind != "none" {
 		return
 	}
-	owner := record.fields["owner"]
-	if owner == "" || !m.leads(lock, owner, record.fields["term"]) {
+	owner := record.Fields["owner"]
+	if owner == "" || !m.leads(lock, owner, record.Fields["term"]) {
 		if reply != nil {
 			m.w.fail("%s leads, and nobody does", show(reply))
 		}
 		return
 	}
-	age := m.w.ms() - int64(asInt(record.fields["since"]))
-	want := []any{owner, strconv.FormatInt(m.terms[owner], 10), record.fields["since"],
-		strconv.FormatInt(age, 10), strconv.FormatInt(lock.ttl, 10), record.fields["value"], record.fields["label"]}
+	age := m.w.ms() - int64(asInt(record.Fields["since"]))
+	want := []any{owner, strconv.FormatInt(m.terms[owner], 10), record.Fields["since"],
+		strconv.FormatInt(age, 10), strconv.FormatInt(lock.TTL, 10), record.Fields["value"], record.Fields["label"]}
 	if got, _ := reply.([]any); !slices.Equal(got, want) {
 		m.w.fail("%s leads, and it is %v", show(reply), want)
 	}

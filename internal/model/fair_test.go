@@ -1,16 +1,16 @@
-package latchkey
+package model
 
 import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/serverline"
 	"github.com/latchkey-go/latchkey/internal/primitive/fair"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
 func init() { models["fair"] = newFairModel }
@@ -23,7 +23,7 @@ type fairModel struct {
 	waiters map[*party]*modelFairWaiter
 	waits   map[*javaThread]bool // the waiters of Redisson in the queue
 
-	queue, deadlines, notes entry
+	queue, deadlines, notes testredis.Entry
 	lost                    bool // the notes were lost, and with them the order of arrival
 	torn                    bool // the queue or the deadlines were deleted without the other
 	// muddled says that a waiter is, or was, odd: waiters that come back are placed by its ticket, not by its place.
@@ -42,10 +42,10 @@ type modelFairWaiter struct {
 }
 
 // stale is how long a waiter counts as alive, in ms.
-var stale = script.Millis(5 * time.Second)
+var stale = script.Millis(settings.StaleWaiterTimeout)
 
 func newFairModel(w *world) model {
-	m := &fairModel{lockModel: newLockModel(w, func(c *Client) *acquire.Spec { return fair.Spec(c.engine(), false) }), waiters: map[*party]*modelFairWaiter{}, waits: map[*javaThread]bool{}}
+	m := &fairModel{lockModel: newLockModel(w, func(c *ownership.Engine) *acquire.Spec { return fair.Spec(c, false) }), waiters: map[*party]*modelFairWaiter{}, waits: map[*javaThread]bool{}}
 	for _, p := range m.parties {
 		p.onGrant = func(any) { m.granted(p) }
 		p.onRefusal = func(reply any) { m.refused(p, reply) }
@@ -56,10 +56,10 @@ func newFairModel(w *world) model {
 
 // grants checks that a waiter that was made the owner did not overtake anybody. The waiter itself finds out when it
 // tries again.
-func (m *fairModel) grants(before entry) {
+func (m *fairModel) grants(before testredis.Entry) {
 	for _, p := range m.parties {
 		f := m.waiter(p)
-		if f != nil && m.before.count(p.t.Wire) > 0 && before.count(p.t.Wire) == 0 {
+		if f != nil && m.before.Count(p.t.Wire) > 0 && before.Count(p.t.Wire) == 0 {
 			m.w.say("%s is the owner", p.name)
 			if !m.lost { // otherwise the same step may have put the queue in order
 				m.overtakes(p.name, p.t.Wire, f)
@@ -97,7 +97,7 @@ func (m *fairModel) live(p *party) bool {
 
 // noted returns the ticket that the server knows for an owner, or 0.
 func (m *fairModel) noted(owner string) uint64 {
-	since, _, _ := strings.Cut(m.notes.fields[owner], ":")
+	since, _, _ := strings.Cut(m.notes.Fields[owner], ":")
 	ticket, _ := strconv.ParseUint(since, 10, 64)
 	return ticket
 }
@@ -136,7 +136,7 @@ func (m *fairModel) refused(p *party, reply any) {
 func (m *fairModel) granted(p *party) {
 	f := m.waiters[p]
 	delete(m.waiters, p)
-	if m.before.ttl == -2 && len(p.grips) == 1 {
+	if m.before.TTL == -2 && len(p.grips) == 1 {
 		m.overtakes(p.name, p.t.Wire, f)
 	}
 }
@@ -144,7 +144,7 @@ func (m *fairModel) granted(p *party) {
 // overtakes fails if a live waiter came before an owner that is granted a free lock. A waiter that lost its place but
 // has a ticket may come to the front from outside the queue.
 func (m *fairModel) overtakes(name, owner string, f *modelFairWaiter) {
-	at := slices.Index(m.queue.list, owner)
+	at := slices.Index(m.queue.List, owner)
 	ticket := m.noted(owner) // the waiter may not have received it
 	if f != nil && f.ticket > 0 {
 		ticket = f.ticket
@@ -154,7 +154,7 @@ func (m *fairModel) overtakes(name, owner string, f *modelFairWaiter) {
 		if !m.live(other) {
 			continue
 		}
-		if before := slices.Index(m.queue.list, other.t.Wire); !ticketed && (at < 0 || before < at) {
+		if before := slices.Index(m.queue.List, other.t.Wire); !ticketed && (at < 0 || before < at) {
 			m.w.fail("%s overtakes %s", name, other.name)
 		}
 		if ticketed && !m.muddled && !(f != nil && f.odd) && !m.waiter(other).odd && m.noted(other.t.Wire) > 0 && ticket > m.waiter(other).ticket {
@@ -162,8 +162,8 @@ func (m *fairModel) overtakes(name, owner string, f *modelFairWaiter) {
 		}
 	}
 	for _, j := range m.java {
-		deadline, _ := strconv.ParseInt(m.deadlines.fields[j.owner], 10, 64)
-		before := slices.Index(m.queue.list, j.owner)
+		deadline, _ := strconv.ParseInt(m.deadlines.Fields[j.owner], 10, 64)
+		before := slices.Index(m.queue.List, j.owner)
 		if m.waits[j] && deadline > m.w.ms() && before >= 0 && (at < 0 && !ticketed || before < at) {
 			m.w.fail("%s overtakes %s", name, j.name)
 		}
@@ -189,7 +189,7 @@ func (m *fairModel) refresh(d dice) {
 	var parties []*party
 	names := ""
 	for _, p := range m.parties {
-		if f := m.waiter(p); f != nil && f.ticket > 0 && p.lock.Client == c.engine() {
+		if f := m.waiter(p); f != nil && f.ticket > 0 && p.lock.Client == c {
 			places, parties = append(places, p.inQueue), append(parties, p)
 			names += p.name + " "
 		}
@@ -197,7 +197,7 @@ func (m *fairModel) refresh(d dice) {
 	if places == nil {
 		return
 	}
-	b := fair.QueuesOf(c.engine()).Waiters.NewRefreshing()
+	b := fair.QueuesOf(c).Waiters.NewRefreshing()
 	b.Add(places)
 	msg := &message{what: names + "alive", words: m.w.words(b.Call), light: true, silent: func() {}}
 	msg.answered = func(reply any) {
@@ -240,7 +240,7 @@ func (m *fairModel) javaActs(d dice) {
 }
 
 func (m *fairModel) javaTakes(j *javaThread, reply any, waits bool) {
-	if reply == nil && m.before.ttl == -2 {
+	if reply == nil && m.before.TTL == -2 {
 		m.overtakes(j.name, j.owner, nil)
 	}
 	m.waits[j] = waits && reply != nil
@@ -255,14 +255,14 @@ func (m *fairModel) damage(d dice) {
 	switch {
 	case i < 4:
 		m.w.say("%s is deleted", keys[i])
-		m.w.must("DEL", keys[i])
+		m.w.Must("DEL", keys[i])
 	case i < 6:
 		i = 3
 		m.w.say("%s is deleted", keys[i])
-		m.w.must("DEL", keys[i])
+		m.w.Must("DEL", keys[i])
 	default:
 		m.w.say("all is deleted")
-		m.w.must("FLUSHALL")
+		m.w.Must("FLUSHALL")
 	}
 	if i == 0 || i == 6 {
 		m.excuse()
@@ -288,26 +288,26 @@ func (m *fairModel) check() {
 	before := m.before
 	m.lockModel.check()
 	m.grants(before)
-	all := m.w.state(m.lock.Names.FairKeys()[1:]...)
+	all := m.w.State(m.lock.Names.FairKeys()[1:]...)
 	m.queue, m.deadlines, m.notes = all[0], all[1], all[2]
-	m.lost = m.lost && len(m.queue.list) > 0
-	if m.torn = m.torn && len(m.queue.list)+len(m.deadlines.list) > 0; !m.torn && len(m.queue.list) != len(m.deadlines.list) {
-		m.w.fail("the queue has %v, and the deadlines have %v", m.queue.list, m.deadlines.list)
+	m.lost = m.lost && len(m.queue.List) > 0
+	if m.torn = m.torn && len(m.queue.List)+len(m.deadlines.List) > 0; !m.torn && len(m.queue.List) != len(m.deadlines.List) {
+		m.w.fail("the queue has %v, and the deadlines have %v", m.queue.List, m.deadlines.List)
 	}
 	for _, p := range m.parties {
 		if f := m.waiter(p); f != nil && f.ticket > 0 && m.noted(p.t.Wire) > f.ticket {
 			f.odd = true
 		}
-		if !m.live(p) || slices.Contains(m.queue.list, p.t.Wire) {
+		if !m.live(p) || slices.Contains(m.queue.List, p.t.Wire) {
 			continue
 		}
-		if m.before.count(p.t.Wire) > 0 { // by a late copy of its attempts
+		if m.before.Count(p.t.Wire) > 0 { // by a late copy of its attempts
 			m.waiters[p].sign, m.waiters[p].asked = 0, 0
 		} else {
 			m.w.fail("%s has lost its place, %d ms after its last sign of life", p.name, m.w.ms()-m.waiters[p].sign)
 		}
 	}
-	m.muddled = m.muddled && len(m.queue.list) > 0
+	m.muddled = m.muddled && len(m.queue.List) > 0
 	for _, f := range m.waiters {
 		m.muddled = m.muddled || f.odd
 	}
@@ -320,7 +320,7 @@ func (m *fairModel) ordered() {
 		return
 	}
 	var last *party
-	for _, owner := range m.queue.list {
+	for _, owner := range m.queue.List {
 		for _, p := range m.parties {
 			if p.t == nil || p.t.Wire != owner || !m.live(p) || m.noted(owner) == 0 {
 				continue
@@ -335,7 +335,7 @@ func (m *fairModel) ordered() {
 
 // lineUp names the waiters in the queue.
 func (m *fairModel) lineUp() (names []string) {
-	for _, owner := range m.queue.list {
+	for _, owner := range m.queue.List {
 		name := "somebody"
 		for _, p := range m.parties {
 			if p.t != nil && p.t.Wire == owner {
@@ -359,7 +359,7 @@ func (m *fairModel) finish() {
 		m.check() // two late copies may make a waiter the owner and put another behind it
 	}
 	for _, j := range m.java {
-		if slices.Contains(m.queue.list, j.owner) {
+		if slices.Contains(m.queue.List, j.owner) {
 			j.fair("cancels", javaFairCancel, m.lock.Names)
 		}
 		j.crash()
@@ -393,7 +393,7 @@ func (m *fairModel) advanceDeadlines() {
 	p := m.parties[0]
 	p.want(modelLeases[1], false, 0)
 	if p.t == nil {
-		m.w.fail("%s is refused when all others are gone: %v", p.name, m.w.state(m.lock.Names.FairKeys()...))
+		m.w.fail("%s is refused when all others are gone: %v", p.name, m.w.State(m.lock.Names.FairKeys()...))
 	}
 	p.leave()
 }

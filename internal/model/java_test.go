@@ -1,4 +1,4 @@
-package latchkey
+package model
 
 import (
 	"strconv"
@@ -6,6 +6,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/primitive/rw"
 	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
+	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // This file has the scripts of Redisson, as far as the shared formats need them.
@@ -32,9 +33,9 @@ func (j *javaThread) holds() bool { return j.count > 0 && j.w.ms() < j.until }
 func (j *javaThread) crash() { j.count = 0 }
 
 // run executes a script of the thread.
-func (j *javaThread) run(what string, script modelScript, keys []string, args ...string) any {
+func (j *javaThread) run(what string, script transport.Command, keys []string, args ...string) any {
 	j.w.tick()
-	reply := j.w.script(script, keys, args...)
+	reply := j.w.Run(script, keys, args...)
 	j.w.say("%s %s -> %s", j.name, what, show(reply))
 	if isReplyError(reply) {
 		j.w.fail("%s %s: %v", j.name, what, reply)
@@ -42,7 +43,7 @@ func (j *javaThread) run(what string, script modelScript, keys []string, args ..
 	return reply
 }
 
-var javaLock = newModelScript(`
+var javaLock = transport.NewScript(`
 if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[1]) == 1 then
   redis.call('hincrby', KEYS[1], ARGV[1], 1)
   redis.call('pexpire', KEYS[1], ARGV[2])
@@ -50,7 +51,7 @@ if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[1])
 end
 return redis.call('pttl', KEYS[1])`)
 
-var javaUnlock = newModelScript(`
+var javaUnlock = transport.NewScript(`
 if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
   return nil
 end
@@ -63,7 +64,7 @@ redis.call('publish', KEYS[2], '0')
 return 1`)
 
 // javaRenew is the script of the watchdog, also for the write side of a read/write lock.
-var javaRenew = newModelScript(`
+var javaRenew = transport.NewScript(`
 if redis.call('hexists', KEYS[1], ARGV[1]) == 1 then
   redis.call('pexpire', KEYS[1], ARGV[2])
   return 1
@@ -111,7 +112,7 @@ func (j *javaThread) renew(k *keyspace.Keys) {
 	}
 }
 
-var javaReadLock = newModelScript(`
+var javaReadLock = transport.NewScript(`
 local mode = redis.call('hget', KEYS[1], 'mode')
 if not mode then
   redis.call('hset', KEYS[1], 'mode', 'read', ARGV[1], 1)
@@ -128,7 +129,7 @@ end
 return redis.call('pttl', KEYS[1])`)
 
 // javaReadUnlock reads all lease keys of all holders, as Redisson does.
-var javaReadUnlock = newModelScript(`
+var javaReadUnlock = transport.NewScript(`
 if not redis.call('hget', KEYS[1], 'mode') then
   redis.call('publish', KEYS[3], '0')
   return nil
@@ -161,7 +162,7 @@ redis.call('del', KEYS[1])
 redis.call('publish', KEYS[3], '0')
 return 1`)
 
-var javaReadRenew = newModelScript(`
+var javaReadRenew = transport.NewScript(`
 local count = redis.call('hget', KEYS[1], ARGV[1])
 if not count then
   return 0
@@ -172,7 +173,7 @@ end
 redis.call('pexpire', KEYS[1], ARGV[2])
 return 1`)
 
-var javaWriteLock = newModelScript(`
+var javaWriteLock = transport.NewScript(`
 local mode = redis.call('hget', KEYS[1], 'mode')
 if not mode then
   redis.call('hset', KEYS[1], 'mode', 'write', ARGV[1], 1)
@@ -186,7 +187,7 @@ if mode == 'write' and redis.call('hexists', KEYS[1], ARGV[1]) == 1 then
 end
 return redis.call('pttl', KEYS[1])`)
 
-var javaWriteUnlock = newModelScript(`
+var javaWriteUnlock = transport.NewScript(`
 local mode = redis.call('hget', KEYS[1], 'mode')
 if not mode then
   redis.call('publish', KEYS[2], '1')
@@ -292,8 +293,8 @@ end
 `
 
 var (
-	javaFairTry  = newModelScript(javaFairTake + `return 1`)
-	javaFairLock = newModelScript(javaFairTake + `
+	javaFairTry  = transport.NewScript(javaFairTake + `return 1`)
+	javaFairLock = transport.NewScript(javaFairTake + `
 if redis.call('zscore', KEYS[3], owner) then
   return math.max(0, redis.call('pttl', KEYS[1]))
 end
@@ -304,7 +305,7 @@ if redis.call('zadd', KEYS[3], string.format('%.0f', delay + now + wait), owner)
   redis.call('rpush', KEYS[2], owner)
 end
 return delay`)
-	javaFairCancel = newModelScript(`
+	javaFairCancel = transport.NewScript(`
 local behind = false
 for _, waiter in ipairs(redis.call('lrange', KEYS[2], 0, -1)) do
   if waiter == ARGV[2] then
@@ -316,7 +317,7 @@ end
 redis.call('zrem', KEYS[3], ARGV[2])
 redis.call('lrem', KEYS[2], 0, ARGV[2])
 return 0`)
-	javaFairUnlock = newModelScript(javaPrune + `
+	javaFairUnlock = transport.NewScript(javaPrune + `
 local head = redis.call('lindex', KEYS[2], 0)
 if redis.call('exists', KEYS[1]) == 0 then
   if head then
@@ -341,20 +342,20 @@ return 1`)
 // javaFairWait is Redisson's fairLockWaitTimeout, in ms.
 const javaFairWait = 300000
 
-func (j *javaThread) fair(what string, script modelScript, k *keyspace.Keys) any {
+func (j *javaThread) fair(what string, script transport.Command, k *keyspace.Keys) any {
 	keys := append(k.FairKeys()[:3], k.Channel)
 	return j.run(what, script, keys, strconv.FormatInt(j.w.ms(), 10), j.owner,
 		strconv.Itoa(javaLease), strconv.Itoa(javaFairWait))
 }
 
 // java executes a script of Redisson that names no thread.
-func (w *world) java(what string, script modelScript, key string, n ...int64) any {
+func (w *world) java(what string, script transport.Command, key string, n ...int64) any {
 	var args []string
 	for _, each := range n {
 		args = append(args, strconv.FormatInt(each, 10))
 	}
 	w.tick()
-	reply := w.script(script, []string{key, semaphore.Channel(key)}, args...)
+	reply := w.Run(script, []string{key, semaphore.Channel(key)}, args...)
 	w.say("J %s -> %s", what, show(reply))
 	if isReplyError(reply) {
 		w.fail("J %s: %v", what, reply)
@@ -363,36 +364,36 @@ func (w *world) java(what string, script modelScript, key string, n ...int64) an
 }
 
 var (
-	javaAcquire = newModelScript(`
+	javaAcquire = transport.NewScript(`
 local value = redis.call('get', KEYS[1])
 if value and tonumber(value) >= tonumber(ARGV[1]) then
   redis.call('decrby', KEYS[1], ARGV[1])
   return 1
 end
 return 0`)
-	javaRelease = newModelScript(`
+	javaRelease = transport.NewScript(`
 redis.call('publish', KEYS[2], redis.call('incrby', KEYS[1], ARGV[1]))
 return nil`)
-	javaDrain = newModelScript(`
+	javaDrain = transport.NewScript(`
 local value = redis.call('get', KEYS[1])
 if not value then
   return 0
 end
 redis.call('set', KEYS[1], 0)
 return tonumber(value)`)
-	javaSetOnce = newModelScript(`
+	javaSetOnce = transport.NewScript(`
 if redis.call('exists', KEYS[1]) == 1 then
   return 0
 end
 redis.call('set', KEYS[1], ARGV[1])
 redis.call('publish', KEYS[2], ARGV[1])
 return 1`)
-	javaAdd = newModelScript(`
+	javaAdd = transport.NewScript(`
 local value = string.format('%.0f', (redis.call('get', KEYS[1]) or 0) + ARGV[1])
 redis.call('set', KEYS[1], value)
 redis.call('publish', KEYS[2], value)
 return nil`)
-	javaCountDown = newModelScript(`
+	javaCountDown = transport.NewScript(`
 local value = redis.call('decr', KEYS[1])
 if value <= 0 then
   redis.call('del', KEYS[1])
@@ -401,7 +402,7 @@ if value == 0 then
   redis.call('publish', KEYS[2], '0')
 end
 return value`)
-	javaDelete = newModelScript(`return redis.call('del', KEYS[1])`)
+	javaDelete = transport.NewScript(`return redis.call('del', KEYS[1])`)
 )
 
 // javaReclaim begins the scripts of the permit semaphore: it takes back permits whose leases are over. KEYS are
@@ -419,7 +420,7 @@ end
 
 var (
 	// ARGV[3] is when the leases end; the rest are IDs.
-	javaPermitAcquire = newModelScript(javaReclaim + `
+	javaPermitAcquire = transport.NewScript(javaReclaim + `
 local value = redis.call('get', KEYS[1])
 if value and tonumber(value) >= #ARGV - 3 then
   redis.call('decrby', KEYS[1], #ARGV - 3)
@@ -434,20 +435,20 @@ if value and tonumber(value) >= #ARGV - 3 then
 end
 return 0`)
 	// ARGV[3] is an ID.
-	javaPermitRelease = newModelScript(`
+	javaPermitRelease = transport.NewScript(`
 local score = redis.call('zscore', KEYS[3], ARGV[3])
 if redis.call('zrem', KEYS[3], ARGV[3]) == 0 then
   return 0
 end
 redis.call('publish', KEYS[2], redis.call('incrby', KEYS[1], 1))
 return tonumber(score) > tonumber(ARGV[1]) and 1 or 0`)
-	javaPermitCount = newModelScript(javaReclaim + `return redis.call('get', KEYS[1])`)
+	javaPermitCount = transport.NewScript(javaReclaim + `return redis.call('get', KEYS[1])`)
 )
 
-func (w *world) javaPermits(what string, script modelScript, key string, reclaim int, args ...string) any {
+func (w *world) javaPermits(what string, script transport.Command, key string, reclaim int, args ...string) any {
 	w.tick()
 	args = append([]string{strconv.FormatInt(w.ms(), 10), strconv.Itoa(reclaim)}, args...)
-	reply := w.script(script, []string{key, semaphore.Channel(key), keyspace.PermitIDsKey(key)}, args...)
+	reply := w.Run(script, []string{key, semaphore.Channel(key), keyspace.PermitIDsKey(key)}, args...)
 	w.say("J %s -> %s", what, show(reply))
 	if isReplyError(reply) {
 		w.fail("J %s: %v", what, reply)

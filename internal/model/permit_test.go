@@ -1,4 +1,4 @@
-package latchkey
+package model
 
 import (
 	"context"
@@ -8,9 +8,11 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
 // permitModel is the semaphore whose permits have IDs and leases: no permit is created or lost, permits that are
@@ -32,8 +34,8 @@ type permitModel struct {
 func newPermitModel(w *world) *permitModel {
 	m := &permitModel{w: w, notes: opReference{w, map[string]opNote{}}}
 	for i, c := range w.clients {
-		m.keys = &c.NewPermitSemaphore(modelName).inside
-		lock := c.NewFairSemaphore(modelName).inside.Permits
+		m.keys = newPool(c)
+		lock := semaphore.NewFairPool(c, modelName).Permits
 		m.operators = append(m.operators, &operator{w: w, name: fmt.Sprintf("G%d", i+1), client: c, execute: m.execute})
 		for n, size := range []int{1, 1, 2, 5} {
 			p := &party{w: w, name: fmt.Sprintf("G%d%c", i+1, 'a'+n), lock: lock}
@@ -90,9 +92,9 @@ func (m *permitModel) gone() {
 
 // free returns how many permits are available, and how many are held.
 func (m *permitModel) free() (free, held int64) {
-	words := m.w.state(m.keys.Names.Key, keyspace.PermitIDsKey(m.keys.Names.Key))
-	free, held = numeral(words[0].text), int64(len(words[1].list))
-	for _, score := range words[1].fields {
+	words := m.w.State(m.keys.Names.Key, keyspace.PermitIDsKey(m.keys.Names.Key))
+	free, held = numeral(words[0].Text), int64(len(words[1].List))
+	for _, score := range words[1].Fields {
 		if numeral(score) <= m.w.ms() {
 			free++
 		}
@@ -142,7 +144,7 @@ func (m *permitModel) changed(o modelOperation) any {
 		total = m.remaining(n, how)
 	}
 	if how == "add" && n < 0 && total+n < 0 {
-		return replyError("LATCHKEY_RANGE")
+		return testredis.ReplyError("LATCHKEY_RANGE")
 	}
 	if !m.set {
 		m.set, m.total, m.ends = true, total, 0
@@ -161,12 +163,18 @@ func (m *permitModel) changed(o modelOperation) any {
 // remaining returns how many ids remained of a semaphore that was gone when its permits were set. By now some of the new
 // permits may be held by those that waited.
 func (m *permitModel) remaining(n int64, how string) int64 {
-	words := m.w.state(m.keys.Names.Key, keyspace.PermitIDsKey(m.keys.Names.Key))
-	held := int64(len(words[1].list))
-	if how == "add" && words[0].kind == "string" {
-		return numeral(words[0].text) + held - n
+	words := m.w.State(m.keys.Names.Key, keyspace.PermitIDsKey(m.keys.Names.Key))
+	held := int64(len(words[1].List))
+	if how == "add" && words[0].Kind == "string" {
+		return numeral(words[0].Text) + held - n
 	}
 	return held
+}
+
+// newPool returns the semaphore of a client.
+func newPool(c *ownership.Engine) *semaphore.Pool {
+	s := semaphore.NewPool(c, modelName)
+	return &s
 }
 
 func (m *permitModel) change(d dice) {
@@ -174,14 +182,14 @@ func (m *permitModel) change(d dice) {
 	if o.settle != nil {
 		return
 	}
-	s, n := o.client.NewPermitSemaphore(modelName), 1+d[1]%7
+	s, n := newPool(o.client), 1+d[1]%7
 	switch d[2] % 4 {
 	case 0, 1:
-		o.perform(fmt.Sprintf("sets %d permits if none are", n), repeated, false, func() { _, _ = s.TrySetPermits(ctx, n) }, d.fate())
+		o.perform(fmt.Sprintf("sets %d permits if none are", n), repeated, false, func() { _, _ = s.TrySet(ctx, n, nil) }, d.fate())
 	case 2:
-		o.perform(fmt.Sprintf("sets %d permits", n), repeated, false, func() { _ = s.SetPermits(ctx, n) }, d.fate())
+		o.perform(fmt.Sprintf("sets %d permits", n), repeated, false, func() { _ = s.Set(ctx, n) }, d.fate())
 	default:
-		o.perform(fmt.Sprintf("adds %d permits", n-3), repeated, false, func() { _ = s.AddPermits(ctx, n-3) }, d.fate())
+		o.perform(fmt.Sprintf("adds %d permits", n-3), repeated, false, func() { _ = s.Add(ctx, n-3) }, d.fate())
 	}
 }
 
@@ -191,9 +199,9 @@ func (m *permitModel) release(d dice) {
 	if o.settle != nil || p.t == nil || p.phase != ownership.Held {
 		return
 	}
-	s, id := o.client.NewPermitSemaphore(modelName), p.t.Wire
+	s, id := newPool(o.client), p.t.Wire
 	p.excused = true
-	o.perform("releases that of "+p.name, repeated, true, func() { _, _ = s.Release(context.Background(), id) }, d.fate())
+	o.perform("releases that of "+p.name, repeated, true, func() { _, _ = s.Release(context.Background(), []string{id}) }, d.fate())
 }
 
 func (m *permitModel) expire(d dice) {
@@ -201,12 +209,12 @@ func (m *permitModel) expire(d dice) {
 	if o.settle != nil {
 		return
 	}
-	s := o.client.NewPermitSemaphore(modelName)
+	s := newPool(o.client)
 	switch d[1] % 3 {
 	case 0:
 		o.perform("has it expire after 5000 ms", voided, true, func() { _, _ = s.SetTTL(ctx, 5*time.Second) }, d.fate())
 	case 1:
-		o.perform("has it not expire", voided, true, func() { _, _ = s.SetTTL(ctx, NoExpiry) }, d.fate())
+		o.perform("has it not expire", voided, true, func() { _, _ = s.SetTTL(ctx, lease.NoExpiry) }, d.fate())
 	default:
 		o.perform("deletes it", voided, true, func() { _, _ = s.Delete(ctx) }, d.fate())
 	}
@@ -221,7 +229,7 @@ func (m *permitModel) retryOne(o *operator, fate int) {
 // damage deletes everything.
 func (m *permitModel) damage(dice) {
 	m.w.say("all is deleted")
-	m.w.must("FLUSHALL")
+	m.w.Must("FLUSHALL")
 	m.gone()
 	clear(m.notes.notes)
 }
@@ -251,13 +259,13 @@ func (m *permitModel) javaActs(d dice) {
 }
 
 func (m *permitModel) check() {
-	words := m.w.state(m.keys.Names.Key, keyspace.PermitIDsKey(m.keys.Names.Key))
+	words := m.w.State(m.keys.Names.Key, keyspace.PermitIDsKey(m.keys.Names.Key))
 	permits, ids := words[0], words[1]
-	if m.set != (permits.kind == "string") {
-		m.w.fail("the semaphore is there: %v, and has to be: %v", permits.kind != "none", m.set)
+	if m.set != (permits.Kind == "string") {
+		m.w.fail("the semaphore is there: %v, and has to be: %v", permits.Kind != "none", m.set)
 	}
-	if all := numeral(permits.text) + int64(len(ids.list)); m.set && all != m.total {
-		m.w.fail("there are %s permits and %d are held, and in all there are %d", permits.text, len(ids.list), m.total)
+	if all := numeral(permits.Text) + int64(len(ids.List)); m.set && all != m.total {
+		m.w.fail("there are %s permits and %d are held, and in all there are %d", permits.Text, len(ids.List), m.total)
 	}
 	for _, p := range m.parties {
 		p.end()
@@ -265,7 +273,7 @@ func (m *permitModel) check() {
 			continue
 		}
 		for _, t := range p.together() {
-			score, there := ids.fields[identity.RawID(t.Wire)]
+			score, there := ids.Fields[identity.RawID(t.Wire)]
 			if !there || numeral(score) < p.sent+p.granted {
 				m.w.fail("the lease of %s ends at %q, and it relies on it until %d", p.name, score, p.sent+p.granted)
 			}

@@ -1,4 +1,4 @@
-package latchkey
+package model
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/primitive/rw"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
 func init() { models["rwlock"] = newRWModel }
@@ -23,25 +24,24 @@ type rwModel struct {
 
 	queue  *queueReference
 	kept   *keptReference
-	before []entry
+	before []testredis.Entry
 }
 
 func newRWModel(w *world) model {
 	w.withPoller()
-	m := &rwModel{w: w, writes: map[*javaThread]bool{}, before: []entry{{ttl: -2}}}
+	m := &rwModel{w: w, writes: map[*javaThread]bool{}, before: []testredis.Entry{{TTL: -2}}}
 	for i, c := range w.clients {
-		l := c.NewRWLock(modelName)
-		read, write := &l.read.inside, &l.write.inside
+		read, write := acquire.NewLock(c, rw.Read, modelName), acquire.NewLock(c, rw.Write, modelName)
 		if i == 0 {
 			m.lock = write
 		}
 		m.add(&party{w: w, name: fmt.Sprintf("R%d", i+1), lock: read,
-			newOwnership: func() *ownership.Ownership { return c.engine().Registry.Fresh(&read.Lock) }})
+			newOwnership: func() *ownership.Ownership { return c.Registry.Fresh(&read.Lock) }})
 		writer := &party{w: w, name: fmt.Sprintf("W%d", i+1), lock: write,
-			newOwnership: func() *ownership.Ownership { return c.engine().Registry.Fresh(&write.Lock) }}
+			newOwnership: func() *ownership.Ownership { return c.Registry.Fresh(&write.Lock) }}
 		m.add(writer)
 		m.add(&party{w: w, name: fmt.Sprintf("W%dr", i+1), lock: read, writer: writer,
-			newOwnership: func() *ownership.Ownership { return c.engine().Registry.Nested(&read.Lock, writer.t) }})
+			newOwnership: func() *ownership.Ownership { return c.Registry.Nested(&read.Lock, writer.t) }})
 	}
 	m.kept = &keptReference{w: w, lock: m.lock}
 	m.queue = &queueReference{w: w, lock: m.lock}
@@ -58,7 +58,7 @@ func (m *rwModel) add(p *party) {
 			reply = refusal[0]
 		}
 		ms, _ := reply.(int64)
-		if m.before[0].ttl == -2 && (ms < 1 || ms > 60000) {
+		if m.before[0].TTL == -2 && (ms < 1 || ms > 60000) {
 			m.w.fail("%s is refused for %d ms, and the lock is free", p.name, ms)
 		}
 	}
@@ -178,11 +178,11 @@ func (m *rwModel) damage(d dice) {
 	switch i := []int{0, 1, 1, 2, 3, 4}[d[0]%6]; {
 	case i < 4:
 		m.w.say("%s is deleted", keys[i])
-		m.w.must("DEL", keys[i])
+		m.w.Must("DEL", keys[i])
 		m.excuse(i == 0, i == 0 || i == 3)
 	default:
 		m.w.say("all is deleted")
-		m.w.must("FLUSHALL")
+		m.w.Must("FLUSHALL")
 		m.excuse(true, true)
 	}
 }
@@ -220,7 +220,7 @@ type rwHolder struct {
 }
 
 func (m *rwModel) check() {
-	m.before = m.w.state(rw.Keys(m.lock.Names.Key)[:1]...)
+	m.before = m.w.State(rw.Keys(m.lock.Names.Key)[:1]...)
 	var all []rwHolder
 	for _, p := range m.parties {
 		p.end()
@@ -254,11 +254,11 @@ func (m *rwModel) checkHold(p *party, h rwHolder) {
 	if h.writes {
 		field += ":write"
 	}
-	if lock.count(field) < 1 || h.writes && lock.fields["mode"] != "write" {
+	if lock.Count(field) < 1 || h.writes && lock.Fields["mode"] != "write" {
 		m.w.fail("the server does not know of the hold of %s, which relies on it for %d ms", p.name, p.left())
 	}
-	if lock.ttl < p.left() {
-		m.w.fail("the lock ends after %d ms, and %s relies on it for %d", lock.ttl, p.name, p.left())
+	if lock.TTL < p.left() {
+		m.w.fail("the lock ends after %d ms, and %s relies on it for %d", lock.TTL, p.name, p.left())
 	}
 }
 

@@ -1,4 +1,4 @@
-package latchkey
+package model
 
 import (
 	"fmt"
@@ -12,21 +12,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-)
 
-// The scripts are tested against models. Each primitive has a reference of the state of its objects and of what its
-// clients believe. Random sequences mix what clients, the wire, time and damage do to them. The calls are those
-// that the library builds. They run on a real server and on the embedded one. The clock of the server stands still
-// until a step moves it, so that nothing depends on the machine.
-//
-// LATCHKEY_TEST_MODEL_TIME is how long all models run together (30s, or 3s with -short), and LATCHKEY_TEST_MODEL_SEED is the first
-// seed. A failure names its seed. It prints the shortest sequence that still fails, and a line for
-// LATCHKEY_TEST_MODEL_REPLAY that runs this sequence alone. Sequences that have found a defect are in
-// testdata/model and run every time.
-//
-// A model is a type with actions, which are drawn by weight, and a check that runs after each action. Each model
-// has its own file. modelparty_test.go has what all locks share, modeljava_test.go the scripts of Redisson, and
-// modelworld_test.go the wire.
+	"github.com/latchkey-go/latchkey/internal/testredis"
+)
 
 // model is the reference of one primitive, for one sequence.
 type model interface {
@@ -61,7 +49,7 @@ func (s step) String() string {
 	return fmt.Sprintf("%s:%d,%d,%d,%d,%d", s.action, s.d[0], s.d[1], s.d[2], s.d[3], s.d[4])
 }
 
-// models has every model by name. A line of testdata/model begins with such a name.
+// models has every model by name. A line of testdata begins with such a name.
 var models = map[string]func(*world) model{}
 
 // draw generates a sequence from a seed.
@@ -166,7 +154,7 @@ func (w *world) try(t *testing.T, name, from string, steps []step) (ok bool) {
 		line.WriteString(" " + s.String())
 	}
 	t.Errorf("%s on %s, %s: %s\nThe shortest sequence found (%s):\n%s\nLATCHKEY_TEST_MODEL_REPLAY=%q",
-		name, w.name, from, why, shortest, strings.Join(w.story(), "\n"), line.String())
+		name, w.Name, from, why, shortest, strings.Join(w.story(), "\n"), line.String())
 	return false
 }
 
@@ -201,7 +189,7 @@ func parseSequence(t *testing.T, line string) (name string, steps []step) {
 // keptSequences returns the sequences that have found a defect: file and line.
 func keptSequences(t *testing.T) (kept [][2]string) {
 	t.Helper()
-	files, err := filepath.Glob("testdata/model/*.txt")
+	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -241,19 +229,19 @@ func modelSeed(t *testing.T) uint64 {
 func TestModel(t *testing.T) {
 	budget, seed := modelBudget(t), modelSeed(t)
 	t.Run("server", func(t *testing.T) {
-		s, without := realModelServer(t)
+		s, without := testredis.Real(t)
 		if s == nil {
 			t.Skip(without)
 		}
 		runModels(t, s, budget*4/5, seed)
 	})
 	t.Run("embedded", func(t *testing.T) {
-		runModels(t, embeddedModelServer(t), budget/5, seed)
+		runModels(t, testredis.Embedded(t), budget/5, seed)
 	})
 }
 
 // runModels runs the kept sequences, and then as many new ones as the time allows.
-func runModels(t *testing.T, s *modelServer, budget time.Duration, seed uint64) {
+func runModels(t *testing.T, s *testredis.Clocked, budget time.Duration, seed uint64) {
 	t.Helper()
 	w := newWorld(t, s)
 	if line := os.Getenv("LATCHKEY_TEST_MODEL_REPLAY"); line != "" {

@@ -1,4 +1,4 @@
-package latchkey
+package model
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
 // keptReference holds what early releases have promised: until when the lock stays taken. Early releases of clients
@@ -38,7 +39,7 @@ func (k *keptReference) release(p *party, d dice) {
 	p.grips, p.phase, t.Holds.Count = nil, ownership.Releasing, 0
 	c := t.ReleaseCall(ownership.Release{Keep: fromMS(rest)}, nil)
 	m := &message{what: fmt.Sprintf("%s releases, and the lock is to stay taken for %d ms", p.name, rest), words: p.w.words(c), light: true}
-	var had entry
+	var had testredis.Entry
 	m.before = func() { had = k.state() }
 	m.seen = func(reply any) { k.seen(t, m.what, reply, rest, had) }
 	m.silent = func() { p.unheard, p.owing = true, true }
@@ -56,26 +57,26 @@ func (k *keptReference) release(p *party, d dice) {
 }
 
 // seen checks the effect of an early release. A release that finds nothing must change nothing.
-func (k *keptReference) seen(t *ownership.Ownership, what string, reply any, rest int64, had entry) {
+func (k *keptReference) seen(t *ownership.Ownership, what string, reply any, rest int64, had testredis.Entry) {
 	now := k.state()
 	if isReplyError(reply) || reply == nil {
-		if fmt.Sprint(now.fields, now.text) != fmt.Sprint(had.fields, had.text) || now.ttl != had.ttl {
+		if fmt.Sprint(now.Fields, now.Text) != fmt.Sprint(had.Fields, had.Text) || now.TTL != had.TTL {
 			k.w.fail("%s, finds nothing, and changes %v into %v", what, had, now)
 		}
 		return
 	}
-	if now.ttl > max(had.ttl, 1) { // in its last ms a key has a TTL of 0
-		k.w.fail("%s, and lengthens its time from %d to %d", what, had.ttl, now.ttl)
+	if now.TTL > max(had.TTL, 1) { // in its last ms a key has a TTL of 0
+		k.w.fail("%s, and lengthens its time from %d to %d", what, had.TTL, now.TTL)
 	}
-	if left := min(rest, had.ttl); now.ttl < left {
-		k.w.fail("%s, and the lock ends after %d", what, now.ttl)
-	} else if alone := reply != any("HELD") && len(now.fields) <= 1; alone && had.count(t.Wire+"@kept") == 0 && now.ttl != max(left, 1) {
-		k.w.fail("%s, and it stays for %d", what, now.ttl)
+	if left := min(rest, had.TTL); now.TTL < left {
+		k.w.fail("%s, and the lock ends after %d", what, now.TTL)
+	} else if alone := reply != any("HELD") && len(now.Fields) <= 1; alone && had.Count(t.Wire+"@kept") == 0 && now.TTL != max(left, 1) {
+		k.w.fail("%s, and it stays for %d", what, now.TTL)
 	}
-	k.promise = append(k.promise, keptPromise{t.Wire, k.w.ms() + min(rest, had.ttl)})
+	k.promise = append(k.promise, keptPromise{t.Wire, k.w.ms() + min(rest, had.TTL)})
 }
 
-func (k *keptReference) state() entry { return k.w.state(k.lock.Names.Key)[0] }
+func (k *keptReference) state() testredis.Entry { return k.w.State(k.lock.Names.Key)[0] }
 
 // live returns the promises that still have to be kept.
 func (k *keptReference) live() (live []keptPromise) {
@@ -95,12 +96,12 @@ func (k *keptReference) forget() { k.promise = nil }
 func (k *keptReference) check() {
 	for _, p := range k.live() {
 		now := k.state()
-		kept := now.text == p.owner+identity.KeptSuffix || now.count(p.owner+identity.KeptSuffix) == 1 || now.count(p.owner+identity.KeptSuffix+identity.WriteSuffix) == 1
-		if !kept && now.count(p.owner+"@kept") != 1 {
+		kept := now.Text == p.owner+identity.KeptSuffix || now.Count(p.owner+identity.KeptSuffix) == 1 || now.Count(p.owner+identity.KeptSuffix+identity.WriteSuffix) == 1
+		if !kept && now.Count(p.owner+"@kept") != 1 {
 			k.w.fail("the lock is to stay taken for %d ms, and it is %v", p.until-k.w.ms(), now)
 		}
-		if now.ttl < p.until-k.w.ms() {
-			k.w.fail("the lock is to stay taken for %d ms, and ends after %d", p.until-k.w.ms(), now.ttl)
+		if now.TTL < p.until-k.w.ms() {
+			k.w.fail("the lock is to stay taken for %d ms, and ends after %d", p.until-k.w.ms(), now.TTL)
 		}
 	}
 }

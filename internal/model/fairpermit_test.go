@@ -1,4 +1,4 @@
-package latchkey
+package model
 
 import (
 	"slices"
@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/serverline"
 	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
 func init() { models["permits"] = newFairPermitModel }
@@ -30,7 +31,7 @@ type modelPermitWaiter struct {
 
 // fairPermitState is what the server stores.
 type fairPermitState struct {
-	queue, alive, grants, ids entry
+	queue, alive, grants, ids testredis.Entry
 }
 
 func newFairPermitModel(w *world) model {
@@ -88,10 +89,10 @@ func (m *fairPermitModel) refused(p *party, reply any) {
 	f.ticket, p.inQueue.Ticket, f.sign = ticket, ticket, m.w.ms()
 	now := m.state()
 	free, _ := m.free()
-	if head := now.queue.list; len(head) > 0 && head[0] == semaphore.EntryOf(p.t) && free >= int64(len(p.together())) {
+	if head := now.queue.List; len(head) > 0 && head[0] == semaphore.EntryOf(p.t) && free >= int64(len(p.together())) {
 		m.w.fail("%s is the first, and is refused, and there are %d", p.name, free)
 	}
-	queued := slices.Contains(now.queue.list, semaphore.EntryOf(p.t))
+	queued := slices.Contains(now.queue.List, semaphore.EntryOf(p.t))
 	if n := int64(len(p.together())); !queued && n <= m.total {
 		m.w.fail("%s is refused and not in the queue, and wants %d of %d", p.name, n, m.total)
 	}
@@ -102,7 +103,7 @@ func (m *fairPermitModel) refused(p *party, reply any) {
 
 func (m *fairPermitModel) state() fairPermitState {
 	keys := m.parties[0].lock.Names.FairPermitKeys()
-	s := m.w.state(keys[1:]...)
+	s := m.w.State(keys[1:]...)
 	return fairPermitState{ids: s[0], queue: s[1], alive: s[2], grants: s[3]}
 }
 
@@ -113,7 +114,7 @@ func (m *fairPermitModel) refresh(d dice) {
 	var parties []*party
 	names := ""
 	for _, p := range m.parties {
-		if f := m.waiting(p); f != nil && f.ticket > 0 && p.lock.Client == c.engine() {
+		if f := m.waiting(p); f != nil && f.ticket > 0 && p.lock.Client == c {
 			places, parties = append(places, p.inQueue), append(parties, p)
 			names += p.name + " "
 		}
@@ -121,7 +122,7 @@ func (m *fairPermitModel) refresh(d dice) {
 	if places == nil {
 		return
 	}
-	b := semaphore.QueuesOf(c.engine()).Waiters.NewRefreshing()
+	b := semaphore.QueuesOf(c).Waiters.NewRefreshing()
 	b.Add(places)
 	msg := &message{what: names + "alive", words: m.w.words(b.Call), light: true, silent: func() {}}
 	msg.answered = func(reply any) {
@@ -151,7 +152,7 @@ func (m *fairPermitModel) waiting(p *party) *modelPermitWaiter {
 // deliverGrant delivers the message that reports a grant, if there was a grant.
 func (m *fairPermitModel) deliverGrant(d dice) {
 	p := m.parties[d[0]%len(m.parties)]
-	if m.waiting(p) == nil || !m.has(m.state(), p) || slices.Contains(m.state().queue.list, semaphore.EntryOf(p.t)) {
+	if m.waiting(p) == nil || !m.has(m.state(), p) || slices.Contains(m.state().queue.List, semaphore.EntryOf(p.t)) {
 		return
 	}
 	if p.t.Doubt.Acquisition() {
@@ -163,7 +164,7 @@ func (m *fairPermitModel) deliverGrant(d dice) {
 // has reports whether the permits of a party are held.
 func (m *fairPermitModel) has(s fairPermitState, p *party) bool {
 	for _, t := range p.together() {
-		if score, there := s.ids.fields[identity.RawID(t.Wire)]; !there || numeral(score) <= m.w.ms() {
+		if score, there := s.ids.Fields[identity.RawID(t.Wire)]; !there || numeral(score) <= m.w.ms() {
 			return false
 		}
 	}
@@ -175,7 +176,7 @@ func (m *fairPermitModel) damage(d dice) {
 	keys := m.parties[0].lock.Names.FairPermitKeys()
 	if i := 2 + d[0]%4; i < len(keys) {
 		m.w.say("%s is deleted", keys[i])
-		m.w.must("DEL", keys[i])
+		m.w.Must("DEL", keys[i])
 	} else {
 		m.permitModel.damage(d)
 	}
@@ -194,7 +195,7 @@ func (m *fairPermitModel) ticket(p *party) uint64 {
 	if told := m.tickets[p]; told > 0 {
 		return told
 	}
-	if score, there := m.before.queue.fields[semaphore.EntryOf(p.t)]; there {
+	if score, there := m.before.queue.Fields[semaphore.EntryOf(p.t)]; there {
 		return uint64(numeral(score))
 	}
 	return 1 << 62
@@ -207,7 +208,7 @@ func (m *fairPermitModel) check() {
 		if p.t == nil {
 			continue
 		}
-		if m.has(now, p) && !m.has(m.before, p) && len(m.before.ids.list) < len(now.ids.list) {
+		if m.has(now, p) && !m.has(m.before, p) && len(m.before.ids.List) < len(now.ids.List) {
 			m.overtakes(p, now)
 		}
 		f := m.waiting(p)
@@ -217,7 +218,7 @@ func (m *fairPermitModel) check() {
 		if f == nil || f.sign == 0 || m.w.ms() >= f.sign+stale {
 			continue
 		}
-		if !slices.Contains(now.queue.list, semaphore.EntryOf(p.t)) && !m.has(now, p) && m.set {
+		if !slices.Contains(now.queue.List, semaphore.EntryOf(p.t)) && !m.has(now, p) && m.set {
 			if m.has(m.before, p) || m.hadGrant(p) {
 				f.sign = 0 // its grant has expired: it must try again
 				continue
@@ -230,7 +231,7 @@ func (m *fairPermitModel) check() {
 
 // hadGrant reports whether the permits of a party were held and their leases are now over.
 func (m *fairPermitModel) hadGrant(p *party) bool {
-	_, there := m.before.ids.fields[identity.RawID(p.t.Wire)]
+	_, there := m.before.ids.Fields[identity.RawID(p.t.Wire)]
 	return there
 }
 
@@ -241,9 +242,9 @@ func (m *fairPermitModel) overtakes(p *party, now fairPermitState) {
 			continue
 		}
 		entry := semaphore.EntryOf(other.t)
-		before, wasQueued := m.before.queue.fields[entry]
-		_, isQueued := now.queue.fields[entry]
-		if wasQueued && isQueued && numeral(now.alive.fields[entry]) > m.w.ms() && uint64(numeral(before)) < m.ticket(p) {
+		before, wasQueued := m.before.queue.Fields[entry]
+		_, isQueued := now.queue.Fields[entry]
+		if wasQueued && isQueued && numeral(now.alive.Fields[entry]) > m.w.ms() && uint64(numeral(before)) < m.ticket(p) {
 			m.w.fail("%s overtakes %s", p.name, other.name)
 		}
 	}
@@ -263,7 +264,7 @@ func (m *fairPermitModel) finish() {
 	}
 	for turn := 0; slices.ContainsFunc(m.parties, wants); turn++ {
 		if turn > 1000 {
-			m.w.fail("nobody is granted permits for more than an hour: %v", m.state().queue.list)
+			m.w.fail("nobody is granted permits for more than an hour: %v", m.state().queue.List)
 		}
 		for _, p := range m.parties {
 			switch {

@@ -1,4 +1,4 @@
-package latchkey
+package model
 
 import (
 	"context"
@@ -20,24 +20,26 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
+	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/primitive/lock"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 )
 
-// modelEpoch is the time at which every sequence begins, in µs since 1970.
-const modelEpoch int64 = 1_900_000_000_000_000
-
 const modelName = "thing" // of the object that a sequence uses
+
+// settings are those of the clients.
+var settings = testredis.NewSettings()
 
 // world is the environment of a sequence: a server, its time, clients, and the wire between them, which loses, doubles
 // and delays messages.
 type world struct {
-	*modelServer
+	*testredis.Clocked
 
 	now     int64 // µs since 1970, on the server and on all clients
-	clients []*Client
+	clients []*ownership.Engine
 	wire    *recorder
 	log     []string
 	late    []*message // copies that have not arrived yet
@@ -49,61 +51,63 @@ type world struct {
 // violation is a property that does not hold.
 type violation struct{ text string }
 
-func newWorld(t *testing.T, s *modelServer) *world {
+func newWorld(t *testing.T, s *testredis.Clocked) *world {
 	t.Helper()
 	builders, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress: []string{s.address}, ForceSingleClient: true, DisableCache: true,
+		InitAddress: []string{s.Address}, ForceSingleClient: true, DisableCache: true,
 		DialCtxFn: func(ctx context.Context, _ string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-			return d.DialContext(ctx, s.network, s.address)
+			return d.DialContext(ctx, s.Network, s.Address)
 		},
 	})
 	require.NoError(t, err)
 	t.Cleanup(builders.Close)
-	w := &world{modelServer: s, wire: &recorder{Client: builders}}
+	w := &world{Clocked: s, wire: &recorder{Client: builders}}
 	for range 3 {
-		options, err := Options{Logger: slog.New(slog.DiscardHandler), clock: w.stamp}.complete()
+		config := settings.Config
+		config.Clock = w.stamp
+		quiet := report.New(slog.New(slog.DiscardHandler), nil)
+		c, err := ownership.NewEngine(w.wire, config, quiet, nodes.NewTopology(false, config.MaxInFlight))
 		require.NoError(t, err)
-		c, err := newClient(w.wire, options, nodes.NewTopology(false, 512))
-		require.NoError(t, err)
+		c.RegisterGrants(lock.InHash)
 		t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
 		w.clients = append(w.clients, c)
 	}
 	w.begin()
 	for _, c := range w.clients {
-		s.listen(t, "latchkey:{"+c.engine().ID+"}") // a client that does not listen counts as gone
+		s.Listen(t, "latchkey:{"+c.ID+"}") // a client that does not listen counts as gone
 	}
 	return w
 }
 
 // begin prepares a sequence: the server is empty, and all names start over.
 func (w *world) begin() {
-	w.now, w.log, w.late, w.steady, w.elapsed = modelEpoch, nil, nil, false, nil
+	w.now, w.log, w.late, w.steady, w.elapsed = testredis.Epoch, nil, nil, false, nil
 	if w.limited {
 		w.limit(false)
 	}
-	w.must("FLUSHALL")
-	w.set(w.now)
+	w.Must("FLUSHALL")
+	w.Set(w.now)
 	for i, c := range w.clients {
 		startOver(c, fmt.Sprintf("%08d-0000-4000-8000-000000000000", i+1), true)
 	}
 }
 
 // startOver gives a client a name and no memory.
-func startOver(c *Client, id string, listens bool) {
-	c.engine().ID = id
-	c.engine().Registry = ownership.NewRegistry(c.engine())
-	c.engine().Numbers.Store(0)
-	c.engine().Lines = line.NewTable()
-	c.engine().Waiting.Table = c.engine().Lines
-	c.engine().Sessions = undo.NewSessions(c.engine().Undo, c.engine().ID, c.engine().Number, nil)
-	c.engine().Inbox = c.engine().NewInbox(func(s *pubsub.Subscription) {
+func startOver(c *ownership.Engine, id string, listens bool) {
+	c.ID = id
+	c.Registry = ownership.NewRegistry(c)
+	c.Numbers.Store(0)
+	c.Lines = line.NewTable()
+	c.Waiting.Table = c.Lines
+	c.Sessions = undo.NewSessions(c.Undo, c.ID, c.Number, nil)
+	c.Inbox = c.NewInbox(func(s *pubsub.Subscription) {
 		s.Confirmed.Store(listens)
 		s.Refused.Store(!listens)
 	})
-	c.engine().RegisterGrants(lock.InHash)
+	c.RegisterGrants(lock.InHash)
 	nobody := inbox.NewSlot("", "nobody", nil)
-	c.engine().Inbox.Listen(&nobody)
-	c.engine().Inbox.Forget(&nobody)
+	c.Inbox.Listen(&nobody)
+	c.Inbox.Forget(&nobody)
 }
 
 // pollerID is the client that does not listen in a world that has one.
@@ -123,7 +127,7 @@ func (w *world) stamp() lease.Stamp {
 func (w *world) ms() int64 { return w.now / 1000 }
 
 // expired reports whether a key that expires at that time, in ms, is gone.
-func (w *world) expired(at int64) bool { return w.ms() > at || w.early && w.ms() == at }
+func (w *world) expired(at int64) bool { return w.ms() > at || w.Early && w.ms() == at }
 
 func (w *world) advance(ms int64) {
 	w.moveClock(ms * 1000)
@@ -132,11 +136,11 @@ func (w *world) advance(ms int64) {
 }
 
 // tick advances the clock by the time between two commands.
-func (w *world) tick() { w.moveClock(w.pause) }
+func (w *world) tick() { w.moveClock(w.Pause) }
 
 func (w *world) moveClock(micros int64) {
 	w.now += micros
-	w.set(w.now)
+	w.Set(w.now)
 	if w.elapsed != nil {
 		w.elapsed()
 	}
@@ -146,7 +150,7 @@ func (w *world) moveClock(micros int64) {
 const longestDelay = 15 * 60 * 1_000_000
 
 func (w *world) say(format string, args ...any) {
-	at := strconv.FormatFloat(float64(w.now-modelEpoch)/1_000_000, 'f', 3, 64)
+	at := strconv.FormatFloat(float64(w.now-testredis.Epoch)/1_000_000, 'f', 3, 64)
 	w.log = append(w.log, fmt.Sprintf("%9ss  ", at)+fmt.Sprintf(format, args...))
 }
 
@@ -197,7 +201,7 @@ func (w *world) send(m *message, fate int) {
 		fate = 0
 	}
 	switch {
-	case fate >= fateFull && w.full != nil:
+	case fate >= fateFull && w.Full != nil:
 		w.limit(true)
 		reply := w.execute(m, "without memory")
 		w.limit(false)
@@ -231,7 +235,7 @@ func (w *world) send(m *message, fate int) {
 // limit takes the memory from the server, or gives it back.
 func (w *world) limit(on bool) {
 	w.limited = on
-	w.full(on)
+	w.Full(on)
 }
 
 func (w *world) execute(m *message, how string) any {
@@ -239,7 +243,7 @@ func (w *world) execute(m *message, how string) any {
 	if m.before != nil {
 		m.before()
 	}
-	reply := w.do(m.words...)
+	reply := w.Do(m.words...)
 	if how != "" {
 		how = " (" + how + ")"
 	}
@@ -261,18 +265,13 @@ func (w *world) deliver(pick int) {
 	w.execute(m, "late")
 }
 
-func outOfMemory(reply any) bool { return hasErrorCode(reply, "OOM") }
-
-func hasErrorCode(reply any, code string) bool {
-	err, is := reply.(replyError)
-	return is && strings.Contains(string(err), code)
-}
+func outOfMemory(reply any) bool { return testredis.HasCode(reply, "OOM") }
 
 func show(reply any) string {
 	switch r := reply.(type) {
 	case nil:
 		return "nil"
-	case replyError:
+	case testredis.ReplyError:
 		return "error " + strings.Fields(string(r))[0]
 	case string:
 		return strconv.Quote(r)
@@ -280,80 +279,10 @@ func show(reply any) string {
 	return fmt.Sprint(reply)
 }
 
-// entry is the content of a key.
-type entry struct {
-	kind   string
-	ttl    int64
-	text   string
-	fields map[string]string // of a hash, or the scores of a sorted set
-	list   []string          // of a list, or the members of a set or sorted set
-}
-
-var modelState = newModelScript(`
-local state = {}
-for i, key in ipairs(KEYS) do
-  local kind = redis.call('type', key)['ok']
-  local content = {}
-  if kind == 'hash' then
-    content = redis.call('hgetall', key)
-  elseif kind == 'string' then
-    content = {redis.call('get', key)}
-  elseif kind == 'list' then
-    content = redis.call('lrange', key, 0, -1)
-  elseif kind == 'set' then
-    content = redis.call('smembers', key)
-  elseif kind == 'zset' then
-    content = redis.call('zrange', key, 0, -1, 'withscores')
-  end
-  state[i] = {kind, redis.call('pttl', key), content}
-end
-return state`)
-
-// state reads keys.
-func (w *world) state(keys ...string) []entry {
-	reply, is := w.script(modelState, keys).([]any)
-	if !is {
-		panic(fmt.Sprint("model: the state cannot be read: ", reply))
-	}
-	entries := make([]entry, len(reply))
-	for i, each := range reply {
-		parts := each.([]any)
-		entries[i] = newEntry(parts[0].(string), parts[1].(int64), parts[2].([]any))
-	}
-	return entries
-}
-
-func newEntry(kind string, ttl int64, content []any) entry {
-	e := entry{kind: kind, ttl: ttl}
-	for i, each := range content {
-		text := each.(string)
-		switch {
-		case kind == "string":
-			e.text = text
-		case kind != "hash" && kind != "zset":
-			e.list = append(e.list, text)
-		case i%2 == 0:
-			e.list = append(e.list, text)
-		default:
-			if e.fields == nil {
-				e.fields = map[string]string{}
-			}
-			e.fields[e.list[i/2]] = text
-		}
-	}
-	return e
-}
-
-// count returns a number in a hash, 0 if there is none.
-func (e entry) count(field string) int {
-	n, _ := strconv.Atoi(e.fields[field])
-	return n
-}
-
 // everything returns all keys in order.
 func (w *world) everything() []string {
 	var keys []string
-	for _, key := range w.must("KEYS", "*").([]any) {
+	for _, key := range w.Must("KEYS", "*").([]any) {
 		keys = append(keys, key.(string))
 	}
 	slices.Sort(keys)

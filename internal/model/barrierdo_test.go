@@ -1,4 +1,4 @@
-package latchkey
+package model
 
 import (
 	"strconv"

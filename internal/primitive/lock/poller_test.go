@@ -1,4 +1,4 @@
-package latchkey
+package lock_test
 
 import (
 	"strconv"
@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
 // poll makes an attempt as a poller that polls again after ms, and returns the ms of the reply.
@@ -21,9 +22,9 @@ func (s handoverScripts) poll(owner string, ms int) any {
 func (s handoverScripts) attemptPolling(owner, poll string) any {
 	s.t.Helper()
 	if s.mutex {
-		return s.run(script.MutexAcquire, s.keys.Queued(), owner, "30000", s.entry(owner), "", poll)
+		return s.Run(script.MutexAcquire, s.keys.Queued(), owner, "30000", s.entry(owner), "", poll)
 	}
-	return s.run(script.LockAcquire, s.keys.Fenced(), owner, "30000", "1", "", "", "1", s.entry(owner), "", poll)
+	return s.Run(script.LockAcquire, s.keys.Fenced(), owner, "30000", "1", "", "", "1", s.entry(owner), "", poll)
 }
 
 // A poller is passed over, and keeps its place, until it knows that it is the first. Then it is granted the lock, although
@@ -33,9 +34,9 @@ func TestHandoverScripts_poller(t *testing.T) {
 		heard := s.hear(ownerB, ownerC)
 		s.attempt(ownerA, "", "")
 		s.wait(ownerB)
-		s.set(modelEpoch + 1)
+		s.Set(testredis.Epoch + 1)
 		require.Equal(t, int64(2000), s.poll(ownerE, 2000))
-		s.set(modelEpoch + 2)
+		s.Set(testredis.Epoch + 2)
 		s.wait(ownerC)
 		require.Equal(t, s.granted(ownerB, "2"), s.release(ownerA, "", ""))
 		require.Contains(t, <-heard, ownerB)
@@ -43,9 +44,9 @@ func TestHandoverScripts_poller(t *testing.T) {
 		require.Contains(t, <-heard, ownerC)
 		require.Equal(t, []string{s.entry(ownerE), "~" + ownerE}, s.state().queue)
 
-		s.set(modelEpoch + 160_001)
+		s.Set(testredis.Epoch + 160_001)
 		require.Equal(t, int64(15), s.poll(ownerE, 2000), "it is first, and has waited for 160 ms")
-		s.set(modelEpoch + 4_000_001)
+		s.Set(testredis.Epoch + 4_000_001)
 		require.Equal(t, int64(100), s.poll(ownerE, 2000))
 		s.wait(ownerB)
 		require.Equal(t, s.granted(ownerE, "4"), s.release(ownerC, "", ""))
@@ -61,18 +62,18 @@ func TestHandoverScripts_only_pollers(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		s.attempt(ownerA, "", "")
 		s.attempt(ownerB, s.entry(ownerB), "") // does not listen, and never asks again
-		s.set(modelEpoch + 1)
+		s.Set(testredis.Epoch + 1)
 		require.Equal(t, int64(2000), s.poll(ownerC, 2000))
-		s.set(modelEpoch + 2)
+		s.Set(testredis.Epoch + 2)
 		require.Equal(t, int64(2000), s.poll(ownerE, 2000))
 		require.Equal(t, int64(0), s.release(ownerA, "", ""))
 		require.Empty(t, s.state().owner)
 		require.Equal(t, []string{s.entry(ownerC), s.entry(ownerE), "~" + ownerC, "~" + ownerE}, s.state().queue)
 		s.attempt(ownerA, "", "")
-		s.set(modelEpoch + 2_500_000)
+		s.Set(testredis.Epoch + 2_500_000)
 		require.Equal(t, ownerC, s.release(ownerA, "", "").([]any)[0], "it is late")
-		require.Equal(t, int64(1000), s.do("PTTL", s.keys.Key))
-		s.set(modelEpoch + 3_100_000)
+		require.Equal(t, int64(1000), s.Do("PTTL", s.keys.Key))
+		s.Set(testredis.Epoch + 3_100_000)
 		require.Equal(t, int64(0), s.release(ownerC, "", ""), "E is gone")
 		require.Equal(t, []string{"~" + ownerE}, s.state().queue)
 		s.attempt(ownerA, "", "")
@@ -98,10 +99,10 @@ func TestHandoverScripts_ask_passes_over_pollers(t *testing.T) {
 		s.attempt(ownerA, "", "")
 		s.wait(ownerC)
 		for i := range 8 {
-			s.set(modelEpoch + 1 + int64(i))
+			s.Set(testredis.Epoch + 1 + int64(i))
 			s.poll(ownerE+strconv.Itoa(i), 2000)
 		}
-		s.set(modelEpoch + 9)
+		s.Set(testredis.Epoch + 9)
 		s.wait(ownerB)
 		s.release(ownerA, "", "")
 		require.Contains(t, <-heard, ownerC)

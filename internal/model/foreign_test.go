@@ -1,4 +1,4 @@
-package latchkey
+package model
 
 import (
 	"context"
@@ -8,36 +8,39 @@ import (
 	"strings"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/primitive/barrier"
+	"github.com/latchkey-go/latchkey/internal/primitive/fair"
+	"github.com/latchkey-go/latchkey/internal/primitive/latch"
 	"github.com/latchkey-go/latchkey/internal/primitive/lock"
+	"github.com/latchkey-go/latchkey/internal/primitive/rw"
 )
 
 // An operation of one kind changes nothing about an object of another kind.
 
 // foreigners are the kinds of objects, by the form of their keys, with the operations of each kind.
-var foreigners = map[string]func(c *Client) []func(){
-	"counter": func(c *Client) []func() {
+var foreigners = map[string]func(c *ownership.Engine) []func(){
+	"counter": func(c *ownership.Engine) []func() {
 		return append(append(semaphoreOperations(c), permitOperations(c)...), latchOperations(c)...)
 	},
-	"string": func(c *Client) []func() { return lockOperations(acquire.NewLock(c.engine(), lock.Mutex, modelName)) },
-	"hash": func(c *Client) []func() {
-		return slices.Concat(lockOperations(acquire.NewLock(c.engine(), lock.Reentrant, modelName)),
-			lockOperations(&c.NewFairLock(modelName).inside))
+	"string": func(c *ownership.Engine) []func() { return lockOperations(acquire.NewLock(c, lock.Mutex, modelName)) },
+	"hash": func(c *ownership.Engine) []func() {
+		return slices.Concat(lockOperations(acquire.NewLock(c, lock.Reentrant, modelName)),
+			lockOperations(acquire.NewLock(c, fair.Spec(c, false), modelName)))
 	},
-	"barrier": func(c *Client) []func() { return barrierOperations(&c.NewBarrier(modelName, 2).inside) },
-	"rwlock": func(c *Client) []func() {
-		l := c.NewRWLock(modelName)
-		return append(lockOperations(&l.read.inside), lockOperations(&l.write.inside)...)
+	"barrier": func(c *ownership.Engine) []func() { return barrierOperations(newBarrier(c, 2)) },
+	"rwlock": func(c *ownership.Engine) []func() {
+		return append(lockOperations(acquire.NewLock(c, rw.Read, modelName)), lockOperations(acquire.NewLock(c, rw.Write, modelName))...)
 	},
 }
 
 // intrude sends an operation for a kind of object other than the existing one, which has the form own.
 func (w *world) intrude(d dice, key, own string) {
-	if w.state(key)[0].kind == "none" {
+	if w.State(key)[0].Kind == "none" {
 		return
 	}
 	kinds := slices.Sorted(maps.Keys(foreigners))
@@ -51,7 +54,7 @@ func (w *world) intrude(d dice, key, own string) {
 		return // answered without a change
 	}
 	before := w.dump()
-	reply := w.do(words...)
+	reply := w.Do(words...)
 	what := fmt.Sprintf("an operation for a %s, %s,", kind, w.describe(words))
 	w.say("%s -> %s", what, show(reply))
 	after := w.dump()
@@ -71,8 +74,8 @@ func (w *world) intrude(d dice, key, own string) {
 func (w *world) dump() map[string]string {
 	keys := slices.DeleteFunc(w.everything(), func(key string) bool { return strings.HasPrefix(key, "latchkey_op:") })
 	all := map[string]string{}
-	for i, e := range w.state(keys...) {
-		slices.Sort(e.list)
+	for i, e := range w.State(keys...) {
+		slices.Sort(e.List)
 		all[keys[i]] = fmt.Sprint(e)
 	}
 	return all
@@ -83,7 +86,7 @@ func (w *world) describe(words []string) string {
 	if words[0] != "EVALSHA" {
 		return strings.Join(words, " ")
 	}
-	return w.names[words[1]] + " " + strings.Join(words[3:], " ")
+	return w.ScriptName(words[1]) + " " + strings.Join(words[3:], " ")
 }
 
 func lockOperations(p *acquire.Lock) []func() {
@@ -110,47 +113,47 @@ func lockOperations(p *acquire.Lock) []func() {
 	return operations
 }
 
-func semaphoreOperations(c *Client) []func() {
-	s, ctx := c.NewSemaphore(modelName), context.Background()
+func semaphoreOperations(c *ownership.Engine) []func() {
+	s, ctx := newSemaphore(c), context.Background()
 	return []func(){
-		func() { _, _ = s.TrySetPermits(ctx, 3) },
-		func() { _ = s.SetPermits(ctx, 3) },
-		func() { _ = s.AddPermits(ctx, 3) },
-		func() { _ = s.Release(ctx) },
+		func() { _, _ = s.TrySet(ctx, 3, nil) },
+		func() { _ = s.Set(ctx, 3) },
+		func() { _ = s.Add(ctx, 3) },
+		func() { _ = s.Release(ctx, 1) },
 		func() { _, _ = s.ReleaseIfExists(ctx, 1) },
-		func() { _ = s.TryAcquire(ctx) },
+		func() { _ = s.Acquire(ctx, "try acquire", false, 1, nil) },
 		func() { _, _ = s.Drain(ctx) },
 		func() { _, _ = s.SetTTL(ctx, time.Second) },
-		func() { _, _ = s.SetTTL(ctx, NoExpiry) },
+		func() { _, _ = s.SetTTL(ctx, lease.NoExpiry) },
 		func() { _, _ = s.Delete(ctx) },
 		func() { _, _ = s.Stats(ctx) },
 	}
 }
 
-func permitOperations(c *Client) []func() {
-	s, ctx := c.NewPermitSemaphore(modelName), context.Background()
+func permitOperations(c *ownership.Engine) []func() {
+	s, ctx := newPool(c), context.Background()
 	return []func(){
-		func() { _, _ = s.TrySetPermits(ctx, 3) },
-		func() { _ = s.SetPermits(ctx, 3) },
-		func() { _ = s.AddPermits(ctx, 3) },
-		func() { _, _ = s.TryAcquire(ctx) },
-		func() { _, _ = s.Release(ctx, strings.Repeat("00", 16)) },
+		func() { _, _ = s.TrySet(ctx, 3, nil) },
+		func() { _ = s.Set(ctx, 3) },
+		func() { _ = s.Add(ctx, 3) },
+		func() { _, _ = s.Acquire(ctx, "try acquire", false, 1, nil) },
+		func() { _, _ = s.Release(ctx, []string{strings.Repeat("00", 16)}) },
 		func() { _ = s.SetLease(ctx, strings.Repeat("00", 16), time.Second) },
 		func() { _, _ = s.SetTTL(ctx, time.Second) },
-		func() { _, _ = s.SetTTL(ctx, NoExpiry) },
+		func() { _, _ = s.SetTTL(ctx, lease.NoExpiry) },
 		func() { _, _ = s.Delete(ctx) },
 		func() { _, _ = s.Stats(ctx) },
 	}
 }
 
-func latchOperations(c *Client) []func() {
-	l, ctx := c.NewCountDownLatch(modelName), context.Background()
+func latchOperations(c *ownership.Engine) []func() {
+	l, ctx := latch.New(c, modelName), context.Background()
 	return []func(){
-		func() { _, _ = l.TrySetCount(ctx, 3) },
-		func() { _, _ = l.CountDown(ctx) },
+		func() { _, _ = l.TrySetCount(ctx, 3, nil) },
+		func() { _, _ = l.CountDown(ctx, 1, "") },
 		func() { _, _ = l.CountDownAs(ctx, "somebody") },
 		func() { _, _ = l.Delete(ctx) },
-		func() { _ = l.Await(ctx, Wait(time.Millisecond)) },
+		func() { _ = l.Await(ctx, []request.Setting{{Kind: request.Wait, D: time.Millisecond}}) },
 	}
 }
 

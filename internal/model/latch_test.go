@@ -1,4 +1,4 @@
-package latchkey
+package model
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/primitive/latch"
 )
 
@@ -47,7 +48,7 @@ type latchRound struct {
 type latchClient struct {
 	operator
 
-	latch *CountDownLatch
+	latch latch.Latch
 	round string // the round that it awaits, or ''
 }
 
@@ -55,11 +56,11 @@ func newLatchModel(w *world) model {
 	m := &latchModel{w: w, notes: opReference{w, map[string]opNote{}}, known: map[string][]*latchRound{},
 		counted: map[string]bool{}, over: map[string]int64{}}
 	for i, c := range w.clients {
-		l := &latchClient{latch: c.NewCountDownLatch(modelName)}
+		l := &latchClient{latch: latch.New(c, modelName)}
 		l.operator = operator{w: w, name: fmt.Sprintf("G%d", i+1), client: c}
 		m.clients = append(m.clients, l)
 	}
-	m.keys = &m.clients[0].latch.inside
+	m.keys = &m.clients[0].latch
 	w.elapsed = m.lapse
 	return m
 }
@@ -174,14 +175,14 @@ func (m *latchModel) set(d dice) {
 	if c.settle != nil {
 		return
 	}
-	var options []SetOption
+	var options []request.Setting
 	ms := []int64{0, 0, 1000, 500, 10}[d[2]%5]
 	what := fmt.Sprintf("sets the count %d", n)
 	if ms > 0 {
-		options = append(options, TTL(fromMS(ms)))
+		options = append(options, request.Setting{Kind: request.TTL, D: fromMS(ms)})
 		what += fmt.Sprintf(" for %d ms", ms)
 	}
-	m.perform(c, what, false, func() { _, _ = c.latch.TrySetCount(context.Background(), n, options...) }, d.fate())
+	m.perform(c, what, false, func() { _, _ = c.latch.TrySetCount(context.Background(), n, options) }, d.fate())
 }
 
 func (m *latchModel) countDown(d dice) {
@@ -194,7 +195,7 @@ func (m *latchModel) countDown(d dice) {
 		m.perform(c, "counts as "+who, true, func() { _, _ = c.latch.CountDownAs(context.Background(), who) }, d.fate())
 		return
 	}
-	m.perform(c, fmt.Sprintf("counts %d", n), true, func() { _, _ = c.latch.CountDownN(context.Background(), n) }, d.fate())
+	m.perform(c, fmt.Sprintf("counts %d", n), true, func() { _, _ = c.latch.CountDown(context.Background(), n, "") }, d.fate())
 }
 
 func (m *latchModel) remove(d dice) {
@@ -302,7 +303,7 @@ func (m *latchModel) removed(c *latchClient, o modelOperation, at moment) any {
 // look runs lua/latch/look.lua and checks that what it reports is true.
 func (m *latchModel) look(c *latchClient, number string, following bool) latch.View {
 	m.w.tick()
-	v, _, err := c.latch.inside.Look(context.Background(), number, following)
+	v, _, err := c.latch.Look(context.Background(), number, following)
 	if err != nil {
 		m.w.fail("%s looks: %v", c.name, err)
 	}
@@ -393,10 +394,10 @@ func (m *latchModel) damage(d dice) {
 	m.damages++
 	if d[0]%2 == 0 {
 		m.w.say("the state is deleted")
-		m.w.must("DEL", m.keys.State, m.keys.Done)
+		m.w.Must("DEL", m.keys.State, m.keys.Done)
 	} else {
 		m.w.say("all is deleted")
-		m.w.must("FLUSHALL")
+		m.w.Must("FLUSHALL")
 		clear(m.notes.notes)
 		if m.current != nil {
 			m.end("deleted", true)
@@ -414,15 +415,15 @@ func (m *latchModel) foreign(d dice) {
 }
 
 func (m *latchModel) check() {
-	e := m.w.state(m.keys.Names.Key)[0]
+	e := m.w.State(m.keys.Names.Key)[0]
 	switch {
-	case m.current == nil && e.kind != "none":
+	case m.current == nil && e.Kind != "none":
 		m.w.fail("the latch is closed, and has to be open")
 	case m.current == nil:
-	case e.text != strconv.FormatInt(m.current.left, 10):
-		m.w.fail("%q are left, and have to be %d", e.text, m.current.left)
-	case m.current.ends == 0 && e.ttl != -1, m.current.ends > 0 && e.ttl != m.current.ends-m.w.ms():
-		m.w.fail("the round ends after %d ms, and has to at %d", e.ttl, m.current.ends-m.w.ms())
+	case e.Text != strconv.FormatInt(m.current.left, 10):
+		m.w.fail("%q are left, and have to be %d", e.Text, m.current.left)
+	case m.current.ends == 0 && e.TTL != -1, m.current.ends > 0 && e.TTL != m.current.ends-m.w.ms():
+		m.w.fail("the round ends after %d ms, and has to at %d", e.TTL, m.current.ends-m.w.ms())
 	}
 }
 
