@@ -3,6 +3,7 @@ package pubsub
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -108,7 +109,7 @@ func (l *listener) serve(k *link) error {
 		select {
 		case <-l.signals:
 		case err := <-k.lost:
-			return errors.Join(errLink, err)
+			return fmt.Errorf("%w: %w", errLink, err)
 		case <-beat.C:
 			if k.unheardBeats.Load() >= missedBeats {
 				return errNothingHeard
