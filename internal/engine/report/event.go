@@ -26,11 +26,11 @@ const (
 )
 
 var eventNames = [...]string{
-	"", "attempt", "acquired", "released", "renewed", "lost", "undone", "gave up", "renewal failed",
-	"counted down", "opened",
+	"", "attempt", "acquired", "released", "renewed", "lost", "undone", "gave_up", "renewal_failed",
+	"counted_down", "opened",
 }
 
-// String returns the name of the event in lower case.
+// String returns the name of the event as logs and metrics use it, such as "gave_up".
 func (t EventType) String() string {
 	if t < 1 || int(t) >= len(eventNames) {
 		return "unknown"
