@@ -43,7 +43,7 @@ const (
 	EventOpened EventType = EventType(report.Opened)
 )
 
-// String returns the name of the event in lower case.
+// String returns the name of the event as logs and metrics use it, such as "gave_up".
 func (t EventType) String() string { return report.EventType(t).String() }
 
 // Event is passed to [Options.Observer], for metrics, traces and logs.

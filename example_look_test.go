@@ -135,7 +135,7 @@ func ExampleEvent() {
 // An EventType prints as words.
 func ExampleEventType() {
 	fmt.Println(latchkey.EventLost, latchkey.EventRenewalFailed)
-	// Output: lost renewal failed
+	// Output: lost renewal_failed
 }
 
 // One process hands its hold to another: the second enters with the owner of the first, and then the first unlocks.
