@@ -145,7 +145,7 @@ func (v *topView) summary(width int) []string {
 		text += "; " + shortTime(time.Since(v.list.at)) + " old"
 	}
 	if v.failed != nil {
-		text += "; " + plainError{v.failed}.Error()
+		text += "; " + strings.TrimPrefix(plainError{v.failed}.Error(), fmt.Sprintf("objects %q: ", v.pattern))
 	}
 	return brokenInto(width, text)
 }

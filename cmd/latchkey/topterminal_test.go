@@ -229,7 +229,7 @@ func TestTopWhileTheServerIsDown(t *testing.T) {
 	styled := func() []string { return strings.Split(p.tmux("capture-pane", "-e", "-p"), "\n") }
 	assert.NotContains(t, styled()[3], "\x1b[0;2", "a row that is not faint")
 	server.Stop()
-	p.await("  FAILED\n1 objects, 1 locked, 0 waiting; ", "s old; ", "refused")
+	p.await("  FAILED\n1 objects, 1 locked, 0 waiting; ", "s old; server", "refused")
 	rows := slices.DeleteFunc(styled(), func(line string) bool { return !strings.Contains(line, "orders ") })
 	require.Len(t, rows, 1)
 	assert.Contains(t, rows[0], "\x1b[0;2;7m", "faint, and selected")

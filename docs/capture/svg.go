@@ -93,7 +93,7 @@ func draw(frames []frame, columns int) string {
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f">
 <style>
 text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#e6edf3;white-space:pre}
-.b{font-weight:bold;fill:#fff}.g{fill:#56d364}.r{fill:#ff7b72}.v{fill:#161b22}.n{visibility:hidden}
+.b{font-weight:bold;fill:#fff}.d{fill:#8b949e}.g{fill:#56d364}.r{fill:#ff7b72}.v{fill:#161b22}.n{visibility:hidden}
 @media(prefers-reduced-motion:no-preference){
 %s}
 </style>
@@ -121,9 +121,10 @@ func carried(lines []string) []string {
 	for i, line := range lines {
 		lines[i] = before + strings.TrimRight(line, " ")
 		for _, found := range escape.FindAllString(line, -1) {
-			if before += found; strings.HasPrefix(found, "\x1b[0") {
-				before = ""
+			if strings.HasPrefix(found, "\x1b[0") {
+				before = "" // it begins with a reset
 			}
+			before += found
 		}
 		if escape.ReplaceAllString(lines[i], "") == "" && !strings.Contains(lines[i], "[7m") {
 			lines[i] = ""
@@ -204,6 +205,8 @@ func line(s shown, class string, columns int) string {
 				style, reverse, underlined = "", false, false
 			case "1":
 				style = "b"
+			case "2":
+				style = "d"
 			case "4":
 				underlined = true
 			case "24":
@@ -216,8 +219,10 @@ func line(s shown, class string, columns int) string {
 				style = "r"
 			case "32":
 				style = "g"
-			case "39", "22":
-				style = ""
+			case "39":
+				style = strings.Trim(style, "rg") // the color
+			case "22":
+				style = strings.Trim(style, "bd")
 			}
 		}
 	}
