@@ -7,33 +7,21 @@ import (
 	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
 )
 
-// FairSemaphore is a [PermitSemaphore] that grants its permits in the order of arrival, among all
-// goroutines of all processes and not only among clients. Its permits have ids and leases in the same
-// way, so the permits of a crashed process come back when their leases end. With Lease(NoExpiry) they
-// stay acquired until somebody releases them by their ids. A waiter costs more: each one has a place in
-// a queue in Redis.
+// FairSemaphore is a [PermitSemaphore] that grants its permits in the order of arrival, among all goroutines
+// of all processes and not only among clients. A waiter costs more: each one has a place in a queue in Redis.
+// What differs from a PermitSemaphore:
 //
-// Acquire, AcquireN and Do wait until every earlier waiter, in any process, has received its permits or
-// has left. The order is the one in which the first attempts of waiters reached the server, whatever
-// number of permits they want. While the first waiter wants more than are free, no waiter behind it gets
-// any, although [PermitStats].Available is more than 0. So small requests do not starve a large one, and
-// a large one keeps permits idle until there are enough. A request for more permits than there are in all
-// blocks nobody while some are free: it gets its place back as soon as there are enough in all.
+//   - Acquire, AcquireN and Do wait until every earlier waiter, in any process, has received its permits or
+//     has left. While the first waiter wants more than are free, no waiter behind it gets any. A request for
+//     more permits than there are in all blocks nobody while some are free.
+//   - A live waiter keeps its place however long it waits, and gets it back if Redis lost it. One that is
+//     silent for Tuning.StaleWaiterTimeout (5 s by default), because its process was killed or cut off, is
+//     passed over until it reports again; that time passes once, not once for each. A waiter that gives up
+//     leaves the queue, in the background. After a Delete, waiters with [AwaitSet] keep their places.
+//   - TryAcquire and TryAcquireN do not join the queue, and succeed only if nobody waits.
 //
-// A live waiter keeps its place however long it waits, and gets it back if Redis lost it. A waiter
-// that is silent for Tuning.StaleWaiterTimeout (5 s by default), because its process was killed or cut
-// off, is passed over until it reports again. If many waiters are silent, that time passes once, not once
-// for each. Where the server can tell that the process is gone, it passes the waiter over at once. A
-// waiter that gives up leaves the queue, in the background. After a Delete, waiters with [AwaitSet] keep
-// their places. [FairSemaphore.Waiters] shows the queue.
-//
-// TryAcquire and TryAcquireN do not join the queue, and succeed only if nobody waits. A dead waiter counts
-// until it has been silent for Tuning.StaleWaiterTimeout.
-//
-// It is wire-compatible with Redisson's RPermitExpirableSemaphore, and has a queue next to it. The
-// clients of a PermitSemaphore of the same name wait in that queue too. Redisson shares the permits but
-// does not know the queue; while its processes wait, each has its turn as often as a waiter. Set the
-// permits once, by TrySetPermits. Any number of goroutines may share one FairSemaphore.
+// The clients of a PermitSemaphore of the same name wait in the same queue. Redisson shares the permits but
+// does not know the queue; while its processes wait, each has its turn as often as a waiter.
 type FairSemaphore struct{ basePermitSemaphore }
 
 // NewFairSemaphore returns the fair semaphore with that name. It sends nothing. If braces enclose the

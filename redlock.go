@@ -12,23 +12,17 @@ import (
 // of its members are, so it survives the loss of the others. With [Mutex] members it excludes redsync,
 // node-redlock and other clients that follow that algorithm on the same keys.
 //
-// Lock tries all members at once, each for at most RedLockOptions.MemberTimeout. The hold begins when a majority
-// is held and enough of the leases is left after the time that has passed and a drift margin ([Hold.ValidFor]).
-// Otherwise all members are released, and tried again after a random pause. While the hold lasts, missing
-// members are tried again at a third of the lease.
+// The hold begins when a majority is held and enough of the leases is left ([Hold.ValidFor]). While it lasts,
+// missing members are tried again at a third of the lease.
 //
 // Goroutines of one program that want the same RedLock wait in one line, and only the first of them sends
 // requests. Two RedLock values are the same if they have the same members, of the same clients, in any order.
-// Several goroutines hold a RedLock at once if a majority of its members are read sides, as several programs do.
-// Otherwise those in line send nothing while the program holds the lock. Between programs there is no order.
+// If a majority of the members are read sides, several goroutines hold it at once. Between programs there is
+// no order.
 //
 // A RedLock is not consensus. A server that forgets the lock (a restart without persistence, a failover of a
 // member) may help another majority. Clocks that run at different rates break the arithmetic. Paused code is
 // not stopped, and there are no fencing tokens across servers. See docs/reference/several.md.
-//
-// Errors say how each member failed. Members are counted from 1, in the order in which they were given.
-//
-// [As] does not apply: members of several clients have no common owner.
 type RedLock struct{ groupLock }
 
 // RedLockOptions are the settings of a [RedLock].

@@ -10,36 +10,23 @@ import (
 // RWLock is a read/write lock: many may read, or one may write. On the wire it is Redisson's RReadWriteLock.
 // [RWLock.Reader] and [RWLock.Writer] return its two sides, which are locks; they do not lock.
 //
-// Both sides are re-entrant. A writer may also read (under [Hold.Context] of its write hold, or by its owner),
-// and continue to read after it has released the write hold; [Hold.Downgrade] does both in one step. A reader
-// cannot become a writer: it gets ErrUpgrade at once, since it would wait for itself.
+// Both sides are re-entrant. A writer may also read, and continue to read after it has released the write
+// hold; [Hold.Downgrade] does both in one step. A reader cannot become a writer: it gets ErrUpgrade at once,
+// since it would wait for itself. Owners of other clients cannot join a hold.
 //
-// A waiting writer keeps new readers out, but not forever: for one Tuning.StaleWaiterTimeout at first, then,
-// after a pause of a fifth of it, for twice as long, up to a minute at a time. So a writer gets the lock if the
-// current readers leave within such a time, and no reader is kept out for longer. A waiting writer that has
-// died keeps readers out for one StaleWaiterTimeout.
+// Neither side starves. A waiting writer keeps new readers out, for one Tuning.StaleWaiterTimeout at first,
+// and then, after pauses of a fifth of it, for up to a minute at a time: so a read must be shorter than a
+// minute. After a write, or a turn of writes, readers that have been waiting go first, all together. A
+// waiting writer that has died keeps readers out for one StaleWaiterTimeout. Redisson's readers do not
+// follow these rules and are never kept out.
 //
-// Writers cannot keep readers out forever either. After a write, or a turn of writes, readers that have been
-// waiting go first, all together. The next writer waits for them, or for a tenth of a second if none comes.
-// Readers that arrive later wait for the end of the next write. Redisson's readers do not follow these rules
-// and are never kept out.
-//
-// Writers are served like the waiters of a [Lock]: goroutines of a client pass the write hold on in memory for
-// a turn, while none of them waits to read. Then a release gives the lock to the next client whose writers
-// wait.
+// Goroutines of one client share a read hold: while one of them reads, others that want the same are
+// admitted without a request, for a turn ([Tuning].Turn), and the last one to leave releases the lock. For
+// the server they are one reader. Holds with [MaxHold], with a different [Lease], or with an owner that was
+// chosen or read ([As], [WithOwner], [Hold.Owner]) are not shared.
 //
 // Each read hold has its own lease. If a reader crashes, it stops blocking writers when its lease ends,
 // whatever other readers do.
-//
-// Goroutines of one client read along with each other: while one of them reads, others that want the same are
-// admitted without a request, and the last one to leave releases the lock. For the server, and for
-// [Client.Inspect], they are one reader. That lasts for a turn ([Tuning].Turn) from when the server admitted
-// the first of them, which bounds how much longer a writer waits. Some holds are not shared: those with
-// [MaxHold], with a different [Lease], with an owner that was chosen ([As], [WithOwner]) or read
-// ([Hold.Owner]), and those of an owner that has written.
-//
-// Owners of other clients cannot join a hold ([As] with one is an ErrInvalid):
-// Redisson's format has no room for it.
 type RWLock struct {
 	read  *ReadLock
 	write *WriteLock

@@ -7,33 +7,26 @@ import (
 	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
 )
 
-// Semaphore is a counting semaphore, compatible with Redisson's RSemaphore. Anybody may acquire and
-// release its permits, because permits have no owner: those that a crashed process had acquired are
-// lost until somebody releases them. Use [PermitSemaphore] where that matters. Any number of
-// goroutines may share one Semaphore.
+// Semaphore is a counting semaphore; on the wire it is Redisson's RSemaphore. Anybody may acquire and release
+// its permits, because permits have no owner: those that a crashed process had acquired are lost until
+// somebody releases them. Use [PermitSemaphore] where that matters. Any number of goroutines may share one
+// Semaphore.
 //
-// Every operation counts once, however often it is sent. Release, ReleaseIfExists and AddPermits
-// return ErrUnknownOutcome if the server could not be reached, or did not answer, in time. The client
-// then repeats them in the background until the server answers, for up to 20 minutes, so do not
-// repeat them yourself. It does the same with TrySetPermits and SetPermits if they were sent; if
-// their error does not match ErrUnknownOutcome, they have changed nothing, and you may repeat them.
-// An Acquire, TryAcquire or Drain without an answer is undone in the background. A SetTTL or Delete
-// without an answer is abandoned: it has taken effect, or never will.
+// Set the permits once, with TrySetPermits or SetPermits. Until then acquisitions fail with ErrNotSet,
+// unless [AwaitSet] makes them wait. On the name of a [PermitSemaphore] or a [CountDownLatch] every operation
+// returns ErrWrongKind.
 //
-// Set the permits once, with TrySetPermits. Until then acquisitions fail with ErrNotSet, unless
-// [AwaitSet] makes them wait. On the name of a [PermitSemaphore] or a [CountDownLatch] every
-// operation returns ErrWrongKind.
+// Every operation counts once, however often it is sent. ErrUnknownOutcome means that the server could not
+// be reached, or did not answer, in time. The client then repeats the change in the background, for up to
+// 20 minutes, so do not repeat it yourself. An acquisition or a Drain without an answer is undone, and a
+// SetTTL or Delete has taken effect, or never will. After any other error nothing was changed.
 //
-// Each client that waits has one place in a queue on the server, and its goroutines wait in line, first come, first
-// served, however many permits they want. Calls with AwaitSet have a line and a place of their own. A release calls as
-// many clients, the first of the queue, as there are permits for, and keeps the permits for them for a moment. While
-// others wait, nobody overtakes them, TryAcquire included. But a Release passes permits to waiters of its client in
-// memory and sends nothing, for one turn ([Tuning.Turn]), and Redisson has its share. And a request for more permits
-// than are free is overtaken for half of the time: while it is the first of the queue, it holds up the others for one
-// Tuning.StaleWaiterTimeout at first, and for up to a minute at a time if it has waited for longer. So a large request
-// is granted when it holds up the others for longer than the permits are used, and a request that can never be granted
-// does not block them. A request for more permits than there are in all makes way at once, unless the total is unknown:
-// see SetPermits.
+// Each client that waits has one place in a queue on the server, and its goroutines wait in line. Nobody
+// overtakes them, TryAcquire included, except that a release passes permits to waiters of its client in
+// memory for one turn ([Tuning].Turn), that Redisson has its share, and that a request for more permits than
+// are free is overtaken for half of the time: it holds up the others for one Tuning.StaleWaiterTimeout at
+// first, and for up to a minute at a time later. A request for more permits than there are in all makes way
+// at once.
 type Semaphore struct {
 	baseSemaphore
 
