@@ -36,6 +36,15 @@ func TestOptions_are_checked_against_each_other(t *testing.T) {
 	}
 }
 
+// The tests of the inside use the settings that a client has without options.
+func TestSettings_of_tests(t *testing.T) {
+	ours, theirs := Options{}.withDefaults().config(), testredis.NewSettings().Config
+	require.Nil(t, ours.Confirmation("client", 1))
+	ours.Confirmation, theirs.Confirmation = nil, nil
+	ours.Label, theirs.Label = "", ""
+	require.Equal(t, ours, theirs)
+}
+
 func TestRequests(t *testing.T) {
 	for text, options := range map[string][]LockOption{
 		"zero lease":      {Lease(0)},

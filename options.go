@@ -103,8 +103,6 @@ type Options struct {
 
 	// Tuning has settings that few programs need.
 	Tuning Tuning
-
-	clock func() lease.Stamp // for tests; default lease.SystemClock
 }
 
 // config returns the settings for the inside of a client. The options are checked and complete.
@@ -117,7 +115,7 @@ func (o Options) config() core.Config {
 		KeyPrefix:        o.KeyPrefix, NameMapper: o.NameMapper,
 		LazyConnect: o.LazyConnect, Sharding: pubsub.Sharding(o.Tuning.ShardedPubSub),
 		TimeFencing: o.TimeFencing, Label: o.label(), Observes: o.Observer != nil, ReportDropped: o.ReportDropped,
-		Confirmation: o.Replicas.confirmation, Clock: o.clock,
+		Confirmation: o.Replicas.confirmation,
 	}
 }
 
