@@ -1,10 +1,13 @@
 package main
 
 import (
+	"encoding/xml"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -44,6 +47,86 @@ func TestCostsOfThePage(t *testing.T) {
 		got := lastOf(said)[i]
 		assert.InDelta(t, want, got, 2+want/4, "allocations in line %d: %s", i+1, remedy)
 	}
+}
+
+// The plots of the page show the figures of its tables.
+func TestPlotsOfThePage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/performance.md")
+	require.NoError(t, err)
+	for _, w := range workloads() {
+		for _, link := range []time.Duration{0, 2 * time.Millisecond} {
+			made := table{workload: w, link: link}
+			if text, shown := sectionOf(string(page), made.name()); shown {
+				compareBars(t, readPlot(t, made.name()), text, w.Primary)
+			}
+		}
+	}
+	for _, g := range growths() {
+		text, shown := sectionOf(string(page), g.Name)
+		require.True(t, shown, g.Name)
+		compareLines(t, readPlot(t, g.Name), text)
+	}
+}
+
+func readPlot(t *testing.T, name string) *plot {
+	t.Helper()
+	svg, err := os.ReadFile("../docs/performance/" + name + ".svg")
+	require.NoError(t, err)
+	p := new(plot)
+	require.NoError(t, xml.Unmarshal(svg, p))
+	return p
+}
+
+// compareBars compares the texts beside the bars with a table.
+func compareBars(t *testing.T, p *plot, text, primary string) {
+	t.Helper()
+	lines := linesOf(text)
+	column := slices.Index(lines[0], primary)
+	var want, got []string
+	for _, cells := range lines[2:] {
+		if value := strings.Fields(cells[column])[0]; value != "failed:" {
+			want = append(want, cells[0]+" "+value)
+		}
+	}
+	for i, label := range p.Texts {
+		if label.Anchor == "end" {
+			got = append(got, label.Text+" "+strings.Fields(p.Texts[i+1].Text)[0])
+		}
+	}
+	assert.Equal(t, want, got)
+	assert.Len(t, p.Bars, len(want))
+}
+
+// compareLines compares the heights of the dots with a table.
+func compareLines(t *testing.T, p *plot, said string) {
+	t.Helper()
+	times := slices.DeleteFunc(slices.Clone(p.Texts), func(t text) bool { return t.Anchor != "end" })
+	first, last := times[0], times[len(times)-1]
+	highest, err := strconv.ParseFloat(last.Text, 64)
+	require.NoError(t, err)
+	lines := linesOf(said)
+	for i, operation := range lines[0][1:] {
+		dots := slices.DeleteFunc(slices.Clone(p.Dots), func(d dot) bool { return d.Class != "series"+strconv.Itoa(i) })
+		require.Len(t, dots, len(lines[2:])+1, "%s: one is in the legend", operation)
+		for j, cells := range lines[2:] {
+			want, err := strconv.ParseFloat(cells[1+i], 64)
+			require.NoError(t, err)
+			got := highest * (first.Y - 4 - dots[j].Y) / (first.Y - last.Y)
+			assert.InDelta(t, want, got, highest/1000, "%s: %s", operation, cells[0])
+		}
+	}
+}
+
+// linesOf returns the cells of the lines of a table, which is all of a text that begins with "|".
+func linesOf(text string) [][]string {
+	var lines [][]string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "|") {
+			lines = append(lines, strings.Split(strings.Trim(line, "| "), " | "))
+		}
+	}
+	return lines
 }
 
 // cut returns a line of a table without its last cell, and that cell.

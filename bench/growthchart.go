@@ -2,17 +2,8 @@ package main
 
 import (
 	"fmt"
-	"image/color"
-	"io"
-	"slices"
 	"strconv"
 	"strings"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 // A growthChart has the results of a growth.
@@ -87,66 +78,4 @@ func (p point) cell(operation string) string {
 		return strconv.FormatFloat(value, 'f', 1, 64)
 	}
 	return strconv.FormatFloat(value, 'f', 0, 64)
-}
-
-const (
-	growthWidth  = 14 * vg.Centimeter
-	growthHeight = 7 * vg.Centimeter
-)
-
-var lineColors = []color.Color{
-	barColor,
-	color.RGBA{R: 0xf5, G: 0x85, B: 0x18, A: 0xff},
-	color.RGBA{R: 0x54, G: 0xa2, B: 0x4b, A: 0xff},
-}
-
-// plot draws a line for each operation.
-func (g growthChart) plot(w io.Writer) error {
-	p := plot.New()
-	p.Title.Text = g.title()
-	p.Title.TextStyle.Font.Size = vg.Points(10)
-	p.X.Label.Text = g.growth.Beside
-	p.Y.Label.Text = "µs of the server (less is better)"
-	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, g.ticks()
-	p.Legend.Top, p.Legend.Left = true, true
-	for i, operation := range g.growth.Operations {
-		if err := g.addLine(p, operation, lineColors[i]); err != nil {
-			return err
-		}
-	}
-	p.X.Min, p.X.Max = float64(growthSizes[0]), float64(slices.Max(growthSizes))
-	p.Y.Min, p.Y.Max = 0, max(p.Y.Max*1.5, 1) // for the legend
-	canvas := vgsvg.New(growthWidth, growthHeight)
-	p.Draw(draw.Crop(draw.New(canvas), plotBorder, -3*plotBorder, plotBorder, -plotBorder))
-	_, err := canvas.WriteTo(w)
-	return err
-}
-
-func (growthChart) ticks() plot.ConstantTicks {
-	var ticks plot.ConstantTicks
-	for _, size := range growthSizes {
-		ticks = append(ticks, plot.Tick{Value: float64(size), Label: strconv.Itoa(size)})
-	}
-	return ticks
-}
-
-func (g growthChart) addLine(p *plot.Plot, operation string, c color.Color) error {
-	var points plotter.XYs
-	for _, at := range g.points {
-		if value, ok := at.times[operation]; ok {
-			points = append(points, plotter.XY{X: float64(at.size), Y: value})
-		}
-	}
-	if len(points) == 0 {
-		return nil
-	}
-	line, dots, err := plotter.NewLinePoints(points)
-	if err != nil {
-		return err
-	}
-	line.Color, dots.Color = c, c
-	line.Width, dots.Shape = vg.Points(1.5), draw.CircleGlyph{}
-	p.Add(line, dots)
-	p.Legend.Add(operation, line, dots)
-	return nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -17,8 +16,8 @@ func TestGrowthChartHasTheLeastOfEachSize(t *testing.T) {
 	failed := sample{Workload: g.Name, Size: 100, result: result{Error: "why"}}
 	c := newGrowthChart(g, []sample{at(1, 20), at(1, 9.5), at(10, 30), failed})
 	assert.Contains(t, c.markdown(), "| 1 | 9.5 | – |\n| 10 | 30 | – |\n| 100 | failed: why | failed: why |\n")
-	var svg bytes.Buffer
-	require.NoError(t, c.plot(&svg))
-	assert.Contains(t, svg.String(), ">first<")
-	assert.NotContains(t, svg.String(), ">second<", "there is nothing to draw")
+	svg, err := c.draw().svg()
+	require.NoError(t, err)
+	assert.Contains(t, string(svg), ">first<")
+	assert.NotContains(t, string(svg), ">second<", "there is nothing to draw")
 }

@@ -1,120 +1,127 @@
 package main
 
 import (
+	_ "embed" // for the style
+	"encoding/xml"
 	"fmt"
-	"image/color"
-	"io"
-	"slices"
-	"strconv"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
+	"math"
+	"unicode/utf8"
 )
+
+// A plot is a drawing in SVG, without a background and without fonts of its own. Later fields are
+// drawn over earlier ones.
+type plot struct {
+	XMLName xml.Name   `xml:"http://www.w3.org/2000/svg svg"`
+	Width   float64    `xml:"width,attr"`
+	Height  float64    `xml:"height,attr"`
+	ViewBox string     `xml:"viewBox,attr"`
+	Style   style      `xml:"style"`
+	Grid    []gridLine `xml:"line"`
+	Bars    []bar      `xml:"rect"`
+	Strokes []stroke   `xml:"path"`
+	Dots    []dot      `xml:"circle"`
+	Texts   []text     `xml:"text"`
+}
+
+// A style is in CSS, and is written as it is.
+type style struct {
+	Rules string `xml:",innerxml"`
+}
+
+// A gridLine is a line of the grid.
+type gridLine struct {
+	X1 float64 `xml:"x1,attr"`
+	Y1 float64 `xml:"y1,attr"`
+	X2 float64 `xml:"x2,attr"`
+	Y2 float64 `xml:"y2,attr"`
+}
+
+type bar struct {
+	Class  string  `xml:"class,attr,omitempty"`
+	X      float64 `xml:"x,attr"`
+	Y      float64 `xml:"y,attr"`
+	Width  float64 `xml:"width,attr"`
+	Height float64 `xml:"height,attr"`
+}
+
+// A stroke is a path that is drawn with a pen.
+type stroke struct {
+	Class string `xml:"class,attr"`
+	D     string `xml:"d,attr"`
+}
+
+type dot struct {
+	Class string  `xml:"class,attr"`
+	X     float64 `xml:"cx,attr"`
+	Y     float64 `xml:"cy,attr"`
+	R     float64 `xml:"r,attr"`
+}
+
+// A text has its baseline at Y. Its anchor, "start", "middle" or "end", is at X.
+type text struct {
+	Class  string  `xml:"class,attr,omitempty"`
+	Anchor string  `xml:"text-anchor,attr"`
+	X      float64 `xml:"x,attr"`
+	Y      float64 `xml:"y,attr"`
+	Text   string  `xml:",chardata"`
+}
+
+// styleSheet has the colours of light and of dark pages. Its font size is fontSize.
+//
+//go:embed plot.css
+var styleSheet string
 
 const (
-	plotWidth  = 16 * vg.Centimeter
-	barWidth   = 12 * vg.Millimeter / 2
-	plotHead   = 28 * vg.Millimeter // for the title and the axis
-	plotBorder = 3 * vg.Millimeter
+	fontSize   = 12
+	plotWidth  = 800
+	margin     = 8  // around the plot
+	gap        = 8  // between a text and what it belongs to
+	headHeight = 56 // for the title and the caption
+	tickHeight = 22 // for the labels below an axis
+	noteHeight = 20 // for a line of text below the plot
 )
 
-var barColor = color.RGBA{R: 0x4c, G: 0x78, B: 0xa8, A: 0xff}
-
-// name returns the name of the workload, and the link.
-func (t table) name() string {
-	if t.link == 0 {
-		return t.workload.Name
+// newPlot returns a plot with a title, and below it a caption that says what the figures are.
+func newPlot(height float64, title, caption string) *plot {
+	p := &plot{
+		Width: plotWidth, Height: height, ViewBox: fmt.Sprintf("0 0 %d %g", plotWidth, height), Style: style{"\n" + styleSheet},
 	}
-	return t.workload.Name + "-" + t.link.String()
+	p.write("title", "start", margin, 22, title)
+	p.write("", "start", margin, 42, caption)
+	return p
 }
 
-// title says what is measured, over which link.
-func (t table) title() string {
-	if t.link == 0 {
-		return t.workload.Title
-	}
-	return fmt.Sprintf("%s; link of %v", t.workload.Title, t.link)
+func (p *plot) write(class, anchor string, x, y float64, what string) {
+	p.Texts = append(p.Texts, text{class, anchor, tenth(x), tenth(y), what})
 }
 
-// plot draws the primary metric of each peer as a bar, with a line from the smallest to the largest
-// value of its repetitions.
-func (t table) plot(w io.Writer) error {
-	rows := slices.DeleteFunc(slices.Clone(t.rows), func(r row) bool { return r.failed == r.samples })
-	slices.Reverse(rows) // the axis goes upwards
-	p := plot.New()
-	p.Title.Text = t.title()
-	p.Title.TextStyle.Font.Size = vg.Points(10)
-	p.Title.Padding = plotBorder
-	p.X.Label.Text = t.axis()
-	p.X.Min = 0
-	if err := t.addBars(p, rows); err != nil {
-		return err
-	}
-	canvas := vgsvg.New(plotWidth, plotHead+vg.Length(len(rows))*3/2*barWidth)
-	p.Draw(draw.Crop(draw.New(canvas), plotBorder, -plotBorder, plotBorder, -plotBorder))
-	_, err := canvas.WriteTo(w)
-	return err
+func (p *plot) gridLine(x1, y1, x2, y2 float64) {
+	p.Grid = append(p.Grid, gridLine{tenth(x1), tenth(y1), tenth(x2), tenth(y2)})
 }
 
-func (t table) axis() string {
-	if t.workload.Less {
-		return t.workload.Primary + " (less is better)"
-	}
-	return t.workload.Primary + " (more is better)"
+func (p *plot) bar(class string, x, y, width, height float64) {
+	p.Bars = append(p.Bars, bar{class, tenth(x), tenth(y), tenth(width), tenth(height)})
 }
 
-func (t table) addBars(p *plot.Plot, rows []row) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	var names []string
-	var values plotter.Values
-	spread := &spans{}
-	for i, r := range rows {
-		value := r.medians[t.workload.Primary]
-		names, values = append(names, r.peer), append(values, value)
-		spread.XYs = append(spread.XYs, plotter.XY{X: value, Y: float64(i)})
-		spread.XErrors = append(spread.XErrors, struct{ Low, High float64 }{value - r.low, r.high - value})
-	}
-	bars, err := plotter.NewBarChart(values, barWidth)
-	if err != nil {
-		return err
-	}
-	bars.Horizontal, bars.Color, bars.LineStyle.Width = true, barColor, 0
-	lines, err := plotter.NewXErrorBars(spread)
-	if err != nil {
-		return err
-	}
-	labels, err := plotter.NewLabels(labeled(spread.XYs, rows))
-	if err != nil {
-		return err
-	}
-	labels.Offset = vg.Point{X: vg.Points(4)}
-	for i := range labels.TextStyle {
-		labels.TextStyle[i].YAlign = draw.YCenter
-	}
-	p.Add(bars, lines, labels)
-	p.NominalY(names...)
-	p.Y.Min, p.Y.Max = -.6, float64(len(rows))-.4
-	p.X.Max = max(p.X.Max*1.15, 1) // for the labels
-	return nil
+func (p *plot) dot(class string, x, y float64) {
+	p.Dots = append(p.Dots, dot{class, tenth(x), tenth(y), dotRadius})
 }
 
-// labeled puts the value of each bar at the end of its line.
-func labeled(points plotter.XYs, rows []row) plotter.XYLabels {
-	labels := plotter.XYLabels{}
-	for i, point := range points {
-		labels.XYs = append(labels.XYs, plotter.XY{X: rows[i].high, Y: point.Y})
-		labels.Labels = append(labels.Labels, strconv.FormatFloat(point.X, 'f', 0, 64))
-	}
-	return labels
+func (p *plot) stroke(class, format string, args ...any) {
+	p.Strokes = append(p.Strokes, stroke{class, fmt.Sprintf(format, args...)})
 }
 
-// spans are points with their ranges.
-type spans struct {
-	plotter.XYs
-	plotter.XErrors
+// textWidth returns the width that a text needs in a wide font.
+func textWidth(text string) float64 {
+	return .65 * fontSize * float64(utf8.RuneCountInString(text))
+}
+
+// position returns a point of a path.
+func position(x, y float64) string { return fmt.Sprintf("%.1f %.1f", x, y) }
+
+func tenth(x float64) float64 { return math.Round(10*x) / 10 }
+
+func (p *plot) svg() ([]byte, error) {
+	text, err := xml.MarshalIndent(p, "", "\t")
+	return append(text, '\n'), err
 }

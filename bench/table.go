@@ -91,6 +91,22 @@ func bounds(values []float64) (low, high float64) {
 	return low, high
 }
 
+// name returns the name of the workload, and the link.
+func (t table) name() string {
+	if t.link == 0 {
+		return t.workload.Name
+	}
+	return t.workload.Name + "-" + t.link.String()
+}
+
+// title says what is measured, over which link.
+func (t table) title() string {
+	if t.link == 0 {
+		return t.workload.Title
+	}
+	return fmt.Sprintf("%s; link of %v", t.workload.Title, t.link)
+}
+
 // markdown returns the table as text.
 func (t table) markdown() string {
 	var b strings.Builder
@@ -118,10 +134,7 @@ func (t table) markdown() string {
 // cells returns the cell of a column. For the primary column it adds the cell of the ratio.
 func (t table) cells(r row, c Column) string {
 	primary := c.Metric == t.workload.Primary
-	text := "–"
-	if value, ok := r.medians[c.Metric]; ok {
-		text = strconv.FormatFloat(value, 'f', c.Digits, 64)
-	}
+	text := r.figure(c)
 	if primary && r.failed > 0 {
 		text = r.failure(text)
 	}
@@ -133,6 +146,14 @@ func (t table) cells(r row, c Column) string {
 		ratio = strconv.FormatFloat(r.ratio, 'f', 2, 64)
 	}
 	return " " + text + " | " + ratio + " |"
+}
+
+// figure returns the value of a column.
+func (r row) figure(c Column) string {
+	if value, ok := r.medians[c.Metric]; ok {
+		return strconv.FormatFloat(value, 'f', c.Digits, 64)
+	}
+	return "–"
 }
 
 // whyLimit is how many characters of an error go into a cell.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"testing"
 	"time"
 
@@ -85,16 +84,16 @@ func TestOverlapsAreAdded(t *testing.T) {
 func TestPlot(t *testing.T) {
 	t.Parallel()
 	samples := []sample{rate("floor", 0, 1000), rate("mine", 0, 500), failure("none", 0, "why")}
-	var svg bytes.Buffer
-	require.NoError(t, tabulate(samples, rates, 0, []string{"floor", "mine", "none"}).plot(&svg))
-	assert.Contains(t, svg.String(), "<svg")
-	assert.Contains(t, svg.String(), ">mine<")
-	assert.NotContains(t, svg.String(), ">none<", "there is nothing to draw")
+	svg, err := tabulate(samples, rates, 0, []string{"floor", "mine", "none"}).draw().svg()
+	require.NoError(t, err)
+	assert.Contains(t, string(svg), "<svg")
+	assert.Contains(t, string(svg), ">mine<")
+	assert.NotContains(t, string(svg), ">none<", "there is nothing to draw")
 
-	svg.Reset()
 	none := tabulate([]sample{failure("none", 0, "why")}, rates, 0, []string{"none"})
-	require.NoError(t, none.plot(&svg))
-	svg.Reset()
+	_, err = none.draw().svg()
+	require.NoError(t, err)
 	zero := tabulate([]sample{rate("floor", 0, 0)}, rates, 0, []string{"floor"})
-	require.NoError(t, zero.plot(&svg))
+	_, err = zero.draw().svg()
+	require.NoError(t, err)
 }

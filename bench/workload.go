@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -26,6 +27,12 @@ type Workload struct {
 	Once        bool // takes long: one repetition is enough
 	ShortLease  bool // uses the short lease of the settings, because it measures for a whole lease
 	Run         func(e *env) (Metrics, error)
+}
+
+// primary returns the column of the primary metric.
+func (w Workload) primary() Column {
+	i := slices.IndexFunc(w.Columns, func(c Column) bool { return c.Metric == w.Primary })
+	return w.Columns[i]
 }
 
 // An order says what a child process measures.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -49,16 +48,15 @@ type chart interface {
 	name() string
 	title() string
 	markdown() string
-	plot(w io.Writer) error
+	draw() *plot
 }
 
-func writePlot(dir string, c chart) (err error) {
-	file, err := os.Create(filepath.Join(dir, c.name()+".svg"))
+func writePlot(dir string, c chart) error {
+	svg, err := c.draw().svg()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	return c.plot(file)
+	return os.WriteFile(filepath.Join(dir, c.name()+".svg"), svg, 0o644)
 }
 
 // charts returns the charts of the results, in the order of the workloads.
