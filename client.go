@@ -7,18 +7,21 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
+	"github.com/latchkey-go/latchkey/internal/engine/owners"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/primitive/lock"
+	"github.com/latchkey-go/latchkey/internal/primitive/rw"
 	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 )
 
 // Client makes locks and does their background work, with one connection for messages and
 // one goroutine for renewals. A program needs one client for each Redis. All methods may
 // be called from any goroutine.
-type Client ownership.Handle
+type Client core.Handle
 
-func (c *Client) engine() *ownership.Engine { return (*ownership.Handle)(c).Engine() }
+func (c *Client) engine() *core.Parts { return (*core.Handle)(c).Parts() }
 
 // New makes a client that uses an existing rueidis client, which it does not close. The
 // guarantees of this package hold for every rueidis client. If an option is invalid, New
@@ -54,11 +57,13 @@ func New(client rueidis.Client, options Options) (*Client, error) {
 
 // newClient makes a client with complete options. topology is as for core.New.
 func newClient(client rueidis.Client, options Options, topology *nodes.Topology) (*Client, error) {
-	c, err := ownership.NewEngine(client, options.config(), report.New(options.Logger, observerOf(options)), topology)
+	c, err := core.New(client, options.config(), report.New(options.Logger, observerOf(options)), topology)
 	if err != nil {
 		return nil, err
 	}
-	c.RegisterGrants(lock.InHash)
+	for _, s := range []*ownership.Spec{lock.InHash, lock.Mutex.Spec, rw.Write.Spec} {
+		owners.RegisterGrants(c, s, nil)
+	}
 	return (*Client)(c.Handle), nil
 }
 
@@ -86,5 +91,5 @@ func (c *Client) NewOwner() Owner {
 // leadership does; the deadline of such a context counts if it is earlier. Further calls wait
 // for the first and return the same result.
 func (c *Client) Close(ctx context.Context) error {
-	return c.engine().Close(ctx)
+	return owners.Close(ctx, c.engine())
 }

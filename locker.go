@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/primitive/admin"
 	"github.com/latchkey-go/latchkey/internal/primitive/group"
@@ -48,7 +49,7 @@ func memberOf(l Locker) (m group.Member) {
 // baseLock is what all locks of one key have in common.
 type baseLock struct{ inside acquire.Lock }
 
-func newBaseLock(c *ownership.Engine, s *acquire.Spec, name string) *baseLock {
+func newBaseLock(c *core.Parts, s *acquire.Spec, name string) *baseLock {
 	return &baseLock{*acquire.NewLock(c, s, name)}
 }
 

@@ -20,6 +20,7 @@
 //	engine    | inspect    | what is stored under a name
 //	engine    | labels     | the label and the notes of a client, for people, on the server; those of other clients
 //	engine    | object     | named objects that are not locks
+//	engine    | owners     | the ownerships of a client: those of owners that the program knows, unwanted grants, the end of all
 //	engine    | ownership  | one owner has one lock, from the first acquisition to the last release
 //	engine    | pubsub     | one connection for messages, and the channels that waiters listen to
 //	engine    | queue      | the entry of an owner in the queue of a lock on the server: its place there, and its grant

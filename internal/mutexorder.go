@@ -24,7 +24,7 @@ package internal
 //	group.compositeHold.mu      | which members are held, and the contexts of the whole    |
 //	ownership.Ownership.mu      | the state of an ownership and its holds                  | itself
 //	renewal.Watchdog.mu         | when each ownership is renewed                           | ownership.Ownership.mu
-//	ownership.Registry.mu       | the names of ownerships that the program knows           | ownership.Ownership.mu
+//	owners.Registry.mu          | the names of ownerships that the program knows           | ownership.Ownership.mu
 //	queue.Entry.mu              | the place of an owner in a queue, and its grant          | ownership.Ownership.mu
 //	inbox.Inbox.mu              | the owners that wait in queues on the server             | ownership.Ownership.mu
 //	labels.Record.mu            | the record of this client, and when it is written        |

@@ -26,11 +26,13 @@ var onlyIn = map[string][]string{
 	"github.com/google/uuid": {"base/identity"},
 }
 
-// ownKinds are the rooms that a room of the floor primitive may know of its floor: that of the two ways to store a lock
-// for all, and for what lists and frees all kinds of objects, those with keys that others do not have.
+// ownKinds are the rooms that a room may know of the floor primitive: that of the two ways to store a lock for all, and
+// for what lists and frees all kinds of objects, those with keys that others do not have. A client for tests registers
+// the kinds whose locks are handed over, as the root does.
 var ownKinds = map[string][]string{
 	"":                {"primitive/lock"},
 	"primitive/admin": {"primitive/lock", "primitive/rw"},
+	"testredis":       {"primitive/rw"},
 }
 
 // A room imports rooms of its own floor and of lower ones only, rueidis, the standard library, and what onlyIn names.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/request"
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/primitive/barrier"
 	"github.com/latchkey-go/latchkey/internal/testredis"
@@ -57,7 +57,7 @@ type barrierParty struct {
 const modelBarrierLease = 5000 // ms
 
 // newBarrier returns the barrier of a client.
-func newBarrier(c *ownership.Engine, parties int) *barrier.Barrier {
+func newBarrier(c *core.Parts, parties int) *barrier.Barrier {
 	b := barrier.New(c, modelName, parties)
 	return &b
 }

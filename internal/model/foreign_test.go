@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/primitive/barrier"
@@ -23,17 +24,17 @@ import (
 // An operation of one kind changes nothing about an object of another kind.
 
 // foreigners are the kinds of objects, by the form of their keys, with the operations of each kind.
-var foreigners = map[string]func(c *ownership.Engine) []func(){
-	"counter": func(c *ownership.Engine) []func() {
+var foreigners = map[string]func(c *core.Parts) []func(){
+	"counter": func(c *core.Parts) []func() {
 		return append(append(semaphoreOperations(c), permitOperations(c)...), latchOperations(c)...)
 	},
-	"string": func(c *ownership.Engine) []func() { return lockOperations(acquire.NewLock(c, lock.Mutex, modelName)) },
-	"hash": func(c *ownership.Engine) []func() {
+	"string": func(c *core.Parts) []func() { return lockOperations(acquire.NewLock(c, lock.Mutex, modelName)) },
+	"hash": func(c *core.Parts) []func() {
 		return slices.Concat(lockOperations(acquire.NewLock(c, lock.Reentrant, modelName)),
 			lockOperations(acquire.NewLock(c, fair.Spec(c, false), modelName)))
 	},
-	"barrier": func(c *ownership.Engine) []func() { return barrierOperations(newBarrier(c, 2)) },
-	"rwlock": func(c *ownership.Engine) []func() {
+	"barrier": func(c *core.Parts) []func() { return barrierOperations(newBarrier(c, 2)) },
+	"rwlock": func(c *core.Parts) []func() {
 		return append(lockOperations(acquire.NewLock(c, rw.Read, modelName)), lockOperations(acquire.NewLock(c, rw.Write, modelName))...)
 	},
 }
@@ -92,7 +93,7 @@ func (w *world) describe(words []string) string {
 func lockOperations(p *acquire.Lock) []func() {
 	send := func(build func(a *acquire.Acquisition) script.Call) func() {
 		return func() {
-			c := build(&acquire.Acquisition{Request: request.Request{Lease: 5 * time.Second}, Lock: p, Ownership: p.Client.Registry.Fresh(&p.Lock)})
+			c := build(&acquire.Acquisition{Request: request.Request{Lease: 5 * time.Second}, Lock: p, Ownership: ownership.Fresh(&p.Lock)})
 			c.Cmd.Send(context.Background(), p.Client.Rueidis, c.Keys, c.Args)
 		}
 	}
@@ -113,7 +114,7 @@ func lockOperations(p *acquire.Lock) []func() {
 	return operations
 }
 
-func semaphoreOperations(c *ownership.Engine) []func() {
+func semaphoreOperations(c *core.Parts) []func() {
 	s, ctx := newSemaphore(c), context.Background()
 	return []func(){
 		func() { _, _ = s.TrySet(ctx, 3, nil) },
@@ -130,7 +131,7 @@ func semaphoreOperations(c *ownership.Engine) []func() {
 	}
 }
 
-func permitOperations(c *ownership.Engine) []func() {
+func permitOperations(c *core.Parts) []func() {
 	s, ctx := newPool(c), context.Background()
 	return []func(){
 		func() { _, _ = s.TrySet(ctx, 3, nil) },
@@ -146,7 +147,7 @@ func permitOperations(c *ownership.Engine) []func() {
 	}
 }
 
-func latchOperations(c *ownership.Engine) []func() {
+func latchOperations(c *core.Parts) []func() {
 	l, ctx := latch.New(c, modelName), context.Background()
 	return []func(){
 		func() { _, _ = l.TrySetCount(ctx, 3, nil) },

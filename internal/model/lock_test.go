@@ -9,6 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/primitive/admin"
 	"github.com/latchkey-go/latchkey/internal/primitive/lock"
@@ -39,11 +40,11 @@ type lockModel struct {
 	looks     string          // the form of the key
 }
 
-func always(kind *acquire.Spec) func(*ownership.Engine) *acquire.Spec {
-	return func(*ownership.Engine) *acquire.Spec { return kind }
+func always(kind *acquire.Spec) func(*core.Parts) *acquire.Spec {
+	return func(*core.Parts) *acquire.Spec { return kind }
 }
 
-func newLockModel(w *world, kindOf func(*ownership.Engine) *acquire.Spec) *lockModel {
+func newLockModel(w *world, kindOf func(*core.Parts) *acquire.Spec) *lockModel {
 	kind := kindOf(w.clients[0])
 	if kind.Passes {
 		w.withPoller()
@@ -59,7 +60,7 @@ func newLockModel(w *world, kindOf func(*ownership.Engine) *acquire.Spec) *lockM
 		}
 		for n := range 2 {
 			m.add(&party{w: w, name: fmt.Sprintf("G%d%c", i+1, 'a'+n), lock: lock,
-				newOwnership: func() *ownership.Ownership { return c.Registry.Fresh(&lock.Lock) }})
+				newOwnership: func() *ownership.Ownership { return ownership.Fresh(&lock.Lock) }})
 		}
 	}
 	m.kept = &keptReference{w: w, lock: m.lock}
@@ -92,7 +93,7 @@ func (m *lockModel) add(p *party) {
 }
 
 // addGuest lets a client join the holds of a party of another client.
-func (m *lockModel) addGuest(c *ownership.Engine, host *party) {
+func (m *lockModel) addGuest(c *core.Parts, host *party) {
 	lock := acquire.NewLock(c, m.kind, modelName)
 	guest := &party{w: m.w, name: host.name + "*", lock: lock}
 	guest.newOwnership = func() *ownership.Ownership {
@@ -101,7 +102,9 @@ func (m *lockModel) addGuest(c *ownership.Engine, host *party) {
 		if host.t != nil {
 			owner = host.t.Owner()
 		}
-		return c.Registry.Build(&lock.Lock, owner, number, true)
+		o := ownership.New(&lock.Lock, owner, number)
+		o.IsGuest = true
+		return o
 	}
 	m.add(guest)
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/testredis"
@@ -110,7 +110,7 @@ func (w *world) expect(what string, reply, want any) {
 type operator struct {
 	w       *world
 	name    string
-	client  *ownership.Engine
+	client  *core.Parts
 	settle  *message // what settles its last operation; nil if that is settled
 	execute func(o modelOperation) any
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
 	"github.com/latchkey-go/latchkey/internal/testredis"
@@ -172,7 +173,7 @@ func (m *permitModel) remaining(n int64, how string) int64 {
 }
 
 // newPool returns the semaphore of a client.
-func newPool(c *ownership.Engine) *semaphore.Pool {
+func newPool(c *core.Parts) *semaphore.Pool {
 	s := semaphore.NewPool(c, modelName)
 	return &s
 }

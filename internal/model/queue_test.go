@@ -149,7 +149,7 @@ func (r *queueReference) giveBack(owner string, fate int) {
 	name := identity.Of(owner)
 	for _, c := range r.w.clients {
 		if c.ID == name.ClientID() {
-			o := c.Registry.Build(&acquire.NewLock(c, r.lock.Spec, modelName).Lock, name, 0, false)
+			o := ownership.New(&acquire.NewLock(c, r.lock.Spec, modelName).Lock, name, 0)
 			m := &message{what: owner + " is not wanted", words: r.w.words(o.ReleaseCall(ownership.Release{}, nil)), light: true}
 			m.answered, m.silent = func(any) {}, func() {}
 			r.watch(m, "")

@@ -6,6 +6,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
+	"github.com/latchkey-go/latchkey/internal/engine/owners"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/primitive/rw"
@@ -36,12 +37,12 @@ func newRWModel(w *world) model {
 			m.lock = write
 		}
 		m.add(&party{w: w, name: fmt.Sprintf("R%d", i+1), lock: read,
-			newOwnership: func() *ownership.Ownership { return c.Registry.Fresh(&read.Lock) }})
+			newOwnership: func() *ownership.Ownership { return ownership.Fresh(&read.Lock) }})
 		writer := &party{w: w, name: fmt.Sprintf("W%d", i+1), lock: write,
-			newOwnership: func() *ownership.Ownership { return c.Registry.Fresh(&write.Lock) }}
+			newOwnership: func() *ownership.Ownership { return ownership.Fresh(&write.Lock) }}
 		m.add(writer)
 		m.add(&party{w: w, name: fmt.Sprintf("W%dr", i+1), lock: read, writer: writer,
-			newOwnership: func() *ownership.Ownership { return c.Registry.Nested(&read.Lock, writer.t) }})
+			newOwnership: func() *ownership.Ownership { return owners.Of(c).Nested(&read.Lock, writer.t) }})
 	}
 	m.kept = &keptReference{w: w, lock: m.lock}
 	m.queue = &queueReference{w: w, lock: m.lock}

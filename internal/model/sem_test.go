@@ -13,7 +13,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/base/request"
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
 	"github.com/latchkey-go/latchkey/internal/testredis"
@@ -56,7 +56,7 @@ type semaphoreClient struct {
 }
 
 // newSemaphore returns the semaphore of a client.
-func newSemaphore(c *ownership.Engine) *semaphore.Semaphore {
+func newSemaphore(c *core.Parts) *semaphore.Semaphore {
 	s := semaphore.New(c, modelName)
 	return &s
 }

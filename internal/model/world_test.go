@@ -16,14 +16,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/inbox"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/owners"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/primitive/lock"
+	"github.com/latchkey-go/latchkey/internal/primitive/rw"
 	"github.com/latchkey-go/latchkey/internal/testredis"
 	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 )
@@ -39,7 +42,7 @@ type world struct {
 	*testredis.Clocked
 
 	now     int64 // µs since 1970, on the server and on all clients
-	clients []*ownership.Engine
+	clients []*core.Parts
 	wire    *recorder
 	log     []string
 	late    []*message // copies that have not arrived yet
@@ -66,10 +69,9 @@ func newWorld(t *testing.T, s *testredis.Clocked) *world {
 		config := settings.Config
 		config.Clock = w.stamp
 		quiet := report.New(slog.New(slog.DiscardHandler), nil)
-		c, err := ownership.NewEngine(w.wire, config, quiet, nodes.NewTopology(false, config.MaxInFlight))
+		c, err := core.New(w.wire, config, quiet, nodes.NewTopology(false, config.MaxInFlight))
 		require.NoError(t, err)
-		c.RegisterGrants(lock.InHash)
-		t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
+		t.Cleanup(func() { require.NoError(t, owners.Close(context.Background(), c)) })
 		w.clients = append(w.clients, c)
 	}
 	w.begin()
@@ -93,9 +95,10 @@ func (w *world) begin() {
 }
 
 // startOver gives a client a name and no memory.
-func startOver(c *ownership.Engine, id string, listens bool) {
+func startOver(c *core.Parts, id string, listens bool) {
 	c.ID = id
-	c.Registry = ownership.NewRegistry(c)
+	clear(owners.Of(c).ByName)
+	clear(owners.Of(c).Names)
 	c.Numbers.Store(0)
 	c.Lines = line.NewTable()
 	c.Waiting.Table = c.Lines
@@ -104,7 +107,9 @@ func startOver(c *ownership.Engine, id string, listens bool) {
 		s.Confirmed.Store(listens)
 		s.Refused.Store(!listens)
 	})
-	c.RegisterGrants(lock.InHash)
+	for _, s := range []*ownership.Spec{lock.InHash, lock.Mutex.Spec, rw.Write.Spec} {
+		owners.RegisterGrants(c, s, nil)
+	}
 	nobody := inbox.NewSlot("", "nobody", nil)
 	c.Inbox.Listen(&nobody)
 	c.Inbox.Forget(&nobody)

@@ -9,9 +9,11 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/engine/connect"
 	"github.com/latchkey-go/latchkey/internal/engine/core"
+	"github.com/latchkey-go/latchkey/internal/engine/owners"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/primitive/lock"
+	"github.com/latchkey-go/latchkey/internal/primitive/rw"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -45,13 +47,13 @@ func URL(t testing.TB) string {
 }
 
 // NewEngine returns the inside of a client of the server at URL. The functions change its settings.
-func NewEngine(t testing.TB, changes ...func(*Settings)) *ownership.Engine {
+func NewEngine(t testing.TB, changes ...func(*Settings)) *core.Parts {
 	t.Helper()
 	return NewEngineOf(t, URL(t), changes...)
 }
 
 // NewEngineOf is NewEngine for another server.
-func NewEngineOf(t testing.TB, url string, changes ...func(*Settings)) *ownership.Engine {
+func NewEngineOf(t testing.TB, url string, changes ...func(*Settings)) *core.Parts {
 	t.Helper()
 	s := NewSettings()
 	for _, change := range changes {
@@ -66,16 +68,18 @@ func NewEngineOf(t testing.TB, url string, changes ...func(*Settings)) *ownershi
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := ownership.NewEngine(client, s.Config, report.New(s.Logger, nil), topology)
+	c, err := core.New(client, s.Config, report.New(s.Logger, nil), topology)
 	if err != nil {
 		client.Close()
 		t.Fatal(err)
 	}
-	c.RegisterGrants(lock.InHash)
+	for _, s := range []*ownership.Spec{lock.InHash, lock.Mutex.Spec, rw.Write.Spec} {
+		owners.RegisterGrants(c, s, nil)
+	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := c.Close(ctx); err != nil {
+		if err := owners.Close(ctx, c); err != nil {
 			t.Error(err)
 		}
 	})
@@ -83,7 +87,7 @@ func NewEngineOf(t testing.TB, url string, changes ...func(*Settings)) *ownershi
 }
 
 // UniqueName keeps tests that share a server apart.
-func UniqueName(t testing.TB, c *ownership.Engine) string {
+func UniqueName(t testing.TB, c *core.Parts) string {
 	t.Helper()
 	return t.Name() + ":" + c.ID
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -22,7 +22,7 @@ const (
 )
 
 // RunScript runs a script once and returns the reply as a Go value: nil, an int64, a string, a []any or an error.
-func RunScript(c *ownership.Engine, cmd transport.Command, keys []string, args ...string) any {
+func RunScript(c *core.Parts, cmd transport.Command, keys []string, args ...string) any {
 	reply := cmd.Send(context.Background(), c.Rueidis, keys, args)
 	if err := reply.Error(); err != nil {
 		if rueidis.IsRedisNil(err) {
@@ -38,12 +38,12 @@ func RunScript(c *ownership.Engine, cmd transport.Command, keys []string, args .
 }
 
 // Do executes a command.
-func Do(c *ownership.Engine, words ...string) rueidis.RedisResult {
+func Do(c *core.Parts, words ...string) rueidis.RedisResult {
 	return c.Rueidis.Do(context.Background(), c.Rueidis.B().Arbitrary(words...).Build())
 }
 
 // HashOf returns the fields of a hash, as a lock is.
-func HashOf(t testing.TB, c *ownership.Engine, key string) map[string]string {
+func HashOf(t testing.TB, c *core.Parts, key string) map[string]string {
 	t.Helper()
 	fields, err := Do(c, "HGETALL", key).AsStrMap()
 	if err != nil {
@@ -53,7 +53,7 @@ func HashOf(t testing.TB, c *ownership.Engine, key string) map[string]string {
 }
 
 // PTTLOf returns the remaining time of a key in ms, as PTTL does.
-func PTTLOf(t testing.TB, c *ownership.Engine, key string) int64 {
+func PTTLOf(t testing.TB, c *core.Parts, key string) int64 {
 	t.Helper()
 	ms, err := Do(c, "PTTL", key).AsInt64()
 	if err != nil {
@@ -72,7 +72,7 @@ func Unstamped(message string) string {
 }
 
 // Hear subscribes to a channel and returns the messages that are published on it.
-func Hear(t testing.TB, c *ownership.Engine, channel string) <-chan string {
+func Hear(t testing.TB, c *core.Parts, channel string) <-chan string {
 	t.Helper()
 	heard := make(chan string, 100)
 	link, release := c.Rueidis.Dedicate()

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/testredis"
 	"github.com/latchkey-go/latchkey/lua"
 )
@@ -20,7 +20,7 @@ const (
 )
 
 // askShape runs a line of Lua after the fragment that has the rule.
-func askShape(t *testing.T, c *ownership.Engine, line, key string) bool {
+func askShape(t *testing.T, c *core.Parts, line, key string) bool {
 	t.Helper()
 	script := lua.Text("shared/shape_token") + line
 	yes, err := testredis.Do(c, "EVAL", script, "1", key).AsBool()
@@ -28,7 +28,7 @@ func askShape(t *testing.T, c *ownership.Engine, line, key string) bool {
 	return yes
 }
 
-func store(t *testing.T, c *ownership.Engine, words ...string) {
+func store(t *testing.T, c *core.Parts, words ...string) {
 	t.Helper()
 	require.NoError(t, testredis.Do(c, words...).Error())
 }
@@ -65,7 +65,7 @@ func TestShapeOfStrings(t *testing.T) {
 }
 
 // agreeOnString checks that the scripts and Inspect agree on a string.
-func agreeOnString(t *testing.T, c *ownership.Engine, key, value string) {
+func agreeOnString(t *testing.T, c *core.Parts, key, value string) {
 	t.Helper()
 	store(t, c, "SET", key, value)
 	require.Equal(t, keyspace.IsToken(value, false), askShape(t, c, askString, key), "%q without an expiry", value)

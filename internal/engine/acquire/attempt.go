@@ -171,7 +171,7 @@ func (a *Acquisition) BusyWith(holder string, left time.Duration) *fault.BusyErr
 	busy := &fault.BusyError{Holder: holder, Labels: c.Labels.LabelOf, Left: left, At: time.Now()}
 	if h := identity.ReadHolder(holder, 1, false); h.Kept {
 		busy.Holder, busy.Kept = h.Owner.String(), true
-	} else if own := c.Registry.NewestOn(a.Lock.Names.Key); own != nil && mayBeHolder(own, holder) {
+	} else if own := ownership.NewestOn(c, a.Lock.Names.Key); own != nil && mayBeHolder(own, holder) {
 		busy.Here, busy.Label, busy.Note = true, c.Config.Label, own.Note()
 	}
 	return busy

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -18,12 +19,12 @@ type Lock struct {
 }
 
 // NewLock returns a lock with that name. If the name cannot be used, its keys say why.
-func NewLock(c *ownership.Engine, s *Spec, name string) *Lock {
+func NewLock(c *core.Parts, s *Spec, name string) *Lock {
 	return LockOf(c, s, c.Config.Names(name))
 }
 
 // LockOf returns a lock with known keys.
-func LockOf(c *ownership.Engine, s *Spec, names *keyspace.Keys) *Lock {
+func LockOf(c *core.Parts, s *Spec, names *keyspace.Keys) *Lock {
 	return &Lock{*ownership.LockOf(c, s.Spec, names), s}
 }
 
@@ -48,7 +49,7 @@ type Spec struct {
 	// Backoff returns how long a spin lock rests after that many rounds. It is nil for all others.
 	Backoff func(round int) time.Duration
 	// Ceiling is the longest time between two attempts of the front, or nil for the poll ceiling.
-	Ceiling func(*ownership.Engine) time.Duration
+	Ceiling func(*core.Parts) time.Duration
 }
 
 // Copy returns a spec that can be changed without changing s.

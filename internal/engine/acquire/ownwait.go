@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
@@ -36,7 +37,7 @@ func (a *Acquisition) ReportOwnWait() {
 		return
 	}
 	c := a.Lock.Client
-	own, now := c.Registry.NewestOn(a.Lock.Names.Key), c.Clock().Mono
+	own, now := ownership.NewestOn(c, a.Lock.Names.Key), c.Clock().Mono
 	switch {
 	case own == nil || own != a.behind:
 		a.behind, a.behindSince = own, now
@@ -58,7 +59,7 @@ func (a *Acquisition) reportBehindOwnReader() {
 
 // WithOwnHold completes the error of a wait that ended while a call of this client held the key: with what is left of
 // that hold, and its note. Nobody else knows such an error yet.
-func WithOwnHold(c *ownership.Engine, key string, err error) error {
+func WithOwnHold(c *core.Parts, key string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -67,7 +68,7 @@ func WithOwnHold(c *ownership.Engine, key string, err error) error {
 		return err
 	}
 	busy.Bare, busy.Label = false, c.Config.Label
-	if o := c.Registry.NewestOn(key); o != nil {
+	if o := ownership.NewestOn(c, key); o != nil {
 		busy.Note, busy.Reads = o.Note(), o.Lock.Spec.Side == keyspace.KindRead
 		busy.Left = max(o.Left(), -1)
 	}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/object"
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/serverline"
 	"github.com/latchkey-go/latchkey/internal/primitive/fair"
 	"github.com/latchkey-go/latchkey/internal/primitive/latch"
@@ -70,7 +70,7 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 func acquisitionOf(p *acquire.Lock) *acquire.Acquisition { return p.NewAcquisition("lock", true, nil) }
 
 // inQueue returns an acquisition with that ticket in the queue of a fair lock.
-func inQueue(c *ownership.Engine, ticket uint64) line.Attempter {
+func inQueue(c *core.Parts, ticket uint64) line.Attempter {
 	a := acquisitionOf(acquire.NewLock(c, fair.Spec(c, false), "fair"))
 	a.Start()
 	a.Ownership.OwnEntry(a.Since)

@@ -77,7 +77,7 @@ func (a *Acquisition) Next(after line.Held) line.Place {
 	if !a.Lock.isFor(after.(*ownership.Ownership)) || a.Lock.Spec.Backoff != nil {
 		return nil
 	}
-	next := a.Lock.Client.Registry.Fresh(&a.Lock.Lock)
+	next := ownership.Fresh(&a.Lock.Lock)
 	next.WriteEntry(a.Lease, a.Lock.Client.Clock())
 	return next
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/owners"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
@@ -29,7 +30,7 @@ func ResolveOwner(ctx context.Context, a *Acquisition) (*ownership.Ownership, er
 	if owner.IsZero() {
 		return nil, nil //nolint:nilnil // no owner is not an error
 	}
-	o := p.Client.Registry.Find(&p.Lock, owner)
+	o := owners.Of(p.Client).Find(&p.Lock, owner)
 	return o, p.mayEnter(o)
 }
 
@@ -51,5 +52,5 @@ func NoOwner(context.Context, *Acquisition) (*ownership.Ownership, error) {
 
 // FreshOwner makes an ownership for a new owner.
 func FreshOwner(a *Acquisition) (o *ownership.Ownership, others []*ownership.Ownership) {
-	return a.Lock.Client.Registry.Fresh(&a.Lock.Lock), nil
+	return ownership.Fresh(&a.Lock.Lock), nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 )
 
 // scripted starts a server that answers as the test says: answer gets the words of a command in capitals, and an
@@ -112,7 +112,7 @@ func TestConnect_queries_in_another_way_where_HELLO_is_refused(t *testing.T) {
 	})
 	c, err := latchkey.Connect(context.Background(), "redis://"+addr, latchkey.Options{})
 	require.NoError(t, err)
-	require.False(t, (*ownership.Handle)(c).Engine().Cluster)
+	require.False(t, (*core.Handle)(c).Parts().Cluster)
 	require.NoError(t, c.Close(context.Background()))
 }
 
@@ -236,7 +236,7 @@ func TestLazyConnect_is_refused_for_several_nodes_and_for_New(t *testing.T) {
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
 	require.ErrorContains(t, err, "there are 2 addresses and no master_set")
 	c, _ := lazy(t, latchkey.Options{}, func(string) string { return "" })
-	_, err = latchkey.New((*ownership.Handle)(c).Engine().Rueidis, latchkey.Options{LazyConnect: true})
+	_, err = latchkey.New((*core.Handle)(c).Parts().Rueidis, latchkey.Options{LazyConnect: true})
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
 }
 

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -44,9 +45,25 @@ func (c *Parts) StartClosing() bool {
 	return true
 }
 
-// End ends the parts when no call of the program uses them any more, and all locks are released if released is true:
-// unknown outcomes are settled, helpers stop, and the last reports are delivered.
-func (c *Parts) End(ctx context.Context, released bool) error {
+// End ends the parts when no call of the program uses them any more: unknown outcomes are settled, helpers stop, and the
+// last reports are delivered. unreleased is why locks may not be released, or nil.
+func (c *Parts) End(ctx context.Context, unreleased error) {
+	defer close(c.ended)
+	err := c.end(ctx, unreleased == nil)
+	c.result = cmp.Or(unreleased, err)
+}
+
+// AwaitEnd waits until the parts have ended, and returns the result of Close, or the cause of the end of ctx.
+func (c *Parts) AwaitEnd(ctx context.Context) error {
+	select {
+	case <-c.ended:
+		return c.result
+	case <-ctx.Done():
+		return fault.Op("close", "client", context.Cause(ctx))
+	}
+}
+
+func (c *Parts) end(ctx context.Context, released bool) error {
 	c.Record.Close(ctx, released)
 	c.closeKindStates()
 	c.Watchdog.Close()

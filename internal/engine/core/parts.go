@@ -69,7 +69,17 @@ type Parts struct {
 	mu      sync.RWMutex
 	Closing chan struct{} // closed when Close begins: no new work
 	Working sync.WaitGroup
+	ended   chan struct{} // closed when Close is done
+	result  error         // of Close
+
+	Handle *Handle
 }
+
+// Handle is what the program has of the parts: a Client.
+type Handle struct{ parts *Parts }
+
+// Parts returns the parts of which h is a handle.
+func (h *Handle) Parts() *Parts { return h.parts }
 
 // New makes the parts of a client, with checked settings. topology knows the connections of a rueidis client
 // that this library opened. If it is nil, the rueidis client is borrowed.
@@ -87,7 +97,9 @@ func New(client rueidis.Client, config Config, r *report.Reporter, topology *nod
 		LeaseMS:    script.MillisText(config.Lease),
 		StaleMS:    script.MillisText(config.StaleWaiterTimeout),
 		Closing:    make(chan struct{}),
+		ended:      make(chan struct{}),
 	}
+	c.Handle = &Handle{c}
 	if config.TimeFencing {
 		c.TokenFloor = "1"
 	}
@@ -223,4 +235,10 @@ func reportsOfMessages(r *report.Reporter) pubsub.Reports {
 		BeatRefused:    logs(report.NoticeBeat),
 		ChannelRefused: logs(report.NoticeSubscribe),
 	}
+}
+
+// QueueArgs appends the arguments of a release that concern the queue: the entries of the owner and of the next one,
+// and the lease of the next one.
+func (c *Parts) QueueArgs(to []string, key, own, next string, full time.Duration) []string {
+	return append(c.Inbox.ChannelArgs(append(to, own, next), key), c.LeaseText(full))
 }

@@ -31,6 +31,7 @@ type Links struct {
 	newer, older *Links // the next ones on the key, or nil
 	queue        *Line  // the line in which it is passed on, or the whole queue; nil if there is none
 	mayAttempt   bool   // its last release failed, so those that wait may query the server
+	echo         bool   // the message of its release is to be ignored
 }
 
 // LinksOf returns the links of something that is about to be held.
@@ -221,15 +222,15 @@ func (l *Links) ReceiversSeen(receivers int64) {
 	}
 }
 
-// ReleaseBegins is called before a release is sent, and reports whether this client will receive
-// the message of it. That message must not wake the front, because the end of the hold does.
-func (l *Links) ReleaseBegins() bool {
+// IgnoreOwnRelease is called before a release is sent. If this client will receive the message of
+// it, that must not wake the front, because the end of the hold does.
+func (l *Links) IgnoreOwnRelease() {
 	defer l.lockShard().mu.Unlock()
 	if l.queue == nil || !l.queue.sub.Live() {
-		return false
+		return
 	}
 	l.queue.echoes++
-	return true
+	l.echo = true
 }
 
 // ReleaseFails lets the first in line query the server, because the last release has failed: it may
@@ -248,11 +249,11 @@ func (l *Links) ReleaseFails(next Place) (left Place, taken bool) {
 	return l.queue.unblock(next), true
 }
 
-// HoldEnds ends the hold for the goroutines in line. noEcho means that ReleaseBegins counted a
-// message that was never published. next is for the next waiter in front, and is returned as left
+// HoldEnds ends the hold for the goroutines in line. noMessage says that the message of the release
+// was never published. next is for the next waiter in front, and is returned as left
 // if nobody waits. whole is the line if it has other users: its front is to be woken if others may
 // hold the key now.
-func (l *Links) HoldEnds(noEcho bool, next Place) (left Place, whole *Line) {
+func (l *Links) HoldEnds(noMessage bool, next Place) (left Place, whole *Line) {
 	shard := l.lockShard()
 	defer shard.mu.Unlock()
 	shard.unlink(l)
@@ -264,7 +265,7 @@ func (l *Links) HoldEnds(noEcho bool, next Place) (left Place, whole *Line) {
 	defer whole.endUse()
 	whole.attached--
 	q.held -= l.keepsOut()
-	if noEcho && q.echoes > 0 {
+	if noMessage && l.echo && q.echoes > 0 {
 		q.echoes--
 	}
 	if !l.mayAttempt { // it kept everybody from the front until now

@@ -11,8 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
@@ -23,7 +23,7 @@ import (
 // Object is what all named objects other than locks share: they have no owner and no lease.
 type Object struct {
 	Names  *keyspace.Keys
-	Client *ownership.Engine
+	Client *core.Parts
 	Kind   keyspace.Kind
 }
 
@@ -37,7 +37,7 @@ func (o *Object) RefuseWholeTag(what string) {
 }
 
 // New returns an object with that name. channel returns the channel of its key.
-func New(c *ownership.Engine, kind keyspace.Kind, name string, channel func(key string) string) Object {
+func New(c *core.Parts, kind keyspace.Kind, name string, channel func(key string) string) Object {
 	names := c.Config.Names(name)
 	if names.Invalid == nil {
 		names.Channel = channel(names.Key)

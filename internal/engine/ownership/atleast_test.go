@@ -25,7 +25,7 @@ func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			c := testredis.NewEngine(t)
 			lock := acquire.NewLock(c, lock.Reentrant, testredis.UniqueName(t, c))
-			o := c.Registry.Fresh(&lock.Lock)
+			o := ownership.Fresh(&lock.Lock)
 			o.Phase, o.Holds.Cause, o.KeptUntil = ownership.Over, cause, lease.NewBound(time.Minute, c.Clock())
 			testredis.RunScript(c, script.LockAcquire, lock.Names.Queued(), o.Wire, "90000")
 			owed := o.LastRelease()

@@ -2,85 +2,32 @@ package ownership
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"sync/atomic"
 
-	"github.com/latchkey-go/latchkey/internal/base/async"
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
-// Close is Close of a Client.
-func (c *Engine) Close(ctx context.Context) error {
-	ctx, cancel := c.CloseContext(ctx)
-	defer cancel(nil)
-	if c.StartClosing() {
-		go c.finish(ctx, c.endHolds())
+// EndAtClose ends the holds because the client closes. It reports whether the lock must be released.
+func (o *Ownership) EndAtClose() (mustRelease bool) {
+	if o.CurrentPhase() == Releasing {
+		return true // its Unlock is under way, and reports the outcome
 	}
-	select {
-	case <-c.closed:
-		return c.result
-	case <-ctx.Done():
-		return fault.Op("close", "client", context.Cause(ctx))
+	next, ended := o.End(fault.ErrClosed)
+	if !ended {
+		return false
 	}
+	o.LeaveFree(next, 0)
+	return !o.Lock.Spec.Party
 }
 
-// endHolds ends every hold with ErrClosed at once, and returns the ownerships whose locks
-// must be released.
-func (c *Engine) endHolds() []*Ownership {
-	all := c.Registry.All()
-	return slices.DeleteFunc(all, func(o *Ownership) bool {
-		if o.isReleasing() {
-			return false // its Unlock is under way, and reports the outcome
-		}
-		next, ended := o.End(fault.ErrClosed)
-		if !ended {
-			return true
-		}
-		o.LeaveFree(next, 0)
-		return o.Lock.Spec.Party
-	})
-}
-
-// finish does the work of a close in order: the calls of the program end, locks are released, and the parts end.
-func (c *Engine) finish(ctx context.Context, ended []*Ownership) {
-	defer close(c.closed)
-	c.Working.Wait()
-	c.releaseAll(ctx, append(ended, c.endHolds()...))
-	if err := c.End(ctx, c.result == nil); c.result == nil {
-		c.result = err
-	}
-}
-
-// closeReleases is how many locks Close releases at a time.
-const closeReleases = 64
-
-// releaseAll frees the locks of ownerships that are over. If a release fails, many others
-// will fail in the same way: the first error stands for all.
-func (c *Engine) releaseAll(ctx context.Context, ended []*Ownership) {
-	var failed atomic.Int32
-	async.ForEach(closeReleases, ended, func(o *Ownership) {
-		if failed.Load() > 0 {
-			failed.Add(1) // on a silent server each of the rest would take as long again
-			return
-		}
-		if err := o.releaseAtClose(ctx); err != nil && outcome.Classify(err) != outcome.Refused && failed.Add(1) == 1 {
-			c.result = err
-		}
-	})
-	if n := failed.Load(); n > 1 {
-		c.result = fmt.Errorf("%w (and %d more)", c.result, n-1)
-	}
-}
-
-func (o *Ownership) releaseAtClose(ctx context.Context) error {
+// ReleaseAtClose frees the lock of an ownership for which EndAtClose has reported that.
+func (o *Ownership) ReleaseAtClose(ctx context.Context) error {
 	if err := o.sendMu.Lock(ctx); err != nil {
 		return fault.Op("close", o.Lock.Name(), fault.ErrUnknownOutcome, outcome.Unavailable(fault.ContextError(ctx)))
 	}
 	defer o.sendMu.Unlock()
-	unlocking := o.isReleasing()
+	unlocking := o.CurrentPhase() == Releasing
 	if !unlocking && o.wasReleased() {
 		return nil
 	}
@@ -95,10 +42,6 @@ func (o *Ownership) releaseAtClose(ctx context.Context) error {
 	}
 	return nil
 }
-
-// isReleasing reports whether the last release has begun and its outcome is not known
-// yet.
-func (o *Ownership) isReleasing() bool { return o.CurrentPhase() == Releasing }
 
 // wasReleased reports whether the ownership ended by a release.
 func (o *Ownership) wasReleased() bool {

@@ -14,7 +14,6 @@ import (
 func (o *Ownership) OwnEntry(made lease.Stamp) *queue.Entry {
 	if o.Entry == nil {
 		p := o.Lock
-		p.Client.RegisterGrants(p.Spec)
 		e := queue.New(p.Client.Inbox, p.Names.Key, o.Wire, (*front)(p), made)
 		o.mu.Lock()
 		defer o.mu.Unlock()

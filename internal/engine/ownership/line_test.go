@@ -14,8 +14,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/owners"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/primitive/lock"
 	"github.com/latchkey-go/latchkey/internal/primitive/rw"
@@ -28,7 +30,7 @@ func behind(l *acquire.Lock) *line.Line { return l.Client.Lines.Known(l.LineKey(
 func ownershipOf(h *hold.Handle) *ownership.Ownership { return h.Backend().(*ownership.Hold).Ownership }
 
 // newLock returns a re-entrant lock.
-func newLock(c *ownership.Engine, name string) *acquire.Lock {
+func newLock(c *core.Parts, name string) *acquire.Lock {
 	return acquire.NewLock(c, lock.Reentrant, name)
 }
 
@@ -52,7 +54,7 @@ func TestHold_that_nobody_contends_for_has_no_wait_queue(t *testing.T) {
 			}
 			require.NoError(t, h.Unlock(ctx))
 			require.Nil(t, c.Lines.Known(ownershipOf(h).Lock.LineKey()), "%s %s", what, try)
-			require.Empty(t, c.Registry.All())
+			require.Empty(t, ownership.All(c))
 		}
 	}
 }
@@ -83,7 +85,7 @@ func TestHold_is_what_the_second_call_of_an_owner_waits_for(t *testing.T) {
 	h, err := lockOn(ctx, lock)
 	require.NoError(t, err)
 	owner := identity.New(c.ID, c.Number())
-	first := c.Registry.Find(&lock.Lock, owner)
+	first := owners.Of(c).Find(&lock.Lock, owner)
 	require.NoError(t, first.SendMu().Lock(ctx)) // a TryLock of that owner is in flight, and nothing is sent before it ends
 	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
@@ -104,7 +106,7 @@ func TestWaitQueues_vanish_when_unused(t *testing.T) {
 		require.NoError(t, h.Unlock(context.Background()))
 		require.Nil(t, c.Lines.Known(lock.LineKey()))
 	}
-	require.Empty(t, c.Registry.All())
+	require.Empty(t, ownership.All(c))
 	require.Empty(t, c.Lines.Held())
 	require.Eventually(t, func() bool {
 		runtime.GC()

@@ -2,18 +2,19 @@ package ownership
 
 import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 )
 
 // Lock is a lock as the engine sees it: a name in a client, and the spec of its kind.
 type Lock struct {
 	Names  *keyspace.Keys
-	Client *Engine
+	Client *core.Parts
 	Spec   *Spec
 }
 
 // LockOf returns a lock with known keys.
-func LockOf(c *Engine, s *Spec, names *keyspace.Keys) *Lock {
+func LockOf(c *core.Parts, s *Spec, names *keyspace.Keys) *Lock {
 	if s.Channel != nil {
 		names.Channel = s.Channel(names.Key)
 	}
@@ -33,4 +34,18 @@ func (p *Lock) LineKey() line.Key {
 		kind = keyspace.KindWrite
 	}
 	return line.Key{Kind: kind, Key: p.Names.Key}
+}
+
+// NewestOn returns the newest live ownership of a client on a key, or nil.
+func NewestOn(c *core.Parts, key string) *Ownership {
+	o, _ := c.Lines.Find(key, func(line.Held) bool { return true }).(*Ownership)
+	return o
+}
+
+// All returns the live ownerships of a client.
+func All(c *core.Parts) (all []*Ownership) {
+	for _, h := range c.Lines.Held() {
+		all = append(all, h.(*Ownership))
+	}
+	return all
 }

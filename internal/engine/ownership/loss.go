@@ -87,7 +87,7 @@ func (o *Ownership) removeLater() {
 // subscribers received the message of the release: 0 if none was sent or nobody listens, -1 if it could not be
 // published. next is as for Leave.
 func (o *Ownership) LeaveFree(next *Ownership, receivers int64) {
-	left, q := o.Links.HoldEnds(o.echo && receivers <= 0, next.asLeft())
+	left, q := o.Links.HoldEnds(receivers <= 0, next.asLeft())
 	line.GiveUp(left)
 	if q != nil {
 		q.WakeFronts()
@@ -97,7 +97,7 @@ func (o *Ownership) LeaveFree(next *Ownership, receivers int64) {
 // Leave is LeaveFree for a lock that others still hold: they wake the waiters. The waiter that comes to the front
 // goes on with next, which End has returned; if nobody comes, next is abandoned.
 func (o *Ownership) Leave(next *Ownership) {
-	left, _ := o.Links.HoldEnds(o.echo, next.asLeft())
+	left, _ := o.Links.HoldEnds(true, next.asLeft())
 	line.GiveUp(left)
 }
 
@@ -115,7 +115,7 @@ func (o *Ownership) End(cause error) (next *Ownership, ended bool) {
 	ending := o.Holds.Clear(cause)
 	o.Lock.Client.Watchdog.Drop(o)
 	o.mu.Unlock()
-	o.Lock.Client.Registry.remove(o)
+	o.forgotten()
 	if o.Lock.Spec.Along {
 		o.Links.CloseLine()
 	}

@@ -49,7 +49,8 @@ func (o *Ownership) chooseTurn() {
 func (o *Ownership) turnBegan() time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return time.Now().Add(o.Local.began - o.Lock.Client.Clock().Mono)
+	began := o.Local.ends - o.Lock.Client.Config.Turn
+	return time.Now().Add(began - o.Lock.Client.Clock().Mono)
 }
 
 // leftFree records whether the release has left the mutex to other libraries.
@@ -76,10 +77,4 @@ func (o *Ownership) asLeft() line.Place {
 		return nil
 	}
 	return o
-}
-
-// QueueArgs appends the arguments of a release that concern the queue: the entries of the owner and of the next one,
-// and the lease of the next one.
-func (c *Engine) QueueArgs(to []string, key, own, next string, full time.Duration) []string {
-	return append(c.Inbox.ChannelArgs(append(to, own, next), key), c.LeaseText(full))
 }

@@ -36,6 +36,8 @@ type Ownership struct {
 	Wire    string   // the owner as it is in Redis
 	Number  uint64   // of this ownership in this client
 	Special Protocol // one that knows more of this ownership than the lock's, or nil; set when it is made
+	// Forget is called when it is over, or nil. It is set when it is made.
+	Forget func(*Ownership)
 
 	sendMu  async.FIFOMutex
 	RedLine atomic.Pointer[line.FIFO] // the line for the RedLock of which it is a member, or nil
@@ -45,7 +47,6 @@ type Ownership struct {
 
 	mu    sync.Mutex // guards the fields below
 	Phase Phase
-	echo  bool // the message of this client's own release is to be ignored
 	Lease lease.Term
 	Doubt undo.Doubt
 	first Hold // that it began with, if it was not passed to anybody
@@ -57,6 +58,20 @@ type Ownership struct {
 	// Sibling is the ownership of the same owner on the other side of the lock, if one of the two was made
 	// while the other existed, or nil. An ownership that reads has it from the start.
 	Sibling *Ownership
+}
+
+// New makes an ownership for an owner as it is in Redis. number is its number in this client.
+func New(p *Lock, owner identity.Owner, number uint64) *Ownership {
+	o := &Ownership{Lock: p, Number: number, Wire: owner.String(), Item: renewal.NewItem()}
+	o.first.Ownership, o.Holds = o, hold.NewSet(&o.first.Item)
+	o.Local.Shown, o.Links = p.Spec.Public, line.LinksOf(o)
+	return o
+}
+
+// Fresh makes an ownership for a new owner.
+func Fresh(p *Lock) *Ownership {
+	number := p.Client.Number()
+	return New(p, identity.New(p.Client.ID, number), number)
 }
 
 // Protocol returns the protocol of the lock, or one that knows more of this ownership.
@@ -274,7 +289,7 @@ func (o *Ownership) Abandon(lease time.Duration) (begun bool) {
 	o.Doubt.Unwanted = o.Doubt.Unwanted || granted
 	begun = o.Doubt.MayBeHeld()
 	o.mu.Unlock()
-	o.Lock.Client.Registry.remove(o)
+	o.forgotten()
 	switch {
 	case begun:
 		o.UndoLater(0, lease)
@@ -282,4 +297,29 @@ func (o *Ownership) Abandon(lease time.Duration) (begun bool) {
 		o.UndoLater(0, o.Lock.Client.Config.StaleWaiterTimeout)
 	}
 	return begun
+}
+
+// ForgetUnused ends an ownership for which nothing was sent, unless another goroutine is about to use it. A
+// call that finds it over resolves its owner again.
+func (o *Ownership) ForgetUnused() {
+	if !o.sendMu.TryLock() {
+		return
+	}
+	defer o.sendMu.Unlock()
+	o.mu.Lock()
+	unused := o.Phase == Acquiring
+	if unused {
+		o.Phase = Over
+	}
+	o.mu.Unlock()
+	if unused {
+		o.forgotten()
+	}
+}
+
+// forgotten is called once it is over.
+func (o *Ownership) forgotten() {
+	if o.Forget != nil {
+		o.Forget(o)
+	}
 }

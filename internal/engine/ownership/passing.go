@@ -22,12 +22,11 @@ import (
 
 // localTurn is the time in which an ownership may be passed on. Ownership.mu guards it.
 type localTurn struct {
-	began  time.Duration // when the server granted it, on the monotonic clock
-	ends   time.Duration // on the same clock
+	ends   time.Duration // on the monotonic clock
 	Next   *Ownership    // with which this client wants the lock after the turn, or nil
 	passes int32         // how often it may still be passed on while strangers compete
 	openMS int16         // how long its release leaves a mutex to other libraries, or 0
-	shown  bool          // the program knows the owner, and may re-enter the hold with it
+	Shown  bool          // the program knows the owner, and may re-enter the hold with it
 	passed bool          // the turn had other holds than its first
 }
 
@@ -39,8 +38,7 @@ func (o *Ownership) beginTurn(r *request.Request, token int64, passes int, now l
 	}
 	switch {
 	case o.Lock.Spec.Passes:
-		o.Local.began = now.Mono
-		o.Local.ends = o.Local.began + o.Lock.Client.Config.Turn
+		o.Local.ends = now.Mono + o.Lock.Client.Config.Turn
 		o.Local.passes = int32(passes) //nolint:gosec // there are fewer goroutines
 	case o.Lock.Spec.Along && !r.UntilComplete: // which will be confined and stay alone
 		o.Local.ends = now.Mono + o.Lock.Client.Config.Turn
@@ -106,7 +104,7 @@ func (s *Hold) mayPass(now lease.Stamp) bool {
 // that it was not the first. o.mu is held.
 func (o *Ownership) mayHaveOthers(now lease.Stamp) bool {
 	return o.Phase == Held && now.Mono < o.Local.ends &&
-		!o.Local.shown && o.Sibling == nil && !o.Doubt.MayChange()
+		!o.Local.Shown && o.Sibling == nil && !o.Doubt.MayChange()
 }
 
 // shownOwner returns the owner of a hold for the program. The program may re-enter the hold with it from now
@@ -120,7 +118,7 @@ func (s *Hold) shownOwner() identity.Owner {
 	if c := o.Lock.Client; !root.Shown && !o.Holds.Current(&s.Item) {
 		return root.FormerOwner(func() identity.Owner { return identity.New(c.ID, c.Number()) })
 	}
-	root.Shown, o.Local.shown = true, true
+	root.Shown, o.Local.Shown = true, true
 	return o.Owner()
 }
 

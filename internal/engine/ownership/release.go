@@ -292,7 +292,9 @@ func (o *Ownership) uncount(h *hold.Item) {
 	if o.Holds.Uncount(h) {
 		o.Phase = Releasing
 		o.Doubt.ValidAtRelease = o.valid() > 0
-		o.echo = o.Lock.Spec.ignoresOwnRelease() && o.Links.ReleaseBegins()
+		if o.Lock.Spec.ignoresOwnRelease() {
+			o.Links.IgnoreOwnRelease()
+		}
 	}
 }
 

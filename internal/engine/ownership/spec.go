@@ -32,10 +32,7 @@ type Spec struct {
 	GrantMark string
 	// Lost is called when a hold ends without a call that ended it, and handles that. If it is nil,
 	// the program is notified of a loss.
-	Lost func(*Ownership)
-	// InUse reports whether this client uses what a grant has given an owner, for owners that are
-	// not numbers of this client; or nil.
-	InUse  func(r *Registry, key, owner string) bool
+	Lost   func(*Ownership)
 	Recipe bool // other libraries implement it too, and publish nothing when they release it
 	// RenewEach returns the renewals of a hold with several keys, key by key, to be sent one after the other. The
 	// hold is renewed if all of them succeed. It is nil for kinds with one key.

@@ -14,8 +14,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/primitive/lock"
 	"github.com/latchkey-go/latchkey/internal/testredis"
 )
@@ -30,7 +30,7 @@ func (f *fakeClock) now() lease.Stamp {
 }
 
 // engineWith returns a client with that clock, which logs nothing.
-func engineWith(t *testing.T, clock *fakeClock) *ownership.Engine {
+func engineWith(t *testing.T, clock *fakeClock) *core.Parts {
 	t.Helper()
 	return testredis.NewEngine(t, func(s *testredis.Settings) {
 		s.Clock, s.Logger = clock.now, slog.New(slog.DiscardHandler)
@@ -38,7 +38,7 @@ func engineWith(t *testing.T, clock *fakeClock) *ownership.Engine {
 }
 
 // lockOn acquires a lock with that name.
-func lockOn(c *ownership.Engine, name string, settings ...request.Setting) (*hold.Handle, error) {
+func lockOn(c *core.Parts, name string, settings ...request.Setting) (*hold.Handle, error) {
 	return acquire.NewLock(c, lock.Reentrant, name).Acquire(context.Background(), "lock", true, settings)
 }
 

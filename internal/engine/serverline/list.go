@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -24,7 +25,7 @@ const Nearest = 4
 // keeps the waiters there alive, many with one script, and wakes those that lost their place or
 // whose turn has come.
 type List struct {
-	client *ownership.Engine
+	client *core.Parts
 	Queue  Queue
 	// shares says that waiters share the channel of their key, and have none of their own. Those that joined
 	// before their client listened then try once more, to become grantable.
@@ -56,7 +57,7 @@ type Queue interface {
 
 // New makes the list of the waiters in the queues of one kind. shares says that they share the channel of
 // their key.
-func New(c *ownership.Engine, q Queue, shares bool) *List {
+func New(c *core.Parts, q Queue, shares bool) *List {
 	o := c.Config
 	open, end := context.WithCancel(context.Background())
 	return &List{

@@ -11,13 +11,13 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/primitive/lock"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // Check checks on the server what a client depends on, and returns all errors that it found.
-func Check(ctx context.Context, c *ownership.Engine) error {
+func Check(ctx context.Context, c *core.Parts) error {
 	lock := acquire.NewLock(c, lock.Reentrant, "latchkey:check:"+c.ID)
 	if err := cmp.Or(lock.Names.Invalid, outcome.EndedBefore(ctx)); err != nil {
 		return fault.Op("check", lock.Name(), err)
@@ -51,7 +51,7 @@ func withoutName(err error) error {
 	return err
 }
 
-func checkPublish(ctx context.Context, c *ownership.Engine, channel string) error {
+func checkPublish(ctx context.Context, c *core.Parts, channel string) error {
 	publish := c.Rueidis.B().Publish().Channel(channel).Message("0").Build
 	if c.Notifier.Sharded {
 		publish = c.Rueidis.B().Spublish().Channel(channel).Message("0").Build
@@ -67,7 +67,7 @@ func checkPublish(ctx context.Context, c *ownership.Engine, channel string) erro
 
 // checkSubscribe subscribes to a classic channel even if messages are sharded: the
 // permissions are the same, and any connection will do.
-func checkSubscribe(ctx context.Context, c *ownership.Engine, channel string) error {
+func checkSubscribe(ctx context.Context, c *core.Parts, channel string) error {
 	_, reply := c.Sender.QueryAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		conn, release := client.Dedicate()
 		defer release()
@@ -87,7 +87,7 @@ func checkSubscribe(ctx context.Context, c *ownership.Engine, channel string) er
 
 // checkEviction reports a server that evicts keys when its memory is full. The volatile
 // policies evict keys with an expiry, and every lock has one.
-func checkEviction(ctx context.Context, c *ownership.Engine) error {
+func checkEviction(ctx context.Context, c *core.Parts) error {
 	_, reply := c.Sender.QueryAnyNode(ctx, func(ctx context.Context, client rueidis.Client) rueidis.RedisResult {
 		return client.Do(ctx, client.B().Info().Section("memory").Build())
 	})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/inspect"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -13,7 +14,7 @@ import (
 
 // ForceUnlock removes the holders that it finds. A plain deletion that is repeated or late would free a lock that has
 // been acquired since. want is the kind that the lock must have, or nil.
-func ForceUnlock(ctx context.Context, c *ownership.Engine, names *keyspace.Keys, want *ownership.Spec) (bool, error) {
+func ForceUnlock(ctx context.Context, c *core.Parts, names *keyspace.Keys, want *ownership.Spec) (bool, error) {
 	if names.Invalid != nil {
 		return false, fault.Op("force unlock", names.Name, names.Invalid)
 	}
@@ -59,7 +60,7 @@ var errMutexByName = fault.OtherKind("a string, which may be a mutex or data of 
 
 // evict removes the holders that were found, and reports whether any of them was still there.
 func evict(
-	ctx context.Context, c *ownership.Engine, names *keyspace.Keys, i inspect.Inspection,
+	ctx context.Context, c *core.Parts, names *keyspace.Keys, i inspect.Inspection,
 ) (gone bool, err error) {
 	for _, each := range Evictions(c, names, i) {
 		a, err := c.Send(ctx, each)
@@ -75,7 +76,7 @@ func evict(
 }
 
 // Evictions are the releases of all holders that were found.
-func Evictions(c *ownership.Engine, names *keyspace.Keys, i inspect.Inspection) []script.Call {
+func Evictions(c *core.Parts, names *keyspace.Keys, i inspect.Inspection) []script.Call {
 	switch i.Kind {
 	case keyspace.KindRWLock:
 		var fields []string

@@ -14,8 +14,8 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/inspect"
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 	"github.com/latchkey-go/latchkey/internal/transport/nodes"
@@ -41,7 +41,7 @@ type Object struct {
 }
 
 // LookAtName looks at one name. If there is no such object, the kind is KindNone.
-func LookAtName(ctx context.Context, c *ownership.Engine, name string) (Object, error) {
+func LookAtName(ctx context.Context, c *core.Parts, name string) (Object, error) {
 	names := c.Config.Names(name)
 	if names.Invalid != nil {
 		return Object{}, fault.Op("object", name, names.Invalid)
@@ -59,7 +59,7 @@ func LookAtName(ctx context.Context, c *ownership.Engine, name string) (Object, 
 }
 
 // numsub returns the command that counts subscribers.
-func numsub(c *ownership.Engine) string {
+func numsub(c *core.Parts) string {
 	if c.Notifier.Sharded {
 		return "SHARDNUMSUB"
 	}
@@ -67,7 +67,7 @@ func numsub(c *ownership.Engine) string {
 }
 
 // look looks at names that one master serves, in one round trip. It leaves out keys that are not objects.
-func look(ctx context.Context, c *ownership.Engine, m nodes.Master, names []*keyspace.Keys) ([]Object, error) {
+func look(ctx context.Context, c *core.Parts, m nodes.Master, names []*keyspace.Keys) ([]Object, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
@@ -96,7 +96,7 @@ func look(ctx context.Context, c *ownership.Engine, m nodes.Master, names []*key
 }
 
 // lookGroups groups the names for one script each: in a cluster, the names of one slot.
-func lookGroups(c *ownership.Engine, names []*keyspace.Keys) (groups [][]*keyspace.Keys) {
+func lookGroups(c *core.Parts, names []*keyspace.Keys) (groups [][]*keyspace.Keys) {
 	open := map[uint16]int{}
 	for _, each := range names {
 		slot := c.Topology.SlotOf(each.Key)
@@ -114,7 +114,7 @@ func lookGroups(c *ownership.Engine, names []*keyspace.Keys) (groups [][]*keyspa
 // readLooks reads the reply about a group. If the server refuses the whole script, because a slot moves or one
 // of the keys may not be read, it looks at each name separately.
 func readLooks(
-	ctx context.Context, c *ownership.Engine, result rueidis.RedisResult, group []*keyspace.Keys,
+	ctx context.Context, c *core.Parts, result rueidis.RedisResult, group []*keyspace.Keys,
 ) ([]Object, error) {
 	refused := result.Error() != nil
 	replies, err := result.ToArray()
@@ -166,7 +166,7 @@ func (o *Object) isDerived() bool {
 }
 
 // lookOnce looks at one name.
-func lookOnce(ctx context.Context, c *ownership.Engine, names *keyspace.Keys) (Object, error) {
+func lookOnce(ctx context.Context, c *core.Parts, names *keyspace.Keys) (Object, error) {
 	a, err := c.Send(ctx, script.NewCall(script.Look, names.LookKeys(), numsub(c), lookFields))
 	if err != nil {
 		return Object{}, err

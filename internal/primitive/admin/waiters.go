@@ -11,8 +11,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/labels"
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/engine/owners"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
@@ -31,8 +32,8 @@ type Waiter struct {
 
 // ListWaiters lists waiters as read does, and describes them.
 func ListWaiters(
-	ctx context.Context, c *ownership.Engine, names *keyspace.Keys,
-	read func(context.Context, *ownership.Engine, *keyspace.Keys) ([]Waiter, error),
+	ctx context.Context, c *core.Parts, names *keyspace.Keys,
+	read func(context.Context, *core.Parts, *keyspace.Keys) ([]Waiter, error),
 ) ([]Waiter, error) {
 	const verb = "waiters"
 	err := names.Invalid
@@ -52,7 +53,7 @@ func ListWaiters(
 }
 
 // AllWaiters reads the queues that exist under a name.
-func AllWaiters(ctx context.Context, c *ownership.Engine, names *keyspace.Keys) ([]Waiter, error) {
+func AllWaiters(ctx context.Context, c *core.Parts, names *keyspace.Keys) ([]Waiter, error) {
 	fair, err := FairWaiters(ctx, c, names)
 	if err != nil {
 		return nil, err
@@ -69,12 +70,12 @@ func AllWaiters(ctx context.Context, c *ownership.Engine, names *keyspace.Keys) 
 }
 
 // FairWaiters reads the queue of a fair lock.
-func FairWaiters(ctx context.Context, c *ownership.Engine, names *keyspace.Keys) ([]Waiter, error) {
+func FairWaiters(ctx context.Context, c *core.Parts, names *keyspace.Keys) ([]Waiter, error) {
 	return readQueue(ctx, c, names, keyspace.KindLock, script.NewCall(script.FairWaiters, names.FairKeys()))
 }
 
 // queuedWaiters reads the queue of a lock that is not fair. A page may repeat waiters of the one before.
-func queuedWaiters(ctx context.Context, c *ownership.Engine, names *keyspace.Keys) ([]Waiter, error) {
+func queuedWaiters(ctx context.Context, c *core.Parts, names *keyspace.Keys) ([]Waiter, error) {
 	keys := []string{names.Queue(), keyspace.WritersKey(keyspace.Tag(names.Key))}
 	all, err := readQueue(ctx, c, names, keyspace.KindLock, script.NewCall(script.ListWaiters, keys))
 	listed := map[identity.Owner]bool{}
@@ -86,7 +87,7 @@ func queuedWaiters(ctx context.Context, c *ownership.Engine, names *keyspace.Key
 }
 
 // PermitWaiters reads the queue of a semaphore whose permits have ids.
-func PermitWaiters(ctx context.Context, c *ownership.Engine, names *keyspace.Keys) ([]Waiter, error) {
+func PermitWaiters(ctx context.Context, c *core.Parts, names *keyspace.Keys) ([]Waiter, error) {
 	keys := names.FairPermitKeys()[2:4]
 	all, err := readQueue(ctx, c, names, keyspace.KindSemaphore, script.NewCall(script.PermitWaiters, keys))
 	for i, w := range all {
@@ -97,7 +98,7 @@ func PermitWaiters(ctx context.Context, c *ownership.Engine, names *keyspace.Key
 
 // readQueue reads a queue of a lock or semaphore of that kind.
 func readQueue(
-	ctx context.Context, c *ownership.Engine, names *keyspace.Keys, kind keyspace.Kind, read script.Call,
+	ctx context.Context, c *core.Parts, names *keyspace.Keys, kind keyspace.Kind, read script.Call,
 ) (all []Waiter, err error) {
 	err = script.Pages(func(positions []string) (size int64, err error) {
 		read.Args = positions
@@ -149,8 +150,8 @@ func readWaiters(reply rueidis.RedisMessage) (page []Waiter, size int64, err err
 const leftLongAgo = 10 * 365 * 24 * 3600 * 1000
 
 // describeWaiters adds labels to waiters, and marks those of this client.
-func describeWaiters(ctx context.Context, c *ownership.Engine, all []Waiter) {
-	named := c.Registry.Named()
+func describeWaiters(ctx context.Context, c *core.Parts, all []Waiter) {
+	named := owners.Of(c).Named()
 	ownerOf := func(w Waiter) identity.Owner { return w.Owner }
 	labels.DescribeEach(ctx, c.Labels, 0, [][]Waiter{all}, ownerOf, func(w *Waiter, d labels.Description) {
 		record, _ := w.Owner.Record()

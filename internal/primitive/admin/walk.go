@@ -13,8 +13,8 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/inspect"
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
@@ -32,7 +32,7 @@ const (
 )
 
 // WalkObjects yields the objects whose names match a pattern. An error ends the walk, and comes with no object.
-func WalkObjects(ctx context.Context, c *ownership.Engine, pattern string) iter.Seq2[Object, error] {
+func WalkObjects(ctx context.Context, c *core.Parts, pattern string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		if pattern == "" || len(pattern) > keyspace.MaxLength {
 			yield(Object{}, fault.Op("objects", pattern,
@@ -56,7 +56,7 @@ func QuotePattern(text string) string { return patternQuoter.Replace(text) }
 
 // walk visits all keys of all masters.
 type walk struct {
-	client  *ownership.Engine
+	client  *core.Parts
 	pattern string // for keys
 	yield   func(Object, error) bool
 	stopped bool // the caller wants no more

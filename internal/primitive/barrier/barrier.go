@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/object"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
@@ -23,7 +24,7 @@ type Barrier struct {
 }
 
 // New returns the barrier with that name and number of parties.
-func New(c *ownership.Engine, name string, parties int) Barrier {
+func New(c *core.Parts, name string, parties int) Barrier {
 	o := object.New(c, keyspace.KindBarrier, name, barrierChannel)
 	o.RefuseWholeTag("a barrier")
 	o.Names.Invalid = errors.Join(o.Names.Invalid, request.CheckNumber("%d parties", parties, 1))

@@ -64,7 +64,7 @@ var barrierSpec = &ownership.Spec{
 func (b *Barrier) NewParty(verb, stage string, r *request.Request) *Party {
 	return &Party{
 		Barrier: b, Wait: object.Wait{Of: &b.Object}, verb: verb, Stage: stage, Request: r,
-		Ownership: b.Client.Registry.Fresh(b.waitingSet), Sent: b.Client.Sessions.Begin(b.Names.Key),
+		Ownership: ownership.Fresh(b.waitingSet), Sent: b.Client.Sessions.Begin(b.Names.Key),
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/object"
@@ -35,7 +36,7 @@ type Election struct {
 }
 
 // New returns the election with that name.
-func New(c *ownership.Engine, name string) Election {
+func New(c *core.Parts, name string) Election {
 	o := object.New(c, keyspace.KindLock, name, Channel)
 	o.RefuseWholeTag("an election")
 	names := keyspace.OfKey(o.Names.Name, o.Names.Key)

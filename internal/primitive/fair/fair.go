@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/core"
+	"github.com/latchkey-go/latchkey/internal/engine/owners"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -20,7 +21,7 @@ import (
 
 // Spec returns the spec of fair locks, with or without fencing tokens. All fair locks of a client
 // share the list of its waiters.
-func Spec(c *ownership.Engine, fenced bool) *acquire.Spec {
+func Spec(c *core.Parts, fenced bool) *acquire.Spec {
 	q := QueuesOf(c)
 	if fenced {
 		return q.fenced
@@ -29,8 +30,8 @@ func Spec(c *ownership.Engine, fenced bool) *acquire.Spec {
 }
 
 // QueuesOf returns the queues of the fair locks of a client.
-func QueuesOf(c *ownership.Engine) *Queues {
-	return core.KindState(c.Parts, keyspace.KindFair, func() (*Queues, func()) { return newQueues(c) })
+func QueuesOf(c *core.Parts) *Queues {
+	return core.KindState(c, keyspace.KindFair, func() (*Queues, func()) { return newQueues(c) })
 }
 
 // Queues holds the queues of the fair locks of a client.
@@ -39,7 +40,7 @@ type Queues struct {
 	plain, fenced *acquire.Spec
 }
 
-func newQueues(c *ownership.Engine) (q *Queues, atClose func()) {
+func newQueues(c *core.Parts) (q *Queues, atClose func()) {
 	q = &Queues{}
 	q.Waiters = serverline.New(c, q, false)
 	p := Protocol{Waiters: q.Waiters}
@@ -58,6 +59,7 @@ func newQueues(c *ownership.Engine) (q *Queues, atClose func()) {
 	}
 	q.fenced = q.plain.Copy()
 	q.fenced.Fenced = true
+	owners.RegisterGrants(c, q.plain.Spec, nil)
 	return q, q.Waiters.Close
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/testredis"
 )
@@ -28,7 +28,7 @@ const (
 // nothing, as after a lost reply.
 type fairScripts struct {
 	t      *testing.T
-	c      *ownership.Engine
+	c      *core.Parts
 	keys   *keyspace.Keys
 	stale  string
 	fenced string // "1" or "0"
@@ -547,7 +547,7 @@ func TestFairLock_skewed_clocks_change_nothing(t *testing.T) {
 	}
 	url := testredis.URL(t)
 	c := skewed(t, url, stale, 0)
-	name := testredis.UniqueName(t, (*ownership.Handle)(c).Engine())
+	name := testredis.UniqueName(t, (*core.Handle)(c).Parts())
 	holder, err := c.NewFairLock(name).Lock(t.Context())
 	require.NoError(t, err)
 	inside := make(chan int, 6)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
 
@@ -24,7 +24,7 @@ func (l *Lock) observeGaveUp(parent *context.Context, began time.Time, err error
 		return
 	}
 	e := report.Event{Type: report.GaveUp, Kind: l.kind, Name: l.Name(), Wait: time.Since(began), Err: err}
-	seen := map[*ownership.Engine]bool{}
+	seen := map[*core.Parts]bool{}
 	for _, p := range l.Locks() {
 		if !seen[p.Client] {
 			seen[p.Client] = true

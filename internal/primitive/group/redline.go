@@ -32,7 +32,7 @@ func newRedLines() (lines *line.FIFOs, atClose func()) { return line.NewFIFOs(),
 func (l *redLock) useLine() *line.FIFO {
 	byClient := func(a, b *ownership.Lock) int { return strings.Compare(a.Client.ID, b.Client.ID) }
 	first := slices.MinFunc(l.Locks(), byClient).Client
-	return core.KindState(first.Parts, keyspace.KindRed, newRedLines).Use(identityOf(l.kind, l.Members))
+	return core.KindState(first, keyspace.KindRed, newRedLines).Use(identityOf(l.kind, l.Members))
 }
 
 // identityOf returns a text that identifies the lock in this program. The order of the members does not

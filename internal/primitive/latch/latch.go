@@ -11,8 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/object"
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
@@ -27,7 +27,7 @@ type Latch struct {
 }
 
 // New returns the latch with that name.
-func New(c *ownership.Engine, name string) Latch {
+func New(c *core.Parts, name string) Latch {
 	sharded := c.Publish == "SPUBLISH"
 	o := object.New(c, keyspace.KindLatch, name, func(key string) string { return Channel(key, sharded) })
 	tag := keyspace.Tag(o.Names.Key)

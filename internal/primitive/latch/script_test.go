@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/primitive/latch"
 	"github.com/latchkey-go/latchkey/internal/testredis"
@@ -33,7 +33,7 @@ func newLatchScripts(t *testing.T) latchScripts {
 	return latchScripts{t, latchOf(c, testredis.UniqueName(t, c)), new(int)}
 }
 
-func latchOf(c *ownership.Engine, name string) *latch.Latch {
+func latchOf(c *core.Parts, name string) *latch.Latch {
 	l := latch.New(c, name)
 	return &l
 }

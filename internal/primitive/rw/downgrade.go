@@ -13,6 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/owners"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -45,7 +46,7 @@ func Downgrade(ctx context.Context, h *hold.Handle) (*hold.Handle, error) {
 func downgradeHold(ctx context.Context, s *ownership.Hold) (*hold.Handle, error) {
 	o := s.Ownership
 	lock := acquire.NewLock(o.Lock.Client, Read, o.Lock.Name())
-	n, began := o.Nest(&lock.Lock, nil), o.Lock.Client.Clock()
+	n, began := owners.Of(lock.Client).Nest(o, &lock.Lock, nil), o.Lock.Client.Clock()
 	defer n.ForgetUnused()
 	for _, each := range []*ownership.Ownership{o, n} {
 		if !each.LockToRelease(ctx) {

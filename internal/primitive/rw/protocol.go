@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/queue"
@@ -178,7 +179,7 @@ func AppendLeaseKeys(to []string, key, owner string, holds int) []string {
 const evictBatch = 200
 
 // Evictions returns the calls that remove holders of a read/write lock, which are named as they are in Redis.
-func Evictions(c *ownership.Engine, names *keyspace.Keys, holders []string) (calls []script.Call) {
+func Evictions(c *core.Parts, names *keyspace.Keys, holders []string) (calls []script.Call) {
 	keys := append(Keys(names.Key), names.Queue())
 	for len(holders) > 0 || calls == nil {
 		some := holders[:min(len(holders), evictBatch)]

@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
+	"github.com/latchkey-go/latchkey/internal/engine/owners"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
@@ -47,7 +48,7 @@ func resolveSide(ctx context.Context, a *acquire.Acquisition) (*ownership.Owners
 func OtherSide(o *ownership.Ownership, p *ownership.Lock, under *hold.Item) (*ownership.Ownership, error) {
 	switch {
 	case p.Spec.Side == keyspace.KindRead:
-		return o.Nest(p, under), nil
+		return owners.Of(p.Client).Nest(o, p, under), nil
 	case o.IsNested() && o.Sibling.Live():
 		return o.Sibling, nil
 	}
@@ -56,12 +57,12 @@ func OtherSide(o *ownership.Ownership, p *ownership.Lock, under *hold.Item) (*ow
 
 // findSide returns the ownership of an explicit owner on a side of a read/write lock.
 func findSide(p *ownership.Lock, owner identity.Owner) (*ownership.Ownership, error) {
-	r := p.Client.Registry
-	own := ownership.OwnedName{Key: p.Names.Key, Side: p.Spec.Side, Owner: owner}
+	r := owners.Of(p.Client)
+	own := owners.OwnedName{Key: p.Names.Key, Side: p.Spec.Side, Owner: owner}
 	if o := r.Known(own); o != nil && o.Usable() && o.MayBeEntered(nil) {
 		return o, nil
 	}
-	on := ownership.OwnedName{Key: p.Names.Key, Side: p.Spec.OtherSide(), Owner: owner}
+	on := owners.OwnedName{Key: p.Names.Key, Side: p.Spec.OtherSide(), Owner: owner}
 	if other := r.Known(on); other != nil && other.Live() && other.MayBeEntered(nil) {
 		return OtherSide(other, p, nil)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/primitive/rw"
 	"github.com/latchkey-go/latchkey/internal/testredis"
@@ -28,7 +28,7 @@ const (
 // nothing, as after a lost reply.
 type rwScripts struct {
 	t    *testing.T
-	c    *ownership.Engine
+	c    *core.Parts
 	keys *keyspace.Keys
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
@@ -46,4 +47,4 @@ var (
 
 // signOfLife is the longest time between two requests of a waiting reader or writer, so that the server knows
 // of it when a write ends.
-func signOfLife(c *ownership.Engine) time.Duration { return c.Config.StaleWaiterTimeout / 3 }
+func signOfLife(c *core.Parts) time.Duration { return c.Config.StaleWaiterTimeout / 3 }

@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/object"
+	"github.com/latchkey-go/latchkey/internal/engine/owners"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
@@ -63,7 +64,7 @@ func (s *Pool) Release(ctx context.Context, ids []string) ([]State, error) {
 
 // own returns the ownership of a permit that this client holds, or nil.
 func (s *Pool) own(id string) *ownership.Ownership {
-	o := s.Client.Registry.Known(permitName(s.Names.Key, id))
+	o := owners.Of(s.Client).Known(permitName(s.Names.Key, id))
 	if o == nil || !o.Live() {
 		return nil
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/inbox"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
 // A Line is where goroutines of a client wait for the permits of a semaphore, first come, first served. The first is
@@ -55,8 +54,8 @@ func newSemLines() *semLines {
 	return line.NewUsed(func(*semLines, line.Key) *Line { return &Line{} })
 }
 
-func semLinesOf(c *ownership.Engine) *semLines {
-	return core.KindState(c.Parts, keyspace.KindSemaphore, func() (*semLines, func()) {
+func semLinesOf(c *core.Parts) *semLines {
+	return core.KindState(c, keyspace.KindSemaphore, func() (*semLines, func()) {
 		c.Inbox.Register(inbox.Calls, func(key, entry string) { leaveQueueFor(c, key, entry) })
 		return newSemLines(), nil
 	})

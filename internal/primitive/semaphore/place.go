@@ -10,8 +10,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/inbox"
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -186,7 +186,7 @@ func (p *Place) undoNow() bool {
 }
 
 // leaveQueueFor answers a call for an operation that nobody waits for: its entry was left behind.
-func leaveQueueFor(c *ownership.Engine, key, entry string) {
+func leaveQueueFor(c *core.Parts, key, entry string) {
 	names := keyspace.OfKey(key, key)
 	names.Channel = Channel(key)
 	s := New(c, "")

@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/object"
@@ -24,18 +25,18 @@ type Pool struct {
 }
 
 // NewPool returns a semaphore whose clients wait in the queue on the server.
-func NewPool(c *ownership.Engine, name string) Pool {
+func NewPool(c *core.Parts, name string) Pool {
 	return permitPoolOf(c, name, QueuesOf(c).inLine)
 }
 
 // NewFairPool returns a semaphore whose waiters are all in the queue on the server.
-func NewFairPool(c *ownership.Engine, name string) Pool {
+func NewFairPool(c *core.Parts, name string) Pool {
 	s := permitPoolOf(c, name, QueuesOf(c).fair)
 	s.RefuseWholeTag("a fair semaphore")
 	return s
 }
 
-func permitPoolOf(c *ownership.Engine, name string, permits *acquire.Spec) Pool {
+func permitPoolOf(c *core.Parts, name string, permits *acquire.Spec) Pool {
 	o := object.New(c, keyspace.KindSemaphore, name, Channel)
 	count := Count{
 		Object: o, SecondKey: keyspace.PermitIDsKey(o.Names.Key), numeral: "permit semaphore", script: permitsChange,

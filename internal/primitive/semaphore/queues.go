@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/latchkey-go/latchkey/internal/engine/core"
+	"github.com/latchkey-go/latchkey/internal/engine/owners"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
@@ -28,11 +29,11 @@ type Queues struct {
 }
 
 // QueuesOf returns the queues of the semaphores of a client.
-func QueuesOf(c *ownership.Engine) *Queues {
-	return core.KindState(c.Parts, keyspace.KindPermit, func() (*Queues, func()) { return newQueues(c) })
+func QueuesOf(c *core.Parts) *Queues {
+	return core.KindState(c, keyspace.KindPermit, func() (*Queues, func()) { return newQueues(c) })
 }
 
-func newQueues(c *ownership.Engine) (q *Queues, atClose func()) {
+func newQueues(c *core.Parts) (q *Queues, atClose func()) {
 	q = &Queues{lines: line.NewFIFOs()}
 	q.Waiters = serverline.New(c, q, true)
 	q.fair = &acquire.Spec{
@@ -40,9 +41,9 @@ func newQueues(c *ownership.Engine) (q *Queues, atClose func()) {
 			Kind: keyspace.KindFairPermit, Family: keyspace.KindPermit, Stored: keyspace.KindSemaphore,
 			Protocol: Protocol{},
 			Renew:    script.PermitRenew, Renewals: renewal.MostInBatch,
-			Line:    line.Exclusive, // whose front does not wait for a hold of this client to end
-			Channel: Channel,
-			Permit:  true, InUse: permitsInUse,
+			Line:      line.Exclusive, // whose front does not wait for a hold of this client to end
+			Channel:   Channel,
+			Permit:    true,
 			HandsOver: true, GrantMark: "p",
 		},
 		Attempts: Attempts{},
@@ -52,6 +53,8 @@ func newQueues(c *ownership.Engine) (q *Queues, atClose func()) {
 	}
 	q.inLine = q.fair.Copy()
 	q.inLine.Kind, q.inLine.Wait = keyspace.KindPermit, q.waitInLine
+	inUse := func(key, id string) bool { return permitsInUse(owners.Of(c), key, id) }
+	owners.RegisterGrants(c, q.fair.Spec, inUse)
 	return q, q.Waiters.Close
 }
 

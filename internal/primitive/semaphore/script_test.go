@@ -12,7 +12,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
 	"github.com/latchkey-go/latchkey/internal/testredis"
@@ -24,7 +24,7 @@ import (
 // as after a lost reply.
 type semScripts struct {
 	t                 *testing.T
-	c                 *ownership.Engine
+	c                 *core.Parts
 	key               string
 	total, ids        string
 	queue, calls, bar string

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/object"
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -20,7 +20,7 @@ import (
 type Semaphore struct{ Count }
 
 // New returns the semaphore with that name.
-func New(c *ownership.Engine, name string) Semaphore {
+func New(c *core.Parts, name string) Semaphore {
 	o := object.New(c, keyspace.KindSemaphore, name, Channel)
 	total := keyspace.TotalKey(keyspace.Tag(o.Names.Key))
 	return Semaphore{Count{Object: o, SecondKey: total, numeral: "semaphore", script: semaphoreChange}}

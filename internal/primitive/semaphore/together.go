@@ -6,6 +6,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
+	"github.com/latchkey-go/latchkey/internal/engine/owners"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
@@ -13,7 +14,7 @@ import (
 func freshPermits(a *acquire.Acquisition) (first *ownership.Ownership, others []*ownership.Ownership) {
 	c, n := a.Lock.Client, max(a.Together, 1)
 	ids := identity.NewPermitIDs(c.ID, c.Number(), n)
-	for permitsInUse(c.Registry, a.Lock.Names.Key, ids[0]) { // since before the numbers wrapped around
+	for permitsInUse(owners.Of(c), a.Lock.Names.Key, ids[0]) { // since before the numbers wrapped around
 		ids = identity.NewPermitIDs(c.ID, c.Number(), n)
 	}
 	return OwnershipsOf(a, ids)
@@ -24,21 +25,21 @@ func OwnershipsOf(a *acquire.Acquisition, ids []string) (first *ownership.Owners
 	c := a.Lock.Client
 	all := make([]*ownership.Ownership, len(ids))
 	for i, id := range ids {
-		o := c.Registry.Build(&a.Lock.Lock, identity.OfText(id), c.Number(), false)
+		o := ownership.New(&a.Lock.Lock, identity.OfText(id), c.Number())
 		all[i] = o
 		o.Special = Protocol{leader: ids[0], permanent: a.Permanent}
-		c.Registry.Replace(permitName(a.Lock.Names.Key, id), o)
+		owners.Of(c).Replace(permitName(a.Lock.Names.Key, id), o)
 	}
 	return all[0], all[1:]
 }
 
 // permitName returns the name under which a permit is registered. Its id stands for an owner.
-func permitName(key, id string) ownership.OwnedName {
-	return ownership.OwnedName{Key: key, Side: keyspace.KindPermit, Owner: identity.OfText(id)}
+func permitName(key, id string) owners.OwnedName {
+	return owners.OwnedName{Key: key, Side: keyspace.KindPermit, Owner: identity.OfText(id)}
 }
 
 // permitsInUse reports whether this client holds any permit of a group, or is acquiring one.
-func permitsInUse(r *ownership.Registry, key, first string) bool {
+func permitsInUse(r *owners.Registry, key, first string) bool {
 	return slices.ContainsFunc(identity.GroupOf(first), func(id string) bool {
 		return r.Known(permitName(key, id)) != nil
 	})

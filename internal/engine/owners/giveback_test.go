@@ -1,4 +1,4 @@
-package ownership_test
+package owners_test
 
 import (
 	"context"

@@ -1,23 +1,27 @@
-package ownership
+// Package owners has the ownerships of a client together: which one an owner has that the program knows, what a grant
+// becomes that nobody waits for, and the end of all when the client closes.
+package owners
 
 import (
 	"sync"
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
-	"github.com/latchkey-go/latchkey/internal/engine/renewal"
+	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
 // Registry has the ownerships of explicit owners, which can be re-entered, by lock and owner. It finds the live
 // ownerships of a client, which its lines have by key.
 type Registry struct {
-	client *Engine
+	client *core.Parts
+	forget func(*ownership.Ownership) // is remove
 
 	mu     sync.Mutex // guards the fields below
-	ByName map[OwnedName]*Ownership
-	Names  map[*Ownership]OwnedName
+	ByName map[OwnedName]*ownership.Ownership
+	Names  map[*ownership.Ownership]OwnedName
 }
 
 // OwnedName is the name of an owner on one key: for a lock with two sides, on one of them.
@@ -27,18 +31,24 @@ type OwnedName struct {
 	Owner identity.Owner
 }
 
-// NewRegistry makes the registry of a client.
-func NewRegistry(c *Engine) *Registry {
-	return &Registry{
+// Of returns the registry of a client.
+func Of(c *core.Parts) *Registry {
+	return core.KindState(c, keyspace.KindNone, func() (*Registry, func()) { return newRegistry(c), nil })
+}
+
+func newRegistry(c *core.Parts) *Registry {
+	r := &Registry{
 		client: c,
-		ByName: map[OwnedName]*Ownership{},
-		Names:  map[*Ownership]OwnedName{},
+		ByName: map[OwnedName]*ownership.Ownership{},
+		Names:  map[*ownership.Ownership]OwnedName{},
 	}
+	r.forget = r.remove
+	return r
 }
 
 // Find returns the ownership of an explicit owner on a lock, which may be live or still acquiring, or else a
 // fresh one.
-func (r *Registry) Find(p *Lock, owner identity.Owner) *Ownership {
+func (r *Registry) Find(p *ownership.Lock, owner identity.Owner) *ownership.Ownership {
 	name := OwnedName{p.Names.Key, p.Spec.Side, owner}
 	if o := r.Known(name); o != nil && o.Usable() && o.MayBeEntered(nil) {
 		return o
@@ -48,18 +58,18 @@ func (r *Registry) Find(p *Lock, owner identity.Owner) *Ownership {
 
 // Known returns the ownership that is registered for an explicit owner, or the live one that has this owner in
 // Redis, or nil.
-func (r *Registry) Known(name OwnedName) *Ownership {
+func (r *Registry) Known(name OwnedName) *ownership.Ownership {
 	if o := r.registered(name); o != nil {
 		return o
 	}
-	if o := r.liveOn(name.Key, name.Owner); o != nil && o.Lock.Spec.Side == name.Side {
+	if o := liveOn(r.client, name.Key, name.Owner); o != nil && o.Lock.Spec.Side == name.Side {
 		return o
 	}
 	return nil
 }
 
 // registered returns the ownership that is registered under a name, or nil.
-func (r *Registry) registered(name OwnedName) *Ownership {
+func (r *Registry) registered(name OwnedName) *ownership.Ownership {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ByName[name]
@@ -69,15 +79,15 @@ func (r *Registry) registered(name OwnedName) *Ownership {
 // own name in Redis, so that a late command of an earlier one cannot affect it. For an owner of this client,
 // that name is an owner with a fresh number. An owner of another client keeps its name, and the ownership also
 // has a fresh guest id.
-func (r *Registry) NewFor(p *Lock, name OwnedName) *Ownership {
+func (r *Registry) NewFor(p *ownership.Lock, name OwnedName) *ownership.Ownership {
 	number := r.client.Number()
 	wire, isGuest := identity.New(r.client.ID, number), name.Owner.ClientID() != r.client.ID
 	if isGuest {
 		wire = name.Owner
 	}
-	o := r.Build(p, wire, number, isGuest)
-	o.Local.shown = true
-	var over *Ownership
+	o := ownership.New(p, wire, number)
+	o.IsGuest, o.Local.Shown = isGuest, true
+	var over *ownership.Ownership
 	for {
 		known := r.register(name, over, o)
 		if known == o || known.Usable() {
@@ -90,53 +100,35 @@ func (r *Registry) NewFor(p *Lock, name OwnedName) *Ownership {
 // register registers an ownership under a name, in place of one that is over, and returns the registered one.
 // It does not look into another ownership: a goroutine that has locked that one may be about to lock the
 // registry.
-func (r *Registry) register(name OwnedName, over, o *Ownership) *Ownership {
+func (r *Registry) register(name OwnedName, over, o *ownership.Ownership) *ownership.Ownership {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if other := r.ByName[name]; other != nil && other != over {
 		return other
 	}
-	r.ByName[name], r.Names[o] = o, name
+	r.ByName[name], r.Names[o], o.Forget = o, name, r.forget
 	return o
 }
 
 // Replace registers an ownership under a name, in place of any other.
-func (r *Registry) Replace(name OwnedName, o *Ownership) {
+func (r *Registry) Replace(name OwnedName, o *ownership.Ownership) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ByName[name], r.Names[o] = o, name
-}
-
-// Fresh makes an ownership for a new owner.
-func (r *Registry) Fresh(p *Lock) *Ownership {
-	number := r.client.Number()
-	return r.Build(p, identity.New(r.client.ID, number), number, false)
-}
-
-// Build makes an ownership for an owner as it is in Redis. number is its number in this client.
-func (r *Registry) Build(p *Lock, owner identity.Owner, number uint64, isGuest bool) *Ownership {
-	o := &Ownership{
-		Lock: p, Number: number,
-		Wire: owner.String(), IsGuest: isGuest,
-		Item: renewal.NewItem(),
-	}
-	o.first.Ownership, o.Holds = o, hold.NewSet(&o.first.Item)
-	o.Local.shown, o.Links = p.Spec.Public, line.LinksOf(o)
-	return o
+	r.ByName[name], r.Names[o], o.Forget = o, name, r.forget
 }
 
 // liveOn returns the ownership on a key that has begun and is not over, for an owner that this client made, as it is
 // in Redis, or nil.
-func (r *Registry) liveOn(key string, owner identity.Owner) *Ownership {
-	if owner.ClientID() != r.client.ID { // a permit, for one: there may be many of them
+func liveOn(c *core.Parts, key string, owner identity.Owner) *ownership.Ownership {
+	if owner.ClientID() != c.ID { // a permit, for one: there may be many of them
 		return nil
 	}
 	wire := owner.String()
-	o, _ := r.client.Lines.Find(key, func(h line.Held) bool {
-		o := h.(*Ownership)
+	o, _ := c.Lines.Find(key, func(h line.Held) bool {
+		o := h.(*ownership.Ownership)
 		return o.Number == owner.Number() && o.Wire == wire
-	}).(*Ownership)
-	if o == nil || o.CurrentPhase() == Over {
+	}).(*ownership.Ownership)
+	if o == nil || o.CurrentPhase() == ownership.Over {
 		return nil
 	}
 	return o
@@ -155,14 +147,8 @@ func (r *Registry) Named() map[identity.Owner]identity.Owner {
 	return all
 }
 
-// NewestOn returns the newest live ownership of this client on a key, or nil.
-func (r *Registry) NewestOn(key string) *Ownership {
-	o, _ := r.client.Lines.Find(key, func(line.Held) bool { return true }).(*Ownership)
-	return o
-}
-
 // remove unregisters an ownership that is over.
-func (r *Registry) remove(o *Ownership) {
+func (r *Registry) remove(o *ownership.Ownership) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if name, found := r.Names[o]; found {
@@ -173,28 +159,17 @@ func (r *Registry) remove(o *Ownership) {
 	}
 }
 
-// ForgetUnused ends an ownership for which nothing was sent, unless another goroutine is about to use it. A
-// call that finds it over resolves its owner again.
-func (o *Ownership) ForgetUnused() {
-	if !o.sendMu.TryLock() {
-		return
-	}
-	defer o.sendMu.Unlock()
-	o.mu.Lock()
-	unused := o.Phase == Acquiring
-	if unused {
-		o.Phase = Over
-	}
-	o.mu.Unlock()
-	if unused {
-		o.Lock.Client.Registry.remove(o)
-	}
+// Nest returns the ownership on the side of p, which reads, for an owner that writes: under a hold of it, or, if under
+// is nil, for its owner. It returns nil if the hold has ended: another goroutine may write under the same owner by
+// then.
+func (r *Registry) Nest(writer *ownership.Ownership, p *ownership.Lock, under *hold.Item) *ownership.Ownership {
+	return writer.Nested(under, func() *ownership.Ownership { return r.Nested(p, writer) })
 }
 
-// All returns the live ownerships.
-func (r *Registry) All() (all []*Ownership) {
-	for _, h := range r.client.Lines.Held() {
-		all = append(all, h.(*Ownership))
-	}
-	return all
+// Nested makes an ownership that reads, under the name of an owner that writes.
+func (r *Registry) Nested(p *ownership.Lock, writer *ownership.Ownership) *ownership.Ownership {
+	o := ownership.New(p, writer.Owner(), r.client.Number())
+	o.Sibling = writer
+	r.Replace(OwnedName{p.Names.Key, p.Spec.Side, o.Owner()}, o)
+	return o
 }

@@ -1,4 +1,4 @@
-package ownership_test
+package owners_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/engine/owners"
 	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
@@ -74,7 +75,7 @@ func TestRegistry_forgets_owners_of_failed_calls(t *testing.T) {
 			}
 		}
 		require.NoError(t, h.Unlock(ctx))
-		require.Empty(t, engine.Registry.Names, kind)
-		require.Empty(t, engine.Registry.ByName, kind)
+		require.Empty(t, owners.Of(engine).Names, kind)
+		require.Empty(t, owners.Of(engine).ByName, kind)
 	}
 }
