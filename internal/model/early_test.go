@@ -32,7 +32,7 @@ func (k *keptReference) release(p *party, d dice) {
 	if p.t == nil || p.phase != ownership.Held || len(p.grips) != 1 || !p.holds() {
 		return
 	}
-	if p.t.Lock.CheckAtLeast() != nil {
+	if p.lock.CheckAtLeast() != nil {
 		return
 	}
 	t, others, rest, certain := p.t, p.others, min(modelRests[d[1]%len(modelRests)], p.left()), p.holds()

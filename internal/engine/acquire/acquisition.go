@@ -182,7 +182,7 @@ func (a *Acquisition) failure(ctx context.Context, err error) error {
 	if a.Lock.Spec.Kind == keyspace.KindElection && errors.Is(err, fault.ErrNotAcquired) {
 		causes[0] = fault.Candidate(causes[0])
 	}
-	return fault.Op(a.verb, a.Lock.Name(), append(causes, adviceFor(ctx, &a.Lock.Lock, err))...)
+	return fault.Op(a.verb, a.Lock.Name(), append(causes, adviceFor(ctx, a.Lock, err))...)
 }
 
 // Permits returns how many permits the call requests.

@@ -13,6 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/owners"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/queue"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -171,7 +172,7 @@ func (a *Acquisition) BusyWith(holder string, left time.Duration) *fault.BusyErr
 	busy := &fault.BusyError{Holder: holder, Labels: c.Labels.LabelOf, Left: left, At: time.Now()}
 	if h := identity.ReadHolder(holder, 1, false); h.Kept {
 		busy.Holder, busy.Kept = h.Owner.String(), true
-	} else if own := ownership.NewestOn(c, a.Lock.Names.Key); own != nil && mayBeHolder(own, holder) {
+	} else if own := owners.NewestOn(c, a.Lock.Names.Key); own != nil && mayBeHolder(own, holder) {
 		busy.Here, busy.Label, busy.Note = true, c.Config.Label, own.Note()
 	}
 	return busy

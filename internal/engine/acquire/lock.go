@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
@@ -69,3 +70,15 @@ type Attempts interface {
 	// ErrNotAcquired. left is the time after which to try again, negative if the script does not know.
 	ReadRefusal(a *Acquisition, ans transport.Answer) (left time.Duration, err error)
 }
+
+// CheckAtLeast refuses the option for a lock that cannot stay taken, and for the lock of an election, which
+// must go to the next candidate at once.
+func (p *Lock) CheckAtLeast() error {
+	if !p.Spec.IsLock() || p.Spec.Side == keyspace.KindRead || p.Spec.Public {
+		return ErrNoAtLeast
+	}
+	return nil
+}
+
+// ErrNoAtLeast is the error of an acquisition with AtLeast of a lock that cannot stay taken.
+var ErrNoAtLeast = fault.Invalid("AtLeast does not apply to read locks, MultiLocks, RedLocks and elections")

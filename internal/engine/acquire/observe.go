@@ -33,6 +33,8 @@ func (a *Acquisition) ObserveEnd(reentry bool, err error) {
 		return
 	}
 	for o := range a.each {
-		o.ObserveAcquired(a.Parent, wait, reentry)
+		e := o.Lock.Event(report.Acquired, o.Number, o.Owner())
+		e.Wait, e.Reentry = wait, reentry
+		o.Lock.Client.Reporter.Observe(a.Parent, e)
 	}
 }

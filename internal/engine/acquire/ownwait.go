@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/owners"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
@@ -37,7 +38,7 @@ func (a *Acquisition) ReportOwnWait() {
 		return
 	}
 	c := a.Lock.Client
-	own, now := ownership.NewestOn(c, a.Lock.Names.Key), c.Clock().Mono
+	own, now := owners.NewestOn(c, a.Lock.Names.Key), c.Clock().Mono
 	switch {
 	case own == nil || own != a.behind:
 		a.behind, a.behindSince = own, now
@@ -68,7 +69,7 @@ func WithOwnHold(c *core.Parts, key string, err error) error {
 		return err
 	}
 	busy.Bare, busy.Label = false, c.Config.Label
-	if o := ownership.NewestOn(c, key); o != nil {
+	if o := owners.NewestOn(c, key); o != nil {
 		busy.Note, busy.Reads = o.Note(), o.Lock.Spec.Side == keyspace.KindRead
 		busy.Left = max(o.Left(), -1)
 	}
@@ -81,7 +82,7 @@ var errUnderHold = errors.New("if this call runs under that hold, use the contex
 // adviceFor returns advice for a call with that context that found the lock busy, or nil. The call seems to run under
 // a hold of its client if the program has made a context for the work under that hold from the same context, or if its
 // context carries a hold of the lock, under an owner other than that of the call.
-func adviceFor(ctx context.Context, p *ownership.Lock, err error) error {
+func adviceFor(ctx context.Context, p *Lock, err error) error {
 	if !errors.Is(err, fault.ErrNotAcquired) {
 		return nil
 	}
@@ -99,7 +100,7 @@ func adviceFor(ctx context.Context, p *ownership.Lock, err error) error {
 const mostAsked = 64
 
 // hasWorkUnder reports whether a hold of the key has a context that ends with ctx.
-func hasWorkUnder(ctx context.Context, p *ownership.Lock) bool {
+func hasWorkUnder(ctx context.Context, p *Lock) bool {
 	root := hold.RootOf(ctx)
 	if root.Done() == nil || !reflect.ValueOf(root).Comparable() {
 		return false // it is the root of everything

@@ -16,7 +16,7 @@ import (
 func ResolveOwner(ctx context.Context, a *Acquisition) (*ownership.Ownership, error) {
 	p, owner := a.Lock, a.Named()
 	if owner.IsZero() {
-		if h := ownership.HoldFrom(ctx, &p.Lock, ""); h != nil {
+		if h := HoldFrom(ctx, &p.Lock, ""); h != nil {
 			a.Under = &h.Item
 			return h.Ownership, p.mayEnter(h.Ownership)
 		}

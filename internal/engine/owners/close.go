@@ -25,7 +25,7 @@ func Close(ctx context.Context, c *core.Parts) error {
 // endHolds ends every hold with ErrClosed at once, and returns the ownerships whose locks
 // must be released.
 func endHolds(c *core.Parts) []*ownership.Ownership {
-	return slices.DeleteFunc(ownership.All(c), func(o *ownership.Ownership) bool { return !o.EndAtClose() })
+	return slices.DeleteFunc(All(c), func(o *ownership.Ownership) bool { return !o.EndAtClose() })
 }
 
 // finish does the work of a close in order: the calls of the program end, locks are released, and the parts end.

@@ -9,7 +9,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
-	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
@@ -115,23 +114,6 @@ func (r *Registry) Replace(name OwnedName, o *ownership.Ownership) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ByName[name], r.Names[o], o.Forget = o, name, r.forget
-}
-
-// liveOn returns the ownership on a key that has begun and is not over, for an owner that this client made, as it is
-// in Redis, or nil.
-func liveOn(c *core.Parts, key string, owner identity.Owner) *ownership.Ownership {
-	if owner.ClientID() != c.ID { // a permit, for one: there may be many of them
-		return nil
-	}
-	wire := owner.String()
-	o, _ := c.Lines.Find(key, func(h line.Held) bool {
-		o := h.(*ownership.Ownership)
-		return o.Number == owner.Number() && o.Wire == wire
-	}).(*ownership.Ownership)
-	if o == nil || o.CurrentPhase() == ownership.Over {
-		return nil
-	}
-	return o
 }
 
 // Named returns the owners that the program named, by the owners that represent them in Redis.

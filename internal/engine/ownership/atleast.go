@@ -3,26 +3,12 @@ package ownership
 import (
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/base/fault"
-	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
 
 // A lock with the option AtLeast stays taken for a minimum time. Its first lease is at least as long, in case the
 // holder crashes. A release before that time replaces the owner by one that ends with ":kept", and expires when the
 // time is over. Nothing can acquire as that owner, so nothing can enter the lock by the former owner.
-
-// CheckAtLeast refuses the option for a lock that cannot stay taken, and for the lock of an election, which
-// must go to the next candidate at once.
-func (p *Lock) CheckAtLeast() error {
-	if !p.Spec.IsLock() || p.Spec.Side == keyspace.KindRead || p.Spec.Public {
-		return ErrNoAtLeast
-	}
-	return nil
-}
-
-// ErrNoAtLeast is the error of an acquisition with AtLeast of a lock that cannot stay taken.
-var ErrNoAtLeast = fault.Invalid("AtLeast does not apply to read locks, MultiLocks, RedLocks and elections")
 
 // keptAfter is how long the lock stays taken after a release that leaves count holds. Before the ownership
 // has begun, it is called only with o.mu held.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
-	"github.com/latchkey-go/latchkey/internal/transport"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
@@ -38,7 +37,7 @@ func (s *Hold) extendBy(ctx context.Context, d time.Duration) error {
 		o.Doubt.ExtensionInDoubt(d)
 		o.mu.Unlock()
 	}
-	switch result, causes := readExtension(a, err); {
+	switch result, causes := script.ReadRenewal(a, err); {
 	case causes != nil:
 		return fault.Op("extend", o.Lock.Name(), causes...)
 	case result == 0:
@@ -47,24 +46,6 @@ func (s *Hold) extendBy(ctx context.Context, d time.Duration) error {
 		o.Renewed(a.Sent, d, result)
 	}
 	return s.extended(d)
-}
-
-// readExtension reads the outcome of a renewal: its result, 0 if the owner had lost the key, or the
-// causes of an error.
-func readExtension(a transport.Answer, err error) (result int64, causes []error) {
-	switch {
-	case script.DeniedHold(err):
-		return 0, nil
-	case err != nil && a.Doubt:
-		return 0, []error{fault.ErrUnknownOutcome, err}
-	case err != nil:
-		return 0, []error{err}
-	}
-	results, err := a.Message.AsIntSlice()
-	if err != nil || len(results) != 1 || results[0] < 0 {
-		return 0, []error{fault.ErrUnknownOutcome, outcome.Unavailable(errors.Join(script.ErrReply, err))}
-	}
-	return results[0], nil
 }
 
 // mayExtend checks, under sendMu, that the hold can be extended by d.

@@ -9,13 +9,14 @@ import (
 
 // FixLease ends the renewal of a permit whose lease is about to be set. Until the server answers, the permit ends after
 // the new lease or the current one, whichever is shorter. FixLease returns an error if the permit is no longer held.
-func (o *Ownership) FixLease(sent lease.Stamp, lease time.Duration) error {
+func (s *Hold) FixLease(sent lease.Stamp, lease time.Duration) error {
+	o := s.Ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if err := o.first.errLocked(); err != nil {
+	if err := s.errLocked(); err != nil {
 		return fault.NotHeld(err)
 	}
-	o.Holds.StopRenewal(&o.first.Item)
+	o.Holds.StopRenewal(&s.Item)
 	o.Doubt.ExtensionInDoubt(lease)
 	o.Lease.Shorten(sent, lease)
 	o.plan()
@@ -24,7 +25,8 @@ func (o *Ownership) FixLease(sent lease.Stamp, lease time.Duration) error {
 
 // LeaseFixed notes that the server has set the lease of a permit, longer or shorter. A release that waits for this answer
 // needs the lease too, for its own answer.
-func (o *Ownership) LeaseFixed(sent lease.Stamp, lease time.Duration) {
+func (s *Hold) LeaseFixed(sent lease.Stamp, lease time.Duration) {
+	o := s.Ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.Phase.begun() {
@@ -34,9 +36,10 @@ func (o *Ownership) LeaseFixed(sent lease.Stamp, lease time.Duration) {
 	o.plan()
 }
 
-// EndedBecause says why the first hold is over, or is nil.
-func (o *Ownership) EndedBecause() error {
+// EndedBecause says why the hold is over, or is nil.
+func (s *Hold) EndedBecause() error {
+	o := s.Ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.first.errLocked()
+	return s.errLocked()
 }

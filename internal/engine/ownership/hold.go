@@ -7,7 +7,6 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
-	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
@@ -118,42 +117,6 @@ func (s *Hold) AttachNote(text string) {
 	if err := hold.OnEnd(s, func(error) { drop(o.Live()) }); err != nil {
 		drop(false)
 	}
-}
-
-// HandleFrom returns the innermost live hold of the lock on ctx, or the innermost one if none is live, or nil.
-func (p *Lock) HandleFrom(ctx context.Context) *hold.Handle {
-	return hold.From(ctx, func(b hold.Backend) bool {
-		s, is := b.(*Hold)
-		return is && s.isOf(p)
-	})
-}
-
-// isOf reports whether it is a hold of that lock, or of that side of it, in that client.
-func (s *Hold) isOf(p *Lock) bool {
-	return s.isOn(p, p.Spec.Side) && s.Ownership.Lock.Spec.Family == p.Spec.Family
-}
-
-// isOn reports whether it is a hold of the key of that lock, or of one side of it, in that client.
-func (s *Hold) isOn(p *Lock, side keyspace.Kind) bool {
-	l := s.Ownership.Lock
-	return l.Client == p.Client && l.Names.Key == p.Names.Key && l.Spec.Side == side
-}
-
-// HoldFrom returns the innermost live hold on ctx of the key of a lock, or of one side of it, or nil.
-func HoldFrom(ctx context.Context, p *Lock, side keyspace.Kind) *Hold {
-	for h := range hold.On(ctx) {
-		if h.Err() != nil {
-			continue // the members of a group that is over are given back a moment later
-		}
-		found := h.Find(func(b hold.Backend) bool {
-			s, is := b.(*Hold)
-			return is && s.isOn(p, side)
-		})
-		if found != nil && found.Err() == nil {
-			return found.Backend().(*Hold)
-		}
-	}
-	return nil
 }
 
 // HasWorkUnder reports whether a hold of the ownership has a context that ends with root.

@@ -54,7 +54,7 @@ func TestHold_that_nobody_contends_for_has_no_wait_queue(t *testing.T) {
 			}
 			require.NoError(t, h.Unlock(ctx))
 			require.Nil(t, c.Lines.Known(ownershipOf(h).Lock.LineKey()), "%s %s", what, try)
-			require.Empty(t, ownership.All(c))
+			require.Empty(t, owners.All(c))
 		}
 	}
 }
@@ -106,7 +106,7 @@ func TestWaitQueues_vanish_when_unused(t *testing.T) {
 		require.NoError(t, h.Unlock(context.Background()))
 		require.Nil(t, c.Lines.Known(lock.LineKey()))
 	}
-	require.Empty(t, ownership.All(c))
+	require.Empty(t, owners.All(c))
 	require.Empty(t, c.Lines.Held())
 	require.Eventually(t, func() bool {
 		runtime.GC()

@@ -35,17 +35,3 @@ func (p *Lock) LineKey() line.Key {
 	}
 	return line.Key{Kind: kind, Key: p.Names.Key}
 }
-
-// NewestOn returns the newest live ownership of a client on a key, or nil.
-func NewestOn(c *core.Parts, key string) *Ownership {
-	o, _ := c.Lines.Find(key, func(line.Held) bool { return true }).(*Ownership)
-	return o
-}
-
-// All returns the live ownerships of a client.
-func All(c *core.Parts) (all []*Ownership) {
-	for _, h := range c.Lines.Held() {
-		all = append(all, h.(*Ownership))
-	}
-	return all
-}

@@ -2,7 +2,6 @@ package ownership
 
 import (
 	"context"
-	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
@@ -57,13 +56,6 @@ func (o *Ownership) observeEnd(t report.EventType, err error) {
 	for _, h := range roots {
 		o.Observe(t, h, err)
 	}
-}
-
-// ObserveAcquired reports a hold that a call with that parent got after waiting for that time.
-func (o *Ownership) ObserveAcquired(parent *context.Context, wait time.Duration, reentry bool) {
-	e := o.Lock.Event(report.Acquired, o.Number, o.Owner())
-	e.Wait, e.Reentry = wait, reentry
-	o.Lock.Client.Reporter.Observe(parent, e)
 }
 
 // MadeFor notes which call received a hold that was passed on.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
-	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -70,42 +69,16 @@ func (o *Ownership) undoAnswered(a releaseAnswer) {
 	}
 }
 
-// LastRelease undoes an ownership that is over. It is kept instead of the ownership to save memory,
-// because there may be many.
-type LastRelease struct {
-	Lock   *Lock
-	Number uint64 // of the ownership
-	Owner  identity.Owner
-	Call   script.Call
-	Kept   *lease.Bound // until when the lock stays taken, or nil
-}
-
 // LastRelease returns what undoes the ownership, which is over.
-func (o *Ownership) LastRelease() *LastRelease {
-	r := &LastRelease{Lock: o.Lock, Number: o.Number, Owner: o.Owner(), Kept: o.keptIfLost()}
+func (o *Ownership) LastRelease() *undo.Release {
+	r := &undo.Release{Sender: o.Lock.Client.Sender, Clock: o.Lock.Client.Clock, Kept: o.keptIfLost()}
 	var to Release
 	if r.Kept != nil {
 		to.Keep = r.Kept.D
 	}
 	r.Call = o.ReleaseCall(to, nil)
+	if p, number, owner := o.Lock, o.Number, o.Owner(); !p.Spec.Party { // that a party has left is not an undo
+		r.Undone = func() { p.Client.Reporter.Observe(nil, p.Event(report.Undone, number, owner)) }
+	}
 	return r
-}
-
-// Undo implements [undo.Undoable]. It needs no turn: any other command for the ownership finds it gone.
-func (r *LastRelease) Undo(ctx context.Context, stop <-chan struct{}) outcome.Outcome {
-	c := r.Lock.Client
-	release := r.Call
-	if r.Kept != nil {
-		release = release.Keeping(r.Kept.KeptFor(c.Clock()))
-	}
-	a, err := c.Sender.Call(ctx, stop, release.Cmd, release.Keys, release.Args)
-	switch {
-	case outcome.HasCode(err, "WRONGTYPE"): // another object has taken the place of the lock
-		return outcome.Answered
-	case err != nil:
-		return outcome.Classify(err)
-	case !r.Lock.Spec.Party && script.Freed(a): // that a party has left is not an undo
-		c.Reporter.Observe(nil, r.Lock.Event(report.Undone, r.Number, r.Owner))
-	}
-	return outcome.Answered
 }

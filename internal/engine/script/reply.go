@@ -9,6 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
 // Numbers and times as they are sent to the server and as it returns them.
@@ -108,4 +109,22 @@ func DeniedHold(err error) bool {
 	}
 	n, failed := reply.AsInt64()
 	return failed == nil && n == 0 || slices.Equal(Denials(err), []int64{0})
+}
+
+// ReadRenewal reads the outcome of a renewal: its result, 0 if the owner had lost the key, or the
+// causes of an error.
+func ReadRenewal(a transport.Answer, err error) (result int64, causes []error) {
+	switch {
+	case DeniedHold(err):
+		return 0, nil
+	case err != nil && a.Doubt:
+		return 0, []error{fault.ErrUnknownOutcome, err}
+	case err != nil:
+		return 0, []error{err}
+	}
+	results, err := a.Message.AsIntSlice()
+	if err != nil || len(results) != 1 || results[0] < 0 {
+		return 0, []error{fault.ErrUnknownOutcome, outcome.Unavailable(errors.Join(ErrReply, err))}
+	}
+	return results[0], nil
 }

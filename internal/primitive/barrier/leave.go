@@ -6,7 +6,6 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -66,7 +65,7 @@ func (p *Party) leave(ctx context.Context, why string, err error) error {
 // leaveLater has the party leave in the background.
 func (p *Party) leaveLater(c script.Call, err error) error {
 	if p.Known {
-		left := &ownership.LastRelease{Lock: p.waitingSet, Number: p.Ownership.Number, Owner: p.Ownership.Owner(), Call: c}
+		left := &undo.Release{Sender: p.Client.Sender, Clock: p.Client.Clock, Call: c}
 		p.Client.Undo.Add(left, undo.Plan{Key: p.Names.Key, Lease: p.Request.Lease})
 	} else {
 		p.Sent.FollowUp = c

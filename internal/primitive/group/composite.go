@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
@@ -96,7 +97,7 @@ func (l *Lock) Acquire(
 	case err == nil && r.As != nil:
 		err = fault.Invalid("As does not apply to several locks: owners of different clients have nothing in common")
 	case err == nil && r.AtLeast > 0:
-		err = ownership.ErrNoAtLeast
+		err = acquire.ErrNoAtLeast
 	}
 	if err != nil {
 		return nil, fault.Op(verb, l.Name(), err)

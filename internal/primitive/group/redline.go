@@ -99,7 +99,7 @@ func (l *redLock) mayReenter(ctx context.Context) bool {
 		return true
 	}
 	return slices.ContainsFunc(l.Locks(), func(p *ownership.Lock) bool {
-		return ownership.HoldFrom(ctx, p, p.Spec.Side) != nil || ownership.HoldFrom(ctx, p, p.Spec.OtherSide()) != nil
+		return acquire.HoldFrom(ctx, p, p.Spec.Side) != nil || acquire.HoldFrom(ctx, p, p.Spec.OtherSide()) != nil
 	})
 }
 

@@ -20,11 +20,11 @@ import (
 func resolveSide(ctx context.Context, a *acquire.Acquisition) (*ownership.Ownership, error) {
 	p, owner := a.Lock, a.Named()
 	if owner.IsZero() {
-		if h := ownership.HoldFrom(ctx, &p.Lock, p.Spec.Side); h != nil {
+		if h := acquire.HoldFrom(ctx, &p.Lock, p.Spec.Side); h != nil {
 			a.Under = &h.Item
 			return h.Ownership, nil
 		}
-		if h := ownership.HoldFrom(ctx, &p.Lock, p.Spec.OtherSide()); h != nil {
+		if h := acquire.HoldFrom(ctx, &p.Lock, p.Spec.OtherSide()); h != nil {
 			if o, err := OtherSide(h.Ownership, &p.Lock, &h.Item); o != nil || err != nil {
 				return o, err
 			}

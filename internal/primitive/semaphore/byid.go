@@ -144,18 +144,18 @@ func (s *Pool) setOwnLease(ctx context.Context, verb string, o *ownership.Owners
 		return fault.Op(verb, s.Names.Name, outcome.Unavailable(fault.ContextError(ctx)))
 	}
 	defer o.SendMu().Unlock()
-	if err := o.FixLease(s.Client.Clock(), min(d, lease.Permanent)); err != nil {
+	if err := o.First().FixLease(s.Client.Clock(), min(d, lease.Permanent)); err != nil {
 		return fault.Op(verb, s.Names.Name, err)
 	}
 	sent, end, err := s.update(ctx, verb, o.Wire, ms)
 	switch lease := min(d, end, lease.Permanent); {
 	case err == nil:
-		o.LeaseFixed(sent, lease)
+		o.First().LeaseFixed(sent, lease)
 		s.Client.Record.Use(sent.Mono, lease)
 	case errors.Is(err, fault.ErrNotHeld):
 		o.Lose(fault.ErrLost, "the permit was gone when its lease was set")
 	}
-	if lost := o.EndedBecause(); err == nil && lost != nil {
+	if lost := o.First().EndedBecause(); err == nil && lost != nil {
 		return fault.Op(verb, s.Names.Name, fault.ErrNotHeld, lost)
 	}
 	return err
