@@ -179,9 +179,9 @@ func (p *party) releaseFor(fate int) {
 	p.grips, p.phase, t.Holds.Count = nil, ownership.Releasing, 0
 	wanted := &acquire.Acquisition{Request: request.Request{Lease: fromMS(p.lease.ms)}, Lock: p.lock, Ownership: next, IsWaiting: true}
 	next.WriteEntry(wanted.Lease, next.Lock.Client.Clock()).ReleaseBegins()
-	t.Local.Next = next
+	t.Turn.Next = next
 	m := &message{what: fmt.Sprintf("%s releases, and waits again", p.name), words: p.w.words(t.ReleaseCall(ownership.Release{}, nil)), light: true}
-	t.Local.Next = nil
+	t.Turn.Next = nil
 	p.toUndo = append(p.toUndo, t)
 	p.t, p.phase, p.made, p.waits, p.round, p.excused, p.unheard, p.owing = next, ownership.Acquiring, p.w.ms(), true, 1, false, false, false
 	p.acquisition = wanted

@@ -85,7 +85,7 @@ func (r *Registry) NewFor(p *ownership.Lock, name OwnedName) *ownership.Ownershi
 		wire = name.Owner
 	}
 	o := ownership.New(p, wire, number)
-	o.IsGuest, o.Local.Shown = isGuest, true
+	o.IsGuest, o.Turn.Shown = isGuest, true
 	var over *ownership.Ownership
 	for {
 		known := r.register(name, over, o)

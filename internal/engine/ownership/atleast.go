@@ -2,8 +2,6 @@ package ownership
 
 import (
 	"time"
-
-	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
 
 // A lock with the option AtLeast stays taken for a minimum time. Its first lease is at least as long, in case the
@@ -17,15 +15,4 @@ func (o *Ownership) keptAfter(count int) time.Duration {
 		return 0
 	}
 	return o.KeptUntil.KeptFor(o.Lock.Client.Clock())
-}
-
-// keptIfLost is until when the lock stays taken although the ownership is over, or nil: if it was lost before
-// the server confirmed a release. An acquisition that is executed late after a release is undone completely.
-func (o *Ownership) keptIfLost() *lease.Bound {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.Holds.Cause == nil {
-		return nil
-	}
-	return o.KeptUntil
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/lease"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/queue"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
@@ -14,7 +15,7 @@ import (
 func (o *Ownership) OwnEntry(made lease.Stamp) *queue.Entry {
 	if o.Entry == nil {
 		p := o.Lock
-		e := queue.New(p.Client.Inbox, p.Names.Key, o.Wire, (*front)(p), made)
+		e := queue.New(p.Client.Inbox, p.Names.Key, o.Wire, &line.Front{Table: p.Client.Lines, Key: p.LineKey(), Side: p.Spec.Line}, made)
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.Entry = e
@@ -59,21 +60,4 @@ func (o *Ownership) HasOnlyItsPlace() bool {
 func (o *Ownership) GiveUp() {
 	_, wanted := o.Entry.Wanted()
 	o.Abandon(wanted)
-}
-
-// front is a lock as the entries of its owners see it: it wakes the front of its line.
-type front Lock
-
-// Signal implements [queue.Waker].
-func (f *front) Signal() {
-	if q := (*Lock)(f).line(); q != nil {
-		q.Signal()
-	}
-}
-
-// Reconnected implements [queue.Waker].
-func (f *front) Reconnected() {
-	if q := (*Lock)(f).line(); q != nil {
-		q.Reconnected()
-	}
 }

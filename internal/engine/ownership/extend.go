@@ -30,7 +30,7 @@ func (s *Hold) extendBy(ctx context.Context, d time.Duration) error {
 	if err := s.mayExtend(d); err != nil {
 		return fault.Op("extend", o.Lock.Name(), err)
 	}
-	c, client := o.RenewalCall(d), o.Lock.Client
+	c, client := o.Protocol().RenewalCall(o, d), o.Lock.Client
 	a, err := client.Sender.Call(ctx, client.Closing, c.Cmd.Confirmed(client.Replication), c.Keys, c.Args)
 	if a.Doubt || errors.Is(err, fault.ErrNotReplicated) {
 		o.mu.Lock()
@@ -41,9 +41,9 @@ func (s *Hold) extendBy(ctx context.Context, d time.Duration) error {
 	case causes != nil:
 		return fault.Op("extend", o.Lock.Name(), causes...)
 	case result == 0:
-		o.Gone()
+		(*watched)(o).Gone()
 	default:
-		o.Renewed(a.Sent, d, result)
+		(*watched)(o).Renewed(a.Sent, d, result)
 	}
 	return s.extended(d)
 }

@@ -24,9 +24,6 @@ func LockOf(c *core.Parts, s *Spec, names *keyspace.Keys) *Lock {
 // Name returns the name as the program gave it.
 func (p *Lock) Name() string { return p.Names.Name }
 
-// line returns the line of the goroutines that want the lock, or nil.
-func (p *Lock) line() *line.Line { return p.Client.Lines.KnownSide(p.LineKey(), p.Spec.Line) }
-
 // LineKey returns the name under which goroutines wait for a lock. Both sides of a read/write lock have the same.
 func (p *Lock) LineKey() line.Key {
 	kind := p.Spec.Kind
@@ -35,3 +32,17 @@ func (p *Lock) LineKey() line.Key {
 	}
 	return line.Key{Kind: kind, Key: p.Names.Key}
 }
+
+// Table implements [line.Held], for the ownerships of the lock.
+func (p *Lock) Table() *line.Table { return p.Client.Lines }
+
+// PassedIn implements [line.Held].
+func (p *Lock) PassedIn() line.Side {
+	if !p.Spec.Passes {
+		return line.Only
+	}
+	return p.Spec.Line
+}
+
+// KeepsOut implements [line.Held]. Others may have permits too.
+func (p *Lock) KeepsOut() bool { return !p.Spec.Permit }

@@ -31,7 +31,7 @@ func (o *Ownership) EndIfDue() bool {
 	}
 	mayLast := o.Doubt.MayLast(now, o.span())
 	// The last release may be in flight, and may yet put the next owner into the queue or give it the lock.
-	o.Local.Next.AcquisitionAnswered(transport.Answer{Doubt: true, DoubtAt: now, DoubtGeneration: nodes.NoGeneration})
+	o.Turn.Next.AcquisitionAnswered(transport.Answer{Doubt: true, DoubtAt: now, DoubtGeneration: nodes.NoGeneration})
 	o.mu.Unlock()
 	if !o.endLost(cause, why) {
 		return false
@@ -87,7 +87,7 @@ func (o *Ownership) removeLater() {
 // subscribers received the message of the release: 0 if none was sent or nobody listens, -1 if it could not be
 // published. next is as for Leave.
 func (o *Ownership) LeaveFree(next *Ownership, receivers int64) {
-	left, q := o.Links.HoldEnds(receivers <= 0, next.asLeft())
+	left, q := o.Links.HoldEnds(receivers <= 0, placeOf(next))
 	line.GiveUp(left)
 	if q != nil {
 		q.WakeFronts()
@@ -97,7 +97,7 @@ func (o *Ownership) LeaveFree(next *Ownership, receivers int64) {
 // Leave is LeaveFree for a lock that others still hold: they wake the waiters. The waiter that comes to the front
 // goes on with next, which End has returned; if nobody comes, next is abandoned.
 func (o *Ownership) Leave(next *Ownership) {
-	left, _ := o.Links.HoldEnds(true, next.asLeft())
+	left, _ := o.Links.HoldEnds(true, placeOf(next))
 	line.GiveUp(left)
 }
 
@@ -111,9 +111,9 @@ func (o *Ownership) End(cause error) (next *Ownership, ended bool) {
 		return nil, false
 	}
 	o.Phase = Over
-	next = o.takeNext()
+	next, o.Turn.Next = o.Turn.Next, nil
 	ending := o.Holds.Clear(cause)
-	o.Lock.Client.Watchdog.Drop(o)
+	o.Lock.Client.Watchdog.Drop((*watched)(o))
 	o.mu.Unlock()
 	o.forgotten()
 	if o.Lock.Spec.Along {

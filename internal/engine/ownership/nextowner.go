@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/engine/line"
-	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -31,50 +30,38 @@ func (o *Ownership) ChooseNext() {
 		return
 	}
 	next.Entry.ReleaseBegins()
-	o.Local.Next = next
+	o.Turn.Next = next
 }
 
 // chooseTurn decides whether the release leaves the mutex to other libraries.
 func (o *Ownership) chooseTurn() {
-	if !o.Lock.Spec.Recipe {
+	if !o.Spec.Recipe {
 		return
 	}
-	open := o.Links.OpenFor(o.turnBegan())
+	o.mu.Lock()
+	ago := o.Client.Clock().Mono - o.Turn.Began(o.Client.Config.Turn)
+	o.mu.Unlock()
+	open := o.Links.OpenFor(time.Now().Add(-ago))
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.Local.openMS = int16(script.Millis(open)) //nolint:gosec // it is short
-}
-
-// turnBegan returns when the server gave the ownership the lock.
-func (o *Ownership) turnBegan() time.Time {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	began := o.Local.ends - o.Lock.Client.Config.Turn
-	return time.Now().Add(began - o.Lock.Client.Clock().Mono)
+	o.Turn.LeaveOpen(open)
 }
 
 // leftFree records whether the release has left the mutex to other libraries.
 func (o *Ownership) leftFree(a transport.Answer) {
-	if !o.Lock.Spec.Recipe {
+	if !o.Spec.Recipe {
 		return
 	}
 	o.mu.Lock()
-	open := script.FromMillis(int64(o.Local.openMS))
+	open := o.Turn.Open()
 	o.mu.Unlock()
 	o.Links.LeftFree(open, !a.Message.IsInt64())
 }
 
-// takeNext returns the next owner, for the goroutine that comes to the front, or nil. o.mu is held.
-func (o *Ownership) takeNext() *Ownership {
-	next := o.Local.Next
-	o.Local.Next = nil
-	return next
-}
-
-// asLeft is what this next owner, or nil, is for a line.
-func (o *Ownership) asLeft() line.Place {
-	if o == nil {
+// placeOf returns the place of a next owner, or nil.
+func placeOf(next *Ownership) line.Place {
+	if next == nil {
 		return nil
 	}
-	return o
+	return next
 }

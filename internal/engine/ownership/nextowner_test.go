@@ -44,7 +44,7 @@ func TestOwnership_that_ends_leaves_no_next_owner(t *testing.T) {
 		_, err = h.Backend().(*ownership.Hold).BeginRelease()
 		require.NoError(t, err)
 		o.ChooseNext()
-		next := o.Local.Next
+		next := o.Turn.Next
 		require.NotNil(t, next, what)
 		cancel()
 		require.ErrorIs(t, <-ended, context.Canceled)

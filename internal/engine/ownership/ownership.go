@@ -32,7 +32,8 @@ import (
 type Ownership struct {
 	renewal.Item // the watchdog's
 
-	Lock    *Lock
+	*Lock
+
 	Wire    string   // the owner as it is in Redis
 	Number  uint64   // of this ownership in this client
 	Special Protocol // one that knows more of this ownership than the lock's, or nil; set when it is made
@@ -51,7 +52,7 @@ type Ownership struct {
 	Doubt undo.Doubt
 	first Hold // that it began with, if it was not passed to anybody
 	Holds hold.Set
-	Local localTurn
+	Turn  localTurn
 	Entry *queue.Entry // in the queue on the server, or nil
 
 	KeptUntil *lease.Bound // until when the lock stays taken, or nil; set when it begins
@@ -64,7 +65,7 @@ type Ownership struct {
 func New(p *Lock, owner identity.Owner, number uint64) *Ownership {
 	o := &Ownership{Lock: p, Number: number, Wire: owner.String(), Item: renewal.NewItem()}
 	o.first.Ownership, o.Holds = o, hold.NewSet(&o.first.Item)
-	o.Local.Shown, o.Links = p.Spec.Public, line.LinksOf(o)
+	o.Turn.Shown, o.Links = p.Spec.Public, line.LinksOf(o)
 	return o
 }
 
@@ -81,23 +82,6 @@ func (o *Ownership) Protocol() Protocol {
 	}
 	return o.Lock.Spec.Protocol
 }
-
-// Table implements [line.Held].
-func (o *Ownership) Table() *line.Table { return o.Lock.Client.Lines }
-
-// LineKey implements [line.Held].
-func (o *Ownership) LineKey() line.Key { return o.Lock.LineKey() }
-
-// PassedIn implements [line.Held].
-func (o *Ownership) PassedIn() line.Side {
-	if !o.Lock.Spec.Passes {
-		return line.Only
-	}
-	return o.Lock.Spec.Line
-}
-
-// KeepsOut implements [line.Held]. Others may have permits too.
-func (o *Ownership) KeepsOut() bool { return !o.Lock.Spec.Permit }
 
 // Phase is the state of an ownership:
 //
@@ -253,7 +237,7 @@ func (o *Ownership) Left() time.Duration {
 }
 
 // Note returns the note of the ownership, or "".
-func (o *Ownership) Note() string { return o.Lock.Client.Record.NoteOf(o.Owner()) }
+func (o *Ownership) Note() string { return o.Client.Record.NoteOf(o.Owner()) }
 
 // span returns the longest time for which the key may live. o.mu is held.
 func (o *Ownership) span() time.Duration { return o.Doubt.Span(o.Lease.Span()) }

@@ -1,8 +1,6 @@
 package ownership
 
 import (
-	"time"
-
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
@@ -10,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
+	"github.com/latchkey-go/latchkey/internal/engine/turns"
 )
 
 // A lock that several goroutines of a client want is passed among them in memory: the release of one hold makes
@@ -20,14 +19,11 @@ import (
 // It lasts for one turn (Tuning.Turn), which bounds how long other clients wait. The next release after that
 // goes to the server.
 
-// localTurn is the time in which an ownership may be passed on. Ownership.mu guards it.
+// localTurn is the turn in which this client has the lock, and what follows. Ownership.mu guards it.
 type localTurn struct {
-	ends   time.Duration // on the monotonic clock
-	Next   *Ownership    // with which this client wants the lock after the turn, or nil
-	passes int32         // how often it may still be passed on while strangers compete
-	openMS int16         // how long its release leaves a mutex to other libraries, or 0
-	Shown  bool          // the program knows the owner, and may re-enter the hold with it
-	passed bool          // the turn had other holds than its first
+	turns.Turn
+
+	Next *Ownership // with which this client wants the lock after the turn, or nil
 }
 
 // beginTurn begins the turn of an ownership that the server has just granted. passes is how often it may be
@@ -38,10 +34,9 @@ func (o *Ownership) beginTurn(r *request.Request, token int64, passes int, now l
 	}
 	switch {
 	case o.Lock.Spec.Passes:
-		o.Local.ends = now.Mono + o.Lock.Client.Config.Turn
-		o.Local.passes = int32(passes) //nolint:gosec // there are fewer goroutines
+		o.Turn.Begin(now.Mono, o.Lock.Client.Config.Turn, passes)
 	case o.Lock.Spec.Along && !r.UntilComplete: // which will be confined and stay alone
-		o.Local.ends = now.Mono + o.Lock.Client.Config.Turn
+		o.Turn.Begin(now.Mono, o.Lock.Client.Config.Turn, 0)
 		o.Links.OpenLine()
 	}
 }
@@ -88,23 +83,21 @@ func (s *Hold) succeed() (*line.Waiter, *Hold) {
 func (s *Hold) next(now lease.Stamp) *Hold {
 	o := s.Ownership
 	next := &Hold{Ownership: o, Item: hold.Item{Renew: s.Renew, Acquired: now}}
-	o.Local.passed = true
-	o.Local.passes--
+	o.Turn.Pass()
 	return next
 }
 
 // mayPass reports whether the ownership may be passed on to the next in line. o.mu is held.
 func (s *Hold) mayPass(now lease.Stamp) bool {
 	o := s.Ownership
-	return o.Lock.Spec.passesInside() && o.mayHaveOthers(now) && o.Local.passes > 0 && o.KeptUntil == nil &&
+	return o.Lock.Spec.passesInside() && o.mayHaveOthers(now) && o.Turn.MayPass() && o.KeptUntil == nil &&
 		o.Holds.IsOnly(&s.Item) && s.Limit == nil
 }
 
 // mayHaveOthers reports whether the turn lasts and the ownership is clean, so that another holder cannot tell
 // that it was not the first. o.mu is held.
 func (o *Ownership) mayHaveOthers(now lease.Stamp) bool {
-	return o.Phase == Held && now.Mono < o.Local.ends &&
-		!o.Local.Shown && o.Sibling == nil && !o.Doubt.MayChange()
+	return o.Phase == Held && o.Turn.Lasts(now.Mono) && o.Sibling == nil && !o.Doubt.MayChange()
 }
 
 // shownOwner returns the owner of a hold for the program. The program may re-enter the hold with it from now
@@ -118,7 +111,7 @@ func (s *Hold) shownOwner() identity.Owner {
 	if c := o.Lock.Client; !root.Shown && !o.Holds.Current(&s.Item) {
 		return root.FormerOwner(func() identity.Owner { return identity.New(c.ID, c.Number()) })
 	}
-	root.Shown, o.Local.Shown = true, true
+	root.Shown, o.Turn.Shown = true, true
 	return o.Owner()
 }
 
@@ -130,7 +123,7 @@ func (o *Ownership) MayBeEntered(under *hold.Item) bool {
 	if under != nil {
 		return under.Active()
 	}
-	return !o.Local.passed || o.Holds.IsKnown()
+	return !o.Turn.Passed || o.Holds.IsKnown()
 }
 
 // Suits reports whether the ownership has the settings that a request wants. o.mu is held.

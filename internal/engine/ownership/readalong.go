@@ -54,6 +54,6 @@ func (o *Ownership) mayTakeAlong(now lease.Stamp) bool {
 func (o *Ownership) takeAlong(now lease.Stamp) *Hold {
 	s := &Hold{Ownership: o, Item: hold.Item{Renew: o.Holds.Outermost().Renew, Acquired: now}}
 	o.Holds.Join(&s.Item)
-	o.Local.passed = true
+	o.Turn.Passed = true
 	return s
 }

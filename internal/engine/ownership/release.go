@@ -43,11 +43,10 @@ func (s *Hold) release(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return o.ReleaseFailed(a.Answer, err)
-	case a.Null && !o.explains(a):
-		o.Lose(fault.ErrLost, "the key was gone when the hold was released")
+	case o.goneAtRelease(a):
 		return fault.Op("unlock", o.Lock.Name(), fault.ErrNotHeld, fault.ErrLost)
 	}
-	o.released(s, a)
+	s.released(a)
 	_, err = s.ReportRelease()
 	return err
 }
@@ -55,9 +54,9 @@ func (s *Hold) release(ctx context.Context) error {
 // releaseFails lets the first in line query the server, and go on with the next owner. If there is nobody, it returns
 // that owner as left. o.mu is held: an ownership that is over is no longer counted.
 func (o *Ownership) releaseFails() (left line.Place) {
-	left, taken := o.Links.ReleaseFails(o.Local.Next.asLeft())
+	left, taken := o.Links.ReleaseFails(placeOf(o.Turn.Next))
 	if taken {
-		o.Local.Next = nil
+		o.Turn.Next = nil
 	}
 	return left
 }
@@ -119,19 +118,24 @@ func (s *Hold) BeginRelease() (done bool, err error) {
 	return done, nil
 }
 
-// explains reports whether an earlier release of this client, whose answer was lost, explains that the owner is
-// gone.
-func (o *Ownership) explains(a releaseAnswer) bool {
+// goneAtRelease ends the ownership, and reports that, if a release has found it gone and no earlier release of this
+// client, whose answer was lost, explains that.
+func (o *Ownership) goneAtRelease(a releaseAnswer) bool {
 	o.mu.Lock()
-	defer o.mu.Unlock()
-	return a.count == 0 && o.Doubt.ExplainsLoss(a.Doubt)
+	explained := a.count == 0 && o.Doubt.ExplainsLoss(a.Doubt)
+	o.mu.Unlock()
+	if !a.Null || explained {
+		return false
+	}
+	o.Lose(fault.ErrLost, "the key was gone when the hold was released")
+	return true
 }
 
 // ReleaseFailed leaves the rest to the background.
 func (o *Ownership) ReleaseFailed(a transport.Answer, err error) error {
 	o.mu.Lock()
 	o.Doubt.Release = o.Doubt.Release || a.Doubt
-	o.Local.Next.AcquisitionAnswered(a) // the release may yet put it into the queue or give it the lock
+	o.Turn.Next.AcquisitionAnswered(a) // the release may yet put it into the queue or give it the lock
 	var left line.Place
 	if o.Phase == Releasing {
 		left = o.releaseFails()
@@ -148,7 +152,8 @@ func (o *Ownership) ReleaseFailed(a transport.Answer, err error) error {
 }
 
 // released ends a hold that the server has released, and after the last one the ownership.
-func (o *Ownership) released(s *Hold, a releaseAnswer) {
+func (s *Hold) released(a releaseAnswer) {
+	o := s.Ownership
 	if a.count == 0 {
 		o.FinishRelease(a.Answer)
 		return
@@ -256,10 +261,10 @@ func (o *Ownership) ReleaseCall(to Release, args []string) script.Call {
 	to.MayBeAcquired = o.Doubt.Acquisition()
 	to.MayWait = to.MayBeAcquired || o.Entry.MayWait()
 	to.Entry = o.Entry.Left(to.MayBeAcquired)
-	if next := o.Local.Next; next != nil && to.Count == 0 {
+	if next := o.Turn.Next; next != nil && to.Count == 0 {
 		to.Next, to.NextLease = next.Entry.Wanted()
 	}
-	to.Open = script.FromMillis(int64(o.Local.openMS))
+	to.Open = o.Turn.Open()
 	o.mu.Unlock()
 	return o.Protocol().ReleaseCall(o, to, args)
 }

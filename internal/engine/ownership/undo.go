@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -57,11 +56,9 @@ func (o *Ownership) UndoLocked(ctx context.Context, stop <-chan struct{}) outcom
 func (o *Ownership) undoAnswered(a releaseAnswer) {
 	phase := o.CurrentPhase()
 	if phase == Releasing && a.count == 0 {
-		if a.Null && !o.explains(a) {
-			o.Lose(fault.ErrLost, "the key was gone when the hold was released")
-			return
+		if !o.goneAtRelease(a) {
+			o.FinishRelease(a.Answer)
 		}
-		o.FinishRelease(a.Answer)
 		return
 	}
 	if script.Freed(a.Answer) && phase == Over {
@@ -71,11 +68,13 @@ func (o *Ownership) undoAnswered(a releaseAnswer) {
 
 // LastRelease returns what undoes the ownership, which is over.
 func (o *Ownership) LastRelease() *undo.Release {
-	r := &undo.Release{Sender: o.Lock.Client.Sender, Clock: o.Lock.Client.Clock, Kept: o.keptIfLost()}
+	r := &undo.Release{Sender: o.Lock.Client.Sender, Clock: o.Lock.Client.Clock}
 	var to Release
-	if r.Kept != nil {
-		to.Keep = r.Kept.D
+	o.mu.Lock()
+	if o.Holds.Cause != nil && o.KeptUntil != nil { // lost before the server confirmed a release
+		r.Kept, to.Keep = o.KeptUntil, o.KeptUntil.D
 	}
+	o.mu.Unlock()
 	r.Call = o.ReleaseCall(to, nil)
 	if p, number, owner := o.Lock, o.Number, o.Owner(); !p.Spec.Party { // that a party has left is not an undo
 		r.Undone = func() { p.Client.Reporter.Observe(nil, p.Event(report.Undone, number, owner)) }

@@ -18,19 +18,28 @@ import (
 // remaining lease, so the renewal changes nothing.
 const verifyOnly = -time.Second
 
+// watched is an ownership as the watchdog sees it: the same value under another name, with the methods of
+// [renewal.Hold].
+type watched Ownership
+
 // Keys implements [renewal.Hold].
-func (o *Ownership) Keys() *keyspace.Keys { return o.Lock.Names }
+func (w *watched) Keys() *keyspace.Keys { return w.Names }
 
 // Batch implements [renewal.Hold].
-func (o *Ownership) Batch() (renew transport.Command, most int) {
-	return o.Lock.Spec.Renew, o.Lock.Spec.Renewals
+func (w *watched) Batch() (renew transport.Command, most int) {
+	o := (*Ownership)(w)
+	return o.Spec.Renew, o.Spec.Renewals
 }
 
 // SendMu implements [renewal.Hold].
+func (w *watched) SendMu() *async.FIFOMutex { return &w.sendMu }
+
+// SendMu returns the mutex under which the commands for the ownership are sent.
 func (o *Ownership) SendMu() *async.FIFOMutex { return &o.sendMu }
 
 // Period implements [renewal.Hold].
-func (o *Ownership) Period() time.Duration {
+func (w *watched) Period() time.Duration {
+	o := (*Ownership)(w)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.Lease.Period()
@@ -38,13 +47,15 @@ func (o *Ownership) Period() time.Duration {
 
 // Awaited implements [renewal.Hold]. Goroutines may be in line behind the ownership, or behind the RedLock of which it
 // is a member.
-func (o *Ownership) Awaited() bool {
+func (w *watched) Awaited() bool {
+	o := (*Ownership)(w)
 	line := o.RedLine.Load()
 	return o.Links.HasLine() || line != nil && line.IsWaitedFor()
 }
 
 // EndIfOver implements [renewal.Hold].
-func (o *Ownership) EndIfOver() {
+func (w *watched) EndIfOver() {
+	o := (*Ownership)(w)
 	if !o.EndIfDue() {
 		o.endLimited()
 	}
@@ -69,7 +80,7 @@ func (o *Ownership) planAt(now lease.Stamp, renewAt time.Duration) {
 	if o.Lock.Spec.lineRests() {
 		verifyAt = w.VerifyAt(now.Mono)
 	}
-	w.Plan(o, renewal.Due{RenewAt: renewAt, Deadline: now.Mono + valid, VerifyAt: verifyAt})
+	w.Plan((*watched)(o), renewal.Due{RenewAt: renewAt, Deadline: now.Mono + valid, VerifyAt: verifyAt})
 }
 
 // renews reports whether the lease is to be renewed and a renewal would extend it. o.mu is held.
@@ -78,7 +89,8 @@ func (o *Ownership) renews() bool {
 }
 
 // NextLease implements [renewal.Hold].
-func (o *Ownership) NextLease() time.Duration {
+func (w *watched) NextLease() time.Duration {
+	o := (*Ownership)(w)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
@@ -92,7 +104,8 @@ func (o *Ownership) NextLease() time.Duration {
 }
 
 // RenewalPatience implements [renewal.Hold]. A verification wins no time, so it does not wait for longer than usual.
-func (o *Ownership) RenewalPatience(lease time.Duration) time.Duration {
+func (w *watched) RenewalPatience(lease time.Duration) time.Duration {
+	o := (*Ownership)(w)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if lease == verifyOnly {
@@ -102,22 +115,25 @@ func (o *Ownership) RenewalPatience(lease time.Duration) time.Duration {
 }
 
 // RenewalCall implements [renewal.Hold].
-func (o *Ownership) RenewalCall(lease time.Duration) script.Call {
+func (w *watched) RenewalCall(lease time.Duration) script.Call {
+	o := (*Ownership)(w)
 	return o.Protocol().RenewalCall(o, lease)
 }
 
 // RenewalCalls implements [renewal.Hold].
-func (o *Ownership) RenewalCalls(lease time.Duration) []script.Call {
+func (w *watched) RenewalCalls(lease time.Duration) []script.Call {
+	o := (*Ownership)(w)
 	if each := o.Lock.Spec.RenewEach; each != nil {
 		return each(o, lease)
 	}
 	return nil
 }
 
-// Renewed notes that the server has renewed the lease or verified the hold. A result above 1 says that the lease ends
+// Renewed implements [renewal.Hold]: the server has renewed the lease or verified the hold. A result above 1 says that the lease ends
 // earlier, in result - 2 ms: see lua/permit/renew.lua. A release that waits for this answer needs the lease too, for
 // its own answer.
-func (o *Ownership) Renewed(sent lease.Stamp, lease time.Duration, result int64) {
+func (w *watched) Renewed(sent lease.Stamp, lease time.Duration, result int64) {
+	o := (*Ownership)(w)
 	o.mu.Lock()
 	if !o.Phase.begun() {
 		o.mu.Unlock()
@@ -144,10 +160,13 @@ func (o *Ownership) Renewed(sent lease.Stamp, lease time.Duration, result int64)
 }
 
 // Gone implements [renewal.Hold].
-func (o *Ownership) Gone() { o.Lose(fault.ErrLost, "the key is gone or belongs to another owner") }
+func (w *watched) Gone() {
+	(*Ownership)(w).Lose(fault.ErrLost, "the key is gone or belongs to another owner")
+}
 
 // RenewLater implements [renewal.Hold]. Only the deadline ends a hold that cannot be renewed.
-func (o *Ownership) RenewLater(err error) {
+func (w *watched) RenewLater(err error) {
+	o := (*Ownership)(w)
 	o.mu.Lock()
 	switch {
 	case o.renews():
