@@ -18,34 +18,29 @@ func (o *Ownership) EndAtClose() (mustRelease bool) {
 		return false
 	}
 	o.LeaveFree(next, 0)
-	return !o.Lock.Spec.Party
+	return !o.Spec.Party
 }
 
 // ReleaseAtClose frees the lock of an ownership for which EndAtClose has reported that.
 func (o *Ownership) ReleaseAtClose(ctx context.Context) error {
 	if err := o.sendMu.Lock(ctx); err != nil {
-		return fault.Op("close", o.Lock.Name(), fault.ErrUnknownOutcome, outcome.Unavailable(fault.ContextError(ctx)))
+		return fault.Op("close", o.Name(), fault.ErrUnknownOutcome, outcome.Unavailable(fault.ContextError(ctx)))
 	}
 	defer o.sendMu.Unlock()
-	unlocking := o.CurrentPhase() == Releasing
-	if !unlocking && o.wasReleased() {
+	o.mu.Lock()
+	unlocking, released := o.Phase == Releasing, o.Phase == Over && o.Holds.Cause == nil
+	o.mu.Unlock()
+	if released {
 		return nil
 	}
 	a, err := o.sendCount(ctx, nil)
 	switch {
 	case err != nil:
-		return fault.Op("close", o.Lock.Name(), err)
+		return fault.Op("close", o.Name(), err)
 	case unlocking:
 		o.undoAnswered(a)
 	default:
 		o.observeEnd(report.Released, nil)
 	}
 	return nil
-}
-
-// wasReleased reports whether the ownership ended by a release.
-func (o *Ownership) wasReleased() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.Phase == Over && o.Holds.Cause == nil
 }

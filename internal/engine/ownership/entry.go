@@ -26,10 +26,10 @@ func (o *Ownership) OwnEntry(made lease.Stamp) *queue.Entry {
 // WriteEntry writes the entry of an owner that wants the lock with that lease. The entry never changes. made is as for
 // OwnEntry.
 func (o *Ownership) WriteEntry(wanted time.Duration, made lease.Stamp) *queue.Entry {
-	e, of := o.OwnEntry(made), &o.Lock.Client.Config
+	e, of := o.OwnEntry(made), &o.Client.Config
 	granted := min(wanted, of.StaleWaiterTimeout)
 	e.Write(wanted, granted, func() string {
-		return o.Wire + " " + script.MillisText(granted) + " " + o.Lock.Spec.entryTokens(of.TimeFencing)
+		return o.Wire + " " + script.MillisText(granted) + " " + o.Spec.entryTokens(of.TimeFencing)
 	})
 	return e
 }

@@ -13,12 +13,12 @@ import (
 // Extend implements [hold.Backend].
 func (s *Hold) Extend(ctx context.Context, d time.Duration) error {
 	o := s.Ownership
-	if err := o.Lock.Client.Begin(ctx); err != nil {
-		return fault.Op("extend", o.Lock.Name(), err)
+	if err := o.Client.Begin(ctx); err != nil {
+		return fault.Op("extend", o.Name(), err)
 	}
-	defer o.Lock.Client.Done()
+	defer o.Client.Done()
 	if err := o.sendMu.Lock(ctx); err != nil {
-		return fault.Op("extend", o.Lock.Name(), outcome.Unavailable(fault.ContextError(ctx)))
+		return fault.Op("extend", o.Name(), outcome.Unavailable(fault.ContextError(ctx)))
 	}
 	defer o.sendMu.Unlock()
 	return s.extendBy(ctx, d)
@@ -28,9 +28,9 @@ func (s *Hold) Extend(ctx context.Context, d time.Duration) error {
 func (s *Hold) extendBy(ctx context.Context, d time.Duration) error {
 	o := s.Ownership
 	if err := s.mayExtend(d); err != nil {
-		return fault.Op("extend", o.Lock.Name(), err)
+		return fault.Op("extend", o.Name(), err)
 	}
-	c, client := o.Protocol().RenewalCall(o, d), o.Lock.Client
+	c, client := o.Protocol().RenewalCall(o, d), o.Client
 	a, err := client.Sender.Call(ctx, client.Closing, c.Cmd.Confirmed(client.Replication), c.Keys, c.Args)
 	if a.Doubt || errors.Is(err, fault.ErrNotReplicated) {
 		o.mu.Lock()
@@ -39,7 +39,7 @@ func (s *Hold) extendBy(ctx context.Context, d time.Duration) error {
 	}
 	switch result, causes := script.ReadRenewal(a, err); {
 	case causes != nil:
-		return fault.Op("extend", o.Lock.Name(), causes...)
+		return fault.Op("extend", o.Name(), causes...)
 	case result == 0:
 		(*watched)(o).Gone()
 	default:
@@ -53,7 +53,7 @@ func (s *Hold) mayExtend(d time.Duration) error {
 	o := s.Ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	now := o.Lock.Client.Clock()
+	now := o.Client.Clock()
 	switch {
 	case s.errLocked() != nil:
 		return fault.NotHeld(s.errLocked())
@@ -77,7 +77,7 @@ func (s *Hold) extended(d time.Duration) error {
 	if phase == Over {
 		o.UndoLater(0, d)
 	}
-	return fault.Op("extend", o.Lock.Name(), fault.NotHeld(err))
+	return fault.Op("extend", o.Name(), fault.NotHeld(err))
 }
 
 // MayDowngrade checks that the hold is the only one, so that a hold that reads may take its place. sendMu is held.
@@ -90,7 +90,7 @@ func (s *Hold) MayDowngrade() error {
 		return fault.NotHeld(s.errLocked())
 	case o.valid() <= 0:
 		return errors.Join(fault.ErrNotHeld, fault.ErrLost)
-	case o.keptAfter(0) > 0:
+	case o.KeptUntil.KeptFor(o.Client.Clock()) > 0:
 		return fault.Invalid("the hold cannot be downgraded before its AtLeast is over")
 	case o.Holds.Count > 1:
 		return fault.Invalid("the write lock is held %d times, and only the last hold can be downgraded", o.Holds.Count)

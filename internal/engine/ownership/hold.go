@@ -59,7 +59,7 @@ func (s *Hold) Err() error {
 	o := s.Ownership
 	o.mu.Lock()
 	expired := o.Phase == Held && o.valid() <= 0
-	limited := s.Limit.Valid(o.Lock.Client.Clock()) <= 0
+	limited := s.Limit.Valid(o.Client.Clock()) <= 0
 	o.mu.Unlock()
 	if expired {
 		o.EndIfDue()
@@ -88,7 +88,7 @@ func (s *Hold) ValidFor() time.Duration {
 	o := s.Ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return max(min(o.valid(), s.Limit.Valid(o.Lock.Client.Clock())), 0)
+	return max(min(o.valid(), s.Limit.Valid(o.Client.Clock())), 0)
 }
 
 // Count implements [hold.Backend].
@@ -104,16 +104,16 @@ func (s *Hold) Unreleased() *report.Reporter {
 	o := s.Ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !s.Active() || !o.Lock.Spec.IsLock() && !s.Renew {
+	if !s.Active() || !o.Spec.IsLock() && !s.Renew {
 		return nil
 	}
-	return o.Lock.Client.Reporter
+	return o.Client.Reporter
 }
 
 // AttachNote keeps a note of the hold on the server until the hold ends.
 func (s *Hold) AttachNote(text string) {
 	o := s.Ownership
-	drop := o.Lock.Client.Record.AddNote(o.Owner(), text)
+	drop := o.Client.Record.AddNote(o.Owner(), text)
 	if err := hold.OnEnd(s, func(error) { drop(o.Live()) }); err != nil {
 		drop(false)
 	}
@@ -129,4 +129,19 @@ func (o *Ownership) HasWorkUnder(root context.Context) bool {
 		}
 	}
 	return false
+}
+
+// Nested returns the ownership that reads for the owner, which writes: under a hold of it, or, if under is nil, for its
+// owner. read makes one if there is none. Nested returns nil if the hold has ended: another goroutine may write under
+// the same owner by then.
+func (o *Ownership) Nested(under *hold.Item, read func() *Ownership) *Ownership {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if under != nil && !under.Active() {
+		return nil
+	}
+	if o.Sibling == nil || !o.Sibling.Usable() {
+		o.Sibling = read()
+	}
+	return o.Sibling
 }

@@ -19,7 +19,7 @@ func (o *Ownership) EndIfDue() bool {
 		o.mu.Unlock()
 		return false
 	}
-	now := o.Lock.Client.Clock()
+	now := o.Client.Clock()
 	if o.Lease.Valid(now) > 0 {
 		o.plan()
 		o.mu.Unlock()
@@ -36,7 +36,7 @@ func (o *Ownership) EndIfDue() bool {
 	if !o.endLost(cause, why) {
 		return false
 	}
-	if mayLast || o.Lock.Spec.Reentrant { // others may enter the hold and keep the key alive
+	if mayLast || o.Spec.Reentrant { // others may enter the hold and keep the key alive
 		o.removeLater()
 	}
 	return true
@@ -45,7 +45,7 @@ func (o *Ownership) EndIfDue() bool {
 // Lose ends the ownership because the server no longer knows it.
 func (o *Ownership) Lose(cause error, why string) {
 	o.mu.Lock()
-	mayLast := o.Doubt.MayLast(o.Lock.Client.Clock(), o.span())
+	mayLast := o.Doubt.MayLast(o.Client.Clock(), o.span())
 	o.mu.Unlock()
 	if o.endLost(cause, why) && mayLast {
 		o.removeLater()
@@ -59,10 +59,10 @@ func (o *Ownership) endLost(cause error, why string) bool {
 	if !ended {
 		return false
 	}
-	if o.Lock.Spec.Lost != nil {
-		o.Lock.Spec.Lost(o)
+	if o.Spec.Lost != nil {
+		o.Spec.Lost(o)
 	} else {
-		o.Lock.Client.Reporter.Log(report.NoticeLost(why), o.Lock.Name(), slog.String("owner", o.Wire))
+		o.Client.Reporter.Log(report.NoticeLost(why), o.Name(), slog.String("owner", o.Wire))
 		o.observeEnd(report.Lost, cause)
 	}
 	o.LeaveFree(next, 0)
@@ -74,7 +74,7 @@ func (o *Ownership) endLost(cause error, why string) bool {
 // still extend the key or take it again, or if other clients of the owner or other readers keep the
 // key alive.
 func (o *Ownership) removeLater() {
-	if o.Lock.Spec.Party {
+	if o.Spec.Party {
 		return
 	}
 	o.mu.Lock()
@@ -113,10 +113,10 @@ func (o *Ownership) End(cause error) (next *Ownership, ended bool) {
 	o.Phase = Over
 	next, o.Turn.Next = o.Turn.Next, nil
 	ending := o.Holds.Clear(cause)
-	o.Lock.Client.Watchdog.Drop((*watched)(o))
+	o.Client.Watchdog.Drop((*watched)(o))
 	o.mu.Unlock()
 	o.forgotten()
-	if o.Lock.Spec.Along {
+	if o.Spec.Along {
 		o.Links.CloseLine()
 	}
 	if cause == nil {

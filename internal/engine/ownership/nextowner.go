@@ -13,7 +13,7 @@ import (
 // ChooseNext makes the owner with which this client wants the lock again, when it releases the lock and others
 // are in line: the release puts that owner into the queue. sendMu is held.
 func (o *Ownership) ChooseNext() {
-	if !o.Lock.Spec.Passes || o.Lock.Client.Inbox.MustPoll(o.Lock.Names.Key, 0) { // the queue would not know when it polls
+	if !o.Spec.Passes || o.Client.Inbox.MustPoll(o.Names.Key, 0) { // the queue would not know when it polls
 		return
 	}
 	first := o.Links.FirstInLine()

@@ -23,12 +23,12 @@ func (p *Lock) Event(t report.EventType, number uint64, owner identity.Owner) re
 // Observe reports what happened to the ownership, or to the hold h, which is the outermost one if h is nil. A
 // party of a barrier is not a hold: it has only the events of its Await.
 func (o *Ownership) Observe(t report.EventType, h *hold.Item, err error) {
-	if !o.Lock.Client.Config.Observes || o.Lock.Spec.Party {
+	if !o.Client.Config.Observes || o.Spec.Party {
 		return
 	}
-	e := o.Lock.Event(t, o.Number, o.Owner())
+	e := o.Event(t, o.Number, o.Owner())
 	e.Err = err
-	now := o.Lock.Client.Clock()
+	now := o.Client.Clock()
 	o.mu.Lock()
 	if h == nil {
 		h = o.Holds.Outermost()
@@ -38,13 +38,13 @@ func (o *Ownership) Observe(t report.EventType, h *hold.Item, err error) {
 		e.Held = now.Since(h.Acquired)
 	}
 	o.mu.Unlock()
-	o.Lock.Client.Reporter.Observe(parent, e)
+	o.Client.Reporter.Observe(parent, e)
 }
 
 // observeEnd reports one event for each outermost hold that has ended. Holds that read along were acquired
 // separately, so each has its own event.
 func (o *Ownership) observeEnd(t report.EventType, err error) {
-	if !o.Lock.Client.Config.Observes {
+	if !o.Client.Config.Observes {
 		return
 	}
 	o.mu.Lock()

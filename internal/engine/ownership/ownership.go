@@ -55,7 +55,7 @@ type Ownership struct {
 	Turn  localTurn
 	Entry *queue.Entry // in the queue on the server, or nil
 
-	KeptUntil *lease.Bound // until when the lock stays taken, or nil; set when it begins
+	KeptUntil *lease.Bound // until when the lock stays taken, or nil; set when it begins: see Release.Keep
 	// Sibling is the ownership of the same owner on the other side of the lock, if one of the two was made
 	// while the other existed, or nil. An ownership that reads has it from the start.
 	Sibling *Ownership
@@ -80,39 +80,15 @@ func (o *Ownership) Protocol() Protocol {
 	if o.Special != nil {
 		return o.Special
 	}
-	return o.Lock.Spec.Protocol
+	return o.Spec.Protocol
 }
-
-// Phase is the state of an ownership:
-//
-//	           granted         the last release begins            it is answered
-//	acquiring ─────────▶ held ─────────────────────────▶ releasing ─────────▶ over
-//	    │                  │                                 │                 ▲
-//	    │ refused, late,   │ denied, lease over,             │ lease over,     │
-//	    │ context ended    │ limit reached, Close            │ gone            │
-//	    └──────────────────┴─────────────────────────────────┴─────────────────┘
-//
-// Re-entries, partial releases, renewals and extensions are sent while it is held, and do not change the phase.
-// When it is releasing or over, only releases are sent.
-type Phase uint8
-
-// The phases, in their order.
-const (
-	Acquiring Phase = iota
-	Held
-	Releasing
-	Over
-)
-
-// begun reports whether the ownership has been granted and is not over.
-func (p Phase) begun() bool { return p == Held || p == Releasing }
 
 // GuestID returns the name of this client's part if another client made the owner, else "".
 func (o *Ownership) GuestID() string {
 	if !o.IsGuest {
 		return ""
 	}
-	return identity.New(o.Lock.Client.ID, o.Number).String()
+	return identity.New(o.Client.ID, o.Number).String()
 }
 
 // Owner returns the owner of the ownership.
@@ -128,13 +104,13 @@ func (o *Ownership) Begin(r *request.Request, a transport.Answer, now lease.Stam
 // acquisition.
 func (o *Ownership) BeginWith(r *request.Request, term lease.Term, acquired, now lease.Stamp, token int64) {
 	passes := o.Links.HoldBegins()
-	o.Lock.Client.Record.Use(now.Mono, r.Lease)
+	o.Client.Record.Use(now.Mono, r.Lease)
 	o.Entry.HoldBegins()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.Phase = Held
 	o.Lease = term
-	if o.Lock.Spec.Permit && token > 0 { // it is not a token, but the ms after which the semaphore ends
+	if o.Spec.Permit && token > 0 { // it is not a token, but the ms after which the semaphore ends
 		o.Lease.EndIn(term.Sent, script.FromMillis(token))
 		token = 0
 	}
@@ -156,7 +132,7 @@ func (o *Ownership) Fit(r *request.Request) (count int) {
 	if r.OfClient > 0 && o.Lease.Limit != nil {
 		r.MaxHold = 0 // the outermost hold has that limit, or one of its own
 	}
-	r.Lease = min(r.Lease, max(o.Lease.Limit.Left(o.Lock.Client.Clock()), lease.Shortest))
+	r.Lease = min(r.Lease, max(o.Lease.Limit.Left(o.Client.Clock()), lease.Shortest))
 	return o.Holds.Count + 1
 }
 
@@ -164,7 +140,7 @@ func (o *Ownership) Fit(r *request.Request) (count int) {
 // re-enters, can no longer be entered, it returns the cause. The lease counts nevertheless: a release that waits for
 // this answer needs it for its own answer.
 func (o *Ownership) AddHold(r *request.Request, under *hold.Item, a transport.Answer) (s *Hold, cause error) {
-	o.Lock.Client.Record.Use(a.Sent.Mono, r.Lease)
+	o.Client.Record.Use(a.Sent.Mono, r.Lease)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.Phase.begun() {
@@ -205,7 +181,7 @@ func (o *Ownership) MarkUnwanted() {
 }
 
 // IsNested reports whether the ownership reads for an owner that writes, or did.
-func (o *Ownership) IsNested() bool { return o.Lock.Spec.Side == keyspace.KindRead && o.Sibling != nil }
+func (o *Ownership) IsNested() bool { return o.Spec.Side == keyspace.KindRead && o.Sibling != nil }
 
 // First returns the hold that the ownership began with.
 func (o *Ownership) First() *Hold { return &o.first }
@@ -227,7 +203,7 @@ func (o *Ownership) Usable() bool {
 }
 
 // valid returns for how long the holds can be relied on without a reply from the server. o.mu is held.
-func (o *Ownership) valid() time.Duration { return o.Lease.Valid(o.Lock.Client.Clock()) }
+func (o *Ownership) valid() time.Duration { return o.Lease.Valid(o.Client.Clock()) }
 
 // Left is valid for callers that do not hold o.mu.
 func (o *Ownership) Left() time.Duration {
@@ -242,10 +218,13 @@ func (o *Ownership) Note() string { return o.Client.Record.NoteOf(o.Owner()) }
 // span returns the longest time for which the key may live. o.mu is held.
 func (o *Ownership) span() time.Duration { return o.Doubt.Span(o.Lease.Span()) }
 
-// terms returns the bounds of an acquisition or a release. The call has sendMu of the ownership, and the next
-// renewal waits for it. So while the ownership is held, the bound is at most a part of the lease. o.mu is held.
-func (o *Ownership) terms(waits bool) transport.Terms {
-	on := transport.Terms{Patience: o.Lock.Client.Sender.Patience, Waits: waits}
+// Terms returns the bounds of an acquisition or a release. The call has sendMu of the ownership, and the next
+// renewal waits for it. So while the ownership is held, the bound is at most a part of the lease. waits says that the
+// caller keeps waiting after the bounds.
+func (o *Ownership) Terms(waits bool) transport.Terms {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	on := transport.Terms{Patience: o.Client.Sender.Patience, Waits: waits}
 	if o.Phase == Held {
 		on.Patience = min(on.Patience, max(o.Lease.Patience(), retry.FirstPause))
 	}
@@ -278,7 +257,7 @@ func (o *Ownership) Abandon(lease time.Duration) (begun bool) {
 	case begun:
 		o.UndoLater(0, lease)
 	case queued:
-		o.UndoLater(0, o.Lock.Client.Config.StaleWaiterTimeout)
+		o.UndoLater(0, o.Client.Config.StaleWaiterTimeout)
 	}
 	return begun
 }

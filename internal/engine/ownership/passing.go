@@ -29,14 +29,14 @@ type localTurn struct {
 // beginTurn begins the turn of an ownership that the server has just granted. passes is how often it may be
 // passed on while strangers compete. o.mu is held.
 func (o *Ownership) beginTurn(r *request.Request, token int64, passes int, now lease.Stamp) {
-	if o.Lock.Spec.Fenced {
+	if o.Spec.Fenced {
 		o.first.Fencing = token
 	}
 	switch {
-	case o.Lock.Spec.Passes:
-		o.Turn.Begin(now.Mono, o.Lock.Client.Config.Turn, passes)
-	case o.Lock.Spec.Along && !r.UntilComplete: // which will be confined and stay alone
-		o.Turn.Begin(now.Mono, o.Lock.Client.Config.Turn, 0)
+	case o.Spec.Passes:
+		o.Turn.Begin(now.Mono, o.Client.Config.Turn, passes)
+	case o.Spec.Along && !r.UntilComplete: // which will be confined and stay alone
+		o.Turn.Begin(now.Mono, o.Client.Config.Turn, 0)
 		o.Links.OpenLine()
 	}
 }
@@ -60,7 +60,7 @@ func (s *Hold) succeed() (*line.Waiter, *Hold) {
 		return nil, nil
 	}
 	defer o.sendMu.Unlock()
-	now := o.Lock.Client.Clock()
+	now := o.Client.Clock()
 	o.mu.Lock()
 	if !s.mayPass(now) {
 		o.mu.Unlock()
@@ -90,7 +90,7 @@ func (s *Hold) next(now lease.Stamp) *Hold {
 // mayPass reports whether the ownership may be passed on to the next in line. o.mu is held.
 func (s *Hold) mayPass(now lease.Stamp) bool {
 	o := s.Ownership
-	return o.Lock.Spec.passesInside() && o.mayHaveOthers(now) && o.Turn.MayPass() && o.KeptUntil == nil &&
+	return o.Spec.passesInside() && o.mayHaveOthers(now) && o.Turn.MayPass() && o.KeptUntil == nil &&
 		o.Holds.IsOnly(&s.Item) && s.Limit == nil
 }
 
@@ -108,7 +108,7 @@ func (s *Hold) shownOwner() identity.Owner {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	root := s.Outermost()
-	if c := o.Lock.Client; !root.Shown && !o.Holds.Current(&s.Item) {
+	if c := o.Client; !root.Shown && !o.Holds.Current(&s.Item) {
 		return root.FormerOwner(func() identity.Owner { return identity.New(c.ID, c.Number()) })
 	}
 	root.Shown, o.Turn.Shown = true, true
@@ -129,7 +129,7 @@ func (o *Ownership) MayBeEntered(under *hold.Item) bool {
 // Suits reports whether the ownership has the settings that a request wants. o.mu is held.
 func (o *Ownership) Suits(r *request.Request) bool {
 	return r.Renew == o.Holds.Outermost().Renew && r.MaxHold == 0 && r.AtLeast == 0 && r.RenewLease == o.Lease.Full &&
-		o.Lease.Fits(o.Lock.Client.Clock(), r.Lease, r.Renew)
+		o.Lease.Fits(o.Client.Clock(), r.Lease, r.Renew)
 }
 
 // Of implements [line.Hold].

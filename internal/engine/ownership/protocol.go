@@ -21,7 +21,10 @@ type Release struct {
 	Count int           // holds of the ownership
 	Raise time.Duration // if there are any: the remaining time of the lock at least
 	// Keep is for how long the lock stays taken if nobody holds it any more. If it is not 0, it is the last
-	// argument of the call.
+	// argument of the call. A lock with the option AtLeast stays taken for a minimum time. Its first lease is at
+	// least as long, in case the holder crashes. A release before that time replaces the owner by one that ends
+	// with ":kept", and expires when the time is over. Nothing can acquire as that owner, so nothing can enter the
+	// lock by the former owner.
 	Keep time.Duration
 
 	// The fields below are set by [Ownership.ReleaseCall].

@@ -17,7 +17,7 @@ import (
 
 // LetIn lets those in line in that the ownership may take along.
 func (o *Ownership) LetIn(q *line.Line) {
-	now := o.Lock.Client.Clock()
+	now := o.Client.Clock()
 	o.mu.Lock()
 	if !o.mayTakeAlong(now) {
 		o.mu.Unlock()
@@ -36,7 +36,7 @@ func (o *Ownership) LetIn(q *line.Line) {
 
 // TakeAlongFor returns a hold for a request of this client that may read along, or nil.
 func (o *Ownership) TakeAlongFor(r *request.Request) *Hold {
-	now := o.Lock.Client.Clock()
+	now := o.Client.Clock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.mayTakeAlong(now) || !o.Suits(r) {

@@ -2,11 +2,9 @@ package ownership
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
-	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -33,18 +31,18 @@ func (s *Hold) release(ctx context.Context) error {
 	if done, err := s.ReportRelease(); done {
 		return err
 	}
-	if o.keptAfter(0) == 0 {
+	if o.KeptUntil.KeptFor(o.Client.Clock()) == 0 {
 		if awaited {
 			o.ChooseNext()
 		}
 		o.chooseTurn()
 	}
-	a, err := o.sendCount(o.Lock.Client.Sender.Detached(ctx), nil)
+	a, err := o.sendCount(o.Client.Sender.Detached(ctx), nil)
 	switch {
 	case err != nil:
 		return o.ReleaseFailed(a.Answer, err)
 	case o.goneAtRelease(a):
-		return fault.Op("unlock", o.Lock.Name(), fault.ErrNotHeld, fault.ErrLost)
+		return fault.Op("unlock", o.Name(), fault.ErrNotHeld, fault.ErrLost)
 	}
 	s.released(a)
 	_, err = s.ReportRelease()
@@ -66,7 +64,7 @@ func (o *Ownership) LockToRelease(ctx context.Context) bool {
 	if o.sendMu.TryLock() {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.Lock.Client.Config.RetryBudget)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.Client.Config.RetryBudget)
 	defer cancel()
 	return o.sendMu.Lock(ctx) == nil
 }
@@ -79,7 +77,7 @@ func (s *Hold) ReportRelease() (done bool, err error) {
 	defer o.mu.Unlock()
 	switch {
 	case s.Cause() != nil, s.Reported():
-		return true, fault.Op("unlock", o.Lock.Name(), fault.ErrNotHeld, s.Cause())
+		return true, fault.Op("unlock", o.Name(), fault.ErrNotHeld, s.Cause())
 	case s.Released():
 		s.MarkReported()
 		return true, nil
@@ -92,13 +90,13 @@ func (s *Hold) ReportRelease() (done bool, err error) {
 // request: done is true.
 func (s *Hold) BeginRelease() (done bool, err error) {
 	o := s.Ownership
-	if o.Lock.Spec.Along {
+	if o.Spec.Along {
 		_ = s.Err() // ends what should have ended already, without a request
 	}
 	o.mu.Lock()
 	if s.Reported() || s.Cause() != nil {
 		o.mu.Unlock()
-		return false, fault.Op("unlock", o.Lock.Name(), fault.ErrNotHeld, s.Cause())
+		return false, fault.Op("unlock", o.Name(), fault.ErrNotHeld, s.Cause())
 	}
 	if !s.Active() {
 		o.mu.Unlock()
@@ -146,9 +144,9 @@ func (o *Ownership) ReleaseFailed(a transport.Answer, err error) error {
 	line.GiveUp(left)
 	o.UndoLater(0, span)
 	if outcome.Classify(err) == outcome.Refused {
-		return fault.Op("unlock", o.Lock.Name(), err)
+		return fault.Op("unlock", o.Name(), err)
 	}
-	return fault.Op("unlock", o.Lock.Name(), fault.ErrUnknownOutcome, err)
+	return fault.Op("unlock", o.Name(), fault.ErrUnknownOutcome, err)
 }
 
 // released ends a hold that the server has released, and after the last one the ownership.
@@ -173,15 +171,15 @@ func (o *Ownership) FinishRelease(a transport.Answer) {
 		next.Entry.ReleaseAnswered(a)
 	}
 	receivers, free := script.Receivers(a)
-	if free && o.Lock.Spec.Passes {
+	if free && o.Spec.Passes {
 		o.Links.ReceiversSeen(receivers)
 	}
 	o.leftFree(a)
 	if receivers == -1 {
-		o.Lock.Client.Reporter.Log(report.NoticePublish, o.Lock.Names.Channel)
+		o.Client.Reporter.Log(report.NoticePublish, o.Names.Channel)
 	}
 	o.Observe(report.Released, nil, nil) // before the next one can acquire
-	if o.Lock.Spec.othersMayStay() && script.Stays(a) {
+	if o.Spec.othersMayStay() && script.Stays(a) {
 		o.Leave(next)
 	} else {
 		o.LeaveFree(next, receivers)
@@ -200,126 +198,5 @@ func (o *Ownership) mayComeLate() (late bool, span time.Duration) {
 		return false, 0
 	}
 	span = o.span()
-	return o.Doubt.MayComeLate(o.Lock.Client.Clock(), span) && !o.Lock.Client.Topology.IsStill(o.Doubt.SentIn()), span
-}
-
-// releaseAnswer is the answer to a release, with the count of holds that was sent: the ownership's count may be lower
-// by then, and its last release may have begun.
-type releaseAnswer struct {
-	transport.Answer
-
-	count int
-}
-
-// sendCount makes the server's count equal to the client's. It is the release, and the undo of an acquisition
-// whose outcome is unknown. It does no harm if it runs twice, late, or for an ownership that is over. sendMu
-// is held.
-func (o *Ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releaseAnswer, error) {
-	o.mu.Lock()
-	count, on := o.Holds.Count, o.terms(false)
-	to := Release{Count: count, Raise: o.releaseLease(), Keep: o.keptAfter(count)}
-	o.mu.Unlock()
-	a, err := o.sendRelease(ctx, stop, on, to)
-	if outcome.HasCode(err, "WRONGTYPE") {
-		a.Null, err = true, nil // somebody replaced the lock by something else
-	}
-	if err == nil {
-		o.counted(to, a)
-	}
-	return releaseAnswer{a, count}, err
-}
-
-// counted records that the server has the count of a release.
-func (o *Ownership) counted(to Release, a transport.Answer) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !o.Doubt.Acquisition() {
-		o.Holds.Most = int32(to.Count) //nolint:gosec // there are fewer holds
-	}
-	if to.Count == 0 || a.Null || !o.Phase.begun() {
-		return
-	}
-	if to.Raise > 0 && o.Lock.Client.Replication == nil { // else no replica confirms it
-		o.Lease.Extend(a.Sent, to.Raise)
-	}
-	o.plan()
-}
-
-// releaseLease returns the lease to which a release raises the remaining time of the key if the ownership stays held,
-// or 0. o.mu is held.
-func (o *Ownership) releaseLease() time.Duration {
-	if !o.Holds.Renews() {
-		return 0
-	}
-	return o.Lease.ReleaseLease()
-}
-
-// ReleaseCall returns the release that leaves to.Count holds. The arguments are appended to args.
-func (o *Ownership) ReleaseCall(to Release, args []string) script.Call {
-	o.mu.Lock()
-	to.Begun, to.Most = o.Lease.Granted > 0, int(o.Holds.Most)
-	to.MayBeAcquired = o.Doubt.Acquisition()
-	to.MayWait = to.MayBeAcquired || o.Entry.MayWait()
-	to.Entry = o.Entry.Left(to.MayBeAcquired)
-	if next := o.Turn.Next; next != nil && to.Count == 0 {
-		to.Next, to.NextLease = next.Entry.Wanted()
-	}
-	to.Open = o.Turn.Open()
-	o.mu.Unlock()
-	return o.Protocol().ReleaseCall(o, to, args)
-}
-
-func (o *Ownership) sendRelease(
-	ctx context.Context, stop <-chan struct{}, on transport.Terms, to Release,
-) (transport.Answer, error) {
-	args := releaseBuffers.Get().(*[16]string)
-	c := o.ReleaseCall(to, args[:0])
-	if c.Keys == nil {
-		return transport.Answer{}, nil
-	}
-	a, err := o.Lock.Client.Sender.CallOn(ctx, stop, on, c.Cmd, c.Keys, c.Args)
-	if err == nil && !a.Doubt { // nothing sends it again
-		clear(args[:])
-		releaseBuffers.Put(args)
-	}
-	if to.Keep > 0 {
-		o.Lock.Client.Record.KeepUntil(a.Sent.Mono + to.Keep)
-	}
-	return a, err
-}
-
-// releaseBuffers has buffers for the arguments of releases.
-var releaseBuffers = sync.Pool{New: func() any { return new([16]string) }}
-
-// uncount removes a hold from the count. After the last one the ownership is releasing: it is neither renewed
-// nor re-entered. o.mu is held.
-func (o *Ownership) uncount(h *hold.Item) {
-	if o.Holds.Uncount(h) {
-		o.Phase = Releasing
-		o.Doubt.ValidAtRelease = o.valid() > 0
-		if o.Lock.Spec.ignoresOwnRelease() {
-			o.Links.IgnoreOwnRelease()
-		}
-	}
-}
-
-// HoldsRequested is called before the server is asked to count so many holds.
-func (o *Ownership) HoldsRequested(count int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.Holds.Most = max(o.Holds.Most, int32(count)) //nolint:gosec // there are fewer holds
-}
-
-// Terms returns the bounds of a request for holds. waits says that the caller keeps waiting after they have ended.
-func (o *Ownership) Terms(waits bool) transport.Terms {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.terms(waits)
-}
-
-// Count returns how many holds there are.
-func (o *Ownership) Count() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.Holds.Count
+	return o.Doubt.MayComeLate(o.Client.Clock(), span) && !o.Client.Topology.IsStill(o.Doubt.SentIn()), span
 }

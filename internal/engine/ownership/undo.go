@@ -17,20 +17,20 @@ import (
 func (o *Ownership) UndoLater(delay, granted time.Duration) {
 	o.mu.Lock()
 	plan := undo.Plan{
-		Key:   o.Lock.Names.Key,
+		Key:   o.Names.Key,
 		Delay: delay,
 		Lease: granted,
 		Late: granted < lease.Permanent && // else a mark stops it
-			o.Doubt.MayComeLate(o.Lock.Client.Clock(), max(granted, o.span())),
+			o.Doubt.MayComeLate(o.Client.Clock(), max(granted, o.span())),
 		Generation: o.Doubt.SentIn(),
 	}
 	dead := o.Phase == Over
 	o.mu.Unlock()
 	if dead {
-		o.Lock.Client.Undo.Add(o.LastRelease(), plan)
+		o.Client.Undo.Add(o.LastRelease(), plan)
 		return
 	}
-	o.Lock.Client.Undo.Add(o, plan)
+	o.Client.Undo.Add(o, plan)
 }
 
 // Undo implements [undo.Undoable].
@@ -68,7 +68,7 @@ func (o *Ownership) undoAnswered(a releaseAnswer) {
 
 // LastRelease returns what undoes the ownership, which is over.
 func (o *Ownership) LastRelease() *undo.Release {
-	r := &undo.Release{Sender: o.Lock.Client.Sender, Clock: o.Lock.Client.Clock}
+	r := &undo.Release{Sender: o.Client.Sender, Clock: o.Client.Clock}
 	var to Release
 	o.mu.Lock()
 	if o.Holds.Cause != nil && o.KeptUntil != nil { // lost before the server confirmed a release

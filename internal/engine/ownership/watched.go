@@ -56,13 +56,20 @@ func (w *watched) Awaited() bool {
 // EndIfOver implements [renewal.Hold].
 func (w *watched) EndIfOver() {
 	o := (*Ownership)(w)
-	if !o.EndIfDue() {
-		o.endLimited()
+	if o.EndIfDue() {
+		return
+	}
+	now := o.Client.Clock()
+	o.mu.Lock()
+	past := o.Holds.PastLimit(now)
+	o.mu.Unlock()
+	for _, h := range past {
+		o.limitReached(h)
 	}
 }
 
 // plan tells the watchdog when to renew and when to give up. o.mu is held.
-func (o *Ownership) plan() { o.planFrom(o.Lock.Client.Clock()) }
+func (o *Ownership) plan() { o.planFrom(o.Client.Clock()) }
 
 // planFrom is plan with the current time. o.mu is held.
 func (o *Ownership) planFrom(now lease.Stamp) {
@@ -76,8 +83,8 @@ func (o *Ownership) planFrom(now lease.Stamp) {
 // planAt is plan with the time of the next renewal. o.mu is held.
 func (o *Ownership) planAt(now lease.Stamp, renewAt time.Duration) {
 	valid := min(o.Lease.Valid(now), o.Holds.UntilLimit(now))
-	w, verifyAt := o.Lock.Client.Watchdog, async.NoDeadline
-	if o.Lock.Spec.lineRests() {
+	w, verifyAt := o.Client.Watchdog, async.NoDeadline
+	if o.Spec.lineRests() {
 		verifyAt = w.VerifyAt(now.Mono)
 	}
 	w.Plan((*watched)(o), renewal.Due{RenewAt: renewAt, Deadline: now.Mono + valid, VerifyAt: verifyAt})
@@ -96,8 +103,8 @@ func (w *watched) NextLease() time.Duration {
 	switch {
 	case o.renews():
 		o.Doubt.Renewal = true
-		return max(o.Lease.Next(o.Lock.Client.Clock()), 0)
-	case o.Phase == Held && o.Lock.Spec.lineRests():
+		return max(o.Lease.Next(o.Client.Clock()), 0)
+	case o.Phase == Held && o.Spec.lineRests():
 		return verifyOnly
 	}
 	return 0
@@ -111,7 +118,7 @@ func (w *watched) RenewalPatience(lease time.Duration) time.Duration {
 	if lease == verifyOnly {
 		return o.Lease.Patience()
 	}
-	return o.Lease.RenewalPatience(o.Lock.Client.Clock())
+	return o.Lease.RenewalPatience(o.Client.Clock())
 }
 
 // RenewalCall implements [renewal.Hold].
@@ -123,7 +130,7 @@ func (w *watched) RenewalCall(lease time.Duration) script.Call {
 // RenewalCalls implements [renewal.Hold].
 func (w *watched) RenewalCalls(lease time.Duration) []script.Call {
 	o := (*Ownership)(w)
-	if each := o.Lock.Spec.RenewEach; each != nil {
+	if each := o.Spec.RenewEach; each != nil {
 		return each(o, lease)
 	}
 	return nil
@@ -155,7 +162,7 @@ func (w *watched) Renewed(sent lease.Stamp, lease time.Duration, result int64) {
 		o.Holds.Watch()
 	}
 	o.mu.Unlock()
-	o.Lock.Client.Record.Use(sent.Mono, lease)
+	o.Client.Record.Use(sent.Mono, lease)
 	o.Observe(report.Renewed, nil, nil)
 }
 
@@ -170,7 +177,7 @@ func (w *watched) RenewLater(err error) {
 	o.mu.Lock()
 	switch {
 	case o.renews():
-		now := o.Lock.Client.Clock()
+		now := o.Client.Clock()
 		o.planAt(now, now.Mono+retry.Jitter(o.Lease.RetryPause()))
 	case o.Phase == Held:
 		o.plan()

@@ -1,0 +1,111 @@
+package ownership
+
+import (
+	"context"
+
+	"github.com/latchkey-go/latchkey/internal/engine/hold"
+	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/transport"
+	"github.com/latchkey-go/latchkey/internal/transport/outcome"
+)
+
+// This file makes the server count as many holds of an ownership as the client does.
+
+// releaseAnswer is the answer to a release, with the count of holds that was sent: the ownership's count may be lower
+// by then, and its last release may have begun.
+type releaseAnswer struct {
+	transport.Answer
+
+	count int
+}
+
+// sendCount makes the server's count equal to the client's. It is the release, and the undo of an acquisition
+// whose outcome is unknown. It does no harm if it runs twice, late, or for an ownership that is over. sendMu
+// is held.
+func (o *Ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releaseAnswer, error) {
+	on := o.Terms(false)
+	o.mu.Lock()
+	to := Release{Count: o.Holds.Count}
+	if to.Count == 0 {
+		to.Keep = o.KeptUntil.KeptFor(o.Client.Clock())
+	}
+	if o.Holds.Renews() {
+		to.Raise = o.Lease.ReleaseLease()
+	}
+	o.mu.Unlock()
+	var a transport.Answer
+	var err error
+	if c := o.ReleaseCall(to, make([]string, 0, mostReleaseArgs)); c.Keys != nil {
+		a, err = o.Client.Sender.CallOn(ctx, stop, on, c.Cmd, c.Keys, c.Args)
+		if to.Keep > 0 {
+			o.Client.Record.KeepUntil(a.Sent.Mono + to.Keep)
+		}
+	}
+	if outcome.HasCode(err, "WRONGTYPE") {
+		a.Null, err = true, nil // somebody replaced the lock by something else
+	}
+	if err == nil {
+		o.counted(to, a)
+	}
+	return releaseAnswer{a, to.Count}, err
+}
+
+// mostReleaseArgs is how many arguments a release has at most.
+const mostReleaseArgs = 16
+
+// counted records that the server has the count of a release.
+func (o *Ownership) counted(to Release, a transport.Answer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.Doubt.Acquisition() {
+		o.Holds.Most = int32(to.Count) //nolint:gosec // there are fewer holds
+	}
+	if to.Count == 0 || a.Null || !o.Phase.begun() {
+		return
+	}
+	if to.Raise > 0 && o.Client.Replication == nil { // else no replica confirms it
+		o.Lease.Extend(a.Sent, to.Raise)
+	}
+	o.plan()
+}
+
+// ReleaseCall returns the release that leaves to.Count holds. The arguments are appended to args.
+func (o *Ownership) ReleaseCall(to Release, args []string) script.Call {
+	o.mu.Lock()
+	to.Begun, to.Most = o.Lease.Granted > 0, int(o.Holds.Most)
+	to.MayBeAcquired = o.Doubt.Acquisition()
+	to.MayWait = to.MayBeAcquired || o.Entry.MayWait()
+	to.Entry = o.Entry.Left(to.MayBeAcquired)
+	if next := o.Turn.Next; next != nil && to.Count == 0 {
+		to.Next, to.NextLease = next.Entry.Wanted()
+	}
+	to.Open = o.Turn.Open()
+	o.mu.Unlock()
+	return o.Protocol().ReleaseCall(o, to, args)
+}
+
+// uncount removes a hold from the count. After the last one the ownership is releasing: it is neither renewed
+// nor re-entered. o.mu is held.
+func (o *Ownership) uncount(h *hold.Item) {
+	if o.Holds.Uncount(h) {
+		o.Phase = Releasing
+		o.Doubt.ValidAtRelease = o.valid() > 0
+		if o.Spec.ignoresOwnRelease() {
+			o.Links.IgnoreOwnRelease()
+		}
+	}
+}
+
+// HoldsRequested is called before the server is asked to count so many holds.
+func (o *Ownership) HoldsRequested(count int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.Holds.Most = max(o.Holds.Most, int32(count)) //nolint:gosec // there are fewer holds
+}
+
+// Count returns how many holds there are.
+func (o *Ownership) Count() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.Holds.Count
+}
