@@ -30,7 +30,7 @@ func (c *Client) engine() *core.Parts { return (*core.Handle)(c).Parts() }
 // Prefer [Open] with the settings of that client, unless you have to share its
 // connections. A borrowed client may not return when a context ends, so every command is
 // sent from its own goroutine, with a timer, a context that does not end, and copies of
-// its keys and arguments. That is 13 allocations more for each uncontended Lock and
+// its keys and arguments. That is 23 allocations more for each uncontended Lock and
 // Unlock. This package also cannot see the connections of a borrowed client, so it undoes
 // an attempt that got no answer up to five times instead of once.
 // docs/reference/options.md lists the rueidis settings that fit best.

@@ -52,21 +52,10 @@ func (d *delivery) cancel() bool { return d.state.Swap(canceled) == underWay }
 // stuck reports whether the command did not reach a connection.
 func (d *delivery) stuck() bool { return d.state.Load() == underWay }
 
-// detachedCall connects a caller with the goroutine that sends for it. It can be reused once the
-// caller has the result: the goroutine does not touch it afterwards.
+// detachedCall connects a caller with the goroutine that sends for it.
 type detachedCall struct {
 	done      chan rueidis.RedisResult // received by the caller, or by nobody
 	abandoned chan int64               // the number of the abandoned slot
-	timeout   *time.Timer              // when the node counts as silent
-}
-
-// newDetachedCall returns a detachedCall that times out at end.
-func (s *Sender) newDetachedCall(end time.Time) *detachedCall {
-	if call, again := s.detachedCalls.Get().(*detachedCall); again {
-		call.timeout.Reset(time.Until(end))
-		return call
-	}
-	return &detachedCall{make(chan rueidis.RedisResult), make(chan int64, 1), time.NewTimer(time.Until(end))}
 }
 
 // sendDetached runs a call in its own goroutine, so that the caller can leave. If the caller
@@ -75,22 +64,21 @@ func (s *Sender) sendDetached(
 	ctx context.Context, n *nodes.Node, slots *nodes.InFlight, slot nodes.Slot, end time.Time,
 	send func(context.Context) rueidis.RedisResult,
 ) rueidis.RedisResult {
-	call, d := s.newDetachedCall(end), newDelivery(ctx)
+	call, d := detachedCall{make(chan rueidis.RedisResult), make(chan int64, 1)}, newDelivery(ctx)
+	silent := time.NewTimer(time.Until(end))
+	defer silent.Stop()
 	s.Background(func() { s.runDetached(call, d, n, slots, slot, send) })
 	err := outcome.ErrSilent
 	select {
 	case result := <-call.done:
-		call.timeout.Stop() // before another call resets it
-		s.detachedCalls.Put(call)
 		if failure := result.NonRedisError(); failure != nil && s.CancelsPromptly && d.stuck() {
 			return rueidis.NewErrorResult(fmt.Errorf("%w: %w", outcome.ErrUnsent, failure))
 		}
 		return result
 	case <-ctx.Done():
 		err = ctx.Err()
-	case <-call.timeout.C:
+	case <-silent.C:
 	}
-	call.timeout.Stop()
 	if d.cancel() && s.CancelsPromptly {
 		err = outcome.ErrUnsent
 	}
@@ -101,7 +89,7 @@ func (s *Sender) sendDetached(
 // runDetached sends the command. It passes the result to the caller, or frees the slot that the
 // caller has abandoned.
 func (s *Sender) runDetached(
-	call *detachedCall, d *delivery, n *nodes.Node, slots *nodes.InFlight, slot nodes.Slot,
+	call detachedCall, d *delivery, n *nodes.Node, slots *nodes.InFlight, slot nodes.Slot,
 	send func(context.Context) rueidis.RedisResult,
 ) {
 	sentIn, _ := n.Steady()

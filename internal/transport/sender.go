@@ -25,7 +25,6 @@ type Sender struct {
 	Clock           func() lease.Stamp // for all measurements of time; nil means [lease.SystemClock]
 	Topology        *nodes.Topology    // the nodes to which it sends
 	ends            sharedDeadline
-	detachedCalls   sync.Pool // each a *detachedCall
 	grouping        grouping
 	// querying is true during a query for the nodes of a cluster, and queriedAt is when the last
 	// one began, as a time.Duration on the monotonic clock.
