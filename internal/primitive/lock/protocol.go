@@ -26,15 +26,14 @@ type String struct{}
 func (String) AcquireCall(a *acquire.Acquisition, _, round int) script.Call {
 	o := a.Ownership
 	if round == 0 && !o.Entry.MayBeQueued() {
-		args := append(a.ArgsBuffer(), o.Wire, o.Lock.Client.LeaseText(a.Lease))
-		return script.NewCall(script.MutexSet, a.Lock.Names.Alone(), args...)
+		return script.NewCall(script.MutexSet, a.Lock.Names.Alone(), o.Wire, o.Lock.Client.LeaseText(a.Lease))
 	}
 	place, keys := a.QueuePlace(round), a.Lock.Names.Alone()
 	if place.Known() {
 		keys = a.Lock.Names.Queued()
 	}
-	args := append(a.ArgsBuffer(), o.Wire, o.Lock.Client.LeaseText(a.Lease), place.Entry, place.OldEntry, place.Poll)
-	return script.NewCall(script.MutexAcquire, keys, args...)
+	return script.NewCall(script.MutexAcquire, keys,
+		o.Wire, o.Lock.Client.LeaseText(a.Lease), place.Entry, place.OldEntry, place.Poll)
 }
 
 // ReadRefusal implements [acquire.Attempts].
