@@ -11,7 +11,7 @@ type Item interface {
 	// DueAt is the time by which the heap is ordered, on the monotonic clock.
 	DueAt() time.Duration
 	// HeapIndex is where the item stores its index in the heap, or NotInHeap.
-	HeapIndex() *int32
+	HeapIndex() *int
 }
 
 // NotInHeap is the index of an item that is in no heap.
@@ -23,7 +23,7 @@ type Heap[T Item] []T
 // Put adds an item, or moves it after its due time has changed.
 func (h *Heap[T]) Put(item T) {
 	if at := *item.HeapIndex(); at != NotInHeap {
-		heap.Fix(h, int(at))
+		heap.Fix(h, at)
 		return
 	}
 	heap.Push(h, item)
@@ -32,7 +32,7 @@ func (h *Heap[T]) Put(item T) {
 // Remove removes an item if it is in the heap.
 func (h *Heap[T]) Remove(item T) {
 	if at := *item.HeapIndex(); at != NotInHeap {
-		heap.Remove(h, int(at))
+		heap.Remove(h, at)
 	}
 }
 
@@ -56,13 +56,13 @@ func (h Heap[T]) Less(i, j int) bool { return h[i].DueAt() < h[j].DueAt() }
 // Swap implements [heap.Interface].
 func (h Heap[T]) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	*h[i].HeapIndex(), *h[j].HeapIndex() = int32(i), int32(j) //nolint:gosec // there are fewer
+	*h[i].HeapIndex(), *h[j].HeapIndex() = i, j
 }
 
 // Push implements [heap.Interface].
 func (h *Heap[T]) Push(x any) {
 	item := x.(T)
-	*item.HeapIndex() = int32(len(*h)) //nolint:gosec // there are fewer
+	*item.HeapIndex() = len(*h)
 	*h = append(*h, item)
 }
 

@@ -10,11 +10,11 @@ import (
 
 type dueThing struct {
 	due   time.Duration
-	index int32
+	index int
 }
 
 func (e *dueThing) DueAt() time.Duration { return e.due }
-func (e *dueThing) HeapIndex() *int32    { return &e.index }
+func (e *dueThing) HeapIndex() *int      { return &e.index }
 
 // Items come out in the order in which they are due, whatever is added, moved and removed.
 func TestDueHeap_keeps_the_order(t *testing.T) {
@@ -30,7 +30,7 @@ func TestDueHeap_keeps_the_order(t *testing.T) {
 		case 0:
 			h.Remove(each)
 			h.Remove(each)
-			require.EqualValues(t, NotInHeap, each.index)
+			require.Equal(t, NotInHeap, each.index)
 		case 1:
 			each.due = rand.N(time.Hour)
 			h.Put(each)
@@ -40,7 +40,7 @@ func TestDueHeap_keeps_the_order(t *testing.T) {
 	for last := time.Duration(0); h.Next() != NoDeadline; left-- {
 		require.GreaterOrEqual(t, h.Next(), last)
 		last = h.Next()
-		require.EqualValues(t, NotInHeap, h.TakeFirst().index)
+		require.Equal(t, NotInHeap, h.TakeFirst().index)
 	}
 	require.Zero(t, left)
 }

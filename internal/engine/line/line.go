@@ -27,10 +27,10 @@ type Line struct {
 	// Guarded by shard.mu.
 	lines    *sides // if the key has two
 	noLinger bool   // the key is used once, so lingering is useless
-	users    int32  // goroutines in line or in front, and live holds
-	attached int32  // ownerships among the users
-	held     int32  // live holds of this client that keep others out
-	blocking int32  // holds of this client whose release has not failed: while there are any, nobody is in front
+	users    int    // goroutines in line or in front, and live holds
+	attached int    // ownerships among the users
+	held     int    // live holds of this client that keep others out
+	blocking int    // holds of this client whose release has not failed: while there are any, nobody is in front
 
 	line        []*Waiter
 	busy        bool      // somebody is in front of the line

@@ -103,7 +103,7 @@ func (l *Links) attach(q *Line) {
 }
 
 // keepsOut is 1 if it keeps others out, else 0.
-func (l *Links) keepsOut() int32 {
+func (l *Links) keepsOut() int {
 	if l.of.KeepsOut() {
 		return 1
 	}

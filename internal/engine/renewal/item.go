@@ -51,7 +51,7 @@ type Hold interface {
 // Item is what the watchdog keeps for a hold, which embeds it. The mutex of the watchdog guards it.
 type Item struct {
 	due Due
-	at  int32 // its index in the queue of the watchdog
+	at  int // its index in the queue of the watchdog
 }
 
 // Due says when a hold is next due, on the monotonic clock.
@@ -70,4 +70,4 @@ func (i *Item) item() *Item { return i }
 func (i *Item) DueAt() time.Duration { return min(i.due.RenewAt, i.due.Deadline) }
 
 // HeapIndex implements [async.Item].
-func (i *Item) HeapIndex() *int32 { return &i.at }
+func (i *Item) HeapIndex() *int { return &i.at }

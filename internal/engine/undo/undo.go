@@ -98,7 +98,7 @@ type Plan struct {
 type pendingUndo struct {
 	what       Undoable
 	slot       uint16
-	index      int32            // in the queue; async.NotInHeap if it is in the line of its node, or in flight
+	index      int              // in the queue; async.NotInHeap if it is in the line of its node, or in flight
 	again      bool             // it was added again while it was in flight
 	due        time.Duration    // when the next command is to be sent
 	pause      time.Duration    // after the answer to that command
@@ -274,4 +274,4 @@ func (u *Undoer) Close(ctx context.Context) {
 func (p *pendingUndo) DueAt() time.Duration { return p.due }
 
 // HeapIndex implements [async.Item].
-func (p *pendingUndo) HeapIndex() *int32 { return &p.index }
+func (p *pendingUndo) HeapIndex() *int { return &p.index }
