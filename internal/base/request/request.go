@@ -17,10 +17,10 @@ type Request struct {
 	Lease      time.Duration // to be sent
 	RenewLease time.Duration // set by renewals
 	MaxHold    time.Duration
-	OfClient   time.Duration   // the MaxHold of the client, for a renewed hold without one of its own
-	AtLeast    time.Duration   // how long the lock stays taken at least, or 0
-	As         *identity.Owner // or nil
-	Note       string          // of the hold, or ""
+	OfClient   time.Duration  // the MaxHold of the client, for a renewed hold without one of its own
+	AtLeast    time.Duration  // how long the lock stays taken at least, or 0
+	As         identity.Owner // zero if the option is not there
+	Note       string         // of the hold, or ""
 	Together   int
 	Parent     *context.Context // of its events, or nil: see report.Reporter.Parent
 
@@ -85,14 +85,6 @@ func (r *Request) AwaitsSet() bool { return r.AwaitSet && r.Waits }
 // Confines reports whether the request has limits that must wait for the whole of which it acquires a part.
 func (r *Request) Confines() bool { return r.Waits && (!r.Renew || r.MaxHold > 0) }
 
-// Named returns the owner that As names, or the zero Owner.
-func (r *Request) Named() identity.Owner {
-	if r.As == nil {
-		return identity.Owner{}
-	}
-	return *r.As
-}
-
 func (r *Request) apply(s Setting) error {
 	switch s.Kind {
 	case Wait:
@@ -114,8 +106,7 @@ func (r *Request) apply(s Setting) error {
 		r.AtLeast = s.D
 		return lease.Check("the time of AtLeast", s.D)
 	case As:
-		owner := s.Owner // a copy, so that not every option is allocated
-		r.As = &owner
+		r.As = s.Owner
 		return s.Owner.MayReenter()
 	case Note:
 		r.Note = s.Note

@@ -70,7 +70,7 @@ func (p *Lock) NewAcquisition(verb string, waits bool, settings []request.Settin
 	if a.fault == nil && a.Note != "" && p.Client.Config.Label == "" {
 		a.fault = fault.Invalid("Note does not apply to a client with NoLabel")
 	}
-	if a.fault == nil && !p.Spec.Reentrant && a.As != nil {
+	if a.fault == nil && !p.Spec.Reentrant && !a.As.IsZero() {
 		a.fault = fault.Invalid("As does not apply to %s, which is not re-entrant", keyspace.Noun(p.Spec.Family))
 	}
 	return a

@@ -14,7 +14,7 @@ import (
 // context, or of the owner on the context. Without any of them it returns nil: the acquisition needs a fresh
 // owner.
 func ResolveOwner(ctx context.Context, a *Acquisition) (*ownership.Ownership, error) {
-	p, owner := a.Lock, a.Named()
+	p, owner := a.Lock, a.As
 	if owner.IsZero() {
 		if h := HoldFrom(ctx, &p.Lock, ""); h != nil {
 			a.Under = &h.Item

@@ -94,7 +94,7 @@ func (l *Lock) Acquire(
 	switch {
 	case l.Fault() != nil:
 		err = l.Fault()
-	case err == nil && r.As != nil:
+	case err == nil && !r.As.IsZero():
 		err = fault.Invalid("As does not apply to several locks: owners of different clients have nothing in common")
 	case err == nil && r.AtLeast > 0:
 		err = acquire.ErrNoAtLeast

@@ -18,7 +18,7 @@ import (
 
 // resolveSide is [acquire.ResolveOwner] for the sides of a read/write lock.
 func resolveSide(ctx context.Context, a *acquire.Acquisition) (*ownership.Ownership, error) {
-	p, owner := a.Lock, a.Named()
+	p, owner := a.Lock, a.As
 	if owner.IsZero() {
 		if h := acquire.HoldFrom(ctx, &p.Lock, p.Spec.Side); h != nil {
 			a.Under = &h.Item
