@@ -57,25 +57,23 @@ func New(logger *slog.Logger, observer func(Event)) *Reporter {
 	return &Reporter{logger: logger, observer: observer, periods: map[string]*period{}}
 }
 
-// Parent returns the values of a context for the events of a call, or nil if there is no observer. It
-// returns a pointer because each hold stores one.
-func (r *Reporter) Parent(ctx context.Context) *context.Context {
+// Parent returns the values of a context for the events of a call, or nil if there is no observer.
+func (r *Reporter) Parent(ctx context.Context) context.Context {
 	if r.observer == nil {
 		return nil
 	}
-	parent := context.WithoutCancel(ctx)
-	return &parent
+	return context.WithoutCancel(ctx)
 }
 
 // Observe queues an event of a call with that parent for the observer, if there is one.
-func (r *Reporter) Observe(parent *context.Context, e Event) {
+func (r *Reporter) Observe(parent context.Context, e Event) {
 	if r.observer == nil {
 		return
 	}
-	if e.Context = context.Background(); parent != nil {
-		e.Context = *parent
+	if parent == nil {
+		parent = context.Background()
 	}
-	e.Time = time.Now()
+	e.Context, e.Time = parent, time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.closed && !r.put(item{event: e}, maxReports) {
