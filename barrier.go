@@ -113,6 +113,14 @@ func (b *Barrier) Do(ctx context.Context, fn func(context.Context) error, option
 	return b.inside.Do(ctx, fn, settingsOf(options))
 }
 
+// Inspect returns how many parties wait, and how many the barrier still waits for, as [Client.Inspect] does.
+// [Barrier.State] lists them. A barrier that nobody has used for ten minutes has the kind [KindNone].
+//
+// The errors are those of Client.Inspect, and ErrWrongKind if the key is something else, which the Object then shows.
+func (b *Barrier) Inspect(ctx context.Context) (Object, error) {
+	return asObject(b.inside.Inspect(ctx))
+}
+
 // BarrierState describes a barrier at one moment.
 type BarrierState struct {
 	// Generation is the last generation that has begun, or 0 if none is known. The server forgets a

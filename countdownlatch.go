@@ -91,6 +91,14 @@ func (l *CountDownLatch) CountDownAs(ctx context.Context, participant string) (l
 // ErrInvalid, or is a *rueidis.RedisError if the server refuses.
 func (l *CountDownLatch) Count(ctx context.Context) (int, error) { return l.inside.Count(ctx) }
 
+// Inspect returns how many counts are left and when the round expires, as [Client.Inspect] does. A latch that is open,
+// or that nobody has set, has the kind [KindNone]; Count tells these apart.
+//
+// The errors are those of Client.Inspect, and ErrWrongKind if the key is something else, which the Object then shows.
+func (l *CountDownLatch) Inspect(ctx context.Context) (Object, error) {
+	return asObject(l.inside.Inspect(ctx))
+}
+
 // Delete removes the latch, open or closed, and reports whether it existed. Calls of Await that
 // wait for its round get ErrGone; later calls find no latch (ErrNotSet).
 //

@@ -80,6 +80,14 @@ func (e *Election) Run(
 // [Lock.HoldFrom] does. Its [Hold.Token] is the term. It sends nothing to the server.
 func (e *Election) HoldFrom(ctx context.Context) *Hold { return (*Hold)(e.inside.HandleFrom(ctx)) }
 
+// Inspect returns the lock of the leader and how many wait for it, as [Client.Inspect] does; [Election.Leader] returns
+// what the leader has announced. The kind is [KindLock], or [KindNone] if nobody leads.
+//
+// The errors are those of Client.Inspect, and ErrWrongKind if the key is something else, which the Object then shows.
+func (e *Election) Inspect(ctx context.Context) (Object, error) {
+	return asObject(e.inside.Inspect(ctx))
+}
+
 // Leader asks the server who leads. It returns the zero Leader if nobody leads, and
 // also between an election and its announcement: a leader never appears with the value of another.
 // It asks the master, never a replica. The answer may be out of date when it arrives.

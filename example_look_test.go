@@ -11,7 +11,7 @@ import (
 )
 
 // Inspect shows the state of a lock. ForceUnlock frees it from a holder that is gone.
-func ExampleInspection() {
+func ExampleClient_Inspect() {
 	ctx := context.Background()
 	client, done := embedded()
 	defer done()
@@ -87,7 +87,7 @@ func ExampleObject() {
 	if _, err := client.NewSemaphore("slots").TrySetPermits(ctx, 4); err != nil {
 		log.Fatal(err)
 	}
-	object, err := client.Object(ctx, "slots")
+	object, err := client.Inspect(ctx, "slots")
 	fmt.Println(object.Kind, object.Available, "of", object.Total, err)
 	// Output: semaphore 4 of 4 <nil>
 }
@@ -161,8 +161,8 @@ func ExampleOwner() {
 		log.Fatal(err)
 	}
 	fmt.Println(hold.Unlock(ctx))
-	locked, err := first.IsLocked(ctx)
-	fmt.Println("still locked:", locked, err)
+	seen, err := first.Inspect(ctx)
+	fmt.Println("still locked:", seen.Locked(), err)
 	fmt.Println(guest.Unlock(ctx))
 	// Output:
 	// <nil>

@@ -40,9 +40,9 @@ func Example_workerPool() {
 		})
 	}
 	workers.Wait()
-	stats, err := pool.Stats(ctx)
+	state, err := pool.Inspect(ctx)
 	fmt.Println(jobs.Load(), "jobs, at most three at once:", most.Load() <= 3)
-	fmt.Println(stats.Available, "permits are free again", err)
+	fmt.Println(state.Available, "permits are free again", err)
 	// Output:
 	// 10 jobs, at most three at once: true
 	// 3 permits are free again <nil>
@@ -91,8 +91,8 @@ func ExampleSemaphore() {
 	// <nil>
 }
 
-// Stats reads Total and Available together, in one step.
-func ExampleSemaphoreStats() {
+// Inspect reads Total and Available together, in one step.
+func ExampleSemaphore_Inspect() {
 	ctx := context.Background()
 	client, done := embedded()
 	defer done()
@@ -104,8 +104,8 @@ func ExampleSemaphoreStats() {
 	if err := slots.AcquireN(ctx, 2); err != nil {
 		log.Fatal(err)
 	}
-	stats, err := slots.Stats(ctx)
-	fmt.Println(stats.Available, "of", stats.Total, err)
+	state, err := slots.Inspect(ctx)
+	fmt.Println(state.Available, "of", state.Total, err)
 	// Output: 3 of 5 <nil>
 }
 
@@ -149,8 +149,8 @@ func ExamplePermitState() {
 	// Output: true released <nil>
 }
 
-// Stats shows how busy a pool is.
-func ExamplePermitStats() {
+// Inspect shows how busy a pool is.
+func ExamplePermitSemaphore_Inspect() {
 	ctx := context.Background()
 	client, done := embedded()
 	defer done()
@@ -162,8 +162,8 @@ func ExamplePermitStats() {
 	if _, err := pool.AcquireN(ctx, 3); err != nil {
 		log.Fatal(err)
 	}
-	stats, err := pool.Stats(ctx)
-	fmt.Printf("%d of %d in use %v\n", stats.Acquired, stats.Total, err)
+	state, err := pool.Inspect(ctx)
+	fmt.Printf("%d of %d in use %v\n", state.HolderCount, state.Total, err)
 	// Output: 3 of 4 in use <nil>
 }
 

@@ -54,7 +54,6 @@ func TestNameMapperMakesKeysOfAnyName(t *testing.T) {
 		"barrier":   func(c *Client, name string) error { _, err := c.NewBarrier(name, 1).State(ctx); return err },
 		"election":  func(c *Client, name string) error { _, err := c.NewElection(name).Leader(ctx); return err },
 		"inspect":   func(c *Client, name string) error { _, err := c.Inspect(ctx, name); return err },
-		"object":    func(c *Client, name string) error { _, err := c.Object(ctx, name); return err },
 		"waiters":   func(c *Client, name string) error { _, err := c.Waiters(ctx, name); return err },
 		"force":     func(c *Client, name string) error { _, err := c.ForceUnlock(ctx, name); return err },
 	} {

@@ -2,7 +2,6 @@ package latchkey
 
 import (
 	"context"
-	"time"
 
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/core"
@@ -79,40 +78,16 @@ func (l *baseLock) Do(ctx context.Context, fn func(context.Context) error, optio
 // HoldFrom returns the hold of this lock that ctx carries, or nil: see [Lock.HoldFrom].
 func (l *baseLock) HoldFrom(ctx context.Context) *Hold { return (*Hold)(l.inside.HandleFrom(ctx)) }
 
-// IsLocked reports whether anybody holds the lock, this client included. It queries the server, and
-// the answer may be out of date when it arrives. Don't branch on it; acquire the lock.
+// Inspect returns who holds the lock, how often, and for how long, as [Client.Inspect] does. Of a read/write lock
+// it shows both sides, and the side of each [Holder]; goroutines of one client that read along with each other are
+// one holder. A free lock has the kind [KindNone] and no holders. The answer may be out of date when it arrives:
+// don't branch on it, acquire the lock. [Hold.ValidFor] tells how long your own hold lasts, without a query.
 //
-// The errors are those of Inspect.
-func (l *baseLock) IsLocked(ctx context.Context) (bool, error) {
-	i, err := l.self().Look(ctx)
-	return err == nil && i.Locked(), err
-}
-
-// RemainingLease returns how long the lock stays held if nobody renews it: 0 if it is free,
-// [NoExpiry] if its key has lost its expiry, which only a foreign command can cause. It queries the
-// server. A live holder renews its lease, so the lock may stay held for longer. [Hold.ValidFor]
-// tells how long your own hold lasts, without a query.
-//
-// The errors are those of Inspect.
-func (l *baseLock) RemainingLease(ctx context.Context) (time.Duration, error) {
-	i, err := l.self().Look(ctx)
-	if err != nil {
-		return 0, err
-	}
-	return i.TTL, nil
-}
-
-// Inspect returns who holds the lock, how often, and for how long. It reads from the server that
-// decides about the lock, never from a replica. The answer may be out of date when it arrives. A
-// free lock has the kind [KindNone] and no holders. Labels and notes of holders of other clients
-// take one more command, as for [Client.Inspect].
-//
-// Inspect repeats the request for Options.RetryBudget while the server is in trouble. The error
-// matches ErrUnavailable if the server could not be reached in that time or before ctx ended,
-// ErrClosed, ErrWrongKind if the key is another kind of object (the Inspection then says what it
-// is), ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server refuses.
-func (l *baseLock) Inspect(ctx context.Context) (Inspection, error) {
-	return asInspection(l.self().Inspect(ctx))
+// The error matches ErrUnavailable if the server could not be reached for Options.RetryBudget or until ctx ended,
+// ErrClosed, ErrWrongKind if the key is another kind of object (the Object then says what it is), ErrInvalid if
+// the name cannot be used, or is a *rueidis.RedisError if the server refuses.
+func (l *baseLock) Inspect(ctx context.Context) (Object, error) {
+	return asObject(l.self().Inspect(ctx))
 }
 
 // ForceUnlock takes the lock from its holder, and reports whether it was held: see [Lock.ForceUnlock].

@@ -2,7 +2,6 @@ package latchkey
 
 import (
 	"context"
-	"time"
 
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/primitive/group"
@@ -95,36 +94,17 @@ func (l *groupLock) Do(ctx context.Context, fn func(context.Context) error, opti
 // hold of one member use the HoldFrom of that member. HoldFrom sends nothing to the servers.
 func (l *groupLock) HoldFrom(ctx context.Context) *Hold { return (*Hold)(l.inside().HandleFrom(ctx)) }
 
-// IsLocked reports whether as many members are held on their servers as the lock needs: all of a
-// [MultiLock], more than half of a [RedLock], by any owner. The answer may be out of date when it
-// arrives. Don't branch on it; acquire the lock.
-//
-// The errors are those of Inspect.
-func (l *groupLock) IsLocked(ctx context.Context) (bool, error) {
-	i, err := l.inside().Look(ctx)
-	return i.Locked(), err
-}
-
-// RemainingLease returns how long enough members stay held if nobody renews them: all of a
-// [MultiLock], more than half of a [RedLock]. It queries the servers of all members. The result
-// is 0 if too few are held.
-//
-// The errors are those of Inspect.
-func (l *groupLock) RemainingLease(ctx context.Context) (time.Duration, error) {
-	i, err := l.inside().Look(ctx)
-	return i.TTL, err
-}
-
 // Inspect queries the servers of all members, and lists the holders of all members together. Kind
 // is [KindMulti] or [KindRed] if enough members are held, all of a [MultiLock] or more than half
-// of a [RedLock], and [KindNone] otherwise. The answer may be out of date when it arrives.
+// of a [RedLock], and [KindNone] otherwise. TTL is how long enough members stay held if nobody
+// renews them. Queued and Listeners are 0. The answer may be out of date when it arrives.
 //
 // If the answer depends on members that could not be inspected, or if too few could be, the error
 // joins theirs. The error matches ErrUnavailable if their servers could not be reached within the
 // RetryBudget of their clients or before ctx ended, ErrClosed, ErrWrongKind, ErrInvalid if the
 // members are unusable, or is a *rueidis.RedisError if a server refuses.
-func (l *groupLock) Inspect(ctx context.Context) (Inspection, error) {
-	return asInspection(l.inside().Inspect(ctx))
+func (l *groupLock) Inspect(ctx context.Context) (Object, error) {
+	return asObject(l.inside().Inspect(ctx))
 }
 
 // ForceUnlock takes every member from its holder, as the ForceUnlock of the member does, and reports whether

@@ -3,27 +3,40 @@ package latchkey
 import (
 	"context"
 	"iter"
+	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/inspect"
 	"github.com/latchkey-go/latchkey/internal/primitive/admin"
 )
 
-// Object is a snapshot of one lock, semaphore, latch or barrier. It may belong to this library, to Redisson, or
-// to another library whose locks are mutexes.
+// Object is what Redis stored under one name at one moment: a lock, a semaphore, a latch or a barrier of this
+// library, of Redisson, or of another library whose locks are mutexes; or nothing, or other data.
 type Object struct {
-	// Inspection has the name, the kind, the holders, and the time until the key expires.
+	// Name is the name as the program gave it. [Client.Objects] leaves it "" if Options.NameMapper is set,
+	// because a key cannot be mapped back to its name.
+	Name string
+	Key  string // as it is in Redis
+	// Kind is KindMutex, KindLock, KindRWLock, KindSemaphore, KindLatch or KindBarrier; KindNumber for a
+	// semaphore or a latch that Redisson made, or a counter of an application; KindNone for a free name; or
+	// KindUnknown for other data. A MultiLock has KindMulti, and a RedLock KindRed.
 	//
 	// A key does not always identify its object. KindLock is a re-entrant, fenced, spin or fair lock, or the
 	// lock of an election; a Token other than 0 means that it was fenced at some time. KindSemaphore is a
-	// semaphore of NewSemaphore, NewPermitSemaphore or NewFairSemaphore. KindNumber is a semaphore or a latch
-	// that Redisson made, or a counter of an application. KindMutex with a token that [ParseOwner] refuses is a
-	// lock of another library, or application data that looks like one.
-	//
-	// If more than 64 owners hold a lock, Holders lists some of them. It is empty for a semaphore and a latch.
-	// Name is "" if Options.NameMapper is set, because a key cannot be mapped back to its name.
-	Inspection
+	// semaphore of NewSemaphore, NewPermitSemaphore or NewFairSemaphore. KindMutex with a token that
+	// [ParseOwner] refuses is a lock of another library, or application data that looks like one.
+	Kind Kind
+	// What is the kind in words, also of foreign data: "a lock", "a permit semaphore", "a list", "a hash
+	// without any lock owner". It is "" for a free name.
+	What string
+	TTL  time.Duration // until the key expires if nobody renews it: 0 when free, NoExpiry if it does not
+	// Holders are the owners that hold a lock, in the order of their texts. Objects lists some of them if
+	// there are more than 64, and Inspect if there are more than 20,000.
+	Holders []Holder
+	Token   int64 // the last fencing token issued under the name, 0 if none
 
-	// HolderCount is how many owners hold a lock, or how many permits of a semaphore are acquired. In a lock
-	// with more than 64 owners, an owner that has guests counts several times.
+	// HolderCount is how many owners hold a lock, or how many permits of a semaphore are acquired. If Holders
+	// lists only some owners, one that has guests counts several times.
 	HolderCount int
 
 	// Queued is how many owners wait in the queues on the server, or how many parties wait at a barrier. Fair
@@ -41,19 +54,86 @@ type Object struct {
 
 	// Available is how many permits of a semaphore can be acquired, negative if there is a debt.
 	Available int
-	// Total is how many permits a semaphore has: Available plus those that are acquired. For a barrier it is
-	// the number of parties; 0 means that none has arrived since a Reset.
+	// Total is how many permits a semaphore has: Available plus those that are acquired. It is 0 for a
+	// [Semaphore] that Redisson made, because Redisson stores no total. For a barrier it is the number of
+	// parties; 0 means that none has arrived since a Reset.
 	Total int
 	// Count is how often a latch has yet to be counted down, or how many parties a barrier still waits for. For
 	// KindNumber it is the number.
 	Count int64
 }
 
+// Locked reports whether the object is a lock that is held. A semaphore, a latch, a barrier and data of an
+// application are not locked. Don't branch on it; acquire the lock.
+func (o Object) Locked() bool { return (&inspect.Object{Kind: keyspace.Kind(o.Kind)}).Locked() }
+
 // Waiters estimates how many wait for the object, by what the server knows: it is the larger of Queued and
 // Listeners, since a client may count in both. More wait if goroutines wait behind the first of their client, or
 // behind a hold of their client.
 // Fewer wait if a client still listens after its wait. [Client.Waiters] lists the owners in the queues.
 func (o Object) Waiters() int { return max(o.Queued, o.Listeners) }
+
+// Holder is an owner that holds a lock.
+type Holder struct {
+	// Owner is the owner as it is in Redis. For a mutex it is the token; a token that another library made
+	// cannot be used with [As].
+	Owner Owner
+	// Label is the label of the client that made the owner ([Options].Label). It is "" if unknown: for Redisson
+	// and other libraries, and briefly for a client that has just started. Anybody who may write to the server
+	// may write any label: it tells people where to look, and proves nothing.
+	Label string
+	Note  string // the [Note] of its hold, or ""
+	Count int    // how often the owner has entered, starting at 1
+	Write bool   // in a read/write lock: it writes; an owner that reads and writes is listed twice
+	Kept  bool   // it has released the lock, which stays taken because of [AtLeast]: nobody holds it
+}
+
+// Kind names a kind of object.
+type Kind keyspace.Kind
+
+// The kinds of objects, of holds and of what [Client.Inspect] finds.
+const (
+	KindNone     Kind = Kind(keyspace.KindNone)     // nothing: the lock is free
+	KindMutex    Kind = Kind(keyspace.KindMutex)    // the plain lock of NewMutex and many other libraries
+	KindLock     Kind = Kind(keyspace.KindLock)     // re-entrant lock
+	KindFenced   Kind = Kind(keyspace.KindFenced)   // re-entrant lock with fencing tokens
+	KindSpin     Kind = Kind(keyspace.KindSpin)     // re-entrant lock whose waiters poll
+	KindFair     Kind = Kind(keyspace.KindFair)     // re-entrant lock, first come first served
+	KindRead     Kind = Kind(keyspace.KindRead)     // the read side of a read/write lock
+	KindWrite    Kind = Kind(keyspace.KindWrite)    // its write side
+	KindRWLock   Kind = Kind(keyspace.KindRWLock)   // read/write lock
+	KindPermit   Kind = Kind(keyspace.KindPermit)   // a permit of a semaphore that has leases
+	KindMulti    Kind = Kind(keyspace.KindMulti)    // several locks, all of them
+	KindRed      Kind = Kind(keyspace.KindRed)      // several locks, a majority of them
+	KindElection Kind = Kind(keyspace.KindElection) // the leadership of an election; its key alone looks like a lock
+	KindBarrier  Kind = Kind(keyspace.KindBarrier)  // parties that wait for each other
+	KindUnknown  Kind = Kind(keyspace.KindUnknown)  // nothing that this package knows
+
+	// KindFairPermit is a permit of a fair semaphore; its key alone looks like a semaphore.
+	KindFairPermit Kind = Kind(keyspace.KindFairPermit)
+
+	// A semaphore and a latch are numbers in Redis. Other keys of this library show which one it
+	// is; without them the number may also be a counter of an application.
+	KindSemaphore Kind = Kind(keyspace.KindSemaphore)
+	KindLatch     Kind = Kind(keyspace.KindLatch)
+	KindNumber    Kind = Kind(keyspace.KindNumber)
+)
+
+// Inspect returns what is stored under a name, whatever kind of object it is. It reads from the server that
+// decides about the object, never from a replica. The answer may be out of date when it arrives. A free name has
+// the kind [KindNone], as has an open latch. Foreign data is not an error: Kind is [KindUnknown], and What says
+// what it is.
+//
+// Inspect takes one round trip. If other clients of this library hold a lock, their labels and the notes of their
+// holds take one more command for every 64 clients, or, in a cluster, for every client. Those that cannot be read
+// within a second are missing.
+//
+// Inspect repeats the request for Options.RetryBudget while the server is in trouble. The error matches
+// ErrUnavailable if the server could not be reached in that time or before ctx ended, ErrClosed, ErrInvalid if
+// the name cannot be used, or is a *rueidis.RedisError if the server refuses.
+func (c *Client) Inspect(ctx context.Context, name string) (Object, error) {
+	return asObject(c.engine().Inspector.Inspect(ctx, c.engine().Config.Names(name), ""))
+}
 
 // Objects walks all objects whose names match a pattern: locks that are held, semaphores, latches that are
 // closed, and barriers for ten minutes after their last generation. An election is the lock of its leader. A
@@ -70,7 +150,7 @@ func (o Object) Waiters() int { return max(o.Queued, o.Listeners) }
 // keeps one piece in memory.
 //
 // For five seconds, the client does not read the label of another client again that had no notes. So the first
-// note of a client may be missing for that long, unless [Client.Inspect] or [Client.Object] has read it.
+// note of a client may be missing for that long, unless [Client.Inspect] has read it.
 //
 // The guarantees are those of SCAN. An object that exists during the whole walk is yielded at least once; it
 // may be yielded several times, so remember the Key if that matters. An object that appears or disappears
@@ -94,18 +174,40 @@ func (c *Client) Objects(ctx context.Context, pattern string) iter.Seq2[Object, 
 	}
 }
 
-// Object looks at one name as [Client.Objects] does, in one round trip, and one more for the labels of holders.
-// If there is no such object, the kind is KindNone, even if the key holds other data, which Inspect describes.
-// The errors are those of [Client.Inspect].
-func (c *Client) Object(ctx context.Context, name string) (Object, error) {
-	o, err := admin.LookAtName(ctx, c.engine(), name)
-	return objectOf(o), err
+// ForceUnlock takes the lock of that name from its holders, whatever its kind, gives it to a
+// waiter, and reports whether it was held. It removes only the holders that it found: a hold that
+// begins later is not touched.
+//
+// If the key is something other than a lock, ForceUnlock returns ErrWrongKind and changes nothing.
+// The same goes for a string that [ParseOwner] cannot read, since data of an application may look
+// like the token of another library's mutex. To remove such a token, use [Mutex.ForceUnlock].
+//
+// The former holders are not notified. Those of this library notice at their next renewal, at most
+// a third of their lease later, and their holds end with ErrLost. Until then they continue, so two
+// owners may be in the critical section. A client may also still pass such a hold on to its own
+// goroutines ([Tuning].Turn).
+//
+// The other errors are those of Inspect, and ErrUnknownOutcome: a removal was sent and not
+// answered. It may or may not have happened, and you may repeat it.
+func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
+	names := c.engine().Config.Names(name)
+	return admin.ForceUnlock(ctx, c.engine(), names, nil)
 }
 
+// asObject returns what an Inspect returns for what the inside returned.
+func asObject(o inspect.Object, err error) (Object, error) { return objectOf(o), err }
+
 // objectOf returns an object as the program sees it.
-func objectOf(o admin.Object) Object {
+func objectOf(o inspect.Object) Object {
+	var holders []Holder
+	for _, h := range o.Holders {
+		holders = append(holders, Holder{
+			Owner: Owner(h.Owner), Label: h.Label, Note: h.Note, Count: h.Count, Write: h.Write, Kept: h.Kept,
+		})
+	}
 	return Object{
-		Inspection: inspectionOf(o.Inspection), HolderCount: o.HolderCount, Queued: o.Queued, Listeners: o.Listeners,
+		Name: o.Name, Key: o.Key, Kind: Kind(o.Kind), What: o.What, TTL: o.TTL, Holders: holders, Token: o.Token,
+		HolderCount: o.HolderCount, Queued: o.Queued, Listeners: o.Listeners,
 		Available: o.Available, Total: o.Total, Count: o.Count,
 	}
 }

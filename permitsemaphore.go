@@ -168,30 +168,6 @@ func (s *basePermitSemaphore) SetLease(ctx context.Context, id string, d time.Du
 	return s.inside.SetLease(ctx, id, d)
 }
 
-// PermitStats is the state of a [PermitSemaphore] at one moment.
-type PermitStats struct {
-	// Available is the number of permits that can be acquired, including those whose lease is over.
-	// It is negative if more are acquired than there are in all, which [PermitSemaphore.SetPermits]
-	// can cause.
-	Available int
-	// Acquired is the number of permits that are held.
-	Acquired int
-	// Total is the number of all permits: Available + Acquired.
-	Total int
-	// TTL is the time until the semaphore and its permits end, or NoExpiry.
-	TTL time.Duration
-}
-
-// Stats returns how many permits there are and how many are acquired, all read at the same moment
-// in one round trip. It changes nothing. The answer may be out of date when it arrives: to act only
-// if there is a permit, acquire it.
-//
-// The errors are those of [Semaphore.Stats].
-func (s *basePermitSemaphore) Stats(ctx context.Context) (PermitStats, error) {
-	stats, err := s.inside.Stats(ctx)
-	return PermitStats(stats), err
-}
-
 // PermitHolder is a permit that is held.
 type PermitHolder struct {
 	// ID is the id of the permit, as [Permit.ID] returns it. Anybody who has the id can release the permit.

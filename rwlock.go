@@ -1,9 +1,6 @@
 package latchkey
 
 import (
-	"context"
-	"time"
-
 	"github.com/latchkey-go/latchkey/internal/primitive/rw"
 )
 
@@ -55,19 +52,6 @@ func (l *RWLock) Reader() *ReadLock { return l.read }
 // Writer returns the write side. It does not lock: call [WriteLock.Lock] on it.
 func (l *RWLock) Writer() *WriteLock { return l.write }
 
-func (l *baseLock) isLocked(ctx context.Context, write bool) (bool, error) {
-	i, err := l.self().Look(ctx)
-	if err != nil {
-		return false, err
-	}
-	for _, h := range i.Holders {
-		if h.Write == write {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
 // ReadLock is the side of an [RWLock] that many owners may hold at once. What differs from a [Lock]:
 //
 //   - Lock waits while another owner writes, and while a waiting writer keeps new readers out: see [RWLock].
@@ -78,34 +62,6 @@ func (l *baseLock) isLocked(ctx context.Context, write bool) (bool, error) {
 //     and send nothing.
 //   - ForceUnlock ends all read holds. While somebody writes, it does nothing and reports false.
 type ReadLock struct{ *baseLock }
-
-// IsLocked reports whether anybody holds the lock to read on the server, including this client. It is false
-// while a writer that does not read holds the lock. The answer may be out of date when it arrives. Don't branch
-// on it; acquire the lock.
-//
-// The errors are those of Inspect.
-func (l *ReadLock) IsLocked(ctx context.Context) (bool, error) { return l.isLocked(ctx, false) }
-
-// RemainingLease returns how long the lock as a whole stays held on the server, by readers or a writer, if
-// nobody renews it: 0 if it is free, [NoExpiry] if its key has lost its expiry, which only a foreign command
-// can cause. Live holders renew their leases, so the lock may stay held for longer.
-//
-// The errors are those of Inspect.
-func (l *ReadLock) RemainingLease(ctx context.Context) (time.Duration, error) {
-	return l.baseLock.RemainingLease(ctx)
-}
-
-// Inspect returns the readers and writers on the server: both sides of the lock, and for each [Holder] which
-// side it holds. Goroutines of one client that read along with each other are one holder. The answer may be out
-// of date when it arrives. A free lock has the kind [KindNone] and no holders.
-//
-// It is repeated for Options.RetryBudget while the server is in trouble. The error matches ErrUnavailable if
-// the server could not be reached until then or until ctx ended, ErrClosed, ErrWrongKind if the key is another
-// kind of object (the Inspection then says what it is), ErrInvalid if the name cannot be used, or is a
-// *rueidis.RedisError if the server refuses.
-func (l *ReadLock) Inspect(ctx context.Context) (Inspection, error) {
-	return l.baseLock.Inspect(ctx)
-}
 
 // WriteLock is the write side of an [RWLock]. One owner holds it, alone. What differs from a [Lock]:
 //
@@ -118,31 +74,3 @@ func (l *ReadLock) Inspect(ctx context.Context) (Inspection, error) {
 //   - ForceUnlock ends the write hold, and read holds of the same owner. While others read it does nothing,
 //     and reports false.
 type WriteLock struct{ *baseLock }
-
-// IsLocked reports whether anybody, this client included, holds the lock to write. It is false
-// while others only read. It queries the server, and the answer may be out of date when it arrives.
-// Don't branch on it; acquire the lock.
-//
-// The errors are those of Inspect.
-func (l *WriteLock) IsLocked(ctx context.Context) (bool, error) { return l.isLocked(ctx, true) }
-
-// RemainingLease returns how long the lock as a whole, for readers or a writer, stays held if
-// nobody renews it: 0 if it is free, [NoExpiry] if its key has lost its expiry, which only a
-// foreign command can cause. Live holders renew their leases, so the lock may stay held for longer.
-//
-// The errors are those of Inspect.
-func (l *WriteLock) RemainingLease(ctx context.Context) (time.Duration, error) {
-	return l.baseLock.RemainingLease(ctx)
-}
-
-// Inspect returns who reads and who writes. It shows both sides of the lock, and the side of each
-// [Holder]. Goroutines of one client that read along with each other are one holder. The answer may
-// be out of date when it arrives. A free lock has the kind [KindNone] and no holders.
-//
-// Inspect repeats its request for Options.RetryBudget while the server is in trouble. The error
-// matches ErrUnavailable if the server could not be reached until then or until ctx ended,
-// ErrClosed, ErrWrongKind if the key is another kind of object (the Inspection then says what it
-// is), ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server refuses.
-func (l *WriteLock) Inspect(ctx context.Context) (Inspection, error) {
-	return l.baseLock.Inspect(ctx)
-}

@@ -116,32 +116,6 @@ func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
 // ErrInvalid for a bad name, and a *rueidis.RedisError if the server refuses.
 func (s *Semaphore) Drain(ctx context.Context) (int, error) { return s.inside.Drain(ctx) }
 
-// SemaphoreStats is the state of a [Semaphore] at one moment.
-type SemaphoreStats struct {
-	// Available is the number of permits that can be acquired. It is negative if permits are owed,
-	// which [Semaphore.SetPermits] and [Semaphore.AddPermits] can cause.
-	Available int
-	// Total is the number of all permits, as this library has set and added them; Total - Available
-	// are acquired. It is 0 if TotalKnown is false.
-	Total int
-	// TotalKnown is false for a semaphore that Redisson made, because Redisson stores no total.
-	TotalKnown bool
-	// TTL is the time until the semaphore ends, or NoExpiry.
-	TTL time.Duration
-}
-
-// Stats returns how many permits there are, all read at the same moment in one round trip. It
-// changes nothing. The answer may be out of date when it arrives: to act only if there are permits,
-// acquire them.
-//
-// The error matches ErrNotSet if the semaphore does not exist, ErrWrongKind if the key is something
-// else, ErrInvalid for a bad name (nothing was sent), ErrClosed, or ErrUnavailable if the server
-// did not answer within Options.RetryBudget.
-func (s *Semaphore) Stats(ctx context.Context) (SemaphoreStats, error) {
-	stats, err := s.inside.Stats(ctx)
-	return SemaphoreStats(stats), err
-}
-
 // baseSemaphore is what semaphores of all kinds have in common.
 type baseSemaphore struct{ count *semaphore.Count }
 
@@ -150,6 +124,15 @@ func (s *baseSemaphore) Name() string { return s.count.Name() }
 
 // Client returns the client that made the object.
 func (s *baseSemaphore) Client() *Client { return (*Client)(s.count.Client.Handle) }
+
+// Inspect returns how many permits there are and how many are acquired, as [Client.Inspect] does, all read at the
+// same moment in one round trip. A semaphore that is not set has the kind [KindNone], which is not an error. To act
+// only if there are permits, acquire them. If Redisson made a [Semaphore], its Total is unknown, and 0.
+//
+// The errors are those of Client.Inspect, and ErrWrongKind if the key is something else, which the Object then shows.
+func (s *baseSemaphore) Inspect(ctx context.Context) (Object, error) {
+	return asObject(s.count.Inspect(ctx))
+}
 
 // TrySetPermits sets the total number of permits of a semaphore that does not exist yet, wakes callers that
 // wait for that, and reports whether it did. An existing semaphore does not change. With [TTL] the semaphore

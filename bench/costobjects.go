@@ -85,7 +85,7 @@ func objectSteps(c *counting) ([]step, error) {
 		}
 	}
 	return []step{
-		{"Object", func() error { _, err := c.one.Object(c.ctx, "object:1"); return err }},
+		{"Inspect", func() error { _, err := c.one.Inspect(c.ctx, "object:1"); return err }},
 		{"Objects, 100 locks", func() error {
 			for _, err := range c.one.Objects(c.ctx, "object:*") {
 				if err != nil {

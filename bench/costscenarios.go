@@ -117,7 +117,7 @@ func semaphoreSteps(c *counting) ([]step, error) {
 		{acquires, func() error { return s.Acquire(c.ctx) }},
 		{acquireRefused, func() error { return refused(nil, s.TryAcquire(c.ctx)) }},
 		{releases, func() error { return s.Release(c.ctx) }},
-		{"Stats", func() error { _, err := s.Stats(c.ctx); return err }},
+		{"Inspect", func() error { _, err := s.Inspect(c.ctx); return err }},
 	}, err
 }
 
@@ -126,7 +126,7 @@ type permitPool interface {
 	TrySetPermits(ctx context.Context, n int, options ...latchkey.SetOption) (bool, error)
 	Acquire(ctx context.Context, options ...latchkey.PermitOption) (*latchkey.Permit, error)
 	TryAcquire(ctx context.Context, options ...latchkey.TryPermitOption) (*latchkey.Permit, error)
-	Stats(ctx context.Context) (latchkey.PermitStats, error)
+	Inspect(ctx context.Context) (latchkey.Object, error)
 }
 
 func permitSteps(c *counting) ([]step, error) {
@@ -145,7 +145,7 @@ func poolSteps(c *counting, s permitPool) ([]step, error) {
 		{acquireRefused, func() error { _, err := s.TryAcquire(c.ctx); return refused(nil, err) }},
 		{"Extend", func() error { return permit.Extend(c.ctx, time.Minute) }},
 		{releases, func() error { return permit.Release(c.ctx) }},
-		{"Stats", func() error { _, err := s.Stats(c.ctx); return err }},
+		{"Inspect", func() error { _, err := s.Inspect(c.ctx); return err }},
 	}, err
 }
 

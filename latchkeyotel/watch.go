@@ -106,7 +106,7 @@ func (g gauges) lookAt(object Object) look {
 	case *latchkey.PermitSemaphore:
 		return g.permits(latchkey.KindPermit, o)
 	case *latchkey.Semaphore:
-		return g.semaphore(o)
+		return g.permits(latchkey.KindSemaphore, o)
 	case *latchkey.CountDownLatch:
 		return g.latch(o)
 	}
@@ -117,7 +117,7 @@ func (g gauges) lookAt(object Object) look {
 func (g gauges) queued(kind latchkey.Kind, o Object) look {
 	of := watched(kind, o)
 	return func(ctx context.Context, to metric.Observer) error {
-		found, err := o.Client().Object(ctx, o.Name())
+		found, err := o.Client().Inspect(ctx, o.Name())
 		if err == nil {
 			to.ObserveInt64(g.waiters, int64(found.Queued), of)
 		}
@@ -143,37 +143,25 @@ func (g gauges) listed(kind latchkey.Kind, o lister) look {
 	}
 }
 
-// leased is a semaphore whose permits have leases.
-type leased interface {
+// pool is a semaphore.
+type pool interface {
 	Object
-	Stats(ctx context.Context) (latchkey.PermitStats, error)
+	Inspect(ctx context.Context) (latchkey.Object, error)
 }
 
-// permits observes the permits of a semaphore that always knows its total.
-func (g gauges) permits(kind latchkey.Kind, o leased) look {
+// permits observes the permits of a semaphore.
+func (g gauges) permits(kind latchkey.Kind, o pool) look {
 	of := watched(kind, o)
 	return func(ctx context.Context, to metric.Observer) error {
-		stats, err := o.Stats(ctx)
-		if err == nil {
-			to.ObserveInt64(g.available, int64(stats.Available), of)
-			to.ObserveInt64(g.limit, int64(stats.Total), of)
+		found, err := o.Inspect(ctx)
+		if err != nil || found.Kind == latchkey.KindNone {
+			return err
 		}
-		return err
-	}
-}
-
-// semaphore observes the permits of a semaphore that may not know its total.
-func (g gauges) semaphore(o *latchkey.Semaphore) look {
-	of := watched(latchkey.KindSemaphore, o)
-	return func(ctx context.Context, to metric.Observer) error {
-		stats, err := o.Stats(ctx)
-		if err == nil {
-			to.ObserveInt64(g.available, int64(stats.Available), of)
+		to.ObserveInt64(g.available, int64(found.Available), of)
+		if kind != latchkey.KindSemaphore || found.Total > 0 { // the total of a Semaphore of Redisson is unknown
+			to.ObserveInt64(g.limit, int64(found.Total), of)
 		}
-		if err == nil && stats.TotalKnown {
-			to.ObserveInt64(g.limit, int64(stats.Total), of)
-		}
-		return err
+		return nil
 	}
 }
 

@@ -34,9 +34,9 @@ func TestManualTimeMovesLeases(t *testing.T) {
 	require.NoError(t, err)
 
 	server.Advance(time.Hour - time.Millisecond)
-	ttl, err := heir.RemainingLease(t.Context())
+	seen, err := heir.Inspect(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, time.Millisecond, ttl)
+	assert.Equal(t, time.Millisecond, seen.TTL)
 	_, err = heir.TryLock(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 
@@ -53,9 +53,9 @@ func TestManualTimeStandsStill(t *testing.T) {
 
 	// Real time must have no effect, so some of it has to pass.
 	time.Sleep(10 * time.Millisecond)
-	ttl, err := orders.RemainingLease(t.Context())
+	seen, err := orders.Inspect(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, time.Minute, ttl)
+	assert.Equal(t, time.Minute, seen.TTL)
 }
 
 func TestManualTimeMovesTheServersClock(t *testing.T) {
@@ -81,9 +81,9 @@ func TestSetTimeBackBringsNothingBack(t *testing.T) {
 
 	server.SetTime(start.Add(time.Hour))
 	server.SetTime(start)
-	locked, err := orders.IsLocked(t.Context())
+	seen, err := orders.Inspect(t.Context())
 	require.NoError(t, err)
-	assert.False(t, locked)
+	assert.False(t, seen.Locked())
 }
 
 func TestClockIsMovedByHandOnlyIfAskedFor(t *testing.T) {

@@ -36,7 +36,7 @@ func TestBorrowed_blocking_commands_delay_nothing(t *testing.T) {
 		begun.Wait()
 		awaitWAIT(t, admin)
 		start := time.Now()
-		_, err := client.NewLock("other").IsLocked(within(t, soon))
+		_, err := isLocked(within(t, soon), client.NewLock("other"))
 		took := time.Since(start)
 		require.NoError(t, err)
 		return took

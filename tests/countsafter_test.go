@@ -62,7 +62,7 @@ func takenSemaphore(ctx context.Context, c *latchkey.Client, name string) (any, 
 }
 
 func availablePermits(ctx context.Context, c *latchkey.Client, name string) (int, error) {
-	stats, err := c.NewSemaphore(name).Stats(ctx)
+	stats, err := statsOf(ctx, c.NewSemaphore(name))
 	return stats.Available, err
 }
 
@@ -76,7 +76,7 @@ func takenPermits(ctx context.Context, c *latchkey.Client, name string) (any, er
 }
 
 func availableOfPermits(ctx context.Context, c *latchkey.Client, name string) (int, error) {
-	stats, err := c.NewPermitSemaphore(name).Stats(ctx)
+	stats, err := statsOf(ctx, c.NewPermitSemaphore(name))
 	return stats.Available, err
 }
 
@@ -175,7 +175,7 @@ func TestSettingsThatNeverReachedTheServer(t *testing.T) {
 	rig.Eventually(t, soon, "the connection", func() error { return firstOf(client.Inspect(ctx, name)) })
 	require.NoError(t, client.Close(ctx))
 	witness := connect(t, server)
-	assert.ErrorIs(t, firstOf(witness.NewSemaphore(s.Name()).Stats(ctx)), latchkey.ErrNotSet)
-	assert.ErrorIs(t, firstOf(witness.NewPermitSemaphore(p.Name()).Stats(ctx)), latchkey.ErrNotSet)
+	assert.ErrorIs(t, firstOf(statsOf(ctx, witness.NewSemaphore(s.Name()))), latchkey.ErrNotSet)
+	assert.ErrorIs(t, firstOf(statsOf(ctx, witness.NewPermitSemaphore(p.Name()))), latchkey.ErrNotSet)
 	assert.ErrorIs(t, firstOf(witness.NewCountDownLatch(l.Name()).Count(ctx)), latchkey.ErrNotSet)
 }

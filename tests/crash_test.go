@@ -294,7 +294,7 @@ func TestRepliesDelayedAroundTheLease(t *testing.T) {
 				server, name := rig.Shared(), rig.Name(t)
 				link, admin := rig.NewLink(t, server), rig.NewAdmin(t, server)
 				lock := k.open(connectVia(t, server, link.Addr()), name)
-				_, err := lock.IsLocked(t.Context()) // opens the connection
+				_, err := isLocked(t.Context(), lock) // opens the connection
 				require.NoError(t, err)
 				link.DelayReplies(time.Duration(part * float64(lease)))
 
@@ -323,7 +323,7 @@ func TestReplyAtTheEndOfTheWait(t *testing.T) {
 		server, name := rig.Shared(), rig.Name(t)
 		link, admin := rig.NewLink(t, server), rig.NewAdmin(t, server)
 		client := connectVia(t, server, link.Addr())
-		_, err := k.open(client, name).IsLocked(t.Context())
+		_, err := isLocked(t.Context(), k.open(client, name))
 		require.NoError(t, err)
 		link.DelayReplies(wait)
 		for i := range 3 {

@@ -162,7 +162,7 @@ func aboutSemaphores(t *testing.T, open func() *latchkey.Client) []question {
 		{"Semaphore Acquire", func(ctx context.Context) error { return s.Acquire(ctx, latchkey.Wait(time.Second)) }, latchkey.ErrNotSet},
 		{"Semaphore TryAcquire", func(ctx context.Context) error { return s.TryAcquire(ctx) }, latchkey.ErrNotSet},
 		{"Semaphore Drain", func(ctx context.Context) error { _, err := s.Drain(ctx); return err }, latchkey.ErrNotSet},
-		{"Semaphore Stats", func(ctx context.Context) error { _, err := s.Stats(ctx); return err }, latchkey.ErrNotSet},
+		{"Semaphore Inspect", func(ctx context.Context) error { _, err := statsOf(ctx, s); return err }, latchkey.ErrNotSet},
 	}
 }
 
@@ -174,7 +174,7 @@ func aboutPermits(t *testing.T, open func() *latchkey.Client) []question {
 	require.NoError(t, err)
 	return []question{
 		{"PermitSemaphore TryAcquire", func(ctx context.Context) error { _, err := s.TryAcquire(ctx); return err }, latchkey.ErrNotSet},
-		{"PermitSemaphore Stats", func(ctx context.Context) error { _, err := s.Stats(ctx); return err }, latchkey.ErrNotSet},
+		{"PermitSemaphore Inspect", func(ctx context.Context) error { _, err := statsOf(ctx, s); return err }, latchkey.ErrNotSet},
 		{"PermitSemaphore Holders", func(ctx context.Context) error { _, err := s.Holders(ctx); return err }, latchkey.ErrNotSet},
 		{"FairSemaphore TryAcquire", func(ctx context.Context) error { _, err := fair.TryAcquire(ctx); return err }, latchkey.ErrNotSet},
 		{"PermitSemaphore RemainingLease", func(ctx context.Context) error {

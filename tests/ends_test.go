@@ -247,7 +247,7 @@ func TestTimeBeyondDurations(t *testing.T) {
 	}
 	rig.NewAdmin(t, server).Do("SET", name, "a-foreign-token", "PX", "10000000000000")
 	mutex := connect(t, server).NewMutex(name)
-	ttl, err := mutex.RemainingLease(t.Context())
+	ttl, err := remainingLease(t.Context(), mutex)
 	require.NoError(t, err)
 	assert.Greater(t, ttl, 290*365*24*time.Hour)
 	assert.NotEqual(t, latchkey.NoExpiry, ttl)

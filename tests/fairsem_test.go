@@ -263,7 +263,7 @@ func TestFairSemaphoreWaiters(t *testing.T) {
 	everybody, err := client.Waiters(ctx, s.Name())
 	require.NoError(t, err)
 	require.Len(t, everybody, 3)
-	object, err := client.Object(ctx, s.Name())
+	object, err := client.Inspect(ctx, s.Name())
 	require.NoError(t, err)
 	assert.Equal(t, []any{latchkey.KindSemaphore, 3, 0, 3, 3}, []any{object.Kind, object.HolderCount, object.Available, object.Total, object.Queued})
 	for n, w := range list {
@@ -306,7 +306,7 @@ func TestFairSemaphoreBadInput(t *testing.T) {
 		require.ErrorIs(t, err, latchkey.ErrInvalid, name)
 		_, err = s.Waiters(ctx)
 		require.ErrorIs(t, err, latchkey.ErrInvalid, name)
-		_, err = s.Stats(ctx)
+		_, err = statsOf(ctx, s)
 		require.ErrorIs(t, err, latchkey.ErrInvalid, name)
 	}
 	s := client.NewFairSemaphore(rig.Name(t))

@@ -91,8 +91,8 @@ func permitQueueLength(t *testing.T, admin *rig.Admin, name string, want int64) 
 func fairCounts(t *testing.T, s *latchkey.FairSemaphore, available, acquired int) {
 	t.Helper()
 	rig.Eventually(t, soon, "the permits", func() error {
-		stats, err := s.Stats(context.Background())
-		if err == nil && (stats.Available != available || stats.Acquired != acquired) {
+		stats, err := statsOf(context.Background(), s)
+		if err == nil && (stats.Available != available || stats.HolderCount != acquired) {
 			err = fmt.Errorf("%+v", stats)
 		}
 		return err

@@ -171,12 +171,12 @@ func TestFixedEndpoint_reports(t *testing.T) {
 			return state.Parties, err
 		},
 		"semaphore": func(c *latchkey.Client) (int, error) {
-			stats, err := c.NewSemaphore("semaphore").Stats(ctx)
+			stats, err := statsOf(ctx, c.NewSemaphore("semaphore"))
 			return stats.Total, err
 		},
 		"permits": func(c *latchkey.Client) (int, error) {
-			stats, err := c.NewPermitSemaphore("permits").Stats(ctx)
-			return stats.Available + stats.Acquired, err
+			stats, err := statsOf(ctx, c.NewPermitSemaphore("permits"))
+			return stats.Available + stats.HolderCount, err
 		},
 		"attempt at a semaphore": func(c *latchkey.Client) (int, error) { return 2, c.NewSemaphore("semaphore").TryAcquire(ctx) },
 		"attempt at permits": func(c *latchkey.Client) (int, error) {

@@ -83,8 +83,6 @@ func TestForeignDataIsNoLock(t *testing.T) {
 					firstOf(lock.ForceUnlock(t.Context())),
 					firstOf(client.ForceUnlock(t.Context(), name)),
 					firstOf(lock.Inspect(t.Context())),
-					firstOf(lock.IsLocked(t.Context())),
-					firstOf(lock.RemainingLease(t.Context())),
 				} {
 					assertForeign(t, err, name, each.found)
 				}

@@ -200,7 +200,7 @@ func TestDroppedGroupIsReported(t *testing.T) {
 		}
 		return nil
 	})
-	locked, err := l.IsLocked(t.Context())
+	locked, err := isLocked(t.Context(), l)
 	require.NoError(t, err)
 	assert.True(t, locked, "it is not released: the program may still be inside")
 }

@@ -39,7 +39,7 @@ func TestMultiLockThatCannotBeHeldSendsNothing(t *testing.T) {
 	} {
 		_, err := l.Lock(within(t, soon))
 		require.ErrorIs(t, err, latchkey.ErrInvalid, what)
-		_, err = l.IsLocked(t.Context())
+		_, err = isLocked(t.Context(), l)
 		assert.ErrorIs(t, err, latchkey.ErrInvalid, what)
 	}
 	assert.Empty(t, tap.Commands())

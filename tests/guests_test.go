@@ -67,7 +67,7 @@ func TestGuest_and_maker_count_apart(t *testing.T) {
 		require.Equal(t, 3-left, count())
 	}
 	mustUnlock(t, a1)
-	locked, err := maker.NewLock(name).IsLocked(within(t, soon))
+	locked, err := isLocked(within(t, soon), maker.NewLock(name))
 	require.NoError(t, err)
 	require.False(t, locked)
 }

@@ -357,8 +357,6 @@ func listenRaw(t testing.TB, server *rig.Server, channel string, do func()) {
 // anyLock is what all locks have in common.
 type anyLock interface {
 	latchkey.Locker
-	IsLocked(ctx context.Context) (bool, error)
-	RemainingLease(ctx context.Context) (time.Duration, error)
-	Inspect(ctx context.Context) (latchkey.Inspection, error)
+	Inspect(ctx context.Context) (latchkey.Object, error)
 	ForceUnlock(ctx context.Context) (bool, error)
 }

@@ -63,10 +63,6 @@ func TestLabel_of_holder(t *testing.T) {
 		want := []latchkey.Holder{{Owner: hold.Owner(), Label: "payments-1", Note: "order 42", Count: 1, Write: k.sided}}
 		assert.Equal(t, want, found.Holders, "its own client knows at once")
 		shows(t, other, name, "payments-1", "order 42")
-		awaitHolders(t, want, func() ([]latchkey.Holder, error) {
-			object, err := other.Object(t.Context(), name)
-			return object.Holders, err
-		})
 		awaitHolders(t, want, func() (found []latchkey.Holder, err error) {
 			for o, err := range other.Objects(t.Context(), quotePattern(name)) {
 				if err != nil {
@@ -143,7 +139,7 @@ func TestLabel_of_a_lock_that_stays_taken(t *testing.T) {
 	assert.Greater(t, rig.NewAdmin(t, server).PTTL(recordOf(client)), time.Hour)
 	mustUnlock(t, hold)
 	keeps := func() {
-		var found latchkey.Inspection
+		var found latchkey.Object
 		rig.Eventually(t, soon, "the label", func() (err error) {
 			found, err = other.Inspect(t.Context(), name)
 			if err == nil && (len(found.Holders) != 1 || found.Holders[0].Label != "cron-1") {

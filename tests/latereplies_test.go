@@ -56,7 +56,7 @@ func TestReentryAnsweredAfterTheLoss(t *testing.T) {
 		return true
 	})
 	rig.Eventually(t, soon, "the lock is free", func() error {
-		locked, err := l.other.IsLocked(t.Context())
+		locked, err := isLocked(t.Context(), l.other)
 		if locked {
 			err = errors.Join(err, errors.New("held"))
 		}
@@ -260,7 +260,7 @@ func TestInnerMaxHold(t *testing.T) {
 		assert.NoError(t, outer.Err())
 		assert.Equal(t, 1, outer.Count())
 		mustUnlock(t, outer)
-		locked, err := lock.IsLocked(t.Context())
+		locked, err := isLocked(t.Context(), lock)
 		require.NoError(t, err)
 		assert.False(t, locked)
 	}, reentrant)

@@ -75,7 +75,7 @@ func TestLazyConnect(t *testing.T) {
 			return err
 		})
 		notSent(t, func() error {
-			_, err := lock.IsLocked(t.Context())
+			_, err := isLocked(t.Context(), lock)
 			return err
 		})
 

@@ -114,7 +114,7 @@ type nextTaken struct {
 func inQueueOf(t *testing.T, c *latchkey.Client, name string, n int) {
 	t.Helper()
 	rig.Eventually(t, soon, "the queue", func() error {
-		found, err := c.Object(t.Context(), name)
+		found, err := c.Inspect(t.Context(), name)
 		if err == nil && found.Queued != n {
 			err = fmt.Errorf("%d in the queue, want %d", found.Queued, n)
 		}

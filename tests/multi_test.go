@@ -29,7 +29,7 @@ func TestMultiLock(t *testing.T) {
 	}
 	hold := mustLock(t, multi(a))
 	assert.Contains(t, hold.Name(), "multi(")
-	locked, err := multi(b).IsLocked(t.Context())
+	locked, err := isLocked(t.Context(), multi(b))
 	require.NoError(t, err)
 	assert.True(t, locked)
 	assert.Positive(t, hold.ValidFor())

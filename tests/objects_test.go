@@ -68,18 +68,14 @@ func TestObjectsOfEveryKind(t *testing.T) {
 	assert.Len(t, found, len(kinds)+4)
 	for name, hold := range holds {
 		o := found[prefix+name]
-		want, err := client.Inspect(t.Context(), prefix+name)
+		one, err := client.Inspect(t.Context(), prefix+name)
 		require.NoError(t, err)
-		ttlNear(t, o.TTL, want.TTL)
-		want.TTL = o.TTL
-		assert.Equal(t, want, o.Inspection)
+		ttlNear(t, o.TTL, one.TTL)
+		one.TTL = o.TTL
+		assert.Equal(t, o, one)
 		assert.Equal(t, hold.Owner(), o.Holders[0].Owner, name)
 		assert.Equal(t, 1, o.HolderCount, name)
 		assert.Zero(t, o.Queued, name)
-		one, err := client.Object(t.Context(), prefix+name)
-		require.NoError(t, err)
-		one.TTL = o.TTL
-		assert.Equal(t, o, one)
 	}
 	assert.Equal(t, 2, found[prefix+"Lock"].Holders[0].Count)
 	assert.Equal(t, int64(1), found[prefix+"FencedLock"].Token)
@@ -91,7 +87,7 @@ func TestObjectsOfEveryKind(t *testing.T) {
 	assert.Equal(t, []any{latchkey.KindLatch, int64(7)}, []any{latch.Kind, latch.Count})
 	ttlNear(t, time.Hour, latch.TTL)
 
-	free, err := client.Object(t.Context(), prefix+"free")
+	free, err := client.Inspect(t.Context(), prefix+"free")
 	require.NoError(t, err)
 	assert.Equal(t, latchkey.KindNone, free.Kind)
 }
@@ -280,7 +276,7 @@ func TestObjectsWithOddNames(t *testing.T) {
 	for _, name := range odd {
 		assert.Contains(t, found, prefix+name)
 		assert.Len(t, allObjects(t, client, quotePattern(prefix+name)), 1, "%q", name)
-		o, err := client.Object(t.Context(), prefix+name)
+		o, err := client.Inspect(t.Context(), prefix+name)
 		require.NoError(t, err)
 		assert.True(t, o.Locked(), "%q", name)
 	}
@@ -328,7 +324,7 @@ func TestObjectsEnds(t *testing.T) {
 	for _, bad := range []string{"", strings.Repeat("x", longestName+1)} {
 		require.ErrorIs(t, first(t.Context(), client, bad), latchkey.ErrInvalid)
 	}
-	_, err = client.Object(t.Context(), "a{")
+	_, err = client.Inspect(t.Context(), "a{")
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
 	_, err = client.Waiters(t.Context(), "a{")
 	require.ErrorIs(t, err, latchkey.ErrInvalid)

@@ -180,7 +180,7 @@ func semaphoresThrough(t *testing.T, client *latchkey.Client, name string) {
 	require.NoError(t, p.SetLease(ctx, forever.ID(), time.Minute))
 	require.NoError(t, permit.Release(ctx))
 	require.NoError(t, forever.Release(ctx))
-	_, err = p.Stats(ctx)
+	_, err = statsOf(ctx, p)
 	require.NoError(t, err)
 	_, err = p.Delete(ctx)
 	require.NoError(t, err)
@@ -231,7 +231,7 @@ func TestMinimalPermissionsOfObjects(t *testing.T) {
 	for _, err := range client.Objects(t.Context(), "orders:*") {
 		hasCode(t, err, "NOPERM")
 	}
-	_, err := client.Object(t.Context(), "orders:sem")
+	_, err := client.Inspect(t.Context(), "orders:sem")
 	require.NoError(t, err)
 
 	admin.Do("ACL", "SETUSER", "narrow", "+scan")
@@ -286,7 +286,7 @@ func fairPermits(ctx context.Context, t *testing.T, client *latchkey.Client, nam
 		require.NoError(t, p.Release(ctx))
 	}
 	require.NoError(t, rig.Await(t, soon, "the waiter", waiting))
-	_, err = s.Stats(ctx)
+	_, err = statsOf(ctx, s)
 	require.NoError(t, err)
 	_, err = s.Delete(ctx)
 	require.NoError(t, err)

@@ -29,10 +29,10 @@ func newPermits(t *testing.T, client *latchkey.Client, permits int) *latchkey.Pe
 // counts checks how many permits are available and held.
 func counts(t *testing.T, s *latchkey.PermitSemaphore, available, acquired int) {
 	t.Helper()
-	stats, err := s.Stats(t.Context())
+	stats, err := statsOf(t.Context(), s)
 	require.NoError(t, err)
 	assert.Equal(t, []int{available, acquired, available + acquired},
-		[]int{stats.Available, stats.Acquired, stats.Total}, "available, acquired, all")
+		[]int{stats.Available, stats.HolderCount, stats.Total}, "available, acquired, all")
 }
 
 func idsOf(name string) string { return "{" + name + "}:timeout" }
@@ -81,7 +81,7 @@ func TestPermitsAreSetOnce(t *testing.T) {
 	require.ErrorIs(t, err, latchkey.ErrNotSet)
 	_, err = s.TryAcquire(ctx)
 	require.ErrorIs(t, err, latchkey.ErrNotSet)
-	_, err = s.Stats(ctx)
+	_, err = statsOf(ctx, s)
 	require.ErrorIs(t, err, latchkey.ErrNotSet)
 	waiting := make(chan error, 1)
 	go func() {

@@ -273,7 +273,7 @@ func TestIdsLiveAsLongAsTheirNumber(t *testing.T) {
 	for _, key := range []string{s.Name(), idsOf(s.Name())} {
 		assert.Equal(t, rig.NoTTL, admin.PTTL(key), key)
 	}
-	stats, err := s.Stats(t.Context())
+	stats, err := statsOf(t.Context(), s)
 	require.NoError(t, err)
 	assert.Equal(t, 5, stats.Total)
 }

@@ -24,15 +24,15 @@ func TestTotalsOfPermits(t *testing.T) {
 	kinds := map[string]func(c *latchkey.Client, name string) (semaphore, func(context.Context) (total int, err error)){
 		"semaphore": func(c *latchkey.Client, name string) (semaphore, func(context.Context) (int, error)) {
 			s := c.NewSemaphore(name)
-			return s, func(ctx context.Context) (int, error) { stats, err := s.Stats(ctx); return stats.Total, err }
+			return s, func(ctx context.Context) (int, error) { stats, err := statsOf(ctx, s); return stats.Total, err }
 		},
 		"permits": func(c *latchkey.Client, name string) (semaphore, func(context.Context) (int, error)) {
 			s := c.NewPermitSemaphore(name)
-			return s, func(ctx context.Context) (int, error) { stats, err := s.Stats(ctx); return stats.Total, err }
+			return s, func(ctx context.Context) (int, error) { stats, err := statsOf(ctx, s); return stats.Total, err }
 		},
 		"fair permits": func(c *latchkey.Client, name string) (semaphore, func(context.Context) (int, error)) {
 			s := c.NewFairSemaphore(name)
-			return s, func(ctx context.Context) (int, error) { stats, err := s.Stats(ctx); return stats.Total, err }
+			return s, func(ctx context.Context) (int, error) { stats, err := statsOf(ctx, s); return stats.Total, err }
 		},
 	}
 	const unset = -1
@@ -94,7 +94,7 @@ func TestTotalsOfAcquiredPermits(t *testing.T) {
 	require.NoError(t, s.AcquireN(ctx, 3))
 	require.NoError(t, s.AddPermits(ctx, -2))
 	require.ErrorIs(t, s.AddPermits(ctx, -2), latchkey.ErrInvalid)
-	stats, err := s.Stats(ctx)
+	stats, err := statsOf(ctx, s)
 	require.NoError(t, err)
 	assert.Equal(t, []int{-2, 1}, []int{stats.Available, stats.Total})
 	require.ErrorIs(t, s.ReleaseN(ctx, math.MaxInt32+1), latchkey.ErrInvalid)

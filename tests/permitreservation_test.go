@@ -138,7 +138,7 @@ func TestALargeRequestOutlastsLongUses(t *testing.T) {
 					}
 				})
 			}
-			var witness any = connect(t, server).NewSemaphore(name)
+			var witness looked = connect(t, server).NewSemaphore(name)
 			if what == "PermitSemaphore" {
 				witness = connect(t, server).NewPermitSemaphore(name)
 			}

@@ -184,7 +184,7 @@ func TestSemaphoresAndOtherKinds(t *testing.T) {
 			s, p := client.NewSemaphore(name), client.NewPermitSemaphore(name)
 			for i, err := range []error{
 				s.Acquire(ctx), s.Release(ctx), s.AddPermits(ctx, 1), firstOf(s.TrySetPermits(ctx, 1)), firstOf(s.Drain(ctx)),
-				firstOf(s.Stats(ctx)), firstOf(p.Acquire(ctx)), firstOf(p.TrySetPermits(ctx, 1)), firstOf(p.Stats(ctx)),
+				firstOf(statsOf(ctx, s)), firstOf(p.Acquire(ctx)), firstOf(p.TrySetPermits(ctx, 1)), firstOf(statsOf(ctx, p)),
 			} {
 				assert.ErrorIs(t, err, latchkey.ErrWrongKind, "%d", i)
 			}

@@ -101,7 +101,7 @@ func TestRedLock(t *testing.T) {
 	m.comesTo(t, "x", 5)
 	_, err := second.TryLock(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
-	locked, err := second.IsLocked(t.Context())
+	locked, err := isLocked(t.Context(), second)
 	require.NoError(t, err)
 	assert.True(t, locked)
 	waiting := lockInBackground(within(t, soon), second)

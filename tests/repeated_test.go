@@ -51,7 +51,9 @@ func TestRepeatedDowngradeProlongsNothing(t *testing.T) {
 	repeatedAfter(tap, name, 300*time.Millisecond)
 	reader, err := writer.Downgrade(t.Context())
 	require.NoError(t, err)
-	notLongerThan(t, reader.ValidFor, connect(t, server).NewRWLock(name).Reader().RemainingLease)
+	notLongerThan(t, reader.ValidFor, func(ctx context.Context) (time.Duration, error) {
+		return remainingLease(ctx, connect(t, server).NewRWLock(name).Reader())
+	})
 	mustUnlock(t, reader)
 }
 

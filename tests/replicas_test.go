@@ -135,7 +135,7 @@ func TestReplicas_hold_up_nobody_else(t *testing.T) {
 	r.Replicas[0].Pause(t)
 	waiting := lockInBackground(within(t, soon), client.NewLock(name))
 	awaitWAIT(t, admin)
-	locked, err := client.NewLock(name).IsLocked(t.Context())
+	locked, err := isLocked(t.Context(), client.NewLock(name))
 	require.NoError(t, err)
 	assert.True(t, locked)
 	assert.Empty(t, waiting, "it still waits")

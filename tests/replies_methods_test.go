@@ -19,8 +19,8 @@ import (
 
 // queryMethods are the methods whose first request changes nothing, so that their outcome is not unknown.
 var queryMethods = []string{
-	"Count", "ForceUnlock", "Holders", "Inspect", "IsLocked", "Leader", "RemainingLease", "Reset", "State",
-	"Stats", "TrySetCount", "Waiters",
+	"Count", "ForceUnlock", "Holders", "Inspect", "Leader", "RemainingLease", "Reset", "State",
+	"TrySetCount", "Waiters",
 }
 
 // endsHolds are the methods after which a hold is over.

@@ -97,7 +97,7 @@ func TestEveryReply(t *testing.T) {
 				hold = mustLock(t, r.lock)
 			}
 			r.meets(t, "an extension", func() error { return hold.Extend(t.Context(), time.Minute) })
-			r.meets(t, "a query", func() error { _, err := r.lock.IsLocked(t.Context()); return err })
+			r.meets(t, "a query", func() error { _, err := isLocked(t.Context(), r.lock); return err })
 			assert.NoError(t, hold.Err())
 			if strings.HasPrefix(text, "WRONGTYPE") {
 				return // a release knows from it that the hold is lost

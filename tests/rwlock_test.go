@@ -211,17 +211,17 @@ func TestWriteLeasesDoNotAddUp(t *testing.T) {
 	}
 }
 
-// IsLocked, Inspect and ForceUnlock of the two sides.
+// Inspect and ForceUnlock of the two sides.
 func TestSidesOfAReadWriteLock(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	client := connect(t, server)
 	rw := client.NewRWLock(name)
 	locked := func(read, write bool) {
 		t.Helper()
-		is, err := rw.Reader().IsLocked(t.Context())
+		is, err := isLocked(t.Context(), rw.Reader())
 		require.NoError(t, err)
 		assert.Equal(t, read, is, "read")
-		is, err = rw.Writer().IsLocked(t.Context())
+		is, err = isLocked(t.Context(), rw.Writer())
 		require.NoError(t, err)
 		assert.Equal(t, write, is, "write")
 	}

@@ -67,11 +67,10 @@ func permitsByID(t *testing.T, client, other *latchkey.Client, name string) {
 	for _, look := range []func() error{
 		func() error { return firstOf(p.Holders(ctx)) },
 		func() error { return firstOf(p.RemainingLease(ctx, permit.ID())) },
-		func() error { return firstOf(other.Object(ctx, name)) },
 		func() error { return firstOf(other.Inspect(ctx, name)) },
 		func() error { return firstOf(other.NewPermitSemaphore(name).Release(ctx, permit.ID())) },
 		func() error { return firstOf(client.NewSemaphore(name+"plain").TrySetPermits(ctx, 1)) },
-		func() error { return firstOf(client.NewSemaphore(name + "plain").Stats(ctx)) },
+		func() error { return firstOf(statsOf(ctx, client.NewSemaphore(name+"plain"))) },
 	} {
 		require.NoError(t, look())
 	}

@@ -83,7 +83,7 @@ func TestSemaphoreAdministration(t *testing.T) {
 	there, err = s.ReleaseIfExists(ctx, 1)
 	require.NoError(t, err)
 	assert.False(t, there)
-	_, err = s.Stats(ctx)
+	_, err = statsOf(ctx, s)
 	assert.ErrorIs(t, err, latchkey.ErrNotSet)
 	assert.ErrorIs(t, s.Acquire(ctx), latchkey.ErrNotSet)
 	assert.False(t, admin.Exists(s.Name()))

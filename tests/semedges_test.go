@@ -80,7 +80,7 @@ func TestNoNumberOfPermits(t *testing.T) {
 				"Release":       func() error { return s.Release(ctx) },
 				"AddPermits":    func() error { return s.AddPermits(ctx, 1) },
 				"SetPermits":    func() error { return s.SetPermits(ctx, 9) },
-				"Stats":         func() error { return firstOf(s.Stats(ctx)) },
+				"Inspect":       func() error { return firstOf(statsOf(ctx, s)) },
 				"Drain":         func() error { return firstOf(s.Drain(ctx)) },
 				"permits":       func() error { return firstOf(pool.TryAcquire(ctx)) },
 				"SetPermits, 2": func() error { return pool.SetPermits(ctx, 9) },

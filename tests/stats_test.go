@@ -14,21 +14,14 @@ import (
 )
 
 // freeIn returns how many permits of a semaphore of either kind are available.
-func freeIn(ctx context.Context, semaphore any) (int, error) {
-	switch s := semaphore.(type) {
-	case *latchkey.Semaphore:
-		stats, err := s.Stats(ctx)
-		return stats.Available, err
-	case *latchkey.PermitSemaphore:
-		stats, err := s.Stats(ctx)
-		return stats.Available, err
-	}
-	return 0, errors.New("no semaphore")
+func freeIn(ctx context.Context, semaphore looked) (int, error) {
+	stats, err := statsOf(ctx, semaphore)
+	return stats.Available, err
 }
 
 func acquiredIn(ctx context.Context, s *latchkey.PermitSemaphore) (int, error) {
-	stats, err := s.Stats(ctx)
-	return stats.Acquired, err
+	stats, err := statsOf(ctx, s)
+	return stats.HolderCount, err
 }
 
 // ttlNear checks a TTL.
@@ -38,28 +31,31 @@ func ttlNear(t *testing.T, want, got time.Duration) {
 	assert.Greater(t, got, want/2)
 }
 
-// Stats of a semaphore describe one moment and cost one round trip. They include the total if this
+// Inspect of a semaphore describes one moment and cost one round trip. It includes the total if this
 // library has set it, but not if Redisson has.
 func TestSemaphoreStats(t *testing.T) {
 	t.Parallel()
 	server, ctx := rig.Shared(), t.Context()
 	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
 	s := connectVia(t, server, tap.Addr()).NewSemaphore(rig.Name(t))
-	_, err := s.Stats(ctx)
+	_, err := statsOf(ctx, s)
 	require.ErrorIs(t, err, latchkey.ErrNotSet)
 	_, err = s.TrySetPermits(ctx, 5)
 	require.NoError(t, err)
 	require.NoError(t, s.AcquireN(ctx, 2))
 	tap.Forget()
-	stats, err := s.Stats(ctx)
+	stats, err := statsOf(ctx, s)
 	require.NoError(t, err)
-	assert.Equal(t, latchkey.SemaphoreStats{Available: 3, Total: 5, TotalKnown: true, TTL: latchkey.NoExpiry}, stats)
+	assert.Equal(t, latchkey.Object{
+		Name: s.Name(), Key: s.Name(), Kind: latchkey.KindSemaphore, What: "a semaphore",
+		Available: 3, HolderCount: 2, Total: 5, TTL: latchkey.NoExpiry,
+	}, stats)
 	assert.Len(t, tap.Commands(), 1, "one round trip")
 
 	require.NoError(t, s.SetPermits(ctx, 1))
 	_, err = s.SetTTL(ctx, time.Hour)
 	require.NoError(t, err)
-	stats, err = s.Stats(ctx)
+	stats, err = statsOf(ctx, s)
 	require.NoError(t, err)
 	assert.Equal(t, []int{-1, 1}, []int{stats.Available, stats.Total}, "a debt")
 	ttlNear(t, time.Hour, stats.TTL)
@@ -70,22 +66,21 @@ func TestSemaphoreStats(t *testing.T) {
 	} {
 		admin.Do("DEL", totalKeyOf(s.Name()))
 		admin.Do(total...)
-		stats, err = s.Stats(ctx)
+		stats, err = statsOf(ctx, s)
 		require.NoError(t, err, what)
 		assert.Equal(t, []int{-1, 0}, []int{stats.Available, stats.Total}, what)
-		assert.False(t, stats.TotalKnown, what)
 	}
 }
 
 func totalKeyOf(name string) string { return "latchkey_sc_total:{" + name + "}" }
 
-// Stats of a semaphore with leases count expired permits as available, and cost one round trip.
+// Inspect of a semaphore with leases counts expired permits as available, and costs one round trip.
 func TestPermitStats(t *testing.T) {
 	t.Parallel()
 	server, ctx := rig.Shared(), t.Context()
 	tap := rig.NewTap(t, server)
 	s := connectVia(t, server, tap.Addr()).NewPermitSemaphore(rig.Name(t))
-	_, err := s.Stats(ctx)
+	_, err := statsOf(ctx, s)
 	require.ErrorIs(t, err, latchkey.ErrNotSet)
 	_, err = s.TrySetPermits(ctx, 5, latchkey.TTL(time.Hour))
 	require.NoError(t, err)
@@ -94,29 +89,32 @@ func TestPermitStats(t *testing.T) {
 	brief, err := s.Acquire(ctx, latchkey.Lease(time.Second))
 	require.NoError(t, err)
 	tap.Forget()
-	stats, err := s.Stats(ctx)
+	stats, err := statsOf(ctx, s)
 	require.NoError(t, err)
 	assert.Equal(t, 5, stats.Total)
-	assert.Equal(t, 5, stats.Available+stats.Acquired)
+	assert.Equal(t, 5, stats.Available+stats.HolderCount)
 	assert.Len(t, tap.Commands(), 1, "one round trip")
 	ttlNear(t, time.Hour, stats.TTL)
 
 	rig.Await(t, soon, "the end of the lease", brief.Lost())
 	rig.Eventually(t, soon, "the server sees it", func() error {
-		stats, err = s.Stats(ctx)
-		if err == nil && stats.Acquired != 2 {
+		stats, err = statsOf(ctx, s)
+		if err == nil && stats.HolderCount != 2 {
 			err = errors.New("not yet")
 		}
 		return err
 	})
-	assert.Equal(t, []int{3, 2, 5}, []int{stats.Available, stats.Acquired, stats.Total})
+	assert.Equal(t, []int{3, 2, 5}, []int{stats.Available, stats.HolderCount, stats.Total})
 
 	require.NoError(t, s.SetPermits(ctx, 1))
 	_, err = s.SetTTL(ctx, latchkey.NoExpiry)
 	require.NoError(t, err)
-	stats, err = s.Stats(ctx)
+	stats, err = statsOf(ctx, s)
 	require.NoError(t, err)
-	assert.Equal(t, latchkey.PermitStats{Available: -1, Acquired: 2, Total: 1, TTL: latchkey.NoExpiry}, stats)
+	assert.Equal(t, latchkey.Object{
+		Name: s.Name(), Key: s.Name(), Kind: latchkey.KindSemaphore, What: "a permit semaphore",
+		Available: -1, HolderCount: 2, Total: 1, TTL: latchkey.NoExpiry,
+	}, stats)
 }
 
 // The numbers describe one moment: while permits come and go, they add up in every reply.
@@ -136,9 +134,9 @@ func TestPermitStatsAddUp(t *testing.T) {
 		}
 	}()
 	for range 100 {
-		stats, err := s.Stats(t.Context())
+		stats, err := statsOf(t.Context(), s)
 		require.NoError(t, err)
-		require.Equal(t, 4, stats.Available+stats.Acquired)
+		require.Equal(t, 4, stats.Available+stats.HolderCount)
 	}
 	stop()
 	rig.Await(t, soon, "the other", done)

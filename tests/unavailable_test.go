@@ -239,8 +239,6 @@ func TestUnavailableToAllOperations(t *testing.T) {
 	queries := map[string]func() error{
 		"Inspect":        func() error { return firstOf(lock.Inspect(ctx)) },
 		"Client.Inspect": func() error { return firstOf(client.Inspect(ctx, "lock")) },
-		"IsLocked":       func() error { return firstOf(lock.IsLocked(ctx)) },
-		"RemainingLease": func() error { return firstOf(lock.RemainingLease(ctx)) },
 		"Waiters":        func() error { return firstOf(client.NewFairLock("fair").Waiters(ctx)) },
 		"permit's lease": func() error { return firstOf(p.RemainingLease(ctx, "0123456789abcdef0123456789abcdef")) },
 		"Count":          func() error { return firstOf(l.Count(ctx)) },

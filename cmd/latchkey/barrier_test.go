@@ -55,7 +55,7 @@ func TestWaitersAtABarrier(t *testing.T) {
 		return strings.HasPrefix(text, host+":") && strings.HasSuffix(text, " ("+owner+")\nphase: 1 of 2 at the barrier, 1 listening\n")
 	})
 	assert.Contains(t, latchkeyCLI(t, server, "waiters", "--json", "phase").stdout, owner)
-	o, err := unnamed(server).Object(t.Context(), "phase")
+	o, err := unnamed(server).Inspect(t.Context(), "phase")
 	require.NoError(t, err)
 	assert.Equal(t, "parties: 2, arrived: 1, waiters: 1", changeText(o))
 	assert.Equal(t, result{}, latchkeyCLI(t, server, "barrier", "wait", "phase", "--parties", "2"))

@@ -48,14 +48,14 @@ func inspect(ctx context.Context, cmd *cli.Command, client *latchkey.Client, nam
 		return libraryError(err)
 	}
 	if cmd.Bool("json") {
-		err = inspectJSON(ctx, cmd, client, found)
+		err = inspectJSON(cmd, found)
 	} else {
 		err = inspectText(ctx, cmd, client, found)
 	}
 	return cmp.Or(err, codeIf(cmd, found.Kind == latchkey.KindNone))
 }
 
-func inspectText(ctx context.Context, cmd *cli.Command, client *latchkey.Client, found latchkey.Inspection) error {
+func inspectText(ctx context.Context, cmd *cli.Command, client *latchkey.Client, found latchkey.Object) error {
 	switch found.Kind {
 	case latchkey.KindSemaphore:
 		return showSemaphore(ctx, cmd, client, found.Name)
@@ -64,25 +64,17 @@ func inspectText(ctx context.Context, cmd *cli.Command, client *latchkey.Client,
 	case latchkey.KindBarrier:
 		return barrierInspect(ctx, cmd, client, found.Name)
 	case latchkey.KindNumber:
-		o, err := client.Object(ctx, found.Name)
-		if err != nil {
-			return libraryError(err)
-		}
-		found.What += fmt.Sprintf(", value %d", o.Count)
+		found.What += fmt.Sprintf(", value %d", found.Count)
 	}
 	return writeInspection(cmd.Root().Writer, found)
 }
 
-// inspectJSON prints an object that is not a lock as ls does. Of a lock, an inspection has all holders.
-func inspectJSON(ctx context.Context, cmd *cli.Command, client *latchkey.Client, found latchkey.Inspection) error {
+// inspectJSON prints an object that is not a lock as ls does.
+func inspectJSON(cmd *cli.Command, found latchkey.Object) error {
 	out := cmd.Root().Writer
 	switch found.Kind {
 	case latchkey.KindSemaphore, latchkey.KindLatch, latchkey.KindBarrier, latchkey.KindNumber:
-		o, err := client.Object(ctx, found.Name)
-		if err != nil {
-			return libraryError(err)
-		}
-		return writeJSON(out, objectJSON(o))
+		return writeJSON(out, objectJSON(found))
 	}
 	return writeJSON(out, inspectionJSON(found))
 }
@@ -109,7 +101,7 @@ type holderReply struct {
 	Kept  bool           `json:"kept,omitempty"`  // released, but taken until it expires
 }
 
-func inspectionJSON(found latchkey.Inspection) inspectionReply {
+func inspectionJSON(found latchkey.Object) inspectionReply {
 	reply := inspectionReply{
 		Name:    found.Name,
 		Key:     found.Key,
@@ -138,7 +130,7 @@ func writeJSON(out io.Writer, reply any) error {
 	return encoder.Encode(reply)
 }
 
-func writeInspection(out io.Writer, found latchkey.Inspection) error {
+func writeInspection(out io.Writer, found latchkey.Object) error {
 	text := state(found)
 	if found.Kind != latchkey.KindNone {
 		text += row("kind", string(found.Kind)) + row("expires", expiry(found))
@@ -158,7 +150,7 @@ func writeInspection(out io.Writer, found latchkey.Inspection) error {
 	return writeLines(out, text)
 }
 
-func state(found latchkey.Inspection) string {
+func state(found latchkey.Object) string {
 	switch {
 	case found.Locked():
 		return fmt.Sprintf("%s is locked\n", found.Name)
@@ -173,7 +165,7 @@ func row(title, value string) string {
 	return fmt.Sprintf("  %-8s %s\n", title, value)
 }
 
-func expiry(found latchkey.Inspection) string {
+func expiry(found latchkey.Object) string {
 	switch {
 	case found.TTL == latchkey.NoExpiry:
 		return "never"
@@ -183,7 +175,7 @@ func expiry(found latchkey.Inspection) string {
 	return fmt.Sprintf("in %s unless renewed", timeText(found.TTL.Round(time.Millisecond)))
 }
 
-func holderText(found latchkey.Inspection, holder latchkey.Holder) string {
+func holderText(found latchkey.Object, holder latchkey.Holder) string {
 	text := holder.Owner.String()
 	if found.Kind == latchkey.KindMutex {
 		text = mutexHolder(text)

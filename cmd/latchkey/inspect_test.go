@@ -203,9 +203,9 @@ func TestUnlockOfAMutexAsksForItsKind(t *testing.T) {
 	mutex := unnamed(server).NewMutex("orders")
 	hold(t, mutex)
 	assertLocked := func(want bool) {
-		locked, err := mutex.IsLocked(t.Context())
+		seen, err := mutex.Inspect(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, want, locked)
+		assert.Equal(t, want, seen.Locked())
 	}
 
 	got := latchkeyCLI(t, server, "unlock", "--force", "orders")

@@ -68,8 +68,8 @@ func awaitFree(t *testing.T, server *latchkeytest.Server) {
 	t.Helper()
 	lock := server.Client().NewLock("orders")
 	eventually(t, "the lock is free", func() bool {
-		locked, err := lock.IsLocked(t.Context())
-		return err == nil && !locked
+		seen, err := lock.Inspect(t.Context())
+		return err == nil && !seen.Locked()
 	})
 }
 

@@ -122,7 +122,7 @@ type objectReply struct {
 }
 
 func objectJSON(o latchkey.Object) objectReply {
-	reply := objectReply{inspectionReply: inspectionJSON(o.Inspection), HolderCount: o.HolderCount,
+	reply := objectReply{inspectionReply: inspectionJSON(o), HolderCount: o.HolderCount,
 		Waiters: o.Waiters(), Queued: o.Queued, Listeners: o.Listeners}
 	switch o.Kind {
 	case latchkey.KindSemaphore:

@@ -145,7 +145,7 @@ func TestFit(t *testing.T) {
 }
 
 func TestWaitingTextLeavesOutWhatIsNone(t *testing.T) {
-	o := latchkey.Object{Inspection: latchkey.Inspection{Kind: latchkey.KindLock}}
+	o := latchkey.Object{Kind: latchkey.KindLock}
 	assert.Equal(t, "0 in queues, 0 listening", waitingText(o, 0))
 	assert.Equal(t, "3 in queues", waitingText(o, 3))
 	o.Listeners = 2

@@ -198,9 +198,9 @@ func rawTo(t *testing.T, server *latchkeytest.Server) rueidis.Client {
 
 func isLocked(t *testing.T, server *latchkeytest.Server, name string) bool {
 	t.Helper()
-	locked, err := server.Client().NewLock(name).IsLocked(t.Context())
+	seen, err := server.Client().NewLock(name).Inspect(t.Context())
 	require.NoError(t, err)
-	return locked
+	return seen.Locked()
 }
 
 // unnamed returns a client without a label, so that its owners are shown by id.

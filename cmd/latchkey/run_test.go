@@ -108,13 +108,14 @@ func TestRunRenewsItsLease(t *testing.T) {
 	run := script(t, server, "echo ready; cat", "--lease", lease.String())
 	require.Equal(t, "ready", run.line())
 
-	before, err := orders.RemainingLease(t.Context())
+	seen, err := orders.Inspect(t.Context())
 	require.NoError(t, err)
-	assert.LessOrEqual(t, before, lease)
+	assert.LessOrEqual(t, seen.TTL, lease)
+	before := seen.TTL
 	eventually(t, "the lease grows again", func() bool {
-		now, err := orders.RemainingLease(t.Context())
-		grown := now > before
-		before = now
+		now, err := orders.Inspect(t.Context())
+		grown := now.TTL > before
+		before = now.TTL
 		return err == nil && grown
 	})
 	assert.Zero(t, run.end().code)

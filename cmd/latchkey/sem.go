@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"strconv"
 
 	"github.com/urfave/cli/v3"
@@ -88,25 +87,12 @@ func nameAndNumber(cmd *cli.Command) (string, int, error) {
 }
 
 // plainSemaphore returns the semaphore with that name if it is one of NewSemaphore, whose permits have no leases, and
-// nil otherwise. Such a semaphore stores a total next to its number, and no ids. A semaphore of Redisson stores neither
-// and is not recognized.
+// nil otherwise. A semaphore of Redisson is not recognized.
 func plainSemaphore(ctx context.Context, client *latchkey.Client, name string) (*latchkey.Semaphore, error) {
-	s := client.NewSemaphore(name)
-	stats, err := s.Stats(ctx)
-	switch {
-	case errors.Is(err, latchkey.ErrNotSet), errors.Is(err, latchkey.ErrWrongKind):
-		return nil, nil //nolint:nilnil // there is none
-	case err != nil || !stats.TotalKnown:
+	if found, err := client.Inspect(ctx, name); err != nil || found.What != "a semaphore" {
 		return nil, err
 	}
-	held, err := client.NewPermitSemaphore(name).Stats(ctx)
-	if errors.Is(err, latchkey.ErrWrongKind) {
-		return s, nil
-	}
-	if err != nil || held.Acquired > 0 { // with ids, the total is a leftover of an earlier semaphore
-		return nil, err
-	}
-	return s, nil
+	return client.NewSemaphore(name), nil
 }
 
 // setPermits sets how many permits a semaphore has, of either kind.

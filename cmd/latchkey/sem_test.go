@@ -32,21 +32,22 @@ func pool(server *latchkeytest.Server) *latchkey.PermitSemaphore {
 	return unnamed(server).NewPermitSemaphore("pool")
 }
 
-func stats(t *testing.T, server *latchkeytest.Server) latchkey.PermitStats {
+func poolState(t *testing.T, server *latchkeytest.Server) latchkey.Object {
 	t.Helper()
-	stats, err := pool(server).Stats(t.Context())
+	state, err := pool(server).Inspect(t.Context())
 	require.NoError(t, err)
-	return stats
+	require.Equal(t, latchkey.KindSemaphore, state.Kind)
+	return state
 }
 
 func acquired(t *testing.T, server *latchkeytest.Server) int {
 	t.Helper()
-	return stats(t, server).Acquired
+	return poolState(t, server).HolderCount
 }
 
 func permits(t *testing.T, server *latchkeytest.Server) int {
 	t.Helper()
-	return stats(t, server).Total
+	return poolState(t, server).Total
 }
 
 func TestSemRunPassesExitCodeAndReleases(t *testing.T) {
@@ -324,7 +325,7 @@ func TestSemOfAPlainSemaphore(t *testing.T) {
 	}
 	require.NoError(t, plain.SetPermits(t.Context(), 5))
 	require.NoError(t, plain.ReleaseN(t.Context(), 2))
-	left, err := plain.Stats(t.Context())
+	left, err := plain.Inspect(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, 5, left.Available, "no permit was forgotten")
 

@@ -89,19 +89,14 @@ func lookAtSemaphore(ctx context.Context, client *latchkey.Client, name string, 
 		return reply, err
 	}
 	if plain != nil {
-		stats, err := plain.Stats(ctx)
-		return reply.with(latchkey.PermitStats{
-			Available: stats.Available, Acquired: stats.Total - stats.Available, Total: stats.Total, TTL: stats.TTL,
-		}, err)
+		state, err := plain.Inspect(ctx)
+		return reply.with(state), err
 	}
 	s := client.NewPermitSemaphore(name)
-	stats, err := s.Stats(ctx)
-	reply, err = reply.with(stats, err)
-	if err != nil || !reply.Set {
+	state, err := s.Inspect(ctx)
+	reply = reply.with(state)
+	if err != nil || !reply.Set || !holders {
 		return reply, err
-	}
-	if !holders {
-		return reply, nil
 	}
 	held, err := s.Holders(ctx)
 	for _, p := range held {
@@ -111,23 +106,18 @@ func lookAtSemaphore(ctx context.Context, client *latchkey.Client, name string, 
 		}
 		reply.Holders = append(reply.Holders, each)
 	}
-	if errors.Is(err, latchkey.ErrNotSet) { // it was deleted after Stats
+	if errors.Is(err, latchkey.ErrNotSet) { // it was deleted after Inspect
 		return semaphoreReply{Name: name}, nil
 	}
 	return reply, err
 }
 
-// with returns the reply with the numbers of a semaphore. A semaphore that nobody has set is not an error.
-func (r semaphoreReply) with(stats latchkey.PermitStats, err error) (semaphoreReply, error) {
-	switch {
-	case errors.Is(err, latchkey.ErrNotSet):
-		return r, nil
-	case err != nil:
-		return r, err
-	}
-	r.Set, r.Permits, r.Acquired, r.Available = true, stats.Total, stats.Acquired, stats.Available
-	if r.TTL = stats.TTL.Milliseconds(); stats.TTL == latchkey.NoExpiry {
+// with returns the reply with the numbers of a semaphore, which may not be set.
+func (r semaphoreReply) with(state latchkey.Object) semaphoreReply {
+	r.Set = state.Kind == latchkey.KindSemaphore
+	r.Permits, r.Acquired, r.Available = state.Total, state.HolderCount, state.Available
+	if r.TTL = state.TTL.Milliseconds(); state.TTL == latchkey.NoExpiry {
 		r.TTL = -1
 	}
-	return r, nil
+	return r
 }

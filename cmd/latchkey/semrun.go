@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
@@ -87,7 +86,7 @@ type permitPool interface {
 	TryAcquire(ctx context.Context, options ...latchkey.TryPermitOption) (*latchkey.Permit, error)
 	TrySetPermits(ctx context.Context, n int, options ...latchkey.SetOption) (bool, error)
 	SetPermits(ctx context.Context, n int) error
-	Stats(ctx context.Context) (latchkey.PermitStats, error)
+	Inspect(ctx context.Context) (latchkey.Object, error)
 }
 
 // provide makes sure that the semaphore is set: to total permits, unless that is 0, or to the number that somebody else
@@ -101,12 +100,12 @@ func (j job) provide(ctx context.Context, s permitPool, name string, total int, 
 			return err
 		}
 	}
-	stats, err := s.Stats(ctx)
+	state, err := s.Inspect(ctx)
 	switch {
-	case total == 0 && errors.Is(err, latchkey.ErrNotSet):
+	case err == nil && total == 0 && state.Kind == latchkey.KindNone:
 		return exitWith(exitSoftware, "%q is not set; --permits N sets it", name)
-	case err == nil && total > 0 && stats.Total != total:
-		j.say("%q has %s, not %d: continuing; --set changes the number", name, permitCount(stats.Total), total)
+	case err == nil && total > 0 && state.Total != total:
+		j.say("%q has %s, not %d: continuing; --set changes the number", name, permitCount(state.Total), total)
 	}
 	return err
 }

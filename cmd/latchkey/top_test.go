@@ -16,7 +16,7 @@ import (
 
 // seen returns a lock with these holders and this remaining lease.
 func seen(name string, ttl time.Duration, owners ...latchkey.Owner) latchkey.Object {
-	o := latchkey.Object{Inspection: latchkey.Inspection{Name: name, Key: name, Kind: latchkey.KindLock, TTL: ttl}, HolderCount: len(owners)}
+	o := latchkey.Object{Name: name, Key: name, Kind: latchkey.KindLock, TTL: ttl, HolderCount: len(owners)}
 	for _, owner := range owners {
 		o.Holders = append(o.Holders, latchkey.Holder{Owner: owner, Count: 1})
 	}
@@ -43,7 +43,7 @@ func TestTopSeesHolders(t *testing.T) {
 	look()
 	assert.Empty(t, l.shown)
 
-	pool := latchkey.Object{Inspection: latchkey.Inspection{Name: "p", Kind: latchkey.KindSemaphore, TTL: latchkey.NoExpiry}, HolderCount: 1}
+	pool := latchkey.Object{Name: "p", Kind: latchkey.KindSemaphore, TTL: latchkey.NoExpiry, HolderCount: 1}
 	look(pool)
 	pool.HolderCount = 4
 	look(pool)
@@ -83,10 +83,10 @@ func TestTopOfASample(t *testing.T) {
 // The rows are sorted by the numbers in the column, whatever they count.
 func TestTopSortsByWhatItShows(t *testing.T) {
 	l := newTopList()
-	barrier := latchkey.Object{Inspection: latchkey.Inspection{Name: "barrier", Kind: latchkey.KindBarrier}, Queued: 3, Total: 5}
-	latch := latchkey.Object{Inspection: latchkey.Inspection{Name: "latch", Kind: latchkey.KindLatch}, Count: 7}
-	pool := latchkey.Object{Inspection: latchkey.Inspection{Name: "pool", Kind: latchkey.KindSemaphore}, HolderCount: 4, Total: 9}
-	number := latchkey.Object{Inspection: latchkey.Inspection{Name: "number", Kind: latchkey.KindNumber}, Count: 99}
+	barrier := latchkey.Object{Name: "barrier", Kind: latchkey.KindBarrier, Queued: 3, Total: 5}
+	latch := latchkey.Object{Name: "latch", Kind: latchkey.KindLatch, Count: 7}
+	pool := latchkey.Object{Name: "pool", Kind: latchkey.KindSemaphore, HolderCount: 4, Total: 9}
+	number := latchkey.Object{Name: "number", Kind: latchkey.KindNumber, Count: 99}
 	l.apply(topLook{began: time.Now(), found: []latchkey.Object{barrier, latch, pool, number, seen("x", time.Second)}})
 	l.sortBy(byHolders)
 	var shown []string

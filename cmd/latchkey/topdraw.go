@@ -209,7 +209,7 @@ func (v *topView) drawHelp(width, height int) {
 func (v *topView) drawDetails(width, height int) {
 	d := v.details
 	o := d.object
-	lines := []string{"\n", row("kind", kindLine(d)), row("key", printable(o.Key)), row("expires", expiry(o.Inspection))}
+	lines := []string{"\n", row("kind", kindLine(d)), row("key", printable(o.Key)), row("expires", expiry(o))}
 	if o.Token > 0 {
 		lines = append(lines, row("token", strconv.FormatInt(o.Token, 10)+", the last one issued"))
 	}
@@ -219,7 +219,7 @@ func (v *topView) drawDetails(width, height int) {
 		lines = append(lines, row("holders", holdersText(o)))
 	}
 	for _, holder := range o.Holders {
-		lines = append(lines, row("held by", holderText(o.Inspection, holder)))
+		lines = append(lines, row("held by", holderText(o, holder)))
 	}
 	lines = append(lines, row("waiters", fmt.Sprintf("%d: %s", o.Waiters(), waitingText(o, o.Queued))))
 	for _, w := range d.waiters {

@@ -251,7 +251,7 @@ func TestForceFromTheHolderThatWasShown(t *testing.T) {
 		"lock": client.NewLock("lock"), "mutex": client.NewMutex("mutex"), "rw": client.NewRWLock("rw").Writer(),
 	} {
 		first := hold(t, lock)
-		asked, err := client.Object(t.Context(), name)
+		asked, err := client.Inspect(t.Context(), name)
 		require.NoError(t, err)
 		require.NoError(t, first.Unlock(t.Context()))
 		held, err := forceFrom(t.Context(), client, asked)
@@ -263,7 +263,7 @@ func TestForceFromTheHolderThatWasShown(t *testing.T) {
 		require.ErrorIs(t, err, errHolderChanged)
 		assert.True(t, isLocked(t, server, "lock") || name != "lock")
 
-		asked, err = client.Object(t.Context(), name)
+		asked, err = client.Inspect(t.Context(), name)
 		require.NoError(t, err)
 		held, err = forceFrom(t.Context(), client, asked)
 		require.NoError(t, err)
@@ -278,13 +278,13 @@ func TestForceFromALockThatIsKept(t *testing.T) {
 	lock := client.NewLock("orders")
 	first, err := lock.TryLock(t.Context(), latchkey.AtLeast(time.Hour))
 	require.NoError(t, err)
-	asked, err := client.Object(t.Context(), "orders")
+	asked, err := client.Inspect(t.Context(), "orders")
 	require.NoError(t, err)
 	require.NoError(t, first.Unlock(t.Context()))
 	_, err = forceFrom(t.Context(), client, asked)
 	require.ErrorIs(t, err, errHolderChanged)
 
-	asked, err = client.Object(t.Context(), "orders")
+	asked, err = client.Inspect(t.Context(), "orders")
 	require.NoError(t, err)
 	held, err := forceFrom(t.Context(), client, asked)
 	require.NoError(t, err)
@@ -299,8 +299,10 @@ func TestForceFromManyHolders(t *testing.T) {
 	for range 100 {
 		hold(t, reader)
 	}
-	asked, err := client.Object(t.Context(), "orders")
+	found, err := allObjects(t.Context(), client, "orders")
 	require.NoError(t, err)
+	require.Len(t, found, 1)
+	asked := found[0]
 	require.True(t, sampled(asked), "%d of %d", len(asked.Holders), asked.HolderCount)
 	another := hold(t, reader)
 	_, err = forceFrom(t.Context(), client, asked)

@@ -133,7 +133,7 @@ func (v *topView) takeLook(look topLook) {
 func (v *topView) lookAtOne(ctx context.Context, name string) {
 	v.later(ctx, func(ctx context.Context) func() {
 		d := &topDetails{name: name, loaded: true}
-		if d.object, d.err = v.client.Object(ctx, name); d.err == nil {
+		if d.object, d.err = v.client.Inspect(ctx, name); d.err == nil {
 			d.waiters, d.err = waitersOf(ctx, v.client, d.object)
 		}
 		return func() {
@@ -216,8 +216,7 @@ func forceFrom(ctx context.Context, client *latchkey.Client, asked latchkey.Obje
 }
 
 // stillHeld reports whether all holders that were shown still hold the lock, and the lock has no more holders than then.
-func stillHeld(asked latchkey.Object, now latchkey.Inspection) bool {
-	there := latchkey.Object{Inspection: now}
+func stillHeld(asked, now latchkey.Object) bool {
 	return len(now.Holders) <= asked.HolderCount &&
-		!slices.ContainsFunc(asked.Holders, func(h latchkey.Holder) bool { return !holds(there, h) })
+		!slices.ContainsFunc(asked.Holders, func(h latchkey.Holder) bool { return !holds(now, h) })
 }

@@ -47,7 +47,7 @@ type waiterReply struct {
 }
 
 func waiters(ctx context.Context, cmd *cli.Command, client *latchkey.Client, name string) error {
-	found, err := client.Object(ctx, name)
+	found, err := client.Inspect(ctx, name)
 	if err != nil {
 		return libraryError(err)
 	}
@@ -66,7 +66,7 @@ func waitersOf(ctx context.Context, client *latchkey.Client, o latchkey.Object) 
 	switch {
 	case o.Kind == latchkey.KindBarrier:
 		return partiesAt(ctx, client.NewBarrier(o.Name, 1))
-	case o.Kind != latchkey.KindNone && !o.Locked() && o.Queued == 0:
+	case o.Kind != latchkey.KindNone && o.Kind != latchkey.KindUnknown && !o.Locked() && o.Queued == 0:
 		return nil, nil
 	}
 	return client.Waiters(ctx, o.Name)

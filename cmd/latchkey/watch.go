@@ -62,7 +62,7 @@ func (w *watcher) run(ctx context.Context, client *latchkey.Client, name string,
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
-		found, err := client.Object(ctx, name)
+		found, err := client.Inspect(ctx, name)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -108,6 +108,8 @@ func changeText(o latchkey.Object) string {
 	switch o.Kind {
 	case latchkey.KindNone:
 		return "free, " + waiting
+	case latchkey.KindUnknown:
+		return o.What + ", not a lock"
 	case latchkey.KindSemaphore:
 		return fmt.Sprintf("permits: %d, acquired: %d, available: %d, %s", o.Total, o.HolderCount, o.Available, waiting)
 	case latchkey.KindLatch:
@@ -122,7 +124,7 @@ func changeText(o latchkey.Object) string {
 	}
 	var holders []string
 	for _, holder := range o.Holders {
-		holders = append(holders, holderText(o.Inspection, holder))
+		holders = append(holders, holderText(o, holder))
 	}
 	slices.Sort(holders)
 	return fmt.Sprintf("held by %s; %s", strings.Join(holders, "; "), waiting)

@@ -65,11 +65,11 @@ func inOrder(ctx context.Context, pods []*latchkey.Client) error {
 			return err
 		}
 	}
-	stats, err := pool.Stats(ctx)
+	state, err := pool.Inspect(ctx)
 	if err != nil {
 		return err
 	}
-	fmt.Println("two slots are free, and no build takes them out of turn:", stats.Available == 2)
+	fmt.Println("two slots are free, and no build takes them out of turn:", state.Available == 2)
 
 	if err := running.Release(ctx); err != nil {
 		return err

@@ -79,7 +79,7 @@ func (b bank) busy(ctx context.Context, pods []*latchkey.Client) (err error) {
 	if !errors.Is(err, latchkey.ErrNotAcquired) {
 		return fmt.Errorf("want ErrNotAcquired, got %w", err)
 	}
-	held, err := ada.IsLocked(ctx)
-	fmt.Println("ben is locked elsewhere, and ada is free:", err == nil && !held)
+	seen, err := ada.Inspect(ctx)
+	fmt.Println("ben is locked elsewhere, and ada is free:", err == nil && !seen.Locked())
 	return err
 }

@@ -127,7 +127,7 @@ func semaphoreOperations(c *core.Parts) []func() {
 		func() { _, _ = s.SetTTL(ctx, time.Second) },
 		func() { _, _ = s.SetTTL(ctx, lease.NoExpiry) },
 		func() { _, _ = s.Delete(ctx) },
-		func() { _, _ = s.Stats(ctx) },
+		func() { _, _ = s.Inspect(ctx) },
 	}
 }
 
@@ -143,7 +143,7 @@ func permitOperations(c *core.Parts) []func() {
 		func() { _, _ = s.SetTTL(ctx, time.Second) },
 		func() { _, _ = s.SetTTL(ctx, lease.NoExpiry) },
 		func() { _, _ = s.Delete(ctx) },
-		func() { _, _ = s.Stats(ctx) },
+		func() { _, _ = s.Inspect(ctx) },
 	}
 }
 

@@ -22,7 +22,7 @@ type recorder struct {
 
 func (r *recorder) Do(ctx context.Context, c rueidis.Completed) rueidis.RedisResult {
 	words := c.Commands()
-	if isCommand(script.LatchLook, words[1]) || isCommand(script.Inspect, words[1]) {
+	if isCommand(script.LatchLook, words[1]) || isCommand(script.Look, words[1]) {
 		return r.Client.Do(ctx, c)
 	}
 	if r.sent == nil { // the next command queries why the first was refused

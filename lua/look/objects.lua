@@ -1,7 +1,7 @@
 -- Report the objects under any number of names, and the other keys of each object.
 --
 --@keys (key token queue fair writers total ids latch line numeral plain)...
---@args numsub most
+--@args numsub most alone=''
 --
 --   token    fencing counter
 --   queue    see queue/hand_over.lua
@@ -15,19 +15,22 @@
 --   plain    queue for permits without ids (see semaphore/serve.lua)
 --   numsub   NUMSUB or SHARDNUMSUB
 --   most     how many fields of a hash to report
+--   alone    '1' for a single name: report what is not an object too, and 'none' if the key does not exist;
+--            only a server that accepts writes replies that, or reports a number
 --
 -- For a single object all keys but the first may be left out.
 --
 -- Reply   array: for each object nil if its key does not exist or is not an object, else an array:
 --         type of the key, remaining ms (-1 no expiry), fencing counter or nil, array of the
---         content (fields and values of a hash, or some of them; the value of a string, empty
---         if it is too large), number of fields of a hash, number of waiting owners or parties, number
---         of listening clients, and for a number: total or nil, number of ids whose lease is not
---         over, number of ids whose lease is over, 'latch', 'semaphore' or '' as in look/inspect_number.lua
+--         content (fields and values of a hash, or some of them; the value of a string; empty
+--         for other data, or if it is too large), number of fields of a hash, number of waiting owners
+--         or parties, number of listening clients, and for a number: total or nil, number of ids whose
+--         lease is not over, number of ids whose lease is over, and what it is by the keys that this library
+--         keeps alongside: 'latch', 'semaphore', 'permit semaphore', or '' if there are none
 --
 -- Other keys of an object that cannot be read count as absent.
 --
--- Cost: at most 15 commands for each object; O(log n) in the permits and writers. Writes nothing.
+-- Cost: at most 17 commands for each object; O(log n) in the permits and writers. Writes nothing.
 --@include shared/shape_hash
 --@include shared/clock
 most = tonumber(most)
@@ -116,7 +119,13 @@ local function count(key, tag, value, total, ids, latch, line, kind, plain)
     waiting = number('zcard', line) + queued(plain)
     over = number('zcount', ids, 0, clock())
     held = number('zcard', ids) - over
-    what = (kind or ids and redis.call('exists', total, ids, line, plain) > 0) and 'semaphore' or ''
+    if kind then
+      what = kind
+    elseif ids and redis.call('exists', ids, line) > 0 then
+      what = 'permit semaphore'
+    elseif ids and redis.call('exists', total, plain) > 0 then
+      what = 'semaphore'
+    end
   end
   return {'string', redis.call('pttl', key), false, {value}, 0, waiting, listen, text('get', total), held, over, what}
 end
@@ -142,6 +151,15 @@ for at = 1, #KEYS, each do
       local waiting, listen = queued(queue), listening('redisson_lock__channel:' .. tag)
       found = {kind, redis.call('pttl', key), false, {value}, 0, waiting, listen}
     end
+  end
+  if alone == '1' and (not found or #found > 7) then
+    --@include shared/only_master
+  end
+  if alone == '1' and not found then
+    if redis.call('exists', key) == 0 then
+      kind = 'none'
+    end
+    found = {kind, redis.call('pttl', key), kind == 'none' and text('get', token), {}, 0, 0, 0}
   end
   reply[#reply + 1] = found
 end

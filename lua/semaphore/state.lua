@@ -5,7 +5,7 @@
 --          permits are set or added, not when they are acquired or released
 --   kind   see shared/number_kind.lua
 --
--- Scripts that need permits, and those that report them, reply if there are none:
+-- Scripts that need permits reply if there are none:
 --
 --   error LATCHKEY_UNSET: nobody has set the permits; nothing changed
 --@needs key publish channel

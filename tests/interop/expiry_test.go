@@ -18,15 +18,15 @@ import (
 type expiring interface {
 	TrySetPermits(ctx context.Context, n int, options ...latchkey.SetOption) (bool, error)
 	SetTTL(ctx context.Context, d time.Duration) (bool, error)
+	Inspect(ctx context.Context) (latchkey.Object, error)
 }
 
-// statsError returns the error of Stats for either kind.
+// statsError returns the error of Inspect for either kind, or ErrNotSet.
 func statsError(ctx context.Context, s expiring) error {
-	if p, is := s.(*latchkey.PermitSemaphore); is {
-		_, err := p.Stats(ctx)
-		return err
+	found, err := s.Inspect(ctx)
+	if err == nil && found.Kind == latchkey.KindNone {
+		err = latchkey.ErrNotSet
 	}
-	_, err := s.(*latchkey.Semaphore).Stats(ctx)
 	return err
 }
 

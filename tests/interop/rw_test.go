@@ -203,8 +203,6 @@ func TestGoWriterReads(t *testing.T) {
 // anyLock has the methods of every lock.
 type anyLock interface {
 	latchkey.Locker
-	IsLocked(ctx context.Context) (bool, error)
-	RemainingLease(ctx context.Context) (time.Duration, error)
-	Inspect(ctx context.Context) (latchkey.Inspection, error)
+	Inspect(ctx context.Context) (latchkey.Object, error)
 	ForceUnlock(ctx context.Context) (bool, error)
 }

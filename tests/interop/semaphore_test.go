@@ -22,7 +22,7 @@ func TestSemaphoreQueries(t *testing.T) {
 		f := func(n int) fields { return fields{"name": name, "n": n} }
 		available := func(want int) {
 			t.Helper()
-			got, err := s.Stats(ctx)
+			got, err := s.Inspect(ctx)
 			require.NoError(t, err)
 			assert.Equal(t, want, got.Available, "for Go")
 			assert.EqualValues(t, want, j.number("semaphore.available", f(0)), "for Java")
@@ -63,8 +63,9 @@ func TestSemaphoreQueries(t *testing.T) {
 		assert.EqualValues(t, 3, j.number("semaphore.drain", f(0)))
 		available(0)
 		assert.True(t, j.truth("semaphore.delete", f(0)))
-		_, err = s.Stats(ctx)
-		assert.ErrorIs(t, err, latchkey.ErrNotSet)
+		none, err := s.Inspect(ctx)
+		require.NoError(t, err)
+		assert.Equal(t, latchkey.KindNone, none.Kind)
 		assert.True(t, set(1))
 		assert.False(t, j.truth("semaphore.trySet", f(9)), "Go has set it")
 		available(1)

@@ -45,7 +45,7 @@ import (
 // that takes only a name never removes a string that is not exactly an owner.
 //
 // Scripts read only 4 fields of a hash, since data of an application may be large; inspection reads
-// all.
+// all of a lock.
 
 const (
 	minToken      = 8
@@ -127,8 +127,6 @@ func IsBarrier(content []string) bool {
 // ForeignNoun describes data of an application in words.
 func ForeignNoun(redisType string, expires bool, content []string) string {
 	switch {
-	case redisType == "hash" && len(content) == 0:
-		return "a hash with too many fields for a lock"
 	case redisType == "hash":
 		return "a hash without any lock owner"
 	case redisType == "zset":

@@ -126,7 +126,10 @@ func New(client rueidis.Client, config Config, r *report.Reporter, topology *nod
 	c.Notifier.Unclaimed = c.Inbox.Unclaimed
 	c.Record = labels.NewRecord(c.labelConfig())
 	c.Labels = labels.NewKnown(c.Record)
-	c.Inspector = &inspect.Inspector{Query: c.query, Labels: c.Labels}
+	c.Inspector = &inspect.Inspector{Query: c.query, Labels: c.Labels, Numsub: "NUMSUB"}
+	if sharded {
+		c.Inspector.Numsub = "SHARDNUMSUB"
+	}
 	return c, nil
 }
 

@@ -2,19 +2,14 @@
 package inspect
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
-
-	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
-	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/labels"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
@@ -22,8 +17,11 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
-// Inspection is what Redis stored under one name at one moment. Inspection of the root explains the fields.
-type Inspection struct {
+// most is how many owners of a lock an inspection lists.
+const most = "20000"
+
+// Object is what Redis stored under one name at one moment. Object of the root explains the fields.
+type Object struct {
 	Name    string
 	Key     string
 	Kind    keyspace.Kind
@@ -31,6 +29,13 @@ type Inspection struct {
 	TTL     time.Duration
 	Holders []Holder
 	Token   int64
+
+	HolderCount int
+	Queued      int
+	Listeners   int
+	Available   int
+	Total       int
+	Count       int64
 }
 
 // Holder is an owner that holds a lock, with what people call its client and the hold.
@@ -40,9 +45,9 @@ type Holder struct {
 	Label, Note string
 }
 
-// Locked reports whether the name is a lock that is held.
-func (i Inspection) Locked() bool {
-	switch i.Kind {
+// Locked reports whether the object is a lock that is held.
+func (o *Object) Locked() bool {
+	switch o.Kind {
 	case keyspace.KindMutex, keyspace.KindLock, keyspace.KindRWLock, keyspace.KindMulti, keyspace.KindRed:
 		return true
 	}
@@ -53,31 +58,27 @@ func (i Inspection) Locked() bool {
 type Inspector struct {
 	Query  func(context.Context, script.Call) (transport.Answer, error) // sends what changes nothing
 	Labels *labels.Known
+	Numsub string // the command that counts subscribers
 }
 
-// Inspect returns what is stored under a name, with the labels and notes of the holders. It returns an error if that
-// is another kind of lock than want, unless that is "".
-func (n *Inspector) Inspect(ctx context.Context, names *keyspace.Keys, want keyspace.Kind) (Inspection, error) {
-	i, err := n.Look(ctx, names, want)
-	if err == nil {
-		n.Describe(ctx, 0, i.Holders)
-	}
-	return i, err
-}
-
-// Look is Inspect without labels and notes.
-func (n *Inspector) Look(ctx context.Context, names *keyspace.Keys, want keyspace.Kind) (Inspection, error) {
+// Inspect returns what is stored under a name, with the labels and notes of the holders. want is what it must be, in
+// words, or "". If it is something else, Inspect returns that with an error.
+func (n *Inspector) Inspect(ctx context.Context, names *keyspace.Keys, want string) (Object, error) {
 	if names.Invalid != nil {
-		return Inspection{}, fault.Op("inspect", names.Name, names.Invalid)
+		return Object{}, fault.Op("inspect", names.Name, names.Invalid)
 	}
-	i, err := n.Find(ctx, names, "")
-	if err == nil && want != "" && i.Kind != keyspace.KindNone && i.Kind != want {
-		err = fault.WrongKind(keyspace.Noun(want), i.What, nil)
-	}
+	o, err := n.Find(ctx, names)
 	if err != nil {
-		return i, fault.Op("inspect", names.Name, err)
+		return o, fault.Op("inspect", names.Name, err)
 	}
-	return i, nil
+	if o.Kind == keyspace.KindNumber {
+		o.become(want)
+	}
+	if want != "" && o.Kind != keyspace.KindNone && o.What != want {
+		return o, fault.Op("inspect", names.Name, fault.WrongKind(want, o.What, nil))
+	}
+	n.Describe(ctx, 0, o.Holders)
+	return o, nil
 }
 
 // Describe adds labels and notes to holders.
@@ -91,86 +92,18 @@ func (n *Inspector) Describe(ctx context.Context, trust time.Duration, lists ...
 	})
 }
 
-// Find returns what is stored under a name. With "1" for onlyMaster, and not "", only a server that accepts writes may
-// reply that the name is free.
-func (n *Inspector) Find(ctx context.Context, names *keyspace.Keys, onlyMaster string) (Inspection, error) {
-	i := Inspection{Name: names.Name, Key: names.Key}
-	a, err := n.Query(ctx, script.NewCall(script.Inspect, []string{names.Key, names.Token()}, onlyMaster))
+// Find returns what is stored under a name. Only a server that accepts writes replies that the name is free.
+func (n *Inspector) Find(ctx context.Context, names *keyspace.Keys) (Object, error) {
+	o := Object{Name: names.Name, Key: names.Key}
+	a, err := n.Query(ctx, script.NewCall(script.Look, names.LookKeys(), n.Numsub, most, "1"))
 	if err != nil {
-		return i, err
+		return o, err
 	}
-	if err = i.read(a.Message); err == nil && i.Kind == keyspace.KindNumber {
-		i.Kind = n.kindOfNumber(ctx, names.Key)
-		i.What = keyspace.Noun(i.Kind)
+	replies, err := a.Message.ToArray()
+	if err != nil || len(replies) != 1 {
+		return o, errors.Join(script.ErrReply, err)
 	}
-	return i, err
-}
-
-// kindOfNumber returns KindSemaphore or KindLatch if the keys next to a number show it, else
-// KindNumber.
-func (n *Inspector) kindOfNumber(ctx context.Context, key string) keyspace.Kind {
-	tag := keyspace.Tag(key)
-	a, err := n.Query(ctx, script.NewCall(script.InspectNumber, []string{
-		keyspace.LatchKey(tag), keyspace.TotalKey(tag), keyspace.PermitIDsKey(key), keyspace.NumberKindKey(key),
-	}))
-	if err != nil {
-		return keyspace.KindNumber
-	}
-	found, _ := a.Message.ToString()
-	return cmp.Or(keyspace.Kind(found), keyspace.KindNumber)
-}
-
-// read parses the reply of lua/look/inspect.lua.
-func (i *Inspection) read(reply rueidis.RedisMessage) error {
-	parts, err := reply.ToArray()
-	if err != nil || len(parts) != 4 {
-		return errors.Join(script.ErrReply, err)
-	}
-	return i.ReadParts(parts)
-}
-
-// ReadParts reads the type, the remaining ms, the token and the content.
-func (i *Inspection) ReadParts(parts []rueidis.RedisMessage) error {
-	redisType, err1 := parts[0].ToString()
-	ttl, err2 := parts[1].AsInt64()
-	content, err3 := parts[3].AsStrSlice()
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return errors.Join(script.ErrReply, err)
-	}
-	if !parts[2].IsNil() {
-		i.Token, _ = parts[2].AsInt64()
-	}
-	i.TTL = script.FromPTTL(ttl)
-	i.recognize(redisType, content)
-	return nil
-}
-
-// recognize determines the kind of the key, by the rule in internal/base/keyspace/shape.go.
-func (i *Inspection) recognize(redisType string, content []string) {
-	expires := i.TTL != lease.NoExpiry
-	i.Kind = keyspace.KindUnknown
-	switch {
-	case redisType == "none":
-		i.Kind = keyspace.KindNone
-		return
-	case redisType == "hash" && keyspace.IsBarrier(content):
-		i.Kind = keyspace.KindBarrier
-	case redisType == "hash":
-		var holders []identity.Holder
-		i.Kind, holders = keyspace.HashShape(content)
-		for _, h := range holders {
-			i.Holders = append(i.Holders, Holder{Holder: h})
-		}
-	case redisType != "string" || len(content) != 1:
-	case keyspace.IsNumber(content[0]):
-		i.Kind = keyspace.KindNumber
-	case keyspace.IsToken(content[0], expires):
-		i.Kind, i.Holders = keyspace.KindMutex, []Holder{{Holder: identity.ReadHolder(content[0], 1, false)}}
-	}
-	slices.SortFunc(i.Holders, func(a, b Holder) int { return strings.Compare(a.Owner.String(), b.Owner.String()) })
-	if i.What = keyspace.Noun(i.Kind); i.What == "" {
-		i.What = keyspace.ForeignNoun(redisType, expires, content)
-	}
+	return Read(names, replies[0])
 }
 
 // WrongKind replaces the server's error about the type of a key by an ErrWrongKind that says what
@@ -184,10 +117,10 @@ func (n *Inspector) WrongKind(ctx context.Context, names *keyspace.Keys, want ke
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*retry.LongPause)
 	defer cancel()
-	i, failed := n.Find(ctx, names, "")
+	o, failed := n.Find(ctx, names)
 	number := want == keyspace.KindSemaphore || want == keyspace.KindLatch
-	if failed == nil && (i.Kind == want || i.Kind == keyspace.KindNumber && number) {
+	if failed == nil && (o.Kind == want || o.Kind == keyspace.KindNumber && number) {
 		return fault.OtherKind(keyspace.Noun(want)+", but a key that belongs to it holds something else", err)
 	}
-	return fault.WrongKind(keyspace.Noun(want), i.What, err)
+	return fault.WrongKind(keyspace.Noun(want), o.What, err)
 }

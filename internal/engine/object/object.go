@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/core"
+	"github.com/latchkey-go/latchkey/internal/engine/inspect"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -47,6 +48,11 @@ func New(c *core.Parts, kind keyspace.Kind, name string, channel func(key string
 
 // Name returns the name as the program gave it.
 func (o *Object) Name() string { return o.Names.Name }
+
+// Inspect returns what is stored under the name, with an error if that is another kind of object.
+func (o *Object) Inspect(ctx context.Context) (inspect.Object, error) {
+	return o.Client.Inspector.Inspect(ctx, o.Names, keyspace.Noun(o.Kind))
+}
 
 // Begin is Begin of the client. If it returns nil, the caller must call Done of the client.
 func (o *Object) Begin(ctx context.Context) error {

@@ -29,7 +29,7 @@ func TestOps_in_doubt_are_given_up_in_time(t *testing.T) {
 	offset.Store(int64(25 * time.Minute))                                                                   // the server could not be reached
 	require.NoError(t, c.Rueidis.Do(t.Context(), c.Rueidis.B().Del().Key(o.Record).Build()).Error())        // the 20 minutes of the record are over
 	require.True(t, c.Undo.Now(o.Undo), "it is given up")
-	stats, err := s.Stats(t.Context())
+	state, err := s.Inspect(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, 6, stats.Available, "released once")
+	require.Equal(t, 6, state.Available, "released once")
 }

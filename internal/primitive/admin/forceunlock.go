@@ -20,23 +20,23 @@ func ForceUnlock(ctx context.Context, c *core.Parts, names *keyspace.Keys, want 
 	}
 	held := false
 	for {
-		i, err := c.Inspector.Find(ctx, names, "1")
+		o, err := c.Inspector.Find(ctx, names)
 		switch {
 		case err != nil:
 			return held, fault.Op("force unlock", names.Name, err)
-		case i.Kind == keyspace.KindNone:
+		case o.Kind == keyspace.KindNone:
 			return held, nil
-		case want != nil && i.Kind != want.Stored:
-			return held, fault.Op("force unlock", names.Name, fault.WrongKind(keyspace.Noun(want.Stored), i.What, nil))
-		case want == nil && i.Kind == keyspace.KindMutex && !i.Holders[0].Owner.Reentrant():
+		case want != nil && o.Kind != want.Stored:
+			return held, fault.Op("force unlock", names.Name, fault.WrongKind(keyspace.Noun(want.Stored), o.What, nil))
+		case want == nil && o.Kind == keyspace.KindMutex && !o.Holders[0].Owner.Reentrant():
 			return held, fault.Op("force unlock", names.Name, errMutexByName)
-		case !i.Locked():
-			return held, fault.Op("force unlock", names.Name, fault.WrongKind(keyspace.Noun(keyspace.KindLock), i.What, nil))
-		case want != nil && want.Side != "" && heldBy(i.Holders) != want.Side:
+		case !o.Locked():
+			return held, fault.Op("force unlock", names.Name, fault.WrongKind(keyspace.Noun(keyspace.KindLock), o.What, nil))
+		case want != nil && want.Side != "" && heldBy(o.Holders) != want.Side:
 			return held, nil
 		}
 		held = true
-		gone, err := evict(ctx, c, names, i)
+		gone, err := evict(ctx, c, names, o)
 		if err != nil || gone {
 			return held, err
 		}
@@ -60,15 +60,15 @@ var errMutexByName = fault.OtherKind("a string, which may be a mutex or data of 
 
 // evict removes the holders that were found, and reports whether any of them was still there.
 func evict(
-	ctx context.Context, c *core.Parts, names *keyspace.Keys, i inspect.Inspection,
+	ctx context.Context, c *core.Parts, names *keyspace.Keys, o inspect.Object,
 ) (gone bool, err error) {
-	for _, each := range Evictions(c, names, i) {
+	for _, each := range Evictions(c, names, o) {
 		a, err := c.Send(ctx, each)
 		switch {
 		case err != nil && a.Doubt:
 			return gone, fault.Op("force unlock", names.Name, fault.ErrUnknownOutcome, err)
 		case err != nil:
-			return gone, fault.Op("force unlock", names.Name, c.Inspector.WrongKind(ctx, names, i.Kind, err))
+			return gone, fault.Op("force unlock", names.Name, c.Inspector.WrongKind(ctx, names, o.Kind, err))
 		}
 		gone = gone || !a.Null
 	}
@@ -76,20 +76,20 @@ func evict(
 }
 
 // Evictions are the releases of all holders that were found.
-func Evictions(c *core.Parts, names *keyspace.Keys, i inspect.Inspection) []script.Call {
-	switch i.Kind {
+func Evictions(c *core.Parts, names *keyspace.Keys, o inspect.Object) []script.Call {
+	switch o.Kind {
 	case keyspace.KindRWLock:
 		var fields []string
-		for _, h := range i.Holders {
+		for _, h := range o.Holders {
 			fields = append(fields, h.Field())
 		}
 		return rw.Evictions(c, names, fields)
 	case keyspace.KindMutex:
 		return []script.Call{script.NewCall(script.MutexRelease, names.Queued(),
-			c.QueueArgs([]string{i.Holders[0].Field(), names.Channel, c.Publish}, names.Key, "", "", 0)...)}
+			c.QueueArgs([]string{o.Holders[0].Field(), names.Channel, c.Publish}, names.Key, "", "", 0)...)}
 	default:
 		// It may be a fair lock, whose waiters listen elsewhere.
-		owner := i.Holders[0].Field()
+		owner := o.Holders[0].Field()
 		fair := []string{owner, "-1", "", c.Publish, names.Channel, "0", "0", c.StaleMS}
 		lock := []string{owner, names.Channel, "-1", "", "0", c.Publish}
 		return []script.Call{

@@ -16,7 +16,7 @@ import (
 // taken the place of the lock since then stays.
 func TestForcedReleaseChecksTheKind(t *testing.T) {
 	const owner = testredis.OwnerA
-	found := inspect.Inspection{
+	found := inspect.Object{
 		Kind:    keyspace.KindLock,
 		Holders: []inspect.Holder{{Holder: identity.Holder{Owner: identity.Of(owner), Count: 1}}},
 	}

@@ -3,16 +3,13 @@
 package admin
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/redis/rueidis"
 
-	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/inspect"
@@ -28,51 +25,13 @@ const (
 	lookFields = "65" // 64 owners and the mode
 )
 
-// Object is a snapshot of one object. Object of the root explains the fields.
-type Object struct {
-	inspect.Inspection
-
-	HolderCount int
-	Queued      int
-	Listeners   int
-	Available   int
-	Total       int
-	Count       int64
-}
-
-// LookAtName looks at one name. If there is no such object, the kind is KindNone.
-func LookAtName(ctx context.Context, c *core.Parts, name string) (Object, error) {
-	names := c.Config.Names(name)
-	if names.Invalid != nil {
-		return Object{}, fault.Op("object", name, names.Invalid)
-	}
-	if err := c.Begin(ctx); err != nil {
-		return Object{}, fault.Op("object", name, err)
-	}
-	defer c.Done()
-	o, err := lookOnce(ctx, c, names)
-	if err != nil {
-		return Object{}, fault.Op("object", name, err)
-	}
-	c.Inspector.Describe(ctx, 0, o.Holders)
-	return o, nil
-}
-
-// numsub returns the command that counts subscribers.
-func numsub(c *core.Parts) string {
-	if c.Notifier.Sharded {
-		return "SHARDNUMSUB"
-	}
-	return "NUMSUB"
-}
-
 // look looks at names that one master serves, in one round trip. It leaves out keys that are not objects.
-func look(ctx context.Context, c *core.Parts, m nodes.Master, names []*keyspace.Keys) ([]Object, error) {
+func look(ctx context.Context, c *core.Parts, m nodes.Master, names []*keyspace.Keys) ([]inspect.Object, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
 	groups := lookGroups(c, names)
-	args := []string{numsub(c), lookFields}
+	args := []string{c.Inspector.Numsub, lookFields}
 	loads := make([]transport.Load, len(groups))
 	for i, group := range groups {
 		loads[i].Args = args
@@ -84,7 +43,7 @@ func look(ctx context.Context, c *core.Parts, m nodes.Master, names []*keyspace.
 	if err != nil {
 		return nil, err
 	}
-	var all []Object
+	var all []inspect.Object
 	for i, group := range groups {
 		found, err := readLooks(ctx, c, results[i], group)
 		if err != nil {
@@ -115,33 +74,33 @@ func lookGroups(c *core.Parts, names []*keyspace.Keys) (groups [][]*keyspace.Key
 // of the keys may not be read, it looks at each name separately.
 func readLooks(
 	ctx context.Context, c *core.Parts, result rueidis.RedisResult, group []*keyspace.Keys,
-) ([]Object, error) {
+) ([]inspect.Object, error) {
 	refused := result.Error() != nil
 	replies, err := result.ToArray()
 	if !refused && (err != nil || len(replies) != len(group)) {
 		return nil, errors.Join(script.ErrReply, err)
 	}
-	var all []Object
+	var all []inspect.Object
 	for i, each := range group {
-		var o Object
+		var o inspect.Object
 		if refused {
-			o, err = lookOnce(ctx, c, each)
+			o, err = c.Inspector.Find(ctx, each)
 		} else {
-			o, err = readLook(each, replies[i])
+			o, err = inspect.Read(each, replies[i])
 		}
 		if err != nil {
 			return nil, err
 		}
-		if o.is() {
+		if isObject(&o) {
 			all = append(all, o)
 		}
 	}
 	return all, nil
 }
 
-// is reports whether o is an object, and not another key that belongs to one.
-func (o *Object) is() bool {
-	return o.Kind != keyspace.KindNone && o.Kind != keyspace.KindUnknown && !o.isDerived()
+// isObject reports whether o is an object, and not another key that belongs to one.
+func isObject(o *inspect.Object) bool {
+	return o.Kind != keyspace.KindNone && o.Kind != keyspace.KindUnknown && !isDerived(o)
 }
 
 // derived maps the prefixes of keys that belong to an object, and could be taken for one, to whether such a key
@@ -155,7 +114,7 @@ var derived = map[string]bool{
 var readLease = regexp.MustCompile(`:rwlock_timeout:[0-9]+$`)
 
 // isDerived reports whether the key, by its name and its type, belongs to an object.
-func (o *Object) isDerived() bool {
+func isDerived(o *inspect.Object) bool {
 	isHash := o.Kind == keyspace.KindLock || o.Kind == keyspace.KindRWLock
 	if !isHash && strings.Contains(o.Key, "{") && readLease.MatchString(o.Key) {
 		return true
@@ -163,93 +122,4 @@ func (o *Object) isDerived() bool {
 	first, rest, _ := strings.Cut(o.Key, ":")
 	hash, is := derived[first]
 	return is && hash == isHash && strings.Contains(rest, "{")
-}
-
-// lookOnce looks at one name.
-func lookOnce(ctx context.Context, c *core.Parts, names *keyspace.Keys) (Object, error) {
-	a, err := c.Send(ctx, script.NewCall(script.Look, names.LookKeys(), numsub(c), lookFields))
-	if err != nil {
-		return Object{}, err
-	}
-	replies, err := a.Message.ToArray()
-	if err != nil || len(replies) != 1 {
-		return Object{}, errors.Join(script.ErrReply, err)
-	}
-	return readLook(names, replies[0])
-}
-
-// readLook reads the reply of lua/look/objects.lua about one object.
-func readLook(names *keyspace.Keys, reply rueidis.RedisMessage) (Object, error) {
-	o := Object{Inspection: inspect.Inspection{Name: names.Name, Key: names.Key, Kind: keyspace.KindNone}}
-	if reply.IsNil() {
-		return o, nil
-	}
-	parts, err := reply.ToArray()
-	if err != nil || len(parts) < 7 {
-		return o, errors.Join(script.ErrReply, err)
-	}
-	numbers := [3]int64{}
-	for i := range numbers {
-		var each error
-		numbers[i], each = parts[4+i].AsInt64()
-		err = errors.Join(err, each)
-	}
-	if err = errors.Join(err, o.ReadParts(parts)); err != nil {
-		return o, err
-	}
-	o.HolderCount, o.Queued, o.Listeners = len(o.Holders), int(numbers[1]), int(numbers[2])
-	if fields := int(numbers[0]); fields > lookedAt(parts[3]) {
-		o.HolderCount = fields
-		if o.Kind == keyspace.KindRWLock {
-			o.HolderCount-- // the mode
-		}
-	}
-	switch {
-	case o.Kind == keyspace.KindNumber && len(parts) == 11:
-		err = o.readNumber(parts)
-	case o.Kind == keyspace.KindBarrier:
-		err = o.readBarrier(parts[3])
-	}
-	return o, err
-}
-
-// lookedAt returns how many fields of a hash the reply has.
-func lookedAt(content rueidis.RedisMessage) int {
-	list, _ := content.ToArray()
-	return len(list) / 2
-}
-
-// readBarrier reads how many parties a barrier has, and how many it still waits for.
-func (o *Object) readBarrier(content rueidis.RedisMessage) error {
-	fields, err := content.AsStrMap()
-	parties, bad := strconv.Atoi(cmp.Or(fields["parties"], "0"))
-	o.Total, o.Count = parties, int64(max(parties-o.Queued, 0))
-	if err = errors.Join(err, bad); err != nil {
-		return errors.Join(script.ErrReply, err)
-	}
-	return nil
-}
-
-// readNumber distinguishes a semaphore from a latch.
-func (o *Object) readNumber(parts []rueidis.RedisMessage) error {
-	content, _ := parts[3].AsStrSlice()
-	held, err1 := parts[8].AsInt64()
-	over, err2 := parts[9].AsInt64()
-	what, err3 := parts[10].ToString()
-	n, err4 := strconv.ParseInt(content[0], 10, 64)
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		return errors.Join(script.ErrReply, err)
-	}
-	if keyspace.Kind(what) != keyspace.KindSemaphore {
-		o.Kind, o.Count = cmp.Or(keyspace.Kind(what), keyspace.KindNumber), n
-		o.What = keyspace.Noun(o.Kind)
-		return nil
-	}
-	o.Kind, o.What = keyspace.KindSemaphore, keyspace.Noun(keyspace.KindSemaphore)
-	o.Available, o.HolderCount = int(n+over), int(held)
-	o.Total = o.Available + o.HolderCount
-	if total, err := parts[7].AsInt64(); err == nil && held == 0 {
-		o.Total, o.HolderCount = int(total), int(total)-o.Available
-	}
-	return nil
 }

@@ -32,10 +32,10 @@ const (
 )
 
 // WalkObjects yields the objects whose names match a pattern. An error ends the walk, and comes with no object.
-func WalkObjects(ctx context.Context, c *core.Parts, pattern string) iter.Seq2[Object, error] {
-	return func(yield func(Object, error) bool) {
+func WalkObjects(ctx context.Context, c *core.Parts, pattern string) iter.Seq2[inspect.Object, error] {
+	return func(yield func(inspect.Object, error) bool) {
 		if pattern == "" || len(pattern) > keyspace.MaxLength {
-			yield(Object{}, fault.Op("objects", pattern,
+			yield(inspect.Object{}, fault.Op("objects", pattern,
 				fault.Invalid("the pattern has %d bytes, not 1 to %d", len(pattern), keyspace.MaxLength)))
 			return
 		}
@@ -44,7 +44,7 @@ func WalkObjects(ctx context.Context, c *core.Parts, pattern string) iter.Seq2[O
 			w.pattern = QuotePattern(c.Config.KeyPrefix) + pattern
 		}
 		if err := w.all(ctx); err != nil && !w.stopped {
-			yield(Object{}, fault.Op("objects", pattern, err))
+			yield(inspect.Object{}, fault.Op("objects", pattern, err))
 		}
 	}
 }
@@ -58,7 +58,7 @@ func QuotePattern(text string) string { return patternQuoter.Replace(text) }
 type walk struct {
 	client  *core.Parts
 	pattern string // for keys
-	yield   func(Object, error) bool
+	yield   func(inspect.Object, error) bool
 	stopped bool // the caller wants no more
 }
 
@@ -131,7 +131,7 @@ func (w *walk) master(ctx context.Context, m nodes.Master) error {
 	for r := w.rounds(); r.next(ctx); {
 		began, cursor := m.Continuity(), "0"
 		for {
-			var found []Object
+			var found []inspect.Object
 			var err error
 			if found, cursor, err = w.piece(ctx, m, cursor); err != nil {
 				return err
@@ -153,7 +153,7 @@ func (w *walk) master(ctx context.Context, m nodes.Master) error {
 }
 
 // piece reads one piece of the keys of a master, and looks at them. It returns the next cursor, "0" at the end.
-func (w *walk) piece(ctx context.Context, m nodes.Master, cursor string) ([]Object, string, error) {
+func (w *walk) piece(ctx context.Context, m nodes.Master, cursor string) ([]inspect.Object, string, error) {
 	c := w.client
 	if err := c.Begin(ctx); err != nil {
 		return nil, "", err

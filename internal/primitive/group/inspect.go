@@ -13,30 +13,21 @@ import (
 )
 
 // Inspect combines what the members hold, with the labels and notes of the holders.
-func (l *Lock) Inspect(ctx context.Context) (inspect.Inspection, error) {
-	return l.inspectBy(func(m Member) (inspect.Inspection, error) { return m.Inspect(ctx) })
-}
-
-// Look is Inspect without the labels and notes.
-func (l *Lock) Look(ctx context.Context) (inspect.Inspection, error) {
-	return l.inspectBy(func(m Member) (inspect.Inspection, error) { return m.Look(ctx) })
-}
-
-// inspectBy combines the inspections of the members.
-func (l *Lock) inspectBy(look func(Member) (inspect.Inspection, error)) (inspect.Inspection, error) {
-	whole := inspect.Inspection{Name: l.Name(), Kind: keyspace.KindNone}
+func (l *Lock) Inspect(ctx context.Context) (inspect.Object, error) {
+	whole := inspect.Object{Name: l.Name(), Kind: keyspace.KindNone}
 	if err := l.Fault(); err != nil {
 		return whole, fault.Op("inspect", whole.Name, err)
 	}
-	found := make([]inspect.Inspection, len(l.Members))
+	found := make([]inspect.Object, len(l.Members))
 	errs := async.Errors(async.Indexes(l.Members), func(i int) (err error) {
-		found[i], err = look(l.Members[i])
+		found[i], err = l.Members[i].Inspect(ctx)
 		return ofMember(i, err)
 	})
 	var times []time.Duration
 	failed := 0
 	for i, each := range found {
 		whole.Holders = append(whole.Holders, each.Holders...)
+		whole.HolderCount += each.HolderCount
 		switch {
 		case errs[i] != nil:
 			failed++

@@ -15,8 +15,7 @@ import (
 type Member interface {
 	Name() string
 	Acquire(ctx context.Context, verb string, waits bool, settings []request.Setting) (*hold.Handle, error)
-	Inspect(ctx context.Context) (inspect.Inspection, error)
-	Look(ctx context.Context) (inspect.Inspection, error) // without labels and notes
+	Inspect(ctx context.Context) (inspect.Object, error)
 	ForceUnlock(ctx context.Context, forceOne forceUnlocker) (bool, error)
 	Fault() error                            // why it cannot be used, or nil
 	Order() (key string, kind keyspace.Kind) // what members are ordered by
@@ -31,13 +30,8 @@ type forceUnlocker func(ctx context.Context, p *ownership.Lock) (bool, error)
 type Single struct{ *acquire.Lock }
 
 // Inspect implements [Member].
-func (s Single) Inspect(ctx context.Context) (inspect.Inspection, error) {
-	return s.Client.Inspector.Inspect(ctx, s.Names, s.Spec.Stored)
-}
-
-// Look implements [Member].
-func (s Single) Look(ctx context.Context) (inspect.Inspection, error) {
-	return s.Client.Inspector.Look(ctx, s.Names, s.Spec.Stored)
+func (s Single) Inspect(ctx context.Context) (inspect.Object, error) {
+	return s.Client.Inspector.Inspect(ctx, s.Names, keyspace.Noun(s.Spec.Stored))
 }
 
 // ForceUnlock implements [Member].

@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/request"
+	"github.com/latchkey-go/latchkey/internal/engine/inspect"
 	"github.com/latchkey-go/latchkey/internal/engine/object"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
@@ -38,6 +39,11 @@ func Channel(key string) string { return "redisson_sc:" + keyspace.Tag(key) }
 
 // KindKey returns the key that says of which kind the number is.
 func (c *Count) KindKey() string { return keyspace.NumberKindKey(c.Names.Key) }
+
+// Inspect returns how many permits there are, with an error if the name belongs to another kind of object.
+func (c *Count) Inspect(ctx context.Context) (inspect.Object, error) {
+	return c.Client.Inspector.Inspect(ctx, c.Names, "a "+c.numeral)
+}
 
 // TrySet sets the total number of permits of a semaphore that does not exist yet, and reports whether it did.
 func (c *Count) TrySet(ctx context.Context, n int, settings []request.Setting) (bool, error) {

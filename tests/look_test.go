@@ -1,0 +1,41 @@
+package tests
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+)
+
+// looked is any object.
+type looked interface {
+	Inspect(ctx context.Context) (latchkey.Object, error)
+}
+
+// statsOf returns what Inspect of a semaphore returns, with ErrNotSet if nobody has set the permits.
+func statsOf(ctx context.Context, s looked) (latchkey.Object, error) {
+	found, err := s.Inspect(ctx)
+	if err == nil && found.Kind == latchkey.KindNone {
+		err = latchkey.ErrNotSet
+	}
+	return found, err
+}
+
+// isLocked reports whether a lock is held, and a side of a read/write lock on this side.
+func isLocked(ctx context.Context, lock looked) (bool, error) {
+	found, err := lock.Inspect(ctx)
+	switch lock.(type) {
+	case *latchkey.ReadLock:
+		return slices.ContainsFunc(found.Holders, func(h latchkey.Holder) bool { return !h.Write }), err
+	case *latchkey.WriteLock:
+		return slices.ContainsFunc(found.Holders, func(h latchkey.Holder) bool { return h.Write }), err
+	}
+	return found.Locked(), err
+}
+
+// remainingLease returns how long a lock stays held if nobody renews it.
+func remainingLease(ctx context.Context, lock looked) (time.Duration, error) {
+	found, err := lock.Inspect(ctx)
+	return found.TTL, err
+}
