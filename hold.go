@@ -38,10 +38,6 @@ func (h *Hold) Owner() Owner { return Owner(h.handle().Owner()) }
 // see [Hold.Member].
 func (h *Hold) Token() int64 { return h.handle().Token() }
 
-// Count returns how often this client holds the lock for this owner: 1 for an outermost hold, more
-// with re-entries, 0 when it is over.
-func (h *Hold) Count() int { return h.handle().Count() }
-
 // ValidFor returns how long you can rely on the hold if the server never answers again, 0 when it
 // is over. It sends nothing to the server. Check it right before a step that must not happen
 // without the lock; only a fencing token stops a write that stalls after that.
@@ -78,9 +74,9 @@ func (h *Hold) Lost() <-chan struct{} { return h.handle().Lost() }
 // [context.Background], count as one; so do all contexts that another hold returns for one parent.
 func (h *Hold) Context(parent context.Context) context.Context { return h.handle().Context(parent) }
 
-// LogValue returns the hold as a group of attributes, for package log/slog: its name, its token if
-// it has one, and its count and how long it is valid, or, if it is over, the reason. It sends
-// nothing to the server. It leaves out the owner, because calling Owner changes how the client
+// LogValue returns the hold as a group of attributes, for package log/slog: its name, its token if it has one,
+// how often its client holds the lock for its owner ("count"), and how long it is valid, or, if it is over, the
+// reason. It sends nothing to the server. It leaves out the owner, because calling Owner changes how the client
 // treats the hold: see [Hold.Owner].
 func (h *Hold) LogValue() slog.Value {
 	attrs := []slog.Attr{slog.String("name", h.Name())}
@@ -90,7 +86,7 @@ func (h *Hold) LogValue() slog.Value {
 	if err := h.Err(); err != nil {
 		return slog.GroupValue(append(attrs, slog.Any("err", err))...)
 	}
-	return slog.GroupValue(append(attrs, slog.Int("count", h.Count()), slog.Duration("valid_for", h.ValidFor()))...)
+	return slog.GroupValue(append(attrs, slog.Int("count", h.handle().Count()), slog.Duration("valid_for", h.ValidFor()))...)
 }
 
 // Members returns the holds of the members of a [MultiLock] or [RedLock], and nil for other holds.

@@ -295,7 +295,7 @@ func TestNilHold(t *testing.T) {
 	rig.Await(t, soon, "the loss", hold.Lost())
 	assert.Zero(t, hold.ValidFor())
 	assert.Zero(t, hold.Token())
-	assert.Zero(t, hold.Count())
+	assert.Zero(t, countOf(hold))
 	assert.Empty(t, hold.Name())
 	assert.True(t, hold.Owner().IsZero())
 }

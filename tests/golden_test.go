@@ -64,7 +64,7 @@ func TestGoldenReentrantLock(t *testing.T) {
 
 	inner, err := lock.Lock(hold.Context(t.Context()))
 	require.NoError(t, err)
-	assert.Equal(t, 2, hold.Count())
+	assert.Equal(t, 2, countOf(hold))
 	golden(t, admin, name, map[string]rig.Entry{name: hash(owner, "2")})
 
 	mustUnlock(t, inner)

@@ -258,7 +258,7 @@ func TestInnerMaxHold(t *testing.T) {
 			assert.ErrorIs(t, err, latchkey.ErrLost)
 		}
 		assert.NoError(t, outer.Err())
-		assert.Equal(t, 1, outer.Count())
+		assert.Equal(t, 1, countOf(outer))
 		mustUnlock(t, outer)
 		locked, err := isLocked(t.Context(), lock)
 		require.NoError(t, err)

@@ -39,3 +39,13 @@ func remainingLease(ctx context.Context, lock looked) (time.Duration, error) {
 	found, err := lock.Inspect(ctx)
 	return found.TTL, err
 }
+
+// countOf returns how many holds of its client the owner of a hold has, as logs show it.
+func countOf(h *latchkey.Hold) int {
+	for _, each := range h.LogValue().Group() {
+		if each.Key == "count" {
+			return int(each.Value.Int64())
+		}
+	}
+	return 0
+}

@@ -33,7 +33,7 @@ func TestMultiLock(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, locked)
 	assert.Positive(t, hold.ValidFor())
-	assert.Equal(t, 1, hold.Count())
+	assert.Equal(t, 1, countOf(hold))
 	for i := 1; i <= 4; i++ {
 		assert.True(t, admin.Exists(name+strconv.Itoa(i)))
 	}

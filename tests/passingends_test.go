@@ -39,8 +39,8 @@ func TestPassedHold_owner_enters_nothing(t *testing.T) {
 	refused()
 	assert.NotEqual(t, former, own)
 	inner := mustLock(t, c.lock, latchkey.As(own))
-	assert.Equal(t, 2, next.Count())
-	assert.Zero(t, first.Count())
+	assert.Equal(t, 2, countOf(next))
+	assert.Zero(t, countOf(first))
 	mustUnlock(t, inner)
 	mustUnlock(t, next)
 }

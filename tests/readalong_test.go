@@ -92,7 +92,7 @@ func TestReadAlong(t *testing.T) {
 		}
 		for n, hold := range holds {
 			require.NoError(t, hold.Err())
-			require.Equal(t, 1, hold.Count())
+			require.Equal(t, 1, countOf(hold))
 			require.Positive(t, hold.ValidFor())
 			require.NoError(t, contexts[n].Err())
 			require.Zero(t, r.sent())
@@ -102,7 +102,7 @@ func TestReadAlong(t *testing.T) {
 			require.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrNotHeld)
 			require.ErrorIs(t, context.Cause(contexts[n]), latchkey.ErrNotHeld)
 			require.ErrorIs(t, hold.Extend(t.Context(), time.Minute), latchkey.ErrNotHeld)
-			require.Zero(t, hold.Count())
+			require.Zero(t, countOf(hold))
 			require.Zero(t, hold.ValidFor())
 		}
 		require.Equal(t, 1, r.sent(), "the release of the last")

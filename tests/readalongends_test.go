@@ -37,7 +37,7 @@ func TestReadAlong_and_reentry(t *testing.T) {
 		for n, hold := range all {
 			for _, other := range all[n:] {
 				require.NoError(t, other.Err())
-				require.Equal(t, open[root[other]], other.Count())
+				require.Equal(t, open[root[other]], countOf(other))
 			}
 			mustUnlock(t, hold)
 			open[root[hold]]--
@@ -56,15 +56,15 @@ func TestReadAlong_a_hold_that_has_left(t *testing.T) {
 	work := holds[0].Context(t.Context())
 	owner := holds[0].Owner()
 	inner := mustLock(t, r.rw.Reader(), latchkey.As(owner))
-	assert.Equal(t, 2, holds[0].Count())
-	assert.Equal(t, 1, holds[1].Count())
+	assert.Equal(t, 2, countOf(holds[0]))
+	assert.Equal(t, 1, countOf(holds[1]))
 	mustUnlock(t, inner)
 	mustUnlock(t, holds[0])
 	assert.Equal(t, owner, holds[0].Owner())
 	r.tap.Forget()
 	again := mustLock(t, r.rw.Reader(), latchkey.As(owner))
-	assert.Equal(t, 1, again.Count(), "a reader of its own")
-	assert.Equal(t, 1, holds[1].Count())
+	assert.Equal(t, 1, countOf(again), "a reader of its own")
+	assert.Equal(t, 1, countOf(holds[1]))
 	mustUnlock(t, again)
 	_, err := r.rw.Reader().TryLock(work)
 	require.ErrorIs(t, err, context.Canceled)

@@ -126,9 +126,9 @@ func TestReplicas_reentry(t *testing.T) {
 	r.AwaitInStep()
 	for i, lock := range locks {
 		require.NoError(t, outer[i].Err())
-		assert.Equal(t, 1, outer[i].Count())
+		assert.Equal(t, 1, countOf(outer[i]))
 		inner := mustReenter(t, outer[i], lock)
-		assert.Equal(t, 2, outer[i].Count())
+		assert.Equal(t, 2, countOf(outer[i]))
 		mustUnlock(t, inner)
 		mustUnlock(t, outer[i])
 	}
@@ -152,7 +152,7 @@ func TestReplicas_inner_release(t *testing.T) {
 	lock := client.NewLock(rig.Name(t))
 	outer := mustLock(t, lock)
 	inner := mustReenter(t, outer, lock)
-	require.Equal(t, 2, outer.Count())
+	require.Equal(t, 2, countOf(outer))
 	r.Replicas[0].Pause(t)
 	rest(100 * time.Millisecond) // less is left than a lease
 	before := outer.ValidFor()

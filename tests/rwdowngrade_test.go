@@ -80,7 +80,7 @@ func TestDowngradeIsForTheOnlyWriteHold(t *testing.T) {
 	require.NoError(t, err)
 	hold, err := outer.Downgrade(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, 2, hold.Count(), "the one that read before, and the new one")
+	assert.Equal(t, 2, countOf(hold), "the one that read before, and the new one")
 	mustUnlock(t, read)
 	mustUnlock(t, hold)
 }

@@ -82,7 +82,7 @@ func TestWriteUnderANestedRead(t *testing.T) {
 	require.NoError(t, err)
 	again, err := rw.Writer().TryLock(read.Context(context.Background()))
 	require.NoError(t, err)
-	assert.Equal(t, 2, write.Count())
+	assert.Equal(t, 2, countOf(write))
 	mustUnlock(t, again)
 	mustUnlock(t, write)
 	_, err = rw.Writer().TryLock(read.Context(context.Background()))

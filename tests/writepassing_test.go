@@ -43,7 +43,7 @@ func TestWritePassing(t *testing.T) {
 			require.ErrorIs(t, hold.Unlock(t.Context()), latchkey.ErrNotHeld)
 			next := rig.Await(t, soon, "the next", other)
 			require.NoError(t, next.err)
-			assert.Equal(t, 1, next.hold.Count())
+			assert.Equal(t, 1, countOf(next.hold))
 			hold = next.hold
 		}
 		passed = r.sent() == 0
