@@ -17,7 +17,6 @@ func TestHold_nil(t *testing.T) {
 		assert.Empty(t, h.Name(), name)
 		assert.True(t, h.Owner().IsZero(), name)
 		assert.Zero(t, h.Token(), name)
-		assert.Zero(t, h.Count(), name)
 		assert.Zero(t, h.ValidFor(), name)
 		assert.ErrorIs(t, h.Err(), latchkey.ErrNotHeld, name)
 		assert.ErrorIs(t, h.Unlock(ctx), latchkey.ErrNotHeld, name)
