@@ -105,7 +105,7 @@ func (st step) Class() explore.Class {
 }
 
 // First implements [explore.Model].
-func (m *Model) First() state { //nolint:revive // for the explorer, which is generic
+func (m *Model) First() state {
 	s := state{faults: m.Faults, withoutQueue: m.WithoutQueue, strangerLeft: m.Strangers, high: far}
 	s.calm, s.told, s.sure = true, true, true
 	for i := range s.clients {

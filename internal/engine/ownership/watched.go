@@ -32,7 +32,7 @@ func (w *watched) Batch() (renew transport.Command, most int) {
 }
 
 // SendMu implements [renewal.Hold].
-func (w *watched) SendMu() *async.FIFOMutex { return &w.sendMu }
+func (w *watched) SendMu() *async.FIFOMutex { return (*Ownership)(w).SendMu() }
 
 // SendMu returns the mutex under which the commands for the ownership are sent.
 func (o *Ownership) SendMu() *async.FIFOMutex { return &o.sendMu }

@@ -6,7 +6,7 @@ import "github.com/latchkey-go/latchkey/tests/handover/explore"
 const later = 32
 
 // Canonical implements [explore.Model]: states that differ only in the names of clients are the same.
-func (m *Model) Canonical(s state) (state, explore.Order) { //nolint:revive // see First
+func (m *Model) Canonical(s state) (state, explore.Order) {
 	m.simplify(&s)
 	order := explore.Sorted(s.rank)
 	if order == explore.Unchanged {

@@ -131,7 +131,7 @@ func (st step) Class() explore.Class {
 }
 
 // First implements [explore.Model].
-func (m *Model) First() state { //nolint:revive // for the explorer, which is generic
+func (m *Model) First() state {
 	s := state{free: m.Total, faults: m.Faults, strangersLeft: m.Strangers, calm: true, told: true}
 	for i := range s.clients {
 		s.clients[i].line, s.clients[i].polls = m.Lines[i], m.Pollers[i]
