@@ -83,16 +83,22 @@ func CheckPrefix(prefix string) error {
 	return checkKey("Options.KeyPrefix", prefix)
 }
 
-// OfKey derives the names of a lock from its key.
+// OfKey derives the names of a lock from its key. They are parts of one string, which is one object
+// instead of three for each lock value.
 func OfKey(name, key string) *Keys {
-	tag, queue := Tag(key), "latchkey_queue:"
+	const channel, token = "redisson_lock__channel:", "redisson_lock_token:"
+	queue, open, end := "latchkey_queue:", "{", "}"
+	if strings.Contains(key, open) { // as in Tag
+		open, end = "", ""
+	}
 	if WholeTag(key) { // x and {x} share a channel and a counter, but not their waiters
 		queue = "latchkey_queue_tag:"
 	}
-	return &Keys{
-		Name: name, Key: key, Channel: "redisson_lock__channel:" + tag,
-		sent: [3]string{key, queue + tag, "redisson_lock_token:" + tag},
-	}
+	all := channel + open + key + end + token + open + key + end + queue + open + key + end
+	tag := len(open) + len(key) + len(end)
+	toToken := len(channel) + tag
+	toQueue := toToken + len(token) + tag
+	return &Keys{Name: name, Key: key, Channel: all[:toToken], sent: [3]string{key, all[toQueue:], all[toToken:toQueue]}}
 }
 
 // WholeTag reports whether braces enclose a whole key, as in {x}, which derives the same keys as x.
