@@ -178,13 +178,28 @@ func (option) forAwait()     {}
 func (option) forBarrier()   {}
 func (option) forSet()       {}
 
+// usualOptions is an upper limit of the options of most calls.
+const usualOptions = 4
+
 // settingsOf returns the settings of one call. A nil option becomes the zero setting.
 func settingsOf[O interface{ setting() request.Setting }](options []O) []request.Setting {
-	all := make([]request.Setting, len(options))
-	for i, o := range options {
+	return appendSettings(nil, options)
+}
+
+// usualSettings is settingsOf for calls that are frequent. It is inlined, so that up to usualOptions settings
+// fit on the stack of the caller.
+func usualSettings[O interface{ setting() request.Setting }](options []O) []request.Setting {
+	return appendSettings(make([]request.Setting, 0, usualOptions), options)
+}
+
+// appendSettings is settingsOf for a caller that provides the room.
+func appendSettings[O interface{ setting() request.Setting }](to []request.Setting, options []O) []request.Setting {
+	for _, o := range options {
+		s := request.Setting{}
 		if any(o) != nil {
-			all[i] = o.setting()
+			s = o.setting()
 		}
+		to = append(to, s)
 	}
-	return all
+	return to
 }

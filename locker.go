@@ -62,12 +62,12 @@ func (l *baseLock) Client() *Client { return (*Client)(l.inside.Client.Handle) }
 
 // Lock acquires the lock, and waits while another owner holds it: see [Lock.Lock].
 func (l *baseLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
-	return asHold(l.inside.Acquire(ctx, "lock", true, settingsOf(options)))
+	return asHold(l.inside.Acquire(ctx, "lock", true, usualSettings(options)))
 }
 
 // TryLock makes one attempt to acquire the lock, and does not wait: see [Lock.TryLock].
 func (l *baseLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
-	return asHold(l.inside.Acquire(ctx, "try lock", false, settingsOf(options)))
+	return asHold(l.inside.Acquire(ctx, "try lock", false, usualSettings(options)))
 }
 
 // Do acquires the lock as Lock does, calls fn, and releases the lock: see [Lock.Do].
