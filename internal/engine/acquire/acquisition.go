@@ -4,6 +4,7 @@ package acquire
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
@@ -37,6 +38,7 @@ type Acquisition struct {
 	Queued    Attempts               // for attempts that wait in a queue on the server, or nil
 	Since     lease.Stamp            // before the first attempt, or when the call began
 	holder    string                 // of the lock, when the last attempt was refused, or ""
+	args      *[9]string             // of the command, or nil
 
 	pollIn time.Duration // after the last refusal, if it polls in the queue of the lock, else 0
 
@@ -48,7 +50,7 @@ type Acquisition struct {
 	hasSendMu bool // it has locked SendMu of the ownership, which other goroutines may know
 	noQueue   bool // the last attempt was sent without the queue of the lock
 	tooFew    bool // the grant was confirmed by too few replicas
-	WasInLine bool // it waited in line
+	WasInLine bool // it waited in line: other goroutines may know it
 	// ByStranger says that the last attempt was refused because of a stranger, and stranger that
 	// any attempt was: see internal/engine/turns/strangers.go.
 	ByStranger, stranger bool
@@ -59,8 +61,9 @@ type Acquisition struct {
 // NewAcquisition checks everything that can be checked before sending. waits is the default of
 // the verb without options.
 func (p *Lock) NewAcquisition(verb string, waits bool, settings []request.Setting) *Acquisition {
-	a := &Acquisition{Lock: p, verb: verb, fault: p.Names.Invalid}
-	if a.fault != nil {
+	a := acquisitions.Get().(*Acquisition)
+	a.Lock, a.verb = p, verb
+	if a.fault = p.Names.Invalid; a.fault != nil {
 		return a
 	}
 	a.Request, a.fault = request.New(p.Client.Config.Lease, p.Client.Config.MaxHold, waits, settings)
@@ -78,7 +81,24 @@ func (p *Lock) NewAcquisition(verb string, waits bool, settings []request.Settin
 
 // Acquire is the only way to acquire every lock that is not composite.
 func (p *Lock) Acquire(ctx context.Context, verb string, waits bool, settings []request.Setting) (*hold.Handle, error) {
-	return p.NewAcquisition(verb, waits, settings).Run(ctx)
+	a := p.NewAcquisition(verb, waits, settings)
+	h, err := a.Run(ctx)
+	if err == nil && !a.WasInLine && p.Spec.Wait == nil {
+		*a = Acquisition{args: a.args}
+		acquisitions.Put(a)
+	}
+	return h, err
+}
+
+// acquisitions holds finished calls that nothing refers to any more.
+var acquisitions = sync.Pool{New: func() any { return new(Acquisition) }}
+
+// ArgsBuffer returns room for the arguments of a command.
+func (a *Acquisition) ArgsBuffer() []string {
+	if a.args == nil {
+		a.args = new([9]string)
+	}
+	return a.args[:0]
 }
 
 // Run acquires: it re-enters the hold that the call names, makes one attempt, or waits as the

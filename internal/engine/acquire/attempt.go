@@ -69,9 +69,8 @@ func (a *Acquisition) Protocol() Attempts {
 // AcquireArgs returns the first arguments of all scripts that acquire a hash.
 func (a *Acquisition) AcquireArgs(count int) []string {
 	o := a.Ownership
-	return []string{
-		o.Wire, o.Lock.Client.LeaseText(a.Lease), strconv.Itoa(count), o.GuestID(), o.Lock.Client.TokenFloor,
-	}
+	return append(a.ArgsBuffer(),
+		o.Wire, o.Lock.Client.LeaseText(a.Lease), strconv.Itoa(count), o.GuestID(), o.Lock.Client.TokenFloor)
 }
 
 // send adds count holds on the server.

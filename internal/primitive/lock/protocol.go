@@ -26,14 +26,15 @@ type String struct{}
 func (String) AcquireCall(a *acquire.Acquisition, _, round int) script.Call {
 	o := a.Ownership
 	if round == 0 && !o.Entry.MayBeQueued() {
-		return script.NewCall(script.MutexSet, a.Lock.Names.Alone(), o.Wire, o.Lock.Client.LeaseText(a.Lease))
+		args := append(a.ArgsBuffer(), o.Wire, o.Lock.Client.LeaseText(a.Lease))
+		return script.NewCall(script.MutexSet, a.Lock.Names.Alone(), args...)
 	}
 	place, keys := a.QueuePlace(round), a.Lock.Names.Alone()
 	if place.Known() {
 		keys = a.Lock.Names.Queued()
 	}
-	return script.NewCall(script.MutexAcquire, keys,
-		o.Wire, o.Lock.Client.LeaseText(a.Lease), place.Entry, place.OldEntry, place.Poll)
+	args := append(a.ArgsBuffer(), o.Wire, o.Lock.Client.LeaseText(a.Lease), place.Entry, place.OldEntry, place.Poll)
+	return script.NewCall(script.MutexAcquire, keys, args...)
 }
 
 // ReadRefusal implements [acquire.Attempts].
