@@ -49,7 +49,7 @@ func memberOf(l Locker) (m group.Member) {
 type baseLock struct{ inside acquire.Lock }
 
 func newBaseLock(c *core.Parts, s *acquire.Spec, name string) *baseLock {
-	return &baseLock{*acquire.NewLock(c, s, name)}
+	return &baseLock{s.With(c, name)}
 }
 
 func (l *baseLock) self() group.Member { return group.Single{Lock: &l.inside} }

@@ -29,6 +29,11 @@ func LockOf(c *core.Parts, s *Spec, names *keyspace.Keys) *Lock {
 	return &Lock{*ownership.LockOf(c, s.Spec, names), s}
 }
 
+// With returns a lock of that kind with the name, for a type that contains it.
+func (s *Spec) With(c *core.Parts, name string) Lock {
+	return Lock{*ownership.LockOf(c, s.Spec, c.Config.Names(name)), s}
+}
+
 // isFor reports whether an acquisition of the lock may go on with the ownership: it is of the same kind and name.
 func (p *Lock) isFor(o *ownership.Ownership) bool {
 	return p.Spec.Spec == o.Lock.Spec && p.Name() == o.Lock.Name()

@@ -2,6 +2,7 @@ package ownership
 
 import (
 	"context"
+	"sync"
 
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
@@ -35,8 +36,13 @@ func (o *Ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releas
 	o.mu.Unlock()
 	var a transport.Answer
 	var err error
-	if c := o.ReleaseCall(to, make([]string, 0, mostReleaseArgs)); c.Keys != nil {
+	args := releaseBuffers.Get().(*[mostReleaseArgs]string)
+	if c := o.ReleaseCall(to, args[:0]); c.Keys != nil {
 		a, err = o.Client.Sender.CallOn(ctx, stop, on, c.Cmd, c.Keys, c.Args)
+		if err == nil && !a.Doubt { // nothing sends it again
+			clear(args[:])
+			releaseBuffers.Put(args)
+		}
 		if to.Keep > 0 {
 			o.Client.Record.KeepUntil(a.Sent.Mono + to.Keep)
 		}
@@ -52,6 +58,9 @@ func (o *Ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releas
 
 // mostReleaseArgs is how many arguments a release has at most.
 const mostReleaseArgs = 16
+
+// releaseBuffers has buffers for the arguments of releases.
+var releaseBuffers = sync.Pool{New: func() any { return new([mostReleaseArgs]string) }}
 
 // counted records that the server has the count of a release.
 func (o *Ownership) counted(to Release, a transport.Answer) {
