@@ -83,7 +83,7 @@ func (p *party) holds() bool { return p.left() > 0 && !p.excused }
 func (p *party) want(lease modelLease, waits bool, fate int) {
 	p.t, p.phase, p.lease, p.waits, p.round = p.newOwnership(), ownership.Acquiring, lease, waits, 0
 	p.made = p.w.ms()
-	p.acquisition = &acquire.Acquisition{Lock: p.lock, Ownership: p.t, Others: p.others, IsWaiting: waits, Since: p.t.Lock.Client.Clock()}
+	p.acquisition = &acquire.Acquisition{Lock: p.lock, Ownership: p.t, Others: p.others, IsWaiting: waits, Since: p.t.Client.Clock()}
 	p.inQueue = nil
 	if waits {
 		p.enterQueue()
@@ -171,7 +171,7 @@ func (p *party) GiveUp() {
 
 // enterQueue gives a party that waits for a fair lock or semaphore its place in the queue.
 func (p *party) enterQueue() {
-	w := &serverline.Waiter{Ownership: p.t, Grantable: p.t.Lock.Client != p.w.clients[1]}
+	w := &serverline.Waiter{Ownership: p.t, Grantable: p.t.Client != p.w.clients[1]}
 	switch attempts := p.lock.Spec.Attempts.(type) {
 	case fair.Protocol:
 		w.List = attempts.Waiters

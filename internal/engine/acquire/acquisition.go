@@ -246,7 +246,7 @@ func (a *Acquisition) markUnwanted() {
 // Nothing else knows the ownerships yet.
 func (a *Acquisition) undoAtOnce() bool {
 	for o := range a.each {
-		if !o.Lock.Client.Undo.Now(o.UndoLocked) {
+		if !o.Client.Undo.Now(o.UndoLocked) {
 			return false
 		}
 		o.Observe(report.Undone, nil, nil)

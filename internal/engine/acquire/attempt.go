@@ -30,7 +30,7 @@ func (a *Acquisition) Attempt(ctx context.Context, round int) (left time.Duratio
 	}
 	a.Start()
 	o := a.Ownership
-	if o.Lock.Spec.HandsOver {
+	if o.Spec.HandsOver {
 		switch begun, known := a.takeGrant(); {
 		case begun:
 			a.observeAttempt(nil)
@@ -70,7 +70,7 @@ func (a *Acquisition) Protocol() Attempts {
 func (a *Acquisition) AcquireArgs(count int) []string {
 	o := a.Ownership
 	return append(a.ArgsBuffer(),
-		o.Wire, o.Lock.Client.LeaseText(a.Lease), strconv.Itoa(count), o.GuestID(), o.Lock.Client.TokenFloor)
+		o.Wire, o.Client.LeaseText(a.Lease), strconv.Itoa(count), o.GuestID(), o.Client.TokenFloor)
 }
 
 // send adds count holds on the server.
@@ -78,17 +78,17 @@ func (a *Acquisition) send(ctx context.Context, count, round int) (transport.Ans
 	o := a.Ownership
 	o.HoldsRequested(count)
 	call := a.Protocol().AcquireCall(a, count, round)
-	ans, err := o.Lock.Client.Sender.CallOn(ctx, o.Lock.Client.Closing, o.Terms(a.Waits), call.Cmd, call.Keys, call.Args)
+	ans, err := o.Client.Sender.CallOn(ctx, o.Client.Closing, o.Terms(a.Waits), call.Cmd, call.Keys, call.Args)
 	if err == nil && ans.Plain && ans.Null {
 		// SET NX was refused because the key exists. Its value may be our own, if the answer to
 		// the first attempt was lost.
 		a.noteDoubt(ans)
 		return a.send(ctx, count, round+1)
 	}
-	if err != nil || o.Lock.Client.Replication == nil || !script.Granted(ans) {
+	if err != nil || o.Client.Replication == nil || !script.Granted(ans) {
 		return ans, err
 	}
-	return o.Lock.Client.Confirm(ctx, ans, a.Protocol().AcquireCall(a, count, round+1))
+	return o.Client.Confirm(ctx, ans, a.Protocol().AcquireCall(a, count, round+1))
 }
 
 // Accept begins the ownerships that the server granted, unless the answer took so long that the
@@ -161,7 +161,7 @@ func (a *Acquisition) ReadPlace(place []rueidis.RedisMessage, sent lease.Stamp) 
 // mayBeHolder reports whether the holder that the server has named is of the client of o, or if o reads, one of several
 // readers. "" is any holder.
 func mayBeHolder(o *ownership.Ownership, holder string) bool {
-	return holder == "" || o.Lock.Spec.IsShared() || strings.HasPrefix(holder, o.Lock.Client.ID)
+	return holder == "" || o.Spec.IsShared() || strings.HasPrefix(holder, o.Client.ID)
 }
 
 // BusyWith is the error of an attempt that found the lock held. holder is its owner, or "" if

@@ -18,7 +18,7 @@ func (p *Lock) HandleFrom(ctx context.Context) *hold.Handle {
 
 // isOf reports whether it is a hold of that lock, or of that side of it, in that client.
 func isOf(s *ownership.Hold, p *Lock) bool {
-	return isOn(s, &p.Lock, p.Spec.Side) && s.Ownership.Lock.Spec.Family == p.Spec.Family
+	return isOn(s, &p.Lock, p.Spec.Side) && s.Ownership.Spec.Family == p.Spec.Family
 }
 
 // isOn reports whether it is a hold of the key of that lock, or of one side of it, in that client.

@@ -36,7 +36,7 @@ func (s *Spec) With(c *core.Parts, name string) Lock {
 
 // isFor reports whether an acquisition of the lock may go on with the ownership: it is of the same kind and name.
 func (p *Lock) isFor(o *ownership.Ownership) bool {
-	return p.Spec.Spec == o.Lock.Spec && p.Name() == o.Lock.Name()
+	return p.Spec.Spec == o.Spec && p.Name() == o.Name()
 }
 
 // Spec is what an acquisition needs to know of a kind of lock.

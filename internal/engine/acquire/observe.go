@@ -8,9 +8,9 @@ import (
 // observeAttempt reports one attempt.
 func (a *Acquisition) observeAttempt(err error) {
 	if o := a.Ownership; a.Parent != nil {
-		e := o.Lock.Event(report.Attempt, o.Number, o.Owner())
+		e := o.Event(report.Attempt, o.Number, o.Owner())
 		e.Err = script.Returned(err)
-		o.Lock.Client.Reporter.Observe(a.Parent, e)
+		o.Client.Reporter.Observe(a.Parent, e)
 	}
 }
 
@@ -24,7 +24,7 @@ func (a *Acquisition) ObserveEnd(reentry bool, err error) {
 	if err != nil {
 		var e report.Event
 		if o := a.Ownership; o != nil {
-			e = o.Lock.Event(report.GaveUp, o.Number, o.Owner())
+			e = o.Event(report.GaveUp, o.Number, o.Owner())
 		} else {
 			e = report.Event{Type: report.GaveUp, Kind: a.Lock.Spec.Kind, Name: a.Lock.Name()}
 		}
@@ -33,8 +33,8 @@ func (a *Acquisition) ObserveEnd(reentry bool, err error) {
 		return
 	}
 	for o := range a.each {
-		e := o.Lock.Event(report.Acquired, o.Number, o.Owner())
+		e := o.Event(report.Acquired, o.Number, o.Owner())
 		e.Wait, e.Reentry = wait, reentry
-		o.Lock.Client.Reporter.Observe(a.Parent, e)
+		o.Client.Reporter.Observe(a.Parent, e)
 	}
 }

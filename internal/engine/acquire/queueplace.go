@@ -13,7 +13,7 @@ import (
 // QueuePlace returns what the attempt says of its place in the queue.
 func (a *Acquisition) QueuePlace(round int) queue.Place {
 	o, b := a.Ownership, a.Lock.Client.Inbox
-	if !a.IsWaiting || !o.Lock.Spec.Passes || o.IsGuest {
+	if !a.IsWaiting || !o.Spec.Passes || o.IsGuest {
 		return queue.Place{}
 	}
 	poll, listens := a.pollText(round), false
@@ -42,7 +42,7 @@ func (a *Acquisition) pollText(round int) string {
 // will as soon as the server confirms that this client listens.
 func (a *Acquisition) awaitsGrant(round int) bool {
 	o := a.Ownership
-	if o == nil || !o.Lock.Spec.Passes || o.IsGuest {
+	if o == nil || !o.Spec.Passes || o.IsGuest {
 		return false
 	}
 	mayListen := o.OwnEntry(a.Since).Listen()
@@ -61,7 +61,7 @@ func (a *Acquisition) takeGrant() (begun, known bool) {
 	if !a.isEnough(length, from) {
 		return false, false
 	}
-	now := o.Lock.Client.Clock()
+	now := o.Client.Clock()
 	for each := range a.each {
 		term := lease.NewGranted(from, now, length, a.Lease, a.RenewLease, a.Renew)
 		each.BeginWith(&a.Request, term, now, now, granted.Token)

@@ -18,7 +18,7 @@ func (a *Acquisition) Joined() { a.WasInLine = true }
 // Wants implements [line.Recipient]. The mutex of the ownership is held.
 func (a *Acquisition) Wants(from line.Held) bool {
 	o := from.(*ownership.Ownership)
-	return a.Ownership == nil && a.Lock.isFor(o) && !(o.Lock.Spec.Along && a.UntilComplete) && o.Suits(&a.Request)
+	return a.Ownership == nil && a.Lock.isFor(o) && !(o.Spec.Along && a.UntilComplete) && o.Suits(&a.Request)
 }
 
 // Receive implements [line.Recipient].
@@ -96,7 +96,7 @@ func (a *Acquisition) TakeOver(left line.Place) bool {
 // queue, and nobody else can have learned of it: a chosen owner has its call (hasSendMu).
 func (a *Acquisition) Leave() line.Place {
 	o := a.Ownership
-	if o == nil || a.hasSendMu || a.tooFew || !o.Lock.Spec.Passes || !o.HasOnlyItsPlace() {
+	if o == nil || a.hasSendMu || a.tooFew || !o.Spec.Passes || !o.HasOnlyItsPlace() {
 		return nil
 	}
 	a.Ownership = nil

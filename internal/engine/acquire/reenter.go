@@ -63,12 +63,12 @@ func (a *Acquisition) lockSendMu(ctx context.Context, o *ownership.Ownership) er
 		return nil
 	}
 	err := fault.ContextError(ctx)
-	q := o.Lock.Client.Lines.Use(o.Lock.LineKey())
+	q := o.Client.Lines.Use(o.LineKey())
 	defer q.Done()
 	if o.Live() {
 		return outcome.Unavailable(err)
 	}
-	return WithOwnHold(a.Lock.Client, o.Lock.Names.Key, q.In(o.Lock.Spec.Line).WaitError(ctx, err, nil))
+	return WithOwnHold(a.Lock.Client, o.Names.Key, q.In(o.Lock.Spec.Line).WaitError(ctx, err, nil))
 }
 
 // unlockSendMu unlocks SendMu of an ownership that others may know.
@@ -123,7 +123,7 @@ func (a *Acquisition) addOne(ctx context.Context) (h *hold.Handle, again bool, e
 func (a *Acquisition) entryFailed(ans transport.Answer, err error) error {
 	o := a.Ownership
 	counted := errors.Is(err, fault.ErrNotReplicated)
-	known := counted && o.Lock.Client.Undo.Now(o.UndoLocked)
+	known := counted && o.Client.Undo.Now(o.UndoLocked)
 	if ans.Doubt || counted && !known {
 		o.UndoLater(0, a.Lease)
 	}
@@ -150,7 +150,7 @@ func (a *Acquisition) sendReentry(ctx context.Context, count int) (ans transport
 		if !doubt {
 			return ans, true, err
 		}
-		if stopped := retry.Rest(ctx, o.Lock.Client.Closing, retry.Jitter(retry.LongPause)); stopped != nil {
+		if stopped := retry.Rest(ctx, o.Client.Closing, retry.Jitter(retry.LongPause)); stopped != nil {
 			return ans, false, outcome.StoppedAfter(err, stopped)
 		}
 		o.SendMu().Lend()

@@ -37,8 +37,8 @@ func ResolveOwner(ctx context.Context, a *Acquisition) (*ownership.Ownership, er
 // mayEnter refuses an acquisition that could only wait for itself, or that would mix two kinds of lock.
 func (p *Lock) mayEnter(o *ownership.Ownership) error {
 	switch {
-	case o.Lock.Spec.Family != p.Spec.Family:
-		return fault.WrongKind(keyspace.Noun(p.Spec.Stored), keyspace.Noun(o.Lock.Spec.Stored), nil)
+	case o.Spec.Family != p.Spec.Family:
+		return fault.WrongKind(keyspace.Noun(p.Spec.Stored), keyspace.Noun(o.Spec.Stored), nil)
 	case !p.Spec.Reentrant && o.Live():
 		return fault.Invalid("%s is not re-entrant, and the context carries a hold of it", keyspace.Noun(p.Spec.Family))
 	}

@@ -61,7 +61,7 @@ func (r *Registry) Known(name OwnedName) *ownership.Ownership {
 	if o := r.registered(name); o != nil {
 		return o
 	}
-	if o := liveOn(r.client, name.Key, name.Owner); o != nil && o.Lock.Spec.Side == name.Side {
+	if o := liveOn(r.client, name.Key, name.Owner); o != nil && o.Spec.Side == name.Side {
 		return o
 	}
 	return nil

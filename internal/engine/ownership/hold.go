@@ -20,7 +20,7 @@ type Hold struct {
 }
 
 // Name implements [hold.Backend].
-func (s *Hold) Name() string { return s.Ownership.Lock.Name() }
+func (s *Hold) Name() string { return s.Ownership.Name() }
 
 // Owner implements [hold.Backend].
 func (s *Hold) Owner() identity.Owner { return s.shownOwner() }
@@ -29,11 +29,11 @@ func (s *Hold) Owner() identity.Owner { return s.shownOwner() }
 func (s *Hold) Token() int64 { return s.Fencing }
 
 // IsPermit reports whether the hold is a permit of a semaphore.
-func (s *Hold) IsPermit() bool { return s.Ownership.Lock.Spec.Permit }
+func (s *Hold) IsPermit() bool { return s.Ownership.Spec.Permit }
 
 // Kept implements [hold.Backend].
 func (s *Hold) Kept() *hold.Kept {
-	if s.Ownership.Lock.Client.Config.ReportDropped {
+	if s.Ownership.Client.Config.ReportDropped {
 		return nil
 	}
 	return &s.Handle

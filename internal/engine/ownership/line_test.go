@@ -50,10 +50,10 @@ func TestHold_that_nobody_contends_for_has_no_wait_queue(t *testing.T) {
 			h, err := l.Acquire(ctx, "lock", waits, nil)
 			require.NoError(t, err)
 			if what != "write" || try == "TryLock" { // a lock with two lines keeps them
-				require.Nil(t, c.Lines.Known(ownershipOf(h).Lock.LineKey()), "%s %s", what, try)
+				require.Nil(t, c.Lines.Known(ownershipOf(h).LineKey()), "%s %s", what, try)
 			}
 			require.NoError(t, h.Unlock(ctx))
-			require.Nil(t, c.Lines.Known(ownershipOf(h).Lock.LineKey()), "%s %s", what, try)
+			require.Nil(t, c.Lines.Known(ownershipOf(h).LineKey()), "%s %s", what, try)
 			require.Empty(t, owners.All(c))
 		}
 	}

@@ -87,7 +87,7 @@ func (l *List) Wait(ctx context.Context, a *acquire.Acquisition) error {
 func (l *List) WaitFor(ctx context.Context, a *acquire.Acquisition, front *line.FIFO, mark *line.Mark) (err error) {
 	a.Start()
 	o := a.Ownership
-	own := line.Key{Kind: o.Lock.Spec.Kind, Key: o.Lock.Names.WaiterChannel(o.Wire)}
+	own := line.Key{Kind: o.Spec.Kind, Key: o.Names.WaiterChannel(o.Wire)}
 	w := &Waiter{List: l, Ownership: o, Queue: l.client.Lines.Use(own), awaitsSet: a.AwaitSet}
 	if front != nil {
 		w.takePlace(front)
@@ -155,10 +155,10 @@ func (l *List) SetPlace(w *Waiter, ticket uint64, strangers bool) {
 // insert puts a waiter into its line. l.mu is held.
 func (l *List) insert(w *Waiter, ticket uint64) {
 	w.Ticket = ticket
-	line := l.byKey[w.Ownership.Lock.Names.Key]
+	line := l.byKey[w.Ownership.Names.Key]
 	if line == nil {
 		line = list.New()
-		l.byKey[w.Ownership.Lock.Names.Key] = line
+		l.byKey[w.Ownership.Names.Key] = line
 	}
 	before := line.Back()
 	for before != nil && before.Value.(*Waiter).Ticket > ticket {
@@ -183,7 +183,7 @@ func (l *List) listenTo(w *Waiter) {
 	case l.shares:
 		l.listenShared(w)
 	case w.strangers || !w.Grantable:
-		w.Queue.Subscribe(l.client.Notifier, w.Ownership.Lock.Names.WaiterChannel(w.Ownership.Wire))
+		w.Queue.Subscribe(l.client.Notifier, w.Ownership.Names.WaiterChannel(w.Ownership.Wire))
 	}
 }
 
@@ -203,11 +203,11 @@ func (l *List) listen(line *list.List) {
 func (l *List) remove(w *Waiter) {
 	l.mu.Lock()
 	if w.elem != nil {
-		line := l.byKey[w.Ownership.Lock.Names.Key]
+		line := l.byKey[w.Ownership.Names.Key]
 		line.Remove(w.elem)
 		w.elem = nil
 		if line.Len() == 0 {
-			delete(l.byKey, w.Ownership.Lock.Names.Key)
+			delete(l.byKey, w.Ownership.Names.Key)
 		}
 		l.listen(line)
 		if w.woken && line.Len() > 0 { // since its last attempt: there may be more

@@ -18,7 +18,7 @@ type sharedChannel struct {
 
 // listenShared subscribes to the shared channel of a waiter's key. l.mu is held.
 func (l *List) listenShared(w *Waiter) {
-	names := w.Ownership.Lock.Names
+	names := w.Ownership.Names
 	if l.shared[names.Key] != nil {
 		return
 	}

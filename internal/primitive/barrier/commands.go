@@ -57,7 +57,7 @@ func (b Protocol) RenewalCall(o *ownership.Ownership, lease time.Duration) scrip
 // server no longer lists one of them as waiting.
 func wakeParties(o *ownership.Ownership) {
 	shared := line.Key{Kind: keyspace.KindBarrier, Key: o.Protocol().(Protocol).Of.Names.Key}
-	if q := o.Lock.Client.Lines.Known(shared); q != nil {
+	if q := o.Client.Lines.Known(shared); q != nil {
 		q.WakeFronts()
 	}
 }

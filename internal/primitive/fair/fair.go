@@ -96,13 +96,13 @@ func (p Protocol) AcquireCall(a *acquire.Acquisition, count, round int) script.C
 	o := a.Ownership
 	stale, ticket, grant := p.waiter.Args()
 	fenced := "0"
-	if o.Lock.Spec.Fenced {
+	if o.Spec.Fenced {
 		fenced = "1"
 	}
 	args := append(a.AcquireArgs(count),
-		o.Lock.Client.Publish, o.Lock.Names.WaiterChannel(""), stale, ticket, p.Waiters.RedissonWait, fenced, grant)
-	args = o.Lock.Client.Inbox.ChannelArgs(args, o.Lock.Names.Key)
-	return script.NewCall(script.FairAcquire, o.Lock.Names.FairKeys(), args...)
+		o.Client.Publish, o.Names.WaiterChannel(""), stale, ticket, p.Waiters.RedissonWait, fenced, grant)
+	args = o.Client.Inbox.ChannelArgs(args, o.Names.Key)
+	return script.NewCall(script.FairAcquire, o.Names.FairKeys(), args...)
 }
 
 // ReadRefusal reads the place in the queue that the script gave to a waiting ownership.
@@ -131,11 +131,11 @@ func (p Protocol) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (lef
 // ReleaseCall implements [ownership.Protocol].
 func (p Protocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
 	args = append(args,
-		o.Wire, strconv.Itoa(to.Count), o.GuestID(), o.Lock.Client.Publish, o.Lock.Names.Channel,
-		script.MillisText(to.Raise), to.MayWaitArg(), o.Lock.Client.StaleMS)
-	args = o.Lock.Client.Inbox.ChannelArgs(args, o.Lock.Names.Key)
+		o.Wire, strconv.Itoa(to.Count), o.GuestID(), o.Client.Publish, o.Names.Channel,
+		script.MillisText(to.Raise), to.MayWaitArg(), o.Client.StaleMS)
+	args = o.Client.Inbox.ChannelArgs(args, o.Names.Key)
 	if to.Keep > 0 {
 		args = append(args, p.Waiters.RedissonWait, script.MillisText(to.Keep))
 	}
-	return script.NewCall(script.FairRelease, o.Lock.Names.FairKeys(), args...)
+	return script.NewCall(script.FairRelease, o.Names.FairKeys(), args...)
 }

@@ -26,14 +26,14 @@ type String struct{}
 func (String) AcquireCall(a *acquire.Acquisition, _, round int) script.Call {
 	o := a.Ownership
 	if round == 0 && !o.Entry.MayBeQueued() {
-		args := append(a.ArgsBuffer(), o.Wire, o.Lock.Client.LeaseText(a.Lease))
+		args := append(a.ArgsBuffer(), o.Wire, o.Client.LeaseText(a.Lease))
 		return script.NewCall(script.MutexSet, a.Lock.Names.Alone(), args...)
 	}
 	place, keys := a.QueuePlace(round), a.Lock.Names.Alone()
 	if place.Known() {
 		keys = a.Lock.Names.Queued()
 	}
-	args := append(a.ArgsBuffer(), o.Wire, o.Lock.Client.LeaseText(a.Lease), place.Entry, place.OldEntry, place.Poll)
+	args := append(a.ArgsBuffer(), o.Wire, o.Client.LeaseText(a.Lease), place.Entry, place.OldEntry, place.Poll)
 	return script.NewCall(script.MutexAcquire, keys, args...)
 }
 
@@ -47,8 +47,8 @@ func (String) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []s
 	if to.Count > 0 {
 		return script.Call{}
 	}
-	names := o.Lock.Names
-	args = append(args, o.Wire, names.Channel, o.Lock.Client.Publish)
+	names := o.Names
+	args = append(args, o.Wire, names.Channel, o.Client.Publish)
 	args = append(to.QueueArgs(args, o.Lock), script.MillisText(to.Open), script.MillisText(to.Keep))
 	return script.NewCall(script.MutexRelease, names.Queued(), WithoutUsual(args, UsualOfMutexRelease)...)
 }
@@ -102,9 +102,9 @@ func (Hash) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (time.Dura
 
 // ReleaseCall implements [ownership.Protocol].
 func (Hash) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
-	names := o.Lock.Names
+	names := o.Names
 	args = append(args,
-		o.Wire, names.Channel, strconv.Itoa(to.Count), o.GuestID(), script.MillisText(to.Raise), o.Lock.Client.Publish)
+		o.Wire, names.Channel, strconv.Itoa(to.Count), o.GuestID(), script.MillisText(to.Raise), o.Client.Publish)
 	args = append(to.QueueArgs(args, o.Lock), script.MillisText(to.Keep))
 	return script.NewCall(script.LockRelease, names.Fenced(), WithoutUsual(args, UsualOfRelease)...)
 }
@@ -115,6 +115,6 @@ func (Hash) RenewalCall(o *ownership.Ownership, lease time.Duration) script.Call
 }
 
 func renewalOf(o *ownership.Ownership, where, owner string, lease time.Duration) script.Call {
-	return script.NewCall(o.Lock.Spec.Renew, []string{o.Lock.Names.Key},
+	return script.NewCall(o.Spec.Renew, []string{o.Names.Key},
 		where, owner, o.GuestID(), script.MillisText(lease))
 }

@@ -27,26 +27,26 @@ func Downgrade(ctx context.Context, h *hold.Handle) (*hold.Handle, error) {
 		return nil, fault.ErrNotHeld
 	}
 	s, is := h.Backend().(*ownership.Hold)
-	if !is || s.Ownership.Lock.Spec.Side != keyspace.KindWrite {
+	if !is || s.Ownership.Spec.Side != keyspace.KindWrite {
 		return nil, fault.Op("downgrade", h.Name(), fault.Invalid("only a write hold can be downgraded"))
 	}
 	o := s.Ownership
-	if err := o.Lock.Client.Begin(context.Background()); err != nil {
+	if err := o.Client.Begin(context.Background()); err != nil {
 		return nil, fault.Op("downgrade", h.Name(), err)
 	}
-	defer o.Lock.Client.Done()
+	defer o.Client.Done()
 	read, err := downgradeHold(ctx, s)
 	if err != nil {
 		return nil, fault.Op("downgrade", h.Name(),
-			o.Lock.Client.Inspector.WrongKind(ctx, o.Lock.Names, keyspace.KindRWLock, err))
+			o.Client.Inspector.WrongKind(ctx, o.Names, keyspace.KindRWLock, err))
 	}
 	return read, nil
 }
 
 func downgradeHold(ctx context.Context, s *ownership.Hold) (*hold.Handle, error) {
 	o := s.Ownership
-	lock := acquire.NewLock(o.Lock.Client, Read, o.Lock.Name())
-	n, began := owners.Of(lock.Client).Nest(o, &lock.Lock, nil), o.Lock.Client.Clock()
+	lock := acquire.NewLock(o.Client, Read, o.Name())
+	n, began := owners.Of(lock.Client).Nest(o, &lock.Lock, nil), o.Client.Clock()
 	defer n.ForgetUnused()
 	for _, each := range []*ownership.Ownership{o, n} {
 		if !each.LockToRelease(ctx) {
@@ -67,7 +67,7 @@ func downgradeHold(ctx context.Context, s *ownership.Hold) (*hold.Handle, error)
 	if _, err := s.BeginRelease(); err != nil {
 		return nil, err
 	}
-	r.Parent = o.Lock.Client.Reporter.Parent(ctx)
+	r.Parent = o.Client.Reporter.Parent(ctx)
 	a := &acquire.Acquisition{Request: r, Lock: lock, Ownership: n, Began: began}
 	ans, err := SendDowngrade(a)
 	return downgradeAnswered(s, a, ans, err)
@@ -92,7 +92,7 @@ func downgradeAnswered(
 	read, err := arrive(a, ans)
 	o.FinishRelease(ans)
 	_, _ = s.ReportRelease()
-	o.Lock.Client.Record.TellChanges() // the owner continues without the note of the write hold
+	o.Client.Record.TellChanges() // the owner continues without the note of the write hold
 	if err == nil {
 		a.ObserveEnd(false, nil)
 	}
@@ -105,7 +105,7 @@ func readRequest(s *ownership.Hold) (request.Request, error) {
 	if left := s.UntilMaxHold(); left != async.NoDeadline { // else as of a hold with a fixed lease
 		limits = []request.Setting{{Kind: request.MaxHold, D: max(left, lease.Shortest)}}
 	}
-	config := &s.Ownership.Lock.Client.Config
+	config := &s.Ownership.Client.Config
 	return request.New(config.Lease, config.MaxHold, true, limits)
 }
 
@@ -115,7 +115,7 @@ const downgradedBefore = -2
 // SendDowngrade requests one more read hold in place of the write hold. It does not stop when the caller's
 // context ends: the write hold is given up.
 func SendDowngrade(a *acquire.Acquisition) (transport.Answer, error) {
-	o, p, c := a.Ownership, a.Lock, a.Ownership.Lock.Client
+	o, p, c := a.Ownership, a.Lock, a.Ownership.Client
 	count := o.Count() + 1
 	o.HoldsRequested(count)
 	ans, err := c.Sender.Call(c.Sender.Detached(context.Background()), nil, script.RWDowngrade.Confirmed(c.Replication),

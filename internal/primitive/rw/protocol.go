@@ -41,8 +41,8 @@ func (readProtocol) AcquireCall(a *acquire.Acquisition, count, round int) script
 	case a.IsWaiting:
 		waits = "1"
 	}
-	return script.NewCall(script.RWReadAcquire, append(Keys(o.Lock.Names.Key), LeaseKeys(o.Lock.Names.Key, o.Wire)+holds),
-		o.Wire, o.Lock.Client.LeaseText(a.Lease), holds, readNumber(o), waits, o.Lock.Client.StaleMS)
+	return script.NewCall(script.RWReadAcquire, append(Keys(o.Names.Key), LeaseKeys(o.Names.Key, o.Wire)+holds),
+		o.Wire, o.Client.LeaseText(a.Lease), holds, readNumber(o), waits, o.Client.StaleMS)
 }
 
 // ReadRefusal implements [acquire.Attempts].
@@ -52,11 +52,11 @@ func (readProtocol) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (t
 
 // ReleaseCall implements [ownership.Protocol].
 func (readProtocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
-	names := o.Lock.Names
+	names := o.Names
 	keys := AppendLeaseKeys(append(Keys(names.Key), names.Queue()), names.Key, o.Wire, to.Most)
 	args = append(args,
-		o.Wire, strconv.Itoa(to.Count), readNumber(o), o.Lock.Client.Publish, names.Channel, script.MillisText(to.Raise))
-	args = append(o.Lock.Client.Inbox.ChannelArgs(args, names.Key), line.PresenceChannel(names.Key), names.Queue())
+		o.Wire, strconv.Itoa(to.Count), readNumber(o), o.Client.Publish, names.Channel, script.MillisText(to.Raise))
+	args = append(o.Client.Inbox.ChannelArgs(args, names.Key), line.PresenceChannel(names.Key), names.Queue())
 	return script.NewCall(script.RWReadRelease, keys, args...)
 }
 
@@ -76,18 +76,18 @@ type writeProtocol struct{}
 func (writeProtocol) AcquireCall(a *acquire.Acquisition, count, round int) script.Call {
 	o, stale, place := a.Ownership, "", queue.Place{}
 	if a.IsWaiting {
-		stale = o.Lock.Client.StaleMS
+		stale = o.Client.StaleMS
 	}
 	if count == 1 {
 		place = a.QueuePlace(round)
 	}
-	c := script.Call{Cmd: script.RWWriteAcquire, Keys: Keys(o.Lock.Names.Key)}
+	c := script.Call{Cmd: script.RWWriteAcquire, Keys: Keys(o.Names.Key)}
 	if place.Known() {
-		c.Keys = append(c.Keys, o.Lock.Names.Queue())
+		c.Keys = append(c.Keys, o.Names.Queue())
 	}
 	c.Args = []string{
-		o.Wire, o.Lock.Client.LeaseText(a.Lease), strconv.Itoa(count), stale,
-		place.Entry, place.OldEntry, o.Lock.Names.Queue(), place.Poll,
+		o.Wire, o.Client.LeaseText(a.Lease), strconv.Itoa(count), stale,
+		place.Entry, place.OldEntry, o.Names.Queue(), place.Poll,
 	}
 	return c
 }
@@ -102,12 +102,12 @@ func (writeProtocol) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (
 
 // ReleaseCall implements [ownership.Protocol].
 func (writeProtocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
-	names := o.Lock.Names
+	names := o.Names
 	c := script.Call{Cmd: script.RWWriteRelease, Keys: append(Keys(names.Key), names.Queue())}
 	args = append(args,
-		o.Wire, strconv.Itoa(to.Count), to.MayWaitArg(), o.Lock.Client.Publish, names.Channel, script.MillisText(to.Raise))
+		o.Wire, strconv.Itoa(to.Count), to.MayWaitArg(), o.Client.Publish, names.Channel, script.MillisText(to.Raise))
 	c.Args = append(to.QueueArgs(args, o.Lock),
-		line.PresenceChannel(names.Key), o.Lock.Client.StaleMS, names.Queue())
+		line.PresenceChannel(names.Key), o.Client.StaleMS, names.Queue())
 	if to.Keep > 0 {
 		c.Args = append(c.Args, script.MillisText(to.Keep))
 	}
@@ -126,8 +126,8 @@ func writeRenewals(o *ownership.Ownership, lease time.Duration) []script.Call {
 // rwRenewal names only keys that must exist: while the slot of the lock migrates, the server refuses a script
 // unless all its keys are on one node.
 func rwRenewal(o *ownership.Ownership, side, number string, reads int, lease time.Duration) script.Call {
-	all := Keys(o.Lock.Names.Key)
-	keys := AppendLeaseKeys(all[:2:2], o.Lock.Names.Key, o.Wire, reads)
+	all := Keys(o.Names.Key)
+	keys := AppendLeaseKeys(all[:2:2], o.Names.Key, o.Wire, reads)
 	if number != "" {
 		keys = append(keys, all[3])
 	}
@@ -137,12 +137,12 @@ func rwRenewal(o *ownership.Ownership, side, number string, reads int, lease tim
 
 // rwRenewals returns renewals of the leases first and of the lock last, which decides.
 func rwRenewals(o *ownership.Ownership, field, number string, reads int, lease time.Duration) []script.Call {
-	all := Keys(o.Lock.Names.Key)
+	all := Keys(o.Names.Key)
 	renew := func(what, key string) script.Call {
 		return script.NewCall(script.RWRenewKey, []string{key}, what, field, script.MillisText(lease), number)
 	}
 	calls := []script.Call{renew("leases", all[1])}
-	for _, key := range AppendLeaseKeys(nil, o.Lock.Names.Key, o.Wire, reads) {
+	for _, key := range AppendLeaseKeys(nil, o.Names.Key, o.Wire, reads) {
 		calls = append(calls, renew("lease key", key))
 	}
 	if number != "" {

@@ -45,11 +45,11 @@ func (p Attempts) AcquireCall(a *acquire.Acquisition, _, _ int) script.Call {
 		awaits = "1"
 	}
 	args := []string{
-		EntryOf(o), permitLeaseText(a), stale, ticket, grant, awaits, o.Lock.Client.Publish, o.Lock.Names.Channel,
+		EntryOf(o), permitLeaseText(a), stale, ticket, grant, awaits, o.Client.Publish, o.Names.Channel,
 	}
-	args = o.Lock.Client.Inbox.ChannelArgs(args, o.Lock.Names.Key)
+	args = o.Client.Inbox.ChannelArgs(args, o.Names.Key)
 	args = append(args, identity.RawID(o.Wire)[:identity.GroupIndex])
-	return script.NewCall(script.PermitAcquire, permitKeys(o.Lock.Names, a.Permanent, o.Wire), args...)
+	return script.NewCall(script.PermitAcquire, permitKeys(o.Names, a.Permanent, o.Wire), args...)
 }
 
 // What lua/permit/acquire.lua says of the place of a waiter: nobody has set the permits, or the waiter is not in the
@@ -93,13 +93,13 @@ func (p Protocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args
 	if p.permanent && to.MayBeAcquired {
 		mark = script.MillisText(undo.LateDelivery)
 	}
-	args = append(args, id, entry, mark, o.Lock.Client.Publish, o.Lock.Names.Channel)
-	return script.NewCall(script.PermitLeave, permitKeys(o.Lock.Names, p.permanent, p.leader),
-		append(o.Lock.Client.Inbox.ChannelArgs(args, o.Lock.Names.Key), line.PresenceChannel(o.Lock.Names.Key))...)
+	args = append(args, id, entry, mark, o.Client.Publish, o.Names.Channel)
+	return script.NewCall(script.PermitLeave, permitKeys(o.Names, p.permanent, p.leader),
+		append(o.Client.Inbox.ChannelArgs(args, o.Names.Key), line.PresenceChannel(o.Names.Key))...)
 }
 
 // RenewalCall implements [ownership.Protocol].
 func (Protocol) RenewalCall(o *ownership.Ownership, lease time.Duration) script.Call {
-	return script.NewCall(script.PermitRenew, []string{keyspace.PermitIDsKey(o.Lock.Names.Key)},
+	return script.NewCall(script.PermitRenew, []string{keyspace.PermitIDsKey(o.Names.Key)},
 		identity.RawID(o.Wire), script.MillisText(lease))
 }

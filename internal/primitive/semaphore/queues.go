@@ -92,4 +92,4 @@ func (*Queues) AttemptsOf(w *serverline.Waiter) acquire.Attempts { return Attemp
 
 // EntryOf is the entry of an ownership in the queue. Permits that are requested together have
 // one entry, named after the first of them.
-func EntryOf(o *ownership.Ownership) string { return o.Lock.Client.ID + ":" + o.Wire }
+func EntryOf(o *ownership.Ownership) string { return o.Client.ID + ":" + o.Wire }
