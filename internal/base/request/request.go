@@ -22,7 +22,7 @@ type Request struct {
 	As         identity.Owner // zero if the option is not there
 	Note       string         // of the hold, or ""
 	Together   int
-	Parent     context.Context // of its events, or nil: see report.Reporter.Parent
+	Parent     *context.Context // of its events, or nil: see report.Reporter.Parent
 
 	Waits         bool // for longer than one attempt
 	bounded       bool // by Wait

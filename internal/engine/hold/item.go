@@ -22,8 +22,8 @@ type Item struct {
 	former identity.Owner // see FormerOwner
 
 	// For the observer.
-	Acquired lease.Stamp     // of an outermost hold: just before the request that acquired it
-	Parent   context.Context // of its events, or nil: see report.Reporter.Parent
+	Acquired lease.Stamp      // of an outermost hold: just before the request that acquired it
+	Parent   *context.Context // of its events, or nil: see report.Reporter.Parent
 }
 
 // Outermost returns the hold that a re-entry has entered, or the hold itself.

@@ -208,7 +208,7 @@ func TTLText(d time.Duration) (string, error) {
 }
 
 // ObserveCall reports the outcome of a call on an object that has no ownership: it succeeded or gave up.
-func (o *Object) ObserveCall(parent context.Context, got report.EventType, count int, began time.Time, err error) {
+func (o *Object) ObserveCall(parent *context.Context, got report.EventType, count int, began time.Time, err error) {
 	e := report.Event{Type: got, Kind: o.Kind, Name: o.Names.Name, Count: count, Wait: time.Since(began), Err: err}
 	if err != nil {
 		e.Type = report.GaveUp
@@ -217,7 +217,7 @@ func (o *Object) ObserveCall(parent context.Context, got report.EventType, count
 }
 
 // ObserveAttempt reports one attempt to acquire count permits.
-func (o *Object) ObserveAttempt(parent context.Context, count int, err error) {
+func (o *Object) ObserveAttempt(parent *context.Context, count int, err error) {
 	if parent != nil {
 		o.Client.Reporter.Observe(parent, report.Event{
 			Type: report.Attempt, Kind: o.Kind, Name: o.Names.Name, Count: count, Err: script.Returned(err),

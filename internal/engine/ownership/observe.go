@@ -59,7 +59,7 @@ func (o *Ownership) observeEnd(t report.EventType, err error) {
 }
 
 // MadeFor notes which call received a hold that was passed on.
-func (s *Hold) MadeFor(parent context.Context) {
+func (s *Hold) MadeFor(parent *context.Context) {
 	if parent == nil {
 		return
 	}

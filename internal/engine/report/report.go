@@ -57,23 +57,25 @@ func New(logger *slog.Logger, observer func(Event)) *Reporter {
 	return &Reporter{logger: logger, observer: observer, periods: map[string]*period{}}
 }
 
-// Parent returns the values of a context for the events of a call, or nil if there is no observer.
-func (r *Reporter) Parent(ctx context.Context) context.Context {
+// Parent returns the values of a context for the events of a call, or nil if there is no observer. It
+// returns a pointer because each hold stores one.
+func (r *Reporter) Parent(ctx context.Context) *context.Context {
 	if r.observer == nil {
 		return nil
 	}
-	return context.WithoutCancel(ctx)
+	parent := context.WithoutCancel(ctx)
+	return &parent
 }
 
 // Observe queues an event of a call with that parent for the observer, if there is one.
-func (r *Reporter) Observe(parent context.Context, e Event) {
+func (r *Reporter) Observe(parent *context.Context, e Event) {
 	if r.observer == nil {
 		return
 	}
-	if parent == nil {
-		parent = context.Background()
+	if e.Context = context.Background(); parent != nil {
+		e.Context = *parent
 	}
-	e.Context, e.Time = parent, time.Now()
+	e.Time = time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.closed && !r.put(item{event: e}, maxReports) {

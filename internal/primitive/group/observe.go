@@ -9,7 +9,7 @@ import (
 )
 
 // parentOf is the reporter's Parent for the clients of the members.
-func (l *Lock) parentOf(ctx context.Context) context.Context {
+func (l *Lock) parentOf(ctx context.Context) *context.Context {
 	for _, p := range l.Locks() {
 		if parent := p.Client.Reporter.Parent(ctx); parent != nil {
 			return parent
@@ -19,7 +19,7 @@ func (l *Lock) parentOf(ctx context.Context) context.Context {
 }
 
 // observeGaveUp reports to the observers of the clients of all members, once for each client.
-func (l *Lock) observeGaveUp(parent context.Context, began time.Time, err error) {
+func (l *Lock) observeGaveUp(parent *context.Context, began time.Time, err error) {
 	if parent == nil {
 		return
 	}
