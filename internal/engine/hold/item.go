@@ -17,9 +17,9 @@ type Item struct {
 	Shown   bool  // the program has seen the owner, under this outermost hold
 	Renew   bool  // the hold wants renewal
 
-	Within *Item          // the outermost hold of a re-entry, else nil
-	Limit  *lease.Bound   // of a re-entry; the lease has that of the outermost hold
-	former identity.Owner // see FormerOwner
+	Within *Item           // the outermost hold of a re-entry, else nil
+	Limit  *lease.Bound    // of a re-entry; the lease has that of the outermost hold
+	former *identity.Owner // see FormerOwner
 
 	// For the observer.
 	Acquired lease.Stamp      // of an outermost hold: just before the request that acquired it
@@ -31,8 +31,9 @@ func (h *Item) Outermost() *Item { return cmp.Or(h.Within, h) }
 
 // FormerOwner returns an owner that nobody has, always the same one. fresh makes it.
 func (h *Item) FormerOwner(fresh func() identity.Owner) identity.Owner {
-	if h.former.IsZero() {
-		h.former = fresh()
+	if h.former == nil {
+		former := fresh()
+		h.former = &former
 	}
-	return h.former
+	return *h.former
 }

@@ -77,7 +77,7 @@ func (o *Ownership) LastRelease() *undo.Release {
 	o.mu.Unlock()
 	r.Call = o.ReleaseCall(to, nil)
 	if p, number, owner := o.Lock, o.Number, o.Owner(); !p.Spec.Party { // that a party has left is not an undo
-		r.Undone = func() { p.Client.Reporter.Observe(context.Background(), p.Event(report.Undone, number, owner)) }
+		r.Undone = func() { p.Client.Reporter.Observe(nil, p.Event(report.Undone, number, owner)) }
 	}
 	return r
 }
