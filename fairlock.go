@@ -25,7 +25,7 @@ import (
 //
 // Do not use a name as a FairLock in one place and as another lock in another. The two exclude each other,
 // but the other lock does not know the queue and wakes no waiter in it.
-type FairLock struct{ *baseLock }
+type FairLock struct{ baseLock }
 
 var _ Locker = (*FairLock)(nil)
 

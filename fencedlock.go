@@ -15,7 +15,7 @@ import (
 //
 // Do not use a name as a FencedLock in one place and as a Lock in another. The two exclude each other, but
 // the Lock takes no tokens.
-type FencedLock struct{ *baseLock }
+type FencedLock struct{ baseLock }
 
 var _ Locker = (*FencedLock)(nil)
 

@@ -48,8 +48,8 @@ func memberOf(l Locker) (m group.Member) {
 // baseLock is what all locks of one key have in common.
 type baseLock struct{ inside acquire.Lock }
 
-func newBaseLock(c *core.Parts, s *acquire.Spec, name string) *baseLock {
-	return &baseLock{s.With(c, name)}
+func newBaseLock(c *core.Parts, s *acquire.Spec, name string) baseLock {
+	return baseLock{s.With(c, name)}
 }
 
 func (l *baseLock) self() group.Member { return group.Single{Lock: &l.inside} }

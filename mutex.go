@@ -16,7 +16,7 @@ import (
 //     from time to time, so that they can acquire it.
 //   - ForceUnlock removes any token that another library may have written, even if that is data of an
 //     application; [Client.ForceUnlock] removes tokens of this library only.
-type Mutex struct{ *baseLock }
+type Mutex struct{ baseLock }
 
 var _ Locker = (*Mutex)(nil)
 

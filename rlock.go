@@ -14,7 +14,7 @@ import (
 // them, for a turn ([Tuning].Turn). Then another client has its turn, in the order in which they began to
 // wait. That is not guaranteed: a client that finds the lock free acquires it, and processes of Redisson race.
 // [FairLock] keeps the order among all waiters.
-type Lock struct{ *baseLock }
+type Lock struct{ baseLock }
 
 var _ Locker = (*Lock)(nil)
 

@@ -61,7 +61,7 @@ func (l *RWLock) Writer() *WriteLock { return l.write }
 //   - While another goroutine of this client reads, Lock and TryLock may let the caller read along with it,
 //     and send nothing.
 //   - ForceUnlock ends all read holds. While somebody writes, it does nothing and reports false.
-type ReadLock struct{ *baseLock }
+type ReadLock struct{ baseLock }
 
 // WriteLock is the write side of an [RWLock]. One owner holds it, alone. What differs from a [Lock]:
 //
@@ -73,4 +73,4 @@ type ReadLock struct{ *baseLock }
 //   - [Hold.Downgrade] turns a hold into a read hold.
 //   - ForceUnlock ends the write hold, and read holds of the same owner. While others read it does nothing,
 //     and reports false.
-type WriteLock struct{ *baseLock }
+type WriteLock struct{ baseLock }

@@ -17,7 +17,7 @@ import (
 // clients. While it is the first of them, it tries after 5 ms and a sixteenth of its wait, a tenth of a
 // second at most, if that is sooner. A waiter costs commands for as long as it waits. Of the waiters of one
 // client only the first sends commands.
-type SpinLock struct{ *baseLock }
+type SpinLock struct{ baseLock }
 
 var _ Locker = (*SpinLock)(nil)
 
@@ -27,7 +27,7 @@ func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
 	b := backoff.withDefaults()
 	names := c.engine().Config.Names(name)
 	names.Invalid = cmp.Or(names.Invalid, b.check())
-	return &SpinLock{&baseLock{*acquire.LockOf(c.engine(), lock.Spin(lock.Backoff(b).Pause), names)}}
+	return &SpinLock{baseLock{*acquire.LockOf(c.engine(), lock.Spin(lock.Backoff(b).Pause), names)}}
 }
 
 // Backoff spaces the attempts of a spin lock. The first pause is Initial; each later one is
