@@ -13,13 +13,13 @@ type Turn struct {
 	ends   time.Duration // on the monotonic clock
 }
 
-// Begin begins a turn that lasts for so long. passes is how often the lock may be passed on while strangers compete.
+// Begin begins a turn that lasts for that time. passes is how often the lock may be passed on while strangers compete.
 func (t *Turn) Begin(now, lasts time.Duration, passes int) {
 	t.ends = now + lasts
 	t.passes = int32(passes) //nolint:gosec // there are fewer goroutines
 }
 
-// Began returns when the turn began, which lasts for so long.
+// Began returns when a turn of that length began.
 func (t *Turn) Began(lasts time.Duration) time.Duration { return t.ends - lasts }
 
 // Lasts reports whether others may have the lock in this turn. Once the program knows the owner, they may not.
