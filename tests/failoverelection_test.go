@@ -24,6 +24,7 @@ type failoverElection struct {
 	mu     sync.Mutex
 	terms  map[int64]string
 	latest int64
+	lead   int // how many lead now
 }
 
 func newFailoverElection(c *failoverSeries) *failoverElection {
@@ -37,7 +38,7 @@ func (r *failoverElection) churn(ctx context.Context, i int) {
 	e, value := []*latchkey.Client{r.a, r.b}[i%2].NewElection(r.c.prefix+"election"), fmt.Sprint("candidate ", i)
 	for ctx.Err() == nil {
 		err := e.Run(ctx, value, func(ctx context.Context, l *latchkey.Leadership) error {
-			r.note(l)
+			defer r.note(l)()
 			r.c.guard.stay(e.Name(), e.HoldFrom(ctx), time.After(rand.N(20*time.Millisecond)))
 			return nil
 		})
@@ -47,13 +48,22 @@ func (r *failoverElection) churn(ctx context.Context, i int) {
 	}
 }
 
-// note checks that no other leader was given this term, and that terms grow.
-func (r *failoverElection) note(l *latchkey.Leadership) {
+// note checks that no other leader was given this term, and that terms grow. It returns what ends the leadership. While
+// two lead, two masters serve, each with a counter of its own, as for a moment after a pause: guard bounds that time.
+func (r *failoverElection) note(l *latchkey.Leadership) (end func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	assert.Empty(r.c.t, r.terms[l.Term()], "two believe in the term %d", l.Term())
-	assert.Greater(r.c.t, l.Term(), r.latest, "terms grow")
-	r.terms[l.Term()], r.latest = l.Value(), l.Term()
+	if r.lead == 0 {
+		assert.Greater(r.c.t, l.Term(), r.latest, "terms grow")
+	}
+	r.terms[l.Term()], r.latest = l.Value(), max(r.latest, l.Term())
+	r.lead++
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.lead--
+	}
 }
 
 // leads lets a candidate lead through a failover while another one campaigns. The function that it returns checks that
