@@ -30,7 +30,7 @@ type OwnedName struct {
 	Owner identity.Owner
 }
 
-// Of returns the registry of a client.
+// Of returns the registry of a client. It is one for the owners of all kinds of locks.
 func Of(c *core.Parts) *Registry {
 	return core.KindState(c, keyspace.KindNone, func() (*Registry, func()) { return newRegistry(c), nil })
 }

@@ -36,7 +36,7 @@ func (o *Ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releas
 	o.mu.Unlock()
 	var a transport.Answer
 	var err error
-	args := releaseBuffers.Get().(*[mostReleaseArgs]string)
+	args := releaseBuffers.Get().(*[16]string)
 	if c := o.ReleaseCall(to, args[:0]); c.Keys != nil {
 		a, err = o.Client.Sender.CallOn(ctx, stop, on, c.Cmd, c.Keys, c.Args)
 		if err == nil && !a.Doubt { // nothing sends it again
@@ -56,11 +56,8 @@ func (o *Ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releas
 	return releaseAnswer{a, to.Count}, err
 }
 
-// mostReleaseArgs is how many arguments a release has at most.
-const mostReleaseArgs = 16
-
-// releaseBuffers has buffers for the arguments of releases.
-var releaseBuffers = sync.Pool{New: func() any { return new([mostReleaseArgs]string) }}
+// releaseBuffers has buffers for the arguments of releases, of which there are 16 at most.
+var releaseBuffers = sync.Pool{New: func() any { return new([16]string) }}
 
 // counted records that the server has the count of a release.
 func (o *Ownership) counted(to Release, a transport.Answer) {

@@ -2,7 +2,6 @@ package ownership
 
 import (
 	"github.com/latchkey-go/latchkey/internal/base/lease"
-
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
