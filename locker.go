@@ -52,7 +52,13 @@ func newBaseLock(c *core.Parts, s *acquire.Spec, name string) baseLock {
 	return baseLock{s.With(c, name)}
 }
 
-func (l *baseLock) self() group.Member { return group.Single{Lock: &l.inside} }
+// self returns nil for a lock that no constructor has made.
+func (l *baseLock) self() group.Member {
+	if l.inside.Spec == nil {
+		return nil
+	}
+	return group.Single{Lock: &l.inside}
+}
 
 // Name returns the name as the program gave it.
 func (l *baseLock) Name() string { return l.inside.Name() }
